@@ -1,0 +1,117 @@
+//! Jobs: real work told as clients who ask and hear. A job knows neither stores nor sockets nor clocks.
+
+use std::fmt;
+use std::io::{self, BufRead, Write};
+
+use crate::words::op::{Op, Reply, Wrong};
+use crate::words::trial::JobSettings;
+
+/// Every job there is, in the order in which help and tables name them.
+pub const ALL: &[&JobKind] = &[];
+
+/// All that the rest of the program knows of a job, in one value.
+pub struct JobKind {
+    pub name: &'static str,
+    pub about: &'static str,
+    /// What is counted, in the singular: "profile".
+    pub unit: &'static str,
+    /// The option that scales the job, without dashes: "profiles".
+    pub scale: &'static str,
+    pub default_units: u64,
+    pub default_seed: u64,
+    /// The name of the recipe that makes the default data.
+    pub recipe: &'static str,
+    /// The forms in which a file may come; the first one is the recipe's, and what a file without a telling name is taken for.
+    pub formats: &'static [&'static str],
+    /// How the end state is read back: as values or as counters.
+    pub end_state: EndState,
+    /// Writes the recipe's data. Streams: memory does not grow with `units`.
+    pub data: fn(seed: u64, units: u64, out: &mut dyn Write) -> io::Result<()>,
+    pub open: fn(&JobSettings) -> Box<dyn Job>,
+}
+
+/// What a job leaves in a store, and so by which op it is read back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EndState {
+    Values,
+    Counters,
+}
+
+/// Opens a job's input once more from its beginning.
+pub trait Source: Send + Sync {
+    /// What messages call it: the file's path, or the recipe.
+    fn name(&self) -> &str;
+    fn open(&self) -> io::Result<Box<dyn BufRead>>;
+}
+
+/// A piece of real work, told as a number of clients who each know only their own part.
+pub trait Job: Send + Sync {
+    /// Client `index` of `of`: whose work is measured. Called on the thread that drives it.
+    fn client(&self, index: u32, of: u32, source: &dyn Source) -> io::Result<Box<dyn Client>>;
+
+    /// Who puts the data in place before the clock starts; none where the job starts from nothing.
+    fn loader(&self, _index: u32, _of: u32, _source: &dyn Source) -> io::Result<Option<Box<dyn Client>>> {
+        Ok(None)
+    }
+}
+
+/// One simulated client: asks, hears, asks again. It never sees a store, a socket or a clock.
+///
+/// A driver that keeps several questions under way calls `ask` again before `hear`; answers come in the order of the questions.
+pub trait Client {
+    fn ask(&mut self) -> Ask<'_>;
+    fn hear(&mut self, reply: Reply<'_>) -> Heard;
+    /// Bad lines of the input that were passed over so far, as `--skip-bad` allows.
+    fn skipped(&self) -> u64 {
+        0
+    }
+}
+
+/// What a client wants next.
+#[derive(Debug)]
+pub enum Ask<'a> {
+    Op(Op<'a>),
+    /// The next question depends on an answer that is still under way.
+    Wait,
+    /// A unit that needed no question is finished: an empty profile.
+    Unit,
+    /// The input is bad or gone; nothing more will be asked.
+    Fail(InputFault),
+    End,
+}
+
+/// What an answer meant to a client.
+#[derive(Debug, PartialEq)]
+pub enum Heard {
+    More,
+    /// This client's part of a unit is finished; `counted` is 1 for the one client that counts it and 0 for the others.
+    Unit {
+        counted: u64,
+    },
+    Wrong(Wrong),
+}
+
+/// Something is wrong with a job's input: where, and what.
+#[derive(Debug)]
+pub struct InputFault {
+    pub source: String,
+    /// Counted from 1; 0 where no line can be named.
+    pub line: u64,
+    pub what: String,
+}
+
+impl fmt::Display for InputFault {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.line {
+            0 => write!(out, "{}: {}", self.source, self.what),
+            line => write!(out, "{}:{line}: {}", self.source, self.what),
+        }
+    }
+}
+
+impl std::error::Error for InputFault {}
+
+/// The job of that name.
+pub fn find(name: &str) -> Option<&'static JobKind> {
+    ALL.iter().copied().find(|job| job.name == name)
+}

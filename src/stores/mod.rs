@@ -1,0 +1,179 @@
+//! Stores: one file each, and what the rest of the program knows of them. Adding one touches its own file and one line of `ALL`.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use crate::words::op::{Fault, Op, Reply};
+use crate::words::trial::{Durability, Transport};
+
+mod null;
+
+/// Every store that this binary can speak to, controls first.
+pub const ALL: &[&Adapter] = &[&null::NULL];
+
+/// An open store; every client talks through a session of its own.
+pub trait Store: Send + Sync {
+    fn session(&self) -> Result<Box<dyn Session + '_>, Fault>;
+    /// Version and the settings really in force, asked of the store itself.
+    fn facts(&self) -> Result<Facts, Fault>;
+    /// Returns when all that was acknowledged meets the asked class.
+    fn settle(&self) -> Result<(), Fault>;
+    /// How many records it holds, where it can say.
+    fn count(&self) -> Result<Option<u64>, Fault>;
+}
+
+/// One client's way to a store: asks one thing at a time.
+///
+/// No op has a quiet fallback: an adapter does it the store's best way, or says [`Fault::Unsupported`].
+pub trait Session {
+    fn ask<'s>(&'s mut self, op: Op<'_>) -> Result<Reply<'s>, Fault>;
+    /// Commits what is open. Called at the end of a unit, of a phase and of a session; does nothing where each op commits itself.
+    fn flush(&mut self) -> Result<(), Fault>;
+    /// Commands that the store has seen so far, where one op may take several; `None` where each op is one.
+    fn commands(&self) -> Option<u64> {
+        None
+    }
+}
+
+/// What a store says of itself.
+#[derive(Clone, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
+pub struct Facts {
+    pub version: String,
+    /// What speaks to it: our own codec (`resp`) or a library and its version (`heed 0.23.1`).
+    pub mouth: String,
+    /// Whether counters are added to by one op of the store (`INCRBY`), or how else: "get + set in a transaction".
+    pub increment: String,
+    /// Settings in force, by the store's own names.
+    pub settings: BTreeMap<String, String>,
+    /// The server's process as it says itself, where there is one.
+    pub process_id: Option<u32>,
+}
+
+/// All that the rest of the program knows of a store, in one value.
+pub struct Adapter {
+    pub name: &'static str,
+    pub about: &'static str,
+    pub role: Role,
+    pub transports: &'static [Transport],
+    /// URL schemes besides the store's own name; `redis` has `unix`.
+    pub schemes: &'static [&'static str],
+    /// What a target may set, as `TARGET?name=value`.
+    pub settings: &'static [Setting],
+    /// How it keeps a class, in a few words for people ("appendfsync always"), or why it cannot.
+    pub keeps: fn(Durability) -> Result<&'static str, &'static str>,
+    /// Whether the data of a class is still there after a stop that is no crash, so that it can be queried later.
+    pub stays: fn(Durability) -> bool,
+    pub open: fn(&Launch) -> Result<Box<dyn Store>, Fault>,
+    pub server: Option<&'static Server>,
+    /// The version of an embedded store's library; a server's is asked of its program.
+    pub version: fn() -> Option<String>,
+    /// The command that gets what is missing.
+    pub get_it: &'static str,
+}
+
+/// What a store is in a table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Role {
+    Store,
+    /// Shows what the job and the harness cost alone; never ranked.
+    Control,
+    /// Lies, drops, stalls and dies on purpose, to prove that we notice; never offered.
+    Faulty,
+}
+
+/// A setting of a store that a target may name.
+pub struct Setting {
+    pub name: &'static str,
+    pub about: &'static str,
+    pub default: &'static str,
+    pub check: fn(&str) -> Result<(), String>,
+}
+
+/// Where a store is and how it is to be opened.
+#[derive(Clone, Debug)]
+pub struct Launch {
+    pub place: Place,
+    pub durability: Durability,
+    pub settings: BTreeMap<String, String>,
+    pub login: Login,
+    /// Sessions that will be open at once; an embedded store may need to reserve them.
+    pub clients: u32,
+    /// Bytes of keys and values that the job will leave behind, where that is known: caches must hold them.
+    pub data_bytes: Option<u64>,
+    /// How long a socket may be silent before it counts as lost.
+    pub patience: Duration,
+}
+
+impl Launch {
+    /// The value of a setting, or its default.
+    pub fn setting<'a>(&'a self, setting: &Setting) -> &'a str {
+        self.settings.get(setting.name).map_or(setting.default, String::as_str)
+    }
+
+    /// The directory of an embedded store.
+    pub fn directory(&self) -> Result<&Path, Fault> {
+        match &self.place {
+            Place::Path(path) => Ok(path),
+            other => Err(Fault::Unsupported(format!("an embedded store at {other}"))),
+        }
+    }
+}
+
+/// Where a store is reached.
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Place {
+    /// Nowhere but in this process.
+    Memory,
+    /// A directory (or, for a store that is one file, that file).
+    Path(PathBuf),
+    Unix(PathBuf),
+    Tcp {
+        host: String,
+        port: u16,
+    },
+}
+
+impl std::fmt::Display for Place {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Place::Memory => write!(out, "memory"),
+            Place::Path(path) | Place::Unix(path) => write!(out, "{}", path.display()),
+            Place::Tcp { host, port } if host.contains(':') => write!(out, "[{host}]:{port}"),
+            Place::Tcp { host, port } => write!(out, "{host}:{port}"),
+        }
+    }
+}
+
+/// Who we are to a server. Goes to trials over a pipe; never to output, records or command lines.
+#[derive(Clone, Default, serde::Serialize, serde::Deserialize)]
+pub struct Login {
+    pub user: Option<String>,
+    pub password: Option<String>,
+    pub database: Option<u32>,
+}
+
+impl std::fmt::Debug for Login {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let hidden = self.password.as_ref().map(|_| "***");
+        write!(out, "Login {{ user: {:?}, password: {hidden:?}, database: {:?} }}", self.user, self.database)
+    }
+}
+
+/// A server's recipe, as data. The store room only says what to run; the lab runs it.
+pub struct Server {
+    /// Names under which it may be on PATH, the best one first.
+    pub programs: &'static [&'static str],
+    /// The argument that makes it print its version and leave.
+    pub version_argument: &'static str,
+    /// The version out of what it printed.
+    pub version: fn(&str) -> Option<String>,
+    /// Its arguments, one thing each, for a start in the foreground; `data` is a directory that exists.
+    pub arguments: fn(launch: &Launch, data: &Path) -> Vec<String>,
+}
+
+/// The store of that name.
+pub fn find(name: &str) -> Option<&'static Adapter> {
+    ALL.iter().copied().find(|adapter| adapter.name == name)
+}

@@ -1,0 +1,32 @@
+//! Protocols as bytes to words and words to bytes: no sockets, no clock, and no allocation an op once warm.
+
+use crate::words::op::{Fault, Op, Reply};
+
+/// One connection's side of a protocol. It remembers which ops are unanswered, and answers come in their order.
+///
+/// What a server sends is hostile until checked: a length is never trusted with memory before its bytes have come.
+pub trait Codec: Send {
+    /// Appends what must be said before the first op (AUTH, SELECT). Its answers are heard first, as `Heard::Greeted`.
+    fn hello(&mut self, out: &mut Vec<u8>);
+    /// Appends the bytes that ask `op`.
+    fn say(&mut self, op: &Op<'_>, out: &mut Vec<u8>) -> Result<(), Fault>;
+    /// Reads the first answer in `bytes`, if it is all there: the bytes it took, and what it said. May append to `out`
+    /// what has to be asked next where one op takes two questions. A fault means that the connection is of no more use.
+    fn hear<'b>(&'b mut self, bytes: &'b [u8], out: &mut Vec<u8>) -> Result<Option<(usize, Heard<'b>)>, Fault>;
+    /// Ops (and greetings) still unanswered.
+    fn pending(&self) -> usize;
+    /// Commands sent so far: an op may take several.
+    fn commands(&self) -> u64;
+}
+
+/// What some of a connection's bytes said.
+#[derive(Debug, PartialEq)]
+pub enum Heard<'b> {
+    Reply(Reply<'b>),
+    /// The server will not do this one op; the connection is still good.
+    Refused(String),
+    /// Part of the answer: these bytes are dealt with, the reply is still to come (or `out` asks on).
+    Again,
+    /// The server took a greeting.
+    Greeted,
+}

@@ -1,0 +1,5 @@
+//! The vocabulary: plain data that every other room speaks in. No clock, no I/O, no randomness.
+
+pub mod hist;
+pub mod op;
+pub mod trial;
