@@ -1,1 +1,7 @@
-fn main() {}
+//! Parse, call, exit code.
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    kvfair::cli::main()
+}

@@ -6,8 +6,17 @@ use std::io::{self, BufRead, Write};
 use crate::words::op::{Op, Reply, Wrong};
 use crate::words::trial::JobSettings;
 
+pub mod draw;
+pub mod fans;
+pub mod lines;
+pub mod merge;
+mod names;
+pub mod ngrams;
+pub mod people;
+pub mod text;
+
 /// Every job there is, in the order in which help and tables name them.
-pub const ALL: &[&JobKind] = &[];
+pub const ALL: &[&JobKind] = &[&fans::FANS, &ngrams::NGRAMS];
 
 /// All that the rest of the program knows of a job, in one value.
 pub struct JobKind {
@@ -21,7 +30,8 @@ pub struct JobKind {
     pub default_seed: u64,
     /// The name of the recipe that makes the default data.
     pub recipe: &'static str,
-    /// The forms in which a file may come; the first one is the recipe's, and what a file without a telling name is taken for.
+    /// The forms in which a file may come; the first one is the recipe's, and what a file without a telling name is
+    /// taken for.
     pub formats: &'static [&'static str],
     /// How the end state is read back: as values or as counters.
     pub end_state: EndState,
@@ -57,7 +67,8 @@ pub trait Job: Send + Sync {
 
 /// One simulated client: asks, hears, asks again. It never sees a store, a socket or a clock.
 ///
-/// A driver that keeps several questions under way calls `ask` again before `hear`; answers come in the order of the questions.
+/// A driver that keeps several questions under way calls `ask` again before `hear`; answers come in the order of the
+/// questions.
 pub trait Client {
     fn ask(&mut self) -> Ask<'_>;
     fn hear(&mut self, reply: Reply<'_>) -> Heard;
@@ -98,6 +109,13 @@ pub struct InputFault {
     /// Counted from 1; 0 where no line can be named.
     pub line: u64,
     pub what: String,
+}
+
+impl InputFault {
+    /// The input could not be opened at all.
+    pub fn opening(source: &dyn Source, error: &io::Error) -> InputFault {
+        InputFault { source: source.name().to_string(), line: 0, what: error.to_string() }
+    }
 }
 
 impl fmt::Display for InputFault {

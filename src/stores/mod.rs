@@ -1,4 +1,5 @@
-//! Stores: one file each, and what the rest of the program knows of them. Adding one touches its own file and one line of `ALL`.
+//! Stores: one file each, and what the rest of the program knows of them. Adding one touches its own file and one line
+//! of `ALL`.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -7,10 +8,45 @@ use std::time::Duration;
 use crate::words::op::{Fault, Op, Reply};
 use crate::words::trial::{Durability, Transport};
 
+pub mod blocking;
+#[cfg(any(feature = "fjall", feature = "lmdb", feature = "redb", feature = "sqlite"))]
+mod cell;
+mod faulty;
+#[cfg(feature = "fjall")]
+mod fjall;
+#[cfg(feature = "lmdb")]
+mod lmdb;
+mod memcached;
 mod null;
+mod ram;
+#[cfg(feature = "redb")]
+mod redb;
+mod redis;
+#[cfg(feature = "sqlite")]
+mod sqlite;
 
 /// Every store that this binary can speak to, controls first.
-pub const ALL: &[&Adapter] = &[&null::NULL];
+pub const ALL: &[&Adapter] = &[
+    &null::NULL,
+    &ram::RAM,
+    #[cfg(feature = "lmdb")]
+    &lmdb::LMDB,
+    #[cfg(feature = "sqlite")]
+    &sqlite::SQLITE,
+    #[cfg(feature = "redb")]
+    &redb::REDB,
+    #[cfg(feature = "fjall")]
+    &fjall::FJALL,
+    &redis::REDIS,
+    &redis::VALKEY,
+    &memcached::MEMCACHED,
+    &faulty::FAULTY,
+];
+
+/// The least memory that a store may use for its caches, in bytes. A gigabyte is what redb takes by itself, and what a
+/// server is usually given; it holds every built-in job's data, so that no store is slower for a default that was meant
+/// for phones.
+const CACHE_BYTES: u64 = 1 << 30;
 
 /// An open store; every client talks through a session of its own.
 pub trait Store: Send + Sync {
@@ -28,7 +64,8 @@ pub trait Store: Send + Sync {
 /// No op has a quiet fallback: an adapter does it the store's best way, or says [`Fault::Unsupported`].
 pub trait Session {
     fn ask<'s>(&'s mut self, op: Op<'_>) -> Result<Reply<'s>, Fault>;
-    /// Commits what is open. Called at the end of a unit, of a phase and of a session; does nothing where each op commits itself.
+    /// Commits what is open. Called at the end of a unit, of a phase and of a session; does nothing where each op
+    /// commits itself.
     fn flush(&mut self) -> Result<(), Fault>;
     /// Commands that the store has seen so far, where one op may take several; `None` where each op is one.
     fn commands(&self) -> Option<u64> {
@@ -76,10 +113,19 @@ pub struct Adapter {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
     Store,
-    /// Shows what the job and the harness cost alone; never ranked.
+    /// Shows what the job costs without a store around it; never ranked.
     Control,
+    /// A control that holds nothing, so that its answers cannot be checked: only its count of ops is.
+    Null,
     /// Lies, drops, stalls and dies on purpose, to prove that we notice; never offered.
     Faulty,
+}
+
+impl Role {
+    /// Whether it stands apart from what is compared.
+    pub fn is_control(self) -> bool {
+        matches!(self, Role::Control | Role::Null)
+    }
 }
 
 /// A setting of a store that a target may name.
@@ -109,6 +155,13 @@ impl Launch {
     /// The value of a setting, or its default.
     pub fn setting<'a>(&'a self, setting: &Setting) -> &'a str {
         self.settings.get(setting.name).map_or(setting.default, String::as_str)
+    }
+
+    /// The memory that a store may use for its caches, in bytes: the same for all, and four times the job's data where
+    /// that is more, because a page or block of a store is never quite full and an old one may be kept beside its new
+    /// one.
+    pub fn cache_bytes(&self) -> u64 {
+        CACHE_BYTES.max(self.data_bytes.unwrap_or(0).saturating_mul(4))
     }
 
     /// The directory of an embedded store.
@@ -165,6 +218,8 @@ impl std::fmt::Debug for Login {
 pub struct Server {
     /// Names under which it may be on PATH, the best one first.
     pub programs: &'static [&'static str],
+    /// Where such a server usually listens.
+    pub port: u16,
     /// The argument that makes it print its version and leave.
     pub version_argument: &'static str,
     /// The version out of what it printed.

@@ -7,7 +7,7 @@ use crate::words::trial::{Durability, Transport};
 pub static NULL: Adapter = Adapter {
     name: "null",
     about: "forgets everything: what the job and the harness cost alone",
-    role: Role::Control,
+    role: Role::Null,
     transports: &[Transport::InProcess],
     schemes: &[],
     settings: &[],

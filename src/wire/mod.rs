@@ -2,6 +2,10 @@
 
 use crate::words::op::{Fault, Op, Reply};
 
+pub mod memcache;
+pub mod resp;
+mod text;
+
 /// One connection's side of a protocol. It remembers which ops are unanswered, and answers come in their order.
 ///
 /// What a server sends is hostile until checked: a length is never trusted with memory before its bytes have come.

@@ -1,4 +1,5 @@
-//! A histogram of op times: nanoseconds, 1 ns to 60 s, three digits; written in records as the HDR V2 log's base64 text.
+//! A histogram of op times: nanoseconds, 1 ns to 60 s, three digits; written in records as the HDR V2 log's base64
+//! text.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;

@@ -2,4 +2,6 @@
 
 pub mod hist;
 pub mod op;
+pub mod record;
 pub mod trial;
+pub mod units;

@@ -28,7 +28,8 @@ pub enum Op<'a> {
     GetVersion(&'a [u8]),
     /// Sets a key if nobody has changed it since `GetVersion` answered `version`: `Done` or `Conflict`.
     Cas { key: &'a [u8], version: u64, value: &'a [u8] },
-    /// Adds `by` to every one of `fields` in every one of `records`, by the store's own means (HINCRBY, $inc, upsert): `Done`.
+    /// Adds `by` to every one of `fields` in every one of `records`, by the store's own means (HINCRBY, $inc, upsert):
+    /// `Done`.
     Tally { records: Keys<'a>, fields: Keys<'a>, by: i64 },
     /// The fields of one tallied record and their counts in decimal: `Rows`, in no particular order, or `Missing`.
     ReadTally(&'a [u8]),
@@ -79,9 +80,9 @@ impl Op<'_> {
                 key.len() + value.len()
             }
             Op::Increment { key, .. } => key.len() + size_of::<i64>(),
-            Op::GetMany(keys) | Op::NumberMany(keys) => keys.bytes.len(),
-            Op::SetMany(pairs) => pairs.keys.bytes.len() + pairs.values.bytes.len(),
-            Op::Tally { records, fields, .. } => records.bytes.len() + fields.bytes.len(),
+            Op::GetMany(keys) | Op::NumberMany(keys) => keys.bytes(),
+            Op::SetMany(pairs) => pairs.keys.bytes() + pairs.values.bytes(),
+            Op::Tally { records, fields, .. } => records.bytes() + fields.bytes(),
             Op::Scan { from, .. } => from.len(),
         }
     }
@@ -112,31 +113,29 @@ impl Reply<'_> {
             Reply::Value(value) | Reply::Versioned(value, _) => value.len(),
             Reply::Number(_) => size_of::<i64>(),
             Reply::Numbers(numbers) => numbers.len() * size_of::<i64>(),
-            Reply::Values(values) => values.bytes.len(),
-            Reply::Rows(pairs) => pairs.keys.bytes.len() + pairs.values.bytes.len(),
+            Reply::Values(values) => values.0.bytes.len(),
+            Reply::Rows(pairs) => pairs.keys.bytes() + pairs.values.bytes(),
         }
     }
 }
 
-/// A list of byte strings lent as one: string `i` ends at `ends[i]` and begins where the one before it ends.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Keys<'a> {
-    bytes: &'a [u8],
-    ends: &'a [usize],
-}
+/// A list of byte strings, lent. One pointer wide: ops are handed on by value in the hot path, and every word of them
+/// costs.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Keys<'a>(&'a KeyList);
 
 impl<'a> Keys<'a> {
     pub fn len(&self) -> usize {
-        self.ends.len()
+        self.0.ends.len()
     }
 
     pub fn is_empty(&self) -> bool {
-        self.ends.is_empty()
+        self.0.ends.is_empty()
     }
 
     pub fn get(&self, index: usize) -> &'a [u8] {
-        let start = if index == 0 { 0 } else { self.ends[index - 1] };
-        &self.bytes[start..self.ends[index]]
+        let start = if index == 0 { 0 } else { self.0.ends[index - 1] };
+        &self.0.bytes[start..self.0.ends[index]]
     }
 
     pub fn iter(&self) -> impl ExactSizeIterator<Item = &'a [u8]> + use<'a> {
@@ -147,10 +146,22 @@ impl<'a> Keys<'a> {
     fn first(&self) -> &'a [u8] {
         if self.is_empty() { b"" } else { self.get(0) }
     }
+
+    fn bytes(&self) -> usize {
+        self.0.bytes.len()
+    }
 }
 
-/// An owned list of byte strings that lends itself as [`Keys`]; clearing keeps its memory.
-#[derive(Clone, Debug, Default)]
+impl Default for Keys<'_> {
+    fn default() -> Self {
+        static NONE: KeyList = KeyList { bytes: Vec::new(), ends: Vec::new() };
+        NONE.lend()
+    }
+}
+
+/// An owned list of byte strings that lends itself as [`Keys`]: string `i` ends at `ends[i]` and begins where the one
+/// before it ends. Clearing keeps its memory.
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct KeyList {
     bytes: Vec<u8>,
     ends: Vec<usize>,
@@ -168,7 +179,7 @@ impl KeyList {
     }
 
     pub fn lend(&self) -> Keys<'_> {
-        Keys { bytes: &self.bytes, ends: &self.ends }
+        Keys(self)
     }
 }
 
@@ -193,24 +204,21 @@ impl<'a> Pairs<'a> {
     }
 }
 
-/// Answers to `GetMany`: value `i` is the bytes of span `i`, or nothing where the key was missing.
+/// Answers to `GetMany`: a value, or nothing where the key was missing.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Values<'a> {
-    bytes: &'a [u8],
-    spans: &'a [Option<(usize, usize)>],
-}
+pub struct Values<'a>(&'a ValueList);
 
 impl<'a> Values<'a> {
     pub fn len(&self) -> usize {
-        self.spans.len()
+        self.0.spans.len()
     }
 
     pub fn is_empty(&self) -> bool {
-        self.spans.is_empty()
+        self.0.spans.is_empty()
     }
 
     pub fn get(&self, index: usize) -> Option<&'a [u8]> {
-        self.spans[index].map(|(start, end)| &self.bytes[start..end])
+        self.0.spans[index].map(|(start, end)| &self.0.bytes[start..end])
     }
 
     pub fn iter(&self) -> impl ExactSizeIterator<Item = Option<&'a [u8]>> + use<'a> {
@@ -220,7 +228,7 @@ impl<'a> Values<'a> {
 }
 
 /// An owned list of values, some missing, that lends itself as [`Values`]; clearing keeps its memory.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct ValueList {
     bytes: Vec<u8>,
     spans: Vec<Option<(usize, usize)>>,
@@ -251,7 +259,7 @@ impl ValueList {
     }
 
     pub fn lend(&self) -> Values<'_> {
-        Values { bytes: &self.bytes, spans: &self.spans }
+        Values(self)
     }
 }
 
@@ -285,6 +293,7 @@ impl fmt::Display for Fault {
         match self {
             Fault::Unsupported(what) => write!(out, "unsupported: {what}"),
             Fault::Refused(words) => write!(out, "refused: {words}"),
+            Fault::Lost(error) if error.kind() == io::ErrorKind::StorageFull => write!(out, "disk full: {error}"),
             Fault::Lost(error) => write!(out, "connection lost: {error}"),
             Fault::Garbled(what) => write!(out, "garbled answer: {what}"),
         }

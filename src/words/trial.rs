@@ -116,6 +116,8 @@ pub struct Target {
     /// What tables call it: as it was typed, without user, password and name; or the `name` it was given.
     pub label: String,
     pub store: String,
+    /// Shows what the job costs without a store around it, and is never ranked.
+    pub control: bool,
     pub transport: Transport,
     /// Started by us, or somebody else's server or directory.
     pub managed: bool,

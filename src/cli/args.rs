@@ -1,0 +1,229 @@
+//! What may be typed: names, defaults and help. It knows what words mean, not what is done about them.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, Parser, Subcommand};
+
+use crate::words::trial::{Durability, Verify};
+
+#[derive(Debug, Parser)]
+#[command(
+    name = "kvfair",
+    version,
+    about = "Which key/value store is right for this job, on this machine?",
+    long_about = "Which key/value store is right for this job, on this machine?\n\n\
+        kvfair runs a real job on every store the same way, starts the servers, checks every answer and counts every \
+        resource. Without a command it takes a first look: the job `fans` on every store found here, in about a minute.",
+    after_help = "`kvfair COMMAND --help` tells more.",
+    after_long_help = "Examples:\n  \
+        kvfair                                  a first look\n  \
+        kvfair run fans lmdb redis redis+unix   the whole job on three targets\n  \
+        kvfair run ngrams --durability crash    on all stores that keep what a killed process leaves\n\n\
+        Exit codes: 0 ok, 1 error (a refused class, a limit, a time-out), 2 usage, 3 a store is not here or would not\n\
+        start, 4 wrong answers, 130 interrupted (what was finished is kept and printed)."
+)]
+pub struct Cli {
+    #[command(subcommand)]
+    pub command: Option<Command>,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Run a job on targets, block by block, and print a table
+    Run(Run),
+    /// What can be measured here, and how to get what is missing
+    Stores(Stores),
+    /// What the jobs are, their settings and defaults
+    Jobs,
+    /// Write a job's data to standard output, to use elsewhere
+    Data(DataOf),
+    /// The fans answer out of a store: who else fans of a page are fans of
+    Query(Query),
+    /// Print a results file again
+    Show(Show),
+    /// One trial, as told on standard input
+    #[command(hide = true)]
+    Trial,
+    /// What a job's end state must be, as told on standard input
+    #[command(hide = true)]
+    Truth,
+}
+
+#[derive(Debug, Args)]
+#[command(after_long_help = "Examples:\n  \
+    kvfair run fans ram lmdb redis redis+unix memcached+unix\n  \
+    kvfair run ngrams --input messages.txt.gz --clients 4 redis memcached\n  \
+    kvfair run fans redis://host:6379/9 'redis?name=mine' --blocks 5\n  \
+    kvfair run fans lmdb --keep ./kept     then: kvfair query lmdb:./kept/lmdb 'Michael Jackson'")]
+pub struct Run {
+    /// The job: see `kvfair jobs`
+    pub job: String,
+    /// Stores by name (`redis`, `redis+unix`) or URL; every store found here if none is named
+    ///
+    /// A name starts a server of our own or opens a fresh directory. A URL is somebody else's store: it must be empty,
+    /// and what the job wrote is deleted again. `TARGET?name=X` calls a target X in the table.
+    pub targets: Vec<String>,
+    /// Read the job's data from a file instead of making it (plain, .gz or .zst)
+    #[arg(long, short, value_name = "FILE")]
+    pub input: Option<PathBuf>,
+    /// The form of the data, where the file's name does not tell: jsonl, tsv, text
+    #[arg(long, value_name = "FORM")]
+    pub format: Option<String>,
+    /// Pass over at most N bad lines of the input, and count them
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub skip_bad: u64,
+    #[command(flatten)]
+    pub size: Size,
+    /// Clients that work at once
+    #[arg(long, short, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub clients: u32,
+    /// What must survive of acknowledged writes: nothing, a killed process, a power cut
+    #[arg(long, value_name = "CLASS", default_value_t = Durability::None)]
+    pub durability: Durability,
+    /// Blocks of trials, each with one trial of every target in random order [default: 3]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub blocks: Option<u32>,
+    /// Fit the run into this time: a pilot sizes the job unless you do, and no block starts that would not fit
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    pub budget: Option<Duration>,
+    /// Cut a trial off after this time; its row then says how far it came
+    #[arg(long, value_name = "TIME", default_value = "300s", value_parser = duration)]
+    pub timeout: Duration,
+    /// Compare all of the end state with the truth, or a sample of keys (for jobs larger than memory)
+    #[arg(long, value_name = "HOW", default_value = "full", value_parser = verify)]
+    pub verify: Verify,
+    /// Write the records to this file, which must not exist yet [default: ./kvfair-results/<UTC>-<job>.jsonl]
+    #[arg(long, short, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+    /// Leave every target's data in DIR, and print the command that queries it
+    #[arg(long, value_name = "DIR")]
+    pub keep: Option<PathBuf>,
+    /// Check the answers and time nothing: one block, no seconds in the table
+    #[arg(long)]
+    pub answers_only: bool,
+    /// Print the trials in their order, and stop
+    #[arg(long)]
+    pub list: bool,
+    #[command(flatten)]
+    pub look: Look,
+}
+
+/// How large a job is and which data it gets. Each job has one of the two sizes.
+#[derive(Debug, Default, Args)]
+pub struct Size {
+    /// Profiles of the job `fans` [default: 10000, or all of the input]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub profiles: Option<u64>,
+    /// Messages of the job `ngrams` [default: 45000, or all of the input]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub messages: Option<u64>,
+    /// Seed of the data and of the order of trials [default: the recipe's own, so that runs repeat]
+    #[arg(long, value_name = "N")]
+    pub seed: Option<u64>,
+}
+
+/// How results are shown.
+#[derive(Clone, Copy, Debug, Default, Args)]
+pub struct Look {
+    /// Print the rows as JSON
+    #[arg(long)]
+    pub json: bool,
+    /// All columns, however wide
+    #[arg(long)]
+    pub wide: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct Stores {
+    /// Print as JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct DataOf {
+    /// The job: see `kvfair jobs`
+    pub job: String,
+    #[command(flatten)]
+    pub size: Size,
+}
+
+#[derive(Debug, Args)]
+#[command(after_long_help = "Examples:\n  \
+    kvfair query lmdb:./kept/lmdb 'Michael Jackson'\n  \
+    kvfair query redis:./kept/redis 'Green Bay Packers' --json")]
+pub struct Query {
+    /// A store with a `fans` answer in it: a URL, or STORE:DIR as `kvfair run --keep` printed it
+    pub target: String,
+    /// The page's name
+    pub page: String,
+    /// Print all pages that share fans with it, as JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct Show {
+    /// A results file; the newest in ./kvfair-results if none is named
+    pub results: Option<PathBuf>,
+    #[command(flatten)]
+    pub look: Look,
+}
+
+/// `60s`, `5m`, `500ms`, `1.5h`; a bare number is seconds.
+fn duration(text: &str) -> Result<Duration, String> {
+    let end = text.find(|letter: char| !letter.is_ascii_digit() && letter != '.').unwrap_or(text.len());
+    let (number, unit) = text.split_at(end);
+    let scale = match unit {
+        "ms" => 0.001,
+        "" | "s" => 1.0,
+        "m" | "min" => 60.0,
+        "h" => 3600.0,
+        _ => return Err(format!("'{unit}' is no unit of time: ms, s, m or h")),
+    };
+    let number: f64 = number.parse().map_err(|_| "a time is a number and a unit, as in 60s".to_string())?;
+    let time_s = number * scale;
+    // A year is more than anybody waits for, and well within what a clock can add.
+    if time_s > 0.0 && time_s < 3.2e7 {
+        Ok(Duration::from_secs_f64(time_s))
+    } else {
+        Err("a time must be more than nothing and less than a year".to_string())
+    }
+}
+
+fn verify(text: &str) -> Result<Verify, String> {
+    match text {
+        "full" => Ok(Verify::Full),
+        "sample" => Ok(Verify::Sample),
+        _ => Err("full or sample".to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_command_line_is_well_formed_and_every_option_has_help() {
+        let mut command = Cli::command();
+        command.build();
+        command.clone().debug_assert();
+        for sub in command.get_subcommands() {
+            for argument in sub.get_arguments() {
+                assert!(argument.get_help().is_some(), "{} {}", sub.get_name(), argument.get_id());
+            }
+        }
+    }
+
+    #[test]
+    fn times() {
+        assert_eq!(duration("60s"), Ok(Duration::from_secs(60)));
+        assert_eq!(duration("1.5m"), Ok(Duration::from_secs(90)));
+        assert_eq!(duration("250ms"), Ok(Duration::from_millis(250)));
+        for bad in ["", "0s", "-1s", "5 parsecs", "1e99", "nan"] {
+            assert!(duration(bad).is_err(), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,120 @@
+//! What there is: stores and jobs, and a job's data.
+
+use std::io::{self, BufWriter, Write};
+
+use anyhow::{Result, anyhow};
+use serde::Serialize;
+
+use super::args::DataOf;
+use super::{Exit, find_job, print, run, target};
+use crate::jobs;
+use crate::lab::serve;
+use crate::report::table::wrap;
+use crate::stores::{self, Adapter, Role};
+use crate::words::trial::Durability;
+use crate::words::units;
+
+/// One store in `kvfair stores`.
+#[derive(Serialize)]
+struct Listed {
+    store: &'static str,
+    about: &'static str,
+    targets: Vec<String>,
+    /// What is here; `None` where it is missing.
+    version: Option<String>,
+    /// Why it cannot be used, and the command that gets it.
+    missing: Option<String>,
+    get_it: &'static str,
+    /// The classes that it claims to keep, and how.
+    keeps: Vec<(Durability, &'static str)>,
+    settings: Vec<String>,
+}
+
+pub fn stores(json: bool) -> Result<Exit> {
+    let listed: Vec<Listed> =
+        stores::ALL.iter().filter(|adapter| adapter.role != Role::Faulty).map(|adapter| look_up(adapter)).collect();
+    if json {
+        print(&format!("{}\n", serde_json::to_string_pretty(&listed)?))?;
+        return Ok(Exit::Ok);
+    }
+    let (here, missing): (Vec<_>, Vec<_>) = listed.iter().partition(|store| store.missing.is_none());
+    let mut text = String::from("here:\n");
+    here.iter().for_each(|store| text.push_str(&line(store)));
+    if !missing.is_empty() {
+        text.push_str("missing:\n");
+        missing.iter().for_each(|store| text.push_str(&line(store)));
+    }
+    print(&text)?;
+    Ok(Exit::Ok)
+}
+
+fn look_up(adapter: &'static Adapter) -> Listed {
+    let (version, missing) = match adapter.server {
+        None => ((adapter.version)(), None),
+        Some(server) => match serve::version(server) {
+            Ok(version) => (Some(version), None),
+            Err(why) => (None, Some(why)),
+        },
+    };
+    let keeps = Durability::ALL.into_iter().filter_map(|class| Some((class, (adapter.keeps)(class).ok()?)));
+    let settings =
+        adapter.settings.iter().map(|setting| format!("{}={}: {}", setting.name, setting.default, setting.about));
+    Listed {
+        store: adapter.name,
+        about: adapter.about,
+        targets: adapter.transports.iter().map(|transport| target::managed_name(adapter, *transport)).collect(),
+        version,
+        missing,
+        get_it: adapter.get_it,
+        keeps: keeps.collect(),
+        settings: settings.collect(),
+    }
+}
+
+fn line(store: &Listed) -> String {
+    let version = store.version.as_deref().unwrap_or("-");
+    let mut text = format!("  {:<11} {version:<9} {}\n", store.store, store.about);
+    let mut more = |words: String| {
+        for line in wrap(&words, 76) {
+            text.push_str(&format!("  {:<21} {line}\n", ""));
+        }
+    };
+    match &store.missing {
+        Some(why) => more(format!("{why}; get it: {}", store.get_it)),
+        None => {
+            let keeps: Vec<String> = store.keeps.iter().map(|(class, how)| format!("{class}: {how}")).collect();
+            more(format!("targets {}; keeps {} (claimed)", store.targets.join(", "), keeps.join("; ")));
+        }
+    }
+    store.settings.iter().for_each(|setting| more(format!("?{setting}")));
+    text
+}
+
+pub fn jobs() -> Result<Exit> {
+    let mut text = String::new();
+    for job in jobs::ALL {
+        text.push_str(&format!("{}\n", job.name));
+        wrap(job.about, 96).iter().for_each(|line| text.push_str(&format!("  {line}\n")));
+        let default = units::thousands(job.default_units);
+        text.push_str(&format!(
+            "  data     recipe {}, seed {} (--seed), {default} {}s (--{})\n",
+            job.recipe, job.default_seed, job.unit, job.scale
+        ));
+        text.push_str(&format!("  files    --input FILE: {}, each also .gz or .zst\n", job.formats.join(", ")));
+    }
+    print(&text)?;
+    Ok(Exit::Ok)
+}
+
+pub fn data(args: &DataOf) -> Result<Exit> {
+    let job = find_job(&args.job)?;
+    let units = run::units_of(&args.size, job)?.unwrap_or(job.default_units);
+    let seed = args.size.seed.unwrap_or(job.default_seed);
+    let mut out = BufWriter::with_capacity(1 << 16, io::stdout().lock());
+    match (job.data)(seed, units, &mut out).and_then(|()| out.flush()) {
+        Ok(()) => Ok(Exit::Ok),
+        // `kvfair data fans | head` wanted no more.
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(Exit::Ok),
+        Err(error) => Err(anyhow!("cannot write the data: {error}")),
+    }
+}

@@ -1,0 +1,123 @@
+//! The command line: the only room that prints. Results go to standard output, everything else to standard error.
+
+use std::io::{self, Write};
+use std::process::ExitCode;
+
+use anyhow::{Result, anyhow};
+use clap::Parser;
+
+use crate::jobs::{self, JobKind};
+use crate::lab::{truth, worker};
+use crate::report::cells::{Row, Status};
+
+mod args;
+mod lists;
+mod live;
+mod query;
+mod run;
+mod target;
+
+use args::{Cli, Command};
+
+/// How a command ended, as a shell sees it (method.md, section 9).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Exit {
+    Ok = 0,
+    Error = 1,
+    Usage = 2,
+    Missing = 3,
+    WrongAnswers = 4,
+    Interrupted = 130,
+}
+
+/// A mistake in what was typed, as against one in what was found.
+#[derive(Debug)]
+struct Usage(String);
+
+impl std::fmt::Display for Usage {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for Usage {}
+
+/// Does what was typed.
+pub fn main() -> ExitCode {
+    let cli = Cli::parse();
+    let exit = match cli.command {
+        None => run::first_look(),
+        Some(Command::Run(args)) => run::run(args),
+        Some(Command::Show(args)) => run::show(&args),
+        Some(Command::Stores(args)) => lists::stores(args.json),
+        Some(Command::Jobs) => lists::jobs(),
+        Some(Command::Data(args)) => lists::data(&args),
+        Some(Command::Query(args)) => query::query(&args),
+        Some(Command::Trial) => trial(),
+        Some(Command::Truth) => answer_truth(),
+    };
+    let exit = exit.unwrap_or_else(|error| {
+        complain(&format!("kvfair: {error:#}"));
+        if error.downcast_ref::<Usage>().is_some() { Exit::Usage } else { Exit::Error }
+    });
+    ExitCode::from(exit as u8)
+}
+
+/// The hidden command `trial`.
+fn trial() -> Result<Exit> {
+    worker::run()?;
+    Ok(Exit::Ok)
+}
+
+/// The hidden command `truth`.
+fn answer_truth() -> Result<Exit> {
+    let question = serde_json::from_reader(io::stdin().lock())?;
+    print(&format!("{}\n", serde_json::to_string(&truth::compute(&question))?))?;
+    Ok(Exit::Ok)
+}
+
+/// The worst of a run's rows decides; method.md, section 9.
+fn exit_of(rows: &[Row]) -> Exit {
+    let any = |is: &dyn Fn(&Status) -> bool| rows.iter().any(|row| is(&row.status));
+    if any(&|status| matches!(status, Status::Wrong { .. })) {
+        Exit::WrongAnswers
+    } else if any(&|status| matches!(status, Status::Missing { .. })) {
+        Exit::Missing
+    } else if any(&|status| !matches!(status, Status::Right | Status::Control)) {
+        Exit::Error
+    } else {
+        Exit::Ok
+    }
+}
+
+/// The job of that name, or the nearest one in the message.
+fn find_job(name: &str) -> Result<&'static JobKind> {
+    jobs::find(name).ok_or_else(|| {
+        let names = jobs::ALL.iter().map(|job| job.name);
+        let hint = match nearest(name, names.clone()) {
+            Some(near) => format!("did you mean `{near}`?"),
+            None => format!("there are {}", names.collect::<Vec<_>>().join(", ")),
+        };
+        anyhow!(Usage(format!("there is no job '{name}'\nhint: {hint}")))
+    })
+}
+
+/// The name that was probably meant.
+fn nearest<'a>(typed: &str, names: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    let scored = names.map(|name| (strsim::jaro_winkler(typed, name), name));
+    // Below 0.75 a suggestion puzzles more than it helps; clap cuts at 0.7.
+    scored.filter(|(score, _)| *score > 0.75).max_by(|one, other| one.0.total_cmp(&other.0)).map(|(_, name)| name)
+}
+
+/// Prints a result. A reader that has gone away wanted no more.
+fn print(text: &str) -> Result<()> {
+    match io::stdout().lock().write_all(text.as_bytes()) {
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        result => Ok(result?),
+    }
+}
+
+/// Says something that is no result. If even that cannot be said, nobody is there to hear.
+fn complain(text: &str) {
+    let _ = writeln!(io::stderr().lock(), "{text}");
+}

@@ -1,0 +1,277 @@
+//! `kvfair run`, the first look, and `kvfair show`: from what was typed to a plan, and from records to a printed table.
+
+use std::path::Path;
+use std::time::Duration;
+
+use anyhow::{Context, Result, anyhow};
+
+use super::args::{Look, Run, Show, Size};
+use super::live::Screen;
+use super::{Exit, Usage, complain, exit_of, find_job, print, target};
+use crate::jobs::JobKind;
+use crate::lab::plan::{Chosen, Plan};
+use crate::lab::save::{self, Results};
+use crate::lab::signals::{INTERRUPTED, Interrupt};
+use crate::lab::timing::Timer;
+use crate::lab::trial::{Bench, file_name};
+use crate::lab::{input, plan, scratch};
+use crate::report::{cells, table, words};
+use crate::stores::{self, Role};
+use crate::study::pilot;
+use crate::study::rounds::{self, Ended};
+use crate::words::record::Record;
+use crate::words::trial::{Data, JobSettings};
+
+/// Blocks of a run that names no number of them.
+const BLOCKS: u32 = 3;
+/// The first look.
+const FIRST_BLOCKS: u32 = 6;
+const FIRST_BUDGET: Duration = Duration::from_secs(60);
+
+/// What a run needs besides its plan.
+struct Errand<'a> {
+    plan: Plan,
+    budget: Option<Duration>,
+    /// Whether a pilot chooses the job's size.
+    size_it: bool,
+    output: Option<&'a Path>,
+    look: Look,
+}
+
+/// `kvfair` alone: `fans` on everything that is here.
+pub fn first_look() -> Result<Exit> {
+    let args = Run {
+        job: "fans".to_string(),
+        targets: Vec::new(),
+        input: None,
+        format: None,
+        skip_bad: 0,
+        size: Size::default(),
+        clients: 1,
+        durability: Default::default(),
+        blocks: Some(FIRST_BLOCKS),
+        budget: Some(FIRST_BUDGET),
+        timeout: Duration::from_secs(300),
+        verify: Default::default(),
+        output: None,
+        keep: None,
+        answers_only: false,
+        list: false,
+        look: Look::default(),
+    };
+    complain("kvfair: a first look: fans on every store found here, in about a minute; `kvfair --help` tells more");
+    run(args)
+}
+
+pub fn run(args: Run) -> Result<Exit> {
+    let plan = plan_of(&args)?;
+    if args.list {
+        return list(&plan);
+    }
+    let size_it = args.budget.is_some() && plan.job.units.is_none() && args.input.is_none();
+    carry_out(Errand { plan, budget: args.budget, size_it, output: args.output.as_deref(), look: args.look })
+}
+
+/// Everything that was typed, checked and made sense of.
+fn plan_of(args: &Run) -> Result<Plan> {
+    let kind = find_job(&args.job)?;
+    let seed = args.size.seed.unwrap_or(kind.default_seed);
+    let job = job_of(args, kind, seed)?;
+    let chosen = match args.targets.as_slice() {
+        [] => target::all_here(),
+        named => named
+            .iter()
+            .map(|text| target::parse(text))
+            .collect::<Result<_>>()
+            .map_err(|error| anyhow!(Usage(format!("{error:#}"))))?,
+    };
+    names_differ(&chosen)?;
+    if let Some(keep) = &args.keep {
+        keeps_nothing_yet(keep, &chosen)?;
+    }
+    Ok(Plan {
+        chosen,
+        kind,
+        job,
+        clients: args.clients,
+        durability: args.durability,
+        verify: args.verify,
+        timeout: args.timeout,
+        blocks: if args.answers_only { 1 } else { args.blocks.unwrap_or(BLOCKS) },
+        seed,
+        answers_only: args.answers_only,
+        keep: args.keep.clone(),
+        began: plan::utc_now(),
+    })
+}
+
+fn job_of(args: &Run, kind: &JobKind, seed: u64) -> Result<JobSettings> {
+    let units = units_of(&args.size, kind)?;
+    let (data, format) = match &args.input {
+        Some(path) => {
+            input::check(path)?;
+            let format = input::format(kind, path, args.format.as_deref());
+            (Data::File { path: path.clone() }, format.map_err(|error| anyhow!(Usage(format!("{error:#}"))))?)
+        }
+        None => (Data::Recipe { name: kind.recipe.to_string(), seed }, kind.formats[0].to_string()),
+    };
+    Ok(JobSettings { name: kind.name.to_string(), data, format, units, skip_bad: args.skip_bad })
+}
+
+/// The size that was typed. One that belongs to another job is a mistake, not a no-op.
+pub fn units_of(size: &Size, kind: &JobKind) -> Result<Option<u64>> {
+    let sizes = [("profiles", size.profiles), ("messages", size.messages)];
+    for (name, units) in sizes {
+        if units.is_some() && name != kind.scale {
+            let what = format!("--{name} is no option of the job {}\nhint: it has --{}", kind.name, kind.scale);
+            return Err(anyhow!(Usage(what)));
+        }
+    }
+    Ok(sizes.iter().find(|(name, _)| *name == kind.scale).and_then(|(_, units)| *units))
+}
+
+fn names_differ(chosen: &[Chosen]) -> Result<()> {
+    for (index, one) in chosen.iter().enumerate() {
+        let label = &one.target.label;
+        if chosen[..index].iter().any(|other| other.target.label == *label) {
+            let what = format!("two targets are called '{label}'\nhint: name one of them: '{label}?name=other'");
+            return Err(anyhow!(Usage(what)));
+        }
+    }
+    Ok(())
+}
+
+fn keeps_nothing_yet(keep: &Path, chosen: &[Chosen]) -> Result<()> {
+    let taken = chosen.iter().map(|chosen| keep.join(file_name(&chosen.target.label))).find(|place| place.exists());
+    match taken {
+        Some(place) => Err(anyhow!(
+            "--keep: {} is there already, and data is never overwritten: name another directory",
+            place.display()
+        )),
+        None => Ok(()),
+    }
+}
+
+/// `--list`: the trials in their order, and nothing done.
+fn list(plan: &Plan) -> Result<Exit> {
+    let mut text = format!("seed {}\n", plan.seed);
+    for block in 1..=plan.blocks {
+        for (position, place) in (1..).zip(plan.order(block)) {
+            let label = &plan.chosen[place].target.label;
+            text.push_str(&format!("block {block} trial {position}: {} on {label}\n", plan.job.name));
+        }
+    }
+    print(&text)?;
+    Ok(Exit::Ok)
+}
+
+/// The plot of a run: prepare, size, run, print.
+fn carry_out(mut errand: Errand<'_>) -> Result<Exit> {
+    let timer = Timer::start();
+    let interrupt = Interrupt::listen().context("cannot listen for Ctrl-C")?;
+    let scratch = scratch::make()?;
+    let path =
+        errand.output.map_or_else(|| save::default_path(&errand.plan.began, &errand.plan.job.name), Path::to_path_buf);
+    let mut results = Results::create(&path)?;
+    let ran = (|| {
+        if let (true, Some(budget)) = (errand.size_it, errand.budget) {
+            let units = pilot::fitting_units(&errand.plan, scratch.path(), &interrupt, budget)?;
+            errand.plan.job.units = Some(units);
+        }
+        let bench = Bench::set_up(&errand.plan, scratch.path(), &interrupt)?;
+        let mut screen = Screen::new(errand.plan.blocks, errand.plan.chosen.len(), bench.summary.stream.units);
+        let left = errand.budget.map(|budget| timer.left_of(budget));
+        let ended = rounds::run(&bench, left, &mut |event| {
+            // First the screen: a record that cannot be saved is shown all the same.
+            screen.tell(&event);
+            match &event {
+                rounds::Event::Finished(record) => results.save(record),
+                _ => Ok(()),
+            }
+        });
+        // Whatever went wrong, what was finished is shown.
+        Ok((ended, screen.end()))
+    })();
+    let (ended, records) = match ran {
+        Ok(ran) => ran,
+        Err(_) if interrupt.is_set() => (Ok(Ended::Interrupted(None)), Vec::new()),
+        Err(error) => {
+            results.discard_if_empty();
+            return Err(error);
+        }
+    };
+    finish(&errand, &records, &mut results, ended)
+}
+
+fn finish(errand: &Errand<'_>, records: &[Record], results: &mut Results, ended: Result<Ended>) -> Result<Exit> {
+    if records.is_empty() {
+        results.discard_if_empty();
+    } else {
+        print(&shown(records, errand.look)?)?;
+        complain(&format!("results: {}", results.path().display()));
+    }
+    kept(errand, records);
+    match ended? {
+        Ended::Interrupted(left_behind) => {
+            left_behind.iter().for_each(|what| complain(&format!("kvfair: {what}")));
+            complain(&format!("kvfair: {INTERRUPTED}; {} trials were finished", records.len()));
+            return Ok(Exit::Interrupted);
+        }
+        Ended::Budget => complain("no further block fitted into the budget"),
+        Ended::AllBlocks => {}
+    }
+    Ok(exit_of(&cells::rows(records)))
+}
+
+/// What is printed of a run's records.
+fn shown(records: &[Record], look: Look) -> Result<String> {
+    let rows = cells::rows(records);
+    if look.json {
+        return Ok(format!("{}\n", serde_json::to_string_pretty(&rows)?));
+    }
+    let parts = [
+        words::headline(records),
+        table::table(&rows, look.wide),
+        words::answer(records),
+        words::stream(records),
+        absent(records),
+        words::sentence(&rows),
+        words::next(&rows, records),
+    ];
+    let parts: Vec<&str> = parts.iter().map(|part| part.trim_end()).filter(|part| !part.is_empty()).collect();
+    Ok(format!("{}\n", parts.join("\n")))
+}
+
+/// Stores that are not on this machine and were not asked for either.
+fn absent(records: &[Record]) -> String {
+    let named = |name: &str| records.iter().any(|record| record.target.store == name);
+    let absent = stores::ALL
+        .iter()
+        .filter(|adapter| adapter.role != Role::Faulty && !target::is_here(adapter) && !named(adapter.name));
+    let absent: Vec<String> = absent.map(|adapter| format!("{} ({})", adapter.name, adapter.get_it)).collect();
+    if absent.is_empty() { String::new() } else { format!("not here: {}", absent.join(", ")) }
+}
+
+/// The commands that query what `--keep` left behind.
+fn kept(errand: &Errand<'_>, records: &[Record]) {
+    let Some(keep) = &errand.plan.keep else { return };
+    for row in cells::rows(records).iter().filter(|row| row.trials > 0 && !row.control) {
+        let Some(chosen) = errand.plan.chosen.iter().find(|chosen| chosen.target.label == row.target) else { continue };
+        let place = keep.join(file_name(&row.target));
+        let name = target::managed_name(chosen.adapter, chosen.target.transport);
+        let query = if errand.plan.job.name == "fans" {
+            format!("kvfair query {name}:{} 'Michael Jackson'", place.display())
+        } else {
+            place.display().to_string()
+        };
+        complain(&format!("kept: {query}"));
+    }
+}
+
+/// `kvfair show`.
+pub fn show(args: &Show) -> Result<Exit> {
+    let path = args.results.clone().map_or_else(save::newest, Ok)?;
+    let records = save::load(&path)?;
+    print(&shown(&records, args.look)?)?;
+    Ok(exit_of(&cells::rows(&records)))
+}

@@ -1,0 +1,254 @@
+//! Targets as people type them: `redis`, `redis+unix`, `redis://host:6379/2`, `lmdb:/dir`, each with `?name=value`.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use anyhow::{Context, Result, anyhow, bail};
+use url::Url;
+
+use crate::lab::plan::Chosen;
+use crate::stores::{self, Adapter, Login, Place, Role};
+use crate::words::trial::{Target, Transport};
+
+/// Where a password may come from besides the URL, as redis-cli has it.
+const PASSWORD_VARIABLE: &str = "REDISCLI_AUTH";
+
+/// The target that `text` names.
+pub fn parse(text: &str) -> Result<Chosen> {
+    let (place_text, query) = text.split_once('?').unwrap_or((text, ""));
+    let (name, rest) = match place_text.split_once(':') {
+        Some((name, rest)) => (name, Some(rest)),
+        None => (place_text, None),
+    };
+    let (adapter, transport) = named(name).with_context(|| format!("target '{}'", without_login(text)))?;
+    let mut asked = Asked::read(adapter, query).with_context(|| format!("target '{}'", without_login(text)))?;
+    let place = rest.map(|rest| place(adapter, transport, rest, &mut asked));
+    let place = place.transpose().with_context(|| format!("target '{}'", without_login(text)))?;
+    if asked.login.password.is_none() && place.is_some() && adapter.server.is_some() {
+        asked.login.password = std::env::var(PASSWORD_VARIABLE).ok().filter(|password| !password.is_empty());
+    }
+    let label = asked.label.unwrap_or_else(|| label(text));
+    let target = Target {
+        label,
+        store: adapter.name.to_string(),
+        control: adapter.role.is_control(),
+        transport,
+        managed: place.is_none(),
+        settings: asked.settings,
+    };
+    Ok(Chosen { target, adapter, place, login: asked.login })
+}
+
+/// All targets that this machine can run: each store over each of its transports, if its program is here.
+pub fn all_here() -> Vec<Chosen> {
+    let names = stores::ALL
+        .iter()
+        .filter(|adapter| adapter.role != Role::Faulty && is_here(adapter))
+        .flat_map(|adapter| adapter.transports.iter().map(|transport| managed_name(adapter, *transport)));
+    names.map(|name| parse(&name).expect("our own names parse")).collect()
+}
+
+pub fn is_here(adapter: &Adapter) -> bool {
+    adapter.server.is_none_or(|server| crate::lab::serve::program(server).is_some())
+}
+
+/// What a target of ours is called: `redis`, `redis+unix`.
+pub fn managed_name(adapter: &Adapter, transport: Transport) -> String {
+    let suffix = if transport == Transport::Unix { "+unix" } else { "" };
+    format!("{}{suffix}", adapter.name)
+}
+
+/// The store and transport of `redis`, `redis+unix`, `unix`.
+fn named(name: &str) -> Result<(&'static Adapter, Transport)> {
+    let (bare, unix) = name.strip_suffix("+unix").map_or((name, false), |bare| (bare, true));
+    let of_scheme = stores::ALL.iter().copied().find(|adapter| adapter.schemes.contains(&name));
+    let adapter = of_scheme.or_else(|| stores::find(bare)).ok_or_else(|| unknown(name))?;
+    let transport = match (adapter.server, unix || of_scheme.is_some()) {
+        (None, true) => bail!("{} runs in process: it has no Unix socket", adapter.name),
+        (None, false) => Transport::InProcess,
+        (Some(_), true) => Transport::Unix,
+        (Some(_), false) => Transport::Tcp,
+    };
+    if adapter.transports.contains(&transport) {
+        Ok((adapter, transport))
+    } else {
+        bail!("{} has no {transport}", adapter.name)
+    }
+}
+
+fn unknown(name: &str) -> anyhow::Error {
+    let known = stores::ALL.iter().filter(|adapter| adapter.role != Role::Faulty);
+    let names: Vec<String> = known
+        .flat_map(|adapter| adapter.transports.iter().map(|transport| managed_name(adapter, *transport)))
+        .collect();
+    let hint = match super::nearest(name, names.iter().map(String::as_str)) {
+        Some(near) => format!("did you mean `{near}`?"),
+        None => format!("there are {}", names.join(", ")),
+    };
+    anyhow!("there is no store '{name}'\nhint: {hint}")
+}
+
+/// What stands behind the question mark, and what the URL says of a login.
+#[derive(Default)]
+struct Asked {
+    label: Option<String>,
+    settings: BTreeMap<String, String>,
+    login: Login,
+}
+
+impl Asked {
+    fn read(adapter: &Adapter, query: &str) -> Result<Asked> {
+        let mut asked = Asked::default();
+        for (name, value) in url::form_urlencoded::parse(query.as_bytes()) {
+            match name.as_ref() {
+                "name" if value.is_empty() => bail!("?name= needs a name"),
+                "name" => asked.label = Some(value.into_owned()),
+                "db" if adapter.server.is_some() => {
+                    let number = value.parse().map_err(|_| anyhow!("?db={value} is no database number"))?;
+                    asked.login.database = Some(number);
+                }
+                _ => {
+                    check_setting(adapter, &name, &value)?;
+                    asked.settings.insert(name.into_owned(), value.into_owned());
+                }
+            }
+        }
+        Ok(asked)
+    }
+}
+
+fn check_setting(adapter: &Adapter, name: &str, value: &str) -> Result<()> {
+    let Some(setting) = adapter.settings.iter().find(|setting| setting.name == name) else {
+        let names: Vec<&str> = adapter.settings.iter().map(|setting| setting.name).chain(["name"]).collect();
+        let near = super::nearest(name, names.iter().copied());
+        let hint =
+            near.map_or_else(|| format!("it has {}", names.join(", ")), |near| format!("did you mean `{near}`?"));
+        bail!("{} has no setting '{name}'\nhint: {hint}", adapter.name);
+    };
+    (setting.check)(value).map_err(|why| anyhow!("?{name}={value}: {why}"))
+}
+
+/// What follows the scheme's colon.
+fn place(adapter: &Adapter, transport: Transport, rest: &str, asked: &mut Asked) -> Result<Place> {
+    if adapter.role != Role::Store {
+        return if rest.is_empty() { Ok(Place::Memory) } else { bail!("{} lives nowhere", adapter.name) };
+    }
+    match (transport, rest.strip_prefix("//")) {
+        (Transport::InProcess, Some(path)) => path_of(path).map(Place::Path),
+        (Transport::InProcess, None) => path_of(rest).map(Place::Path),
+        // A directory that `--keep` left behind: a server is started on it.
+        (_, None) => path_of(rest).map(Place::Path),
+        (Transport::Unix, Some(path)) => {
+            if !path.starts_with('/') {
+                bail!("a Unix socket is named by its whole path: {}+unix:///path", adapter.name);
+            }
+            path_of(path).map(Place::Unix)
+        }
+        (Transport::Tcp, Some(_)) => tcp(adapter, rest, asked),
+    }
+}
+
+fn path_of(text: &str) -> Result<PathBuf> {
+    if text.is_empty() { bail!("a path is missing") } else { Ok(PathBuf::from(text)) }
+}
+
+/// `//user:password@host:port/database`, by the standard's rules.
+fn tcp(adapter: &Adapter, rest: &str, asked: &mut Asked) -> Result<Place> {
+    let url = Url::parse(&format!("{}:{rest}", adapter.name)).map_err(|error| anyhow!("not a URL: {error}"))?;
+    let host = url.host_str().filter(|host| !host.is_empty()).ok_or_else(|| anyhow!("the URL names no host"))?;
+    let decoded = |text: &str| percent_decoded(text).ok_or_else(|| anyhow!("user and password must be UTF-8"));
+    if !url.username().is_empty() {
+        asked.login.user = Some(decoded(url.username())?);
+    }
+    asked.login.password = url.password().map(decoded).transpose()?;
+    match url.path().trim_matches('/') {
+        "" => {}
+        number => {
+            let number = number.parse().map_err(|_| anyhow!("/{number} is no database number"))?;
+            asked.login.database = Some(number);
+        }
+    }
+    let server = adapter.server.ok_or_else(|| anyhow!("{} is no server", adapter.name))?;
+    let host = host.trim_start_matches('[').trim_end_matches(']').to_string();
+    Ok(Place::Tcp { host, port: url.port().unwrap_or(server.port) })
+}
+
+fn percent_decoded(text: &str) -> Option<String> {
+    // form_urlencoded decodes percent signs, and would make blanks of plus signs: those are kept.
+    let pair = format!("x={}", text.replace('+', "%2B").replace('&', "%26"));
+    let decoded = url::form_urlencoded::parse(pair.as_bytes()).next()?.1.into_owned();
+    (!decoded.contains('\u{fffd}')).then_some(decoded)
+}
+
+/// As it was typed, without what is secret and without `name`.
+fn label(text: &str) -> String {
+    let bare = without_login(text);
+    let (place, query) = bare.split_once('?').unwrap_or((&bare, ""));
+    let settings: Vec<&str> =
+        query.split('&').filter(|setting| !setting.is_empty() && !setting.starts_with("name=")).collect();
+    if settings.is_empty() { place.to_string() } else { format!("{place}?{}", settings.join("&")) }
+}
+
+/// A URL without user and password, for every message that names it. An @, / or ? that should have been escaped may
+/// stand in the password, so all up to the last @ goes; a text that loses too much by it loses nothing secret.
+fn without_login(text: &str) -> String {
+    match text.split_once("://") {
+        Some((scheme, rest)) if !rest.starts_with('/') => {
+            let (before, query) = rest.split_once('?').unwrap_or((rest, ""));
+            match (before.rsplit_once('@'), query.rsplit_once('@')) {
+                (Some((_, host)), _) if query.is_empty() => format!("{scheme}://{host}"),
+                (Some((_, host)), _) => format!("{scheme}://{host}?{query}"),
+                (None, Some((_, host))) => format!("{scheme}://{host}"),
+                (None, None) => text.to_string(),
+            }
+        }
+        _ => text.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn place(text: &str) -> Option<Place> {
+        parse(text).unwrap().place
+    }
+
+    fn tcp(host: &str, port: u16) -> Option<Place> {
+        Some(Place::Tcp { host: host.to_string(), port })
+    }
+
+    #[test]
+    fn names_and_urls() {
+        assert_eq!(place("redis"), None);
+        assert_eq!(parse("redis+unix").unwrap().target.transport, Transport::Unix);
+        assert_eq!(place("redis://db.example"), tcp("db.example", 6379));
+        assert_eq!(place("redis://[::1]:7000/3"), tcp("::1", 7000));
+        assert_eq!(parse("redis://h/3").unwrap().login.database, Some(3));
+        assert_eq!(place("memcached://h"), tcp("h", 11211));
+        assert_eq!(place("unix:///run/redis.sock?db=2"), Some(Place::Unix(PathBuf::from("/run/redis.sock"))));
+        assert_eq!(place("redis+unix:///s"), Some(Place::Unix(PathBuf::from("/s"))));
+        assert_eq!(place("lmdb:/data"), Some(Place::Path(PathBuf::from("/data"))));
+    }
+
+    #[test]
+    fn secrets_stay_out_of_labels_and_messages() {
+        let chosen = parse("redis://me:s%40cret@host:1/2?name=mine").unwrap();
+        assert_eq!(chosen.target.label, "mine");
+        assert_eq!(chosen.login.password.as_deref(), Some("s@cret"));
+        assert_eq!(parse("redis://me:s@cret@host:1/2").unwrap().target.label, "redis://host:1/2");
+        for text in ["redis://me:secret@host:port/2", "redis://me:secret/x@host", "redis://me:secret?x@host"] {
+            let error = format!("{:#}", parse(text).err().unwrap());
+            assert!(!error.contains("secret"), "{error}");
+        }
+    }
+
+    #[test]
+    fn mistakes_name_the_way_out() {
+        let error = |text: &str| format!("{:#}", parse(text).err().unwrap());
+        assert!(error("reddis").contains("did you mean `redis`?"), "{}", error("reddis"));
+        assert!(error("ram?nmae=x").contains("did you mean `name`?"));
+        assert!(error("lmdb+unix").contains("in process"));
+        assert!(error("redis://host/x").contains("no database number"));
+    }
+}

@@ -1,0 +1,110 @@
+//! The generator: clients against sessions, with a clock. The only hot room; it knows no store and no job by name.
+
+use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::jobs::{InputFault, Job, Source};
+use crate::stores::Store;
+use crate::words::hist::Times;
+use crate::words::op::{Fault, Wrong, readable};
+
+mod tally;
+pub mod threads;
+
+/// What is to be driven.
+pub struct Work<'a> {
+    pub store: &'a dyn Store,
+    pub job: &'a dyn Job,
+    pub source: &'a dyn Source,
+    pub part: Part,
+    pub clients: u32,
+    /// Where each client leaves word of the units that it has finished.
+    pub progress: &'a Progress,
+}
+
+/// Which of a job's clients.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Part {
+    Load,
+    Run,
+}
+
+/// What was seen while driving.
+#[derive(Debug, Default)]
+pub struct Seen {
+    /// From the first client's start to the last one's end.
+    pub took_s: f64,
+    pub units: u64,
+    pub ops: u64,
+    pub commands: u64,
+    pub bytes_out: u64,
+    pub bytes_in: u64,
+    /// Summed over clients; estimated from the timed ops where not all are.
+    pub waiting_s: f64,
+    pub timed_one_in: u32,
+    pub clock_ns: f64,
+    pub times: Times,
+    pub skipped_lines: u64,
+}
+
+/// Units finished so far, a counter for each client, so that watching costs the clients nothing.
+#[derive(Debug)]
+pub struct Progress(Vec<Padded>);
+
+/// A counter with its cache line for itself.
+#[derive(Debug, Default)]
+#[repr(align(128))]
+struct Padded(AtomicU64);
+
+impl Progress {
+    pub fn new(clients: u32) -> Progress {
+        Progress((0..clients).map(|_| Padded::default()).collect())
+    }
+
+    pub fn units(&self) -> u64 {
+        self.0.iter().map(|counter| counter.0.load(Ordering::Relaxed)).sum()
+    }
+
+    fn client(&self, index: u32) -> &AtomicU64 {
+        &self.0[index as usize].0
+    }
+}
+
+/// Why driving stopped before its end.
+#[derive(Debug)]
+pub enum Stopped {
+    Input(InputFault),
+    /// A session could not be opened.
+    Session(Fault),
+    /// A store did not answer a question as a store does.
+    Store {
+        op: &'static str,
+        key: String,
+        fault: Fault,
+    },
+    /// A client heard what cannot be.
+    Wrong(Wrong),
+    /// Another client stopped first.
+    Elsewhere,
+}
+
+impl fmt::Display for Stopped {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Stopped::Input(fault) => write!(out, "{fault}"),
+            Stopped::Session(fault) => write!(out, "could not open a session: {fault}"),
+            Stopped::Store { op, key, fault } if key.is_empty() => write!(out, "{op}: {fault}"),
+            Stopped::Store { op, key, fault } => write!(out, "{op} \"{key}\": {fault}"),
+            Stopped::Wrong(wrong) => {
+                write!(out, "wrong answer for \"{}\": expected {}, found {}", wrong.key, wrong.expected, wrong.found)
+            }
+            Stopped::Elsewhere => write!(out, "another client stopped"),
+        }
+    }
+}
+
+impl Stopped {
+    fn store(op: &'static str, key: &[u8], fault: Fault) -> Stopped {
+        Stopped::Store { op, key: readable(key, 80), fault }
+    }
+}

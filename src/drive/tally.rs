@@ -1,0 +1,198 @@
+//! One client's counts and op times, and the price of taking them.
+//!
+//! Reading the clock twice costs 40 to 100 ns: nothing beside a server's answer, most of the time of an op in memory.
+//! So ops are timed in stretches: the first one in full, and after each stretch it is decided anew whether all
+//! ops can be timed at 5 % of the mean op; if not, one in 32 is, chosen at random (method.md R2.10).
+//!
+//! The clock is the system's, whose readings wait for the loads before them. The bare counter of the processor costs a
+//! third and does not: an increment that misses the cache then seems to take 30 ns, and its wait looks like the job's
+//! own.
+
+use std::time::{Duration, Instant};
+
+use super::Seen;
+use crate::words::hist::Times;
+
+/// Timed ops in a stretch.
+const STRETCH: u64 = 1_000;
+/// The most that timing may cost, as a share of the mean op.
+const BUDGET: f64 = 0.05;
+/// Where not all ops are timed, one in so many is.
+const RAREST: u32 = 32;
+
+pub struct Tally {
+    clock_ns: f64,
+    times: Times,
+    /// Ops left until one is timed.
+    countdown: u32,
+    timed_one_in: u32,
+    random: u64,
+    /// Of this stretch: where it began, its timed ops and their time.
+    stretch_began: u64,
+    stretch_timed: u64,
+    stretch_ns: u64,
+    /// Of all stretches before, and of commits.
+    waited_ns: f64,
+    pub ops: u64,
+    pub units: u64,
+    pub bytes_out: u64,
+    pub bytes_in: u64,
+}
+
+impl Tally {
+    /// `seed` makes the choice of timed ops; it has no bearing on what is asked.
+    pub fn new(seed: u64) -> Tally {
+        Tally {
+            clock_ns: price_ns(),
+            times: Times::default(),
+            countdown: 1,
+            timed_one_in: 1,
+            random: seed | 1,
+            stretch_began: 0,
+            stretch_timed: 0,
+            stretch_ns: 0,
+            waited_ns: 0.0,
+            ops: 0,
+            units: 0,
+            bytes_out: 0,
+            bytes_in: 0,
+        }
+    }
+
+    /// Counts an op that is about to be asked. What it returns goes to `answered`: the time, if it is this op's turn.
+    ///
+    /// Two calls around the question rather than one that takes it as a closure: a closure's copies of question and
+    /// answer cost three times as much as the question to `null`.
+    #[inline(always)]
+    pub fn asking(&mut self) -> Option<Instant> {
+        self.ops += 1;
+        self.countdown -= 1;
+        if self.countdown > 0 { None } else { Some(Instant::now()) }
+    }
+
+    /// Takes the time of the op that `asking` returned `start` for.
+    #[inline(always)]
+    pub fn answered(&mut self, start: Option<Instant>) {
+        if let Some(start) = start {
+            self.timed(nanoseconds(start.elapsed()));
+        }
+    }
+
+    /// Commits are waited for like answers, but are no ops. They are rare enough to be timed each.
+    #[inline]
+    pub fn flush<T>(&mut self, flush: impl FnOnce() -> T) -> T {
+        let start = Instant::now();
+        let answer = flush();
+        self.waited_ns += nanoseconds(start.elapsed()) as f64;
+        answer
+    }
+
+    #[inline(never)]
+    fn timed(&mut self, time_ns: u64) {
+        self.times.record(time_ns);
+        self.stretch_ns += time_ns;
+        self.stretch_timed += 1;
+        if self.stretch_timed == STRETCH {
+            self.timed_one_in = affordable(self.clock_ns, self.stretch_ns as f64 / STRETCH as f64);
+            self.end_stretch();
+        }
+        self.countdown = self.next_gap();
+    }
+
+    /// What the timed ops of a stretch took on average, all its ops took.
+    fn end_stretch(&mut self) {
+        let ops = (self.ops - self.stretch_began) as f64;
+        self.waited_ns += self.stretch_ns as f64 / self.stretch_timed.max(1) as f64 * ops;
+        (self.stretch_began, self.stretch_timed, self.stretch_ns) = (self.ops, 0, 0);
+    }
+
+    /// Uniform on 1..2n, so n on average, and never in step with a pattern of the job's.
+    fn next_gap(&mut self) -> u32 {
+        if self.timed_one_in == 1 {
+            return 1;
+        }
+        // xorshift64: Marsaglia, "Xorshift RNGs", 2003.
+        self.random ^= self.random << 13;
+        self.random ^= self.random >> 7;
+        self.random ^= self.random << 17;
+        let width = u64::from(2 * self.timed_one_in - 1);
+        1 + (((self.random >> 32) * width) >> 32) as u32
+    }
+
+    /// Adds this client's counts to what all have seen.
+    pub fn add_to(mut self, seen: &mut Seen) {
+        self.end_stretch();
+        seen.waiting_s += self.waited_ns / 1e9;
+        seen.times.merge(&self.times);
+        seen.timed_one_in = seen.timed_one_in.max(self.timed_one_in);
+        seen.clock_ns = seen.clock_ns.max(self.clock_ns);
+        seen.ops += self.ops;
+        seen.units += self.units;
+        seen.bytes_out += self.bytes_out;
+        seen.bytes_in += self.bytes_in;
+    }
+}
+
+/// How many ops must share one timing so that it costs at most its budget. Between "all" and "few" there is nothing:
+/// an op too short to be timed each is in memory, where a timed op also loses its overlap with its neighbours, which
+/// costs as much again.
+fn affordable(clock_ns: f64, mean_ns: f64) -> u32 {
+    let op_ns = mean_ns - clock_ns;
+    if 2.0 * clock_ns <= BUDGET * op_ns { 1 } else { RAREST }
+}
+
+fn nanoseconds(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
+}
+
+/// What one reading of the clock costs, in nanoseconds: the best of a few batches.
+fn price_ns() -> f64 {
+    const READINGS: u32 = 200;
+    let batch = || {
+        let start = Instant::now();
+        (1..READINGS).for_each(|_| {
+            std::hint::black_box(Instant::now());
+        });
+        start.elapsed().as_nanos() as f64 / f64::from(READINGS)
+    };
+    (0..5).map(|_| batch()).fold(f64::INFINITY, f64::min)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_clock_that_costs_little_times_every_op() {
+        assert_eq!(affordable(20.0, 10_000.0), 1);
+        assert_eq!(affordable(20.0, 820.0), 1);
+    }
+
+    #[test]
+    fn a_clock_that_costs_much_times_few_ops() {
+        assert_eq!(affordable(20.0, 220.0), RAREST);
+        assert_eq!(affordable(20.0, 25.0), RAREST);
+        assert_eq!(affordable(20.0, 0.0), RAREST);
+    }
+
+    #[test]
+    fn gaps_are_right_on_average_and_waiting_is_scaled_by_them() {
+        let mut tally = Tally::new(7);
+        for _ in 0..200_000 {
+            let start = tally.asking();
+            std::hint::black_box(1);
+            tally.answered(start);
+        }
+        assert!(tally.timed_one_in > 1, "an op of nothing is cheaper than the clock");
+        let gap = (tally.ops - STRETCH) as f64 / (tally.times.count() - STRETCH) as f64;
+        assert!((gap / f64::from(tally.timed_one_in) - 1.0).abs() < 0.2, "one in {gap}");
+        let mean_ns = tally.waited_ns / tally.stretch_began as f64;
+        assert!(mean_ns > 0.0 && mean_ns < 10_000.0, "{mean_ns} ns for nothing");
+        let mut seen = Seen::default();
+        let (ops, recorded) = (tally.ops, tally.times.count());
+        tally.add_to(&mut seen);
+        assert_eq!(seen.ops, ops);
+        assert_eq!(seen.times.count(), recorded);
+        assert!(seen.waiting_s > 0.0);
+    }
+}

@@ -1,0 +1,157 @@
+//! A thread a client, each with a blocking session of its own: embedded engines, client libraries, and one op at a
+//! time.
+
+use std::sync::Barrier;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Instant;
+
+use super::tally::Tally;
+use super::{Part, Seen, Stopped, Work};
+use crate::jobs::{Ask, Client, Heard, InputFault};
+use crate::stores::Session;
+
+/// Drives all clients to their end. `ready` is called once all of them stand at the line, before the first op.
+pub fn run(work: &Work<'_>, ready: impl FnOnce()) -> Result<Seen, Stopped> {
+    let line = Line {
+        ready: Barrier::new(work.clients as usize + 1),
+        go: Barrier::new(work.clients as usize + 1),
+        stop: AtomicBool::new(false),
+    };
+    let finished = std::thread::scope(|scope| {
+        let drive = |index| {
+            let line = &line;
+            move || one(work, index, line)
+        };
+        let clients: Vec<_> = (0..work.clients).map(|index| scope.spawn(drive(index))).collect();
+        line.ready.wait();
+        ready();
+        line.go.wait();
+        clients.into_iter().map(|client| client.join().expect("a client does not panic")).collect::<Vec<_>>()
+    });
+    let mut ends = Vec::with_capacity(finished.len());
+    let mut stopped = None;
+    for result in finished {
+        match result {
+            Ok(end) => ends.push(end),
+            Err(Stopped::Elsewhere) => {}
+            Err(why) => stopped = stopped.or(Some(why)),
+        }
+    }
+    match stopped {
+        Some(why) => Err(why),
+        None => Ok(add_up(ends)),
+    }
+}
+
+/// Where all clients wait for one another.
+struct Line {
+    ready: Barrier,
+    go: Barrier,
+    stop: AtomicBool,
+}
+
+/// One client that has come to its end.
+struct Ended {
+    began: Instant,
+    ended: Instant,
+    tally: Tally,
+    commands: u64,
+    skipped_lines: u64,
+}
+
+fn add_up(ends: Vec<Ended>) -> Seen {
+    let mut seen = Seen::default();
+    let began = ends.iter().map(|end| end.began).min();
+    let ended = ends.iter().map(|end| end.ended).max();
+    if let (Some(began), Some(ended)) = (began, ended) {
+        seen.took_s = ended.duration_since(began).as_secs_f64();
+    }
+    for end in ends {
+        seen.commands += end.commands;
+        // Each client reads all of the input and so meets the same bad lines.
+        seen.skipped_lines = seen.skipped_lines.max(end.skipped_lines);
+        end.tally.add_to(&mut seen);
+    }
+    seen
+}
+
+/// One client's thread: get ready, wait for the others, work, commit.
+fn one(work: &Work<'_>, index: u32, line: &Line) -> Result<Ended, Stopped> {
+    let prepared = prepare(work, index);
+    if prepared.is_err() {
+        line.stop.store(true, Ordering::Relaxed);
+    }
+    line.ready.wait();
+    line.go.wait();
+    let (client, mut session) = prepared?;
+    let Some(mut client) = client else {
+        let now = Instant::now();
+        return Ok(Ended { began: now, ended: now, tally: Tally::new(0), commands: 0, skipped_lines: 0 });
+    };
+    let mut tally = Tally::new(u64::from(index) + 1);
+    let began = Instant::now();
+    let result = serve(client.as_mut(), session.as_mut(), &mut tally, work.progress.client(index), &line.stop);
+    if result.is_err() {
+        line.stop.store(true, Ordering::Relaxed);
+    }
+    result?;
+    let ended = Instant::now();
+    let commands = session.commands().unwrap_or(tally.ops);
+    Ok(Ended { began, ended, tally, commands, skipped_lines: client.skipped() })
+}
+
+type Prepared<'a> = (Option<Box<dyn Client>>, Box<dyn Session + 'a>);
+
+fn prepare<'a>(work: &Work<'a>, index: u32) -> Result<Prepared<'a>, Stopped> {
+    let client = match work.part {
+        Part::Load => work.job.loader(index, work.clients, work.source),
+        Part::Run => work.job.client(index, work.clients, work.source).map(Some),
+    };
+    let client = client.map_err(|error| Stopped::Input(InputFault::opening(work.source, &error)))?;
+    let session = work.store.session().map_err(Stopped::Session)?;
+    Ok((client, session))
+}
+
+/// The hot loop: ask, answer, hear.
+fn serve(
+    client: &mut dyn Client,
+    session: &mut dyn Session,
+    tally: &mut Tally,
+    units: &AtomicU64,
+    stop: &AtomicBool,
+) -> Result<(), Stopped> {
+    loop {
+        let heard = match client.ask() {
+            Ask::Op(op) => {
+                tally.bytes_out += op.bytes() as u64;
+                let start = tally.asking();
+                let answer = session.ask(op);
+                tally.answered(start);
+                match answer {
+                    Ok(reply) => {
+                        tally.bytes_in += reply.bytes() as u64;
+                        client.hear(reply)
+                    }
+                    Err(fault) => return Err(Stopped::store(op.name(), op.key(), fault)),
+                }
+            }
+            Ask::Unit => Heard::Unit { counted: 1 },
+            Ask::End => break,
+            Ask::Fail(fault) => return Err(Stopped::Input(fault)),
+            Ask::Wait => unreachable!("with one question at a time no answer is under way"),
+        };
+        match heard {
+            Heard::More => {}
+            Heard::Unit { counted } => {
+                tally.units += counted;
+                units.store(tally.units, Ordering::Relaxed);
+                tally.flush(|| session.flush()).map_err(|fault| Stopped::store("commit", b"", fault))?;
+                if stop.load(Ordering::Relaxed) {
+                    return Err(Stopped::Elsewhere);
+                }
+            }
+            Heard::Wrong(wrong) => return Err(Stopped::Wrong(wrong)),
+        }
+    }
+    tally.flush(|| session.flush()).map_err(|fault| Stopped::store("commit", b"", fault))
+}

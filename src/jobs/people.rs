@@ -1,0 +1,326 @@
+//! People and the pages they like: reading profiles, and the recipe `likes10k`. It must not know what is counted of
+//! them.
+
+use std::fmt;
+use std::io::{self, BufWriter, Write};
+
+use serde::Deserializer;
+use serde::de::{DeserializeSeed, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
+
+use super::draw::{Alias, Rng, mix, zipf};
+use super::lines::UnitLines;
+use super::{InputFault, Source, names};
+use crate::words::op::{KeyList, Keys};
+use crate::words::trial::JobSettings;
+
+/// The forms in which profiles come; the first one is the recipe's.
+pub const FORMATS: &[&str] = &["jsonl", "tsv"];
+
+/// The pages that one person likes: in byte order, each once.
+#[derive(Default)]
+pub struct Profile {
+    pages: KeyList,
+    /// The names as the line has them, one after another, and where each begins and ends.
+    text: Vec<u8>,
+    spans: Vec<(usize, usize)>,
+}
+
+impl Profile {
+    pub fn pages(&self) -> Keys<'_> {
+        self.pages.lend()
+    }
+
+    fn clear(&mut self) {
+        self.pages.clear();
+        self.text.clear();
+        self.spans.clear();
+    }
+
+    fn push(&mut self, page: &[u8]) {
+        let start = self.text.len();
+        self.text.extend_from_slice(page);
+        self.spans.push((start, self.text.len()));
+    }
+
+    fn sort(&mut self) {
+        let text = &self.text;
+        self.spans.sort_unstable_by(|a, b| text[a.0..a.1].cmp(&text[b.0..b.1]));
+        self.spans.dedup_by(|a, b| text[a.0..a.1] == text[b.0..b.1]);
+        self.spans.iter().for_each(|span| self.pages.push(&text[span.0..span.1]));
+    }
+}
+
+/// The profiles of one input, in its order.
+pub struct Profiles {
+    lines: UnitLines,
+    form: fn(&str, &mut Profile) -> Result<(), String>,
+}
+
+impl Profiles {
+    pub fn open(settings: &JobSettings, source: &dyn Source) -> io::Result<Profiles> {
+        let form = match settings.format.as_str() {
+            "jsonl" => read_json,
+            "tsv" => read_tabs,
+            other => {
+                let what = format!("'{other}' is no form of profiles: {}", FORMATS.join(" or "));
+                return Err(io::Error::new(io::ErrorKind::InvalidInput, what));
+            }
+        };
+        Ok(Profiles { lines: UnitLines::open("profile", settings, source)?, form })
+    }
+
+    /// Puts the next profile in place of what `profile` held; false when there are no more.
+    pub fn read(&mut self, profile: &mut Profile) -> Result<bool, InputFault> {
+        let form = self.form;
+        self.lines.read(|line| {
+            profile.clear();
+            if line.is_empty() {
+                return Err("an empty line".to_string());
+            }
+            let text =
+                str::from_utf8(line).map_err(|error| format!("not UTF-8 at byte {}", error.valid_up_to() + 1))?;
+            form(text, profile)?;
+            if profile.spans.iter().any(|(start, end)| start == end) {
+                return Err("an empty page name".to_string());
+            }
+            profile.sort();
+            Ok(())
+        })
+    }
+
+    /// Bad lines passed over so far.
+    pub fn skipped(&self) -> u64 {
+        self.lines.skipped()
+    }
+}
+
+/// `user<TAB>page<TAB>page`: a user alone is an empty profile.
+fn read_tabs(line: &str, profile: &mut Profile) -> Result<(), String> {
+    let mut start = memchr::memchr(b'\t', line.as_bytes());
+    while let Some(tab) = start {
+        let rest = &line.as_bytes()[tab + 1..];
+        let end = memchr::memchr(b'\t', rest);
+        profile.push(&rest[..end.unwrap_or(rest.len())]);
+        start = end.map(|end| tab + 1 + end);
+    }
+    Ok(())
+}
+
+/// `{"user": "...", "likes": ["page", "page"]}`: other fields are ignored.
+fn read_json(line: &str, profile: &mut Profile) -> Result<(), String> {
+    let mut json = serde_json::Deserializer::from_str(line);
+    json.deserialize_map(JsonProfile(profile)).and_then(|()| json.end()).map_err(|error| {
+        let text = error.to_string();
+        let place = format!(" at line {} column {}", error.line(), error.column());
+        let what = text.strip_suffix(&place).unwrap_or(&text);
+        let kind = if error.is_data() { "a profile" } else { "JSON" };
+        format!("not {kind}: {what}, at column {}", error.column().max(1))
+    })
+}
+
+/// Reads straight into a profile: a derived reader would allocate a list and its names for every line.
+struct JsonProfile<'p>(&'p mut Profile);
+
+impl<'de> Visitor<'de> for JsonProfile<'_> {
+    type Value = ();
+
+    fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str("an object with \"likes\"")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut fields: A) -> Result<(), A::Error> {
+        let mut seen = false;
+        while let Some(is_likes) = fields.next_key_seed(FieldIsLikes)? {
+            match (is_likes, seen) {
+                (false, _) => drop(fields.next_value::<IgnoredAny>()?),
+                (true, true) => return Err(A::Error::custom("\"likes\" twice")),
+                (true, false) => fields.next_value_seed(JsonLikes(self.0))?,
+            }
+            seen |= is_likes;
+        }
+        if seen { Ok(()) } else { Err(A::Error::custom("no \"likes\"")) }
+    }
+}
+
+struct FieldIsLikes;
+
+impl<'de> DeserializeSeed<'de> for FieldIsLikes {
+    type Value = bool;
+
+    fn deserialize<D: Deserializer<'de>>(self, name: D) -> Result<bool, D::Error> {
+        name.deserialize_str(self)
+    }
+}
+
+impl Visitor<'_> for FieldIsLikes {
+    type Value = bool;
+
+    fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str("a field's name")
+    }
+
+    fn visit_str<E: Error>(self, name: &str) -> Result<bool, E> {
+        Ok(name == "likes")
+    }
+}
+
+struct JsonLikes<'p>(&'p mut Profile);
+
+impl<'de> DeserializeSeed<'de> for JsonLikes<'_> {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'de>>(self, likes: D) -> Result<(), D::Error> {
+        likes.deserialize_seq(self)
+    }
+}
+
+impl<'de> Visitor<'de> for JsonLikes<'_> {
+    type Value = ();
+
+    fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str("a list of page names as \"likes\"")
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut likes: A) -> Result<(), A::Error> {
+        while likes.next_element_seed(JsonLike(self.0))?.is_some() {}
+        Ok(())
+    }
+}
+
+struct JsonLike<'p>(&'p mut Profile);
+
+impl<'de> DeserializeSeed<'de> for JsonLike<'_> {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'de>>(self, like: D) -> Result<(), D::Error> {
+        like.deserialize_str(self)
+    }
+}
+
+impl Visitor<'_> for JsonLike<'_> {
+    type Value = ();
+
+    fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str("a page name")
+    }
+
+    fn visit_str<E: Error>(self, page: &str) -> Result<(), E> {
+        self.0.push(page.as_bytes());
+        Ok(())
+    }
+}
+
+/// The seed of the default data: its most liked page has 406 fans and shares at most 22 of them with another, as in
+/// the post.
+pub const LIKES10K_SEED: u64 = 797;
+
+/// The post's two pages stand where the default seed has such a pair.
+const POSTED: [(u32, &str); 2] = [(1, "Michael Jackson"), (3, "Green Bay Packers")];
+
+/// Likes of one person: the median and the sigma of a lognormal law, rounded and held between 1 and 300.
+const LIKES_MEDIAN: f64 = 9.71;
+const LIKES_SIGMA: f64 = 0.8;
+const LIKES_MAX: u32 = 300;
+/// Pages are liked by rank^-0.6.
+const PAGE_EXPONENT: f64 = 0.6;
+/// People and pages belong to communities, whose sizes go by rank^-0.5.
+const COMMUNITIES: u32 = 200;
+const COMMUNITY_EXPONENT: f64 = 0.5;
+/// Puts the most liked page into a community of middling size: in a large one it would have 550 fans.
+const COMMUNITY_SALT: u64 = 14 << 32;
+
+/// The recipe `likes10k`: `users` profiles as JSON Lines. The same seed gives the same bytes everywhere, and the first
+/// profiles of a longer file are those of a shorter one.
+pub fn likes10k(seed: u64, users: u64, out: &mut dyn Write) -> io::Result<()> {
+    let mut out = BufWriter::new(out);
+    let names: Vec<String> = (1..=names::COUNT).map(page_name).collect();
+    let mut crowd = Crowd::new(seed);
+    let mut likes = Vec::new();
+    for user in 1..=users {
+        crowd.next(&mut likes);
+        write!(out, "{{\"user\": \"user{user:05}\", \"likes\": [")?;
+        for (index, rank) in likes.iter().enumerate() {
+            let comma = if index == 0 { "" } else { ", " };
+            write!(out, "{comma}\"{}\"", names[*rank as usize - 1])?;
+        }
+        out.write_all(b"]}\n")?;
+    }
+    out.flush()
+}
+
+/// The name of the page of that rank. None holds anything that JSON would escape.
+fn page_name(rank: u32) -> String {
+    let mut name = String::new();
+    match POSTED.iter().find(|(posted, _)| *posted == rank) {
+        Some((_, posted)) => name.push_str(posted),
+        None => names::write(rank, &mut name),
+    }
+    name
+}
+
+/// People without end, as the seed has them.
+struct Crowd {
+    rng: Rng,
+    counts: Alias,
+    pages: Alias,
+    communities: Alias,
+    homes: Vec<Home>,
+}
+
+/// One community's pages, by rank, and how they are drawn.
+struct Home {
+    ranks: Vec<u32>,
+    pages: Alias,
+}
+
+impl Crowd {
+    fn new(seed: u64) -> Crowd {
+        let weights: Vec<f64> = zipf(names::COUNT, PAGE_EXPONENT, 0.0).collect();
+        let communities = Alias::new(zipf(COMMUNITIES, COMMUNITY_EXPONENT, 0.0));
+        let mut ranks = vec![Vec::new(); COMMUNITIES as usize];
+        (1..=names::COUNT).for_each(|rank| ranks[communities.pick(mix(COMMUNITY_SALT + u64::from(rank)))].push(rank));
+        let homes = ranks
+            .into_iter()
+            .map(|ranks| Home { pages: Alias::new(ranks.iter().map(|rank| weights[*rank as usize - 1])), ranks });
+        Crowd {
+            rng: Rng::new(seed),
+            counts: Alias::new(like_counts()),
+            homes: homes.collect(),
+            pages: Alias::new(weights.into_iter()),
+            communities,
+        }
+    }
+
+    /// The ranks that the next person likes. A page that is drawn again is drawn anew, with a new toss of whether it
+    /// comes from the person's own community: half of the draws are from 50,000 pages, so that a small community never
+    /// holds a person up.
+    fn next(&mut self, likes: &mut Vec<u32>) {
+        let rng = &mut self.rng;
+        let home = &self.homes[self.communities.pick(rng.draw())];
+        let count = 1 + self.counts.pick(rng.draw());
+        likes.clear();
+        while likes.len() < count {
+            let rank = match rng.once_in(1) {
+                true => home.ranks[home.pages.pick(rng.draw())],
+                false => 1 + self.pages.pick(rng.draw()) as u32,
+            };
+            if !likes.contains(&rank) {
+                likes.push(rank);
+            }
+        }
+    }
+}
+
+/// The probabilities of 1, 2, ... likes: what of the lognormal law is rounded to each, and to the two ends all that
+/// lies beyond.
+fn like_counts() -> impl Iterator<Item = f64> {
+    let below = |likes: f64| {
+        let deviations = (libm::log(likes) - libm::log(LIKES_MEDIAN)) / LIKES_SIGMA;
+        0.5 * libm::erfc(-deviations / std::f64::consts::SQRT_2)
+    };
+    (1..=LIKES_MAX).map(move |likes| {
+        let from = if likes == 1 { 0.0 } else { below(f64::from(likes) - 0.5) };
+        let to = if likes == LIKES_MAX { 1.0 } else { below(f64::from(likes) + 0.5) };
+        to - from
+    })
+}

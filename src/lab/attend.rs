@@ -1,0 +1,191 @@
+//! Who attends a running trial: takes down what the child says, looks at the processes from outside, watches the clock.
+
+use std::fs;
+use std::path::Path;
+use std::time::Instant;
+
+use super::trial::{Bench, Live};
+use super::truth;
+use super::watch::{self, Peaks, Reading};
+use super::worker::Told;
+use crate::stores::Place;
+use crate::words::record::{Outcome, Phase, Record, StoreFacts, Verdict};
+
+/// Who listens to one child and looks at its processes.
+pub struct Attendant<'a> {
+    child: u32,
+    server: Option<u32>,
+    record: &'a mut Record,
+    command: Vec<String>,
+    data: &'a Path,
+    bench: &'a Bench<'a>,
+    began: Instant,
+    before: (Reading, Reading),
+    client_peaks: Peaks,
+    server_peaks: Peaks,
+    units: u64,
+    phase: String,
+}
+
+impl<'a> Attendant<'a> {
+    pub fn new(
+        child: u32,
+        server: Option<u32>,
+        record: &'a mut Record,
+        command: Vec<String>,
+        data: &'a Path,
+        bench: &'a Bench<'a>,
+    ) -> Self {
+        Attendant {
+            child,
+            server,
+            record,
+            command,
+            data,
+            bench,
+            began: Instant::now(),
+            before: Default::default(),
+            client_peaks: Peaks::default(),
+            server_peaks: Peaks::default(),
+            units: 0,
+            phase: String::new(),
+        }
+    }
+
+    /// Whether the child may have written something.
+    pub fn has_begun(&self) -> bool {
+        !self.phase.is_empty()
+    }
+
+    /// The clock of the time-out starts with the first phase.
+    pub fn is_new_phase(&self, told: &Told) -> bool {
+        matches!(told, Told::Begins(_)) && self.phase.is_empty()
+    }
+
+    pub fn deadline(&mut self, told: &Told, deadline: Instant) -> Instant {
+        match told {
+            Told::Begins(_) => {
+                self.began = Instant::now();
+                self.began + self.bench.plan.timeout
+            }
+            _ => deadline.max(Instant::now() + self.bench.plan.timeout),
+        }
+    }
+
+    /// Takes down what the child says. Some(end) where it was the last word.
+    pub fn hear(&mut self, told: Told, watch: &mut dyn FnMut(Live)) -> Option<Result<(), Outcome>> {
+        match told {
+            Told::Facts(facts) => {
+                self.record.store = Some(StoreFacts {
+                    version: facts.version,
+                    mouth: facts.mouth,
+                    increment: facts.increment,
+                    settings: facts.settings,
+                    command: std::mem::take(&mut self.command),
+                });
+            }
+            Told::Begins(phase) => {
+                watch(if phase == "settle" { Live::Settling } else { Live::Working(0) });
+                self.phase = phase;
+                self.before = self.readings();
+            }
+            Told::Progress(units) => {
+                self.units = units;
+                watch(Live::Working(units));
+            }
+            Told::Ended(phase) => self.ended(*phase),
+            // What a store writes only when it is closed takes up room all the same.
+            Told::Closed => self.record.bytes_on_disk = self.bytes_on_disk(),
+            Told::Verifying(keys) => watch(Live::Verifying(keys)),
+            Told::Verdict(verdict, wrong_key) => self.record.verdict = self.explained(verdict, wrong_key),
+            Told::Refused(reason) => return Some(Err(Outcome::Refused { reason })),
+            Told::Failed(reason) => return Some(Err(Outcome::Failed { reason })),
+            Told::Wrong(first) => {
+                let reason = format!("wrong answer for \"{}\"", first.key);
+                let checked = truth::nothing_checked(self.bench.plan.verify);
+                self.record.verdict = Verdict::Wrong { first, wrong_keys: 1, checked };
+                return Some(Err(Outcome::Failed { reason }));
+            }
+            Told::Done => return Some(Ok(())),
+        }
+        None
+    }
+
+    fn ended(&mut self, mut phase: Phase) {
+        let now = self.readings();
+        phase.client = now.0.since(&self.before.0);
+        phase.server = self.server.map(|_| now.1.since(&self.before.1));
+        self.look();
+        if phase.name == "settle" {
+            self.record.memory.client = self.client_peaks.0;
+            self.record.memory.server = self.server.map(|_| self.server_peaks.0);
+            self.record.bytes_on_disk = self.bytes_on_disk();
+        }
+        self.record.phases.push(phase);
+    }
+
+    fn readings(&self) -> (Reading, Reading) {
+        (watch::reading(self.child), self.server.map(watch::reading).unwrap_or_default())
+    }
+
+    pub fn look(&mut self) {
+        // Memory counts up to the end of settling: reading back is ours, not the store's.
+        if self.record.phase("settle").is_none() {
+            self.client_peaks.look(self.child);
+            if let Some(server) = self.server {
+                self.server_peaks.look(server);
+            }
+        }
+    }
+
+    fn bytes_on_disk(&self) -> Option<u64> {
+        let place = self.bench.plan.chosen.iter().find(|chosen| chosen.target == self.record.target)?.place.as_ref();
+        match place {
+            None => Some(allocated(self.data)),
+            Some(Place::Path(path)) => Some(allocated(path)),
+            Some(_) => None,
+        }
+    }
+
+    /// Fills in what a wrong key should have held, and the answer where everything was right.
+    fn explained(&self, verdict: Verdict, wrong_key: Option<Vec<u8>>) -> Verdict {
+        match verdict {
+            Verdict::Right(mut checked) => {
+                checked.answer = self.bench.summary.answer.clone();
+                Verdict::Right(checked)
+            }
+            Verdict::Wrong { mut first, wrong_keys, checked } => {
+                if let Some(key) = wrong_key {
+                    let explained = self.bench.ask_truth(Some(key));
+                    first.expected =
+                        explained.map_or_else(|error| error.to_string(), |summary| truth::expected(&summary));
+                }
+                Verdict::Wrong { first, wrong_keys, checked }
+            }
+            other => other,
+        }
+    }
+
+    pub fn out_of_time(&self) -> Outcome {
+        let worked = self.record.phase("run").is_some();
+        if worked && self.record.phase("settle").is_some() {
+            return Outcome::Failed { reason: "stopped answering while its answers were read back".to_string() };
+        }
+        if self.phase.is_empty() {
+            return Outcome::Failed { reason: "did not open within the time-out".to_string() };
+        }
+        let all = self.bench.summary.stream.units.max(1) as f64;
+        let done_share = if worked { 1.0 } else { self.units as f64 / all };
+        Outcome::TimedOut { after_s: self.bench.plan.timeout.as_secs_f64(), done_share }
+    }
+}
+
+/// Bytes allocated on disk for a file or for all files below a directory: what they use up, holes left out.
+fn allocated(path: &Path) -> u64 {
+    use std::os::unix::fs::MetadataExt;
+    let Ok(meta) = fs::symlink_metadata(path) else { return 0 };
+    // stat(2): st_blocks counts units of 512 bytes, whatever the filesystem's own.
+    let own = if meta.is_file() { meta.blocks() * 512 } else { 0 };
+    let entries = if meta.is_dir() { fs::read_dir(path).ok() } else { None };
+    own + entries.into_iter().flatten().flatten().map(|entry| allocated(&entry.path())).sum::<u64>()
+}

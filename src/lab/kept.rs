@@ -1,0 +1,105 @@
+//! Data that `--keep` left in place: how it is noted, and how it is opened again to be asked.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::{Context, Result, anyhow, bail};
+use serde::{Deserialize, Serialize};
+
+use super::plan::Chosen;
+use super::serve::{self, Served, Unserved};
+use super::signals::Interrupt;
+use crate::stores::{Launch, Place, Store};
+use crate::words::op::{Op, Reply};
+use crate::words::trial::Durability;
+
+/// Beside the store's own files.
+const NOTE: &str = "kvfair-kept.json";
+/// How long a store may take to answer one question.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// What must be known to open kept data again.
+#[derive(Debug, Default, Serialize, Deserialize)]
+pub struct Note {
+    pub durability: Durability,
+    pub settings: BTreeMap<String, String>,
+}
+
+/// Notes how the data in `directory` was written.
+pub fn note(directory: &Path, note: &Note) -> Result<()> {
+    let path = directory.join(NOTE);
+    let text = serde_json::to_vec_pretty(note).context("a note is plain data")?;
+    fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))
+}
+
+/// The value of one key in a store that somebody names; a server that was kept is started on its directory for it.
+pub fn get(chosen: &Chosen, key: &[u8], scratch: &Path, interrupt: &Interrupt) -> Result<Option<Vec<u8>>> {
+    let label = &chosen.target.label;
+    let Some(place) = chosen.place.clone() else {
+        bail!(
+            "{label} names no store that holds anything\nhint: name a URL, or {}:DIR as `kvfair run --keep` printed it",
+            chosen.adapter.name
+        );
+    };
+    let launch = launch(chosen, place)?;
+    let (store, served) = open(chosen, launch, scratch, interrupt)?;
+    let value = ask(store.as_ref(), key).with_context(|| label.clone());
+    drop(store);
+    let stopped = served.map_or(Ok(()), Served::stop);
+    let value = value?;
+    stopped.map_err(|what| anyhow!(what))?;
+    Ok(value)
+}
+
+fn launch(chosen: &Chosen, place: Place) -> Result<Launch> {
+    let note = match &place {
+        Place::Path(path) if !path.exists() => bail!("there is nothing at {}", path.display()),
+        Place::Path(path) => read_note(path)?,
+        _ => Note::default(),
+    };
+    let settings = if chosen.target.settings.is_empty() { note.settings } else { chosen.target.settings.clone() };
+    let login = chosen.login.clone();
+    Ok(Launch { place, durability: note.durability, settings, login, clients: 1, data_bytes: None, patience: PATIENCE })
+}
+
+fn read_note(directory: &Path) -> Result<Note> {
+    let path = directory.join(NOTE);
+    if !path.exists() {
+        return Ok(Note::default());
+    }
+    let text = fs::read(&path).with_context(|| format!("cannot read {}", path.display()))?;
+    serde_json::from_slice(&text).with_context(|| format!("{} is not kvfair's note", path.display()))
+}
+
+type Opened = (Box<dyn Store>, Option<Served>);
+
+fn open(chosen: &Chosen, launch: Launch, scratch: &Path, interrupt: &Interrupt) -> Result<Opened> {
+    let label = &chosen.target.label;
+    let (launch, served) = match (&launch.place, chosen.adapter.server) {
+        (Place::Path(data), Some(_)) => {
+            let data: PathBuf = data.canonicalize().with_context(|| label.clone())?;
+            let served =
+                serve::start(chosen.adapter, chosen.target.transport, &launch, &data, scratch, PATIENCE, interrupt);
+            let served = served.map_err(|unserved| match unserved {
+                Unserved::Missing(why) => anyhow!("{label}: {why}\nhint: {}", chosen.adapter.get_it),
+                Unserved::Failed(why) => anyhow!("{label}: {why}"),
+                Unserved::Interrupted => anyhow!(super::signals::INTERRUPTED),
+            })?;
+            (Launch { place: served.place.clone(), ..launch }, Some(served))
+        }
+        _ => (launch, None),
+    };
+    let store = (chosen.adapter.open)(&launch).map_err(|fault| anyhow!("{label}: {fault}"))?;
+    Ok((store, served))
+}
+
+fn ask(store: &dyn Store, key: &[u8]) -> Result<Option<Vec<u8>>> {
+    let mut session = store.session()?;
+    match session.ask(Op::Get(key))? {
+        Reply::Value(value) => Ok(Some(value.to_vec())),
+        Reply::Missing => Ok(None),
+        other => bail!("get was answered by {other:?}"),
+    }
+}

@@ -1,0 +1,19 @@
+//! Processes, files and /proc: everything around a trial. It measures and never prints, and knows no statistics.
+
+mod attend;
+pub mod input;
+pub mod kept;
+mod listeners;
+pub mod machine;
+pub mod plan;
+pub mod process;
+pub mod save;
+pub mod scratch;
+pub mod serve;
+pub mod signals;
+mod sweep;
+pub mod timing;
+pub mod trial;
+pub mod truth;
+pub mod watch;
+pub mod worker;

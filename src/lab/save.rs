@@ -1,0 +1,103 @@
+//! Results files: JSON Lines, one record a line, appended the moment a trial is finished, never overwritten.
+
+use std::fs::{File, OpenOptions};
+use std::io::{BufRead, BufReader, Write};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, anyhow, bail};
+
+use crate::words::record::Record;
+use crate::words::trial::METHOD;
+
+/// Where results go unless somebody says otherwise.
+pub const DIRECTORY: &str = "kvfair-results";
+
+/// A results file that is being written.
+pub struct Results {
+    path: PathBuf,
+    file: File,
+}
+
+impl Results {
+    /// Creates a file that must not be there yet, and the directory it lies in.
+    pub fn create(path: &Path) -> Result<Results> {
+        if let Some(directory) = path.parent().filter(|directory| !directory.as_os_str().is_empty()) {
+            std::fs::create_dir_all(directory)
+                .with_context(|| format!("cannot make the directory {} for the results", directory.display()))?;
+        }
+        let file = OpenOptions::new().append(true).create_new(true).open(path);
+        let file = file.map_err(|error| match error.kind() {
+            std::io::ErrorKind::AlreadyExists => {
+                anyhow!("{} is there already, and results are never overwritten: name another file", path.display())
+            }
+            _ => anyhow!("cannot write results to {}: {error}", path.display()),
+        })?;
+        Ok(Results { path: path.to_path_buf(), file })
+    }
+
+    /// Appends one record as one line, in one write.
+    pub fn save(&mut self, record: &Record) -> Result<()> {
+        let mut line = serde_json::to_vec(record).context("a record could not be written as JSON")?;
+        line.push(b'\n');
+        self.file.write_all(&line).with_context(|| format!("cannot write results to {}", self.path.display()))
+    }
+
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Takes the file away again if nothing was ever saved: an empty one would only be in the way.
+    pub fn discard_if_empty(&self) {
+        if self.file.metadata().is_ok_and(|meta| meta.len() == 0) {
+            let _ = std::fs::remove_file(&self.path);
+        }
+    }
+}
+
+/// The path of a run's results: `kvfair-results/20261121T020000Z-fans.jsonl`, or `...-fans-2.jsonl` if that is there.
+pub fn default_path(began: &str, job: &str) -> PathBuf {
+    let named = |suffix: &str| Path::new(DIRECTORY).join(format!("{began}-{job}{suffix}.jsonl"));
+    let numbered = (2..).map(|number| named(&format!("-{number}")));
+    std::iter::once(named("")).chain(numbered).find(|path| !path.exists()).expect("numbers do not run out")
+}
+
+/// The newest results file in the usual place.
+pub fn newest() -> Result<PathBuf> {
+    let entries = std::fs::read_dir(DIRECTORY).with_context(|| {
+        format!("no results yet: there is no ./{DIRECTORY} here\nhint: `kvfair run fans` makes some, or name a file: `kvfair show FILE`")
+    })?;
+    let files =
+        entries.flatten().map(|entry| entry.path()).filter(|path| path.extension().is_some_and(|end| end == "jsonl"));
+    // Names begin with the time of the run, so their order is its order; the time of writing settles equal ones.
+    let newest = files.max_by_key(|path| (path.metadata().and_then(|meta| meta.modified()).ok(), path.clone()));
+    newest.ok_or_else(|| anyhow!("no results yet in ./{DIRECTORY}\nhint: `kvfair run fans` makes some"))
+}
+
+/// Reads a results file back. A last line that was cut off by a crash is left out; any other bad line is an error.
+pub fn load(path: &Path) -> Result<Vec<Record>> {
+    let file = File::open(path).with_context(|| format!("cannot read results from {}", path.display()))?;
+    let mut records = Vec::new();
+    let mut line = String::new();
+    let mut reader = BufReader::new(file);
+    for number in 1.. {
+        line.clear();
+        let length = reader.read_line(&mut line).with_context(|| format!("{}:{number}", path.display()))?;
+        if length == 0 || !line.ends_with('\n') {
+            break;
+        }
+        let record: Record = serde_json::from_str(&line)
+            .with_context(|| format!("{}:{number}: not a record of kvfair", path.display()))?;
+        if record.method != METHOD {
+            bail!(
+                "{}:{number}: measured by method {}, this kvfair is of method {METHOD}",
+                path.display(),
+                record.method
+            );
+        }
+        records.push(record);
+    }
+    if records.is_empty() {
+        bail!("{} holds no records", path.display());
+    }
+    Ok(records)
+}

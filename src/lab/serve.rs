@@ -1,0 +1,224 @@
+//! Servers of our own: started in private, asked until they answer, checked to be ours and to listen nowhere else,
+//! stopped.
+
+use std::fs::{self, File};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use super::process::{Leashed, in_words};
+use super::signals::Interrupt;
+use crate::stores::{Adapter, Facts, Launch, Place, Server};
+use crate::words::op::Fault;
+use crate::words::trial::Transport;
+
+/// How long one probe of a starting server may take.
+const PROBE: Duration = Duration::from_secs(1);
+/// How long a server may take to stop before it is killed.
+const STOP: Duration = Duration::from_secs(15);
+/// A free port may be taken between our looking and the server's binding; so often we look again.
+const PORTS_TRIED: u32 = 3;
+/// The longest path of a Unix socket that every system takes (macOS: 104 bytes with the end mark).
+const SOCKET_PATH_MAX: usize = 103;
+
+/// A server that we started and that answers.
+pub struct Served {
+    leash: Leashed,
+    pub place: Place,
+    /// Its whole command line, for the record.
+    pub command: Vec<String>,
+    pub facts: Facts,
+    log: PathBuf,
+}
+
+/// Why there is no server.
+#[derive(Debug)]
+pub enum Unserved {
+    /// Its program is not on this machine.
+    Missing(String),
+    Failed(String),
+    Interrupted,
+}
+
+/// Starts the server of `adapter`, with its files in `data` and its socket and log in `scratch`.
+pub fn start(
+    adapter: &Adapter,
+    transport: Transport,
+    launch: &Launch,
+    data: &Path,
+    scratch: &Path,
+    limit: Duration,
+    interrupt: &Interrupt,
+) -> Result<Served, Unserved> {
+    let server = adapter.server.expect("only servers are started");
+    let program = program(server)
+        .ok_or_else(|| Unserved::Missing(format!("there is no {} on PATH", server.programs.join(" or "))))?;
+    for attempt in 1.. {
+        let place = private_place(transport, scratch).map_err(Unserved::Failed)?;
+        let launch = Launch { place, patience: PROBE, ..launch.clone() };
+        let result = start_once(adapter, server, &program, &launch, data, scratch, limit, interrupt);
+        match result {
+            Err(Unserved::Failed(why)) if attempt < PORTS_TRIED && why.contains("in use") => continue,
+            other => return other,
+        }
+    }
+    unreachable!("the last attempt returns")
+}
+
+#[allow(clippy::too_many_arguments)] // One caller; a struct for it would only give the same eight things other names.
+fn start_once(
+    adapter: &Adapter,
+    server: &Server,
+    program: &Path,
+    launch: &Launch,
+    data: &Path,
+    scratch: &Path,
+    limit: Duration,
+    interrupt: &Interrupt,
+) -> Result<Served, Unserved> {
+    let log = scratch.join("server.log");
+    let arguments = (server.arguments)(launch, data);
+    let failed =
+        |error: std::io::Error| Unserved::Failed(format!("{} could not be started: {error}", program.display()));
+    let out = File::create(&log).map_err(failed)?;
+    let mut command = Command::new(program);
+    command.args(&arguments).current_dir(data).stdin(Stdio::null());
+    command.stderr(out.try_clone().map_err(failed)?).stdout(out);
+    let leash = Leashed::spawn(&mut command).map_err(failed)?;
+    let command = std::iter::once(program.display().to_string()).chain(arguments).collect();
+    let mut served = Served { leash, place: launch.place.clone(), command, facts: Facts::default(), log };
+    served.ask_until_it_answers(adapter, launch, limit, interrupt)?;
+    served.check_identity(&launch.place).map_err(Unserved::Failed)?;
+    Ok(served)
+}
+
+impl Served {
+    pub fn id(&self) -> u32 {
+        self.leash.id()
+    }
+
+    fn ask_until_it_answers(
+        &mut self,
+        adapter: &Adapter,
+        launch: &Launch,
+        limit: Duration,
+        interrupt: &Interrupt,
+    ) -> Result<(), Unserved> {
+        let began = Instant::now();
+        let mut pause = Duration::from_millis(1);
+        loop {
+            if interrupt.is_set() {
+                return Err(Unserved::Interrupted);
+            }
+            if let Some(ending) = self.ending_within(Duration::ZERO) {
+                return Err(Unserved::Failed(format!("{} ended before it answered: {ending}", self.command[0])));
+            }
+            match (adapter.open)(launch).and_then(|store| store.facts()) {
+                Ok(facts) => {
+                    self.facts = facts;
+                    return Ok(());
+                }
+                Err(fault) if began.elapsed() >= limit => {
+                    let within = limit.as_secs_f64();
+                    let log = self.last_words();
+                    let what = format!("{} did not answer within {within} s: {fault}{log}", self.command[0]);
+                    return Err(Unserved::Failed(what));
+                }
+                Err(_) => std::thread::sleep(pause),
+            }
+            pause = (pause * 2).min(Duration::from_millis(20));
+        }
+    }
+
+    /// The server that answered must be the process that we started, and must listen where we said and nowhere else.
+    fn check_identity(&self, place: &Place) -> Result<(), String> {
+        if let Some(answered) = self.facts.process_id.filter(|&answered| answered != self.id()) {
+            let ours = self.id();
+            return Err(format!("the server that answers at {place} is process {answered}, not ours ({ours})"));
+        }
+        let listening = super::listeners::of(self.id())?;
+        listening.check(place).map_err(|what| format!("{}: {what}", self.command[0]))
+    }
+
+    /// How the server ended, with its last words, if it is no longer there.
+    pub fn ending_within(&mut self, limit: Duration) -> Option<String> {
+        let status = self.leash.wait_at_most(limit)?;
+        Some(format!("{}{}", in_words(status), self.last_words()))
+    }
+
+    fn last_words(&self) -> String {
+        let log = fs::read(&self.log).unwrap_or_default();
+        let log = String::from_utf8_lossy(&log);
+        let lines: Vec<&str> = log.lines().map(str::trim_end).filter(|line| !line.is_empty()).collect();
+        let last = lines[lines.len().saturating_sub(3)..].join(" | ");
+        if last.is_empty() { String::new() } else { format!("; its last words: {last}") }
+    }
+
+    /// Stops it and makes sure that nobody answers there any more.
+    pub fn stop(mut self) -> Result<(), String> {
+        let stopped = self.leash.stop(STOP);
+        if answers(&self.place) {
+            return Err(format!("something still answers at {} after {} was stopped", self.place, self.command[0]));
+        }
+        let within = STOP.as_secs();
+        if stopped { Ok(()) } else { Err(format!("{} did not stop within {within} s and was killed", self.command[0])) }
+    }
+}
+
+/// The first of the server's programs that PATH knows.
+pub fn program(server: &Server) -> Option<PathBuf> {
+    let path = std::env::var_os("PATH")?;
+    let in_directory =
+        |name: &str| std::env::split_paths(&path).map(|directory| directory.join(name)).find(|file| is_program(file));
+    server.programs.iter().find_map(|name| in_directory(name))
+}
+
+fn is_program(file: &Path) -> bool {
+    use std::os::unix::fs::PermissionsExt;
+    fs::metadata(file).is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
+}
+
+/// The version that a server's program prints; an error says why it cannot be had.
+pub fn version(server: &Server) -> Result<String, String> {
+    let program = program(server).ok_or_else(|| format!("there is no {} on PATH", server.programs.join(" or ")))?;
+    let output = Command::new(&program).arg(server.version_argument).stdin(Stdio::null()).output();
+    let output = output.map_err(|error| format!("{} does not start: {error}", program.display()))?;
+    let said = String::from_utf8_lossy(&output.stdout);
+    (server.version)(&said).ok_or_else(|| format!("{} {} says no version", program.display(), server.version_argument))
+}
+
+/// A Unix socket in our own directory, or a loopback port that was free a moment ago.
+fn private_place(transport: Transport, scratch: &Path) -> Result<Place, String> {
+    if transport == Transport::Unix {
+        let path = scratch.join("s");
+        let length = path.as_os_str().len();
+        return if length <= SOCKET_PATH_MAX {
+            Ok(Place::Unix(path))
+        } else {
+            Err(format!(
+                "the socket path {} has {length} bytes, at most {SOCKET_PATH_MAX} work: set TMPDIR to a shorter one",
+                path.display()
+            ))
+        };
+    }
+    let port = TcpListener::bind(("127.0.0.1", 0)).and_then(|listener| listener.local_addr());
+    let port = port.map_err(|error| format!("no free port on 127.0.0.1: {error}"))?.port();
+    Ok(Place::Tcp { host: "127.0.0.1".to_string(), port })
+}
+
+fn answers(place: &Place) -> bool {
+    match place {
+        Place::Unix(path) => UnixStream::connect(path).is_ok(),
+        Place::Tcp { host, port } => format!("{host}:{port}")
+            .parse::<SocketAddr>()
+            .is_ok_and(|address| TcpStream::connect_timeout(&address, PROBE).is_ok()),
+        Place::Memory | Place::Path(_) => false,
+    }
+}
+
+/// Turns a fault of opening into words for a row.
+pub fn unreachable(place: &Place, fault: &Fault) -> String {
+    format!("nothing to measure at {place}: {fault}")
+}

@@ -1,0 +1,51 @@
+//! Takes away what a job wrote into somebody else's store: its clients run once more, and every key they write is
+//! deleted.
+
+use std::io;
+
+use super::input::DataFile;
+use crate::jobs::{Ask, Client, Heard, Job};
+use crate::stores::{Adapter, Launch, Session};
+use crate::words::op::{Fault, Op, Reply};
+
+/// Deletes every key that the job's clients would write. Nothing else is touched, however the trial ended.
+pub fn clear(job: &dyn Job, source: &DataFile, launch: &Launch, adapter: &Adapter) -> Result<(), String> {
+    let failed = |what: &dyn std::fmt::Display| {
+        format!("what this trial wrote to {} could not all be removed: {what}", launch.place)
+    };
+    let store = (adapter.open)(launch).map_err(|fault| failed(&fault))?;
+    let mut session = store.session().map_err(|fault| failed(&fault))?;
+    let clients = [job.loader(0, 1, source), job.client(0, 1, source).map(Some)];
+    for client in clients {
+        let client: io::Result<Option<Box<dyn Client>>> = client;
+        if let Some(mut client) = client.map_err(|error| failed(&error))? {
+            delete_all(client.as_mut(), session.as_mut()).map_err(|what| failed(&what))?;
+        }
+    }
+    session.flush().map_err(|fault| failed(&fault))
+}
+
+/// Answers as a store would that forgets everything, and deletes instead of writing.
+fn delete_all(client: &mut dyn Client, session: &mut dyn Session) -> Result<(), String> {
+    loop {
+        let reply = match client.ask() {
+            Ask::Op(op) => delete(op, session).map_err(|fault| fault.to_string())?,
+            Ask::Unit => continue,
+            Ask::End => return Ok(()),
+            Ask::Fail(fault) => return Err(fault.to_string()),
+            Ask::Wait => return Err("a client waits with nothing under way".to_string()),
+        };
+        if let Heard::Wrong(wrong) = client.hear(reply) {
+            return Err(format!("the job did not take an empty store's answer for {}", wrong.key));
+        }
+    }
+}
+
+fn delete(op: Op<'_>, session: &mut dyn Session) -> Result<Reply<'static>, Fault> {
+    match op {
+        Op::Get(_) => Ok(Reply::Missing),
+        Op::Set { key, .. } => session.ask(Op::Delete(key)).map(|_| Reply::Done),
+        Op::Increment { key, by } => session.ask(Op::Delete(key)).map(|_| Reply::Number(by)),
+        other => Err(Fault::unsupported("taking back what was written", &other)),
+    }
+}

@@ -1,0 +1,418 @@
+//! The parent's side of a trial: a place for it, the server, the child, what is seen from outside, and the record.
+
+use std::fs::{self, File};
+use std::io::{BufRead, BufReader, Write};
+use std::path::{Path, PathBuf};
+use std::process::{ChildStdout, Command, Stdio};
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, anyhow, bail};
+use serde::de::DeserializeOwned;
+
+use super::attend::Attendant;
+use super::plan::{Chosen, Plan};
+use super::process::{Leashed, in_words};
+use super::serve::{self, Served, Unserved};
+use super::signals::Interrupt;
+use super::truth::{Question, Summary};
+use super::worker::{Told, Trial};
+use super::{kept, machine, signals};
+use crate::stores::{Launch, Place, Role};
+use crate::words::record::{Memory, Outcome, Record, Run, Verdict};
+use crate::words::trial::{Durability, METHOD};
+
+/// How often memory is looked at, and how soon a Ctrl-C is seen.
+const LOOK: Duration = Duration::from_millis(20);
+/// The longest that a server may take to answer for the first time.
+const START: Duration = Duration::from_secs(60);
+/// How long after a failure a server's own end is waited for.
+const ENDING: Duration = Duration::from_millis(200);
+/// How long somebody else's server may be silent while what a trial wrote is deleted again: Ctrl-C waits for it.
+const PATIENCE_AFTERWARDS: Duration = Duration::from_secs(5);
+/// Opening and closing must not use up a trial's time: so much is added before a silent child counts as stuck.
+const SLACK: Duration = Duration::from_secs(5);
+
+/// What all trials of a run share: the data, the truth, and a place for their files.
+pub struct Bench<'a> {
+    pub plan: &'a Plan,
+    pub scratch: &'a Path,
+    /// Where the job's data lies.
+    pub input: PathBuf,
+    pub truth: PathBuf,
+    pub summary: Summary,
+    pub interrupt: &'a Interrupt,
+}
+
+/// How far a running trial is, for whoever watches.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Live {
+    Starting,
+    /// Units done of the job's.
+    Working(u64),
+    Settling,
+    /// Keys compared of the truth's.
+    Verifying(u64),
+}
+
+/// A run that was told to stop. What is finished is kept.
+#[derive(Debug)]
+pub struct Interrupted {
+    /// What could not be cleaned up.
+    pub left_behind: Option<String>,
+}
+
+impl<'a> Bench<'a> {
+    /// Prepares the data and computes the truth, in a process of its own.
+    pub fn set_up(plan: &'a Plan, scratch: &'a Path, interrupt: &'a Interrupt) -> Result<Bench<'a>> {
+        let input = super::input::prepare(plan.kind, &plan.job, scratch, interrupt)?;
+        let truth = scratch.join(format!("truth-{}", plan.job.units.unwrap_or(0)));
+        let mut bench = Bench { plan, scratch, input, truth, summary: Summary::default(), interrupt };
+        bench.summary = bench.ask_truth(None)?;
+        Ok(bench)
+    }
+
+    /// Replays the job; with a key, to learn what that one should have held.
+    pub fn ask_truth(&self, explain: Option<Vec<u8>>) -> Result<Summary> {
+        let question = Question {
+            job: self.plan.job.clone(),
+            input: self.input.clone(),
+            verify: self.plan.verify,
+            out: self.truth.clone(),
+            explain,
+        };
+        let mut child = spawn_self("truth", &self.scratch.join("truth.log"))?;
+        let mut pipe = child.child().stdin.take().expect("stdin is piped");
+        pipe.write_all(&serde_json::to_vec(&question)?).context("the truth's process does not listen")?;
+        drop(pipe);
+        let heard = listen::<Result<Summary, String>>(child.child().stdout.take().expect("stdout is piped"));
+        loop {
+            match heard.recv_timeout(LOOK) {
+                Ok(told) => return told.map_err(|reason| anyhow!(reason)),
+                Err(RecvTimeoutError::Timeout) if self.interrupt.is_set() => bail!(signals::INTERRUPTED),
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => {
+                    let ending = child.wait_at_most(SLACK).map_or_else(|| "is stuck".to_string(), in_words);
+                    let log = self.scratch.join("truth.log");
+                    bail!("the truth could not be computed: its process died: {ending}{}", last_words(&log));
+                }
+            }
+        }
+    }
+
+    /// One trial, whatever becomes of it. `watch` hears how far it is.
+    pub fn trial(
+        &self,
+        chosen: &Chosen,
+        block: u32,
+        position: u32,
+        watch: &mut dyn FnMut(Live),
+    ) -> Result<Record, Interrupted> {
+        watch(Live::Starting);
+        let mut record = self.blank(chosen, block, position);
+        let directory = self.scratch.join(format!("{block}-{position}"));
+        if let Err(outcome) = self.attempt(chosen, &directory, &mut record, watch) {
+            record.outcome = outcome;
+        }
+        // What cannot be removed now goes with the run's scratch directory.
+        let _ = fs::remove_dir_all(&directory);
+        match record.outcome {
+            Outcome::Failed { reason } if self.interrupt.is_set() => {
+                let left_behind =
+                    (reason != signals::INTERRUPTED).then(|| format!("{}: {reason}", chosen.target.label));
+                Err(Interrupted { left_behind })
+            }
+            _ if self.interrupt.is_set() => Err(Interrupted { left_behind: None }),
+            _ => Ok(record),
+        }
+    }
+
+    fn blank(&self, chosen: &Chosen, block: u32, position: u32) -> Record {
+        let plan = self.plan;
+        Record {
+            method: METHOD,
+            kvfair: env!("CARGO_PKG_VERSION").to_string(),
+            run: Run {
+                began: plan.began.clone(),
+                seed: plan.seed,
+                blocks: plan.blocks,
+                answers_only: plan.answers_only,
+            },
+            block,
+            position,
+            target: chosen.target.clone(),
+            durability: plan.durability,
+            keeps: (chosen.adapter.keeps)(plan.durability).unwrap_or_default().to_string(),
+            job: plan.job.clone(),
+            clients: plan.clients,
+            stream: self.summary.stream.clone(),
+            store: None,
+            outcome: Outcome::Finished,
+            verdict: Verdict::NotReached,
+            phases: Vec::new(),
+            memory: Memory::default(),
+            bytes_on_disk: None,
+            machine: machine::read(self.scratch),
+        }
+    }
+
+    /// A place, a server if need be, the child; then everything is stopped, in any case.
+    fn attempt(
+        &self,
+        chosen: &Chosen,
+        directory: &Path,
+        record: &mut Record,
+        watch: &mut dyn FnMut(Live),
+    ) -> Result<(), Outcome> {
+        self.may_run(chosen).map_err(|reason| Outcome::Refused { reason })?;
+        let data = self.data_directory(chosen, directory).map_err(failed)?;
+        let launch = self.launch(chosen, &data);
+        let mut served = match chosen.adapter.server {
+            Some(_) if chosen.place.is_none() => Some(self.serve(chosen, &launch, &data, directory)?),
+            _ => None,
+        };
+        let place = served.as_ref().map_or(launch.place.clone(), |served| served.place.clone());
+        let launch = Launch { place, ..launch };
+        let worked = self.attend(chosen, &launch, served.as_mut(), &data, directory, record, watch);
+        let worked = worked.map_err(|outcome| with_servers_end(outcome, served.as_mut()));
+        let stopped = served.map_or(Ok(()), Served::stop);
+        worked.and(stopped.map_err(|reason| Outcome::Failed { reason }))?;
+        self.check_counts(record)?;
+        self.note_if_kept(chosen, &data).map_err(failed)
+    }
+
+    /// The class must be kept by the store, and what is to stay must be there after a stop.
+    fn may_run(&self, chosen: &Chosen) -> Result<(), String> {
+        let (adapter, class) = (chosen.adapter, self.plan.durability);
+        (adapter.keeps)(class).map_err(|why| format!("durability {class}: {why}"))?;
+        if self.plan.keep.is_none() || (chosen.place.is_none() && (adapter.stays)(class)) {
+            return Ok(());
+        }
+        if chosen.place.is_some() {
+            return Err("--keep leaves only data of our own stores in place, not of somebody else's".to_string());
+        }
+        let would = Durability::ALL.into_iter().find(|&other| (adapter.keeps)(other).is_ok() && (adapter.stays)(other));
+        let way_out = would.map_or_else(|| "no class would".to_string(), |other| format!("--durability {other} would"));
+        Err(format!("keeps nothing after a stop at class {class}, so that --keep has nothing to leave: {way_out}"))
+    }
+
+    /// What `kvfair query` must know to open the data again.
+    fn note_if_kept(&self, chosen: &Chosen, data: &Path) -> Result<()> {
+        if self.plan.keep.is_none() {
+            return Ok(());
+        }
+        kept::note(data, &kept::Note { durability: self.plan.durability, settings: chosen.target.settings.clone() })
+    }
+
+    /// Where the store's files go: in the trial's own directory, or where they are to be kept.
+    fn data_directory(&self, chosen: &Chosen, directory: &Path) -> Result<PathBuf> {
+        fs::create_dir_all(directory).with_context(|| format!("cannot make {}", directory.display()))?;
+        let data = match &self.plan.keep {
+            Some(keep) => keep.join(file_name(&chosen.target.label)),
+            None => directory.join("data"),
+        };
+        if data.exists() {
+            // Of an earlier block of this run: the last one is kept. Before the run nothing was here.
+            fs::remove_dir_all(&data).with_context(|| format!("cannot empty {}", data.display()))?;
+        }
+        fs::create_dir_all(&data).with_context(|| format!("cannot make {}", data.display()))?;
+        data.canonicalize().with_context(|| format!("cannot find {}", data.display()))
+    }
+
+    fn launch(&self, chosen: &Chosen, data: &Path) -> Launch {
+        let ours = match chosen.adapter.role {
+            Role::Store => Place::Path(data.to_path_buf()),
+            Role::Control | Role::Null | Role::Faulty => Place::Memory,
+        };
+        Launch {
+            place: chosen.place.clone().unwrap_or(ours),
+            durability: self.plan.durability,
+            settings: chosen.target.settings.clone(),
+            login: chosen.login.clone(),
+            clients: self.plan.clients,
+            data_bytes: Some(self.summary.data_bytes),
+            patience: self.plan.timeout,
+        }
+    }
+
+    fn serve(&self, chosen: &Chosen, launch: &Launch, data: &Path, directory: &Path) -> Result<Served, Outcome> {
+        let transport = chosen.target.transport;
+        let limit = self.plan.timeout.min(START);
+        let served = serve::start(chosen.adapter, transport, launch, data, directory, limit, self.interrupt);
+        served.map_err(|unserved| match unserved {
+            Unserved::Missing(reason) => Outcome::Missing { reason, get_it: chosen.adapter.get_it.to_string() },
+            Unserved::Failed(reason) => Outcome::Missing { reason, get_it: String::new() },
+            Unserved::Interrupted => Outcome::Failed { reason: signals::INTERRUPTED.to_string() },
+        })
+    }
+
+    /// Starts the child and listens to it until it is done, dead or out of time.
+    #[allow(clippy::too_many_arguments)] // The plot of one trial: each of these is one of its actors.
+    fn attend(
+        &self,
+        chosen: &Chosen,
+        launch: &Launch,
+        served: Option<&mut Served>,
+        data: &Path,
+        directory: &Path,
+        record: &mut Record,
+        watch: &mut dyn FnMut(Live),
+    ) -> Result<(), Outcome> {
+        let log = directory.join("trial.log");
+        let mut child = spawn_self("trial", &log).map_err(failed)?;
+        let mut pipe = child.child().stdin.take().expect("stdin is piped");
+        let line = serde_json::to_vec(&self.order(chosen, launch)).expect("a trial is plain data");
+        let command = served.as_ref().map(|served| served.command.clone()).unwrap_or_default();
+        let server = served.as_ref().map(|served| served.id());
+        let mut attendant = Attendant::new(child.id(), server, record, command, data, self);
+        let heard = listen::<Told>(child.child().stdout.take().expect("stdout is piped"));
+        let mut tell = |bytes: &[u8]| pipe.write_all(bytes).and_then(|()| pipe.write_all(b"\n")).is_ok();
+        tell(&line);
+        let mut deadline = Instant::now() + self.plan.timeout + SLACK;
+        let cut_off = loop {
+            match heard.recv_timeout(LOOK) {
+                Ok(told) => {
+                    // Reading back counts against no limit, as long as it moves.
+                    if matches!(told, Told::Closed | Told::Verifying(_) | Told::Verdict(..))
+                        || attendant.is_new_phase(&told)
+                    {
+                        deadline = attendant.deadline(&told, deadline);
+                    }
+                    let go = matches!(told, Told::Begins(_) | Told::Ended(_) | Told::Closed);
+                    if let Some(end) = attendant.hear(told, watch) {
+                        return end;
+                    }
+                    if go {
+                        tell(b"go");
+                    }
+                }
+                Err(RecvTimeoutError::Timeout) => attendant.look(),
+                Err(RecvTimeoutError::Disconnected) => {
+                    let ending = child.wait_at_most(SLACK).map_or_else(|| "does not end".to_string(), in_words);
+                    let reason = format!("the trial's process died: {ending}{}", last_words(&log));
+                    break Outcome::Failed { reason };
+                }
+            }
+            if self.interrupt.is_set() {
+                break Outcome::Failed { reason: signals::INTERRUPTED.to_string() };
+            }
+            if Instant::now() >= deadline {
+                break attendant.out_of_time();
+            }
+        };
+        child.kill();
+        let owes = chosen.place.is_some() && attendant.has_begun();
+        Err(if owes { self.take_back(chosen, launch, directory, cut_off) } else { cut_off })
+    }
+
+    /// A guest that was cut off could not take back what it wrote: a process of its own does so now.
+    fn take_back(&self, chosen: &Chosen, launch: &Launch, directory: &Path, cut_off: Outcome) -> Outcome {
+        let patience = launch.patience.min(PATIENCE_AFTERWARDS);
+        let order = Trial { only_take_back: true, ..self.order(chosen, &Launch { patience, ..launch.clone() }) };
+        let Err(what) = self.taken_back(&order, directory) else { return cut_off };
+        let first = match cut_off {
+            Outcome::Failed { reason } => reason,
+            _ => format!("cut off after {} s", self.plan.timeout.as_secs_f64()),
+        };
+        Outcome::Failed { reason: format!("{first}; {what}") }
+    }
+
+    fn taken_back(&self, order: &Trial, directory: &Path) -> Result<(), String> {
+        let mut child = spawn_self("trial", &directory.join("sweep.log")).map_err(|error| format!("{error:#}"))?;
+        let mut pipe = child.child().stdin.take().expect("stdin is piped");
+        let heard = listen::<Told>(child.child().stdout.take().expect("stdout is piped"));
+        let mut line = serde_json::to_vec(order).expect("a trial is plain data");
+        line.push(b'\n');
+        let unfinished = || format!("what this trial wrote to {} could not all be removed", order.place);
+        pipe.write_all(&line).map_err(|error| format!("{}: {error}", unfinished()))?;
+        // No trial writes for longer than its time-out, and deleting is no slower than writing.
+        match heard.recv_timeout(self.plan.timeout.max(START)) {
+            Ok(Told::Done) => Ok(()),
+            Ok(Told::Failed(what)) => Err(what),
+            _ => Err(format!("{}: deleting was cut off", unfinished())),
+        }
+    }
+
+    fn order(&self, chosen: &Chosen, launch: &Launch) -> Trial {
+        Trial {
+            store: chosen.adapter.name.to_string(),
+            place: launch.place.clone(),
+            login: launch.login.clone(),
+            durability: launch.durability,
+            settings: launch.settings.clone(),
+            data_bytes: launch.data_bytes,
+            patience_s: launch.patience.as_secs_f64(),
+            clients: launch.clients,
+            job: self.plan.job.clone(),
+            input: self.input.clone(),
+            truth: self.truth.clone(),
+            verify: self.plan.verify,
+            guest: chosen.place.is_some(),
+            only_take_back: false,
+        }
+    }
+
+    /// All targets must have been asked the same: the truth knows how many units and ops that is.
+    fn check_counts(&self, record: &Record) -> Result<(), Outcome> {
+        let stream = &self.summary.stream;
+        match record.phase("run") {
+            Some(run) if (run.units, run.ops) != (stream.units, stream.ops) => Err(Outcome::Failed {
+                reason: format!(
+                    "{} units and {} ops were counted where the input has {} and {}: did the input change under way?",
+                    run.units, run.ops, stream.units, stream.ops
+                ),
+            }),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// A connection is lost a moment before its server's end can be seen.
+fn with_servers_end(outcome: Outcome, served: Option<&mut Served>) -> Outcome {
+    match (outcome, served) {
+        (Outcome::Failed { reason }, Some(served)) => match served.ending_within(ENDING) {
+            Some(ending) => Outcome::Failed { reason: format!("{reason}; the server ended: {ending}") },
+            None => Outcome::Failed { reason },
+        },
+        (outcome, _) => outcome,
+    }
+}
+
+fn failed(error: anyhow::Error) -> Outcome {
+    Outcome::Failed { reason: format!("{error:#}") }
+}
+
+/// Runs a hidden command of this same program, with its error output in a file.
+fn spawn_self(command: &str, log: &Path) -> Result<Leashed> {
+    let program = std::env::current_exe().context("cannot find our own program")?;
+    let log = File::create(log).with_context(|| format!("cannot write {}", log.display()))?;
+    let mut child = Command::new(program);
+    child.arg(command).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(log);
+    Leashed::spawn(&mut child).with_context(|| format!("cannot start the process of a {command}"))
+}
+
+/// Reads a child's words on a thread of its own, so that the listener can look up in between.
+fn listen<T: DeserializeOwned + Send + 'static>(output: ChildStdout) -> mpsc::Receiver<T> {
+    let (speak, heard) = mpsc::channel();
+    std::thread::spawn(move || {
+        for line in BufReader::new(output).lines() {
+            let told = line.ok().and_then(|line| serde_json::from_str(&line).ok());
+            let Some(told) = told else { break };
+            if speak.send(told).is_err() {
+                break;
+            }
+        }
+    });
+    heard
+}
+
+fn last_words(log: &Path) -> String {
+    let text = fs::read_to_string(log).unwrap_or_default();
+    let last: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).take(3).collect();
+    if last.is_empty() { String::new() } else { format!("; it said: {}", last.join(" | ")) }
+}
+
+/// A target's label as the name of a directory.
+pub fn file_name(label: &str) -> String {
+    label.chars().map(|letter| if letter.is_alphanumeric() || "+-_.".contains(letter) { letter } else { '_' }).collect()
+}

@@ -1,0 +1,127 @@
+//! CPU, memory and bytes written of other processes, seen from outside so that watching costs them nothing.
+
+use crate::words::record::{Peak, Usage};
+
+/// What a process tree had used up at one moment; two of them make a [`Usage`].
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Reading {
+    cpu_s: f64,
+    user_ticks: u64,
+    system_ticks: u64,
+    bytes_written: Option<u64>,
+}
+
+impl Reading {
+    /// What was used up since `earlier`. The sum is exact to the nanosecond where the kernel has a CPU clock for other
+    /// processes; its split into user and system is as fine as the kernel's ticks.
+    pub fn since(&self, earlier: &Reading) -> Usage {
+        let user = self.user_ticks.saturating_sub(earlier.user_ticks) as f64;
+        let system = self.system_ticks.saturating_sub(earlier.system_ticks) as f64;
+        let cpu_s = (self.cpu_s - earlier.cpu_s).max(0.0);
+        // A phase too short for a tick is split as the process' whole life is.
+        let share = match user + system {
+            0.0 => self.user_ticks as f64 / (self.user_ticks + self.system_ticks).max(1) as f64,
+            ticks => user / ticks,
+        };
+        let written = self.bytes_written.zip(earlier.bytes_written).map(|(now, then)| now.saturating_sub(then));
+        Usage { user_s: cpu_s * share, system_s: cpu_s * (1.0 - share), bytes_written: written }
+    }
+}
+
+/// The highest memory seen so far of a process tree.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Peaks(pub Peak);
+
+impl Peaks {
+    /// Looks once more.
+    pub fn look(&mut self, root: u32) {
+        let now = memory(root);
+        self.0.anonymous_bytes = self.0.anonymous_bytes.max(now.anonymous_bytes);
+        self.0.file_bytes = self.0.file_bytes.max(now.file_bytes);
+    }
+}
+
+#[cfg(target_os = "linux")]
+use linux::memory;
+#[cfg(target_os = "linux")]
+pub use linux::{family, reading};
+
+#[cfg(target_os = "linux")]
+mod linux {
+    use nix::sys::time::TimeValLike;
+    use nix::time::{clock_getcpuclockid, clock_gettime};
+    use nix::unistd::Pid;
+    use procfs::process::Process;
+
+    use super::Reading;
+    use crate::words::record::Peak;
+
+    /// A process and all that descend from it and still live.
+    pub fn family(root: u32) -> Vec<u32> {
+        let mut members = vec![root];
+        let mut next = 0;
+        while next < members.len() {
+            let children = Process::new(members[next] as i32).and_then(|process| {
+                let tasks = process.tasks()?.flatten();
+                Ok(tasks.filter_map(|task| task.children().ok()).flatten().collect::<Vec<_>>())
+            });
+            members.extend(children.unwrap_or_default());
+            next += 1;
+        }
+        members
+    }
+
+    /// What a process tree has used up by now, its dead children included. A process that is gone counts nothing.
+    pub fn reading(root: u32) -> Reading {
+        let mut sum = Reading::default();
+        for pid in family(root) {
+            let Ok(process) = Process::new(pid as i32) else { continue };
+            let Ok(stat) = process.stat() else { continue };
+            let dead_user = stat.cutime.max(0) as u64;
+            let dead_system = stat.cstime.max(0) as u64;
+            sum.cpu_s += cpu_s(pid) + (dead_user + dead_system) as f64 / procfs::ticks_per_second() as f64;
+            sum.user_ticks += stat.utime + dead_user;
+            sum.system_ticks += stat.stime + dead_system;
+            // Another user's /proc/PID/io is not ours to read: then nothing is said of bytes written.
+            let written = process.io().ok().map(|io| io.write_bytes.saturating_sub(io.cancelled_write_bytes));
+            sum.bytes_written = match (sum.bytes_written, written) {
+                (Some(before), Some(more)) => Some(before + more),
+                (before, more) => before.or(more),
+            };
+        }
+        sum
+    }
+
+    fn cpu_s(pid: u32) -> f64 {
+        let clock = clock_getcpuclockid(Pid::from_raw(pid as i32));
+        let time = clock.and_then(clock_gettime);
+        time.map_or(0.0, |time| time.num_nanoseconds() as f64 / 1e9)
+    }
+
+    /// Resident memory of a process tree now.
+    pub fn memory(root: u32) -> Peak {
+        let mut sum = Peak::default();
+        for pid in family(root) {
+            let Ok(status) = Process::new(pid as i32).and_then(|process| process.status()) else { continue };
+            sum.anonymous_bytes += status.rssanon.unwrap_or(0) * 1024;
+            sum.file_bytes += (status.rssfile.unwrap_or(0) + status.rssshmem.unwrap_or(0)) * 1024;
+        }
+        sum
+    }
+}
+
+/// Elsewhere only our own reaped children's CPU could be had: nothing is said rather than something wrong.
+#[cfg(not(target_os = "linux"))]
+pub fn reading(_: u32) -> Reading {
+    Reading::default()
+}
+
+#[cfg(not(target_os = "linux"))]
+pub fn family(root: u32) -> Vec<u32> {
+    vec![root]
+}
+
+#[cfg(not(target_os = "linux"))]
+fn memory(_: u32) -> Peak {
+    Peak::default()
+}

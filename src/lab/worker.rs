@@ -1,0 +1,314 @@
+//! The child's side of a trial: opens the store, drives the job, reads the end state back, and tells the parent as it
+//! goes.
+//!
+//! It stops at every phase boundary until the parent has looked at all processes and says go.
+
+use std::collections::BTreeMap;
+use std::io::{self, Write};
+use std::path::PathBuf;
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::time::{Duration, Instant};
+
+use serde::{Deserialize, Serialize};
+
+use super::input::DataFile;
+use super::{sweep, truth};
+use crate::drive::{Part, Progress, Seen, Stopped, Work, threads};
+use crate::jobs::{self, Job, JobKind};
+use crate::stores::{self, Adapter, Facts, Launch, Login, Place, Role, Store};
+use crate::words::op::{Fault, Wrong};
+use crate::words::record::{Phase, Usage, Verdict};
+use crate::words::trial::{Durability, JobSettings, Verify};
+
+/// How often the parent hears how far we are.
+const BEAT: Duration = Duration::from_millis(100);
+
+/// What a child is handed on its standard input, as one line of JSON. Secrets travel here and nowhere else.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Trial {
+    pub store: String,
+    pub place: Place,
+    pub login: Login,
+    pub durability: Durability,
+    pub settings: BTreeMap<String, String>,
+    pub data_bytes: Option<u64>,
+    pub patience_s: f64,
+    pub clients: u32,
+    pub job: JobSettings,
+    /// Where the job's data lies.
+    pub input: PathBuf,
+    /// Where the truth lies, and how much of it to compare.
+    pub truth: PathBuf,
+    pub verify: Verify,
+    /// Somebody else's store: it must be empty, and what we wrote is taken away again.
+    pub guest: bool,
+    /// Nothing else is to be done: the trial itself was cut off.
+    pub only_take_back: bool,
+}
+
+/// What a child tells its parent, a line of JSON each.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Told {
+    Facts(Facts),
+    /// A phase is about to begin: the child waits for a line.
+    Begins(String),
+    /// Units finished so far in this phase.
+    Progress(u64),
+    /// A phase has ended: the child waits for a line. Usage is the parent's to fill in.
+    Ended(Box<Phase>),
+    /// An embedded store is closed, its files as it leaves them: the child waits for a line.
+    Closed,
+    /// Keys compared so far.
+    Verifying(u64),
+    /// And the first wrong key as it is, if there is one.
+    Verdict(Verdict, Option<Vec<u8>>),
+    /// A limit of the store, or an op that it lacks.
+    Refused(String),
+    Failed(String),
+    /// A client heard a wrong answer while it worked.
+    Wrong(Wrong),
+    Done,
+}
+
+/// What ends a trial early.
+enum Early {
+    Refused(String),
+    Failed(String),
+    Wrong(Wrong),
+}
+
+impl Early {
+    /// The first cause stays the first.
+    fn and(self, what: &str) -> Early {
+        match self {
+            Early::Refused(reason) => Early::Refused(format!("{reason}; {what}")),
+            Early::Failed(reason) => Early::Failed(format!("{reason}; {what}")),
+            Early::Wrong(wrong) => Early::Wrong(Wrong { found: format!("{}; {what}", wrong.found), ..wrong }),
+        }
+    }
+}
+
+/// The whole life of a trial's child. Returns when the parent has been told everything.
+pub fn run() -> io::Result<()> {
+    abort_on_panic();
+    let mut line = String::new();
+    io::stdin().read_line(&mut line)?;
+    let trial: Trial = serde_json::from_str(&line)?;
+    tell(&match carry_out(&trial) {
+        Ok(()) => Told::Done,
+        Err(Early::Refused(reason)) => Told::Refused(reason),
+        Err(Early::Failed(reason)) => Told::Failed(reason),
+        Err(Early::Wrong(wrong)) => Told::Wrong(wrong),
+    });
+    Ok(())
+}
+
+/// A panic on any thread ends its trial, which is one failed record; a client that died alone would hang the others.
+fn abort_on_panic() {
+    let told = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |panic| {
+        told(panic);
+        std::process::abort();
+    }));
+}
+
+/// The plot of a trial.
+fn carry_out(trial: &Trial) -> Result<(), Early> {
+    let adapter = stores::find(&trial.store).ok_or_else(|| Early::Failed(format!("no store {}", trial.store)))?;
+    let kind = jobs::find(&trial.job.name).ok_or_else(|| Early::Failed(format!("no job {}", trial.job.name)))?;
+    let job = (kind.open)(&trial.job);
+    let source = DataFile::new(&trial.input, &trial.job.data);
+    let launch = trial.launch();
+    let take_back = || sweep::clear(job.as_ref(), &source, &launch, adapter);
+    if trial.only_take_back {
+        return take_back().map_err(Early::Failed);
+    }
+    let mut store = (adapter.open)(&launch).map_err(|fault| reach(&launch.place, &fault))?;
+    tell(&Told::Facts(store.facts().map_err(|fault| reach(&launch.place, &fault))?));
+    if trial.guest {
+        must_be_empty(store.as_ref(), &launch.place)?;
+    }
+    let stage = Stage { trial, job: job.as_ref(), source: &source };
+    let worked = stage.work(store.as_ref());
+    let compared = worked.and_then(|()| {
+        if matches!(launch.place, Place::Path(_)) {
+            // What was only in the library's memory must not count as kept.
+            drop(store);
+            boundary(&Told::Closed);
+            store = (adapter.open)(&launch)
+                .map_err(|fault| Early::Failed(format!("could not be opened again: {fault}")))?;
+        }
+        compare(trial, adapter, kind, store.as_ref())
+    });
+    match if trial.guest { take_back() } else { Ok(()) } {
+        Ok(()) => compared,
+        Err(what) => Err(compared.err().map_or(Early::Failed(what.clone()), |early| early.and(&what))),
+    }
+}
+
+impl Trial {
+    pub fn launch(&self) -> Launch {
+        Launch {
+            place: self.place.clone(),
+            durability: self.durability,
+            settings: self.settings.clone(),
+            login: self.login.clone(),
+            clients: self.clients,
+            data_bytes: self.data_bytes,
+            patience: Duration::from_secs_f64(self.patience_s),
+        }
+    }
+}
+
+fn reach(place: &Place, fault: &Fault) -> Early {
+    match fault {
+        Fault::Unsupported(what) => Early::Refused(what.clone()),
+        fault => Early::Failed(super::serve::unreachable(place, fault)),
+    }
+}
+
+/// We overwrite keys and delete them afterwards: never in a store that holds somebody's data.
+fn must_be_empty(store: &dyn Store, place: &Place) -> Result<(), Early> {
+    let count = store.count().map_err(|fault| Early::Failed(fault.to_string()))?;
+    match count {
+        Some(0) => Ok(()),
+        Some(count) => Err(Early::Refused(format!(
+            "{place} holds {count} records that are not ours: name an empty database (for Redis redis://host/9)"
+        ))),
+        None => Err(Early::Refused(format!("{place} cannot say whether it is empty"))),
+    }
+}
+
+/// What the phases of a trial share.
+struct Stage<'a> {
+    trial: &'a Trial,
+    job: &'a dyn Job,
+    source: &'a DataFile,
+}
+
+impl Stage<'_> {
+    /// Load, run, settle.
+    fn work(&self, store: &dyn Store) -> Result<(), Early> {
+        let loads = self.job.loader(0, self.trial.clients, self.source);
+        if loads.map_err(|error| Early::Failed(error.to_string()))?.is_some() {
+            self.drive(store, Part::Load, "load")?;
+        }
+        self.drive(store, Part::Run, "run")?;
+        self.settle(store)
+    }
+
+    fn drive(&self, store: &dyn Store, part: Part, name: &str) -> Result<(), Early> {
+        let progress = Progress::new(self.trial.clients);
+        let work =
+            Work { store, job: self.job, source: self.source, part, clients: self.trial.clients, progress: &progress };
+        let (seen, units_by_second) = std::thread::scope(|scope| {
+            let (stop, stopped) = mpsc::channel();
+            let (start, started) = mpsc::channel();
+            let beat = scope.spawn({
+                let progress = &progress;
+                move || self.beat(progress, &started, &stopped)
+            });
+            let seen = threads::run(&work, || {
+                boundary(&Told::Begins(name.to_string()));
+                let _ = start.send(Instant::now());
+            });
+            drop((start, stop));
+            (seen, beat.join().expect("the beat does not panic"))
+        });
+        let seen = seen.map_err(|stopped| early(stopped, self.trial, progress.units()))?;
+        boundary(&Told::Ended(Box::new(phase(name, seen, units_by_second))));
+        Ok(())
+    }
+
+    /// Tells the parent how far we are, and counts units by whole seconds.
+    fn beat(&self, progress: &Progress, started: &mpsc::Receiver<Instant>, stopped: &mpsc::Receiver<()>) -> Vec<u64> {
+        let mut by_second = Vec::new();
+        let Ok(start) = started.recv() else { return by_second };
+        let mut counted = 0;
+        while let Err(RecvTimeoutError::Timeout) = stopped.recv_timeout(BEAT) {
+            let units = progress.units();
+            tell(&Told::Progress(units));
+            if start.elapsed().as_secs() as usize > by_second.len() {
+                by_second.push(units - counted);
+                counted = units;
+            }
+        }
+        by_second.push(progress.units() - counted);
+        by_second
+    }
+
+    fn settle(&self, store: &dyn Store) -> Result<(), Early> {
+        boundary(&Told::Begins("settle".to_string()));
+        let began = Instant::now();
+        store.settle().map_err(|fault| Early::Failed(format!("settling: {fault}")))?;
+        let took_s = began.elapsed().as_secs_f64();
+        let seen = Seen { took_s, waiting_s: took_s, timed_one_in: 1, ..Seen::default() };
+        boundary(&Told::Ended(Box::new(phase("settle", seen, Vec::new()))));
+        Ok(())
+    }
+}
+
+fn phase(name: &str, seen: Seen, units_by_second: Vec<u64>) -> Phase {
+    Phase {
+        name: name.to_string(),
+        took_s: seen.took_s,
+        units: seen.units,
+        ops: seen.ops,
+        commands: seen.commands,
+        bytes_out: seen.bytes_out,
+        bytes_in: seen.bytes_in,
+        waiting_s: seen.waiting_s,
+        timed_one_in: seen.timed_one_in,
+        clock_ns: seen.clock_ns,
+        times_ns: seen.times,
+        units_by_second,
+        client: Usage::default(),
+        server: None,
+    }
+}
+
+fn early(stopped: Stopped, trial: &Trial, units: u64) -> Early {
+    let what = format!("after {units} units: {stopped}");
+    match stopped {
+        Stopped::Wrong(wrong) => Early::Wrong(wrong),
+        Stopped::Input(fault) => Early::Failed(fault.to_string()),
+        Stopped::Session(Fault::Unsupported(what)) => Early::Refused(what),
+        Stopped::Store { fault: Fault::Unsupported(limit), key, .. } => {
+            Early::Refused(format!("{}: {limit} (key \"{key}\")", trial.store))
+        }
+        _ => Early::Failed(what),
+    }
+}
+
+/// Reads the end state back through a fresh session and compares it with the truth.
+fn compare(trial: &Trial, adapter: &Adapter, kind: &JobKind, store: &dyn Store) -> Result<(), Early> {
+    if adapter.role == Role::Null {
+        tell(&Told::Verdict(Verdict::Control, None));
+        return Ok(());
+    }
+    let heard = |keys| tell(&Told::Verifying(keys));
+    let compared = truth::compare(&trial.truth, trial.verify, kind.end_state, store, heard).map_err(Early::Failed)?;
+    tell(&Told::Verdict(compared.verdict, compared.wrong_key));
+    Ok(())
+}
+
+/// Tells the parent, on standard output.
+fn tell(told: &Told) {
+    let mut line = serde_json::to_vec(told).expect("what is told is plain data");
+    line.push(b'\n');
+    let mut out = io::stdout().lock();
+    if out.write_all(&line).and_then(|()| out.flush()).is_err() {
+        // Nobody listens any more: whatever we would measure is lost.
+        std::process::exit(1);
+    }
+}
+
+/// Tells, and waits until the parent has looked and says go.
+fn boundary(told: &Told) {
+    tell(told);
+    let mut go = String::new();
+    if !io::stdin().read_line(&mut go).is_ok_and(|length| length > 0) {
+        std::process::exit(1);
+    }
+}

@@ -1,0 +1,5 @@
+//! What records mean, as text: pure functions. Nothing here measures, and nothing here prints.
+
+pub mod cells;
+pub mod table;
+pub mod words;

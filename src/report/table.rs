@@ -1,0 +1,178 @@
+//! Rows as aligned text of at most 100 columns: eight columns, and the rest behind `wide`.
+
+use super::cells::{Numbers, Row};
+use crate::words::units;
+
+/// The widest line of a table that is not wide.
+pub const WIDTH: usize = 100;
+
+/// One column: its heading and how a row fills it.
+struct Column {
+    heading: &'static str,
+    cell: fn(&Row, &Numbers) -> String,
+}
+
+/// The first column is the target's name; these follow.
+const COLUMNS: &[Column] = &[
+    Column { heading: "seconds", cell: |_, numbers| units::seconds(numbers.seconds) },
+    Column { heading: "vs best", cell: |_, numbers| numbers.vs_best.map_or_else(String::new, ratio) },
+    Column { heading: "waiting", cell: |_, numbers| percent(numbers.waiting_share) },
+    Column { heading: "CPU us/op", cell: |_, numbers| cpu(numbers) },
+    Column { heading: "memory", cell: |_, numbers| units::bytes(numbers.anonymous_bytes) },
+    Column { heading: "disk", cell: |_, numbers| disk(numbers.bytes_on_disk) },
+    Column {
+        heading: "answers",
+        cell: |row, _| row.status.in_words().split(':').next().unwrap_or_default().to_string(),
+    },
+];
+
+const WIDE: &[Column] = &[
+    Column { heading: "lowest..highest", cell: |_, numbers| spread(numbers) },
+    Column { heading: "settling", cell: |_, numbers| units::seconds(numbers.settle_s) },
+    Column { heading: "units/s", cell: |_, numbers| units::count(numbers.units_per_s) },
+    Column { heading: "ops", cell: |_, numbers| units::thousands(numbers.ops) },
+    Column { heading: "commands", cell: |_, numbers| units::thousands(numbers.commands) },
+    Column { heading: "op p50", cell: |_, numbers| units::nanoseconds(numbers.op_ns_p50) },
+    Column { heading: "op p99", cell: |_, numbers| tail(numbers.op_ns_p99) },
+    Column { heading: "op p99.9", cell: |_, numbers| tail(numbers.op_ns_p999) },
+    Column { heading: "op max", cell: |_, numbers| units::nanoseconds(numbers.op_ns_max) },
+    Column { heading: "timed", cell: |_, numbers| timed(numbers.timed_one_in) },
+    Column { heading: "in kernel", cell: |_, numbers| percent(numbers.system_share) },
+    Column { heading: "mapped", cell: |_, numbers| units::bytes(numbers.file_bytes) },
+    Column { heading: "written", cell: |_, numbers| disk(numbers.bytes_written) },
+    Column { heading: "trials", cell: |row, _| row.trials.to_string() },
+    Column { heading: "version", cell: |row, _| row.version.clone() },
+    Column { heading: "mouth", cell: |row, _| row.mouth.clone() },
+];
+
+/// The table, its lines ended. Controls stand below a rule; what has no number says why over the whole line.
+pub fn table(rows: &[Row], wide: bool) -> String {
+    let columns: Vec<&Column> = COLUMNS.iter().chain(if wide { WIDE } else { &[] }).collect();
+    let headings = std::iter::once("target").chain(columns.iter().map(|column| column.heading));
+    let mut lines = vec![Line::Cells(headings.map(str::to_string).collect())];
+    let mut controls = false;
+    for row in rows {
+        if row.control && !controls && row.numbers.is_some() {
+            lines.push(Line::Words("controls: what the job costs without a store around it".to_string()));
+            controls = true;
+        }
+        lines.push(match &row.numbers {
+            Some(numbers) => {
+                let cells = columns.iter().map(|column| (column.cell)(row, numbers));
+                Line::Cells(std::iter::once(row.target.clone()).chain(cells).collect())
+            }
+            None => Line::Reason(row.target.clone(), row.status.in_words()),
+        });
+    }
+    layout(&lines, if wide { usize::MAX } else { WIDTH })
+}
+
+enum Line {
+    Cells(Vec<String>),
+    Words(String),
+    /// A target, and why it has no numbers.
+    Reason(String, String),
+}
+
+/// Names to the left, numbers to the right, two blanks between columns.
+fn layout(lines: &[Line], width: usize) -> String {
+    let count = lines.iter().map(|line| if let Line::Cells(cells) = line { cells.len() } else { 0 }).max().unwrap_or(0);
+    let mut widths = vec![0; count];
+    for line in lines {
+        match line {
+            Line::Cells(cells) => {
+                cells.iter().enumerate().for_each(|(index, cell)| widths[index] = widths[index].max(length(cell)))
+            }
+            Line::Reason(target, _) => widths[0] = widths[0].max(length(target)),
+            Line::Words(_) => {}
+        }
+    }
+    let numbers: usize = widths[1..].iter().map(|width| width + 2).sum();
+    // A very long name is cut so that its numbers stay in sight; the results file has it whole.
+    widths[0] = widths[0].min(width.saturating_sub(numbers + 1)).max(8);
+    let mut text = String::new();
+    for line in lines {
+        let line = match line {
+            Line::Cells(cells) => {
+                let rest = cells[1..].iter().zip(&widths[1..]).map(|(cell, width)| format!("  {cell:>width$}"));
+                format!(" {}{}", name(&cells[0], widths[0]), rest.collect::<String>())
+            }
+            Line::Words(words) => format!(" {words}"),
+            Line::Reason(target, reason) => reasoned(target, reason, widths[0], width),
+        };
+        text.push_str(line.trim_end());
+        text.push('\n');
+    }
+    text
+}
+
+fn name(text: &str, width: usize) -> String {
+    if length(text) <= width {
+        return format!("{text:<width$}");
+    }
+    let kept: String = text.chars().take(width.saturating_sub(3)).collect();
+    format!("{kept}...")
+}
+
+/// A reason is wrapped, not cut: it says what to do.
+fn reasoned(target: &str, reason: &str, indent: usize, width: usize) -> String {
+    let room = width.saturating_sub(indent + 3);
+    let indented = format!("\n {:indent$}  ", "");
+    format!(" {}  {}", name(target, indent), wrap(reason, room).join(&indented))
+}
+
+/// Breaks text between words into lines of at most `width`; a word longer than that is broken where it must be.
+pub fn wrap(text: &str, width: usize) -> Vec<String> {
+    let mut lines = vec![String::new()];
+    for word in text.split_whitespace() {
+        let letters: Vec<char> = word.chars().collect();
+        for piece in letters.chunks(width.max(1)) {
+            let line = lines.last_mut().expect("there is always a line");
+            let piece: String = piece.iter().collect();
+            if line.is_empty() {
+                line.push_str(&piece);
+            } else if length(line) + 1 + length(&piece) <= width {
+                line.push(' ');
+                line.push_str(&piece);
+            } else {
+                lines.push(piece);
+            }
+        }
+    }
+    lines
+}
+
+fn length(text: &str) -> usize {
+    text.chars().count()
+}
+
+fn ratio(ratio: f64) -> String {
+    let places = if ratio < 10.0 { 2 } else { 0 };
+    format!("{ratio:.places$}x")
+}
+
+fn percent(share: f64) -> String {
+    format!("{:.0} %", share * 100.0)
+}
+
+/// "17 + 19": client and server; "2.3" where the store is in the client.
+fn cpu(numbers: &Numbers) -> String {
+    let client = units::digits(numbers.client_cpu_us_per_op);
+    numbers.server_cpu_us_per_op.map_or(client.clone(), |server| format!("{client} + {}", units::digits(server)))
+}
+
+fn disk(bytes: Option<u64>) -> String {
+    bytes.filter(|&bytes| bytes > 0).map_or_else(|| "-".to_string(), units::bytes)
+}
+
+fn tail(time_ns: Option<u64>) -> String {
+    time_ns.map_or_else(|| "-".to_string(), units::nanoseconds)
+}
+
+fn timed(one_in: u32) -> String {
+    if one_in == 1 { "all".to_string() } else { format!("1 in {one_in}") }
+}
+
+fn spread(numbers: &Numbers) -> String {
+    format!("{}..{}", units::seconds(numbers.seconds_lowest), units::seconds(numbers.seconds_highest))
+}

@@ -1,0 +1,110 @@
+//! What stands above and below a table: the headline, the answer, one sentence to quote, what is missing, what to type
+//! next.
+
+use super::cells::{Row, Status};
+use super::table::{WIDTH, wrap};
+use crate::words::record::{Record, Verdict};
+use crate::words::trial::{Data, Durability, Verify};
+use crate::words::units;
+
+/// "fans, 10,000 profiles · durability none (claimed) · 1 client · 3 blocks, no claim".
+pub fn headline(records: &[Record]) -> String {
+    let Some(first) = records.first() else { return "no trials".to_string() };
+    let plural = if first.stream.units == 1 { "" } else { "s" };
+    let unit = format!("{}{plural}", first.stream.unit);
+    let clients = if first.clients == 1 { "1 client".to_string() } else { format!("{} clients", first.clients) };
+    let blocks = records.iter().map(|record| record.block).max().unwrap_or(0);
+    let claim = match (first.run.answers_only, blocks) {
+        (true, _) => "answers only, nothing timed".to_string(),
+        (false, 1) => "1 block, no claim".to_string(),
+        (false, blocks) => format!("{blocks} blocks, no claim"),
+    };
+    format!(
+        "{}, {} {unit} · durability {} (claimed) · {clients} · {claim}",
+        first.job.name,
+        units::thousands(first.stream.units),
+        first.durability
+    )
+}
+
+/// Where the data came from, and its digest.
+pub fn stream(records: &[Record]) -> String {
+    let Some(first) = records.first() else { return String::new() };
+    let source = match &first.job.data {
+        Data::Recipe { name, seed } => format!("recipe {name}, seed {seed}"),
+        Data::File { path } => path.display().to_string(),
+    };
+    let skipped = match first.stream.skipped_lines {
+        0 => String::new(),
+        1 => ", 1 bad line passed over".to_string(),
+        lines => format!(", {} bad lines passed over", units::thousands(lines)),
+    };
+    let (ops, sha256) = (units::thousands(first.stream.ops), &first.stream.sha256);
+    format!("data: {source}, {ops} ops{skipped}, sha256 {sha256}")
+}
+
+/// The answer that all right trials gave, a line each: digests, counts, what comes first.
+pub fn answer(records: &[Record]) -> String {
+    let checked = records.iter().find_map(|record| match &record.verdict {
+        Verdict::Right(checked) => Some(checked),
+        _ => None,
+    });
+    let Some(checked) = checked else { return String::new() };
+    if checked.how == Verify::Sample {
+        return format!("answers: a sample of {} keys was compared\n", units::thousands(checked.keys));
+    }
+    let lines = checked.answer.iter().map(|(name, value)| {
+        let indented = format!("\n {:14}", "");
+        format!(" {name:<13} {}\n", wrap(value, WIDTH - 15).join(&indented))
+    });
+    format!("the answer, the same from every target that is right:\n{}", lines.collect::<String>())
+}
+
+/// One sentence that can be quoted: who was fastest and by how much, and that nothing is claimed yet.
+pub fn sentence(rows: &[Row]) -> String {
+    let wrong: Vec<&str> =
+        rows.iter().filter(|row| matches!(row.status, Status::Wrong { .. })).map(|row| row.target.as_str()).collect();
+    if !wrong.is_empty() {
+        return format!("{} gave wrong answers and has no numbers.", list(&wrong));
+    }
+    let ranked: Vec<&Row> = rows.iter().filter(|row| !row.control && row.numbers.is_some()).collect();
+    let seconds = |row: &Row| row.numbers.as_ref().map_or(0.0, |numbers| numbers.seconds);
+    match ranked.as_slice() {
+        [] => String::new(),
+        [only] => format!("{} did the job in {} s.", only.target, units::seconds(seconds(only))),
+        [best, .., last] => format!(
+            "{} did the job in {} s, {} in {} s: {:.1} times as long. Seen here, not claimed: intervals come with more blocks.",
+            best.target,
+            units::seconds(seconds(best)),
+            last.target,
+            units::seconds(seconds(last)),
+            seconds(last) / seconds(best)
+        ),
+    }
+}
+
+fn list(names: &[&str]) -> String {
+    names.join(", ")
+}
+
+/// The next command worth typing, by what the table shows.
+pub fn next(rows: &[Row], records: &[Record]) -> String {
+    let Some(first) = records.first() else { return String::new() };
+    let job = &first.job.name;
+    let slow =
+        rows.iter().find(|row| !row.control && row.numbers.as_ref().is_some_and(|numbers| numbers.waiting_share > 0.8));
+    let timed_out = rows.iter().find(|row| matches!(row.status, Status::TimedOut { .. }));
+    if let Some(row) = timed_out {
+        return format!("next: kvfair run {job} {} --timeout 30m", row.target);
+    }
+    match slow {
+        Some(row)
+            if first.clients == 1
+                && row.numbers.as_ref().is_some_and(|numbers| numbers.server_cpu_us_per_op.is_some()) =>
+        {
+            format!("next: kvfair run {job} {} --clients 8   (one client waits for one answer at a time)", row.target)
+        }
+        _ if first.durability == Durability::None => format!("next: kvfair run {job} --durability crash"),
+        _ => "next: kvfair show --wide".to_string(),
+    }
+}

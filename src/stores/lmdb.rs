@@ -1,0 +1,297 @@
+//! `lmdb`: a B+ tree in a memory map, by its binding heed. One writer at a time, readers beside it.
+//!
+//! Documentation: <http://www.lmdb.tech/doc/group__mdb.html>, <https://docs.rs/heed>.
+
+use std::ops::Bound;
+
+use heed::types::Bytes;
+use heed::{CommitOrAbort, Database, Env, EnvFlags, EnvOpenOptions, MdbError, PutFlags, RoTxn, RwTxn, WithTls};
+
+use super::{Adapter, Facts, Launch, Role, Session, Store, cell};
+use crate::words::op::{Fault, KeyList, Keys, Op, Pairs, Reply, ValueList};
+use crate::words::trial::{Durability, Transport};
+
+pub static LMDB: Adapter = Adapter {
+    name: NAME,
+    about: "a B+ tree in a memory map: one writer, many readers",
+    role: Role::Store,
+    transports: &[Transport::InProcess],
+    schemes: &[],
+    settings: &[],
+    keeps: |class| match class {
+        Durability::None => Ok("MDB_NOSYNC, one commit a unit"),
+        Durability::Crash => Ok("MDB_NOSYNC"),
+        Durability::Power => Ok("synchronous commits (no flags)"),
+    },
+    stays: |_| true,
+    open,
+    server: None,
+    version: || Some(version()),
+    get_it: "built in (cargo feature lmdb)",
+};
+
+const NAME: &str = "lmdb";
+
+/// The most that the database can grow to. LMDB asks for a size as large as it may ever get, since it only reserves
+/// addresses: no memory or disk is taken before there is data. A quarter of a tebibyte fits the smallest address space
+/// in use (39 bits). <http://www.lmdb.tech/doc/group__mdb.html#gaa2506ec8dab3d969b0e609cd82e619e5>
+const MAP_BYTES: usize = 1 << 38;
+
+/// Reader slots besides one a client: LMDB's default of 126 is for unknown programs, ours knows how many threads it
+/// has.
+const MORE_READERS: u32 = 126;
+
+fn version() -> String {
+    let version = heed::lmdb_version();
+    format!("{}.{}.{}", version.major, version.minor, version.patch)
+}
+
+fn open(launch: &Launch) -> Result<Box<dyn Store>, Fault> {
+    let mut options = EnvOpenOptions::new();
+    options.map_size(MAP_BYTES).max_readers(launch.clients.saturating_add(MORE_READERS));
+    if launch.durability < Durability::Power {
+        // Commits are written to the file but not synced: they outlive this process, not the machine's power.
+        // The map stays read-only (no MDB_WRITEMAP), LMDB's default, which keeps stray writes out of the data.
+        // <http://www.lmdb.tech/doc/group__mdb.html#ga32a193c6bf4d7d5c5d579e71f22e9340>
+        // SAFETY: without syncs a system crash can break the file; that is what the class allows, and the data is ours.
+        unsafe { options.flags(EnvFlags::NO_SYNC) };
+    }
+    // SAFETY: nobody changes the file behind LMDB's back: the directory is this trial's own, or the user named it as
+    // LMDB's.
+    let env = unsafe { options.open(launch.directory()?) }.map_err(refused)?;
+    let write = env.write_txn().map_err(refused)?;
+    let records = env
+        .create_databases_and_commit(write, |creator, write| {
+            creator.create_database(write, None).map(CommitOrAbort::<_, ()>::Commit)
+        })
+        .map_err(refused)?
+        .unwrap_commit();
+    let longest_key = env.max_key_size();
+    Ok(Box::new(Lmdb { env, records, longest_key, each_commits: launch.durability > Durability::None }))
+}
+
+type Records = Database<'static, Bytes, Bytes>;
+
+struct Lmdb {
+    env: Env<WithTls>,
+    /// The unnamed database: one table is all that is needed.
+    records: Records,
+    longest_key: usize,
+    each_commits: bool,
+}
+
+impl Store for Lmdb {
+    fn session(&self) -> Result<Box<dyn Session + '_>, Fault> {
+        Ok(Box::new(Client {
+            store: self,
+            read: None,
+            write: None,
+            values: ValueList::default(),
+            numbers: Vec::new(),
+            rows: (KeyList::default(), KeyList::default()),
+        }))
+    }
+
+    fn facts(&self) -> Result<Facts, Fault> {
+        let flags = EnvFlags::from_bits_retain(self.env.get_flags().map_err(refused)?);
+        let info = self.env.info();
+        let settings = [
+            ("flags", flag_names(flags)),
+            ("map size", info.map_size.to_string()),
+            ("max readers", info.maximum_number_of_readers.to_string()),
+            ("max key size", self.longest_key.to_string()),
+            ("page size", self.env.unnamed_database_stat().page_size.to_string()),
+            ("cache", "the system's page cache".to_string()),
+        ];
+        Ok(Facts {
+            version: version(),
+            mouth: concat!("heed ", env!("KVFAIR_HEED")).to_string(),
+            increment: "get + put in a transaction".to_string(),
+            settings: settings.into_iter().map(|(name, value)| (name.to_string(), value)).collect(),
+            process_id: None,
+        })
+    }
+
+    /// Commits are all a class needs: at `power` each one was synced.
+    fn settle(&self) -> Result<(), Fault> {
+        Ok(())
+    }
+
+    fn count(&self) -> Result<Option<u64>, Fault> {
+        Ok(Some(self.env.unnamed_database_stat().entries as u64))
+    }
+}
+
+fn flag_names(flags: EnvFlags) -> String {
+    let names: Vec<String> = flags.iter_names().map(|(name, _)| format!("MDB_{}", name.replace('_', ""))).collect();
+    if names.is_empty() { "none".to_string() } else { names.join(" ") }
+}
+
+fn refused(error: heed::Error) -> Fault {
+    match error {
+        heed::Error::Io(error) => Fault::Lost(error),
+        error => Fault::Refused(format!("lmdb: {error}")),
+    }
+}
+
+/// One client's session. What it lends lies in the map itself, under the transaction that read it.
+struct Client<'s> {
+    store: &'s Lmdb,
+    /// The last read's transaction: it keeps what was lent, and ends with the next question.
+    read: Option<RoTxn<'s, WithTls>>,
+    /// The unit's transaction, open from its first write (class `none` only).
+    write: Option<RwTxn<'s>>,
+    values: ValueList,
+    numbers: Vec<Option<i64>>,
+    rows: (KeyList, KeyList),
+}
+
+impl Session for Client<'_> {
+    fn ask<'s>(&'s mut self, op: Op<'_>) -> Result<Reply<'s>, Fault> {
+        self.check_keys(&op)?;
+        match op {
+            Op::Get(key) => Ok(self.get(key)?.map_or(Reply::Missing, Reply::Value)),
+            Op::GetMany(keys) => self.get_many(keys),
+            Op::Set { key, value, ttl_s: None } => self.change(|records, write| {
+                records.put(write, key, value).map_err(refused)?;
+                Ok(Reply::Done)
+            }),
+            Op::SetMany(pairs) => self.change(|records, write| {
+                for (key, value) in pairs.iter() {
+                    records.put(write, key, value).map_err(refused)?;
+                }
+                Ok(Reply::Done)
+            }),
+            Op::SetIfAbsent { key, value } => {
+                self.change(|records, write| match records.put_with_flags(write, PutFlags::NO_OVERWRITE, key, value) {
+                    Ok(()) => Ok(Reply::Done),
+                    Err(heed::Error::Mdb(MdbError::KeyExist)) => Ok(Reply::Conflict),
+                    Err(error) => Err(refused(error)),
+                })
+            }
+            Op::Delete(key) => self.change(|records, write| {
+                let found = records.delete(write, key).map_err(refused)?;
+                Ok(if found { Reply::Done } else { Reply::Missing })
+            }),
+            Op::Increment { key, by } => self.change(|records, write| {
+                let number = cell::add(NAME, key, records.get(write, key).map_err(refused)?, by)?;
+                records.put(write, key, &cell::encode(number)).map_err(refused)?;
+                Ok(Reply::Number(number))
+            }),
+            Op::Number(key) => match self.get(key)? {
+                Some(record) => Ok(Reply::Number(cell::decode(NAME, key, record)?)),
+                None => Ok(Reply::Missing),
+            },
+            Op::NumberMany(keys) => self.number_many(keys),
+            Op::GetVersion(key) => {
+                Ok(self.get(key)?.map_or(Reply::Missing, |value| Reply::Versioned(value, cell::version(value))))
+            }
+            Op::Cas { key, version, value } => self.change(|records, write| {
+                let found = records.get(write, key).map_err(refused)?;
+                if found.map(cell::version) != Some(version) {
+                    return Ok(Reply::Conflict);
+                }
+                records.put(write, key, value).map_err(refused)?;
+                Ok(Reply::Done)
+            }),
+            Op::Scan { from, limit } => self.scan(from, limit),
+            Op::Set { ttl_s: Some(_), .. } | Op::Tally { .. } | Op::ReadTally(_) => Err(Fault::unsupported(NAME, &op)),
+        }
+    }
+
+    fn flush(&mut self) -> Result<(), Fault> {
+        self.read = None;
+        self.write.take().map_or(Ok(()), |write| write.commit().map_err(refused))
+    }
+}
+
+impl<'s> Client<'s> {
+    /// What the session sees: its own open writes, or else the newest commit.
+    fn view(&mut self) -> Result<&RoTxn<'_>, Fault> {
+        if let Some(write) = &self.write {
+            return Ok(write);
+        }
+        // A thread may have one read transaction, so the old one ends first.
+        self.read = None;
+        let read = self.store.env.read_txn().map_err(refused)?;
+        Ok(self.read.insert(read))
+    }
+
+    fn get(&mut self, key: &[u8]) -> Result<Option<&[u8]>, Fault> {
+        let records = self.store.records;
+        records.get(self.view()?, key).map_err(refused)
+    }
+
+    /// Changes records in the unit's transaction, or in one of its own.
+    fn change<F>(&mut self, change: F) -> Result<Reply<'static>, Fault>
+    where
+        F: FnOnce(Records, &mut RwTxn<'s>) -> Result<Reply<'static>, Fault>,
+    {
+        self.read = None;
+        let mut write = match self.write.take() {
+            Some(write) => write,
+            None => self.store.env.write_txn().map_err(refused)?,
+        };
+        let reply = change(self.store.records, &mut write);
+        if !self.store.each_commits {
+            self.write = Some(write);
+        } else if reply.is_ok() {
+            write.commit().map_err(refused)?;
+        }
+        // Otherwise it ends here without a commit, which undoes what a change did before it failed.
+        reply
+    }
+
+    fn get_many(&mut self, keys: Keys<'_>) -> Result<Reply<'_>, Fault> {
+        let records = self.store.records;
+        let mut values = std::mem::take(&mut self.values);
+        values.clear();
+        let view = self.view()?;
+        for key in keys.iter() {
+            values.push(records.get(view, key).map_err(refused)?);
+        }
+        self.values = values;
+        Ok(Reply::Values(self.values.lend()))
+    }
+
+    fn number_many(&mut self, keys: Keys<'_>) -> Result<Reply<'_>, Fault> {
+        let records = self.store.records;
+        let mut numbers = std::mem::take(&mut self.numbers);
+        numbers.clear();
+        let view = self.view()?;
+        for key in keys.iter() {
+            let record = records.get(view, key).map_err(refused)?;
+            numbers.push(record.map(|record| cell::decode(NAME, key, record)).transpose()?);
+        }
+        self.numbers = numbers;
+        Ok(Reply::Numbers(&self.numbers))
+    }
+
+    fn scan(&mut self, from: &[u8], limit: u32) -> Result<Reply<'_>, Fault> {
+        let records = self.store.records;
+        let (mut keys, mut values) = std::mem::take(&mut self.rows);
+        keys.clear();
+        values.clear();
+        // LMDB looks for no empty key, which would be the least of all.
+        let from = if from.is_empty() { Bound::Unbounded } else { Bound::Included(from) };
+        let range = (from, Bound::Unbounded::<&[u8]>);
+        for row in records.range(self.view()?, &range).map_err(refused)?.take(limit as usize) {
+            let (key, value) = row.map_err(refused)?;
+            keys.push(key);
+            values.push(value);
+        }
+        self.rows = (keys, values);
+        Ok(Reply::Rows(Pairs { keys: self.rows.0.lend(), values: self.rows.1.lend() }))
+    }
+
+    /// LMDB's longest key is a constant of its build: 511 bytes unless somebody changed it.
+    fn check_keys(&self, op: &Op<'_>) -> Result<(), Fault> {
+        let check = |key: &[u8]| cell::check_key(NAME, op.name(), key, self.store.longest_key);
+        match op {
+            Op::GetMany(keys) | Op::NumberMany(keys) => keys.iter().try_for_each(check),
+            Op::SetMany(pairs) => pairs.keys.iter().try_for_each(check),
+            Op::Scan { from: b"", .. } | Op::Tally { .. } | Op::ReadTally(_) => Ok(()),
+            op => check(op.key()),
+        }
+    }
+}

@@ -1,0 +1,183 @@
+//! `memcached`: a cache in memory. It keeps no class but `none`, and what does not fit it drops: `count` and `facts`
+//! show it.
+
+use std::path::Path;
+
+use super::blocking::{Blocking, Connection};
+use super::{Adapter, Facts, Launch, Place, Role, Server, Session, Store};
+use crate::wire::memcache::{self, Memcache, Stats};
+use crate::words::op::Fault;
+use crate::words::trial::{Durability, Transport};
+
+pub static MEMCACHED: Adapter = Adapter {
+    name: "memcached",
+    about: "the cache in memory; drops the least recently used when full",
+    role: Role::Store,
+    transports: &[Transport::Unix, Transport::Tcp],
+    schemes: &[],
+    settings: &[],
+    keeps: |class| match class {
+        Durability::None => Ok("keeps everything in memory"),
+        _ => Err("memcached keeps everything in memory"),
+    },
+    stays: |_| false,
+    open,
+    server: Some(&Server {
+        programs: &["memcached"],
+        port: 11211,
+        version_argument: "-V",
+        version: version_printed,
+        arguments,
+    }),
+    version: || None,
+    get_it: "apt install memcached",
+};
+
+/// What `stats` and `stats settings` are asked for: all that could move a number, and what shows lost data.
+const STATS: &[&str] = &["evictions", "limit_maxbytes", "pointer_size", "libevent"];
+const SETTINGS: &[&str] =
+    &["maxbytes", "maxconns", "num_threads", "item_size_max", "evictions", "cas_enabled", "slab_reassign"];
+
+fn open(launch: &Launch) -> Result<Box<dyn Store>, Fault> {
+    Ok(Box::new(Memcached { launch: launch.clone() }))
+}
+
+struct Memcached {
+    launch: Launch,
+}
+
+impl Memcached {
+    fn connect(&self) -> Result<Blocking<Memcache>, Fault> {
+        let login = &self.launch.login;
+        if login.user.is_some() || login.password.is_some() {
+            return Err(Fault::Unsupported(
+                "memcached's text protocol without a login is all that is spoken".to_string(),
+            ));
+        }
+        if login.database.is_some() {
+            return Err(Fault::Unsupported("memcached has no databases".to_string()));
+        }
+        Blocking::open("memcached", &self.launch, Memcache::new("memcached"))
+    }
+}
+
+impl Store for Memcached {
+    fn session(&self) -> Result<Box<dyn Session + '_>, Fault> {
+        Ok(Box::new(self.connect()?))
+    }
+
+    fn facts(&self) -> Result<Facts, Fault> {
+        let mut session = self.connect()?;
+        let connection = session.connection();
+        let version = connection.exchange(b"version\r\n", memcache::version)?;
+        let seen = stats(connection, b"stats\r\n")?;
+        let settings = stats(connection, b"stats settings\r\n")?;
+        let mut facts = Facts {
+            version,
+            mouth: "memcache".to_string(),
+            increment: "ma (arithmetic that makes a missing counter)".to_string(),
+            process_id: find(&seen, "pid").and_then(|id| id.parse().ok()),
+            ..Facts::default()
+        };
+        for name in SETTINGS {
+            // In `settings`, `evictions` is whether it may evict; in `stats`, how many it has evicted.
+            let told_as = if *name == "evictions" { "may_evict" } else { name };
+            if let Some(value) = find(&settings, name) {
+                facts.settings.insert(told_as.to_string(), value.to_string());
+            }
+        }
+        for name in STATS {
+            if let Some(value) = find(&seen, name) {
+                facts.settings.insert(name.to_string(), value.to_string());
+            }
+        }
+        let escaped = "bytes up to 0x20, 0x7f and % are sent as % and two digits; at most 250 bytes after that";
+        facts.settings.insert("keys".to_string(), escaped.to_string());
+        Ok(facts)
+    }
+
+    fn settle(&self) -> Result<(), Fault> {
+        Ok(())
+    }
+
+    /// Records that it still holds: fewer than were set where it has evicted some.
+    fn count(&self) -> Result<Option<u64>, Fault> {
+        let mut session = self.connect()?;
+        let stats = stats(session.connection(), b"stats\r\n")?;
+        Ok(find(&stats, "curr_items").and_then(|count| count.parse().ok()))
+    }
+}
+
+fn stats(connection: &mut Connection, request: &[u8]) -> Result<Stats, Fault> {
+    connection.exchange(request, memcache::stats)
+}
+
+fn find<'a>(stats: &'a [(String, String)], name: &str) -> Option<&'a str> {
+    stats.iter().find(|(found, _)| found == name).map(|(_, value)| value.as_str())
+}
+
+/// `memcached 1.6.18`: the version.
+fn version_printed(printed: &str) -> Option<String> {
+    printed.strip_prefix("memcached ")?.split_whitespace().next().map(str::to_string)
+}
+
+/// The command line. What is not named is left at its default on purpose: `-I` (items of at most 1 MiB, the limit that
+/// its users know; a larger value fails by name), `-f`, `-n`, `-R`, and evictions (what a cache is for; the count
+/// shows them). All options: <https://docs.memcached.org/serverguide/configuring/>
+fn arguments(launch: &Launch, _data: &Path) -> Vec<String> {
+    let mut arguments = Vec::new();
+    let mut option = |name: &str, value: &str| arguments.extend([name.to_string(), value.to_string()]);
+    match &launch.place {
+        Place::Unix(path) => {
+            option("-s", &path.display().to_string()); // Turns TCP off.
+            option("-a", "700"); // Nobody else's clients.
+        }
+        Place::Tcp { host, port } => {
+            option("-l", host); // The loopback that we were given; the default is every interface.
+            option("-p", &port.to_string());
+        }
+        Place::Memory | Place::Path(_) => {}
+    }
+    option("-U", "0"); // No UDP, which some older versions open by default.
+    option("-m", &memory_mb(launch.data_bytes).to_string());
+    option("-c", &launch.clients.saturating_add(100).max(1024).to_string()); // As many as are asked for; 1024 is the default.
+    option("-t", &threads().to_string());
+    if nix::unistd::geteuid().is_root() {
+        option("-u", "root"); // It refuses to start as root unless told whom to be.
+    }
+    arguments
+}
+
+/// Memory for items: four times the job's data, since a record that grows leaves its old slab class full, and at the
+/// default 64 a job of ours lost a quarter of its records to eviction. It is taken as it is needed, so that too much
+/// costs nothing.
+fn memory_mb(data_bytes: Option<u64>) -> u64 {
+    const LEAST_MB: u64 = 1024;
+    const MB: u64 = 1 << 20;
+    data_bytes.unwrap_or(0).saturating_mul(4).div_ceil(MB).max(LEAST_MB)
+}
+
+/// Its default is 4; its own advice is never more than there are processors, which on a small machine would only be in
+/// each other's way. <https://docs.memcached.org/serverguide/configuring/#threading>
+fn threads() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from).min(4)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn memory_is_four_times_the_data_and_never_less_than_a_gigabyte() {
+        assert_eq!(memory_mb(None), 1024);
+        assert_eq!(memory_mb(Some(75_000_000)), 1024);
+        assert_eq!(memory_mb(Some(1 << 30)), 4096);
+        assert_eq!(memory_mb(Some((1 << 30) + 1)), 4097);
+    }
+
+    #[test]
+    fn the_version_is_read_from_what_the_program_prints() {
+        assert_eq!(version_printed("memcached 1.6.18\n").as_deref(), Some("1.6.18"));
+        assert_eq!(version_printed("command not found"), None);
+    }
+}

@@ -1,0 +1,299 @@
+//! `redis` and `valkey`: one protocol, two programs. It knows how each class is set, and reads back what is in force.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use super::blocking::{Blocking, Connection};
+use super::{Adapter, Facts, Launch, Place, Role, Server, Session, Store};
+use crate::wire::resp::{Greeting, Resp, Value, command, value};
+use crate::words::op::{Fault, readable};
+use crate::words::trial::{Durability, Transport};
+
+pub static REDIS: Adapter = Adapter {
+    name: "redis",
+    about: "the in-memory data structure server",
+    schemes: &["unix"],
+    open: |launch| open("redis", launch),
+    server: Some(&Server { programs: &["redis-server"], ..SERVER }),
+    get_it: "apt install redis-server",
+    ..BOTH
+};
+
+pub static VALKEY: Adapter = Adapter {
+    name: "valkey",
+    about: "the Linux Foundation's continuation of Redis 7.2",
+    open: |launch| open("valkey", launch),
+    server: Some(&Server { programs: &["valkey-server"], ..SERVER }),
+    get_it: "apt install valkey-server",
+    ..BOTH
+};
+
+const BOTH: Adapter = Adapter {
+    name: "",
+    about: "",
+    role: Role::Store,
+    transports: &[Transport::Unix, Transport::Tcp],
+    schemes: &[],
+    settings: &[],
+    keeps: |class| match class {
+        Durability::None => Ok("save '', appendonly no"),
+        Durability::Crash => Ok("appendonly yes, appendfsync no"),
+        Durability::Power => Ok("appendonly yes, appendfsync always"),
+    },
+    // What the log holds is read again at the next start; at `none` there is no log, and nothing is saved at the stop.
+    stays: |class| class != Durability::None,
+    open: |launch| open("redis", launch),
+    server: None,
+    version: || None,
+    get_it: "",
+};
+
+const SERVER: Server =
+    Server { programs: &[], port: 6379, version_argument: "--version", version: version_printed, arguments };
+
+/// What CONFIG GET is asked for: all that could move a number or break a class.
+const SETTINGS: &[&str] = &[
+    "save",
+    "appendonly",
+    "appendfsync",
+    "no-appendfsync-on-rewrite",
+    "auto-aof-rewrite-percentage",
+    "auto-aof-rewrite-min-size",
+    "maxmemory",
+    "maxmemory-policy",
+    "maxclients",
+    "io-threads",
+    "activedefrag",
+    "latency-monitor-threshold",
+    "proto-max-bulk-len",
+];
+
+/// What INFO tells besides the version: the allocator moves numbers (packages use jemalloc, some builds libc's), and
+/// an eviction is lost data.
+const INFORMED: &[&str] = &["mem_allocator", "arch_bits", "multiplexing_api", "role", "evicted_keys"];
+
+fn open(name: &'static str, launch: &Launch) -> Result<Box<dyn Store>, Fault> {
+    Ok(Box::new(Redis { name, launch: launch.clone() }))
+}
+
+struct Redis {
+    name: &'static str,
+    launch: Launch,
+}
+
+impl Redis {
+    fn connect(&self) -> Result<Blocking<Resp>, Fault> {
+        let login = self.launch.login.clone();
+        let greeting = Greeting { user: login.user, password: login.password, database: login.database };
+        Blocking::open(self.name, &self.launch, Resp::new(self.name, greeting))
+    }
+}
+
+impl Store for Redis {
+    fn session(&self) -> Result<Box<dyn Session + '_>, Fault> {
+        Ok(Box::new(self.connect()?))
+    }
+
+    /// Fails while the server still reads its data from disk, and where its settings do not keep the class.
+    fn facts(&self) -> Result<Facts, Fault> {
+        let mut session = self.connect()?;
+        let connection = session.connection();
+        let info = info(connection)?;
+        if info.get("loading").is_some_and(|loading| loading == "1") {
+            return Err(Fault::Refused(format!("LOADING {} still reads its data from disk", connection.name())));
+        }
+        let mut settings = config(connection)?;
+        check_class(self.launch.durability, &settings, connection.name())?;
+        settings.extend(INFORMED.iter().filter_map(|&name| Some((name.to_string(), info.get(name)?.clone()))));
+        Ok(Facts {
+            version: version_informed(self.name, &info),
+            mouth: "resp".to_string(),
+            increment: "INCRBY".to_string(),
+            settings,
+            process_id: info.get("process_id").and_then(|id| id.parse().ok()),
+        })
+    }
+
+    /// Nothing is left to do: the log is written (`crash`) or synced (`power`) before the answer leaves the server.
+    /// <https://redis.io/docs/latest/operate/oss_and_stack/management/persistence/>
+    fn settle(&self) -> Result<(), Fault> {
+        Ok(())
+    }
+
+    /// Records of the selected database.
+    fn count(&self) -> Result<Option<u64>, Fault> {
+        let mut session = self.connect()?;
+        match ask(session.connection(), &[b"DBSIZE"])? {
+            Value::Number(count) => Ok(u64::try_from(count).ok()),
+            Value::Error(words) => Err(Fault::Refused(words)),
+            other => Err(strange(session.connection(), "DBSIZE", &other)),
+        }
+    }
+}
+
+fn ask(connection: &mut Connection, parts: &[&[u8]]) -> Result<Value, Fault> {
+    let mut request = Vec::new();
+    command(parts, &mut request);
+    connection.exchange(&request, value)
+}
+
+fn strange(connection: &Connection, asked: &str, answer: &Value) -> Fault {
+    let answer = readable(format!("{answer:?}").as_bytes(), 120);
+    Fault::Garbled(format!("{}: {asked} answered {answer}", connection.name()))
+}
+
+/// All that INFO says, by name.
+fn info(connection: &mut Connection) -> Result<BTreeMap<String, String>, Fault> {
+    match ask(connection, &[b"INFO"])? {
+        Value::Text(text) => Ok(named_lines(&String::from_utf8_lossy(&text))),
+        Value::Error(words) => Err(Fault::Refused(format!("{}: {words}", connection.name()))),
+        other => Err(strange(connection, "INFO", &other)),
+    }
+}
+
+fn named_lines(text: &str) -> BTreeMap<String, String> {
+    let pairs = text.lines().filter_map(|line| line.split_once(':'));
+    pairs.map(|(name, value)| (name.to_string(), value.trim_end().to_string())).collect()
+}
+
+/// The settings in force. Hosted servers may refuse CONFIG: then that is what is said.
+fn config(connection: &mut Connection) -> Result<BTreeMap<String, String>, Fault> {
+    let mut settings = BTreeMap::new();
+    for name in SETTINGS {
+        match ask(connection, &[b"CONFIG", b"GET", name.as_bytes()])? {
+            Value::List(pair) => match pair.as_slice() {
+                [Value::Text(_), Value::Text(setting)] => {
+                    settings.insert(name.to_string(), String::from_utf8_lossy(setting).into_owned());
+                }
+                // A server of another age does not know the name.
+                _ => continue,
+            },
+            Value::Error(words) => {
+                settings.insert("CONFIG GET".to_string(), format!("refused: {words}"));
+                break;
+            }
+            other => return Err(strange(connection, "CONFIG GET", &other)),
+        };
+    }
+    Ok(settings)
+}
+
+/// A server that somebody else started may not keep the class that was asked for. What cannot be read is not judged.
+fn check_class(class: Durability, settings: &BTreeMap<String, String>, name: &str) -> Result<(), Fault> {
+    let needed: &[(&str, &[&str])] = match class {
+        Durability::None => &[],
+        Durability::Crash => &[("appendonly", &["yes"])],
+        Durability::Power => {
+            &[("appendonly", &["yes"]), ("appendfsync", &["always"]), ("no-appendfsync-on-rewrite", &["no"])]
+        }
+    };
+    for (setting, good) in needed {
+        if let Some(found) = settings.get(*setting).filter(|found| !good.contains(&found.as_str())) {
+            let wanted = good.join(" or ");
+            let what =
+                format!("{name} has {setting} {found}, which does not keep '{class}': it takes {setting} {wanted}");
+            return Err(Fault::Unsupported(what));
+        }
+    }
+    Ok(())
+}
+
+/// The version, with the server's own name where that is not the one it was asked by: some systems install
+/// `redis-server` as another name for `valkey-server`.
+fn version_informed(name: &str, info: &BTreeMap<String, String>) -> String {
+    let (own_name, version) = match info.get("valkey_version") {
+        Some(version) => ("valkey", version.clone()),
+        None => ("redis", info.get("redis_version").cloned().unwrap_or_default()),
+    };
+    if own_name == name { version } else { format!("{own_name} {version}") }
+}
+
+/// `Redis server v=7.0.15 sha=...`: the version.
+fn version_printed(printed: &str) -> Option<String> {
+    let (_, rest) = printed.split_once(" v=")?;
+    rest.split_whitespace().next().map(str::to_string)
+}
+
+/// The command line. What is not named here is left at its default on purpose and read back by `facts`: `io-threads`
+/// (the project's advice is to raise it only on machines of many cores), `auto-aof-rewrite-*` (rewriting is part of a
+/// log's price),
+/// `latency-monitor-threshold` (off), `hz`. All options:
+/// <https://redis.io/docs/latest/operate/oss_and_stack/management/config-file/>
+fn arguments(launch: &Launch, data: &Path) -> Vec<String> {
+    let mut arguments = Vec::new();
+    let mut option = |name: &str, value: &str| arguments.extend([format!("--{name}"), value.to_string()]);
+    match &launch.place {
+        Place::Unix(path) => {
+            option("port", "0"); // No TCP at all.
+            option("unixsocket", &path.display().to_string());
+            option("unixsocketperm", "700"); // Nobody else's clients.
+        }
+        Place::Tcp { host, port } => {
+            option("bind", host); // The loopback that we were given, no other address.
+            option("port", &port.to_string());
+        }
+        Place::Memory | Place::Path(_) => {}
+    }
+    option("protected-mode", "yes"); // The default, kept by name: no password is set.
+    option("daemonize", "no"); // It stays our child, to be watched and stopped.
+    option("dir", &data.display().to_string()); // Its files go nowhere else.
+    option("databases", "16"); // The default, kept by name.
+    // As many as are asked for; 10,000 is the default.
+    option("maxclients", &launch.clients.saturating_add(100).max(10_000).to_string());
+    // The defaults, kept by name: a store that drops what it holds would give wrong answers fast.
+    option("maxmemory", "0");
+    option("maxmemory-policy", "noeviction");
+    // No snapshots: no class needs them, and the default's depend on how long a trial takes.
+    option("save", "");
+    // https://redis.io/docs/latest/operate/oss_and_stack/management/persistence/
+    match launch.durability {
+        Durability::None => option("appendonly", "no"),
+        Durability::Crash => {
+            option("appendonly", "yes");
+            option("appendfsync", "no"); // write(2) comes before the answer; the system keeps it when the process dies.
+        }
+        Durability::Power => {
+            option("appendonly", "yes");
+            option("appendfsync", "always"); // fdatasync(2) comes before the answer.
+            option("no-appendfsync-on-rewrite", "no"); // The default, kept by name: `yes` breaks the class during a rewrite.
+        }
+    }
+    arguments
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_are_read_from_what_the_programs_print() {
+        let redis = "Redis server v=7.0.15 sha=00000000:0 malloc=jemalloc-5.3.0 bits=64 build=ae4d7c971a948f0\n";
+        let valkey = "Valkey server v=9.1.2 sha=00000000:1 malloc=libc bits=64 build=1536df31c0395150\n";
+        assert_eq!(version_printed(redis).as_deref(), Some("7.0.15"));
+        assert_eq!(version_printed(valkey).as_deref(), Some("9.1.2"));
+        assert_eq!(version_printed("bash: redis-server: command not found"), None);
+    }
+
+    #[test]
+    fn a_server_under_another_name_is_told_by_its_own() {
+        let redis = named_lines("# Server\r\nredis_version:7.0.15\r\n");
+        let valkey = named_lines("# Server\r\nredis_version:7.2.4\r\nserver_name:valkey\r\nvalkey_version:9.1.2\r\n");
+        assert_eq!(version_informed("redis", &redis), "7.0.15");
+        assert_eq!(version_informed("valkey", &valkey), "9.1.2");
+        assert_eq!(version_informed("redis", &valkey), "valkey 9.1.2");
+        assert_eq!(version_informed("valkey", &redis), "redis 7.0.15");
+    }
+
+    #[test]
+    fn settings_that_do_not_keep_the_class_are_refused_by_name() {
+        let settings = |pairs: &[(&str, &str)]| {
+            pairs.iter().map(|(name, value)| (name.to_string(), value.to_string())).collect::<BTreeMap<_, _>>()
+        };
+        let everysec = settings(&[("appendonly", "yes"), ("appendfsync", "everysec")]);
+        assert!(check_class(Durability::Crash, &everysec, "redis at h:1").is_ok());
+        let refused = check_class(Durability::Power, &everysec, "redis at h:1").unwrap_err().to_string();
+        assert!(refused.contains("redis at h:1 has appendfsync everysec"), "{refused}");
+        assert!(check_class(Durability::Crash, &settings(&[("appendonly", "no")]), "x").is_err());
+        assert!(check_class(Durability::None, &settings(&[("appendonly", "no")]), "x").is_ok());
+    }
+}

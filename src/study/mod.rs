@@ -1,0 +1,4 @@
+//! What runs next, decided from what was seen: blocks of trials, and the size that fits into a budget.
+
+pub mod pilot;
+pub mod rounds;

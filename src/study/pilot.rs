@@ -1,0 +1,77 @@
+//! How large a job fits into a budget: one small block tells what each target costs, and the rest is a rule of three.
+
+use std::path::Path;
+use std::time::Duration;
+
+use anyhow::Result;
+
+use crate::lab::plan::Plan;
+use crate::lab::signals::{INTERRUPTED, Interrupt};
+use crate::lab::timing::Timer;
+use crate::lab::trial::Bench;
+use crate::words::record::Outcome;
+
+/// Units of the pilot's job: enough to see a trial's own cost beside its starting and stopping.
+const PILOT_UNITS: u64 = 250;
+/// A job's time grows a little faster than its units where values grow with it (`fans`, 250 to 10,000 profiles: 1.1).
+const GROWTH: f64 = 1.1;
+/// The share of what is left that is planned for: trials of the pilot are too short to be trusted to the last second.
+const TRUST: f64 = 0.65;
+
+/// What one block of small trials took.
+struct Cost {
+    /// Starting, checking and stopping, which do not grow with the job.
+    fixed_s: f64,
+    /// The job itself and reading its answers back, at `PILOT_UNITS`.
+    growing_s: f64,
+}
+
+/// Units for which the pilot and `plan.blocks` blocks fit into `budget`, at most the job's default.
+///
+/// Targets that do not finish the pilot are left in the plan: their rows say why.
+pub fn fitting_units(plan: &Plan, scratch: &Path, interrupt: &Interrupt, budget: Duration) -> Result<u64> {
+    let timer = Timer::start();
+    let mut small = plan.clone();
+    small.job.units = Some(PILOT_UNITS.min(plan.kind.default_units));
+    small.blocks = 1;
+    let cost = block_cost(&small, scratch, interrupt)?;
+    Ok(fit(&cost, timer.left_of(budget), plan.blocks, plan.kind.default_units))
+}
+
+fn block_cost(small: &Plan, scratch: &Path, interrupt: &Interrupt) -> Result<Cost> {
+    let began = Timer::start();
+    let bench = Bench::set_up(small, scratch, interrupt)?;
+    let mut growing_s = 0.0;
+    for (position, place) in (1..).zip(small.order(1)) {
+        let record = bench.trial(&small.chosen[place], 1, position, &mut |_| {});
+        let record = record.map_err(|_| anyhow::anyhow!(INTERRUPTED))?;
+        if record.outcome == Outcome::Finished {
+            growing_s += record.took_s().unwrap_or(0.0) + record.checked_s();
+        }
+    }
+    Ok(Cost { fixed_s: (began.elapsed().as_secs_f64() - growing_s).max(0.0), growing_s })
+}
+
+/// The largest job of which so many blocks fit, rounded down to two digits.
+fn fit(cost: &Cost, left: Duration, blocks: u32, most: u64) -> u64 {
+    let block_s = left.as_secs_f64() * TRUST / f64::from(blocks);
+    let growing_s = (block_s - cost.fixed_s).max(0.0);
+    let times = (growing_s / cost.growing_s.max(1e-6)).powf(1.0 / GROWTH);
+    let units = (PILOT_UNITS as f64 * times).min(most as f64) as u64;
+    let magnitude = 10u64.pow(units.max(1).ilog10().saturating_sub(1));
+    (units / magnitude * magnitude).max(PILOT_UNITS.min(most))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_job_grows_with_what_is_left_but_never_beyond_its_default() {
+        let cost = Cost { fixed_s: 1.0, growing_s: 0.5 };
+        let units = |seconds| fit(&cost, Duration::from_secs(seconds), 6, 10_000);
+        assert_eq!(units(8), 250, "nothing fits: the smallest job there is");
+        assert_eq!(units(60), 2_200);
+        assert_eq!(units(100_000), 10_000);
+    }
+}

@@ -1,0 +1,244 @@
+//! What was seen in one trial. Only observations: medians, ratios and ranks are computed from records, never stored in
+//! them.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::hist::Times;
+use super::op::Wrong;
+use super::trial::{Durability, JobSettings, Target, Verify};
+
+/// One line of a results file.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Record {
+    /// How we measure; see METHOD.md. Never compared across methods.
+    pub method: u32,
+    /// kvfair's own version.
+    pub kvfair: String,
+    pub run: Run,
+    /// Which block of the run, from 1, and which place in the block's order, from 1.
+    pub block: u32,
+    pub position: u32,
+    pub target: Target,
+    pub durability: Durability,
+    /// How the store keeps the class, in its own words: "appendfsync always".
+    pub keeps: String,
+    pub job: JobSettings,
+    pub clients: u32,
+    pub stream: Stream,
+    /// What the store said of itself; nothing where it was never reached.
+    pub store: Option<StoreFacts>,
+    pub outcome: Outcome,
+    pub verdict: Verdict,
+    /// Load, run and settle, as far as the trial came.
+    pub phases: Vec<Phase>,
+    pub memory: Memory,
+    /// Bytes allocated on disk for the store's data, after settling and, for an embedded store, closing; `None` where
+    /// they cannot be seen.
+    pub bytes_on_disk: Option<u64>,
+    pub machine: Machine,
+}
+
+/// The run that a trial belongs to.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Run {
+    /// When it began, in UTC: `20261121T020000Z`.
+    pub began: String,
+    /// The seed of the order of trials.
+    pub seed: u64,
+    pub blocks: u32,
+    /// Nothing was timed: only the answers count.
+    pub answers_only: bool,
+}
+
+/// The stream of questions that all targets of a run were asked.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Stream {
+    /// sha256 of the job's data as it was read, decompressed: what `kvfair data JOB | sha256sum` prints.
+    pub sha256: String,
+    /// What a unit is: "profile".
+    pub unit: String,
+    pub units: u64,
+    pub ops: u64,
+    /// Bad lines that were passed over, as `--skip-bad` allowed.
+    pub skipped_lines: u64,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct StoreFacts {
+    pub version: String,
+    /// What spoke to it.
+    pub mouth: String,
+    /// How it adds to a counter.
+    pub increment: String,
+    /// Settings in force, as the store itself told them.
+    pub settings: BTreeMap<String, String>,
+    /// The command that started it; nothing where we did not.
+    pub command: Vec<String>,
+}
+
+/// How a trial ended.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum Outcome {
+    Finished,
+    /// Cut off at its time-out, with the share of its units done by then.
+    TimedOut {
+        after_s: f64,
+        done_share: f64,
+    },
+    /// A limit of the store, a class that it does not keep, an op that it lacks.
+    Refused {
+        reason: String,
+    },
+    /// Something broke: the store, the connection, the disk, the input.
+    Failed {
+        reason: String,
+    },
+    /// The store is not on this machine, or would not start.
+    Missing {
+        reason: String,
+        get_it: String,
+    },
+}
+
+/// Whether the answers were right. A number without a verdict does not exist.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum Verdict {
+    Right(Checked),
+    Wrong {
+        first: Wrong,
+        wrong_keys: u64,
+        checked: Checked,
+    },
+    /// `null` holds nothing to be checked but its count of ops.
+    Control,
+    /// The trial did not come so far.
+    NotReached,
+}
+
+/// What was compared with the truth.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Checked {
+    pub how: Verify,
+    /// Keys read back and compared, of so many that the truth holds.
+    pub keys: u64,
+    pub keys_in_truth: u64,
+    /// Keys that nobody should have written: `None` where the store cannot count ("not checked").
+    pub extra_keys: Option<i64>,
+    /// The whole answer in short (digests, counts, what comes first), by name; empty where only a sample was checked.
+    pub answer: BTreeMap<String, String>,
+    pub took_s: f64,
+}
+
+/// One part of a trial.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Phase {
+    /// `load`, `run` or `settle`.
+    pub name: String,
+    pub took_s: f64,
+    pub units: u64,
+    pub ops: u64,
+    /// Commands that the store saw, where one op takes several.
+    pub commands: u64,
+    /// Keys and values handed over, and values that came back, whatever the protocol made of them.
+    pub bytes_out: u64,
+    pub bytes_in: u64,
+    /// Seconds of all clients spent between a question and its answer (and in commits), summed over clients.
+    pub waiting_s: f64,
+    /// Op times are of every op where this is 1, else of one op in so many on average, chosen at random.
+    pub timed_one_in: u32,
+    /// What reading the clock costs, in nanoseconds; it is part of every op time.
+    pub clock_ns: f64,
+    pub times_ns: Times,
+    /// Units finished in each whole second, and in what was left of the last one.
+    pub units_by_second: Vec<u64>,
+    pub client: Usage,
+    /// The server's processes, where we started them.
+    pub server: Option<Usage>,
+}
+
+/// What processes used up in a phase.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Usage {
+    pub user_s: f64,
+    pub system_s: f64,
+    /// Bytes that went towards a disk, as the kernel counts them (whole pages; see METHOD.md). `None` where it does
+    /// not tell.
+    pub bytes_written: Option<u64>,
+}
+
+impl Usage {
+    pub fn cpu_s(&self) -> f64 {
+        self.user_s + self.system_s
+    }
+}
+
+/// Peak resident memory up to the end of settling, seen from outside the process.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Memory {
+    /// The trial's own process: the client, and the whole of an embedded store.
+    pub client: Peak,
+    pub server: Option<Peak>,
+}
+
+/// Peaks of each kind by themselves, in bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Peak {
+    /// Memory of its own.
+    pub anonymous_bytes: u64,
+    /// Pages of files that it has mapped, and shared memory: the kernel may take them back.
+    pub file_bytes: u64,
+}
+
+/// Where it ran.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Machine {
+    pub cpu: String,
+    pub cpus: u32,
+    pub memory_bytes: u64,
+    pub kernel: String,
+    pub os: String,
+    /// Of the data directory: "ext4 on /dev/vda".
+    pub filesystem: String,
+    /// Run queue's mean length over the last minute, when the trial began.
+    pub load_1m: f64,
+    /// Share of time in the last ten seconds in which something waited for a CPU, when the trial began.
+    pub cpu_pressure_share: Option<f64>,
+    pub transparent_huge_pages: String,
+    pub clock_source: String,
+    pub governor: String,
+    pub virtualisation: String,
+}
+
+impl Record {
+    /// The phase of that name, if the trial came so far.
+    pub fn phase(&self, name: &str) -> Option<&Phase> {
+        self.phases.iter().find(|phase| phase.name == name)
+    }
+
+    /// Wall time of the whole job, settling to its class included: the headline. Only where the trial finished.
+    pub fn took_s(&self) -> Option<f64> {
+        matches!(self.outcome, Outcome::Finished).then(|| self.measured().map(|phase| phase.took_s).sum())
+    }
+
+    /// The phases that count: the run and its settling, not the loading.
+    pub fn measured(&self) -> impl Iterator<Item = &Phase> {
+        self.phases.iter().filter(|phase| phase.name != "load")
+    }
+
+    /// Time that reading the answers back took; it counts against nothing.
+    pub fn checked_s(&self) -> f64 {
+        match &self.verdict {
+            Verdict::Right(checked) | Verdict::Wrong { checked, .. } => checked.took_s,
+            Verdict::Control | Verdict::NotReached => 0.0,
+        }
+    }
+
+    /// Whether the number may stand in a table.
+    pub fn is_right(&self) -> bool {
+        matches!(self.verdict, Verdict::Right(_) | Verdict::Control)
+    }
+}
