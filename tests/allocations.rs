@@ -1,0 +1,162 @@
+//! Our own mouths do not allocate once they are warm: counted by this test binary's own allocator.
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+
+use kvfair::wire::memcache::Memcache;
+use kvfair::wire::resp::Resp;
+use kvfair::wire::{Codec, Heard};
+use kvfair::words::op::{KeyList, Op, Pairs, Reply};
+
+struct Counting;
+
+thread_local! {
+    static ALLOCATED: Cell<u64> = const { Cell::new(0) };
+}
+
+// An allocator cannot be written without `unsafe`; this one only counts, and hands on.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        count();
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        unsafe { System.dealloc(pointer, layout) }
+    }
+
+    unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        count();
+        unsafe { System.realloc(pointer, layout, size) }
+    }
+}
+
+#[global_allocator]
+static COUNTING: Counting = Counting;
+
+fn count() {
+    ALLOCATED.with(|allocated| allocated.set(allocated.get() + 1));
+}
+
+fn allocations_of(work: impl FnOnce()) -> u64 {
+    let before = ALLOCATED.with(Cell::get);
+    work();
+    ALLOCATED.with(Cell::get) - before
+}
+
+/// Asks one op and hears its answer in two pieces, the second of them its last byte.
+fn ask(codec: &mut dyn Codec, op: Op<'_>, answer: &[u8], out: &mut Vec<u8>, check: impl FnOnce(Reply<'_>)) {
+    out.clear();
+    codec.say(&op, out).unwrap();
+    let used = match codec.hear(&answer[..answer.len() - 1], out).unwrap() {
+        None => 0,
+        Some((used, Heard::Again)) => used,
+        other => panic!("{} was answered too early: {other:?}", op.name()),
+    };
+    match codec.hear(&answer[used..], out).unwrap() {
+        Some((_, Heard::Reply(reply))) => check(reply),
+        other => panic!("{} was answered {other:?}", op.name()),
+    }
+}
+
+/// What a server says to each of the ops of a round.
+struct Answers {
+    stored: &'static [u8],
+    exists: &'static [u8],
+    found: &'static [u8],
+    missing: &'static [u8],
+    sum: &'static [u8],
+    deleted: &'static [u8],
+    version: &'static [u8],
+    swapped: &'static [u8],
+    many: &'static [u8],
+    stored_many: &'static [u8],
+}
+
+/// Every op that both protocols have.
+fn round(codec: &mut dyn Codec, keys: &KeyList, out: &mut Vec<u8>, answers: &Answers) {
+    let (key, value) = (&b"key:000000012345"[..], &[b'v'; 4300][..]);
+    let done = |reply: Reply<'_>| assert_eq!(reply, Reply::Done);
+    ask(codec, Op::Set { key, value, ttl_s: None }, answers.stored, out, done);
+    ask(codec, Op::Set { key, value, ttl_s: Some(60) }, answers.stored, out, done);
+    ask(codec, Op::SetIfAbsent { key, value }, answers.exists, out, |reply| assert_eq!(reply, Reply::Conflict));
+    ask(codec, Op::Get(key), answers.found, out, |reply| assert_eq!(reply, Reply::Value(b"12345")));
+    ask(codec, Op::Number(key), answers.found, out, |reply| assert_eq!(reply, Reply::Number(12345)));
+    ask(codec, Op::Get(key), answers.missing, out, |reply| assert_eq!(reply, Reply::Missing));
+    ask(codec, Op::Increment { key, by: -1 }, answers.sum, out, |reply| assert_eq!(reply, Reply::Number(42)));
+    ask(codec, Op::Delete(key), answers.deleted, out, done);
+    let mut found_version = 0;
+    ask(codec, Op::GetVersion(key), answers.version, out, |reply| match reply {
+        Reply::Versioned(b"12345", version) => found_version = version,
+        other => panic!("get-version was answered {other:?}"),
+    });
+    ask(codec, Op::Cas { key, version: found_version, value }, answers.swapped, out, done);
+    let found = |value: Option<&[u8]>| assert_eq!(value, Some(&b"7"[..]));
+    ask(codec, Op::GetMany(keys.lend()), answers.many, out, |reply| match reply {
+        Reply::Values(values) => found(values.get(1)),
+        other => panic!("get-many was answered {other:?}"),
+    });
+    ask(codec, Op::NumberMany(keys.lend()), answers.many, out, |reply| {
+        assert_eq!(reply, Reply::Numbers(&[None, Some(7)]))
+    });
+    let pairs = Pairs { keys: keys.lend(), values: keys.lend() };
+    ask(codec, Op::SetMany(pairs), answers.stored_many, out, done);
+}
+
+/// Ten rounds to warm up, then a hundred that must not allocate: 1,300 ops.
+fn allocates_nothing(codec: &mut dyn Codec, answers: &Answers) {
+    let keys: KeyList = [&b"a"[..], b"b"].into_iter().collect();
+    let mut out = Vec::new();
+    (0..10).for_each(|_| round(codec, &keys, &mut out, answers));
+    assert_eq!(allocations_of(|| (0..100).for_each(|_| round(codec, &keys, &mut out, answers))), 0);
+    assert_eq!(codec.pending(), 0);
+}
+
+#[test]
+fn resp_allocates_nothing_once_warm() {
+    let mut codec = Resp::new("redis", Default::default());
+    let answers = Answers {
+        stored: b"+OK\r\n",
+        exists: b"$-1\r\n",
+        found: b"$5\r\n12345\r\n",
+        missing: b"$-1\r\n",
+        sum: b":42\r\n",
+        deleted: b":1\r\n",
+        version: b"+OK\r\n$5\r\n12345\r\n",
+        swapped: b"+OK\r\n+QUEUED\r\n*1\r\n+OK\r\n",
+        many: b"*2\r\n$-1\r\n$1\r\n7\r\n",
+        stored_many: b"+OK\r\n",
+    };
+    allocates_nothing(&mut codec, &answers);
+    let (records, mut out) = ([&b"r"[..], b"s"].into_iter().collect::<KeyList>(), Vec::new());
+    let mut tallies = || {
+        let tally = Op::Tally { records: records.lend(), fields: records.lend(), by: 1 };
+        ask(&mut codec, tally, b":1\r\n:2\r\n:3\r\n:4\r\n", &mut out, |reply| assert_eq!(reply, Reply::Done));
+        let rows = b"*2\r\n$1\r\nf\r\n$1\r\n1\r\n";
+        ask(&mut codec, Op::ReadTally(b"r"), rows, &mut out, |reply| assert!(matches!(reply, Reply::Rows(_))));
+    };
+    (0..10).for_each(|_| tallies());
+    assert_eq!(allocations_of(|| (0..100).for_each(|_| tallies())), 0);
+}
+
+#[test]
+fn memcache_allocates_nothing_once_warm() {
+    let answers = Answers {
+        stored: b"STORED\r\n",
+        exists: b"NOT_STORED\r\n",
+        found: b"VALUE key:000000012345 0 5\r\n12345\r\nEND\r\n",
+        missing: b"END\r\n",
+        sum: b"VA 2\r\n42\r\n",
+        deleted: b"DELETED\r\n",
+        version: b"VALUE key:000000012345 0 5 77\r\n12345\r\nEND\r\n",
+        swapped: b"STORED\r\n",
+        many: b"VALUE b 0 1\r\n7\r\nEND\r\n",
+        stored_many: b"STORED\r\nSTORED\r\n",
+    };
+    allocates_nothing(&mut Memcache::new("memcached"), &answers);
+}
+
+#[test]
+fn the_counting_counts() {
+    assert!(allocations_of(|| drop(std::hint::black_box(vec![1_u8; 100]))) >= 1);
+}

@@ -1,0 +1,80 @@
+//! The answers themselves: on every store that this machine should have, and against what others computed.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+
+use crate::desk::{Desk, Said};
+
+/// The answer that a target's record holds.
+fn answer(desk: &Desk, target: &str) -> Value {
+    desk.record(target)["verdict"]["answer"].clone()
+}
+
+/// The targets that tests/expected-stores names for this system.
+fn expected() -> Vec<String> {
+    let lines = include_str!("../expected-stores").lines().filter(|line| !line.starts_with('#'));
+    let mine = lines.filter_map(|line| line.strip_prefix(std::env::consts::OS)).next();
+    let names = mine.unwrap_or_else(|| panic!("tests/expected-stores knows no {}", std::env::consts::OS));
+    names.split_whitespace().map(str::to_string).collect()
+}
+
+fn run(desk: &Desk, arguments: &[&str], targets: &[String]) -> Said {
+    let targets = targets.iter().map(String::as_str);
+    desk.run(&["run", "--blocks", "1"].into_iter().chain(arguments.iter().copied()).chain(targets).collect::<Vec<_>>())
+}
+
+#[test]
+fn every_store_that_this_machine_should_have_does_both_jobs() {
+    let desk = Desk::new();
+    let targets = expected();
+    run(&desk, &["fans", "--profiles", "200"], &targets).exits(0);
+    run(&desk, &["ngrams", "--messages", "200"], &targets).exits(0);
+    let records = desk.records();
+    assert_eq!(records.len(), 2 * targets.len());
+    for record in &records {
+        assert_eq!(record["verdict"]["kind"], "right", "{}", record["target"]["label"]);
+    }
+}
+
+/// Groceries of the R package arules: the digests of an independent program.
+#[test]
+fn the_groceries_have_the_digests_that_others_computed_on_every_store() {
+    let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("../shared/data");
+    let file: PathBuf = data.join("groceries.tsv");
+    let Ok(published) = std::fs::read_to_string(data.join("groceries.answers.json")) else {
+        eprintln!("!! {} is not here: NOT TESTED", file.display());
+        return;
+    };
+    let published: Value = serde_json::from_str(&published).expect("JSON");
+    let published = &published["by an independent program"];
+    let desk = Desk::new();
+    let targets = expected();
+    let said = run(&desk, &["fans", "--input", file.to_str().expect("UTF-8")], &targets);
+    said.exits(0).shows("whole milk: 2513 fans, 736 of them also of other vegetables");
+    for target in &targets {
+        let answer = answer(&desk, target);
+        for digest in ["sha256 fans", "sha256 also"] {
+            assert_eq!(answer[digest], published[digest], "{target}: {digest}");
+        }
+    }
+}
+
+#[test]
+fn the_default_data_gives_the_known_answers() {
+    let desk = Desk::new();
+    let ram = ["ram".to_string()];
+    run(&desk, &["fans"], &ram).exits(0).shows("Michael Jackson: 406 fans, 22 of them also of Green Bay Packers");
+    let golden: Value = serde_json::from_str(include_str!("../golden/digests.json")).expect("JSON");
+    let lines = golden["likes10k"]["answer"].as_array().expect("a list").iter().filter_map(Value::as_str);
+    let fans = lines.filter_map(|line| line.strip_prefix("fans ")).next().expect("the golden digest of fans");
+    assert_eq!(answer(&desk, "ram")["sha256 fans"], fans);
+    run(&desk, &["ngrams"], &ram).exits(0);
+    let answer = answer(&desk, "ram");
+    let near = |name: &str, expected: f64| {
+        let found: f64 = answer[name].as_str().and_then(|text| text.parse().ok()).expect("a number");
+        assert!((found / expected - 1.0).abs() < 0.01, "{name}: {found}, {expected} expected");
+    };
+    near("increments", 750_128.0);
+    near("terms", 400_365.0);
+}

@@ -1,0 +1,153 @@
+//! However a run ends, what was finished is kept and shown, and nothing is left: no server, no trial, no scratch
+//! directory (every desk looks for them when its test ends).
+#![cfg(target_os = "linux")]
+
+use std::time::{Duration, Instant};
+
+use nix::sys::signal::Signal;
+
+use crate::desk::{Desk, Started, records_in, signal, wait_for};
+
+/// A run long enough to be stopped in its middle, with short trials before it.
+const LONG: &[&str] = &["run", "fans", "--profiles", "3000", "--blocks", "9", "--output", "out.jsonl", "ram", "redis"];
+
+fn finished(desk: &Desk) -> usize {
+    std::fs::read_to_string(desk.home().join("out.jsonl")).unwrap_or_default().lines().count()
+}
+
+fn interrupted_by(what: Signal) {
+    let desk = Desk::new();
+    let started = Started::new(desk.kvfair(LONG));
+    wait_for("two records", || (finished(&desk) >= 2).then_some(()));
+    desk.wait_until_busy(|desk| desk.processes_named("redis-server"), 0.05);
+    started.interrupt(what);
+    let said = started.wait();
+    let records = records_in(&desk.home().join("out.jsonl"));
+    said.exits(130).complains(&format!("interrupted; {} trials were finished", records.len()));
+    said.complains("results: out.jsonl").shows("fans, 3,000 profiles").shows("ram");
+    assert!(records.iter().all(|record| record["outcome"]["kind"] == "finished"), "only finished trials are kept");
+    desk.run(&["show", "out.jsonl"]).exits(0).shows("fans, 3,000 profiles");
+}
+
+#[test]
+fn ctrl_c_keeps_and_shows_what_was_finished() {
+    interrupted_by(Signal::SIGINT);
+}
+
+#[test]
+fn a_plain_kill_does_the_same() {
+    interrupted_by(Signal::SIGTERM);
+}
+
+#[test]
+fn ctrl_c_before_anything_was_finished() {
+    let desk = Desk::new();
+    let started = Started::new(desk.kvfair(&["run", "fans", "--blocks", "1", "--output", "out.jsonl", "redis"]));
+    desk.wait_until_busy(|desk| desk.processes_named("redis-server"), 0.05);
+    started.interrupt(Signal::SIGINT);
+    started.wait().exits(130).complains("interrupted; 0 trials were finished");
+    assert!(!desk.home().join("out.jsonl").exists(), "an empty results file would be in the way");
+}
+
+#[test]
+fn ctrl_c_while_a_server_starts() {
+    let desk = Desk::new();
+    desk.wrap("redis-server", "exec sleep 1000");
+    let started = Started::new(desk.kvfair(&["run", "ngrams", "--messages", "20", "redis"]));
+    wait_for("the server", || desk.processes_named("sleep").first().copied());
+    started.interrupt(Signal::SIGINT);
+    started.wait().exits(130);
+}
+
+/// A large recipe's data takes its time, and nobody wants to wait for it who has changed his mind.
+#[test]
+fn ctrl_c_while_data_is_made() {
+    let desk = Desk::new();
+    let started = Started::new(desk.kvfair(&["run", "ngrams", "--messages", "500000000", "ram"]));
+    wait_for("some data", || {
+        let scratch = desk.scratch().into_iter().next()?;
+        std::fs::read_dir(desk.tmp().join(scratch))
+            .ok()?
+            .flatten()
+            .find(|file| file.metadata().is_ok_and(|meta| meta.len() > 100_000))
+    });
+    let began = Instant::now();
+    started.interrupt(Signal::SIGINT);
+    started.wait().exits(130);
+    assert!(began.elapsed() < Duration::from_secs(10), "{:?}", began.elapsed());
+}
+
+#[test]
+fn ctrl_c_while_the_truth_is_computed() {
+    let desk = Desk::new();
+    let text: String = (0..300_000).map(|number| format!("word{number} ")).collect();
+    desk.file("much.txt", format!("{text}\n").repeat(5));
+    let started = Started::new(desk.kvfair(&["run", "ngrams", "--input", "much.txt", "ram"]));
+    let is_truth = |pid: &u32| crate::desk::command_line(*pid).ends_with("\0truth\0");
+    let truth = wait_for("the truth's process", || desk.processes().into_iter().find(is_truth));
+    // It will never answer now: nobody may wait for it.
+    signal(truth, Signal::SIGSTOP);
+    started.interrupt(Signal::SIGINT);
+    started.wait().exits(130);
+    assert!(desk.records().is_empty());
+}
+
+/// A second Ctrl-C means now. The kernel ends our children; the next run takes the scratch directory away.
+#[test]
+fn a_second_ctrl_c_ends_it_at_once() {
+    let desk = Desk::new();
+    let mut started = Started::new(desk.kvfair(LONG));
+    let server = desk.wait_until_busy(|desk| desk.processes_named("redis-server"), 0.05);
+    // A server that does not stop when it is asked to.
+    signal(server, Signal::SIGSTOP);
+    started.interrupt(Signal::SIGINT);
+    std::thread::sleep(Duration::from_millis(300));
+    assert!(started.is_running(), "it waits for its server to stop");
+    started.interrupt(Signal::SIGINT);
+    let began = Instant::now();
+    started.wait().exits(130);
+    assert!(began.elapsed() < Duration::from_secs(8), "the server's 15 s were waited for");
+    next_run_sweeps(&desk);
+}
+
+#[test]
+fn kill_9_leaves_no_process_and_the_next_run_removes_its_files() {
+    let desk = Desk::new();
+    let started = Started::new(desk.kvfair(LONG));
+    desk.wait_until_busy(|desk| desk.processes_named("redis-server"), 0.1);
+    signal(started.id(), Signal::SIGKILL);
+    started.wait().exits(-1);
+    desk.no_process_is_left();
+    assert_eq!(desk.scratch().len(), 1, "there is something to be swept");
+    next_run_sweeps(&desk);
+}
+
+fn next_run_sweeps(desk: &Desk) {
+    desk.no_process_is_left();
+    desk.run(&["run", "ngrams", "--messages", "5", "--blocks", "1", "ram"]).exits(0);
+    assert_eq!(desk.scratch(), Vec::<String>::new());
+}
+
+/// A reader of the table who leaves early must not leave our files behind.
+#[test]
+fn a_pipe_that_is_closed_before_the_table() {
+    let desk = Desk::new();
+    let script = "{ \"$0\" run ngrams --messages 20 --blocks 1 ram; echo $? >code; } | true";
+    Started::new(desk.command("sh", &["-c", script, env!("CARGO_BIN_EXE_kvfair")])).wait().exits(0);
+    let code = wait_for("the exit code", || {
+        std::fs::read_to_string(desk.home().join("code")).ok().filter(|code| code.ends_with('\n'))
+    });
+    assert_eq!(code, "0\n");
+}
+
+#[test]
+fn a_trial_that_takes_too_long_is_a_row_that_says_how_far_it_came() {
+    let desk = Desk::new();
+    let said = desk.run(&["run", "fans", "--blocks", "2", "--timeout", "1s", "redis", "null"]);
+    said.exits(1).shows("redis > 1 s, ").shows(" % done").shows("--timeout 30m");
+    let outcome = &desk.record("redis")["outcome"];
+    assert_eq!((outcome["kind"].as_str(), outcome["after_s"].as_f64()), (Some("timed_out"), Some(1.0)));
+    let share = outcome["done_share"].as_f64().expect("a share");
+    assert!(share > 0.0 && share < 1.0, "{share}");
+    assert_eq!(desk.records().iter().filter(|record| record["verdict"]["kind"] == "control").count(), 2, "null's two");
+}

@@ -1,0 +1,180 @@
+//! Where a store or a disk can hold no more: the row names the limit, and nothing else is lost.
+
+use std::fmt::Write;
+
+use crate::desk::{Desk, Said, Started};
+
+/// A hub that everybody likes, and pages with long names that only one likes: the hub's record grows past 1 MB.
+fn hub() -> String {
+    let mut text = String::new();
+    for person in 0..150 {
+        write!(text, "user{person}\thub").expect("memory takes what is written");
+        (0..30).for_each(|page| write!(text, "\t{person:03}-{page:02}-{}", "x".repeat(230)).expect("memory"));
+        text.push('\n');
+    }
+    text
+}
+
+#[test]
+fn a_value_over_the_limit_of_memcached() {
+    let desk = Desk::new();
+    desk.file("hub.tsv", hub());
+    let said = desk.run(&["run", "fans", "--input", "hub.tsv", "--blocks", "1", "redis", "memcached", "ram"]);
+    said.exits(1).shows("items are limited to 1 MiB unless the server is started with -I");
+    let reason = desk.reason("memcached");
+    assert!(reason.contains("\"hub\"") && reason.contains("object too large for cache"), "{reason}");
+    for target in ["redis", "ram"] {
+        assert_eq!(desk.record(target)["verdict"]["kind"], "right", "{target}");
+    }
+}
+
+/// Every byte below the blank, quotes, a backslash, DEL, letters of two to four bytes, and two long names.
+fn odd_names() -> String {
+    let names: Vec<String> = (0u8..32)
+        .map(|byte| format!("a\\u{byte:04x}b"))
+        .chain(
+            [
+                "say \\\"hi\\\"",
+                "back\\\\slash",
+                "del\u{7f}",
+                " blank ",
+                "é",
+                "日本",
+                "🦀",
+                "a,b",
+                "%41",
+                "\\ud83e\\udd80!",
+            ]
+            .map(String::from),
+        )
+        .chain([format!("long {}", "日".repeat(75)), "x".repeat(250)])
+        .collect();
+    let people = names.windows(5).map(|likes| {
+        let likes: Vec<String> = likes.iter().map(|name| format!("\"{name}\"")).collect();
+        format!("{{\"likes\": [{}]}}\n", likes.join(", "))
+    });
+    people.collect()
+}
+
+/// Stores that take names of tens of thousands of bytes.
+const ROOMY: &[&str] = &["redis", "ram", "sqlite", "redb", "fjall"];
+
+fn run(desk: &Desk, file: &str, targets: &[&str]) -> Said {
+    desk.run(&[&["run", "fans", "--blocks", "1", "--input", file], targets].concat())
+}
+
+#[test]
+fn odd_names_are_right_everywhere() {
+    let desk = Desk::new();
+    desk.file("odd.jsonl", odd_names());
+    run(&desk, "odd.jsonl", &[ROOMY, &["memcached", "lmdb"]].concat()).exits(0);
+    desk.records().iter().for_each(|record| assert_eq!(record["verdict"]["kind"], "right", "{}", record["target"]));
+}
+
+#[test]
+fn names_over_a_limit_are_refused_by_name() {
+    let desk = Desk::new();
+    let likes = |bytes: usize| format!("u\tTea\t{}\n", "n".repeat(bytes));
+    run(&desk, desk.file("300.tsv", likes(300)), &[ROOMY, &["memcached+unix", "lmdb"]].concat()).exits(1);
+    let reason = desk.reason("memcached+unix");
+    assert!(reason.starts_with("refused: ") && reason.contains("at most 250 bytes"), "{reason}");
+    for target in ROOMY.iter().chain(&["lmdb"]) {
+        assert_eq!(desk.record(target)["verdict"]["kind"], "right", "{target}");
+    }
+    run(&desk, desk.file("60k.tsv", likes(60_000)), &[ROOMY, &["lmdb"]].concat()).exits(1);
+    let reason = desk.reason("lmdb");
+    assert!(reason.starts_with("refused: ") && reason.contains("511 bytes"), "{reason}");
+    for target in ROOMY {
+        assert_eq!(desk.record(target)["verdict"]["kind"], "right", "{target}");
+    }
+}
+
+/// What is over every store's own limits must be refused by name as well, never cut.
+#[test]
+fn a_name_of_100_kilobytes() {
+    let desk = Desk::new();
+    run(&desk, desk.file("100k.tsv", format!("u\tTea\t{}\n", "n".repeat(100_000))), ROOMY).exits(1);
+    for target in ["redis", "ram", "sqlite", "redb"] {
+        assert_eq!(desk.record(target)["verdict"]["kind"], "right", "{target}");
+    }
+    let reason = desk.reason("fjall");
+    assert!(reason.starts_with("refused: ") && reason.contains("65535 bytes"), "{reason}");
+}
+
+/// Runs kvfair in a mount namespace of its own, where `place` (below its home) is a disk of that size.
+///
+/// What it leaves there is told at the end of standard output, for nobody outside can see it.
+#[cfg(target_os = "linux")]
+fn run_on_disk(desk: &Desk, place: &str, size: &str, prepare: &str, arguments: &[&str]) -> Said {
+    std::fs::create_dir_all(desk.home().join(place)).expect("a place to mount on");
+    let script = format!(
+        "mount -t tmpfs -o size={size} tmpfs {place} && {prepare}\n\"$@\"\ncode=$?\n\
+         echo left: $(ls -A {place})\nexit $code"
+    );
+    let kvfair = env!("CARGO_BIN_EXE_kvfair");
+    let mut all = vec!["--user", "--map-root-user", "--mount", "sh", "-c", &script, "sh", kvfair];
+    all.extend(arguments);
+    let mut command = desk.command("unshare", &all);
+    if prepare.contains("TMPDIR") {
+        command.env("TMPDIR", desk.home().join(place));
+    }
+    Started::new(command).wait()
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn a_full_disk_under_the_stores_files() {
+    let desk = Desk::new();
+    for target in FILED {
+        let run =
+            ["run", "fans", "--profiles", "1500", "--blocks", "1", "--keep", "full/kept", "--durability", "crash"];
+        run_on_disk(&desk, "full", "4m", ":", &[&run[..], &[target]].concat()).exits(1);
+        let reason = desk.reason(target);
+        assert!(reason.starts_with("failed: after ") || reason.starts_with("refused: "), "{target}: {reason}");
+        assert!(reason.contains("space") || reason.contains("full"), "{target}: {reason}");
+    }
+}
+
+/// The trial's own directory goes with it, so that a later one has room again.
+#[test]
+#[cfg(target_os = "linux")]
+fn a_full_disk_costs_only_the_trial_that_filled_it() {
+    let desk = Desk::new();
+    let data = desk.run(&["data", "fans", "--profiles", "1500"]);
+    desk.file("people.jsonl", &data.out);
+    let run = ["run", "fans", "--input", "people.jsonl", "--blocks", "1", "--seed", "1"];
+    let said = run_on_disk(&desk, "full", "4m", ": TMPDIR", &[&run[..], &["lmdb", "ram", "sqlite"]].concat());
+    said.exits(1).shows("left:");
+    assert!(said.out.trim_end().ends_with("left:"), "{}", said.out);
+    assert_eq!(desk.record("ram")["verdict"]["kind"], "right");
+    for target in ["lmdb", "sqlite"] {
+        assert!(desk.reason(target).starts_with("failed: after "), "{}", desk.reason(target));
+    }
+}
+
+/// Stores that keep files.
+#[cfg(target_os = "linux")]
+const FILED: &[&str] = &["redis", "lmdb", "sqlite", "redb", "fjall"];
+
+#[test]
+#[cfg(target_os = "linux")]
+fn a_full_disk_under_the_scratch_directory() {
+    let desk = Desk::new();
+    let run = ["run", "fans", "--profiles", "5000", "--blocks", "1", "ram"];
+    let said = run_on_disk(&desk, "full", "1m", ": TMPDIR", &run);
+    said.exits(1).complains("No space left on device").shows("left:");
+    assert!(said.out.trim_end().ends_with("left:"), "{}", said.out);
+    assert!(desk.records().is_empty());
+}
+
+/// The trial was done: it is shown, though it could not be saved.
+#[test]
+#[cfg(target_os = "linux")]
+fn a_full_disk_under_the_results() {
+    let desk = Desk::new();
+    let fill = "dd if=/dev/zero of=full/filler bs=1k count=1024 2>/dev/null";
+    let run = ["run", "ngrams", "--messages", "50", "--blocks", "9", "--output", "full/out.jsonl", "ram"];
+    let said = run_on_disk(&desk, "full", "1m", fill, &run);
+    said.exits(1).complains("cannot write results to full/out.jsonl: No space left on device");
+    said.shows("ngrams, 50 messages").shows("1 block, no claim").shows("ram");
+}

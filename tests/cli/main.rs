@@ -1,0 +1,18 @@
+//! The program as people use it, started by its command line against real servers and real files: what it answers to
+//! bad input, and that it leaves nothing behind.
+
+#[path = "../common/mod.rs"]
+mod common;
+
+mod desk;
+
+mod answers;
+mod bad_data;
+mod bad_servers;
+mod clean_up;
+mod faults;
+mod kept;
+mod limits;
+mod mistakes;
+mod results;
+mod strangers;

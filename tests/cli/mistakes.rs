@@ -1,0 +1,80 @@
+//! What was typed wrong, or names what is not here: the message says what was probably meant, or how to get it.
+
+use crate::desk::Desk;
+
+#[test]
+fn what_is_unknown_is_a_usage_error_that_names_the_nearest() {
+    let desk = Desk::new();
+    let typed: &[(&[&str], &str)] = &[
+        (&["run", "fnas"], "did you mean `fans`?"),
+        (&["run", "ngram", "ram"], "did you mean `ngrams`?"),
+        (&["run", "wordcount", "ram"], "there are fans, ngrams"),
+        (&["data", "fan"], "did you mean `fans`?"),
+        (&["run", "fans", "reddis"], "did you mean `redis`?"),
+        (&["run", "fans", "memcachd+unix"], "did you mean `memcached+unix`?"),
+        (&["run", "fans", "postgres://h"], "there is no store 'postgres'"),
+        (&["query", "redsi://h", "page"], "did you mean `redis`?"),
+        (&["run", "fans", "ram?naem=x"], "did you mean `name`?"),
+        (&["run", "fans", "redis?cache=1MB"], "redis has no setting 'cache'"),
+        (&["run", "fans", "ram+unix"], "ram runs in process: it has no Unix socket"),
+        (&["run", "fans", "redis://h/first"], "/first is no database number"),
+        (&["run", "fans", "--profils", "3"], "a similar argument exists: '--profiles'"),
+        (&["runn", "fans"], "'run'"),
+        (&["run", "fans", "--durability", "lots"], "none, crash or power"),
+        (&["run", "fans", "--timeout", "5 parsecs"], "is no unit of time"),
+        (&["run", "fans", "--clients", "0"], "--clients"),
+        (&["run", "fans", "--verify", "some"], "full or sample"),
+        (&["run", "ngrams", "ram", "--profiles", "5"], "it has --messages"),
+        (&["run", "fans", "ram", "--messages", "5"], "it has --profiles"),
+        (&["data", "ngrams", "--profiles", "5"], "it has --messages"),
+        (&["run", "fans", "ram", "ram"], "two targets are called 'ram' hint: name one of them: 'ram?name=other'"),
+    ];
+    for (arguments, words) in typed {
+        let said = desk.run(arguments);
+        said.exits(2).complains(words);
+        assert_eq!(said.out, "", "{arguments:?}");
+    }
+    assert!(desk.records().is_empty(), "nothing was run");
+}
+
+#[test]
+fn a_store_that_is_not_here_is_a_row_that_says_how_to_get_it() {
+    let desk = Desk::with_only(&["memcached"]);
+    let said = desk.run(&["run", "ngrams", "--messages", "20", "--blocks", "1", "ram", "redis", "memcached+unix"]);
+    said.exits(3).shows("redis not here: there is no redis-server on PATH; get it: apt install redis-server");
+    assert_eq!(desk.record("redis")["outcome"]["kind"], "missing");
+    for target in ["ram", "memcached+unix"] {
+        assert_eq!(desk.record(target)["verdict"]["kind"], "right", "{target}");
+    }
+    assert!(said.out.contains("not here: valkey (apt install valkey-server)"), "{}", said.out);
+}
+
+#[test]
+fn stores_are_listed_with_their_versions_or_with_how_to_get_them() {
+    let desk = Desk::with_only(&["redis-server"]);
+    let said = desk.run(&["stores"]);
+    said.exits(0).shows("there is no memcached on PATH; get it: apt install memcached");
+    let (here, missing) = said.out.split_once("missing:").expect("something is missing");
+    assert!(here.contains("redis") && missing.contains("valkey"), "{}", said.out);
+    let json: serde_json::Value = serde_json::from_str(&desk.run(&["stores", "--json"]).out).expect("JSON");
+    let redis = json.as_array().unwrap().iter().find(|store| store["store"] == "redis").expect("redis");
+    assert!(redis["version"].as_str().is_some_and(|version| version.contains('.')), "{redis}");
+}
+
+#[test]
+fn without_a_place_for_scratch_files_nothing_begins() {
+    let desk = Desk::new();
+    let mut command = desk.kvfair(&["run", "ngrams", "ram"]);
+    command.env("TMPDIR", "/no/such/place");
+    let said = crate::desk::Started::new(command).wait();
+    said.exits(1).complains("cannot make a scratch directory in /no/such/place hint: set TMPDIR");
+}
+
+/// A program that is there but is no server is told from one that is missing.
+#[test]
+fn a_program_that_does_not_start_is_no_store_that_is_here() {
+    let desk = Desk::with_only(&[]);
+    desk.wrap("redis-server", "exit 1");
+    let said = desk.run(&["stores"]);
+    said.exits(0).shows("redis-server --version says no version");
+}

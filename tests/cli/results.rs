@@ -1,0 +1,180 @@
+//! Results: written once and never over others, printed again as they were, and valid by the schema.
+
+use serde_json::Value;
+
+use crate::desk::{Desk, one_line, records_in};
+
+const SHORT: &[&str] = &["run", "ngrams", "--messages", "30", "--blocks", "2", "ram", "null"];
+
+fn run(desk: &Desk, more: &[&str]) -> crate::desk::Said {
+    desk.run(&[SHORT, more].concat())
+}
+
+#[test]
+fn results_are_never_overwritten() {
+    let desk = Desk::new();
+    desk.file("mine.jsonl", "precious\n");
+    run(&desk, &["--output", "mine.jsonl"]).exits(1).complains("mine.jsonl is there already, and results are never");
+    assert_eq!(std::fs::read_to_string(desk.home().join("mine.jsonl")).expect("still there"), "precious\n");
+    run(&desk, &["--output", "."]).exits(1).complains("is there already");
+    run(&desk, &["--output", "mine.jsonl/out.jsonl"]).exits(1).complains("mine.jsonl");
+    run(&desk, &["--output", "/proc/nowhere/out.jsonl"]).exits(1).complains("/proc/nowhere");
+    run(&desk, &["--output", "new/place/out.jsonl"]).exits(0).complains("results: new/place/out.jsonl");
+    assert_eq!(records_in(&desk.home().join("new/place/out.jsonl")).len(), 4);
+    // Three runs within a second or two: their names must differ all the same.
+    for _ in 0..3 {
+        run(&desk, &[]).exits(0);
+    }
+    assert_eq!(std::fs::read_dir(desk.home().join("kvfair-results")).expect("results").count(), 3);
+    assert_eq!(desk.records().len(), 12);
+}
+
+#[test]
+fn a_table_is_printed_again_from_its_file() {
+    let desk = Desk::new();
+    desk.run(&["show"]).exits(1).complains("no results yet").complains("`kvfair run fans` makes some");
+    let said = run(&desk, &[]);
+    assert_eq!(desk.run(&["show"]).exits(0).out, said.out);
+    let wide = desk.run(&["show", "--wide"]);
+    wide.exits(0).shows("lowest..highest").shows("op p99");
+    assert!(said.out.lines().all(|line| line.chars().count() <= 200) && !said.out.contains("op p99"));
+    let rows: Value = serde_json::from_str(&desk.run(&["show", "--json"]).out).expect("JSON");
+    assert_eq!(rows.as_array().expect("rows").len(), 2);
+    desk.run(&["show", "none.jsonl"]).exits(1).complains("cannot read results from none.jsonl");
+    desk.run(&["show", desk.file("odd.jsonl", "{\"x\":1}\n")])
+        .exits(1)
+        .complains("odd.jsonl:1: not a record of kvfair");
+    desk.run(&["show", desk.file("void.jsonl", "")]).exits(1).complains("void.jsonl holds no records");
+}
+
+/// A crash while a line was written loses that line alone.
+#[test]
+fn a_last_line_that_was_cut_off_is_left_out() {
+    let desk = Desk::new();
+    let said = run(&desk, &["--output", "out.jsonl"]);
+    let text = std::fs::read_to_string(desk.home().join("out.jsonl")).expect("results");
+    desk.file("cut.jsonl", format!("{text}{}", &text[..text.len() / 5]));
+    assert_eq!(desk.run(&["show", "cut.jsonl"]).exits(0).out, said.out);
+    desk.file("torn.jsonl", format!("{}\n{text}", &text[..text.len() / 5]));
+    desk.run(&["show", "torn.jsonl"]).exits(1).complains("torn.jsonl:1: not a record");
+}
+
+#[test]
+fn a_list_of_trials_runs_nothing() {
+    let desk = Desk::with_only(&[]);
+    let said = desk.run(&["run", "fans", "--blocks", "3", "--seed", "5", "--list", "ram", "redis", "null"]);
+    said.exits(0).shows("seed 5 block 1 trial 1: fans on ");
+    assert_eq!(said.out.lines().count(), 1 + 3 * 3);
+    assert_eq!(std::fs::read_dir(desk.home()).expect("home").count(), 0, "nothing was written");
+    let again = desk.run(&["run", "fans", "--blocks", "3", "--seed", "5", "--list", "ram", "redis", "null"]);
+    assert_eq!(said.out, again.out, "the same seed gives the same order");
+    let order = |seed: &str| desk.run(&["run", "fans", "--blocks", "9", "--seed", seed, "--list", "ram", "null"]).out;
+    assert_ne!(order("5").lines().skip(1).collect::<Vec<_>>(), order("6").lines().skip(1).collect::<Vec<_>>());
+}
+
+#[test]
+fn rows_as_json_are_json_alone() {
+    let desk = Desk::new();
+    let said = run(&desk, &["--json"]);
+    let rows: Value = serde_json::from_str(&said.exits(0).out).expect("JSON and nothing else");
+    assert_eq!(rows[0]["target"].as_str().map(str::len).map(|length| length > 0), Some(true));
+    assert!(rows.as_array().expect("rows").iter().any(|row| row["numbers"]["seconds"].as_f64() > Some(0.0)), "{rows}");
+}
+
+#[test]
+fn answers_only_tells_no_seconds() {
+    let desk = Desk::new();
+    let said = run(&desk, &["--answers-only"]);
+    said.exits(0).shows("answers only, nothing timed").shows("sha256 terms").shows("ram right");
+    assert_eq!(desk.records().len(), 2, "one block");
+    for line in said.out.lines().filter(|line| line.contains("ram") || line.contains("null")) {
+        assert!(!line.contains('.') || line.contains("kvfair run"), "a number: {line}");
+    }
+    let rows: Value = serde_json::from_str(&run(&desk, &["--answers-only", "--json"]).out).expect("JSON");
+    assert!(rows.as_array().expect("rows").iter().all(|row| row["numbers"].is_null()), "{rows}");
+}
+
+#[test]
+fn two_copies_of_a_target_need_names() {
+    let desk = Desk::new();
+    let said = desk.run(&["run", "ngrams", "--messages", "20", "--blocks", "1", "ram", "ram?name=mine"]);
+    said.exits(0).shows("mine");
+    assert_eq!(
+        (desk.record("ram")["verdict"]["kind"].as_str(), desk.record("mine")["verdict"]["kind"].as_str()),
+        (Some("right"), Some("right"))
+    );
+    assert_eq!(desk.record("mine")["target"]["store"], "ram");
+}
+
+/// The reader of a pipe may leave whenever it likes.
+#[test]
+fn a_pipe_that_is_closed_early_is_no_error() {
+    let desk = Desk::new();
+    let script = "{ \"$0\" data fans; echo $? >code; } 2>err | head -1";
+    let command = desk.command("sh", &["-c", script, env!("CARGO_BIN_EXE_kvfair")]);
+    let said = crate::desk::Started::new(command).wait();
+    said.exits(0).shows("{\"user\": \"user00001\"");
+    let wrote = |name: &str| std::fs::read_to_string(desk.home().join(name)).expect("written by the script");
+    assert_eq!((wrote("code").as_str(), wrote("err").as_str()), ("0\n", ""));
+}
+
+/// All kinds of outcomes in one results file, each record valid and each number a number.
+#[test]
+fn every_record_is_valid_by_the_schema() {
+    let desk = Desk::with_only(&["redis-server"]);
+    desk.wrap("valkey-server", "exec sleep 1000");
+    desk.file("400.tsv", format!("u\tTea\t{}\n", "n".repeat(400)).repeat(4));
+    let urls = ["redis://127.0.0.1:1", "redis://user:secret@127.0.0.1:1/7?name=mine"];
+    let run = ["run", "fans", "--input", "400.tsv", "--blocks", "2", "--timeout", "1s", "--clients", "2"];
+    let targets = ["ram", "null", "redis", "redis+unix", "valkey", "memcached"];
+    desk.run(&[&run[..], &targets, &urls].concat()).exits(3);
+    desk.run(&["run", "fans", "--blocks", "1", "--timeout", "1s", "redis"]).exits(1);
+    desk.run(&["run", "ngrams", "--blocks", "1", "--messages", "9", "--durability", "power", "ram", "redis"]).exits(1);
+    desk.run(&["run", "ngrams", "--blocks", "1", "--messages", "200", "--verify", "sample", "ram"]).exits(0);
+
+    let schema: Value = serde_json::from_str(include_str!("../../schema/record.schema.json")).expect("the schema");
+    let validator = jsonschema::validator_for(&schema).expect("the schema is one");
+    let records = desk.records();
+    for record in &records {
+        let faults: Vec<String> =
+            validator.iter_errors(record).map(|fault| format!("{} at {}", fault, fault.instance_path())).collect();
+        assert!(faults.is_empty(), "{}: {faults:?}", record["target"]["label"]);
+        numbers_are_finite(record);
+    }
+    let kinds = |of: &str| -> std::collections::BTreeSet<String> {
+        records.iter().map(|record| record[of]["kind"].as_str().expect("a kind").to_string()).collect()
+    };
+    assert_eq!(kinds("outcome").len(), 5, "{:?}", kinds("outcome"));
+    assert!(kinds("verdict").len() >= 3, "{:?}", kinds("verdict"));
+
+    let mut broken = records[0].clone();
+    broken["stream"]["units"] = Value::from("many");
+    assert!(!validator.is_valid(&broken), "the schema sees what is wrong");
+}
+
+fn numbers_are_finite(value: &Value) {
+    match value {
+        Value::Number(number) => assert!(number.as_f64().is_some_and(f64::is_finite), "{number}"),
+        Value::Array(values) => values.iter().for_each(numbers_are_finite),
+        Value::Object(fields) => fields.values().for_each(numbers_are_finite),
+        _ => {}
+    }
+}
+
+#[test]
+fn many_clients_give_the_same_answers() {
+    let desk = Desk::new();
+    for job in [["ngrams", "--messages", "300"], ["fans", "--profiles", "200"]] {
+        let one = desk.run(&[&["run", "--blocks", "1", "--answers-only"], &job[..], &["ram"]].concat());
+        let many = desk.run(
+            &[&["run", "--blocks", "1", "--answers-only", "--clients", "7"], &job[..], &["ram", "redis", "redis+unix"]]
+                .concat(),
+        );
+        let digest = |said: &crate::desk::Said| {
+            let text = one_line(&said.exits(0).out);
+            text.split_once("the answer").map(|(_, rest)| rest.split("data:").next().unwrap_or_default().to_string())
+        };
+        assert!(digest(&one).is_some_and(|answer| answer.contains("sha256")));
+        assert_eq!(digest(&one), digest(&many));
+    }
+}

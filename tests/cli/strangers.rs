@@ -1,0 +1,271 @@
+//! Servers that somebody else started, by URL: hostile ones are survived, friendly ones are left as they were found,
+//! and no password is ever told.
+
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::os::unix::net::UnixListener;
+use std::time::{Duration, Instant};
+
+use kvfair::stores::Place;
+use kvfair::words::trial::Transport;
+
+use crate::common::{self, Running};
+use crate::desk::{Desk, Said, Started, command_line, records_in};
+
+/// What a hostile server does instead of answering.
+#[derive(Clone, Copy, Debug)]
+enum Malice {
+    Garbage,
+    /// Announces 4 GB and sends on and on.
+    Huge,
+    Silence,
+    /// Half an answer, and closes.
+    Half,
+}
+
+/// When it does so: at once, or in the middle of the job's work.
+#[derive(Clone, Copy, Debug)]
+enum When {
+    AtOnce,
+    AtSet,
+}
+
+const MALICES: &[(Malice, &str)] = &[
+    (Malice::Garbage, "garbled answer"),
+    (Malice::Huge, "4294967296"),
+    (Malice::Silence, "has been silent for 2 s"),
+    (Malice::Half, "the server closed the connection"),
+];
+
+/// Serves one connection after another until the test's process ends.
+fn serve_tcp(malice: Malice, when: When) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let port = listener.local_addr().expect("its address").port();
+    std::thread::spawn(move || listener.incoming().flatten().for_each(|stream| talk(stream, malice, when)));
+    format!("redis://127.0.0.1:{port}?name={malice:?}-{when:?}")
+}
+
+fn serve_unix(desk: &Desk, malice: Malice, when: When) -> String {
+    let path = desk.home().join(format!("{malice:?}-{when:?}"));
+    let listener = UnixListener::bind(&path).expect("a socket");
+    std::thread::spawn(move || listener.incoming().flatten().for_each(|stream| talk(stream, malice, when)));
+    format!("redis+unix://{}?name=unix-{malice:?}-{when:?}", path.display())
+}
+
+/// A Redis that knows just enough to be begun with. Each connection has a thread, for one may be held open.
+fn talk(mut stream: impl Read + Write + Send + 'static, malice: Malice, when: When) {
+    std::thread::spawn(move || {
+        let mut received = [0; 4096];
+        while let Ok(count @ 1..) = stream.read(&mut received) {
+            let asked = String::from_utf8_lossy(&received[..count]).into_owned();
+            let answer: &[u8] = match when {
+                When::AtSet if asked.contains("INFO") => b"$20\r\nredis_version:7.0.15\r\n",
+                When::AtSet if asked.contains("CONFIG") => b"*0\r\n",
+                When::AtSet if asked.contains("DBSIZE") => b":0\r\n",
+                When::AtSet if asked.contains("GET\r\n") => b"$-1\r\n",
+                _ => {
+                    let _ = misbehave(&mut stream, malice);
+                    return;
+                }
+            };
+            if stream.write_all(answer).is_err() {
+                return;
+            }
+        }
+    });
+}
+
+fn misbehave(stream: &mut (impl Read + Write), malice: Malice) -> std::io::Result<()> {
+    match malice {
+        Malice::Garbage => stream.write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n")?,
+        Malice::Huge => {
+            stream.write_all(b"$4294967296\r\n")?;
+            loop {
+                stream.write_all(&[b'x'; 64 << 10])?;
+            }
+        }
+        Malice::Silence => {}
+        Malice::Half => return stream.write_all(b"$100\r\nabc"),
+    }
+    // Held open until the other side leaves.
+    stream.read(&mut [0; 4096]).map(drop)
+}
+
+#[test]
+fn servers_that_answer_badly_are_failed_rows_that_say_what_came() {
+    let desk = Desk::new();
+    let mut urls = Vec::new();
+    for (malice, _) in MALICES {
+        urls.extend([serve_tcp(*malice, When::AtOnce), serve_tcp(*malice, When::AtSet)]);
+        urls.push(serve_unix(&desk, *malice, When::AtSet));
+    }
+    let mut arguments = vec!["run", "fans", "--profiles", "20", "--blocks", "1", "--timeout", "2s", "ram"];
+    arguments.extend(urls.iter().map(String::as_str));
+    let began = Instant::now();
+    desk.run(&arguments).exits(1);
+    // Six of them are silent for 2 s each; more would be waiting that nobody asked for.
+    assert!(began.elapsed() < Duration::from_secs(60), "{:?}", began.elapsed());
+    assert_eq!(desk.record("ram")["verdict"]["kind"], "right");
+    for (malice, words) in MALICES {
+        for name in [format!("{malice:?}-AtOnce"), format!("{malice:?}-AtSet"), format!("unix-{malice:?}-AtSet")] {
+            let reason = desk.reason(&name);
+            assert!(reason.starts_with("failed: ") && reason.contains(words), "{name}: {reason}");
+            // It may hold something of ours by then, and does not let us take it back.
+            if name.ends_with("AtSet") {
+                let (first, then) = reason.split_once("; what this trial wrote to ").expect("both are told");
+                assert!(first.contains("after ") && then.contains("could not all be removed"), "{name}: {reason}");
+            }
+            let peak = &desk.record(&name)["memory"]["client"]["anonymous_bytes"];
+            assert!(peak.as_u64().expect("bytes") < 50 << 20, "{name}: {peak} bytes");
+        }
+    }
+}
+
+#[test]
+fn a_memcached_that_answers_badly() {
+    let desk = Desk::new();
+    let urls =
+        [Malice::Garbage, Malice::Half].map(|malice| serve_tcp(malice, When::AtOnce).replace("redis", "memcached"));
+    let run = ["run", "ngrams", "--messages", "5", "--blocks", "1", "--timeout", "2s"];
+    desk.run(&[&run[..], &urls.each_ref().map(String::as_str)].concat()).exits(1);
+    for (name, words) in [("Garbage-AtOnce", "garbled answer"), ("Half-AtOnce", "$100")] {
+        assert!(
+            desk.reason(name).starts_with("failed: ") && desk.reason(name).contains(words),
+            "{}",
+            desk.reason(name)
+        );
+    }
+}
+
+#[test]
+fn nobody_there_is_a_failed_row() {
+    let desk = Desk::new();
+    let port = TcpListener::bind("127.0.0.1:0").and_then(|free| free.local_addr()).expect("a free port").port();
+    let url = format!("memcached://127.0.0.1:{port}");
+    desk.run(&["run", "ngrams", "--messages", "5", "--blocks", "1", "ram", &url, "unix:///no/such/socket"]).exits(1);
+    assert!(desk.reason(&url).contains("Connection refused"), "{}", desk.reason(&url));
+    let reason = desk.reason("unix:///no/such/socket");
+    assert!(reason.contains("/no/such/socket") && reason.contains("No such file"), "{reason}");
+    assert_eq!(desk.record("ram")["verdict"]["kind"], "right");
+}
+
+fn port_of(server: &Running) -> u16 {
+    match server.launch.place {
+        Place::Tcp { port, .. } => port,
+        _ => panic!("not started on a port"),
+    }
+}
+
+/// One command over the wire as a person types it, and the first line of the answer.
+fn ask(server: &Running, command: &str) -> String {
+    let mut stream = TcpStream::connect(("127.0.0.1", port_of(server))).expect("the test's own server");
+    stream.write_all(format!("{command}\r\n").as_bytes()).expect("the test's own server");
+    let mut answer = Vec::new();
+    let mut byte = [0];
+    while !answer.ends_with(b"\r\n") && stream.read(&mut byte).expect("the test's own server") == 1 {
+        answer.extend(byte);
+    }
+    String::from_utf8(answer).expect("text").trim_end().to_string()
+}
+
+const SECRET: &str = "pA55w0rd-of-nobody";
+
+#[test]
+fn a_password_works_and_is_told_nowhere() {
+    let server = common::start("redis", Transport::Tcp);
+    assert_eq!(ask(&server, &format!("CONFIG SET requirepass {SECRET}")), "+OK");
+    let port = port_of(&server);
+    let desk = Desk::new();
+    let (right, wrong) =
+        (format!("redis://:{SECRET}@127.0.0.1:{port}/9"), format!("redis://:{SECRET}X@127.0.0.1:{port}/9?name=wrong"));
+    let without = format!("redis://127.0.0.1:{port}/8");
+    let run = ["run", "fans", "--profiles", "300", "--blocks", "2", &right, &wrong, &without];
+    let started = Started::new(desk.kvfair(&run));
+    let parent = started.id();
+    let trial = desk.wait_until_busy(Desk::trials, 0.05);
+    for pid in desk.processes().into_iter().filter(|pid| *pid != parent) {
+        assert!(!command_line(pid).contains(SECRET), "{}", command_line(pid));
+    }
+    assert_ne!(trial, parent);
+    let said = started.wait();
+    said.exits(1).shows("wrong failed: ").shows("refused the login: ");
+    assert_eq!(desk.record(&format!("redis://127.0.0.1:{port}/9"))["verdict"]["kind"], "right");
+    assert!(desk.reason("wrong").contains("WRONGPASS"), "{}", desk.reason("wrong"));
+    assert!(desk.reason(&without).contains("NOAUTH"), "{}", desk.reason(&without));
+    assert_tells_no_secret(&desk, &said);
+
+    // As redis-cli has it, for those who do not want it on a command line at all.
+    let mut command = desk.kvfair(&["run", "ngrams", "--messages", "5", "--blocks", "1", &without, "--json"]);
+    command.env("REDISCLI_AUTH", SECRET);
+    let said = Started::new(command).wait();
+    assert_tells_no_secret(&desk, said.exits(0));
+}
+
+#[track_caller]
+fn assert_tells_no_secret(desk: &Desk, said: &Said) {
+    assert!(!said.out.contains(SECRET) && !said.err.contains(SECRET), "{}{}", said.out, said.err);
+    assert!(!desk.records().iter().any(|record| record.to_string().contains(SECRET)));
+}
+
+#[test]
+fn only_the_database_that_was_named_is_used_and_it_is_left_empty() {
+    let server = common::start("redis", Transport::Tcp);
+    assert_eq!(ask(&server, "SET mine 1"), "+OK");
+    let desk = Desk::new();
+    let (full, empty) =
+        (format!("redis://127.0.0.1:{}", port_of(&server)), format!("redis://127.0.0.1:{}/9", port_of(&server)));
+    let said = desk.run(&["run", "fans", "--profiles", "50", "--blocks", "2", &full, &empty]);
+    said.exits(1).shows("holds 1 records that are not ours: name an empty database");
+    assert_eq!(desk.record(&empty)["verdict"]["kind"], "right");
+    assert_eq!(ask(&server, "GET mine"), "$1", "untouched");
+    let keyspace = ask_info(&server);
+    assert_eq!(keyspace, "db0:keys=1", "nothing else is left");
+}
+
+/// What INFO tells of databases that hold something.
+fn ask_info(server: &Running) -> String {
+    let mut stream = TcpStream::connect(("127.0.0.1", port_of(server))).expect("the test's own server");
+    stream.write_all(b"INFO keyspace\r\nQUIT\r\n").expect("the test's own server");
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).expect("the test's own server");
+    let told = answer.lines().filter(|line| line.starts_with("db"));
+    told.map(|line| line.split(',').next().unwrap_or_default()).collect::<Vec<_>>().join(" ")
+}
+
+/// A directory of somebody's is a guest room as well: it must be empty of records, and is so again.
+#[test]
+fn embedded_stores_by_url_are_left_empty() {
+    let desk = Desk::new();
+    let names = ["lmdb", "sqlite", "redb", "fjall"];
+    names.iter().for_each(|name| std::fs::create_dir(desk.home().join(name)).expect("a directory"));
+    let urls = names.map(|name| format!("{name}:{name}"));
+    let run = ["run", "fans", "--profiles", "50", "--blocks", "2"];
+    for _ in 0..2 {
+        desk.run(&[&run[..], &urls.each_ref().map(String::as_str)].concat()).exits(0);
+    }
+}
+
+/// What is cut off is a guest that leaves no more behind than one that was done.
+#[test]
+fn a_trial_that_is_cut_off_takes_back_what_it_wrote() {
+    let server = common::start("redis", Transport::Tcp);
+    let desk = Desk::new();
+    let url = format!("redis://127.0.0.1:{}/3", port_of(&server));
+    let said = desk.run(&["run", "fans", "--blocks", "1", "--timeout", "1s", &url]);
+    said.exits(1).shows("> 1 s, ");
+    assert_eq!(ask_info(&server), "", "nothing is left");
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn an_interrupted_trial_takes_back_what_it_wrote() {
+    let server = common::start("redis", Transport::Tcp);
+    let desk = Desk::new();
+    let url = format!("redis://127.0.0.1:{}/3", port_of(&server));
+    let started = Started::new(desk.kvfair(&["run", "fans", "--blocks", "1", &url, "--output", "out.jsonl"]));
+    desk.wait_until_busy(Desk::trials, 0.1);
+    started.interrupt(nix::sys::signal::Signal::SIGINT);
+    started.wait().exits(130);
+    assert_eq!(ask_info(&server), "", "nothing is left");
+    assert!(!desk.home().join("out.jsonl").exists() || records_in(&desk.home().join("out.jsonl")).is_empty());
+}

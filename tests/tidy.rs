@@ -1,0 +1,285 @@
+//! The walls between the rooms, and the house's manners, as a test. A change that does not fit moves a wall in
+//! ARCHITECTURE.md first, with its reason; it does not loosen this.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// What each room may import, of the project's own rooms.
+const MAY_IMPORT: &[(&str, &[&str])] = &[
+    ("words", &[]),
+    ("wire", &["words"]),
+    ("jobs", &["words"]),
+    ("stores", &["words", "wire"]),
+    ("drive", &["words", "wire", "stores", "jobs"]),
+    ("stats", &[]),
+    ("report", &["words", "stats"]),
+    ("lab", &["words", "jobs", "stores", "drive"]),
+    ("study", &["words", "lab", "stats"]),
+    ("cli", &["words", "jobs", "stores", "lab", "study", "report", "stats"]),
+];
+
+/// What stands in no line of a room but of its tests, and why.
+const NEVER: &[(&[&str], &str, &str)] = &[
+    (
+        &["words", "wire", "jobs", "stores", "stats", "report", "study", "cli"],
+        "Instant",
+        "clocks are for drive and lab",
+    ),
+    (
+        &["words", "wire", "jobs", "stores", "stats", "report", "study", "cli"],
+        "SystemTime",
+        "clocks are for drive and lab",
+    ),
+    (&["words", "wire", "jobs", "stores", "stats", "report", "study", "cli"], "quanta", "clocks are for drive and lab"),
+    (&["words", "wire", "jobs", "stores", "drive", "lab", "study", "stats", "report"], "println!", "only cli prints"),
+    (&["words", "wire", "jobs", "stores", "drive", "lab", "study", "stats", "report"], "print!(", "only cli prints"),
+    (&["words", "wire", "jobs", "drive", "stats", "report", "study"], "std::fs", "no files in this room"),
+    (&["words", "wire", "jobs", "stats", "report", "study", "cli"], "std::net", "no sockets in this room"),
+    (&["words", "wire", "jobs", "stats", "report", "study", "cli"], "UnixStream", "no sockets in this room"),
+    (&["words", "wire", "jobs", "stores", "stats", "report", "study"], "process::Command", "processes are for lab"),
+    (
+        &["words", "wire", "jobs", "stores", "drive", "lab", "stats", "report", "study"],
+        "process::exit(0",
+        "main decides the exit code",
+    ),
+];
+
+/// Rooms that must not know any store by its name.
+const KNOW_NO_STORE: &[&str] = &["words", "jobs", "drive", "lab", "study", "stats", "report"];
+
+/// Files that may hold `unsafe`, each with the reason beside it.
+const MAY_BE_UNSAFE: &[&str] = &["src/lab/process.rs", "src/stores/lmdb.rs"];
+
+const LINES_OF_A_FILE: usize = 500;
+const LINES_OF_A_FUNCTION: usize = 70;
+const COLUMNS: usize = 120;
+
+/// What was too long when it was written. A ratchet: these numbers may only go down.
+const LONG_FILES: &[(&str, usize)] = &[];
+const LONG_FUNCTIONS: &[(&str, usize)] = &[];
+
+struct Source {
+    /// From the root of the project: "src/lab/serve.rs".
+    path: String,
+    text: String,
+}
+
+impl Source {
+    fn room(&self) -> &str {
+        self.path.split('/').nth(1).unwrap_or_default()
+    }
+
+    /// The lines before the file's own tests.
+    fn code(&self) -> impl Iterator<Item = (usize, &str)> {
+        let end = self.text.find("\n#[cfg(test)]\nmod ").unwrap_or(self.text.len());
+        let lines = self.text[..end].lines().enumerate().map(|(index, line)| (index + 1, line));
+        lines.filter(|(_, line)| !line.trim_start().starts_with("//"))
+    }
+}
+
+fn sources(directory: &str) -> Vec<Source> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let mut found = Vec::new();
+    collect(&root.join(directory), &mut found);
+    assert!(!found.is_empty(), "no sources below {directory}");
+    let read = |path: PathBuf| Source {
+        path: path.strip_prefix(root).unwrap().to_str().unwrap().to_string(),
+        text: fs::read_to_string(&path).unwrap(),
+    };
+    found.into_iter().map(read).collect()
+}
+
+fn collect(directory: &Path, found: &mut Vec<PathBuf>) {
+    for entry in fs::read_dir(directory).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            collect(&path, found);
+        } else if path.extension().is_some_and(|end| end == "rs") {
+            found.push(path);
+        }
+    }
+}
+
+/// Fails with all that is wrong at once: nobody likes to be told one thing at a time.
+fn none(faults: Vec<String>) {
+    assert!(faults.is_empty(), "\n{}", faults.join("\n"));
+}
+
+/// The rooms that a line of code names after `crate::`, in `use` and elsewhere, braces included.
+fn rooms_named(line: &str) -> Vec<String> {
+    let mut named = Vec::new();
+    for (start, _) in line.match_indices("crate::") {
+        let rest = &line[start + "crate::".len()..];
+        let list = rest.strip_prefix('{').map_or(rest, |inner| inner);
+        let pieces: Vec<&str> = if rest.starts_with('{') { list.split(',').collect() } else { vec![list] };
+        for piece in pieces {
+            let name: String =
+                piece.trim_start().chars().take_while(|letter| letter.is_alphanumeric() || *letter == '_').collect();
+            named.push(name);
+        }
+    }
+    named
+}
+
+#[test]
+fn rooms_import_only_what_they_may() {
+    let rooms: Vec<&str> = MAY_IMPORT.iter().map(|(room, _)| *room).collect();
+    let mut faults = Vec::new();
+    for source in sources("src").iter().filter(|source| source.path.matches('/').count() > 1) {
+        let Some((_, allowed)) = MAY_IMPORT.iter().find(|(room, _)| *room == source.room()) else {
+            faults.push(format!("{}: {} is no room of the house", source.path, source.room()));
+            continue;
+        };
+        for (number, line) in source.code() {
+            for named in rooms_named(line).iter().filter(|named| rooms.contains(&named.as_str())) {
+                if named != source.room() && !allowed.contains(&named.as_str()) {
+                    faults.push(format!(
+                        "{}:{number}: {} may not import {named}: {}",
+                        source.path,
+                        source.room(),
+                        line.trim()
+                    ));
+                }
+            }
+        }
+    }
+    none(faults);
+}
+
+#[test]
+fn a_store_knows_no_other_store() {
+    let all = sources("src/stores");
+    let shared = ["mod", "blocking"];
+    let names: Vec<&str> = all.iter().map(stem).filter(|name| !shared.contains(name)).collect();
+    let mut faults = Vec::new();
+    for source in all.iter().filter(|source| !shared.contains(&stem(source))) {
+        for (number, line) in source.code() {
+            for name in names.iter().filter(|name| **name != stem(source)) {
+                if line.contains(&format!("super::{name}")) || line.contains(&format!("stores::{name}")) {
+                    faults.push(format!("{}:{number}: {} may not know {name}", source.path, stem(source)));
+                }
+            }
+        }
+    }
+    none(faults);
+}
+
+fn stem(source: &Source) -> &str {
+    source.path.rsplit('/').next().unwrap().trim_end_matches(".rs")
+}
+
+#[test]
+fn what_a_room_must_never_do() {
+    let mut faults = Vec::new();
+    for source in sources("src").iter().filter(|source| source.path.matches('/').count() > 1) {
+        for (number, line) in source.code() {
+            for (rooms, word, why) in NEVER {
+                if rooms.contains(&source.room()) && line.contains(word) {
+                    faults.push(format!("{}:{number}: {word} here: {why}", source.path));
+                }
+            }
+        }
+    }
+    none(faults);
+}
+
+#[test]
+fn rooms_below_know_no_store_by_name() {
+    let names: Vec<String> = kvfair::stores::ALL.iter().map(|adapter| format!("\"{}\"", adapter.name)).collect();
+    let mut faults = Vec::new();
+    for source in sources("src").iter().filter(|source| KNOW_NO_STORE.contains(&source.room())) {
+        for (number, line) in source.code() {
+            if let Some(name) = names.iter().find(|name| line.contains(name.as_str())) {
+                faults.push(format!("{}:{number}: names the store {name}", source.path));
+            }
+        }
+    }
+    none(faults);
+}
+
+#[test]
+fn unsafe_stands_only_where_it_must_with_its_reason() {
+    let mut faults = Vec::new();
+    for source in sources("src") {
+        let lines: Vec<&str> = source.text.lines().collect();
+        for (index, line) in lines.iter().enumerate() {
+            let code = line.split("//").next().unwrap();
+            if !code.split(|letter: char| !letter.is_alphanumeric() && letter != '_').any(|word| word == "unsafe") {
+                continue;
+            }
+            if !MAY_BE_UNSAFE.contains(&source.path.as_str()) {
+                faults.push(format!("{}:{}: unsafe", source.path, index + 1));
+            } else if !lines[index.saturating_sub(6)..index].iter().any(|above| above.contains("SAFETY:")) {
+                faults.push(format!("{}:{}: unsafe without a SAFETY comment", source.path, index + 1));
+            }
+        }
+    }
+    none(faults);
+}
+
+#[test]
+fn files_open_with_what_they_are_for_and_stay_readable() {
+    let mut faults = Vec::new();
+    for source in sources("src").into_iter().chain(sources("tests")) {
+        if !source.text.starts_with("//!") {
+            faults.push(format!("{}: does not open with //!", source.path));
+        }
+        let length = source.text.lines().count();
+        let limit =
+            LONG_FILES.iter().find(|(path, _)| *path == source.path).map_or(LINES_OF_A_FILE, |(_, limit)| *limit);
+        if length > limit {
+            faults.push(format!("{}: {length} lines, at most {limit}: is it two things?", source.path));
+        }
+        for (index, line) in source.text.lines().enumerate() {
+            // A message is not cut in two for its length: rustfmt leaves it whole as well.
+            let is_message = line.contains('"');
+            if line.chars().count() > COLUMNS && !is_message {
+                faults.push(format!("{}:{}: more than {COLUMNS} columns", source.path, index + 1));
+            }
+        }
+    }
+    none(faults);
+}
+
+#[test]
+fn functions_read_in_one_view() {
+    let mut faults = Vec::new();
+    for source in sources("src").into_iter().chain(sources("tests")) {
+        for (name, line, length) in functions(&source.text) {
+            let key = format!("{} {name}", source.path);
+            let limit =
+                LONG_FUNCTIONS.iter().find(|(long, _)| *long == key).map_or(LINES_OF_A_FUNCTION, |(_, limit)| *limit);
+            if length > limit {
+                faults.push(format!("{}:{line}: {name} has {length} lines, at most {limit}", source.path));
+            }
+        }
+    }
+    none(faults);
+}
+
+/// Name, first line and length of each function, by the indentation that rustfmt gives them.
+fn functions(text: &str) -> Vec<(String, usize, usize)> {
+    let lines: Vec<&str> = text.lines().collect();
+    let mut found = Vec::new();
+    for (start, line) in lines.iter().enumerate() {
+        let indent = line.len() - line.trim_start().len();
+        let head =
+            line.trim_start().trim_start_matches("pub ").trim_start_matches("const ").trim_start_matches("unsafe ");
+        let Some(rest) = head.strip_prefix("fn ") else { continue };
+        let name = rest.split(['(', '<']).next().unwrap().to_string();
+        let closing = format!("{}}}", " ".repeat(indent));
+        if let Some(length) = lines[start..].iter().position(|line| *line == closing) {
+            found.push((name, start + 1, length + 1));
+        }
+    }
+    found
+}
+
+/// The walls themselves are tried: a checker that finds nothing in bad code proves nothing in good code.
+#[test]
+fn the_checkers_see_what_they_look_for() {
+    assert_eq!(rooms_named("use crate::lab::serve;"), ["lab"]);
+    assert_eq!(rooms_named("use crate::{drive, report::cells};"), ["drive", "report"]);
+    let long = format!("fn long() {{\n{}}}\n", "    one();\n".repeat(80));
+    assert_eq!(functions(&long), [("long".to_string(), 1, 82)]);
+}

@@ -1,0 +1,237 @@
+//! Both of our own codecs, byte by byte: what each op says, answers in every pair of pieces, and whatever else may
+//! come.
+
+mod arbitrary;
+mod memcache;
+mod resp;
+
+use std::time::{Duration, Instant};
+
+use kvfair::wire::{Codec, Heard};
+use kvfair::words::op::{Fault, KeyList, Op, Pairs, Reply};
+
+/// What was heard, owned, so that it can be kept and compared.
+#[derive(Clone, Debug, PartialEq)]
+enum Got {
+    Done,
+    Value(Vec<u8>),
+    Missing,
+    Number(i64),
+    Values(Vec<Option<Vec<u8>>>),
+    Numbers(Vec<Option<i64>>),
+    Versioned(Vec<u8>, u64),
+    Conflict,
+    Rows(Vec<(Vec<u8>, Vec<u8>)>),
+    Refused(String),
+    Greeted,
+}
+
+fn owned(heard: Heard<'_>) -> Option<Got> {
+    let reply = match heard {
+        Heard::Again => return None,
+        Heard::Refused(words) => return Some(Got::Refused(words)),
+        Heard::Greeted => return Some(Got::Greeted),
+        Heard::Reply(reply) => reply,
+    };
+    Some(match reply {
+        Reply::Done => Got::Done,
+        Reply::Value(value) => Got::Value(value.to_vec()),
+        Reply::Missing => Got::Missing,
+        Reply::Number(number) => Got::Number(number),
+        Reply::Values(values) => Got::Values(values.iter().map(|value| value.map(<[u8]>::to_vec)).collect()),
+        Reply::Numbers(numbers) => Got::Numbers(numbers.to_vec()),
+        Reply::Versioned(value, version) => Got::Versioned(value.to_vec(), version),
+        Reply::Conflict => Got::Conflict,
+        Reply::Rows(rows) => Got::Rows(rows.iter().map(|(key, value)| (key.to_vec(), value.to_vec())).collect()),
+    })
+}
+
+/// Hears everything that `pieces` hold, as a connection would: what was not used is given again with the next piece.
+fn hear_all(codec: &mut dyn Codec, pieces: &[&[u8]]) -> Result<Vec<Got>, Fault> {
+    let (mut got, mut unread, mut out) = (Vec::new(), Vec::new(), Vec::new());
+    for piece in pieces {
+        unread.extend_from_slice(piece);
+        while let Some((used, heard)) = codec.hear(&unread, &mut out)? {
+            assert!(0 < used && used <= unread.len(), "used {used} of {}", unread.len());
+            got.extend(owned(heard));
+            unread.drain(..used);
+        }
+    }
+    assert!(out.is_empty(), "no op of these codecs takes a second question");
+    Ok(got)
+}
+
+/// An op, what it says, and what a server may answer to it.
+#[derive(Clone)]
+struct Case {
+    op: Op<'static>,
+    said: &'static [u8],
+    answers: Vec<(&'static [u8], Got)>,
+}
+
+fn case(op: Op<'static>, said: &'static [u8], answers: Vec<(&'static [u8], Got)>) -> Case {
+    Case { op, said, answers }
+}
+
+fn keys(list: &[&[u8]]) -> &'static KeyList {
+    Box::leak(Box::new(list.iter().copied().collect()))
+}
+
+fn refused(words: &str) -> Got {
+    Got::Refused(words.to_string())
+}
+
+fn value(bytes: &[u8]) -> Got {
+    Got::Value(bytes.to_vec())
+}
+
+type Make = fn() -> Box<dyn Codec>;
+type Cases = fn() -> Vec<Case>;
+const CODECS: [(Make, Cases); 2] = [(resp::codec, resp::cases), (memcache::codec, memcache::cases)];
+
+#[test]
+fn every_op_says_its_bytes_and_hears_each_answer_in_every_two_pieces() {
+    for (make, cases) in CODECS {
+        for case in cases() {
+            for (answer, expected) in &case.answers {
+                for cut in 0..=answer.len() {
+                    let (mut codec, mut out) = (make(), b"before".to_vec());
+                    codec.say(&case.op, &mut out).unwrap();
+                    assert_eq!(out.strip_prefix(b"before"), Some(case.said), "{}", case.op.name());
+                    assert_eq!(codec.pending(), 1);
+                    let got = hear_all(codec.as_mut(), &[&answer[..cut], &answer[cut..]]).unwrap();
+                    assert_eq!(got, std::slice::from_ref(expected), "{} cut at {cut}", case.op.name());
+                    assert_eq!(codec.pending(), 0);
+                    // The connection is still good, whatever the answer was.
+                    codec.say(&Op::Get(b"next"), &mut out).unwrap();
+                    assert_eq!(codec.pending(), 1);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn all_ops_in_flight_at_once_are_answered_in_their_order_byte_by_byte_and_joined() {
+    for (make, cases) in CODECS {
+        let most = cases().iter().map(|case| case.answers.len()).max().unwrap();
+        for which in 0..most {
+            let (mut one, mut other, mut out) = (make(), make(), Vec::new());
+            let (mut answers, mut expected) = (Vec::new(), Vec::new());
+            for case in cases() {
+                // A watch that is in force would make the check-and-set after it a real one.
+                if matches!(case.op, Op::GetVersion(_)) {
+                    continue;
+                }
+                one.say(&case.op, &mut out).unwrap();
+                other.say(&case.op, &mut out).unwrap();
+                let (answer, got) = &case.answers[which % case.answers.len()];
+                answers.extend_from_slice(answer);
+                expected.push(got.clone());
+            }
+            assert_eq!(one.pending(), expected.len());
+            let bytes: Vec<&[u8]> = answers.chunks(1).collect();
+            assert_eq!(hear_all(one.as_mut(), &bytes).unwrap(), expected);
+            assert_eq!(hear_all(other.as_mut(), &[&answers]).unwrap(), expected);
+            assert_eq!((one.pending(), other.pending()), (0, 0));
+        }
+    }
+}
+
+/// What each hostile answer to an op must name.
+fn is_garbled(make: Make, op: &Op<'_>, answer: &[u8], named: &str) {
+    for cut in 0..=answer.len() {
+        let (mut codec, mut out) = (make(), Vec::new());
+        codec.say(op, &mut out).unwrap();
+        match hear_all(codec.as_mut(), &[&answer[..cut], &answer[cut..]]) {
+            // With half of the answer it may be known already, and so far only half of it can be named.
+            Err(Fault::Garbled(what)) => {
+                assert!(what.contains(named) || 0 < cut && cut < answer.len(), "{what} does not name {named}")
+            }
+            other => panic!("{answer:?} gave {other:?}"),
+        }
+    }
+}
+
+#[test]
+fn an_answer_to_nothing_is_garbled() {
+    for (make, _) in CODECS {
+        match make().hear(b"+OK\r\n", &mut Vec::new()) {
+            Err(Fault::Garbled(what)) => assert!(what.contains("nothing was asked") && what.contains("+OK"), "{what}"),
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+#[test]
+fn what_a_protocol_cannot_say_leaves_nothing_behind() {
+    let long = vec![b'k'; 251];
+    let list = keys(&[b"fine", &long]);
+    let none = KeyList::default();
+    let of_memcached = [
+        Op::Get(&long),
+        Op::Get(b""),
+        Op::GetMany(list.lend()),
+        Op::SetMany(Pairs { keys: list.lend(), values: list.lend() }),
+        Op::Set { key: b"k", value: b"", ttl_s: Some(2_592_001) },
+        Op::Set { key: b"k", value: b"", ttl_s: Some(0) },
+        Op::ReadTally(b"k"),
+        Op::Tally { records: list.lend(), fields: list.lend(), by: 1 },
+    ];
+    let of_both = [Op::Scan { from: b"", limit: 1 }, Op::GetMany(none.lend()), Op::SetMany(Pairs::default())];
+    let cases = of_both.iter().flat_map(|op| CODECS.map(|(make, _)| (make, *op)));
+    for (make, op) in cases.chain(of_memcached.map(|op| (memcache::codec as Make, op))) {
+        let (mut codec, mut out) = (make(), b"before".to_vec());
+        assert!(matches!(codec.say(&op, &mut out), Err(Fault::Unsupported(_))), "{}", op.name());
+        assert_eq!((out.as_slice(), codec.pending(), codec.commands()), (&b"before"[..], 0, 0), "{}", op.name());
+        // Nor is a key left that a later answer would be compared with.
+        codec.say(&Op::Get(b"k"), &mut out).unwrap();
+        let answer: &[u8] = if codec.commands() == 1 && out.ends_with(b"get k\r\n") {
+            b"VALUE k 0 1\r\nv\r\nEND\r\n"
+        } else {
+            b"$1\r\nv\r\n"
+        };
+        assert_eq!(hear_all(codec.as_mut(), &[answer]).unwrap(), [value(b"v")]);
+    }
+}
+
+/// Reading an answer of `size` bytes in pieces must not take time that grows with its square.
+fn in_pieces(codec: &mut dyn Codec, answer: &[u8]) -> Duration {
+    let (mut unread, mut start, mut out) = (Vec::new(), 0, Vec::new());
+    let began = Instant::now();
+    let mut replies = 0;
+    for piece in answer.chunks(16 << 10) {
+        unread.extend_from_slice(piece);
+        while let Some((used, heard)) = codec.hear(&unread[start..], &mut out).unwrap() {
+            start += used;
+            replies += usize::from(matches!(heard, Heard::Reply(_)));
+        }
+    }
+    assert_eq!((replies, start), (1, answer.len()));
+    began.elapsed()
+}
+
+#[test]
+fn a_large_answer_in_pieces_is_read_once() {
+    const LARGE: usize = 100 << 20;
+    const MANY: usize = 1_000_000;
+    let large = vec![b'v'; LARGE];
+    let list: KeyList = (0..MANY).map(|_| &b"k"[..]).collect();
+    let bulk = [format!("${LARGE}\r\n").as_bytes(), &large, b"\r\n"].concat();
+    let value = [format!("VALUE k 0 {LARGE}\r\n").as_bytes(), &large, b"\r\nEND\r\n"].concat();
+    let bulks = [format!("*{MANY}\r\n").into_bytes(), b"$8\r\n12345678\r\n".repeat(MANY)].concat();
+    let values = [b"VALUE k 0 8\r\n12345678\r\n".repeat(MANY), b"END\r\n".to_vec()].concat();
+    let cases = [
+        (resp::codec as Make, Op::Get(b"k"), bulk),
+        (memcache::codec, Op::Get(b"k"), value),
+        (resp::codec, Op::GetMany(list.lend()), bulks),
+        (memcache::codec, Op::GetMany(list.lend()), values),
+    ];
+    for (make, op, answer) in cases {
+        let mut codec = make();
+        codec.say(&op, &mut Vec::new()).unwrap();
+        let took = in_pieces(codec.as_mut(), &answer);
+        // Some 0.1 s; a search from the start at each of its 6,400 pieces would take minutes.
+        assert!(took < Duration::from_secs(10), "{} took {took:?}", op.name());
+    }
+}
