@@ -353,6 +353,7 @@ fn launch() -> Launch {
     Launch {
         place: Place::Memory,
         durability: Durability::None,
+        configuration: Default::default(),
         settings: Default::default(),
         login: Default::default(),
         clients: 1,

@@ -158,6 +158,7 @@ fn launch(place: &Path, durability: Durability, clients: u32) -> Launch {
     Launch {
         place: Place::Path(place.to_path_buf()),
         durability,
+        configuration: Default::default(),
         settings: BTreeMap::new(),
         login: Login::default(),
         clients,

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand};
 
-use crate::words::trial::{Durability, Verify};
+use crate::words::trial::{Configuration, Durability, Verify};
 
 #[derive(Debug, Parser)]
 #[command(
@@ -81,6 +81,9 @@ pub struct Run {
     /// What must survive of acknowledged writes: nothing, a killed process, a power cut
     #[arg(long, value_name = "CLASS", default_value_t = Durability::None)]
     pub durability: Durability,
+    /// Whose settings: `matched` is the same class and memory for all, `shipped` is as each store's makers ship it
+    #[arg(long = "config", value_name = "WHOSE", default_value_t = Configuration::Matched)]
+    pub configuration: Configuration,
     /// Blocks of trials, each with one trial of every target in random order [default: 3]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub blocks: Option<u32>,

@@ -49,12 +49,13 @@ pub fn stores(json: bool) -> Result<Exit> {
 }
 
 fn look_up(adapter: &'static Adapter) -> Listed {
-    let (version, missing) = match adapter.server {
-        None => ((adapter.version)(), None),
-        Some(server) => match serve::version(server) {
-            Ok(version) => (Some(version), None),
-            Err(why) => (None, Some(why)),
-        },
+    let found = match adapter.server {
+        None => (adapter.version)(),
+        Some(server) => serve::version(server),
+    };
+    let (version, missing) = match found {
+        Ok(version) => (Some(version), None),
+        Err(why) => (None, Some(why)),
     };
     let keeps = Durability::ALL.into_iter().filter_map(|class| Some((class, (adapter.keeps)(class).ok()?)));
     let settings =

@@ -20,7 +20,7 @@ use crate::stores::{self, Role};
 use crate::study::pilot;
 use crate::study::rounds::{self, Ended};
 use crate::words::record::Record;
-use crate::words::trial::{Data, JobSettings};
+use crate::words::trial::{Configuration, Data, Durability, JobSettings};
 
 /// Blocks of a run that names no number of them.
 const BLOCKS: u32 = 3;
@@ -49,6 +49,7 @@ pub fn first_look() -> Result<Exit> {
         size: Size::default(),
         clients: 1,
         durability: Default::default(),
+        configuration: Default::default(),
         blocks: Some(FIRST_BLOCKS),
         budget: Some(FIRST_BUDGET),
         timeout: Duration::from_secs(300),
@@ -86,6 +87,10 @@ fn plan_of(args: &Run) -> Result<Plan> {
             .map_err(|error| anyhow!(Usage(format!("{error:#}"))))?,
     };
     names_differ(&chosen)?;
+    if args.configuration == Configuration::Shipped && args.durability != Durability::None {
+        let what = "--config shipped leaves durability as each store's makers set it\nhint: leave --durability out";
+        return Err(anyhow!(Usage(what.to_string())));
+    }
     if let Some(keep) = &args.keep {
         keeps_nothing_yet(keep, &chosen)?;
     }
@@ -95,6 +100,7 @@ fn plan_of(args: &Run) -> Result<Plan> {
         job,
         clients: args.clients,
         durability: args.durability,
+        configuration: args.configuration,
         verify: args.verify,
         timeout: args.timeout,
         blocks: if args.answers_only { 1 } else { args.blocks.unwrap_or(BLOCKS) },

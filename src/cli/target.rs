@@ -49,7 +49,10 @@ pub fn all_here() -> Vec<Chosen> {
 }
 
 pub fn is_here(adapter: &Adapter) -> bool {
-    adapter.server.is_none_or(|server| crate::lab::serve::program(server).is_some())
+    match adapter.server {
+        Some(server) => crate::lab::serve::program(server).is_some(),
+        None => (adapter.version)().is_ok(),
+    }
 }
 
 /// What a target of ours is called: `redis`, `redis+unix`.

@@ -8,7 +8,6 @@ use super::trial::{Bench, Live};
 use super::truth;
 use super::watch::{self, Peaks, Reading};
 use super::worker::Told;
-use crate::stores::Place;
 use crate::words::record::{Outcome, Phase, Record, StoreFacts, Verdict};
 
 /// Who listens to one child and looks at its processes.
@@ -17,7 +16,8 @@ pub struct Attendant<'a> {
     server: Option<u32>,
     record: &'a mut Record,
     command: Vec<String>,
-    data: &'a Path,
+    /// Where the store's files are, if they are ours to see.
+    files: Option<&'a Path>,
     bench: &'a Bench<'a>,
     began: Instant,
     before: (Reading, Reading),
@@ -33,7 +33,7 @@ impl<'a> Attendant<'a> {
         server: Option<u32>,
         record: &'a mut Record,
         command: Vec<String>,
-        data: &'a Path,
+        files: Option<&'a Path>,
         bench: &'a Bench<'a>,
     ) -> Self {
         Attendant {
@@ -41,7 +41,7 @@ impl<'a> Attendant<'a> {
             server,
             record,
             command,
-            data,
+            files,
             bench,
             began: Instant::now(),
             before: Default::default(),
@@ -76,6 +76,11 @@ impl<'a> Attendant<'a> {
     pub fn hear(&mut self, told: Told, watch: &mut dyn FnMut(Live)) -> Option<Result<(), Outcome>> {
         match told {
             Told::Facts(facts) => {
+                if let Some(product) = facts.product {
+                    let target = &mut self.record.target;
+                    target.label = target.label.replacen(&target.store, &product, 1);
+                    target.store = product;
+                }
                 self.record.store = Some(StoreFacts {
                     version: facts.version,
                     mouth: facts.mouth,
@@ -139,12 +144,7 @@ impl<'a> Attendant<'a> {
     }
 
     fn bytes_on_disk(&self) -> Option<u64> {
-        let place = self.bench.plan.chosen.iter().find(|chosen| chosen.target == self.record.target)?.place.as_ref();
-        match place {
-            None => Some(allocated(self.data)),
-            Some(Place::Path(path)) => Some(allocated(path)),
-            Some(_) => None,
-        }
+        self.files.map(allocated)
     }
 
     /// Fills in what a wrong key should have held, and the answer where everything was right.

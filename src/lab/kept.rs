@@ -13,7 +13,7 @@ use super::serve::{self, Served, Unserved};
 use super::signals::Interrupt;
 use crate::stores::{Launch, Place, Store};
 use crate::words::op::{Op, Reply};
-use crate::words::trial::Durability;
+use crate::words::trial::{Configuration, Durability};
 
 /// Beside the store's own files.
 const NOTE: &str = "kvfair-kept.json";
@@ -24,6 +24,8 @@ const PATIENCE: Duration = Duration::from_secs(60);
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub struct Note {
     pub durability: Durability,
+    #[serde(default)]
+    pub configuration: Configuration,
     pub settings: BTreeMap<String, String>,
 }
 
@@ -61,7 +63,16 @@ fn launch(chosen: &Chosen, place: Place) -> Result<Launch> {
     };
     let settings = if chosen.target.settings.is_empty() { note.settings } else { chosen.target.settings.clone() };
     let login = chosen.login.clone();
-    Ok(Launch { place, durability: note.durability, settings, login, clients: 1, data_bytes: None, patience: PATIENCE })
+    Ok(Launch {
+        place,
+        durability: note.durability,
+        configuration: note.configuration,
+        settings,
+        login,
+        clients: 1,
+        data_bytes: None,
+        patience: PATIENCE,
+    })
 }
 
 fn read_note(directory: &Path) -> Result<Note> {

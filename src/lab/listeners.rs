@@ -15,8 +15,8 @@ struct Found {
 }
 
 impl Listeners {
-    /// Exactly the one place, and that private.
-    pub fn check(&self, place: &Place) -> Result<(), String> {
+    /// Exactly the one place, and that private; `elsewhere` lets others pass that only this machine can reach.
+    pub fn check(&self, place: &Place, elsewhere: bool) -> Result<(), String> {
         let Some(found) = &self.0 else { return Ok(()) };
         if let Some(open) = found.tcp.iter().find(|address| !address.ip().is_loopback()) {
             return Err(format!("listens on {open}, which others can reach: it is not measured"));
@@ -25,11 +25,12 @@ impl Listeners {
             Place::Tcp { port, .. } => vec![*port],
             _ => vec![],
         };
-        if let Some(other) = found.tcp.iter().find(|address| !expected_ports.contains(&address.port())) {
+        let other = found.tcp.iter().find(|address| !expected_ports.contains(&address.port()));
+        if let Some(other) = other.filter(|_| !elsewhere) {
             return Err(format!("listens on {other} besides {place}"));
         }
         let ours = match place {
-            Place::Tcp { .. } => !found.tcp.is_empty(),
+            Place::Tcp { port, .. } => found.tcp.iter().any(|address| address.port() == *port),
             Place::Unix(path) => found.unix.contains(path),
             Place::Memory | Place::Path(_) => true,
         };
@@ -80,12 +81,13 @@ mod tests {
     #[test]
     fn only_the_place_that_was_meant_will_do() {
         let place = Place::Tcp { host: "127.0.0.1".to_string(), port: 7001 };
-        assert!(tcp("127.0.0.1:7001").check(&place).is_ok());
-        assert!(tcp("0.0.0.0:7001").check(&place).unwrap_err().contains("others can reach"));
-        assert!(tcp("127.0.0.1:7002").check(&place).unwrap_err().contains("besides"));
-        assert!(Listeners(Some(Found::default())).check(&place).unwrap_err().contains("not the process"));
+        assert!(tcp("127.0.0.1:7001").check(&place, false).is_ok());
+        assert!(tcp("0.0.0.0:7001").check(&place, true).unwrap_err().contains("others can reach"));
+        assert!(tcp("127.0.0.1:7002").check(&place, false).unwrap_err().contains("besides"));
+        assert!(tcp("127.0.0.1:7002").check(&place, true).unwrap_err().contains("not the process"));
+        assert!(Listeners(Some(Found::default())).check(&place, false).unwrap_err().contains("not the process"));
         let socket = Place::Unix(PathBuf::from("/x/s"));
-        assert!(tcp("127.0.0.1:7001").check(&socket).unwrap_err().contains("besides"));
+        assert!(tcp("127.0.0.1:7001").check(&socket, false).unwrap_err().contains("besides"));
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! Processes, files and /proc: everything around a trial. It measures and never prints, and knows no statistics.
 
 mod attend;
+mod elsewhere;
 pub mod input;
 pub mod kept;
 mod listeners;

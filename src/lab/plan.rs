@@ -6,7 +6,7 @@ use std::time::Duration;
 use crate::jobs::JobKind;
 use crate::jobs::draw::Rng;
 use crate::stores::{Adapter, Login, Place};
-use crate::words::trial::{Durability, JobSettings, Target, Verify};
+use crate::words::trial::{Configuration, Durability, JobSettings, Target, Verify};
 
 /// A target with all that is needed to reach it.
 #[derive(Clone)]
@@ -26,6 +26,7 @@ pub struct Plan {
     pub job: JobSettings,
     pub clients: u32,
     pub durability: Durability,
+    pub configuration: Configuration,
     pub verify: Verify,
     /// Of one trial, from its opening to the end of settling.
     pub timeout: Duration,
@@ -40,6 +41,15 @@ pub struct Plan {
 }
 
 impl Plan {
+    /// How a target's store keeps the class that is asked for, or why it cannot. As its makers ship it, none is asked
+    /// for.
+    pub fn keeps(&self, chosen: &Chosen) -> Result<&'static str, &'static str> {
+        match self.configuration {
+            Configuration::Matched => (chosen.adapter.keeps)(self.durability),
+            Configuration::Shipped => Ok("as shipped"),
+        }
+    }
+
     /// The order of a block's trials, as places in `chosen`: random, and the same for the same seed and block.
     pub fn order(&self, block: u32) -> Vec<usize> {
         let mut order: Vec<usize> = (0..self.chosen.len()).collect();

@@ -8,9 +8,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
+use super::elsewhere::{self, Instead};
 use super::process::{Leashed, in_words};
 use super::signals::Interrupt;
-use crate::stores::{Adapter, Facts, Launch, Place, Server};
+use crate::stores::{Adapter, Facts, Launch, Place, Server, Step};
 use crate::words::op::Fault;
 use crate::words::trial::Transport;
 
@@ -53,10 +54,9 @@ pub fn start(
     interrupt: &Interrupt,
 ) -> Result<Served, Unserved> {
     let server = adapter.server.expect("only servers are started");
-    let program = program(server)
-        .ok_or_else(|| Unserved::Missing(format!("there is no {} on PATH", server.programs.join(" or "))))?;
+    let program = program(server).ok_or_else(|| Unserved::Missing(not_here(server)))?;
     for attempt in 1.. {
-        let place = private_place(transport, scratch).map_err(Unserved::Failed)?;
+        let place = private_place(server, transport, scratch).map_err(Unserved::Failed)?;
         let launch = Launch { place, patience: PROBE, ..launch.clone() };
         let result = start_once(adapter, server, &program, &launch, data, scratch, limit, interrupt);
         match result {
@@ -78,20 +78,87 @@ fn start_once(
     limit: Duration,
     interrupt: &Interrupt,
 ) -> Result<Served, Unserved> {
-    let log = scratch.join("server.log");
+    let instead = elsewhere::who(server.instead_of_root).map_err(Unserved::Failed)?;
+    let ground = Ground { program, data, scratch, environment: (server.environment)(launch, data), instead };
+    ground.prepare((server.prepare)(launch, data), limit, interrupt)?;
     let arguments = (server.arguments)(launch, data);
-    let failed =
-        |error: std::io::Error| Unserved::Failed(format!("{} could not be started: {error}", program.display()));
-    let out = File::create(&log).map_err(failed)?;
-    let mut command = Command::new(program);
-    command.args(&arguments).current_dir(data).stdin(Stdio::null());
-    command.stderr(out.try_clone().map_err(failed)?).stdout(out);
-    let leash = Leashed::spawn(&mut command).map_err(failed)?;
+    let (leash, log) = ground.spawn(program, &arguments, "server.log").map_err(Unserved::Failed)?;
     let command = std::iter::once(program.display().to_string()).chain(arguments).collect();
     let mut served = Served { leash, place: launch.place.clone(), command, facts: Facts::default(), log };
     served.ask_until_it_answers(adapter, launch, limit, interrupt)?;
-    served.check_identity(&launch.place).map_err(Unserved::Failed)?;
+    served.check_identity(&launch.place, server).map_err(Unserved::Failed)?;
     Ok(served)
+}
+
+/// Where a server's programs run, and as whom.
+struct Ground<'a> {
+    /// The server's own; others stand beside it.
+    program: &'a Path,
+    data: &'a Path,
+    scratch: &'a Path,
+    environment: Vec<(String, String)>,
+    instead: Option<Instead>,
+}
+
+impl Ground<'_> {
+    /// Everything that must be there before the server is started. A program runs only on an empty data directory.
+    fn prepare(&self, steps: Vec<Step>, limit: Duration, interrupt: &Interrupt) -> Result<(), Unserved> {
+        if let Some(instead) = &self.instead {
+            instead.hand_over(self.data, self.scratch).map_err(Unserved::Failed)?;
+        }
+        let empty = fs::read_dir(self.data).is_ok_and(|mut entries| entries.next().is_none());
+        for step in steps {
+            match step {
+                Step::Write { path, text } => {
+                    let written =
+                        fs::create_dir_all(path.parent().unwrap_or(self.data)).and_then(|()| fs::write(&path, text));
+                    written.map_err(|error| Unserved::Failed(format!("cannot write {}: {error}", path.display())))?;
+                }
+                Step::Run { program, arguments } if empty => self.run(program, &arguments, limit, interrupt)?,
+                Step::Run { .. } => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn run(&self, name: &str, arguments: &[String], limit: Duration, interrupt: &Interrupt) -> Result<(), Unserved> {
+        let beside = self.program.with_file_name(name);
+        let program = if is_program(&beside) { Some(beside) } else { on_path(name) };
+        let program = program.ok_or_else(|| Unserved::Missing(format!("there is no {name} on PATH")))?;
+        let (mut leash, log) = self.spawn(&program, arguments, "prepare.log").map_err(Unserved::Failed)?;
+        let began = Instant::now();
+        loop {
+            match leash.wait_at_most(Duration::from_millis(50)) {
+                Some(status) if status.success() => return Ok(()),
+                Some(status) => {
+                    let words = last_words(&log);
+                    return Err(Unserved::Failed(format!("{name} failed: {}{words}", in_words(status))));
+                }
+                None if interrupt.is_set() => return Err(Unserved::Interrupted),
+                None if began.elapsed() >= limit => {
+                    return Err(Unserved::Failed(format!("{name} did not end within {} s", limit.as_secs_f64())));
+                }
+                None => {}
+            }
+        }
+    }
+
+    /// Starts a program on a leash, with what it says in a log of its own.
+    fn spawn(&self, program: &Path, arguments: &[String], log: &str) -> Result<(Leashed, PathBuf), String> {
+        let log = self.scratch.join(log);
+        let mut command = Command::new(program);
+        command.args(arguments).current_dir(self.data).stdin(Stdio::null());
+        command.envs(self.environment.iter().map(|(name, value)| (name, value)));
+        if let Some(instead) = &self.instead {
+            instead.take_over(&mut command);
+        }
+        let started = File::create(&log).and_then(|out| {
+            command.stderr(out.try_clone()?).stdout(out);
+            Leashed::spawn(&mut command)
+        });
+        let leash = started.map_err(|error| format!("{} could not be started: {error}", program.display()))?;
+        Ok((leash, log))
+    }
 }
 
 impl Served {
@@ -122,7 +189,7 @@ impl Served {
                 }
                 Err(fault) if began.elapsed() >= limit => {
                     let within = limit.as_secs_f64();
-                    let log = self.last_words();
+                    let log = last_words(&self.log);
                     let what = format!("{} did not answer within {within} s: {fault}{log}", self.command[0]);
                     return Err(Unserved::Failed(what));
                 }
@@ -133,27 +200,24 @@ impl Served {
     }
 
     /// The server that answered must be the process that we started, and must listen where we said and nowhere else.
-    fn check_identity(&self, place: &Place) -> Result<(), String> {
+    fn check_identity(&self, place: &Place, server: &Server) -> Result<(), String> {
         if let Some(answered) = self.facts.process_id.filter(|&answered| answered != self.id()) {
             let ours = self.id();
             return Err(format!("the server that answers at {place} is process {answered}, not ours ({ours})"));
         }
         let listening = super::listeners::of(self.id())?;
-        listening.check(place).map_err(|what| format!("{}: {what}", self.command[0]))
+        listening.check(place, server.listens_elsewhere).map_err(|what| format!("{}: {what}", self.command[0]))
     }
 
     /// How the server ended, with its last words, if it is no longer there.
     pub fn ending_within(&mut self, limit: Duration) -> Option<String> {
         let status = self.leash.wait_at_most(limit)?;
-        Some(format!("{}{}", in_words(status), self.last_words()))
+        Some(format!("{}{}", in_words(status), last_words(&self.log)))
     }
 
-    fn last_words(&self) -> String {
-        let log = fs::read(&self.log).unwrap_or_default();
-        let log = String::from_utf8_lossy(&log);
-        let lines: Vec<&str> = log.lines().map(str::trim_end).filter(|line| !line.is_empty()).collect();
-        let last = lines[lines.len().saturating_sub(3)..].join(" | ");
-        if last.is_empty() { String::new() } else { format!("; its last words: {last}") }
+    /// Kills it as `kill -9` does.
+    pub fn kill(mut self) {
+        self.leash.kill();
     }
 
     /// Stops it and makes sure that nobody answers there any more.
@@ -167,12 +231,31 @@ impl Served {
     }
 }
 
-/// The first of the server's programs that PATH knows.
+fn last_words(log: &Path) -> String {
+    let log = fs::read(log).unwrap_or_default();
+    let log = String::from_utf8_lossy(&log);
+    let lines: Vec<&str> = log.lines().map(str::trim_end).filter(|line| !line.is_empty()).collect();
+    let last = lines[lines.len().saturating_sub(3)..].join(" | ");
+    if last.is_empty() { String::new() } else { format!("; its last words: {last}") }
+}
+
+/// The first of the server's programs that PATH or one of its own directories knows.
 pub fn program(server: &Server) -> Option<PathBuf> {
+    let elsewhere: Vec<PathBuf> =
+        server.directories.iter().flat_map(|pattern| elsewhere::directories(pattern)).collect();
+    server.programs.iter().find_map(|name| {
+        on_path(name).or_else(|| elsewhere.iter().map(|directory| directory.join(name)).find(|file| is_program(file)))
+    })
+}
+
+fn on_path(name: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH")?;
-    let in_directory =
-        |name: &str| std::env::split_paths(&path).map(|directory| directory.join(name)).find(|file| is_program(file));
-    server.programs.iter().find_map(|name| in_directory(name))
+    std::env::split_paths(&path).map(|directory| directory.join(name)).find(|file| is_program(file))
+}
+
+fn not_here(server: &Server) -> String {
+    let places: Vec<&str> = std::iter::once("on PATH").chain(server.directories.iter().copied()).collect();
+    format!("there is no {} {}", server.programs.join(" or "), places.join(" nor in "))
 }
 
 fn is_program(file: &Path) -> bool {
@@ -182,7 +265,7 @@ fn is_program(file: &Path) -> bool {
 
 /// The version that a server's program prints; an error says why it cannot be had.
 pub fn version(server: &Server) -> Result<String, String> {
-    let program = program(server).ok_or_else(|| format!("there is no {} on PATH", server.programs.join(" or ")))?;
+    let program = program(server).ok_or_else(|| not_here(server))?;
     let output = Command::new(&program).arg(server.version_argument).stdin(Stdio::null()).output();
     let output = output.map_err(|error| format!("{} does not start: {error}", program.display()))?;
     let said = String::from_utf8_lossy(&output.stdout);
@@ -190,9 +273,9 @@ pub fn version(server: &Server) -> Result<String, String> {
 }
 
 /// A Unix socket in our own directory, or a loopback port that was free a moment ago.
-fn private_place(transport: Transport, scratch: &Path) -> Result<Place, String> {
+fn private_place(server: &Server, transport: Transport, scratch: &Path) -> Result<Place, String> {
     if transport == Transport::Unix {
-        let path = scratch.join("s");
+        let path = scratch.join(server.socket);
         let length = path.as_os_str().len();
         return if length <= SOCKET_PATH_MAX {
             Ok(Place::Unix(path))

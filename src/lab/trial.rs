@@ -142,7 +142,8 @@ impl<'a> Bench<'a> {
             position,
             target: chosen.target.clone(),
             durability: plan.durability,
-            keeps: (chosen.adapter.keeps)(plan.durability).unwrap_or_default().to_string(),
+            configuration: plan.configuration,
+            keeps: plan.keeps(chosen).unwrap_or_default().to_string(),
             job: plan.job.clone(),
             clients: plan.clients,
             stream: self.summary.stream.clone(),
@@ -184,7 +185,7 @@ impl<'a> Bench<'a> {
     /// The class must be kept by the store, and what is to stay must be there after a stop.
     fn may_run(&self, chosen: &Chosen) -> Result<(), String> {
         let (adapter, class) = (chosen.adapter, self.plan.durability);
-        (adapter.keeps)(class).map_err(|why| format!("durability {class}: {why}"))?;
+        self.plan.keeps(chosen).map_err(|why| format!("durability {class}: {why}"))?;
         if self.plan.keep.is_none() || (chosen.place.is_none() && (adapter.stays)(class)) {
             return Ok(());
         }
@@ -201,7 +202,14 @@ impl<'a> Bench<'a> {
         if self.plan.keep.is_none() {
             return Ok(());
         }
-        kept::note(data, &kept::Note { durability: self.plan.durability, settings: chosen.target.settings.clone() })
+        kept::note(
+            data,
+            &kept::Note {
+                durability: self.plan.durability,
+                configuration: self.plan.configuration,
+                settings: chosen.target.settings.clone(),
+            },
+        )
     }
 
     /// Where the store's files go: in the trial's own directory, or where they are to be kept.
@@ -227,6 +235,7 @@ impl<'a> Bench<'a> {
         Launch {
             place: chosen.place.clone().unwrap_or(ours),
             durability: self.plan.durability,
+            configuration: self.plan.configuration,
             settings: chosen.target.settings.clone(),
             login: chosen.login.clone(),
             clients: self.plan.clients,
@@ -264,7 +273,12 @@ impl<'a> Bench<'a> {
         let line = serde_json::to_vec(&self.order(chosen, launch)).expect("a trial is plain data");
         let command = served.as_ref().map(|served| served.command.clone()).unwrap_or_default();
         let server = served.as_ref().map(|served| served.id());
-        let mut attendant = Attendant::new(child.id(), server, record, command, data, self);
+        let files = match &launch.place {
+            Place::Path(path) => Some(path.as_path()),
+            _ if chosen.place.is_some() => None,
+            _ => Some(data),
+        };
+        let mut attendant = Attendant::new(child.id(), server, record, command, files, self);
         let heard = listen::<Told>(child.child().stdout.take().expect("stdout is piped"));
         let mut tell = |bytes: &[u8]| pipe.write_all(bytes).and_then(|()| pipe.write_all(b"\n")).is_ok();
         tell(&line);
@@ -339,6 +353,7 @@ impl<'a> Bench<'a> {
             place: launch.place.clone(),
             login: launch.login.clone(),
             durability: launch.durability,
+            configuration: launch.configuration,
             settings: launch.settings.clone(),
             data_bytes: launch.data_bytes,
             patience_s: launch.patience.as_secs_f64(),

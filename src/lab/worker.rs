@@ -18,7 +18,7 @@ use crate::jobs::{self, Job, JobKind};
 use crate::stores::{self, Adapter, Facts, Launch, Login, Place, Role, Store};
 use crate::words::op::{Fault, Wrong};
 use crate::words::record::{Phase, Usage, Verdict};
-use crate::words::trial::{Durability, JobSettings, Verify};
+use crate::words::trial::{Configuration, Durability, JobSettings, Verify};
 
 /// How often the parent hears how far we are.
 const BEAT: Duration = Duration::from_millis(100);
@@ -30,6 +30,7 @@ pub struct Trial {
     pub place: Place,
     pub login: Login,
     pub durability: Durability,
+    pub configuration: Configuration,
     pub settings: BTreeMap<String, String>,
     pub data_bytes: Option<u64>,
     pub patience_s: f64,
@@ -152,6 +153,7 @@ impl Trial {
         Launch {
             place: self.place.clone(),
             durability: self.durability,
+            configuration: self.configuration,
             settings: self.settings.clone(),
             login: self.login.clone(),
             clients: self.clients,

@@ -4,7 +4,7 @@
 use super::cells::{Row, Status};
 use super::table::{WIDTH, wrap};
 use crate::words::record::{Record, Verdict};
-use crate::words::trial::{Data, Durability, Verify};
+use crate::words::trial::{Configuration, Data, Durability, Verify};
 use crate::words::units;
 
 /// "fans, 10,000 profiles · durability none (claimed) · 1 client · 3 blocks, no claim".
@@ -19,12 +19,11 @@ pub fn headline(records: &[Record]) -> String {
         (false, 1) => "1 block, no claim".to_string(),
         (false, blocks) => format!("{blocks} blocks, no claim"),
     };
-    format!(
-        "{}, {} {unit} · durability {} (claimed) · {clients} · {claim}",
-        first.job.name,
-        units::thousands(first.stream.units),
-        first.durability
-    )
+    let kept = match first.configuration {
+        Configuration::Matched => format!("durability {} (claimed)", first.durability),
+        Configuration::Shipped => "as shipped, durability not matched".to_string(),
+    };
+    format!("{}, {} {unit} · {kept} · {clients} · {claim}", first.job.name, units::thousands(first.stream.units))
 }
 
 /// Where the data came from, and its digest.

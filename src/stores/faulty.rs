@@ -20,7 +20,7 @@ pub static FAULTY: Adapter = Adapter {
     stays: |_| false,
     open,
     server: None,
-    version: || Some(env!("CARGO_PKG_VERSION").to_string()),
+    version: || Ok(env!("CARGO_PKG_VERSION").to_string()),
     get_it: "built in",
 };
 
@@ -216,6 +216,7 @@ impl Store for Faulty {
             ]
             .into(),
             process_id: None,
+            ..Facts::default()
         })
     }
 

@@ -27,7 +27,7 @@ pub static FJALL: Adapter = Adapter {
     stays: |_| true,
     open,
     server: None,
-    version: || Some(env!("KVFAIR_FJALL").to_string()),
+    version: || Ok(env!("KVFAIR_FJALL").to_string()),
     get_it: "built in (cargo feature fjall)",
 };
 
@@ -124,6 +124,7 @@ impl Store for Fjall {
             increment: "get + insert under one lock".to_string(),
             settings: settings.into_iter().map(|(name, value)| (name.to_string(), value)).collect(),
             process_id: None,
+            ..Facts::default()
         })
     }
 

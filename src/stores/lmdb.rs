@@ -26,7 +26,7 @@ pub static LMDB: Adapter = Adapter {
     stays: |_| true,
     open,
     server: None,
-    version: || Some(version()),
+    version: || Ok(version()),
     get_it: "built in (cargo feature lmdb)",
 };
 
@@ -109,6 +109,7 @@ impl Store for Lmdb {
             increment: "get + put in a transaction".to_string(),
             settings: settings.into_iter().map(|(name, value)| (name.to_string(), value)).collect(),
             process_id: None,
+            ..Facts::default()
         })
     }
 

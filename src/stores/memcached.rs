@@ -28,8 +28,9 @@ pub static MEMCACHED: Adapter = Adapter {
         version_argument: "-V",
         version: version_printed,
         arguments,
+        ..Server::PLAIN
     }),
-    version: || None,
+    version: || Err("a server's version is its program's".to_string()),
     get_it: "apt install memcached",
 };
 

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::words::op::{Fault, Op, Reply};
-use crate::words::trial::{Durability, Transport};
+use crate::words::trial::{Configuration, Durability, Transport};
 
 pub mod blocking;
 #[cfg(any(feature = "fjall", feature = "lmdb", feature = "redb", feature = "sqlite"))]
@@ -77,6 +77,9 @@ pub trait Session {
 #[derive(Clone, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct Facts {
     pub version: String,
+    /// What the server says that it is, where that is another product than was asked for (FerretDB at MongoDB's door):
+    /// its rows are labelled with it.
+    pub product: Option<String>,
     /// What speaks to it: our own codec (`resp`) or a library and its version (`heed 0.23.1`).
     pub mouth: String,
     /// Whether counters are added to by one op of the store (`INCRBY`), or how else: "get + set in a transaction".
@@ -103,8 +106,8 @@ pub struct Adapter {
     pub stays: fn(Durability) -> bool,
     pub open: fn(&Launch) -> Result<Box<dyn Store>, Fault>,
     pub server: Option<&'static Server>,
-    /// The version of an embedded store's library; a server's is asked of its program.
-    pub version: fn() -> Option<String>,
+    /// The version of an embedded store's library, or why it cannot be used here. A server's is asked of its program.
+    pub version: fn() -> Result<String, String>,
     /// The command that gets what is missing.
     pub get_it: &'static str,
 }
@@ -141,6 +144,7 @@ pub struct Setting {
 pub struct Launch {
     pub place: Place,
     pub durability: Durability,
+    pub configuration: Configuration,
     pub settings: BTreeMap<String, String>,
     pub login: Login,
     /// Sessions that will be open at once; an embedded store may need to reserve them.
@@ -162,6 +166,11 @@ impl Launch {
     /// one.
     pub fn cache_bytes(&self) -> u64 {
         CACHE_BYTES.max(self.data_bytes.unwrap_or(0).saturating_mul(4))
+    }
+
+    /// Whether only address and directory may be set: neither class nor memory is matched then.
+    pub fn is_shipped(&self) -> bool {
+        self.configuration == Configuration::Shipped
     }
 
     /// The directory of an embedded store.
@@ -218,14 +227,53 @@ impl std::fmt::Debug for Login {
 pub struct Server {
     /// Names under which it may be on PATH, the best one first.
     pub programs: &'static [&'static str],
+    /// Where else it may be: `*` stands for one directory (the highest version wins), `$NAME` for a variable of the
+    /// environment.
+    pub directories: &'static [&'static str],
     /// Where such a server usually listens.
     pub port: u16,
+    /// The name of its Unix socket, where it insists on one.
+    pub socket: &'static str,
+    /// What it needs before it can be started.
+    pub prepare: fn(launch: &Launch, data: &Path) -> Vec<Step>,
     /// The argument that makes it print its version and leave.
     pub version_argument: &'static str,
     /// The version out of what it printed.
     pub version: fn(&str) -> Option<String>,
     /// Its arguments, one thing each, for a start in the foreground; `data` is a directory that exists.
     pub arguments: fn(launch: &Launch, data: &Path) -> Vec<String>,
+    /// Variables of its environment.
+    pub environment: fn(launch: &Launch, data: &Path) -> Vec<(String, String)>,
+    /// Who it runs as where we are root and it refuses to be.
+    pub instead_of_root: Option<&'static str>,
+    /// Whether it has other listeners that cannot be turned off (of a cluster, of management). On the loopback they are
+    /// let pass.
+    pub listens_elsewhere: bool,
+}
+
+impl Server {
+    /// A server that needs nothing of what few need.
+    pub const PLAIN: Server = Server {
+        programs: &[],
+        directories: &[],
+        port: 0,
+        socket: "s",
+        prepare: |_, _| Vec::new(),
+        version_argument: "--version",
+        version: |_| None,
+        arguments: |_, _| Vec::new(),
+        environment: |_, _| Vec::new(),
+        instead_of_root: None,
+        listens_elsewhere: false,
+    };
+}
+
+/// One thing to be done before a server can be started.
+pub enum Step {
+    /// A file with these words, written at every start: it may name the address.
+    Write { path: PathBuf, text: String },
+    /// A program that stands beside the server's own or on PATH. Run only where the data directory is still empty.
+    Run { program: &'static str, arguments: Vec<String> },
 }
 
 /// The store of that name.

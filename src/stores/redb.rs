@@ -27,7 +27,7 @@ pub static REDB: Adapter = Adapter {
     stays: |_| true,
     open,
     server: None,
-    version: || Some(env!("KVFAIR_REDB").to_string()),
+    version: || Ok(env!("KVFAIR_REDB").to_string()),
     get_it: "built in (cargo feature redb)",
 };
 
@@ -106,6 +106,7 @@ impl Store for Redb {
             increment: "get + insert in a transaction".to_string(),
             settings: settings.into_iter().map(|(name, value)| (name.to_string(), value)).collect(),
             process_id: None,
+            ..Facts::default()
         })
     }
 

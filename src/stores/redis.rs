@@ -44,12 +44,11 @@ const BOTH: Adapter = Adapter {
     stays: |class| class != Durability::None,
     open: |launch| open("redis", launch),
     server: None,
-    version: || None,
+    version: || Err("a server's version is its program's".to_string()),
     get_it: "",
 };
 
-const SERVER: Server =
-    Server { programs: &[], port: 6379, version_argument: "--version", version: version_printed, arguments };
+const SERVER: Server = Server { port: 6379, version: version_printed, arguments, ..Server::PLAIN };
 
 /// What CONFIG GET is asked for: all that could move a number or break a class.
 const SETTINGS: &[&str] = &[
@@ -111,6 +110,7 @@ impl Store for Redis {
             increment: "INCRBY".to_string(),
             settings,
             process_id: info.get("process_id").and_then(|id| id.parse().ok()),
+            ..Facts::default()
         })
     }
 

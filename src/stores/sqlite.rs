@@ -29,7 +29,7 @@ pub static SQLITE: Adapter = Adapter {
     stays: |_| true,
     open,
     server: None,
-    version: || Some(rusqlite::version().to_string()),
+    version: || Ok(rusqlite::version().to_string()),
     get_it: "built in (cargo feature sqlite)",
 };
 

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::hist::Times;
 use super::op::Wrong;
-use super::trial::{Durability, JobSettings, Target, Verify};
+use super::trial::{Configuration, Durability, JobSettings, Target, Verify};
 
 /// One line of a results file.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -22,6 +22,9 @@ pub struct Record {
     pub position: u32,
     pub target: Target,
     pub durability: Durability,
+    /// Whose settings were in force. Never ranked across configurations.
+    #[serde(default)]
+    pub configuration: Configuration,
     /// How the store keeps the class, in its own words: "appendfsync always".
     pub keeps: String,
     pub job: JobSettings,

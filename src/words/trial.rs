@@ -46,6 +46,36 @@ impl FromStr for Durability {
     }
 }
 
+/// Whose settings are in force.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Configuration {
+    /// The same durability class, memory and cores for all, each option by name.
+    #[default]
+    Matched,
+    /// As the store's makers ship it: only address and directory are set, and no class is asked for.
+    Shipped,
+}
+
+impl fmt::Display for Configuration {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(match self {
+            Configuration::Matched => "matched",
+            Configuration::Shipped => "shipped",
+        })
+    }
+}
+
+impl FromStr for Configuration {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let all = [Configuration::Matched, Configuration::Shipped];
+        let found = all.into_iter().find(|configuration| configuration.to_string() == text);
+        found.ok_or_else(|| format!("'{text}' is no configuration: matched or shipped"))
+    }
+}
+
 /// How a store is reached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]

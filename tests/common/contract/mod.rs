@@ -119,7 +119,7 @@ fn check_facts(adapter: &Adapter, store: &dyn Store) -> Result<(), String> {
     if !version || facts.mouth.is_empty() || facts.increment.is_empty() || facts.settings.is_empty() {
         return Err(format!("{}: facts are not whole: {facts:?}", adapter.name));
     }
-    if adapter.server.is_none() && (adapter.version)() != Some(facts.version.clone()) {
+    if adapter.server.is_none() && (adapter.version)() != Ok(facts.version.clone()) {
         return Err(format!("{}: the adapter and its facts name two versions: {facts:?}", adapter.name));
     }
     Ok(())
