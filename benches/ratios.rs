@@ -137,8 +137,15 @@ fn ngrams(bench: &Bench) -> Outcome {
 /// The same reader, tokeniser, map and hash as kvfair's, with nothing in between.
 fn straight(file: &Path) -> f64 {
     let data = Data::File { path: file.to_path_buf() };
-    let settings =
-        JobSettings { name: "ngrams".into(), data: data.clone(), format: "text".into(), units: None, skip_bad: 0 };
+    let settings = JobSettings {
+        name: "ngrams".into(),
+        data: data.clone(),
+        format: "text".into(),
+        units: None,
+        skip_bad: 0,
+        via: Default::default(),
+        split: Default::default(),
+    };
     let source = DataFile::new(file, &data);
     let began = Instant::now();
     let mut messages = Messages::open(&settings, &source).expect("the file opens");
@@ -297,8 +304,15 @@ fn merge(bench: &Bench) -> Outcome {
 /// Every page of every profile, with the profile prepared for merging; reading the profiles is part of both sides.
 fn each_page(file: &Path, mut each: impl FnMut(&[u8], usize, &merge::Pages, &mut Vec<u8>)) {
     let data = Data::File { path: file.to_path_buf() };
-    let settings =
-        JobSettings { name: "fans".into(), data: data.clone(), format: "jsonl".into(), units: None, skip_bad: 0 };
+    let settings = JobSettings {
+        name: "fans".into(),
+        data: data.clone(),
+        format: "jsonl".into(),
+        units: None,
+        skip_bad: 0,
+        via: Default::default(),
+        split: Default::default(),
+    };
     let mut profiles = Profiles::open(&settings, &DataFile::new(file, &data)).expect("the file opens");
     let (mut profile, mut pages, mut out) = (Profile::default(), merge::Pages::default(), Vec::new());
     while profiles.read(&mut profile).expect("good profiles") {

@@ -130,6 +130,8 @@ fn settings() -> JobSettings {
         format: FANS.formats[0].to_string(),
         units: None,
         skip_bad: 0,
+        via: Default::default(),
+        split: Default::default(),
     }
 }
 

@@ -32,6 +32,8 @@ fn settings(units: Option<u64>, skip_bad: u64) -> JobSettings {
         format: "tsv".to_string(),
         units,
         skip_bad,
+        via: Default::default(),
+        split: Default::default(),
     }
 }
 

@@ -260,6 +260,8 @@ fn settings(format: &str, skip_bad: u64, units: Option<u64>) -> JobSettings {
         format: format.to_string(),
         units,
         skip_bad,
+        via: Default::default(),
+        split: Default::default(),
     }
 }
 

@@ -208,6 +208,8 @@ fn settings(format: &str) -> JobSettings {
         format: format.to_string(),
         units: None,
         skip_bad: 0,
+        via: Default::default(),
+        split: Default::default(),
     }
 }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand};
 
-use crate::words::trial::{Configuration, Durability, Verify};
+use crate::words::trial::{Configuration, Durability, Split, Verify, Via};
 
 #[derive(Debug, Parser)]
 #[command(
@@ -31,7 +31,7 @@ pub struct Cli {
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Run a job on targets, block by block, and print a table
-    Run(Run),
+    Run(Box<Run>),
     /// What can be measured here, and how to get what is missing
     Stores(Stores),
     /// What the jobs are, their settings and defaults
@@ -78,6 +78,13 @@ pub struct Run {
     /// Clients that work at once
     #[arg(long, short, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub clients: u32,
+    /// How `fans` asks: whole values one by one (portable), a profile's at once (batch), by the store's own means of
+    /// counting (native), or by check-and-set (cas); several, as in portable,batch, stand side by side
+    #[arg(long, value_name = "WAYS", value_delimiter = ',', default_value = "portable")]
+    pub via: Vec<Via>,
+    /// How many clients share `fans`: each owns some pages, or takes whole profiles and meets the others
+    #[arg(long, value_name = "HOW", default_value_t = Split::Pages)]
+    pub split: Split,
     /// What must survive of acknowledged writes: nothing, a killed process, a power cut
     #[arg(long, value_name = "CLASS", default_value_t = Durability::None)]
     pub durability: Durability,

@@ -47,7 +47,7 @@ pub fn main() -> ExitCode {
     let cli = Cli::parse();
     let exit = match cli.command {
         None => run::first_look(),
-        Some(Command::Run(args)) => run::run(args),
+        Some(Command::Run(args)) => run::run(*args),
         Some(Command::Show(args)) => run::show(&args),
         Some(Command::Stores(args)) => lists::stores(args.json),
         Some(Command::Jobs) => lists::jobs(),

@@ -20,7 +20,7 @@ use crate::stores::{self, Role};
 use crate::study::pilot;
 use crate::study::rounds::{self, Ended};
 use crate::words::record::Record;
-use crate::words::trial::{Configuration, Data, Durability, JobSettings};
+use crate::words::trial::{Configuration, Data, Durability, JobSettings, Split, Via};
 
 /// Blocks of a run that names no number of them.
 const BLOCKS: u32 = 3;
@@ -48,6 +48,8 @@ pub fn first_look() -> Result<Exit> {
         skip_bad: 0,
         size: Size::default(),
         clients: 1,
+        via: vec![Via::Portable],
+        split: Default::default(),
         durability: Default::default(),
         configuration: Default::default(),
         blocks: Some(FIRST_BLOCKS),
@@ -86,6 +88,7 @@ fn plan_of(args: &Run) -> Result<Plan> {
             .collect::<Result<_>>()
             .map_err(|error| anyhow!(Usage(format!("{error:#}"))))?,
     };
+    let chosen = each_way(chosen, args, kind)?;
     names_differ(&chosen)?;
     if args.configuration == Configuration::Shipped && args.durability != Durability::None {
         let what = "--config shipped leaves durability as each store's makers set it\nhint: leave --durability out";
@@ -121,7 +124,35 @@ fn job_of(args: &Run, kind: &JobKind, seed: u64) -> Result<JobSettings> {
         }
         None => (Data::Recipe { name: kind.recipe.to_string(), seed }, kind.formats[0].to_string()),
     };
-    Ok(JobSettings { name: kind.name.to_string(), data, format, units, skip_bad: args.skip_bad })
+    let (via, split) = (Via::default(), args.split);
+    Ok(JobSettings { name: kind.name.to_string(), data, format, units, skip_bad: args.skip_bad, via, split })
+}
+
+/// Every target once for each way in which it is to be asked.
+fn each_way(chosen: Vec<Chosen>, args: &Run, kind: &JobKind) -> Result<Vec<Chosen>> {
+    let usage = |what: String| Err(anyhow!(Usage(what)));
+    if let Some(via) = args.via.iter().find(|via| !kind.ways.contains(via)) {
+        return usage(format!("the job {} has no way '{via}'\nhint: leave --via out", kind.name));
+    }
+    if args.split == Split::Profiles {
+        if kind.ways == [Via::Portable] {
+            return usage(format!("the job {} has no --split\nhint: leave it out", kind.name));
+        }
+        let loses = |via: &&Via| matches!(via, Via::Portable | Via::Batch);
+        if let (Some(via), true) = (args.via.iter().find(loses), args.clients > 1) {
+            return usage(format!(
+                "clients who share profiles would overwrite each other's records by way of '{via}'\nhint: --via cas or --via native"
+            ));
+        }
+    }
+    let named = |chosen: &Chosen, via: Via| {
+        let mut target = chosen.target.clone();
+        if via != Via::Portable {
+            target.label = format!("{} {via}", target.label);
+        }
+        Chosen { target, via, ..chosen.clone() }
+    };
+    Ok(chosen.iter().flat_map(|chosen| args.via.iter().map(|&via| named(chosen, via))).collect())
 }
 
 /// The size that was typed. One that belongs to another job is a mistake, not a no-op.
@@ -241,7 +272,7 @@ fn shown(records: &[Record], look: Look) -> Result<String> {
         words::answer(records),
         words::stream(records),
         absent(records),
-        words::sentence(&rows),
+        table::wrap(&words::sentence(&rows), table::WIDTH).join("\n"),
         words::next(&rows, records),
     ];
     let parts: Vec<&str> = parts.iter().map(|part| part.trim_end()).filter(|part| !part.is_empty()).collect();

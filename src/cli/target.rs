@@ -6,22 +6,28 @@ use std::path::PathBuf;
 use anyhow::{Context, Result, anyhow, bail};
 use url::Url;
 
+use crate::lab::machine;
 use crate::lab::plan::Chosen;
 use crate::stores::{self, Adapter, Login, Place, Role};
-use crate::words::trial::{Target, Transport};
+use crate::words::trial::{Cache, CacheCounts, Target, Transport, Via};
+use crate::words::units;
 
+/// What stands before a target that is to be behind a cache.
+const CACHED: &str = "cached:";
 /// Where a password may come from besides the URL, as redis-cli has it.
 const PASSWORD_VARIABLE: &str = "REDISCLI_AUTH";
 
 /// The target that `text` names.
 pub fn parse(text: &str) -> Result<Chosen> {
-    let (place_text, query) = text.split_once('?').unwrap_or((text, ""));
+    let (is_cached, bare) = text.strip_prefix(CACHED).map_or((false, text), |bare| (true, bare));
+    let (place_text, query) = bare.split_once('?').unwrap_or((bare, ""));
     let (name, rest) = match place_text.split_once(':') {
         Some((name, rest)) => (name, Some(rest)),
         None => (place_text, None),
     };
     let (adapter, transport) = named(name).with_context(|| format!("target '{}'", without_login(text)))?;
-    let mut asked = Asked::read(adapter, query).with_context(|| format!("target '{}'", without_login(text)))?;
+    let mut asked =
+        Asked::read(adapter, query, is_cached).with_context(|| format!("target '{}'", without_login(text)))?;
     let place = rest.map(|rest| place(adapter, transport, rest, &mut asked));
     let place = place.transpose().with_context(|| format!("target '{}'", without_login(text)))?;
     if asked.login.password.is_none() && place.is_some() && adapter.server.is_some() {
@@ -34,9 +40,10 @@ pub fn parse(text: &str) -> Result<Chosen> {
         control: adapter.role.is_control(),
         transport,
         managed: place.is_none(),
+        cache: asked.cache,
         settings: asked.settings,
     };
-    Ok(Chosen { target, adapter, place, login: asked.login })
+    Ok(Chosen { target, adapter, place, login: asked.login, via: Via::Portable })
 }
 
 /// All targets that this machine can run: each store over each of its transports, if its program is here.
@@ -95,15 +102,23 @@ fn unknown(name: &str) -> anyhow::Error {
 #[derive(Default)]
 struct Asked {
     label: Option<String>,
+    cache: Option<Cache>,
     settings: BTreeMap<String, String>,
     login: Login,
 }
 
 impl Asked {
-    fn read(adapter: &Adapter, query: &str) -> Result<Asked> {
+    fn read(adapter: &Adapter, query: &str, is_cached: bool) -> Result<Asked> {
         let mut asked = Asked::default();
+        if is_cached {
+            asked.cache = Some(Cache { memory_bytes: machine::memory_bytes() / 4, counts: CacheCounts::default() });
+        }
         for (name, value) in url::form_urlencoded::parse(query.as_bytes()) {
             match name.as_ref() {
+                "memory" | "count" if is_cached => {
+                    let cache = asked.cache.as_mut().expect("it is cached");
+                    set_cache(cache, &name, &value)?;
+                }
                 "name" if value.is_empty() => bail!("?name= needs a name"),
                 "name" => asked.label = Some(value.into_owned()),
                 "db" if adapter.server.is_some() => {
@@ -118,6 +133,20 @@ impl Asked {
         }
         Ok(asked)
     }
+}
+
+/// `?memory=256MB` and `?count=entries|values` of a cache.
+fn set_cache(cache: &mut Cache, name: &str, value: &str) -> Result<()> {
+    match (name, value) {
+        ("memory", size) => {
+            let bytes = units::parse_bytes(size).filter(|bytes| *bytes > 0);
+            cache.memory_bytes = bytes.ok_or_else(|| anyhow!("?memory={size} is no size such as 256MB or 1GiB"))?;
+        }
+        (_, "entries") => cache.counts = CacheCounts::Entries,
+        (_, "values") => cache.counts = CacheCounts::Values,
+        (_, other) => bail!("?count={other}: a cache counts entries or values"),
+    }
+    Ok(())
 }
 
 fn check_setting(adapter: &Adapter, name: &str, value: &str) -> Result<()> {

@@ -45,6 +45,8 @@ pub struct Seen {
     pub clock_ns: f64,
     pub times: Times,
     pub skipped_lines: u64,
+    /// How often a client had to ask again because another one was faster.
+    pub conflicts: u64,
 }
 
 /// Units finished so far, a counter for each client, so that watching costs the clients nothing.

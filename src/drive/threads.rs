@@ -57,6 +57,7 @@ struct Ended {
     tally: Tally,
     commands: u64,
     skipped_lines: u64,
+    conflicts: u64,
 }
 
 fn add_up(ends: Vec<Ended>) -> Seen {
@@ -68,6 +69,7 @@ fn add_up(ends: Vec<Ended>) -> Seen {
     }
     for end in ends {
         seen.commands += end.commands;
+        seen.conflicts += end.conflicts;
         // Each client reads all of the input and so meets the same bad lines.
         seen.skipped_lines = seen.skipped_lines.max(end.skipped_lines);
         end.tally.add_to(&mut seen);
@@ -86,7 +88,7 @@ fn one(work: &Work<'_>, index: u32, line: &Line) -> Result<Ended, Stopped> {
     let (client, mut session) = prepared?;
     let Some(mut client) = client else {
         let now = Instant::now();
-        return Ok(Ended { began: now, ended: now, tally: Tally::new(0), commands: 0, skipped_lines: 0 });
+        return Ok(Ended { began: now, ended: now, tally: Tally::new(0), commands: 0, skipped_lines: 0, conflicts: 0 });
     };
     let mut tally = Tally::new(u64::from(index) + 1);
     let began = Instant::now();
@@ -97,7 +99,7 @@ fn one(work: &Work<'_>, index: u32, line: &Line) -> Result<Ended, Stopped> {
     result?;
     let ended = Instant::now();
     let commands = session.commands().unwrap_or(tally.ops);
-    Ok(Ended { began, ended, tally, commands, skipped_lines: client.skipped() })
+    Ok(Ended { began, ended, tally, commands, skipped_lines: client.skipped(), conflicts: client.conflicts() })
 }
 
 type Prepared<'a> = (Option<Box<dyn Client>>, Box<dyn Session + 'a>);

@@ -4,7 +4,7 @@ use std::fmt;
 use std::io::{self, BufRead, Write};
 
 use crate::words::op::{Op, Reply, Wrong};
-use crate::words::trial::JobSettings;
+use crate::words::trial::{JobSettings, Via};
 
 pub mod draw;
 pub mod fans;
@@ -33,8 +33,10 @@ pub struct JobKind {
     /// The forms in which a file may come; the first one is the recipe's, and what a file without a telling name is
     /// taken for.
     pub formats: &'static [&'static str],
-    /// How the end state is read back: as values or as counters.
-    pub end_state: EndState,
+    /// The ways in which it can ask a store; the first one is the default.
+    pub ways: &'static [Via],
+    /// How the end state is read back.
+    pub end_state: fn(&JobSettings) -> EndState,
     /// Writes the recipe's data. Streams: memory does not grow with `units`.
     pub data: fn(seed: u64, units: u64, out: &mut dyn Write) -> io::Result<()>,
     pub open: fn(&JobSettings) -> Box<dyn Job>,
@@ -45,6 +47,8 @@ pub struct JobKind {
 pub enum EndState {
     Values,
     Counters,
+    /// Fields with counts, of which a value can be made.
+    Tallies,
 }
 
 /// Opens a job's input once more from its beginning.
@@ -74,6 +78,10 @@ pub trait Client {
     fn hear(&mut self, reply: Reply<'_>) -> Heard;
     /// Bad lines of the input that were passed over so far, as `--skip-bad` allows.
     fn skipped(&self) -> u64 {
+        0
+    }
+    /// How often somebody else was faster so far, and this client had to ask again.
+    fn conflicts(&self) -> u64 {
         0
     }
 }

@@ -6,7 +6,7 @@ use std::io;
 use super::text::{self, Messages, Terms};
 use super::{Ask, Client, EndState, Heard, InputFault, Job, JobKind, Source};
 use crate::words::op::{Op, Reply, Wrong, readable};
-use crate::words::trial::JobSettings;
+use crate::words::trial::{JobSettings, Via};
 
 pub static NGRAMS: JobKind = JobKind {
     name: "ngrams",
@@ -17,7 +17,8 @@ pub static NGRAMS: JobKind = JobKind {
     default_seed: text::TWEETS2_SEED,
     recipe: "tweets2",
     formats: text::FORMATS,
-    end_state: EndState::Counters,
+    ways: &[Via::Portable],
+    end_state: |_| EndState::Counters,
     data: text::tweets2,
     open: |settings| Box::new(Ngrams { settings: settings.clone() }),
 };

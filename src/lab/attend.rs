@@ -101,6 +101,7 @@ impl<'a> Attendant<'a> {
             Told::Ended(phase) => self.ended(*phase),
             // What a store writes only when it is closed takes up room all the same.
             Told::Closed => self.record.bytes_on_disk = self.bytes_on_disk(),
+            Told::Counters(counters) => self.record.counters = counters,
             Told::Verifying(keys) => watch(Live::Verifying(keys)),
             Told::Verdict(verdict, wrong_key) => self.record.verdict = self.explained(verdict, wrong_key),
             Told::Refused(reason) => return Some(Err(Outcome::Refused { reason })),

@@ -11,9 +11,10 @@ use serde::{Deserialize, Serialize};
 use super::plan::Chosen;
 use super::serve::{self, Served, Unserved};
 use super::signals::Interrupt;
+use super::truth::record_of_tally;
 use crate::stores::{Launch, Place, Store};
 use crate::words::op::{Op, Reply};
-use crate::words::trial::{Configuration, Durability};
+use crate::words::trial::{Configuration, Durability, Via};
 
 /// Beside the store's own files.
 const NOTE: &str = "kvfair-kept.json";
@@ -26,6 +27,8 @@ pub struct Note {
     pub durability: Durability,
     #[serde(default)]
     pub configuration: Configuration,
+    #[serde(default)]
+    pub via: Via,
     pub settings: BTreeMap<String, String>,
 }
 
@@ -45,9 +48,9 @@ pub fn get(chosen: &Chosen, key: &[u8], scratch: &Path, interrupt: &Interrupt) -
             chosen.adapter.name
         );
     };
-    let launch = launch(chosen, place)?;
+    let (launch, via) = launch(chosen, place)?;
     let (store, served) = open(chosen, launch, scratch, interrupt)?;
-    let value = ask(store.as_ref(), key).with_context(|| label.clone());
+    let value = ask(store.as_ref(), key, via).with_context(|| label.clone());
     drop(store);
     let stopped = served.map_or(Ok(()), Served::stop);
     let value = value?;
@@ -55,7 +58,8 @@ pub fn get(chosen: &Chosen, key: &[u8], scratch: &Path, interrupt: &Interrupt) -
     Ok(value)
 }
 
-fn launch(chosen: &Chosen, place: Place) -> Result<Launch> {
+/// How the data was opened when it was written, and how its records were.
+fn launch(chosen: &Chosen, place: Place) -> Result<(Launch, Via)> {
     let note = match &place {
         Place::Path(path) if !path.exists() => bail!("there is nothing at {}", path.display()),
         Place::Path(path) => read_note(path)?,
@@ -63,7 +67,7 @@ fn launch(chosen: &Chosen, place: Place) -> Result<Launch> {
     };
     let settings = if chosen.target.settings.is_empty() { note.settings } else { chosen.target.settings.clone() };
     let login = chosen.login.clone();
-    Ok(Launch {
+    let launch = Launch {
         place,
         durability: note.durability,
         configuration: note.configuration,
@@ -72,7 +76,8 @@ fn launch(chosen: &Chosen, place: Place) -> Result<Launch> {
         clients: 1,
         data_bytes: None,
         patience: PATIENCE,
-    })
+    };
+    Ok((launch, note.via))
 }
 
 fn read_note(directory: &Path) -> Result<Note> {
@@ -106,9 +111,15 @@ fn open(chosen: &Chosen, launch: Launch, scratch: &Path, interrupt: &Interrupt) 
     Ok((store, served))
 }
 
-fn ask(store: &dyn Store, key: &[u8]) -> Result<Option<Vec<u8>>> {
+/// A record; of what was counted by the store's own means, the record that it stands for.
+fn ask(store: &dyn Store, key: &[u8], via: Via) -> Result<Option<Vec<u8>>> {
     let mut session = store.session()?;
-    match session.ask(Op::Get(key))? {
+    match session.ask(if via == Via::Native { Op::ReadTally(key) } else { Op::Get(key) })? {
+        Reply::Rows(tally) => {
+            let mut record = Vec::new();
+            record_of_tally(key, tally, &mut record);
+            Ok(Some(record))
+        }
         Reply::Value(value) => Ok(Some(value.to_vec())),
         Reply::Missing => Ok(None),
         other => bail!("get was answered by {other:?}"),

@@ -38,6 +38,11 @@ fn line(path: &str) -> Option<String> {
     Some(fs::read_to_string(path).ok()?.trim().to_string()).filter(|text| !text.is_empty())
 }
 
+/// The machine's memory in bytes; 0 where it cannot be known.
+pub fn memory_bytes() -> u64 {
+    hardware().1
+}
+
 /// The processor's name and the memory in bytes.
 #[cfg(target_os = "linux")]
 fn hardware() -> (String, u64) {

@@ -6,7 +6,7 @@ use std::time::Duration;
 use crate::jobs::JobKind;
 use crate::jobs::draw::Rng;
 use crate::stores::{Adapter, Login, Place};
-use crate::words::trial::{Configuration, Durability, JobSettings, Target, Verify};
+use crate::words::trial::{Configuration, Durability, JobSettings, Target, Verify, Via};
 
 /// A target with all that is needed to reach it.
 #[derive(Clone)]
@@ -16,6 +16,7 @@ pub struct Chosen {
     /// Where it is, if it is somebody else's; we make a place for our own.
     pub place: Option<Place>,
     pub login: Login,
+    pub via: Via,
 }
 
 /// Everything that was asked for, with nothing left to decide.
@@ -41,6 +42,11 @@ pub struct Plan {
 }
 
 impl Plan {
+    /// The job as this target is asked.
+    pub fn job_of(&self, chosen: &Chosen) -> JobSettings {
+        JobSettings { via: chosen.via, ..self.job.clone() }
+    }
+
     /// How a target's store keeps the class that is asked for, or why it cannot. As its makers ship it, none is asked
     /// for.
     pub fn keeps(&self, chosen: &Chosen) -> Result<&'static str, &'static str> {

@@ -6,7 +6,7 @@ use std::io;
 use super::input::DataFile;
 use crate::jobs::{Ask, Client, Heard, Job};
 use crate::stores::{Adapter, Launch, Session};
-use crate::words::op::{Fault, Op, Reply};
+use crate::words::op::{Fault, Keys, Op, Reply, ValueList};
 
 /// Deletes every key that the job's clients would write. Nothing else is touched, however the trial ended.
 pub fn clear(job: &dyn Job, source: &DataFile, launch: &Launch, adapter: &Adapter) -> Result<(), String> {
@@ -27,9 +27,10 @@ pub fn clear(job: &dyn Job, source: &DataFile, launch: &Launch, adapter: &Adapte
 
 /// Answers as a store would that forgets everything, and deletes instead of writing.
 fn delete_all(client: &mut dyn Client, session: &mut dyn Session) -> Result<(), String> {
+    let mut nothing = ValueList::default();
     loop {
         let reply = match client.ask() {
-            Ask::Op(op) => delete(op, session).map_err(|fault| fault.to_string())?,
+            Ask::Op(op) => delete(op, session, &mut nothing).map_err(|fault| fault.to_string())?,
             Ask::Unit => continue,
             Ask::End => return Ok(()),
             Ask::Fail(fault) => return Err(fault.to_string()),
@@ -41,10 +42,17 @@ fn delete_all(client: &mut dyn Client, session: &mut dyn Session) -> Result<(), 
     }
 }
 
-fn delete(op: Op<'_>, session: &mut dyn Session) -> Result<Reply<'static>, Fault> {
+fn delete<'n>(op: Op<'_>, session: &mut dyn Session, nothing: &'n mut ValueList) -> Result<Reply<'n>, Fault> {
+    let mut delete_all = |keys: Keys<'_>| keys.iter().try_for_each(|key| session.ask(Op::Delete(key)).map(drop));
     match op {
-        Op::Get(_) => Ok(Reply::Missing),
-        Op::Set { key, .. } => session.ask(Op::Delete(key)).map(|_| Reply::Done),
+        Op::Get(_) | Op::GetVersion(_) => Ok(Reply::Missing),
+        Op::GetMany(keys) => {
+            nothing.reset(keys.len());
+            Ok(Reply::Values(nothing.lend()))
+        }
+        Op::SetMany(pairs) => delete_all(pairs.keys).map(|()| Reply::Done),
+        Op::Tally { records, .. } => delete_all(records).map(|()| Reply::Done),
+        Op::Set { key, .. } | Op::SetIfAbsent { key, .. } => session.ask(Op::Delete(key)).map(|_| Reply::Done),
         Op::Increment { key, by } => session.ask(Op::Delete(key)).map(|_| Reply::Number(by)),
         other => Err(Fault::unsupported("taking back what was written", &other)),
     }

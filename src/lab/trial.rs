@@ -2,6 +2,7 @@
 
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Write};
+use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::process::{ChildStdout, Command, Stdio};
 use std::sync::mpsc::{self, RecvTimeoutError};
@@ -20,7 +21,7 @@ use super::worker::{Told, Trial};
 use super::{kept, machine, signals};
 use crate::stores::{Launch, Place, Role};
 use crate::words::record::{Memory, Outcome, Record, Run, Verdict};
-use crate::words::trial::{Durability, METHOD};
+use crate::words::trial::{Durability, METHOD, Via};
 
 /// How often memory is looked at, and how soon a Ctrl-C is seen.
 const LOOK: Duration = Duration::from_millis(20);
@@ -144,7 +145,7 @@ impl<'a> Bench<'a> {
             durability: plan.durability,
             configuration: plan.configuration,
             keeps: plan.keeps(chosen).unwrap_or_default().to_string(),
-            job: plan.job.clone(),
+            job: plan.job_of(chosen),
             clients: plan.clients,
             stream: self.summary.stream.clone(),
             store: None,
@@ -152,6 +153,7 @@ impl<'a> Bench<'a> {
             verdict: Verdict::NotReached,
             phases: Vec::new(),
             memory: Memory::default(),
+            counters: Default::default(),
             bytes_on_disk: None,
             machine: machine::read(self.scratch),
         }
@@ -207,6 +209,7 @@ impl<'a> Bench<'a> {
             &kept::Note {
                 durability: self.plan.durability,
                 configuration: self.plan.configuration,
+                via: chosen.via,
                 settings: chosen.target.settings.clone(),
             },
         )
@@ -358,26 +361,41 @@ impl<'a> Bench<'a> {
             data_bytes: launch.data_bytes,
             patience_s: launch.patience.as_secs_f64(),
             clients: launch.clients,
-            job: self.plan.job.clone(),
+            job: self.plan.job_of(chosen),
             input: self.input.clone(),
             truth: self.truth.clone(),
             verify: self.plan.verify,
             guest: chosen.place.is_some(),
             only_take_back: false,
+            cache: chosen.target.cache,
         }
     }
 
     /// All targets must have been asked the same: the truth knows how many units and ops that is.
     fn check_counts(&self, record: &Record) -> Result<(), Outcome> {
-        let stream = &self.summary.stream;
+        let (units, ops) = (self.summary.stream.units, self.expected_ops(record.job.via));
         match record.phase("run") {
-            Some(run) if (run.units, run.ops) != (stream.units, stream.ops) => Err(Outcome::Failed {
+            Some(run) if run.units != units || !ops.contains(&run.ops) => Err(Outcome::Failed {
                 reason: format!(
-                    "{} units and {} ops were counted where the input has {} and {}: did the input change under way?",
-                    run.units, run.ops, stream.units, stream.ops
+                    "{} units and {} ops were counted where the input has {units} and {ops:?}: did the input change under way?",
+                    run.units, run.ops
                 ),
             }),
             _ => Ok(()),
+        }
+    }
+
+    /// From so many to so many. How many clients have a part in a unit is not the truth's to know, nor how often they
+    /// get in each other's way.
+    fn expected_ops(&self, via: Via) -> RangeInclusive<u64> {
+        let Summary { stream, asking_units, .. } = &self.summary;
+        let clients = u64::from(self.plan.clients);
+        match via {
+            Via::Portable => stream.ops..=stream.ops,
+            Via::Batch => 2 * asking_units..=2 * asking_units * clients,
+            Via::Native => *asking_units..=asking_units * clients,
+            Via::Cas if clients == 1 => stream.ops..=stream.ops,
+            Via::Cas => stream.ops..=u64::MAX,
         }
     }
 }

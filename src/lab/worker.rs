@@ -15,10 +15,11 @@ use super::input::DataFile;
 use super::{sweep, truth};
 use crate::drive::{Part, Progress, Seen, Stopped, Work, threads};
 use crate::jobs::{self, Job, JobKind};
+use crate::stores::cached::Cached;
 use crate::stores::{self, Adapter, Facts, Launch, Login, Place, Role, Store};
 use crate::words::op::{Fault, Wrong};
 use crate::words::record::{Phase, Usage, Verdict};
-use crate::words::trial::{Configuration, Durability, JobSettings, Verify};
+use crate::words::trial::{Cache, Configuration, Durability, JobSettings, Verify};
 
 /// How often the parent hears how far we are.
 const BEAT: Duration = Duration::from_millis(100);
@@ -45,6 +46,7 @@ pub struct Trial {
     pub guest: bool,
     /// Nothing else is to be done: the trial itself was cut off.
     pub only_take_back: bool,
+    pub cache: Option<Cache>,
 }
 
 /// What a child tells its parent, a line of JSON each.
@@ -60,6 +62,8 @@ pub enum Told {
     Ended(Box<Phase>),
     /// An embedded store is closed, its files as it leaves them: the child waits for a line.
     Closed,
+    /// What was counted beside the clients.
+    Counters(BTreeMap<String, u64>),
     /// Keys compared so far.
     Verifying(u64),
     /// And the first wrong key as it is, if there is one.
@@ -125,13 +129,12 @@ fn carry_out(trial: &Trial) -> Result<(), Early> {
     if trial.only_take_back {
         return take_back().map_err(Early::Failed);
     }
-    let mut store = (adapter.open)(&launch).map_err(|fault| reach(&launch.place, &fault))?;
-    tell(&Told::Facts(store.facts().map_err(|fault| reach(&launch.place, &fault))?));
+    let store = (adapter.open)(&launch).map_err(|fault| reach(&launch.place, &fault))?;
     if trial.guest {
         must_be_empty(store.as_ref(), &launch.place)?;
     }
     let stage = Stage { trial, job: job.as_ref(), source: &source };
-    let worked = stage.work(store.as_ref());
+    let (mut store, worked) = stage.work(store);
     let compared = worked.and_then(|()| {
         if matches!(launch.place, Place::Path(_)) {
             // What was only in the library's memory must not count as kept.
@@ -190,14 +193,32 @@ struct Stage<'a> {
 }
 
 impl Stage<'_> {
+    /// Works on the store, behind a cache if there is to be one. Gives back the store itself, to be looked into.
+    fn work(&self, store: Box<dyn Store>) -> (Box<dyn Store>, Result<(), Early>) {
+        match self.trial.cache {
+            None => {
+                let worked = self.phases(store.as_ref());
+                (store, worked)
+            }
+            Some(cache) => {
+                let cached = Cached::new(store, cache, self.trial.clients);
+                let worked = self.phases(&cached);
+                (cached.into_inner(), worked)
+            }
+        }
+    }
+
     /// Load, run, settle.
-    fn work(&self, store: &dyn Store) -> Result<(), Early> {
+    fn phases(&self, store: &dyn Store) -> Result<(), Early> {
+        tell(&Told::Facts(store.facts().map_err(|fault| reach(&self.trial.place, &fault))?));
         let loads = self.job.loader(0, self.trial.clients, self.source);
         if loads.map_err(|error| Early::Failed(error.to_string()))?.is_some() {
             self.drive(store, Part::Load, "load")?;
         }
         self.drive(store, Part::Run, "run")?;
-        self.settle(store)
+        self.settle(store)?;
+        tell(&Told::Counters(store.counters()));
+        Ok(())
     }
 
     fn drive(&self, store: &dyn Store, part: Part, name: &str) -> Result<(), Early> {
@@ -258,6 +279,7 @@ fn phase(name: &str, seen: Seen, units_by_second: Vec<u64>) -> Phase {
         units: seen.units,
         ops: seen.ops,
         commands: seen.commands,
+        conflicts: seen.conflicts,
         bytes_out: seen.bytes_out,
         bytes_in: seen.bytes_in,
         waiting_s: seen.waiting_s,
@@ -290,7 +312,8 @@ fn compare(trial: &Trial, adapter: &Adapter, kind: &JobKind, store: &dyn Store) 
         return Ok(());
     }
     let heard = |keys| tell(&Told::Verifying(keys));
-    let compared = truth::compare(&trial.truth, trial.verify, kind.end_state, store, heard).map_err(Early::Failed)?;
+    let compared = truth::compare(&trial.truth, trial.verify, (kind.end_state)(&trial.job), store, heard)
+        .map_err(Early::Failed)?;
     tell(&Told::Verdict(compared.verdict, compared.wrong_key));
     Ok(())
 }

@@ -8,12 +8,15 @@ use serde::Serialize;
 use crate::stats::sample::Sample;
 use crate::words::hist::Times;
 use crate::words::record::{Outcome, Phase, Record, Usage, Verdict};
+use crate::words::trial::Via;
 use crate::words::units;
 
 /// One target's row.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Row {
     pub target: String,
+    /// What it may be ranked with: how the job asked, and whether from behind a cache. Empty for the usual way.
+    pub group: String,
     pub control: bool,
     pub version: String,
     pub mouth: String,
@@ -32,11 +35,14 @@ pub struct Numbers {
     pub seconds_highest: f64,
     /// Of it, for settling to the class.
     pub settle_s: f64,
-    /// Times the best ranked row's seconds; none for controls.
+    /// Times the best ranked row's seconds of its group; none for controls.
     pub vs_best: Option<f64>,
     pub units_per_s: f64,
     pub ops: u64,
     pub commands: u64,
+    pub conflicts: u64,
+    /// Of what a cache was asked, the share that it had; none without a cache.
+    pub hit_share: Option<f64>,
     /// Of the clients' time, the share between a question and its answer.
     pub waiting_share: f64,
     pub client_cpu_us_per_op: f64,
@@ -87,17 +93,22 @@ pub enum Status {
     },
 }
 
-/// All rows: ranked ones by their seconds, then controls by theirs, then what has no number.
+/// All rows: ranked ones by their groups and seconds, then controls by theirs, then what has no number.
 pub fn rows(records: &[Record]) -> Vec<Row> {
     let mut targets: BTreeMap<&str, Vec<&Record>> = BTreeMap::new();
     for record in records {
         targets.entry(&record.target.label).or_default().push(record);
     }
     let mut rows: Vec<Row> = targets.into_values().map(|trials| row(&trials)).collect();
-    let best = rows.iter().filter(|row| !row.control).filter_map(|row| Some(row.numbers.as_ref()?.seconds));
-    let best = best.min_by(f64::total_cmp);
+    let mut best: BTreeMap<String, f64> = BTreeMap::new();
+    for row in rows.iter().filter(|row| !row.control) {
+        if let Some(numbers) = &row.numbers {
+            let best = best.entry(row.group.clone()).or_insert(numbers.seconds);
+            *best = best.min(numbers.seconds);
+        }
+    }
     for row in rows.iter_mut().filter(|row| !row.control) {
-        if let (Some(numbers), Some(best)) = (row.numbers.as_mut(), best) {
+        if let (Some(numbers), Some(best)) = (row.numbers.as_mut(), best.get(&row.group)) {
             numbers.vs_best = Some(numbers.seconds / best);
         }
     }
@@ -105,9 +116,17 @@ pub fn rows(records: &[Record]) -> Vec<Row> {
     rows
 }
 
-fn order(row: &Row) -> (bool, bool, f64, &str) {
+fn order(row: &Row) -> (bool, bool, &str, f64, &str) {
     let seconds = row.numbers.as_ref().map_or(0.0, |numbers| numbers.seconds);
-    (row.numbers.is_none(), row.control, seconds, &row.target)
+    let group = if row.control { "" } else { row.group.as_str() };
+    (row.numbers.is_none(), row.control, group, seconds, &row.target)
+}
+
+/// "via batch", "behind a cache": what is asked in another way, or answered from memory, is no rival of the rest.
+fn group(trial: &Record) -> String {
+    let via = (trial.job.via != Via::Portable).then(|| format!("via {}", trial.job.via));
+    let cached = trial.target.cache.map(|_| "behind a cache in the client".to_string());
+    via.into_iter().chain(cached).collect::<Vec<_>>().join(", ")
 }
 
 fn row(trials: &[&Record]) -> Row {
@@ -118,6 +137,7 @@ fn row(trials: &[&Record]) -> Row {
     let facts = trials.iter().find_map(|trial| trial.store.as_ref());
     Row {
         target: trials[0].target.label.clone(),
+        group: group(trials[0]),
         control: trials[0].target.control,
         version: facts.map_or_else(String::new, |facts| facts.version.clone()),
         mouth: facts.map_or_else(String::new, |facts| facts.mouth.clone()),
@@ -184,6 +204,8 @@ fn numbers(trials: &[&Record]) -> Option<Numbers> {
         units_per_s: run.units as f64 / seconds.median().max(1e-9),
         ops: run.ops,
         commands: run.commands,
+        conflicts: run.conflicts,
+        hit_share: median(&hit_share),
         waiting_share: median(&waiting_share).unwrap_or(0.0),
         client_cpu_us_per_op: per_op(&|phase| Some(phase.client)).unwrap_or(0.0),
         server_cpu_us_per_op: per_op(&|phase| phase.server),
@@ -208,6 +230,12 @@ fn waiting_share(trial: &Record) -> Option<f64> {
         .map(|phase| phase.took_s * if phase.name == "run" { f64::from(trial.clients) } else { 1.0 })
         .sum();
     Some((waiting_s / all_s.max(1e-9)).min(1.0))
+}
+
+fn hit_share(trial: &Record) -> Option<f64> {
+    let of = |name: &str| trial.counters.get(name).map(|&count| count as f64);
+    let (hits, misses) = of("cache hits").zip(of("cache misses"))?;
+    Some(hits / (hits + misses).max(1.0))
 }
 
 fn system_share(trial: &Record) -> Option<f64> {

@@ -32,6 +32,8 @@ const WIDE: &[Column] = &[
     Column { heading: "units/s", cell: |_, numbers| units::count(numbers.units_per_s) },
     Column { heading: "ops", cell: |_, numbers| units::thousands(numbers.ops) },
     Column { heading: "commands", cell: |_, numbers| units::thousands(numbers.commands) },
+    Column { heading: "conflicts", cell: |_, numbers| units::thousands(numbers.conflicts) },
+    Column { heading: "hits", cell: |_, numbers| numbers.hit_share.map_or_else(|| "-".to_string(), percent) },
     Column { heading: "op p50", cell: |_, numbers| units::nanoseconds(numbers.op_ns_p50) },
     Column { heading: "op p99", cell: |_, numbers| tail(numbers.op_ns_p99) },
     Column { heading: "op p99.9", cell: |_, numbers| tail(numbers.op_ns_p999) },
@@ -50,11 +52,15 @@ pub fn table(rows: &[Row], wide: bool) -> String {
     let columns: Vec<&Column> = COLUMNS.iter().chain(if wide { WIDE } else { &[] }).collect();
     let headings = std::iter::once("target").chain(columns.iter().map(|column| column.heading));
     let mut lines = vec![Line::Cells(headings.map(str::to_string).collect())];
-    let mut controls = false;
-    for row in rows {
+    let (mut controls, mut group) = (false, "");
+    for row in rows.iter() {
         if row.control && !controls && row.numbers.is_some() {
             lines.push(Line::Words("controls: what the job costs without a store around it".to_string()));
             controls = true;
+        }
+        if !row.control && row.numbers.is_some() && row.group != group {
+            lines.push(Line::Words(format!("{} (ranked apart)", row.group)));
+            group = &row.group;
         }
         lines.push(match &row.numbers {
             Some(numbers) => {

@@ -66,7 +66,11 @@ pub fn sentence(rows: &[Row]) -> String {
     if !wrong.is_empty() {
         return format!("{} gave wrong answers and has no numbers.", list(&wrong));
     }
-    let ranked: Vec<&Row> = rows.iter().filter(|row| !row.control && row.numbers.is_some()).collect();
+    let numbered: Vec<&Row> = rows.iter().filter(|row| !row.control && row.numbers.is_some()).collect();
+    if let Some(words) = across_groups(&numbered) {
+        return words;
+    }
+    let ranked = numbered;
     let seconds = |row: &Row| row.numbers.as_ref().map_or(0.0, |numbers| numbers.seconds);
     match ranked.as_slice() {
         [] => String::new(),
@@ -80,6 +84,26 @@ pub fn sentence(rows: &[Row]) -> String {
             seconds(last) / seconds(best)
         ),
     }
+}
+
+/// Where several groups stand in a table, each one's best, with no ratio between them.
+fn across_groups(numbered: &[&Row]) -> Option<String> {
+    let mut bests: Vec<&Row> = Vec::new();
+    for row in numbered {
+        if bests.last().is_none_or(|best| best.group != row.group) {
+            bests.push(row);
+        }
+    }
+    if bests.len() < 2 {
+        return None;
+    }
+    let each = bests.iter().map(|row| {
+        let seconds = units::seconds(row.numbers.as_ref().map_or(0.0, |numbers| numbers.seconds));
+        let group = if row.group.is_empty() { "one value at a time" } else { row.group.as_str() };
+        format!("{group} {} in {seconds} s", row.target)
+    });
+    let each: Vec<String> = each.collect();
+    Some(format!("Fastest of each kind: {}. Seen here, not claimed: intervals come with more blocks.", each.join("; ")))
 }
 
 fn list(names: &[&str]) -> String {

@@ -36,7 +36,7 @@ const AFTER: Setting =
     Setting { name: "after", about: "ops that go well before the first wrong one", default: "0", check: check_count };
 const EVERY: Setting = Setting {
     name: "every",
-    about: "of the writes (reads, for stale) from then on, each such one goes wrong",
+    about: "of the writes (reads for stale, all ops for refuse) from then on, each such one goes wrong",
     default: "1",
     check: |text| match count_of(text)? {
         0 => Err("'every' counts from 1".to_string()),
@@ -143,6 +143,7 @@ impl Faulty {
                 }
             }
             Wrong::Die => std::process::abort(),
+            Wrong::Refuse if !(data.ops - self.after).is_multiple_of(self.every) => Ok(data),
             Wrong::Refuse => Err(Fault::Refused(format!("{NAME}: refuses op {}", data.ops))),
             Wrong::Garble => Err(Fault::Garbled(format!("{NAME}: garbles op {}", data.ops))),
             _ => Ok(data),

@@ -9,6 +9,7 @@ use crate::words::op::{Fault, Op, Reply};
 use crate::words::trial::{Configuration, Durability, Transport};
 
 pub mod blocking;
+pub mod cached;
 #[cfg(any(feature = "fjall", feature = "lmdb", feature = "redb", feature = "sqlite"))]
 mod cell;
 mod faulty;
@@ -57,6 +58,10 @@ pub trait Store: Send + Sync {
     fn settle(&self) -> Result<(), Fault>;
     /// How many records it holds, where it can say.
     fn count(&self) -> Result<Option<u64>, Fault>;
+    /// What it has counted in our process since it was opened, by name.
+    fn counters(&self) -> BTreeMap<String, u64> {
+        BTreeMap::new()
+    }
 }
 
 /// One client's way to a store: asks one thing at a time.

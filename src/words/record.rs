@@ -37,6 +37,9 @@ pub struct Record {
     /// Load, run and settle, as far as the trial came.
     pub phases: Vec<Phase>,
     pub memory: Memory,
+    /// What was counted beside the clients: a cache's hits and misses.
+    #[serde(default)]
+    pub counters: BTreeMap<String, u64>,
     /// Bytes allocated on disk for the store's data, after settling and, for an embedded store, closing; `None` where
     /// they cannot be seen.
     pub bytes_on_disk: Option<u64>,
@@ -146,6 +149,9 @@ pub struct Phase {
     pub ops: u64,
     /// Commands that the store saw, where one op takes several.
     pub commands: u64,
+    /// How often a client had to ask again because another one was faster.
+    #[serde(default)]
+    pub conflicts: u64,
     /// Keys and values handed over, and values that came back, whatever the protocol made of them.
     pub bytes_out: u64,
     pub bytes_in: u64,

@@ -95,6 +95,93 @@ impl fmt::Display for Transport {
     }
 }
 
+/// How the job `fans` asks a store: the same answer by different means.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Via {
+    /// Whole values, one page after another: what every store can do.
+    #[default]
+    Portable,
+    /// A profile's pages in one get-many and one set-many.
+    Batch,
+    /// The store's own means of counting, one op a profile.
+    Native,
+    /// A version with every value, and check-and-set: who comes second asks again.
+    Cas,
+}
+
+impl Via {
+    pub const ALL: [Via; 4] = [Via::Portable, Via::Batch, Via::Native, Via::Cas];
+}
+
+impl fmt::Display for Via {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(match self {
+            Via::Portable => "portable",
+            Via::Batch => "batch",
+            Via::Native => "native",
+            Via::Cas => "cas",
+        })
+    }
+}
+
+impl FromStr for Via {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let found = Via::ALL.into_iter().find(|via| via.to_string() == text);
+        found.ok_or_else(|| format!("'{text}' is no way: portable, batch, native or cas"))
+    }
+}
+
+/// How many clients share the work of the job `fans`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Split {
+    /// Each owns the pages whose hash falls to it: no two ever write the same record.
+    #[default]
+    Pages,
+    /// Each takes whole profiles: they meet at the same records.
+    Profiles,
+}
+
+impl fmt::Display for Split {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(match self {
+            Split::Pages => "pages",
+            Split::Profiles => "profiles",
+        })
+    }
+}
+
+impl FromStr for Split {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let found = [Split::Pages, Split::Profiles].into_iter().find(|split| split.to_string() == text);
+        found.ok_or_else(|| format!("'{text}' is no split: pages or profiles"))
+    }
+}
+
+/// A write-back cache in the client's memory, in front of a store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Cache {
+    pub memory_bytes: u64,
+    pub counts: CacheCounts,
+}
+
+/// What counts against a cache's memory.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum CacheCounts {
+    /// Keys, values and what keeping them costs.
+    #[default]
+    Entries,
+    /// The values' bytes alone, as simulators of caches count.
+    Values,
+}
+
 /// How much of a trial's end state is read back and compared.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -128,6 +215,10 @@ pub struct JobSettings {
     pub units: Option<u64>,
     /// So many bad lines may be passed over.
     pub skip_bad: u64,
+    #[serde(default)]
+    pub via: Via,
+    #[serde(default)]
+    pub split: Split,
 }
 
 /// Where a job's data comes from.
@@ -151,6 +242,9 @@ pub struct Target {
     pub transport: Transport,
     /// Started by us, or somebody else's server or directory.
     pub managed: bool,
-    /// What `?name=value` said.
+    /// The cache in front of it, if there is one.
+    #[serde(default)]
+    pub cache: Option<Cache>,
+    /// What `?name=value` said of the store.
     pub settings: BTreeMap<String, String>,
 }

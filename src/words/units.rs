@@ -25,6 +25,23 @@ pub fn bytes(count: u64) -> String {
     scaled(count as f64, &["B", "kB", "MB", "GB", "TB"])
 }
 
+/// A size as people type it: `256MB`, `1GiB`, `65536`. Powers of 1000, or of 1024 where there is an `i`.
+pub fn parse_bytes(text: &str) -> Option<u64> {
+    let end = text.find(|letter: char| !letter.is_ascii_digit()).unwrap_or(text.len());
+    let (number, unit) = text.split_at(end);
+    let scale: u64 = match unit.to_ascii_lowercase().as_str() {
+        "" | "b" => 1,
+        "k" | "kb" => 1_000,
+        "m" | "mb" => 1_000_000,
+        "g" | "gb" => 1_000_000_000,
+        "kib" => 1 << 10,
+        "mib" => 1 << 20,
+        "gib" => 1 << 30,
+        _ => return None,
+    };
+    number.parse::<u64>().ok()?.checked_mul(scale)
+}
+
 /// A large count: `812`, `134 k`, `1.6 M`.
 pub fn count(count: f64) -> String {
     scaled(count, &["", "k", "M", "G"]).trim_end().to_string()

@@ -12,7 +12,7 @@ fn answer(desk: &Desk, target: &str) -> Value {
 }
 
 /// The targets that tests/expected-stores names for this system.
-fn expected() -> Vec<String> {
+pub fn expected() -> Vec<String> {
     let lines = include_str!("../expected-stores").lines().filter(|line| !line.starts_with('#'));
     let mine = lines.filter_map(|line| line.strip_prefix(std::env::consts::OS)).next();
     let names = mine.unwrap_or_else(|| panic!("tests/expected-stores knows no {}", std::env::consts::OS));

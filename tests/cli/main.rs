@@ -16,3 +16,4 @@ mod limits;
 mod mistakes;
 mod results;
 mod strangers;
+mod ways;

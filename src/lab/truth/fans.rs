@@ -9,6 +9,7 @@ use hashbrown::HashMap;
 use super::{Counts, Each, Replay, Sample, sha256_of_sorted};
 use crate::jobs::people::{Profile, Profiles};
 use crate::jobs::{InputFault, Source};
+use crate::words::op::Pairs;
 use crate::words::trial::JobSettings;
 
 #[derive(Default)]
@@ -42,6 +43,7 @@ impl Replay for Fans {
         while profiles.read(&mut profile)? {
             let names = profile.pages();
             counts.units += 1;
+            counts.asking_units += u64::from(!names.is_empty());
             counts.ops += 2 * names.len() as u64;
             numbers.clear();
             numbers.extend(names.iter().map(|name| self.number(name, sample)));
@@ -88,6 +90,38 @@ impl Replay for Fans {
     }
 }
 
+/// The record that a tally of fields and their counts stands for, whatever is in it: the page's own name counts its
+/// fans.
+pub fn record_of_tally(page: &[u8], tally: Pairs<'_>, out: &mut Vec<u8>) {
+    let mut fans: &[u8] = b"0";
+    let mut also: Vec<(&[u8], &[u8])> = Vec::with_capacity(tally.keys.len());
+    for (name, count) in tally.iter() {
+        if name == page { fans = count } else { also.push((name, count)) }
+    }
+    also.sort_unstable();
+    write_record(fans, also.into_iter(), out);
+}
+
+fn write_record<'a>(fans: &[u8], sorted_also: impl Iterator<Item = (&'a [u8], impl AsRef<[u8]>)>, out: &mut Vec<u8>) {
+    out.clear();
+    out.extend_from_slice(b"{\"fans\":");
+    out.extend_from_slice(fans);
+    out.extend_from_slice(b",\"also\":{");
+    for (index, (name, count)) in sorted_also.enumerate() {
+        out.extend_from_slice(if index == 0 { b"\"" } else { b",\"" });
+        for &byte in name {
+            match byte {
+                b'"' | b'\\' => out.extend_from_slice(&[b'\\', byte]),
+                0..0x20 => out.extend_from_slice(format!("\\u{byte:04x}").as_bytes()),
+                _ => out.push(byte),
+            }
+        }
+        out.extend_from_slice(b"\":");
+        out.extend_from_slice(count.as_ref());
+    }
+    out.extend_from_slice(b"}}");
+}
+
 impl Fans {
     fn number(&mut self, name: &[u8], sample: &Sample) -> usize {
         if let Some(&number) = self.numbers.get(name) {
@@ -132,20 +166,8 @@ impl Fans {
     }
 
     fn write_record(&self, page: &Page, out: &mut Vec<u8>) {
-        out.clear();
-        out.extend_from_slice(format!("{{\"fans\":{},\"also\":{{", page.fans).as_bytes());
-        for (index, (name, count)) in self.sorted_also(page).into_iter().enumerate() {
-            out.extend_from_slice(if index == 0 { b"\"" } else { b",\"" });
-            for &byte in name {
-                match byte {
-                    b'"' | b'\\' => out.extend_from_slice(&[b'\\', byte]),
-                    0..0x20 => out.extend_from_slice(format!("\\u{byte:04x}").as_bytes()),
-                    _ => out.push(byte),
-                }
-            }
-            out.extend_from_slice(format!("\":{count}").as_bytes());
-        }
-        out.extend_from_slice(b"}}");
+        let also = self.sorted_also(page).into_iter().map(|(name, count)| (name, count.to_string()));
+        write_record(page.fans.to_string().as_bytes(), also, out);
     }
 
     /// "Michael Jackson: 406 fans, 22 of them also of Green Bay Packers".

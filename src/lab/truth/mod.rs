@@ -24,6 +24,8 @@ use crate::words::trial::{JobSettings, Verify};
 mod fans;
 mod ngrams;
 
+pub use fans::record_of_tally;
+
 /// Keys read back in one question.
 const BATCH_KEYS: usize = 200;
 /// And no more bytes of keys than that.
@@ -50,6 +52,8 @@ pub struct Question {
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Summary {
     pub stream: Stream,
+    /// Units that ask something.
+    pub asking_units: u64,
     /// Keys in the file of pairs.
     pub keys: u64,
     /// Bytes of all keys and values at the end, scaled up where only a sample was kept.
@@ -82,6 +86,8 @@ type Each<'a> = &'a mut dyn FnMut(&[u8], &[u8]) -> io::Result<()>;
 #[derive(Default)]
 struct Counts {
     units: u64,
+    /// Units that ask something.
+    asking_units: u64,
     ops: u64,
     skipped_lines: u64,
 }
@@ -101,6 +107,7 @@ pub fn compute(question: &Question) -> Result<Summary, String> {
             ops: counts.ops,
             skipped_lines: counts.skipped_lines,
         },
+        asking_units: counts.asking_units,
         ..Summary::default()
     };
     match &question.explain {
@@ -253,7 +260,9 @@ pub fn compare(
     session.flush().map_err(|fault| format!("reading back: {fault}"))?;
     drop(session);
     let held = store.count().map_err(|fault| format!("counting records: {fault}"))?;
-    let extra_keys = held.filter(|_| how == Verify::Full).map(|held| held as i64 - comparison.keys as i64);
+    // A tally may take one record of the store or many.
+    let countable = how == Verify::Full && end_state != EndState::Tallies;
+    let extra_keys = held.filter(|_| countable).map(|held| held as i64 - comparison.keys as i64);
     let checked = Checked {
         how,
         keys: comparison.keys,
@@ -321,6 +330,7 @@ impl Comparison {
         let many = match self.end_state {
             EndState::Values => Op::GetMany(keys),
             EndState::Counters => Op::NumberMany(keys),
+            EndState::Tallies => return self.one_by_one(batch, session),
         };
         match session.ask(many) {
             Ok(Reply::Values(values)) if values.len() == keys.len() => {
@@ -347,8 +357,15 @@ impl Comparison {
             let one = match self.end_state {
                 EndState::Values => Op::Get(key),
                 EndState::Counters => Op::Number(key),
+                EndState::Tallies => Op::ReadTally(key),
             };
             match session.ask(one)? {
+                Reply::Rows(tally) => {
+                    let mut record = std::mem::take(&mut self.value);
+                    fans::record_of_tally(key, tally, &mut record);
+                    self.key(key, Some(&record), digest);
+                    self.value = record;
+                }
                 Reply::Value(value) => self.key(key, Some(value), digest),
                 Reply::Number(number) => self.number(key, Some(number), digest),
                 Reply::Missing => self.key(key, None, digest),

@@ -1,64 +1,21 @@
-//! `fans`: which pages share fans. For every profile and every page in it the page's record is got, changed and set
-//! again. It must not know how a record is written (`merge`), nor how profiles are (`people`).
+//! The portable way: for every profile and every page in it the page's record is got, changed and set again, one page
+//! after another. What several questions under way must wait for is settled here.
 
 use std::collections::VecDeque;
-use std::io;
 
-use super::merge::{self, Pages};
-use super::people::{self, Profile, Profiles};
-use super::{Ask, Client, EndState, Heard, InputFault, Job, JobKind, Source, draw};
-use crate::words::op::{Op, Reply, Wrong, readable};
-use crate::words::trial::JobSettings;
-
-pub static FANS: JobKind = JobKind {
-    name: "fans",
-    about: "which pages share fans: reads, changes and writes large records that grow",
-    unit: "profile",
-    scale: "profiles",
-    default_units: 10_000,
-    default_seed: people::LIKES10K_SEED,
-    recipe: "likes10k",
-    formats: people::FORMATS,
-    end_state: EndState::Values,
-    data: people::likes10k,
-    open: |settings| Box::new(Fans { settings: settings.clone() }),
-};
+use super::{Share, read_fault, shown, wrong};
+use crate::jobs::merge::{self, Pages};
+use crate::jobs::people::{Profile, Profiles};
+use crate::jobs::{Ask, Client, Heard, InputFault};
+use crate::words::op::{Op, Reply};
 
 /// So many pages are worked on at once at most, in a client: more than a driver keeps under way, and an end to reading
 /// ahead.
 const TASKS_MAX: usize = 1024;
-/// So much of a bad value is shown.
-const SHOWN_BYTES_MAX: usize = 200;
-
-struct Fans {
-    settings: JobSettings,
-}
-
-impl Job for Fans {
-    fn client(&self, index: u32, of: u32, source: &dyn Source) -> io::Result<Box<dyn Client>> {
-        Ok(Box::new(FansClient {
-            index: u64::from(index),
-            of: u64::from(of),
-            profiles: Profiles::open(&self.settings, source)?,
-            profile: Profile::default(),
-            ended: false,
-            parts: vec![Part::default()],
-            idle_parts: vec![0],
-            reading: 0,
-            tasks: Vec::new(),
-            idle_tasks: Vec::new(),
-            ready: VecDeque::new(),
-            under_way: VecDeque::new(),
-            held_back: Vec::new(),
-        }))
-    }
-}
-
 /// The client who owns the pages whose hash falls to it. Parts and tasks that are finished are used again, the last
 /// one first, so that a client with one question under way stays within the same memory.
-struct FansClient {
-    index: u64,
-    of: u64,
+pub struct Portable {
+    share: Share,
     profiles: Profiles,
     profile: Profile,
     ended: bool,
@@ -117,7 +74,26 @@ enum Next {
     End,
 }
 
-impl Client for FansClient {
+impl Portable {
+    pub fn new(share: Share, profiles: Profiles) -> Portable {
+        Portable {
+            share,
+            profiles,
+            profile: Profile::default(),
+            ended: false,
+            parts: vec![Part::default()],
+            idle_parts: vec![0],
+            reading: 0,
+            tasks: Vec::new(),
+            idle_tasks: Vec::new(),
+            ready: VecDeque::new(),
+            under_way: VecDeque::new(),
+            held_back: Vec::new(),
+        }
+    }
+}
+
+impl Client for Portable {
     fn ask(&mut self) -> Ask<'_> {
         loop {
             if let Some(task) = self.ready.pop_front() {
@@ -126,7 +102,7 @@ impl Client for FansClient {
             if self.parts[self.reading].is_started() {
                 match self.read() {
                     Ok(Next::Part | Next::Nothing) => {}
-                    Ok(Next::Empty) if self.index == 0 => return Ask::Unit,
+                    Ok(Next::Empty) if self.share.counts_empty() => return Ask::Unit,
                     Ok(Next::Empty) => {}
                     Ok(Next::End) if self.under_way.is_empty() => return Ask::End,
                     Ok(Next::End) => return Ask::Wait,
@@ -159,8 +135,8 @@ impl Client for FansClient {
                 Heard::More
             }
             Err(broken) => {
-                let around = &old.unwrap_or_default()[broken.at.saturating_sub(SHOWN_BYTES_MAX / 2)..];
-                self.give_up(index, "a fans record", format!("{broken}: {}", readable(around, SHOWN_BYTES_MAX)))
+                let found = read_fault(old, &broken);
+                self.give_up(index, "a fans record", found)
             }
         }
     }
@@ -170,19 +146,7 @@ impl Client for FansClient {
     }
 }
 
-fn wrong(page: &[u8], expected: &str, found: String) -> Heard {
-    Heard::Wrong(Wrong { key: readable(page, SHOWN_BYTES_MAX), expected: expected.to_string(), found })
-}
-
-fn shown(reply: Reply<'_>) -> String {
-    match reply {
-        Reply::Value(value) => readable(value, SHOWN_BYTES_MAX),
-        Reply::Done | Reply::Missing | Reply::Conflict | Reply::Number(_) => format!("{reply:?}"),
-        _ => "an answer to another kind of question".to_string(),
-    }
-}
-
-impl FansClient {
+impl Portable {
     fn question(&mut self, index: usize) -> Op<'_> {
         let task = &self.tasks[index];
         let pages = &self.parts[task.part].pages;
@@ -210,9 +174,7 @@ impl FansClient {
             self.parts.len() - 1
         });
         let part = &mut self.parts[index];
-        let owns = |page: usize| self.of == 1 || draw::hash(names.get(page)) % self.of == self.index;
-        part.owned.clear();
-        part.owned.extend((0..names.len()).filter(|page| owns(*page)));
+        self.share.owned(names, &mut part.owned);
         part.started = 0;
         part.unfinished = part.owned.len();
         part.counted = u64::from(part.owned.first() == Some(&0));

@@ -1,0 +1,101 @@
+//! `fans`: which pages share fans. A store is asked in one of several ways for the same answer. It must not know how a
+//! record is written (`merge`), nor how profiles are (`people`).
+
+use std::io;
+
+use super::merge::Broken;
+use super::people::{self, Profiles};
+use super::{Client, EndState, Heard, Job, JobKind, Source, draw};
+use crate::words::op::{Keys, Reply, Wrong, readable};
+use crate::words::trial::{JobSettings, Split, Via};
+
+mod batch;
+mod cas;
+mod native;
+mod portable;
+mod turn;
+
+pub static FANS: JobKind = JobKind {
+    name: "fans",
+    about: "which pages share fans: reads, changes and writes large records that grow",
+    unit: "profile",
+    scale: "profiles",
+    default_units: 10_000,
+    default_seed: people::LIKES10K_SEED,
+    recipe: "likes10k",
+    formats: people::FORMATS,
+    ways: &Via::ALL,
+    end_state: |settings| if settings.via == Via::Native { EndState::Tallies } else { EndState::Values },
+    data: people::likes10k,
+    open: |settings| Box::new(Fans { settings: settings.clone() }),
+};
+
+/// So much of a bad value is shown.
+const SHOWN_BYTES_MAX: usize = 200;
+
+struct Fans {
+    settings: JobSettings,
+}
+
+impl Job for Fans {
+    fn client(&self, index: u32, of: u32, source: &dyn Source) -> io::Result<Box<dyn Client>> {
+        let profiles = Profiles::open(&self.settings, source)?;
+        let share = Share { index: u64::from(index), of: u64::from(of), split: self.settings.split, read: 0 };
+        Ok(match self.settings.via {
+            Via::Portable => Box::new(portable::Portable::new(share, profiles)),
+            Via::Batch => Box::new(batch::Batch::new(share, profiles)),
+            Via::Native => Box::new(native::Native::new(share, profiles)),
+            Via::Cas => Box::new(cas::Cas::new(share, profiles)),
+        })
+    }
+}
+
+/// What of the work is a client's.
+struct Share {
+    index: u64,
+    of: u64,
+    split: Split,
+    /// Profiles read so far.
+    read: u64,
+}
+
+impl Share {
+    /// The pages of the next profile that are this client's, as indices in their order.
+    fn owned(&mut self, names: Keys<'_>, owned: &mut Vec<usize>) {
+        owned.clear();
+        let turn = self.read % self.of == self.index;
+        self.read += 1;
+        match self.split {
+            Split::Pages => owned.extend((0..names.len()).filter(|page| self.owns(names.get(*page)))),
+            Split::Profiles if turn => owned.extend(0..names.len()),
+            Split::Profiles => {}
+        }
+    }
+
+    fn owns(&self, name: &[u8]) -> bool {
+        self.of == 1 || draw::hash(name) % self.of == self.index
+    }
+
+    /// Whether this is the client who counts profiles without pages.
+    fn counts_empty(&self) -> bool {
+        self.index == 0
+    }
+}
+
+fn wrong(page: &[u8], expected: &str, found: String) -> Heard {
+    Heard::Wrong(Wrong { key: readable(page, SHOWN_BYTES_MAX), expected: expected.to_string(), found })
+}
+
+/// What is wrong with a record, and what stands there.
+fn read_fault(record: Option<&[u8]>, broken: &Broken) -> String {
+    let around = &record.unwrap_or_default()[broken.at.saturating_sub(SHOWN_BYTES_MAX / 2)..];
+    format!("{broken}: {}", readable(around, SHOWN_BYTES_MAX))
+}
+
+fn shown(reply: Reply<'_>) -> String {
+    match reply {
+        Reply::Value(value) | Reply::Versioned(value, _) => readable(value, SHOWN_BYTES_MAX),
+        Reply::Done | Reply::Missing | Reply::Conflict | Reply::Number(_) => format!("{reply:?}"),
+        _ => "an answer to another kind of question".to_string(),
+    }
+}

@@ -1,0 +1,499 @@
+//! A write-back cache in the client's memory in front of any store. It must not know which store it wraps.
+//!
+//! Values are read and changed in memory; what has changed goes to the store when its place is needed, and all of it
+//! when the store settles. Counters gather what was added and pass it on as one increment. A record is dropped only
+//! once the store has taken it: a write that fails is the caller's fault to hear, and the record stays.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard};
+
+use lru::LruCache;
+
+use super::{Facts, Session, Store};
+use crate::words::op::{Fault, KeyList, Keys, Op, Pairs, Reply, ValueList};
+use crate::words::trial::{Cache, CacheCounts};
+
+/// What keeping an entry costs besides its key and value: its place in the map and the list, two allocations, and the
+/// map's spare room. Measured as a process' growth over a million entries.
+const ENTRY_BYTES: usize = 150;
+/// Several clients rarely meet at the same lock when there are so many for each.
+const SHARDS_PER_CLIENT: usize = 8;
+/// Records that go out together when all must.
+const BATCH_RECORDS: usize = 100;
+const BATCH_BYTES: usize = 1 << 20;
+
+/// A store behind a cache that all of its sessions share.
+pub struct Cached {
+    inner: Box<dyn Store>,
+    settings: Cache,
+    shards: Box<[Mutex<Shard>]>,
+    hits: AtomicU64,
+    misses: AtomicU64,
+    evictions: AtomicU64,
+}
+
+impl Cached {
+    pub fn new(inner: Box<dyn Store>, settings: Cache, clients: u32) -> Cached {
+        let shards = match clients {
+            0 | 1 => 1,
+            clients => (clients as usize * SHARDS_PER_CLIENT).next_power_of_two(),
+        };
+        let limit_bytes = usize::try_from(settings.memory_bytes).unwrap_or(usize::MAX) / shards;
+        let shard =
+            || Shard { entries: LruCache::unbounded(), bytes: 0, limit_bytes, counts: settings.counts, changes: 0 };
+        Cached {
+            inner,
+            settings,
+            shards: (0..shards).map(|_| Mutex::new(shard())).collect(),
+            hits: AtomicU64::new(0),
+            misses: AtomicU64::new(0),
+            evictions: AtomicU64::new(0),
+        }
+    }
+
+    /// The store without its cache, to see what it really holds.
+    pub fn into_inner(self) -> Box<dyn Store> {
+        self.inner
+    }
+
+    /// Held while the store is asked, so that nobody reads there what is on its way from here.
+    fn shard(&self, key: &[u8]) -> Result<MutexGuard<'_, Shard>, Fault> {
+        let hash = xxhash_rust::xxh3::xxh3_64(key) as usize;
+        lock(&self.shards[hash & (self.shards.len() - 1)])
+    }
+}
+
+fn lock(shard: &Mutex<Shard>) -> Result<MutexGuard<'_, Shard>, Fault> {
+    shard.lock().map_err(|_| Fault::Refused("the cache: a client panicked in the middle of a change".to_string()))
+}
+
+impl Store for Cached {
+    fn session(&self) -> Result<Box<dyn Session + '_>, Fault> {
+        let inner = self.inner.session()?;
+        Ok(Box::new(Caching {
+            cached: self,
+            inner,
+            value: Vec::new(),
+            values: ValueList::default(),
+            numbers: Vec::new(),
+        }))
+    }
+
+    fn facts(&self) -> Result<Facts, Fault> {
+        let mut facts = self.inner.facts()?;
+        let counted = match self.settings.counts {
+            CacheCounts::Entries => "entries",
+            CacheCounts::Values => "values",
+        };
+        facts.settings.insert("cache memory".to_string(), self.settings.memory_bytes.to_string());
+        facts.settings.insert("cache counts".to_string(), counted.to_string());
+        Ok(facts)
+    }
+
+    /// Everything that has changed goes to the store; then the store settles.
+    fn settle(&self) -> Result<(), Fault> {
+        let mut session = self.inner.session()?;
+        for shard in &self.shards {
+            lock(shard)?.write_all(session.as_mut())?;
+        }
+        session.flush()?;
+        drop(session);
+        self.inner.settle()
+    }
+
+    fn count(&self) -> Result<Option<u64>, Fault> {
+        self.inner.count()
+    }
+
+    fn counters(&self) -> BTreeMap<String, u64> {
+        let mut counters = self.inner.counters();
+        let ours = [("cache hits", &self.hits), ("cache misses", &self.misses), ("cache evictions", &self.evictions)];
+        counters.extend(ours.map(|(name, counter)| (name.to_string(), counter.load(Ordering::Relaxed))));
+        counters
+    }
+}
+
+/// A part of the records, the least recently used ones first to go.
+struct Shard {
+    entries: LruCache<Box<[u8]>, Entry>,
+    bytes: usize,
+    limit_bytes: usize,
+    counts: CacheCounts,
+    /// Rises whenever an entry comes, changes or goes.
+    changes: u64,
+}
+
+enum Entry {
+    Value {
+        value: Vec<u8>,
+        changed: bool,
+    },
+    /// A counter as the store has it, and what was added since.
+    Counter {
+        stored: i64,
+        added: i64,
+    },
+}
+
+impl Entry {
+    fn is_changed(&self) -> bool {
+        match self {
+            Entry::Value { changed, .. } => *changed,
+            Entry::Counter { added, .. } => *added != 0,
+        }
+    }
+}
+
+impl Shard {
+    fn cost(&self, key: &[u8], entry: &Entry) -> usize {
+        let value = match entry {
+            Entry::Value { value, .. } => value.len(),
+            Entry::Counter { .. } => size_of::<i64>(),
+        };
+        match self.counts {
+            CacheCounts::Entries => key.len() + value + ENTRY_BYTES,
+            CacheCounts::Values => value,
+        }
+    }
+
+    /// Takes an entry in place of the one that is there, whatever it held, and makes room for it; `evicted` counts what
+    /// had to go. One that is larger than all the room there is goes straight to the store.
+    fn put(&mut self, key: &[u8], entry: Entry, inner: &mut dyn Session, evicted: &AtomicU64) -> Result<(), Fault> {
+        self.changes += 1;
+        let cost = self.cost(key, &entry);
+        if cost > self.limit_bytes {
+            write(key, &entry, inner)?;
+            self.forget(key);
+            return Ok(());
+        }
+        let old = self.entries.peek(key).map_or(0, |old| self.cost(key, old));
+        while self.bytes - old + cost > self.limit_bytes {
+            // The one that is replaced must not be the one that goes: what it held is no longer wanted.
+            if self.entries.peek_lru().is_some_and(|(last, _)| last.as_ref() == key) {
+                self.entries.promote(key);
+            }
+            self.evict(inner)?;
+            evicted.fetch_add(1, Ordering::Relaxed);
+        }
+        self.bytes = self.bytes - old + cost;
+        match self.entries.get_mut(key) {
+            Some(place) => *place = entry,
+            None => drop(self.entries.put(key.into(), entry)),
+        }
+        Ok(())
+    }
+
+    /// Writes the least recently used record if it has changed, and only then lets go of it.
+    fn evict(&mut self, inner: &mut dyn Session) -> Result<(), Fault> {
+        let Some((key, entry)) = self.entries.peek_lru() else { return Ok(()) };
+        write(key, entry, inner)?;
+        self.bytes -= self.cost(key, entry);
+        self.entries.pop_lru();
+        Ok(())
+    }
+
+    fn forget(&mut self, key: &[u8]) -> bool {
+        let Some(entry) = self.entries.pop(key) else { return false };
+        self.changes += 1;
+        self.bytes -= self.cost(key, &entry);
+        true
+    }
+
+    /// Writes all that has changed, values many at once. What the store has not taken stays changed.
+    fn write_all(&mut self, inner: &mut dyn Session) -> Result<(), Fault> {
+        let (mut keys, mut values, mut bytes) = (KeyList::default(), KeyList::default(), 0);
+        let mut together: Vec<&mut bool> = Vec::new();
+        for (key, entry) in self.entries.iter_mut() {
+            match entry {
+                Entry::Value { value, changed } if *changed => {
+                    keys.push(key);
+                    values.push(value);
+                    bytes += key.len() + value.len();
+                    together.push(changed);
+                }
+                Entry::Counter { stored, added } if *added != 0 => {
+                    write(key, &Entry::Counter { stored: *stored, added: *added }, inner)?;
+                    *stored += *added;
+                    *added = 0;
+                }
+                _ => {}
+            }
+            if together.len() == BATCH_RECORDS || bytes >= BATCH_BYTES {
+                set_all(&keys, &values, &mut together, inner)?;
+                keys.clear();
+                values.clear();
+                bytes = 0;
+            }
+        }
+        set_all(&keys, &values, &mut together, inner)
+    }
+}
+
+fn set_all(
+    keys: &KeyList,
+    values: &KeyList,
+    changed: &mut Vec<&mut bool>,
+    inner: &mut dyn Session,
+) -> Result<(), Fault> {
+    if changed.is_empty() {
+        return Ok(());
+    }
+    expect_done(inner.ask(Op::SetMany(Pairs { keys: keys.lend(), values: values.lend() }))?)?;
+    changed.drain(..).for_each(|changed| *changed = false);
+    Ok(())
+}
+
+/// Puts one record into the store, if it has changed.
+fn write(key: &[u8], entry: &Entry, inner: &mut dyn Session) -> Result<(), Fault> {
+    match entry {
+        entry if !entry.is_changed() => Ok(()),
+        Entry::Value { value, .. } => expect_done(inner.ask(Op::Set { key, value, ttl_s: None })?),
+        Entry::Counter { added, .. } => match inner.ask(Op::Increment { key, by: *added })? {
+            Reply::Number(_) => Ok(()),
+            other => Err(unexpected("increment", other)),
+        },
+    }
+}
+
+fn expect_done(reply: Reply<'_>) -> Result<(), Fault> {
+    match reply {
+        Reply::Done => Ok(()),
+        other => Err(unexpected("set", other)),
+    }
+}
+
+fn unexpected(op: &str, reply: Reply<'_>) -> Fault {
+    Fault::Garbled(format!("{op} was answered by {reply:?}"))
+}
+
+/// One client's session.
+struct Caching<'c> {
+    cached: &'c Cached,
+    inner: Box<dyn Session + 'c>,
+    value: Vec<u8>,
+    values: ValueList,
+    numbers: Vec<Option<i64>>,
+}
+
+impl Session for Caching<'_> {
+    fn ask<'s>(&'s mut self, op: Op<'_>) -> Result<Reply<'s>, Fault> {
+        match op {
+            Op::Get(key) => Ok(if self.load(key)? { Reply::Value(&self.value) } else { Reply::Missing }),
+            Op::GetVersion(key) => Ok(match self.load(key)? {
+                true => Reply::Versioned(&self.value, version(&self.value)),
+                false => Reply::Missing,
+            }),
+            Op::GetMany(keys) => self.get_many(keys),
+            Op::Set { key, value, ttl_s: None } => self.set(key, value).map(|()| Reply::Done),
+            Op::SetMany(pairs) => {
+                pairs.iter().try_for_each(|(key, value)| self.set(key, value))?;
+                Ok(Reply::Done)
+            }
+            Op::SetIfAbsent { key, value } => self.set_if(key, value, None),
+            Op::Cas { key, version, value } => self.set_if(key, value, Some(version)),
+            Op::Delete(key) => self.delete(key),
+            Op::Increment { key, by } => self.add(key, by).map(Reply::Number),
+            Op::Number(key) => Ok(self.number(key)?.map_or(Reply::Missing, Reply::Number)),
+            Op::NumberMany(keys) => {
+                self.numbers.clear();
+                for key in keys.iter() {
+                    let number = self.number(key)?;
+                    self.numbers.push(number);
+                }
+                Ok(Reply::Numbers(&self.numbers))
+            }
+            Op::Set { ttl_s: Some(_), .. } | Op::Tally { .. } | Op::ReadTally(_) | Op::Scan { .. } => {
+                Err(Fault::unsupported("a cache in front of a store", &op))
+            }
+        }
+    }
+
+    fn flush(&mut self) -> Result<(), Fault> {
+        self.inner.flush()
+    }
+
+    fn commands(&self) -> Option<u64> {
+        self.inner.commands()
+    }
+}
+
+/// Of values in memory, a version is a hash: equal values have equal ones.
+fn version(value: &[u8]) -> u64 {
+    xxhash_rust::xxh3::xxh3_64(value)
+}
+
+impl Caching<'_> {
+    /// Copies a value to `self.value`, out of memory or out of the store. False where there is none.
+    fn load(&mut self, key: &[u8]) -> Result<bool, Fault> {
+        let cached = self.cached;
+        let mut shard = cached.shard(key)?;
+        self.load_in(&mut shard, key)
+    }
+
+    fn load_in(&mut self, shard: &mut Shard, key: &[u8]) -> Result<bool, Fault> {
+        let cached = self.cached;
+        self.value.clear();
+        match shard.entries.get(key) {
+            Some(Entry::Value { value, .. }) => {
+                cached.hits.fetch_add(1, Ordering::Relaxed);
+                self.value.extend_from_slice(value);
+                return Ok(true);
+            }
+            // How the store writes a counter as a value is the store's to say.
+            Some(Entry::Counter { .. }) => self.hand_back(shard, key)?,
+            None => {}
+        }
+        cached.misses.fetch_add(1, Ordering::Relaxed);
+        match self.inner.ask(Op::Get(key))? {
+            Reply::Value(value) => self.value.extend_from_slice(value),
+            Reply::Missing => return Ok(false),
+            other => return Err(unexpected("get", other)),
+        }
+        let entry = Entry::Value { value: self.value.clone(), changed: false };
+        shard.put(key, entry, self.inner.as_mut(), &cached.evictions)?;
+        Ok(true)
+    }
+
+    /// Writes a record and forgets it, for an op that the store must do itself.
+    fn hand_back(&mut self, shard: &mut Shard, key: &[u8]) -> Result<(), Fault> {
+        if let Some(entry) = shard.entries.peek(key) {
+            write(key, entry, self.inner.as_mut())?;
+            shard.forget(key);
+        }
+        Ok(())
+    }
+
+    fn set(&mut self, key: &[u8], value: &[u8]) -> Result<(), Fault> {
+        let cached = self.cached;
+        let mut shard = cached.shard(key)?;
+        self.set_in(&mut shard, key, value)
+    }
+
+    fn set_in(&mut self, shard: &mut Shard, key: &[u8], value: &[u8]) -> Result<(), Fault> {
+        let entry = Entry::Value { value: value.to_vec(), changed: true };
+        shard.put(key, entry, self.inner.as_mut(), &self.cached.evictions)
+    }
+
+    /// Sets where the record is as it was (`Some` version) or is not there (`None`).
+    fn set_if(&mut self, key: &[u8], value: &[u8], was: Option<u64>) -> Result<Reply<'static>, Fault> {
+        let cached = self.cached;
+        let mut shard = cached.shard(key)?;
+        let found = self.load_in(&mut shard, key)?.then(|| version(&self.value));
+        if found != was {
+            return Ok(Reply::Conflict);
+        }
+        self.set_in(&mut shard, key, value)?;
+        Ok(Reply::Done)
+    }
+
+    /// What is only in memory is gone with its entry; what the store has must go there too.
+    fn delete(&mut self, key: &[u8]) -> Result<Reply<'static>, Fault> {
+        let cached = self.cached;
+        let mut shard = cached.shard(key)?;
+        let stored = match self.inner.ask(Op::Delete(key))? {
+            Reply::Done => true,
+            Reply::Missing => false,
+            other => return Err(unexpected("delete", other)),
+        };
+        // A counter that nothing was added to is only what was read where there was none.
+        let unstored = shard.entries.peek(key).is_some_and(Entry::is_changed);
+        shard.forget(key);
+        Ok(if stored || unstored { Reply::Done } else { Reply::Missing })
+    }
+
+    fn get_many(&mut self, keys: Keys<'_>) -> Result<Reply<'_>, Fault> {
+        let cached = self.cached;
+        self.values.reset(keys.len());
+        let (mut missing, mut places) = (KeyList::default(), Vec::new());
+        for (place, key) in keys.iter().enumerate() {
+            let mut shard = cached.shard(key)?;
+            match shard.entries.get(key) {
+                Some(Entry::Value { value, .. }) => {
+                    cached.hits.fetch_add(1, Ordering::Relaxed);
+                    self.values.put(place, value);
+                    continue;
+                }
+                Some(Entry::Counter { .. }) => self.hand_back(&mut shard, key)?,
+                None => {}
+            }
+            missing.push(key);
+            places.push((place, shard.changes));
+        }
+        if !places.is_empty() {
+            self.fetch(&missing, &places)?;
+        }
+        Ok(Reply::Values(self.values.lend()))
+    }
+
+    /// Asks the store for what was not in memory, in one question.
+    fn fetch(&mut self, missing: &KeyList, places: &[(usize, u64)]) -> Result<(), Fault> {
+        let cached = self.cached;
+        cached.misses.fetch_add(places.len() as u64, Ordering::Relaxed);
+        let mut found = Vec::with_capacity(places.len());
+        match self.inner.ask(Op::GetMany(missing.lend()))? {
+            Reply::Values(values) => found.extend(values.iter().map(|value| value.map(<[u8]>::to_vec))),
+            other => return Err(unexpected("get-many", other)),
+        }
+        for ((key, &(place, changes)), value) in missing.lend().iter().zip(places).zip(found) {
+            let mut shard = cached.shard(key)?;
+            // Somebody may have set it since: then that is the newer one.
+            if let Some(Entry::Value { value, .. }) = shard.entries.get(key) {
+                self.values.put(place, value);
+            } else if let Some(value) = value {
+                self.values.put(place, &value);
+                // What was set and written meanwhile is newer than what we were told: it must not be covered up.
+                if shard.changes != changes && self.cached.shards.len() > 1 {
+                    continue;
+                }
+                shard.put(key, Entry::Value { value, changed: false }, self.inner.as_mut(), &cached.evictions)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds in memory; the store is asked only for what it counted before.
+    fn add(&mut self, key: &[u8], by: i64) -> Result<i64, Fault> {
+        let cached = self.cached;
+        let mut shard = cached.shard(key)?;
+        if let Some(Entry::Counter { stored, added }) = shard.entries.get_mut(key) {
+            cached.hits.fetch_add(1, Ordering::Relaxed);
+            let sum = added.checked_add(by).and_then(|added| Some((added, stored.checked_add(added)?)));
+            let (more, number) = sum.ok_or_else(|| overflow(key))?;
+            *added = more;
+            return Ok(number);
+        }
+        self.hand_back(&mut shard, key)?;
+        let stored = self.ask_number(key)?.unwrap_or(0);
+        let number = stored.checked_add(by).ok_or_else(|| overflow(key))?;
+        shard.put(key, Entry::Counter { stored, added: by }, self.inner.as_mut(), &cached.evictions)?;
+        Ok(number)
+    }
+
+    fn number(&mut self, key: &[u8]) -> Result<Option<i64>, Fault> {
+        let cached = self.cached;
+        let mut shard = cached.shard(key)?;
+        if let Some(Entry::Counter { stored, added }) = shard.entries.get(key) {
+            cached.hits.fetch_add(1, Ordering::Relaxed);
+            return Ok(Some(stored + added));
+        }
+        self.hand_back(&mut shard, key)?;
+        let Some(stored) = self.ask_number(key)? else { return Ok(None) };
+        shard.put(key, Entry::Counter { stored, added: 0 }, self.inner.as_mut(), &cached.evictions)?;
+        Ok(Some(stored))
+    }
+
+    fn ask_number(&mut self, key: &[u8]) -> Result<Option<i64>, Fault> {
+        self.cached.misses.fetch_add(1, Ordering::Relaxed);
+        match self.inner.ask(Op::Number(key))? {
+            Reply::Number(number) => Ok(Some(number)),
+            Reply::Missing => Ok(None),
+            other => Err(unexpected("number", other)),
+        }
+    }
+}
+
+fn overflow(key: &[u8]) -> Fault {
+    let key = crate::words::op::readable(key, 80);
+    Fault::Refused(format!("the cache: the counter of key '{key}' would leave 64 bits"))
+}

@@ -1,0 +1,145 @@
+//! The ways in which `fans` asks, the cache, the classes and the configurations: the same answer from every store by
+//! each of them, or a refusal that names what the store lacks.
+
+use serde_json::Value;
+
+use crate::answers::expected;
+use crate::desk::{Desk, Said};
+
+/// What a row may say that has no right answer: that the store, or the cache, has no such op.
+const LACKS: &str = " has no ";
+/// Starting these takes longer than all the rest: they are asked less.
+const SLOW: &[&str] = &["cassandra", "ferretdb"];
+
+fn quick() -> Vec<String> {
+    expected().into_iter().filter(|target| !SLOW.iter().any(|slow| target.starts_with(slow))).collect()
+}
+
+fn run(desk: &Desk, arguments: &[&str], targets: &[String]) -> Said {
+    let targets = targets.iter().map(String::as_str);
+    desk.run(&["run", "--blocks", "1"].into_iter().chain(arguments.iter().copied()).chain(targets).collect::<Vec<_>>())
+}
+
+/// Every record is right, or says what the store lacks. How many were right.
+fn check(records: &[Value]) -> usize {
+    let mut right = 0;
+    for record in records {
+        let (label, outcome) = (&record["target"]["label"], &record["outcome"]);
+        match outcome["kind"].as_str() {
+            Some("finished") => {
+                let verdict = record["verdict"]["kind"].as_str();
+                assert!(matches!(verdict, Some("right" | "control")), "{label}: {}", record["verdict"]);
+                right += 1;
+            }
+            Some("refused") => {
+                let reason = outcome["reason"].as_str().unwrap_or_default();
+                assert!(reason.contains(LACKS) || reason.starts_with("durability "), "{label}: {reason}");
+            }
+            _ => panic!("{label}: {outcome}"),
+        }
+    }
+    right
+}
+
+#[test]
+fn each_way_gives_the_same_answer() {
+    let desk = Desk::new();
+    let targets = expected();
+    run(&desk, &["fans", "--profiles", "100", "--via", "portable,batch,native,cas"], &targets);
+    let records = desk.records();
+    assert_eq!(records.len(), 4 * targets.len());
+    check(&records);
+    for via in ["portable", "batch", "native", "cas"] {
+        let of_way: Vec<Value> = records.iter().filter(|record| record["job"]["via"] == via).cloned().collect();
+        let right = check(&of_way);
+        // A store may lack versions or its own way of counting; whole values, one or many, every store has.
+        assert!(right == targets.len() || (right > 3 && matches!(via, "native" | "cas")), "{via}: {right} right");
+    }
+}
+
+#[test]
+fn a_cache_in_front_changes_no_answer() {
+    let desk = Desk::new();
+    let targets: Vec<String> = quick().iter().map(|target| format!("cached:{target}?memory=200kB")).collect();
+    run(&desk, &["fans", "--profiles", "100", "--via", "portable,batch"], &targets).exits(0);
+    run(&desk, &["ngrams", "--messages", "200", "--clients", "2"], &targets);
+    let records = desk.records();
+    assert_eq!(records.len(), 3 * targets.len());
+    check(&records);
+    for record in records.iter().filter(|record| record["outcome"]["kind"] == "finished") {
+        assert!(record["counters"]["cache hits"].as_u64().expect("a count") > 0, "{}", record["target"]["label"]);
+    }
+    let said = desk.run(&["run", "fans", "--profiles", "20", "--via", "native", "cached:ram"]);
+    said.exits(1).shows("a cache in front of a store has no tally");
+}
+
+/// Clients who share profiles meet at the same records: what they count must be all there.
+#[test]
+fn clients_who_meet_at_the_same_records_lose_nothing() {
+    let desk = Desk::new();
+    let targets = quick();
+    run(
+        &desk,
+        &["fans", "--profiles", "100", "--clients", "4", "--split", "profiles", "--via", "cas,native"],
+        &targets,
+    );
+    let records = desk.records();
+    assert_eq!(records.len(), 2 * targets.len());
+    assert!(check(&records) > 6);
+}
+
+#[test]
+fn every_class_that_a_store_keeps_gives_the_same_answer() {
+    for class in ["crash", "power"] {
+        let desk = Desk::new();
+        run(&desk, &["fans", "--profiles", "20", "--durability", class], &quick());
+        run(&desk, &["ngrams", "--messages", "20", "--durability", class], &quick());
+        assert!(check(&desk.records()) >= 8, "{class}");
+    }
+}
+
+#[test]
+fn as_shipped_no_class_is_asked_for() {
+    let desk = Desk::new();
+    let said = run(&desk, &["fans", "--profiles", "50", "--config", "shipped"], &quick());
+    said.shows("as shipped, durability not matched");
+    check(&desk.records());
+    let said = desk.run(&["run", "fans", "--config", "shipped", "--durability", "crash", "ram"]);
+    said.exits(2).complains("leave --durability out");
+}
+
+#[test]
+fn what_would_lose_data_or_means_nothing_is_refused() {
+    let desk = Desk::new();
+    let sharing = ["run", "fans", "--split", "profiles", "--clients", "2", "ram"];
+    desk.run(&sharing).exits(2).complains("would overwrite each other's records");
+    desk.run(&["run", "ngrams", "--via", "native", "ram"]).exits(2).complains("the job ngrams has no way 'native'");
+    desk.run(&["run", "ngrams", "--split", "profiles", "ram"]).exits(2).complains("the job ngrams has no --split");
+    desk.run(&["run", "fans", "--via", "swift", "ram"]).exits(2).complains("is no way");
+    desk.run(&["run", "fans", "cached:ram?memory=much"]).exits(2).complains("is no size");
+    desk.run(&["run", "fans", "cached:ram?count=beans"]).exits(2).complains("entries or values");
+    desk.run(&["run", "fans", "ram?memory=1MB"]).exits(2).complains("no setting 'memory'");
+}
+
+/// Pages counted by a store's own means can be asked for as records can.
+#[test]
+fn what_was_counted_natively_can_be_queried() {
+    let desk = Desk::new();
+    desk.run(&[
+        "run",
+        "fans",
+        "--profiles",
+        "300",
+        "--blocks",
+        "1",
+        "--keep",
+        "kept",
+        "--via",
+        "portable,native",
+        "sqlite",
+    ])
+    .exits(0);
+    let portable = desk.run(&["query", "sqlite:kept/sqlite", "Michael Jackson", "--json"]);
+    let native = desk.run(&["query", "sqlite:kept/sqlite_native", "Michael Jackson", "--json"]);
+    assert_eq!(portable.exits(0).out, native.exits(0).out);
+}
