@@ -39,6 +39,9 @@ const RECORDS: &str = "records";
 const LONGEST_KEY: usize = u16::MAX as usize;
 
 fn open(launch: &Launch) -> Result<Box<dyn Store>, Fault> {
+    if launch.is_shipped() {
+        return open_shipped(launch);
+    }
     let database = Database::builder(launch.directory()?)
         // A block cache for all of the data where it fits memory, as its documentation advises.
         // <https://docs.rs/fjall/latest/fjall/struct.DatabaseBuilder.html#method.cache_size>
@@ -59,6 +62,13 @@ fn open(launch: &Launch) -> Result<Box<dyn Store>, Fault> {
         Durability::Power => Some(PersistMode::SyncData),
     };
     Ok(Box::new(Fjall { database, records, persist, writer: Mutex::new(()) }))
+}
+
+/// Fjall as it comes: its journal is written out after each write, and synced when it likes.
+fn open_shipped(launch: &Launch) -> Result<Box<dyn Store>, Fault> {
+    let database = Database::builder(launch.directory()?).open().map_err(refused)?;
+    let records = database.keyspace(RECORDS, KeyspaceCreateOptions::default).map_err(refused)?;
+    Ok(Box::new(Fjall { database, records, persist: None, writer: Mutex::new(()) }))
 }
 
 fn options() -> KeyspaceCreateOptions {

@@ -49,7 +49,9 @@ fn version() -> String {
 fn open(launch: &Launch) -> Result<Box<dyn Store>, Fault> {
     let mut options = EnvOpenOptions::new();
     options.map_size(MAP_BYTES).max_readers(launch.clients.saturating_add(MORE_READERS));
-    if launch.durability < Durability::Power {
+    // As shipped every commit is synced. The map's size must be named all the same: LMDB's own 10 MiB hold no job.
+    let each_commits = launch.is_shipped() || launch.durability > Durability::None;
+    if launch.durability < Durability::Power && !launch.is_shipped() {
         // Commits are written to the file but not synced: they outlive this process, not the machine's power.
         // The map stays read-only (no MDB_WRITEMAP), LMDB's default, which keeps stray writes out of the data.
         // <http://www.lmdb.tech/doc/group__mdb.html#ga32a193c6bf4d7d5c5d579e71f22e9340>
@@ -67,7 +69,7 @@ fn open(launch: &Launch) -> Result<Box<dyn Store>, Fault> {
         .map_err(refused)?
         .unwrap_commit();
     let longest_key = env.max_key_size();
-    Ok(Box::new(Lmdb { env, records, longest_key, each_commits: launch.durability > Durability::None }))
+    Ok(Box::new(Lmdb { env, records, longest_key, each_commits }))
 }
 
 type Records = Database<'static, Bytes, Bytes>;

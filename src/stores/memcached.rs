@@ -139,13 +139,16 @@ fn arguments(launch: &Launch, _data: &Path) -> Vec<String> {
         }
         Place::Memory | Place::Path(_) => {}
     }
+    if nix::unistd::geteuid().is_root() {
+        option("-u", "root"); // It refuses to start as root unless told whom to be.
+    }
+    if launch.is_shipped() {
+        return arguments;
+    }
     option("-U", "0"); // No UDP, which some older versions open by default.
     option("-m", &memory_mb(launch.data_bytes).to_string());
     option("-c", &launch.clients.saturating_add(100).max(1024).to_string()); // As many as are asked for; 1024 is the default.
     option("-t", &threads().to_string());
-    if nix::unistd::geteuid().is_root() {
-        option("-u", "root"); // It refuses to start as root unless told whom to be.
-    }
     arguments
 }
 

@@ -42,9 +42,16 @@ fn open(launch: &Launch) -> Result<Box<dyn Store>, Fault> {
     let file = if place.is_dir() { place.join(FILE) } else { place.to_path_buf() };
     let cache_bytes = usize::try_from(launch.cache_bytes()).unwrap_or(usize::MAX);
     // <https://docs.rs/redb/latest/redb/struct.Builder.html#method.set_cache_size>
-    let database = Database::builder().set_cache_size(cache_bytes).create(file).map_err(refused)?;
+    let cache_bytes = (!launch.is_shipped()).then_some(cache_bytes);
+    let mut builder = Database::builder();
+    if let Some(cache_bytes) = cache_bytes {
+        builder.set_cache_size(cache_bytes);
+    }
+    let database = builder.create(file).map_err(refused)?;
     let commit = match launch.durability {
-        Durability::None => Commit::None,
+        // Redb's own default is to sync each commit.
+        Durability::None if !launch.is_shipped() => Commit::None,
+        Durability::None => Commit::Immediate,
         Durability::Crash | Durability::Power => Commit::Immediate,
     };
     let store = Redb { database, commit, cache_bytes };
@@ -56,7 +63,8 @@ fn open(launch: &Launch) -> Result<Box<dyn Store>, Fault> {
 struct Redb {
     database: Database,
     commit: Commit,
-    cache_bytes: usize,
+    /// Redb's own where there is none.
+    cache_bytes: Option<usize>,
 }
 
 impl Redb {
@@ -96,7 +104,7 @@ impl Store for Redb {
     fn facts(&self) -> Result<Facts, Fault> {
         let settings = [
             ("durability", format!("{:?}", self.commit)),
-            ("cache size", self.cache_bytes.to_string()),
+            ("cache size", self.cache_bytes.map_or_else(|| "redb's own".to_string(), |bytes| bytes.to_string())),
             ("quick repair", "false".to_string()),
             ("two-phase commit", "false".to_string()),
         ];

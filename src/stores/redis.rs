@@ -237,6 +237,9 @@ fn arguments(launch: &Launch, data: &Path) -> Vec<String> {
     option("protected-mode", "yes"); // The default, kept by name: no password is set.
     option("daemonize", "no"); // It stays our child, to be watched and stopped.
     option("dir", &data.display().to_string()); // Its files go nowhere else.
+    if launch.is_shipped() {
+        return arguments;
+    }
     option("databases", "16"); // The default, kept by name.
     // As many as are asked for; 10,000 is the default.
     option("maxclients", &launch.clients.saturating_add(100).max(10_000).to_string());

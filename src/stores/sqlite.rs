@@ -73,6 +73,7 @@ fn open(launch: &Launch) -> Result<Box<dyn Store>, Fault> {
     let store = Sqlite {
         file: if place.is_dir() { place.join(FILE) } else { place.to_path_buf() },
         durability: launch.durability,
+        shipped: launch.is_shipped(),
         clients,
         // Each connection has a page cache of its own, so the budget is shared out.
         cache_kib: (launch.cache_bytes() / u64::from(clients) / 1024) as i64,
@@ -88,6 +89,8 @@ fn open(launch: &Launch) -> Result<Box<dyn Store>, Fault> {
 struct Sqlite {
     file: PathBuf,
     durability: Durability,
+    /// Nothing is set that SQLite does not set itself.
+    shipped: bool,
     clients: u32,
     cache_kib: i64,
     /// Connections that no session has; with one client there is one, and it keeps the file to itself.
@@ -139,8 +142,8 @@ impl Sqlite {
         let connection = Connection::open(&self.file).map_err(refused)?;
         connection.busy_timeout(BUSY).map_err(refused)?;
         connection.set_prepared_statement_cache_capacity(STATEMENTS);
-        for (name, value) in self.pragmas() {
-            connection.pragma_update(None, name, &value).map_err(refused)?;
+        for (name, value) in self.pragmas().iter().filter(|_| !self.shipped) {
+            connection.pragma_update(None, name, value).map_err(refused)?;
         }
         Ok(connection)
     }
@@ -322,7 +325,7 @@ impl Client<'_> {
         if self.turn.is_none() {
             self.turn = Some(self.store.writer.lock().expect("no client panics in the middle of a change"));
         }
-        let spans_unit = self.store.durability == Durability::None;
+        let spans_unit = self.store.durability == Durability::None && !self.store.shipped;
         let connection = held(&self.connection);
         if connection.is_autocommit() && (spans_unit || span == Span::Several) {
             run(connection, BEGIN)?;
