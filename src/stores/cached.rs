@@ -324,11 +324,27 @@ fn version(value: &[u8]) -> u64 {
 }
 
 impl Caching<'_> {
-    /// Copies a value to `self.value`, out of memory or out of the store. False where there is none.
-    fn load(&mut self, key: &[u8]) -> Result<bool, Fault> {
+    /// Does something with the part that has `key`, while nobody else does.
+    ///
+    /// Several clients commit before they let go of it: else one could hold the store's only writer and wait here for
+    /// another, who waits for the writer.
+    fn with<T>(
+        &mut self,
+        key: &[u8],
+        work: impl FnOnce(&mut Self, &mut Shard) -> Result<T, Fault>,
+    ) -> Result<T, Fault> {
         let cached = self.cached;
         let mut shard = cached.shard(key)?;
-        self.load_in(&mut shard, key)
+        let done = work(self, &mut shard);
+        if cached.shards.len() > 1 {
+            self.inner.flush()?;
+        }
+        done
+    }
+
+    /// Copies a value to `self.value`, out of memory or out of the store. False where there is none.
+    fn load(&mut self, key: &[u8]) -> Result<bool, Fault> {
+        self.with(key, |session, shard| session.load_in(shard, key))
     }
 
     fn load_in(&mut self, shard: &mut Shard, key: &[u8]) -> Result<bool, Fault> {
@@ -365,9 +381,7 @@ impl Caching<'_> {
     }
 
     fn set(&mut self, key: &[u8], value: &[u8]) -> Result<(), Fault> {
-        let cached = self.cached;
-        let mut shard = cached.shard(key)?;
-        self.set_in(&mut shard, key, value)
+        self.with(key, |session, shard| session.set_in(shard, key, value))
     }
 
     fn set_in(&mut self, shard: &mut Shard, key: &[u8], value: &[u8]) -> Result<(), Fault> {
@@ -377,29 +391,29 @@ impl Caching<'_> {
 
     /// Sets where the record is as it was (`Some` version) or is not there (`None`).
     fn set_if(&mut self, key: &[u8], value: &[u8], was: Option<u64>) -> Result<Reply<'static>, Fault> {
-        let cached = self.cached;
-        let mut shard = cached.shard(key)?;
-        let found = self.load_in(&mut shard, key)?.then(|| version(&self.value));
-        if found != was {
-            return Ok(Reply::Conflict);
-        }
-        self.set_in(&mut shard, key, value)?;
-        Ok(Reply::Done)
+        self.with(key, |session, shard| {
+            let found = session.load_in(shard, key)?.then(|| version(&session.value));
+            if found != was {
+                return Ok(Reply::Conflict);
+            }
+            session.set_in(shard, key, value)?;
+            Ok(Reply::Done)
+        })
     }
 
     /// What is only in memory is gone with its entry; what the store has must go there too.
     fn delete(&mut self, key: &[u8]) -> Result<Reply<'static>, Fault> {
-        let cached = self.cached;
-        let mut shard = cached.shard(key)?;
-        let stored = match self.inner.ask(Op::Delete(key))? {
-            Reply::Done => true,
-            Reply::Missing => false,
-            other => return Err(unexpected("delete", other)),
-        };
-        // A counter that nothing was added to is only what was read where there was none.
-        let unstored = shard.entries.peek(key).is_some_and(Entry::is_changed);
-        shard.forget(key);
-        Ok(if stored || unstored { Reply::Done } else { Reply::Missing })
+        self.with(key, |session, shard| {
+            let stored = match session.inner.ask(Op::Delete(key))? {
+                Reply::Done => true,
+                Reply::Missing => false,
+                other => return Err(unexpected("delete", other)),
+            };
+            // A counter that nothing was added to is only what was read where there was none.
+            let unstored = shard.entries.peek(key).is_some_and(Entry::is_changed);
+            shard.forget(key);
+            Ok(if stored || unstored { Reply::Done } else { Reply::Missing })
+        })
     }
 
     fn get_many(&mut self, keys: Keys<'_>) -> Result<Reply<'_>, Fault> {
@@ -407,18 +421,22 @@ impl Caching<'_> {
         self.values.reset(keys.len());
         let (mut missing, mut places) = (KeyList::default(), Vec::new());
         for (place, key) in keys.iter().enumerate() {
-            let mut shard = cached.shard(key)?;
-            match shard.entries.get(key) {
-                Some(Entry::Value { value, .. }) => {
-                    cached.hits.fetch_add(1, Ordering::Relaxed);
-                    self.values.put(place, value);
-                    continue;
+            let changes = self.with(key, |session, shard| {
+                match shard.entries.get(key) {
+                    Some(Entry::Value { value, .. }) => {
+                        cached.hits.fetch_add(1, Ordering::Relaxed);
+                        session.values.put(place, value);
+                        return Ok(None);
+                    }
+                    Some(Entry::Counter { .. }) => session.hand_back(shard, key)?,
+                    None => {}
                 }
-                Some(Entry::Counter { .. }) => self.hand_back(&mut shard, key)?,
-                None => {}
+                Ok(Some(shard.changes))
+            })?;
+            if let Some(changes) = changes {
+                missing.push(key);
+                places.push((place, changes));
             }
-            missing.push(key);
-            places.push((place, shard.changes));
         }
         if !places.is_empty() {
             self.fetch(&missing, &places)?;
@@ -436,51 +454,55 @@ impl Caching<'_> {
             other => return Err(unexpected("get-many", other)),
         }
         for ((key, &(place, changes)), value) in missing.lend().iter().zip(places).zip(found) {
-            let mut shard = cached.shard(key)?;
-            // Somebody may have set it since: then that is the newer one.
-            if let Some(Entry::Value { value, .. }) = shard.entries.get(key) {
-                self.values.put(place, value);
-            } else if let Some(value) = value {
-                self.values.put(place, &value);
-                // What was set and written meanwhile is newer than what we were told: it must not be covered up.
-                if shard.changes != changes && self.cached.shards.len() > 1 {
-                    continue;
+            self.with(key, |session, shard| {
+                // Somebody may have set it since: then that is the newer one.
+                if let Some(Entry::Value { value, .. }) = shard.entries.get(key) {
+                    session.values.put(place, value);
+                } else if let Some(value) = value {
+                    session.values.put(place, &value);
+                    // What was set and written meanwhile is newer than what we were told: it must not be covered up.
+                    if shard.changes == changes || cached.shards.len() == 1 {
+                        let entry = Entry::Value { value, changed: false };
+                        shard.put(key, entry, session.inner.as_mut(), &cached.evictions)?;
+                    }
                 }
-                shard.put(key, Entry::Value { value, changed: false }, self.inner.as_mut(), &cached.evictions)?;
-            }
+                Ok(())
+            })?;
         }
         Ok(())
     }
 
     /// Adds in memory; the store is asked only for what it counted before.
     fn add(&mut self, key: &[u8], by: i64) -> Result<i64, Fault> {
-        let cached = self.cached;
-        let mut shard = cached.shard(key)?;
-        if let Some(Entry::Counter { stored, added }) = shard.entries.get_mut(key) {
-            cached.hits.fetch_add(1, Ordering::Relaxed);
-            let sum = added.checked_add(by).and_then(|added| Some((added, stored.checked_add(added)?)));
-            let (more, number) = sum.ok_or_else(|| overflow(key))?;
-            *added = more;
-            return Ok(number);
-        }
-        self.hand_back(&mut shard, key)?;
-        let stored = self.ask_number(key)?.unwrap_or(0);
-        let number = stored.checked_add(by).ok_or_else(|| overflow(key))?;
-        shard.put(key, Entry::Counter { stored, added: by }, self.inner.as_mut(), &cached.evictions)?;
-        Ok(number)
+        self.with(key, |session, shard| {
+            let cached = session.cached;
+            if let Some(Entry::Counter { stored, added }) = shard.entries.get_mut(key) {
+                cached.hits.fetch_add(1, Ordering::Relaxed);
+                let sum = added.checked_add(by).and_then(|added| Some((added, stored.checked_add(added)?)));
+                let (more, number) = sum.ok_or_else(|| overflow(key))?;
+                *added = more;
+                return Ok(number);
+            }
+            session.hand_back(shard, key)?;
+            let stored = session.ask_number(key)?.unwrap_or(0);
+            let number = stored.checked_add(by).ok_or_else(|| overflow(key))?;
+            shard.put(key, Entry::Counter { stored, added: by }, session.inner.as_mut(), &cached.evictions)?;
+            Ok(number)
+        })
     }
 
     fn number(&mut self, key: &[u8]) -> Result<Option<i64>, Fault> {
-        let cached = self.cached;
-        let mut shard = cached.shard(key)?;
-        if let Some(Entry::Counter { stored, added }) = shard.entries.get(key) {
-            cached.hits.fetch_add(1, Ordering::Relaxed);
-            return Ok(Some(stored + added));
-        }
-        self.hand_back(&mut shard, key)?;
-        let Some(stored) = self.ask_number(key)? else { return Ok(None) };
-        shard.put(key, Entry::Counter { stored, added: 0 }, self.inner.as_mut(), &cached.evictions)?;
-        Ok(Some(stored))
+        self.with(key, |session, shard| {
+            let cached = session.cached;
+            if let Some(Entry::Counter { stored, added }) = shard.entries.get(key) {
+                cached.hits.fetch_add(1, Ordering::Relaxed);
+                return Ok(Some(stored + added));
+            }
+            session.hand_back(shard, key)?;
+            let Some(stored) = session.ask_number(key)? else { return Ok(None) };
+            shard.put(key, Entry::Counter { stored, added: 0 }, session.inner.as_mut(), &cached.evictions)?;
+            Ok(Some(stored))
+        })
     }
 
     fn ask_number(&mut self, key: &[u8]) -> Result<Option<i64>, Fault> {

@@ -1,0 +1,393 @@
+//! The table of `ram`: which key has which record, at the price of one look at distant memory. It must not know what is
+//! done with a record, and holds only numbers and slots; what is larger lies in slabs.
+//!
+//! Most of the time of an increment goes for memory that is in no cache. So a record is one cache line, its key in it;
+//! lines lie one after another, tried in that order (linear probing: Knuth, The Art of Computer Programming, volume 3,
+//! 6.4); and a large table asks for huge pages, without which the processor looks for the address of a line in memory
+//! as well. Tags beside the lines, as in `hashbrown`, were no faster: a million messages have too many for the second
+//! cache.
+
+use bytemuck::{Pod, Zeroable};
+use memmap2::MmapMut;
+
+/// Buckets of a new table: as many as fill the smallest page that there is.
+const BUCKETS_MIN: usize = 4096 / size_of::<Bucket>();
+/// A table is doubled when more than 3 of 4 buckets are full: a key that is not there then takes 8.5 looks at most, on
+/// average (Knuth, 6.4, formula 21), at lines that follow one another.
+const FULL: (usize, usize) = (3, 4);
+/// The size of a huge page on x86-64, and mostly elsewhere. A smaller table has no use for one.
+#[cfg(target_os = "linux")]
+const HUGE_PAGE_BYTES: usize = 2 << 20;
+
+/// Keys and their records. A record is at its home, which its hash says, or at the first place behind it that was free.
+pub struct Table {
+    /// Buckets: a power of two of them. A map gives zeros, aligned to a page.
+    memory: MmapMut,
+    len: usize,
+    long_keys: LongKeys,
+}
+
+type LongKeys = Slab<Box<[u8]>>;
+
+/// The record of a key, or the place where it may be put.
+pub enum Entry<'t> {
+    Found(&'t mut Bucket),
+    Free(Place),
+}
+
+/// An empty bucket, until the next change of the table.
+#[derive(Clone, Copy)]
+pub struct Place(usize);
+
+/// A record, in a cache line of its own. All zeros are an empty bucket.
+#[derive(Clone, Copy, Pod, Zeroable)]
+#[repr(C, align(64))]
+pub struct Bucket {
+    hash: u64,
+    pub version: u64,
+    /// A counter, or a slot.
+    number: i64,
+    kind: u8,
+    /// Of a key in `key`; or `LONG`.
+    key_len: u8,
+    /// The key from its first byte on; of a long one its slot in `long_keys`.
+    key: [u8; SHORT_MAX],
+}
+
+const SHORT_MAX: usize = 38;
+const LONG: u8 = u8::MAX;
+
+const EMPTY: u8 = 0;
+const NUMBER: u8 = 1;
+const BYTES: u8 = 2;
+const COUNTS: u8 = 3;
+
+/// What a record holds: a counter, or the slot of something larger.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Held {
+    Number(i64),
+    Bytes(usize),
+    Counts(usize),
+}
+
+impl Bucket {
+    #[inline]
+    pub fn held(&self) -> Held {
+        match self.kind {
+            NUMBER => Held::Number(self.number),
+            BYTES => Held::Bytes(self.number as usize),
+            _ => Held::Counts(self.number as usize),
+        }
+    }
+
+    #[inline]
+    pub fn hold(&mut self, held: Held) {
+        (self.kind, self.number) = match held {
+            Held::Number(number) => (NUMBER, number),
+            Held::Bytes(slot) => (BYTES, slot as i64),
+            Held::Counts(slot) => (COUNTS, slot as i64),
+        };
+    }
+
+    #[inline]
+    fn is(&self, hash: u64, key: &[u8], long_keys: &LongKeys) -> bool {
+        self.hash == hash
+            && match self.key.get(..usize::from(self.key_len)) {
+                Some(short) => short == key,
+                None => long_keys.get(self.slot_of_key()).as_ref() == key,
+            }
+    }
+
+    fn slot_of_key(&self) -> usize {
+        usize::from_ne_bytes(*self.key.first_chunk().expect("a key has room for a slot"))
+    }
+}
+
+impl Default for Table {
+    fn default() -> Table {
+        Table { memory: zeros(BUCKETS_MIN * size_of::<Bucket>()), len: 0, long_keys: Slab::default() }
+    }
+}
+
+impl Table {
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    #[inline(always)]
+    pub fn find(&self, hash: u64, key: &[u8]) -> Option<&Bucket> {
+        let buckets = self.buckets();
+        let at = place(buckets, &self.long_keys, hash, key);
+        buckets.get(at).filter(|bucket| bucket.kind != EMPTY)
+    }
+
+    #[inline(always)]
+    pub fn entry(&mut self, hash: u64, key: &[u8]) -> Entry<'_> {
+        let buckets = bytemuck::cast_slice_mut::<u8, Bucket>(&mut self.memory);
+        let at = place(buckets, &self.long_keys, hash, key);
+        match &mut buckets[at] {
+            bucket if bucket.kind == EMPTY => Entry::Free(Place(at)),
+            bucket => Entry::Found(bucket),
+        }
+    }
+
+    /// Puts a record where `entry` found none with this key.
+    #[inline]
+    pub fn put(&mut self, place: Place, hash: u64, key: &[u8], held: Held, version: u64) {
+        let (key_len, key) = self.keep(key);
+        let bucket = &mut self.buckets_mut()[place.0];
+        *bucket = Bucket { hash, version, number: 0, kind: EMPTY, key_len, key };
+        bucket.hold(held);
+        self.len += 1;
+        if self.len * FULL.1 > self.buckets().len() * FULL.0 {
+            self.grow();
+        }
+    }
+
+    /// Takes a record out, and moves those behind it forward that would no longer be found: no mark is left that later
+    /// searches would have to pass (Knuth, 6.4, algorithm R).
+    pub fn remove(&mut self, hash: u64, key: &[u8]) -> Option<Held> {
+        let buckets = bytemuck::cast_slice_mut::<u8, Bucket>(&mut self.memory);
+        let mut hole = place(buckets, &self.long_keys, hash, key);
+        let bucket = buckets[hole];
+        if bucket.kind == EMPTY {
+            return None;
+        }
+        if bucket.key_len == LONG {
+            self.long_keys.take(bucket.slot_of_key());
+        }
+        let mask = buckets.len() - 1;
+        let mut at = hole;
+        loop {
+            at = (at + 1) & mask;
+            let next = buckets[at];
+            if next.kind == EMPTY {
+                break;
+            }
+            let from_home = at.wrapping_sub(next.hash as usize) & mask;
+            if from_home >= (at.wrapping_sub(hole) & mask) {
+                buckets[hole] = next;
+                hole = at;
+            }
+        }
+        buckets[hole] = Bucket::zeroed();
+        self.len -= 1;
+        Some(bucket.held())
+    }
+
+    #[inline]
+    fn keep(&mut self, key: &[u8]) -> (u8, [u8; SHORT_MAX]) {
+        let mut kept = [0; SHORT_MAX];
+        if let Some(short) = kept.get_mut(..key.len()) {
+            short.copy_from_slice(key);
+            return (key.len() as u8, kept);
+        }
+        let slot = self.long_keys.put(key.into());
+        kept[..size_of::<usize>()].copy_from_slice(&slot.to_ne_bytes());
+        (LONG, kept)
+    }
+
+    /// Goes through the old table from its beginning, so that the new one is written in two streams.
+    #[cold]
+    #[inline(never)]
+    fn grow(&mut self) {
+        let mut memory = zeros(2 * self.memory.len());
+        let new = bytemuck::cast_slice_mut::<u8, Bucket>(&mut memory);
+        let mask = new.len() - 1;
+        for bucket in self.buckets().iter().filter(|bucket| bucket.kind != EMPTY) {
+            let mut at = bucket.hash as usize & mask;
+            while new[at].kind != EMPTY {
+                at = (at + 1) & mask;
+            }
+            new[at] = *bucket;
+        }
+        self.memory = memory;
+    }
+
+    #[inline]
+    fn buckets(&self) -> &[Bucket] {
+        bytemuck::cast_slice(&self.memory)
+    }
+
+    #[inline]
+    fn buckets_mut(&mut self) -> &mut [Bucket] {
+        bytemuck::cast_slice_mut(&mut self.memory)
+    }
+}
+
+/// The bucket of the key, or the first empty one on the way that its search goes.
+#[inline(always)]
+fn place(buckets: &[Bucket], long_keys: &LongKeys, hash: u64, key: &[u8]) -> usize {
+    let mask = buckets.len() - 1;
+    let mut at = hash as usize & mask;
+    while !buckets[at].is(hash, key, long_keys) && buckets[at].kind != EMPTY {
+        at = (at + 1) & mask;
+    }
+    at
+}
+
+/// Zeroed memory. Like every other container it ends the process when there is no more.
+fn zeros(bytes: usize) -> MmapMut {
+    let memory = MmapMut::map_anon(bytes).expect("memory for the table of ram");
+    #[cfg(target_os = "linux")]
+    if bytes >= HUGE_PAGE_BYTES {
+        // A kernel that has no huge pages says so, and the table is as right without.
+        let _ = memory.advise(memmap2::Advice::HugePage);
+    }
+    memory
+}
+
+/// Things in numbered slots, those that are free used again.
+pub struct Slab<T> {
+    slots: Vec<T>,
+    free: Vec<usize>,
+}
+
+impl<T> Default for Slab<T> {
+    fn default() -> Slab<T> {
+        Slab { slots: Vec::new(), free: Vec::new() }
+    }
+}
+
+impl<T: Default> Slab<T> {
+    #[inline]
+    pub fn get(&self, slot: usize) -> &T {
+        &self.slots[slot]
+    }
+
+    #[inline]
+    pub fn get_mut(&mut self, slot: usize) -> &mut T {
+        &mut self.slots[slot]
+    }
+
+    pub fn put(&mut self, thing: T) -> usize {
+        match self.free.pop() {
+            Some(slot) => {
+                self.slots[slot] = thing;
+                slot
+            }
+            None => {
+                self.slots.push(thing);
+                self.slots.len() - 1
+            }
+        }
+    }
+
+    pub fn take(&mut self, slot: usize) -> T {
+        self.free.push(slot);
+        std::mem::take(&mut self.slots[slot])
+    }
+
+    #[cfg(test)]
+    pub fn count(&self) -> usize {
+        self.slots.len() - self.free.len()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashMap;
+
+    use proptest::collection::vec;
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn a_record_is_a_cache_line() {
+        assert_eq!((size_of::<Bucket>(), align_of::<Bucket>()), (64, 64));
+    }
+
+    /// Keys around the length that fits a record, of few hashes, most of which share a home, the last one too.
+    fn key(number: u16) -> (u64, Vec<u8>) {
+        let len = [1, 8, 37, 38, 39, 255, 300][usize::from(number) % 7].max(2);
+        let mut key = vec![b'k'; len];
+        key[..2].copy_from_slice(&number.to_le_bytes());
+        let home =
+            [0, 1, 5, u64::MAX, u64::MAX - 1, u64::from(number) * 0x9e37_79b9_7f4a_7c15][usize::from(number) % 6];
+        (home, key)
+    }
+
+    #[derive(Clone, Debug)]
+    enum Change {
+        Put(u16, i64),
+        Remove(u16),
+    }
+
+    fn change() -> impl Strategy<Value = Change> {
+        // More keys than the first table holds, so that it grows, and few enough that removals find theirs.
+        let number = 0..200u16;
+        prop_oneof![
+            3 => (number.clone(), any::<i64>()).prop_map(|(number, held)| Change::Put(number, held)),
+            2 => number.prop_map(Change::Remove),
+        ]
+    }
+
+    proptest! {
+        #[test]
+        fn a_table_is_a_map(changes in vec(change(), 1..800)) {
+            let mut table = Table::default();
+            let mut model: HashMap<Vec<u8>, (i64, u64)> = HashMap::new();
+            for (version, change) in changes.into_iter().enumerate() {
+                let version = version as u64;
+                match change {
+                    Change::Put(number, held) => {
+                        let (hash, key) = key(number);
+                        match table.entry(hash, &key) {
+                            Entry::Found(bucket) => {
+                                bucket.hold(Held::Number(held));
+                                bucket.version = version;
+                            }
+                            Entry::Free(place) => table.put(place, hash, &key, Held::Number(held), version),
+                        }
+                        model.insert(key, (held, version));
+                    }
+                    Change::Remove(number) => {
+                        let (hash, key) = key(number);
+                        let expected = model.remove(&key).map(|(held, _)| Held::Number(held));
+                        prop_assert_eq!(table.remove(hash, &key), expected);
+                    }
+                }
+                prop_assert_eq!(table.len(), model.len());
+            }
+            for number in 0..200 {
+                let (hash, key) = key(number);
+                let found = table.find(hash, &key).map(|bucket| (bucket.held(), bucket.version));
+                prop_assert_eq!(found, model.get(&key).map(|(held, version)| (Held::Number(*held), *version)));
+            }
+            let full = table.buckets().iter().filter(|bucket| bucket.kind != EMPTY).count();
+            prop_assert_eq!(full, model.len());
+            let long = model.keys().filter(|key| key.len() > SHORT_MAX).count();
+            prop_assert_eq!(table.long_keys.count(), long);
+        }
+    }
+
+    /// Large enough for huge pages; and never so full that a search would not end.
+    #[test]
+    fn a_table_grows_with_all_that_it_holds() {
+        const KEYS: u64 = 100_000;
+        let mut table = Table::default();
+        let hash = |number: u64| number.wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(32);
+        for number in 0..KEYS {
+            let Entry::Free(place) = table.entry(hash(number), &number.to_le_bytes()) else { panic!("it is there") };
+            table.put(place, hash(number), &number.to_le_bytes(), Held::Bytes(number as usize), number);
+            assert!(table.len() * FULL.1 <= table.buckets().len() * FULL.0);
+        }
+        assert!(table.memory.len() >= 2 << 20);
+        for number in 0..KEYS {
+            let bucket = table.find(hash(number), &number.to_le_bytes()).expect("it was put in");
+            assert_eq!((bucket.held(), bucket.version), (Held::Bytes(number as usize), number));
+        }
+        assert!((0..KEYS).all(|number| table.remove(hash(number), &number.to_le_bytes()).is_some()));
+        assert!(table.buckets().iter().all(|bucket| bucket.kind == EMPTY));
+    }
+
+    #[test]
+    fn free_slots_are_used_again() {
+        let mut slab = Slab::default();
+        let (first, second) = (slab.put(vec![1]), slab.put(vec![2]));
+        assert_eq!(slab.take(first), [1]);
+        assert_eq!(slab.put(vec![3]), first);
+        assert_eq!((slab.get(first).as_slice(), slab.get(second).as_slice()), ([3].as_slice(), [2].as_slice()));
+    }
+}
