@@ -132,7 +132,11 @@ fn serve(
                 match answer {
                     Ok(reply) => {
                         tally.bytes_in += reply.bytes() as u64;
-                        client.hear(reply)
+                        let heard = client.hear(reply);
+                        if let Some(key) = client.coming() {
+                            session.expect(key);
+                        }
+                        heard
                     }
                     Err(fault) => return Err(Stopped::store(op.name(), op.key(), fault)),
                 }

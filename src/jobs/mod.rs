@@ -76,6 +76,10 @@ pub trait Job: Send + Sync {
 pub trait Client {
     fn ask(&mut self) -> Ask<'_>;
     fn hear(&mut self, reply: Reply<'_>) -> Heard;
+    /// A key that will be asked soon, not at once, where one is known: a store may look for it meanwhile.
+    fn coming(&self) -> Option<&[u8]> {
+        None
+    }
     /// Bad lines of the input that were passed over so far, as `--skip-bad` allows.
     fn skipped(&self) -> u64 {
         0

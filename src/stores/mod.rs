@@ -69,6 +69,9 @@ pub trait Store: Send + Sync {
 /// No op has a quiet fallback: an adapter does it the store's best way, or says [`Fault::Unsupported`].
 pub trait Session {
     fn ask<'s>(&'s mut self, op: Op<'_>) -> Result<Reply<'s>, Fault>;
+    /// A key that will be asked soon: the time to have its place in memory fetched. A store whose answers do not wait
+    /// for memory has no use for it.
+    fn expect(&self, _key: &[u8]) {}
     /// Commits what is open. Called at the end of a unit, of a phase and of a session; does nothing where each op
     /// commits itself.
     fn flush(&mut self) -> Result<(), Fault>;

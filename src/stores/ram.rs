@@ -118,6 +118,9 @@ trait Reach {
 
     fn map(&mut self, hash: u64) -> Result<Self::Held<'_>, Fault>;
 
+    /// Has a key's place fetched from memory, where that asks no lock.
+    fn expect(&self, _key: &[u8]) {}
+
     /// The value and version of a key; what must be written to be lent goes to `text`.
     fn read<'s>(&'s mut self, key: &[u8], text: &'s mut Vec<u8>) -> Result<Option<(&'s [u8], u64)>, Fault>;
 }
@@ -137,6 +140,11 @@ impl Reach for One<'_> {
     #[inline]
     fn map(&mut self, _: u64) -> Result<&mut Map, Fault> {
         Ok(&mut self.map)
+    }
+
+    #[inline]
+    fn expect(&self, key: &[u8]) {
+        self.map.fetch(hash(key));
     }
 
     #[inline]
@@ -232,6 +240,11 @@ impl<R: Reach> Session for Client<R> {
             Op::Set { ttl_s: Some(_), .. } | Op::Scan { .. } => Err(Fault::unsupported("ram", &op)),
             op => self.ask_seldom(op),
         }
+    }
+
+    #[inline]
+    fn expect(&self, key: &[u8]) {
+        self.reach.expect(key);
     }
 
     fn flush(&mut self) -> Result<(), Fault> {

@@ -25,6 +25,12 @@ pub struct Map {
 pub type Tally = HashTable<(Name, i64)>;
 
 impl Map {
+    /// Has the place of a key of this hash fetched from memory.
+    #[inline]
+    pub fn fetch(&self, hash: u64) {
+        self.table.fetch(hash);
+    }
+
     pub fn len(&self) -> usize {
         self.table.len()
     }

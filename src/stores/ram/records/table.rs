@@ -131,6 +131,16 @@ impl Table {
         }
     }
 
+    /// Has the processor fetch the line at which a key of this hash has its home.
+    #[inline(always)]
+    pub fn fetch(&self, hash: u64) {
+        let buckets = self.buckets();
+        #[cfg(target_arch = "x86_64")]
+        safe_arch::prefetch_t0(&buckets[hash as usize & (buckets.len() - 1)]);
+        #[cfg(not(target_arch = "x86_64"))]
+        let _ = (buckets, hash);
+    }
+
     /// Puts a record where `entry` found none with this key.
     #[inline]
     pub fn put(&mut self, place: Place, hash: u64, key: &[u8], held: Held, version: u64) {
