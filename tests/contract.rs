@@ -21,6 +21,11 @@ const GAPS: &[(&str, &[&str])] = &[
     ("sqlite", &["set with a time to live"]),
     ("redb", &["set with a time to live", "read-tally"]),
     ("fjall", &["set with a time to live", "read-tally", "set", "set"]),
+    ("leveldb", &["set with a time to live", "read-tally"]),
+    ("rocksdb", &["set with a time to live", "read-tally"]),
+    ("tokyocabinet", &["set with a time to live", "read-tally", "scan"]),
+    ("kyotocabinet", &["set with a time to live", "read-tally", "scan"]),
+    ("tkrzw", &["set with a time to live", "read-tally", "scan"]),
     ("faulty", &["set with a time to live", "read-tally"]),
 ];
 

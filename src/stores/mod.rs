@@ -9,12 +9,20 @@ use crate::words::op::{Fault, Op, Reply};
 use crate::words::trial::{Configuration, Durability, Transport};
 
 pub mod blocking;
+#[cfg(feature = "libraries")]
+mod bytemap;
 pub mod cached;
-#[cfg(any(feature = "fjall", feature = "lmdb", feature = "redb", feature = "sqlite"))]
+#[cfg(any(feature = "libraries", feature = "fjall", feature = "lmdb", feature = "redb", feature = "sqlite"))]
 mod cell;
 mod faulty;
 #[cfg(feature = "fjall")]
 mod fjall;
+#[cfg(feature = "libraries")]
+mod kyotocabinet;
+#[cfg(feature = "libraries")]
+mod leveldb;
+#[cfg(feature = "libraries")]
+mod library;
 #[cfg(feature = "lmdb")]
 mod lmdb;
 mod memcached;
@@ -25,6 +33,8 @@ mod redb;
 mod redis;
 #[cfg(feature = "sqlite")]
 mod sqlite;
+#[cfg(feature = "libraries")]
+mod tokyocabinet;
 
 /// Every store that this binary can speak to, controls first.
 pub const ALL: &[&Adapter] = &[
@@ -38,6 +48,16 @@ pub const ALL: &[&Adapter] = &[
     &redb::REDB,
     #[cfg(feature = "fjall")]
     &fjall::FJALL,
+    #[cfg(feature = "libraries")]
+    &leveldb::LEVELDB,
+    #[cfg(feature = "libraries")]
+    &leveldb::ROCKSDB,
+    #[cfg(feature = "libraries")]
+    &tokyocabinet::TOKYOCABINET,
+    #[cfg(feature = "libraries")]
+    &kyotocabinet::KYOTOCABINET,
+    #[cfg(feature = "libraries")]
+    &kyotocabinet::TKRZW,
     &redis::REDIS,
     &redis::VALKEY,
     &memcached::MEMCACHED,
