@@ -17,11 +17,17 @@ mod fjall;
 #[cfg(feature = "lmdb")]
 mod lmdb;
 mod memcached;
+#[cfg(feature = "sql")]
+mod mysql;
 mod null;
+#[cfg(feature = "sql")]
+mod postgres;
 mod ram;
 #[cfg(feature = "redb")]
 mod redb;
 mod redis;
+#[cfg(feature = "sql")]
+mod rows;
 #[cfg(feature = "sqlite")]
 mod sqlite;
 
@@ -40,6 +46,12 @@ pub const ALL: &[&Adapter] = &[
     &redis::REDIS,
     &redis::VALKEY,
     &memcached::MEMCACHED,
+    #[cfg(feature = "sql")]
+    &mysql::MYSQL,
+    #[cfg(feature = "sql")]
+    &mysql::MARIADB,
+    #[cfg(feature = "sql")]
+    &postgres::POSTGRES,
     &faulty::FAULTY,
 ];
 
@@ -57,6 +69,11 @@ pub trait Store: Send + Sync {
     fn settle(&self) -> Result<(), Fault>;
     /// How many records it holds, where it can say.
     fn count(&self) -> Result<Option<u64>, Fault>;
+    /// Takes away what holds the records (tables), where that was made for them in somebody else's store. Asked when the
+    /// records themselves are gone and no session is open any more.
+    fn leave(&self) -> Result<(), Fault> {
+        Ok(())
+    }
 }
 
 /// One client's way to a store: asks one thing at a time.
@@ -213,7 +230,8 @@ impl std::fmt::Display for Place {
 pub struct Login {
     pub user: Option<String>,
     pub password: Option<String>,
-    pub database: Option<u32>,
+    /// Its number (Redis) or name.
+    pub database: Option<String>,
 }
 
 impl std::fmt::Debug for Login {
@@ -230,6 +248,9 @@ pub struct Server {
     /// Where else it may be: `*` stands for one directory (the highest version wins), `$NAME` for a variable of the
     /// environment.
     pub directories: &'static [&'static str],
+    /// Programs of other stores: a program that is a link to one of these is not this server (`mysqld` is MariaDB's where
+    /// that took its place).
+    pub not: &'static [&'static str],
     /// Where such a server usually listens.
     pub port: u16,
     /// The name of its Unix socket, where it insists on one.
@@ -256,6 +277,7 @@ impl Server {
     pub const PLAIN: Server = Server {
         programs: &[],
         directories: &[],
+        not: &[],
         port: 0,
         socket: "s",
         prepare: |_, _| Vec::new(),
