@@ -14,7 +14,13 @@ use crate::words::units;
 
 /// What stands before a target that is to be behind a cache.
 const CACHED: &str = "cached:";
-/// Where a password may come from besides the URL, as redis-cli has it.
+/// Stores whose databases have names, and where a password may come from besides the URL: as each one's own client has
+/// it. <https://dev.mysql.com/doc/refman/8.4/en/environment-variables.html>,
+/// <https://www.postgresql.org/docs/current/libpq-envars.html>
+const NAMED_DATABASES: &[(&str, &str)] =
+    &[("mysql", "MYSQL_PWD"), ("mariadb", "MYSQL_PWD"), ("postgres", "PGPASSWORD")];
+
+/// Where a password of any other store may come from, as redis-cli has it.
 const PASSWORD_VARIABLE: &str = "REDISCLI_AUTH";
 
 /// The target that `text` names.
@@ -31,7 +37,8 @@ pub fn parse(text: &str) -> Result<Chosen> {
     let place = rest.map(|rest| place(adapter, transport, rest, &mut asked));
     let place = place.transpose().with_context(|| format!("target '{}'", without_login(text)))?;
     if asked.login.password.is_none() && place.is_some() && adapter.server.is_some() {
-        asked.login.password = std::env::var(PASSWORD_VARIABLE).ok().filter(|password| !password.is_empty());
+        let variable = named_databases(adapter).unwrap_or(PASSWORD_VARIABLE);
+        asked.login.password = std::env::var(variable).ok().filter(|password| !password.is_empty());
     }
     let label = asked.label.unwrap_or_else(|| label(text));
     let target = Target {
@@ -122,9 +129,11 @@ impl Asked {
                 "name" if value.is_empty() => bail!("?name= needs a name"),
                 "name" => asked.label = Some(value.into_owned()),
                 "db" if adapter.server.is_some() => {
-                    let number = value.parse().map_err(|_| anyhow!("?db={value} is no database number"))?;
-                    asked.login.database = Some(number);
+                    check_database(adapter, &value).map_err(|why| anyhow!("?db={value} {why}"))?;
+                    asked.login.database = Some(value.into_owned());
                 }
+                // A Unix socket's URL has no other place for it.
+                "user" if named_databases(adapter).is_some() => asked.login.user = Some(value.into_owned()),
                 _ => {
                     check_setting(adapter, &name, &value)?;
                     asked.settings.insert(name.into_owned(), value.into_owned());
@@ -147,6 +156,16 @@ fn set_cache(cache: &mut Cache, name: &str, value: &str) -> Result<()> {
         (_, other) => bail!("?count={other}: a cache counts entries or values"),
     }
     Ok(())
+}
+
+/// The variable of the password, for a store whose databases have names.
+fn named_databases(adapter: &Adapter) -> Option<&'static str> {
+    NAMED_DATABASES.iter().find(|(store, _)| *store == adapter.name).map(|(_, variable)| *variable)
+}
+
+fn check_database(adapter: &Adapter, database: &str) -> Result<(), &'static str> {
+    let good = named_databases(adapter).is_some() || database.parse::<u32>().is_ok();
+    if good { Ok(()) } else { Err("is no database number") }
 }
 
 fn check_setting(adapter: &Adapter, name: &str, value: &str) -> Result<()> {
@@ -195,9 +214,9 @@ fn tcp(adapter: &Adapter, rest: &str, asked: &mut Asked) -> Result<Place> {
     asked.login.password = url.password().map(decoded).transpose()?;
     match url.path().trim_matches('/') {
         "" => {}
-        number => {
-            let number = number.parse().map_err(|_| anyhow!("/{number} is no database number"))?;
-            asked.login.database = Some(number);
+        database => {
+            check_database(adapter, database).map_err(|why| anyhow!("/{database} {why}"))?;
+            asked.login.database = Some(decoded(database)?);
         }
     }
     let server = adapter.server.ok_or_else(|| anyhow!("{} is no server", adapter.name))?;
@@ -256,11 +275,21 @@ mod tests {
         assert_eq!(parse("redis+unix").unwrap().target.transport, Transport::Unix);
         assert_eq!(place("redis://db.example"), tcp("db.example", 6379));
         assert_eq!(place("redis://[::1]:7000/3"), tcp("::1", 7000));
-        assert_eq!(parse("redis://h/3").unwrap().login.database, Some(3));
+        assert_eq!(parse("redis://h/3").unwrap().login.database.as_deref(), Some("3"));
         assert_eq!(place("memcached://h"), tcp("h", 11211));
         assert_eq!(place("unix:///run/redis.sock?db=2"), Some(Place::Unix(PathBuf::from("/run/redis.sock"))));
         assert_eq!(place("redis+unix:///s"), Some(Place::Unix(PathBuf::from("/s"))));
         assert_eq!(place("lmdb:/data"), Some(Place::Path(PathBuf::from("/data"))));
+    }
+
+    #[test]
+    #[cfg(feature = "sql")]
+    fn databases_of_some_stores_have_names() {
+        assert_eq!(place("mysql://me@h/my%20base"), tcp("h", 3306));
+        assert_eq!(parse("mysql://me@h/my%20base").unwrap().login.database.as_deref(), Some("my base"));
+        let socket = parse("postgres+unix:///run/postgresql?user=me&db=mine").unwrap();
+        assert_eq!(socket.place, Some(Place::Unix(PathBuf::from("/run/postgresql"))));
+        assert_eq!((socket.login.user.as_deref(), socket.login.database.as_deref()), (Some("me"), Some("mine")));
     }
 
     #[test]

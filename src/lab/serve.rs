@@ -243,9 +243,16 @@ fn last_words(log: &Path) -> String {
 pub fn program(server: &Server) -> Option<PathBuf> {
     let elsewhere: Vec<PathBuf> =
         server.directories.iter().flat_map(|pattern| elsewhere::directories(pattern)).collect();
-    server.programs.iter().find_map(|name| {
+    let found = |name: &&str| {
         on_path(name).or_else(|| elsewhere.iter().map(|directory| directory.join(name)).find(|file| is_program(file)))
-    })
+    };
+    server.programs.iter().filter_map(found).find(|file| !is_link_to(file, server.not))
+}
+
+fn is_link_to(file: &Path, programs: &[&str]) -> bool {
+    let real = fs::canonicalize(file).ok();
+    let name = real.as_deref().and_then(Path::file_name);
+    name.is_some_and(|name| programs.iter().any(|program| name == *program))
 }
 
 fn on_path(name: &str) -> Option<PathBuf> {

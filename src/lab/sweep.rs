@@ -22,7 +22,9 @@ pub fn clear(job: &dyn Job, source: &DataFile, launch: &Launch, adapter: &Adapte
             delete_all(client.as_mut(), session.as_mut()).map_err(|what| failed(&what))?;
         }
     }
-    session.flush().map_err(|fault| failed(&fault))
+    session.flush().map_err(|fault| failed(&fault))?;
+    drop(session);
+    store.leave().map_err(|fault| failed(&fault))
 }
 
 /// Answers as a store would that forgets everything, and deletes instead of writing.

@@ -26,11 +26,17 @@ mod library;
 #[cfg(feature = "lmdb")]
 mod lmdb;
 mod memcached;
+#[cfg(feature = "sql")]
+mod mysql;
 mod null;
+#[cfg(feature = "sql")]
+mod postgres;
 mod ram;
 #[cfg(feature = "redb")]
 mod redb;
 mod redis;
+#[cfg(feature = "sql")]
+mod rows;
 #[cfg(feature = "sqlite")]
 mod sqlite;
 #[cfg(feature = "libraries")]
@@ -61,6 +67,12 @@ pub const ALL: &[&Adapter] = &[
     &redis::REDIS,
     &redis::VALKEY,
     &memcached::MEMCACHED,
+    #[cfg(feature = "sql")]
+    &mysql::MYSQL,
+    #[cfg(feature = "sql")]
+    &mysql::MARIADB,
+    #[cfg(feature = "sql")]
+    &postgres::POSTGRES,
     &faulty::FAULTY,
 ];
 
@@ -81,6 +93,11 @@ pub trait Store: Send + Sync {
     /// What it has counted in our process since it was opened, by name.
     fn counters(&self) -> BTreeMap<String, u64> {
         BTreeMap::new()
+    }
+    /// Takes away what holds the records (tables), where that was made for them in somebody else's store. Asked when the
+    /// records themselves are gone and no session is open any more.
+    fn leave(&self) -> Result<(), Fault> {
+        Ok(())
     }
 }
 
@@ -241,7 +258,8 @@ impl std::fmt::Display for Place {
 pub struct Login {
     pub user: Option<String>,
     pub password: Option<String>,
-    pub database: Option<u32>,
+    /// Its number (Redis) or name.
+    pub database: Option<String>,
 }
 
 impl std::fmt::Debug for Login {
@@ -258,6 +276,9 @@ pub struct Server {
     /// Where else it may be: `*` stands for one directory (the highest version wins), `$NAME` for a variable of the
     /// environment.
     pub directories: &'static [&'static str],
+    /// Programs of other stores: a program that is a link to one of these is not this server (`mysqld` is MariaDB's where
+    /// that took its place).
+    pub not: &'static [&'static str],
     /// Where such a server usually listens.
     pub port: u16,
     /// The name of its Unix socket, where it insists on one.
@@ -284,6 +305,7 @@ impl Server {
     pub const PLAIN: Server = Server {
         programs: &[],
         directories: &[],
+        not: &[],
         port: 0,
         socket: "s",
         prepare: |_, _| Vec::new(),

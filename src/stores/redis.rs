@@ -83,7 +83,11 @@ struct Redis {
 impl Redis {
     fn connect(&self) -> Result<Blocking<Resp>, Fault> {
         let login = self.launch.login.clone();
-        let greeting = Greeting { user: login.user, password: login.password, database: login.database };
+        let number = login.database.map(|database| {
+            let wrong = |_| Fault::Unsupported(format!("{} has no database '{database}', only numbers", self.name));
+            database.parse().map_err(wrong)
+        });
+        let greeting = Greeting { user: login.user, password: login.password, database: number.transpose()? };
         Blocking::open(self.name, &self.launch, Resp::new(self.name, greeting))
     }
 }

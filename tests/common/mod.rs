@@ -9,7 +9,7 @@ use std::time::Duration;
 use kvfair::lab::serve::{self, Served, Unserved};
 use kvfair::lab::signals::Interrupt;
 use kvfair::stores::{self, Adapter, Facts, Launch, Login, Place, Session, Store};
-use kvfair::words::trial::{Durability, Transport};
+use kvfair::words::trial::{Configuration, Durability, Transport};
 
 pub mod contract;
 
@@ -36,6 +36,14 @@ pub fn start_at(store: &str, transport: Transport, durability: Durability) -> Ru
     let directory = tempfile::tempdir().expect("a directory for the server");
     let running = start_in(adapter, transport, &launch_at(Place::Memory, durability), directory);
     running.unwrap_or_else(|why| panic!("{store} does not start: {why}"))
+}
+
+/// Starts it as its makers ship it.
+pub fn start_shipped(store: &str, transport: Transport) -> Running {
+    let adapter = stores::find(store).unwrap_or_else(|| panic!("no store is called {store}"));
+    let directory = tempfile::tempdir().expect("a directory for the server");
+    let launch = Launch { configuration: Configuration::Shipped, ..launch_at(Place::Memory, Durability::None) };
+    start_in(adapter, transport, &launch, directory).unwrap_or_else(|why| panic!("{store} does not start: {why}"))
 }
 
 pub fn launch_at(place: Place, durability: Durability) -> Launch {
@@ -80,6 +88,7 @@ impl Running {
 
     /// The same server, as somebody who logs in.
     pub fn open_as(&self, user: Option<&str>, password: Option<&str>, database: Option<u32>) -> Box<dyn Store> {
+        let database = database.map(|number| number.to_string());
         let login = Login { user: user.map(str::to_string), password: password.map(str::to_string), database };
         (self.adapter.open)(&Launch { login, ..self.launch.clone() }).expect("opening alone asks nothing")
     }

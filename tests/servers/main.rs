@@ -5,6 +5,8 @@ mod common;
 
 mod memcached;
 mod redis;
+#[cfg(feature = "sql")]
+mod sql;
 mod strange;
 
 use std::time::{Duration, Instant};

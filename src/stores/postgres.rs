@@ -1,0 +1,333 @@
+//! `postgres`: one statement an op, prepared once, each committed by itself.
+//!
+//! Documentation: <https://www.postgresql.org/docs/current/runtime-config.html>, <https://docs.rs/postgres>.
+
+mod session;
+
+use std::collections::BTreeMap;
+use std::io;
+use std::path::Path;
+use std::sync::Mutex;
+
+use postgres::error::SqlState;
+use postgres::{Client, Config, Error, NoTls};
+
+use super::rows::{self, Needed, RECORDS, TALLIES};
+use super::{Adapter, Facts, Launch, Place, Role, Server, Session, Step, Store};
+use crate::words::op::Fault;
+use crate::words::trial::{Durability, Transport};
+
+pub static POSTGRES: Adapter = Adapter {
+    name: NAME,
+    about: "the SQL database",
+    role: Role::Store,
+    transports: &[Transport::Unix, Transport::Tcp],
+    schemes: &[],
+    settings: &[],
+    keeps: |class| match class {
+        Durability::None => Ok("fsync off, synchronous_commit off, tables not logged"),
+        Durability::Crash => Ok("fsync off, synchronous_commit on"),
+        Durability::Power => Ok("fsync on, synchronous_commit on"),
+    },
+    // A stop that is no crash writes everything, unlogged tables included.
+    stays: |_| true,
+    open: |launch| Ok(Box::new(Postgres { launch: launch.clone(), has_tables: Mutex::new(false) })),
+    server: Some(&Server {
+        programs: &["postgres"],
+        directories: &["/usr/lib/postgresql/*/bin", "/usr/pgsql-*/bin", "/opt/homebrew/opt/postgresql/bin"],
+        port: 5432,
+        // Clients look for a socket of this name in a directory.
+        socket: ".s.PGSQL.5432",
+        prepare,
+        version: version_printed,
+        arguments,
+        instead_of_root: Some("postgres"),
+        ..Server::PLAIN
+    }),
+    version: || Err("a server's version is its program's".to_string()),
+    get_it: "apt install postgresql",
+};
+
+const NAME: &str = "postgres";
+
+/// Who a server of ours knows, and the database that every server begins with.
+const USER: &str = "postgres";
+const DATABASE: &str = "postgres";
+
+const MOUTH: &str = concat!("postgres ", env!("KVFAIR_POSTGRES"));
+
+/// What is read back: all that could move a number or break a class.
+const SETTINGS: &[&str] = &[
+    "fsync",
+    "synchronous_commit",
+    "full_page_writes",
+    "wal_level",
+    "wal_sync_method",
+    "max_wal_size",
+    "checkpoint_timeout",
+    "shared_buffers",
+    "max_connections",
+    "autovacuum",
+    "huge_pages",
+    "enable_seqscan",
+    "default_transaction_isolation",
+    "data_checksums",
+    "jit",
+];
+
+fn open_tables(logged: bool) -> String {
+    // https://www.postgresql.org/docs/current/sql-createtable.html#SQL-CREATETABLE-UNLOGGED: nothing goes to the log, and
+    // what was there is gone after a crash.
+    let table = if logged { "TABLE" } else { "UNLOGGED TABLE" };
+    format!(
+        "CREATE {table} IF NOT EXISTS {RECORDS} (k bytea PRIMARY KEY, v bytea, n bigint);
+         CREATE {table} IF NOT EXISTS {TALLIES}
+            (record bytea NOT NULL, field bytea NOT NULL, n bigint NOT NULL, PRIMARY KEY (record, field));"
+    )
+}
+
+struct Postgres {
+    launch: Launch,
+    /// Tables are made with the first session: asking what a server is must not change it.
+    has_tables: Mutex<bool>,
+}
+
+impl Postgres {
+    fn connect(&self) -> Result<Client, Fault> {
+        let Launch { login, patience, .. } = &self.launch;
+        let mut config = Config::new();
+        config.user(login.user.as_deref().unwrap_or(USER)).dbname(login.database.as_deref().unwrap_or(DATABASE));
+        config.connect_timeout(*patience).tcp_user_timeout(*patience).application_name("kvfair");
+        if let Some(password) = &login.password {
+            config.password(password);
+        }
+        if !self.launch.is_shipped() {
+            config.options(&self.options());
+        }
+        match &self.launch.place {
+            Place::Tcp { host, port } => config.host(host).port(*port),
+            Place::Unix(path) => {
+                let (directory, port) = directory_and_port(path);
+                config.host_path(directory).port(port)
+            }
+            other => return Err(Fault::Unsupported(format!("{NAME} at {other}: it is a server"))),
+        };
+        config.connect(NoTls).map_err(|error| self.fault(error))
+    }
+
+    /// What a session may ask for itself, at a server of somebody else's as well.
+    fn options(&self) -> String {
+        let commit = if self.launch.durability == Durability::None { "off" } else { "on" };
+        // Plans are made while the tables are still empty, when reading all of a table looks cheaper than its index, and
+        // are kept. <https://www.postgresql.org/docs/current/runtime-config-query.html#GUC-ENABLE-SEQSCAN>
+        format!("-c synchronous_commit={commit} -c enable_seqscan=off")
+    }
+
+    fn server(&self) -> String {
+        rows::server(NAME, &self.launch.place)
+    }
+
+    /// What went wrong, with the server's name.
+    fn fault(&self, error: Error) -> Fault {
+        let server = self.server();
+        if let Some(words) = error.as_db_error() {
+            let hint = if *words.code() == SqlState::INVALID_CATALOG_NAME {
+                ": name one that is there (postgres://HOST/DATABASE)"
+            } else {
+                ""
+            };
+            return match words.code() {
+                // A limit of the store, such as the longest row of an index.
+                code if *code == SqlState::PROGRAM_LIMIT_EXCEEDED => {
+                    Fault::Unsupported(format!("{server}: {}", words.message()))
+                }
+                // It was stopped, or is about to be.
+                code if code.code().starts_with("57P") => {
+                    lost(io::ErrorKind::ConnectionAborted, &server, words.message())
+                }
+                _ => Fault::Refused(format!("{server}: {}{hint}", words.message())),
+            };
+        }
+        let closed = error.is_closed();
+        let words = error.to_string();
+        match error.into_source() {
+            Some(source) => match source.downcast::<io::Error>() {
+                Ok(source) => lost(source.kind(), &server, &source.to_string()),
+                Err(source) => Fault::Garbled(format!("{server}: {words}: {source}")),
+            },
+            None if closed => lost(io::ErrorKind::UnexpectedEof, &server, "the server closed the connection"),
+            None => Fault::Garbled(format!("{server}: {words}")),
+        }
+    }
+
+    fn make_tables(&self, client: &mut Client) -> Result<(), Fault> {
+        let mut has_tables = self.has_tables.lock().expect("nobody panics while making tables");
+        if !*has_tables {
+            let logged = self.launch.is_shipped() || self.launch.durability > Durability::None;
+            client.batch_execute(&open_tables(logged)).map_err(|error| self.fault(error))?;
+            self.check_tables(client)?;
+            *has_tables = true;
+        }
+        Ok(())
+    }
+
+    /// Tables that were there already may be of another kind.
+    fn check_tables(&self, client: &mut Client) -> Result<(), Fault> {
+        let ask = "SELECT relpersistence = 'p' FROM pg_class WHERE oid = $1::text::regclass";
+        let logged: bool = client.query_one(ask, &[&RECORDS]).map_err(|error| self.fault(error))?.get(0);
+        if logged || self.launch.durability == Durability::None {
+            return Ok(());
+        }
+        let (server, class) = (self.server(), self.launch.durability);
+        Err(Fault::Unsupported(format!(
+            "{server} has {RECORDS} as a table without a log, which does not keep '{class}'"
+        )))
+    }
+}
+
+fn lost(kind: io::ErrorKind, server: &str, words: &str) -> Fault {
+    Fault::Lost(io::Error::new(kind, format!("{server}: {words}")))
+}
+
+/// `/run/postgresql/.s.PGSQL.5433` is port 5433 in that directory; a directory alone has the usual port.
+fn directory_and_port(path: &Path) -> (&Path, u16) {
+    let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+    let port = name.strip_prefix(".s.PGSQL.").and_then(|port| port.parse().ok());
+    match (path.parent(), port) {
+        (Some(directory), Some(port)) => (directory, port),
+        _ => (path, 5432),
+    }
+}
+
+impl Store for Postgres {
+    fn session(&self) -> Result<Box<dyn Session + '_>, Fault> {
+        let mut client = self.connect()?;
+        self.make_tables(&mut client)?;
+        Ok(Box::new(session::Asking::new(self, client)))
+    }
+
+    /// Fails where the server's settings do not keep the class.
+    fn facts(&self) -> Result<Facts, Fault> {
+        let mut client = self.connect()?;
+        let ask = "SELECT name, current_setting(name) FROM pg_settings WHERE name = ANY($1)";
+        let rows = client.query(ask, &[&SETTINGS]).map_err(|error| self.fault(error))?;
+        let settings: BTreeMap<String, String> = rows.iter().map(|row| (row.get(0), row.get(1))).collect();
+        if !self.launch.is_shipped() {
+            rows::check_class(&self.server(), self.launch.durability, needed(self.launch.durability), &settings)?;
+        }
+        let version = client.query_one("SHOW server_version", &[]).map_err(|error| self.fault(error))?;
+        let version: &str = version.get(0);
+        let number = version.split_whitespace().next().unwrap_or_default().to_string();
+        Ok(rows::facts(number, MOUTH, "INSERT ... ON CONFLICT DO UPDATE", settings))
+    }
+
+    /// Commits are all a class needs, and every statement was one.
+    fn settle(&self) -> Result<(), Fault> {
+        Ok(())
+    }
+
+    /// What is in our tables; where there are none, nothing.
+    fn count(&self) -> Result<Option<u64>, Fault> {
+        let ask = format!("SELECT (SELECT count(*) FROM {RECORDS}) + (SELECT count(DISTINCT record) FROM {TALLIES})");
+        match self.connect()?.query_one(&ask, &[]) {
+            Ok(row) => Ok(u64::try_from(row.get::<_, i64>(0)).ok()),
+            Err(error) if error.code() == Some(&SqlState::UNDEFINED_TABLE) => Ok(Some(0)),
+            Err(error) => Err(self.fault(error)),
+        }
+    }
+
+    fn leave(&self) -> Result<(), Fault> {
+        *self.has_tables.lock().expect("nobody panics while making tables") = false;
+        let drop = format!("DROP TABLE IF EXISTS {RECORDS}, {TALLIES}");
+        self.connect()?.batch_execute(&drop).map_err(|error| self.fault(error))
+    }
+}
+
+/// <https://www.postgresql.org/docs/current/runtime-config-wal.html>
+fn needed(class: Durability) -> &'static [Needed] {
+    const COMMITS: Needed = ("synchronous_commit", &["on", "local", "remote_write", "remote_apply"]);
+    match class {
+        Durability::None => &[],
+        Durability::Crash => &[COMMITS],
+        Durability::Power => &[COMMITS, ("fsync", &["on"]), ("full_page_writes", &["on"])],
+    }
+}
+
+/// `postgres (PostgreSQL) 15.18 (Debian 15.18-0+deb12u1)`: the version.
+fn version_printed(printed: &str) -> Option<String> {
+    let (_, rest) = printed.split_once("(PostgreSQL) ")?;
+    rest.split_whitespace().next().map(str::to_string)
+}
+
+/// <https://www.postgresql.org/docs/current/app-initdb.html>. No password: the server can be reached on the loopback
+/// alone, as any server of ours can.
+fn prepare(launch: &Launch, data: &Path) -> Vec<Step> {
+    let directory = data.display().to_string();
+    let mut arguments = ["-D", &directory, "-U", USER, "-A", "trust"].map(str::to_string).to_vec();
+    if !launch.is_shipped() {
+        // Keys are bytes: no language's rules are wanted anywhere.
+        arguments.extend(["--locale=C", "--encoding=UTF8"].map(str::to_string));
+        if launch.durability < Durability::Power {
+            arguments.push("--no-sync".to_string());
+        }
+    }
+    vec![Step::Run { program: "initdb", arguments }]
+}
+
+/// The command line. What is not named here is left at its default on purpose and read back: `autovacuum` (on: dead rows
+/// are part of its price), `max_wal_size`, `checkpoint_timeout`, `huge_pages`, `jit`.
+fn arguments(launch: &Launch, data: &Path) -> Vec<String> {
+    let mut arguments = vec!["-D".to_string(), data.display().to_string()];
+    let mut set = |name: &str, value: &str| arguments.extend(["-c".to_string(), format!("{name}={value}")]);
+    match &launch.place {
+        Place::Unix(path) => {
+            let (directory, port) = directory_and_port(path);
+            set("listen_addresses", ""); // No TCP at all.
+            set("unix_socket_directories", &directory.display().to_string());
+            set("unix_socket_permissions", "0700"); // Nobody else's clients; root may.
+            set("port", &port.to_string());
+        }
+        Place::Tcp { host, port } => {
+            set("listen_addresses", host); // The loopback that we were given, no other address.
+            set("unix_socket_directories", ""); // No socket.
+            set("port", &port.to_string());
+        }
+        Place::Memory | Place::Path(_) => {}
+    }
+    if launch.is_shipped() {
+        return arguments;
+    }
+    let class = launch.durability;
+    let on_at = |least: Durability| if class >= least { "on" } else { "off" };
+    // Written, not synced: enough where only the process dies.
+    // https://www.postgresql.org/docs/current/runtime-config-wal.html#GUC-FSYNC
+    set("fsync", on_at(Durability::Power));
+    set("synchronous_commit", on_at(Durability::Crash));
+    // Whole pages go to the log against halves of pages after a crash.
+    set("full_page_writes", on_at(Durability::Crash));
+    // No replica and no restore to a moment: the log holds what a crash needs.
+    set("wal_level", "minimal");
+    set("max_wal_senders", "0");
+    // https://www.postgresql.org/docs/current/runtime-config-resource.html#GUC-SHARED-BUFFERS
+    set("shared_buffers", &format!("{}kB", launch.cache_bytes() / 1024));
+    set("max_connections", &launch.clients.saturating_add(20).max(100).to_string());
+    arguments
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_version_is_read_from_what_the_program_prints() {
+        let printed = "postgres (PostgreSQL) 15.18 (Debian 15.18-0+deb12u1)\n";
+        assert_eq!(version_printed(printed).as_deref(), Some("15.18"));
+        assert_eq!(version_printed("bash: postgres: command not found"), None);
+    }
+
+    #[test]
+    fn a_socket_is_a_directory_and_a_port() {
+        assert_eq!(directory_and_port(Path::new("/run/x/.s.PGSQL.7000")), (Path::new("/run/x"), 7000));
+        assert_eq!(directory_and_port(Path::new("/run/postgresql")), (Path::new("/run/postgresql"), 5432));
+    }
+}
