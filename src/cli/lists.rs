@@ -74,10 +74,10 @@ fn look_up(adapter: &'static Adapter) -> Listed {
 
 fn line(store: &Listed) -> String {
     let version = store.version.as_deref().unwrap_or("-");
-    let mut text = format!("  {:<11} {version:<9} {}\n", store.store, store.about);
+    let mut text = format!("  {:<13} {version:<9} {}\n", store.store, store.about);
     let mut more = |words: String| {
-        for line in wrap(&words, 76) {
-            text.push_str(&format!("  {:<21} {line}\n", ""));
+        for line in wrap(&words, 74) {
+            text.push_str(&format!("  {:<23} {line}\n", ""));
         }
     };
     match &store.missing {
