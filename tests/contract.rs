@@ -21,6 +21,7 @@ const GAPS: &[(&str, &[&str])] = &[
     ("sqlite", &["set with a time to live"]),
     ("redb", &["set with a time to live", "read-tally"]),
     ("fjall", &["set with a time to live", "read-tally", "set", "set"]),
+    ("berkeleydb", &["set with a time to live", "read-tally", "scan"]),
     ("leveldb", &["set with a time to live", "read-tally"]),
     ("rocksdb", &["set with a time to live", "read-tally"]),
     ("tokyocabinet", &["set with a time to live", "read-tally", "scan"]),

@@ -52,6 +52,7 @@ const MAY_BE_UNSAFE: &[&str] = &[
     "src/lab/process.rs",
     "src/stores/lmdb.rs",
     // C libraries that are opened at run time.
+    "src/stores/berkeleydb.rs",
     "src/stores/kyotocabinet.rs",
     "src/stores/leveldb.rs",
     "src/stores/library.rs",

@@ -8,6 +8,8 @@ use std::time::Duration;
 use crate::words::op::{Fault, Op, Reply};
 use crate::words::trial::{Configuration, Durability, Transport};
 
+#[cfg(feature = "libraries")]
+mod berkeleydb;
 pub mod blocking;
 #[cfg(feature = "libraries")]
 mod bytemap;
@@ -54,6 +56,8 @@ pub const ALL: &[&Adapter] = &[
     &redb::REDB,
     #[cfg(feature = "fjall")]
     &fjall::FJALL,
+    #[cfg(feature = "libraries")]
+    &berkeleydb::BERKELEYDB,
     #[cfg(feature = "libraries")]
     &leveldb::LEVELDB,
     #[cfg(feature = "libraries")]
