@@ -12,8 +12,9 @@ use std::sync::Mutex;
 use mysql::prelude::Queryable;
 use mysql::{Conn, DriverError, Error, OptsBuilder};
 
-use super::rows::{self, RECORDS, TALLIES};
-use super::{Adapter, Facts, Launch, Place, Role, Server, Session, Store};
+use rows::{RECORDS, TALLIES};
+
+use super::{Adapter, Facts, Launch, Place, Role, Server, Session, Store, rows};
 use crate::words::op::Fault;
 use crate::words::trial::{Durability, Transport};
 

@@ -12,8 +12,9 @@ use std::sync::Mutex;
 use postgres::error::SqlState;
 use postgres::{Client, Config, Error, NoTls};
 
-use super::rows::{self, Needed, RECORDS, TALLIES};
-use super::{Adapter, Facts, Launch, Place, Role, Server, Session, Step, Store};
+use rows::{Needed, RECORDS, TALLIES};
+
+use super::{Adapter, Facts, Launch, Place, Role, Server, Session, Step, Store, rows};
 use crate::words::op::Fault;
 use crate::words::trial::{Durability, Transport};
 

@@ -10,9 +10,10 @@ use std::fmt::Write;
 use mysql::prelude::Queryable;
 use mysql::{Binary, Conn, Params, QueryResult, Row, Statement, Value};
 
-use super::super::rows::{self, Longest, RECORDS, TALLIES};
+use rows::{Longest, RECORDS, TALLIES};
+
 use super::{HALF, KEY, Mysql};
-use crate::stores::Session;
+use crate::stores::{Session, rows};
 use crate::words::op::{Fault, KeyList, Keys, Op, Pairs, Reply, ValueList};
 
 /// So many rows a statement at most: each number of them is a statement of its own, and a server keeps 16,382 in all.

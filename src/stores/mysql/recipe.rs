@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use super::DATABASE;
-use crate::stores::rows::{self, Needed};
-use crate::stores::{Launch, Place, Step};
+use rows::Needed;
+
+use crate::stores::{Launch, Place, Step, rows};
 use crate::words::op::Fault;
 use crate::words::trial::Durability;
 

@@ -4,9 +4,10 @@
 use postgres::types::{ToSql, Type};
 use postgres::{Client, Row, Statement};
 
-use super::super::rows::{self, Longest, RECORDS, TALLIES};
+use rows::{Longest, RECORDS, TALLIES};
+
 use super::{NAME, Postgres};
-use crate::stores::Session as Asks;
+use crate::stores::{Session as Asks, rows};
 use crate::words::op::{Fault, KeyList, Keys, Op, Pairs, Reply, ValueList};
 
 /// A row of an index has at most a third of a page, 2704 bytes, heads included: 8 for the row, 4 for a value's length,
