@@ -106,7 +106,8 @@ impl Asked {
             match name.as_ref() {
                 "name" if value.is_empty() => bail!("?name= needs a name"),
                 "name" => asked.label = Some(value.into_owned()),
-                "db" if adapter.server.is_some() => {
+                // A number of a database, unless the store means something else by it.
+                "db" if adapter.server.is_some() && !adapter.settings.iter().any(|own| own.name == "db") => {
                     let number = value.parse().map_err(|_| anyhow!("?db={value} is no database number"))?;
                     asked.login.database = Some(number);
                 }

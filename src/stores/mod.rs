@@ -17,6 +17,7 @@ mod fjall;
 #[cfg(feature = "lmdb")]
 mod lmdb;
 mod memcached;
+mod memcachedb;
 mod null;
 mod ram;
 #[cfg(feature = "redb")]
@@ -24,6 +25,7 @@ mod redb;
 mod redis;
 #[cfg(feature = "sqlite")]
 mod sqlite;
+mod tokyotyrant;
 
 /// Every store that this binary can speak to, controls first.
 pub const ALL: &[&Adapter] = &[
@@ -40,6 +42,8 @@ pub const ALL: &[&Adapter] = &[
     &redis::REDIS,
     &redis::VALKEY,
     &memcached::MEMCACHED,
+    &memcachedb::MEMCACHEDB,
+    &tokyotyrant::TOKYOTYRANT,
     &faulty::FAULTY,
 ];
 
