@@ -128,7 +128,8 @@ impl Asked {
                 }
                 "name" if value.is_empty() => bail!("?name= needs a name"),
                 "name" => asked.label = Some(value.into_owned()),
-                "db" if adapter.server.is_some() => {
+                // A number or name of a database, unless the store means something else by it.
+                "db" if adapter.server.is_some() && !adapter.settings.iter().any(|own| own.name == "db") => {
                     check_database(adapter, &value).map_err(|why| anyhow!("?db={value} {why}"))?;
                     asked.login.database = Some(value.into_owned());
                 }

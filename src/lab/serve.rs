@@ -187,6 +187,8 @@ impl Served {
                     self.facts = facts;
                     return Ok(());
                 }
+                // It will not become another server by waiting.
+                Err(Fault::Unsupported(what)) => return Err(Unserved::Failed(what)),
                 Err(fault) if began.elapsed() >= limit => {
                     let within = limit.as_secs_f64();
                     let log = last_words(&self.log);

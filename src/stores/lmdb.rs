@@ -2,10 +2,13 @@
 //!
 //! Documentation: <http://www.lmdb.tech/doc/group__mdb.html>, <https://docs.rs/heed>.
 
+use std::io;
 use std::ops::Bound;
 
 use heed::types::Bytes;
 use heed::{CommitOrAbort, Database, Env, EnvFlags, EnvOpenOptions, MdbError, PutFlags, RoTxn, RwTxn, WithTls};
+use nix::errno::Errno;
+use nix::sys::statvfs::statvfs;
 
 use super::{Adapter, Facts, Launch, Role, Session, Store, cell};
 use crate::words::op::{Fault, KeyList, Keys, Op, Pairs, Reply, ValueList};
@@ -125,6 +128,29 @@ impl Store for Lmdb {
     }
 }
 
+impl Lmdb {
+    /// A disk without room is not always told as such: a write that was cut short is EIO to LMDB, which blames the device,
+    /// and a file that cannot grow may be MDB_MAP_FULL, which blames the map. The disk itself knows.
+    #[cold]
+    fn explained(&self, fault: Fault) -> Fault {
+        /// A write that is cut short takes what there was; so much may be free again, or kept for root.
+        const ROOM_BYTES: u64 = 256 << 10;
+        let blamed = match &fault {
+            Fault::Lost(error) if error.raw_os_error() == Some(Errno::EIO as i32) => error.to_string(),
+            Fault::Refused(words) if words.contains("MDB_MAP_FULL") => words.clone(),
+            _ => return fault,
+        };
+        let free = statvfs(self.env.path()).map(|disk| disk.blocks_available() as u64 * disk.fragment_size() as u64);
+        match free {
+            Ok(free) if free < ROOM_BYTES => Fault::Lost(io::Error::new(
+                io::ErrorKind::StorageFull,
+                format!("{free} bytes are left at {} (LMDB said: {blamed})", self.env.path().display()),
+            )),
+            _ => fault,
+        }
+    }
+}
+
 fn flag_names(flags: EnvFlags) -> String {
     let names: Vec<String> = flags.iter_names().map(|(name, _)| format!("MDB_{}", name.replace('_', ""))).collect();
     if names.is_empty() { "none".to_string() } else { names.join(" ") }
@@ -151,6 +177,19 @@ struct Client<'s> {
 
 impl Session for Client<'_> {
     fn ask<'s>(&'s mut self, op: Op<'_>) -> Result<Reply<'s>, Fault> {
+        let store = self.store;
+        self.answer(op).map_err(|fault| store.explained(fault))
+    }
+
+    fn flush(&mut self) -> Result<(), Fault> {
+        self.read = None;
+        let committed = self.write.take().map_or(Ok(()), |write| write.commit().map_err(refused));
+        committed.map_err(|fault| self.store.explained(fault))
+    }
+}
+
+impl<'s> Client<'s> {
+    fn answer(&mut self, op: Op<'_>) -> Result<Reply<'_>, Fault> {
         self.check_keys(&op)?;
         match op {
             Op::Get(key) => Ok(self.get(key)?.map_or(Reply::Missing, Reply::Value)),
@@ -202,13 +241,6 @@ impl Session for Client<'_> {
         }
     }
 
-    fn flush(&mut self) -> Result<(), Fault> {
-        self.read = None;
-        self.write.take().map_or(Ok(()), |write| write.commit().map_err(refused))
-    }
-}
-
-impl<'s> Client<'s> {
     /// What the session sees: its own open writes, or else the newest commit.
     fn view(&mut self) -> Result<&RoTxn<'_>, Fault> {
         if let Some(write) = &self.write {

@@ -4,18 +4,19 @@
 use std::path::Path;
 
 use super::blocking::{Blocking, Connection};
-use super::{Adapter, Facts, Launch, Place, Role, Server, Session, Store};
-use crate::wire::memcache::{self, Memcache, Stats};
+use super::{Adapter, Facts, Launch, Place, Role, Server, Session, Setting, Store};
+use crate::wire::Codec;
+use crate::wire::memcache::{self, Binary, Memcache, Meta, Stats};
 use crate::words::op::Fault;
 use crate::words::trial::{Durability, Transport};
 
 pub static MEMCACHED: Adapter = Adapter {
-    name: "memcached",
+    name: NAME,
     about: "the cache in memory; drops the least recently used when full",
     role: Role::Store,
     transports: &[Transport::Unix, Transport::Tcp],
     schemes: &[],
-    settings: &[],
+    settings: &[MOUTH],
     keeps: |class| match class {
         Durability::None => Ok("keeps everything in memory"),
         _ => Err("memcached keeps everything in memory"),
@@ -34,6 +35,21 @@ pub static MEMCACHED: Adapter = Adapter {
     get_it: "apt install memcached",
 };
 
+const NAME: &str = "memcached";
+
+/// How a key is sent as text.
+const ESCAPED: &str = "bytes up to 0x20, 0x7f and % are sent as % and two digits; at most 250 bytes after that";
+
+const MOUTH: Setting = Setting {
+    name: "mouth",
+    about: "what is spoken: the classic text commands, the meta commands, or the binary protocol",
+    default: "text",
+    check: |word| match word {
+        "text" | "meta" | "binary" => Ok(()),
+        _ => Err("text, meta or binary".to_string()),
+    },
+};
+
 /// What `stats` and `stats settings` are asked for: all that could move a number, and what shows lost data.
 const STATS: &[&str] = &["evictions", "limit_maxbytes", "pointer_size", "libevent"];
 const SETTINGS: &[&str] =
@@ -48,35 +64,48 @@ struct Memcached {
 }
 
 impl Memcached {
-    fn connect(&self) -> Result<Blocking<Memcache>, Fault> {
+    fn connect<C: Codec>(&self, codec: C) -> Result<Blocking<C>, Fault> {
         let login = &self.launch.login;
         if login.user.is_some() || login.password.is_some() {
-            return Err(Fault::Unsupported(
-                "memcached's text protocol without a login is all that is spoken".to_string(),
-            ));
+            return Err(Fault::Unsupported("memcached is spoken to without a login".to_string()));
         }
         if login.database.is_some() {
             return Err(Fault::Unsupported("memcached has no databases".to_string()));
         }
-        Blocking::open("memcached", &self.launch, Memcache::new("memcached"))
+        Blocking::open(NAME, &self.launch, codec)
+    }
+
+    /// Statistics are asked for as text whatever the ops speak: a server takes each connection for what it begins with.
+    fn ask(&self) -> Result<Blocking<Memcache>, Fault> {
+        self.connect(Memcache::new(NAME))
     }
 }
 
 impl Store for Memcached {
     fn session(&self) -> Result<Box<dyn Session + '_>, Fault> {
-        Ok(Box::new(self.connect()?))
+        Ok(match self.launch.setting(&MOUTH) {
+            "meta" => Box::new(self.connect(Meta::new(NAME))?),
+            "binary" => Box::new(self.connect(Binary::new(NAME))?),
+            _ => Box::new(self.connect(Memcache::new(NAME))?),
+        })
     }
 
     fn facts(&self) -> Result<Facts, Fault> {
-        let mut session = self.connect()?;
+        let mut session = self.ask()?;
         let connection = session.connection();
         let version = connection.exchange(b"version\r\n", memcache::version)?;
         let seen = stats(connection, b"stats\r\n")?;
         let settings = stats(connection, b"stats settings\r\n")?;
+        let mouth = self.launch.setting(&MOUTH);
+        let (increment, keys) = match mouth {
+            "meta" => ("ma, which makes a missing counter", ESCAPED),
+            "binary" => ("Increment, which makes a missing counter", "as they are, at most 250 bytes"),
+            _ => ("incr; where there is no counter, add and incr", ESCAPED),
+        };
         let mut facts = Facts {
             version,
-            mouth: "memcache".to_string(),
-            increment: "ma (arithmetic that makes a missing counter)".to_string(),
+            mouth: format!("memcache {mouth}"),
+            increment: increment.to_string(),
             process_id: find(&seen, "pid").and_then(|id| id.parse().ok()),
             ..Facts::default()
         };
@@ -92,8 +121,7 @@ impl Store for Memcached {
                 facts.settings.insert(name.to_string(), value.to_string());
             }
         }
-        let escaped = "bytes up to 0x20, 0x7f and % are sent as % and two digits; at most 250 bytes after that";
-        facts.settings.insert("keys".to_string(), escaped.to_string());
+        facts.settings.insert("keys".to_string(), keys.to_string());
         Ok(facts)
     }
 
@@ -103,7 +131,7 @@ impl Store for Memcached {
 
     /// Records that it still holds: fewer than were set where it has evicted some.
     fn count(&self) -> Result<Option<u64>, Fault> {
-        let mut session = self.connect()?;
+        let mut session = self.ask()?;
         let stats = stats(session.connection(), b"stats\r\n")?;
         Ok(find(&stats, "curr_items").and_then(|count| count.parse().ok()))
     }

@@ -28,6 +28,7 @@ mod library;
 #[cfg(feature = "lmdb")]
 mod lmdb;
 mod memcached;
+mod memcachedb;
 #[cfg(feature = "sql")]
 mod mysql;
 mod null;
@@ -43,6 +44,7 @@ mod rows;
 mod sqlite;
 #[cfg(feature = "libraries")]
 mod tokyocabinet;
+mod tokyotyrant;
 
 /// Every store that this binary can speak to, controls first.
 pub const ALL: &[&Adapter] = &[
@@ -77,6 +79,8 @@ pub const ALL: &[&Adapter] = &[
     &mysql::MARIADB,
     #[cfg(feature = "sql")]
     &postgres::POSTGRES,
+    &memcachedb::MEMCACHEDB,
+    &tokyotyrant::TOKYOTYRANT,
     &faulty::FAULTY,
 ];
 

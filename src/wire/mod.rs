@@ -2,9 +2,11 @@
 
 use crate::words::op::{Fault, Op, Reply};
 
+mod asked;
 pub mod memcache;
 pub mod resp;
 mod text;
+pub mod tyrant;
 
 /// One connection's side of a protocol. It remembers which ops are unanswered, and answers come in their order.
 ///
@@ -15,7 +17,8 @@ pub trait Codec: Send {
     /// Appends the bytes that ask `op`.
     fn say(&mut self, op: &Op<'_>, out: &mut Vec<u8>) -> Result<(), Fault>;
     /// Reads the first answer in `bytes`, if it is all there: the bytes it took, and what it said. May append to `out`
-    /// what has to be asked next where one op takes two questions. A fault means that the connection is of no more use.
+    /// what has to be asked next where one op takes two questions, or what was held back until this answer: it must be
+    /// sent. A fault means that the connection is of no more use.
     fn hear<'b>(&'b mut self, bytes: &'b [u8], out: &mut Vec<u8>) -> Result<Option<(usize, Heard<'b>)>, Fault>;
     /// Ops (and greetings) still unanswered.
     fn pending(&self) -> usize;

@@ -135,6 +135,17 @@ fn a_full_disk_under_the_stores_files() {
     }
 }
 
+/// One large commit is cut short by the disk's end, which LMDB takes for an error of the device.
+#[test]
+#[cfg(target_os = "linux")]
+fn a_full_disk_in_the_middle_of_a_commit_of_lmdb() {
+    let desk = Desk::new();
+    let run = ["run", "fans", "--profiles", "1500", "--blocks", "1", "--keep", "full/kept", "lmdb"];
+    run_on_disk(&desk, "full", "4m", ":", &run).exits(1);
+    let reason = desk.reason("lmdb");
+    assert!(reason.contains("commit: disk full: ") && !reason.contains("connection"), "{reason}");
+}
+
 /// The trial's own directory goes with it, so that a later one has room again.
 #[test]
 #[cfg(target_os = "linux")]

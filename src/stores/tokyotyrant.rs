@@ -1,0 +1,251 @@
+//! `tokyotyrant`: Tokyo Cabinet behind a server, by its own protocol or by memcached's. It knows which database keeps
+//! which class, and reads back which one is in force.
+//!
+//! Documentation: <https://dbmx.net/tokyotyrant/spex.html>; tuning: <https://dbmx.net/tokyocabinet/spex-en.html#tcadbapi>.
+
+use std::path::Path;
+
+use super::blocking::Blocking;
+use super::{Adapter, Facts, Launch, Place, Role, Server, Session, Setting, Store};
+use crate::wire::Codec;
+use crate::wire::memcache::{Dialect, Memcache};
+use crate::wire::tyrant::{self, STAT_QUESTION, Tyrant};
+use crate::words::op::Fault;
+use crate::words::trial::{Durability, Transport};
+
+pub static TOKYOTYRANT: Adapter = Adapter {
+    name: NAME,
+    about: "Tokyo Cabinet behind a server (2007)",
+    role: Role::Store,
+    transports: &[Transport::Unix, Transport::Tcp],
+    schemes: &[],
+    settings: &[DATABASE, MOUTH],
+    keeps: |class| match class {
+        Durability::None => Ok("* (hash in memory)"),
+        Durability::Crash => Ok("a hash file, which is a memory map"),
+        Durability::Power => Ok("a hash file, and a sync command after each change"),
+    },
+    stays: |class| class != Durability::None,
+    open,
+    server: Some(&Server { programs: &["ttserver"], port: 1978, version: version_printed, arguments, ..Server::PLAIN }),
+    version: || Err("a server's version is its program's".to_string()),
+    get_it: "build it: https://dbmx.net/tokyotyrant/ (needs Tokyo Cabinet; no distribution packages it)",
+};
+
+const NAME: &str = "tokyotyrant";
+
+const DATABASE: Setting = Setting {
+    name: "db",
+    about: "what it keeps records in: memory (* at none), hash (a .tch file) or tree (a .tcb file)",
+    default: "by class",
+    check: |word| match word {
+        "memory" | "hash" | "tree" => Ok(()),
+        _ => Err("memory, hash or tree".to_string()),
+    },
+};
+
+const MOUTH: Setting = Setting {
+    name: "mouth",
+    about: "what is spoken: its own binary protocol, or memcached's text",
+    default: "binary",
+    check: |word| match word {
+        "binary" | "memcache" => Ok(()),
+        _ => Err("binary or memcache".to_string()),
+    },
+};
+
+/// What `stat` tells that could move a number or break a class.
+const STATS: &[&str] = &["type", "path", "size", "bigend", "libver", "protver", "mhost"];
+
+fn open(launch: &Launch) -> Result<Box<dyn Store>, Fault> {
+    let class = launch.durability;
+    let cannot = |what: &str| Err(Fault::Unsupported(format!("{NAME} with {what} does not keep '{class}'")));
+    match (database(launch), class) {
+        ("memory", Durability::Crash | Durability::Power) => return cannot("db=memory"),
+        // The tree writes its pages out of a cache of its own process, at a sync or when that is full.
+        ("tree", Durability::Crash) => return cannot("db=tree (its newest pages are in the process)"),
+        _ => {}
+    }
+    if class == Durability::Power && launch.setting(&MOUTH) == "memcache" {
+        return cannot("mouth=memcache (memcached's protocol has no sync)");
+    }
+    Ok(Box::new(TokyoTyrant { launch: launch.clone() }))
+}
+
+/// The database that was asked for, or the cheapest one that keeps the class.
+fn database(launch: &Launch) -> &str {
+    match launch.setting(&DATABASE) {
+        "by class" if launch.durability == Durability::None => "memory",
+        "by class" => "hash",
+        named => named,
+    }
+}
+
+struct TokyoTyrant {
+    launch: Launch,
+}
+
+impl TokyoTyrant {
+    fn connect<C: Codec>(&self, codec: C) -> Result<Blocking<C>, Fault> {
+        let login = &self.launch.login;
+        if login.user.is_some() || login.password.is_some() || login.database.is_some() {
+            return Err(Fault::Unsupported("tokyotyrant has no logins, and one database a server".to_string()));
+        }
+        Blocking::open(NAME, &self.launch, codec)
+    }
+
+    fn own(&self) -> Tyrant {
+        Tyrant::new(NAME, self.launch.durability == Durability::Power)
+    }
+
+    /// All that the server says of itself; the port answers every protocol.
+    fn stat(&self) -> Result<Said, Fault> {
+        let mut session = self.connect(self.own())?;
+        let connection = session.connection();
+        let stats = connection.exchange(STAT_QUESTION, tyrant::stats)?;
+        Ok(Said { stats, name: connection.name().to_string() })
+    }
+}
+
+/// What `stat` told, and who.
+struct Said {
+    stats: Vec<(String, String)>,
+    name: String,
+}
+
+impl Said {
+    fn find(&self, name: &str) -> Option<&str> {
+        self.stats.iter().find(|(found, _)| found == name).map(|(_, value)| value.as_str())
+    }
+
+    /// A server that somebody else started may have another database, and ours must have understood us.
+    fn check(&self, launch: &Launch) -> Result<(), Fault> {
+        let (name, class, kind) = (&self.name, launch.durability, self.find("type").unwrap_or("unknown"));
+        if self.find("bigend") == Some("1") {
+            let what = format!("{name} runs on a big-endian machine, whose counters are not read");
+            return Err(Fault::Unsupported(what));
+        }
+        let by_class = launch.setting(&DATABASE) == "by class";
+        let good: &[&str] = match (database(launch), class) {
+            ("memory", _) if by_class => &["on-memory hash", "on-memory tree", "hash", "B+ tree"],
+            ("memory", _) => &["on-memory hash"],
+            ("hash", Durability::Power) if by_class => &["hash", "B+ tree"],
+            ("hash", _) => &["hash"],
+            _ => &["B+ tree"],
+        };
+        if good.contains(&kind) || launch.is_shipped() {
+            return Ok(());
+        }
+        let what = format!("{name} has its records in: {kind}; '{class}' here takes: {}", good.join(" or "));
+        Err(Fault::Unsupported(what))
+    }
+}
+
+impl Store for TokyoTyrant {
+    fn session(&self) -> Result<Box<dyn Session + '_>, Fault> {
+        Ok(match self.launch.setting(&MOUTH) {
+            "memcache" => Box::new(self.connect(Memcache::speaking(Dialect::Borrowed, NAME))?),
+            _ => Box::new(self.connect(self.own())?),
+        })
+    }
+
+    fn facts(&self) -> Result<Facts, Fault> {
+        let said = self.stat()?;
+        said.check(&self.launch)?;
+        let version = said.find("version").unwrap_or("unknown").to_string();
+        let named = STATS.iter().filter_map(|&name| Some((name.to_string(), said.find(name)?.to_string())));
+        let mut settings: std::collections::BTreeMap<_, _> = named.collect();
+        let synced = if self.launch.durability == Durability::Power { "after each change" } else { "never" };
+        settings.insert("sync".to_string(), synced.to_string());
+        let (mouth, increment) = match self.launch.setting(&MOUTH) {
+            "memcache" => ("memcache text", "incr; where there is no counter, add and incr"),
+            _ => ("tyrant", "addint (32 bits)"),
+        };
+        Ok(Facts {
+            version,
+            // A stand-in for tests says so, and must never be taken for the server that users know.
+            product: said.find("product").map(str::to_string),
+            mouth: mouth.to_string(),
+            increment: increment.to_string(),
+            settings,
+            process_id: said.find("pid").and_then(|id| id.parse().ok()),
+        })
+    }
+
+    /// Nothing is left to do: at `power` each change was synced before it counted as answered.
+    fn settle(&self) -> Result<(), Fault> {
+        Ok(())
+    }
+
+    fn count(&self) -> Result<Option<u64>, Fault> {
+        Ok(self.stat()?.find("rnum").and_then(|count| count.parse().ok()))
+    }
+}
+
+/// `Tokyo Tyrant version 1.1.41 (323:0.91) for Linux`: the version.
+fn version_printed(printed: &str) -> Option<String> {
+    printed.split_once("version ")?.1.split_whitespace().next().map(str::to_string)
+}
+
+/// The command line. What is not named is left at its default on purpose: no `-ulog` (a log for replicas), no `-ext`, no
+/// `-tout`, which would close a silent connection.
+fn arguments(launch: &Launch, data: &Path) -> Vec<String> {
+    let mut arguments = Vec::new();
+    let mut option = |name: &str, value: &str| arguments.extend([name.to_string(), value.to_string()]);
+    match &launch.place {
+        Place::Unix(path) => {
+            option("-host", &path.display().to_string());
+            option("-port", "0"); // The host is a path then.
+        }
+        Place::Tcp { host, port } => {
+            option("-host", host); // Some builds listen everywhere all the same: who looks at the listeners refuses those.
+            option("-port", &port.to_string());
+        }
+        Place::Memory | Place::Path(_) => {}
+    }
+    if !launch.is_shipped() {
+        // A thread serves one request at a time; its default is 8.
+        option("-thnum", &launch.clients.clamp(8, 256).to_string());
+    }
+    arguments.push(named(launch, data));
+    arguments
+}
+
+/// The database with its tuning: buckets for twice the records that so much data may be (it asks for one half to four
+/// times), and the memory that all stores may use for caches as the file's map or as the tree's leaves.
+fn named(launch: &Launch, data: &Path) -> String {
+    /// What is taken for the least record, key and value, in bytes.
+    const RECORD_BYTES: u64 = 32;
+    /// A leaf is split when it has more. <https://dbmx.net/tokyocabinet/spex-en.html#tcbdbapi>
+    const LEAF_BYTES: u64 = 16 << 10;
+    /// Above it a file needs its large format (`l`), with some room for what it wastes.
+    const LARGE: u64 = 1 << 30;
+    let file = |extension: &str| data.join(format!("kvfair.{extension}")).display().to_string();
+    let (memory, bytes) = (launch.cache_bytes(), launch.data_bytes.unwrap_or(0));
+    let buckets = (bytes / RECORD_BYTES * 2).max(1_000_003);
+    let large = if bytes.saturating_mul(2) > LARGE { "#opts=l" } else { "" };
+    let leaves = memory / LEAF_BYTES;
+    match (database(launch), launch.is_shipped()) {
+        ("memory", true) => "*".to_string(),
+        ("memory", false) => format!("*#bnum={buckets}"),
+        ("hash", true) => file("tch"),
+        ("hash", false) => format!("{}#bnum={buckets}#xmsiz={memory}{large}", file("tch")),
+        (_, true) => file("tcb"),
+        (_, false) => {
+            let nodes = leaves / 64;
+            format!("{}#bnum={}#lcnum={leaves}#ncnum={nodes}#xmsiz={memory}{large}", file("tcb"), leaves * 2)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_version_is_read_from_what_the_program_prints() {
+        let printed = "Tokyo Tyrant version 1.1.41 (323:0.91) for Linux\nCopyright (C) 2006-2010 FAL Labs\n";
+        assert_eq!(version_printed(printed).as_deref(), Some("1.1.41"));
+        assert_eq!(version_printed("ttserver: not found"), None);
+    }
+}

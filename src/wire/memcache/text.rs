@@ -1,0 +1,441 @@
+//! The classic text commands: a command a line, values announced by their length.
+//!
+//! Counters are added to by `incr`, which knows no missing counter: then `add` and `incr` go out together, so that two
+//! answers come whoever was first. Until an `incr` is answered nothing else may overtake those two, so what is said
+//! meanwhile is held back; and where other questions are under way already, `add` goes ahead of every `incr` at once.
+
+use std::collections::VecDeque;
+
+mod counting;
+
+use super::super::asked::Asked;
+use super::super::text::{garbled, line, push_number, unasked};
+use super::super::{Codec, Heard};
+use super::frames::{Block, END, Found, KEY_MAX, LINE_MAX, STORED};
+use super::frames::{block, counter, escape, is_error};
+use super::{Limits, explained};
+use crate::words::op::{Fault, Keys, Op, Pairs, Reply, ValueList, readable};
+
+/// Which of the commands a server has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Dialect {
+    Memcached,
+    /// A store that borrowed the protocol's first commands: no versions, no times to live, and counters that do not wrap,
+    /// so that nothing can be subtracted by adding.
+    Borrowed,
+}
+
+/// One connection's side of memcached's text protocol.
+pub struct Memcache {
+    limits: Limits,
+    dialect: Dialect,
+    waiting: VecDeque<Awaited>,
+    /// The keys of the reads in `waiting`, as they were sent.
+    asked: Asked,
+    /// Parts of the answer to the op in front that were heard already.
+    parts: usize,
+    /// Keys of the op in front that were answered or passed over.
+    passed: usize,
+    /// The first error among the parts of that answer.
+    refusal: Option<String>,
+    values: ValueList,
+    numbers: Vec<Option<i64>>,
+    /// The step of the `incr` that holds back what is said after it.
+    step: u64,
+    /// What was said meanwhile.
+    held: Vec<u8>,
+    commands: u64,
+}
+
+/// The answer that an op waits for.
+#[derive(Clone, Copy)]
+enum Awaited {
+    /// `STORED`, so many times.
+    Stored {
+        commands: usize,
+        largest: usize,
+    },
+    /// `STORED`, or `NOT_STORED` because the key is there.
+    Added {
+        size: usize,
+    },
+    /// `STORED`, or why not.
+    Swapped {
+        size: usize,
+    },
+    Deleted,
+    /// A number; or, where `add` went ahead of the `incr`, its `STORED` or `NOT_STORED` and a number.
+    Sum {
+        added: bool,
+    },
+    Value,
+    Count,
+    Version,
+    Values(usize),
+    Counts(usize),
+}
+
+impl Memcache {
+    /// `store` is what messages call it.
+    pub fn new(store: &'static str) -> Self {
+        Memcache::speaking(Dialect::Memcached, store)
+    }
+
+    pub fn speaking(dialect: Dialect, store: &'static str) -> Self {
+        Memcache {
+            limits: Limits { store },
+            dialect,
+            waiting: VecDeque::new(),
+            asked: Asked::default(),
+            parts: 0,
+            passed: 0,
+            refusal: None,
+            values: ValueList::default(),
+            numbers: Vec::new(),
+            step: 0,
+            held: Vec::new(),
+            commands: 0,
+        }
+    }
+}
+
+impl Codec for Memcache {
+    fn hello(&mut self, _: &mut Vec<u8>) {}
+
+    #[inline]
+    fn say(&mut self, op: &Op<'_>, out: &mut Vec<u8>) -> Result<(), Fault> {
+        if !matches!(self.waiting.front(), Some(Awaited::Sum { added: false })) {
+            return self.say_into(op, out);
+        }
+        let mut held = std::mem::take(&mut self.held);
+        let said = self.say_into(op, &mut held);
+        self.held = held;
+        said
+    }
+
+    #[inline]
+    fn hear<'b>(&'b mut self, bytes: &'b [u8], out: &mut Vec<u8>) -> Result<Option<(usize, Heard<'b>)>, Fault> {
+        if bytes.is_empty() {
+            return Ok(None);
+        }
+        match *self.waiting.front().ok_or_else(|| unasked(bytes))? {
+            awaited @ (Awaited::Value | Awaited::Count | Awaited::Version) => self.hear_one(awaited, bytes),
+            awaited @ (Awaited::Values(count) | Awaited::Counts(count)) => self.hear_many(awaited, count, bytes),
+            Awaited::Stored { commands, largest } => self.hear_stored(commands, largest, bytes),
+            Awaited::Sum { added: true } if self.parts == 0 => self.hear_added(bytes),
+            Awaited::Sum { added } => self.hear_sum(added, bytes, out),
+            awaited => self.hear_line(awaited, bytes),
+        }
+    }
+
+    fn pending(&self) -> usize {
+        self.waiting.len()
+    }
+
+    fn commands(&self) -> u64 {
+        self.commands
+    }
+}
+
+/// What to ask.
+impl Memcache {
+    #[inline]
+    fn say_into(&mut self, op: &Op<'_>, out: &mut Vec<u8>) -> Result<(), Fault> {
+        let awaited = match *op {
+            Op::Get(key) => self.read(b"get", key, Awaited::Value, out)?,
+            Op::Number(key) => self.read(b"get", key, Awaited::Count, out)?,
+            Op::GetMany(keys) => self.read_many(op, keys, Awaited::Values(keys.len()), out)?,
+            Op::NumberMany(keys) => self.read_many(op, keys, Awaited::Counts(keys.len()), out)?,
+            Op::Set { ttl_s: Some(_), .. } | Op::GetVersion(_) | Op::Cas { .. }
+                if self.dialect == Dialect::Borrowed =>
+            {
+                return Err(Fault::unsupported(self.limits.store, op));
+            }
+            Op::GetVersion(key) => self.read(b"gets", key, Awaited::Version, out)?,
+            Op::Set { key, value, ttl_s } => {
+                self.store(b"set", key, value, self.limits.lifetime_s(ttl_s)?, None, out)?;
+                Awaited::Stored { commands: 1, largest: value.len() }
+            }
+            Op::SetMany(pairs) => self.set_many(op, pairs, out)?,
+            Op::SetIfAbsent { key, value } => {
+                self.store(b"add", key, value, 0, None, out)?;
+                Awaited::Added { size: value.len() }
+            }
+            Op::Cas { key, version, value } => {
+                self.store(b"cas", key, value, 0, Some(version), out)?;
+                Awaited::Swapped { size: value.len() }
+            }
+            Op::Delete(key) => {
+                self.limits.check_key(key)?;
+                out.extend_from_slice(b"delete ");
+                escape(key, out);
+                out.extend_from_slice(b"\r\n");
+                Awaited::Deleted
+            }
+            Op::Increment { key, by } => self.increment(op, key, by, out)?,
+            Op::Tally { .. } | Op::ReadTally(_) | Op::Scan { .. } => {
+                return Err(Fault::unsupported(self.limits.store, op));
+            }
+        };
+        self.commands += match awaited {
+            Awaited::Stored { commands, .. } => commands as u64,
+            Awaited::Sum { added: true } => 2,
+            _ => 1,
+        };
+        self.waiting.push_back(awaited);
+        Ok(())
+    }
+
+    #[inline]
+    fn read(&mut self, command: &[u8], key: &[u8], awaited: Awaited, out: &mut Vec<u8>) -> Result<Awaited, Fault> {
+        self.limits.check_key(key)?;
+        out.extend_from_slice(command);
+        self.name_asked(key, out);
+        out.extend_from_slice(b"\r\n");
+        Ok(awaited)
+    }
+
+    fn read_many(
+        &mut self,
+        op: &Op<'_>,
+        keys: Keys<'_>,
+        awaited: Awaited,
+        out: &mut Vec<u8>,
+    ) -> Result<Awaited, Fault> {
+        if keys.is_empty() {
+            return Err(self.limits.nothing(op));
+        }
+        keys.iter().try_for_each(|key| self.limits.check_key(key))?;
+        out.extend_from_slice(b"get");
+        keys.iter().for_each(|key| self.name_asked(key, out));
+        out.extend_from_slice(b"\r\n");
+        Ok(awaited)
+    }
+
+    fn name_asked(&mut self, key: &[u8], out: &mut Vec<u8>) {
+        out.push(b' ');
+        let start = out.len();
+        escape(key, out);
+        self.asked.push(&out[start..]);
+    }
+
+    /// The protocol sets one key a command. One op, many commands: all are on their way before the first answer is
+    /// read.
+    fn set_many(&mut self, op: &Op<'_>, pairs: Pairs<'_>, out: &mut Vec<u8>) -> Result<Awaited, Fault> {
+        if pairs.keys.is_empty() {
+            return Err(self.limits.nothing(op));
+        }
+        let before = out.len();
+        let stored = pairs.iter().try_for_each(|(key, value)| self.store(b"set", key, value, 0, None, out));
+        if let Err(fault) = stored {
+            out.truncate(before);
+            return Err(fault);
+        }
+        let largest = pairs.values.iter().map(<[u8]>::len).max().unwrap_or(0);
+        Ok(Awaited::Stored { commands: pairs.keys.len(), largest })
+    }
+
+    #[inline]
+    fn store(
+        &self,
+        command: &[u8],
+        key: &[u8],
+        value: &[u8],
+        lifetime_s: u32,
+        version: Option<u64>,
+        out: &mut Vec<u8>,
+    ) -> Result<(), Fault> {
+        self.limits.check_key(key)?;
+        self.limits.check_value(value)?;
+        out.extend_from_slice(command);
+        out.push(b' ');
+        escape(key, out);
+        out.extend_from_slice(b" 0 ");
+        push_number(lifetime_s, out);
+        out.push(b' ');
+        push_number(value.len(), out);
+        if let Some(version) = version {
+            out.push(b' ');
+            push_number(version, out);
+        }
+        out.extend_from_slice(b"\r\n");
+        out.extend_from_slice(value);
+        out.extend_from_slice(b"\r\n");
+        Ok(())
+    }
+}
+
+/// What was answered.
+impl Memcache {
+    /// One key's value: its block and END, or END alone.
+    #[inline]
+    fn hear_one<'b>(&'b mut self, awaited: Awaited, bytes: &'b [u8]) -> Result<Option<(usize, Heard<'b>)>, Fault> {
+        let (used, found) = match block(bytes)? {
+            None => return Ok(None),
+            Some((used, Block::End)) => (used, None),
+            Some((used, Block::Error(words))) => return Ok(Some((used, self.refused(words, 1)))),
+            Some((used, Block::Value(found))) => {
+                if found.key != self.asked.get(0) {
+                    return Err(garbled(&format!("the value of '{}'", readable(self.asked.get(0), KEY_MAX)), bytes));
+                }
+                let rest = &bytes[used..];
+                if !rest.starts_with(END) {
+                    return if END.starts_with(rest) { Ok(None) } else { Err(garbled("END", rest)) };
+                }
+                (used + END.len(), Some(found))
+            }
+        };
+        let reply = match (awaited, found) {
+            (_, None) => Reply::Missing,
+            (Awaited::Value, Some(found)) => Reply::Value(found.data),
+            (Awaited::Count, Some(found)) => match counter(found.data) {
+                Ok(count) => Reply::Number(count),
+                Err(words) => return Ok(Some((used, self.refused(words.as_bytes(), 1)))),
+            },
+            (_, Some(found)) => match found.version {
+                Some(version) => Reply::Versioned(found.data, version),
+                None => return Err(garbled("a value with its version", bytes)),
+            },
+        };
+        self.done(1);
+        Ok(Some((used, Heard::Reply(reply))))
+    }
+
+    /// Many keys' values: the blocks of those found, in the order of the keys, and END.
+    fn hear_many<'b>(
+        &'b mut self,
+        awaited: Awaited,
+        count: usize,
+        bytes: &'b [u8],
+    ) -> Result<Option<(usize, Heard<'b>)>, Fault> {
+        if self.parts == 0 {
+            self.parts = 1;
+            self.values.reset(count);
+            self.numbers.clear();
+            self.numbers.resize(count, None);
+        }
+        let mut used = 0;
+        loop {
+            match block(&bytes[used..])? {
+                None => return Ok((used > 0).then_some((used, Heard::Again))),
+                Some((taken, Block::Value(found))) => {
+                    self.put(awaited, count, found, &bytes[used..])?;
+                    used += taken;
+                }
+                Some((taken, Block::End)) => {
+                    used += taken;
+                    break;
+                }
+                Some((taken, Block::Error(words))) => return Ok(Some((used + taken, self.refused(words, count)))),
+            }
+        }
+        if self.refusal.is_some() {
+            return Ok(Some((used, self.refused(b"", count))));
+        }
+        self.done(count);
+        Ok(Some((
+            used,
+            Heard::Reply(match awaited {
+                Awaited::Values(_) => Reply::Values(self.values.lend()),
+                _ => Reply::Numbers(&self.numbers),
+            }),
+        )))
+    }
+
+    /// Puts a value in its key's place. Keys before it that were not answered are missing.
+    fn put(&mut self, awaited: Awaited, count: usize, found: Found<'_>, came: &[u8]) -> Result<(), Fault> {
+        let index = (self.passed..count).find(|&index| self.asked.get(index) == found.key);
+        let index = index.ok_or_else(|| garbled("the value of a key that was asked for, in its order", came))?;
+        self.passed = index + 1;
+        match (awaited, counter(found.data)) {
+            (Awaited::Values(_), _) => self.values.put(index, found.data),
+            (_, Ok(number)) => self.numbers[index] = Some(number),
+            (_, Err(words)) => {
+                self.refusal.get_or_insert(words);
+            }
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn hear_stored<'b>(
+        &'b mut self,
+        commands: usize,
+        largest: usize,
+        bytes: &'b [u8],
+    ) -> Result<Option<(usize, Heard<'b>)>, Fault> {
+        let mut used = 0;
+        while self.parts < commands {
+            let rest = &bytes[used..];
+            if rest.starts_with(STORED) {
+                used += STORED.len();
+            } else {
+                let Some(words) = line(rest, LINE_MAX)? else {
+                    return Ok((used > 0).then_some((used, Heard::Again)));
+                };
+                if !is_error(words) {
+                    return Err(garbled("STORED", rest));
+                }
+                used += words.len() + 2;
+                self.refusal.get_or_insert_with(|| explained(words, largest));
+            }
+            self.parts += 1;
+        }
+        if self.refusal.is_some() {
+            return Ok(Some((used, self.refused(b"", 0))));
+        }
+        self.done(0);
+        Ok(Some((used, Heard::Reply(Reply::Done))))
+    }
+
+    /// An answer that is one line.
+    fn hear_line<'b>(&'b mut self, awaited: Awaited, bytes: &'b [u8]) -> Result<Option<(usize, Heard<'b>)>, Fault> {
+        let Some(text) = line(bytes, LINE_MAX)? else {
+            return Ok(None);
+        };
+        let used = text.len() + 2;
+        let reply = match (awaited, text) {
+            (Awaited::Added { .. } | Awaited::Swapped { .. }, b"STORED") => Reply::Done,
+            (Awaited::Added { .. }, b"NOT_STORED") => Reply::Conflict,
+            // Somebody has changed it, or has removed it.
+            (Awaited::Swapped { .. }, b"EXISTS" | b"NOT_FOUND") => Reply::Conflict,
+            (Awaited::Deleted, b"DELETED") => Reply::Done,
+            (Awaited::Deleted, b"NOT_FOUND") => Reply::Missing,
+            (Awaited::Added { size } | Awaited::Swapped { size }, words) if is_error(words) => {
+                return Ok(Some((used, self.refused(explained(words, size).as_bytes(), 0))));
+            }
+            (_, words) if is_error(words) => return Ok(Some((used, self.refused(words, 0)))),
+            (awaited, _) => return Err(garbled(awaited.expected(), bytes)),
+        };
+        self.done(0);
+        Ok(Some((used, Heard::Reply(reply))))
+    }
+
+    /// The op in front is answered, and `keys` of those asked for with it.
+    #[inline]
+    fn done(&mut self, keys: usize) {
+        self.waiting.pop_front();
+        self.asked.pop(keys);
+        self.parts = 0;
+        self.passed = 0;
+    }
+
+    /// The first error of the answer, in the server's own words.
+    #[cold]
+    fn refused(&mut self, words: &[u8], keys: usize) -> Heard<'static> {
+        let words = self.refusal.take().unwrap_or_else(|| String::from_utf8_lossy(words).into_owned());
+        self.done(keys);
+        Heard::Refused(words)
+    }
+}
+
+impl Awaited {
+    #[cold]
+    fn expected(self) -> &'static str {
+        match self {
+            Awaited::Added { .. } => "STORED or NOT_STORED",
+            Awaited::Swapped { .. } => "STORED, EXISTS or NOT_FOUND",
+            _ => "DELETED or NOT_FOUND",
+        }
+    }
+}
