@@ -151,6 +151,8 @@ impl Ground<'_> {
         command.envs(self.environment.iter().map(|(name, value)| (name, value)));
         if let Some(instead) = &self.instead {
             instead.take_over(&mut command);
+            // Ours may be closed to others.
+            command.env("TMPDIR", self.scratch);
         }
         let started = File::create(&log).and_then(|out| {
             command.stderr(out.try_clone()?).stdout(out);
