@@ -286,7 +286,10 @@ fn absent(records: &[Record]) -> String {
         .iter()
         .filter(|adapter| adapter.role != Role::Faulty && !target::is_here(adapter) && !named(adapter.name));
     let absent: Vec<String> = absent.map(|adapter| format!("{} ({})", adapter.name, adapter.get_it)).collect();
-    if absent.is_empty() { String::new() } else { format!("not here: {}", absent.join(", ")) }
+    if absent.is_empty() {
+        return String::new();
+    }
+    table::wrap(&format!("not here: {}", absent.join(", ")), table::WIDTH).join("\n")
 }
 
 /// The commands that query what `--keep` left behind.

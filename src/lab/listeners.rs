@@ -49,7 +49,12 @@ pub fn of(root: u32) -> Result<Listeners, String> {
     let cannot = |error: procfs::ProcError| format!("cannot look up what the server listens on: {error}");
     let mut sockets = HashSet::new();
     for pid in super::watch::family(root) {
-        let descriptors = Process::new(pid as i32).and_then(|process| process.fd()).map_err(cannot)?;
+        let descriptors = match Process::new(pid as i32).and_then(|process| process.fd()) {
+            Ok(descriptors) => descriptors,
+            // A child that has just ended, as a server's of one connection does, listens on nothing.
+            Err(procfs::ProcError::NotFound(_)) if pid != root => continue,
+            Err(error) => return Err(cannot(error)),
+        };
         sockets.extend(descriptors.flatten().filter_map(|descriptor| match descriptor.target {
             FDTarget::Socket(inode) => Some(inode),
             _ => None,

@@ -8,7 +8,11 @@ use crate::desk::{Desk, Said};
 
 /// The answer that a target's record holds.
 fn answer(desk: &Desk, target: &str) -> Value {
-    desk.record(target)["verdict"]["answer"].clone()
+    // The stand-in for a server that is packaged nowhere says so in its label.
+    let labels = [target.to_string(), target.replacen("tokyotyrant", "tokyotyrant-test", 1)];
+    let record =
+        desk.records().into_iter().find(|record| labels.iter().any(|label| record["target"]["label"] == *label));
+    record.unwrap_or_else(|| panic!("no record of {target}"))["verdict"]["answer"].clone()
 }
 
 /// The targets that tests/expected-stores names for this system.

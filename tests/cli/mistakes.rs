@@ -12,7 +12,7 @@ fn what_is_unknown_is_a_usage_error_that_names_the_nearest() {
         (&["data", "fan"], "did you mean `fans`?"),
         (&["run", "fans", "reddis"], "did you mean `redis`?"),
         (&["run", "fans", "memcachd+unix"], "did you mean `memcached+unix`?"),
-        (&["run", "fans", "postgres://h"], "there is no store 'postgres'"),
+        (&["run", "fans", "oracle://h"], "there is no store 'oracle'"),
         (&["query", "redsi://h", "page"], "did you mean `redis`?"),
         (&["run", "fans", "ram?naem=x"], "did you mean `name`?"),
         (&["run", "fans", "redis?cache=1MB"], "redis has no setting 'cache'"),
