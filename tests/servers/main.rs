@@ -4,8 +4,11 @@
 mod common;
 
 mod memcached;
+mod memcachedb;
+mod mouths;
 mod redis;
 mod strange;
+mod tokyotyrant;
 
 use std::time::{Duration, Instant};
 
