@@ -3,7 +3,7 @@
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
-use kvfair::wire::memcache::Memcache;
+use kvfair::wire::memcache::{Memcache, Meta};
 use kvfair::wire::resp::Resp;
 use kvfair::wire::{Codec, Heard};
 use kvfair::words::op::{KeyList, Op, Pairs, Reply};
@@ -146,7 +146,7 @@ fn memcache_allocates_nothing_once_warm() {
         exists: b"NOT_STORED\r\n",
         found: b"VALUE key:000000012345 0 5\r\n12345\r\nEND\r\n",
         missing: b"END\r\n",
-        sum: b"VA 2\r\n42\r\n",
+        sum: b"42\r\n",
         deleted: b"DELETED\r\n",
         version: b"VALUE key:000000012345 0 5 77\r\n12345\r\nEND\r\n",
         swapped: b"STORED\r\n",
@@ -154,6 +154,19 @@ fn memcache_allocates_nothing_once_warm() {
         stored_many: b"STORED\r\nSTORED\r\n",
     };
     allocates_nothing(&mut Memcache::new("memcached"), &answers);
+    let answers = Answers {
+        stored: b"HD\r\n",
+        exists: b"NS\r\n",
+        found: b"VA 5\r\n12345\r\n",
+        missing: b"EN\r\n",
+        sum: b"VA 2\r\n42\r\n",
+        deleted: b"HD\r\n",
+        version: b"VA 5 c77\r\n12345\r\n",
+        swapped: b"HD\r\n",
+        many: b"VA 1 O1\r\n7\r\nMN\r\n",
+        stored_many: b"MN\r\n",
+    };
+    allocates_nothing(&mut Meta::new("memcached"), &answers);
 }
 
 #[test]

@@ -46,6 +46,26 @@ pub fn start_shipped(store: &str, transport: Transport) -> Running {
     start_in(adapter, transport, &launch, directory).unwrap_or_else(|why| panic!("{store} does not start: {why}"))
 }
 
+/// The same with settings of the store's own, as a target names them.
+pub fn start_set(store: &str, transport: Transport, durability: Durability, settings: &[(&str, &str)]) -> Running {
+    let adapter = stores::find(store).unwrap_or_else(|| panic!("no store is called {store}"));
+    let directory = tempfile::tempdir().expect("a directory for the server");
+    let settings = settings.iter().map(|(name, value)| (name.to_string(), value.to_string())).collect();
+    let launch = Launch { settings, ..launch_at(Place::Memory, durability) };
+    let running = start_in(adapter, transport, &launch, directory);
+    running.unwrap_or_else(|why| panic!("{store} does not start: {why}"))
+}
+
+/// Whether the store's server is on this machine; says loudly that it is not tested where it is not.
+pub fn is_here(store: &str) -> bool {
+    let adapter = stores::find(store).unwrap_or_else(|| panic!("no store is called {store}"));
+    let here = serve::program(adapter.server.expect("a server")).is_some();
+    if !here {
+        eprintln!("!! {store} is not tested: {}", adapter.get_it);
+    }
+    here
+}
+
 pub fn launch_at(place: Place, durability: Durability) -> Launch {
     Launch {
         place,

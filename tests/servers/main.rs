@@ -4,10 +4,13 @@
 mod common;
 
 mod memcached;
+mod memcachedb;
+mod mouths;
 mod redis;
 #[cfg(feature = "sql")]
 mod sql;
 mod strange;
+mod tokyotyrant;
 
 use std::time::{Duration, Instant};
 

@@ -1,8 +1,9 @@
-//! Both codecs against whatever bytes, keys and values may come.
+//! All codecs against whatever bytes, keys and values may come.
 
 use kvfair::wire::Codec;
 use kvfair::wire::memcache::{self, Memcache};
 use kvfair::wire::resp::{self, Greeting, Resp, Value};
+use kvfair::wire::tyrant;
 use kvfair::words::op::Op;
 use proptest::prelude::*;
 
@@ -38,6 +39,17 @@ fn hostile_bytes() -> impl Strategy<Value = Vec<u8>> {
         b"+QUEUED\r\n",
         b"+PONG\r\n",
         b"-1",
+        b"NOT_FOUND\r\n",
+        b"7\r\n",
+        b"MN\r\n",
+        b"HD\r\n",
+        b"VA 1 O1\r\nx\r\n",
+        b"\0",
+        b"\0\0\0\0\x01",
+        b"\0\0\0\x01\0\0\0\x01bx",
+        b"\x81",
+        b"\x81\x09\0\0\x04\0\0\0\0\0\0\x05",
+        b"\0\0\0\x01\0\0\0\0\0\0\0\0",
     ])
     .prop_map(<[u8]>::to_vec);
     let noise = prop::collection::vec(any::<u8>(), 0..8);
@@ -77,6 +89,7 @@ proptest! {
         let _ = resp::value(&bytes);
         let _ = memcache::stats(&bytes);
         let _ = memcache::version(&bytes);
+        let _ = tyrant::stats(&bytes);
     }
 
     /// What goes out for a key and a value comes back as they were, through a server that knows nothing but the

@@ -1,9 +1,12 @@
-//! Both of our own codecs, byte by byte: what each op says, answers in every pair of pieces, and whatever else may
+//! All of our own codecs, byte by byte: what each op says, answers in every pair of pieces, and whatever else may
 //! come.
 
 mod arbitrary;
+mod binary;
 mod memcache;
+mod meta;
 mod resp;
+mod tyrant;
 
 use std::time::{Duration, Instant};
 
@@ -57,7 +60,6 @@ fn hear_all(codec: &mut dyn Codec, pieces: &[&[u8]]) -> Result<Vec<Got>, Fault> 
             unread.drain(..used);
         }
     }
-    assert!(out.is_empty(), "no op of these codecs takes a second question");
     Ok(got)
 }
 
@@ -87,7 +89,16 @@ fn value(bytes: &[u8]) -> Got {
 
 type Make = fn() -> Box<dyn Codec>;
 type Cases = fn() -> Vec<Case>;
-const CODECS: [(Make, Cases); 2] = [(resp::codec, resp::cases), (memcache::codec, memcache::cases)];
+const CODECS: [(Make, Cases); 6] = [
+    (resp::codec, resp::cases),
+    (memcache::codec, memcache::cases),
+    (meta::codec, meta::cases),
+    (binary::codec, binary::cases),
+    (tyrant::codec, tyrant::cases),
+    (tyrant::synced, tyrant::synced_cases),
+];
+/// Those whose answers do not say which question they belong to.
+const IN_ORDER: [(Make, Cases); 5] = [CODECS[0], CODECS[1], CODECS[2], CODECS[4], CODECS[5]];
 
 #[test]
 fn every_op_says_its_bytes_and_hears_each_answer_in_every_two_pieces() {
@@ -113,7 +124,7 @@ fn every_op_says_its_bytes_and_hears_each_answer_in_every_two_pieces() {
 
 #[test]
 fn all_ops_in_flight_at_once_are_answered_in_their_order_byte_by_byte_and_joined() {
-    for (make, cases) in CODECS {
+    for (make, cases) in IN_ORDER {
         let most = cases().iter().map(|case| case.answers.len()).max().unwrap();
         for which in 0..most {
             let (mut one, mut other, mut out) = (make(), make(), Vec::new());
@@ -126,6 +137,10 @@ fn all_ops_in_flight_at_once_are_answered_in_their_order_byte_by_byte_and_joined
                 one.say(&case.op, &mut out).unwrap();
                 other.say(&case.op, &mut out).unwrap();
                 let (answer, got) = &case.answers[which % case.answers.len()];
+                // Where other questions are under way, the text commands send an `add` ahead of every `incr`.
+                if case.said.starts_with(b"incr ") {
+                    answers.extend_from_slice(b"NOT_STORED\r\n");
+                }
                 answers.extend_from_slice(answer);
                 expected.push(got.clone());
             }
@@ -157,7 +172,9 @@ fn is_garbled(make: Make, op: &Op<'_>, answer: &[u8], named: &str) {
 fn an_answer_to_nothing_is_garbled() {
     for (make, _) in CODECS {
         match make().hear(b"+OK\r\n", &mut Vec::new()) {
-            Err(Fault::Garbled(what)) => assert!(what.contains("nothing was asked") && what.contains("+OK"), "{what}"),
+            Err(Fault::Garbled(what)) => {
+                assert!(what.contains("nothing was asked") && what.contains("+OK"), "{what}")
+            }
             other => panic!("{other:?}"),
         }
     }
@@ -186,12 +203,19 @@ fn what_a_protocol_cannot_say_leaves_nothing_behind() {
         assert_eq!((out.as_slice(), codec.pending(), codec.commands()), (&b"before"[..], 0, 0), "{}", op.name());
         // Nor is a key left that a later answer would be compared with.
         codec.say(&Op::Get(b"k"), &mut out).unwrap();
-        let answer: &[u8] = if codec.commands() == 1 && out.ends_with(b"get k\r\n") {
-            b"VALUE k 0 1\r\nv\r\nEND\r\n"
-        } else {
-            b"$1\r\nv\r\n"
-        };
-        assert_eq!(hear_all(codec.as_mut(), &[answer]).unwrap(), [value(b"v")]);
+        let answer = found_v(&out[b"before".len()..]);
+        assert_eq!(hear_all(codec.as_mut(), &[&answer]).unwrap(), [value(b"v")]);
+    }
+}
+
+/// The answer "v" to a get of "k", in the protocol of the question.
+fn found_v(asked: &[u8]) -> Vec<u8> {
+    match asked {
+        b"get k\r\n" => b"VALUE k 0 1\r\nv\r\nEND\r\n".to_vec(),
+        b"mg k v\r\n" => b"VA 1\r\nv\r\n".to_vec(),
+        [0x80, ..] => binary::answer(0x00, 0, 0, 0, b"\0\0\0\0", b"v"),
+        [0xC8, ..] => b"\0\0\0\0\x01v".to_vec(),
+        _ => b"$1\r\nv\r\n".to_vec(),
     }
 }
 
@@ -226,6 +250,9 @@ fn a_large_answer_in_pieces_is_read_once() {
         (memcache::codec, Op::Get(b"k"), value),
         (resp::codec, Op::GetMany(list.lend()), bulks),
         (memcache::codec, Op::GetMany(list.lend()), values),
+        (meta::codec, Op::GetMany(list.lend()), meta::many(MANY)),
+        (binary::codec, Op::GetMany(list.lend()), binary::many(MANY as u32)),
+        (tyrant::codec, Op::GetMany(list.lend()), tyrant::many(MANY as u32)),
     ];
     for (make, op, answer) in cases {
         let mut codec = make();

@@ -1,10 +1,11 @@
 //! Our codec of the memcached text protocol: what its ops say and hear, hostile answers, statistics and versions.
 
 use kvfair::wire::Codec;
-use kvfair::wire::memcache::{Memcache, stats, version};
+use kvfair::wire::memcache::{Dialect, Memcache, stats, version};
 use kvfair::words::op::{Fault, Op, Pairs};
+use proptest::prelude::*;
 
-use super::{Case, Got, case, is_garbled, keys, refused, value};
+use super::{Case, Got, case, hear_all, is_garbled, keys, refused, value};
 
 pub fn codec() -> Box<dyn Codec> {
     Box::new(Memcache::new("memcached"))
@@ -101,27 +102,30 @@ fn counters() -> Vec<Case> {
     vec![
         case(
             Op::Increment { key: b"k", by: 5 },
-            b"ma k N0 J5 D5 v\r\n",
+            b"incr k 5\r\n",
             vec![
-                (b"VA 1\r\n5\r\n", Got::Number(5)),
-                (b"VA 19\r\n9223372036854775807\r\n", Got::Number(i64::MAX)),
+                (b"5\r\n", Got::Number(5)),
+                (b"9223372036854775807\r\n", Got::Number(i64::MAX)),
                 (
-                    b"VA 19\r\n9223372036854775808\r\n",
+                    b"9223372036854775808\r\n",
                     refused(
                         "counters cannot be below 0 or above 9223372036854775807: this one would be \
                          -9223372036854775808",
                     ),
                 ),
-                (b"CLIENT_ERROR non-numeric\r\n", refused("CLIENT_ERROR non-numeric")),
+                (
+                    b"CLIENT_ERROR cannot increment or decrement non-numeric value\r\n",
+                    refused("CLIENT_ERROR cannot increment or decrement non-numeric value"),
+                ),
             ],
         ),
         case(
-            Op::Increment { key: b"k", by: -5 },
-            b"ma k N0 J18446744073709551611 D18446744073709551611 v\r\n",
+            Op::Increment { key: b"a b", by: -5 },
+            b"incr a%20b 18446744073709551611\r\n",
             vec![
-                (b"VA 1\r\n0\r\n", Got::Number(0)),
+                (b"0\r\n", Got::Number(0)),
                 (
-                    b"VA 20\r\n18446744073709551611\r\n",
+                    b"18446744073709551611\r\n",
                     refused("counters cannot be below 0 or above 9223372036854775807: this one would be -5"),
                 ),
             ],
@@ -188,11 +192,11 @@ fn hostile_answers_of_memcached_are_named() {
         (Op::Delete(b"k"), b"STORED\r\n", "DELETED"),
         (Op::SetIfAbsent { key: b"k", value: b"" }, b"EXISTS\r\n", "NOT_STORED"),
         (Op::Cas { key: b"k", version: 1, value: b"" }, b"NOT_STORED\r\n", "EXISTS"),
-        (Op::Increment { key: b"k", by: 1 }, b"5\r\n", "VA and a size"),
-        (Op::Increment { key: b"k", by: 1 }, b"VA x\r\n", "VA and a size"),
-        (Op::Increment { key: b"k", by: 1 }, b"VA -1\r\n", "the size of a number"),
-        (Op::Increment { key: b"k", by: 1 }, b"VA 99999999\r\n", "the size of a number"),
-        (Op::Increment { key: b"k", by: 1 }, b"VA 1\r\n55\r\n", "CRLF after 1 bytes"),
+        (Op::Increment { key: b"k", by: 1 }, b"VA 1\r\n5\r\n", "a number or NOT_FOUND"),
+        (Op::Increment { key: b"k", by: 1 }, b"-1\r\n", "a number or NOT_FOUND"),
+        (Op::Increment { key: b"k", by: 1 }, b"STORED\r\n", "a number or NOT_FOUND"),
+        (Op::Increment { key: b"k", by: 1 }, b"NOT_FOUND\r\n5\r\n", "STORED or NOT_STORED"),
+        (Op::Increment { key: b"k", by: 1 }, b"NOT_FOUND\r\nSTORED\r\n99999999999999999999\r\n", "a number"),
     ];
     for (op, answer, named) in cases {
         is_garbled(codec, &op, answer, named);
@@ -214,4 +218,164 @@ fn statistics_and_versions_are_read() {
     assert_eq!(version(b"VERSION 1.6.18").unwrap(), None);
     assert!(matches!(version(b"SERVER_ERROR x\r\n"), Err(Fault::Refused(_))));
     assert!(matches!(version(b"+OK\r\n"), Err(Fault::Garbled(_))));
+}
+
+/// A server of the text commands that keeps its records, one command after another.
+#[derive(Default)]
+struct Server {
+    counters: std::collections::BTreeMap<Vec<u8>, u64>,
+    heard: Vec<u8>,
+}
+
+impl Server {
+    fn answer(&mut self, question: &[u8]) -> Vec<u8> {
+        self.heard.extend_from_slice(question);
+        let mut answers = Vec::new();
+        while let Some(end) = self.heard.iter().position(|&byte| byte == b'\n') {
+            let line: Vec<u8> = self.heard.drain(..=end).take(end - 1).collect();
+            let words: Vec<&[u8]> = line.split(|&byte| byte == b' ').collect();
+            let key = words[1].to_vec();
+            match words[0] {
+                b"incr" => {
+                    let step: u64 = std::str::from_utf8(words[2]).unwrap().parse().unwrap();
+                    match self.counters.get_mut(&key) {
+                        Some(counter) => {
+                            *counter = counter.wrapping_add(step);
+                            answers.extend(format!("{counter}\r\n").into_bytes());
+                        }
+                        None => answers.extend(b"NOT_FOUND\r\n"),
+                    }
+                }
+                b"add" => {
+                    let data: Vec<u8> = self.heard.drain(..3).collect();
+                    assert_eq!(data, b"0\r\n");
+                    let new = !self.counters.contains_key(&key);
+                    self.counters.entry(key).or_insert(0);
+                    answers.extend_from_slice(if new { b"STORED\r\n" } else { b"NOT_STORED\r\n" });
+                }
+                b"get" => {
+                    if let Some(counter) = self.counters.get(&key) {
+                        let data = counter.to_string();
+                        answers.extend(
+                            [b"VALUE ", &key[..], format!(" 0 {}\r\n{data}\r\n", data.len()).as_bytes()].concat(),
+                        );
+                    }
+                    answers.extend(b"END\r\n");
+                }
+                b"delete" => {
+                    let gone = self.counters.remove(&key).is_some();
+                    answers.extend_from_slice(if gone { b"DELETED\r\n" } else { b"NOT_FOUND\r\n" });
+                }
+                other => panic!("{other:?}"),
+            }
+        }
+        answers
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(1_000))]
+
+    /// Whatever ops are under way at once, cut wherever: each hears what it would have heard alone, in their order.
+    #[test]
+    fn pipelined_increments_are_what_they_would_be_one_by_one(
+        ops in prop::collection::vec((0..3_u8, 0..3_u8, 0..9_i64), 1..20),
+        window in 1..6_usize,
+        piece in 1..40_usize,
+    ) {
+        let keys: [&[u8]; 3] = [b"k", b"a b", b"%"];
+        let ask = |&(kind, key, by): &(u8, u8, i64)| match kind {
+            0 => Op::Increment { key: keys[usize::from(key)], by },
+            1 => Op::Number(keys[usize::from(key)]),
+            _ => Op::Delete(keys[usize::from(key)]),
+        };
+        let mut counters = std::collections::BTreeMap::new();
+        let expected: Vec<Got> = ops.iter().map(|&(kind, key, by)| match kind {
+            0 => Got::Number(*counters.entry(key).and_modify(|sum| *sum += by).or_insert(by)),
+            1 => counters.get(&key).map_or(Got::Missing, |&sum| Got::Number(sum)),
+            _ => counters.remove(&key).map_or(Got::Missing, |_| Got::Done),
+        }).collect();
+
+        let (mut codec, mut server, mut out) = (Memcache::new("memcached"), Server::default(), Vec::new());
+        let (mut got, mut said, mut unread) = (Vec::new(), 0, Vec::new());
+        while got.len() < ops.len() {
+            while said < ops.len() && codec.pending() < window {
+                codec.say(&ask(&ops[said]), &mut out).unwrap();
+                said += 1;
+            }
+            let answers = server.answer(&std::mem::take(&mut out));
+            prop_assert!(!answers.is_empty(), "nobody says anything any more");
+            for bytes in answers.chunks(piece) {
+                unread.extend_from_slice(bytes);
+                while let Some((used, heard)) = codec.hear(&unread, &mut out).unwrap() {
+                    got.extend(super::owned(heard));
+                    unread.drain(..used);
+                }
+            }
+        }
+        prop_assert_eq!(got, expected);
+        prop_assert_eq!(codec.pending(), 0);
+    }
+
+    /// A key that had to be escaped is never another key, escaped or not.
+    #[test]
+    fn two_keys_are_never_sent_as_one(
+        one in "[a%20 \r]{1,6}",
+        other in "[a%20 \r]{1,6}",
+    ) {
+        let sent = |key: &str| {
+            let mut out = Vec::new();
+            codec().say(&Op::Get(key.as_bytes()), &mut out).unwrap();
+            out
+        };
+        prop_assert_eq!(one == other, sent(&one) == sent(&other));
+    }
+}
+
+#[test]
+fn a_missing_counter_is_made_and_added_to_by_questions_that_go_out_together() {
+    let (mut codec, mut out) = (Memcache::new("memcached"), Vec::new());
+    codec.say(&Op::Increment { key: b"k", by: 7 }, &mut out).unwrap();
+    assert_eq!(std::mem::take(&mut out), b"incr k 7\r\n");
+    codec.say(&Op::Get(b"later"), &mut out).unwrap();
+    assert!(out.is_empty(), "it would overtake what a missing counter takes");
+    let (used, heard) = codec.hear(b"NOT_FOUND\r\n", &mut out).unwrap().unwrap();
+    assert_eq!((used, super::owned(heard)), (11, None));
+    assert_eq!(out, b"add k 0 0 1\r\n0\r\nincr k 7\r\nget later\r\n");
+    assert_eq!((codec.pending(), codec.commands()), (2, 4));
+    // Somebody else may have made it meanwhile.
+    let answers = [&b"NOT_STORED\r\n8\r\nEND\r\n"[..]];
+    assert_eq!(hear_all(&mut codec, &answers).unwrap(), [Got::Number(8), Got::Missing]);
+    for (answers, expected) in [
+        (&b"NOT_FOUND\r\nSTORED\r\n7\r\n"[..], Got::Number(7)),
+        (b"NOT_FOUND\r\nSERVER_ERROR out of memory\r\nNOT_FOUND\r\n", refused("SERVER_ERROR out of memory")),
+        (b"NOT_FOUND\r\nSTORED\r\nNOT_FOUND\r\n", refused("NOT_FOUND: the counter was dropped as soon as it was made")),
+    ] {
+        for cut in 0..answers.len() {
+            codec.say(&Op::Increment { key: b"k", by: 7 }, &mut out).unwrap();
+            let got = hear_all(&mut codec, &[&answers[..cut], &answers[cut..]]).unwrap();
+            assert_eq!(got, std::slice::from_ref(&expected));
+        }
+    }
+}
+
+#[test]
+fn who_borrowed_the_protocol_has_no_versions_no_lifetimes_and_no_way_down() {
+    let mut codec = Memcache::speaking(Dialect::Borrowed, "memcachedb");
+    let mut out = Vec::new();
+    let ops = [
+        Op::GetVersion(b"k"),
+        Op::Cas { key: b"k", version: 1, value: b"v" },
+        Op::Set { key: b"k", value: b"v", ttl_s: Some(1) },
+        Op::Increment { key: b"k", by: -1 },
+    ];
+    for op in ops {
+        match codec.say(&op, &mut out) {
+            Err(Fault::Unsupported(what)) => {
+                assert!(what.contains("memcachedb") && what.contains(op.name()), "{what}")
+            }
+            other => panic!("{other:?}"),
+        }
+        assert_eq!((out.len(), codec.pending()), (0, 0));
+    }
 }
