@@ -129,8 +129,8 @@ impl Store for Lmdb {
 }
 
 impl Lmdb {
-    /// A disk without room is not always told as such: a write that was cut short is EIO to LMDB, which blames the device,
-    /// and a file that cannot grow may be MDB_MAP_FULL, which blames the map. The disk itself knows.
+    /// A disk without room is not always told as such: a write that was cut short is EIO to LMDB, which blames the
+    /// device, and a file that cannot grow may be MDB_MAP_FULL, which blames the map. The disk itself knows.
     #[cold]
     fn explained(&self, fault: Fault) -> Fault {
         /// A write that is cut short takes what there was; so much may be free again, or kept for root.
@@ -140,7 +140,8 @@ impl Lmdb {
             Fault::Refused(words) if words.contains("MDB_MAP_FULL") => words.clone(),
             _ => return fault,
         };
-        let free = statvfs(self.env.path()).map(|disk| disk.blocks_available() as u64 * disk.fragment_size() as u64);
+        #[allow(clippy::useless_conversion)] // Blocks are counted in 32 bits on macOS.
+        let free = statvfs(self.env.path()).map(|disk| u64::from(disk.blocks_available()) * disk.fragment_size());
         match free {
             Ok(free) if free < ROOM_BYTES => Fault::Lost(io::Error::new(
                 io::ErrorKind::StorageFull,

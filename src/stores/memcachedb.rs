@@ -1,7 +1,7 @@
 //! `memcachedb`: Berkeley DB behind memcached's text protocol. Its packages are gone; who has built it has it.
 //!
-//! Its options: `memcachedb -h`. It knows the protocol's first commands only: no versions, no times to live (it takes them
-//! and forgets them), and an `incr` of what is no number counts from 0 and says nothing.
+//! Its options: `memcachedb -h`. It knows the protocol's first commands only: no versions, no times to live (it takes
+//! them and forgets them), and an `incr` of what is no number counts from 0 and says nothing.
 
 use std::path::Path;
 
@@ -18,8 +18,8 @@ pub static MEMCACHEDB: Adapter = Adapter {
     transports: &[Transport::Unix, Transport::Tcp],
     schemes: &[],
     settings: &[],
-    // -N is DB_TXN_NOSYNC: a commit's log stays in the process, and is gone when that is killed. Nothing between that and
-    // a sync can be set, so that `crash` is paid for as `power` is.
+    // -N is DB_TXN_NOSYNC: a commit's log stays in the process, and is gone when that is killed. Nothing between that
+    // and a sync can be set, so that `crash` is paid for as `power` is.
     // <https://docs.oracle.com/database/bdb181/html/api_reference/C/envset_flags.html>
     keeps: |class| match class {
         Durability::None => Ok("-N (DB_TXN_NOSYNC)"),

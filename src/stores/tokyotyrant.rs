@@ -1,7 +1,8 @@
 //! `tokyotyrant`: Tokyo Cabinet behind a server, by its own protocol or by memcached's. It knows which database keeps
 //! which class, and reads back which one is in force.
 //!
-//! Documentation: <https://dbmx.net/tokyotyrant/spex.html>; tuning: <https://dbmx.net/tokyocabinet/spex-en.html#tcadbapi>.
+//! Documentation: <https://dbmx.net/tokyotyrant/spex.html>; tuning:
+//! <https://dbmx.net/tokyocabinet/spex-en.html#tcadbapi>.
 
 use std::path::Path;
 
@@ -9,7 +10,7 @@ use super::blocking::Blocking;
 use super::{Adapter, Facts, Launch, Place, Role, Server, Session, Setting, Store};
 use crate::wire::Codec;
 use crate::wire::memcache::{Dialect, Memcache};
-use crate::wire::tyrant::{self, STAT_QUESTION, Tyrant};
+use crate::wire::tyrant::{self, STAT_QUESTION, Stats, Tyrant};
 use crate::words::op::Fault;
 use crate::words::trial::{Durability, Transport};
 
@@ -109,7 +110,7 @@ impl TokyoTyrant {
 
 /// What `stat` told, and who.
 struct Said {
-    stats: Vec<(String, String)>,
+    stats: Stats,
     name: String,
 }
 
@@ -187,8 +188,8 @@ fn version_printed(printed: &str) -> Option<String> {
     printed.split_once("version ")?.1.split_whitespace().next().map(str::to_string)
 }
 
-/// The command line. What is not named is left at its default on purpose: no `-ulog` (a log for replicas), no `-ext`, no
-/// `-tout`, which would close a silent connection.
+/// The command line. What is not named is left at its default on purpose: no `-ulog` (a log for replicas), no `-ext`,
+/// no `-tout`, which would close a silent connection.
 fn arguments(launch: &Launch, data: &Path) -> Vec<String> {
     let mut arguments = Vec::new();
     let mut option = |name: &str, value: &str| arguments.extend([name.to_string(), value.to_string()]);
@@ -198,7 +199,8 @@ fn arguments(launch: &Launch, data: &Path) -> Vec<String> {
             option("-port", "0"); // The host is a path then.
         }
         Place::Tcp { host, port } => {
-            option("-host", host); // Some builds listen everywhere all the same: who looks at the listeners refuses those.
+            // Some builds listen everywhere all the same: who looks at the listeners refuses those.
+            option("-host", host);
             option("-port", &port.to_string());
         }
         Place::Memory | Place::Path(_) => {}

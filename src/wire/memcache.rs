@@ -1,8 +1,8 @@
 //! memcached's three protocols: the classic text commands, the meta commands (text as well), and the binary one.
 //!
 //! The formats: <https://github.com/memcached/memcached/blob/master/doc/protocol.txt> and
-//! <https://github.com/memcached/memcached/wiki/BinaryProtocolRevamped>. Nothing here knows a socket or keeps a value: a
-//! single value is lent out of the received bytes, many values are copied out of them as they come.
+//! <https://github.com/memcached/memcached/wiki/BinaryProtocolRevamped>. Nothing here knows a socket or keeps a value:
+//! a single value is lent out of the received bytes, many values are copied out of them as they come.
 
 use crate::words::op::{Fault, Op, readable};
 

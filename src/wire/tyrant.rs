@@ -1,4 +1,5 @@
-//! Tokyo Tyrant's own protocol: a magic byte, a command's, lengths and bytes; an answer begins with a code, 0 for success.
+//! Tokyo Tyrant's own protocol: a magic byte, a command's, lengths and bytes; an answer begins with a code, 0 for
+//! success.
 //!
 //! The format: <https://dbmx.net/tokyotyrant/spex.html#protocol>. A code tells only that something failed, never what.
 //! All lengths are big-endian; but a counter is a record of four bytes in the order of the server's machine, which is
@@ -365,7 +366,11 @@ impl Tyrant {
                 used = 5;
                 grown(sum.cast_signed(), by).map(Reply::Number)
             }
-            _ => Err(format!("addint failed with code {code}: what is there is no number of four bytes")),
+            _ => Err(format!(
+                "addint failed with code {code}: what is there is no number of four bytes, or its sum is {}, which the server \
+                 takes for a failure",
+                i32::MIN
+            )),
         };
         if self.synced {
             match bytes.get(used) {
@@ -439,8 +444,11 @@ fn grown(sum: i32, by: i32) -> Result<i64, String> {
 /// The question for `stat`.
 pub const STAT_QUESTION: &[u8] = &[MAGIC, STAT];
 
+/// Names and values.
+pub type Stats = Vec<(String, String)>;
+
 /// What `stat` says, by name, and the bytes it took: not for ops, since it copies what it reads.
-pub fn stats(bytes: &[u8]) -> Result<Option<(usize, Vec<(String, String)>)>, Fault> {
+pub fn stats(bytes: &[u8]) -> Result<Option<(usize, Stats)>, Fault> {
     match bytes.first() {
         None => return Ok(None),
         Some(0) => {}

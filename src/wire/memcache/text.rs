@@ -20,8 +20,8 @@ use crate::words::op::{Fault, Keys, Op, Pairs, Reply, ValueList, readable};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Dialect {
     Memcached,
-    /// A store that borrowed the protocol's first commands: no versions, no times to live, and counters that do not wrap,
-    /// so that nothing can be subtracted by adding.
+    /// A store that borrowed the protocol's first commands: no versions, no times to live, and counters that do not
+    /// wrap, so that nothing can be subtracted by adding.
     Borrowed,
 }
 
