@@ -36,8 +36,7 @@ const BOTH: Adapter = Adapter {
     settings: &[],
     keeps: |class| match class {
         Durability::None => Ok("no sync"),
-        Durability::Crash => Ok("written by mmap and pwrite"),
-        Durability::Power => Ok("synchronised with the device after each write"),
+        _ => Err("a kill in the middle of an overwrite has lost acknowledged records"),
     },
     stays: |_| true,
     open: open_kyoto,

@@ -17,8 +17,7 @@ pub static TOKYOCABINET: Adapter = Adapter {
     settings: &[TYPE, BUCKETS, MAPPED],
     keeps: |class| match class {
         Durability::None => Ok("no sync"),
-        Durability::Crash => Ok("hash: written by mmap and pwrite; tree: sync after each write"),
-        Durability::Power => Ok("sync (msync and fsync) after each write"),
+        _ => Err("a kill in the middle of an overwrite has lost acknowledged records"),
     },
     stays: |_| true,
     open,

