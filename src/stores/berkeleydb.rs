@@ -120,6 +120,7 @@ mod at {
     pub const DB_PUT: usize = 1024;
     pub const DB_SET_CACHESIZE: usize = 1096;
     pub const ENV_CLOSE: usize = 488;
+    pub const ENV_GET_CACHESIZE: usize = 576;
     pub const ENV_GET_FLAGS: usize = 656;
     pub const ENV_OPEN: usize = 1328;
     pub const ENV_SET_CACHESIZE: usize = 1632;
@@ -284,8 +285,13 @@ impl Berkeley {
             let open = method::<OpenDb>(database, at::DB_OPEN);
             self.check(open(database, null_mut(), file.as_ptr(), null(), kind, flags, 0), "opening the database")?;
             let (mut gigabytes, mut rest, mut caches) = (0, 0, 0);
-            let get = method::<GetCache>(database, at::DB_GET_CACHESIZE);
-            self.check(get(database, &mut gigabytes, &mut rest, &mut caches), "get_cachesize")?;
+            // In an environment the cache is the environment's.
+            let (owner, place) = match in_environment {
+                true => (self.environment, at::ENV_GET_CACHESIZE),
+                false => (database, at::DB_GET_CACHESIZE),
+            };
+            let get = method::<GetCache>(owner, place);
+            self.check(get(owner, &mut gigabytes, &mut rest, &mut caches), "get_cachesize")?;
             self.settings.push(("cache", ((u64::from(gigabytes) << 30) + u64::from(rest)).to_string()));
         }
         Ok(())
