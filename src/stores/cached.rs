@@ -4,25 +4,22 @@
 //! when the store settles. Counters gather what was added and pass it on as one increment. A record is dropped only
 //! once the store has taken it: a write that fails is the caller's fault to hear, and the record stays.
 
+mod shard;
+
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard};
 
 use lru::LruCache;
 
+use shard::{Entry, Shard, unexpected, write};
+
 use super::{Facts, Session, Store};
-use crate::words::op::{Fault, KeyList, Keys, Op, Pairs, Reply, ValueList};
+use crate::words::op::{Fault, KeyList, Keys, Op, Reply, ValueList};
 use crate::words::trial::{Cache, CacheCounts};
 
-/// What keeping an entry costs besides its key and value: its place in the map and the list, two allocations, and the
-/// map's spare room. Measured as a process' growth over a million entries.
-const ENTRY_BYTES: usize = 150;
 /// Several clients rarely meet at the same lock when there are so many for each.
 const SHARDS_PER_CLIENT: usize = 8;
-/// Records that go out together when all must.
-const BATCH_RECORDS: usize = 100;
-const BATCH_BYTES: usize = 1 << 20;
-
 /// A store behind a cache that all of its sessions share.
 pub struct Cached {
     inner: Box<dyn Store>,
@@ -112,159 +109,6 @@ impl Store for Cached {
         counters.extend(ours.map(|(name, counter)| (name.to_string(), counter.load(Ordering::Relaxed))));
         counters
     }
-}
-
-/// A part of the records, the least recently used ones first to go.
-struct Shard {
-    entries: LruCache<Box<[u8]>, Entry>,
-    bytes: usize,
-    limit_bytes: usize,
-    counts: CacheCounts,
-    /// Rises whenever an entry comes, changes or goes.
-    changes: u64,
-}
-
-enum Entry {
-    Value {
-        value: Vec<u8>,
-        changed: bool,
-    },
-    /// A counter as the store has it, and what was added since.
-    Counter {
-        stored: i64,
-        added: i64,
-    },
-}
-
-impl Entry {
-    fn is_changed(&self) -> bool {
-        match self {
-            Entry::Value { changed, .. } => *changed,
-            Entry::Counter { added, .. } => *added != 0,
-        }
-    }
-}
-
-impl Shard {
-    fn cost(&self, key: &[u8], entry: &Entry) -> usize {
-        let value = match entry {
-            Entry::Value { value, .. } => value.len(),
-            Entry::Counter { .. } => size_of::<i64>(),
-        };
-        match self.counts {
-            CacheCounts::Entries => key.len() + value + ENTRY_BYTES,
-            CacheCounts::Values => value,
-        }
-    }
-
-    /// Takes an entry in place of the one that is there, whatever it held, and makes room for it; `evicted` counts what
-    /// had to go. One that is larger than all the room there is goes straight to the store.
-    fn put(&mut self, key: &[u8], entry: Entry, inner: &mut dyn Session, evicted: &AtomicU64) -> Result<(), Fault> {
-        self.changes += 1;
-        let cost = self.cost(key, &entry);
-        if cost > self.limit_bytes {
-            write(key, &entry, inner)?;
-            self.forget(key);
-            return Ok(());
-        }
-        let old = self.entries.peek(key).map_or(0, |old| self.cost(key, old));
-        while self.bytes - old + cost > self.limit_bytes {
-            // The one that is replaced must not be the one that goes: what it held is no longer wanted.
-            if self.entries.peek_lru().is_some_and(|(last, _)| last.as_ref() == key) {
-                self.entries.promote(key);
-            }
-            self.evict(inner)?;
-            evicted.fetch_add(1, Ordering::Relaxed);
-        }
-        self.bytes = self.bytes - old + cost;
-        match self.entries.get_mut(key) {
-            Some(place) => *place = entry,
-            None => drop(self.entries.put(key.into(), entry)),
-        }
-        Ok(())
-    }
-
-    /// Writes the least recently used record if it has changed, and only then lets go of it.
-    fn evict(&mut self, inner: &mut dyn Session) -> Result<(), Fault> {
-        let Some((key, entry)) = self.entries.peek_lru() else { return Ok(()) };
-        write(key, entry, inner)?;
-        self.bytes -= self.cost(key, entry);
-        self.entries.pop_lru();
-        Ok(())
-    }
-
-    fn forget(&mut self, key: &[u8]) -> bool {
-        let Some(entry) = self.entries.pop(key) else { return false };
-        self.changes += 1;
-        self.bytes -= self.cost(key, &entry);
-        true
-    }
-
-    /// Writes all that has changed, values many at once. What the store has not taken stays changed.
-    fn write_all(&mut self, inner: &mut dyn Session) -> Result<(), Fault> {
-        let (mut keys, mut values, mut bytes) = (KeyList::default(), KeyList::default(), 0);
-        let mut together: Vec<&mut bool> = Vec::new();
-        for (key, entry) in self.entries.iter_mut() {
-            match entry {
-                Entry::Value { value, changed } if *changed => {
-                    keys.push(key);
-                    values.push(value);
-                    bytes += key.len() + value.len();
-                    together.push(changed);
-                }
-                Entry::Counter { stored, added } if *added != 0 => {
-                    write(key, &Entry::Counter { stored: *stored, added: *added }, inner)?;
-                    *stored += *added;
-                    *added = 0;
-                }
-                _ => {}
-            }
-            if together.len() == BATCH_RECORDS || bytes >= BATCH_BYTES {
-                set_all(&keys, &values, &mut together, inner)?;
-                keys.clear();
-                values.clear();
-                bytes = 0;
-            }
-        }
-        set_all(&keys, &values, &mut together, inner)
-    }
-}
-
-fn set_all(
-    keys: &KeyList,
-    values: &KeyList,
-    changed: &mut Vec<&mut bool>,
-    inner: &mut dyn Session,
-) -> Result<(), Fault> {
-    if changed.is_empty() {
-        return Ok(());
-    }
-    expect_done(inner.ask(Op::SetMany(Pairs { keys: keys.lend(), values: values.lend() }))?)?;
-    changed.drain(..).for_each(|changed| *changed = false);
-    Ok(())
-}
-
-/// Puts one record into the store, if it has changed.
-fn write(key: &[u8], entry: &Entry, inner: &mut dyn Session) -> Result<(), Fault> {
-    match entry {
-        entry if !entry.is_changed() => Ok(()),
-        Entry::Value { value, .. } => expect_done(inner.ask(Op::Set { key, value, ttl_s: None })?),
-        Entry::Counter { added, .. } => match inner.ask(Op::Increment { key, by: *added })? {
-            Reply::Number(_) => Ok(()),
-            other => Err(unexpected("increment", other)),
-        },
-    }
-}
-
-fn expect_done(reply: Reply<'_>) -> Result<(), Fault> {
-    match reply {
-        Reply::Done => Ok(()),
-        other => Err(unexpected("set", other)),
-    }
-}
-
-fn unexpected(op: &str, reply: Reply<'_>) -> Fault {
-    Fault::Garbled(format!("{op} was answered by {reply:?}"))
 }
 
 /// One client's session.
