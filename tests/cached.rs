@@ -1,5 +1,5 @@
-//! The cache in front of a store: nothing is lost on eviction, at settling, or when a write fails; and what it misses is
-//! what others found that the least recently used order misses.
+//! The cache in front of a store: nothing is lost on eviction, at settling, or when a write fails; and what it misses
+//! is what others found that the least recently used order misses.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;

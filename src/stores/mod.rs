@@ -102,8 +102,8 @@ pub trait Store: Send + Sync {
     fn counters(&self) -> BTreeMap<String, u64> {
         BTreeMap::new()
     }
-    /// Takes away what holds the records (tables), where that was made for them in somebody else's store. Asked when the
-    /// records themselves are gone and no session is open any more.
+    /// Takes away what holds the records (tables), where that was made for them in somebody else's store. Asked when
+    /// the records themselves are gone and no session is open any more.
     fn leave(&self) -> Result<(), Fault> {
         Ok(())
     }
@@ -284,8 +284,8 @@ pub struct Server {
     /// Where else it may be: `*` stands for one directory (the highest version wins), `$NAME` for a variable of the
     /// environment.
     pub directories: &'static [&'static str],
-    /// Programs of other stores: a program that is a link to one of these is not this server (`mysqld` is MariaDB's where
-    /// that took its place).
+    /// Programs of other stores: a program that is a link to one of these is not this server (`mysqld` is MariaDB's
+    /// where that took its place).
     pub not: &'static [&'static str],
     /// Where such a server usually listens.
     pub port: u16,

@@ -77,8 +77,8 @@ const SETTINGS: &[&str] = &[
 ];
 
 fn open_tables(logged: bool) -> String {
-    // https://www.postgresql.org/docs/current/sql-createtable.html#SQL-CREATETABLE-UNLOGGED: nothing goes to the log, and
-    // what was there is gone after a crash.
+    // https://www.postgresql.org/docs/current/sql-createtable.html#SQL-CREATETABLE-UNLOGGED: nothing goes to the log,
+    // and what was there is gone after a crash.
     let table = if logged { "TABLE" } else { "UNLOGGED TABLE" };
     format!(
         "CREATE {table} IF NOT EXISTS {RECORDS} (k bytea PRIMARY KEY, v bytea, n bigint);
@@ -119,8 +119,8 @@ impl Postgres {
     /// What a session may ask for itself, at a server of somebody else's as well.
     fn options(&self) -> String {
         let commit = if self.launch.durability == Durability::None { "off" } else { "on" };
-        // Plans are made while the tables are still empty, when reading all of a table looks cheaper than its index, and
-        // are kept. <https://www.postgresql.org/docs/current/runtime-config-query.html#GUC-ENABLE-SEQSCAN>
+        // Plans are made while the tables are still empty, when reading all of a table looks cheaper than its index,
+        // and are kept. <https://www.postgresql.org/docs/current/runtime-config-query.html#GUC-ENABLE-SEQSCAN>
         format!("-c synchronous_commit={commit} -c enable_seqscan=off")
     }
 
@@ -275,8 +275,8 @@ fn prepare(launch: &Launch, data: &Path) -> Vec<Step> {
     vec![Step::Run { program: "initdb", arguments }]
 }
 
-/// The command line. What is not named here is left at its default on purpose and read back: `autovacuum` (on: dead rows
-/// are part of its price), `max_wal_size`, `checkpoint_timeout`, `huge_pages`, `jit`.
+/// The command line. What is not named here is left at its default on purpose and read back: `autovacuum` (on: dead
+/// rows are part of its price), `max_wal_size`, `checkpoint_timeout`, `huge_pages`, `jit`.
 fn arguments(launch: &Launch, data: &Path) -> Vec<String> {
     let mut arguments = vec!["-D".to_string(), data.display().to_string()];
     let mut set = |name: &str, value: &str| arguments.extend(["-c".to_string(), format!("{name}={value}")]);

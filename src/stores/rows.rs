@@ -13,15 +13,16 @@ pub const RECORDS: &str = "kvfair_records";
 /// One row for each field of a tallied record.
 pub const TALLIES: &str = "kvfair_tallies";
 
-/// The order of keys by their bytes; equal ones stay as they were asked. Rows are written in this order, so that clients
-/// that write the same ones take their locks one after another and never crosswise.
+/// The order of keys by their bytes; equal ones stay as they were asked. Rows are written in this order, so that
+/// clients that write the same ones take their locks one after another and never crosswise.
 pub fn sort(keys: Keys<'_>, order: &mut Vec<usize>) {
     order.clear();
     order.extend(0..keys.len());
     order.sort_by(|&one, &other| keys.get(one).cmp(keys.get(other)));
 }
 
-/// Where the key of a row stands among those that were asked for: more than once, where it was asked for more than once.
+/// Where the key of a row stands among those that were asked for: more than once, where it was asked for more than
+/// once.
 pub fn places<'o>(keys: Keys<'_>, order: &'o [usize], key: &[u8]) -> &'o [usize] {
     let begin = order.partition_point(|&index| keys.get(index) < key);
     let end = begin + order[begin..].partition_point(|&index| keys.get(index) == key);

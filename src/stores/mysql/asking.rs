@@ -1,8 +1,8 @@
 //! One client's session: statements prepared once and kept, answers lent out of the rows that came.
 //!
-//! Statements are prepared, so that values travel as they are (the binary protocol) and nothing is parsed twice. A tally
-//! is the exception: it has as many pairs as it likes, so it goes as text, which has no limit of 65,535 parameters.
-//! The library owns what it sends and what comes: an op allocates its key, its value and its row.
+//! Statements are prepared, so that values travel as they are (the binary protocol) and nothing is parsed twice. A
+//! tally is the exception: it has as many pairs as it likes, so it goes as text, which has no limit of 65,535
+//! parameters. The library owns what it sends and what comes: an op allocates its key, its value and its row.
 
 use std::collections::HashMap;
 use std::fmt::Write;
@@ -18,8 +18,8 @@ use crate::words::op::{Fault, KeyList, Keys, Op, Pairs, Reply, ValueList};
 
 /// So many rows a statement at most: each number of them is a statement of its own, and a server keeps 16,382 in all.
 const ROWS: usize = 128;
-/// So many bytes of values a statement at most, but for a single larger one: a quarter of the least `max_allowed_packet`
-/// that a server ships with (16 MB).
+/// So many bytes of values a statement at most, but for a single larger one: a quarter of the least
+/// `max_allowed_packet` that a server ships with (16 MB).
 const BYTES: usize = 4 << 20;
 /// Room for what stands around key and value in a packet.
 const AROUND: usize = 1024;
@@ -43,8 +43,8 @@ impl Said {
         let several = |one: &str| vec![one; rows].join(", ");
         match self {
             Said::Get => format!("SELECT k, v, n FROM {RECORDS} WHERE k IN ({})", several("?")),
-            // MySQL keeps no version of a row: 64 bits of a digest stand for one, reckoned by the server, so that a value
-            // does not travel twice. Equal values have equal versions.
+            // MySQL keeps no version of a row: 64 bits of a digest stand for one, reckoned by the server, so that a
+            // value does not travel twice. Equal values have equal versions.
             Said::GetVersion => format!("SELECT v, {DIGEST} FROM {RECORDS} WHERE k = ?"),
             Said::Cas => format!("UPDATE {RECORDS} SET v = ? WHERE k = ? AND {DIGEST} = ?"),
             // VALUES(v) is the value that would have been inserted; MariaDB has no other word for it.
@@ -54,8 +54,9 @@ impl Said {
             ),
             Said::SetIfAbsent => format!("INSERT IGNORE INTO {RECORDS} (k, v) VALUES (?, ?)"),
             Said::Delete => format!("DELETE FROM {RECORDS} WHERE k = ?"),
-            // LAST_INSERT_ID(expression) sends the sum back with the acknowledgement, without a sign; where the sum would
-            // leave 64 bits, the addition fails. <https://dev.mysql.com/doc/refman/8.4/en/information-functions.html>
+            // LAST_INSERT_ID(expression) sends the sum back with the acknowledgement, without a sign; where the sum
+            // would leave 64 bits, the addition fails.
+            // <https://dev.mysql.com/doc/refman/8.4/en/information-functions.html>
             Said::Increment => format!(
                 "INSERT INTO {RECORDS} (k, n) VALUES (?, ?)
                     ON DUPLICATE KEY UPDATE n = CAST(LAST_INSERT_ID(n + VALUES(n)) AS SIGNED)"
