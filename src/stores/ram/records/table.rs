@@ -8,7 +8,7 @@
 //! cache.
 
 use bytemuck::{Pod, Zeroable};
-use memmap2::MmapMut;
+use memmap2::{MmapMut, MmapOptions};
 
 /// Buckets of a new table: as many as fill the smallest page that there is.
 const BUCKETS_MIN: usize = 4096 / size_of::<Bucket>();
@@ -18,11 +18,17 @@ const FULL: (usize, usize) = (3, 4);
 /// The size of a huge page on x86-64, and mostly elsewhere. A smaller table has no use for one.
 #[cfg(target_os = "linux")]
 const HUGE_PAGE_BYTES: usize = 2 << 20;
+/// So many times its size a table has addresses for, which cost nothing until they are written to: it grows where it
+/// is, since a page from the system, which clears it first, is a fifth of the time of a counting that moves on each
+/// doubling. A power of two.
+const ROOM: usize = 64;
 
 /// Keys and their records. A record is at its home, which its hash says, or at the first place behind it that was free.
 pub struct Table {
-    /// Buckets: a power of two of them. A map gives zeros, aligned to a page.
+    /// The buckets in use and zeros behind them, to grow into. A map is aligned to a page.
     memory: MmapMut,
+    /// Buckets in use: a power of two.
+    buckets: usize,
     len: usize,
     long_keys: LongKeys,
 }
@@ -105,7 +111,7 @@ impl Bucket {
 
 impl Default for Table {
     fn default() -> Table {
-        Table { memory: zeros(BUCKETS_MIN * size_of::<Bucket>()), len: 0, long_keys: Slab::default() }
+        Table { memory: zeros(BUCKETS_MIN), buckets: BUCKETS_MIN, len: 0, long_keys: Slab::default() }
     }
 }
 
@@ -123,7 +129,7 @@ impl Table {
 
     #[inline(always)]
     pub fn entry(&mut self, hash: u64, key: &[u8]) -> Entry<'_> {
-        let buckets = bytemuck::cast_slice_mut::<u8, Bucket>(&mut self.memory);
+        let buckets = &mut bytemuck::cast_slice_mut::<u8, Bucket>(&mut self.memory)[..self.buckets];
         let at = place(buckets, &self.long_keys, hash, key);
         match &mut buckets[at] {
             bucket if bucket.kind == EMPTY => Entry::Free(Place(at)),
@@ -157,7 +163,7 @@ impl Table {
     /// Takes a record out, and moves those behind it forward that would no longer be found: no mark is left that later
     /// searches would have to pass (Knuth, 6.4, algorithm R).
     pub fn remove(&mut self, hash: u64, key: &[u8]) -> Option<Held> {
-        let buckets = bytemuck::cast_slice_mut::<u8, Bucket>(&mut self.memory);
+        let buckets = &mut bytemuck::cast_slice_mut::<u8, Bucket>(&mut self.memory)[..self.buckets];
         let mut hole = place(buckets, &self.long_keys, hash, key);
         let bucket = buckets[hole];
         if bucket.kind == EMPTY {
@@ -197,32 +203,62 @@ impl Table {
         (LONG, kept)
     }
 
-    /// Goes through the old table from its beginning, so that the new one is written in two streams.
     #[cold]
     #[inline(never)]
     fn grow(&mut self) {
-        let mut memory = zeros(2 * self.memory.len());
-        let new = bytemuck::cast_slice_mut::<u8, Bucket>(&mut memory);
-        let mask = new.len() - 1;
-        for bucket in self.buckets().iter().filter(|bucket| bucket.kind != EMPTY) {
-            let mut at = bucket.hash as usize & mask;
-            while new[at].kind != EMPTY {
-                at = (at + 1) & mask;
-            }
-            new[at] = *bucket;
+        let before = self.buckets;
+        self.buckets = 2 * before;
+        if self.buckets * size_of::<Bucket>() > self.memory.len() {
+            let old = std::mem::replace(&mut self.memory, zeros(self.buckets));
+            let new = self.buckets_mut();
+            let old = &bytemuck::cast_slice::<u8, Bucket>(&old)[..before];
+            old.iter().filter(|bucket| bucket.kind != EMPTY).for_each(|bucket| settle(new, *bucket));
+        } else {
+            ask_for_huge_pages(&self.memory, self.buckets);
+            spread(self.buckets_mut());
         }
-        self.memory = memory;
     }
 
     #[inline]
     fn buckets(&self) -> &[Bucket] {
-        bytemuck::cast_slice(&self.memory)
+        &bytemuck::cast_slice(&self.memory)[..self.buckets]
     }
 
     #[inline]
     fn buckets_mut(&mut self) -> &mut [Bucket] {
-        bytemuck::cast_slice_mut(&mut self.memory)
+        &mut bytemuck::cast_slice_mut(&mut self.memory)[..self.buckets]
     }
+}
+
+/// Gives the records of the lower half their places in the whole: each one stays or goes into the upper half.
+///
+/// Records are taken in the order of their places, and a record goes to the first empty bucket from its home on. What
+/// was put there before it was taken from before it, so that it never goes past the place where it was, and all that
+/// lies between its home and its place stays there. The records before the first empty bucket are taken out beforehand:
+/// those that have their home at the table's end would else be in the way of, or behind, what comes over the new end.
+fn spread(buckets: &mut [Bucket]) {
+    let half = buckets.len() / 2;
+    let first_empty = buckets[..half].iter().position(|bucket| bucket.kind == EMPTY).unwrap_or(half);
+    let first = buckets[..first_empty].to_vec();
+    buckets[..first_empty].fill(Bucket::zeroed());
+    for at in first_empty..half {
+        if buckets[at].kind != EMPTY {
+            let bucket = std::mem::replace(&mut buckets[at], Bucket::zeroed());
+            settle(buckets, bucket);
+        }
+    }
+    first.into_iter().for_each(|bucket| settle(buckets, bucket));
+}
+
+/// Puts a record into the first empty bucket from its home on.
+#[inline]
+fn settle(buckets: &mut [Bucket], bucket: Bucket) {
+    let mask = buckets.len() - 1;
+    let mut at = bucket.hash as usize & mask;
+    while buckets[at].kind != EMPTY {
+        at = (at + 1) & mask;
+    }
+    buckets[at] = bucket;
 }
 
 /// The bucket of the key, or the first empty one on the way that its search goes.
@@ -236,15 +272,24 @@ fn place(buckets: &[Bucket], long_keys: &LongKeys, hash: u64, key: &[u8]) -> usi
     at
 }
 
-/// Zeroed memory. Like every other container it ends the process when there is no more.
-fn zeros(bytes: usize) -> MmapMut {
-    let memory = MmapMut::map_anon(bytes).expect("memory for the table of ram");
-    #[cfg(target_os = "linux")]
-    if bytes >= HUGE_PAGE_BYTES {
-        // A kernel that has no huge pages says so, and the table is as right without.
-        let _ = memory.advise(memmap2::Advice::HugePage);
-    }
+/// Zeroed memory for so many buckets, and to grow into where the system gives addresses without memory. Like every
+/// other container it ends the process when there is no more.
+fn zeros(buckets: usize) -> MmapMut {
+    let bytes = buckets * size_of::<Bucket>();
+    let roomy = MmapOptions::new().len(bytes * ROOM).no_reserve_swap().map_anon();
+    let memory = roomy.or_else(|_| MmapMut::map_anon(bytes)).expect("memory for the table of ram");
+    ask_for_huge_pages(&memory, buckets);
     memory
+}
+
+/// Asks for huge pages for a table that fills one. A kernel that has none says so, and the table is as right without.
+fn ask_for_huge_pages(memory: &MmapMut, buckets: usize) {
+    #[cfg(target_os = "linux")]
+    if buckets * size_of::<Bucket>() >= HUGE_PAGE_BYTES {
+        let _ = memory.advise_range(memmap2::Advice::HugePage, 0, buckets * size_of::<Bucket>());
+    }
+    #[cfg(not(target_os = "linux"))]
+    let _ = (memory, buckets);
 }
 
 /// Things in numbered slots, those that are free used again.
@@ -383,7 +428,7 @@ mod tests {
             table.put(place, hash(number), &number.to_le_bytes(), Held::Bytes(number as usize), number);
             assert!(table.len() * FULL.1 <= table.buckets().len() * FULL.0);
         }
-        assert!(table.memory.len() >= 2 << 20);
+        assert!(table.buckets * size_of::<Bucket>() >= 2 << 20);
         for number in 0..KEYS {
             let bucket = table.find(hash(number), &number.to_le_bytes()).expect("it was put in");
             assert_eq!((bucket.held(), bucket.version), (Held::Bytes(number as usize), number));
