@@ -14,7 +14,7 @@ use crate::words::op::{KeyList, Keys};
 
 mod structure;
 
-use structure::{Structure, flags};
+use structure::flags;
 
 const HEAD: &[u8] = b"{\"fans\":";
 const ALSO: &[u8] = b",\"also\":{";
@@ -137,18 +137,7 @@ fn merge_into(old: &[u8], own: usize, pages: &Pages, out: &mut Vec<u8>) -> Resul
     let Range { start, end } = outline.entries;
     let mut seam = Seam { old, copied: start, pages, own, next: usize::from(own == 0), prefix: 0, out };
     seam.aim();
-    let mut structure = Structure::new();
-    let (blocks, rest) = old[start..end].as_chunks::<BLOCK_BYTES>();
-    let mut at = start;
-    for block in blocks {
-        seam.pass(structure.openings(block), at)?;
-        at += BLOCK_BYTES;
-    }
-    let mut block = [b'0'; BLOCK_BYTES];
-    block[..rest.len()].copy_from_slice(rest);
-    seam.pass(structure.openings(&block), at)?;
-
-    let sound = start == end || structure.is_sound() && old[end - 1].is_ascii_digit();
+    let sound = structure::walk(&old[start..end], |openings, at| seam.pass(openings, start + at))?;
     seam.end(end);
     if sound { Ok(fans) } else { Err(Broken { at: start, what: "entries that are no entries" }) }
 }

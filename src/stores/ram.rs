@@ -150,7 +150,9 @@ impl Reach for One<'_> {
     #[inline]
     fn read<'s>(&'s mut self, key: &[u8], text: &'s mut Vec<u8>) -> Result<Option<(&'s [u8], u64)>, Fault> {
         let Some((cell, version)) = self.map.find(hash(key), key) else { return Ok(None) };
-        Ok(Some((cell.text(key, text)?, version)))
+        let value = cell.text(key, text)?;
+        records::fetch(value);
+        Ok(Some((value, version)))
     }
 }
 

@@ -21,6 +21,11 @@ pub struct Map {
     changes: u64,
 }
 
+/// A cache line's size, on nearly all processors of today.
+const LINE_BYTES: usize = 64;
+/// So many lines are fetched: by then the processor has seen where reading goes.
+const LINES_AHEAD: usize = 64;
+
 /// Fields and their counts.
 pub type Tally = HashTable<(Name, i64)>;
 
@@ -151,6 +156,13 @@ impl Map {
         };
         Ok(self.tallies.get_mut(slot))
     }
+}
+
+/// Has a value's lines fetched at once, for whoever is about to read it: one after another, each comes as late as the
+/// processor sees where reading goes.
+#[inline]
+pub fn fetch(value: &[u8]) {
+    value.chunks(LINE_BYTES).take(LINES_AHEAD).for_each(table::prefetch);
 }
 
 /// Takes a value into the memory of the old one if it fits; else into new memory with an eighth to spare, because

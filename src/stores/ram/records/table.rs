@@ -141,10 +141,7 @@ impl Table {
     #[inline(always)]
     pub fn fetch(&self, hash: u64) {
         let buckets = self.buckets();
-        #[cfg(target_arch = "x86_64")]
-        safe_arch::prefetch_t0(&buckets[hash as usize & (buckets.len() - 1)]);
-        #[cfg(not(target_arch = "x86_64"))]
-        let _ = (buckets, hash);
+        prefetch(&buckets[hash as usize & (buckets.len() - 1)..]);
     }
 
     /// Puts a record where `entry` found none with this key.
@@ -259,6 +256,15 @@ fn settle(buckets: &mut [Bucket], bucket: Bucket) {
         at = (at + 1) & mask;
     }
     buckets[at] = bucket;
+}
+
+/// Has the line fetched in which the first of these things begins.
+#[inline(always)]
+pub fn prefetch<T>(things: &[T]) {
+    #[cfg(target_arch = "x86_64")]
+    things.first().into_iter().for_each(safe_arch::prefetch_t0);
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = things;
 }
 
 /// The bucket of the key, or the first empty one on the way that its search goes.
