@@ -1,5 +1,5 @@
-//! `mongodb` and `ferretdb`: one protocol, two programs, by MongoDB's own driver. It knows how each class is set, and says
-//! so when one answers in the other's name.
+//! `mongodb` and `ferretdb`: one protocol, two programs, by MongoDB's own driver. It knows how each class is set, and
+//! says so when one answers in the other's name.
 //!
 //! Documentation: <https://www.mongodb.com/docs/manual/>, <https://docs.ferretdb.io/v1.24/>,
 //! <https://docs.rs/mongodb>.
@@ -117,7 +117,7 @@ fn options(launch: &Launch) -> Result<ClientOptions, Fault> {
     };
     let credential = launch.login.user.clone().map(|user| {
         // A user is one of the database that the URL names, else of `admin`.
-        // <https://www.mongodb.com/docs/manual/reference/connection-string-options/#mongodb-urioption-urioption.authSource>
+        // <https://www.mongodb.com/docs/manual/reference/connection-string-options/>, authSource
         let source = launch.login.database.clone();
         Credential::builder().username(user).password(launch.login.password.clone()).source(source).build()
     });
@@ -209,8 +209,9 @@ impl Drop for Mongo {
 impl Store for Mongo {
     fn session(&self) -> Result<Box<dyn Session + '_>, Fault> {
         // The first op must not pay for the connection, nor be the first to hear that there is none.
-        self.wait(self.database.run_command(doc! { "ping": 1 }))?;
-        Ok(Box::new(session::Asking::new(self)))
+        let build = self.admin(doc! { "buildInfo": 1 })?;
+        let loses_changes = self.launch.clients > 1 && reads_before_it_writes(&build);
+        Ok(Box::new(session::Asking::new(self, loses_changes)))
     }
 
     fn facts(&self) -> Result<Facts, Fault> {
@@ -255,6 +256,13 @@ fn who(build: &Document) -> (&'static str, String) {
         Ok(version) => ("ferretdb", version.trim_start_matches('v').to_string()),
         Err(_) => ("mongodb", build.get_str("version").unwrap_or_default().to_string()),
     }
+}
+
+/// FerretDB 1 changes a record in two transactions, one that reads it and one that writes it: of two changes at a time
+/// one is lost, whatever the command.
+/// <https://github.com/FerretDB/FerretDB/blob/v1.24.0/internal/handler/common/update.go>
+fn reads_before_it_writes(build: &Document) -> bool {
+    matches!(who(build), ("ferretdb", version) if version.starts_with("1."))
 }
 
 /// What could move a number, of what the server tells.
@@ -374,8 +382,10 @@ mod tests {
         assert_eq!(who(&doc! { "version": "7.0.14" }), ("mongodb", "7.0.14".to_string()));
         let first = doc! { "version": "7.0.42", "ferretdbVersion": "v1.24.0" };
         assert_eq!(who(&first), ("ferretdb", "1.24.0".to_string()));
+        assert!(reads_before_it_writes(&first) && !reads_before_it_writes(&doc! { "version": "1.0" }));
         let second = doc! { "version": "7.0.77", "ferretdb": { "version": "v2.5.0" } };
         assert_eq!(who(&second), ("ferretdb", "2.5.0".to_string()));
+        assert!(!reads_before_it_writes(&second));
     }
 
     #[test]

@@ -1,12 +1,12 @@
 //! What only MongoDB's protocol has: one collection for all, tallies as documents, another's name. Real servers only:
 //! `mongod` where it is on PATH, and FerretDB.
 
-use kvfair::stores::find;
+use kvfair::stores::{Launch, Login, Store, find};
 use kvfair::words::op::{KeyList, Op, Pairs, Reply};
 use kvfair::words::trial::{Durability, Transport};
 
 use super::common::contract::contract;
-use super::common::{session, start, start_at};
+use super::common::{Running, session, start, start_at};
 use super::{BOTH, get, lacks, noise, refusal, set, version_of};
 
 /// Those of the two that are here; FerretDB must be.
@@ -16,12 +16,21 @@ fn here() -> Vec<&'static str> {
     if mongod { vec!["ferretdb", "mongodb"] } else { vec!["ferretdb"] }
 }
 
+/// FerretDB changes records for one client only.
+fn alone(server: &Running) -> Launch {
+    Launch { clients: 1, ..server.launch.clone() }
+}
+
+fn open_alone(server: &Running) -> Box<dyn Store> {
+    (server.adapter.open)(&alone(server)).unwrap()
+}
+
 #[test]
 fn they_keep_the_contract_over_both_transports() {
     for store in here() {
         for (transport, class) in BOTH.into_iter().zip([Durability::None, Durability::Power]) {
             let server = start_at(store, transport, class);
-            let found = contract(server.adapter, &server.launch).unwrap_or_else(|what| panic!("{what}"));
+            let found = contract(server.adapter, &alone(&server)).unwrap_or_else(|what| panic!("{what}"));
             let found: Vec<_> = found.iter().map(|gap| gap.split_once(':').expect("op: words").0).collect();
             assert_eq!(found, ["set with a time to live"], "{store} over {transport} at {class}");
         }
@@ -47,7 +56,7 @@ fn they_say_what_is_in_force_and_who_they_are() {
 fn a_tally_keeps_fields_of_every_kind_apart() {
     for store in here() {
         let server = start(store, Transport::Unix);
-        let store = server.open();
+        let store = open_alone(&server);
         let mut session = session(store.as_ref());
         let fields: [&[u8]; 9] = [b"", b"a.b", b"a", b"$inc", b"%2e", b"_id", b"7", b"nul\0", b"\xff\xfe"];
         let list: KeyList = fields.into_iter().collect();
@@ -79,7 +88,7 @@ fn a_tally_keeps_fields_of_every_kind_apart() {
 fn an_older_version_is_still_good_while_the_value_is_the_same() {
     for store in here() {
         let server = start(store, Transport::Unix);
-        let store = server.open();
+        let store = open_alone(&server);
         let mut session = session(store.as_ref());
         set(session.as_mut(), b"x", b"x0");
         set(session.as_mut(), b"y", b"y0");
@@ -125,5 +134,36 @@ fn what_was_acknowledged_survives_a_kill_where_the_class_says_so() {
             let server = server.kill_and_start_again();
             assert_eq!(server.open().count().unwrap(), Some(100), "{store} at {durability}");
         }
+    }
+}
+
+#[test]
+fn changes_that_could_undo_one_another_are_refused() {
+    let server = start("ferretdb", Transport::Unix);
+    // By either name: it is the server that counts.
+    for name in ["ferretdb", "mongodb"] {
+        let store = (find(name).unwrap().open)(&server.launch).unwrap();
+        let mut session = session(store.as_ref());
+        set(session.as_mut(), b"k", b"v");
+        let version = version_of(session.as_mut(), b"k");
+        let words = lacks(session.as_mut(), Op::Cas { key: b"k", version, value: b"w" });
+        assert!(words.contains(" has no ") && words.contains("4 clients"), "{words}");
+        lacks(session.as_mut(), Op::Increment { key: b"n", by: 1 });
+        assert_eq!(get(session.as_mut(), b"k").as_deref(), Some(&b"v"[..]));
+    }
+}
+
+#[test]
+fn somebody_elses_server_is_left_as_it_was() {
+    for store in here() {
+        let server = start(store, Transport::Tcp);
+        let named = Login { database: Some("theirs".to_string()), ..Login::default() };
+        let theirs = (server.adapter.open)(&Launch { login: named, ..server.launch.clone() }).unwrap();
+        set(session(theirs.as_ref()).as_mut(), b"k", b"v");
+        let ours = server.open();
+        assert_eq!(ours.count().unwrap(), Some(0), "databases are apart");
+        set(session(ours.as_ref()).as_mut(), b"k", b"v");
+        ours.leave().unwrap();
+        assert_eq!((ours.count().unwrap(), theirs.count().unwrap()), (Some(0), Some(1)));
     }
 }

@@ -21,8 +21,8 @@ const COMMAND_BYTES: usize = 12 << 20;
 const COMMAND_WRITES: usize = 10_000;
 
 /// A key as an `_id`: a string of one character a byte, so that any bytes will do and strings have the order of the
-/// bytes. Most keys are ASCII and stay as they are. (Binary `_id`s are ordered by their length first, and FerretDB finds
-/// only strings by its index.)
+/// bytes. Most keys are ASCII and stay as they are. (Binary `_id`s are ordered by their length first, and
+/// FerretDB finds only strings by its index.)
 pub fn id(key: &[u8]) -> String {
     key.iter().map(|&byte| char::from(byte)).collect()
 }
@@ -84,7 +84,8 @@ pub fn words(error: &Document) -> String {
 }
 
 /// A tally's field as a name: a dot would mean a field within, a dollar sign an operator, and the end of a name is a
-/// zero. Those and the percent sign are written as % and two hexadecimal digits; no field at all is a lone percent sign.
+/// zero. Those and the percent sign are written as % and two hexadecimal digits; no field at all is a lone
+/// percent sign.
 fn name_of(field: &[u8], out: &mut String) {
     if field.is_empty() {
         out.push('%');
@@ -135,7 +136,8 @@ pub fn replace(key: &[u8], value: &[u8]) -> RawDocumentBuf {
     rawdoc! { "q": { "_id": id(key) }, "u": record(key, value), "upsert": true }
 }
 
-/// Puts a record in place of one that still has the old value. <https://www.mongodb.com/docs/manual/core/write-operations-atomicity/>
+/// Puts a record in place of one that still has the old value.
+/// <https://www.mongodb.com/docs/manual/core/write-operations-atomicity/>
 pub fn replace_if(key: &[u8], old: &[u8], value: &[u8]) -> RawDocumentBuf {
     rawdoc! { "q": record(key, old), "u": record(key, value) }
 }

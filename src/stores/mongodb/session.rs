@@ -20,6 +20,8 @@ const DUPLICATE_KEY: i32 = 11_000;
 /// One client's session. The driver's pool has a connection for each.
 pub struct Asking<'s> {
     store: &'s Mongo,
+    /// Whether a change of a record may undo another client's.
+    loses_changes: bool,
     value: Vec<u8>,
     seen: Seen,
     values: ValueList,
@@ -31,6 +33,13 @@ pub struct Asking<'s> {
 impl Session for Asking<'_> {
     fn ask<'s>(&'s mut self, op: Op<'_>) -> Result<Reply<'s>, Fault> {
         match op {
+            Op::Increment { .. } | Op::Cas { .. } | Op::Tally { .. } if self.loses_changes => {
+                let (name, op, clients) = (self.store.name, op.name(), self.store.launch.clients);
+                Err(Fault::Unsupported(format!(
+                    "{name} has no {op} for {clients} clients at a time: this server, FerretDB 1, reads a record and \
+                     writes it in another transaction, and loses what came in between"
+                )))
+            }
             Op::Get(key) => {
                 let found = self.read(key)?;
                 Ok(if found { Reply::Value(&self.value) } else { Reply::Missing })
@@ -85,9 +94,10 @@ impl Session for Asking<'_> {
 }
 
 impl<'m> Asking<'m> {
-    pub fn new(store: &'m Mongo) -> Asking<'m> {
+    pub fn new(store: &'m Mongo, loses_changes: bool) -> Asking<'m> {
         Asking {
             store,
+            loses_changes,
             value: Vec::new(),
             seen: Seen::default(),
             values: ValueList::default(),
