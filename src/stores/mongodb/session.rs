@@ -5,14 +5,13 @@ use std::future::IntoFuture;
 use mongodb::bson::raw::RawBsonRef;
 use mongodb::bson::{Bson, Document, RawDocument, RawDocumentBuf, doc, rawdoc};
 
-use super::documents::{
+use super::{Mongo, documents, fault, within};
+use crate::stores::{Session, cell};
+use crate::words::op::{Fault, KeyList, Keys, Op, Pairs, Reply, ValueList, readable};
+use documents::{
     RECORD_BYTES, RECORDS, Writes, additions, field_of, id, key_in, number, number_in, number_of, put_value, record,
     replace, replace_if, tally, words,
 };
-use super::{Mongo, fault, within};
-use crate::stores::Session;
-use crate::stores::cell::{self, Seen};
-use crate::words::op::{Fault, KeyList, Keys, Op, Pairs, Reply, ValueList, readable};
 
 /// What the server answers where a key is there already.
 const DUPLICATE_KEY: i32 = 11_000;
@@ -23,7 +22,7 @@ pub struct Asking<'s> {
     /// Whether a change of a record may undo another client's.
     loses_changes: bool,
     value: Vec<u8>,
-    seen: Seen,
+    seen: cell::Seen,
     values: ValueList,
     numbers: Vec<Option<i64>>,
     rows: (KeyList, KeyList),
@@ -99,7 +98,7 @@ impl<'m> Asking<'m> {
             store,
             loses_changes,
             value: Vec::new(),
-            seen: Seen::default(),
+            seen: cell::Seen::default(),
             values: ValueList::default(),
             numbers: Vec::new(),
             rows: (KeyList::default(), KeyList::default()),
