@@ -15,10 +15,16 @@ use crate::words::units;
 /// What stands before a target that is to be behind a cache.
 const CACHED: &str = "cached:";
 /// Stores whose databases have names, and where a password may come from besides the URL: as each one's own client has
-/// it. <https://dev.mysql.com/doc/refman/8.4/en/environment-variables.html>,
+/// it. MongoDB's client has no such variable, so that one's name is ours.
+/// <https://dev.mysql.com/doc/refman/8.4/en/environment-variables.html>,
 /// <https://www.postgresql.org/docs/current/libpq-envars.html>
-const NAMED_DATABASES: &[(&str, &str)] =
-    &[("mysql", "MYSQL_PWD"), ("mariadb", "MYSQL_PWD"), ("postgres", "PGPASSWORD")];
+const NAMED_DATABASES: &[(&str, &str)] = &[
+    ("mysql", "MYSQL_PWD"),
+    ("mariadb", "MYSQL_PWD"),
+    ("postgres", "PGPASSWORD"),
+    ("mongodb", "MONGODB_PASSWORD"),
+    ("ferretdb", "MONGODB_PASSWORD"),
+];
 
 /// Where a password of any other store may come from, as redis-cli has it.
 const PASSWORD_VARIABLE: &str = "REDISCLI_AUTH";

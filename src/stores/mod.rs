@@ -14,7 +14,14 @@ pub mod blocking;
 #[cfg(feature = "libraries")]
 mod bytemap;
 pub mod cached;
-#[cfg(any(feature = "libraries", feature = "fjall", feature = "lmdb", feature = "redb", feature = "sqlite"))]
+#[cfg(any(
+    feature = "libraries",
+    feature = "fjall",
+    feature = "lmdb",
+    feature = "mongodb",
+    feature = "redb",
+    feature = "sqlite"
+))]
 mod cell;
 mod faulty;
 #[cfg(feature = "fjall")]
@@ -29,6 +36,8 @@ mod library;
 mod lmdb;
 mod memcached;
 mod memcachedb;
+#[cfg(feature = "mongodb")]
+mod mongodb;
 #[cfg(feature = "sql")]
 mod mysql;
 mod null;
@@ -79,6 +88,10 @@ pub const ALL: &[&Adapter] = &[
     &mysql::MARIADB,
     #[cfg(feature = "sql")]
     &postgres::POSTGRES,
+    #[cfg(feature = "mongodb")]
+    &mongodb::MONGODB,
+    #[cfg(feature = "mongodb")]
+    &mongodb::FERRETDB,
     &memcachedb::MEMCACHEDB,
     &tokyotyrant::TOKYOTYRANT,
     &faulty::FAULTY,

@@ -5,6 +5,8 @@ mod common;
 
 mod memcached;
 mod memcachedb;
+#[cfg(feature = "mongodb")]
+mod mongodb;
 mod mouths;
 mod redis;
 #[cfg(feature = "sql")]
