@@ -143,12 +143,14 @@ const DB_NEXT: u32 = 16;
 const DB_SET_RANGE: u32 = 27;
 const DB_NOTFOUND: c_int = -30988;
 
+// SAFETY: these are types, as the header declares the functions; each call has its own reason.
 type Close = unsafe extern "C" fn(Handle, u32) -> c_int;
 type CloseCursor = unsafe extern "C" fn(Handle) -> c_int;
 type OpenDb = unsafe extern "C" fn(Handle, Handle, *const c_char, *const c_char, c_int, u32, c_int) -> c_int;
 type OpenEnv = unsafe extern "C" fn(Handle, *const c_char, u32, c_int) -> c_int;
 type SetCache = unsafe extern "C" fn(Handle, u32, u32, c_int) -> c_int;
 type GetCache = unsafe extern "C" fn(Handle, *mut u32, *mut u32, *mut c_int) -> c_int;
+// SAFETY: as above.
 type SetFlags = unsafe extern "C" fn(Handle, u32, c_int) -> c_int;
 type GetFlags = unsafe extern "C" fn(Handle, *mut u32) -> c_int;
 type Pair = unsafe extern "C" fn(Handle, Handle, *mut Thing, *mut Thing, u32) -> c_int;
@@ -192,8 +194,8 @@ struct Berkeley {
 }
 
 // SAFETY: a handle that was opened without DB_THREAD may be used by any thread, by one at a time
-// (<https://docs.oracle.com/cd/E17076_05/html/programmer_reference/program_mt.html>): every call is made under the lock.
-// Tested by tests/contract.rs with four clients.
+// (<https://docs.oracle.com/cd/E17076_05/html/programmer_reference/program_mt.html>): every call is made under the
+// lock. Tested by tests/contract.rs with four clients.
 unsafe impl Send for Berkeley {}
 // SAFETY: as above.
 unsafe impl Sync for Berkeley {}

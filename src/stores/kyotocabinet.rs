@@ -1,4 +1,5 @@
-//! `kyotocabinet` and `tkrzw`: Tokyo Cabinet's successors by its author, as file hashes. It knows how each class is set.
+//! `kyotocabinet` and `tkrzw`: Tokyo Cabinet's successors by its author, as file hashes. It knows how each class is
+//! set.
 
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::ptr::null_mut;
@@ -353,6 +354,7 @@ impl Engine for Tkrzw {
     }
 }
 
+// SAFETY: declared as in C's own header.
 unsafe extern "C" {
     /// C's own: the header says that values are released with it.
     fn free(pointer: *mut c_void);

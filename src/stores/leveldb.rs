@@ -290,7 +290,8 @@ impl Engine for Tree {
     }
 
     fn scan(&self, from: &[u8], limit: u32, keys: &mut KeyList, values: &mut KeyList) -> Option<Result<(), Fault>> {
-        // SAFETY: an iterator of this database, destroyed before it returns; keys and values are copied before it moves.
+        // SAFETY: an iterator of this database, destroyed before it returns; keys and values are copied before it
+        // moves.
         unsafe {
             let iterator = (self.common.create_iterator)(self.database, self.reading);
             (self.common.iter_seek)(iterator, start(from), from.len());

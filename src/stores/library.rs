@@ -1,5 +1,5 @@
-//! Engines that come as a system's shared library: opened when they are needed, so that kvfair itself needs none of them
-//! to build or to start. It knows no engine.
+//! Engines that come as a system's shared library: opened when they are needed, so that kvfair itself needs none of
+//! them to build or to start. It knows no engine.
 
 use std::ffi::CString;
 use std::path::{Path, PathBuf};
@@ -52,6 +52,7 @@ macro_rules! interface {
     ($name:ident { $($function:ident($($argument:ty),*) $(-> $result:ty)?;)* }) => {
         #[allow(non_snake_case)] // Names are the library's.
         pub struct $name {
+            // SAFETY: a type; each call has its own reason.
             $(pub $function: unsafe extern "C" fn($($argument),*) $(-> $result)?,)*
             library: libloading::Library,
         }
@@ -65,8 +66,11 @@ macro_rules! interface {
                         let name = format!("{prefix}{}", stringify!($function));
                         // SAFETY: the type is the one that the library's header declares for this name; a copy of the
                         // pointer is used only as long as the library stays open, which this value keeps it.
-                        let found = unsafe { library.get::<unsafe extern "C" fn($($argument),*) $(-> $result)?>(name.as_bytes()) };
-                        *found.map_err(|_| format!("{} has no {name}: another version of {} is needed", shared.names[0], shared.package))?
+                        let found = unsafe {
+                            library.get::<unsafe extern "C" fn($($argument),*) $(-> $result)?>(name.as_bytes())
+                        };
+                        let wanted = "another version is needed, of package";
+                        *found.map_err(|_| format!("{} has no {name}: {wanted} {}", shared.names[0], shared.package))?
                     },)*
                     library,
                 })
@@ -101,8 +105,8 @@ pub fn c_path(path: &Path) -> Result<CString, Fault> {
         .map_err(|_| Fault::Unsupported(format!("a path with a zero byte: {}", path.display())))
 }
 
-/// Where bytes begin, as C means it. An empty slice of Rust's points to address 1, which Kyoto Cabinet takes for its sign
-/// that the record is to be removed.
+/// Where bytes begin, as C means it. An empty slice of Rust's points to address 1, which Kyoto Cabinet takes for its
+/// sign that the record is to be removed.
 pub fn start(bytes: &[u8]) -> *const u8 {
     if bytes.is_empty() { c"".as_ptr().cast() } else { bytes.as_ptr() }
 }

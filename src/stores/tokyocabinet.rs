@@ -1,4 +1,5 @@
-//! `tokyocabinet`: the hash and the B+ tree of the posts of 2009, by the system's library. It knows how each class is set.
+//! `tokyocabinet`: the hash and the B+ tree of the posts of 2009, by the system's library. It knows how each class is
+//! set.
 
 use std::ffi::{CStr, c_char, c_int, c_void};
 
@@ -290,6 +291,7 @@ unsafe fn take(bytes: *mut u8, length: c_int, see: impl FnOnce(&[u8])) {
     }
 }
 
+// SAFETY: declared as in C's own header.
 unsafe extern "C" {
     /// C's own: the manual says that what it returns is to be released with `free`.
     #[link_name = "free"]

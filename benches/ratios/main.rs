@@ -3,6 +3,8 @@
 //!
 //! Everything is done several times in turn and the best is taken of each side: a shared machine only ever adds time.
 
+mod adapters;
+
 use std::fs::File;
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
@@ -46,6 +48,7 @@ struct Outcome {
 const FIGURES: &[Figure] = &[
     Figure { name: "harness", run: harness },
     Figure { name: "merge", run: merge },
+    Figure { name: "adapters", run: adapters::measure },
     Figure { name: "ngrams", run: ngrams },
     Figure { name: "fans", run: fans },
     Figure { name: "overhead", run: overhead },
