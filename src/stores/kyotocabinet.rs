@@ -13,6 +13,11 @@ use crate::words::trial::{Durability, Transport};
 pub static KYOTOCABINET: Adapter = Adapter {
     name: "kyotocabinet",
     about: "Tokyo Cabinet's successor (2009): a hash in one file",
+    keeps: |class| match class {
+        Durability::None => Ok("no sync"),
+        Durability::Crash => Ok("a transaction for each write (OAUTOTRAN)"),
+        Durability::Power => Ok("a transaction for each write, synced (OAUTOTRAN, OAUTOSYNC)"),
+    },
     open: open_kyoto,
     version: || Ok(KyotoCalls::load(&KYOTO, "kc")?.words("KCVERSION")),
     get_it: "apt install libkyotocabinet16v5",
@@ -22,6 +27,11 @@ pub static KYOTOCABINET: Adapter = Adapter {
 pub static TKRZW: Adapter = Adapter {
     name: "tkrzw",
     about: "Kyoto Cabinet's successor (2020): a hash in one file",
+    keeps: |class| match class {
+        Durability::None => Ok("no sync"),
+        Durability::Crash => Ok("records are appended and never overwritten (UPDATE_APPENDING)"),
+        Durability::Power => Ok("records are appended (UPDATE_APPENDING), a sync after each write"),
+    },
     open: open_tkrzw,
     version: || Ok(TkrzwCalls::load(&TKRZW_LIBRARY, "tkrzw_")?.words("TKRZW_PACKAGE_VERSION")),
     get_it: "apt install libtkrzw1",
@@ -35,10 +45,8 @@ const BOTH: Adapter = Adapter {
     transports: &[Transport::InProcess],
     schemes: &[],
     settings: &[],
-    keeps: |class| match class {
-        Durability::None => Ok("no sync"),
-        _ => Err("a kill in the middle of an overwrite has lost acknowledged records"),
-    },
+    // Without these a kill in the middle of an overwrite breaks the file: tests/contract.rs.
+    keeps: |_| Err(""),
     stays: |_| true,
     open: open_kyoto,
     server: None,
@@ -61,7 +69,6 @@ interface!(KyotoCalls {
     dbremove(Handle, *const u8, usize) -> i32;
     dbget(Handle, *const u8, usize, *mut usize) -> *mut u8;
     dbincrint(Handle, *const u8, usize, i64, i64) -> i64;
-    dbsync(Handle, i32, *mut c_void, *mut c_void) -> i32;
     dbcount(Handle) -> i64;
     dbecode(Handle) -> i32;
     dbemsg(Handle) -> *const c_char;
@@ -82,6 +89,8 @@ interface!(TkrzwCalls {
 
 /// The headers' flags and codes.
 const KYOTO_WRITER_CREATES: u32 = 1 << 1 | 1 << 2;
+const KYOTO_AUTO_TRANSACTION: u32 = 1 << 4;
+const KYOTO_AUTO_SYNC: u32 = 1 << 5;
 const KYOTO_NO_RECORD: i32 = 7;
 const TKRZW_NOT_FOUND: c_int = 7;
 /// What Kyoto Cabinet answers instead of a sum.
@@ -99,16 +108,14 @@ fn decode(key: &[u8], record: &[u8]) -> Result<i64, Fault> {
     Ok(i64::from_be_bytes(bytes))
 }
 
-fn settings_of(sync_each: bool, own: &str) -> std::collections::BTreeMap<String, String> {
-    [("sync after each write", sync_each.to_string()), ("tuning", own.to_string())]
-        .map(|(name, value)| (name.to_string(), value))
-        .into()
+fn settings_of<const N: usize>(settings: [(&str, String); N]) -> std::collections::BTreeMap<String, String> {
+    settings.map(|(name, value)| (name.to_string(), value)).into()
 }
 
 struct Kyoto {
     calls: KyotoCalls,
     database: Handle,
-    sync_each: bool,
+    mode: u32,
     tuning: String,
 }
 
@@ -127,14 +134,25 @@ fn open_kyoto(launch: &Launch) -> Result<Box<dyn Store>, Fault> {
         true => String::new(),
         false => format!("#bnum=1000000#msiz={}", launch.cache_bytes()),
     };
+    if file.as_os_str().as_encoded_bytes().contains(&b'#') {
+        let why = format!("kyotocabinet reads what follows a '#' in a path as tuning: {}", file.display());
+        return Err(Fault::Unsupported(why));
+    }
     let path = c_path(std::path::Path::new(&format!("{}{tuning}#type=kch", file.display())))?;
-    let sync_each = !launch.is_shipped() && launch.durability == Durability::Power;
+    let class = if launch.is_shipped() { Durability::None } else { launch.durability };
+    // <https://dbmx.net/kyotocabinet/api/classkyotocabinet_1_1HashDB.html>: OpenMode.
+    let mode = KYOTO_WRITER_CREATES
+        | match class {
+            Durability::None => 0,
+            Durability::Crash => KYOTO_AUTO_TRANSACTION,
+            Durability::Power => KYOTO_AUTO_TRANSACTION | KYOTO_AUTO_SYNC,
+        };
     // SAFETY: functions are called as the header says, on a handle of this library's.
     let (database, opened) = unsafe {
         let database = (calls.dbnew)();
-        (database, (calls.dbopen)(database, path.as_ptr(), KYOTO_WRITER_CREATES) != 0)
+        (database, (calls.dbopen)(database, path.as_ptr(), mode) != 0)
     };
-    let kyoto = Kyoto { calls, database, sync_each, tuning };
+    let kyoto = Kyoto { calls, database, mode, tuning };
     if opened { Ok(Box::new(ByteMap::new(kyoto))) } else { Err(kyoto.fault("open")) }
 }
 
@@ -159,14 +177,6 @@ impl Kyoto {
     fn is_missing(&self) -> bool {
         // SAFETY: reads the calling thread's last code.
         unsafe { (self.calls.dbecode)(self.database) == KYOTO_NO_RECORD }
-    }
-
-    fn made_safe(&self) -> Result<(), Fault> {
-        // SAFETY: 1 is to the device, not only to the system; no function is to be called meanwhile.
-        if self.sync_each && unsafe { (self.calls.dbsync)(self.database, 1, null_mut(), null_mut()) } == 0 {
-            return Err(self.fault("sync"));
-        }
-        Ok(())
     }
 }
 
@@ -196,7 +206,7 @@ impl Engine for Kyoto {
         if unsafe { (self.calls.dbset)(self.database, key, key_len, value, value_len) } == 0 {
             return Err(self.fault("set"));
         }
-        self.made_safe()
+        Ok(())
     }
 
     fn remove(&self, key: &[u8]) -> Result<bool, Fault> {
@@ -204,13 +214,13 @@ impl Engine for Kyoto {
         if unsafe { (self.calls.dbremove)(self.database, start(key), key.len()) } == 0 {
             return if self.is_missing() { Ok(false) } else { Err(self.fault("remove")) };
         }
-        self.made_safe().map(|()| true)
+        Ok(true)
     }
 
     fn add(&self, key: &[u8], by: i64) -> Option<Result<i64, Fault>> {
         // SAFETY: as in `put`; a counter that is not there begins with 0.
         let sum = unsafe { (self.calls.dbincrint)(self.database, start(key), key.len(), by, 0) };
-        Some(if sum == NO_SUM { Err(self.fault("increment")) } else { self.made_safe().map(|()| sum) })
+        Some(if sum == NO_SUM { Err(self.fault("increment")) } else { Ok(sum) })
     }
 
     fn number(&self, key: &[u8], record: &[u8]) -> Result<i64, Fault> {
@@ -229,7 +239,11 @@ impl Engine for Kyoto {
             mouth: format!("libkyotocabinet {version} (C)"),
             version,
             increment: "increment".to_string(),
-            settings: settings_of(self.sync_each, &self.tuning),
+            settings: settings_of([
+                ("OAUTOTRAN", (self.mode & KYOTO_AUTO_TRANSACTION != 0).to_string()),
+                ("OAUTOSYNC", (self.mode & KYOTO_AUTO_SYNC != 0).to_string()),
+                ("tuning", self.tuning.clone()),
+            ]),
             ..Facts::default()
         })
     }
@@ -253,7 +267,12 @@ fn open_tkrzw(launch: &Launch) -> Result<Box<dyn Store>, Fault> {
         TkrzwCalls::load(&TKRZW_LIBRARY, "tkrzw_").map_err(|why| Fault::Unsupported(format!("tkrzw: {why}")))?;
     let place = launch.directory()?;
     let file = if place.is_dir() { place.join("kvfair.tkh") } else { place.to_path_buf() };
-    let tuning = if launch.is_shipped() { "dbm=HashDBM" } else { "dbm=HashDBM,num_buckets=1000000" };
+    // <https://dbmx.net/tkrzw/#hashdbm_tuning>
+    let tuning = match launch.durability {
+        _ if launch.is_shipped() => "dbm=HashDBM",
+        Durability::None => "dbm=HashDBM,num_buckets=1000000",
+        _ => "dbm=HashDBM,num_buckets=1000000,update_mode=UPDATE_APPENDING",
+    };
     let (path, parameters) = (c_path(&file)?, CString::new(tuning).expect("no zero in our own words"));
     let sync_each = !launch.is_shipped() && launch.durability == Durability::Power;
     // SAFETY: as the header says: a path, to be written, and parameters, all ended with a zero.
@@ -348,7 +367,10 @@ impl Engine for Tkrzw {
             version,
             // Its own increment takes whatever bytes there are for a number.
             increment: "get + set under one lock".to_string(),
-            settings: settings_of(self.sync_each, &self.tuning),
+            settings: settings_of([
+                ("sync after each write", self.sync_each.to_string()),
+                ("tuning", self.tuning.clone()),
+            ]),
             ..Facts::default()
         })
     }
