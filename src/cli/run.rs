@@ -34,6 +34,8 @@ struct Errand<'a> {
     budget: Option<Duration>,
     /// Whether a pilot chooses the job's size.
     size_it: bool,
+    /// Whether the user said which targets: none of those is left out.
+    targets_named: bool,
     output: Option<&'a Path>,
     look: Look,
 }
@@ -72,7 +74,8 @@ pub fn run(args: Run) -> Result<Exit> {
         return list(&plan);
     }
     let size_it = args.budget.is_some() && plan.job.units.is_none() && args.input.is_none();
-    carry_out(Errand { plan, budget: args.budget, size_it, output: args.output.as_deref(), look: args.look })
+    let (targets_named, output) = (!args.targets.is_empty(), args.output.as_deref());
+    carry_out(Errand { plan, budget: args.budget, size_it, targets_named, output, look: args.look })
 }
 
 /// Everything that was typed, checked and made sense of.
@@ -212,8 +215,15 @@ fn carry_out(mut errand: Errand<'_>) -> Result<Exit> {
     let mut results = Results::create(&path)?;
     let ran = (|| {
         if let (true, Some(budget)) = (errand.size_it, errand.budget) {
-            let units = pilot::fitting_units(&errand.plan, scratch.path(), &interrupt, budget)?;
-            errand.plan.job.units = Some(units);
+            let only_quick = !errand.targets_named;
+            let slow = pilot::fit_into(budget, &mut errand.plan, only_quick, scratch.path(), &interrupt)?;
+            if !slow.is_empty() {
+                let names = slow.join(" ");
+                complain(&format!(
+                    "kvfair: too slow for a short look: {names}; by name: kvfair run {} {names}",
+                    errand.plan.job.name
+                ));
+            }
         }
         let bench = Bench::set_up(&errand.plan, scratch.path(), &interrupt)?;
         let mut screen = Screen::new(errand.plan.blocks, errand.plan.chosen.len(), bench.summary.stream.units);

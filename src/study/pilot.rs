@@ -18,7 +18,12 @@ const GROWTH: f64 = 1.1;
 /// The share of what is left that is planned for: trials of the pilot are too short to be trusted to the last second.
 const TRUST: f64 = 0.65;
 
+/// The longest that a store's small trial may take, with starting and stopping, for a place in a look that names none:
+/// some twenty targets are looked at six times in a minute.
+const QUICK: Duration = Duration::from_millis(1500);
+
 /// What one block of small trials took.
+#[derive(Default)]
 struct Cost {
     /// Starting, checking and stopping, which do not grow with the job.
     fixed_s: f64,
@@ -26,30 +31,63 @@ struct Cost {
     growing_s: f64,
 }
 
-/// Units for which the pilot and `plan.blocks` blocks fit into `budget`, at most the job's default.
+/// Sets the plan's units so that the pilot and `plan.blocks` blocks fit into `budget`, at most the job's default.
 ///
-/// Targets that do not finish the pilot are left in the plan: their rows say why.
-pub fn fitting_units(plan: &Plan, scratch: &Path, interrupt: &Interrupt, budget: Duration) -> Result<u64> {
+/// Targets that do not finish the pilot are left in the plan: their rows say why. Where `only_quick` is asked for, stores
+/// that are not are taken out of it; says which.
+pub fn fit_into(
+    budget: Duration,
+    plan: &mut Plan,
+    only_quick: bool,
+    scratch: &Path,
+    interrupt: &Interrupt,
+) -> Result<Vec<&'static str>> {
     let timer = Timer::start();
     let mut small = plan.clone();
     small.job.units = Some(PILOT_UNITS.min(plan.kind.default_units));
     small.blocks = 1;
-    let cost = block_cost(&small, scratch, interrupt)?;
-    Ok(fit(&cost, timer.left_of(budget), plan.blocks, plan.kind.default_units))
+    let longest = only_quick.then_some(QUICK);
+    small.timeout = longest.unwrap_or(small.timeout);
+    let (cost, slow) = block_cost(&small, longest, scratch, interrupt)?;
+    // Something is better than nothing: where all are slow, all stay.
+    if plan.chosen.iter().any(|chosen| !slow.contains(&chosen.adapter.name)) {
+        plan.chosen.retain(|chosen| !slow.contains(&chosen.adapter.name));
+    }
+    plan.job.units = Some(fit(&cost, timer.left_of(budget), plan.blocks, plan.kind.default_units));
+    Ok(slow)
 }
 
-fn block_cost(small: &Plan, scratch: &Path, interrupt: &Interrupt) -> Result<Cost> {
-    let began = Timer::start();
+/// What the small trials took of those stores that were quick enough, and the other stores: one of their targets was
+/// tried.
+fn block_cost(
+    small: &Plan,
+    longest: Option<Duration>,
+    scratch: &Path,
+    interrupt: &Interrupt,
+) -> Result<(Cost, Vec<&'static str>)> {
     let bench = Bench::set_up(small, scratch, interrupt)?;
-    let mut growing_s = 0.0;
+    let (mut cost, mut slow) = (Cost::default(), Vec::new());
     for (position, place) in (1..).zip(small.order(1)) {
-        let record = bench.trial(&small.chosen[place], 1, position, &mut |_| {});
-        let record = record.map_err(|_| anyhow::anyhow!(INTERRUPTED))?;
-        if record.outcome == Outcome::Finished {
-            growing_s += record.took_s().unwrap_or(0.0) + record.checked_s();
+        let chosen = &small.chosen[place];
+        if slow.contains(&chosen.adapter.name) {
+            continue;
         }
+        let began = Timer::start();
+        let record = bench.trial(chosen, 1, position, &mut |_| {});
+        let record = record.map_err(|_| anyhow::anyhow!(INTERRUPTED))?;
+        let took = began.elapsed();
+        if longest.is_some_and(|longest| took > longest) {
+            slow.push(chosen.adapter.name);
+            continue;
+        }
+        let growing_s = match record.outcome {
+            Outcome::Finished => record.took_s().unwrap_or(0.0) + record.checked_s(),
+            _ => 0.0,
+        };
+        cost.growing_s += growing_s;
+        cost.fixed_s += (took.as_secs_f64() - growing_s).max(0.0);
     }
-    Ok(Cost { fixed_s: (began.elapsed().as_secs_f64() - growing_s).max(0.0), growing_s })
+    Ok((cost, slow))
 }
 
 /// The largest job of which so many blocks fit, rounded down to two digits.
