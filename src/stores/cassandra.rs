@@ -1,0 +1,375 @@
+//! `cassandra`: rows by the hash of their key, in CQL. One node, asked by ScyllaDB's driver for both. It knows how each
+//! class is set and what a node needs written before it starts.
+//!
+//! Documentation: <https://cassandra.apache.org/doc/5.0/cassandra/>, <https://docs.rs/scylla>.
+
+mod recipe;
+mod session;
+
+use std::collections::BTreeMap;
+use std::io;
+use std::ops::ControlFlow;
+use std::sync::{Arc, Mutex};
+
+use scylla::client::execution_profile::ExecutionProfile;
+use scylla::client::session::Session as Driver;
+use scylla::client::session_builder::SessionBuilder;
+use scylla::errors::{ExecutionError, PrepareError, RequestAttemptError};
+use scylla::policies::retry::FallthroughRetryPolicy;
+use scylla::response::PagingState;
+use scylla::response::query_result::QueryResult;
+use scylla::serialize::row::SerializeRow;
+use scylla::statement::Consistency;
+use scylla::statement::prepared::PreparedStatement;
+use tokio::runtime::Runtime;
+
+use self::session::Statements;
+use super::{Adapter, Facts, Launch, Place, Role, Server, Session, Store};
+use crate::words::op::Fault;
+use crate::words::trial::{Durability, Transport};
+
+pub static CASSANDRA: Adapter = Adapter {
+    name: NAME,
+    about: "the wide-column store: rows by the hash of their key",
+    role: Role::Store,
+    transports: &[Transport::Tcp],
+    schemes: &[],
+    settings: &[],
+    keeps: |class| match class {
+        Durability::None => Ok("commitlog_sync: periodic"),
+        // `periodic` answers before a mark in the log says where it ends, and what stands behind the last mark is not
+        // read again: it loses a tenth of a second to a kill.
+        // <https://cassandra.apache.org/doc/5.0/cassandra/architecture/storage-engine.html#commit-log>
+        Durability::Crash | Durability::Power => Ok("commitlog_sync: batch"),
+    },
+    // A stop that is no crash writes everything.
+    stays: |_| true,
+    open,
+    server: Some(&Server {
+        programs: &["cassandra"],
+        directories: &["$CASSANDRA_HOME/bin"],
+        port: 9042,
+        prepare: recipe::prepare,
+        version_argument: "-v",
+        version: |printed| printed.lines().map(str::trim).find(|line| starts_with_digit(line)).map(str::to_string),
+        arguments: recipe::arguments,
+        environment: recipe::environment,
+        // Nodes talk to one another, and so does Java's management, on ports of their own.
+        listens_elsewhere: true,
+        ..Server::PLAIN
+    }),
+    version: || Err("a server's version is its program's".to_string()),
+    get_it: "https://cassandra.apache.org/download/ (unpack it and set CASSANDRA_HOME; it needs Java 17)",
+};
+
+const NAME: &str = "cassandra";
+
+/// Where our tables are, so that a server of somebody else's may hold other things.
+const KEYSPACE: &str = "kvfair";
+
+/// Counters have a table of their own because Cassandra does not let them stand beside anything else.
+/// <https://cassandra.apache.org/doc/5.0/cassandra/developing/cql/counter-column.html>
+const TABLES: [&str; 3] = [
+    "CREATE TABLE IF NOT EXISTS KEYSPACE.kvfair_records (key blob PRIMARY KEY, value blob)",
+    "CREATE TABLE IF NOT EXISTS KEYSPACE.kvfair_counters (key blob PRIMARY KEY, number counter)",
+    "CREATE TABLE IF NOT EXISTS KEYSPACE.kvfair_tallies \
+     (record blob, field blob, number counter, PRIMARY KEY (record, field))",
+];
+
+const NAMES: [&str; 3] = ["kvfair_records", "kvfair_counters", "kvfair_tallies"];
+
+/// What each table has one of for each record.
+const ROWS: [&str; 3] = [
+    "SELECT key FROM KEYSPACE.kvfair_records",
+    "SELECT key FROM KEYSPACE.kvfair_counters",
+    "SELECT DISTINCT record FROM KEYSPACE.kvfair_tallies",
+];
+
+/// What the server is asked for of its settings: all that could move a number or break a class.
+const SETTINGS: &[&str] = &[
+    "commitlog_sync",
+    "commitlog_sync_period",
+    "commitlog_sync_group_window",
+    "commitlog_disk_access_mode",
+    "concurrent_counter_writes",
+    "concurrent_reads",
+    "concurrent_writes",
+    "counter_cache_size",
+    "disk_access_mode",
+    "file_cache_enabled",
+    "key_cache_size",
+    "memtable_allocation_type",
+    "memtable_heap_space",
+    "num_tokens",
+    "partitioner",
+    "row_cache_size",
+];
+
+/// The driver's tasks only move bytes between sockets and the clients' threads.
+const WORKERS: usize = 2;
+
+fn open(launch: &Launch) -> Result<Box<dyn Store>, Fault> {
+    let Place::Tcp { host, port } = &launch.place else {
+        return Err(Fault::Unsupported(format!("a server at {}", launch.place)));
+    };
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(WORKERS).enable_all().build()?;
+    let keyspace = launch.login.database.as_deref().unwrap_or(KEYSPACE);
+    check_keyspace(keyspace)?;
+    let keyspace = keyspace.to_string();
+    let profile = ExecutionProfile::builder()
+        // There is one copy: whoever has it has all.
+        .consistency(Consistency::One)
+        .request_timeout(Some(launch.patience))
+        // What fails is told, never tried again in silence.
+        .retry_policy(Arc::new(FallthroughRetryPolicy::new()))
+        .build();
+    let mut builder = SessionBuilder::new()
+        .known_node(if host.contains(':') { format!("[{host}]:{port}") } else { format!("{host}:{port}") })
+        .connection_timeout(launch.patience)
+        .default_execution_profile_handle(profile.into_handle())
+        // We know our tables.
+        .fetch_schema_metadata(false);
+    if let (Some(user), password) = (&launch.login.user, &launch.login.password) {
+        builder = builder.user(user, password.as_deref().unwrap_or_default());
+    }
+    let driver = runtime.block_on(builder.build()).map_err(lost)?;
+    let has_tables = Mutex::new(false);
+    Ok(Box::new(Cassandra { launch: launch.clone(), keyspace, has_tables, driver: Arc::new(driver), runtime }))
+}
+
+/// A keyspace stands in statements as it is.
+fn check_keyspace(name: &str) -> Result<(), Fault> {
+    let is_plain = name.starts_with(|first: char| first.is_ascii_lowercase())
+        && name.chars().all(|other| other.is_ascii_lowercase() || other.is_ascii_digit() || other == '_');
+    if is_plain {
+        return Ok(());
+    }
+    Err(Fault::Unsupported(format!("{NAME} has no keyspace '{name}' for us: a name of a-z, 0-9 and _ is needed")))
+}
+
+struct Cassandra {
+    launch: Launch,
+    keyspace: String,
+    /// Tables are made with the first session: asking what a server is must not change it.
+    has_tables: Mutex<bool>,
+    driver: Arc<Driver>,
+    runtime: Runtime,
+}
+
+impl Cassandra {
+    /// Makes the tables that are not there. Looking is cheap, and a change of the schema is not.
+    fn make_tables(&self) -> Result<(), Fault> {
+        let mut has_tables = self.has_tables.lock().expect("nobody panics while making tables");
+        if !*has_tables && self.tables_there()? < TABLES.len() {
+            // One copy, as every other store here has. A keyspace that is there stays as it is.
+            let keyspace = format!(
+                "CREATE KEYSPACE IF NOT EXISTS {} \
+                 WITH replication = {{'class': 'SimpleStrategy', 'replication_factor': 1}}",
+                self.keyspace
+            );
+            self.run(self.driver.query_unpaged(keyspace, ()))?;
+            for table in TABLES {
+                self.run(self.driver.query_unpaged(self.named(table), ()))?;
+            }
+        }
+        *has_tables = true;
+        Ok(())
+    }
+
+    /// How many of our tables there are.
+    fn tables_there(&self) -> Result<usize, Fault> {
+        let there = "SELECT table_name FROM system_schema.tables WHERE keyspace_name = ?";
+        let there = self.run(self.driver.query_unpaged(there, (&self.keyspace,)))?;
+        let there = there.into_rows_result().map_err(garbled)?;
+        let mut ours = 0;
+        for row in there.rows::<(&str,)>().map_err(garbled)? {
+            let (name,) = row.map_err(garbled)?;
+            ours += usize::from(NAMES.contains(&name));
+        }
+        Ok(ours)
+    }
+
+    /// A statement about the keyspace that is ours.
+    fn named(&self, statement: &str) -> String {
+        statement.replace("KEYSPACE", &self.keyspace)
+    }
+
+    fn run<T>(&self, asked: impl Future<Output = Result<T, ExecutionError>>) -> Result<T, Fault> {
+        self.runtime.block_on(asked).map_err(fault)
+    }
+
+    fn prepare(&self, statement: &str) -> Result<PreparedStatement, Fault> {
+        self.runtime.block_on(self.driver.prepare(self.named(statement))).map_err(unprepared)
+    }
+
+    fn execute(&self, statement: &PreparedStatement, values: impl SerializeRow) -> Result<QueryResult, Fault> {
+        self.run(self.driver.execute_unpaged(statement, values))
+    }
+
+    /// How many rows a statement gives, read page by page: one answer for all would take too long.
+    fn rows(&self, statement: &str) -> Result<u64, Fault> {
+        let statement = self.prepare(statement)?;
+        let (mut count, mut place) = (0, PagingState::start());
+        loop {
+            let (page, rest) = self.run(self.driver.execute_single_page(&statement, (), place))?;
+            count += page.into_rows_result().map_err(garbled)?.rows_num() as u64;
+            match rest.into_paging_control_flow() {
+                ControlFlow::Break(()) => return Ok(count),
+                ControlFlow::Continue(next) => place = next,
+            }
+        }
+    }
+}
+
+fn lost(error: impl std::fmt::Display) -> Fault {
+    Fault::Lost(io::Error::new(io::ErrorKind::NotConnected, error.to_string()))
+}
+
+fn garbled(error: impl std::fmt::Display) -> Fault {
+    Fault::Garbled(format!("{NAME}: {error}"))
+}
+
+fn refused(error: impl std::fmt::Display) -> Fault {
+    Fault::Refused(format!("{NAME}: {error}"))
+}
+
+fn unprepared(error: PrepareError) -> Fault {
+    match error {
+        PrepareError::AllAttemptsFailed { first_attempt } => attempt(first_attempt),
+        error => lost(error),
+    }
+}
+
+fn fault(error: ExecutionError) -> Fault {
+    match error {
+        ExecutionError::RequestTimeout(_) => Fault::Lost(io::Error::new(io::ErrorKind::TimedOut, error.to_string())),
+        ExecutionError::LastAttemptError(error) => attempt(error),
+        ExecutionError::ConnectionPoolError(_) | ExecutionError::EmptyPlan => lost(error),
+        ExecutionError::PrepareError(error) => unprepared(error),
+        error => refused(error),
+    }
+}
+
+fn attempt(error: RequestAttemptError) -> Fault {
+    match error {
+        RequestAttemptError::BrokenConnectionError(_) => lost(error),
+        RequestAttemptError::DbError(kind, words) => refused(format!("{words} ({kind})")),
+        RequestAttemptError::UnexpectedResponse(_)
+        | RequestAttemptError::CqlResultParseError(_)
+        | RequestAttemptError::CqlErrorParseError(_)
+        | RequestAttemptError::BodyExtensionsParseError(_) => garbled(error),
+        error => refused(error),
+    }
+}
+
+impl Store for Cassandra {
+    fn session(&self) -> Result<Box<dyn Session + '_>, Fault> {
+        self.make_tables()?;
+        Ok(Box::new(session::Asking::new(self, Statements::prepare(self)?)))
+    }
+
+    fn facts(&self) -> Result<Facts, Fault> {
+        let local = self.run(self.driver.query_unpaged("SELECT release_version FROM system.local", ()))?;
+        let local = local.into_rows_result().map_err(garbled)?;
+        let (version,) = local.first_row::<(String,)>().map_err(garbled)?;
+        let settings = self.settings()?;
+        if !self.launch.is_shipped() {
+            check_class(self.launch.durability, &settings)?;
+        }
+        Ok(Facts {
+            version,
+            mouth: concat!("scylla ", env!("KVFAIR_SCYLLA")).to_string(),
+            increment: "UPDATE of a counter column, then a SELECT (others may have added in between)".to_string(),
+            settings,
+            ..Facts::default()
+        })
+    }
+
+    /// What was acknowledged meets the class: the log came before the answer.
+    fn settle(&self) -> Result<(), Fault> {
+        Ok(())
+    }
+
+    fn count(&self) -> Result<Option<u64>, Fault> {
+        match self.tables_there()? {
+            // Somebody else's, who has no table of ours.
+            0 => Ok(Some(0)),
+            _ => ROWS.iter().map(|statement| self.rows(statement)).sum::<Result<u64, Fault>>().map(Some),
+        }
+    }
+
+    fn leave(&self) -> Result<(), Fault> {
+        *self.has_tables.lock().expect("nobody panics while making tables") = false;
+        for name in NAMES {
+            let drop = format!("DROP TABLE IF EXISTS {}.{name}", self.keyspace);
+            self.run(self.driver.query_unpaged(drop, ()))?;
+        }
+        Ok(())
+    }
+}
+
+impl Cassandra {
+    /// The settings in force. Servers before 4.0 have no table of them.
+    fn settings(&self) -> Result<BTreeMap<String, String>, Fault> {
+        let asked = self.run(self.driver.query_unpaged("SELECT name, value FROM system_views.settings", ()));
+        let told = match asked {
+            Ok(told) => told.into_rows_result().map_err(garbled)?,
+            Err(Fault::Refused(words)) => return Ok([("settings".to_string(), words)].into()),
+            Err(fault) => return Err(fault),
+        };
+        let mut settings = BTreeMap::new();
+        for row in told.rows::<(String, Option<String>)>().map_err(garbled)? {
+            let (name, value) = row.map_err(garbled)?;
+            if SETTINGS.contains(&name.as_str()) {
+                settings.insert(name, value.unwrap_or_default());
+            }
+        }
+        Ok(settings)
+    }
+}
+
+/// A server that somebody else started may not keep the class that was asked for. What cannot be read is not judged.
+fn check_class(class: Durability, settings: &BTreeMap<String, String>) -> Result<(), Fault> {
+    match settings.get("commitlog_sync") {
+        Some(found) if class != Durability::None && found == "periodic" => Err(Fault::Unsupported(format!(
+            "{NAME} has commitlog_sync {found}, which does not keep '{class}': it takes commitlog_sync batch or group"
+        ))),
+        _ => Ok(()),
+    }
+}
+
+fn starts_with_digit(line: &str) -> bool {
+    line.starts_with(|first: char| first.is_ascii_digit())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_log_that_is_synced_now_and_then_keeps_nothing() {
+        let settings = |sync: &str| BTreeMap::from([("commitlog_sync".to_string(), sync.to_string())]);
+        assert!(check_class(Durability::None, &settings("periodic")).is_ok());
+        assert!(check_class(Durability::Power, &settings("batch")).is_ok());
+        assert!(check_class(Durability::Power, &settings("group")).is_ok());
+        let refused = check_class(Durability::Crash, &settings("periodic")).unwrap_err().to_string();
+        assert!(refused.contains("cassandra has commitlog_sync periodic"), "{refused}");
+    }
+
+    #[test]
+    fn a_keyspace_is_a_plain_name() {
+        for good in ["kvfair", "a_1"] {
+            check_keyspace(good).unwrap();
+        }
+        for bad in ["", "1a", "a.b", "a;DROP", "\u{e4}"] {
+            assert!(check_keyspace(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn the_version_is_the_line_that_is_one() {
+        let version = CASSANDRA.server.unwrap().version;
+        assert_eq!(version("WARNING: something\n5.0.2\n").as_deref(), Some("5.0.2"));
+        assert_eq!(version("You must set CASSANDRA_CONF\n"), None);
+    }
+}
