@@ -3,7 +3,7 @@
 use std::path::Path;
 
 /// Libraries that cannot say their own version, and bindings whose version is part of the mouth.
-const LIBRARIES: &[&str] = &["fjall", "heed", "mongodb", "mysql", "postgres", "redb", "rusqlite"];
+const LIBRARIES: &[&str] = &["fjall", "heed", "mongodb", "mysql", "postgres", "redb", "rusqlite", "scylla"];
 
 fn main() {
     let lock = Path::new(env!("CARGO_MANIFEST_DIR")).join("Cargo.lock");

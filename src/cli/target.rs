@@ -15,7 +15,7 @@ use crate::words::units;
 /// What stands before a target that is to be behind a cache.
 const CACHED: &str = "cached:";
 /// Stores whose databases have names, and where a password may come from besides the URL: as each one's own client has
-/// it. MongoDB's client has no such variable, so that one's name is ours.
+/// it. The clients of MongoDB and Cassandra have no such variable: those names are ours.
 /// <https://dev.mysql.com/doc/refman/8.4/en/environment-variables.html>,
 /// <https://www.postgresql.org/docs/current/libpq-envars.html>
 const NAMED_DATABASES: &[(&str, &str)] = &[
@@ -24,6 +24,7 @@ const NAMED_DATABASES: &[(&str, &str)] = &[
     ("postgres", "PGPASSWORD"),
     ("mongodb", "MONGODB_PASSWORD"),
     ("ferretdb", "MONGODB_PASSWORD"),
+    ("cassandra", "CASSANDRA_PASSWORD"),
 ];
 
 /// Where a password of any other store may come from, as redis-cli has it.

@@ -14,7 +14,10 @@ pub mod blocking;
 #[cfg(feature = "libraries")]
 mod bytemap;
 pub mod cached;
+#[cfg(feature = "cassandra")]
+mod cassandra;
 #[cfg(any(
+    feature = "cassandra",
     feature = "libraries",
     feature = "fjall",
     feature = "lmdb",
@@ -92,6 +95,8 @@ pub const ALL: &[&Adapter] = &[
     &mongodb::MONGODB,
     #[cfg(feature = "mongodb")]
     &mongodb::FERRETDB,
+    #[cfg(feature = "cassandra")]
+    &cassandra::CASSANDRA,
     &memcachedb::MEMCACHEDB,
     &tokyotyrant::TOKYOTYRANT,
     &faulty::FAULTY,

@@ -9,7 +9,7 @@ use crate::desk::{Desk, Said};
 /// What a row may say that has no right answer: that the store, or the cache, has no such op.
 const LACKS: &str = " has no ";
 /// These take longer than all the rest, to start or for each op: they are asked less.
-const SLOW: &[&str] = &["ferretdb", "mariadb", "postgres"];
+const SLOW: &[&str] = &["cassandra", "ferretdb", "mariadb", "postgres"];
 
 fn quick() -> Vec<String> {
     expected().into_iter().filter(|target| !SLOW.iter().any(|slow| target.starts_with(slow))).collect()

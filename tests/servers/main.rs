@@ -3,6 +3,8 @@
 #[path = "../common/mod.rs"]
 mod common;
 
+#[cfg(feature = "cassandra")]
+mod cassandra;
 mod memcached;
 mod memcachedb;
 #[cfg(feature = "mongodb")]

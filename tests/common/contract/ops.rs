@@ -209,7 +209,8 @@ fn increment_of_text(talk: &mut Talk<'_>) -> Checked {
     talk.set(&other, b"kept")?;
     talk.set(&key, b"not a number")?;
     match talk.session.ask(Op::Increment { key: &key, by: 1 }) {
-        Err(Fault::Refused(_)) => {}
+        // Where counters have a table of their own, the text is not in their way.
+        Err(Fault::Refused(_)) | Ok(Reply::Number(1)) => {}
         said => return Err(Said::Wrong(format!("increment of text said {said:?}"))),
     }
     talk.expect(Op::Get(&key), Reply::Value(b"not a number"))?;
