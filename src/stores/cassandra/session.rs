@@ -20,7 +20,8 @@ use crate::words::op::{Fault, KeyList, Keys, Op, Pairs, Reply, ValueList};
 const KEY_BYTES_MAX: usize = 65_535;
 
 /// What one answer or question may be, in bytes: the driver's frames have a length of 31 bits, and the server takes
-/// half a segment of its log (32 MiB) at most. <https://cassandra.apache.org/doc/5.0/cassandra/managing/configuration/cass_yaml_file.html#commitlog_segment_size>
+/// half a segment of its log (32 MiB) at most (`max_mutation_size`).
+/// <https://cassandra.apache.org/doc/5.0/cassandra/managing/configuration/cass_yaml_file.html>
 const VALUE_BYTES_MAX: usize = (16 << 20) - 1024;
 
 /// So many questions of one op are under way at a time: what its makers advise instead of one statement with many keys.
@@ -182,7 +183,8 @@ impl<'c> Asking<'c> {
             return Ok(());
         }
         let op = op.name();
-        Err(Fault::Unsupported(format!("{NAME} takes values of at most {VALUE_BYTES_MAX} bytes: this {op} has {value_bytes}")))
+        let words = format!("{NAME} takes values of at most {VALUE_BYTES_MAX} bytes: this {op} has {value_bytes}");
+        Err(Fault::Unsupported(words))
     }
 
     fn execute(
@@ -303,7 +305,7 @@ impl<'c> Asking<'c> {
         Ok(Reply::Numbers(&self.numbers))
     }
 
-    /// Executes a statement with each of the values, many at a time, and tells each answer with the place of its values.
+    /// Executes a statement with each of the values, many at a time, and tells each answer and whose it is.
     fn all<V: SerializeRow + Send + Sync + 'static>(
         &mut self,
         values: impl ExactSizeIterator<Item = V>,
@@ -355,10 +357,11 @@ impl<'c> Asking<'c> {
         fields.iter().try_for_each(|field| check_key(NAME, op.name(), field, KEY_BYTES_MAX))?;
         let batches = batches(fields, &self.statements.tally);
         self.commands += (records.len() * batches.len()) as u64;
-        let asked: Vec<_> = records
-            .iter()
-            .flat_map(|record| batches.iter().map(move |(batch, fields)| (batch.clone(), fields.clone(), record.to_vec())))
-            .collect();
+        let of_record = |record: &[u8]| {
+            let record = record.to_vec();
+            batches.iter().map(move |(batch, fields)| (batch.clone(), fields.clone(), record.clone()))
+        };
+        let asked: Vec<_> = records.iter().flat_map(of_record).collect();
         let ask = |driver: Arc<Driver>, (batch, fields, record): (Arc<Batch>, Arc<Vec<Vec<u8>>>, Vec<u8>)| async move {
             let by = scylla::value::Counter(by);
             let values: Vec<_> = fields.iter().map(|field| (by, &record, field)).collect();
