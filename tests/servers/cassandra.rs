@@ -60,6 +60,18 @@ fn counters_begin_again_after_they_were_deleted(server: &Running) {
         assert_eq!(session.ask(Op::Delete(b"again")).unwrap(), Reply::Done);
         assert_eq!(session.ask(Op::Number(b"again")).unwrap(), Reply::Missing);
     }
+    let (record, field): (KeyList, KeyList) =
+        ([&b"a record"[..]].into_iter().collect(), [&b"f"[..]].into_iter().collect());
+    for by in 1..30 {
+        let op = Op::Tally { records: record.lend(), fields: field.lend(), by };
+        assert_eq!(session.ask(op).unwrap(), Reply::Done);
+        match session.ask(Op::ReadTally(b"a record")).unwrap() {
+            Reply::Rows(rows) => assert_eq!(rows.iter().next(), Some((&b"f"[..], by.to_string().as_bytes()))),
+            other => panic!("read-tally answered {other:?}"),
+        }
+        assert_eq!(session.ask(Op::Delete(b"a record")).unwrap(), Reply::Done);
+        assert_eq!(session.ask(Op::ReadTally(b"a record")).unwrap(), Reply::Missing);
+    }
 }
 
 fn large_ops_are_split(server: &Running) {

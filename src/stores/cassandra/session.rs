@@ -8,7 +8,7 @@ use scylla::response::query_result::{QueryResult, QueryRowsResult};
 use scylla::serialize::row::SerializeRow;
 use scylla::statement::batch::{Batch, BatchType};
 use scylla::statement::prepared::PreparedStatement;
-use scylla::value::{CqlValue, Row};
+use scylla::value::{Counter, CqlValue, Row};
 use tokio::task::JoinSet;
 
 use super::{Cassandra, NAME, fault, garbled};
@@ -120,7 +120,7 @@ impl Session for Asking<'_> {
             }
             Op::Increment { key, by } => {
                 self.check(&op, key, 0)?;
-                self.execute(|statements| &statements.add, (scylla::value::Counter(by), key))?;
+                self.execute(|statements| &statements.add, (Counter(by), key))?;
                 let number = self.number(key)?;
                 number.map(Reply::Number).ok_or_else(|| garbled("a counter that was added to is not there"))
             }
@@ -237,19 +237,33 @@ impl<'c> Asking<'c> {
     }
 
     /// A key may be a value's, a counter's or a tally's. Only for values does Cassandra say whether there was one.
+    ///
+    /// A deleted counter lives on in the server's counter cache, and the next addition would begin there: so it is taken
+    /// back to zero first.
     fn delete(&mut self, key: &[u8]) -> Result<Reply<'static>, Fault> {
         if self.apply(|statements| &statements.delete, (key,))? {
             return Ok(Reply::Done);
         }
-        if self.number(key)?.is_some() {
+        if let Some(number) = self.number(key)? {
+            self.execute(|statements| &statements.add, (Counter(number.wrapping_neg()), key))?;
             self.execute(|statements| &statements.delete_number, (key,))?;
             return Ok(Reply::Done);
         }
-        if self.select(|statements| &statements.read_tally, (key,))?.rows_num() > 0 {
-            self.execute(|statements| &statements.delete_tally, (key,))?;
-            return Ok(Reply::Done);
+        let counted = self.counted(key)?;
+        if counted.is_empty() {
+            return Ok(Reply::Missing);
         }
-        Ok(Reply::Missing)
+        for (field, number) in counted {
+            self.execute(|statements| &statements.tally, (Counter(number.wrapping_neg()), key, field))?;
+        }
+        self.execute(|statements| &statements.delete_tally, (key,))?;
+        Ok(Reply::Done)
+    }
+
+    fn counted(&mut self, record: &[u8]) -> Result<Vec<(Vec<u8>, i64)>, Fault> {
+        let rows = self.select(|statements| &statements.read_tally, (record,))?.rows::<(Vec<u8>, Counter)>();
+        let rows = rows.map_err(garbled)?.map(|row| row.map(|(field, number)| (field, number.0)));
+        rows.collect::<Result<_, _>>().map_err(garbled)
     }
 
     /// Sets the value if the row still has the one that the version was made of.
@@ -258,7 +272,10 @@ impl<'c> Asking<'c> {
         if seen.value(key, version).is_none() {
             match self.read(key)? {
                 Some(found) if cell::version(found) == version => seen.remember(key, found),
-                _ => return Ok(Reply::Conflict),
+                _ => {
+                    self.seen = seen;
+                    return Ok(Reply::Conflict);
+                }
             }
         }
         let old = seen.value(key, version).expect("it was just looked at");
@@ -363,7 +380,7 @@ impl<'c> Asking<'c> {
         };
         let asked: Vec<_> = records.iter().flat_map(of_record).collect();
         let ask = |driver: Arc<Driver>, (batch, fields, record): (Arc<Batch>, Arc<Vec<Vec<u8>>>, Vec<u8>)| async move {
-            let by = scylla::value::Counter(by);
+            let by = Counter(by);
             let values: Vec<_> = fields.iter().map(|field| (by, &record, field)).collect();
             driver.batch(&batch, values).await
         };
@@ -376,7 +393,7 @@ impl<'c> Asking<'c> {
         rows.0.clear();
         rows.1.clear();
         let answer = self.select(|statements| &statements.read_tally, (key,))?;
-        for row in answer.rows::<(&[u8], scylla::value::Counter)>().map_err(garbled)? {
+        for row in answer.rows::<(&[u8], Counter)>().map_err(garbled)? {
             let (field, number) = row.map_err(garbled)?;
             rows.0.push(field);
             rows.1.push(itoa::Buffer::new().format(number.0).as_bytes());
@@ -411,6 +428,6 @@ fn batches(fields: Keys<'_>, statement: &PreparedStatement) -> Vec<(Arc<Batch>, 
 
 fn number_in(rows: &QueryRowsResult) -> Result<Option<i64>, Fault> {
     // A counter that was deleted may leave a row without a number.
-    let row = rows.maybe_first_row::<(Option<scylla::value::Counter>,)>().map_err(garbled)?;
+    let row = rows.maybe_first_row::<(Option<Counter>,)>().map_err(garbled)?;
     Ok(row.and_then(|(number,)| number).map(|number| number.0))
 }

@@ -1,0 +1,165 @@
+//! Berkeley DB's C interface: structures of function pointers, whose places belong to one version of the library: 5.3,
+//! the last one that distributions carry. They were read from its header (`offsetof` on 64-bit Linux), and nothing is
+//! asked of another version. It knows nothing of classes and settings.
+
+use std::ffi::{c_char, c_int, c_void};
+use std::ptr::null_mut;
+
+use super::NAME;
+use crate::stores::library::{Shared, interface, start};
+use crate::words::op::Fault;
+
+static SHARED: Shared = Shared { names: &["libdb-5.3.so", "libdb-5.3.dylib"], package: "libdb5.3" };
+
+pub type Handle = *mut c_void;
+
+interface!(Api {
+    version(*mut c_int, *mut c_int, *mut c_int) -> *const c_char;
+    create(*mut Handle, Handle, u32) -> c_int;
+    env_create(*mut Handle, u32) -> c_int;
+    strerror(c_int) -> *const c_char;
+});
+
+/// A key or a value (`DBT`): all zeros but what is named.
+#[repr(C)]
+pub struct Thing {
+    data: *mut c_void,
+    pub size: u32,
+    /// How much room there is at `data`, where that is ours.
+    room: u32,
+    /// Length and place of partial records: not used.
+    unused: [u32; 2],
+    app_data: *mut c_void,
+    flags: u32,
+}
+
+impl Thing {
+    pub fn of(bytes: &[u8]) -> Result<Thing, Fault> {
+        let size = u32::try_from(bytes.len());
+        let size = size.map_err(|_| Fault::Unsupported(format!("{NAME} takes at most 4 GiB")))?;
+        Ok(Thing { data: start(bytes).cast_mut().cast(), size, ..Thing::empty() })
+    }
+
+    pub fn empty() -> Thing {
+        Thing { data: null_mut(), size: 0, room: 0, unused: [0; 2], app_data: null_mut(), flags: 0 }
+    }
+
+    /// Memory of ours that it may write to, so many bytes.
+    pub fn room(start: *mut u8, room: usize) -> Thing {
+        let room = u32::try_from(room).unwrap_or(u32::MAX);
+        Thing { data: start.cast(), room, flags: DB_DBT_USERMEM, ..Thing::empty() }
+    }
+
+    /// # Safety
+    /// The library has just filled it, and nothing was asked of its handle since.
+    pub unsafe fn bytes(&self) -> &[u8] {
+        if self.size == 0 {
+            return &[];
+        }
+        // SAFETY: the caller's promise.
+        unsafe { std::slice::from_raw_parts(self.data.cast(), self.size as usize) }
+    }
+}
+
+/// Where the functions are in the structures, in bytes.
+pub mod at {
+    pub const DB_CLOSE: usize = 568;
+    pub const DB_CURSOR: usize = 584;
+    pub const DB_DEL: usize = 592;
+    pub const DB_GET: usize = 632;
+    pub const DB_GET_CACHESIZE: usize = 704;
+    pub const DB_GET_OPEN_FLAGS: usize = 888;
+    pub const DB_GET_TYPE: usize = 984;
+    pub const DB_OPEN: usize = 1008;
+    pub const DB_PUT: usize = 1024;
+    pub const DB_SET_CACHESIZE: usize = 1096;
+    pub const ENV_CLOSE: usize = 488;
+    pub const ENV_GET_CACHESIZE: usize = 576;
+    pub const ENV_GET_FLAGS: usize = 656;
+    pub const ENV_LOG_GET_CONFIG: usize = 1072;
+    pub const ENV_LOG_SET_CONFIG: usize = 1112;
+    pub const ENV_OPEN: usize = 1328;
+    pub const ENV_SET_CACHESIZE: usize = 1632;
+    pub const ENV_SET_FLAGS: usize = 1728;
+    pub const ENV_TXN_CHECKPOINT: usize = 2048;
+    pub const CURSOR_CLOSE: usize = 352;
+    pub const CURSOR_GET: usize = 392;
+}
+
+/// The header's numbers.
+pub const DB_BTREE: c_int = 1;
+pub const DB_HASH: c_int = 2;
+pub const DB_CREATE: u32 = 0x1;
+pub const DB_RECOVER: u32 = 0x2;
+pub const DB_LOG_AUTO_REMOVE: u32 = 0x1;
+pub const DB_TXN_NOSYNC: u32 = 0x1;
+pub const DB_TXN_WRITE_NOSYNC: u32 = 0x20;
+pub const DB_AUTO_COMMIT: u32 = 0x100;
+pub const DB_INIT: u32 = 0x100 | 0x200 | 0x400 | 0x2000; // LOCK, LOG, MPOOL, TXN
+pub const DB_PRIVATE: u32 = 0x10000;
+pub const DB_FIRST: u32 = 7;
+pub const DB_NEXT: u32 = 16;
+pub const DB_SET_RANGE: u32 = 27;
+pub const DB_NOTFOUND: c_int = -30988;
+pub const DB_BUFFER_SMALL: c_int = -30999;
+const DB_DBT_USERMEM: u32 = 0x800;
+
+// SAFETY: these are types, as the header declares the functions; each call has its own reason.
+pub type Close = unsafe extern "C" fn(Handle, u32) -> c_int;
+pub type CloseCursor = unsafe extern "C" fn(Handle) -> c_int;
+pub type OpenDb = unsafe extern "C" fn(Handle, Handle, *const c_char, *const c_char, c_int, u32, c_int) -> c_int;
+pub type OpenEnv = unsafe extern "C" fn(Handle, *const c_char, u32, c_int) -> c_int;
+pub type SetCache = unsafe extern "C" fn(Handle, u32, u32, c_int) -> c_int;
+pub type GetCache = unsafe extern "C" fn(Handle, *mut u32, *mut u32, *mut c_int) -> c_int;
+// SAFETY: as above.
+pub type SetFlags = unsafe extern "C" fn(Handle, u32, c_int) -> c_int;
+pub type GetFlags = unsafe extern "C" fn(Handle, *mut u32) -> c_int;
+pub type GetInt = unsafe extern "C" fn(Handle, *mut c_int) -> c_int;
+pub type SetLog = unsafe extern "C" fn(Handle, u32, c_int) -> c_int;
+pub type GetLog = unsafe extern "C" fn(Handle, u32, *mut c_int) -> c_int;
+// SAFETY: as above.
+pub type Checkpoint = unsafe extern "C" fn(Handle, u32, u32, u32) -> c_int;
+pub type Pair = unsafe extern "C" fn(Handle, Handle, *mut Thing, *mut Thing, u32) -> c_int;
+pub type Delete = unsafe extern "C" fn(Handle, Handle, *mut Thing, u32) -> c_int;
+pub type NewCursor = unsafe extern "C" fn(Handle, Handle, *mut Handle, u32) -> c_int;
+// SAFETY: as above.
+pub type Move = unsafe extern "C" fn(Handle, *mut Thing, *mut Thing, u32) -> c_int;
+
+/// The function at a place of a structure.
+///
+/// # Safety
+/// `handle` is a structure of version 5.3 on a 64-bit system, and `F` is the type of the function there.
+pub unsafe fn method<F: Copy>(handle: Handle, at: usize) -> F {
+    // SAFETY: the caller's promise; every place in `at` is that of a pointer, aligned as one.
+    unsafe { *handle.cast::<u8>().add(at).cast::<F>() }
+}
+
+pub fn load() -> Result<(Api, String), String> {
+    let api = Api::load(&SHARED, "db_")?;
+    let (mut major, mut minor, mut patch) = (0, 0, 0);
+    // SAFETY: three places for numbers, as the header says.
+    unsafe { (api.version)(&mut major, &mut minor, &mut patch) };
+    known(major, minor).map(|()| (api, format!("{major}.{minor}.{patch}")))
+}
+
+/// Whether the places in `at` are that version's.
+fn known(major: c_int, minor: c_int) -> Result<(), String> {
+    match (major, minor) {
+        (5, 3) if cfg!(target_pointer_width = "64") => Ok(()),
+        _ => Err(format!("{} is version {major}.{minor}: 5.3 on a 64-bit system is needed", SHARED.names[0])),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::known;
+
+    /// Another version would be asked at the wrong places.
+    #[test]
+    fn only_one_version_is_spoken_to() {
+        assert!(known(5, 3).is_ok());
+        for (major, minor) in [(4, 8), (5, 1), (5, 4), (6, 2), (18, 1)] {
+            assert!(known(major, minor).expect_err("another version").contains(&format!("{major}.{minor}")));
+        }
+    }
+}
