@@ -55,6 +55,7 @@ const MAY_BE_UNSAFE: &[&str] = &[
     "src/stores/lmdb.rs",
     // C libraries that are opened at run time.
     "src/stores/berkeleydb.rs",
+    "src/stores/berkeleydb/interface.rs",
     "src/stores/kyotocabinet.rs",
     "src/stores/leveldb.rs",
     "src/stores/library.rs",

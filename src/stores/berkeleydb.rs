@@ -1,20 +1,20 @@
 //! `berkeleydb`: the hash and the B-tree of the post of 2009, by the system's library. It knows how each class is set.
-//!
-//! Its C interface is structures of function pointers, whose places belong to one version of the library: 5.3, the last
-//! one that distributions carry. They were read from its header (`offsetof` on 64-bit Linux), and nothing is asked of
-//! another version.
 
-use std::ffi::{CStr, c_char, c_int, c_void};
+mod interface;
+
+use std::ffi::{CStr, c_int};
 use std::path::Path;
 use std::ptr::{null, null_mut};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard};
 
 use super::bytemap::{ByteMap, Engine};
-use super::library::{Shared, c_path, interface, start};
+use super::library::{c_path, fill};
 use super::{Adapter, Facts, Launch, Role, Setting, Store};
 use crate::words::op::{Fault, KeyList};
 use crate::words::trial::{Durability, Transport};
 use crate::words::units;
+use interface::*;
 
 pub static BERKELEYDB: Adapter = Adapter {
     name: NAME,
@@ -65,119 +65,6 @@ const ENVIRONMENT: Setting = Setting {
     },
 };
 
-static SHARED: Shared = Shared { names: &["libdb-5.3.so", "libdb-5.3.dylib"], package: "libdb5.3" };
-
-type Handle = *mut c_void;
-
-interface!(Api {
-    version(*mut c_int, *mut c_int, *mut c_int) -> *const c_char;
-    create(*mut Handle, Handle, u32) -> c_int;
-    env_create(*mut Handle, u32) -> c_int;
-    strerror(c_int) -> *const c_char;
-});
-
-/// A key or a value (`DBT`): all zeros but what is named.
-#[repr(C)]
-struct Thing {
-    data: *mut c_void,
-    size: u32,
-    /// Sizes and places of user memory and partial records: not used.
-    unused: [u32; 3],
-    app_data: *mut c_void,
-    flags: u32,
-}
-
-impl Thing {
-    fn of(bytes: &[u8]) -> Result<Thing, Fault> {
-        let size = u32::try_from(bytes.len());
-        let size = size.map_err(|_| Fault::Unsupported(format!("{NAME} takes at most 4 GiB")))?;
-        Ok(Thing { data: start(bytes).cast_mut().cast(), size, ..Thing::empty() })
-    }
-
-    fn empty() -> Thing {
-        Thing { data: null_mut(), size: 0, unused: [0; 3], app_data: null_mut(), flags: 0 }
-    }
-
-    /// # Safety
-    /// The library has just filled it, and nothing was asked of its handle since.
-    unsafe fn bytes(&self) -> &[u8] {
-        if self.size == 0 {
-            return &[];
-        }
-        // SAFETY: the caller's promise.
-        unsafe { std::slice::from_raw_parts(self.data.cast(), self.size as usize) }
-    }
-}
-
-/// Where the functions are in the structures, in bytes.
-mod at {
-    pub const DB_CLOSE: usize = 568;
-    pub const DB_CURSOR: usize = 584;
-    pub const DB_DEL: usize = 592;
-    pub const DB_GET: usize = 632;
-    pub const DB_GET_CACHESIZE: usize = 704;
-    pub const DB_OPEN: usize = 1008;
-    pub const DB_PUT: usize = 1024;
-    pub const DB_SET_CACHESIZE: usize = 1096;
-    pub const ENV_CLOSE: usize = 488;
-    pub const ENV_GET_CACHESIZE: usize = 576;
-    pub const ENV_GET_FLAGS: usize = 656;
-    pub const ENV_OPEN: usize = 1328;
-    pub const ENV_SET_CACHESIZE: usize = 1632;
-    pub const ENV_SET_FLAGS: usize = 1728;
-    pub const CURSOR_CLOSE: usize = 352;
-    pub const CURSOR_GET: usize = 392;
-}
-
-/// The header's numbers.
-const DB_BTREE: c_int = 1;
-const DB_HASH: c_int = 2;
-const DB_CREATE: u32 = 0x1;
-const DB_RECOVER: u32 = 0x2;
-const DB_TXN_WRITE_NOSYNC: u32 = 0x20;
-const DB_AUTO_COMMIT: u32 = 0x100;
-const DB_INIT: u32 = 0x100 | 0x200 | 0x400 | 0x2000; // LOCK, LOG, MPOOL, TXN
-const DB_PRIVATE: u32 = 0x10000;
-const DB_FIRST: u32 = 7;
-const DB_NEXT: u32 = 16;
-const DB_SET_RANGE: u32 = 27;
-const DB_NOTFOUND: c_int = -30988;
-
-// SAFETY: these are types, as the header declares the functions; each call has its own reason.
-type Close = unsafe extern "C" fn(Handle, u32) -> c_int;
-type CloseCursor = unsafe extern "C" fn(Handle) -> c_int;
-type OpenDb = unsafe extern "C" fn(Handle, Handle, *const c_char, *const c_char, c_int, u32, c_int) -> c_int;
-type OpenEnv = unsafe extern "C" fn(Handle, *const c_char, u32, c_int) -> c_int;
-type SetCache = unsafe extern "C" fn(Handle, u32, u32, c_int) -> c_int;
-type GetCache = unsafe extern "C" fn(Handle, *mut u32, *mut u32, *mut c_int) -> c_int;
-// SAFETY: as above.
-type SetFlags = unsafe extern "C" fn(Handle, u32, c_int) -> c_int;
-type GetFlags = unsafe extern "C" fn(Handle, *mut u32) -> c_int;
-type Pair = unsafe extern "C" fn(Handle, Handle, *mut Thing, *mut Thing, u32) -> c_int;
-type Delete = unsafe extern "C" fn(Handle, Handle, *mut Thing, u32) -> c_int;
-type NewCursor = unsafe extern "C" fn(Handle, Handle, *mut Handle, u32) -> c_int;
-type Move = unsafe extern "C" fn(Handle, *mut Thing, *mut Thing, u32) -> c_int;
-
-/// The function at a place of a structure.
-///
-/// # Safety
-/// `handle` is a structure of version 5.3 on a 64-bit system, and `F` is the type of the function there.
-unsafe fn method<F: Copy>(handle: Handle, at: usize) -> F {
-    // SAFETY: the caller's promise; every place in `at` is that of a pointer, aligned as one.
-    unsafe { *handle.cast::<u8>().add(at).cast::<F>() }
-}
-
-fn load() -> Result<(Api, String), String> {
-    let api = Api::load(&SHARED, "db_")?;
-    let (mut major, mut minor, mut patch) = (0, 0, 0);
-    // SAFETY: three places for numbers, as the header says.
-    unsafe { (api.version)(&mut major, &mut minor, &mut patch) };
-    match (major, minor) {
-        (5, 3) if cfg!(target_pointer_width = "64") => Ok((api, format!("{major}.{minor}.{patch}"))),
-        _ => Err(format!("{} is version {major}.{minor}: 5.3 on a 64-bit system is needed", SHARED.names[0])),
-    }
-}
-
 fn version() -> Result<String, String> {
     load().map(|(_, version)| version)
 }
@@ -188,6 +75,8 @@ struct Berkeley {
     /// Used by one thread at a time: what it lends lives until the next call.
     database: Mutex<Handle>,
     environment: Handle,
+    /// Bytes of keys and values that were changed since the log was looked at, where it is trimmed.
+    changed_bytes: Option<AtomicU64>,
     /// Whether keys have an order.
     is_tree: bool,
     settings: Vec<(&'static str, String)>,
@@ -204,8 +93,8 @@ fn open(launch: &Launch) -> Result<Box<dyn Store>, Fault> {
     let (api, version) = load().map_err(|why| Fault::Unsupported(format!("{NAME}: {why}")))?;
     let matched = !launch.is_shipped();
     let is_tree = launch.setting(&TYPE) == "btree";
-    let class = if matched { launch.durability } else { Durability::None };
-    let in_environment = class > Durability::None || launch.setting(&ENVIRONMENT) == "yes";
+    let class = matched.then_some(launch.durability);
+    let in_environment = class > Some(Durability::None) || launch.setting(&ENVIRONMENT) == "yes";
     let cache_bytes = match units::parse_bytes(launch.setting(&CACHE)) {
         Some(bytes) if bytes > 0 => Some(bytes),
         _ => matched.then(|| launch.cache_bytes()),
@@ -216,6 +105,7 @@ fn open(launch: &Launch) -> Result<Box<dyn Store>, Fault> {
         version,
         database: Mutex::new(null_mut()),
         environment: null_mut(),
+        changed_bytes: None,
         is_tree,
         settings: vec![
             ("type", launch.setting(&TYPE).to_string()),
@@ -230,7 +120,12 @@ fn open(launch: &Launch) -> Result<Box<dyn Store>, Fault> {
 }
 
 impl Berkeley {
-    fn open_environment(&mut self, home: &Path, class: Durability, cache_bytes: Option<u64>) -> Result<(), Fault> {
+    fn open_environment(
+        &mut self,
+        home: &Path,
+        class: Option<Durability>,
+        cache_bytes: Option<u64>,
+    ) -> Result<(), Fault> {
         let home = c_path(home)?;
         // SAFETY: a new environment of this version, asked as its header says, and opened once.
         unsafe {
@@ -242,11 +137,17 @@ impl Berkeley {
                 let set = method::<SetCache>(environment, at::ENV_SET_CACHESIZE);
                 self.check(set(environment, gigabytes, rest, 1), "set_cachesize")?;
             }
-            if class == Durability::Crash {
-                // Written to the system at each commit, not synced: outlives the process, not the power.
-                // <https://docs.oracle.com/cd/E17076_05/html/api_reference/C/envset_flags.html>
+            // At none the log stays in memory until there is enough of it; at crash it is written to the system at each
+            // commit, which outlives the process, and not synced; at power it is synced, as by default.
+            // <https://docs.oracle.com/cd/E17076_05/html/api_reference/C/envset_flags.html>
+            let lazy = match class {
+                Some(Durability::None) => DB_TXN_NOSYNC,
+                Some(Durability::Crash) => DB_TXN_WRITE_NOSYNC,
+                Some(Durability::Power) | None => 0,
+            };
+            if lazy != 0 {
                 let set = method::<SetFlags>(environment, at::ENV_SET_FLAGS);
-                self.check(set(environment, DB_TXN_WRITE_NOSYNC, 1), "set_flags")?;
+                self.check(set(environment, lazy, 1), "set_flags")?;
             }
             // Private: one process has it. Recovery runs at every opening, and is short where there is nothing to do.
             let flags = DB_CREATE | DB_RECOVER | DB_PRIVATE | DB_INIT;
@@ -255,13 +156,56 @@ impl Berkeley {
             let mut flags = 0;
             let get = method::<GetFlags>(environment, at::ENV_GET_FLAGS);
             self.check(get(environment, &mut flags), "get_flags")?;
-            let nosync = flags & DB_TXN_WRITE_NOSYNC != 0;
-            self.settings.push(("DB_TXN_WRITE_NOSYNC", nosync.to_string()));
-            if nosync != (class == Durability::Crash) {
-                return Err(Fault::Unsupported(format!("{NAME}: DB_TXN_WRITE_NOSYNC is {nosync}, not what was asked")));
+            for (name, flag) in [("DB_TXN_NOSYNC", DB_TXN_NOSYNC), ("DB_TXN_WRITE_NOSYNC", DB_TXN_WRITE_NOSYNC)] {
+                self.settings.push((name, (flags & flag != 0).to_string()));
             }
+            self.same("flags of transactions", flags & (DB_TXN_NOSYNC | DB_TXN_WRITE_NOSYNC), lazy)?;
         }
+        if class.is_some() { self.trim_log() } else { Ok(()) }
+    }
+
+    /// Has log files removed that no recovery would need; they would hold every change ever made, for restoring a
+    /// backup that nobody has. They are not needed once a checkpoint has written the pages that they tell of.
+    /// <https://docs.oracle.com/cd/E17076_05/html/programmer_reference/transapp_logfile.html>
+    fn trim_log(&mut self) -> Result<(), Fault> {
+        let environment = self.environment;
+        // SAFETY: the environment is open, and asked as its header says.
+        unsafe {
+            let set = method::<SetLog>(environment, at::ENV_LOG_SET_CONFIG);
+            self.check(set(environment, DB_LOG_AUTO_REMOVE, 1), "log_set_config")?;
+            let mut on = 0;
+            let get = method::<GetLog>(environment, at::ENV_LOG_GET_CONFIG);
+            self.check(get(environment, DB_LOG_AUTO_REMOVE, &mut on), "log_get_config")?;
+            self.same("DB_LOG_AUTO_REMOVE", u32::from(on != 0), 1)?;
+        }
+        self.settings.push(("DB_LOG_AUTO_REMOVE", "true".to_string()));
+        self.changed_bytes = Some(AtomicU64::new(0));
         Ok(())
+    }
+
+    /// Now and then has the library look how much log there is since the last checkpoint, and make one where it is
+    /// enough.
+    fn changed(&self, bytes: usize) -> Result<(), Fault> {
+        let Some(changed_bytes) = &self.changed_bytes else { return Ok(()) };
+        // Whoever changes holds the database's lock.
+        let sum = changed_bytes.load(Ordering::Relaxed) + bytes as u64;
+        if sum < LOOK_AT_LOG_BYTES {
+            changed_bytes.store(sum, Ordering::Relaxed);
+            return Ok(());
+        }
+        changed_bytes.store(0, Ordering::Relaxed);
+        // SAFETY: the environment is open, and asked as its header says.
+        let checkpoint = unsafe { method::<Checkpoint>(self.environment, at::ENV_TXN_CHECKPOINT) };
+        // SAFETY: as above.
+        self.check(unsafe { checkpoint(self.environment, CHECKPOINT_KIB, 0, 0) }, "txn_checkpoint")
+    }
+
+    /// What the library says that is in force must be what was asked.
+    fn same(&self, what: &str, found: u32, asked: u32) -> Result<(), Fault> {
+        if found == asked {
+            return Ok(());
+        }
+        Err(Fault::Refused(format!("{NAME}: {what}: {found:#x} is in force where {asked:#x} was asked")))
     }
 
     fn open_database(&mut self, place: &Path, cache_bytes: Option<u64>) -> Result<(), Fault> {
@@ -286,6 +230,13 @@ impl Berkeley {
             }
             let open = method::<OpenDb>(database, at::DB_OPEN);
             self.check(open(database, null_mut(), file.as_ptr(), null(), kind, flags, 0), "opening the database")?;
+            let (mut kind_found, mut flags_found) = (0, 0);
+            let get_kind = method::<GetInt>(database, at::DB_GET_TYPE);
+            self.check(get_kind(database, &mut kind_found), "get_type")?;
+            self.same("type", kind_found as u32, kind as u32)?;
+            let get_flags = method::<GetFlags>(database, at::DB_GET_OPEN_FLAGS);
+            self.check(get_flags(database, &mut flags_found), "get_open_flags")?;
+            self.same("flags of opening", flags_found, flags)?;
             let (mut gigabytes, mut rest, mut caches) = (0, 0, 0);
             // In an environment the cache is the environment's.
             let (owner, place) = match in_environment {
@@ -343,6 +294,12 @@ impl Berkeley {
 
 const FILE: &str = "kvfair.db";
 
+/// A checkpoint is made when there is so much log since the last one: as much as SQLite and LevelDB keep is less, and
+/// the 10 MB of one log file would have every tenth write of a megabyte wait for all pages that have changed.
+const CHECKPOINT_KIB: u32 = 64 << 10;
+/// How many bytes of changes may go by before the log is looked at, which takes a lock of the library's.
+const LOOK_AT_LOG_BYTES: u64 = 1 << 20;
+
 /// A size as the library takes it, in gigabytes and the rest.
 fn split(bytes: u64) -> (u32, u32) {
     ((bytes >> 30).min(u64::from(u32::MAX)) as u32, (bytes & ((1 << 30) - 1)) as u32)
@@ -369,35 +326,41 @@ impl Engine for Berkeley {
     }
 
     fn get(&self, key: &[u8], out: &mut Vec<u8>) -> Result<bool, Fault> {
-        out.clear();
-        let (mut key, mut value) = (Thing::of(key)?, Thing::empty());
+        let mut key = Thing::of(key)?;
         let database = self.lock();
-        // SAFETY: the database is open and ours while the lock is held; what it lends is copied before that ends.
+        // SAFETY: the database is open and ours while the lock is held; it writes no more than there is room for, and
+        // says how long the value is where that is too little.
         unsafe {
-            match method::<Pair>(*database, at::DB_GET)(*database, null_mut(), &mut key, &mut value, 0) {
-                DB_NOTFOUND => return Ok(false),
-                code => self.check(code, "get")?,
-            }
-            out.extend_from_slice(value.bytes());
+            let get = method::<Pair>(*database, at::DB_GET);
+            fill(out, |into, room| {
+                let mut value = Thing::room(into, room);
+                match get(*database, null_mut(), &mut key, &mut value, 0) {
+                    DB_NOTFOUND => Ok(None),
+                    DB_BUFFER_SMALL => Ok(Some(value.size as usize)),
+                    code => self.check(code, "get").map(|()| Some(value.size as usize)),
+                }
+            })
         }
-        Ok(true)
     }
 
     fn put(&self, key: &[u8], value: &[u8]) -> Result<(), Fault> {
+        let bytes = key.len() + value.len();
         let (mut key, mut value) = (Thing::of(key)?, Thing::of(value)?);
         let database = self.lock();
         // SAFETY: as in `get`; key and value are only read.
         let code = unsafe { method::<Pair>(*database, at::DB_PUT)(*database, null_mut(), &mut key, &mut value, 0) };
-        self.check(code, "put")
+        self.check(code, "put")?;
+        self.changed(bytes)
     }
 
     fn remove(&self, key: &[u8]) -> Result<bool, Fault> {
+        let bytes = key.len();
         let mut key = Thing::of(key)?;
         let database = self.lock();
         // SAFETY: as in `get`.
         match unsafe { method::<Delete>(*database, at::DB_DEL)(*database, null_mut(), &mut key, 0) } {
             DB_NOTFOUND => Ok(false),
-            code => self.check(code, "del").map(|()| true),
+            code => self.check(code, "del").and_then(|()| self.changed(bytes)).map(|()| true),
         }
     }
 
@@ -433,5 +396,70 @@ impl Engine for Berkeley {
             settings: self.settings.iter().map(|(name, value)| (name.to_string(), value.clone())).collect(),
             ..Facts::default()
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+    use std::time::Duration;
+
+    use super::*;
+    use crate::stores::{Login, Place};
+    use crate::words::op::{Op, Reply};
+
+    fn launch(place: &Path, class: Durability, settings: &[(&str, &str)]) -> Launch {
+        Launch {
+            place: Place::Path(place.to_path_buf()),
+            durability: class,
+            configuration: Default::default(),
+            settings: settings.iter().map(|(name, value)| (name.to_string(), value.to_string())).collect(),
+            login: Login::default(),
+            clients: 1,
+            data_bytes: None,
+            patience: Duration::from_secs(1),
+        }
+    }
+
+    /// The functions are called at places that were written down by hand: what is set by one must be read by another.
+    /// (Type, flags and the log's configuration are compared at every opening.)
+    #[test]
+    fn what_is_set_is_read_back() {
+        for (class, env) in [(Durability::None, "no"), (Durability::None, "yes"), (Durability::Crash, "no")] {
+            for (kind, cache, bytes) in [("hash", "64MiB", 64 << 20), ("btree", "3GiB", 3 << 30)] {
+                let place = tempfile::tempdir().expect("a directory");
+                let settings = [("type", kind), ("cache", cache), ("env", env)];
+                let store = open(&launch(place.path(), class, &settings)).expect("it opens");
+                let told: BTreeMap<_, _> = store.facts().expect("facts").settings;
+                // A small one is made a quarter larger, for what the library keeps beside the pages.
+                let found: u64 = told["cache"].parse().expect("a number");
+                assert!((bytes..=bytes * 5 / 4 + 65_536).contains(&found), "{cache} became {found}");
+                let mut session = store.session().expect("a session");
+                for key in [b"one", b"two"] {
+                    session.ask(Op::Set { key, value: &[7; 9_000], ttl_s: None }).expect("an answer");
+                }
+                assert_eq!(session.ask(Op::Delete(b"one")).expect("an answer"), Reply::Done);
+                assert_eq!(session.ask(Op::Get(b"two")).expect("an answer"), Reply::Value(&[7; 9_000]));
+                assert_eq!(store.count().expect("an answer"), Some(1));
+            }
+        }
+    }
+
+    /// The log must not hold every change ever made.
+    #[test]
+    fn the_log_is_trimmed() {
+        let place = tempfile::tempdir().expect("a directory");
+        let store = open(&launch(place.path(), Durability::Crash, &[])).expect("it opens");
+        let mut session = store.session().expect("a session");
+        let value = vec![7; 1 << 20];
+        // Old and new values are both in the log: some 600 MB.
+        for turn in 0..300_u32 {
+            let key = (turn % 3).to_be_bytes();
+            session.ask(Op::Set { key: &key, value: &value, ttl_s: None }).expect("an answer");
+        }
+        let logs = std::fs::read_dir(place.path()).expect("a directory").flatten();
+        let logs = logs.filter(|entry| entry.file_name().to_string_lossy().starts_with("log."));
+        let bytes: u64 = logs.map(|entry| entry.metadata().expect("a file").len()).sum();
+        assert!((1..200_000_000).contains(&bytes), "{bytes} bytes of log");
     }
 }

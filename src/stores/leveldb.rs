@@ -111,6 +111,9 @@ interface!(OnlyLevel {
 });
 
 interface!(OnlyRocks {
+    get_pinned(Handle, Handle, *const u8, usize, Error) -> Handle;
+    pinnableslice_value(Handle, *mut usize) -> *const u8;
+    pinnableslice_destroy(Handle);
     writeoptions_disable_WAL(Handle, c_int);
     writeoptions_get_disable_WAL(Handle) -> u8;
     writeoptions_get_sync(Handle) -> u8;
@@ -256,8 +259,19 @@ impl Engine for Tree {
     fn get(&self, key: &[u8], out: &mut Vec<u8>) -> Result<bool, Fault> {
         out.clear();
         let (mut error, mut length) = (null_mut(), 0);
-        // SAFETY: key and length belong together; what comes back is null, or `length` bytes that are ours to free.
+        // SAFETY: key and length belong together. RocksDB lends a value until it is told that it was seen; what LevelDB
+        // gives is null, or `length` bytes that are ours to free.
         let found = unsafe {
+            if let Some(rocks) = &self.rocks {
+                let lent = (rocks.get_pinned)(self.database, self.reading, start(key), key.len(), &mut error);
+                if !lent.is_null() {
+                    let value = (rocks.pinnableslice_value)(lent, &mut length);
+                    out.extend_from_slice(std::slice::from_raw_parts(value, length));
+                    (rocks.pinnableslice_destroy)(lent);
+                }
+                self.check(error)?;
+                return Ok(!lent.is_null());
+            }
             let value = (self.common.get)(self.database, self.reading, start(key), key.len(), &mut length, &mut error);
             if !value.is_null() {
                 out.extend_from_slice(std::slice::from_raw_parts(value, length));

@@ -1,10 +1,16 @@
 //! Engines that come as a system's shared library: opened when they are needed, so that kvfair itself needs none of
 //! them to build or to start. It knows no engine.
 
-use std::ffi::CString;
+use std::ffi::{CStr, CString, c_char};
+use std::mem::ManuallyDrop;
 use std::path::{Path, PathBuf};
+use std::ptr::null;
 
 use crate::words::op::Fault;
+
+/// An open library. It is never closed: some have threads of their own that end with the process (LevelDB), whose code
+/// must not go while they run.
+pub type Library = ManuallyDrop<libloading::Library>;
 
 /// A shared library: names under which it may be, the best one first, and the package that has it.
 pub struct Shared {
@@ -14,14 +20,14 @@ pub struct Shared {
 
 impl Shared {
     /// Opens it by the first name that the system's loader knows, or says how to get it.
-    pub fn open(&self) -> Result<libloading::Library, String> {
+    pub fn open(&self) -> Result<Library, String> {
         let newest = self.names.iter().flat_map(|name| newest(name));
         let candidates = newest.chain(self.names.iter().map(PathBuf::from));
         for name in candidates {
             // SAFETY: loading runs the library's own initialisers. It is the system's, by a name that stands in our
             // source, and none of those listed here does more than to set up itself. Tested by tests/contract.rs.
             if let Ok(library) = unsafe { libloading::Library::new(&name) } {
-                return Ok(library);
+                return Ok(ManuallyDrop::new(library));
             }
         }
         Err(format!("there is no {} here (package {})", self.names.join(" or "), self.package))
@@ -54,7 +60,7 @@ macro_rules! interface {
         pub struct $name {
             // SAFETY: a type; each call has its own reason.
             $(pub $function: unsafe extern "C" fn($($argument),*) $(-> $result)?,)*
-            library: libloading::Library,
+            library: crate::stores::library::Library,
         }
 
         #[allow(dead_code, non_snake_case)] // Not every library says its version in this way.
@@ -80,22 +86,30 @@ macro_rules! interface {
             pub fn words(&self, variable: &str) -> String {
                 crate::stores::library::words(&self.library, variable)
             }
+
+            /// A variable of the library's that is a pointer; null where it has none of that name.
+            pub fn pointer(&self, variable: &str) -> *const std::ffi::c_char {
+                crate::stores::library::pointer(&self.library, variable)
+            }
         }
     };
 }
 pub(crate) use interface;
 
 /// What a variable that points to a C string says; nothing where there is no such variable.
-pub fn words(library: &libloading::Library, variable: &str) -> String {
-    // SAFETY: the library's header declares it as a pointer to a constant string, set when the library is loaded.
-    unsafe {
-        match library.get::<*const *const std::ffi::c_char>(variable.as_bytes()) {
-            Ok(found) if !found.is_null() && !(**found).is_null() => {
-                std::ffi::CStr::from_ptr(**found).to_string_lossy().into_owned()
-            }
-            _ => String::new(),
-        }
+pub fn words(library: &Library, variable: &str) -> String {
+    let found = pointer(library, variable);
+    if found.is_null() {
+        return String::new();
     }
+    // SAFETY: the library's header declares it as a pointer to a constant string, set when the library is loaded.
+    unsafe { CStr::from_ptr(found).to_string_lossy().into_owned() }
+}
+
+/// What a variable of the library's that is a pointer holds; null where there is no such variable.
+pub fn pointer(library: &Library, variable: &str) -> *const c_char {
+    // SAFETY: the library's header declares it as a pointer to characters, set when the library is loaded.
+    unsafe { library.get::<*const *const c_char>(variable.as_bytes()).map_or(null(), |found| **found) }
 }
 
 /// A path as C wants it.
@@ -104,6 +118,35 @@ pub fn c_path(path: &Path) -> Result<CString, Fault> {
     CString::new(path.as_os_str().as_bytes())
         .map_err(|_| Fault::Unsupported(format!("a path with a zero byte: {}", path.display())))
 }
+
+/// Has a function of C's put a value into `out`, in place of what is there: `fill` is given where to write and how much
+/// room there is, and answers how long the value is, which may be more than it had room for. `out` grows until it fits,
+/// so that the next value of that length is copied once and allocates nothing. False where there is no value.
+///
+/// # Safety
+/// `fill` writes as many bytes as it answers, or as there is room for.
+pub unsafe fn fill(
+    out: &mut Vec<u8>,
+    mut fill: impl FnMut(*mut u8, usize) -> Result<Option<usize>, Fault>,
+) -> Result<bool, Fault> {
+    out.clear();
+    out.reserve(LEAST_ROOM_BYTES);
+    loop {
+        let room = out.capacity();
+        match fill(out.as_mut_ptr(), room)? {
+            None => return Ok(false),
+            Some(length) if length > room => out.reserve(length),
+            Some(length) => {
+                // SAFETY: the caller's promise: so many bytes were written, and there was room for them.
+                unsafe { out.set_len(length) };
+                return Ok(true);
+            }
+        }
+    }
+}
+
+/// A page: most values fit at once.
+const LEAST_ROOM_BYTES: usize = 4096;
 
 /// Where bytes begin, as C means it. An empty slice of Rust's points to address 1, which Kyoto Cabinet takes for its
 /// sign that the record is to be removed.

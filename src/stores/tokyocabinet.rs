@@ -1,11 +1,10 @@
 //! `tokyocabinet`: the hash and the B+ tree of the posts of 2009, by the system's library. It knows how each class is
 //! set.
 
-use std::collections::BTreeMap;
 use std::ffi::{CStr, c_char, c_int, c_void};
 
 use super::bytemap::{ByteMap, Engine};
-use super::library::{Shared, c_path, interface, start};
+use super::library::{Shared, c_path, fill, interface, start};
 use super::{Adapter, Facts, Launch, Role, Setting, Store};
 use crate::words::op::{Fault, KeyList};
 use crate::words::trial::{Durability, Transport};
@@ -19,9 +18,8 @@ pub static TOKYOCABINET: Adapter = Adapter {
     settings: &[TYPE, BUCKETS, MAPPED],
     keeps: |class| match class {
         Durability::None => Ok("no sync"),
-        // Without one a kill in the middle of an overwrite breaks the file: tests/contract.rs.
-        Durability::Crash => Ok("a transaction for each write"),
-        Durability::Power => Ok("a transaction for each write, synced (OTSYNC)"),
+        Durability::Crash => Ok("a transaction around each write"),
+        Durability::Power => Ok("a transaction around each write, HDBOTSYNC (BDBOTSYNC for a tree)"),
     },
     stays: |_| true,
     open,
@@ -75,6 +73,8 @@ interface!(Calls {
     tranbegin(Handle) -> bool;
     trancommit(Handle) -> bool;
     tranabort(Handle) -> bool;
+    opts(Handle) -> u8;
+    bnum(Handle) -> u64;
     rnum(Handle) -> u64;
     ecode(Handle) -> c_int;
     errmsg(c_int) -> *const c_char;
@@ -84,8 +84,8 @@ interface!(OnlyHash {
     tune(Handle, i64, i8, i8, u8) -> bool;
     get3(Handle, *const u8, c_int, *mut u8, c_int) -> c_int;
     vsiz(Handle, *const u8, c_int) -> c_int;
-    bnum(Handle) -> u64;
     xmsiz(Handle) -> u64;
+    omode(Handle) -> c_int;
 });
 
 interface!(OnlyTree {
@@ -99,26 +99,33 @@ interface!(OnlyTree {
 
 /// The header's flags of opening: to write, and to make the file.
 const WRITER_CREATES: c_int = 1 << 1 | 1 << 2;
-/// The header's flag that has every transaction synced: HDBOTSYNC and BDBOTSYNC.
-const SYNCED: c_int = 1 << 6;
+/// And to sync at each commit: `HDBOTSYNC`, and `BDBOTSYNC` of the tree.
+const SYNC_COMMITS: c_int = 1 << 6;
 /// The header's options of tuning: 64 bits for places in the file, which may then be larger than 2 GiB.
 const LARGE: u8 = 1;
 /// The header's codes of errors.
 const NO_RECORD: c_int = 22;
-/// Room for a value before its length is known.
-const VALUE_BYTES: usize = 4096;
 
 fn version() -> Result<String, String> {
     Ok(Calls::load(&SHARED, "tchdb")?.words("tcversion"))
 }
 
+/// What only one of the two has.
+enum Only {
+    Hash(OnlyHash),
+    Tree(OnlyTree),
+}
+
 struct Tokyo {
     calls: Calls,
-    hash: OnlyHash,
-    tree: Option<OnlyTree>,
+    only: Only,
     database: Handle,
+    /// Whether each write is in a transaction: a plain one changes the mapped file in place, and where the process was
+    /// killed in the middle of that the record was neither the old one nor the new one. A transaction first writes what
+    /// it is going to change to a log, from which the next opening mends the file.
+    /// <https://dbmx.net/tokyocabinet/spex-en.html#tchdbapi_api> (`tchdbtranbegin`)
     each_commits: bool,
-    settings: Vec<(&'static str, String)>,
+    asked: Asked,
 }
 
 // SAFETY: the handle was told to lock itself (`setmutex`) before it was opened, which is how the manual has it shared
@@ -131,8 +138,10 @@ fn open(launch: &Launch) -> Result<Box<dyn Store>, Fault> {
     let missing = |why: String| Fault::Unsupported(format!("{NAME}: {why}"));
     let is_tree = launch.setting(&TYPE) == "tree";
     let calls = Calls::load(&SHARED, if is_tree { "tcbdb" } else { "tchdb" }).map_err(missing)?;
-    let tree = if is_tree { Some(OnlyTree::load(&SHARED, "tcbdb").map_err(missing)?) } else { None };
-    let hash = OnlyHash::load(&SHARED, "tchdb").map_err(missing)?;
+    let only = match is_tree {
+        true => Only::Tree(OnlyTree::load(&SHARED, "tcbdb").map_err(missing)?),
+        false => Only::Hash(OnlyHash::load(&SHARED, "tchdb").map_err(missing)?),
+    };
     let place = launch.directory()?;
     let file =
         if place.is_dir() { place.join(if is_tree { "kvfair.tcb" } else { "kvfair.tch" }) } else { place.into() };
@@ -143,27 +152,23 @@ fn open(launch: &Launch) -> Result<Box<dyn Store>, Fault> {
         named => named,
     };
     let matched = !launch.is_shipped();
-    let each_commits = matched && launch.durability > Durability::None;
-    let synced = if matched && launch.durability == Durability::Power { SYNCED } else { 0 };
+    let class = if matched { launch.durability } else { Durability::None };
+    let mode = WRITER_CREATES | if class == Durability::Power { SYNC_COMMITS } else { 0 };
+    let asked = Asked { mode, tuned: matched && !is_tree, buckets: number(&BUCKETS), mapped };
     // SAFETY: each function is called as the header says, on a handle of this library's; `tune` only on a hash.
     let (database, opened) = unsafe {
         let database = (calls.new)();
         (calls.setmutex)(database);
         if matched {
             (calls.setxmsiz)(database, mapped);
-            if !is_tree {
+            if let Only::Hash(hash) = &only {
                 // -1 leaves alignment and free blocks as they are.
                 (hash.tune)(database, number(&BUCKETS), -1, -1, LARGE);
             }
         }
-        (database, (calls.open)(database, path.as_ptr(), WRITER_CREATES | synced))
+        (database, (calls.open)(database, path.as_ptr(), mode))
     };
-    let settings = vec![
-        ("type", launch.setting(&TYPE).to_string()),
-        ("transaction for each write", each_commits.to_string()),
-        ("OTSYNC", (synced != 0).to_string()),
-    ];
-    let tokyo = Tokyo { calls, hash, tree, database, each_commits, settings };
+    let tokyo = Tokyo { calls, only, database, each_commits: class > Durability::None, asked };
     if !opened {
         return Err(tokyo.fault("open"));
     }
@@ -188,58 +193,77 @@ impl Tokyo {
         Fault::Refused(format!("{NAME}: {op}: {words}"))
     }
 
+    /// What a look-up found; where that is nothing, there was no record or it failed.
+    fn found(&self, length: Option<usize>) -> Result<Option<usize>, Fault> {
+        if length.is_some() || self.is_missing() { Ok(length) } else { Err(self.fault("get")) }
+    }
+
     fn is_missing(&self) -> bool {
         // SAFETY: reads the calling thread's last code.
         unsafe { (self.calls.ecode)(self.database) == NO_RECORD }
     }
 
-    /// Makes a change, in a transaction of its own where the class asks for one. The map's lock is held meanwhile: a
-    /// transaction is the database's, and all that is changed while it is open is a part of it.
-    fn change<T>(&self, change: impl FnOnce() -> Result<T, Fault>) -> Result<T, Fault> {
-        if !self.each_commits {
-            return change();
+    /// Changes a record; false where it was not there. Writers take turns (`ByteMap`), so that no two transactions
+    /// meet.
+    fn change(&self, op: &str, change: impl FnOnce() -> bool) -> Result<bool, Fault> {
+        // SAFETY: as the header says; the same for the ends below.
+        if self.each_commits && !unsafe { (self.calls.tranbegin)(self.database) } {
+            return Err(self.fault("tranbegin"));
         }
-        // SAFETY: as the header says: every transaction that is begun is committed or given up.
-        unsafe {
-            if !(self.calls.tranbegin)(self.database) {
-                return Err(self.fault("tranbegin"));
+        let done = match change() {
+            true => Ok(true),
+            false if self.is_missing() => Ok(false),
+            false => Err(self.fault(op)),
+        };
+        if self.each_commits {
+            let end = if matches!(done, Ok(true)) { self.calls.trancommit } else { self.calls.tranabort };
+            // SAFETY: as above.
+            if !unsafe { end(self.database) } {
+                return Err(self.fault("the end of a transaction"));
             }
-            let changed = change();
-            if changed.is_err() {
-                (self.calls.tranabort)(self.database);
-            } else if !(self.calls.trancommit)(self.database) {
-                return Err(self.fault("trancommit"));
-            }
-            changed
         }
+        done
     }
 
-    /// The value of a hash, put where it is to lie: the library writes as much of it as there is room for.
-    fn get_from_hash(&self, key: &[u8], out: &mut Vec<u8>) -> Result<bool, Fault> {
-        let key_len = c_len(key)?;
-        out.reserve(VALUE_BYTES);
-        loop {
-            let room = c_int::try_from(out.capacity()).unwrap_or(c_int::MAX);
-            // SAFETY: pointers and lengths belong together; of the room as much is used as is said to be written.
-            let length = unsafe {
-                let length = (self.hash.get3)(self.database, start(key), key_len, out.as_mut_ptr(), room);
-                out.set_len(length.clamp(0, room) as usize);
-                length
-            };
-            if length < 0 {
-                return if self.is_missing() { Ok(false) } else { Err(self.fault("get3")) };
-            }
-            if length < room {
-                return Ok(true);
-            }
-            // It may have been cut short. Another client may also have set a longer one since: the length is asked for
-            // anew until all of it is there.
-            out.clear();
-            // SAFETY: as above.
-            let length = unsafe { (self.hash.vsiz)(self.database, start(key), key_len) };
-            out.reserve(usize::try_from(length).unwrap_or(0).saturating_add(1));
+    /// What is in force as the library itself tells it, and a fault where that is not what was asked.
+    fn in_force(&self) -> Result<Vec<(&'static str, String)>, Fault> {
+        // SAFETY: they read what the open file is like.
+        let (buckets, options) = unsafe { ((self.calls.bnum)(self.database), (self.calls.opts)(self.database)) };
+        let transactions = ("a transaction around each write", self.each_commits.to_string());
+        let mut settings = vec![("bnum", buckets.to_string()), ("opts", options.to_string()), transactions];
+        let Only::Hash(hash) = &self.only else {
+            // The tree tells neither what it maps nor how it was opened.
+            let synced = self.asked.mode & SYNC_COMMITS != 0;
+            settings.extend([("type", "tree".to_string()), ("BDBOTSYNC asked", synced.to_string())]);
+            return Ok(settings);
+        };
+        // SAFETY: as above.
+        let (mapped, mode) = unsafe { ((hash.xmsiz)(self.database), (hash.omode)(self.database)) };
+        let synced = mode & SYNC_COMMITS != 0;
+        settings.extend([
+            ("type", "hash".to_string()),
+            ("xmsiz", mapped.to_string()),
+            ("HDBOTSYNC", synced.to_string()),
+        ]);
+        let Asked { mode: asked_mode, tuned, buckets: least_buckets, mapped: asked_mapped } = self.asked;
+        // The number of buckets is the next prime.
+        let tuning = buckets as i64 >= least_buckets && options & LARGE != 0 && mapped as i64 == asked_mapped;
+        if mode != asked_mode || (tuned && !tuning) {
+            let asked = format!("mode {asked_mode}, bnum {least_buckets}, xmsiz {asked_mapped}, opts {LARGE}");
+            let found = format!("mode {mode}, bnum {buckets}, xmsiz {mapped}, opts {options}");
+            return Err(Fault::Refused(format!("{NAME}: asked for {asked}; in force is {found}")));
         }
+        Ok(settings)
     }
+}
+
+/// How the file was to be opened.
+struct Asked {
+    mode: c_int,
+    /// Whether buckets and map were set.
+    tuned: bool,
+    buckets: i64,
+    mapped: i64,
 }
 
 /// A length as this interface takes it.
@@ -253,44 +277,50 @@ impl Engine for Tokyo {
     }
 
     fn get(&self, key: &[u8], out: &mut Vec<u8>) -> Result<bool, Fault> {
-        out.clear();
-        if self.tree.is_none() {
-            return self.get_from_hash(key, out);
+        let (key, key_len) = (start(key), c_len(key)?);
+        match &self.only {
+            // SAFETY: it writes no more than there is room for; where it fills that, the value may be longer.
+            Only::Hash(hash) => unsafe {
+                fill(out, |start, room| {
+                    let most = c_int::try_from(room).unwrap_or(c_int::MAX);
+                    let written = (hash.get3)(self.database, key, key_len, start, most);
+                    let length = if written == most { (hash.vsiz)(self.database, key, key_len) } else { written };
+                    self.found(usize::try_from(length).ok())
+                })
+            },
+            Only::Tree(_) => {
+                out.clear();
+                let mut length = 0;
+                // SAFETY: what comes back is null, or `length` bytes of malloc's that are ours. (The tree's function
+                // that lends them instead is not for several threads.)
+                unsafe {
+                    let value = (self.calls.get)(self.database, key, key_len, &mut length);
+                    let found = self.found((!value.is_null()).then_some(0))?.is_some();
+                    take(value, length, |bytes| out.extend_from_slice(bytes));
+                    Ok(found)
+                }
+            }
         }
-        let mut length = 0;
-        // SAFETY: key and length belong together; what comes back is null, or `length` bytes of malloc's that are ours.
-        let value = unsafe { (self.calls.get)(self.database, start(key), c_len(key)?, &mut length) };
-        if value.is_null() {
-            return if self.is_missing() { Ok(false) } else { Err(self.fault("get")) };
-        }
-        // SAFETY: as above.
-        unsafe { take(value, length, |bytes| out.extend_from_slice(bytes)) };
-        Ok(true)
     }
 
     fn put(&self, key: &[u8], value: &[u8]) -> Result<(), Fault> {
         let (key_len, value_len) = (c_len(key)?, c_len(value)?);
-        self.change(|| {
-            // SAFETY: pointers and lengths belong together, and the library copies what they say.
-            let is_put = unsafe { (self.calls.put)(self.database, start(key), key_len, start(value), value_len) };
-            if is_put { Ok(()) } else { Err(self.fault("put")) }
-        })
+        // SAFETY: pointers and lengths belong together, and the library copies what they say.
+        let put = || unsafe { (self.calls.put)(self.database, start(key), key_len, start(value), value_len) };
+        match self.change("put", put)? {
+            true => Ok(()),
+            false => Err(self.fault("put")),
+        }
     }
 
     fn remove(&self, key: &[u8]) -> Result<bool, Fault> {
         let key_len = c_len(key)?;
-        self.change(|| {
-            // SAFETY: as in `put`.
-            match unsafe { (self.calls.out)(self.database, start(key), key_len) } {
-                true => Ok(true),
-                false if self.is_missing() => Ok(false),
-                false => Err(self.fault("out")),
-            }
-        })
+        // SAFETY: as in `put`.
+        self.change("out", || unsafe { (self.calls.out)(self.database, start(key), key_len) })
     }
 
     fn scan(&self, from: &[u8], limit: u32, keys: &mut KeyList, values: &mut KeyList) -> Option<Result<(), Fault>> {
-        let tree = self.tree.as_ref()?;
+        let Only::Tree(tree) = &self.only else { return None };
         let from_len = match c_len(from) {
             Ok(length) => length,
             Err(fault) => return Some(Err(fault)),
@@ -322,19 +352,11 @@ impl Engine for Tokyo {
 
     fn facts(&self) -> Result<Facts, Fault> {
         let version = self.calls.words("tcversion");
-        let mut settings: BTreeMap<_, _> =
-            self.settings.iter().map(|(name, value)| (name.to_string(), value.clone())).collect();
-        if self.tree.is_none() {
-            // SAFETY: as the header says: what is in force on an open hash.
-            let (buckets, mapped) = unsafe { ((self.hash.bnum)(self.database), (self.hash.xmsiz)(self.database)) };
-            settings.insert("bnum".to_string(), buckets.to_string());
-            settings.insert("xmsiz".to_string(), mapped.to_string());
-        }
         Ok(Facts {
             mouth: format!("libtokyocabinet {version} (C)"),
             version,
             increment: "get + put under one lock".to_string(),
-            settings,
+            settings: self.in_force()?.into_iter().map(|(name, value)| (name.to_string(), value)).collect(),
             ..Facts::default()
         })
     }

@@ -12,6 +12,7 @@ use kvfair::stores::{self, Adapter, Facts, Launch, Login, Place, Session, Store}
 use kvfair::words::trial::{Configuration, Durability, Transport};
 
 pub mod contract;
+pub mod embedded;
 
 /// How long a server may take until it answers: one in Java takes its time.
 const START_LIMIT: Duration = Duration::from_secs(90);
