@@ -404,8 +404,11 @@ impl<'c> Asking<'c> {
     }
 }
 
+/// A batch, and the fields that its statements add to.
+type BatchOf = (Arc<Batch>, Arc<Vec<Vec<u8>>>);
+
 /// The fields in batches that a server takes, each with as many statements as it has fields.
-fn batches(fields: Keys<'_>, statement: &PreparedStatement) -> Vec<(Arc<Batch>, Arc<Vec<Vec<u8>>>)> {
+fn batches(fields: Keys<'_>, statement: &PreparedStatement) -> Vec<BatchOf> {
     let mut groups: Vec<Vec<Vec<u8>>> = Vec::new();
     let mut bytes = BATCH_BYTES;
     for field in fields.iter() {
