@@ -29,7 +29,7 @@ fn run(desk: &Desk, arguments: &[&str], targets: &[String]) -> Said {
 }
 
 /// These take some milliseconds for each of the hundred thousands of ops: they answer small jobs only.
-fn is_slow(target: &String) -> bool {
+fn is_slow(target: &str) -> bool {
     target.starts_with("ferretdb") || target.starts_with("cassandra")
 }
 
@@ -37,7 +37,7 @@ fn is_slow(target: &String) -> bool {
 fn every_store_that_this_machine_should_have_does_both_jobs() {
     let desk = Desk::new();
     let targets = expected();
-    let (slow, quick): (Vec<String>, Vec<String>) = targets.iter().cloned().partition(is_slow);
+    let (slow, quick): (Vec<String>, Vec<String>) = targets.iter().cloned().partition(|target| is_slow(target));
     for (targets, units) in [(slow, "40"), (quick, "200")] {
         run(&desk, &["fans", "--profiles", units], &targets).exits(0);
         run(&desk, &["ngrams", "--messages", units], &targets).exits(0);
