@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use kvfair::jobs::fans::FANS;
 use kvfair::jobs::merge::{Pages, merge};
 use kvfair::jobs::people::{Profile, Profiles};
-use kvfair::jobs::{Ask, Client, Heard, Source};
+use kvfair::jobs::{Ask, Client, Heard, Part, Source};
 use kvfair::words::op::{Op, Reply};
 use kvfair::words::trial::{Data, JobSettings};
 
@@ -120,7 +120,7 @@ fn keep(source: &Memory) -> Result<(), Box<dyn Error>> {
 }
 
 fn client(source: &Memory) -> Result<Box<dyn Client>, Box<dyn Error>> {
-    Ok((FANS.open)(&settings()).client(0, 1, source)?)
+    Ok((FANS.open)(&settings()).client(Part::Run, 0, 1, source)?)
 }
 
 fn settings() -> JobSettings {
@@ -132,6 +132,7 @@ fn settings() -> JobSettings {
         skip_bad: 0,
         via: Default::default(),
         split: Default::default(),
+        load: None,
     }
 }
 

@@ -6,7 +6,7 @@ use std::io::{BufRead, Cursor};
 
 use kvfair::jobs::draw::Rng;
 use kvfair::jobs::fans::FANS;
-use kvfair::jobs::{Ask, Client, Heard, Source};
+use kvfair::jobs::{Ask, Client, Heard, Part, Source};
 use kvfair::words::op::{Op, Reply};
 use kvfair::words::trial::{Data, JobSettings};
 use proptest::collection::{btree_set, vec};
@@ -34,12 +34,13 @@ fn settings(units: Option<u64>, skip_bad: u64) -> JobSettings {
         skip_bad,
         via: Default::default(),
         split: Default::default(),
+        load: None,
     }
 }
 
 fn clients(of: u32, settings: &JobSettings, source: &dyn Source) -> Vec<Box<dyn Client>> {
     let job = (FANS.open)(settings);
-    (0..of).map(|index| job.client(index, of, source).unwrap()).collect()
+    (0..of).map(|index| job.client(Part::Run, index, of, source).unwrap()).collect()
 }
 
 fn tsv(profiles: &[Vec<String>]) -> Memory {

@@ -9,7 +9,7 @@ use std::process::Command;
 
 use kvfair::jobs::ngrams::NGRAMS;
 use kvfair::jobs::people::{self, Profile, Profiles};
-use kvfair::jobs::{Ask, Heard, Source, text};
+use kvfair::jobs::{Ask, Heard, Part, Source, text};
 use kvfair::words::op::{Op, Reply};
 use kvfair::words::trial::{Data, JobSettings};
 use sha2::{Digest, Sha256};
@@ -210,6 +210,7 @@ fn settings(format: &str) -> JobSettings {
         skip_bad: 0,
         via: Default::default(),
         split: Default::default(),
+        load: None,
     }
 }
 
@@ -329,7 +330,7 @@ fn count(data: Vec<u8>, of: u32, depth: usize) -> BTreeMap<Vec<u8>, i64> {
     let mut counts: HashMap<Vec<u8>, i64> = HashMap::new();
     let mut units = 0;
     for index in 0..of {
-        let mut client = job.client(index, of, &source).unwrap();
+        let mut client = job.client(Part::Run, index, of, &source).unwrap();
         let mut over = false;
         while !over {
             let mut answers = Vec::new();

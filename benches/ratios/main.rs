@@ -4,6 +4,7 @@
 //! Everything is done several times in turn and the best is taken of each side: a shared machine only ever adds time.
 
 mod adapters;
+mod generator;
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Write};
@@ -13,11 +14,11 @@ use std::time::{Duration, Instant};
 
 use foldhash::fast::RandomState;
 use hashbrown::HashMap;
-use kvfair::drive::{Part, Progress, Work, threads};
+use kvfair::drive::{Progress, Work, threads};
 use kvfair::jobs::merge;
 use kvfair::jobs::people::{Profile, Profiles};
 use kvfair::jobs::text::{Messages, Terms};
-use kvfair::jobs::{Ask, Client, Heard, Job, Source};
+use kvfair::jobs::{Ask, Client, Heard, Job, Part, Source};
 use kvfair::lab::input::DataFile;
 use kvfair::stores::{self, Launch, Place, Session};
 use kvfair::words::op::{Op, Reply};
@@ -30,6 +31,18 @@ fn main() {
     let mut arguments = std::env::args().skip(1).filter(|argument| argument != "--bench");
     match (arguments.next().as_deref(), arguments.next()) {
         (Some("straight"), Some(file)) => println!("{}", straight(Path::new(&file))),
+        (Some("floor"), Some(server)) => {
+            let rest: Vec<String> = arguments.collect();
+            let number = |place: usize| rest[place].parse().expect("a number");
+            generator::floor::run(&server, &rest[0], &rest[1], number(2), number(3), number(4));
+        }
+        (Some("generator"), word) => {
+            let words: Vec<String> = word.into_iter().chain(arguments).collect();
+            if !generator::measure(&words) {
+                println!("missed: generator");
+                std::process::exit(1);
+            }
+        }
         (only, _) => measure(only.unwrap_or("")),
     }
 }
@@ -148,6 +161,7 @@ fn straight(file: &Path) -> f64 {
         skip_bad: 0,
         via: Default::default(),
         split: Default::default(),
+        load: None,
     };
     let source = DataFile::new(file, &data);
     let began = Instant::now();
@@ -315,6 +329,7 @@ fn each_page(file: &Path, mut each: impl FnMut(&[u8], usize, &merge::Pages, &mut
         skip_bad: 0,
         via: Default::default(),
         split: Default::default(),
+        load: None,
     };
     let mut profiles = Profiles::open(&settings, &DataFile::new(file, &data)).expect("the file opens");
     let (mut profile, mut pages, mut out) = (Profile::default(), merge::Pages::default(), Vec::new());

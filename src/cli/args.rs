@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand};
 
-use crate::words::trial::{Configuration, Durability, Split, Verify, Via};
+use super::points::{self, Points};
+use crate::jobs::getset::{RECORDS, VALUE_BYTES};
+use crate::words::trial::{Configuration, Durability, Only, Split, Verify, Via};
 
 #[derive(Debug, Parser)]
 #[command(
@@ -54,6 +56,7 @@ pub enum Command {
 #[command(after_long_help = "Examples:\n  \
     kvfair run fans ram lmdb redis redis+unix memcached+unix\n  \
     kvfair run ngrams --input messages.txt.gz --clients 4 redis memcached\n  \
+    kvfair run getset redis+unix memcached+unix --clients 1,50,300 --depth 16\n  \
     kvfair run fans redis://host:6379/9 'redis?name=mine' --blocks 5\n  \
     kvfair run fans lmdb --keep ./kept     then: kvfair query lmdb:./kept/lmdb 'Michael Jackson'")]
 pub struct Run {
@@ -75,9 +78,12 @@ pub struct Run {
     pub skip_bad: u64,
     #[command(flatten)]
     pub size: Size,
-    /// Clients that work at once
-    #[arg(long, short, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1000))]
-    pub clients: u32,
+    /// Clients that work at once; for `getset` a list, with LO..HI:STEP for a range [default: 1, or the sweep
+    /// 1,5,10..100:10,200,300]
+    #[arg(long, short, value_name = "N", value_parser = points::parse)]
+    pub clients: Option<Points>,
+    #[command(flatten)]
+    pub load: Requests,
     /// How `fans` asks: whole values one by one (portable), a profile's at once (batch), by the store's own means of
     /// counting (native), or by check-and-set (cas); several, as in portable,batch, stand side by side
     #[arg(long, value_name = "WAYS", value_delimiter = ',', default_value = "portable")]
@@ -119,7 +125,45 @@ pub struct Run {
     pub look: Look,
 }
 
-/// How large a job is and which data it gets. Each job has one of the two sizes.
+/// What a job of requests asks.
+#[derive(Debug, Default, Args)]
+pub struct Requests {
+    /// Records that are loaded before `getset` begins, and among which it draws its keys [default: 100000]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1_000_000_000))]
+    pub records: Option<u64>,
+    /// Bytes of each value of `getset` [default: 32]
+    #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u32).range(1..=64 << 20))]
+    pub values: Option<u32>,
+    /// Requests that each client of `getset` has under way: a batch is asked when the one before is answered [default: 1]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub depth: Option<u32>,
+    /// Only the sets of `getset`, or only its gets
+    #[arg(long, value_name = "WHICH")]
+    pub only: Option<Only>,
+}
+
+impl Requests {
+    /// The first option that was given, as it is typed.
+    pub fn given(&self) -> Option<&'static str> {
+        let given = [
+            (self.records.is_some(), "--records"),
+            (self.values.is_some(), "--values"),
+            (self.depth.is_some(), "--depth"),
+            (self.only.is_some(), "--only"),
+        ];
+        given.into_iter().find(|(given, _)| *given).map(|(_, name)| name)
+    }
+
+    pub fn records(&self) -> u64 {
+        self.records.unwrap_or(RECORDS)
+    }
+
+    pub fn value_bytes(&self) -> u32 {
+        self.values.unwrap_or(VALUE_BYTES)
+    }
+}
+
+/// How large a job is and which data it gets. Each job has one of the sizes.
 #[derive(Debug, Default, Args)]
 pub struct Size {
     /// Profiles of the job `fans` [default: 10000, or all of the input]
@@ -128,6 +172,9 @@ pub struct Size {
     /// Messages of the job `ngrams` [default: 45000, or all of the input]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub messages: Option<u64>,
+    /// Requests of the job `getset` at each number of clients, sets and gets each [default: 100000]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=10_000_000_000))]
+    pub requests: Option<u64>,
     /// Seed of the data and of the order of trials [default: the recipe's own, so that runs repeat]
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,

@@ -13,6 +13,7 @@ use crate::report::cells::{Row, Status};
 mod args;
 mod lists;
 mod live;
+mod points;
 mod query;
 mod run;
 mod target;

@@ -5,28 +5,34 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow};
 
-use super::args::{Look, Run, Show, Size};
+use super::args::{Look, Requests, Run, Show, Size};
+use super::points::{self, CLIENTS_MAX, Points};
 use super::live::Screen;
 use super::{Exit, Usage, complain, exit_of, find_job, print, target};
-use crate::jobs::JobKind;
+use crate::jobs::{JobKind, getset};
 use crate::lab::plan::{Chosen, Plan};
 use crate::lab::save::{self, Results};
 use crate::lab::signals::{INTERRUPTED, Interrupt};
 use crate::lab::timing::Timer;
 use crate::lab::trial::{Bench, file_name};
 use crate::lab::{input, plan, scratch};
-use crate::report::{cells, table, words};
+use crate::report::{cells, sweep, table, words};
 use crate::stores::{self, Role};
 use crate::study::pilot;
 use crate::study::rounds::{self, Ended};
 use crate::words::record::Record;
-use crate::words::trial::{Configuration, Data, Durability, JobSettings, Split, Via};
+use crate::words::trial::{Configuration, Data, Durability, JobSettings, Load, Split, Via};
 
 /// Blocks of a run that names no number of them.
 const BLOCKS: u32 = 3;
 /// The first look.
 const FIRST_BLOCKS: u32 = 6;
 const FIRST_BUDGET: Duration = Duration::from_secs(60);
+
+/// Clients of a job whose clients each read the whole input, on a thread of their own.
+const THREADS_MAX: u32 = 1000;
+/// What one client may have under way, in bytes.
+const BATCH_BYTES_MAX: u64 = 64 << 20;
 
 /// What a run needs besides its plan.
 struct Errand<'a> {
@@ -49,7 +55,8 @@ pub fn first_look() -> Result<Exit> {
         format: None,
         skip_bad: 0,
         size: Size::default(),
-        clients: 1,
+        clients: None,
+        load: Requests::default(),
         via: vec![Via::Portable],
         split: Default::default(),
         durability: Default::default(),
@@ -82,7 +89,8 @@ pub fn run(args: Run) -> Result<Exit> {
 fn plan_of(args: &Run) -> Result<Plan> {
     let kind = find_job(&args.job)?;
     let seed = args.size.seed.unwrap_or(kind.default_seed);
-    let job = job_of(args, kind, seed)?;
+    let points = points_of(args, kind)?;
+    let job = job_of(args, kind, seed, &points)?;
     let chosen = match args.targets.as_slice() {
         [] => target::all_here(),
         named => named
@@ -91,7 +99,7 @@ fn plan_of(args: &Run) -> Result<Plan> {
             .collect::<Result<_>>()
             .map_err(|error| anyhow!(Usage(format!("{error:#}"))))?,
     };
-    let chosen = each_way(chosen, args, kind)?;
+    let chosen = each_way(chosen, args, kind, &points)?;
     names_differ(&chosen)?;
     if args.configuration == Configuration::Shipped && args.durability != Durability::None {
         let what = "--config shipped leaves durability as each store's makers set it\nhint: leave --durability out";
@@ -104,7 +112,7 @@ fn plan_of(args: &Run) -> Result<Plan> {
         chosen,
         kind,
         job,
-        clients: args.clients,
+        clients: points.iter().copied().max().unwrap_or(1),
         durability: args.durability,
         configuration: args.configuration,
         verify: args.verify,
@@ -117,22 +125,73 @@ fn plan_of(args: &Run) -> Result<Plan> {
     })
 }
 
-fn job_of(args: &Run, kind: &JobKind, seed: u64) -> Result<JobSettings> {
+/// The numbers of clients: one, but for a job that sweeps.
+fn points_of(args: &Run, kind: &JobKind) -> Result<Vec<u32>> {
+    let swept = is_swept(kind);
+    let typed = match &args.clients {
+        Some(Points(points)) => points.clone(),
+        None if swept => points::parse(getset::CLIENTS).map_err(|error| anyhow!(error))?.0,
+        None => vec![1],
+    };
+    let most = if swept { CLIENTS_MAX } else { THREADS_MAX };
+    if let Some(clients) = typed.iter().find(|&&clients| clients > most) {
+        return Err(anyhow!(Usage(format!("--clients {clients}: the job {} takes at most {most}", kind.name))));
+    }
+    if !swept && typed.len() > 1 {
+        let what = format!("--clients: the job {} takes one number\nhint: kvfair run getset sweeps over many", kind.name);
+        return Err(anyhow!(Usage(what)));
+    }
+    Ok(typed)
+}
+
+/// Whether its clients draw their questions, so that any number of them can share the work.
+fn is_swept(kind: &JobKind) -> bool {
+    kind.formats.is_empty()
+}
+
+/// What a job of requests asks. Options that belong to it are a mistake elsewhere, not a no-op.
+fn load_of(args: &Run, kind: &JobKind, points: &[u32]) -> Result<Option<Load>> {
+    let asked = &args.load;
+    if !is_swept(kind) {
+        return match asked.given() {
+            Some(option) => Err(anyhow!(Usage(format!(
+                "{option} is no option of the job {}\nhint: kvfair run getset has it",
+                kind.name
+            )))),
+            None => Ok(None),
+        };
+    }
+    if args.input.is_some() {
+        return Err(anyhow!(Usage(format!("the job {} reads no input: leave --input out", kind.name))));
+    }
+    let (depth, value_bytes) = (asked.depth.unwrap_or(1), asked.value_bytes());
+    if u64::from(depth) * u64::from(value_bytes) > BATCH_BYTES_MAX {
+        let what = format!("--depth {depth} values of {value_bytes} bytes are more than 64 MiB at once");
+        return Err(anyhow!(Usage(what)));
+    }
+    Ok(Some(Load { records: asked.records(), value_bytes, depth, only: asked.only, clients: points.to_vec() }))
+}
+
+fn job_of(args: &Run, kind: &JobKind, seed: u64, points: &[u32]) -> Result<JobSettings> {
     let units = units_of(&args.size, kind)?;
+    let load = load_of(args, kind, points)?;
     let (data, format) = match &args.input {
         Some(path) => {
             input::check(path)?;
             let format = input::format(kind, path, args.format.as_deref());
             (Data::File { path: path.clone() }, format.map_err(|error| anyhow!(Usage(format!("{error:#}"))))?)
         }
-        None => (Data::Recipe { name: kind.recipe.to_string(), seed }, kind.formats[0].to_string()),
+        None => {
+            let format = kind.formats.first().copied().unwrap_or_default();
+            (Data::Recipe { name: kind.recipe.to_string(), seed }, format.to_string())
+        },
     };
     let (via, split) = (Via::default(), args.split);
-    Ok(JobSettings { name: kind.name.to_string(), data, format, units, skip_bad: args.skip_bad, via, split })
+    Ok(JobSettings { name: kind.name.to_string(), data, format, units, skip_bad: args.skip_bad, via, split, load })
 }
 
 /// Every target once for each way in which it is to be asked.
-fn each_way(chosen: Vec<Chosen>, args: &Run, kind: &JobKind) -> Result<Vec<Chosen>> {
+fn each_way(chosen: Vec<Chosen>, args: &Run, kind: &JobKind, points: &[u32]) -> Result<Vec<Chosen>> {
     let usage = |what: String| Err(anyhow!(Usage(what)));
     if let Some(via) = args.via.iter().find(|via| !kind.ways.contains(via)) {
         return usage(format!("the job {} has no way '{via}'\nhint: leave --via out", kind.name));
@@ -142,7 +201,7 @@ fn each_way(chosen: Vec<Chosen>, args: &Run, kind: &JobKind) -> Result<Vec<Chose
             return usage(format!("the job {} has no --split\nhint: leave it out", kind.name));
         }
         let loses = |via: &&Via| matches!(via, Via::Portable | Via::Batch);
-        if let (Some(via), true) = (args.via.iter().find(loses), args.clients > 1) {
+        if let (Some(via), true) = (args.via.iter().find(loses), points.len() > 1 || points[0] > 1) {
             return usage(format!(
                 "clients who share profiles would overwrite each other's records by way of '{via}'\nhint: --via cas or --via native"
             ));
@@ -160,7 +219,7 @@ fn each_way(chosen: Vec<Chosen>, args: &Run, kind: &JobKind) -> Result<Vec<Chose
 
 /// The size that was typed. One that belongs to another job is a mistake, not a no-op.
 pub fn units_of(size: &Size, kind: &JobKind) -> Result<Option<u64>> {
-    let sizes = [("profiles", size.profiles), ("messages", size.messages)];
+    let sizes = [("profiles", size.profiles), ("messages", size.messages), ("requests", size.requests)];
     for (name, units) in sizes {
         if units.is_some() && name != kind.scale {
             let what = format!("--{name} is no option of the job {}\nhint: it has --{}", kind.name, kind.scale);
@@ -226,7 +285,8 @@ fn carry_out(mut errand: Errand<'_>) -> Result<Exit> {
             }
         }
         let bench = Bench::set_up(&errand.plan, scratch.path(), &interrupt)?;
-        let mut screen = Screen::new(errand.plan.blocks, errand.plan.chosen.len(), bench.summary.stream.units);
+        let units = errand.plan.units_of_a_trial(bench.summary.stream.units);
+        let mut screen = Screen::new(errand.plan.blocks, errand.plan.chosen.len(), units);
         let left = errand.budget.map(|budget| timer.left_of(budget));
         let ended = rounds::run(&bench, left, &mut |event| {
             // First the screen: a record that cannot be saved is shown all the same.
@@ -273,16 +333,25 @@ fn finish(errand: &Errand<'_>, records: &[Record], results: &mut Results, ended:
 /// What is printed of a run's records.
 fn shown(records: &[Record], look: Look) -> Result<String> {
     let rows = cells::rows(records);
+    let swept = records.iter().any(|record| record.job.load.is_some());
+    let points = sweep::points(records);
+    if look.json && swept {
+        return Ok(format!("{}\n", serde_json::to_string_pretty(&points)?));
+    }
     if look.json {
         return Ok(format!("{}\n", serde_json::to_string_pretty(&rows)?));
     }
+    let (table, sentence) = match swept {
+        true => (sweep::tables(&points, &rows, look.wide), sweep::sentence(&points)),
+        false => (table::table(&rows, look.wide), words::sentence(&rows)),
+    };
     let parts = [
         words::headline(records),
-        table::table(&rows, look.wide),
+        table,
         words::answer(records),
         words::stream(records),
         absent(records),
-        table::wrap(&words::sentence(&rows), table::WIDTH).join("\n"),
+        table::wrap(&sentence, table::WIDTH).join("\n"),
         words::next(&rows, records),
     ];
     let parts: Vec<&str> = parts.iter().map(|part| part.trim_end()).filter(|part| !part.is_empty()).collect();

@@ -3,11 +3,12 @@
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::jobs::{InputFault, Job, Source};
+use crate::jobs::{InputFault, Job, Part, Source};
 use crate::stores::Store;
 use crate::words::hist::Times;
 use crate::words::op::{Fault, Wrong, readable};
 
+pub mod sockets;
 mod tally;
 pub mod threads;
 
@@ -20,13 +21,6 @@ pub struct Work<'a> {
     pub clients: u32,
     /// Where each client leaves word of the units that it has finished.
     pub progress: &'a Progress,
-}
-
-/// Which of a job's clients.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Part {
-    Load,
-    Run,
 }
 
 /// What was seen while driving.
@@ -47,6 +41,25 @@ pub struct Seen {
     pub skipped_lines: u64,
     /// How often a client had to ask again because another one was faster.
     pub conflicts: u64,
+    /// Keys that should have been there and were not.
+    pub misses: u64,
+}
+
+impl Seen {
+    /// Adds what was seen by others at the same time.
+    fn add(&mut self, other: Seen) {
+        self.units += other.units;
+        self.ops += other.ops;
+        self.commands += other.commands;
+        self.bytes_out += other.bytes_out;
+        self.bytes_in += other.bytes_in;
+        self.waiting_s += other.waiting_s;
+        self.clock_ns = self.clock_ns.max(other.clock_ns);
+        self.times.merge(&other.times);
+        self.skipped_lines = self.skipped_lines.max(other.skipped_lines);
+        self.conflicts += other.conflicts;
+        self.misses += other.misses;
+    }
 }
 
 /// Units finished so far, a counter for each client, so that watching costs the clients nothing.
@@ -78,6 +91,8 @@ pub enum Stopped {
     Input(InputFault),
     /// A session could not be opened.
     Session(Fault),
+    /// A connection with many questions under way is of no more use.
+    Line { name: String, fault: Fault },
     /// A store did not answer a question as a store does.
     Store {
         op: &'static str,
@@ -95,6 +110,7 @@ impl fmt::Display for Stopped {
         match self {
             Stopped::Input(fault) => write!(out, "{fault}"),
             Stopped::Session(fault) => write!(out, "could not open a session: {fault}"),
+            Stopped::Line { name, fault } => write!(out, "{name}: {fault}"),
             Stopped::Store { op, key, fault } if key.is_empty() => write!(out, "{op}: {fault}"),
             Stopped::Store { op, key, fault } => write!(out, "{op} \"{key}\": {fault}"),
             Stopped::Wrong(wrong) => {

@@ -146,7 +146,7 @@ fn nanoseconds(time: Duration) -> u64 {
 }
 
 /// What one reading of the clock costs, in nanoseconds: the best of a few batches.
-fn price_ns() -> f64 {
+pub(super) fn price_ns() -> f64 {
     const READINGS: u32 = 200;
     let batch = || {
         let start = Instant::now();

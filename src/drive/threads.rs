@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Instant;
 
 use super::tally::Tally;
-use super::{Part, Seen, Stopped, Work};
+use super::{Seen, Stopped, Work};
 use crate::jobs::{Ask, Client, Heard, InputFault};
 use crate::stores::Session;
 
@@ -58,6 +58,7 @@ struct Ended {
     commands: u64,
     skipped_lines: u64,
     conflicts: u64,
+    misses: u64,
 }
 
 fn add_up(ends: Vec<Ended>) -> Seen {
@@ -70,6 +71,7 @@ fn add_up(ends: Vec<Ended>) -> Seen {
     for end in ends {
         seen.commands += end.commands;
         seen.conflicts += end.conflicts;
+        seen.misses += end.misses;
         // Each client reads all of the input and so meets the same bad lines.
         seen.skipped_lines = seen.skipped_lines.max(end.skipped_lines);
         end.tally.add_to(&mut seen);
@@ -85,11 +87,7 @@ fn one(work: &Work<'_>, index: u32, line: &Line) -> Result<Ended, Stopped> {
     }
     line.ready.wait();
     line.go.wait();
-    let (client, mut session) = prepared?;
-    let Some(mut client) = client else {
-        let now = Instant::now();
-        return Ok(Ended { began: now, ended: now, tally: Tally::new(0), commands: 0, skipped_lines: 0, conflicts: 0 });
-    };
+    let (mut client, mut session) = prepared?;
     let mut tally = Tally::new(u64::from(index) + 1);
     let began = Instant::now();
     let result = serve(client.as_mut(), session.as_mut(), &mut tally, work.progress.client(index), &line.stop);
@@ -99,16 +97,14 @@ fn one(work: &Work<'_>, index: u32, line: &Line) -> Result<Ended, Stopped> {
     result?;
     let ended = Instant::now();
     let commands = session.commands().unwrap_or(tally.ops);
-    Ok(Ended { began, ended, tally, commands, skipped_lines: client.skipped(), conflicts: client.conflicts() })
+    let (skipped_lines, conflicts, misses) = (client.skipped(), client.conflicts(), client.misses());
+    Ok(Ended { began, ended, tally, commands, skipped_lines, conflicts, misses })
 }
 
-type Prepared<'a> = (Option<Box<dyn Client>>, Box<dyn Session + 'a>);
+type Prepared<'a> = (Box<dyn Client>, Box<dyn Session + 'a>);
 
 fn prepare<'a>(work: &Work<'a>, index: u32) -> Result<Prepared<'a>, Stopped> {
-    let client = match work.part {
-        Part::Load => work.job.loader(index, work.clients, work.source),
-        Part::Run => work.job.client(index, work.clients, work.source).map(Some),
-    };
+    let client = work.job.client(work.part, index, work.clients, work.source);
     let client = client.map_err(|error| Stopped::Input(InputFault::opening(work.source, &error)))?;
     let session = work.store.session().map_err(Stopped::Session)?;
     Ok((client, session))

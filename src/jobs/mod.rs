@@ -8,6 +8,7 @@ use crate::words::trial::{JobSettings, Via};
 
 pub mod draw;
 pub mod fans;
+pub mod getset;
 pub mod lines;
 pub mod merge;
 mod names;
@@ -16,7 +17,7 @@ pub mod people;
 pub mod text;
 
 /// Every job there is, in the order in which help and tables name them.
-pub const ALL: &[&JobKind] = &[&fans::FANS, &ngrams::NGRAMS];
+pub const ALL: &[&JobKind] = &[&fans::FANS, &ngrams::NGRAMS, &getset::GETSET];
 
 /// All that the rest of the program knows of a job, in one value.
 pub struct JobKind {
@@ -31,7 +32,7 @@ pub struct JobKind {
     /// The name of the recipe that makes the default data.
     pub recipe: &'static str,
     /// The forms in which a file may come; the first one is the recipe's, and what a file without a telling name is
-    /// taken for.
+    /// taken for. None for a job that reads nothing: its clients draw their questions.
     pub formats: &'static [&'static str],
     /// The ways in which it can ask a store; the first one is the default.
     pub ways: &'static [Via],
@@ -49,7 +50,35 @@ pub enum EndState {
     Counters,
     /// Fields with counts, of which a value can be made.
     Tallies,
+    /// Values that tell who set them and when; any client's last one of a key is right.
+    Versions,
 }
+
+/// A part of a trial that is measured by itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Part {
+    /// Puts the data in place before anything is measured.
+    Load,
+    /// The whole of a job.
+    Run,
+    Set,
+    Get,
+}
+
+impl Part {
+    /// As records and messages call it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Part::Load => "load",
+            Part::Run => "run",
+            Part::Set => "set",
+            Part::Get => "get",
+        }
+    }
+}
+
+/// Questions that one client keeps under way while data is loaded, where a store can take several.
+pub const LOAD_DEPTH: u32 = 64;
 
 /// Opens a job's input once more from its beginning.
 pub trait Source: Send + Sync {
@@ -60,13 +89,13 @@ pub trait Source: Send + Sync {
 
 /// A piece of real work, told as a number of clients who each know only their own part.
 pub trait Job: Send + Sync {
-    /// Client `index` of `of`: whose work is measured. Called on the thread that drives it.
-    fn client(&self, index: u32, of: u32, source: &dyn Source) -> io::Result<Box<dyn Client>>;
-
-    /// Who puts the data in place before the clock starts; none where the job starts from nothing.
-    fn loader(&self, _index: u32, _of: u32, _source: &dyn Source) -> io::Result<Option<Box<dyn Client>>> {
-        Ok(None)
+    /// What is done, in this order.
+    fn parts(&self) -> &'static [Part] {
+        &[Part::Run]
     }
+
+    /// Client `index` of `of` who do a part together. Called on the thread that drives it.
+    fn client(&self, part: Part, index: u32, of: u32, source: &dyn Source) -> io::Result<Box<dyn Client>>;
 }
 
 /// One simulated client: asks, hears, asks again. It never sees a store, a socket or a clock.
@@ -82,6 +111,10 @@ pub trait Client {
     }
     /// Bad lines of the input that were passed over so far, as `--skip-bad` allows.
     fn skipped(&self) -> u64 {
+        0
+    }
+    /// Keys that should have been there and were not, so far.
+    fn misses(&self) -> u64 {
         0
     }
     /// How often somebody else was faster so far, and this client had to ask again.

@@ -4,7 +4,7 @@
 use std::io;
 
 use super::text::{self, Messages, Terms};
-use super::{Ask, Client, EndState, Heard, InputFault, Job, JobKind, Source};
+use super::{Ask, Client, EndState, Heard, InputFault, Job, JobKind, Part, Source};
 use crate::words::op::{Op, Reply, Wrong, readable};
 use crate::words::trial::{JobSettings, Via};
 
@@ -37,7 +37,7 @@ struct Ngrams {
 }
 
 impl Job for Ngrams {
-    fn client(&self, index: u32, of: u32, source: &dyn Source) -> io::Result<Box<dyn Client>> {
+    fn client(&self, _: Part, index: u32, of: u32, source: &dyn Source) -> io::Result<Box<dyn Client>> {
         Ok(Box::new(Counting {
             messages: Messages::open(&self.settings, source)?,
             terms: Terms::default(),

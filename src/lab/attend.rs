@@ -59,7 +59,8 @@ impl<'a> Attendant<'a> {
 
     /// The clock of the time-out starts with the first phase.
     pub fn is_new_phase(&self, told: &Told) -> bool {
-        matches!(told, Told::Begins(_)) && self.phase.is_empty()
+        // Each point of a sweep has a time-out of its own.
+        matches!(told, Told::Begins(_)) && (self.phase.is_empty() || self.record.job.load.is_some())
     }
 
     pub fn deadline(&mut self, told: &Told, deadline: Instant) -> Instant {
@@ -90,7 +91,7 @@ impl<'a> Attendant<'a> {
                 });
             }
             Told::Begins(phase) => {
-                watch(if phase == "settle" { Live::Settling } else { Live::Working(0) });
+                watch(if phase == "settle" { Live::Settling } else { Live::Working(self.units) });
                 self.phase = phase;
                 self.before = self.readings();
             }
@@ -168,14 +169,14 @@ impl<'a> Attendant<'a> {
     }
 
     pub fn out_of_time(&self) -> Outcome {
-        let worked = self.record.phase("run").is_some();
-        if worked && self.record.phase("settle").is_some() {
+        let worked = self.phase == "settle";
+        if self.record.phase("settle").is_some() {
             return Outcome::Failed { reason: "stopped answering while its answers were read back".to_string() };
         }
         if self.phase.is_empty() {
             return Outcome::Failed { reason: "did not open within the time-out".to_string() };
         }
-        let all = self.bench.summary.stream.units.max(1) as f64;
+        let all = self.bench.plan.units_of_a_trial(self.bench.summary.stream.units).max(1) as f64;
         let done_share = if worked { 1.0 } else { self.units as f64 / all };
         Outcome::TimedOut { after_s: self.bench.plan.timeout.as_secs_f64(), done_share }
     }

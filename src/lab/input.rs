@@ -91,6 +91,8 @@ pub fn format(job: &JobKind, path: &Path, asked: Option<&str>) -> Result<String>
 pub fn prepare(job: &JobKind, settings: &JobSettings, scratch: &Path, interrupt: &Interrupt) -> Result<PathBuf> {
     match &settings.data {
         Data::File { path } => path.canonicalize().with_context(|| format!("--input {}", path.display())),
+        // Nothing is read: the clients draw their questions.
+        Data::Recipe { .. } if job.formats.is_empty() => Ok(PathBuf::new()),
         Data::Recipe { seed, .. } => {
             let units = settings.units.unwrap_or(job.default_units);
             let path = scratch.join(format!("{}-{seed}-{units}.{}", job.recipe, settings.format));

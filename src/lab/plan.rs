@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::jobs::JobKind;
+use crate::jobs::{JobKind, Part};
 use crate::jobs::draw::Rng;
 use crate::stores::{Adapter, Login, Place};
 use crate::words::trial::{Configuration, Durability, JobSettings, Target, Verify, Via};
@@ -59,13 +59,35 @@ impl Plan {
     /// The order of a block's trials, as places in `chosen`: random, and the same for the same seed and block.
     pub fn order(&self, block: u32) -> Vec<usize> {
         let mut order: Vec<usize> = (0..self.chosen.len()).collect();
-        let mut random = Rng::new(self.seed.wrapping_add(u64::from(block).wrapping_mul(0x9e37_79b9_7f4a_7c15)));
-        // Fisher and Yates' shuffle, from the end.
-        for last in (1..order.len()).rev() {
-            let drawn = (u128::from(random.draw()) * (last as u128 + 1)) >> 64;
-            order.swap(last, drawn as usize);
-        }
+        shuffle(&mut order, self.seed.wrapping_add(u64::from(block).wrapping_mul(STEP)));
         order
+    }
+
+    /// The numbers of clients of a trial's points, in their order: random, and the same for all targets of a block.
+    pub fn points(&self, block: u32) -> Vec<u32> {
+        let Some(load) = &self.job.load else { return vec![self.clients] };
+        let mut points = load.clients.clone();
+        shuffle(&mut points, !self.seed.wrapping_add(u64::from(block).wrapping_mul(STEP)));
+        points
+    }
+
+    /// Units that a trial measures, of so many a part and point.
+    pub fn units_of_a_trial(&self, units: u64) -> u64 {
+        let points = self.job.load.as_ref().map_or(1, |load| load.clients.len() as u64);
+        let parts = (self.kind.open)(&self.job).parts().iter().filter(|&&part| part != Part::Load).count() as u64;
+        units * points * parts
+    }
+}
+
+/// Seeds of neighbouring blocks lie so far apart: splitmix64's step.
+const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
+
+/// Fisher and Yates' shuffle, from the end.
+fn shuffle<T>(list: &mut [T], seed: u64) {
+    let mut random = Rng::new(seed);
+    for last in (1..list.len()).rev() {
+        let drawn = (u128::from(random.draw()) * (last as u128 + 1)) >> 64;
+        list.swap(last, drawn as usize);
     }
 }
 

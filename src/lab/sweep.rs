@@ -4,7 +4,8 @@
 use std::io;
 
 use super::input::DataFile;
-use crate::jobs::{Ask, Client, Heard, Job};
+use crate::drive::{Progress, Work, sockets};
+use crate::jobs::{Ask, Client, Heard, Job, LOAD_DEPTH, Part, Source};
 use crate::stores::{Adapter, Launch, Session};
 use crate::words::op::{Fault, Keys, Op, Reply, ValueList};
 
@@ -14,17 +15,49 @@ pub fn clear(job: &dyn Job, source: &DataFile, launch: &Launch, adapter: &Adapte
         format!("what this trial wrote to {} could not all be removed: {what}", launch.place)
     };
     let store = (adapter.open)(launch).map_err(|fault| failed(&fault))?;
-    let mut session = store.session().map_err(|fault| failed(&fault))?;
-    let clients = [job.loader(0, 1, source), job.client(0, 1, source).map(Some)];
-    for client in clients {
-        let client: io::Result<Option<Box<dyn Client>>> = client;
-        if let Some(mut client) = client.map_err(|error| failed(&error))? {
+    match (job.parts()[0], store.line()) {
+        // What is loaded is all that a job of requests ever writes to.
+        (Part::Load, Some(line)) => {
+            drop(line);
+            let (job, progress) = (TakeBack(job), Progress::new(1));
+            let work = Work { store: store.as_ref(), job: &job, source, part: Part::Load, clients: 1, progress: &progress };
+            sockets::run(&work, LOAD_DEPTH, launch.patience, || {}).map_err(|stopped| failed(&stopped))?;
+        }
+        (part, _) => {
+            let mut session = store.session().map_err(|fault| failed(&fault))?;
+            let mut client = job.client(part, 0, 1, source).map_err(|error| failed(&error))?;
             delete_all(client.as_mut(), session.as_mut()).map_err(|what| failed(&what))?;
+            session.flush().map_err(|fault| failed(&fault))?;
         }
     }
-    session.flush().map_err(|fault| failed(&fault))?;
-    drop(session);
     store.leave().map_err(|fault| failed(&fault))
+}
+
+/// A job whose clients delete what they would set: many at once, where a store takes many.
+struct TakeBack<'a>(&'a dyn Job);
+
+impl Job for TakeBack<'_> {
+    fn client(&self, part: Part, index: u32, of: u32, source: &dyn Source) -> io::Result<Box<dyn Client>> {
+        Ok(Box::new(Deleting(self.0.client(part, index, of, source)?)))
+    }
+}
+
+struct Deleting(Box<dyn Client>);
+
+impl Client for Deleting {
+    fn ask(&mut self) -> Ask<'_> {
+        match self.0.ask() {
+            Ask::Op(Op::Set { key, .. }) => Ask::Op(Op::Delete(key)),
+            other => other,
+        }
+    }
+
+    fn hear(&mut self, reply: Reply<'_>) -> Heard {
+        match reply {
+            Reply::Done | Reply::Missing => self.0.hear(Reply::Done),
+            other => self.0.hear(other),
+        }
+    }
 }
 
 /// Answers as a store would that forgets everything, and deletes instead of writing.

@@ -20,7 +20,7 @@ use super::truth::{Question, Summary};
 use super::worker::{Told, Trial};
 use super::{kept, machine, signals};
 use crate::stores::{Launch, Place, Role};
-use crate::words::record::{Memory, Outcome, Record, Run, Verdict};
+use crate::words::record::{Memory, Outcome, Phase, Record, Run, Verdict};
 use crate::words::trial::{Durability, METHOD, Via};
 
 /// How often memory is looked at, and how soon a Ctrl-C is seen.
@@ -273,7 +273,7 @@ impl<'a> Bench<'a> {
         let log = directory.join("trial.log");
         let mut child = spawn_self("trial", &log).map_err(failed)?;
         let mut pipe = child.child().stdin.take().expect("stdin is piped");
-        let line = serde_json::to_vec(&self.order(chosen, launch)).expect("a trial is plain data");
+        let line = serde_json::to_vec(&self.order(chosen, launch, record.block)).expect("a trial is plain data");
         let command = served.as_ref().map(|served| served.command.clone()).unwrap_or_default();
         let server = served.as_ref().map(|served| served.id());
         let files = match &launch.place {
@@ -325,7 +325,7 @@ impl<'a> Bench<'a> {
     /// A guest that was cut off could not take back what it wrote: a process of its own does so now.
     fn take_back(&self, chosen: &Chosen, launch: &Launch, directory: &Path, cut_off: Outcome) -> Outcome {
         let patience = launch.patience.min(PATIENCE_AFTERWARDS);
-        let order = Trial { only_take_back: true, ..self.order(chosen, &Launch { patience, ..launch.clone() }) };
+        let order = Trial { only_take_back: true, ..self.order(chosen, &Launch { patience, ..launch.clone() }, 1) };
         let Err(what) = self.taken_back(&order, directory) else { return cut_off };
         let first = match cut_off {
             Outcome::Failed { reason } => reason,
@@ -350,7 +350,7 @@ impl<'a> Bench<'a> {
         }
     }
 
-    fn order(&self, chosen: &Chosen, launch: &Launch) -> Trial {
+    fn order(&self, chosen: &Chosen, launch: &Launch, block: u32) -> Trial {
         Trial {
             store: chosen.adapter.name.to_string(),
             place: launch.place.clone(),
@@ -361,6 +361,7 @@ impl<'a> Bench<'a> {
             data_bytes: launch.data_bytes,
             patience_s: launch.patience.as_secs_f64(),
             clients: launch.clients,
+            points: self.plan.points(block),
             job: self.plan.job_of(chosen),
             input: self.input.clone(),
             truth: self.truth.clone(),
@@ -374,14 +375,16 @@ impl<'a> Bench<'a> {
     /// All targets must have been asked the same: the truth knows how many units and ops that is.
     fn check_counts(&self, record: &Record) -> Result<(), Outcome> {
         let (units, ops) = (self.summary.stream.units, self.expected_ops(record.job.via));
-        match record.phase("run") {
-            Some(run) if run.units != units || !ops.contains(&run.ops) => Err(Outcome::Failed {
+        let measured = |phase: &&Phase| !matches!(phase.name.as_str(), "load" | "settle");
+        let off = |phase: &&Phase| phase.units != units || !ops.contains(&phase.ops);
+        match record.phases.iter().filter(measured).find(off) {
+            Some(phase) => Err(Outcome::Failed {
                 reason: format!(
                     "{} units and {} ops were counted where the input has {units} and {ops:?}: did the input change under way?",
-                    run.units, run.ops
+                    phase.units, phase.ops
                 ),
             }),
-            _ => Ok(()),
+            None => Ok(()),
         }
     }
 

@@ -3,6 +3,7 @@
 //!
 //! It stops at every phase boundary until the parent has looked at all processes and says go.
 
+use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::path::PathBuf;
@@ -12,9 +13,9 @@ use std::time::{Duration, Instant};
 use serde::{Deserialize, Serialize};
 
 use super::input::DataFile;
-use super::{sweep, truth};
-use crate::drive::{Part, Progress, Seen, Stopped, Work, threads};
-use crate::jobs::{self, Job, JobKind};
+use super::{files, sweep, truth};
+use crate::drive::{Progress, Seen, Stopped, Work, sockets, threads};
+use crate::jobs::{self, Job, EndState, JobKind, LOAD_DEPTH, Part};
 use crate::stores::cached::Cached;
 use crate::stores::{self, Adapter, Facts, Launch, Login, Place, Role, Store};
 use crate::words::op::{Fault, Wrong};
@@ -23,6 +24,9 @@ use crate::words::trial::{Cache, Configuration, Durability, JobSettings, Verify}
 
 /// How often the parent hears how far we are.
 const BEAT: Duration = Duration::from_millis(100);
+
+/// Clients that load: one, since an engine in this process has one writer, and a server's line takes many questions.
+const LOADERS: u32 = 1;
 
 /// What a child is handed on its standard input, as one line of JSON. Secrets travel here and nowhere else.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -35,7 +39,10 @@ pub struct Trial {
     pub settings: BTreeMap<String, String>,
     pub data_bytes: Option<u64>,
     pub patience_s: f64,
+    /// The most clients that will be at work at once.
     pub clients: u32,
+    /// The numbers of clients of its points, one after another.
+    pub points: Vec<u32>,
     pub job: JobSettings,
     /// Where the job's data lies.
     pub input: PathBuf,
@@ -133,7 +140,7 @@ fn carry_out(trial: &Trial) -> Result<(), Early> {
     if trial.guest {
         must_be_empty(store.as_ref(), &launch.place)?;
     }
-    let stage = Stage { trial, job: job.as_ref(), source: &source };
+    let stage = Stage { trial, adapter, job: job.as_ref(), source: &source, finished: Cell::new(0) };
     let (mut store, worked) = stage.work(store);
     let compared = worked.and_then(|()| {
         if matches!(launch.place, Place::Path(_)) {
@@ -188,8 +195,11 @@ fn must_be_empty(store: &dyn Store, place: &Place) -> Result<(), Early> {
 /// What the phases of a trial share.
 struct Stage<'a> {
     trial: &'a Trial,
+    adapter: &'a Adapter,
     job: &'a dyn Job,
     source: &'a DataFile,
+    /// Units of the phases that were measured so far.
+    finished: Cell<u64>,
 }
 
 impl Stage<'_> {
@@ -208,57 +218,73 @@ impl Stage<'_> {
         }
     }
 
-    /// Load, run, settle.
+    /// Load, everything that is measured, settle.
     fn phases(&self, store: &dyn Store) -> Result<(), Early> {
         tell(&Told::Facts(store.facts().map_err(|fault| reach(&self.trial.place, &fault))?));
-        let loads = self.job.loader(0, self.trial.clients, self.source);
-        if loads.map_err(|error| Early::Failed(error.to_string()))?.is_some() {
-            self.drive(store, Part::Load, "load")?;
+        files::allow(self.trial.clients).map_err(Early::Refused)?;
+        let (load, measured): (Vec<Part>, Vec<Part>) = self.job.parts().iter().partition(|&&part| part == Part::Load);
+        for part in load {
+            self.drive(store, part, LOADERS)?;
         }
-        self.drive(store, Part::Run, "run")?;
+        for &clients in &self.trial.points {
+            for &part in &measured {
+                self.drive(store, part, clients)?;
+            }
+        }
         self.settle(store)?;
         tell(&Told::Counters(store.counters()));
         Ok(())
     }
 
-    fn drive(&self, store: &dyn Store, part: Part, name: &str) -> Result<(), Early> {
-        let progress = Progress::new(self.trial.clients);
-        let work =
-            Work { store, job: self.job, source: self.source, part, clients: self.trial.clients, progress: &progress };
+    fn drive(&self, store: &dyn Store, part: Part, clients: u32) -> Result<(), Early> {
+        let progress = Progress::new(clients);
+        let work = Work { store, job: self.job, source: self.source, part, clients, progress: &progress };
         let (seen, units_by_second) = std::thread::scope(|scope| {
             let (stop, stopped) = mpsc::channel();
             let (start, started) = mpsc::channel();
             let beat = scope.spawn({
-                let progress = &progress;
-                move || self.beat(progress, &started, &stopped)
+                let (progress, before) = (&progress, self.finished.get());
+                move || beat(progress, before, &started, &stopped)
             });
-            let seen = threads::run(&work, || {
-                boundary(&Told::Begins(name.to_string()));
+            let seen = self.run(&work, || {
+                boundary(&Told::Begins(part.name().to_string()));
                 let _ = start.send(Instant::now());
             });
             drop((start, stop));
             (seen, beat.join().expect("the beat does not panic"))
         });
         let seen = seen.map_err(|stopped| early(stopped, self.trial, progress.units()))?;
-        boundary(&Told::Ended(Box::new(phase(name, seen, units_by_second))));
+        let misses = seen.misses;
+        if part != Part::Load {
+            self.finished.set(self.finished.get() + seen.units);
+        }
+        boundary(&Told::Ended(Box::new(phase(part.name(), clients, seen, units_by_second))));
+        // Only who keeps nothing may lack what was loaded.
+        if misses > 0 && self.adapter.role != Role::Null {
+            let (key, found) = ("(all that was loaded)".to_string(), format!("{misses} missing"));
+            return Err(Early::Wrong(Wrong { key, expected: "a value for every get".to_string(), found }));
+        }
         Ok(())
     }
 
-    /// Tells the parent how far we are, and counts units by whole seconds.
-    fn beat(&self, progress: &Progress, started: &mpsc::Receiver<Instant>, stopped: &mpsc::Receiver<()>) -> Vec<u64> {
-        let mut by_second = Vec::new();
-        let Ok(start) = started.recv() else { return by_second };
-        let mut counted = 0;
-        while let Err(RecvTimeoutError::Timeout) = stopped.recv_timeout(BEAT) {
-            let units = progress.units();
-            tell(&Told::Progress(units));
-            if start.elapsed().as_secs() as usize > by_second.len() {
-                by_second.push(units - counted);
-                counted = units;
+    /// Many connections a thread where the job has requests and the store lines, else a thread a client.
+    fn run(&self, work: &Work<'_>, ready: impl FnOnce()) -> Result<Seen, Stopped> {
+        let depth = match &self.trial.job.load {
+            None => return threads::run(work, ready),
+            Some(load) => load.depth,
+        };
+        match work.store.line() {
+            Some(line) => {
+                drop(line);
+                let depth = if work.part == Part::Load { LOAD_DEPTH } else { depth };
+                sockets::run(work, depth, Duration::from_secs_f64(self.trial.patience_s), ready)
             }
+            None if depth > 1 => {
+                let what = format!("{} answers one question at a time: it has no --depth", self.trial.store);
+                Err(Stopped::Session(Fault::Unsupported(what)))
+            }
+            None => threads::run(work, ready),
         }
-        by_second.push(progress.units() - counted);
-        by_second
     }
 
     fn settle(&self, store: &dyn Store) -> Result<(), Early> {
@@ -267,19 +293,43 @@ impl Stage<'_> {
         store.settle().map_err(|fault| Early::Failed(format!("settling: {fault}")))?;
         let took_s = began.elapsed().as_secs_f64();
         let seen = Seen { took_s, waiting_s: took_s, timed_one_in: 1, ..Seen::default() };
-        boundary(&Told::Ended(Box::new(phase("settle", seen, Vec::new()))));
+        boundary(&Told::Ended(Box::new(phase("settle", 1, seen, Vec::new()))));
         Ok(())
     }
 }
 
-fn phase(name: &str, seen: Seen, units_by_second: Vec<u64>) -> Phase {
+/// Tells the parent how far we are, and counts units by whole seconds.
+fn beat(
+    progress: &Progress,
+    before: u64,
+    started: &mpsc::Receiver<Instant>,
+    stopped: &mpsc::Receiver<()>,
+) -> Vec<u64> {
+    let mut by_second = Vec::new();
+    let Ok(start) = started.recv() else { return by_second };
+    let mut counted = 0;
+    while let Err(RecvTimeoutError::Timeout) = stopped.recv_timeout(BEAT) {
+        let units = progress.units();
+        tell(&Told::Progress(before + units));
+        if start.elapsed().as_secs() as usize > by_second.len() {
+            by_second.push(units - counted);
+            counted = units;
+        }
+    }
+    by_second.push(progress.units() - counted);
+    by_second
+}
+
+fn phase(name: &str, clients: u32, seen: Seen, units_by_second: Vec<u64>) -> Phase {
     Phase {
         name: name.to_string(),
+        clients,
         took_s: seen.took_s,
         units: seen.units,
         ops: seen.ops,
         commands: seen.commands,
         conflicts: seen.conflicts,
+        misses: seen.misses,
         bytes_out: seen.bytes_out,
         bytes_in: seen.bytes_in,
         waiting_s: seen.waiting_s,
@@ -312,6 +362,11 @@ fn compare(trial: &Trial, adapter: &Adapter, kind: &JobKind, store: &dyn Store) 
         return Ok(());
     }
     let heard = |keys| tell(&Told::Verifying(keys));
+    if (kind.end_state)(&trial.job) == EndState::Versions {
+        let compared = truth::versions(&trial.job, &trial.points, store, heard).map_err(Early::Failed)?;
+        tell(&Told::Verdict(compared.verdict, compared.wrong_key));
+        return Ok(());
+    }
     let compared = truth::compare(&trial.truth, trial.verify, (kind.end_state)(&trial.job), store, heard)
         .map_err(Early::Failed)?;
     tell(&Told::Verdict(compared.verdict, compared.wrong_key));

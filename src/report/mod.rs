@@ -1,5 +1,6 @@
 //! What records mean, as text: pure functions. Nothing here measures, and nothing here prints.
 
 pub mod cells;
+pub mod sweep;
 pub mod table;
 pub mod words;

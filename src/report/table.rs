@@ -73,7 +73,7 @@ pub fn table(rows: &[Row], wide: bool) -> String {
     layout(&lines, if wide { usize::MAX } else { WIDTH })
 }
 
-enum Line {
+pub(super) enum Line {
     Cells(Vec<String>),
     Words(String),
     /// A target, and why it has no numbers.
@@ -81,7 +81,7 @@ enum Line {
 }
 
 /// Names to the left, numbers to the right, two blanks between columns.
-fn layout(lines: &[Line], width: usize) -> String {
+pub(super) fn layout(lines: &[Line], width: usize) -> String {
     let count = lines.iter().map(|line| if let Line::Cells(cells) = line { cells.len() } else { 0 }).max().unwrap_or(0);
     let mut widths = vec![0; count];
     for line in lines {

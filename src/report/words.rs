@@ -4,7 +4,7 @@
 use super::cells::{Row, Status};
 use super::table::{WIDTH, wrap};
 use crate::words::record::{Record, Verdict};
-use crate::words::trial::{Configuration, Data, Durability, Verify};
+use crate::words::trial::{Configuration, Data, Durability, Load, Only, Verify};
 use crate::words::units;
 
 /// "fans, 10,000 profiles · durability none (claimed) · 1 client · 3 blocks, no claim".
@@ -12,7 +12,11 @@ pub fn headline(records: &[Record]) -> String {
     let Some(first) = records.first() else { return "no trials".to_string() };
     let plural = if first.stream.units == 1 { "" } else { "s" };
     let unit = format!("{}{plural}", first.stream.unit);
-    let clients = if first.clients == 1 { "1 client".to_string() } else { format!("{} clients", first.clients) };
+    let clients = match &first.job.load {
+        Some(load) => format!("{} of {} bytes · {}", asked(load), units::thousands(u64::from(load.value_bytes)), many(load)),
+        None if first.clients == 1 => "1 client".to_string(),
+        None => format!("{} clients", first.clients),
+    };
     let blocks = records.iter().map(|record| record.block).max().unwrap_or(0);
     let claim = match (first.run.answers_only, blocks) {
         (true, _) => "answers only, nothing timed".to_string(),
@@ -23,7 +27,27 @@ pub fn headline(records: &[Record]) -> String {
         Configuration::Matched => format!("durability {} (claimed)", first.durability),
         Configuration::Shipped => "as shipped, durability not matched".to_string(),
     };
-    format!("{}, {} {unit} · {kept} · {clients} · {claim}", first.job.name, units::thousands(first.stream.units))
+    let units = units::thousands(first.stream.units);
+    wrap(&format!("{}, {units} {unit} · {kept} · {clients} · {claim}", first.job.name), WIDTH).join("\n")
+}
+
+fn asked(load: &Load) -> &'static str {
+    match load.only {
+        None => "sets and gets",
+        Some(Only::Set) => "sets",
+        Some(Only::Get) => "gets",
+    }
+}
+
+/// "1 to 300 clients, depth 16".
+fn many(load: &Load) -> String {
+    let (fewest, most) = (load.clients.iter().min(), load.clients.iter().max());
+    let clients = match (fewest, most) {
+        (Some(fewest), Some(most)) if fewest < most => format!("{fewest} to {most} clients"),
+        (_, Some(1)) => "1 client".to_string(),
+        (_, most) => format!("{} clients", most.unwrap_or(&0)),
+    };
+    format!("{clients}, depth {}", load.depth)
 }
 
 /// Where the data came from, and its digest.
@@ -51,6 +75,10 @@ pub fn answer(records: &[Record]) -> String {
     let Some(checked) = checked else { return String::new() };
     if checked.how == Verify::Sample {
         return format!("answers: a sample of {} keys was compared\n", units::thousands(checked.keys));
+    }
+    if checked.answer.is_empty() {
+        let records = units::thousands(checked.keys);
+        return format!("answers: every get was looked at, and {records} records hold some client's last write\n");
     }
     let lines = checked.answer.iter().map(|(name, value)| {
         let indented = format!("\n {:14}", "");

@@ -37,6 +37,17 @@ impl<C: Codec> Blocking<C> {
         Ok(session)
     }
 
+    /// The stream and the codec by themselves, for who waits for many of them at once. Nothing may be under way.
+    pub fn into_line(mut self) -> Result<Line, Fault>
+    where
+        C: 'static,
+    {
+        self.check_in_step()?;
+        let Connection { stream, name, .. } = self.connection;
+        stream.set_nonblocking(true).map_err(|error| Fault::Lost(io::Error::new(error.kind(), format!("{name}: {error}"))))?;
+        Ok(Line { stream, codec: Box::new(self.codec), name })
+    }
+
     /// The connection, for questions that are no ops. Not to be used while an op is unanswered.
     pub fn connection(&mut self) -> &mut Connection {
         &mut self.connection
@@ -115,6 +126,14 @@ impl<C: Codec> Session for Blocking<C> {
     fn commands(&self) -> Option<u64> {
         Some(self.codec.commands())
     }
+}
+
+/// A connection that never waits, and what speaks on it.
+pub struct Line {
+    pub stream: Stream,
+    pub codec: Box<dyn Codec>,
+    /// What messages call it.
+    pub name: String,
 }
 
 /// A stream with the bytes that came from it and were not read yet.
@@ -269,7 +288,8 @@ fn named(name: &str, fault: Fault) -> Fault {
     }
 }
 
-enum Stream {
+/// A connected socket.
+pub enum Stream {
     Tcp(TcpStream),
     Unix(UnixStream),
 }

@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use super::blocking::{Blocking, Connection};
+use super::blocking::{Blocking, Connection, Line};
 use super::{Adapter, Facts, Launch, Place, Role, Server, Session, Setting, Store};
 use crate::wire::Codec;
 use crate::wire::memcache::{self, Binary, Memcache, Meta, Stats};
@@ -87,6 +87,14 @@ impl Store for Memcached {
             "meta" => Box::new(self.connect(Meta::new(NAME))?),
             "binary" => Box::new(self.connect(Binary::new(NAME))?),
             _ => Box::new(self.connect(Memcache::new(NAME))?),
+        })
+    }
+
+    fn line(&self) -> Option<Result<Line, Fault>> {
+        Some(match self.launch.setting(&MOUTH) {
+            "meta" => self.connect(Meta::new(NAME)).and_then(Blocking::into_line),
+            "binary" => self.connect(Binary::new(NAME)).and_then(Blocking::into_line),
+            _ => self.connect(Memcache::new(NAME)).and_then(Blocking::into_line),
         })
     }
 

@@ -5,7 +5,7 @@
 
 use std::path::Path;
 
-use super::blocking::Blocking;
+use super::blocking::{Blocking, Line};
 use super::{Adapter, Facts, Launch, Place, Role, Server, Session, Store};
 use crate::wire::memcache::{self, Dialect, Memcache, Stats};
 use crate::words::op::Fault;
@@ -72,6 +72,10 @@ impl Memcachedb {
 impl Store for Memcachedb {
     fn session(&self) -> Result<Box<dyn Session + '_>, Fault> {
         Ok(Box::new(self.connect()?))
+    }
+
+    fn line(&self) -> Option<Result<Line, Fault>> {
+        Some(self.connect().and_then(Blocking::into_line))
     }
 
     fn facts(&self) -> Result<Facts, Fault> {

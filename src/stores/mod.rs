@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use self::blocking::Line;
 use crate::words::op::{Fault, Op, Reply};
 use crate::words::trial::{Configuration, Durability, Transport};
 
@@ -110,6 +111,11 @@ const CACHE_BYTES: u64 = 1 << 30;
 /// An open store; every client talks through a session of its own.
 pub trait Store: Send + Sync {
     fn session(&self) -> Result<Box<dyn Session + '_>, Fault>;
+    /// A connection of its own whose greeting is done, for who keeps many of them at work at once; nothing where there
+    /// are sessions only: an engine in this process, a client library.
+    fn line(&self) -> Option<Result<Line, Fault>> {
+        None
+    }
     /// Version and the settings really in force, asked of the store itself.
     fn facts(&self) -> Result<Facts, Fault>;
     /// Returns when all that was acknowledged meets the asked class.

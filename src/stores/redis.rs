@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use super::blocking::{Blocking, Connection};
+use super::blocking::{Blocking, Connection, Line};
 use super::{Adapter, Facts, Launch, Place, Role, Server, Session, Store};
 use crate::wire::resp::{Greeting, Resp, Value, command, value};
 use crate::words::op::{Fault, readable};
@@ -95,6 +95,10 @@ impl Redis {
 impl Store for Redis {
     fn session(&self) -> Result<Box<dyn Session + '_>, Fault> {
         Ok(Box::new(self.connect()?))
+    }
+
+    fn line(&self) -> Option<Result<Line, Fault>> {
+        Some(self.connect().and_then(Blocking::into_line))
     }
 
     /// Fails while the server still reads its data from disk, and where its settings do not keep the class.

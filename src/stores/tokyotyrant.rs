@@ -6,7 +6,7 @@
 
 use std::path::Path;
 
-use super::blocking::Blocking;
+use super::blocking::{Blocking, Line};
 use super::{Adapter, Facts, Launch, Place, Role, Server, Session, Setting, Store};
 use crate::wire::Codec;
 use crate::wire::memcache::{Dialect, Memcache};
@@ -147,6 +147,13 @@ impl Store for TokyoTyrant {
         Ok(match self.launch.setting(&MOUTH) {
             "memcache" => Box::new(self.connect(Memcache::speaking(Dialect::Borrowed, NAME))?),
             _ => Box::new(self.connect(self.own())?),
+        })
+    }
+
+    fn line(&self) -> Option<Result<Line, Fault>> {
+        Some(match self.launch.setting(&MOUTH) {
+            "memcache" => self.connect(Memcache::speaking(Dialect::Borrowed, NAME)).and_then(Blocking::into_line),
+            _ => self.connect(self.own()).and_then(Blocking::into_line),
         })
     }
 

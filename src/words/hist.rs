@@ -26,6 +26,12 @@ impl Times {
         self.0.saturating_record(time_ns);
     }
 
+    /// So many ops that took the same time: answers that came together.
+    #[inline]
+    pub fn record_many(&mut self, time_ns: u64, ops: u64) {
+        self.0.saturating_record_n(time_ns, ops);
+    }
+
     /// Adds another histogram's counts exactly.
     pub fn merge(&mut self, other: &Times) {
         self.0.add(&other.0).expect("all histograms here have the same bounds");

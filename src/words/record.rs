@@ -142,8 +142,11 @@ pub struct Checked {
 /// One part of a trial.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Phase {
-    /// `load`, `run` or `settle`.
+    /// `load`, `run`, `set`, `get` or `settle`.
     pub name: String,
+    /// Clients at work; 0 in records from before there were sweeps.
+    #[serde(default)]
+    pub clients: u32,
     pub took_s: f64,
     pub units: u64,
     pub ops: u64,
@@ -152,6 +155,9 @@ pub struct Phase {
     /// How often a client had to ask again because another one was faster.
     #[serde(default)]
     pub conflicts: u64,
+    /// Keys that should have been there and were not.
+    #[serde(default)]
+    pub misses: u64,
     /// Keys and values handed over, and values that came back, whatever the protocol made of them.
     pub bytes_out: u64,
     pub bytes_in: u64,

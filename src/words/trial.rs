@@ -219,6 +219,55 @@ pub struct JobSettings {
     pub via: Via,
     #[serde(default)]
     pub split: Split,
+    /// What a job of requests asks; nothing for the other jobs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub load: Option<Load>,
+}
+
+impl JobSettings {
+    /// The recipe's seed; 0 for data that was given.
+    pub fn seed(&self) -> u64 {
+        match self.data {
+            Data::Recipe { seed, .. } => seed,
+            Data::File { .. } => 0,
+        }
+    }
+}
+
+/// What a job of requests asks, and how much of it at once.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Load {
+    /// Records that are loaded beforehand, and among which keys are drawn.
+    pub records: u64,
+    /// Bytes of each value.
+    pub value_bytes: u32,
+    /// Requests that a client may have under way.
+    pub depth: u32,
+    /// Sets or gets alone; both where nothing is said.
+    pub only: Option<Only>,
+    /// The numbers of clients of a sweep, each a point of it.
+    pub clients: Vec<u32>,
+}
+
+/// One of the two directions of requests.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Only {
+    Set,
+    Get,
+}
+
+impl FromStr for Only {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "set" => Ok(Only::Set),
+            "get" => Ok(Only::Get),
+            _ => Err(format!("'{text}' is neither set nor get")),
+        }
+    }
 }
 
 /// Where a job's data comes from.

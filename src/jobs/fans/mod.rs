@@ -5,7 +5,7 @@ use std::io;
 
 use super::merge::Broken;
 use super::people::{self, Profiles};
-use super::{Client, EndState, Heard, Job, JobKind, Source, draw};
+use super::{Client, EndState, Heard, Job, JobKind, Part, Source, draw};
 use crate::words::op::{Keys, Reply, Wrong, readable};
 use crate::words::trial::{JobSettings, Split, Via};
 
@@ -38,7 +38,7 @@ struct Fans {
 }
 
 impl Job for Fans {
-    fn client(&self, index: u32, of: u32, source: &dyn Source) -> io::Result<Box<dyn Client>> {
+    fn client(&self, _: Part, index: u32, of: u32, source: &dyn Source) -> io::Result<Box<dyn Client>> {
         let profiles = Profiles::open(&self.settings, source)?;
         let share = Share { index: u64::from(index), of: u64::from(of), split: self.settings.split, read: 0 };
         Ok(match self.settings.via {

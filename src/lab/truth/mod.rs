@@ -22,9 +22,11 @@ use crate::words::record::{Checked, Stream, Verdict};
 use crate::words::trial::{JobSettings, Verify};
 
 mod fans;
+mod getset;
 mod ngrams;
 
 pub use fans::record_of_tally;
+pub use getset::compare as versions;
 
 /// Keys read back in one question.
 const BATCH_KEYS: usize = 200;
@@ -90,6 +92,14 @@ struct Counts {
     asking_units: u64,
     ops: u64,
     skipped_lines: u64,
+    /// Of questions that are drawn and not read, and of what they leave behind.
+    drawn: Option<Drawn>,
+}
+
+/// What is known of a job that reads nothing.
+struct Drawn {
+    sha256: String,
+    data_bytes: u64,
 }
 
 /// Replays a job's input and keeps what must come out.
@@ -101,7 +111,10 @@ pub fn compute(question: &Question) -> Result<Summary, String> {
     let counts = replay.replay(&source, &question.job, &mut sample).map_err(|fault| fault.to_string())?;
     let mut summary = Summary {
         stream: Stream {
-            sha256: hex(&source.hash.lock().expect("no reader panics").clone().finalize()),
+            sha256: match &counts.drawn {
+                Some(drawn) => drawn.sha256.clone(),
+                None => hex(&source.hash.lock().expect("no reader panics").clone().finalize()),
+            },
             unit: jobs::find(&question.job.name).map_or("unit", |job| job.unit).to_string(),
             units: counts.units,
             ops: counts.ops,
@@ -121,6 +134,7 @@ pub fn compute(question: &Question) -> Result<Summary, String> {
     }
     .map_err(|error| format!("the truth could not be written to {}: {error}", question.out.display()))?;
     summary.data_bytes *= sample.one_in;
+    summary.data_bytes += counts.drawn.as_ref().map_or(0, |drawn| drawn.data_bytes);
     if question.verify == Verify::Full && question.explain.is_none() {
         summary.answer = replay.answer();
     }
@@ -132,6 +146,7 @@ fn replay_of(job: &str) -> Result<Box<dyn Replay>, String> {
     match job {
         "fans" => Ok(Box::<fans::Fans>::default()),
         "ngrams" => Ok(Box::<ngrams::Ngrams>::default()),
+        "getset" => Ok(Box::new(getset::GetSet)),
         other => Err(format!("no truth is known of job {other}")),
     }
 }
@@ -328,7 +343,7 @@ impl Comparison {
     fn batch(&mut self, batch: &Batch, session: &mut dyn Session) -> Result<(), Fault> {
         let keys = batch.keys.lend();
         let many = match self.end_state {
-            EndState::Values => Op::GetMany(keys),
+            EndState::Values | EndState::Versions => Op::GetMany(keys),
             EndState::Counters => Op::NumberMany(keys),
             EndState::Tallies => return self.one_by_one(batch, session),
         };
@@ -355,7 +370,7 @@ impl Comparison {
     fn one_by_one(&mut self, batch: &Batch, session: &mut dyn Session) -> Result<(), Fault> {
         for (key, &digest) in batch.keys.lend().iter().zip(&batch.digests) {
             let one = match self.end_state {
-                EndState::Values => Op::Get(key),
+                EndState::Values | EndState::Versions => Op::Get(key),
                 EndState::Counters => Op::Number(key),
                 EndState::Tallies => Op::ReadTally(key),
             };

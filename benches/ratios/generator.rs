@@ -1,0 +1,200 @@
+//! What a request costs the generator in CPU: kvfair beside the floor and redis-benchmark, in turn, the server on one
+//! core and the client on the other.
+
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use nix::sys::resource::{UsageWho, getrusage};
+
+#[path = "../floor.rs"]
+pub mod floor;
+
+/// Pairs of runs of each case; the median of their ratios counts.
+const PAIRS: usize = 15;
+/// Long enough that starting does not count.
+const REQUESTS_ONE: usize = 1_000_000;
+const REQUESTS_BATCHED: usize = 16_000_000;
+/// The share of the floor's requests a CPU second that is owed, by depth.
+const OWED: [(usize, f64); 2] = [(1, 0.92), (16, 0.80)];
+
+/// One way of asking.
+struct Case {
+    server: &'static str,
+    transport: &'static str,
+    direction: &'static str,
+    clients: usize,
+    depth: usize,
+}
+
+impl Case {
+    fn name(&self) -> String {
+        let Case { server, transport, direction, clients, depth } = self;
+        format!("{server} {transport} {direction} {clients} clients depth {depth}")
+    }
+
+    fn requests(&self) -> usize {
+        if self.depth == 1 { REQUESTS_ONE } else { REQUESTS_BATCHED }
+    }
+}
+
+fn cases() -> Vec<Case> {
+    let mut cases = Vec::new();
+    for server in ["redis", "memcached"] {
+        for transport in ["unix", "tcp"] {
+            for direction in ["set", "get"] {
+                for clients in [50, 300] {
+                    cases.extend(OWED.map(|(depth, _)| Case { server, transport, direction, clients, depth }));
+                }
+            }
+        }
+    }
+    cases
+}
+
+/// Measures the cases whose names hold every one of `words`, and prints a line each. Whether all of them hold.
+pub fn measure(words: &[String]) -> bool {
+    let directory = tempfile::tempdir().expect("a scratch directory");
+    let mut holds = true;
+    for case in cases().iter().filter(|case| words.iter().all(|word| case.name().split(' ').any(|part| part == word))) {
+        let server = Server::start(case, directory.path());
+        let (mut ratios, mut rates, mut peers) = (Vec::new(), Vec::new(), Vec::new());
+        for _ in 0..PAIRS {
+            let floor = rate(case, || run_floor(case, &server));
+            let kvfair = rate(case, || run_kvfair(case, &server, directory.path()));
+            ratios.push(kvfair / floor);
+            rates.push((floor, kvfair));
+            if case.server == "redis" {
+                peers.push(kvfair / rate(case, || run_peer(case, &server)));
+            }
+        }
+        let owed = OWED.iter().find(|(depth, _)| *depth == case.depth).map_or(0.0, |(_, owed)| *owed);
+        let ratio = median(ratios);
+        holds &= ratio >= owed;
+        let verdict = if ratio >= owed { "holds " } else { "MISSED" };
+        let (floor, kvfair) = (median(rates.iter().map(|rate| rate.0).collect()), median(rates.iter().map(|rate| rate.1).collect()));
+        let peer = if peers.is_empty() { String::new() } else { format!(", {:.2} times redis-benchmark", median(peers)) };
+        println!(
+            "generator  {verdict} {}: {ratio:.2} of the floor (owed {owed}){peer}; {:.0} k requests a client CPU second, floor {:.0} k",
+            case.name(),
+            kvfair / 1e3,
+            floor / 1e3
+        );
+    }
+    holds
+}
+
+fn median(mut numbers: Vec<f64>) -> f64 {
+    numbers.sort_by(f64::total_cmp);
+    numbers[numbers.len() / 2]
+}
+
+/// Requests a second of the CPU that a client and all its children used.
+fn rate(case: &Case, run: impl FnOnce()) -> f64 {
+    let before = children_cpu_s();
+    run();
+    case.requests() as f64 / (children_cpu_s() - before)
+}
+
+fn children_cpu_s() -> f64 {
+    let usage = getrusage(UsageWho::RUSAGE_CHILDREN).expect("our own usage");
+    let seconds = |time: nix::sys::time::TimeVal| time.tv_sec() as f64 + time.tv_usec() as f64 / 1e6;
+    seconds(usage.user_time()) + seconds(usage.system_time())
+}
+
+/// Runs a client on the second core.
+fn client(program: &Path, arguments: &[String]) {
+    let mut command = Command::new("taskset");
+    command.args(["-c", "1"]).arg(program).args(arguments).stdout(Stdio::null()).stderr(Stdio::piped());
+    let output = command.output().expect("a client");
+    assert!(output.status.success(), "{program:?} {arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+}
+
+fn run_floor(case: &Case, server: &Server) {
+    let numbers = [case.clients, case.depth, case.requests()].map(|number| number.to_string());
+    let words = ["floor", case.server, &server.address, case.direction].map(str::to_string);
+    let own = std::env::current_exe().expect("our own program");
+    client(&own, &words.into_iter().chain(numbers).collect::<Vec<_>>());
+}
+
+fn run_kvfair(case: &Case, server: &Server, directory: &Path) {
+    let output = directory.join("results.jsonl");
+    let _ = std::fs::remove_file(&output);
+    let scheme = if case.transport == "unix" { format!("{}+unix", case.server) } else { case.server.to_string() };
+    let arguments = [
+        "run".to_string(),
+        "getset".to_string(),
+        format!("{scheme}://{}", server.address),
+        format!("--clients={}", case.clients),
+        format!("--depth={}", case.depth),
+        format!("--requests={}", case.requests()),
+        format!("--only={}", case.direction),
+        "--blocks=1".to_string(),
+        format!("--output={}", output.display()),
+    ];
+    client(Path::new(env!("CARGO_BIN_EXE_kvfair")), &arguments);
+}
+
+fn run_peer(case: &Case, server: &Server) {
+    let place = match server.address.rsplit_once(':') {
+        Some((host, port)) => vec!["-h".to_string(), host.to_string(), "-p".to_string(), port.to_string()],
+        None => vec!["-s".to_string(), server.address.clone()],
+    };
+    let load = [
+        ("-t", case.direction.to_string()),
+        ("-c", case.clients.to_string()),
+        ("-P", case.depth.to_string()),
+        ("-n", case.requests().to_string()),
+        ("-d", "32".to_string()),
+        ("-r", "100000".to_string()),
+    ];
+    let load = load.into_iter().flat_map(|(name, value)| [name.to_string(), value]);
+    client(Path::new("redis-benchmark"), &place.into_iter().chain(load).chain(["-q".to_string()]).collect::<Vec<_>>());
+}
+
+/// A server on the first core, gone when it is dropped.
+struct Server {
+    child: Child,
+    address: String,
+}
+
+impl Server {
+    fn start(case: &Case, directory: &Path) -> Server {
+        let socket = directory.join("s").display().to_string();
+        let _ = std::fs::remove_file(&socket);
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
+        let port = listener.local_addr().expect("an address").port().to_string();
+        drop(listener);
+        let place = if case.transport == "unix" { socket } else { format!("127.0.0.1:{port}") };
+        let unix = case.transport == "unix";
+        let arguments: Vec<&str> = match (case.server, unix) {
+            ("redis", true) => vec!["redis-server", "--save", "", "--port", "0", "--unixsocket", &place],
+            ("redis", false) => vec!["redis-server", "--save", "", "--bind", "127.0.0.1", "--port", &port],
+            (_, true) => vec!["memcached", "-u", "root", "-t", "1", "-m", "1024", "-s", &place],
+            (_, false) => vec!["memcached", "-u", "root", "-t", "1", "-m", "1024", "-l", "127.0.0.1", "-p", &port],
+        };
+        let mut command = Command::new("taskset");
+        command.args(["-c", "0"]).args(arguments).current_dir(directory).stdout(Stdio::null()).stderr(Stdio::null());
+        let server = Server { child: command.spawn().expect("a server"), address: place };
+        let began = Instant::now();
+        while !server.answers() {
+            assert!(began.elapsed() < Duration::from_secs(10), "{} does not answer", case.server);
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        server
+    }
+
+    fn answers(&self) -> bool {
+        match self.address.starts_with('/') {
+            true => std::os::unix::net::UnixStream::connect(&self.address).is_ok(),
+            false => std::net::TcpStream::connect(&self.address).is_ok(),
+        }
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}

@@ -1,0 +1,159 @@
+//! Values that prove themselves: each carries its version and a check sum over key, version and length, and its other
+//! bytes follow from the key.
+
+use crate::jobs::draw::{Rng, mix};
+
+/// Bytes of version and check sum in front.
+const HEAD_BYTES: usize = 16;
+/// The random bytes that values take theirs from, each from a place of its own, so that what compresses many values
+/// at once does not find the same bytes twice.
+const POOL_BYTES: usize = 1 << 16;
+/// What the other half of a value is made of: it compresses to nothing.
+const PLAIN: u8 = b'x';
+
+/// A value's version: which number of clients was at work, which of them set it, and its how-manieth it was. 0 is what
+/// was loaded.
+#[inline]
+pub fn version(clients: u32, index: u32, sequence: u64) -> u64 {
+    u64::from(clients) << 48 | u64::from(index) << 34 | sequence
+}
+
+/// The most that one client may set at one number of clients: what a version has room for.
+pub const SEQUENCE_MAX: u64 = 1 << 34;
+/// The most clients, for the same reason.
+pub const CLIENTS_MAX: u32 = 1 << 14;
+
+/// All values of a job, of one length, half of which compresses.
+pub struct Values {
+    bytes: usize,
+    /// Bytes of a value that are neither head nor plain.
+    random: usize,
+    pool: Vec<u8>,
+    plain: Vec<u8>,
+}
+
+impl Values {
+    pub fn new(seed: u64, bytes: usize) -> Values {
+        let random = (bytes / 2).saturating_sub(HEAD_BYTES);
+        let mut rng = Rng::new(seed);
+        let words = if random == 0 { 0 } else { (POOL_BYTES + random).div_ceil(8) };
+        let pool = (0..words).flat_map(|_| rng.draw().to_le_bytes()).collect();
+        Values { bytes, random, pool, plain: vec![PLAIN; bytes.saturating_sub(HEAD_BYTES + random)] }
+    }
+
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// Room for a value, to be written again and again.
+    pub fn blank(&self) -> Vec<u8> {
+        vec![PLAIN; self.bytes]
+    }
+
+    /// Makes `value`, which began as a blank, the one of this version of a key.
+    #[inline]
+    pub fn write(&self, record: u64, version: u64, value: &mut [u8]) {
+        let head = self.head(record, version);
+        if let Some((first, rest)) = value.split_first_chunk_mut::<HEAD_BYTES>() {
+            *first = head;
+            if self.random > 0 {
+                rest[..self.random].copy_from_slice(self.own(record));
+            }
+        } else {
+            value.copy_from_slice(&head[..value.len()]);
+        }
+    }
+
+    /// Whether this is a value of this key, whichever version: every byte of it is looked at. Of a value too short for
+    /// a head only the length can tell.
+    #[inline]
+    pub fn belongs(&self, record: u64, value: &[u8]) -> bool {
+        match version_in(value) {
+            Some(version) => self.is(record, version, value),
+            None => value.len() == self.bytes,
+        }
+    }
+
+    /// Whether this is that version of a key's value.
+    #[inline]
+    pub fn is(&self, record: u64, version: u64, value: &[u8]) -> bool {
+        let head = self.head(record, version);
+        if value.len() != self.bytes {
+            return false;
+        }
+        match value.split_first_chunk::<HEAD_BYTES>() {
+            Some((first, rest)) => {
+                let (own, plain) = rest.split_at(self.random);
+                *first == head && (own.is_empty() || own == self.own(record)) && plain == self.plain
+            }
+            None => *value == head[..value.len()],
+        }
+    }
+
+    /// The check sum first: a value cut short of its head still has the most telling of it.
+    #[inline]
+    pub fn head(&self, record: u64, version: u64) -> [u8; HEAD_BYTES] {
+        let sum = mix(mix(version) ^ record.rotate_left(32) ^ self.bytes as u64);
+        let mut head = [0; HEAD_BYTES];
+        head[..8].copy_from_slice(&sum.to_le_bytes());
+        head[8..].copy_from_slice(&version.to_le_bytes());
+        head
+    }
+
+    #[inline]
+    fn own(&self, record: u64) -> &[u8] {
+        let start = (mix(record) % POOL_BYTES as u64) as usize;
+        &self.pool[start..start + self.random]
+    }
+}
+
+/// The version that a value says it has.
+#[inline]
+pub fn version_in(value: &[u8]) -> Option<u64> {
+    Some(u64::from_le_bytes(value.get(8..HEAD_BYTES)?.try_into().ok()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_value_proves_key_version_and_every_byte() {
+        for bytes in [1, 7, 8, 15, 16, 17, 32, 33, 100, 1_000, 100_000] {
+            let values = Values::new(7, bytes);
+            let mut value = values.blank();
+            values.write(41, version(3, 2, 9), &mut value);
+            assert!(values.is(41, version(3, 2, 9), &value), "{bytes}");
+            assert!(values.belongs(41, &value));
+            assert!(!values.is(42, version(3, 2, 9), &value) && !values.is(41, version(3, 2, 10), &value), "{bytes}");
+            for place in 0..bytes.min(200) {
+                let mut changed = value.clone();
+                changed[place] ^= 1;
+                assert!(!values.is(41, version(3, 2, 9), &changed), "byte {place} of {bytes}");
+                assert!(bytes < HEAD_BYTES || !values.belongs(41, &changed), "byte {place} of {bytes}");
+            }
+            value.push(PLAIN);
+            assert!(!values.belongs(41, &value));
+        }
+    }
+
+    #[test]
+    fn half_of_a_value_compresses() {
+        let values = Values::new(7, 10_000);
+        let mut all = Vec::new();
+        for record in 0..5 {
+            let mut value = values.blank();
+            values.write(record, version(1, 0, record), &mut value);
+            all.extend_from_slice(&value);
+        }
+        let packed = zstd::bulk::compress(&all, 1).unwrap().len() as f64;
+        assert!((0.48..0.56).contains(&(packed / all.len() as f64)), "{packed} of {}", all.len());
+    }
+
+    #[test]
+    fn versions_differ() {
+        assert!(version(CLIENTS_MAX - 1, CLIENTS_MAX - 2, SEQUENCE_MAX - 1) < u64::MAX);
+        assert_ne!(version(1, 0, 0), version(0, 1, 0));
+        assert_ne!(version(2, 1, 0), version(2, 0, SEQUENCE_MAX - 1) );
+    }
+}

@@ -1,0 +1,205 @@
+//! The truth of `getset`: the draws are made once more, and every key must hold some client's last write of it.
+//!
+//! Which client came last is the store's to decide; that nothing older is left, and nothing else, is not.
+
+use std::collections::BTreeMap;
+use std::io::Write;
+use std::time::Instant;
+
+use sha2::{Digest, Sha256};
+
+use super::{BATCH_KEYS, Compared, Counts, Drawn, Each, Replay, SHOWN_BYTES, Sample, hex};
+use crate::jobs::getset::questions::{self, Draws, KeyText, share};
+use crate::jobs::getset::values::{Values, version, version_in};
+use crate::jobs::getset::{GETSET, load_of, requests, values_of};
+use crate::jobs::{InputFault, Part, Source};
+use crate::stores::{Session, Store};
+use crate::words::op::{KeyList, Op, Reply, Wrong, readable};
+use crate::words::record::{Checked, Verdict};
+use crate::words::trial::{JobSettings, Verify};
+
+/// Counts what is asked; what must come out depends on the order of the points.
+pub struct GetSet;
+
+impl Replay for GetSet {
+    fn replay(&mut self, _: &dyn Source, settings: &JobSettings, _: &mut Sample) -> Result<Counts, InputFault> {
+        let (load, units) = (load_of(settings), requests(settings));
+        let mut hash = Hashing(Sha256::new());
+        let parts = (GETSET.open)(settings).parts();
+        questions::write(settings.seed(), units, load.records, parts, &mut hash).expect("a hash takes what is written");
+        let data_bytes = load.records * (size_of::<KeyText>() as u64 + u64::from(load.value_bytes));
+        let drawn = Some(Drawn { sha256: hex(&hash.0.finalize()), data_bytes });
+        Ok(Counts { units, asking_units: units, ops: units, drawn, ..Counts::default() })
+    }
+
+    fn entries(&self, _: Each<'_>) -> std::io::Result<()> {
+        Ok(())
+    }
+
+    fn answer(&self) -> BTreeMap<String, String> {
+        BTreeMap::new()
+    }
+}
+
+struct Hashing(Sha256);
+
+impl Write for Hashing {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0.update(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+/// What a key was found to hold.
+#[derive(Clone, Default)]
+struct Found {
+    /// Nothing at all, or bytes that are no value of this key.
+    broken: Option<String>,
+    /// The first bytes, where a version stands.
+    head: [u8; 16],
+    right: bool,
+}
+
+/// Reads back all keys of a trial whose points had so many clients, in this order.
+pub fn compare(
+    settings: &JobSettings,
+    points: &[u32],
+    store: &dyn Store,
+    heard: impl Fn(u64),
+) -> Result<Compared, String> {
+    let began = Instant::now();
+    let values = values_of(settings);
+    let mut found = read_back(settings, &values, store, heard)?;
+    judge(settings, points, &values, &mut found);
+    let records = found.len() as u64;
+    let held = store.count().map_err(|fault| format!("counting records: {fault}"))?;
+    let extra_keys = held.map(|held| held as i64 - records as i64);
+    let checked = Checked {
+        how: Verify::Full,
+        keys: records,
+        keys_in_truth: records,
+        extra_keys,
+        answer: BTreeMap::new(),
+        took_s: began.elapsed().as_secs_f64(),
+    };
+    let wrong_keys = found.iter().filter(|found| !found.right).count() as u64;
+    let first = first_wrong(&found).or_else(|| {
+        extra_keys.filter(|&extra| extra != 0).map(|_| Wrong {
+            key: "(count of records)".to_string(),
+            expected: records.to_string(),
+            found: held.unwrap_or(0).to_string(),
+        })
+    });
+    let verdict = match first {
+        None => Verdict::Right(checked),
+        Some(first) => Verdict::Wrong { first, wrong_keys: wrong_keys.max(1), checked },
+    };
+    Ok(Compared { verdict, wrong_key: None })
+}
+
+fn read_back(
+    settings: &JobSettings,
+    values: &Values,
+    store: &dyn Store,
+    heard: impl Fn(u64),
+) -> Result<Vec<Found>, String> {
+    let mut session = store.session().map_err(|fault| format!("no session to read back: {fault}"))?;
+    let records = load_of(settings).records;
+    let mut found = Vec::new();
+    let (mut key, mut keys) = (KeyText::default(), KeyList::default());
+    while (found.len() as u64) < records {
+        let first = found.len() as u64;
+        let batch = first..records.min(first + BATCH_KEYS as u64);
+        keys.clear();
+        batch.clone().for_each(|record| keys.push(key.of(record)));
+        let mut take = |value: Option<&[u8]>| {
+            let record = found.len() as u64;
+            found.push(look(values, record, value));
+        };
+        match session.ask(Op::GetMany(keys.lend())) {
+            Ok(Reply::Values(answers)) => answers.iter().for_each(take),
+            _ => one_by_one(session.as_mut(), &keys, &mut take)?,
+        }
+        if found.len() as u64 != batch.end {
+            return Err(format!("reading back: {} values for {} keys", found.len() as u64 - first, batch.end - first));
+        }
+        heard(batch.end);
+    }
+    session.flush().map_err(|fault| format!("reading back: {fault}"))?;
+    Ok(found)
+}
+
+/// For a store that cannot be asked for many keys at once.
+fn one_by_one(session: &mut dyn Session, keys: &KeyList, take: &mut dyn FnMut(Option<&[u8]>)) -> Result<(), String> {
+    for key in keys.lend().iter() {
+        match session.ask(Op::Get(key)).map_err(|fault| format!("reading back: {fault}"))? {
+            Reply::Value(value) => take(Some(value)),
+            Reply::Missing => take(None),
+            other => return Err(format!("reading back: get answered by {other:?}")),
+        }
+    }
+    Ok(())
+}
+
+fn look(values: &Values, record: u64, value: Option<&[u8]>) -> Found {
+    let Some(value) = value else {
+        return Found { broken: Some("nothing".to_string()), ..Found::default() };
+    };
+    let mut head = [0; 16];
+    let length = value.len().min(head.len());
+    head[..length].copy_from_slice(&value[..length]);
+    let broken = (!values.belongs(record, value))
+        .then(|| format!("{} bytes that are no value of this key: {}", value.len(), readable(value, SHOWN_BYTES)));
+    Found { broken, head, right: false }
+}
+
+/// Goes backwards through the points: what a key was given at the last one that wrote it, it must hold.
+fn judge(settings: &JobSettings, points: &[u32], values: &Values, found: &mut [Found]) {
+    let load = load_of(settings);
+    let setting = (GETSET.open)(settings).parts().contains(&Part::Set);
+    let length = values.bytes().min(16);
+    let is = |found: &Found, record: usize, version: u64| {
+        found.broken.is_none() && values.head(record as u64, version)[..length] == found.head[..length]
+    };
+    let mut settled = vec![false; found.len()];
+    // A key's last write by one client, counted from 1.
+    let mut last = vec![0_u64; found.len()];
+    let mut touched = Vec::new();
+    for &clients in points.iter().rev().filter(|_| setting) {
+        let mut written = settled.clone();
+        for index in 0..clients {
+            let mut draws = Draws::new(settings.seed(), Part::Set, clients, index, load.records);
+            for nth in 1..=share(requests(settings), index, clients) {
+                let record = draws.draw() as usize;
+                if std::mem::replace(&mut last[record], nth) == 0 {
+                    touched.push(record);
+                }
+            }
+            for record in touched.drain(..) {
+                let by_this = version(clients, index, std::mem::take(&mut last[record]) - 1);
+                if !settled[record] && is(&found[record], record, by_this) {
+                    found[record].right = true;
+                }
+                written[record] = true;
+            }
+        }
+        settled = written;
+    }
+    for (record, found) in found.iter_mut().enumerate().filter(|(record, _)| !settled[*record]) {
+        found.right = is(found, record, version(0, 0, 0));
+    }
+}
+
+fn first_wrong(found: &[Found]) -> Option<Wrong> {
+    let (record, wrong) = found.iter().enumerate().find(|(_, found)| !found.right)?;
+    let told = match &wrong.broken {
+        Some(what) => what.clone(),
+        None => format!("an older value, version {:x}", version_in(&wrong.head).unwrap_or(0)),
+    };
+    let key = readable(KeyText::default().of(record as u64), SHOWN_BYTES);
+    Some(Wrong { key, expected: "some client's last write of it".to_string(), found: told })
+}
