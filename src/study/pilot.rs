@@ -33,8 +33,8 @@ struct Cost {
 
 /// Sets the plan's units so that the pilot and `plan.blocks` blocks fit into `budget`, at most the job's default.
 ///
-/// Targets that do not finish the pilot are left in the plan: their rows say why. Where `only_quick` is asked for, stores
-/// that are not are taken out of it; says which.
+/// Targets that do not finish the pilot are left in the plan: their rows say why. Where `only_quick` is asked for,
+/// stores that are not are taken out of it; says which.
 pub fn fit_into(
     budget: Duration,
     plan: &mut Plan,

@@ -238,8 +238,8 @@ impl<'c> Asking<'c> {
 
     /// A key may be a value's, a counter's or a tally's. Only for values does Cassandra say whether there was one.
     ///
-    /// A deleted counter lives on in the server's counter cache, and the next addition would begin there: so it is taken
-    /// back to zero first.
+    /// A deleted counter lives on in the server's counter cache, and the next addition would begin there: so it is
+    /// taken back to zero first.
     fn delete(&mut self, key: &[u8]) -> Result<Reply<'static>, Fault> {
         if self.apply(|statements| &statements.delete, (key,))? {
             return Ok(Reply::Done);
