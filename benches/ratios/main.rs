@@ -398,7 +398,7 @@ fn launch() -> Launch {
 struct BareJob(u64);
 
 impl Job for BareJob {
-    fn client(&self, _: u32, _: u32, _: &dyn Source) -> std::io::Result<Box<dyn Client>> {
+    fn client(&self, _: Part, _: u32, _: u32, _: &dyn Source) -> std::io::Result<Box<dyn Client>> {
         Ok(Box::new(Bare(self.0)))
     }
 }

@@ -6,8 +6,8 @@ use std::time::Duration;
 use anyhow::{Context, Result, anyhow};
 
 use super::args::{Look, Requests, Run, Show, Size};
-use super::points::{self, CLIENTS_MAX, Points};
 use super::live::Screen;
+use super::points::{self, CLIENTS_MAX, Points};
 use super::{Exit, Usage, complain, exit_of, find_job, print, target};
 use crate::jobs::{JobKind, getset};
 use crate::lab::plan::{Chosen, Plan};
@@ -138,7 +138,8 @@ fn points_of(args: &Run, kind: &JobKind) -> Result<Vec<u32>> {
         return Err(anyhow!(Usage(format!("--clients {clients}: the job {} takes at most {most}", kind.name))));
     }
     if !swept && typed.len() > 1 {
-        let what = format!("--clients: the job {} takes one number\nhint: kvfair run getset sweeps over many", kind.name);
+        let what =
+            format!("--clients: the job {} takes one number\nhint: kvfair run getset sweeps over many", kind.name);
         return Err(anyhow!(Usage(what)));
     }
     Ok(typed)
@@ -184,7 +185,7 @@ fn job_of(args: &Run, kind: &JobKind, seed: u64, points: &[u32]) -> Result<JobSe
         None => {
             let format = kind.formats.first().copied().unwrap_or_default();
             (Data::Recipe { name: kind.recipe.to_string(), seed }, format.to_string())
-        },
+        }
     };
     let (via, split) = (Via::default(), args.split);
     Ok(JobSettings { name: kind.name.to_string(), data, format, units, skip_bad: args.skip_bad, via, split, load })

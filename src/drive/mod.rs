@@ -92,7 +92,10 @@ pub enum Stopped {
     /// A session could not be opened.
     Session(Fault),
     /// A connection with many questions under way is of no more use.
-    Line { name: String, fault: Fault },
+    Line {
+        name: String,
+        fault: Fault,
+    },
     /// A store did not answer a question as a store does.
     Store {
         op: &'static str,

@@ -267,7 +267,9 @@ impl Party {
                 (&mut own[..], room)
             };
             let came = match self.line.stream.read(&mut bytes[kept..]) {
-                Ok(0) => return Err(self.lost(io::Error::new(ErrorKind::UnexpectedEof, "the server closed the connection"))),
+                Ok(0) => {
+                    return Err(self.lost(io::Error::new(ErrorKind::UnexpectedEof, "the server closed the connection")));
+                }
                 Ok(came) => came,
                 Err(error) if error.kind() == ErrorKind::WouldBlock => {
                     own.truncate(kept);
@@ -289,7 +291,7 @@ impl Party {
                     own
                 }
             };
-            if self.under_way == 0 && !self.ended {
+            if self.under_way == 0 {
                 self.ask(depth, now, out, counts)?;
             }
             self.send(out, poll, place).map_err(|error| self.lost(error))?;
@@ -341,7 +343,7 @@ impl Party {
     /// Makes the next batch of questions, up to the depth.
     #[inline]
     fn ask(&mut self, depth: u32, now: Instant, out: &mut Vec<u8>, counts: &mut Counts) -> Result<(), Stopped> {
-        while self.under_way < depth {
+        while self.under_way < depth && !self.ended {
             match self.client.ask() {
                 Ask::Op(op) => {
                     counts.seen.ops += 1;

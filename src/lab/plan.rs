@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::jobs::{JobKind, Part};
 use crate::jobs::draw::Rng;
+use crate::jobs::{JobKind, Part};
 use crate::stores::{Adapter, Login, Place};
 use crate::words::trial::{Configuration, Durability, JobSettings, Target, Verify, Via};
 

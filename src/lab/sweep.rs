@@ -20,7 +20,8 @@ pub fn clear(job: &dyn Job, source: &DataFile, launch: &Launch, adapter: &Adapte
         (Part::Load, Some(line)) => {
             drop(line);
             let (job, progress) = (TakeBack(job), Progress::new(1));
-            let work = Work { store: store.as_ref(), job: &job, source, part: Part::Load, clients: 1, progress: &progress };
+            let work =
+                Work { store: store.as_ref(), job: &job, source, part: Part::Load, clients: 1, progress: &progress };
             sockets::run(&work, LOAD_DEPTH, launch.patience, || {}).map_err(|stopped| failed(&stopped))?;
         }
         (part, _) => {

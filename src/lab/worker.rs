@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use super::input::DataFile;
 use super::{files, sweep, truth};
 use crate::drive::{Progress, Seen, Stopped, Work, sockets, threads};
-use crate::jobs::{self, Job, EndState, JobKind, LOAD_DEPTH, Part};
+use crate::jobs::{self, EndState, Job, JobKind, LOAD_DEPTH, Part};
 use crate::stores::cached::Cached;
 use crate::stores::{self, Adapter, Facts, Launch, Login, Place, Role, Store};
 use crate::words::op::{Fault, Wrong};
@@ -299,12 +299,7 @@ impl Stage<'_> {
 }
 
 /// Tells the parent how far we are, and counts units by whole seconds.
-fn beat(
-    progress: &Progress,
-    before: u64,
-    started: &mpsc::Receiver<Instant>,
-    stopped: &mpsc::Receiver<()>,
-) -> Vec<u64> {
+fn beat(progress: &Progress, before: u64, started: &mpsc::Receiver<Instant>, stopped: &mpsc::Receiver<()>) -> Vec<u64> {
     let mut by_second = Vec::new();
     let Ok(start) = started.recv() else { return by_second };
     let mut counted = 0;

@@ -49,7 +49,8 @@ pub fn points(records: &[Record]) -> Vec<Point> {
 }
 
 fn point(target: &str, control: bool, phases: &[&Phase]) -> Option<Point> {
-    let of = |number: &dyn Fn(&Phase) -> Option<f64>| Sample::new(phases.iter().filter_map(|phase| number(phase)).collect());
+    let of =
+        |number: &dyn Fn(&Phase) -> Option<f64>| Sample::new(phases.iter().filter_map(|phase| number(phase)).collect());
     let rate = of(&|phase| Some(phase.units as f64 / phase.took_s.max(1e-9)))?;
     let per_request = |cpu_s: f64, phase: &Phase| cpu_s * 1e6 / phase.units.max(1) as f64;
     let mut times = Times::default();

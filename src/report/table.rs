@@ -83,7 +83,7 @@ pub(super) enum Line {
 /// Names to the left, numbers to the right, two blanks between columns.
 pub(super) fn layout(lines: &[Line], width: usize) -> String {
     let count = lines.iter().map(|line| if let Line::Cells(cells) = line { cells.len() } else { 0 }).max().unwrap_or(0);
-    let mut widths = vec![0; count];
+    let mut widths = vec![0; count.max(1)];
     for line in lines {
         match line {
             Line::Cells(cells) => {

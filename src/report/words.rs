@@ -13,7 +13,9 @@ pub fn headline(records: &[Record]) -> String {
     let plural = if first.stream.units == 1 { "" } else { "s" };
     let unit = format!("{}{plural}", first.stream.unit);
     let clients = match &first.job.load {
-        Some(load) => format!("{} of {} bytes · {}", asked(load), units::thousands(u64::from(load.value_bytes)), many(load)),
+        Some(load) => {
+            format!("{} of {} bytes · {}", asked(load), units::thousands(u64::from(load.value_bytes)), many(load))
+        }
         None if first.clients == 1 => "1 client".to_string(),
         None => format!("{} clients", first.clients),
     };

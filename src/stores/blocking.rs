@@ -44,7 +44,9 @@ impl<C: Codec> Blocking<C> {
     {
         self.check_in_step()?;
         let Connection { stream, name, .. } = self.connection;
-        stream.set_nonblocking(true).map_err(|error| Fault::Lost(io::Error::new(error.kind(), format!("{name}: {error}"))))?;
+        stream
+            .set_nonblocking(true)
+            .map_err(|error| Fault::Lost(io::Error::new(error.kind(), format!("{name}: {error}"))))?;
         Ok(Line { stream, codec: Box::new(self.codec), name })
     }
 

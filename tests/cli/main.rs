@@ -16,4 +16,5 @@ mod limits;
 mod mistakes;
 mod results;
 mod strangers;
+mod sweeps;
 mod ways;

@@ -27,6 +27,16 @@ fn what_is_unknown_is_a_usage_error_that_names_the_nearest() {
         (&["run", "ngrams", "ram", "--profiles", "5"], "it has --messages"),
         (&["run", "fans", "ram", "--messages", "5"], "it has --profiles"),
         (&["data", "ngrams", "--profiles", "5"], "it has --messages"),
+        (&["run", "getset", "ram", "--messages", "5"], "it has --requests"),
+        (&["run", "getset", "ram", "--clients", "1,5,5"], "5 clients are named twice"),
+        (&["run", "getset", "ram", "--clients", "9..3"], "ends before it begins"),
+        (&["run", "getset", "ram", "--clients", "10001"], "no number from 1 to 10000"),
+        (&["run", "getset", "ram", "--depth", "1001"], "1001 is not in 1..=1000"),
+        (&["run", "getset", "ram", "--only", "put"], "neither set nor get"),
+        (&["run", "getset", "ram", "--depth", "1000", "--values", "100000"], "more than 64 MiB at once"),
+        (&["run", "getset", "ram", "--input", "x"], "reads no input"),
+        (&["run", "fans", "ram", "--depth", "4"], "--depth is no option of the job fans"),
+        (&["run", "fans", "ram", "--clients", "1,2"], "takes one number"),
         (&["run", "fans", "ram", "ram"], "two targets are called 'ram' hint: name one of them: 'ram?name=other'"),
     ];
     for (arguments, words) in typed {

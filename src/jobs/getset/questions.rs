@@ -114,6 +114,9 @@ mod tests {
     fn the_stream_is_what_it_always_was() {
         let mut text = Vec::new();
         write(1, 2, 100_000, &[Part::Set, Part::Get], &mut text).unwrap();
-        assert_eq!(String::from_utf8(text).unwrap(), "set key:GOLDEN\n");
+        assert_eq!(
+            String::from_utf8(text).unwrap(),
+            "set key:000000059230\nset key:000000051025\nget key:000000008283\nget key:000000082302\n"
+        );
     }
 }

@@ -154,6 +154,6 @@ mod tests {
     fn versions_differ() {
         assert!(version(CLIENTS_MAX - 1, CLIENTS_MAX - 2, SEQUENCE_MAX - 1) < u64::MAX);
         assert_ne!(version(1, 0, 0), version(0, 1, 0));
-        assert_ne!(version(2, 1, 0), version(2, 0, SEQUENCE_MAX - 1) );
+        assert_ne!(version(2, 1, 0), version(2, 0, SEQUENCE_MAX - 1));
     }
 }
