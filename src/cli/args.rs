@@ -134,7 +134,7 @@ pub struct Requests {
     /// Bytes of each value of `getset` [default: 32]
     #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u32).range(1..=64 << 20))]
     pub values: Option<u32>,
-    /// Requests that each client of `getset` has under way: a batch is asked when the one before is answered [default: 1]
+    /// Requests that each client of `getset` has under way, asked together when all before are answered [default: 1]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub depth: Option<u32>,
     /// Only the sets of `getset`, or only its gets

@@ -205,6 +205,10 @@ impl Hand {
                 if event.is_readable() || event.is_read_closed() {
                     party.receive(*depth, received, out, counts, poll, place)?;
                 }
+                // The end may be told together with the last bytes, and is not told again.
+                if event.is_read_closed() && !(party.ended && party.under_way == 0) {
+                    return Err(party.closed());
+                }
             }
             progress.store(counts.seen.units, Ordering::Relaxed);
             if stop.load(Ordering::Relaxed) {
@@ -267,9 +271,7 @@ impl Party {
                 (&mut own[..], room)
             };
             let came = match self.line.stream.read(&mut bytes[kept..]) {
-                Ok(0) => {
-                    return Err(self.lost(io::Error::new(ErrorKind::UnexpectedEof, "the server closed the connection")));
-                }
+                Ok(0) => return Err(self.closed()),
                 Ok(came) => came,
                 Err(error) if error.kind() == ErrorKind::WouldBlock => {
                     own.truncate(kept);
@@ -399,6 +401,11 @@ impl Party {
     #[cold]
     fn watch(&self, poll: &Poll, place: usize, interest: Interest) -> io::Result<()> {
         poll.registry().reregister(&mut SourceFd(&self.line.stream.as_fd().as_raw_fd()), Token(place), interest)
+    }
+
+    #[cold]
+    fn closed(&self) -> Stopped {
+        self.lost(io::Error::new(ErrorKind::UnexpectedEof, "the server closed the connection"))
     }
 
     #[cold]

@@ -52,9 +52,11 @@ fn many_requests_of_one_client_are_under_way_where_there_is_a_line() {
 /// What a store loses or changes on its own is no number.
 #[test]
 fn a_store_that_loses_or_changes_values_has_no_points() {
-    for (fault, said) in
-        [("drop&after=1500", "missing"), ("corrupt&after=1500&every=50", "value"), ("stale&after=1500", "older value")]
-    {
+    for (fault, said) in [
+        ("drop&after=1500", "found an older value"),
+        ("corrupt&after=1500&every=50", "32 bytes"),
+        ("stale&after=1500", "0 bytes"),
+    ] {
         let desk = Desk::new();
         let target = format!("faulty?fault={fault}");
         let run = desk.run(&[&SWEEP[..], &["--clients", "2", &target]].concat());

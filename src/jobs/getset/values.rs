@@ -5,9 +5,10 @@ use crate::jobs::draw::{Rng, mix};
 
 /// Bytes of version and check sum in front.
 const HEAD_BYTES: usize = 16;
-/// The random bytes that values take theirs from, each from a place of its own, so that what compresses many values
-/// at once does not find the same bytes twice.
-const POOL_BYTES: usize = 1 << 16;
+/// The random bytes that values take theirs from, each from a place of its own: so many times what one takes, within
+/// these bounds, so that what compresses many values at once hardly finds the same bytes twice.
+const POOL_TIMES: usize = 1024;
+const POOL_BYTES: (usize, usize) = (1 << 18, 1 << 26);
 /// What the other half of a value is made of: it compresses to nothing.
 const PLAIN: u8 = b'x';
 
@@ -28,6 +29,8 @@ pub struct Values {
     bytes: usize,
     /// Bytes of a value that are neither head nor plain.
     random: usize,
+    /// Places to begin at, and beyond them what the last one needs.
+    places: u64,
     pool: Vec<u8>,
     plain: Vec<u8>,
 }
@@ -36,9 +39,16 @@ impl Values {
     pub fn new(seed: u64, bytes: usize) -> Values {
         let random = (bytes / 2).saturating_sub(HEAD_BYTES);
         let mut rng = Rng::new(seed);
-        let words = if random == 0 { 0 } else { (POOL_BYTES + random).div_ceil(8) };
+        let places = (random * POOL_TIMES).clamp(POOL_BYTES.0, POOL_BYTES.1);
+        let words = if random == 0 { 0 } else { (places + random).div_ceil(8) };
         let pool = (0..words).flat_map(|_| rng.draw().to_le_bytes()).collect();
-        Values { bytes, random, pool, plain: vec![PLAIN; bytes.saturating_sub(HEAD_BYTES + random)] }
+        Values {
+            bytes,
+            random,
+            places: places as u64,
+            pool,
+            plain: vec![PLAIN; bytes.saturating_sub(HEAD_BYTES + random)],
+        }
     }
 
     pub fn bytes(&self) -> usize {
@@ -102,7 +112,7 @@ impl Values {
 
     #[inline]
     fn own(&self, record: u64) -> &[u8] {
-        let start = (mix(record) % POOL_BYTES as u64) as usize;
+        let start = ((u128::from(mix(record)) * u128::from(self.places)) >> 64) as usize;
         &self.pool[start..start + self.random]
     }
 }
