@@ -15,11 +15,14 @@ use mio::unix::SourceFd;
 use mio::{Events, Interest, Poll, Token};
 
 use super::{Seen, Stopped, Work};
-use crate::jobs::{Ask, Client, Heard, InputFault};
+use crate::jobs::{Client, InputFault};
 use crate::stores::blocking::Line;
-use crate::wire;
-use crate::words::hist::Times;
+use crate::wire::Known;
 use crate::words::op::Fault;
+
+mod converse;
+
+use converse::{Counts, State, Talk, Trouble, converse};
 
 /// What one read may bring at most. What is left comes with the next one.
 const READ_BYTES: usize = 256 << 10;
@@ -127,9 +130,7 @@ struct Party {
     unread: Vec<u8>,
     /// The end of a batch that the socket did not take at once.
     unsent: Vec<u8>,
-    under_way: u32,
-    asked: Instant,
-    ended: bool,
+    state: State,
 }
 
 /// A thread's connections, and what all of them share.
@@ -140,16 +141,6 @@ struct Hand {
     received: Vec<u8>,
     out: Vec<u8>,
     counts: Counts,
-}
-
-/// What is counted while working. Nothing of it allocates.
-#[derive(Default)]
-struct Counts {
-    seen: Seen,
-    waited: Duration,
-    times: Times,
-    /// Clients that are not at their end.
-    live: usize,
 }
 
 impl Hand {
@@ -173,9 +164,7 @@ impl Hand {
                 greeted,
                 unread: Vec::new(),
                 unsent: Vec::new(),
-                under_way: 0,
-                asked: Instant::now(),
-                ended: false,
+                state: State::new(),
             });
         }
         let counts = Counts { live: parties.len(), ..Counts::default() };
@@ -187,7 +176,7 @@ impl Hand {
         let mut events = Events::with_capacity(EVENTS);
         let Hand { parties, poll, depth, received, out, counts } = self;
         for (place, party) in parties.iter_mut().enumerate() {
-            party.ask(*depth, Instant::now(), out, counts)?;
+            party.talk(&[], &mut Talk { depth: *depth, now: Instant::now(), out, counts })?;
             party.send(out, poll, place).map_err(|error| party.lost(error))?;
         }
         let mut heard = Instant::now();
@@ -206,7 +195,7 @@ impl Hand {
                     party.receive(*depth, received, out, counts, poll, place)?;
                 }
                 // The end may be told together with the last bytes, and is not told again.
-                if event.is_read_closed() && !(party.ended && party.under_way == 0) {
+                if event.is_read_closed() && !party.state.over() {
                     return Err(party.closed());
                 }
             }
@@ -240,7 +229,7 @@ impl Hand {
 }
 
 fn silent(parties: &[Party], patience: Duration) -> Stopped {
-    let silent: Vec<&Party> = parties.iter().filter(|party| party.under_way > 0).collect();
+    let silent: Vec<&Party> = parties.iter().filter(|party| party.state.under_way > 0).collect();
     let (count, name) = (silent.len(), silent.first().map_or("", |party| party.line.name.as_str()));
     let patience_s = patience.as_secs_f64();
     let what = format!("{name} has been silent for {patience_s} s on {count} connections");
@@ -283,7 +272,7 @@ impl Party {
             };
             let now = Instant::now();
             let bytes = &bytes[..kept + came];
-            let used = self.hear(bytes, now, out, counts)?;
+            let used = self.talk(bytes, &mut Talk { depth, now, out, counts })?;
             // Emptied or not, what is left begins the next buffer.
             self.unread = match kept {
                 0 => bytes[used..].to_vec(),
@@ -293,9 +282,6 @@ impl Party {
                     own
                 }
             };
-            if self.under_way == 0 {
-                self.ask(depth, now, out, counts)?;
-            }
             self.send(out, poll, place).map_err(|error| self.lost(error))?;
             // Less than there was room for is all there was.
             if came < room {
@@ -304,69 +290,19 @@ impl Party {
         }
     }
 
-    /// Hears all answers that are whole. The bytes that they took.
+    /// Hears all answers that are whole, and asks on where none are under way any more. The bytes that they took.
     #[inline]
-    fn hear(&mut self, bytes: &[u8], now: Instant, out: &mut Vec<u8>, counts: &mut Counts) -> Result<usize, Stopped> {
-        let (mut used, mut answers) = (0, 0);
-        while used < bytes.len() {
-            let heard = match self.line.codec.hear(&bytes[used..], out) {
-                Ok(Some((taken, heard))) => {
-                    used += taken;
-                    heard
-                }
-                Ok(None) => break,
-                Err(fault) => return Err(Stopped::Line { name: self.line.name.clone(), fault }),
-            };
-            match heard {
-                wire::Heard::Reply(reply) => {
-                    counts.seen.bytes_in += reply.bytes() as u64;
-                    answers += 1;
-                    match self.client.hear(reply) {
-                        Heard::Unit { counted } => counts.seen.units += counted,
-                        Heard::More => {}
-                        Heard::Wrong(wrong) => return Err(Stopped::Wrong(wrong)),
-                    }
-                }
-                wire::Heard::Refused(words) => {
-                    return Err(Stopped::Line { name: self.line.name.clone(), fault: Fault::Refused(words) });
-                }
-                wire::Heard::Again | wire::Heard::Greeted => {}
-            }
-        }
-        if answers > 0 {
-            self.under_way -= answers;
-            let took = now.duration_since(self.asked);
-            counts.times.record_many(took.as_nanos() as u64, u64::from(answers));
-            counts.waited += took * answers;
-        }
-        Ok(used)
-    }
-
-    /// Makes the next batch of questions, up to the depth.
-    #[inline]
-    fn ask(&mut self, depth: u32, now: Instant, out: &mut Vec<u8>, counts: &mut Counts) -> Result<(), Stopped> {
-        while self.under_way < depth && !self.ended {
-            match self.client.ask() {
-                Ask::Op(op) => {
-                    counts.seen.ops += 1;
-                    counts.seen.bytes_out += op.bytes() as u64;
-                    let said = self.line.codec.say(&op, out);
-                    said.map_err(|fault| Stopped::store(op.name(), op.key(), fault))?;
-                    self.under_way += 1;
-                }
-                Ask::Unit => counts.seen.units += 1,
-                Ask::Wait => break,
-                Ask::Fail(fault) => return Err(Stopped::Input(fault)),
-                Ask::End => {
-                    self.ended = true;
-                    break;
-                }
-            }
-        }
-        // Making one question takes less than reading the clock once more.
-        self.asked = if self.under_way > 1 { Instant::now() } else { now };
-        counts.live -= usize::from(self.ended && self.under_way == 0);
-        Ok(())
+    fn talk(&mut self, bytes: &[u8], talk: &mut Talk<'_>) -> Result<usize, Stopped> {
+        let Party { line, client, state, .. } = self;
+        let talked = match (client.keyed(), line.codec.known()) {
+            (Some(client), Some(Known::Resp(codec))) => converse(client, codec, state, bytes, talk),
+            (Some(client), Some(Known::Text(codec))) => converse(client, codec, state, bytes, talk),
+            _ => converse(client.as_mut(), line.codec.as_mut(), state, bytes, talk),
+        };
+        talked.map_err(|trouble| match trouble {
+            Trouble::Line(fault) => Stopped::Line { name: self.line.name.clone(), fault },
+            Trouble::Other(stopped) => stopped,
+        })
     }
 
     /// Sends what is to be said, behind what was not sent before.

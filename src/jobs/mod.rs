@@ -9,6 +9,7 @@ use crate::words::trial::{JobSettings, Via};
 pub mod draw;
 pub mod fans;
 pub mod getset;
+pub mod keyed;
 pub mod lines;
 pub mod merge;
 mod names;
@@ -105,6 +106,10 @@ pub trait Job: Send + Sync {
 pub trait Client {
     fn ask(&mut self) -> Ask<'_>;
     fn hear(&mut self, reply: Reply<'_>) -> Heard;
+    /// Itself, where it is such a client: whoever asks much then asks it directly.
+    fn keyed(&mut self) -> Option<&mut keyed::Keyed> {
+        None
+    }
     /// A key that will be asked soon, not at once, where one is known: a store may look for it meanwhile.
     fn coming(&self) -> Option<&[u8]> {
         None
@@ -148,7 +153,7 @@ pub enum Heard {
 }
 
 /// Something is wrong with a job's input: where, and what.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct InputFault {
     pub source: String,
     /// Counted from 1; 0 where no line can be named.

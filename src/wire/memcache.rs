@@ -34,6 +34,14 @@ impl Limits {
         if (1..=KEY_MAX).contains(&size) { Ok(()) } else { Err(self.bad_key(key, escaped, size)) }
     }
 
+    /// Whether a key can be sent as text without escaping.
+    #[inline]
+    fn goes_plainly(self, key: &[u8]) -> bool {
+        // Every byte is looked at, without a branch for each.
+        let escaped = key.iter().fold(false, |escaped, &byte| escaped | is_escaped(byte));
+        !escaped && (1..=KEY_MAX).contains(&key.len())
+    }
+
     /// A key that is sent as it is.
     #[inline]
     fn check_plain_key(self, key: &[u8]) -> Result<(), Fault> {

@@ -4,6 +4,7 @@ use crate::words::op::{Fault, Op, Reply};
 
 mod asked;
 pub mod memcache;
+mod prepared;
 pub mod resp;
 mod text;
 pub mod tyrant;
@@ -16,14 +17,30 @@ pub trait Codec: Send {
     fn hello(&mut self, out: &mut Vec<u8>);
     /// Appends the bytes that ask `op`.
     fn say(&mut self, op: &Op<'_>, out: &mut Vec<u8>) -> Result<(), Fault>;
+    /// The first answer in `bytes` where it is the plainest of its kind and all there: the bytes it took. `None` is for
+    /// `hear`.
+    #[inline(always)]
+    fn hear_plain<'b>(&mut self, _bytes: &'b [u8]) -> Option<(usize, Reply<'b>)> {
+        None
+    }
     /// Reads the first answer in `bytes`, if it is all there: the bytes it took, and what it said. May append to `out`
     /// what has to be asked next where one op takes two questions, or what was held back until this answer: it must be
     /// sent. A fault means that the connection is of no more use.
     fn hear<'b>(&'b mut self, bytes: &'b [u8], out: &mut Vec<u8>) -> Result<Option<(usize, Heard<'b>)>, Fault>;
+    /// Itself, where it is one of those.
+    fn known(&mut self) -> Option<Known<'_>> {
+        None
+    }
     /// Ops (and greetings) still unanswered.
     fn pending(&self) -> usize;
     /// Commands sent so far: an op may take several.
     fn commands(&self) -> u64;
+}
+
+/// The codecs that are asked most, as what they are: whoever asks much then asks them directly.
+pub enum Known<'a> {
+    Resp(&'a mut resp::Resp),
+    Text(&'a mut memcache::Memcache),
 }
 
 /// What some of a connection's bytes said.

@@ -41,6 +41,20 @@ pub fn unsigned(text: &[u8]) -> Option<u64> {
     })
 }
 
+/// A length and the CRLF after it, and the bytes they took: at most six digits. `None` is for who reads in full.
+#[inline]
+pub fn short_length(bytes: &[u8]) -> Option<(usize, usize)> {
+    let mut length = 0;
+    for (at, byte) in bytes.iter().enumerate().take(7) {
+        match byte {
+            b'0'..=b'9' => length = length * 10 + usize::from(byte - b'0'),
+            b'\r' if at > 0 && bytes.get(at + 1) == Some(&b'\n') => return Some((length, at + 2)),
+            _ => return None,
+        }
+    }
+    None
+}
+
 /// The first line of `bytes` without its CRLF, once it is all there. Nothing longer than `max` is waited for, so that a
 /// line that never ends is neither kept nor searched again and again.
 #[inline]
@@ -81,6 +95,18 @@ mod tests {
             [b"", b"-", b"+1", b" 1", b"1 ", b"1x", b"--1", b"9223372036854775808", b"-9223372036854775809"];
         for text in strange {
             assert_eq!(number(text), None, "{}", readable(text, 30));
+        }
+    }
+
+    #[test]
+    fn a_short_length_is_digits_and_a_line_end_and_nothing_else() {
+        assert_eq!(short_length(b"0\r\n"), Some((0, 3)));
+        assert_eq!(short_length(b"32\r\nx"), Some((32, 4)));
+        assert_eq!(short_length(b"999999\r\n"), Some((999_999, 8)));
+        let strange: [&[u8]; 9] =
+            [b"", b"\r\n", b"-1\r\n", b"3", b"3\r", b"3\n", b"3\rx", b"1000000\r\n", b" 3\r\n"];
+        for text in strange {
+            assert_eq!(short_length(text), None, "{}", readable(text, 30));
         }
     }
 

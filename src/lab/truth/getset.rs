@@ -9,14 +9,17 @@ use std::time::Instant;
 use sha2::{Digest, Sha256};
 
 use super::{BATCH_KEYS, Compared, Counts, Drawn, Each, Replay, SHOWN_BYTES, Sample, hex};
-use crate::jobs::getset::questions::{self, Draws, KeyText, share};
-use crate::jobs::getset::values::{Values, version, version_in};
+use crate::jobs::keyed::questions::{self, Draws, KeyText, share};
+use crate::jobs::keyed::values::{SEQUENCE_MAX, Values, version, version_in};
 use crate::jobs::getset::{GETSET, load_of, requests, values_of};
 use crate::jobs::{InputFault, Part, Source};
 use crate::stores::{Session, Store};
 use crate::words::op::{KeyList, Op, Reply, Wrong, readable};
 use crate::words::record::{Checked, Verdict};
 use crate::words::trial::{JobSettings, Verify};
+
+/// So many questions of a part are hashed: enough to tell one drawing from another, and nothing beside asking them.
+const HASHED_QUESTIONS: u64 = 100_000;
 
 /// Counts what is asked; what must come out depends on the order of the points.
 pub struct GetSet;
@@ -26,7 +29,8 @@ impl Replay for GetSet {
         let (load, units) = (load_of(settings), requests(settings));
         let mut hash = Hashing(Sha256::new());
         let parts = (GETSET.open)(settings).parts();
-        questions::write(settings.seed(), units, load.records, parts, &mut hash).expect("a hash takes what is written");
+        let named = units.min(HASHED_QUESTIONS);
+        questions::write(settings.seed(), named, load.records, parts, &mut hash).expect("a hash takes what is written");
         let data_bytes = load.records * (size_of::<KeyText>() as u64 + u64::from(load.value_bytes));
         let drawn = Some(Drawn { sha256: hex(&hash.0.finalize()), data_bytes });
         Ok(Counts { units, asking_units: units, ops: units, drawn, ..Counts::default() })
@@ -165,15 +169,18 @@ fn judge(settings: &JobSettings, points: &[u32], values: &Values, found: &mut [F
     let is = |found: &Found, record: usize, version: u64| {
         found.broken.is_none() && values.head(record as u64, version)[..length] == found.head[..length]
     };
+    // The version that a key holds by its own word. A value too short to say so may be anybody's.
+    let claims: Vec<Option<u64>> = found.iter().map(|found| version_in(&found.head).filter(|_| length == 16)).collect();
     let mut settled = vec![false; found.len()];
     // A key's last write by one client, counted from 1.
     let mut last = vec![0_u64; found.len()];
     let mut touched = Vec::new();
     for &clients in points.iter().rev().filter(|_| setting) {
         let mut written = settled.clone();
-        for index in 0..clients {
+        for (index, from) in begin_at(clients, requests(settings), &claims, &settled) {
             let mut draws = Draws::new(settings.seed(), Part::Set, clients, index, load.records);
-            for nth in 1..=share(requests(settings), index, clients) {
+            draws.skip(from);
+            for nth in from + 1..=share(requests(settings), index, clients) {
                 let record = draws.draw() as usize;
                 if std::mem::replace(&mut last[record], nth) == 0 {
                     touched.push(record);
@@ -181,8 +188,8 @@ fn judge(settings: &JobSettings, points: &[u32], values: &Values, found: &mut [F
             }
             for record in touched.drain(..) {
                 let by_this = version(clients, index, std::mem::take(&mut last[record]) - 1);
-                if !settled[record] && is(&found[record], record, by_this) {
-                    found[record].right = true;
+                if !settled[record] && claims[record].is_none_or(|claim| claim == by_this) {
+                    found[record].right = is(&found[record], record, by_this) || found[record].right;
                 }
                 written[record] = true;
             }
@@ -192,6 +199,26 @@ fn judge(settings: &JobSettings, points: &[u32], values: &Values, found: &mut [F
     for (record, found) in found.iter_mut().enumerate().filter(|(record, _)| !settled[*record]) {
         found.right = is(found, record, version(0, 0, 0));
     }
+}
+
+/// From which of its questions on each client's drawing at a point must be looked at again. Where every key that is not
+/// settled claims to be of this point, the earliest claim of a client's is early enough: nothing before it can be the
+/// last write of anything. Of a long point that is a small part.
+fn begin_at(clients: u32, requests: u64, claims: &[Option<u64>], settled: &[bool]) -> Vec<(u32, u64)> {
+    let mut from: Vec<(u32, u64)> = (0..clients).map(|index| (index, share(requests, index, clients))).collect();
+    for (claim, _) in claims.iter().zip(settled).filter(|(_, settled)| !**settled) {
+        let owner = claim.and_then(|claim| {
+            let index = ((claim ^ version(clients, 0, 0)) / SEQUENCE_MAX) as usize;
+            let (_, from) = from.get_mut(index)?;
+            *from = (*from).min(claim % SEQUENCE_MAX);
+            Some(())
+        });
+        if owner.is_none() {
+            from.iter_mut().for_each(|(_, from)| *from = 0);
+            break;
+        }
+    }
+    from
 }
 
 fn first_wrong(found: &[Found]) -> Option<Wrong> {

@@ -1,7 +1,7 @@
 //! The pieces that memcached's text protocol is made of: lines, blocks of values, keys as they may be sent. It knows
 //! no op.
 
-use crate::wire::text::{garbled, line, unsigned};
+use crate::wire::text::{garbled, line, short_length, unsigned};
 use crate::words::op::{Fault, readable};
 
 /// A longer time to live is taken for a point in time.
@@ -58,6 +58,17 @@ pub(super) fn block(bytes: &[u8]) -> Result<Option<(usize, Block<'_>)>, Fault> {
         return Ok(None);
     };
     Ok(Some((start + size + 2, Block::Value(Found { key, data, version }))))
+}
+
+/// The value of one key, all of it there and nothing else about it: no flags, no version, a size of at most six digits.
+/// Also the bytes it took, `END` among them. `None` is for [`block`] to look at.
+#[inline]
+pub(super) fn short_value<'b>(bytes: &'b [u8], key: &[u8]) -> Option<(usize, &'b [u8])> {
+    let rest = bytes.strip_prefix(b"VALUE ")?.strip_prefix(key)?.strip_prefix(b" 0 ")?;
+    let (size, start) = short_length(rest)?;
+    let end = start + size;
+    let whole = rest.get(end..end + 7)? == b"\r\nEND\r\n";
+    whole.then(|| (bytes.len() - rest.len() + end + 7, &rest[start..end]))
 }
 
 /// `size` bytes from `start` and their CRLF, once they are all there.

@@ -9,10 +9,11 @@ use std::collections::VecDeque;
 mod counting;
 
 use super::super::asked::Asked;
+use super::super::prepared::Prepared;
 use super::super::text::{garbled, line, push_number, unasked};
-use super::super::{Codec, Heard};
+use super::super::{Codec, Heard, Known};
 use super::frames::{Block, END, Found, KEY_MAX, LINE_MAX, STORED};
-use super::frames::{block, counter, escape, is_error};
+use super::frames::{block, counter, escape, is_error, short_value};
 use super::{Limits, explained};
 use crate::words::op::{Fault, Keys, Op, Pairs, Reply, ValueList, readable};
 
@@ -30,6 +31,8 @@ pub struct Memcache {
     limits: Limits,
     dialect: Dialect,
     waiting: VecDeque<Awaited>,
+    prepared_get: Prepared,
+    prepared_set: Prepared,
     /// The keys of the reads in `waiting`, as they were sent.
     asked: Asked,
     /// Parts of the answer to the op in front that were heard already.
@@ -86,6 +89,8 @@ impl Memcache {
             limits: Limits { store },
             dialect,
             waiting: VecDeque::new(),
+            prepared_get: Prepared::default(),
+            prepared_set: Prepared::default(),
             asked: Asked::default(),
             parts: 0,
             passed: 0,
@@ -102,7 +107,7 @@ impl Memcache {
 impl Codec for Memcache {
     fn hello(&mut self, _: &mut Vec<u8>) {}
 
-    #[inline]
+    #[inline(always)]
     fn say(&mut self, op: &Op<'_>, out: &mut Vec<u8>) -> Result<(), Fault> {
         if !matches!(self.waiting.front(), Some(Awaited::Sum { added: false })) {
             return self.say_into(op, out);
@@ -113,7 +118,23 @@ impl Codec for Memcache {
         said
     }
 
-    #[inline]
+    #[inline(always)]
+    fn hear_plain<'b>(&mut self, bytes: &'b [u8]) -> Option<(usize, Reply<'b>)> {
+        match self.waiting.front()? {
+            Awaited::Stored { commands: 1, .. } if bytes.starts_with(STORED) => {
+                self.waiting.pop_front();
+                Some((STORED.len(), Reply::Done))
+            }
+            Awaited::Value => {
+                let (used, value) = short_value(bytes, self.asked.get(0))?;
+                self.waiting.pop_front();
+                self.asked.pop(1);
+                Some((used, Reply::Value(value)))
+            }
+            _ => None,
+        }
+    }
+
     fn hear<'b>(&'b mut self, bytes: &'b [u8], out: &mut Vec<u8>) -> Result<Option<(usize, Heard<'b>)>, Fault> {
         if bytes.is_empty() {
             return Ok(None);
@@ -126,6 +147,11 @@ impl Codec for Memcache {
             Awaited::Sum { added } => self.hear_sum(added, bytes, out),
             awaited => self.hear_line(awaited, bytes),
         }
+    }
+
+    #[inline]
+    fn known(&mut self) -> Option<Known<'_>> {
+        Some(Known::Text(self))
     }
 
     fn pending(&self) -> usize {
@@ -142,6 +168,7 @@ impl Memcache {
     #[inline]
     fn say_into(&mut self, op: &Op<'_>, out: &mut Vec<u8>) -> Result<(), Fault> {
         let awaited = match *op {
+            Op::Get(key) if self.limits.goes_plainly(key) => self.get(key, out),
             Op::Get(key) => self.read(b"get", key, Awaited::Value, out)?,
             Op::Number(key) => self.read(b"get", key, Awaited::Count, out)?,
             Op::GetMany(keys) => self.read_many(op, keys, Awaited::Values(keys.len()), out)?,
@@ -152,6 +179,7 @@ impl Memcache {
                 return Err(Fault::unsupported(self.limits.store, op));
             }
             Op::GetVersion(key) => self.read(b"gets", key, Awaited::Version, out)?,
+            Op::Set { key, value, ttl_s: None } if self.limits.goes_plainly(key) => self.set(key, value, out)?,
             Op::Set { key, value, ttl_s } => {
                 self.store(b"set", key, value, self.limits.lifetime_s(ttl_s)?, None, out)?;
                 Awaited::Stored { commands: 1, largest: value.len() }
@@ -184,6 +212,35 @@ impl Memcache {
         };
         self.waiting.push_back(awaited);
         Ok(())
+    }
+
+    /// A key that needs no escaping, as nearly all do.
+    #[inline(always)]
+    fn get(&mut self, key: &[u8], out: &mut Vec<u8>) -> Awaited {
+        self.prepared_get.say(key, 0, out, |head| {
+            head.extend_from_slice(b"get ");
+            head.extend_from_slice(key);
+            head.extend_from_slice(b"\r\n");
+            4
+        });
+        self.asked.push(key);
+        Awaited::Value
+    }
+
+    #[inline(always)]
+    fn set(&mut self, key: &[u8], value: &[u8], out: &mut Vec<u8>) -> Result<Awaited, Fault> {
+        self.limits.check_value(value)?;
+        self.prepared_set.say(key, value.len(), out, |head| {
+            head.extend_from_slice(b"set ");
+            head.extend_from_slice(key);
+            head.extend_from_slice(b" 0 0 ");
+            push_number(value.len(), head);
+            head.extend_from_slice(b"\r\n");
+            4
+        });
+        out.extend_from_slice(value);
+        out.extend_from_slice(b"\r\n");
+        Ok(Awaited::Stored { commands: 1, largest: value.len() })
     }
 
     #[inline]

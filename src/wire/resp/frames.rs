@@ -1,6 +1,6 @@
 //! The pieces that RESP2 is made of: commands out, tokens and whole values in. It knows no op.
 
-use crate::wire::text::{garbled, line, number, push_number};
+use crate::wire::text::{garbled, line, number, push_number, short_length};
 use crate::words::op::Fault;
 
 /// The largest bulk string: Redis' own default for `proto-max-bulk-len`.
@@ -27,10 +27,15 @@ pub(super) fn array(elements: usize, out: &mut Vec<u8>) {
 }
 
 #[inline]
-pub(super) fn bulk(bytes: &[u8], out: &mut Vec<u8>) {
+pub(super) fn bulk_head(length: usize, out: &mut Vec<u8>) {
     out.push(b'$');
-    push_number(bytes.len(), out);
+    push_number(length, out);
     out.extend_from_slice(b"\r\n");
+}
+
+#[inline]
+pub(super) fn bulk(bytes: &[u8], out: &mut Vec<u8>) {
+    bulk_head(bytes.len(), out);
     out.extend_from_slice(bytes);
     out.extend_from_slice(b"\r\n");
 }
@@ -78,6 +83,15 @@ pub(super) fn token(bytes: &[u8]) -> Result<Option<(usize, Token<'_>)>, Fault> {
         },
     };
     Ok(Some((used, token)))
+}
+
+/// A bulk string that is all there, its length told in at most six digits, and the bytes it took. `None` is for
+/// [`token`] to look at.
+#[inline]
+pub(super) fn short_bulk(bytes: &[u8]) -> Option<(usize, &[u8])> {
+    let (length, taken) = short_length(bytes.strip_prefix(b"$")?)?;
+    let (start, end) = (1 + taken, 1 + taken + length);
+    (bytes.get(end..end + 2)? == b"\r\n").then(|| (end + 2, &bytes[start..end]))
 }
 
 #[inline]

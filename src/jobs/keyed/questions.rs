@@ -4,26 +4,36 @@
 use std::io::{self, Write};
 
 use crate::jobs::Part;
-use crate::jobs::draw::{Rng, mix};
+use crate::jobs::draw::mix;
 
-/// The keys that one client draws in one part, uniformly.
+/// The keys that one client draws in one part, uniformly. Its state is a count (splitmix64: Steele, Lea, Flood 2014),
+/// so that whoever checks can begin anywhere.
 pub struct Draws {
-    random: Rng,
+    count: u64,
     records: u64,
 }
+
+/// splitmix64's step: the golden ratio in 64 bits, made odd.
+const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
 
 impl Draws {
     /// For client `index` of `of`, out of `records` keys.
     pub fn new(seed: u64, part: Part, of: u32, index: u32, records: u64) -> Draws {
         let who = (part as u64) << 56 | u64::from(of) << 28 | u64::from(index);
-        Draws { random: Rng::new(seed ^ mix(who)), records }
+        Draws { count: mix(seed ^ mix(who)), records }
+    }
+
+    /// Passes over so many draws.
+    pub fn skip(&mut self, draws: u64) {
+        self.count = self.count.wrapping_add(draws.wrapping_mul(STEP));
     }
 
     /// The number of a key: the high part of a product (Lemire, "Fast random integer generation in an interval", 2019;
     /// its bias is below 2^-32 here and the same for every store).
     #[inline]
     pub fn draw(&mut self) -> u64 {
-        ((u128::from(self.random.draw()) * u128::from(self.records)) >> 64) as u64
+        self.count = self.count.wrapping_add(STEP);
+        ((u128::from(mix(self.count)) * u128::from(self.records)) >> 64) as u64
     }
 }
 
@@ -45,10 +55,12 @@ impl Default for KeyText {
 impl KeyText {
     #[inline]
     pub fn of(&mut self, record: u64) -> &[u8] {
-        let mut rest = record;
-        for pair in self.0[4..].rchunks_exact_mut(2) {
-            pair.copy_from_slice(&PAIRS[(rest % 100) as usize]);
-            rest /= 100;
+        // Two halves of three pairs each, so that one division hardly waits for another.
+        let halves = [(record / 1_000_000 % 1_000_000) as u32, (record % 1_000_000) as u32];
+        for (half, text) in halves.into_iter().zip(self.0[4..].as_chunks_mut::<6>().0) {
+            text[..2].copy_from_slice(&PAIRS[(half / 10_000) as usize]);
+            text[2..4].copy_from_slice(&PAIRS[(half / 100 % 100) as usize]);
+            text[4..].copy_from_slice(&PAIRS[(half % 100) as usize]);
         }
         &self.0
     }
@@ -108,6 +120,15 @@ mod tests {
         let first = |part, of, index| Draws::new(1, part, of, index, u64::MAX).draw();
         let all = [first(Part::Set, 2, 0), first(Part::Set, 2, 1), first(Part::Set, 3, 0), first(Part::Get, 2, 0)];
         assert!((0..4).all(|one| (0..one).all(|other| all[one] != all[other])));
+    }
+
+    #[test]
+    fn draws_can_be_passed_over() {
+        let begin = || Draws::new(3, Part::Get, 5, 4, 1_000);
+        let (mut all, mut rest) = (begin(), begin());
+        (0..77).for_each(|_| drop(all.draw()));
+        rest.skip(77);
+        assert!((0..100).all(|_| all.draw() == rest.draw()));
     }
 
     #[test]

@@ -12,6 +12,9 @@ const POOL_BYTES: (usize, usize) = (1 << 18, 1 << 26);
 /// What the other half of a value is made of: it compresses to nothing.
 const PLAIN: u8 = b'x';
 
+/// Odd, with bits everywhere (the second constant of splitmix64): carries every bit of a version into the higher half.
+const SPREAD: u64 = 0x94d0_49bb_1331_11eb;
+
 /// A value's version: which number of clients was at work, which of them set it, and its how-manieth it was. 0 is what
 /// was loaded.
 #[inline]
@@ -65,7 +68,9 @@ impl Values {
     pub fn write(&self, record: u64, version: u64, value: &mut [u8]) {
         let head = self.head(record, version);
         if let Some((first, rest)) = value.split_first_chunk_mut::<HEAD_BYTES>() {
-            *first = head;
+            // In the halves that it was made of: one wide copy would wait for both to be written.
+            first[..8].copy_from_slice(&head[..8]);
+            first[8..].copy_from_slice(&head[8..]);
             if self.random > 0 {
                 rest[..self.random].copy_from_slice(self.own(record));
             }
@@ -103,7 +108,7 @@ impl Values {
     /// The check sum first: a value cut short of its head still has the most telling of it.
     #[inline]
     pub fn head(&self, record: u64, version: u64) -> [u8; HEAD_BYTES] {
-        let sum = mix(mix(version) ^ record.rotate_left(32) ^ self.bytes as u64);
+        let sum = mix(version.wrapping_mul(SPREAD).wrapping_add(record.rotate_left(32)) ^ self.bytes as u64);
         let mut head = [0; HEAD_BYTES];
         head[..8].copy_from_slice(&sum.to_le_bytes());
         head[8..].copy_from_slice(&version.to_le_bytes());
