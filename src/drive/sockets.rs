@@ -158,14 +158,7 @@ impl Hand {
                 .register(&mut SourceFd(&fd), Token(parties.len()), Interest::READABLE)
                 .map_err(|error| Stopped::Session(Fault::Lost(error)))?;
             let greeted = line.codec.commands();
-            parties.push(Party {
-                line,
-                client,
-                greeted,
-                unread: Vec::new(),
-                unsent: Vec::new(),
-                state: State::new(),
-            });
+            parties.push(Party { line, client, greeted, unread: Vec::new(), unsent: Vec::new(), state: State::new() });
         }
         let counts = Counts { live: parties.len(), ..Counts::default() };
         Ok(Hand { parties, poll, depth, received: vec![0; READ_BYTES], out: Vec::new(), counts })

@@ -4,12 +4,11 @@
 use std::io::{self, Write};
 use std::sync::Arc;
 
-use super::keyed::questions::{self, Draws, KeyText, share};
+use super::keyed::Keyed;
+use super::keyed::questions::{self, Questions, share};
 use super::keyed::values::{Values, version};
-use super::keyed::{Keyed, Ring};
 use super::{Client, EndState, Job, JobKind, Part, Source};
 use crate::words::trial::{JobSettings, Load, Only, Via};
-
 
 pub static GETSET: JobKind = JobKind {
     name: "getset",
@@ -63,28 +62,14 @@ impl Job for GetSet {
 
     fn client(&self, part: Part, index: u32, of: u32, _: &dyn Source) -> io::Result<Box<dyn Client>> {
         let load = load_of(&self.settings);
-        let (draws, left) = match part {
-            Part::Load => (None, share(load.records, index, of)),
+        let (questions, left, first, step) = match part {
+            Part::Load => (Questions::loading(of, index), share(load.records, index, of), version(0, 0, 0), 0),
             _ => {
-                let draws = Draws::new(self.settings.seed(), part, of, index, load.records);
-                (Some(draws), share(requests(&self.settings), index, of))
+                let questions = Questions::new(self.settings.seed(), part, of, index, load.records);
+                (questions, share(requests(&self.settings), index, of), version(of, index, 0), 1)
             }
         };
-        let version = if part == Part::Load { version(0, 0, 0) } else { version(of, index, 0) };
-        let depth = load.depth.max(super::LOAD_DEPTH);
-        Ok(Box::new(Keyed {
-            draws,
-            next_record: u64::from(index),
-            of: u64::from(of),
-            setting: part != Part::Get,
-            version,
-            left,
-            key: KeyText::default(),
-            value: self.values.blank(),
-            values: self.values.clone(),
-            asked: Ring::new(depth as usize),
-            misses: 0,
-        }))
+        Ok(Box::new(Keyed::new(questions, left, first, step, self.values.clone())))
     }
 }
 

@@ -10,7 +10,7 @@ use crate::words::op::{Op, Reply, Wrong, readable};
 pub mod questions;
 pub mod values;
 
-use questions::{Draws, KeyText};
+use questions::{KeyText, Question, Questions};
 use values::Values;
 
 /// How many bytes of an answer a message about it shows.
@@ -18,19 +18,34 @@ const SHOWN_BYTES: usize = 60;
 
 /// Sets or gets one key after another.
 pub struct Keyed {
-    /// Which key is next; one after another, each client its own, where there are none: the loading.
-    pub(super) draws: Option<Draws>,
-    pub(super) next_record: u64,
-    pub(super) of: u64,
-    pub(super) setting: bool,
-    /// Of the next value: it grows by one with each.
-    pub(super) version: u64,
-    pub(super) left: u64,
-    pub(super) key: KeyText,
-    pub(super) value: Vec<u8>,
-    pub(super) values: Arc<Values>,
-    pub(super) asked: Ring,
-    pub(super) misses: u64,
+    asked: Questions,
+    /// The same questions, as far as they are answered.
+    answered: Questions,
+    left: u64,
+    /// Of the next value that is set, and what it grows by: what is loaded has one version for all.
+    version: u64,
+    version_step: u64,
+    key: KeyText,
+    value: Vec<u8>,
+    values: Arc<Values>,
+    misses: u64,
+}
+
+impl Keyed {
+    /// Asks so many of these questions. Values begin with this version, which grows by `version_step` with each.
+    pub fn new(questions: Questions, left: u64, version: u64, version_step: u64, values: Arc<Values>) -> Keyed {
+        Keyed {
+            answered: questions.clone(),
+            asked: questions,
+            left,
+            version,
+            version_step,
+            key: KeyText::default(),
+            value: values.blank(),
+            values,
+            misses: 0,
+        }
+    }
 }
 
 impl Client for Keyed {
@@ -40,19 +55,11 @@ impl Client for Keyed {
             return Ask::End;
         }
         self.left -= 1;
-        let record = match &mut self.draws {
-            Some(draws) => draws.draw(),
-            None => {
-                self.next_record += self.of;
-                self.next_record - self.of
-            }
-        };
-        self.asked.push(record);
+        let Question { record, set } = self.asked.draw();
         let key = self.key.of(record);
-        if self.setting {
+        if set {
             self.values.write(record, self.version, &mut self.value);
-            // What is loaded has one version for all: nothing was there before.
-            self.version += u64::from(self.draws.is_some());
+            self.version += self.version_step;
             Ask::Op(Op::Set { key, value: &self.value, ttl_s: None })
         } else {
             Ask::Op(Op::Get(key))
@@ -61,12 +68,17 @@ impl Client for Keyed {
 
     #[inline(always)]
     fn hear(&mut self, reply: Reply<'_>) -> Heard {
-        let record = self.asked.pop();
+        // Which key a set was about matters only where its answer is no good.
+        if self.answered.sets_only() && matches!(reply, Reply::Done) {
+            self.answered.pass();
+            return Heard::Unit { counted: 1 };
+        }
+        let question = self.answered.draw();
         match reply {
-            Reply::Done if self.setting => {}
-            Reply::Value(value) if !self.setting && self.values.belongs(record, value) => {}
-            Reply::Missing if !self.setting => self.misses += 1,
-            _ => return self.wrong(record, reply),
+            Reply::Done if question.set => {}
+            Reply::Value(value) if !question.set && self.values.belongs(question.record, value) => {}
+            Reply::Missing if !question.set => self.misses += 1,
+            _ => return self.wrong(question, reply),
         }
         Heard::Unit { counted: 1 }
     }
@@ -83,49 +95,19 @@ impl Client for Keyed {
 
 impl Keyed {
     #[cold]
-    fn wrong(&self, record: u64, reply: Reply<'_>) -> Heard {
+    fn wrong(&self, question: Question, reply: Reply<'_>) -> Heard {
         let found = match reply {
             Reply::Value(value) => format!("{} bytes: {}", value.len(), readable(value, SHOWN_BYTES)),
             other => format!("{other:?}").chars().take(SHOWN_BYTES).collect(),
         };
         Heard::Wrong(Wrong {
-            key: readable(KeyText::default().of(record), SHOWN_BYTES),
-            expected: if self.setting {
+            key: readable(KeyText::default().of(question.record), SHOWN_BYTES),
+            expected: if question.set {
                 "done".to_string()
             } else {
                 format!("a value of {} bytes that was set under this key", self.values.bytes())
             },
             found,
         })
-    }
-}
-
-/// The records that were asked for and not answered yet: as many as there can be, in a ring, so that asking costs no
-/// memory.
-pub(super) struct Ring {
-    records: Box<[u64]>,
-    first: usize,
-    count: usize,
-}
-
-impl Ring {
-    pub(super) fn new(depth: usize) -> Ring {
-        Ring { records: vec![0; depth.next_power_of_two()].into_boxed_slice(), first: 0, count: 0 }
-    }
-
-    #[inline]
-    fn push(&mut self, record: u64) {
-        let mask = self.records.len() - 1;
-        assert!(self.count <= mask, "no more is asked at once than the depth says");
-        self.records[(self.first + self.count) & mask] = record;
-        self.count += 1;
-    }
-
-    #[inline]
-    fn pop(&mut self) -> u64 {
-        let record = self.records[self.first];
-        self.first = (self.first + 1) & (self.records.len() - 1);
-        self.count -= 1;
-        record
     }
 }

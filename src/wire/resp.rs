@@ -12,13 +12,11 @@ use super::{Codec, Heard, Known};
 use crate::words::op::{Fault, KeyList, Keys, Op, Pairs, Reply, ValueList, readable};
 
 mod frames;
+mod versions;
 
 use frames::{Token, array, bulk, bulk_head, short_bulk, token};
 pub use frames::{Value, command, value};
 
-/// So many keys are watched before all are let go: Redis looks through the whole list at each WATCH, and so do we. It
-/// also bounds how many versions of one session may be open at once.
-const WATCHES_MAX: usize = 128;
 const DONE: &[u8] = b"+OK\r\n";
 
 /// One connection's side of RESP2.
@@ -219,7 +217,7 @@ impl Resp {
 
     #[inline(always)]
     fn get(&mut self, key: &[u8], out: &mut Vec<u8>) {
-        self.prepared_get.say(key, 0, out, |head| {
+        self.prepared_get.say(key, out, |head| {
             command(&[b"GET", key], head);
             head.len() - 2 - key.len()
         });
@@ -229,7 +227,7 @@ impl Resp {
 
     #[inline(always)]
     fn set(&mut self, key: &[u8], value: &[u8], out: &mut Vec<u8>) {
-        self.prepared_set.say(key, value.len(), out, |head| {
+        self.prepared_set.say_with(key, value, out, |head| {
             array(3, head);
             bulk(b"SET", head);
             bulk(key, head);
@@ -237,8 +235,6 @@ impl Resp {
             bulk_head(value.len(), head);
             key_at
         });
-        out.extend_from_slice(value);
-        out.extend_from_slice(b"\r\n");
         self.spoilt = self.spoilt || self.is_watched(key);
         self.commands += 1;
         self.waiting.push_back(Awaited::Status);
@@ -292,58 +288,6 @@ impl Resp {
             fields.iter().for_each(|field| command(&[b"HINCRBY", record, field, by], out));
         }
         Ok(Awaited::Sums(records.len() * fields.len()))
-    }
-
-    /// Watches before it reads, so that no change between the two goes unseen. All watches are let go first where an
-    /// old one would stand in the way: a key that is watched already stays as changed as it was.
-    fn watch(&mut self, key: &[u8], out: &mut Vec<u8>) -> Awaited {
-        let anew = self.spoilt || self.is_watched(key) || self.watched.lend().len() == WATCHES_MAX;
-        if anew {
-            command(&[b"UNWATCH"], out);
-            self.end_epoch();
-        }
-        command(&[b"WATCH", key], out);
-        command(&[b"GET", key], out);
-        self.watched.push(key);
-        Awaited::Watched { epoch: self.epoch, statuses: if anew { 2 } else { 1 } }
-    }
-
-    /// EXEC lets all watched keys go, so a version from before the last one proves nothing any more. Then PING asks
-    /// for an answer in its place in the queue, and leaves the watches of younger versions alone.
-    fn swap(&mut self, key: &[u8], version: u64, value: &[u8], out: &mut Vec<u8>) -> Awaited {
-        if version != self.epoch || !self.is_watched(key) {
-            return one(&[b"PING"], Awaited::Stale, out);
-        }
-        command(&[b"MULTI"], out);
-        command(&[b"SET", key, value], out);
-        command(&[b"EXEC"], out);
-        self.end_epoch();
-        Awaited::Swap
-    }
-
-    fn end_epoch(&mut self) {
-        self.epoch += 1;
-        self.watched.clear();
-        self.spoilt = false;
-    }
-
-    #[inline]
-    fn is_watched(&self, key: &[u8]) -> bool {
-        !self.watched.lend().is_empty() && self.watched.lend().iter().any(|watched| watched == key)
-    }
-
-    #[inline]
-    fn writes_watched(&self, op: &Op<'_>) -> bool {
-        match *op {
-            _ if self.watched.lend().is_empty() => false,
-            Op::Set { key, .. } | Op::SetIfAbsent { key, .. } | Op::Delete(key) | Op::Increment { key, .. } => {
-                self.is_watched(key)
-            }
-            Op::SetMany(Pairs { keys, .. }) | Op::Tally { records: keys, .. } => {
-                keys.iter().any(|key| self.is_watched(key))
-            }
-            _ => false,
-        }
     }
 
     fn nothing(&self, op: &Op<'_>) -> Fault {

@@ -103,8 +103,7 @@ mod tests {
         assert_eq!(short_length(b"0\r\n"), Some((0, 3)));
         assert_eq!(short_length(b"32\r\nx"), Some((32, 4)));
         assert_eq!(short_length(b"999999\r\n"), Some((999_999, 8)));
-        let strange: [&[u8]; 9] =
-            [b"", b"\r\n", b"-1\r\n", b"3", b"3\r", b"3\n", b"3\rx", b"1000000\r\n", b" 3\r\n"];
+        let strange: [&[u8]; 9] = [b"", b"\r\n", b"-1\r\n", b"3", b"3\r", b"3\n", b"3\rx", b"1000000\r\n", b" 3\r\n"];
         for text in strange {
             assert_eq!(short_length(text), None, "{}", readable(text, 30));
         }

@@ -11,7 +11,7 @@ mod tyrant;
 use std::time::{Duration, Instant};
 
 use kvfair::wire::{Codec, Heard};
-use kvfair::words::op::{Fault, KeyList, Op, Pairs, Reply};
+use kvfair::words::op::{Fault, KeyList, Op, Pairs, Reply, readable};
 
 /// What was heard, owned, so that it can be kept and compared.
 #[derive(Clone, Debug, PartialEq)]
@@ -89,16 +89,71 @@ fn value(bytes: &[u8]) -> Got {
 
 type Make = fn() -> Box<dyn Codec>;
 type Cases = fn() -> Vec<Case>;
-const CODECS: [(Make, Cases); 6] = [
+const CODECS: [(Make, Cases); 8] = [
     (resp::codec, resp::cases),
     (memcache::codec, memcache::cases),
     (meta::codec, meta::cases),
     (binary::codec, binary::cases),
     (tyrant::codec, tyrant::cases),
     (tyrant::synced, tyrant::synced_cases),
+    (|| plainly(resp::codec), resp::cases),
+    (|| plainly(memcache::codec), memcache::cases),
 ];
 /// Those whose answers do not say which question they belong to.
-const IN_ORDER: [(Make, Cases); 5] = [CODECS[0], CODECS[1], CODECS[2], CODECS[4], CODECS[5]];
+const IN_ORDER: [(Make, Cases); 7] = [CODECS[0], CODECS[1], CODECS[2], CODECS[4], CODECS[5], CODECS[6], CODECS[7]];
+
+/// A codec that hears answers as who is in a hurry does: plain ones first.
+struct Plainly(Box<dyn Codec>);
+
+fn plainly(make: Make) -> Box<dyn Codec> {
+    Box::new(Plainly(make()))
+}
+
+impl Codec for Plainly {
+    fn hello(&mut self, out: &mut Vec<u8>) {
+        self.0.hello(out);
+    }
+
+    fn say(&mut self, op: &Op<'_>, out: &mut Vec<u8>) -> Result<(), Fault> {
+        self.0.say(op, out)
+    }
+
+    fn hear<'b>(&'b mut self, bytes: &'b [u8], out: &mut Vec<u8>) -> Result<Option<(usize, Heard<'b>)>, Fault> {
+        match self.0.hear_plain(bytes) {
+            Some((used, reply)) => Ok(Some((used, Heard::Reply(reply)))),
+            None => self.0.hear(bytes, out),
+        }
+    }
+
+    fn pending(&self) -> usize {
+        self.0.pending()
+    }
+
+    fn commands(&self) -> u64 {
+        self.0.commands()
+    }
+}
+
+#[test]
+fn plain_answers_are_heard_plainly_once_they_are_whole() {
+    let set = Op::Set { key: b"k", value: b"v", ttl_s: None };
+    let cases: [(Make, Op<'_>, &[u8]); 4] = [
+        (resp::codec, set, b"+OK\r\n"),
+        (resp::codec, Op::Get(b"k"), b"$3\r\nabc\r\n"),
+        (memcache::codec, set, b"STORED\r\n"),
+        (memcache::codec, Op::Get(b"k"), b"VALUE k 0 3\r\nabc\r\nEND\r\n"),
+    ];
+    for (make, op, answer) in cases {
+        let mut codec = make();
+        codec.say(&op, &mut Vec::new()).unwrap();
+        for end in 0..answer.len() {
+            assert_eq!(codec.hear_plain(&answer[..end]), None, "{} of {}", end, readable(answer, 40));
+        }
+        let expected = if matches!(op, Op::Set { .. }) { Reply::Done } else { Reply::Value(b"abc") };
+        assert_eq!(codec.hear_plain(&[answer, answer].concat()), Some((answer.len(), expected)));
+        assert_eq!((codec.hear_plain(answer), codec.pending()), (None, 0), "nothing is awaited any more");
+    }
+}
 
 #[test]
 fn every_op_says_its_bytes_and_hears_each_answer_in_every_two_pieces() {

@@ -82,42 +82,72 @@ fn hear<C: Client + ?Sized, K: Codec + ?Sized>(
     bytes: &[u8],
     talk: &mut Talk<'_>,
 ) -> Result<usize, Trouble> {
-    let (mut used, mut answers, mut bytes_in, mut units) = (0, 0, 0, 0);
-    let mut take = |client: &mut C, reply: Reply<'_>| {
-        answers += 1;
-        bytes_in += reply.bytes() as u64;
+    let (mut used, mut news) = (0, News::default());
+    while used < bytes.len() {
+        let rest = &bytes[used..];
+        let taken = match codec.hear_plain(rest) {
+            Some((taken, reply)) => {
+                news.take(client, reply)?;
+                taken
+            }
+            None => hear_in_full(client, codec, rest, talk.out, &mut news)?,
+        };
+        if taken == 0 {
+            break;
+        }
+        used += taken;
+    }
+    if news.answers > 0 {
+        let took = talk.now.duration_since(state.asked);
+        state.under_way -= news.answers;
+        talk.counts.seen.bytes_in += news.bytes_in;
+        talk.counts.seen.units += news.units;
+        talk.counts.times.record_many(took.as_nanos() as u64, u64::from(news.answers));
+        talk.counts.waited += took * news.answers;
+    }
+    Ok(used)
+}
+
+/// What one read has brought.
+#[derive(Default)]
+struct News {
+    answers: u32,
+    bytes_in: u64,
+    units: u64,
+}
+
+impl News {
+    #[inline(always)]
+    fn take<C: Client + ?Sized>(&mut self, client: &mut C, reply: Reply<'_>) -> Result<(), Trouble> {
+        self.answers += 1;
+        self.bytes_in += reply.bytes() as u64;
         match client.hear(reply) {
-            Heard::Unit { counted } => units += counted,
+            Heard::Unit { counted } => self.units += counted,
             Heard::More => {}
             Heard::Wrong(wrong) => return Err(Trouble::Other(Stopped::Wrong(wrong))),
         }
         Ok(())
+    }
+}
+
+/// An answer that is not of the plainest kind. The bytes that it took: none where its end has not come.
+#[inline(never)]
+fn hear_in_full<C: Client + ?Sized, K: Codec + ?Sized>(
+    client: &mut C,
+    codec: &mut K,
+    bytes: &[u8],
+    out: &mut Vec<u8>,
+    news: &mut News,
+) -> Result<usize, Trouble> {
+    let Some((taken, heard)) = codec.hear(bytes, out).map_err(Trouble::Line)? else {
+        return Ok(0);
     };
-    while used < bytes.len() {
-        if let Some((taken, reply)) = codec.hear_plain(&bytes[used..]) {
-            used += taken;
-            take(client, reply)?;
-            continue;
-        }
-        let Some((taken, heard)) = codec.hear(&bytes[used..], talk.out).map_err(Trouble::Line)? else {
-            break;
-        };
-        used += taken;
-        match heard {
-            wire::Heard::Reply(reply) => take(client, reply)?,
-            wire::Heard::Refused(words) => return Err(Trouble::Line(Fault::Refused(words))),
-            wire::Heard::Again | wire::Heard::Greeted => {}
-        }
+    match heard {
+        wire::Heard::Reply(reply) => news.take(client, reply)?,
+        wire::Heard::Refused(words) => return Err(Trouble::Line(Fault::Refused(words))),
+        wire::Heard::Again | wire::Heard::Greeted => {}
     }
-    if answers > 0 {
-        let took = talk.now.duration_since(state.asked);
-        state.under_way -= answers;
-        talk.counts.seen.bytes_in += bytes_in;
-        talk.counts.seen.units += units;
-        talk.counts.times.record_many(took.as_nanos() as u64, u64::from(answers));
-        talk.counts.waited += took * answers;
-    }
-    Ok(used)
+    Ok(taken)
 }
 
 /// Makes the next batch of questions, up to the depth.

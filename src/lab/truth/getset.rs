@@ -9,9 +9,9 @@ use std::time::Instant;
 use sha2::{Digest, Sha256};
 
 use super::{BATCH_KEYS, Compared, Counts, Drawn, Each, Replay, SHOWN_BYTES, Sample, hex};
-use crate::jobs::keyed::questions::{self, Draws, KeyText, share};
-use crate::jobs::keyed::values::{SEQUENCE_MAX, Values, version, version_in};
 use crate::jobs::getset::{GETSET, load_of, requests, values_of};
+use crate::jobs::keyed::questions::{self, KeyText, Questions, share};
+use crate::jobs::keyed::values::{SEQUENCE_MAX, Values, version, version_in};
 use crate::jobs::{InputFault, Part, Source};
 use crate::stores::{Session, Store};
 use crate::words::op::{KeyList, Op, Reply, Wrong, readable};
@@ -178,10 +178,10 @@ fn judge(settings: &JobSettings, points: &[u32], values: &Values, found: &mut [F
     for &clients in points.iter().rev().filter(|_| setting) {
         let mut written = settled.clone();
         for (index, from) in begin_at(clients, requests(settings), &claims, &settled) {
-            let mut draws = Draws::new(settings.seed(), Part::Set, clients, index, load.records);
-            draws.skip(from);
+            let mut questions = Questions::new(settings.seed(), Part::Set, clients, index, load.records);
+            questions.pass_to(from);
             for nth in from + 1..=share(requests(settings), index, clients) {
-                let record = draws.draw() as usize;
+                let record = questions.draw().record as usize;
                 if std::mem::replace(&mut last[record], nth) == 0 {
                     touched.push(record);
                 }

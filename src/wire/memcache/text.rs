@@ -217,7 +217,7 @@ impl Memcache {
     /// A key that needs no escaping, as nearly all do.
     #[inline(always)]
     fn get(&mut self, key: &[u8], out: &mut Vec<u8>) -> Awaited {
-        self.prepared_get.say(key, 0, out, |head| {
+        self.prepared_get.say(key, out, |head| {
             head.extend_from_slice(b"get ");
             head.extend_from_slice(key);
             head.extend_from_slice(b"\r\n");
@@ -230,7 +230,7 @@ impl Memcache {
     #[inline(always)]
     fn set(&mut self, key: &[u8], value: &[u8], out: &mut Vec<u8>) -> Result<Awaited, Fault> {
         self.limits.check_value(value)?;
-        self.prepared_set.say(key, value.len(), out, |head| {
+        self.prepared_set.say_with(key, value, out, |head| {
             head.extend_from_slice(b"set ");
             head.extend_from_slice(key);
             head.extend_from_slice(b" 0 0 ");
@@ -238,8 +238,6 @@ impl Memcache {
             head.extend_from_slice(b"\r\n");
             4
         });
-        out.extend_from_slice(value);
-        out.extend_from_slice(b"\r\n");
         Ok(Awaited::Stored { commands: 1, largest: value.len() })
     }
 
