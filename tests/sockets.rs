@@ -159,7 +159,7 @@ fn settings(depth: u32, value_bytes: u32) -> JobSettings {
         skip_bad: 0,
         via: Default::default(),
         split: Default::default(),
-        load: Some(Load { records: RECORDS, value_bytes, depth, only: None, clients: Vec::new() }),
+        load: Some(Load { records: RECORDS, value_bytes, depth, ..Load::default() }),
     }
 }
 

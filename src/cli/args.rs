@@ -6,8 +6,7 @@ use std::time::Duration;
 use clap::{Args, Parser, Subcommand};
 
 use super::points::{self, Points};
-use crate::jobs::getset::{RECORDS, VALUE_BYTES};
-use crate::words::trial::{Configuration, Durability, Only, Split, Verify, Via};
+use crate::words::trial::{Configuration, Durability, Keys, Only, Split, Verify, Via};
 
 #[derive(Debug, Parser)]
 #[command(
@@ -57,6 +56,7 @@ pub enum Command {
     kvfair run fans ram lmdb redis redis+unix memcached+unix\n  \
     kvfair run ngrams --input messages.txt.gz --clients 4 redis memcached\n  \
     kvfair run getset redis+unix memcached+unix --clients 1,50,300 --depth 16\n  \
+    kvfair run mixed memcached tokyotyrant mariadb --reads 9 --writes 1 --keys zipf:0.99\n  \
     kvfair run fans redis://host:6379/9 'redis?name=mine' --blocks 5\n  \
     kvfair run fans lmdb --keep ./kept     then: kvfair query lmdb:./kept/lmdb 'Michael Jackson'")]
 pub struct Run {
@@ -78,8 +78,8 @@ pub struct Run {
     pub skip_bad: u64,
     #[command(flatten)]
     pub size: Size,
-    /// Clients that work at once; for `getset` a list, with LO..HI:STEP for a range [default: 1, or the sweep
-    /// 1,5,10..100:10,200,300]
+    /// Clients that work at once; for a job of requests a list, with LO..HI:STEP for a range [default: 1; `getset`
+    /// 1,5,10..100:10,200,300; `mixed` 10]
     #[arg(long, short, value_name = "N", value_parser = points::parse)]
     pub clients: Option<Points>,
     #[command(flatten)]
@@ -128,38 +128,44 @@ pub struct Run {
 /// What a job of requests asks.
 #[derive(Debug, Default, Args)]
 pub struct Requests {
-    /// Records that are loaded before `getset` begins, and among which it draws its keys [default: 100000]
+    /// Records that are loaded before `getset` or `mixed` begins, and among which keys are drawn [default: 100000;
+    /// `mixed` 10000]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1_000_000_000))]
     pub records: Option<u64>,
-    /// Bytes of each value of `getset` [default: 32]
+    /// Bytes of each value of `getset` and `mixed` [default: 32; `mixed` 2048]
     #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u32).range(1..=64 << 20))]
     pub values: Option<u32>,
-    /// Requests that each client of `getset` has under way, asked together when all before are answered [default: 1]
+    /// Requests that each client of `getset` or `mixed` has under way, asked together when all before are answered [default: 1]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub depth: Option<u32>,
     /// Only the sets of `getset`, or only its gets
     #[arg(long, value_name = "WHICH")]
     pub only: Option<Only>,
+    /// How `getset` and `mixed` choose their keys: uniform, sequential, zipf:0.99, latest, hotspot:20/80 [default:
+    /// uniform]
+    #[arg(long, value_name = "HOW")]
+    pub keys: Option<Keys>,
+    /// Gets of `mixed`, to so many --writes [default: 50]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(0..=1_000_000))]
+    pub reads: Option<u32>,
+    /// Sets of `mixed`, to so many --reads [default: 1]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(0..=1_000_000))]
+    pub writes: Option<u32>,
 }
 
 impl Requests {
-    /// The first option that was given, as it is typed.
-    pub fn given(&self) -> Option<&'static str> {
+    /// The options that were given, as they are typed.
+    pub fn given(&self) -> impl Iterator<Item = &'static str> {
         let given = [
             (self.records.is_some(), "--records"),
             (self.values.is_some(), "--values"),
             (self.depth.is_some(), "--depth"),
             (self.only.is_some(), "--only"),
+            (self.keys.is_some(), "--keys"),
+            (self.reads.is_some(), "--reads"),
+            (self.writes.is_some(), "--writes"),
         ];
-        given.into_iter().find(|(given, _)| *given).map(|(_, name)| name)
-    }
-
-    pub fn records(&self) -> u64 {
-        self.records.unwrap_or(RECORDS)
-    }
-
-    pub fn value_bytes(&self) -> u32 {
-        self.values.unwrap_or(VALUE_BYTES)
+        given.into_iter().filter(|(given, _)| *given).map(|(_, name)| name)
     }
 }
 
@@ -172,7 +178,8 @@ pub struct Size {
     /// Messages of the job `ngrams` [default: 45000, or all of the input]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub messages: Option<u64>,
-    /// Requests of the job `getset` at each number of clients, sets and gets each [default: 100000]
+    /// Requests of `getset`, sets and gets each, or of `mixed`, at each number of clients [default: 100000; `mixed`
+    /// 200000]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=10_000_000_000))]
     pub requests: Option<u64>,
     /// Seed of the data and of the order of trials [default: the recipe's own, so that runs repeat]

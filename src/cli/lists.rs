@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::args::DataOf;
 use super::{Exit, find_job, print, run, target};
-use crate::jobs::{self, getset};
+use crate::jobs;
 use crate::lab::serve;
 use crate::report::table::wrap;
 use crate::stores::{self, Adapter, Role};
@@ -101,11 +101,10 @@ pub fn jobs() -> Result<Exit> {
             "  data     recipe {}, seed {} (--seed), {default} {}s (--{})\n",
             job.recipe, job.default_seed, job.unit, job.scale
         ));
-        if job.formats.is_empty() {
-            text.push_str(&format!("  clients  --clients {}; --records, --values, --depth, --only\n", getset::CLIENTS));
-        } else {
-            text.push_str(&format!("  files    --input FILE: {}, each also .gz or .zst\n", job.formats.join(", ")));
-        }
+        text.push_str(&match &job.requests {
+            Some(asked) => format!("  clients  --clients {}; also {}\n", asked.clients, asked.options.join(", ")),
+            None => format!("  files    --input FILE: {}, each also .gz or .zst\n", job.formats.join(", ")),
+        });
     }
     print(&text)?;
     Ok(Exit::Ok)

@@ -9,7 +9,8 @@ use super::args::{Look, Requests, Run, Show, Size};
 use super::live::Screen;
 use super::points::{self, CLIENTS_MAX, Points};
 use super::{Exit, Usage, complain, exit_of, find_job, print, target};
-use crate::jobs::{JobKind, getset};
+use crate::jobs::keyed::questions::WEIGHTED_MAX;
+use crate::jobs::{self, JobKind, Requests as Defaults};
 use crate::lab::plan::{Chosen, Plan};
 use crate::lab::save::{self, Results};
 use crate::lab::signals::{INTERRUPTED, Interrupt};
@@ -21,7 +22,7 @@ use crate::stores::{self, Role};
 use crate::study::pilot;
 use crate::study::rounds::{self, Ended};
 use crate::words::record::Record;
-use crate::words::trial::{Configuration, Data, Durability, JobSettings, Load, Split, Via};
+use crate::words::trial::{Configuration, Data, Durability, JobSettings, Keys, Load, Split, Via};
 
 /// Blocks of a run that names no number of them.
 const BLOCKS: u32 = 3;
@@ -127,12 +128,12 @@ fn plan_of(args: &Run) -> Result<Plan> {
 
 /// The numbers of clients: one, but for a job that sweeps.
 fn points_of(args: &Run, kind: &JobKind) -> Result<Vec<u32>> {
-    let swept = is_swept(kind);
-    let typed = match &args.clients {
-        Some(Points(points)) => points.clone(),
-        None if swept => points::parse(getset::CLIENTS).map_err(|error| anyhow!(error))?.0,
-        None => vec![1],
+    let typed = match (&args.clients, &kind.requests) {
+        (Some(Points(points)), _) => points.clone(),
+        (None, Some(defaults)) => points::parse(defaults.clients).map_err(|error| anyhow!(error))?.0,
+        (None, None) => vec![1],
     };
+    let swept = kind.requests.is_some();
     let most = if swept { CLIENTS_MAX } else { THREADS_MAX };
     if let Some(clients) = typed.iter().find(|&&clients| clients > most) {
         return Err(anyhow!(Usage(format!("--clients {clients}: the job {} takes at most {most}", kind.name))));
@@ -145,32 +146,47 @@ fn points_of(args: &Run, kind: &JobKind) -> Result<Vec<u32>> {
     Ok(typed)
 }
 
-/// Whether its clients draw their questions, so that any number of them can share the work.
-fn is_swept(kind: &JobKind) -> bool {
-    kind.formats.is_empty()
-}
-
 /// What a job of requests asks. Options that belong to it are a mistake elsewhere, not a no-op.
 fn load_of(args: &Run, kind: &JobKind, points: &[u32]) -> Result<Option<Load>> {
     let asked = &args.load;
-    if !is_swept(kind) {
-        return match asked.given() {
-            Some(option) => Err(anyhow!(Usage(format!(
-                "{option} is no option of the job {}\nhint: kvfair run getset has it",
-                kind.name
-            )))),
-            None => Ok(None),
-        };
+    let usage = |what: String| Err(anyhow!(Usage(what)));
+    let takes = kind.requests.as_ref().map_or(&[][..], |defaults| defaults.options);
+    if let Some(option) = asked.given().find(|option| !takes.contains(option)) {
+        let has = jobs::ALL.iter().filter_map(|job| Some((job.name, job.requests.as_ref()?)));
+        let has: Vec<&str> =
+            has.filter(|(_, defaults)| defaults.options.contains(&option)).map(|(name, _)| name).collect();
+        let (name, has) = (kind.name, has.join(" or "));
+        return usage(format!("{option} is no option of the job {name}\nhint: kvfair run {has} has it"));
     }
+    let Some(defaults) = &kind.requests else { return Ok(None) };
     if args.input.is_some() {
-        return Err(anyhow!(Usage(format!("the job {} reads no input: leave --input out", kind.name))));
+        return usage(format!("the job {} reads no input: leave --input out", kind.name));
     }
-    let (depth, value_bytes) = (asked.depth.unwrap_or(1), asked.value_bytes());
+    let load = asked_of(asked, defaults, points);
+    let Load { records, value_bytes, depth, keys, reads, writes, .. } = load;
     if u64::from(depth) * u64::from(value_bytes) > BATCH_BYTES_MAX {
-        let what = format!("--depth {depth} values of {value_bytes} bytes are more than 64 MiB at once");
-        return Err(anyhow!(Usage(what)));
+        return usage(format!("--depth {depth} values of {value_bytes} bytes are more than 64 MiB at once"));
     }
-    Ok(Some(Load { records: asked.records(), value_bytes, depth, only: asked.only, clients: points.to_vec() }))
+    if matches!(keys, Keys::Zipf { .. } | Keys::Latest) && records > WEIGHTED_MAX {
+        return usage(format!("--keys {keys} has room for {WEIGHTED_MAX} --records at most"));
+    }
+    if takes.contains(&"--reads") && reads + writes == 0 {
+        return usage("--reads 0 and --writes 0 leave nothing to ask".to_string());
+    }
+    Ok(Some(load))
+}
+
+fn asked_of(asked: &Requests, defaults: &Defaults, points: &[u32]) -> Load {
+    Load {
+        records: asked.records.unwrap_or(defaults.records),
+        value_bytes: asked.values.unwrap_or(defaults.value_bytes),
+        depth: asked.depth.unwrap_or(1),
+        only: asked.only,
+        keys: asked.keys.unwrap_or_default(),
+        reads: asked.reads.unwrap_or(defaults.reads),
+        writes: asked.writes.unwrap_or(defaults.writes),
+        clients: points.to_vec(),
+    }
 }
 
 fn job_of(args: &Run, kind: &JobKind, seed: u64, points: &[u32]) -> Result<JobSettings> {
@@ -334,8 +350,8 @@ fn finish(errand: &Errand<'_>, records: &[Record], results: &mut Results, ended:
 /// What is printed of a run's records.
 fn shown(records: &[Record], look: Look) -> Result<String> {
     let rows = cells::rows(records);
-    let swept = records.iter().any(|record| record.job.load.is_some());
     let points = sweep::points(records);
+    let swept = sweep::is_one(&points);
     if look.json && swept {
         return Ok(format!("{}\n", serde_json::to_string_pretty(&points)?));
     }

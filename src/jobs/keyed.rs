@@ -2,19 +2,58 @@
 //! client is known to the drivers as what it is, since going through a table for each question would cost as much as
 //! the question.
 
-use std::sync::Arc;
+use std::io;
+use std::sync::{Arc, OnceLock};
 
-use super::{Ask, Client, Heard};
+use super::{Ask, Client, Heard, Job, Part, Source};
 use crate::words::op::{Op, Reply, Wrong, readable};
+use crate::words::trial::JobSettings;
 
 pub mod questions;
 pub mod values;
 
-use questions::{KeyText, Question, Questions};
-use values::Values;
+use questions::{Asked, KeyText, Question, Questions, load_of};
+use values::{Values, version};
 
 /// How many bytes of an answer a message about it shows.
 const SHOWN_BYTES: usize = 60;
+
+/// A job of such clients: all records are loaded, then come its other parts.
+pub struct KeyedJob {
+    settings: JobSettings,
+    parts: &'static [Part],
+    /// Made when the first client is: who asks for the parts only need not wait for tables.
+    made: OnceLock<(Asked, Arc<Values>)>,
+}
+
+impl KeyedJob {
+    pub fn new(settings: &JobSettings, parts: &'static [Part]) -> KeyedJob {
+        KeyedJob { settings: settings.clone(), parts, made: OnceLock::new() }
+    }
+}
+
+/// The values of a job, for who asks and for who checks.
+pub fn values_of(settings: &JobSettings) -> Values {
+    Values::new(settings.seed(), load_of(settings).value_bytes as usize)
+}
+
+impl Job for KeyedJob {
+    fn parts(&self) -> &'static [Part] {
+        self.parts
+    }
+
+    fn client(&self, part: Part, index: u32, of: u32, _: &dyn Source) -> io::Result<Box<dyn Client>> {
+        let make = || (Asked::of(&self.settings), Arc::new(values_of(&self.settings)));
+        let (asked, values) = self.made.get_or_init(make);
+        let left = asked.share(part, of, index);
+        // What is loaded has one version for all.
+        let (questions, first, step) = match part {
+            Part::Load => (Questions::loading(of, index), version(0, 0, 0), 0),
+            _ => (asked.questions(part, of, index), version(of, index, 0), 1),
+        };
+        Ok(Box::new(Keyed::new(questions, left, first, step, values.clone())))
+    }
+}
 
 /// Sets or gets one key after another.
 pub struct Keyed {
@@ -22,7 +61,7 @@ pub struct Keyed {
     /// The same questions, as far as they are answered.
     answered: Questions,
     left: u64,
-    /// Of the next value that is set, and what it grows by: what is loaded has one version for all.
+    /// Of the next question's value, if it is a set, and what it grows by with each question.
     version: u64,
     version_step: u64,
     key: KeyText,
@@ -32,8 +71,7 @@ pub struct Keyed {
 }
 
 impl Keyed {
-    /// Asks so many of these questions. Values begin with this version, which grows by `version_step` with each.
-    pub fn new(questions: Questions, left: u64, version: u64, version_step: u64, values: Arc<Values>) -> Keyed {
+    fn new(questions: Questions, left: u64, version: u64, version_step: u64, values: Arc<Values>) -> Keyed {
         Keyed {
             answered: questions.clone(),
             asked: questions,
@@ -57,9 +95,10 @@ impl Client for Keyed {
         self.left -= 1;
         let Question { record, set } = self.asked.draw();
         let key = self.key.of(record);
+        let version = self.version;
+        self.version += self.version_step;
         if set {
-            self.values.write(record, self.version, &mut self.value);
-            self.version += self.version_step;
+            self.values.write(record, version, &mut self.value);
             Ask::Op(Op::Set { key, value: &self.value, ttl_s: None })
         } else {
             Ask::Op(Op::Get(key))

@@ -12,13 +12,14 @@ pub mod getset;
 pub mod keyed;
 pub mod lines;
 pub mod merge;
+pub mod mixed;
 mod names;
 pub mod ngrams;
 pub mod people;
 pub mod text;
 
 /// Every job there is, in the order in which help and tables name them.
-pub const ALL: &[&JobKind] = &[&fans::FANS, &ngrams::NGRAMS, &getset::GETSET];
+pub const ALL: &[&JobKind] = &[&fans::FANS, &ngrams::NGRAMS, &getset::GETSET, &mixed::MIXED];
 
 /// All that the rest of the program knows of a job, in one value.
 pub struct JobKind {
@@ -35,6 +36,8 @@ pub struct JobKind {
     /// The forms in which a file may come; the first one is the recipe's, and what a file without a telling name is
     /// taken for. None for a job that reads nothing: its clients draw their questions.
     pub formats: &'static [&'static str],
+    /// What a job of requests asks unless it is told otherwise; nothing for the others.
+    pub requests: Option<Requests>,
     /// The ways in which it can ask a store; the first one is the default.
     pub ways: &'static [Via],
     /// How the end state is read back.
@@ -42,6 +45,20 @@ pub struct JobKind {
     /// Writes the recipe's data. Streams: memory does not grow with `units`.
     pub data: fn(seed: u64, units: u64, out: &mut dyn Write) -> io::Result<()>,
     pub open: fn(&JobSettings) -> Box<dyn Job>,
+}
+
+/// What a job of requests asks unless it is told otherwise. Its clients draw their questions, so that any number of them
+/// can share the work.
+pub struct Requests {
+    /// As `--clients` takes them.
+    pub clients: &'static str,
+    pub records: u64,
+    pub value_bytes: u32,
+    /// So many gets to so many sets where both come mixed; 0 where they come one after the other.
+    pub reads: u32,
+    pub writes: u32,
+    /// The options that shape it.
+    pub options: &'static [&'static str],
 }
 
 /// What a job leaves in a store, and so by which op it is read back.

@@ -17,6 +17,7 @@ pub static NGRAMS: JobKind = JobKind {
     default_seed: text::TWEETS2_SEED,
     recipe: "tweets2",
     formats: text::FORMATS,
+    requests: None,
     ways: &[Via::Portable],
     end_state: |_| EndState::Counters,
     data: text::tweets2,

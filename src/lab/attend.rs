@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use super::trial::{Bench, Live};
 use super::truth;
-use super::watch::{self, Peaks, Reading};
+use super::watch::{self, Peaks, Reading, Series};
 use super::worker::Told;
 use crate::words::record::{Outcome, Phase, Record, StoreFacts, Verdict};
 
@@ -23,6 +23,8 @@ pub struct Attendant<'a> {
     before: (Reading, Reading),
     client_peaks: Peaks,
     server_peaks: Peaks,
+    /// Of the phase that goes on.
+    series: Option<Series>,
     units: u64,
     phase: String,
 }
@@ -47,6 +49,7 @@ impl<'a> Attendant<'a> {
             before: Default::default(),
             client_peaks: Peaks::default(),
             server_peaks: Peaks::default(),
+            series: None,
             units: 0,
             phase: String::new(),
         }
@@ -94,6 +97,10 @@ impl<'a> Attendant<'a> {
                 watch(if phase == "settle" { Live::Settling } else { Live::Working(self.units) });
                 self.phase = phase;
                 self.before = self.readings();
+                // Of somebody else's server nothing is known, and our own process is not the store.
+                let guest = self.server.is_none() && self.files.is_none();
+                self.series =
+                    (!guest).then(|| Series::begin(if self.server.is_some() { self.before.1 } else { self.before.0 }));
             }
             Told::Progress(units) => {
                 self.units = units;
@@ -123,6 +130,7 @@ impl<'a> Attendant<'a> {
         phase.client = now.0.since(&self.before.0);
         phase.server = self.server.map(|_| now.1.since(&self.before.1));
         self.look();
+        phase.store_by_second = self.series.take().map_or_else(Vec::new, Series::end);
         if phase.name == "settle" {
             self.record.memory.client = self.client_peaks.0;
             self.record.memory.server = self.server.map(|_| self.server_peaks.0);
@@ -136,6 +144,9 @@ impl<'a> Attendant<'a> {
     }
 
     pub fn look(&mut self) {
+        if let Some(series) = &mut self.series {
+            series.look(self.server.unwrap_or(self.child));
+        }
         // Memory counts up to the end of settling: reading back is ours, not the store's.
         if self.record.phase("settle").is_none() {
             self.client_peaks.look(self.child);

@@ -1,6 +1,8 @@
 //! CPU, memory and bytes written of other processes, seen from outside so that watching costs them nothing.
 
-use crate::words::record::{Peak, Usage};
+use std::time::Instant;
+
+use crate::words::record::{Peak, Second, Usage};
 
 /// What a process tree had used up at one moment; two of them make a [`Usage`].
 #[derive(Clone, Copy, Debug, Default)]
@@ -9,6 +11,34 @@ pub struct Reading {
     user_ticks: u64,
     system_ticks: u64,
     bytes_written: Option<u64>,
+}
+
+/// A store's processes by whole seconds.
+pub struct Series {
+    seconds: Vec<Second>,
+    began: Instant,
+    before: Reading,
+}
+
+impl Series {
+    /// Begins now, with the second that is to come.
+    pub fn begin(before: Reading) -> Series {
+        Series { seconds: Vec::new(), began: Instant::now(), before }
+    }
+
+    /// Looks whether another second is over. A look that comes late makes one second a little longer, not a gap.
+    pub fn look(&mut self, root: u32) {
+        if self.began.elapsed().as_secs() as usize > self.seconds.len() {
+            let now = reading(root);
+            let cpu_s = now.since(&self.before).cpu_s();
+            self.seconds.push(Second { cpu_s, anonymous_bytes: memory(root).anonymous_bytes });
+            self.before = now;
+        }
+    }
+
+    pub fn end(self) -> Vec<Second> {
+        self.seconds
+    }
 }
 
 impl Reading {
@@ -42,9 +72,7 @@ impl Peaks {
 }
 
 #[cfg(target_os = "linux")]
-use linux::memory;
-#[cfg(target_os = "linux")]
-pub use linux::{family, reading};
+pub use linux::{family, memory, reading};
 
 #[cfg(target_os = "linux")]
 mod linux {
@@ -122,6 +150,6 @@ pub fn family(root: u32) -> Vec<u32> {
 }
 
 #[cfg(not(target_os = "linux"))]
-fn memory(_: u32) -> Peak {
+pub fn memory(_: u32) -> Peak {
     Peak::default()
 }

@@ -334,6 +334,7 @@ fn phase(name: &str, clients: u32, seen: Seen, units_by_second: Vec<u64>) -> Pha
         units_by_second,
         client: Usage::default(),
         server: None,
+        store_by_second: Vec::new(),
     }
 }
 

@@ -18,6 +18,8 @@ pub struct Row {
     /// What it may be ranked with: how the job asked, and whether from behind a cache. Empty for the usual way.
     pub group: String,
     pub control: bool,
+    /// The job is one of requests, each answered by itself: what counts is how many are served.
+    pub of_requests: bool,
     pub version: String,
     pub mouth: String,
     /// Finished trials with right answers.
@@ -139,6 +141,7 @@ fn row(trials: &[&Record]) -> Row {
         target: trials[0].target.label.clone(),
         group: group(trials[0]),
         control: trials[0].target.control,
+        of_requests: trials[0].job.load.is_some(),
         version: facts.map_or_else(String::new, |facts| facts.version.clone()),
         mouth: facts.map_or_else(String::new, |facts| facts.mouth.clone()),
         trials: finished.len(),

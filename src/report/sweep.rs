@@ -14,7 +14,7 @@ use crate::words::units;
 /// One target at one number of clients in one part: medians over blocks.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Point {
-    /// `set` or `get`.
+    /// `set`, `get`, or `run` where both come mixed.
     pub part: String,
     pub clients: u32,
     pub target: String,
@@ -73,6 +73,17 @@ fn point(target: &str, control: bool, phases: &[&Phase]) -> Option<Point> {
     })
 }
 
+/// Whether there is more to show than one number of clients doing one thing.
+pub fn is_one(points: &[Point]) -> bool {
+    points.iter().any(|point| (&point.part, point.clients) != (&points[0].part, points[0].clients))
+        || points.first().is_some_and(|point| point.part != "run")
+}
+
+/// What one request of a part is called.
+fn called(part: &str) -> &str {
+    if part == "run" { "request" } else { part }
+}
+
 /// What a table of points tells of each, and what it says above.
 struct Measure {
     words: fn(part: &str) -> String,
@@ -105,10 +116,10 @@ const WIDE: &[Measure] = &[
 pub fn tables(points: &[Point], rows: &[Row], wide: bool) -> String {
     let measures: Vec<&Measure> = MEASURES.iter().chain(if wide { WIDE } else { &[] }).collect();
     let mut text = String::new();
-    for part in ["set", "get"] {
+    for part in ["set", "get", "run"] {
         let points: Vec<&Point> = points.iter().filter(|point| point.part == part).collect();
         for measure in measures.iter().filter(|_| !points.is_empty()) {
-            text.push_str(&format!(" {}\n", (measure.words)(part)));
+            text.push_str(&format!(" {}\n", (measure.words)(called(part))));
             text.push_str(&table(&points, measure, if wide { usize::MAX } else { WIDTH }));
         }
     }
@@ -182,7 +193,7 @@ pub fn sentence(points: &[Point]) -> String {
     let each: Vec<String> = each.collect();
     format!(
         "Most {}s a second: {}. Seen here, not claimed: intervals come with more blocks.",
-        first.part,
+        called(&first.part),
         each.join(", ")
     )
 }

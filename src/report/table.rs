@@ -1,4 +1,4 @@
-//! Rows as aligned text of at most 100 columns: eight columns, and the rest behind `wide`.
+//! Rows as aligned text of at most 100 columns: eight or nine columns, and the rest behind `wide`.
 
 use super::cells::{Numbers, Row};
 use crate::words::units;
@@ -7,6 +7,7 @@ use crate::words::units;
 pub const WIDTH: usize = 100;
 
 /// One column: its heading and how a row fills it.
+#[derive(Clone, Copy)]
 struct Column {
     heading: &'static str,
     cell: fn(&Row, &Numbers) -> String,
@@ -24,6 +25,18 @@ const COLUMNS: &[Column] = &[
         heading: "answers",
         cell: |row, _| row.status.in_words().split(':').next().unwrap_or_default().to_string(),
     },
+];
+
+/// What a job of requests tells instead of its seconds.
+const OF_REQUESTS: &[Column] = &[
+    Column { heading: "requests/s", cell: |_, numbers| units::count(numbers.units_per_s) },
+    COLUMNS[1],
+    Column { heading: "op p50", cell: |_, numbers| units::nanoseconds(numbers.op_ns_p50) },
+    Column { heading: "op p99", cell: |_, numbers| tail(numbers.op_ns_p99) },
+    COLUMNS[3],
+    COLUMNS[4],
+    COLUMNS[5],
+    COLUMNS[6],
 ];
 
 const WIDE: &[Column] = &[
@@ -49,7 +62,8 @@ const WIDE: &[Column] = &[
 
 /// The table, its lines ended. Controls stand below a rule; what has no number says why over the whole line.
 pub fn table(rows: &[Row], wide: bool) -> String {
-    let columns: Vec<&Column> = COLUMNS.iter().chain(if wide { WIDE } else { &[] }).collect();
+    let usual = if rows.iter().any(|row| row.of_requests) { OF_REQUESTS } else { COLUMNS };
+    let columns: Vec<&Column> = usual.iter().chain(if wide { WIDE } else { &[] }).collect();
     let headings = std::iter::once("target").chain(columns.iter().map(|column| column.heading));
     let mut lines = vec![Line::Cells(headings.map(str::to_string).collect())];
     let (mut controls, mut group) = (false, "");

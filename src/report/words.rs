@@ -4,7 +4,7 @@
 use super::cells::{Row, Status};
 use super::table::{WIDTH, wrap};
 use crate::words::record::{Record, Verdict};
-use crate::words::trial::{Configuration, Data, Durability, Load, Only, Verify};
+use crate::words::trial::{Configuration, Data, Durability, Keys, Load, Only, Verify};
 use crate::words::units;
 
 /// "fans, 10,000 profiles · durability none (claimed) · 1 client · 3 blocks, no claim".
@@ -33,11 +33,18 @@ pub fn headline(records: &[Record]) -> String {
     wrap(&format!("{}, {units} {unit} · {kept} · {clients} · {claim}", first.job.name), WIDTH).join("\n")
 }
 
-fn asked(load: &Load) -> &'static str {
-    match load.only {
-        None => "sets and gets",
-        Some(Only::Set) => "sets",
-        Some(Only::Get) => "gets",
+/// "sets and gets", "50 gets to 1 set".
+fn asked(load: &Load) -> String {
+    match (load.only, load.reads + load.writes) {
+        (None, 0) => "sets and gets".to_string(),
+        (None, _) => {
+            let one_of = |count: u32, name: &str| {
+                format!("{} {name}{}", units::thousands(count.into()), if count == 1 { "" } else { "s" })
+            };
+            format!("{} to {}", one_of(load.reads, "get"), one_of(load.writes, "set"))
+        }
+        (Some(Only::Set), _) => "sets".to_string(),
+        (Some(Only::Get), _) => "gets".to_string(),
     }
 }
 
@@ -49,7 +56,8 @@ fn many(load: &Load) -> String {
         (_, Some(1)) => "1 client".to_string(),
         (_, most) => format!("{} clients", most.unwrap_or(&0)),
     };
-    format!("{clients}, depth {}", load.depth)
+    let keys = if load.keys == Keys::Uniform { String::new() } else { format!(", keys {}", load.keys) };
+    format!("{clients}, depth {}{keys}", load.depth)
 }
 
 /// Where the data came from, and its digest.
@@ -129,7 +137,11 @@ fn across_groups(numbered: &[&Row]) -> Option<String> {
     }
     let each = bests.iter().map(|row| {
         let seconds = units::seconds(row.numbers.as_ref().map_or(0.0, |numbers| numbers.seconds));
-        let group = if row.group.is_empty() { "one value at a time" } else { row.group.as_str() };
+        let group = match row.group.as_str() {
+            "" if row.of_requests => "without a cache",
+            "" => "one value at a time",
+            group => group,
+        };
         format!("{group} {} in {seconds} s", row.target)
     });
     let each: Vec<String> = each.collect();

@@ -173,6 +173,17 @@ pub struct Phase {
     pub client: Usage,
     /// The server's processes, where we started them.
     pub server: Option<Usage>,
+    /// Each whole second of the server's processes, or of the trial's where the store lives in it; nothing is known of
+    /// somebody else's server.
+    #[serde(default)]
+    pub store_by_second: Vec<Second>,
+}
+
+/// What a store's processes used in one second, and the memory that they held at its end.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Second {
+    pub cpu_s: f64,
+    pub anonymous_bytes: u64,
 }
 
 /// What processes used up in a phase.

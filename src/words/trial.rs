@@ -246,6 +246,14 @@ pub struct Load {
     pub depth: u32,
     /// Sets or gets alone; both where nothing is said.
     pub only: Option<Only>,
+    /// How keys are chosen.
+    #[serde(default)]
+    pub keys: Keys,
+    /// So many gets to so many sets, where both come mixed.
+    #[serde(default)]
+    pub reads: u32,
+    #[serde(default)]
+    pub writes: u32,
     /// The numbers of clients of a sweep, each a point of it.
     pub clients: Vec<u32>,
 }
@@ -267,6 +275,80 @@ impl FromStr for Only {
             "get" => Ok(Only::Get),
             _ => Err(format!("'{text}' is neither set nor get")),
         }
+    }
+}
+
+/// How the key of a question is chosen among the records.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(into = "String", try_from = "String")]
+pub enum Keys {
+    #[default]
+    Uniform,
+    /// One after another, all clients together.
+    Sequential,
+    /// By Zipf's law with this exponent, in thousandths; which key has which rank is drawn once.
+    Zipf { thousandths: u32 },
+    /// By Zipf's law with exponent 0.99, the records that were loaded last first.
+    Latest,
+    /// So many hundredths of the keys, the first ones, get so many hundredths of the requests.
+    Hotspot { keys: u32, requests: u32 },
+}
+
+/// The exponent that YCSB and with it everybody uses.
+pub const ZIPF_THOUSANDTHS: u32 = 990;
+
+impl fmt::Display for Keys {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Keys::Uniform => out.write_str("uniform"),
+            Keys::Sequential => out.write_str("sequential"),
+            Keys::Zipf { thousandths } => write!(out, "zipf:{}", f64::from(*thousandths) / 1000.0),
+            Keys::Latest => out.write_str("latest"),
+            Keys::Hotspot { keys, requests } => write!(out, "hotspot:{keys}/{requests}"),
+        }
+    }
+}
+
+impl FromStr for Keys {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (name, rest) = text.split_once(':').map_or((text, None), |(name, rest)| (name, Some(rest)));
+        match (name, rest) {
+            ("uniform", None) => Ok(Keys::Uniform),
+            ("sequential", None) => Ok(Keys::Sequential),
+            ("latest", None) => Ok(Keys::Latest),
+            ("zipf", None) => Ok(Keys::Zipf { thousandths: ZIPF_THOUSANDTHS }),
+            ("zipf", Some(exponent)) => match exponent.parse::<f64>() {
+                Ok(exponent) if (0.001..=10.0).contains(&exponent) => {
+                    Ok(Keys::Zipf { thousandths: (exponent * 1000.0).round() as u32 })
+                }
+                _ => Err(format!("'{exponent}' is no exponent from 0.001 to 10, as in zipf:0.99")),
+            },
+            ("hotspot", None) => Ok(Keys::Hotspot { keys: 20, requests: 80 }),
+            ("hotspot", Some(shares)) => {
+                let part = |text: &str| text.parse().ok().filter(|part| (1..=99).contains(part));
+                let parts = shares.split_once('/').and_then(|(keys, requests)| part(keys).zip(part(requests)));
+                let (keys, requests) =
+                    parts.ok_or_else(|| format!("'{shares}' is not two parts of 100, as in hotspot:20/80"))?;
+                Ok(Keys::Hotspot { keys, requests })
+            }
+            _ => Err(format!("'{text}' is no choice of keys: uniform, sequential, zipf:0.99, latest, hotspot:20/80")),
+        }
+    }
+}
+
+impl From<Keys> for String {
+    fn from(keys: Keys) -> String {
+        keys.to_string()
+    }
+}
+
+impl TryFrom<String> for Keys {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Keys, String> {
+        text.parse()
     }
 }
 

@@ -1,4 +1,4 @@
-//! `getset`: a sweep over numbers of clients, on engines in the process and on servers.
+//! `getset` and `mixed`: requests by many clients, on engines in the process and on servers.
 
 use kvfair::words::trial::Transport;
 use serde_json::Value;
@@ -71,4 +71,80 @@ fn somebody_elses_server_is_left_as_empty_as_it_was() {
     let url = format!("redis://{}", server.launch.place);
     desk.run(&[&SWEEP[..], &["--clients", "5", "--depth", "3", &url]].concat()).exits(0);
     assert_eq!(server.open().count().unwrap(), Some(0));
+}
+
+const MIXED: [&str; 7] = ["run", "mixed", "--blocks", "1", "--requests", "5000", "--records=500"];
+
+/// One number of clients: rows as of any other job.
+#[test]
+fn gets_and_sets_come_mixed_and_the_end_state_is_looked_at() {
+    let desk = Desk::new();
+    let targets = ["ram", "null", "lmdb", "redis+unix", "memcached", "tokyotyrant+unix", "cached:redis?memory=1MB"];
+    for keys in ["uniform", "zipf:1.2", "latest", "hotspot:10/90", "sequential"] {
+        let said = desk.run(&[&MIXED[..], &["--writes", "20", "--keys", keys], &targets].concat());
+        said.exits(0).shows("500 records hold some client's");
+        let records = desk.records();
+        for record in &records[records.len() - targets.len()..] {
+            let target = record["target"]["label"].as_str().unwrap();
+            let kind = if target == "null" { "control" } else { "right" };
+            assert_eq!(record["verdict"]["kind"], kind, "{target}");
+            assert_eq!(record["job"]["load"]["keys"], keys);
+            let names: Vec<&str> =
+                record["phases"].as_array().unwrap().iter().map(|phase| phase["name"].as_str().unwrap()).collect();
+            assert_eq!(names, ["load", "run", "settle"], "{target}");
+            let run = &record["phases"][1];
+            assert_eq!((run["clients"].as_u64(), run["units"].as_u64()), (Some(10), Some(5000)), "{target}");
+            // 20 sets to 50 gets of 2,048 bytes: what goes out is a fraction of what comes in.
+            let (out, came) = (run["bytes_out"].as_u64().unwrap(), run["bytes_in"].as_u64().unwrap());
+            assert!((2_500_000..3_500_000).contains(&out), "{target}: {out} bytes out");
+            assert!(target == "null" || (6_800_000..7_800_000).contains(&came), "{target}: {came} bytes in");
+        }
+    }
+}
+
+#[test]
+fn mixed_requests_can_be_swept_and_pipelined() {
+    let desk = Desk::new();
+    let said = desk.run(&[&MIXED[..], &["--clients", "2,30", "--depth", "8", "redis", "memcached+unix"]].concat());
+    said.exits(0).shows(" requests a second").shows("Most requests a second");
+}
+
+#[test]
+fn a_store_that_loses_or_changes_values_has_no_mixed_numbers() {
+    for (fault, said) in [("drop&after=600", "found an older value"), ("corrupt&after=600&every=50", "bytes")] {
+        let desk = Desk::new();
+        let target = format!("faulty?fault={fault}");
+        desk.run(&[&MIXED[..], &["--writes", "50", &target]].concat())
+            .exits(4)
+            .shows("FAILED: wrong answers")
+            .shows(said);
+    }
+}
+
+/// A server that we started, an engine in our process; of somebody else's server nothing is known.
+#[test]
+fn a_store_is_watched_by_the_second() {
+    let desk = Desk::new();
+    let server = common::start("redis", Transport::Tcp);
+    let url = format!("redis://{}", server.launch.place);
+    let long = ["run", "mixed", "--blocks", "1", "--clients", "1", "--requests"];
+    desk.run(&[&long[..], &["150000", "redis", &url]].concat()).exits(0);
+    desk.run(&[&long[..], &["4000000", "lmdb"]].concat()).exits(0);
+    let records = desk.records();
+    for record in &records {
+        let run = &record["phases"][1];
+        let (took_s, seconds) = (run["took_s"].as_f64().unwrap(), run["store_by_second"].as_array().unwrap());
+        let target = record["target"]["label"].as_str().unwrap();
+        if target.starts_with("redis:") {
+            assert!(seconds.is_empty(), "{target}: {seconds:?}");
+            continue;
+        }
+        assert!(took_s > 1.2, "{target} took {took_s} s: too short to see seconds");
+        assert!((seconds.len() as f64 - took_s).abs() <= 1.5, "{target}: {} seconds of {took_s}", seconds.len());
+        for second in seconds {
+            let (cpu_s, memory) = (second["cpu_s"].as_f64().unwrap(), second["anonymous_bytes"].as_u64().unwrap());
+            assert!(cpu_s > 0.05 && cpu_s < 2.5 && memory > 1 << 20, "{target}: {second}");
+        }
+    }
+    assert_eq!(records.len(), 3);
 }

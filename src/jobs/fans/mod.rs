@@ -24,6 +24,7 @@ pub static FANS: JobKind = JobKind {
     default_seed: people::LIKES10K_SEED,
     recipe: "likes10k",
     formats: people::FORMATS,
+    requests: None,
     ways: &Via::ALL,
     end_state: |settings| if settings.via == Via::Native { EndState::Tallies } else { EndState::Values },
     data: people::likes10k,

@@ -2,9 +2,11 @@
 //! them again.
 
 use std::io::{self, Write};
+use std::sync::Arc;
 
-use crate::jobs::Part;
-use crate::jobs::draw::mix;
+use crate::jobs::draw::{Alias, Rng, mix, zipf};
+use crate::jobs::{Part, find};
+use crate::words::trial::{JobSettings, Keys, Load, ZIPF_THOUSANDTHS};
 
 /// What is asked next, and about which key.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -19,38 +21,54 @@ pub struct Question {
 #[derive(Clone)]
 pub struct Questions {
     count: u64,
-    keys: Keys,
-    setting: bool,
+    begin: u64,
+    keys: Chosen,
+    sets: Sets,
 }
 
 /// How a count becomes a key.
 #[derive(Clone)]
-enum Keys {
+enum Chosen {
     /// One after another, each client its own.
     InTurn {
         first: u64,
         step: u64,
-    },
-    Uniform {
-        begin: u64,
         records: u64,
     },
+    Uniform {
+        records: u64,
+    },
+    /// The first keys by so much of 2^32 of the questions.
+    Hotspot {
+        hot: u64,
+        share: u64,
+        records: u64,
+    },
+    /// In proportion to weights.
+    Weighted(Arc<Alias>),
+}
+
+/// Which questions are sets.
+#[derive(Clone, Copy, PartialEq)]
+enum Sets {
+    All,
+    None,
+    /// So much of 2^32.
+    Share(u64),
 }
 
 /// splitmix64's step: the golden ratio in 64 bits, made odd.
 const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
+/// Makes a second number of a question's, for what must not depend on its key.
+const OTHER: u64 = 0x6a09_e667_f3bc_c909;
+/// What is drawn by weights has a table of 8 bytes a key.
+pub const WEIGHTED_MAX: u64 = 1 << 24;
 
 impl Questions {
     /// The loading: client `index` of `of` sets its share of all keys.
     pub fn loading(of: u32, index: u32) -> Questions {
-        Questions { count: 0, keys: Keys::InTurn { first: index.into(), step: of.into() }, setting: true }
-    }
-
-    /// For client `index` of `of`, out of `records` keys.
-    pub fn new(seed: u64, part: Part, of: u32, index: u32, records: u64) -> Questions {
-        let who = (part as u64) << 56 | u64::from(of) << 28 | u64::from(index);
-        let keys = Keys::Uniform { begin: mix(seed ^ mix(who)), records };
-        Questions { count: 0, keys, setting: part == Part::Set }
+        let keys = Chosen::InTurn { first: index.into(), step: of.into(), records: u64::MAX };
+        Questions { count: 0, begin: 0, keys, sets: Sets::All }
     }
 
     /// Goes on behind so many questions from the beginning.
@@ -66,28 +84,130 @@ impl Questions {
 
     #[inline(always)]
     pub fn sets_only(&self) -> bool {
-        self.setting
+        self.sets == Sets::All
     }
 
-    /// Uniformly drawn, the number of a key is the high part of a product (Lemire, "Fast random integer generation in
-    /// an interval", 2019; its bias is below 2^-32 here and the same for every store).
     #[inline(always)]
     pub fn draw(&mut self) -> Question {
         let count = self.count;
         self.count += 1;
-        let record = match self.keys {
-            Keys::InTurn { first, step } => first + count * step,
-            Keys::Uniform { begin, records } => {
-                let random = mix(begin.wrapping_add(count.wrapping_mul(STEP)));
-                ((u128::from(random) * u128::from(records)) >> 64) as u64
+        let random = mix(self.begin.wrapping_add(count.wrapping_mul(STEP)));
+        let record = match &self.keys {
+            Chosen::Uniform { records } => part_of(random, *records),
+            Chosen::InTurn { first, step, records } => (first + count * step) % records,
+            Chosen::Hotspot { hot, share, records } => {
+                let is_hot = mix(random ^ !OTHER) >> 32 < *share;
+                if is_hot { part_of(random, *hot) } else { hot + part_of(random, records - hot) }
             }
+            Chosen::Weighted(alias) => alias.pick(random) as u64,
         };
-        Question { record, set: self.setting }
+        let set = match self.sets {
+            Sets::All => true,
+            Sets::None => false,
+            Sets::Share(share) => mix(random ^ OTHER) >> 32 < share,
+        };
+        Question { record, set }
     }
 }
 
+/// A number below `whole` out of 64 random bits: the high part of a product (Lemire, "Fast random integer generation in
+/// an interval", 2019; its bias is below 2^-32 here and the same for every store).
+#[inline(always)]
+fn part_of(random: u64, whole: u64) -> u64 {
+    ((u128::from(random) * u128::from(whole)) >> 64) as u64
+}
+
+/// All questions of a job: who asks, who loads and who checks draw them from here.
+pub struct Asked {
+    seed: u64,
+    pub requests: u64,
+    pub load: Load,
+    alias: Option<Arc<Alias>>,
+}
+
+impl Asked {
+    pub fn of(settings: &JobSettings) -> Asked {
+        let load = load_of(settings);
+        let records = load.records as u32;
+        let weighted = |weights: Vec<f64>| Some(Arc::new(Alias::new(weights.into_iter())));
+        let alias = match load.keys {
+            Keys::Zipf { thousandths } => {
+                let mut weights: Vec<f64> = zipf(records, f64::from(thousandths) / 1000.0, 0.0).collect();
+                shuffle(&mut weights, settings.seed());
+                weighted(weights)
+            }
+            Keys::Latest => {
+                let mut weights: Vec<f64> = zipf(records, f64::from(ZIPF_THOUSANDTHS) / 1000.0, 0.0).collect();
+                weights.reverse();
+                weighted(weights)
+            }
+            Keys::Uniform | Keys::Sequential | Keys::Hotspot { .. } => None,
+        };
+        Asked { seed: settings.seed(), requests: requests_of(settings), load, alias }
+    }
+
+    /// What client `index` of `of` asks in a part.
+    pub fn questions(&self, part: Part, of: u32, index: u32) -> Questions {
+        let who = (part as u64) << 56 | u64::from(of) << 28 | u64::from(index);
+        let Load { records, keys, reads, writes, .. } = self.load;
+        let keys = match (keys, &self.alias) {
+            (_, Some(alias)) => Chosen::Weighted(alias.clone()),
+            (Keys::Sequential, _) => Chosen::InTurn { first: index.into(), step: of.into(), records },
+            (Keys::Hotspot { keys, requests }, _) => {
+                let hot = (records * u64::from(keys) / 100).clamp(1, records - u64::from(records > 1));
+                Chosen::Hotspot { hot, share: (u64::from(requests) << 32) / 100, records }
+            }
+            _ => Chosen::Uniform { records },
+        };
+        let sets = match part {
+            Part::Set | Part::Load => Sets::All,
+            Part::Get => Sets::None,
+            Part::Run => Sets::Share((u64::from(writes) << 32) / u64::from((reads + writes).max(1))),
+        };
+        Questions { count: 0, begin: mix(self.seed ^ mix(who)), keys, sets }
+    }
+
+    /// How many questions client `index` of `of` asks in a part.
+    pub fn share(&self, part: Part, of: u32, index: u32) -> u64 {
+        share(if part == Part::Load { self.load.records } else { self.requests }, index, of)
+    }
+
+    /// The first questions of a single client, a line each: `set key:000000012345`.
+    pub fn write(&self, units: u64, parts: &[Part], out: &mut dyn Write) -> io::Result<()> {
+        let mut key = KeyText::default();
+        for &part in parts.iter().filter(|&&part| part != Part::Load) {
+            let mut questions = self.questions(part, 1, 0);
+            for _ in 0..units {
+                let Question { record, set } = questions.draw();
+                out.write_all(if set { b"set " } else { b"get " })?;
+                out.write_all(key.of(record))?;
+                out.write_all(b"\n")?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Fisher and Yates' shuffle, from the end: which key has which rank.
+fn shuffle(weights: &mut [f64], seed: u64) {
+    let mut random = Rng::new(seed);
+    for last in (1..weights.len()).rev() {
+        weights.swap(last, part_of(random.draw(), last as u64 + 1) as usize);
+    }
+}
+
+/// What a job of requests is asked; always there, since the command line fills it in.
+pub fn load_of(settings: &JobSettings) -> Load {
+    settings.load.clone().unwrap_or_default()
+}
+
+/// Requests of one part at one number of clients.
+fn requests_of(settings: &JobSettings) -> u64 {
+    settings.units.unwrap_or_else(|| find(&settings.name).map_or(0, |job| job.default_units))
+}
+
 /// How many of `all` fall to client `index` of `of`.
-pub fn share(all: u64, index: u32, of: u32) -> u64 {
+fn share(all: u64, index: u32, of: u32) -> u64 {
     let (index, of) = (u64::from(index), u64::from(of));
     all / of + u64::from(index < all % of)
 }
@@ -131,21 +251,6 @@ fn eight_digits(number: u64) -> [u8; 8] {
     (ones + 0x3030_3030_3030_3030).to_le_bytes()
 }
 
-/// The questions of a single client, a line each: `set key:000000012345`.
-pub fn write(seed: u64, units: u64, records: u64, parts: &[Part], out: &mut dyn Write) -> io::Result<()> {
-    let mut key = KeyText::default();
-    for &part in parts.iter().filter(|&&part| part != Part::Load) {
-        let mut questions = Questions::new(seed, part, 1, 0, records);
-        for _ in 0..units {
-            let Question { record, set } = questions.draw();
-            out.write_all(if set { b"set " } else { b"get " })?;
-            out.write_all(key.of(record))?;
-            out.write_all(b"\n")?;
-        }
-    }
-    Ok(())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -156,7 +261,7 @@ mod tests {
         assert_eq!(key.of(12_345), b"key:000000012345");
         assert_eq!(key.of(999_999_999_999), b"key:999999999999");
         assert_eq!(key.of(0), b"key:000000000000");
-        for record in (0..200_000).chain((0..2_000_000).map(|step| step * 49_999_993)) {
+        for record in (0..200_000).chain((0..20_000).map(|step| step * 49_999_993)) {
             let text = format!("key:{record:012}");
             assert_eq!(key.of(record), text.as_bytes());
         }
@@ -169,32 +274,95 @@ mod tests {
         }
     }
 
+    /// A thousand records and so many questions, three gets to a set.
+    fn asked(keys: &str, records: u64, requests: u64) -> Asked {
+        let load = Load { records, keys: keys.parse().unwrap(), reads: 3, writes: 1, ..Load::default() };
+        let settings = JobSettings {
+            name: "mixed".to_string(),
+            data: crate::words::trial::Data::Recipe { name: String::new(), seed: 1 },
+            format: String::new(),
+            units: Some(requests),
+            skip_bad: 0,
+            via: Default::default(),
+            split: Default::default(),
+            load: Some(load),
+        };
+        Asked::of(&settings)
+    }
+
+    /// How often each record is asked for by two clients.
+    fn counts(asked: &Asked, part: Part) -> Vec<u64> {
+        let mut counts = vec![0; asked.load.records as usize];
+        for index in 0..2 {
+            let mut questions = asked.questions(part, 2, index);
+            (0..asked.share(part, 2, index)).for_each(|_| counts[questions.draw().record as usize] += 1);
+        }
+        counts
+    }
+
     #[test]
-    fn draws_are_even_and_every_client_has_its_own() {
-        let mut questions = Questions::new(1, Part::Set, 2, 0, 10);
-        let mut found = [0_u32; 10];
-        (0..100_000).for_each(|_| found[questions.draw().record as usize] += 1);
-        assert!(found.iter().all(|&count| (9_500..10_500).contains(&count)), "{found:?}");
-        let first = |part, of, index| Questions::new(1, part, of, index, u64::MAX).draw().record;
+    fn keys_are_chosen_as_their_names_say() {
+        const REQUESTS: u64 = 1_000_000;
+        let near = |found: u64, share: f64| {
+            let expected = share * REQUESTS as f64;
+            assert!((found as f64 - expected).abs() < 6.0 * expected.sqrt(), "{found} for {expected}");
+        };
+        let counted = |keys| counts(&asked(keys, 1_000, REQUESTS), Part::Get);
+        counted("uniform").iter().for_each(|&count| near(count, 1e-3));
+        assert!(counted("sequential").iter().all(|&count| count == REQUESTS / 1_000));
+        let hot = counted("hotspot:10/70");
+        near(hot[..100].iter().sum(), 0.7);
+        hot[..100].iter().for_each(|&count| near(count, 7e-3));
+        hot[100..].iter().for_each(|&count| near(count, 0.3 / 900.0));
+        // The sum of rank^-0.99 over 1,000 ranks is 7.7290.
+        let shares = |rank: u32| f64::from(rank).powf(-0.99) / 7.7290;
+        let latest = counted("latest");
+        (1..=1_000).for_each(|rank| near(latest[1_000 - rank as usize], shares(rank)));
+        let mut zipf = counted("zipf:0.99");
+        assert!(zipf[0] != *zipf.iter().max().unwrap(), "the first key is not the first rank");
+        zipf.sort_unstable_by(|one, other| other.cmp(one));
+        (1..=20).for_each(|rank| near(zipf[rank as usize - 1], shares(rank)));
+    }
+
+    #[test]
+    fn every_client_and_part_has_questions_of_its_own() {
+        let asked = asked("uniform", u64::MAX, 10);
+        let first = |part, of, index| asked.questions(part, of, index).draw().record;
         let all = [first(Part::Set, 2, 0), first(Part::Set, 2, 1), first(Part::Set, 3, 0), first(Part::Get, 2, 0)];
         assert!((0..4).all(|one| (0..one).all(|other| all[one] != all[other])));
     }
 
     #[test]
+    fn sets_come_among_gets_as_often_as_said_and_to_any_key() {
+        let asked = asked("zipf:1.2", 10, 1_000_000);
+        let mut questions = asked.questions(Part::Run, 1, 0);
+        let (mut sets, mut all) = ([0_u32; 10], [0_u32; 10]);
+        for _ in 0..1_000_000 {
+            let question = questions.draw();
+            all[question.record as usize] += 1;
+            sets[question.record as usize] += u32::from(question.set);
+        }
+        for (sets, all) in sets.into_iter().zip(all) {
+            assert!((f64::from(sets) / f64::from(all) - 0.25).abs() < 0.01, "{sets} of {all}");
+        }
+    }
+
+    #[test]
     fn questions_can_be_passed_over() {
-        let begin = || Questions::new(3, Part::Get, 5, 4, 1_000);
-        let (mut all, mut rest) = (begin(), begin());
-        (0..77).for_each(|_| drop(all.draw()));
+        let asked = asked("latest", 1_000, 10);
+        let (mut all, mut rest) = (asked.questions(Part::Run, 5, 4), asked.questions(Part::Run, 5, 4));
+        (0..77).for_each(|_| all.pass());
         rest.pass_to(77);
         assert!((0..100).all(|_| all.draw() == rest.draw()));
     }
 
     #[test]
     fn clients_load_every_key_once() {
+        let asked = asked("zipf", 100, 10);
         let mut loaded: Vec<u64> = (0..7)
             .flat_map(|index| {
                 let mut questions = Questions::loading(7, index);
-                (0..share(100, index, 7)).map(move |_| questions.draw().record)
+                (0..asked.share(Part::Load, 7, index)).map(move |_| questions.draw().record)
             })
             .collect();
         loaded.sort_unstable();
@@ -204,10 +372,23 @@ mod tests {
     #[test]
     fn the_stream_is_what_it_always_was() {
         let mut text = Vec::new();
-        write(1, 2, 100_000, &[Part::Set, Part::Get], &mut text).unwrap();
-        assert_eq!(
-            String::from_utf8(text).unwrap(),
-            "set key:000000059230\nset key:000000051025\nget key:000000008283\nget key:000000082302\n"
-        );
+        for keys in ["uniform", "zipf:0.99", "hotspot"] {
+            asked(keys, 100_000, 2).write(2, &[Part::Set, Part::Run], &mut text).unwrap();
+        }
+        let expected = [
+            "set key:000000020239",
+            "set key:000000090097",
+            "set key:000000089555",
+            "get key:000000005481",
+            "set key:000000010651",
+            "set key:000000093026",
+            "set key:000000089555",
+            "get key:000000006373",
+            "set key:000000004047",
+            "set key:000000018019",
+            "set key:000000017911",
+            "get key:000000024385",
+        ];
+        assert_eq!(String::from_utf8(text).unwrap().lines().collect::<Vec<_>>(), expected);
     }
 }

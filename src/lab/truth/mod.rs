@@ -22,11 +22,11 @@ use crate::words::record::{Checked, Stream, Verdict};
 use crate::words::trial::{JobSettings, Verify};
 
 mod fans;
-mod getset;
 mod ngrams;
+mod requests;
 
 pub use fans::record_of_tally;
-pub use getset::compare as versions;
+pub use requests::compare as versions;
 
 /// Keys read back in one question.
 const BATCH_KEYS: usize = 200;
@@ -146,7 +146,7 @@ fn replay_of(job: &str) -> Result<Box<dyn Replay>, String> {
     match job {
         "fans" => Ok(Box::<fans::Fans>::default()),
         "ngrams" => Ok(Box::<ngrams::Ngrams>::default()),
-        "getset" => Ok(Box::new(getset::GetSet)),
+        "getset" | "mixed" => Ok(Box::new(requests::Requests)),
         other => Err(format!("no truth is known of job {other}")),
     }
 }

@@ -1,4 +1,4 @@
-//! The truth of `getset`: the draws are made once more, and every key must hold some client's last write of it.
+//! The truth of jobs of requests: the draws are made once more, and every key must hold some client's last write of it.
 //!
 //! Which client came last is the store's to decide; that nothing older is left, and nothing else, is not.
 
@@ -9,10 +9,10 @@ use std::time::Instant;
 use sha2::{Digest, Sha256};
 
 use super::{BATCH_KEYS, Compared, Counts, Drawn, Each, Replay, SHOWN_BYTES, Sample, hex};
-use crate::jobs::getset::{GETSET, load_of, requests, values_of};
-use crate::jobs::keyed::questions::{self, KeyText, Questions, share};
+use crate::jobs::keyed::questions::{Asked, KeyText};
 use crate::jobs::keyed::values::{SEQUENCE_MAX, Values, version, version_in};
-use crate::jobs::{InputFault, Part, Source};
+use crate::jobs::keyed::values_of;
+use crate::jobs::{InputFault, Part, Source, find};
 use crate::stores::{Session, Store};
 use crate::words::op::{KeyList, Op, Reply, Wrong, readable};
 use crate::words::record::{Checked, Verdict};
@@ -22,15 +22,15 @@ use crate::words::trial::{JobSettings, Verify};
 const HASHED_QUESTIONS: u64 = 100_000;
 
 /// Counts what is asked; what must come out depends on the order of the points.
-pub struct GetSet;
+pub struct Requests;
 
-impl Replay for GetSet {
+impl Replay for Requests {
     fn replay(&mut self, _: &dyn Source, settings: &JobSettings, _: &mut Sample) -> Result<Counts, InputFault> {
-        let (load, units) = (load_of(settings), requests(settings));
+        let asked = Asked::of(settings);
+        let (load, units) = (&asked.load, asked.requests);
         let mut hash = Hashing(Sha256::new());
-        let parts = (GETSET.open)(settings).parts();
         let named = units.min(HASHED_QUESTIONS);
-        questions::write(settings.seed(), named, load.records, parts, &mut hash).expect("a hash takes what is written");
+        asked.write(named, parts_of(settings), &mut hash).expect("a hash takes what is written");
         let data_bytes = load.records * (size_of::<KeyText>() as u64 + u64::from(load.value_bytes));
         let drawn = Some(Drawn { sha256: hex(&hash.0.finalize()), data_bytes });
         Ok(Counts { units, asking_units: units, ops: units, drawn, ..Counts::default() })
@@ -43,6 +43,11 @@ impl Replay for GetSet {
     fn answer(&self) -> BTreeMap<String, String> {
         BTreeMap::new()
     }
+}
+
+/// The parts of the job that these settings are of.
+fn parts_of(settings: &JobSettings) -> &'static [Part] {
+    find(&settings.name).map_or(&[], |job| (job.open)(settings).parts())
 }
 
 struct Hashing(Sha256);
@@ -77,8 +82,11 @@ pub fn compare(
 ) -> Result<Compared, String> {
     let began = Instant::now();
     let values = values_of(settings);
-    let mut found = read_back(settings, &values, store, heard)?;
-    judge(settings, points, &values, &mut found);
+    let asked = Asked::of(settings);
+    let mut found = read_back(asked.load.records, &values, store, heard)?;
+    // Gets alone leave what was loaded.
+    let writing = parts_of(settings).iter().copied().find(|part| matches!(part, Part::Set | Part::Run));
+    judge(&asked, writing, points, &values, &mut found);
     let records = found.len() as u64;
     let held = store.count().map_err(|fault| format!("counting records: {fault}"))?;
     let extra_keys = held.map(|held| held as i64 - records as i64);
@@ -105,14 +113,8 @@ pub fn compare(
     Ok(Compared { verdict, wrong_key: None })
 }
 
-fn read_back(
-    settings: &JobSettings,
-    values: &Values,
-    store: &dyn Store,
-    heard: impl Fn(u64),
-) -> Result<Vec<Found>, String> {
+fn read_back(records: u64, values: &Values, store: &dyn Store, heard: impl Fn(u64)) -> Result<Vec<Found>, String> {
     let mut session = store.session().map_err(|fault| format!("no session to read back: {fault}"))?;
-    let records = load_of(settings).records;
     let mut found = Vec::new();
     let (mut key, mut keys) = (KeyText::default(), KeyList::default());
     while (found.len() as u64) < records {
@@ -162,9 +164,7 @@ fn look(values: &Values, record: u64, value: Option<&[u8]>) -> Found {
 }
 
 /// Goes backwards through the points: what a key was given at the last one that wrote it, it must hold.
-fn judge(settings: &JobSettings, points: &[u32], values: &Values, found: &mut [Found]) {
-    let load = load_of(settings);
-    let setting = (GETSET.open)(settings).parts().contains(&Part::Set);
+fn judge(asked: &Asked, writing: Option<Part>, points: &[u32], values: &Values, found: &mut [Found]) {
     let length = values.bytes().min(16);
     let is = |found: &Found, record: usize, version: u64| {
         found.broken.is_none() && values.head(record as u64, version)[..length] == found.head[..length]
@@ -175,13 +175,18 @@ fn judge(settings: &JobSettings, points: &[u32], values: &Values, found: &mut [F
     // A key's last write by one client, counted from 1.
     let mut last = vec![0_u64; found.len()];
     let mut touched = Vec::new();
-    for &clients in points.iter().rev().filter(|_| setting) {
+    for (&clients, part) in points.iter().rev().filter_map(|clients| Some((clients, writing?))) {
         let mut written = settled.clone();
-        for (index, from) in begin_at(clients, requests(settings), &claims, &settled) {
-            let mut questions = Questions::new(settings.seed(), Part::Set, clients, index, load.records);
+        let asked_by = |index| asked.share(part, clients, index);
+        for (index, from) in begin_at(clients, asked_by, &claims, &settled) {
+            let mut questions = asked.questions(part, clients, index);
             questions.pass_to(from);
-            for nth in from + 1..=share(requests(settings), index, clients) {
-                let record = questions.draw().record as usize;
+            for nth in from + 1..=asked_by(index) {
+                let question = questions.draw();
+                let record = question.record as usize;
+                if !question.set {
+                    continue;
+                }
                 if std::mem::replace(&mut last[record], nth) == 0 {
                     touched.push(record);
                 }
@@ -204,8 +209,8 @@ fn judge(settings: &JobSettings, points: &[u32], values: &Values, found: &mut [F
 /// From which of its questions on each client's drawing at a point must be looked at again. Where every key that is not
 /// settled claims to be of this point, the earliest claim of a client's is early enough: nothing before it can be the
 /// last write of anything. Of a long point that is a small part.
-fn begin_at(clients: u32, requests: u64, claims: &[Option<u64>], settled: &[bool]) -> Vec<(u32, u64)> {
-    let mut from: Vec<(u32, u64)> = (0..clients).map(|index| (index, share(requests, index, clients))).collect();
+fn begin_at(clients: u32, asked_by: impl Fn(u32) -> u64, claims: &[Option<u64>], settled: &[bool]) -> Vec<(u32, u64)> {
+    let mut from: Vec<(u32, u64)> = (0..clients).map(|index| (index, asked_by(index))).collect();
     for (claim, _) in claims.iter().zip(settled).filter(|(_, settled)| !**settled) {
         let owner = claim.and_then(|claim| {
             let index = ((claim ^ version(clients, 0, 0)) / SEQUENCE_MAX) as usize;

@@ -1,0 +1,30 @@
+//! `mixed`: mostly gets, some sets, of larger values, by a few clients at once. It must not know any store.
+
+use super::getset::data;
+use super::keyed::KeyedJob;
+use super::{EndState, JobKind, Part, Requests};
+use crate::words::trial::Via;
+
+pub static MIXED: JobKind = JobKind {
+    name: "mixed",
+    about: "gets with some sets among them, of values that were loaded before: what a store serves, and its CPU and memory",
+    unit: "request",
+    scale: "requests",
+    default_units: 200_000,
+    default_seed: 1,
+    recipe: "drawn",
+    formats: &[],
+    // Records, values and the share of sets of the post of 2009.
+    requests: Some(Requests {
+        clients: "10",
+        records: 10_000,
+        value_bytes: 2_048,
+        reads: 50,
+        writes: 1,
+        options: &["--records", "--values", "--depth", "--keys", "--reads", "--writes"],
+    }),
+    ways: &[Via::Portable],
+    end_state: |_| EndState::Versions,
+    data: |seed, units, out| data(&MIXED, seed, units, out),
+    open: |settings| Box::new(KeyedJob::new(settings, &[Part::Load, Part::Run])),
+};
