@@ -10,7 +10,7 @@ use super::live::Screen;
 use super::points::{self, CLIENTS_MAX, Points};
 use super::{Exit, Usage, complain, exit_of, find_job, print, target};
 use crate::jobs::keyed::questions::WEIGHTED_MAX;
-use crate::jobs::{self, JobKind, Requests as Defaults};
+use crate::jobs::{self, JobKind, Requests as Defaults, Writing};
 use crate::lab::plan::{Chosen, Plan};
 use crate::lab::save::{self, Results};
 use crate::lab::signals::{INTERRUPTED, Interrupt};
@@ -152,10 +152,9 @@ fn load_of(args: &Run, kind: &JobKind, points: &[u32]) -> Result<Option<Load>> {
     let usage = |what: String| Err(anyhow!(Usage(what)));
     let takes = kind.requests.as_ref().map_or(&[][..], |defaults| defaults.options);
     if let Some(option) = asked.given().find(|option| !takes.contains(option)) {
-        let has = jobs::ALL.iter().filter_map(|job| Some((job.name, job.requests.as_ref()?)));
-        let has: Vec<&str> =
-            has.filter(|(_, defaults)| defaults.options.contains(&option)).map(|(name, _)| name).collect();
-        let (name, has) = (kind.name, has.join(" or "));
+        let options = |job: &JobKind| job.requests.as_ref().map_or(&[][..], |defaults| defaults.options);
+        let has = jobs::ALL.iter().find(|job| options(job).contains(&option)).map_or("", |job| job.name);
+        let name = kind.name;
         return usage(format!("{option} is no option of the job {name}\nhint: kvfair run {has} has it"));
     }
     let Some(defaults) = &kind.requests else { return Ok(None) };
@@ -167,8 +166,14 @@ fn load_of(args: &Run, kind: &JobKind, points: &[u32]) -> Result<Option<Load>> {
     if u64::from(depth) * u64::from(value_bytes) > BATCH_BYTES_MAX {
         return usage(format!("--depth {depth} values of {value_bytes} bytes are more than 64 MiB at once"));
     }
-    if matches!(keys, Keys::Zipf { .. } | Keys::Latest) && records > WEIGHTED_MAX {
+    if matches!(keys, Keys::Zipf { .. } | Keys::Latest | Keys::YcsbZipfian) && records > WEIGHTED_MAX {
         return usage(format!("--keys {keys} has room for {WEIGHTED_MAX} --records at most"));
+    }
+    if defaults.writing == Writing::Insert && points.len() > 1 {
+        return usage(format!("--clients: the job {} inserts records and takes one number of clients", kind.name));
+    }
+    if defaults.writing == Writing::Insert && keys == Keys::Sequential {
+        return usage(format!("--keys sequential says nothing of what the job {} inserts: leave it out", kind.name));
     }
     if takes.contains(&"--reads") && reads + writes == 0 {
         return usage("--reads 0 and --writes 0 leave nothing to ask".to_string());
@@ -182,7 +187,7 @@ fn asked_of(asked: &Requests, defaults: &Defaults, points: &[u32]) -> Load {
         value_bytes: asked.values.unwrap_or(defaults.value_bytes),
         depth: asked.depth.unwrap_or(1),
         only: asked.only,
-        keys: asked.keys.unwrap_or_default(),
+        keys: asked.keys.unwrap_or(defaults.keys),
         reads: asked.reads.unwrap_or(defaults.reads),
         writes: asked.writes.unwrap_or(defaults.writes),
         clients: points.to_vec(),

@@ -13,6 +13,7 @@ mod tally;
 pub mod threads;
 
 /// What is to be driven.
+#[derive(Clone, Copy)]
 pub struct Work<'a> {
     pub store: &'a dyn Store,
     pub job: &'a dyn Job,

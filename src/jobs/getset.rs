@@ -5,8 +5,8 @@ use std::io::{self, Write};
 
 use super::keyed::KeyedJob;
 use super::keyed::questions::{Asked, load_of};
-use super::{EndState, JobKind, Part, Requests};
-use crate::words::trial::{Data, JobSettings, Load, Only, Via};
+use super::{EndState, JobKind, Part, Reading, Requests, Writing};
+use crate::words::trial::{Data, JobSettings, Keys, Load, Only, Via};
 
 pub static GETSET: JobKind = JobKind {
     name: "getset",
@@ -24,6 +24,9 @@ pub static GETSET: JobKind = JobKind {
         value_bytes: 32,
         reads: 0,
         writes: 0,
+        keys: Keys::Uniform,
+        reading: Reading::Get,
+        writing: Writing::Set,
         options: &["--records", "--values", "--depth", "--keys", "--only"],
     }),
     ways: &[Via::Portable],
@@ -46,6 +49,9 @@ pub(super) fn data(kind: &JobKind, seed: u64, units: u64, out: &mut dyn Write) -
         records: requests.records,
         reads: requests.reads,
         writes: requests.writes,
+        keys: requests.keys,
+        value_bytes: requests.value_bytes,
+        depth: 1,
         ..Load::default()
     });
     let settings = JobSettings {

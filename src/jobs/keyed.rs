@@ -5,14 +5,16 @@
 use std::io;
 use std::sync::{Arc, OnceLock};
 
-use super::{Ask, Client, Heard, Job, Part, Source};
+use super::{Ask, Client, Heard, Job, Part, Reading, Source, Writing, find};
 use crate::words::op::{Op, Reply, Wrong, readable};
 use crate::words::trial::JobSettings;
 
 pub mod questions;
+pub mod turns;
 pub mod values;
 
 use questions::{Asked, KeyText, Question, Questions, load_of};
+use turns::Turns;
 use values::{Values, version};
 
 /// How many bytes of an answer a message about it shows.
@@ -30,6 +32,12 @@ impl KeyedJob {
     pub fn new(settings: &JobSettings, parts: &'static [Part]) -> KeyedJob {
         KeyedJob { settings: settings.clone(), parts, made: OnceLock::new() }
     }
+}
+
+/// What clients of a job do.
+pub fn doings(settings: &JobSettings) -> (Reading, Writing) {
+    let requests = find(&settings.name).and_then(|job| job.requests.as_ref());
+    requests.map_or((Reading::Get, Writing::Set), |requests| (requests.reading, requests.writing))
 }
 
 /// The values of a job, for who asks and for who checks.
@@ -51,7 +59,17 @@ impl Job for KeyedJob {
             Part::Load => (Questions::loading(of, index), version(0, 0, 0), 0),
             _ => (asked.questions(part, of, index), version(of, index, 0), 1),
         };
-        Ok(Box::new(Keyed::new(questions, left, first, step, values.clone())))
+        let values = values.clone();
+        let (reading, writing) = doings(&self.settings);
+        if part == Part::Load || (reading, writing) == (Reading::Get, Writing::Set) {
+            return Ok(Box::new(Keyed::new(questions, left, first, step, values)));
+        }
+        let part = turns::Part { reading, writing, keys: asked.load.keys, records: asked.load.records, of, index };
+        Ok(Box::new(Turns::new(part, questions, left, first, values)))
+    }
+
+    fn inserts(&self) -> bool {
+        doings(&self.settings).1 == Writing::Insert
     }
 }
 
@@ -117,7 +135,7 @@ impl Client for Keyed {
             Reply::Done if question.set => {}
             Reply::Value(value) if !question.set && self.values.belongs(question.record, value) => {}
             Reply::Missing if !question.set => self.misses += 1,
-            _ => return self.wrong(question, reply),
+            _ => return wrong(question, &self.values, reply),
         }
         Heard::Unit { counted: 1 }
     }
@@ -132,21 +150,20 @@ impl Client for Keyed {
     }
 }
 
-impl Keyed {
-    #[cold]
-    fn wrong(&self, question: Question, reply: Reply<'_>) -> Heard {
-        let found = match reply {
-            Reply::Value(value) => format!("{} bytes: {}", value.len(), readable(value, SHOWN_BYTES)),
-            other => format!("{other:?}").chars().take(SHOWN_BYTES).collect(),
-        };
-        Heard::Wrong(Wrong {
-            key: readable(KeyText::default().of(question.record), SHOWN_BYTES),
-            expected: if question.set {
-                "done".to_string()
-            } else {
-                format!("a value of {} bytes that was set under this key", self.values.bytes())
-            },
-            found,
-        })
-    }
+/// An answer that cannot be.
+#[cold]
+fn wrong(question: Question, values: &Values, reply: Reply<'_>) -> Heard {
+    let found = match reply {
+        Reply::Value(value) => format!("{} bytes: {}", value.len(), readable(value, SHOWN_BYTES)),
+        other => format!("{other:?}").chars().take(SHOWN_BYTES).collect(),
+    };
+    Heard::Wrong(Wrong {
+        key: readable(KeyText::default().of(question.record), SHOWN_BYTES),
+        expected: if question.set {
+            "done".to_string()
+        } else {
+            format!("a value of {} bytes that was set under this key", values.bytes())
+        },
+        found,
+    })
 }

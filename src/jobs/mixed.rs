@@ -2,8 +2,8 @@
 
 use super::getset::data;
 use super::keyed::KeyedJob;
-use super::{EndState, JobKind, Part, Requests};
-use crate::words::trial::Via;
+use super::{EndState, JobKind, Part, Reading, Requests, Writing};
+use crate::words::trial::{Keys, Via};
 
 pub static MIXED: JobKind = JobKind {
     name: "mixed",
@@ -21,6 +21,9 @@ pub static MIXED: JobKind = JobKind {
         value_bytes: 2_048,
         reads: 50,
         writes: 1,
+        keys: Keys::Uniform,
+        reading: Reading::Get,
+        writing: Writing::Set,
         options: &["--records", "--values", "--depth", "--keys", "--reads", "--writes"],
     }),
     ways: &[Via::Portable],

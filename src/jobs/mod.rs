@@ -4,7 +4,7 @@ use std::fmt;
 use std::io::{self, BufRead, Write};
 
 use crate::words::op::{Op, Reply, Wrong};
-use crate::words::trial::{JobSettings, Via};
+use crate::words::trial::{JobSettings, Keys, Via};
 
 pub mod draw;
 pub mod fans;
@@ -17,9 +17,21 @@ mod names;
 pub mod ngrams;
 pub mod people;
 pub mod text;
+pub mod ycsb;
 
 /// Every job there is, in the order in which help and tables name them.
-pub const ALL: &[&JobKind] = &[&fans::FANS, &ngrams::NGRAMS, &getset::GETSET, &mixed::MIXED];
+pub const ALL: &[&JobKind] = &[
+    &fans::FANS,
+    &ngrams::NGRAMS,
+    &getset::GETSET,
+    &mixed::MIXED,
+    &ycsb::A,
+    &ycsb::B,
+    &ycsb::C,
+    &ycsb::D,
+    &ycsb::E,
+    &ycsb::F,
+];
 
 /// All that the rest of the program knows of a job, in one value.
 pub struct JobKind {
@@ -57,8 +69,30 @@ pub struct Requests {
     /// So many gets to so many sets where both come mixed; 0 where they come one after the other.
     pub reads: u32,
     pub writes: u32,
+    pub keys: Keys,
+    /// What a read and a write are.
+    pub reading: Reading,
+    pub writing: Writing,
     /// The options that shape it.
     pub options: &'static [&'static str],
+}
+
+/// What a client does that reads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reading {
+    Get,
+    /// Some records from a key on, in their order.
+    Scan,
+}
+
+/// What a client does that writes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Writing {
+    Set,
+    /// A record that is not there yet.
+    Insert,
+    /// A get, and a set of the same key once it is answered.
+    ReadModifyWrite,
 }
 
 /// What a job leaves in a store, and so by which op it is read back.
@@ -110,6 +144,11 @@ pub trait Job: Send + Sync {
     /// What is done, in this order.
     fn parts(&self) -> &'static [Part] {
         &[Part::Run]
+    }
+
+    /// Whether its clients make records besides those that were loaded.
+    fn inserts(&self) -> bool {
+        false
     }
 
     /// Client `index` of `of` who do a part together. Called on the thread that drives it.

@@ -1,13 +1,14 @@
 //! Takes away what a job wrote into somebody else's store: its clients run once more, and every key they write is
 //! deleted.
 
+use std::collections::VecDeque;
 use std::io;
 
 use super::input::DataFile;
 use crate::drive::{Progress, Work, sockets};
 use crate::jobs::{Ask, Client, Heard, Job, LOAD_DEPTH, Part, Source};
 use crate::stores::{Adapter, Launch, Session};
-use crate::words::op::{Fault, Keys, Op, Reply, ValueList};
+use crate::words::op::{Fault, Keys, Op, Pairs, Reply, ValueList};
 
 /// Deletes every key that the job's clients would write. Nothing else is touched, however the trial ended.
 pub fn clear(job: &dyn Job, source: &DataFile, launch: &Launch, adapter: &Adapter) -> Result<(), String> {
@@ -16,18 +17,28 @@ pub fn clear(job: &dyn Job, source: &DataFile, launch: &Launch, adapter: &Adapte
     };
     let store = (adapter.open)(launch).map_err(|fault| failed(&fault))?;
     match (job.parts()[0], store.line()) {
-        // What is loaded is all that a job of requests ever writes to.
+        // What is loaded is all that a job of requests ever writes to, but for what it inserts.
         (Part::Load, Some(line)) => {
             drop(line);
             let (job, progress) = (TakeBack(job), Progress::new(1));
             let work =
                 Work { store: store.as_ref(), job: &job, source, part: Part::Load, clients: 1, progress: &progress };
             sockets::run(&work, LOAD_DEPTH, launch.patience, || {}).map_err(|stopped| failed(&stopped))?;
+            if job.inserts() {
+                let progress = Progress::new(launch.clients);
+                let work = Work { part: Part::Run, clients: launch.clients, progress: &progress, ..work };
+                sockets::run(&work, LOAD_DEPTH, launch.patience, || {}).map_err(|stopped| failed(&stopped))?;
+            }
         }
         (part, _) => {
             let mut session = store.session().map_err(|fault| failed(&fault))?;
             let mut client = job.client(part, 0, 1, source).map_err(|error| failed(&error))?;
             delete_all(client.as_mut(), session.as_mut()).map_err(|what| failed(&what))?;
+            for index in (0..launch.clients).filter(|_| job.inserts()) {
+                let client = job.client(Part::Run, index, launch.clients, source);
+                let mut client = client.map_err(|error| failed(&error))?;
+                delete_all(client.as_mut(), session.as_mut()).map_err(|what| failed(&what))?;
+            }
             session.flush().map_err(|fault| failed(&fault))?;
         }
     }
@@ -39,24 +50,40 @@ struct TakeBack<'a>(&'a dyn Job);
 
 impl Job for TakeBack<'_> {
     fn client(&self, part: Part, index: u32, of: u32, source: &dyn Source) -> io::Result<Box<dyn Client>> {
-        Ok(Box::new(Deleting(self.0.client(part, index, of, source)?)))
+        Ok(Box::new(Deleting { client: self.0.client(part, index, of, source)?, deletes: VecDeque::new() }))
+    }
+
+    fn inserts(&self) -> bool {
+        self.0.inserts()
     }
 }
 
-struct Deleting(Box<dyn Client>);
+struct Deleting {
+    client: Box<dyn Client>,
+    /// Of each question under way, whether it is a delete in a set's place.
+    deletes: VecDeque<bool>,
+}
 
 impl Client for Deleting {
     fn ask(&mut self) -> Ask<'_> {
-        match self.0.ask() {
-            Ask::Op(Op::Set { key, .. }) => Ask::Op(Op::Delete(key)),
+        let asked = self.client.ask();
+        match asked {
+            Ask::Op(Op::Set { key, .. }) => {
+                self.deletes.push_back(true);
+                Ask::Op(Op::Delete(key))
+            }
+            Ask::Op(op) => {
+                self.deletes.push_back(false);
+                Ask::Op(op)
+            }
             other => other,
         }
     }
 
     fn hear(&mut self, reply: Reply<'_>) -> Heard {
-        match reply {
-            Reply::Done | Reply::Missing => self.0.hear(Reply::Done),
-            other => self.0.hear(other),
+        match (self.deletes.pop_front(), reply) {
+            (Some(true), Reply::Missing) => self.client.hear(Reply::Done),
+            (_, reply) => self.client.hear(reply),
         }
     }
 }
@@ -82,6 +109,7 @@ fn delete<'n>(op: Op<'_>, session: &mut dyn Session, nothing: &'n mut ValueList)
     let mut delete_all = |keys: Keys<'_>| keys.iter().try_for_each(|key| session.ask(Op::Delete(key)).map(drop));
     match op {
         Op::Get(_) | Op::GetVersion(_) => Ok(Reply::Missing),
+        Op::Scan { .. } => Ok(Reply::Rows(Pairs::default())),
         Op::GetMany(keys) => {
             nothing.reset(keys.len());
             Ok(Reply::Values(nothing.lend()))

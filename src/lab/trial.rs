@@ -394,6 +394,8 @@ impl<'a> Bench<'a> {
         let Summary { stream, asking_units, .. } = &self.summary;
         let clients = u64::from(self.plan.clients);
         match via {
+            // A read whose record is then written is two ops of one unit.
+            Via::Portable if self.plan.job.load.is_some() => stream.ops..=2 * stream.ops,
             Via::Portable => stream.ops..=stream.ops,
             Via::Batch => 2 * asking_units..=2 * asking_units * clients,
             Via::Native => *asking_units..=asking_units * clients,

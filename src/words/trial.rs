@@ -290,6 +290,8 @@ pub enum Keys {
     Zipf { thousandths: u32 },
     /// By Zipf's law with exponent 0.99, the records that were loaded last first.
     Latest,
+    /// As the benchmark YCSB does by default, and calls zipfian; it is far more even than Zipf's law.
+    YcsbZipfian,
     /// So many hundredths of the keys, the first ones, get so many hundredths of the requests.
     Hotspot { keys: u32, requests: u32 },
 }
@@ -304,6 +306,7 @@ impl fmt::Display for Keys {
             Keys::Sequential => out.write_str("sequential"),
             Keys::Zipf { thousandths } => write!(out, "zipf:{}", f64::from(*thousandths) / 1000.0),
             Keys::Latest => out.write_str("latest"),
+            Keys::YcsbZipfian => out.write_str("ycsb-zipfian"),
             Keys::Hotspot { keys, requests } => write!(out, "hotspot:{keys}/{requests}"),
         }
     }
@@ -318,6 +321,7 @@ impl FromStr for Keys {
             ("uniform", None) => Ok(Keys::Uniform),
             ("sequential", None) => Ok(Keys::Sequential),
             ("latest", None) => Ok(Keys::Latest),
+            ("ycsb-zipfian", None) => Ok(Keys::YcsbZipfian),
             ("zipf", None) => Ok(Keys::Zipf { thousandths: ZIPF_THOUSANDTHS }),
             ("zipf", Some(exponent)) => match exponent.parse::<f64>() {
                 Ok(exponent) if (0.001..=10.0).contains(&exponent) => {
@@ -333,7 +337,9 @@ impl FromStr for Keys {
                     parts.ok_or_else(|| format!("'{shares}' is not two parts of 100, as in hotspot:20/80"))?;
                 Ok(Keys::Hotspot { keys, requests })
             }
-            _ => Err(format!("'{text}' is no choice of keys: uniform, sequential, zipf:0.99, latest, hotspot:20/80")),
+            _ => Err(format!(
+                "'{text}' is no choice of keys: uniform, sequential, zipf:0.99, latest, hotspot:20/80, ycsb-zipfian"
+            )),
         }
     }
 }

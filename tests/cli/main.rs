@@ -18,3 +18,4 @@ mod results;
 mod strangers;
 mod sweeps;
 mod ways;
+mod ycsb;

@@ -46,6 +46,8 @@ enum Chosen {
     },
     /// In proportion to weights.
     Weighted(Arc<Alias>),
+    /// Drawn beforehand, since drawing takes long.
+    Listed(Arc<[u32]>),
 }
 
 /// Which questions are sets.
@@ -61,6 +63,7 @@ enum Sets {
 const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
 /// Makes a second number of a question's, for what must not depend on its key.
 const OTHER: u64 = 0x6a09_e667_f3bc_c909;
+const LENGTH: u64 = 0xbb67_ae85_84ca_a73b;
 /// What is drawn by weights has a table of 8 bytes a key.
 pub const WEIGHTED_MAX: u64 = 1 << 24;
 
@@ -100,6 +103,7 @@ impl Questions {
                 if is_hot { part_of(random, *hot) } else { hot + part_of(random, records - hot) }
             }
             Chosen::Weighted(alias) => alias.pick(random) as u64,
+            Chosen::Listed(records) => records[count as usize].into(),
         };
         let set = match self.sets {
             Sets::All => true,
@@ -108,6 +112,34 @@ impl Questions {
         };
         Question { record, set }
     }
+
+    /// How many records the question that was drawn last scans: YCSB's default, 1 to 100, all as often.
+    pub fn length(&self) -> u32 {
+        let random = mix(self.begin.wrapping_add(self.count.wrapping_mul(STEP)) ^ LENGTH);
+        1 + part_of(random, 100) as u32
+    }
+}
+
+/// A key out of 64 random bits as YCSB's ScrambledZipfianGenerator chooses one: a rank among 10^10 by Gray's formula
+/// ("Quickly generating billion-record synthetic databases", SIGMOD 1994) with YCSB's own zeta of that many, hashed by
+/// FNV-1a over its 8 bytes and folded onto the records.
+fn ycsb_zipfian(random: u64, records: u64) -> u64 {
+    const THETA: f64 = 0.99;
+    const RANKS: f64 = 1e10 + 1.0;
+    const ZETA: f64 = 26.469_028_201_783_02;
+    let uniform = (random >> 11) as f64 / (1_u64 << 53) as f64;
+    let zeta_of_two = 1.0 + libm::pow(0.5, THETA);
+    let eta = (1.0 - libm::pow(2.0 / RANKS, 1.0 - THETA)) / (1.0 - zeta_of_two / ZETA);
+    let rank = match uniform * ZETA {
+        reached if reached < 1.0 => 0,
+        reached if reached < zeta_of_two => 1,
+        _ => (RANKS * libm::pow(eta * uniform - eta + 1.0, 1.0 / (1.0 - THETA))) as u64,
+    };
+    let hash = rank
+        .to_le_bytes()
+        .iter()
+        .fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x100_0000_01b3));
+    hash.cast_signed().unsigned_abs() % records
 }
 
 /// A number below `whole` out of 64 random bits: the high part of a product (Lemire, "Fast random integer generation in
@@ -141,7 +173,7 @@ impl Asked {
                 weights.reverse();
                 weighted(weights)
             }
-            Keys::Uniform | Keys::Sequential | Keys::Hotspot { .. } => None,
+            Keys::Uniform | Keys::Sequential | Keys::Hotspot { .. } | Keys::YcsbZipfian => None,
         };
         Asked { seed: settings.seed(), requests: requests_of(settings), load, alias }
     }
@@ -150,8 +182,14 @@ impl Asked {
     pub fn questions(&self, part: Part, of: u32, index: u32) -> Questions {
         let who = (part as u64) << 56 | u64::from(of) << 28 | u64::from(index);
         let Load { records, keys, reads, writes, .. } = self.load;
+        let begin = mix(self.seed ^ mix(who));
         let keys = match (keys, &self.alias) {
             (_, Some(alias)) => Chosen::Weighted(alias.clone()),
+            (Keys::YcsbZipfian, _) => {
+                let random = |count: u64| mix(begin.wrapping_add(count.wrapping_mul(STEP)));
+                let counts = 0..self.share(part, of, index);
+                Chosen::Listed(counts.map(|count| ycsb_zipfian(random(count), records) as u32).collect())
+            }
             (Keys::Sequential, _) => Chosen::InTurn { first: index.into(), step: of.into(), records },
             (Keys::Hotspot { keys, requests }, _) => {
                 let hot = (records * u64::from(keys) / 100).clamp(1, records - u64::from(records > 1));
@@ -164,7 +202,7 @@ impl Asked {
             Part::Get => Sets::None,
             Part::Run => Sets::Share((u64::from(writes) << 32) / u64::from((reads + writes).max(1))),
         };
-        Questions { count: 0, begin: mix(self.seed ^ mix(who)), keys, sets }
+        Questions { count: 0, begin, keys, sets }
     }
 
     /// How many questions client `index` of `of` asks in a part.
@@ -222,6 +260,12 @@ impl Default for KeyText {
 }
 
 impl KeyText {
+    /// The number that a key's text tells, if it is one of ours.
+    pub fn record_of(&self, key: &[u8]) -> Option<u64> {
+        let digits = key.strip_prefix(b"key:").filter(|digits| digits.len() == 12)?;
+        digits.iter().try_fold(0, |number, byte| byte.is_ascii_digit().then(|| number * 10 + u64::from(byte - b'0')))
+    }
+
     #[inline(always)]
     pub fn of(&mut self, record: u64) -> &[u8] {
         const LOW: u64 = 100_000_000;
@@ -322,6 +366,23 @@ mod tests {
         assert!(zipf[0] != *zipf.iter().max().unwrap(), "the first key is not the first rank");
         zipf.sort_unstable_by(|one, other| other.cmp(one));
         (1..=20).for_each(|rank| near(zipf[rank as usize - 1], shares(rank)));
+    }
+
+    /// The shares that YCSB's own generator has, measured over a million keys: 3.78 % for the first key, 11.8 % for
+    /// ten, 40.0 % for a hundredth, and nearly every key touched.
+    #[test]
+    fn ycsbs_choice_is_as_even_as_ycsbs() {
+        const DRAWS: u64 = 10_000_000;
+        let mut counts = vec![0_u64; 1_000_000];
+        (0..DRAWS).for_each(|draw| counts[ycsb_zipfian(mix(draw.wrapping_mul(STEP)), 1_000_000) as usize] += 1);
+        counts.sort_unstable_by(|one, other| other.cmp(one));
+        let share = |keys: usize| counts[..keys].iter().sum::<u64>() as f64 / DRAWS as f64;
+        assert!((share(1) - 0.0378).abs() < 0.0003, "{}", share(1));
+        assert!((share(10) - 0.118).abs() < 0.001, "{}", share(10));
+        assert!((share(10_000) - 0.400).abs() < 0.002, "{}", share(10_000));
+        assert!((share(200_000) - 0.646).abs() < 0.002, "{}", share(200_000));
+        let touched = counts.iter().filter(|&&count| count > 0).count();
+        assert!(touched > 985_000, "{touched}");
     }
 
     #[test]

@@ -4,7 +4,7 @@
 use crate::jobs::draw::{Rng, mix};
 
 /// Bytes of version and check sum in front.
-const HEAD_BYTES: usize = 16;
+pub const HEAD_BYTES: usize = 16;
 /// The random bytes that values take theirs from, each from a place of its own: so many times what one takes, within
 /// these bounds, so that what compresses many values at once hardly finds the same bytes twice.
 const POOL_TIMES: usize = 1024;

@@ -146,7 +146,7 @@ fn replay_of(job: &str) -> Result<Box<dyn Replay>, String> {
     match job {
         "fans" => Ok(Box::<fans::Fans>::default()),
         "ngrams" => Ok(Box::<ngrams::Ngrams>::default()),
-        "getset" | "mixed" => Ok(Box::new(requests::Requests)),
+        name if jobs::find(name).is_some_and(|job| job.requests.is_some()) => Ok(Box::new(requests::Requests)),
         other => Err(format!("no truth is known of job {other}")),
     }
 }

@@ -10,13 +10,13 @@ use sha2::{Digest, Sha256};
 
 use super::{BATCH_KEYS, Compared, Counts, Drawn, Each, Replay, SHOWN_BYTES, Sample, hex};
 use crate::jobs::keyed::questions::{Asked, KeyText};
-use crate::jobs::keyed::values::{SEQUENCE_MAX, Values, version, version_in};
-use crate::jobs::keyed::values_of;
-use crate::jobs::{InputFault, Part, Source, find};
+use crate::jobs::keyed::values::{HEAD_BYTES, SEQUENCE_MAX, Values, version, version_in};
+use crate::jobs::keyed::{doings, turns, values_of};
+use crate::jobs::{InputFault, Part, Source, Writing, find};
 use crate::stores::{Session, Store};
 use crate::words::op::{KeyList, Op, Reply, Wrong, readable};
 use crate::words::record::{Checked, Verdict};
-use crate::words::trial::{JobSettings, Verify};
+use crate::words::trial::{JobSettings, Load, Verify};
 
 /// So many questions of a part are hashed: enough to tell one drawing from another, and nothing beside asking them.
 const HASHED_QUESTIONS: u64 = 100_000;
@@ -73,6 +73,14 @@ struct Found {
     right: bool,
 }
 
+impl Found {
+    /// Whether it is this version of the record's value.
+    fn is(&self, values: &Values, record: u64, version: u64) -> bool {
+        let length = values.bytes().min(HEAD_BYTES);
+        self.broken.is_none() && values.head(record, version)[..length] == self.head[..length]
+    }
+}
+
 /// Reads back all keys of a trial whose points had so many clients, in this order.
 pub fn compare(
     settings: &JobSettings,
@@ -83,10 +91,16 @@ pub fn compare(
     let began = Instant::now();
     let values = values_of(settings);
     let asked = Asked::of(settings);
-    let mut found = read_back(asked.load.records, &values, store, heard)?;
+    let new = inserted(settings, &asked, points);
+    let keys: Vec<u64> = (0..asked.load.records).chain(new.iter().map(|(record, _)| *record)).collect();
+    let mut found = read_back(&keys, &values, store, heard)?;
     // Gets alone leave what was loaded.
     let writing = parts_of(settings).iter().copied().find(|part| matches!(part, Part::Set | Part::Run));
-    judge(&asked, writing, points, &values, &mut found);
+    let (loaded, made) = found.split_at_mut(asked.load.records as usize);
+    judge(&asked, writing.filter(|_| new.is_empty()), points, &values, loaded);
+    for (found, (record, version)) in made.iter_mut().zip(&new) {
+        found.right = found.is(&values, *record, *version);
+    }
     let records = found.len() as u64;
     let held = store.count().map_err(|fault| format!("counting records: {fault}"))?;
     let extra_keys = held.map(|held| held as i64 - records as i64);
@@ -99,7 +113,7 @@ pub fn compare(
         took_s: began.elapsed().as_secs_f64(),
     };
     let wrong_keys = found.iter().filter(|found| !found.right).count() as u64;
-    let first = first_wrong(&found).or_else(|| {
+    let first = first_wrong(&keys, &found).or_else(|| {
         extra_keys.filter(|&extra| extra != 0).map(|_| Wrong {
             key: "(count of records)".to_string(),
             expected: records.to_string(),
@@ -113,27 +127,45 @@ pub fn compare(
     Ok(Compared { verdict, wrong_key: None })
 }
 
-fn read_back(records: u64, values: &Values, store: &dyn Store, heard: impl Fn(u64)) -> Result<Vec<Found>, String> {
+/// What a job's clients insert: the records, in order, and the version that each must have.
+fn inserted(settings: &JobSettings, asked: &Asked, points: &[u32]) -> Vec<(u64, u64)> {
+    let (reading, writing) = doings(settings);
+    let mut all = Vec::new();
+    // Such a job has one number of clients, so that no record is inserted twice.
+    for &of in points.iter().take(1).filter(|_| writing == Writing::Insert) {
+        for index in 0..of {
+            let Load { keys, records, .. } = asked.load;
+            let part = turns::Part { reading, writing, keys, records, of, index };
+            let mut questions = asked.questions(Part::Run, of, index);
+            let numbers = (0..asked.share(Part::Run, of, index)).filter(|_| questions.draw().set);
+            all.extend((0..).zip(numbers).map(|(nth, number)| (part.inserted(nth), version(of, index, number))));
+        }
+    }
+    all.sort_unstable();
+    all
+}
+
+fn read_back(records: &[u64], values: &Values, store: &dyn Store, heard: impl Fn(u64)) -> Result<Vec<Found>, String> {
     let mut session = store.session().map_err(|fault| format!("no session to read back: {fault}"))?;
-    let mut found = Vec::new();
+    let mut found: Vec<Found> = Vec::new();
     let (mut key, mut keys) = (KeyText::default(), KeyList::default());
-    while (found.len() as u64) < records {
-        let first = found.len() as u64;
-        let batch = first..records.min(first + BATCH_KEYS as u64);
+    for batch in records.chunks(BATCH_KEYS) {
         keys.clear();
-        batch.clone().for_each(|record| keys.push(key.of(record)));
+        batch.iter().for_each(|record| keys.push(key.of(*record)));
+        let before = found.len();
         let mut take = |value: Option<&[u8]>| {
-            let record = found.len() as u64;
+            // Answers beyond the questions are looked at as a missing key's: never right.
+            let record = records.get(found.len()).copied().unwrap_or(u64::MAX);
             found.push(look(values, record, value));
         };
         match session.ask(Op::GetMany(keys.lend())) {
             Ok(Reply::Values(answers)) => answers.iter().for_each(take),
             _ => one_by_one(session.as_mut(), &keys, &mut take)?,
         }
-        if found.len() as u64 != batch.end {
-            return Err(format!("reading back: {} values for {} keys", found.len() as u64 - first, batch.end - first));
+        if found.len() - before != batch.len() {
+            return Err(format!("reading back: {} values for {} keys", found.len() - before, batch.len()));
         }
-        heard(batch.end);
+        heard(found.len() as u64);
     }
     session.flush().map_err(|fault| format!("reading back: {fault}"))?;
     Ok(found)
@@ -165,12 +197,10 @@ fn look(values: &Values, record: u64, value: Option<&[u8]>) -> Found {
 
 /// Goes backwards through the points: what a key was given at the last one that wrote it, it must hold.
 fn judge(asked: &Asked, writing: Option<Part>, points: &[u32], values: &Values, found: &mut [Found]) {
-    let length = values.bytes().min(16);
-    let is = |found: &Found, record: usize, version: u64| {
-        found.broken.is_none() && values.head(record as u64, version)[..length] == found.head[..length]
-    };
+    let length = values.bytes().min(HEAD_BYTES);
     // The version that a key holds by its own word. A value too short to say so may be anybody's.
-    let claims: Vec<Option<u64>> = found.iter().map(|found| version_in(&found.head).filter(|_| length == 16)).collect();
+    let claims: Vec<Option<u64>> =
+        found.iter().map(|found| version_in(&found.head).filter(|_| length == HEAD_BYTES)).collect();
     let mut settled = vec![false; found.len()];
     // A key's last write by one client, counted from 1.
     let mut last = vec![0_u64; found.len()];
@@ -194,7 +224,7 @@ fn judge(asked: &Asked, writing: Option<Part>, points: &[u32], values: &Values, 
             for record in touched.drain(..) {
                 let by_this = version(clients, index, std::mem::take(&mut last[record]) - 1);
                 if !settled[record] && claims[record].is_none_or(|claim| claim == by_this) {
-                    found[record].right = is(&found[record], record, by_this) || found[record].right;
+                    found[record].right = found[record].is(values, record as u64, by_this) || found[record].right;
                 }
                 written[record] = true;
             }
@@ -202,7 +232,7 @@ fn judge(asked: &Asked, writing: Option<Part>, points: &[u32], values: &Values, 
         settled = written;
     }
     for (record, found) in found.iter_mut().enumerate().filter(|(record, _)| !settled[*record]) {
-        found.right = is(found, record, version(0, 0, 0));
+        found.right = found.is(values, record as u64, version(0, 0, 0));
     }
 }
 
@@ -226,12 +256,12 @@ fn begin_at(clients: u32, asked_by: impl Fn(u32) -> u64, claims: &[Option<u64>],
     from
 }
 
-fn first_wrong(found: &[Found]) -> Option<Wrong> {
-    let (record, wrong) = found.iter().enumerate().find(|(_, found)| !found.right)?;
+fn first_wrong(records: &[u64], found: &[Found]) -> Option<Wrong> {
+    let (record, wrong) = records.iter().zip(found).find(|(_, found)| !found.right)?;
     let told = match &wrong.broken {
         Some(what) => what.clone(),
         None => format!("an older value, version {:x}", version_in(&wrong.head).unwrap_or(0)),
     };
-    let key = readable(KeyText::default().of(record as u64), SHOWN_BYTES);
+    let key = readable(KeyText::default().of(*record), SHOWN_BYTES);
     Some(Wrong { key, expected: "some client's last write of it".to_string(), found: told })
 }
