@@ -1,5 +1,6 @@
 //! What may be typed: names, defaults and help. It knows what words mean, not what is done about them.
 
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -49,6 +50,9 @@ pub enum Command {
     /// What a job's end state must be, as told on standard input
     #[command(hide = true)]
     Truth,
+    /// The server of the control `array`, until it is killed
+    #[command(hide = true)]
+    Array(Array),
 }
 
 #[derive(Debug, Args)]
@@ -135,7 +139,8 @@ pub struct Requests {
     /// Bytes of each value of `getset` and `mixed` [default: 32; `mixed` 2048]
     #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u32).range(1..=64 << 20))]
     pub values: Option<u32>,
-    /// Requests that each client of `getset` or `mixed` has under way, asked together when all before are answered [default: 1]
+    /// Requests that each client of a job of requests has under way, asked together when all before are answered
+    /// [default: 1]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub depth: Option<u32>,
     /// Only the sets of `getset`, or only its gets
@@ -185,6 +190,19 @@ pub struct Size {
     /// Seed of the data and of the order of trials [default: the recipe's own, so that runs repeat]
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,
+}
+
+#[derive(Debug, Args)]
+pub struct Array {
+    /// What is spoken: resp or text
+    #[arg(long)]
+    pub mouth: String,
+    /// A Unix socket to listen on
+    #[arg(long, conflicts_with = "tcp", required_unless_present = "tcp")]
+    pub unix: Option<PathBuf>,
+    /// An address and port to listen on
+    #[arg(long)]
+    pub tcp: Option<SocketAddr>,
 }
 
 /// How results are shown.

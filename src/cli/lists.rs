@@ -10,7 +10,7 @@ use super::{Exit, find_job, print, run, target};
 use crate::jobs;
 use crate::lab::serve;
 use crate::report::table::wrap;
-use crate::stores::{self, Adapter, Role};
+use crate::stores::{self, Adapter};
 use crate::words::trial::Durability;
 use crate::words::units;
 
@@ -32,7 +32,7 @@ struct Listed {
 
 pub fn stores(json: bool) -> Result<Exit> {
     let listed: Vec<Listed> =
-        stores::ALL.iter().filter(|adapter| adapter.role != Role::Faulty).map(|adapter| look_up(adapter)).collect();
+        stores::ALL.iter().filter(|adapter| adapter.role.is_offered()).map(|adapter| look_up(adapter)).collect();
     if json {
         print(&format!("{}\n", serde_json::to_string_pretty(&listed)?))?;
         return Ok(Exit::Ok);

@@ -9,6 +9,7 @@ use clap::Parser;
 use crate::jobs::{self, JobKind};
 use crate::lab::{truth, worker};
 use crate::report::cells::{Row, Status};
+use crate::stores::array::server::{self, Door, Mouth};
 
 mod args;
 mod lists;
@@ -56,6 +57,7 @@ pub fn main() -> ExitCode {
         Some(Command::Query(args)) => query::query(&args),
         Some(Command::Trial) => trial(),
         Some(Command::Truth) => answer_truth(),
+        Some(Command::Array(args)) => serve_array(args),
     };
     let exit = exit.unwrap_or_else(|error| {
         complain(&format!("kvfair: {error:#}"));
@@ -67,6 +69,18 @@ pub fn main() -> ExitCode {
 /// The hidden command `trial`.
 fn trial() -> Result<Exit> {
     worker::run()?;
+    Ok(Exit::Ok)
+}
+
+/// The hidden command `array`.
+fn serve_array(args: args::Array) -> Result<Exit> {
+    let mouth = if args.mouth == "text" { Mouth::Text } else { Mouth::Resp };
+    let door = match (args.unix, args.tcp) {
+        (Some(path), _) => Door::Unix(path),
+        (None, Some(address)) => Door::Tcp(address),
+        (None, None) => return Err(anyhow!(Usage("--unix or --tcp".to_string()))),
+    };
+    server::serve(&door, mouth)?;
     Ok(Exit::Ok)
 }
 

@@ -18,7 +18,7 @@ use crate::lab::timing::Timer;
 use crate::lab::trial::{Bench, file_name};
 use crate::lab::{input, plan, scratch};
 use crate::report::{cells, sweep, table, words};
-use crate::stores::{self, Role};
+use crate::stores;
 use crate::study::pilot;
 use crate::study::rounds::{self, Ended};
 use crate::words::record::Record;
@@ -100,7 +100,11 @@ fn plan_of(args: &Run) -> Result<Plan> {
             .collect::<Result<_>>()
             .map_err(|error| anyhow!(Usage(format!("{error:#}"))))?,
     };
-    let chosen = each_way(chosen, args, kind, &points)?;
+    let mut chosen = each_way(chosen, args, kind, &points)?;
+    if kind.requests.is_some() && points.len() > 1 && args.durability == Durability::None && args.keep.is_none() {
+        let ceilings = target::ceilings(&chosen);
+        chosen.extend(ceilings);
+    }
     names_differ(&chosen)?;
     if args.configuration == Configuration::Shipped && args.durability != Durability::None {
         let what = "--config shipped leaves durability as each store's makers set it\nhint: leave --durability out";
@@ -385,7 +389,7 @@ fn absent(records: &[Record]) -> String {
     let named = |name: &str| records.iter().any(|record| record.target.store == name);
     let absent = stores::ALL
         .iter()
-        .filter(|adapter| adapter.role != Role::Faulty && !target::is_here(adapter) && !named(adapter.name));
+        .filter(|adapter| adapter.role.is_offered() && !target::is_here(adapter) && !named(adapter.name));
     let absent: Vec<String> = absent.map(|adapter| format!("{} ({})", adapter.name, adapter.get_it)).collect();
     if absent.is_empty() {
         return String::new();

@@ -1,6 +1,6 @@
 //! Targets as people type them: `redis`, `redis+unix`, `redis://host:6379/2`, `lmdb:/dir`, each with `?name=value`.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
 use anyhow::{Context, Result, anyhow, bail};
@@ -8,6 +8,7 @@ use url::Url;
 
 use crate::lab::machine;
 use crate::lab::plan::Chosen;
+use crate::stores::array::{self, mouth_beside};
 use crate::stores::{self, Adapter, Login, Place, Role};
 use crate::words::trial::{Cache, CacheCounts, Target, Transport, Via};
 use crate::words::units;
@@ -64,9 +65,22 @@ pub fn parse(text: &str) -> Result<Chosen> {
 pub fn all_here() -> Vec<Chosen> {
     let names = stores::ALL
         .iter()
-        .filter(|adapter| adapter.role != Role::Faulty && is_here(adapter))
+        .filter(|adapter| adapter.role.is_offered() && is_here(adapter))
         .flat_map(|adapter| adapter.transports.iter().map(|transport| managed_name(adapter, *transport)));
     names.map(|name| parse(&name).expect("our own names parse")).collect()
+}
+
+/// What stands beside a sweep of these targets to show how far it could go: one for each mouth and transport.
+pub fn ceilings(chosen: &[Chosen]) -> Vec<Chosen> {
+    let mut names = BTreeSet::new();
+    for Chosen { target, .. } in chosen.iter().filter(|chosen| chosen.target.cache.is_none()) {
+        let mouth = target.settings.get("mouth").map(String::as_str);
+        let Some(mouth) = mouth_beside(&target.store, mouth) else { continue };
+        let name = managed_name(&array::ARRAY, target.transport);
+        names.insert(if mouth == "resp" { name } else { format!("{name}?mouth={mouth}") });
+    }
+    let beside = names.iter().map(|name| parse(name).expect("our own names parse"));
+    beside.filter(|one| chosen.iter().all(|chosen| chosen.target.label != one.target.label)).collect()
 }
 
 pub fn is_here(adapter: &Adapter) -> bool {
@@ -101,7 +115,7 @@ fn named(name: &str) -> Result<(&'static Adapter, Transport)> {
 }
 
 fn unknown(name: &str) -> anyhow::Error {
-    let known = stores::ALL.iter().filter(|adapter| adapter.role != Role::Faulty);
+    let known = stores::ALL.iter().filter(|adapter| adapter.role.is_offered());
     let names: Vec<String> = known
         .flat_map(|adapter| adapter.transports.iter().map(|transport| managed_name(adapter, *transport)))
         .collect();

@@ -27,6 +27,8 @@ pub struct Work<'a> {
 /// What was seen while driving.
 #[derive(Debug, Default)]
 pub struct Seen {
+    /// Threads that the clients shared.
+    pub threads: u32,
     /// From the first client's start to the last one's end.
     pub took_s: f64,
     pub units: u64,

@@ -73,7 +73,7 @@ struct Ended {
 }
 
 fn add_up(ended: Vec<Result<Ended, Stopped>>) -> Result<Seen, Stopped> {
-    let mut all = Seen { timed_one_in: 1, ..Seen::default() };
+    let mut all = Seen { threads: ended.len() as u32, timed_one_in: 1, ..Seen::default() };
     let mut times: Vec<(Instant, Instant)> = Vec::new();
     let mut stopped = None;
     for one in ended {

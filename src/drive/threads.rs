@@ -62,7 +62,7 @@ struct Ended {
 }
 
 fn add_up(ends: Vec<Ended>) -> Seen {
-    let mut seen = Seen::default();
+    let mut seen = Seen { threads: ends.len() as u32, ..Seen::default() };
     let began = ends.iter().map(|end| end.began).min();
     let ended = ends.iter().map(|end| end.ended).max();
     if let (Some(began), Some(ended)) = (began, ended) {

@@ -59,8 +59,8 @@ pub struct JobKind {
     pub open: fn(&JobSettings) -> Box<dyn Job>,
 }
 
-/// What a job of requests asks unless it is told otherwise. Its clients draw their questions, so that any number of them
-/// can share the work.
+/// What a job of requests asks unless it is told otherwise. Its clients draw their questions, so that any number of
+/// them can share the work.
 pub struct Requests {
     /// As `--clients` takes them.
     pub clients: &'static str,

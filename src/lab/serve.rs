@@ -245,6 +245,9 @@ fn last_words(log: &Path) -> String {
 
 /// The first of the server's programs that PATH or one of its own directories knows.
 pub fn program(server: &Server) -> Option<PathBuf> {
+    if server.own {
+        return std::env::current_exe().ok();
+    }
     let elsewhere: Vec<PathBuf> =
         server.directories.iter().flat_map(|pattern| elsewhere::directories(pattern)).collect();
     let found = |name: &&str| {

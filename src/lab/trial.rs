@@ -233,7 +233,7 @@ impl<'a> Bench<'a> {
     fn launch(&self, chosen: &Chosen, data: &Path) -> Launch {
         let ours = match chosen.adapter.role {
             Role::Store => Place::Path(data.to_path_buf()),
-            Role::Control | Role::Null | Role::Faulty => Place::Memory,
+            Role::Control | Role::Null | Role::Ceiling | Role::Faulty => Place::Memory,
         };
         Launch {
             place: chosen.place.clone().unwrap_or(ours),

@@ -292,7 +292,7 @@ impl Stage<'_> {
         let began = Instant::now();
         store.settle().map_err(|fault| Early::Failed(format!("settling: {fault}")))?;
         let took_s = began.elapsed().as_secs_f64();
-        let seen = Seen { took_s, waiting_s: took_s, timed_one_in: 1, ..Seen::default() };
+        let seen = Seen { threads: 1, took_s, waiting_s: took_s, timed_one_in: 1, ..Seen::default() };
         boundary(&Told::Ended(Box::new(phase("settle", 1, seen, Vec::new()))));
         Ok(())
     }
@@ -319,6 +319,7 @@ fn phase(name: &str, clients: u32, seen: Seen, units_by_second: Vec<u64>) -> Pha
     Phase {
         name: name.to_string(),
         clients,
+        threads: seen.threads,
         took_s: seen.took_s,
         units: seen.units,
         ops: seen.ops,

@@ -9,6 +9,7 @@ use super::table::{Line, WIDTH, layout};
 use crate::stats::sample::Sample;
 use crate::words::hist::Times;
 use crate::words::record::{Outcome, Phase, Record};
+use crate::words::trial::Transport;
 use crate::words::units;
 
 /// One target at one number of clients in one part: medians over blocks.
@@ -25,6 +26,11 @@ pub struct Point {
     pub requests_per_s_highest: f64,
     pub client_cpu_us_per_request: f64,
     pub server_cpu_us_per_request: Option<f64>,
+    /// Of what the same clients reach at a server of ours that only looks up an array; none for who is not reached by
+    /// the same way.
+    pub ceiling_share: Option<f64>,
+    /// The generator's own limit is near: real differences between stores are compressed here, and none is ranked.
+    pub client_limited: bool,
     /// Of all blocks' requests together: with all clients asking as fast as they are answered.
     pub service_ns_p50: u64,
     pub service_ns_p99: Option<u64>,
@@ -45,7 +51,40 @@ pub fn points(records: &[Record]) -> Vec<Point> {
             controls.insert(target, record.target.control);
         }
     }
-    phases.into_iter().filter_map(|((_, _, target, _), phases)| point(target, controls[target], &phases)).collect()
+    let points = phases.into_iter().filter_map(|((_, _, target, _), phases)| point(target, controls[target], &phases));
+    beside_ceilings(points.collect(), records)
+}
+
+/// A store's rate is told as a share of its ceiling above so much, and not ranked above that much (method.md R2.11).
+const NOTED_SHARE: f64 = 0.5;
+const LIMITED_SHARE: f64 = 0.8;
+/// Threads that are busier than this are what the rate is of (method.md R2.12).
+const BUSY_SHARE: f64 = 0.9;
+
+/// Puts the points of each way to a server (what is spoken, over what) beside the control that shows how far it goes.
+fn beside_ceilings(mut points: Vec<Point>, records: &[Record]) -> Vec<Point> {
+    let mut ways: BTreeMap<&str, (&str, Transport)> = BTreeMap::new();
+    for record in records.iter().filter(|record| record.target.transport != Transport::InProcess) {
+        if let Some(facts) = &record.store {
+            ways.insert(&record.target.label, (&facts.mouth, record.target.transport));
+        }
+    }
+    limit(&mut points, &ways);
+    points
+}
+
+fn limit(points: &mut [Point], ways: &BTreeMap<&str, (&str, Transport)>) {
+    let ceilings: Vec<Point> =
+        points.iter().filter(|point| point.control && ways.contains_key(point.target.as_str())).cloned().collect();
+    for point in points.iter_mut().filter(|point| !point.control) {
+        let Some(way) = ways.get(point.target.as_str()) else { continue };
+        let same = |ceiling: &&Point| {
+            (&ceiling.part, ceiling.clients, ways.get(ceiling.target.as_str()))
+                == (&point.part, point.clients, Some(way))
+        };
+        point.ceiling_share = ceilings.iter().find(same).map(|ceiling| point.requests_per_s / ceiling.requests_per_s);
+        point.client_limited |= point.ceiling_share.is_some_and(|share| share > LIMITED_SHARE);
+    }
 }
 
 fn point(target: &str, control: bool, phases: &[&Phase]) -> Option<Point> {
@@ -55,6 +94,10 @@ fn point(target: &str, control: bool, phases: &[&Phase]) -> Option<Point> {
     let per_request = |cpu_s: f64, phase: &Phase| cpu_s * 1e6 / phase.units.max(1) as f64;
     let mut times = Times::default();
     phases.iter().for_each(|phase| times.merge(&phase.times_ns));
+    // Where the store is in the client its threads are busy with the store.
+    let busy = |phase: &Phase| {
+        phase.server.map(|_| phase.client.cpu_s() / (phase.took_s * f64::from(phase.threads.max(1))).max(1e-9))
+    };
     Some(Point {
         part: phases[0].name.clone(),
         clients: phases[0].clients,
@@ -67,6 +110,8 @@ fn point(target: &str, control: bool, phases: &[&Phase]) -> Option<Point> {
         client_cpu_us_per_request: of(&|phase| Some(per_request(phase.client.cpu_s(), phase)))?.median(),
         server_cpu_us_per_request: of(&|phase| Some(per_request(phase.server?.cpu_s(), phase)))
             .map(|sample| sample.median()),
+        ceiling_share: None,
+        client_limited: of(&busy).is_some_and(|sample| sample.median() > BUSY_SHARE),
         service_ns_p50: times.median_ns(),
         service_ns_p99: times.quantile_ns(0.99),
         service_ns_max: times.max_ns(),
@@ -91,7 +136,10 @@ struct Measure {
 }
 
 const MEASURES: &[Measure] = &[
-    Measure { words: |part| format!("{part}s a second"), cell: |point| units::count(point.requests_per_s) },
+    Measure {
+        words: |part| format!("{part}s a second"),
+        cell: |point| format!("{}{}", units::count(point.requests_per_s), if point.client_limited { "*" } else { "" }),
+    },
     Measure { words: |part| format!("CPU us a {part}, client + server"), cell: cpu },
 ];
 
@@ -123,10 +171,29 @@ pub fn tables(points: &[Point], rows: &[Row], wide: bool) -> String {
             text.push_str(&table(&points, measure, if wide { usize::MAX } else { WIDTH }));
         }
     }
+    text.push_str(&remarks(points));
     let silent = rows.iter().filter(|row| !matches!(row.status, Status::Right | Status::Control));
     let silent: Vec<Line> = silent.map(|row| Line::Reason(row.target.clone(), row.status.in_words())).collect();
     if !silent.is_empty() {
         text.push_str(&layout(&silent, WIDTH));
+    }
+    text
+}
+
+/// How near the generator's own limit was.
+fn remarks(points: &[Point]) -> String {
+    let mut text = String::new();
+    if points.iter().any(|point| point.client_limited) {
+        text.push_str(&format!(
+            " * limited by the client: more than {:.0} % of what the control beside it reaches in the same way, or threads\n   \
+             busy for more than {:.0} % of the time; not ranked\n",
+            LIMITED_SHARE * 100.0,
+            BUSY_SHARE * 100.0
+        ));
+    }
+    let others = points.iter().filter(|point| !point.client_limited).filter_map(|point| point.ceiling_share);
+    if let Some(most) = others.max_by(f64::total_cmp).filter(|share| *share > NOTED_SHARE) {
+        text.push_str(&format!(" without a star, at most {:.0} % of that\n", most * 100.0));
     }
     text
 }
@@ -177,8 +244,11 @@ fn cpu(point: &Point) -> String {
 /// The most that each target answered in the first part, in one sentence.
 pub fn sentence(points: &[Point]) -> String {
     let Some(first) = points.iter().find(|point| !point.control) else { return String::new() };
+    if points.iter().filter(|point| !point.control && point.part == first.part).all(|point| point.client_limited) {
+        return "Every point is limited by the client: nothing is ranked.".to_string();
+    }
     let mut best: Vec<&Point> = Vec::new();
-    for point in points.iter().filter(|point| !point.control && point.part == first.part) {
+    for point in points.iter().filter(|point| !point.control && !point.client_limited && point.part == first.part) {
         match best.iter_mut().find(|found| found.target == point.target) {
             Some(found) if found.requests_per_s >= point.requests_per_s => {}
             Some(found) => *found = point,
@@ -196,4 +266,57 @@ pub fn sentence(points: &[Point]) -> String {
         called(&first.part),
         each.join(", ")
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn point(target: &str, clients: u32, requests_per_s: f64) -> Point {
+        Point {
+            part: "set".to_string(),
+            clients,
+            target: target.to_string(),
+            control: target.starts_with("ceiling"),
+            trials: 1,
+            requests_per_s,
+            requests_per_s_lowest: requests_per_s,
+            requests_per_s_highest: requests_per_s,
+            client_cpu_us_per_request: 1.0,
+            server_cpu_us_per_request: Some(1.0),
+            ceiling_share: None,
+            client_limited: false,
+            service_ns_p50: 1,
+            service_ns_p99: None,
+            service_ns_max: 1,
+        }
+    }
+
+    #[test]
+    fn a_point_near_the_ceiling_of_its_way_is_not_ranked() {
+        let ways = BTreeMap::from([
+            ("ceiling", ("a", Transport::Tcp)),
+            ("fast", ("a", Transport::Tcp)),
+            ("slow", ("a", Transport::Tcp)),
+            ("by another way", ("b", Transport::Tcp)),
+        ]);
+        let mut points = vec![
+            point("ceiling", 1, 100_000.0),
+            point("fast", 1, 90_000.0),
+            point("slow", 1, 60_000.0),
+            point("fast", 5, 90_000.0),
+            point("by another way", 1, 99_000.0),
+            point("in the client", 1, 900_000.0),
+        ];
+        limit(&mut points, &ways);
+        let told: Vec<_> = points.iter().map(|point| (point.ceiling_share, point.client_limited)).collect();
+        let none = (None, false);
+        assert_eq!(told, [none, (Some(0.9), true), (Some(0.6), false), none, none, none]);
+        let said = remarks(&points);
+        assert!(said.contains("limited by the client") && said.contains("at most 60 % of that"), "{said}");
+        let said = sentence(&points);
+        assert!(said.contains("fast 90 k with 5 clients") && said.contains("in the client"), "{said}");
+        assert_eq!(sentence(&points[..2]), "Every point is limited by the client: nothing is ranked.");
+        assert_eq!(remarks(&points[..1]), "");
+    }
 }

@@ -9,6 +9,7 @@ use self::blocking::Line;
 use crate::words::op::{Fault, Op, Reply};
 use crate::words::trial::{Configuration, Durability, Transport};
 
+pub mod array;
 #[cfg(feature = "libraries")]
 mod berkeleydb;
 pub mod blocking;
@@ -83,6 +84,7 @@ pub const ALL: &[&Adapter] = &[
     &kyotocabinet::KYOTOCABINET,
     #[cfg(feature = "libraries")]
     &kyotocabinet::TKRZW,
+    &array::ARRAY,
     &redis::REDIS,
     &redis::VALKEY,
     &memcached::MEMCACHED,
@@ -197,14 +199,22 @@ pub enum Role {
     Control,
     /// A control that holds nothing, so that its answers cannot be checked: only its count of ops is.
     Null,
+    /// A control that is no store at all but shows how fast the way to one is; measured beside those whose way it
+    /// shares, not by itself.
+    Ceiling,
     /// Lies, drops, stalls and dies on purpose, to prove that we notice; never offered.
     Faulty,
 }
 
 impl Role {
+    /// Whether it is offered to whoever names no store.
+    pub fn is_offered(self) -> bool {
+        !matches!(self, Role::Ceiling | Role::Faulty)
+    }
+
     /// Whether it stands apart from what is compared.
     pub fn is_control(self) -> bool {
-        matches!(self, Role::Control | Role::Null)
+        matches!(self, Role::Control | Role::Null | Role::Ceiling)
     }
 }
 
@@ -303,6 +313,8 @@ impl std::fmt::Debug for Login {
 
 /// A server's recipe, as data. The store room only says what to run; the lab runs it.
 pub struct Server {
+    /// It is this very program.
+    pub own: bool,
     /// Names under which it may be on PATH, the best one first.
     pub programs: &'static [&'static str],
     /// Where else it may be: `*` stands for one directory (the highest version wins), `$NAME` for a variable of the
@@ -335,6 +347,7 @@ pub struct Server {
 impl Server {
     /// A server that needs nothing of what few need.
     pub const PLAIN: Server = Server {
+        own: false,
         programs: &[],
         directories: &[],
         not: &[],

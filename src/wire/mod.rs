@@ -5,6 +5,7 @@ use crate::words::op::{Fault, Op, Reply};
 mod asked;
 pub mod memcache;
 mod prepared;
+pub mod requests;
 pub mod resp;
 mod text;
 pub mod tyrant;

@@ -147,6 +147,9 @@ pub struct Phase {
     /// Clients at work; 0 in records from before there were sweeps.
     #[serde(default)]
     pub clients: u32,
+    /// Threads that the clients shared: as many as there are clients, or a few that each have many connections.
+    #[serde(default)]
+    pub threads: u32,
     pub took_s: f64,
     pub units: u64,
     pub ops: u64,

@@ -34,8 +34,23 @@ fn a_sweep_has_a_point_for_each_number_of_clients_and_every_answer_is_looked_at(
         assert_eq!(points, expected.collect::<Vec<_>>(), "{target}");
     }
     let rows: Value = serde_json::from_str(&desk.run(&["show", "--json"]).out).expect("JSON");
-    assert_eq!(rows.as_array().unwrap().len(), 8 * targets.len());
-    assert!(rows.as_array().unwrap().iter().all(|point| point["requests_per_s"].as_f64().unwrap() > 0.0));
+    let rows = rows.as_array().unwrap();
+    assert!(rows.iter().all(|point| point["requests_per_s"].as_f64().unwrap() > 0.0));
+    // Beside each way to a server that is spoken by our own codecs stands what that way allows.
+    let ceilings = ["array", "array+unix", "array+unix?mouth=text"];
+    assert_eq!(rows.len(), 8 * (targets.len() + ceilings.len()));
+    for row in rows {
+        let target = row["target"].as_str().unwrap();
+        assert_eq!(
+            row["ceiling_share"].is_number(),
+            ["redis", "redis+unix", "memcached+unix"].contains(&target),
+            "{row}"
+        );
+        assert!(row["ceiling_share"].as_f64().is_none_or(|share| share > 0.01 && share < 10.0), "{row}");
+    }
+    for ceiling in ceilings {
+        assert_eq!(desk.record(ceiling)["verdict"]["kind"], "right", "{ceiling}");
+    }
 }
 
 #[test]

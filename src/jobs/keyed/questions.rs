@@ -287,10 +287,10 @@ fn high_half(number: u64) -> [u8; 8] {
 /// 2^20 / 100 and 2^10 / 10 rounded up, exact for what they divide.
 #[inline(always)]
 fn eight_digits(number: u64) -> [u8; 8] {
-    let fours = number / 10_000 | number % 10_000 << 32;
-    let hundreds = (fours * 10_486 >> 20) & 0x7f_0000_007f;
+    let fours = (number / 10_000) | ((number % 10_000) << 32);
+    let hundreds = ((fours * 10_486) >> 20) & 0x7f_0000_007f;
     let twos = hundreds | (fours - 100 * hundreds) << 16;
-    let tens = (twos * 103 >> 10) & 0x000f_000f_000f_000f;
+    let tens = ((twos * 103) >> 10) & 0x000f_000f_000f_000f;
     let ones = tens | (twos - 10 * tens) << 8;
     (ones + 0x3030_3030_3030_3030).to_le_bytes()
 }

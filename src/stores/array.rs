@@ -1,0 +1,144 @@
+//! `array`: a server of ours that only looks up an array. What a job reaches there is what the generator and the way
+//! to a server allow: more, no store can show.
+
+use std::path::Path;
+
+use super::blocking::{Blocking, Line};
+use super::{Adapter, Facts, Launch, Place, Role, Server, Session, Setting, Store};
+use crate::wire::Codec;
+use crate::wire::memcache::{self, Memcache};
+use crate::wire::resp::{self, Resp, Value};
+use crate::words::op::Fault;
+use crate::words::trial::{Durability, Transport};
+
+pub mod server;
+
+pub static ARRAY: Adapter = Adapter {
+    name: NAME,
+    about: "a server of ours that looks up an array: what the generator reaches where no store is in the way",
+    role: Role::Ceiling,
+    transports: &[Transport::Unix, Transport::Tcp],
+    schemes: &[],
+    settings: &[MOUTH],
+    keeps: |class| match class {
+        Durability::None => Ok("keeps everything in memory"),
+        _ => Err("array keeps everything in memory"),
+    },
+    stays: |_| false,
+    open,
+    server: Some(&Server { own: true, version: version_printed, arguments, ..Server::PLAIN }),
+    version: || Err("a server's version is its program's".to_string()),
+    get_it: "built in",
+};
+
+const NAME: &str = "array";
+
+const MOUTH: Setting = Setting {
+    name: "mouth",
+    about: "what is spoken: redis' resp, or memcached's text",
+    default: "resp",
+    check: |word| match word {
+        "resp" | "text" => Ok(()),
+        _ => Err("resp or text".to_string()),
+    },
+};
+
+/// The mouth that shows the ceiling of a store of this name and setting; nothing for what speaks otherwise.
+pub fn mouth_beside(store: &str, mouth: Option<&str>) -> Option<&'static str> {
+    match (store, mouth) {
+        ("redis" | "valkey", _) => Some("resp"),
+        ("memcached", None | Some("text")) | ("memcachedb", _) | ("tokyotyrant", Some("memcache")) => Some("text"),
+        _ => None,
+    }
+}
+
+fn open(launch: &Launch) -> Result<Box<dyn Store>, Fault> {
+    Ok(Box::new(Array { launch: launch.clone() }))
+}
+
+struct Array {
+    launch: Launch,
+}
+
+impl Array {
+    fn speaks_text(&self) -> bool {
+        self.launch.setting(&MOUTH) == "text"
+    }
+
+    fn connect<C: Codec>(&self, codec: C) -> Result<Blocking<C>, Fault> {
+        Blocking::open(NAME, &self.launch, codec)
+    }
+
+    fn resp(&self) -> Result<Blocking<Resp>, Fault> {
+        self.connect(Resp::new(NAME, Default::default()))
+    }
+
+    fn text(&self) -> Result<Blocking<Memcache>, Fault> {
+        self.connect(Memcache::new(NAME))
+    }
+
+    /// A number that it tells of itself.
+    fn told(&self, resp_name: &str, text_name: &str) -> Result<u64, Fault> {
+        let told = if self.speaks_text() {
+            let stats = self.text()?.connection().exchange(b"stats\r\n", memcache::stats)?;
+            stats.into_iter().find(|(name, _)| name == text_name).map(|(_, value)| value)
+        } else {
+            match self.resp()?.connection().exchange(b"*1\r\n$4\r\nINFO\r\n", resp::value)? {
+                Value::Text(text) => {
+                    let text = String::from_utf8_lossy(&text).into_owned();
+                    let mut lines = text.lines().filter_map(|line| line.split_once(':'));
+                    lines.find(|(name, _)| *name == resp_name).map(|(_, value)| value.to_string())
+                }
+                _ => None,
+            }
+        };
+        let number = told.as_deref().and_then(|told| told.trim().parse().ok());
+        number.ok_or_else(|| Fault::Garbled(format!("{NAME} does not tell its {resp_name}")))
+    }
+}
+
+impl Store for Array {
+    fn session(&self) -> Result<Box<dyn Session + '_>, Fault> {
+        if self.speaks_text() { Ok(Box::new(self.text()?)) } else { Ok(Box::new(self.resp()?)) }
+    }
+
+    fn line(&self) -> Option<Result<Line, Fault>> {
+        Some(if self.speaks_text() {
+            self.text().and_then(Blocking::into_line)
+        } else {
+            self.resp().and_then(Blocking::into_line)
+        })
+    }
+
+    fn facts(&self) -> Result<Facts, Fault> {
+        Ok(Facts {
+            version: env!("CARGO_PKG_VERSION").to_string(),
+            // As the stores' own adapters call it, so that it can be told whose ceiling it is.
+            mouth: if self.speaks_text() { "memcache text" } else { "resp" }.to_string(),
+            increment: "none".to_string(),
+            process_id: Some(self.told("process_id", "pid")? as u32),
+            ..Facts::default()
+        })
+    }
+
+    fn settle(&self) -> Result<(), Fault> {
+        Ok(())
+    }
+
+    fn count(&self) -> Result<Option<u64>, Fault> {
+        self.told("records", "curr_items").map(Some)
+    }
+}
+
+fn version_printed(printed: &str) -> Option<String> {
+    printed.strip_prefix("kvfair ").map(|version| version.trim().to_string())
+}
+
+fn arguments(launch: &Launch, _: &Path) -> Vec<String> {
+    let place = match &launch.place {
+        Place::Tcp { host, port } => ["--tcp".to_string(), format!("{host}:{port}")],
+        place => ["--unix".to_string(), place.to_string()],
+    };
+    let mouth = ["--mouth".to_string(), launch.setting(&MOUTH).to_string()];
+    std::iter::once("array".to_string()).chain(mouth).chain(place).collect()
+}
