@@ -1,6 +1,5 @@
 //! What may be typed: names, defaults and help. It knows what words mean, not what is done about them.
 
-use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -202,7 +201,7 @@ pub struct Array {
     pub unix: Option<PathBuf>,
     /// An address and port to listen on
     #[arg(long)]
-    pub tcp: Option<SocketAddr>,
+    pub tcp: Option<String>,
 }
 
 /// How results are shown.

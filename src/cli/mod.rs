@@ -77,7 +77,9 @@ fn serve_array(args: args::Array) -> Result<Exit> {
     let mouth = if args.mouth == "text" { Mouth::Text } else { Mouth::Resp };
     let door = match (args.unix, args.tcp) {
         (Some(path), _) => Door::Unix(path),
-        (None, Some(address)) => Door::Tcp(address),
+        (None, Some(address)) => {
+            Door::Tcp(address.parse().map_err(|_| anyhow!(Usage(format!("'{address}' is no address and port"))))?)
+        }
         (None, None) => return Err(anyhow!(Usage("--unix or --tcp".to_string()))),
     };
     server::serve(&door, mouth)?;

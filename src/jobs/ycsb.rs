@@ -1,6 +1,7 @@
 //! YCSB's core workloads, as its authors define them:
 //! <https://github.com/brianfrankcooper/YCSB/wiki/Core-Workloads>, each with a link below. A record is one value of
-//! 1,000 bytes where YCSB has ten fields of 100; keys are in order where YCSB scatters them. It must not know any store.
+//! 1,000 bytes where YCSB has ten fields of 100; keys are in order where YCSB scatters them. It must not know any
+//! store.
 
 use std::io::{self, Write};
 

@@ -1,0 +1,92 @@
+//! Driving many connections allocates nothing a request: counted by this test binary's own allocator, of all threads,
+//! against a real server.
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::io;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use kvfair::drive::{Progress, Work, sockets};
+use kvfair::jobs::getset::GETSET;
+use kvfair::jobs::{Part, Source};
+use kvfair::words::trial::{Data, JobSettings, Load, Transport};
+
+#[path = "common/mod.rs"]
+mod common;
+
+struct Counting;
+
+static ALLOCATED: AtomicU64 = AtomicU64::new(0);
+
+// An allocator cannot be written without `unsafe`; this one only counts, and hands on.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        ALLOCATED.fetch_add(1, Ordering::Relaxed);
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        unsafe { System.dealloc(pointer, layout) }
+    }
+
+    unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        ALLOCATED.fetch_add(1, Ordering::Relaxed);
+        unsafe { System.realloc(pointer, layout, size) }
+    }
+}
+
+#[global_allocator]
+static COUNTING: Counting = Counting;
+
+/// The job reads nothing.
+struct Nothing;
+
+impl Source for Nothing {
+    fn name(&self) -> &str {
+        "nothing"
+    }
+
+    fn open(&self) -> io::Result<Box<dyn io::BufRead>> {
+        Ok(Box::new(io::empty()))
+    }
+}
+
+/// Allocations of one part with so many requests.
+fn allocations(store: &dyn kvfair::stores::Store, part: Part, requests: u64, depth: u32) -> u64 {
+    let settings = JobSettings {
+        name: GETSET.name.to_string(),
+        data: Data::Recipe { name: GETSET.recipe.to_string(), seed: 1 },
+        format: String::new(),
+        units: Some(requests),
+        skip_bad: 0,
+        via: Default::default(),
+        split: Default::default(),
+        load: Some(Load { records: 1000, value_bytes: 32, depth, ..Load::default() }),
+    };
+    let (job, progress) = ((GETSET.open)(&settings), Progress::new(20));
+    let work = Work { store, job: job.as_ref(), source: &Nothing, part, clients: 20, progress: &progress };
+    let before = ALLOCATED.load(Ordering::Relaxed);
+    let seen = sockets::run(&work, depth, Duration::from_secs(10), || {}).expect("a right server");
+    assert_eq!((seen.units, seen.misses), (if part == Part::Load { 1000 } else { requests }, 0));
+    ALLOCATED.load(Ordering::Relaxed) - before
+}
+
+/// One test only: another one's allocations would be counted too.
+#[test]
+fn a_request_allocates_nothing_once_all_is_warm() {
+    for name in ["redis", "memcached"] {
+        let server = common::start(name, Transport::Unix);
+        let store = server.open();
+        for depth in [1, 16] {
+            allocations(store.as_ref(), Part::Load, 0, depth);
+            for part in [Part::Set, Part::Get] {
+                let (few, many) = (
+                    allocations(store.as_ref(), part, 10_000, depth),
+                    allocations(store.as_ref(), part, 60_000, depth),
+                );
+                // A buffer may still grow now and then: 50,000 requests more must not show.
+                assert!(many < few + 200, "{name} {part:?} depth {depth}: {few}, then {many} allocations");
+            }
+        }
+    }
+}
