@@ -71,7 +71,8 @@ fn ratio(bench: &Bench, name: &str, straight: Straight, shape: &Shape) -> f64 {
     let (mut straight_s, mut adapter_s) = (Vec::new(), Vec::new());
     for round in 0..ROUNDS {
         let place = |kind: &str| {
-            let place = bench.path(&format!("{name}-{kind}-{round}"));
+            // A path of its own for each: LMDB's environments stay open, and none is opened twice.
+            let place = bench.path(&format!("{name}-{kind}-{}-{round}", shape.name));
             std::fs::create_dir(&place).expect("a new directory");
             place
         };
