@@ -82,7 +82,7 @@ pub struct Run {
     #[command(flatten)]
     pub size: Size,
     /// Clients that work at once; for a job of requests a list, with LO..HI:STEP for a range [default: 1; `getset`
-    /// 1,5,10..100:10,200,300; `mixed` 10]
+    /// 1,5,10..100:10,200,300; `mixed` and `ycsb-*` 10]
     #[arg(long, short, value_name = "N", value_parser = points::parse)]
     pub clients: Option<Points>,
     #[command(flatten)]
@@ -131,11 +131,11 @@ pub struct Run {
 /// What a job of requests asks.
 #[derive(Debug, Default, Args)]
 pub struct Requests {
-    /// Records that are loaded before `getset` or `mixed` begins, and among which keys are drawn [default: 100000;
-    /// `mixed` 10000]
+    /// Records that are loaded before a job of requests begins, and among which keys are drawn [default: 100000; `mixed`
+    /// 10000]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1_000_000_000))]
     pub records: Option<u64>,
-    /// Bytes of each value of `getset` and `mixed` [default: 32; `mixed` 2048]
+    /// Bytes of each value of a job of requests [default: `getset` 32; `mixed` 2048; `ycsb-*` 1000]
     #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u32).range(1..=64 << 20))]
     pub values: Option<u32>,
     /// Requests that each client of a job of requests has under way, asked together when all before are answered
@@ -145,8 +145,8 @@ pub struct Requests {
     /// Only the sets of `getset`, or only its gets
     #[arg(long, value_name = "WHICH")]
     pub only: Option<Only>,
-    /// How `getset` and `mixed` choose their keys: uniform, sequential, zipf:0.99, latest, hotspot:20/80 [default:
-    /// uniform]
+    /// How a job of requests chooses its keys: uniform, sequential, zipf:0.99, latest, hotspot:20/80, ycsb-zipfian
+    /// [default: uniform; `ycsb-*` ycsb-zipfian, `ycsb-d` latest]
     #[arg(long, value_name = "HOW")]
     pub keys: Option<Keys>,
     /// Gets of `mixed`, to so many --writes [default: 50]
@@ -182,8 +182,8 @@ pub struct Size {
     /// Messages of the job `ngrams` [default: 45000, or all of the input]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub messages: Option<u64>,
-    /// Requests of `getset`, sets and gets each, or of `mixed`, at each number of clients [default: 100000; `mixed`
-    /// 200000]
+    /// Requests of `getset` (sets and gets each), `mixed` or `ycsb-*` at each number of clients [default: 100000;
+    /// `mixed` 200000]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=10_000_000_000))]
     pub requests: Option<u64>,
     /// Seed of the data and of the order of trials [default: the recipe's own, so that runs repeat]
@@ -196,6 +196,9 @@ pub struct Array {
     /// What is spoken: resp or text
     #[arg(long)]
     pub mouth: String,
+    /// Clients that may be connected at once
+    #[arg(long, default_value_t = 1)]
+    pub clients: u32,
     /// A Unix socket to listen on
     #[arg(long, conflicts_with = "tcp", required_unless_present = "tcp")]
     pub unix: Option<PathBuf>,

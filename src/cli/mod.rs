@@ -7,7 +7,7 @@ use anyhow::{Result, anyhow};
 use clap::Parser;
 
 use crate::jobs::{self, JobKind};
-use crate::lab::{truth, worker};
+use crate::lab::{files, truth, worker};
 use crate::report::cells::{Row, Status};
 use crate::stores::array::server::{self, Door, Mouth};
 
@@ -82,6 +82,7 @@ fn serve_array(args: args::Array) -> Result<Exit> {
         }
         (None, None) => return Err(anyhow!(Usage("--unix or --tcp".to_string()))),
     };
+    files::allow(args.clients).map_err(|why| anyhow!(why))?;
     server::serve(&door, mouth)?;
     Ok(Exit::Ok)
 }

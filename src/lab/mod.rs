@@ -2,7 +2,7 @@
 
 mod attend;
 mod elsewhere;
-mod files;
+pub mod files;
 pub mod input;
 pub mod kept;
 mod listeners;

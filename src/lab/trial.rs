@@ -19,6 +19,7 @@ use super::signals::Interrupt;
 use super::truth::{Question, Summary};
 use super::worker::{Told, Trial};
 use super::{kept, machine, signals};
+use crate::jobs::Writing;
 use crate::stores::{Launch, Place, Role};
 use crate::words::record::{Memory, Outcome, Phase, Record, Run, Verdict};
 use crate::words::trial::{Durability, METHOD, Via};
@@ -388,6 +389,11 @@ impl<'a> Bench<'a> {
         }
     }
 
+    fn writes_what_it_read(&self) -> bool {
+        let requests = self.plan.kind.requests.as_ref();
+        requests.is_some_and(|requests| requests.writing == Writing::ReadModifyWrite)
+    }
+
     /// From so many to so many. How many clients have a part in a unit is not the truth's to know, nor how often they
     /// get in each other's way.
     fn expected_ops(&self, via: Via) -> RangeInclusive<u64> {
@@ -395,7 +401,7 @@ impl<'a> Bench<'a> {
         let clients = u64::from(self.plan.clients);
         match via {
             // A read whose record is then written is two ops of one unit.
-            Via::Portable if self.plan.job.load.is_some() => stream.ops..=2 * stream.ops,
+            Via::Portable if self.writes_what_it_read() => stream.ops..=2 * stream.ops,
             Via::Portable => stream.ops..=stream.ops,
             Via::Batch => 2 * asking_units..=2 * asking_units * clients,
             Via::Native => *asking_units..=asking_units * clients,

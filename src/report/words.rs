@@ -48,7 +48,7 @@ fn asked(load: &Load) -> String {
     }
 }
 
-/// "1 to 300 clients, depth 16".
+/// "1 to 300 clients in a closed loop, depth 16": each asks again once it is answered.
 fn many(load: &Load) -> String {
     let (fewest, most) = (load.clients.iter().min(), load.clients.iter().max());
     let clients = match (fewest, most) {
@@ -57,7 +57,7 @@ fn many(load: &Load) -> String {
         (_, most) => format!("{} clients", most.unwrap_or(&0)),
     };
     let keys = if load.keys == Keys::Uniform { String::new() } else { format!(", keys {}", load.keys) };
-    format!("{clients}, depth {}{keys}", load.depth)
+    format!("{clients} in a closed loop, depth {}{keys}", load.depth)
 }
 
 /// Where the data came from, and its digest.

@@ -140,5 +140,6 @@ fn arguments(launch: &Launch, _: &Path) -> Vec<String> {
         place => ["--unix".to_string(), place.to_string()],
     };
     let mouth = ["--mouth".to_string(), launch.setting(&MOUTH).to_string()];
-    std::iter::once("array".to_string()).chain(mouth).chain(place).collect()
+    let clients = ["--clients".to_string(), launch.clients.to_string()];
+    std::iter::once("array".to_string()).chain(mouth).chain(clients).chain(place).collect()
 }

@@ -261,7 +261,7 @@ impl Default for KeyText {
 
 impl KeyText {
     /// The number that a key's text tells, if it is one of ours.
-    pub fn record_of(&self, key: &[u8]) -> Option<u64> {
+    pub fn record_of(key: &[u8]) -> Option<u64> {
         let digits = key.strip_prefix(b"key:").filter(|digits| digits.len() == 12)?;
         digits.iter().try_fold(0, |number, byte| byte.is_ascii_digit().then(|| number * 10 + u64::from(byte - b'0')))
     }

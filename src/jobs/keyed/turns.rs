@@ -123,7 +123,7 @@ impl Turns {
         self.misses += loaded.saturating_sub(found);
         let mut last = None;
         for (place, (key, value)) in (0..).zip(rows.iter()) {
-            let expected = if place < loaded { Some(from + place) } else { self.key.record_of(key) };
+            let expected = if place < loaded { Some(from + place) } else { KeyText::record_of(key) };
             let right = expected.is_some_and(|record| {
                 *self.key.of(record) == *key
                     && last.is_none_or(|last| last < record)

@@ -22,7 +22,7 @@ pub fn version(clients: u32, index: u32, sequence: u64) -> u64 {
     u64::from(clients) << 48 | u64::from(index) << 34 | sequence
 }
 
-/// The most that one client may set at one number of clients: what a version has room for.
+/// The most that one client may ask at one number of clients: what a version has room for.
 pub const SEQUENCE_MAX: u64 = 1 << 34;
 /// The most clients, for the same reason.
 pub const CLIENTS_MAX: u32 = 1 << 14;
