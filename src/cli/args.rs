@@ -131,8 +131,8 @@ pub struct Run {
 /// What a job of requests asks.
 #[derive(Debug, Default, Args)]
 pub struct Requests {
-    /// Records that are loaded before a job of requests begins, and among which keys are drawn [default: 100000; `mixed`
-    /// 10000]
+    /// Records that are loaded before a job of requests begins, and among which keys are drawn [default: 100000;
+    /// `mixed` 10000]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1_000_000_000))]
     pub records: Option<u64>,
     /// Bytes of each value of a job of requests [default: `getset` 32; `mixed` 2048; `ycsb-*` 1000]
