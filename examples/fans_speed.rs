@@ -12,7 +12,7 @@ use kvfair::jobs::merge::{Pages, merge};
 use kvfair::jobs::people::{Profile, Profiles};
 use kvfair::jobs::{Ask, Client, Heard, Part, Source};
 use kvfair::words::op::{Op, Reply};
-use kvfair::words::trial::{Data, JobSettings};
+use kvfair::words::trial::{At, Data, JobSettings};
 
 /// As much as stays within the second cache of the processor, where an answer is that was just received.
 const BATCH_BYTES: usize = 256 << 10;
@@ -120,7 +120,7 @@ fn keep(source: &Memory) -> Result<(), Box<dyn Error>> {
 }
 
 fn client(source: &Memory) -> Result<Box<dyn Client>, Box<dyn Error>> {
-    Ok((FANS.open)(&settings()).client(Part::Run, 0, 1, source)?)
+    Ok((FANS.open)(&settings()).client(Part::Run, 0, At::closed(1, 0), source)?)
 }
 
 fn settings() -> JobSettings {

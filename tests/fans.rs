@@ -8,7 +8,7 @@ use kvfair::jobs::draw::Rng;
 use kvfair::jobs::fans::FANS;
 use kvfair::jobs::{Ask, Client, Heard, Part, Source};
 use kvfair::words::op::{Op, Reply};
-use kvfair::words::trial::{Data, JobSettings};
+use kvfair::words::trial::{At, Data, JobSettings};
 use proptest::collection::{btree_set, vec};
 use proptest::prelude::*;
 use proptest::sample::select;
@@ -40,7 +40,7 @@ fn settings(units: Option<u64>, skip_bad: u64) -> JobSettings {
 
 fn clients(of: u32, settings: &JobSettings, source: &dyn Source) -> Vec<Box<dyn Client>> {
     let job = (FANS.open)(settings);
-    (0..of).map(|index| job.client(Part::Run, index, of, source).unwrap()).collect()
+    (0..of).map(|index| job.client(Part::Run, index, At::closed(of, 0), source).unwrap()).collect()
 }
 
 fn tsv(profiles: &[Vec<String>]) -> Memory {

@@ -9,7 +9,7 @@ use kvfair::jobs::people::{Profile, Profiles};
 use kvfair::jobs::text::{Messages, Terms};
 use kvfair::jobs::{Ask, Heard, Part, Source};
 use kvfair::words::op::Reply;
-use kvfair::words::trial::{Data, JobSettings};
+use kvfair::words::trial::{At, Data, JobSettings};
 
 #[test]
 fn lines_end_as_they_may() {
@@ -193,7 +193,7 @@ fn every_byte_is_of_a_word_or_not() {
 fn answers_that_cannot_be_are_wrong() {
     let job = (NGRAMS.open)(&settings("text", 0, None));
     for reply in [Reply::Number(0), Reply::Number(-3), Reply::Done, Reply::Missing, Reply::Value(b"1")] {
-        let mut client = job.client(Part::Run, 0, 1, &Bytes(b"One two\n".to_vec())).unwrap();
+        let mut client = job.client(Part::Run, 0, At::closed(1, 0), &Bytes(b"One two\n".to_vec())).unwrap();
         assert!(matches!(client.ask(), Ask::Op(_)));
         let Heard::Wrong(wrong) = client.hear(reply) else { panic!("{reply:?} was believed") };
         assert_eq!((wrong.key.as_str(), wrong.expected.as_str()), ("one", "a number of at least 1"));
@@ -204,16 +204,16 @@ fn answers_that_cannot_be_are_wrong() {
 fn messages_without_words_are_units_and_bad_ones_are_told_once() {
     let job = (NGRAMS.open)(&settings("text", 1, None));
     let source = Bytes(b"...\n\xff\nhi\n".to_vec());
-    let mut first = job.client(Part::Run, 0, 2, &source).unwrap();
+    let mut first = job.client(Part::Run, 0, At::closed(2, 0), &source).unwrap();
     assert!(matches!(first.ask(), Ask::Unit));
     assert!(matches!(first.ask(), Ask::End) && matches!(first.ask(), Ask::End));
-    let mut second = job.client(Part::Run, 1, 2, &source).unwrap();
+    let mut second = job.client(Part::Run, 1, At::closed(2, 0), &source).unwrap();
     assert!(matches!(second.ask(), Ask::Op(_)));
     assert!(matches!(second.ask(), Ask::Wait));
     assert_eq!(second.hear(Reply::Number(1)), Heard::Unit { counted: 1 });
     assert!(matches!(second.ask(), Ask::End) && matches!(second.ask(), Ask::End));
     assert_eq!(first.skipped() + second.skipped(), 1);
-    let mut strict = (NGRAMS.open)(&settings("text", 0, None)).client(Part::Run, 1, 2, &source).unwrap();
+    let mut strict = (NGRAMS.open)(&settings("text", 0, None)).client(Part::Run, 1, At::closed(2, 0), &source).unwrap();
     let Ask::Fail(fault) = strict.ask() else { panic!("a bad line was taken") };
     assert_eq!(fault.to_string(), "data:2: not UTF-8 at byte 1 (--skip-bad N passes over up to N bad lines)");
 }

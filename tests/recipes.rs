@@ -11,7 +11,7 @@ use kvfair::jobs::ngrams::NGRAMS;
 use kvfair::jobs::people::{self, Profile, Profiles};
 use kvfair::jobs::{Ask, Heard, Part, Source, text};
 use kvfair::words::op::{Op, Reply};
-use kvfair::words::trial::{Data, JobSettings};
+use kvfair::words::trial::{At, Data, JobSettings};
 use sha2::{Digest, Sha256};
 
 const USERS: u64 = 10_000;
@@ -330,7 +330,7 @@ fn count(data: Vec<u8>, of: u32, depth: usize) -> BTreeMap<Vec<u8>, i64> {
     let mut counts: HashMap<Vec<u8>, i64> = HashMap::new();
     let mut units = 0;
     for index in 0..of {
-        let mut client = job.client(Part::Run, index, of, &source).unwrap();
+        let mut client = job.client(Part::Run, index, At::closed(of, 0), &source).unwrap();
         let mut over = false;
         while !over {
             let mut answers = Vec::new();

@@ -23,7 +23,7 @@ use kvfair::lab::input::DataFile;
 use kvfair::stores::{self, Launch, Place, Session};
 use kvfair::words::op::{Op, Reply};
 use kvfair::words::record::Record;
-use kvfair::words::trial::{Data, Durability, JobSettings};
+use kvfair::words::trial::{At, Data, Durability, JobSettings};
 
 const ROUNDS: usize = 3;
 
@@ -359,7 +359,8 @@ fn harness(_: &Bench) -> Outcome {
             job: &BareJob(OPS),
             source: &NoSource,
             part: Part::Run,
-            clients: 1,
+            at: At::closed(1, OPS),
+            pace: None,
             progress: &progress,
         };
         whole.push(threads::run(&work, || ()).expect("null answers").took_s);
@@ -398,7 +399,7 @@ fn launch() -> Launch {
 struct BareJob(u64);
 
 impl Job for BareJob {
-    fn client(&self, _: Part, _: u32, _: u32, _: &dyn Source) -> std::io::Result<Box<dyn Client>> {
+    fn client(&self, _: Part, _: u32, _: At, _: &dyn Source) -> std::io::Result<Box<dyn Client>> {
         Ok(Box::new(Bare(self.0)))
     }
 }

@@ -5,8 +5,9 @@ use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand};
 
-use super::points::{self, Points};
-use crate::words::trial::{Configuration, Durability, Keys, Only, Split, Verify, Via};
+use super::points::{self, Points, Rates};
+use crate::words::promise::Promise;
+use crate::words::trial::{Arrivals, Configuration, Durability, Keys, Only, Split, Verify, Via};
 
 #[derive(Debug, Parser)]
 #[command(
@@ -41,6 +42,8 @@ pub enum Command {
     Data(DataOf),
     /// The fans answer out of a store: who else fans of a page are fans of
     Query(Query),
+    /// The highest rate at which each target keeps a promise to its users
+    FindMax(Box<FindMax>),
     /// Print a results file again
     Show(Show),
     /// One trial, as told on standard input
@@ -60,6 +63,7 @@ pub enum Command {
     kvfair run ngrams --input messages.txt.gz --clients 4 redis memcached\n  \
     kvfair run getset redis+unix memcached+unix --clients 1,50,300 --depth 16\n  \
     kvfair run mixed memcached tokyotyrant mariadb --reads 9 --writes 1 --keys zipf:0.99\n  \
+    kvfair run mixed redis+unix lmdb mariadb --rate 20%,50%,80%\n  \
     kvfair run fans redis://host:6379/9 'redis?name=mine' --blocks 5\n  \
     kvfair run fans lmdb --keep ./kept     then: kvfair query lmdb:./kept/lmdb 'Michael Jackson'")]
 pub struct Run {
@@ -142,6 +146,14 @@ pub struct Requests {
     /// [default: 1]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub depth: Option<u32>,
+    /// Requests a second of all clients together, each due whether those before it are answered or not: 20k; several,
+    /// as in 5k,20k, or parts of what the slowest target can do, as in 20%,50%,80%
+    #[arg(long, value_name = "RATES", value_parser = points::rates)]
+    pub rate: Option<Rates>,
+    /// How requests at a --rate are spread over time: poisson (as independent users come) or constant
+    /// [default: poisson]
+    #[arg(long, value_name = "HOW")]
+    pub arrivals: Option<Arrivals>,
     /// Only the sets of `getset`, or only its gets
     #[arg(long, value_name = "WHICH")]
     pub only: Option<Only>,
@@ -164,6 +176,8 @@ impl Requests {
             (self.records.is_some(), "--records"),
             (self.values.is_some(), "--values"),
             (self.depth.is_some(), "--depth"),
+            (self.rate.is_some(), "--rate"),
+            (self.arrivals.is_some(), "--arrivals"),
             (self.only.is_some(), "--only"),
             (self.keys.is_some(), "--keys"),
             (self.reads.is_some(), "--reads"),
@@ -182,8 +196,8 @@ pub struct Size {
     /// Messages of the job `ngrams` [default: 45000, or all of the input]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub messages: Option<u64>,
-    /// Requests of `getset` (sets and gets each), `mixed` or `ycsb-*` at each number of clients [default: 100000;
-    /// `mixed` 200000]
+    /// Requests of `getset` (sets and gets each), `mixed` or `ycsb-*` at each number of clients or rate
+    /// [default: 100000; `mixed` 200000; at a --rate 10 seconds' worth, and 10000 at least]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=10_000_000_000))]
     pub requests: Option<u64>,
     /// Seed of the data and of the order of trials [default: the recipe's own, so that runs repeat]
@@ -245,6 +259,21 @@ pub struct Query {
     /// Print all pages that share fans with it, as JSON
     #[arg(long)]
     pub json: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(after_long_help = "Examples:\n  \
+    kvfair find-max mixed redis+unix memcached+unix --slo p99:1ms\n  \
+    kvfair find-max ycsb-b redis mariadb --slo p99.9:20ms --clients 50 --durability power")]
+pub struct FindMax {
+    #[command(flatten)]
+    pub run: Run,
+    /// The promise: a share of all requests answered within a time from when they were due
+    #[arg(long, value_name = "PROMISE", default_value = "p99:1ms")]
+    pub slo: Promise,
+    /// How long each rate is kept, in whole seconds; three times as long where it must be certain
+    #[arg(long, value_name = "SECONDS", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=600))]
+    pub step: u32,
 }
 
 #[derive(Debug, Args)]

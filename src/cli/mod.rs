@@ -12,8 +12,10 @@ use crate::report::cells::{Row, Status};
 use crate::stores::array::server::{self, Door, Mouth};
 
 mod args;
+mod findmax;
 mod lists;
 mod live;
+mod load;
 mod points;
 mod query;
 mod run;
@@ -50,6 +52,7 @@ pub fn main() -> ExitCode {
     let exit = match cli.command {
         None => run::first_look(),
         Some(Command::Run(args)) => run::run(*args),
+        Some(Command::FindMax(args)) => findmax::find_max(*args),
         Some(Command::Show(args)) => run::show(&args),
         Some(Command::Stores(args)) => lists::stores(args.json),
         Some(Command::Jobs) => lists::jobs(),

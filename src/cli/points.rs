@@ -1,4 +1,4 @@
-//! Numbers of clients as they are typed: `1,5,10..100:10,200,300`.
+//! Numbers of clients and rates as they are typed: `1,5,10..100:10,200,300`, `10k,20k`, `20%,50%,80%`.
 
 use std::fmt;
 
@@ -50,6 +50,49 @@ fn number(text: &str) -> Result<u32, String> {
     }
 }
 
+/// The most requests a second: more than any one machine asks.
+const RATE_MAX: f64 = 1e7;
+
+/// Requests a second, each a point.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Rates {
+    PerSecond(Vec<u64>),
+    /// Hundredths of what the slowest target can do.
+    Shares(Vec<u32>),
+}
+
+/// Rates `20000` or `20k`, or shares `50%`, separated by commas; each once, and one kind of them.
+pub fn rates(text: &str) -> Result<Rates, String> {
+    let parts: Vec<&str> = text.split(',').collect();
+    let once = |all: Vec<u64>| match all.iter().enumerate().find(|(place, one)| all[..*place].contains(one)) {
+        Some((_, twice)) => Err(format!("{twice} is named twice")),
+        None => Ok(all),
+    };
+    if parts.iter().all(|part| !part.ends_with('%')) {
+        return once(parts.into_iter().map(rate).collect::<Result<_, _>>()?).map(Rates::PerSecond);
+    }
+    let shares = once(parts.into_iter().map(share).collect::<Result<_, _>>()?)?;
+    Ok(Rates::Shares(shares.into_iter().map(|share| share as u32).collect()))
+}
+
+fn rate(text: &str) -> Result<u64, String> {
+    let scales = [("k", 1e3), ("M", 1e6)];
+    let scaled = scales.into_iter().find_map(|(letter, scale)| Some((text.strip_suffix(letter)?, scale)));
+    let (number, scale) = scaled.unwrap_or((text, 1.0));
+    match number.parse::<f64>().map(|number| number * scale) {
+        Ok(rate) if (1.0..=RATE_MAX).contains(&rate) && rate.fract() == 0.0 => Ok(rate as u64),
+        _ => Err(format!("'{text}' is no whole number of requests a second from 1 to 10M, as in 20000 or 20k")),
+    }
+}
+
+fn share(text: &str) -> Result<u64, String> {
+    // From 95 on a queue grows without end, and its length says nothing (method.md R2.15).
+    match text.strip_suffix('%').and_then(|number| number.parse().ok()) {
+        Some(share @ 1..=94) => Ok(share),
+        _ => Err(format!("'{text}' is no part from 1% to 94%, as in 20%,50%,80%")),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -61,6 +104,17 @@ mod tests {
         assert_eq!(parsed("1,5,10..30:10,200"), Ok(vec![1, 5, 10, 20, 30, 200]));
         assert_eq!(parsed("8..10"), Ok(vec![8, 9, 10]));
         assert_eq!(parse("10..100:45").unwrap().to_string(), "10,55,100");
+    }
+
+    #[test]
+    fn rates_and_shares() {
+        assert_eq!(rates("20000"), Ok(Rates::PerSecond(vec![20_000])));
+        assert_eq!(rates("1,1.5k,2M"), Ok(Rates::PerSecond(vec![1, 1_500, 2_000_000])));
+        assert_eq!(rates("20%,50%,80%"), Ok(Rates::Shares(vec![20, 50, 80])));
+        for bad in ["", "0", "-1", "0.5", "20k,", "20k,50%", "95%", "0%", "11M", "1k,1000", "fast", "1e9", "nan", "inf"]
+        {
+            assert!(rates(bad).is_err(), "{bad}");
+        }
     }
 
     #[test]

@@ -7,10 +7,10 @@ use anyhow::{Context, Result, anyhow};
 
 use super::args::{Look, Requests, Run, Show, Size};
 use super::live::Screen;
-use super::points::{self, CLIENTS_MAX, Points};
+use super::load::{load_of, points_of};
+use super::points::Rates;
 use super::{Exit, Usage, complain, exit_of, find_job, print, target};
-use crate::jobs::keyed::questions::WEIGHTED_MAX;
-use crate::jobs::{self, JobKind, Requests as Defaults, Writing};
+use crate::jobs::JobKind;
 use crate::lab::plan::{Chosen, Plan};
 use crate::lab::save::{self, Results};
 use crate::lab::signals::{INTERRUPTED, Interrupt};
@@ -22,7 +22,7 @@ use crate::stores;
 use crate::study::pilot;
 use crate::study::rounds::{self, Ended};
 use crate::words::record::Record;
-use crate::words::trial::{Configuration, Data, Durability, JobSettings, Keys, Load, Split, Via};
+use crate::words::trial::{Configuration, Data, Durability, JobSettings, Split, Via};
 
 /// Blocks of a run that names no number of them.
 const BLOCKS: u32 = 3;
@@ -30,17 +30,14 @@ const BLOCKS: u32 = 3;
 const FIRST_BLOCKS: u32 = 6;
 const FIRST_BUDGET: Duration = Duration::from_secs(60);
 
-/// Clients of a job whose clients each read the whole input, on a thread of their own.
-const THREADS_MAX: u32 = 1000;
-/// What one client may have under way, in bytes.
-const BATCH_BYTES_MAX: u64 = 64 << 20;
-
 /// What a run needs besides its plan.
 struct Errand<'a> {
     plan: Plan,
     budget: Option<Duration>,
     /// Whether a pilot chooses the job's size.
     size_it: bool,
+    /// Rates as hundredths of what the slowest target can do, which is to be seen first.
+    shares: Vec<u32>,
     /// Whether the user said which targets: none of those is left out.
     targets_named: bool,
     output: Option<&'a Path>,
@@ -83,11 +80,15 @@ pub fn run(args: Run) -> Result<Exit> {
     }
     let size_it = args.budget.is_some() && plan.job.units.is_none() && args.input.is_none();
     let (targets_named, output) = (!args.targets.is_empty(), args.output.as_deref());
-    carry_out(Errand { plan, budget: args.budget, size_it, targets_named, output, look: args.look })
+    let shares = match &args.load.rate {
+        Some(Rates::Shares(shares)) => shares.clone(),
+        _ => Vec::new(),
+    };
+    carry_out(Errand { plan, budget: args.budget, size_it, shares, targets_named, output, look: args.look })
 }
 
 /// Everything that was typed, checked and made sense of.
-fn plan_of(args: &Run) -> Result<Plan> {
+pub fn plan_of(args: &Run) -> Result<Plan> {
     let kind = find_job(&args.job)?;
     let seed = args.size.seed.unwrap_or(kind.default_seed);
     let points = points_of(args, kind)?;
@@ -128,74 +129,6 @@ fn plan_of(args: &Run) -> Result<Plan> {
         keep: args.keep.clone(),
         began: plan::utc_now(),
     })
-}
-
-/// The numbers of clients: one, but for a job that sweeps.
-fn points_of(args: &Run, kind: &JobKind) -> Result<Vec<u32>> {
-    let typed = match (&args.clients, &kind.requests) {
-        (Some(Points(points)), _) => points.clone(),
-        (None, Some(defaults)) => points::parse(defaults.clients).map_err(|error| anyhow!(error))?.0,
-        (None, None) => vec![1],
-    };
-    let swept = kind.requests.is_some();
-    let most = if swept { CLIENTS_MAX } else { THREADS_MAX };
-    if let Some(clients) = typed.iter().find(|&&clients| clients > most) {
-        return Err(anyhow!(Usage(format!("--clients {clients}: the job {} takes at most {most}", kind.name))));
-    }
-    if !swept && typed.len() > 1 {
-        let what =
-            format!("--clients: the job {} takes one number\nhint: kvfair run getset sweeps over many", kind.name);
-        return Err(anyhow!(Usage(what)));
-    }
-    Ok(typed)
-}
-
-/// What a job of requests asks. Options that belong to it are a mistake elsewhere, not a no-op.
-fn load_of(args: &Run, kind: &JobKind, points: &[u32]) -> Result<Option<Load>> {
-    let asked = &args.load;
-    let usage = |what: String| Err(anyhow!(Usage(what)));
-    let takes = kind.requests.as_ref().map_or(&[][..], |defaults| defaults.options);
-    if let Some(option) = asked.given().find(|option| !takes.contains(option)) {
-        let options = |job: &JobKind| job.requests.as_ref().map_or(&[][..], |defaults| defaults.options);
-        let has = jobs::ALL.iter().find(|job| options(job).contains(&option)).map_or("", |job| job.name);
-        let name = kind.name;
-        return usage(format!("{option} is no option of the job {name}\nhint: kvfair run {has} has it"));
-    }
-    let Some(defaults) = &kind.requests else { return Ok(None) };
-    if args.input.is_some() {
-        return usage(format!("the job {} reads no input: leave --input out", kind.name));
-    }
-    let load = asked_of(asked, defaults, points);
-    let Load { records, value_bytes, depth, keys, reads, writes, .. } = load;
-    if u64::from(depth) * u64::from(value_bytes) > BATCH_BYTES_MAX {
-        return usage(format!("--depth {depth} values of {value_bytes} bytes are more than 64 MiB at once"));
-    }
-    if matches!(keys, Keys::Zipf { .. } | Keys::Latest | Keys::YcsbZipfian) && records > WEIGHTED_MAX {
-        return usage(format!("--keys {keys} has room for {WEIGHTED_MAX} --records at most"));
-    }
-    if defaults.writing == Writing::Insert && points.len() > 1 {
-        return usage(format!("--clients: the job {} inserts records and takes one number of clients", kind.name));
-    }
-    if defaults.writing == Writing::Insert && keys == Keys::Sequential {
-        return usage(format!("--keys sequential says nothing of what the job {} inserts: leave it out", kind.name));
-    }
-    if takes.contains(&"--reads") && reads + writes == 0 {
-        return usage("--reads 0 and --writes 0 leave nothing to ask".to_string());
-    }
-    Ok(Some(load))
-}
-
-fn asked_of(asked: &Requests, defaults: &Defaults, points: &[u32]) -> Load {
-    Load {
-        records: asked.records.unwrap_or(defaults.records),
-        value_bytes: asked.values.unwrap_or(defaults.value_bytes),
-        depth: asked.depth.unwrap_or(1),
-        only: asked.only,
-        keys: asked.keys.unwrap_or(defaults.keys),
-        reads: asked.reads.unwrap_or(defaults.reads),
-        writes: asked.writes.unwrap_or(defaults.writes),
-        clients: points.to_vec(),
-    }
 }
 
 fn job_of(args: &Run, kind: &JobKind, seed: u64, points: &[u32]) -> Result<JobSettings> {
@@ -309,6 +242,10 @@ fn carry_out(mut errand: Errand<'_>) -> Result<Exit> {
                     errand.plan.job.name
                 ));
             }
+        }
+        if !errand.shares.is_empty() {
+            let words = pilot::rate_by_share(&errand.shares, &mut errand.plan, scratch.path(), &interrupt)?;
+            complain(&format!("kvfair: {words}"));
         }
         let bench = Bench::set_up(&errand.plan, scratch.path(), &interrupt)?;
         let units = errand.plan.units_of_a_trial(bench.summary.stream.units);

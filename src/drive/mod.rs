@@ -7,7 +7,11 @@ use crate::jobs::{InputFault, Job, Part, Source};
 use crate::stores::Store;
 use crate::words::hist::Times;
 use crate::words::op::{Fault, Wrong, readable};
+use crate::words::trial::At;
 
+use pace::{Lateness, Pace};
+
+pub mod pace;
 pub mod sockets;
 mod tally;
 pub mod threads;
@@ -19,7 +23,9 @@ pub struct Work<'a> {
     pub job: &'a dyn Job,
     pub source: &'a dyn Source,
     pub part: Part,
-    pub clients: u32,
+    pub at: At,
+    /// When each request is due; where there is none, clients ask as soon as they are answered.
+    pub pace: Option<&'a Pace>,
     /// Where each client leaves word of the units that it has finished.
     pub progress: &'a Progress,
 }
@@ -46,6 +52,10 @@ pub struct Seen {
     pub conflicts: u64,
     /// Keys that should have been there and were not.
     pub misses: u64,
+    /// Of requests that came at a rate.
+    pub lateness: Option<Lateness>,
+    /// How many questions each client has asked, by its number, where that does not follow from the job.
+    pub asked: Vec<(u32, u64)>,
 }
 
 impl Seen {
@@ -62,6 +72,11 @@ impl Seen {
         self.skipped_lines = self.skipped_lines.max(other.skipped_lines);
         self.conflicts += other.conflicts;
         self.misses += other.misses;
+        self.asked.extend(other.asked);
+        match (&mut self.lateness, other.lateness) {
+            (Some(all), Some(more)) => all.add(&more),
+            (all, more) => *all = all.take().or(more),
+        }
     }
 }
 

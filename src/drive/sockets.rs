@@ -11,6 +11,7 @@ use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use mio::event::Event;
 use mio::unix::SourceFd;
 use mio::{Events, Interest, Poll, Token};
 
@@ -21,6 +22,7 @@ use crate::wire::Known;
 use crate::words::op::Fault;
 
 mod converse;
+mod paced;
 
 use converse::{Counts, State, Talk, Trouble, converse};
 
@@ -36,7 +38,7 @@ const HANDS_MAX: usize = 4;
 /// Drives all clients to their end, with up to `depth` questions of each under way. `ready` is called once all are
 /// connected, before the first question.
 pub fn run(work: &Work<'_>, depth: u32, patience: Duration, ready: impl FnOnce()) -> Result<Seen, Stopped> {
-    let hands = hands(work.clients);
+    let hands = hands(work.at.clients);
     let start = Start { ready: Barrier::new(hands + 1), go: Barrier::new(hands + 1), stop: AtomicBool::new(false) };
     let ended: Vec<Result<Ended, Stopped>> = std::thread::scope(|scope| {
         let hand = |number| {
@@ -46,6 +48,9 @@ pub fn run(work: &Work<'_>, depth: u32, patience: Duration, ready: impl FnOnce()
         let threads: Vec<_> = (0..hands).map(|number| scope.spawn(hand(number))).collect();
         start.ready.wait();
         ready();
+        if let Some(pace) = work.pace {
+            pace.began();
+        }
         start.go.wait();
         threads.into_iter().map(|thread| thread.join().expect("a hand does not panic")).collect()
     });
@@ -111,7 +116,10 @@ fn one(
     start.go.wait();
     let mut hand = prepared?;
     let began = Instant::now();
-    let worked = hand.work(work, number as u32, patience, &start.stop);
+    let worked = match work.pace {
+        None => hand.work(work, number as u32, patience, &start.stop),
+        Some(pace) => paced::work(&mut hand, work, pace, (number, hands), patience, &start.stop),
+    };
     if worked.is_err() {
         start.stop.store(true, Ordering::Relaxed);
     }
@@ -122,10 +130,13 @@ fn one(
 
 /// One client on its connection.
 struct Party {
+    index: u32,
     line: Line,
     client: Box<dyn Client>,
     /// Commands of the greeting, which are no part of the work.
     greeted: u64,
+    /// Questions so far, where they come at a rate.
+    asked: u64,
     /// The beginning of an answer whose end is still to come.
     unread: Vec<u8>,
     /// The end of a batch that the socket did not take at once.
@@ -140,6 +151,8 @@ struct Hand {
     depth: u32,
     received: Vec<u8>,
     out: Vec<u8>,
+    /// Connections that have something new to send.
+    touched: Vec<usize>,
     counts: Counts,
 }
 
@@ -148,8 +161,8 @@ impl Hand {
     fn prepare(work: &Work<'_>, number: usize, hands: usize, depth: u32) -> Result<Hand, Stopped> {
         let poll = Poll::new().map_err(|error| Stopped::Session(Fault::Lost(error)))?;
         let mut parties = Vec::new();
-        for index in (number as u32..work.clients).step_by(hands) {
-            let client = work.job.client(work.part, index, work.clients, work.source);
+        for index in (number as u32..work.at.clients).step_by(hands) {
+            let client = work.job.client(work.part, index, work.at, work.source);
             let client = client.map_err(|error| Stopped::Input(InputFault::opening(work.source, &error)))?;
             let line = work.store.line().unwrap_or_else(|| Err(Fault::Unsupported("no connections".to_string())));
             let line = line.map_err(Stopped::Session)?;
@@ -158,16 +171,17 @@ impl Hand {
                 .register(&mut SourceFd(&fd), Token(parties.len()), Interest::READABLE)
                 .map_err(|error| Stopped::Session(Fault::Lost(error)))?;
             let greeted = line.codec.commands();
-            parties.push(Party { line, client, greeted, unread: Vec::new(), unsent: Vec::new(), state: State::new() });
+            let (unread, unsent, state) = (Vec::new(), Vec::new(), State::new());
+            parties.push(Party { index, line, client, greeted, asked: 0, unread, unsent, state });
         }
         let counts = Counts { live: parties.len(), ..Counts::default() };
-        Ok(Hand { parties, poll, depth, received: vec![0; READ_BYTES], out: Vec::new(), counts })
+        Ok(Hand { parties, poll, depth, received: vec![0; READ_BYTES], out: Vec::new(), touched: Vec::new(), counts })
     }
 
     fn work(&mut self, work: &Work<'_>, number: u32, patience: Duration, stop: &AtomicBool) -> Result<(), Stopped> {
         let progress = work.progress.client(number);
         let mut events = Events::with_capacity(EVENTS);
-        let Hand { parties, poll, depth, received, out, counts } = self;
+        let Hand { parties, poll, depth, received, out, counts, .. } = self;
         for (place, party) in parties.iter_mut().enumerate() {
             party.talk(&[], &mut Talk { depth: *depth, now: Instant::now(), out, counts })?;
             party.send(out, poll, place).map_err(|error| party.lost(error))?;
@@ -180,17 +194,7 @@ impl Hand {
             }
             for event in &events {
                 let place = event.token().0;
-                let party = &mut parties[place];
-                if !party.unsent.is_empty() && event.is_writable() {
-                    party.send_rest(poll, place).map_err(|error| party.lost(error))?;
-                }
-                if event.is_readable() || event.is_read_closed() {
-                    party.receive(*depth, received, out, counts, poll, place)?;
-                }
-                // The end may be told together with the last bytes, and is not told again.
-                if event.is_read_closed() && !party.state.over() {
-                    return Err(party.closed());
-                }
+                parties[place].meet(event, *depth, received, out, counts, poll, place)?;
             }
             progress.store(counts.seen.units, Ordering::Relaxed);
             if stop.load(Ordering::Relaxed) {
@@ -206,9 +210,12 @@ impl Hand {
     }
 
     fn into_seen(self) -> Seen {
-        let Counts { mut seen, waited, times, .. } = self.counts;
+        let Counts { mut seen, waited, times, lateness, .. } = self.counts;
         seen.waiting_s = waited.as_secs_f64();
         seen.times = times;
+        seen.asked =
+            self.parties.iter().filter(|_| lateness.is_some()).map(|party| (party.index, party.asked)).collect();
+        seen.lateness = lateness.map(|(lateness, _)| lateness);
         seen.timed_one_in = 1;
         seen.clock_ns = super::tally::price_ns();
         for party in &self.parties {
@@ -230,6 +237,29 @@ fn silent(parties: &[Party], patience: Duration) -> Stopped {
 }
 
 impl Party {
+    /// Does what a wake-up is about.
+    #[inline]
+    #[allow(clippy::too_many_arguments)] // What the connections of a thread share, each part borrowed by itself.
+    fn meet(
+        &mut self,
+        event: &Event,
+        depth: u32,
+        received: &mut [u8],
+        out: &mut Vec<u8>,
+        counts: &mut Counts,
+        poll: &Poll,
+        place: usize,
+    ) -> Result<(), Stopped> {
+        if !self.unsent.is_empty() && event.is_writable() {
+            self.send_rest(poll, place).map_err(|error| self.lost(error))?;
+        }
+        if event.is_readable() || event.is_read_closed() {
+            self.receive(depth, received, out, counts, poll, place)?;
+        }
+        // The end may be told together with the last bytes, and is not told again.
+        if event.is_read_closed() && !self.state.over() { Err(self.closed()) } else { Ok(()) }
+    }
+
     /// Reads what has come, hears it, and asks on where the whole batch is answered.
     #[inline]
     fn receive(

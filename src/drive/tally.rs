@@ -87,6 +87,12 @@ impl Tally {
         answer
     }
 
+    /// Takes the time of an op that somebody else has timed, as all are that come at a rate.
+    pub fn took(&mut self, time_ns: u64) {
+        self.times.record(time_ns);
+        self.waited_ns += time_ns as f64;
+    }
+
     #[inline(never)]
     fn timed(&mut self, time_ns: u64) {
         self.times.record(time_ns);

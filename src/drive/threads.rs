@@ -3,18 +3,23 @@
 
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
+use super::pace::{Lateness, Moments, Pace, sleep_until, wake_up_sharply};
 use super::tally::Tally;
 use super::{Seen, Stopped, Work};
 use crate::jobs::{Ask, Client, Heard, InputFault};
 use crate::stores::Session;
 
+/// How often a client looks up while nothing is due.
+const LOOK: Duration = Duration::from_millis(100);
+
 /// Drives all clients to their end. `ready` is called once all of them stand at the line, before the first op.
 pub fn run(work: &Work<'_>, ready: impl FnOnce()) -> Result<Seen, Stopped> {
+    let clients = work.at.clients;
     let line = Line {
-        ready: Barrier::new(work.clients as usize + 1),
-        go: Barrier::new(work.clients as usize + 1),
+        ready: Barrier::new(clients as usize + 1),
+        go: Barrier::new(clients as usize + 1),
         stop: AtomicBool::new(false),
     };
     let finished = std::thread::scope(|scope| {
@@ -22,9 +27,12 @@ pub fn run(work: &Work<'_>, ready: impl FnOnce()) -> Result<Seen, Stopped> {
             let line = &line;
             move || one(work, index, line)
         };
-        let clients: Vec<_> = (0..work.clients).map(|index| scope.spawn(drive(index))).collect();
+        let clients: Vec<_> = (0..clients).map(|index| scope.spawn(drive(index))).collect();
         line.ready.wait();
         ready();
+        if let Some(pace) = work.pace {
+            pace.began();
+        }
         line.go.wait();
         clients.into_iter().map(|client| client.join().expect("a client does not panic")).collect::<Vec<_>>()
     });
@@ -59,6 +67,8 @@ struct Ended {
     skipped_lines: u64,
     conflicts: u64,
     misses: u64,
+    lateness: Option<Lateness>,
+    asked: Option<(u32, u64)>,
 }
 
 fn add_up(ends: Vec<Ended>) -> Seen {
@@ -75,6 +85,7 @@ fn add_up(ends: Vec<Ended>) -> Seen {
         // Each client reads all of the input and so meets the same bad lines.
         seen.skipped_lines = seen.skipped_lines.max(end.skipped_lines);
         end.tally.add_to(&mut seen);
+        seen.add(Seen { lateness: end.lateness, asked: end.asked.into_iter().collect(), ..Seen::default() });
     }
     seen
 }
@@ -90,7 +101,14 @@ fn one(work: &Work<'_>, index: u32, line: &Line) -> Result<Ended, Stopped> {
     let (mut client, mut session) = prepared?;
     let mut tally = Tally::new(u64::from(index) + 1);
     let began = Instant::now();
-    let result = serve(client.as_mut(), session.as_mut(), &mut tally, work.progress.client(index), &line.stop);
+    let units = work.progress.client(index);
+    let mut lateness = work.pace.map(Lateness::new);
+    let result = match (work.pace, &mut lateness) {
+        (Some(pace), Some(lateness)) => {
+            serve_due(client.as_mut(), session.as_mut(), &mut tally, units, &line.stop, pace, lateness)
+        }
+        _ => serve(client.as_mut(), session.as_mut(), &mut tally, units, &line.stop),
+    };
     if result.is_err() {
         line.stop.store(true, Ordering::Relaxed);
     }
@@ -98,13 +116,14 @@ fn one(work: &Work<'_>, index: u32, line: &Line) -> Result<Ended, Stopped> {
     let ended = Instant::now();
     let commands = session.commands().unwrap_or(tally.ops);
     let (skipped_lines, conflicts, misses) = (client.skipped(), client.conflicts(), client.misses());
-    Ok(Ended { began, ended, tally, commands, skipped_lines, conflicts, misses })
+    let asked = work.pace.map(|_| (index, tally.ops));
+    Ok(Ended { began, ended, tally, commands, skipped_lines, conflicts, misses, lateness, asked })
 }
 
 type Prepared<'a> = (Box<dyn Client>, Box<dyn Session + 'a>);
 
 fn prepare<'a>(work: &Work<'a>, index: u32) -> Result<Prepared<'a>, Stopped> {
-    let client = work.job.client(work.part, index, work.clients, work.source);
+    let client = work.job.client(work.part, index, work.at, work.source);
     let client = client.map_err(|error| Stopped::Input(InputFault::opening(work.source, &error)))?;
     let session = work.store.session().map_err(Stopped::Session)?;
     Ok((client, session))
@@ -156,4 +175,57 @@ fn serve(
         }
     }
     tally.flush(|| session.flush()).map_err(|fault| Stopped::store("commit", b"", fault))
+}
+
+/// Clients take what is due next, whoever is free: a request that finds none free waits, and its wait counts.
+fn serve_due(
+    client: &mut dyn Client,
+    session: &mut dyn Session,
+    tally: &mut Tally,
+    units: &AtomicU64,
+    stop: &AtomicBool,
+    pace: &Pace,
+    lateness: &mut Lateness,
+) -> Result<(), Stopped> {
+    wake_up_sharply();
+    let began = pace.began();
+    let ns = |moment: Instant| moment.saturating_duration_since(began).as_nanos() as u64;
+    while let Some((number, due_ns)) = pace.take().filter(|_| !pace.given_up()) {
+        let due = began + Duration::from_nanos(due_ns);
+        while Instant::now() < due {
+            sleep_until(due, LOOK);
+            if stop.load(Ordering::Relaxed) {
+                return Err(Stopped::Elsewhere);
+            }
+        }
+        let sent_ns = ns(Instant::now());
+        let late = pace.due_by(sent_ns);
+        if late > pace.backlog_max() {
+            // This one is late too.
+            pace.give_up(late + 1);
+            break;
+        }
+        pace.sent(number, sent_ns);
+        let Ask::Op(op) = client.ask() else { unreachable!("a job of requests asks one thing after another") };
+        tally.ops += 1;
+        tally.bytes_out += op.bytes() as u64;
+        let reply = match session.ask(op) {
+            Ok(reply) => reply,
+            Err(fault) => return Err(Stopped::store(op.name(), op.key(), fault)),
+        };
+        tally.bytes_in += reply.bytes() as u64;
+        match client.hear(reply) {
+            Heard::Unit { counted } => tally.units += counted,
+            Heard::More => {}
+            Heard::Wrong(wrong) => return Err(Stopped::Wrong(wrong)),
+        }
+        // It is answered once it is committed.
+        session.flush().map_err(|fault| Stopped::store("commit", b"", fault))?;
+        let answered_ns = ns(Instant::now());
+        if let Some(service_ns) = lateness.note(Moments { due_ns, sent_ns, first_ns: sent_ns, answered_ns }) {
+            tally.took(service_ns);
+        }
+        units.store(tally.units, Ordering::Relaxed);
+    }
+    Ok(())
 }

@@ -27,7 +27,7 @@ pub static GETSET: JobKind = JobKind {
         keys: Keys::Uniform,
         reading: Reading::Get,
         writing: Writing::Set,
-        options: &["--records", "--values", "--depth", "--keys", "--only"],
+        options: &["--records", "--values", "--depth", "--keys", "--rate", "--arrivals", "--only"],
     }),
     ways: &[Via::Portable],
     end_state: |_| EndState::Versions,

@@ -7,7 +7,7 @@ use std::sync::{Arc, OnceLock};
 
 use super::{Ask, Client, Heard, Job, Part, Reading, Source, Writing, find};
 use crate::words::op::{Op, Reply, Wrong, readable};
-use crate::words::trial::JobSettings;
+use crate::words::trial::{At, JobSettings, Load};
 
 pub mod questions;
 pub mod turns;
@@ -50,21 +50,22 @@ impl Job for KeyedJob {
         self.parts
     }
 
-    fn client(&self, part: Part, index: u32, of: u32, _: &dyn Source) -> io::Result<Box<dyn Client>> {
+    fn client(&self, part: Part, index: u32, at: At, _: &dyn Source) -> io::Result<Box<dyn Client>> {
         let make = || (Asked::of(&self.settings), Arc::new(values_of(&self.settings)));
         let (asked, values) = self.made.get_or_init(make);
-        let left = asked.share(part, of, index);
+        let left = if at.rate.is_some() { at.requests } else { asked.share(part, at, index) };
         // What is loaded has one version for all.
         let (questions, first, step) = match part {
-            Part::Load => (Questions::loading(of, index), version(0, 0, 0), 0),
-            _ => (asked.questions(part, of, index), version(of, index, 0), 1),
+            Part::Load => (Questions::loading(at.clients, index), version(0, 0, 0), 0),
+            _ => (asked.questions(part, at, index), version(at.number, index, 0), 1),
         };
         let values = values.clone();
         let (reading, writing) = doings(&self.settings);
         if part == Part::Load || (reading, writing) == (Reading::Get, Writing::Set) {
             return Ok(Box::new(Keyed::new(questions, left, first, step, values)));
         }
-        let part = turns::Part { reading, writing, keys: asked.load.keys, records: asked.load.records, of, index };
+        let Load { keys, records, .. } = asked.load;
+        let part = turns::Part { reading, writing, keys, records, of: at.clients, index };
         Ok(Box::new(Turns::new(part, questions, left, first, values)))
     }
 

@@ -24,7 +24,7 @@ pub static MIXED: JobKind = JobKind {
         keys: Keys::Uniform,
         reading: Reading::Get,
         writing: Writing::Set,
-        options: &["--records", "--values", "--depth", "--keys", "--reads", "--writes"],
+        options: &["--records", "--values", "--depth", "--keys", "--rate", "--arrivals", "--reads", "--writes"],
     }),
     ways: &[Via::Portable],
     end_state: |_| EndState::Versions,

@@ -4,7 +4,7 @@ use std::fmt;
 use std::io::{self, BufRead, Write};
 
 use crate::words::op::{Op, Reply, Wrong};
-use crate::words::trial::{JobSettings, Keys, Via};
+use crate::words::trial::{At, JobSettings, Keys, Via};
 
 pub mod draw;
 pub mod fans;
@@ -151,8 +151,10 @@ pub trait Job: Send + Sync {
         false
     }
 
-    /// Client `index` of `of` who do a part together. Called on the thread that drives it.
-    fn client(&self, part: Part, index: u32, of: u32, source: &dyn Source) -> io::Result<Box<dyn Client>>;
+    /// Client `index`, counted from 0, of those who do a part of a point together. Called on the thread that drives it.
+    ///
+    /// Where requests come at a rate it would ask all of the point's: who drives it stops asking.
+    fn client(&self, part: Part, index: u32, at: At, source: &dyn Source) -> io::Result<Box<dyn Client>>;
 }
 
 /// One simulated client: asks, hears, asks again. It never sees a store, a socket or a clock.

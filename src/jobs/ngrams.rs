@@ -6,7 +6,7 @@ use std::io;
 use super::text::{self, Messages, Terms};
 use super::{Ask, Client, EndState, Heard, InputFault, Job, JobKind, Part, Source};
 use crate::words::op::{Op, Reply, Wrong, readable};
-use crate::words::trial::{JobSettings, Via};
+use crate::words::trial::{At, JobSettings, Via};
 
 pub static NGRAMS: JobKind = JobKind {
     name: "ngrams",
@@ -38,14 +38,14 @@ struct Ngrams {
 }
 
 impl Job for Ngrams {
-    fn client(&self, _: Part, index: u32, of: u32, source: &dyn Source) -> io::Result<Box<dyn Client>> {
+    fn client(&self, _: Part, index: u32, at: At, source: &dyn Source) -> io::Result<Box<dyn Client>> {
         Ok(Box::new(Counting {
             messages: Messages::open(&self.settings, source)?,
             terms: Terms::default(),
             asked: 0,
             heard: 0,
             index: u64::from(index),
-            of: u64::from(of),
+            of: u64::from(at.clients),
         }))
     }
 }

@@ -74,7 +74,7 @@ const fn mix(reads: u32, writes: u32, keys: Keys, reading: Reading, writing: Wri
         keys,
         reading,
         writing,
-        options: &["--records", "--values", "--depth", "--keys"],
+        options: &["--records", "--values", "--depth", "--keys", "--rate", "--arrivals"],
     }
 }
 

@@ -4,9 +4,10 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::jobs::draw::Rng;
+use crate::jobs::keyed::questions::points_of;
 use crate::jobs::{JobKind, Part};
 use crate::stores::{Adapter, Login, Place};
-use crate::words::trial::{Configuration, Durability, JobSettings, Target, Verify, Via};
+use crate::words::trial::{At, Configuration, Durability, JobSettings, Target, Verify, Via};
 
 /// A target with all that is needed to reach it.
 #[derive(Clone)]
@@ -63,19 +64,23 @@ impl Plan {
         order
     }
 
-    /// The numbers of clients of a trial's points, in their order: random, and the same for all targets of a block.
-    pub fn points(&self, block: u32) -> Vec<u32> {
-        let Some(load) = &self.job.load else { return vec![self.clients] };
-        let mut points = load.clients.clone();
+    /// A trial's points in their order: random, and the same for all targets of a block.
+    pub fn points(&self, block: u32) -> Vec<At> {
+        if self.job.load.is_none() {
+            return vec![At::closed(self.clients, 0)];
+        }
+        let mut points = points_of(&self.job);
         shuffle(&mut points, !self.seed.wrapping_add(u64::from(block).wrapping_mul(STEP)));
         points
     }
 
-    /// Units that a trial measures, of so many a part and point.
+    /// Units that a trial measures, of so many in a job's input.
     pub fn units_of_a_trial(&self, units: u64) -> u64 {
-        let points = self.job.load.as_ref().map_or(1, |load| load.clients.len() as u64);
+        if self.job.load.is_none() {
+            return units;
+        }
         let parts = (self.kind.open)(&self.job).parts().iter().filter(|&&part| part != Part::Load).count() as u64;
-        units * points * parts
+        points_of(&self.job).iter().map(|at| at.requests).sum::<u64>() * parts
     }
 }
 

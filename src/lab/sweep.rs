@@ -9,35 +9,47 @@ use crate::drive::{Progress, Work, sockets};
 use crate::jobs::{Ask, Client, Heard, Job, LOAD_DEPTH, Part, Source};
 use crate::stores::{Adapter, Launch, Session};
 use crate::words::op::{Fault, Keys, Op, Pairs, Reply, ValueList};
+use crate::words::trial::At;
 
 /// Deletes every key that the job's clients would write. Nothing else is touched, however the trial ended.
-pub fn clear(job: &dyn Job, source: &DataFile, launch: &Launch, adapter: &Adapter) -> Result<(), String> {
+pub fn clear(
+    job: &dyn Job,
+    points: &[At],
+    source: &DataFile,
+    launch: &Launch,
+    adapter: &Adapter,
+) -> Result<(), String> {
     let failed = |what: &dyn std::fmt::Display| {
         format!("what this trial wrote to {} could not all be removed: {what}", launch.place)
     };
     let store = (adapter.open)(launch).map_err(|fault| failed(&fault))?;
+    let alone = At::closed(1, 0);
+    // A job that inserts has one point.
+    let inserting = points.first().copied().filter(|_| job.inserts());
     match (job.parts()[0], store.line()) {
         // What is loaded is all that a job of requests ever writes to, but for what it inserts.
         (Part::Load, Some(line)) => {
             drop(line);
             let (job, progress) = (TakeBack(job), Progress::new(1));
-            let work =
-                Work { store: store.as_ref(), job: &job, source, part: Part::Load, clients: 1, progress: &progress };
+            let (store, part) = (store.as_ref(), Part::Load);
+            let work = Work { store, job: &job, source, part, at: alone, pace: None, progress: &progress };
             sockets::run(&work, LOAD_DEPTH, launch.patience, || {}).map_err(|stopped| failed(&stopped))?;
-            if job.inserts() {
-                let progress = Progress::new(launch.clients);
-                let work = Work { part: Part::Run, clients: launch.clients, progress: &progress, ..work };
+            if let Some(at) = inserting {
+                let progress = Progress::new(at.clients);
+                let work = Work { part: Part::Run, at, progress: &progress, ..work };
                 sockets::run(&work, LOAD_DEPTH, launch.patience, || {}).map_err(|stopped| failed(&stopped))?;
             }
         }
         (part, _) => {
             let mut session = store.session().map_err(|fault| failed(&fault))?;
-            let mut client = job.client(part, 0, 1, source).map_err(|error| failed(&error))?;
+            let mut client = job.client(part, 0, alone, source).map_err(|error| failed(&error))?;
             delete_all(client.as_mut(), session.as_mut()).map_err(|what| failed(&what))?;
-            for index in (0..launch.clients).filter(|_| job.inserts()) {
-                let client = job.client(Part::Run, index, launch.clients, source);
-                let mut client = client.map_err(|error| failed(&error))?;
-                delete_all(client.as_mut(), session.as_mut()).map_err(|what| failed(&what))?;
+            if let Some(at) = inserting {
+                for index in 0..at.clients {
+                    let client = job.client(Part::Run, index, at, source);
+                    let mut client = client.map_err(|error| failed(&error))?;
+                    delete_all(client.as_mut(), session.as_mut()).map_err(|what| failed(&what))?;
+                }
             }
             session.flush().map_err(|fault| failed(&fault))?;
         }
@@ -49,8 +61,8 @@ pub fn clear(job: &dyn Job, source: &DataFile, launch: &Launch, adapter: &Adapte
 struct TakeBack<'a>(&'a dyn Job);
 
 impl Job for TakeBack<'_> {
-    fn client(&self, part: Part, index: u32, of: u32, source: &dyn Source) -> io::Result<Box<dyn Client>> {
-        Ok(Box::new(Deleting { client: self.0.client(part, index, of, source)?, deletes: VecDeque::new() }))
+    fn client(&self, part: Part, index: u32, at: At, source: &dyn Source) -> io::Result<Box<dyn Client>> {
+        Ok(Box::new(Deleting { client: self.0.client(part, index, at, source)?, deletes: VecDeque::new() }))
     }
 
     fn inserts(&self) -> bool {

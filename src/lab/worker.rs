@@ -3,7 +3,7 @@
 //!
 //! It stops at every phase boundary until the parent has looked at all processes and says go.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::path::PathBuf;
@@ -13,14 +13,17 @@ use std::time::{Duration, Instant};
 use serde::{Deserialize, Serialize};
 
 use super::input::DataFile;
+use super::truth::Played;
 use super::{files, sweep, truth};
+use crate::drive::pace::Pace;
 use crate::drive::{Progress, Seen, Stopped, Work, sockets, threads};
+use crate::jobs::draw::mix;
 use crate::jobs::{self, EndState, Job, JobKind, LOAD_DEPTH, Part};
 use crate::stores::cached::Cached;
 use crate::stores::{self, Adapter, Facts, Launch, Login, Place, Role, Store};
 use crate::words::op::{Fault, Wrong};
 use crate::words::record::{Phase, Usage, Verdict};
-use crate::words::trial::{Cache, Configuration, Durability, JobSettings, Verify};
+use crate::words::trial::{At, Cache, Configuration, Durability, JobSettings, Verify};
 
 /// How often the parent hears how far we are.
 const BEAT: Duration = Duration::from_millis(100);
@@ -41,8 +44,8 @@ pub struct Trial {
     pub patience_s: f64,
     /// The most clients that will be at work at once.
     pub clients: u32,
-    /// The numbers of clients of its points, one after another.
-    pub points: Vec<u32>,
+    /// Its points, one after another.
+    pub points: Vec<At>,
     pub job: JobSettings,
     /// Where the job's data lies.
     pub input: PathBuf,
@@ -132,7 +135,7 @@ fn carry_out(trial: &Trial) -> Result<(), Early> {
     let job = (kind.open)(&trial.job);
     let source = DataFile::new(&trial.input, &trial.job.data);
     let launch = trial.launch();
-    let take_back = || sweep::clear(job.as_ref(), &source, &launch, adapter);
+    let take_back = || sweep::clear(job.as_ref(), &trial.points, &source, &launch, adapter);
     if trial.only_take_back {
         return take_back().map_err(Early::Failed);
     }
@@ -140,7 +143,8 @@ fn carry_out(trial: &Trial) -> Result<(), Early> {
     if trial.guest {
         must_be_empty(store.as_ref(), &launch.place)?;
     }
-    let stage = Stage { trial, adapter, job: job.as_ref(), source: &source, finished: Cell::new(0) };
+    let (finished, played) = (Cell::new(0), RefCell::new(Vec::new()));
+    let stage = Stage { trial, adapter, job: job.as_ref(), source: &source, finished, played };
     let (mut store, worked) = stage.work(store);
     let compared = worked.and_then(|()| {
         if matches!(launch.place, Place::Path(_)) {
@@ -150,7 +154,7 @@ fn carry_out(trial: &Trial) -> Result<(), Early> {
             store = (adapter.open)(&launch)
                 .map_err(|fault| Early::Failed(format!("could not be opened again: {fault}")))?;
         }
-        compare(trial, adapter, kind, store.as_ref())
+        compare(trial, adapter, kind, store.as_ref(), &stage.played.borrow())
     });
     match if trial.guest { take_back() } else { Ok(()) } {
         Ok(()) => compared,
@@ -200,6 +204,8 @@ struct Stage<'a> {
     source: &'a DataFile,
     /// Units of the phases that were measured so far.
     finished: Cell<u64>,
+    /// What was written at each point so far.
+    played: RefCell<Vec<Played>>,
 }
 
 impl Stage<'_> {
@@ -224,11 +230,11 @@ impl Stage<'_> {
         files::allow(self.trial.clients).map_err(Early::Refused)?;
         let (load, measured): (Vec<Part>, Vec<Part>) = self.job.parts().iter().partition(|&&part| part == Part::Load);
         for part in load {
-            self.drive(store, part, LOADERS)?;
+            self.drive(store, part, At { number: 0, ..At::closed(LOADERS, 0) })?;
         }
-        for &clients in &self.trial.points {
+        for &at in &self.trial.points {
             for &part in &measured {
-                self.drive(store, part, clients)?;
+                self.drive(store, part, at)?;
             }
         }
         self.settle(store)?;
@@ -236,9 +242,11 @@ impl Stage<'_> {
         Ok(())
     }
 
-    fn drive(&self, store: &dyn Store, part: Part, clients: u32) -> Result<(), Early> {
-        let progress = Progress::new(clients);
-        let work = Work { store, job: self.job, source: self.source, part, clients, progress: &progress };
+    fn drive(&self, store: &dyn Store, part: Part, at: At) -> Result<(), Early> {
+        let progress = Progress::new(at.clients);
+        let pace = self.pace(part, at);
+        let (job, source, pace) = (self.job, self.source, pace.as_ref());
+        let work = Work { store, job, source, part, at, pace, progress: &progress };
         let (seen, units_by_second) = std::thread::scope(|scope| {
             let (stop, stopped) = mpsc::channel();
             let (start, started) = mpsc::channel();
@@ -253,18 +261,32 @@ impl Stage<'_> {
             drop((start, stop));
             (seen, beat.join().expect("the beat does not panic"))
         });
-        let seen = seen.map_err(|stopped| early(stopped, self.trial, progress.units()))?;
+        let mut seen = seen.map_err(|stopped| early(stopped, self.trial, progress.units()))?;
         let misses = seen.misses;
+        if matches!(part, Part::Set | Part::Run) {
+            seen.asked.sort_unstable();
+            let asked = seen.asked.iter().map(|(_, asked)| *asked).collect();
+            self.played.borrow_mut().push(Played { at, asked });
+        }
         if part != Part::Load {
             self.finished.set(self.finished.get() + seen.units);
         }
-        boundary(&Told::Ended(Box::new(phase(part.name(), clients, seen, units_by_second))));
+        let open = pace.zip(seen.lateness.take()).map(|(pace, lateness)| pace.open(lateness));
+        let phase = Phase { open, ..phase(part.name(), at.clients, seen, units_by_second) };
+        boundary(&Told::Ended(Box::new(phase)));
         // Only who keeps nothing may lack what was loaded.
         if misses > 0 && self.adapter.role != Role::Null {
             let (key, found) = ("(all that was loaded)".to_string(), format!("{misses} missing"));
             return Err(Early::Wrong(Wrong { key, expected: "a value for every get".to_string(), found }));
         }
         Ok(())
+    }
+
+    /// When each request is due, where there is a rate: the same for every store.
+    fn pace(&self, part: Part, at: At) -> Option<Pace> {
+        let (rate, load) = (at.rate?, self.trial.job.load.as_ref()?);
+        let seed = mix(self.trial.job.seed() ^ mix((part as u64) << 32 | u64::from(at.number)));
+        Some(Pace::draw(rate, load.arrivals, at.requests, seed, load.warm_up_s))
     }
 
     /// Many connections a thread where the job has requests and the store lines, else a thread a client.
@@ -332,6 +354,7 @@ fn phase(name: &str, clients: u32, seen: Seen, units_by_second: Vec<u64>) -> Pha
         timed_one_in: seen.timed_one_in,
         clock_ns: seen.clock_ns,
         times_ns: seen.times,
+        open: None,
         units_by_second,
         client: Usage::default(),
         server: None,
@@ -353,14 +376,20 @@ fn early(stopped: Stopped, trial: &Trial, units: u64) -> Early {
 }
 
 /// Reads the end state back through a fresh session and compares it with the truth.
-fn compare(trial: &Trial, adapter: &Adapter, kind: &JobKind, store: &dyn Store) -> Result<(), Early> {
+fn compare(
+    trial: &Trial,
+    adapter: &Adapter,
+    kind: &JobKind,
+    store: &dyn Store,
+    played: &[Played],
+) -> Result<(), Early> {
     if adapter.role == Role::Null {
         tell(&Told::Verdict(Verdict::Control, None));
         return Ok(());
     }
     let heard = |keys| tell(&Told::Verifying(keys));
     if (kind.end_state)(&trial.job) == EndState::Versions {
-        let compared = truth::versions(&trial.job, &trial.points, store, heard).map_err(Early::Failed)?;
+        let compared = truth::versions(&trial.job, played, store, heard).map_err(Early::Failed)?;
         tell(&Told::Verdict(compared.verdict, compared.wrong_key));
         return Ok(());
     }

@@ -1,10 +1,11 @@
-//! A sweep over numbers of clients: requests a second and CPU a request, a line a number of clients, a column a target.
+//! A sweep over numbers of clients or rates: a line a point, a column a target.
 
 use std::collections::BTreeMap;
 
 use serde::Serialize;
 
 use super::cells::{Row, Status};
+use super::rated::{self, Rated};
 use super::table::{Line, WIDTH, layout};
 use crate::stats::sample::Sample;
 use crate::words::hist::Times;
@@ -18,6 +19,8 @@ pub struct Point {
     /// `set`, `get`, or `run` where both come mixed.
     pub part: String,
     pub clients: u32,
+    /// Where requests come at a rate.
+    pub rated: Option<Rated>,
     pub target: String,
     pub control: bool,
     pub trials: usize,
@@ -39,19 +42,20 @@ pub struct Point {
 
 /// All points of the trials that finished with right answers: by part, target as first measured, and clients.
 pub fn points(records: &[Record]) -> Vec<Point> {
-    let mut phases: BTreeMap<(bool, &str, &str, u32), Vec<&Phase>> = BTreeMap::new();
+    let mut phases: BTreeMap<(bool, &str, &str, u32, u64), Vec<&Phase>> = BTreeMap::new();
     let mut controls = BTreeMap::new();
     let right = |record: &&Record| record.outcome == Outcome::Finished && record.is_right();
     for record in records.iter().filter(right).filter(|record| !record.run.answers_only) {
         for phase in record.phases.iter().filter(|phase| !matches!(phase.name.as_str(), "load" | "settle")) {
             let target = record.target.label.as_str();
             // Sets come before gets, as they were asked.
-            let key = (phase.name != "set", phase.name.as_str(), target, phase.clients);
+            let rate = phase.open.as_ref().map_or(0, |open| open.rate);
+            let key = (phase.name != "set", phase.name.as_str(), target, phase.clients, rate);
             phases.entry(key).or_default().push(phase);
             controls.insert(target, record.target.control);
         }
     }
-    let points = phases.into_iter().filter_map(|((_, _, target, _), phases)| point(target, controls[target], &phases));
+    let points = phases.into_iter().filter_map(|((_, _, target, ..), phases)| point(target, controls[target], &phases));
     beside_ceilings(points.collect(), records)
 }
 
@@ -98,9 +102,12 @@ fn point(target: &str, control: bool, phases: &[&Phase]) -> Option<Point> {
     let busy = |phase: &Phase| {
         phase.server.map(|_| phase.client.cpu_s() / (phase.took_s * f64::from(phase.threads.max(1))).max(1e-9))
     };
+    let rated = rated::rated(phases);
+    let is_lag_limited = rated.as_ref().is_some_and(|rated| rated.is_lag_limited(phases));
     Some(Point {
         part: phases[0].name.clone(),
         clients: phases[0].clients,
+        rated,
         target: target.to_string(),
         control,
         trials: phases.len(),
@@ -111,37 +118,49 @@ fn point(target: &str, control: bool, phases: &[&Phase]) -> Option<Point> {
         server_cpu_us_per_request: of(&|phase| Some(per_request(phase.server?.cpu_s(), phase)))
             .map(|sample| sample.median()),
         ceiling_share: None,
-        client_limited: of(&busy).is_some_and(|sample| sample.median() > BUSY_SHARE),
+        client_limited: is_lag_limited || of(&busy).is_some_and(|sample| sample.median() > BUSY_SHARE),
         service_ns_p50: times.median_ns(),
         service_ns_p99: times.quantile_ns(0.99),
         service_ns_max: times.max_ns(),
     })
 }
 
+impl Point {
+    /// What is swept over: the rate where there is one, else the number of clients.
+    pub fn step(&self) -> u64 {
+        self.rated.as_ref().map_or(u64::from(self.clients), |rated| rated.rate)
+    }
+
+    /// And what that is called.
+    pub fn stepped(&self) -> &'static str {
+        if self.rated.is_some() { "a second" } else { "clients" }
+    }
+}
+
 /// Whether there is more to show than one number of clients doing one thing.
 pub fn is_one(points: &[Point]) -> bool {
     points.iter().any(|point| (&point.part, point.clients) != (&points[0].part, points[0].clients))
-        || points.first().is_some_and(|point| point.part != "run")
+        || points.first().is_some_and(|point| point.part != "run" || point.rated.is_some())
 }
 
 /// What one request of a part is called.
-fn called(part: &str) -> &str {
+pub(super) fn called(part: &str) -> &str {
     if part == "run" { "request" } else { part }
 }
 
 /// What a table of points tells of each, and what it says above.
-struct Measure {
-    words: fn(part: &str) -> String,
-    cell: fn(&Point) -> String,
+pub(super) struct Measure {
+    pub(super) words: fn(part: &str) -> String,
+    pub(super) cell: fn(&Point) -> String,
 }
 
-const MEASURES: &[Measure] = &[
-    Measure {
-        words: |part| format!("{part}s a second"),
-        cell: |point| format!("{}{}", units::count(point.requests_per_s), if point.client_limited { "*" } else { "" }),
-    },
-    Measure { words: |part| format!("CPU us a {part}, client + server"), cell: cpu },
-];
+const MEASURES: &[Measure] = &[Measure {
+    words: |part| format!("{part}s a second"),
+    cell: |point| format!("{}{}", units::count(point.requests_per_s), if point.client_limited { "*" } else { "" }),
+}];
+
+/// Below those.
+const COMMON: &[Measure] = &[Measure { words: |part| format!("CPU us a {part}, client + server"), cell: cpu }];
 
 const WIDE: &[Measure] = &[
     Measure {
@@ -162,7 +181,9 @@ const WIDE: &[Measure] = &[
 
 /// One table a part and measure, and below them the targets that have no numbers, with the reason.
 pub fn tables(points: &[Point], rows: &[Row], wide: bool) -> String {
-    let measures: Vec<&Measure> = MEASURES.iter().chain(if wide { WIDE } else { &[] }).collect();
+    let is_rated = points.iter().any(|point| point.rated.is_some());
+    let (usual, more) = if is_rated { (rated::MEASURES, rated::WIDE) } else { (MEASURES, WIDE) };
+    let measures: Vec<&Measure> = usual.iter().chain(COMMON).chain(if wide { more } else { &[] }).collect();
     let mut text = String::new();
     for part in ["set", "get", "run"] {
         let points: Vec<&Point> = points.iter().filter(|point| point.part == part).collect();
@@ -182,11 +203,11 @@ pub fn tables(points: &[Point], rows: &[Row], wide: bool) -> String {
 
 /// How near the generator's own limit was.
 fn remarks(points: &[Point]) -> String {
-    let mut text = String::new();
+    let mut text = rated::remarks(points);
     if points.iter().any(|point| point.client_limited) {
         text.push_str(&format!(
-            " * limited by the client: more than {:.0} % of what the control beside it reaches in the same way, or threads\n   \
-             busy for more than {:.0} % of the time; not ranked\n",
+            " * limited by the client: more than {:.0} % of what the control beside it reaches in the same way, threads\n   \
+             busy for more than {:.0} % of the time, or requests sent too late; not ranked\n",
             LIMITED_SHARE * 100.0,
             BUSY_SHARE * 100.0
         ));
@@ -203,11 +224,11 @@ fn table(points: &[&Point], measure: &Measure, width: usize) -> String {
     let mut targets: Vec<(bool, &str)> = points.iter().map(|point| (point.control, point.target.as_str())).collect();
     targets.sort_unstable();
     targets.dedup();
-    let mut clients: Vec<u32> = points.iter().map(|point| point.clients).collect();
-    clients.sort_unstable();
-    clients.dedup();
-    let cell = |target: &str, clients: u32| {
-        let point = points.iter().find(|point| point.target == target && point.clients == clients);
+    let mut steps: Vec<u64> = points.iter().map(|point| point.step()).collect();
+    steps.sort_unstable();
+    steps.dedup();
+    let cell = |target: &str, step: u64| {
+        let point = points.iter().find(|point| point.target == target && point.step() == step);
         point.map_or_else(|| "-".to_string(), |point| (measure.cell)(point))
     };
     let mut text = String::new();
@@ -215,16 +236,17 @@ fn table(points: &[&Point], measure: &Measure, width: usize) -> String {
     while !rest.is_empty() {
         let mut used = FIRST_COLUMN;
         let fits = rest.iter().take_while(|(_, target)| {
-            let cells = clients.iter().map(|&clients| cell(target, clients).chars().count());
+            let cells = steps.iter().map(|&step| cell(target, step).chars().count());
             used += 2 + cells.max().unwrap_or(0).max(target.chars().count());
             used <= width
         });
         let (now, later) = rest.split_at(fits.count().max(1));
-        let headings = std::iter::once("clients").chain(now.iter().map(|(_, target)| *target)).map(str::to_string);
+        let headings =
+            std::iter::once(points[0].stepped()).chain(now.iter().map(|(_, target)| *target)).map(str::to_string);
         let mut lines = vec![Line::Cells(headings.collect())];
-        for &clients in &clients {
-            let cells = now.iter().map(|(_, target)| cell(target, clients));
-            lines.push(Line::Cells(std::iter::once(units::thousands(u64::from(clients))).chain(cells).collect()));
+        for &step in &steps {
+            let cells = now.iter().map(|(_, target)| cell(target, step));
+            lines.push(Line::Cells(std::iter::once(units::thousands(step)).chain(cells).collect()));
         }
         text.push_str(&layout(&lines, width));
         rest = later;
@@ -232,8 +254,8 @@ fn table(points: &[&Point], measure: &Measure, width: usize) -> String {
     text
 }
 
-/// A blank, and the column of the numbers of clients.
-const FIRST_COLUMN: usize = 9;
+/// A blank, and the column of the numbers of clients or of the rates.
+const FIRST_COLUMN: usize = 11;
 
 /// "2.3 + 1.9": client and server; one number where the store is in the client.
 fn cpu(point: &Point) -> String {
@@ -244,6 +266,9 @@ fn cpu(point: &Point) -> String {
 /// The most that each target answered in the first part, in one sentence.
 pub fn sentence(points: &[Point]) -> String {
     let Some(first) = points.iter().find(|point| !point.control) else { return String::new() };
+    if first.rated.is_some() {
+        return rated::sentence(points);
+    }
     if points.iter().filter(|point| !point.control && point.part == first.part).all(|point| point.client_limited) {
         return "Every point is limited by the client: nothing is ranked.".to_string();
     }
@@ -276,6 +301,7 @@ mod tests {
         Point {
             part: "set".to_string(),
             clients,
+            rated: None,
             target: target.to_string(),
             control: target.starts_with("ceiling"),
             trials: 1,

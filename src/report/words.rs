@@ -4,7 +4,7 @@
 use super::cells::{Row, Status};
 use super::table::{WIDTH, wrap};
 use crate::words::record::{Record, Verdict};
-use crate::words::trial::{Configuration, Data, Durability, Keys, Load, Only, Verify};
+use crate::words::trial::{Arrivals, Configuration, Data, Durability, Keys, Load, Only, Verify};
 use crate::words::units;
 
 /// "fans, 10,000 profiles · durability none (claimed) · 1 client · 3 blocks, no claim".
@@ -20,6 +20,11 @@ pub fn headline(records: &[Record]) -> String {
         None => format!("{} clients", first.clients),
     };
     let blocks = records.iter().map(|record| record.block).max().unwrap_or(0);
+    let shared = match (first.machine.cpus, first.job.load.as_ref().is_some_and(|load| !load.rates.is_empty())) {
+        (1, true) => " · client and server share 1 processor".to_string(),
+        (cpus @ 2..=3, true) => format!(" · client and server share {cpus} processors"),
+        _ => String::new(),
+    };
     let claim = match (first.run.answers_only, blocks) {
         (true, _) => "answers only, nothing timed".to_string(),
         (false, 1) => "1 block, no claim".to_string(),
@@ -30,7 +35,7 @@ pub fn headline(records: &[Record]) -> String {
         Configuration::Shipped => "as shipped, durability not matched".to_string(),
     };
     let units = units::thousands(first.stream.units);
-    wrap(&format!("{}, {units} {unit} · {kept} · {clients} · {claim}", first.job.name), WIDTH).join("\n")
+    wrap(&format!("{}, {units} {unit} · {kept} · {clients}{shared} · {claim}", first.job.name), WIDTH).join("\n")
 }
 
 /// "sets and gets", "50 gets to 1 set".
@@ -57,7 +62,12 @@ fn many(load: &Load) -> String {
         (_, most) => format!("{} clients", most.unwrap_or(&0)),
     };
     let keys = if load.keys == Keys::Uniform { String::new() } else { format!(", keys {}", load.keys) };
-    format!("{clients} in a closed loop, depth {}{keys}", load.depth)
+    let rates: Vec<String> = load.rates.iter().map(|&rate| units::thousands(rate)).collect();
+    match (rates.as_slice(), load.arrivals) {
+        ([], _) => format!("{clients} in a closed loop, depth {}{keys}", load.depth),
+        (rates, Arrivals::Poisson) => format!("{clients}, {}/s independent of each other{keys}", rates.join(", ")),
+        (rates, Arrivals::Constant) => format!("{clients}, {}/s evenly spread{keys}", rates.join(", ")),
+    }
 }
 
 /// Where the data came from, and its digest.

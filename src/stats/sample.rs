@@ -29,9 +29,25 @@ impl Sample {
     }
 }
 
+/// The ranks, counted from 1, between which a quantile of what a sample was drawn from lies, 95 times in 100 (order
+/// statistics by the normal approximation: Lancet, ATC 2019, section 3).
+pub fn rank_bounds(count: u64, quantile: f64) -> (u64, u64) {
+    let (middle, spread) = (count as f64 * quantile, 1.96 * (count as f64 * quantile * (1.0 - quantile)).sqrt());
+    let (lower, upper) = ((middle - spread).floor().max(1.0), (middle + spread).ceil() + 1.0);
+    (lower as u64, (upper as u64).min(count))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn bounds_of_a_quantile() {
+        // 10,000 x 0.99 = 9,900, and 1.96 x sqrt(99) = 19.5.
+        assert_eq!(rank_bounds(10_000, 0.99), (9_880, 9_921));
+        assert_eq!(rank_bounds(10, 0.99), (9, 10));
+        assert_eq!(rank_bounds(0, 0.5), (1, 0));
+    }
 
     #[test]
     fn medians() {

@@ -1,4 +1,5 @@
 //! What runs next, decided from what was seen: blocks of trials, and the size that fits into a budget.
 
+pub mod findmax;
 pub mod pilot;
 pub mod rounds;

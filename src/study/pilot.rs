@@ -3,13 +3,13 @@
 use std::path::Path;
 use std::time::Duration;
 
-use anyhow::Result;
+use anyhow::{Result, anyhow};
 
 use crate::lab::plan::Plan;
 use crate::lab::signals::{INTERRUPTED, Interrupt};
 use crate::lab::timing::Timer;
 use crate::lab::trial::Bench;
-use crate::words::record::Outcome;
+use crate::words::record::{Outcome, Record};
 
 /// Units of the pilot's job: enough to see a trial's own cost beside its starting and stopping.
 const PILOT_UNITS: u64 = 250;
@@ -57,6 +57,55 @@ pub fn fit_into(
     Ok(slow)
 }
 
+/// Sets the plan's rates to these hundredths of what its slowest target can do: the lesser of its parts, all clients
+/// asking as soon as they are answered, in one trial each. Says what that was.
+///
+/// Targets that do not finish it have no part in it: their rows will say why.
+pub fn rate_by_share(shares: &[u32], plan: &mut Plan, scratch: &Path, interrupt: &Interrupt) -> Result<String> {
+    let (mut once, clients) = (plan.clone(), plan.clients);
+    once.blocks = 1;
+    let trials = closed(&once, scratch, interrupt)?;
+    let rates = trials.iter().filter_map(|record| Some((&record.target.label, at_most(record)?)));
+    let slowest = rates.min_by(|one, other| one.1.total_cmp(&other.1));
+    let (target, most) = slowest.ok_or_else(|| anyhow!("no target finished the trial that tells how fast it is"))?;
+    let load = plan.job.load.as_mut().ok_or_else(|| anyhow!("the job {} has no rates", plan.kind.name))?;
+    load.rates = shares.iter().map(|&share| rounded(most * f64::from(share) / 100.0)).collect();
+    load.rates.dedup();
+    let rates: Vec<String> = load.rates.iter().map(|rate| format!("{rate}/s")).collect();
+    let clients = if clients == 1 { "1 client".to_string() } else { format!("{clients} clients") };
+    Ok(format!("the slowest, {target}, does {}/s with {clients}: {}", rounded(most), rates.join(", ")))
+}
+
+/// A trial of each target that is no control, all clients asking as soon as they are answered.
+pub fn closed(plan: &Plan, scratch: &Path, interrupt: &Interrupt) -> Result<Vec<Record>> {
+    let bench = Bench::set_up(plan, scratch, interrupt)?;
+    let mut found = Vec::new();
+    for (position, place) in (1..).zip(plan.order(1)) {
+        let chosen = &plan.chosen[place];
+        if !chosen.target.control {
+            let record = bench.trial(chosen, 1, position, &mut |_| {});
+            found.push(record.map_err(|_| anyhow!(INTERRUPTED))?);
+        }
+    }
+    Ok(found)
+}
+
+/// Requests a second of a trial's slower part; none where it did not finish or was wrong.
+pub fn at_most(record: &Record) -> Option<f64> {
+    if record.outcome != Outcome::Finished || !record.is_right() {
+        return None;
+    }
+    let parts = record.phases.iter().filter(|phase| !matches!(phase.name.as_str(), "load" | "settle"));
+    parts.map(|phase| phase.units as f64 / phase.took_s.max(1e-9)).min_by(f64::total_cmp)
+}
+
+/// To two digits, downwards, and at least 1.
+fn rounded(rate: f64) -> u64 {
+    let whole = rate.max(1.0) as u64;
+    let magnitude = 10_u64.pow(whole.ilog10().saturating_sub(1));
+    whole / magnitude * magnitude
+}
+
 /// What the small trials took of those stores that were quick enough, and the other stores: one of their targets was
 /// tried.
 fn block_cost(
@@ -74,7 +123,7 @@ fn block_cost(
         }
         let began = Timer::start();
         let record = bench.trial(chosen, 1, position, &mut |_| {});
-        let record = record.map_err(|_| anyhow::anyhow!(INTERRUPTED))?;
+        let record = record.map_err(|_| anyhow!(INTERRUPTED))?;
         let took = began.elapsed();
         if longest.is_some_and(|longest| took > longest) {
             slow.push(chosen.adapter.name);
@@ -96,8 +145,7 @@ fn fit(cost: &Cost, left: Duration, blocks: u32, most: u64) -> u64 {
     let growing_s = (block_s - cost.fixed_s).max(0.0);
     let times = (growing_s / cost.growing_s.max(1e-6)).powf(1.0 / GROWTH);
     let units = (PILOT_UNITS as f64 * times).min(most as f64) as u64;
-    let magnitude = 10u64.pow(units.max(1).ilog10().saturating_sub(1));
-    (units / magnitude * magnitude).max(PILOT_UNITS.min(most))
+    rounded(units as f64).max(PILOT_UNITS.min(most))
 }
 
 #[cfg(test)]

@@ -51,6 +51,16 @@ impl Times {
         (self.count() as f64 * (1.0 - quantile) >= 10.0).then(|| self.0.value_at_quantile(quantile))
     }
 
+    /// The time that a share of the ops did not exceed, however few lie beyond it: for who says so beside it.
+    pub fn value_at(&self, quantile: f64) -> u64 {
+        self.0.value_at_quantile(quantile)
+    }
+
+    /// The time of the op of that rank, counted from 1 in ascending order; the last one's for any rank beyond.
+    pub fn at_rank(&self, rank: u64) -> u64 {
+        self.0.value_at_quantile((rank as f64 / self.count().max(1) as f64).min(1.0))
+    }
+
     /// The middle op's time, which needs no tail.
     pub fn median_ns(&self) -> u64 {
         self.0.value_at_quantile(0.5)

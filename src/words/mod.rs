@@ -2,6 +2,7 @@
 
 pub mod hist;
 pub mod op;
+pub mod promise;
 pub mod record;
 pub mod trial;
 pub mod units;

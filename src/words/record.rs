@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::hist::Times;
 use super::op::Wrong;
-use super::trial::{Configuration, Durability, JobSettings, Target, Verify};
+use super::trial::{Arrivals, Configuration, Durability, JobSettings, Target, Verify};
 
 /// One line of a results file.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -171,6 +171,9 @@ pub struct Phase {
     /// What reading the clock costs, in nanoseconds; it is part of every op time.
     pub clock_ns: f64,
     pub times_ns: Times,
+    /// What only requests that come at a rate have.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub open: Option<Open>,
     /// Units finished in each whole second, and in what was left of the last one.
     pub units_by_second: Vec<u64>,
     pub client: Usage,
@@ -180,6 +183,36 @@ pub struct Phase {
     /// somebody else's server.
     #[serde(default)]
     pub store_by_second: Vec<Second>,
+}
+
+/// Requests that came when they were due, whether those before were answered or not.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Open {
+    /// Requests a second of all clients together.
+    pub rate: u64,
+    pub arrivals: Arrivals,
+    /// From when a request was due to its answer: what a user would have waited. `times_ns` counts from its sending, or
+    /// from the answer before it on its connection where that came later.
+    pub response_ns: Times,
+    /// From when it was due to its sending: the generator's own share, or the wait for a client that is free.
+    pub lag_ns: Times,
+    /// When the last request was due, in seconds from the first client's start.
+    pub due_s: f64,
+    /// Requests that were due and not answered when the rate was given up; none where it was kept to the end.
+    pub late: Option<u64>,
+    /// When neighbouring requests were sent, from the first of them on: whether they came as they were to come.
+    pub sends_ns: Vec<u64>,
+}
+
+/// What a rate may take longer than its requests came in: the answers' own time.
+const KEPT_SHARE: f64 = 1.01;
+const KEPT_S: f64 = 0.1;
+
+impl Open {
+    /// All requests were answered in the time that they came in, of a phase that took so long.
+    pub fn is_kept(&self, took_s: f64) -> bool {
+        self.late.is_none() && took_s <= self.due_s * KEPT_SHARE + KEPT_S
+    }
 }
 
 /// What a store's processes used in one second, and the memory that they held at its end.

@@ -254,8 +254,82 @@ pub struct Load {
     pub reads: u32,
     #[serde(default)]
     pub writes: u32,
-    /// The numbers of clients of a sweep, each a point of it.
+    /// The numbers of clients of a sweep, each a point of it; one number where there are rates.
     pub clients: Vec<u32>,
+    /// Requests a second of all clients together, each a point. Where there are none, every client asks as soon as it
+    /// is answered.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub rates: Vec<u64>,
+    #[serde(default)]
+    pub arrivals: Arrivals,
+    /// Requests due so early are asked and not timed.
+    #[serde(default)]
+    pub warm_up_s: u32,
+}
+
+impl Load {
+    /// All points in the order in which they were named. `requests` are those of each; where nothing is said of them, a
+    /// rate is kept for `RATED_S`, and for so many requests at least (method.md R2.16).
+    pub fn points(&self, requests: Option<u64>) -> Vec<At> {
+        let rated = |rate: u64| requests.unwrap_or((rate * RATED_S).max(RATED_REQUESTS));
+        let rates = self.rates.iter().map(|&rate| (self.clients[0], Some(rate), rated(rate)));
+        let closed = self.clients.iter().filter(|_| self.rates.is_empty());
+        let closed = closed.map(|&clients| (clients, None, requests.unwrap_or_default()));
+        let points = (1..).zip(closed.chain(rates));
+        points.map(|(number, (clients, rate, requests))| At { number, clients, rate, requests }).collect()
+    }
+}
+
+/// How long a rate is kept that nobody said otherwise of, and how many requests that is at least.
+const RATED_S: u64 = 10;
+const RATED_REQUESTS: u64 = 10_000;
+
+/// One point of a trial: who asks, and how fast.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct At {
+    /// Counted from 1, in the order in which the points were named.
+    pub number: u32,
+    pub clients: u32,
+    /// Requests a second of all clients together; as fast as they are answered where there is none.
+    pub rate: Option<u64>,
+    /// Of each part.
+    pub requests: u64,
+}
+
+impl At {
+    /// So many clients who ask as fast as they are answered, `requests` in all.
+    pub fn closed(clients: u32, requests: u64) -> At {
+        At { number: 1, clients, rate: None, requests }
+    }
+}
+
+/// How requests are spread over time where they come at a rate.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Arrivals {
+    /// Each independent of all others, as users come.
+    #[default]
+    Poisson,
+    /// All equally far apart.
+    Constant,
+}
+
+impl fmt::Display for Arrivals {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(match self {
+            Arrivals::Poisson => "poisson",
+            Arrivals::Constant => "constant",
+        })
+    }
+}
+
+impl FromStr for Arrivals {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let found = [Arrivals::Poisson, Arrivals::Constant].into_iter().find(|arrivals| arrivals.to_string() == text);
+        found.ok_or_else(|| format!("'{text}' is no spread of arrivals: poisson or constant"))
+    }
 }
 
 /// One of the two directions of requests.

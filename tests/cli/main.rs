@@ -14,6 +14,7 @@ mod faults;
 mod kept;
 mod limits;
 mod mistakes;
+mod rates;
 mod results;
 mod strangers;
 mod sweeps;

@@ -4,7 +4,6 @@ use crate::desk::Desk;
 
 #[test]
 fn what_is_unknown_is_a_usage_error_that_names_the_nearest() {
-    let desk = Desk::new();
     let typed: &[(&[&str], &str)] = &[
         (&["run", "fnas"], "did you mean `fans`?"),
         (&["run", "ngram", "ram"], "did you mean `ngrams`?"),
@@ -49,6 +48,35 @@ fn what_is_unknown_is_a_usage_error_that_names_the_nearest() {
         (&["run", "fans", "ram", "--clients", "1,2"], "takes one number"),
         (&["run", "fans", "ram", "ram"], "two targets are called 'ram' hint: name one of them: 'ram?name=other'"),
     ];
+    are_mistakes(typed);
+}
+
+#[test]
+fn rates_that_mean_nothing_are_usage_errors() {
+    are_mistakes(&[
+        (&["run", "fans", "ram", "--rate", "5"], "kvfair run getset has it"),
+        (&["run", "mixed", "ram", "--rate", "0"], "no whole number of requests a second"),
+        (&["run", "mixed", "ram", "--rate", "11M"], "from 1 to 10M"),
+        (&["run", "mixed", "ram", "--rate", "10%,100%"], "no part from 1% to 94%"),
+        (&["run", "mixed", "ram", "--rate", "1k,50%"], "no part from 1% to 94%"),
+        (&["run", "mixed", "ram", "--rate", "1k", "--depth", "4"], "--depth and --rate exclude each other"),
+        (&["run", "mixed", "ram", "--rate", "1k", "--clients", "1,5"], "takes one number of --clients"),
+        (&["run", "mixed", "ram", "--rate", "10", "--requests", "10000"], "a longer --timeout"),
+        (&["run", "mixed", "ram", "--rate", "1M", "--requests", "200000000"], "at most 100000000 --requests"),
+        (&["run", "mixed", "ram", "--arrivals", "constant"], "name one"),
+        (&["run", "mixed", "ram", "--rate", "1k", "--arrivals", "bursts"], "poisson or constant"),
+        (&["run", "ycsb-f", "ram", "--rate", "1k"], "writes what it has read, and so has no --rate"),
+        (&["run", "ycsb-d", "ram", "--rate", "1k,2k"], "inserts records and takes one rate"),
+        (&["find-max", "fans", "ram"], "the job fans has no rate"),
+        (&["find-max", "mixed", "ram", "--rate", "5"], "--rate is no option of find-max"),
+        (&["find-max", "mixed", "ram", "--slo", "99:1ms"], "no promise such as p99:1ms"),
+        (&["find-max", "mixed", "ram", "--slo", "p100:1ms"], "from p50 to p99.9"),
+        (&["find-max", "mixed", "ram", "--step", "100"], "--timeout would cut it off"),
+    ]);
+}
+
+fn are_mistakes(typed: &[(&[&str], &str)]) {
+    let desk = Desk::new();
     for (arguments, words) in typed {
         let said = desk.run(arguments);
         said.exits(2).complains(words);

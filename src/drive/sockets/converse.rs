@@ -1,8 +1,10 @@
 //! What a wake-up comes down to once its bytes are here: hear all answers that are whole, and make the next batch of
 //! questions. Written once for all clients and codecs, and compiled anew for those that are known by their types.
 
+use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
+use super::super::pace::{Lateness, Moments};
 use super::super::{Seen, Stopped};
 use crate::jobs::{Ask, Client, Heard};
 use crate::wire::{self, Codec};
@@ -13,6 +15,10 @@ use crate::words::op::{Fault, Reply};
 pub(super) struct State {
     /// Questions that are not answered yet.
     pub(super) under_way: u32,
+    /// Of each of these, where they come at a rate: when it was due and sent, oldest first.
+    pub(super) stamps: VecDeque<Stamp>,
+    /// And when the last of those before was answered.
+    answered_ns: u64,
     /// When they were asked.
     asked: Instant,
     /// It has nothing more to ask.
@@ -21,7 +27,7 @@ pub(super) struct State {
 
 impl State {
     pub(super) fn new() -> State {
-        State { under_way: 0, asked: Instant::now(), ended: false }
+        State { under_way: 0, stamps: VecDeque::new(), answered_ns: 0, asked: Instant::now(), ended: false }
     }
 
     /// Nothing more is asked, and nothing is awaited.
@@ -30,8 +36,19 @@ impl State {
     }
 }
 
+/// When one request was due and sent, in nanoseconds from the beginning.
+#[derive(Clone, Copy)]
+pub(super) struct Stamp {
+    pub(super) due_ns: u64,
+    /// `UNSENT` until it is.
+    pub(super) sent_ns: u64,
+}
+
+pub(super) const UNSENT: u64 = u64::MAX;
+
 /// What all clients of a thread share while they talk.
 pub(super) struct Talk<'a> {
+    /// Questions that are asked at once when all before are answered; none where they come when they are due.
     pub(super) depth: u32,
     /// When the bytes came.
     pub(super) now: Instant,
@@ -45,6 +62,9 @@ pub(super) struct Counts {
     pub(super) seen: Seen,
     pub(super) waited: Duration,
     pub(super) times: Times,
+    /// Where requests come at a rate: what is counted of it, and since when.
+    pub(super) lateness: Option<(Lateness, Instant)>,
+    pub(super) answered: u64,
     /// Clients that are not at their end.
     pub(super) live: usize,
 }
@@ -66,8 +86,14 @@ pub(super) fn converse<C: Client + ?Sized, K: Codec + ?Sized>(
     talk: &mut Talk<'_>,
 ) -> Result<usize, Trouble> {
     let was_over = state.over();
-    let used = hear(client, codec, state, bytes, talk)?;
-    if state.under_way == 0 && !state.ended {
+    let (used, news) = hear(client, codec, bytes, talk)?;
+    if news.answers > 0 {
+        take_times(state, news.answers, talk);
+        state.under_way -= news.answers;
+        talk.counts.seen.bytes_in += news.bytes_in;
+        talk.counts.seen.units += news.units;
+    }
+    if state.under_way == 0 && !state.ended && talk.depth > 0 {
         ask(client, codec, state, talk)?;
     }
     talk.counts.live -= usize::from(state.over() && !was_over);
@@ -78,10 +104,9 @@ pub(super) fn converse<C: Client + ?Sized, K: Codec + ?Sized>(
 fn hear<C: Client + ?Sized, K: Codec + ?Sized>(
     client: &mut C,
     codec: &mut K,
-    state: &mut State,
     bytes: &[u8],
     talk: &mut Talk<'_>,
-) -> Result<usize, Trouble> {
+) -> Result<(usize, News), Trouble> {
     let (mut used, mut news) = (0, News::default());
     while used < bytes.len() {
         let rest = &bytes[used..];
@@ -97,15 +122,30 @@ fn hear<C: Client + ?Sized, K: Codec + ?Sized>(
         }
         used += taken;
     }
-    if news.answers > 0 {
+    Ok((used, news))
+}
+
+/// A batch has one time for all of it; what came at a rate has each its own. A request's own service begins when it is
+/// sent, or when those before it on its connection are answered, whichever comes later.
+#[inline(always)]
+fn take_times(state: &mut State, answers: u32, talk: &mut Talk<'_>) {
+    let Counts { times, waited, lateness, answered, .. } = &mut *talk.counts;
+    *answered += u64::from(answers);
+    let Some((lateness, began)) = lateness else {
         let took = talk.now.duration_since(state.asked);
-        state.under_way -= news.answers;
-        talk.counts.seen.bytes_in += news.bytes_in;
-        talk.counts.seen.units += news.units;
-        talk.counts.times.record_many(took.as_nanos() as u64, u64::from(news.answers));
-        talk.counts.waited += took * news.answers;
+        times.record_many(took.as_nanos() as u64, u64::from(answers));
+        *waited += took * answers;
+        return;
+    };
+    let answered_ns = talk.now.duration_since(*began).as_nanos() as u64;
+    for Stamp { due_ns, sent_ns } in state.stamps.drain(..answers as usize) {
+        let first_ns = sent_ns.max(state.answered_ns);
+        state.answered_ns = answered_ns;
+        if let Some(service_ns) = lateness.note(Moments { due_ns, sent_ns, first_ns, answered_ns }) {
+            times.record(service_ns);
+            *waited += Duration::from_nanos(service_ns);
+        }
     }
-    Ok(used)
 }
 
 /// What one read has brought.

@@ -7,7 +7,7 @@ use super::merge::Broken;
 use super::people::{self, Profiles};
 use super::{Client, EndState, Heard, Job, JobKind, Part, Source, draw};
 use crate::words::op::{Keys, Reply, Wrong, readable};
-use crate::words::trial::{JobSettings, Split, Via};
+use crate::words::trial::{At, JobSettings, Split, Via};
 
 mod batch;
 mod cas;
@@ -39,9 +39,9 @@ struct Fans {
 }
 
 impl Job for Fans {
-    fn client(&self, _: Part, index: u32, of: u32, source: &dyn Source) -> io::Result<Box<dyn Client>> {
+    fn client(&self, _: Part, index: u32, at: At, source: &dyn Source) -> io::Result<Box<dyn Client>> {
         let profiles = Profiles::open(&self.settings, source)?;
-        let share = Share { index: u64::from(index), of: u64::from(of), split: self.settings.split, read: 0 };
+        let share = Share { index: u64::from(index), of: u64::from(at.clients), split: self.settings.split, read: 0 };
         Ok(match self.settings.via {
             Via::Portable => Box::new(portable::Portable::new(share, profiles)),
             Via::Batch => Box::new(batch::Batch::new(share, profiles)),

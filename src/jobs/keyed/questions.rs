@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use crate::jobs::draw::{Alias, Rng, mix, zipf};
 use crate::jobs::{Part, find};
-use crate::words::trial::{JobSettings, Keys, Load, ZIPF_THOUSANDTHS};
+use crate::words::trial::{At, JobSettings, Keys, Load, ZIPF_THOUSANDTHS};
 
 /// What is asked next, and about which key.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -46,7 +46,7 @@ enum Chosen {
     },
     /// In proportion to weights.
     Weighted(Arc<Alias>),
-    /// Drawn beforehand, since drawing takes long.
+    /// Drawn beforehand, since drawing takes long; who asks more begins again.
     Listed(Arc<[u32]>),
 }
 
@@ -103,7 +103,7 @@ impl Questions {
                 if is_hot { part_of(random, *hot) } else { hot + part_of(random, records - hot) }
             }
             Chosen::Weighted(alias) => alias.pick(random) as u64,
-            Chosen::Listed(records) => records[count as usize].into(),
+            Chosen::Listed(records) => records[count as usize % records.len()].into(),
         };
         let set = match self.sets {
             Sets::All => true,
@@ -152,7 +152,6 @@ fn part_of(random: u64, whole: u64) -> u64 {
 /// All questions of a job: who asks, who loads and who checks draw them from here.
 pub struct Asked {
     seed: u64,
-    pub requests: u64,
     pub load: Load,
     alias: Option<Arc<Alias>>,
 }
@@ -175,22 +174,24 @@ impl Asked {
             }
             Keys::Uniform | Keys::Sequential | Keys::Hotspot { .. } | Keys::YcsbZipfian => None,
         };
-        Asked { seed: settings.seed(), requests: requests_of(settings), load, alias }
+        Asked { seed: settings.seed(), load, alias }
     }
 
-    /// What client `index` of `of` asks in a part.
-    pub fn questions(&self, part: Part, of: u32, index: u32) -> Questions {
-        let who = (part as u64) << 56 | u64::from(of) << 28 | u64::from(index);
+    /// What client `index` asks in a part of a point. Points that differ in their rate alone ask differently, or the
+    /// later one would write what the earlier one has written.
+    pub fn questions(&self, part: Part, at: At, index: u32) -> Questions {
+        let round = if at.rate.is_some() { at.number - 1 } else { 0 };
+        let who = (part as u64) << 56 | u64::from(at.clients) << 28 | u64::from(round) << 14 | u64::from(index);
         let Load { records, keys, reads, writes, .. } = self.load;
         let begin = mix(self.seed ^ mix(who));
         let keys = match (keys, &self.alias) {
             (_, Some(alias)) => Chosen::Weighted(alias.clone()),
             (Keys::YcsbZipfian, _) => {
                 let random = |count: u64| mix(begin.wrapping_add(count.wrapping_mul(STEP)));
-                let counts = 0..self.share(part, of, index);
+                let counts = 0..self.share(part, at, index).max(1);
                 Chosen::Listed(counts.map(|count| ycsb_zipfian(random(count), records) as u32).collect())
             }
-            (Keys::Sequential, _) => Chosen::InTurn { first: index.into(), step: of.into(), records },
+            (Keys::Sequential, _) => Chosen::InTurn { first: index.into(), step: at.clients.into(), records },
             (Keys::Hotspot { keys, requests }, _) => {
                 let hot = (records * u64::from(keys) / 100).clamp(1, records - u64::from(records > 1));
                 Chosen::Hotspot { hot, share: (u64::from(requests) << 32) / 100, records }
@@ -205,16 +206,16 @@ impl Asked {
         Questions { count: 0, begin, keys, sets }
     }
 
-    /// How many questions client `index` of `of` asks in a part.
-    pub fn share(&self, part: Part, of: u32, index: u32) -> u64 {
-        share(if part == Part::Load { self.load.records } else { self.requests }, index, of)
+    /// How many questions client `index` asks in a part of a point, if all are asked and shared out evenly.
+    pub fn share(&self, part: Part, at: At, index: u32) -> u64 {
+        share(if part == Part::Load { self.load.records } else { at.requests }, index, at.clients)
     }
 
     /// The first questions of a single client, a line each: `set key:000000012345`.
     pub fn write(&self, units: u64, parts: &[Part], out: &mut dyn Write) -> io::Result<()> {
         let mut key = KeyText::default();
         for &part in parts.iter().filter(|&&part| part != Part::Load) {
-            let mut questions = self.questions(part, 1, 0);
+            let mut questions = self.questions(part, At::closed(1, units), 0);
             for _ in 0..units {
                 let Question { record, set } = questions.draw();
                 out.write_all(if set { b"set " } else { b"get " })?;
@@ -239,9 +240,12 @@ pub fn load_of(settings: &JobSettings) -> Load {
     settings.load.clone().unwrap_or_default()
 }
 
-/// Requests of one part at one number of clients.
-fn requests_of(settings: &JobSettings) -> u64 {
-    settings.units.unwrap_or_else(|| find(&settings.name).map_or(0, |job| job.default_units))
+/// The points of a job of requests, in the order in which they were named. What nobody gave a number of requests has
+/// the job's own, or what its rate asks for.
+pub fn points_of(settings: &JobSettings) -> Vec<At> {
+    let load = load_of(settings);
+    let own = || find(&settings.name).map_or(0, |job| job.default_units);
+    load.points(settings.units.or_else(|| load.rates.is_empty().then(own)))
 }
 
 /// How many of `all` fall to client `index` of `of`.
@@ -318,14 +322,14 @@ mod tests {
         }
     }
 
-    /// A thousand records and so many questions, three gets to a set.
-    fn asked(keys: &str, records: u64, requests: u64) -> Asked {
+    /// Three gets to a set.
+    fn asked(keys: &str, records: u64) -> Asked {
         let load = Load { records, keys: keys.parse().unwrap(), reads: 3, writes: 1, ..Load::default() };
         let settings = JobSettings {
             name: "mixed".to_string(),
             data: crate::words::trial::Data::Recipe { name: String::new(), seed: 1 },
             format: String::new(),
-            units: Some(requests),
+            units: None,
             skip_bad: 0,
             via: Default::default(),
             split: Default::default(),
@@ -335,11 +339,12 @@ mod tests {
     }
 
     /// How often each record is asked for by two clients.
-    fn counts(asked: &Asked, part: Part) -> Vec<u64> {
+    fn counts(asked: &Asked, part: Part, requests: u64) -> Vec<u64> {
+        let two = At::closed(2, requests);
         let mut counts = vec![0; asked.load.records as usize];
         for index in 0..2 {
-            let mut questions = asked.questions(part, 2, index);
-            (0..asked.share(part, 2, index)).for_each(|_| counts[questions.draw().record as usize] += 1);
+            let mut questions = asked.questions(part, two, index);
+            (0..asked.share(part, two, index)).for_each(|_| counts[questions.draw().record as usize] += 1);
         }
         counts
     }
@@ -351,7 +356,7 @@ mod tests {
             let expected = share * REQUESTS as f64;
             assert!((found as f64 - expected).abs() < 6.0 * expected.sqrt(), "{found} for {expected}");
         };
-        let counted = |keys| counts(&asked(keys, 1_000, REQUESTS), Part::Get);
+        let counted = |keys| counts(&asked(keys, 1_000), Part::Get, REQUESTS);
         counted("uniform").iter().for_each(|&count| near(count, 1e-3));
         assert!(counted("sequential").iter().all(|&count| count == REQUESTS / 1_000));
         let hot = counted("hotspot:10/70");
@@ -387,16 +392,16 @@ mod tests {
 
     #[test]
     fn every_client_and_part_has_questions_of_its_own() {
-        let asked = asked("uniform", u64::MAX, 10);
-        let first = |part, of, index| asked.questions(part, of, index).draw().record;
+        let asked = asked("uniform", u64::MAX);
+        let first = |part, of, index| asked.questions(part, At::closed(of, 10), index).draw().record;
         let all = [first(Part::Set, 2, 0), first(Part::Set, 2, 1), first(Part::Set, 3, 0), first(Part::Get, 2, 0)];
         assert!((0..4).all(|one| (0..one).all(|other| all[one] != all[other])));
     }
 
     #[test]
     fn sets_come_among_gets_as_often_as_said_and_to_any_key() {
-        let asked = asked("zipf:1.2", 10, 1_000_000);
-        let mut questions = asked.questions(Part::Run, 1, 0);
+        let asked = asked("zipf:1.2", 10);
+        let mut questions = asked.questions(Part::Run, At::closed(1, 1_000_000), 0);
         let (mut sets, mut all) = ([0_u32; 10], [0_u32; 10]);
         for _ in 0..1_000_000 {
             let question = questions.draw();
@@ -409,9 +414,18 @@ mod tests {
     }
 
     #[test]
+    fn every_rate_has_questions_of_its_own_and_the_first_those_of_no_rate() {
+        let asked = asked("uniform", u64::MAX);
+        let first = |number, rate| asked.questions(Part::Set, At { number, clients: 2, rate, requests: 10 }, 1).draw();
+        assert_eq!(first(1, None), first(1, Some(100)));
+        assert_eq!(first(3, None), first(1, None));
+        assert_ne!(first(2, Some(100)), first(1, Some(100)));
+    }
+
+    #[test]
     fn questions_can_be_passed_over() {
-        let asked = asked("latest", 1_000, 10);
-        let (mut all, mut rest) = (asked.questions(Part::Run, 5, 4), asked.questions(Part::Run, 5, 4));
+        let (asked, five) = (asked("latest", 1_000), At::closed(5, 1_000));
+        let (mut all, mut rest) = (asked.questions(Part::Run, five, 4), asked.questions(Part::Run, five, 4));
         (0..77).for_each(|_| all.pass());
         rest.pass_to(77);
         assert!((0..100).all(|_| all.draw() == rest.draw()));
@@ -419,11 +433,11 @@ mod tests {
 
     #[test]
     fn clients_load_every_key_once() {
-        let asked = asked("zipf", 100, 10);
+        let asked = asked("zipf", 100);
         let mut loaded: Vec<u64> = (0..7)
             .flat_map(|index| {
                 let mut questions = Questions::loading(7, index);
-                (0..asked.share(Part::Load, 7, index)).map(move |_| questions.draw().record)
+                (0..asked.share(Part::Load, At::closed(7, 10), index)).map(move |_| questions.draw().record)
             })
             .collect();
         loaded.sort_unstable();
@@ -434,7 +448,7 @@ mod tests {
     fn the_stream_is_what_it_always_was() {
         let mut text = Vec::new();
         for keys in ["uniform", "zipf:0.99", "hotspot"] {
-            asked(keys, 100_000, 2).write(2, &[Part::Set, Part::Run], &mut text).unwrap();
+            asked(keys, 100_000).write(2, &[Part::Set, Part::Run], &mut text).unwrap();
         }
         let expected = [
             "set key:000000020239",

@@ -15,14 +15,13 @@ const PLAIN: u8 = b'x';
 /// Odd, with bits everywhere (the second constant of splitmix64): carries every bit of a version into the higher half.
 const SPREAD: u64 = 0x94d0_49bb_1331_11eb;
 
-/// A value's version: which number of clients was at work, which of them set it, and its how-manieth it was. 0 is what
-/// was loaded.
+/// A value's version: at which point it was set, by which client, and its how-manieth it was. Point 0 is the loading.
 #[inline]
-pub fn version(clients: u32, index: u32, sequence: u64) -> u64 {
-    u64::from(clients) << 48 | u64::from(index) << 34 | sequence
+pub fn version(point: u32, index: u32, sequence: u64) -> u64 {
+    u64::from(point) << 48 | u64::from(index) << 34 | sequence
 }
 
-/// The most that one client may ask at one number of clients: what a version has room for.
+/// The most that one client may ask at one point: what a version has room for.
 pub const SEQUENCE_MAX: u64 = 1 << 34;
 /// The most clients, for the same reason.
 pub const CLIENTS_MAX: u32 = 1 << 14;

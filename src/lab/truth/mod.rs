@@ -26,7 +26,7 @@ mod ngrams;
 mod requests;
 
 pub use fans::record_of_tally;
-pub use requests::compare as versions;
+pub use requests::{Played, compare as versions};
 
 /// Keys read back in one question.
 const BATCH_KEYS: usize = 200;

@@ -9,14 +9,14 @@ use std::time::Instant;
 use sha2::{Digest, Sha256};
 
 use super::{BATCH_KEYS, Compared, Counts, Drawn, Each, Replay, SHOWN_BYTES, Sample, hex};
-use crate::jobs::keyed::questions::{Asked, KeyText};
+use crate::jobs::keyed::questions::{Asked, KeyText, points_of};
 use crate::jobs::keyed::values::{HEAD_BYTES, SEQUENCE_MAX, Values, version, version_in};
 use crate::jobs::keyed::{doings, turns, values_of};
 use crate::jobs::{InputFault, Part, Source, Writing, find};
 use crate::stores::{Session, Store};
 use crate::words::op::{KeyList, Op, Reply, Wrong, readable};
 use crate::words::record::{Checked, Verdict};
-use crate::words::trial::{JobSettings, Load, Verify};
+use crate::words::trial::{At, JobSettings, Load, Verify};
 
 /// So many questions of a part are hashed: enough to tell one drawing from another, and nothing beside asking them.
 const HASHED_QUESTIONS: u64 = 100_000;
@@ -27,7 +27,9 @@ pub struct Requests;
 impl Replay for Requests {
     fn replay(&mut self, _: &dyn Source, settings: &JobSettings, _: &mut Sample) -> Result<Counts, InputFault> {
         let asked = Asked::of(settings);
-        let (load, units) = (&asked.load, asked.requests);
+        let points = points_of(settings);
+        // Points with rates of their own may have as many requests each.
+        let (load, units) = (&asked.load, points.iter().map(|at| at.requests).max().unwrap_or_default());
         let mut hash = Hashing(Sha256::new());
         let named = units.min(HASHED_QUESTIONS);
         asked.write(named, parts_of(settings), &mut hash).expect("a hash takes what is written");
@@ -81,10 +83,23 @@ impl Found {
     }
 }
 
-/// Reads back all keys of a trial whose points had so many clients, in this order.
+/// A point that was gone through, as far as it wrote.
+pub struct Played {
+    pub at: At,
+    /// How many questions each client has asked; where nothing is said, its share.
+    pub asked: Vec<u64>,
+}
+
+impl Played {
+    fn asked_by(&self, asked: &Asked, part: Part, index: u32) -> u64 {
+        self.asked.get(index as usize).copied().unwrap_or_else(|| asked.share(part, self.at, index))
+    }
+}
+
+/// Reads back all keys of a trial that went through these points, in this order.
 pub fn compare(
     settings: &JobSettings,
-    points: &[u32],
+    points: &[Played],
     store: &dyn Store,
     heard: impl Fn(u64),
 ) -> Result<Compared, String> {
@@ -128,17 +143,18 @@ pub fn compare(
 }
 
 /// What a job's clients insert: the records, in order, and the version that each must have.
-fn inserted(settings: &JobSettings, asked: &Asked, points: &[u32]) -> Vec<(u64, u64)> {
+fn inserted(settings: &JobSettings, asked: &Asked, points: &[Played]) -> Vec<(u64, u64)> {
     let (reading, writing) = doings(settings);
     let mut all = Vec::new();
-    // Such a job has one number of clients, so that no record is inserted twice.
-    for &of in points.iter().take(1).filter(|_| writing == Writing::Insert) {
-        for index in 0..of {
+    // Such a job has one point, so that no record is inserted twice.
+    for point in points.iter().take(1).filter(|_| writing == Writing::Insert) {
+        let at = point.at;
+        for index in 0..at.clients {
             let Load { keys, records, .. } = asked.load;
-            let part = turns::Part { reading, writing, keys, records, of, index };
-            let mut questions = asked.questions(Part::Run, of, index);
-            let numbers = (0..asked.share(Part::Run, of, index)).filter(|_| questions.draw().set);
-            all.extend((0..).zip(numbers).map(|(nth, number)| (part.inserted(nth), version(of, index, number))));
+            let part = turns::Part { reading, writing, keys, records, of: at.clients, index };
+            let mut questions = asked.questions(Part::Run, at, index);
+            let numbers = (0..point.asked_by(asked, Part::Run, index)).filter(|_| questions.draw().set);
+            all.extend((0..).zip(numbers).map(|(nth, number)| (part.inserted(nth), version(at.number, index, number))));
         }
     }
     all.sort_unstable();
@@ -196,7 +212,7 @@ fn look(values: &Values, record: u64, value: Option<&[u8]>) -> Found {
 }
 
 /// Goes backwards through the points: what a key was given at the last one that wrote it, it must hold.
-fn judge(asked: &Asked, writing: Option<Part>, points: &[u32], values: &Values, found: &mut [Found]) {
+fn judge(asked: &Asked, writing: Option<Part>, points: &[Played], values: &Values, found: &mut [Found]) {
     let length = values.bytes().min(HEAD_BYTES);
     // The version that a key holds by its own word. A value too short to say so may be anybody's.
     let claims: Vec<Option<u64>> =
@@ -205,11 +221,11 @@ fn judge(asked: &Asked, writing: Option<Part>, points: &[u32], values: &Values, 
     // A key's last write by one client, counted from 1.
     let mut last = vec![0_u64; found.len()];
     let mut touched = Vec::new();
-    for (&clients, part) in points.iter().rev().filter_map(|clients| Some((clients, writing?))) {
+    for (point, part) in points.iter().rev().filter_map(|point| Some((point, writing?))) {
         let mut written = settled.clone();
-        let asked_by = |index| asked.share(part, clients, index);
-        for (index, from) in begin_at(clients, asked_by, &claims, &settled) {
-            let mut questions = asked.questions(part, clients, index);
+        let asked_by = |index| point.asked_by(asked, part, index);
+        for (index, from) in begin_at(point.at, asked_by, &claims, &settled) {
+            let mut questions = asked.questions(part, point.at, index);
             questions.pass_to(from);
             for nth in from + 1..=asked_by(index) {
                 let question = questions.draw();
@@ -222,7 +238,7 @@ fn judge(asked: &Asked, writing: Option<Part>, points: &[u32], values: &Values, 
                 }
             }
             for record in touched.drain(..) {
-                let by_this = version(clients, index, std::mem::take(&mut last[record]) - 1);
+                let by_this = version(point.at.number, index, std::mem::take(&mut last[record]) - 1);
                 if !settled[record] && claims[record].is_none_or(|claim| claim == by_this) {
                     found[record].right = found[record].is(values, record as u64, by_this) || found[record].right;
                 }
@@ -239,11 +255,11 @@ fn judge(asked: &Asked, writing: Option<Part>, points: &[u32], values: &Values, 
 /// From which of its questions on each client's drawing at a point must be looked at again. Where every key that is not
 /// settled claims to be of this point, the earliest claim of a client's is early enough: nothing before it can be the
 /// last write of anything. Of a long point that is a small part.
-fn begin_at(clients: u32, asked_by: impl Fn(u32) -> u64, claims: &[Option<u64>], settled: &[bool]) -> Vec<(u32, u64)> {
-    let mut from: Vec<(u32, u64)> = (0..clients).map(|index| (index, asked_by(index))).collect();
+fn begin_at(at: At, asked_by: impl Fn(u32) -> u64, claims: &[Option<u64>], settled: &[bool]) -> Vec<(u32, u64)> {
+    let mut from: Vec<(u32, u64)> = (0..at.clients).map(|index| (index, asked_by(index))).collect();
     for (claim, _) in claims.iter().zip(settled).filter(|(_, settled)| !**settled) {
         let owner = claim.and_then(|claim| {
-            let index = ((claim ^ version(clients, 0, 0)) / SEQUENCE_MAX) as usize;
+            let index = ((claim ^ version(at.number, 0, 0)) / SEQUENCE_MAX) as usize;
             let (_, from) = from.get_mut(index)?;
             *from = (*from).min(claim % SEQUENCE_MAX);
             Some(())

@@ -1,0 +1,100 @@
+//! `kvfair find-max`: from what was typed to a search, and from what it found to a printed table.
+
+use anyhow::{Context, Result, anyhow};
+
+use super::args::{FindMax, Run};
+use super::points::Rates;
+use super::run::plan_of;
+use super::{Exit, Usage, complain, exit_of, find_job, print};
+use crate::lab::save::{self, Results};
+use crate::lab::scratch;
+use crate::lab::signals::{INTERRUPTED, Interrupt};
+use crate::report::{cells, limits, table, words};
+use crate::study::findmax::{self, Search};
+use crate::words::promise::Found;
+use crate::words::record::Record;
+use crate::words::units;
+
+/// What a confirmation takes at the most, in steps.
+const LONGEST: u64 = 3;
+
+pub fn find_max(mut args: FindMax) -> Result<Exit> {
+    if find_job(&args.run.job)?.requests.is_none() {
+        let what = format!("the job {} has no rate\nhint: getset, mixed and ycsb-* have", args.run.job);
+        return Err(anyhow!(Usage(what)));
+    }
+    not_chosen(&args.run).map_or(Ok(()), |what| Err(anyhow!(Usage(what))))?;
+    // Which rates is to be seen: what holds for any rate is checked.
+    args.run.load.rate = Some(Rates::Shares(vec![50]));
+    let plan = plan_of(&args.run)?;
+    let longest_s = u64::from(args.step) * LONGEST;
+    if args.run.timeout.as_secs() <= longest_s {
+        let what = format!("--step {}: a trial may take {longest_s} s, and --timeout would cut it off", args.step);
+        return Err(anyhow!(Usage(what)));
+    }
+    let interrupt = Interrupt::listen().context("cannot listen for Ctrl-C")?;
+    let scratch = scratch::make()?;
+    let path = args.run.output.clone().unwrap_or_else(|| save::default_path(&plan.began, &plan.job.name));
+    let mut results = Results::create(&path)?;
+    let mut records = Vec::new();
+    let mut tell = |record: &Record, told: &str| {
+        complain(&step(record, told));
+        results.save(record)?;
+        records.push(record.clone());
+        Ok(())
+    };
+    let search = Search { promise: args.slo, step_s: args.step };
+    let found = findmax::run(&plan, search, scratch.path(), &interrupt, &mut tell);
+    if !records.is_empty() {
+        complain(&format!("results: {}", results.path().display()));
+    }
+    results.discard_if_empty();
+    match found {
+        Err(_) if interrupt.is_set() => {
+            complain(&format!("kvfair: {INTERRUPTED}; {} trials were finished", records.len()));
+            Ok(Exit::Interrupted)
+        }
+        found => shown(&found?, &args, &records),
+    }
+}
+
+/// What a search chooses by itself.
+fn not_chosen(args: &Run) -> Option<String> {
+    let found_here = [
+        (args.load.rate.is_some(), "--rate"),
+        (args.size.requests.is_some(), "--requests"),
+        (args.blocks.is_some(), "--blocks"),
+        (args.budget.is_some(), "--budget"),
+        (args.keep.is_some(), "--keep"),
+        (args.answers_only, "--answers-only"),
+        (args.list, "--list"),
+    ];
+    let (_, option) = found_here.iter().find(|(given, _)| *given)?;
+    Some(format!("{option} is no option of find-max: it chooses rates and trials by itself"))
+}
+
+/// "redis+unix 84,000/s: kept".
+fn step(record: &Record, told: &str) -> String {
+    let rate = record.job.load.as_ref().and_then(|load| load.rates.first());
+    let rate = rate.map_or_else(|| "in a closed loop".to_string(), |&rate| format!("{}/s", units::thousands(rate)));
+    format!("{} {rate}: {told}", record.target.label)
+}
+
+fn shown(found: &[Found], args: &FindMax, records: &[Record]) -> Result<Exit> {
+    if args.run.look.json {
+        print(&format!("{}\n", serde_json::to_string_pretty(found)?))?;
+    } else {
+        let sentence = limits::sentence(found, &args.slo);
+        let parts = [
+            words::headline(records),
+            limits::table(found, &args.slo),
+            table::wrap(&sentence, table::WIDTH).join("\n"),
+        ];
+        print(&format!("{}\n", parts.map(|part| part.trim_end().to_string()).join("\n")))?;
+    }
+    let failed = found.iter().any(|one| !one.reason.is_empty());
+    Ok(match exit_of(&cells::rows(records)) {
+        Exit::Ok if failed => Exit::Error,
+        exit => exit,
+    })
+}

@@ -1,0 +1,145 @@
+//! What a job of requests is asked: from options to settings, and what cannot be.
+
+use anyhow::{Result, anyhow};
+
+use super::Usage;
+use super::args::{Requests, Run};
+use super::points::{self, CLIENTS_MAX, Points, Rates};
+use crate::jobs::keyed::questions::WEIGHTED_MAX;
+use crate::jobs::{self, JobKind, Requests as Defaults, Writing};
+use crate::words::trial::{Keys, Load};
+
+/// Clients of a job whose clients each read the whole input, on a thread of their own.
+const THREADS_MAX: u32 = 1000;
+/// What one client may have under way, in bytes.
+const BATCH_BYTES_MAX: u64 = 64 << 20;
+/// Clients who share a rate where the job would sweep over their number.
+const RATED_CLIENTS: u32 = 50;
+/// When each request is due is drawn beforehand, in 8 bytes each.
+const DUE_MAX: u64 = 100_000_000;
+
+/// The numbers of clients: one, but for a job that sweeps.
+pub fn points_of(args: &Run, kind: &JobKind) -> Result<Vec<u32>> {
+    let typed = match (&args.clients, &kind.requests) {
+        (Some(Points(points)), _) => points.clone(),
+        (None, Some(defaults)) => points::parse(defaults.clients).map_err(|error| anyhow!(error))?.0,
+        (None, None) => vec![1],
+    };
+    let usage = |what: String| Err(anyhow!(Usage(what)));
+    let swept = kind.requests.is_some();
+    let most = if swept { CLIENTS_MAX } else { THREADS_MAX };
+    if let Some(clients) = typed.iter().find(|&&clients| clients > most) {
+        return usage(format!("--clients {clients}: the job {} takes at most {most}", kind.name));
+    }
+    if !swept && typed.len() > 1 {
+        return usage(format!(
+            "--clients: the job {} takes one number\nhint: kvfair run getset sweeps over many",
+            kind.name
+        ));
+    }
+    match (args.load.rate.is_some() && typed.len() > 1, args.clients.is_some()) {
+        (true, true) => usage("--rate takes one number of --clients, who share it\nhint: --clients 50".to_string()),
+        (true, false) => Ok(vec![RATED_CLIENTS]),
+        (false, _) => Ok(typed),
+    }
+}
+
+/// What a job of requests asks. Options that belong to it are a mistake elsewhere, not a no-op.
+pub fn load_of(args: &Run, kind: &JobKind, points: &[u32]) -> Result<Option<Load>> {
+    let asked = &args.load;
+    let usage = |what: String| Err(anyhow!(Usage(what)));
+    let takes = kind.requests.as_ref().map_or(&[][..], |defaults| defaults.options);
+    if let Some(option) = asked.given().find(|option| !takes.contains(option)) {
+        let options = |job: &JobKind| job.requests.as_ref().map_or(&[][..], |defaults| defaults.options);
+        let has = jobs::ALL.iter().find(|job| options(job).contains(&option)).map_or("", |job| job.name);
+        let name = kind.name;
+        return usage(format!("{option} is no option of the job {name}\nhint: kvfair run {has} has it"));
+    }
+    let Some(defaults) = &kind.requests else { return Ok(None) };
+    if args.input.is_some() {
+        return usage(format!("the job {} reads no input: leave --input out", kind.name));
+    }
+    let load = asked_of(asked, defaults, points);
+    let cannot = impossible(&load, asked, kind, defaults).or_else(|| rates_impossible(&load, args, kind, defaults));
+    cannot.map_or(Ok(Some(load)), usage)
+}
+
+/// Why this cannot be asked.
+fn impossible(load: &Load, asked: &Requests, kind: &JobKind, defaults: &Defaults) -> Option<String> {
+    let Load { records, value_bytes, depth, keys, reads, writes, .. } = *load;
+    let mixes = asked.reads.is_some() || asked.writes.is_some();
+    if u64::from(depth) * u64::from(value_bytes) > BATCH_BYTES_MAX {
+        return Some(format!("--depth {depth} values of {value_bytes} bytes are more than 64 MiB at once"));
+    }
+    if matches!(keys, Keys::Zipf { .. } | Keys::Latest | Keys::YcsbZipfian) && records > WEIGHTED_MAX {
+        return Some(format!("--keys {keys} has room for {WEIGHTED_MAX} --records at most"));
+    }
+    if defaults.writing == Writing::Insert && load.clients.len() > 1 {
+        return Some(format!("--clients: the job {} inserts records and takes one number of clients", kind.name));
+    }
+    if defaults.writing == Writing::Insert && keys == Keys::Sequential {
+        return Some(format!("--keys sequential says nothing of what the job {} inserts: leave it out", kind.name));
+    }
+    (mixes && reads + writes == 0).then(|| "--reads 0 and --writes 0 leave nothing to ask".to_string())
+}
+
+/// Why these rates cannot be kept by anybody.
+fn rates_impossible(load: &Load, args: &Run, kind: &JobKind, defaults: &Defaults) -> Option<String> {
+    let Some(rate) = &args.load.rate else {
+        return args.load.arrivals.map(|_| "--arrivals says how requests come at a --rate: name one".to_string());
+    };
+    if args.load.depth.is_some() {
+        return Some("--depth and --rate exclude each other: at a rate a request never waits for another".to_string());
+    }
+    if defaults.writing == Writing::ReadModifyWrite {
+        return Some(format!("the job {} writes what it has read, and so has no --rate", kind.name));
+    }
+    let count = match rate {
+        Rates::PerSecond(rates) => rates.len(),
+        Rates::Shares(shares) => shares.len(),
+    };
+    if defaults.writing == Writing::Insert && count > 1 {
+        return Some(format!("--rate: the job {} inserts records and takes one rate", kind.name));
+    }
+    timely(load, args)
+}
+
+/// Whether all requests are due before the time-out.
+fn timely(load: &Load, args: &Run) -> Option<String> {
+    let timeout_s = args.timeout.as_secs_f64();
+    for at in load.points(args.size.requests) {
+        let (requests, rate) = (at.requests, at.rate?);
+        let takes_s = requests as f64 / rate as f64;
+        if requests > DUE_MAX {
+            return Some(format!(
+                "{requests} requests are more than can be drawn beforehand: at most {DUE_MAX} --requests"
+            ));
+        }
+        if takes_s >= timeout_s {
+            return Some(format!(
+                "{requests} requests at {rate}/s take {takes_s:.0} s, and --timeout cuts them off after {timeout_s} s\nhint: fewer --requests, or a longer --timeout"
+            ));
+        }
+    }
+    None
+}
+
+fn asked_of(asked: &Requests, defaults: &Defaults, points: &[u32]) -> Load {
+    Load {
+        records: asked.records.unwrap_or(defaults.records),
+        value_bytes: asked.values.unwrap_or(defaults.value_bytes),
+        depth: asked.depth.unwrap_or(1),
+        only: asked.only,
+        keys: asked.keys.unwrap_or(defaults.keys),
+        reads: asked.reads.unwrap_or(defaults.reads),
+        writes: asked.writes.unwrap_or(defaults.writes),
+        clients: points.to_vec(),
+        rates: match &asked.rate {
+            Some(Rates::PerSecond(rates)) => rates.clone(),
+            // What these are shares of is to be seen.
+            Some(Rates::Shares(_)) | None => Vec::new(),
+        },
+        arrivals: asked.arrivals.unwrap_or_default(),
+        warm_up_s: 0,
+    }
+}

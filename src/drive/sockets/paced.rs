@@ -1,0 +1,229 @@
+//! Requests that are sent when they are due, on connections that may have others under way. Request number n is client
+//! n modulo their count's.
+
+use std::io::ErrorKind;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use mio::{Events, Interest, Poll, Token};
+
+use super::super::pace::{Lateness, Pace};
+use super::super::{Stopped, Work};
+use super::converse::{Counts, Stamp, UNSENT};
+use super::{EVENTS, Hand, LOOK, Party, silent, write};
+use crate::jobs::Ask;
+use crate::words::op::Fault;
+
+/// The alarm's among the tokens of connections.
+const ALARM: Token = Token(usize::MAX);
+
+/// One thread's requests: those of its own connections. `hand` is its number, of so many.
+pub(super) fn work(
+    hand: &mut Hand,
+    work: &Work<'_>,
+    pace: &Pace,
+    (number, hands): (usize, usize),
+    patience: Duration,
+    stop: &AtomicBool,
+) -> Result<(), Stopped> {
+    let progress = work.progress.client(number as u32);
+    let lost = |error| Stopped::Session(Fault::Lost(error));
+    let alarm = Alarm::register(&hand.poll).map_err(lost)?;
+    let mut events = Events::with_capacity(EVENTS);
+    let began = pace.began();
+    hand.counts.lateness = Some((Lateness::new(pace), began));
+    let mut turn = Turn { next: 0, clients: u64::from(work.at.clients), number: number as u64, hands: hands as u64 };
+    turn.skip_others();
+    let backlog_max = pace.backlog_max() / hands as u64;
+    let (mut heard, mut armed, mut asked) = (began, None, 0);
+    loop {
+        let idle = asked == hand.counts.answered;
+        asked += send_due(hand, pace, &mut turn, began)?;
+        let waiting = asked - hand.counts.answered;
+        if idle && waiting > 0 {
+            heard = Instant::now();
+        }
+        if waiting > backlog_max && !pace.given_up() {
+            pace.give_up(waiting);
+        }
+        let due = pace.due_ns(turn.next).filter(|_| !pace.given_up());
+        if due.is_none() && waiting == 0 {
+            return Ok(());
+        }
+        if armed != due {
+            due.map_or(Ok(()), |due_ns| alarm.ring_at(began + Duration::from_nanos(due_ns))).map_err(lost)?;
+            armed = due;
+        }
+        match hand.poll.poll(&mut events, Some(alarm.at_most(due.map(|due_ns| began + Duration::from_nanos(due_ns))))) {
+            Err(error) if error.kind() == ErrorKind::Interrupted => continue,
+            polled => polled.map_err(lost)?,
+        }
+        for event in events.iter().filter(|event| event.token() != ALARM) {
+            let place = event.token().0;
+            let Hand { parties, poll, received, out, counts, .. } = hand;
+            parties[place].meet(event, 0, received, out, counts, poll, place)?;
+            heard = Instant::now();
+        }
+        progress.store(hand.counts.seen.units, Ordering::Relaxed);
+        if stop.load(Ordering::Relaxed) {
+            return Err(Stopped::Elsewhere);
+        }
+        if waiting > 0 && heard.elapsed() > patience {
+            return Err(silent(&hand.parties, patience));
+        }
+    }
+}
+
+/// Whose turn it is: which request is the next of this thread's own.
+struct Turn {
+    next: u64,
+    clients: u64,
+    number: u64,
+    hands: u64,
+}
+
+impl Turn {
+    /// Goes on to the first that is this thread's.
+    fn skip_others(&mut self) {
+        while self.next % self.clients % self.hands != self.number {
+            self.next += 1;
+        }
+    }
+
+    /// The place of its connection among this thread's.
+    fn place(&self) -> usize {
+        (self.next % self.clients / self.hands) as usize
+    }
+}
+
+/// Sends all that is due by now: one write a connection, however many of its requests are.
+fn send_due(hand: &mut Hand, pace: &Pace, turn: &mut Turn, began: Instant) -> Result<u64, Stopped> {
+    let now_ns = began.elapsed().as_nanos() as u64;
+    let mut asked = 0;
+    while let Some(due_ns) = pace.due_ns(turn.next).filter(|&due_ns| due_ns <= now_ns && !pace.given_up()) {
+        let place = turn.place();
+        let party = &mut hand.parties[place];
+        // What the socket did not take before goes first, and by itself once there is room.
+        if party.unsent.is_empty() {
+            hand.touched.push(place);
+        }
+        let sent_ns = began.elapsed().as_nanos() as u64;
+        party.ask_due(Stamp { due_ns, sent_ns }, &mut hand.counts)?;
+        pace.sent(turn.next, sent_ns);
+        asked += 1;
+        turn.next += 1;
+        turn.skip_others();
+    }
+    let Hand { parties, poll, touched, .. } = hand;
+    for place in touched.drain(..) {
+        let party = &mut parties[place];
+        let sent_ns = began.elapsed().as_nanos() as u64;
+        let unsent = party.state.stamps.iter_mut().rev().take_while(|stamp| stamp.sent_ns == UNSENT);
+        unsent.for_each(|stamp| stamp.sent_ns = sent_ns);
+        party.send_asked(poll, place).map_err(|error| party.lost(error))?;
+    }
+    Ok(asked)
+}
+
+impl Party {
+    /// Makes the next question, to be sent with what is not sent yet. On a connection that takes nothing now it counts
+    /// as sent: that wait is the store's.
+    fn ask_due(&mut self, stamp: Stamp, counts: &mut Counts) -> Result<(), Stopped> {
+        let Party { client, line, state, unsent, .. } = self;
+        let is_last_unsent = state.stamps.back().is_some_and(|stamp| stamp.sent_ns == UNSENT);
+        let blocked = !unsent.is_empty() && !is_last_unsent;
+        let stamp = Stamp { sent_ns: if blocked { stamp.sent_ns } else { UNSENT }, ..stamp };
+        loop {
+            match client.ask() {
+                Ask::Op(op) => {
+                    counts.seen.bytes_out += op.bytes() as u64;
+                    counts.seen.ops += 1;
+                    self.asked += 1;
+                    state.under_way += 1;
+                    state.stamps.push_back(stamp);
+                    return line.codec.say(&op, unsent).map_err(|fault| Stopped::store(op.name(), op.key(), fault));
+                }
+                Ask::Unit => counts.seen.units += 1,
+                Ask::Fail(fault) => return Err(Stopped::Input(fault)),
+                Ask::Wait | Ask::End => unreachable!("a job whose questions depend on answers has no rate"),
+            }
+        }
+    }
+
+    fn send_asked(&mut self, poll: &Poll, place: usize) -> std::io::Result<()> {
+        let sent = write(&mut self.line, &self.unsent)?;
+        if sent == self.unsent.len() {
+            self.unsent.clear();
+            return Ok(());
+        }
+        self.unsent.drain(..sent);
+        self.watch(poll, place, Interest::READABLE | Interest::WRITABLE)
+    }
+}
+
+#[cfg(target_os = "linux")]
+use alarm::Alarm;
+#[cfg(not(target_os = "linux"))]
+use alarm_elsewhere::Alarm;
+
+/// epoll waits in whole milliseconds; a timer that it watches rings to the microsecond.
+#[cfg(target_os = "linux")]
+mod alarm {
+    use std::io;
+    use std::os::fd::{AsFd, AsRawFd};
+    use std::time::{Duration, Instant};
+
+    use mio::unix::SourceFd;
+    use mio::{Interest, Poll};
+    use nix::sys::timerfd::{ClockId, Expiration, TimerFd, TimerFlags, TimerSetTimeFlags};
+
+    use super::{ALARM, LOOK};
+
+    pub(super) struct Alarm(TimerFd);
+
+    impl Alarm {
+        pub(super) fn register(poll: &Poll) -> io::Result<Alarm> {
+            let timer = TimerFd::new(ClockId::CLOCK_MONOTONIC, TimerFlags::TFD_NONBLOCK | TimerFlags::TFD_CLOEXEC)?;
+            poll.registry().register(&mut SourceFd(&timer.as_fd().as_raw_fd()), ALARM, Interest::READABLE)?;
+            Ok(Alarm(timer))
+        }
+
+        pub(super) fn ring_at(&self, moment: Instant) -> io::Result<()> {
+            // Nothing at all would stop the timer.
+            let left = moment.saturating_duration_since(Instant::now()).max(Duration::from_nanos(1));
+            Ok(self.0.set(Expiration::OneShot(left.into()), TimerSetTimeFlags::empty())?)
+        }
+
+        /// How long to wait for events: the alarm is one.
+        pub(super) fn at_most(&self, _: Option<Instant>) -> Duration {
+            LOOK
+        }
+    }
+}
+
+/// kqueue's own waiting is fine enough.
+#[cfg(not(target_os = "linux"))]
+mod alarm_elsewhere {
+    use std::io;
+    use std::time::{Duration, Instant};
+
+    use mio::Poll;
+
+    use super::LOOK;
+
+    pub(super) struct Alarm;
+
+    impl Alarm {
+        pub(super) fn register(_: &Poll) -> io::Result<Alarm> {
+            Ok(Alarm)
+        }
+
+        pub(super) fn ring_at(&self, _: Instant) -> io::Result<()> {
+            Ok(())
+        }
+
+        pub(super) fn at_most(&self, due: Option<Instant>) -> Duration {
+            due.map_or(LOOK, |due| due.saturating_duration_since(Instant::now()).min(LOOK))
+        }
+    }
+}

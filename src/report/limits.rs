@@ -1,0 +1,82 @@
+//! The highest rate of each target that keeps a promise, a line each.
+
+use super::table::{Line, WIDTH, layout};
+use crate::words::promise::{Found, Promise};
+use crate::words::units;
+
+/// The fastest first; what has no rate says why.
+pub fn table(found: &[Found], promise: &Promise) -> String {
+    let mut found: Vec<&Found> = found.iter().collect();
+    found.sort_by_key(|one| std::cmp::Reverse(one.rate));
+    let headings = ["target", "at most", "response there", "closed loop", "steps"];
+    let mut lines = vec![Line::Cells(headings.map(str::to_string).to_vec())];
+    lines.extend(found.into_iter().map(|one| match (one.rate, one.fails_at, one.reason.as_str()) {
+        (Some(rate), fails_at, "") => Line::Cells(vec![
+            one.target.clone(),
+            at_most(rate, fails_at),
+            one.response_ns.map_or_else(|| "-".to_string(), units::nanoseconds),
+            format!("{}/s", units::count(one.closed_per_s)),
+            one.steps.to_string(),
+        ]),
+        (None, Some(fails_at), "") => {
+            let what = format!("breaks the promise at {}/s already", units::thousands(fails_at));
+            Line::Reason(one.target.clone(), what)
+        }
+        (_, _, reason) => Line::Reason(one.target.clone(), reason.to_string()),
+    }));
+    format!(" the highest rate that keeps the promise: {promise}\n{}", layout(&lines, WIDTH))
+}
+
+/// "84,000/s (fails at 88,200/s)".
+fn at_most(rate: u64, fails_at: Option<u64>) -> String {
+    let fails = fails_at.map_or_else(String::new, |rate| format!(" (fails at {}/s)", units::thousands(rate)));
+    format!("{}/s{fails}", units::thousands(rate))
+}
+
+/// The best and the worst, in one sentence.
+pub fn sentence(found: &[Found], promise: &Promise) -> String {
+    let mut kept: Vec<(&str, u64)> = found.iter().filter_map(|one| Some((one.target.as_str(), one.rate?))).collect();
+    kept.sort_by_key(|(_, rate)| std::cmp::Reverse(*rate));
+    let each: Vec<String> =
+        kept.iter().map(|(target, rate)| format!("{target} {}/s", units::thousands(*rate))).collect();
+    if each.is_empty() {
+        return format!("No target keeps {promise} at any rate that was tried.");
+    }
+    format!(
+        "With {promise}: {}. Seen here, not claimed: each rate was confirmed three times, in one run.",
+        each.join(", ")
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_fastest_comes_first_and_reasons_last() {
+        let of = |target: &str, rate, fails_at, reason: &str| Found {
+            target: target.to_string(),
+            closed_per_s: 120_000.0,
+            rate,
+            fails_at,
+            response_ns: Some(910_000),
+            steps: 11,
+            reason: reason.to_string(),
+        };
+        let found = [
+            of("slow", Some(8_000), Some(8_400), ""),
+            of("no", None, Some(12), ""),
+            of("fast", Some(84_000), Some(88_200), ""),
+            of("gone", None, None, "closed"),
+        ];
+        let promise = "p99:1ms".parse().unwrap();
+        let text = table(&found, &promise);
+        let lines: Vec<&str> = text.lines().map(str::trim).collect();
+        assert!(lines[0].ends_with("p99 at most 1 ms"), "{text}");
+        assert!(lines[2].starts_with("fast") && lines[2].contains("84,000/s (fails at 88,200/s)"), "{text}");
+        assert!(lines[3].starts_with("slow") && text.contains("breaks the promise at 12/s already"), "{text}");
+        assert!(text.contains("gone  closed"), "{text}");
+        let said = sentence(&found, &promise);
+        assert!(said.starts_with("With p99 at most 1 ms: fast 84,000/s, slow 8,000/s."), "{said}");
+    }
+}

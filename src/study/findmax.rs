@@ -1,0 +1,247 @@
+//! The highest rate that keeps a promise: bisection between a rate that keeps it and one that does not, each tried in a
+//! trial of its own, with a fresh store; then what was found is confirmed (method.md R2.16).
+
+use std::path::Path;
+
+use anyhow::{Result, anyhow, bail};
+
+use super::pilot;
+use crate::lab::plan::{Chosen, Plan};
+use crate::lab::signals::{INTERRUPTED, Interrupt};
+use crate::lab::trial::Bench;
+use crate::stats::sample::rank_bounds;
+use crate::words::promise::{Found, Promise};
+use crate::words::record::{Open, Outcome, Phase, Record};
+use crate::words::units;
+
+/// What one rate was found to be.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Judged {
+    Kept,
+    Broken,
+    /// The quantile's own interval has the limit in it.
+    Unclear,
+}
+
+/// How the search goes.
+#[derive(Clone, Copy, Debug)]
+pub struct Search {
+    pub promise: Promise,
+    /// How long a rate is kept, in seconds; a fifth of it passes before anything is timed.
+    pub step_s: u32,
+}
+
+/// Between these parts of what a closed loop reaches the search begins.
+const FROM: f64 = 0.1;
+const TO: f64 = 1.2;
+/// Close enough: the next rate that was tried and failed is at most so much higher.
+const CLOSE: f64 = 1.05;
+/// An unclear step is tried once more for so many times as long; so is each confirmation.
+const LONGER: u32 = 3;
+const CONFIRMATIONS: u32 = 3;
+/// A step has so many requests at least.
+const STEP_REQUESTS: u64 = 10_000;
+
+/// Finds each target's rate; `tell` hears of every trial.
+pub fn run(
+    plan: &Plan,
+    search: Search,
+    scratch: &Path,
+    interrupt: &Interrupt,
+    tell: &mut dyn FnMut(&Record, &str) -> Result<()>,
+) -> Result<Vec<Found>> {
+    let mut all = Vec::new();
+    for chosen in plan.chosen.iter().filter(|chosen| !chosen.target.control) {
+        let alone = Plan { chosen: vec![chosen.clone()], blocks: 1, ..plan.clone() };
+        let target = chosen.target.label.clone();
+        let Some(first) = pilot::closed(&alone, scratch, interrupt)?.pop() else { continue };
+        let Some(closed_per_s) = pilot::at_most(&first) else {
+            tell(&first, "failed")?;
+            all.push(Found { target, reason: why(&first), ..Found::default() });
+            continue;
+        };
+        let mut steps = Steps { plan: &alone, chosen, search, scratch, interrupt, tell, count: 0, response_ns: None };
+        let found = bisect(closed_per_s, plan.seed, &mut |rate, longer| steps.judge(rate, longer));
+        let (steps, response_ns) = (steps.count, steps.response_ns);
+        all.push(match found {
+            Ok((rate, fails_at)) => {
+                let response_ns = response_ns.filter(|_| rate.is_some());
+                Found { target, closed_per_s, rate, fails_at, response_ns, steps, reason: String::new() }
+            }
+            Err(_) if interrupt.is_set() => bail!(INTERRUPTED),
+            Err(error) => Found { target, closed_per_s, steps, reason: format!("{error:#}"), ..Found::default() },
+        });
+    }
+    Ok(all)
+}
+
+type Judge<'a> = &'a mut dyn FnMut(u64, bool) -> Result<Judged>;
+
+/// The highest rate that was confirmed and the lowest that failed.
+fn bisect(closed_per_s: f64, seed: u64, judge: Judge<'_>) -> Result<(Option<u64>, Option<u64>)> {
+    let (mut low, mut high): (Option<u64>, Option<u64>) = (None, None);
+    // What ran before must not always be the lower rate: the first three come in any order.
+    let mut first = vec![FROM, (FROM * TO).sqrt(), TO];
+    first.rotate_left((seed % 3) as usize);
+    let mut next = first.into_iter().map(|share| rounded(closed_per_s * share)).collect::<Vec<_>>();
+    loop {
+        let rate = match next.pop() {
+            Some(rate) => rate,
+            None => match (low, high) {
+                (Some(low), Some(high)) if high as f64 <= low as f64 * CLOSE => break,
+                (Some(low), Some(high)) => rounded((low as f64 * high as f64).sqrt()),
+                // Open on one side: on, by the same factor.
+                (Some(low), None) => low * 2,
+                (None, Some(high)) if high > rounded(closed_per_s * FROM) / 8 => (high / 2).max(1),
+                (None, _) => return Ok((None, high)),
+            },
+        };
+        if low.is_some_and(|low| rate <= low) || high.is_some_and(|high| rate >= high) {
+            // Decided already; or the two are neighbours to the digits that rates have.
+            if next.is_empty() && low.zip(high).is_some_and(|(low, high)| rate == low || rate == high) {
+                break;
+            }
+            continue;
+        }
+        let mut judged = judge(rate, false)?;
+        if judged == Judged::Unclear {
+            judged = judge(rate, true)?;
+        }
+        if judged == Judged::Kept { low = Some(rate) } else { high = Some(rate) }
+    }
+    confirm(low, high, judge)
+}
+
+/// Down by 5 % until a rate is kept each time.
+fn confirm(mut low: Option<u64>, mut high: Option<u64>, judge: Judge<'_>) -> Result<(Option<u64>, Option<u64>)> {
+    while let Some(rate) = low {
+        let mut kept = 0;
+        while kept < CONFIRMATIONS && judge(rate, true)? == Judged::Kept {
+            kept += 1;
+        }
+        if kept == CONFIRMATIONS {
+            break;
+        }
+        high = Some(rate);
+        low = Some(rounded(rate as f64 / CLOSE)).filter(|&lower| lower < rate);
+    }
+    Ok((low, high))
+}
+
+/// Three digits.
+fn rounded(rate: f64) -> u64 {
+    let magnitude = 10_f64.powi((rate.max(1.0).log10().floor() as i32 - 2).max(0));
+    ((rate / magnitude).round() * magnitude).max(1.0) as u64
+}
+
+/// One target's steps, each a trial.
+struct Steps<'a> {
+    plan: &'a Plan,
+    chosen: &'a Chosen,
+    search: Search,
+    scratch: &'a Path,
+    interrupt: &'a Interrupt,
+    tell: &'a mut dyn FnMut(&Record, &str) -> Result<()>,
+    count: u32,
+    /// Of the confirmations of the rate that was tried last.
+    response_ns: Option<u64>,
+}
+
+impl Steps<'_> {
+    fn judge(&mut self, rate: u64, longer: bool) -> Result<Judged> {
+        self.count += 1;
+        let step_s = self.search.step_s * if longer { LONGER } else { 1 };
+        let mut plan = self.plan.clone();
+        let load = plan.job.load.as_mut().ok_or_else(|| anyhow!("the job has no rates"))?;
+        load.rates = vec![rate];
+        load.warm_up_s = self.search.step_s / 5;
+        plan.job.units = Some((rate * u64::from(step_s)).max(STEP_REQUESTS));
+        let bench = Bench::set_up(&plan, self.scratch, self.interrupt)?;
+        let record = bench.trial(self.chosen, self.count, 1, &mut |_| {}).map_err(|_| anyhow!(INTERRUPTED))?;
+        if record.outcome != Outcome::Finished || !record.is_right() {
+            (self.tell)(&record, "failed")?;
+            bail!("{}/s: {}", units::thousands(rate), why(&record));
+        }
+        let parts: Vec<(&Phase, &Open)> =
+            record.phases.iter().filter_map(|phase| Some((phase, phase.open.as_ref()?))).collect();
+        let judged = parts.iter().map(|(phase, open)| judged(phase, open, self.search.promise));
+        let judged = judged.max_by_key(|judged| *judged as u32).unwrap_or(Judged::Broken);
+        let worst = parts.iter().map(|(_, open)| open.response_ns.value_at(self.search.promise.quantile)).max();
+        self.response_ns = worst.max(self.response_ns.filter(|_| longer));
+        let told = match judged {
+            Judged::Kept => "kept",
+            Judged::Broken => "broken",
+            Judged::Unclear => "unclear",
+        };
+        (self.tell)(&record, told)?;
+        Ok(judged)
+    }
+}
+
+fn why(record: &Record) -> String {
+    match &record.outcome {
+        Outcome::Refused { reason } | Outcome::Failed { reason } | Outcome::Missing { reason, .. } => reason.clone(),
+        Outcome::TimedOut { after_s, .. } => format!("cut off after {after_s} s"),
+        Outcome::Finished => "its answers were wrong".to_string(),
+    }
+}
+
+/// Whether a part kept the promise, by the bounds of its quantile at 95 %.
+fn judged(phase: &Phase, open: &Open, promise: Promise) -> Judged {
+    if !open.is_kept(phase.took_s) {
+        return Judged::Broken;
+    }
+    let (lower, upper) = rank_bounds(open.response_ns.count(), promise.quantile);
+    if open.response_ns.at_rank(upper) <= promise.limit_ns {
+        Judged::Kept
+    } else if open.response_ns.at_rank(lower) > promise.limit_ns {
+        Judged::Broken
+    } else {
+        Judged::Unclear
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What is found of a store that keeps the promise up to a rate, and how many steps it took.
+    fn found(keeps_up_to: u64, closed_per_s: f64, seed: u64) -> (Option<u64>, Option<u64>, u32) {
+        let mut steps = 0;
+        let judge = &mut |rate: u64, _| {
+            steps += 1;
+            Ok(if rate <= keeps_up_to { Judged::Kept } else { Judged::Broken })
+        };
+        let (low, high) = bisect(closed_per_s, seed, judge).unwrap();
+        (low, high, steps)
+    }
+
+    #[test]
+    fn the_highest_rate_is_found_to_5_percent_in_any_order() {
+        for keeps_up_to in [11_000, 40_000, 84_000, 119_000, 180_000, 900_000] {
+            for seed in 0..3 {
+                let (low, high, steps) = found(keeps_up_to, 100_000.0, seed);
+                let (low, high) = (low.unwrap(), high.unwrap());
+                assert!(low <= keeps_up_to && keeps_up_to < high, "{low} {keeps_up_to} {high}");
+                assert!(high as f64 <= low as f64 * CLOSE * 1.01, "{low} {high}");
+                assert!(steps <= 8 + CONFIRMATIONS + 3, "{steps} steps");
+            }
+        }
+        assert_eq!(found(3, 80.0, 0).0, Some(3), "whole numbers end the search");
+        assert_eq!(found(0, 100_000.0, 1).0, None);
+    }
+
+    #[test]
+    fn what_is_not_confirmed_is_stepped_down_from() {
+        let mut steps = 0;
+        // Longer trials show what short ones do not.
+        let judge = &mut |rate: u64, longer: bool| {
+            steps += 1;
+            let keeps_up_to = if longer { 70_000 } else { 80_000 };
+            Ok(if rate <= keeps_up_to { Judged::Kept } else { Judged::Broken })
+        };
+        let (low, high) = bisect(100_000.0, 0, judge).unwrap();
+        let (low, high) = (low.unwrap(), high.unwrap());
+        assert!(low <= 70_000 && low > 64_000 && high > 70_000 && high <= low + low / 19, "{low} {high}");
+    }
+}

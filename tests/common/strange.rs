@@ -1,0 +1,270 @@
+//! A server of our own that answers right, but as no real one does, and a generator driven against it.
+
+#![allow(dead_code)] // Each test uses its own part.
+
+use std::collections::HashMap;
+use std::io::{self, Cursor, Read, Write};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::PathBuf;
+use std::sync::mpsc;
+use std::sync::{Arc, Mutex, OnceLock};
+use std::time::{Duration, Instant};
+
+use kvfair::drive::pace::Pace;
+use kvfair::drive::{Progress, Seen, Stopped, Work, sockets, threads};
+use kvfair::jobs::getset::GETSET;
+use kvfair::jobs::{LOAD_DEPTH, Part, Source};
+use kvfair::stores::{self, Launch, Place};
+use kvfair::words::record::Open;
+use kvfair::words::trial::{Arrivals, At, Data, Durability, JobSettings, Load};
+
+pub const RECORDS: u64 = 500;
+pub const REQUESTS: u64 = 4_000;
+
+/// How the server answers.
+#[derive(Clone, Copy, PartialEq)]
+pub enum Manner {
+    Plain,
+    /// Every byte by itself.
+    Dripping,
+    /// Nothing until so many requests came, then all answers at once.
+    Hoarding(usize),
+    /// The last byte of the so-manieth value is another.
+    Corrupting(usize),
+    /// Gone after so many requests.
+    Closing(usize),
+    /// Silent after so many requests.
+    Silent(usize),
+    /// One answer too many after so many requests.
+    Babbling(usize),
+    /// Says nothing of one key that was set.
+    Forgetting(usize),
+    /// So long after a request came, whatever others there are.
+    Exactly(Duration),
+    /// At once, but that it stands still for a while, so long after its first request.
+    Freezing {
+        after: Duration,
+        lasting: Duration,
+    },
+}
+
+struct NoSource;
+
+impl Source for NoSource {
+    fn name(&self) -> &str {
+        "nothing"
+    }
+
+    fn open(&self) -> io::Result<Box<dyn io::BufRead>> {
+        Ok(Box::new(Cursor::new(Vec::new())))
+    }
+}
+
+type Records = Arc<Mutex<HashMap<Vec<u8>, Vec<u8>>>>;
+
+/// Takes connections until the test ends. What is loaded is answered plainly.
+fn serve(manner: Manner) -> (tempfile::TempDir, PathBuf) {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("s");
+    let listener = UnixListener::bind(&path).unwrap();
+    let records = Records::default();
+    let first = Arc::new(OnceLock::new());
+    std::thread::spawn(move || {
+        for (number, stream) in listener.incoming().enumerate() {
+            let (records, stream, first) = (records.clone(), stream.unwrap(), first.clone());
+            // The first connection loads; the others are what is tested.
+            let manner = if number == 0 { Manner::Plain } else { manner };
+            std::thread::spawn(move || answer(stream, &records, manner, &first));
+        }
+    });
+    (directory, path)
+}
+
+fn answer(mut stream: UnixStream, records: &Records, manner: Manner, first: &OnceLock<Instant>) -> io::Result<()> {
+    let mut requests = Requests { stream: stream.try_clone()?, bytes: Vec::new() };
+    let mut held = Vec::new();
+    let later = Later::begin(stream.try_clone()?);
+    let mut count = 0;
+    while let Some(parts) = requests.next()? {
+        count += 1;
+        let mut records = records.lock().unwrap();
+        let mut said = match parts.as_slice() {
+            [name, key, value] if name == b"SET" => {
+                records.insert(key.clone(), value.clone());
+                b"+OK\r\n".to_vec()
+            }
+            [name, key] if name == b"GET" && manner != Manner::Forgetting(count) => match records.get(key) {
+                Some(value) => [format!("${}\r\n", value.len()).as_bytes(), value, b"\r\n"].concat(),
+                None => b"$-1\r\n".to_vec(),
+            },
+            _ => b"$-1\r\n".to_vec(),
+        };
+        drop(records);
+        match manner {
+            Manner::Closing(after) if count > after => return Ok(()),
+            Manner::Silent(after) if count > after => continue,
+            Manner::Babbling(after) if count == after => said.extend_from_slice(b"+OK\r\n"),
+            Manner::Corrupting(which) if count == which && said.len() > 8 => {
+                let last = said.len() - 3;
+                said[last] ^= 1;
+            }
+            _ => {}
+        }
+        match manner {
+            Manner::Dripping => said.iter().try_for_each(|byte| stream.write_all(&[*byte]))?,
+            Manner::Hoarding(most) => {
+                held.extend_from_slice(&said);
+                if count % most == 0 {
+                    stream.write_all(&held)?;
+                    held.clear();
+                }
+            }
+            Manner::Exactly(wait) => later.say(Instant::now() + wait, said),
+            Manner::Freezing { after, lasting } => {
+                let begins = *first.get_or_init(Instant::now) + after;
+                if Instant::now() >= begins {
+                    std::thread::sleep((begins + lasting).saturating_duration_since(Instant::now()));
+                }
+                stream.write_all(&said)?;
+            }
+            _ => stream.write_all(&said)?,
+        }
+    }
+    Ok(())
+}
+
+/// Says each thing at its time while others are heard.
+struct Later(mpsc::Sender<(Instant, Vec<u8>)>);
+
+impl Later {
+    fn begin(mut stream: UnixStream) -> Later {
+        let (say, said) = mpsc::channel::<(Instant, Vec<u8>)>();
+        std::thread::spawn(move || {
+            while let Ok((moment, bytes)) = said.recv() {
+                // A thread's sleep ends late; the rest is waited for awake.
+                let early = moment - Duration::from_millis(1);
+                std::thread::sleep(early.saturating_duration_since(Instant::now()));
+                while Instant::now() < moment {
+                    std::hint::spin_loop();
+                }
+                if stream.write_all(&bytes).is_err() {
+                    break;
+                }
+            }
+        });
+        Later(say)
+    }
+
+    fn say(&self, moment: Instant, bytes: Vec<u8>) {
+        let _ = self.0.send((moment, bytes));
+    }
+}
+
+/// Commands as they come: arrays of bulk strings.
+struct Requests {
+    stream: UnixStream,
+    bytes: Vec<u8>,
+}
+
+impl Requests {
+    fn next(&mut self) -> io::Result<Option<Vec<Vec<u8>>>> {
+        loop {
+            if let Some((used, parts)) = command(&self.bytes) {
+                self.bytes.drain(..used);
+                return Ok(Some(parts));
+            }
+            let mut more = [0; 4096];
+            match self.stream.read(&mut more)? {
+                0 => return Ok(None),
+                count => self.bytes.extend_from_slice(&more[..count]),
+            }
+        }
+    }
+}
+
+fn command(bytes: &[u8]) -> Option<(usize, Vec<Vec<u8>>)> {
+    let line = |from: usize| {
+        let end = from + bytes.get(from..)?.windows(2).position(|pair| pair == b"\r\n")?;
+        let number: usize = std::str::from_utf8(&bytes[from + 1..end]).ok()?.parse().ok()?;
+        Some((end + 2, number))
+    };
+    let (mut at, count) = line(0)?;
+    let mut parts = Vec::new();
+    for _ in 0..count {
+        let (start, length) = line(at)?;
+        parts.push(bytes.get(start..start + length)?.to_vec());
+        at = start + length + 2;
+    }
+    (at <= bytes.len()).then_some((at, parts))
+}
+
+fn settings(depth: u32, value_bytes: u32) -> JobSettings {
+    JobSettings {
+        name: "getset".to_string(),
+        data: Data::Recipe { name: "uniform".to_string(), seed: 5 },
+        format: String::new(),
+        units: Some(REQUESTS),
+        skip_bad: 0,
+        via: Default::default(),
+        split: Default::default(),
+        load: Some(Load { records: RECORDS, value_bytes, depth, ..Load::default() }),
+    }
+}
+
+/// What is to be driven against a server of that manner.
+#[derive(Clone, Copy)]
+pub struct Drive {
+    pub part: Part,
+    pub clients: u32,
+    pub depth: u32,
+    pub value_bytes: u32,
+    pub requests: u64,
+    /// Requests a second; none for as fast as they are answered.
+    pub rate: Option<u64>,
+    /// A thread a client instead of connections that share one.
+    pub blocking: bool,
+}
+
+impl Drive {
+    pub fn new(part: Part, clients: u32, depth: u32, value_bytes: u32) -> Drive {
+        Drive { part, clients, depth, value_bytes, requests: REQUESTS, rate: None, blocking: false }
+    }
+
+    /// Loads, then does the part. What came of it at the rate stands beside.
+    pub fn against(self, manner: Manner) -> Result<(Seen, Option<Open>), Stopped> {
+        let (_directory, path) = serve(manner);
+        let launch = Launch {
+            place: Place::Unix(path),
+            durability: Durability::None,
+            configuration: Default::default(),
+            settings: Default::default(),
+            login: Default::default(),
+            clients: self.clients,
+            data_bytes: None,
+            patience: Duration::from_millis(if self.rate.is_some() { 5_000 } else { 500 }),
+        };
+        let store = (stores::find("redis").unwrap().open)(&launch).unwrap();
+        let job = (GETSET.open)(&settings(self.depth, self.value_bytes));
+        let pace = self.rate.map(|rate| Pace::draw(rate, Arrivals::Poisson, self.requests, 1, 0));
+        let run = |part, at: At, depth| {
+            let progress = Progress::new(at.clients);
+            let pace = pace.as_ref().filter(|_| part != Part::Load);
+            let (store, job) = (store.as_ref(), job.as_ref());
+            let work = Work { store, job, source: &NoSource, part, at, pace, progress: &progress };
+            let seen = match self.blocking && part != Part::Load {
+                true => threads::run(&work, || {}),
+                false => sockets::run(&work, depth, launch.patience, || {}),
+            };
+            if let Ok(seen) = &seen {
+                assert_eq!(progress.units(), seen.units, "what was told is what was counted");
+            }
+            seen
+        };
+        let loaded = run(Part::Load, At::closed(1, RECORDS), LOAD_DEPTH).expect("loading");
+        assert_eq!((loaded.units, loaded.ops, loaded.misses), (RECORDS, RECORDS, 0));
+        let at = At { rate: self.rate, ..At::closed(self.clients, self.requests) };
+        let mut seen = run(self.part, at, self.depth)?;
+        let open = pace.as_ref().zip(seen.lateness.take()).map(|(pace, lateness)| pace.open(lateness));
+        Ok((seen, open))
+    }
+}
