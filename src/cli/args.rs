@@ -277,9 +277,24 @@ pub struct FindMax {
 }
 
 #[derive(Debug, Args)]
+#[command(after_long_help = "Examples:\n  \
+    kvfair show --wide\n  \
+    kvfair show --svg sweep.svg\n  \
+    kvfair show mine.jsonl --histograms ./histograms")]
 pub struct Show {
     /// A results file; the newest in ./kvfair-results if none is named
     pub results: Option<PathBuf>,
+    /// Draw a sweep into this file, which must not exist yet
+    ///
+    /// Requests a second and CPU a request against the number of clients, for light and dark screens.
+    #[arg(long, value_name = "FILE")]
+    pub svg: Option<PathBuf>,
+    /// Write all op times to DIR for other tools: an .hgrm file each, in microseconds, and histograms.hlog
+    ///
+    /// One histogram for each target, part of the job and number of clients, all blocks together: HdrHistogram's
+    /// percentile text, and all of them in one V2 interval log by their tags. No file is overwritten.
+    #[arg(long, value_name = "DIR")]
+    pub histograms: Option<PathBuf>,
     #[command(flatten)]
     pub look: Look,
 }

@@ -19,6 +19,7 @@ mod load;
 mod points;
 mod query;
 mod run;
+mod show;
 mod target;
 
 use args::{Cli, Command};
@@ -53,7 +54,7 @@ pub fn main() -> ExitCode {
         None => run::first_look(),
         Some(Command::Run(args)) => run::run(*args),
         Some(Command::FindMax(args)) => findmax::find_max(*args),
-        Some(Command::Show(args)) => run::show(&args),
+        Some(Command::Show(args)) => show::show(&args),
         Some(Command::Stores(args)) => lists::stores(args.json),
         Some(Command::Jobs) => lists::jobs(),
         Some(Command::Data(args)) => lists::data(&args),

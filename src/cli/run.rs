@@ -1,11 +1,11 @@
-//! `kvfair run`, the first look, and `kvfair show`: from what was typed to a plan, and from records to a printed table.
+//! `kvfair run` and the first look: from what was typed to a plan, and from records to a printed table.
 
 use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow};
 
-use super::args::{Look, Requests, Run, Show, Size};
+use super::args::{Look, Requests, Run, Size};
 use super::live::Screen;
 use super::load::{load_of, points_of};
 use super::points::Rates;
@@ -15,12 +15,13 @@ use crate::lab::plan::{Chosen, Plan};
 use crate::lab::save::{self, Results};
 use crate::lab::signals::{INTERRUPTED, Interrupt};
 use crate::lab::timing::Timer;
-use crate::lab::trial::{Bench, file_name};
+use crate::lab::trial::Bench;
 use crate::lab::{input, plan, scratch};
 use crate::report::{cells, sweep, table, words};
 use crate::stores;
 use crate::study::pilot;
 use crate::study::rounds::{self, Ended};
+use crate::words::names::file_name;
 use crate::words::record::Record;
 use crate::words::trial::{Configuration, Data, Durability, JobSettings, Split, Via};
 
@@ -294,7 +295,7 @@ fn finish(errand: &Errand<'_>, records: &[Record], results: &mut Results, ended:
 }
 
 /// What is printed of a run's records.
-fn shown(records: &[Record], look: Look) -> Result<String> {
+pub fn shown(records: &[Record], look: Look) -> Result<String> {
     let rows = cells::rows(records);
     let points = sweep::points(records);
     let swept = sweep::is_one(&points);
@@ -348,12 +349,4 @@ fn kept(errand: &Errand<'_>, records: &[Record]) {
         };
         complain(&format!("kept: {query}"));
     }
-}
-
-/// `kvfair show`.
-pub fn show(args: &Show) -> Result<Exit> {
-    let path = args.results.clone().map_or_else(save::newest, Ok)?;
-    let records = save::load(&path)?;
-    print(&shown(&records, args.look)?)?;
-    Ok(exit_of(&cells::rows(&records)))
 }

@@ -1,7 +1,9 @@
-//! Results files: JSON Lines, one record a line, appended the moment a trial is finished, never overwritten.
+//! Results files: JSON Lines, one record a line, appended the moment a trial is finished, never overwritten. And files
+//! that are made of them.
 
-use std::fs::{File, OpenOptions};
-use std::io::{BufRead, BufReader, Write};
+use std::fs::{File, OpenOptions, Permissions};
+use std::io::{BufRead, BufReader, ErrorKind, Write};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, anyhow, bail};
@@ -27,7 +29,7 @@ impl Results {
         }
         let file = OpenOptions::new().append(true).create_new(true).open(path);
         let file = file.map_err(|error| match error.kind() {
-            std::io::ErrorKind::AlreadyExists => {
+            ErrorKind::AlreadyExists => {
                 anyhow!("{} is there already, and results are never overwritten: name another file", path.display())
             }
             _ => anyhow!("cannot write results to {}: {error}", path.display()),
@@ -52,6 +54,30 @@ impl Results {
             let _ = std::fs::remove_file(&self.path);
         }
     }
+}
+
+/// Writes files that must not be there yet, and makes their directories. Nothing is written if one of them is there,
+/// and each is there as a whole or not at all.
+pub fn write_new(files: &[(PathBuf, String)]) -> Result<()> {
+    let is_there = |path: &Path| anyhow!("{} is there already, and is not overwritten: name another", path.display());
+    if let Some((path, _)) = files.iter().find(|(path, _)| path.symlink_metadata().is_ok()) {
+        return Err(is_there(path));
+    }
+    for (path, text) in files {
+        let directory = path.parent().filter(|directory| !directory.as_os_str().is_empty());
+        let directory = directory.unwrap_or(Path::new("."));
+        std::fs::create_dir_all(directory)
+            .with_context(|| format!("cannot make the directory {}", directory.display()))?;
+        // As open to others as any file that a program creates: the umask decides.
+        let beside = tempfile::Builder::new().permissions(Permissions::from_mode(0o666)).tempfile_in(directory);
+        let mut beside = beside.with_context(|| format!("cannot write to {}", directory.display()))?;
+        beside.write_all(text.as_bytes()).with_context(|| format!("cannot write {}", path.display()))?;
+        beside.persist_noclobber(path).map_err(|error| match error.error.kind() {
+            ErrorKind::AlreadyExists => is_there(path),
+            _ => anyhow!("cannot write {}: {}", path.display(), error.error),
+        })?;
+    }
+    Ok(())
 }
 
 /// The path of a run's results: `kvfair-results/20261121T020000Z-fans.jsonl`, or `...-fans-2.jsonl` if that is there.

@@ -22,6 +22,7 @@ use super::{kept, machine, signals};
 use crate::jobs::Writing;
 use crate::jobs::keyed::questions::points_of;
 use crate::stores::{Launch, Place, Role};
+use crate::words::names::file_name;
 use crate::words::record::{Memory, Outcome, Phase, Record, Run, Verdict};
 use crate::words::trial::{Durability, METHOD, Via};
 
@@ -469,9 +470,4 @@ fn last_words(log: &Path) -> String {
     let text = fs::read_to_string(log).unwrap_or_default();
     let last: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).take(3).collect();
     if last.is_empty() { String::new() } else { format!("; it said: {}", last.join(" | ")) }
-}
-
-/// A target's label as the name of a directory.
-pub fn file_name(label: &str) -> String {
-    label.chars().map(|letter| if letter.is_alphanumeric() || "+-_.".contains(letter) { letter } else { '_' }).collect()
 }

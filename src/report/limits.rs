@@ -75,7 +75,7 @@ mod tests {
         assert!(lines[0].ends_with("p99 at most 1 ms"), "{text}");
         assert!(lines[2].starts_with("fast") && lines[2].contains("84,000/s (fails at 88,200/s)"), "{text}");
         assert!(lines[3].starts_with("slow") && text.contains("breaks the promise at 12/s already"), "{text}");
-        assert!(text.contains("gone  closed"), "{text}");
+        assert!(text.contains("gone      closed"), "{text}");
         let said = sentence(&found, &promise);
         assert!(said.starts_with("With p99 at most 1 ms: fast 84,000/s, slow 8,000/s."), "{said}");
     }

@@ -41,6 +41,11 @@ impl Times {
         self.0.len()
     }
 
+    /// The counts themselves, in nanoseconds, for who writes them as other tools read them.
+    pub fn histogram(&self) -> &Histogram<u64> {
+        &self.0
+    }
+
     pub fn max_ns(&self) -> u64 {
         self.0.max()
     }

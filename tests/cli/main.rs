@@ -10,6 +10,7 @@ mod answers;
 mod bad_data;
 mod bad_servers;
 mod clean_up;
+mod drawn;
 mod faults;
 mod kept;
 mod limits;

@@ -1,0 +1,314 @@
+//! A sweep as a picture: requests a second and CPU a request against what was swept, a line a target, its name at its
+//! end. From points to the text of an SVG file; how things look is in `ink`.
+
+use anyhow::{Result, bail};
+use plotters::backend::SVGBackend;
+use plotters::drawing::IntoDrawingArea;
+
+use super::cells::{Row, Status};
+use super::sweep::{Point, called};
+use super::table::wrap;
+
+mod axis;
+mod ink;
+mod labels;
+mod panel;
+
+use ink::{GREY, Ink, LINES, MARKS, Mark, PAPER, TEXT};
+use panel::{Letters, Page, Sizes, write};
+
+/// What was swept over, as its axis is called.
+fn swept(points: &[&Point]) -> &'static str {
+    if points.iter().any(|point| point.rated.is_some()) { "requests a second" } else { "clients" }
+}
+
+fn step(point: &Point) -> f64 {
+    point.step() as f64
+}
+
+/// What a panel shows of each point.
+struct Measure {
+    title: fn(part: &str) -> String,
+    value: fn(&Point) -> f64,
+    /// Lowest and highest of the blocks; the value twice where they are not known.
+    span: fn(&Point) -> [f64; 2],
+}
+
+const CPU: Measure = Measure {
+    title: |part| format!("CPU us a {part}, client + server"),
+    value: cpu_us,
+    span: |point| [cpu_us(point); 2],
+};
+
+const CLOSED: [Measure; 2] = [
+    Measure {
+        title: |part| format!("{part}s a second"),
+        value: |point| point.requests_per_s,
+        span: |point| [point.requests_per_s_lowest, point.requests_per_s_highest],
+    },
+    CPU,
+];
+
+const RATED: [Measure; 2] = [
+    Measure {
+        title: |part| format!("response of a {part}, p99 in us"),
+        value: response_us,
+        span: |point| [response_us(point); 2],
+    },
+    CPU,
+];
+
+/// The longest one where there are too few for more.
+fn response_us(point: &Point) -> f64 {
+    let rated = point.rated.as_ref();
+    rated.map_or(0.0, |rated| rated.response_ns_p99.unwrap_or(rated.response_ns_max) as f64 / 1e3)
+}
+
+fn cpu_us(point: &Point) -> f64 {
+    point.client_cpu_us_per_request + point.server_cpu_us_per_request.unwrap_or(0.0)
+}
+
+/// How a target is drawn, the same in all panels.
+struct Line<'a> {
+    target: &'a str,
+    ink: Ink,
+    mark: Mark,
+    control: bool,
+}
+
+// Lengths in pixels, letters by their height.
+const MARGIN: i32 = 16;
+const HEADING: f64 = 14.0;
+const HEADING_HEIGHT: i32 = 20;
+const NOTE: f64 = 11.0;
+const NOTE_HEIGHT: i32 = 17;
+
+/// Two panels a part, the headline above and notes below, among them why targets have no numbers. An error where there
+/// is nothing to draw a line through.
+pub fn svg(points: &[Point], rows: &[Row], headline: &str) -> Result<String> {
+    // What was not kept has no response to draw.
+    let points: Vec<Point> =
+        points.iter().filter(|point| point.rated.as_ref().is_none_or(|rated| rated.kept)).cloned().collect();
+    let points = points.as_slice();
+    let is_rated = points.iter().any(|point| point.rated.is_some());
+    let measures = if is_rated { &RATED } else { &CLOSED };
+    let mut values: Vec<f64> = points.iter().map(step).collect();
+    values.sort_unstable_by(f64::total_cmp);
+    values.dedup();
+    if values.len() < 2 {
+        let hint = "hint: `kvfair run getset --clients 1,5,20,50` makes a sweep, and `--rate 1k,2k,5k`";
+        bail!(
+            "there is no sweep to draw: it takes right answers with two or more numbers of clients, or rates\n{hint}"
+        );
+    }
+    let lines = lines(points);
+    let parts = ["set", "get", "run"].into_iter().filter(|part| points.iter().any(|point| point.part == *part));
+    let parts: Vec<&str> = parts.collect();
+    let sizes = Sizes::of(&lines);
+    let width = MARGIN + (sizes.width + MARGIN) * measures.len() as i32;
+    let heading = wrap(headline, panel::letters_in(width - 2 * MARGIN, HEADING));
+    let notes = notes(points, rows, panel::letters_in(width - 2 * MARGIN, NOTE));
+    let top = 2 * MARGIN + heading.len() as i32 * HEADING_HEIGHT;
+    let bottom = top + (sizes.height + MARGIN) * parts.len() as i32;
+    let height = bottom + notes.len() as i32 * NOTE_HEIGHT + MARGIN;
+
+    let mut text = String::new();
+    let page = SVGBackend::with_string(&mut text, (width as u32, height as u32)).into_drawing_area();
+    page.fill(&PAPER.light)?;
+    let letters = Letters { height: HEADING, ink: TEXT, bold: false };
+    paragraph(&page, &heading, (MARGIN, MARGIN + HEADING_HEIGHT / 2), HEADING_HEIGHT, &letters)?;
+    for (row, part) in (0..).zip(&parts) {
+        let points: Vec<&Point> = points.iter().filter(|point| point.part == *part).collect();
+        for (column, measure) in (0..).zip(measures) {
+            let corner = (MARGIN + column * (sizes.width + MARGIN), top + row * (sizes.height + MARGIN));
+            panel::draw(&page, corner, &sizes, measure, &points, &lines)?;
+        }
+    }
+    let letters = Letters { height: NOTE, ink: GREY, bold: false };
+    paragraph(&page, &notes, (MARGIN, bottom), NOTE_HEIGHT, &letters)?;
+    page.present()?;
+    drop(page);
+    // Behind the line that opens the picture.
+    Ok(text.replacen('\n', &format!("\n{}", ink::style_sheet()), 1))
+}
+
+fn paragraph(page: &Page, lines: &[String], at: (i32, i32), line_height: i32, letters: &Letters) -> Result<()> {
+    (0..).zip(lines).try_for_each(|(index, line)| write(page, line, (at.0, at.1 + index * line_height), letters))
+}
+
+/// Targets in the order of their points; controls are grey.
+fn lines(points: &[Point]) -> Vec<Line<'_>> {
+    let mut lines: Vec<Line> = Vec::new();
+    for point in points {
+        if lines.iter().any(|line| line.target == point.target) {
+            continue;
+        }
+        let place = lines.iter().filter(|line| line.control == point.control).count();
+        let ink = if point.control { GREY } else { LINES[place % LINES.len()] };
+        let mark = MARKS[place % MARKS.len()];
+        lines.push(Line { target: &point.target, ink, mark, control: point.control });
+    }
+    lines
+}
+
+/// What the drawing itself does not say, wrapped to so many letters.
+fn notes(points: &[Point], rows: &[Row], letters: usize) -> Vec<String> {
+    let said = [
+        (points.iter().any(|point| point.client_limited), "hollow: limited by the client, not ranked"),
+        (points.iter().any(|point| point.trials > 1), "lines: medians of the blocks; bands: lowest to highest"),
+        (points.iter().any(|point| point.control), "thin and grey: controls"),
+    ];
+    let said: Vec<&str> = said.into_iter().filter(|(is, _)| *is).map(|(_, words)| words).collect();
+    let mut notes = if said.is_empty() { Vec::new() } else { wrap(&said.join(" · "), letters) };
+    for row in rows.iter().filter(|row| !matches!(row.status, Status::Right | Status::Control)) {
+        notes.extend(wrap(&format!("{}: {}", panel::shortened(&row.target), row.status.in_words()), letters));
+    }
+    notes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn point(target: &str, clients: u32, requests_per_s: f64) -> Point {
+        Point {
+            part: "set".to_string(),
+            clients,
+            rated: None,
+            target: target.to_string(),
+            control: target == "control",
+            trials: 1,
+            requests_per_s,
+            requests_per_s_lowest: requests_per_s,
+            requests_per_s_highest: requests_per_s,
+            client_cpu_us_per_request: 3.0,
+            server_cpu_us_per_request: Some(2.0 * f64::from(clients)),
+            ceiling_share: None,
+            client_limited: false,
+            service_ns_p50: 1,
+            service_ns_p99: None,
+            service_ns_max: 1,
+        }
+    }
+
+    fn drawn(points: &[Point]) -> String {
+        svg(points, &[], "a job, <swept>").expect("a sweep")
+    }
+
+    /// All lines of a colour, as corners; the pieces before labels too.
+    fn paths(svg: &str, colour: &str) -> Vec<Vec<(f64, f64)>> {
+        let lines = svg.lines().filter(|line| line.starts_with("<polyline ") && line.contains(colour));
+        let corners = lines.map(|line| line.split("points=\"").nth(1).and_then(|rest| rest.split('"').next()).unwrap());
+        let corner = |text: &str| {
+            let (x, y) = text.split_once(',').expect("x,y");
+            (x.parse().unwrap(), y.parse().unwrap())
+        };
+        corners.map(|corners| corners.split_whitespace().map(corner).collect()).collect()
+    }
+
+    /// The heights at which a text stands.
+    fn heights(svg: &str, text: &str) -> Vec<f64> {
+        let lines: Vec<&str> = svg.lines().collect();
+        let before = lines.windows(2).filter(|pair| pair[1] == text).map(|pair| pair[0]);
+        let height = |line: &str| line.split(" y=\"").nth(1)?.split('"').next()?.parse().ok();
+        before.map(|line| height(line).unwrap_or_else(|| panic!("no height: {line}"))).collect()
+    }
+
+    #[test]
+    fn points_stand_where_their_numbers_are() {
+        let svg = drawn(&[point("a", 1, 1000.0), point("a", 10, 3000.0), point("a", 100, 2000.0)]);
+        assert_eq!(
+            (heights(&svg, "sets a second").len(), heights(&svg, "CPU us a set, client + server").len()),
+            (1, 1)
+        );
+        let floor = heights(&svg, "0")[0];
+        let paths = paths(&svg, "#1B5E9E");
+        let (rates, cpu) = (&paths[1], &paths[3]);
+        let above: Vec<f64> = rates.iter().map(|(_, y)| floor - y).collect();
+        assert!((above[1] / above[0] - 3.0).abs() < 0.05 && (above[2] / above[0] - 2.0).abs() < 0.05, "{rates:?}");
+        assert!((rates[1].0 - (rates[0].0 + rates[2].0) / 2.0).abs() <= 1.0, "equal ratios: {rates:?}");
+        // 3 us in the client and 2, 20, 200 us in the server.
+        let above: Vec<f64> = cpu.iter().map(|(_, y)| floor - y).collect();
+        assert!((above[2] / above[1] - 203.0 / 23.0).abs() < 0.4, "{cpu:?}");
+    }
+
+    #[test]
+    fn names_stand_at_the_lines_and_apart() {
+        let names: Vec<String> = (0..30).map(|number| format!("target {number}")).collect();
+        let points = names.iter().flat_map(|name| [point(name, 1, 5.0), point(name, 9, 5.0)]);
+        let svg = drawn(&points.collect::<Vec<Point>>());
+        let mut places: Vec<f64> = names.iter().map(|name| heights(&svg, name)[0]).collect();
+        assert!(names.iter().all(|name| heights(&svg, name).len() == 2), "one in each panel");
+        places.sort_by(f64::total_cmp);
+        assert!(places.windows(2).all(|pair| pair[1] - pair[0] >= 14.0), "{places:?}");
+    }
+
+    #[test]
+    fn what_is_hollow_grey_or_a_band_is_said() {
+        let mut points = vec![point("a", 1, 10.0), point("a", 2, 20.0)];
+        let plain = drawn(&points);
+        for word in ["hollow", "bands", "controls", "opacity=\"0.15\""] {
+            assert!(!plain.contains(word), "{word}");
+        }
+        let circles = |svg: &str| svg.matches("fill=\"#FFFFFF\" stroke=\"none\" stroke-width").count();
+        assert_eq!(circles(&plain), 0);
+        points[0].client_limited = true;
+        points[1] = Point { trials: 2, requests_per_s_lowest: 15.0, ..points[1].clone() };
+        points.extend([point("control", 1, 5.0), point("control", 2, 5.0)]);
+        let svg = drawn(&points);
+        assert!(svg.contains("hollow: limited by the client") && circles(&svg) == 2, "hollow in both panels");
+        assert!(svg.contains("bands: lowest to highest"));
+        assert_eq!(svg.matches("<polygon opacity=\"0.15\"").count(), 1, "of the rates alone");
+        assert!(svg.contains("thin and grey: controls"));
+        assert!(paths(&svg, "stroke=\"#6B7075\" stroke-width=\"1\"").iter().any(|path| path.len() == 2));
+    }
+
+    /// Names and reasons come from servers that anybody may have set up.
+    #[test]
+    fn hostile_text_stays_text() {
+        let name = "<script>&\"\u{7}'\n]]>";
+        let mut row = Row {
+            target: name.to_string(),
+            group: String::new(),
+            control: false,
+            of_requests: true,
+            version: String::new(),
+            mouth: String::new(),
+            trials: 0,
+            status: Status::Refused { reason: "<image href='x'/>\u{1b}[31m".to_string() },
+            numbers: None,
+        };
+        let points = [point(name, 1, 1.0), point(name, 2, 1.0)];
+        let said = svg(&points, std::slice::from_ref(&row), "<b>").expect("a sweep");
+        assert!(said.contains("\n&lt;script&gt;&amp;&quot;\u{FFFD}&apos;\u{FFFD}]]&gt;\n"), "{said}");
+        assert!(said.contains("refused: &lt;image href=&apos;x&apos;/&gt;\u{FFFD}[31m"), "{said}");
+        for bad in ["<script", "<image", "<b>", "\u{7}", "\u{1b}"] {
+            assert!(!said.contains(bad), "{bad:?}");
+        }
+        row.status = Status::Right;
+        assert!(!svg(&points, &[row], "").expect("a sweep").contains("refused"));
+        let long = "x".repeat(100_000);
+        assert!(drawn(&[point(&long, 1, 1.0), point(&long, 2, 1.0)]).len() < 20_000);
+    }
+
+    #[test]
+    fn what_is_no_sweep_is_not_drawn() {
+        for points in [vec![], vec![point("a", 5, 1.0), point("b", 5, 2.0)]] {
+            let error = svg(&points, &[], "").expect_err("no sweep").to_string();
+            assert!(error.contains("hint: `kvfair run getset --clients"), "{error}");
+        }
+    }
+
+    #[test]
+    fn the_picture_knows_the_dark() {
+        let svg = drawn(&[point("a", 1, 1.0), point("b", 2, 1.0)]);
+        let (head, sheet) = svg.split_once("<style>").expect("a style sheet");
+        assert_eq!(head.lines().count(), 1);
+        assert!(sheet.contains("@media (prefers-color-scheme: dark)"));
+        let (sheet, drawing) = sheet.split_once("</style>").expect("its end");
+        for colour in drawing.split("=\"#").skip(1).map(|rest| &rest[..6]) {
+            assert!(sheet.contains(&format!("[fill=\"#{colour}\"]")), "{colour}");
+        }
+        assert!(svg.trim_end().ends_with("</svg>"));
+    }
+}
