@@ -8,8 +8,9 @@ use kvfair::jobs::ngrams::NGRAMS;
 use kvfair::jobs::people::{Profile, Profiles};
 use kvfair::jobs::text::{Messages, Terms};
 use kvfair::jobs::{Ask, Heard, Part, Source};
+use kvfair::words::load::At;
 use kvfair::words::op::Reply;
-use kvfair::words::trial::{At, Data, JobSettings};
+use kvfair::words::trial::{Data, JobSettings};
 
 #[test]
 fn lines_end_as_they_may() {

@@ -10,8 +10,9 @@ use std::process::Command;
 use kvfair::jobs::ngrams::NGRAMS;
 use kvfair::jobs::people::{self, Profile, Profiles};
 use kvfair::jobs::{Ask, Heard, Part, Source, text};
+use kvfair::words::load::At;
 use kvfair::words::op::{Op, Reply};
-use kvfair::words::trial::{At, Data, JobSettings};
+use kvfair::words::trial::{Data, JobSettings};
 use sha2::{Digest, Sha256};
 
 const USERS: u64 = 10_000;

@@ -9,7 +9,8 @@ use std::time::Duration;
 use kvfair::drive::{Progress, Work, sockets};
 use kvfair::jobs::getset::GETSET;
 use kvfair::jobs::{Part, Source};
-use kvfair::words::trial::{At, Data, JobSettings, Load, Transport};
+use kvfair::words::load::{At, Load};
+use kvfair::words::trial::{Data, JobSettings, Transport};
 
 #[path = "common/mod.rs"]
 mod common;
@@ -63,7 +64,8 @@ fn allocations(store: &dyn kvfair::stores::Store, part: Part, requests: u64, dep
         split: Default::default(),
         load: Some(Load { records: 1000, value_bytes: 32, depth, ..Load::default() }),
     };
-    let (job, progress, at) = ((GETSET.open)(&settings), Progress::new(20), At::closed(20, requests));
+    let (job, progress, at) =
+        ((GETSET.open)(&settings), Progress::new(20), At { value_bytes: 32, ..At::closed(20, requests) });
     let work = Work { store, job: job.as_ref(), source: &Nothing, part, at, pace: None, progress: &progress };
     let before = ALLOCATED.load(Ordering::Relaxed);
     let seen = sockets::run(&work, depth, Duration::from_secs(10), || {}).expect("a right server");

@@ -21,9 +21,10 @@ use kvfair::jobs::text::{Messages, Terms};
 use kvfair::jobs::{Ask, Client, Heard, Job, Part, Source};
 use kvfair::lab::input::DataFile;
 use kvfair::stores::{self, Launch, Place, Session};
+use kvfair::words::load::At;
 use kvfair::words::op::{Op, Reply};
 use kvfair::words::record::Record;
-use kvfair::words::trial::{At, Data, Durability, JobSettings};
+use kvfair::words::trial::{Data, Durability, JobSettings};
 
 const ROUNDS: usize = 3;
 

@@ -5,9 +5,10 @@ use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand};
 
-use super::points::{self, Points, Rates};
+use super::points::{self, Points, Rates, Sizes};
+use crate::words::load::{Arrivals, Keys, Only};
 use crate::words::promise::Promise;
-use crate::words::trial::{Arrivals, Configuration, Durability, Keys, Only, Split, Verify, Via};
+use crate::words::trial::{Configuration, Durability, Split, Verify, Via};
 
 #[derive(Debug, Parser)]
 #[command(
@@ -139,9 +140,13 @@ pub struct Requests {
     /// `mixed` 10000]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1_000_000_000))]
     pub records: Option<u64>,
-    /// Bytes of each value of a job of requests [default: `getset` 32; `mixed` 2048; `ycsb-*` 1000]
-    #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u32).range(1..=64 << 20))]
-    pub values: Option<u32>,
+    /// Bytes of each value of a job of requests; a list, as in 32,1k,32k,1M, to sweep over, with all records loaded
+    /// anew for each [default: `getset` 32; `mixed` 2048; `ycsb-*` 1000]
+    #[arg(long, value_name = "BYTES", value_parser = points::sizes)]
+    pub values: Option<Sizes>,
+    /// Keys that `getset` asks for in one question; a list, as in 1,10,100, to sweep over [default: 1]
+    #[arg(long, value_name = "N", value_parser = points::batches)]
+    pub batch: Option<Sizes>,
     /// Requests that each client of a job of requests has under way, asked together when all before are answered
     /// [default: 1]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
@@ -175,6 +180,7 @@ impl Requests {
         let given = [
             (self.records.is_some(), "--records"),
             (self.values.is_some(), "--values"),
+            (self.batch.is_some(), "--batch"),
             (self.depth.is_some(), "--depth"),
             (self.rate.is_some(), "--rate"),
             (self.arrivals.is_some(), "--arrivals"),

@@ -4,17 +4,19 @@ use anyhow::{Result, anyhow};
 
 use super::Usage;
 use super::args::{Requests, Run};
-use super::points::{self, CLIENTS_MAX, Points, Rates};
+use super::points::{self, CLIENTS_MAX, Points, Rates, Sizes};
 use crate::jobs::keyed::questions::WEIGHTED_MAX;
 use crate::jobs::{self, JobKind, Requests as Defaults, Writing};
-use crate::words::trial::{Keys, Load};
+use crate::words::load::{Keys, Load};
 
 /// Clients of a job whose clients each read the whole input, on a thread of their own.
 const THREADS_MAX: u32 = 1000;
 /// What one client may have under way, in bytes.
 const BATCH_BYTES_MAX: u64 = 64 << 20;
-/// Clients who share a rate where the job would sweep over their number.
-const RATED_CLIENTS: u32 = 50;
+/// Clients where the job would sweep over their number, and something else is swept over.
+const ALIKE_CLIENTS: u32 = 50;
+/// All records of the largest value that is swept over, where nobody said how many they are.
+const SIZED_BYTES: u64 = 256 << 20;
 /// When each request is due is drawn beforehand, in 8 bytes each.
 const DUE_MAX: u64 = 100_000_000;
 
@@ -37,10 +39,18 @@ pub fn points_of(args: &Run, kind: &JobKind) -> Result<Vec<u32>> {
             kind.name
         ));
     }
-    match (args.load.rate.is_some() && typed.len() > 1, args.clients.is_some()) {
-        (true, true) => usage("--rate takes one number of --clients, who share it\nhint: --clients 50".to_string()),
-        (true, false) => Ok(vec![RATED_CLIENTS]),
-        (false, _) => Ok(typed),
+    let many = |sizes: &Option<Sizes>| sizes.as_ref().is_some_and(|Sizes(sizes)| sizes.len() > 1);
+    let swept = [
+        (args.load.rate.is_some(), "--rate"),
+        (many(&args.load.values), "a list of --values"),
+        (many(&args.load.batch), "a list of --batch"),
+    ];
+    let swept: Vec<&str> = swept.iter().filter(|(is, _)| *is).map(|(_, name)| *name).collect();
+    match (swept.as_slice(), typed.len() > 1, args.clients.is_some()) {
+        ([one, other, ..], ..) => usage(format!("{one} and {other}: a run sweeps over one of them")),
+        ([one], true, true) => usage(format!("{one} takes one number of --clients\nhint: --clients {ALIKE_CLIENTS}")),
+        ([_], true, false) => Ok(vec![ALIKE_CLIENTS]),
+        _ => Ok(typed),
     }
 }
 
@@ -68,11 +78,20 @@ pub fn load_of(args: &Run, kind: &JobKind, points: &[u32]) -> Result<Option<Load
 fn impossible(load: &Load, asked: &Requests, kind: &JobKind, defaults: &Defaults) -> Option<String> {
     let Load { records, value_bytes, depth, keys, reads, writes, .. } = *load;
     let mixes = asked.reads.is_some() || asked.writes.is_some();
-    if u64::from(depth) * u64::from(value_bytes) > BATCH_BYTES_MAX {
-        return Some(format!("--depth {depth} values of {value_bytes} bytes are more than 64 MiB at once"));
+    let largest = load.sizes.iter().copied().max().unwrap_or(value_bytes);
+    let batch = load.batches.iter().copied().max().unwrap_or(1);
+    if u64::from(depth) * u64::from(batch) * u64::from(largest) > BATCH_BYTES_MAX {
+        let (option, times) = if batch > 1 { ("--batch", batch) } else { ("--depth", depth) };
+        return Some(format!("{option} {times} values of {largest} bytes are more than 64 MiB at once"));
+    }
+    if batch > 1 && depth > 1 {
+        return Some("--batch and --depth exclude each other: one batch is under way at a time".to_string());
     }
     if matches!(keys, Keys::Zipf { .. } | Keys::Latest | Keys::YcsbZipfian) && records > WEIGHTED_MAX {
         return Some(format!("--keys {keys} has room for {WEIGHTED_MAX} --records at most"));
+    }
+    if defaults.writing == Writing::Insert && !load.sizes.is_empty() {
+        return Some(format!("--values: the job {} inserts records and takes one size", kind.name));
     }
     if defaults.writing == Writing::Insert && load.clients.len() > 1 {
         return Some(format!("--clients: the job {} inserts records and takes one number of clients", kind.name));
@@ -88,6 +107,9 @@ fn rates_impossible(load: &Load, args: &Run, kind: &JobKind, defaults: &Defaults
     let Some(rate) = &args.load.rate else {
         return args.load.arrivals.map(|_| "--arrivals says how requests come at a --rate: name one".to_string());
     };
+    if args.load.batch.is_some() {
+        return Some("--batch and --rate exclude each other".to_string());
+    }
     if args.load.depth.is_some() {
         return Some("--depth and --rate exclude each other: at a rate a request never waits for another".to_string());
     }
@@ -107,7 +129,7 @@ fn rates_impossible(load: &Load, args: &Run, kind: &JobKind, defaults: &Defaults
 /// Whether all requests are due before the time-out.
 fn timely(load: &Load, args: &Run) -> Option<String> {
     let timeout_s = args.timeout.as_secs_f64();
-    for at in load.points(args.size.requests) {
+    for at in load.points(args.size.requests, 0) {
         let (requests, rate) = (at.requests, at.rate?);
         let takes_s = requests as f64 / rate as f64;
         if requests > DUE_MAX {
@@ -125,9 +147,13 @@ fn timely(load: &Load, args: &Run) -> Option<String> {
 }
 
 fn asked_of(asked: &Requests, defaults: &Defaults, points: &[u32]) -> Load {
+    let sizes = asked.values.as_ref().map_or_else(|| vec![defaults.value_bytes], |Sizes(sizes)| sizes.clone());
+    let largest = sizes.iter().copied().max().unwrap_or(defaults.value_bytes);
+    let swept = sizes.len() > 1;
+    let fitting = (SIZED_BYTES / u64::from(largest)).clamp(1, defaults.records);
     Load {
-        records: asked.records.unwrap_or(defaults.records),
-        value_bytes: asked.values.unwrap_or(defaults.value_bytes),
+        records: asked.records.unwrap_or(if swept { fitting } else { defaults.records }),
+        value_bytes: sizes[0],
         depth: asked.depth.unwrap_or(1),
         only: asked.only,
         keys: asked.keys.unwrap_or(defaults.keys),
@@ -141,5 +167,7 @@ fn asked_of(asked: &Requests, defaults: &Defaults, points: &[u32]) -> Load {
         },
         arrivals: asked.arrivals.unwrap_or_default(),
         warm_up_s: 0,
+        sizes: if swept { sizes } else { Vec::new() },
+        batches: asked.batch.as_ref().map_or_else(Vec::new, |Sizes(batches)| batches.clone()),
     }
 }

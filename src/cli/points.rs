@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use crate::words::units;
+
 /// The most clients that a run may have.
 pub const CLIENTS_MAX: u32 = 10_000;
 /// The most points of a sweep: more than anybody looks at.
@@ -75,6 +77,36 @@ pub fn rates(text: &str) -> Result<Rates, String> {
     Ok(Rates::Shares(shares.into_iter().map(|share| share as u32).collect()))
 }
 
+/// Sizes of values or batches, each a point.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Sizes(pub Vec<u32>);
+
+/// The largest value and the largest batch: what a client may have under way is bounded besides.
+const VALUE_MAX: u64 = 64 << 20;
+const BATCH_MAX: u64 = 10_000;
+
+/// Bytes of values: `32`, or `32,1k,32k,1M`.
+pub fn sizes(text: &str) -> Result<Sizes, String> {
+    listed(text, VALUE_MAX, "bytes, as in 32 or 1k,32k,1M")
+}
+
+/// Keys of a batch: `100`, or `1,10,100`.
+pub fn batches(text: &str) -> Result<Sizes, String> {
+    listed(text, BATCH_MAX, "keys, as in 100 or 1,10,100")
+}
+
+fn listed(text: &str, most: u64, what: &str) -> Result<Sizes, String> {
+    let size = |part: &str| {
+        let size = units::parse_bytes(part).filter(|size| (1..=most).contains(size));
+        size.map(|size| size as u32).ok_or_else(|| format!("'{part}' is no number from 1 to {most} of {what}"))
+    };
+    let all: Vec<u32> = text.split(',').map(size).collect::<Result<_, _>>()?;
+    match all.iter().enumerate().find(|(place, one)| all[..*place].contains(one)) {
+        Some((_, twice)) => Err(format!("{twice} is named twice")),
+        None => Ok(Sizes(all)),
+    }
+}
+
 fn rate(text: &str) -> Result<u64, String> {
     let scales = [("k", 1e3), ("M", 1e6)];
     let scaled = scales.into_iter().find_map(|(letter, scale)| Some((text.strip_suffix(letter)?, scale)));
@@ -104,6 +136,16 @@ mod tests {
         assert_eq!(parsed("1,5,10..30:10,200"), Ok(vec![1, 5, 10, 20, 30, 200]));
         assert_eq!(parsed("8..10"), Ok(vec![8, 9, 10]));
         assert_eq!(parse("10..100:45").unwrap().to_string(), "10,55,100");
+    }
+
+    #[test]
+    fn sizes_of_values_and_batches() {
+        assert_eq!(sizes("32,1k,1MiB"), Ok(Sizes(vec![32, 1_000, 1 << 20])));
+        assert_eq!(batches("1,10,10k"), Ok(Sizes(vec![1, 10, 10_000])));
+        for bad in ["", "0", "32,", "1k,1000", "65MiB", "-1", "many", "5G"] {
+            assert!(sizes(bad).is_err(), "{bad}");
+        }
+        assert!(batches("10001").is_err());
     }
 
     #[test]

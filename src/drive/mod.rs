@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use crate::jobs::{InputFault, Job, Part, Source};
 use crate::stores::Store;
 use crate::words::hist::Times;
+use crate::words::load::At;
 use crate::words::op::{Fault, Wrong, readable};
-use crate::words::trial::At;
 
 use pace::{Lateness, Pace};
 

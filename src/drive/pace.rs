@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 
 use crate::jobs::draw::mix;
 use crate::words::hist::Times;
+use crate::words::load::Arrivals;
 use crate::words::record::Open;
-use crate::words::trial::Arrivals;
 
 /// splitmix64's step.
 const STEP: u64 = 0x9e37_79b9_7f4a_7c15;

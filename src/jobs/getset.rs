@@ -6,7 +6,8 @@ use std::io::{self, Write};
 use super::keyed::KeyedJob;
 use super::keyed::questions::{Asked, load_of};
 use super::{EndState, JobKind, Part, Reading, Requests, Writing};
-use crate::words::trial::{Data, JobSettings, Keys, Load, Only, Via};
+use crate::words::load::{Keys, Load, Only};
+use crate::words::trial::{Data, JobSettings, Via};
 
 pub static GETSET: JobKind = JobKind {
     name: "getset",
@@ -27,7 +28,7 @@ pub static GETSET: JobKind = JobKind {
         keys: Keys::Uniform,
         reading: Reading::Get,
         writing: Writing::Set,
-        options: &["--records", "--values", "--depth", "--keys", "--rate", "--arrivals", "--only"],
+        options: &["--records", "--values", "--batch", "--depth", "--keys", "--rate", "--arrivals", "--only"],
     }),
     ways: &[Via::Portable],
     end_state: |_| EndState::Versions,

@@ -2,18 +2,22 @@
 //! client is known to the drivers as what it is, since going through a table for each question would cost as much as
 //! the question.
 
+use std::collections::BTreeMap;
 use std::io;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use super::{Ask, Client, Heard, Job, Part, Reading, Source, Writing, find};
+use crate::words::load::{At, Load};
 use crate::words::op::{Op, Reply, Wrong, readable};
-use crate::words::trial::{At, JobSettings, Load};
+use crate::words::trial::JobSettings;
 
+pub mod batches;
 pub mod questions;
 pub mod turns;
 pub mod values;
 
-use questions::{Asked, KeyText, Question, Questions, load_of};
+use batches::Batched;
+use questions::{Asked, KeyText, Question, Questions};
 use turns::Turns;
 use values::{Values, version};
 
@@ -25,12 +29,14 @@ pub struct KeyedJob {
     settings: JobSettings,
     parts: &'static [Part],
     /// Made when the first client is: who asks for the parts only need not wait for tables.
-    made: OnceLock<(Asked, Arc<Values>)>,
+    asked: OnceLock<Asked>,
+    /// By their size.
+    values: Mutex<BTreeMap<u32, Arc<Values>>>,
 }
 
 impl KeyedJob {
     pub fn new(settings: &JobSettings, parts: &'static [Part]) -> KeyedJob {
-        KeyedJob { settings: settings.clone(), parts, made: OnceLock::new() }
+        KeyedJob { settings: settings.clone(), parts, asked: OnceLock::new(), values: Mutex::default() }
     }
 }
 
@@ -40,9 +46,9 @@ pub fn doings(settings: &JobSettings) -> (Reading, Writing) {
     requests.map_or((Reading::Get, Writing::Set), |requests| (requests.reading, requests.writing))
 }
 
-/// The values of a job, for who asks and for who checks.
-pub fn values_of(settings: &JobSettings) -> Values {
-    Values::new(settings.seed(), load_of(settings).value_bytes as usize)
+/// The values of a job, of so many bytes, for who asks and for who checks.
+pub fn values_of(settings: &JobSettings, value_bytes: u32) -> Values {
+    Values::new(settings.seed(), value_bytes as usize)
 }
 
 impl Job for KeyedJob {
@@ -51,16 +57,19 @@ impl Job for KeyedJob {
     }
 
     fn client(&self, part: Part, index: u32, at: At, _: &dyn Source) -> io::Result<Box<dyn Client>> {
-        let make = || (Asked::of(&self.settings), Arc::new(values_of(&self.settings)));
-        let (asked, values) = self.made.get_or_init(make);
+        let asked = self.asked.get_or_init(|| Asked::of(&self.settings));
+        let make = || Arc::new(values_of(&self.settings, at.value_bytes));
+        let values = self.values.lock().expect("no client panics").entry(at.value_bytes).or_insert_with(make).clone();
         let left = if at.rate.is_some() { at.requests } else { asked.share(part, at, index) };
         // What is loaded has one version for all.
         let (questions, first, step) = match part {
             Part::Load => (Questions::loading(at.clients, index), version(0, 0, 0), 0),
             _ => (asked.questions(part, at, index), version(at.number, index, 0), 1),
         };
-        let values = values.clone();
         let (reading, writing) = doings(&self.settings);
+        if part != Part::Load && at.batch > 1 {
+            return Ok(Box::new(Batched::new(questions, left, at.batch, first, values)));
+        }
         if part == Part::Load || (reading, writing) == (Reading::Get, Writing::Set) {
             return Ok(Box::new(Keyed::new(questions, left, first, step, values)));
         }

@@ -3,7 +3,8 @@
 use super::getset::data;
 use super::keyed::KeyedJob;
 use super::{EndState, JobKind, Part, Reading, Requests, Writing};
-use crate::words::trial::{Keys, Via};
+use crate::words::load::Keys;
+use crate::words::trial::Via;
 
 pub static MIXED: JobKind = JobKind {
     name: "mixed",

@@ -3,8 +3,9 @@
 use std::fmt;
 use std::io::{self, BufRead, Write};
 
+use crate::words::load::{At, Keys};
 use crate::words::op::{Op, Reply, Wrong};
-use crate::words::trial::{At, JobSettings, Keys, Via};
+use crate::words::trial::{JobSettings, Via};
 
 pub mod draw;
 pub mod fans;

@@ -5,8 +5,9 @@ use std::io;
 
 use super::text::{self, Messages, Terms};
 use super::{Ask, Client, EndState, Heard, InputFault, Job, JobKind, Part, Source};
+use crate::words::load::At;
 use crate::words::op::{Op, Reply, Wrong, readable};
-use crate::words::trial::{At, JobSettings, Via};
+use crate::words::trial::{JobSettings, Via};
 
 pub static NGRAMS: JobKind = JobKind {
     name: "ngrams",

@@ -7,7 +7,8 @@ use crate::jobs::draw::Rng;
 use crate::jobs::keyed::questions::points_of;
 use crate::jobs::{JobKind, Part};
 use crate::stores::{Adapter, Login, Place};
-use crate::words::trial::{At, Configuration, Durability, JobSettings, Target, Verify, Via};
+use crate::words::load::At;
+use crate::words::trial::{Configuration, Durability, JobSettings, Target, Verify, Via};
 
 /// A target with all that is needed to reach it.
 #[derive(Clone)]

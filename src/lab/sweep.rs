@@ -8,8 +8,8 @@ use super::input::DataFile;
 use crate::drive::{Progress, Work, sockets};
 use crate::jobs::{Ask, Client, Heard, Job, LOAD_DEPTH, Part, Source};
 use crate::stores::{Adapter, Launch, Session};
+use crate::words::load::At;
 use crate::words::op::{Fault, Keys, Op, Pairs, Reply, ValueList};
-use crate::words::trial::At;
 
 /// Deletes every key that the job's clients would write. Nothing else is touched, however the trial ended.
 pub fn clear(

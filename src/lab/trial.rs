@@ -22,6 +22,7 @@ use super::{kept, machine, signals};
 use crate::jobs::Writing;
 use crate::jobs::keyed::questions::points_of;
 use crate::stores::{Launch, Place, Role};
+use crate::words::load::At;
 use crate::words::names::file_name;
 use crate::words::record::{Memory, Outcome, Phase, Record, Run, Verdict};
 use crate::words::trial::{Durability, METHOD, Via};
@@ -400,11 +401,12 @@ impl<'a> Bench<'a> {
         if record.job.load.is_none() {
             return (stream.units, self.expected_ops(record.job.via));
         }
-        let point = (phase.clients, phase.open.as_ref().map(|open| open.rate));
-        let point = points_of(&record.job).into_iter().find(|at| (at.clients, at.rate) == point);
-        let requests = point.map_or(0, |at| at.requests);
-        // A read whose record is then written is two ops of one unit.
-        (requests, requests..=if self.writes_what_it_read() { 2 * requests } else { requests })
+        let point = points_of(&record.job).into_iter().find(|at| at.number == phase.point);
+        let at = point.unwrap_or_else(|| At::closed(phase.clients, 0));
+        // A read whose record is then written is two ops of one unit; each client's last batch may be a small one.
+        let (requests, fewest) = (at.requests, at.requests.div_ceil(at.batch.into()));
+        let most = if self.writes_what_it_read() { 2 * requests } else { fewest + u64::from(at.clients) };
+        (requests, fewest..=if at.batch > 1 || self.writes_what_it_read() { most } else { requests })
     }
 
     fn writes_what_it_read(&self) -> bool {

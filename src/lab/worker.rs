@@ -21,9 +21,10 @@ use crate::jobs::draw::mix;
 use crate::jobs::{self, EndState, Job, JobKind, LOAD_DEPTH, Part};
 use crate::stores::cached::Cached;
 use crate::stores::{self, Adapter, Facts, Launch, Login, Place, Role, Store};
+use crate::words::load::At;
 use crate::words::op::{Fault, Wrong};
 use crate::words::record::{Phase, Usage, Verdict};
-use crate::words::trial::{At, Cache, Configuration, Durability, JobSettings, Verify};
+use crate::words::trial::{Cache, Configuration, Durability, JobSettings, Verify};
 
 /// How often the parent hears how far we are.
 const BEAT: Duration = Duration::from_millis(100);
@@ -229,10 +230,13 @@ impl Stage<'_> {
         tell(&Told::Facts(store.facts().map_err(|fault| reach(&self.trial.place, &fault))?));
         files::allow(self.trial.clients).map_err(Early::Refused)?;
         let (load, measured): (Vec<Part>, Vec<Part>) = self.job.parts().iter().partition(|&&part| part == Part::Load);
-        for part in load {
-            self.drive(store, part, At { number: 0, ..At::closed(LOADERS, 0) })?;
-        }
-        for &at in &self.trial.points {
+        // Values of another size are other records.
+        let sized = self.trial.job.load.as_ref().is_some_and(|load| !load.sizes.is_empty());
+        for (place, &at) in self.trial.points.iter().enumerate() {
+            for &part in load.iter().filter(|_| place == 0 || sized) {
+                self.drive(store, part, At { number: 0, clients: LOADERS, rate: None, batch: 1, ..at })?;
+                self.played.borrow_mut().clear();
+            }
             for &part in &measured {
                 self.drive(store, part, at)?;
             }
@@ -263,16 +267,14 @@ impl Stage<'_> {
         });
         let mut seen = seen.map_err(|stopped| early(stopped, self.trial, progress.units()))?;
         let misses = seen.misses;
-        if matches!(part, Part::Set | Part::Run) {
-            seen.asked.sort_unstable();
-            let asked = seen.asked.iter().map(|(_, asked)| *asked).collect();
-            self.played.borrow_mut().push(Played { at, asked });
-        }
+        seen.asked.sort_unstable();
+        let asked = seen.asked.iter().map(|(_, asked)| *asked).collect();
+        self.played.borrow_mut().push(Played { part, at, asked });
         if part != Part::Load {
             self.finished.set(self.finished.get() + seen.units);
         }
         let open = pace.zip(seen.lateness.take()).map(|(pace, lateness)| pace.open(lateness));
-        let phase = Phase { open, ..phase(part.name(), at.clients, seen, units_by_second) };
+        let phase = Phase { open, point: at.number, ..phase(part.name(), at.clients, seen, units_by_second) };
         boundary(&Told::Ended(Box::new(phase)));
         // Only who keeps nothing may lack what was loaded.
         if misses > 0 && self.adapter.role != Role::Null {
@@ -340,6 +342,7 @@ fn beat(progress: &Progress, before: u64, started: &mpsc::Receiver<Instant>, sto
 fn phase(name: &str, clients: u32, seen: Seen, units_by_second: Vec<u64>) -> Phase {
     Phase {
         name: name.to_string(),
+        point: 0,
         clients,
         threads: seen.threads,
         took_s: seen.took_s,

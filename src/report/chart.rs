@@ -8,6 +8,7 @@ use plotters::drawing::IntoDrawingArea;
 use super::cells::{Row, Status};
 use super::sweep::{Point, called};
 use super::table::wrap;
+use crate::words::load::Swept;
 
 mod axis;
 mod ink;
@@ -19,7 +20,12 @@ use panel::{Letters, Page, Sizes, write};
 
 /// What was swept over, as its axis is called.
 fn swept(points: &[&Point]) -> &'static str {
-    if points.iter().any(|point| point.rated.is_some()) { "requests a second" } else { "clients" }
+    match points.first().map(|point| point.swept) {
+        Some(Swept::Rate) => "requests a second",
+        Some(Swept::ValueBytes) => "bytes of a value",
+        Some(Swept::Batch) => "keys of a question",
+        Some(Swept::Clients) | None => "clients",
+    }
 }
 
 fn step(point: &Point) -> f64 {
@@ -36,8 +42,8 @@ struct Measure {
 
 const CPU: Measure = Measure {
     title: |part| format!("CPU us a {part}, client + server"),
-    value: cpu_us,
-    span: |point| [cpu_us(point); 2],
+    value: Point::cpu_us_per_request,
+    span: |point| [point.cpu_us_per_request(); 2],
 };
 
 const CLOSED: [Measure; 2] = [
@@ -62,10 +68,6 @@ const RATED: [Measure; 2] = [
 fn response_us(point: &Point) -> f64 {
     let rated = point.rated.as_ref();
     rated.map_or(0.0, |rated| rated.response_ns_p99.unwrap_or(rated.response_ns_max) as f64 / 1e3)
-}
-
-fn cpu_us(point: &Point) -> f64 {
-    point.client_cpu_us_per_request + point.server_cpu_us_per_request.unwrap_or(0.0)
 }
 
 /// How a target is drawn, the same in all panels.
@@ -174,6 +176,9 @@ mod tests {
         Point {
             part: "set".to_string(),
             clients,
+            value_bytes: 32,
+            batch: 1,
+            swept: Swept::Clients,
             rated: None,
             target: target.to_string(),
             control: target == "control",

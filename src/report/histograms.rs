@@ -10,6 +10,7 @@ use hdrhistogram::serialization::V2DeflateSerializer;
 use hdrhistogram::serialization::interval_log::{IntervalLogWriterBuilder, Tag};
 
 use crate::words::hist::Times;
+use crate::words::load::{Load, Swept};
 use crate::words::names::file_name;
 use crate::words::record::{Outcome, Phase, Record};
 use crate::words::units;
@@ -79,7 +80,15 @@ fn merged(records: &[Record]) -> Vec<Merged> {
 fn histograms<'a>(record: &Record, phase: &'a Phase) -> Vec<(String, &'a Times)> {
     // Phases did not tell it before there were sweeps.
     let clients = if phase.clients == 0 { record.clients } else { phase.clients };
-    let name = format!("{}.{clients}", phase.name);
+    let points = record.job.load.as_ref().map_or_else(Vec::new, |load| load.points(record.job.units, 0));
+    // What is the same at all points need not be told.
+    let swept = record.job.load.as_ref().map_or(Swept::Clients, Load::swept);
+    let at = points.iter().find(|at| at.number == phase.point);
+    let name = match (swept, at) {
+        (Swept::ValueBytes, Some(at)) => format!("{}.{clients}.{}-bytes", phase.name, at.value_bytes),
+        (Swept::Batch, Some(at)) => format!("{}.{clients}.{}-keys", phase.name, at.batch),
+        _ => format!("{}.{clients}", phase.name),
+    };
     let Some(open) = &phase.open else { return vec![(name, &phase.times_ns)] };
     let all = [("response", &open.response_ns), ("service", &phase.times_ns), ("lag", &open.lag_ns)];
     all.map(|(kind, times)| (format!("{name}.{}.{kind}", open.rate), times)).to_vec()

@@ -2,6 +2,7 @@
 
 pub mod cells;
 pub mod chart;
+pub mod growth;
 pub mod histograms;
 pub mod limits;
 pub mod rated;

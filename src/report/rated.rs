@@ -6,8 +6,8 @@ use super::sweep::{Measure, Point, called};
 use super::table::{WIDTH, wrap};
 use crate::stats::arrivals::{CRITICAL, a_squared};
 use crate::words::hist::Times;
+use crate::words::load::Arrivals;
 use crate::words::record::{Open, Phase};
-use crate::words::trial::Arrivals;
 use crate::words::units;
 
 /// One target at one rate: times of all blocks' requests together.

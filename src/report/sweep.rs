@@ -5,10 +5,12 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use super::cells::{Row, Status};
+use super::growth;
 use super::rated::{self, Rated};
 use super::table::{Line, WIDTH, layout};
 use crate::stats::sample::Sample;
 use crate::words::hist::Times;
+use crate::words::load::{At, Load, Swept};
 use crate::words::record::{Outcome, Phase, Record};
 use crate::words::trial::Transport;
 use crate::words::units;
@@ -19,6 +21,11 @@ pub struct Point {
     /// `set`, `get`, or `run` where both come mixed.
     pub part: String,
     pub clients: u32,
+    pub value_bytes: u32,
+    /// Keys of a question.
+    pub batch: u32,
+    /// What the points differ in.
+    pub swept: Swept,
     /// Where requests come at a rate.
     pub rated: Option<Rated>,
     pub target: String,
@@ -42,20 +49,22 @@ pub struct Point {
 
 /// All points of the trials that finished with right answers: by part, target as first measured, and clients.
 pub fn points(records: &[Record]) -> Vec<Point> {
-    let mut phases: BTreeMap<(bool, &str, &str, u32, u64), Vec<&Phase>> = BTreeMap::new();
+    let mut phases: BTreeMap<(bool, &str, &str, u64), Vec<&Phase>> = BTreeMap::new();
+    let mut steps = BTreeMap::new();
     let mut controls = BTreeMap::new();
     let right = |record: &&Record| record.outcome == Outcome::Finished && record.is_right();
     for record in records.iter().filter(right).filter(|record| !record.run.answers_only) {
         for phase in record.phases.iter().filter(|phase| !matches!(phase.name.as_str(), "load" | "settle")) {
             let target = record.target.label.as_str();
             // Sets come before gets, as they were asked.
-            let rate = phase.open.as_ref().map_or(0, |open| open.rate);
-            let key = (phase.name != "set", phase.name.as_str(), target, phase.clients, rate);
+            let (at, swept) = at(record, phase);
+            let key = (phase.name != "set", phase.name.as_str(), target, step(at, swept));
+            steps.insert(key, (at, swept));
             phases.entry(key).or_default().push(phase);
             controls.insert(target, record.target.control);
         }
     }
-    let points = phases.into_iter().filter_map(|((_, _, target, ..), phases)| point(target, controls[target], &phases));
+    let points = phases.into_iter().filter_map(|(key, phases)| point(key.2, controls[key.2], steps[&key], &phases));
     beside_ceilings(points.collect(), records)
 }
 
@@ -83,15 +92,32 @@ fn limit(points: &mut [Point], ways: &BTreeMap<&str, (&str, Transport)>) {
     for point in points.iter_mut().filter(|point| !point.control) {
         let Some(way) = ways.get(point.target.as_str()) else { continue };
         let same = |ceiling: &&Point| {
-            (&ceiling.part, ceiling.clients, ways.get(ceiling.target.as_str()))
-                == (&point.part, point.clients, Some(way))
+            (&ceiling.part, ceiling.step(), ways.get(ceiling.target.as_str())) == (&point.part, point.step(), Some(way))
         };
         point.ceiling_share = ceilings.iter().find(same).map(|ceiling| point.requests_per_s / ceiling.requests_per_s);
         point.client_limited |= point.ceiling_share.is_some_and(|share| share > LIMITED_SHARE);
     }
 }
 
-fn point(target: &str, control: bool, phases: &[&Phase]) -> Option<Point> {
+/// What a phase was asked, and what its trial swept over.
+fn at(record: &Record, phase: &Phase) -> (At, Swept) {
+    let points = record.job.load.as_ref().map_or_else(Vec::new, |load| load.points(record.job.units, 0));
+    let at = points.into_iter().find(|at| at.number == phase.point);
+    // Phases did not tell their point when there were only clients to sweep over.
+    let at = at.unwrap_or_else(|| At::closed(phase.clients, phase.units));
+    (at, record.job.load.as_ref().map_or(Swept::Clients, Load::swept))
+}
+
+fn step(at: At, swept: Swept) -> u64 {
+    match swept {
+        Swept::Clients => at.clients.into(),
+        Swept::Rate => at.rate.unwrap_or_default(),
+        Swept::ValueBytes => at.value_bytes.into(),
+        Swept::Batch => at.batch.into(),
+    }
+}
+
+fn point(target: &str, control: bool, (at, swept): (At, Swept), phases: &[&Phase]) -> Option<Point> {
     let of =
         |number: &dyn Fn(&Phase) -> Option<f64>| Sample::new(phases.iter().filter_map(|phase| number(phase)).collect());
     let rate = of(&|phase| Some(phase.units as f64 / phase.took_s.max(1e-9)))?;
@@ -107,6 +133,9 @@ fn point(target: &str, control: bool, phases: &[&Phase]) -> Option<Point> {
     Some(Point {
         part: phases[0].name.clone(),
         clients: phases[0].clients,
+        value_bytes: at.value_bytes,
+        batch: at.batch,
+        swept,
         rated,
         target: target.to_string(),
         control,
@@ -126,21 +155,36 @@ fn point(target: &str, control: bool, phases: &[&Phase]) -> Option<Point> {
 }
 
 impl Point {
-    /// What is swept over: the rate where there is one, else the number of clients.
+    /// Where it stands among the others of its target.
     pub fn step(&self) -> u64 {
-        self.rated.as_ref().map_or(u64::from(self.clients), |rated| rated.rate)
+        match self.swept {
+            Swept::Clients => self.clients.into(),
+            Swept::Rate => self.rated.as_ref().map_or(0, |rated| rated.rate),
+            Swept::ValueBytes => self.value_bytes.into(),
+            Swept::Batch => self.batch.into(),
+        }
     }
 
-    /// And what that is called.
-    pub fn stepped(&self) -> &'static str {
-        if self.rated.is_some() { "a second" } else { "clients" }
+    /// CPU of client and server, in microseconds.
+    pub fn cpu_us_per_request(&self) -> f64 {
+        self.client_cpu_us_per_request + self.server_cpu_us_per_request.unwrap_or(0.0)
     }
 }
 
 /// Whether there is more to show than one number of clients doing one thing.
 pub fn is_one(points: &[Point]) -> bool {
-    points.iter().any(|point| (&point.part, point.clients) != (&points[0].part, points[0].clients))
+    points.iter().any(|point| (&point.part, point.step()) != (&points[0].part, points[0].step()))
         || points.first().is_some_and(|point| point.part != "run" || point.rated.is_some())
+}
+
+/// What is swept over, above its column.
+fn heading(swept: Swept) -> &'static str {
+    match swept {
+        Swept::Clients => "clients",
+        Swept::Rate => "a second",
+        Swept::ValueBytes => "bytes",
+        Swept::Batch => "batch",
+    }
 }
 
 /// What one request of a part is called.
@@ -204,6 +248,7 @@ pub fn tables(points: &[Point], rows: &[Row], wide: bool) -> String {
 /// How near the generator's own limit was.
 fn remarks(points: &[Point]) -> String {
     let mut text = rated::remarks(points);
+    text.push_str(&growth::remarks(points));
     if points.iter().any(|point| point.client_limited) {
         text.push_str(&format!(
             " * limited by the client: more than {:.0} % of what the control beside it reaches in the same way, threads\n   \
@@ -242,7 +287,7 @@ fn table(points: &[&Point], measure: &Measure, width: usize) -> String {
         });
         let (now, later) = rest.split_at(fits.count().max(1));
         let headings =
-            std::iter::once(points[0].stepped()).chain(now.iter().map(|(_, target)| *target)).map(str::to_string);
+            std::iter::once(heading(points[0].swept)).chain(now.iter().map(|(_, target)| *target)).map(str::to_string);
         let mut lines = vec![Line::Cells(headings.collect())];
         for &step in &steps {
             let cells = now.iter().map(|(_, target)| cell(target, step));
@@ -272,8 +317,11 @@ pub fn sentence(points: &[Point]) -> String {
     if points.iter().filter(|point| !point.control && point.part == first.part).all(|point| point.client_limited) {
         return "Every point is limited by the client: nothing is ranked.".to_string();
     }
+    // Of sizes the largest is what a store is told apart by.
+    let largest = if first.swept == Swept::ValueBytes { points.iter().map(Point::step).max() } else { None };
     let mut best: Vec<&Point> = Vec::new();
-    for point in points.iter().filter(|point| !point.control && !point.client_limited && point.part == first.part) {
+    let ranked = points.iter().filter(|point| !point.control && !point.client_limited && point.part == first.part);
+    for point in ranked.filter(|point| largest.is_none_or(|largest| point.step() == largest)) {
         match best.iter_mut().find(|found| found.target == point.target) {
             Some(found) if found.requests_per_s >= point.requests_per_s => {}
             Some(found) => *found = point,
@@ -282,8 +330,14 @@ pub fn sentence(points: &[Point]) -> String {
     }
     best.sort_by(|one, other| other.requests_per_s.total_cmp(&one.requests_per_s));
     let each = best.iter().map(|point| {
-        let clients = if point.clients == 1 { "1 client".to_string() } else { format!("{} clients", point.clients) };
-        format!("{} {} with {clients}", point.target, units::count(point.requests_per_s))
+        let step = units::thousands(point.step());
+        let with = match point.swept {
+            Swept::Clients if point.clients == 1 => "with 1 client".to_string(),
+            Swept::Clients | Swept::Rate => format!("with {step} clients"),
+            Swept::ValueBytes => format!("of {step} bytes"),
+            Swept::Batch => format!("with {step} keys at once"),
+        };
+        format!("{} {} {with}", point.target, units::count(point.requests_per_s))
     });
     let each: Vec<String> = each.collect();
     format!(
@@ -301,6 +355,9 @@ mod tests {
         Point {
             part: "set".to_string(),
             clients,
+            value_bytes: 32,
+            batch: 1,
+            swept: Swept::Clients,
             rated: None,
             target: target.to_string(),
             control: target.starts_with("ceiling"),

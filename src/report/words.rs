@@ -3,8 +3,9 @@
 
 use super::cells::{Row, Status};
 use super::table::{WIDTH, wrap};
+use crate::words::load::{Arrivals, Keys, Load, Only};
 use crate::words::record::{Record, Verdict};
-use crate::words::trial::{Arrivals, Configuration, Data, Durability, Keys, Load, Only, Verify};
+use crate::words::trial::{Configuration, Data, Durability, Verify};
 use crate::words::units;
 
 /// "fans, 10,000 profiles · durability none (claimed) · 1 client · 3 blocks, no claim".
@@ -14,7 +15,7 @@ pub fn headline(records: &[Record]) -> String {
     let unit = format!("{}{plural}", first.stream.unit);
     let clients = match &first.job.load {
         Some(load) => {
-            format!("{} of {} bytes · {}", asked(load), units::thousands(u64::from(load.value_bytes)), many(load))
+            format!("{} of {} bytes · {}", asked(load), listed(&load.sizes, load.value_bytes), many(load))
         }
         None if first.clients == 1 => "1 client".to_string(),
         None => format!("{} clients", first.clients),
@@ -36,6 +37,12 @@ pub fn headline(records: &[Record]) -> String {
     };
     let units = units::thousands(first.stream.units);
     wrap(&format!("{}, {units} {unit} · {kept} · {clients}{shared} · {claim}", first.job.name), WIDTH).join("\n")
+}
+
+/// "32, 1,000, 32,000": what is swept over, or what is the same everywhere.
+fn listed(swept: &[u32], same: u32) -> String {
+    let one = |size: &u32| units::thousands(u64::from(*size));
+    if swept.is_empty() { one(&same) } else { swept.iter().map(one).collect::<Vec<_>>().join(", ") }
 }
 
 /// "sets and gets", "50 gets to 1 set".
@@ -64,6 +71,9 @@ fn many(load: &Load) -> String {
     let keys = if load.keys == Keys::Uniform { String::new() } else { format!(", keys {}", load.keys) };
     let rates: Vec<String> = load.rates.iter().map(|&rate| units::thousands(rate)).collect();
     match (rates.as_slice(), load.arrivals) {
+        ([], _) if !load.batches.is_empty() => {
+            format!("{clients} in a closed loop, {} keys at once{keys}", listed(&load.batches, 1))
+        }
         ([], _) => format!("{clients} in a closed loop, depth {}{keys}", load.depth),
         (rates, Arrivals::Poisson) => format!("{clients}, {}/s independent of each other{keys}", rates.join(", ")),
         (rates, Arrivals::Constant) => format!("{clients}, {}/s evenly spread{keys}", rates.join(", ")),

@@ -1,6 +1,7 @@
 //! The vocabulary: plain data that every other room speaks in. No clock, no I/O, no randomness.
 
 pub mod hist;
+pub mod load;
 pub mod names;
 pub mod op;
 pub mod promise;

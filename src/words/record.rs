@@ -6,8 +6,9 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::hist::Times;
+use super::load::Arrivals;
 use super::op::Wrong;
-use super::trial::{Arrivals, Configuration, Durability, JobSettings, Target, Verify};
+use super::trial::{Configuration, Durability, JobSettings, Target, Verify};
 
 /// One line of a results file.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -144,6 +145,9 @@ pub struct Checked {
 pub struct Phase {
     /// `load`, `run`, `set`, `get` or `settle`.
     pub name: String,
+    /// Which point it was of, counted from 1 as they were named; 0 where there are none.
+    #[serde(default)]
+    pub point: u32,
     /// Clients at work; 0 in records from before there were sweeps.
     #[serde(default)]
     pub clients: u32,

@@ -52,9 +52,17 @@ fn what_is_unknown_is_a_usage_error_that_names_the_nearest() {
 }
 
 #[test]
-fn rates_that_mean_nothing_are_usage_errors() {
+fn sweeps_that_mean_nothing_are_usage_errors() {
     are_mistakes(&[
         (&["run", "fans", "ram", "--rate", "5"], "kvfair run getset has it"),
+        (&["run", "getset", "ram", "--values", "1k,65MiB"], "no number from 1 to 67108864 of bytes"),
+        (&["run", "getset", "ram", "--batch", "0"], "no number from 1 to 10000 of keys"),
+        (&["run", "getset", "ram", "--batch", "10000", "--values", "1M"], "more than 64 MiB at once"),
+        (&["run", "getset", "ram", "--batch", "5", "--depth", "2"], "--batch and --depth exclude each other"),
+        (&["run", "getset", "ram", "--values", "1,2", "--batch", "1,2"], "sweeps over one of them"),
+        (&["run", "getset", "ram", "--values", "1,2", "--clients", "1,2"], "takes one number of --clients"),
+        (&["run", "mixed", "ram", "--batch", "5"], "kvfair run getset has it"),
+        (&["run", "ycsb-d", "ram", "--values", "5,6"], "takes one size"),
         (&["run", "mixed", "ram", "--rate", "0"], "no whole number of requests a second"),
         (&["run", "mixed", "ram", "--rate", "11M"], "from 1 to 10M"),
         (&["run", "mixed", "ram", "--rate", "10%,100%"], "no part from 1% to 94%"),

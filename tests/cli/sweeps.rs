@@ -163,3 +163,53 @@ fn a_store_is_watched_by_the_second() {
     }
     assert_eq!(records.len(), 3);
 }
+
+/// Values of each size are other records: all are loaded anew, and the last size is what the end state is judged by.
+#[test]
+fn sizes_of_values_and_batches_can_be_swept() {
+    let desk = Desk::new();
+    let targets = ["ram", "lmdb", "redis+unix", "memcached", "tokyotyrant+unix", "mariadb+unix"];
+    let sizes = ["--values", "20,1k,50k", "--clients", "3", "--records", "50", "--requests", "600"];
+    let said = desk.run(&[&["run", "getset", "--blocks", "1"], &sizes[..], &targets].concat());
+    said.exits(0).shows(" bytes ").shows(" 50,000 ").shows("50 records hold some client's").shows(" of 50,000 bytes");
+    let batches = ["--batch", "1,7,100", "--clients", "3", "--records", "500", "--requests", "600"];
+    let said = desk.run(&[&["run", "getset", "--blocks", "1"], &batches[..], &targets].concat());
+    said.exits(0).shows(" batch ").shows("500 records hold some client's").shows(" keys at once");
+    let records = desk.records();
+    assert!(records.iter().all(|record| record["target"]["control"] == true || record["verdict"]["kind"] == "right"));
+    let (sized, batched) = records.split_at(records.len() / 2);
+    for record in sized.iter().filter(|record| record["target"]["label"] == "lmdb") {
+        let loads: Vec<u64> = bytes(record, "load").collect();
+        assert_eq!(loads.iter().sum::<u64>(), 50 * (3 * 16 + 20 + 1_000 + 50_000), "{loads:?}");
+    }
+    for record in batched.iter().filter(|record| record["target"]["label"] == "redis+unix") {
+        let ops = |part: &str| {
+            let phases = record["phases"].as_array().unwrap().iter().filter(|phase| phase["name"] == part);
+            let mut ops: Vec<u64> = phases.map(|phase| phase["ops"].as_u64().unwrap()).collect();
+            ops.sort_unstable();
+            ops
+        };
+        // Each of three clients asks for 200 keys: two batches of 100, 29 of 7.
+        assert_eq!((ops("set"), ops("get")), (vec![6, 87, 600], vec![6, 87, 600]));
+    }
+}
+
+fn bytes<'a>(record: &'a Value, part: &'a str) -> impl Iterator<Item = u64> + 'a {
+    let phases = record["phases"].as_array().unwrap().iter().filter(move |phase| phase["name"] == part);
+    phases.map(|phase| phase["bytes_out"].as_u64().unwrap())
+}
+
+#[test]
+fn a_store_that_loses_or_changes_values_has_no_sizes_or_batches() {
+    for (fault, sweep, said) in [
+        ("drop&after=3000", ["--values", "20,300"], "found an older value"),
+        ("corrupt&after=1000&every=50", ["--values", "20,300"], "bytes"),
+        ("corrupt&after=250&every=5", ["--batch", "10,20"], "bytes"),
+    ] {
+        let desk = Desk::new();
+        let target = format!("faulty?fault={fault}");
+        let run =
+            ["run", "getset", "--blocks", "1", "--clients", "2", "--records", "200", "--requests", "1000", &target];
+        desk.run(&[&run[..], &sweep].concat()).exits(4).shows("FAILED: wrong answers").shows(said);
+    }
+}

@@ -15,8 +15,9 @@ use kvfair::drive::{Progress, Seen, Stopped, Work, sockets, threads};
 use kvfair::jobs::getset::GETSET;
 use kvfair::jobs::{LOAD_DEPTH, Part, Source};
 use kvfair::stores::{self, Launch, Place};
+use kvfair::words::load::{Arrivals, At, Load};
 use kvfair::words::record::Open;
-use kvfair::words::trial::{Arrivals, At, Data, Durability, JobSettings, Load};
+use kvfair::words::trial::{Data, Durability, JobSettings};
 
 pub const RECORDS: u64 = 500;
 pub const REQUESTS: u64 = 4_000;
@@ -260,9 +261,10 @@ impl Drive {
             }
             seen
         };
-        let loaded = run(Part::Load, At::closed(1, RECORDS), LOAD_DEPTH).expect("loading");
+        let loaded = run(Part::Load, At { value_bytes: self.value_bytes, ..At::closed(1, RECORDS) }, LOAD_DEPTH)
+            .expect("loading");
         assert_eq!((loaded.units, loaded.ops, loaded.misses), (RECORDS, RECORDS, 0));
-        let at = At { rate: self.rate, ..At::closed(self.clients, self.requests) };
+        let at = At { rate: self.rate, value_bytes: self.value_bytes, ..At::closed(self.clients, self.requests) };
         let mut seen = run(self.part, at, self.depth)?;
         let open = pace.as_ref().zip(seen.lateness.take()).map(|(pace, lateness)| pace.open(lateness));
         Ok((seen, open))

@@ -6,8 +6,9 @@ use std::io;
 use super::merge::Broken;
 use super::people::{self, Profiles};
 use super::{Client, EndState, Heard, Job, JobKind, Part, Source, draw};
+use crate::words::load::At;
 use crate::words::op::{Keys, Reply, Wrong, readable};
-use crate::words::trial::{At, JobSettings, Split, Via};
+use crate::words::trial::{JobSettings, Split, Via};
 
 mod batch;
 mod cas;

@@ -6,7 +6,8 @@ use std::sync::Arc;
 
 use crate::jobs::draw::{Alias, Rng, mix, zipf};
 use crate::jobs::{Part, find};
-use crate::words::trial::{At, JobSettings, Keys, Load, ZIPF_THOUSANDTHS};
+use crate::words::load::{At, Keys, Load, ZIPF_THOUSANDTHS};
+use crate::words::trial::JobSettings;
 
 /// What is asked next, and about which key.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -158,13 +159,16 @@ pub struct Asked {
 
 impl Asked {
     pub fn of(settings: &JobSettings) -> Asked {
-        let load = load_of(settings);
+        Asked::of_load(load_of(settings), settings.seed())
+    }
+
+    pub fn of_load(load: Load, seed: u64) -> Asked {
         let records = load.records as u32;
         let weighted = |weights: Vec<f64>| Some(Arc::new(Alias::new(weights.into_iter())));
         let alias = match load.keys {
             Keys::Zipf { thousandths } => {
                 let mut weights: Vec<f64> = zipf(records, f64::from(thousandths) / 1000.0, 0.0).collect();
-                shuffle(&mut weights, settings.seed());
+                shuffle(&mut weights, seed);
                 weighted(weights)
             }
             Keys::Latest => {
@@ -174,7 +178,7 @@ impl Asked {
             }
             Keys::Uniform | Keys::Sequential | Keys::Hotspot { .. } | Keys::YcsbZipfian => None,
         };
-        Asked { seed: settings.seed(), load, alias }
+        Asked { seed, load, alias }
     }
 
     /// What client `index` asks in a part of a point. Points that differ in their rate alone ask differently, or the
@@ -245,7 +249,7 @@ pub fn load_of(settings: &JobSettings) -> Load {
 pub fn points_of(settings: &JobSettings) -> Vec<At> {
     let load = load_of(settings);
     let own = || find(&settings.name).map_or(0, |job| job.default_units);
-    load.points(settings.units.or_else(|| load.rates.is_empty().then(own)))
+    load.points(settings.units, own())
 }
 
 /// How many of `all` fall to client `index` of `of`.
@@ -416,7 +420,7 @@ mod tests {
     #[test]
     fn every_rate_has_questions_of_its_own_and_the_first_those_of_no_rate() {
         let asked = asked("uniform", u64::MAX);
-        let first = |number, rate| asked.questions(Part::Set, At { number, clients: 2, rate, requests: 10 }, 1).draw();
+        let first = |number, rate| asked.questions(Part::Set, At { number, rate, ..At::closed(2, 10) }, 1).draw();
         assert_eq!(first(1, None), first(1, Some(100)));
         assert_eq!(first(3, None), first(1, None));
         assert_ne!(first(2, Some(100)), first(1, Some(100)));

@@ -8,8 +8,8 @@ use super::questions::{KeyText, Question, Questions};
 use super::values::Values;
 use super::{SHOWN_BYTES, wrong};
 use crate::jobs::{Ask, Client, Heard, Reading, Writing};
+use crate::words::load::Keys;
 use crate::words::op::{Op, Pairs, Reply, Wrong, readable};
-use crate::words::trial::Keys;
 
 /// What a client does, and among whom.
 #[derive(Clone, Copy)]

@@ -14,9 +14,10 @@ use crate::jobs::keyed::values::{HEAD_BYTES, SEQUENCE_MAX, Values, version, vers
 use crate::jobs::keyed::{doings, turns, values_of};
 use crate::jobs::{InputFault, Part, Source, Writing, find};
 use crate::stores::{Session, Store};
+use crate::words::load::{At, Load};
 use crate::words::op::{KeyList, Op, Reply, Wrong, readable};
 use crate::words::record::{Checked, Verdict};
-use crate::words::trial::{At, JobSettings, Load, Verify};
+use crate::words::trial::{JobSettings, Verify};
 
 /// So many questions of a part are hashed: enough to tell one drawing from another, and nothing beside asking them.
 const HASHED_QUESTIONS: u64 = 100_000;
@@ -33,7 +34,8 @@ impl Replay for Requests {
         let mut hash = Hashing(Sha256::new());
         let named = units.min(HASHED_QUESTIONS);
         asked.write(named, parts_of(settings), &mut hash).expect("a hash takes what is written");
-        let data_bytes = load.records * (size_of::<KeyText>() as u64 + u64::from(load.value_bytes));
+        let largest = points.iter().map(|at| at.value_bytes).max().unwrap_or_default();
+        let data_bytes = load.records * (size_of::<KeyText>() as u64 + u64::from(largest));
         let drawn = Some(Drawn { sha256: hex(&hash.0.finalize()), data_bytes });
         Ok(Counts { units, asking_units: units, ops: units, drawn, ..Counts::default() })
     }
@@ -83,8 +85,9 @@ impl Found {
     }
 }
 
-/// A point that was gone through, as far as it wrote.
+/// A part of a point that was gone through since all records were loaded last.
 pub struct Played {
+    pub part: Part,
     pub at: At,
     /// How many questions each client has asked; where nothing is said, its share.
     pub asked: Vec<u64>,
@@ -96,7 +99,7 @@ impl Played {
     }
 }
 
-/// Reads back all keys of a trial that went through these points, in this order.
+/// Reads back all keys of a trial that has gone through this, in this order.
 pub fn compare(
     settings: &JobSettings,
     points: &[Played],
@@ -104,8 +107,9 @@ pub fn compare(
     heard: impl Fn(u64),
 ) -> Result<Compared, String> {
     let began = Instant::now();
-    let values = values_of(settings);
     let asked = Asked::of(settings);
+    let value_bytes = points.last().map_or(asked.load.value_bytes, |point| point.at.value_bytes);
+    let values = values_of(settings, value_bytes);
     let new = inserted(settings, &asked, points);
     let keys: Vec<u64> = (0..asked.load.records).chain(new.iter().map(|(record, _)| *record)).collect();
     let mut found = read_back(&keys, &values, store, heard)?;
@@ -221,7 +225,8 @@ fn judge(asked: &Asked, writing: Option<Part>, points: &[Played], values: &Value
     // A key's last write by one client, counted from 1.
     let mut last = vec![0_u64; found.len()];
     let mut touched = Vec::new();
-    for (point, part) in points.iter().rev().filter_map(|point| Some((point, writing?))) {
+    for point in points.iter().rev().filter(|point| Some(point.part) == writing) {
+        let part = point.part;
         let mut written = settled.clone();
         let asked_by = |index| point.asked_by(asked, part, index);
         for (index, from) in begin_at(point.at, asked_by, &claims, &settled) {
