@@ -12,6 +12,9 @@ use kvfair::words::load::At;
 use kvfair::words::op::Reply;
 use kvfair::words::trial::{Data, JobSettings};
 
+#[path = "input/recorded.rs"]
+mod recorded;
+
 #[test]
 fn lines_end_as_they_may() {
     assert_eq!(lines(b"a\nb\r\n\n\r\nc\r\r\nd"), ["a", "b", "", "", "c\r", "d"]);
@@ -288,5 +291,21 @@ impl Source for Gzip {
 
     fn open(&self) -> io::Result<Box<dyn BufRead>> {
         Ok(Box::new(BufReader::new(flate2::bufread::MultiGzDecoder::new(Cursor::new(self.0.clone())))))
+    }
+}
+
+/// Read in blocks of so many bytes.
+struct Blocks {
+    bytes: Vec<u8>,
+    block: usize,
+}
+
+impl Source for Blocks {
+    fn name(&self) -> &str {
+        "blocks"
+    }
+
+    fn open(&self) -> io::Result<Box<dyn BufRead>> {
+        Ok(Box::new(BufReader::with_capacity(self.block, Cursor::new(self.bytes.clone()))))
     }
 }

@@ -5,6 +5,7 @@
 
 mod adapters;
 mod generator;
+mod trace;
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Write};
@@ -32,6 +33,9 @@ fn main() {
     let mut arguments = std::env::args().skip(1).filter(|argument| argument != "--bench");
     match (arguments.next().as_deref(), arguments.next()) {
         (Some("straight"), Some(file)) => println!("{}", straight(Path::new(&file))),
+        (Some("recorded"), Some(form)) => {
+            trace::read(&form, Path::new(&arguments.next().expect("a file")));
+        }
         (Some("floor"), Some(server)) => {
             let rest: Vec<String> = arguments.collect();
             let number = |place: usize| rest[place].parse().expect("a number");
@@ -67,6 +71,7 @@ const FIGURES: &[Figure] = &[
     Figure { name: "fans", run: fans },
     Figure { name: "overhead", run: overhead },
     Figure { name: "memory", run: memory },
+    Figure { name: "trace", run: trace::measure },
     Figure { name: "first-look", run: first_look },
 ];
 

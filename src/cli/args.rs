@@ -65,6 +65,7 @@ pub enum Command {
     kvfair run getset redis+unix memcached+unix --clients 1,50,300 --depth 16\n  \
     kvfair run mixed memcached tokyotyrant mariadb --reads 9 --writes 1 --keys zipf:0.99\n  \
     kvfair run mixed redis+unix lmdb mariadb --rate 20%,50%,80%\n  \
+    kvfair run trace --input cluster52.000.zst --format twitter redis memcached\n  \
     kvfair run fans redis://host:6379/9 'redis?name=mine' --blocks 5\n  \
     kvfair run fans lmdb --keep ./kept     then: kvfair query lmdb:./kept/lmdb 'Michael Jackson'")]
 pub struct Run {
@@ -78,7 +79,7 @@ pub struct Run {
     /// Read the job's data from a file instead of making it (plain, .gz or .zst)
     #[arg(long, short, value_name = "FILE")]
     pub input: Option<PathBuf>,
-    /// The form of the data, where the file's name does not tell: jsonl, tsv, text
+    /// The form of the data, where the file's name does not tell: jsonl, tsv, text, twitter, libcachesim, oracle, arc
     #[arg(long, value_name = "FORM")]
     pub format: Option<String>,
     /// Pass over at most N bad lines of the input, and count them
@@ -202,8 +203,9 @@ pub struct Size {
     /// Messages of the job `ngrams` [default: 45000, or all of the input]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub messages: Option<u64>,
-    /// Requests of `getset` (sets and gets each), `mixed` or `ycsb-*` at each number of clients or rate
-    /// [default: 100000; `mixed` 200000; at a --rate 10 seconds' worth, and 10000 at least]
+    /// Requests of `getset` (sets and gets each), `mixed` or `ycsb-*` at each number of clients or rate [default:
+    /// 100000; `mixed` 200000; at a --rate 10 seconds' worth, and 10000 at least], or of `trace` [default: all of the
+    /// input]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=10_000_000_000))]
     pub requests: Option<u64>,
     /// Seed of the data and of the order of trials [default: the recipe's own, so that runs repeat]

@@ -6,7 +6,7 @@ use anyhow::{Result, anyhow};
 use serde::Serialize;
 
 use super::args::DataOf;
-use super::{Exit, find_job, print, run, target};
+use super::{Exit, Usage, find_job, print, run, target};
 use crate::jobs;
 use crate::lab::serve;
 use crate::report::table::wrap;
@@ -96,11 +96,16 @@ pub fn jobs() -> Result<Exit> {
     for job in jobs::ALL {
         text.push_str(&format!("{}\n", job.name));
         wrap(job.about, 96).iter().for_each(|line| text.push_str(&format!("  {line}\n")));
-        let default = units::thousands(job.default_units);
-        text.push_str(&format!(
-            "  data     recipe {}, seed {} (--seed), {default} {}s (--{})\n",
-            job.recipe, job.default_seed, job.unit, job.scale
-        ));
+        text.push_str(&match job.recipe {
+            "" => format!("  data     recorded by somebody, all of it or its first {}s (--{})\n", job.unit, job.scale),
+            recipe => format!(
+                "  data     recipe {recipe}, seed {} (--seed), {} {}s (--{})\n",
+                job.default_seed,
+                units::thousands(job.default_units),
+                job.unit,
+                job.scale
+            ),
+        });
         text.push_str(&match &job.requests {
             Some(asked) => format!("  clients  --clients {}; also {}\n", asked.clients, asked.options.join(", ")),
             None => format!("  files    --input FILE: {}, each also .gz or .zst\n", job.formats.join(", ")),
@@ -112,6 +117,10 @@ pub fn jobs() -> Result<Exit> {
 
 pub fn data(args: &DataOf) -> Result<Exit> {
     let job = find_job(&args.job)?;
+    if job.recipe.is_empty() {
+        let what = format!("the job {} has no data of its own: it replays a file that was recorded", job.name);
+        return Err(anyhow!(Usage(what)));
+    }
     let units = run::units_of(&args.size, job)?.unwrap_or(job.default_units);
     let seed = args.size.seed.unwrap_or(job.default_seed);
     let mut out = BufWriter::with_capacity(1 << 16, io::stdout().lock());

@@ -141,6 +141,12 @@ fn job_of(args: &Run, kind: &JobKind, seed: u64, points: &[u32]) -> Result<JobSe
             let format = input::format(kind, path, args.format.as_deref());
             (Data::File { path: path.clone() }, format.map_err(|error| anyhow!(Usage(format!("{error:#}"))))?)
         }
+        None if kind.recipe.is_empty() => {
+            let (name, forms) = (kind.name, kind.formats.join(", "));
+            let what =
+                format!("the job {name} replays what was recorded\nhint: --input FILE ({forms}; plain, .gz or .zst)");
+            return Err(anyhow!(Usage(what)));
+        }
         None => {
             let format = kind.formats.first().copied().unwrap_or_default();
             (Data::Recipe { name: kind.recipe.to_string(), seed }, format.to_string())
@@ -312,6 +318,7 @@ pub fn shown(records: &[Record], look: Look) -> Result<String> {
     let parts = [
         words::headline(records),
         table,
+        words::misses(&rows, records),
         words::answer(records),
         words::stream(records),
         absent(records),

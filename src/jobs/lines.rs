@@ -78,8 +78,7 @@ pub struct UnitLines {
     unit: &'static str,
     units: u64,
     units_max: u64,
-    skipped: u64,
-    skipped_max: u64,
+    bad: BadRows,
 }
 
 impl UnitLines {
@@ -90,8 +89,7 @@ impl UnitLines {
             unit,
             units: 0,
             units_max: settings.units.unwrap_or(u64::MAX),
-            skipped: 0,
-            skipped_max: settings.skip_bad,
+            bad: BadRows::new(settings),
         })
     }
 
@@ -120,7 +118,7 @@ impl UnitLines {
 
     /// Bad lines passed over so far.
     pub fn skipped(&self) -> u64 {
-        self.skipped
+        self.bad.skipped()
     }
 
     /// An input without a single unit is a mistake, such as an empty file, and no job that is quickly done.
@@ -132,18 +130,42 @@ impl UnitLines {
     }
 
     #[cold]
-    fn skip(&mut self, mut what: String) -> Result<(), InputFault> {
+    fn skip(&mut self, what: String) -> Result<(), InputFault> {
+        let passed = self.bad.pass(what, self.lines.ended());
+        passed.map_err(|what| self.lines.fault(self.lines.number(), what))
+    }
+}
+
+/// The bad rows of an input: as many as the user allows are passed over, and counted.
+pub struct BadRows {
+    skipped: u64,
+    skipped_max: u64,
+}
+
+impl BadRows {
+    pub fn new(settings: &JobSettings) -> BadRows {
+        BadRows { skipped: 0, skipped_max: settings.skip_bad }
+    }
+
+    /// Rows passed over so far.
+    pub fn skipped(&self) -> u64 {
+        self.skipped
+    }
+
+    /// Passes over one more, or says what is wrong with it; `ended` is whether the row had the end that it should have.
+    #[cold]
+    pub fn pass(&mut self, mut what: String, ended: bool) -> Result<(), String> {
         if self.skipped < self.skipped_max {
             self.skipped += 1;
             return Ok(());
         }
-        if !self.lines.ended() {
+        if !ended {
             what.push_str("; no line end follows, so the input may be cut short");
         }
         match self.skipped {
             0 => what.push_str(" (--skip-bad N passes over up to N bad lines)"),
             skipped => what.push_str(&format!(" ({skipped} bad lines before it were passed over)")),
         }
-        Err(self.lines.fault(self.lines.number(), what))
+        Err(what)
     }
 }

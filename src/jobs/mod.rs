@@ -18,6 +18,7 @@ mod names;
 pub mod ngrams;
 pub mod people;
 pub mod text;
+pub mod trace;
 pub mod ycsb;
 
 /// Every job there is, in the order in which help and tables name them.
@@ -32,6 +33,7 @@ pub const ALL: &[&JobKind] = &[
     &ycsb::D,
     &ycsb::E,
     &ycsb::F,
+    &trace::TRACE,
 ];
 
 /// All that the rest of the program knows of a job, in one value.
@@ -44,7 +46,7 @@ pub struct JobKind {
     pub scale: &'static str,
     pub default_units: u64,
     pub default_seed: u64,
-    /// The name of the recipe that makes the default data.
+    /// The name of the recipe that makes the default data; empty for a job that must be given a file.
     pub recipe: &'static str,
     /// The forms in which a file may come; the first one is the recipe's, and what a file without a telling name is
     /// taken for. None for a job that reads nothing: its clients draw their questions.
@@ -105,6 +107,8 @@ pub enum EndState {
     Tallies,
     /// Values that tell who set them and when; any client's last one of a key is right.
     Versions,
+    /// Values that tell which recorded request set them; keys may be missing where a store evicts by its own account.
+    Recorded,
 }
 
 /// A part of a trial that is measured by itself.
@@ -152,6 +156,11 @@ pub trait Job: Send + Sync {
         false
     }
 
+    /// Whether its clients set what they did not find, so that misses are what it measures and each is one op more.
+    fn fills(&self) -> bool {
+        false
+    }
+
     /// Client `index`, counted from 0, of those who do a part of a point together. Called on the thread that drives it.
     ///
     /// Where requests come at a rate it would ask all of the point's: who drives it stops asking.
@@ -177,7 +186,7 @@ pub trait Client {
     fn skipped(&self) -> u64 {
         0
     }
-    /// Keys that should have been there and were not, so far.
+    /// Gets that found nothing so far, where that is a fault or counts.
     fn misses(&self) -> u64 {
         0
     }

@@ -49,8 +49,17 @@ impl Source for DataFile {
     }
 }
 
+/// What stands between the dots of a file's name where that is not the form's own name: as those who collect traces
+/// call theirs.
+const NAMED: &[(&str, &str)] = &[("oracleGeneral", "oracle"), ("lis", "arc")];
+
 fn ending(path: &Path) -> Option<&str> {
     path.extension()?.to_str()
+}
+
+/// What stands between the dots of a file's name.
+fn parts_of(path: &Path) -> impl Iterator<Item = &str> {
+    path.file_name().and_then(|name| name.to_str()).unwrap_or_default().split('.').skip(1)
 }
 
 /// Looks at a file that the user named, before anything is started: it must be there, be a file and hold something.
@@ -76,6 +85,11 @@ pub fn format(job: &JobKind, path: &Path, asked: Option<&str>) -> Result<String>
     }
     let packed = matches!(ending(path), Some("gz" | "zst"));
     let bare = if packed { path.with_extension("") } else { path.to_path_buf() };
+    let named =
+        NAMED.iter().find(|(part, form)| job.formats.contains(form) && parts_of(&bare).any(|found| found == *part));
+    if let Some((_, form)) = named {
+        return Ok(form.to_string());
+    }
     match ending(&bare) {
         Some(end) if job.formats.contains(&end) => Ok(end.to_string()),
         _ if job.formats.len() == 1 => Ok(job.formats[0].to_string()),

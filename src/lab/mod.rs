@@ -5,6 +5,7 @@ mod elsewhere;
 pub mod files;
 pub mod input;
 pub mod kept;
+mod lasting;
 mod listeners;
 pub mod machine;
 pub mod plan;

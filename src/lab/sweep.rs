@@ -120,7 +120,8 @@ fn delete_all(client: &mut dyn Client, session: &mut dyn Session) -> Result<(), 
 fn delete<'n>(op: Op<'_>, session: &mut dyn Session, nothing: &'n mut ValueList) -> Result<Reply<'n>, Fault> {
     let mut delete_all = |keys: Keys<'_>| keys.iter().try_for_each(|key| session.ask(Op::Delete(key)).map(drop));
     match op {
-        Op::Get(_) | Op::GetVersion(_) => Ok(Reply::Missing),
+        // What a client deletes it has set before, and that was deleted in its place.
+        Op::Get(_) | Op::GetVersion(_) | Op::Delete(_) => Ok(Reply::Missing),
         Op::Scan { .. } => Ok(Reply::Rows(Pairs::default())),
         Op::GetMany(keys) => {
             nothing.reset(keys.len());

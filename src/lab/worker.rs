@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 use serde::{Deserialize, Serialize};
 
 use super::input::DataFile;
+use super::lasting::Lasting;
 use super::truth::Played;
 use super::{files, sweep, truth};
 use crate::drive::pace::Pace;
@@ -144,8 +145,9 @@ fn carry_out(trial: &Trial) -> Result<(), Early> {
     if trial.guest {
         must_be_empty(store.as_ref(), &launch.place)?;
     }
-    let (finished, played) = (Cell::new(0), RefCell::new(Vec::new()));
-    let stage = Stage { trial, adapter, job: job.as_ref(), source: &source, finished, played };
+    let evicted_before = if job.fills() { evicted(store.as_ref())? } else { 0 };
+    let (finished, misses, played) = (Cell::new(0), Cell::new(0), RefCell::new(Vec::new()));
+    let stage = Stage { trial, adapter, job: job.as_ref(), source: &source, finished, misses, played };
     let (mut store, worked) = stage.work(store);
     let compared = worked.and_then(|()| {
         if matches!(launch.place, Place::Path(_)) {
@@ -155,7 +157,10 @@ fn carry_out(trial: &Trial) -> Result<(), Early> {
             store = (adapter.open)(&launch)
                 .map_err(|fault| Early::Failed(format!("could not be opened again: {fault}")))?;
         }
-        compare(trial, adapter, kind, store.as_ref(), &stage.played.borrow())
+        let evicted = if job.fills() { evicted(store.as_ref())?.saturating_sub(evicted_before) } else { 0 };
+        let expires = store.expires() && trial.cache.is_none();
+        let asked = truth::Asked { misses: stage.misses.get(), evicted, expires };
+        compare(trial, adapter, kind, store.as_ref(), asked, &stage.played.borrow())
     });
     match if trial.guest { take_back() } else { Ok(()) } {
         Ok(()) => compared,
@@ -205,6 +210,7 @@ struct Stage<'a> {
     source: &'a DataFile,
     /// Units of the phases that were measured so far.
     finished: Cell<u64>,
+    misses: Cell<u64>,
     /// What was written at each point so far.
     played: RefCell<Vec<Played>>,
 }
@@ -229,6 +235,8 @@ impl Stage<'_> {
     fn phases(&self, store: &dyn Store) -> Result<(), Early> {
         tell(&Told::Facts(store.facts().map_err(|fault| reach(&self.trial.place, &fault))?));
         files::allow(self.trial.clients).map_err(Early::Refused)?;
+        let lasting = Lasting::new(store);
+        let store: &dyn Store = if self.job.fills() && !store.expires() { &lasting } else { store };
         let (load, measured): (Vec<Part>, Vec<Part>) = self.job.parts().iter().partition(|&&part| part == Part::Load);
         // Values of another size are other records.
         let sized = self.trial.job.load.as_ref().is_some_and(|load| !load.sizes.is_empty());
@@ -276,8 +284,9 @@ impl Stage<'_> {
         let open = pace.zip(seen.lateness.take()).map(|(pace, lateness)| pace.open(lateness));
         let phase = Phase { open, point: at.number, ..phase(part.name(), at.clients, seen, units_by_second) };
         boundary(&Told::Ended(Box::new(phase)));
+        self.misses.set(self.misses.get() + misses);
         // Only who keeps nothing may lack what was loaded.
-        if misses > 0 && self.adapter.role != Role::Null {
+        if misses > 0 && self.adapter.role != Role::Null && !self.job.fills() {
             let (key, found) = ("(all that was loaded)".to_string(), format!("{misses} missing"));
             return Err(Early::Wrong(Wrong { key, expected: "a value for every get".to_string(), found }));
         }
@@ -378,12 +387,21 @@ fn early(stopped: Stopped, trial: &Trial, units: u64) -> Early {
     }
 }
 
+/// Records that the store says it has dropped to make room.
+fn evicted(store: &dyn Store) -> Result<u64, Early> {
+    store
+        .evicted()
+        .map(Option::unwrap_or_default)
+        .map_err(|fault| Early::Failed(format!("asking for evictions: {fault}")))
+}
+
 /// Reads the end state back through a fresh session and compares it with the truth.
 fn compare(
     trial: &Trial,
     adapter: &Adapter,
     kind: &JobKind,
     store: &dyn Store,
+    asked: truth::Asked,
     played: &[Played],
 ) -> Result<(), Early> {
     if adapter.role == Role::Null {
@@ -391,13 +409,12 @@ fn compare(
         return Ok(());
     }
     let heard = |keys| tell(&Told::Verifying(keys));
-    if (kind.end_state)(&trial.job) == EndState::Versions {
-        let compared = truth::versions(&trial.job, played, store, heard).map_err(Early::Failed)?;
-        tell(&Told::Verdict(compared.verdict, compared.wrong_key));
-        return Ok(());
-    }
-    let compared = truth::compare(&trial.truth, trial.verify, (kind.end_state)(&trial.job), store, heard)
-        .map_err(Early::Failed)?;
+    let compared = match (kind.end_state)(&trial.job) {
+        EndState::Versions => truth::versions(&trial.job, played, store, heard),
+        EndState::Recorded => truth::recorded(&trial.truth, trial.verify, asked, store, heard),
+        end_state => truth::compare(&trial.truth, trial.verify, end_state, store, heard),
+    };
+    let compared = compared.map_err(Early::Failed)?;
     tell(&Told::Verdict(compared.verdict, compared.wrong_key));
     Ok(())
 }

@@ -20,6 +20,8 @@ pub struct Row {
     pub control: bool,
     /// The job is one of requests, each answered by itself: what counts is how many are served.
     pub of_requests: bool,
+    /// The job replays recorded traffic: what counts besides is how often a get found nothing.
+    pub of_trace: bool,
     pub version: String,
     pub mouth: String,
     /// Finished trials with right answers.
@@ -43,6 +45,8 @@ pub struct Numbers {
     pub ops: u64,
     pub commands: u64,
     pub conflicts: u64,
+    /// Gets that found nothing and were followed by a set; none in a job that has no such.
+    pub misses: Option<u64>,
     /// Of what a cache was asked, the share that it had; none without a cache.
     pub hit_share: Option<f64>,
     /// Of the clients' time, the share between a question and its answer.
@@ -142,6 +146,7 @@ fn row(trials: &[&Record]) -> Row {
         group: group(trials[0]),
         control: trials[0].target.control,
         of_requests: trials[0].job.load.is_some(),
+        of_trace: trials[0].stream.traced.is_some(),
         version: facts.map_or_else(String::new, |facts| facts.version.clone()),
         mouth: facts.map_or_else(String::new, |facts| facts.mouth.clone()),
         trials: finished.len(),
@@ -208,6 +213,7 @@ fn numbers(trials: &[&Record]) -> Option<Numbers> {
         ops: run.ops,
         commands: run.commands,
         conflicts: run.conflicts,
+        misses: trials[0].stream.traced.map(|_| run.misses),
         hit_share: median(&hit_share),
         waiting_share: median(&waiting_share).unwrap_or(0.0),
         client_cpu_us_per_op: per_op(&|phase| Some(phase.client)).unwrap_or(0.0),

@@ -277,6 +277,7 @@ mod tests {
             group: String::new(),
             control: false,
             of_requests: true,
+            of_trace: false,
             version: String::new(),
             mouth: String::new(),
             trials: 0,

@@ -39,6 +39,10 @@ const OF_REQUESTS: &[Column] = &[
     COLUMNS[6],
 ];
 
+/// And a job that replays recorded traffic, whose misses stand below the table.
+const OF_TRACE: &[Column] =
+    &[COLUMNS[0], COLUMNS[1], OF_REQUESTS[0], COLUMNS[2], COLUMNS[3], COLUMNS[4], COLUMNS[5], COLUMNS[6]];
+
 const WIDE: &[Column] = &[
     Column { heading: "lowest..highest", cell: |_, numbers| spread(numbers) },
     Column { heading: "settling", cell: |_, numbers| units::seconds(numbers.settle_s) },
@@ -62,7 +66,11 @@ const WIDE: &[Column] = &[
 
 /// The table, its lines ended. Controls stand below a rule; what has no number says why over the whole line.
 pub fn table(rows: &[Row], wide: bool) -> String {
-    let usual = if rows.iter().any(|row| row.of_requests) { OF_REQUESTS } else { COLUMNS };
+    let usual = match rows {
+        rows if rows.iter().any(|row| row.of_requests) => OF_REQUESTS,
+        rows if rows.iter().any(|row| row.of_trace) => OF_TRACE,
+        _ => COLUMNS,
+    };
     let columns: Vec<&Column> = usual.iter().chain(if wide { WIDE } else { &[] }).collect();
     let headings = std::iter::once("target").chain(columns.iter().map(|column| column.heading));
     let mut lines = vec![Line::Cells(headings.map(str::to_string).collect())];

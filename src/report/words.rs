@@ -4,7 +4,7 @@
 use super::cells::{Row, Status};
 use super::table::{WIDTH, wrap};
 use crate::words::load::{Arrivals, Keys, Load, Only};
-use crate::words::record::{Record, Verdict};
+use crate::words::record::{Record, Traced, Verdict};
 use crate::words::trial::{Configuration, Data, Durability, Verify};
 use crate::words::units;
 
@@ -93,7 +93,34 @@ pub fn stream(records: &[Record]) -> String {
         lines => format!(", {} bad lines passed over", units::thousands(lines)),
     };
     let (ops, sha256) = (units::thousands(first.stream.ops), &first.stream.sha256);
-    format!("data: {source}, {ops} ops{skipped}, sha256 {sha256}")
+    let counted = match &first.stream.traced {
+        Some(traced) => format!("{ops} requests{}", unasked(traced)),
+        None => format!("{ops} ops"),
+    };
+    format!("data: {source}, {counted}{skipped}, sha256 {sha256}")
+}
+
+/// What was recorded and is not replayed.
+fn unasked(traced: &Traced) -> String {
+    match traced.unasked {
+        0 => String::new(),
+        unasked => format!(", {} skipped (append, prepend, incr, decr)", units::thousands(unasked)),
+    }
+}
+
+/// How often each target's gets found nothing, a line each; nothing for a job that counts no misses.
+pub fn misses(rows: &[Row], records: &[Record]) -> String {
+    let Some(traced) = records.first().and_then(|record| record.stream.traced) else { return String::new() };
+    let told = |misses: u64| {
+        let share = 100.0 * misses as f64 / traced.gets.max(1) as f64;
+        format!("misses {} of {} ({share:.1} %)", units::thousands(misses), units::thousands(traced.gets))
+    };
+    let each = rows.iter().filter_map(|row| Some((row.target.as_str(), row.numbers.as_ref()?.misses?)));
+    let everything = traced.misses.map(|misses| ("whoever keeps everything", misses));
+    let lines: Vec<(&str, u64)> = each.chain(everything).collect();
+    let width = lines.iter().map(|(name, _)| name.chars().count()).max().unwrap_or(0);
+    let lines = lines.iter().map(|(name, misses)| format!(" {name:width$}  {}\n", told(*misses)));
+    format!("gets that found nothing, each followed by a set:\n{}", lines.collect::<String>())
 }
 
 /// The answer that all right trials gave, a line each: digests, counts, what comes first.
@@ -105,6 +132,10 @@ pub fn answer(records: &[Record]) -> String {
     let Some(checked) = checked else { return String::new() };
     if checked.how == Verify::Sample {
         return format!("answers: a sample of {} keys was compared\n", units::thousands(checked.keys));
+    }
+    if records.iter().any(|record| record.stream.traced.is_some()) {
+        let (keys, all) = (units::thousands(checked.keys), units::thousands(checked.keys_in_truth));
+        return format!("answers: every get was looked at, and {keys} of {all} keys hold what was set last\n");
     }
     if checked.answer.is_empty() {
         let records = units::thousands(checked.keys);
@@ -175,7 +206,11 @@ fn list(names: &[&str]) -> String {
 /// The next command worth typing, by what the table shows.
 pub fn next(rows: &[Row], records: &[Record]) -> String {
     let Some(first) = records.first() else { return String::new() };
-    let job = &first.job.name;
+    let input = match &first.job.data {
+        Data::Recipe { .. } => String::new(),
+        Data::File { path } => format!(" --input {}", path.display()),
+    };
+    let job = &format!("{}{input}", first.job.name);
     let slow =
         rows.iter().find(|row| !row.control && row.numbers.as_ref().is_some_and(|numbers| numbers.waiting_share > 0.8));
     let timed_out = rows.iter().find(|row| matches!(row.status, Status::TimedOut { .. }));

@@ -298,6 +298,10 @@ impl Store for Cassandra {
         }
     }
 
+    fn expires(&self) -> bool {
+        true
+    }
+
     fn leave(&self) -> Result<(), Fault> {
         *self.has_tables.lock().expect("nobody panics while making tables") = false;
         for name in NAMES {

@@ -143,6 +143,18 @@ impl Store for Memcached {
         let stats = stats(session.connection(), b"stats\r\n")?;
         Ok(find(&stats, "curr_items").and_then(|count| count.parse().ok()))
     }
+
+    /// Items that went for newer ones of their size, and those that went with a page that another size was given.
+    fn evicted(&self) -> Result<Option<u64>, Fault> {
+        let mut session = self.ask()?;
+        let stats = stats(session.connection(), b"stats\r\n")?;
+        let counts = ["evictions", "slab_reassign_evictions_nomem"];
+        Ok(Some(counts.iter().filter_map(|name| find(&stats, name)?.parse::<u64>().ok()).sum()))
+    }
+
+    fn expires(&self) -> bool {
+        true
+    }
 }
 
 fn stats(connection: &mut Connection, request: &[u8]) -> Result<Stats, Fault> {

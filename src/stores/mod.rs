@@ -124,6 +124,14 @@ pub trait Store: Send + Sync {
     fn settle(&self) -> Result<(), Fault>;
     /// How many records it holds, where it can say.
     fn count(&self) -> Result<Option<u64>, Fault>;
+    /// How many records it has dropped to make room since it was started, where it can say.
+    fn evicted(&self) -> Result<Option<u64>, Fault> {
+        Ok(None)
+    }
+    /// Whether a set with a time to live is one of its ops.
+    fn expires(&self) -> bool {
+        false
+    }
     /// What it has counted in our process since it was opened, by name.
     fn counters(&self) -> BTreeMap<String, u64> {
         BTreeMap::new()

@@ -49,6 +49,10 @@ impl Store for Null {
     fn count(&self) -> Result<Option<u64>, Fault> {
         Ok(Some(0))
     }
+
+    fn expires(&self) -> bool {
+        true
+    }
 }
 
 /// Answers as an empty store would that takes every write.

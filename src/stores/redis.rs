@@ -137,6 +137,15 @@ impl Store for Redis {
             other => Err(strange(session.connection(), "DBSIZE", &other)),
         }
     }
+
+    fn evicted(&self) -> Result<Option<u64>, Fault> {
+        let mut session = self.connect()?;
+        Ok(info(session.connection())?.get("evicted_keys").and_then(|count| count.parse().ok()))
+    }
+
+    fn expires(&self) -> bool {
+        true
+    }
 }
 
 fn ask(connection: &mut Connection, parts: &[&[u8]]) -> Result<Value, Fault> {

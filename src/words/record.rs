@@ -70,6 +70,21 @@ pub struct Stream {
     pub ops: u64,
     /// Bad lines that were passed over, as `--skip-bad` allowed.
     pub skipped_lines: u64,
+    /// What is known of recorded traffic; nothing for other data.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub traced: Option<Traced>,
+}
+
+/// What is known of recorded traffic before any store is asked.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Traced {
+    /// Of the units, those that are gets.
+    pub gets: u64,
+    /// Of them, those that find nothing in a store that keeps everything; unknown where only a sample of the keys was
+    /// replayed.
+    pub misses: Option<u64>,
+    /// Recorded requests for which no store is asked: see METHOD.md. They are no units.
+    pub unasked: u64,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -162,7 +177,7 @@ pub struct Phase {
     /// How often a client had to ask again because another one was faster.
     #[serde(default)]
     pub conflicts: u64,
-    /// Keys that should have been there and were not.
+    /// Gets that found nothing: in a job that sets what it did not find they are what is measured, elsewhere a fault.
     #[serde(default)]
     pub misses: u64,
     /// Keys and values handed over, and values that came back, whatever the protocol made of them.

@@ -19,5 +19,6 @@ mod rates;
 mod results;
 mod strangers;
 mod sweeps;
+mod traces;
 mod ways;
 mod ycsb;

@@ -133,6 +133,9 @@ fn every_record_is_valid_by_the_schema() {
     desk.run(&["run", "ngrams", "--blocks", "1", "--messages", "200", "--verify", "sample", "ram"]).exits(0);
     desk.run(&["run", "getset", "--blocks", "1", "--requests", "200", "--clients", "1,3", "ram", "redis"]).exits(0);
 
+    desk.file("ten.lis", "1 10 0 0\n");
+    desk.run(&["run", "trace", "--blocks", "1", "--input", "ten.lis", "ram", "cached:null"]).exits(0);
+
     let schema: Value = serde_json::from_str(include_str!("../../schema/record.schema.json")).expect("the schema");
     let validator = jsonschema::validator_for(&schema).expect("the schema is one");
     let records = desk.records();

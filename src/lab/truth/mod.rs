@@ -18,15 +18,17 @@ use super::input::DataFile;
 use crate::jobs::{self, EndState, InputFault, Source};
 use crate::stores::{Session, Store};
 use crate::words::op::{Fault, KeyList, Op, Reply, Wrong, readable};
-use crate::words::record::{Checked, Stream, Verdict};
+use crate::words::record::{Checked, Stream, Traced, Verdict};
 use crate::words::trial::{JobSettings, Verify};
 
 mod fans;
 mod ngrams;
 mod requests;
+mod trace;
 
 pub use fans::record_of_tally;
 pub use requests::{Played, compare as versions};
+pub use trace::{Asked, compare as recorded};
 
 /// Keys read back in one question.
 const BATCH_KEYS: usize = 200;
@@ -77,6 +79,10 @@ trait Replay {
     ) -> Result<Counts, InputFault>;
     /// Every key that the sample holds, with its value as the store must give it.
     fn entries(&self, each: Each<'_>) -> io::Result<()>;
+    /// Puts what must come out where trials find it, as (key, digest) pairs unless it is told otherwise.
+    fn write(&self, out: &Path, summary: &mut Summary) -> io::Result<()> {
+        write_pairs(self, out, summary)
+    }
     /// The answer in short, by name. Only asked where the sample is everything.
     fn answer(&self) -> BTreeMap<String, String>;
 }
@@ -94,6 +100,8 @@ struct Counts {
     skipped_lines: u64,
     /// Of questions that are drawn and not read, and of what they leave behind.
     drawn: Option<Drawn>,
+    /// Of recorded traffic.
+    traced: Option<Traced>,
 }
 
 /// What is known of a job that reads nothing.
@@ -119,6 +127,7 @@ pub fn compute(question: &Question) -> Result<Summary, String> {
             units: counts.units,
             ops: counts.ops,
             skipped_lines: counts.skipped_lines,
+            traced: counts.traced,
         },
         asking_units: counts.asking_units,
         ..Summary::default()
@@ -130,7 +139,7 @@ pub fn compute(question: &Question) -> Result<Summary, String> {
             }
             Ok(())
         }),
-        None => write_pairs(replay.as_ref(), &question.out, &mut summary),
+        None => replay.write(&question.out, &mut summary),
     }
     .map_err(|error| format!("the truth could not be written to {}: {error}", question.out.display()))?;
     summary.data_bytes *= sample.one_in;
@@ -146,12 +155,13 @@ fn replay_of(job: &str) -> Result<Box<dyn Replay>, String> {
     match job {
         "fans" => Ok(Box::<fans::Fans>::default()),
         "ngrams" => Ok(Box::<ngrams::Ngrams>::default()),
+        "trace" => Ok(Box::<trace::Trace>::default()),
         name if jobs::find(name).is_some_and(|job| job.requests.is_some()) => Ok(Box::new(requests::Requests)),
         other => Err(format!("no truth is known of job {other}")),
     }
 }
 
-fn write_pairs(replay: &dyn Replay, out: &Path, summary: &mut Summary) -> io::Result<()> {
+fn write_pairs<R: Replay + ?Sized>(replay: &R, out: &Path, summary: &mut Summary) -> io::Result<()> {
     let mut file = BufWriter::with_capacity(1 << 20, File::create(out)?);
     replay.entries(&mut |key, value| {
         summary.keys += 1;
@@ -343,7 +353,7 @@ impl Comparison {
     fn batch(&mut self, batch: &Batch, session: &mut dyn Session) -> Result<(), Fault> {
         let keys = batch.keys.lend();
         let many = match self.end_state {
-            EndState::Values | EndState::Versions => Op::GetMany(keys),
+            EndState::Values | EndState::Versions | EndState::Recorded => Op::GetMany(keys),
             EndState::Counters => Op::NumberMany(keys),
             EndState::Tallies => return self.one_by_one(batch, session),
         };
@@ -370,7 +380,7 @@ impl Comparison {
     fn one_by_one(&mut self, batch: &Batch, session: &mut dyn Session) -> Result<(), Fault> {
         for (key, &digest) in batch.keys.lend().iter().zip(&batch.digests) {
             let one = match self.end_state {
-                EndState::Values | EndState::Versions => Op::Get(key),
+                EndState::Values | EndState::Versions | EndState::Recorded => Op::Get(key),
                 EndState::Counters => Op::Number(key),
                 EndState::Tallies => Op::ReadTally(key),
             };
