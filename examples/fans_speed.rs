@@ -134,6 +134,7 @@ fn settings() -> JobSettings {
         via: Default::default(),
         split: Default::default(),
         load: None,
+        replay_percent: None,
     }
 }
 

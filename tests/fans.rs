@@ -36,6 +36,7 @@ fn settings(units: Option<u64>, skip_bad: u64) -> JobSettings {
         via: Default::default(),
         split: Default::default(),
         load: None,
+        replay_percent: None,
     }
 }
 

@@ -267,6 +267,7 @@ fn settings(format: &str, skip_bad: u64, units: Option<u64>) -> JobSettings {
         via: Default::default(),
         split: Default::default(),
         load: None,
+        replay_percent: None,
     }
 }
 

@@ -212,6 +212,7 @@ fn settings(format: &str) -> JobSettings {
         via: Default::default(),
         split: Default::default(),
         load: None,
+        replay_percent: None,
     }
 }
 

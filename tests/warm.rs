@@ -63,6 +63,7 @@ fn allocations(store: &dyn kvfair::stores::Store, part: Part, requests: u64, dep
         via: Default::default(),
         split: Default::default(),
         load: Some(Load { records: 1000, value_bytes: 32, depth, ..Load::default() }),
+        replay_percent: None,
     };
     let (job, progress, at) =
         ((GETSET.open)(&settings), Progress::new(20), At { value_bytes: 32, ..At::closed(20, requests) });

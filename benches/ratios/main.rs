@@ -168,6 +168,7 @@ fn straight(file: &Path) -> f64 {
         via: Default::default(),
         split: Default::default(),
         load: None,
+        replay_percent: None,
     };
     let source = DataFile::new(file, &data);
     let began = Instant::now();
@@ -336,6 +337,7 @@ fn each_page(file: &Path, mut each: impl FnMut(&[u8], usize, &merge::Pages, &mut
         via: Default::default(),
         split: Default::default(),
         load: None,
+        replay_percent: None,
     };
     let mut profiles = Profiles::open(&settings, &DataFile::new(file, &data)).expect("the file opens");
     let (mut profile, mut pages, mut out) = (Profile::default(), merge::Pages::default(), Vec::new());

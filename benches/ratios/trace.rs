@@ -65,6 +65,7 @@ pub fn read(form: &str, file: &Path) {
         via: Default::default(),
         split: Default::default(),
         load: None,
+        replay_percent: None,
     };
     let began = Instant::now();
     let mut recorded = Recorded::open(&settings, &DataFile::new(file, &data)).expect("the file opens");

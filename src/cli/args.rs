@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand};
 
-use super::points::{self, Points, Rates, Sizes};
+use super::points::{self, Points, Rates, Replay, Sizes};
 use crate::words::load::{Arrivals, Keys, Only};
 use crate::words::promise::Promise;
 use crate::words::trial::{Configuration, Durability, Split, Verify, Via};
@@ -91,6 +91,10 @@ pub struct Run {
     /// 1,5,10..100:10,200,300; `mixed` and `ycsb-*` 10]
     #[arg(long, short, value_name = "N", value_parser = points::parse)]
     pub clients: Option<Points>,
+    /// How fast `trace` replays: `asap`, at the times that were `recorded`, or so many times as fast, as in 10x
+    /// [default: asap]
+    #[arg(long, value_name = "SPEED", value_parser = points::replay)]
+    pub replay: Option<Replay>,
     #[command(flatten)]
     pub load: Requests,
     /// How `fans` asks: whole values one by one (portable), a profile's at once (batch), by the store's own means of

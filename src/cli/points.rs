@@ -77,6 +77,23 @@ pub fn rates(text: &str) -> Result<Rates, String> {
     Ok(Rates::Shares(shares.into_iter().map(|share| share as u32).collect()))
 }
 
+/// How fast a recording is replayed: so many hundredths as fast as it was recorded, or as fast as possible.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Replay(pub Option<u32>);
+
+/// `asap`, `recorded`, `10x`, `0.5x`.
+pub fn replay(text: &str) -> Result<Replay, String> {
+    match text {
+        "asap" => return Ok(Replay(None)),
+        "recorded" => return Ok(Replay(Some(100))),
+        _ => {}
+    }
+    match text.strip_suffix('x').and_then(|number| number.parse::<f64>().ok()) {
+        Some(times) if (0.01..=1e6).contains(&times) => Ok(Replay(Some((times * 100.0).round() as u32))),
+        _ => Err(format!("'{text}' is no speed: asap, recorded, or 0.01x to 1000000x")),
+    }
+}
+
 /// Sizes of values or batches, each a point.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sizes(pub Vec<u32>);
@@ -136,6 +153,16 @@ mod tests {
         assert_eq!(parsed("1,5,10..30:10,200"), Ok(vec![1, 5, 10, 20, 30, 200]));
         assert_eq!(parsed("8..10"), Ok(vec![8, 9, 10]));
         assert_eq!(parse("10..100:45").unwrap().to_string(), "10,55,100");
+    }
+
+    #[test]
+    fn speeds_of_a_replay() {
+        assert_eq!(replay("asap"), Ok(Replay(None)));
+        assert_eq!(replay("recorded"), Ok(Replay(Some(100))));
+        assert_eq!(replay("2.5x"), Ok(Replay(Some(250))));
+        for bad in ["", "10", "x", "0x", "-1x", "fast", "1e9x", "nanx"] {
+            assert!(replay(bad).is_err(), "{bad}");
+        }
     }
 
     #[test]

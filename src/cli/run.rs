@@ -8,9 +8,9 @@ use anyhow::{Context, Result, anyhow};
 use super::args::{Look, Requests, Run, Size};
 use super::live::Screen;
 use super::load::{load_of, points_of};
-use super::points::Rates;
+use super::points::{Rates, Replay};
 use super::{Exit, Usage, complain, exit_of, find_job, print, target};
-use crate::jobs::JobKind;
+use crate::jobs::{self, JobKind};
 use crate::lab::plan::{Chosen, Plan};
 use crate::lab::save::{self, Results};
 use crate::lab::signals::{INTERRUPTED, Interrupt};
@@ -55,6 +55,7 @@ pub fn first_look() -> Result<Exit> {
         skip_bad: 0,
         size: Size::default(),
         clients: None,
+        replay: None,
         load: Requests::default(),
         via: vec![Via::Portable],
         split: Default::default(),
@@ -152,8 +153,24 @@ fn job_of(args: &Run, kind: &JobKind, seed: u64, points: &[u32]) -> Result<JobSe
             (Data::Recipe { name: kind.recipe.to_string(), seed }, format.to_string())
         }
     };
-    let (via, split) = (Via::default(), args.split);
-    Ok(JobSettings { name: kind.name.to_string(), data, format, units, skip_bad: args.skip_bad, via, split, load })
+    let replay_percent = replay_of(args, kind, &format)?;
+    let (name, skip_bad, via, split) = (kind.name.to_string(), args.skip_bad, Via::default(), args.split);
+    Ok(JobSettings { name, data, format, units, skip_bad, via, split, load, replay_percent })
+}
+
+/// How fast a recording is replayed. Only one that tells its times can keep them.
+fn replay_of(args: &Run, kind: &JobKind, format: &str) -> Result<Option<u32>> {
+    let usage = |what: String| Err(anyhow!(Usage(what)));
+    match args.replay {
+        Some(_) if !kind.recipe.is_empty() => {
+            usage(format!("--replay is no option of the job {}\nhint: kvfair run trace has it", kind.name))
+        }
+        Some(Replay(Some(_))) if jobs::trace::has_no_times(format) => {
+            usage(format!("--replay: the form {format} tells no times to keep\nhint: leave it out"))
+        }
+        Some(Replay(percent)) => Ok(percent),
+        None => Ok(None),
+    }
 }
 
 /// Every target once for each way in which it is to be asked.

@@ -44,7 +44,7 @@ impl Pace {
         let mean_ns = 1e9 / rate as f64;
         let mut due = 0.0;
         let gap = |count: u64| match arrivals {
-            Arrivals::Constant => mean_ns,
+            Arrivals::Constant | Arrivals::Recorded => mean_ns,
             Arrivals::Poisson => {
                 let random = mix(seed.wrapping_add(count.wrapping_mul(STEP)));
                 -libm::log(((random >> 11) as f64 + 0.5) / (1_u64 << 53) as f64) * mean_ns
@@ -65,6 +65,15 @@ impl Pace {
             late: AtomicU64::new(0),
             sends_ns: (0..WATCHED.min(requests as usize)).map(|_| AtomicU64::new(0)).collect(),
         }
+    }
+
+    /// The job's clients themselves know when each request is due.
+    pub fn recorded() -> Pace {
+        Pace { arrivals: Arrivals::Recorded, ..Pace::draw(1, Arrivals::Constant, 0, 0, 0) }
+    }
+
+    pub fn is_recorded(&self) -> bool {
+        self.arrivals == Arrivals::Recorded
     }
 
     /// The moment that all due times count from: the first call's.
@@ -120,12 +129,15 @@ impl Pace {
         let sends: Vec<u64> = self.sends_ns.iter().map(|moment| moment.load(Ordering::Relaxed)).collect();
         let first = sends.first().copied().unwrap_or_default();
         let all_sent = sends.iter().all(|moment| *moment > 0);
+        let last_ns = self.due_ns.last().copied().unwrap_or(lateness.last_due_ns);
+        let due_s = last_ns as f64 / 1e9;
+        let own_rate = (lateness.response.count() as f64 / due_s.max(1e-9)).round() as u64;
         Open {
-            rate: self.rate,
+            rate: if self.is_recorded() { own_rate.max(1) } else { self.rate },
             arrivals: self.arrivals,
             response_ns: lateness.response,
             lag_ns: lateness.lag,
-            due_s: self.due_ns.last().map_or(0.0, |&last| last as f64 / 1e9),
+            due_s,
             late: self.given_up().then(|| self.late.load(Ordering::Relaxed)),
             sends_ns: sends.into_iter().filter(|_| all_sent).map(|moment| moment.saturating_sub(first)).collect(),
         }
@@ -148,6 +160,7 @@ pub struct Lateness {
     response: Times,
     lag: Times,
     warm_up_ns: u64,
+    last_due_ns: u64,
 }
 
 impl Lateness {
@@ -159,6 +172,7 @@ impl Lateness {
     #[inline]
     pub(super) fn note(&mut self, moments: Moments) -> Option<u64> {
         let Moments { due_ns, sent_ns, first_ns, answered_ns } = moments;
+        self.last_due_ns = self.last_due_ns.max(due_ns);
         if due_ns < self.warm_up_ns {
             return None;
         }
@@ -168,6 +182,7 @@ impl Lateness {
     }
 
     pub(super) fn add(&mut self, other: &Lateness) {
+        self.last_due_ns = self.last_due_ns.max(other.last_due_ns);
         self.response.merge(&other.response);
         self.lag.merge(&other.lag);
     }

@@ -177,7 +177,8 @@ fn serve(
     tally.flush(|| session.flush()).map_err(|fault| Stopped::store("commit", b"", fault))
 }
 
-/// Clients take what is due next, whoever is free: a request that finds none free waits, and its wait counts.
+/// Clients take what is due next, whoever is free: a request that finds none free waits, and its wait counts. Of a
+/// recording each client keeps to the moments of its own requests.
 fn serve_due(
     client: &mut dyn Client,
     session: &mut dyn Session,
@@ -190,23 +191,44 @@ fn serve_due(
     wake_up_sharply();
     let began = pace.began();
     let ns = |moment: Instant| moment.saturating_duration_since(began).as_nanos() as u64;
-    while let Some((number, due_ns)) = pace.take().filter(|_| !pace.given_up()) {
-        let due = began + Duration::from_nanos(due_ns);
-        while Instant::now() < due {
-            sleep_until(due, LOOK);
-            if stop.load(Ordering::Relaxed) {
-                return Err(Stopped::Elsewhere);
-            }
-        }
+    loop {
+        let taken = if pace.is_recorded() { None } else { pace.take().filter(|_| !pace.given_up()) };
+        let Some(due_ns) = taken.map(|(_, due_ns)| due_ns).or_else(|| client.due_ns()) else { break };
+        wait_for(began + Duration::from_nanos(due_ns), stop)?;
         let sent_ns = ns(Instant::now());
-        let late = pace.due_by(sent_ns);
-        if late > pace.backlog_max() {
-            // This one is late too.
-            pace.give_up(late + 1);
-            break;
+        if let Some((number, _)) = taken {
+            let late = pace.due_by(sent_ns);
+            if late > pace.backlog_max() {
+                // This one is late too.
+                pace.give_up(late + 1);
+                break;
+            }
+            pace.sent(number, sent_ns);
         }
-        pace.sent(number, sent_ns);
-        let Ask::Op(op) = client.ask() else { unreachable!("a job of requests asks one thing after another") };
+        ask_unit(client, session, tally)?;
+        // It is answered once it is committed.
+        session.flush().map_err(|fault| Stopped::store("commit", b"", fault))?;
+        let answered_ns = ns(Instant::now());
+        if let Some(service_ns) = lateness.note(Moments { due_ns, sent_ns, first_ns: sent_ns, answered_ns }) {
+            tally.took(service_ns);
+        }
+        units.store(tally.units, Ordering::Relaxed);
+    }
+    // What stopped the reading of a recording is told by the next question.
+    match pace.is_recorded().then(|| client.ask()) {
+        Some(Ask::Fail(fault)) => Err(Stopped::Input(fault)),
+        _ => Ok(()),
+    }
+}
+
+/// All questions of one request, one after another.
+fn ask_unit(client: &mut dyn Client, session: &mut dyn Session, tally: &mut Tally) -> Result<(), Stopped> {
+    loop {
+        let op = match client.ask() {
+            Ask::Op(op) => op,
+            Ask::Fail(fault) => return Err(Stopped::Input(fault)),
+            Ask::Unit | Ask::End | Ask::Wait => unreachable!("a request that is due can be asked"),
+        };
         tally.ops += 1;
         tally.bytes_out += op.bytes() as u64;
         let reply = match session.ask(op) {
@@ -215,17 +237,23 @@ fn serve_due(
         };
         tally.bytes_in += reply.bytes() as u64;
         match client.hear(reply) {
-            Heard::Unit { counted } => tally.units += counted,
             Heard::More => {}
+            Heard::Unit { counted } => {
+                tally.units += counted;
+                return Ok(());
+            }
             Heard::Wrong(wrong) => return Err(Stopped::Wrong(wrong)),
         }
-        // It is answered once it is committed.
-        session.flush().map_err(|fault| Stopped::store("commit", b"", fault))?;
-        let answered_ns = ns(Instant::now());
-        if let Some(service_ns) = lateness.note(Moments { due_ns, sent_ns, first_ns: sent_ns, answered_ns }) {
-            tally.took(service_ns);
+    }
+}
+
+/// Sleeps until a moment, unless another client has stopped.
+fn wait_for(moment: Instant, stop: &AtomicBool) -> Result<(), Stopped> {
+    while Instant::now() < moment {
+        sleep_until(moment, LOOK);
+        if stop.load(Ordering::Relaxed) {
+            return Err(Stopped::Elsewhere);
         }
-        units.store(tally.units, Ordering::Relaxed);
     }
     Ok(())
 }

@@ -64,6 +64,7 @@ pub(super) fn data(kind: &JobKind, seed: u64, units: u64, out: &mut dyn Write) -
         via: Via::default(),
         split: Default::default(),
         load,
+        replay_percent: None,
     };
     let parts = (kind.open)(&settings).parts();
     Asked::of(&settings).write(units, parts, out)

@@ -178,6 +178,11 @@ pub trait Client {
     fn keyed(&mut self) -> Option<&mut keyed::Keyed> {
         None
     }
+    /// When its next request is due, in nanoseconds from the beginning, where the job itself knows; nothing behind the
+    /// last one.
+    fn due_ns(&mut self) -> Option<u64> {
+        None
+    }
     /// A key that will be asked soon, not at once, where one is known: a store may look for it meanwhile.
     fn coming(&self) -> Option<&[u8]> {
         None

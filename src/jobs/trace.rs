@@ -14,10 +14,12 @@ use crate::words::trial::{JobSettings, Via};
 mod fields;
 pub mod forms;
 pub mod recorded;
+mod times;
 pub mod values;
 
 use forms::Operation;
 use recorded::{Recorded, Request};
+use times::{Held, Times};
 use values::Values;
 
 pub static TRACE: JobKind = JobKind {
@@ -47,6 +49,11 @@ pub fn hash_of(key: &[u8]) -> u64 {
     xxh3_64(key)
 }
 
+/// Whether recordings of this form tell no times.
+pub fn has_no_times(form: &str) -> bool {
+    form == "arc"
+}
+
 struct Trace {
     settings: JobSettings,
     /// Made when the first client is: who asks for the parts only need not wait.
@@ -67,6 +74,8 @@ impl Job for Trace {
             step: Step::Done,
             value: Vec::new(),
             values: self.values.get_or_init(Arc::default).clone(),
+            times: self.settings.replay_percent.map(Times::new),
+            fault: None,
             misses: 0,
         }))
     }
@@ -91,6 +100,10 @@ struct Replaying {
     step: Step,
     value: Vec<u8>,
     values: Arc<Values>,
+    /// Where the times of the recording are kept.
+    times: Option<Times>,
+    /// What stopped the reading, to be told when the next request is asked for.
+    fault: Option<InputFault>,
     misses: u64,
 }
 
@@ -110,7 +123,8 @@ enum Step {
 impl Client for Replaying {
     fn ask(&mut self) -> Ask<'_> {
         if self.step == Step::Done {
-            match self.turn() {
+            let turned = if self.times.is_some() { self.turn_in_time() } else { self.turn() };
+            match turned {
                 Ok(true) => {}
                 Ok(false) => return Ask::End,
                 Err(fault) => return Ask::Fail(fault),
@@ -151,6 +165,13 @@ impl Client for Replaying {
         Heard::Unit { counted: 1 }
     }
 
+    fn due_ns(&mut self) -> Option<u64> {
+        if let Err(fault) = self.gather() {
+            self.fault = Some(fault);
+        }
+        Some(self.times.as_ref()?.next()?.due_ns)
+    }
+
     /// Every client reads the whole input, so that one of them tells of its bad rows for all.
     fn skipped(&self) -> u64 {
         if self.index == 0 { self.recorded.skipped() } else { 0 }
@@ -182,6 +203,42 @@ impl Replaying {
             }
         }
         Ok(true)
+    }
+
+    /// Goes on to the request that is due next; false when there is none.
+    fn turn_in_time(&mut self) -> Result<bool, InputFault> {
+        if let Some(fault) = self.fault.take() {
+            return Err(fault);
+        }
+        self.gather()?;
+        let Some(held) = self.times.as_mut().and_then(Times::take) else { return Ok(false) };
+        (self.key, self.hash, self.version) = (held.key, held.hash, held.number);
+        (self.value_bytes, self.ttl_s) = (held.value_bytes as usize, held.ttl_s);
+        self.step = Step::Ask(held.operation);
+        Ok(true)
+    }
+
+    /// Reads on until a request of this client's is known with its moment, or none is left.
+    fn gather(&mut self) -> Result<(), InputFault> {
+        let Replaying { times: Some(times), recorded, key, of, index, .. } = self else { return Ok(()) };
+        while times.next().is_none() {
+            let read = recorded.read(|request: Request<'_>| {
+                let second_s = times.pass(request.time_s);
+                request.key.write(key);
+                let hash = hash_of(key);
+                if *of > 1 && hash % *of != *index {
+                    return;
+                }
+                let Request { number, value_bytes, ttl_s, operation, .. } = request;
+                let key = key.clone();
+                times.hold(second_s, Held { due_ns: 0, number, key, hash, value_bytes, ttl_s, operation });
+            })?;
+            if !read {
+                times.end_second();
+                return Ok(());
+            }
+        }
+        Ok(())
     }
 
     #[cold]
@@ -230,6 +287,7 @@ mod tests {
             via: Via::Portable,
             split: Default::default(),
             load: None,
+            replay_percent: None,
         };
         (TRACE.open)(&settings).client(Part::Run, index, At::closed(of, 0), &Text(text)).unwrap()
     }

@@ -295,6 +295,9 @@ impl Stage<'_> {
 
     /// When each request is due, where there is a rate: the same for every store.
     fn pace(&self, part: Part, at: At) -> Option<Pace> {
+        if self.trial.job.replay_percent.is_some() {
+            return Some(Pace::recorded());
+        }
         let (rate, load) = (at.rate?, self.trial.job.load.as_ref()?);
         let seed = mix(self.trial.job.seed() ^ mix((part as u64) << 32 | u64::from(at.number)));
         Some(Pace::draw(rate, load.arrivals, at.requests, seed, load.warm_up_s))

@@ -20,6 +20,11 @@ pub fn headline(records: &[Record]) -> String {
         None if first.clients == 1 => "1 client".to_string(),
         None => format!("{} clients", first.clients),
     };
+    let replayed = match first.job.replay_percent {
+        None => String::new(),
+        Some(100) => " · at the recorded times".to_string(),
+        Some(percent) => format!(" · {} times as fast as recorded", f64::from(percent) / 100.0),
+    };
     let blocks = records.iter().map(|record| record.block).max().unwrap_or(0);
     let shared = match (first.machine.cpus, first.job.load.as_ref().is_some_and(|load| !load.rates.is_empty())) {
         (1, true) => " · client and server share 1 processor".to_string(),
@@ -36,7 +41,8 @@ pub fn headline(records: &[Record]) -> String {
         Configuration::Shipped => "as shipped, durability not matched".to_string(),
     };
     let units = units::thousands(first.stream.units);
-    wrap(&format!("{}, {units} {unit} · {kept} · {clients}{shared} · {claim}", first.job.name), WIDTH).join("\n")
+    wrap(&format!("{}, {units} {unit} · {kept} · {clients}{replayed}{shared} · {claim}", first.job.name), WIDTH)
+        .join("\n")
 }
 
 /// "32, 1,000, 32,000": what is swept over, or what is the same everywhere.
@@ -76,7 +82,9 @@ fn many(load: &Load) -> String {
         }
         ([], _) => format!("{clients} in a closed loop, depth {}{keys}", load.depth),
         (rates, Arrivals::Poisson) => format!("{clients}, {}/s independent of each other{keys}", rates.join(", ")),
-        (rates, Arrivals::Constant) => format!("{clients}, {}/s evenly spread{keys}", rates.join(", ")),
+        (rates, Arrivals::Constant | Arrivals::Recorded) => {
+            format!("{clients}, {}/s evenly spread{keys}", rates.join(", "))
+        }
     }
 }
 

@@ -130,6 +130,8 @@ pub enum Arrivals {
     Poisson,
     /// All equally far apart.
     Constant,
+    /// When they came while they were recorded.
+    Recorded,
 }
 
 impl fmt::Display for Arrivals {
@@ -137,6 +139,7 @@ impl fmt::Display for Arrivals {
         out.write_str(match self {
             Arrivals::Poisson => "poisson",
             Arrivals::Constant => "constant",
+            Arrivals::Recorded => "recorded",
         })
     }
 }

@@ -224,6 +224,10 @@ pub struct JobSettings {
     /// What a job of requests asks; nothing for the other jobs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub load: Option<Load>,
+    /// The times of a recording are kept, so many hundredths as fast as they were; as fast as possible where nothing is
+    /// said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub replay_percent: Option<u32>,
 }
 
 impl JobSettings {

@@ -55,6 +55,8 @@ fn what_is_unknown_is_a_usage_error_that_names_the_nearest() {
 fn sweeps_that_mean_nothing_are_usage_errors() {
     are_mistakes(&[
         (&["run", "fans", "ram", "--rate", "5"], "kvfair run getset has it"),
+        (&["run", "fans", "ram", "--replay", "asap"], "kvfair run trace has it"),
+        (&["run", "trace", "ram", "--replay", "fast"], "asap, recorded, or 0.01x to 1000000x"),
         (&["run", "getset", "ram", "--values", "1k,65MiB"], "no number from 1 to 67108864 of bytes"),
         (&["run", "getset", "ram", "--batch", "0"], "no number from 1 to 10000 of keys"),
         (&["run", "getset", "ram", "--batch", "10000", "--values", "1M"], "more than 64 MiB at once"),

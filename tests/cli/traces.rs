@@ -225,3 +225,29 @@ fn a_key_over_a_stores_limit_is_refused() {
     assert!(desk.reason("memcached").contains("at most 250 bytes"), "{}", desk.reason("memcached"));
     assert_eq!(desk.record("ram")["verdict"]["kind"], "right");
 }
+
+/// `mixed_up` has a hundred rows a second: 600 rows are 6 seconds, or half a second at twelve times the speed.
+#[test]
+fn recorded_times_are_kept_and_scaled() {
+    let desk = Desk::new();
+    let file = desk.file("mixed.csv", mixed_up(600)).to_string();
+    let replayed = ["--input", &file, "--format", "twitter", "--replay", "12x", "--clients", "3"];
+    let said = run(&desk, &[&replayed[..], &["ram", "redis+unix", "memcached", "null"]].concat());
+    said.exits(0).shows("12 times as fast as recorded").shows("response of a request").shows("misses ");
+    let asap = run(&desk, &["--input", &file, "--format", "twitter", "--replay", "asap", "ram?name=asap"]);
+    asap.exits(0);
+    for target in ["ram", "redis+unix", "memcached", "null"] {
+        let record = desk.record(target);
+        assert_eq!(record["verdict"]["kind"], if target == "null" { "control" } else { "right" }, "{target}");
+        assert_eq!(record["job"]["replay_percent"], 1200);
+        let (run, fast) = (&record["phases"][0], &desk.record("asap")["phases"][0]);
+        assert_eq!(run["units"], fast["units"], "{target}");
+        let (took_s, due_s) = (run["took_s"].as_f64().unwrap(), run["open"]["due_s"].as_f64().unwrap());
+        assert!((0.4..0.5).contains(&due_s) && took_s > due_s - 0.05, "{target}: {due_s} {took_s}");
+        assert_eq!(run["open"]["arrivals"], "recorded");
+    }
+    assert_eq!(misses_of(&desk.record("ram")), misses_of(&desk.record("asap")), "the order of each key is kept");
+    let bad = desk.file("bad.csv", format!("{}not a row\n", mixed_up(300))).to_string();
+    let said = run(&desk, &["--input", &bad, "--format", "twitter", "--replay", "12x", "ram"]);
+    said.exits(1).complains("bad.csv:301");
+}

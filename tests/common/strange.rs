@@ -209,6 +209,7 @@ fn settings(depth: u32, value_bytes: u32) -> JobSettings {
         via: Default::default(),
         split: Default::default(),
         load: Some(Load { records: RECORDS, value_bytes, depth, ..Load::default() }),
+        replay_percent: None,
     }
 }
 

@@ -22,6 +22,7 @@ fn settings(form: &str, units: Option<u64>, skip_bad: u64) -> JobSettings {
         via: Default::default(),
         split: Default::default(),
         load: None,
+        replay_percent: None,
     }
 }
 

@@ -338,6 +338,7 @@ mod tests {
             via: Default::default(),
             split: Default::default(),
             load: Some(load),
+            replay_percent: None,
         };
         Asked::of(&settings)
     }
