@@ -27,7 +27,7 @@ pub struct Work<'a> {
     /// When each request is due; where there is none, clients ask as soon as they are answered.
     pub pace: Option<&'a Pace>,
     /// Where each client leaves word of the units that it has finished.
-    pub progress: &'a Progress,
+    pub progress: &'a Progress<'a>,
 }
 
 /// What was seen while driving.
@@ -81,25 +81,40 @@ impl Seen {
 }
 
 /// Units finished so far, a counter for each client, so that watching costs the clients nothing.
-#[derive(Debug)]
-pub struct Progress(Vec<Padded>);
+pub struct Progress<'a> {
+    counters: Vec<Padded>,
+    /// Hears of them now and then from who drives many clients on a thread, so that none is needed for watching: a
+    /// process with one thread alone spares its system calls what sharing costs.
+    heard: Option<&'a (dyn Fn(u64) + Sync)>,
+}
 
 /// A counter with its cache line for itself.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 struct Padded(AtomicU64);
 
-impl Progress {
-    pub fn new(clients: u32) -> Progress {
-        Progress((0..clients).map(|_| Padded::default()).collect())
+impl<'a> Progress<'a> {
+    pub fn new(clients: u32) -> Progress<'a> {
+        Progress { counters: (0..clients).map(|_| Padded::default()).collect(), heard: None }
+    }
+
+    pub fn heard_by(clients: u32, heard: &'a (dyn Fn(u64) + Sync)) -> Progress<'a> {
+        Progress { heard: Some(heard), ..Progress::new(clients) }
+    }
+
+    /// Lets whoever listens hear of it.
+    fn tell(&self) {
+        if let Some(heard) = self.heard {
+            heard(self.units());
+        }
     }
 
     pub fn units(&self) -> u64 {
-        self.0.iter().map(|counter| counter.0.load(Ordering::Relaxed)).sum()
+        self.counters.iter().map(|counter| counter.0.load(Ordering::Relaxed)).sum()
     }
 
     fn client(&self, index: u32) -> &AtomicU64 {
-        &self.0[index as usize].0
+        &self.counters[index as usize].0
     }
 }
 

@@ -15,6 +15,7 @@ use mio::event::Event;
 use mio::unix::SourceFd;
 use mio::{Events, Interest, Poll, Token};
 
+use super::pace::Pace;
 use super::{Seen, Stopped, Work};
 use crate::jobs::{Client, InputFault};
 use crate::stores::blocking::Line;
@@ -39,6 +40,9 @@ const HANDS_MAX: usize = 4;
 /// connected, before the first question.
 pub fn run(work: &Work<'_>, depth: u32, patience: Duration, ready: impl FnOnce()) -> Result<Seen, Stopped> {
     let hands = hands(work.at.clients);
+    if hands == 1 {
+        return alone(work, depth, patience, ready).and_then(|ended| add_up(vec![Ok(ended)]));
+    }
     let start = Start { ready: Barrier::new(hands + 1), go: Barrier::new(hands + 1), stop: AtomicBool::new(false) };
     let ended: Vec<Result<Ended, Stopped>> = std::thread::scope(|scope| {
         let hand = |number| {
@@ -48,13 +52,17 @@ pub fn run(work: &Work<'_>, depth: u32, patience: Duration, ready: impl FnOnce()
         let threads: Vec<_> = (0..hands).map(|number| scope.spawn(hand(number))).collect();
         start.ready.wait();
         ready();
-        if let Some(pace) = work.pace {
-            pace.began();
-        }
         start.go.wait();
         threads.into_iter().map(|thread| thread.join().expect("a hand does not panic")).collect()
     });
     add_up(ended)
+}
+
+/// The only hand is this thread: system calls of a process with one thread cost less.
+fn alone(work: &Work<'_>, depth: u32, patience: Duration, ready: impl FnOnce()) -> Result<Ended, Stopped> {
+    let hand = Hand::prepare(work, 0, 1, depth)?;
+    ready();
+    hand.ended(work, (0, 1), patience, &AtomicBool::new(false))
 }
 
 /// Half of the processors are the server's.
@@ -114,18 +122,11 @@ fn one(
     }
     start.ready.wait();
     start.go.wait();
-    let mut hand = prepared?;
-    let began = Instant::now();
-    let worked = match work.pace {
-        None => hand.work(work, number as u32, patience, &start.stop),
-        Some(pace) => paced::work(&mut hand, work, pace, (number, hands), patience, &start.stop),
-    };
-    if worked.is_err() {
+    let ended = prepared?.ended(work, (number, hands), patience, &start.stop);
+    if ended.is_err() {
         start.stop.store(true, Ordering::Relaxed);
     }
-    worked?;
-    let ended = Instant::now();
-    Ok(Ended { began, ended, seen: hand.into_seen() })
+    ended
 }
 
 /// One client on its connection.
@@ -178,6 +179,23 @@ impl Hand {
         Ok(Hand { parties, poll, depth, received: vec![0; READ_BYTES], out: Vec::new(), touched: Vec::new(), counts })
     }
 
+    /// Works to the end. It is hand `number` of so many.
+    fn ended(
+        mut self,
+        work: &Work<'_>,
+        (number, hands): (usize, usize),
+        patience: Duration,
+        stop: &AtomicBool,
+    ) -> Result<Ended, Stopped> {
+        // The first of all takes the beginning of all due times.
+        let began = work.pace.map_or_else(Instant::now, Pace::began);
+        match work.pace {
+            None => self.work(work, number as u32, patience, stop)?,
+            Some(pace) => paced::work(&mut self, work, pace, (number, hands), patience, stop)?,
+        }
+        Ok(Ended { began, ended: Instant::now(), seen: self.into_seen() })
+    }
+
     fn work(&mut self, work: &Work<'_>, number: u32, patience: Duration, stop: &AtomicBool) -> Result<(), Stopped> {
         let progress = work.progress.client(number);
         let mut events = Events::with_capacity(EVENTS);
@@ -187,6 +205,7 @@ impl Hand {
             party.send(out, poll, place).map_err(|error| party.lost(error))?;
         }
         let mut heard = Instant::now();
+        let mut told = heard;
         while counts.live > 0 {
             match poll.poll(&mut events, Some(LOOK)) {
                 Err(error) if error.kind() == ErrorKind::Interrupted => continue,
@@ -197,12 +216,17 @@ impl Hand {
                 parties[place].meet(event, *depth, received, out, counts, poll, place)?;
             }
             progress.store(counts.seen.units, Ordering::Relaxed);
+            let now = Instant::now();
+            if number == 0 && now.duration_since(told) > LOOK {
+                told = now;
+                work.progress.tell();
+            }
             if stop.load(Ordering::Relaxed) {
                 return Err(Stopped::Elsewhere);
             }
             if !events.is_empty() {
-                heard = Instant::now();
-            } else if heard.elapsed() > patience {
+                heard = now;
+            } else if now.duration_since(heard) > patience {
                 return Err(silent(parties, patience));
             }
         }

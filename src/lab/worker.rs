@@ -7,6 +7,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::path::PathBuf;
+use std::sync::Mutex;
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
@@ -255,24 +256,33 @@ impl Stage<'_> {
     }
 
     fn drive(&self, store: &dyn Store, part: Part, at: At) -> Result<(), Early> {
-        let progress = Progress::new(at.clients);
+        let beat = Mutex::new(Beat::new(self.finished.get()));
+        let heard = |units| beat.lock().expect("the beat does not panic").at(units);
+        let progress = Progress::heard_by(at.clients, &heard);
         let pace = self.pace(part, at);
         let (job, source, pace) = (self.job, self.source, pace.as_ref());
         let work = Work { store, job, source, part, at, pace, progress: &progress };
-        let (seen, units_by_second) = std::thread::scope(|scope| {
-            let (stop, stopped) = mpsc::channel();
-            let (start, started) = mpsc::channel();
-            let beat = scope.spawn({
-                let (progress, before) = (&progress, self.finished.get());
-                move || beat(progress, before, &started, &stopped)
-            });
-            let seen = self.run(&work, || {
-                boundary(&Told::Begins(part.name().to_string()));
-                let _ = start.send(Instant::now());
-            });
-            drop((start, stop));
-            (seen, beat.join().expect("the beat does not panic"))
-        });
+        let begin = || {
+            boundary(&Told::Begins(part.name().to_string()));
+            beat.lock().expect("the beat does not panic").began = Some(Instant::now());
+        };
+        let seen = if self.has_line(store) {
+            self.run_line(&work, begin)
+        } else {
+            std::thread::scope(|scope| {
+                let (stop, stopped) = mpsc::channel::<()>();
+                scope.spawn(|| {
+                    let stopped = stopped;
+                    while let Err(RecvTimeoutError::Timeout) = stopped.recv_timeout(BEAT) {
+                        heard(progress.units());
+                    }
+                });
+                let seen = self.run_threads(&work, begin);
+                drop(stop);
+                seen
+            })
+        };
+        let units_by_second = beat.lock().expect("the beat does not panic").end(progress.units());
         let mut seen = seen.map_err(|stopped| early(stopped, self.trial, progress.units()))?;
         let misses = seen.misses;
         seen.asked.sort_unstable();
@@ -304,23 +314,22 @@ impl Stage<'_> {
     }
 
     /// Many connections a thread where the job has requests and the store lines, else a thread a client.
-    fn run(&self, work: &Work<'_>, ready: impl FnOnce()) -> Result<Seen, Stopped> {
-        let depth = match &self.trial.job.load {
-            None => return threads::run(work, ready),
-            Some(load) => load.depth,
-        };
-        match work.store.line() {
-            Some(line) => {
-                drop(line);
-                let depth = if work.part == Part::Load { LOAD_DEPTH } else { depth };
-                sockets::run(work, depth, Duration::from_secs_f64(self.trial.patience_s), ready)
-            }
-            None if depth > 1 => {
-                let what = format!("{} answers one question at a time: it has no --depth", self.trial.store);
-                Err(Stopped::Session(Fault::Unsupported(what)))
-            }
-            None => threads::run(work, ready),
+    fn has_line(&self, store: &dyn Store) -> bool {
+        self.trial.job.load.is_some() && store.line().is_some()
+    }
+
+    fn run_line(&self, work: &Work<'_>, ready: impl FnOnce()) -> Result<Seen, Stopped> {
+        let depth = self.trial.job.load.as_ref().map_or(1, |load| load.depth);
+        let depth = if work.part == Part::Load { LOAD_DEPTH } else { depth };
+        sockets::run(work, depth, Duration::from_secs_f64(self.trial.patience_s), ready)
+    }
+
+    fn run_threads(&self, work: &Work<'_>, ready: impl FnOnce()) -> Result<Seen, Stopped> {
+        if self.trial.job.load.as_ref().is_some_and(|load| load.depth > 1) {
+            let what = format!("{} answers one question at a time: it has no --depth", self.trial.store);
+            return Err(Stopped::Session(Fault::Unsupported(what)));
         }
+        threads::run(work, ready)
     }
 
     fn settle(&self, store: &dyn Store) -> Result<(), Early> {
@@ -335,20 +344,35 @@ impl Stage<'_> {
 }
 
 /// Tells the parent how far we are, and counts units by whole seconds.
-fn beat(progress: &Progress, before: u64, started: &mpsc::Receiver<Instant>, stopped: &mpsc::Receiver<()>) -> Vec<u64> {
-    let mut by_second = Vec::new();
-    let Ok(start) = started.recv() else { return by_second };
-    let mut counted = 0;
-    while let Err(RecvTimeoutError::Timeout) = stopped.recv_timeout(BEAT) {
-        let units = progress.units();
-        tell(&Told::Progress(before + units));
-        if start.elapsed().as_secs() as usize > by_second.len() {
-            by_second.push(units - counted);
-            counted = units;
+struct Beat {
+    /// Units of the phases before.
+    before: u64,
+    /// Once the clock runs.
+    began: Option<Instant>,
+    counted: u64,
+    by_second: Vec<u64>,
+}
+
+impl Beat {
+    fn new(before: u64) -> Beat {
+        Beat { before, began: None, counted: 0, by_second: Vec::new() }
+    }
+
+    fn at(&mut self, units: u64) {
+        let Some(began) = self.began else { return };
+        tell(&Told::Progress(self.before + units));
+        if began.elapsed().as_secs() as usize > self.by_second.len() {
+            self.by_second.push(units - self.counted);
+            self.counted = units;
         }
     }
-    by_second.push(progress.units() - counted);
-    by_second
+
+    /// Each whole second's units, and those of what was left of the last one.
+    fn end(&mut self, units: u64) -> Vec<u64> {
+        let mut by_second = std::mem::take(&mut self.by_second);
+        by_second.extend(self.began.map(|_| units - self.counted));
+        by_second
+    }
 }
 
 fn phase(name: &str, clients: u32, seen: Seen, units_by_second: Vec<u64>) -> Phase {

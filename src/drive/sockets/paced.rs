@@ -35,7 +35,7 @@ pub(super) fn work(
     let mut turn = Turn { next: 0, clients: u64::from(work.at.clients), number: number as u64, hands: hands as u64 };
     turn.skip_others();
     let backlog_max = pace.backlog_max() / hands as u64;
-    let (mut heard, mut armed, mut asked) = (began, None, 0);
+    let (mut heard, mut told, mut armed, mut asked) = (began, began, None, 0);
     loop {
         let idle = asked == hand.counts.answered;
         asked += send_due(hand, pace, &mut turn, began)?;
@@ -65,6 +65,10 @@ pub(super) fn work(
             heard = Instant::now();
         }
         progress.store(hand.counts.seen.units, Ordering::Relaxed);
+        if number == 0 && told.elapsed() > LOOK {
+            told = Instant::now();
+            work.progress.tell();
+        }
         if stop.load(Ordering::Relaxed) {
             return Err(Stopped::Elsewhere);
         }
