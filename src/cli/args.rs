@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand};
 
-use super::points::{self, Points, Rates, Replay, Sizes};
+use super::points::{self, Points, Rates, Replay, Sizes, Values};
 use crate::words::load::{Arrivals, Keys, Only};
 use crate::words::promise::Promise;
 use crate::words::trial::{Configuration, Durability, Split, Verify, Via};
@@ -145,10 +145,10 @@ pub struct Requests {
     /// `mixed` 10000]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1_000_000_000))]
     pub records: Option<u64>,
-    /// Bytes of each value of a job of requests; a list, as in 32,1k,32k,1M, to sweep over, with all records loaded
-    /// anew for each [default: `getset` 32; `mixed` 2048; `ycsb-*` 1000]
-    #[arg(long, value_name = "BYTES", value_parser = points::sizes)]
-    pub values: Option<Sizes>,
+    /// Bytes of each value of a job of requests; a range 16-4k or `etc` (as in Facebook's memcached) for lengths that
+    /// differ from key to key; a list 32,1k,32k,1M to sweep over, with all records loaded anew for each [default: `getset` 32; `mixed` 2048; `ycsb-*` 1000]
+    #[arg(long, value_name = "BYTES", value_parser = points::values)]
+    pub values: Option<Values>,
     /// Keys that `getset` asks for in one question; a list, as in 1,10,100, to sweep over [default: 1]
     #[arg(long, value_name = "N", value_parser = points::batches)]
     pub batch: Option<Sizes>,

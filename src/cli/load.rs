@@ -4,7 +4,8 @@ use anyhow::{Result, anyhow};
 
 use super::Usage;
 use super::args::{Requests, Run};
-use super::points::{self, CLIENTS_MAX, Points, Rates, Sizes};
+use super::points::{self, CLIENTS_MAX, Points, Rates, Sizes, Values};
+use crate::jobs::keyed::lengths::Lengths;
 use crate::jobs::keyed::questions::WEIGHTED_MAX;
 use crate::jobs::{self, JobKind, Requests as Defaults, Writing};
 use crate::words::load::{Keys, Load};
@@ -42,7 +43,7 @@ pub fn points_of(args: &Run, kind: &JobKind) -> Result<Vec<u32>> {
     let many = |sizes: &Option<Sizes>| sizes.as_ref().is_some_and(|Sizes(sizes)| sizes.len() > 1);
     let swept = [
         (args.load.rate.is_some(), "--rate"),
-        (many(&args.load.values), "a list of --values"),
+        (matches!(&args.load.values, Some(Values::Alike(Sizes(sizes))) if sizes.len() > 1), "a list of --values"),
         (many(&args.load.batch), "a list of --batch"),
     ];
     let swept: Vec<&str> = swept.iter().filter(|(is, _)| *is).map(|(_, name)| *name).collect();
@@ -147,7 +148,11 @@ fn timely(load: &Load, args: &Run) -> Option<String> {
 }
 
 fn asked_of(asked: &Requests, defaults: &Defaults, points: &[u32]) -> Load {
-    let sizes = asked.values.as_ref().map_or_else(|| vec![defaults.value_bytes], |Sizes(sizes)| sizes.clone());
+    let (sizes, spread) = match &asked.values {
+        Some(Values::Alike(Sizes(sizes))) => (sizes.clone(), None),
+        Some(Values::Spread(spread)) => (vec![Lengths::new(0, Some(*spread)).most() as u32], Some(*spread)),
+        None => (vec![defaults.value_bytes], None),
+    };
     let largest = sizes.iter().copied().max().unwrap_or(defaults.value_bytes);
     let swept = sizes.len() > 1;
     let fitting = (SIZED_BYTES / u64::from(largest)).clamp(1, defaults.records);
@@ -167,6 +172,7 @@ fn asked_of(asked: &Requests, defaults: &Defaults, points: &[u32]) -> Load {
         },
         arrivals: asked.arrivals.unwrap_or_default(),
         warm_up_s: 0,
+        spread,
         sizes: if swept { sizes } else { Vec::new() },
         batches: asked.batch.as_ref().map_or_else(Vec::new, |Sizes(batches)| batches.clone()),
     }

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use crate::words::load::{Spread, VALUE_BYTES_MAX};
 use crate::words::units;
 
 /// The most clients that a run may have.
@@ -98,13 +99,24 @@ pub fn replay(text: &str) -> Result<Replay, String> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sizes(pub Vec<u32>);
 
-/// The largest value and the largest batch: what a client may have under way is bounded besides.
-const VALUE_MAX: u64 = 64 << 20;
+/// The largest batch: what a client may have under way is bounded besides.
 const BATCH_MAX: u64 = 10_000;
 
-/// Bytes of values: `32`, or `32,1k,32k,1M`.
-pub fn sizes(text: &str) -> Result<Sizes, String> {
-    listed(text, VALUE_MAX, "bytes, as in 32 or 1k,32k,1M")
+/// How long values are.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Values {
+    /// All alike, or each a point.
+    Alike(Sizes),
+    /// Each key's its own.
+    Spread(Spread),
+}
+
+/// Bytes of values: `32`, `32,1k,32k,1M`, `16-4k` or `etc`.
+pub fn values(text: &str) -> Result<Values, String> {
+    if text.contains('-') || text == "etc" {
+        return text.parse().map(Values::Spread);
+    }
+    listed(text, VALUE_BYTES_MAX.into(), "bytes, as in 32, 1k,32k,1M, 16-4k or etc").map(Values::Alike)
 }
 
 /// Keys of a batch: `100`, or `1,10,100`.
@@ -167,10 +179,12 @@ mod tests {
 
     #[test]
     fn sizes_of_values_and_batches() {
-        assert_eq!(sizes("32,1k,1MiB"), Ok(Sizes(vec![32, 1_000, 1 << 20])));
+        assert_eq!(values("32,1k,1MiB"), Ok(Values::Alike(Sizes(vec![32, 1_000, 1 << 20]))));
+        assert_eq!(values("16-4k"), Ok(Values::Spread(Spread::Range { low: 16, high: 4_000 })));
+        assert_eq!(values("etc"), Ok(Values::Spread(Spread::Etc)));
         assert_eq!(batches("1,10,10k"), Ok(Sizes(vec![1, 10, 10_000])));
-        for bad in ["", "0", "32,", "1k,1000", "65MiB", "-1", "many", "5G"] {
-            assert!(sizes(bad).is_err(), "{bad}");
+        for bad in ["", "0", "32,", "1k,1000", "65MiB", "-1", "many", "5G", "9-3", "0-5", "1-65MiB", "ETC"] {
+            assert!(values(bad).is_err(), "{bad}");
         }
         assert!(batches("10001").is_err());
     }

@@ -12,12 +12,14 @@ use crate::words::op::{Op, Reply, Wrong, readable};
 use crate::words::trial::JobSettings;
 
 pub mod batches;
+pub mod lengths;
 pub mod questions;
 pub mod turns;
 pub mod values;
 
 use batches::Batched;
-use questions::{Asked, KeyText, Question, Questions};
+use lengths::Lengths;
+use questions::{Asked, KeyText, Question, Questions, load_of};
 use turns::Turns;
 use values::{Values, version};
 
@@ -46,9 +48,9 @@ pub fn doings(settings: &JobSettings) -> (Reading, Writing) {
     requests.map_or((Reading::Get, Writing::Set), |requests| (requests.reading, requests.writing))
 }
 
-/// The values of a job, of so many bytes, for who asks and for who checks.
+/// The values of a job, of so many bytes where their lengths are not each key's own, for who asks and for who checks.
 pub fn values_of(settings: &JobSettings, value_bytes: u32) -> Values {
-    Values::new(settings.seed(), value_bytes as usize)
+    Values::of(settings.seed(), Lengths::new(value_bytes, load_of(settings).spread))
 }
 
 impl Job for KeyedJob {
@@ -172,7 +174,7 @@ fn wrong(question: Question, values: &Values, reply: Reply<'_>) -> Heard {
         expected: if question.set {
             "done".to_string()
         } else {
-            format!("a value of {} bytes that was set under this key", values.bytes())
+            format!("a value of {} bytes that was set under this key", values.bytes(question.record))
         },
         found,
     })

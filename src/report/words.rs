@@ -15,7 +15,8 @@ pub fn headline(records: &[Record]) -> String {
     let unit = format!("{}{plural}", first.stream.unit);
     let clients = match &first.job.load {
         Some(load) => {
-            format!("{} of {} bytes · {}", asked(load), listed(&load.sizes, load.value_bytes), many(load))
+            let bytes = load.spread.map_or_else(|| listed(&load.sizes, load.value_bytes), |spread| spread.to_string());
+            format!("{} of {bytes} bytes · {}", asked(load), many(load))
         }
         None if first.clients == 1 => "1 client".to_string(),
         None => format!("{} clients", first.clients),

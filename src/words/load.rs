@@ -5,6 +5,8 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
+use super::units::parse_bytes;
+
 /// What a job of requests asks, and how much of it at once.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -36,6 +38,9 @@ pub struct Load {
     /// Requests due so early are asked and not timed.
     #[serde(default)]
     pub warm_up_s: u32,
+    /// Each key's values have a length of their own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub spread: Option<Spread>,
     /// Bytes of values, each a point, where they are swept over; all records are loaded anew for each.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub sizes: Vec<u32>,
@@ -150,6 +155,57 @@ impl FromStr for Arrivals {
     fn from_str(text: &str) -> Result<Self, String> {
         let found = [Arrivals::Poisson, Arrivals::Constant].into_iter().find(|arrivals| arrivals.to_string() == text);
         found.ok_or_else(|| format!("'{text}' is no spread of arrivals: poisson or constant"))
+    }
+}
+
+/// How the lengths of values differ from key to key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(into = "String", try_from = "String")]
+pub enum Spread {
+    /// From so many bytes to so many, all as often.
+    Range { low: u32, high: u32 },
+    /// As in the pool ETC of Facebook's memcached: mostly short, some long.
+    Etc,
+}
+
+/// The longest value.
+pub const VALUE_BYTES_MAX: u32 = 64 << 20;
+
+impl fmt::Display for Spread {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Spread::Range { low, high } => write!(out, "{low}-{high}"),
+            Spread::Etc => out.write_str("etc"),
+        }
+    }
+}
+
+impl FromStr for Spread {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        if text == "etc" {
+            return Ok(Spread::Etc);
+        }
+        let bytes = |text: &str| parse_bytes(text).filter(|bytes| (1..=u64::from(VALUE_BYTES_MAX)).contains(bytes));
+        match text.split_once('-').and_then(|(low, high)| bytes(low).zip(bytes(high))) {
+            Some((low, high)) if low <= high => Ok(Spread::Range { low: low as u32, high: high as u32 }),
+            _ => Err(format!("'{text}' is no range of bytes such as 16-4k, from 1 to {VALUE_BYTES_MAX}")),
+        }
+    }
+}
+
+impl From<Spread> for String {
+    fn from(spread: Spread) -> String {
+        spread.to_string()
+    }
+}
+
+impl TryFrom<String> for Spread {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Spread, String> {
+        text.parse()
     }
 }
 

@@ -189,3 +189,18 @@ fn a_full_disk_under_the_results() {
     said.exits(1).complains("cannot write results to full/out.jsonl: No space left on device");
     said.shows("ngrams, 50 messages").shows("1 block, no claim").shows("ram");
 }
+
+/// A connection is an open file: the limit is raised as far as we may, and else it is said with the way out.
+#[test]
+fn more_clients_than_files_may_be_open() {
+    let run = |limit: &str| {
+        let desk = Desk::new();
+        let kvfair = env!("CARGO_BIN_EXE_kvfair");
+        let line = format!(
+            "ulimit {limit} && exec {kvfair} run getset redis+unix --only get --clients 400 --blocks 1 --requests 800 --records 50"
+        );
+        Started::new(desk.command("/bin/sh", &["-c", &line])).wait()
+    };
+    run("-Sn 256").exits(0).shows("50 records hold some client's");
+    run("-n 256").exits(1).shows("400 clients need 500 open files, and 256 are allowed here: ulimit -n 500");
+}

@@ -194,6 +194,22 @@ fn sizes_of_values_and_batches_can_be_swept() {
     }
 }
 
+/// Each key has a length of its own, which every read and the end state are held to.
+#[test]
+fn lengths_of_values_can_differ_from_key_to_key() {
+    let desk = Desk::new();
+    for (values, mean) in [("etc", 100.0..400.0), ("1-2k", 950.0..1_050.0)] {
+        let targets = ["ram", "lmdb", "redis+unix", "memcached", "tokyotyrant+unix"];
+        let said = desk.run(&[&SWEEP[..], &["--clients", "4", "--values", values], &targets].concat());
+        said.exits(0).shows("1,000 records hold some client's").shows("bytes");
+        let loaded: u64 = bytes(&desk.record("lmdb"), "load").sum();
+        assert!(mean.contains(&(loaded as f64 / 1_000.0 - 16.0)), "{values}: {loaded} bytes");
+    }
+    let faulty =
+        desk.run(&[&SWEEP[..], &["--values", "16-400", "--clients", "2", "faulty?fault=drop&after=1500"]].concat());
+    faulty.exits(4).shows("found an older value");
+}
+
 fn bytes<'a>(record: &'a Value, part: &'a str) -> impl Iterator<Item = u64> + 'a {
     let phases = record["phases"].as_array().unwrap().iter().filter(move |phase| phase["name"] == part);
     phases.map(|phase| phase["bytes_out"].as_u64().unwrap())

@@ -1,6 +1,7 @@
 //! Values that prove themselves: each carries its version and a check sum over key, version and length, and its other
 //! bytes follow from the key.
 
+use super::lengths::Lengths;
 use crate::jobs::draw::{Rng, mix};
 
 /// Bytes of version and check sum in front.
@@ -26,11 +27,9 @@ pub const SEQUENCE_MAX: u64 = 1 << 34;
 /// The most clients, for the same reason.
 pub const CLIENTS_MAX: u32 = 1 << 14;
 
-/// All values of a job, of one length, half of which compresses.
+/// All values of a job, half of each of which compresses.
 pub struct Values {
-    bytes: usize,
-    /// Bytes of a value that are neither head nor plain.
-    random: usize,
+    lengths: Lengths,
     /// Places to begin at, and beyond them what the last one needs.
     places: u64,
     pool: Vec<u8>,
@@ -38,43 +37,50 @@ pub struct Values {
 }
 
 impl Values {
-    pub fn new(seed: u64, bytes: usize) -> Values {
-        let random = (bytes / 2).saturating_sub(HEAD_BYTES);
+    /// Of one length.
+    pub fn new(seed: u64, bytes: u32) -> Values {
+        Values::of(seed, Lengths::new(bytes, None))
+    }
+
+    pub fn of(seed: u64, lengths: Lengths) -> Values {
+        let random = random_of(lengths.most());
         let mut rng = Rng::new(seed);
         let places = (random * POOL_TIMES).clamp(POOL_BYTES.0, POOL_BYTES.1);
         let words = if random == 0 { 0 } else { (places + random).div_ceil(8) };
         let pool = (0..words).flat_map(|_| rng.draw().to_le_bytes()).collect();
-        Values {
-            bytes,
-            random,
-            places: places as u64,
-            pool,
-            plain: vec![PLAIN; bytes.saturating_sub(HEAD_BYTES + random)],
-        }
+        let plain = vec![PLAIN; lengths.most()];
+        Values { lengths, places: places as u64, pool, plain }
     }
 
-    pub fn bytes(&self) -> usize {
-        self.bytes
+    /// Of a key's value.
+    #[inline(always)]
+    pub fn bytes(&self, record: u64) -> usize {
+        self.lengths.of(record)
     }
 
     /// Room for a value, to be written again and again.
     pub fn blank(&self) -> Vec<u8> {
-        vec![PLAIN; self.bytes]
+        vec![PLAIN; self.lengths.most()]
     }
 
     /// Makes `value`, which began as a blank, the one of this version of a key.
     #[inline]
-    pub fn write(&self, record: u64, version: u64, value: &mut [u8]) {
-        let head = self.head(record, version);
+    pub fn write(&self, record: u64, version: u64, value: &mut Vec<u8>) {
+        let (head, bytes) = (self.head(record, version), self.bytes(record));
+        if !self.lengths.are_same() {
+            value.clear();
+            value.resize(bytes, PLAIN);
+        }
+        let random = random_of(bytes);
         if let Some((first, rest)) = value.split_first_chunk_mut::<HEAD_BYTES>() {
             // In the halves that it was made of: one wide copy would wait for both to be written.
             first[..8].copy_from_slice(&head[..8]);
             first[8..].copy_from_slice(&head[8..]);
-            if self.random > 0 {
-                rest[..self.random].copy_from_slice(self.own(record));
+            if random > 0 {
+                rest[..random].copy_from_slice(self.own(record, random));
             }
         } else {
-            value.copy_from_slice(&head[..value.len()]);
+            value.copy_from_slice(&head[..bytes]);
         }
     }
 
@@ -84,7 +90,7 @@ impl Values {
     pub fn belongs(&self, record: u64, value: &[u8]) -> bool {
         match version_in(value) {
             Some(version) => self.is(record, version, value),
-            None => value.len() == self.bytes,
+            None => value.len() == self.bytes(record),
         }
     }
 
@@ -92,13 +98,17 @@ impl Values {
     #[inline]
     pub fn is(&self, record: u64, version: u64, value: &[u8]) -> bool {
         let head = self.head(record, version);
-        if value.len() != self.bytes {
+        let bytes = self.bytes(record);
+        if value.len() != bytes {
             return false;
         }
+        let random = random_of(bytes);
         match value.split_first_chunk::<HEAD_BYTES>() {
             Some((first, rest)) => {
-                let (own, plain) = rest.split_at(self.random);
-                *first == head && (own.is_empty() || own == self.own(record)) && plain == self.plain
+                let (own, plain) = rest.split_at(random);
+                *first == head
+                    && (own.is_empty() || own == self.own(record, random))
+                    && plain == &self.plain[..plain.len()]
             }
             None => *value == head[..value.len()],
         }
@@ -107,7 +117,7 @@ impl Values {
     /// The check sum first: a value cut short of its head still has the most telling of it.
     #[inline]
     pub fn head(&self, record: u64, version: u64) -> [u8; HEAD_BYTES] {
-        let sum = mix(version.wrapping_mul(SPREAD).wrapping_add(record.rotate_left(32)) ^ self.bytes as u64);
+        let sum = mix(version.wrapping_mul(SPREAD).wrapping_add(record.rotate_left(32)) ^ self.bytes(record) as u64);
         let mut head = [0; HEAD_BYTES];
         head[..8].copy_from_slice(&sum.to_le_bytes());
         head[8..].copy_from_slice(&version.to_le_bytes());
@@ -115,10 +125,16 @@ impl Values {
     }
 
     #[inline]
-    fn own(&self, record: u64) -> &[u8] {
+    fn own(&self, record: u64, random: usize) -> &[u8] {
         let start = ((u128::from(mix(record)) * u128::from(self.places)) >> 64) as usize;
-        &self.pool[start..start + self.random]
+        &self.pool[start..start + random]
     }
+}
+
+/// Bytes of a value of that length that are neither head nor plain.
+#[inline(always)]
+fn random_of(bytes: usize) -> usize {
+    (bytes / 2).saturating_sub(HEAD_BYTES)
 }
 
 /// The version that a value says it has.
@@ -134,7 +150,7 @@ mod tests {
     #[test]
     fn a_value_proves_key_version_and_every_byte() {
         for bytes in [1, 7, 8, 15, 16, 17, 32, 33, 100, 1_000, 100_000] {
-            let values = Values::new(7, bytes);
+            let values = Values::new(7, bytes as u32);
             let mut value = values.blank();
             values.write(41, version(3, 2, 9), &mut value);
             assert!(values.is(41, version(3, 2, 9), &value), "{bytes}");
@@ -148,6 +164,21 @@ mod tests {
             }
             value.push(PLAIN);
             assert!(!values.belongs(41, &value));
+        }
+    }
+
+    #[test]
+    fn values_of_many_lengths_prove_themselves_too() {
+        let spread = Some(crate::words::load::Spread::Range { low: 1, high: 300 });
+        let values = Values::of(7, Lengths::new(0, spread));
+        let mut value = values.blank();
+        for record in 0..500 {
+            values.write(record, version(1, 2, record), &mut value);
+            assert_eq!(value.len(), values.bytes(record));
+            assert!(values.is(record, version(1, 2, record), &value) && values.belongs(record, &value), "{record}");
+            let mut longer = value.clone();
+            longer.push(PLAIN);
+            assert!(!values.belongs(record, &longer));
         }
     }
 

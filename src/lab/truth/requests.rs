@@ -9,6 +9,7 @@ use std::time::Instant;
 use sha2::{Digest, Sha256};
 
 use super::{BATCH_KEYS, Compared, Counts, Drawn, Each, Replay, SHOWN_BYTES, Sample, hex};
+use crate::jobs::keyed::lengths::Lengths;
 use crate::jobs::keyed::questions::{Asked, KeyText, points_of};
 use crate::jobs::keyed::values::{HEAD_BYTES, SEQUENCE_MAX, Values, version, version_in};
 use crate::jobs::keyed::{doings, turns, values_of};
@@ -35,7 +36,8 @@ impl Replay for Requests {
         let named = units.min(HASHED_QUESTIONS);
         asked.write(named, parts_of(settings), &mut hash).expect("a hash takes what is written");
         let largest = points.iter().map(|at| at.value_bytes).max().unwrap_or_default();
-        let data_bytes = load.records * (size_of::<KeyText>() as u64 + u64::from(largest));
+        let each = size_of::<KeyText>() as f64 + Lengths::new(largest, load.spread).mean();
+        let data_bytes = (load.records as f64 * each) as u64;
         let drawn = Some(Drawn { sha256: hex(&hash.0.finalize()), data_bytes });
         Ok(Counts { units, asking_units: units, ops: units, drawn, ..Counts::default() })
     }
@@ -80,7 +82,7 @@ struct Found {
 impl Found {
     /// Whether it is this version of the record's value.
     fn is(&self, values: &Values, record: u64, version: u64) -> bool {
-        let length = values.bytes().min(HEAD_BYTES);
+        let length = values.bytes(record).min(HEAD_BYTES);
         self.broken.is_none() && values.head(record, version)[..length] == self.head[..length]
     }
 }
@@ -217,10 +219,9 @@ fn look(values: &Values, record: u64, value: Option<&[u8]>) -> Found {
 
 /// Goes backwards through the points: what a key was given at the last one that wrote it, it must hold.
 fn judge(asked: &Asked, writing: Option<Part>, points: &[Played], values: &Values, found: &mut [Found]) {
-    let length = values.bytes().min(HEAD_BYTES);
     // The version that a key holds by its own word. A value too short to say so may be anybody's.
     let claims: Vec<Option<u64>> =
-        found.iter().map(|found| version_in(&found.head).filter(|_| length == HEAD_BYTES)).collect();
+        (0..).zip(found.iter()).map(|(record, found)| claim(values, record, found)).collect();
     let mut settled = vec![false; found.len()];
     // A key's last write by one client, counted from 1.
     let mut last = vec![0_u64; found.len()];
@@ -255,6 +256,10 @@ fn judge(asked: &Asked, writing: Option<Part>, points: &[Played], values: &Value
     for (record, found) in found.iter_mut().enumerate().filter(|(record, _)| !settled[*record]) {
         found.right = found.is(values, record as u64, version(0, 0, 0));
     }
+}
+
+fn claim(values: &Values, record: u64, found: &Found) -> Option<u64> {
+    version_in(&found.head).filter(|_| values.bytes(record) >= HEAD_BYTES)
 }
 
 /// From which of its questions on each client's drawing at a point must be looked at again. Where every key that is not
