@@ -146,7 +146,8 @@ pub struct Requests {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1_000_000_000))]
     pub records: Option<u64>,
     /// Bytes of each value of a job of requests; a range 16-4k or `etc` (as in Facebook's memcached) for lengths that
-    /// differ from key to key; a list 32,1k,32k,1M to sweep over, with all records loaded anew for each [default: `getset` 32; `mixed` 2048; `ycsb-*` 1000]
+    /// differ from key to key; a list 32,1k,32k,1M to sweep over, with all records loaded anew for each [default:
+    /// `getset` 32; `mixed` 2048; `ycsb-*` 1000]
     #[arg(long, value_name = "BYTES", value_parser = points::values)]
     pub values: Option<Values>,
     /// Keys that `getset` asks for in one question; a list, as in 1,10,100, to sweep over [default: 1]
@@ -298,12 +299,13 @@ pub struct Show {
     pub results: Option<PathBuf>,
     /// Draw a sweep into this file, which must not exist yet
     ///
-    /// Requests a second and CPU a request against the number of clients, for light and dark screens.
+    /// Requests a second (at rates the response, p99) and CPU a request against what was swept over, for light and dark
+    /// screens.
     #[arg(long, value_name = "FILE")]
     pub svg: Option<PathBuf>,
     /// Write all op times to DIR for other tools: an .hgrm file each, in microseconds, and histograms.hlog
     ///
-    /// One histogram for each target, part of the job and number of clients, all blocks together: HdrHistogram's
+    /// One histogram for each target, part of the job and point, all blocks together: HdrHistogram's
     /// percentile text, and all of them in one V2 interval log by their tags. No file is overwritten.
     #[arg(long, value_name = "DIR")]
     pub histograms: Option<PathBuf>,

@@ -24,6 +24,10 @@ pub fn find_max(mut args: FindMax) -> Result<Exit> {
         return Err(anyhow!(Usage(what)));
     }
     not_chosen(&args.run).map_or(Ok(()), |what| Err(anyhow!(Usage(what))))?;
+    if args.run.clients.as_ref().is_some_and(|clients| clients.0.len() > 1) {
+        let what = "find-max takes one number of --clients, who share the rate\nhint: --clients 50";
+        return Err(anyhow!(Usage(what.to_string())));
+    }
     // Which rates is to be seen: what holds for any rate is checked.
     args.run.load.rate = Some(Rates::Shares(vec![50]));
     let plan = plan_of(&args.run)?;

@@ -1,5 +1,7 @@
 //! What a job of requests is asked: from options to settings, and what cannot be.
 
+use std::time::Duration;
+
 use anyhow::{Result, anyhow};
 
 use super::Usage;
@@ -19,7 +21,7 @@ const ALIKE_CLIENTS: u32 = 50;
 /// All records of the largest value that is swept over, where nobody said how many they are.
 const SIZED_BYTES: u64 = 256 << 20;
 /// When each request is due is drawn beforehand, in 8 bytes each.
-const DUE_MAX: u64 = 100_000_000;
+pub const DUE_MAX: u64 = 100_000_000;
 
 /// The numbers of clients: one, but for a job that sweeps.
 pub fn points_of(args: &Run, kind: &JobKind) -> Result<Vec<u32>> {
@@ -124,13 +126,13 @@ fn rates_impossible(load: &Load, args: &Run, kind: &JobKind, defaults: &Defaults
     if defaults.writing == Writing::Insert && count > 1 {
         return Some(format!("--rate: the job {} inserts records and takes one rate", kind.name));
     }
-    timely(load, args)
+    untimely(load, args.size.requests, args.timeout)
 }
 
-/// Whether all requests are due before the time-out.
-fn timely(load: &Load, args: &Run) -> Option<String> {
-    let timeout_s = args.timeout.as_secs_f64();
-    for at in load.points(args.size.requests, 0) {
+/// Why not all requests are due before the time-out, or cannot be drawn beforehand.
+pub fn untimely(load: &Load, requests: Option<u64>, timeout: Duration) -> Option<String> {
+    let timeout_s = timeout.as_secs_f64();
+    for at in load.points(requests, 0) {
         let (requests, rate) = (at.requests, at.rate?);
         let takes_s = requests as f64 / rate as f64;
         if requests > DUE_MAX {

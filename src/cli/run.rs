@@ -7,7 +7,7 @@ use anyhow::{Context, Result, anyhow};
 
 use super::args::{Look, Requests, Run, Size};
 use super::live::Screen;
-use super::load::{load_of, points_of};
+use super::load::{self, load_of, points_of};
 use super::points::{Rates, Replay};
 use super::{Exit, Usage, complain, exit_of, find_job, print, target};
 use crate::jobs::{self, JobKind};
@@ -80,7 +80,9 @@ pub fn run(args: Run) -> Result<Exit> {
     if args.list {
         return list(&plan);
     }
-    let size_it = args.budget.is_some() && plan.job.units.is_none() && args.input.is_none();
+    // A rate is kept for its time whatever the budget is: then it is blocks that are left out.
+    let may_size = plan.job.units.is_none() && args.input.is_none() && args.load.rate.is_none();
+    let size_it = args.budget.is_some() && may_size;
     let (targets_named, output) = (!args.targets.is_empty(), args.output.as_deref());
     let shares = match &args.load.rate {
         Some(Rates::Shares(shares)) => shares.clone(),
@@ -104,7 +106,9 @@ pub fn plan_of(args: &Run) -> Result<Plan> {
             .map_err(|error| anyhow!(Usage(format!("{error:#}"))))?,
     };
     let mut chosen = each_way(chosen, args, kind, &points)?;
-    if kind.requests.is_some() && points.len() > 1 && args.durability == Durability::None && args.keep.is_none() {
+    // The control beside a sweep knows no batches.
+    let swept = kind.requests.is_some() && points.len() > 1 && args.load.batch.is_none();
+    if swept && args.durability == Durability::None && args.keep.is_none() {
         let ceilings = target::ceilings(&chosen);
         chosen.extend(ceilings);
     }
@@ -270,6 +274,13 @@ fn carry_out(mut errand: Errand<'_>) -> Result<Exit> {
         if !errand.shares.is_empty() {
             let words = pilot::rate_by_share(&errand.shares, &mut errand.plan, scratch.path(), &interrupt)?;
             complain(&format!("kvfair: {words}"));
+            let untimely = errand
+                .plan
+                .job
+                .load
+                .as_ref()
+                .and_then(|load| load::untimely(load, errand.plan.job.units, errand.plan.timeout));
+            untimely.map_or(Ok(()), |what| Err(anyhow!(Usage(what))))?;
         }
         let bench = Bench::set_up(&errand.plan, scratch.path(), &interrupt)?;
         let units = errand.plan.units_of_a_trial(bench.summary.stream.units);

@@ -99,9 +99,17 @@ impl Pace {
     }
 
     /// So many are due and unanswered that the rate is not kept.
+    ///
+    /// Where all clients share what is due, the first one speaks for all.
     pub fn give_up(&self, late: u64) {
+        if !self.given_up.swap(true, Ordering::Relaxed) {
+            self.late.fetch_add(late, Ordering::Relaxed);
+        }
+    }
+
+    /// What else was late when another thread gave the rate up, of connections of its own.
+    pub fn late_too(&self, late: u64) {
         self.late.fetch_add(late, Ordering::Relaxed);
-        self.given_up.store(true, Ordering::Relaxed);
     }
 
     pub fn given_up(&self) -> bool {
@@ -124,8 +132,8 @@ impl Pace {
         }
     }
 
-    /// What a record says of requests at a rate.
-    pub fn open(&self, lateness: Lateness) -> Open {
+    /// What a record says of requests at a rate, over connections or by a thread a client.
+    pub fn open(&self, lateness: Lateness, pipelined: bool) -> Open {
         let sends: Vec<u64> = self.sends_ns.iter().map(|moment| moment.load(Ordering::Relaxed)).collect();
         let first = sends.first().copied().unwrap_or_default();
         let all_sent = sends.iter().all(|moment| *moment > 0);
@@ -135,6 +143,7 @@ impl Pace {
         Open {
             rate: if self.is_recorded() { own_rate.max(1) } else { self.rate },
             arrivals: self.arrivals,
+            pipelined,
             response_ns: lateness.response,
             lag_ns: lateness.lag,
             due_s,

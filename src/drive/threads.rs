@@ -249,11 +249,14 @@ fn ask_unit(client: &mut dyn Client, session: &mut dyn Session, tally: &mut Tall
 
 /// Sleeps until a moment, unless another client has stopped.
 fn wait_for(moment: Instant, stop: &AtomicBool) -> Result<(), Stopped> {
-    while Instant::now() < moment {
-        sleep_until(moment, LOOK);
+    loop {
+        // Who is late looks as well.
         if stop.load(Ordering::Relaxed) {
             return Err(Stopped::Elsewhere);
         }
+        if Instant::now() >= moment {
+            return Ok(());
+        }
+        sleep_until(moment, LOOK);
     }
-    Ok(())
 }

@@ -36,7 +36,8 @@ pub fn clear(
             sockets::run(&work, LOAD_DEPTH, launch.patience, || {}).map_err(|stopped| failed(&stopped))?;
             if let Some(at) = inserting {
                 let progress = Progress::new(at.clients);
-                let work = Work { part: Part::Run, at, progress: &progress, ..work };
+                // Over connections each client asks its own share at a rate too.
+                let work = Work { part: Part::Run, at: At { rate: None, ..at }, progress: &progress, ..work };
                 sockets::run(&work, LOAD_DEPTH, launch.patience, || {}).map_err(|stopped| failed(&stopped))?;
             }
         }
@@ -62,7 +63,11 @@ struct TakeBack<'a>(&'a dyn Job);
 
 impl Job for TakeBack<'_> {
     fn client(&self, part: Part, index: u32, at: At, source: &dyn Source) -> io::Result<Box<dyn Client>> {
-        Ok(Box::new(Deleting { client: self.0.client(part, index, at, source)?, deletes: VecDeque::new() }))
+        Ok(Box::new(Deleting {
+            client: self.0.client(part, index, at, source)?,
+            unheard: VecDeque::new(),
+            key: Vec::new(),
+        }))
     }
 
     fn inserts(&self) -> bool {
@@ -72,31 +77,58 @@ impl Job for TakeBack<'_> {
 
 struct Deleting {
     client: Box<dyn Client>,
-    /// Of each question under way, whether it is a delete in a set's place.
-    deletes: VecDeque<bool>,
+    /// What is not heard yet, oldest first: deletes that are under way, and reads between them that are not asked.
+    unheard: VecDeque<Unheard>,
+    key: Vec<u8>,
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum Unheard {
+    Delete,
+    Get,
+    Scan,
+}
+
+impl Deleting {
+    /// Answers the reads that nothing under way stands before, as a store would that holds nothing.
+    fn hear_reads(&mut self) {
+        while let Some(&read) = self.unheard.front().filter(|one| **one != Unheard::Delete) {
+            self.unheard.pop_front();
+            let reply = if read == Unheard::Scan { Reply::Rows(Pairs::default()) } else { Reply::Missing };
+            self.client.hear(reply);
+        }
+    }
 }
 
 impl Client for Deleting {
     fn ask(&mut self) -> Ask<'_> {
-        let asked = self.client.ask();
-        match asked {
-            Ask::Op(Op::Set { key, .. }) => {
-                self.deletes.push_back(true);
-                Ask::Op(Op::Delete(key))
+        loop {
+            let unheard = match self.client.ask() {
+                Ask::Op(Op::Set { key, .. }) => {
+                    self.key.clear();
+                    self.key.extend_from_slice(key);
+                    Unheard::Delete
+                }
+                Ask::Op(Op::Scan { .. }) => Unheard::Scan,
+                Ask::Op(_) => Unheard::Get,
+                Ask::Unit => continue,
+                Ask::Wait => return Ask::Wait,
+                Ask::Fail(fault) => return Ask::Fail(fault),
+                Ask::End => return Ask::End,
+            };
+            self.unheard.push_back(unheard);
+            if unheard == Unheard::Delete {
+                return Ask::Op(Op::Delete(&self.key));
             }
-            Ask::Op(op) => {
-                self.deletes.push_back(false);
-                Ask::Op(op)
-            }
-            other => other,
+            self.hear_reads();
         }
     }
 
     fn hear(&mut self, reply: Reply<'_>) -> Heard {
-        match (self.deletes.pop_front(), reply) {
-            (Some(true), Reply::Missing) => self.client.hear(Reply::Done),
-            (_, reply) => self.client.hear(reply),
-        }
+        self.unheard.pop_front();
+        let heard = self.client.hear(if reply == Reply::Missing { Reply::Done } else { reply });
+        self.hear_reads();
+        heard
     }
 }
 

@@ -291,7 +291,7 @@ impl Stage<'_> {
         if part != Part::Load {
             self.finished.set(self.finished.get() + seen.units);
         }
-        let open = pace.zip(seen.lateness.take()).map(|(pace, lateness)| pace.open(lateness));
+        let open = pace.zip(seen.lateness.take()).map(|(pace, lateness)| pace.open(lateness, self.has_line(store)));
         let phase = Phase { open, point: at.number, ..phase(part.name(), at.clients, seen, units_by_second) };
         boundary(&Told::Ended(Box::new(phase)));
         self.misses.set(self.misses.get() + misses);

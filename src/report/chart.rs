@@ -9,6 +9,7 @@ use super::cells::{Row, Status};
 use super::sweep::{Point, called};
 use super::table::wrap;
 use crate::words::load::Swept;
+use crate::words::units;
 
 mod axis;
 mod ink;
@@ -89,6 +90,7 @@ const NOTE_HEIGHT: i32 = 17;
 /// is nothing to draw a line through.
 pub fn svg(points: &[Point], rows: &[Row], headline: &str) -> Result<String> {
     // What was not kept has no response to draw.
+    let broken = broken(points);
     let points: Vec<Point> =
         points.iter().filter(|point| point.rated.as_ref().is_none_or(|rated| rated.kept)).cloned().collect();
     let points = points.as_slice();
@@ -109,7 +111,8 @@ pub fn svg(points: &[Point], rows: &[Row], headline: &str) -> Result<String> {
     let sizes = Sizes::of(&lines);
     let width = MARGIN + (sizes.width + MARGIN) * measures.len() as i32;
     let heading = wrap(headline, panel::letters_in(width - 2 * MARGIN, HEADING));
-    let notes = notes(points, rows, panel::letters_in(width - 2 * MARGIN, NOTE));
+    let mut notes = notes(points, rows, panel::letters_in(width - 2 * MARGIN, NOTE));
+    notes.extend(broken.iter().flat_map(|what| wrap(what, panel::letters_in(width - 2 * MARGIN, NOTE))));
     let top = 2 * MARGIN + heading.len() as i32 * HEADING_HEIGHT;
     let bottom = top + (sizes.height + MARGIN) * parts.len() as i32;
     let height = bottom + notes.len() as i32 * NOTE_HEIGHT + MARGIN;
@@ -151,6 +154,22 @@ fn lines(points: &[Point]) -> Vec<Line<'_>> {
         lines.push(Line { target: &point.target, ink, mark, control: point.control });
     }
     lines
+}
+
+/// Rates that were not kept, a line a target: they are not drawn.
+fn broken(points: &[Point]) -> Vec<String> {
+    let mut found: Vec<(&str, u64)> = Vec::new();
+    for point in points {
+        let Some(rated) = point.rated.as_ref().filter(|rated| !rated.kept) else { continue };
+        match found.iter_mut().find(|(target, _)| *target == point.target) {
+            Some((_, rate)) => *rate = rated.rate.min(*rate),
+            None => found.push((&point.target, rated.rate)),
+        }
+    }
+    let lines = found.iter().map(|(target, rate)| {
+        format!("{}: did not keep {} requests a second", panel::shortened(target), units::thousands(*rate))
+    });
+    lines.collect()
 }
 
 /// What the drawing itself does not say, wrapped to so many letters.

@@ -66,9 +66,9 @@ impl Rated {
     /// The generator's own lateness is a part of what was measured. Where each client has a thread of its own the lag
     /// is the wait for a free one, which is the store's.
     pub fn is_lag_limited(&self, phases: &[&Phase]) -> bool {
-        let shared = phases.iter().all(|phase| phase.threads < phase.clients);
+        let pipelined = phases.iter().all(|phase| phase.open.as_ref().is_some_and(|open| open.pipelined));
         let limit_ns = self.response_ns_p99.map(|response_ns| LAG_NS.max((response_ns as f64 * LAG_SHARE) as u64));
-        shared && self.kept && self.lag_ns_p99.zip(limit_ns).is_some_and(|(lag_ns, limit_ns)| lag_ns > limit_ns)
+        pipelined && self.kept && self.lag_ns_p99.zip(limit_ns).is_some_and(|(lag_ns, limit_ns)| lag_ns > limit_ns)
     }
 
     /// Twice the 1 % point: half of what is above it would be there by chance once in many thousand runs (Lancet, ATC

@@ -314,9 +314,6 @@ pub fn sentence(points: &[Point]) -> String {
     if first.rated.is_some() {
         return rated::sentence(points);
     }
-    if points.iter().filter(|point| !point.control && point.part == first.part).all(|point| point.client_limited) {
-        return "Every point is limited by the client: nothing is ranked.".to_string();
-    }
     // Of sizes the largest is what a store is told apart by.
     let largest = if first.swept == Swept::ValueBytes { points.iter().map(Point::step).max() } else { None };
     let mut best: Vec<&Point> = Vec::new();
@@ -327,6 +324,9 @@ pub fn sentence(points: &[Point]) -> String {
             Some(found) => *found = point,
             None => best.push(point),
         }
+    }
+    if best.is_empty() {
+        return "Every point is limited by the client: nothing is ranked.".to_string();
     }
     best.sort_by(|one, other| other.requests_per_s.total_cmp(&one.requests_per_s));
     let each = best.iter().map(|point| {

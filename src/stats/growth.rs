@@ -3,14 +3,15 @@
 /// A cost that has grown less than so many times is told apart from its fixed part by noise alone.
 const GROWN: f64 = 1.5;
 
-/// The exponent e of `cost = fixed + c * size^e`, by least squares over logarithms. The fixed part is the least size's
-/// cost; sizes whose cost is not half as much again say nothing of growth. `None` where fewer than two sizes are left.
+/// The exponent e of `cost = fixed + c * size^e`, by least squares over logarithms of what cost and size have grown by
+/// since the cheapest size, so that its own share of what grows does no harm. Sizes whose cost is not half as much
+/// again say nothing of growth. `None` where fewer than two are left.
 ///
 /// `points` are (size, cost), in any order, all above 0.
 pub fn exponent(points: &[(f64, f64)]) -> Option<f64> {
-    let &(_, fixed) = points.iter().min_by(|one, other| one.0.total_cmp(&other.0))?;
-    let grown = points.iter().filter(|(_, cost)| *cost >= fixed * GROWN);
-    let logs: Vec<(f64, f64)> = grown.map(|(size, cost)| (size.ln(), (cost - fixed).ln())).collect();
+    let &(least, fixed) = points.iter().min_by(|one, other| one.0.total_cmp(&other.0))?;
+    let grown = points.iter().filter(|(size, cost)| *cost >= fixed * GROWN && *size > least);
+    let logs: Vec<(f64, f64)> = grown.map(|(size, cost)| ((size - least).ln(), (cost - fixed).ln())).collect();
     if logs.len() < 2 {
         return None;
     }
@@ -35,6 +36,9 @@ mod tests {
         assert!((of(|size| 10.0 + size / 1e3).unwrap() - 1.0).abs() < 0.01);
         assert!((of(|size| 10.0 + (size / 1e4).powi(2)).unwrap() - 2.0).abs() < 0.01);
         assert!((of(|size| size.sqrt()).unwrap() - 0.5).abs() < 0.1);
+        let near = |cost: fn(f64) -> f64| exponent(&[1.0, 2.0, 4.0, 8.0].map(|size| (size, cost(size)))).unwrap();
+        assert!((near(|size| 3.0 * size) - 1.0).abs() < 1e-9, "in proportion from the first size on");
+        assert!(near(|size| size * size) > 1.25);
     }
 
     #[test]

@@ -41,6 +41,12 @@ const LONGER: u32 = 3;
 const CONFIRMATIONS: u32 = 3;
 /// A step has so many requests at least.
 const STEP_REQUESTS: u64 = 10_000;
+/// And so many at the most: when each is due is drawn beforehand.
+const REQUESTS_MAX: u64 = 100_000_000;
+/// Of its time-out a step takes so much.
+const SPARED: f64 = 0.8;
+/// What keeps this is not searched on.
+const RATE_MAX: u64 = 10_000_000;
 
 /// Finds each target's rate; `tell` hears of every trial.
 pub fn run(
@@ -65,7 +71,7 @@ pub fn run(
         let (steps, response_ns) = (steps.count, steps.response_ns);
         all.push(match found {
             Ok((rate, fails_at)) => {
-                let response_ns = response_ns.filter(|_| rate.is_some());
+                let response_ns = response_ns.filter(|(of, _)| Some(*of) == rate).map(|(_, worst)| worst);
                 Found { target, closed_per_s, rate, fails_at, response_ns, steps, reason: String::new() }
             }
             Err(_) if interrupt.is_set() => bail!(INTERRUPTED),
@@ -91,8 +97,9 @@ fn bisect(closed_per_s: f64, seed: u64, judge: Judge<'_>) -> Result<(Option<u64>
                 (Some(low), Some(high)) if high as f64 <= low as f64 * CLOSE => break,
                 (Some(low), Some(high)) => rounded((low as f64 * high as f64).sqrt()),
                 // Open on one side: on, by the same factor.
-                (Some(low), None) => low * 2,
-                (None, Some(high)) if high > rounded(closed_per_s * FROM) / 8 => (high / 2).max(1),
+                (Some(low), None) if low >= RATE_MAX => break,
+                (Some(low), None) => (low * 2).min(RATE_MAX),
+                (None, Some(high)) if high > (rounded(closed_per_s * FROM) / 8).max(1) => (high / 2).max(1),
                 (None, _) => return Ok((None, high)),
             },
         };
@@ -143,8 +150,8 @@ struct Steps<'a> {
     interrupt: &'a Interrupt,
     tell: &'a mut dyn FnMut(&Record, &str) -> Result<()>,
     count: u32,
-    /// Of the confirmations of the rate that was tried last.
-    response_ns: Option<u64>,
+    /// The worst of the longer steps at the rate that was tried last, and that rate.
+    response_ns: Option<(u64, u64)>,
 }
 
 impl Steps<'_> {
@@ -155,7 +162,9 @@ impl Steps<'_> {
         let load = plan.job.load.as_mut().ok_or_else(|| anyhow!("the job has no rates"))?;
         load.rates = vec![rate];
         load.warm_up_s = self.search.step_s / 5;
-        plan.job.units = Some((rate * u64::from(step_s)).max(STEP_REQUESTS));
+        // A slow target's step is as long as its time-out allows, with some of that to spare.
+        let most = (rate as f64 * plan.timeout.as_secs_f64() * SPARED) as u64;
+        plan.job.units = Some((rate * u64::from(step_s)).max(STEP_REQUESTS).min(most.max(1)).min(REQUESTS_MAX));
         let bench = Bench::set_up(&plan, self.scratch, self.interrupt)?;
         let record = bench.trial(self.chosen, self.count, 1, &mut |_| {}).map_err(|_| anyhow!(INTERRUPTED))?;
         if record.outcome != Outcome::Finished || !record.is_right() {
@@ -167,7 +176,8 @@ impl Steps<'_> {
         let judged = parts.iter().map(|(phase, open)| judged(phase, open, self.search.promise));
         let judged = judged.max_by_key(|judged| *judged as u32).unwrap_or(Judged::Broken);
         let worst = parts.iter().map(|(_, open)| open.response_ns.value_at(self.search.promise.quantile)).max();
-        self.response_ns = worst.max(self.response_ns.filter(|_| longer));
+        let before = self.response_ns.filter(|(of, _)| *of == rate && longer);
+        self.response_ns = worst.map(|worst| (rate, worst.max(before.map_or(0, |(_, before)| before))));
         let told = match judged {
             Judged::Kept => "kept",
             Judged::Broken => "broken",
@@ -229,6 +239,8 @@ mod tests {
         }
         assert_eq!(found(3, 80.0, 0).0, Some(3), "whole numbers end the search");
         assert_eq!(found(0, 100_000.0, 1).0, None);
+        assert_eq!(found(0, 50.0, 0).0, None, "down to one a second, and no further");
+        assert_eq!(found(u64::MAX, 4_000_000.0, 0).0, Some(RATE_MAX));
     }
 
     #[test]

@@ -62,7 +62,7 @@ pub enum Swept {
 impl Load {
     /// What is swept over; the number of clients where it is nothing.
     pub fn swept(&self) -> Swept {
-        match (self.rates.is_empty(), self.sizes.is_empty(), self.batches.is_empty()) {
+        match (self.rates.is_empty(), self.sizes.is_empty(), self.batches.len() <= 1) {
             (false, ..) => Swept::Rate,
             (_, false, _) => Swept::ValueBytes,
             (.., false) => Swept::Batch,
@@ -73,20 +73,23 @@ impl Load {
     /// All points in the order in which they were named, `requests` each, or the `usual` ones where nothing is said. A
     /// rate is then kept for `RATED_S`, and for so many requests at least (method.md R2.16).
     pub fn points(&self, requests: Option<u64>, usual: u64) -> Vec<At> {
-        let rated = |rate: u64| requests.unwrap_or((rate * RATED_S).max(RATED_REQUESTS));
+        let rated = |rate: u64| requests.unwrap_or_else(|| rate.saturating_mul(RATED_S).max(RATED_REQUESTS));
+        // One batch is the same at all points.
+        let batch = if let [batch] = self.batches[..] { batch } else { 1 };
         let closed = |clients: u32| {
             let (value_bytes, requests) = (self.value_bytes, requests.unwrap_or(usual));
-            At { number: 1, clients, rate: None, requests, value_bytes, batch: 1 }
+            At { number: 1, clients, rate: None, requests, value_bytes, batch }
         };
         let first = closed(self.clients.first().copied().unwrap_or(1));
         // One of them is swept over; the command line sees to that.
         let points: Vec<At> = if !self.rates.is_empty() {
             self.rates.iter().map(|&rate| At { rate: Some(rate), requests: rated(rate), ..first }).collect()
         } else if !self.sizes.is_empty() {
-            let fewer = |value_bytes: u32| usual.min(SIZED_BYTES / u64::from(value_bytes)).max(SIZED_REQUESTS);
-            let sized = |value_bytes| At { value_bytes, requests: requests.unwrap_or(fewer(value_bytes)), ..first };
+            let fewer = |value_bytes: u32| usual.min(SIZED_BYTES / u64::from(value_bytes.max(1))).max(SIZED_REQUESTS);
+            let sized =
+                |value_bytes| At { value_bytes, requests: requests.unwrap_or_else(|| fewer(value_bytes)), ..first };
             self.sizes.iter().copied().map(sized).collect()
-        } else if !self.batches.is_empty() {
+        } else if self.batches.len() > 1 {
             self.batches.iter().map(|&batch| At { batch, ..first }).collect()
         } else {
             self.clients.iter().map(|&clients| closed(clients)).collect()

@@ -210,6 +210,9 @@ pub struct Open {
     /// Requests a second of all clients together.
     pub rate: u64,
     pub arrivals: Arrivals,
+    /// Over connections that may have several requests under way: their lag is the generator's alone.
+    #[serde(default)]
+    pub pipelined: bool,
     /// From when a request was due to its answer: what a user would have waited. `times_ns` counts from its sending, or
     /// from the answer before it on its connection where that came later.
     pub response_ns: Times,

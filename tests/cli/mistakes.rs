@@ -79,6 +79,7 @@ fn sweeps_that_mean_nothing_are_usage_errors() {
         (&["run", "ycsb-d", "ram", "--rate", "1k,2k"], "inserts records and takes one rate"),
         (&["find-max", "fans", "ram"], "the job fans has no rate"),
         (&["find-max", "mixed", "ram", "--rate", "5"], "--rate is no option of find-max"),
+        (&["find-max", "mixed", "ram", "--clients", "1,5"], "find-max takes one number of --clients"),
         (&["find-max", "mixed", "ram", "--slo", "99:1ms"], "no promise such as p99:1ms"),
         (&["find-max", "mixed", "ram", "--slo", "p100:1ms"], "from p50 to p99.9"),
         (&["find-max", "mixed", "ram", "--step", "100"], "--timeout would cut it off"),

@@ -135,6 +135,14 @@ fn every_record_is_valid_by_the_schema() {
 
     desk.file("ten.lis", "1 10 0 0\n");
     desk.run(&["run", "trace", "--blocks", "1", "--input", "ten.lis", "ram", "cached:null"]).exits(0);
+    desk.file("ten.csv", "0,key,3,9,1,get,0\n".repeat(10));
+    let replay =
+        ["run", "trace", "--blocks", "1", "--input", "ten.csv", "--format", "twitter", "--replay", "9x", "ram"];
+    desk.run(&replay).exits(0);
+    let small = ["run", "getset", "--blocks", "1", "--requests", "300", "--records", "20", "--clients", "2"];
+    for option in [["--rate", "2k,3k"], ["--values", "9,90"], ["--values", "etc"], ["--batch", "3,5"]] {
+        desk.run(&[&small[..], &option, &["ram", "redis"]].concat()).exits(0);
+    }
 
     let schema: Value = serde_json::from_str(include_str!("../../schema/record.schema.json")).expect("the schema");
     let validator = jsonschema::validator_for(&schema).expect("the schema is one");

@@ -267,7 +267,7 @@ impl Drive {
         assert_eq!((loaded.units, loaded.ops, loaded.misses), (RECORDS, RECORDS, 0));
         let at = At { rate: self.rate, value_bytes: self.value_bytes, ..At::closed(self.clients, self.requests) };
         let mut seen = run(self.part, at, self.depth)?;
-        let open = pace.as_ref().zip(seen.lateness.take()).map(|(pace, lateness)| pace.open(lateness));
+        let open = pace.as_ref().zip(seen.lateness.take()).map(|(pace, lateness)| pace.open(lateness, !self.blocking));
         Ok((seen, open))
     }
 }

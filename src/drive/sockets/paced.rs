@@ -36,6 +36,7 @@ pub(super) fn work(
     turn.skip_others();
     let backlog_max = pace.backlog_max() / hands as u64;
     let (mut heard, mut told, mut armed, mut asked) = (began, began, None, 0);
+    let mut gave_up = false;
     loop {
         let idle = asked == hand.counts.answered;
         asked += send_due(hand, pace, &mut turn, began)?;
@@ -43,8 +44,14 @@ pub(super) fn work(
         if idle && waiting > 0 {
             heard = Instant::now();
         }
-        if waiting > backlog_max && !pace.given_up() {
-            pace.give_up(waiting);
+        if !gave_up && (waiting > backlog_max || pace.given_up()) {
+            // The first of all threads gives up; the others add what was theirs.
+            if pace.given_up() {
+                pace.late_too(waiting)
+            } else {
+                pace.give_up(waiting)
+            }
+            gave_up = true;
         }
         let due = pace.due_ns(turn.next).filter(|_| !pace.given_up());
         if due.is_none() && waiting == 0 {

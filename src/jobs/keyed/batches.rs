@@ -21,6 +21,7 @@ pub struct Batched {
     drawn: u64,
     keys: KeyList,
     texts: KeyList,
+    value: Vec<u8>,
     set: bool,
     /// Where in the batch a record stands already.
     places: HashMap<u64, usize>,
@@ -40,6 +41,7 @@ impl Batched {
             drawn: 0,
             keys: KeyList::default(),
             texts: KeyList::default(),
+            value: values.blank(),
             places: HashMap::new(),
             values,
             misses: 0,
@@ -67,14 +69,14 @@ impl Batched {
     }
 
     fn write(&mut self) {
-        let (mut key, mut value) = (KeyText::default(), self.values.blank());
+        let mut key = KeyText::default();
         self.keys.clear();
         self.texts.clear();
         for &(record, version) in &self.records {
             self.keys.push(key.of(record));
             if self.set {
-                self.values.write(record, version, &mut value);
-                self.texts.push(&value);
+                self.values.write(record, version, &mut self.value);
+                self.texts.push(&self.value);
             }
         }
     }
