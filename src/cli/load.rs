@@ -21,7 +21,7 @@ const ALIKE_CLIENTS: u32 = 50;
 /// All records of the largest value that is swept over, where nobody said how many they are.
 const SIZED_BYTES: u64 = 256 << 20;
 /// When each request is due is drawn beforehand, in 8 bytes each.
-pub const DUE_MAX: u64 = 100_000_000;
+const DUE_MAX: u64 = 100_000_000;
 
 /// The numbers of clients: one, but for a job that sweeps.
 pub fn points_of(args: &Run, kind: &JobKind) -> Result<Vec<u32>> {
