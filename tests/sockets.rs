@@ -4,8 +4,11 @@
 #[path = "common/strange.rs"]
 mod strange;
 
+use std::time::Duration;
+
 use kvfair::drive::{Seen, Stopped};
 use kvfair::jobs::Part;
+use kvfair::words::record::Open;
 use strange::{Drive, Manner, REQUESTS};
 
 fn drive(manner: Manner, part: Part, clients: u32, depth: u32, value_bytes: u32) -> Result<Seen, Stopped> {
@@ -90,10 +93,113 @@ fn a_connection_of_no_more_use_stops_all_by_name() {
     // None is at a rate.
     for depth in [0, 1, 16] {
         let closed = said(Manner::Closing(300), depth);
-        assert!(closed.contains("redis at ") && closed.contains("closed the connection"), "{closed}");
+        // It was closed with requests in it that nobody had read, or without.
+        let is_closed = closed.contains("closed the connection") || closed.contains("reset by peer");
+        assert!(closed.contains("redis at ") && is_closed, "{closed}");
         let silent = said(Manner::Silent(300), depth);
         assert!(silent.contains("has been silent for") && silent.contains("s on 4 connections"), "{silent}");
         let babbling = said(Manner::Babbling(300), depth);
         assert!(babbling.contains("garbled") || babbling.contains("wrong answer"), "{babbling}");
+    }
+}
+
+/// At a rate, where none is named a depth.
+fn drive_again(manner: Manner, part: Part, clients: u32, depth: Option<u32>) -> Result<(Seen, Option<Open>), Stopped> {
+    let rate = if depth.is_none() { Some(10_000) } else { None };
+    Drive { rate, reopens: true, ..Drive::new(part, clients, depth.unwrap_or(1), 32) }.against(manner)
+}
+
+#[test]
+fn lost_connections_are_opened_again_and_what_was_under_way_is_asked_once_more() {
+    for depth in [None, Some(1), Some(16), Some(1000)] {
+        for part in [Part::Set, Part::Get] {
+            let (seen, _) = drive_again(Manner::Closing(90), part, 4, depth).unwrap();
+            // Each of 4 clients has 1,000 requests: eleven connections of 90, and one for the rest. What was answered
+            // and not heard before the connection was lost is asked, and counted by the server, once more.
+            assert!((44..88).contains(&seen.reconnects), "depth {depth:?}: {}", seen.reconnects);
+            let counts = (seen.units, seen.ops, seen.misses, seen.times.count());
+            assert_eq!(counts, (REQUESTS, REQUESTS, 0, REQUESTS), "depth {depth:?}");
+            let bytes = if part == Part::Set { (REQUESTS * 48, 0) } else { (REQUESTS * 16, REQUESTS * 32) };
+            assert_eq!((seen.bytes_out, seen.bytes_in), bytes, "what is asked once more counts once");
+            assert!(seen.commands >= REQUESTS + 44, "{} commands", seen.commands);
+        }
+    }
+}
+
+#[test]
+fn the_time_of_a_request_goes_on_while_its_connection_is_lost() {
+    const AWAY: Duration = Duration::from_millis(250);
+    for depth in [None, Some(1), Some(16)] {
+        let away = Manner::Away { after: 300, lasting: AWAY };
+        let (seen, open) = drive_again(away, Part::Set, 2, depth).unwrap();
+        assert_eq!((seen.units, seen.times.count()), (REQUESTS, REQUESTS));
+        let longest_ns = open.map_or(seen.times.max_ns(), |open| open.response_ns.times().unwrap().max_ns());
+        assert!(u128::from(longest_ns) >= AWAY.as_nanos(), "{longest_ns} ns");
+        // At once, and then every 100 ms.
+        assert!((3..=5).contains(&seen.reconnects), "{} times", seen.reconnects);
+    }
+}
+
+#[test]
+fn who_never_answers_again_is_not_asked_for_ever() {
+    for depth in [None, Some(1), Some(16)] {
+        let again = drive_again(Manner::Closing(0), Part::Set, 2, depth).map(|(seen, _)| seen);
+        let said = again.unwrap_err().to_string();
+        assert!(said.contains("opening it again, 10 times at most, did not help"), "{said}");
+    }
+}
+
+#[test]
+fn what_reaches_its_limit_is_asked_no_more_and_waited_for() {
+    let slowly = Manner::Exactly(Duration::from_millis(20));
+    for (rate, blocking) in [(None, false), (None, true), (Some(1_000), false), (Some(100), true)] {
+        let limit = Some(Duration::from_millis(500));
+        let drive = Drive { rate, blocking, limit, ..Drive::new(Part::Set, 4, if blocking { 1 } else { 3 }, 32) };
+        let (seen, open) = drive.against(slowly).unwrap();
+        assert!(seen.cut_off && seen.took_s > 0.49 && seen.took_s < 2.0, "{} s", seen.took_s);
+        assert!((20..1_000).contains(&seen.units), "{} units", seen.units);
+        let (drawn, timed) = (seen.asked.iter().map(|(_, asked)| asked).sum::<u64>(), seen.times.count());
+        assert_eq!((drawn, seen.ops, timed), (seen.units, seen.units, seen.units), "all that was asked was answered");
+        assert!(open.is_none_or(|open| open.late.is_some()), "a rate that is cut off is not kept");
+    }
+    let whole = Drive { limit: Some(Duration::from_secs(60)), ..Drive::new(Part::Set, 4, 3, 32) };
+    let seen = whole.against(Manner::Plain).unwrap().0;
+    assert!(!seen.cut_off && seen.units == REQUESTS);
+}
+
+/// Clients of `ycsb-f`, none of whose requests is a read alone.
+fn modify(manner: Manner, rate: Option<u64>, clients: u32, depth: u32, blocking: bool) -> (Seen, Option<Open>) {
+    let drive = Drive { job: "ycsb-f", rate, reopens: true, blocking, ..Drive::new(Part::Run, clients, depth, 32) };
+    let requests = if manner == Manner::Plain { REQUESTS } else { REQUESTS / 10 };
+    Drive { requests, ..drive }.against(manner).unwrap()
+}
+
+#[test]
+fn what_is_read_is_written_at_once_at_a_rate_too_and_is_one_request() {
+    for (manner, requests) in [(Manner::Plain, REQUESTS), (Manner::Dripping, 400), (Manner::Closing(90), 400)] {
+        for (rate, depth) in [(Some(10_000), 1), (None, 1), (None, 16)] {
+            let (seen, open) = modify(manner, rate, 4, depth, false);
+            assert_eq!((seen.units, seen.ops, seen.misses), (requests, 2 * requests, 0));
+            // A closed client's times are of questions.
+            assert_eq!(seen.times.count(), if rate.is_some() { requests } else { 2 * requests });
+            assert!(
+                open.is_none_or(|open| open.response_ns.times().unwrap().count() == requests && open.late.is_none())
+            );
+            assert_eq!(seen.asked.iter().map(|(_, asked)| asked).sum::<u64>(), requests);
+            assert_eq!(seen.reconnects > 0, matches!(manner, Manner::Closing(_)));
+        }
+    }
+}
+
+#[test]
+fn the_time_of_what_is_read_and_written_is_of_both() {
+    for blocking in [false, true] {
+        let (seen, open) = modify(Manner::Exactly(Duration::from_millis(20)), Some(50), 20, 1, blocking);
+        let open = open.unwrap();
+        assert_eq!((seen.units, seen.ops), (REQUESTS / 10, REQUESTS / 5));
+        let shortest_ms = open.response_ns.times().unwrap().value_at(0.0) / 1_000_000;
+        // Requests of one connection that meet share some of their service's time.
+        let usual_ms = seen.times.median_ns() / 1_000_000;
+        assert!((39..80).contains(&shortest_ms) && (30..80).contains(&usual_ms), "{shortest_ms} and {usual_ms} ms");
     }
 }

@@ -56,9 +56,12 @@ const MAY_BE_UNSAFE: &[&str] = &[
     // C libraries that are opened at run time.
     "src/stores/berkeleydb.rs",
     "src/stores/berkeleydb/interface.rs",
+    "src/stores/berkeleydb/said.rs",
     "src/stores/kyotocabinet.rs",
     "src/stores/leveldb.rs",
     "src/stores/library.rs",
+    // What SQLite counts by connection: its crate has no function for it.
+    "src/stores/sqlite/said.rs",
     "src/stores/tokyocabinet.rs",
 ];
 
@@ -162,7 +165,7 @@ fn rooms_import_only_what_they_may() {
 fn a_store_knows_no_other_store() {
     let all = sources("src/stores");
     // What several stores share registers none: whoever puts one there has made it a store.
-    let shared = ["mod", "blocking", "bytemap", "cell", "library", "rows"];
+    let shared = ["mod", "blocking", "bytemap", "cell", "library", "rows", "said"];
     let names: Vec<&str> = all.iter().map(stem).filter(|name| !shared.contains(name)).collect();
     let mut faults = Vec::new();
     for source in all.iter().filter(|source| shared[1..].contains(&stem(source))) {
@@ -286,8 +289,10 @@ fn functions(text: &str) -> Vec<(String, usize, usize)> {
     let mut found = Vec::new();
     for (start, line) in lines.iter().enumerate() {
         let indent = line.len() - line.trim_start().len();
-        let head =
-            line.trim_start().trim_start_matches("pub ").trim_start_matches("const ").trim_start_matches("unsafe ");
+        let mut head = line.trim_start();
+        for word in ["pub ", "pub(super) ", "pub(crate) ", "const ", "unsafe "] {
+            head = head.trim_start_matches(word);
+        }
         let Some(rest) = head.strip_prefix("fn ") else { continue };
         let name = rest.split(['(', '<']).next().unwrap().to_string();
         let closing = format!("{}}}", " ".repeat(indent));

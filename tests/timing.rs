@@ -63,7 +63,7 @@ fn lag_stays_small_at_half_the_rate() -> Result<(), String> {
     let (_, open) = rated(Manner::Plain, (most / 2.0) as u64, 2, 4, false);
     // Where other programs keep even a bare sleeper waiting, no generator can be in time.
     let own_ms = p99(&own.join().unwrap()) as f64 / 1e6;
-    within("the lag's p99", p99(&open.lag_ns), 0.0, 1_f64.max(3.0 * own_ms))
+    within("the lag's p99", p99(&open.lag_ns.times()?), 0.0, 1_f64.max(3.0 * own_ms))
 }
 
 /// How late this machine wakes up whoever sleeps for a while.
@@ -80,7 +80,7 @@ fn own_lateness(lasting: Duration) -> Times {
 
 fn an_answer_after_5_ms_took_5_ms() -> Result<(), String> {
     let (seen, open) = rated(Manner::Exactly(Duration::from_millis(5)), 200, 5, 20, false);
-    within("the response's median", open.response_ns.median_ns(), 5.0, 5.25)?;
+    within("the response's median", open.response_ns.times()?.median_ns(), 5.0, 5.25)?;
     within("the service's median", seen.times.median_ns(), 4.75, 5.25)
 }
 
@@ -104,8 +104,8 @@ fn requests_are_sent_as_independent_ones_come() -> Result<(), String> {
 fn a_freeze_counts_for_all_who_came_meanwhile(blocking: bool) -> Result<(), String> {
     let freeze = Manner::Freezing { after: Duration::from_secs(20), lasting: Duration::from_secs(1) };
     let (seen, open) = rated(freeze, 1_000, 60, if blocking { 1 } else { 10 }, blocking);
-    within("the response's p99", p99(&open.response_ns), 350.0, 450.0)?;
-    within("the response's longest", open.response_ns.max_ns(), 950.0, 1_300.0)?;
+    within("the response's p99", p99(&open.response_ns.times()?), 350.0, 450.0)?;
+    within("the response's longest", open.response_ns.times()?.max_ns(), 950.0, 1_300.0)?;
     within("the service's p99", p99(&seen.times), 0.0, 20.0)?;
     if open.late.is_some() { Err("the rate was given up".to_string()) } else { Ok(()) }
 }

@@ -6,7 +6,8 @@ use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use kvfair::drive::{Progress, Work, sockets};
+use kvfair::drive::sockets::{self, Conduct};
+use kvfair::drive::{Progress, Work};
 use kvfair::jobs::getset::GETSET;
 use kvfair::jobs::{Part, Source};
 use kvfair::words::load::{At, Load};
@@ -67,9 +68,11 @@ fn allocations(store: &dyn kvfair::stores::Store, part: Part, requests: u64, dep
     };
     let (job, progress, at) =
         ((GETSET.open)(&settings), Progress::new(20), At { value_bytes: 32, ..At::closed(20, requests) });
-    let work = Work { store, job: job.as_ref(), source: &Nothing, part, at, pace: None, progress: &progress };
+    let work =
+        Work { store, job: job.as_ref(), source: &Nothing, part, at, pace: None, limit: None, progress: &progress };
+    let conduct = Conduct { depth, patience: Duration::from_secs(10), reopens: true, doubled: false };
     let before = ALLOCATED.load(Ordering::Relaxed);
-    let seen = sockets::run(&work, depth, Duration::from_secs(10), || {}).expect("a right server");
+    let seen = sockets::run(&work, conduct, || {}).expect("a right server");
     assert_eq!((seen.units, seen.misses), (if part == Part::Load { 1000 } else { requests }, 0));
     ALLOCATED.load(Ordering::Relaxed) - before
 }

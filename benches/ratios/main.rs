@@ -5,6 +5,7 @@
 
 mod adapters;
 mod generator;
+mod report;
 mod trace;
 
 use std::fs::File;
@@ -72,6 +73,8 @@ const FIGURES: &[Figure] = &[
     Figure { name: "overhead", run: overhead },
     Figure { name: "memory", run: memory },
     Figure { name: "trace", run: trace::measure },
+    Figure { name: "report", run: report::shown },
+    Figure { name: "looking", run: report::looking },
     Figure { name: "first-look", run: first_look },
 ];
 
@@ -121,8 +124,9 @@ impl Bench {
         let _ = std::fs::remove_file(&out);
         let output = kvfair().args(["run"]).args(arguments).arg("--output").arg(&out).output().expect("kvfair runs");
         let text = String::from_utf8_lossy(&output.stderr).into_owned() + &String::from_utf8_lossy(&output.stdout);
-        assert!(output.status.success(), "kvfair run {arguments:?}: {text}");
-        kvfair::lab::save::load(&out).expect("records")
+        // A machine too loud for ranks is not too loud for its records.
+        assert!(matches!(output.status.code(), Some(0 | 6)), "kvfair run {arguments:?}: {text}");
+        kvfair::lab::load::records(&out).expect("records")
     }
 }
 
@@ -369,6 +373,7 @@ fn harness(_: &Bench) -> Outcome {
             part: Part::Run,
             at: At::closed(1, OPS),
             pace: None,
+            limit: None,
             progress: &progress,
         };
         whole.push(threads::run(&work, || ()).expect("null answers").took_s);

@@ -6,6 +6,8 @@ use std::time::Duration;
 use clap::{Args, Parser, Subcommand};
 
 use super::points::{self, Points, Rates, Replay, Sizes, Values};
+use crate::report::compare::Limit;
+use crate::words::effort::Effort;
 use crate::words::load::{Arrivals, Keys, Only};
 use crate::words::promise::Promise;
 use crate::words::trial::{Configuration, Durability, Split, Verify, Via};
@@ -35,6 +37,8 @@ pub struct Cli {
 pub enum Command {
     /// Run a job on targets, block by block, and print a table
     Run(Box<Run>),
+    /// Is this store, spoken to through this mouth, right? In seconds, for any target
+    Check(Check),
     /// What can be measured here, and how to get what is missing
     Stores(Stores),
     /// What the jobs are, their settings and defaults
@@ -45,11 +49,21 @@ pub enum Command {
     Query(Query),
     /// The highest rate at which each target keeps a promise to its users
     FindMax(Box<FindMax>),
+    /// What got faster and what slower: two results files, or two targets in one run
+    Compare(Box<Compare>),
+    /// Is it kept? Kill stores in the middle of their work, and count their syncs
+    Crash(Crash),
     /// Print a results file again
     Show(Show),
     /// One trial, as told on standard input
     #[command(hide = true)]
     Trial,
+    /// A check's probes, as told on standard input
+    #[command(hide = true)]
+    Probe,
+    /// The clients of a store that is to be killed, as told on standard input
+    #[command(hide = true)]
+    Ledger,
     /// What a job's end state must be, as told on standard input
     #[command(hide = true)]
     Truth,
@@ -76,6 +90,13 @@ pub struct Run {
     /// A name starts a server of our own or opens a fresh directory. A URL is somebody else's store: it must be empty,
     /// and what the job wrote is deleted again. `TARGET?name=X` calls a target X in the table.
     pub targets: Vec<String>,
+    #[command(flatten)]
+    pub how: How,
+}
+
+/// How a job is run.
+#[derive(Debug, Args)]
+pub struct How {
     /// Read the job's data from a file instead of making it (plain, .gz or .zst)
     #[arg(long, short, value_name = "FILE")]
     pub input: Option<PathBuf>,
@@ -110,13 +131,24 @@ pub struct Run {
     /// Whose settings: `matched` is the same class and memory for all, `shipped` is as each store's makers ship it
     #[arg(long = "config", value_name = "WHOSE", default_value_t = Configuration::Matched)]
     pub configuration: Configuration,
-    /// Blocks of trials, each with one trial of every target in random order [default: 3]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    /// How sure to be: quick (2 minutes, intervals of 5 % to either side), normal (15 minutes, 3 %) or careful (as long
+    /// as it takes, 1 %) [default: quick]
+    ///
+    /// Blocks of trials are run until intervals against the first target are so narrow, 6 at least, or the time is
+    /// over. A job of requests or of made data is sized to fit unless you size it.
+    #[arg(long, value_name = "HOW")]
+    pub effort: Option<Effort>,
+    /// Exactly so many blocks of trials, each with one trial of every target in random order
+    ///
+    /// Below 4 nothing is claimed, from 6 on intervals are exact. From 4 on a block that is not counted comes first,
+    /// and the first target is run twice in each.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000), conflicts_with = "effort")]
     pub blocks: Option<u32>,
     /// Fit the run into this time: a pilot sizes the job unless you do, and no block starts that would not fit
+    /// [default: the effort's]
     #[arg(long, value_name = "TIME", value_parser = duration)]
     pub budget: Option<Duration>,
-    /// Cut a trial off after this time; its row then says how far it came
+    /// Cut a trial off after this time, or a point of a sweep; its row then says how far it came
     #[arg(long, value_name = "TIME", default_value = "300s", value_parser = duration)]
     pub timeout: Duration,
     /// Compare all of the end state with the truth, or a sample of keys (for jobs larger than memory)
@@ -150,6 +182,9 @@ pub struct Requests {
     /// `getset` 32; `mixed` 2048; `ycsb-*` 1000]
     #[arg(long, value_name = "BYTES", value_parser = points::values)]
     pub values: Option<Values>,
+    /// Of each value of a job of requests, the part in 100 that compresses to nothing [default: 50]
+    #[arg(long, value_name = "PERCENT", value_parser = clap::value_parser!(u32).range(0..=100))]
+    pub compressible: Option<u32>,
     /// Keys that `getset` asks for in one question; a list, as in 1,10,100, to sweep over [default: 1]
     #[arg(long, value_name = "N", value_parser = points::batches)]
     pub batch: Option<Sizes>,
@@ -178,6 +213,10 @@ pub struct Requests {
     /// Sets of `mixed`, to so many --reads [default: 1]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(0..=1_000_000))]
     pub writes: Option<u32>,
+    /// Open lost connections of a job of requests again, ask what was under way once more, and count them; without it
+    /// the first one fails the trial
+    #[arg(long)]
+    pub reconnect: bool,
 }
 
 impl Requests {
@@ -186,6 +225,7 @@ impl Requests {
         let given = [
             (self.records.is_some(), "--records"),
             (self.values.is_some(), "--values"),
+            (self.compressible.is_some(), "--compressible"),
             (self.batch.is_some(), "--batch"),
             (self.depth.is_some(), "--depth"),
             (self.rate.is_some(), "--rate"),
@@ -194,6 +234,7 @@ impl Requests {
             (self.keys.is_some(), "--keys"),
             (self.reads.is_some(), "--reads"),
             (self.writes.is_some(), "--writes"),
+            (self.reconnect, "--reconnect"),
         ];
         given.into_iter().filter(|(given, _)| *given).map(|(_, name)| name)
     }
@@ -234,15 +275,48 @@ pub struct Array {
     pub tcp: Option<String>,
 }
 
-/// How results are shown.
-#[derive(Clone, Copy, Debug, Default, Args)]
+/// How results are shown: as text unless another form is asked for.
+#[derive(Clone, Debug, Default, Args)]
 pub struct Look {
     /// Print the rows as JSON
-    #[arg(long)]
+    #[arg(long, group = "form")]
     pub json: bool,
-    /// All columns, however wide
+    /// Print the rows as CSV, with everything that was seen and numbers as they are
+    #[arg(long, group = "form")]
+    pub csv: bool,
+    /// Print the table as GitHub's Markdown
+    #[arg(long, group = "form")]
+    pub markdown: bool,
+    /// All columns, however wide, and all warnings
     #[arg(long)]
     pub wide: bool,
+    /// A line for every trial, in the order in which they were run; of a sweep for every point of it
+    #[arg(long)]
+    pub all: bool,
+    /// Leave out the warnings of that name; may be given more than once
+    #[arg(long, value_name = "NAME")]
+    pub no_warn: Vec<String>,
+}
+
+impl Look {
+    /// What only tables of runs have.
+    pub fn not_everywhere(&self) -> Option<&'static str> {
+        let given = [(self.csv, "--csv"), (self.markdown, "--markdown"), (self.all, "--all")];
+        given.into_iter().find(|(given, _)| *given).map(|(_, name)| name)
+    }
+}
+
+#[derive(Debug, Args)]
+#[command(after_long_help = "Examples:\n  \
+    kvfair check memcached 'memcached?mouth=binary'\n  \
+    kvfair check redis://host:6379/2   somebody else's: only keys below kvfair:check: are written, then deleted\n\n\
+    Exit codes: 0 all right, 1 could not be asked, 3 not here or would not start, 4 something was wrong.")]
+pub struct Check {
+    /// Stores by name (`redis`, `redis+unix`) or URL; every store found here if none is named
+    ///
+    /// Sizes and bytes of values and keys, counters, many keys, times to live, check-and-set, several clients, replies
+    /// in pieces: what was sent and what came is told of each that is wrong, limits as limits.
+    pub targets: Vec<String>,
 }
 
 #[derive(Debug, Args)]
@@ -291,7 +365,55 @@ pub struct FindMax {
 
 #[derive(Debug, Args)]
 #[command(after_long_help = "Examples:\n  \
+    kvfair compare fans --base redis --head redis+unix\n  \
+    kvfair compare fans --base redis --head 'redis?program=./src/redis-server' --fail-if slower:3%\n  \
+    kvfair compare monday.jsonl tuesday.jsonl")]
+pub struct Compare {
+    /// Two results files, the older first; or the job on which --base and --head are compared [default: fans]
+    pub what: Vec<String>,
+    /// The target as it was: run in the same blocks as --head, so that the machine can favour neither
+    #[arg(long, value_name = "TARGET")]
+    pub base: Option<String>,
+    /// The target as it is: another build (`redis?program=PATH`), another transport, other settings
+    #[arg(long, value_name = "TARGET")]
+    pub head: Option<String>,
+    /// Exit with 5 where it takes so much more, and with 6 where that cannot be ruled out: slower:3% (seconds) or
+    /// cpu:3%
+    #[arg(long, value_name = "LIMIT")]
+    pub fail_if: Option<Limit>,
+    #[command(flatten)]
+    pub how: How,
+}
+
+#[derive(Debug, Args)]
+#[command(after_long_help = "Examples:\n  \
+    kvfair crash redis sqlite --kills 100\n  \
+    kvfair crash --durability power\n\n\
+    Exit codes: 0 every claim holds, 4 a claim failed, 6 a claim cannot be said here (no strace, data in memory).")]
+pub struct Crash {
+    /// Stores by name (`redis`, `lmdb`); every store found here that claims to keep anything if none is named
+    ///
+    /// Only stores that are started here: nobody else's store is killed, so a URL is refused.
+    pub targets: Vec<String>,
+    /// The class to try: crash or power [default: each that a store claims]
+    #[arg(long, value_name = "CLASS")]
+    pub durability: Option<Durability>,
+    /// How often each store is killed at each class
+    #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pub kills: u32,
+    /// Seed of the moments of the kills [default: another one each time; it is printed]
+    #[arg(long, value_name = "N")]
+    pub seed: Option<u64>,
+    /// Print what was seen as JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(after_long_help = "Examples:\n  \
     kvfair show --wide\n  \
+    kvfair show mine.jsonl --markdown\n  \
+    kvfair show --all --csv > trials.csv\n  \
     kvfair show --svg sweep.svg\n  \
     kvfair show mine.jsonl --histograms ./histograms")]
 pub struct Show {

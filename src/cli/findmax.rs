@@ -9,6 +9,7 @@ use super::{Exit, Usage, complain, exit_of, find_job, print};
 use crate::lab::save::{self, Results};
 use crate::lab::scratch;
 use crate::lab::signals::{INTERRUPTED, Interrupt};
+use crate::report::standing::standings;
 use crate::report::{cells, limits, table, words};
 use crate::study::findmax::{self, Search};
 use crate::words::promise::Found;
@@ -24,21 +25,21 @@ pub fn find_max(mut args: FindMax) -> Result<Exit> {
         return Err(anyhow!(Usage(what)));
     }
     not_chosen(&args.run).map_or(Ok(()), |what| Err(anyhow!(Usage(what))))?;
-    if args.run.clients.as_ref().is_some_and(|clients| clients.0.len() > 1) {
+    if args.run.how.clients.as_ref().is_some_and(|clients| clients.0.len() > 1) {
         let what = "find-max takes one number of --clients, who share the rate\nhint: --clients 50";
         return Err(anyhow!(Usage(what.to_string())));
     }
     // Which rates is to be seen: what holds for any rate is checked.
-    args.run.load.rate = Some(Rates::Shares(vec![50]));
+    args.run.how.load.rate = Some(Rates::Shares(vec![50]));
     let plan = plan_of(&args.run)?;
     let longest_s = u64::from(args.step) * LONGEST;
-    if args.run.timeout.as_secs() <= longest_s {
+    if args.run.how.timeout.as_secs() <= longest_s {
         let what = format!("--step {}: a trial may take {longest_s} s, and --timeout would cut it off", args.step);
         return Err(anyhow!(Usage(what)));
     }
     let interrupt = Interrupt::listen().context("cannot listen for Ctrl-C")?;
     let scratch = scratch::make()?;
-    let path = args.run.output.clone().unwrap_or_else(|| save::default_path(&plan.began, &plan.job.name));
+    let path = args.run.how.output.clone().unwrap_or_else(|| save::default_path(&plan.began, &plan.job.name));
     let mut results = Results::create(&path)?;
     let mut records = Vec::new();
     let mut tell = |record: &Record, told: &str| {
@@ -65,13 +66,17 @@ pub fn find_max(mut args: FindMax) -> Result<Exit> {
 /// What a search chooses by itself.
 fn not_chosen(args: &Run) -> Option<String> {
     let found_here = [
-        (args.load.rate.is_some(), "--rate"),
-        (args.size.requests.is_some(), "--requests"),
-        (args.blocks.is_some(), "--blocks"),
-        (args.budget.is_some(), "--budget"),
-        (args.keep.is_some(), "--keep"),
-        (args.answers_only, "--answers-only"),
-        (args.list, "--list"),
+        (args.how.load.rate.is_some(), "--rate"),
+        (args.how.size.requests.is_some(), "--requests"),
+        (args.how.blocks.is_some(), "--blocks"),
+        (args.how.effort.is_some(), "--effort"),
+        (args.how.budget.is_some(), "--budget"),
+        (args.how.keep.is_some(), "--keep"),
+        (args.how.answers_only, "--answers-only"),
+        (args.how.list, "--list"),
+        (args.how.look.csv, "--csv"),
+        (args.how.look.markdown, "--markdown"),
+        (args.how.look.all, "--all"),
     ];
     let (_, option) = found_here.iter().find(|(given, _)| *given)?;
     Some(format!("{option} is no option of find-max: it chooses rates and trials by itself"))
@@ -85,19 +90,20 @@ fn step(record: &Record, told: &str) -> String {
 }
 
 fn shown(found: &[Found], args: &FindMax, records: &[Record]) -> Result<Exit> {
-    if args.run.look.json {
+    if args.run.how.look.json {
         print(&format!("{}\n", serde_json::to_string_pretty(found)?))?;
     } else {
         let sentence = limits::sentence(found, &args.slo);
         let parts = [
-            words::headline(records),
+            words::headline(records, &standings(records)),
             limits::table(found, &args.slo),
             table::wrap(&sentence, table::WIDTH).join("\n"),
         ];
         print(&format!("{}\n", parts.map(|part| part.trim_end().to_string()).join("\n")))?;
     }
     let failed = found.iter().any(|one| !one.reason.is_empty());
-    Ok(match exit_of(&cells::rows(records)) {
+    let rows = cells::rows(records, &standings(records));
+    Ok(match exit_of(records, &rows) {
         Exit::Ok if failed => Exit::Error,
         exit => exit,
     })

@@ -6,11 +6,12 @@ use anyhow::{Result, anyhow};
 use serde::Serialize;
 
 use super::args::DataOf;
-use super::{Exit, Usage, find_job, print, run, target};
+use super::{Exit, Usage, find_job, print, run, target, verified};
 use crate::jobs;
 use crate::lab::serve;
 use crate::report::table::wrap;
 use crate::stores::{self, Adapter};
+use crate::words::crash::Tried;
 use crate::words::trial::Durability;
 use crate::words::units;
 
@@ -27,12 +28,15 @@ struct Listed {
     get_it: &'static str,
     /// The classes that it claims to keep, and how.
     keeps: Vec<(Durability, &'static str)>,
+    /// What of them was put to the test on this machine: "claimed", "tested 20261122T0200".
+    verified: Vec<(Durability, String)>,
     settings: Vec<String>,
 }
 
 pub fn stores(json: bool) -> Result<Exit> {
-    let listed: Vec<Listed> =
-        stores::ALL.iter().filter(|adapter| adapter.role.is_offered()).map(|adapter| look_up(adapter)).collect();
+    let tried = verified::read();
+    let offered = stores::ALL.iter().filter(|adapter| adapter.role.is_offered());
+    let listed: Vec<Listed> = offered.map(|adapter| look_up(adapter, &tried)).collect();
     if json {
         print(&format!("{}\n", serde_json::to_string_pretty(&listed)?))?;
         return Ok(Exit::Ok);
@@ -48,7 +52,7 @@ pub fn stores(json: bool) -> Result<Exit> {
     Ok(Exit::Ok)
 }
 
-fn look_up(adapter: &'static Adapter) -> Listed {
+fn look_up(adapter: &'static Adapter, tried: &[Tried]) -> Listed {
     let found = match adapter.server {
         None => (adapter.version)(),
         Some(server) => serve::version(server),
@@ -57,7 +61,11 @@ fn look_up(adapter: &'static Adapter) -> Listed {
         Ok(version) => (Some(version), None),
         Err(why) => (None, Some(why)),
     };
-    let keeps = Durability::ALL.into_iter().filter_map(|class| Some((class, (adapter.keeps)(class).ok()?)));
+    let keeps: Vec<_> =
+        Durability::ALL.into_iter().filter_map(|class| Some((class, (adapter.keeps)(class).ok()?))).collect();
+    let promising = keeps.iter().filter(|(class, _)| *class != Durability::None);
+    let of = |class| verified::of(tried, adapter, version.as_deref().unwrap_or_default(), class);
+    let verified = promising.map(|(class, _)| (*class, of(*class))).collect();
     let settings =
         adapter.settings.iter().map(|setting| format!("{}={}: {}", setting.name, setting.default, setting.about));
     Listed {
@@ -67,7 +75,8 @@ fn look_up(adapter: &'static Adapter) -> Listed {
         version,
         missing,
         get_it: adapter.get_it,
-        keeps: keeps.collect(),
+        keeps,
+        verified,
         settings: settings.collect(),
     }
 }
@@ -83,8 +92,13 @@ fn line(store: &Listed) -> String {
     match &store.missing {
         Some(why) => more(format!("{why}; get it: {}", store.get_it)),
         None => {
-            let keeps: Vec<String> = store.keeps.iter().map(|(class, how)| format!("{class}: {how}")).collect();
-            more(format!("targets {}; keeps {} (claimed)", store.targets.join(", "), keeps.join("; ")));
+            let verified = |class| store.verified.iter().find(|(tried, _)| *tried == class);
+            let keeps = store.keeps.iter().map(|(class, how)| match verified(*class) {
+                Some((_, words)) => format!("{class}: {how} ({words})"),
+                None => format!("{class}: {how}"),
+            });
+            let keeps: Vec<String> = keeps.collect();
+            more(format!("targets {}; keeps {}", store.targets.join(", "), keeps.join("; ")));
         }
     }
     store.settings.iter().for_each(|setting| more(format!("?{setting}")));

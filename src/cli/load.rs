@@ -10,7 +10,7 @@ use super::points::{self, CLIENTS_MAX, Points, Rates, Sizes, Values};
 use crate::jobs::keyed::lengths::Lengths;
 use crate::jobs::keyed::questions::WEIGHTED_MAX;
 use crate::jobs::{self, JobKind, Requests as Defaults, Writing};
-use crate::words::load::{Keys, Load};
+use crate::words::load::{COMPRESSIBLE_PERCENT, Keys, Load};
 
 /// Clients of a job whose clients each read the whole input, on a thread of their own.
 const THREADS_MAX: u32 = 1000;
@@ -25,7 +25,7 @@ const DUE_MAX: u64 = 100_000_000;
 
 /// The numbers of clients: one, but for a job that sweeps.
 pub fn points_of(args: &Run, kind: &JobKind) -> Result<Vec<u32>> {
-    let typed = match (&args.clients, &kind.requests) {
+    let typed = match (&args.how.clients, &kind.requests) {
         (Some(Points(points)), _) => points.clone(),
         (None, Some(defaults)) => points::parse(defaults.clients).map_err(|error| anyhow!(error))?.0,
         (None, None) => vec![1],
@@ -44,12 +44,12 @@ pub fn points_of(args: &Run, kind: &JobKind) -> Result<Vec<u32>> {
     }
     let many = |sizes: &Option<Sizes>| sizes.as_ref().is_some_and(|Sizes(sizes)| sizes.len() > 1);
     let swept = [
-        (args.load.rate.is_some(), "--rate"),
-        (matches!(&args.load.values, Some(Values::Alike(Sizes(sizes))) if sizes.len() > 1), "a list of --values"),
-        (many(&args.load.batch), "a list of --batch"),
+        (args.how.load.rate.is_some(), "--rate"),
+        (matches!(&args.how.load.values, Some(Values::Alike(Sizes(sizes))) if sizes.len() > 1), "a list of --values"),
+        (many(&args.how.load.batch), "a list of --batch"),
     ];
     let swept: Vec<&str> = swept.iter().filter(|(is, _)| *is).map(|(_, name)| *name).collect();
-    match (swept.as_slice(), typed.len() > 1, args.clients.is_some()) {
+    match (swept.as_slice(), typed.len() > 1, args.how.clients.is_some()) {
         ([one, other, ..], ..) => usage(format!("{one} and {other}: a run sweeps over one of them")),
         ([one], true, true) => usage(format!("{one} takes one number of --clients\nhint: --clients {ALIKE_CLIENTS}")),
         ([_], true, false) => Ok(vec![ALIKE_CLIENTS]),
@@ -59,7 +59,7 @@ pub fn points_of(args: &Run, kind: &JobKind) -> Result<Vec<u32>> {
 
 /// What a job of requests asks. Options that belong to it are a mistake elsewhere, not a no-op.
 pub fn load_of(args: &Run, kind: &JobKind, points: &[u32]) -> Result<Option<Load>> {
-    let asked = &args.load;
+    let asked = &args.how.load;
     let usage = |what: String| Err(anyhow!(Usage(what)));
     let takes = kind.requests.as_ref().map_or(&[][..], |defaults| defaults.options);
     if let Some(option) = asked.given().find(|option| !takes.contains(option)) {
@@ -69,10 +69,10 @@ pub fn load_of(args: &Run, kind: &JobKind, points: &[u32]) -> Result<Option<Load
         return usage(format!("{option} is no option of the job {name}\nhint: kvfair run {has} has it"));
     }
     let Some(defaults) = &kind.requests else { return Ok(None) };
-    if args.input.is_some() {
+    if args.how.input.is_some() {
         return usage(format!("the job {} reads no input: leave --input out", kind.name));
     }
-    let load = asked_of(asked, defaults, points);
+    let load = Load { rated_s: rated_s(args), ..asked_of(asked, defaults, points) };
     let cannot = impossible(&load, asked, kind, defaults).or_else(|| rates_impossible(&load, args, kind, defaults));
     cannot.map_or(Ok(Some(load)), usage)
 }
@@ -107,17 +107,14 @@ fn impossible(load: &Load, asked: &Requests, kind: &JobKind, defaults: &Defaults
 
 /// Why these rates cannot be kept by anybody.
 fn rates_impossible(load: &Load, args: &Run, kind: &JobKind, defaults: &Defaults) -> Option<String> {
-    let Some(rate) = &args.load.rate else {
-        return args.load.arrivals.map(|_| "--arrivals says how requests come at a --rate: name one".to_string());
+    let Some(rate) = &args.how.load.rate else {
+        return args.how.load.arrivals.map(|_| "--arrivals says how requests come at a --rate: name one".to_string());
     };
-    if args.load.batch.is_some() {
+    if args.how.load.batch.is_some() {
         return Some("--batch and --rate exclude each other".to_string());
     }
-    if args.load.depth.is_some() {
+    if args.how.load.depth.is_some() {
         return Some("--depth and --rate exclude each other: at a rate a request never waits for another".to_string());
-    }
-    if defaults.writing == Writing::ReadModifyWrite {
-        return Some(format!("the job {} writes what it has read, and so has no --rate", kind.name));
     }
     let count = match rate {
         Rates::PerSecond(rates) => rates.len(),
@@ -126,7 +123,7 @@ fn rates_impossible(load: &Load, args: &Run, kind: &JobKind, defaults: &Defaults
     if defaults.writing == Writing::Insert && count > 1 {
         return Some(format!("--rate: the job {} inserts records and takes one rate", kind.name));
     }
-    untimely(load, args.size.requests, args.timeout)
+    untimely(load, args.how.size.requests, args.how.timeout)
 }
 
 /// Why not all requests are due before the time-out, or cannot be drawn beforehand.
@@ -147,6 +144,11 @@ pub fn untimely(load: &Load, requests: Option<u64>, timeout: Duration) -> Option
         }
     }
     None
+}
+
+/// Where blocks were numbered, or a rate is searched for, it is kept for as long as one look needs.
+fn rated_s(args: &Run) -> Option<u32> {
+    (args.how.load.rate.is_some() && args.how.blocks.is_none()).then(|| args.how.effort.unwrap_or_default().rated_s())
 }
 
 fn asked_of(asked: &Requests, defaults: &Defaults, points: &[u32]) -> Load {
@@ -173,9 +175,12 @@ fn asked_of(asked: &Requests, defaults: &Defaults, points: &[u32]) -> Load {
             Some(Rates::Shares(_)) | None => Vec::new(),
         },
         arrivals: asked.arrivals.unwrap_or_default(),
+        rated_s: None,
         warm_up_s: 0,
         spread,
         sizes: if swept { sizes } else { Vec::new() },
         batches: asked.batch.as_ref().map_or_else(Vec::new, |Sizes(batches)| batches.clone()),
+        compressible_percent: asked.compressible.unwrap_or(COMPRESSIBLE_PERCENT),
+        reconnect: asked.reconnect,
     }
 }

@@ -7,20 +7,29 @@ use anyhow::{Result, anyhow};
 use clap::Parser;
 
 use crate::jobs::{self, JobKind};
+use crate::lab::check::prober;
+use crate::lab::crash::client;
 use crate::lab::{files, truth, worker};
 use crate::report::cells::{Row, Status};
 use crate::stores::array::server::{self, Door, Mouth};
+use crate::words::record::Record;
 
 mod args;
+mod check;
+mod compare;
+mod crash;
 mod findmax;
 mod lists;
 mod live;
 mod load;
+mod measure;
 mod points;
 mod query;
 mod run;
 mod show;
+mod shown;
 mod target;
+mod verified;
 
 use args::{Cli, Command};
 
@@ -32,6 +41,10 @@ enum Exit {
     Usage = 2,
     Missing = 3,
     WrongAnswers = 4,
+    /// Slower than it may be.
+    Regression = 5,
+    /// Too noisy, or too few blocks, to say.
+    Inconclusive = 6,
     Interrupted = 130,
 }
 
@@ -54,13 +67,18 @@ pub fn main() -> ExitCode {
         None => run::first_look(),
         Some(Command::Run(args)) => run::run(*args),
         Some(Command::FindMax(args)) => findmax::find_max(*args),
+        Some(Command::Compare(args)) => compare::compare(*args),
+        Some(Command::Crash(args)) => crash::crash(&args),
         Some(Command::Show(args)) => show::show(&args),
+        Some(Command::Check(args)) => check::check(&args),
         Some(Command::Stores(args)) => lists::stores(args.json),
         Some(Command::Jobs) => lists::jobs(),
         Some(Command::Data(args)) => lists::data(&args),
         Some(Command::Query(args)) => query::query(&args),
         Some(Command::Trial) => trial(),
+        Some(Command::Probe) => probe(),
         Some(Command::Truth) => answer_truth(),
+        Some(Command::Ledger) => keep_ledger(),
         Some(Command::Array(args)) => serve_array(args),
     };
     let exit = exit.unwrap_or_else(|error| {
@@ -73,6 +91,18 @@ pub fn main() -> ExitCode {
 /// The hidden command `trial`.
 fn trial() -> Result<Exit> {
     worker::run()?;
+    Ok(Exit::Ok)
+}
+
+/// The hidden command `probe`.
+fn probe() -> Result<Exit> {
+    prober::run()?;
+    Ok(Exit::Ok)
+}
+
+/// The hidden command `ledger`.
+fn keep_ledger() -> Result<Exit> {
+    client::run()?;
     Ok(Exit::Ok)
 }
 
@@ -98,14 +128,15 @@ fn answer_truth() -> Result<Exit> {
     Ok(Exit::Ok)
 }
 
-/// The worst of a run's rows decides; method.md, section 9.
-fn exit_of(rows: &[Row]) -> Exit {
+/// The worst of a run's rows decides, or of its points; method.md, section 9.
+fn exit_of(records: &[Record], rows: &[Row]) -> Exit {
+    let is_cut_off = records.iter().flat_map(|record| &record.phases).any(|phase| phase.cut_off.is_some());
     let any = |is: &dyn Fn(&Status) -> bool| rows.iter().any(|row| is(&row.status));
     if any(&|status| matches!(status, Status::Wrong { .. })) {
         Exit::WrongAnswers
     } else if any(&|status| matches!(status, Status::Missing { .. })) {
         Exit::Missing
-    } else if any(&|status| !matches!(status, Status::Right | Status::Control)) {
+    } else if is_cut_off || any(&|status| !matches!(status, Status::Right | Status::Control)) {
         Exit::Error
     } else {
         Exit::Ok

@@ -5,29 +5,39 @@ use std::path::Path;
 use anyhow::{Result, anyhow, bail};
 
 use super::args::Show;
-use super::run::shown;
-use super::{Exit, complain, exit_of, print};
+use super::shown::{read, shown};
+use super::{Exit, complain, print, verified};
 use crate::lab::save;
+use crate::report::standing::standings;
 use crate::report::{cells, chart, histograms, sweep, words};
 use crate::words::record::Record;
 
 /// Files come first: a table that is followed by an error would be taken for success.
 pub fn show(args: &Show) -> Result<Exit> {
     let path = args.results.clone().map_or_else(save::newest, Ok)?;
-    let records = save::load(&path)?;
-    let rows = cells::rows(&records);
+    // They are needed to the end: to give them back piece by piece would take as long as a tenth of all else.
+    let records = read(&path)?.leak();
+    verified::note(records);
+    let records: &[Record] = records;
+    let about = |error: anyhow::Error| anyhow!("{}: {error:#}", path.display());
     if let Some(file) = &args.svg {
-        let svg = chart::svg(&sweep::points(&records), &rows, &words::headline(&records));
-        let svg = svg.map_err(|error| anyhow!("{}: {error:#}", path.display()))?;
+        let svg = drawn(records).map_err(about)?;
         save::write_new(&[(file.clone(), svg)])?;
         complain(&format!("chart: {}", file.display()));
     }
     if let Some(directory) = &args.histograms {
-        let count = write_histograms(&records, directory)?;
+        let count = write_histograms(records, directory).map_err(about)?;
         complain(&format!("histograms: {count} in {}", directory.display()));
     }
-    print(&shown(&records, args.look)?)?;
-    Ok(exit_of(&rows))
+    let (text, exit) = shown(records, &args.look).map_err(about)?;
+    print(&text)?;
+    Ok(exit)
+}
+
+fn drawn(records: &[Record]) -> Result<String> {
+    let standings = standings(records);
+    let rows = cells::rows(records, &standings);
+    chart::svg(&sweep::points(records, false)?, &rows, &words::headline(records, &standings))
 }
 
 /// How many histograms there were to write.

@@ -6,8 +6,8 @@ use std::path::PathBuf;
 use anyhow::{Context, Result, anyhow, bail};
 use url::Url;
 
-use crate::lab::machine;
 use crate::lab::plan::Chosen;
+use crate::lab::{machine, serve};
 use crate::stores::array::{self, mouth_beside};
 use crate::stores::{self, Adapter, Login, Place, Role};
 use crate::words::trial::{Cache, CacheCounts, Target, Transport, Via};
@@ -44,6 +44,9 @@ pub fn parse(text: &str) -> Result<Chosen> {
         Asked::read(adapter, query, is_cached).with_context(|| format!("target '{}'", without_login(text)))?;
     let place = rest.map(|rest| place(adapter, transport, rest, &mut asked));
     let place = place.transpose().with_context(|| format!("target '{}'", without_login(text)))?;
+    if place.is_some() && asked.settings.contains_key(serve::PROGRAM) {
+        bail!("target '{}': ?program= is for a server that is started here", without_login(text));
+    }
     if asked.login.password.is_none() && place.is_some() && adapter.server.is_some() {
         let variable = named_databases(adapter).unwrap_or(PASSWORD_VARIABLE);
         asked.login.password = std::env::var(variable).ok().filter(|password| !password.is_empty());
@@ -149,6 +152,12 @@ impl Asked {
                 }
                 "name" if value.is_empty() => bail!("?name= needs a name"),
                 "name" => asked.label = Some(value.into_owned()),
+                // Another build of the same server: a path that does not depend on where kvfair is run.
+                serve::PROGRAM if adapter.server.is_some() => {
+                    let path = std::path::absolute(value.as_ref())
+                        .map_err(|error| anyhow!("?program={value} is no path: {error}"))?;
+                    asked.settings.insert(name.into_owned(), path.display().to_string());
+                }
                 // A number or name of a database, unless the store means something else by it.
                 "db" if adapter.server.is_some() && !adapter.settings.iter().any(|own| own.name == "db") => {
                     check_database(adapter, &value).map_err(|why| anyhow!("?db={value} {why}"))?;

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use crate::jobs::{InputFault, Job, Part, Source};
 use crate::stores::Store;
@@ -11,6 +12,7 @@ use crate::words::op::{Fault, Wrong, readable};
 
 use pace::{Lateness, Pace};
 
+pub mod ahead;
 pub mod pace;
 pub mod sockets;
 mod tally;
@@ -26,6 +28,8 @@ pub struct Work<'a> {
     pub at: At,
     /// When each request is due; where there is none, clients ask as soon as they are answered.
     pub pace: Option<&'a Pace>,
+    /// How long it may take: then no client draws another question, and what is under way is waited for.
+    pub limit: Option<Duration>,
     /// Where each client leaves word of the units that it has finished.
     pub progress: &'a Progress<'a>,
 }
@@ -52,10 +56,14 @@ pub struct Seen {
     pub conflicts: u64,
     /// Keys that should have been there and were not.
     pub misses: u64,
+    /// Connections that were lost and opened again.
+    pub reconnects: u64,
     /// Of requests that came at a rate.
     pub lateness: Option<Lateness>,
-    /// How many questions each client has asked, by its number, where that does not follow from the job.
+    /// How many questions each client has drawn, by its number, where it draws them.
     pub asked: Vec<(u32, u64)>,
+    /// The limit came first.
+    pub cut_off: bool,
 }
 
 impl Seen {
@@ -72,6 +80,8 @@ impl Seen {
         self.skipped_lines = self.skipped_lines.max(other.skipped_lines);
         self.conflicts += other.conflicts;
         self.misses += other.misses;
+        self.reconnects += other.reconnects;
+        self.cut_off |= other.cut_off;
         self.asked.extend(other.asked);
         match (&mut self.lateness, other.lateness) {
             (Some(all), Some(more)) => all.add(&more),
@@ -86,6 +96,9 @@ pub struct Progress<'a> {
     /// Hears of them now and then from who drives many clients on a thread, so that none is needed for watching: a
     /// process with one thread alone spares its system calls what sharing costs.
     heard: Option<&'a (dyn Fn(u64) + Sync)>,
+    /// Hears from each thread that ends with the work, on that thread, when its clock has stopped: what the system
+    /// knows of a thread is gone with it.
+    left: Option<&'a (dyn Fn() + Sync)>,
 }
 
 /// A counter with its cache line for itself.
@@ -95,17 +108,29 @@ struct Padded(AtomicU64);
 
 impl<'a> Progress<'a> {
     pub fn new(clients: u32) -> Progress<'a> {
-        Progress { counters: (0..clients).map(|_| Padded::default()).collect(), heard: None }
+        let counters = (0..clients).map(|_| Padded::default()).collect();
+        Progress { counters, heard: None, left: None }
     }
 
     pub fn heard_by(clients: u32, heard: &'a (dyn Fn(u64) + Sync)) -> Progress<'a> {
         Progress { heard: Some(heard), ..Progress::new(clients) }
     }
 
+    pub fn left_by(self, left: &'a (dyn Fn() + Sync)) -> Progress<'a> {
+        Progress { left: Some(left), ..self }
+    }
+
     /// Lets whoever listens hear of it.
     fn tell(&self) {
         if let Some(heard) = self.heard {
             heard(self.units());
+        }
+    }
+
+    /// This thread has done its part.
+    fn leave(&self) {
+        if let Some(left) = self.left {
+            left();
         }
     }
 

@@ -22,10 +22,15 @@ use crate::stores::blocking::Line;
 use crate::wire::Known;
 use crate::words::op::Fault;
 
+mod again;
 mod converse;
 mod paced;
+mod unsent;
+
+use again::Lost;
 
 use converse::{Counts, State, Talk, Trouble, converse};
+use unsent::Unsent;
 
 /// What one read may bring at most. What is left comes with the next one.
 const READ_BYTES: usize = 256 << 10;
@@ -36,18 +41,30 @@ const LOOK: Duration = Duration::from_millis(100);
 /// More threads than this were never needed to keep a server busy.
 const HANDS_MAX: usize = 4;
 
-/// Drives all clients to their end, with up to `depth` questions of each under way. `ready` is called once all are
-/// connected, before the first question.
-pub fn run(work: &Work<'_>, depth: u32, patience: Duration, ready: impl FnOnce()) -> Result<Seen, Stopped> {
-    let hands = hands(work.at.clients);
+/// How clients behave on their connections.
+#[derive(Clone, Copy, Debug)]
+pub struct Conduct {
+    /// Questions of each client that are under way at once.
+    pub depth: u32,
+    /// How long all connections may be silent.
+    pub patience: Duration,
+    /// A connection that is lost is opened again, and what was under way on it is asked once more; else it is the end.
+    pub reopens: bool,
+    /// Twice as many threads as are usual.
+    pub doubled: bool,
+}
+
+/// Drives all clients to their end. `ready` is called once all are connected, before the first question.
+pub fn run(work: &Work<'_>, conduct: Conduct, ready: impl FnOnce()) -> Result<Seen, Stopped> {
+    let hands = hands(work.at.clients, conduct.doubled);
     if hands == 1 {
-        return alone(work, depth, patience, ready).and_then(|ended| add_up(vec![Ok(ended)]));
+        return alone(work, conduct, ready).and_then(|ended| add_up(vec![Ok(ended)]));
     }
     let start = Start { ready: Barrier::new(hands + 1), go: Barrier::new(hands + 1), stop: AtomicBool::new(false) };
     let ended: Vec<Result<Ended, Stopped>> = std::thread::scope(|scope| {
         let hand = |number| {
             let start = &start;
-            move || one(work, number, hands, depth, patience, start)
+            move || one(work, (number, hands), conduct, start)
         };
         let threads: Vec<_> = (0..hands).map(|number| scope.spawn(hand(number))).collect();
         start.ready.wait();
@@ -59,16 +76,17 @@ pub fn run(work: &Work<'_>, depth: u32, patience: Duration, ready: impl FnOnce()
 }
 
 /// The only hand is this thread: system calls of a process with one thread cost less.
-fn alone(work: &Work<'_>, depth: u32, patience: Duration, ready: impl FnOnce()) -> Result<Ended, Stopped> {
-    let hand = Hand::prepare(work, 0, 1, depth)?;
+fn alone(work: &Work<'_>, conduct: Conduct, ready: impl FnOnce()) -> Result<Ended, Stopped> {
+    let hand = Hand::prepare(work, (0, 1), conduct)?;
     ready();
-    hand.ended(work, (0, 1), patience, &AtomicBool::new(false))
+    hand.ended(work, (0, 1), conduct.patience, &AtomicBool::new(false))
 }
 
 /// Half of the processors are the server's.
-fn hands(clients: u32) -> usize {
+fn hands(clients: u32, doubled: bool) -> usize {
     let processors = std::thread::available_parallelism().map_or(1, usize::from);
-    (processors / 2).clamp(1, HANDS_MAX).min(clients as usize)
+    let usual = (processors / 2).clamp(1, HANDS_MAX);
+    (if doubled { 2 * usual } else { usual }).min(clients as usize)
 }
 
 /// Where all hands wait for one another.
@@ -108,58 +126,64 @@ fn add_up(ended: Vec<Result<Ended, Stopped>>) -> Result<Seen, Stopped> {
 }
 
 /// One thread: connect, wait for the others, work.
-fn one(
-    work: &Work<'_>,
-    number: usize,
-    hands: usize,
-    depth: u32,
-    patience: Duration,
-    start: &Start,
-) -> Result<Ended, Stopped> {
-    let prepared = Hand::prepare(work, number, hands, depth);
+fn one(work: &Work<'_>, number: (usize, usize), conduct: Conduct, start: &Start) -> Result<Ended, Stopped> {
+    let prepared = Hand::prepare(work, number, conduct);
     if prepared.is_err() {
         start.stop.store(true, Ordering::Relaxed);
     }
     start.ready.wait();
     start.go.wait();
-    let ended = prepared?.ended(work, (number, hands), patience, &start.stop);
+    let ended = prepared?.ended(work, number, conduct.patience, &start.stop);
     if ended.is_err() {
         start.stop.store(true, Ordering::Relaxed);
     }
+    work.progress.leave();
     ended
 }
 
 /// One client on its connection.
 struct Party {
+    /// Among its thread's, and in the queue of events.
+    place: usize,
     index: u32,
     line: Line,
     client: Box<dyn Client>,
     /// Commands of the greeting, which are no part of the work.
     greeted: u64,
-    /// Questions so far, where they come at a rate.
-    asked: u64,
+    /// Commands on connections that were lost.
+    commands_before: u64,
+    /// Until it is open again; what is written to it meanwhile goes nowhere.
+    is_lost: bool,
     /// The beginning of an answer whose end is still to come.
     unread: Vec<u8>,
     /// The end of a batch that the socket did not take at once.
-    unsent: Vec<u8>,
+    unsent: Unsent,
     state: State,
 }
 
 /// A thread's connections, and what all of them share.
 struct Hand {
     parties: Vec<Party>,
-    poll: Poll,
-    depth: u32,
-    received: Vec<u8>,
-    out: Vec<u8>,
+    shared: Shared,
     /// Connections that have something new to send.
     touched: Vec<usize>,
+    reopens: bool,
+    lost: Vec<Lost>,
+}
+
+struct Shared {
+    poll: Poll,
+    /// Questions that are asked at once when all before are answered; none where they come when they are due.
+    depth: u32,
+    received: Vec<u8>,
+    /// What is to be said by the connection whose turn it is; empty between two turns.
+    out: Vec<u8>,
     counts: Counts,
 }
 
 impl Hand {
     /// Connects one client after another, so that no server's queue of new connections overflows.
-    fn prepare(work: &Work<'_>, number: usize, hands: usize, depth: u32) -> Result<Hand, Stopped> {
+    fn prepare(work: &Work<'_>, (number, hands): (usize, usize), conduct: Conduct) -> Result<Hand, Stopped> {
         let poll = Poll::new().map_err(|error| Stopped::Session(Fault::Lost(error)))?;
         let mut parties = Vec::new();
         for index in (number as u32..work.at.clients).step_by(hands) {
@@ -172,11 +196,26 @@ impl Hand {
                 .register(&mut SourceFd(&fd), Token(parties.len()), Interest::READABLE)
                 .map_err(|error| Stopped::Session(Fault::Lost(error)))?;
             let greeted = line.codec.commands();
-            let (unread, unsent, state) = (Vec::new(), Vec::new(), State::new());
-            parties.push(Party { index, line, client, greeted, asked: 0, unread, unsent, state });
+            let (place, unread, unsent, state) = (parties.len(), Vec::new(), Unsent::default(), State::new());
+            let (commands_before, is_lost) = (0, false);
+            parties.push(Party {
+                place,
+                index,
+                line,
+                client,
+                greeted,
+                commands_before,
+                is_lost,
+                unread,
+                unsent,
+                state,
+            });
         }
         let counts = Counts { live: parties.len(), ..Counts::default() };
-        Ok(Hand { parties, poll, depth, received: vec![0; READ_BYTES], out: Vec::new(), touched: Vec::new(), counts })
+        // At a rate no answer is waited for.
+        let depth = if work.pace.is_some() { 0 } else { conduct.depth };
+        let shared = Shared { poll, depth, received: vec![0; READ_BYTES], out: Vec::new(), counts };
+        Ok(Hand { parties, shared, touched: Vec::new(), reopens: conduct.reopens, lost: Vec::new() })
     }
 
     /// Works to the end. It is hand `number` of so many.
@@ -190,32 +229,39 @@ impl Hand {
         // The first of all takes the beginning of all due times.
         let began = work.pace.map_or_else(Instant::now, Pace::began);
         match work.pace {
-            None => self.work(work, number as u32, patience, stop)?,
+            None => self.work(work, (number as u32, began), patience, stop)?,
             Some(pace) => paced::work(&mut self, work, pace, (number, hands), patience, stop)?,
         }
         Ok(Ended { began, ended: Instant::now(), seen: self.into_seen() })
     }
 
-    fn work(&mut self, work: &Work<'_>, number: u32, patience: Duration, stop: &AtomicBool) -> Result<(), Stopped> {
+    fn work(
+        &mut self,
+        work: &Work<'_>,
+        (number, began): (u32, Instant),
+        patience: Duration,
+        stop: &AtomicBool,
+    ) -> Result<(), Stopped> {
+        let mut until = work.limit.map(|limit| began + limit);
         let progress = work.progress.client(number);
         let mut events = Events::with_capacity(EVENTS);
-        let Hand { parties, poll, depth, received, out, counts, .. } = self;
-        for (place, party) in parties.iter_mut().enumerate() {
-            party.talk(&[], &mut Talk { depth: *depth, now: Instant::now(), out, counts })?;
-            party.send(out, poll, place).map_err(|error| party.lost(error))?;
+        for place in 0..self.parties.len() {
+            let begun = self.parties[place].begin(&mut self.shared);
+            begun.or_else(|stopped| self.lose(place, stopped))?;
         }
         let mut heard = Instant::now();
         let mut told = heard;
-        while counts.live > 0 {
-            match poll.poll(&mut events, Some(LOOK)) {
+        while self.shared.counts.live > 0 {
+            match self.shared.poll.poll(&mut events, Some(LOOK)) {
                 Err(error) if error.kind() == ErrorKind::Interrupted => continue,
                 polled => polled.map_err(|error| Stopped::Session(Fault::Lost(error)))?,
             }
             for event in &events {
                 let place = event.token().0;
-                parties[place].meet(event, *depth, received, out, counts, poll, place)?;
+                let met = self.parties[place].meet(event, &mut self.shared);
+                met.or_else(|stopped| self.lose(place, stopped))?;
             }
-            progress.store(counts.seen.units, Ordering::Relaxed);
+            progress.store(self.shared.counts.seen.units, Ordering::Relaxed);
             let now = Instant::now();
             if number == 0 && now.duration_since(told) > LOOK {
                 told = now;
@@ -224,26 +270,39 @@ impl Hand {
             if stop.load(Ordering::Relaxed) {
                 return Err(Stopped::Elsewhere);
             }
-            if !events.is_empty() {
+            if until.is_some_and(|until| now >= until) {
+                until = None;
+                self.cut_off();
+            }
+            if !self.lost.is_empty() {
+                self.reopen(work)?;
                 heard = now;
-            } else if now.duration_since(heard) > patience {
-                return Err(silent(parties, patience));
+            } else if !events.is_empty() {
+                heard = now;
+            } else if now.duration_since(heard) > patience && !self.shared.counts.seen.cut_off {
+                return Err(silent(&self.parties, patience));
             }
         }
         Ok(())
     }
 
+    /// The limit is reached: who does not answer what is under way is left to whoever watches.
+    #[cold]
+    fn cut_off(&mut self) {
+        self.parties.iter_mut().for_each(|party| party.client.stop());
+        self.shared.counts.seen.cut_off = true;
+    }
+
     fn into_seen(self) -> Seen {
-        let Counts { mut seen, waited, times, lateness, .. } = self.counts;
+        let Counts { mut seen, waited, times, lateness, .. } = self.shared.counts;
         seen.waiting_s = waited.as_secs_f64();
         seen.times = times;
-        seen.asked =
-            self.parties.iter().filter(|_| lateness.is_some()).map(|party| (party.index, party.asked)).collect();
+        seen.asked = self.parties.iter().filter_map(|party| Some((party.index, party.client.drawn()?))).collect();
         seen.lateness = lateness.map(|(lateness, _)| lateness);
         seen.timed_one_in = 1;
         seen.clock_ns = super::tally::price_ns();
         for party in &self.parties {
-            seen.commands += party.line.codec.commands() - party.greeted;
+            seen.commands += party.commands();
             seen.conflicts += party.client.conflicts();
             seen.misses += party.client.misses();
             seen.skipped_lines = seen.skipped_lines.max(party.client.skipped());
@@ -261,24 +320,26 @@ fn silent(parties: &[Party], patience: Duration) -> Stopped {
 }
 
 impl Party {
+    /// Commands so far, on all connections that it has had.
+    fn commands(&self) -> u64 {
+        self.commands_before + self.line.codec.commands() - self.greeted
+    }
+
+    /// Asks its first questions.
+    fn begin(&mut self, shared: &mut Shared) -> Result<(), Stopped> {
+        let Shared { depth, out, counts, .. } = &mut *shared;
+        self.talk(&[], &mut Talk { depth: *depth, now: Instant::now(), out, counts })?;
+        self.send(shared).map_err(|error| self.lost(error))
+    }
+
     /// Does what a wake-up is about.
     #[inline]
-    #[allow(clippy::too_many_arguments)] // What the connections of a thread share, each part borrowed by itself.
-    fn meet(
-        &mut self,
-        event: &Event,
-        depth: u32,
-        received: &mut [u8],
-        out: &mut Vec<u8>,
-        counts: &mut Counts,
-        poll: &Poll,
-        place: usize,
-    ) -> Result<(), Stopped> {
+    fn meet(&mut self, event: &Event, shared: &mut Shared) -> Result<(), Stopped> {
         if !self.unsent.is_empty() && event.is_writable() {
-            self.send_rest(poll, place).map_err(|error| self.lost(error))?;
+            self.send_rest(&shared.poll).map_err(|error| self.lost(error))?;
         }
         if event.is_readable() || event.is_read_closed() {
-            self.receive(depth, received, out, counts, poll, place)?;
+            self.receive(shared)?;
         }
         // The end may be told together with the last bytes, and is not told again.
         if event.is_read_closed() && !self.state.over() { Err(self.closed()) } else { Ok(()) }
@@ -286,21 +347,14 @@ impl Party {
 
     /// Reads what has come, hears it, and asks on where the whole batch is answered.
     #[inline]
-    fn receive(
-        &mut self,
-        depth: u32,
-        received: &mut [u8],
-        out: &mut Vec<u8>,
-        counts: &mut Counts,
-        poll: &Poll,
-        place: usize,
-    ) -> Result<(), Stopped> {
+    fn receive(&mut self, shared: &mut Shared) -> Result<(), Stopped> {
         loop {
             // An answer that came in pieces is put together in a buffer of the connection's own.
             let mut own = std::mem::take(&mut self.unread);
             let kept = own.len();
+            let Shared { depth, received, out, counts, .. } = &mut *shared;
             let (bytes, room) = if kept == 0 {
-                (&mut *received, READ_BYTES)
+                (&mut received[..], READ_BYTES)
             } else {
                 own.resize(kept + READ_BYTES.min(kept.max(READ_BYTES / 16)), 0);
                 let room = own.len() - kept;
@@ -319,7 +373,7 @@ impl Party {
             };
             let now = Instant::now();
             let bytes = &bytes[..kept + came];
-            let used = self.talk(bytes, &mut Talk { depth, now, out, counts })?;
+            let used = self.talk(bytes, &mut Talk { depth: *depth, now, out, counts })?;
             // Emptied or not, what is left begins the next buffer.
             self.unread = match kept {
                 0 => bytes[used..].to_vec(),
@@ -329,7 +383,7 @@ impl Party {
                     own
                 }
             };
-            self.send(out, poll, place).map_err(|error| self.lost(error))?;
+            self.send(shared).map_err(|error| self.lost(error))?;
             // Less than there was room for is all there was.
             if came < room {
                 return Ok(());
@@ -354,36 +408,38 @@ impl Party {
 
     /// Sends what is to be said, behind what was not sent before.
     #[inline]
-    fn send(&mut self, out: &mut Vec<u8>, poll: &Poll, place: usize) -> io::Result<()> {
+    fn send(&mut self, shared: &mut Shared) -> io::Result<()> {
+        let Shared { out, poll, .. } = shared;
         if out.is_empty() {
             return Ok(());
         }
         if !self.unsent.is_empty() {
-            self.unsent.append(out);
+            self.unsent.end().append(out);
             return Ok(());
         }
         let sent = write(&mut self.line, out)?;
         if sent < out.len() {
-            self.unsent.extend_from_slice(&out[sent..]);
-            self.watch(poll, place, Interest::READABLE | Interest::WRITABLE)?;
+            self.unsent.end().extend_from_slice(&out[sent..]);
+            self.watch(poll, Interest::READABLE | Interest::WRITABLE)?;
         }
         out.clear();
         Ok(())
     }
 
     #[cold]
-    fn send_rest(&mut self, poll: &Poll, place: usize) -> io::Result<()> {
-        let sent = write(&mut self.line, &self.unsent)?;
-        self.unsent.drain(..sent);
+    fn send_rest(&mut self, poll: &Poll) -> io::Result<()> {
+        let sent = write(&mut self.line, self.unsent.rest())?;
+        self.unsent.took(sent);
         if self.unsent.is_empty() {
-            self.watch(poll, place, Interest::READABLE)?;
+            self.watch(poll, Interest::READABLE)?;
         }
         Ok(())
     }
 
     #[cold]
-    fn watch(&self, poll: &Poll, place: usize, interest: Interest) -> io::Result<()> {
-        poll.registry().reregister(&mut SourceFd(&self.line.stream.as_fd().as_raw_fd()), Token(place), interest)
+    fn watch(&self, poll: &Poll, interest: Interest) -> io::Result<()> {
+        let fd = self.line.stream.as_fd().as_raw_fd();
+        poll.registry().reregister(&mut SourceFd(&fd), Token(self.place), interest)
     }
 
     #[cold]

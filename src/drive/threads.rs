@@ -2,7 +2,8 @@
 //! time.
 
 use std::sync::Barrier;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
+use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
 use super::pace::{Lateness, Moments, Pace, sleep_until, wake_up_sharply};
@@ -14,18 +15,27 @@ use crate::stores::Session;
 /// How often a client looks up while nothing is due.
 const LOOK: Duration = Duration::from_millis(100);
 
+/// What clients are told: to go on, to draw no more questions, or that another one has failed.
+const GO_ON: u8 = 0;
+const CUT_OFF: u8 = 1;
+const FAILED: u8 = 2;
+
 /// Drives all clients to their end. `ready` is called once all of them stand at the line, before the first op.
 pub fn run(work: &Work<'_>, ready: impl FnOnce()) -> Result<Seen, Stopped> {
     let clients = work.at.clients;
     let line = Line {
         ready: Barrier::new(clients as usize + 1),
         go: Barrier::new(clients as usize + 1),
-        stop: AtomicBool::new(false),
+        told: AtomicU8::new(GO_ON),
     };
     let finished = std::thread::scope(|scope| {
+        let (alive, ended) = mpsc::channel::<()>();
         let drive = |index| {
-            let line = &line;
-            move || one(work, index, line)
+            let (line, alive) = (&line, alive.clone());
+            move || {
+                let _alive = alive;
+                one(work, index, line)
+            }
         };
         let clients: Vec<_> = (0..clients).map(|index| scope.spawn(drive(index))).collect();
         line.ready.wait();
@@ -34,6 +44,10 @@ pub fn run(work: &Work<'_>, ready: impl FnOnce()) -> Result<Seen, Stopped> {
             pace.began();
         }
         line.go.wait();
+        drop(alive);
+        if work.limit.is_some_and(|limit| ended.recv_timeout(limit) == Err(RecvTimeoutError::Timeout)) {
+            line.tell(CUT_OFF);
+        }
         clients.into_iter().map(|client| client.join().expect("a client does not panic")).collect::<Vec<_>>()
     });
     let mut ends = Vec::with_capacity(finished.len());
@@ -47,7 +61,7 @@ pub fn run(work: &Work<'_>, ready: impl FnOnce()) -> Result<Seen, Stopped> {
     }
     match stopped {
         Some(why) => Err(why),
-        None => Ok(add_up(ends)),
+        None => Ok(Seen { cut_off: line.told.load(Ordering::Relaxed) == CUT_OFF, ..add_up(ends) }),
     }
 }
 
@@ -55,7 +69,14 @@ pub fn run(work: &Work<'_>, ready: impl FnOnce()) -> Result<Seen, Stopped> {
 struct Line {
     ready: Barrier,
     go: Barrier,
-    stop: AtomicBool,
+    told: AtomicU8,
+}
+
+impl Line {
+    /// What is worse stays.
+    fn tell(&self, what: u8) {
+        self.told.fetch_max(what, Ordering::Relaxed);
+    }
 }
 
 /// One client that has come to its end.
@@ -94,7 +115,7 @@ fn add_up(ends: Vec<Ended>) -> Seen {
 fn one(work: &Work<'_>, index: u32, line: &Line) -> Result<Ended, Stopped> {
     let prepared = prepare(work, index);
     if prepared.is_err() {
-        line.stop.store(true, Ordering::Relaxed);
+        line.tell(FAILED);
     }
     line.ready.wait();
     line.go.wait();
@@ -105,18 +126,19 @@ fn one(work: &Work<'_>, index: u32, line: &Line) -> Result<Ended, Stopped> {
     let mut lateness = work.pace.map(Lateness::new);
     let result = match (work.pace, &mut lateness) {
         (Some(pace), Some(lateness)) => {
-            serve_due(client.as_mut(), session.as_mut(), &mut tally, units, &line.stop, pace, lateness)
+            serve_due(client.as_mut(), session.as_mut(), &mut tally, units, &line.told, pace, lateness)
         }
-        _ => serve(client.as_mut(), session.as_mut(), &mut tally, units, &line.stop),
+        _ => serve(client.as_mut(), session.as_mut(), &mut tally, units, &line.told),
     };
     if result.is_err() {
-        line.stop.store(true, Ordering::Relaxed);
+        line.tell(FAILED);
     }
     result?;
     let ended = Instant::now();
+    work.progress.leave();
     let commands = session.commands().unwrap_or(tally.ops);
     let (skipped_lines, conflicts, misses) = (client.skipped(), client.conflicts(), client.misses());
-    let asked = work.pace.map(|_| (index, tally.ops));
+    let asked = client.drawn().map(|drawn| (index, drawn));
     Ok(Ended { began, ended, tally, commands, skipped_lines, conflicts, misses, lateness, asked })
 }
 
@@ -135,7 +157,7 @@ fn serve(
     session: &mut dyn Session,
     tally: &mut Tally,
     units: &AtomicU64,
-    stop: &AtomicBool,
+    told: &AtomicU8,
 ) -> Result<(), Stopped> {
     loop {
         let heard = match client.ask() {
@@ -167,8 +189,10 @@ fn serve(
                 tally.units += counted;
                 units.store(tally.units, Ordering::Relaxed);
                 tally.flush(|| session.flush()).map_err(|fault| Stopped::store("commit", b"", fault))?;
-                if stop.load(Ordering::Relaxed) {
-                    return Err(Stopped::Elsewhere);
+                match told.load(Ordering::Relaxed) {
+                    GO_ON => {}
+                    CUT_OFF => client.stop(),
+                    _ => return Err(Stopped::Elsewhere),
                 }
             }
             Heard::Wrong(wrong) => return Err(Stopped::Wrong(wrong)),
@@ -184,7 +208,7 @@ fn serve_due(
     session: &mut dyn Session,
     tally: &mut Tally,
     units: &AtomicU64,
-    stop: &AtomicBool,
+    told: &AtomicU8,
     pace: &Pace,
     lateness: &mut Lateness,
 ) -> Result<(), Stopped> {
@@ -194,7 +218,10 @@ fn serve_due(
     loop {
         let taken = if pace.is_recorded() { None } else { pace.take().filter(|_| !pace.given_up()) };
         let Some(due_ns) = taken.map(|(_, due_ns)| due_ns).or_else(|| client.due_ns()) else { break };
-        wait_for(began + Duration::from_nanos(due_ns), stop)?;
+        if !wait_for(began + Duration::from_nanos(due_ns), told)? {
+            pace.give_up(pace.due_by(ns(Instant::now())));
+            break;
+        }
         let sent_ns = ns(Instant::now());
         if let Some((number, _)) = taken {
             let late = pace.due_by(sent_ns);
@@ -247,15 +274,17 @@ fn ask_unit(client: &mut dyn Client, session: &mut dyn Session, tally: &mut Tall
     }
 }
 
-/// Sleeps until a moment, unless another client has stopped.
-fn wait_for(moment: Instant, stop: &AtomicBool) -> Result<(), Stopped> {
+/// Sleeps until a moment, unless another client has stopped. Whether it came: nothing more is asked once time is up.
+fn wait_for(moment: Instant, told: &AtomicU8) -> Result<bool, Stopped> {
     loop {
         // Who is late looks as well.
-        if stop.load(Ordering::Relaxed) {
-            return Err(Stopped::Elsewhere);
+        match told.load(Ordering::Relaxed) {
+            GO_ON => {}
+            CUT_OFF => return Ok(false),
+            _ => return Err(Stopped::Elsewhere),
         }
         if Instant::now() >= moment {
-            return Ok(());
+            return Ok(true);
         }
         sleep_until(moment, LOOK);
     }

@@ -50,7 +50,8 @@ pub fn doings(settings: &JobSettings) -> (Reading, Writing) {
 
 /// The values of a job, of so many bytes where their lengths are not each key's own, for who asks and for who checks.
 pub fn values_of(settings: &JobSettings, value_bytes: u32) -> Values {
-    Values::of(settings.seed(), Lengths::new(value_bytes, load_of(settings).spread))
+    let load = load_of(settings);
+    Values::of(settings.seed(), Lengths::new(value_bytes, load.spread), load.compressible_percent)
 }
 
 impl Job for KeyedJob {
@@ -152,6 +153,23 @@ impl Client for Keyed {
         Heard::Unit { counted: 1 }
     }
 
+    /// A set that is asked twice has the same version both times.
+    fn again(&mut self) -> bool {
+        let unheard = self.asked.count() - self.answered.count();
+        self.asked = self.answered.clone();
+        self.left += unheard;
+        self.version -= unheard * self.version_step;
+        true
+    }
+
+    fn stop(&mut self) {
+        self.left = 0;
+    }
+
+    fn drawn(&self) -> Option<u64> {
+        Some(self.asked.count())
+    }
+
     fn misses(&self) -> u64 {
         self.misses
     }
@@ -178,4 +196,62 @@ fn wrong(question: Question, values: &Values, reply: Reply<'_>) -> Heard {
         },
         found,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::words::load::Keys;
+
+    /// What is asked next, as text.
+    fn asked(client: &mut dyn Client) -> String {
+        format!("{:?}", client.ask())
+    }
+
+    fn clients() -> Vec<Box<dyn Client>> {
+        let load = Load { records: 100, reads: 1, writes: 1, ..Load::default() };
+        let values = || Arc::new(Values::new(1, 40));
+        let questions = |part| Asked::of_load(load.clone(), 1).questions(part, At::closed(1, 40), 0);
+        let part =
+            |writing| turns::Part { reading: Reading::Get, writing, keys: Keys::Latest, records: 100, of: 1, index: 0 };
+        let turns = |writing| Turns::new(part(writing), questions(Part::Run), 40, version(1, 0, 0), values());
+        vec![
+            Box::new(Keyed::new(questions(Part::Run), 40, version(1, 0, 0), 1, values())),
+            Box::new(turns(Writing::Set)),
+            Box::new(turns(Writing::Insert)),
+            Box::new(turns(Writing::ReadModifyWrite)),
+            Box::new(Batched::new(questions(Part::Set), 40, 5, version(1, 0, 0), values())),
+        ]
+    }
+
+    /// Values and versions are part of what is asked.
+    #[test]
+    fn what_is_taken_back_is_asked_once_more_and_then_what_follows() {
+        for (place, mut client) in clients().into_iter().enumerate() {
+            let mut plain = clients().remove(place);
+            let depth = if place == 4 { 1 } else { 7 };
+            let first: Vec<String> = (0..depth).map(|_| asked(client.as_mut())).collect();
+            assert_eq!(first, (0..depth).map(|_| asked(plain.as_mut())).collect::<Vec<_>>());
+            for times in 0..3 {
+                assert!(client.again());
+                // The second time not all are asked before the connection is lost once more.
+                let some = if times == 1 { depth / 2 } else { depth };
+                assert_eq!((0..some).map(|_| asked(client.as_mut())).collect::<Vec<_>>(), first[..some], "{place}");
+            }
+            if depth > 1 {
+                assert_eq!(asked(client.as_mut()), asked(plain.as_mut()), "{place}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_was_answered_is_not_asked_again() {
+        let mut client = Keyed::new(Questions::loading(1, 0), 9, 100, 1, Arc::new(Values::new(1, 40)));
+        let first: Vec<String> = (0..5).map(|_| asked(&mut client)).collect();
+        (0..2).for_each(|_| assert_eq!(client.hear(Reply::Done), Heard::Unit { counted: 1 }));
+        assert!(client.again());
+        assert_eq!((0..3).map(|_| asked(&mut client)).collect::<Vec<_>>(), first[2..]);
+        let rest = (0..20).take_while(|_| matches!(client.ask(), Ask::Op(_))).count();
+        assert_eq!(rest, 4, "of nine");
+    }
 }

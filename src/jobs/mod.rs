@@ -136,6 +136,8 @@ impl Part {
 
 /// Questions that one client keeps under way while data is loaded, where a store can take several.
 pub const LOAD_DEPTH: u32 = 64;
+/// Bytes of their values at most: memory is the store's, and nobody is to wait for a gigabyte.
+pub const LOAD_BYTES: u32 = 4 << 20;
 
 /// Opens a job's input once more from its beginning.
 pub trait Source: Send + Sync {
@@ -176,6 +178,17 @@ pub trait Client {
     fn hear(&mut self, reply: Reply<'_>) -> Heard;
     /// Itself, where it is such a client: whoever asks much then asks it directly.
     fn keyed(&mut self) -> Option<&mut keyed::Keyed> {
+        None
+    }
+    /// Takes back the questions that it has asked and not heard of: `ask` gives them once more, in their order. Whether
+    /// it can: whoever adds something cannot know whether that was done.
+    fn again(&mut self) -> bool {
+        false
+    }
+    /// Draws no more questions: what was begun is finished, and then it is at its end.
+    fn stop(&mut self) {}
+    /// Questions that it has drawn so far, where whoever checks can draw them again.
+    fn drawn(&self) -> Option<u64> {
         None
     }
     /// When its next request is due, in nanoseconds from the beginning, where the job itself knows; nothing behind the

@@ -75,7 +75,16 @@ const fn mix(reads: u32, writes: u32, keys: Keys, reading: Reading, writing: Wri
         keys,
         reading,
         writing,
-        options: &["--records", "--values", "--depth", "--keys", "--rate", "--arrivals"],
+        options: &[
+            "--records",
+            "--values",
+            "--compressible",
+            "--depth",
+            "--keys",
+            "--rate",
+            "--arrivals",
+            "--reconnect",
+        ],
     }
 }
 

@@ -2,13 +2,23 @@
 
 use std::fs;
 use std::path::Path;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
+use super::gates::queue::Waits;
+use super::gates::window::Window;
 use super::trial::{Bench, Live};
 use super::truth;
 use super::watch::{self, Peaks, Reading, Series};
 use super::worker::Told;
-use crate::words::record::{Outcome, Phase, Record, StoreFacts, Verdict};
+use crate::words::noise::Noise;
+use crate::words::op::readable;
+use crate::words::record::{Outcome, Phase, Record, StoreFacts, UNREAD, Usage, Verdict};
+
+/// The most bytes of why counters could not be read: they may be a stranger's words.
+const LONGEST_REASON: usize = 300;
+
+/// What ends itself at its time-out is given so long until what is under way then is answered.
+const LAST_ANSWERS: Duration = Duration::from_secs(5);
 
 /// Who listens to one child and looks at its processes.
 pub struct Attendant<'a> {
@@ -18,9 +28,11 @@ pub struct Attendant<'a> {
     command: Vec<String>,
     /// Where the store's files are, if they are ours to see.
     files: Option<&'a Path>,
+    beside_guest: bool,
     bench: &'a Bench<'a>,
     began: Instant,
     before: (Reading, Reading),
+    window: Window,
     client_peaks: Peaks,
     server_peaks: Peaks,
     /// Of the phase that goes on.
@@ -38,7 +50,11 @@ impl<'a> Attendant<'a> {
         files: Option<&'a Path>,
         bench: &'a Bench<'a>,
     ) -> Self {
+        // Of somebody else's server nothing is known, and our own process is not the store.
+        let beside_guest = server.is_none() && files.is_none();
         Attendant {
+            window: Window::around(child, server, record.machine.cpus, beside_guest),
+            beside_guest,
             child,
             server,
             record,
@@ -70,7 +86,8 @@ impl<'a> Attendant<'a> {
         match told {
             Told::Begins(_) => {
                 self.began = Instant::now();
-                self.began + self.bench.plan.timeout
+                let last_answers = self.bench.plan.limit().map_or(Duration::ZERO, |_| LAST_ANSWERS);
+                self.began + self.bench.plan.timeout + last_answers
             }
             _ => deadline.max(Instant::now() + self.bench.plan.timeout),
         }
@@ -95,21 +112,26 @@ impl<'a> Attendant<'a> {
             }
             Told::Begins(phase) => {
                 watch(if phase == "settle" { Live::Settling } else { Live::Working(self.units) });
+                self.window.begins(&phase, self.bench.programs.borrow().as_ref());
                 self.phase = phase;
                 self.before = self.readings();
-                // Of somebody else's server nothing is known, and our own process is not the store.
-                let guest = self.server.is_none() && self.files.is_none();
-                self.series =
-                    (!guest).then(|| Series::begin(if self.server.is_some() { self.before.1 } else { self.before.0 }));
+                self.series = (!self.beside_guest)
+                    .then(|| Series::begin(if self.server.is_some() { self.before.1 } else { self.before.0 }));
             }
             Told::Progress(units) => {
                 self.units = units;
                 watch(Live::Working(units));
             }
-            Told::Ended(phase) => self.ended(*phase),
+            Told::Ended(phase, left) => self.ended(*phase, left),
             // What a store writes only when it is closed takes up room all the same.
             Told::Closed => self.record.bytes_on_disk = self.bytes_on_disk(),
             Told::Counters(counters) => self.record.counters = counters,
+            Told::Said(Ok(said)) => self.record.said = said,
+            Told::Said(Err(why)) => {
+                if let Some(store) = &mut self.record.store {
+                    store.settings.insert(UNREAD.to_string(), readable(why.as_bytes(), LONGEST_REASON));
+                }
+            }
             Told::Verifying(keys) => watch(Live::Verifying(keys)),
             Told::Verdict(verdict, wrong_key) => self.record.verdict = self.explained(verdict, wrong_key),
             Told::Refused(reason) => return Some(Err(Outcome::Refused { reason })),
@@ -125,16 +147,21 @@ impl<'a> Attendant<'a> {
         None
     }
 
-    fn ended(&mut self, mut phase: Phase) {
+    fn ended(&mut self, mut phase: Phase, left: Waits) {
         let now = self.readings();
-        phase.client = now.0.since(&self.before.0);
-        phase.server = self.server.map(|_| now.1.since(&self.before.1));
+        let (client_s, server_s) = self.window.ended(&phase.name, left);
+        phase.client = Usage { run_delay_s: client_s, ..now.0.since(&self.before.0) };
+        phase.server = self.server.map(|_| Usage { run_delay_s: server_s, ..now.1.since(&self.before.1) });
         self.look();
         phase.store_by_second = self.series.take().map_or_else(Vec::new, Series::end);
         if phase.name == "settle" {
             self.record.memory.client = self.client_peaks.0;
             self.record.memory.server = self.server.map(|_| self.server_peaks.0);
             self.record.bytes_on_disk = self.bytes_on_disk();
+            let Noise { canary_ns, disk_sync_ns, .. } = self.record.noise;
+            let (noise, programs) = self.window.close();
+            self.record.noise = Noise { canary_ns, disk_sync_ns, ..noise };
+            *self.bench.programs.borrow_mut() = programs;
         }
         self.record.phases.push(phase);
     }

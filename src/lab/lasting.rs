@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use crate::stores::said::Said;
 use crate::stores::{Facts, Session, Store};
 use crate::words::op::{Fault, Op, Reply};
 
@@ -33,6 +34,10 @@ impl Store for Lasting<'_> {
 
     fn count(&self) -> Result<Option<u64>, Fault> {
         self.store.count()
+    }
+
+    fn says(&self) -> Result<Said, Fault> {
+        self.store.says()
     }
 
     fn counters(&self) -> BTreeMap<String, u64> {

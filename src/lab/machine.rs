@@ -12,21 +12,20 @@ pub fn read(data: &Path) -> Machine {
     let kernel = uname.map_or_else(unknown, |name| {
         format!("{} {}", name.sysname().to_string_lossy(), name.release().to_string_lossy())
     });
-    let block = "/sys/kernel/mm/transparent_hugepage/enabled";
-    let huge_pages = line(block).and_then(|text| Some(text.split_once('[')?.1.split_once(']')?.0.to_string()));
     Machine {
         cpu,
-        cpus: std::thread::available_parallelism().map_or(0, |cpus| cpus.get() as u32),
+        cpus: processors() as u32,
         memory_bytes,
         kernel,
         os: os(),
         filesystem: filesystem(data).unwrap_or_else(unknown),
         load_1m: load_1m().unwrap_or(0.0),
         cpu_pressure_share: cpu_pressure_share(),
-        transparent_huge_pages: huge_pages.unwrap_or_else(unknown),
+        transparent_huge_pages: huge_pages().unwrap_or_else(unknown),
         clock_source: line("/sys/devices/system/clocksource/clocksource0/current_clocksource").unwrap_or_else(unknown),
         governor: line("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor").unwrap_or_else(unknown),
         virtualisation: virtualisation(),
+        preflight: None,
     }
 }
 
@@ -36,6 +35,30 @@ fn unknown() -> String {
 
 fn line(path: &str) -> Option<String> {
     Some(fs::read_to_string(path).ok()?.trim().to_string()).filter(|text| !text.is_empty())
+}
+
+/// Who gets transparent huge pages: "always", "madvise", "never".
+pub fn huge_pages() -> Option<String> {
+    let text = line("/sys/kernel/mm/transparent_hugepage/enabled")?;
+    Some(text.split_once('[')?.1.split_once(']')?.0.to_string())
+}
+
+/// Memory that is swapped out.
+#[cfg(target_os = "linux")]
+pub fn swap_used_bytes() -> Option<u64> {
+    use procfs::Current;
+    let memory = procfs::Meminfo::current().ok()?;
+    Some(memory.swap_total.saturating_sub(memory.swap_free))
+}
+
+#[cfg(not(target_os = "linux"))]
+pub fn swap_used_bytes() -> Option<u64> {
+    None
+}
+
+/// Processors that we may use; 0 where that cannot be known.
+pub fn processors() -> usize {
+    std::thread::available_parallelism().map_or(0, usize::from)
 }
 
 /// The machine's memory in bytes; 0 where it cannot be known.
@@ -65,17 +88,35 @@ fn os() -> String {
 
 /// "ext4 on /dev/vda": of the mount that holds `path`.
 #[cfg(target_os = "linux")]
-fn filesystem(path: &Path) -> Option<String> {
+pub fn filesystem(path: &Path) -> Option<String> {
+    let mount = mount(path)?;
+    Some(format!("{} on {}", mount.fs_type, mount.mount_source.unwrap_or_else(unknown)))
+}
+
+/// How it is mounted: "relatime", "barrier=0".
+#[cfg(target_os = "linux")]
+pub fn mount_options(path: &Path) -> Vec<String> {
+    let Some(mount) = mount(path) else { return Vec::new() };
+    let all = mount.mount_options.into_iter().chain(mount.super_options);
+    all.map(|(name, value)| value.map_or(name.clone(), |value| format!("{name}={value}"))).collect()
+}
+
+#[cfg(target_os = "linux")]
+fn mount(path: &Path) -> Option<procfs::process::MountInfo> {
     let path = path.canonicalize().ok()?;
     let mounts = procfs::process::Process::myself().ok()?.mountinfo().ok()?;
     // The deepest mount point wins, and of several mounts there the last one, which hides the others.
     let mounts = mounts.into_iter().filter(|mount| path.starts_with(&mount.mount_point));
-    let mount = mounts.max_by_key(|mount| mount.mount_point.as_os_str().len())?;
-    Some(format!("{} on {}", mount.fs_type, mount.mount_source.unwrap_or_else(unknown)))
+    mounts.max_by_key(|mount| mount.mount_point.as_os_str().len())
 }
 
 #[cfg(not(target_os = "linux"))]
-fn filesystem(_: &Path) -> Option<String> {
+pub fn mount_options(_: &Path) -> Vec<String> {
+    Vec::new()
+}
+
+#[cfg(not(target_os = "linux"))]
+pub fn filesystem(_: &Path) -> Option<String> {
     None
 }
 
@@ -84,7 +125,7 @@ fn load_1m() -> Option<f64> {
 }
 
 /// `some avg10=1.23 avg60=...` of the kernel's pressure information, as a share.
-fn cpu_pressure_share() -> Option<f64> {
+pub fn cpu_pressure_share() -> Option<f64> {
     let text = line("/proc/pressure/cpu")?;
     let percent: f64 = text.split_once("avg10=")?.1.split(' ').next()?.parse().ok()?;
     Some(percent / 100.0)

@@ -3,11 +3,12 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::jobs::draw::Rng;
+use crate::jobs::draw::{Rng, mix};
 use crate::jobs::keyed::questions::points_of;
 use crate::jobs::{JobKind, Part};
 use crate::stores::{Adapter, Login, Place};
-use crate::words::load::At;
+use crate::words::effort::Blocks;
+use crate::words::load::{At, Swept};
 use crate::words::trial::{Configuration, Durability, JobSettings, Target, Verify, Via};
 
 /// A target with all that is needed to reach it.
@@ -33,7 +34,7 @@ pub struct Plan {
     pub verify: Verify,
     /// Of one trial, from its opening to the end of settling.
     pub timeout: Duration,
-    pub blocks: u32,
+    pub blocks: Blocks,
     /// Of the order of trials.
     pub seed: u64,
     pub answers_only: bool,
@@ -58,11 +59,22 @@ impl Plan {
         }
     }
 
-    /// The order of a block's trials, as places in `chosen`: random, and the same for the same seed and block.
-    pub fn order(&self, block: u32) -> Vec<usize> {
-        let mut order: Vec<usize> = (0..self.chosen.len()).collect();
+    /// The order of a block's trials, as places from 0 to `count`: random, and the same for the same seed and block.
+    /// Each is drawn anew: to reverse every other one makes intervals wrong (METHOD.md, roads not taken).
+    pub fn order(&self, block: u32, count: usize) -> Vec<usize> {
+        let mut order: Vec<usize> = (0..count).collect();
         shuffle(&mut order, self.seed.wrapping_add(u64::from(block).wrapping_mul(STEP)));
         order
+    }
+
+    /// A block before the first is run to warm the machine up, where anything is claimed afterwards.
+    pub fn first_block(&self) -> u32 {
+        if self.blocks.may_claim() { 0 } else { 1 }
+    }
+
+    /// Which of the targets is the reference, if any is to be had: the first named one that is no control.
+    pub fn reference(&self, may_be: impl Fn(usize) -> bool) -> Option<usize> {
+        (0..self.chosen.len()).find(|&place| !self.chosen[place].target.control && may_be(place))
     }
 
     /// A trial's points in their order: random, and the same for all targets of a block.
@@ -75,6 +87,22 @@ impl Plan {
         points
     }
 
+    /// How long a part of a trial may take, where the others go on without it. What has but one part is cut off as a
+    /// whole.
+    pub fn limit(&self) -> Option<Duration> {
+        self.job.load.as_ref()?;
+        let parts = (self.kind.open)(&self.job).parts().iter().filter(|&&part| part != Part::Load).count();
+        (parts * points_of(&self.job).len() > 1).then_some(self.timeout)
+    }
+
+    /// Whether a sweep over numbers of clients is to find out if its generator is the limit, by asking with twice the
+    /// threads (method.md R2.12). Half of the processors drive clients: with fewer than four that is one, and a second
+    /// one would take the server's.
+    pub fn doubles(&self, processors: usize) -> bool {
+        let load = self.job.load.as_ref();
+        load.is_some_and(|load| load.swept() == Swept::Clients && load.clients.len() > 1) && processors >= DOUBLING_MIN
+    }
+
     /// Units that a trial measures, of so many in a job's input.
     pub fn units_of_a_trial(&self, units: u64) -> u64 {
         if self.job.load.is_none() {
@@ -84,6 +112,8 @@ impl Plan {
         points_of(&self.job).iter().map(|at| at.requests).sum::<u64>() * parts
     }
 }
+
+const DOUBLING_MIN: usize = 4;
 
 /// Seeds of neighbouring blocks lie so far apart: splitmix64's step.
 const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
@@ -100,4 +130,71 @@ fn shuffle<T>(list: &mut [T], seed: u64) {
 /// Now, in UTC, as it stands in file names: `20261121T020000Z`.
 pub fn utc_now() -> String {
     jiff::Timestamp::now().strftime("%Y%m%dT%H%M%SZ").to_string()
+}
+
+/// A seed for what is to be another each time; short, since it is printed to be typed.
+pub fn any_seed() -> u64 {
+    let now_ns = jiff::Timestamp::now().as_nanosecond();
+    mix(now_ns as u64) % 1_000_000
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::jobs;
+    use crate::words::load::Load;
+    use crate::words::trial::Data;
+
+    fn plan(load: Option<Load>) -> Plan {
+        let kind = jobs::find("getset").expect("it is there");
+        let job = JobSettings {
+            name: kind.name.to_string(),
+            data: Data::Recipe { name: kind.recipe.to_string(), seed: 1 },
+            format: String::new(),
+            units: None,
+            skip_bad: 0,
+            via: Via::default(),
+            split: Default::default(),
+            load,
+            replay_percent: None,
+        };
+        Plan {
+            chosen: Vec::new(),
+            kind,
+            job,
+            clients: 1,
+            durability: Durability::None,
+            configuration: Configuration::Matched,
+            verify: Verify::Full,
+            timeout: Duration::from_secs(9),
+            blocks: Blocks::exactly(1),
+            seed: 1,
+            answers_only: false,
+            keep: None,
+            began: String::new(),
+        }
+    }
+
+    #[test]
+    fn only_a_sweep_over_clients_with_processors_to_spare_is_doubled() {
+        let (one, many) = (vec![5], vec![1, 5]);
+        let clients = |clients: &Vec<u32>| Load { clients: clients.clone(), ..Load::default() };
+        assert!(plan(Some(clients(&many))).doubles(4) && plan(Some(clients(&many))).doubles(64));
+        assert!(!plan(Some(clients(&many))).doubles(3) && !plan(Some(clients(&many))).doubles(2));
+        assert!(!plan(Some(clients(&one))).doubles(64));
+        assert!(!plan(Some(Load { rates: vec![9, 99], ..clients(&one) })).doubles(64));
+        assert!(!plan(Some(Load { sizes: vec![9, 99], ..clients(&one) })).doubles(64));
+        assert!(!plan(None).doubles(64));
+    }
+
+    #[test]
+    fn a_part_has_a_time_out_of_its_own_where_there_are_others() {
+        let limit = |clients: &[u32], only| {
+            plan(Some(Load { clients: clients.to_vec(), only, ..Load::default() })).limit().is_some()
+        };
+        use crate::words::load::Only;
+        assert!(limit(&[1, 5], None) && limit(&[1, 5], Some(Only::Set)) && limit(&[1], None));
+        assert!(!limit(&[1], Some(Only::Set)));
+        assert!(plan(None).limit().is_none());
+    }
 }

@@ -2,6 +2,7 @@
 //! go.
 
 use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::Path;
 use std::process::{Child, Command, ExitStatus};
 use std::time::{Duration, Instant};
 
@@ -86,6 +87,14 @@ fn die_with_parent(command: &mut Command) {
 /// Elsewhere a kvfair killed with -9 leaves its children behind; any other end takes them along.
 #[cfg(not(target_os = "linux"))]
 fn die_with_parent(_: &mut Command) {}
+
+/// A program, or the command `under` that starts it.
+pub fn under(under: &[String], program: &Path) -> Command {
+    let Some((first, rest)) = under.split_first() else { return Command::new(program) };
+    let mut command = Command::new(first);
+    command.args(rest).arg(program);
+    command
+}
 
 /// How a process ended, in words: "exit code 1", "killed by SIGKILL".
 pub fn in_words(status: ExitStatus) -> String {

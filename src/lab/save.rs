@@ -2,14 +2,13 @@
 //! that are made of them.
 
 use std::fs::{File, OpenOptions, Permissions};
-use std::io::{BufRead, BufReader, ErrorKind, Write};
+use std::io::{ErrorKind, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result, anyhow, bail};
+use anyhow::{Context, Result, anyhow};
 
 use crate::words::record::Record;
-use crate::words::trial::METHOD;
 
 /// Where results go unless somebody says otherwise.
 pub const DIRECTORY: &str = "kvfair-results";
@@ -68,8 +67,7 @@ pub fn write_new(files: &[(PathBuf, String)]) -> Result<()> {
         let directory = directory.unwrap_or(Path::new("."));
         std::fs::create_dir_all(directory)
             .with_context(|| format!("cannot make the directory {}", directory.display()))?;
-        // As open to others as any file that a program creates: the umask decides.
-        let beside = tempfile::Builder::new().permissions(Permissions::from_mode(0o666)).tempfile_in(directory);
+        let beside = as_any_file().tempfile_in(directory);
         let mut beside = beside.with_context(|| format!("cannot write to {}", directory.display()))?;
         beside.write_all(text.as_bytes()).with_context(|| format!("cannot write {}", path.display()))?;
         beside.persist_noclobber(path).map_err(|error| match error.error.kind() {
@@ -78,6 +76,13 @@ pub fn write_new(files: &[(PathBuf, String)]) -> Result<()> {
         })?;
     }
     Ok(())
+}
+
+/// A file that is put in place when it is whole. As open to others as any that a program creates: the umask decides.
+pub fn as_any_file() -> tempfile::Builder<'static, 'static> {
+    let mut builder = tempfile::Builder::new();
+    builder.permissions(Permissions::from_mode(0o666));
+    builder
 }
 
 /// The path of a run's results: `kvfair-results/20261121T020000Z-fans.jsonl`, or `...-fans-2.jsonl` if that is there.
@@ -97,33 +102,4 @@ pub fn newest() -> Result<PathBuf> {
     // Names begin with the time of the run, so their order is its order; the time of writing settles equal ones.
     let newest = files.max_by_key(|path| (path.metadata().and_then(|meta| meta.modified()).ok(), path.clone()));
     newest.ok_or_else(|| anyhow!("no results yet in ./{DIRECTORY}\nhint: `kvfair run fans` makes some"))
-}
-
-/// Reads a results file back. A last line that was cut off by a crash is left out; any other bad line is an error.
-pub fn load(path: &Path) -> Result<Vec<Record>> {
-    let file = File::open(path).with_context(|| format!("cannot read results from {}", path.display()))?;
-    let mut records = Vec::new();
-    let mut line = String::new();
-    let mut reader = BufReader::new(file);
-    for number in 1.. {
-        line.clear();
-        let length = reader.read_line(&mut line).with_context(|| format!("{}:{number}", path.display()))?;
-        if length == 0 || !line.ends_with('\n') {
-            break;
-        }
-        let record: Record = serde_json::from_str(&line)
-            .with_context(|| format!("{}:{number}: not a record of kvfair", path.display()))?;
-        if record.method != METHOD {
-            bail!(
-                "{}:{number}: measured by method {}, this kvfair is of method {METHOD}",
-                path.display(),
-                record.method
-            );
-        }
-        records.push(record);
-    }
-    if records.is_empty() {
-        bail!("{} holds no records", path.display());
-    }
-    Ok(records)
 }

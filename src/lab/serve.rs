@@ -9,7 +9,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use super::elsewhere::{self, Instead};
-use super::process::{Leashed, in_words};
+use super::process::{self, Leashed, in_words};
 use super::signals::Interrupt;
 use crate::stores::{Adapter, Facts, Launch, Place, Server, Step};
 use crate::words::op::Fault;
@@ -53,12 +53,31 @@ pub fn start(
     limit: Duration,
     interrupt: &Interrupt,
 ) -> Result<Served, Unserved> {
+    start_under(&[], adapter, transport, launch, data, scratch, limit, interrupt)
+}
+
+/// The same, its program started by the command `under`, if that is one.
+#[allow(clippy::too_many_arguments)] // As above, and one more.
+pub fn start_under(
+    under: &[String],
+    adapter: &Adapter,
+    transport: Transport,
+    launch: &Launch,
+    data: &Path,
+    scratch: &Path,
+    limit: Duration,
+    interrupt: &Interrupt,
+) -> Result<Served, Unserved> {
     let server = adapter.server.expect("only servers are started");
-    let program = program(server).ok_or_else(|| Unserved::Missing(not_here(server)))?;
+    let program = match launch.settings.get(PROGRAM).map(PathBuf::from) {
+        Some(named) if is_program(&named) => named,
+        Some(named) => return Err(Unserved::Missing(format!("{} is no program that can be run", named.display()))),
+        None => program(server).ok_or_else(|| Unserved::Missing(not_here(server)))?,
+    };
     for attempt in 1.. {
         let place = private_place(server, transport, scratch).map_err(Unserved::Failed)?;
         let launch = Launch { place, patience: PROBE, ..launch.clone() };
-        let result = start_once(adapter, server, &program, &launch, data, scratch, limit, interrupt);
+        let result = start_once(under, adapter, server, &program, &launch, data, scratch, limit, interrupt);
         match result {
             Err(Unserved::Failed(why)) if attempt < PORTS_TRIED && why.contains("in use") => continue,
             other => return other,
@@ -67,8 +86,9 @@ pub fn start(
     unreachable!("the last attempt returns")
 }
 
-#[allow(clippy::too_many_arguments)] // One caller; a struct for it would only give the same eight things other names.
+#[allow(clippy::too_many_arguments)] // One caller; a struct for it would only give the same nine things other names.
 fn start_once(
+    under: &[String],
     adapter: &Adapter,
     server: &Server,
     program: &Path,
@@ -82,13 +102,16 @@ fn start_once(
     let ground = Ground { program, data, scratch, environment: (server.environment)(launch, data), instead };
     ground.prepare((server.prepare)(launch, data), limit, interrupt)?;
     let arguments = (server.arguments)(launch, data);
-    let (leash, log) = ground.spawn(program, &arguments, "server.log").map_err(Unserved::Failed)?;
+    let (leash, log) = ground.spawn(under, program, &arguments, "server.log").map_err(Unserved::Failed)?;
     let command = std::iter::once(program.display().to_string()).chain(arguments).collect();
     let mut served = Served { leash, place: launch.place.clone(), command, facts: Facts::default(), log };
     served.ask_until_it_answers(adapter, launch, limit, interrupt)?;
     served.check_identity(&launch.place, server).map_err(Unserved::Failed)?;
     Ok(served)
 }
+
+/// The setting that names another build of a server than the one that PATH knows.
+pub const PROGRAM: &str = "program";
 
 /// Where a server's programs run, and as whom.
 struct Ground<'a> {
@@ -125,7 +148,7 @@ impl Ground<'_> {
         let beside = self.program.with_file_name(name);
         let program = if is_program(&beside) { Some(beside) } else { on_path(name) };
         let program = program.ok_or_else(|| Unserved::Missing(format!("there is no {name} on PATH")))?;
-        let (mut leash, log) = self.spawn(&program, arguments, "prepare.log").map_err(Unserved::Failed)?;
+        let (mut leash, log) = self.spawn(&[], &program, arguments, "prepare.log").map_err(Unserved::Failed)?;
         let began = Instant::now();
         loop {
             match leash.wait_at_most(Duration::from_millis(50)) {
@@ -144,9 +167,15 @@ impl Ground<'_> {
     }
 
     /// Starts a program on a leash, with what it says in a log of its own.
-    fn spawn(&self, program: &Path, arguments: &[String], log: &str) -> Result<(Leashed, PathBuf), String> {
+    fn spawn(
+        &self,
+        under: &[String],
+        program: &Path,
+        arguments: &[String],
+        log: &str,
+    ) -> Result<(Leashed, PathBuf), String> {
         let log = self.scratch.join(log);
-        let mut command = Command::new(program);
+        let mut command = process::under(under, program);
         command.args(arguments).current_dir(self.data).stdin(Stdio::null());
         command.envs(self.environment.iter().map(|(name, value)| (name, value)));
         if let Some(instead) = &self.instead {
@@ -262,7 +291,7 @@ fn is_link_to(file: &Path, programs: &[&str]) -> bool {
     name.is_some_and(|name| programs.iter().any(|program| name == *program))
 }
 
-fn on_path(name: &str) -> Option<PathBuf> {
+pub fn on_path(name: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH")?;
     std::env::split_paths(&path).map(|directory| directory.join(name)).find(|file| is_program(file))
 }

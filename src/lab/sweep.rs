@@ -5,7 +5,8 @@ use std::collections::VecDeque;
 use std::io;
 
 use super::input::DataFile;
-use crate::drive::{Progress, Work, sockets};
+use crate::drive::sockets::{self, Conduct};
+use crate::drive::{Progress, Work};
 use crate::jobs::{Ask, Client, Heard, Job, LOAD_DEPTH, Part, Source};
 use crate::stores::{Adapter, Launch, Session};
 use crate::words::load::At;
@@ -32,13 +33,14 @@ pub fn clear(
             drop(line);
             let (job, progress) = (TakeBack(job), Progress::new(1));
             let (store, part) = (store.as_ref(), Part::Load);
-            let work = Work { store, job: &job, source, part, at: alone, pace: None, progress: &progress };
-            sockets::run(&work, LOAD_DEPTH, launch.patience, || {}).map_err(|stopped| failed(&stopped))?;
+            let conduct = Conduct { depth: LOAD_DEPTH, patience: launch.patience, reopens: false, doubled: false };
+            let work = Work { store, job: &job, source, part, at: alone, pace: None, limit: None, progress: &progress };
+            sockets::run(&work, conduct, || {}).map_err(|stopped| failed(&stopped))?;
             if let Some(at) = inserting {
                 let progress = Progress::new(at.clients);
                 // Over connections each client asks its own share at a rate too.
                 let work = Work { part: Part::Run, at: At { rate: None, ..at }, progress: &progress, ..work };
-                sockets::run(&work, LOAD_DEPTH, launch.patience, || {}).map_err(|stopped| failed(&stopped))?;
+                sockets::run(&work, conduct, || {}).map_err(|stopped| failed(&stopped))?;
             }
         }
         (part, _) => {

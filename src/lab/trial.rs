@@ -1,31 +1,31 @@
 //! The parent's side of a trial: a place for it, the server, the child, what is seen from outside, and the record.
 
-use std::fs::{self, File};
-use std::io::{BufRead, BufReader, Write};
-use std::ops::RangeInclusive;
+use std::cell::RefCell;
+use std::fs;
+use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::process::{ChildStdout, Command, Stdio};
-use std::sync::mpsc::{self, RecvTimeoutError};
+use std::sync::mpsc::RecvTimeoutError;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, anyhow, bail};
-use serde::de::DeserializeOwned;
 
 use super::attend::Attendant;
+use super::child::{last_words, listen, spawn_self};
+use super::gates::canary::{self, Canary};
+use super::gates::programs::Programs;
 use super::plan::{Chosen, Plan};
-use super::process::{Leashed, in_words};
+use super::process::in_words;
 use super::serve::{self, Served, Unserved};
 use super::signals::Interrupt;
 use super::truth::{Question, Summary};
 use super::worker::{Told, Trial};
-use super::{kept, machine, signals};
-use crate::jobs::Writing;
-use crate::jobs::keyed::questions::points_of;
+use super::{counts, kept, machine, signals};
 use crate::stores::{Launch, Place, Role};
-use crate::words::load::At;
 use crate::words::names::file_name;
-use crate::words::record::{Memory, Outcome, Phase, Record, Run, Verdict};
-use crate::words::trial::{Durability, METHOD, Via};
+use crate::words::noise::Noise;
+use crate::words::preflight::Preflight;
+use crate::words::record::{Machine, Memory, Outcome, Record, Run, Verdict};
+use crate::words::trial::{Durability, METHOD};
 
 /// How often memory is looked at, and how soon a Ctrl-C is seen.
 const LOOK: Duration = Duration::from_millis(20);
@@ -47,6 +47,12 @@ pub struct Bench<'a> {
     pub truth: PathBuf,
     pub summary: Summary,
     pub interrupt: &'a Interrupt,
+    /// What was seen of the machine before the run, for whoever looked.
+    pub preflight: Option<Preflight>,
+    /// How fast the processor was before each trial.
+    pub canary: Canary,
+    /// How programs were seen last.
+    pub programs: RefCell<Option<Programs>>,
 }
 
 /// How far a running trial is, for whoever watches.
@@ -72,7 +78,9 @@ impl<'a> Bench<'a> {
     pub fn set_up(plan: &'a Plan, scratch: &'a Path, interrupt: &'a Interrupt) -> Result<Bench<'a>> {
         let input = super::input::prepare(plan.kind, &plan.job, scratch, interrupt)?;
         let truth = scratch.join(format!("truth-{}", plan.job.units.unwrap_or(0)));
-        let mut bench = Bench { plan, scratch, input, truth, summary: Summary::default(), interrupt };
+        let (summary, canary) = (Summary::default(), Canary::default());
+        let programs = RefCell::default();
+        let mut bench = Bench { plan, scratch, input, truth, summary, interrupt, preflight: None, canary, programs };
         bench.summary = bench.ask_truth(None)?;
         Ok(bench)
     }
@@ -137,16 +145,20 @@ impl<'a> Bench<'a> {
         Record {
             method: METHOD,
             kvfair: env!("CARGO_PKG_VERSION").to_string(),
+            debug_build: cfg!(debug_assertions),
             run: Run {
                 began: plan.began.clone(),
                 seed: plan.seed,
-                blocks: plan.blocks,
+                blocks: plan.blocks.most,
+                half_width: plan.blocks.half_width,
                 answers_only: plan.answers_only,
             },
             block,
             position,
+            twin: false,
             target: chosen.target.clone(),
             durability: plan.durability,
+            tried: None,
             configuration: plan.configuration,
             keeps: plan.keeps(chosen).unwrap_or_default().to_string(),
             job: plan.job_of(chosen),
@@ -158,8 +170,10 @@ impl<'a> Bench<'a> {
             phases: Vec::new(),
             memory: Memory::default(),
             counters: Default::default(),
+            said: Default::default(),
             bytes_on_disk: None,
-            machine: machine::read(self.scratch),
+            machine: Machine { preflight: self.preflight.clone(), ..machine::read(self.scratch) },
+            noise: Noise::default(),
         }
     }
 
@@ -173,6 +187,7 @@ impl<'a> Bench<'a> {
     ) -> Result<(), Outcome> {
         self.may_run(chosen).map_err(|reason| Outcome::Refused { reason })?;
         let data = self.data_directory(chosen, directory).map_err(failed)?;
+        record.noise = self.noise_before(&data);
         let launch = self.launch(chosen, &data);
         let mut served = match chosen.adapter.server {
             Some(_) if chosen.place.is_none() => Some(self.serve(chosen, &launch, &data, directory)?),
@@ -184,8 +199,15 @@ impl<'a> Bench<'a> {
         let worked = worked.map_err(|outcome| with_servers_end(outcome, served.as_mut()));
         let stopped = served.map_or(Ok(()), Served::stop);
         worked.and(stopped.map_err(|reason| Outcome::Failed { reason }))?;
-        self.check_counts(record)?;
+        counts::check(self.plan, &self.summary, record).map_err(|reason| Outcome::Failed { reason })?;
         self.note_if_kept(chosen, &data).map_err(failed)
+    }
+
+    /// What processor and disk are like just now.
+    fn noise_before(&self, data: &Path) -> Noise {
+        let beside = data.parent().filter(|_| self.plan.durability == Durability::Power);
+        let disk_sync_ns = beside.and_then(|directory| canary::disk_sync(directory).ok());
+        Noise { canary_ns: self.canary.look(), disk_sync_ns, ..Noise::default() }
     }
 
     /// The class must be kept by the store, and what is to stay must be there after a stop.
@@ -293,13 +315,13 @@ impl<'a> Bench<'a> {
         let cut_off = loop {
             match heard.recv_timeout(LOOK) {
                 Ok(told) => {
-                    // Reading back counts against no limit, as long as it moves.
-                    if matches!(told, Told::Closed | Told::Verifying(_) | Told::Verdict(..))
+                    // What comes after settling counts against no limit, as long as it moves.
+                    if matches!(told, Told::Counters(_) | Told::Closed | Told::Verifying(_) | Told::Verdict(..))
                         || attendant.is_new_phase(&told)
                     {
                         deadline = attendant.deadline(&told, deadline);
                     }
-                    let go = matches!(told, Told::Begins(_) | Told::Ended(_) | Told::Closed);
+                    let go = matches!(told, Told::Begins(_) | Told::Ended(..) | Told::Closed);
                     if let Some(end) = attendant.hear(told, watch) {
                         return end;
                     }
@@ -364,6 +386,8 @@ impl<'a> Bench<'a> {
             settings: launch.settings.clone(),
             data_bytes: launch.data_bytes,
             patience_s: launch.patience.as_secs_f64(),
+            doubles: self.plan.doubles(machine::processors()),
+            limit_s: self.plan.limit().map(|limit| limit.as_secs_f64()),
             clients: launch.clients,
             points: self.plan.points(block),
             job: self.plan.job_of(chosen),
@@ -373,61 +397,6 @@ impl<'a> Bench<'a> {
             guest: chosen.place.is_some(),
             only_take_back: false,
             cache: chosen.target.cache,
-        }
-    }
-
-    /// All targets must have been asked the same: the truth knows how many units and ops that is.
-    fn check_counts(&self, record: &Record) -> Result<(), Outcome> {
-        let measured = record.phases.iter().filter(|phase| !matches!(phase.name.as_str(), "load" | "settle"));
-        let fills = (self.plan.kind.open)(&self.plan.job).fills();
-        for phase in measured {
-            let (units, ops) = self.expected(record, phase);
-            // What was given up was not asked to its end.
-            let given_up = phase.open.as_ref().is_some_and(|open| open.late.is_some());
-            // Each miss was followed by a set.
-            let asked = phase.ops.saturating_sub(if fills { phase.misses } else { 0 });
-            let right = if given_up { phase.units <= units } else { phase.units == units && ops.contains(&asked) };
-            if !right {
-                let reason = format!(
-                    "{} units and {} ops were counted where the input has {units} and {ops:?}: did the input change under way?",
-                    phase.units, asked
-                );
-                return Err(Outcome::Failed { reason });
-            }
-        }
-        Ok(())
-    }
-
-    /// The units and ops of a part: each point of a job of requests has its own, any other job those of its input.
-    fn expected(&self, record: &Record, phase: &Phase) -> (u64, RangeInclusive<u64>) {
-        let Summary { stream, .. } = &self.summary;
-        if record.job.load.is_none() {
-            return (stream.units, self.expected_ops(record.job.via));
-        }
-        let point = points_of(&record.job).into_iter().find(|at| at.number == phase.point);
-        let at = point.unwrap_or_else(|| At::closed(phase.clients, 0));
-        // A read whose record is then written is two ops of one unit; each client's last batch may be a small one.
-        let (requests, fewest) = (at.requests, at.requests.div_ceil(at.batch.into()));
-        let most = if self.writes_what_it_read() { 2 * requests } else { fewest + u64::from(at.clients) };
-        (requests, fewest..=if at.batch > 1 || self.writes_what_it_read() { most } else { requests })
-    }
-
-    fn writes_what_it_read(&self) -> bool {
-        let requests = self.plan.kind.requests.as_ref();
-        requests.is_some_and(|requests| requests.writing == Writing::ReadModifyWrite)
-    }
-
-    /// From so many to so many. How many clients have a part in a unit is not the truth's to know, nor how often they
-    /// get in each other's way.
-    fn expected_ops(&self, via: Via) -> RangeInclusive<u64> {
-        let Summary { stream, asking_units, .. } = &self.summary;
-        let clients = u64::from(self.plan.clients);
-        match via {
-            Via::Portable => stream.ops..=stream.ops,
-            Via::Batch => 2 * asking_units..=2 * asking_units * clients,
-            Via::Native => *asking_units..=asking_units * clients,
-            Via::Cas if clients == 1 => stream.ops..=stream.ops,
-            Via::Cas => stream.ops..=u64::MAX,
         }
     }
 }
@@ -445,34 +414,4 @@ fn with_servers_end(outcome: Outcome, served: Option<&mut Served>) -> Outcome {
 
 fn failed(error: anyhow::Error) -> Outcome {
     Outcome::Failed { reason: format!("{error:#}") }
-}
-
-/// Runs a hidden command of this same program, with its error output in a file.
-fn spawn_self(command: &str, log: &Path) -> Result<Leashed> {
-    let program = std::env::current_exe().context("cannot find our own program")?;
-    let log = File::create(log).with_context(|| format!("cannot write {}", log.display()))?;
-    let mut child = Command::new(program);
-    child.arg(command).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(log);
-    Leashed::spawn(&mut child).with_context(|| format!("cannot start the process of a {command}"))
-}
-
-/// Reads a child's words on a thread of its own, so that the listener can look up in between.
-fn listen<T: DeserializeOwned + Send + 'static>(output: ChildStdout) -> mpsc::Receiver<T> {
-    let (speak, heard) = mpsc::channel();
-    std::thread::spawn(move || {
-        for line in BufReader::new(output).lines() {
-            let told = line.ok().and_then(|line| serde_json::from_str(&line).ok());
-            let Some(told) = told else { break };
-            if speak.send(told).is_err() {
-                break;
-            }
-        }
-    });
-    heard
-}
-
-fn last_words(log: &Path) -> String {
-    let text = fs::read_to_string(log).unwrap_or_default();
-    let last: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).take(3).collect();
-    if last.is_empty() { String::new() } else { format!("; it said: {}", last.join(" | ")) }
 }

@@ -54,7 +54,7 @@ impl Reading {
             ticks => user / ticks,
         };
         let written = self.bytes_written.zip(earlier.bytes_written).map(|(now, then)| now.saturating_sub(then));
-        Usage { user_s: cpu_s * share, system_s: cpu_s * (1.0 - share), bytes_written: written }
+        Usage { user_s: cpu_s * share, system_s: cpu_s * (1.0 - share), bytes_written: written, run_delay_s: None }
     }
 }
 
@@ -152,4 +152,29 @@ pub fn family(root: u32) -> Vec<u32> {
 #[cfg(not(target_os = "linux"))]
 pub fn memory(_: u32) -> Peak {
     Peak::default()
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use std::io::{Read, Write};
+    use std::process::{Command, Stdio};
+
+    use super::*;
+
+    /// As a server forks to write its file: what the child used up is the server's, alive and after its end.
+    #[test]
+    fn what_a_dead_child_used_up_is_not_lost() {
+        let script = "read line; (i=0; while [ $i -lt 150000 ]; do i=$((i+1)); done); echo; read line";
+        let mut shell =
+            Command::new("sh").args(["-c", script]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("sh");
+        let before = reading(shell.id());
+        shell.stdin.as_mut().expect("a pipe").write_all(b"go\n").expect("it listens");
+        let mut done = [0; 1];
+        shell.stdout.as_mut().expect("a pipe").read_exact(&mut done).expect("it answers");
+        assert_eq!(family(shell.id()), [shell.id()], "the child has ended");
+        let own_s = reading(shell.id()).since(&before).cpu_s();
+        let _ = shell.kill();
+        let _ = shell.wait();
+        assert!(own_s > 0.03, "{own_s} s");
+    }
 }

@@ -13,20 +13,27 @@ use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 
+use super::gates::queue::{self, Waits};
 use super::input::DataFile;
 use super::lasting::Lasting;
 use super::truth::Played;
 use super::{files, sweep, truth};
 use crate::drive::pace::Pace;
-use crate::drive::{Progress, Seen, Stopped, Work, sockets, threads};
+use crate::drive::sockets::{self, Conduct};
+use crate::drive::{Progress, Seen, Stopped, Work, threads};
 use crate::jobs::draw::mix;
-use crate::jobs::{self, EndState, Job, JobKind, LOAD_DEPTH, Part};
+use crate::jobs::{self, EndState, Job, JobKind, LOAD_BYTES, LOAD_DEPTH, Part};
 use crate::stores::cached::Cached;
+use crate::stores::said::Said;
 use crate::stores::{self, Adapter, Facts, Launch, Login, Place, Role, Store};
 use crate::words::load::At;
 use crate::words::op::{Fault, Wrong};
-use crate::words::record::{Phase, Usage, Verdict};
+use crate::words::record::{CutOff, Phase, Usage, Verdict};
 use crate::words::trial::{Cache, Configuration, Durability, JobSettings, Verify};
+
+mod beat;
+
+use beat::Beat;
 
 /// How often the parent hears how far we are.
 const BEAT: Duration = Duration::from_millis(100);
@@ -45,6 +52,10 @@ pub struct Trial {
     pub settings: BTreeMap<String, String>,
     pub data_bytes: Option<u64>,
     pub patience_s: f64,
+    /// How long a part may take, where the others go on without it.
+    pub limit_s: Option<f64>,
+    /// What the most clients do is done once more with twice the threads.
+    pub doubles: bool,
     /// The most clients that will be at work at once.
     pub clients: u32,
     /// Its points, one after another.
@@ -71,12 +82,14 @@ pub enum Told {
     Begins(String),
     /// Units finished so far in this phase.
     Progress(u64),
-    /// A phase has ended: the child waits for a line. Usage is the parent's to fill in.
-    Ended(Box<Phase>),
+    /// A phase has ended, and with it these threads: the child waits for a line. Usage is the parent's to fill in.
+    Ended(Box<Phase>, Waits),
     /// An embedded store is closed, its files as it leaves them: the child waits for a line.
     Closed,
     /// What was counted beside the clients.
     Counters(BTreeMap<String, u64>),
+    /// The store's own counters, before what is measured and after it, or why they could not be read.
+    Said(Result<BTreeMap<String, [f64; 2]>, String>),
     /// Keys compared so far.
     Verifying(u64),
     /// And the first wrong key as it is, if there is one.
@@ -123,7 +136,7 @@ pub fn run() -> io::Result<()> {
 }
 
 /// A panic on any thread ends its trial, which is one failed record; a client that died alone would hang the others.
-fn abort_on_panic() {
+pub(super) fn abort_on_panic() {
     let told = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| {
         told(panic);
@@ -239,35 +252,50 @@ impl Stage<'_> {
         let lasting = Lasting::new(store);
         let store: &dyn Store = if self.job.fills() && !store.expires() { &lasting } else { store };
         let (load, measured): (Vec<Part>, Vec<Part>) = self.job.parts().iter().partition(|&&part| part == Part::Load);
+        let mut said_before = None;
         // Values of another size are other records.
         let sized = self.trial.job.load.as_ref().is_some_and(|load| !load.sizes.is_empty());
         for (place, &at) in self.trial.points.iter().enumerate() {
             for &part in load.iter().filter(|_| place == 0 || sized) {
-                self.drive(store, part, At { number: 0, clients: LOADERS, rate: None, batch: 1, ..at })?;
+                self.drive(store, part, At { number: 0, clients: LOADERS, rate: None, batch: 1, ..at }, false)?;
                 self.played.borrow_mut().clear();
             }
             for &part in &measured {
-                self.drive(store, part, at)?;
+                // Once, after the first loading: no phase is under way.
+                said_before.get_or_insert_with(|| store.says());
+                let ended = self.drive(store, part, at, false)?;
+                // At its most clients a sweep is asked once more by twice the threads: whether they reach more.
+                if ended && self.trial.doubles && at.clients == self.trial.clients && self.has_line(store) {
+                    self.drive(store, part, at, true)?;
+                }
             }
         }
         self.settle(store)?;
         tell(&Told::Counters(store.counters()));
+        let said = said_before.unwrap_or_else(|| Ok(Said::default()));
+        let said = said.and_then(|before| Ok(before.until(&store.says()?)));
+        tell(&Told::Said(said.map_err(|fault| fault.to_string())));
         Ok(())
     }
 
-    fn drive(&self, store: &dyn Store, part: Part, at: At) -> Result<(), Early> {
+    /// Goes through a part of a point. Whether it came to its end.
+    fn drive(&self, store: &dyn Store, part: Part, at: At, doubled: bool) -> Result<bool, Early> {
         let beat = Mutex::new(Beat::new(self.finished.get()));
         let heard = |units| beat.lock().expect("the beat does not panic").at(units);
-        let progress = Progress::heard_by(at.clients, &heard);
+        let waits = Mutex::new(Waits::new());
+        let left = || waits.lock().expect("waits are only gathered").extend(queue::own());
+        let progress = Progress::heard_by(at.clients, &heard).left_by(&left);
         let pace = self.pace(part, at);
         let (job, source, pace) = (self.job, self.source, pace.as_ref());
-        let work = Work { store, job, source, part, at, pace, progress: &progress };
+        // Without its records nothing can follow.
+        let limit = self.trial.limit_s.filter(|_| part != Part::Load).map(Duration::from_secs_f64);
+        let work = Work { store, job, source, part, at, pace, limit, progress: &progress };
         let begin = || {
             boundary(&Told::Begins(part.name().to_string()));
-            beat.lock().expect("the beat does not panic").began = Some(Instant::now());
+            beat.lock().expect("the beat does not panic").began = (!doubled).then(Instant::now);
         };
         let seen = if self.has_line(store) {
-            self.run_line(&work, begin)
+            self.run_line(&work, doubled, begin)
         } else {
             std::thread::scope(|scope| {
                 let (stop, stopped) = mpsc::channel::<()>();
@@ -285,22 +313,28 @@ impl Stage<'_> {
         let units_by_second = beat.lock().expect("the beat does not panic").end(progress.units());
         let mut seen = seen.map_err(|stopped| early(stopped, self.trial, progress.units()))?;
         let misses = seen.misses;
+        let done_share = seen.units as f64 / at.requests.max(1) as f64;
+        let cut_off = limit.filter(|_| seen.cut_off && seen.units < at.requests);
+        let cut_off = cut_off.map(|limit| CutOff { after_s: limit.as_secs_f64(), done_share });
         seen.asked.sort_unstable();
         let asked = seen.asked.iter().map(|(_, asked)| *asked).collect();
         self.played.borrow_mut().push(Played { part, at, asked });
-        if part != Part::Load {
+        if part != Part::Load && !doubled {
             self.finished.set(self.finished.get() + seen.units);
         }
         let open = pace.zip(seen.lateness.take()).map(|(pace, lateness)| pace.open(lateness, self.has_line(store)));
-        let phase = Phase { open, point: at.number, ..phase(part.name(), at.clients, seen, units_by_second) };
-        boundary(&Told::Ended(Box::new(phase)));
+        let ended = cut_off.is_none();
+        let phase =
+            Phase { open, cut_off, doubled, point: at.number, ..phase(part.name(), at.clients, seen, units_by_second) };
+        let waits = std::mem::take(&mut *waits.lock().expect("waits are only gathered"));
+        boundary(&Told::Ended(Box::new(phase), waits));
         self.misses.set(self.misses.get() + misses);
         // Only who keeps nothing may lack what was loaded.
         if misses > 0 && self.adapter.role != Role::Null && !self.job.fills() {
             let (key, found) = ("(all that was loaded)".to_string(), format!("{misses} missing"));
             return Err(Early::Wrong(Wrong { key, expected: "a value for every get".to_string(), found }));
         }
-        Ok(())
+        Ok(ended)
     }
 
     /// When each request is due, where there is a rate: the same for every store.
@@ -318,16 +352,26 @@ impl Stage<'_> {
         self.trial.job.load.is_some() && store.line().is_some()
     }
 
-    fn run_line(&self, work: &Work<'_>, ready: impl FnOnce()) -> Result<Seen, Stopped> {
-        let depth = self.trial.job.load.as_ref().map_or(1, |load| load.depth);
-        let depth = if work.part == Part::Load { LOAD_DEPTH } else { depth };
-        sockets::run(work, depth, Duration::from_secs_f64(self.trial.patience_s), ready)
+    fn run_line(&self, work: &Work<'_>, doubled: bool, ready: impl FnOnce()) -> Result<Seen, Stopped> {
+        let load = self.trial.job.load.as_ref();
+        let depth = match work.part {
+            Part::Load => (LOAD_BYTES / work.at.value_bytes.max(1)).clamp(1, LOAD_DEPTH),
+            _ => load.map_or(1, |load| load.depth),
+        };
+        let (patience, reopens) =
+            (Duration::from_secs_f64(self.trial.patience_s), load.is_some_and(|load| load.reconnect));
+        sockets::run(work, Conduct { depth, patience, reopens, doubled }, ready)
     }
 
     fn run_threads(&self, work: &Work<'_>, ready: impl FnOnce()) -> Result<Seen, Stopped> {
-        if self.trial.job.load.as_ref().is_some_and(|load| load.depth > 1) {
-            let what = format!("{} answers one question at a time: it has no --depth", self.trial.store);
-            return Err(Stopped::Session(Fault::Unsupported(what)));
+        let (load, name) = (self.trial.job.load.as_ref(), &self.trial.store);
+        let is_reached = matches!(self.trial.place, Place::Tcp { .. } | Place::Unix(_));
+        let unsupported = |what| Err(Stopped::Session(Fault::Unsupported(what)));
+        if load.is_some_and(|load| load.depth > 1) {
+            return unsupported(format!("{name} answers one question at a time: it has no --depth"));
+        }
+        if load.is_some_and(|load| load.reconnect) && is_reached {
+            return unsupported(format!("{name} is not reached by connections of our own: it has no --reconnect"));
         }
         threads::run(work, ready)
     }
@@ -338,40 +382,8 @@ impl Stage<'_> {
         store.settle().map_err(|fault| Early::Failed(format!("settling: {fault}")))?;
         let took_s = began.elapsed().as_secs_f64();
         let seen = Seen { threads: 1, took_s, waiting_s: took_s, timed_one_in: 1, ..Seen::default() };
-        boundary(&Told::Ended(Box::new(phase("settle", 1, seen, Vec::new()))));
+        boundary(&Told::Ended(Box::new(phase("settle", 1, seen, Vec::new())), Waits::new()));
         Ok(())
-    }
-}
-
-/// Tells the parent how far we are, and counts units by whole seconds.
-struct Beat {
-    /// Units of the phases before.
-    before: u64,
-    /// Once the clock runs.
-    began: Option<Instant>,
-    counted: u64,
-    by_second: Vec<u64>,
-}
-
-impl Beat {
-    fn new(before: u64) -> Beat {
-        Beat { before, began: None, counted: 0, by_second: Vec::new() }
-    }
-
-    fn at(&mut self, units: u64) {
-        let Some(began) = self.began else { return };
-        tell(&Told::Progress(self.before + units));
-        if began.elapsed().as_secs() as usize > self.by_second.len() {
-            self.by_second.push(units - self.counted);
-            self.counted = units;
-        }
-    }
-
-    /// Each whole second's units, and those of what was left of the last one.
-    fn end(&mut self, units: u64) -> Vec<u64> {
-        let mut by_second = std::mem::take(&mut self.by_second);
-        by_second.extend(self.began.map(|_| units - self.counted));
-        by_second
     }
 }
 
@@ -387,13 +399,16 @@ fn phase(name: &str, clients: u32, seen: Seen, units_by_second: Vec<u64>) -> Pha
         commands: seen.commands,
         conflicts: seen.conflicts,
         misses: seen.misses,
+        reconnects: seen.reconnects,
         bytes_out: seen.bytes_out,
         bytes_in: seen.bytes_in,
         waiting_s: seen.waiting_s,
         timed_one_in: seen.timed_one_in,
         clock_ns: seen.clock_ns,
-        times_ns: seen.times,
+        times_ns: seen.times.into(),
         open: None,
+        cut_off: None,
+        doubled: false,
         units_by_second,
         client: Usage::default(),
         server: None,

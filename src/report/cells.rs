@@ -3,21 +3,28 @@
 
 use std::collections::BTreeMap;
 
+use anyhow::Result;
 use serde::Serialize;
 
+use super::standing::{Counted, Standings, Versus};
+use super::{times, verified};
+use crate::stats::parallel;
 use crate::stats::sample::Sample;
-use crate::words::hist::Times;
 use crate::words::record::{Outcome, Phase, Record, Usage, Verdict};
-use crate::words::trial::Via;
+use crate::words::trial::{Transport, Via};
 use crate::words::units;
 
 /// One target's row.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Row {
     pub target: String,
+    pub store: String,
+    pub transport: Transport,
     /// What it may be ranked with: how the job asked, and whether from behind a cache. Empty for the usual way.
     pub group: String,
     pub control: bool,
+    /// The best and the worst place that it may have in its group; none where nothing is ranked.
+    pub rank: Option<(usize, usize)>,
     /// The job is one of requests, each answered by itself: what counts is how many are served.
     pub of_requests: bool,
     /// The job replays recorded traffic: what counts besides is how often a get found nothing.
@@ -39,8 +46,10 @@ pub struct Numbers {
     pub seconds_highest: f64,
     /// Of it, for settling to the class.
     pub settle_s: f64,
-    /// Times the best ranked row's seconds of its group; none for controls.
-    pub vs_best: Option<f64>,
+    /// Times the seconds of its group's best row, by pairs of the same block; none for controls.
+    pub vs_best: Option<Versus>,
+    /// Times the CPU of an op of whoever used least, `null` left out; only where it was asked for: see [`fill_in`].
+    pub cpu_vs_least: Option<Versus>,
     pub units_per_s: f64,
     pub ops: u64,
     pub commands: u64,
@@ -60,12 +69,26 @@ pub struct Numbers {
     pub file_bytes: u64,
     pub bytes_on_disk: Option<u64>,
     pub bytes_written: Option<u64>,
-    /// Of all trials' ops together.
+    /// Processors that client and server kept busy at once, on average.
+    pub cores_used: f64,
+    /// Bytes that went towards a disk for each byte of keys and values that was handed over; above the filesystem,
+    /// whose own journal is nobody's.
+    pub written_per_user_byte: Option<f64>,
+    /// Bytes allocated on disk for each byte of keys and values that the store held at the end.
+    pub allocated_per_user_byte: Option<f64>,
+    /// Only where they were asked for: see [`fill_in`].
+    #[serde(flatten)]
+    pub op_times: Option<OpTimes>,
+    pub timed_one_in: u32,
+}
+
+/// Times of single ops, of all trials' ops together.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct OpTimes {
     pub op_ns_p50: u64,
     pub op_ns_p99: Option<u64>,
     pub op_ns_p999: Option<u64>,
     pub op_ns_max: u64,
-    pub timed_one_in: u32,
 }
 
 /// What became of a target.
@@ -99,27 +122,62 @@ pub enum Status {
     },
 }
 
+/// So many that looking at each takes longer than starting a thread.
+pub(super) fn is_many(records: &[Record]) -> bool {
+    records.len() >= 1_000
+}
+
 /// All rows: ranked ones by their groups and seconds, then controls by theirs, then what has no number.
-pub fn rows(records: &[Record]) -> Vec<Row> {
+pub fn rows(records: &[Record], standings: &Standings<'_>) -> Vec<Row> {
     let mut targets: BTreeMap<&str, Vec<&Record>> = BTreeMap::new();
     for record in records {
         targets.entry(&record.target.label).or_default().push(record);
     }
-    let mut rows: Vec<Row> = targets.into_values().map(|trials| row(&trials)).collect();
-    let mut best: BTreeMap<String, f64> = BTreeMap::new();
-    for row in rows.iter().filter(|row| !row.control) {
-        if let Some(numbers) = &row.numbers {
-            let best = best.entry(row.group.clone()).or_insert(numbers.seconds);
-            *best = best.min(numbers.seconds);
-        }
-    }
-    for row in rows.iter_mut().filter(|row| !row.control) {
-        if let (Some(numbers), Some(best)) = (row.numbers.as_mut(), best.get(&row.group)) {
-            numbers.vs_best = Some(numbers.seconds / best);
-        }
-    }
+    let targets: Vec<Vec<&Record>> = targets.into_values().collect();
+    let mut rows = parallel::map(&targets, is_many(records), |trials| row(trials, &standings.counted));
+    beside_the_best(&mut rows, standings);
     rows.sort_by(|one, other| order(one).partial_cmp(&order(other)).expect("seconds are numbers"));
     rows
+}
+
+/// Fills in what few ask for: CPU against who used least, and the times of single ops. Those are in histograms, which
+/// take longer to read than all else in a record; an error names the trial whose are broken.
+pub fn fill_in(rows: &mut [Row], records: &[Record], standings: &Standings<'_>) -> Result<()> {
+    let cpu_us = |row: &Row| row.numbers.as_ref().filter(|_| row.status == Status::Right).map(Numbers::cpu_us_per_op);
+    let used = rows.iter().filter_map(|row| Some((row.target.clone(), cpu_us(row)?)));
+    let least = standings.cpu().zip(used.min_by(|one, other| one.1.total_cmp(&other.1)));
+    for row in rows {
+        let Some(numbers) = &mut row.numbers else { continue };
+        numbers.cpu_vs_least = least.as_ref().and_then(|(cpu, (least, _))| cpu.versus(&row.target, least));
+        let counted = |trial: &&Record| is_counted(trial, &standings.counted);
+        let trials = records.iter().filter(|trial| trial.target.label == row.target).filter(counted);
+        let runs: Vec<_> = trials.filter_map(|trial| Some((trial, trial.phase("run")?))).collect();
+        let times = times::merged(&runs, |run| Some(&run.times_ns))?;
+        numbers.op_times = Some(OpTimes {
+            op_ns_p50: times.median_ns(),
+            op_ns_p99: times.quantile_ns(0.99),
+            op_ns_p999: times.quantile_ns(0.999),
+            op_ns_max: times.max_ns(),
+        });
+    }
+    Ok(())
+}
+
+/// Ranks, and ratios to the best of each group.
+fn beside_the_best(rows: &mut [Row], standings: &Standings<'_>) {
+    let mut best: BTreeMap<String, (f64, String)> = BTreeMap::new();
+    for row in rows.iter().filter(|row| !row.control) {
+        let Some(numbers) = &row.numbers else { continue };
+        let seconds = (numbers.seconds, row.target.clone());
+        let best = best.entry(row.group.clone()).or_insert(seconds.clone());
+        *best = if seconds.0 < best.0 { seconds } else { best.clone() };
+    }
+    for row in rows.iter_mut() {
+        let Some(numbers) = row.numbers.as_mut() else { continue };
+        let Some(standing) = standings.groups.get(&row.group).filter(|_| !row.control) else { continue };
+        numbers.vs_best = best.get(&row.group).and_then(|(_, best)| standing.versus(&row.target, best));
+        row.rank = standing.rank(&row.target).filter(|_| standings.may_rank());
+    }
 }
 
 fn order(row: &Row) -> (bool, bool, &str, f64, &str) {
@@ -128,23 +186,26 @@ fn order(row: &Row) -> (bool, bool, &str, f64, &str) {
     (row.numbers.is_none(), row.control, group, seconds, &row.target)
 }
 
-/// "via batch", "behind a cache": what is asked in another way, or answered from memory, is no rival of the rest.
-fn group(trial: &Record) -> String {
+/// "via batch", "behind a cache": what is asked in another way, answered from memory or keeps less, is no
+/// rival of the rest.
+pub(super) fn group(trial: &Record) -> String {
     let via = (trial.job.via != Via::Portable).then(|| format!("via {}", trial.job.via));
     let cached = trial.target.cache.map(|_| "behind a cache in the client".to_string());
-    via.into_iter().chain(cached).collect::<Vec<_>>().join(", ")
+    via.into_iter().chain(cached).chain(verified::demoted(trial)).collect::<Vec<_>>().join(", ")
 }
 
-fn row(trials: &[&Record]) -> Row {
+fn row(trials: &[&Record], counted: &Counted) -> Row {
     let status = status(trials);
-    let finished: Vec<&Record> =
-        trials.iter().copied().filter(|trial| trial.took_s().is_some() && trial.is_right()).collect();
+    let finished: Vec<&Record> = trials.iter().copied().filter(|trial| is_counted(trial, counted)).collect();
     let may_tell = matches!(status, Status::Right | Status::Control) && !trials[0].run.answers_only;
     let facts = trials.iter().find_map(|trial| trial.store.as_ref());
     Row {
         target: trials[0].target.label.clone(),
+        store: trials[0].target.store.clone(),
+        transport: trials[0].target.transport,
         group: group(trials[0]),
         control: trials[0].target.control,
+        rank: None,
         of_requests: trials[0].job.load.is_some(),
         of_trace: trials[0].stream.traced.is_some(),
         version: facts.map_or_else(String::new, |facts| facts.version.clone()),
@@ -156,7 +217,7 @@ fn row(trials: &[&Record]) -> Row {
 }
 
 /// The worst of a target's trials speaks for it: one wrong answer among three trials is a wrong store.
-fn status(trials: &[&Record]) -> Status {
+pub(super) fn status(trials: &[&Record]) -> Status {
     let told = trials.iter().map(|trial| match (&trial.verdict, &trial.outcome) {
         (Verdict::Wrong { first, wrong_keys, .. }, _) => Status::Wrong {
             key: first.key.clone(),
@@ -187,48 +248,89 @@ fn status(trials: &[&Record]) -> Status {
     .expect("a row has a trial")
 }
 
-fn numbers(trials: &[&Record]) -> Option<Numbers> {
-    let of = |number: &dyn Fn(&Record) -> Option<f64>| {
-        Sample::new(trials.iter().filter_map(|trial| number(trial)).collect())
-    };
-    let median = |number: &dyn Fn(&Record) -> Option<f64>| of(number).map(|sample| sample.median());
-    let seconds = of(&|trial| trial.took_s())?;
-    let run = trials[0].phase("run")?;
-    let mut times = Times::default();
-    trials.iter().filter_map(|trial| trial.phase("run")).for_each(|run| times.merge(&run.times_ns));
+/// What a trial came to, number by number; nothing where there is none.
+type Seen = [Option<f64>; 14];
+
+/// All of it at once: a trial's parts lie far from each other in memory, and there may be thousands of trials.
+fn seen(trial: &Record) -> Seen {
+    let memory = trial.memory.server.unwrap_or(trial.memory.client);
+    let ops = trial.phase("run").map(|run| run.ops.max(1) as f64);
     let per_op = |usage: &dyn Fn(&Phase) -> Option<Usage>| {
-        median(&|trial| {
-            let cpu_s: Option<f64> = trial.measured().map(|phase| usage(phase).map(|usage| usage.cpu_s())).sum();
-            Some(cpu_s? * 1e6 / trial.phase("run")?.ops.max(1) as f64)
-        })
+        let cpu_s: Option<f64> = trial.measured().map(|phase| usage(phase).map(|usage| usage.cpu_s())).sum();
+        Some(cpu_s? * 1e6 / ops?)
     };
-    let memory = |kind: &dyn Fn(&Record) -> u64| median(&|trial| Some(kind(trial) as f64)).unwrap_or(0.0) as u64;
+    [
+        trial.took_s(),
+        trial.phase("settle").map(|settle| settle.took_s),
+        hit_share(trial),
+        waiting_share(trial),
+        per_op(&|phase| Some(phase.client)),
+        per_op(&|phase| phase.server),
+        system_share(trial),
+        Some(memory.anonymous_bytes as f64),
+        Some(memory.file_bytes as f64),
+        trial.bytes_on_disk.map(|bytes| bytes as f64),
+        bytes_written(trial),
+        cores_used(trial),
+        written_per_user_byte(trial),
+        allocated_per_user_byte(trial),
+    ]
+}
+
+fn numbers(trials: &[&Record]) -> Option<Numbers> {
+    let all: Vec<Seen> = trials.iter().map(|trial| seen(trial)).collect();
+    let of = |place: usize| Sample::new(all.iter().filter_map(|seen| seen[place]).collect());
+    let seconds = of(0)?;
+    let medians: Seen = std::array::from_fn(|place| of(place).map(|sample| sample.median()));
+    let [_, settle_s, hit_share, waiting, client_cpu, server_cpu, system, anonymous, file, ..] = medians;
+    let [.., on_disk, written, cores_used, written_per_user_byte, allocated_per_user_byte] = medians;
+    let run = trials[0].phase("run")?;
     Some(Numbers {
         seconds: seconds.median(),
         seconds_lowest: seconds.lowest(),
         seconds_highest: seconds.highest(),
-        settle_s: median(&|trial| Some(trial.phase("settle")?.took_s)).unwrap_or(0.0),
+        settle_s: settle_s.unwrap_or(0.0),
         vs_best: None,
+        cpu_vs_least: None,
         units_per_s: run.units as f64 / seconds.median().max(1e-9),
         ops: run.ops,
         commands: run.commands,
         conflicts: run.conflicts,
         misses: trials[0].stream.traced.map(|_| run.misses),
-        hit_share: median(&hit_share),
-        waiting_share: median(&waiting_share).unwrap_or(0.0),
-        client_cpu_us_per_op: per_op(&|phase| Some(phase.client)).unwrap_or(0.0),
-        server_cpu_us_per_op: per_op(&|phase| phase.server),
-        system_share: median(&system_share).unwrap_or(0.0),
-        anonymous_bytes: memory(&|trial| trial.memory.server.unwrap_or(trial.memory.client).anonymous_bytes),
-        file_bytes: memory(&|trial| trial.memory.server.unwrap_or(trial.memory.client).file_bytes),
-        bytes_on_disk: median(&|trial| trial.bytes_on_disk.map(|bytes| bytes as f64)).map(|bytes| bytes as u64),
-        bytes_written: median(&bytes_written).map(|bytes| bytes as u64),
-        op_ns_p50: times.median_ns(),
-        op_ns_p99: times.quantile_ns(0.99),
-        op_ns_p999: times.quantile_ns(0.999),
-        op_ns_max: times.max_ns(),
+        hit_share,
+        waiting_share: waiting.unwrap_or(0.0),
+        client_cpu_us_per_op: client_cpu.unwrap_or(0.0),
+        server_cpu_us_per_op: server_cpu,
+        system_share: system.unwrap_or(0.0),
+        anonymous_bytes: anonymous.unwrap_or(0.0) as u64,
+        file_bytes: file.unwrap_or(0.0) as u64,
+        bytes_on_disk: on_disk.map(|bytes| bytes as u64),
+        bytes_written: written.map(|bytes| bytes as u64),
+        cores_used: cores_used.unwrap_or(0.0),
+        written_per_user_byte,
+        allocated_per_user_byte,
+        op_times: None,
         timed_one_in: run.timed_one_in,
     })
+}
+
+/// CPU of client and server for each op of a trial, in microseconds; none where its clock is too coarse to tell.
+pub(super) fn cpu_us_per_op(trial: &Record) -> Option<f64> {
+    let used = |phase: &Phase| phase.client.cpu_s() + phase.server.map_or(0.0, |server| server.cpu_s());
+    let cpu_s: f64 = trial.measured().map(used).sum();
+    let ops: u64 = trial.measured().map(|phase| phase.ops).sum();
+    Some(cpu_s * 1e6 / ops as f64).filter(|cpu_us| ops > 0 && *cpu_us > 0.0)
+}
+
+impl Numbers {
+    /// Of client and server.
+    pub fn cpu_us_per_op(&self) -> f64 {
+        self.client_cpu_us_per_op + self.server_cpu_us_per_op.unwrap_or(0.0)
+    }
+}
+
+fn is_counted(trial: &Record, counted: &Counted) -> bool {
+    trial.took_s().is_some() && trial.is_right() && counted.has(trial)
 }
 
 fn waiting_share(trial: &Record) -> Option<f64> {
@@ -256,6 +358,24 @@ fn system_share(trial: &Record) -> Option<f64> {
 fn bytes_written(trial: &Record) -> Option<f64> {
     let usages = trial.measured().map(|phase| phase.server.unwrap_or(phase.client).bytes_written);
     usages.sum::<Option<u64>>().map(|bytes| bytes as f64)
+}
+
+fn cores_used(trial: &Record) -> Option<f64> {
+    let used = |phase: &Phase| phase.client.cpu_s() + phase.server.map_or(0.0, |server| server.cpu_s());
+    let took_s: f64 = trial.measured().map(|phase| phase.took_s).sum();
+    Some(trial.measured().map(used).sum::<f64>() / took_s).filter(|_| took_s > 0.0)
+}
+
+fn written_per_user_byte(trial: &Record) -> Option<f64> {
+    let bytes: u64 = trial.measured().map(|phase| phase.bytes_out).sum();
+    bytes_written(trial).filter(|_| bytes > 0).map(|written| written / bytes as f64)
+}
+
+fn allocated_per_user_byte(trial: &Record) -> Option<f64> {
+    let (Verdict::Right(checked), Some(allocated)) = (&trial.verdict, trial.bytes_on_disk) else { return None };
+    // A sample of the keys stands for all of them.
+    let held = checked.bytes as f64 / checked.keys.max(1) as f64 * checked.keys_in_truth as f64;
+    (held > 0.0 && allocated > 0).then(|| allocated as f64 / held)
 }
 
 impl Status {

@@ -6,7 +6,7 @@ use plotters::backend::SVGBackend;
 use plotters::drawing::IntoDrawingArea;
 
 use super::cells::{Row, Status};
-use super::sweep::{Point, called};
+use super::sweep::{Point, called, cut_off};
 use super::table::wrap;
 use crate::words::load::Swept;
 use crate::words::units;
@@ -47,14 +47,15 @@ const CPU: Measure = Measure {
     span: |point| [point.cpu_us_per_request(); 2],
 };
 
-const CLOSED: [Measure; 2] = [
-    Measure {
-        title: |part| format!("{part}s a second"),
-        value: |point| point.requests_per_s,
-        span: |point| [point.requests_per_s_lowest, point.requests_per_s_highest],
-    },
-    CPU,
-];
+const CLOSED: [Measure; 2] =
+    [Measure { title: |part| format!("{part}s a second"), value: |point| point.requests_per_s, span: band }, CPU];
+
+/// The interval of the median, or as far as the few blocks reached.
+fn band(point: &Point) -> [f64; 2] {
+    let (low, high) =
+        point.requests_per_s_interval.unwrap_or((point.requests_per_s_lowest, point.requests_per_s_highest));
+    [low, high]
+}
 
 const RATED: [Measure; 2] = [
     Measure {
@@ -89,10 +90,11 @@ const NOTE_HEIGHT: i32 = 17;
 /// Two panels a part, the headline above and notes below, among them why targets have no numbers. An error where there
 /// is nothing to draw a line through.
 pub fn svg(points: &[Point], rows: &[Row], headline: &str) -> Result<String> {
-    // What was not kept has no response to draw.
-    let broken = broken(points);
+    // What was not kept has no response to draw, and what was cut off no number at all.
+    let (cut_off, broken) = (cut_off(points), broken(points));
+    let whole = points.iter().filter(|point| point.cut_off.is_none());
     let points: Vec<Point> =
-        points.iter().filter(|point| point.rated.as_ref().is_none_or(|rated| rated.kept)).cloned().collect();
+        whole.filter(|point| point.rated.as_ref().is_none_or(|rated| rated.kept)).cloned().collect();
     let points = points.as_slice();
     let is_rated = points.iter().any(|point| point.rated.is_some());
     let measures = if is_rated { &RATED } else { &CLOSED };
@@ -112,7 +114,8 @@ pub fn svg(points: &[Point], rows: &[Row], headline: &str) -> Result<String> {
     let width = MARGIN + (sizes.width + MARGIN) * measures.len() as i32;
     let heading = wrap(headline, panel::letters_in(width - 2 * MARGIN, HEADING));
     let mut notes = notes(points, rows, panel::letters_in(width - 2 * MARGIN, NOTE));
-    notes.extend(broken.iter().flat_map(|what| wrap(what, panel::letters_in(width - 2 * MARGIN, NOTE))));
+    notes
+        .extend(cut_off.iter().chain(&broken).flat_map(|what| wrap(what, panel::letters_in(width - 2 * MARGIN, NOTE))));
     let top = 2 * MARGIN + heading.len() as i32 * HEADING_HEIGHT;
     let bottom = top + (sizes.height + MARGIN) * parts.len() as i32;
     let height = bottom + notes.len() as i32 * NOTE_HEIGHT + MARGIN;
@@ -159,7 +162,7 @@ fn lines(points: &[Point]) -> Vec<Line<'_>> {
 /// Rates that were not kept, a line a target: they are not drawn.
 fn broken(points: &[Point]) -> Vec<String> {
     let mut found: Vec<(&str, u64)> = Vec::new();
-    for point in points {
+    for point in points.iter().filter(|point| point.cut_off.is_none()) {
         let Some(rated) = point.rated.as_ref().filter(|rated| !rated.kept) else { continue };
         match found.iter_mut().find(|(target, _)| *target == point.target) {
             Some((_, rate)) => *rate = rated.rate.min(*rate),
@@ -174,9 +177,13 @@ fn broken(points: &[Point]) -> Vec<String> {
 
 /// What the drawing itself does not say, wrapped to so many letters.
 fn notes(points: &[Point], rows: &[Row], letters: usize) -> Vec<String> {
+    let medians = match points.iter().any(|point| point.requests_per_s_interval.is_some()) {
+        true => "lines: medians of the blocks; bands: their 95 % intervals",
+        false => "lines: medians of the blocks; bands: lowest to highest",
+    };
     let said = [
         (points.iter().any(|point| point.client_limited), "hollow: limited by the client, not ranked"),
-        (points.iter().any(|point| point.trials > 1), "lines: medians of the blocks; bands: lowest to highest"),
+        (points.iter().any(|point| point.trials > 1), medians),
         (points.iter().any(|point| point.control), "thin and grey: controls"),
     ];
     let said: Vec<&str> = said.into_iter().filter(|(is, _)| *is).map(|(_, words)| words).collect();
@@ -190,6 +197,7 @@ fn notes(points: &[Point], rows: &[Row], letters: usize) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::words::trial::Transport;
 
     fn point(target: &str, clients: u32, requests_per_s: f64) -> Point {
         Point {
@@ -199,19 +207,22 @@ mod tests {
             batch: 1,
             swept: Swept::Clients,
             rated: None,
+            cut_off: None,
             target: target.to_string(),
             control: target == "control",
             trials: 1,
             requests_per_s,
             requests_per_s_lowest: requests_per_s,
             requests_per_s_highest: requests_per_s,
+            requests_per_s_interval: None,
             client_cpu_us_per_request: 3.0,
             server_cpu_us_per_request: Some(2.0 * f64::from(clients)),
             ceiling_share: None,
             client_limited: false,
-            service_ns_p50: 1,
-            service_ns_p99: None,
-            service_ns_max: 1,
+            group: String::new(),
+            beside: None,
+            doubled_rise: None,
+            service: None,
         }
     }
 
@@ -292,6 +303,9 @@ mod tests {
     fn hostile_text_stays_text() {
         let name = "<script>&\"\u{7}'\n]]>";
         let mut row = Row {
+            rank: None,
+            store: String::new(),
+            transport: Transport::Unix,
             target: name.to_string(),
             group: String::new(),
             control: false,

@@ -9,29 +9,30 @@ use crate::words::load::Swept;
 const NOTABLE: f64 = 1.2;
 
 /// A line for each target and part whose CPU grows out of proportion.
-pub fn remarks(points: &[Point]) -> String {
-    let mut text = String::new();
+pub fn remarks(points: &[Point]) -> Vec<String> {
+    let mut remarks = Vec::new();
     let mut seen: Vec<(&str, &str)> = Vec::new();
-    for point in points.iter().filter(|point| matches!(point.swept, Swept::ValueBytes | Swept::Batch)) {
+    let points: Vec<&Point> = points.iter().filter(|point| point.cut_off.is_none()).collect();
+    for point in points.iter().copied().filter(|point| matches!(point.swept, Swept::ValueBytes | Swept::Batch)) {
         let one = (point.part.as_str(), point.target.as_str());
         if seen.contains(&one) {
             continue;
         }
         seen.push(one);
         let of_one = points.iter().filter(|point| (point.part.as_str(), point.target.as_str()) == one);
-        let costs: Vec<(f64, f64)> = of_one.map(cost).collect();
+        let costs: Vec<(f64, f64)> = of_one.map(|point| cost(point)).collect();
         if let Some(exponent) = exponent(&costs).filter(|exponent| *exponent > NOTABLE) {
             let (part, of) = match point.swept {
                 Swept::Batch => ("question", "the number of its keys"),
                 _ => (called(&point.part), "the size of its value"),
             };
-            text.push_str(&format!(
-                " {}: the CPU of a {part} grows with {of} to the power of {exponent:.1}: out of proportion\n",
+            remarks.push(format!(
+                "{}: the CPU of a {part} grows with {of} to the power of {exponent:.1}: out of proportion",
                 point.target
             ));
         }
     }
-    text
+    remarks
 }
 
 /// A size, and the CPU of what has that size.

@@ -9,7 +9,9 @@ use anyhow::{Context, Result};
 use hdrhistogram::serialization::V2DeflateSerializer;
 use hdrhistogram::serialization::interval_log::{IntervalLogWriterBuilder, Tag};
 
-use crate::words::hist::Times;
+use super::standing::Counted;
+use super::times::times;
+use crate::words::hist::{Packed, Times};
 use crate::words::load::{Load, Swept};
 use crate::words::names::file_name;
 use crate::words::record::{Outcome, Phase, Record};
@@ -36,7 +38,7 @@ struct Merged {
 /// What to write, as names of files and their text: one `.hgrm` a histogram, and `histograms.hlog`. Of trials that
 /// finished with right answers and were timed; nothing where there are none.
 pub fn files(records: &[Record]) -> Result<Vec<(String, String)>> {
-    let merged = merged(records);
+    let merged = merged(records)?;
     if merged.is_empty() {
         return Ok(Vec::new());
     }
@@ -46,12 +48,16 @@ pub fn files(records: &[Record]) -> Result<Vec<(String, String)>> {
     Ok(files)
 }
 
-fn merged(records: &[Record]) -> Vec<Merged> {
+fn merged(records: &[Record]) -> Result<Vec<Merged>> {
     let mut found: BTreeMap<(&str, String), Merged> = BTreeMap::new();
-    let right = |record: &&Record| record.outcome == Outcome::Finished && record.is_right();
+    let counted = Counted::of(records);
+    let right = |record: &&Record| record.outcome == Outcome::Finished && record.is_right() && counted.has(record);
     for record in records.iter().filter(right).filter(|record| !record.run.answers_only) {
-        for phase in record.measured().filter(|phase| phase.times_ns.count() > 0) {
-            for (named, times) in histograms(record, phase) {
+        for phase in record.measured() {
+            if times(record, phase, &phase.times_ns)?.count() == 0 {
+                continue;
+            }
+            for (named, packed) in histograms(record, phase) {
                 let key = (record.target.label.as_str(), named);
                 let one = found.entry(key).or_insert_with(|| Merged {
                     name: String::new(),
@@ -60,7 +66,7 @@ fn merged(records: &[Record]) -> Vec<Merged> {
                     blocks: 0,
                     timed_one_in: (phase.timed_one_in, phase.timed_one_in),
                 });
-                one.times.merge(times);
+                one.times.merge(&times(record, phase, packed)?);
                 one.took_s += phase.took_s;
                 one.blocks += 1;
                 let (fewest, most) = one.timed_one_in;
@@ -73,11 +79,11 @@ fn merged(records: &[Record]) -> Vec<Merged> {
         let name = unlike(format!("{}.{named}", file_name(target)), &all);
         all.push(Merged { name, ..one });
     }
-    all
+    Ok(all)
 }
 
 /// What a phase has, by name: "set.50", or at a rate "set.50.2000.response" with its service and its lag beside it.
-fn histograms<'a>(record: &Record, phase: &'a Phase) -> Vec<(String, &'a Times)> {
+fn histograms<'a>(record: &Record, phase: &'a Phase) -> Vec<(String, &'a Packed)> {
     // Phases did not tell it before there were sweeps.
     let clients = if phase.clients == 0 { record.clients } else { phase.clients };
     let points = record.job.load.as_ref().map_or_else(Vec::new, |load| load.points(record.job.units, 0));
@@ -155,7 +161,7 @@ fn log(merged: &[Merged]) -> Result<String> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use base64::Engine;
     use base64::engine::general_purpose::STANDARD;
     use hdrhistogram::Histogram;
@@ -178,12 +184,12 @@ mod tests {
     fn phase(name: &str, clients: u32, times: &Times) -> Value {
         json!({
             "name": name, "clients": clients, "took_s": 1.5, "units": 1, "ops": 1, "commands": 1, "bytes_out": 0,
-            "bytes_in": 0, "waiting_s": 0.0, "timed_one_in": 32, "clock_ns": 20.0, "times_ns": times,
+            "bytes_in": 0, "waiting_s": 0.0, "timed_one_in": 32, "clock_ns": 20.0, "times_ns": Packed::from(times.clone()),
             "units_by_second": [], "client": {"user_s": 0.0, "system_s": 0.0, "bytes_written": null}, "server": null
         })
     }
 
-    fn record(label: &str, outcome: &str, phases: &[Value]) -> Record {
+    pub(in crate::report) fn record(label: &str, outcome: &str, phases: &[Value]) -> Record {
         let record = json!({
             "method": 1, "kvfair": "0", "run": {"began": "", "seed": 1, "blocks": 1, "answers_only": false},
             "block": 1, "position": 1,

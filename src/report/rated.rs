@@ -1,13 +1,16 @@
 //! Requests that come at a rate: what users would have waited, and whether the rate was kept.
 
+use anyhow::Result;
 use serde::Serialize;
 
-use super::sweep::{Measure, Point, called};
-use super::table::{WIDTH, wrap};
+use super::beside;
+use super::grid::Measure;
+use super::sweep::{Point, called};
+use super::table::tail;
+use super::times::merged;
 use crate::stats::arrivals::{CRITICAL, a_squared};
-use crate::words::hist::Times;
 use crate::words::load::Arrivals;
-use crate::words::record::{Open, Phase};
+use crate::words::record::{Open, Phase, Record};
 use crate::words::units;
 
 /// One target at one rate: times of all blocks' requests together.
@@ -23,6 +26,10 @@ pub struct Rated {
     pub response_ns_p99: Option<u64>,
     pub response_ns_p999: Option<u64>,
     pub response_ns_max: u64,
+    pub requests: u64,
+    /// Of them, those whose users would have waited for 10 s or longer: most clients have given up by then. Their times
+    /// are what they were.
+    pub timed_out: u64,
     /// From when it was due to its sending.
     pub lag_ns_p50: u64,
     pub lag_ns_p99: Option<u64>,
@@ -34,16 +41,21 @@ pub struct Rated {
 /// response (method.md R2.12).
 const LAG_NS: u64 = 100_000;
 const LAG_SHARE: f64 = 0.1;
-/// The phases of one target at one rate; nothing where there is none.
-pub fn rated(phases: &[&Phase]) -> Option<Rated> {
-    let open: Vec<(&Phase, &Open)> = phases.iter().filter_map(|phase| Some((*phase, phase.open.as_ref()?))).collect();
-    let (_, first) = open.first()?;
-    let (mut response, mut lag) = (Times::default(), Times::default());
-    for (_, open) in &open {
-        response.merge(&open.response_ns);
-        lag.merge(&open.lag_ns);
-    }
-    Some(Rated {
+/// A server that is at work for more of the time, on one processor, may itself be why a rate was not kept. It may be
+/// able to use more of them, which is not ours to know.
+const SERVER_BUSY: f64 = 0.9;
+
+/// Whoever waits for an answer has a time-out; this is a usual one (method.md R2.5).
+pub const TIMEOUT_NS: u64 = 10_000_000_000;
+
+/// The phases of one target at one rate; nothing where there is none, and an error where a histogram is broken.
+pub fn rated(phases: &[(&Record, &Phase)]) -> Result<Option<Rated>> {
+    let open: Vec<(&Phase, &Open)> =
+        phases.iter().filter_map(|(_, phase)| Some((*phase, phase.open.as_ref()?))).collect();
+    let Some((_, first)) = open.first() else { return Ok(None) };
+    let response = merged(phases, |phase| phase.open.as_ref().map(|open| &open.response_ns))?;
+    let lag = merged(phases, |phase| phase.open.as_ref().map(|open| &open.lag_ns))?;
+    Ok(Some(Rated {
         rate: first.rate,
         kept: open.iter().all(|(phase, open)| open.is_kept(phase.took_s)),
         late: open.iter().filter_map(|(_, open)| open.late).max(),
@@ -51,10 +63,12 @@ pub fn rated(phases: &[&Phase]) -> Option<Rated> {
         response_ns_p99: response.quantile_ns(0.99),
         response_ns_p999: response.quantile_ns(0.999),
         response_ns_max: response.max_ns(),
+        requests: response.count(),
+        timed_out: response.from(TIMEOUT_NS),
         lag_ns_p50: lag.median_ns(),
         lag_ns_p99: lag.quantile_ns(0.99),
         arrivals_a_squared: open.iter().filter_map(|(_, open)| spread(open)).max_by(f64::total_cmp),
-    })
+    }))
 }
 
 fn spread(open: &Open) -> Option<f64> {
@@ -63,12 +77,18 @@ fn spread(open: &Open) -> Option<f64> {
 }
 
 impl Rated {
-    /// The generator's own lateness is a part of what was measured. Where each client has a thread of its own the lag
-    /// is the wait for a free one, which is the store's.
-    pub fn is_lag_limited(&self, phases: &[&Phase]) -> bool {
-        let pipelined = phases.iter().all(|phase| phase.open.as_ref().is_some_and(|open| open.pipelined));
+    /// The generator's own lateness is a part of what was measured, or why a rate was not kept while the server had
+    /// time to spare. Where each client has a thread of its own the lag is the wait for a free one, which is the
+    /// store's.
+    pub fn is_lag_limited(&self, phases: &[(&Record, &Phase)]) -> bool {
+        let phases = || phases.iter().map(|(_, phase)| *phase);
+        let pipelined = phases().all(|phase| phase.open.as_ref().is_some_and(|open| open.pipelined));
+        let mut unkept = phases().filter(|phase| phase.open.as_ref().is_some_and(|open| !open.is_kept(phase.took_s)));
+        let has_time = |phase: &Phase| phase.server.is_some_and(|server| server.cpu_s() < SERVER_BUSY * phase.took_s);
         let limit_ns = self.response_ns_p99.map(|response_ns| LAG_NS.max((response_ns as f64 * LAG_SHARE) as u64));
-        pipelined && self.kept && self.lag_ns_p99.zip(limit_ns).is_some_and(|(lag_ns, limit_ns)| lag_ns > limit_ns)
+        pipelined
+            && unkept.all(has_time)
+            && self.lag_ns_p99.zip(limit_ns).is_some_and(|(lag_ns, limit_ns)| lag_ns > limit_ns)
     }
 
     /// Twice the 1 % point: half of what is above it would be there by chance once in many thousand runs (Lancet, ATC
@@ -82,55 +102,53 @@ fn of(point: &Point, cell: impl Fn(&Rated) -> String) -> String {
     let star = if point.client_limited { "*" } else { "" };
     match &point.rated {
         Some(rated) if rated.kept => format!("{}{star}", cell(rated)),
-        Some(_) => "overload".to_string(),
+        Some(_) => format!("overload{star}"),
         None => "-".to_string(),
     }
 }
 
-fn tail(time_ns: Option<u64>) -> String {
-    time_ns.map_or_else(|| "-".to_string(), units::nanoseconds)
-}
-
 pub(super) const MEASURES: &[Measure] = &[
     Measure {
-        words: |part| format!("response of a {part}, from when it was due to its answer: median"),
+        words: |part, _| format!("response of a {part}, from when it was due to its answer: median"),
         cell: |point| of(point, |rated| units::nanoseconds(rated.response_ns_p50)),
     },
     Measure {
-        words: |part| format!("response of a {part}: p99"),
+        words: |part, _| format!("response of a {part}: p99"),
         cell: |point| of(point, |rated| tail(rated.response_ns_p99)),
     },
 ];
 
 pub(super) const WIDE: &[Measure] = &[
     Measure {
-        words: |part| format!("response of a {part}: p99.9"),
+        words: |part, _| format!("response of a {part}: p99.9"),
         cell: |point| of(point, |rated| tail(rated.response_ns_p999)),
     },
     Measure {
-        words: |part| format!("response of a {part}: longest"),
+        words: |part, _| format!("response of a {part}: longest"),
         cell: |point| of(point, |rated| units::nanoseconds(rated.response_ns_max)),
     },
     Measure {
-        words: |part| format!("lag of a {part}, from when it was due to its sending: p99"),
+        words: |part, _| format!("{part}s that were answered after 10 s or later"),
+        cell: |point| of(point, |rated| units::thousands(rated.timed_out)),
+    },
+    Measure {
+        words: |part, _| format!("lag of a {part}, from when it was due to its sending: p99"),
         cell: |point| of(point, |rated| tail(rated.lag_ns_p99)),
     },
 ];
 
 /// What became of rates that were not kept, and of arrivals that came otherwise than they were to come.
-pub fn remarks(points: &[Point]) -> String {
-    let mut text = String::new();
-    for point in points {
+pub fn remarks(points: &[Point]) -> Vec<String> {
+    let mut remarks = Vec::new();
+    for point in points.iter().filter(|point| point.cut_off.is_none()) {
         let Some(rated) = &point.rated else { continue };
         let rate = units::thousands(rated.rate);
         let (target, part) = (&point.target, called(&point.part));
         match rated.late {
-            Some(late) => text.push_str(&format!(
-                " {target} could not keep {rate} {part}s/s: {} late, ended\n",
-                units::thousands(late)
-            )),
-            None if !rated.kept => text.push_str(&format!(
-                " {target} could not keep {rate} {part}s/s: it came to {}/s\n",
+            Some(late) => remarks
+                .push(format!("{target} could not keep {rate} {part}s/s: {} late, ended", units::thousands(late))),
+            None if !rated.kept => remarks.push(format!(
+                "{target} could not keep {rate} {part}s/s: it came to {}/s",
                 units::count(point.requests_per_s)
             )),
             None => {}
@@ -141,10 +159,9 @@ pub fn remarks(points: &[Point]) -> String {
     named.sort_unstable();
     named.dedup();
     if !named.is_empty() {
-        let what = format!("sent in bunches, not as independent requests come: {}", named.join(", "));
-        wrap(&what, WIDTH - 1).iter().for_each(|line| text.push_str(&format!(" {line}\n")));
+        remarks.push(format!("sent in bunches, not as independent requests come: {}", named.join(", ")));
     }
-    text
+    remarks
 }
 
 /// The highest rate that more than one target kept, and how long their users would have waited.
@@ -167,8 +184,62 @@ pub fn sentence(points: &[Point]) -> String {
     let each: Vec<String> =
         best.iter().map(|(point, time_ns)| format!("{} {}", point.target, units::nanoseconds(*time_ns))).collect();
     format!(
-        "At {}/s, 99 % were answered within: {}. Seen here, not claimed: intervals come with more blocks.",
+        "At {}/s, 99 % were answered within: {}. {}",
         units::thousands(rate),
-        each.join(", ")
+        each.join(", "),
+        beside::sentence(points)
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::histograms::tests::record;
+    use crate::words::hist::Times;
+    use crate::words::record::Usage;
+
+    /// Ten seconds at 1,000 a second: how long it took, all requests' lag, and what the server used, in seconds.
+    fn phase(took_s: f64, lag_ns: u64, server_s: Option<f64>, pipelined: bool) -> Phase {
+        let (mut response_ns, mut lag) = (Times::default(), Times::default());
+        response_ns.record_many(10_000_000, 10_000);
+        lag.record_many(lag_ns, 10_000);
+        let (response_ns, lag_ns) = (response_ns.into(), lag.into());
+        let open = Open { rate: 1_000, pipelined, response_ns, lag_ns, due_s: 10.0, ..Open::default() };
+        let server = server_s.map(|user_s| Usage { user_s, ..Usage::default() });
+        Phase { took_s, units: 10_000, open: Some(open), server, ..Phase::default() }
+    }
+
+    #[test]
+    fn who_waits_for_10_s_or_longer_is_counted_with_his_own_time() {
+        let mut slow = phase(10.0, 50_000, None, true);
+        let open = slow.open.as_mut().unwrap();
+        let mut response_ns = open.response_ns.times().unwrap();
+        [9_900_000_000, 10_000_000_000, 25_000_000_000].iter().for_each(|time_ns| response_ns.record(*time_ns));
+        open.response_ns = response_ns.into();
+        let record = record("any", "finished", &[]);
+        let rated = rated(&[(&record, &slow), (&record, &phase(10.0, 50_000, None, true))]).unwrap().unwrap();
+        assert_eq!((rated.timed_out, rated.requests), (2, 20_003));
+        assert!(rated.response_ns_max > 24_900_000_000);
+    }
+
+    fn is_limited(phases: &[Phase]) -> bool {
+        let record = record("any", "finished", &[]);
+        let phases: Vec<(&Record, &Phase)> = phases.iter().map(|phase| (&record, phase)).collect();
+        rated(&phases).unwrap().unwrap().is_lag_limited(&phases)
+    }
+
+    #[test]
+    fn a_generator_that_is_late_while_the_server_has_time_is_the_limit() {
+        const LATE: u64 = 3_000_000;
+        assert!(is_limited(&[phase(10.0, LATE, Some(9.9), true)]), "kept, but late");
+        assert!(!is_limited(&[phase(10.0, 50_000, Some(1.0), true)]), "in time");
+        // It took too long: whose fault is it?
+        assert!(is_limited(&[phase(12.0, LATE, Some(6.0), true)]), "the server was idle for half of the time");
+        assert!(!is_limited(&[phase(12.0, LATE, Some(11.5), true)]), "the server was busy");
+        assert!(!is_limited(&[phase(12.0, LATE, Some(23.0), true)]), "on two processors");
+        assert!(!is_limited(&[phase(12.0, 50_000, Some(1.0), true)]), "asked in time, it waited for something else");
+        assert!(!is_limited(&[phase(12.0, LATE, Some(1.0), false)]), "with a thread a client the lag is no client's");
+        assert!(!is_limited(&[phase(12.0, LATE, None, true)]), "nothing is known of the server");
+        assert!(!is_limited(&[phase(12.0, LATE, Some(6.0), true), phase(12.0, LATE, Some(11.5), true)]), "in a block");
+    }
 }

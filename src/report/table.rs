@@ -1,6 +1,7 @@
 //! Rows as aligned text of at most 100 columns: eight or nine columns, and the rest behind `wide`.
 
 use super::cells::{Numbers, Row};
+use super::standing::Versus;
 use crate::words::units;
 
 /// The widest line of a table that is not wide.
@@ -13,66 +14,93 @@ struct Column {
     cell: fn(&Row, &Numbers) -> String,
 }
 
-/// The first column is the target's name; these follow.
+/// The first column is the target's rank and name; these follow.
 const COLUMNS: &[Column] = &[
     Column { heading: "seconds", cell: |_, numbers| units::seconds(numbers.seconds) },
-    Column { heading: "vs best", cell: |_, numbers| numbers.vs_best.map_or_else(String::new, ratio) },
+    Column { heading: "vs best", cell: |_, numbers| numbers.vs_best.map_or_else(String::new, versus) },
     Column { heading: "waiting", cell: |_, numbers| percent(numbers.waiting_share) },
     Column { heading: "CPU us/op", cell: |_, numbers| cpu(numbers) },
     Column { heading: "memory", cell: |_, numbers| units::bytes(numbers.anonymous_bytes) },
     Column { heading: "disk", cell: |_, numbers| disk(numbers.bytes_on_disk) },
-    Column {
-        heading: "answers",
-        cell: |row, _| row.status.in_words().split(':').next().unwrap_or_default().to_string(),
-    },
 ];
+
+const OP_P50: Column =
+    Column { heading: "op p50", cell: |_, numbers| tail(numbers.op_times.map(|times| times.op_ns_p50)) };
+const OP_P99: Column =
+    Column { heading: "op p99", cell: |_, numbers| tail(numbers.op_times.and_then(|times| times.op_ns_p99)) };
 
 /// What a job of requests tells instead of its seconds.
 const OF_REQUESTS: &[Column] = &[
     Column { heading: "requests/s", cell: |_, numbers| units::count(numbers.units_per_s) },
     COLUMNS[1],
-    Column { heading: "op p50", cell: |_, numbers| units::nanoseconds(numbers.op_ns_p50) },
-    Column { heading: "op p99", cell: |_, numbers| tail(numbers.op_ns_p99) },
+    OP_P50,
+    OP_P99,
     COLUMNS[3],
     COLUMNS[4],
     COLUMNS[5],
-    COLUMNS[6],
 ];
 
 /// And a job that replays recorded traffic, whose misses stand below the table.
-const OF_TRACE: &[Column] =
-    &[COLUMNS[0], COLUMNS[1], OF_REQUESTS[0], COLUMNS[2], COLUMNS[3], COLUMNS[4], COLUMNS[5], COLUMNS[6]];
+const OF_TRACE: &[Column] = &[COLUMNS[0], COLUMNS[1], OF_REQUESTS[0], COLUMNS[2], COLUMNS[3], COLUMNS[4], COLUMNS[5]];
 
 const WIDE: &[Column] = &[
     Column { heading: "lowest..highest", cell: |_, numbers| spread(numbers) },
+    Column { heading: "CPU vs least", cell: |_, numbers| numbers.cpu_vs_least.map_or_else(String::new, versus) },
     Column { heading: "settling", cell: |_, numbers| units::seconds(numbers.settle_s) },
     Column { heading: "units/s", cell: |_, numbers| units::count(numbers.units_per_s) },
     Column { heading: "ops", cell: |_, numbers| units::thousands(numbers.ops) },
     Column { heading: "commands", cell: |_, numbers| units::thousands(numbers.commands) },
     Column { heading: "conflicts", cell: |_, numbers| units::thousands(numbers.conflicts) },
     Column { heading: "hits", cell: |_, numbers| numbers.hit_share.map_or_else(|| "-".to_string(), percent) },
-    Column { heading: "op p50", cell: |_, numbers| units::nanoseconds(numbers.op_ns_p50) },
-    Column { heading: "op p99", cell: |_, numbers| tail(numbers.op_ns_p99) },
-    Column { heading: "op p99.9", cell: |_, numbers| tail(numbers.op_ns_p999) },
-    Column { heading: "op max", cell: |_, numbers| units::nanoseconds(numbers.op_ns_max) },
+    OP_P50,
+    OP_P99,
+    Column { heading: "op p99.9", cell: |_, numbers| tail(numbers.op_times.and_then(|times| times.op_ns_p999)) },
+    Column { heading: "op max", cell: |_, numbers| tail(numbers.op_times.map(|times| times.op_ns_max)) },
     Column { heading: "timed", cell: |_, numbers| timed(numbers.timed_one_in) },
     Column { heading: "in kernel", cell: |_, numbers| percent(numbers.system_share) },
     Column { heading: "mapped", cell: |_, numbers| units::bytes(numbers.file_bytes) },
     Column { heading: "written", cell: |_, numbers| disk(numbers.bytes_written) },
+    Column { heading: "a user byte", cell: |_, numbers| times(numbers.written_per_user_byte) },
+    Column { heading: "disk/byte held", cell: |_, numbers| times(numbers.allocated_per_user_byte) },
+    Column { heading: "cores", cell: |_, numbers| format!("{:.2}", numbers.cores_used) },
     Column { heading: "trials", cell: |row, _| row.trials.to_string() },
     Column { heading: "version", cell: |row, _| row.version.clone() },
     Column { heading: "mouth", cell: |row, _| row.mouth.clone() },
 ];
 
+/// Whether the table tells times of single ops, which must be filled in before.
+pub fn tells_op_times(rows: &[Row], wide: bool) -> bool {
+    wide || rows.iter().any(|row| row.of_requests)
+}
+
 /// The table, its lines ended. Controls stand below a rule; what has no number says why over the whole line.
 pub fn table(rows: &[Row], wide: bool) -> String {
+    layout(&lines(rows, wide, Ranks::BeforeNames), if wide { usize::MAX } else { WIDTH })
+}
+
+/// Where the ranks of a table stand, if it has any.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ranks {
+    BeforeNames,
+    InAColumn,
+}
+
+const RANK: Column = Column { heading: "rank", cell: |row, _| rank(row) };
+
+/// What stands in the table, the headings first.
+pub fn lines(rows: &[Row], wide: bool, ranks: Ranks) -> Vec<Line> {
     let usual = match rows {
         rows if rows.iter().any(|row| row.of_requests) => OF_REQUESTS,
         rows if rows.iter().any(|row| row.of_trace) => OF_TRACE,
         _ => COLUMNS,
     };
-    let columns: Vec<&Column> = usual.iter().chain(if wide { WIDE } else { &[] }).collect();
-    let headings = std::iter::once("target").chain(columns.iter().map(|column| column.heading));
+    let is_ranked = rows.iter().any(|row| row.rank.is_some());
+    let column = (is_ranked && ranks == Ranks::InAColumn).then_some(&RANK);
+    let columns: Vec<&Column> = column.into_iter().chain(usual).chain(if wide { WIDE } else { &[] }).collect();
+    let before = is_ranked && ranks == Ranks::BeforeNames;
+    let named = |row: &Row| if before { format!("{:5} {}", rank(row), row.target) } else { row.target.clone() };
+    let first = if before { "rank  target" } else { "target" };
+    let headings = std::iter::once(first).chain(columns.iter().map(|column| column.heading));
     let mut lines = vec![Line::Cells(headings.map(str::to_string).collect())];
     let (mut controls, mut group) = (false, "");
     for row in rows.iter() {
@@ -87,23 +115,26 @@ pub fn table(rows: &[Row], wide: bool) -> String {
         lines.push(match &row.numbers {
             Some(numbers) => {
                 let cells = columns.iter().map(|column| (column.cell)(row, numbers));
-                Line::Cells(std::iter::once(row.target.clone()).chain(cells).collect())
+                Line::Cells(std::iter::once(named(row)).chain(cells).collect())
             }
-            None => Line::Reason(row.target.clone(), row.status.in_words()),
+            None => Line::Reason(named(row), row.status.in_words()),
         });
     }
-    layout(&lines, if wide { usize::MAX } else { WIDTH })
+    lines
 }
 
-pub(super) enum Line {
+/// One line of a table.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Line {
     Cells(Vec<String>),
+    /// What is said over the whole line, of those below it.
     Words(String),
     /// A target, and why it has no numbers.
     Reason(String, String),
 }
 
 /// Names to the left, numbers to the right, two blanks between columns.
-pub(super) fn layout(lines: &[Line], width: usize) -> String {
+pub fn layout(lines: &[Line], width: usize) -> String {
     let count = lines.iter().map(|line| if let Line::Cells(cells) = line { cells.len() } else { 0 }).max().unwrap_or(0);
     let mut widths = vec![0; count.max(1)];
     for line in lines {
@@ -174,27 +205,58 @@ fn length(text: &str) -> usize {
     text.chars().count()
 }
 
-fn ratio(ratio: f64) -> String {
-    let places = if ratio < 10.0 { 2 } else { 0 };
-    format!("{ratio:.places$}x")
+/// "1", or "3-4" for who cannot be told apart.
+fn rank(row: &Row) -> String {
+    match row.rank {
+        Some((best, worst)) if best == worst => best.to_string(),
+        Some((best, worst)) => format!("{best}-{worst}"),
+        None => String::new(),
+    }
 }
 
-fn percent(share: f64) -> String {
+/// "3.4x [3.3-3.5]": no more digits than the interval supports. The best itself has none.
+pub(super) fn versus(versus: Versus) -> String {
+    match versus.low.zip(versus.high) {
+        Some((low, high)) if low < high => {
+            let places = places_of(high - low, versus.ratio);
+            let preliminary = if versus.preliminary { "~" } else { "" };
+            format!("{preliminary}{:.places$}x [{low:.places$}-{high:.places$}]", versus.ratio)
+        }
+        _ => format!("{:.*}x", places_of(0.0, versus.ratio), versus.ratio),
+    }
+}
+
+/// To the first digit of half the interval, and three digits in all.
+fn places_of(width: f64, ratio: f64) -> usize {
+    let most = (2.0 - libm::log10(ratio.max(1e-9)).floor()).clamp(0.0, 2.0);
+    let supported = if width > 0.0 { (-libm::log10(width / 2.0).floor()).max(0.0) } else { most };
+    supported.min(most) as usize
+}
+
+pub(super) fn percent(share: f64) -> String {
     format!("{:.0} %", share * 100.0)
 }
 
 /// "17 + 19": client and server; "2.3" where the store is in the client.
 fn cpu(numbers: &Numbers) -> String {
-    let client = units::digits(numbers.client_cpu_us_per_op);
-    numbers.server_cpu_us_per_op.map_or(client.clone(), |server| format!("{client} + {}", units::digits(server)))
+    both(numbers.client_cpu_us_per_op, numbers.server_cpu_us_per_op)
 }
 
-fn disk(bytes: Option<u64>) -> String {
+pub(super) fn both(client: f64, server: Option<f64>) -> String {
+    let client = units::digits(client);
+    server.map_or(client.clone(), |server| format!("{client} + {}", units::digits(server)))
+}
+
+pub(super) fn disk(bytes: Option<u64>) -> String {
     bytes.filter(|&bytes| bytes > 0).map_or_else(|| "-".to_string(), units::bytes)
 }
 
-fn tail(time_ns: Option<u64>) -> String {
+pub(super) fn tail(time_ns: Option<u64>) -> String {
     time_ns.map_or_else(|| "-".to_string(), units::nanoseconds)
+}
+
+fn times(ratio: Option<f64>) -> String {
+    ratio.map_or_else(|| "-".to_string(), units::digits)
 }
 
 fn timed(one_in: u32) -> String {

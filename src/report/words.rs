@@ -2,14 +2,17 @@
 //! next.
 
 use super::cells::{Row, Status};
-use super::table::{WIDTH, wrap};
+use super::standing::{Refused, Standings};
+use super::table::{WIDTH, versus, wrap};
+use super::{verified, warn};
+use crate::words::effort::CLAIM_BLOCKS;
 use crate::words::load::{Arrivals, Keys, Load, Only};
 use crate::words::record::{Record, Traced, Verdict};
 use crate::words::trial::{Configuration, Data, Durability, Verify};
 use crate::words::units;
 
 /// "fans, 10,000 profiles · durability none (claimed) · 1 client · 3 blocks, no claim".
-pub fn headline(records: &[Record]) -> String {
+pub fn headline(records: &[Record], standings: &Standings<'_>) -> String {
     let Some(first) = records.first() else { return "no trials".to_string() };
     let plural = if first.stream.units == 1 { "" } else { "s" };
     let unit = format!("{}{plural}", first.stream.unit);
@@ -26,24 +29,43 @@ pub fn headline(records: &[Record]) -> String {
         Some(100) => " · at the recorded times".to_string(),
         Some(percent) => format!(" · {} times as fast as recorded", f64::from(percent) / 100.0),
     };
-    let blocks = records.iter().map(|record| record.block).max().unwrap_or(0);
-    let shared = match (first.machine.cpus, first.job.load.as_ref().is_some_and(|load| !load.rates.is_empty())) {
+    // Latencies are shown of requests alone.
+    let shared = match (first.machine.cpus, first.job.load.is_some()) {
         (1, true) => " · client and server share 1 processor".to_string(),
         (cpus @ 2..=3, true) => format!(" · client and server share {cpus} processors"),
         _ => String::new(),
     };
-    let claim = match (first.run.answers_only, blocks) {
-        (true, _) => "answers only, nothing timed".to_string(),
-        (false, 1) => "1 block, no claim".to_string(),
-        (false, blocks) => format!("{blocks} blocks, no claim"),
-    };
+    let claim = claim(first, standings);
     let kept = match first.configuration {
-        Configuration::Matched => format!("durability {} (claimed)", first.durability),
+        Configuration::Matched => format!("durability {}", verified::in_words(records)),
         Configuration::Shipped => "as shipped, durability not matched".to_string(),
     };
     let units = units::thousands(first.stream.units);
-    wrap(&format!("{}, {units} {unit} · {kept} · {clients}{replayed}{shared} · {claim}", first.job.name), WIDTH)
+    let lies = warn::where_data_lies(records).filter(|_| !first.run.answers_only);
+    let lies = lies.map_or_else(String::new, |lies| format!("{lies} · "));
+    wrap(&format!("{}, {units} {unit} · {lies}{kept} · {clients}{replayed}{shared} · {claim}", first.job.name), WIDTH)
         .join("\n")
+}
+
+/// "12 blocks · same store twice: 1.00x [0.98-1.02] · noise ok".
+fn claim(first: &Record, standings: &Standings<'_>) -> String {
+    if first.run.answers_only {
+        return "answers only, nothing timed".to_string();
+    }
+    let blocks = match standings.blocks() {
+        1 => "1 block".to_string(),
+        blocks => format!("{blocks} blocks"),
+    };
+    if standings.blocks() < CLAIM_BLOCKS as usize {
+        return format!("{blocks}, no claim");
+    }
+    let twin = standings.twin.map(|twin| format!("same store twice: {}", versus(twin)));
+    let noise = match (standings.counted.void.len(), &standings.refused) {
+        (0, _) => "noise ok".to_string(),
+        (void, Some(Refused::Noise { .. })) => format!("noisy: {void} blocks voided"),
+        (void, _) => format!("noise ok, {void} blocks voided"),
+    };
+    [Some(blocks), twin, Some(noise)].into_iter().flatten().collect::<Vec<_>>().join(" · ")
 }
 
 /// "32, 1,000, 32,000": what is swept over, or what is the same everywhere.
@@ -106,7 +128,9 @@ pub fn stream(records: &[Record]) -> String {
         Some(traced) => format!("{ops} requests{}", unasked(traced)),
         None => format!("{ops} ops"),
     };
-    format!("data: {source}, {counted}{skipped}, sha256 {sha256}")
+    let packed = first.stream.zstd_share;
+    let packed = packed.map_or_else(String::new, |share| format!(", values that zstd packs to {:.0} %", share * 100.0));
+    format!("data: {source}, {counted}{skipped}{packed}, sha256 {sha256}")
 }
 
 /// What was recorded and is not replayed.
@@ -157,61 +181,6 @@ pub fn answer(records: &[Record]) -> String {
     format!("the answer, the same from every target that is right:\n{}", lines.collect::<String>())
 }
 
-/// One sentence that can be quoted: who was fastest and by how much, and that nothing is claimed yet.
-pub fn sentence(rows: &[Row]) -> String {
-    let wrong: Vec<&str> =
-        rows.iter().filter(|row| matches!(row.status, Status::Wrong { .. })).map(|row| row.target.as_str()).collect();
-    if !wrong.is_empty() {
-        return format!("{} gave wrong answers and has no numbers.", list(&wrong));
-    }
-    let numbered: Vec<&Row> = rows.iter().filter(|row| !row.control && row.numbers.is_some()).collect();
-    if let Some(words) = across_groups(&numbered) {
-        return words;
-    }
-    let ranked = numbered;
-    let seconds = |row: &Row| row.numbers.as_ref().map_or(0.0, |numbers| numbers.seconds);
-    match ranked.as_slice() {
-        [] => String::new(),
-        [only] => format!("{} did the job in {} s.", only.target, units::seconds(seconds(only))),
-        [best, .., last] => format!(
-            "{} did the job in {} s, {} in {} s: {:.1} times as long. Seen here, not claimed: intervals come with more blocks.",
-            best.target,
-            units::seconds(seconds(best)),
-            last.target,
-            units::seconds(seconds(last)),
-            seconds(last) / seconds(best)
-        ),
-    }
-}
-
-/// Where several groups stand in a table, each one's best, with no ratio between them.
-fn across_groups(numbered: &[&Row]) -> Option<String> {
-    let mut bests: Vec<&Row> = Vec::new();
-    for row in numbered {
-        if bests.last().is_none_or(|best| best.group != row.group) {
-            bests.push(row);
-        }
-    }
-    if bests.len() < 2 {
-        return None;
-    }
-    let each = bests.iter().map(|row| {
-        let seconds = units::seconds(row.numbers.as_ref().map_or(0.0, |numbers| numbers.seconds));
-        let group = match row.group.as_str() {
-            "" if row.of_requests => "without a cache",
-            "" => "one value at a time",
-            group => group,
-        };
-        format!("{group} {} in {seconds} s", row.target)
-    });
-    let each: Vec<String> = each.collect();
-    Some(format!("Fastest of each kind: {}. Seen here, not claimed: intervals come with more blocks.", each.join("; ")))
-}
-
-fn list(names: &[&str]) -> String {
-    names.join(", ")
-}
-
 /// The next command worth typing, by what the table shows.
 pub fn next(rows: &[Row], records: &[Record]) -> String {
     let Some(first) = records.first() else { return String::new() };
@@ -220,20 +189,36 @@ pub fn next(rows: &[Row], records: &[Record]) -> String {
         Data::File { path } => format!(" --input {}", path.display()),
     };
     let job = &format!("{}{input}", first.job.name);
-    let slow =
-        rows.iter().find(|row| !row.control && row.numbers.as_ref().is_some_and(|numbers| numbers.waiting_share > 0.8));
-    let timed_out = rows.iter().find(|row| matches!(row.status, Status::TimedOut { .. }));
-    if let Some(row) = timed_out {
+    if let Some(row) = rows.iter().find(|row| matches!(row.status, Status::TimedOut { .. })) {
         return format!("next: kvfair run {job} {} --timeout 30m", row.target);
     }
-    match slow {
-        Some(row)
-            if first.clients == 1
-                && row.numbers.as_ref().is_some_and(|numbers| numbers.server_cpu_us_per_op.is_some()) =>
-        {
-            format!("next: kvfair run {job} {} --clients 8   (one client waits for one answer at a time)", row.target)
-        }
-        _ if first.durability == Durability::None => format!("next: kvfair run {job} --durability crash"),
+    let slow = rows.iter().filter(|row| !row.control && first.clients == 1);
+    if let Some(words) = slow.filter_map(|row| waits(row, first)).next() {
+        return wrap(&words, WIDTH).join("\n");
+    }
+    // What keeps nothing at all has nothing to lose by a class.
+    let stores = rows.iter().any(|row| !row.control && row.numbers.is_some());
+    match first.durability {
+        Durability::None if stores => format!("next: kvfair run {job} --durability crash"),
         _ => "next: kvfair show --wide".to_string(),
     }
 }
+
+/// "97 % of redis+unix is waiting for one answer at a time", and what helps.
+fn waits(row: &Row, first: &Record) -> Option<String> {
+    let numbers = row.numbers.as_ref()?;
+    if numbers.waiting_share <= WAITS_SHARE || numbers.server_cpu_us_per_op.is_none() {
+        return None;
+    }
+    let waiting =
+        format!("{:.0} % of {} is waiting for one answer at a time", numbers.waiting_share * 100.0, row.target);
+    let is_usual = row.group.is_empty() && first.target.cache.is_none();
+    let help = match first.job.name.as_str() {
+        "fans" if is_usual => format!("see --via batch, --via native, cached:{}, --clients 8", row.target),
+        _ => "see --clients 8".to_string(),
+    };
+    Some(format!("{waiting}: {help}."))
+}
+
+/// Who waits longer than this share of its time is told what would help.
+const WAITS_SHARE: f64 = 0.8;

@@ -17,7 +17,7 @@ pub fn a_squared(gaps: &[f64]) -> Option<f64> {
     // A gap of nothing has no logarithm: the clock's grain is as small as a gap gets.
     let scaled = |gap: f64| (gap / mean).max(1e-9);
     let terms = sorted.iter().zip(sorted.iter().rev()).zip(1_u32..).map(|((low, high), rank)| {
-        let below = (-(-scaled(*low)).exp_m1()).ln();
+        let below = libm::log(-libm::expm1(-scaled(*low)));
         let above = -scaled(*high);
         f64::from(2 * rank - 1) * (below + above)
     });

@@ -11,7 +11,7 @@ const GROWN: f64 = 1.5;
 pub fn exponent(points: &[(f64, f64)]) -> Option<f64> {
     let &(least, fixed) = points.iter().min_by(|one, other| one.0.total_cmp(&other.0))?;
     let grown = points.iter().filter(|(size, cost)| *cost >= fixed * GROWN && *size > least);
-    let logs: Vec<(f64, f64)> = grown.map(|(size, cost)| ((size - least).ln(), (cost - fixed).ln())).collect();
+    let logs: Vec<(f64, f64)> = grown.map(|(size, cost)| (libm::log(size - least), libm::log(cost - fixed))).collect();
     if logs.len() < 2 {
         return None;
     }

@@ -1,5 +1,16 @@
 //! Pure numbers: knows no store, no job and no unit.
 
 pub mod arrivals;
+pub mod averages;
 pub mod growth;
+pub mod holm;
+pub mod never;
+pub mod normal;
+pub mod paired;
+pub mod parallel;
+pub mod rank;
 pub mod sample;
+pub mod shift;
+pub mod student;
+pub mod unpaired;
+pub mod wilcoxon;

@@ -1,6 +1,7 @@
 //! `berkeleydb`: the hash and the B-tree of the post of 2009, by the system's library. It knows how each class is set.
 
 mod interface;
+mod said;
 
 use std::ffi::{CStr, c_int};
 use std::path::Path;
@@ -10,6 +11,7 @@ use std::sync::{Mutex, MutexGuard};
 
 use super::bytemap::{ByteMap, Engine};
 use super::library::{c_path, fill};
+use super::said::Said;
 use super::{Adapter, Facts, Launch, Role, Setting, Store};
 use crate::words::op::{Fault, KeyList};
 use crate::words::trial::{Durability, Transport};
@@ -396,6 +398,12 @@ impl Engine for Berkeley {
             settings: self.settings.iter().map(|(name, value)| (name.to_string(), value.clone())).collect(),
             ..Facts::default()
         })
+    }
+
+    fn says(&self) -> Result<Said, Fault> {
+        let database = self.lock();
+        // SAFETY: the database is open and ours while the lock is held.
+        Ok(unsafe { said::says(*database, !self.environment.is_null()) })
     }
 }
 

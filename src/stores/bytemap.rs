@@ -3,6 +3,7 @@
 
 use std::sync::{Mutex, MutexGuard};
 
+use super::said::Said;
 use super::{Facts, Session, Store, cell};
 use crate::words::op::{Fault, KeyList, Op, Pairs, Reply, ValueList};
 
@@ -14,6 +15,11 @@ pub trait Engine: Send + Sync {
     fn put(&self, key: &[u8], value: &[u8]) -> Result<(), Fault>;
     /// Whether there was such a key.
     fn remove(&self, key: &[u8]) -> Result<bool, Fault>;
+    /// Whether a key has that value.
+    fn holds(&self, key: &[u8], value: &[u8]) -> bool {
+        let mut found = Vec::new();
+        self.get(key, &mut found).is_ok_and(|is_there| is_there && found == value)
+    }
     /// The engine's own addition, where it has one of 64 bits, with the value as it then lies there.
     fn add(&self, _key: &[u8], _by: i64) -> Option<Result<i64, Fault>> {
         None
@@ -31,6 +37,10 @@ pub trait Engine: Send + Sync {
     }
     fn count(&self) -> Result<Option<u64>, Fault>;
     fn facts(&self) -> Result<Facts, Fault>;
+    /// As `Store::says`.
+    fn says(&self) -> Result<Said, Fault> {
+        Ok(Said::default())
+    }
 }
 
 /// A store out of an engine.
@@ -71,6 +81,10 @@ impl<E: Engine> Store for ByteMap<E> {
 
     fn count(&self) -> Result<Option<u64>, Fault> {
         self.engine.count()
+    }
+
+    fn says(&self) -> Result<Said, Fault> {
+        self.engine.says()
     }
 }
 
@@ -147,6 +161,11 @@ impl<E: Engine> Client<'_, E> {
         let store = self.store;
         let _writer = store.lock();
         if let Some(sum) = store.engine.add(key, by) {
+            // Its own addition wraps: under the writers' lock it is taken back.
+            if sum.as_ref().is_ok_and(|sum| cell::went_around(*sum, by)) {
+                let _ = store.engine.add(key, by.wrapping_neg());
+                return Err(cell::beyond(store.engine.name(), key));
+            }
             return sum;
         }
         let found = self.read(key)?;

@@ -14,6 +14,7 @@ use lru::LruCache;
 
 use shard::{Entry, Shard, unexpected, write};
 
+use super::said::Said;
 use super::{Facts, Session, Store};
 use crate::words::op::{Fault, KeyList, Keys, Op, Reply, ValueList};
 use crate::words::trial::{Cache, CacheCounts};
@@ -101,6 +102,10 @@ impl Store for Cached {
 
     fn count(&self) -> Result<Option<u64>, Fault> {
         self.inner.count()
+    }
+
+    fn says(&self) -> Result<Said, Fault> {
+        self.inner.says()
     }
 
     fn counters(&self) -> BTreeMap<String, u64> {

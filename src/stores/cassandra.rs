@@ -24,6 +24,7 @@ use scylla::statement::prepared::PreparedStatement;
 use tokio::runtime::Runtime;
 
 use self::session::Statements;
+use super::said::Said;
 use super::{Adapter, Facts, Launch, Place, Role, Server, Session, Store};
 use crate::words::op::Fault;
 use crate::words::trial::{Durability, Transport};
@@ -296,6 +297,25 @@ impl Store for Cassandra {
             0 => Ok(Some(0)),
             _ => ROWS.iter().map(|statement| self.rows(statement)).sum::<Result<u64, Fault>>().map(Some),
         }
+    }
+
+    /// Tasks of its pools of threads (writes, flushes, merges) and what its caches found. Its latencies and sizes are
+    /// for Java's management, which is not spoken here.
+    /// <https://cassandra.apache.org/doc/5.0/cassandra/managing/operating/virtualtables.html>
+    fn says(&self) -> Result<Said, Fault> {
+        let mut numbers = Vec::new();
+        for table in ["thread_pools", "caches"] {
+            let asked = self.run(self.driver.query_unpaged(format!("SELECT JSON * FROM system_views.{table}"), ()));
+            let told = asked?.into_rows_result().map_err(garbled)?;
+            for row in told.rows::<(&str,)>().map_err(garbled)? {
+                let row: serde_json::Value = serde_json::from_str(row.map_err(garbled)?.0).map_err(garbled)?;
+                let (name, fields) = (row["name"].as_str().unwrap_or_default(), row.as_object());
+                let fields = fields.into_iter().flatten();
+                numbers
+                    .extend(fields.filter_map(|(field, it)| Some((format!("{table}.{name}.{field}"), it.as_f64()?))));
+            }
+        }
+        Ok(numbers.into_iter().collect())
     }
 
     fn expires(&self) -> bool {

@@ -19,9 +19,17 @@ pub fn decode(store: &str, key: &[u8], record: &[u8]) -> Result<i64, Fault> {
 /// The sum of a counter (0 where there is none yet) and what is added to it.
 pub fn add(store: &str, key: &[u8], record: Option<&[u8]>, by: i64) -> Result<i64, Fault> {
     let number = record.map_or(Ok(0), |record| decode(store, key, record))?;
-    number.checked_add(by).ok_or_else(|| {
-        Fault::Refused(format!("{store}: the counter of key '{}' would leave 64 bits", readable(key, 80)))
-    })
+    number.checked_add(by).ok_or_else(|| beyond(store, key))
+}
+
+/// Whether a store that wraps counters has come to `sum` past the end of 64 bits when it added `by`.
+pub fn went_around(sum: i64, by: i64) -> bool {
+    sum.wrapping_sub(by).checked_add(by).is_none()
+}
+
+/// What is said of a counter that was taken back to where it was.
+pub fn beyond(store: &str, key: &[u8]) -> Fault {
+    Fault::Refused(format!("{store}: the counter of key '{}' would leave 64 bits", readable(key, 80)))
 }
 
 /// The version of a value where the store keeps none: a hash of its bytes. Equal values have equal versions, so `Cas`

@@ -2,12 +2,17 @@
 //! offered.
 
 use std::collections::BTreeMap;
+use std::hint::black_box;
 use std::ops::Bound;
-use std::sync::{Mutex, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
 
+use self::durable::LIES;
 use super::{Adapter, Facts, Launch, Role, Session, Setting, Store};
 use crate::words::op::{Fault, KeyList, Op, Pairs, Reply, ValueList};
 use crate::words::trial::Transport;
+
+mod durable;
 
 pub static FAULTY: Adapter = Adapter {
     name: NAME,
@@ -28,21 +33,27 @@ const NAME: &str = "faulty";
 
 const FAULT: Setting = Setting {
     name: "fault",
-    about: "none, or what goes wrong: drop, corrupt, stale, extra, stall, die, refuse, garble",
+    about: "none, or what goes wrong: drop, corrupt, stale, extra, evict, stray, slow, stall, die, refuse, garble; or a \
+            fault that only some requests meet: cut1024, digits, crlf, tail, swallow, nul, ninth, wrap, clamp, late, \
+            crossed, lasting, both-win, undelete; or of what keeps a file: kept, unwritten, lazy, newest, hole, torn, \
+            swapped",
     default: "none",
-    check: |text| wrong_of(text).map(|_| ()),
+    check: |text| if LIES.iter().any(|(name, _)| *name == text) { Ok(()) } else { wrong_of(text).map(|_| ()) },
 };
 const AFTER: Setting =
     Setting { name: "after", about: "ops that go well before the first wrong one", default: "0", check: check_count };
 const EVERY: Setting = Setting {
     name: "every",
-    about: "of the writes (reads for stale, all ops for refuse) from then on, each such one goes wrong",
+    about: "of the writes (reads for stale and stray, all ops for refuse) from then on, each such one goes wrong",
     default: "1",
     check: |text| match count_of(text)? {
         0 => Err("'every' counts from 1".to_string()),
         _ => Ok(()),
     },
 };
+
+/// Some microseconds.
+const SLOW_STEPS: u64 = 4_000;
 
 /// What goes wrong.
 #[derive(Clone, Copy, PartialEq)]
@@ -56,12 +67,46 @@ enum Wrong {
     Stale,
     /// A write leaves a key that nobody asked for.
     Extra,
+    /// A write makes it forget another record, in silence.
+    Evict,
+    /// A read answers the question before it, whoever asked that.
+    Stray,
+    /// Each op takes some thousand steps of arithmetic more: right, and slower.
+    Slow,
     /// The store never answers again.
     Stall,
     /// The process is gone.
     Die,
     Refuse,
     Garble,
+    /// A value is cut after 1,024 bytes.
+    Cut1024,
+    /// Of a value's length three digits are read: of 1,000 bytes 100 are kept.
+    Digits,
+    /// Ends of lines are lost.
+    CrLf,
+    /// A shorter value leaves the end of the longer one before it.
+    Tail,
+    /// A value of more than 65,536 bytes is acknowledged and not kept.
+    Swallow,
+    /// A key ends at its first zero byte.
+    Nul,
+    /// The ninth of many is missing.
+    Ninth,
+    /// Counters have 32 bits.
+    Wrap,
+    /// Counters stop at 2^53, as floating ones do.
+    Clamp,
+    /// The op after `after` is answered when nobody waits any more.
+    Late,
+    /// A read answers what another client asked for.
+    Crossed,
+    /// Nothing expires.
+    Lasting,
+    /// A check-and-set does not look at the version.
+    BothWin,
+    /// A delete is acknowledged and not done.
+    Undelete,
 }
 
 const WRONGS: &[(&str, Wrong)] = &[
@@ -70,11 +115,31 @@ const WRONGS: &[(&str, Wrong)] = &[
     ("corrupt", Wrong::Corrupt),
     ("stale", Wrong::Stale),
     ("extra", Wrong::Extra),
+    ("evict", Wrong::Evict),
+    ("stray", Wrong::Stray),
+    ("slow", Wrong::Slow),
     ("stall", Wrong::Stall),
     ("die", Wrong::Die),
     ("refuse", Wrong::Refuse),
     ("garble", Wrong::Garble),
+    ("cut1024", Wrong::Cut1024),
+    ("digits", Wrong::Digits),
+    ("crlf", Wrong::CrLf),
+    ("tail", Wrong::Tail),
+    ("swallow", Wrong::Swallow),
+    ("nul", Wrong::Nul),
+    ("ninth", Wrong::Ninth),
+    ("wrap", Wrong::Wrap),
+    ("clamp", Wrong::Clamp),
+    ("late", Wrong::Late),
+    ("crossed", Wrong::Crossed),
+    ("lasting", Wrong::Lasting),
+    ("both-win", Wrong::BothWin),
+    ("undelete", Wrong::Undelete),
 ];
+
+/// Longer than anybody waits for an answer, and shorter than a connection may be silent.
+const LATE: Duration = Duration::from_secs(7);
 
 fn wrong_of(text: &str) -> Result<Wrong, String> {
     let found = WRONGS.iter().find(|(name, _)| *name == text);
@@ -90,11 +155,14 @@ fn check_count(text: &str) -> Result<(), String> {
 }
 
 fn open(launch: &Launch) -> Result<Box<dyn Store>, Fault> {
+    if let Some((_, lie)) = LIES.iter().find(|(name, _)| *name == launch.setting(&FAULT)) {
+        return durable::open(launch, *lie);
+    }
     Ok(Box::new(Faulty {
         wrong: wrong_of(launch.setting(&FAULT)).map_err(Fault::Unsupported)?,
         after: count_of(launch.setting(&AFTER)).map_err(Fault::Unsupported)?,
         every: count_of(launch.setting(&EVERY)).map_err(Fault::Unsupported)?.max(1),
-        data: Mutex::new(Data::default()),
+        data: Arc::default(),
     }))
 }
 
@@ -102,7 +170,7 @@ struct Faulty {
     wrong: Wrong,
     after: u64,
     every: u64,
-    data: Mutex<Data>,
+    data: Arc<Mutex<Data>>,
 }
 
 /// Records in the order of their keys, and how often which kind of op was asked.
@@ -114,6 +182,11 @@ struct Data {
     writes: u64,
     reads: u64,
     changes: u64,
+    /// What was read last, and by which session.
+    read: Vec<u8>,
+    reader: u64,
+    /// Sessions so far.
+    sessions: u64,
 }
 
 #[derive(Clone, Default)]
@@ -143,6 +216,14 @@ impl Faulty {
                 }
             }
             Wrong::Die => std::process::abort(),
+            Wrong::Late if data.ops == self.after + 1 => {
+                std::thread::sleep(LATE);
+                Ok(data)
+            }
+            Wrong::Slow => {
+                data.ops = black_box((0..SLOW_STEPS).fold(data.ops, |ops, step| black_box(ops ^ step) ^ step));
+                Ok(data)
+            }
             Wrong::Refuse if !(data.ops - self.after).is_multiple_of(self.every) => Ok(data),
             Wrong::Refuse => Err(Fault::Refused(format!("{NAME}: refuses op {}", data.ops))),
             Wrong::Garble => Err(Fault::Garbled(format!("{NAME}: garbles op {}", data.ops))),
@@ -159,15 +240,21 @@ impl Faulty {
         } else {
             None
         };
-        if wrong == Some(Wrong::Drop) {
+        if wrong == Some(Wrong::Drop) || (wrong == Some(Wrong::Swallow) && value.len() > 65_536) {
             return;
+        }
+        if wrong == Some(Wrong::Evict)
+            && let Some(other) = data.records.keys().find(|other| *other != key).cloned()
+        {
+            data.records.remove(&other);
         }
         if wrong == Some(Wrong::Extra) {
             let extra = format!("faulty:{version}").into_bytes();
             data.records.insert(extra, Record::default());
         }
         let record = data.records.entry(key.to_vec()).or_default();
-        record.before = std::mem::replace(&mut record.value, value.to_vec());
+        let kept = mangled(wrong, value, &record.value);
+        record.before = std::mem::replace(&mut record.value, kept);
         record.version = version;
         if wrong == Some(Wrong::Corrupt)
             && let Some(last) = record.value.last_mut()
@@ -176,18 +263,35 @@ impl Faulty {
         }
     }
 
-    fn get<'d>(&self, data: &'d mut Data, key: &[u8]) -> Option<(&'d [u8], u64)> {
+    /// Takes a record away after so long, unless it was changed since.
+    fn expire(&self, key: &[u8], version: u64, ttl_s: u32) {
+        let (data, key) = (self.data.clone(), key.to_vec());
+        std::thread::spawn(move || {
+            std::thread::sleep(Duration::from_secs(u64::from(ttl_s)));
+            let mut data = data.lock().expect("no client panics with this lock");
+            if data.records.get(&key).is_some_and(|record| record.version == version) {
+                data.records.remove(&key);
+            }
+        });
+    }
+
+    fn get<'d>(&self, data: &'d mut Data, reader: u64, key: &[u8]) -> Option<(&'d [u8], u64)> {
         if data.ops > self.after {
             data.reads += 1;
         }
         let stale = self.wrong == Wrong::Stale && data.reads > 0 && data.reads.is_multiple_of(self.every);
-        let record = data.records.get(key)?;
+        let strays = self.wrong == Wrong::Stray && data.reads > 0 && data.reads.is_multiple_of(self.every);
+        let asked = std::mem::replace(&mut data.read, key.to_vec());
+        let others = data.reader != 0 && data.reader != reader;
+        let crossed = self.wrong == Wrong::Crossed && data.ops > self.after && others;
+        data.reader = reader;
+        let record = data.records.get(if strays || crossed { asked.as_slice() } else { key })?;
         Some((if stale { &record.before } else { &record.value }, record.version))
     }
 
     /// A counter is kept as decimal text; nothing is 0.
-    fn number(&self, data: &mut Data, key: &[u8]) -> Result<Option<i64>, Fault> {
-        let Some((value, _)) = self.get(data, key) else { return Ok(None) };
+    fn number(&self, data: &mut Data, reader: u64, key: &[u8]) -> Result<Option<i64>, Fault> {
+        let Some((value, _)) = self.get(data, reader, key) else { return Ok(None) };
         let number = std::str::from_utf8(value).ok().and_then(|text| text.parse().ok());
         number.map(Some).ok_or_else(|| Fault::Refused(format!("{NAME}: no number")))
     }
@@ -195,8 +299,11 @@ impl Faulty {
 
 impl Store for Faulty {
     fn session(&self) -> Result<Box<dyn Session + '_>, Fault> {
+        let mut data = self.data();
+        data.sessions += 1;
         Ok(Box::new(Client {
             store: self,
+            number: data.sessions,
             value: Vec::new(),
             values: ValueList::default(),
             numbers: Vec::new(),
@@ -232,6 +339,8 @@ impl Store for Faulty {
 
 struct Client<'s> {
     store: &'s Faulty,
+    /// Which session it is.
+    number: u64,
     value: Vec<u8>,
     values: ValueList,
     numbers: Vec<Option<i64>>,
@@ -240,8 +349,19 @@ struct Client<'s> {
 
 impl Session for Client<'_> {
     fn ask<'s>(&'s mut self, op: Op<'_>) -> Result<Reply<'s>, Fault> {
-        let store = self.store;
+        let (store, number) = (self.store, self.number);
         let mut data = store.begin()?;
+        let nul;
+        let op = match op {
+            Op::Get(key) | Op::Set { key, .. } if store.wrong == Wrong::Nul && key.contains(&0) => {
+                nul = key.split(|byte| *byte == 0).next().unwrap_or_default();
+                match op {
+                    Op::Set { value, ttl_s, .. } => Op::Set { key: nul, value, ttl_s },
+                    _ => Op::Get(nul),
+                }
+            }
+            op => op,
+        };
         match op {
             Op::Get(key) => Ok(match self.read(&mut data, key) {
                 Some(_) => Reply::Value(&self.value),
@@ -253,21 +373,22 @@ impl Session for Client<'_> {
             }),
             Op::GetMany(keys) => {
                 self.values.clear();
-                for key in keys.iter() {
-                    self.values.push(store.get(&mut data, key).map(|(value, _)| value));
+                for (place, key) in (1..).zip(keys.iter()) {
+                    let found = store.get(&mut data, number, key).filter(|_| store.wrong != Wrong::Ninth || place != 9);
+                    self.values.push(found.map(|(value, _)| value));
                 }
                 Ok(Reply::Values(self.values.lend()))
             }
-            Op::Number(key) => Ok(store.number(&mut data, key)?.map_or(Reply::Missing, Reply::Number)),
+            Op::Number(key) => Ok(store.number(&mut data, number, key)?.map_or(Reply::Missing, Reply::Number)),
             Op::NumberMany(keys) => {
                 self.numbers.clear();
                 for key in keys.iter() {
-                    self.numbers.push(store.number(&mut data, key)?);
+                    self.numbers.push(store.number(&mut data, number, key)?);
                 }
                 Ok(Reply::Numbers(&self.numbers))
             }
             Op::Scan { from, limit } => Ok(self.scan(&data, from, limit)),
-            op => write(store, &mut data, op),
+            op => write(store, &mut data, number, op),
         }
     }
 
@@ -278,7 +399,7 @@ impl Session for Client<'_> {
 
 impl Client<'_> {
     fn read(&mut self, data: &mut Data, key: &[u8]) -> Option<u64> {
-        let (value, version) = self.store.get(data, key)?;
+        let (value, version) = self.store.get(data, self.number, key)?;
         self.value.clear();
         self.value.extend_from_slice(value);
         Some(version)
@@ -297,9 +418,16 @@ impl Client<'_> {
     }
 }
 
-fn write(store: &Faulty, data: &mut Data, op: Op<'_>) -> Result<Reply<'static>, Fault> {
+fn write(store: &Faulty, data: &mut Data, writer: u64, op: Op<'_>) -> Result<Reply<'static>, Fault> {
+    let goes_wrong = |wrong| store.wrong == wrong && data.ops > store.after;
     match op {
-        Op::Set { key, value, ttl_s: None } => store.put(data, key, value),
+        Op::Set { key, value, ttl_s } => {
+            let lasts = goes_wrong(Wrong::Lasting);
+            store.put(data, key, value);
+            if let Some(ttl_s) = ttl_s.filter(|_| !lasts) {
+                store.expire(key, data.changes, ttl_s);
+            }
+        }
         Op::SetMany(pairs) => pairs.iter().for_each(|(key, value)| store.put(data, key, value)),
         Op::SetIfAbsent { key, value } => {
             if data.records.contains_key(key) {
@@ -308,22 +436,47 @@ fn write(store: &Faulty, data: &mut Data, op: Op<'_>) -> Result<Reply<'static>, 
             store.put(data, key, value);
         }
         Op::Cas { key, version, value } => {
-            if data.records.get(key).map(|record| record.version) != Some(version) {
+            let found = data.records.get(key).map(|record| record.version);
+            if found != Some(version) && !(found.is_some() && goes_wrong(Wrong::BothWin)) {
                 return Ok(Reply::Conflict);
             }
             store.put(data, key, value);
         }
         Op::Delete(key) => {
-            if data.records.remove(key).is_none() {
-                return Ok(Reply::Missing);
-            }
+            let done = if goes_wrong(Wrong::Undelete) {
+                data.records.contains_key(key)
+            } else {
+                data.records.remove(key).is_some()
+            };
+            return Ok(if done { Reply::Done } else { Reply::Missing });
         }
         Op::Increment { key, by } => {
-            let number = store.number(data, key)?.unwrap_or(0).wrapping_add(by);
+            let number = store.number(data, writer, key)?.unwrap_or(0).checked_add(by);
+            let number = number.ok_or_else(|| Fault::Refused(format!("{NAME}: no counter goes past 64 bits")))?;
+            let number = match store.wrong {
+                Wrong::Wrap => i64::from(number as i32),
+                Wrong::Clamp => number.min(1 << 53),
+                _ => number,
+            };
             store.put(data, key, number.to_string().as_bytes());
             return Ok(Reply::Number(number));
         }
         op => return Err(Fault::unsupported(NAME, &op)),
     }
     Ok(Reply::Done)
+}
+
+/// What is kept of a value, where there was another one before.
+fn mangled(wrong: Option<Wrong>, value: &[u8], before: &[u8]) -> Vec<u8> {
+    match wrong {
+        Some(Wrong::Cut1024) => value[..value.len().min(1_024)].to_vec(),
+        Some(Wrong::Digits) => {
+            let digits = value.len().to_string();
+            let length = digits[..digits.len().min(3)].parse().unwrap_or(value.len());
+            value[..length].to_vec()
+        }
+        Some(Wrong::CrLf) => value.iter().copied().filter(|byte| !b"\r\n".contains(byte)).collect(),
+        Some(Wrong::Tail) => [value, before.get(value.len()..).unwrap_or_default()].concat(),
+        _ => value.to_vec(),
+    }
 }

@@ -7,6 +7,7 @@ use std::sync::{Mutex, MutexGuard};
 use fjall::config::CompressionPolicy;
 use fjall::{CompressionType, Database, Keyspace, KeyspaceCreateOptions, PersistMode, Slice};
 
+use super::said::Said;
 use super::{Adapter, Facts, Launch, Role, Session, Store, cell};
 use crate::words::op::{Fault, KeyList, Keys, Op, Pairs, Reply, ValueList};
 use crate::words::trial::{Durability, Transport};
@@ -146,6 +147,26 @@ impl Store for Fjall {
     /// Fjall counts by walking through all keys.
     fn count(&self) -> Result<Option<u64>, Fault> {
         self.records.len().map(|count| Some(count as u64)).map_err(refused)
+    }
+
+    /// By the names of its own functions. <https://docs.rs/fjall/latest/fjall/struct.Database.html>
+    fn says(&self) -> Result<Said, Fault> {
+        let Fjall { database, records, .. } = self;
+        let numbers = [
+            ("compactions_completed", database.compactions_completed() as f64),
+            ("time_compacting, s", database.time_compacting().as_secs_f64()),
+            ("active_compactions", database.active_compactions() as f64),
+            ("outstanding_flushes", database.outstanding_flushes() as f64),
+            ("write_buffer_size", database.write_buffer_size() as f64),
+            ("cache_size", database.cache_size() as f64),
+            ("journal_count", database.journal_count() as f64),
+            ("journal_disk_space", database.journal_disk_space().map_err(refused)? as f64),
+            ("sealed_memtable_count", records.sealed_memtable_count() as f64),
+            ("l0_table_count", records.l0_table_count() as f64),
+            ("table_count", records.table_count() as f64),
+            ("disk_space", records.disk_space() as f64),
+        ];
+        Ok(numbers.into_iter().collect())
     }
 }
 

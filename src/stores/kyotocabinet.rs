@@ -9,6 +9,7 @@ use std::ptr::null_mut;
 
 use super::bytemap::{ByteMap, Engine};
 use super::library::{Shared, c_path, fill, interface, start};
+use super::said::Said;
 use super::{Adapter, Facts, Launch, Role, Store};
 use crate::words::op::{Fault, readable};
 use crate::words::trial::{Durability, Transport};
@@ -105,17 +106,14 @@ const KYOTO_AUTO_TRANSACTION: u32 = 1 << 4;
 const KYOTO_AUTO_SYNC: u32 = 1 << 5;
 const KYOTO_NO_RECORD: i32 = 7;
 const TKRZW_NOT_FOUND: c_int = 7;
-/// What Kyoto Cabinet answers instead of a sum.
+/// What Kyoto Cabinet answers instead of a sum, unless it is the sum.
 const NO_SUM: i64 = i64::MIN;
 
 /// Kyoto Cabinet keeps counters as 64 bits, the highest byte first.
 fn decode(key: &[u8], record: &[u8]) -> Result<i64, Fault> {
     let bytes = record.try_into().map_err(|_| {
-        Fault::Refused(format!(
-            "kyotocabinet: the record of key '{}' is no counter: {} bytes",
-            readable(key, 80),
-            record.len()
-        ))
+        let (key, length) = (readable(key, 80), record.len());
+        Fault::Refused(format!("kyotocabinet: the record of key '{key}' is no counter: {length} bytes"))
     })?;
     Ok(i64::from_be_bytes(bytes))
 }
@@ -262,7 +260,7 @@ impl Engine for Kyoto {
     fn add(&self, key: &[u8], by: i64) -> Option<Result<i64, Fault>> {
         // SAFETY: as in `put`; a counter that is not there begins with 0.
         let sum = unsafe { (self.calls.dbincrint)(self.database, start(key), key.len(), by, 0) };
-        Some(if sum == NO_SUM { Err(self.fault("increment")) } else { Ok(sum) })
+        Some(if sum == NO_SUM && !self.holds(key, &sum.to_be_bytes()) { Err(self.fault("increment")) } else { Ok(sum) })
     }
 
     fn number(&self, key: &[u8], record: &[u8]) -> Result<i64, Fault> {
@@ -294,6 +292,10 @@ impl Engine for Kyoto {
             settings: told.chain(asked).collect(),
             ..Facts::default()
         })
+    }
+
+    fn says(&self) -> Result<Said, Fault> {
+        Ok(Said::of_texts(self.in_force()?))
     }
 }
 
@@ -489,5 +491,9 @@ impl Engine for Tkrzw {
             settings: told.chain([synchronized]).collect(),
             ..Facts::default()
         })
+    }
+
+    fn says(&self) -> Result<Said, Fault> {
+        Ok(Said::of_texts(self.in_force()))
     }
 }

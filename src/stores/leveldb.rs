@@ -1,11 +1,14 @@
 //! `leveldb` and `rocksdb`: log-structured trees by their C interfaces, of which the second kept the first one's. It
 //! knows how each class is set.
 
-use std::ffi::{CStr, c_char, c_int, c_void};
+mod said;
+
+use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::ptr::null_mut;
 
 use super::bytemap::{ByteMap, Engine};
 use super::library::{Shared, c_path, interface, start};
+use super::said::Said;
 use super::{Adapter, Facts, Launch, Role, Store, cell};
 use crate::words::op::{Fault, KeyList};
 use crate::words::trial::{Durability, Transport};
@@ -102,6 +105,7 @@ interface!(Common {
     iter_next(Handle);
     iter_key(Handle, *mut usize) -> *const u8;
     iter_value(Handle, *mut usize) -> *const u8;
+    property_value(Handle, *const c_char) -> *mut c_char;
 });
 
 interface!(OnlyLevel {
@@ -111,6 +115,7 @@ interface!(OnlyLevel {
 });
 
 interface!(OnlyRocks {
+    property_int(Handle, *const c_char, *mut u64) -> c_int;
     get_pinned(Handle, Handle, *const u8, usize, Error) -> Handle;
     pinnableslice_value(Handle, *mut usize) -> *const u8;
     pinnableslice_destroy(Handle);
@@ -231,6 +236,20 @@ impl Tree {
             return Err(Fault::Lost(std::io::Error::new(std::io::ErrorKind::StorageFull, words)));
         }
         Err(Fault::Refused(format!("{}: {words}", self.kind.name)))
+    }
+
+    /// What the library prints under a name of its own; nothing where it does not know the name.
+    fn property(&self, name: &CStr) -> String {
+        // SAFETY: what comes back is null, or a string that ends with a zero and is ours to free.
+        unsafe {
+            let text = (self.common.property_value)(self.database, name.as_ptr());
+            if text.is_null() {
+                return String::new();
+            }
+            let words = CStr::from_ptr(text).to_string_lossy().into_owned();
+            (self.common.free)(text.cast());
+            words
+        }
     }
 }
 
@@ -358,6 +377,23 @@ impl Engine for Tree {
             settings: settings.into_iter().map(|(name, value)| (name.to_string(), value)).collect(),
             ..Facts::default()
         })
+    }
+
+    fn says(&self) -> Result<Said, Fault> {
+        let Some(rocks) = &self.rocks else {
+            let memory = self.property(c"leveldb.approximate-memory-usage");
+            let levels = said::of_levels(&self.property(c"leveldb.stats"));
+            let memory = memory.parse().ok().map(|bytes| ("leveldb.approximate-memory-usage".to_string(), bytes));
+            return Ok(levels.into_iter().chain(memory).collect());
+        };
+        let numbers = said::NUMBERS.iter().filter_map(|&name| {
+            let c_name = CString::new(name).expect("no zero in our own words");
+            let mut number = 0;
+            // SAFETY: the name ends with a zero, and there is room for one number; 0 says that it was filled in.
+            let code = unsafe { (rocks.property_int)(self.database, c_name.as_ptr(), &mut number) };
+            (code == 0).then(|| (name.to_string(), number as f64))
+        });
+        Ok(numbers.chain(said::of_rocks(&self.property(c"rocksdb.stats"))).collect())
     }
 
     fn number(&self, key: &[u8], record: &[u8]) -> Result<i64, Fault> {

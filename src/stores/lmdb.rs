@@ -10,6 +10,7 @@ use heed::{CommitOrAbort, Database, Env, EnvFlags, EnvOpenOptions, MdbError, Put
 use nix::errno::Errno;
 use nix::sys::statvfs::statvfs;
 
+use super::said::Said;
 use super::{Adapter, Facts, Launch, Role, Session, Store, cell};
 use crate::words::op::{Fault, KeyList, Keys, Op, Pairs, Reply, ValueList};
 use crate::words::trial::{Durability, Transport};
@@ -125,6 +126,23 @@ impl Store for Lmdb {
 
     fn count(&self) -> Result<Option<u64>, Fault> {
         Ok(Some(self.env.unnamed_database_stat().entries as u64))
+    }
+
+    /// Its `MDB_envinfo` and `MDB_stat`, by their own names: it counts pages and commits, and nothing that waits.
+    /// <http://www.lmdb.tech/doc/structMDB__envinfo.html>, <http://www.lmdb.tech/doc/structMDB__stat.html>
+    fn says(&self) -> Result<Said, Fault> {
+        let (info, stat) = (self.env.info(), self.env.unnamed_database_stat());
+        let numbers = [
+            ("me_last_txnid", info.last_txn_id),
+            ("me_last_pgno", info.last_page_number),
+            ("me_numreaders", info.number_of_readers as usize),
+            ("ms_depth", stat.depth as usize),
+            ("ms_branch_pages", stat.branch_pages),
+            ("ms_leaf_pages", stat.leaf_pages),
+            ("ms_overflow_pages", stat.overflow_pages),
+            ("ms_entries", stat.entries),
+        ];
+        Ok(numbers.into_iter().map(|(name, number)| (name, number as f64)).collect())
     }
 }
 

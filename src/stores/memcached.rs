@@ -4,6 +4,7 @@
 use std::path::Path;
 
 use super::blocking::{Blocking, Connection, Line};
+use super::said::{Said, bounded};
 use super::{Adapter, Facts, Launch, Place, Role, Server, Session, Setting, Store};
 use crate::wire::Codec;
 use crate::wire::memcache::{self, Binary, Memcache, Meta, Stats};
@@ -146,10 +147,14 @@ impl Store for Memcached {
 
     /// Items that went for newer ones of their size, and those that went with a page that another size was given.
     fn evicted(&self) -> Result<Option<u64>, Fault> {
-        let mut session = self.ask()?;
-        let stats = stats(session.connection(), b"stats\r\n")?;
+        let said = self.says()?;
         let counts = ["evictions", "slab_reassign_evictions_nomem"];
-        Ok(Some(counts.iter().filter_map(|name| find(&stats, name)?.parse::<u64>().ok()).sum()))
+        Ok(Some(counts.iter().filter_map(|name| said.get(name)).sum::<f64>() as u64))
+    }
+
+    /// <https://github.com/memcached/memcached/blob/master/doc/protocol.txt>, "General-purpose statistics".
+    fn says(&self) -> Result<Said, Fault> {
+        Ok(Said::of_texts(stats(self.ask()?.connection(), b"stats\r\n")?))
     }
 
     fn expires(&self) -> bool {
@@ -158,7 +163,7 @@ impl Store for Memcached {
 }
 
 fn stats(connection: &mut Connection, request: &[u8]) -> Result<Stats, Fault> {
-    connection.exchange(request, memcache::stats)
+    connection.exchange(request, bounded(memcache::stats))
 }
 
 fn find<'a>(stats: &'a [(String, String)], name: &str) -> Option<&'a str> {

@@ -6,6 +6,7 @@
 use std::path::Path;
 
 use super::blocking::{Blocking, Line};
+use super::said::{Said, bounded};
 use super::{Adapter, Facts, Launch, Place, Role, Server, Session, Store};
 use crate::wire::memcache::{self, Dialect, Memcache, Stats};
 use crate::words::op::Fault;
@@ -99,6 +100,10 @@ impl Store for Memcachedb {
     /// Nothing is left to do: where a class wants it, the log was synced before the answer left the server.
     fn settle(&self) -> Result<(), Fault> {
         Ok(())
+    }
+
+    fn says(&self) -> Result<Said, Fault> {
+        Ok(Said::of_texts(self.connect()?.connection().exchange(b"stats\r\n", bounded(memcache::stats))?))
     }
 
     /// It does not count its records.

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use self::blocking::Line;
+use self::said::Said;
 use crate::words::op::{Fault, Op, Reply};
 use crate::words::trial::{Configuration, Durability, Transport};
 
@@ -54,6 +55,7 @@ mod redb;
 mod redis;
 #[cfg(feature = "sql")]
 mod rows;
+pub mod said;
 #[cfg(feature = "sqlite")]
 mod sqlite;
 #[cfg(feature = "libraries")]
@@ -124,7 +126,13 @@ pub trait Store: Send + Sync {
     fn settle(&self) -> Result<(), Fault>;
     /// How many records it holds, where it can say.
     fn count(&self) -> Result<Option<u64>, Fault>;
-    /// How many records it has dropped to make room since it was started, where it can say.
+    /// Its own counters as they are now, by its own names: why it is slow. None where it keeps none. Asked only outside
+    /// of what is measured, and must change nothing that is: no scan, no sync, no cache warmed.
+    fn says(&self) -> Result<Said, Fault> {
+        Ok(Said::default())
+    }
+    /// How many records it has dropped to make room since it was started, where it can say: what of its own counters
+    /// bears on whether answers are right.
     fn evicted(&self) -> Result<Option<u64>, Fault> {
         Ok(None)
     }
@@ -132,7 +140,7 @@ pub trait Store: Send + Sync {
     fn expires(&self) -> bool {
         false
     }
-    /// What it has counted in our process since it was opened, by name.
+    /// What we ourselves have counted around it since it was opened, by our names: a cache's hits.
     fn counters(&self) -> BTreeMap<String, u64> {
         BTreeMap::new()
     }
@@ -160,7 +168,7 @@ pub trait Session {
     }
 }
 
-/// What a store says of itself.
+/// What a store says it is: its counters are `Store::says`.
 #[derive(Clone, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct Facts {
     pub version: String,

@@ -21,6 +21,7 @@ use mongodb::{Client, Collection, Database};
 use tokio::runtime::Runtime;
 
 use self::documents::{RECORDS, number, words};
+use super::said::Said;
 use super::{Adapter, Facts, Launch, Place, Role, Server, Session, Store};
 use crate::words::op::{Fault, readable};
 use crate::words::trial::{Durability, Transport};
@@ -244,6 +245,13 @@ impl Store for Mongo {
         self.wait(self.records.count_documents(doc! {})).map(Some)
     }
 
+    /// <https://www.mongodb.com/docs/manual/reference/command/serverStatus/>
+    fn says(&self) -> Result<Said, Fault> {
+        let mut numbers = Vec::new();
+        numbers_in("", &self.admin(doc! { "serverStatus": 1 })?, 0, &mut numbers);
+        Ok(numbers.into_iter().collect())
+    }
+
     fn leave(&self) -> Result<(), Fault> {
         self.wait(self.records.drop())
     }
@@ -292,6 +300,22 @@ fn flatten(prefix: &str, options: &Document, settings: &mut BTreeMap<String, Str
             value => {
                 settings.insert(name, shown(value));
             }
+        }
+    }
+}
+
+/// The numbers in a document and in those within it, as `wiredTiger.log.log sync operations`. A server could send
+/// documents in documents without end; its own are less deep.
+fn numbers_in(prefix: &str, document: &Document, depth: u32, numbers: &mut Vec<(String, f64)>) {
+    const DEPTH: u32 = 8;
+    for (name, value) in document {
+        let name = format!("{prefix}{name}");
+        match value {
+            Bson::Document(inner) if depth < DEPTH => numbers_in(&format!("{name}."), inner, depth + 1, numbers),
+            Bson::Int32(number) => numbers.push((name, f64::from(*number))),
+            Bson::Int64(number) => numbers.push((name, *number as f64)),
+            Bson::Double(number) => numbers.push((name, *number)),
+            _ => {}
         }
     }
 }
@@ -386,6 +410,17 @@ mod tests {
         let second = doc! { "version": "7.0.77", "ferretdb": { "version": "v2.5.0" } };
         assert_eq!(who(&second), ("ferretdb", "2.5.0".to_string()));
         assert!(!reads_before_it_writes(&second));
+    }
+
+    #[test]
+    fn counters_are_the_numbers_of_a_document() {
+        let mut deep = doc! { "n": 1 };
+        (0..100).for_each(|_| deep = doc! { "d": deep.clone() });
+        let status = doc! { "pid": 7_i64, "host": "h", "ok": 1.0, "log": { "syncs": 3, "on": true }, "deep": deep };
+        let mut numbers = Vec::new();
+        numbers_in("", &status, 0, &mut numbers);
+        let expected = [("pid", 7.0), ("ok", 1.0), ("log.syncs", 3.0)];
+        assert_eq!(numbers, expected.map(|(name, number)| (name.to_string(), number)));
     }
 
     #[test]

@@ -14,6 +14,7 @@ use mysql::{Conn, DriverError, Error, OptsBuilder};
 
 use rows::{RECORDS, TALLIES};
 
+use super::said::Said;
 use super::{Adapter, Facts, Launch, Place, Role, Server, Session, Store, rows};
 use crate::words::op::Fault;
 use crate::words::trial::{Durability, Transport};
@@ -232,6 +233,14 @@ impl Store for Mysql {
             Err(Error::MySqlError(error)) if error.code == NO_SUCH_TABLE => Ok(Some(0)),
             Err(error) => Err(self.fault(error)),
         }
+    }
+
+    /// <https://mariadb.com/kb/en/server-status-variables/>,
+    /// <https://dev.mysql.com/doc/refman/8.4/en/server-status-variables.html>
+    fn says(&self) -> Result<Said, Fault> {
+        let told: Vec<(String, String)> =
+            self.connect()?.query("SHOW GLOBAL STATUS").map_err(|error| self.fault(error))?;
+        Ok(Said::of_texts(told))
     }
 
     fn leave(&self) -> Result<(), Fault> {

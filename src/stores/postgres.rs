@@ -14,6 +14,7 @@ use postgres::{Client, Config, Error, NoTls};
 
 use rows::{Needed, RECORDS, TALLIES};
 
+use super::said::Said;
 use super::{Adapter, Facts, Launch, Place, Role, Server, Session, Step, Store, rows};
 use crate::words::op::Fault;
 use crate::words::trial::{Durability, Transport};
@@ -237,11 +238,53 @@ impl Store for Postgres {
         }
     }
 
+    /// Every number of the views in [`VIEWS`] that this version has.
+    fn says(&self) -> Result<Said, Fault> {
+        let mut client = self.connect()?;
+        wait_for_sessions(&mut client).map_err(|error| self.fault(error))?;
+        let mut told: Vec<(String, String)> = Vec::new();
+        for (view, which) in VIEWS {
+            // Every column under its name, whatever there are in this version.
+            let ask = format!("SELECT key, value FROM {view} AS v, json_each_text(row_to_json(v)) WHERE {which}");
+            match client.query(&ask, &[]) {
+                Ok(rows) => told.extend(rows.iter().filter_map(|row| {
+                    Some((format!("{view}.{}", row.get::<_, &str>(0)), row.get::<_, Option<String>>(1)?))
+                })),
+                Err(error) if error.code() == Some(&SqlState::UNDEFINED_TABLE) => {}
+                Err(error) => return Err(self.fault(error)),
+            }
+        }
+        Ok(Said::of_texts(told))
+    }
+
     fn leave(&self) -> Result<(), Fault> {
         *self.has_tables.lock().expect("nobody panics while making tables") = false;
         let drop = format!("DROP TABLE IF EXISTS {RECORDS}, {TALLIES}");
         self.connect()?.batch_execute(&drop).map_err(|error| self.fault(error))
     }
+}
+
+/// What counts, and which of its rows. <https://www.postgresql.org/docs/current/monitoring-stats.html>
+const VIEWS: [(&str, &str); 4] = [
+    ("pg_stat_database", "v.datname = current_database()"),
+    ("pg_stat_wal", "true"),
+    ("pg_stat_bgwriter", "true"),
+    // Since version 17.
+    ("pg_stat_checkpointer", "true"),
+];
+
+/// A session hands in what it counted now and then, and the rest when it ends: so those of ours must have ended. They
+/// were told to, so that this takes milliseconds; half a second is the most that is waited.
+/// <https://www.postgresql.org/docs/current/monitoring-stats.html#MONITORING-STATS-VIEWS>
+fn wait_for_sessions(client: &mut Client) -> Result<(), Error> {
+    let ask = "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'kvfair' AND pid <> pg_backend_pid()";
+    for _ in 0..50 {
+        if client.query_one(ask, &[])?.get::<_, i64>(0) == 0 {
+            break;
+        }
+        client.query("SELECT pg_sleep(0.01)", &[])?;
+    }
+    Ok(())
 }
 
 /// <https://www.postgresql.org/docs/current/runtime-config-wal.html>

@@ -3,8 +3,8 @@
 //! Documentation: <https://docs.rs/redb>, <https://github.com/cberner/redb/blob/master/docs/design.md>.
 
 use redb::{
-    AccessGuard, Database, Durability as Commit, ReadOnlyTable, ReadableDatabase, ReadableTable, ReadableTableMetadata,
-    Table, TableDefinition, WriteTransaction,
+    AccessGuard, Database, Durability as Commit, OwnedAccessGuard, ReadOnlyTable, ReadableDatabase, ReadableTable,
+    ReadableTableMetadata, Table, TableDefinition, WriteTransaction,
 };
 
 use super::{Adapter, Facts, Launch, Role, Session, Store, cell};
@@ -152,8 +152,8 @@ struct Client<'s> {
     store: &'s Redb,
     /// The unit's transaction, open from its first write (class `none` only).
     write: Option<Writing>,
-    /// What the last read lent, under a transaction that ends with it.
-    lent: Option<AccessGuard<'static, Bytes>>,
+    /// What the last read lent, with its transaction, which keeps writers from taking the page for something else.
+    lent: Option<OwnedAccessGuard<Bytes>>,
     /// What was read from the session's own open writes.
     copy: Vec<u8>,
     values: ValueList,
@@ -238,8 +238,8 @@ impl Client<'_> {
             })?;
             return Ok(found.then_some(&self.copy));
         }
-        self.lent = self.store.read()?.get(key).map_err(refused)?;
-        Ok(self.lent.as_ref().map(AccessGuard::value))
+        self.lent = self.store.read()?.get_owned(key).map_err(refused)?;
+        Ok(self.lent.as_ref().map(OwnedAccessGuard::value))
     }
 
     /// Changes records in the unit's transaction, or in one of its own.

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use super::blocking::{Blocking, Connection, Line};
-use super::{Adapter, Facts, Launch, Place, Role, Server, Session, Store};
+use super::said::{Said, bounded};
+use super::{Adapter, Facts, Launch, Place, Role, Server, Session, Setting, Store};
 use crate::wire::resp::{Greeting, Resp, Value, command, value};
 use crate::words::op::{Fault, readable};
 use crate::words::trial::{Durability, Transport};
@@ -34,7 +35,7 @@ const BOTH: Adapter = Adapter {
     role: Role::Store,
     transports: &[Transport::Unix, Transport::Tcp],
     schemes: &[],
-    settings: &[],
+    settings: &[APPENDONLY, APPENDFSYNC],
     keeps: |class| match class {
         Durability::None => Ok("save '', appendonly no"),
         Durability::Crash => Ok("appendonly yes, appendfsync no"),
@@ -46,6 +47,25 @@ const BOTH: Adapter = Adapter {
     server: None,
     version: || Err("a server's version is its program's".to_string()),
     get_it: "",
+};
+
+/// Of a server of ours, whatever the class is: so that both ways can stand side by side. One that does not keep the
+/// class is refused, since what is in force is read back.
+const APPENDONLY: Setting = Setting {
+    name: "appendonly",
+    about: "whether every write goes to a log: yes or no [default: as the class needs]",
+    default: "",
+    check: |word| if matches!(word, "yes" | "no") { Ok(()) } else { Err("yes or no".to_string()) },
+};
+
+const APPENDFSYNC: Setting = Setting {
+    name: "appendfsync",
+    about: "when the log is synced: always, everysec or no [default: as the class needs]",
+    default: "",
+    check: |word| match word {
+        "always" | "everysec" | "no" => Ok(()),
+        _ => Err("always, everysec or no".to_string()),
+    },
 };
 
 const SERVER: Server = Server { port: 6379, version: version_printed, arguments, ..Server::PLAIN };
@@ -105,12 +125,13 @@ impl Store for Redis {
     fn facts(&self) -> Result<Facts, Fault> {
         let mut session = self.connect()?;
         let connection = session.connection();
-        let info = info(connection)?;
+        let info = info(connection, &[b"INFO"])?;
         if info.get("loading").is_some_and(|loading| loading == "1") {
             return Err(Fault::Refused(format!("LOADING {} still reads its data from disk", connection.name())));
         }
         let mut settings = config(connection)?;
         check_class(self.launch.durability, &settings, connection.name())?;
+        check_settings(&self.launch.settings, &settings, connection.name())?;
         settings.extend(INFORMED.iter().filter_map(|&name| Some((name.to_string(), info.get(name)?.clone()))));
         Ok(Facts {
             version: version_informed(self.name, &info),
@@ -138,9 +159,15 @@ impl Store for Redis {
         }
     }
 
+    /// Every number of INFO, those of its commands included.
+    /// <https://redis.io/docs/latest/commands/info/>
+    fn says(&self) -> Result<Said, Fault> {
+        let told = info(self.connect()?.connection(), &[b"INFO", b"all"])?;
+        Ok(Said::of_texts(told.iter().flat_map(|(name, text)| apart(name, text))))
+    }
+
     fn evicted(&self) -> Result<Option<u64>, Fault> {
-        let mut session = self.connect()?;
-        Ok(info(session.connection())?.get("evicted_keys").and_then(|count| count.parse().ok()))
+        Ok(self.says()?.get("evicted_keys").map(|count| count as u64))
     }
 
     fn expires(&self) -> bool {
@@ -160,8 +187,10 @@ fn strange(connection: &Connection, asked: &str, answer: &Value) -> Fault {
 }
 
 /// All that INFO says, by name.
-fn info(connection: &mut Connection) -> Result<BTreeMap<String, String>, Fault> {
-    match ask(connection, &[b"INFO"])? {
+fn info(connection: &mut Connection, parts: &[&[u8]]) -> Result<BTreeMap<String, String>, Fault> {
+    let mut request = Vec::new();
+    command(parts, &mut request);
+    match connection.exchange(&request, bounded(value))? {
         Value::Text(text) => Ok(named_lines(&String::from_utf8_lossy(&text))),
         Value::Error(words) => Err(Fault::Refused(format!("{}: {words}", connection.name()))),
         other => Err(strange(connection, "INFO", &other)),
@@ -171,6 +200,12 @@ fn info(connection: &mut Connection) -> Result<BTreeMap<String, String>, Fault> 
 fn named_lines(text: &str) -> BTreeMap<String, String> {
     let pairs = text.lines().filter_map(|line| line.split_once(':'));
     pairs.map(|(name, value)| (name.to_string(), value.trim_end().to_string())).collect()
+}
+
+/// What stands beside a name is one value, or several with names of their own: `calls=1,usec=14`.
+fn apart(name: &str, text: &str) -> Vec<(String, String)> {
+    let inner = |part: &str| part.split_once('=').map(|(inner, text)| (format!("{name}.{inner}"), text.to_string()));
+    if text.contains('=') { text.split(',').filter_map(inner).collect() } else { vec![(name.into(), text.into())] }
 }
 
 /// The settings in force. Hosted servers may refuse CONFIG: then that is what is said.
@@ -215,6 +250,20 @@ fn check_class(class: Durability, settings: &BTreeMap<String, String>, name: &st
     Ok(())
 }
 
+/// What was asked for by name must be in force, in somebody else's server too.
+fn check_settings(
+    asked: &BTreeMap<String, String>,
+    settings: &BTreeMap<String, String>,
+    name: &str,
+) -> Result<(), Fault> {
+    for (setting, wanted) in asked {
+        if let Some(found) = settings.get(setting).filter(|found| *found != wanted) {
+            return Err(Fault::Unsupported(format!("{name} has {setting} {found}, not {wanted}")));
+        }
+    }
+    Ok(())
+}
+
 /// The version, with the server's own name where that is not the one it was asked by: some systems install
 /// `redis-server` as another name for `valkey-server`.
 fn version_informed(name: &str, info: &BTreeMap<String, String>) -> String {
@@ -254,9 +303,20 @@ fn arguments(launch: &Launch, data: &Path) -> Vec<String> {
     option("protected-mode", "yes"); // The default, kept by name: no password is set.
     option("daemonize", "no"); // It stays our child, to be watched and stopped.
     option("dir", &data.display().to_string()); // Its files go nowhere else.
-    if launch.is_shipped() {
-        return arguments;
+    if !launch.is_shipped() {
+        matched(launch, &mut option);
     }
+    // The last word counts.
+    for setting in [APPENDONLY, APPENDFSYNC] {
+        if let Some(value) = launch.settings.get(setting.name) {
+            option(setting.name, value);
+        }
+    }
+    arguments
+}
+
+/// What is the same for all stores: the class, room for all that is held and for all clients.
+fn matched(launch: &Launch, option: &mut dyn FnMut(&str, &str)) {
     option("databases", "16"); // The default, kept by name.
     // As many as are asked for; 10,000 is the default.
     option("maxclients", &launch.clients.saturating_add(100).max(10_000).to_string());
@@ -278,7 +338,6 @@ fn arguments(launch: &Launch, data: &Path) -> Vec<String> {
             option("no-appendfsync-on-rewrite", "no"); // The default, kept by name: `yes` breaks the class during a rewrite.
         }
     }
-    arguments
 }
 
 #[cfg(test)]
@@ -295,6 +354,14 @@ mod tests {
     }
 
     #[test]
+    fn counters_of_a_command_are_taken_apart() {
+        let told = named_lines("evicted_keys:3\r\ncmdstat_set:calls=2,usec=18,usec_per_call=9.00\r\nrole:master\r\n");
+        let said = Said::of_texts(told.iter().flat_map(|(name, text)| apart(name, text)));
+        let set = [("cmdstat_set.calls", 2.0), ("cmdstat_set.usec", 18.0), ("cmdstat_set.usec_per_call", 9.0)];
+        assert_eq!(said, set.into_iter().chain([("evicted_keys", 3.0)]).collect());
+    }
+
+    #[test]
     fn a_server_under_another_name_is_told_by_its_own() {
         let redis = named_lines("# Server\r\nredis_version:7.0.15\r\n");
         let valkey = named_lines("# Server\r\nredis_version:7.2.4\r\nserver_name:valkey\r\nvalkey_version:9.1.2\r\n");
@@ -302,6 +369,14 @@ mod tests {
         assert_eq!(version_informed("valkey", &valkey), "9.1.2");
         assert_eq!(version_informed("redis", &valkey), "valkey 9.1.2");
         assert_eq!(version_informed("valkey", &redis), "redis 7.0.15");
+    }
+
+    #[test]
+    fn what_was_asked_for_and_is_not_in_force_is_refused() {
+        let of = |value: &str| BTreeMap::from([("appendonly".to_string(), value.to_string())]);
+        assert!(check_settings(&of("yes"), &of("yes"), "x").is_ok());
+        let refused = check_settings(&of("yes"), &of("no"), "redis at h:1").unwrap_err().to_string();
+        assert!(refused.contains("redis at h:1 has appendonly no, not yes"), "{refused}");
     }
 
     #[test]

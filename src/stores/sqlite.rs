@@ -2,6 +2,8 @@
 //!
 //! Documentation: <https://www.sqlite.org/pragma.html>, <https://www.sqlite.org/wal.html>, <https://docs.rs/rusqlite>.
 
+mod said;
+
 use std::io::Write;
 use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard};
@@ -10,6 +12,7 @@ use std::time::Duration;
 use rusqlite::types::ValueRef;
 use rusqlite::{CachedStatement, Connection, ErrorCode, params};
 
+use super::said::Said;
 use super::{Adapter, Facts, Launch, Role, Session, Store, cell};
 use crate::words::op::{Fault, KeyList, Keys, Op, Pairs, Reply, ValueList, readable};
 use crate::words::trial::{Durability, Transport};
@@ -49,6 +52,7 @@ const GET: &str = "SELECT value FROM kv WHERE key = ?1";
 const SET: &str = "INSERT INTO kv VALUES (?1, ?2) ON CONFLICT (key) DO UPDATE SET value = excluded.value";
 const SET_IF_ABSENT: &str = "INSERT INTO kv VALUES (?1, ?2) ON CONFLICT (key) DO NOTHING";
 const DELETE: &str = "DELETE FROM kv WHERE key = ?1";
+const DELETE_TALLY: &str = "DELETE FROM tally WHERE record = ?1";
 /// Gives no row where the old value is no counter, or the sum would leave 64 bits (which SQLite would make a float).
 const INCREMENT: &str = "INSERT INTO kv VALUES (?1, ?2) ON CONFLICT (key) DO UPDATE SET value = value + excluded.value
     WHERE typeof(value) = 'integer' AND typeof(value + excluded.value) = 'integer' RETURNING value";
@@ -204,6 +208,10 @@ impl Store for Sqlite {
         self.give_back(connection);
         Ok(Some(count as u64))
     }
+
+    fn says(&self) -> Result<Said, Fault> {
+        said::says(&self.file, &self.idle.lock().expect("nothing panics with this lock"))
+    }
 }
 
 fn shown(value: ValueRef<'_>) -> String {
@@ -256,7 +264,10 @@ impl Session for Client<'_> {
                 Ok(if rows == 0 { Reply::Conflict } else { Reply::Done })
             }),
             Op::Delete(key) => self.change(Span::One, |connection| {
-                let rows = prepare(connection, DELETE)?.execute(params![key]).map_err(refused)?;
+                let mut rows = prepare(connection, DELETE)?.execute(params![key]).map_err(refused)?;
+                if rows == 0 {
+                    rows = prepare(connection, DELETE_TALLY)?.execute(params![key]).map_err(refused)?;
+                }
                 Ok(if rows == 0 { Reply::Missing } else { Reply::Done })
             }),
             Op::Increment { key, by } => self.change(Span::One, |connection| increment(connection, key, by)),

@@ -5,6 +5,7 @@ use std::ffi::{CStr, c_char, c_int, c_void};
 
 use super::bytemap::{ByteMap, Engine};
 use super::library::{Shared, c_path, fill, interface, start};
+use super::said::Said;
 use super::{Adapter, Facts, Launch, Role, Setting, Store};
 use crate::words::op::{Fault, KeyList};
 use crate::words::trial::{Durability, Transport};
@@ -76,6 +77,7 @@ interface!(Calls {
     opts(Handle) -> u8;
     bnum(Handle) -> u64;
     rnum(Handle) -> u64;
+    fsiz(Handle) -> u64;
     ecode(Handle) -> c_int;
     errmsg(c_int) -> *const c_char;
 });
@@ -359,6 +361,14 @@ impl Engine for Tokyo {
             settings: self.in_force()?.into_iter().map(|(name, value)| (name.to_string(), value)).collect(),
             ..Facts::default()
         })
+    }
+
+    /// It counts nothing but records and bytes of its file.
+    fn says(&self) -> Result<Said, Fault> {
+        // SAFETY: they read what the open file is like.
+        let numbers =
+            unsafe { [("rnum", (self.calls.rnum)(self.database)), ("fsiz", (self.calls.fsiz)(self.database))] };
+        Ok(numbers.into_iter().map(|(name, number)| (name, number as f64)).collect())
     }
 }
 

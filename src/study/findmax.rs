@@ -10,12 +10,14 @@ use crate::lab::plan::{Chosen, Plan};
 use crate::lab::signals::{INTERRUPTED, Interrupt};
 use crate::lab::trial::Bench;
 use crate::stats::sample::rank_bounds;
+use crate::words::effort::Blocks;
+use crate::words::hist::Times;
 use crate::words::promise::{Found, Promise};
 use crate::words::record::{Open, Outcome, Phase, Record};
 use crate::words::units;
 
 /// What one rate was found to be.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Judged {
     Kept,
     Broken,
@@ -58,7 +60,7 @@ pub fn run(
 ) -> Result<Vec<Found>> {
     let mut all = Vec::new();
     for chosen in plan.chosen.iter().filter(|chosen| !chosen.target.control) {
-        let alone = Plan { chosen: vec![chosen.clone()], blocks: 1, ..plan.clone() };
+        let alone = Plan { chosen: vec![chosen.clone()], blocks: Blocks::exactly(1), ..plan.clone() };
         let target = chosen.target.label.clone();
         let Some(first) = pilot::closed(&alone, scratch, interrupt)?.pop() else { continue };
         let Some(closed_per_s) = pilot::at_most(&first) else {
@@ -173,9 +175,13 @@ impl Steps<'_> {
         }
         let parts: Vec<(&Phase, &Open)> =
             record.phases.iter().filter_map(|phase| Some((phase, phase.open.as_ref()?))).collect();
-        let judged = parts.iter().map(|(phase, open)| judged(phase, open, self.search.promise));
-        let judged = judged.max_by_key(|judged| *judged as u32).unwrap_or(Judged::Broken);
-        let worst = parts.iter().map(|(_, open)| open.response_ns.value_at(self.search.promise.quantile)).max();
+        let (mut judged, mut worst) = (None, None);
+        for (phase, open) in parts {
+            let response = open.response_ns.times().map_err(|why| anyhow!("the trial's histogram: {why}"))?;
+            judged = judged.max(Some(self::judged(phase, open, &response, self.search.promise)));
+            worst = worst.max(Some(response.value_at(self.search.promise.quantile)));
+        }
+        let judged = judged.unwrap_or(Judged::Broken);
         let before = self.response_ns.filter(|(of, _)| *of == rate && longer);
         self.response_ns = worst.map(|worst| (rate, worst.max(before.map_or(0, |(_, before)| before))));
         let told = match judged {
@@ -197,14 +203,14 @@ fn why(record: &Record) -> String {
 }
 
 /// Whether a part kept the promise, by the bounds of its quantile at 95 %.
-fn judged(phase: &Phase, open: &Open, promise: Promise) -> Judged {
+fn judged(phase: &Phase, open: &Open, response: &Times, promise: Promise) -> Judged {
     if !open.is_kept(phase.took_s) {
         return Judged::Broken;
     }
-    let (lower, upper) = rank_bounds(open.response_ns.count(), promise.quantile);
-    if open.response_ns.at_rank(upper) <= promise.limit_ns {
+    let (lower, upper) = rank_bounds(response.count(), promise.quantile);
+    if response.at_rank(upper) <= promise.limit_ns {
         Judged::Kept
-    } else if open.response_ns.at_rank(lower) > promise.limit_ns {
+    } else if response.at_rank(lower) > promise.limit_ns {
         Judged::Broken
     } else {
         Judged::Unclear

@@ -9,6 +9,7 @@ use crate::lab::plan::Plan;
 use crate::lab::signals::{INTERRUPTED, Interrupt};
 use crate::lab::timing::Timer;
 use crate::lab::trial::Bench;
+use crate::words::effort::Blocks;
 use crate::words::record::{Outcome, Record};
 
 /// Units of the pilot's job: enough to see a trial's own cost beside its starting and stopping.
@@ -23,7 +24,7 @@ const TRUST: f64 = 0.65;
 const QUICK: Duration = Duration::from_millis(1500);
 
 /// What one block of small trials took.
-#[derive(Default)]
+#[derive(Clone, Copy, Default)]
 struct Cost {
     /// Starting, checking and stopping, which do not grow with the job.
     fixed_s: f64,
@@ -31,7 +32,7 @@ struct Cost {
     growing_s: f64,
 }
 
-/// Sets the plan's units so that the pilot and `plan.blocks` blocks fit into `budget`, at most the job's default.
+/// Sets the plan's units so that the pilot and the least blocks fit into `budget`, at most the job's default.
 ///
 /// Targets that do not finish the pilot are left in the plan: their rows say why. Where `only_quick` is asked for,
 /// stores that are not are taken out of it; says which.
@@ -43,18 +44,38 @@ pub fn fit_into(
     interrupt: &Interrupt,
 ) -> Result<Vec<&'static str>> {
     let timer = Timer::start();
-    let mut small = plan.clone();
-    small.job.units = Some(PILOT_UNITS.min(plan.kind.default_units));
-    small.blocks = 1;
+    let small = small(plan, PILOT_UNITS.min(plan.kind.default_units));
     let longest = only_quick.then_some(QUICK);
-    small.timeout = longest.unwrap_or(small.timeout);
+    let small = Plan { timeout: longest.unwrap_or(plan.timeout), ..small };
     let (cost, slow) = block_cost(&small, longest, scratch, interrupt)?;
     // Something is better than nothing: where all are slow, all stay.
     if plan.chosen.iter().any(|chosen| !slow.contains(&chosen.adapter.name)) {
         plan.chosen.retain(|chosen| !slow.contains(&chosen.adapter.name));
     }
-    plan.job.units = Some(fit(&cost, timer.left_of(budget), plan.blocks, plan.kind.default_units));
+    plan.job.units = Some(fit(&cost, timer.left_of(budget), blocks(plan), plan.kind.default_units));
     Ok(slow)
+}
+
+/// How long the least blocks of a plan will take whose input has so many units, by a block of small trials.
+pub fn foresee(plan: &Plan, units: u64, scratch: &Path, interrupt: &Interrupt) -> Result<Duration> {
+    let small = small(plan, PILOT_UNITS.min(units.max(1)));
+    let (cost, _) = block_cost(&small, None, scratch, interrupt)?;
+    let times = plan.units_of_a_trial(units) as f64 / small.units_of_a_trial(PILOT_UNITS.min(units.max(1))) as f64;
+    // Requests take as long each, however many there are.
+    let times = if plan.job.load.is_some() { times } else { times.powf(GROWTH) };
+    Ok(Duration::from_secs_f64((cost.fixed_s + cost.growing_s * times) * f64::from(blocks(plan))))
+}
+
+/// The plan with a job of so many units, once.
+fn small(plan: &Plan, units: u64) -> Plan {
+    let mut small = Plan { blocks: Blocks::exactly(1), keep: None, ..plan.clone() };
+    small.job.units = Some(units);
+    small
+}
+
+/// Blocks that are run at least, the one that is counted nowhere among them.
+fn blocks(plan: &Plan) -> u32 {
+    plan.blocks.least + 1 - plan.first_block()
 }
 
 /// Sets the plan's rates to these hundredths of what its slowest target can do: the lesser of its parts, all clients
@@ -63,7 +84,7 @@ pub fn fit_into(
 /// Targets that do not finish it have no part in it: their rows will say why.
 pub fn rate_by_share(shares: &[u32], plan: &mut Plan, scratch: &Path, interrupt: &Interrupt) -> Result<String> {
     let (mut once, clients) = (plan.clone(), plan.clients);
-    once.blocks = 1;
+    once.blocks = Blocks::exactly(1);
     let trials = closed(&once, scratch, interrupt)?;
     let rates = trials.iter().filter_map(|record| Some((&record.target.label, at_most(record)?)));
     let slowest = rates.min_by(|one, other| one.1.total_cmp(&other.1));
@@ -80,7 +101,7 @@ pub fn rate_by_share(shares: &[u32], plan: &mut Plan, scratch: &Path, interrupt:
 pub fn closed(plan: &Plan, scratch: &Path, interrupt: &Interrupt) -> Result<Vec<Record>> {
     let bench = Bench::set_up(plan, scratch, interrupt)?;
     let mut found = Vec::new();
-    for (position, place) in (1..).zip(plan.order(1)) {
+    for (position, place) in (1..).zip(plan.order(1, plan.chosen.len())) {
         let chosen = &plan.chosen[place];
         if !chosen.target.control {
             let record = bench.trial(chosen, 1, position, &mut |_| {});
@@ -116,7 +137,7 @@ fn block_cost(
 ) -> Result<(Cost, Vec<&'static str>)> {
     let bench = Bench::set_up(small, scratch, interrupt)?;
     let (mut cost, mut slow) = (Cost::default(), Vec::new());
-    for (position, place) in (1..).zip(small.order(1)) {
+    for (position, place) in (1..).zip(small.order(1, small.chosen.len())) {
         let chosen = &small.chosen[place];
         if slow.contains(&chosen.adapter.name) {
             continue;
@@ -133,8 +154,10 @@ fn block_cost(
             Outcome::Finished => record.took_s().unwrap_or(0.0) + record.checked_s(),
             _ => 0.0,
         };
-        cost.growing_s += growing_s;
-        cost.fixed_s += (took.as_secs_f64() - growing_s).max(0.0);
+        // The reference is run twice in a block.
+        let times = if small.reference(|_| true) == Some(place) { 2.0 } else { 1.0 };
+        cost.growing_s += growing_s * times;
+        cost.fixed_s += (took.as_secs_f64() - growing_s).max(0.0) * times;
     }
     Ok((cost, slow))
 }

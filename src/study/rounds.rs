@@ -1,12 +1,16 @@
-//! Blocks of trials: one trial of each target in random order, block after block.
+//! Blocks of trials: one trial of each target in random order, block after block, until differences are known well
+//! enough or the time is over.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::time::Duration;
 
 use anyhow::Result;
 
+use crate::lab::plan::Chosen;
 use crate::lab::timing::Timer;
 use crate::lab::trial::{Bench, Interrupted, Live};
+use crate::stats::paired::LogRatios;
+use crate::words::noise::{Noise, void_blocks};
 use crate::words::record::{Outcome, Record};
 
 /// Something that happened, for whoever saves or watches.
@@ -19,57 +23,183 @@ pub enum Event<'a> {
         live: Live,
     },
     Finished(&'a Record),
-    /// So many blocks of the run are whole.
+    /// That block of the run is whole.
     Block(u32),
 }
 
 /// How a run ended.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Ended {
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Stopped {
     AllBlocks,
+    /// All intervals against the reference are as narrow as they were to be: the widest, to either side.
+    Narrow(f64),
     /// Another block would not have fitted into the budget.
     Budget,
+    /// As many blocks again were voided as were to be run.
+    Noise,
+}
+
+/// How a run ended, or what cut it off.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Ended {
+    Stopped(Stopped),
     /// And what could not be cleaned up.
     Interrupted(Option<String>),
 }
 
-/// Runs all blocks. A target that did not finish once is not run again: it has no number to better.
+/// The time that a run has.
+#[derive(Clone, Copy, Debug)]
+pub struct Time {
+    pub left: Duration,
+    /// Only blocks beyond the least may be left out for want of it.
+    pub least_is_run: bool,
+}
+
+/// A processor that is slower than at its best in the run is waited for so long (method.md R5.6).
+const QUIET_WITHIN: Duration = Duration::from_secs(60);
+
+/// Runs the blocks. A target that did not finish once is not run again: it has no number to better.
 ///
-/// With something left of a budget no block begins that would outlast it, going by the longest one so far; the first
-/// always runs.
-pub fn run(bench: &Bench<'_>, left: Option<Duration>, tell: &mut dyn FnMut(Event<'_>) -> Result<()>) -> Result<Ended> {
+/// With `time` no block begins that would outlast it, going by the longest one so far; the first that counts always
+/// runs.
+pub fn run(bench: &Bench<'_>, time: Option<Time>, tell: &mut dyn FnMut(Event<'_>) -> Result<()>) -> Result<Ended> {
     let plan = bench.plan;
-    let mut out = HashSet::new();
+    let mut seen = Seen::default();
     let mut longest = Duration::ZERO;
     let timer = Timer::start();
-    for block in 1..=plan.blocks {
-        if block > 1 && left.is_some_and(|left| timer.left_of(left) < longest) {
-            return Ok(Ended::Budget);
+    for block in plan.first_block().. {
+        let is_over = |time: Time| timer.left_of(time.left) < longest;
+        let may_end = match time {
+            Some(time) if time.least_is_run => seen.counted() >= plan.blocks.least,
+            _ => seen.blocks >= 1,
+        };
+        if may_end && time.is_some_and(is_over) {
+            return Ok(Ended::Stopped(Stopped::Budget));
         }
         let began = Timer::start();
-        let order: Vec<usize> = plan.order(block).into_iter().filter(|place| !out.contains(place)).collect();
-        let trials = order.len() as u32;
-        for (position, &place) in (1..).zip(&order) {
-            let chosen = &plan.chosen[place];
-            let mut failure = Ok(());
-            let target = chosen.target.label.as_str();
-            let mut watch = |live| {
-                if failure.is_ok() {
-                    failure = tell(Event::Live { trial: position, trials, target, live });
-                }
-            };
-            let record = match bench.trial(chosen, block, position, &mut watch) {
-                Ok(record) => record,
-                Err(Interrupted { left_behind }) => return Ok(Ended::Interrupted(left_behind)),
-            };
-            failure?;
-            tell(Event::Finished(&record))?;
-            if record.outcome != Outcome::Finished || !record.is_right() {
-                out.insert(place);
-            }
+        if let Err(ended) = run_block(bench, block, &mut seen, tell)? {
+            return Ok(ended);
         }
         longest = longest.max(began.elapsed());
+        if plan.blocks.may_claim() && seen.void().contains(&block) {
+            // What has slowed the processor down may be over soon; the run's time goes on.
+            let left = time.map_or(QUIET_WITHIN, |time| timer.left_of(time.left).min(QUIET_WITHIN));
+            bench.canary.wait_until_quiet(left, bench.interrupt);
+        }
         tell(Event::Block(block))?;
+        let all_out = seen.out.len() >= bench.plan.chosen.len();
+        if let Some(stopped) = seen.stops(bench).or(all_out.then_some(Stopped::AllBlocks)) {
+            return Ok(Ended::Stopped(stopped));
+        }
     }
-    Ok(Ended::AllBlocks)
+    unreachable!("a run ends before its blocks have no number")
+}
+
+/// What was seen of the targets so far, by their places in the plan; the twin's is behind the last.
+#[derive(Default)]
+struct Seen {
+    out: HashSet<usize>,
+    /// What each trial cost, by block.
+    costs: BTreeMap<usize, BTreeMap<u32, f64>>,
+    /// What else went on in each trial of a block.
+    noise: Vec<(u32, Noise)>,
+    /// Whole blocks, void ones among them; not the one before the first.
+    blocks: u32,
+}
+
+/// All trials of one block; `Err` where the run is interrupted.
+fn run_block(
+    bench: &Bench<'_>,
+    block: u32,
+    seen: &mut Seen,
+    tell: &mut dyn FnMut(Event<'_>) -> Result<()>,
+) -> Result<Result<(), Ended>> {
+    let plan = bench.plan;
+    let twin = seen.twin(bench, block);
+    let count = plan.chosen.len() + usize::from(twin.is_some());
+    let order: Vec<usize> = plan.order(block, count).into_iter().filter(|place| !seen.out.contains(place)).collect();
+    let trials = order.len() as u32;
+    for (position, &place) in (1..).zip(&order) {
+        let is_twin = place == plan.chosen.len();
+        let chosen: &Chosen = &plan.chosen[twin.filter(|_| is_twin).unwrap_or(place)];
+        let mut failure = Ok(());
+        let target = chosen.target.label.as_str();
+        let mut watch = |live| {
+            if failure.is_ok() {
+                failure = tell(Event::Live { trial: position, trials, target, live });
+            }
+        };
+        let mut record = match bench.trial(chosen, block, position, &mut watch) {
+            Ok(record) => record,
+            Err(Interrupted { left_behind }) => return Ok(Err(Ended::Interrupted(left_behind))),
+        };
+        failure?;
+        record.twin = is_twin;
+        tell(Event::Finished(&record))?;
+        seen.noise.push((block, record.noise));
+        if record.outcome != Outcome::Finished || !record.is_right() {
+            seen.out.insert(place);
+        } else if let Some(cost) = record.cost() {
+            seen.costs.entry(place).or_default().insert(block, cost);
+        }
+    }
+    seen.blocks += u32::from(block > 0);
+    Ok(Ok(()))
+}
+
+impl Seen {
+    /// The place of the target that is run twice: the reference, unless it has failed. Not in the block that is
+    /// counted nowhere, which shows who fails; and not where data is kept, of which there is one a target.
+    fn twin(&self, bench: &Bench<'_>, block: u32) -> Option<usize> {
+        let plan = bench.plan;
+        let has_twin = plan.blocks.may_claim() && plan.keep.is_none() && block > 0;
+        plan.reference(|place| !self.out.contains(&place)).filter(|_| has_twin)
+    }
+
+    fn void(&self) -> BTreeSet<u32> {
+        void_blocks(self.noise.iter().map(|(block, noise)| (*block, noise)))
+    }
+
+    fn counted(&self) -> u32 {
+        self.blocks - self.void().len() as u32
+    }
+
+    /// Only widths, blocks and noise end a run; never what is faster.
+    fn stops(&self, bench: &Bench<'_>) -> Option<Stopped> {
+        let blocks = bench.plan.blocks;
+        // With so few blocks that nothing is claimed nothing is void either.
+        let void = if blocks.may_claim() { self.void().len() as u32 } else { 0 };
+        let counted = self.blocks - void;
+        if counted >= blocks.most {
+            return Some(Stopped::AllBlocks);
+        }
+        if void >= blocks.most {
+            return Some(Stopped::Noise);
+        }
+        let limit = blocks.half_width.filter(|_| counted >= blocks.least)?;
+        self.widest(bench).filter(|widest| *widest <= limit).map(Stopped::Narrow)
+    }
+
+    /// What two targets cost in the blocks that count.
+    fn in_common(&self, one: usize, other: usize) -> (Vec<f64>, Vec<f64>) {
+        let void = self.void();
+        let of = |place: usize| self.costs.get(&place).into_iter().flatten();
+        let counted = of(one).filter(|(block, _)| **block > 0 && !void.contains(block));
+        let both = counted.filter_map(|(block, cost)| Some((*cost, *self.costs.get(&other)?.get(block)?)));
+        both.unzip()
+    }
+
+    /// The widest interval of a store against the reference, to either side; none where one has none.
+    fn widest(&self, bench: &Bench<'_>) -> Option<f64> {
+        let plan = bench.plan;
+        let reference = plan.reference(|place| !self.out.contains(&place))?;
+        let others = (0..plan.chosen.len())
+            .filter(|place| *place != reference && !self.out.contains(place) && !plan.chosen[*place].target.control);
+        let widths = others.map(|place| {
+            let (ones, others) = self.in_common(place, reference);
+            LogRatios::of(&ones, &others)?.ratio().interval.half_width()
+        });
+        // With nobody to compare with there is nothing to know better.
+        widths.collect::<Option<Vec<f64>>>().map(|widths| widths.into_iter().fold(0.0, f64::max))
+    }
 }

@@ -35,6 +35,9 @@ pub struct Load {
     pub rates: Vec<u64>,
     #[serde(default)]
     pub arrivals: Arrivals,
+    /// How long a rate is kept whose requests nobody numbered; 10 seconds where it does not tell.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rated_s: Option<u32>,
     /// Requests due so early are asked and not timed.
     #[serde(default)]
     pub warm_up_s: u32,
@@ -47,6 +50,23 @@ pub struct Load {
     /// Keys that are asked for at once, each a point; one by one where there are none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub batches: Vec<u32>,
+    /// Of each value, so much compresses to nothing; the rest not at all.
+    #[serde(default = "half", skip_serializing_if = "is_half")]
+    pub compressible_percent: u32,
+    /// Connections that are lost are opened again, and what was under way on them is asked once more.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub reconnect: bool,
+}
+
+/// What compresses of a value unless another part is asked for (method.md R1.12).
+pub const COMPRESSIBLE_PERCENT: u32 = 50;
+
+fn half() -> u32 {
+    COMPRESSIBLE_PERCENT
+}
+
+fn is_half(percent: &u32) -> bool {
+    *percent == COMPRESSIBLE_PERCENT
 }
 
 /// What the points of a job of requests differ in.
@@ -71,9 +91,10 @@ impl Load {
     }
 
     /// All points in the order in which they were named, `requests` each, or the `usual` ones where nothing is said. A
-    /// rate is then kept for `RATED_S`, and for so many requests at least (method.md R2.16).
+    /// rate is then kept for `rated_s`, and for so many requests at least (method.md R2.16).
     pub fn points(&self, requests: Option<u64>, usual: u64) -> Vec<At> {
-        let rated = |rate: u64| requests.unwrap_or_else(|| rate.saturating_mul(RATED_S).max(RATED_REQUESTS));
+        let rated_s = self.rated_s.map_or(RATED_S, u64::from);
+        let rated = |rate: u64| requests.unwrap_or_else(|| rate.saturating_mul(rated_s).max(RATED_REQUESTS));
         // One batch is the same at all points.
         let batch = if let [batch] = self.batches[..] { batch } else { 1 };
         let closed = |clients: u32| {
@@ -102,7 +123,7 @@ impl Load {
 const SIZED_BYTES: u64 = 1 << 30;
 const SIZED_REQUESTS: u64 = 1_000;
 
-/// How long a rate is kept that nobody said otherwise of, and how many requests that is at least.
+/// How long a rate is kept that nobody said otherwise of, in seconds, and how many requests that is at least.
 const RATED_S: u64 = 10;
 const RATED_REQUESTS: u64 = 10_000;
 

@@ -1,9 +1,14 @@
 //! The vocabulary: plain data that every other room speaks in. No clock, no I/O, no randomness.
 
+pub mod check;
+pub mod crash;
+pub mod effort;
 pub mod hist;
 pub mod load;
 pub mod names;
+pub mod noise;
 pub mod op;
+pub mod preflight;
 pub mod promise;
 pub mod record;
 pub mod trial;

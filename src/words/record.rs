@@ -5,9 +5,12 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::hist::Times;
+use super::crash::Standing;
+use super::hist::Packed;
 use super::load::Arrivals;
+use super::noise::Noise;
 use super::op::Wrong;
+use super::preflight::Preflight;
 use super::trial::{Configuration, Durability, JobSettings, Target, Verify};
 
 /// One line of a results file.
@@ -17,15 +20,25 @@ pub struct Record {
     pub method: u32,
     /// kvfair's own version.
     pub kvfair: String,
+    /// It was built without optimisation: its clients and embedded stores are many times slower.
+    #[serde(default)]
+    pub debug_build: bool,
     pub run: Run,
-    /// Which block of the run, from 1, and which place in the block's order, from 1.
+    /// Which block of the run, from 1, and which place in the block's order, from 1. Block 0 warms
+    /// the machine up and is counted nowhere.
     pub block: u32,
     pub position: u32,
+    /// The reference a second time: it tells how far apart two trials of the same store come out, and is no row.
+    #[serde(default)]
+    pub twin: bool,
     pub target: Target,
     pub durability: Durability,
     /// Whose settings were in force. Never ranked across configurations.
     #[serde(default)]
     pub configuration: Configuration,
+    /// What was found out of that class since, on this machine; never stored.
+    #[serde(skip)]
+    pub tried: Option<Standing>,
     /// How the store keeps the class, in its own words: "appendfsync always".
     pub keeps: String,
     pub job: JobSettings,
@@ -41,10 +54,17 @@ pub struct Record {
     /// What was counted beside the clients: a cache's hits and misses.
     #[serde(default)]
     pub counters: BTreeMap<String, u64>,
+    /// The store's own counters by its own names, before the first phase that counts and after settling: they tell why
+    /// it was slow. Empty where it keeps none, or where the trial did not come so far.
+    #[serde(default)]
+    pub said: BTreeMap<String, [f64; 2]>,
     /// Bytes allocated on disk for the store's data, after settling and, for an embedded store, closing; `None` where
     /// they cannot be seen.
     pub bytes_on_disk: Option<u64>,
     pub machine: Machine,
+    /// What else went on meanwhile.
+    #[serde(default)]
+    pub noise: Noise,
 }
 
 /// The run that a trial belongs to.
@@ -54,7 +74,11 @@ pub struct Run {
     pub began: String,
     /// The seed of the order of trials.
     pub seed: u64,
+    /// How many blocks were planned at the most.
     pub blocks: u32,
+    /// The run was to end once all intervals against the reference were no wider than so much to either side.
+    #[serde(default)]
+    pub half_width: Option<f64>,
     /// Nothing was timed: only the answers count.
     pub answers_only: bool,
 }
@@ -73,6 +97,9 @@ pub struct Stream {
     /// What is known of recorded traffic; nothing for other data.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub traced: Option<Traced>,
+    /// What zstd leaves, at its fastest level, of a sample of drawn values, as a share; nothing for other data.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub zstd_share: Option<f64>,
 }
 
 /// What is known of recorded traffic before any store is asked.
@@ -99,6 +126,9 @@ pub struct StoreFacts {
     /// The command that started it; nothing where we did not.
     pub command: Vec<String>,
 }
+
+/// The setting that says why a store's own counters could not be read: no trial fails for that.
+pub const UNREAD: &str = "counters not read";
 
 /// How a trial ended.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -148,6 +178,9 @@ pub struct Checked {
     /// Keys read back and compared, of so many that the truth holds.
     pub keys: u64,
     pub keys_in_truth: u64,
+    /// Keys and values that were read back, in bytes: what the store held, as its users count.
+    #[serde(default)]
+    pub bytes: u64,
     /// Keys that nobody should have written: `None` where the store cannot count ("not checked").
     pub extra_keys: Option<i64>,
     /// The whole answer in short (digests, counts, what comes first), by name; empty where only a sample was checked.
@@ -156,7 +189,7 @@ pub struct Checked {
 }
 
 /// One part of a trial.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Phase {
     /// `load`, `run`, `set`, `get` or `settle`.
     pub name: String,
@@ -180,6 +213,9 @@ pub struct Phase {
     /// Gets that found nothing: in a job that sets what it did not find they are what is measured, elsewhere a fault.
     #[serde(default)]
     pub misses: u64,
+    /// Connections that were lost and opened again, as `--reconnect` allowed.
+    #[serde(default)]
+    pub reconnects: u64,
     /// Keys and values handed over, and values that came back, whatever the protocol made of them.
     pub bytes_out: u64,
     pub bytes_in: u64,
@@ -189,10 +225,17 @@ pub struct Phase {
     pub timed_one_in: u32,
     /// What reading the clock costs, in nanoseconds; it is part of every op time.
     pub clock_ns: f64,
-    pub times_ns: Times,
+    pub times_ns: Packed,
     /// What only requests that come at a rate have.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub open: Option<Open>,
+    /// Where it was stopped at its time-out, and the other parts of its sweep went on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cut_off: Option<CutOff>,
+    /// The phase before once more with twice the threads driving the clients, to see whether they reach more; it counts
+    /// for nothing else.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub doubled: bool,
     /// Units finished in each whole second, and in what was left of the last one.
     pub units_by_second: Vec<u64>,
     pub client: Usage,
@@ -204,8 +247,15 @@ pub struct Phase {
     pub store_by_second: Vec<Second>,
 }
 
+/// How far a part came until its time-out; all that was asked by then was answered.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct CutOff {
+    pub after_s: f64,
+    pub done_share: f64,
+}
+
 /// Requests that came when they were due, whether those before were answered or not.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Open {
     /// Requests a second of all clients together.
     pub rate: u64,
@@ -215,9 +265,9 @@ pub struct Open {
     pub pipelined: bool,
     /// From when a request was due to its answer: what a user would have waited. `times_ns` counts from its sending, or
     /// from the answer before it on its connection where that came later.
-    pub response_ns: Times,
+    pub response_ns: Packed,
     /// From when it was due to its sending: the generator's own share, or the wait for a client that is free.
-    pub lag_ns: Times,
+    pub lag_ns: Packed,
     /// When the last request was due, in seconds from the first client's start.
     pub due_s: f64,
     /// Requests that were due and not answered when the rate was given up; none where it was kept to the end.
@@ -252,6 +302,10 @@ pub struct Usage {
     /// Bytes that went towards a disk, as the kernel counts them (whole pages; see METHOD.md). `None` where it does
     /// not tell.
     pub bytes_written: Option<u64>,
+    /// How long threads could have worked and waited for a processor, summed over threads: those of the trial, and of a
+    /// server those that lived to the phase's end. `None` where the kernel does not tell.
+    #[serde(default)]
+    pub run_delay_s: Option<f64>,
 }
 
 impl Usage {
@@ -295,6 +349,9 @@ pub struct Machine {
     pub clock_source: String,
     pub governor: String,
     pub virtualisation: String,
+    /// What was seen of it before the run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub preflight: Option<Preflight>,
 }
 
 impl Record {
@@ -308,9 +365,15 @@ impl Record {
         matches!(self.outcome, Outcome::Finished).then(|| self.measured().map(|phase| phase.took_s).sum())
     }
 
+    /// What is compared between targets, in seconds; none at rates, whose time is the same for all.
+    pub fn cost(&self) -> Option<f64> {
+        let is_rated = self.phases.iter().any(|phase| phase.open.is_some());
+        self.took_s().filter(|took_s| !is_rated && *took_s > 0.0)
+    }
+
     /// The phases that count: the run and its settling, not the loading.
     pub fn measured(&self) -> impl Iterator<Item = &Phase> {
-        self.phases.iter().filter(|phase| phase.name != "load")
+        self.phases.iter().filter(|phase| phase.name != "load" && !phase.doubled)
     }
 
     /// Time that reading the answers back took; it counts against nothing.

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use super::load::Load;
 
 /// The version of how we measure. Numbers of different methods are never compared.
-pub const METHOD: u32 = 1;
+pub const METHOD: u32 = 2;
 
 /// What survives of acknowledged writes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]

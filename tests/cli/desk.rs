@@ -99,6 +99,8 @@ impl Desk {
             .into_iter()
             .flatten()
             .map(|entry| entry.expect("an entry").path())
+            // Verified classes lie beside them.
+            .filter(|path| path.extension().is_some_and(|end| end == "jsonl"))
             .collect();
         files.sort_by_key(|file| file.metadata().and_then(|meta| meta.modified()).expect("a time"));
         files.iter().flat_map(|file| records_in(file)).collect()

@@ -47,7 +47,9 @@ fn a_sweep_is_drawn_beside_its_table() {
         let found = svg.lines().find(|line| line.strip_suffix(" (logarithmic)").unwrap_or(line) == text);
         assert!(found.is_some(), "{text}");
     }
-    assert!(svg.contains("getset, 1,000 requests · durability none (claimed)") && svg.contains("bands: lowest to"));
+    assert!(
+        svg.contains("getset, 1,000 requests · in RAM · durability none (claimed)") && svg.contains("bands: lowest to")
+    );
     assert!(!svg.contains("<script"), "{svg}");
 
     desk.run(&["show", "sweep.jsonl", "--svg", "new/sweep.svg"]).exits(1).complains("new/sweep.svg is there already");
@@ -71,9 +73,13 @@ fn in_records(desk: &Desk, results: &str) -> BTreeMap<String, Times> {
     let mut all: BTreeMap<String, Times> = BTreeMap::new();
     for line in read(desk, results).lines() {
         let record: Record = serde_json::from_str(line).expect("a record");
-        for phase in record.measured().filter(|phase| phase.times_ns.count() > 0) {
+        for phase in record.measured() {
+            let times = phase.times_ns.times().expect("a histogram");
+            if times.count() == 0 {
+                continue;
+            }
             let name = format!("{}.{}.{}", record.target.label, phase.name, phase.clients);
-            all.entry(name).or_default().merge(&phase.times_ns);
+            all.entry(name).or_default().merge(&times);
         }
     }
     all

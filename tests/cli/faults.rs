@@ -12,9 +12,15 @@ fn run(desk: &Desk, fault: &str, more: &[&str]) -> Said {
 
 #[test]
 fn wrong_answers_are_failed_with_the_first_key_and_exit_code_4() {
-    for fault in
-        ["drop&after=100", "corrupt&after=100&every=50", "stale&after=100", "extra&every=7", "corrupt&clients=3"]
-    {
+    for fault in [
+        "drop&after=100",
+        "corrupt&after=100&every=50",
+        "stale&after=100",
+        "extra&every=7",
+        "corrupt&clients=3",
+        "evict&after=200&every=100",
+        "stray&after=100&every=40",
+    ] {
         let (fault, clients) = fault.split_once("&clients=").unwrap_or((fault, "1"));
         let desk = Desk::new();
         let said = run(&desk, fault, &["--clients", clients]);
@@ -53,6 +59,21 @@ fn counters_that_are_wrong_are_found_too() {
         desk.run(&["run", "ngrams", "--messages", "30", "--blocks", "1", &target]).exits(4);
         assert_eq!(desk.record(fault)["verdict"]["kind"], "wrong", "{fault}");
     }
+}
+
+/// One write in a hundred thousand.
+#[test]
+fn a_store_that_rarely_loses_a_write_is_found() {
+    let desk = Desk::new();
+    let target = "faulty?fault=drop&every=100000&name=rare";
+    desk.run(&["run", "ngrams", "--messages", "8000", "--blocks", "1", target]).exits(4).shows("(1 key); first");
+}
+
+/// Slow is not wrong.
+#[test]
+fn a_store_that_is_slow_is_right() {
+    let desk = Desk::new();
+    desk.run(&["run", "ngrams", "--messages", "50", "--blocks", "1", "faulty?fault=slow"]).exits(0);
 }
 
 #[test]

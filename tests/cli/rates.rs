@@ -1,9 +1,11 @@
 //! Requests at a rate, on engines in the process, client libraries and servers; and the highest rate that keeps a
 //! promise.
 
+use kvfair::words::record::{Open, Record};
+use nix::sys::signal::Signal;
 use serde_json::Value;
 
-use crate::desk::Desk;
+use crate::desk::{Desk, Started};
 
 const RATED: [&str; 5] = ["run", "mixed", "--blocks", "1", "--records=300"];
 
@@ -106,6 +108,54 @@ fn records_can_be_inserted_at_a_rate() {
         .for_each(|record| assert_eq!(record["verdict"]["kind"], "right", "{}", record["target"]["label"]));
 }
 
+/// A read whose record is then written is one request: it is answered when the write is.
+#[test]
+fn what_was_read_is_written_at_a_rate() {
+    let desk = Desk::new();
+    let run = ["run", "ycsb-f", "--blocks", "1", "--records", "300", "--requests", "2000", "--rate", "2k,4k"];
+    let targets = ["redis+unix", "memcached", "lmdb", "mariadb+unix", "cached:redis"];
+    desk.run(&[&run[..], &targets].concat()).exits(0).shows("hold some client's");
+    for target in targets {
+        let record = desk.record(target);
+        assert_eq!(record["verdict"]["kind"], "right", "{target}");
+        for rate in [2_000, 4_000] {
+            let run = phase(&record, "run", rate);
+            let open: Open = serde_json::from_value(run["open"].clone()).expect("a rate's own");
+            assert_eq!(
+                (run["units"].as_u64(), open.response_ns.times().unwrap().count()),
+                (Some(2000), 2000),
+                "{target}"
+            );
+            assert!((2_800..3_200).contains(&run["ops"].as_u64().unwrap()), "{target}: half of them write as well");
+        }
+    }
+    let desk = Desk::new();
+    let faulty = ["--rate", "4k", "faulty?fault=drop&after=1500"];
+    desk.run(&[&run[..8], &faulty].concat()).exits(4).shows("found an older value");
+}
+
+/// Nobody waits for ever: what took 10 s is counted and said, whatever else the rate was.
+#[test]
+fn answers_that_come_too_late_for_their_users_are_counted_and_said() {
+    let desk = Desk::new();
+    let rate = ["--rate", "2k,3k", "--requests", "2000", "redis+unix"];
+    desk.run(&[&RATED[..], &rate].concat()).exits(0);
+    let mut record: Record = serde_json::from_value(desk.record("redis+unix")).expect("a record");
+    let is_it = |open: &&mut Open| open.rate == 2_000;
+    let open = record.phases.iter_mut().filter_map(|phase| phase.open.as_mut()).find(is_it).expect("a rate");
+    let mut response_ns = open.response_ns.times().unwrap();
+    response_ns.record(12_000_000_000);
+    open.response_ns = response_ns.into();
+    let shown = |record: &Record| {
+        let line = serde_json::to_string(record).expect("a record");
+        desk.run(&["show", desk.file("late.jsonl", line + "\n"), "--wide"])
+    };
+    let said = shown(&record);
+    said.shows("warning (timeout): redis+unix at 2,000/s: 1 of 2,001 requests (0.05 %) took 10 s or longer");
+    said.shows("requests that were answered after 10 s or later");
+    assert!(!said.out.contains("at 3,000/s: "), "{}", said.out);
+}
+
 #[test]
 fn the_highest_rate_that_keeps_a_promise_is_found() {
     let desk = Desk::new();
@@ -117,4 +167,29 @@ fn the_highest_rate_that_keeps_a_promise_is_found() {
         desk.records().into_iter().filter(|record| record["target"]["label"] == "redis+unix").collect();
     assert!(kept.len() >= 5, "{} steps", kept.len());
     assert!(kept.iter().all(|record| record["verdict"]["kind"] == "right"));
+}
+
+/// The first processor that we may use, as taskset(1) wants it.
+fn first_processor() -> String {
+    let status = std::fs::read_to_string("/proc/self/status").expect("our own status");
+    let allowed = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:")).expect("what we may use");
+    allowed.trim().split([',', '-']).next().expect("a number").to_string()
+}
+
+/// Who has to share its processor with three that never rest asks too late, and blames no store for it.
+#[test]
+fn a_generator_that_is_starved_is_limited_by_the_client() {
+    let desk = Desk::new();
+    let processor = first_processor();
+    let spin = ["-c", &processor, "sh", "-c", "while :; do :; done"];
+    let spinners = [(); 3].map(|()| Started::new(desk.command("taskset", &spin)));
+    let asked = "run getset redis+unix --only get --rate 2k --requests 6000 --records 300 --blocks 1";
+    let arguments: Vec<&str> =
+        ["-c", &processor, env!("CARGO_BIN_EXE_kvfair")].into_iter().chain(asked.split(' ')).collect();
+    let said = Started::new(desk.command("taskset", &arguments)).wait();
+    spinners.iter().for_each(|spinner| spinner.interrupt(Signal::SIGKILL));
+    said.exits(0)
+        .shows("ms*")
+        .shows("requests sent too late; not ranked")
+        .shows("every point is limited by the client");
 }

@@ -143,6 +143,9 @@ fn every_record_is_valid_by_the_schema() {
     for option in [["--rate", "2k,3k"], ["--values", "9,90"], ["--values", "etc"], ["--batch", "3,5"]] {
         desk.run(&[&small[..], &option, &["ram", "redis"]].concat()).exits(0);
     }
+    desk.run(&[&small[..], &["--reconnect", "redis"]].concat()).exits(0);
+    let endless = ["run", "getset", "--blocks", "1", "--requests", "90000000", "--records", "20", "--clients", "2"];
+    desk.run(&[&endless[..], &["--timeout", "1s", "ram", "redis"]].concat()).exits(1);
 
     let schema: Value = serde_json::from_str(include_str!("../../schema/record.schema.json")).expect("the schema");
     let validator = jsonschema::validator_for(&schema).expect("the schema is one");

@@ -149,7 +149,7 @@ fn nobody_there_is_a_failed_row() {
     assert_eq!(desk.record("ram")["verdict"]["kind"], "right");
 }
 
-fn port_of(server: &Running) -> u16 {
+pub fn port_of(server: &Running) -> u16 {
     match server.launch.place {
         Place::Tcp { port, .. } => port,
         _ => panic!("not started on a port"),
@@ -157,7 +157,7 @@ fn port_of(server: &Running) -> u16 {
 }
 
 /// One command over the wire as a person types it, and the first line of the answer.
-fn ask(server: &Running, command: &str) -> String {
+pub fn ask(server: &Running, command: &str) -> String {
     let mut stream = TcpStream::connect(("127.0.0.1", port_of(server))).expect("the test's own server");
     stream.write_all(format!("{command}\r\n").as_bytes()).expect("the test's own server");
     let mut answer = Vec::new();
@@ -168,7 +168,7 @@ fn ask(server: &Running, command: &str) -> String {
     String::from_utf8(answer).expect("text").trim_end().to_string()
 }
 
-const SECRET: &str = "pA55w0rd-of-nobody";
+pub const SECRET: &str = "pA55w0rd-of-nobody";
 
 #[test]
 fn a_password_works_and_is_told_nowhere() {
@@ -223,7 +223,7 @@ fn only_the_database_that_was_named_is_used_and_it_is_left_empty() {
 }
 
 /// What INFO tells of databases that hold something.
-fn ask_info(server: &Running) -> String {
+pub fn ask_info(server: &Running) -> String {
     let mut stream = TcpStream::connect(("127.0.0.1", port_of(server))).expect("the test's own server");
     stream.write_all(b"INFO keyspace\r\nQUIT\r\n").expect("the test's own server");
     let mut answer = String::new();

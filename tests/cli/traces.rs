@@ -107,7 +107,7 @@ fn what_a_store_loses_or_spoils_is_found() {
         ("drop&after=100&every=100", "first \""),
         ("drop&after=1500&every=9", "first \""),
         ("corrupt&after=100&every=50", "a whole value that was set under this key, or none, found"),
-        ("stale&after=1000&every=20", "first \""),
+        ("stale&after=1000&every=3", "first \""),
         ("extra&every=100", "(count of records)"),
     ];
     for (fault, words) in cases {
@@ -139,6 +139,9 @@ fn what_was_evicted_by_a_stores_own_account_is_counted_and_is_not_wrong() {
     assert_eq!((&verdict["kind"], &verdict["keys_in_truth"]), (&"right".into(), &700.into()));
     assert!(verdict["keys"].as_u64().is_some_and(|keys| (100..500).contains(&keys)), "{verdict}");
     assert!(misses_of(&desk.record("memcached+unix")) > 1_000);
+    let evictions = &desk.record("memcached+unix")["said"]["evictions"];
+    assert!(evictions[0] == 0.0 && evictions[1].as_f64().is_some_and(|count| count > 1_000.0), "{evictions}");
+    desk.run(&["show", "--wide"]).exits(0).shows("memcached+unix: records dropped to make room +1,");
     assert_eq!(misses_of(&desk.record("ram")), 700);
 }
 

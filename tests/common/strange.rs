@@ -11,7 +11,8 @@ use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
 use kvfair::drive::pace::Pace;
-use kvfair::drive::{Progress, Seen, Stopped, Work, sockets, threads};
+use kvfair::drive::sockets::{self, Conduct};
+use kvfair::drive::{Progress, Seen, Stopped, Work, threads};
 use kvfair::jobs::getset::GETSET;
 use kvfair::jobs::{LOAD_DEPTH, Part, Source};
 use kvfair::stores::{self, Launch, Place};
@@ -34,6 +35,11 @@ pub enum Manner {
     Corrupting(usize),
     /// Gone after so many requests.
     Closing(usize),
+    /// The same once, and then nobody is heard for a while.
+    Away {
+        after: usize,
+        lasting: Duration,
+    },
     /// Silent after so many requests.
     Silent(usize),
     /// One answer too many after so many requests.
@@ -75,6 +81,10 @@ fn serve(manner: Manner) -> (tempfile::TempDir, PathBuf) {
             let (records, stream, first) = (records.clone(), stream.unwrap(), first.clone());
             // The first connection loads; the others are what is tested.
             let manner = if number == 0 { Manner::Plain } else { manner };
+            let is_away = |lasting| first.get().is_some_and(|since: &Instant| since.elapsed() < lasting);
+            if matches!(manner, Manner::Away { lasting, .. } if is_away(lasting)) {
+                continue;
+            }
             std::thread::spawn(move || answer(stream, &records, manner, &first));
         }
     });
@@ -103,6 +113,10 @@ fn answer(mut stream: UnixStream, records: &Records, manner: Manner, first: &Onc
         drop(records);
         match manner {
             Manner::Closing(after) if count > after => return Ok(()),
+            Manner::Away { after, .. } if count > after && first.get().is_none() => {
+                first.get_or_init(Instant::now);
+                return Ok(());
+            }
             Manner::Silent(after) if count > after => continue,
             Manner::Babbling(after) if count == after => said.extend_from_slice(b"+OK\r\n"),
             Manner::Corrupting(which) if count == which && said.len() > 8 => {
@@ -199,16 +213,16 @@ fn command(bytes: &[u8]) -> Option<(usize, Vec<Vec<u8>>)> {
     (at <= bytes.len()).then_some((at, parts))
 }
 
-fn settings(depth: u32, value_bytes: u32) -> JobSettings {
+fn settings(name: &str, depth: u32, value_bytes: u32) -> JobSettings {
     JobSettings {
-        name: "getset".to_string(),
+        name: name.to_string(),
         data: Data::Recipe { name: "uniform".to_string(), seed: 5 },
         format: String::new(),
         units: Some(REQUESTS),
         skip_bad: 0,
         via: Default::default(),
         split: Default::default(),
-        load: Some(Load { records: RECORDS, value_bytes, depth, ..Load::default() }),
+        load: Some(Load { records: RECORDS, value_bytes, depth, writes: 1, ..Load::default() }),
         replay_percent: None,
     }
 }
@@ -216,6 +230,8 @@ fn settings(depth: u32, value_bytes: u32) -> JobSettings {
 /// What is to be driven against a server of that manner.
 #[derive(Clone, Copy)]
 pub struct Drive {
+    /// Whose clients: those of `ycsb-f` write everything that they read.
+    pub job: &'static str,
     pub part: Part,
     pub clients: u32,
     pub depth: u32,
@@ -225,11 +241,29 @@ pub struct Drive {
     pub rate: Option<u64>,
     /// A thread a client instead of connections that share one.
     pub blocking: bool,
+    /// Lost connections are opened again.
+    pub reopens: bool,
+    /// Twice the threads drive the connections.
+    pub doubled: bool,
+    /// Nothing is asked any more after so long.
+    pub limit: Option<Duration>,
 }
 
 impl Drive {
     pub fn new(part: Part, clients: u32, depth: u32, value_bytes: u32) -> Drive {
-        Drive { part, clients, depth, value_bytes, requests: REQUESTS, rate: None, blocking: false }
+        Drive {
+            job: "getset",
+            part,
+            clients,
+            depth,
+            value_bytes,
+            requests: REQUESTS,
+            rate: None,
+            blocking: false,
+            reopens: false,
+            doubled: false,
+            limit: None,
+        }
     }
 
     /// Loads, then does the part. What came of it at the rate stands beside.
@@ -246,16 +280,21 @@ impl Drive {
             patience: Duration::from_millis(if self.rate.is_some() { 5_000 } else { 500 }),
         };
         let store = (stores::find("redis").unwrap().open)(&launch).unwrap();
-        let job = (GETSET.open)(&settings(self.depth, self.value_bytes));
+        let job = (GETSET.open)(&settings(self.job, self.depth, self.value_bytes));
         let pace = self.rate.map(|rate| Pace::draw(rate, Arrivals::Poisson, self.requests, 1, 0));
         let run = |part, at: At, depth| {
             let progress = Progress::new(at.clients);
             let pace = pace.as_ref().filter(|_| part != Part::Load);
             let (store, job) = (store.as_ref(), job.as_ref());
-            let work = Work { store, job, source: &NoSource, part, at, pace, progress: &progress };
+            let limit = self.limit.filter(|_| part != Part::Load);
+            let work = Work { store, job, source: &NoSource, part, at, pace, limit, progress: &progress };
             let seen = match self.blocking && part != Part::Load {
                 true => threads::run(&work, || {}),
-                false => sockets::run(&work, depth, launch.patience, || {}),
+                false => sockets::run(
+                    &work,
+                    Conduct { depth, patience: launch.patience, reopens: self.reopens, doubled: self.doubled },
+                    || {},
+                ),
             };
             if let Ok(seen) = &seen {
                 assert_eq!(progress.units(), seen.units, "what was told is what was counted");

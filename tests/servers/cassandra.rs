@@ -16,7 +16,7 @@ const GAPS: [&str; 3] = ["scan", "set", "set"];
 
 static ONE: Mutex<()> = Mutex::new(());
 
-fn one(durability: Durability) -> (Running, MutexGuard<'static, ()>) {
+pub fn one(durability: Durability) -> (Running, MutexGuard<'static, ()>) {
     let turn = ONE.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
     (start_at("cassandra", Transport::Tcp, durability), turn)
 }

@@ -11,6 +11,7 @@ mod memcachedb;
 mod mongodb;
 mod mouths;
 mod redis;
+mod said;
 #[cfg(feature = "sql")]
 mod sql;
 mod strange;

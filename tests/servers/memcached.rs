@@ -94,4 +94,6 @@ fn memcached_counts_what_it_still_holds_and_tells_what_it_dropped() {
     let dropped: u64 = store.facts().unwrap().settings["evictions"].parse().unwrap();
     assert!(count < 400 && dropped > 0, "{count} records, {dropped} dropped");
     assert_eq!(count + dropped, 400);
+    assert_eq!(store.says().unwrap().get("evictions"), Some(dropped as f64));
+    assert_eq!(store.evicted().unwrap(), Some(dropped));
 }

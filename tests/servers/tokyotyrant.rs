@@ -70,6 +70,7 @@ fn what_was_acknowledged_survives_a_kill_where_the_class_says_so() {
     let cases = [
         (Durability::None, "memory", 0),
         (Durability::Crash, "hash", 300),
+        (Durability::Crash, "tree", 300),
         (Durability::Power, "hash", 300),
         (Durability::Power, "tree", 300),
     ];
@@ -98,7 +99,7 @@ fn it_refuses_what_would_not_keep_the_class() {
     for (durability, name, value) in [
         (Durability::Crash, "db", "memory"),
         (Durability::Power, "db", "memory"),
-        (Durability::Crash, "db", "tree"),
+        (Durability::Crash, "mouth", "memcache"),
         (Durability::Power, "mouth", "memcache"),
     ] {
         let settings = [(name.to_string(), value.to_string())].into_iter().collect();

@@ -17,17 +17,22 @@ pub(super) struct State {
     pub(super) under_way: u32,
     /// Of each of these, where they come at a rate: when it was due and sent, oldest first.
     pub(super) stamps: VecDeque<Stamp>,
+    /// Of requests whose first question is answered and whose next one is to be asked at once.
+    pub(super) owed: VecDeque<Stamp>,
     /// And when the last of those before was answered.
     answered_ns: u64,
     /// When they were asked.
     asked: Instant,
     /// It has nothing more to ask.
     ended: bool,
+    /// How often its connection was opened anew since the last answer.
+    pub(super) tries: u32,
 }
 
 impl State {
     pub(super) fn new() -> State {
-        State { under_way: 0, stamps: VecDeque::new(), answered_ns: 0, asked: Instant::now(), ended: false }
+        let (stamps, owed) = (VecDeque::new(), VecDeque::new());
+        State { under_way: 0, stamps, owed, answered_ns: 0, asked: Instant::now(), ended: false, tries: 0 }
     }
 
     /// Nothing more is asked, and nothing is awaited.
@@ -42,6 +47,8 @@ pub(super) struct Stamp {
     pub(super) due_ns: u64,
     /// `UNSENT` until it is.
     pub(super) sent_ns: u64,
+    /// When its service began, once a question of it is answered.
+    pub(super) first_ns: Option<u64>,
 }
 
 pub(super) const UNSENT: u64 = u64::MAX;
@@ -64,7 +71,10 @@ pub(super) struct Counts {
     pub(super) times: Times,
     /// Where requests come at a rate: what is counted of it, and since when.
     pub(super) lateness: Option<(Lateness, Instant)>,
+    /// At a rate: requests that are answered to their end.
     pub(super) answered: u64,
+    /// At a rate: which of the answers that came together were not the last of their requests.
+    pub(super) unfinished: Vec<u32>,
     /// Clients that are not at their end.
     pub(super) live: usize,
 }
@@ -90,6 +100,7 @@ pub(super) fn converse<C: Client + ?Sized, K: Codec + ?Sized>(
     if news.answers > 0 {
         take_times(state, news.answers, talk);
         state.under_way -= news.answers;
+        state.tries = 0;
         talk.counts.seen.bytes_in += news.bytes_in;
         talk.counts.seen.units += news.units;
     }
@@ -112,10 +123,10 @@ fn hear<C: Client + ?Sized, K: Codec + ?Sized>(
         let rest = &bytes[used..];
         let taken = match codec.hear_plain(rest) {
             Some((taken, reply)) => {
-                news.take(client, reply)?;
+                news.take(client, reply, talk.counts)?;
                 taken
             }
-            None => hear_in_full(client, codec, rest, talk.out, &mut news)?,
+            None => hear_in_full(client, codec, rest, talk, &mut news)?,
         };
         if taken == 0 {
             break;
@@ -126,11 +137,10 @@ fn hear<C: Client + ?Sized, K: Codec + ?Sized>(
 }
 
 /// A batch has one time for all of it; what came at a rate has each its own. A request's own service begins when it is
-/// sent, or when those before it on its connection are answered, whichever comes later.
+/// sent, or when those before it on its connection are answered, whichever comes later; it ends with its last answer.
 #[inline(always)]
 fn take_times(state: &mut State, answers: u32, talk: &mut Talk<'_>) {
-    let Counts { times, waited, lateness, answered, .. } = &mut *talk.counts;
-    *answered += u64::from(answers);
+    let Counts { times, waited, lateness, answered, unfinished, .. } = &mut *talk.counts;
     let Some((lateness, began)) = lateness else {
         let took = talk.now.duration_since(state.asked);
         times.record_many(took.as_nanos() as u64, u64::from(answers));
@@ -138,9 +148,16 @@ fn take_times(state: &mut State, answers: u32, talk: &mut Talk<'_>) {
         return;
     };
     let answered_ns = talk.now.duration_since(*began).as_nanos() as u64;
-    for Stamp { due_ns, sent_ns } in state.stamps.drain(..answers as usize) {
-        let first_ns = sent_ns.max(state.answered_ns);
+    let mut unfinished = unfinished.drain(..).peekable();
+    for (place, stamp) in (0..).zip(state.stamps.drain(..answers as usize)) {
+        let Stamp { due_ns, sent_ns, .. } = stamp;
+        let first_ns = stamp.first_ns.unwrap_or(sent_ns.max(state.answered_ns));
         state.answered_ns = answered_ns;
+        if unfinished.next_if_eq(&place).is_some() {
+            state.owed.push_back(Stamp { first_ns: Some(first_ns), ..stamp });
+            continue;
+        }
+        *answered += 1;
         if let Some(service_ns) = lateness.note(Moments { due_ns, sent_ns, first_ns, answered_ns }) {
             times.record(service_ns);
             *waited += Duration::from_nanos(service_ns);
@@ -158,12 +175,17 @@ struct News {
 
 impl News {
     #[inline(always)]
-    fn take<C: Client + ?Sized>(&mut self, client: &mut C, reply: Reply<'_>) -> Result<(), Trouble> {
+    fn take<C: Client + ?Sized>(
+        &mut self,
+        client: &mut C,
+        reply: Reply<'_>,
+        counts: &mut Counts,
+    ) -> Result<(), Trouble> {
         self.answers += 1;
         self.bytes_in += reply.bytes() as u64;
         match client.hear(reply) {
             Heard::Unit { counted } => self.units += counted,
-            Heard::More => {}
+            Heard::More => counts.unfinished.extend(counts.lateness.is_some().then_some(self.answers - 1)),
             Heard::Wrong(wrong) => return Err(Trouble::Other(Stopped::Wrong(wrong))),
         }
         Ok(())
@@ -176,14 +198,14 @@ fn hear_in_full<C: Client + ?Sized, K: Codec + ?Sized>(
     client: &mut C,
     codec: &mut K,
     bytes: &[u8],
-    out: &mut Vec<u8>,
+    talk: &mut Talk<'_>,
     news: &mut News,
 ) -> Result<usize, Trouble> {
-    let Some((taken, heard)) = codec.hear(bytes, out).map_err(Trouble::Line)? else {
+    let Some((taken, heard)) = codec.hear(bytes, talk.out).map_err(Trouble::Line)? else {
         return Ok(0);
     };
     match heard {
-        wire::Heard::Reply(reply) => news.take(client, reply)?,
+        wire::Heard::Reply(reply) => news.take(client, reply, talk.counts)?,
         wire::Heard::Refused(words) => return Err(Trouble::Line(Fault::Refused(words))),
         wire::Heard::Again | wire::Heard::Greeted => {}
     }

@@ -10,7 +10,7 @@ use mio::{Events, Interest, Poll, Token};
 use super::super::pace::{Lateness, Pace};
 use super::super::{Stopped, Work};
 use super::converse::{Counts, Stamp, UNSENT};
-use super::{EVENTS, Hand, LOOK, Party, silent, write};
+use super::{EVENTS, Hand, LOOK, Party, Shared, silent, write};
 use crate::jobs::Ask;
 use crate::words::op::Fault;
 
@@ -28,23 +28,27 @@ pub(super) fn work(
 ) -> Result<(), Stopped> {
     let progress = work.progress.client(number as u32);
     let lost = |error| Stopped::Session(Fault::Lost(error));
-    let alarm = Alarm::register(&hand.poll).map_err(lost)?;
+    let alarm = Alarm::register(&hand.shared.poll).map_err(lost)?;
     let mut events = Events::with_capacity(EVENTS);
     let began = pace.began();
-    hand.counts.lateness = Some((Lateness::new(pace), began));
+    hand.shared.counts.lateness = Some((Lateness::new(pace), began));
     let mut turn = Turn { next: 0, clients: u64::from(work.at.clients), number: number as u64, hands: hands as u64 };
     turn.skip_others();
     let backlog_max = pace.backlog_max() / hands as u64;
     let (mut heard, mut told, mut armed, mut asked) = (began, began, None, 0);
     let mut gave_up = false;
     loop {
-        let idle = asked == hand.counts.answered;
+        let idle = asked == hand.shared.counts.answered;
         asked += send_due(hand, pace, &mut turn, began)?;
-        let waiting = asked - hand.counts.answered;
+        let waiting = asked - hand.shared.counts.answered;
         if idle && waiting > 0 {
             heard = Instant::now();
         }
-        if !gave_up && (waiting > backlog_max || pace.given_up()) {
+        let is_over = work.limit.is_some_and(|limit| began.elapsed() >= limit);
+        if is_over && !hand.shared.counts.seen.cut_off {
+            hand.cut_off();
+        }
+        if !gave_up && (is_over || waiting > backlog_max || pace.given_up()) {
             // The first of all threads gives up; the others add what was theirs.
             if pace.given_up() {
                 pace.late_too(waiting)
@@ -57,21 +61,19 @@ pub(super) fn work(
         if due.is_none() && waiting == 0 {
             return Ok(());
         }
+        let ring = due.map(|due_ns| began + Duration::from_nanos(due_ns));
         if armed != due {
-            due.map_or(Ok(()), |due_ns| alarm.ring_at(began + Duration::from_nanos(due_ns))).map_err(lost)?;
+            ring.map_or(Ok(()), |at| alarm.ring_at(at)).map_err(lost)?;
             armed = due;
         }
-        match hand.poll.poll(&mut events, Some(alarm.at_most(due.map(|due_ns| began + Duration::from_nanos(due_ns))))) {
+        match hand.shared.poll.poll(&mut events, Some(alarm.at_most(ring))) {
             Err(error) if error.kind() == ErrorKind::Interrupted => continue,
             polled => polled.map_err(lost)?,
         }
-        for event in events.iter().filter(|event| event.token() != ALARM) {
-            let place = event.token().0;
-            let Hand { parties, poll, received, out, counts, .. } = hand;
-            parties[place].meet(event, 0, received, out, counts, poll, place)?;
+        if hear(hand, work, &events)? {
             heard = Instant::now();
         }
-        progress.store(hand.counts.seen.units, Ordering::Relaxed);
+        progress.store(hand.shared.counts.seen.units, Ordering::Relaxed);
         if number == 0 && told.elapsed() > LOOK {
             told = Instant::now();
             work.progress.tell();
@@ -79,10 +81,27 @@ pub(super) fn work(
         if stop.load(Ordering::Relaxed) {
             return Err(Stopped::Elsewhere);
         }
-        if waiting > 0 && heard.elapsed() > patience {
+        if waiting > 0 && heard.elapsed() > patience && !is_over {
             return Err(silent(&hand.parties, patience));
         }
     }
+}
+
+/// Hears what has come over each connection, and opens those again that were lost. Whether there was anything.
+fn hear(hand: &mut Hand, work: &Work<'_>, events: &Events) -> Result<bool, Stopped> {
+    let mut heard = false;
+    for event in events.iter().filter(|event| event.token() != ALARM) {
+        let place = event.token().0;
+        let party = &mut hand.parties[place];
+        let met = party.meet(event, &mut hand.shared).and_then(|()| party.ask_owed(&mut hand.shared));
+        met.or_else(|stopped| hand.lose(place, stopped))?;
+        heard = true;
+    }
+    if !hand.lost.is_empty() {
+        hand.reopen(work)?;
+        heard = true;
+    }
+    Ok(heard)
 }
 
 /// Whose turn it is: which request is the next of this thread's own.
@@ -114,61 +133,85 @@ fn send_due(hand: &mut Hand, pace: &Pace, turn: &mut Turn, began: Instant) -> Re
     while let Some(due_ns) = pace.due_ns(turn.next).filter(|&due_ns| due_ns <= now_ns && !pace.given_up()) {
         let place = turn.place();
         let party = &mut hand.parties[place];
-        // What the socket did not take before goes first, and by itself once there is room.
-        if party.unsent.is_empty() {
+        // What the socket did not take before goes first, and by itself once there is room; what is asked on a lost
+        // connection goes once it is open again.
+        if party.unsent.is_empty() && !party.is_lost {
             hand.touched.push(place);
         }
         let sent_ns = began.elapsed().as_nanos() as u64;
-        party.ask_due(Stamp { due_ns, sent_ns }, &mut hand.counts)?;
+        party.ask_due(Stamp { due_ns, sent_ns, first_ns: None }, &mut hand.shared.counts)?;
         pace.sent(turn.next, sent_ns);
         asked += 1;
         turn.next += 1;
         turn.skip_others();
     }
-    let Hand { parties, poll, touched, .. } = hand;
+    // Its memory is kept.
+    let mut touched = std::mem::take(&mut hand.touched);
     for place in touched.drain(..) {
-        let party = &mut parties[place];
+        let party = &mut hand.parties[place];
         let sent_ns = began.elapsed().as_nanos() as u64;
         let unsent = party.state.stamps.iter_mut().rev().take_while(|stamp| stamp.sent_ns == UNSENT);
         unsent.for_each(|stamp| stamp.sent_ns = sent_ns);
-        party.send_asked(poll, place).map_err(|error| party.lost(error))?;
+        let sent = party.send_asked(&hand.shared.poll).map_err(|error| party.lost(error));
+        sent.or_else(|stopped| hand.lose(place, stopped))?;
     }
+    hand.touched = touched;
     Ok(asked)
 }
 
 impl Party {
-    /// Makes the next question, to be sent with what is not sent yet. On a connection that takes nothing now it counts
-    /// as sent: that wait is the store's.
+    /// Makes the next question, to be sent with what is not sent yet. On a connection that takes nothing now, or is
+    /// lost, it counts as sent: that wait is the store's.
     fn ask_due(&mut self, stamp: Stamp, counts: &mut Counts) -> Result<(), Stopped> {
+        let is_last_unsent = self.state.stamps.back().is_some_and(|stamp| stamp.sent_ns == UNSENT);
+        let blocked = self.is_lost || (!self.unsent.is_empty() && !is_last_unsent);
+        self.ask(Stamp { sent_ns: if blocked { stamp.sent_ns } else { UNSENT }, ..stamp }, counts)
+    }
+
+    /// Asks what follows from answers that have come.
+    fn ask_owed(&mut self, shared: &mut Shared) -> Result<(), Stopped> {
+        if self.state.owed.is_empty() {
+            return Ok(());
+        }
+        // What the socket did not take before goes first.
+        let blocked = !self.unsent.is_empty();
+        self.make_owed(&mut shared.counts)?;
+        if blocked { Ok(()) } else { self.send_asked(&shared.poll).map_err(|error| self.lost(error)) }
+    }
+
+    /// Makes the questions that follow from answers that have come, to be sent with what is not sent yet.
+    pub(super) fn make_owed(&mut self, counts: &mut Counts) -> Result<(), Stopped> {
+        while let Some(stamp) = self.state.owed.pop_front() {
+            self.ask(stamp, counts)?;
+        }
+        Ok(())
+    }
+
+    fn ask(&mut self, stamp: Stamp, counts: &mut Counts) -> Result<(), Stopped> {
         let Party { client, line, state, unsent, .. } = self;
-        let is_last_unsent = state.stamps.back().is_some_and(|stamp| stamp.sent_ns == UNSENT);
-        let blocked = !unsent.is_empty() && !is_last_unsent;
-        let stamp = Stamp { sent_ns: if blocked { stamp.sent_ns } else { UNSENT }, ..stamp };
         loop {
             match client.ask() {
                 Ask::Op(op) => {
                     counts.seen.bytes_out += op.bytes() as u64;
                     counts.seen.ops += 1;
-                    self.asked += 1;
                     state.under_way += 1;
                     state.stamps.push_back(stamp);
-                    return line.codec.say(&op, unsent).map_err(|fault| Stopped::store(op.name(), op.key(), fault));
+                    return line
+                        .codec
+                        .say(&op, unsent.end())
+                        .map_err(|fault| Stopped::store(op.name(), op.key(), fault));
                 }
                 Ask::Unit => counts.seen.units += 1,
                 Ask::Fail(fault) => return Err(Stopped::Input(fault)),
-                Ask::Wait | Ask::End => unreachable!("a job whose questions depend on answers has no rate"),
+                Ask::Wait | Ask::End => unreachable!("a request that is due can be asked"),
             }
         }
     }
 
-    fn send_asked(&mut self, poll: &Poll, place: usize) -> std::io::Result<()> {
-        let sent = write(&mut self.line, &self.unsent)?;
-        if sent == self.unsent.len() {
-            self.unsent.clear();
-            return Ok(());
-        }
-        self.unsent.drain(..sent);
-        self.watch(poll, place, Interest::READABLE | Interest::WRITABLE)
+    pub(super) fn send_asked(&mut self, poll: &Poll) -> std::io::Result<()> {
+        let sent = write(&mut self.line, self.unsent.rest())?;
+        self.unsent.took(sent);
+        if self.unsent.is_empty() { Ok(()) } else { self.watch(poll, Interest::READABLE | Interest::WRITABLE) }
     }
 }
 

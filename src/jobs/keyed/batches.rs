@@ -23,6 +23,8 @@ pub struct Batched {
     texts: KeyList,
     value: Vec<u8>,
     set: bool,
+    /// The batch is to be asked once more.
+    again: bool,
     /// Where in the batch a record stands already.
     places: HashMap<u64, usize>,
     values: Arc<Values>,
@@ -33,6 +35,7 @@ impl Batched {
     pub fn new(questions: Questions, left: u64, batch: u32, version: u64, values: Arc<Values>) -> Batched {
         Batched {
             set: questions.sets_only(),
+            again: false,
             questions,
             left,
             batch,
@@ -84,13 +87,15 @@ impl Batched {
 
 impl Client for Batched {
     fn ask(&mut self) -> Ask<'_> {
-        if self.drawn > 0 {
-            return Ask::Wait;
+        if !std::mem::take(&mut self.again) {
+            if self.drawn > 0 {
+                return Ask::Wait;
+            }
+            if self.left == 0 {
+                return Ask::End;
+            }
+            self.draw();
         }
-        if self.left == 0 {
-            return Ask::End;
-        }
-        self.draw();
         Ask::Op(match self.set {
             true => Op::SetMany(Pairs { keys: self.keys.lend(), values: self.texts.lend() }),
             false => Op::GetMany(self.keys.lend()),
@@ -116,6 +121,19 @@ impl Client for Batched {
             other => return wrong(first, &self.values, other),
         }
         Heard::Unit { counted }
+    }
+
+    fn again(&mut self) -> bool {
+        self.again = self.drawn > 0;
+        true
+    }
+
+    fn stop(&mut self) {
+        self.left = 0;
+    }
+
+    fn drawn(&self) -> Option<u64> {
+        Some(self.questions.count())
     }
 
     fn misses(&self) -> u64 {

@@ -75,6 +75,11 @@ impl Questions {
         Questions { count: 0, begin: 0, keys, sets: Sets::All }
     }
 
+    /// How many were drawn or passed over.
+    pub fn count(&self) -> u64 {
+        self.count
+    }
+
     /// Goes on behind so many questions from the beginning.
     pub fn pass_to(&mut self, count: u64) {
         self.count = count;

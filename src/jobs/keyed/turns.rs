@@ -43,6 +43,8 @@ pub struct Turns {
     /// What was read and is to be written now, oldest first.
     owed: VecDeque<(u64, u64)>,
     waiting: VecDeque<Waiting>,
+    /// What is to be asked once more, before all others.
+    again: VecDeque<Waiting>,
     key: KeyText,
     value: Vec<u8>,
     values: Arc<Values>,
@@ -57,8 +59,9 @@ enum Waiting {
         from: u64,
         limit: u32,
     },
-    Set(u64),
-    Insert(u64),
+    /// A record, to be set to this version.
+    Set(u64, u64),
+    Insert(u64, u64),
     /// A read whose record is to be written with this version.
     ToModify(u64, u64),
 }
@@ -74,6 +77,7 @@ impl Turns {
             acknowledged: 0,
             owed: VecDeque::new(),
             waiting: VecDeque::new(),
+            again: VecDeque::new(),
             key: KeyText::default(),
             value: values.blank(),
             values,
@@ -89,14 +93,9 @@ impl Turns {
             (true, Writing::ReadModifyWrite, _) => Waiting::ToModify(record, version),
             (true, Writing::Insert, _) => {
                 self.inserted += 1;
-                let record = self.part.inserted(self.inserted - 1);
-                self.values.write(record, version, &mut self.value);
-                Waiting::Insert(record)
+                Waiting::Insert(self.part.inserted(self.inserted - 1), version)
             }
-            (true, Writing::Set, _) => {
-                self.values.write(record, version, &mut self.value);
-                Waiting::Set(record)
-            }
+            (true, Writing::Set, _) => Waiting::Set(record, version),
             (false, _, Reading::Get) => Waiting::Get(self.latest(record)),
             (false, _, Reading::Scan) => Waiting::Scan { from: record, limit: self.questions.length() },
         }
@@ -142,11 +141,9 @@ impl Turns {
 
 impl Client for Turns {
     fn ask(&mut self) -> Ask<'_> {
-        let turn = match self.owed.pop_front() {
-            Some((record, version)) => {
-                self.values.write(record, version, &mut self.value);
-                Waiting::Set(record)
-            }
+        let owed = self.again.pop_front().or_else(|| self.owed.pop_front().map(|(key, set)| Waiting::Set(key, set)));
+        let turn = match owed {
+            Some(turn) => turn,
             // What is still to be read may be owed a write.
             None if self.left == 0 => return if self.waiting.is_empty() { Ask::End } else { Ask::Wait },
             None => {
@@ -158,7 +155,8 @@ impl Client for Turns {
         match turn {
             Waiting::Get(record) | Waiting::ToModify(record, _) => Ask::Op(Op::Get(self.key.of(record))),
             Waiting::Scan { from, limit } => Ask::Op(Op::Scan { from: self.key.of(from), limit }),
-            Waiting::Set(record) | Waiting::Insert(record) => {
+            Waiting::Set(record, version) | Waiting::Insert(record, version) => {
+                self.values.write(record, version, &mut self.value);
                 Ask::Op(Op::Set { key: self.key.of(record), value: &self.value, ttl_s: None })
             }
         }
@@ -169,8 +167,8 @@ impl Client for Turns {
             return wrong(Question { record: 0, set: false }, &self.values, reply);
         };
         match (turn, reply) {
-            (Waiting::Set(_), Reply::Done) => {}
-            (Waiting::Insert(_), Reply::Done) => self.acknowledged += 1,
+            (Waiting::Set(..), Reply::Done) => {}
+            (Waiting::Insert(..), Reply::Done) => self.acknowledged += 1,
             (Waiting::Get(record), Reply::Value(value)) if self.values.belongs(record, value) => {}
             (Waiting::Get(_), Reply::Missing) => self.misses += 1,
             (Waiting::ToModify(record, version), Reply::Value(value)) if self.values.belongs(record, value) => {
@@ -190,11 +188,26 @@ impl Client for Turns {
             (Waiting::Get(record) | Waiting::ToModify(record, _) | Waiting::Scan { from: record, .. }, reply) => {
                 return wrong(Question { record, set: false }, &self.values, reply);
             }
-            (Waiting::Set(record) | Waiting::Insert(record), reply) => {
+            (Waiting::Set(record, _) | Waiting::Insert(record, _), reply) => {
                 return wrong(Question { record, set: true }, &self.values, reply);
             }
         }
         Heard::Unit { counted: 1 }
+    }
+
+    fn again(&mut self) -> bool {
+        // What was not even asked for the second time comes behind.
+        self.waiting.append(&mut self.again);
+        std::mem::swap(&mut self.waiting, &mut self.again);
+        true
+    }
+
+    fn stop(&mut self) {
+        self.left = 0;
+    }
+
+    fn drawn(&self) -> Option<u64> {
+        Some(self.questions.count())
     }
 
     fn misses(&self) -> u64 {
@@ -236,6 +249,22 @@ mod tests {
         assert!(matches!(client.ask(), Ask::Wait));
         assert_eq!(client.hear(Reply::Done), Heard::Unit { counted: 1 });
         assert!(matches!(client.ask(), Ask::End));
+    }
+
+    #[test]
+    fn who_is_to_stop_finishes_what_was_begun() {
+        let mut client = turns(Reading::Get, Writing::ReadModifyWrite, 9);
+        (0..2).for_each(|_| assert!(matches!(client.ask(), Ask::Op(Op::Get(_)))));
+        let (first, second) = (value(&client, 0), value(&client, 1));
+        assert_eq!(client.hear(Reply::Value(&first)), Heard::More);
+        client.stop();
+        assert!(matches!(client.ask(), Ask::Op(Op::Set { key: b"key:000000000000", .. })), "what was read is written");
+        assert!(matches!(client.ask(), Ask::Wait), "one is still to be read");
+        assert_eq!(client.hear(Reply::Value(&second)), Heard::More);
+        assert!(matches!(client.ask(), Ask::Op(Op::Set { key: b"key:000000000001", .. })));
+        (0..2).for_each(|_| assert_eq!(client.hear(Reply::Done), Heard::Unit { counted: 1 }));
+        assert!(matches!(client.ask(), Ask::End));
+        assert_eq!(client.drawn(), Some(2));
     }
 
     #[test]

@@ -108,6 +108,8 @@ struct Counts {
 struct Drawn {
     sha256: String,
     data_bytes: u64,
+    /// What zstd leaves of values.
+    zstd_share: f64,
 }
 
 /// Replays a job's input and keeps what must come out.
@@ -128,6 +130,7 @@ pub fn compute(question: &Question) -> Result<Summary, String> {
             ops: counts.ops,
             skipped_lines: counts.skipped_lines,
             traced: counts.traced,
+            zstd_share: counts.drawn.as_ref().map(|drawn| drawn.zstd_share),
         },
         asking_units: counts.asking_units,
         ..Summary::default()
@@ -275,7 +278,7 @@ pub fn compare(
     let mut session = store.session().map_err(|fault| format!("no session to read back: {fault}"))?;
     let file = File::open(pairs).map_err(|error| format!("the truth in {}: {error}", pairs.display()))?;
     let mut comparison =
-        Comparison { end_state, wrong_keys: 0, first: None, wrong_key: None, keys: 0, value: Vec::new() };
+        Comparison { end_state, wrong_keys: 0, first: None, wrong_key: None, keys: 0, bytes: 0, value: Vec::new() };
     let mut truth = BufReader::with_capacity(1 << 20, file);
     let mut batch = Batch::default();
     while batch.fill(&mut truth).map_err(|error| format!("the truth in {}: {error}", pairs.display()))? {
@@ -292,6 +295,7 @@ pub fn compare(
         how,
         keys: comparison.keys,
         keys_in_truth: comparison.keys,
+        bytes: comparison.bytes,
         extra_keys,
         answer: BTreeMap::new(),
         took_s: began.elapsed().as_secs_f64(),
@@ -345,6 +349,7 @@ struct Comparison {
     first: Option<Wrong>,
     wrong_key: Option<Vec<u8>>,
     keys: u64,
+    bytes: u64,
     /// A value as the truth writes it: a counter's is its decimal text.
     value: Vec<u8>,
 }
@@ -412,6 +417,7 @@ impl Comparison {
 
     fn key(&mut self, key: &[u8], value: Option<&[u8]>, digest: u128) {
         self.keys += 1;
+        self.bytes += value.map_or(0, |value| (key.len() + value.len()) as u64);
         if value.is_some_and(|value| xxh3_128(value) == digest) {
             return;
         }
@@ -432,5 +438,5 @@ pub fn expected(summary: &Summary) -> String {
 
 /// For a trial that heard a wrong answer before anything was read back.
 pub fn nothing_checked(how: Verify) -> Checked {
-    Checked { how, keys: 0, keys_in_truth: 0, extra_keys: None, answer: BTreeMap::new(), took_s: 0.0 }
+    Checked { how, keys: 0, keys_in_truth: 0, bytes: 0, extra_keys: None, answer: BTreeMap::new(), took_s: 0.0 }
 }

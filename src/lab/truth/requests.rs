@@ -22,6 +22,9 @@ use crate::words::trial::{JobSettings, Verify};
 
 /// So many questions of a part are hashed: enough to tell one drawing from another, and nothing beside asking them.
 const HASHED_QUESTIONS: u64 = 100_000;
+/// Bytes of values that zstd is tried on, and its fastest level but the ones below zero.
+const PACKED_BYTES: usize = 1 << 17;
+const FASTEST: i32 = 1;
 
 /// Counts what is asked; what must come out depends on the order of the points.
 pub struct Requests;
@@ -38,7 +41,8 @@ impl Replay for Requests {
         let largest = points.iter().map(|at| at.value_bytes).max().unwrap_or_default();
         let each = size_of::<KeyText>() as f64 + Lengths::new(largest, load.spread).mean();
         let data_bytes = (load.records as f64 * each) as u64;
-        let drawn = Some(Drawn { sha256: hex(&hash.0.finalize()), data_bytes });
+        let zstd_share = zstd_share(&values_of(settings, largest), load.records);
+        let drawn = Some(Drawn { sha256: hex(&hash.0.finalize()), data_bytes, zstd_share });
         Ok(Counts { units, asking_units: units, ops: units, drawn, ..Counts::default() })
     }
 
@@ -49,6 +53,20 @@ impl Replay for Requests {
     fn answer(&self) -> BTreeMap<String, String> {
         BTreeMap::new()
     }
+}
+
+/// What zstd leaves of the values that are loaded first, packed together as a page of a store would be.
+fn zstd_share(values: &Values, records: u64) -> f64 {
+    let (mut page, mut value) = (Vec::new(), values.blank());
+    for record in 0..records {
+        values.write(record, version(0, 0, 0), &mut value);
+        page.extend_from_slice(&value);
+        if page.len() >= PACKED_BYTES {
+            break;
+        }
+    }
+    let packed = zstd::bulk::compress(&page, FASTEST).expect("room for what is packed is made to measure");
+    packed.len() as f64 / page.len().max(1) as f64
 }
 
 /// The parts of the job that these settings are of.
@@ -77,6 +95,8 @@ struct Found {
     /// The first bytes, where a version stands.
     head: [u8; 16],
     right: bool,
+    /// Of key and value.
+    bytes: u64,
 }
 
 impl Found {
@@ -129,6 +149,7 @@ pub fn compare(
         how: Verify::Full,
         keys: records,
         keys_in_truth: records,
+        bytes: found.iter().map(|found| found.bytes).sum(),
         extra_keys,
         answer: BTreeMap::new(),
         took_s: began.elapsed().as_secs_f64(),
@@ -178,7 +199,8 @@ fn read_back(records: &[u64], values: &Values, store: &dyn Store, heard: impl Fn
         let mut take = |value: Option<&[u8]>| {
             // Answers beyond the questions are looked at as a missing key's: never right.
             let record = records.get(found.len()).copied().unwrap_or(u64::MAX);
-            found.push(look(values, record, value));
+            let bytes = value.map_or(0, |value| (key.of(record).len() + value.len()) as u64);
+            found.push(Found { bytes, ..look(values, record, value) });
         };
         match session.ask(Op::GetMany(keys.lend())) {
             Ok(Reply::Values(answers)) => answers.iter().for_each(take),
@@ -214,7 +236,7 @@ fn look(values: &Values, record: u64, value: Option<&[u8]>) -> Found {
     head[..length].copy_from_slice(&value[..length]);
     let broken = (!values.belongs(record, value))
         .then(|| format!("{} bytes that are no value of this key: {}", value.len(), readable(value, SHOWN_BYTES)));
-    Found { broken, head, right: false }
+    Found { broken, head, right: false, bytes: 0 }
 }
 
 /// Goes backwards through the points: what a key was given at the last one that wrote it, it must hold.

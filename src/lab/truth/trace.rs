@@ -152,8 +152,16 @@ pub fn compare(
     let mut truth = BufReader::with_capacity(1 << 20, File::open(path).map_err(unreadable)?);
     let totals = Totals::read(&mut truth).map_err(unreadable)?;
     let mut session = store.session().map_err(reading)?;
-    let mut comparison =
-        Comparison { asked, values: Values::default(), found: 0, expiring: 0, missing: 0, wrong_keys: 0, first: None };
+    let mut comparison = Comparison {
+        asked,
+        values: Values::default(),
+        found: 0,
+        bytes: 0,
+        expiring: 0,
+        missing: 0,
+        wrong_keys: 0,
+        first: None,
+    };
     let (mut batch, mut keys) = (Batch::default(), 0);
     while batch.fill(&mut truth).map_err(unreadable)? {
         comparison.batch(&batch, session.as_mut()).map_err(reading)?;
@@ -174,8 +182,15 @@ pub fn compare(
         })
     });
     let took_s = began.elapsed().as_secs_f64();
-    let checked =
-        Checked { how, keys: comparison.found, keys_in_truth: keys, extra_keys, answer: BTreeMap::new(), took_s };
+    let checked = Checked {
+        how,
+        keys: comparison.found,
+        keys_in_truth: keys,
+        bytes: comparison.bytes,
+        extra_keys,
+        answer: BTreeMap::new(),
+        took_s,
+    };
     let verdict = match first {
         None => Verdict::Right(checked),
         Some(first) => Verdict::Wrong { first, wrong_keys: comparison.wrong_keys.max(1), checked },
@@ -226,6 +241,7 @@ struct Comparison {
     asked: Asked,
     values: Values,
     found: u64,
+    bytes: u64,
     /// Of these, those that may be gone a moment later.
     expiring: u64,
     missing: u64,
@@ -271,6 +287,7 @@ impl Comparison {
             }
         };
         self.found += u64::from(value.is_some());
+        self.bytes += value.map_or(0, |value| (key.len() + value.len()) as u64);
         self.missing += u64::from(value.is_none());
         self.wrong_keys += u64::from(!right);
         if !right && self.first.is_none() {

@@ -68,6 +68,7 @@ pub mod at {
     pub const DB_DEL: usize = 592;
     pub const DB_GET: usize = 632;
     pub const DB_GET_CACHESIZE: usize = 704;
+    pub const DB_GET_ENV: usize = 744;
     pub const DB_GET_OPEN_FLAGS: usize = 888;
     pub const DB_GET_TYPE: usize = 984;
     pub const DB_OPEN: usize = 1008;
@@ -78,6 +79,8 @@ pub mod at {
     pub const ENV_GET_FLAGS: usize = 656;
     pub const ENV_LOG_GET_CONFIG: usize = 1072;
     pub const ENV_LOG_SET_CONFIG: usize = 1112;
+    pub const ENV_LOG_STAT: usize = 1120;
+    pub const ENV_MEMP_STAT: usize = 1168;
     pub const ENV_OPEN: usize = 1328;
     pub const ENV_SET_CACHESIZE: usize = 1632;
     pub const ENV_SET_FLAGS: usize = 1728;

@@ -122,7 +122,13 @@ impl Session for Asking<'_> {
                 self.check(&op, key, 0)?;
                 self.execute(|statements| &statements.add, (Counter(by), key))?;
                 let number = self.number(key)?;
-                number.map(Reply::Number).ok_or_else(|| garbled("a counter that was added to is not there"))
+                let number = number.ok_or_else(|| garbled("a counter that was added to is not there"))?;
+                // Its counters wrap: what went past the end is taken back.
+                if cell::went_around(number, by) {
+                    self.execute(|statements| &statements.add, (Counter(by.wrapping_neg()), key))?;
+                    return Err(cell::beyond(NAME, key));
+                }
+                Ok(Reply::Number(number))
             }
             Op::Number(key) => {
                 self.check(&op, key, 0)?;

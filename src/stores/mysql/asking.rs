@@ -35,6 +35,7 @@ enum Said {
     Increment,
     Cas,
     ReadTally,
+    DeleteTally,
     Scan,
 }
 
@@ -62,6 +63,7 @@ impl Said {
                     ON DUPLICATE KEY UPDATE n = CAST(LAST_INSERT_ID(n + VALUES(n)) AS SIGNED)"
             ),
             Said::ReadTally => format!("SELECT field, n FROM {TALLIES} WHERE record = ?"),
+            Said::DeleteTally => format!("DELETE FROM {TALLIES} WHERE record = ?"),
             Said::Scan => format!("SELECT k, v, n FROM {RECORDS} WHERE k >= ? ORDER BY k LIMIT ?"),
         }
     }
@@ -130,7 +132,10 @@ impl Session for Client<'_> {
                 Ok(if done.rows == 0 { Reply::Conflict } else { Reply::Done })
             }
             Op::Delete(key) => {
-                let done = self.run(Said::Delete, 1, vec![bytes(key)])?;
+                let mut done = self.run(Said::Delete, 1, vec![bytes(key)])?;
+                if done.rows == 0 {
+                    done = self.run(Said::DeleteTally, 1, vec![bytes(key)])?;
+                }
                 Ok(if done.rows == 0 { Reply::Missing } else { Reply::Done })
             }
             Op::Increment { key, by } => self.increment(key, by),

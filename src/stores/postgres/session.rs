@@ -35,6 +35,7 @@ enum Said {
     Cas,
     Tally,
     ReadTally,
+    DeleteTally,
     Scan,
 }
 
@@ -77,6 +78,7 @@ impl Said {
                     ON CONFLICT (record, field) DO UPDATE SET n = old.n + excluded.n"
             ),
             Said::ReadTally => format!("SELECT field, n FROM {TALLIES} WHERE record = $1"),
+            Said::DeleteTally => format!("DELETE FROM {TALLIES} WHERE record = $1"),
             Said::Scan => format!("SELECT k, {BYTES} FROM {RECORDS} WHERE k >= $1 ORDER BY k LIMIT $2"),
         }
     }
@@ -130,7 +132,10 @@ impl Asks for Asking<'_> {
                 Ok(if rows == 0 { Reply::Conflict } else { Reply::Done })
             }
             Op::Delete(key) => {
-                let rows = self.change(Said::Delete, &[&key])?;
+                let mut rows = self.change(Said::Delete, &[&key])?;
+                if rows == 0 {
+                    rows = self.change(Said::DeleteTally, &[&key])?;
+                }
                 Ok(if rows == 0 { Reply::Missing } else { Reply::Done })
             }
             Op::Increment { key, by } => {

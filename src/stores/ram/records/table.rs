@@ -364,8 +364,8 @@ mod tests {
         let len = [1, 8, 37, 38, 39, 255, 300][usize::from(number) % 7].max(2);
         let mut key = vec![b'k'; len];
         key[..2].copy_from_slice(&number.to_le_bytes());
-        let home =
-            [0, 1, 5, u64::MAX, u64::MAX - 1, u64::from(number) * 0x9e37_79b9_7f4a_7c15][usize::from(number) % 6];
+        let home = [0, 1, 5, u64::MAX, u64::MAX - 1, u64::from(number).wrapping_mul(0x9e37_79b9_7f4a_7c15)]
+            [usize::from(number) % 6];
         (home, key)
     }
 

@@ -1,0 +1,66 @@
+//! `kvfair check`: whether a store, spoken to through its mouth, is right.
+
+use anyhow::{Context, Result, anyhow};
+
+use super::args::Check;
+use super::{Exit, Usage, complain, print, target};
+use crate::lab::plan::Chosen;
+use crate::lab::signals::{INTERRUPTED, Interrupt};
+use crate::lab::{check as lab, scratch};
+use crate::report;
+use crate::stores::Role;
+use crate::words::check::{Checked, Reached};
+
+pub fn check(args: &Check) -> Result<Exit> {
+    let chosen = chosen(args)?;
+    let interrupt = Interrupt::listen().context("cannot listen for Ctrl-C")?;
+    let scratch = scratch::make()?;
+    let mut worst = Exit::Ok;
+    for (place, one) in chosen.iter().enumerate() {
+        match lab::check(one, &scratch.path().join(place.to_string()), &interrupt) {
+            Ok(checked) => {
+                print(&report::check::lines(&checked))?;
+                worst = worse(worst, exit_of(&checked));
+            }
+            Err(interrupted) => {
+                interrupted.left_behind.iter().for_each(|what| complain(&format!("kvfair: {what}")));
+                complain(&format!("kvfair: {INTERRUPTED}; {place} targets were checked"));
+                return Ok(Exit::Interrupted);
+            }
+        }
+    }
+    Ok(worst)
+}
+
+/// What was named, or every store that is here. What holds nothing cannot be right.
+fn chosen(args: &Check) -> Result<Vec<Chosen>> {
+    let holds = |chosen: &Chosen| !matches!(chosen.adapter.role, Role::Null | Role::Ceiling);
+    if args.targets.is_empty() {
+        return Ok(target::all_here().into_iter().filter(holds).collect());
+    }
+    let parsed = args.targets.iter().map(|text| target::parse(text)).collect::<Result<Vec<_>>>();
+    let parsed = parsed.map_err(|error| anyhow!(Usage(format!("{error:#}"))))?;
+    match parsed.iter().find(|chosen| !holds(chosen)) {
+        Some(control) => {
+            let what = format!("{} holds nothing on purpose: there is nothing to check", control.target.label);
+            Err(anyhow!(Usage(format!("{what}\nhint: leave it out"))))
+        }
+        None => Ok(parsed),
+    }
+}
+
+fn exit_of(checked: &Checked) -> Exit {
+    match checked.reached {
+        _ if !checked.wrong.is_empty() => Exit::WrongAnswers,
+        Reached::Missing { .. } => Exit::Missing,
+        Reached::Failed { .. } => Exit::Error,
+        Reached::Probed => Exit::Ok,
+    }
+}
+
+/// As of a run's rows: wrong answers first, then what is missing.
+fn worse(one: Exit, other: Exit) -> Exit {
+    let rank =
+        |exit: Exit| [Exit::Ok, Exit::Error, Exit::Missing, Exit::WrongAnswers].iter().position(|it| *it == exit);
+    if rank(other) > rank(one) { other } else { one }
+}

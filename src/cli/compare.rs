@@ -1,0 +1,84 @@
+//! `kvfair compare`: two results files, or two targets in one run, held against each other.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Result, anyhow};
+
+use super::args::{Compare, Run};
+use super::measure::measure;
+use super::shown::{read, shown};
+use super::{Exit, Usage, complain, print, target};
+use crate::report::compare::{self, Compared, Judged};
+
+pub fn compare(args: Compare) -> Result<Exit> {
+    let usage = |what: &str| Err(anyhow!(Usage(what.to_string())));
+    if let Some(option) = args.how.look.not_everywhere() {
+        return usage(&format!("{option} is no option of compare: it prints words, or --json"));
+    }
+    let what = args.what.clone();
+    match (args.base.clone(), args.head.clone(), what.as_slice()) {
+        (Some(base), Some(head), []) => side_by_side(args, "fans", &base, &head),
+        (Some(base), Some(head), [job]) => side_by_side(args, job, &base, &head),
+        (None, None, [base, head]) => files(&args, &PathBuf::from(base), &PathBuf::from(head)),
+        (Some(_), Some(_), _) => {
+            usage("with --base and --head there is one job\nhint: kvfair compare fans --base redis --head redis+unix")
+        }
+        (None, None, _) => usage("two results files, or --base and --head\nhint: kvfair compare old.jsonl new.jsonl"),
+        _ => usage("--base and --head belong together: the target as it was, and as it is"),
+    }
+}
+
+/// Both in the same blocks: the only comparison that the machine cannot spoil.
+fn side_by_side(args: Compare, job: &str, base: &str, head: &str) -> Result<Exit> {
+    let labels = [base, head].map(|text| target::parse(text).map(|chosen| chosen.target.label));
+    let [base_label, head_label] = labels.map(|label| label.map_err(|error| anyhow!(Usage(format!("{error:#}")))));
+    let (base_label, head_label) = (base_label?, head_label?);
+    let targets = vec![base.to_string(), head.to_string()];
+    let (limit, json) = (args.fail_if, args.how.look.json);
+    let look = args.how.look.clone();
+    let ran = measure(&Run { job: job.to_string(), targets, how: args.how })?;
+    // As JSON there is one document, the comparison.
+    if !ran.records.is_empty() && !json {
+        print(&shown(&ran.records, &look)?.0)?;
+    }
+    let exit = ran.ended?;
+    // On a machine too loud for times CPU is compared all the same.
+    if !matches!(exit, Exit::Ok | Exit::Inconclusive) {
+        return Ok(exit);
+    }
+    // A server may say that it is another product than the one that was named.
+    let called = |label: &str, place: usize| -> String {
+        let first = ran.records.iter().find(|record| record.target.label == label).or_else(|| ran.records.get(place));
+        first.map_or_else(|| label.to_string(), |record| record.target.label.clone())
+    };
+    let compared = compare::within(&ran.records, &called(&base_label, 0), &called(&head_label, 1));
+    end(&[compared], limit, exit, json)
+}
+
+fn files(args: &Compare, base: &Path, head: &Path) -> Result<Exit> {
+    let (before, after) = (read(base)?, read(head)?);
+    let compared = compare::across(&before, &after);
+    if compared.is_empty() {
+        return Err(anyhow!("{} and {} have no target in common", base.display(), head.display()));
+    }
+    end(&compared, args.fail_if, Exit::Ok, args.how.look.json)
+}
+
+/// Without a limit a run's own end is the comparison's.
+fn end(compared: &[Compared], limit: Option<compare::Limit>, ran: Exit, json: bool) -> Result<Exit> {
+    match json {
+        true => print(&format!("{}\n", serde_json::to_string_pretty(compared)?))?,
+        false => print(&compare::table(compared))?,
+    }
+    let Some(limit) = limit else { return Ok(ran) };
+    Ok(match compare::judge(compared, limit) {
+        Judged::Good => Exit::Ok,
+        Judged::Regressed => Exit::Regression,
+        Judged::Unclear => {
+            complain(
+                "kvfair: a regression of that size can neither be shown nor ruled out: more blocks, or a quieter machine",
+            );
+            Exit::Inconclusive
+        }
+    })
+}

@@ -1,0 +1,205 @@
+//! One run from its plan to its records: size it, run it, save it, and say what happened. Results are printed
+//! elsewhere.
+
+use std::path::Path;
+use std::time::Duration;
+
+use anyhow::{Context, Result, anyhow};
+
+use super::args::Run;
+use super::live::Screen;
+use super::points::Rates;
+use super::run::plan_of;
+use super::{Exit, Usage, complain, exit_of, load, target, verified};
+use crate::lab::plan::Plan;
+use crate::lab::save::{self, Results};
+use crate::lab::signals::{INTERRUPTED, Interrupt};
+use crate::lab::timing::Timer;
+use crate::lab::trial::Bench;
+use crate::lab::{gates, scratch};
+use crate::report::cells::{self, Row};
+use crate::report::standing::standings;
+use crate::study::pilot;
+use crate::study::rounds::{self, Ended, Stopped, Time};
+use crate::words::effort::Blocks;
+use crate::words::names::file_name;
+use crate::words::record::Record;
+
+/// What a run needs besides its plan.
+struct Errand<'a> {
+    plan: Plan,
+    budget: Option<Duration>,
+    size: Sizing,
+    /// Rates as hundredths of what the slowest target can do, which is to be seen first.
+    shares: Vec<u32>,
+    /// Whether the user said which targets: none of those is left out.
+    targets_named: bool,
+    output: Option<&'a Path>,
+}
+
+/// How a job's size goes with the time that a run has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Sizing {
+    /// As it was asked for, or as it is.
+    Kept,
+    /// The same, and the time that it will take is said before.
+    Foretold,
+    /// By a pilot.
+    Fitted,
+}
+
+/// What a run left: every record, and how it ended.
+pub struct Ran {
+    pub records: Vec<Record>,
+    pub ended: Result<Exit>,
+}
+
+/// Everything but the printing of results, which are not lost whatever happens.
+pub fn measure(args: &Run) -> Result<Ran> {
+    let plan = plan_of(args)?;
+    // A rate is kept for its time whatever the budget is: then it is blocks that are left out.
+    let may_size = plan.job.units.is_none() && args.how.input.is_none() && args.how.load.rate.is_none();
+    let budget = match args.how.blocks {
+        _ if args.how.answers_only => None,
+        None => args.how.budget.or(args.how.effort.unwrap_or_default().budget()),
+        Some(_) => args.how.budget,
+    };
+    let size = match (budget, may_size) {
+        (None, _) => Sizing::Kept,
+        (Some(_), true) => Sizing::Fitted,
+        (Some(_), false) if args.how.budget.is_none() => Sizing::Foretold,
+        (Some(_), false) => Sizing::Kept,
+    };
+    let (targets_named, output) = (!args.targets.is_empty(), args.how.output.as_deref());
+    let shares = match &args.how.load.rate {
+        Some(Rates::Shares(shares)) => shares.clone(),
+        _ => Vec::new(),
+    };
+    carry_out(Errand { plan, budget, size, shares, targets_named, output })
+}
+
+/// The plot of a run: prepare, size, run, print.
+fn carry_out(mut errand: Errand<'_>) -> Result<Ran> {
+    let timer = Timer::start();
+    let interrupt = Interrupt::listen().context("cannot listen for Ctrl-C")?;
+    let scratch = scratch::make()?;
+    let path =
+        errand.output.map_or_else(|| save::default_path(&errand.plan.began, &errand.plan.job.name), Path::to_path_buf);
+    let mut results = Results::create(&path)?;
+    let ran = (|| {
+        if let (Sizing::Fitted, Some(budget)) = (errand.size, errand.budget) {
+            let only_quick = !errand.targets_named;
+            let slow = pilot::fit_into(budget, &mut errand.plan, only_quick, scratch.path(), &interrupt)?;
+            if !slow.is_empty() {
+                let names = slow.join(" ");
+                complain(&format!(
+                    "kvfair: too slow for a short look: {names}; by name: kvfair run {} {names}",
+                    errand.plan.job.name
+                ));
+            }
+        }
+        if !errand.shares.is_empty() {
+            let words = pilot::rate_by_share(&errand.shares, &mut errand.plan, scratch.path(), &interrupt)?;
+            complain(&format!("kvfair: {words}"));
+            let untimely = errand
+                .plan
+                .job
+                .load
+                .as_ref()
+                .and_then(|load| load::untimely(load, errand.plan.job.units, errand.plan.timeout));
+            untimely.map_or(Ok(()), |what| Err(anyhow!(Usage(what))))?;
+        }
+        let mut bench = Bench::set_up(&errand.plan, scratch.path(), &interrupt)?;
+        if errand.plan.blocks.may_claim() {
+            bench.preflight = Some(gates::preflight(scratch.path(), Some(bench.summary.data_bytes)));
+        }
+        let units = errand.plan.units_of_a_trial(bench.summary.stream.units);
+        let mut screen = Screen::new(errand.plan.blocks, errand.plan.chosen.len(), units);
+        if errand.size == Sizing::Foretold {
+            foretell(&errand, bench.summary.stream.units, scratch.path(), &interrupt)?;
+        }
+        let time = errand
+            .budget
+            .map(|budget| Time { left: timer.left_of(budget), least_is_run: errand.size == Sizing::Foretold });
+        let ended = rounds::run(&bench, time, &mut |event| {
+            // First the screen: a record that cannot be saved is shown all the same.
+            screen.tell(&event);
+            match &event {
+                rounds::Event::Finished(record) => results.save(record),
+                _ => Ok(()),
+            }
+        });
+        // Whatever went wrong, what was finished is shown.
+        Ok((ended, screen.end()))
+    })();
+    let (ended, mut records) = match ran {
+        Ok(ran) => ran,
+        Err(_) if interrupt.is_set() => (Ok(Ended::Interrupted(None)), Vec::new()),
+        Err(error) => {
+            results.discard_if_empty();
+            return Err(error);
+        }
+    };
+    let ended = finish(&errand, &records, &mut results, ended);
+    verified::note(&mut records);
+    Ok(Ran { records, ended })
+}
+
+fn finish(errand: &Errand<'_>, records: &[Record], results: &mut Results, ended: Result<Ended>) -> Result<Exit> {
+    if records.is_empty() {
+        results.discard_if_empty();
+    } else {
+        complain(&format!("results: {}", results.path().display()));
+    }
+    let standings = standings(records);
+    let rows = cells::rows(records, &standings);
+    kept(errand, &rows);
+    match ended? {
+        Ended::Interrupted(left_behind) => {
+            left_behind.iter().for_each(|what| complain(&format!("kvfair: {what}")));
+            complain(&format!("kvfair: {INTERRUPTED}; {} trials were finished", records.len()));
+            return Ok(Exit::Interrupted);
+        }
+        Ended::Stopped(stopped) => complain(&in_words(stopped, errand.plan.blocks)),
+    }
+    Ok(match exit_of(records, &rows) {
+        // All went well but the machine: what was asked for cannot be said.
+        Exit::Ok if standings.refused.is_some() => Exit::Inconclusive,
+        exit => exit,
+    })
+}
+
+/// What a size that was asked for will take: said before, so that it can be thought better of.
+fn foretell(errand: &Errand<'_>, units: u64, scratch: &Path, interrupt: &Interrupt) -> Result<()> {
+    let plan = &errand.plan;
+    let takes_s = pilot::foresee(plan, units, scratch, interrupt)?.as_secs_f64();
+    let takes = if takes_s < 90.0 { format!("{takes_s:.0} s") } else { format!("{:.0} minutes", takes_s / 60.0) };
+    complain(&format!("kvfair: about {takes} for {} blocks and one that is not counted", plan.blocks.least));
+    Ok(())
+}
+
+/// Why a run stopped.
+fn in_words(stopped: Stopped, blocks: Blocks) -> String {
+    match stopped {
+        Stopped::AllBlocks => "stopped: all blocks were run".to_string(),
+        Stopped::Narrow(widest) => format!("stopped: intervals are within {:.1} % to either side", widest * 100.0),
+        Stopped::Budget => "stopped: no further block fitted into the time".to_string(),
+        Stopped::Noise => format!("stopped: {} blocks were voided for noise", blocks.most),
+    }
+}
+
+/// The commands that query what `--keep` left behind.
+fn kept(errand: &Errand<'_>, rows: &[Row]) {
+    let Some(keep) = &errand.plan.keep else { return };
+    for row in rows.iter().filter(|row| row.trials > 0 && !row.control) {
+        let Some(chosen) = errand.plan.chosen.iter().find(|chosen| chosen.target.label == row.target) else { continue };
+        let place = keep.join(file_name(&row.target));
+        let name = target::managed_name(chosen.adapter, chosen.target.transport);
+        let query = if errand.plan.job.name == "fans" {
+            format!("kvfair query {name}:{} 'Michael Jackson'", place.display())
+        } else {
+            place.display().to_string()
+        };
+        complain(&format!("kept: {query}"));
+    }
+}

@@ -1,0 +1,154 @@
+//! What is printed of a run's records, and where they come from when it was another day's run.
+
+use std::path::Path;
+
+use anyhow::{Result, bail};
+
+use super::args::Look;
+use super::{Exit, complain, exit_of, target};
+use crate::lab::load;
+use crate::report::cells;
+use crate::report::standing::standings;
+use crate::report::sweep;
+use crate::report::trials::{self, Trial};
+use crate::report::warn::{self, Seen};
+use crate::report::{alike, claims, export, fields, grid, notes, said, table, words};
+use crate::stores;
+use crate::words::record::Record;
+
+/// The records of a results file, which are of one run.
+pub fn read(path: &Path) -> Result<Vec<Record>> {
+    let records = load::records(path)?;
+    if let Some((place, what)) = alike::mixed(&records) {
+        bail!(
+            "{}:{}: {what}: these are not shown together with line 1\nhint: show each run's own file; `kvfair compare \
+             ONE.jsonl OTHER.jsonl` holds two against each other",
+            path.display(),
+            place + 1
+        );
+    }
+    Ok(records)
+}
+
+/// What is printed of a run's records, and how a command that did no more than that ends.
+pub fn shown(records: &[Record], look: &Look) -> Result<(String, Exit)> {
+    let standings = standings(records);
+    let mut rows = cells::rows(records, &standings);
+    let is_swept = sweep::is_swept(records, &standings.counted);
+    let text = if look.all {
+        all(&trials::trials(records, is_swept)?, &words::headline(records, &standings), look)?
+    } else if is_swept {
+        let points = sweep::points(records, look.wide || look.json || look.csv)?;
+        swept(&Seen { records, rows: &rows, points: &points, standings: &standings }, look)?
+    } else {
+        if look.json || look.csv || table::tells_op_times(&rows, look.wide) {
+            cells::fill_in(&mut rows, records, &standings)?;
+        }
+        plain(&Seen { records, rows: &rows, points: &[], standings: &standings }, look)?
+    };
+    Ok((text, exit_of(records, &rows)))
+}
+
+/// A row a target.
+fn plain(seen: &Seen<'_>, look: &Look) -> Result<String> {
+    let rows = seen.rows;
+    let sentence = claims::sentence(rows, seen.standings);
+    Ok(match look {
+        Look { json: true, .. } => format!("{}\n", serde_json::to_string_pretty(rows)?),
+        Look { csv: true, .. } => export::csv(fields::ROWS, rows),
+        Look { markdown: true, .. } => {
+            let table = export::markdown(&table::lines(rows, look.wide, table::Ranks::InAColumn));
+            page(&headline(seen), &[table, listed(&warned(seen, look)), export::escaped(&sentence)])
+        }
+        _ => text(seen, look, &table::table(rows, look.wide), &sentence),
+    })
+}
+
+/// A table a part of the job and measure.
+fn swept(seen: &Seen<'_>, look: &Look) -> Result<String> {
+    let (rows, points) = (seen.rows, seen.points);
+    let sentence = sweep::sentence(points);
+    Ok(match look {
+        Look { json: true, .. } => format!("{}\n", serde_json::to_string_pretty(points)?),
+        Look { csv: true, .. } => export::csv(fields::POINTS, &fields::swept_lines(points, rows)),
+        Look { markdown: true, .. } => {
+            let grids = grid::grids(points, look.wide, usize::MAX).into_iter();
+            let tables =
+                grids.map(|grid| format!("{}\n\n{}", export::escaped(&grid.title), export::markdown(&grid.lines)));
+            let remarks = listed(&[sweep::remarks(points), warned(seen, look)].concat());
+            let rest = [remarks, export::markdown(&grid::silent(rows)), export::escaped(&sentence)];
+            page(&headline(seen), &tables.chain(rest).collect::<Vec<_>>())
+        }
+        _ => text(seen, look, &grid::tables(points, rows, look.wide), &sentence),
+    })
+}
+
+/// A line a trial.
+fn all(trials: &[Trial], headline: &str, look: &Look) -> Result<String> {
+    Ok(match look {
+        Look { json: true, .. } => format!("{}\n", serde_json::to_string_pretty(trials)?),
+        Look { csv: true, .. } => export::csv(fields::TRIALS, trials),
+        Look { markdown: true, .. } => page(headline, &[export::markdown(&trials::lines(trials))]),
+        _ => {
+            let width = if look.wide { usize::MAX } else { table::WIDTH };
+            format!("{headline}\n{}", table::layout(&trials::lines(trials), width))
+        }
+    })
+}
+
+fn text(seen: &Seen<'_>, look: &Look, table: &str, sentence: &str) -> String {
+    let (records, rows) = (seen.records, seen.rows);
+    let parts = [
+        headline(seen),
+        table.to_string(),
+        if look.wide { said::section(records) } else { String::new() },
+        words::misses(rows, records),
+        words::answer(records),
+        notes::notes(records, look.wide),
+        words::stream(records),
+        wrapped(&warned(seen, look)),
+        table::wrap(sentence, table::WIDTH).join("\n"),
+        words::next(rows, records),
+    ];
+    let parts: Vec<&str> = parts.iter().map(|part| part.trim_end()).filter(|part| !part.is_empty()).collect();
+    format!("{}\n", parts.join("\n"))
+}
+
+fn headline(seen: &Seen<'_>) -> String {
+    words::headline(seen.records, seen.standings)
+}
+
+/// A line each, however long.
+fn warned(seen: &Seen<'_>, look: &Look) -> Vec<String> {
+    warn::printed(&warn::warnings(seen), &look.no_warn, look.wide)
+}
+
+/// Lines as a list of Markdown.
+fn listed(lines: &[String]) -> String {
+    lines.iter().map(|line| format!("- {}\n", export::escaped(line))).collect()
+}
+
+fn wrapped(lines: &[String]) -> String {
+    lines.iter().flat_map(|line| table::wrap(line, table::WIDTH)).collect::<Vec<_>>().join("\n")
+}
+
+/// Paragraphs of Markdown.
+fn page(headline: &str, parts: &[String]) -> String {
+    let headline = export::escaped(headline);
+    let parts = std::iter::once(headline.as_str()).chain(parts.iter().map(|part| part.trim_end()));
+    let parts: Vec<&str> = parts.filter(|part| !part.is_empty()).collect();
+    format!("{}\n", parts.join("\n\n"))
+}
+
+/// Says which stores are not on this machine and were not asked for either. That is no result: a results file is shown
+/// the same way on any machine.
+pub fn tell_absent(records: &[Record]) {
+    let named = |name: &str| records.iter().any(|record| record.target.store == name);
+    let absent = stores::ALL
+        .iter()
+        .filter(|adapter| adapter.role.is_offered() && !target::is_here(adapter) && !named(adapter.name));
+    let absent: Vec<String> = absent.map(|adapter| format!("{} ({})", adapter.name, adapter.get_it)).collect();
+    if !absent.is_empty() {
+        complain(&table::wrap(&format!("not here: {}", absent.join(", ")), table::WIDTH).join("\n"));
+    }
+}

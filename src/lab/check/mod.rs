@@ -1,0 +1,239 @@
+//! Whether a store, spoken to through its mouth, is right: the parent's side of a check. A server is started where it
+//! is ours, a child asks the probes, and what it wrote into somebody else's store is taken back however it ended.
+
+mod journal;
+pub mod prober;
+mod probes;
+mod proxy;
+mod said;
+mod talk;
+
+use std::fs;
+use std::io::Write;
+use std::path::Path;
+use std::sync::mpsc::RecvTimeoutError;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result};
+
+use self::prober::{Order, Told};
+use super::child::{last_words, listen, spawn_self};
+use super::plan::Chosen;
+use super::process::{Leashed, in_words};
+use super::serve::{self, Served, Unserved};
+use super::signals::{self, Interrupt};
+use super::trial::Interrupted;
+use crate::stores::{Launch, Place, Role};
+use crate::words::check::{Checked, Ended, Finding, Reached};
+use crate::words::trial::{Configuration, Durability};
+
+/// How soon a Ctrl-C is seen.
+const LOOK: Duration = Duration::from_millis(20);
+/// The longest that a server may take to answer for the first time: one in Java takes its time.
+const START: Duration = Duration::from_secs(90);
+/// How long a socket may be silent, and how long a child: a library in it may wait without a socket of ours.
+const PATIENCE: Duration = Duration::from_secs(10);
+const SILENCE: Duration = Duration::from_secs(30);
+/// The longest that all probes together may take. They take seconds, but for a server that is far away.
+const ALL: Duration = Duration::from_secs(900);
+/// How long somebody else's server may be silent while what was written is deleted again: Ctrl-C waits for it.
+const PATIENCE_AFTERWARDS: Duration = Duration::from_secs(5);
+/// How long a child that has said its last may take to end.
+const SLACK: Duration = Duration::from_secs(5);
+/// How long after a failure a server's own end is waited for.
+const ENDING: Duration = Duration::from_millis(200);
+
+/// Checks one target, with its files in `directory`, which goes away again.
+pub fn check(chosen: &Chosen, directory: &Path, interrupt: &Interrupt) -> Result<Checked, Interrupted> {
+    let began = Instant::now();
+    let mut checked = Checked { target: chosen.target.label.clone(), ..Checked::default() };
+    let left_behind = match attempt(chosen, directory, interrupt, &mut checked) {
+        Ok(left_behind) => left_behind,
+        Err(reached) => {
+            checked.reached = reached;
+            None
+        }
+    };
+    // What cannot be removed now goes with the scratch directory.
+    let _ = fs::remove_dir_all(directory);
+    checked.took_s = began.elapsed().as_secs_f64();
+    if interrupt.is_set() {
+        return Err(Interrupted { left_behind: left_behind.map(|what| format!("{}: {what}", checked.target)) });
+    }
+    checked.wrong.extend(left_behind.map(|came| Finding {
+        probe: "taking back what was written".to_string(),
+        sent: "delete of every key of ours".to_string(),
+        came,
+    }));
+    Ok(checked)
+}
+
+fn failed(error: anyhow::Error) -> Reached {
+    Reached::Failed { reason: format!("{error:#}") }
+}
+
+/// A place, a server if need be, the child; then everything is stopped. Gives what could not be cleaned up.
+fn attempt(
+    chosen: &Chosen,
+    directory: &Path,
+    interrupt: &Interrupt,
+    checked: &mut Checked,
+) -> Result<Option<String>, Reached> {
+    let data = directory.join("data");
+    let made = fs::create_dir_all(&data).and_then(|()| fs::create_dir_all(directory.join("p")));
+    let made = made.and_then(|()| data.canonicalize()).with_context(|| format!("cannot make {}", data.display()));
+    let data = made.map_err(failed)?;
+    let launch = launch(chosen, &data);
+    let mut served = match chosen.adapter.server {
+        Some(_) if chosen.place.is_none() => Some(served(chosen, &launch, &data, directory, interrupt)?),
+        _ => None,
+    };
+    let place = served.as_ref().map_or(launch.place.clone(), |served| served.place.clone());
+    let launch = Launch { place, ..launch };
+    let attended = attend(chosen, &launch, directory, interrupt, checked).map_err(failed);
+    if let Some(ending) = served.as_mut().and_then(|served| served.ending_within(ENDING)) {
+        checked.wrong.iter_mut().for_each(|finding| finding.came.push_str(&format!("; the server ended: {ending}")));
+    }
+    let stopped = served.map_or(Ok(()), Served::stop);
+    let left_behind = attended?;
+    stopped.map_err(|reason| Reached::Failed { reason })?;
+    Ok(left_behind)
+}
+
+fn launch(chosen: &Chosen, data: &Path) -> Launch {
+    let ours = match chosen.adapter.role {
+        Role::Store => Place::Path(data.to_path_buf()),
+        Role::Control | Role::Null | Role::Ceiling | Role::Faulty => Place::Memory,
+    };
+    Launch {
+        place: chosen.place.clone().unwrap_or(ours),
+        durability: Durability::None,
+        configuration: Configuration::Matched,
+        settings: chosen.target.settings.clone(),
+        login: chosen.login.clone(),
+        clients: probes::CLIENTS,
+        data_bytes: None,
+        patience: PATIENCE,
+    }
+}
+
+fn served(
+    chosen: &Chosen,
+    launch: &Launch,
+    data: &Path,
+    directory: &Path,
+    interrupt: &Interrupt,
+) -> Result<Served, Reached> {
+    let served = serve::start(chosen.adapter, chosen.target.transport, launch, data, directory, START, interrupt);
+    served.map_err(|unserved| match unserved {
+        Unserved::Missing(reason) => Reached::Missing { reason, get_it: chosen.adapter.get_it.to_string() },
+        Unserved::Failed(reason) => Reached::Missing { reason, get_it: String::new() },
+        Unserved::Interrupted => Reached::Failed { reason: signals::INTERRUPTED.to_string() },
+    })
+}
+
+/// Starts the child and hears it until it is done, dead or silent. Gives what it could not take back.
+fn attend(
+    chosen: &Chosen,
+    launch: &Launch,
+    directory: &Path,
+    interrupt: &Interrupt,
+    checked: &mut Checked,
+) -> Result<Option<String>> {
+    let order = Order::new(chosen, launch, directory);
+    let log = directory.join("check.log");
+    let (mut child, heard) = started(&order, &log)?;
+    let (began, mut last_heard) = (Instant::now(), Instant::now());
+    let mut probe = "opening".to_string();
+    let cut_off = loop {
+        match heard.recv_timeout(LOOK) {
+            Ok(Told::Done { left_behind }) => {
+                child.wait_at_most(SLACK);
+                // Who could not open it again could not take anything back either.
+                let gave_up = chosen.place.is_some() && checked.reached != Reached::Probed;
+                return Ok(if gave_up { take_back(&order, directory) } else { left_behind });
+            }
+            Ok(told) => {
+                last_heard = Instant::now();
+                hear(told, &mut probe, checked);
+            }
+            Err(RecvTimeoutError::Timeout) if last_heard.elapsed() > SILENCE => {
+                break Some(format!("nothing for {} s", SILENCE.as_secs()));
+            }
+            Err(RecvTimeoutError::Timeout) if began.elapsed() > ALL => {
+                break Some(format!("the check was not through after {} s", ALL.as_secs()));
+            }
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => {
+                let ending = child.wait_at_most(SLACK).map_or_else(|| "does not end".to_string(), in_words);
+                break Some(format!("the process that asked died: {ending}{}", last_words(&log)));
+            }
+        }
+        if interrupt.is_set() {
+            break None;
+        }
+    };
+    child.kill();
+    if let Some(came) = cut_off {
+        let sent = prober::last_asked(directory);
+        match checked.version.is_empty() {
+            true => checked.reached = Reached::Failed { reason: format!("{probe}: {came}") },
+            false => checked.wrong.push(Finding { probe, sent, came }),
+        }
+    }
+    Ok(if chosen.place.is_some() { take_back(&order, directory) } else { None })
+}
+
+fn started(order: &Order, log: &Path) -> Result<(Leashed, std::sync::mpsc::Receiver<Told>)> {
+    let mut child = spawn_self("probe", log)?;
+    let mut pipe = child.child().stdin.take().expect("stdin is piped");
+    let mut line = serde_json::to_vec(order).expect("an order is plain data");
+    line.push(b'\n');
+    pipe.write_all(&line).context("the process that asks does not listen")?;
+    let heard = listen::<Told>(child.child().stdout.take().expect("stdout is piped"));
+    Ok((child, heard))
+}
+
+fn hear(told: Told, probe: &mut String, checked: &mut Checked) {
+    match told {
+        Told::Alive | Told::Done { .. } => {}
+        Told::Facts { version, mouth } => (checked.version, checked.mouth) = (version, mouth),
+        Told::Begins(name) => *probe = name,
+        Told::Limit(words) => checked.limits.push(words),
+        Told::Failed(reason) => checked.reached = Reached::Failed { reason },
+        Told::Ended(Ended::Right) => checked.probes += 1,
+        Told::Ended(Ended::NotOffered(words)) => {
+            if !checked.not_offered.contains(&words) {
+                checked.not_offered.push(words);
+            }
+        }
+        Told::Ended(Ended::Wrong { sent, came }) => {
+            checked.probes += 1;
+            checked.wrong.push(Finding { probe: probe.clone(), sent, came });
+        }
+    }
+}
+
+/// A guest that was cut off could not take back what it wrote: a process of its own does so now, by its journal. Gives
+/// what is left all the same.
+fn take_back(order: &Order, directory: &Path) -> Option<String> {
+    let order = order.to_take_back(PATIENCE_AFTERWARDS);
+    let unfinished = |why: &str| Some(format!("what was written below {} could not all be removed: {why}", talk::KEYS));
+    let (mut child, heard) = match started(&order, &directory.join("sweep.log")) {
+        Ok(started) => started,
+        Err(error) => return unfinished(&format!("{error:#}")),
+    };
+    let began = Instant::now();
+    while began.elapsed() < START {
+        match heard.recv_timeout(LOOK) {
+            Ok(Told::Done { left_behind }) => {
+                child.wait_at_most(SLACK);
+                return left_behind;
+            }
+            Ok(Told::Failed(why)) => return unfinished(&why),
+            Ok(_) | Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => return unfinished("the process that deletes died"),
+        }
+    }
+    unfinished("deleting took too long")
+}

@@ -1,0 +1,48 @@
+//! Children that are this same program under a hidden command: started on a leash, heard line by line.
+
+use std::fs::{self, File};
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{ChildStdout, Stdio};
+use std::sync::mpsc;
+
+use anyhow::{Context, Result};
+use serde::de::DeserializeOwned;
+
+use super::process::{self, Leashed};
+
+/// Runs a hidden command of this same program, with its error output in a file.
+pub(super) fn spawn_self(command: &str, log: &Path) -> Result<Leashed> {
+    spawn_self_under(&[], command, log)
+}
+
+/// The same, started by the command `under`, if that is one.
+pub(super) fn spawn_self_under(under: &[String], command: &str, log: &Path) -> Result<Leashed> {
+    let program = std::env::current_exe().context("cannot find our own program")?;
+    let log = File::create(log).with_context(|| format!("cannot write {}", log.display()))?;
+    let mut child = process::under(under, &program);
+    child.arg(command).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(log);
+    Leashed::spawn(&mut child).with_context(|| format!("cannot start the process of a {command}"))
+}
+
+/// Reads a child's words on a thread of its own, so that the listener can look up in between.
+pub(super) fn listen<T: DeserializeOwned + Send + 'static>(output: ChildStdout) -> mpsc::Receiver<T> {
+    let (speak, heard) = mpsc::channel();
+    std::thread::spawn(move || {
+        for line in BufReader::new(output).lines() {
+            let told = line.ok().and_then(|line| serde_json::from_str(&line).ok());
+            let Some(told) = told else { break };
+            if speak.send(told).is_err() {
+                break;
+            }
+        }
+    });
+    heard
+}
+
+/// What a child complained of, for a message's end.
+pub(super) fn last_words(log: &Path) -> String {
+    let text = fs::read_to_string(log).unwrap_or_default();
+    let last: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).take(3).collect();
+    if last.is_empty() { String::new() } else { format!("; it said: {}", last.join(" | ")) }
+}

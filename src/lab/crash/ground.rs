@@ -1,0 +1,63 @@
+//! The disk under the data directory: whether a sync there can mean anything.
+
+use std::path::Path;
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+
+use crate::lab::gates::canary;
+use crate::lab::machine;
+use crate::words::crash::Ground;
+
+/// method.md R6.6.
+const SYNCS: usize = 100;
+const SYNCS_AT_MOST: Duration = Duration::from_secs(10);
+
+/// File systems that are gone with the machine's power, and mount options that make syncs mean nothing.
+const IN_MEMORY: &[&str] = &["tmpfs", "ramfs"];
+const NO_SYNC: &[&str] = &["volatile", "nobarrier", "barrier=0"];
+
+/// Looks at the disk under `directory`: up to ten seconds.
+pub fn look(directory: &Path) -> Result<Ground> {
+    let times_ns = canary::disk_syncs(directory, SYNCS, SYNCS_AT_MOST)
+        .with_context(|| format!("cannot write and sync a file in {}", directory.display()))?;
+    let at = |share: usize| times_ns[(times_ns.len() * share / 100).min(times_ns.len() - 1)];
+    let filesystem = machine::filesystem(directory).unwrap_or_else(|| "unknown".to_string());
+    let preloaded = std::env::var("LD_PRELOAD").unwrap_or_default();
+    let void = void(&filesystem, &machine::mount_options(directory), &preloaded);
+    Ok(Ground { filesystem, sync_ns_p50: at(50), sync_ns_p99: at(99), void })
+}
+
+fn void(filesystem: &str, options: &[String], preloaded: &str) -> Option<String> {
+    let kind = filesystem.split(' ').next().unwrap_or_default();
+    if IN_MEMORY.contains(&kind) {
+        return Some(format!("void here: the data directory is in memory ({kind}), set TMPDIR to one on a disk"));
+    }
+    if let Some(option) = options.iter().find(|option| NO_SYNC.contains(&option.as_str())) {
+        return Some(format!("void here: the data directory is mounted with {option}"));
+    }
+    preloaded.contains("eatmydata").then(|| "void here: libeatmydata is loaded, unset LD_PRELOAD".to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_gone_with_the_power_is_void() {
+        let none: &[String] = &[];
+        assert_eq!(void("ext4 on /dev/vda", &["rw".to_string(), "relatime".to_string()], ""), None);
+        assert!(void("tmpfs on shm", none, "").is_some_and(|why| why.contains("in memory")));
+        assert!(void("overlay on overlay", &["volatile".to_string()], "").is_some_and(|why| why.contains("volatile")));
+        assert!(void("ext3 on /dev/sda", &["barrier=0".to_string()], "").is_some());
+        assert!(void("ext4 on /dev/vda", none, "/usr/lib/libeatmydata.so").is_some());
+    }
+
+    #[test]
+    fn this_disk_is_looked_at() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let ground = look(directory.path()).expect("a disk");
+        assert!(ground.sync_ns_p50 > 0 && ground.sync_ns_p50 <= ground.sync_ns_p99, "{ground:?}");
+        assert!(!ground.filesystem.is_empty());
+    }
+}

@@ -1,0 +1,406 @@
+//! Is it kept? A store is killed in the middle of its work again and again, started again and read; and its syncs are
+//! counted. What was seen is judged elsewhere (`words::crash`).
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::RecvTimeoutError;
+use std::time::{Duration, Instant};
+
+use self::child::Child;
+use self::client::{Order, Told, Work};
+use super::plan::Chosen;
+use super::serve::{self, Served, Unserved};
+use super::signals::{self, Interrupt};
+use crate::jobs::draw::Rng;
+use crate::stores::{Launch, Login, Place};
+use crate::words::crash::ledger::{Found, Ledger};
+use crate::words::crash::{Audit, Ground, Kill, Tried};
+use crate::words::trial::{Configuration, Durability};
+
+mod audit;
+mod child;
+pub mod client;
+pub mod ground;
+pub mod kept;
+
+/// How many clients write.
+pub const CLIENTS: u32 = 2;
+/// When a store is killed, after its first acknowledged write.
+const SOONEST: Duration = Duration::from_millis(200);
+const LATEST: Duration = Duration::from_secs(2);
+/// A kill must fall into work: so many writes are acknowledged first, however slow the store is, if they come at all.
+const LEAST_WRITES: u64 = 10;
+/// How long a store may take to start, to come back, or to acknowledge so many writes.
+const PATIENCE: Duration = Duration::from_secs(120);
+/// How long one answer may take.
+const ANSWER: Duration = Duration::from_secs(30);
+/// How soon a Ctrl-C is seen.
+const LOOK: Duration = Duration::from_millis(5);
+/// How long clients of a killed server may take to notice.
+const NOTICE: Duration = Duration::from_millis(500);
+
+/// What all stores of one command share.
+pub struct Bench<'a> {
+    pub scratch: &'a Path,
+    pub kills: u32,
+    /// Of the moments of the kills.
+    pub seed: u64,
+    pub ground: Ground,
+    /// When the command began, in UTC.
+    pub began: String,
+    pub interrupt: &'a Interrupt,
+}
+
+/// Why there is nothing to say of a store.
+#[derive(Debug)]
+pub enum Untried {
+    /// It is not on this machine, or would not start; and the command that gets it.
+    Missing {
+        reason: String,
+        get_it: String,
+    },
+    /// It could not be tried for another reason.
+    Failed(String),
+    Interrupted,
+}
+
+/// Why a step did not come to its end.
+enum Stop {
+    /// The store did not do what it must: its claim fails.
+    Store(String),
+    Untried(Untried),
+}
+
+impl From<Untried> for Stop {
+    fn from(untried: Untried) -> Stop {
+        Stop::Untried(untried)
+    }
+}
+
+impl Bench<'_> {
+    /// Tries one store at one class: kills, then counts syncs. `watch` hears after each kill how many there were.
+    pub fn try_one(&self, chosen: &Chosen, class: Durability, watch: &mut dyn FnMut(u32)) -> Result<Tried, Untried> {
+        let directory = self.scratch.join("kills");
+        let mut yard = Yard::new(self, chosen, class, &directory)?;
+        let kills = yard.kill_again_and_again(watch);
+        let stopped = yard.stop();
+        let version = std::mem::take(&mut yard.version);
+        drop(yard);
+        let _ = fs::remove_dir_all(&directory);
+        let kills = kills?;
+        stopped?;
+        let directory = self.scratch.join("audit");
+        let audit = Yard::new(self, chosen, class, &directory).and_then(|mut yard| yard.audit());
+        let _ = fs::remove_dir_all(&directory);
+        Ok(Tried {
+            store: chosen.adapter.name.to_string(),
+            version,
+            settings: chosen.target.settings.clone(),
+            class,
+            tried: self.began.clone(),
+            kvfair: env!("CARGO_PKG_VERSION").to_string(),
+            ground: self.ground.clone(),
+            kills,
+            audit: audit?,
+        })
+    }
+}
+
+/// A place for one store, and the store in it while it runs.
+struct Yard<'a> {
+    bench: &'a Bench<'a>,
+    chosen: &'a Chosen,
+    class: Durability,
+    directory: PathBuf,
+    data: PathBuf,
+    /// Starts so far: each has a directory for its socket and logs.
+    starts: u32,
+    served: Option<Served>,
+    /// As the store said when it was opened.
+    version: String,
+}
+
+impl<'a> Yard<'a> {
+    fn new(bench: &'a Bench<'a>, chosen: &'a Chosen, class: Durability, directory: &Path) -> Result<Yard<'a>, Untried> {
+        let data = directory.join("data");
+        fs::create_dir_all(&data).map_err(|error| cannot("make", &data, &error))?;
+        let data = data.canonicalize().map_err(|error| cannot("find", &data, &error))?;
+        let directory = directory.to_path_buf();
+        Ok(Yard { bench, chosen, class, directory, data, starts: 0, served: None, version: String::new() })
+    }
+
+    /// The ledger: written, killed, started again, read; as often as was asked, or until the store does not come back.
+    fn kill_again_and_again(&mut self, watch: &mut dyn FnMut(u32)) -> Result<Vec<Kill>, Untried> {
+        let mut rng = Rng::new(self.bench.seed);
+        let mut ledgers: Vec<Ledger> = (0..CLIENTS).map(Ledger::new).collect();
+        let mut kills = Vec::new();
+        self.start(&[])?;
+        while kills.len() < self.bench.kills as usize {
+            let spread = LATEST.saturating_sub(SOONEST).as_millis() as u64;
+            let moment = SOONEST + Duration::from_millis(rng.draw() % spread);
+            let mut kill = Kill::default();
+            let ended = self.write_until_killed(&mut ledgers, moment, &mut kill);
+            let ended = ended.and_then(|()| self.come_back(&mut ledgers, &mut kill));
+            let gone = match ended {
+                Ok(()) => false,
+                Err(Stop::Store(why)) => {
+                    kill.wrong.get_or_insert(why);
+                    true
+                }
+                Err(Stop::Untried(untried)) => return Err(untried),
+            };
+            kills.push(kill);
+            watch(kills.len() as u32);
+            if gone {
+                break;
+            }
+        }
+        Ok(kills)
+    }
+
+    /// Has clients write until the moment has come, and kills the store: the server, or the child that holds it.
+    fn write_until_killed(&mut self, ledgers: &mut [Ledger], moment: Duration, kill: &mut Kill) -> Result<(), Stop> {
+        let first = ledgers.iter().map(Ledger::next).collect();
+        let mut child = self.child(&[], Work::Write { first, at_most: None })?;
+        let began = Instant::now();
+        let mut first_at: Option<Instant> = None;
+        let mut writes = 0;
+        loop {
+            let told = child.next(LOOK);
+            self.not_interrupted()?;
+            match told {
+                Ok(Told::Acknowledged { client, sequence, .. }) => {
+                    first_at.get_or_insert_with(Instant::now);
+                    writes += 1;
+                    ledgers[client as usize].acknowledge(sequence);
+                }
+                Ok(Told::Opened { version }) => self.version = version,
+                Ok(told) => return Err(self.unasked(told)),
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => return Err(self.died(&mut child)),
+            }
+            if writes >= LEAST_WRITES && first_at.is_some_and(|first| first.elapsed() >= moment) {
+                break;
+            }
+            if began.elapsed() >= PATIENCE {
+                let within = PATIENCE.as_secs();
+                return Err(Stop::Store(format!("it acknowledged {writes} writes within {within} s, before any kill")));
+            }
+        }
+        kill.after_s = first_at.map_or(0.0, |first| first.elapsed().as_secs_f64());
+        match self.served.take() {
+            Some(served) => served.kill(),
+            None => child.kill(),
+        }
+        // What the clients heard before it died is in the pipe.
+        let until = Instant::now() + NOTICE;
+        while let Ok(told) = child.next(until.saturating_duration_since(Instant::now())) {
+            match told {
+                Told::Acknowledged { client, sequence, .. } => ledgers[client as usize].acknowledge(sequence),
+                _ => break,
+            }
+        }
+        child.kill();
+        while let Ok(told) = child.next(NOTICE) {
+            if let Told::Acknowledged { client, sequence, .. } = told {
+                ledgers[client as usize].acknowledge(sequence);
+            }
+        }
+        Ok(())
+    }
+
+    /// Starts the store again, reads all that may be there, and judges it.
+    fn come_back(&mut self, ledgers: &mut [Ledger], kill: &mut Kill) -> Result<(), Stop> {
+        let began = Instant::now();
+        self.start(&[]).map_err(|untried| match untried {
+            Untried::Interrupted => Stop::Untried(untried),
+            Untried::Missing { reason, .. } | Untried::Failed(reason) => {
+                Stop::Store(format!("it did not come back: {reason}"))
+            }
+        })?;
+        let slots = ledgers.iter().map(Ledger::slots).collect();
+        let mut child = self.child(&[], Work::Read { slots })?;
+        let mut found: BTreeMap<u32, Vec<(u64, Found)>> = BTreeMap::new();
+        let mut heard_at = Instant::now();
+        loop {
+            let told = child.next(LOOK);
+            self.not_interrupted()?;
+            match told {
+                Ok(Told::Found { client, slot, found: what }) => {
+                    if kill.recovery_s.is_none() && ledgers[client as usize].is_right(slot, what) {
+                        kill.recovery_s = Some(began.elapsed().as_secs_f64());
+                    }
+                    found.entry(client).or_default().push((slot, what));
+                }
+                Ok(Told::Opened { .. }) => {}
+                Ok(Told::Done) => break,
+                Ok(Told::Failed(why)) => return Err(Stop::Store(format!("it did not come back: {why}"))),
+                Ok(told) => return Err(self.unasked(told)),
+                Err(RecvTimeoutError::Timeout) if heard_at.elapsed() < PATIENCE => continue,
+                Err(RecvTimeoutError::Timeout) => {
+                    let within = PATIENCE.as_secs();
+                    return Err(Stop::Store(format!("it did not come back: it did not answer within {within} s")));
+                }
+                Err(RecvTimeoutError::Disconnected) => return Err(self.died(&mut child)),
+            }
+            heard_at = Instant::now();
+        }
+        for (ledger, client) in ledgers.iter_mut().zip(0..) {
+            ledger.judge(&found.remove(&client).unwrap_or_default(), kill);
+        }
+        Ok(())
+    }
+
+    /// Counts the syncs of one client's writes, one at a time.
+    fn audit(&mut self) -> Result<Audit, Untried> {
+        let tracer = match audit::Tracer::find() {
+            Ok(tracer) => tracer,
+            Err(why) => return Ok(Audit::Unknown(why)),
+        };
+        let log = self.directory.join("1");
+        let under = tracer.command(&log);
+        match self.start(&under) {
+            Ok(()) => {}
+            Err(Untried::Interrupted) => return Err(Untried::Interrupted),
+            Err(untried) => return Ok(Audit::Unknown(format!("under strace it does not start: {untried}"))),
+        }
+        let of_child = if self.served.is_some() { &[] } else { under.as_slice() };
+        let work = Work::Write { first: vec![1], at_most: Some(audit::WRITES) };
+        let told = self.child(of_child, work).and_then(|mut child| self.audited(&mut child));
+        let traced = self.served.as_ref().map(Served::id);
+        // Slow as it is under strace it may have to be killed: all that counts is that it is gone.
+        let _ = self.stop();
+        let (child, writes, window) = match told {
+            Ok(told) => told,
+            Err(Stop::Store(why)) => return Ok(Audit::Unknown(format!("under strace {why}"))),
+            Err(Stop::Untried(untried)) => return Err(untried),
+        };
+        let trace = tracer.trace(&log, traced.unwrap_or(child), self.bench.interrupt);
+        Ok(trace
+            .map_or_else(Audit::Unknown, |trace| crate::words::crash::syncs::count(&trace, writes, window.0, window.1)))
+    }
+
+    /// The child's id, and how many writes lay between the first and the last acknowledgement.
+    fn audited(&mut self, child: &mut Child) -> Result<(u32, u64, (f64, f64)), Stop> {
+        let began = Instant::now();
+        let mut at_s = Vec::new();
+        loop {
+            let told = child.next(LOOK);
+            self.not_interrupted()?;
+            match told {
+                Ok(Told::Acknowledged { at_s: now_s, .. }) => at_s.push(now_s),
+                Ok(Told::Opened { .. }) => {}
+                Ok(Told::Done) => break,
+                Ok(told) => return Err(self.unasked(told)),
+                Err(RecvTimeoutError::Timeout) if began.elapsed() < PATIENCE => {}
+                // So many will do.
+                Err(RecvTimeoutError::Timeout) if at_s.len() as u64 > LEAST_WRITES => break,
+                Err(RecvTimeoutError::Timeout) => return Err(Stop::Store("it was too slow".to_string())),
+                Err(RecvTimeoutError::Disconnected) => return Err(self.died(child)),
+            }
+        }
+        child.end();
+        let (first, last) = (at_s.first().copied().unwrap_or_default(), at_s.last().copied().unwrap_or_default());
+        Ok((child.id(), (at_s.len() as u64).saturating_sub(1), (first, last)))
+    }
+
+    /// Starts the server, where the store has one, on the data that is there.
+    fn start(&mut self, under: &[String]) -> Result<(), Untried> {
+        self.starts += 1;
+        let scratch = self.directory.join(self.starts.to_string());
+        fs::create_dir_all(&scratch).map_err(|error| cannot("make", &scratch, &error))?;
+        if self.served.is_some() || self.chosen.adapter.server.is_none() {
+            return Ok(());
+        }
+        let (chosen, interrupt) = (self.chosen, self.bench.interrupt);
+        let launch = self.launch(Place::Path(self.data.clone()));
+        let transport = chosen.target.transport;
+        let (data, limit) = (&self.data, PATIENCE);
+        let served = serve::start_under(under, chosen.adapter, transport, &launch, data, &scratch, limit, interrupt);
+        let served = served.map_err(|unserved| match unserved {
+            Unserved::Missing(reason) => Untried::Missing { reason, get_it: chosen.adapter.get_it.to_string() },
+            Unserved::Failed(reason) => Untried::Missing { reason, get_it: String::new() },
+            Unserved::Interrupted => Untried::Interrupted,
+        })?;
+        self.version.clone_from(&served.facts.version);
+        self.served = Some(served);
+        Ok(())
+    }
+
+    /// A store that was killed must not be left so: some keep shared memory until they are started and stopped again.
+    fn stop(&mut self) -> Result<(), Untried> {
+        self.served.take().map_or(Ok(()), Served::stop).map_err(Untried::Failed)
+    }
+
+    fn launch(&self, place: Place) -> Launch {
+        Launch {
+            place,
+            durability: self.class,
+            configuration: Configuration::Matched,
+            settings: self.chosen.target.settings.clone(),
+            login: Login::default(),
+            clients: CLIENTS,
+            data_bytes: None,
+            patience: ANSWER,
+        }
+    }
+
+    /// A process whose clients work on the store that is there now.
+    fn child(&self, under: &[String], work: Work) -> Result<Child, Stop> {
+        let place = self.served.as_ref().map_or_else(|| Place::Path(self.data.clone()), |served| served.place.clone());
+        let order = Order {
+            store: self.chosen.adapter.name.to_string(),
+            place,
+            durability: self.class,
+            settings: self.chosen.target.settings.clone(),
+            patience_s: ANSWER.as_secs_f64(),
+            work,
+        };
+        let log = self.directory.join(self.starts.to_string()).join("clients.log");
+        Child::start(under, &order, &log).map_err(|error| Untried::Failed(format!("{error:#}")).into())
+    }
+
+    fn not_interrupted(&self) -> Result<(), Stop> {
+        if self.bench.interrupt.is_set() { Err(Untried::Interrupted.into()) } else { Ok(()) }
+    }
+
+    /// What ends a step that was to go on.
+    fn unasked(&mut self, told: Told) -> Stop {
+        let what = match told {
+            Told::Missing(reason) => {
+                return Untried::Missing { reason, get_it: self.chosen.adapter.get_it.to_string() }.into();
+            }
+            Told::Failed(why) => why,
+            told => format!("its clients said {told:?}"),
+        };
+        Stop::Store(format!("{what}{}", self.servers_end()))
+    }
+
+    fn died(&mut self, child: &mut Child) -> Stop {
+        if self.bench.interrupt.is_set() {
+            return Stop::Untried(Untried::Interrupted);
+        }
+        Stop::Store(format!("its process died: {}{}", child.ending(), self.servers_end()))
+    }
+
+    fn servers_end(&mut self) -> String {
+        let ending = self.served.as_mut().and_then(|served| served.ending_within(NOTICE));
+        ending.map_or_else(String::new, |ending| format!("; the server ended: {ending}"))
+    }
+}
+
+fn cannot(what: &str, path: &Path, error: &std::io::Error) -> Untried {
+    Untried::Failed(format!("cannot {what} {}: {error}", path.display()))
+}
+
+impl std::fmt::Display for Untried {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Untried::Missing { reason, get_it } if get_it.is_empty() => write!(out, "{reason}"),
+            Untried::Missing { reason, get_it } => write!(out, "{reason}; get it: {get_it}"),
+            Untried::Failed(reason) => write!(out, "{reason}"),
+            Untried::Interrupted => write!(out, "{}", signals::INTERRUPTED),
+        }
+    }
+}

@@ -1,0 +1,161 @@
+//! Results files read back, by all processors at once: ten thousand records are read while a user blinks.
+
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Seek, SeekFrom};
+use std::path::Path;
+
+use anyhow::{Context, Result, anyhow, bail};
+use memchr::memchr;
+use serde::Deserialize;
+
+use crate::words::record::Record;
+use crate::words::trial::METHOD;
+
+/// A thread is not started for fewer bytes than these, which take it some milliseconds.
+const LEAST_BYTES: u64 = 1 << 20;
+/// How much is read at once: it stays in a processor's own cache until it is understood.
+const READ_BYTES: usize = 1 << 18;
+
+/// Reads a results file back. A last line that was cut off by a crash is left out; any other bad line is an error.
+pub fn records(path: &Path) -> Result<Vec<Record>> {
+    let about = || format!("cannot read results from {}", path.display());
+    let meta = std::fs::metadata(path).with_context(about)?;
+    // What is no file, as a pipe, has no length and is read from its beginning to its end.
+    let pieces = match meta.is_file() {
+        true => pieces(meta.len(), std::thread::available_parallelism().map_or(1, |cpus| cpus.get() as u64)),
+        false => vec![(0, u64::MAX)],
+    };
+    let (first, others) = pieces.split_first().expect("there is a piece");
+    let (mut records, mut lines) = (Vec::new(), 0);
+    let mut take = |piece: Result<Piece>| -> Result<()> {
+        let piece = piece.with_context(about)?;
+        lines += piece.records.len();
+        // Pieces come in their order: what stands before this one was whole.
+        piece.broken.map_or(Ok(()), |error| Err(error.context(format!("{}:{}", path.display(), lines + 1))))?;
+        records.extend(piece.records);
+        Ok(())
+    };
+    std::thread::scope(|scope| {
+        let others: Vec<_> = others.iter().map(|&piece| scope.spawn(move || read(path, piece))).collect();
+        take(read(path, *first))?;
+        others.into_iter().try_for_each(|other| take(other.join().expect("reading does not panic")))
+    })?;
+    if records.is_empty() {
+        bail!("{} holds no records", path.display());
+    }
+    Ok(records)
+}
+
+/// Where each of so many threads begins and ends, in bytes.
+fn pieces(length: u64, most: u64) -> Vec<(u64, u64)> {
+    let count = (length / LEAST_BYTES).clamp(1, most);
+    (0..count).map(|piece| (length * piece / count, length * (piece + 1) / count)).collect()
+}
+
+/// What one thread has read: the records up to the first bad line of its piece.
+#[derive(Default)]
+struct Piece {
+    records: Vec<Record>,
+    broken: Option<anyhow::Error>,
+}
+
+/// The lines that begin in this piece; the one that goes on from the piece before is the other thread's.
+fn read(path: &Path, (begin, end): (u64, u64)) -> Result<Piece> {
+    let mut file = File::open(path)?;
+    let (mut piece, mut line, mut at) = (Piece::default(), Vec::new(), begin);
+    if begin > 0 {
+        // Whether a line begins right here, the byte before tells.
+        at = file.seek(SeekFrom::Start(begin - 1))?;
+    }
+    let mut file = BufReader::with_capacity(READ_BYTES, file);
+    if begin > 0 {
+        at += next_line(&mut file, &mut line, |_| ())?.map_or(0, |(length, ())| length);
+    }
+    while at < end {
+        let Some((length, record)) = next_line(&mut file, &mut line, record)? else { break };
+        if piece.records.is_empty() {
+            // One line tells how many there may be; where memory is cheap, moving records is not.
+            piece.records.reserve(((end - begin).min(1 << 32) / length) as usize);
+        }
+        at += length;
+        match record {
+            Ok(record) => piece.records.push(record),
+            Err(error) => {
+                piece.broken = Some(error);
+                break;
+            }
+        }
+    }
+    Ok(piece)
+}
+
+/// The length of the next whole line, and what is made of it where it lies; `None` where there is none. `rest` is for a
+/// line that does not lie in one place.
+fn next_line<T>(
+    file: &mut BufReader<File>,
+    rest: &mut Vec<u8>,
+    make: impl FnOnce(&[u8]) -> T,
+) -> io::Result<Option<(u64, T)>> {
+    rest.clear();
+    loop {
+        let here = file.fill_buf()?;
+        let Some(end) = memchr(b'\n', here) else {
+            if here.is_empty() {
+                return Ok(None);
+            }
+            rest.extend_from_slice(here);
+            let length = here.len();
+            file.consume(length);
+            continue;
+        };
+        let line = &here[..=end];
+        let (length, made) = if rest.is_empty() {
+            (line.len(), make(line))
+        } else {
+            rest.extend_from_slice(line);
+            (rest.len(), make(rest))
+        };
+        file.consume(end + 1);
+        return Ok(Some((length as u64, made)));
+    }
+}
+
+/// One line's record. Of another method not even the fields need be the same.
+fn record(line: &[u8]) -> Result<Record> {
+    #[derive(Deserialize)]
+    struct Measured {
+        method: u32,
+    }
+    // Looked at as a whole: string by string takes three times as long.
+    let line = std::str::from_utf8(line).context("not a record of kvfair")?;
+    let record = serde_json::from_str(line);
+    let method = match &record {
+        Ok(Record { method, .. }) => Some(*method),
+        Err(_) => serde_json::from_str(line).ok().map(|Measured { method }| method),
+    };
+    match method {
+        Some(method) if method != METHOD => {
+            bail!(
+                "measured by method {method}, this kvfair is of method {METHOD}\nhint: numbers of different methods are \
+                 never shown together; measure again, or use the kvfair that wrote it"
+            )
+        }
+        _ => record.map_err(|error| anyhow!(error).context("not a record of kvfair")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pieces_are_the_whole_file() {
+        assert_eq!(pieces(0, 8), [(0, 0)]);
+        assert_eq!(pieces(LEAST_BYTES * 2 - 1, 8), [(0, LEAST_BYTES * 2 - 1)]);
+        for (length, most) in [(LEAST_BYTES * 2, 2), (LEAST_BYTES * 7 + 3, 5), (u64::from(u32::MAX), 64)] {
+            let pieces = pieces(length, most);
+            assert!(pieces.len() > 1 && pieces[0].0 == 0 && pieces[pieces.len() - 1].1 == length);
+            assert!(pieces.windows(2).all(|pair| pair[0].1 == pair[1].0));
+        }
+    }
+}

@@ -1,0 +1,129 @@
+//! What records must have in common to stand in one table, or to be held against each other.
+
+use std::collections::HashSet;
+
+use super::cells::is_many;
+use crate::stats::parallel;
+use crate::words::load::Load;
+use crate::words::record::Record;
+
+/// What may move numbers and is not the store.
+struct Matter {
+    what: &'static str,
+    same: fn(&Record, &Record) -> bool,
+    told: fn(&Record) -> String,
+    /// The steps of a search for the highest rate differ in it, being of one run.
+    is_searched: bool,
+}
+
+const MATTERS: &[Matter] = &[
+    Matter {
+        what: "method",
+        same: |one, other| one.method == other.method,
+        told: |record| record.method.to_string(),
+        is_searched: false,
+    },
+    Matter {
+        what: "job",
+        same: |one, other| {
+            let (one, other) = (&one.job, &other.job);
+            (&one.name, one.split, &one.format, &one.load, one.replay_percent)
+                == (&other.name, other.split, &other.format, &other.load, other.replay_percent)
+        },
+        told: |record| record.job.name.clone(),
+        is_searched: true,
+    },
+    Matter {
+        what: "data",
+        same: |one, other| one.stream.sha256 == other.stream.sha256,
+        told: |record| record.stream.sha256.clone(),
+        is_searched: true,
+    },
+    Matter {
+        what: "size",
+        same: |one, other| one.stream.units == other.stream.units,
+        told: |record| record.stream.units.to_string(),
+        is_searched: true,
+    },
+    Matter {
+        what: "clients",
+        same: |one, other| one.clients == other.clients,
+        told: |record| record.clients.to_string(),
+        is_searched: false,
+    },
+    Matter {
+        what: "durability",
+        same: |one, other| one.durability == other.durability,
+        told: |record| record.durability.to_string(),
+        is_searched: false,
+    },
+    Matter {
+        what: "configuration",
+        same: |one, other| one.configuration == other.configuration,
+        told: |record| record.configuration.to_string(),
+        is_searched: false,
+    },
+    Matter {
+        what: "machine",
+        same: |one, other| {
+            let (one, other) = (&one.machine, &other.machine);
+            (&one.cpu, one.cpus, one.memory_bytes, &one.kernel, &one.filesystem)
+                == (&other.cpu, other.cpus, other.memory_bytes, &other.kernel, &other.filesystem)
+        },
+        told: |record| {
+            let machine = &record.machine;
+            let (cpus, bytes) = (machine.cpus, machine.memory_bytes);
+            format!("{}, {cpus} processors, {bytes} bytes, {}, {}", machine.cpu, machine.kernel, machine.filesystem)
+        },
+        is_searched: false,
+    },
+];
+
+/// Why two records are never held against each other; none where they may be.
+pub fn unlike(one: &Record, other: &Record) -> Option<String> {
+    differing(one, other, |_| true)
+}
+
+fn differing(one: &Record, other: &Record, matters: impl Fn(&Matter) -> bool) -> Option<String> {
+    let matter = MATTERS.iter().filter(|matter| matters(matter)).find(|matter| !(matter.same)(one, other))?;
+    let (one, other) = ((matter.told)(one), (matter.told)(other));
+    Some(match matter.what {
+        "job" if one == other => format!("another job: {one} with other settings"),
+        what => format!("another {what}: {one} and {other}"),
+    })
+}
+
+/// The first record of a file that may not be shown with the first one, counted from 0, and why. Targets and blocks of
+/// one run differ, and so do the steps of a search. Two runs have no blocks in common, whatever their numbers.
+pub fn mixed(records: &[Record]) -> Option<(usize, String)> {
+    let first = records.first()?;
+    let reasons = parallel::map(records, is_many(records), |record| apart(first, record));
+    let mut seen = HashSet::with_capacity(records.len());
+    records.iter().zip(reasons).enumerate().find_map(|(place, (record, reason))| {
+        let trial = (record.block, record.position, record.target.label.as_str(), record.twin);
+        let is_new = seen.insert(trial);
+        let again = || format!("the same trial once more: {}, block {}", record.target.label, record.block);
+        Some((place, reason.or_else(|| (!is_new).then(again))?))
+    })
+}
+
+/// Why a record is not of the first one's run.
+fn apart(first: &Record, record: &Record) -> Option<String> {
+    let of_one_run = (&record.run.began, record.run.seed) == (&first.run.began, first.run.seed);
+    let is_step = of_one_run && is_step(first, record);
+    let reason = differing(first, record, |matter| !(is_step && matter.is_searched));
+    reason.or_else(|| (!of_one_run).then(|| format!("another run: {} and {}", told(first), told(record))))
+}
+
+fn told(record: &Record) -> String {
+    format!("{}, seed {}", record.run.began, record.run.seed)
+}
+
+/// Two trials of a search for the highest rate: all but the rate, and what follows from it, is the same.
+fn is_step(one: &Record, other: &Record) -> bool {
+    let but_rate = |record: &Record| {
+        let load = record.job.load.as_ref().filter(|load| load.rates.len() <= 1)?;
+        Some(Load { rates: Vec::new(), warm_up_s: 0, ..load.clone() })
+    };
+    one.job.name == other.job.name && but_rate(one).is_some_and(|load| but_rate(other) == Some(load))
+}

@@ -1,0 +1,131 @@
+//! The targets of a sweep beside each other, point by point: how much longer each took than the fastest one there, and
+//! what may be claimed.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use anyhow::Result;
+use serde::Serialize;
+
+use super::standing::{Counted, Standing, Versus, costs, twin};
+use super::sweep::{Point, called, measured, step, with};
+use super::table::versus;
+use super::times::times;
+use crate::words::effort::CLAIM_BLOCKS;
+use crate::words::load::Swept;
+use crate::words::record::{Outcome, Phase, Record};
+
+/// One target beside the fastest of the same point and group.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Beside {
+    /// Whole blocks that were compared.
+    pub blocks: usize,
+    /// Its time for a request of the fastest one's; at a rate, its response.
+    pub vs_best: Versus,
+    pub is_best: bool,
+    /// It is slower, and would be tomorrow.
+    pub slower: bool,
+}
+
+/// What one trial's phase cost a request, in seconds: at a rate its response, p99 where it has that many requests;
+/// otherwise its time, of all clients together. None where the rate was not kept.
+fn cost(record: &Record, phase: &Phase) -> Result<Option<f64>> {
+    if phase.cut_off.is_some() {
+        return Ok(None);
+    }
+    let cost = match &phase.open {
+        Some(open) if open.is_kept(phase.took_s) => {
+            let response = times(record, phase, &open.response_ns)?;
+            response.quantile_ns(0.99).unwrap_or_else(|| response.median_ns()) as f64 / 1e9
+        }
+        Some(_) => 0.0,
+        None => phase.took_s / phase.units.max(1) as f64,
+    };
+    Ok(Some(cost).filter(|cost| *cost > 0.0))
+}
+
+/// A trial of a run: target, block, and whether it is the reference's second time.
+type Trial<'a> = (&'a str, u32, bool);
+
+fn trial(record: &Record) -> Trial<'_> {
+    (&record.target.label, record.block, record.twin)
+}
+
+/// What each trial's phases cost a request, by part and step.
+type Costs<'a> = BTreeMap<Trial<'a>, BTreeMap<(&'a str, u64), f64>>;
+
+fn all_costs<'a>(records: &'a [Record], counted: &Counted) -> Result<Costs<'a>> {
+    let mut all = Costs::new();
+    let right = |record: &&Record| record.outcome == Outcome::Finished && record.is_right();
+    for record in records.iter().filter(right).filter(|record| counted.blocks.contains(&record.block)) {
+        let costs = all.entry(trial(record)).or_default();
+        for (phase, at, swept) in measured(record) {
+            if let Some(cost) = cost(record, phase)? {
+                costs.insert((phase.name.as_str(), step(at, swept)), cost);
+            }
+        }
+    }
+    Ok(all)
+}
+
+/// Puts each point beside the fastest of the same part, step and group; controls and what the client limits have no
+/// part in it.
+pub fn compare(points: &mut [Point], records: &[Record], counted: &Counted) -> Result<()> {
+    let all = all_costs(records, counted)?;
+    let is_ranked = |point: &Point| !point.control && !point.client_limited;
+    let place = |point: &Point| (point.part.clone(), point.step(), point.group.clone());
+    let places: BTreeSet<_> = points.iter().filter(|point| is_ranked(point)).map(place).collect();
+    for (part, step, group) in places {
+        let mut here: Vec<&mut Point> = points
+            .iter_mut()
+            .filter(|point| is_ranked(point) && (&point.part, point.step(), &point.group) == (&part, step, &group))
+            .collect();
+        let of = |record: &Record| all.get(&trial(record))?.get(&(part.as_str(), step)).copied();
+        let labels: BTreeSet<String> = here.iter().map(|point| point.target.clone()).collect();
+        let floor = twin(records, counted, of).map_or(0.0, |twin| twin.half_width());
+        let Some(standing) = Standing::new(costs(records, counted, of, |label| labels.contains(label)), floor) else {
+            continue;
+        };
+        let Some(fastest) = standing.fastest() else { continue };
+        for point in &mut here {
+            let vs_best = standing.versus(&point.target, fastest);
+            let (is_best, slower) = (point.target == fastest, standing.is_less(fastest, &point.target));
+            point.beside = vs_best.map(|vs_best| Beside { blocks: standing.blocks, vs_best, is_best, slower });
+        }
+    }
+    Ok(())
+}
+
+/// What may be claimed at the last step of the first part, which is settled before anything is seen: a sweep that
+/// claimed wherever it found a difference would find one by chance.
+pub fn sentence(points: &[Point]) -> String {
+    let Some(first) = points.iter().find(|point| !point.control) else { return String::new() };
+    let last = points.iter().map(Point::step).max().unwrap_or(0);
+    let here = points.iter().filter(|point| point.part == first.part && point.step() == last);
+    let compared: Vec<(&Point, Beside)> = here.filter_map(|point| Some((point, point.beside?))).collect();
+    if compared.iter().any(|(_, beside)| beside.blocks < CLAIM_BLOCKS as usize) {
+        return format!("Seen here, not claimed: {CLAIM_BLOCKS} blocks are the least.");
+    }
+    let mut said = Vec::new();
+    for (best, _) in compared.iter().filter(|(_, beside)| beside.is_best) {
+        let others = || compared.iter().filter(|(point, beside)| point.group == best.group && !beside.is_best);
+        let slower = others().filter(|(_, beside)| beside.slower);
+        let slower: Vec<String> =
+            slower.map(|(point, beside)| format!("{} {}", point.target, versus(beside.vs_best))).collect();
+        let alike = others().filter(|(_, beside)| !beside.slower);
+        let alike: Vec<&str> = alike.map(|(point, _)| point.target.as_str()).collect();
+        if !slower.is_empty() {
+            said.push(format!("of the time of {}: {}", best.target, slower.join(", ")));
+        }
+        if !alike.is_empty() {
+            said.push(format!("{} cannot be told from {}", alike.join(", "), best.target));
+        }
+    }
+    if said.is_empty() { String::new() } else { format!("{}, {}.", at_step(first, last), said.join("; ")) }
+}
+
+/// "Sets with 300 clients", "Requests at 20,000/s".
+fn at_step(point: &Point, step: u64) -> String {
+    let (first, rest) = called(&point.part).split_at(1);
+    let tail = if point.swept == Swept::Rate { ", p99" } else { "" };
+    format!("{}{rest}s {}{tail}", first.to_uppercase(), with(point.swept, step))
+}

@@ -1,0 +1,85 @@
+//! What a check found, as lines: a headline for each target, what was wrong, its limits, and what was not asked.
+
+use super::table::{WIDTH, wrap};
+use crate::words::check::{Checked, Reached};
+use crate::words::op::readable;
+
+/// A store's words may be long and strange: so much of them is shown.
+const WORDS_SHOWN: usize = 300;
+
+/// All of one target's lines.
+pub fn lines(checked: &Checked) -> String {
+    let mut text = indented("", &headline(checked));
+    for finding in &checked.wrong {
+        let (sent, came) = (plain(&finding.sent), plain(&finding.came));
+        text.push_str(&indented("  ", &format!("WRONG {}: sent {sent}; came {came}", finding.probe)));
+    }
+    checked.limits.iter().for_each(|limit| text.push_str(&indented("  ", &format!("limit: {}", plain(limit)))));
+    if !checked.not_offered.is_empty() {
+        let all: Vec<String> = checked.not_offered.iter().map(|what| plain(what)).collect();
+        text.push_str(&indented("  ", &format!("not asked: {}", all.join("; "))));
+    }
+    text
+}
+
+/// "redis 7.0.15 by resp: 45 probes, all right (3.1 s)".
+fn headline(checked: &Checked) -> String {
+    let Checked { target, version, mouth, probes, wrong, took_s, .. } = checked;
+    let by = if version.is_empty() { target.clone() } else { format!("{target} {version} by {mouth}") };
+    match &checked.reached {
+        Reached::Missing { reason, get_it } if get_it.is_empty() => format!("{by}: {}", plain(reason)),
+        Reached::Missing { reason, get_it } => format!("{by}: {}; get it: {get_it}", plain(reason)),
+        Reached::Failed { reason } => format!("{by}: could not be checked: {}", plain(reason)),
+        Reached::Probed if wrong.is_empty() => format!("{by}: {probes} probes, all right ({took_s:.1} s)"),
+        Reached::Probed => format!("{by}: {probes} probes, {} WRONG ({took_s:.1} s)", wrong.len()),
+    }
+}
+
+/// Safe for a terminal, whatever a server said. What was escaped before stays as it is.
+fn plain(words: &str) -> String {
+    readable(words.as_bytes(), WORDS_SHOWN)
+}
+
+fn indented(indent: &str, text: &str) -> String {
+    let lines = wrap(text, WIDTH - indent.len() - 2);
+    let mut shown = String::new();
+    for (number, line) in lines.iter().enumerate() {
+        shown.push_str(indent);
+        shown.push_str(if number == 0 { "" } else { "  " });
+        shown.push_str(line);
+        shown.push('\n');
+    }
+    shown
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::words::check::Finding;
+
+    #[test]
+    fn a_target_is_a_headline_and_a_line_for_each_thing_to_know() {
+        let right = Checked {
+            target: "redis".to_string(),
+            version: "7.0.15".to_string(),
+            mouth: "resp".to_string(),
+            probes: 45,
+            limits: vec!["values of 10 bytes, the largest that was tried".to_string()],
+            not_offered: vec!["redis has no scan".to_string(), "the empty key: it may be somebody's".to_string()],
+            took_s: 3.12,
+            ..Checked::default()
+        };
+        assert_eq!(
+            lines(&right),
+            "redis 7.0.15 by resp: 45 probes, all right (3.1 s)\n  limit: values of 10 bytes, the largest that was \
+             tried\n  not asked: redis has no scan; the empty key: it may be somebody's\n"
+        );
+        let (probe, sent, came) = ("a probe".to_string(), "get \"k\"".to_string(), "\u{1b}[2J".to_string());
+        let wrong =
+            Checked { wrong: vec![Finding { probe, sent, came }], limits: vec![], not_offered: vec![], ..right };
+        assert_eq!(
+            lines(&wrong),
+            "redis 7.0.15 by resp: 45 probes, 1 WRONG (3.1 s)\n  WRONG a probe: sent get \"k\"; came \\u{1b}[2J\n"
+        );
+    }
+}

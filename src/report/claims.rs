@@ -1,0 +1,205 @@
+//! What may be said of a run in plain words: differences that would come out the same tomorrow, who cannot be told
+//! apart, and why nothing is claimed.
+
+use super::cells::{Row, Status};
+use super::standing::{Standing, Standings, Versus};
+use super::table::versus;
+use crate::words::effort::CLAIM_BLOCKS;
+use crate::words::trial::Transport;
+use crate::words::units;
+
+/// So many differences are told, and so many pairs that cannot be told apart.
+const TOLD: usize = 2;
+/// A step is found nine times in ten where it is so many times the half-width of intervals (method.md, section 3).
+const SEEN: f64 = 1.8;
+
+/// One or a few sentences that can be quoted.
+pub fn sentence(rows: &[Row], standings: &Standings<'_>) -> String {
+    let wrong: Vec<&str> =
+        rows.iter().filter(|row| matches!(row.status, Status::Wrong { .. })).map(|row| row.target.as_str()).collect();
+    if !wrong.is_empty() {
+        return format!("{} gave wrong answers and has no numbers.", wrong.join(", "));
+    }
+    if let Some(refused) = &standings.refused {
+        return format!("{} {}", refused.in_words(), of_cpu(rows, standings));
+    }
+    let numbered: Vec<&Row> = rows.iter().filter(|row| !row.control && row.numbers.is_some()).collect();
+    if numbered.is_empty() {
+        return String::new();
+    }
+    if standings.blocks() < CLAIM_BLOCKS as usize {
+        return seen(&numbered, standings.blocks());
+    }
+    let groups = numbered.chunk_by(|one, other| one.group == other.group);
+    let several = groups.clone().count() > 1;
+    let each = groups.filter_map(|group| {
+        let said = claims(group, standings.groups.get(&group[0].group)?)?;
+        Some(if several { format!("{}: {said}", called(group[0])) } else { said })
+    });
+    let mut said: Vec<String> = each.collect();
+    said.push(of_cpu(rows, standings));
+    said.join(" ")
+}
+
+/// What one group's ranks say.
+fn claims(group: &[&Row], standing: &Standing<'_>) -> Option<String> {
+    if let [only] = group {
+        return Some(format!("{} did the job in {} s.", only.target, units::seconds(seconds(only))));
+    }
+    let mut told = transports(group, standing);
+    let best = group[0];
+    let next = group.iter().find(|row| standing.is_less(&best.target, &row.target));
+    let said =
+        told.iter().any(|claim| next.is_some_and(|next| claim.slower == next.target && claim.faster == best.target));
+    if let (Some(next), false) = (next, said) {
+        let ratio = standing.versus(&next.target, &best.target)?;
+        told.insert(0, Claim { faster: &best.target, slower: &next.target, ratio, words: None });
+    }
+    let mut parts: Vec<String> = told.iter().take(TOLD).map(Claim::in_words).collect();
+    let (alike, hidden) = alike(group, standing);
+    if !alike.is_empty() {
+        parts.push(format!("{} cannot be told apart{hidden}", alike.join("; ")));
+    }
+    Some(format!("{}.", parts.join("; ")))
+}
+
+/// A difference that may be claimed.
+struct Claim<'a> {
+    faster: &'a str,
+    slower: &'a str,
+    /// The slower one's time of the faster one's.
+    ratio: Versus,
+    /// Where there are better words than their names: "redis over a Unix socket", "over TCP".
+    words: Option<(String, String)>,
+}
+
+impl Claim<'_> {
+    fn in_words(&self) -> String {
+        let (faster, slower) = match &self.words {
+            Some((faster, slower)) => (faster.as_str(), slower.as_str()),
+            None => (self.faster, self.slower),
+        };
+        let preliminary = if self.ratio.preliminary { ", preliminary" } else { "" };
+        let ratio = versus(Versus { preliminary: false, ..self.ratio });
+        format!("{faster} is {ratio} as fast as {slower}{preliminary}")
+    }
+}
+
+/// The same store by two ways, where one is faster.
+fn transports<'a>(group: &[&'a Row], standing: &Standing<'_>) -> Vec<Claim<'a>> {
+    let pairs =
+        group.iter().enumerate().flat_map(|(place, one)| group[place + 1..].iter().map(move |other| (one, other)));
+    let same = pairs.filter(|(one, other)| one.store == other.store && one.transport != other.transport);
+    let claimed = same.filter(|(one, other)| standing.is_less(&one.target, &other.target));
+    let claims = claimed.filter_map(|(one, other)| {
+        let words = (format!("{} {}", one.store, over(one.transport)), over(other.transport).to_string());
+        // A target that was given a name of its own is called by it.
+        let plain = [one, other].iter().all(|row| row.target.starts_with(&row.store));
+        Some(Claim {
+            faster: &one.target,
+            slower: &other.target,
+            ratio: standing.versus(&other.target, &one.target)?,
+            words: plain.then_some(words),
+        })
+    });
+    claims.collect()
+}
+
+fn over(transport: Transport) -> &'static str {
+    match transport {
+        Transport::InProcess => "in process",
+        Transport::Unix => "over a Unix socket",
+        Transport::Tcp => "over TCP",
+    }
+}
+
+/// Neighbours that cannot be told apart, and how large a difference would have been seen.
+fn alike(group: &[&Row], standing: &Standing<'_>) -> (Vec<String>, String) {
+    let alike = group.windows(2).filter(|pair| {
+        let (one, other) = (&pair[0].target, &pair[1].target);
+        !standing.is_less(one, other) && !standing.is_less(other, one)
+    });
+    let mut widest: f64 = 0.0;
+    let mut words = Vec::new();
+    for pair in alike {
+        let width = standing.versus(&pair[0].target, &pair[1].target).map_or(0.0, |ratio| ratio.half_width());
+        widest = widest.max(width);
+        words.push(format!("{} and {}", pair[0].target, pair[1].target));
+    }
+    if words.len() > TOLD + 1 {
+        let more = words.len() - TOLD;
+        words.truncate(TOLD);
+        words.push(format!("{more} other neighbours"));
+    }
+    let hidden = SEEN * widest;
+    let hidden = if hidden > 0.0 {
+        format!(" (differences below {:.0} % are not seen here)", hidden * 100.0)
+    } else {
+        String::new()
+    };
+    (words, hidden)
+}
+
+/// With too few blocks: what was seen, and that it is no claim.
+fn seen(numbered: &[&Row], blocks: usize) -> String {
+    let few = format!(
+        "Seen here, not claimed: {blocks} {} too few, 4 are the least.",
+        if blocks == 1 { "block is" } else { "blocks are" }
+    );
+    let mut bests = numbered.to_vec();
+    bests.dedup_by(|one, other| one.group == other.group);
+    if bests.len() > 1 {
+        let each =
+            bests.iter().map(|row| format!("{} {} in {} s", called(row), row.target, units::seconds(seconds(row))));
+        return format!("Fastest of each kind: {}. {few}", each.collect::<Vec<_>>().join("; "));
+    }
+    match numbered {
+        [best, .., last] => format!(
+            "{} did the job in {} s, {} in {} s: {:.1} times as long. {few}",
+            best.target,
+            units::seconds(seconds(best)),
+            last.target,
+            units::seconds(seconds(last)),
+            seconds(last) / seconds(best)
+        ),
+        [only] => format!("{} did the job in {} s.", only.target, units::seconds(seconds(only))),
+        [] => String::new(),
+    }
+}
+
+/// CPU an op, `ram` among the stores: who used least, and what others used of it where that may be claimed. Who used
+/// next to least and who used most stand for those between.
+fn of_cpu(rows: &[Row], standings: &Standings<'_>) -> String {
+    let Some(cpu) = standings.cpu() else { return String::new() };
+    let used = |row: &&&Row| row.numbers.as_ref().map_or(f64::MAX, |numbers| numbers.cpu_us_per_op());
+    let mut stores: Vec<&Row> =
+        rows.iter().filter(|row| row.status == Status::Right && row.numbers.is_some()).collect();
+    stores.sort_by(|one, other| used(&one).total_cmp(&used(&other)));
+    let Some(least) = stores.first() else { return String::new() };
+    let others = stores.iter().filter(|row| cpu.is_less(&least.target, &row.target));
+    let mut each: Vec<String> = others
+        .filter_map(|row| Some(format!("{} {}", row.target, versus(cpu.versus(&row.target, &least.target)?))))
+        .collect();
+    if each.is_empty() {
+        return match stores.len() {
+            0 | 1 => String::new(),
+            _ => "By CPU an op they cannot be told apart.".to_string(),
+        };
+    }
+    if each.len() > TOLD {
+        each.drain(1..each.len() - 1);
+    }
+    format!("By CPU an op {} used least; of that {}.", least.target, each.join(", "))
+}
+
+fn seconds(row: &Row) -> f64 {
+    row.numbers.as_ref().map_or(0.0, |numbers| numbers.seconds)
+}
+
+fn called(row: &Row) -> &str {
+    match row.group.as_str() {
+        "" if row.of_requests => "without a cache",
+        "" => "one value at a time",
+        group => group,
+    }
+}

@@ -1,0 +1,159 @@
+//! What is said of stores that were killed and whose syncs were counted: a table, and a sentence for each.
+
+use super::table::{Line, WIDTH, layout, wrap};
+use crate::stats::never;
+use crate::words::crash::{Audit, Ground, Standing, Tried};
+use crate::words::trial::Durability;
+use crate::words::units;
+
+/// A target at a class: what was seen, or why nothing was.
+pub struct Row {
+    pub label: String,
+    pub class: Durability,
+    pub tried: Result<Tried, String>,
+}
+
+/// "crash: 20 kills of each store at each class, seed 7 · data on ext4 on /dev/vda, a sync takes 4.1 ms (p99 9 ms)".
+pub fn headline(kills: u32, seed: u64, ground: &Ground) -> String {
+    let (p50, p99) = (units::nanoseconds(ground.sync_ns_p50), units::nanoseconds(ground.sync_ns_p99));
+    let times = if kills == 1 { "1 kill".to_string() } else { format!("{} kills", units::thousands(kills.into())) };
+    let on = format!("data on {}, where a sync takes {p50} (p99 {p99})", ground.filesystem);
+    wrap(&format!("crash: {times} of each store at each class, seed {seed} · {on}"), WIDTH).join("\n")
+}
+
+/// The table, then a sentence for each row, then what must be known of the disk.
+pub fn shown(rows: &[Row], ground: &Ground) -> String {
+    let headings = ["target", "kills", "lost", "holes", "corrupt", "back after", "syncs/write", "keeps"];
+    let mut lines = vec![Line::Cells(headings.map(str::to_string).to_vec())];
+    lines.extend(rows.iter().map(line));
+    let mut text = layout(&lines, WIDTH);
+    let sentences = rows.iter().map(|row| {
+        let said = match &row.tried {
+            Ok(tried) => sentence(tried),
+            Err(why) => format!("not tried: {why}"),
+        };
+        format!("{}, {}: {said}", row.label, row.class)
+    });
+    sentences.chain(warning(ground)).for_each(|said| text.push_str(&format!("{}\n", wrap(&said, WIDTH).join("\n"))));
+    text
+}
+
+fn line(row: &Row) -> Line {
+    let Ok(tried) = &row.tried else {
+        return Line::Reason(row.label.clone(), format!("{}: not tried", row.class));
+    };
+    let sum = |of: fn(&crate::words::crash::Kill) -> u64| units::thousands(tried.kills.iter().map(of).sum());
+    Line::Cells(vec![
+        row.label.clone(),
+        tried.kills.len().to_string(),
+        sum(|kill| kill.lost),
+        sum(|kill| kill.holes),
+        sum(|kill| kill.corrupt),
+        recovery_s(tried).map_or_else(|| "-".to_string(), |took_s| units::nanoseconds((took_s * 1e9) as u64)),
+        tried.audit.syncs_per_write().map_or_else(|| "unknown".to_string(), |syncs| format!("{syncs:.2}")),
+        tried.in_words(),
+    ])
+}
+
+/// The median time from starting the store to its first right answer.
+fn recovery_s(tried: &Tried) -> Option<f64> {
+    let mut all: Vec<f64> = tried.kills.iter().filter_map(|kill| kill.recovery_s).collect();
+    all.sort_by(f64::total_cmp);
+    all.get(all.len() / 2).copied()
+}
+
+/// "0 of 20 kills lost anything: at most 14 % at 95 %; 1,003 syncs for 999 writes."
+fn sentence(tried: &Tried) -> String {
+    let kills = tried.kills.len();
+    let lost = match tried.bad_kills() {
+        0 => {
+            let writes = units::thousands(tried.kills.iter().map(|kill| kill.acknowledged).sum());
+            let bound = 100.0 * never::at_most(kills);
+            format!("0 of {kills} kills lost anything of {writes} writes: at most {bound:.0} % would at 95 %")
+        }
+        bad => {
+            let first = tried.kills.iter().find_map(|kill| kill.wrong.as_deref()).unwrap_or_default();
+            format!("{bad} of {kills} kills lost something; the first: {first}")
+        }
+    };
+    let synced = match &tried.audit {
+        Audit::Counted { writes, by } => {
+            let syncs = by.iter().map(|(name, count)| format!("{} {name}", units::thousands(*count)));
+            let syncs: Vec<String> = syncs.collect();
+            let syncs = if syncs.is_empty() { "no syncs".to_string() } else { syncs.join(", ") };
+            format!("{syncs} for {} writes one by one", units::thousands(*writes))
+        }
+        Audit::Unknown(why) => format!("syncs unknown: {why}"),
+    };
+    let standing = match tried.standing() {
+        Standing::Holds => String::new(),
+        Standing::Demoted(less) => format!("; what it keeps is {less}, not {}", tried.class),
+        // Why was said.
+        Standing::Unknown(_) if tried.ground.void.is_none() => format!("; {} cannot be said", tried.class),
+        Standing::Unknown(why) => format!("; {} cannot be said: {why}", tried.class),
+    };
+    format!("{lost}; {synced}{standing}.")
+}
+
+fn warning(ground: &Ground) -> Option<String> {
+    ground.is_too_fast().then(|| {
+        let took = units::nanoseconds(ground.sync_ns_p50);
+        format!(
+            "warning: a sync takes {took} here: unless this disk has a battery of its own it may not reach the medium"
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::words::crash::Kill;
+
+    fn row(label: &str, class: Durability, wrong: Option<&str>, syncs: u64) -> Row {
+        let kill = |wrong: Option<&str>| Kill {
+            acknowledged: 1000,
+            lost: u64::from(wrong.is_some()),
+            recovery_s: Some(0.045),
+            wrong: wrong.map(str::to_string),
+            ..Kill::default()
+        };
+        let tried = Tried {
+            store: "some".to_string(),
+            version: "1".to_string(),
+            settings: Default::default(),
+            class,
+            tried: String::new(),
+            kvfair: String::new(),
+            ground: Ground::default(),
+            kills: std::iter::once(kill(wrong)).chain((1..20).map(|_| kill(None))).collect(),
+            audit: Audit::Counted { writes: 999, by: [("fsync".to_string(), syncs)].into() },
+        };
+        Row { label: label.to_string(), class, tried: Ok(tried) }
+    }
+
+    #[test]
+    fn the_table_fits_and_the_sentences_are_plain() {
+        let missing =
+            Row { label: "some+unix".to_string(), class: Durability::Crash, tried: Err("no program".to_string()) };
+        let rows = [
+            row("some", Durability::Crash, None, 0),
+            row("some", Durability::Power, None, 1003),
+            row("a-very-long-name?with=settings", Durability::Power, Some("client 0: write 7 is gone"), 3),
+            missing,
+        ];
+        let ground = Ground { sync_ns_p50: 900, ..Ground::default() };
+        let text = shown(&rows, &ground);
+        assert!(text.lines().all(|line| line.chars().count() <= WIDTH), "{text}");
+        let one_line = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        for words in [
+            "some, crash: 0 of 20 kills lost anything of 20,000 writes: at most 14 % would at 95 %",
+            "1,003 fsync for 999 writes one by one.",
+            "1 of 20 kills lost something; the first: client 0: write 7 is gone",
+            "what it keeps is none, not power",
+            "some+unix, crash: not tried: no program",
+            "warning: a sync takes",
+        ] {
+            assert!(one_line.contains(words), "no '{words}' in\n{text}");
+        }
+    }
+}

@@ -1,0 +1,103 @@
+//! Tables for other programs: CSV for spreadsheets, GitHub's Markdown for issues.
+
+use std::fmt::Display;
+
+use super::table::Line;
+
+/// A column of a CSV file: its name, units last, and what stands in it; nothing where nothing is known.
+pub struct Field<T> {
+    pub name: &'static str,
+    pub value: fn(&T) -> String,
+}
+
+/// A number as it is, without rounding.
+pub fn plain(number: Option<impl Display>) -> String {
+    number.map_or_else(String::new, |number| number.to_string())
+}
+
+/// A line of names, and a line for each; quoted where it must be, and lines ended as on Unix (RFC 4180 but for that).
+pub fn csv<T>(fields: &[Field<T>], all: &[T]) -> String {
+    let names = fields.iter().map(|field| field.name.to_string()).collect::<Vec<_>>();
+    let lines = all.iter().map(|one| fields.iter().map(|field| (field.value)(one)).collect());
+    let lines = std::iter::once(names).chain(lines);
+    lines.map(|cells| cells.iter().map(|cell| quoted(cell)).collect::<Vec<_>>().join(",") + "\n").collect()
+}
+
+fn quoted(cell: &str) -> String {
+    let plain = !cell.contains([',', '"', '\n', '\r']) && cell.trim() == cell;
+    if plain { cell.to_string() } else { format!("\"{}\"", cell.replace('"', "\"\"")) }
+}
+
+/// A table, the headings first, names to the left and numbers to the right; below it what has no numbers, with the
+/// reasons: GitHub's tables have no lines across.
+pub fn markdown(lines: &[Line]) -> String {
+    let mut text = String::new();
+    let mut reasons = String::new();
+    let columns =
+        lines.iter().map(|line| if let Line::Cells(cells) = line { cells.len() } else { 0 }).max().unwrap_or(0);
+    for (index, line) in lines.iter().enumerate() {
+        match line {
+            Line::Cells(cells) => text.push_str(&row(cells.iter().map(|cell| escaped(cell)))),
+            Line::Words(words) => {
+                let rest = std::iter::repeat_n(String::new(), columns.saturating_sub(1));
+                text.push_str(&row(std::iter::once(format!("*{}*", escaped(words))).chain(rest)));
+            }
+            Line::Reason(target, reason) => {
+                reasons.push_str(&format!("- **{}**: {}\n", escaped(target), escaped(reason)));
+            }
+        }
+        if index == 0 && columns > 0 {
+            text.push_str(&row((0..columns).map(|column| if column == 0 { ":--" } else { "--:" }.to_string())));
+        }
+    }
+    match (text.is_empty(), reasons.is_empty()) {
+        (false, false) => format!("{text}\n{reasons}"),
+        _ => text + &reasons,
+    }
+}
+
+fn row(cells: impl Iterator<Item = String>) -> String {
+    format!("|{}\n", cells.map(|cell| format!(" {cell} |")).collect::<String>())
+}
+
+/// Names are whatever users gave: nothing in them is a mark of Markdown or HTML, and all is one line.
+pub fn escaped(text: &str) -> String {
+    let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let marks = ['\\', '|', '*', '_', '`', '<', '~', '['];
+    words.chars().flat_map(|letter| marks.contains(&letter).then_some('\\').into_iter().chain([letter])).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cells_are_quoted_where_they_must_be() {
+        const FIELDS: &[Field<&str>] = &[
+            Field { name: "plain", value: |_| plain(Some(0.1 + 0.2)) },
+            Field { name: "text", value: |text| text.to_string() },
+            Field { name: "nothing", value: |_| plain(None::<u64>) },
+        ];
+        let text = csv(FIELDS, &["a", "a,b", "say \"a\"", "two\nlines", " blank", "\r"]);
+        let third = "0.30000000000000004";
+        let expected = ["a", "\"a,b\"", "\"say \"\"a\"\"\"", "\"two\nlines\"", "\" blank\"", "\"\r\""];
+        let lines: String = expected.iter().map(|cell| format!("{third},{cell},\n")).collect();
+        assert_eq!(text, format!("plain,text,nothing\n{lines}"));
+    }
+
+    #[test]
+    fn markdown_is_a_table_and_reasons_below_it() {
+        let cells = |cells: &[&str]| Line::Cells(cells.iter().map(|cell| cell.to_string()).collect());
+        let lines = [
+            cells(&["target", "seconds"]),
+            cells(&["a|b_c", "~1.02x [0.98-1.06]"]),
+            Line::Words("controls: all".to_string()),
+            Line::Reason("<script>".to_string(), "two\nlines".to_string()),
+            cells(&["null", "1"]),
+        ];
+        let expected = "| target | seconds |\n| :-- | --: |\n| a\\|b\\_c | \\~1.02x \\[0.98-1.06] |\n\
+            | *controls: all* |  |\n| null | 1 |\n\n- **\\<script>**: two lines\n";
+        assert_eq!(markdown(&lines), expected);
+        assert_eq!(markdown(&lines[3..4]), "- **\\<script>**: two lines\n");
+    }
+}

@@ -1,0 +1,166 @@
+//! A sweep as tables: one a part and measure, a line a step, a column a target.
+
+use super::cells::{Row, Status};
+use super::rated;
+use super::sweep::{Point, called, remarks};
+use super::table::{Line, WIDTH, both, layout, tail, versus, wrap};
+use crate::words::load::Swept;
+use crate::words::record::CutOff;
+use crate::words::units;
+
+/// One table, with what it tells; nothing where it goes on with the targets that the one before had no room for.
+pub struct Grid {
+    pub title: String,
+    pub lines: Vec<Line>,
+}
+
+/// All tables of a sweep, none wider than this.
+pub fn grids(points: &[Point], wide: bool, width: usize) -> Vec<Grid> {
+    let is_rated = points.iter().any(|point| point.rated.is_some());
+    let (usual, more) = if is_rated { (rated::MEASURES, rated::WIDE) } else { (MEASURES, WIDE) };
+    let is_apart = |point: &Point| point.beside.is_some_and(|beside| beside.vs_best.low.is_some());
+    let apart = if points.iter().any(is_apart) { &[APART][..] } else { &[] };
+    let measures: Vec<&Measure> =
+        usual.iter().chain(apart).chain(COMMON).chain(if wide { more } else { &[] }).collect();
+    let mut grids = Vec::new();
+    for part in ["set", "get", "run"] {
+        let points: Vec<&Point> = points.iter().filter(|point| point.part == part).collect();
+        let is_batched = points.iter().any(|point| point.batch > 1);
+        let called = called(part);
+        let question = if is_batched { format!("question of {called}s") } else { called.to_string() };
+        for measure in measures.iter().filter(|_| !points.is_empty()) {
+            let mut title = (measure.words)(called, &question);
+            grids.extend(table(&points, measure, width).into_iter().map(|lines| {
+                let title = std::mem::take(&mut title);
+                Grid { title, lines }
+            }));
+        }
+    }
+    grids
+}
+
+/// The targets that have no numbers, with the reason.
+pub fn silent(rows: &[Row]) -> Vec<Line> {
+    let silent = rows.iter().filter(|row| !matches!(row.status, Status::Right | Status::Control));
+    silent.map(|row| Line::Reason(row.target.clone(), row.status.in_words())).collect()
+}
+
+/// All tables, what is to be said of them, and below them the targets that have no numbers.
+pub fn tables(points: &[Point], rows: &[Row], wide: bool) -> String {
+    let width = if wide { usize::MAX } else { WIDTH };
+    let mut text = String::new();
+    for grid in grids(points, wide, width) {
+        if !grid.title.is_empty() {
+            text.push_str(&format!(" {}\n", grid.title));
+        }
+        text.push_str(&layout(&grid.lines, width));
+    }
+    remarks(points).iter().for_each(|words| text.push_str(&format!(" {}\n", wrap(words, WIDTH - 3).join("\n   "))));
+    let silent = silent(rows);
+    if !silent.is_empty() {
+        text.push_str(&layout(&silent, WIDTH));
+    }
+    text
+}
+
+/// What is swept over, above its column.
+pub(super) fn heading(swept: Swept) -> &'static str {
+    match swept {
+        Swept::Clients => "clients",
+        Swept::Rate => "a second",
+        Swept::ValueBytes => "bytes",
+        Swept::Batch => "batch",
+    }
+}
+
+/// What a table of points tells of each, and what it says above.
+pub(super) struct Measure {
+    /// What a request is called, and what is asked at once: many of them where they come in batches.
+    pub(super) words: fn(part: &str, question: &str) -> String,
+    pub(super) cell: fn(&Point) -> String,
+}
+
+const MEASURES: &[Measure] = &[Measure {
+    words: |part, _| format!("{part}s a second"),
+    cell: |point| format!("{}{}", units::count(point.requests_per_s), if point.client_limited { "*" } else { "" }),
+}];
+
+/// Below those.
+const COMMON: &[Measure] = &[Measure { words: |part, _| format!("CPU us a {part}, client + server"), cell: cpu }];
+
+/// And where blocks are enough for intervals.
+const APART: Measure = Measure {
+    words: |part, _| format!("time of a {part} in the fastest one's (at rates its p99), with intervals"),
+    cell: apart,
+};
+
+const WIDE: &[Measure] = &[
+    Measure {
+        words: |_, question| {
+            format!("time of a {question} while all clients ask at once, median (not what users would wait)")
+        },
+        cell: |point| tail(point.service.map(|service| service.service_ns_p50)),
+    },
+    Measure {
+        words: |_, question| format!("time of a {question} while all clients ask at once, p99"),
+        cell: |point| tail(point.service.and_then(|service| service.service_ns_p99)),
+    },
+    Measure {
+        words: |part, _| format!("{part}s a second, lowest..highest of the blocks"),
+        cell: |point| {
+            format!("{}..{}", units::count(point.requests_per_s_lowest), units::count(point.requests_per_s_highest))
+        },
+    },
+];
+
+/// As many targets side by side as there is room for, and the others in tables below.
+fn table(points: &[&Point], measure: &Measure, width: usize) -> Vec<Vec<Line>> {
+    let mut targets: Vec<(bool, &str)> = points.iter().map(|point| (point.control, point.target.as_str())).collect();
+    targets.sort_unstable();
+    targets.dedup();
+    let mut steps: Vec<u64> = points.iter().map(|point| point.step()).collect();
+    steps.sort_unstable();
+    steps.dedup();
+    let cell = |target: &str, step: u64| {
+        let point = points.iter().find(|point| point.target == target && point.step() == step);
+        let shown = |point: &&Point| match point.cut_off {
+            Some(CutOff { after_s, .. }) => format!("> {after_s} s"),
+            None => (measure.cell)(point),
+        };
+        point.map_or_else(|| "-".to_string(), shown)
+    };
+    let mut tables = Vec::new();
+    let mut rest = targets.as_slice();
+    while !rest.is_empty() {
+        let mut used = FIRST_COLUMN;
+        let fits = rest.iter().take_while(|(_, target)| {
+            let cells = steps.iter().map(|&step| cell(target, step).chars().count());
+            used += 2 + cells.max().unwrap_or(0).max(target.chars().count());
+            used <= width
+        });
+        let (now, later) = rest.split_at(fits.count().max(1));
+        let headings =
+            std::iter::once(heading(points[0].swept)).chain(now.iter().map(|(_, target)| *target)).map(str::to_string);
+        let mut lines = vec![Line::Cells(headings.collect())];
+        for &step in &steps {
+            let cells = now.iter().map(|(_, target)| cell(target, step));
+            lines.push(Line::Cells(std::iter::once(units::thousands(step)).chain(cells).collect()));
+        }
+        tables.push(lines);
+        rest = later;
+    }
+    tables
+}
+
+/// A blank, and the column of the numbers of clients or of the rates.
+const FIRST_COLUMN: usize = 11;
+
+/// "2.3 + 1.9": client and server; one number where the store is in the client.
+fn cpu(point: &Point) -> String {
+    both(point.client_cpu_us_per_request, point.server_cpu_us_per_request)
+}
+
+/// "1.35x [1.29-1.41]".
+fn apart(point: &Point) -> String {
+    point.beside.map_or_else(|| "-".to_string(), |beside| versus(beside.vs_best))
+}

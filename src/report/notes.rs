@@ -1,0 +1,39 @@
+//! What is said below any table of a job of requests.
+
+use super::sweep::{asked, at, called, step, with};
+use super::table::{WIDTH, wrap};
+use crate::words::record::{Phase, Record};
+use crate::words::units;
+
+/// A line for each target that has something to say; `wide` tells where.
+pub fn notes(records: &[Record], wide: bool) -> String {
+    let mut targets: Vec<&str> = records.iter().map(|record| record.target.label.as_str()).collect();
+    targets.sort_unstable();
+    targets.dedup();
+    targets.into_iter().filter_map(|target| reconnects(records, target, wide)).collect()
+}
+
+/// How many of a target's connections were lost.
+fn reconnects(records: &[Record], target: &str, wide: bool) -> Option<String> {
+    let of_target = records.iter().filter(|record| record.target.label == target);
+    let lost: Vec<(&Record, &Phase)> = of_target
+        .flat_map(|record| record.phases.iter().map(move |phase| (record, phase)))
+        .filter(|(_, phase)| phase.reconnects > 0)
+        .collect();
+    let words = match lost.iter().map(|(_, phase)| phase.reconnects).sum::<u64>() {
+        0 => return None,
+        1 => "1 connection was lost and opened again".to_string(),
+        count => format!("{} connections were lost and opened again", units::thousands(count)),
+    };
+    let places = lost.iter().map(|(record, phase)| {
+        let (points, swept) = asked(record);
+        let at = at(&points, phase);
+        let what = if phase.name == "load" { "loading".to_string() } else { called(&phase.name).to_string() };
+        let step = if phase.point == 0 { String::new() } else { format!(" {}", with(swept, step(at, swept))) };
+        format!("{} in block {}, {what}{step}", units::thousands(phase.reconnects), record.block)
+    });
+    let places: Vec<String> = if wide { places.collect() } else { Vec::new() };
+    let places = if wide { format!(" ({})", places.join("; ")) } else { String::new() };
+    let lines = wrap(&format!("{target}: {words}{places}"), WIDTH - 1);
+    Some(lines.iter().map(|line| format!(" {line}\n")).collect())
+}

@@ -1,0 +1,270 @@
+//! Which trials count, and where the targets stand: differences that may be claimed, ranks, and how far apart the same
+//! store came out when it was run twice.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::Serialize;
+
+use super::cells;
+use crate::stats::paired::{Interval, LogRatios, Ratio};
+use crate::stats::parallel;
+use crate::stats::rank::{Campaign, Claim};
+use crate::stats::sample::Sample;
+use crate::stats::shift::{self, Drift};
+use crate::words::effort::CLAIM_BLOCKS;
+use crate::words::noise::void_blocks;
+use crate::words::record::{Outcome, Record};
+
+/// Above so much of the blocks voided, the machine was too loud for its times (method.md, section 3).
+const VOID_SHARE_MAX: f64 = 0.5;
+/// The same store twice: apart by more than this (to either side), times are not ranked; by more than that, it is said.
+pub const TWIN_REFUSED: f64 = 0.10;
+pub const TWIN_WARNED: f64 = 0.05;
+
+/// The blocks of a run, by what they are for.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Counted {
+    /// Those that count.
+    pub blocks: BTreeSet<u32>,
+    /// Those that were voided by what the machine did besides.
+    pub void: BTreeSet<u32>,
+}
+
+impl Counted {
+    pub fn of(records: &[Record]) -> Counted {
+        let all = || records.iter().filter(|record| record.block > 0);
+        // Where nothing is claimed nothing need be void.
+        let claims = records.first().is_some_and(|record| record.run.blocks >= CLAIM_BLOCKS);
+        let void = void_blocks(records.iter().map(|record| (record.block, &record.noise)).filter(|_| claims));
+        let quiet: BTreeSet<u32> = all().map(|record| record.block).filter(|block| !void.contains(block)).collect();
+        if quiet.is_empty() && void.is_empty() {
+            // Nothing else was finished: what there is is shown, and nothing is ranked.
+            return Counted { blocks: BTreeSet::from([0]), void };
+        }
+        let quiet_ones = Counted { blocks: quiet, void };
+        // Of a machine that was loud for most of the time a few quiet moments are no fair sample: all blocks are shown,
+        // times are not ranked, and CPU is compared.
+        match quiet_ones.is_noisy() {
+            true => Counted { blocks: &quiet_ones.blocks | &quiet_ones.void, void: quiet_ones.void },
+            false => quiet_ones,
+        }
+    }
+
+    /// Whether what it came to is counted: not in the block before the first, not the reference's second time.
+    pub fn has(&self, record: &Record) -> bool {
+        self.blocks.contains(&record.block) && !record.twin
+    }
+
+    /// More blocks were loud than quiet: then times say little, and CPU is what may be compared.
+    pub fn is_noisy(&self) -> bool {
+        let all = self.blocks.union(&self.void).count();
+        self.void.len() as f64 > all as f64 * VOID_SHARE_MAX
+    }
+}
+
+/// Everything that is known of differences in a run.
+pub struct Standings<'a> {
+    records: &'a [Record],
+    pub counted: Counted,
+    /// The reference's second time against its first.
+    pub twin: Option<Versus>,
+    /// Seconds, by group; controls have no part in it.
+    pub groups: BTreeMap<String, Standing<'a>>,
+    /// Why times are not ranked.
+    pub refused: Option<Refused>,
+}
+
+/// Why times are not ranked, though there are enough blocks.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum Refused {
+    Noise {
+        void: usize,
+        blocks: usize,
+    },
+    /// The same store twice came out so far apart, to either side.
+    Twin {
+        half_width: f64,
+    },
+}
+
+impl Refused {
+    pub fn in_words(&self) -> String {
+        match self {
+            Refused::Noise { void, blocks } => {
+                format!("The machine was too loud for times to be ranked: {void} of {blocks} blocks were voided.")
+            }
+            Refused::Twin { half_width } => format!(
+                "The same store run twice cannot be told from itself within {:.0} %: times are not ranked.",
+                half_width * 100.0
+            ),
+        }
+    }
+}
+
+/// Compares the targets of a run with each other.
+pub fn standings(records: &[Record]) -> Standings<'_> {
+    let counted = Counted::of(records);
+    let twin = twin(records, &counted, Record::cost);
+    let floor = twin.map_or(0.0, |twin| twin.half_width());
+    let refused = match twin.map(|twin| twin.half_width()) {
+        _ if counted.is_noisy() => {
+            let all = counted.blocks.union(&counted.void).count();
+            Some(Refused::Noise { void: counted.void.len(), blocks: all })
+        }
+        Some(half_width) if half_width > TWIN_REFUSED => Some(Refused::Twin { half_width }),
+        _ => None,
+    };
+    let mut labels: BTreeMap<String, BTreeSet<&str>> = BTreeMap::new();
+    for record in records.iter().filter(|record| !record.target.control) {
+        labels.entry(cells::group(record)).or_default().insert(&record.target.label);
+    }
+    let standing = |labels: BTreeSet<&str>| {
+        Standing::new(costs(records, &counted, Record::cost, |label| labels.contains(label)), floor)
+    };
+    let groups = labels.into_iter().filter_map(|(group, labels)| Some((group, standing(labels)?))).collect();
+    Standings { records, counted, twin, groups, refused }
+}
+
+impl<'a> Standings<'a> {
+    /// CPU of client and server for an op, in all groups and controls too: what is used up does not wait. Found out
+    /// anew, for the few who ask.
+    pub fn cpu(&self) -> Option<Standing<'a>> {
+        let (records, counted) = (self.records, &self.counted);
+        let floor = twin(records, counted, cells::cpu_us_per_op).map_or(0.0, |twin| twin.half_width());
+        Standing::new(costs(records, counted, cells::cpu_us_per_op, |_| true), floor)
+    }
+
+    /// Blocks that count.
+    pub fn blocks(&self) -> usize {
+        self.counted.blocks.len()
+    }
+
+    /// Whether times may be ranked at all: enough blocks, and quiet enough.
+    pub fn may_rank(&self) -> bool {
+        self.refused.is_none() && self.blocks() >= CLAIM_BLOCKS as usize
+    }
+}
+
+/// The targets of one group against each other, in whole blocks.
+pub struct Standing<'a> {
+    pub targets: Vec<&'a str>,
+    pub blocks: usize,
+    campaign: Campaign,
+}
+
+/// A ratio with the interval that it has: none below 4 blocks, Student's to 5, exact from 6 on.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Versus {
+    pub ratio: f64,
+    pub low: Option<f64>,
+    pub high: Option<f64>,
+    pub preliminary: bool,
+}
+
+impl From<Ratio> for Versus {
+    fn from(ratio: Ratio) -> Versus {
+        let (low, high) = ratio.interval.bounds().unzip();
+        let preliminary = matches!(ratio.interval, Interval::Preliminary { .. });
+        Versus { ratio: ratio.estimate, low, high, preliminary }
+    }
+}
+
+/// A target's costs by block.
+type Costs<'a> = BTreeMap<&'a str, BTreeMap<u32, f64>>;
+
+impl<'a> Standing<'a> {
+    /// Of so many targets that each have a cost in the same blocks; `None` where they have no block in common.
+    pub fn new(costs: Costs<'a>, floor: f64) -> Option<Standing<'a>> {
+        let whole = common_blocks(&costs)?;
+        let table = costs.values().map(|by_block| whole.iter().map(|block| by_block[block]).collect()).collect();
+        let campaign = Campaign::new(table, floor)?;
+        Some(Standing { targets: costs.into_keys().collect(), blocks: whole.len(), campaign })
+    }
+
+    /// What one costs of what the other costs, where both are known.
+    pub fn versus(&self, one: &str, other: &str) -> Option<Versus> {
+        let (one, other) = (self.place(one)?, self.place(other)?);
+        if one == other {
+            return Some(Versus { ratio: 1.0, low: None, high: None, preliminary: false });
+        }
+        Some(self.campaign.pair(one, other)?.ratio.into())
+    }
+
+    /// The one costs less, and would tomorrow.
+    pub fn is_less(&self, one: &str, other: &str) -> bool {
+        let places = self.place(one).zip(self.place(other));
+        let pair = places.and_then(|(one, other)| self.campaign.pair(one, other));
+        pair.is_some_and(|pair| pair.claim == Some(Claim::Faster))
+    }
+
+    /// The best and the worst place that a target may have among the others.
+    pub fn rank(&self, target: &str) -> Option<(usize, usize)> {
+        Some(self.campaign.ranks()[self.place(target)?])
+    }
+
+    /// The targets whose cost goes one way from block to block.
+    pub fn drifts(&self) -> Vec<(&'a str, Drift)> {
+        let drifts = shift::across(&self.campaign);
+        self.targets.iter().zip(drifts).filter_map(|(target, drift)| Some((*target, drift?))).collect()
+    }
+
+    /// Whoever costs least at the median.
+    pub fn fastest(&self) -> Option<&'a str> {
+        let median = |costs: &Vec<f64>| Sample::new(costs.clone()).map_or(f64::MAX, |sample| sample.median());
+        let named = self.targets.iter().zip(self.campaign.costs());
+        named.min_by(|one, other| median(one.1).total_cmp(&median(other.1))).map(|(target, _)| *target)
+    }
+
+    fn place(&self, target: &str) -> Option<usize> {
+        self.targets.iter().position(|name| *name == target)
+    }
+}
+
+fn common_blocks(costs: &Costs<'_>) -> Option<Vec<u32>> {
+    let mut all = costs.values();
+    let first: BTreeSet<u32> = all.next()?.keys().copied().collect();
+    let whole = all.fold(first, |blocks, by_block| blocks.into_iter().filter(|b| by_block.contains_key(b)).collect());
+    Some(whole.into_iter().collect()).filter(|whole: &Vec<u32>| !whole.is_empty())
+}
+
+/// What every right trial that counts cost, by target.
+pub fn costs<'a>(
+    records: &'a [Record],
+    counted: &Counted,
+    cost: impl Fn(&Record) -> Option<f64> + Sync,
+    of: impl Fn(&str) -> bool + Sync,
+) -> Costs<'a> {
+    let is_right = |record: &Record| record.outcome == Outcome::Finished && record.is_right() && counted.has(record);
+    let each = parallel::map(records, cells::is_many(records), |record| {
+        if is_right(record) && of(&record.target.label) { cost(record) } else { None }
+    });
+    let mut costs = Costs::new();
+    for (record, cost) in records.iter().zip(each) {
+        if let Some(cost) = cost {
+            costs.entry(&record.target.label).or_default().insert(record.block, cost);
+        }
+    }
+    costs
+}
+
+/// How far the same store came out from itself: the reference's second time in each block against its first.
+pub fn twin(records: &[Record], counted: &Counted, cost: impl Fn(&Record) -> Option<f64>) -> Option<Versus> {
+    let label = &records.iter().find(|record| record.twin)?.target.label;
+    let of = |twin: bool| -> BTreeMap<u32, f64> {
+        let same = records.iter().filter(|record| record.target.label == *label && record.twin == twin);
+        let counted = same.filter(|record| counted.blocks.contains(&record.block) && record.is_right());
+        counted.filter_map(|record| Some((record.block, cost(record)?))).collect()
+    };
+    let (first, second) = (of(false), of(true));
+    let both: Vec<(f64, f64)> = first.iter().filter_map(|(block, cost)| Some((*second.get(block)?, *cost))).collect();
+    let (second, first): (Vec<f64>, Vec<f64>) = both.into_iter().unzip();
+    Some(LogRatios::of(&second, &first)?.ratio().into())
+}
+
+impl Versus {
+    /// Half of the interval's width, to either side, as a share: what cannot be told apart here. 0 where there is none.
+    pub fn half_width(&self) -> f64 {
+        self.low.zip(self.high).map_or(0.0, |(low, high)| (high / low).sqrt() - 1.0)
+    }
+}

@@ -1,0 +1,214 @@
+//! Every trial of a run in a line, in the order in which they were run; of a sweep every point of every trial.
+
+use anyhow::Result;
+use serde::Serialize;
+
+use super::cells::{self, Status};
+use super::grid;
+use super::standing::Counted;
+use super::sweep::{measured, step};
+use super::table::{Line, both, disk, percent, tail};
+use super::times::times;
+use crate::words::load::Swept;
+use crate::words::record::{CutOff, Phase, Record};
+use crate::words::units;
+
+/// What one trial came to, or one point of it.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Trial {
+    pub block: u32,
+    /// Its place in the block's order, from 1.
+    pub position: u32,
+    pub target: String,
+    pub control: bool,
+    /// Why no table counts it; nothing where it is counted.
+    pub uncounted: Option<Uncounted>,
+    pub status: Status,
+    /// Where it stands in a sweep.
+    pub point: Option<Place>,
+    /// Of the whole job; numbers are only told of trials that finished and were right.
+    pub seconds: Option<f64>,
+    /// Of a point.
+    pub requests_per_s: Option<f64>,
+    /// Of a point that was stopped at its time-out: how far it came, of 1. Then it has no numbers.
+    pub cut_off_done_share: Option<f64>,
+    /// Where requests come at a rate, from when they were due; none where the rate was not kept.
+    pub response_ns_p99: Option<u64>,
+    pub client_cpu_us_per_op: Option<f64>,
+    pub server_cpu_us_per_op: Option<f64>,
+    /// Of the server, or of the trial's process where the store lives in it; of the whole trial.
+    pub anonymous_bytes: Option<u64>,
+    pub bytes_on_disk: Option<u64>,
+    /// Of the machine when the trial began: the run queue's mean length over the last minute, and the share of the last
+    /// ten seconds in which something waited for a processor.
+    pub load_1m: f64,
+    pub cpu_pressure_share: Option<f64>,
+}
+
+/// Why a trial is counted nowhere.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Uncounted {
+    /// Block 0 warms the machine up.
+    WarmUp,
+    /// The reference a second time.
+    Twin,
+    /// The machine was too loud.
+    Void,
+}
+
+/// A point of a sweep.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Place {
+    pub part: String,
+    pub swept: Swept,
+    pub step: u64,
+}
+
+/// All trials of a run. An error names the trial whose histogram is broken: at rates they are read.
+pub fn trials(records: &[Record], is_swept: bool) -> Result<Vec<Trial>> {
+    let counted = Counted::of(records);
+    let mut trials = Vec::new();
+    for record in records {
+        let trial = trial(record, &counted);
+        if !is_swept || trial.seconds.is_none() {
+            trials.push(trial);
+            continue;
+        }
+        for (phase, at, swept) in measured(record) {
+            let place = Place { part: phase.name.clone(), swept, step: step(at, swept) };
+            trials.push(point(record, phase, place, trial.clone())?);
+        }
+    }
+    Ok(trials)
+}
+
+fn trial(record: &Record, counted: &Counted) -> Trial {
+    let status = cells::status(&[record]);
+    let has_numbers = matches!(status, Status::Right | Status::Control) && !record.run.answers_only;
+    let numbers = || Some(record).filter(|_| has_numbers);
+    let per_op = |cpu_s: Option<f64>| {
+        let ops: u64 = record.measured().map(|phase| phase.ops).sum();
+        cpu_s.filter(|_| has_numbers).map(|cpu_s| cpu_s * 1e6 / ops.max(1) as f64)
+    };
+    let memory = record.memory.server.unwrap_or(record.memory.client);
+    Trial {
+        block: record.block,
+        position: record.position,
+        target: record.target.label.clone(),
+        control: record.target.control,
+        uncounted: match () {
+            () if record.block == 0 => Some(Uncounted::WarmUp),
+            () if counted.void.contains(&record.block) && !counted.blocks.contains(&record.block) => {
+                Some(Uncounted::Void)
+            }
+            () if record.twin => Some(Uncounted::Twin),
+            () => None,
+        },
+        status,
+        point: None,
+        seconds: numbers().and_then(Record::took_s),
+        requests_per_s: None,
+        cut_off_done_share: None,
+        response_ns_p99: None,
+        client_cpu_us_per_op: per_op(Some(record.measured().map(|phase| phase.client.cpu_s()).sum())),
+        server_cpu_us_per_op: per_op(record.measured().map(|phase| Some(phase.server?.cpu_s())).sum()),
+        anonymous_bytes: numbers().map(|_| memory.anonymous_bytes),
+        bytes_on_disk: numbers().and_then(|record| record.bytes_on_disk),
+        load_1m: record.machine.load_1m,
+        cpu_pressure_share: record.machine.cpu_pressure_share,
+    }
+}
+
+fn point(record: &Record, phase: &Phase, place: Place, trial: Trial) -> Result<Trial> {
+    let trial = Trial { point: Some(place), ..trial };
+    if let Some(CutOff { done_share, .. }) = phase.cut_off {
+        let nothing = Trial { seconds: None, client_cpu_us_per_op: None, server_cpu_us_per_op: None, ..trial };
+        return Ok(Trial { cut_off_done_share: Some(done_share), ..nothing });
+    }
+    let per_request = |cpu_s: f64| cpu_s * 1e6 / phase.units.max(1) as f64;
+    let kept = phase.open.as_ref().filter(|open| open.is_kept(phase.took_s));
+    let response = kept.map(|open| times(record, phase, &open.response_ns)).transpose()?;
+    Ok(Trial {
+        seconds: Some(phase.took_s),
+        requests_per_s: Some(phase.units as f64 / phase.took_s.max(1e-9)),
+        response_ns_p99: response.and_then(|response| response.quantile_ns(0.99)),
+        client_cpu_us_per_op: Some(per_request(phase.client.cpu_s())),
+        server_cpu_us_per_op: phase.server.map(|server| per_request(server.cpu_s())),
+        ..trial
+    })
+}
+
+/// One column, and how a trial fills it.
+struct Column {
+    heading: &'static str,
+    cell: fn(&Trial) -> String,
+}
+
+const FIRST: &[Column] = &[
+    Column { heading: "target", cell: |trial| trial.target.clone() },
+    Column { heading: "block", cell: |trial| trial.block.to_string() },
+    Column { heading: "place", cell: |trial| trial.position.to_string() },
+];
+const SECONDS: Column = Column { heading: "seconds", cell: |trial| or_dash(trial.seconds, units::seconds) };
+const OF_POINTS: &[Column] = &[
+    Column { heading: "part", cell: |trial| of_place(trial, |place| place.part.clone()) },
+    Column { heading: "", cell: |trial| of_place(trial, |place| units::thousands(place.step)) },
+    SECONDS,
+    Column { heading: "requests/s", cell: |trial| or_dash(trial.requests_per_s, units::count) },
+];
+const RESPONSE: Column = Column { heading: "response p99", cell: |trial| tail(trial.response_ns_p99) };
+const LAST: &[Column] = &[
+    Column { heading: "CPU us/op", cell: cpu },
+    Column { heading: "memory", cell: |trial| or_dash(trial.anonymous_bytes, units::bytes) },
+    Column { heading: "disk", cell: |trial| disk(trial.bytes_on_disk) },
+    Column { heading: "load", cell: |trial| units::digits(trial.load_1m) },
+    Column { heading: "pressure", cell: |trial| or_dash(trial.cpu_pressure_share, percent) },
+    Column { heading: "", cell: note },
+];
+
+/// A table of them, the headings first; a trial without numbers says why.
+pub fn lines(trials: &[Trial]) -> Vec<Line> {
+    let place = trials.iter().find_map(|trial| trial.point.as_ref());
+    let has_response = trials.iter().any(|trial| trial.response_ns_p99.is_some());
+    let middle = if place.is_some() { OF_POINTS } else { std::slice::from_ref(&SECONDS) };
+    let response = has_response.then_some(&RESPONSE);
+    let columns: Vec<&Column> = FIRST.iter().chain(middle).chain(response).chain(LAST).collect();
+    // The column of what was swept over is called by that.
+    let swept = place.map_or("", |place| grid::heading(place.swept));
+    let headings = columns.iter().enumerate().map(|(index, column)| match column.heading {
+        "" if index == FIRST.len() + 1 => swept.to_string(),
+        heading => heading.to_string(),
+    });
+    let mut lines = vec![Line::Cells(headings.collect())];
+    lines.extend(trials.iter().map(|trial| match trial.status {
+        Status::Right | Status::Control => Line::Cells(columns.iter().map(|column| (column.cell)(trial)).collect()),
+        _ => {
+            let at = format!("block {}, place {}", trial.block, trial.position);
+            Line::Reason(trial.target.clone(), format!("{at}: {}", trial.status.in_words()))
+        }
+    }));
+    lines
+}
+
+fn or_dash<T>(number: Option<T>, words: fn(T) -> String) -> String {
+    number.map_or_else(|| "-".to_string(), words)
+}
+
+fn of_place(trial: &Trial, words: fn(&Place) -> String) -> String {
+    trial.point.as_ref().map_or_else(|| "-".to_string(), words)
+}
+
+fn cpu(trial: &Trial) -> String {
+    trial.client_cpu_us_per_op.map_or_else(|| "-".to_string(), |client| both(client, trial.server_cpu_us_per_op))
+}
+
+fn note(trial: &Trial) -> String {
+    let cut_off = trial.cut_off_done_share.map(|share| format!("cut off, {} done", percent(share)));
+    let uncounted = trial.uncounted.map(|uncounted| match uncounted {
+        Uncounted::WarmUp => "not counted",
+        Uncounted::Twin => "twin",
+        Uncounted::Void => "void",
+    });
+    cut_off.unwrap_or_else(|| uncounted.unwrap_or(if trial.control { "control" } else { "" }).to_string())
+}

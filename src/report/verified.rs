@@ -1,0 +1,141 @@
+//! Which classes of durability were put to the test, and what that makes of a run's headline and groups.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::words::crash::{Standing, Tried};
+use crate::words::record::Record;
+use crate::words::trial::{Configuration, Durability};
+
+/// Notes in each record what was found out about its store's claim: of the same version, class, settings and file
+/// system. What is behind a cache in the client keeps less than the store does, and was not tried.
+pub fn note(records: &mut [Record], tried: &[Tried]) {
+    for record in records {
+        record.tried = tried.iter().rfind(|tried| is_about(tried, record)).map(Tried::standing);
+    }
+}
+
+fn is_about(tried: &Tried, record: &Record) -> bool {
+    let version = record.store.as_ref().map(|store| store.version.as_str());
+    record.target.managed
+        && record.target.cache.is_none()
+        && record.configuration == Configuration::Matched
+        && tried.store == record.target.store
+        && Some(tried.version.as_str()) == version
+        && tried.settings == record.target.settings
+        && tried.class == record.durability
+        && tried.ground.filesystem == record.machine.filesystem
+}
+
+/// "crash (tested)", "crash (tested: lmdb; claimed: redis)", "power (claimed; in truth crash: redis)".
+pub fn in_words(records: &[Record]) -> String {
+    let class = records.first().map_or(Durability::None, |record| record.durability);
+    let mut by_standing: BTreeMap<String, BTreeSet<&str>> = BTreeMap::new();
+    for record in records.iter().filter(|record| !record.target.control) {
+        by_standing.entry(standing(record)).or_default().insert(&record.target.label);
+    }
+    match by_standing.len() {
+        0 => format!("{class} (claimed)"),
+        1 => format!("{class} ({})", by_standing.keys().next().expect("there is one")),
+        _ => {
+            let parts = by_standing
+                .into_iter()
+                .map(|(standing, labels)| format!("{standing}: {}", labels.into_iter().collect::<Vec<_>>().join(", ")));
+            format!("{class} ({})", parts.collect::<Vec<_>>().join("; "))
+        }
+    }
+}
+
+fn standing(record: &Record) -> String {
+    match record.tried {
+        Some(Standing::Holds) if record.durability == Durability::Power => "syncs counted".to_string(),
+        Some(Standing::Holds) => "tested".to_string(),
+        Some(Standing::Demoted(less)) => format!("claimed, tested {less}"),
+        Some(Standing::Unknown(_)) | None => "claimed".to_string(),
+    }
+}
+
+/// What is no rival of those that keep the class: "crash (claimed power)".
+pub fn demoted(record: &Record) -> Option<String> {
+    match record.tried {
+        Some(Standing::Demoted(less)) => Some(format!("{less} (claimed {})", record.durability)),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::words::crash::{Audit, Ground, Kill};
+    use crate::words::record::Machine;
+
+    const DISK: &str = "ext4 on /dev/vda";
+
+    fn record(label: &str, version: &str) -> Record {
+        let record = json!({
+            "method": 2, "kvfair": "0", "run": {"began": "", "seed": 1, "blocks": 1, "answers_only": false},
+            "block": 1, "position": 1,
+            "target": {
+                "label": label, "store": label, "transport": "unix", "settings": {}, "managed": true, "control": false
+            },
+            "durability": "power", "keeps": "", "clients": 1,
+            "job": {
+                "name": "", "data": {"recipe": {"name": "", "seed": 1}}, "format": "", "units": null, "skip_bad": 0
+            },
+            "stream": {"sha256": "", "unit": "", "units": 1, "ops": 1, "skipped_lines": 0},
+            "store": {"version": version, "mouth": "", "increment": "", "settings": {}, "command": []},
+            "outcome": {"kind": "finished"}, "verdict": {"kind": "control"}, "phases": [],
+            "memory": {"client": {"anonymous_bytes": 0, "file_bytes": 0}, "server": null}, "bytes_on_disk": null,
+            "machine": Machine { filesystem: DISK.to_string(), ..Machine::default() },
+        });
+        serde_json::from_value(record).expect("a record")
+    }
+
+    fn tried(store: &str, syncs: u64) -> Tried {
+        Tried {
+            store: store.to_string(),
+            version: "1".to_string(),
+            settings: BTreeMap::new(),
+            class: Durability::Power,
+            tried: String::new(),
+            kvfair: String::new(),
+            ground: Ground { filesystem: DISK.to_string(), ..Ground::default() },
+            kills: vec![Kill::default()],
+            audit: Audit::Counted { writes: 999, by: [("fsync".to_string(), syncs)].into() },
+        }
+    }
+
+    fn headline(tried: &[Tried]) -> (String, Vec<Option<String>>) {
+        let mut records = [record("a", "1"), record("b", "1")];
+        note(&mut records, tried);
+        (in_words(&records), records.iter().map(demoted).collect())
+    }
+
+    #[test]
+    fn what_was_tried_of_the_same_replaces_the_claim() {
+        assert_eq!(headline(&[]).0, "power (claimed)");
+        assert_eq!(headline(&[tried("a", 999), tried("b", 999)]).0, "power (syncs counted)");
+        assert_eq!(headline(&[tried("a", 999)]).0, "power (claimed: b; syncs counted: a)");
+        let (words, demoted) = headline(&[tried("a", 999), tried("b", 3)]);
+        assert_eq!(words, "power (claimed, tested crash: b; syncs counted: a)");
+        assert_eq!(demoted, [None, Some("crash (claimed power)".to_string())]);
+    }
+
+    #[test]
+    fn what_was_tried_of_another_says_nothing() {
+        let others = [
+            Tried { version: "2".to_string(), ..tried("a", 999) },
+            Tried { class: Durability::Crash, ..tried("a", 999) },
+            Tried { settings: [("type".to_string(), "tree".to_string())].into(), ..tried("a", 999) },
+            Tried { ground: Ground::default(), ..tried("a", 999) },
+            tried("c", 999),
+        ];
+        assert_eq!(headline(&others).0, "power (claimed)");
+        let mut guest = record("a", "1");
+        guest.target.managed = false;
+        let mut all = [guest];
+        note(&mut all, &[tried("a", 999)]);
+        assert_eq!(all[0].tried, None, "somebody else's server was never tried");
+    }
+}

@@ -1,0 +1,302 @@
+//! Warnings as values: what changes the conclusion, the evidence, and the way out. At most three are printed.
+
+use serde::Serialize;
+
+use super::cells::Row;
+use super::standing::{Standings, TWIN_WARNED};
+use super::sweep::Point;
+use super::table::versus;
+use crate::stats::shift::{self, Course};
+use crate::words::noise::{self, Gate, Yardstick, percent};
+use crate::words::preflight::Weight;
+use crate::words::record::Record;
+use crate::words::trial::Durability;
+use crate::words::units;
+
+/// One thing that a reader must know before believing a table.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Warning {
+    /// What `--no-warn` calls it.
+    pub id: &'static str,
+    /// What is so, and how it was seen.
+    pub evidence: String,
+    pub fix: String,
+    /// The conclusion does not stand with it; less weighty ones change how far it goes.
+    pub weighty: bool,
+}
+
+/// What the rules look at.
+pub struct Seen<'a> {
+    pub records: &'a [Record],
+    pub rows: &'a [Row],
+    pub points: &'a [Point],
+    pub standings: &'a Standings<'a>,
+}
+
+/// What is printed unless all are asked for.
+const PRINTED: usize = 3;
+/// A shorter trial is mostly its beginning and its end (method.md, section 3).
+const SHORT_S: f64 = 0.5;
+/// Below the first share of the machine's memory data lies in it, above the second it does not; between them a part of
+/// it does, and which part is chance (method.md R1.8).
+const IN_MEMORY: f64 = 0.25;
+const ON_DISK: f64 = 2.0;
+/// More blocks than this voided, and what was left may be the machine's good moments only (method.md, section 3).
+const VOID_WARNED: f64 = 0.2;
+/// Others at work before the run.
+const STRANGERS: [&str; 4] = ["pressure", "spin", "foreign", "steal"];
+
+type Rule = fn(&Seen<'_>) -> Vec<Warning>;
+
+/// The weightiest first.
+const RULES: [Rule; 10] =
+    [preflight_refused, void, twin, timeouts, client_limited, drift, unsteady, doubted, short, memory];
+
+/// All that holds of a run, the weightiest first.
+pub fn warnings(seen: &Seen<'_>) -> Vec<Warning> {
+    if seen.records.first().is_none_or(|record| record.run.answers_only) {
+        return Vec::new();
+    }
+    let mut all: Vec<Warning> = RULES.iter().flat_map(|rule| rule(seen)).collect();
+    all.extend(machine(seen));
+    all.extend(debug_build(seen));
+    all.sort_by_key(|warning| !warning.weighty);
+    all
+}
+
+/// As they are printed, a line each: those that were not silenced, the first three unless all are asked for.
+pub fn printed(warnings: &[Warning], silenced: &[String], all: bool) -> Vec<String> {
+    let heard: Vec<&Warning> = warnings.iter().filter(|warning| !silenced.iter().any(|id| id == warning.id)).collect();
+    let shown = if all { heard.len() } else { PRINTED.min(heard.len()) };
+    let told = heard[..shown].iter();
+    let mut lines: Vec<String> =
+        told.map(|warning| format!("warning ({}): {}: {}", warning.id, warning.evidence, warning.fix)).collect();
+    if shown < heard.len() {
+        let rest: Vec<&str> = heard[shown..].iter().map(|warning| warning.id).collect();
+        lines.push(format!("more warnings (--wide): {}", rest.join(", ")));
+    }
+    lines
+}
+
+fn warning(id: &'static str, weighty: bool, evidence: String, fix: &str) -> Warning {
+    Warning { id, evidence, fix: fix.to_string(), weighty }
+}
+
+/// What was seen before the run and voids what is asked for.
+fn preflight_refused(seen: &Seen<'_>) -> Vec<Warning> {
+    of_preflight(seen, |weight| weight == Weight::Refuse, true)
+}
+
+/// What was seen before the run and may matter.
+fn machine(seen: &Seen<'_>) -> Vec<Warning> {
+    // Servers that write a log may fork to write it anew.
+    let serves = seen.records.iter().any(|record| record.memory.server.is_some());
+    let writes = seen.records.iter().any(|record| record.durability != Durability::None);
+    // Of a run that was too loud it is said already.
+    let said = |id: &str| seen.standings.refused.is_some() && STRANGERS.contains(&id);
+    let found = of_preflight(seen, |weight| weight == Weight::Warn, false);
+    found
+        .into_iter()
+        .filter(|warning| warning.id != "huge-pages" || (serves && writes))
+        .filter(|warning| !said(warning.id))
+        .collect()
+}
+
+fn of_preflight(seen: &Seen<'_>, of: fn(Weight) -> bool, weighty: bool) -> Vec<Warning> {
+    let Some(record) = seen.records.iter().find(|record| record.machine.preflight.is_some()) else { return Vec::new() };
+    let findings = record.machine.preflight.iter().flat_map(|preflight| preflight.findings(record.durability));
+    findings
+        .filter(|finding| of(finding.weight))
+        .map(|finding| warning(finding.id, weighty, finding.words.clone(), finding.fix))
+        .collect()
+}
+
+fn void(seen: &Seen<'_>) -> Vec<Warning> {
+    let counted = &seen.standings.counted;
+    let (void, all) = (counted.void.len(), counted.blocks.union(&counted.void).count());
+    if void as f64 <= all as f64 * VOID_WARNED || seen.standings.refused.is_some() {
+        return Vec::new();
+    }
+    let why = reasons(seen, |gate| match gate {
+        Gate::Void(reasons) => reasons,
+        _ => Vec::new(),
+    });
+    let evidence = format!("{void} of {all} blocks were voided and run again ({why})");
+    vec![warning("void", true, evidence, "stop other programs, or run when the machine is quiet")]
+}
+
+/// Trials that counted, and were not quiet all the same.
+fn doubted(seen: &Seen<'_>) -> Vec<Warning> {
+    let why = reasons(seen, |gate| match gate {
+        Gate::Warn(reasons) => reasons,
+        _ => Vec::new(),
+    });
+    if why.is_empty() || seen.standings.refused.is_some() {
+        return Vec::new();
+    }
+    let evidence = format!("in some trials that count {why}");
+    vec![warning("noise", false, evidence, "stop other programs, or run when the machine is quiet")]
+}
+
+/// The worst of each kind, in words.
+fn reasons(seen: &Seen<'_>, of: fn(Gate) -> Vec<noise::Reason>) -> String {
+    let yardstick = Yardstick::of(seen.records.iter().map(|record| &record.noise));
+    let mut worst: Vec<noise::Reason> = Vec::new();
+    let counted = seen.records.iter().filter(|record| record.block > 0);
+    for reason in counted.flat_map(|record| of(record.noise.gate(yardstick))) {
+        match worst.iter_mut().find(|known| known.sign == reason.sign) {
+            Some(known) if known.share >= reason.share => {}
+            Some(known) => *known = reason,
+            None => worst.push(reason),
+        }
+    }
+    worst.iter().map(noise::Reason::to_string).collect::<Vec<_>>().join("; ")
+}
+
+/// The same store twice, and apart.
+fn twin(seen: &Seen<'_>) -> Vec<Warning> {
+    let Some(twin) = seen.standings.twin.filter(|_| seen.standings.refused.is_none()) else { return Vec::new() };
+    let apart = twin.low.zip(twin.high).is_some_and(|(low, high)| low > 1.0 || high < 1.0);
+    if !apart && twin.half_width() <= TWIN_WARNED {
+        return Vec::new();
+    }
+    let evidence = format!("the same store run twice came out {} of itself", versus(twin));
+    vec![warning("twin", true, evidence, "more blocks (--effort normal), or a quieter machine")]
+}
+
+/// Rates at which users would have given up waiting: above the first share it is said, above the second the rest of the
+/// answers is not worth much (method.md R2.5).
+const TIMED_OUT: (f64, f64) = (1e-4, 1e-2);
+
+fn timeouts(seen: &Seen<'_>) -> Vec<Warning> {
+    let mut found = Vec::new();
+    for (point, rated) in seen.points.iter().filter_map(|point| Some((point, point.rated.as_ref()?))) {
+        let share = rated.timed_out as f64 / rated.requests.max(1) as f64;
+        if share > TIMED_OUT.0 && !point.control {
+            let [rate, late, all] = [rated.rate, rated.timed_out, rated.requests].map(units::thousands);
+            let (target, percent) = (&point.target, share * 100.0);
+            let evidence =
+                format!("{target} at {rate}/s: {late} of {all} requests ({percent:.2} %) took 10 s or longer");
+            let fix = "whoever has a time-out would have had errors: a lower --rate, or look at what stood still";
+            found.push(warning("timeout", share > TIMED_OUT.1, evidence, fix));
+        }
+    }
+    found
+}
+
+fn client_limited(seen: &Seen<'_>) -> Vec<Warning> {
+    let limited = seen.points.iter().filter(|point| point.client_limited).count();
+    let all = seen.points.iter().filter(|point| !point.control).count();
+    if limited == 0 {
+        return Vec::new();
+    }
+    let evidence = format!("{limited} of {all} points are limited by the client and not ranked (*)");
+    vec![warning("client-limited", limited == all, evidence, "fewer clients, a smaller --depth, or more processors")]
+}
+
+/// Targets that get slower or faster block by block: no one number is theirs.
+fn drift(seen: &Seen<'_>) -> Vec<Warning> {
+    let mut found = Vec::new();
+    for standing in seen.standings.groups.values() {
+        for (target, drift) in standing.drifts() {
+            let way = if drift.course == Course::Slowing { "slower" } else { "faster" };
+            let by = percent((drift.a_block - 1.0).abs());
+            let evidence = format!("{target} got {way} from block to block, by {by} each");
+            found.push(warning("drift", true, evidence, "its median is of no steady state: look at --all"));
+        }
+    }
+    found
+}
+
+/// Trials whose last third was not as fast as their first, in most of their blocks.
+fn unsteady(seen: &Seen<'_>) -> Vec<Warning> {
+    let mut named: Vec<String> = Vec::new();
+    for row in seen.rows.iter().filter(|row| !row.control && row.numbers.is_some()) {
+        let counted = |record: &&Record| record.target.label == row.target && seen.standings.counted.has(record);
+        let trials: Vec<&Record> = seen.records.iter().filter(counted).collect();
+        let courses: Vec<Course> = trials.iter().filter_map(|record| course(record)).collect();
+        let most = |course: Course| courses.iter().filter(|one| **one == course).count() * 2 > trials.len();
+        for (course, words) in [(Course::Slowing, "slowing"), (Course::Warming, "warming")] {
+            if most(course) {
+                named.push(format!("{} ({words})", row.target));
+            }
+        }
+    }
+    if named.is_empty() {
+        return Vec::new();
+    }
+    let evidence = format!("no steady rate within their trials: {}", named.join(", "));
+    vec![warning("unsteady", false, evidence, "a larger job tells whether it settles")]
+}
+
+/// Which way one trial went: of whole seconds, the last of which is not whole.
+fn course(record: &Record) -> Option<Course> {
+    let run = record.phase("run")?;
+    let (_, whole) = run.units_by_second.split_last()?;
+    let rates: Vec<f64> = whole.iter().map(|&units| units as f64).collect();
+    shift::within(&rates)?.course()
+}
+
+fn short(seen: &Seen<'_>) -> Vec<Warning> {
+    let is_short = |row: &&Row| row.numbers.as_ref().is_some_and(|numbers| numbers.seconds < SHORT_S);
+    let shortest = seen.rows.iter().filter(|row| !row.control && seen.points.is_empty()).filter(is_short);
+    let seconds = |row: &&Row| row.numbers.as_ref().map_or(0.0, |numbers| numbers.seconds);
+    let Some(row) = shortest.min_by(|one, other| seconds(one).total_cmp(&seconds(other))) else { return Vec::new() };
+    let evidence = format!("{} took {} s: mostly beginning and end", row.target, units::seconds(seconds(&row)));
+    vec![warning("short", false, evidence, "a larger job")]
+}
+
+/// Data that neither lies in memory nor is far larger.
+fn memory(seen: &Seen<'_>) -> Vec<Warning> {
+    let Some(share) = data_share(seen.records) else { return Vec::new() };
+    if !(IN_MEMORY..=ON_DISK).contains(&share) {
+        return Vec::new();
+    }
+    let evidence = format!("data of {} of the machine's memory: how much of it is cached is chance", percent(share));
+    vec![warning("memory", true, evidence, "a job well below a quarter of the memory, or twice as large")]
+}
+
+/// What the largest store held, on disk or in memory, as a share of the machine's memory.
+pub fn data_share(records: &[Record]) -> Option<f64> {
+    let bytes = |record: &Record| {
+        let held = record.memory.server.unwrap_or(record.memory.client);
+        record.bytes_on_disk.unwrap_or(0).max(held.anonymous_bytes)
+    };
+    let most = records.iter().filter(|record| !record.target.control).map(bytes).max()?;
+    let memory = records.first().map(|record| record.machine.memory_bytes).filter(|bytes| *bytes > 0)?;
+    Some(most as f64 / memory as f64)
+}
+
+/// "in RAM", "partly in RAM", "beyond RAM".
+pub fn where_data_lies(records: &[Record]) -> Option<&'static str> {
+    data_share(records).map(|share| match share {
+        share if share < IN_MEMORY => "in RAM",
+        share if share <= ON_DISK => "partly in RAM",
+        _ => "beyond RAM",
+    })
+}
+
+fn debug_build(seen: &Seen<'_>) -> Vec<Warning> {
+    if !seen.records.iter().any(|record| record.debug_build) {
+        return Vec::new();
+    }
+    let evidence = "this kvfair is a debug build: clients and embedded stores are many times slower".to_string();
+    vec![warning("debug-build", true, evidence, "cargo build --release")]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn three_are_printed_and_the_rest_is_named() {
+        let all: Vec<Warning> =
+            ["a", "b", "c", "d"].map(|id| warning(id, true, format!("{id} is so"), "do this")).to_vec();
+        let text = printed(&all, &[], false);
+        assert_eq!((text.len(), text[3].as_str()), (4, "more warnings (--wide): d"));
+        let rest = printed(&all, &["b".to_string()], false);
+        assert!(rest.len() == 3 && rest.iter().all(|line| line.starts_with("warning (") && !line.contains("b is so")));
+        assert_eq!(printed(&all, &[], true).len(), 4);
+        assert!(printed(&[], &[], false).is_empty());
+    }
+}

@@ -1,0 +1,241 @@
+//! Who is faster than whom: every pair of targets compared, with claims that hold for all pairs together.
+
+use serde::Serialize;
+
+use super::holm;
+use super::paired::{LEAST_BLOCKS, LogRatios, Ratio, logs};
+use super::parallel;
+
+/// Of runs whose targets are all the same, at most so many claim any difference.
+pub const LEVEL: f64 = 0.05;
+
+/// Smaller differences are never claimed, however sure: they do not outlive another compiler, kernel or start.
+pub const LEAST_DIFFERENCE: f64 = 0.02;
+
+/// All targets that may be ranked together, with what each cost in each block.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Campaign {
+    costs: Vec<Vec<f64>>,
+    floor: f64,
+    pairs: Vec<Pair>,
+}
+
+/// One target as seen from another.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Pair {
+    /// The targets' places in what the campaign was made of, from 0.
+    pub one: usize,
+    pub other: usize,
+    /// What `one` costs, in what `other` costs.
+    pub ratio: Ratio,
+    /// Of "neither is faster", adjusted for all pairs of the campaign; none below [`LEAST_BLOCKS`].
+    pub p: Option<f64>,
+    pub claim: Option<Claim>,
+}
+
+/// What may be said of `one`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Claim {
+    Faster,
+    Slower,
+}
+
+impl Campaign {
+    /// `costs[target][block]`, less is better: at least one target and one block, as many blocks for each target, all
+    /// costs above 0 and finite. `floor` is how far apart the same target was from itself, as a part (0.013 for 1.3
+    /// %), at least 0. `None` otherwise.
+    pub fn new(costs: Vec<Vec<f64>>, floor: f64) -> Option<Campaign> {
+        if !floor.is_finite() || floor < 0.0 {
+            return None;
+        }
+        let logs: Vec<Vec<f64>> = costs.iter().map(|costs| logs(costs)).collect::<Option<_>>()?;
+        let first = logs.first()?;
+        // Against the first, the first itself included: what may be compared with it may be with all.
+        logs.iter().try_for_each(|logs| LogRatios::between(logs, first).map(|_| ()))?;
+        let mut compared = Vec::new();
+        for one in 0..logs.len() {
+            for other in one + 1..logs.len() {
+                compared.push((one, other, LogRatios::between(&logs[one], &logs[other])?));
+            }
+        }
+        let pairs = judged(&compared, costs.len(), floor);
+        Some(Campaign { costs, floor, pairs })
+    }
+
+    pub fn costs(&self) -> &[Vec<f64>] {
+        &self.costs
+    }
+
+    pub fn targets(&self) -> usize {
+        self.costs.len()
+    }
+
+    pub fn blocks(&self) -> usize {
+        self.costs[0].len()
+    }
+
+    pub fn floor(&self) -> f64 {
+        self.floor
+    }
+
+    /// Every pair once, the target named first as `one`.
+    pub fn pairs(&self) -> &[Pair] {
+        &self.pairs
+    }
+
+    /// The pair as seen from `one`; `None` for a target and itself, and for targets that are none of the campaign.
+    pub fn pair(&self, one: usize, other: usize) -> Option<Pair> {
+        let (first, second) = (one.min(other), one.max(other));
+        let pair = self.pairs.iter().find(|pair| (pair.one, pair.other) == (first, second))?;
+        Some(if one == first { *pair } else { pair.turned() })
+    }
+
+    /// For each target the best and the worst place that it may have, from 1: no better than behind those that are
+    /// surely faster, no worse than before those that are surely slower.
+    pub fn ranks(&self) -> Vec<(usize, usize)> {
+        let mut ranks = vec![(1, self.targets()); self.targets()];
+        for pair in &self.pairs {
+            let (winner, loser) = match pair.claim {
+                Some(Claim::Faster) => (pair.one, pair.other),
+                Some(Claim::Slower) => (pair.other, pair.one),
+                None => continue,
+            };
+            ranks[winner].1 -= 1;
+            ranks[loser].0 += 1;
+        }
+        ranks
+    }
+}
+
+impl Pair {
+    /// The same, seen from the other side.
+    pub fn turned(self) -> Pair {
+        let claim = self.claim.map(|claim| match claim {
+            Claim::Faster => Claim::Slower,
+            Claim::Slower => Claim::Faster,
+        });
+        Pair { one: self.other, other: self.one, ratio: self.ratio.inverse(), claim, ..self }
+    }
+}
+
+/// How many blocks it takes until Wilcoxon's signed ranks can tell any two of so many targets apart, six at least. The
+/// smallest p-value of n blocks is 2 / 2^n, and Holm asks the smallest of m pairs to be at most 0.05 / m: with fewer
+/// blocks no difference, however large, could ever be claimed.
+pub fn needed_blocks(targets: usize) -> usize {
+    let pairs = targets * targets.saturating_sub(1) / 2;
+    // 2 / 2^n <= 1 / (20 m), in whole numbers; six is where the exact interval begins.
+    let enough = |blocks: &usize| 2_u128.pow(*blocks as u32) >= 40 * pairs as u128;
+    (6..128).find(enough).expect("pairs are counted in 64 bits")
+}
+
+fn judged(compared: &[(usize, usize, LogRatios)], targets: usize, floor: f64) -> Vec<Pair> {
+    let many = compared.iter().any(|(_, _, ratios)| ratios.blocks() >= MANY_BLOCKS);
+    let p_values = parallel::map(compared, many, |(_, _, ratios)| p_value(ratios, targets));
+    let p_values: Option<Vec<f64>> = p_values.into_iter().collect();
+    let adjusted = p_values.map(|p_values| holm::adjusted(&p_values));
+    let ratios = parallel::map(compared, many, |(_, _, ratios)| ratios.ratio());
+    let pairs = compared.iter().zip(ratios).enumerate().map(|(index, ((one, other, _), ratio))| {
+        let p = adjusted.as_ref().map(|adjusted| adjusted[index]);
+        let claim = p.filter(|p| *p <= LEVEL).and_then(|_| claim(ratio, floor));
+        Pair { one: *one, other: *other, ratio, p, claim }
+    });
+    pairs.collect()
+}
+
+/// From so many blocks on a pair takes longer than starting a thread.
+const MANY_BLOCKS: usize = 200;
+
+/// By Wilcoxon where it can say anything at all, else by Student's t, which can, and which errs on the side of silence
+/// where blocks are out of line. How many blocks there are decides, never what they showed.
+fn p_value(ratios: &LogRatios, targets: usize) -> Option<f64> {
+    match ratios.blocks() {
+        blocks if blocks >= needed_blocks(targets) => Some(ratios.wilcoxon()),
+        blocks if blocks >= LEAST_BLOCKS => ratios.student(),
+        _ => None,
+    }
+}
+
+/// What a ratio shows by itself: its interval has no room for 1, and it is further from 1 than what is never claimed
+/// and than the same target was from itself. Distances are those of logarithms, the same from either side.
+fn claim(ratio: Ratio, floor: f64) -> Option<Claim> {
+    let far = libm::log(ratio.estimate).abs() > libm::log1p(LEAST_DIFFERENCE.max(floor));
+    if !far || ratio.interval.contains(1.0) {
+        return None;
+    }
+    Some(if ratio.estimate < 1.0 { Claim::Faster } else { Claim::Slower })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// So many targets, each slower than the one before it by a factor, with a little noise that differs by block.
+    fn stairs(factors: &[f64], blocks: usize) -> Vec<Vec<f64>> {
+        let noise = |target: usize, block: usize| 1.0 + ((target * 7 + block * 13) % 11) as f64 / 1e4;
+        let costs = |(target, factor): (usize, &f64)| (0..blocks).map(|block| factor * noise(target, block)).collect();
+        factors.iter().enumerate().map(costs).collect()
+    }
+
+    #[test]
+    fn claims_and_ranks_of_targets_that_differ() {
+        let campaign = Campaign::new(stairs(&[1.0, 1.5, 1.501, 2.0], 9), 0.0).unwrap();
+        assert_eq!(campaign.ranks(), [(1, 1), (2, 3), (2, 3), (4, 4)]);
+        let pair = campaign.pair(3, 0).unwrap();
+        assert_eq!((pair.one, pair.other, pair.claim), (3, 0, Some(Claim::Slower)));
+        assert!((pair.ratio.estimate - 2.0).abs() < 0.01);
+        let back = campaign.pair(0, 3).unwrap();
+        assert_eq!((back.claim, back.p), (Some(Claim::Faster), pair.p));
+        assert_eq!(campaign.pair(1, 2).unwrap().claim, None);
+        assert_eq!((campaign.pair(1, 1), campaign.pair(0, 4)), (None, None));
+    }
+
+    #[test]
+    fn no_claim_below_four_blocks_nor_below_the_floor() {
+        let ranks = |factors: &[f64], blocks, floor| Campaign::new(stairs(factors, blocks), floor).unwrap().ranks();
+        let (apart, together) = ([(1, 1), (2, 2)], [(1, 2), (1, 2)]);
+        assert_eq!(ranks(&[1.0, 1.5], 3, 0.0), together);
+        assert_eq!(ranks(&[1.0, 1.5], 4, 0.0), apart);
+        assert_eq!(ranks(&[1.0, 1.015], 10, 0.0), together, "1.5 % is never claimed");
+        assert_eq!(ranks(&[1.0, 1.03], 10, 0.0), apart);
+        assert_eq!(ranks(&[1.0, 1.03], 10, 0.04), together, "the same target was 4 % from itself");
+        assert_eq!(ranks(&[1.0], 10, 0.0), [(1, 1)]);
+    }
+
+    /// Eleven blocks of eight targets can be ranked by Wilcoxon, ten only by Student's t.
+    #[test]
+    fn any_number_of_blocks_can_tell_targets_apart() {
+        let factors: Vec<f64> = (0..8).map(|step| 1.1_f64.powi(step)).collect();
+        for blocks in [4, 5, 6, 10, 11] {
+            let campaign = Campaign::new(stairs(&factors, blocks), 0.0).unwrap();
+            let expected: Vec<(usize, usize)> = (1..=8).map(|place| (place, place)).collect();
+            assert_eq!(campaign.ranks(), expected, "{blocks} blocks");
+        }
+    }
+
+    /// Against the distribution itself: n blocks that all agree are significant, one block fewer is not.
+    #[test]
+    fn needed_blocks_are_the_least_that_can_be_significant() {
+        for targets in 2..=40 {
+            let pairs = targets * (targets - 1) / 2;
+            let smallest = |blocks: usize| {
+                let agreed: Vec<f64> = (0..blocks).map(|block| 2.0 + block as f64).collect();
+                LogRatios::of(&agreed, &vec![1.0; blocks]).unwrap().wilcoxon() * pairs as f64
+            };
+            let needed = needed_blocks(targets);
+            assert!(smallest(needed) <= LEVEL, "{targets} targets, {needed} blocks");
+            assert!(smallest(needed - 1) > LEVEL, "{targets} targets, {needed} blocks");
+        }
+        assert_eq!([1, 2, 3, 5, 8, 12].map(needed_blocks), [6, 6, 7, 9, 11, 12]);
+    }
+
+    #[test]
+    fn what_is_no_campaign_is_none() {
+        assert_eq!(Campaign::new(vec![], 0.0), None);
+        assert_eq!(Campaign::new(vec![vec![]], 0.0), None);
+        assert_eq!(Campaign::new(vec![vec![1.0], vec![1.0, 2.0]], 0.0), None);
+        assert_eq!(Campaign::new(vec![vec![0.0]], 0.0), None);
+        assert_eq!(Campaign::new(vec![vec![1.0]], -0.1), None);
+        assert_eq!(Campaign::new(vec![vec![1.0]], f64::NAN), None);
+    }
+}

@@ -1,0 +1,200 @@
+//! Whether what was acknowledged is kept: the verdict of kills and counted syncs on one store at one class, as it is
+//! kept in a file and shown. How it is seen is the lab's to know.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::trial::Durability;
+
+pub mod ledger;
+pub mod syncs;
+
+/// A store that keeps `power` syncs so often for each write that it acknowledged while it had no other to share a sync
+/// with (method.md R6.3).
+const SYNCS_A_WRITE: f64 = 0.99;
+
+/// One kill: what had been acknowledged, and what was found when the store was there again.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Kill {
+    /// From the first acknowledged write to the kill.
+    pub after_s: f64,
+    /// Writes that were acknowledged since the kill before.
+    pub acknowledged: u64,
+    /// Records whose last acknowledged value is gone.
+    pub lost: u64,
+    /// Those of them that are older than another write of the same client that was found.
+    pub holes: u64,
+    /// Records that hold what nobody wrote there.
+    pub corrupt: u64,
+    /// From starting the store to its first right answer.
+    pub recovery_s: Option<f64>,
+    /// The first thing that was wrong, or why the store was not there again.
+    pub wrong: Option<String>,
+}
+
+/// Syncs that were counted while one client wrote, one write at a time.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Audit {
+    /// `writes` were acknowledged while the calls in `by` were seen.
+    Counted {
+        writes: u64,
+        by: BTreeMap<String, u64>,
+    },
+    Unknown(String),
+}
+
+impl Audit {
+    /// Syncs a write, where they could be counted.
+    pub fn syncs_per_write(&self) -> Option<f64> {
+        match self {
+            Audit::Counted { writes, by } if *writes > 0 => Some(by.values().sum::<u64>() as f64 / *writes as f64),
+            _ => None,
+        }
+    }
+}
+
+/// The disk under the data directory.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Ground {
+    /// "ext4 on /dev/vda".
+    pub filesystem: String,
+    /// What a page appended and synced takes.
+    pub sync_ns_p50: u64,
+    pub sync_ns_p99: u64,
+    /// Why nothing here outlives a loss of power, if that is so.
+    pub void: Option<String>,
+}
+
+/// A sync that is faster than this never reached a disk without a battery of its own (method.md R6.6).
+const TOO_FAST_NS: u64 = 20_000;
+
+impl Ground {
+    /// A sync that is too fast to be believed.
+    pub fn is_too_fast(&self) -> bool {
+        self.void.is_none() && self.sync_ns_p50 < TOO_FAST_NS
+    }
+}
+
+/// One store that was tried at one class: a line of the file of verified classes.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Tried {
+    pub store: String,
+    /// As the store itself says.
+    pub version: String,
+    pub settings: BTreeMap<String, String>,
+    pub class: Durability,
+    /// When, in UTC.
+    pub tried: String,
+    /// kvfair's own version.
+    pub kvfair: String,
+    pub ground: Ground,
+    pub kills: Vec<Kill>,
+    pub audit: Audit,
+}
+
+/// What is to be thought of a claim.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Standing {
+    /// Nothing was lost, and at `power` each write was synced.
+    Holds,
+    /// What it keeps is less: this class.
+    Demoted(Durability),
+    /// It cannot be said here, and why.
+    Unknown(String),
+}
+
+impl Tried {
+    /// Kills after which something was not as it should be.
+    pub fn bad_kills(&self) -> usize {
+        self.kills.iter().filter(|kill| kill.wrong.is_some()).count()
+    }
+
+    /// What follows from all that was seen. What a loss of power leaves is for an emulation to say, which may only
+    /// take away from this.
+    pub fn standing(&self) -> Standing {
+        if self.bad_kills() > 0 {
+            return Standing::Demoted(Durability::None);
+        }
+        if self.class == Durability::Crash {
+            return Standing::Holds;
+        }
+        match (&self.ground.void, &self.audit) {
+            (Some(why), _) => Standing::Unknown(why.clone()),
+            (None, Audit::Unknown(why)) => Standing::Unknown(why.clone()),
+            (None, audit) if audit.syncs_per_write().is_some_and(|syncs| syncs >= SYNCS_A_WRITE) => Standing::Holds,
+            (None, _) => Standing::Demoted(Durability::Crash),
+        }
+    }
+
+    /// "crash (tested)", "power (syncs counted)", "crash (claimed power)", "power (claimed)".
+    pub fn in_words(&self) -> String {
+        let class = self.class;
+        match self.standing() {
+            Standing::Holds if class == Durability::Power => format!("{class} (syncs counted)"),
+            Standing::Holds => format!("{class} (tested)"),
+            Standing::Demoted(less) => format!("{less} (claimed {class})"),
+            Standing::Unknown(_) => format!("{class} (claimed)"),
+        }
+    }
+
+    /// Whether it is about the same: a later one of these takes the place of an earlier one.
+    pub fn is_of_the_same(&self, other: &Tried) -> bool {
+        let of =
+            |tried: &Tried| (tried.store.clone(), tried.version.clone(), tried.class, tried.ground.filesystem.clone());
+        of(self) == of(other) && self.settings == other.settings
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tried(class: Durability, wrong: Option<&str>, audit: Audit, void: Option<&str>) -> Tried {
+        Tried {
+            store: "some".to_string(),
+            version: "1".to_string(),
+            settings: BTreeMap::new(),
+            class,
+            tried: String::new(),
+            kvfair: String::new(),
+            ground: Ground { void: void.map(str::to_string), ..Ground::default() },
+            kills: vec![Kill::default(), Kill { wrong: wrong.map(str::to_string), ..Kill::default() }],
+            audit,
+        }
+    }
+
+    fn counted(writes: u64, syncs: u64) -> Audit {
+        Audit::Counted { writes, by: [("fsync".to_string(), syncs)].into() }
+    }
+
+    #[test]
+    fn what_is_thought_of_a_claim() {
+        let unknown = || Audit::Unknown("no strace".to_string());
+        let words = |class, wrong, audit, void| tried(class, wrong, audit, void).in_words();
+        assert_eq!(words(Durability::Crash, None, unknown(), None), "crash (tested)");
+        assert_eq!(words(Durability::Crash, Some("gone"), counted(999, 999), None), "none (claimed crash)");
+        assert_eq!(words(Durability::Power, None, counted(1000, 990), None), "power (syncs counted)");
+        assert_eq!(words(Durability::Power, None, counted(1000, 989), None), "crash (claimed power)");
+        assert_eq!(words(Durability::Power, Some("gone"), counted(999, 999), None), "none (claimed power)");
+        assert_eq!(words(Durability::Power, None, unknown(), None), "power (claimed)");
+        assert_eq!(words(Durability::Power, None, counted(999, 999), Some("tmpfs")), "power (claimed)");
+        assert_eq!(words(Durability::Power, None, counted(0, 0), None), "crash (claimed power)");
+    }
+
+    #[test]
+    fn a_sync_in_no_time_is_not_believed() {
+        let ground = |sync_ns_p50, void: Option<&str>| Ground {
+            sync_ns_p50,
+            void: void.map(str::to_string),
+            ..Ground::default()
+        };
+        assert!(ground(19_999, None).is_too_fast());
+        assert!(!ground(20_000, None).is_too_fast());
+        assert!(!ground(0, Some("tmpfs")).is_too_fast(), "more than that is said of it");
+    }
+}

@@ -1,0 +1,177 @@
+//! `kvfair check`: every fault that has cost somebody days is found and told with what was sent and what came, good
+//! stores pass, and nobody's store is touched but below our own name.
+
+#[path = "check/mouths.rs"]
+mod mouths;
+
+use std::time::{Duration, Instant};
+
+use kvfair::words::trial::Transport;
+
+use crate::common;
+use crate::desk::{Desk, Started, signal, wait_for};
+use crate::strangers::{SECRET, ask, ask_info, port_of};
+
+/// Checks faulty stores, and has each told by the probe that is there for it.
+#[track_caller]
+fn finds(faults: &[(&str, &str, &str)]) {
+    let desk = Desk::new();
+    let name = |place: usize| format!("number-{place}");
+    let targets = faults.iter().enumerate();
+    let targets: Vec<String> =
+        targets.map(|(place, (fault, ..))| format!("faulty?fault={fault}&name={}", name(place))).collect();
+    let said = desk.run(&[&["check"][..], &targets.iter().map(String::as_str).collect::<Vec<_>>()].concat());
+    said.exits(4);
+    let told = crate::desk::one_line(&said.out);
+    for (place, (fault, probe, came)) in faults.iter().enumerate() {
+        let headline = |place| told.find(&format!("{} 0.1.0 by none: ", name(place)));
+        let from = headline(place).unwrap_or_else(|| panic!("{fault}: {told}"));
+        let lines = &told[from..headline(place + 1).unwrap_or(told.len())];
+        assert!(lines.contains(" WRONG ("), "{fault} went unnoticed: {lines}");
+        let finding = lines.split("WRONG ").find(|finding| finding.starts_with(&format!("{probe}: sent ")));
+        let finding = finding.unwrap_or_else(|| panic!("{fault}: nothing by '{probe}': {lines}"));
+        assert!(finding.contains("; came ") && finding.contains(came), "{fault}: no '{came}' in {finding}");
+    }
+}
+
+#[test]
+fn faults_of_sizes_and_bytes_are_found() {
+    finds(&[
+        ("cut1024", "values of 1,023 to 1,025 bytes", "came 1,024 bytes, not 1,025"),
+        ("digits", "values of 999 to 1,001 bytes", "came 100 bytes, not 1,000"),
+        ("crlf", "values with protocol text", "to \"\\r\\n\"; get \"kvfair:check:text:k\"; came 0 bytes, not 2"),
+        ("tail", "overwriting by shorter and longer", "came 5,000 bytes, not 3"),
+        ("swallow", "values of 65,535 to 65,537 bytes", "came 65,536 bytes, not 65,537"),
+        ("nul", "keys that look alike", "get \"kvfair:check:alike:a\"; came 3 bytes, not 1"),
+    ]);
+}
+
+#[test]
+fn faults_of_counting_are_found() {
+    finds(&[
+        ("ninth", "get-many with missing keys", "get-many of 9 keys"),
+        ("wrap", "counters past 2^31 and 2^53", "by 1; came -2,147,483,648, not 2,147,483,648"),
+        ("clamp", "counters past 2^31 and 2^53", "came 9,007,199,254,740,992, not 9,007,199,254,740,993"),
+    ]);
+}
+
+#[test]
+fn faults_of_time_and_of_several_clients_are_found() {
+    finds(&[
+        ("lasting", "time to live", "set to live for 1 s; 2.2 s later get"),
+        ("both-win", "check-and-set, won and lost", "came done, not conflict"),
+        ("both-win", "two clients' check-and-set", "done for both in round 1, where one must win"),
+        ("crossed", "several clients, each its own keys", "came "),
+        ("stray", "values of 9 to 11 bytes", "get \"kvfair:check:10:next\"; came "),
+        ("undelete", "delete, then get", "came \"v\", not missing"),
+        ("late&after=300", "several clients, each its own keys", "came an answer after 7."),
+    ]);
+}
+
+/// One target's crash or silence is its own line; the others are checked all the same.
+#[test]
+fn a_store_that_dies_or_hangs_is_one_target() {
+    let desk = Desk::new();
+    let targets = ["faulty?fault=die&after=500&name=dead", "faulty?fault=stall&after=500&name=silent", "ram"];
+    let said = desk.run(&[&["check"][..], &targets].concat());
+    said.exits(4).shows("the process that asked died: killed by SIGABRT").shows("came nothing for 30 s");
+    // What was asked when it happened is told.
+    said.shows("WRONG values of every byte: sent get \"kvfair:check:bytes:k\"; came nothing for 30 s");
+    said.shows("ram 0.1.0 by none: ").shows("probes, all right");
+}
+
+#[test]
+fn good_stores_are_right_and_say_their_limits() {
+    let desk = Desk::new();
+    let began = Instant::now();
+    let said = desk.run(&["check", "ram", "lmdb", "sqlite", "redis+unix", "memcached", "memcached?mouth=binary"]);
+    said.exits(0).shows("limit: keys up to 511 bytes; one byte more: lmdb takes keys of 1 to 511 bytes");
+    said.shows("limit: values up to 1,048,").shows(" bytes; one byte more: SERVER_ERROR object too large for cache");
+    said.shows("keys up to 250 bytes; one byte more: memcached takes keys of at most 250 bytes");
+    said.shows("not asked: ram has no set with a time to live");
+    assert_eq!(said.out.matches("probes, all right (").count(), 6, "{}", said.out);
+    assert!(began.elapsed() < Duration::from_secs(6 * 60), "{:?}", began.elapsed());
+}
+
+#[test]
+fn what_cannot_be_asked_has_its_exit_code() {
+    let desk = Desk::with_only(&[]);
+    desk.run(&["check", "redis", "ram"]).exits(3).shows("get it: apt install redis-server").shows("all right");
+    desk.run(&["check", "unix:///no/such/socket"]).exits(1).shows("could not be checked: ").shows("/no/such/socket");
+    desk.run(&["check", "null"]).exits(2).complains("null holds nothing on purpose");
+    desk.run(&["check", "redsi"]).exits(2).complains("did you mean `redis`?");
+}
+
+/// Other keys stay as they are, and none of ours is left.
+#[test]
+fn a_guest_leaves_nothing_and_touches_nothing() {
+    let server = common::start("redis", Transport::Tcp);
+    assert_eq!(ask(&server, "SET mine 1"), "+OK");
+    assert_eq!(ask(&server, &format!("CONFIG SET requirepass {SECRET}")), "+OK");
+    let desk = Desk::new();
+    let url = format!("redis://:{SECRET}@127.0.0.1:{}", port_of(&server));
+    let said = desk.run(&["check", &url]);
+    said.exits(0).shows("values of 2,097,152 bytes, the largest that was tried").shows("they may be somebody's");
+    assert!(!said.out.contains(SECRET) && !said.err.contains(SECRET), "{}{}", said.out, said.err);
+    let wrong = desk.run(&["check", &url.replace(SECRET, "wr0ng-w0rd")]);
+    wrong.exits(1).shows("WRONGPASS");
+    assert!(!wrong.out.contains("wr0ng-w0rd") && !wrong.err.contains("wr0ng-w0rd"), "{}{}", wrong.out, wrong.err);
+    assert_eq!(ask(&server, "PING"), "-NOAUTH Authentication required.");
+    let store = server.open_as(None, Some(SECRET), None);
+    assert_eq!(store.count().expect("an answer"), Some(1), "the one that was there");
+}
+
+/// Directories of somebody's are left empty: else the job would refuse them.
+#[test]
+fn embedded_stores_by_url_are_left_empty() {
+    let desk = Desk::new();
+    for name in ["lmdb", "sqlite"] {
+        std::fs::create_dir(desk.home().join(name)).expect("a directory");
+        desk.run(&["check", &format!("{name}:{name}")]).exits(0);
+        desk.run(&["run", "fans", "--profiles", "20", "--blocks", "1", &format!("{name}:{name}")]).exits(0);
+    }
+}
+
+/// Ctrl-C at any moment: no process, no directory (the desk looks), no key.
+#[test]
+#[cfg(target_os = "linux")]
+fn an_interrupted_check_takes_back_what_it_wrote() {
+    let server = common::start("redis", Transport::Tcp);
+    assert_eq!(ask(&server, "SET mine 1"), "+OK");
+    for pause_ms in [0, 200, 900, 2_500] {
+        let desk = Desk::new();
+        let url = format!("redis://127.0.0.1:{}", port_of(&server));
+        let started = Started::new(desk.kvfair(&["check", &url]));
+        wait_for("a key of ours", || (ask_info(&server) != "db0:keys=1").then_some(()));
+        std::thread::sleep(Duration::from_millis(pause_ms));
+        started.interrupt(nix::sys::signal::Signal::SIGINT);
+        started.wait().exits(130).complains("interrupted; 0 targets were checked");
+        assert_eq!(ask_info(&server), "db0:keys=1", "after {pause_ms} ms: nothing of ours is left");
+        desk.no_process_is_left();
+    }
+}
+
+/// What a kill -9 leaves in somebody's store, the next check meets under the same names and deletes.
+#[test]
+#[cfg(target_os = "linux")]
+fn kill_9_leaves_no_process_and_the_next_check_removes_its_keys() {
+    let server = common::start("redis", Transport::Tcp);
+    assert_eq!(ask(&server, "SET mine 1"), "+OK");
+    let desk = Desk::new();
+    let url = format!("redis://127.0.0.1:{}", port_of(&server));
+    for pause_ms in [0, 300, 1_500] {
+        let started = Started::new(desk.kvfair(&["check", &url]));
+        wait_for("a key of ours", || (ask_info(&server) != "db0:keys=1").then_some(()));
+        std::thread::sleep(Duration::from_millis(pause_ms));
+        signal(started.id(), nix::sys::signal::Signal::SIGKILL);
+        started.wait().exits(-1);
+        desk.no_process_is_left();
+    }
+    // However that went, there is something to be removed.
+    assert!(ask(&server, "SET kvfair:check:many:3 left").starts_with('+'));
+    assert_ne!(ask_info(&server), "db0:keys=1");
+    desk.run(&["check", &url]).exits(0);
+    assert_eq!(ask_info(&server), "db0:keys=1", "the one that was there");
+    assert_eq!(ask(&server, "GET mine"), "$1");
+    assert_eq!(desk.scratch(), Vec::<String>::new());
+}

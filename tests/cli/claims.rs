@@ -1,0 +1,158 @@
+//! What is claimed of differences, and what it takes: blocks, a warm-up, a reference that is run twice, a quiet
+//! machine.
+
+use kvfair::words::trial::METHOD;
+use serde_json::Value;
+
+use crate::desk::{Desk, real};
+
+const SMALL: [&str; 4] = ["run", "ngrams", "--messages", "60"];
+
+fn run<'a>(more: &[&'a str]) -> Vec<&'a str> {
+    [&SMALL, more].concat()
+}
+
+fn blocks(records: &[Value], target: &str, twin: bool) -> Vec<u64> {
+    let same = records.iter().filter(|record| record["target"]["label"] == target && record["twin"] == twin);
+    same.map(|record| record["block"].as_u64().expect("a number")).collect()
+}
+
+/// A run that may claim something begins with a block that is counted nowhere and runs its reference twice.
+#[test]
+fn a_run_that_may_claim_warms_up_and_runs_its_reference_twice() {
+    let desk = Desk::new();
+    let said = desk.run(&run(&["--blocks", "4", "null", "lmdb", "sqlite"]));
+    said.complains("block 0, not counted, done");
+    let records = desk.records();
+    // Whoever else is at work may void blocks, and others are run in their place.
+    let last = records.iter().filter_map(|record| record["block"].as_u64()).max().expect("records");
+    assert!(last >= 4, "{last}");
+    for target in ["null", "lmdb", "sqlite"] {
+        assert_eq!(blocks(&records, target, false), (0..=last).collect::<Vec<_>>(), "{target}");
+    }
+    assert_eq!(blocks(&records, "lmdb", true), (1..=last).collect::<Vec<_>>(), "the first that is no control");
+    assert!(blocks(&records, "null", true).is_empty() && blocks(&records, "sqlite", true).is_empty());
+    let order = |block: u64| -> Vec<String> {
+        let here = records.iter().filter(|record| record["block"] == block);
+        here.map(|record| format!("{} {}", record["target"]["label"], record["twin"])).collect()
+    };
+    assert!((2..=last).any(|block| order(block) != order(1)), "each block's order is drawn anew");
+    let rows: Value = serde_json::from_str(&desk.run(&["show", "--json"]).out).expect("JSON");
+    for row in rows.as_array().expect("rows") {
+        let trials = row["trials"].as_u64().expect("a count");
+        assert!((1..=last).contains(&trials), "the twin and block 0 are in no row: {row}");
+    }
+    assert!(records.iter().all(|record| record["method"] == METHOD));
+}
+
+#[test]
+fn a_run_of_three_blocks_claims_nothing_and_does_nothing_besides() {
+    let desk = Desk::new();
+    let said = desk.run(&run(&["--blocks", "3", "lmdb", "sqlite"]));
+    said.exits(0).shows("3 blocks, no claim").shows("Seen here, not claimed");
+    assert_eq!(desk.records().len(), 6);
+    assert!(!said.out.contains("rank") && !said.out.contains('['), "no interval, no rank: {}", said.out);
+}
+
+/// Wall time may be disturbed by whoever shares the machine; CPU is what is compared then.
+#[test]
+fn a_store_that_works_harder_is_found_by_its_cpu_whoever_else_is_at_work() {
+    let desk = Desk::new();
+    let base = ["compare", "ngrams", "--messages", "150", "--blocks", "6"];
+    let with = |base_target: &str, head: &str, limit: &str| {
+        desk.run(&[&base[..], &["--base", base_target, "--head", head, "--fail-if", limit]].concat())
+    };
+    let (plain, slow) = ("faulty?name=plain", "faulty?fault=slow&name=slow");
+    with(plain, slow, "cpu:3%").exits(5).shows("slow against plain").shows("more");
+    with(slow, plain, "cpu:3%").exits(0).shows("plain against slow").shows("less");
+    let again = with(plain, "faulty?name=again", "cpu:500%");
+    again.exits(0).shows("again against plain");
+}
+
+#[test]
+fn two_results_files_are_compared_where_they_may_be() {
+    let desk = Desk::new();
+    let to = |file: &str, more: &[&str]| {
+        desk.run(&run(&[&["--blocks", "6", "--output", file, "faulty?name=x", "null"], more].concat()));
+    };
+    to("one.jsonl", &[]);
+    to("two.jsonl", &[]);
+    desk.run(&["compare", "one.jsonl", "two.jsonl"]).exits(0).shows("target").shows(" x ").shows(" null ");
+    let json: Value =
+        serde_json::from_str(&desk.run(&["compare", "one.jsonl", "two.jsonl", "--json"]).exits(0).out).expect("JSON");
+    assert_eq!(json.as_array().map(Vec::len), Some(2));
+    desk.run(&[&SMALL[..3], &["70", "--blocks", "6", "--output", "other.jsonl", "faulty?name=x"]].concat());
+    let said = desk.run(&["compare", "one.jsonl", "other.jsonl", "--fail-if", "slower:3%"]);
+    said.exits(6).shows("not comparable: another data").complains("neither be shown nor ruled out");
+    to("crash.jsonl", &["--durability", "crash"]);
+    desk.run(&["compare", "one.jsonl", "crash.jsonl"]).exits(0).shows("another durability: none and crash");
+    desk.run(&["compare", "one.jsonl", "none.jsonl"]).exits(1).complains("cannot read results from none.jsonl");
+}
+
+#[test]
+fn what_makes_no_comparison_is_a_mistake() {
+    let desk = Desk::with_only(&[]);
+    desk.run(&["compare"]).exits(2).complains("two results files, or --base and --head");
+    desk.run(&["compare", "one.jsonl"]).exits(2).complains("two results files");
+    desk.run(&["compare", "--base", "ram"]).exits(2).complains("belong together");
+    desk.run(&["compare", "a", "b", "--base", "ram", "--head", "lmdb"]).exits(2).complains("there is one job");
+    desk.run(&["compare", "--base", "ram", "--head", "nothing"]).exits(2).complains("nothing");
+    desk.run(&["compare", "a", "b", "--fail-if", "faster:3%"]).exits(2).complains("slower:3% or cpu:3%");
+    desk.run(&["compare", "--base", "ram", "--head", "ram", "--blocks", "1"]).exits(2).complains("called 'ram'");
+    desk.run(&run(&["--effort", "hard", "ram"])).exits(2).complains("quick, normal or careful");
+    desk.run(&run(&["--effort", "quick", "--blocks", "3", "ram"])).exits(2).complains("cannot be used with");
+}
+
+/// A size that was asked for is kept, and what it will take is said before; the run ends by its effort.
+#[test]
+fn an_effort_settles_how_many_blocks_there_are() {
+    let desk = Desk::new();
+    let said = desk.run(&run(&["lmdb", "sqlite"]));
+    said.shows("ngrams, 60 messages").complains("for 6 blocks and one that is not counted").complains("stopped: ");
+    let most = desk.records().iter().filter_map(|record| record["block"].as_u64()).max();
+    assert!(most >= Some(6), "{most:?}");
+    assert!(desk.records().iter().all(|record| record["run"]["half_width"] == 0.05 && record["run"]["blocks"] == 10));
+}
+
+/// With others on every processor no block is quiet: times are not ranked, and CPU is compared.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_machine_that_is_never_quiet_has_no_ranks() {
+    let desk = Desk::new();
+    let spinners = crate::noise::spinners(&desk);
+    let said = desk.run(&[
+        "run",
+        "ngrams",
+        "--messages",
+        "600",
+        "--blocks",
+        "4",
+        "faulty?name=plain",
+        "faulty?fault=slow&name=slow",
+    ]);
+    drop(spinners);
+    said.exits(6).shows("noisy: ").shows("The machine was too loud for times to be ranked");
+    said.shows("By CPU an op plain used least; of that slow").complains("stopped: 4 blocks were voided for noise");
+    assert!(!said.out.contains("rank  target"), "{}", said.out);
+}
+
+/// Another build of a server, and settings that must be in force.
+#[test]
+fn another_build_and_other_settings_stand_beside_the_first() {
+    let desk = Desk::with_only(&["redis-server"]);
+    let program = real("redis-server").display().to_string();
+    let copied = desk.home().join("my-redis");
+    std::fs::copy(&program, &copied).expect("a copy");
+    let logged = "redis+unix?appendonly=yes&appendfsync=everysec&name=logged";
+    desk.run(&run(&["--blocks", "1", "redis+unix?program=./my-redis&name=mine", logged])).exits(0);
+    let command = desk.record("mine")["store"]["command"][0].as_str().expect("a program").to_string();
+    assert!(command.ends_with("/my-redis"), "{command}");
+    assert_eq!(desk.record("logged")["store"]["settings"]["appendonly"], "yes");
+    assert_eq!(desk.record("logged")["store"]["settings"]["appendfsync"], "everysec");
+    let gone = desk.run(&run(&["--blocks", "1", "redis?program=/nowhere/redis-server&name=gone"]));
+    gone.exits(3).shows("/nowhere/redis-server is no program that can be run");
+    let unkept = run(&["--blocks", "1", "--durability", "crash", "redis?appendonly=no&name=unkept"]);
+    desk.run(&unkept).exits(3).shows("appendonly no");
+    desk.run(&run(&["redis://127.0.0.1:1?program=/bin/true"])).exits(2).complains("for a server that is started here");
+    desk.run(&run(&["redis?appendonly=maybe"])).exits(2).complains("yes or no");
+}

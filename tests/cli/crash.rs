@@ -1,0 +1,200 @@
+//! Is it kept? Stores that lie are found, each for what it is; stores that keep their word pass; and whatever is killed
+//! in the middle, nothing is left.
+#![cfg(target_os = "linux")]
+
+use nix::sys::signal::Signal;
+use serde_json::Value;
+
+use crate::desk::{Desk, Said, Started, command_line, signal, wait_for};
+
+/// What `crash --json` says of one target.
+fn seen(said: &Said) -> Value {
+    let all: Value = serde_json::from_str(&said.out).unwrap_or_else(|_| panic!("no JSON:\n{}{}", said.out, said.err));
+    all[0].clone()
+}
+
+fn tried(fault: &str, class: &str, code: i32) -> Value {
+    let desk = Desk::new();
+    let target = format!("faulty?fault={fault}");
+    let said = desk.run(&["crash", &target, "--durability", class, "--kills", "4", "--seed", "7", "--json"]);
+    said.exits(code);
+    seen(&said)
+}
+
+fn sum(seen: &Value, what: &str) -> u64 {
+    let kills = seen["tried"]["kills"].as_array().expect("kills");
+    kills.iter().map(|kill| kill[what].as_u64().expect("a count")).sum()
+}
+
+#[test]
+fn a_store_that_keeps_its_word_passes() {
+    let kept = tried("kept", "power", 0);
+    assert_eq!(kept["keeps"], "power (syncs counted)");
+    assert_eq!(kept["tried"]["audit"]["counted"]["writes"], 999);
+    assert_eq!((sum(&kept, "lost"), sum(&kept, "holes"), sum(&kept, "corrupt")), (0, 0, 0));
+    for kill in kept["tried"]["kills"].as_array().expect("kills") {
+        assert!(kill["acknowledged"].as_u64() >= Some(10), "{kill}");
+        let (after_s, recovery_s) = (kill["after_s"].as_f64(), kill["recovery_s"].as_f64());
+        assert!(after_s >= Some(0.2) && recovery_s > Some(0.0), "{kill}");
+    }
+}
+
+#[test]
+fn who_acknowledges_before_writing_is_found() {
+    let seen = tried("unwritten", "crash", 4);
+    assert_eq!(seen["keeps"], "none (claimed crash)");
+    assert!(sum(&seen, "lost") > 0 && sum(&seen, "corrupt") == 0, "{seen}");
+}
+
+/// What no kill can show: the kernel keeps what it was handed.
+#[test]
+fn who_syncs_once_a_second_is_found_by_counting() {
+    let seen = tried("lazy", "power", 4);
+    assert_eq!(seen["keeps"], "crash (claimed power)");
+    assert_eq!((sum(&seen, "lost"), sum(&seen, "corrupt")), (0, 0));
+    let counted = seen["tried"]["audit"]["counted"]["by"].as_object().expect("counts");
+    assert!(counted.values().map(|count| count.as_u64().expect("a count")).sum::<u64>() < 100, "{seen}");
+    assert_eq!(tried("lazy", "crash", 0)["keeps"], "crash (tested)");
+}
+
+#[test]
+fn who_loses_the_newest_is_found() {
+    let seen = tried("newest", "power", 4);
+    assert_eq!(seen["keeps"], "none (claimed power)");
+    assert!(sum(&seen, "lost") > 0 && sum(&seen, "corrupt") == 0, "{seen}");
+}
+
+#[test]
+fn a_hole_is_found() {
+    let seen = tried("hole", "power", 4);
+    assert!(sum(&seen, "holes") >= 4 && sum(&seen, "holes") == sum(&seen, "lost"), "{seen}");
+}
+
+#[test]
+fn a_torn_record_is_found() {
+    let seen = tried("torn", "power", 4);
+    assert!(sum(&seen, "corrupt") >= 4 && sum(&seen, "lost") == 0, "{seen}");
+}
+
+#[test]
+fn a_wrong_value_is_found() {
+    let seen = tried("swapped", "power", 4);
+    assert!(sum(&seen, "corrupt") >= 4 && sum(&seen, "lost") == 0, "{seen}");
+}
+
+#[test]
+fn real_stores_pass_at_what_they_claim() {
+    let desk = Desk::new();
+    let said = desk.run(&["crash", "redis+unix", "sqlite", "--kills", "2"]);
+    said.exits(0).shows("crash (tested)").shows("power (syncs counted)").shows("0 of 2 kills lost anything");
+    said.shows("redis+unix, crash:").shows("sqlite, power:").shows("at most 78 % would at 95 %");
+    assert!(said.out.lines().all(|line| line.chars().count() <= 100), "{}", said.out);
+}
+
+/// Without a tracer nothing is guessed.
+#[test]
+fn without_strace_power_is_unknown() {
+    let desk = Desk::with_only(&["redis-server"]);
+    let said = desk.run(&["crash", "redis", "--kills", "1", "--durability", "power"]);
+    said.exits(6).shows("power (claimed)").shows("syncs unknown: no strace; power cannot be said");
+    desk.run(&["crash", "redis", "--kills", "1", "--durability", "crash"]).exits(0).shows("crash (tested)");
+}
+
+#[test]
+fn a_tracer_that_may_not_trace_is_unknown_too() {
+    let desk = Desk::new();
+    desk.wrap("strace", "echo 'strace: ptrace(PTRACE_TRACEME): Operation not permitted' >&2; exit 1");
+    let said = desk.run(&["crash", "faulty?fault=kept", "--kills", "1", "--durability", "power"]);
+    said.exits(6).shows("strace may not trace here").shows("Operation not permitted");
+}
+
+#[test]
+fn a_store_that_does_not_come_back_fails() {
+    let desk = Desk::new();
+    desk.wrap("redis-server", "test -e started && exit 9; touch started; exec \"$real\" \"$@\"");
+    let said = desk.run(&["crash", "redis", "--kills", "3", "--durability", "crash"]);
+    said.exits(4).shows("1 of 1 kills lost something; the first: it did not come back").shows("exit code 9");
+    said.shows("none (claimed crash)");
+}
+
+#[test]
+fn what_cannot_be_tried_is_refused_before_anything_starts() {
+    let desk = Desk::new();
+    for url in ["redis://me:secret@localhost:1", "lmdb:./somewhere", "redis+unix:///run/redis.sock"] {
+        let said = desk.run(&["crash", url]);
+        said.exits(2).complains("only stores that are started here are killed");
+        assert!(!said.err.contains("secret"), "{}", said.err);
+    }
+    desk.run(&["crash", "memcached"]).exits(2).complains("memcached claims no durability crash");
+    desk.run(&["crash", "cached:redis"]).exits(2).complains("a cache in front of a store keeps nothing");
+    desk.run(&["crash", "redis", "--durability", "none"]).exits(2).complains("the class none promises nothing");
+    desk.run(&["crash", "reddis"]).exits(2).complains("did you mean `redis`?");
+    desk.run(&["crash", "redis", "redis"]).exits(2).complains("two targets are called 'redis'");
+    desk.run(&["crash", "redis?program=/nowhere/redis-server", "--kills", "1"]).exits(3).shows("not tried");
+    assert!(!desk.home().join("kvfair-results").exists(), "nothing was tried");
+}
+
+/// Wherever it is: while clients write, while the store starts again, while it is read, under strace.
+#[test]
+fn ctrl_c_at_any_moment_leaves_nothing() {
+    for (after_ms, target) in (0..8).map(|step| (step * 700, ["redis+unix", "lmdb"][step as usize % 2])) {
+        let desk = Desk::new();
+        let started = Started::new(desk.kvfair(&["crash", target, "--kills", "1"]));
+        std::thread::sleep(std::time::Duration::from_millis(after_ms));
+        started.interrupt(Signal::SIGINT);
+        let said = started.wait();
+        // It may have been too early for anybody to listen, or too late.
+        assert!([130, -1, 0].contains(&said.code), "{}: {}{}", said.code, said.out, said.err);
+        if said.code == -1 {
+            std::fs::read_dir(desk.tmp()).expect("TMPDIR").flatten().for_each(|left| {
+                let _ = std::fs::remove_dir_all(left.path());
+            });
+        }
+    }
+}
+
+#[test]
+fn kill_9_leaves_no_process_and_the_next_run_removes_its_files() {
+    for what in ["ledger", "strace"] {
+        let desk = Desk::new();
+        let started = Started::new(desk.kvfair(&["crash", "redis", "--kills", "1", "--durability", "power"]));
+        let is = |pid: &u32| match what {
+            "strace" => command_line(*pid).starts_with("strace\0") || command_line(*pid).contains("/strace\0"),
+            _ => command_line(*pid).ends_with("\0ledger\0"),
+        };
+        wait_for(what, || desk.processes().into_iter().find(is));
+        signal(started.id(), Signal::SIGKILL);
+        started.wait().exits(-1);
+        desk.no_process_is_left();
+        assert_eq!(desk.scratch().len(), 1, "there is something to be swept");
+        desk.run(&["run", "ngrams", "--messages", "5", "--blocks", "1", "ram"]).exits(0);
+        assert_eq!(desk.scratch(), Vec::<String>::new());
+    }
+}
+
+/// What was found out is kept beside the results and shown wherever the class is.
+#[test]
+fn what_was_tested_is_kept_and_shown_and_what_failed_is_demoted() {
+    let desk = Desk::new();
+    let run = ["run", "ngrams", "--messages", "5", "--blocks", "1", "--durability", "crash", "sqlite", "redb"];
+    desk.run(&run).exits(0).shows("durability crash (claimed)");
+    desk.run(&["crash", "sqlite", "--durability", "crash", "--kills", "1"]).exits(0);
+    desk.run(&run).exits(0).shows("durability crash (claimed: redb; tested: sqlite)");
+    desk.run(&["show"]).exits(0).shows("durability crash (claimed: redb; tested: sqlite)");
+    desk.run(&["stores"]).exits(0).shows("crash: journal_mode=WAL, synchronous=OFF (tested 2");
+    let none = desk.run(&["run", "ngrams", "--messages", "5", "--blocks", "1", "sqlite"]);
+    none.exits(0).shows("durability none (claimed)");
+
+    let kept = desk.home().join("kvfair-results/durability.ndjson");
+    let text = std::fs::read_to_string(&kept).expect("it was kept");
+    assert_eq!(text.lines().count(), 1);
+    let lost = text.replace("\"wrong\":null", "\"wrong\":\"client 0: write 7 is gone\"");
+    std::fs::write(&kept, format!("{{\"store\":\"sqlite\"}}\n{lost}")).expect("written");
+    let said = desk.run(&run);
+    said.exits(0).shows("crash (claimed: redb; claimed, tested none: sqlite)");
+    said.shows("none (claimed crash) (ranked apart)").complains("durability.ndjson:1: not a verified class");
+    desk.run(&["stores"]).exits(0).shows("(claimed, but keeps only none: tested 2");
+    // Of another version nothing is known.
+    std::fs::write(&kept, lost.replace("\"version\":\"", "\"version\":\"1")).expect("written");
+    desk.run(&run).exits(0).shows("durability crash (claimed)");
+}
