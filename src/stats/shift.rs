@@ -34,6 +34,10 @@ pub const LEAST_SHIFT: f64 = 0.05;
 /// interval, and longer slices have less to do with each other.
 const MOST_SLICES: usize = 30;
 
+/// More blocks than so many are merged with their neighbours before their trend is looked for: all orders of them are
+/// counted, which grows with the third power, and means of neighbours drift as their blocks do, with less noise.
+const MOST_BLOCKS: usize = 60;
+
 /// Compares the first and the last third of a trial's rates: the median of all differences between the two (Hodges and
 /// Lehmann, 1963), with the exact interval by Mann's and Whitney's U (Annals of Mathematical Statistics 18, 1947;
 /// Hollander, Wolfe and Chicken, 2014, sections 4.2 and 4.3).
@@ -41,8 +45,7 @@ const MOST_SLICES: usize = 30;
 /// `rates` are those of slices of equal length, in their order. `None` below twelve, since of two times three slices
 /// any order is likely; where one is no number; and where the first third stood still, to which nothing is relative.
 pub fn within(rates: &[f64]) -> Option<Shift> {
-    let merged = rates.len().div_ceil(MOST_SLICES).max(1);
-    let slices: Vec<f64> = rates.chunks(merged).map(|chunk| chunk.iter().sum::<f64>() / chunk.len() as f64).collect();
+    let slices = merged(rates, rates.len().div_ceil(MOST_SLICES));
     let third = slices.len() / 3;
     let (first, last) = (&slices[..third], &slices[slices.len() - third..]);
     let differences = last.iter().flat_map(|late| first.iter().map(move |early| late - early)).collect();
@@ -51,6 +54,11 @@ pub fn within(rates: &[f64]) -> Option<Shift> {
     let (low, high) = differences.bounds(place(orders(third, third))?)?;
     let part = |difference: f64| difference / usual;
     (usual > 0.0).then(|| Shift { change: part(differences.median()), low: part(low), high: part(high) })
+}
+
+/// The means of so many neighbours each, the last one of what is left.
+fn merged(series: &[f64], neighbours: usize) -> Vec<f64> {
+    series.chunks(neighbours.max(1)).map(|chunk| chunk.iter().sum::<f64>() / chunk.len() as f64).collect()
 }
 
 impl Shift {
@@ -99,20 +107,22 @@ pub const LEAST_DRIFT_ALONE: f64 = 1.0;
 /// It takes six blocks for up to three targets and seven for up to 25: with fewer not even costs that rise in each
 /// block are as sure a sign as [`LEVEL`] asks for.
 pub fn across(campaign: &Campaign) -> Vec<Option<Drift>> {
-    let logs: Vec<Vec<f64>> =
-        campaign.costs().iter().map(|costs| costs.iter().map(|cost| cost.ln()).collect()).collect();
+    let neighbours = campaign.blocks().div_ceil(MOST_BLOCKS);
+    let logs = |costs: &Vec<f64>| merged(&costs.iter().map(|cost| cost.ln()).collect::<Vec<_>>(), neighbours);
+    let logs: Vec<Vec<f64>> = campaign.costs().iter().map(logs).collect();
     let relative: Vec<Vec<f64>> = (0..logs.len()).map(|target| relative(&logs, target)).collect();
     let p_values: Vec<f64> = relative.iter().map(|series| trend(series)).collect();
     let judged = holm::adjusted(&p_values).into_iter().zip(relative.iter().zip(&logs));
     let least = if logs.len() == 1 { LEAST_DRIFT_ALONE } else { LEAST_DRIFT };
-    judged.map(|(p, (relative, own))| if p <= LEVEL { drift(relative, own, least) } else { None }).collect()
+    judged.map(|(p, (relative, own))| if p <= LEVEL { drift(relative, own, least, neighbours) } else { None }).collect()
 }
 
-fn drift(relative: &[f64], own: &[f64], least: f64) -> Option<Drift> {
+/// Both series have a number for so many neighbouring blocks.
+fn drift(relative: &[f64], own: &[f64], least: f64, neighbours: usize) -> Option<Drift> {
     let (relative, own, steps) = (slope(relative)?, slope(own)?, relative.len() as f64 - 1.0);
     let large = relative.abs() * steps > least.ln_1p();
     let is_its_own = own / relative >= 0.5;
-    (large && is_its_own).then(|| Drift { course: course(own), a_block: own.exp() })
+    (large && is_its_own).then(|| Drift { course: course(own), a_block: (own / neighbours as f64).exp() })
 }
 
 /// The target's logarithms less the median of the others'; its own where it has no others.
@@ -261,5 +271,14 @@ mod tests {
         let costs = vec![(0..8).map(|block| 3.0 * 1.2_f64.powi(block)).collect()];
         let drift = across(&Campaign::new(costs, 0.0).unwrap())[0].unwrap();
         assert!((drift.a_block - 1.2).abs() < 1e-9);
+    }
+
+    #[test]
+    fn thousands_of_blocks_are_merged() {
+        assert_eq!(drifts(6_000, &[1.0001, 1.0], 1.0), [Some(Course::Slowing), None]);
+        assert_eq!(drifts(6_000, &[1.0, 1.0, 1.0], 1.0001), [None; 3]);
+        let costs = vec![(0..3_000).map(|block| 3.0 * 1.001_f64.powi(block)).collect()];
+        let drift = across(&Campaign::new(costs, 0.0).unwrap())[0].unwrap();
+        assert!((drift.a_block - 1.001).abs() < 1e-9);
     }
 }
