@@ -66,6 +66,9 @@ pub enum Command {
     /// The clients of a store that is to be killed, as told on standard input
     #[command(hide = true)]
     Ledger,
+    /// A store that is to lose its power, under a tracer
+    #[command(hide = true)]
+    Outage(super::crash::Outage),
     /// What a job's end state must be, as told on standard input
     #[command(hide = true)]
     Truth,
@@ -400,7 +403,7 @@ pub struct Crash {
     /// The class to try: crash or power [default: each that a store claims]
     #[arg(long, value_name = "CLASS")]
     pub durability: Option<Durability>,
-    /// How often each store is killed at each class
+    /// How often each store is killed at each class, and as often where that is a loss of power
     #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub kills: u32,
     /// Seed of the moments of the kills [default: another one each time; it is printed]

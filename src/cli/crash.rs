@@ -1,12 +1,15 @@
 //! `kvfair crash`: which claims of durability hold here.
 
+use std::ffi::OsString;
 use std::io::IsTerminal;
+use std::path::PathBuf;
 
 use anyhow::{Context, Result, anyhow};
 use serde::Serialize;
 
 use super::args::Crash;
 use super::{Exit, Usage, complain, print, target};
+use crate::lab::crash::outage::{self, Order};
 use crate::lab::crash::{Bench, Untried, ground, kept};
 use crate::lab::plan::{self, Chosen};
 use crate::lab::scratch;
@@ -14,6 +17,33 @@ use crate::lab::signals::Interrupt;
 use crate::report::crash::{self as report, Row};
 use crate::words::crash::{Standing, Tried};
 use crate::words::trial::Durability;
+
+/// The hidden command `outage`.
+#[derive(Debug, clap::Args)]
+pub struct Outage {
+    /// The process for whom all this is
+    #[arg(long)]
+    owner: i32,
+    /// The process that is traced, where this is the tracer
+    #[arg(long)]
+    of: Option<i32>,
+    /// Where the store's files are
+    data: PathBuf,
+    /// Where the report goes
+    report: PathBuf,
+    /// The program and its arguments
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+    program: Vec<OsString>,
+}
+
+pub fn outage(args: Outage) -> Result<Exit> {
+    let order = Order { data: args.data, report: args.report, owner: args.owner };
+    match args.of {
+        Some(main) => outage::trace(&order, main)?,
+        None => return Err(outage::become_traced(&order, &args.program).into()),
+    }
+    Ok(Exit::Ok)
+}
 
 /// Classes that promise anything.
 const CLASSES: [Durability; 2] = [Durability::Crash, Durability::Power];
@@ -35,9 +65,9 @@ pub fn crash(args: &Crash) -> Result<Exit> {
     let (mut rows, mut ended) = (Vec::new(), Exit::Ok);
     for (chosen, class) in claims {
         let label = chosen.target.label.clone();
-        let tried = bench.try_one(&chosen, class, &mut |done| {
+        let tried = bench.try_one(&chosen, class, &mut |what, done| {
             if std::io::stderr().is_terminal() || done == args.kills {
-                complain(&format!("{label}, {class}: {done} of {} kills", args.kills));
+                complain(&format!("{label}, {class}: {done} of {} {what}", args.kills));
             }
         });
         let exit = match &tried {

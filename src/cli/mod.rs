@@ -79,6 +79,7 @@ pub fn main() -> ExitCode {
         Some(Command::Probe) => probe(),
         Some(Command::Truth) => answer_truth(),
         Some(Command::Ledger) => keep_ledger(),
+        Some(Command::Outage(args)) => crash::outage(args),
         Some(Command::Array(args)) => serve_array(args),
     };
     let exit = exit.unwrap_or_else(|error| {

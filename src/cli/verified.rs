@@ -35,8 +35,9 @@ pub fn of(tried: &[Tried], adapter: &Adapter, version: &str, class: Durability) 
     let Some(tried) = tried.iter().rfind(is_it) else { return "claimed".to_string() };
     let when = readable(tried.tried.as_bytes(), 16);
     match tried.standing() {
-        Standing::Holds if class == Durability::Power => format!("syncs counted {when}"),
-        Standing::Holds => format!("tested {when}"),
+        Standing::Holds if class == Durability::Crash => format!("tested {when}"),
+        Standing::Holds if tried.outages.are_survived() => format!("tested by emulation {when}"),
+        Standing::Holds => format!("syncs counted {when}"),
         Standing::Demoted(less) => format!("claimed, but keeps only {less}: tested {when}"),
         Standing::Unknown(_) => "claimed".to_string(),
     }

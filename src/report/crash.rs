@@ -1,8 +1,8 @@
-//! What is said of stores that were killed and whose syncs were counted: a table, and a sentence for each.
+//! What is said of stores that were killed, whose syncs were counted and who lost power: a table, and some sentences.
 
 use super::table::{Line, WIDTH, layout, wrap};
 use crate::stats::never;
-use crate::words::crash::{Audit, Ground, Standing, Tried};
+use crate::words::crash::{Audit, Ground, Outages, Standing, Tried};
 use crate::words::trial::Durability;
 use crate::words::units;
 
@@ -23,7 +23,7 @@ pub fn headline(kills: u32, seed: u64, ground: &Ground) -> String {
 
 /// The table, then a sentence for each row, then what must be known of the disk.
 pub fn shown(rows: &[Row], ground: &Ground) -> String {
-    let headings = ["target", "kills", "lost", "holes", "corrupt", "back after", "syncs/write", "keeps"];
+    let headings = ["target", "lost", "holes", "corrupt", "back", "syncs", "outage", "keeps"];
     let mut lines = vec![Line::Cells(headings.map(str::to_string).to_vec())];
     lines.extend(rows.iter().map(line));
     let mut text = layout(&lines, WIDTH);
@@ -45,12 +45,12 @@ fn line(row: &Row) -> Line {
     let sum = |of: fn(&crate::words::crash::Kill) -> u64| units::thousands(tried.kills.iter().map(of).sum());
     Line::Cells(vec![
         row.label.clone(),
-        tried.kills.len().to_string(),
         sum(|kill| kill.lost),
         sum(|kill| kill.holes),
         sum(|kill| kill.corrupt),
         recovery_s(tried).map_or_else(|| "-".to_string(), |took_s| units::nanoseconds((took_s * 1e9) as u64)),
         tried.audit.syncs_per_write().map_or_else(|| "unknown".to_string(), |syncs| format!("{syncs:.2}")),
+        outage_loses(&tried.outages),
         tried.in_words(),
     ])
 }
@@ -85,6 +85,7 @@ fn sentence(tried: &Tried) -> String {
         }
         Audit::Unknown(why) => format!("syncs unknown: {why}"),
     };
+    let outages = outages(&tried.outages);
     let standing = match tried.standing() {
         Standing::Holds => String::new(),
         Standing::Demoted(less) => format!("; what it keeps is {less}, not {}", tried.class),
@@ -92,7 +93,38 @@ fn sentence(tried: &Tried) -> String {
         Standing::Unknown(_) if tried.ground.void.is_none() => format!("; {} cannot be said", tried.class),
         Standing::Unknown(why) => format!("; {} cannot be said: {why}", tried.class),
     };
-    format!("{lost}; {synced}{standing}.")
+    format!("{lost}; {synced}; {outages}{standing}.")
+}
+
+/// The share of what was written last, at the median: "none", "18.8 %", "all".
+fn outage_loses(outages: &Outages) -> String {
+    match outages.lost_share() {
+        None => "unknown".to_string(),
+        Some(_) if outages.are_survived() => "none".to_string(),
+        Some(share) if share >= 1.0 => "all".to_string(),
+        Some(share) => format!("{:.1} %", share * 100.0),
+    }
+}
+
+/// "0 of 20 emulated losses of power lost anything", "20 of 20 emulated losses of power lost something, at the median
+/// 18.8 % of what was written last; the first: ...".
+fn outages(outages: &Outages) -> String {
+    match outages {
+        Outages::Unknown(why) => format!("what a loss of power takes is unknown: {why}"),
+        Outages::Emulated(seen) if outages.bad() == 0 => {
+            format!("0 of {} emulated losses of power lost anything", seen.len())
+        }
+        Outages::Emulated(seen) => {
+            let first = seen.iter().find_map(|kill| kill.wrong.as_deref()).unwrap_or_default();
+            format!(
+                "{} of {} emulated losses of power lost something, at the median {} of what was written since the one \
+                 before; the first: {first}",
+                outages.bad(),
+                seen.len(),
+                outage_loses(outages)
+            )
+        }
+    }
 }
 
 fn warning(ground: &Ground) -> Option<String> {
@@ -127,6 +159,7 @@ mod tests {
             ground: Ground::default(),
             kills: std::iter::once(kill(wrong)).chain((1..20).map(|_| kill(None))).collect(),
             audit: Audit::Counted { writes: 999, by: [("fsync".to_string(), syncs)].into() },
+            outages: Outages::default(),
         };
         Row { label: label.to_string(), class, tried: Ok(tried) }
     }
@@ -147,7 +180,7 @@ mod tests {
         let one_line = text.split_whitespace().collect::<Vec<_>>().join(" ");
         for words in [
             "some, crash: 0 of 20 kills lost anything of 20,000 writes: at most 14 % would at 95 %",
-            "1,003 fsync for 999 writes one by one.",
+            "1,003 fsync for 999 writes one by one; what a loss of power takes is unknown: not emulated.",
             "1 of 20 kills lost something; the first: client 0: write 7 is gone",
             "what it keeps is none, not power",
             "some+unix, crash: not tried: no program",

@@ -67,7 +67,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::words::crash::{Audit, Ground, Kill};
+    use crate::words::crash::{Audit, Ground, Kill, Outages};
     use crate::words::record::Machine;
 
     const DISK: &str = "ext4 on /dev/vda";
@@ -103,6 +103,7 @@ mod tests {
             ground: Ground { filesystem: DISK.to_string(), ..Ground::default() },
             kills: vec![Kill::default()],
             audit: Audit::Counted { writes: 999, by: [("fsync".to_string(), syncs)].into() },
+            outages: Outages::default(),
         }
     }
 

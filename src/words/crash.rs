@@ -22,6 +22,9 @@ pub struct Kill {
     pub after_s: f64,
     /// Writes that were acknowledged since the kill before.
     pub acknowledged: u64,
+    /// Records that held one of these, however often each was overwritten.
+    #[serde(default)]
+    pub records: u64,
     /// Records whose last acknowledged value is gone.
     pub lost: u64,
     /// Those of them that are older than another write of the same client that was found.
@@ -53,6 +56,49 @@ impl Audit {
             Audit::Counted { writes, by } if *writes > 0 => Some(by.values().sum::<u64>() as f64 / *writes as f64),
             _ => None,
         }
+    }
+}
+
+/// Losses of power that were emulated: kills, after which the store's files became again what they were when they were
+/// last synced.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Outages {
+    Emulated(Vec<Kill>),
+    /// They cannot be emulated here, or not for this store, and why.
+    Unknown(String),
+}
+
+impl Default for Outages {
+    fn default() -> Outages {
+        Outages::Unknown("not emulated".to_string())
+    }
+}
+
+impl Outages {
+    fn seen(&self) -> &[Kill] {
+        match self {
+            Outages::Emulated(kills) => kills,
+            Outages::Unknown(_) => &[],
+        }
+    }
+
+    /// Losses of power after which something was not as it should be.
+    pub fn bad(&self) -> usize {
+        self.seen().iter().filter(|kill| kill.wrong.is_some()).count()
+    }
+
+    /// Whether there were any, and all was there after each.
+    pub fn are_survived(&self) -> bool {
+        !self.seen().is_empty() && self.bad() == 0
+    }
+
+    /// The median share of the records written since the loss before that was gone; none where nothing was emulated.
+    pub fn lost_share(&self) -> Option<f64> {
+        let share = |kill: &Kill| (kill.lost as f64 / kill.records.max(1) as f64).min(1.0);
+        let mut shares: Vec<f64> = self.seen().iter().map(share).collect();
+        shares.sort_by(f64::total_cmp);
+        shares.get(shares.len() / 2).copied()
     }
 }
 
@@ -95,12 +141,15 @@ pub struct Tried {
     pub ground: Ground,
     pub kills: Vec<Kill>,
     pub audit: Audit,
+    #[serde(default)]
+    pub outages: Outages,
 }
 
 /// What is to be thought of a claim.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Standing {
-    /// Nothing was lost, and at `power` each write was synced.
+    /// Nothing was lost by kills, and at `power` each write was synced and nothing was lost by emulated losses of
+    /// power.
     Holds,
     /// What it keeps is less: this class.
     Demoted(Durability),
@@ -114,8 +163,8 @@ impl Tried {
         self.kills.iter().filter(|kill| kill.wrong.is_some()).count()
     }
 
-    /// What follows from all that was seen. What a loss of power leaves is for an emulation to say, which may only
-    /// take away from this.
+    /// What follows from all that was seen. An emulated loss of power may only take away: it knows nothing of the
+    /// device's own cache.
     pub fn standing(&self) -> Standing {
         if self.bad_kills() > 0 {
             return Standing::Demoted(Durability::None);
@@ -125,18 +174,21 @@ impl Tried {
         }
         match (&self.ground.void, &self.audit) {
             (Some(why), _) => Standing::Unknown(why.clone()),
+            (None, _) if self.outages.bad() > 0 => Standing::Demoted(Durability::Crash),
             (None, Audit::Unknown(why)) => Standing::Unknown(why.clone()),
             (None, audit) if audit.syncs_per_write().is_some_and(|syncs| syncs >= SYNCS_A_WRITE) => Standing::Holds,
             (None, _) => Standing::Demoted(Durability::Crash),
         }
     }
 
-    /// "crash (tested)", "power (syncs counted)", "crash (claimed power)", "power (claimed)".
+    /// "crash (tested)", "power (tested by emulation)", "power (syncs counted)", "crash (claimed power)", "power
+    /// (claimed)".
     pub fn in_words(&self) -> String {
         let class = self.class;
         match self.standing() {
-            Standing::Holds if class == Durability::Power => format!("{class} (syncs counted)"),
-            Standing::Holds => format!("{class} (tested)"),
+            Standing::Holds if class == Durability::Crash => format!("{class} (tested)"),
+            Standing::Holds if self.outages.are_survived() => format!("{class} (tested by emulation)"),
+            Standing::Holds => format!("{class} (syncs counted)"),
             Standing::Demoted(less) => format!("{less} (claimed {class})"),
             Standing::Unknown(_) => format!("{class} (claimed)"),
         }
@@ -165,6 +217,7 @@ mod tests {
             ground: Ground { void: void.map(str::to_string), ..Ground::default() },
             kills: vec![Kill::default(), Kill { wrong: wrong.map(str::to_string), ..Kill::default() }],
             audit,
+            outages: Outages::default(),
         }
     }
 

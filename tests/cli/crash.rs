@@ -16,7 +16,7 @@ fn seen(said: &Said) -> Value {
 fn tried(fault: &str, class: &str, code: i32) -> Value {
     let desk = Desk::new();
     let target = format!("faulty?fault={fault}");
-    let said = desk.run(&["crash", &target, "--durability", class, "--kills", "4", "--seed", "7", "--json"]);
+    let said = desk.run(&["crash", &target, "--durability", class, "--kills", "2", "--seed", "7", "--json"]);
     said.exits(code);
     seen(&said)
 }
@@ -29,7 +29,7 @@ fn sum(seen: &Value, what: &str) -> u64 {
 #[test]
 fn a_store_that_keeps_its_word_passes() {
     let kept = tried("kept", "power", 0);
-    assert_eq!(kept["keeps"], "power (syncs counted)");
+    assert_eq!(kept["keeps"], "power (tested by emulation)");
     assert_eq!(kept["tried"]["audit"]["counted"]["writes"], 999);
     assert_eq!((sum(&kept, "lost"), sum(&kept, "holes"), sum(&kept, "corrupt")), (0, 0, 0));
     for kill in kept["tried"]["kills"].as_array().expect("kills") {
@@ -67,26 +67,26 @@ fn who_loses_the_newest_is_found() {
 #[test]
 fn a_hole_is_found() {
     let seen = tried("hole", "power", 4);
-    assert!(sum(&seen, "holes") >= 4 && sum(&seen, "holes") == sum(&seen, "lost"), "{seen}");
+    assert!(sum(&seen, "holes") >= 2 && sum(&seen, "holes") == sum(&seen, "lost"), "{seen}");
 }
 
 #[test]
 fn a_torn_record_is_found() {
     let seen = tried("torn", "power", 4);
-    assert!(sum(&seen, "corrupt") >= 4 && sum(&seen, "lost") == 0, "{seen}");
+    assert!(sum(&seen, "corrupt") >= 2 && sum(&seen, "lost") == 0, "{seen}");
 }
 
 #[test]
 fn a_wrong_value_is_found() {
     let seen = tried("swapped", "power", 4);
-    assert!(sum(&seen, "corrupt") >= 4 && sum(&seen, "lost") == 0, "{seen}");
+    assert!(sum(&seen, "corrupt") >= 2 && sum(&seen, "lost") == 0, "{seen}");
 }
 
 #[test]
 fn real_stores_pass_at_what_they_claim() {
     let desk = Desk::new();
     let said = desk.run(&["crash", "redis+unix", "sqlite", "--kills", "2"]);
-    said.exits(0).shows("crash (tested)").shows("power (syncs counted)").shows("0 of 2 kills lost anything");
+    said.exits(0).shows("crash (tested)").shows("power (tested by emulation)").shows("0 of 2 kills lost anything");
     said.shows("redis+unix, crash:").shows("sqlite, power:").shows("at most 78 % would at 95 %");
     assert!(said.out.lines().all(|line| line.chars().count() <= 100), "{}", said.out);
 }
@@ -96,7 +96,7 @@ fn real_stores_pass_at_what_they_claim() {
 fn without_strace_power_is_unknown() {
     let desk = Desk::with_only(&["redis-server"]);
     let said = desk.run(&["crash", "redis", "--kills", "1", "--durability", "power"]);
-    said.exits(6).shows("power (claimed)").shows("syncs unknown: no strace; power cannot be said");
+    said.exits(6).shows("power (claimed)").shows("syncs unknown: no strace; 0 of 1").shows("power cannot be said");
     desk.run(&["crash", "redis", "--kills", "1", "--durability", "crash"]).exits(0).shows("crash (tested)");
 }
 

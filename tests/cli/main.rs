@@ -21,6 +21,7 @@ mod kept;
 mod limits;
 mod mistakes;
 mod noise;
+mod outages;
 mod rates;
 mod reconnects;
 mod results;

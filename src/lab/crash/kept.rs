@@ -92,6 +92,7 @@ mod tests {
             ground: Ground { filesystem: "ext4 on /dev/vda".to_string(), ..Ground::default() },
             kills: vec![Kill::default()],
             audit: Audit::Unknown("no strace".to_string()),
+            outages: Default::default(),
         }
     }
 

@@ -1,5 +1,6 @@
-//! Is it kept? A store is killed in the middle of its work again and again, started again and read; and its syncs are
-//! counted. What was seen is judged elsewhere (`words::crash`).
+//! Is it kept? A store is killed in the middle of its work again and again, started again and read; its syncs are
+//! counted; and it is killed again where only what was synced is left of its files. What was seen is judged elsewhere
+//! (`words::crash`).
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -7,15 +8,18 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc::RecvTimeoutError;
 use std::time::{Duration, Instant};
 
+use self::audit::Tracer;
 use self::child::Child;
 use self::client::{Order, Told, Work};
+use self::outage::{Outage, Report};
 use super::plan::Chosen;
 use super::serve::{self, Served, Unserved};
 use super::signals::{self, Interrupt};
 use crate::jobs::draw::Rng;
 use crate::stores::{Launch, Login, Place};
 use crate::words::crash::ledger::{Found, Ledger};
-use crate::words::crash::{Audit, Ground, Kill, Tried};
+use crate::words::crash::syncs;
+use crate::words::crash::{Audit, Ground, Kill, Outages, Tried};
 use crate::words::trial::{Configuration, Durability};
 
 mod audit;
@@ -23,6 +27,7 @@ mod child;
 pub mod client;
 pub mod ground;
 pub mod kept;
+pub mod outage;
 
 /// How many clients write.
 pub const CLIENTS: u32 = 2;
@@ -79,20 +84,26 @@ impl From<Untried> for Stop {
 }
 
 impl Bench<'_> {
-    /// Tries one store at one class: kills, then counts syncs. `watch` hears after each kill how many there were.
-    pub fn try_one(&self, chosen: &Chosen, class: Durability, watch: &mut dyn FnMut(u32)) -> Result<Tried, Untried> {
-        let directory = self.scratch.join("kills");
-        let mut yard = Yard::new(self, chosen, class, &directory)?;
-        let kills = yard.kill_again_and_again(watch);
-        let stopped = yard.stop();
-        let version = std::mem::take(&mut yard.version);
-        drop(yard);
-        let _ = fs::remove_dir_all(&directory);
-        let kills = kills?;
-        stopped?;
-        let directory = self.scratch.join("audit");
-        let audit = Yard::new(self, chosen, class, &directory).and_then(|mut yard| yard.audit());
-        let _ = fs::remove_dir_all(&directory);
+    /// Tries one store at one class: kills, counted syncs, losses of power. `watch` hears after each kill and loss how
+    /// many there were.
+    pub fn try_one(&self, chosen: &Chosen, class: Durability, watch: Watch<'_>) -> Result<Tried, Untried> {
+        let yard = |under| Yard::new(self, chosen, class, under);
+        let mut killed = yard(Under::Nothing)?;
+        let kills = killed.kill_again_and_again(&mut |done| watch("kills", done))?;
+        let version = killed.version.clone();
+        drop(killed);
+        let audit = match Tracer::find() {
+            Ok(tracer) => yard(Under::Audit(tracer))?.audit()?,
+            Err(why) => Audit::Unknown(why),
+        };
+        let outages = Outage::find().map_err(Untried::Failed).and_then(|outage| {
+            yard(Under::Outage(outage))?.kill_again_and_again(&mut |done| watch("losses of power", done))
+        });
+        let outages = match outages {
+            Ok(kills) => Outages::Emulated(kills),
+            Err(Untried::Interrupted) => return Err(Untried::Interrupted),
+            Err(Untried::Missing { reason, .. } | Untried::Failed(reason)) => Outages::Unknown(reason),
+        };
         Ok(Tried {
             store: chosen.adapter.name.to_string(),
             version,
@@ -102,16 +113,28 @@ impl Bench<'_> {
             kvfair: env!("CARGO_PKG_VERSION").to_string(),
             ground: self.ground.clone(),
             kills,
-            audit: audit?,
+            audit,
+            outages,
         })
     }
 }
 
-/// A place for one store, and the store in it while it runs.
+/// Hears how many of what are done.
+pub type Watch<'a> = &'a mut dyn FnMut(&str, u32);
+
+/// What a store runs under.
+enum Under {
+    Nothing,
+    Audit(Tracer),
+    Outage(Outage),
+}
+
+/// A place for one store, and the store in it while it runs. The place goes with it.
 struct Yard<'a> {
     bench: &'a Bench<'a>,
     chosen: &'a Chosen,
     class: Durability,
+    under: Under,
     directory: PathBuf,
     data: PathBuf,
     /// Starts so far: each has a directory for its socket and logs.
@@ -122,12 +145,12 @@ struct Yard<'a> {
 }
 
 impl<'a> Yard<'a> {
-    fn new(bench: &'a Bench<'a>, chosen: &'a Chosen, class: Durability, directory: &Path) -> Result<Yard<'a>, Untried> {
+    fn new(bench: &'a Bench<'a>, chosen: &'a Chosen, class: Durability, under: Under) -> Result<Yard<'a>, Untried> {
+        let directory = bench.scratch.join("yard");
         let data = directory.join("data");
         fs::create_dir_all(&data).map_err(|error| cannot("make", &data, &error))?;
         let data = data.canonicalize().map_err(|error| cannot("find", &data, &error))?;
-        let directory = directory.to_path_buf();
-        Ok(Yard { bench, chosen, class, directory, data, starts: 0, served: None, version: String::new() })
+        Ok(Yard { bench, chosen, class, under, directory, data, starts: 0, served: None, version: String::new() })
     }
 
     /// The ledger: written, killed, started again, read; as often as was asked, or until the store does not come back.
@@ -135,7 +158,7 @@ impl<'a> Yard<'a> {
         let mut rng = Rng::new(self.bench.seed);
         let mut ledgers: Vec<Ledger> = (0..CLIENTS).map(Ledger::new).collect();
         let mut kills = Vec::new();
-        self.start(&[])?;
+        self.start()?;
         while kills.len() < self.bench.kills as usize {
             let spread = LATEST.saturating_sub(SOONEST).as_millis() as u64;
             let moment = SOONEST + Duration::from_millis(rng.draw() % spread);
@@ -156,13 +179,14 @@ impl<'a> Yard<'a> {
                 break;
             }
         }
+        self.stop()?;
         Ok(kills)
     }
 
     /// Has clients write until the moment has come, and kills the store: the server, or the child that holds it.
     fn write_until_killed(&mut self, ledgers: &mut [Ledger], moment: Duration, kill: &mut Kill) -> Result<(), Stop> {
         let first = ledgers.iter().map(Ledger::next).collect();
-        let mut child = self.child(&[], Work::Write { first, at_most: None })?;
+        let mut child = self.child(Work::Write { first, at_most: None })?;
         let began = Instant::now();
         let mut first_at: Option<Instant> = None;
         let mut writes = 0;
@@ -207,20 +231,33 @@ impl<'a> Yard<'a> {
                 ledgers[client as usize].acknowledge(sequence);
             }
         }
-        Ok(())
+        self.files_are_rolled_back()
+    }
+
+    /// Where power is lost: waits until the store's files are what they were when they were last synced.
+    fn files_are_rolled_back(&self) -> Result<(), Stop> {
+        let Under::Outage(outage) = &self.under else { return Ok(()) };
+        let failed = |why: String| Stop::Untried(Untried::Failed(why));
+        let report = outage.report(&self.room(), self.bench.interrupt);
+        self.not_interrupted()?;
+        match report.map_err(failed)? {
+            Report { unknown: Some(why), .. } => Err(failed(why)),
+            Report { rolled_back: false, .. } => Err(failed("it ended before it was killed".to_string())),
+            Report { .. } => Ok(()),
+        }
     }
 
     /// Starts the store again, reads all that may be there, and judges it.
     fn come_back(&mut self, ledgers: &mut [Ledger], kill: &mut Kill) -> Result<(), Stop> {
         let began = Instant::now();
-        self.start(&[]).map_err(|untried| match untried {
+        self.start().map_err(|untried| match untried {
             Untried::Interrupted => Stop::Untried(untried),
             Untried::Missing { reason, .. } | Untried::Failed(reason) => {
                 Stop::Store(format!("it did not come back: {reason}"))
             }
         })?;
         let slots = ledgers.iter().map(Ledger::slots).collect();
-        let mut child = self.child(&[], Work::Read { slots })?;
+        let mut child = self.child(Work::Read { slots })?;
         let mut found: BTreeMap<u32, Vec<(u64, Found)>> = BTreeMap::new();
         let mut heard_at = Instant::now();
         loop {
@@ -254,20 +291,13 @@ impl<'a> Yard<'a> {
 
     /// Counts the syncs of one client's writes, one at a time.
     fn audit(&mut self) -> Result<Audit, Untried> {
-        let tracer = match audit::Tracer::find() {
-            Ok(tracer) => tracer,
-            Err(why) => return Ok(Audit::Unknown(why)),
-        };
-        let log = self.directory.join("1");
-        let under = tracer.command(&log);
-        match self.start(&under) {
+        match self.start() {
             Ok(()) => {}
             Err(Untried::Interrupted) => return Err(Untried::Interrupted),
             Err(untried) => return Ok(Audit::Unknown(format!("under strace it does not start: {untried}"))),
         }
-        let of_child = if self.served.is_some() { &[] } else { under.as_slice() };
         let work = Work::Write { first: vec![1], at_most: Some(audit::WRITES) };
-        let told = self.child(of_child, work).and_then(|mut child| self.audited(&mut child));
+        let told = self.child(work).and_then(|mut child| self.audited(&mut child));
         let traced = self.served.as_ref().map(Served::id);
         // Slow as it is under strace it may have to be killed: all that counts is that it is gone.
         let _ = self.stop();
@@ -276,9 +306,9 @@ impl<'a> Yard<'a> {
             Err(Stop::Store(why)) => return Ok(Audit::Unknown(format!("under strace {why}"))),
             Err(Stop::Untried(untried)) => return Err(untried),
         };
-        let trace = tracer.trace(&log, traced.unwrap_or(child), self.bench.interrupt);
-        Ok(trace
-            .map_or_else(Audit::Unknown, |trace| crate::words::crash::syncs::count(&trace, writes, window.0, window.1)))
+        let Under::Audit(tracer) = &self.under else { return Ok(Audit::Unknown("no strace".to_string())) };
+        let trace = tracer.trace(&self.room(), traced.unwrap_or(child), self.bench.interrupt);
+        Ok(trace.map_or_else(Audit::Unknown, |trace| syncs::count(&trace, writes, window.0, window.1)))
     }
 
     /// The child's id, and how many writes lay between the first and the last acknowledgement.
@@ -306,9 +336,9 @@ impl<'a> Yard<'a> {
     }
 
     /// Starts the server, where the store has one, on the data that is there.
-    fn start(&mut self, under: &[String]) -> Result<(), Untried> {
+    fn start(&mut self) -> Result<(), Untried> {
         self.starts += 1;
-        let scratch = self.directory.join(self.starts.to_string());
+        let scratch = self.room();
         fs::create_dir_all(&scratch).map_err(|error| cannot("make", &scratch, &error))?;
         if self.served.is_some() || self.chosen.adapter.server.is_none() {
             return Ok(());
@@ -316,8 +346,8 @@ impl<'a> Yard<'a> {
         let (chosen, interrupt) = (self.chosen, self.bench.interrupt);
         let launch = self.launch(Place::Path(self.data.clone()));
         let transport = chosen.target.transport;
-        let (data, limit) = (&self.data, PATIENCE);
-        let served = serve::start_under(under, chosen.adapter, transport, &launch, data, &scratch, limit, interrupt);
+        let (data, limit, under) = (&self.data, PATIENCE, self.under());
+        let served = serve::start_under(&under, chosen.adapter, transport, &launch, data, &scratch, limit, interrupt);
         let served = served.map_err(|unserved| match unserved {
             Unserved::Missing(reason) => Untried::Missing { reason, get_it: chosen.adapter.get_it.to_string() },
             Unserved::Failed(reason) => Untried::Missing { reason, get_it: String::new() },
@@ -326,6 +356,20 @@ impl<'a> Yard<'a> {
         self.version.clone_from(&served.facts.version);
         self.served = Some(served);
         Ok(())
+    }
+
+    /// Where a started store's socket, logs and traces are.
+    fn room(&self) -> PathBuf {
+        self.directory.join(self.starts.to_string())
+    }
+
+    /// What stands before the command of whatever holds the store.
+    fn under(&self) -> Vec<String> {
+        match &self.under {
+            Under::Nothing => Vec::new(),
+            Under::Audit(tracer) => tracer.command(&self.room()),
+            Under::Outage(outage) => outage.command(&self.data, &self.room()),
+        }
     }
 
     /// A store that was killed must not be left so: some keep shared memory until they are started and stopped again.
@@ -346,8 +390,10 @@ impl<'a> Yard<'a> {
         }
     }
 
-    /// A process whose clients work on the store that is there now.
-    fn child(&self, under: &[String], work: Work) -> Result<Child, Stop> {
+    /// A process whose clients work on the store that is there now. What only reads is not looked at.
+    fn child(&self, work: Work) -> Result<Child, Stop> {
+        let holds_it = self.served.is_none() && matches!(work, Work::Write { .. });
+        let under = if holds_it { self.under() } else { Vec::new() };
         let place = self.served.as_ref().map_or_else(|| Place::Path(self.data.clone()), |served| served.place.clone());
         let order = Order {
             store: self.chosen.adapter.name.to_string(),
@@ -357,8 +403,8 @@ impl<'a> Yard<'a> {
             patience_s: ANSWER.as_secs_f64(),
             work,
         };
-        let log = self.directory.join(self.starts.to_string()).join("clients.log");
-        Child::start(under, &order, &log).map_err(|error| Untried::Failed(format!("{error:#}")).into())
+        let log = self.room().join("clients.log");
+        Child::start(&under, &order, &log).map_err(|error| Untried::Failed(format!("{error:#}")).into())
     }
 
     fn not_interrupted(&self) -> Result<(), Stop> {
@@ -387,6 +433,14 @@ impl<'a> Yard<'a> {
     fn servers_end(&mut self) -> String {
         let ending = self.served.as_mut().and_then(|served| served.ending_within(NOTICE));
         ending.map_or_else(String::new, |ending| format!("; the server ended: {ending}"))
+    }
+}
+
+impl Drop for Yard<'_> {
+    fn drop(&mut self) {
+        // A server of ours that still runs goes first.
+        drop(self.served.take());
+        let _ = fs::remove_dir_all(&self.directory);
     }
 }
 

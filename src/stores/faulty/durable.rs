@@ -21,6 +21,8 @@ pub enum Lie {
     Unwritten,
     /// Syncs come once a second.
     Lazy,
+    /// Syncs come before the write that they are for: as many as there must be.
+    Early,
     /// When it is opened again after a kill the last writes are gone.
     Newest,
     /// One before the last ones is gone.
@@ -35,6 +37,7 @@ pub const LIES: &[(&str, Lie)] = &[
     ("kept", Lie::None),
     ("unwritten", Lie::Unwritten),
     ("lazy", Lie::Lazy),
+    ("early", Lie::Early),
     ("newest", Lie::Newest),
     ("hole", Lie::Hole),
     ("torn", Lie::Torn),
@@ -84,7 +87,7 @@ impl Lie {
             return;
         }
         match self {
-            Lie::None | Lie::Unwritten | Lie::Lazy => {}
+            Lie::None | Lie::Unwritten | Lie::Lazy | Lie::Early => {}
             Lie::Newest => entries.truncate(count - LAST),
             Lie::Hole => drop(entries.remove(count - HOLE_AT)),
             Lie::Torn => {
@@ -183,12 +186,15 @@ impl Session for Client<'_> {
                 records.insert(key.to_vec(), value.to_vec());
                 frame(key, value, waiting);
                 *waits += 1;
+                if self.store.syncs && self.store.lie == Lie::Early {
+                    file.sync_data()?;
+                }
                 if self.store.lie != Lie::Unwritten || *waits >= HELD_BACK {
                     file.write_all(waiting)?;
                     waiting.clear();
                     *waits = 0;
                 }
-                if self.store.syncs {
+                if self.store.syncs && self.store.lie != Lie::Early {
                     file.sync_data()?;
                 }
                 Ok(Reply::Done)

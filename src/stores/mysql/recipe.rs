@@ -14,6 +14,7 @@ use crate::words::trial::Durability;
 const SETTINGS: &[&str] = &[
     "innodb_flush_log_at_trx_commit",
     "innodb_flush_method",
+    "innodb_use_native_aio",
     "innodb_doublewrite",
     "innodb_buffer_pool_size",
     "innodb_log_file_size",
@@ -159,6 +160,10 @@ fn arguments(launch: &Launch, data: &Path) -> Vec<String> {
     option("innodb-flush-log-at-trx-commit", flush);
     // Pages are written twice, against halves of pages after a crash; where nothing need survive one, once.
     option("innodb-doublewrite", if launch.durability == Durability::None { "0" } else { "1" });
+    // Pages are written by threads and not through a ring: what is synced can be seen (`kvfair crash`).
+    if launch.durability == Durability::Power {
+        option("innodb-use-native-aio", "0");
+    }
     // No replica and no restore to a moment: MariaDB's default, and MySQL's until 8.0.
     option("skip-log-bin", "1");
     // MariaDB's default; MySQL's own instruments would be measured with it.

@@ -94,6 +94,8 @@ pub struct Ledger {
     client: u32,
     /// The last write that was acknowledged or asked, whatever became of it.
     last: u64,
+    /// The first write since the last judgement.
+    since: u64,
     /// Writes that were acknowledged since the last judgement.
     acknowledged: u64,
     /// The write that each key must hold; 0 for none.
@@ -102,7 +104,7 @@ pub struct Ledger {
 
 impl Ledger {
     pub fn new(client: u32) -> Ledger {
-        Ledger { client, last: 0, acknowledged: 0, holds: vec![0; SLOTS as usize] }
+        Ledger { client, last: 0, since: 1, acknowledged: 0, holds: vec![0; SLOTS as usize] }
     }
 
     /// The write that comes next.
@@ -142,6 +144,7 @@ impl Ledger {
             .iter()
             .filter_map(|(_, found)| if let Found::Write(sequence) = found { Some(*sequence) } else { None });
         let newest = newest.max().unwrap_or(0);
+        kill.records += self.holds.iter().filter(|write| **write >= self.since).count() as u64;
         let mut first: Option<(u64, String)> = None;
         for &(at, found) in found {
             let expected = self.holds[at as usize];
@@ -166,6 +169,7 @@ impl Ledger {
         kill.wrong = kill.wrong.take().or(first.map(|(_, what)| what));
         // That number is not used again: its value may be there.
         self.last += 1;
+        self.since = self.next();
     }
 
     fn tell(&self, expected: u64, found: Found, newest: u64) -> String {
