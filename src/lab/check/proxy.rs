@@ -283,6 +283,11 @@ mod tests {
         pieces
     }
 
+    /// Whether they ever come so: a reader that is late finds pieces together.
+    fn come(proxy: &Proxy, questions: &[u8], so: impl Fn(&[usize]) -> bool) -> bool {
+        (0..100).any(|_| so(&pieces(proxy, questions)))
+    }
+
     #[test]
     fn answers_are_split_joined_and_counted() {
         let directory = tempfile::tempdir().unwrap();
@@ -293,13 +298,13 @@ mod tests {
         assert_eq!(proxy.answered(), 10);
         for place in 1..10 {
             proxy.pass(Manner::SplitAfter(place));
-            assert_eq!(pieces(&proxy, b"a"), [place, 10 - place]);
+            assert!(come(&proxy, b"a", |pieces| pieces == [place, 10 - place]), "{place}");
         }
         proxy.pass(Manner::Joined(0));
         assert_eq!(pieces(&proxy, b"abc"), [30]);
         proxy.pass(Manner::Joined(11));
-        assert_eq!(pieces(&proxy, b"abc"), [11, 19]);
+        assert!(come(&proxy, b"abc", |pieces| pieces == [11, 19]));
         proxy.pass(Manner::ByteByByte);
-        assert!(pieces(&proxy, b"a").len() > 5);
+        assert!(come(&proxy, b"a", |pieces| pieces.len() > 5));
     }
 }
