@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand};
 
+use super::exec::Exec;
 use super::points::{self, Points, Rates, Replay, Sizes, Values};
 use crate::report::compare::Limit;
 use crate::words::effort::Effort;
@@ -83,17 +84,28 @@ pub enum Command {
     kvfair run mixed redis+unix lmdb mariadb --rate 20%,50%,80%\n  \
     kvfair run trace --input cluster52.000.zst --format twitter redis memcached\n  \
     kvfair run fans redis://host:6379/9 'redis?name=mine' --blocks 5\n  \
+    kvfair run --exec './mine.py -h {host} -p {port}' redis valkey memcached\n  \
     kvfair run fans lmdb --keep ./kept     then: kvfair query lmdb:./kept/lmdb 'Michael Jackson'")]
 pub struct Run {
-    /// The job: see `kvfair jobs`
-    pub job: String,
+    /// The job: see `kvfair jobs`; with --exec a target
+    #[arg(required_unless_present = "exec")]
+    pub job: Option<String>,
     /// Stores by name (`redis`, `redis+unix`) or URL; every store found here if none is named
     ///
     /// A name starts a server of our own or opens a fresh directory. A URL is somebody else's store: it must be empty,
     /// and what the job wrote is deleted again. `TARGET?name=X` calls a target X in the table.
     pub targets: Vec<String>,
     #[command(flatten)]
+    pub own: Exec,
+    #[command(flatten)]
     pub how: How,
+}
+
+impl Run {
+    /// The name of the job; none where a program is run.
+    pub fn job(&self) -> &str {
+        self.job.as_deref().unwrap_or_default()
+    }
 }
 
 /// How a job is run.

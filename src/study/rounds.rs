@@ -10,6 +10,7 @@ use crate::lab::plan::Chosen;
 use crate::lab::timing::Timer;
 use crate::lab::trial::{Bench, Interrupted, Live};
 use crate::stats::paired::LogRatios;
+use crate::words::answers;
 use crate::words::noise::{Noise, void_blocks};
 use crate::words::record::{Outcome, Record};
 
@@ -103,6 +104,8 @@ struct Seen {
     costs: BTreeMap<usize, BTreeMap<u32, f64>>,
     /// What else went on in each trial of a block.
     noise: Vec<(u32, Noise)>,
+    /// What programs of the user's answered: target, block, digest.
+    answers: Vec<(String, u32, String)>,
     /// Whole blocks, void ones among them; not the one before the first.
     blocks: u32,
 }
@@ -135,6 +138,9 @@ fn run_block(
         };
         failure?;
         record.twin = is_twin;
+        if let Some((_, block, digest)) = answers::given(&record) {
+            seen.answers.push((chosen.target.label.clone(), block, digest.to_string()));
+        }
         tell(Event::Finished(&record))?;
         seen.noise.push((block, record.noise));
         if record.outcome != Outcome::Finished || !record.is_right() {
@@ -144,6 +150,7 @@ fn run_block(
         }
     }
     seen.blocks += u32::from(block > 0);
+    seen.drop_wrong(bench);
     Ok(Ok(()))
 }
 
@@ -154,6 +161,15 @@ impl Seen {
         let plan = bench.plan;
         let has_twin = plan.blocks.may_claim() && plan.keep.is_none() && block > 0;
         plan.reference(|place| !self.out.contains(&place)).filter(|_| has_twin)
+    }
+
+    /// Who answered otherwise than the others is not run again either.
+    fn drop_wrong(&mut self, bench: &Bench<'_>) {
+        let given: Vec<answers::Given<'_>> =
+            self.answers.iter().map(|(target, block, digest)| (target.as_str(), *block, digest.as_str())).collect();
+        let wrong = answers::wrong(&given);
+        let places = bench.plan.chosen.iter().enumerate();
+        self.out.extend(places.filter(|(_, one)| wrong.contains_key(one.target.label.as_str())).map(|(place, _)| place));
     }
 
     fn void(&self) -> BTreeSet<u32> {
