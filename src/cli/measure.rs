@@ -116,7 +116,8 @@ fn carry_out(mut errand: Errand<'_>) -> Result<Ran> {
         }
         let mut bench = Bench::set_up(&errand.plan, scratch.path(), &interrupt)?;
         if errand.plan.blocks.may_claim() {
-            bench.preflight = Some(gates::preflight(scratch.path(), errand.plan.kind.map(|_| bench.summary.data_bytes)));
+            let data_bytes = errand.plan.kind.map(|_| bench.summary.data_bytes);
+            bench.preflight = Some(gates::preflight(scratch.path(), data_bytes));
         }
         let units = errand.plan.units_of_a_trial(bench.summary.stream.units);
         let mut screen = Screen::new(errand.plan.blocks, errand.plan.chosen.len(), units);

@@ -123,7 +123,8 @@ fn replace(text: &str, mut value: impl FnMut(&'static str) -> Option<String>) ->
     while let Some(start) = rest.find('{') {
         let (before, braced) = rest.split_at(start);
         filled.push_str(before);
-        let named = PLACEHOLDERS.iter().find(|name| braced[1..].strip_prefix(**name).is_some_and(|end| end.starts_with('}')));
+        let named =
+            PLACEHOLDERS.iter().find(|name| braced[1..].strip_prefix(**name).is_some_and(|end| end.starts_with('}')));
         let named = named.filter(|_| !before.ends_with('$'));
         match named.and_then(|name| Some((name, value(name)?))) {
             Some((name, value)) => {
@@ -153,7 +154,8 @@ fn as_written(password: &str) -> Vec<String> {
     let mut url = Url::parse("x://host").expect("it is one");
     let in_authority = url.set_password(Some(password)).ok().and_then(|()| Some(url.password()?.to_string()));
     let in_query = url::form_urlencoded::byte_serialize(password.as_bytes()).collect();
-    let mut all: Vec<String> = [Some(password.to_string()), in_authority, Some(in_query)].into_iter().flatten().collect();
+    let mut all: Vec<String> =
+        [Some(password.to_string()), in_authority, Some(in_query)].into_iter().flatten().collect();
     all.retain(|written| !written.is_empty());
     // Of two the longer one first: it may begin with the other.
     all.sort_by_key(|written| std::cmp::Reverse(written.len()));
@@ -201,8 +203,7 @@ mod tests {
 
     #[test]
     fn a_password_is_in_the_environment_alone() {
-        let login =
-            Login { user: Some("me".into()), password: Some("s@cr et/".into()), database: Some("2".into()) };
+        let login = Login { user: Some("me".into()), password: Some("s@cr et/".into()), database: Some("2".into()) };
         for place in [tcp("h"), Place::Unix("/s".into())] {
             let filled = program("{url}", "redis", place, login.clone());
             assert!(!filled.line.contains("cr"), "{}", filled.line);

@@ -156,6 +156,9 @@ pub fn fill_in(rows: &mut [Row], records: &[Record], standings: &Standings<'_>) 
     for row in rows {
         let Some(numbers) = &mut row.numbers else { continue };
         numbers.cpu_vs_least = least.as_ref().and_then(|(cpu, (least, _))| cpu.versus(&row.target, least));
+        if row.of_program {
+            continue;
+        }
         let counted = |trial: &&Record| is_counted(trial, &standings.counted);
         let trials = records.iter().filter(|trial| trial.target.label == row.target).filter(counted);
         let runs: Vec<_> = trials.filter_map(|trial| Some((trial, trial.phase("run")?))).collect();

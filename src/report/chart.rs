@@ -197,6 +197,7 @@ fn notes(points: &[Point], rows: &[Row], letters: usize) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::report::cells::Status;
     use crate::words::trial::Transport;
 
     fn point(target: &str, clients: u32, requests_per_s: f64) -> Point {
@@ -311,6 +312,7 @@ mod tests {
             control: false,
             of_requests: true,
             of_trace: false,
+            of_program: false,
             version: String::new(),
             mouth: String::new(),
             trials: 0,

@@ -176,8 +176,7 @@ fn of_cpu(rows: &[Row], standings: &Standings<'_>) -> String {
     let Some(cpu) = standings.cpu() else { return String::new() };
     let by = if rows.iter().any(|row| row.of_program) { "By CPU" } else { "By CPU an op" };
     let used = |row: &&&Row| row.numbers.as_ref().map_or(f64::MAX, |numbers| numbers.cpu_us_per_op());
-    let mut stores: Vec<&Row> =
-        rows.iter().filter(|row| row.status.is_of_a_store() && row.numbers.is_some()).collect();
+    let mut stores: Vec<&Row> = rows.iter().filter(|row| row.status.is_of_a_store() && row.numbers.is_some()).collect();
     stores.sort_by(|one, other| used(&one).total_cmp(&used(&other)));
     let Some(least) = stores.first() else { return String::new() };
     let others = stores.iter().filter(|row| cpu.is_less(&least.target, &row.target));

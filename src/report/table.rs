@@ -53,17 +53,8 @@ const OF_PROGRAMS: &[Column] = &[
 ];
 
 /// What can be told of it besides.
-const WIDE_OF_PROGRAMS: [&str; 9] = [
-    "lowest..highest",
-    "CPU vs least",
-    "settling",
-    "in kernel",
-    "mapped",
-    "written",
-    "cores",
-    "trials",
-    "version",
-];
+const WIDE_OF_PROGRAMS: [&str; 9] =
+    ["lowest..highest", "CPU vs least", "settling", "in kernel", "mapped", "written", "cores", "trials", "version"];
 
 const WIDE: &[Column] = &[
     Column { heading: "lowest..highest", cell: |_, numbers| spread(numbers) },

@@ -168,8 +168,8 @@ impl Seen {
         let given: Vec<answers::Given<'_>> =
             self.answers.iter().map(|(target, block, digest)| (target.as_str(), *block, digest.as_str())).collect();
         let wrong = answers::wrong(&given);
-        let places = bench.plan.chosen.iter().enumerate();
-        self.out.extend(places.filter(|(_, one)| wrong.contains_key(one.target.label.as_str())).map(|(place, _)| place));
+        let is_wrong = |place: &usize| wrong.contains_key(bench.plan.chosen[*place].target.label.as_str());
+        self.out.extend((0..bench.plan.chosen.len()).filter(is_wrong));
     }
 
     fn void(&self) -> BTreeSet<u32> {

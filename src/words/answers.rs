@@ -1,5 +1,5 @@
-//! Whether programs of the user's answered right: nobody has the truth, so every target must have given the same answer,
-//! and each the same in all of its trials.
+//! Whether programs of the user's answered right: nobody has the truth, so every target must have given the same
+//! answer, and each the same in all of its trials.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -79,19 +79,12 @@ pub fn given(record: &Record) -> Option<Given<'_>> {
 
 fn checked(answered: &Answered) -> Option<Checked> {
     let sha256 = answered.sha256.clone()?;
-    let mut answer = BTreeMap::from([("sha256".to_string(), sha256), ("bytes".to_string(), answered.bytes.to_string())]);
+    let mut answer =
+        BTreeMap::from([("sha256".to_string(), sha256), ("bytes".to_string(), answered.bytes.to_string())]);
     if !answered.ends.is_empty() {
         answer.insert("last line".to_string(), answered.ends.clone());
     }
-    Some(Checked {
-        how: Verify::Full,
-        keys: 0,
-        keys_in_truth: 0,
-        bytes: 0,
-        extra_keys: None,
-        answer,
-        took_s: 0.0,
-    })
+    Some(Checked { how: Verify::Full, keys: 0, keys_in_truth: 0, bytes: 0, extra_keys: None, answer, took_s: 0.0 })
 }
 
 fn short(digest: &str) -> String {

@@ -229,7 +229,16 @@ impl Ran {
             thread.join().expect("a reader does not panic").map_err(|error| format!("its output: {error}"))
         };
         let (peaks, waits, timed_out) = watched;
-        Ok(Ran { status: status?, took_s, timed_out, usage: usage()?, peaks, waits, out: heard(out)?, err: heard(err)? })
+        Ok(Ran {
+            status: status?,
+            took_s,
+            timed_out,
+            usage: usage()?,
+            peaks,
+            waits,
+            out: heard(out)?,
+            err: heard(err)?,
+        })
     }
 
     /// Whether it ended well, in time; else its last words.
