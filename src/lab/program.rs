@@ -182,7 +182,7 @@ mod tests {
     #[test]
     fn placeholders_are_filled_and_other_braces_left() {
         let filled = program("x -h {host} -p {port} {url} {dir}", "redis", tcp("::1"), Login::default());
-        assert_eq!(filled.line, r"x -h ::1 -p 5 redis://[::1]:5 '/tmp/a directory/it'\''s'");
+        assert_eq!(filled.line, r"x -h ::1 -p 5 'redis://[::1]:5' '/tmp/a directory/it'\''s'");
         assert_eq!(filled.answer, Answer::File("/tmp/a directory/it's/answer".into()));
         let theirs = r#"awk '{print $1}' ${dir} {"port":1} {nothing} {port {} {{host}} {"#;
         let left = program(theirs, "valkey", tcp("h"), Login::default()).line;
