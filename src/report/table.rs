@@ -265,8 +265,9 @@ fn cpu_s(numbers: &Numbers) -> String {
 
 /// "21 MB + 9.2 MB": program and server; "21 MB" where the store is in the program.
 fn memories(numbers: &Numbers) -> String {
-    let store = units::bytes(numbers.anonymous_bytes);
-    numbers.client_anonymous_bytes.map_or(store.clone(), |client| format!("{} + {store}", units::bytes(client)))
+    // A program that was gone before anybody looked held nothing that is known.
+    let store = disk(Some(numbers.anonymous_bytes));
+    numbers.client_anonymous_bytes.map_or(store.clone(), |client| format!("{} + {store}", disk(Some(client))))
 }
 
 pub(super) fn both(client: f64, server: Option<f64>) -> String {

@@ -10,7 +10,7 @@ use crate::lab::plan::Chosen;
 use crate::lab::timing::Timer;
 use crate::lab::trial::{Bench, Interrupted, Live};
 use crate::stats::paired::LogRatios;
-use crate::words::answers;
+use crate::words::answers::{self, Given};
 use crate::words::noise::{Noise, void_blocks};
 use crate::words::record::{Outcome, Record};
 
@@ -104,8 +104,8 @@ struct Seen {
     costs: BTreeMap<usize, BTreeMap<u32, f64>>,
     /// What else went on in each trial of a block.
     noise: Vec<(u32, Noise)>,
-    /// What programs of the user's answered: target, block, digest.
-    answers: Vec<(String, u32, String)>,
+    /// What programs of the user's answered: target and digest.
+    answers: Vec<(String, String)>,
     /// Whole blocks, void ones among them; not the one before the first.
     blocks: u32,
 }
@@ -138,8 +138,8 @@ fn run_block(
         };
         failure?;
         record.twin = is_twin;
-        if let Some((_, block, digest)) = answers::given(&record) {
-            seen.answers.push((chosen.target.label.clone(), block, digest.to_string()));
+        if let Some(given) = answers::given(&record) {
+            seen.answers.push((chosen.target.label.clone(), given.digest.to_string()));
         }
         tell(Event::Finished(&record))?;
         seen.noise.push((block, record.noise));
@@ -165,9 +165,8 @@ impl Seen {
 
     /// Who answered otherwise than the others is not run again either.
     fn drop_wrong(&mut self, bench: &Bench<'_>) {
-        let given: Vec<answers::Given<'_>> =
-            self.answers.iter().map(|(target, block, digest)| (target.as_str(), *block, digest.as_str())).collect();
-        let wrong = answers::wrong(&given);
+        let given = self.answers.iter().map(|(target, digest)| Given { target, block: 0, digest, ends: "" });
+        let wrong = answers::wrong(&given.collect::<Vec<_>>());
         let is_wrong = |place: &usize| wrong.contains_key(bench.plan.chosen[*place].target.label.as_str());
         self.out.extend((0..bench.plan.chosen.len()).filter(is_wrong));
     }

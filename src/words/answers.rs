@@ -1,7 +1,7 @@
 //! Whether programs of the user's answered right: nobody has the truth, so every target must have given the same
 //! answer, and each the same in all of its trials.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use super::op::Wrong;
 use super::record::{Answered, Checked, Outcome, Record, Verdict};
@@ -10,46 +10,61 @@ use super::trial::Verify;
 /// So much of a digest is told in words.
 const SHOWN: usize = 16;
 
-/// What one trial answered: its target, its block and the digest.
-pub type Given<'a> = (&'a str, u32, &'a str);
+/// What one trial answered.
+#[derive(Clone, Copy, Debug)]
+pub struct Given<'a> {
+    pub target: &'a str,
+    pub block: u32,
+    pub digest: &'a str,
+    /// The answer's last line, for who reads of it.
+    pub ends: &'a str,
+}
+
+impl Given<'_> {
+    /// "sha256 084c799cd551dd1d (42)".
+    fn told(&self) -> String {
+        let digest = self.digest.get(..SHOWN).unwrap_or(self.digest);
+        if self.ends.is_empty() { format!("sha256 {digest}") } else { format!("sha256 {digest} ({})", self.ends) }
+    }
+}
 
 /// The targets that were wrong, and why.
 ///
 /// One that gave several answers is wrong whatever the others say. Of the rest more than half of all targets are
 /// believed; where there is no such majority nobody knows who is right, and all are wrong.
 pub fn wrong<'a>(given: &[Given<'a>]) -> BTreeMap<&'a str, Wrong> {
-    let mut answers: BTreeMap<&str, BTreeMap<&str, u32>> = BTreeMap::new();
-    for &(target, block, digest) in given {
-        let first = answers.entry(target).or_default().entry(digest).or_insert(block);
-        *first = block.min(*first);
+    let mut answers: BTreeMap<&'a str, BTreeMap<&str, Given<'a>>> = BTreeMap::new();
+    for one in given {
+        let first = answers.entry(one.target).or_default().entry(one.digest).or_insert(*one);
+        *first = if one.block < first.block { *one } else { *first };
     }
-    let mut votes: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
-    for (target, digests) in &answers {
-        if let (1, Some((digest, _))) = (digests.len(), digests.first_key_value()) {
-            votes.entry(digest).or_default().insert(target);
-        }
+    let mut votes: BTreeMap<&str, Vec<Given<'a>>> = BTreeMap::new();
+    for digests in answers.values().filter(|digests| digests.len() == 1) {
+        digests.iter().for_each(|(digest, one)| votes.entry(digest).or_default().push(*one));
     }
-    let believed = votes.iter().find(|(_, targets)| targets.len() * 2 > answers.len());
+    let believed = votes.values().find(|alike| alike.len() * 2 > answers.len());
     let expected = match believed {
-        Some((digest, targets)) => format!("{} as {} gave", short(digest), listed(targets)),
+        Some(alike) => format!("{} as {} gave", alike[0].told(), listed(alike)),
         None => {
-            let sides = votes.iter().map(|(digest, targets)| format!("{} from {}", short(digest), listed(targets)));
+            let sides = votes.values().map(|alike| format!("{} from {}", alike[0].told(), listed(alike)));
             let sides: Vec<String> = sides.collect();
             format!("the same from all, and nobody knows who is right: {}", sides.join("; "))
         }
     };
-    let judge = |(target, digests): (&'a str, &BTreeMap<&str, u32>)| {
-        let is_believed = believed.is_some_and(|(_, targets)| targets.contains(target));
-        let (expected, found) = match digests.len() {
-            1 => (expected.clone(), digests.keys().map(|digest| short(digest)).collect()),
+    let judge = |digests: &BTreeMap<&str, Given<'a>>| {
+        let mut all = digests.values();
+        let (expected, found) = match (all.next(), digests.len()) {
+            (Some(only), 1) => (expected.clone(), only.told()),
             _ => {
-                let each = digests.iter().map(|(digest, block)| format!("{} in block {block}", short(digest)));
+                let each = digests.values().map(|one| format!("{} in block {}", one.told(), one.block));
                 ("the same in every block".to_string(), each.collect::<Vec<_>>().join(", "))
             }
         };
-        (!is_believed).then(|| (target, Wrong { key: String::new(), expected, found }))
+        Wrong { key: String::new(), expected, found }
     };
-    answers.iter().filter_map(|(target, digests)| judge((target, digests))).collect()
+    let is_believed = |target: &str| believed.is_some_and(|alike| alike.iter().any(|one| one.target == target));
+    let wrong = answers.iter().filter(|(target, _)| !is_believed(target));
+    wrong.map(|(target, digests)| (*target, judge(digests))).collect()
 }
 
 /// Puts in the place of each answer whether it was right. What nobody wanted to know stays as it is.
@@ -72,7 +87,9 @@ pub fn note(records: &mut [Record]) {
 /// What a trial gave for an answer, if it gave one.
 pub fn given(record: &Record) -> Option<Given<'_>> {
     match &record.verdict {
-        Verdict::Answered(Answered { sha256: Some(digest), .. }) => Some((&record.target.label, record.block, digest)),
+        Verdict::Answered(Answered { sha256: Some(digest), ends, .. }) => {
+            Some(Given { target: &record.target.label, block: record.block, digest, ends })
+        }
         _ => None,
     }
 }
@@ -87,20 +104,23 @@ fn checked(answered: &Answered) -> Option<Checked> {
     Some(Checked { how: Verify::Full, keys: 0, keys_in_truth: 0, bytes: 0, extra_keys: None, answer, took_s: 0.0 })
 }
 
-fn short(digest: &str) -> String {
-    format!("sha256 {}", digest.get(..SHOWN).unwrap_or(digest))
-}
-
-fn listed(targets: &BTreeSet<&str>) -> String {
-    targets.iter().copied().collect::<Vec<_>>().join(", ")
+fn listed(alike: &[Given<'_>]) -> String {
+    alike.iter().map(|one| one.target).collect::<Vec<_>>().join(", ")
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn names(given: &[Given<'static>]) -> Vec<&'static str> {
-        wrong(given).into_keys().collect()
+    type Told = (&'static str, u32, &'static str);
+
+    fn judged(told: &[Told]) -> BTreeMap<&'static str, Wrong> {
+        let given = told.iter().map(|&(target, block, digest)| Given { target, block, digest, ends: "" });
+        wrong(&given.collect::<Vec<_>>())
+    }
+
+    fn names(told: &[Told]) -> Vec<&'static str> {
+        judged(told).into_keys().collect()
     }
 
     #[test]
@@ -114,12 +134,12 @@ mod tests {
     fn more_than_half_of_the_targets_are_believed() {
         let two_of_three = [("a", 1, "x"), ("b", 1, "y"), ("c", 1, "x")];
         assert_eq!(names(&two_of_three), ["b"]);
-        let told = &wrong(&two_of_three)["b"];
+        let told = &judged(&two_of_three)["b"];
         assert_eq!((told.expected.as_str(), told.found.as_str()), ("sha256 x as a, c gave", "sha256 y"));
         // However many trials they have: targets are counted.
         assert_eq!(names(&[("a", 1, "x"), ("b", 1, "y"), ("a", 2, "x"), ("a", 3, "x")]), ["a", "b"]);
         assert_eq!(names(&[("a", 1, "x"), ("b", 1, "x"), ("c", 1, "y"), ("d", 1, "y")]), ["a", "b", "c", "d"]);
-        let told = &wrong(&[("a", 1, "x"), ("b", 1, "y")])["b"];
+        let told = &judged(&[("a", 1, "x"), ("b", 1, "y")])["b"];
         assert!(told.expected.ends_with("nobody knows who is right: sha256 x from a; sha256 y from b"), "{told:?}");
     }
 
@@ -127,7 +147,7 @@ mod tests {
     fn who_answers_differently_from_block_to_block_is_wrong_and_has_no_vote() {
         let unlike = [("a", 1, "x"), ("a", 2, "y"), ("b", 1, "x"), ("c", 1, "x")];
         assert_eq!(names(&unlike), ["a"]);
-        assert_eq!(wrong(&unlike)["a"].found, "sha256 x in block 1, sha256 y in block 2");
+        assert_eq!(judged(&unlike)["a"].found, "sha256 x in block 1, sha256 y in block 2");
         assert_eq!(names(&[("a", 1, "x"), ("a", 2, "y")]), ["a"]);
         assert_eq!(names(&[("a", 1, "x"), ("a", 2, "y"), ("b", 1, "x")]), ["a", "b"], "one of two is no majority");
     }

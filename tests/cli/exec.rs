@@ -84,21 +84,27 @@ fn who_answers_otherwise_is_found() {
     let desk = Desk::new();
     let odd = "test $KVFAIR_TARGET = memcached && echo 41 || echo 42";
     let said = exec(&desk, odd, &["--blocks", "2", "redis", "memcached", "lmdb"]);
-    said.exits(4).shows("memcached FAILED: another answer: sha256").shows("as lmdb, redis gave");
+    said.exits(4)
+        .shows("memcached FAILED: another answer: sha256")
+        .shows("(41); expected sha256")
+        .shows("(42) as lmdb, redis gave");
     said.shows("The answers differ: memcached cannot be compared.");
     assert_eq!(desk.records().len(), 5, "who is wrong is not run again");
     desk.run(&["show"]).exits(4).shows("memcached FAILED: another answer");
     assert_eq!(desk.record("memcached")["verdict"]["ends"], "41");
 
     let two = exec(&desk, odd, &["--blocks", "2", "--output", "two.jsonl", "memcached", "sqlite"]);
-    two.exits(4).shows("nobody knows who is right: sha256").shows("from memcached; sha256");
+    two.exits(4).shows("nobody knows who is right: sha256").shows("(41) from memcached; sha256");
     assert_eq!(records_in(&desk.home().join("two.jsonl")).len(), 2, "there is nothing left to be run");
     exec(&desk, odd, &["--blocks", "1", "--answer", "none", "memcached", "sqlite"])
         .exits(0)
         .shows("none was asked for");
 
     let said = exec(&desk, "echo >>runs; wc -l <runs", &["--blocks", "3", "sqlite"]);
-    said.exits(4).shows("in block 1, sha256").shows("in block 2; expected the same in every block");
+    said.exits(4)
+        .shows("(1) in block 1, sha256")
+        .shows("(2) in block 2, sha256")
+        .shows("; expected the same in every block");
 }
 
 #[test]
