@@ -101,10 +101,7 @@ fn who_answers_otherwise_is_found() {
         .shows("none was asked for");
 
     let said = exec(&desk, "echo >>runs; wc -l <runs", &["--blocks", "3", "sqlite"]);
-    said.exits(4)
-        .shows("(1) in block 1, sha256")
-        .shows("(2) in block 2, sha256")
-        .shows("; expected the same in every block");
+    said.exits(4).shows("(1) in block 1, sha256").shows("(2) in block 2; expected the same in every block");
 }
 
 #[test]
