@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand};
 
+use super::exec::Exec;
 use super::points::{self, Points, Rates, Replay, Sizes, Values};
 use crate::report::compare::Limit;
 use crate::words::effort::Effort;
@@ -86,17 +87,28 @@ pub enum Command {
     kvfair run mixed redis+unix lmdb mariadb --rate 20%,50%,80%\n  \
     kvfair run trace --input cluster52.000.zst --format twitter redis memcached\n  \
     kvfair run fans redis://host:6379/9 'redis?name=mine' --blocks 5\n  \
+    kvfair run --exec './mine.py -h {host} -p {port}' redis valkey memcached\n  \
     kvfair run fans lmdb --keep ./kept     then: kvfair query lmdb:./kept/lmdb 'Michael Jackson'")]
 pub struct Run {
-    /// The job: see `kvfair jobs`
-    pub job: String,
+    /// The job: see `kvfair jobs`; with --exec a target
+    #[arg(required_unless_present = "exec")]
+    pub job: Option<String>,
     /// Stores by name (`redis`, `redis+unix`) or URL; every store found here if none is named
     ///
     /// A name starts a server of our own or opens a fresh directory. A URL is somebody else's store: it must be empty,
     /// and what the job wrote is deleted again. `TARGET?name=X` calls a target X in the table.
     pub targets: Vec<String>,
     #[command(flatten)]
+    pub own: Exec,
+    #[command(flatten)]
     pub how: How,
+}
+
+impl Run {
+    /// The name of the job; none where a program is run.
+    pub fn job(&self) -> &str {
+        self.job.as_deref().unwrap_or_default()
+    }
 }
 
 /// How a job is run.
@@ -151,10 +163,10 @@ pub struct How {
     pub blocks: Option<u32>,
     /// Fit the run into this time: a pilot sizes the job unless you do, and no block starts that would not fit
     /// [default: the effort's]
-    #[arg(long, value_name = "TIME", value_parser = duration)]
+    #[arg(long, value_name = "TIME", value_parser = points::duration)]
     pub budget: Option<Duration>,
     /// Cut a trial off after this time, or a point of a sweep; its row then says how far it came
-    #[arg(long, value_name = "TIME", default_value = "300s", value_parser = duration)]
+    #[arg(long, value_name = "TIME", default_value = "300s", value_parser = points::duration)]
     pub timeout: Duration,
     /// Compare all of the end state with the truth, or a sample of keys (for jobs larger than memory)
     #[arg(long, value_name = "HOW", default_value = "full", value_parser = verify)]
@@ -440,27 +452,6 @@ pub struct Show {
     pub look: Look,
 }
 
-/// `60s`, `5m`, `500ms`, `1.5h`; a bare number is seconds.
-fn duration(text: &str) -> Result<Duration, String> {
-    let end = text.find(|letter: char| !letter.is_ascii_digit() && letter != '.').unwrap_or(text.len());
-    let (number, unit) = text.split_at(end);
-    let scale = match unit {
-        "ms" => 0.001,
-        "" | "s" => 1.0,
-        "m" | "min" => 60.0,
-        "h" => 3600.0,
-        _ => return Err(format!("'{unit}' is no unit of time: ms, s, m or h")),
-    };
-    let number: f64 = number.parse().map_err(|_| "a time is a number and a unit, as in 60s".to_string())?;
-    let time_s = number * scale;
-    // A year is more than anybody waits for, and well within what a clock can add.
-    if time_s > 0.0 && time_s < 3.2e7 {
-        Ok(Duration::from_secs_f64(time_s))
-    } else {
-        Err("a time must be more than nothing and less than a year".to_string())
-    }
-}
-
 fn verify(text: &str) -> Result<Verify, String> {
     match text {
         "full" => Ok(Verify::Full),
@@ -483,16 +474,6 @@ mod tests {
             for argument in sub.get_arguments() {
                 assert!(argument.get_help().is_some(), "{} {}", sub.get_name(), argument.get_id());
             }
-        }
-    }
-
-    #[test]
-    fn times() {
-        assert_eq!(duration("60s"), Ok(Duration::from_secs(60)));
-        assert_eq!(duration("1.5m"), Ok(Duration::from_secs(90)));
-        assert_eq!(duration("250ms"), Ok(Duration::from_millis(250)));
-        for bad in ["", "0s", "-1s", "5 parsecs", "1e99", "nan"] {
-            assert!(duration(bad).is_err(), "{bad}");
         }
     }
 }

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Result, anyhow};
 
 use super::args::{Compare, Run};
+use super::exec::Exec;
 use super::measure::measure;
 use super::shown::{read, shown};
 use super::{Exit, Usage, complain, print, target};
@@ -36,7 +37,7 @@ fn side_by_side(args: Compare, job: &str, base: &str, head: &str) -> Result<Exit
     let targets = vec![base.to_string(), head.to_string()];
     let (limit, json) = (args.fail_if, args.how.look.json);
     let look = args.how.look.clone();
-    let ran = measure(&Run { job: job.to_string(), targets, how: args.how })?;
+    let ran = measure(&Run { job: Some(job.to_string()), targets, own: Exec::default(), how: args.how })?;
     // As JSON there is one document, the comparison.
     if !ran.records.is_empty() && !json {
         print(&shown(&ran.records, &look)?.0)?;

@@ -20,8 +20,11 @@ use crate::words::units;
 const LONGEST: u64 = 3;
 
 pub fn find_max(mut args: FindMax) -> Result<Exit> {
-    if find_job(&args.run.job)?.requests.is_none() {
-        let what = format!("the job {} has no rate\nhint: getset, mixed and ycsb-* have", args.run.job);
+    if args.run.own.exec.is_some() {
+        return Err(anyhow!(Usage("--exec is no option of find-max: a program has no rate".to_string())));
+    }
+    if find_job(args.run.job())?.requests.is_none() {
+        let what = format!("the job {} has no rate\nhint: getset, mixed and ycsb-* have", args.run.job());
         return Err(anyhow!(Usage(what)));
     }
     not_chosen(&args.run).map_or(Ok(()), |what| Err(anyhow!(Usage(what))))?;

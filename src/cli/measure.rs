@@ -21,6 +21,7 @@ use crate::report::cells::{self, Row};
 use crate::report::standing::standings;
 use crate::study::pilot;
 use crate::study::rounds::{self, Ended, Stopped, Time};
+use crate::words::answers;
 use crate::words::effort::Blocks;
 use crate::words::names::file_name;
 use crate::words::record::Record;
@@ -46,6 +47,8 @@ enum Sizing {
     Foretold,
     /// By a pilot.
     Fitted,
+    /// A program of the user's, which has the size that it has: the least blocks are run, however long they take.
+    Own,
 }
 
 /// What a run left: every record, and how it ended.
@@ -66,11 +69,13 @@ pub fn measure(args: &Run) -> Result<Ran> {
     };
     let size = match (budget, may_size) {
         (None, _) => Sizing::Kept,
+        (Some(_), _) if plan.kind.is_none() && args.how.budget.is_none() => Sizing::Own,
+        (Some(_), _) if plan.kind.is_none() => Sizing::Kept,
         (Some(_), true) => Sizing::Fitted,
         (Some(_), false) if args.how.budget.is_none() => Sizing::Foretold,
         (Some(_), false) => Sizing::Kept,
     };
-    let (targets_named, output) = (!args.targets.is_empty(), args.how.output.as_deref());
+    let (targets_named, output) = (!args.targets.is_empty() || plan.kind.is_none(), args.how.output.as_deref());
     let shares = match &args.how.load.rate {
         Some(Rates::Shares(shares)) => shares.clone(),
         _ => Vec::new(),
@@ -111,16 +116,16 @@ fn carry_out(mut errand: Errand<'_>) -> Result<Ran> {
         }
         let mut bench = Bench::set_up(&errand.plan, scratch.path(), &interrupt)?;
         if errand.plan.blocks.may_claim() {
-            bench.preflight = Some(gates::preflight(scratch.path(), Some(bench.summary.data_bytes)));
+            let data_bytes = errand.plan.kind.map(|_| bench.summary.data_bytes);
+            bench.preflight = Some(gates::preflight(scratch.path(), data_bytes));
         }
         let units = errand.plan.units_of_a_trial(bench.summary.stream.units);
         let mut screen = Screen::new(errand.plan.blocks, errand.plan.chosen.len(), units);
         if errand.size == Sizing::Foretold {
             foretell(&errand, bench.summary.stream.units, scratch.path(), &interrupt)?;
         }
-        let time = errand
-            .budget
-            .map(|budget| Time { left: timer.left_of(budget), least_is_run: errand.size == Sizing::Foretold });
+        let least_is_run = matches!(errand.size, Sizing::Foretold | Sizing::Own);
+        let time = errand.budget.map(|budget| Time { left: timer.left_of(budget), least_is_run });
         let ended = rounds::run(&bench, time, &mut |event| {
             // First the screen: a record that cannot be saved is shown all the same.
             screen.tell(&event);
@@ -140,6 +145,7 @@ fn carry_out(mut errand: Errand<'_>) -> Result<Ran> {
             return Err(error);
         }
     };
+    answers::note(&mut records);
     let ended = finish(&errand, &records, &mut results, ended);
     verified::note(&mut records);
     Ok(Ran { records, ended })

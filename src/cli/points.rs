@@ -1,6 +1,7 @@
-//! Numbers of clients and rates as they are typed: `1,5,10..100:10,200,300`, `10k,20k`, `20%,50%,80%`.
+//! Numbers of clients, rates and times as they are typed: `1,5,10..100:10,200,300`, `10k,20k`, `20%,50%,80%`, `5m`.
 
 use std::fmt;
+use std::time::Duration;
 
 use crate::words::load::{Spread, VALUE_BYTES_MAX};
 use crate::words::units;
@@ -154,6 +155,27 @@ fn share(text: &str) -> Result<u64, String> {
     }
 }
 
+/// `60s`, `5m`, `500ms`, `1.5h`; a bare number is seconds.
+pub fn duration(text: &str) -> Result<Duration, String> {
+    let end = text.find(|letter: char| !letter.is_ascii_digit() && letter != '.').unwrap_or(text.len());
+    let (number, unit) = text.split_at(end);
+    let scale = match unit {
+        "ms" => 0.001,
+        "" | "s" => 1.0,
+        "m" | "min" => 60.0,
+        "h" => 3600.0,
+        _ => return Err(format!("'{unit}' is no unit of time: ms, s, m or h")),
+    };
+    let number: f64 = number.parse().map_err(|_| "a time is a number and a unit, as in 60s".to_string())?;
+    let time_s = number * scale;
+    // A year is more than anybody waits for, and well within what a clock can add.
+    if time_s > 0.0 && time_s < 3.2e7 {
+        Ok(Duration::from_secs_f64(time_s))
+    } else {
+        Err("a time must be more than nothing and less than a year".to_string())
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -204,6 +226,16 @@ mod tests {
     fn what_means_nothing_is_refused() {
         for bad in ["", "0", "10001", "1,,2", "5..1", "1..9:0", "1,1", "2..4,3", "-1", "1..10000", "many"] {
             assert!(parse(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn times() {
+        assert_eq!(duration("60s"), Ok(Duration::from_secs(60)));
+        assert_eq!(duration("1.5m"), Ok(Duration::from_secs(90)));
+        assert_eq!(duration("250ms"), Ok(Duration::from_millis(250)));
+        for bad in ["", "0s", "-1s", "5 parsecs", "1e99", "nan"] {
+            assert!(duration(bad).is_err(), "{bad}");
         }
     }
 }

@@ -6,6 +6,7 @@ use std::time::Duration;
 use anyhow::{Result, anyhow};
 
 use super::args::{How, Look, Requests, Run, Size};
+use super::exec::{self, Exec};
 use super::load::{load_of, points_of};
 use super::measure::measure;
 use super::points::Replay;
@@ -25,8 +26,9 @@ const FIRST_BUDGET: Duration = Duration::from_secs(60);
 /// `kvfair` alone: `fans` on everything that is here.
 pub fn first_look() -> Result<Exit> {
     let args = Run {
-        job: "fans".to_string(),
+        job: Some("fans".to_string()),
         targets: Vec::new(),
+        own: Exec::default(),
         how: How {
             input: None,
             format: None,
@@ -69,7 +71,10 @@ pub fn run(args: Run) -> Result<Exit> {
 
 /// Everything that was typed, checked and made sense of.
 pub fn plan_of(args: &Run) -> Result<Plan> {
-    let kind = find_job(&args.job)?;
+    if let Some(command) = &args.own.exec {
+        return exec::plan_of(args, command);
+    }
+    let kind = find_job(args.job())?;
     let seed = args.how.size.seed.unwrap_or(kind.default_seed);
     let points = points_of(args, kind)?;
     let job = job_of(args, kind, seed, &points)?;
@@ -89,15 +94,12 @@ pub fn plan_of(args: &Run) -> Result<Plan> {
         chosen.extend(ceilings);
     }
     names_differ(&chosen)?;
-    if args.how.configuration == Configuration::Shipped && args.how.durability != Durability::None {
-        let what = "--config shipped leaves durability as each store's makers set it\nhint: leave --durability out";
-        return Err(anyhow!(Usage(what.to_string())));
-    }
+    shipped_has_no_class(&args.how)?;
     if let Some(keep) = &args.how.keep {
         keeps_nothing_yet(keep, &chosen)?;
     }
     Ok(Plan {
-        kind,
+        kind: Some(kind),
         job,
         clients: points.iter().copied().max().unwrap_or(1),
         durability: args.how.durability,
@@ -113,7 +115,16 @@ pub fn plan_of(args: &Run) -> Result<Plan> {
     })
 }
 
-fn blocks_of(args: &Run, chosen: &[Chosen]) -> Blocks {
+/// As its makers ship it a store has the class that it has.
+pub fn shipped_has_no_class(how: &How) -> Result<()> {
+    if how.configuration == Configuration::Shipped && how.durability != Durability::None {
+        let what = "--config shipped leaves durability as each store's makers set it\nhint: leave --durability out";
+        return Err(anyhow!(Usage(what.to_string())));
+    }
+    Ok(())
+}
+
+pub fn blocks_of(args: &Run, chosen: &[Chosen]) -> Blocks {
     let ranked = chosen.iter().filter(|chosen| !chosen.target.control).count();
     match args.how.blocks {
         _ if args.how.answers_only => Blocks::exactly(1),
@@ -201,7 +212,7 @@ pub fn units_of(size: &Size, kind: &JobKind) -> Result<Option<u64>> {
     Ok(sizes.iter().find(|(name, _)| *name == kind.scale).and_then(|(_, units)| *units))
 }
 
-fn names_differ(chosen: &[Chosen]) -> Result<()> {
+pub fn names_differ(chosen: &[Chosen]) -> Result<()> {
     for (index, one) in chosen.iter().enumerate() {
         let label = &one.target.label;
         if chosen[..index].iter().any(|other| other.target.label == *label) {
@@ -212,7 +223,7 @@ fn names_differ(chosen: &[Chosen]) -> Result<()> {
     Ok(())
 }
 
-fn keeps_nothing_yet(keep: &Path, chosen: &[Chosen]) -> Result<()> {
+pub fn keeps_nothing_yet(keep: &Path, chosen: &[Chosen]) -> Result<()> {
     let taken = chosen.iter().map(|chosen| keep.join(file_name(&chosen.target.label))).find(|place| place.exists());
     match taken {
         Some(place) => Err(anyhow!(

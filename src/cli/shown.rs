@@ -14,11 +14,12 @@ use crate::report::trials::{self, Trial};
 use crate::report::warn::{self, Seen};
 use crate::report::{alike, claims, export, fields, grid, notes, said, table, words};
 use crate::stores;
+use crate::words::answers;
 use crate::words::record::Record;
 
 /// The records of a results file, which are of one run.
 pub fn read(path: &Path) -> Result<Vec<Record>> {
-    let records = load::records(path)?;
+    let mut records = load::records(path)?;
     if let Some((place, what)) = alike::mixed(&records) {
         bail!(
             "{}:{}: {what}: these are not shown together with line 1\nhint: show each run's own file; `kvfair compare \
@@ -27,6 +28,7 @@ pub fn read(path: &Path) -> Result<Vec<Record>> {
             place + 1
         );
     }
+    answers::note(&mut records);
     Ok(records)
 }
 

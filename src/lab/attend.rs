@@ -76,6 +76,11 @@ impl<'a> Attendant<'a> {
         !self.phase.is_empty()
     }
 
+    /// The child is none of what is measured.
+    fn keeps_program(&self) -> bool {
+        self.bench.plan.kind.is_none()
+    }
+
     /// The clock of the time-out starts with the first phase.
     pub fn is_new_phase(&self, told: &Told) -> bool {
         // Each point of a sweep has a time-out of its own.
@@ -125,6 +130,7 @@ impl<'a> Attendant<'a> {
             Told::Ended(phase, left) => self.ended(*phase, left),
             // What a store writes only when it is closed takes up room all the same.
             Told::Closed => self.record.bytes_on_disk = self.bytes_on_disk(),
+            Told::Peak(peak) => self.client_peaks = Peaks(peak),
             Told::Counters(counters) => self.record.counters = counters,
             Told::Said(Ok(said)) => self.record.said = said,
             Told::Said(Err(why)) => {
@@ -150,7 +156,9 @@ impl<'a> Attendant<'a> {
     fn ended(&mut self, mut phase: Phase, left: Waits) {
         let now = self.readings();
         let (client_s, server_s) = self.window.ended(&phase.name, left);
-        phase.client = Usage { run_delay_s: client_s, ..now.0.since(&self.before.0) };
+        // A program's processes are counted by who waits for them.
+        let client = if self.keeps_program() { phase.client } else { now.0.since(&self.before.0) };
+        phase.client = Usage { run_delay_s: client_s, ..client };
         phase.server = self.server.map(|_| Usage { run_delay_s: server_s, ..now.1.since(&self.before.1) });
         self.look();
         phase.store_by_second = self.series.take().map_or_else(Vec::new, Series::end);
@@ -176,7 +184,9 @@ impl<'a> Attendant<'a> {
         }
         // Memory counts up to the end of settling: reading back is ours, not the store's.
         if self.record.phase("settle").is_none() {
-            self.client_peaks.look(self.child);
+            if !self.keeps_program() {
+                self.client_peaks.look(self.child);
+            }
             if let Some(server) = self.server {
                 self.server_peaks.look(server);
             }

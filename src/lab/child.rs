@@ -1,9 +1,9 @@
 //! Children that are this same program under a hidden command: started on a leash, heard line by line.
 
 use std::fs::{self, File};
-use std::io::{BufRead, BufReader};
+use std::io::{self, BufRead, BufReader};
 use std::path::Path;
-use std::process::{ChildStdout, Stdio};
+use std::process::{ChildStdout, Command, Stdio};
 use std::sync::mpsc;
 
 use anyhow::{Context, Result};
@@ -18,11 +18,25 @@ pub(super) fn spawn_self(command: &str, log: &Path) -> Result<Leashed> {
 
 /// The same, started by the command `under`, if that is one.
 pub(super) fn spawn_self_under(under: &[String], command: &str, log: &Path) -> Result<Leashed> {
+    spawn_by(Leashed::spawn, under, command, log)
+}
+
+/// The same for a command that ends by itself, and all that it has started, when its standard input is closed.
+pub(super) fn spawn_keeper(command: &str, log: &Path) -> Result<Leashed> {
+    spawn_by(Leashed::spawn_keeper, &[], command, log)
+}
+
+fn spawn_by(
+    spawn: fn(&mut Command) -> io::Result<Leashed>,
+    under: &[String],
+    command: &str,
+    log: &Path,
+) -> Result<Leashed> {
     let program = std::env::current_exe().context("cannot find our own program")?;
     let log = File::create(log).with_context(|| format!("cannot write {}", log.display()))?;
     let mut child = process::under(under, &program);
     child.arg(command).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(log);
-    Leashed::spawn(&mut child).with_context(|| format!("cannot start the process of a {command}"))
+    spawn(&mut child).with_context(|| format!("cannot start the process of a {command}"))
 }
 
 /// Reads a child's words on a thread of its own, so that the listener can look up in between.

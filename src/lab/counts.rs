@@ -12,8 +12,9 @@ use crate::words::trial::Via;
 
 /// All targets must have been asked the same: the truth knows how many units and ops that is.
 pub fn check(plan: &Plan, summary: &Summary, record: &Record) -> Result<(), String> {
+    let Some(kind) = plan.kind else { return Ok(()) };
     let measured = record.phases.iter().filter(|phase| !matches!(phase.name.as_str(), "load" | "settle"));
-    let fills = (plan.kind.open)(&plan.job).fills();
+    let fills = (kind.open)(&plan.job).fills();
     for phase in measured {
         let (units, ops) = expected(plan, summary, record, phase);
         // What was given up or cut off was not asked to its end.
@@ -47,7 +48,7 @@ fn expected(plan: &Plan, summary: &Summary, record: &Record, phase: &Phase) -> (
 }
 
 fn writes_what_it_read(plan: &Plan) -> bool {
-    let requests = plan.kind.requests.as_ref();
+    let requests = plan.kind.and_then(|kind| kind.requests.as_ref());
     requests.is_some_and(|requests| requests.writing == Writing::ReadModifyWrite)
 }
 

@@ -26,6 +26,7 @@ impl DataFile {
         let name = match data {
             Data::File { path } => path.display().to_string(),
             Data::Recipe { name, seed } => format!("recipe {name}, seed {seed}"),
+            Data::Program { command, .. } => command.clone(),
         };
         DataFile { name, path: path.to_path_buf() }
     }
@@ -105,6 +106,8 @@ pub fn format(job: &JobKind, path: &Path, asked: Option<&str>) -> Result<String>
 pub fn prepare(job: &JobKind, settings: &JobSettings, scratch: &Path, interrupt: &Interrupt) -> Result<PathBuf> {
     match &settings.data {
         Data::File { path } => path.canonicalize().with_context(|| format!("--input {}", path.display())),
+        // What it reads is its own affair.
+        Data::Program { .. } => Ok(PathBuf::new()),
         // Nothing is read: the clients draw their questions.
         Data::Recipe { .. } if job.formats.is_empty() => Ok(PathBuf::new()),
         Data::Recipe { seed, .. } => {

@@ -16,6 +16,7 @@ pub mod load;
 pub mod machine;
 pub mod plan;
 pub mod process;
+pub mod program;
 pub mod save;
 pub mod scratch;
 pub mod serve;

@@ -26,7 +26,8 @@ pub struct Chosen {
 #[derive(Clone)]
 pub struct Plan {
     pub chosen: Vec<Chosen>,
-    pub kind: &'static JobKind,
+    /// None where a program of the user's is run: `job` names it.
+    pub kind: Option<&'static JobKind>,
     pub job: JobSettings,
     pub clients: u32,
     pub durability: Durability,
@@ -53,6 +54,9 @@ impl Plan {
     /// How a target's store keeps the class that is asked for, or why it cannot. As its makers ship it, none is asked
     /// for.
     pub fn keeps(&self, chosen: &Chosen) -> Result<&'static str, &'static str> {
+        if self.kind.is_none() && chosen.adapter.server.is_none() {
+            return Ok("as the program has it");
+        }
         match self.configuration {
             Configuration::Matched => (chosen.adapter.keeps)(self.durability),
             Configuration::Shipped => Ok("as shipped"),
@@ -90,9 +94,10 @@ impl Plan {
     /// How long a part of a trial may take, where the others go on without it. What has but one part is cut off as a
     /// whole.
     pub fn limit(&self) -> Option<Duration> {
+        // Who keeps a program ends it, and tells what it said last.
+        let Some(kind) = self.kind else { return Some(self.timeout) };
         self.job.load.as_ref()?;
-        let parts = (self.kind.open)(&self.job).parts().iter().filter(|&&part| part != Part::Load).count();
-        (parts * points_of(&self.job).len() > 1).then_some(self.timeout)
+        (parts_of(kind, &self.job) * points_of(&self.job).len() > 1).then_some(self.timeout)
     }
 
     /// Whether a sweep over numbers of clients is to find out if its generator is the limit, by asking with twice the
@@ -105,12 +110,14 @@ impl Plan {
 
     /// Units that a trial measures, of so many in a job's input.
     pub fn units_of_a_trial(&self, units: u64) -> u64 {
-        if self.job.load.is_none() {
-            return units;
-        }
-        let parts = (self.kind.open)(&self.job).parts().iter().filter(|&&part| part != Part::Load).count() as u64;
-        points_of(&self.job).iter().map(|at| at.requests).sum::<u64>() * parts
+        let Some(kind) = self.kind.filter(|_| self.job.load.is_some()) else { return units };
+        points_of(&self.job).iter().map(|at| at.requests).sum::<u64>() * parts_of(kind, &self.job) as u64
     }
+}
+
+/// How many parts of a job are measured.
+fn parts_of(kind: &JobKind, job: &JobSettings) -> usize {
+    (kind.open)(job).parts().iter().filter(|&&part| part != Part::Load).count()
 }
 
 const DOUBLING_MIN: usize = 4;
@@ -160,7 +167,7 @@ mod tests {
         };
         Plan {
             chosen: Vec::new(),
-            kind,
+            kind: Some(kind),
             job,
             clients: 1,
             durability: Durability::None,

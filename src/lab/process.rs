@@ -21,6 +21,12 @@ impl Leashed {
         Ok(Leashed { child: command.spawn()? })
     }
 
+    /// One that ends itself when its standard input is closed, since it has more to end than the kernel would.
+    pub fn spawn_keeper(command: &mut Command) -> std::io::Result<Leashed> {
+        command.process_group(0);
+        Ok(Leashed { child: command.spawn()? })
+    }
+
     pub fn id(&self) -> u32 {
         self.child.id()
     }
@@ -68,6 +74,12 @@ impl Drop for Leashed {
     fn drop(&mut self) {
         self.kill();
     }
+}
+
+/// A child in our own group, so that whoever kills the group has it too. It does not outlive us; what it starts may.
+pub fn spawn_beside(command: &mut Command) -> std::io::Result<Child> {
+    die_with_parent(command);
+    command.spawn()
 }
 
 /// Has the kernel kill the child when the thread that spawns it dies, however it dies: we spawn from the main thread.

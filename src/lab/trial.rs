@@ -10,11 +10,12 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, anyhow, bail};
 
 use super::attend::Attendant;
-use super::child::{last_words, listen, spawn_self};
+use super::child::{last_words, listen, spawn_keeper, spawn_self};
 use super::gates::canary::{self, Canary};
 use super::gates::programs::Programs;
 use super::plan::{Chosen, Plan};
 use super::process::in_words;
+use super::program::{self, Program};
 use super::serve::{self, Served, Unserved};
 use super::signals::Interrupt;
 use super::truth::{Question, Summary};
@@ -24,7 +25,7 @@ use crate::stores::{Launch, Place, Role};
 use crate::words::names::file_name;
 use crate::words::noise::Noise;
 use crate::words::preflight::Preflight;
-use crate::words::record::{Machine, Memory, Outcome, Record, Run, Verdict};
+use crate::words::record::{Machine, Memory, Outcome, Record, Run, Stream, Verdict};
 use crate::words::trial::{Durability, METHOD};
 
 /// How often memory is looked at, and how soon a Ctrl-C is seen.
@@ -76,12 +77,13 @@ pub struct Interrupted {
 impl<'a> Bench<'a> {
     /// Prepares the data and computes the truth, in a process of its own.
     pub fn set_up(plan: &'a Plan, scratch: &'a Path, interrupt: &'a Interrupt) -> Result<Bench<'a>> {
-        let input = super::input::prepare(plan.kind, &plan.job, scratch, interrupt)?;
+        let input = plan.kind.map(|kind| super::input::prepare(kind, &plan.job, scratch, interrupt)).transpose()?;
+        let input = input.unwrap_or_default();
         let truth = scratch.join(format!("truth-{}", plan.job.units.unwrap_or(0)));
         let (summary, canary) = (Summary::default(), Canary::default());
         let programs = RefCell::default();
         let mut bench = Bench { plan, scratch, input, truth, summary, interrupt, preflight: None, canary, programs };
-        bench.summary = bench.ask_truth(None)?;
+        bench.summary = if plan.kind.is_some() { bench.ask_truth(None)? } else { run_of_a_program() };
         Ok(bench)
     }
 
@@ -227,7 +229,8 @@ impl<'a> Bench<'a> {
 
     /// What `kvfair query` must know to open the data again.
     fn note_if_kept(&self, chosen: &Chosen, data: &Path) -> Result<()> {
-        if self.plan.keep.is_none() {
+        // What a program has left there it knows best.
+        if self.plan.keep.is_none() || self.plan.kind.is_none() {
             return Ok(());
         }
         kept::note(
@@ -268,7 +271,7 @@ impl<'a> Bench<'a> {
             settings: chosen.target.settings.clone(),
             login: chosen.login.clone(),
             clients: self.plan.clients,
-            data_bytes: Some(self.summary.data_bytes),
+            data_bytes: self.plan.kind.map(|_| self.summary.data_bytes),
             patience: self.plan.timeout,
         }
     }
@@ -297,9 +300,12 @@ impl<'a> Bench<'a> {
         watch: &mut dyn FnMut(Live),
     ) -> Result<(), Outcome> {
         let log = directory.join("trial.log");
-        let mut child = spawn_self("trial", &log).map_err(failed)?;
+        let order = self.order(chosen, launch, record.block);
+        let program = self.program(chosen, launch, data, directory).map_err(failed)?;
+        let keeps = program.is_some();
+        let mut child = if keeps { spawn_keeper("trial", &log) } else { spawn_self("trial", &log) }.map_err(failed)?;
         let mut pipe = child.child().stdin.take().expect("stdin is piped");
-        let line = serde_json::to_vec(&self.order(chosen, launch, record.block)).expect("a trial is plain data");
+        let line = serde_json::to_vec(&Trial { program, ..order }).expect("a trial is plain data");
         let command = served.as_ref().map(|served| served.command.clone()).unwrap_or_default();
         let server = served.as_ref().map(|served| served.id());
         let files = match &launch.place {
@@ -343,8 +349,13 @@ impl<'a> Bench<'a> {
                 break attendant.out_of_time();
             }
         };
+        if keeps {
+            // It ends what it keeps, however far that has gone from its group.
+            drop(pipe);
+            child.wait_at_most(SLACK);
+        }
         child.kill();
-        let owes = chosen.place.is_some() && attendant.has_begun();
+        let owes = chosen.place.is_some() && attendant.has_begun() && !keeps;
         Err(if owes { self.take_back(chosen, launch, directory, cut_off) } else { cut_off })
     }
 
@@ -397,8 +408,26 @@ impl<'a> Bench<'a> {
             guest: chosen.place.is_some(),
             only_take_back: false,
             cache: chosen.target.cache,
+            program: None,
         }
     }
+
+    /// The program of the user's that is run instead of a job, with a directory that it has for itself: that of an
+    /// embedded store is its data's.
+    fn program(&self, chosen: &Chosen, launch: &Launch, data: &Path, directory: &Path) -> Result<Option<Program>> {
+        let Some((command, answer)) = self.plan.job.program() else { return Ok(None) };
+        let own = directory.join("dir");
+        let own = if chosen.adapter.server.is_none() { data } else { own.as_path() };
+        fs::create_dir_all(own).with_context(|| format!("cannot make {}", own.display()))?;
+        let (label, adapter, place, login) = (&chosen.target.label, chosen.adapter, &launch.place, &chosen.login);
+        Ok(Some(Program::new(command, answer, &program::Target { label, adapter, place, login, directory: own })))
+    }
+}
+
+/// What is known of a program of the user's before it is run: its run is one unit, and taken as one op.
+fn run_of_a_program() -> Summary {
+    let stream = Stream { unit: "run".to_string(), units: 1, ops: 1, ..Stream::default() };
+    Summary { stream, ..Summary::default() }
 }
 
 /// A connection is lost a moment before its server's end can be seen.

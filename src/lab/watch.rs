@@ -31,7 +31,7 @@ impl Series {
         if self.began.elapsed().as_secs() as usize > self.seconds.len() {
             let now = reading(root);
             let cpu_s = now.since(&self.before).cpu_s();
-            self.seconds.push(Second { cpu_s, anonymous_bytes: memory(root).anonymous_bytes });
+            self.seconds.push(Second { cpu_s, anonymous_bytes: memory_of(&family(root)).anonymous_bytes });
             self.before = now;
         }
     }
@@ -65,14 +65,19 @@ pub struct Peaks(pub Peak);
 impl Peaks {
     /// Looks once more.
     pub fn look(&mut self, root: u32) {
-        let now = memory(root);
+        self.look_at(&family(root));
+    }
+
+    /// Looks once more, at these processes.
+    pub fn look_at(&mut self, processes: &[u32]) {
+        let now = memory_of(processes);
         self.0.anonymous_bytes = self.0.anonymous_bytes.max(now.anonymous_bytes);
         self.0.file_bytes = self.0.file_bytes.max(now.file_bytes);
     }
 }
 
 #[cfg(target_os = "linux")]
-pub use linux::{family, memory, reading};
+pub use linux::{family, memory_of, reading};
 
 #[cfg(target_os = "linux")]
 mod linux {
@@ -126,11 +131,11 @@ mod linux {
         time.map_or(0.0, |time| time.num_nanoseconds() as f64 / 1e9)
     }
 
-    /// Resident memory of a process tree now.
-    pub fn memory(root: u32) -> Peak {
+    /// Resident memory of processes now.
+    pub fn memory_of(processes: &[u32]) -> Peak {
         let mut sum = Peak::default();
-        for pid in family(root) {
-            let Ok(status) = Process::new(pid as i32).and_then(|process| process.status()) else { continue };
+        for pid in processes {
+            let Ok(status) = Process::new(*pid as i32).and_then(|process| process.status()) else { continue };
             sum.anonymous_bytes += status.rssanon.unwrap_or(0) * 1024;
             sum.file_bytes += (status.rssfile.unwrap_or(0) + status.rssshmem.unwrap_or(0)) * 1024;
         }
@@ -150,7 +155,7 @@ pub fn family(root: u32) -> Vec<u32> {
 }
 
 #[cfg(not(target_os = "linux"))]
-pub fn memory(_: u32) -> Peak {
+pub fn memory_of(_: &[u32]) -> Peak {
     Peak::default()
 }
 

@@ -16,6 +16,7 @@ use serde::{Deserialize, Serialize};
 use super::gates::queue::{self, Waits};
 use super::input::DataFile;
 use super::lasting::Lasting;
+use super::program::Program;
 use super::truth::Played;
 use super::{files, sweep, truth};
 use crate::drive::pace::Pace;
@@ -28,10 +29,11 @@ use crate::stores::said::Said;
 use crate::stores::{self, Adapter, Facts, Launch, Login, Place, Role, Store};
 use crate::words::load::At;
 use crate::words::op::{Fault, Wrong};
-use crate::words::record::{CutOff, Phase, Usage, Verdict};
+use crate::words::record::{CutOff, Peak, Phase, Usage, Verdict};
 use crate::words::trial::{Cache, Configuration, Durability, JobSettings, Verify};
 
 mod beat;
+mod keeper;
 
 use beat::Beat;
 
@@ -71,6 +73,8 @@ pub struct Trial {
     /// Nothing else is to be done: the trial itself was cut off.
     pub only_take_back: bool,
     pub cache: Option<Cache>,
+    /// What is run instead of a job.
+    pub program: Option<Program>,
 }
 
 /// What a child tells its parent, a line of JSON each.
@@ -86,6 +90,8 @@ pub enum Told {
     Ended(Box<Phase>, Waits),
     /// An embedded store is closed, its files as it leaves them: the child waits for a line.
     Closed,
+    /// What a program's processes held at most.
+    Peak(Peak),
     /// What was counted beside the clients.
     Counters(BTreeMap<String, u64>),
     /// The store's own counters, before what is measured and after it, or why they could not be read.
@@ -126,7 +132,8 @@ pub fn run() -> io::Result<()> {
     let mut line = String::new();
     io::stdin().read_line(&mut line)?;
     let trial: Trial = serde_json::from_str(&line)?;
-    tell(&match carry_out(&trial) {
+    let carried_out = trial.program.as_ref().map_or_else(|| carry_out(&trial), |own| keeper::carry_out(&trial, own));
+    tell(&match carried_out {
         Ok(()) => Told::Done,
         Err(Early::Refused(reason)) => Told::Refused(reason),
         Err(Early::Failed(reason)) => Told::Failed(reason),

@@ -5,6 +5,7 @@ use std::collections::HashSet;
 use super::cells::is_many;
 use crate::stats::parallel;
 use crate::words::load::Load;
+use crate::words::op::readable;
 use crate::words::record::Record;
 
 /// What may move numbers and is not the store.
@@ -15,6 +16,9 @@ struct Matter {
     /// The steps of a search for the highest rate differ in it, being of one run.
     is_searched: bool,
 }
+
+/// So much of a command is told.
+const SHOWN_BYTES: usize = 200;
 
 const MATTERS: &[Matter] = &[
     Matter {
@@ -32,6 +36,15 @@ const MATTERS: &[Matter] = &[
         },
         told: |record| record.job.name.clone(),
         is_searched: true,
+    },
+    Matter {
+        what: "command",
+        same: |one, other| one.job.program() == other.job.program(),
+        told: |record| {
+            let told = record.job.program().map(|(command, answer)| format!("`{command}`, answer {answer}"));
+            readable(told.unwrap_or_else(|| record.job.name.clone()).as_bytes(), SHOWN_BYTES)
+        },
+        is_searched: false,
     },
     Matter {
         what: "data",

@@ -29,6 +29,9 @@ pub struct Row {
     pub of_requests: bool,
     /// The job replays recorded traffic: what counts besides is how often a get found nothing.
     pub of_trace: bool,
+    /// A program of the user's was run, which is one op: what is told of an op is told of its run.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub of_program: bool,
     pub version: String,
     pub mouth: String,
     /// Finished trials with right answers.
@@ -67,6 +70,8 @@ pub struct Numbers {
     /// Of the server, or of the trial's process where the store lives in it.
     pub anonymous_bytes: u64,
     pub file_bytes: u64,
+    /// Of the trial's process, or of the user's program, where the store is another one.
+    pub client_anonymous_bytes: Option<u64>,
     pub bytes_on_disk: Option<u64>,
     pub bytes_written: Option<u64>,
     /// Processors that client and server kept busy at once, on average.
@@ -96,6 +101,8 @@ pub struct OpTimes {
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Status {
     Right,
+    /// Nobody wanted to know.
+    Unchecked,
     /// Holds nothing to be checked.
     Control,
     /// The answers were wrong: there is no number.
@@ -143,12 +150,15 @@ pub fn rows(records: &[Record], standings: &Standings<'_>) -> Vec<Row> {
 /// Fills in what few ask for: CPU against who used least, and the times of single ops. Those are in histograms, which
 /// take longer to read than all else in a record; an error names the trial whose are broken.
 pub fn fill_in(rows: &mut [Row], records: &[Record], standings: &Standings<'_>) -> Result<()> {
-    let cpu_us = |row: &Row| row.numbers.as_ref().filter(|_| row.status == Status::Right).map(Numbers::cpu_us_per_op);
+    let cpu_us = |row: &Row| row.numbers.as_ref().filter(|_| row.status.is_of_a_store()).map(Numbers::cpu_us_per_op);
     let used = rows.iter().filter_map(|row| Some((row.target.clone(), cpu_us(row)?)));
     let least = standings.cpu().zip(used.min_by(|one, other| one.1.total_cmp(&other.1)));
     for row in rows {
         let Some(numbers) = &mut row.numbers else { continue };
         numbers.cpu_vs_least = least.as_ref().and_then(|(cpu, (least, _))| cpu.versus(&row.target, least));
+        if row.of_program {
+            continue;
+        }
         let counted = |trial: &&Record| is_counted(trial, &standings.counted);
         let trials = records.iter().filter(|trial| trial.target.label == row.target).filter(counted);
         let runs: Vec<_> = trials.filter_map(|trial| Some((trial, trial.phase("run")?))).collect();
@@ -197,7 +207,7 @@ pub(super) fn group(trial: &Record) -> String {
 fn row(trials: &[&Record], counted: &Counted) -> Row {
     let status = status(trials);
     let finished: Vec<&Record> = trials.iter().copied().filter(|trial| is_counted(trial, counted)).collect();
-    let may_tell = matches!(status, Status::Right | Status::Control) && !trials[0].run.answers_only;
+    let may_tell = status.has_numbers() && !trials[0].run.answers_only;
     let facts = trials.iter().find_map(|trial| trial.store.as_ref());
     Row {
         target: trials[0].target.label.clone(),
@@ -208,6 +218,7 @@ fn row(trials: &[&Record], counted: &Counted) -> Row {
         rank: None,
         of_requests: trials[0].job.load.is_some(),
         of_trace: trials[0].stream.traced.is_some(),
+        of_program: trials[0].job.program().is_some(),
         version: facts.map_or_else(String::new, |facts| facts.version.clone()),
         mouth: facts.map_or_else(String::new, |facts| facts.mouth.clone()),
         trials: finished.len(),
@@ -233,6 +244,7 @@ pub(super) fn status(trials: &[&Record]) -> Status {
         (_, Outcome::Missing { reason, get_it }) => Status::Missing { reason: reason.clone(), get_it: get_it.clone() },
         (Verdict::Control, Outcome::Finished) => Status::Control,
         (Verdict::Right(_), Outcome::Finished) => Status::Right,
+        (Verdict::Answered(_), Outcome::Finished) => Status::Unchecked,
         (Verdict::NotReached, Outcome::Finished) => {
             Status::Failed { reason: "its answers were not checked".to_string() }
         }
@@ -243,13 +255,13 @@ pub(super) fn status(trials: &[&Record]) -> Status {
         Status::TimedOut { .. } => 2,
         Status::Refused { .. } => 3,
         Status::Missing { .. } => 4,
-        Status::Right | Status::Control => 5,
+        Status::Right | Status::Unchecked | Status::Control => 5,
     })
     .expect("a row has a trial")
 }
 
 /// What a trial came to, number by number; nothing where there is none.
-type Seen = [Option<f64>; 14];
+type Seen = [Option<f64>; 15];
 
 /// All of it at once: a trial's parts lie far from each other in memory, and there may be thousands of trials.
 fn seen(trial: &Record) -> Seen {
@@ -274,6 +286,7 @@ fn seen(trial: &Record) -> Seen {
         cores_used(trial),
         written_per_user_byte(trial),
         allocated_per_user_byte(trial),
+        trial.memory.server.map(|_| trial.memory.client.anonymous_bytes as f64),
     ]
 }
 
@@ -283,7 +296,7 @@ fn numbers(trials: &[&Record]) -> Option<Numbers> {
     let seconds = of(0)?;
     let medians: Seen = std::array::from_fn(|place| of(place).map(|sample| sample.median()));
     let [_, settle_s, hit_share, waiting, client_cpu, server_cpu, system, anonymous, file, ..] = medians;
-    let [.., on_disk, written, cores_used, written_per_user_byte, allocated_per_user_byte] = medians;
+    let [.., on_disk, written, cores_used, written_per_user_byte, allocated_per_user_byte, client_anonymous] = medians;
     let run = trials[0].phase("run")?;
     Some(Numbers {
         seconds: seconds.median(),
@@ -304,6 +317,7 @@ fn numbers(trials: &[&Record]) -> Option<Numbers> {
         system_share: system.unwrap_or(0.0),
         anonymous_bytes: anonymous.unwrap_or(0.0) as u64,
         file_bytes: file.unwrap_or(0.0) as u64,
+        client_anonymous_bytes: client_anonymous.map(|bytes| bytes as u64),
         bytes_on_disk: on_disk.map(|bytes| bytes as u64),
         bytes_written: written.map(|bytes| bytes as u64),
         cores_used: cores_used.unwrap_or(0.0),
@@ -379,11 +393,26 @@ fn allocated_per_user_byte(trial: &Record) -> Option<f64> {
 }
 
 impl Status {
+    /// Whether its row tells any.
+    pub fn has_numbers(&self) -> bool {
+        matches!(self, Status::Right | Status::Unchecked | Status::Control)
+    }
+
+    /// And of a store rather than of what holds nothing.
+    pub fn is_of_a_store(&self) -> bool {
+        self.has_numbers() && *self != Status::Control
+    }
+
     /// What a row without numbers says in their place.
     pub fn in_words(&self) -> String {
         match self {
             Status::Right => "right".to_string(),
+            Status::Unchecked => "answers not asked for".to_string(),
             Status::Control => "control: nothing to check".to_string(),
+            // Of a program of the user's no key is known.
+            Status::Wrong { expected, found, wrong_keys: 0, .. } => {
+                format!("FAILED: another answer: {found}; expected {expected}")
+            }
             Status::Wrong { key, expected, found, wrong_keys } => {
                 let keys = if *wrong_keys == 1 { "key" } else { "keys" };
                 format!(

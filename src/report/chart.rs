@@ -5,7 +5,7 @@ use anyhow::{Result, bail};
 use plotters::backend::SVGBackend;
 use plotters::drawing::IntoDrawingArea;
 
-use super::cells::{Row, Status};
+use super::cells::Row;
 use super::sweep::{Point, called, cut_off};
 use super::table::wrap;
 use crate::words::load::Swept;
@@ -188,7 +188,7 @@ fn notes(points: &[Point], rows: &[Row], letters: usize) -> Vec<String> {
     ];
     let said: Vec<&str> = said.into_iter().filter(|(is, _)| *is).map(|(_, words)| words).collect();
     let mut notes = if said.is_empty() { Vec::new() } else { wrap(&said.join(" · "), letters) };
-    for row in rows.iter().filter(|row| !matches!(row.status, Status::Right | Status::Control)) {
+    for row in rows.iter().filter(|row| !row.status.has_numbers()) {
         notes.extend(wrap(&format!("{}: {}", panel::shortened(&row.target), row.status.in_words()), letters));
     }
     notes
@@ -197,6 +197,7 @@ fn notes(points: &[Point], rows: &[Row], letters: usize) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::report::cells::Status;
     use crate::words::trial::Transport;
 
     fn point(target: &str, clients: u32, requests_per_s: f64) -> Point {
@@ -311,6 +312,7 @@ mod tests {
             control: false,
             of_requests: true,
             of_trace: false,
+            of_program: false,
             version: String::new(),
             mouth: String::new(),
             trials: 0,

@@ -17,6 +17,9 @@ const SEEN: f64 = 1.8;
 pub fn sentence(rows: &[Row], standings: &Standings<'_>) -> String {
     let wrong: Vec<&str> =
         rows.iter().filter(|row| matches!(row.status, Status::Wrong { .. })).map(|row| row.target.as_str()).collect();
+    if !wrong.is_empty() && rows.iter().any(|row| row.of_program) {
+        return format!("The answers differ: {} cannot be compared.", wrong.join(", "));
+    }
     if !wrong.is_empty() {
         return format!("{} gave wrong answers and has no numbers.", wrong.join(", "));
     }
@@ -171,9 +174,9 @@ fn seen(numbered: &[&Row], blocks: usize) -> String {
 /// next to least and who used most stand for those between.
 fn of_cpu(rows: &[Row], standings: &Standings<'_>) -> String {
     let Some(cpu) = standings.cpu() else { return String::new() };
+    let by = if rows.iter().any(|row| row.of_program) { "By CPU" } else { "By CPU an op" };
     let used = |row: &&&Row| row.numbers.as_ref().map_or(f64::MAX, |numbers| numbers.cpu_us_per_op());
-    let mut stores: Vec<&Row> =
-        rows.iter().filter(|row| row.status == Status::Right && row.numbers.is_some()).collect();
+    let mut stores: Vec<&Row> = rows.iter().filter(|row| row.status.is_of_a_store() && row.numbers.is_some()).collect();
     stores.sort_by(|one, other| used(&one).total_cmp(&used(&other)));
     let Some(least) = stores.first() else { return String::new() };
     let others = stores.iter().filter(|row| cpu.is_less(&least.target, &row.target));
@@ -183,13 +186,13 @@ fn of_cpu(rows: &[Row], standings: &Standings<'_>) -> String {
     if each.is_empty() {
         return match stores.len() {
             0 | 1 => String::new(),
-            _ => "By CPU an op they cannot be told apart.".to_string(),
+            _ => format!("{by} they cannot be told apart."),
         };
     }
     if each.len() > TOLD {
         each.drain(1..each.len() - 1);
     }
-    format!("By CPU an op {} used least; of that {}.", least.target, each.join(", "))
+    format!("{by} {} used least; of that {}.", least.target, each.join(", "))
 }
 
 fn seconds(row: &Row) -> f64 {

@@ -21,6 +21,9 @@ pub struct Compared {
     pub target: String,
     pub seconds: Finding,
     pub cpu: Finding,
+    /// A program of the user's was run, whose CPU is of the whole run.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub of_program: bool,
 }
 
 /// What became of one cost.
@@ -88,7 +91,8 @@ pub fn within(records: &[Record], base: &str, head: &str) -> Compared {
         Some(reason) => Finding::NotComparable { reason },
         None => paired(records, &counted, Record::cost, base, head),
     };
-    Compared { target, seconds, cpu: paired(records, &counted, cells::cpu_us_per_op, base, head) }
+    let of_program = records.iter().any(|record| record.job.program().is_some());
+    Compared { target, seconds, cpu: paired(records, &counted, cells::cpu_us_per_op, base, head), of_program }
 }
 
 fn paired(
@@ -131,7 +135,8 @@ pub fn across(base: &[Record], head: &[Record]) -> Vec<Compared> {
     };
     let (seconds, cpu) = (found(Record::cost), found(cells::cpu_us_per_op));
     let each = both.iter().zip(seconds).zip(cpu);
-    each.map(|((target, seconds), cpu)| Compared { target: target.clone(), seconds, cpu }).collect()
+    let of_program = base[0].job.program().is_some();
+    each.map(|((target, seconds), cpu)| Compared { target: target.clone(), seconds, cpu, of_program }).collect()
 }
 
 fn unpaired_of(
@@ -186,9 +191,10 @@ fn with_the_machine(findings: Vec<Finding>) -> Vec<Finding> {
     findings.iter().map(|_| Finding::NotComparable { reason: reason.clone() }).collect()
 }
 
-/// A line for each, aligned; what is not comparable says why.
+/// A line for each, aligned; what is not comparable says why. Of a program of the user's no op is known.
 pub fn table(compared: &[Compared]) -> String {
-    let headings = ["target", "seconds", "", "CPU an op", ""];
+    let of_program = compared.iter().any(|one| one.of_program);
+    let headings = ["target", "seconds", "", if of_program { "CPU" } else { "CPU an op" }, ""];
     let mut lines = vec![Line::Cells(headings.map(str::to_string).to_vec())];
     for one in compared {
         let reason = [&one.seconds, &one.cpu].into_iter().filter_map(|finding| match finding {
@@ -228,7 +234,7 @@ mod tests {
     }
 
     fn compared(seconds: Finding) -> [Compared; 1] {
-        [Compared { target: "x".to_string(), cpu: seconds.clone(), seconds }]
+        [Compared { target: "x".to_string(), cpu: seconds.clone(), seconds, of_program: false }]
     }
 
     #[test]

@@ -46,6 +46,7 @@ pub const ROWS: &[Field<Row>] = &[
     Field { name: "system_share", value: |row| of(row, |numbers| Some(numbers.system_share)) },
     Field { name: "anonymous_bytes", value: |row| of(row, |numbers| Some(numbers.anonymous_bytes)) },
     Field { name: "file_bytes", value: |row| of(row, |numbers| Some(numbers.file_bytes)) },
+    Field { name: "client_anonymous_bytes", value: |row| of(row, |numbers| numbers.client_anonymous_bytes) },
     Field { name: "bytes_on_disk", value: |row| of(row, |numbers| numbers.bytes_on_disk) },
     Field { name: "bytes_written", value: |row| of(row, |numbers| numbers.bytes_written) },
     Field { name: "cores_used", value: |row| of(row, |numbers| Some(numbers.cores_used)) },
@@ -138,7 +139,7 @@ pub const TRIALS: &[Field<Trial>] = &[
 
 /// The points of a sweep, and below them the targets that have none.
 pub fn swept_lines(points: &[Point], rows: &[Row]) -> Vec<SweptLine> {
-    let silent = rows.iter().filter(|row| !matches!(row.status, Status::Right | Status::Control));
+    let silent = rows.iter().filter(|row| !row.status.has_numbers());
     let points = points.iter().map(|point| SweptLine::Point(Box::new(point.clone())));
     points.chain(silent.map(|row| SweptLine::Silent(Box::new(row.clone())))).collect()
 }
@@ -212,6 +213,7 @@ fn preliminary(versus: Versus) -> Option<bool> {
 fn kind(status: &Status) -> &'static str {
     match status {
         Status::Right => "right",
+        Status::Unchecked => "unchecked",
         Status::Control => "control",
         Status::Wrong { .. } => "wrong",
         Status::TimedOut { .. } => "timed_out",
@@ -224,7 +226,7 @@ fn kind(status: &Status) -> &'static str {
 /// Why there are no numbers; nothing where there are.
 fn reason(status: &Status) -> String {
     match status {
-        Status::Right | Status::Control => String::new(),
+        status if status.has_numbers() => String::new(),
         status => status.in_words(),
     }
 }

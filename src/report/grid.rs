@@ -1,6 +1,6 @@
 //! A sweep as tables: one a part and measure, a line a step, a column a target.
 
-use super::cells::{Row, Status};
+use super::cells::Row;
 use super::rated;
 use super::sweep::{Point, called, remarks};
 use super::table::{Line, WIDTH, both, layout, tail, versus, wrap};
@@ -41,7 +41,7 @@ pub fn grids(points: &[Point], wide: bool, width: usize) -> Vec<Grid> {
 
 /// The targets that have no numbers, with the reason.
 pub fn silent(rows: &[Row]) -> Vec<Line> {
-    let silent = rows.iter().filter(|row| !matches!(row.status, Status::Right | Status::Control));
+    let silent = rows.iter().filter(|row| !row.status.has_numbers());
     silent.map(|row| Line::Reason(row.target.clone(), row.status.in_words())).collect()
 }
 

@@ -43,6 +43,19 @@ const OF_REQUESTS: &[Column] = &[
 /// And a job that replays recorded traffic, whose misses stand below the table.
 const OF_TRACE: &[Column] = &[COLUMNS[0], COLUMNS[1], OF_REQUESTS[0], COLUMNS[2], COLUMNS[3], COLUMNS[4], COLUMNS[5]];
 
+/// And a program of the user's, of which no op is known.
+const OF_PROGRAMS: &[Column] = &[
+    COLUMNS[0],
+    COLUMNS[1],
+    Column { heading: "CPU s", cell: |_, numbers| cpu_s(numbers) },
+    Column { heading: "memory", cell: |_, numbers| memories(numbers) },
+    COLUMNS[5],
+];
+
+/// What can be told of it besides.
+const WIDE_OF_PROGRAMS: [&str; 9] =
+    ["lowest..highest", "CPU vs least", "settling", "in kernel", "mapped", "written", "cores", "trials", "version"];
+
 const WIDE: &[Column] = &[
     Column { heading: "lowest..highest", cell: |_, numbers| spread(numbers) },
     Column { heading: "CPU vs least", cell: |_, numbers| numbers.cpu_vs_least.map_or_else(String::new, versus) },
@@ -89,14 +102,17 @@ const RANK: Column = Column { heading: "rank", cell: |row, _| rank(row) };
 
 /// What stands in the table, the headings first.
 pub fn lines(rows: &[Row], wide: bool, ranks: Ranks) -> Vec<Line> {
+    let of_program = rows.iter().any(|row| row.of_program);
     let usual = match rows {
         rows if rows.iter().any(|row| row.of_requests) => OF_REQUESTS,
         rows if rows.iter().any(|row| row.of_trace) => OF_TRACE,
+        _ if of_program => OF_PROGRAMS,
         _ => COLUMNS,
     };
     let is_ranked = rows.iter().any(|row| row.rank.is_some());
     let column = (is_ranked && ranks == Ranks::InAColumn).then_some(&RANK);
-    let columns: Vec<&Column> = column.into_iter().chain(usual).chain(if wide { WIDE } else { &[] }).collect();
+    let besides = WIDE.iter().filter(|column| wide && (!of_program || WIDE_OF_PROGRAMS.contains(&column.heading)));
+    let columns: Vec<&Column> = column.into_iter().chain(usual).chain(besides).collect();
     let before = is_ranked && ranks == Ranks::BeforeNames;
     let named = |row: &Row| if before { format!("{:5} {}", rank(row), row.target) } else { row.target.clone() };
     let first = if before { "rank  target" } else { "target" };
@@ -240,6 +256,18 @@ pub(super) fn percent(share: f64) -> String {
 /// "17 + 19": client and server; "2.3" where the store is in the client.
 fn cpu(numbers: &Numbers) -> String {
     both(numbers.client_cpu_us_per_op, numbers.server_cpu_us_per_op)
+}
+
+/// The same in seconds, of the whole run.
+fn cpu_s(numbers: &Numbers) -> String {
+    both(numbers.client_cpu_us_per_op / 1e6, numbers.server_cpu_us_per_op.map(|server| server / 1e6))
+}
+
+/// "21 MB + 9.2 MB": program and server; "21 MB" where the store is in the program.
+fn memories(numbers: &Numbers) -> String {
+    // A program that was gone before anybody looked held nothing that is known.
+    let store = disk(Some(numbers.anonymous_bytes));
+    numbers.client_anonymous_bytes.map_or(store.clone(), |client| format!("{} + {store}", disk(Some(client))))
 }
 
 pub(super) fn both(client: f64, server: Option<f64>) -> String {

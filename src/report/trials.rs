@@ -21,6 +21,9 @@ pub struct Trial {
     pub position: u32,
     pub target: String,
     pub control: bool,
+    /// A program of the user's was run, which is one op.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub of_program: bool,
     /// Why no table counts it; nothing where it is counted.
     pub uncounted: Option<Uncounted>,
     pub status: Status,
@@ -85,7 +88,7 @@ pub fn trials(records: &[Record], is_swept: bool) -> Result<Vec<Trial>> {
 
 fn trial(record: &Record, counted: &Counted) -> Trial {
     let status = cells::status(&[record]);
-    let has_numbers = matches!(status, Status::Right | Status::Control) && !record.run.answers_only;
+    let has_numbers = status.has_numbers() && !record.run.answers_only;
     let numbers = || Some(record).filter(|_| has_numbers);
     let per_op = |cpu_s: Option<f64>| {
         let ops: u64 = record.measured().map(|phase| phase.ops).sum();
@@ -97,6 +100,7 @@ fn trial(record: &Record, counted: &Counted) -> Trial {
         position: record.position,
         target: record.target.label.clone(),
         control: record.target.control,
+        of_program: record.job.program().is_some(),
         uncounted: match () {
             () if record.block == 0 => Some(Uncounted::WarmUp),
             () if counted.void.contains(&record.block) && !counted.blocks.contains(&record.block) => {
@@ -158,8 +162,9 @@ const OF_POINTS: &[Column] = &[
     Column { heading: "requests/s", cell: |trial| or_dash(trial.requests_per_s, units::count) },
 ];
 const RESPONSE: Column = Column { heading: "response p99", cell: |trial| tail(trial.response_ns_p99) };
+const CPU: Column = Column { heading: "CPU us/op", cell: cpu };
+const CPU_OF_PROGRAMS: Column = Column { heading: "CPU s", cell: cpu_s };
 const LAST: &[Column] = &[
-    Column { heading: "CPU us/op", cell: cpu },
     Column { heading: "memory", cell: |trial| or_dash(trial.anonymous_bytes, units::bytes) },
     Column { heading: "disk", cell: |trial| disk(trial.bytes_on_disk) },
     Column { heading: "load", cell: |trial| units::digits(trial.load_1m) },
@@ -173,7 +178,8 @@ pub fn lines(trials: &[Trial]) -> Vec<Line> {
     let has_response = trials.iter().any(|trial| trial.response_ns_p99.is_some());
     let middle = if place.is_some() { OF_POINTS } else { std::slice::from_ref(&SECONDS) };
     let response = has_response.then_some(&RESPONSE);
-    let columns: Vec<&Column> = FIRST.iter().chain(middle).chain(response).chain(LAST).collect();
+    let cpu = if trials.iter().any(|trial| trial.of_program) { &CPU_OF_PROGRAMS } else { &CPU };
+    let columns: Vec<&Column> = FIRST.iter().chain(middle).chain(response).chain([cpu]).chain(LAST).collect();
     // The column of what was swept over is called by that.
     let swept = place.map_or("", |place| grid::heading(place.swept));
     let headings = columns.iter().enumerate().map(|(index, column)| match column.heading {
@@ -182,7 +188,7 @@ pub fn lines(trials: &[Trial]) -> Vec<Line> {
     });
     let mut lines = vec![Line::Cells(headings.collect())];
     lines.extend(trials.iter().map(|trial| match trial.status {
-        Status::Right | Status::Control => Line::Cells(columns.iter().map(|column| (column.cell)(trial)).collect()),
+        ref status if status.has_numbers() => Line::Cells(columns.iter().map(|column| (column.cell)(trial)).collect()),
         _ => {
             let at = format!("block {}, place {}", trial.block, trial.position);
             Line::Reason(trial.target.clone(), format!("{at}: {}", trial.status.in_words()))
@@ -201,6 +207,11 @@ fn of_place(trial: &Trial, words: fn(&Place) -> String) -> String {
 
 fn cpu(trial: &Trial) -> String {
     trial.client_cpu_us_per_op.map_or_else(|| "-".to_string(), |client| both(client, trial.server_cpu_us_per_op))
+}
+
+fn cpu_s(trial: &Trial) -> String {
+    let server_s = trial.server_cpu_us_per_op.map(|server_us| server_us / 1e6);
+    trial.client_cpu_us_per_op.map_or_else(|| "-".to_string(), |client_us| both(client_us / 1e6, server_s))
 }
 
 fn note(trial: &Trial) -> String {

@@ -7,6 +7,7 @@ use super::table::{WIDTH, versus, wrap};
 use super::{verified, warn};
 use crate::words::effort::CLAIM_BLOCKS;
 use crate::words::load::{Arrivals, Keys, Load, Only};
+use crate::words::op::readable;
 use crate::words::record::{Record, Traced, Verdict};
 use crate::words::trial::{Configuration, Data, Durability, Verify};
 use crate::words::units;
@@ -14,6 +15,9 @@ use crate::words::units;
 /// "fans, 10,000 profiles · durability none (claimed) · 1 client · 3 blocks, no claim".
 pub fn headline(records: &[Record], standings: &Standings<'_>) -> String {
     let Some(first) = records.first() else { return "no trials".to_string() };
+    if let Some((command, _)) = first.job.program() {
+        return of_program(command, records, standings);
+    }
     let plural = if first.stream.units == 1 { "" } else { "s" };
     let unit = format!("{}{plural}", first.stream.unit);
     let clients = match &first.job.load {
@@ -36,15 +40,31 @@ pub fn headline(records: &[Record], standings: &Standings<'_>) -> String {
         _ => String::new(),
     };
     let claim = claim(first, standings);
+    let (lies, kept) = lies_and_kept(records, first);
+    let units = units::thousands(first.stream.units);
+    wrap(&format!("{}, {units} {unit} · {lies}{kept} · {clients}{replayed}{shared} · {claim}", first.job.name), WIDTH)
+        .join("\n")
+}
+
+/// "`./mine.py -h {host}` · in RAM · durability none (claimed) · 6 blocks".
+fn of_program(command: &str, records: &[Record], standings: &Standings<'_>) -> String {
+    let first = &records[0];
+    let (lies, kept) = lies_and_kept(records, first);
+    let command = readable(command.as_bytes(), COMMAND_BYTES);
+    wrap(&format!("`{command}` · {lies}{kept} · {}", claim(first, standings)), WIDTH).join("\n")
+}
+
+/// So much of a command is told.
+const COMMAND_BYTES: usize = 1000;
+
+/// Where the data lies and what becomes of it.
+fn lies_and_kept(records: &[Record], first: &Record) -> (String, String) {
     let kept = match first.configuration {
         Configuration::Matched => format!("durability {}", verified::in_words(records)),
         Configuration::Shipped => "as shipped, durability not matched".to_string(),
     };
-    let units = units::thousands(first.stream.units);
     let lies = warn::where_data_lies(records).filter(|_| !first.run.answers_only);
-    let lies = lies.map_or_else(String::new, |lies| format!("{lies} · "));
-    wrap(&format!("{}, {units} {unit} · {lies}{kept} · {clients}{replayed}{shared} · {claim}", first.job.name), WIDTH)
-        .join("\n")
+    (lies.map_or_else(String::new, |lies| format!("{lies} · ")), kept)
 }
 
 /// "12 blocks · same store twice: 1.00x [0.98-1.02] · noise ok".
@@ -117,6 +137,8 @@ pub fn stream(records: &[Record]) -> String {
     let source = match &first.job.data {
         Data::Recipe { name, seed } => format!("recipe {name}, seed {seed}"),
         Data::File { path } => path.display().to_string(),
+        // What it reads is its own affair.
+        Data::Program { .. } => return String::new(),
     };
     let skipped = match first.stream.skipped_lines {
         0 => String::new(),
@@ -162,6 +184,9 @@ pub fn answer(records: &[Record]) -> String {
         Verdict::Right(checked) => Some(checked),
         _ => None,
     });
+    if records.iter().any(|record| matches!(record.verdict, Verdict::Answered(_))) {
+        return "answers: none was asked for, so that nobody knows whether they are the same\n".to_string();
+    }
     let Some(checked) = checked else { return String::new() };
     if checked.how == Verify::Sample {
         return format!("answers: a sample of {} keys was compared\n", units::thousands(checked.keys));
@@ -187,6 +212,7 @@ pub fn next(rows: &[Row], records: &[Record]) -> String {
     let input = match &first.job.data {
         Data::Recipe { .. } => String::new(),
         Data::File { path } => format!(" --input {}", path.display()),
+        Data::Program { .. } => return "next: kvfair show --wide".to_string(),
     };
     let job = &format!("{}{input}", first.job.name);
     if let Some(row) = rows.iter().find(|row| matches!(row.status, Status::TimedOut { .. })) {

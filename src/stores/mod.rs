@@ -207,6 +207,27 @@ pub struct Adapter {
     pub get_it: &'static str,
 }
 
+impl Adapter {
+    /// The scheme by which client libraries know its URLs, where that is not its name: that of the store whose protocol
+    /// it speaks.
+    pub fn scheme(&self) -> &'static str {
+        match self.name {
+            "valkey" => "redis",
+            "mariadb" => "mysql",
+            "ferretdb" => "mongodb",
+            name => name,
+        }
+    }
+
+    /// The same for its Unix socket.
+    pub fn scheme_of_sockets(&self) -> String {
+        match self.scheme() {
+            "redis" => "unix".to_string(),
+            scheme => format!("{scheme}+unix"),
+        }
+    }
+}
+
 /// What a store is in a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {

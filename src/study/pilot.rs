@@ -43,8 +43,10 @@ pub fn fit_into(
     scratch: &Path,
     interrupt: &Interrupt,
 ) -> Result<Vec<&'static str>> {
+    // A program of the user's is as large as it is.
+    let Some(kind) = plan.kind else { return Ok(Vec::new()) };
     let timer = Timer::start();
-    let small = small(plan, PILOT_UNITS.min(plan.kind.default_units));
+    let small = small(plan, PILOT_UNITS.min(kind.default_units));
     let longest = only_quick.then_some(QUICK);
     let small = Plan { timeout: longest.unwrap_or(plan.timeout), ..small };
     let (cost, slow) = block_cost(&small, longest, scratch, interrupt)?;
@@ -52,7 +54,7 @@ pub fn fit_into(
     if plan.chosen.iter().any(|chosen| !slow.contains(&chosen.adapter.name)) {
         plan.chosen.retain(|chosen| !slow.contains(&chosen.adapter.name));
     }
-    plan.job.units = Some(fit(&cost, timer.left_of(budget), blocks(plan), plan.kind.default_units));
+    plan.job.units = Some(fit(&cost, timer.left_of(budget), blocks(plan), kind.default_units));
     Ok(slow)
 }
 
@@ -89,7 +91,7 @@ pub fn rate_by_share(shares: &[u32], plan: &mut Plan, scratch: &Path, interrupt:
     let rates = trials.iter().filter_map(|record| Some((&record.target.label, at_most(record)?)));
     let slowest = rates.min_by(|one, other| one.1.total_cmp(&other.1));
     let (target, most) = slowest.ok_or_else(|| anyhow!("no target finished the trial that tells how fast it is"))?;
-    let load = plan.job.load.as_mut().ok_or_else(|| anyhow!("the job {} has no rates", plan.kind.name))?;
+    let load = plan.job.load.as_mut().ok_or_else(|| anyhow!("the job {} has no rates", plan.job.name))?;
     load.rates = shares.iter().map(|&share| rounded(most * f64::from(share) / 100.0)).collect();
     load.rates.dedup();
     let rates: Vec<String> = load.rates.iter().map(|rate| format!("{rate}/s")).collect();

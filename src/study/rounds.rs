@@ -10,6 +10,7 @@ use crate::lab::plan::Chosen;
 use crate::lab::timing::Timer;
 use crate::lab::trial::{Bench, Interrupted, Live};
 use crate::stats::paired::LogRatios;
+use crate::words::answers::{self, Given};
 use crate::words::noise::{Noise, void_blocks};
 use crate::words::record::{Outcome, Record};
 
@@ -103,6 +104,8 @@ struct Seen {
     costs: BTreeMap<usize, BTreeMap<u32, f64>>,
     /// What else went on in each trial of a block.
     noise: Vec<(u32, Noise)>,
+    /// What programs of the user's answered: target and digest.
+    answers: Vec<(String, String)>,
     /// Whole blocks, void ones among them; not the one before the first.
     blocks: u32,
 }
@@ -135,6 +138,9 @@ fn run_block(
         };
         failure?;
         record.twin = is_twin;
+        if let Some(given) = answers::given(&record) {
+            seen.answers.push((chosen.target.label.clone(), given.digest.to_string()));
+        }
         tell(Event::Finished(&record))?;
         seen.noise.push((block, record.noise));
         if record.outcome != Outcome::Finished || !record.is_right() {
@@ -144,6 +150,7 @@ fn run_block(
         }
     }
     seen.blocks += u32::from(block > 0);
+    seen.drop_wrong(bench);
     Ok(Ok(()))
 }
 
@@ -154,6 +161,14 @@ impl Seen {
         let plan = bench.plan;
         let has_twin = plan.blocks.may_claim() && plan.keep.is_none() && block > 0;
         plan.reference(|place| !self.out.contains(&place)).filter(|_| has_twin)
+    }
+
+    /// Who answered otherwise than the others is not run again either.
+    fn drop_wrong(&mut self, bench: &Bench<'_>) {
+        let given = self.answers.iter().map(|(target, digest)| Given { target, block: 0, digest, ends: "" });
+        let wrong = answers::wrong(&given.collect::<Vec<_>>());
+        let is_wrong = |place: &usize| wrong.contains_key(bench.plan.chosen[*place].target.label.as_str());
+        self.out.extend((0..bench.plan.chosen.len()).filter(is_wrong));
     }
 
     fn void(&self) -> BTreeSet<u32> {

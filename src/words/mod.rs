@@ -1,5 +1,6 @@
 //! The vocabulary: plain data that every other room speaks in. No clock, no I/O, no randomness.
 
+pub mod answers;
 pub mod check;
 pub mod crash;
 pub mod effort;

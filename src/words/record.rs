@@ -165,10 +165,23 @@ pub enum Verdict {
         wrong_keys: u64,
         checked: Checked,
     },
+    /// What a program of the user's answered. Whether that is right is known only beside the answers of the other
+    /// trials, so it is found out whenever records are shown: see [`super::answers`].
+    Answered(Answered),
     /// `null` holds nothing to be checked but its count of ops.
     Control,
     /// The trial did not come so far.
     NotReached,
+}
+
+/// The answer of a program of the user's, in short.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Answered {
+    /// Nothing where nobody wanted to know.
+    pub sha256: Option<String>,
+    pub bytes: u64,
+    /// Its last line, readable and not all of it where it is long.
+    pub ends: String,
 }
 
 /// What was compared with the truth.
@@ -380,12 +393,12 @@ impl Record {
     pub fn checked_s(&self) -> f64 {
         match &self.verdict {
             Verdict::Right(checked) | Verdict::Wrong { checked, .. } => checked.took_s,
-            Verdict::Control | Verdict::NotReached => 0.0,
+            Verdict::Answered(_) | Verdict::Control | Verdict::NotReached => 0.0,
         }
     }
 
-    /// Whether the number may stand in a table.
+    /// Whether the number may stand in a table: an answer that was not found wrong may.
     pub fn is_right(&self) -> bool {
-        matches!(self.verdict, Verdict::Right(_) | Verdict::Control)
+        matches!(self.verdict, Verdict::Right(_) | Verdict::Answered(_) | Verdict::Control)
     }
 }

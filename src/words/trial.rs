@@ -235,7 +235,15 @@ impl JobSettings {
     pub fn seed(&self) -> u64 {
         match self.data {
             Data::Recipe { seed, .. } => seed,
-            Data::File { .. } => 0,
+            Data::File { .. } | Data::Program { .. } => 0,
+        }
+    }
+
+    /// The command of an own program and what counts as its answer, where that is what is done.
+    pub fn program(&self) -> Option<(&str, &Answer)> {
+        match &self.data {
+            Data::Program { command, answer } => Some((command, answer)),
+            Data::Recipe { .. } | Data::File { .. } => None,
         }
     }
 }
@@ -248,6 +256,31 @@ pub enum Data {
     Recipe { name: String, seed: u64 },
     /// A file as the user named it.
     File { path: PathBuf },
+    /// Nowhere: a program of the user's does what it does. Its command as it was typed, placeholders and all.
+    Program { command: String, answer: Answer },
+}
+
+/// What counts as the answer of a program of the user's.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Answer {
+    /// What it writes to standard output.
+    #[default]
+    Stdout,
+    /// What is in that file when it has ended; placeholders and all.
+    File(PathBuf),
+    /// Nobody wants to know.
+    None,
+}
+
+impl fmt::Display for Answer {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Answer::Stdout => out.write_str("stdout"),
+            Answer::File(path) => write!(out, "{}", path.display()),
+            Answer::None => out.write_str("none"),
+        }
+    }
 }
 
 /// A store as the user named it, without anything secret.

@@ -46,6 +46,7 @@ fn trial(launch: kvfair::stores::Launch) -> Trial {
         guest: false,
         only_take_back: false,
         cache: None,
+        program: None,
     }
 }
 

@@ -15,6 +15,7 @@ mod clean_up;
 mod crash;
 mod doubled;
 mod drawn;
+mod exec;
 mod faults;
 mod forms;
 mod kept;

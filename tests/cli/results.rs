@@ -144,6 +144,10 @@ fn every_record_is_valid_by_the_schema() {
         desk.run(&[&small[..], &option, &["ram", "redis"]].concat()).exits(0);
     }
     desk.run(&[&small[..], &["--reconnect", "redis"]].concat()).exits(0);
+    for answer in ["stdout", "{dir}/a", "none"] {
+        let program = ["run", "--exec", "echo 1 >{dir}/a", "--answer", answer, "--blocks", "1", "lmdb", "redis"];
+        desk.run(&program).exits(0);
+    }
     let endless = ["run", "getset", "--blocks", "1", "--requests", "90000000", "--records", "20", "--clients", "2"];
     desk.run(&[&endless[..], &["--timeout", "1s", "ram", "redis"]].concat()).exits(1);
 

@@ -60,17 +60,20 @@ fn parse(text: &str) -> Option<Wait> {
 
 /// All threads of a process and of its descendants that live; `None` where the kernel does not tell.
 pub fn waits(root: u32) -> Option<Waits> {
-    let members = crate::lab::watch::family(root).into_iter();
-    let tasks = members.filter_map(|pid| std::fs::read_dir(format!("/proc/{pid}/task")).ok());
-    let waits: Waits = tasks
+    Some(waits_of(&crate::lab::watch::family(root))).filter(|waits| !waits.is_empty())
+}
+
+/// All threads of these processes; none where the kernel does not tell.
+pub fn waits_of(processes: &[u32]) -> Waits {
+    let tasks = processes.iter().filter_map(|pid| std::fs::read_dir(format!("/proc/{pid}/task")).ok());
+    tasks
         .flatten()
         .filter_map(|task| {
             let task = task.ok()?;
             let wait = parse(&std::fs::read_to_string(task.path().join("schedstat")).ok()?)?;
             Some((task.file_name().to_str()?.parse().ok()?, wait))
         })
-        .collect();
-    Some(waits).filter(|waits| !waits.is_empty())
+        .collect()
 }
 
 /// The thread that asks.

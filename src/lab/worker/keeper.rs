@@ -1,0 +1,390 @@
+//! Keeps a program of the user's: starts it, waits for its end and that of all that it has started, and knows what it
+//! answered and what it used up.
+//!
+//! Every process that the program starts ends up as a child of this one when its own parent is gone, so that none is
+//! missed: neither when CPU is counted nor when everything must end. It ends it all when the parent is no longer there
+//! (its end of standard input is closed then), which nothing else could do after a kill -9.
+
+use std::fs::{self, File};
+use std::io::{self, Read};
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+use std::process::{Command, ExitStatus, Stdio};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use nix::errno::Errno;
+use nix::sys::resource::{UsageWho, getrusage};
+use nix::sys::signal::{Signal, kill};
+use nix::sys::time::TimeValLike;
+use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
+use nix::unistd::Pid;
+use sha2::{Digest, Sha256};
+
+use super::{Early, Told, Trial, must_be_empty, phase, reach, tell};
+use crate::drive::Seen;
+use crate::lab::gates::queue::{self, Waits};
+use crate::lab::process::{self, in_words};
+use crate::lab::program::Program;
+use crate::lab::watch::{self, Peaks};
+use crate::stores::said::Said;
+use crate::stores::{self, Facts, Store};
+use crate::words::op::{Fault, readable};
+use crate::words::record::{Answered, Usage, Verdict};
+use crate::words::trial::Answer;
+
+/// How often its processes are looked at.
+const LOOK: Duration = Duration::from_millis(20);
+/// How long what was killed may take to go.
+const GOING: Duration = Duration::from_secs(5);
+/// Of what it writes the last bytes are kept, whatever it writes.
+const TAIL_BYTES: usize = 8 * 1024;
+/// So many of its last lines are told, of standard error and of standard output.
+const LINES: [usize; 2] = [4, 2];
+/// And of each so many bytes.
+const LINE_BYTES: usize = 300;
+/// ru_oublock counts in these (getrusage(2), include/linux/task_io_accounting_ops.h).
+const BLOCK_BYTES: u64 = 512;
+/// What speaks to the store is the program.
+const MOUTH: &str = "the program's own";
+
+/// The plot of a program's trial.
+pub fn carry_out(trial: &Trial, program: &Program) -> Result<(), Early> {
+    adopt_orphans()?;
+    let line = Line::listen();
+    let store = if program.served { Some(open(trial)?) } else { None };
+    let store = store.as_deref();
+    if let Some(store) = store.filter(|_| trial.guest) {
+        must_be_empty(store, &trial.place)?;
+    }
+    let said = store.map(Store::says);
+    let before = answer_file(program).map(identity);
+    line.boundary(&Told::Begins("run".to_string()));
+    let limit = Duration::from_secs_f64(trial.limit_s.unwrap_or(f64::from(u32::MAX)));
+    let ran = Ran::of(program, limit, &line).map_err(|why| Early::Failed(format!("the command: {why}")))?;
+    let ended = ran.judged(program, limit);
+    let ended = and_left(ended, trial, store);
+    tell(&Told::Peak(ran.peaks.0));
+    let seen = Seen { units: 1, ops: 1, threads: 1, took_s: ran.took_s, timed_one_in: 1, ..Seen::default() };
+    let mut run = phase("run", 1, seen, Vec::new());
+    run.client = ran.usage;
+    line.boundary(&Told::Ended(Box::new(run), ran.waits));
+    ended?;
+    settle(store, &line)?;
+    if let (Some(store), Some(said)) = (store, said) {
+        let said = said.and_then(|before| Ok(Said::until(&before, &store.says()?)));
+        tell(&Told::Said(said.map_err(|fault| fault.to_string())));
+    }
+    let answered = answered(program, ran.out, before).map_err(Early::Failed)?;
+    tell(&Told::Verdict(Verdict::Answered(answered), None));
+    Ok(())
+}
+
+/// Children of children whose parents are gone become ours, for as long as we live.
+fn adopt_orphans() -> Result<(), Early> {
+    #[cfg(target_os = "linux")]
+    nix::sys::prctl::set_child_subreaper(true)
+        .map_err(|error| Early::Failed(format!("cannot keep a program's children: {error}")))?;
+    Ok(())
+}
+
+fn open(trial: &Trial) -> Result<Box<dyn Store>, Early> {
+    let adapter = stores::find(&trial.store).ok_or_else(|| Early::Failed(format!("no store {}", trial.store)))?;
+    let store = (adapter.open)(&trial.launch()).map_err(|fault| reach(&trial.place, &fault))?;
+    let facts = store.facts().map_err(|fault| reach(&trial.place, &fault))?;
+    tell(&Told::Facts(Facts { mouth: MOUTH.to_string(), increment: MOUTH.to_string(), ..facts }));
+    Ok(store)
+}
+
+/// Returns when what a server acknowledged meets its class. An embedded store is the program's to settle.
+fn settle(store: Option<&dyn Store>, line: &Line) -> Result<(), Early> {
+    line.boundary(&Told::Begins("settle".to_string()));
+    let began = Instant::now();
+    store.map_or(Ok(()), Store::settle).map_err(|fault| Early::Failed(format!("settling: {fault}")))?;
+    let took_s = if store.is_some() { began.elapsed().as_secs_f64() } else { 0.0 };
+    let seen = Seen { threads: 1, took_s, waiting_s: took_s, timed_one_in: 1, ..Seen::default() };
+    line.boundary(&Told::Ended(Box::new(phase("settle", 1, seen, Vec::new())), Waits::new()));
+    Ok(())
+}
+
+/// Somebody else's store was empty, and must be again: which keys are the program's only the program knows.
+fn and_left(ended: Result<(), Early>, trial: &Trial, store: Option<&dyn Store>) -> Result<(), Early> {
+    let count = match store.filter(|_| trial.guest).map(Store::count) {
+        Some(Ok(Some(count))) => count,
+        Some(Err(Fault::Lost(error))) => return ended.and(Err(Early::Failed(format!("asking for keys: {error}")))),
+        _ => 0,
+    };
+    if count == 0 {
+        return ended;
+    }
+    let what = format!(
+        "it left {count} records at {}: kvfair cannot know which keys are a program's, so that in somebody else's \
+         store it must delete them itself",
+        trial.place
+    );
+    Err(ended.err().map_or_else(|| Early::Failed(what.clone()), |early| early.and(&what)))
+}
+
+/// The way to the parent: when it says go, and whether it is still there.
+struct Line {
+    go: Receiver<()>,
+    state: Arc<Mutex<State>>,
+}
+
+#[derive(Default)]
+struct State {
+    /// The program may have processes.
+    running: bool,
+    /// Nobody listens to us any more.
+    alone: bool,
+}
+
+impl Line {
+    fn listen() -> Line {
+        let (say, go) = mpsc::channel();
+        let state = Arc::new(Mutex::new(State::default()));
+        let shared = Arc::clone(&state);
+        std::thread::spawn(move || {
+            let mut line = String::new();
+            while io::stdin().read_line(&mut line).is_ok_and(|length| length > 0) {
+                // Who does not wait for it any more does not need it.
+                let _ = say.send(());
+            }
+            let mut state = shared.lock().expect("nobody panics with it");
+            state.alone = true;
+            if !state.running {
+                std::process::exit(1);
+            }
+            drop(state);
+            // Whoever waits for the program reaps them, and then ends this process.
+            loop {
+                kill_all(&below());
+                std::thread::sleep(LOOK);
+            }
+        });
+        Line { go, state }
+    }
+
+    /// Tells, and waits until the parent has looked and says go.
+    fn boundary(&self, told: &Told) {
+        tell(told);
+        if self.go.recv().is_err() {
+            std::process::exit(1);
+        }
+    }
+
+    /// Nothing is started once the parent is gone.
+    fn start<T>(&self, start: impl FnOnce() -> T) -> T {
+        let mut state = self.state.lock().expect("nobody panics with it");
+        state.running = true;
+        start()
+    }
+
+    /// All are gone.
+    fn stopped(&self) {
+        let mut state = self.state.lock().expect("nobody panics with it");
+        state.running = false;
+        if state.alone {
+            std::process::exit(1);
+        }
+    }
+}
+
+/// What was seen of a program from its start to its end.
+struct Ran {
+    status: ExitStatus,
+    took_s: f64,
+    timed_out: bool,
+    usage: Usage,
+    peaks: Peaks,
+    waits: Waits,
+    out: Heard,
+    err: Heard,
+}
+
+impl Ran {
+    fn of(program: &Program, limit: Duration, line: &Line) -> Result<Ran, String> {
+        let mut command = Command::new("/bin/sh");
+        command.args(["-c", &program.line]).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        for (name, value) in &program.environment {
+            match value {
+                Some(value) => command.env(name, value),
+                None => command.env_remove(name),
+            };
+        }
+        let began = Instant::now();
+        let mut child = line.start(|| process::spawn_beside(&mut command)).map_err(|error| error.to_string())?;
+        let (out, err) = (child.stdout.take().expect("it is piped"), child.stderr.take().expect("it is piped"));
+        let (out, err) = (std::thread::spawn(|| Heard::of(out)), std::thread::spawn(|| Heard::of(err)));
+        let (stop, stopped) = mpsc::channel::<()>();
+        let watcher = std::thread::spawn(move || watch(began, limit, &stopped));
+        let status = child.wait().map_err(|error| error.to_string());
+        let took_s = began.elapsed().as_secs_f64();
+        drop(stop);
+        let watched = watcher.join().expect("the watcher does not panic");
+        end_all()?;
+        line.stopped();
+        let heard = |thread: std::thread::JoinHandle<io::Result<Heard>>| {
+            thread.join().expect("a reader does not panic").map_err(|error| format!("its output: {error}"))
+        };
+        let (peaks, waits, timed_out) = watched;
+        Ok(Ran {
+            status: status?,
+            took_s,
+            timed_out,
+            usage: usage()?,
+            peaks,
+            waits,
+            out: heard(out)?,
+            err: heard(err)?,
+        })
+    }
+
+    /// Whether it ended well, in time; else its last words.
+    fn judged(&self, program: &Program, limit: Duration) -> Result<(), Early> {
+        let how = match self.status.success() {
+            _ if self.timed_out => format!("did not end within {} s (--timeout)", limit.as_secs_f64()),
+            true => return Ok(()),
+            false => format!("ended with {}", in_words(self.status)),
+        };
+        let last = [(&self.err, LINES[0]), (&self.out, LINES[1])].map(|(heard, lines)| heard.last(lines, program));
+        let last = last.concat();
+        let said = if last.is_empty() { "it said nothing".to_string() } else { last.join(" | ") };
+        Err(Early::Failed(format!("the command {how}; its last lines: {said}")))
+    }
+}
+
+/// Looks at its processes until told to stop, and ends them where they take too long.
+fn watch(began: Instant, limit: Duration, stopped: &Receiver<()>) -> (Peaks, Waits, bool) {
+    let (mut peaks, mut waits, mut timed_out) = (Peaks::default(), Waits::new(), false);
+    // Once at the very beginning: it may be a short one.
+    let mut pause = Duration::from_millis(1);
+    while let Err(RecvTimeoutError::Timeout) = stopped.recv_timeout(pause) {
+        let processes = below();
+        peaks.look_at(&processes);
+        waits.extend(queue::waits_of(&processes));
+        timed_out = timed_out || began.elapsed() >= limit;
+        if timed_out {
+            kill_all(&processes);
+        }
+        pause = (pause * 2).min(LOOK);
+    }
+    (peaks, waits, timed_out)
+}
+
+/// Everything that descends from us and has not been reaped.
+fn below() -> Vec<u32> {
+    watch::family(std::process::id()).split_off(1)
+}
+
+fn kill_all(processes: &[u32]) {
+    for &pid in processes {
+        // An error means that it is gone, or not ours to kill: then `end_all` says so.
+        let _ = kill(Pid::from_raw(pid as i32), Signal::SIGKILL);
+    }
+}
+
+/// Ends what the program has left behind and reaps it, so that its CPU is counted. Who forks meanwhile is found in the
+/// next round.
+fn end_all() -> Result<(), String> {
+    let began = Instant::now();
+    loop {
+        let left = below();
+        kill_all(&left);
+        loop {
+            match waitpid(None, Some(WaitPidFlag::WNOHANG)) {
+                Ok(WaitStatus::StillAlive) => break,
+                Err(Errno::ECHILD) => return Ok(()),
+                Err(Errno::EINTR) | Ok(_) => {}
+                Err(error) => return Err(format!("waiting for its children: {error}")),
+            }
+        }
+        if began.elapsed() > GOING {
+            return Err(format!("its children cannot be ended: {left:?}"));
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+/// What all children that were waited for have used up, and theirs, to the microsecond: the program is all that was
+/// started here.
+fn usage() -> Result<Usage, String> {
+    let used = getrusage(UsageWho::RUSAGE_CHILDREN).map_err(|error| error.to_string())?;
+    Ok(Usage {
+        user_s: used.user_time().num_microseconds() as f64 / 1e6,
+        system_s: used.system_time().num_microseconds() as f64 / 1e6,
+        bytes_written: u64::try_from(used.block_writes()).ok().map(|blocks| blocks * BLOCK_BYTES),
+        run_delay_s: None,
+    })
+}
+
+/// What came out of a pipe or stands in a file: its digest, its length and its end.
+struct Heard {
+    sha256: String,
+    bytes: u64,
+    tail: Vec<u8>,
+}
+
+impl Heard {
+    fn of(mut source: impl Read) -> io::Result<Heard> {
+        let (mut digest, mut bytes, mut tail) = (Sha256::new(), 0, Vec::new());
+        let mut buffer = vec![0; 64 * 1024];
+        loop {
+            let read = match source.read(&mut buffer) {
+                Ok(0) => break,
+                Ok(read) => &buffer[..read],
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                Err(error) => return Err(error),
+            };
+            digest.update(read);
+            bytes += read.len() as u64;
+            tail.extend_from_slice(read);
+            tail.drain(..tail.len().saturating_sub(TAIL_BYTES));
+        }
+        let sha256 = digest.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
+        Ok(Heard { sha256, bytes, tail })
+    }
+
+    /// Its last lines that are not empty, readable and without secrets.
+    fn last(&self, count: usize, program: &Program) -> Vec<String> {
+        let mut text = String::from_utf8_lossy(&self.tail).into_owned();
+        for secret in &program.secrets {
+            text = text.replace(secret.as_str(), "***");
+        }
+        let lines: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();
+        let last = lines[lines.len().saturating_sub(count)..].iter();
+        last.map(|line| readable(line.trim_end().as_bytes(), LINE_BYTES)).collect()
+    }
+}
+
+fn answer_file(program: &Program) -> Option<&Path> {
+    if let Answer::File(path) = &program.answer { Some(path) } else { None }
+}
+
+/// What tells one writing of a file from another.
+fn identity(path: &Path) -> Option<(u64, u64, i64, i64)> {
+    let meta = fs::metadata(path).ok()?;
+    Some((meta.ino(), meta.len(), meta.mtime(), meta.mtime_nsec()))
+}
+
+/// The answer in short. A file must be this trial's: one that was there before and is as it was is no answer.
+fn answered(program: &Program, out: Heard, before: Option<Option<(u64, u64, i64, i64)>>) -> Result<Answered, String> {
+    let heard = match &program.answer {
+        Answer::None => return Ok(Answered::default()),
+        Answer::Stdout => out,
+        Answer::File(path) => {
+            let no_answer = |why: &str| format!("--answer {}: {why}", path.display());
+            let meta = fs::metadata(path).map_err(|error| no_answer(&error.to_string()))?;
+            if !meta.is_file() {
+                return Err(no_answer("is no file"));
+            }
+            if before.flatten().is_some_and(|before| identity(path) == Some(before)) {
+                return Err(no_answer("is as it was before: the command has not written it"));
+            }
+            File::open(path).and_then(Heard::of).map_err(|error| no_answer(&error.to_string()))?
+        }
+    };
+    let ends = heard.last(1, program).pop().unwrap_or_default();
+    Ok(Answered { sha256: Some(heard.sha256), bytes: heard.bytes, ends })
+}
