@@ -13,6 +13,7 @@ use crate::stats::sample::Sample;
 use crate::stats::shift::{self, Drift};
 use crate::words::effort::CLAIM_BLOCKS;
 use crate::words::noise::void_blocks;
+use crate::words::preflight::Weight;
 use crate::words::record::{Outcome, Record};
 
 /// Above so much of the blocks voided, the machine was too loud for its times (method.md, section 3).
@@ -86,6 +87,10 @@ pub enum Refused {
     Twin {
         half_width: f64,
     },
+    /// What the class promises cannot hold on this machine, for the reason of that name.
+    Machine {
+        finding: &'static str,
+    },
 }
 
 impl Refused {
@@ -98,6 +103,9 @@ impl Refused {
                 "The same store run twice cannot be told from itself within {:.0} %: times are not ranked.",
                 half_width * 100.0
             ),
+            Refused::Machine { finding } => {
+                format!("What the class promises cannot hold here ({finding}): times are not ranked.")
+            }
         }
     }
 }
@@ -108,6 +116,7 @@ pub fn standings(records: &[Record]) -> Standings<'_> {
     let twin = twin(records, &counted, Record::cost);
     let floor = twin.map_or(0.0, |twin| twin.half_width());
     let refused = match twin.map(|twin| twin.half_width()) {
+        _ if machine(records).is_some() => machine(records),
         _ if counted.is_noisy() => {
             let all = counted.blocks.union(&counted.void).count();
             Some(Refused::Noise { void: counted.void.len(), blocks: all })
@@ -124,6 +133,14 @@ pub fn standings(records: &[Record]) -> Standings<'_> {
     };
     let groups = labels.into_iter().filter_map(|(group, labels)| Some((group, standing(labels)?))).collect();
     Standings { records, counted, twin, groups, refused }
+}
+
+/// What was seen before the run and voids what is asked for.
+fn machine(records: &[Record]) -> Option<Refused> {
+    let (record, preflight) = records.iter().find_map(|record| Some((record, record.machine.preflight.as_ref()?)))?;
+    let mut findings = preflight.findings(record.durability).into_iter();
+    let refusing = findings.find(|finding| finding.weight == Weight::Refuse)?;
+    Some(Refused::Machine { finding: refusing.id })
 }
 
 impl<'a> Standings<'a> {

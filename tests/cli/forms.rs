@@ -113,6 +113,32 @@ fn a_csv_file_tells_all_that_the_json_tells() {
     }
 }
 
+/// On a disk the same run is ranked; in memory nothing outlives a loss of power, however quick it is.
+#[test]
+fn where_the_class_cannot_hold_nothing_is_ranked() {
+    let desk = Desk::with_only(&[]);
+    let ranked = results("fans");
+    let shown = |in_memory: bool| {
+        let records = ranked.lines().map(|line| {
+            let mut record: Value = serde_json::from_str(line).expect("a record");
+            record["durability"] = "power".into();
+            if record["machine"]["preflight"].is_object() {
+                record["machine"]["preflight"]["in_memory"] = in_memory.into();
+            }
+            format!("{record}\n")
+        });
+        desk.file("power.jsonl", records.collect::<String>());
+        desk.run(&["show", "power.jsonl"]).exits(0).out.clone()
+    };
+    let (on_disk, in_memory) = (shown(false), shown(true));
+    assert!(on_disk.contains(" rank ") && !on_disk.contains("tmpfs"), "{on_disk}");
+    assert!(
+        in_memory.contains("What the class promises cannot hold here (tmpfs): times are not ranked."),
+        "{in_memory}"
+    );
+    assert!(!in_memory.contains(" rank "), "{in_memory}");
+}
+
 #[test]
 fn two_runs_are_not_shown_together() {
     let desk = Desk::new();
