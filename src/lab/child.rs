@@ -1,12 +1,13 @@
 //! Children that are this same program under a hidden command: started on a leash, heard line by line.
 
 use std::fs::{self, File};
-use std::io::{self, BufRead, BufReader};
+use std::io::{self, BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{ChildStdout, Command, Stdio};
 use std::sync::mpsc;
 
 use anyhow::{Context, Result};
+use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::process::{self, Leashed};
@@ -52,6 +53,17 @@ pub(super) fn listen<T: DeserializeOwned + Send + 'static>(output: ChildStdout) 
         }
     });
     heard
+}
+
+/// What such a child tells its parent, on standard output and in one write. Where nobody listens any more it ends: what
+/// it would find out is lost.
+pub(super) fn tell<T: Serialize>(told: &T) {
+    let mut line = serde_json::to_vec(told).expect("what is told is plain data");
+    line.push(b'\n');
+    let mut out = io::stdout().lock();
+    if out.write_all(&line).and_then(|()| out.flush()).is_err() {
+        std::process::exit(1);
+    }
 }
 
 /// What a child complained of, for a message's end.

@@ -5,7 +5,7 @@
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
-use std::io::{self, Write};
+use std::io;
 use std::path::PathBuf;
 use std::sync::Mutex;
 use std::sync::mpsc::{self, RecvTimeoutError};
@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 
+use super::child::tell;
 use super::gates::queue::{self, Waits};
 use super::input::DataFile;
 use super::lasting::Lasting;
@@ -466,17 +467,6 @@ fn compare(
     let compared = compared.map_err(Early::Failed)?;
     tell(&Told::Verdict(compared.verdict, compared.wrong_key));
     Ok(())
-}
-
-/// Tells the parent, on standard output.
-fn tell(told: &Told) {
-    let mut line = serde_json::to_vec(told).expect("what is told is plain data");
-    line.push(b'\n');
-    let mut out = io::stdout().lock();
-    if out.write_all(&line).and_then(|()| out.flush()).is_err() {
-        // Nobody listens any more: whatever we would measure is lost.
-        std::process::exit(1);
-    }
 }
 
 /// Tells, and waits until the parent has looked and says go.

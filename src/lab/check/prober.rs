@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::io::{self, Write};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
@@ -14,6 +14,7 @@ use super::journal::{self, Journal};
 use super::probes::{ALONE, CLIENTS, Probe, TOGETHER, kept};
 use super::proxy::{Proxy, Through};
 use super::talk::{Ground, KEYS, Learned, Probed, Stop, Talk, delete_all};
+use crate::lab::child::tell;
 use crate::lab::plan::Chosen;
 use crate::lab::{serve, worker};
 use crate::stores::cached::Cached;
@@ -277,15 +278,4 @@ fn take_back(order: &Order, adapter: &Adapter) -> Result<Option<String>, String>
     drop(session);
     leave_empty(store.as_ref()).map_err(|fault| fault.to_string())?;
     Ok(None)
-}
-
-/// Tells the parent, on standard output.
-fn tell(told: &Told) {
-    let mut line = serde_json::to_vec(told).expect("what is told is plain data");
-    line.push(b'\n');
-    let mut out = io::stdout().lock();
-    if out.write_all(&line).and_then(|()| out.flush()).is_err() {
-        // Nobody listens any more.
-        std::process::exit(1);
-    }
 }

@@ -2,12 +2,13 @@
 //! What they hear they tell at once, before they ask again.
 
 use std::collections::BTreeMap;
-use std::io::{self, Write};
+use std::io;
 use std::sync::Mutex;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use serde::{Deserialize, Serialize};
 
+use crate::lab::child::tell;
 use crate::stores::{self, Launch, Login, Place, Session, Store};
 use crate::words::crash::ledger::{self, Found};
 use crate::words::op::{Fault, KeyList, Op, Reply};
@@ -162,15 +163,5 @@ fn read_some(session: &mut dyn Session, client: u32, slots: &[u64]) -> Result<()
             Ok(())
         }
         other => Err(Fault::Garbled(format!("a get-many of {} keys was answered by {other:?}", slots.len()))),
-    }
-}
-
-/// Tells the parent, in one write. Whoever has nobody to tell has nothing to do.
-fn tell(told: &Told) {
-    let mut line = serde_json::to_vec(told).expect("what is told is plain data");
-    line.push(b'\n');
-    let mut out = io::stdout().lock();
-    if out.write_all(&line).and_then(|()| out.flush()).is_err() {
-        std::process::exit(1);
     }
 }
