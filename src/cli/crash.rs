@@ -72,7 +72,9 @@ pub fn crash(args: &Crash) -> Result<Exit> {
         });
         let exit = match &tried {
             Ok(tried) => {
-                kept::keep(&kept::path(), tried)?;
+                if let Some(stands) = kept::keep(&kept::path(), tried)? {
+                    complain(&stood(&label, &stands));
+                }
                 exit_of(tried)
             }
             Err(Untried::Interrupted) => {
@@ -88,6 +90,16 @@ pub fn crash(args: &Crash) -> Result<Exit> {
     }
     show(args.json, &rows, &bench)?;
     Ok(ended)
+}
+
+/// What is said where more luck does not take a verdict back.
+fn stood(label: &str, stands: &Tried) -> String {
+    let (words, when, path) = (stands.in_words(), &stands.tried, kept::path());
+    format!(
+        "{label}: what was lost {when} is not undone by a try with more luck, so \"{words}\" stands\nhint: remove its \
+         line from {} to forget it",
+        path.display()
+    )
 }
 
 fn show(json: bool, rows: &[Row], bench: &Bench<'_>) -> Result<()> {

@@ -96,14 +96,19 @@ fn sentence(tried: &Tried) -> String {
     format!("{lost}; {synced}; {outages}{standing}.")
 }
 
-/// The share of what was written last, at the median: "none", "18.8 %", "all".
+/// The share of what was written last, at the median: "none", "18.8 %", "all"; where that rounds to nothing, how many
+/// lost something: "7 of 20".
 fn outage_loses(outages: &Outages) -> String {
     match outages.lost_share() {
         None => "unknown".to_string(),
         Some(_) if outages.are_survived() => "none".to_string(),
-        Some(share) if share >= 1.0 => "all".to_string(),
-        Some(share) => format!("{:.1} %", share * 100.0),
+        Some(share) if share < 0.0005 => outages.bad_of_all(),
+        Some(share) => part(share),
     }
+}
+
+fn part(share: f64) -> String {
+    if share >= 1.0 { "all".to_string() } else { format!("{:.1} %", share * 100.0) }
 }
 
 /// "0 of 20 emulated losses of power lost anything", "20 of 20 emulated losses of power lost something, at the median
@@ -117,11 +122,10 @@ fn outages(outages: &Outages) -> String {
         Outages::Emulated(seen) => {
             let first = seen.iter().find_map(|kill| kill.wrong.as_deref()).unwrap_or_default();
             format!(
-                "{} of {} emulated losses of power lost something, at the median {} of what was written since the one \
-                 before; the first: {first}",
-                outages.bad(),
-                seen.len(),
-                outage_loses(outages)
+                "{} emulated losses of power lost something, at the median {} of what was written since the one before; \
+                 the first: {first}",
+                outages.bad_of_all(),
+                part(outages.lost_share().unwrap_or_default())
             )
         }
     }
@@ -162,6 +166,16 @@ mod tests {
             outages: Outages::default(),
         };
         Row { label: label.to_string(), class, tried: Ok(tried) }
+    }
+
+    #[test]
+    fn a_loss_that_the_median_hides_is_counted() {
+        let lost = |lost| Kill { lost, records: 100, wrong: (lost > 0).then(String::new), ..Kill::default() };
+        for (each, column) in [([0, 0, 0], "none"), ([1, 0, 0], "1 of 3"), ([100, 40, 0], "40.0 %"), ([100; 3], "all")]
+        {
+            let outages = Outages::Emulated(each.map(lost).to_vec());
+            assert_eq!(outage_loses(&outages), column);
+        }
     }
 
     #[test]

@@ -20,7 +20,10 @@ pub static TOKYOCABINET: Adapter = Adapter {
     keeps: |class| match class {
         Durability::None => Ok("no sync"),
         Durability::Crash => Ok("a transaction around each write"),
-        Durability::Power => Ok("a transaction around each write, HDBOTSYNC (BDBOTSYNC for a tree)"),
+        Durability::Power => {
+            Err("tokyocabinet ends a transaction by cutting its undo log, without a sync: a loss of power takes the \
+                 newest record back (METHOD.md, Is it kept?)")
+        }
     },
     stays: |_| true,
     open,
@@ -101,8 +104,6 @@ interface!(OnlyTree {
 
 /// The header's flags of opening: to write, and to make the file.
 const WRITER_CREATES: c_int = 1 << 1 | 1 << 2;
-/// And to sync at each commit: `HDBOTSYNC`, and `BDBOTSYNC` of the tree.
-const SYNC_COMMITS: c_int = 1 << 6;
 /// The header's options of tuning: 64 bits for places in the file, which may then be larger than 2 GiB.
 const LARGE: u8 = 1;
 /// The header's codes of errors.
@@ -154,9 +155,7 @@ fn open(launch: &Launch) -> Result<Box<dyn Store>, Fault> {
         named => named,
     };
     let matched = !launch.is_shipped();
-    let class = if matched { launch.durability } else { Durability::None };
-    let mode = WRITER_CREATES | if class == Durability::Power { SYNC_COMMITS } else { 0 };
-    let asked = Asked { mode, tuned: matched && !is_tree, buckets: number(&BUCKETS), mapped };
+    let asked = Asked { tuned: matched && !is_tree, buckets: number(&BUCKETS), mapped };
     // SAFETY: each function is called as the header says, on a handle of this library's; `tune` only on a hash.
     let (database, opened) = unsafe {
         let database = (calls.new)();
@@ -168,9 +167,9 @@ fn open(launch: &Launch) -> Result<Box<dyn Store>, Fault> {
                 (hash.tune)(database, number(&BUCKETS), -1, -1, LARGE);
             }
         }
-        (database, (calls.open)(database, path.as_ptr(), mode))
+        (database, (calls.open)(database, path.as_ptr(), WRITER_CREATES))
     };
-    let tokyo = Tokyo { calls, only, database, each_commits: class > Durability::None, asked };
+    let tokyo = Tokyo { calls, only, database, each_commits: matched && launch.durability > Durability::None, asked };
     if !opened {
         return Err(tokyo.fault("open"));
     }
@@ -235,23 +234,17 @@ impl Tokyo {
         let mut settings = vec![("bnum", buckets.to_string()), ("opts", options.to_string()), transactions];
         let Only::Hash(hash) = &self.only else {
             // The tree tells neither what it maps nor how it was opened.
-            let synced = self.asked.mode & SYNC_COMMITS != 0;
-            settings.extend([("type", "tree".to_string()), ("BDBOTSYNC asked", synced.to_string())]);
+            settings.push(("type", "tree".to_string()));
             return Ok(settings);
         };
         // SAFETY: as above.
         let (mapped, mode) = unsafe { ((hash.xmsiz)(self.database), (hash.omode)(self.database)) };
-        let synced = mode & SYNC_COMMITS != 0;
-        settings.extend([
-            ("type", "hash".to_string()),
-            ("xmsiz", mapped.to_string()),
-            ("HDBOTSYNC", synced.to_string()),
-        ]);
-        let Asked { mode: asked_mode, tuned, buckets: least_buckets, mapped: asked_mapped } = self.asked;
+        settings.extend([("type", "hash".to_string()), ("xmsiz", mapped.to_string())]);
+        let Asked { tuned, buckets: least_buckets, mapped: asked_mapped } = self.asked;
         // The number of buckets is the next prime.
         let tuning = buckets as i64 >= least_buckets && options & LARGE != 0 && mapped as i64 == asked_mapped;
-        if mode != asked_mode || (tuned && !tuning) {
-            let asked = format!("mode {asked_mode}, bnum {least_buckets}, xmsiz {asked_mapped}, opts {LARGE}");
+        if mode != WRITER_CREATES || (tuned && !tuning) {
+            let asked = format!("mode {WRITER_CREATES}, bnum {least_buckets}, xmsiz {asked_mapped}, opts {LARGE}");
             let found = format!("mode {mode}, bnum {buckets}, xmsiz {mapped}, opts {options}");
             return Err(Fault::Refused(format!("{NAME}: asked for {asked}; in force is {found}")));
         }
@@ -261,7 +254,6 @@ impl Tokyo {
 
 /// How the file was to be opened.
 struct Asked {
-    mode: c_int,
     /// Whether buckets and map were set.
     tuned: bool,
     buckets: i64,

@@ -1,5 +1,5 @@
-//! `tokyotyrant`: Tokyo Cabinet behind a server, by its own protocol or by memcached's. It knows which database keeps
-//! which class, and reads back which one is in force.
+//! `tokyotyrant`: Tokyo Cabinet behind a server, by its own protocol or by memcached's. It knows its databases, and
+//! reads back which one is in force.
 //!
 //! Documentation: <https://dbmx.net/tokyotyrant/spex.html>; tuning:
 //! <https://dbmx.net/tokyocabinet/spex-en.html#tcadbapi>.
@@ -24,11 +24,13 @@ pub static TOKYOTYRANT: Adapter = Adapter {
     settings: &[DATABASE, MOUTH],
     keeps: |class| match class {
         Durability::None => Ok("* (hash in memory)"),
-        // Its protocol has no transactions, and a kill in the middle of an overwrite of the file's memory map loses
-        // records that were acknowledged long before (METHOD.md, Is it kept?).
-        Durability::Crash | Durability::Power => Ok("a hash file, and a sync command after each change"),
+        // Its protocol has no transactions, and a sync after a change comes too late for what it overwrites.
+        Durability::Crash | Durability::Power => {
+            Err("tokyotyrant changes its file in place: a kill tears records that were acknowledged long before \
+                 (METHOD.md, Is it kept?)")
+        }
     },
-    stays: |class| class != Durability::None,
+    stays: |_| false,
     open,
     server: Some(&Server { programs: &["ttserver"], port: 1978, version: version_printed, arguments, ..Server::PLAIN }),
     version: || Err("a server's version is its program's".to_string()),
@@ -39,8 +41,8 @@ const NAME: &str = "tokyotyrant";
 
 const DATABASE: Setting = Setting {
     name: "db",
-    about: "what it keeps records in: memory (* at none), hash (a .tch file) or tree (a .tcb file)",
-    default: "by class",
+    about: "what it keeps records in: memory (*), hash (a .tch file) or tree (a .tcb file)",
+    default: "memory",
     check: |word| match word {
         "memory" | "hash" | "tree" => Ok(()),
         _ => Err("memory, hash or tree".to_string()),
@@ -61,29 +63,7 @@ const MOUTH: Setting = Setting {
 const STATS: &[&str] = &["type", "path", "size", "bigend", "libver", "protver", "mhost"];
 
 fn open(launch: &Launch) -> Result<Box<dyn Store>, Fault> {
-    let class = launch.durability;
-    let cannot = |what: &str| Err(Fault::Unsupported(format!("{NAME} with {what} does not keep '{class}'")));
-    if syncs(class) && database(launch) == "memory" {
-        return cannot("db=memory");
-    }
-    if syncs(class) && launch.setting(&MOUTH) == "memcache" {
-        return cannot("mouth=memcache (memcached's protocol has no sync)");
-    }
     Ok(Box::new(TokyoTyrant { launch: launch.clone() }))
-}
-
-/// Whether each change is synced before it counts as answered.
-fn syncs(class: Durability) -> bool {
-    class != Durability::None
-}
-
-/// The database that was asked for, or the cheapest one that keeps the class.
-fn database(launch: &Launch) -> &str {
-    match launch.setting(&DATABASE) {
-        "by class" if launch.durability == Durability::None => "memory",
-        "by class" => "hash",
-        named => named,
-    }
 }
 
 struct TokyoTyrant {
@@ -100,7 +80,7 @@ impl TokyoTyrant {
     }
 
     fn own(&self) -> Tyrant {
-        Tyrant::new(NAME, syncs(self.launch.durability))
+        Tyrant::new(NAME)
     }
 
     /// All that the server says of itself; the port answers every protocol.
@@ -125,23 +105,22 @@ impl Told {
 
     /// A server that somebody else started may have another database, and ours must have understood us.
     fn check(&self, launch: &Launch) -> Result<(), Fault> {
-        let (name, class, kind) = (&self.name, launch.durability, self.find("type").unwrap_or("unknown"));
+        let (name, kind) = (&self.name, self.find("type").unwrap_or("unknown"));
         if self.find("bigend") == Some("1") {
             let what = format!("{name} runs on a big-endian machine, whose counters are not read");
             return Err(Fault::Unsupported(what));
         }
-        let by_class = launch.setting(&DATABASE) == "by class";
-        let good: &[&str] = match (database(launch), class) {
-            ("memory", _) if by_class => &["on-memory hash", "on-memory tree", "hash", "B+ tree"],
-            ("memory", _) => &["on-memory hash"],
-            ("hash", _) if by_class => &["hash", "B+ tree"],
-            ("hash", _) => &["hash"],
-            _ => &["B+ tree"],
+        // Where nobody asked for a database any will do.
+        let good: &[&str] = match launch.settings.get(DATABASE.name).map(String::as_str) {
+            None => return Ok(()),
+            Some("memory") => &["on-memory hash", "on-memory tree"],
+            Some("hash") => &["hash"],
+            Some(_) => &["B+ tree"],
         };
-        if good.contains(&kind) || launch.is_shipped() {
+        if good.contains(&kind) {
             return Ok(());
         }
-        let what = format!("{name} has its records in: {kind}; '{class}' here takes: {}", good.join(" or "));
+        let what = format!("{name} has its records in: {kind}; asked for was: {}", good.join(" or "));
         Err(Fault::Unsupported(what))
     }
 }
@@ -166,9 +145,6 @@ impl Store for TokyoTyrant {
         told.check(&self.launch)?;
         let version = told.find("version").unwrap_or("unknown").to_string();
         let named = STATS.iter().filter_map(|&name| Some((name.to_string(), told.find(name)?.to_string())));
-        let mut settings: std::collections::BTreeMap<_, _> = named.collect();
-        let synced = if syncs(self.launch.durability) { "after each change" } else { "never" };
-        settings.insert("sync".to_string(), synced.to_string());
         let (mouth, increment) = match self.launch.setting(&MOUTH) {
             "memcache" => ("memcache text", "incr; where there is no counter, add and incr"),
             _ => ("tyrant", "addint (32 bits)"),
@@ -179,12 +155,12 @@ impl Store for TokyoTyrant {
             product: told.find("product").map(str::to_string),
             mouth: mouth.to_string(),
             increment: increment.to_string(),
-            settings,
+            settings: named.collect(),
             process_id: told.find("pid").and_then(|id| id.parse().ok()),
         })
     }
 
-    /// Nothing is left to do: where anything is kept each change was synced before it counted as answered.
+    /// Nothing is left to do: no class is kept that would ask for it.
     fn settle(&self) -> Result<(), Fault> {
         Ok(())
     }
@@ -242,7 +218,7 @@ fn named(launch: &Launch, data: &Path) -> String {
     let buckets = (bytes / RECORD_BYTES * 2).max(1_000_003);
     let large = if bytes.saturating_mul(2) > LARGE { "#opts=l" } else { "" };
     let leaves = memory / LEAF_BYTES;
-    match (database(launch), launch.is_shipped()) {
+    match (launch.setting(&DATABASE), launch.is_shipped()) {
         ("memory", true) => "*".to_string(),
         ("memory", false) => format!("*#bnum={buckets}"),
         ("hash", true) => file("tch"),

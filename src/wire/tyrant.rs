@@ -19,7 +19,6 @@ const OUT: u8 = 0x20;
 const GET: u8 = 0x30;
 const GET_MANY: u8 = 0x31;
 const ADD_INT: u8 = 0x60;
-const SYNC: u8 = 0x70;
 const STAT: u8 = 0x88;
 
 /// The server closes the connection on a longer key or value, and on more keys at once.
@@ -31,8 +30,6 @@ const STAT_MAX: usize = 1 << 20;
 /// One connection's side of Tokyo Tyrant's protocol.
 pub struct Tyrant {
     store: &'static str,
-    /// Whether every change is followed by a `sync`, whose answer is waited for as well.
-    synced: bool,
     waiting: VecDeque<Awaited>,
     /// The keys of the reads in `waiting`.
     asked: Asked,
@@ -64,11 +61,10 @@ enum Awaited {
 }
 
 impl Tyrant {
-    /// `store` is what messages call it; `synced` has every change on the disk before it counts as answered.
-    pub fn new(store: &'static str, synced: bool) -> Self {
+    /// `store` is what messages call it.
+    pub fn new(store: &'static str) -> Self {
         Tyrant {
             store,
-            synced,
             waiting: VecDeque::new(),
             asked: Asked::default(),
             parts: 0,
@@ -111,10 +107,6 @@ impl Codec for Tyrant {
             | Op::Scan { .. } => return Err(Fault::unsupported(self.store, op)),
         };
         self.commands += if let Awaited::Stored(count) = awaited { count as u64 } else { 1 };
-        if self.synced && awaited.changes() {
-            out.extend_from_slice(&[MAGIC, SYNC]);
-            self.commands += 1;
-        }
         self.waiting.push_back(awaited);
         Ok(())
     }
@@ -331,17 +323,15 @@ impl Tyrant {
         Ok(())
     }
 
-    /// A code for each put, and one for the sync.
+    /// A code for each put.
     #[inline]
     fn hear_codes<'b>(&'b mut self, count: usize, bytes: &'b [u8]) -> Option<(usize, Heard<'b>)> {
-        let expected = count + usize::from(self.synced);
-        let used = bytes.len().min(expected - self.parts);
+        let used = bytes.len().min(count - self.parts);
         if let Some(at) = bytes[..used].iter().position(|&code| code != 0) {
-            let what = if self.parts + at < count { "put" } else { "sync" };
-            self.refusal.get_or_insert_with(|| format!("{what} failed with code {}", bytes[at]));
+            self.refusal.get_or_insert_with(|| format!("put failed with code {}", bytes[at]));
         }
         self.parts += used;
-        if self.parts < expected {
+        if self.parts < count {
             return Some((used, Heard::Again));
         }
         if let Some(words) = self.refusal.take() {
@@ -351,7 +341,7 @@ impl Tyrant {
         Some((used, Heard::Reply(Reply::Done)))
     }
 
-    /// A code, a sum where one was asked for, and the code of the sync.
+    /// A code, and a sum where one was asked for.
     #[inline]
     fn hear_change<'b>(&'b mut self, awaited: Awaited, bytes: &'b [u8]) -> Result<Option<(usize, Heard<'b>)>, Fault> {
         let (code, mut used) = (bytes[0], 1);
@@ -372,14 +362,6 @@ impl Tyrant {
                 i32::MIN
             )),
         };
-        if self.synced {
-            match bytes.get(used) {
-                None => return Ok(None),
-                Some(0) => {}
-                Some(code) => return Ok(Some((used + 1, self.refused(format!("sync failed with code {code}"), 0)))),
-            }
-            used += 1;
-        }
         Ok(Some(match heard {
             Ok(reply) => {
                 self.done(0);
@@ -402,12 +384,6 @@ impl Tyrant {
     fn refused(&mut self, words: String, keys: usize) -> Heard<'static> {
         self.done(keys);
         Heard::Refused(words)
-    }
-}
-
-impl Awaited {
-    fn changes(self) -> bool {
-        matches!(self, Awaited::Stored(_) | Awaited::Kept | Awaited::Deleted | Awaited::Sum(_))
     }
 }
 

@@ -88,6 +88,11 @@ impl Outages {
         self.seen().iter().filter(|kill| kill.wrong.is_some()).count()
     }
 
+    /// "7 of 20".
+    pub fn bad_of_all(&self) -> String {
+        format!("{} of {}", self.bad(), self.seen().len())
+    }
+
     /// Whether there were any, and all was there after each.
     pub fn are_survived(&self) -> bool {
         !self.seen().is_empty() && self.bad() == 0
@@ -192,6 +197,13 @@ impl Tried {
             Standing::Demoted(less) => format!("{less} (claimed {class})"),
             Standing::Unknown(_) => format!("{class} (claimed)"),
         }
+    }
+
+    /// Whether this one's losses, once seen, outweigh that a later try had more luck: a kill falls where it falls.
+    /// Another kvfair may set the store up otherwise.
+    pub fn stands_against(&self, later: &Tried) -> bool {
+        let lost = |tried: &Tried| (tried.bad_kills() > 0, tried.outages.bad() > 0);
+        self.kvfair == later.kvfair && lost(self) > lost(later)
     }
 
     /// Whether it is about the same: a later one of these takes the place of an earlier one.

@@ -10,11 +10,7 @@ const NO_SUM: &str = "addint failed with code 1: what is there is no number of f
                       which the server takes for a failure";
 
 pub fn codec() -> Box<dyn Codec> {
-    Box::new(Tyrant::new("tokyotyrant", false))
-}
-
-pub fn synced() -> Box<dyn Codec> {
-    Box::new(Tyrant::new("tokyotyrant", true))
+    Box::new(Tyrant::new("tokyotyrant"))
 }
 
 /// The answer to an mget of so many keys "k" that are all there.
@@ -132,41 +128,6 @@ fn counters() -> Vec<Case> {
                 (b"\0\0\0\0\x04\xFE\xFF\xFF\xFF", Got::Number(-2)),
                 (b"\x01", Got::Missing),
                 (b"\0\0\0\0\x0212", refused("the value '12' is no counter")),
-            ],
-        ),
-    ]
-}
-
-pub fn synced_cases() -> Vec<Case> {
-    let ab = keys(&[b"a", b"b"]);
-    vec![
-        case(Op::Get(b"k"), b"\xC8\x30\0\0\0\x01k", vec![(b"\x01", Got::Missing)]),
-        case(
-            Op::Set { key: b"k", value: b"v", ttl_s: None },
-            b"\xC8\x10\0\0\0\x01\0\0\0\x01kv\xC8\x70",
-            vec![
-                (b"\0\0", Got::Done),
-                (b"\x01\0", refused("put failed with code 1")),
-                (b"\0\x01", refused("sync failed with code 1")),
-            ],
-        ),
-        case(
-            Op::SetMany(Pairs { keys: ab.lend(), values: ab.lend() }),
-            b"\xC8\x10\0\0\0\x01\0\0\0\x01aa\xC8\x10\0\0\0\x01\0\0\0\x01bb\xC8\x70",
-            vec![(b"\0\0\0", Got::Done), (b"\0\0\x01", refused("sync failed with code 1"))],
-        ),
-        case(
-            Op::Delete(b"k"),
-            b"\xC8\x20\0\0\0\x01k\xC8\x70",
-            vec![(b"\0\0", Got::Done), (b"\x01\0", Got::Missing), (b"\0\x01", refused("sync failed with code 1"))],
-        ),
-        case(
-            Op::Increment { key: b"k", by: 5 },
-            b"\xC8\x60\0\0\0\x01\0\0\0\x05k\xC8\x70",
-            vec![
-                (b"\0\0\0\0\x05\0", Got::Number(5)),
-                (b"\x01\0", refused(NO_SUM)),
-                (b"\0\0\0\0\x05\x01", refused("sync failed with code 1")),
             ],
         ),
     ]

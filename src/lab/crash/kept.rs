@@ -35,13 +35,18 @@ pub fn read(path: &Path) -> (Vec<Tried>, Vec<String>) {
     (all, bad)
 }
 
-/// Puts one in the place of what was tried of the same before. The file is there as a whole, old or new, at any moment.
-pub fn keep(path: &Path, new: &Tried) -> Result<()> {
+/// Puts one in the place of what was tried of the same before, unless a loss was seen then that was not seen now: that
+/// verdict stands, and is returned. The file is there as a whole, old or new, at any moment.
+pub fn keep(path: &Path, new: &Tried) -> Result<Option<Tried>> {
     let mut text = Vec::new();
     for line in lines(path)? {
-        if !tried(&line).is_ok_and(|old| old.is_of_the_same(new)) {
-            text.extend_from_slice(&line);
-            text.push(b'\n');
+        match tried(&line).ok().filter(|old| old.is_of_the_same(new)) {
+            Some(old) if old.stands_against(new) => return Ok(Some(old)),
+            Some(_) => {}
+            None => {
+                text.extend_from_slice(&line);
+                text.push(b'\n');
+            }
         }
     }
     text.extend(serde_json::to_vec(new).context("a verdict is plain data")?);
@@ -53,7 +58,7 @@ pub fn keep(path: &Path, new: &Tried) -> Result<()> {
         beside.as_file().sync_all()?;
         beside.persist(path).map_err(|error| error.error)
     });
-    wrote.map(drop).with_context(|| format!("cannot write the verified classes to {}", path.display()))
+    wrote.map(|_| None).with_context(|| format!("cannot write the verified classes to {}", path.display()))
 }
 
 /// Lines as they are, without those that are empty.
@@ -94,6 +99,37 @@ mod tests {
             audit: Audit::Unknown("no strace".to_string()),
             outages: Default::default(),
         }
+    }
+
+    #[test]
+    fn a_loss_once_seen_stands_until_kvfair_or_the_store_is_another() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path().join(FILE);
+        let gone = |mut tried: Tried| {
+            tried.kills[0].wrong = Some("gone".to_string());
+            tried
+        };
+        let kept = |new: &Tried| {
+            let stands = keep(&path, new).expect("kept").map(|old| old.tried);
+            (stands, read(&path).0.last().expect("one").tried.clone())
+        };
+        let days = ["monday", "tuesday", "wednesday", "thursday"].map(str::to_string);
+        assert_eq!(kept(&tried("1", "monday")), (None, days[0].clone()));
+        assert_eq!(kept(&gone(tried("1", "tuesday"))), (None, days[1].clone()));
+        assert_eq!(kept(&tried("1", "wednesday")), (Some(days[1].clone()), days[1].clone()));
+        assert_eq!(kept(&gone(tried("1", "thursday"))), (None, days[3].clone()));
+        assert_eq!(kept(&Tried { kvfair: "1".to_string(), ..tried("1", "monday") }), (None, days[0].clone()));
+        let outage = |wrong: Option<&str>| Tried {
+            outages: crate::words::crash::Outages::Emulated(vec![Kill {
+                wrong: wrong.map(str::to_string),
+                ..Kill::default()
+            }]),
+            ..tried("2", wrong.unwrap_or("wednesday"))
+        };
+        assert_eq!(kept(&outage(Some("gone"))).1, "gone");
+        assert_eq!(kept(&outage(None)).1, "gone");
+        assert_eq!(kept(&gone(tried("2", "thursday"))).1, "thursday", "a kill counts more");
+        assert_eq!(kept(&outage(Some("gone"))).1, "thursday");
     }
 
     #[test]
