@@ -179,6 +179,8 @@ struct Shared {
     /// What is to be said by the connection whose turn it is; empty between two turns.
     out: Vec<u8>,
     counts: Counts,
+    /// When something was read last.
+    now: Instant,
 }
 
 impl Hand {
@@ -214,7 +216,8 @@ impl Hand {
         let counts = Counts { live: parties.len(), ..Counts::default() };
         // At a rate no answer is waited for.
         let depth = if work.pace.is_some() { 0 } else { conduct.depth };
-        let shared = Shared { poll, depth, received: vec![0; READ_BYTES], out: Vec::new(), counts };
+        let now = Instant::now();
+        let shared = Shared { poll, depth, received: vec![0; READ_BYTES], out: Vec::new(), counts, now };
         Ok(Hand { parties, shared, touched: Vec::new(), reopens: conduct.reopens, lost: Vec::new() })
     }
 
@@ -262,7 +265,8 @@ impl Hand {
                 met.or_else(|stopped| self.lose(place, stopped))?;
             }
             progress.store(self.shared.counts.seen.units, Ordering::Relaxed);
-            let now = Instant::now();
+            // Whatever came has told the time.
+            let now = if events.is_empty() { Instant::now() } else { self.shared.now };
             if number == 0 && now.duration_since(told) > LOOK {
                 told = now;
                 work.progress.tell();
@@ -352,7 +356,7 @@ impl Party {
             // An answer that came in pieces is put together in a buffer of the connection's own.
             let mut own = std::mem::take(&mut self.unread);
             let kept = own.len();
-            let Shared { depth, received, out, counts, .. } = &mut *shared;
+            let Shared { depth, received, out, counts, now, .. } = &mut *shared;
             let (bytes, room) = if kept == 0 {
                 (&mut received[..], READ_BYTES)
             } else {
@@ -371,9 +375,9 @@ impl Party {
                 Err(error) if error.kind() == ErrorKind::Interrupted => 0,
                 Err(error) => return Err(self.lost(error)),
             };
-            let now = Instant::now();
+            *now = Instant::now();
             let bytes = &bytes[..kept + came];
-            let used = self.talk(bytes, &mut Talk { depth: *depth, now, out, counts })?;
+            let used = self.talk(bytes, &mut Talk { depth: *depth, now: *now, out, counts })?;
             // Emptied or not, what is left begins the next buffer.
             self.unread = match kept {
                 0 => bytes[used..].to_vec(),

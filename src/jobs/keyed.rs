@@ -8,18 +8,20 @@ use std::sync::{Arc, Mutex, OnceLock};
 
 use super::{Ask, Client, Heard, Job, Part, Reading, Source, Writing, find};
 use crate::words::load::{At, Load};
-use crate::words::op::{Op, Reply, Wrong, readable};
+use crate::words::op::{Alike, Op, Pattern, Reply, Wrong, readable};
 use crate::words::trial::JobSettings;
 
 pub mod batches;
+pub mod keytext;
 pub mod lengths;
 pub mod questions;
 pub mod turns;
 pub mod values;
 
 use batches::Batched;
+use keytext::{KEY_BYTES, KeyText};
 use lengths::Lengths;
-use questions::{Asked, KeyText, Question, Questions, load_of};
+use questions::{Asked, Question, Questions, load_of};
 use turns::Turns;
 use values::{Values, version};
 
@@ -138,11 +140,6 @@ impl Client for Keyed {
 
     #[inline(always)]
     fn hear(&mut self, reply: Reply<'_>) -> Heard {
-        // Which key a set was about matters only where its answer is no good.
-        if self.answered.sets_only() && matches!(reply, Reply::Done) {
-            self.answered.pass();
-            return Heard::Unit { counted: 1 };
-        }
         let question = self.answered.draw();
         match reply {
             Reply::Done if question.set => {}
@@ -151,6 +148,61 @@ impl Client for Keyed {
             _ => return wrong(question, &self.values, reply),
         }
         Heard::Unit { counted: 1 }
+    }
+
+    #[inline(always)]
+    fn alike(&self, most: u32) -> Option<Alike<'_>> {
+        let count = self.left.min(most.into()) as u32;
+        let key = self.key.text();
+        if count == 0 {
+            None
+        } else if self.asked.gets_only() {
+            Some(Alike { count, op: Op::Get(key) })
+        } else if self.asked.sets_only() && self.values.alike_bytes().is_some() {
+            Some(Alike { count, op: Op::Set { key, value: &self.value, ttl_s: None } })
+        } else {
+            None
+        }
+    }
+
+    #[inline(always)]
+    fn write(&mut self, count: u32, pattern: Pattern<'_>, out: &mut Vec<u8>) {
+        self.left -= u64::from(count);
+        let (start, each) = (out.len(), pattern.bytes.len());
+        let values = self.asked.sets_only().then_some((&*self.values, self.value.len()));
+        out.extend_from_slice(pattern.bytes);
+        if let Some((_, bytes)) = values {
+            Values::blank_out(&mut out[start + pattern.value_at..][..bytes]);
+        }
+        (1..count).for_each(|_| out.extend_from_within(start..start + each));
+        let mut places = out[start..].chunks_exact_mut(each);
+        let (mut version, step) = (self.version, self.version_step);
+        self.asked.draw_records(count, |record| {
+            let place = places.next().expect("a place for each");
+            let (key, rest) = place[pattern.key_at..].split_first_chunk_mut().expect("a key's place");
+            KeyText::write(record, key);
+            if let Some((values, bytes)) = values {
+                values.write_alike(
+                    record,
+                    version,
+                    &mut rest[pattern.value_at - pattern.key_at - KEY_BYTES..][..bytes],
+                );
+                version += step;
+            }
+        });
+        self.version = version;
+    }
+
+    #[inline(always)]
+    fn sets_only(&self) -> bool {
+        self.answered.sets_only()
+    }
+
+    #[inline(always)]
+    fn done(&mut self, count: u32) -> u64 {
+        // Which keys they were about matters only where an answer is no good.
+        self.answered.pass(count);
+        count.into()
     }
 
     /// A set that is asked twice has the same version both times.

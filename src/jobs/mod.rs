@@ -4,7 +4,7 @@ use std::fmt;
 use std::io::{self, BufRead, Write};
 
 use crate::words::load::{At, Keys};
-use crate::words::op::{Op, Reply, Wrong};
+use crate::words::op::{Alike, Op, Pattern, Reply, Wrong};
 use crate::words::trial::{JobSettings, Via};
 
 pub mod draw;
@@ -135,7 +135,7 @@ impl Part {
 }
 
 /// Questions that one client keeps under way while data is loaded, where a store can take several.
-pub const LOAD_DEPTH: u32 = 64;
+pub const LOAD_DEPTH: u32 = 512;
 /// Bytes of their values at most: memory is the store's, and nobody is to wait for a gigabyte.
 pub const LOAD_BYTES: u32 = 4 << 20;
 
@@ -176,6 +176,21 @@ pub trait Job: Send + Sync {
 pub trait Client {
     fn ask(&mut self) -> Ask<'_>;
     fn hear(&mut self, reply: Reply<'_>) -> Heard;
+    /// What its next questions are, where they are all alike: at most so many. They may then be written by `write`
+    /// instead of asked for one by one.
+    fn alike(&self, _most: u32) -> Option<Alike<'_>> {
+        None
+    }
+    /// Appends its next questions, so many that are alike, in that pattern.
+    fn write(&mut self, _count: u32, _pattern: Pattern<'_>, _out: &mut Vec<u8>) {}
+    /// Whether all that it waits for are sets, whose answers may then be told by `done`.
+    fn sets_only(&self) -> bool {
+        false
+    }
+    /// Hears that so many sets were done: the units that this finished.
+    fn done(&mut self, _count: u32) -> u64 {
+        0
+    }
     /// Itself, where it is such a client: whoever asks much then asks it directly.
     fn keyed(&mut self) -> Option<&mut keyed::Keyed> {
         None

@@ -1,6 +1,6 @@
 //! Protocols as bytes to words and words to bytes: no sockets, no clock, and no allocation an op once warm.
 
-use crate::words::op::{Fault, Op, Reply};
+use crate::words::op::{Alike, Fault, Op, Pattern, Reply};
 
 mod asked;
 pub mod memcache;
@@ -9,6 +9,7 @@ pub mod requests;
 pub mod resp;
 mod text;
 pub mod tyrant;
+mod waiting;
 
 /// One connection's side of a protocol. It remembers which ops are unanswered, and answers come in their order.
 ///
@@ -18,6 +19,18 @@ pub trait Codec: Send {
     fn hello(&mut self, out: &mut Vec<u8>);
     /// Appends the bytes that ask `op`.
     fn say(&mut self, op: &Op<'_>, out: &mut Vec<u8>) -> Result<(), Fault>;
+    /// How questions are said that are all alike, and counts them as said: whoever asks writes them by himself. `None`
+    /// is for `say`.
+    #[inline(always)]
+    fn pattern(&mut self, _alike: &Alike<'_>) -> Option<Pattern<'_>> {
+        None
+    }
+    /// How many sets the bytes begin to answer as plainly as can be, and the bytes that these answers took. What
+    /// follows is for `hear_plain`.
+    #[inline(always)]
+    fn hear_done(&mut self, _bytes: &[u8]) -> (u32, usize) {
+        (0, 0)
+    }
     /// The first answer in `bytes` where it is the plainest of its kind and all there: the bytes it took. `None` is for
     /// `hear`.
     #[inline(always)]

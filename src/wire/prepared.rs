@@ -1,6 +1,8 @@
 //! A command that is said again and again is copied as a whole, and only its key and value are written anew. It knows
 //! no protocol but that a value is followed by CRLF.
 
+use crate::words::op::Pattern;
+
 /// Larger values are not copied twice.
 const VALUE_MAX: usize = 256;
 
@@ -38,10 +40,7 @@ impl Prepared {
         out: &mut Vec<u8>,
         write: impl FnOnce(&mut Vec<u8>) -> usize,
     ) {
-        if key.len() != self.key_bytes || value.len() != self.value_bytes || self.frame.is_empty() {
-            self.write_anew(key.len(), write);
-            self.make_room(value.len());
-        }
+        self.fit(key, value, write);
         let start = out.len();
         out.extend_from_slice(&self.frame);
         copy_fresh(key, &mut out[start + self.key_at..][..key.len()]);
@@ -50,6 +49,38 @@ impl Prepared {
         } else {
             out.extend_from_slice(value);
             out.extend_from_slice(b"\r\n");
+        }
+    }
+
+    /// The command of `say` for keys of this length, for whoever writes the key by himself.
+    #[inline(always)]
+    pub(super) fn pattern(&mut self, key: &[u8], write: impl FnOnce(&mut Vec<u8>) -> usize) -> Pattern<'_> {
+        if key.len() != self.key_bytes || self.frame.is_empty() {
+            self.write_anew(key.len(), write);
+        }
+        Pattern { bytes: &self.frame, key_at: self.key_at, value_at: self.frame.len() }
+    }
+
+    /// The command of `say_with` for keys and values of these lengths, unless the value is large.
+    #[inline(always)]
+    pub(super) fn pattern_with(
+        &mut self,
+        key: &[u8],
+        value: &[u8],
+        write: impl FnOnce(&mut Vec<u8>) -> usize,
+    ) -> Option<Pattern<'_>> {
+        if value.len() > VALUE_MAX {
+            return None;
+        }
+        self.fit(key, value, write);
+        Some(Pattern { bytes: &self.frame, key_at: self.key_at, value_at: self.value_at })
+    }
+
+    #[inline(always)]
+    fn fit(&mut self, key: &[u8], value: &[u8], write: impl FnOnce(&mut Vec<u8>) -> usize) {
+        if key.len() != self.key_bytes || value.len() != self.value_bytes || self.frame.is_empty() {
+            self.write_anew(key.len(), write);
+            self.make_room(value.len());
         }
     }
 

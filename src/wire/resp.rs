@@ -4,12 +4,11 @@
 //! single values are lent out of the received bytes, many values are copied out of them as they come, so that an answer
 //! of many pieces is read once.
 
-use std::collections::VecDeque;
-
 use super::prepared::Prepared;
 use super::text::{garbled, number, unasked};
+use super::waiting::Waiting;
 use super::{Codec, Heard, Known};
-use crate::words::op::{Fault, KeyList, Keys, Op, Pairs, Reply, ValueList, readable};
+use crate::words::op::{Alike, Fault, KeyList, Keys, Op, Pairs, Pattern, Reply, ValueList, readable};
 
 mod frames;
 mod versions;
@@ -17,13 +16,13 @@ mod versions;
 use frames::{Token, array, bulk, bulk_head, short_bulk, token};
 pub use frames::{Value, command, value};
 
-const DONE: &[u8] = b"+OK\r\n";
+const DONE: &[u8; 5] = b"+OK\r\n";
 
 /// One connection's side of RESP2.
 pub struct Resp {
     store: &'static str,
     greeting: Greeting,
-    waiting: VecDeque<Awaited>,
+    waiting: Waiting<Awaited>,
     prepared_get: Prepared,
     prepared_set: Prepared,
     /// Parts of the answer to the op in front that were heard already.
@@ -53,7 +52,7 @@ pub struct Greeting {
 }
 
 /// The answer that an op waits for.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, PartialEq)]
 enum Awaited {
     Login,
     Select,
@@ -84,7 +83,7 @@ impl Resp {
         Resp {
             store,
             greeting,
-            waiting: VecDeque::new(),
+            waiting: Waiting::default(),
             prepared_get: Prepared::default(),
             prepared_set: Prepared::default(),
             parts: 0,
@@ -112,12 +111,12 @@ impl Codec for Resp {
             command(&[b"AUTH", secret], out);
         }
         if user.is_some() || password.is_some() {
-            self.waiting.push_back(Awaited::Login);
+            self.waiting.push(Awaited::Login);
             self.commands += 1;
         }
         if let Some(database) = database {
             command(&[b"SELECT", itoa::Buffer::new().format(*database).as_bytes()], out);
-            self.waiting.push_back(Awaited::Select);
+            self.waiting.push(Awaited::Select);
             self.commands += 1;
         }
     }
@@ -134,13 +133,39 @@ impl Codec for Resp {
     }
 
     #[inline(always)]
+    fn pattern(&mut self, alike: &Alike<'_>) -> Option<Pattern<'_>> {
+        let (pattern, awaited) = match alike.op {
+            Op::Get(key) => (self.prepared_get.pattern(key, get_of(key)), Awaited::Value),
+            // A watched key would be looked for among these.
+            Op::Set { key, value, ttl_s: None } if self.watched.lend().is_empty() => {
+                (self.prepared_set.pattern_with(key, value, set_of(key, value))?, Awaited::Status)
+            }
+            _ => return None,
+        };
+        self.commands += u64::from(alike.count);
+        self.waiting.push_many(awaited, alike.count);
+        Some(pattern)
+    }
+
+    #[inline(always)]
+    fn hear_done(&mut self, bytes: &[u8]) -> (u32, usize) {
+        let Some((Awaited::Status, run)) = self.waiting.front_run() else {
+            return (0, 0);
+        };
+        let (answers, _) = bytes.as_chunks::<{ DONE.len() }>();
+        let done = answers.iter().take(run as usize).take_while(|answer| *answer == DONE).count();
+        self.waiting.pop_many(done as u32);
+        (done as u32, done * DONE.len())
+    }
+
+    #[inline(always)]
     fn hear_plain<'b>(&mut self, bytes: &'b [u8]) -> Option<(usize, Reply<'b>)> {
         let (used, reply) = match self.waiting.front()? {
             Awaited::Status if bytes.starts_with(DONE) => (DONE.len(), Reply::Done),
             Awaited::Value => short_bulk(bytes).map(|(used, value)| (used, Reply::Value(value)))?,
             _ => return None,
         };
-        self.waiting.pop_front();
+        self.waiting.pop();
         Some((used, reply))
     }
 
@@ -211,33 +236,23 @@ impl Resp {
             Awaited::Sums(count) => count as u64,
             _ => 1,
         };
-        self.waiting.push_back(awaited);
+        self.waiting.push(awaited);
         Ok(())
     }
 
     #[inline(always)]
     fn get(&mut self, key: &[u8], out: &mut Vec<u8>) {
-        self.prepared_get.say(key, out, |head| {
-            command(&[b"GET", key], head);
-            head.len() - 2 - key.len()
-        });
+        self.prepared_get.say(key, out, get_of(key));
         self.commands += 1;
-        self.waiting.push_back(Awaited::Value);
+        self.waiting.push(Awaited::Value);
     }
 
     #[inline(always)]
     fn set(&mut self, key: &[u8], value: &[u8], out: &mut Vec<u8>) {
-        self.prepared_set.say_with(key, value, out, |head| {
-            array(3, head);
-            bulk(b"SET", head);
-            bulk(key, head);
-            let key_at = head.len() - 2 - key.len();
-            bulk_head(value.len(), head);
-            key_at
-        });
+        self.prepared_set.say_with(key, value, out, set_of(key, value));
         self.spoilt = self.spoilt || self.is_watched(key);
         self.commands += 1;
-        self.waiting.push_back(Awaited::Status);
+        self.waiting.push(Awaited::Status);
     }
 
     fn many(
@@ -408,7 +423,7 @@ impl Resp {
 
     #[inline(always)]
     fn done<'b>(&mut self, heard: Heard<'b>) -> Heard<'b> {
-        self.waiting.pop_front();
+        self.waiting.pop();
         self.parts = 0;
         heard
     }
@@ -450,6 +465,28 @@ impl Awaited {
 #[cold]
 fn no_counter(text: &[u8]) -> Vec<u8> {
     format!("the value '{}' is no counter", readable(text, 40)).into_bytes()
+}
+
+/// Writes a GET, and says where its key begins.
+#[inline(always)]
+fn get_of(key: &[u8]) -> impl FnOnce(&mut Vec<u8>) -> usize {
+    move |frame| {
+        command(&[b"GET", key], frame);
+        frame.len() - 2 - key.len()
+    }
+}
+
+/// Writes a SET up to its value, and says where its key begins.
+#[inline(always)]
+fn set_of(key: &[u8], value: &[u8]) -> impl FnOnce(&mut Vec<u8>) -> usize {
+    move |head| {
+        array(3, head);
+        bulk(b"SET", head);
+        bulk(key, head);
+        let key_at = head.len() - 2 - key.len();
+        bulk_head(value.len(), head);
+        key_at
+    }
 }
 
 /// Appends one command and says what it waits for.

@@ -37,6 +37,23 @@ pub enum Op<'a> {
     Scan { from: &'a [u8], limit: u32 },
 }
 
+/// Many questions that differ in the bytes of their keys and values only.
+#[derive(Clone, Copy, Debug)]
+pub struct Alike<'a> {
+    pub count: u32,
+    /// Of one of them.
+    pub op: Op<'a>,
+}
+
+/// A question as a protocol says it, with places for its key and value.
+#[derive(Clone, Copy, Debug)]
+pub struct Pattern<'a> {
+    pub bytes: &'a [u8],
+    pub key_at: usize,
+    /// Where there is a value.
+    pub value_at: usize,
+}
+
 impl Op<'_> {
     /// The op's name as reports and messages say it.
     pub fn name(&self) -> &'static str {

@@ -1,6 +1,7 @@
 //! All of our own codecs, byte by byte: what each op says, answers in every pair of pieces, and whatever else may
 //! come.
 
+mod alike;
 mod arbitrary;
 mod binary;
 mod memcache;

@@ -119,6 +119,10 @@ fn hear<C: Client + ?Sized, K: Codec + ?Sized>(
     talk: &mut Talk<'_>,
 ) -> Result<(usize, News), Trouble> {
     let (mut used, mut news) = (0, News::default());
+    if client.sets_only() {
+        (news.answers, used) = codec.hear_done(bytes);
+        news.units = client.done(news.answers);
+    }
     while used < bytes.len() {
         let rest = &bytes[used..];
         let taken = match codec.hear_plain(rest) {
@@ -221,6 +225,12 @@ fn ask<C: Client + ?Sized, K: Codec + ?Sized>(
     talk: &mut Talk<'_>,
 ) -> Result<(), Trouble> {
     let (mut asked, mut bytes_out, mut units) = (0, 0, 0);
+    if let Some(alike) = client.alike(talk.depth)
+        && let Some(pattern) = codec.pattern(&alike)
+    {
+        (asked, bytes_out) = (alike.count, u64::from(alike.count) * alike.op.bytes() as u64);
+        client.write(asked, pattern, talk.out);
+    }
     while asked < talk.depth {
         // Looked at where it lies: moving an op costs more than most of what is done with it.
         match &client.ask() {
@@ -240,8 +250,8 @@ fn ask<C: Client + ?Sized, K: Codec + ?Sized>(
         }
     }
     state.under_way = asked;
-    // Making one question takes less than reading the clock once more.
-    state.asked = if asked > 1 { Instant::now() } else { talk.now };
+    // Since the answers before came: reading the clock once more would cost more than one question takes to make.
+    state.asked = talk.now;
     talk.counts.seen.ops += u64::from(asked);
     talk.counts.seen.bytes_out += bytes_out;
     talk.counts.seen.units += units;

@@ -3,7 +3,8 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use super::questions::{KeyText, Question, Questions};
+use super::keytext::KeyText;
+use super::questions::{Question, Questions};
 use super::values::Values;
 use super::wrong;
 use crate::jobs::{Ask, Client, Heard};

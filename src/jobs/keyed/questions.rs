@@ -4,6 +4,7 @@
 use std::io::{self, Write};
 use std::sync::Arc;
 
+use super::keytext::KeyText;
 use crate::jobs::draw::{Alias, Rng, mix, zipf};
 use crate::jobs::{Part, find};
 use crate::words::load::{At, Keys, Load, ZIPF_THOUSANDTHS};
@@ -85,10 +86,10 @@ impl Questions {
         self.count = count;
     }
 
-    /// Passes over one.
+    /// Passes over so many.
     #[inline(always)]
-    pub fn pass(&mut self) {
-        self.count += 1;
+    pub fn pass(&mut self, count: u32) {
+        self.count += u64::from(count);
     }
 
     #[inline(always)]
@@ -97,10 +98,27 @@ impl Questions {
     }
 
     #[inline(always)]
+    pub fn gets_only(&self) -> bool {
+        self.sets == Sets::None
+    }
+
+    /// Draws so many, of which only the keys matter.
+    #[inline(always)]
+    pub fn draw_records(&mut self, count: u32, mut each: impl FnMut(u64)) {
+        // What is asked most is drawn without looking at what it is for each anew.
+        let Chosen::Uniform { records } = self.keys else {
+            return (0..count).for_each(|_| each(self.draw().record));
+        };
+        let (begin, first) = (self.begin, self.count);
+        self.count += u64::from(count);
+        (first..self.count).for_each(|count| each(part_of(random_of(begin, count), records)));
+    }
+
+    #[inline(always)]
     pub fn draw(&mut self) -> Question {
         let count = self.count;
         self.count += 1;
-        let random = mix(self.begin.wrapping_add(count.wrapping_mul(STEP)));
+        let random = random_of(self.begin, count);
         let record = match &self.keys {
             Chosen::Uniform { records } => part_of(random, *records),
             Chosen::InTurn { first, step, records } => (first + count * step) % records,
@@ -146,6 +164,12 @@ fn ycsb_zipfian(random: u64, records: u64) -> u64 {
         .iter()
         .fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x100_0000_01b3));
     hash.cast_signed().unsigned_abs() % records
+}
+
+/// The random bits of a question.
+#[inline(always)]
+fn random_of(begin: u64, count: u64) -> u64 {
+    mix(begin.wrapping_add(count.wrapping_mul(STEP)))
 }
 
 /// A number below `whole` out of 64 random bits: the high part of a product (Lemire, "Fast random integer generation in
@@ -263,66 +287,9 @@ fn share(all: u64, index: u32, of: u32) -> u64 {
     all / of + u64::from(index < all % of)
 }
 
-/// A key's text, `key:000000012345`; only its digits are ever written anew.
-pub struct KeyText([u8; 16]);
-
-impl Default for KeyText {
-    fn default() -> Self {
-        KeyText(*b"key:000000000000")
-    }
-}
-
-impl KeyText {
-    /// The number that a key's text tells, if it is one of ours.
-    pub fn record_of(key: &[u8]) -> Option<u64> {
-        let digits = key.strip_prefix(b"key:").filter(|digits| digits.len() == 12)?;
-        digits.iter().try_fold(0, |number, byte| byte.is_ascii_digit().then(|| number * 10 + u64::from(byte - b'0')))
-    }
-
-    #[inline(always)]
-    pub fn of(&mut self, record: u64) -> &[u8] {
-        const LOW: u64 = 100_000_000;
-        let (high, low) = if record < LOW { (*b"key:0000", record) } else { (high_half(record / LOW), record % LOW) };
-        // Whole words, so that whoever copies words need not wait.
-        self.0[..8].copy_from_slice(&high);
-        self.0[8..].copy_from_slice(&eight_digits(low));
-        &self.0
-    }
-}
-
-#[cold]
-fn high_half(number: u64) -> [u8; 8] {
-    let [.., a, b, c, d] = eight_digits(number % 10_000);
-    [b'k', b'e', b'y', b':', a, b, c, d]
-}
-
-/// A number below 10^8 as text: halved into fours, twos and ones, all of a size at once in one word. The factors are
-/// 2^20 / 100 and 2^10 / 10 rounded up, exact for what they divide.
-#[inline(always)]
-fn eight_digits(number: u64) -> [u8; 8] {
-    let fours = (number / 10_000) | ((number % 10_000) << 32);
-    let hundreds = ((fours * 10_486) >> 20) & 0x7f_0000_007f;
-    let twos = hundreds | (fours - 100 * hundreds) << 16;
-    let tens = ((twos * 103) >> 10) & 0x000f_000f_000f_000f;
-    let ones = tens | (twos - 10 * tens) << 8;
-    (ones + 0x3030_3030_3030_3030).to_le_bytes()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn keys_are_twelve_digits() {
-        let mut key = KeyText::default();
-        assert_eq!(key.of(12_345), b"key:000000012345");
-        assert_eq!(key.of(999_999_999_999), b"key:999999999999");
-        assert_eq!(key.of(0), b"key:000000000000");
-        for record in (0..200_000).chain((0..20_000).map(|step| step * 49_999_993)) {
-            let text = format!("key:{record:012}");
-            assert_eq!(key.of(record), text.as_bytes());
-        }
-    }
 
     #[test]
     fn all_that_is_shared_out_is_all_there_is() {
@@ -436,7 +403,7 @@ mod tests {
     fn questions_can_be_passed_over() {
         let (asked, five) = (asked("latest", 1_000), At::closed(5, 1_000));
         let (mut all, mut rest) = (asked.questions(Part::Run, five, 4), asked.questions(Part::Run, five, 4));
-        (0..77).for_each(|_| all.pass());
+        all.pass(77);
         rest.pass_to(77);
         assert!((0..100).all(|_| all.draw() == rest.draw()));
     }

@@ -4,7 +4,8 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use super::questions::{KeyText, Question, Questions};
+use super::keytext::KeyText;
+use super::questions::{Question, Questions};
 use super::values::Values;
 use super::{SHOWN_BYTES, wrong};
 use crate::jobs::{Ask, Client, Heard, Reading, Writing};

@@ -68,15 +68,36 @@ impl Values {
         vec![PLAIN; self.lengths.most()]
     }
 
+    /// The same in the room that there is.
+    pub fn blank_out(value: &mut [u8]) {
+        value.fill(PLAIN);
+    }
+
     /// Makes `value`, which began as a blank, the one of this version of a key.
     #[inline]
     pub fn write(&self, record: u64, version: u64, value: &mut Vec<u8>) {
-        let (head, bytes) = (self.head(record, version), self.bytes(record));
+        let bytes = self.bytes(record);
         if !self.lengths.are_same() {
             value.clear();
             value.resize(bytes, PLAIN);
         }
-        let random = random_of(bytes, self.random_percent);
+        if bytes < HEAD_BYTES {
+            return value.copy_from_slice(&self.head(record, version)[..bytes]);
+        }
+        self.write_alike(record, version, value);
+    }
+
+    /// How long all of them are, where they are alike and have room for a head.
+    #[inline(always)]
+    pub fn alike_bytes(&self) -> Option<usize> {
+        let bytes = self.lengths.most();
+        (self.lengths.are_same() && bytes >= HEAD_BYTES).then_some(bytes)
+    }
+
+    /// Makes `value`, which has the length of all and began as a blank, the one of this version of a key.
+    #[inline(always)]
+    pub fn write_alike(&self, record: u64, version: u64, value: &mut [u8]) {
+        let (head, random) = (self.head(record, version), random_of(value.len(), self.random_percent));
         if let Some((first, rest)) = value.split_first_chunk_mut::<HEAD_BYTES>() {
             // In the halves that it was made of: one wide copy would wait for both to be written.
             first[..8].copy_from_slice(&head[..8]);
@@ -84,8 +105,6 @@ impl Values {
             if random > 0 {
                 rest[..random].copy_from_slice(self.own(record, random));
             }
-        } else {
-            value.copy_from_slice(&head[..bytes]);
         }
     }
 

@@ -9,8 +9,9 @@ use std::time::Instant;
 use sha2::{Digest, Sha256};
 
 use super::{BATCH_KEYS, Compared, Counts, Drawn, Each, Replay, SHOWN_BYTES, Sample, hex};
+use crate::jobs::keyed::keytext::KeyText;
 use crate::jobs::keyed::lengths::Lengths;
-use crate::jobs::keyed::questions::{Asked, KeyText, points_of};
+use crate::jobs::keyed::questions::{Asked, points_of};
 use crate::jobs::keyed::values::{HEAD_BYTES, SEQUENCE_MAX, Values, version, version_in};
 use crate::jobs::keyed::{doings, turns, values_of};
 use crate::jobs::{InputFault, Part, Source, Writing, find};

@@ -13,7 +13,7 @@ pub(super) const VALUE_MAX: usize = 1 << 30;
 /// The longest line that is waited for: no line of the protocol that carries a key has more than 400 bytes.
 pub(super) const LINE_MAX: usize = 2048;
 
-pub(super) const STORED: &[u8] = b"STORED\r\n";
+pub(super) const STORED: &[u8; 8] = b"STORED\r\n";
 pub(super) const END: &[u8] = b"END\r\n";
 
 /// One part of the answer to `get` and `gets`.

@@ -4,18 +4,18 @@
 //! answers come whoever was first. Until an `incr` is answered nothing else may overtake those two, so what is said
 //! meanwhile is held back; and where other questions are under way already, `add` goes ahead of every `incr` at once.
 
-use std::collections::VecDeque;
-
+mod asking;
 mod counting;
 
 use super::super::asked::Asked;
 use super::super::prepared::Prepared;
-use super::super::text::{garbled, line, push_number, unasked};
+use super::super::text::{garbled, line, unasked};
+use super::super::waiting::Waiting;
 use super::super::{Codec, Heard, Known};
 use super::frames::{Block, END, Found, KEY_MAX, LINE_MAX, STORED};
-use super::frames::{block, counter, escape, is_error, short_value};
+use super::frames::{block, counter, is_error, short_value};
 use super::{Limits, explained};
-use crate::words::op::{Fault, Keys, Op, Pairs, Reply, ValueList, readable};
+use crate::words::op::{Alike, Fault, Op, Pattern, Reply, ValueList, readable};
 
 /// Which of the commands a server has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,7 +30,7 @@ pub enum Dialect {
 pub struct Memcache {
     limits: Limits,
     dialect: Dialect,
-    waiting: VecDeque<Awaited>,
+    waiting: Waiting<Awaited>,
     prepared_get: Prepared,
     prepared_set: Prepared,
     /// The keys of the reads in `waiting`, as they were sent.
@@ -51,7 +51,7 @@ pub struct Memcache {
 }
 
 /// The answer that an op waits for.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, PartialEq)]
 enum Awaited {
     /// `STORED`, so many times.
     Stored {
@@ -88,7 +88,7 @@ impl Memcache {
         Memcache {
             limits: Limits { store },
             dialect,
-            waiting: VecDeque::new(),
+            waiting: Waiting::default(),
             prepared_get: Prepared::default(),
             prepared_set: Prepared::default(),
             asked: Asked::default(),
@@ -119,15 +119,35 @@ impl Codec for Memcache {
     }
 
     #[inline(always)]
+    fn pattern(&mut self, alike: &Alike<'_>) -> Option<Pattern<'_>> {
+        match alike.op {
+            // An answer to a get repeats its key, which must be remembered.
+            Op::Set { key, value, ttl_s: None } if self.limits.goes_plainly(key) => self.sets(alike.count, key, value),
+            _ => None,
+        }
+    }
+
+    #[inline(always)]
+    fn hear_done(&mut self, bytes: &[u8]) -> (u32, usize) {
+        let Some((Awaited::Stored { commands: 1, .. }, run)) = self.waiting.front_run() else {
+            return (0, 0);
+        };
+        let (answers, _) = bytes.as_chunks::<{ STORED.len() }>();
+        let done = answers.iter().take(run as usize).take_while(|answer| *answer == STORED).count();
+        self.waiting.pop_many(done as u32);
+        (done as u32, done * STORED.len())
+    }
+
+    #[inline(always)]
     fn hear_plain<'b>(&mut self, bytes: &'b [u8]) -> Option<(usize, Reply<'b>)> {
         match self.waiting.front()? {
             Awaited::Stored { commands: 1, .. } if bytes.starts_with(STORED) => {
-                self.waiting.pop_front();
+                self.waiting.pop();
                 Some((STORED.len(), Reply::Done))
             }
             Awaited::Value => {
                 let (used, value) = short_value(bytes, self.asked.get(0))?;
-                self.waiting.pop_front();
+                self.waiting.pop();
                 self.asked.pop(1);
                 Some((used, Reply::Value(value)))
             }
@@ -160,163 +180,6 @@ impl Codec for Memcache {
 
     fn commands(&self) -> u64 {
         self.commands
-    }
-}
-
-/// What to ask.
-impl Memcache {
-    #[inline]
-    fn say_into(&mut self, op: &Op<'_>, out: &mut Vec<u8>) -> Result<(), Fault> {
-        let awaited = match *op {
-            Op::Get(key) if self.limits.goes_plainly(key) => self.get(key, out),
-            Op::Get(key) => self.read(b"get", key, Awaited::Value, out)?,
-            Op::Number(key) => self.read(b"get", key, Awaited::Count, out)?,
-            Op::GetMany(keys) => self.read_many(op, keys, Awaited::Values(keys.len()), out)?,
-            Op::NumberMany(keys) => self.read_many(op, keys, Awaited::Counts(keys.len()), out)?,
-            Op::Set { ttl_s: Some(_), .. } | Op::GetVersion(_) | Op::Cas { .. }
-                if self.dialect == Dialect::Borrowed =>
-            {
-                return Err(Fault::unsupported(self.limits.store, op));
-            }
-            Op::GetVersion(key) => self.read(b"gets", key, Awaited::Version, out)?,
-            Op::Set { key, value, ttl_s: None } if self.limits.goes_plainly(key) => self.set(key, value, out)?,
-            Op::Set { key, value, ttl_s } => {
-                self.store(b"set", key, value, self.limits.lifetime_s(ttl_s)?, None, out)?;
-                Awaited::Stored { commands: 1, largest: value.len() }
-            }
-            Op::SetMany(pairs) => self.set_many(op, pairs, out)?,
-            Op::SetIfAbsent { key, value } => {
-                self.store(b"add", key, value, 0, None, out)?;
-                Awaited::Added { size: value.len() }
-            }
-            Op::Cas { key, version, value } => {
-                self.store(b"cas", key, value, 0, Some(version), out)?;
-                Awaited::Swapped { size: value.len() }
-            }
-            Op::Delete(key) => {
-                self.limits.check_key(key)?;
-                out.extend_from_slice(b"delete ");
-                escape(key, out);
-                out.extend_from_slice(b"\r\n");
-                Awaited::Deleted
-            }
-            Op::Increment { key, by } => self.increment(op, key, by, out)?,
-            Op::Tally { .. } | Op::ReadTally(_) | Op::Scan { .. } => {
-                return Err(Fault::unsupported(self.limits.store, op));
-            }
-        };
-        self.commands += match awaited {
-            Awaited::Stored { commands, .. } => commands as u64,
-            Awaited::Sum { added: true } => 2,
-            _ => 1,
-        };
-        self.waiting.push_back(awaited);
-        Ok(())
-    }
-
-    /// A key that needs no escaping, as nearly all do.
-    #[inline(always)]
-    fn get(&mut self, key: &[u8], out: &mut Vec<u8>) -> Awaited {
-        self.prepared_get.say(key, out, |head| {
-            head.extend_from_slice(b"get ");
-            head.extend_from_slice(key);
-            head.extend_from_slice(b"\r\n");
-            4
-        });
-        self.asked.push(key);
-        Awaited::Value
-    }
-
-    #[inline(always)]
-    fn set(&mut self, key: &[u8], value: &[u8], out: &mut Vec<u8>) -> Result<Awaited, Fault> {
-        self.limits.check_value(value)?;
-        self.prepared_set.say_with(key, value, out, |head| {
-            head.extend_from_slice(b"set ");
-            head.extend_from_slice(key);
-            head.extend_from_slice(b" 0 0 ");
-            push_number(value.len(), head);
-            head.extend_from_slice(b"\r\n");
-            4
-        });
-        Ok(Awaited::Stored { commands: 1, largest: value.len() })
-    }
-
-    #[inline]
-    fn read(&mut self, command: &[u8], key: &[u8], awaited: Awaited, out: &mut Vec<u8>) -> Result<Awaited, Fault> {
-        self.limits.check_key(key)?;
-        out.extend_from_slice(command);
-        self.name_asked(key, out);
-        out.extend_from_slice(b"\r\n");
-        Ok(awaited)
-    }
-
-    fn read_many(
-        &mut self,
-        op: &Op<'_>,
-        keys: Keys<'_>,
-        awaited: Awaited,
-        out: &mut Vec<u8>,
-    ) -> Result<Awaited, Fault> {
-        if keys.is_empty() {
-            return Err(self.limits.nothing(op));
-        }
-        keys.iter().try_for_each(|key| self.limits.check_key(key))?;
-        out.extend_from_slice(b"get");
-        keys.iter().for_each(|key| self.name_asked(key, out));
-        out.extend_from_slice(b"\r\n");
-        Ok(awaited)
-    }
-
-    fn name_asked(&mut self, key: &[u8], out: &mut Vec<u8>) {
-        out.push(b' ');
-        let start = out.len();
-        escape(key, out);
-        self.asked.push(&out[start..]);
-    }
-
-    /// The protocol sets one key a command. One op, many commands: all are on their way before the first answer is
-    /// read.
-    fn set_many(&mut self, op: &Op<'_>, pairs: Pairs<'_>, out: &mut Vec<u8>) -> Result<Awaited, Fault> {
-        if pairs.keys.is_empty() {
-            return Err(self.limits.nothing(op));
-        }
-        let before = out.len();
-        let stored = pairs.iter().try_for_each(|(key, value)| self.store(b"set", key, value, 0, None, out));
-        if let Err(fault) = stored {
-            out.truncate(before);
-            return Err(fault);
-        }
-        let largest = pairs.values.iter().map(<[u8]>::len).max().unwrap_or(0);
-        Ok(Awaited::Stored { commands: pairs.keys.len(), largest })
-    }
-
-    #[inline]
-    fn store(
-        &self,
-        command: &[u8],
-        key: &[u8],
-        value: &[u8],
-        lifetime_s: u32,
-        version: Option<u64>,
-        out: &mut Vec<u8>,
-    ) -> Result<(), Fault> {
-        self.limits.check_key(key)?;
-        self.limits.check_value(value)?;
-        out.extend_from_slice(command);
-        out.push(b' ');
-        escape(key, out);
-        out.extend_from_slice(b" 0 ");
-        push_number(lifetime_s, out);
-        out.push(b' ');
-        push_number(value.len(), out);
-        if let Some(version) = version {
-            out.push(b' ');
-            push_number(version, out);
-        }
-        out.extend_from_slice(b"\r\n");
-        out.extend_from_slice(value);
-        out.extend_from_slice(b"\r\n");
-        Ok(())
     }
 }
 
@@ -469,7 +332,7 @@ impl Memcache {
     /// The op in front is answered, and `keys` of those asked for with it.
     #[inline]
     fn done(&mut self, keys: usize) {
-        self.waiting.pop_front();
+        self.waiting.pop();
         self.asked.pop(keys);
         self.parts = 0;
         self.passed = 0;

@@ -60,7 +60,7 @@ impl Memcache {
             incr(self.asked.get(0), self.step, out);
             out.append(&mut self.held);
             self.commands += 2;
-            self.waiting[0] = Awaited::Sum { added: true };
+            self.waiting.replace_front(Awaited::Sum { added: true });
             return Ok(Some((used, Heard::Again)));
         }
         if !missing && !is_error(words) && unsigned(words.trim_ascii_end()).is_none() {
