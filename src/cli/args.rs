@@ -8,6 +8,7 @@ use clap::{Args, Parser, Subcommand};
 use super::exec::Exec;
 use super::points::{self, Points, Rates, Replay, Sizes, Values};
 use crate::report::compare::Limit;
+use crate::report::sweep::Statistic;
 use crate::words::effort::Effort;
 use crate::words::load::{Arrivals, Keys, Only};
 use crate::words::promise::Promise;
@@ -307,6 +308,9 @@ pub struct Look {
     /// All columns, however wide, and all warnings
     #[arg(long)]
     pub wide: bool,
+    /// Of several blocks of a sweep, the requests a second that are told: median, or best (nothing is claimed from it)
+    #[arg(long, value_name = "WHICH", default_value = "median")]
+    pub stat: Statistic,
     /// A line for every trial, in the order in which they were run; of a sweep for every point of it
     #[arg(long)]
     pub all: bool,

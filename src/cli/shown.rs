@@ -9,7 +9,7 @@ use super::{Exit, complain, exit_of, target};
 use crate::lab::load;
 use crate::report::cells;
 use crate::report::standing::standings;
-use crate::report::sweep;
+use crate::report::sweep::{self, Point, Statistic};
 use crate::report::trials::{self, Trial};
 use crate::report::warn::{self, Seen};
 use crate::report::{alike, claims, export, fields, grid, notes, said, table, words};
@@ -40,7 +40,10 @@ pub fn shown(records: &[Record], look: &Look) -> Result<(String, Exit)> {
     let text = if look.all {
         all(&trials::trials(records, is_swept)?, &words::headline(records, &standings), look)?
     } else if is_swept {
-        let points = sweep::points(records, look.wide || look.json || look.csv)?;
+        let mut points = sweep::points(records, look.wide || look.json || look.csv)?;
+        if look.stat == Statistic::Best {
+            points.iter_mut().for_each(Point::tell_best);
+        }
         swept(&Seen { records, rows: &rows, points: &points, standings: &standings }, look)?
     } else {
         if look.json || look.csv || table::tells_op_times(&rows, look.wide) {
@@ -62,7 +65,7 @@ fn plain(seen: &Seen<'_>, look: &Look) -> Result<String> {
             let table = export::markdown(&table::lines(rows, look.wide, table::Ranks::InAColumn));
             page(&headline(seen), &[table, listed(&warned(seen, look)), export::escaped(&sentence)])
         }
-        _ => text(seen, look, &table::table(rows, look.wide), &sentence),
+        _ => text(seen, look, &table::table(rows, look.wide), &sentence)?,
     })
 }
 
@@ -81,7 +84,7 @@ fn swept(seen: &Seen<'_>, look: &Look) -> Result<String> {
             let rest = [remarks, export::markdown(&grid::silent(rows)), export::escaped(&sentence)];
             page(&headline(seen), &tables.chain(rest).collect::<Vec<_>>())
         }
-        _ => text(seen, look, &grid::tables(points, rows, look.wide), &sentence),
+        _ => text(seen, look, &grid::tables(points, rows, look.wide), &sentence)?,
     })
 }
 
@@ -98,12 +101,12 @@ fn all(trials: &[Trial], headline: &str, look: &Look) -> Result<String> {
     })
 }
 
-fn text(seen: &Seen<'_>, look: &Look, table: &str, sentence: &str) -> String {
+fn text(seen: &Seen<'_>, look: &Look, table: &str, sentence: &str) -> Result<String> {
     let (records, rows) = (seen.records, seen.rows);
     let parts = [
         headline(seen),
         table.to_string(),
-        if look.wide { said::section(records) } else { String::new() },
+        if look.wide { said::section(records)? } else { String::new() },
         words::misses(rows, records),
         words::answer(records),
         notes::notes(records, look.wide),
@@ -113,7 +116,7 @@ fn text(seen: &Seen<'_>, look: &Look, table: &str, sentence: &str) -> String {
         words::next(rows, records),
     ];
     let parts: Vec<&str> = parts.iter().map(|part| part.trim_end()).filter(|part| !part.is_empty()).collect();
-    format!("{}\n", parts.join("\n"))
+    Ok(format!("{}\n", parts.join("\n")))
 }
 
 fn headline(seen: &Seen<'_>) -> String {

@@ -132,7 +132,7 @@ impl<'a> Attendant<'a> {
             Told::Closed => self.record.bytes_on_disk = self.bytes_on_disk(),
             Told::Peak(peak) => self.client_peaks = Peaks(peak),
             Told::Counters(counters) => self.record.counters = counters,
-            Told::Said(Ok(said)) => self.record.said = said,
+            Told::Said(Ok(said)) => self.record.said = said.into(),
             Told::Said(Err(why)) => {
                 if let Some(store) = &mut self.record.store {
                     store.settings.insert(UNREAD.to_string(), readable(why.as_bytes(), LONGEST_REASON));

@@ -96,8 +96,16 @@ fn open(chosen: &Chosen, launch: Launch, scratch: &Path, interrupt: &Interrupt) 
     let (launch, served) = match (&launch.place, chosen.adapter.server) {
         (Place::Path(data), Some(_)) => {
             let data: PathBuf = data.canonicalize().with_context(|| label.clone())?;
-            let served =
-                serve::start(chosen.adapter, chosen.target.transport, &launch, &data, scratch, PATIENCE, interrupt);
+            let served = serve::start(
+                &[],
+                chosen.adapter,
+                chosen.target.transport,
+                &launch,
+                &data,
+                scratch,
+                PATIENCE,
+                interrupt,
+            );
             let served = served.map_err(|unserved| match unserved {
                 Unserved::Missing(why) => anyhow!("{label}: {why}\nhint: {}", chosen.adapter.get_it),
                 Unserved::Failed(why) => anyhow!("{label}: {why}"),

@@ -43,22 +43,10 @@ pub enum Unserved {
     Interrupted,
 }
 
-/// Starts the server of `adapter`, with its files in `data` and its socket and log in `scratch`.
+/// Starts the server of `adapter`, with its files in `data` and its socket and log in `scratch`; its program is started
+/// by the command `under`, where that is one.
+#[allow(clippy::too_many_arguments)] // Each is another thing, and no two of them go together anywhere else.
 pub fn start(
-    adapter: &Adapter,
-    transport: Transport,
-    launch: &Launch,
-    data: &Path,
-    scratch: &Path,
-    limit: Duration,
-    interrupt: &Interrupt,
-) -> Result<Served, Unserved> {
-    start_under(&[], adapter, transport, launch, data, scratch, limit, interrupt)
-}
-
-/// The same, its program started by the command `under`, if that is one.
-#[allow(clippy::too_many_arguments)] // As above, and one more.
-pub fn start_under(
     under: &[String],
     adapter: &Adapter,
     transport: Transport,

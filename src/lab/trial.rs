@@ -279,7 +279,7 @@ impl<'a> Bench<'a> {
     fn serve(&self, chosen: &Chosen, launch: &Launch, data: &Path, directory: &Path) -> Result<Served, Outcome> {
         let transport = chosen.target.transport;
         let limit = self.plan.timeout.min(START);
-        let served = serve::start(chosen.adapter, transport, launch, data, directory, limit, self.interrupt);
+        let served = serve::start(&[], chosen.adapter, transport, launch, data, directory, limit, self.interrupt);
         served.map_err(|unserved| match unserved {
             Unserved::Missing(reason) => Outcome::Missing { reason, get_it: chosen.adapter.get_it.to_string() },
             Unserved::Failed(reason) => Outcome::Missing { reason, get_it: String::new() },

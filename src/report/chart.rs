@@ -212,6 +212,7 @@ mod tests {
             target: target.to_string(),
             control: target == "control",
             trials: 1,
+            statistic: Default::default(),
             requests_per_s,
             requests_per_s_lowest: requests_per_s,
             requests_per_s_highest: requests_per_s,

@@ -5,7 +5,7 @@ use super::cells::{Numbers, OpTimes, Row, Status};
 use super::export::{Field, plain};
 use super::rated::Rated;
 use super::standing::Versus;
-use super::sweep::{Point, Service};
+use super::sweep::{Point, Service, Statistic};
 use super::trials::{Place, Trial, Uncounted};
 use crate::words::load::Swept;
 
@@ -83,6 +83,7 @@ pub const POINTS: &[Field<SweptLine>] = &[
     Field { name: "trials", value: |one| at(one, |point| Some(point.trials)) },
     Field { name: "cut_off_after_s", value: |one| at(one, |point| Some(point.cut_off?.after_s)) },
     Field { name: "cut_off_done_share", value: |one| at(one, |point| Some(point.cut_off?.done_share)) },
+    Field { name: "statistic", value: |one| at(one, |point| Some(statistic(point.statistic))) },
     Field { name: "requests_per_s", value: |one| at(one, |point| Some(point.requests_per_s)) },
     Field { name: "requests_per_s_lowest", value: |one| at(one, |point| Some(point.requests_per_s_lowest)) },
     Field { name: "requests_per_s_highest", value: |one| at(one, |point| Some(point.requests_per_s_highest)) },
@@ -237,6 +238,13 @@ fn swept(swept: Swept) -> &'static str {
         Swept::Rate => "rate",
         Swept::ValueBytes => "value_bytes",
         Swept::Batch => "batch",
+    }
+}
+
+fn statistic(statistic: Statistic) -> &'static str {
+    match statistic {
+        Statistic::Median => "median",
+        Statistic::Best => "best",
     }
 }
 

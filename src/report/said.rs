@@ -3,6 +3,8 @@
 
 use std::collections::BTreeMap;
 
+use anyhow::{Result, anyhow};
+
 use super::table::{WIDTH, wrap};
 use crate::stats::sample::Sample;
 use crate::words::record::{Record, UNREAD};
@@ -84,37 +86,45 @@ const TELLING: &[(&str, &str)] = &[
 type Counters = BTreeMap<String, [f64; 2]>;
 
 /// A line or more for each target, by name; nothing where no store says anything.
-pub fn section(records: &[Record]) -> String {
+pub fn section(records: &[Record]) -> Result<String> {
     let mut targets: BTreeMap<&str, Vec<&Record>> = BTreeMap::new();
     for record in records.iter().filter(|record| record.took_s().is_some() && record.is_right()) {
         targets.entry(&record.target.label).or_default().push(record);
     }
-    let lines: Vec<String> = targets.iter().filter_map(|(target, trials)| line(target, trials)).collect();
+    let lines = targets.iter().filter_map(|(target, trials)| line(target, trials).transpose());
+    let lines: Vec<String> = lines.collect::<Result<_>>()?;
     if lines.is_empty() {
-        return String::new();
+        return Ok(String::new());
     }
     let heading = "what the stores say of themselves, from before the first phase that counts to after settling \
                    (medians of trials; all of it is in the results file):";
     let heading = wrap(heading, WIDTH).join("\n");
-    format!("{heading}\n{}", lines.concat())
+    Ok(format!("{heading}\n{}", lines.concat()))
 }
 
-fn line(target: &str, trials: &[&Record]) -> Option<String> {
+fn line(target: &str, trials: &[&Record]) -> Result<Option<String>> {
     let unread = trials.iter().find_map(|trial| trial.store.as_ref()?.settings.get(UNREAD));
-    let said: Vec<&Counters> = trials.iter().map(|trial| &trial.said).filter(|said| !said.is_empty()).collect();
+    let mut said: Vec<Counters> = trials.iter().map(|trial| counters(trial)).collect::<Result<_>>()?;
+    said.retain(|said| !said.is_empty());
     let told = match unread {
         Some(why) => format!("could not be asked: {why}"),
-        None if said.is_empty() => return None,
+        None if said.is_empty() => return Ok(None),
         None => {
             let grown = grown(&said);
             if grown.is_empty() { "nothing of note".to_string() } else { grown.join("; ") }
         }
     };
-    Some(format!(" {}\n", wrap(&format!("{target}: {told}"), WIDTH - 3).join("\n   ")))
+    Ok(Some(format!(" {}\n", wrap(&format!("{target}: {told}"), WIDTH - 3).join("\n   "))))
+}
+
+fn counters(record: &Record) -> Result<Counters> {
+    record.said.read().map_err(|why| {
+        anyhow!("the counters of {} in block {} cannot be read: {why}", record.target.label, record.block)
+    })
 }
 
 /// "records dropped to make room +1,203 (evicted_keys)": the median difference of each telling counter that has one.
-fn grown(trials: &[&Counters]) -> Vec<String> {
+fn grown(trials: &[Counters]) -> Vec<String> {
     let told = TELLING.iter().filter_map(|(name, words)| {
         let differences = trials.iter().map(|said| difference(said, name)).collect();
         let median = Sample::new(differences)?.median();
@@ -157,8 +167,8 @@ mod tests {
             counters(&[("evicted_keys", [5.0, 1208.0]), ("used_memory", [1.0, 9.0]), ("total_forks", [1.0, 1.0])]);
         let second = counters(&[("evicted_keys", [0.0, 5000.0])]);
         let third = counters(&[("evicted_keys", [0.0, 9.0])]);
-        assert_eq!(grown(&[&first, &second, &third]), ["records dropped to make room +1,203 (evicted_keys)"]);
-        assert_eq!(grown(&[&counters(&[("used_memory", [1.0, 9.0])])]), [""; 0]);
+        assert_eq!(grown(&[first, second, third]), ["records dropped to make room +1,203 (evicted_keys)"]);
+        assert_eq!(grown(&[counters(&[("used_memory", [1.0, 9.0])])]), [""; 0]);
     }
 
     #[test]
@@ -168,7 +178,7 @@ mod tests {
             ("Level 1 Time(sec)", [0.0, 1.5]),
             ("Level 1 Files", [0.0, 9.0]),
         ]);
-        assert_eq!(grown(&[&levels]), ["seconds of flushing and merging +2.75 (Level * Time(sec))"]);
+        assert_eq!(grown(&[levels]), ["seconds of flushing and merging +2.75 (Level * Time(sec))"]);
     }
 
     #[test]

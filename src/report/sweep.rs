@@ -1,6 +1,7 @@
 //! A sweep over numbers of clients, rates or sizes: what each target came to at each point.
 
 use std::collections::BTreeMap;
+use std::str::FromStr;
 
 use anyhow::Result;
 use serde::Serialize;
@@ -14,7 +15,29 @@ use crate::words::load::{At, Load, Swept};
 use crate::words::record::{CutOff, Outcome, Phase, Record};
 use crate::words::units;
 
-/// One target at one number of clients in one part: medians over blocks.
+/// Which of several blocks' requests a second stand for all.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Statistic {
+    #[default]
+    Median,
+    /// As in the posts, whose authors took the best of three.
+    Best,
+}
+
+impl FromStr for Statistic {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "median" => Ok(Statistic::Median),
+            "best" => Ok(Statistic::Best),
+            _ => Err(format!("'{text}' is neither median nor best")),
+        }
+    }
+}
+
+/// One target at one number of clients in one part: medians over blocks, but for what `statistic` says.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Point {
     /// `set`, `get`, or `run` where both come mixed.
@@ -32,6 +55,8 @@ pub struct Point {
     pub target: String,
     pub control: bool,
     pub trials: usize,
+    /// What `requests_per_s` is of the blocks.
+    pub statistic: Statistic,
     pub requests_per_s: f64,
     pub requests_per_s_lowest: f64,
     pub requests_per_s_highest: f64,
@@ -127,6 +152,17 @@ pub fn points(records: &[Record], detail: bool) -> Result<Vec<Point>> {
     Ok(points)
 }
 
+impl Point {
+    /// Tells the most that any block came to. A claim would need the others too, so none is made. What comes at a rate
+    /// has no most.
+    pub fn tell_best(&mut self) {
+        if self.rated.is_none() {
+            (self.statistic, self.requests_per_s) = (Statistic::Best, self.requests_per_s_highest);
+            (self.requests_per_s_interval, self.beside) = (None, None);
+        }
+    }
+}
+
 /// Threads that are busier than this are what the rate is of (method.md R2.12).
 const BUSY_SHARE: f64 = 0.9;
 
@@ -182,6 +218,7 @@ fn point((at, swept): (At, Swept), phases: &[(&Record, &Phase)], detail: bool) -
         group: cells::group(record),
         beside: None,
         trials: phases.len(),
+        statistic: Statistic::Median,
         requests_per_s: rate.median(),
         requests_per_s_lowest: rate.lowest(),
         requests_per_s_highest: rate.highest(),
@@ -250,6 +287,10 @@ pub fn remarks(points: &[Point]) -> Vec<String> {
             (doubled::RISE - 1.0) * 100.0
         ));
     }
+    if points.iter().any(|point| point.statistic == Statistic::Best) {
+        remarks
+            .push("requests a second are those of each target's best block: nothing is claimed from them".to_string());
+    }
     let others = points.iter().filter(|point| !point.client_limited).filter_map(|point| point.ceiling_share);
     if let Some(most) = others.max_by(f64::total_cmp).filter(|share| *share > ceilings::NOTED_SHARE) {
         remarks.push(format!("without a star, at most {:.0} % of that", most * 100.0));
@@ -306,6 +347,7 @@ pub(super) mod tests {
             target: target.to_string(),
             control: target.starts_with("ceiling"),
             trials: 1,
+            statistic: Statistic::Median,
             requests_per_s,
             requests_per_s_lowest: requests_per_s,
             requests_per_s_highest: requests_per_s,
@@ -319,6 +361,21 @@ pub(super) mod tests {
             doubled_rise: None,
             service: None,
         }
+    }
+
+    #[test]
+    fn the_best_block_is_told_and_nothing_claimed_from_it() {
+        let mut best = Point {
+            requests_per_s_highest: 3_000.0,
+            requests_per_s_interval: Some((1_500.0, 2_500.0)),
+            ..point("fast", 5, 2_000.0)
+        };
+        best.tell_best();
+        assert_eq!((best.requests_per_s, best.requests_per_s_interval), (3_000.0, None));
+        let said = super::super::grid::tables(&[best, point("slow", 5, 1_000.0)], &[], false);
+        assert!(said.contains("3.0 k") && said.contains("best block"), "{said}");
+        assert_eq!("best".parse(), Ok(Statistic::Best));
+        assert!("mean".parse::<Statistic>().is_err());
     }
 
     #[test]

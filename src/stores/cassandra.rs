@@ -134,8 +134,8 @@ fn open(launch: &Launch) -> Result<Box<dyn Store>, Fault> {
         builder = builder.user(user, password.as_deref().unwrap_or_default());
     }
     let driver = runtime.block_on(builder.build()).map_err(lost)?;
-    let has_tables = Mutex::new(false);
-    Ok(Box::new(Cassandra { launch: launch.clone(), keyspace, has_tables, driver: Arc::new(driver), runtime }))
+    let statements = Mutex::new(None);
+    Ok(Box::new(Cassandra { launch: launch.clone(), keyspace, statements, driver: Arc::new(driver), runtime }))
 }
 
 /// A keyspace stands in statements as it is.
@@ -151,17 +151,26 @@ fn check_keyspace(name: &str) -> Result<(), Fault> {
 struct Cassandra {
     launch: Launch,
     keyspace: String,
-    /// Tables are made with the first session: asking what a server is must not change it.
-    has_tables: Mutex<bool>,
+    /// What all sessions ask, prepared with the first of them, when the tables are made: asking what a server is must
+    /// not change it.
+    statements: Mutex<Option<Arc<Statements>>>,
     driver: Arc<Driver>,
     runtime: Runtime,
 }
 
 impl Cassandra {
+    fn statements(&self) -> Result<Arc<Statements>, Fault> {
+        let mut statements = self.statements.lock().expect("nobody panics while making tables");
+        if let Some(statements) = &*statements {
+            return Ok(Arc::clone(statements));
+        }
+        self.make_tables()?;
+        Ok(Arc::clone(statements.insert(Arc::new(Statements::prepare(self)?))))
+    }
+
     /// Makes the tables that are not there. Looking is cheap, and a change of the schema is not.
     fn make_tables(&self) -> Result<(), Fault> {
-        let mut has_tables = self.has_tables.lock().expect("nobody panics while making tables");
-        if !*has_tables && self.tables_there()? < TABLES.len() {
+        if self.tables_there()? < TABLES.len() {
             // One copy, as every other store here has. A keyspace that is there stays as it is.
             let keyspace = format!(
                 "CREATE KEYSPACE IF NOT EXISTS {} \
@@ -173,7 +182,6 @@ impl Cassandra {
                 self.run(self.driver.query_unpaged(self.named(table), ()))?;
             }
         }
-        *has_tables = true;
         Ok(())
     }
 
@@ -265,8 +273,7 @@ fn attempt(error: RequestAttemptError) -> Fault {
 
 impl Store for Cassandra {
     fn session(&self) -> Result<Box<dyn Session + '_>, Fault> {
-        self.make_tables()?;
-        Ok(Box::new(session::Asking::new(self, Statements::prepare(self)?)))
+        Ok(Box::new(session::Asking::new(self, self.statements()?)))
     }
 
     fn facts(&self) -> Result<Facts, Fault> {
@@ -323,7 +330,7 @@ impl Store for Cassandra {
     }
 
     fn leave(&self) -> Result<(), Fault> {
-        *self.has_tables.lock().expect("nobody panics while making tables") = false;
+        *self.statements.lock().expect("nobody panics while making tables") = None;
         for name in NAMES {
             let drop = format!("DROP TABLE IF EXISTS {}.{name}", self.keyspace);
             self.run(self.driver.query_unpaged(drop, ()))?;

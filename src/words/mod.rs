@@ -5,6 +5,7 @@ pub mod check;
 pub mod crash;
 pub mod effort;
 pub mod hist;
+pub mod later;
 pub mod load;
 pub mod names;
 pub mod noise;

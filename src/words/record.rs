@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::crash::Standing;
 use super::hist::Packed;
+use super::later::Later;
 use super::load::Arrivals;
 use super::noise::Noise;
 use super::op::Wrong;
@@ -57,7 +58,7 @@ pub struct Record {
     /// The store's own counters by its own names, before the first phase that counts and after settling: they tell why
     /// it was slow. Empty where it keeps none, or where the trial did not come so far.
     #[serde(default)]
-    pub said: BTreeMap<String, [f64; 2]>,
+    pub said: Later<BTreeMap<String, [f64; 2]>>,
     /// Bytes allocated on disk for the store's data, after settling and, for an embedded store, closing; `None` where
     /// they cannot be seen.
     pub bytes_on_disk: Option<u64>,

@@ -35,6 +35,8 @@ fn a_sweep_has_a_point_for_each_number_of_clients_and_every_answer_is_looked_at(
         let expected = [1, 3, 5, 40].into_iter().flat_map(|clients| [(clients, "get"), (clients, "set")]);
         assert_eq!(points, expected.collect::<Vec<_>>(), "{target}");
     }
+    desk.run(&["show", "--stat", "best"]).exits(0).shows("best block: nothing is claimed");
+    desk.run(&["show", "--stat", "mean"]).exits(2).complains("neither median nor best");
     let rows: Value = serde_json::from_str(&desk.run(&["show", "--json"]).out).expect("JSON");
     let rows = rows.as_array().unwrap();
     assert!(rows.iter().all(|point| point["requests_per_s"].as_f64().unwrap() > 0.0));

@@ -89,7 +89,7 @@ fn start_in(
     let data = directory.path().join("data");
     std::fs::create_dir_all(&data).expect("a data directory");
     let never = Interrupt::default();
-    let served = serve::start(adapter, transport, launch, &data, directory.path(), START_LIMIT, &never);
+    let served = serve::start(&[], adapter, transport, launch, &data, directory.path(), START_LIMIT, &never);
     let served = served.map_err(|unserved| match unserved {
         Unserved::Missing(why) => format!("{why}: {}", adapter.get_it),
         other => format!("{other:?}"),

@@ -124,7 +124,7 @@ fn served(
     directory: &Path,
     interrupt: &Interrupt,
 ) -> Result<Served, Reached> {
-    let served = serve::start(chosen.adapter, chosen.target.transport, launch, data, directory, START, interrupt);
+    let served = serve::start(&[], chosen.adapter, chosen.target.transport, launch, data, directory, START, interrupt);
     served.map_err(|unserved| match unserved {
         Unserved::Missing(reason) => Reached::Missing { reason, get_it: chosen.adapter.get_it.to_string() },
         Unserved::Failed(reason) => Reached::Missing { reason, get_it: String::new() },

@@ -347,7 +347,7 @@ impl<'a> Yard<'a> {
         let launch = self.launch(Place::Path(self.data.clone()));
         let transport = chosen.target.transport;
         let (data, limit, under) = (&self.data, PATIENCE, self.under());
-        let served = serve::start_under(&under, chosen.adapter, transport, &launch, data, &scratch, limit, interrupt);
+        let served = serve::start(&under, chosen.adapter, transport, &launch, data, &scratch, limit, interrupt);
         let served = served.map_err(|unserved| match unserved {
             Unserved::Missing(reason) => Untried::Missing { reason, get_it: chosen.adapter.get_it.to_string() },
             Unserved::Failed(reason) => Untried::Missing { reason, get_it: String::new() },

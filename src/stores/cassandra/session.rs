@@ -34,7 +34,7 @@ const BATCH_BYTES: usize = 16 << 10;
 /// What one addition of a batch weighs besides its field.
 const ADDITION_BYTES: usize = 64;
 
-/// Every statement, prepared once a session.
+/// Every statement, prepared once for all sessions.
 pub struct Statements {
     get: PreparedStatement,
     set: PreparedStatement,
@@ -79,7 +79,7 @@ impl Statements {
 /// One client's session. All share the driver's connections, which carry many questions at a time.
 pub struct Asking<'s> {
     store: &'s Cassandra,
-    statements: Statements,
+    statements: Arc<Statements>,
     /// The answer that a reply lends from.
     answer: Option<QueryRowsResult>,
     seen: Seen,
@@ -170,7 +170,7 @@ impl Session for Asking<'_> {
 }
 
 impl<'c> Asking<'c> {
-    pub fn new(store: &'c Cassandra, statements: Statements) -> Asking<'c> {
+    pub fn new(store: &'c Cassandra, statements: Arc<Statements>) -> Asking<'c> {
         Asking {
             store,
             statements,
