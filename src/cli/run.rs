@@ -54,7 +54,11 @@ pub fn first_look() -> Result<Exit> {
         },
     };
     complain("kvfair: a first look: fans on every store found here, in about a minute; `kvfair --help` tells more");
-    run(args)
+    // Who asked for nothing in particular was told what there is to tell: a machine too loud for ranks is no failure.
+    Ok(match run(args)? {
+        Exit::Inconclusive => Exit::Ok,
+        exit => exit,
+    })
 }
 
 pub fn run(args: Run) -> Result<Exit> {
