@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 use std::fs::{self, File, Metadata};
-use std::io;
+use std::io::{self, Write};
 use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt, chown, symlink};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
@@ -46,6 +46,7 @@ pub struct Part {
     length: u64,
     from: u64,
     bytes: Vec<u8>,
+    modified: SystemTime,
 }
 
 impl Part {
@@ -66,14 +67,20 @@ impl Part {
             }
         }
         bytes.truncate(read);
-        Ok(Part { node: Node::of(&meta), length, from, bytes })
+        Ok(Part { node: Node::of(&meta), length, from, bytes, modified: meta.modified()? })
     }
+}
+
+/// A file as it was made safe. Its time is part of it: there are stores that refuse a file of another time.
+struct Safe {
+    bytes: Vec<u8>,
+    modified: SystemTime,
 }
 
 /// What is safe.
 pub struct Disk {
     root: PathBuf,
-    safe: HashMap<Node, Vec<u8>>,
+    safe: HashMap<Node, Safe>,
     names: Vec<Name>,
 }
 
@@ -126,13 +133,15 @@ impl Disk {
 
     /// These bytes are safe now, and how long their file is.
     pub fn keep(&mut self, part: Part) {
-        let safe = self.safe.entry(part.node).or_default();
-        if part.from == 0 && part.bytes.len() as u64 == part.length {
-            *safe = part.bytes;
+        let Part { node, length, from, bytes, modified } = part;
+        let safe = self.safe.entry(node).or_insert(Safe { bytes: Vec::new(), modified });
+        safe.modified = modified;
+        if from == 0 && bytes.len() as u64 == length {
+            safe.bytes = bytes;
             return;
         }
-        safe.resize(part.length as usize, 0);
-        safe[part.from as usize..][..part.bytes.len()].copy_from_slice(&part.bytes);
+        safe.bytes.resize(length as usize, 0);
+        safe.bytes[from as usize..][..bytes.len()].copy_from_slice(&bytes);
     }
 
     /// These names are. A file that has none is nowhere to be found.
@@ -160,7 +169,14 @@ impl Disk {
         let path = self.root.join(&name.path);
         match &name.kind {
             Kind::Directory => fs::create_dir(&path)?,
-            Kind::File(node) => fs::write(&path, self.safe.get(node).map_or(&[][..], Vec::as_slice))?,
+            Kind::File(node) => match self.safe.get(node) {
+                Some(safe) => {
+                    let mut file = File::create(&path)?;
+                    file.write_all(&safe.bytes)?;
+                    file.set_modified(safe.modified)?;
+                }
+                None => drop(File::create(&path)?),
+            },
             Kind::Link(to) => return symlink(to, &path),
         }
         // Whoever is not root may give nothing away, and what was root's is then the store's own.
@@ -217,6 +233,30 @@ mod tests {
         disk.roll_back().expect("room");
         assert_eq!((text(&at("log")), text(&at("old/kept"))), ("one two ".to_string(), "kept".to_string()));
         assert!(!at("new").exists());
+    }
+
+    #[test]
+    fn files_have_the_times_that_they_were_made_safe_with() {
+        let root = tempfile::tempdir().expect("a directory");
+        let (path, second) = (root.path().join("file"), std::time::Duration::from_secs(1));
+        let write = |text: &str, at: SystemTime| {
+            fs::write(&path, text).expect("room");
+            File::options().write(true).open(&path).and_then(|file| file.set_modified(at)).expect("a time");
+        };
+        let (first, last) = (SystemTime::UNIX_EPOCH + second, SystemTime::UNIX_EPOCH + 9 * second);
+        write("old", first);
+        let mut disk = Disk::new(root.path()).expect("a disk");
+        let modified = || fs::metadata(&path).and_then(|meta| meta.modified()).expect("a file");
+        write("never synced", last);
+        disk.roll_back().expect("room");
+        assert_eq!((text(&path), modified()), ("old".to_string(), first));
+        // It is another file now that it was put back.
+        disk.keep_names(disk.names_now().expect("names"));
+        write("synced", last);
+        disk.keep(whole(&path));
+        write("not synced", first);
+        disk.roll_back().expect("room");
+        assert_eq!((text(&path), modified()), ("synced".to_string(), last));
     }
 
     #[test]
