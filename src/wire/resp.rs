@@ -149,13 +149,10 @@ impl Codec for Resp {
 
     #[inline(always)]
     fn hear_done(&mut self, bytes: &[u8]) -> (u32, usize) {
-        let Some((Awaited::Status, run)) = self.waiting.front_run() else {
-            return (0, 0);
-        };
-        let (answers, _) = bytes.as_chunks::<{ DONE.len() }>();
-        let done = answers.iter().take(run as usize).take_while(|answer| *answer == DONE).count();
-        self.waiting.pop_many(done as u32);
-        (done as u32, done * DONE.len())
+        match self.waiting.front_run() {
+            Some((Awaited::Status, run)) => self.waiting.pop_answered(run, bytes, DONE),
+            _ => (0, 0),
+        }
     }
 
     #[inline(always)]

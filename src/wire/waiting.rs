@@ -61,6 +61,16 @@ impl<A: PartialEq> Waiting<A> {
         }
     }
 
+    /// Forgets those of the first `run` that are answered: as many as the bytes begin with `answer`.
+    /// How many that were, and the bytes that their answers took.
+    #[inline(always)]
+    pub(super) fn pop_answered<const N: usize>(&mut self, run: u32, bytes: &[u8], answer: &[u8; N]) -> (u32, usize) {
+        let (answers, _) = bytes.as_chunks::<N>();
+        let count = answers.iter().take(run as usize).take_while(|found| *found == answer).count();
+        self.pop_many(count as u32);
+        (count as u32, count * N)
+    }
+
     /// The oldest one now waits for something else.
     pub(super) fn replace_front(&mut self, awaited: A) {
         self.pop();

@@ -68,7 +68,7 @@ impl Values {
         vec![PLAIN; self.lengths.most()]
     }
 
-    /// The same in the room that there is.
+    /// Makes a blank of the room for a value, to be written again and again.
     pub fn blank_out(value: &mut [u8]) {
         value.fill(PLAIN);
     }

@@ -129,13 +129,10 @@ impl Codec for Memcache {
 
     #[inline(always)]
     fn hear_done(&mut self, bytes: &[u8]) -> (u32, usize) {
-        let Some((Awaited::Stored { commands: 1, .. }, run)) = self.waiting.front_run() else {
-            return (0, 0);
-        };
-        let (answers, _) = bytes.as_chunks::<{ STORED.len() }>();
-        let done = answers.iter().take(run as usize).take_while(|answer| *answer == STORED).count();
-        self.waiting.pop_many(done as u32);
-        (done as u32, done * STORED.len())
+        match self.waiting.front_run() {
+            Some((Awaited::Stored { commands: 1, .. }, run)) => self.waiting.pop_answered(run, bytes, STORED),
+            _ => (0, 0),
+        }
     }
 
     #[inline(always)]
