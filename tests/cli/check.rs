@@ -6,6 +6,7 @@ mod mouths;
 
 use std::time::{Duration, Instant};
 
+use kvfair::words::op::Op;
 use kvfair::words::trial::Transport;
 
 use crate::common;
@@ -119,6 +120,21 @@ fn a_guest_leaves_nothing_and_touches_nothing() {
     assert_eq!(ask(&server, "PING"), "-NOAUTH Authentication required.");
     let store = server.open_as(None, Some(SECRET), None);
     assert_eq!(store.count().expect("an answer"), Some(1), "the one that was there");
+}
+
+/// The same of databases with tables.
+#[test]
+fn a_guest_of_a_database_leaves_its_own_records_alone() {
+    let desk = Desk::new();
+    for name in ["postgres", "mariadb", "ferretdb", "cassandra"].into_iter().filter(|name| common::is_here(name)) {
+        let server = common::start(name, Transport::Tcp);
+        let store = server.open();
+        let mine = Op::Set { key: b"mine", value: b"1", ttl_s: None };
+        common::session(store.as_ref()).ask(mine).expect("a record of somebody's");
+        let said = desk.run(&["check", &format!("{name}://127.0.0.1:{}", port_of(&server))]);
+        said.exits(0).shows("all right").shows("they may be somebody's");
+        assert_eq!(store.count().expect("an answer"), Some(1), "{name}: the one that was there");
+    }
 }
 
 /// Directories of somebody's are left empty: else the job would refuse them.

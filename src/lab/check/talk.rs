@@ -76,13 +76,20 @@ impl Ground<'_> {
     }
 }
 
-/// Deletes keys. What a store does not take as a key is not in it.
+/// A value, a number and a tally may stand side by side under one key, where each has a table of its own.
+const KINDS: usize = 3;
+
+/// Deletes keys, and what else is found under them. What a store does not take as a key is not in it.
 pub fn delete_all(session: &mut dyn Session, keys: &[Vec<u8>], pulse: &(dyn Fn() + Sync)) -> Result<(), Fault> {
     for key in keys {
-        match session.ask(Op::Delete(key)) {
-            Ok(_) | Err(Fault::Unsupported(_) | Fault::Refused(_)) => pulse(),
-            Err(fault) => return Err(fault),
+        for _ in 0..KINDS {
+            match session.ask(Op::Delete(key)) {
+                Ok(Reply::Done) => pulse(),
+                Ok(_) | Err(Fault::Unsupported(_) | Fault::Refused(_)) => break,
+                Err(fault) => return Err(fault),
+            }
         }
+        pulse();
     }
     session.flush()
 }

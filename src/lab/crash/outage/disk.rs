@@ -30,6 +30,7 @@ pub struct Name {
     kind: Kind,
     mode: u32,
     owner: (u32, u32),
+    modified: SystemTime,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -71,26 +72,34 @@ impl Part {
     }
 }
 
-/// A file as it was made safe. Its time is part of it: there are stores that refuse a file of another time.
+/// A file's bytes as they were made safe.
 struct Safe {
     bytes: Vec<u8>,
+    /// Its time of change when they were: a store may refuse a file of another time.
     modified: SystemTime,
+    /// When all of them were last seen at once.
+    whole: Moment,
 }
+
+/// Moments are numbered: what was seen at a later one is newer, though its sync may have ended before.
+pub type Moment = u64;
 
 /// What is safe.
 pub struct Disk {
     root: PathBuf,
     safe: HashMap<Node, Safe>,
     names: Vec<Name>,
+    /// When the names were seen.
+    named: Moment,
 }
 
 impl Disk {
     /// All that is there now is safe.
     pub fn new(root: &Path) -> io::Result<Disk> {
-        let mut disk = Disk { root: root.to_path_buf(), safe: HashMap::new(), names: Vec::new() };
+        let mut disk = Disk { root: root.to_path_buf(), safe: HashMap::new(), names: Vec::new(), named: 0 };
         disk.names = disk.names_now()?;
         for part in disk.all_now()? {
-            disk.keep(part);
+            disk.keep(0, part);
         }
         Ok(disk)
     }
@@ -131,24 +140,31 @@ impl Disk {
         Ok(names)
     }
 
-    /// These bytes are safe now, and how long their file is.
-    pub fn keep(&mut self, part: Part) {
+    /// These bytes, as seen at that moment, are safe now, and how long their file is.
+    pub fn keep(&mut self, at: Moment, part: Part) {
         let Part { node, length, from, bytes, modified } = part;
-        let safe = self.safe.entry(node).or_insert(Safe { bytes: Vec::new(), modified });
+        let safe = self.safe.entry(node).or_insert(Safe { bytes: Vec::new(), modified, whole: 0 });
+        if at < safe.whole {
+            return;
+        }
         safe.modified = modified;
         if from == 0 && bytes.len() as u64 == length {
-            safe.bytes = bytes;
+            (safe.bytes, safe.whole) = (bytes, at);
             return;
         }
         safe.bytes.resize(length as usize, 0);
         safe.bytes[from as usize..][..bytes.len()].copy_from_slice(&bytes);
     }
 
-    /// These names are. A file that has none is nowhere to be found.
-    pub fn keep_names(&mut self, names: Vec<Name>) {
+    /// These names are, and the times of their files. A file that has none is nowhere to be found.
+    pub fn keep_names(&mut self, at: Moment, names: Vec<Name>) {
+        if at < self.named {
+            return;
+        }
+        self.named = at;
         let nodes: HashSet<Node> =
             names.iter().filter_map(|name| if let Kind::File(node) = name.kind { Some(node) } else { None }).collect();
-        self.safe.retain(|node, _| nodes.contains(node));
+        self.safe.retain(|node, safe| nodes.contains(node) || safe.whole > at);
         self.names = names;
     }
 
@@ -169,14 +185,11 @@ impl Disk {
         let path = self.root.join(&name.path);
         match &name.kind {
             Kind::Directory => fs::create_dir(&path)?,
-            Kind::File(node) => match self.safe.get(node) {
-                Some(safe) => {
-                    let mut file = File::create(&path)?;
-                    file.write_all(&safe.bytes)?;
-                    file.set_modified(safe.modified)?;
-                }
-                None => drop(File::create(&path)?),
-            },
+            Kind::File(node) => {
+                let (mut file, safe) = (File::create(&path)?, self.safe.get(node));
+                safe.map_or(Ok(()), |safe| file.write_all(&safe.bytes))?;
+                file.set_modified(safe.map_or(name.modified, |safe| safe.modified.max(name.modified)))?;
+            }
             Kind::Link(to) => return symlink(to, &path),
         }
         // Whoever is not root may give nothing away, and what was root's is then the store's own.
@@ -197,7 +210,8 @@ fn name(root: &Path, path: &Path) -> io::Result<Option<Name>> {
         kind if kind.is_symlink() => Kind::Link(fs::read_link(root.join(path))?),
         _ => return Ok(None),
     };
-    Ok(Some(Name { path: path.to_path_buf(), kind, mode: meta.mode() & 0o7777, owner: (meta.uid(), meta.gid()) }))
+    let (mode, owner, modified) = (meta.mode() & 0o7777, (meta.uid(), meta.gid()), meta.modified()?);
+    Ok(Some(Name { path: path.to_path_buf(), kind, mode, owner, modified }))
 }
 
 /// It was removed while we looked.
@@ -226,7 +240,7 @@ mod tests {
         fs::write(at("log"), "one ").expect("room");
         let mut disk = Disk::new(root.path()).expect("a disk");
         fs::write(at("log"), "one two ").expect("room");
-        disk.keep(whole(&at("log")));
+        disk.keep(1, whole(&at("log")));
         fs::write(at("log"), "one two three").expect("room");
         fs::remove_file(at("old/kept")).expect("a file");
         fs::write(at("new"), "never synced").expect("room");
@@ -236,27 +250,61 @@ mod tests {
     }
 
     #[test]
-    fn files_have_the_times_that_they_were_made_safe_with() {
+    fn a_file_has_the_time_of_the_last_sync_of_itself_or_of_names() {
         let root = tempfile::tempdir().expect("a directory");
-        let (path, second) = (root.path().join("file"), std::time::Duration::from_secs(1));
+        let path = root.path().join("file");
+        let second = |count: u64| SystemTime::UNIX_EPOCH + std::time::Duration::from_secs(count);
         let write = |text: &str, at: SystemTime| {
             fs::write(&path, text).expect("room");
             File::options().write(true).open(&path).and_then(|file| file.set_modified(at)).expect("a time");
         };
-        let (first, last) = (SystemTime::UNIX_EPOCH + second, SystemTime::UNIX_EPOCH + 9 * second);
-        write("old", first);
+        let found = || (text(&path), fs::metadata(&path).and_then(|meta| meta.modified()).expect("a file"));
+        write("old", second(1));
+        // It is another file after each time that it is put back.
         let mut disk = Disk::new(root.path()).expect("a disk");
-        let modified = || fs::metadata(&path).and_then(|meta| meta.modified()).expect("a file");
-        write("never synced", last);
+        write("never synced", second(9));
         disk.roll_back().expect("room");
-        assert_eq!((text(&path), modified()), ("old".to_string(), first));
-        // It is another file now that it was put back.
-        disk.keep_names(disk.names_now().expect("names"));
-        write("synced", last);
-        disk.keep(whole(&path));
-        write("not synced", first);
+        assert_eq!(found(), ("old".to_string(), second(1)));
+
+        disk = Disk::new(root.path()).expect("a disk");
+        write("synced", second(2));
+        disk.keep(1, whole(&path));
+        write("not synced", second(9));
         disk.roll_back().expect("room");
-        assert_eq!((text(&path), modified()), ("synced".to_string(), last));
+        assert_eq!(found(), ("synced".to_string(), second(2)));
+
+        disk = Disk::new(root.path()).expect("a disk");
+        write("not synced, when something else was", second(3));
+        disk.keep_names(1, disk.names_now().expect("names"));
+        disk.roll_back().expect("room");
+        assert_eq!(found(), ("synced".to_string(), second(3)));
+
+        fs::remove_file(&path).expect("a file");
+        disk = Disk::new(root.path()).expect("a disk");
+        write("of a file that never was", second(4));
+        disk.keep_names(1, disk.names_now().expect("names"));
+        write("longer", second(9));
+        disk.roll_back().expect("room");
+        assert_eq!(found(), (String::new(), second(4)));
+    }
+
+    #[test]
+    fn a_sync_that_ends_late_takes_nothing_back() {
+        let root = tempfile::tempdir().expect("a directory");
+        let at = |name: &str| root.path().join(name);
+        fs::write(at("log"), "one ").expect("room");
+        let mut disk = Disk::new(root.path()).expect("a disk");
+        let (early, early_names) = (whole(&at("log")), disk.names_now().expect("names"));
+        fs::write(at("log"), "one two ").expect("room");
+        fs::write(at("new"), "new").expect("room");
+        disk.keep(2, whole(&at("log")));
+        disk.keep(3, whole(&at("new")));
+        disk.keep_names(1, early_names.clone());
+        disk.keep_names(3, disk.names_now().expect("names"));
+        disk.keep(1, early);
+        disk.keep_names(1, early_names);
+        disk.roll_back().expect("room");
+        assert_eq!((text(&at("log")), text(&at("new"))), ("one two ".to_string(), "new".to_string()));
     }
 
     #[test]
@@ -267,7 +315,7 @@ mod tests {
         let mut disk = Disk::new(root.path()).expect("a disk");
         fs::write(at("two"), "22").expect("room");
         fs::rename(at("one"), at("first")).expect("a file");
-        disk.keep_names(disk.names_now().expect("names"));
+        disk.keep_names(1, disk.names_now().expect("names"));
         disk.roll_back().expect("room");
         assert_eq!((text(&at("first")), text(&at("two"))), ("1".to_string(), String::new()));
         assert!(!at("one").exists());
@@ -281,8 +329,8 @@ mod tests {
         let mut disk = Disk::new(root.path()).expect("a disk");
         fs::write(&path, "AAAABBBBCCCC").expect("room");
         let file = File::open(&path).expect("a file");
-        disk.keep(Part::read(&file, Some((4, 8))).expect("bytes"));
-        disk.keep(Part::read(&file, Some((11, 99))).expect("bytes"));
+        disk.keep(1, Part::read(&file, Some((4, 8))).expect("bytes"));
+        disk.keep(2, Part::read(&file, Some((11, 99))).expect("bytes"));
         disk.roll_back().expect("room");
         assert_eq!(text(&path), "aaaaBBBB\0\0\0C");
     }

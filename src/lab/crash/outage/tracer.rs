@@ -16,7 +16,7 @@ use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::{Pid, getpid};
 
 use super::calls::{self, Call};
-use super::disk::{Disk, Name, Part, is_gone};
+use super::disk::{Disk, Moment, Name, Part, is_gone};
 use super::{COMMAND, Order, Report};
 use crate::lab::process;
 
@@ -81,7 +81,7 @@ fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
 /// What a thread is in the middle of.
 enum Asked {
     /// What was there when it asked is safe when it is answered; and what stands where, if that changed.
-    Sync(Vec<Part>, Option<Vec<Name>>),
+    Sync(Moment, Vec<Part>, Option<Vec<Name>>),
     /// A write that is safe when it is answered.
     Write {
         file: u64,
@@ -98,13 +98,15 @@ struct Tracer {
     asked: HashMap<Pid, Asked>,
     /// Whether names have changed since they were last made safe.
     renamed: bool,
+    /// How often we have looked at what is there.
+    looks: Moment,
     report: Report,
 }
 
 impl Tracer {
     fn new(disk: Disk, main: Pid) -> Tracer {
         let (threads, asked) = (HashSet::from([main]), HashMap::new());
-        Tracer { disk, main, threads, asked, renamed: false, report: Report::default() }
+        Tracer { disk, main, threads, asked, renamed: false, looks: 0, report: Report::default() }
     }
 
     /// Until nobody is left. Threads that die under our hands are an error of ptrace that is none.
@@ -202,9 +204,19 @@ impl Tracer {
             }
             Call::All => self.disk.all_now()?,
         };
-        let names = if std::mem::take(&mut self.renamed) { Some(self.disk.names_now()?) } else { None };
-        self.asked.insert(thread, Asked::Sync(parts, names));
+        let (moment, names) = (self.moment(), self.new_names()?);
+        self.asked.insert(thread, Asked::Sync(moment, parts, names));
         Ok(())
+    }
+
+    fn moment(&mut self) -> Moment {
+        self.looks += 1;
+        self.looks
+    }
+
+    /// What stands where, if that has changed.
+    fn new_names(&mut self) -> io::Result<Option<Vec<Name>>> {
+        if std::mem::take(&mut self.renamed) { self.disk.names_now().map(Some) } else { Ok(None) }
     }
 
     fn is_ours(&self, thread: Pid, file: u64) -> bool {
@@ -214,14 +226,14 @@ impl Tracer {
     /// `answer` is none where the call failed.
     fn after(&mut self, thread: Pid, asked: Asked, answer: Option<u64>) -> io::Result<()> {
         match (asked, answer) {
-            (Asked::Sync(parts, names), Some(_)) => self.keep(parts, names),
-            (Asked::Sync(_, names), None) => self.renamed |= names.is_some(),
+            (Asked::Sync(moment, parts, names), Some(_)) => self.keep(moment, parts, names),
+            (Asked::Sync(_, _, names), None) => self.renamed |= names.is_some(),
             (Asked::Write { file, at }, Some(written)) => {
                 let end = at.map(|at| at + written).or_else(|| calls::mode(thread, file).map(|mode| mode.1));
                 let end = end.ok_or_else(|| io::Error::other("a file's position is unknown"))?;
                 let part = Part::read(&calls::open(thread, file)?, Some((end.saturating_sub(written), end)))?;
-                let names = if std::mem::take(&mut self.renamed) { Some(self.disk.names_now()?) } else { None };
-                self.keep(vec![part], names);
+                let (moment, names) = (self.moment(), self.new_names()?);
+                self.keep(moment, vec![part], names);
             }
             (Asked::Names, Some(_)) => self.renamed = true,
             (Asked::Ring, Some(_)) => {
@@ -232,11 +244,11 @@ impl Tracer {
         Ok(())
     }
 
-    fn keep(&mut self, parts: Vec<Part>, names: Option<Vec<Name>>) {
+    fn keep(&mut self, moment: Moment, parts: Vec<Part>, names: Option<Vec<Name>>) {
         self.report.syncs += 1;
-        parts.into_iter().for_each(|part| self.disk.keep(part));
+        parts.into_iter().for_each(|part| self.disk.keep(moment, part));
         if let Some(names) = names {
-            self.disk.keep_names(names);
+            self.disk.keep_names(moment, names);
         }
     }
 }
