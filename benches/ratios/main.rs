@@ -22,6 +22,7 @@ use kvfair::jobs::people::{Profile, Profiles};
 use kvfair::jobs::text::{Messages, Terms};
 use kvfair::jobs::{Ask, Client, Heard, Job, Part, Source};
 use kvfair::lab::input::DataFile;
+use kvfair::lab::load::{self, Counters};
 use kvfair::stores::{self, Launch, Place, Session};
 use kvfair::words::load::At;
 use kvfair::words::op::{Op, Reply};
@@ -126,7 +127,7 @@ impl Bench {
         let text = String::from_utf8_lossy(&output.stderr).into_owned() + &String::from_utf8_lossy(&output.stdout);
         // A machine too loud for ranks is not too loud for its records.
         assert!(matches!(output.status.code(), Some(0 | 6)), "kvfair run {arguments:?}: {text}");
-        kvfair::lab::load::records(&out).expect("records")
+        load::records(&out, Counters::Forgotten).expect("records")
     }
 }
 

@@ -7,6 +7,7 @@ use anyhow::{Result, anyhow, bail};
 use super::args::Show;
 use super::shown::{read, shown};
 use super::{Exit, complain, print, verified};
+use crate::lab::load::Counters;
 use crate::lab::save;
 use crate::report::standing::standings;
 use crate::report::{cells, chart, histograms, sweep, words};
@@ -16,7 +17,8 @@ use crate::words::record::Record;
 pub fn show(args: &Show) -> Result<Exit> {
     let path = args.results.clone().map_or_else(save::newest, Ok)?;
     // They are needed to the end: to give them back piece by piece would take as long as a tenth of all else.
-    let records = read(&path)?.leak();
+    let counters = if args.look.wide { Counters::Kept } else { Counters::Forgotten };
+    let records = read(&path, counters)?.leak();
     verified::note(records);
     let records: &[Record] = records;
     let about = |error: anyhow::Error| anyhow!("{}: {error:#}", path.display());

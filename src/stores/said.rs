@@ -27,12 +27,13 @@ impl Said {
         self.0.get(name).copied()
     }
 
-    /// Each counter as it is here and as it is in `later`. One that only one of the two names is 0 in the other: stores
-    /// leave out what has not happened yet (Redis a command that nobody has asked, LevelDB a level without files).
+    /// Each counter as it is here and as it is in `later`. One that is not named is 0: stores leave out what has not
+    /// happened yet (Redis a command that nobody has asked, LevelDB a level without files), and so do we.
     pub fn until(&self, later: &Said) -> BTreeMap<String, [f64; 2]> {
         let of = |said: &Said, name: &str| said.get(name).unwrap_or(0.0);
         let names = self.0.keys().chain(later.0.keys());
-        names.map(|name| (name.clone(), [of(self, name), of(later, name)])).collect()
+        let both = names.map(|name| (name.clone(), [of(self, name), of(later, name)]));
+        both.filter(|(_, numbers)| *numbers != [0.0, 0.0]).collect()
     }
 }
 
@@ -94,8 +95,8 @@ mod tests {
 
     #[test]
     fn what_was_not_named_was_nothing() {
-        let before: Said = [("kept", 2.0), ("gone", 3.0)].into_iter().collect();
-        let after: Said = [("kept", 5.0), ("new", 1.0)].into_iter().collect();
+        let before: Said = [("kept", 2.0), ("gone", 3.0), ("never", 0.0)].into_iter().collect();
+        let after: Said = [("kept", 5.0), ("new", 1.0), ("never", 0.0)].into_iter().collect();
         let told = before.until(&after);
         assert_eq!(
             told,

@@ -56,7 +56,7 @@ pub struct Record {
     #[serde(default)]
     pub counters: BTreeMap<String, u64>,
     /// The store's own counters by its own names, before the first phase that counts and after settling: they tell why
-    /// it was slow. Empty where it keeps none, or where the trial did not come so far.
+    /// it was slow. One that is not named was 0. Empty where it keeps none, or where the trial did not come so far.
     #[serde(default)]
     pub said: Later<BTreeMap<String, [f64; 2]>>,
     /// Bytes allocated on disk for the store's data, after settling and, for an embedded store, closing; `None` where
