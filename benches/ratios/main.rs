@@ -22,7 +22,7 @@ use kvfair::jobs::people::{Profile, Profiles};
 use kvfair::jobs::text::{Messages, Terms};
 use kvfair::jobs::{Ask, Client, Heard, Job, Part, Source};
 use kvfair::lab::input::DataFile;
-use kvfair::lab::load::{self, Counters};
+use kvfair::lab::load::{self, Parts};
 use kvfair::stores::{self, Launch, Place, Session};
 use kvfair::words::load::At;
 use kvfair::words::op::{Op, Reply};
@@ -127,7 +127,7 @@ impl Bench {
         let text = String::from_utf8_lossy(&output.stderr).into_owned() + &String::from_utf8_lossy(&output.stdout);
         // A machine too loud for ranks is not too loud for its records.
         assert!(matches!(output.status.code(), Some(0 | 6)), "kvfair run {arguments:?}: {text}");
-        load::records(&out, Counters::Forgotten).expect("records")
+        load::records(&out, Parts::Tables).expect("records")
     }
 }
 

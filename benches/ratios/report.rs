@@ -6,7 +6,7 @@ use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use flate2::bufread::MultiGzDecoder;
-use kvfair::lab::load::{self, Counters};
+use kvfair::lab::load::{self, Parts};
 use kvfair::words::record::Record;
 use serde_json::Value;
 
@@ -81,7 +81,7 @@ pub fn looking(bench: &Bench) -> Outcome {
             used_s = own_cpu_s(child.id()).unwrap_or(used_s);
             std::thread::sleep(Duration::from_millis(5));
         }
-        let records = load::records(&out, Counters::Forgotten).expect("records");
+        let records = load::records(&out, Parts::Tables).expect("records");
         fs::remove_file(&out).expect("our own file");
         (used_s, records.iter().filter_map(Record::took_s).sum::<f64>())
     };

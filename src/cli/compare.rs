@@ -9,7 +9,7 @@ use super::exec::Exec;
 use super::measure::measure;
 use super::shown::{read, shown};
 use super::{Exit, Usage, complain, print, target};
-use crate::lab::load::Counters;
+use crate::lab::load::Parts;
 use crate::report::compare::{self, Compared, Judged};
 
 pub fn compare(args: Compare) -> Result<Exit> {
@@ -58,7 +58,7 @@ fn side_by_side(args: Compare, job: &str, base: &str, head: &str) -> Result<Exit
 }
 
 fn files(args: &Compare, base: &Path, head: &Path) -> Result<Exit> {
-    let (before, after) = (read(base, Counters::Forgotten)?, read(head, Counters::Forgotten)?);
+    let (before, after) = (read(base, Parts::Tables)?, read(head, Parts::Tables)?);
     let compared = compare::across(&before, &after);
     if compared.is_empty() {
         return Err(anyhow!("{} and {} have no target in common", base.display(), head.display()));

@@ -4,10 +4,10 @@ use std::path::Path;
 
 use anyhow::{Result, anyhow, bail};
 
-use super::args::Show;
+use super::args::{Look, Show};
 use super::shown::{read, shown};
 use super::{Exit, complain, print, verified};
-use crate::lab::load::Counters;
+use crate::lab::load::Parts;
 use crate::lab::save;
 use crate::report::standing::standings;
 use crate::report::{cells, chart, histograms, sweep, words};
@@ -17,8 +17,9 @@ use crate::words::record::Record;
 pub fn show(args: &Show) -> Result<Exit> {
     let path = args.results.clone().map_or_else(save::newest, Ok)?;
     // They are needed to the end: to give them back piece by piece would take as long as a tenth of all else.
-    let counters = if args.look.wide { Counters::Kept } else { Counters::Forgotten };
-    let records = read(&path, counters)?.leak();
+    let Look { wide, json, csv, .. } = args.look;
+    let parts = if wide || json || csv || args.histograms.is_some() { Parts::All } else { Parts::Tables };
+    let records = read(&path, parts)?.leak();
     verified::note(records);
     let records: &[Record] = records;
     let about = |error: anyhow::Error| anyhow!("{}: {error:#}", path.display());

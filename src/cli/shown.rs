@@ -6,7 +6,7 @@ use anyhow::{Result, bail};
 
 use super::args::Look;
 use super::{Exit, complain, exit_of, target};
-use crate::lab::load::{self, Counters};
+use crate::lab::load::{self, Parts};
 use crate::report::cells;
 use crate::report::standing::standings;
 use crate::report::sweep::{self, Point, Statistic};
@@ -18,8 +18,8 @@ use crate::words::answers;
 use crate::words::record::Record;
 
 /// The records of a results file, which are of one run.
-pub fn read(path: &Path, counters: Counters) -> Result<Vec<Record>> {
-    let mut records = load::records(path, counters)?;
+pub fn read(path: &Path, parts: Parts) -> Result<Vec<Record>> {
+    let mut records = load::records(path, parts)?;
     if let Some((place, what)) = alike::mixed(&records) {
         bail!(
             "{}:{}: {what}: these are not shown together with line 1\nhint: show each run's own file; `kvfair compare \

@@ -8,6 +8,7 @@ use anyhow::{Context, Result, anyhow, bail};
 use memchr::memchr;
 use serde::Deserialize;
 
+use crate::words::hist::Packed;
 use crate::words::record::Record;
 use crate::words::trial::METHOD;
 
@@ -16,16 +17,17 @@ const LEAST_BYTES: u64 = 1 << 20;
 /// How much is read at once: it stays in a processor's own cache until it is understood.
 const READ_BYTES: usize = 1 << 18;
 
-/// What becomes of the stores' own counters, which are half of a record and which few ask for.
+/// How much of each record is kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Counters {
-    Kept,
-    /// As if the stores had said nothing.
-    Forgotten,
+pub enum Parts {
+    All,
+    /// Not the stores' own counters, the commands that started them, and the times of a job whose table tells none: most
+    /// of a record's bytes.
+    Tables,
 }
 
 /// Reads a results file back. A last line that was cut off by a crash is left out; any other bad line is an error.
-pub fn records(path: &Path, counters: Counters) -> Result<Vec<Record>> {
+pub fn records(path: &Path, parts: Parts) -> Result<Vec<Record>> {
     let about = || format!("cannot read results from {}", path.display());
     let meta = std::fs::metadata(path).with_context(about)?;
     // What is no file, as a pipe, has no length and is read from its beginning to its end.
@@ -44,8 +46,8 @@ pub fn records(path: &Path, counters: Counters) -> Result<Vec<Record>> {
         Ok(())
     };
     std::thread::scope(|scope| {
-        let others: Vec<_> = others.iter().map(|&piece| scope.spawn(move || read(path, piece, counters))).collect();
-        take(read(path, *first, counters))?;
+        let others: Vec<_> = others.iter().map(|&piece| scope.spawn(move || read(path, piece, parts))).collect();
+        take(read(path, *first, parts))?;
         others.into_iter().try_for_each(|other| take(other.join().expect("reading does not panic")))
     })?;
     if records.is_empty() {
@@ -68,7 +70,7 @@ struct Piece {
 }
 
 /// The lines that begin in this piece; the one that goes on from the piece before is the other thread's.
-fn read(path: &Path, (begin, end): (u64, u64), counters: Counters) -> Result<Piece> {
+fn read(path: &Path, (begin, end): (u64, u64), parts: Parts) -> Result<Piece> {
     let mut file = File::open(path)?;
     let (mut piece, mut line, mut at) = (Piece::default(), Vec::new(), begin);
     if begin > 0 {
@@ -89,8 +91,8 @@ fn read(path: &Path, (begin, end): (u64, u64), counters: Counters) -> Result<Pie
         match record {
             Ok(mut record) => {
                 // At once, so that the next record has the same memory: to ask the kernel for more is what takes time.
-                if counters == Counters::Forgotten {
-                    record.said = Default::default();
+                if parts == Parts::Tables {
+                    forget(&mut record);
                 }
                 piece.records.push(record);
             }
@@ -101,6 +103,14 @@ fn read(path: &Path, (begin, end): (u64, u64), counters: Counters) -> Result<Pie
         }
     }
     Ok(piece)
+}
+
+fn forget(record: &mut Record) {
+    record.said = Default::default();
+    record.store.iter_mut().for_each(|store| store.command = Vec::new());
+    if record.job.load.is_none() {
+        record.phases.iter_mut().for_each(|phase| phase.times_ns = Packed::forgotten());
+    }
 }
 
 /// The length of the next whole line, and what is made of it where it lies; `None` where there is none. `rest` is for a

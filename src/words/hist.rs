@@ -106,6 +106,11 @@ fn header(counts: &[u8]) -> Vec<u8> {
 }
 
 impl Packed {
+    /// What was in it is gone, and to ask for it is an error.
+    pub fn forgotten() -> Packed {
+        Packed(Box::default())
+    }
+
     /// The times themselves. What is cut short, changed or somebody else's is an error that says so; where it stands is
     /// the caller's to say.
     pub fn times(&self) -> Result<Times, String> {
