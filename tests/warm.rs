@@ -6,7 +6,7 @@ use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use kvfair::drive::sockets::{self, Conduct};
+use kvfair::drive::sockets::{self, Conduct, Threads};
 use kvfair::drive::{Progress, Work};
 use kvfair::jobs::getset::GETSET;
 use kvfair::jobs::{Part, Source};
@@ -70,7 +70,7 @@ fn allocations(store: &dyn kvfair::stores::Store, part: Part, requests: u64, dep
         ((GETSET.open)(&settings), Progress::new(20), At { value_bytes: 32, ..At::closed(20, requests) });
     let work =
         Work { store, job: job.as_ref(), source: &Nothing, part, at, pace: None, limit: None, progress: &progress };
-    let conduct = Conduct { depth, patience: Duration::from_secs(10), reopens: true, doubled: false };
+    let conduct = Conduct { depth, patience: Duration::from_secs(10), reopens: true, threads: Threads::Half };
     let before = ALLOCATED.load(Ordering::Relaxed);
     let seen = sockets::run(&work, conduct, || {}).expect("a right server");
     assert_eq!((seen.units, seen.misses), (if part == Part::Load { 1000 } else { requests }, 0));

@@ -166,6 +166,9 @@ pub struct How {
     /// [default: the effort's]
     #[arg(long, value_name = "TIME", value_parser = points::duration)]
     pub budget: Option<Duration>,
+    /// Give servers half of the processors, and clients, with embedded stores, the others (Linux)
+    #[arg(long)]
+    pub pin: bool,
     /// Cut a trial off after this time, or a point of a sweep; its row then says how far it came
     #[arg(long, value_name = "TIME", default_value = "300s", value_parser = points::duration)]
     pub timeout: Duration,

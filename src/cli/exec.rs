@@ -94,6 +94,7 @@ pub fn plan_of(args: &Run, command: &str) -> Result<Plan> {
         seed: args.how.size.seed.unwrap_or_default(),
         answers_only: args.how.answers_only,
         keep: args.how.keep.clone(),
+        pinned: run::pinned(&args.how)?,
         began: plan::utc_now(),
     })
 }

@@ -14,11 +14,11 @@ use super::shown::{shown, tell_absent};
 use super::{Exit, Usage, complain, find_job, print, target};
 use crate::jobs::{self, JobKind};
 use crate::lab::plan::{Chosen, Plan};
-use crate::lab::{input, plan};
+use crate::lab::{input, pin, plan};
 use crate::stats::rank;
 use crate::words::effort::Blocks;
 use crate::words::names::file_name;
-use crate::words::trial::{Configuration, Data, Durability, JobSettings, Split, Via};
+use crate::words::trial::{Configuration, Data, Durability, JobSettings, Pinned, Split, Via};
 
 /// The first look.
 const FIRST_BUDGET: Duration = Duration::from_secs(60);
@@ -44,6 +44,7 @@ pub fn first_look() -> Result<Exit> {
             effort: None,
             blocks: None,
             budget: Some(FIRST_BUDGET),
+            pin: false,
             timeout: Duration::from_secs(300),
             verify: Default::default(),
             output: None,
@@ -115,8 +116,14 @@ pub fn plan_of(args: &Run) -> Result<Plan> {
         seed,
         answers_only: args.how.answers_only,
         keep: args.how.keep.clone(),
+        pinned: pinned(&args.how)?,
         began: plan::utc_now(),
     })
+}
+
+/// Which processors servers and clients have, where each are to have their own.
+pub fn pinned(how: &How) -> Result<Option<Pinned>> {
+    how.pin.then(pin::halves).transpose().map_err(|what| anyhow!(Usage(what)))
 }
 
 /// As its makers ship it a store has the class that it has.

@@ -50,13 +50,23 @@ pub struct Conduct {
     pub patience: Duration,
     /// A connection that is lost is opened again, and what was under way on it is asked once more; else it is the end.
     pub reopens: bool,
-    /// Twice as many threads as are usual.
-    pub doubled: bool,
+    pub threads: Threads,
+}
+
+/// How many threads drive the connections.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Threads {
+    /// As many as half of the processors: the others are the server's.
+    Half,
+    /// Twice as many, to see whether these were too few.
+    Doubled,
+    /// As many as processors: the server is on others than those that we may run on.
+    All,
 }
 
 /// Drives all clients to their end. `ready` is called once all are connected, before the first question.
 pub fn run(work: &Work<'_>, conduct: Conduct, ready: impl FnOnce()) -> Result<Seen, Stopped> {
-    let hands = hands(work.at.clients, conduct.doubled);
+    let hands = hands(work.at.clients, conduct.threads);
     if hands == 1 {
         return alone(work, conduct, ready).and_then(|ended| add_up(vec![Ok(ended)]));
     }
@@ -82,11 +92,15 @@ fn alone(work: &Work<'_>, conduct: Conduct, ready: impl FnOnce()) -> Result<Ende
     hand.ended(work, (0, 1), conduct.patience, &AtomicBool::new(false))
 }
 
-/// Half of the processors are the server's.
-fn hands(clients: u32, doubled: bool) -> usize {
+fn hands(clients: u32, threads: Threads) -> usize {
     let processors = std::thread::available_parallelism().map_or(1, usize::from);
-    let usual = (processors / 2).clamp(1, HANDS_MAX);
-    (if doubled { 2 * usual } else { usual }).min(clients as usize)
+    let of = |count: usize| count.clamp(1, HANDS_MAX);
+    let hands = match threads {
+        Threads::Half => of(processors / 2),
+        Threads::Doubled => 2 * of(processors / 2),
+        Threads::All => of(processors),
+    };
+    hands.min(clients as usize)
 }
 
 /// Where all hands wait for one another.

@@ -53,7 +53,7 @@ impl<'a> Attendant<'a> {
         // Of somebody else's server nothing is known, and our own process is not the store.
         let beside_guest = server.is_none() && files.is_none();
         Attendant {
-            window: Window::around(child, server, record.machine.cpus, beside_guest),
+            window: Window::around(child, server, record, beside_guest),
             beside_guest,
             child,
             server,

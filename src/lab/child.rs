@@ -23,8 +23,8 @@ pub(super) fn spawn_self_under(under: &[String], command: &str, log: &Path) -> R
 }
 
 /// The same for a command that ends by itself, and all that it has started, when its standard input is closed.
-pub(super) fn spawn_keeper(command: &str, log: &Path) -> Result<Leashed> {
-    spawn_by(Leashed::spawn_keeper, &[], command, log)
+pub(super) fn spawn_keeper_under(under: &[String], command: &str, log: &Path) -> Result<Leashed> {
+    spawn_by(Leashed::spawn_keeper, under, command, log)
 }
 
 fn spawn_by(

@@ -14,6 +14,7 @@ mod lasting;
 mod listeners;
 pub mod load;
 pub mod machine;
+pub mod pin;
 pub mod plan;
 pub mod process;
 pub mod program;

@@ -9,7 +9,7 @@ use crate::jobs::{JobKind, Part};
 use crate::stores::{Adapter, Login, Place};
 use crate::words::effort::Blocks;
 use crate::words::load::{At, Swept};
-use crate::words::trial::{Configuration, Durability, JobSettings, Target, Verify, Via};
+use crate::words::trial::{Configuration, Durability, JobSettings, Pinned, Target, Verify, Via};
 
 /// A target with all that is needed to reach it.
 #[derive(Clone)]
@@ -41,6 +41,8 @@ pub struct Plan {
     pub answers_only: bool,
     /// Data stays in here, a directory for each target.
     pub keep: Option<PathBuf>,
+    /// Servers and clients have processors of their own.
+    pub pinned: Option<Pinned>,
     /// When the run began, in UTC.
     pub began: String,
 }
@@ -102,9 +104,9 @@ impl Plan {
 
     /// Whether a sweep over numbers of clients is to find out if its generator is the limit, by asking with twice the
     /// threads (method.md R2.12). Half of the processors drive clients: with fewer than four that is one, and a second
-    /// one would take the server's.
+    /// one would take the server's. Clients with processors of their own use all of these as it is.
     pub fn doubles(&self, processors: usize) -> bool {
-        let load = self.job.load.as_ref();
+        let load = self.job.load.as_ref().filter(|_| self.pinned.is_none());
         load.is_some_and(|load| load.swept() == Swept::Clients && load.clients.len() > 1) && processors >= DOUBLING_MIN
     }
 
@@ -178,6 +180,7 @@ mod tests {
             seed: 1,
             answers_only: false,
             keep: None,
+            pinned: None,
             began: String::new(),
         }
     }
@@ -192,6 +195,8 @@ mod tests {
         assert!(!plan(Some(Load { rates: vec![9, 99], ..clients(&one) })).doubles(64));
         assert!(!plan(Some(Load { sizes: vec![9, 99], ..clients(&one) })).doubles(64));
         assert!(!plan(None).doubles(64));
+        let own = Some(Pinned { server: vec![0], clients: vec![1] });
+        assert!(!Plan { pinned: own, ..plan(Some(clients(&many))) }.doubles(64));
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use std::io;
 
 use super::input::DataFile;
-use crate::drive::sockets::{self, Conduct};
+use crate::drive::sockets::{self, Conduct, Threads};
 use crate::drive::{Progress, Work};
 use crate::jobs::{Ask, Client, Heard, Job, LOAD_DEPTH, Part, Source};
 use crate::stores::{Adapter, Launch, Session};
@@ -33,7 +33,8 @@ pub fn clear(
             drop(line);
             let (job, progress) = (TakeBack(job), Progress::new(1));
             let (store, part) = (store.as_ref(), Part::Load);
-            let conduct = Conduct { depth: LOAD_DEPTH, patience: launch.patience, reopens: false, doubled: false };
+            let conduct =
+                Conduct { depth: LOAD_DEPTH, patience: launch.patience, reopens: false, threads: Threads::Half };
             let work = Work { store, job: &job, source, part, at: alone, pace: None, limit: None, progress: &progress };
             sockets::run(&work, conduct, || {}).map_err(|stopped| failed(&stopped))?;
             if let Some(at) = inserting {

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, anyhow, bail};
 
 use super::attend::Attendant;
-use super::child::{last_words, listen, spawn_keeper, spawn_self};
+use super::child::{last_words, listen, spawn_keeper_under, spawn_self, spawn_self_under};
 use super::gates::canary::{self, Canary};
 use super::gates::programs::Programs;
 use super::plan::{Chosen, Plan};
@@ -20,7 +20,7 @@ use super::serve::{self, Served, Unserved};
 use super::signals::Interrupt;
 use super::truth::{Question, Summary};
 use super::worker::{Told, Trial};
-use super::{counts, kept, machine, signals};
+use super::{counts, kept, machine, pin, signals};
 use crate::stores::{Launch, Place, Role};
 use crate::words::names::file_name;
 use crate::words::noise::Noise;
@@ -154,6 +154,7 @@ impl<'a> Bench<'a> {
                 blocks: plan.blocks.most,
                 half_width: plan.blocks.half_width,
                 answers_only: plan.answers_only,
+                pinned: plan.pinned.clone(),
             },
             block,
             position,
@@ -279,7 +280,8 @@ impl<'a> Bench<'a> {
     fn serve(&self, chosen: &Chosen, launch: &Launch, data: &Path, directory: &Path) -> Result<Served, Outcome> {
         let transport = chosen.target.transport;
         let limit = self.plan.timeout.min(START);
-        let served = serve::start(&[], chosen.adapter, transport, launch, data, directory, limit, self.interrupt);
+        let under = pin::under(self.plan.pinned.as_ref().map(|pinned| pinned.server.as_slice()));
+        let served = serve::start(&under, chosen.adapter, transport, launch, data, directory, limit, self.interrupt);
         served.map_err(|unserved| match unserved {
             Unserved::Missing(reason) => Outcome::Missing { reason, get_it: chosen.adapter.get_it.to_string() },
             Unserved::Failed(reason) => Outcome::Missing { reason, get_it: String::new() },
@@ -303,7 +305,9 @@ impl<'a> Bench<'a> {
         let order = self.order(chosen, launch, record.block);
         let program = self.program(chosen, launch, data, directory).map_err(failed)?;
         let keeps = program.is_some();
-        let mut child = if keeps { spawn_keeper("trial", &log) } else { spawn_self("trial", &log) }.map_err(failed)?;
+        let under = pin::under(self.plan.pinned.as_ref().map(|pinned| pinned.clients.as_slice()));
+        let spawn = if keeps { spawn_keeper_under } else { spawn_self_under };
+        let mut child = spawn(&under, "trial", &log).map_err(failed)?;
         let mut pipe = child.child().stdin.take().expect("stdin is piped");
         let line = serde_json::to_vec(&Trial { program, ..order }).expect("a trial is plain data");
         let command = served.as_ref().map(|served| served.command.clone()).unwrap_or_default();
@@ -398,6 +402,7 @@ impl<'a> Bench<'a> {
             data_bytes: launch.data_bytes,
             patience_s: launch.patience.as_secs_f64(),
             doubles: self.plan.doubles(machine::processors()),
+            pinned: self.plan.pinned.is_some(),
             limit_s: self.plan.limit().map(|limit| limit.as_secs_f64()),
             clients: launch.clients,
             points: self.plan.points(block),

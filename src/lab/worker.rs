@@ -21,7 +21,7 @@ use super::program::Program;
 use super::truth::Played;
 use super::{files, sweep, truth};
 use crate::drive::pace::Pace;
-use crate::drive::sockets::{self, Conduct};
+use crate::drive::sockets::{self, Conduct, Threads};
 use crate::drive::{Progress, Seen, Stopped, Work, threads};
 use crate::jobs::draw::mix;
 use crate::jobs::{self, EndState, Job, JobKind, LOAD_BYTES, LOAD_DEPTH, Part};
@@ -59,6 +59,8 @@ pub struct Trial {
     pub limit_s: Option<f64>,
     /// What the most clients do is done once more with twice the threads.
     pub doubles: bool,
+    /// The processors that it may run on are its own.
+    pub pinned: bool,
     /// The most clients that will be at work at once.
     pub clients: u32,
     /// Its points, one after another.
@@ -368,7 +370,12 @@ impl Stage<'_> {
         };
         let (patience, reopens) =
             (Duration::from_secs_f64(self.trial.patience_s), load.is_some_and(|load| load.reconnect));
-        sockets::run(work, Conduct { depth, patience, reopens, doubled }, ready)
+        let threads = match (doubled, self.trial.pinned) {
+            (true, _) => Threads::Doubled,
+            (false, true) => Threads::All,
+            (false, false) => Threads::Half,
+        };
+        sockets::run(work, Conduct { depth, patience, reopens, threads }, ready)
     }
 
     fn run_threads(&self, work: &Work<'_>, ready: impl FnOnce()) -> Result<Seen, Stopped> {

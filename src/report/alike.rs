@@ -77,6 +77,12 @@ const MATTERS: &[Matter] = &[
         is_searched: false,
     },
     Matter {
+        what: "pinning",
+        same: |one, other| one.run.pinned == other.run.pinned,
+        told: |record| record.run.pinned.as_ref().map_or_else(|| "none".to_string(), |pinned| pinned.to_string()),
+        is_searched: false,
+    },
+    Matter {
         what: "machine",
         same: |one, other| {
             let (one, other) = (&one.machine, &other.machine);

@@ -35,12 +35,14 @@ pub fn headline(records: &[Record], standings: &Standings<'_>) -> String {
     };
     // Latencies are shown of requests alone.
     let shared = match (first.machine.cpus, first.job.load.is_some()) {
+        _ if first.run.pinned.is_some() => String::new(),
         (1, true) => " · client and server share 1 processor".to_string(),
         (cpus @ 2..=3, true) => format!(" · client and server share {cpus} processors"),
         _ => String::new(),
     };
     let claim = claim(first, standings);
     let (lies, kept) = lies_and_kept(records, first);
+    let shared = format!("{shared}{}", pinned(first));
     let units = units::thousands(first.stream.units);
     wrap(&format!("{}, {units} {unit} · {lies}{kept} · {clients}{replayed}{shared} · {claim}", first.job.name), WIDTH)
         .join("\n")
@@ -51,7 +53,12 @@ fn of_program(command: &str, records: &[Record], standings: &Standings<'_>) -> S
     let first = &records[0];
     let (lies, kept) = lies_and_kept(records, first);
     let command = readable(command.as_bytes(), COMMAND_BYTES);
-    wrap(&format!("`{command}` · {lies}{kept} · {}", claim(first, standings)), WIDTH).join("\n")
+    wrap(&format!("`{command}` · {lies}{kept}{} · {}", pinned(first), claim(first, standings)), WIDTH).join("\n")
+}
+
+/// " · server on processor 0, client on processor 1".
+fn pinned(first: &Record) -> String {
+    first.run.pinned.as_ref().map_or_else(String::new, |pinned| format!(" · {pinned}"))
 }
 
 /// So much of a command is told.

@@ -12,7 +12,7 @@ use super::load::Arrivals;
 use super::noise::Noise;
 use super::op::Wrong;
 use super::preflight::Preflight;
-use super::trial::{Configuration, Durability, JobSettings, Target, Verify};
+use super::trial::{Configuration, Durability, JobSettings, Pinned, Target, Verify};
 
 /// One line of a results file.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -82,6 +82,9 @@ pub struct Run {
     pub half_width: Option<f64>,
     /// Nothing was timed: only the answers count.
     pub answers_only: bool,
+    /// Servers and clients had processors of their own; nothing where all had all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pinned: Option<Pinned>,
 }
 
 /// The stream of questions that all targets of a run were asked.

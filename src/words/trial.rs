@@ -48,6 +48,23 @@ impl FromStr for Durability {
     }
 }
 
+/// The processors of servers, and those of clients and of the embedded stores that live with them, by number.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Pinned {
+    pub server: Vec<u32>,
+    pub clients: Vec<u32>,
+}
+
+impl fmt::Display for Pinned {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let of = |numbers: &[u32]| {
+            let plural = if numbers.len() == 1 { "" } else { "s" };
+            format!("processor{plural} {}", numbers.iter().map(u32::to_string).collect::<Vec<_>>().join(","))
+        };
+        write!(out, "server on {}, client on {}", of(&self.server), of(&self.clients))
+    }
+}
+
 /// Whose settings are in force.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]

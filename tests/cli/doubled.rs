@@ -27,6 +27,7 @@ fn trial(launch: kvfair::stores::Launch) -> Trial {
         patience_s: 10.0,
         limit_s: None,
         doubles: true,
+        pinned: false,
         clients: 9,
         points,
         job: JobSettings {

@@ -23,6 +23,7 @@ mod limits;
 mod mistakes;
 mod noise;
 mod outages;
+mod pinned;
 mod rates;
 mod reconnects;
 mod results;

@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
 use kvfair::drive::pace::Pace;
-use kvfair::drive::sockets::{self, Conduct};
+use kvfair::drive::sockets::{self, Conduct, Threads};
 use kvfair::drive::{Progress, Seen, Stopped, Work, threads};
 use kvfair::jobs::getset::GETSET;
 use kvfair::jobs::{LOAD_DEPTH, Part, Source};
@@ -244,7 +244,7 @@ pub struct Drive {
     /// Lost connections are opened again.
     pub reopens: bool,
     /// Twice the threads drive the connections.
-    pub doubled: bool,
+    pub threads: Threads,
     /// Nothing is asked any more after so long.
     pub limit: Option<Duration>,
 }
@@ -261,7 +261,7 @@ impl Drive {
             rate: None,
             blocking: false,
             reopens: false,
-            doubled: false,
+            threads: Threads::Half,
             limit: None,
         }
     }
@@ -292,7 +292,7 @@ impl Drive {
                 true => threads::run(&work, || {}),
                 false => sockets::run(
                     &work,
-                    Conduct { depth, patience: launch.patience, reopens: self.reopens, doubled: self.doubled },
+                    Conduct { depth, patience: launch.patience, reopens: self.reopens, threads: self.threads },
                     || {},
                 ),
             };

@@ -6,6 +6,8 @@ use std::time::Instant;
 use super::programs::{self, Programs};
 use super::queue::{self, Waited, Waits};
 use crate::words::noise::Noise;
+use crate::words::record::Record;
+use crate::words::trial::Pinned;
 
 /// Phases that can be judged by how long threads waited speak for a trial when they are so much of it: in the few
 /// milliseconds of a settling one time slice is a large share.
@@ -17,6 +19,7 @@ pub struct Window {
     child: u32,
     server: Option<u32>,
     cpus: u32,
+    pinned: Option<Pinned>,
     beside_guest: bool,
     opened: Option<Programs>,
     /// Of the phase that goes on.
@@ -34,9 +37,10 @@ struct Judged {
 
 impl Window {
     /// Around a child that works on this server of ours, or on somebody else's.
-    pub fn around(child: u32, server: Option<u32>, cpus: u32, beside_guest: bool) -> Window {
-        let root = std::process::id();
-        Window { root, child, server, cpus, beside_guest, opened: None, before: None, judged: Judged::default() }
+    pub fn around(child: u32, server: Option<u32>, record: &Record, beside_guest: bool) -> Window {
+        let (root, cpus, pinned) = (std::process::id(), record.machine.cpus, record.run.pinned.clone());
+        let (opened, before, judged) = (None, None, Judged::default());
+        Window { root, child, server, cpus, pinned, beside_guest, opened, before, judged }
     }
 
     /// A phase is about to begin. `known` is how programs were seen last: who has not run since is not read again.
@@ -58,9 +62,13 @@ impl Window {
         };
         let client = waited(client, queue::waits(self.child).map(|alive| alive.into_iter().chain(left).collect()));
         let server = waited(server, self.server.and_then(queue::waits));
-        let busy = client.map_or(0, |client| client.busy) + server.map_or(0, |server| server.busy);
+        let busy = |waited: Option<Waited>| waited.map_or(0, |waited| waited.busy);
         // Where there are more, some wait for the others whoever else is here.
-        if phase != "load" && busy <= self.cpus {
+        let had_room = match &self.pinned {
+            None => busy(client) + busy(server) <= self.cpus,
+            Some(own) => busy(client) <= own.clients.len() as u32 && busy(server) <= own.server.len() as u32,
+        };
+        if phase != "load" && had_room {
             self.judged.wall_s += wall_s;
             add(&mut self.judged.client_s, client);
             add(&mut self.judged.server_s, server);
