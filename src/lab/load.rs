@@ -21,8 +21,8 @@ const READ_BYTES: usize = 1 << 18;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Parts {
     All,
-    /// Not the stores' own counters, the commands that started them, and the times of a job whose table tells none: most
-    /// of a record's bytes.
+    /// Not the stores' own counters, the commands that started them, and the times of a job whose table tells none:
+    /// most of a record's bytes.
     Tables,
 }
 

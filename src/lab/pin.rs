@@ -19,9 +19,17 @@ pub fn halves() -> Result<Pinned, String> {
     split(&cores(all)).ok_or_else(|| format!("--pin needs two processors or more, and there is {count}"))
 }
 
-/// What starts a program on these processors; nothing where it may have all.
-pub fn under(processors: Option<&[u32]>) -> Vec<String> {
-    let Some(processors) = processors else { return Vec::new() };
+/// The command that starts a server on its processors; nothing where it may have all.
+pub fn server(pinned: &Option<Pinned>) -> Vec<String> {
+    pinned.as_ref().map_or_else(Vec::new, |pinned| under(&pinned.server))
+}
+
+/// The same for clients.
+pub fn clients(pinned: &Option<Pinned>) -> Vec<String> {
+    pinned.as_ref().map_or_else(Vec::new, |pinned| under(&pinned.clients))
+}
+
+fn under(processors: &[u32]) -> Vec<String> {
     let list: Vec<String> = processors.iter().map(u32::to_string).collect();
     [TASKSET, "--cpu-list", &list.join(",")].map(str::to_string).to_vec()
 }
@@ -93,7 +101,9 @@ mod tests {
 
     #[test]
     fn a_program_is_started_on_its_processors() {
-        assert_eq!(under(Some(&[0, 2])), ["taskset", "--cpu-list", "0,2"]);
-        assert_eq!(under(None), [""; 0]);
+        let pinned = Some(Pinned { server: vec![0, 2], clients: vec![1] });
+        assert_eq!(server(&pinned), ["taskset", "--cpu-list", "0,2"]);
+        assert_eq!(clients(&pinned), ["taskset", "--cpu-list", "1"]);
+        assert_eq!((server(&None), clients(&None)), (Vec::new(), Vec::new()));
     }
 }

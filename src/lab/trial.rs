@@ -280,7 +280,7 @@ impl<'a> Bench<'a> {
     fn serve(&self, chosen: &Chosen, launch: &Launch, data: &Path, directory: &Path) -> Result<Served, Outcome> {
         let transport = chosen.target.transport;
         let limit = self.plan.timeout.min(START);
-        let under = pin::under(self.plan.pinned.as_ref().map(|pinned| pinned.server.as_slice()));
+        let under = pin::server(&self.plan.pinned);
         let served = serve::start(&under, chosen.adapter, transport, launch, data, directory, limit, self.interrupt);
         served.map_err(|unserved| match unserved {
             Unserved::Missing(reason) => Outcome::Missing { reason, get_it: chosen.adapter.get_it.to_string() },
@@ -305,9 +305,8 @@ impl<'a> Bench<'a> {
         let order = self.order(chosen, launch, record.block);
         let program = self.program(chosen, launch, data, directory).map_err(failed)?;
         let keeps = program.is_some();
-        let under = pin::under(self.plan.pinned.as_ref().map(|pinned| pinned.clients.as_slice()));
         let spawn = if keeps { spawn_keeper_under } else { spawn_self_under };
-        let mut child = spawn(&under, "trial", &log).map_err(failed)?;
+        let mut child = spawn(&pin::clients(&self.plan.pinned), "trial", &log).map_err(failed)?;
         let mut pipe = child.child().stdin.take().expect("stdin is piped");
         let line = serde_json::to_vec(&Trial { program, ..order }).expect("a trial is plain data");
         let command = served.as_ref().map(|served| served.command.clone()).unwrap_or_default();
