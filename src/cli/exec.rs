@@ -95,6 +95,7 @@ pub fn plan_of(args: &Run, command: &str) -> Result<Plan> {
         answers_only: args.how.answers_only,
         keep: args.how.keep.clone(),
         pinned: run::pinned(&args.how)?,
+        warm: false,
         began: plan::utc_now(),
     })
 }

@@ -117,6 +117,7 @@ pub fn plan_of(args: &Run) -> Result<Plan> {
         answers_only: args.how.answers_only,
         keep: args.how.keep.clone(),
         pinned: pinned(&args.how)?,
+        warm: false,
         began: plan::utc_now(),
     })
 }

@@ -41,6 +41,8 @@ pub struct Plan {
     pub answers_only: bool,
     /// Data stays in here, a directory for each target.
     pub keep: Option<PathBuf>,
+    /// Each target was just run with a job as large as this one: a pilot that found it as small as there is.
+    pub warm: bool,
     /// Servers and clients have processors of their own.
     pub pinned: Option<Pinned>,
     /// When the run began, in UTC.
@@ -73,9 +75,9 @@ impl Plan {
         order
     }
 
-    /// A block before the first is run to warm the machine up, where anything is claimed afterwards.
+    /// A block before the first is run to warm the machine up, where anything is claimed afterwards and it is not warm.
     pub fn first_block(&self) -> u32 {
-        if self.blocks.may_claim() { 0 } else { 1 }
+        if self.blocks.may_claim() && !self.warm { 0 } else { 1 }
     }
 
     /// Which of the targets is the reference, if any is to be had: the first named one that is no control.
@@ -180,6 +182,7 @@ mod tests {
             seed: 1,
             answers_only: false,
             keep: None,
+            warm: false,
             pinned: None,
             began: String::new(),
         }
@@ -197,6 +200,14 @@ mod tests {
         assert!(!plan(None).doubles(64));
         let own = Some(Pinned { server: vec![0], clients: vec![1] });
         assert!(!Plan { pinned: own, ..plan(Some(clients(&many))) }.doubles(64));
+    }
+
+    #[test]
+    fn a_block_warms_up_where_something_is_claimed_and_no_pilot_did() {
+        let claims = Plan { blocks: Blocks::exactly(6), ..plan(None) };
+        assert_eq!(claims.first_block(), 0);
+        assert_eq!(Plan { warm: true, ..claims }.first_block(), 1);
+        assert_eq!(plan(None).first_block(), 1);
     }
 
     #[test]

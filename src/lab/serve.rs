@@ -27,6 +27,8 @@ const SOCKET_PATH_MAX: usize = 103;
 /// A server that we started and that answers.
 pub struct Served {
     leash: Leashed,
+    /// It has nothing to write when it stops.
+    keeps_nothing: bool,
     pub place: Place,
     /// Its whole command line, for the record.
     pub command: Vec<String>,
@@ -92,7 +94,9 @@ fn start_once(
     let arguments = (server.arguments)(launch, data);
     let (leash, log) = ground.spawn(under, program, &arguments, "server.log").map_err(Unserved::Failed)?;
     let command = std::iter::once(program.display().to_string()).chain(arguments).collect();
-    let mut served = Served { leash, place: launch.place.clone(), command, facts: Facts::default(), log };
+    let keeps_nothing = server.keeps_nothing;
+    let mut served =
+        Served { leash, keeps_nothing, place: launch.place.clone(), command, facts: Facts::default(), log };
     served.ask_until_it_answers(adapter, launch, limit, interrupt)?;
     served.check_identity(&launch.place, server).map_err(Unserved::Failed)?;
     Ok(served)
@@ -243,7 +247,12 @@ impl Served {
 
     /// Stops it and makes sure that nobody answers there any more.
     pub fn stop(mut self) -> Result<(), String> {
-        let stopped = self.leash.stop(STOP);
+        let stopped = if self.keeps_nothing {
+            self.leash.kill();
+            true
+        } else {
+            self.leash.stop(STOP)
+        };
         if answers(&self.place) {
             return Err(format!("something still answers at {} after {} was stopped", self.place, self.command[0]));
         }

@@ -30,6 +30,8 @@ pub static MEMCACHED: Adapter = Adapter {
         version_argument: "-V",
         version: version_printed,
         arguments,
+        // Asked to stop, it waits for the next second of its clock.
+        keeps_nothing: true,
         ..Server::PLAIN
     }),
     version: || Err("a server's version is its program's".to_string()),

@@ -379,6 +379,8 @@ pub struct Server {
     /// Whether it has other listeners that cannot be turned off (of a cluster, of management). On the loopback they are
     /// let pass.
     pub listens_elsewhere: bool,
+    /// It has nothing to write when it stops, so that it may as well be killed.
+    pub keeps_nothing: bool,
 }
 
 impl Server {
@@ -397,6 +399,7 @@ impl Server {
         environment: |_, _| Vec::new(),
         instead_of_root: None,
         listens_elsewhere: false,
+        keeps_nothing: false,
     };
 }
 

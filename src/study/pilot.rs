@@ -54,7 +54,10 @@ pub fn fit_into(
     if plan.chosen.iter().any(|chosen| !slow.contains(&chosen.adapter.name)) {
         plan.chosen.retain(|chosen| !slow.contains(&chosen.adapter.name));
     }
-    plan.job.units = Some(fit(&cost, timer.left_of(budget), blocks(plan), kind.default_units));
+    let units = fit(&cost, timer.left_of(budget), blocks(plan), kind.default_units);
+    plan.job.units = Some(units);
+    // The pilot was such a block.
+    plan.warm = small.job.units.is_some_and(|tried| units <= tried);
     Ok(slow)
 }
 

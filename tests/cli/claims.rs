@@ -114,6 +114,15 @@ fn an_effort_settles_how_many_blocks_there_are() {
     assert!(desk.records().iter().all(|record| record["run"]["half_width"] == 0.05 && record["run"]["blocks"] == 10));
 }
 
+/// A pilot whose job cannot be made larger was the block that warms up.
+#[test]
+fn what_just_ran_needs_no_block_to_warm_up() {
+    let desk = Desk::new();
+    let said = desk.run(&["run", "fans", "redis+unix", "lmdb", "--effort", "quick", "--budget", "2s"]);
+    said.shows("fans, 250 profiles").complains("block 1 of 6 to 10 done");
+    assert!(desk.records().iter().all(|record| record["block"] != 0), "{}", said.err);
+}
+
 /// With others on every processor no block is quiet: times are not ranked, and CPU is compared.
 #[cfg(target_os = "linux")]
 #[test]
