@@ -79,18 +79,16 @@ fn claim(first: &Record, standings: &Standings<'_>) -> String {
     if first.run.answers_only {
         return "answers only, nothing timed".to_string();
     }
-    let blocks = match standings.blocks() {
-        1 => "1 block".to_string(),
-        blocks => format!("{blocks} blocks"),
-    };
+    let in_words = |count: usize| if count == 1 { "1 block".to_string() } else { format!("{count} blocks") };
+    let blocks = in_words(standings.blocks());
     if standings.blocks() < CLAIM_BLOCKS as usize {
         return format!("{blocks}, no claim");
     }
     let twin = standings.twin.map(|twin| format!("same store twice: {}", versus(twin)));
     let noise = match (standings.counted.void.len(), &standings.refused) {
         (0, _) => "noise ok".to_string(),
-        (void, Some(Refused::Noise { .. })) => format!("noisy: {void} blocks voided"),
-        (void, _) => format!("noise ok, {void} blocks voided"),
+        (void, Some(Refused::Noise { .. })) => format!("noisy: {} voided", in_words(void)),
+        (void, _) => format!("noise ok, {} voided", in_words(void)),
     };
     [Some(blocks), twin, Some(noise)].into_iter().flatten().collect::<Vec<_>>().join(" · ")
 }
