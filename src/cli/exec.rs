@@ -71,7 +71,9 @@ pub fn plan_of(args: &Run, command: &str) -> Result<Plan> {
     if let Some(keep) = &args.how.keep {
         run::keeps_nothing_yet(keep, &chosen)?;
     }
+    let pinned = run::pinned(&args.how, &chosen)?;
     Ok(Plan {
+        pinned,
         kind: None,
         job: JobSettings {
             name: NAME.to_string(),
@@ -94,7 +96,6 @@ pub fn plan_of(args: &Run, command: &str) -> Result<Plan> {
         seed: args.how.size.seed.unwrap_or_default(),
         answers_only: args.how.answers_only,
         keep: args.how.keep.clone(),
-        pinned: run::pinned(&args.how)?,
         warm: false,
         began: plan::utc_now(),
     })

@@ -16,6 +16,7 @@ use crate::jobs::{self, JobKind};
 use crate::lab::plan::{Chosen, Plan};
 use crate::lab::{input, pin, plan};
 use crate::stats::rank;
+use crate::stores::Place;
 use crate::words::effort::Blocks;
 use crate::words::names::file_name;
 use crate::words::trial::{Configuration, Data, Durability, JobSettings, Pinned, Split, Via};
@@ -103,7 +104,9 @@ pub fn plan_of(args: &Run) -> Result<Plan> {
     if let Some(keep) = &args.how.keep {
         keeps_nothing_yet(keep, &chosen)?;
     }
+    let pinned = pinned(&args.how, &chosen)?;
     Ok(Plan {
+        pinned,
         kind: Some(kind),
         job,
         clients: points.iter().copied().max().unwrap_or(1),
@@ -116,15 +119,25 @@ pub fn plan_of(args: &Run) -> Result<Plan> {
         seed,
         answers_only: args.how.answers_only,
         keep: args.how.keep.clone(),
-        pinned: pinned(&args.how)?,
         warm: false,
         began: plan::utc_now(),
     })
 }
 
 /// Which processors servers and clients have, where each are to have their own.
-pub fn pinned(how: &How) -> Result<Option<Pinned>> {
-    how.pin.then(pin::halves).transpose().map_err(|what| anyhow!(Usage(what)))
+pub fn pinned(how: &How, chosen: &[Chosen]) -> Result<Option<Pinned>> {
+    if !how.pin {
+        return Ok(None);
+    }
+    let is_elsewhere = |chosen: &&Chosen| matches!(chosen.place, Some(Place::Tcp { .. } | Place::Unix(_)));
+    let pinned = match chosen.iter().find(is_elsewhere) {
+        Some(chosen) => {
+            let (label, name) = (&chosen.target.label, chosen.adapter.name);
+            Err(format!("--pin: {label} is somebody else's server, which stays where it is\nhint: name `{name}`"))
+        }
+        None => pin::halves(),
+    };
+    pinned.map(Some).map_err(|what| anyhow!(Usage(what)))
 }
 
 /// As its makers ship it a store has the class that it has.

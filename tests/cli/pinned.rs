@@ -73,6 +73,13 @@ fn a_program_and_its_server_are_apart() {
     assert_eq!(lists, [clients, server]);
 }
 
+#[test]
+fn somebody_elses_server_stays_where_it_is() {
+    let desk = Desk::with_only(&[]);
+    let said = desk.run(&["run", "fans", "redis://127.0.0.1:6379", "--pin"]);
+    said.exits(2).complains("--pin: ").complains("somebody else's server").complains("name `redis`");
+}
+
 /// What was pinned is never held against what was not.
 #[test]
 fn pinned_runs_are_compared_with_their_like() {
