@@ -3,6 +3,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 /// What each room may import, of the project's own rooms.
 const MAY_IMPORT: &[(&str, &[&str])] = &[
@@ -301,6 +302,20 @@ fn functions(text: &str) -> Vec<(String, usize, usize)> {
         }
     }
     found
+}
+
+/// What tests depend on may turn on features of what ships. serde_json without `float_roundtrip` reads numbers back a
+/// little off, and only where no test looks.
+#[test]
+fn numbers_are_read_in_what_is_shipped_as_in_what_is_tested() {
+    let features = |edges: &str| {
+        let tree = ["tree", "--locked", "--offline", "-i", "serde_json", "--depth", "0", "-f", "{p} {f}", "-e", edges];
+        let told = Command::new(env!("CARGO")).args(tree).output().expect("cargo runs");
+        String::from_utf8(told.stdout).expect("names")
+    };
+    let shipped = features("normal");
+    assert!(shipped.contains("serde_json"), "{shipped}");
+    assert_eq!(shipped, features("normal,dev"));
 }
 
 /// The walls themselves are tried: a checker that finds nothing in bad code proves nothing in good code.

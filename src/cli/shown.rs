@@ -13,6 +13,7 @@ use crate::report::sweep::{self, Point, Statistic};
 use crate::report::trials::{self, Trial};
 use crate::report::warn::{self, Seen};
 use crate::report::{alike, claims, export, fields, grid, notes, said, table, words};
+use crate::stats::parallel;
 use crate::stores;
 use crate::words::answers;
 use crate::words::record::Record;
@@ -57,15 +58,19 @@ pub fn shown(records: &[Record], look: &Look) -> Result<(String, Exit)> {
 /// A row a target.
 fn plain(seen: &Seen<'_>, look: &Look) -> Result<String> {
     let rows = seen.rows;
-    let sentence = claims::sentence(rows, seen.standings);
+    match look {
+        Look { json: true, .. } => return Ok(format!("{}\n", serde_json::to_string_pretty(rows)?)),
+        Look { csv: true, .. } => return Ok(export::csv(fields::ROWS, rows)),
+        _ => {}
+    }
+    let is_many = cells::is_many(seen.records);
+    let (sentence, warned) = parallel::both(is_many, || claims::sentence(rows, seen.standings), || warned(seen, look));
     Ok(match look {
-        Look { json: true, .. } => format!("{}\n", serde_json::to_string_pretty(rows)?),
-        Look { csv: true, .. } => export::csv(fields::ROWS, rows),
         Look { markdown: true, .. } => {
             let table = export::markdown(&table::lines(rows, look.wide, table::Ranks::InAColumn));
-            page(&headline(seen), &[table, listed(&warned(seen, look)), export::escaped(&sentence)])
+            page(&headline(seen), &[table, listed(&warned), export::escaped(&sentence)])
         }
-        _ => text(seen, look, &table::table(rows, look.wide), &sentence)?,
+        _ => text(seen, look, &table::table(rows, look.wide), &warned, &sentence)?,
     })
 }
 
@@ -84,7 +89,7 @@ fn swept(seen: &Seen<'_>, look: &Look) -> Result<String> {
             let rest = [remarks, export::markdown(&grid::silent(rows)), export::escaped(&sentence)];
             page(&headline(seen), &tables.chain(rest).collect::<Vec<_>>())
         }
-        _ => text(seen, look, &grid::tables(points, rows, look.wide), &sentence)?,
+        _ => text(seen, look, &grid::tables(points, rows, look.wide), &warned(seen, look), &sentence)?,
     })
 }
 
@@ -101,7 +106,7 @@ fn all(trials: &[Trial], headline: &str, look: &Look) -> Result<String> {
     })
 }
 
-fn text(seen: &Seen<'_>, look: &Look, table: &str, sentence: &str) -> Result<String> {
+fn text(seen: &Seen<'_>, look: &Look, table: &str, warned: &[String], sentence: &str) -> Result<String> {
     let (records, rows) = (seen.records, seen.rows);
     let parts = [
         headline(seen),
@@ -111,7 +116,7 @@ fn text(seen: &Seen<'_>, look: &Look, table: &str, sentence: &str) -> Result<Str
         words::answer(records),
         notes::notes(records, look.wide),
         words::stream(records),
-        wrapped(&warned(seen, look)),
+        wrapped(warned),
         table::wrap(sentence, table::WIDTH).join("\n"),
         words::next(rows, records),
     ];

@@ -21,8 +21,8 @@ const READ_BYTES: usize = 1 << 18;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Parts {
     All,
-    /// Not the stores' own counters, the commands that started them, and the times of a job whose table tells none:
-    /// most of a record's bytes.
+    /// Not the stores' own counters and settings, the commands that started them, and the times of a job whose table
+    /// tells none: most of a record's bytes.
     Tables,
 }
 
@@ -42,7 +42,12 @@ pub fn records(path: &Path, parts: Parts) -> Result<Vec<Record>> {
         lines += piece.records.len();
         // Pieces come in their order: what stands before this one was whole.
         piece.broken.map_or(Ok(()), |error| Err(error.context(format!("{}:{}", path.display(), lines + 1))))?;
-        records.extend(piece.records);
+        // The first ones need not be moved.
+        if records.is_empty() {
+            records = piece.records
+        } else {
+            records.extend(piece.records)
+        }
         Ok(())
     };
     std::thread::scope(|scope| {
@@ -107,7 +112,9 @@ fn read(path: &Path, (begin, end): (u64, u64), parts: Parts) -> Result<Piece> {
 
 fn forget(record: &mut Record) {
     record.said = Default::default();
-    record.store.iter_mut().for_each(|store| store.command = Vec::new());
+    if let Some(store) = &mut record.store {
+        (store.settings, store.command) = Default::default();
+    }
     if record.job.load.is_none() {
         record.phases.iter_mut().for_each(|phase| phase.times_ns = Packed::forgotten());
     }

@@ -130,7 +130,7 @@ pub enum Status {
 }
 
 /// So many that looking at each takes longer than starting a thread.
-pub(super) fn is_many(records: &[Record]) -> bool {
+pub fn is_many(records: &[Record]) -> bool {
     records.len() >= 1_000
 }
 

@@ -1,5 +1,6 @@
 //! Which classes of durability were put to the test, and what that makes of a run's headline and groups.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::words::crash::{Standing, Tried};
@@ -29,7 +30,7 @@ fn is_about(tried: &Tried, record: &Record) -> bool {
 /// "crash (tested)", "crash (tested: lmdb; claimed: redis)", "power (claimed; in truth crash: redis)".
 pub fn in_words(records: &[Record]) -> String {
     let class = records.first().map_or(Durability::None, |record| record.durability);
-    let mut by_standing: BTreeMap<String, BTreeSet<&str>> = BTreeMap::new();
+    let mut by_standing: BTreeMap<Cow<'static, str>, BTreeSet<&str>> = BTreeMap::new();
     for record in records.iter().filter(|record| !record.target.control) {
         by_standing.entry(standing(record)).or_default().insert(&record.target.label);
     }
@@ -45,12 +46,12 @@ pub fn in_words(records: &[Record]) -> String {
     }
 }
 
-fn standing(record: &Record) -> String {
+fn standing(record: &Record) -> Cow<'static, str> {
     match record.tried {
-        Some(Standing::Holds) if record.durability == Durability::Power => "syncs counted".to_string(),
-        Some(Standing::Holds) => "tested".to_string(),
-        Some(Standing::Demoted(less)) => format!("claimed, tested {less}"),
-        Some(Standing::Unknown(_)) | None => "claimed".to_string(),
+        Some(Standing::Holds) if record.durability == Durability::Power => "syncs counted".into(),
+        Some(Standing::Holds) => "tested".into(),
+        Some(Standing::Demoted(less)) => format!("claimed, tested {less}").into(),
+        Some(Standing::Unknown(_)) | None => "claimed".into(),
     }
 }
 

@@ -17,9 +17,27 @@ pub fn map<T: Sync, R: Send>(items: &[T], is_worth_it: bool, each: impl Fn(&T) -
     })
 }
 
+/// What two things make, side by side.
+pub fn both<A: Send, B>(is_worth_it: bool, one: impl FnOnce() -> A + Send, other: impl FnOnce() -> B) -> (A, B) {
+    if !is_worth_it {
+        return (one(), other());
+    }
+    thread::scope(|scope| {
+        let one = scope.spawn(one);
+        let other = other();
+        (one.join().expect("nothing here panics"), other)
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn both_are_made() {
+        assert_eq!(both(false, || 1, || "two"), (1, "two"));
+        assert_eq!(both(true, || 1, || "two"), (1, "two"));
+    }
 
     #[test]
     fn everything_is_done_once_and_in_order() {
