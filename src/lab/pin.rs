@@ -1,7 +1,6 @@
 //! Servers on processors of their own, and clients on the others.
 
 use std::collections::BTreeMap;
-use std::path::Path;
 
 use super::serve;
 use crate::words::trial::Pinned;
@@ -52,13 +51,12 @@ fn allowed() -> Result<Vec<u32>, String> {
 /// Processors that are one core share what they are made of, so that they belong to one side.
 /// <https://docs.kernel.org/admin-guide/cputopology.html>
 fn cores(processors: Vec<u32>) -> Vec<Vec<u32>> {
-    let mut cores: BTreeMap<(String, u32), Vec<u32>> = BTreeMap::new();
+    let mut cores: BTreeMap<String, Vec<u32>> = BTreeMap::new();
     for number in processors {
-        let siblings = Path::new("/sys/devices/system/cpu").join(format!("cpu{number}/topology/thread_siblings_list"));
-        let siblings = std::fs::read_to_string(siblings).unwrap_or_default();
+        let told =
+            std::fs::read_to_string(format!("/sys/devices/system/cpu/cpu{number}/topology/thread_siblings_list"));
         // Where that is not told each is taken for a core.
-        let alone = if siblings.is_empty() { number } else { 0 };
-        cores.entry((siblings, alone)).or_default().push(number);
+        cores.entry(told.unwrap_or_else(|_| number.to_string())).or_default().push(number);
     }
     let mut cores: Vec<_> = cores.into_values().collect();
     cores.sort();
