@@ -17,9 +17,13 @@ pub struct Exchange {
     pub answer_bytes: usize,
 }
 
+/// The only key of a constant request.
+const KEY: &str = "key:000000012345";
+/// Its digits that differ where requests ask for several keys.
+const DIGITS: usize = 7;
+
 /// Value and key as kvfair's: 32 bytes and 16.
 pub fn exchange(server: &str, direction: &str) -> Exchange {
-    const KEY: &str = "key:000000012345";
     let value = "x".repeat(32);
     let (request, answer) = match (server, direction) {
         ("redis", "set") => (format!("*3\r\n$3\r\nSET\r\n$16\r\n{KEY}\r\n$32\r\n{value}\r\n"), "+OK\r\n".to_string()),
@@ -71,10 +75,53 @@ impl Stream {
     }
 }
 
+/// A batch of requests whose keys are drawn anew each time, where there are several.
+struct Batch {
+    bytes: Vec<u8>,
+    request_bytes: usize,
+    /// Where a request's key ends.
+    key_end: usize,
+    keys: u64,
+    drawn: u64,
+}
+
+impl Batch {
+    fn new(request: &[u8], depth: usize, keys: u64) -> Batch {
+        let key = request.windows(KEY.len()).position(|part| part == KEY.as_bytes()).expect("a key");
+        let (bytes, request_bytes) = (request.repeat(depth), request.len());
+        Batch { bytes, request_bytes, key_end: key + KEY.len(), keys, drawn: 1 }
+    }
+
+    fn next(&mut self) -> &[u8] {
+        if self.keys > 1 {
+            for request in self.bytes.chunks_exact_mut(self.request_bytes) {
+                // Knuth's MMIX: good enough for its upper half.
+                self.drawn = self.drawn.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+                let mut number = ((self.drawn >> 32) * self.keys) >> 32;
+                for digit in request[self.key_end - DIGITS..self.key_end].iter_mut().rev() {
+                    *digit = b'0' + (number % 10) as u8;
+                    number /= 10;
+                }
+            }
+        }
+        &self.bytes
+    }
+}
+
+/// How much is asked.
+pub struct Size {
+    pub connections: usize,
+    pub depth: usize,
+    pub requests: usize,
+    /// 1 for the floor as it is owed; more, to see what the server's own misses cost the client.
+    pub keys: u64,
+}
+
 /// Sends so many requests over so many connections, so many of each at once.
-pub fn run(server: &str, address: &str, direction: &str, connections: usize, depth: usize, requests: usize) {
+pub fn run(server: &str, address: &str, direction: &str, size: &Size) {
+    let &Size { connections, depth, requests, keys } = size;
     let Exchange { request, answer_bytes } = exchange(server, direction);
-    let batch = request.repeat(depth);
+    let mut batch = Batch::new(&request, depth, keys);
     let mut streams: Vec<Stream> = (0..connections).map(|_| Stream::open(address)).collect();
     // SAFETY: epoll_create1 takes no pointer; its result is checked.
     let queue = unsafe { libc::epoll_create1(0) };
@@ -88,7 +135,7 @@ pub fn run(server: &str, address: &str, direction: &str, connections: usize, dep
     let mut left = vec![batches; connections];
     let mut back = vec![0; connections];
     let mut live = connections;
-    streams.iter_mut().for_each(|stream| stream.write(&batch));
+    streams.iter_mut().for_each(|stream| stream.write(batch.next()));
     let mut received = vec![0; READ_BYTES];
     let mut events = vec![libc::epoll_event { events: 0, u64: 0 }; EVENTS];
     while live > 0 {
@@ -105,7 +152,7 @@ pub fn run(server: &str, address: &str, direction: &str, connections: usize, dep
             back[place] = 0;
             left[place] -= 1;
             if left[place] > 0 {
-                streams[place].write(&batch);
+                streams[place].write(batch.next());
             } else {
                 live -= 1;
             }

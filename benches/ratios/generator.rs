@@ -2,7 +2,7 @@
 //! core and the client on the other.
 
 use std::io::{Read, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -18,16 +18,18 @@ const PAIRS_A_PEER: usize = 5;
 /// Long enough that starting does not count.
 const REQUESTS_ONE: usize = 3_000_000;
 const REQUESTS_BATCHED: usize = 16_000_000;
+/// Keys that kvfair sets.
+const KEYS: usize = 100_000;
 /// The share of the floor's requests a CPU second that is owed, by depth.
 const OWED: [(usize, f64); 2] = [(1, 0.92), (16, 0.80)];
 
 /// One way of asking.
-struct Case {
-    server: &'static str,
-    transport: &'static str,
-    direction: &'static str,
-    clients: usize,
-    depth: usize,
+pub struct Case {
+    pub server: &'static str,
+    pub transport: &'static str,
+    pub direction: &'static str,
+    pub clients: usize,
+    pub depth: usize,
 }
 
 impl Case {
@@ -61,15 +63,20 @@ pub fn measure(words: &[String]) -> bool {
     let mut holds = true;
     for case in cases().iter().filter(|case| words.iter().all(|word| case.name().split(' ').any(|part| part == word))) {
         let server = Server::start(case, directory.path());
-        let (mut ratios, mut rates, mut peers) = (Vec::new(), Vec::new(), Vec::new());
+        // A get of a key that is not there has another answer.
+        let other = (case.direction == "set").then(|| Server::start(case, directory.path()));
+        let (mut ratios, mut rates, mut peers, mut of_keys) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
         for pair in 0..PAIRS {
             server.say(&floor::exchange(case.server, "set").request);
-            let floor = rate(case, || run_floor(case, &server));
+            let floor = rate(case, || run_floor(case, &server, 1));
             // kvfair works in an empty store only, and leaves it so.
             server.empty(case);
             let kvfair = rate(case, || run_kvfair(case, &server, directory.path()));
             ratios.push(kvfair / floor);
             rates.push((floor, kvfair));
+            if let Some(other) = &other {
+                of_keys.push(kvfair / rate(case, || run_floor(case, other, KEYS)));
+            }
             if case.server == "redis" && pair % PAIRS_A_PEER == 0 {
                 peers.push(kvfair / rate(case, || run_peer(case, &server)));
                 server.empty(case);
@@ -83,8 +90,13 @@ pub fn measure(words: &[String]) -> bool {
             (median(rates.iter().map(|rate| rate.0).collect()), median(rates.iter().map(|rate| rate.1).collect()));
         let peer =
             if peers.is_empty() { String::new() } else { format!(", {:.2} times redis-benchmark", median(peers)) };
+        let of_keys = if of_keys.is_empty() {
+            String::new()
+        } else {
+            format!(", {:.2} of one that asks for as many keys", median(of_keys))
+        };
         println!(
-            "generator  {verdict} {}: {ratio:.2} of the floor (owed {owed}){peer}; {:.0} k requests a client CPU second, floor {:.0} k",
+            "generator  {verdict} {}: {ratio:.2} of the floor (owed {owed}){of_keys}{peer}; {:.0} k requests a client CPU second, floor {:.0} k",
             case.name(),
             kvfair / 1e3,
             floor / 1e3
@@ -93,7 +105,7 @@ pub fn measure(words: &[String]) -> bool {
     holds
 }
 
-fn median(mut numbers: Vec<f64>) -> f64 {
+pub fn median(mut numbers: Vec<f64>) -> f64 {
     numbers.sort_by(f64::total_cmp);
     numbers[numbers.len() / 2]
 }
@@ -105,43 +117,47 @@ fn rate(case: &Case, run: impl FnOnce()) -> f64 {
     case.requests() as f64 / (children_cpu_s() - before)
 }
 
-fn children_cpu_s() -> f64 {
+pub fn children_cpu_s() -> f64 {
     let usage = getrusage(UsageWho::RUSAGE_CHILDREN).expect("our own usage");
     let seconds = |time: nix::sys::time::TimeVal| time.tv_sec() as f64 + time.tv_usec() as f64 / 1e6;
     seconds(usage.user_time()) + seconds(usage.system_time())
 }
 
-/// Runs a client on the second core.
-fn client(program: &Path, arguments: &[String]) {
-    let mut command = Command::new("taskset");
-    command.args(["-c", "1"]).arg(program).args(arguments).stdout(Stdio::null()).stderr(Stdio::piped());
-    let output = command.output().expect("a client");
+/// Runs a client on the second core. What it printed.
+pub fn client(program: &Path, arguments: &[String]) -> Vec<u8> {
+    let output = Command::new("taskset").args(["-c", "1"]).arg(program).args(arguments).output().expect("a client");
     assert!(output.status.success(), "{program:?} {arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+    output.stdout
 }
 
-fn run_floor(case: &Case, server: &Server) {
-    let numbers = [case.clients, case.depth, case.requests()].map(|number| number.to_string());
+fn run_floor(case: &Case, server: &Server, keys: usize) {
+    let numbers = [case.clients, case.depth, case.requests(), keys].map(|number| number.to_string());
     let words = ["floor", case.server, &server.address, case.direction].map(str::to_string);
     let own = std::env::current_exe().expect("our own program");
     client(&own, &words.into_iter().chain(numbers).collect::<Vec<_>>());
 }
 
 fn run_kvfair(case: &Case, server: &Server, directory: &Path) {
+    let (program, arguments) = kvfair_at(case, server, directory);
+    client(&program, &[arguments, vec![format!("--requests={}", case.requests())]].concat());
+}
+
+/// kvfair and what it is told of a case, but for how much it asks.
+pub fn kvfair_at(case: &Case, server: &Server, directory: &Path) -> (PathBuf, Vec<String>) {
     let output = directory.join("results.jsonl");
     let _ = std::fs::remove_file(&output);
     let scheme = if case.transport == "unix" { format!("{}+unix", case.server) } else { case.server.to_string() };
-    let arguments = [
+    let arguments = vec![
         "run".to_string(),
         "getset".to_string(),
         format!("{scheme}://{}", server.address),
         format!("--clients={}", case.clients),
         format!("--depth={}", case.depth),
-        format!("--requests={}", case.requests()),
         format!("--only={}", case.direction),
         "--blocks=1".to_string(),
         format!("--output={}", output.display()),
     ];
-    client(Path::new(env!("CARGO_BIN_EXE_kvfair")), &arguments);
+    (PathBuf::from(env!("CARGO_BIN_EXE_kvfair")), arguments)
 }
 
 fn run_peer(case: &Case, server: &Server) {
@@ -165,18 +181,17 @@ trait ReadWrite: Read + Write {}
 impl<T: Read + Write> ReadWrite for T {}
 
 /// A server on the first core, gone when it is dropped.
-struct Server {
+pub struct Server {
     child: Child,
     address: String,
 }
 
 impl Server {
-    fn start(case: &Case, directory: &Path) -> Server {
-        let socket = directory.join("s").display().to_string();
-        let _ = std::fs::remove_file(&socket);
+    pub fn start(case: &Case, directory: &Path) -> Server {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
         let port = listener.local_addr().expect("an address").port().to_string();
         drop(listener);
+        let socket = directory.join(&port).display().to_string();
         let place = if case.transport == "unix" { socket } else { format!("127.0.0.1:{port}") };
         let unix = case.transport == "unix";
         let arguments: Vec<&str> = match (case.server, unix) {

@@ -5,8 +5,10 @@
 
 mod adapters;
 mod generator;
+mod rate;
 mod report;
 mod trace;
+mod windows;
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Write};
@@ -41,7 +43,9 @@ fn main() {
         (Some("floor"), Some(server)) => {
             let rest: Vec<String> = arguments.collect();
             let number = |place: usize| rest[place].parse().expect("a number");
-            generator::floor::run(&server, &rest[0], &rest[1], number(2), number(3), number(4));
+            let (connections, depth, requests, keys) = (number(2), number(3), number(4), number(5) as u64);
+            let size = generator::floor::Size { connections, depth, requests, keys };
+            generator::floor::run(&server, &rest[0], &rest[1], &size);
         }
         (Some("generator"), word) => {
             let words: Vec<String> = word.into_iter().chain(arguments).collect();
@@ -76,6 +80,8 @@ const FIGURES: &[Figure] = &[
     Figure { name: "trace", run: trace::measure },
     Figure { name: "report", run: report::shown },
     Figure { name: "looking", run: report::looking },
+    Figure { name: "windows", run: windows::measure },
+    Figure { name: "rate", run: rate::measure },
     Figure { name: "first-look", run: first_look },
 ];
 

@@ -169,6 +169,9 @@ pub struct How {
     /// Give servers half of the processors, and clients, with embedded stores, the others (Linux)
     #[arg(long)]
     pub pin: bool,
+    /// Run the first target but once in each block: then nobody knows how far the same store comes out from itself
+    #[arg(long)]
+    pub no_aa: bool,
     /// Cut a trial off after this time, or a point of a sweep; its row then says how far it came
     #[arg(long, value_name = "TIME", default_value = "300s", value_parser = points::duration)]
     pub timeout: Duration,

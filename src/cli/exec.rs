@@ -94,6 +94,8 @@ pub fn plan_of(args: &Run, command: &str) -> Result<Plan> {
         blocks: run::blocks_of(args, &chosen),
         chosen,
         seed: args.how.size.seed.unwrap_or_default(),
+        data_seeds: Vec::new(),
+        twin: !args.how.no_aa,
         answers_only: args.how.answers_only,
         keep: args.how.keep.clone(),
         warm: false,

@@ -116,13 +116,14 @@ fn carry_out(mut errand: Errand<'_>) -> Result<Ran> {
         }
         let mut bench = Bench::set_up(&errand.plan, scratch.path(), &interrupt)?;
         if errand.plan.blocks.may_claim() {
-            let data_bytes = errand.plan.kind.map(|_| bench.summary.data_bytes);
+            let data_bytes = errand.plan.kind.map(|_| bench.data(1).summary.data_bytes);
             bench.preflight = Some(gates::preflight(scratch.path(), data_bytes));
         }
-        let units = errand.plan.units_of_a_trial(bench.summary.stream.units);
+        let units_of_input = bench.data(1).summary.stream.units;
+        let units = errand.plan.units_of_a_trial(units_of_input);
         let mut screen = Screen::new(errand.plan.blocks, errand.plan.chosen.len(), units);
         if errand.size == Sizing::Foretold {
-            foretell(&errand, bench.summary.stream.units, scratch.path(), &interrupt)?;
+            foretell(&errand, units_of_input, scratch.path(), &interrupt)?;
         }
         let least_is_run = matches!(errand.size, Sizing::Foretold | Sizing::Own);
         let time = errand.budget.map(|budget| Time { left: timer.left_of(budget), least_is_run });

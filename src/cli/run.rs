@@ -46,6 +46,7 @@ pub fn first_look() -> Result<Exit> {
             blocks: None,
             budget: Some(FIRST_BUDGET),
             pin: false,
+            no_aa: false,
             timeout: Duration::from_secs(300),
             verify: Default::default(),
             output: None,
@@ -108,7 +109,6 @@ pub fn plan_of(args: &Run) -> Result<Plan> {
     Ok(Plan {
         pinned,
         kind: Some(kind),
-        job,
         clients: points.iter().copied().max().unwrap_or(1),
         durability: args.how.durability,
         configuration: args.how.configuration,
@@ -117,10 +117,13 @@ pub fn plan_of(args: &Run) -> Result<Plan> {
         blocks: blocks_of(args, &chosen),
         chosen,
         seed,
+        data_seeds: data_seeds_of(args, &job),
+        twin: !args.how.no_aa,
         answers_only: args.how.answers_only,
         keep: args.how.keep.clone(),
         warm: false,
         began: plan::utc_now(),
+        job,
     })
 }
 
@@ -156,6 +159,13 @@ pub fn blocks_of(args: &Run, chosen: &[Chosen]) -> Blocks {
         Some(blocks) => Blocks::exactly(blocks),
         None => args.how.effort.unwrap_or_default().blocks(rank::needed_blocks(ranked) as u32),
     }
+}
+
+/// Where a difference is to be known so well, it is not to be one of chance data. A seed that was asked for is kept.
+fn data_seeds_of(args: &Run, job: &JobSettings) -> Vec<u64> {
+    let is_made = matches!(job.data, Data::Recipe { .. });
+    let is_open = is_made && args.how.size.seed.is_none() && !args.how.answers_only;
+    args.how.effort.filter(|_| is_open).map_or_else(Vec::new, |effort| effort.data_seeds().to_vec())
 }
 
 fn job_of(args: &Run, kind: &JobKind, seed: u64, points: &[u32]) -> Result<JobSettings> {

@@ -4,6 +4,7 @@ use std::fs;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use super::dataset::DataSet;
 use super::gates::queue::Waits;
 use super::gates::window::Window;
 use super::trial::{Bench, Live};
@@ -174,6 +175,10 @@ impl<'a> Attendant<'a> {
         self.record.phases.push(phase);
     }
 
+    fn data(&self) -> &DataSet {
+        self.bench.data(self.record.block)
+    }
+
     fn readings(&self) -> (Reading, Reading) {
         (watch::reading(self.child), self.server.map(watch::reading).unwrap_or_default())
     }
@@ -201,12 +206,13 @@ impl<'a> Attendant<'a> {
     fn explained(&self, verdict: Verdict, wrong_key: Option<Vec<u8>>) -> Verdict {
         match verdict {
             Verdict::Right(mut checked) => {
-                checked.answer = self.bench.summary.answer.clone();
+                checked.answer = self.data().summary.answer.clone();
                 Verdict::Right(checked)
             }
             Verdict::Wrong { mut first, wrong_keys, checked } => {
                 if let Some(key) = wrong_key {
-                    let explained = self.bench.ask_truth(Some(key));
+                    let Bench { plan, scratch, interrupt, .. } = self.bench;
+                    let explained = self.data().ask_truth(plan.verify, Some(key), scratch, interrupt);
                     first.expected =
                         explained.map_or_else(|error| error.to_string(), |summary| truth::expected(&summary));
                 }
@@ -224,7 +230,7 @@ impl<'a> Attendant<'a> {
         if self.phase.is_empty() {
             return Outcome::Failed { reason: "did not open within the time-out".to_string() };
         }
-        let all = self.bench.plan.units_of_a_trial(self.bench.summary.stream.units).max(1) as f64;
+        let all = self.bench.plan.units_of_a_trial(self.data().summary.stream.units).max(1) as f64;
         let done_share = if worked { 1.0 } else { self.units as f64 / all };
         Outcome::TimedOut { after_s: self.bench.plan.timeout.as_secs_f64(), done_share }
     }

@@ -9,7 +9,7 @@ use anyhow::{Context, Result, anyhow, bail};
 use serde::{Deserialize, Serialize};
 
 use super::plan::Chosen;
-use super::serve::{self, Served, Unserved};
+use super::serve::{self, Served, Site, Unserved};
 use super::signals::Interrupt;
 use super::truth::record_of_tally;
 use crate::stores::{Launch, Place, Store};
@@ -96,16 +96,9 @@ fn open(chosen: &Chosen, launch: Launch, scratch: &Path, interrupt: &Interrupt) 
     let (launch, served) = match (&launch.place, chosen.adapter.server) {
         (Place::Path(data), Some(_)) => {
             let data: PathBuf = data.canonicalize().with_context(|| label.clone())?;
-            let served = serve::start(
-                &[],
-                chosen.adapter,
-                chosen.target.transport,
-                &launch,
-                &data,
-                scratch,
-                PATIENCE,
-                interrupt,
-            );
+            let site = Site { data: &data, scratch, prepared: None };
+            let transport = chosen.target.transport;
+            let served = serve::start(&[], chosen.adapter, transport, &launch, site, PATIENCE, interrupt);
             let served = served.map_err(|unserved| match unserved {
                 Unserved::Missing(why) => anyhow!("{label}: {why}\nhint: {}", chosen.adapter.get_it),
                 Unserved::Failed(why) => anyhow!("{label}: {why}"),

@@ -5,6 +5,7 @@ pub mod check;
 mod child;
 mod counts;
 pub mod crash;
+mod dataset;
 mod elsewhere;
 pub mod files;
 pub mod gates;

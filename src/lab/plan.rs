@@ -9,7 +9,7 @@ use crate::jobs::{JobKind, Part};
 use crate::stores::{Adapter, Login, Place};
 use crate::words::effort::Blocks;
 use crate::words::load::{At, Swept};
-use crate::words::trial::{Configuration, Durability, JobSettings, Pinned, Target, Verify, Via};
+use crate::words::trial::{Configuration, Data, Durability, JobSettings, Pinned, Target, Verify, Via};
 
 /// A target with all that is needed to reach it.
 #[derive(Clone)]
@@ -38,10 +38,14 @@ pub struct Plan {
     pub blocks: Blocks,
     /// Of the order of trials.
     pub seed: u64,
+    /// Blocks have data of these seeds in turn; all the job's own where there are none.
+    pub data_seeds: Vec<u64>,
+    /// The reference is run twice in each block, where anything is claimed.
+    pub twin: bool,
     pub answers_only: bool,
     /// Data stays in here, a directory for each target.
     pub keep: Option<PathBuf>,
-    /// Each target was just run with a job as large as this one: a pilot that found it as small as there is.
+    /// Each target was just run with a job about as large as this one: by a pilot.
     pub warm: bool,
     /// Servers and clients have processors of their own.
     pub pinned: Option<Pinned>,
@@ -50,9 +54,15 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// The job as this target is asked.
-    pub fn job_of(&self, chosen: &Chosen) -> JobSettings {
-        JobSettings { via: chosen.via, ..self.job.clone() }
+    /// The job with the data of each seed: at least one.
+    pub fn jobs(&self) -> Vec<JobSettings> {
+        match &self.job.data {
+            Data::Recipe { name, .. } if !self.data_seeds.is_empty() => {
+                let of = |&seed| JobSettings { data: Data::Recipe { name: name.clone(), seed }, ..self.job.clone() };
+                self.data_seeds.iter().map(of).collect()
+            }
+            _ => vec![self.job.clone()],
+        }
     }
 
     /// How a target's store keeps the class that is asked for, or why it cannot. As its makers ship it, none is asked
@@ -154,7 +164,6 @@ mod tests {
     use super::*;
     use crate::jobs;
     use crate::words::load::Load;
-    use crate::words::trial::Data;
 
     fn plan(load: Option<Load>) -> Plan {
         let kind = jobs::find("getset").expect("it is there");
@@ -180,6 +189,8 @@ mod tests {
             timeout: Duration::from_secs(9),
             blocks: Blocks::exactly(1),
             seed: 1,
+            data_seeds: Vec::new(),
+            twin: true,
             answers_only: false,
             keep: None,
             warm: false,

@@ -8,6 +8,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
+use xxhash_rust::xxh3::xxh3_64;
+
 use super::elsewhere::{self, Instead};
 use super::process::{self, Leashed, in_words};
 use super::signals::Interrupt;
@@ -45,16 +47,24 @@ pub enum Unserved {
     Interrupted,
 }
 
-/// Starts the server of `adapter`, with its files in `data` and its socket and log in `scratch`; its program is started
-/// by the command `under`, where that is one.
-#[allow(clippy::too_many_arguments)] // Each is another thing, and no two of them go together anywhere else.
+/// Where a server's files go.
+#[derive(Clone, Copy)]
+pub struct Site<'a> {
+    pub data: &'a Path,
+    /// For its socket and log.
+    pub scratch: &'a Path,
+    /// Where data directories lie that a store's own program has prepared before, to be copied; nothing where each is
+    /// to be prepared anew.
+    pub prepared: Option<&'a Path>,
+}
+
+/// Starts the server of `adapter`; its program is started by the command `under`, where that is one.
 pub fn start(
     under: &[String],
     adapter: &Adapter,
     transport: Transport,
     launch: &Launch,
-    data: &Path,
-    scratch: &Path,
+    site: Site<'_>,
     limit: Duration,
     interrupt: &Interrupt,
 ) -> Result<Served, Unserved> {
@@ -65,9 +75,9 @@ pub fn start(
         None => program(server).ok_or_else(|| Unserved::Missing(not_here(server)))?,
     };
     for attempt in 1.. {
-        let place = private_place(server, transport, scratch).map_err(Unserved::Failed)?;
+        let place = private_place(server, transport, site.scratch).map_err(Unserved::Failed)?;
         let launch = Launch { place, patience: PROBE, ..launch.clone() };
-        let result = start_once(under, adapter, server, &program, &launch, data, scratch, limit, interrupt);
+        let result = start_once(under, adapter, server, &program, &launch, site, limit, interrupt);
         match result {
             Err(Unserved::Failed(why)) if attempt < PORTS_TRIED && why.contains("in use") => continue,
             other => return other,
@@ -76,20 +86,20 @@ pub fn start(
     unreachable!("the last attempt returns")
 }
 
-#[allow(clippy::too_many_arguments)] // One caller; a struct for it would only give the same nine things other names.
+#[allow(clippy::too_many_arguments)] // One caller; a struct for it would only give the same eight things other names.
 fn start_once(
     under: &[String],
     adapter: &Adapter,
     server: &Server,
     program: &Path,
     launch: &Launch,
-    data: &Path,
-    scratch: &Path,
+    site: Site<'_>,
     limit: Duration,
     interrupt: &Interrupt,
 ) -> Result<Served, Unserved> {
+    let data = site.data;
     let instead = elsewhere::who(server.instead_of_root).map_err(Unserved::Failed)?;
-    let ground = Ground { program, data, scratch, environment: (server.environment)(launch, data), instead };
+    let ground = Ground { program, site, environment: (server.environment)(launch, data), instead };
     ground.prepare((server.prepare)(launch, data), limit, interrupt)?;
     let arguments = (server.arguments)(launch, data);
     let (leash, log) = ground.spawn(under, program, &arguments, "server.log").map_err(Unserved::Failed)?;
@@ -109,31 +119,57 @@ pub const PROGRAM: &str = "program";
 struct Ground<'a> {
     /// The server's own; others stand beside it.
     program: &'a Path,
-    data: &'a Path,
-    scratch: &'a Path,
+    site: Site<'a>,
     environment: Vec<(String, String)>,
     instead: Option<Instead>,
 }
 
 impl Ground<'_> {
-    /// Everything that must be there before the server is started. A program runs only on an empty data directory.
+    /// Everything that must be there before the server is started. A program runs only on an empty data directory, and
+    /// there is one at the most.
     fn prepare(&self, steps: Vec<Step>, limit: Duration, interrupt: &Interrupt) -> Result<(), Unserved> {
+        let Site { data, scratch, .. } = self.site;
         if let Some(instead) = &self.instead {
-            instead.hand_over(self.data, self.scratch).map_err(Unserved::Failed)?;
+            instead.hand_over(data, scratch).map_err(Unserved::Failed)?;
         }
-        let empty = fs::read_dir(self.data).is_ok_and(|mut entries| entries.next().is_none());
+        let empty = fs::read_dir(data).is_ok_and(|mut entries| entries.next().is_none());
         for step in steps {
             match step {
                 Step::Write { path, text } => {
                     let written =
-                        fs::create_dir_all(path.parent().unwrap_or(self.data)).and_then(|()| fs::write(&path, text));
+                        fs::create_dir_all(path.parent().unwrap_or(data)).and_then(|()| fs::write(&path, text));
                     written.map_err(|error| Unserved::Failed(format!("cannot write {}: {error}", path.display())))?;
                 }
-                Step::Run { program, arguments } if empty => self.run(program, &arguments, limit, interrupt)?,
+                Step::Run { program, arguments } if empty => self.initialise(program, &arguments, limit, interrupt)?,
                 Step::Run { .. } => {}
             }
         }
         Ok(())
+    }
+
+    /// An empty data directory becomes a store's own: by its program, or by a copy of what that has made before.
+    fn initialise(
+        &self,
+        program: &str,
+        arguments: &[String],
+        limit: Duration,
+        interrupt: &Interrupt,
+    ) -> Result<(), Unserved> {
+        let Some(prepared) = self.site.prepared else { return self.run(program, arguments, limit, interrupt) };
+        let beside = self.program.display().to_string();
+        let own = self.site.data.display().to_string();
+        let command: Vec<String> = arguments.iter().map(|argument| argument.replace(&own, "")).collect();
+        let name = format!("{:016x}", xxh3_64([&beside, program, &command.join("\0")].join("\0").as_bytes()));
+        let kept = prepared.join(name);
+        if kept.exists() {
+            return copy(&kept, self.site.data).map_err(Unserved::Failed);
+        }
+        self.run(program, arguments, limit, interrupt)?;
+        let unfinished = kept.with_extension("part");
+        let copied = copy(self.site.data, &unfinished).and_then(|()| {
+            fs::rename(&unfinished, &kept).map_err(|error| format!("cannot make {}: {error}", kept.display()))
+        });
+        copied.map_err(Unserved::Failed)
     }
 
     fn run(&self, name: &str, arguments: &[String], limit: Duration, interrupt: &Interrupt) -> Result<(), Unserved> {
@@ -166,14 +202,14 @@ impl Ground<'_> {
         arguments: &[String],
         log: &str,
     ) -> Result<(Leashed, PathBuf), String> {
-        let log = self.scratch.join(log);
+        let log = self.site.scratch.join(log);
         let mut command = process::under(under, program);
-        command.args(arguments).current_dir(self.data).stdin(Stdio::null());
+        command.args(arguments).current_dir(self.site.data).stdin(Stdio::null());
         command.envs(self.environment.iter().map(|(name, value)| (name, value)));
         if let Some(instead) = &self.instead {
             instead.take_over(&mut command);
             // Ours may be closed to others.
-            command.env("TMPDIR", self.scratch);
+            command.env("TMPDIR", self.site.scratch);
         }
         let started = File::create(&log).and_then(|out| {
             command.stderr(out.try_clone()?).stdout(out);
@@ -259,6 +295,16 @@ impl Served {
         let within = STOP.as_secs();
         if stopped { Ok(()) } else { Err(format!("{} did not stop within {within} s and was killed", self.command[0])) }
     }
+}
+
+/// All that a directory holds and is, into one that is empty or not there: owners and permissions too.
+fn copy(from: &Path, to: &Path) -> Result<(), String> {
+    let failed = |what: String| format!("cannot copy {} to {}: {what}", from.display(), to.display());
+    fs::create_dir_all(to).map_err(|error| failed(error.to_string()))?;
+    let output = Command::new("cp").arg("-a").arg(from.join(".")).arg(to).stdin(Stdio::null()).output();
+    let output = output.map_err(|error| failed(format!("cp: {error}")))?;
+    let words = String::from_utf8_lossy(&output.stderr);
+    if output.status.success() { Ok(()) } else { Err(failed(words.trim().to_string())) }
 }
 
 fn last_words(log: &Path) -> String {

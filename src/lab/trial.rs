@@ -7,26 +7,26 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc::RecvTimeoutError;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, anyhow, bail};
+use anyhow::{Context, Result};
 
 use super::attend::Attendant;
 use super::child::{last_words, listen, spawn_keeper_under, spawn_self, spawn_self_under};
+use super::dataset::DataSet;
 use super::gates::canary::{self, Canary};
 use super::gates::programs::Programs;
 use super::plan::{Chosen, Plan};
 use super::process::in_words;
 use super::program::{self, Program};
-use super::serve::{self, Served, Unserved};
+use super::serve::{self, Served, Site, Unserved};
 use super::signals::Interrupt;
-use super::truth::{Question, Summary};
 use super::worker::{Told, Trial};
 use super::{counts, kept, machine, pin, signals};
 use crate::stores::{Launch, Place, Role};
 use crate::words::names::file_name;
 use crate::words::noise::Noise;
 use crate::words::preflight::Preflight;
-use crate::words::record::{Machine, Memory, Outcome, Record, Run, Stream, Verdict};
-use crate::words::trial::{Durability, METHOD};
+use crate::words::record::{Machine, Memory, Outcome, Record, Run, Verdict};
+use crate::words::trial::{Durability, JobSettings, METHOD};
 
 /// How often memory is looked at, and how soon a Ctrl-C is seen.
 const LOOK: Duration = Duration::from_millis(20);
@@ -43,10 +43,8 @@ const SLACK: Duration = Duration::from_secs(5);
 pub struct Bench<'a> {
     pub plan: &'a Plan,
     pub scratch: &'a Path,
-    /// Where the job's data lies.
-    pub input: PathBuf,
-    pub truth: PathBuf,
-    pub summary: Summary,
+    /// The job's data with the truth about it, for each seed: one at least.
+    data: Vec<DataSet>,
     pub interrupt: &'a Interrupt,
     /// What was seen of the machine before the run, for whoever looked.
     pub preflight: Option<Preflight>,
@@ -75,44 +73,17 @@ pub struct Interrupted {
 }
 
 impl<'a> Bench<'a> {
-    /// Prepares the data and computes the truth, in a process of its own.
+    /// Prepares the data of each seed and computes the truth about it.
     pub fn set_up(plan: &'a Plan, scratch: &'a Path, interrupt: &'a Interrupt) -> Result<Bench<'a>> {
-        let input = plan.kind.map(|kind| super::input::prepare(kind, &plan.job, scratch, interrupt)).transpose()?;
-        let input = input.unwrap_or_default();
-        let truth = scratch.join(format!("truth-{}", plan.job.units.unwrap_or(0)));
-        let (summary, canary) = (Summary::default(), Canary::default());
-        let programs = RefCell::default();
-        let mut bench = Bench { plan, scratch, input, truth, summary, interrupt, preflight: None, canary, programs };
-        bench.summary = if plan.kind.is_some() { bench.ask_truth(None)? } else { run_of_a_program() };
-        Ok(bench)
+        let prepared = plan.jobs().into_iter().map(|job| DataSet::prepare(plan, job, scratch, interrupt));
+        let data = prepared.collect::<Result<_>>()?;
+        let (canary, programs) = (Canary::default(), RefCell::default());
+        Ok(Bench { plan, scratch, data, interrupt, preflight: None, canary, programs })
     }
 
-    /// Replays the job; with a key, to learn what that one should have held.
-    pub fn ask_truth(&self, explain: Option<Vec<u8>>) -> Result<Summary> {
-        let question = Question {
-            job: self.plan.job.clone(),
-            input: self.input.clone(),
-            verify: self.plan.verify,
-            out: self.truth.clone(),
-            explain,
-        };
-        let mut child = spawn_self("truth", &self.scratch.join("truth.log"))?;
-        let mut pipe = child.child().stdin.take().expect("stdin is piped");
-        pipe.write_all(&serde_json::to_vec(&question)?).context("the truth's process does not listen")?;
-        drop(pipe);
-        let heard = listen::<Result<Summary, String>>(child.child().stdout.take().expect("stdout is piped"));
-        loop {
-            match heard.recv_timeout(LOOK) {
-                Ok(told) => return told.map_err(|reason| anyhow!(reason)),
-                Err(RecvTimeoutError::Timeout) if self.interrupt.is_set() => bail!(signals::INTERRUPTED),
-                Err(RecvTimeoutError::Timeout) => {}
-                Err(RecvTimeoutError::Disconnected) => {
-                    let ending = child.wait_at_most(SLACK).map_or_else(|| "is stuck".to_string(), in_words);
-                    let log = self.scratch.join("truth.log");
-                    bail!("the truth could not be computed: its process died: {ending}{}", last_words(&log));
-                }
-            }
-        }
+    /// The data of a block: that of each seed in turn.
+    pub fn data(&self, block: u32) -> &DataSet {
+        &self.data[block as usize % self.data.len()]
     }
 
     /// One trial, whatever becomes of it. `watch` hears how far it is.
@@ -143,7 +114,7 @@ impl<'a> Bench<'a> {
     }
 
     fn blank(&self, chosen: &Chosen, block: u32, position: u32) -> Record {
-        let plan = self.plan;
+        let (plan, data) = (self.plan, self.data(block));
         Record {
             method: METHOD,
             kvfair: env!("CARGO_PKG_VERSION").to_string(),
@@ -155,6 +126,7 @@ impl<'a> Bench<'a> {
                 half_width: plan.blocks.half_width,
                 answers_only: plan.answers_only,
                 pinned: plan.pinned.clone(),
+                data_seeds: plan.data_seeds.clone(),
             },
             block,
             position,
@@ -164,9 +136,9 @@ impl<'a> Bench<'a> {
             tried: None,
             configuration: plan.configuration,
             keeps: plan.keeps(chosen).unwrap_or_default().to_string(),
-            job: plan.job_of(chosen),
+            job: JobSettings { via: chosen.via, ..data.job.clone() },
             clients: plan.clients,
-            stream: self.summary.stream.clone(),
+            stream: data.summary.stream.clone(),
             store: None,
             outcome: Outcome::Finished,
             verdict: Verdict::NotReached,
@@ -191,7 +163,7 @@ impl<'a> Bench<'a> {
         self.may_run(chosen).map_err(|reason| Outcome::Refused { reason })?;
         let data = self.data_directory(chosen, directory).map_err(failed)?;
         record.noise = self.noise_before(&data);
-        let launch = self.launch(chosen, &data);
+        let launch = self.launch(chosen, record.block, &data);
         let mut served = match chosen.adapter.server {
             Some(_) if chosen.place.is_none() => Some(self.serve(chosen, &launch, &data, directory)?),
             _ => None,
@@ -202,7 +174,8 @@ impl<'a> Bench<'a> {
         let worked = worked.map_err(|outcome| with_servers_end(outcome, served.as_mut()));
         let stopped = served.map_or(Ok(()), Served::stop);
         worked.and(stopped.map_err(|reason| Outcome::Failed { reason }))?;
-        counts::check(self.plan, &self.summary, record).map_err(|reason| Outcome::Failed { reason })?;
+        counts::check(self.plan, &self.data(record.block).summary, record)
+            .map_err(|reason| Outcome::Failed { reason })?;
         self.note_if_kept(chosen, &data).map_err(failed)
     }
 
@@ -260,7 +233,7 @@ impl<'a> Bench<'a> {
         data.canonicalize().with_context(|| format!("cannot find {}", data.display()))
     }
 
-    fn launch(&self, chosen: &Chosen, data: &Path) -> Launch {
+    fn launch(&self, chosen: &Chosen, block: u32, data: &Path) -> Launch {
         let ours = match chosen.adapter.role {
             Role::Store => Place::Path(data.to_path_buf()),
             Role::Control | Role::Null | Role::Ceiling | Role::Faulty => Place::Memory,
@@ -272,7 +245,7 @@ impl<'a> Bench<'a> {
             settings: chosen.target.settings.clone(),
             login: chosen.login.clone(),
             clients: self.plan.clients,
-            data_bytes: self.plan.kind.map(|_| self.summary.data_bytes),
+            data_bytes: self.plan.kind.map(|_| self.data(block).summary.data_bytes),
             patience: self.plan.timeout,
         }
     }
@@ -281,7 +254,11 @@ impl<'a> Bench<'a> {
         let transport = chosen.target.transport;
         let limit = self.plan.timeout.min(START);
         let under = pin::server(&self.plan.pinned);
-        let served = serve::start(&under, chosen.adapter, transport, launch, data, directory, limit, self.interrupt);
+        // A copy is not synced, and what was is the store's own affair where power may be lost.
+        let prepared = self.scratch.join("prepared");
+        let prepared = Some(prepared.as_path()).filter(|_| self.plan.durability < Durability::Power);
+        let site = Site { data, scratch: directory, prepared };
+        let served = serve::start(&under, chosen.adapter, transport, launch, site, limit, self.interrupt);
         served.map_err(|unserved| match unserved {
             Unserved::Missing(reason) => Outcome::Missing { reason, get_it: chosen.adapter.get_it.to_string() },
             Unserved::Failed(reason) => Outcome::Missing { reason, get_it: String::new() },
@@ -359,13 +336,13 @@ impl<'a> Bench<'a> {
         }
         child.kill();
         let owes = chosen.place.is_some() && attendant.has_begun() && !keeps;
-        Err(if owes { self.take_back(chosen, launch, directory, cut_off) } else { cut_off })
+        Err(if owes { self.take_back(chosen, launch, record.block, directory, cut_off) } else { cut_off })
     }
 
     /// A guest that was cut off could not take back what it wrote: a process of its own does so now.
-    fn take_back(&self, chosen: &Chosen, launch: &Launch, directory: &Path, cut_off: Outcome) -> Outcome {
+    fn take_back(&self, chosen: &Chosen, launch: &Launch, block: u32, directory: &Path, cut_off: Outcome) -> Outcome {
         let patience = launch.patience.min(PATIENCE_AFTERWARDS);
-        let order = Trial { only_take_back: true, ..self.order(chosen, &Launch { patience, ..launch.clone() }, 1) };
+        let order = Trial { only_take_back: true, ..self.order(chosen, &Launch { patience, ..launch.clone() }, block) };
         let Err(what) = self.taken_back(&order, directory) else { return cut_off };
         let first = match cut_off {
             Outcome::Failed { reason } => reason,
@@ -391,6 +368,7 @@ impl<'a> Bench<'a> {
     }
 
     fn order(&self, chosen: &Chosen, launch: &Launch, block: u32) -> Trial {
+        let data = self.data(block);
         Trial {
             store: chosen.adapter.name.to_string(),
             place: launch.place.clone(),
@@ -405,9 +383,9 @@ impl<'a> Bench<'a> {
             limit_s: self.plan.limit().map(|limit| limit.as_secs_f64()),
             clients: launch.clients,
             points: self.plan.points(block),
-            job: self.plan.job_of(chosen),
-            input: self.input.clone(),
-            truth: self.truth.clone(),
+            job: JobSettings { via: chosen.via, ..data.job.clone() },
+            input: data.input.clone(),
+            truth: data.truth.clone(),
             verify: self.plan.verify,
             guest: chosen.place.is_some(),
             only_take_back: false,
@@ -426,12 +404,6 @@ impl<'a> Bench<'a> {
         let (label, adapter, place, login) = (&chosen.target.label, chosen.adapter, &launch.place, &chosen.login);
         Ok(Some(Program::new(command, answer, &program::Target { label, adapter, place, login, directory: own })))
     }
-}
-
-/// What is known of a program of the user's before it is run: its run is one unit, and taken as one op.
-fn run_of_a_program() -> Summary {
-    let stream = Stream { unit: "run".to_string(), units: 1, ops: 1, ..Stream::default() };
-    Summary { stream, ..Summary::default() }
 }
 
 /// A connection is lost a moment before its server's end can be seen.

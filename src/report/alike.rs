@@ -17,6 +17,13 @@ struct Matter {
     is_searched: bool,
 }
 
+/// Blocks of one kind of run may have data of different seeds, the same seed always the same.
+fn same_data(one: &Record, other: &Record) -> bool {
+    let is_in_turn = |record: &Record| record.run.data_seeds.contains(&record.job.seed());
+    let by_seed = one.job.seed() != other.job.seed() && is_in_turn(one) && is_in_turn(other);
+    one.run.data_seeds == other.run.data_seeds && (by_seed || one.stream.sha256 == other.stream.sha256)
+}
+
 /// So much of a command is told.
 const SHOWN_BYTES: usize = 200;
 
@@ -46,12 +53,7 @@ const MATTERS: &[Matter] = &[
         },
         is_searched: false,
     },
-    Matter {
-        what: "data",
-        same: |one, other| one.stream.sha256 == other.stream.sha256,
-        told: |record| record.stream.sha256.clone(),
-        is_searched: true,
-    },
+    Matter { what: "data", same: same_data, told: |record| record.stream.sha256.clone(), is_searched: true },
     Matter {
         what: "size",
         same: |one, other| one.stream.units == other.stream.units,
@@ -116,7 +118,12 @@ fn differing(one: &Record, other: &Record, matters: impl Fn(&Matter) -> bool) ->
 /// one run differ, and so do the steps of a search. Two runs have no blocks in common, whatever their numbers.
 pub fn mixed(records: &[Record]) -> Option<(usize, String)> {
     let first = records.first()?;
-    let reasons = parallel::map(records, is_many(records), |record| apart(first, record));
+    let of_seed = |record: &Record| records.iter().find(|one| one.job.seed() == record.job.seed());
+    let reasons = parallel::map(records, is_many(records), |record| {
+        // Where blocks have data of several seeds, the first is of one of them.
+        let same_seed = if first.run.data_seeds.is_empty() { None } else { of_seed(record) };
+        apart(first, record).or_else(|| apart(same_seed?, record))
+    });
     let mut seen = HashSet::with_capacity(records.len());
     records.iter().zip(reasons).enumerate().find_map(|(place, (record, reason))| {
         let trial = (record.block, record.position, record.target.label.as_str(), record.twin);

@@ -82,9 +82,8 @@ pub fn compare(points: &mut [Point], records: &[Record], counted: &Counted) -> R
         let of = |record: &Record| all.get(&trial(record))?.get(&(part.as_str(), step)).copied();
         let labels: BTreeSet<String> = here.iter().map(|point| point.target.clone()).collect();
         let floor = twin(records, counted, of).map_or(0.0, |twin| twin.half_width());
-        let Some(standing) = Standing::new(costs(records, counted, of, |label| labels.contains(label)), floor) else {
-            continue;
-        };
+        let costs = costs(records, counted, of, |label| labels.contains(label));
+        let Some(standing) = Standing::new(costs, floor, &counted.seeds) else { continue };
         let Some(fastest) = standing.fastest() else { continue };
         for point in &mut here {
             let vs_best = standing.versus(&point.target, fastest);

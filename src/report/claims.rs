@@ -59,7 +59,12 @@ fn claims(group: &[&Row], standing: &Standing<'_>) -> Option<String> {
         told.insert(0, Claim { faster: &best.target, slower: &next.target, ratio, words: None });
     }
     let mut parts: Vec<String> = told.iter().take(TOLD).map(Claim::in_words).collect();
-    let (alike, hidden) = alike(group, standing);
+    let (depending, alike): (Vec<Pair>, Vec<Pair>) =
+        neighbours(group, standing).into_iter().partition(|(one, other)| standing.depends_on_data(one, other));
+    if !depending.is_empty() {
+        parts.push(format!("which is faster depends on the data: {}", named(&depending).join("; ")));
+    }
+    let (alike, hidden) = (named(&alike), hidden(&alike, standing));
     if !alike.is_empty() {
         parts.push(format!("{} cannot be told apart{hidden}", alike.join("; ")));
     }
@@ -116,31 +121,31 @@ fn over(transport: Transport) -> &'static str {
     }
 }
 
-/// Neighbours that cannot be told apart, and how large a difference would have been seen.
-fn alike(group: &[&Row], standing: &Standing<'_>) -> (Vec<String>, String) {
-    let alike = group.windows(2).filter(|pair| {
-        let (one, other) = (&pair[0].target, &pair[1].target);
-        !standing.is_less(one, other) && !standing.is_less(other, one)
-    });
-    let mut widest: f64 = 0.0;
-    let mut words = Vec::new();
-    for pair in alike {
-        let width = standing.versus(&pair[0].target, &pair[1].target).map_or(0.0, |ratio| ratio.half_width());
-        widest = widest.max(width);
-        words.push(format!("{} and {}", pair[0].target, pair[1].target));
-    }
+/// Two targets that stand next to each other in the table.
+type Pair<'a> = (&'a str, &'a str);
+
+/// Neighbours of which none may be called faster.
+fn neighbours<'a>(group: &[&'a Row], standing: &Standing<'_>) -> Vec<Pair<'a>> {
+    let pairs = group.windows(2).map(|pair| (pair[0].target.as_str(), pair[1].target.as_str()));
+    pairs.filter(|(one, other)| !standing.is_less(one, other) && !standing.is_less(other, one)).collect()
+}
+
+/// "redis and valkey"; where there are many, how many more.
+fn named(pairs: &[Pair<'_>]) -> Vec<String> {
+    let mut words: Vec<String> = pairs.iter().map(|(one, other)| format!("{one} and {other}")).collect();
     if words.len() > TOLD + 1 {
         let more = words.len() - TOLD;
         words.truncate(TOLD);
         words.push(format!("{more} other neighbours"));
     }
-    let hidden = SEEN * widest;
-    let hidden = if hidden > 0.0 {
-        format!(" (differences below {:.0} % are not seen here)", hidden * 100.0)
-    } else {
-        String::new()
-    };
-    (words, hidden)
+    words
+}
+
+/// How large a difference would have been seen between them.
+fn hidden(pairs: &[Pair<'_>], standing: &Standing<'_>) -> String {
+    let width = |(one, other): &Pair<'_>| standing.versus(one, other).map_or(0.0, |ratio| ratio.half_width());
+    let hidden = SEEN * pairs.iter().map(width).fold(0.0, f64::max);
+    if hidden > 0.0 { format!(" (differences below {:.0} % are not seen here)", hidden * 100.0) } else { String::new() }
 }
 
 /// With too few blocks: what was seen, and that it is no claim.

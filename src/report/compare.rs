@@ -104,7 +104,7 @@ fn paired(
 ) -> Finding {
     let floor = standing::twin(records, counted, cost).map_or(0.0, |twin| twin.half_width());
     let costs = standing::costs(records, counted, cost, |label| label == base || label == head);
-    let standing = Standing::new(costs, floor);
+    let standing = Standing::new(costs, floor, &counted.seeds);
     let Some((standing, versus)) = standing.and_then(|standing| {
         let versus = standing.versus(head, base)?;
         Some((standing, versus))

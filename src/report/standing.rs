@@ -29,6 +29,8 @@ pub struct Counted {
     pub blocks: BTreeSet<u32>,
     /// Those that were voided by what the machine did besides.
     pub void: BTreeSet<u32>,
+    /// The seed of each block's data, where blocks had data of several in turn.
+    pub seeds: BTreeMap<u32, u64>,
 }
 
 impl Counted {
@@ -40,13 +42,15 @@ impl Counted {
         let quiet: BTreeSet<u32> = all().map(|record| record.block).filter(|block| !void.contains(block)).collect();
         if quiet.is_empty() && void.is_empty() {
             // Nothing else was finished: what there is is shown, and nothing is ranked.
-            return Counted { blocks: BTreeSet::from([0]), void };
+            return Counted { blocks: BTreeSet::from([0]), void, seeds: BTreeMap::new() };
         }
-        let quiet_ones = Counted { blocks: quiet, void };
+        let in_turn = records.iter().filter(|record| !record.run.data_seeds.is_empty());
+        let seeds = in_turn.map(|record| (record.block, record.job.seed())).collect();
+        let quiet_ones = Counted { blocks: quiet, void, seeds };
         // Of a machine that was loud for most of the time a few quiet moments are no fair sample: all blocks are shown,
         // times are not ranked, and CPU is compared.
         match quiet_ones.is_noisy() {
-            true => Counted { blocks: &quiet_ones.blocks | &quiet_ones.void, void: quiet_ones.void },
+            true => Counted { blocks: &quiet_ones.blocks | &quiet_ones.void, ..quiet_ones },
             false => quiet_ones,
         }
     }
@@ -129,7 +133,8 @@ pub fn standings(records: &[Record]) -> Standings<'_> {
         labels.entry(cells::group(record)).or_default().insert(&record.target.label);
     }
     let standing = |labels: BTreeSet<&str>| {
-        Standing::new(costs(records, &counted, Record::cost, |label| labels.contains(label)), floor)
+        let costs = costs(records, &counted, Record::cost, |label| labels.contains(label));
+        Standing::new(costs, floor, &counted.seeds)
     };
     let groups = labels.into_iter().filter_map(|(group, labels)| Some((group, standing(labels)?))).collect();
     Standings { records, counted, twin, groups, refused }
@@ -149,7 +154,7 @@ impl<'a> Standings<'a> {
     pub fn cpu(&self) -> Option<Standing<'a>> {
         let (records, counted) = (self.records, &self.counted);
         let floor = twin(records, counted, cells::cpu_us_per_op).map_or(0.0, |twin| twin.half_width());
-        Standing::new(costs(records, counted, cells::cpu_us_per_op, |_| true), floor)
+        Standing::new(costs(records, counted, cells::cpu_us_per_op, |_| true), floor, &counted.seeds)
     }
 
     /// Blocks that count.
@@ -191,11 +196,13 @@ impl From<Ratio> for Versus {
 type Costs<'a> = BTreeMap<&'a str, BTreeMap<u32, f64>>;
 
 impl<'a> Standing<'a> {
-    /// Of so many targets that each have a cost in the same blocks; `None` where they have no block in common.
-    pub fn new(costs: Costs<'a>, floor: f64) -> Option<Standing<'a>> {
+    /// Of so many targets that each have a cost in the same blocks; `None` where they have no block in common. What is
+    /// claimed holds for each of the seeds that blocks had their data of.
+    pub fn new(costs: Costs<'a>, floor: f64, seeds: &BTreeMap<u32, u64>) -> Option<Standing<'a>> {
         let whole = common_blocks(&costs)?;
+        let seeds: Vec<u64> = whole.iter().filter_map(|block| seeds.get(block).copied()).collect();
         let table = costs.values().map(|by_block| whole.iter().map(|block| by_block[block]).collect()).collect();
-        let campaign = Campaign::new(table, floor)?;
+        let campaign = Campaign::new(table, floor)?.holding_for_each(&seeds);
         Some(Standing { targets: costs.into_keys().collect(), blocks: whole.len(), campaign })
     }
 
@@ -213,6 +220,13 @@ impl<'a> Standing<'a> {
         let places = self.place(one).zip(self.place(other));
         let pair = places.and_then(|(one, other)| self.campaign.pair(one, other));
         pair.is_some_and(|pair| pair.claim == Some(Claim::Faster))
+    }
+
+    /// Which of the two costs less was another one for another seed's data.
+    pub fn depends_on_data(&self, one: &str, other: &str) -> bool {
+        let places = self.place(one).zip(self.place(other));
+        let pair = places.and_then(|(one, other)| self.campaign.pair(one, other));
+        pair.is_some_and(|pair| pair.depends_on_data)
     }
 
     /// The best and the worst place that a target may have among the others.

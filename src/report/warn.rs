@@ -49,8 +49,8 @@ const STRANGERS: [&str; 4] = ["pressure", "spin", "foreign", "steal"];
 type Rule = fn(&Seen<'_>) -> Vec<Warning>;
 
 /// The weightiest first.
-const RULES: [Rule; 10] =
-    [preflight_refused, void, twin, timeouts, client_limited, drift, unsteady, doubted, short, memory];
+const RULES: [Rule; 11] =
+    [preflight_refused, void, twin, no_twin, timeouts, client_limited, drift, unsteady, doubted, short, memory];
 
 /// All that holds of a run, the weightiest first.
 pub fn warnings(seen: &Seen<'_>) -> Vec<Warning> {
@@ -162,6 +162,16 @@ fn twin(seen: &Seen<'_>) -> Vec<Warning> {
     }
     let evidence = format!("the same store run twice came out {} of itself", versus(twin));
     vec![warning("twin", true, evidence, "more blocks (--effort normal), or a quieter machine")]
+}
+
+/// Differences are claimed, and nobody knows how far the same store comes out from itself.
+fn no_twin(seen: &Seen<'_>) -> Vec<Warning> {
+    let stores = seen.rows.iter().filter(|row| !row.control && row.numbers.is_some()).count();
+    if seen.standings.twin.is_some() || !seen.standings.may_rank() || stores < 2 {
+        return Vec::new();
+    }
+    let evidence = "the first target was not run twice: how far a store is from itself is not known".to_string();
+    vec![warning("no-aa", true, evidence, "leave out --no-aa or --keep")]
 }
 
 /// Rates at which users would have given up waiting: above the first share it is said, above the second the rest of the

@@ -80,7 +80,10 @@ fn claim(first: &Record, standings: &Standings<'_>) -> String {
         return "answers only, nothing timed".to_string();
     }
     let in_words = |count: usize| if count == 1 { "1 block".to_string() } else { format!("{count} blocks") };
-    let blocks = in_words(standings.blocks());
+    let blocks = match first.run.data_seeds.len() {
+        0 | 1 => in_words(standings.blocks()),
+        seeds => format!("{} of {seeds} data sets", in_words(standings.blocks())),
+    };
     if standings.blocks() < CLAIM_BLOCKS as usize {
         return format!("{blocks}, no claim");
     }
@@ -140,7 +143,11 @@ fn many(load: &Load) -> String {
 pub fn stream(records: &[Record]) -> String {
     let Some(first) = records.first() else { return String::new() };
     let source = match &first.job.data {
-        Data::Recipe { name, seed } => format!("recipe {name}, seed {seed}"),
+        Data::Recipe { name, seed } if first.run.data_seeds.is_empty() => format!("recipe {name}, seed {seed}"),
+        Data::Recipe { name, seed } => {
+            let seeds: Vec<String> = first.run.data_seeds.iter().map(u64::to_string).collect();
+            format!("recipe {name}, seeds {} in turn; of {seed}", seeds.join(", "))
+        }
         Data::File { path } => path.display().to_string(),
         // What it reads is its own affair.
         Data::Program { .. } => return String::new(),

@@ -1,5 +1,7 @@
 //! Who is faster than whom: every pair of targets compared, with claims that hold for all pairs together.
 
+use std::collections::BTreeSet;
+
 use serde::Serialize;
 
 use super::holm;
@@ -31,6 +33,8 @@ pub struct Pair {
     /// Of "neither is faster", adjusted for all pairs of the campaign; none below [`LEAST_BLOCKS`].
     pub p: Option<f64>,
     pub claim: Option<Claim>,
+    /// A claim was taken back, since the other one costs less in the blocks of some of the data.
+    pub depends_on_data: bool,
 }
 
 /// What may be said of `one`.
@@ -61,6 +65,26 @@ impl Campaign {
         }
         let pairs = judged(&compared, costs.len(), floor);
         Some(Campaign { costs, floor, pairs })
+    }
+
+    /// The same with claims that hold for all of the data, where blocks had different data: `data[block]` tells which.
+    /// A pair whose estimate points the other way in the blocks of some of it has no claim. Without `data`, which has
+    /// as many entries as there are blocks or none, all blocks had the same.
+    pub fn holding_for_each(mut self, data: &[u64]) -> Campaign {
+        let kinds: BTreeSet<u64> = if data.len() == self.blocks() { data.iter().copied().collect() } else { [].into() };
+        let part = |costs: &[f64], kind: u64| -> Vec<f64> {
+            costs.iter().zip(data).filter(|(_, of)| **of == kind).map(|(cost, _)| *cost).collect()
+        };
+        for pair in self.pairs.iter_mut().filter(|pair| pair.claim.is_some()) {
+            let (one, other) = (&self.costs[pair.one], &self.costs[pair.other]);
+            let of_kind =
+                |kind: &u64| LogRatios::of(&part(one, *kind), &part(other, *kind)).expect("costs were checked");
+            let is_less = pair.claim == Some(Claim::Faster);
+            if kinds.iter().any(|kind| (of_kind(kind).ratio().estimate < 1.0) != is_less) {
+                (pair.claim, pair.depends_on_data) = (None, true);
+            }
+        }
+        self
     }
 
     pub fn costs(&self) -> &[Vec<f64>] {
@@ -138,7 +162,7 @@ fn judged(compared: &[(usize, usize, LogRatios)], targets: usize, floor: f64) ->
     let pairs = compared.iter().zip(ratios).enumerate().map(|(index, ((one, other, _), ratio))| {
         let p = adjusted.as_ref().map(|adjusted| adjusted[index]);
         let claim = p.filter(|p| *p <= LEVEL).and_then(|_| claim(ratio, floor));
-        Pair { one: *one, other: *other, ratio, p, claim }
+        Pair { one: *one, other: *other, ratio, p, claim, depends_on_data: false }
     });
     pairs.collect()
 }
@@ -200,6 +224,27 @@ mod tests {
         assert_eq!(ranks(&[1.0, 1.03], 10, 0.0), apart);
         assert_eq!(ranks(&[1.0, 1.03], 10, 0.04), together, "the same target was 4 % from itself");
         assert_eq!(ranks(&[1.0], 10, 0.0), [(1, 1)]);
+    }
+
+    /// Twelve blocks in which the second target costs 30 % more with two kinds of data and 10 % less with the third.
+    #[test]
+    fn a_claim_that_some_data_denies_is_none() {
+        let factor = |block: usize| if block % 3 == 2 { 0.9 } else { 1.3 };
+        let noise = |block: usize| 1.0 + (block * 13 % 11) as f64 / 1e4;
+        let costs: Vec<Vec<f64>> = vec![
+            (0..12).map(noise).collect(),
+            (0..12).map(|block| factor(block) * noise(block)).collect(),
+            (0..12).map(|block| 2.0 * noise(block + 5)).collect(),
+        ];
+        let in_turn: Vec<u64> = (0..12).map(|block| block % 3).collect();
+        let campaign = Campaign::new(costs, 0.0).unwrap();
+        assert_eq!(campaign.ranks(), [(1, 1), (2, 2), (3, 3)], "over all blocks the first is faster");
+        assert_eq!(campaign.clone().holding_for_each(&[]), campaign);
+        assert_eq!(campaign.clone().holding_for_each(&[7; 12]), campaign);
+        let campaign = campaign.holding_for_each(&in_turn);
+        assert_eq!(campaign.ranks(), [(1, 2), (1, 2), (3, 3)]);
+        let depends = |one, other| campaign.pair(one, other).unwrap().depends_on_data;
+        assert!(depends(0, 1) && depends(1, 0) && !depends(0, 2) && !depends(1, 2));
     }
 
     /// Eleven blocks of eight targets can be ranked by Wilcoxon, ten only by Student's t.

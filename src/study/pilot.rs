@@ -19,6 +19,9 @@ const GROWTH: f64 = 1.1;
 /// The share of what is left that is planned for: trials of the pilot are too short to be trusted to the last second.
 const TRUST: f64 = 0.65;
 
+/// A pilot warms the machine up for a job that is up to so many times as large.
+const WARMED: u64 = 2;
+
 /// The longest that a store's small trial may take, with starting and stopping, for a place in a look that names none:
 /// some twenty targets are looked at six times in a minute.
 const QUICK: Duration = Duration::from_millis(1500);
@@ -56,8 +59,7 @@ pub fn fit_into(
     }
     let units = fit(&cost, timer.left_of(budget), blocks(plan), kind.default_units);
     plan.job.units = Some(units);
-    // The pilot was such a block.
-    plan.warm = small.job.units.is_some_and(|tried| units <= tried);
+    plan.warm = small.job.units.is_some_and(|tried| units <= WARMED * tried);
     Ok(slow)
 }
 
@@ -73,7 +75,7 @@ pub fn foresee(plan: &Plan, units: u64, scratch: &Path, interrupt: &Interrupt) -
 
 /// The plan with a job of so many units, once.
 fn small(plan: &Plan, units: u64) -> Plan {
-    let mut small = Plan { blocks: Blocks::exactly(1), keep: None, ..plan.clone() };
+    let mut small = Plan { blocks: Blocks::exactly(1), keep: None, data_seeds: Vec::new(), ..plan.clone() };
     small.job.units = Some(units);
     small
 }
@@ -90,6 +92,7 @@ fn blocks(plan: &Plan) -> u32 {
 pub fn rate_by_share(shares: &[u32], plan: &mut Plan, scratch: &Path, interrupt: &Interrupt) -> Result<String> {
     let (mut once, clients) = (plan.clone(), plan.clients);
     once.blocks = Blocks::exactly(1);
+    once.data_seeds.clear();
     let trials = closed(&once, scratch, interrupt)?;
     let rates = trials.iter().filter_map(|record| Some((&record.target.label, at_most(record)?)));
     let slowest = rates.min_by(|one, other| one.1.total_cmp(&other.1));
@@ -160,7 +163,7 @@ fn block_cost(
             _ => 0.0,
         };
         // The reference is run twice in a block.
-        let times = if small.reference(|_| true) == Some(place) { 2.0 } else { 1.0 };
+        let times = if small.twin && small.reference(|_| true) == Some(place) { 2.0 } else { 1.0 };
         cost.growing_s += growing_s * times;
         cost.fixed_s += (took.as_secs_f64() - growing_s).max(0.0) * times;
     }

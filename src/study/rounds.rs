@@ -159,7 +159,7 @@ impl Seen {
     /// counted nowhere, which shows who fails; and not where data is kept, of which there is one a target.
     fn twin(&self, bench: &Bench<'_>, block: u32) -> Option<usize> {
         let plan = bench.plan;
-        let has_twin = plan.blocks.may_claim() && plan.keep.is_none() && block > 0;
+        let has_twin = plan.twin && plan.blocks.may_claim() && plan.keep.is_none() && block > 0;
         plan.reference(|place| !self.out.contains(&place)).filter(|_| has_twin)
     }
 

@@ -85,6 +85,9 @@ pub struct Run {
     /// Servers and clients had processors of their own; nothing where all had all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pinned: Option<Pinned>,
+    /// Blocks had data of these seeds in turn; none where all had the same.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub data_seeds: Vec<u64>,
 }
 
 /// The stream of questions that all targets of a run were asked.

@@ -28,6 +28,7 @@ mod rates;
 mod reconnects;
 mod results;
 mod said;
+mod seeds;
 mod strangers;
 mod sweeps;
 mod traces;

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::net::TcpListener;
 use std::time::Duration;
 
-use kvfair::lab::serve::{self, Served, Unserved};
+use kvfair::lab::serve::{self, Served, Site, Unserved};
 use kvfair::lab::signals::Interrupt;
 use kvfair::stores::{self, Adapter, Facts, Launch, Login, Place, Session, Store};
 use kvfair::words::trial::{Configuration, Durability, Transport};
@@ -89,7 +89,8 @@ fn start_in(
     let data = directory.path().join("data");
     std::fs::create_dir_all(&data).expect("a data directory");
     let never = Interrupt::default();
-    let served = serve::start(&[], adapter, transport, launch, &data, directory.path(), START_LIMIT, &never);
+    let site = Site { data: &data, scratch: directory.path(), prepared: None };
+    let served = serve::start(&[], adapter, transport, launch, site, START_LIMIT, &never);
     let served = served.map_err(|unserved| match unserved {
         Unserved::Missing(why) => format!("{why}: {}", adapter.get_it),
         other => format!("{other:?}"),

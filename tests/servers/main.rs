@@ -10,6 +10,7 @@ mod memcachedb;
 #[cfg(feature = "mongodb")]
 mod mongodb;
 mod mouths;
+mod prepared;
 mod redis;
 mod said;
 #[cfg(feature = "sql")]

@@ -20,7 +20,7 @@ use self::prober::{Order, Told};
 use super::child::{last_words, listen, spawn_self};
 use super::plan::Chosen;
 use super::process::{Leashed, in_words};
-use super::serve::{self, Served, Unserved};
+use super::serve::{self, Served, Site, Unserved};
 use super::signals::{self, Interrupt};
 use super::trial::Interrupted;
 use crate::stores::{Launch, Place, Role};
@@ -124,7 +124,8 @@ fn served(
     directory: &Path,
     interrupt: &Interrupt,
 ) -> Result<Served, Reached> {
-    let served = serve::start(&[], chosen.adapter, chosen.target.transport, launch, data, directory, START, interrupt);
+    let site = Site { data, scratch: directory, prepared: None };
+    let served = serve::start(&[], chosen.adapter, chosen.target.transport, launch, site, START, interrupt);
     served.map_err(|unserved| match unserved {
         Unserved::Missing(reason) => Reached::Missing { reason, get_it: chosen.adapter.get_it.to_string() },
         Unserved::Failed(reason) => Reached::Missing { reason, get_it: String::new() },

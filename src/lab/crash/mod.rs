@@ -13,7 +13,7 @@ use self::child::Child;
 use self::client::{Order, Told, Work};
 use self::outage::{Outage, Report};
 use super::plan::Chosen;
-use super::serve::{self, Served, Unserved};
+use super::serve::{self, Served, Site, Unserved};
 use super::signals::{self, Interrupt};
 use crate::jobs::draw::Rng;
 use crate::stores::{Launch, Login, Place};
@@ -346,8 +346,8 @@ impl<'a> Yard<'a> {
         let (chosen, interrupt) = (self.chosen, self.bench.interrupt);
         let launch = self.launch(Place::Path(self.data.clone()));
         let transport = chosen.target.transport;
-        let (data, limit, under) = (&self.data, PATIENCE, self.under());
-        let served = serve::start(&under, chosen.adapter, transport, &launch, data, &scratch, limit, interrupt);
+        let site = Site { data: &self.data, scratch: &scratch, prepared: None };
+        let served = serve::start(&self.under(), chosen.adapter, transport, &launch, site, PATIENCE, interrupt);
         let served = served.map_err(|unserved| match unserved {
             Unserved::Missing(reason) => Untried::Missing { reason, get_it: chosen.adapter.get_it.to_string() },
             Unserved::Failed(reason) => Untried::Missing { reason, get_it: String::new() },

@@ -1,0 +1,56 @@
+//! What a request at a fixed rate costs the generator, and how late it is sent, beside what it costs this machine to wake
+//! up.
+
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use super::generator::{Case, Server, children_cpu_s, client, kvfair_at, median};
+use super::{Bench, Outcome};
+
+const RATE: usize = 20_000;
+/// Ten seconds' worth.
+const REQUESTS: usize = 10 * RATE;
+const RUNS: usize = 5;
+/// Owed: nearly all requests are sent within so much of when they were due, and so many for a CPU second.
+const LAG_US: f64 = 200.0;
+const A_CPU_SECOND: f64 = 100_000.0;
+
+pub fn measure(bench: &Bench) -> Outcome {
+    let wake_up_us = wake_up_us();
+    let case = Case { server: "redis", transport: "tcp", direction: "set", clients: 50, depth: 1 };
+    let server = Server::start(&case, bench.directory.path());
+    let (mut lags, mut rates) = (Vec::new(), Vec::new());
+    for _ in 0..RUNS {
+        let before = children_cpu_s();
+        let at_rate = [format!("--requests={REQUESTS}"), format!("--rate={RATE}"), "--json".to_string()];
+        let (program, arguments) = kvfair_at(&case, &server, bench.directory.path());
+        let said = client(&program, &[arguments, at_rate.to_vec()].concat());
+        rates.push(REQUESTS as f64 / (children_cpu_s() - before));
+        let points: serde_json::Value = serde_json::from_slice(&said).expect("points");
+        lags.push(points[0]["rated"]["lag_ns_p99"].as_f64().expect("a lag") / 1e3);
+    }
+    let (lag_us, rate) = (median(lags), median(rates));
+    let line = format!(
+        "{RATE} requests a second over 50 TCP connections: sent {lag_us:.0} us late at p99 (owed {LAG_US}; this machine \
+         wakes up {wake_up_us:.0} us late at p99), {:.0} k a client CPU second (owed {:.0} k)",
+        rate / 1e3,
+        A_CPU_SECOND / 1e3
+    );
+    Outcome { line, holds: lag_us <= LAG_US && rate >= A_CPU_SECOND }
+}
+
+/// How late a thread wakes up that wants to sleep for as long as lies between two requests: p99.
+fn wake_up_us() -> f64 {
+    #[cfg(target_os = "linux")]
+    let _ = nix::sys::prctl::set_timerslack(1);
+    let pause = Duration::from_secs(1) / RATE as u32;
+    let mut late_us: Vec<f64> = (0..RATE)
+        .map(|_| {
+            let began = Instant::now();
+            sleep(pause);
+            (began.elapsed() - pause).as_secs_f64() * 1e6
+        })
+        .collect();
+    late_us.sort_by(f64::total_cmp);
+    late_us[RATE * 99 / 100]
+}

@@ -1,0 +1,101 @@
+//! A careful run has made data of several seeds in turn, and claims only what holds for each of them.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+
+use crate::desk::Desk;
+
+const CAREFUL: &[&str] =
+    &["run", "fans", "faulty?name=one", "faulty?name=other", "--profiles", "60", "--effort", "careful"];
+
+fn seed(record: &Value) -> u64 {
+    record["job"]["data"]["recipe"]["seed"].as_u64().expect("a seed")
+}
+
+/// Careful runs of two targets that are the same; as many blocks as give each seed two.
+fn careful(desk: &Desk, more: &[&str]) -> Vec<Value> {
+    desk.run(&[CAREFUL, &["--budget", "12s", "--output", "out.jsonl"], more].concat());
+    crate::desk::records_in(&desk.home().join("out.jsonl"))
+}
+
+#[test]
+fn blocks_have_the_data_of_each_seed_in_turn() {
+    let desk = Desk::new();
+    let records = careful(&desk, &[]);
+    let mut digests: BTreeMap<u64, Value> = BTreeMap::new();
+    for record in &records {
+        assert_eq!(seed(record), record["block"].as_u64().expect("a number") % 3);
+        assert_eq!(record["run"]["data_seeds"], json!([0, 1, 2]));
+        assert!(record["verdict"]["kind"] == "right", "each seed has a truth of its own: {}", record["verdict"]);
+        let digest = &record["stream"]["sha256"];
+        assert_eq!(digests.entry(seed(record)).or_insert_with(|| digest.clone()), digest);
+    }
+    let distinct: std::collections::BTreeSet<String> = digests.values().map(Value::to_string).collect();
+    assert_eq!(distinct.len(), 3, "{digests:?}");
+    desk.run(&["show", "out.jsonl"]).shows("blocks of 3 data sets").shows("seeds 0, 1, 2 in turn");
+    // The same seed with other data is no part of that run.
+    let mut changed = records.clone();
+    changed.last_mut().expect("records")["stream"]["sha256"] = json!("0".repeat(64));
+    desk.run(&["show", written(&desk, "changed.jsonl", &changed)]).exits(1).complains("another data");
+}
+
+fn written<'a>(desk: &Desk, name: &'a str, records: &[Value]) -> &'a str {
+    desk.file(name, records.iter().map(|record| format!("{record}\n")).collect::<String>())
+}
+
+/// A machine that did nothing besides: no block is void.
+fn quiet() -> Value {
+    let nothing = ["foreign_share", "kernel_share", "unclaimed_share", "steal_share", "server_delay_share"];
+    let mut noise: BTreeMap<&str, Value> = nothing.map(|name| (name, Value::Null)).into();
+    noise.extend([("client_delay_share", Value::Null), ("disk_sync_ns", Value::Null)]);
+    noise.extend([("seen_s", json!(1.0)), ("cpus", json!(2)), ("canary_ns", json!(1_000_000))]);
+    json!(noise)
+}
+
+/// The other one takes half as long again, as results files tell it; then less with the data of one seed.
+#[test]
+fn what_one_seed_denies_is_not_claimed() {
+    let desk = Desk::new();
+    let records = careful(&desk, &[]);
+    let told = |name: &'static str, factors: [f64; 3]| {
+        let mut records = records.clone();
+        for record in &mut records {
+            let factor = match record["target"]["label"] == "other" {
+                true => factors[seed(record) as usize],
+                false => 1.0,
+            };
+            record["noise"] = quiet();
+            let block = record["block"].as_u64().expect("a number") as f64;
+            for phase in record["phases"].as_array_mut().expect("phases") {
+                phase["took_s"] = json!(factor * (1.0 + block / 1e4));
+            }
+        }
+        desk.run(&["show", written(&desk, name, &records)])
+    };
+    told("all.jsonl", [1.5, 1.4, 1.6]).exits(0).shows("one is 1.5");
+    let said = told("some.jsonl", [1.5, 0.9, 1.6]);
+    said.exits(0).shows("which is faster depends on the data: one and other");
+    assert!(!said.out.contains("as fast as"), "{}", said.out);
+}
+
+#[test]
+fn a_seed_that_was_asked_for_is_kept() {
+    let desk = Desk::new();
+    let records = careful(&desk, &["--seed", "5"]);
+    assert!(records.iter().all(|record| seed(record) == 5 && record["run"]["data_seeds"].is_null()));
+}
+
+/// Who leaves out the reference's second time is told what is not known then.
+#[test]
+fn a_reference_that_is_not_run_twice_is_warned_of() {
+    let desk = Desk::new();
+    let run = ["run", "ngrams", "--messages", "60", "--blocks", "4", "lmdb", "sqlite"];
+    desk.run(&[&run[..], &["--no-aa"]].concat());
+    assert!(desk.records().iter().all(|record| record["twin"] == false));
+    let mut records = desk.records();
+    records.iter_mut().for_each(|record| record["noise"] = quiet());
+    let said = desk.run(&["show", written(&desk, "quiet.jsonl", &records), "--wide"]);
+    said.exits(0).shows("warning (no-aa): the first target was not run twice");
+    assert!(!said.out.contains("same store twice"), "{}", said.out);
+}
