@@ -139,7 +139,8 @@ fn run_floor(case: &Case, server: &Server, keys: usize) {
 
 fn run_kvfair(case: &Case, server: &Server, directory: &Path) {
     let (program, arguments) = kvfair_at(case, server, directory);
-    client(&program, &[arguments, vec![format!("--requests={}", case.requests())]].concat());
+    let size = [format!("--depth={}", case.depth), format!("--requests={}", case.requests())];
+    client(&program, &[arguments, size.to_vec()].concat());
 }
 
 /// kvfair and what it is told of a case, but for how much it asks.
@@ -152,7 +153,6 @@ pub fn kvfair_at(case: &Case, server: &Server, directory: &Path) -> (PathBuf, Ve
         "getset".to_string(),
         format!("{scheme}://{}", server.address),
         format!("--clients={}", case.clients),
-        format!("--depth={}", case.depth),
         format!("--only={}", case.direction),
         "--blocks=1".to_string(),
         format!("--output={}", output.display()),

@@ -4,6 +4,7 @@
 //! Everything is done several times in turn and the best is taken of each side: a shared machine only ever adds time.
 
 mod adapters;
+mod connections;
 mod generator;
 mod rate;
 mod report;
@@ -82,6 +83,7 @@ const FIGURES: &[Figure] = &[
     Figure { name: "looking", run: report::looking },
     Figure { name: "windows", run: windows::measure },
     Figure { name: "rate", run: rate::measure },
+    Figure { name: "connections", run: connections::measure },
     Figure { name: "first-look", run: first_look },
 ];
 

@@ -66,7 +66,8 @@ pub enum Threads {
 
 /// Drives all clients to their end. `ready` is called once all are connected, before the first question.
 pub fn run(work: &Work<'_>, conduct: Conduct, ready: impl FnOnce()) -> Result<Seen, Stopped> {
-    let hands = hands(work.at.clients, conduct.threads);
+    let processors = std::thread::available_parallelism().map_or(1, usize::from);
+    let hands = hands(work.at.clients, conduct.threads, processors);
     if hands == 1 {
         return alone(work, conduct, ready).and_then(|ended| add_up(vec![Ok(ended)]));
     }
@@ -92,8 +93,7 @@ fn alone(work: &Work<'_>, conduct: Conduct, ready: impl FnOnce()) -> Result<Ende
     hand.ended(work, (0, 1), conduct.patience, &AtomicBool::new(false))
 }
 
-fn hands(clients: u32, threads: Threads) -> usize {
-    let processors = std::thread::available_parallelism().map_or(1, usize::from);
+fn hands(clients: u32, threads: Threads, processors: usize) -> usize {
     let of = |count: usize| count.clamp(1, HANDS_MAX);
     let hands = match threads {
         Threads::Half => of(processors / 2),
@@ -478,5 +478,19 @@ fn write(line: &mut Line, bytes: &[u8]) -> io::Result<usize> {
     match line.stream.write(bytes) {
         Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => Ok(0),
         written => written,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn half_of_the_processors_drive_connections_or_all_that_are_our_own() {
+        let of = |threads| [1, 2, 4, 6, 64].map(|processors| hands(50, threads, processors));
+        assert_eq!(of(Threads::Half), [1, 1, 2, 3, HANDS_MAX]);
+        assert_eq!(of(Threads::Doubled), [2, 2, 4, 6, 2 * HANDS_MAX]);
+        assert_eq!(of(Threads::All), [1, 2, 4, 4, HANDS_MAX]);
+        assert_eq!(hands(1, Threads::All, 64), 1, "a client has one connection");
     }
 }

@@ -14,6 +14,9 @@ use super::{EVENTS, Hand, LOOK, Party, Shared, silent, write};
 use crate::jobs::Ask;
 use crate::words::op::Fault;
 
+/// To set the alarm, fall asleep and wake up costs about as much of a processor as to stay awake for so long.
+const NEAR: Duration = Duration::from_micros(10);
+
 /// The alarm's among the tokens of connections.
 const ALARM: Token = Token(usize::MAX);
 
@@ -62,11 +65,13 @@ pub(super) fn work(
             return Ok(());
         }
         let ring = due.map(|due_ns| began + Duration::from_nanos(due_ns));
-        if armed != due {
+        let is_near = ring.is_some_and(|at| at.saturating_duration_since(Instant::now()) < NEAR);
+        if armed != due && !is_near {
             ring.map_or(Ok(()), |at| alarm.ring_at(at)).map_err(lost)?;
             armed = due;
         }
-        match hand.shared.poll.poll(&mut events, Some(alarm.at_most(ring))) {
+        let most = if is_near { Duration::ZERO } else { alarm.at_most(ring) };
+        match hand.shared.poll.poll(&mut events, Some(most)) {
             Err(error) if error.kind() == ErrorKind::Interrupted => continue,
             polled => polled.map_err(lost)?,
         }

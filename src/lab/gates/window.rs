@@ -63,12 +63,7 @@ impl Window {
         let client = waited(client, queue::waits(self.child).map(|alive| alive.into_iter().chain(left).collect()));
         let server = waited(server, self.server.and_then(queue::waits));
         let busy = |waited: Option<Waited>| waited.map_or(0, |waited| waited.busy);
-        // Where there are more, some wait for the others whoever else is here.
-        let had_room = match &self.pinned {
-            None => busy(client) + busy(server) <= self.cpus,
-            Some(own) => busy(client) <= own.clients.len() as u32 && busy(server) <= own.server.len() as u32,
-        };
-        if phase != "load" && had_room {
+        if phase != "load" && had_room(busy(client), busy(server), self.cpus, self.pinned.as_ref()) {
             self.judged.wall_s += wall_s;
             add(&mut self.judged.client_s, client);
             add(&mut self.judged.server_s, server);
@@ -91,8 +86,31 @@ impl Window {
     }
 }
 
+/// Whether so many busy threads each had a processor. Where there are more, some wait for the others whoever else is
+/// here.
+fn had_room(client: u32, server: u32, cpus: u32, pinned: Option<&Pinned>) -> bool {
+    match pinned {
+        None => client + server <= cpus,
+        Some(own) => client <= own.clients.len() as u32 && server <= own.server.len() as u32,
+    }
+}
+
 fn add(sum: &mut Option<f64>, waited: Option<Waited>) {
     if let Some(waited) = waited {
         *sum = Some(sum.unwrap_or(0.0) + waited.worst_s);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn threads_with_processors_of_their_own_have_no_others() {
+        let own = Pinned { server: vec![0, 1, 2], clients: vec![3] };
+        assert!(had_room(1, 3, 4, Some(&own)) && had_room(1, 3, 4, None));
+        assert!(!had_room(2, 1, 4, Some(&own)) && had_room(2, 1, 4, None), "two clients on one processor");
+        assert!(!had_room(0, 4, 4, Some(&own)) && had_room(0, 4, 4, None), "four of the server's on three");
+        assert!(!had_room(2, 3, 4, None));
     }
 }
