@@ -53,8 +53,8 @@ pub struct Site<'a> {
     pub data: &'a Path,
     /// For its socket and log.
     pub scratch: &'a Path,
-    /// Where data directories lie that a store's own program has prepared before, to be copied; nothing where each is
-    /// to be prepared anew.
+    /// Where data directories lie that a store's own program has prepared before and not synced, to be copied; nothing
+    /// where each is to be prepared anew.
     pub prepared: Option<&'a Path>,
 }
 
@@ -140,22 +140,26 @@ impl Ground<'_> {
                         fs::create_dir_all(path.parent().unwrap_or(data)).and_then(|()| fs::write(&path, text));
                     written.map_err(|error| Unserved::Failed(format!("cannot write {}: {error}", path.display())))?;
                 }
-                Step::Run { program, arguments } if empty => self.initialise(program, &arguments, limit, interrupt)?,
+                Step::Run { program, arguments, is_synced } if empty => match self.site.prepared {
+                    Some(prepared) if !is_synced => self.copy_of(prepared, program, &arguments, limit, interrupt)?,
+                    _ => self.run(program, &arguments, limit, interrupt)?,
+                },
                 Step::Run { .. } => {}
             }
         }
         Ok(())
     }
 
-    /// An empty data directory becomes a store's own: by its program, or by a copy of what that has made before.
-    fn initialise(
+    /// An empty data directory becomes a store's own by a copy of what its program has made before, or by the program,
+    /// of which a copy is then kept.
+    fn copy_of(
         &self,
+        prepared: &Path,
         program: &str,
         arguments: &[String],
         limit: Duration,
         interrupt: &Interrupt,
     ) -> Result<(), Unserved> {
-        let Some(prepared) = self.site.prepared else { return self.run(program, arguments, limit, interrupt) };
         let beside = self.program.display().to_string();
         let own = self.site.data.display().to_string();
         let command: Vec<String> = arguments.iter().map(|argument| argument.replace(&own, "")).collect();

@@ -254,10 +254,8 @@ impl<'a> Bench<'a> {
         let transport = chosen.target.transport;
         let limit = self.plan.timeout.min(START);
         let under = pin::server(&self.plan.pinned);
-        // A copy is not synced, and what was is the store's own affair where power may be lost.
         let prepared = self.scratch.join("prepared");
-        let prepared = Some(prepared.as_path()).filter(|_| self.plan.durability < Durability::Power);
-        let site = Site { data, scratch: directory, prepared };
+        let site = Site { data, scratch: directory, prepared: Some(&prepared) };
         let served = serve::start(&under, chosen.adapter, transport, launch, site, limit, self.interrupt);
         served.map_err(|unserved| match unserved {
             Unserved::Missing(reason) => Outcome::Missing { reason, get_it: chosen.adapter.get_it.to_string() },

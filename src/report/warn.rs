@@ -1,11 +1,14 @@
 //! Warnings as values: what changes the conclusion, the evidence, and the way out. At most three are printed.
 
+use std::collections::BTreeMap;
+
 use serde::Serialize;
 
 use super::cells::Row;
 use super::standing::{Standings, TWIN_WARNED};
-use super::sweep::Point;
+use super::sweep::{self, Point};
 use super::table::versus;
+use crate::stats::sample::Sample;
 use crate::stats::shift::{self, Course};
 use crate::words::noise::{self, Gate, Yardstick, percent};
 use crate::words::preflight::Weight;
@@ -37,6 +40,8 @@ pub struct Seen<'a> {
 const PRINTED: usize = 3;
 /// A shorter trial is mostly its beginning and its end (method.md, section 3).
 const SHORT_S: f64 = 0.5;
+/// A sweep has many points, and each is allowed less.
+const SHORT_POINT_S: f64 = 0.05;
 /// Below the first share of the machine's memory data lies in it, above the second it does not; between them a part of
 /// it does, and which part is chance (method.md R1.8).
 const IN_MEMORY: f64 = 0.25;
@@ -248,12 +253,35 @@ fn course(record: &Record) -> Option<Course> {
 }
 
 fn short(seen: &Seen<'_>) -> Vec<Warning> {
+    if !seen.points.is_empty() {
+        return short_point(seen).into_iter().collect();
+    }
     let is_short = |row: &&Row| row.numbers.as_ref().is_some_and(|numbers| numbers.seconds < SHORT_S);
-    let shortest = seen.rows.iter().filter(|row| !row.control && seen.points.is_empty()).filter(is_short);
+    let shortest = seen.rows.iter().filter(|row| !row.control).filter(is_short);
     let seconds = |row: &&Row| row.numbers.as_ref().map_or(0.0, |numbers| numbers.seconds);
     let Some(row) = shortest.min_by(|one, other| seconds(one).total_cmp(&seconds(other))) else { return Vec::new() };
     let evidence = format!("{} took {} s: mostly beginning and end", row.target, units::seconds(seconds(&row)));
     vec![warning("short", false, evidence, "a larger job")]
+}
+
+/// The shortest of a sweep's points, where it is so short that what it tells is how clients begin and end. A rate is
+/// kept for its time.
+fn short_point(seen: &Seen<'_>) -> Option<Warning> {
+    let mut times: BTreeMap<(&str, &str, u32), Vec<f64>> = BTreeMap::new();
+    for record in seen.records.iter().filter(|record| !record.target.control && seen.standings.counted.has(record)) {
+        let whole = sweep::measured(record).map(|(phase, ..)| phase);
+        for phase in whole.filter(|phase| phase.open.is_none() && phase.cut_off.is_none()) {
+            let point = (record.target.label.as_str(), sweep::called(&phase.name), phase.clients);
+            times.entry(point).or_default().push(phase.took_s);
+        }
+    }
+    let medians = times.into_iter().filter_map(|(point, times)| Some((point, Sample::new(times)?.median())));
+    let ((target, part, clients), took_s) = medians.min_by(|one, other| one.1.total_cmp(&other.1))?;
+    let many = if clients == 1 { "1 client".to_string() } else { format!("{clients} clients") };
+    let evidence =
+        format!("the {part}s of {target} with {many} took {} s: mostly beginning and end", units::seconds(took_s));
+    let fix = "fewer --clients and targets in one run, --effort normal, or --requests";
+    (took_s < SHORT_POINT_S).then(|| warning("short", true, evidence, fix))
 }
 
 /// Data that neither lies in memory nor is far larger.

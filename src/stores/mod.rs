@@ -408,7 +408,12 @@ pub enum Step {
     /// A file with these words, written at every start: it may name the address.
     Write { path: PathBuf, text: String },
     /// A program that stands beside the server's own or on PATH. Run only where the data directory is still empty.
-    Run { program: &'static str, arguments: Vec<String> },
+    Run {
+        program: &'static str,
+        arguments: Vec<String>,
+        /// It has synced what it made, as no copy of that would be.
+        is_synced: bool,
+    },
 }
 
 /// The store of that name.

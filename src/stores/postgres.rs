@@ -308,14 +308,15 @@ fn version_printed(printed: &str) -> Option<String> {
 fn prepare(launch: &Launch, data: &Path) -> Vec<Step> {
     let directory = data.display().to_string();
     let mut arguments = ["-D", &directory, "-U", USER, "-A", "trust"].map(str::to_string).to_vec();
+    let is_synced = launch.is_shipped() || launch.durability == Durability::Power;
     if !launch.is_shipped() {
         // Keys are bytes: no language's rules are wanted anywhere.
         arguments.extend(["--locale=C", "--encoding=UTF8"].map(str::to_string));
-        if launch.durability < Durability::Power {
-            arguments.push("--no-sync".to_string());
-        }
     }
-    vec![Step::Run { program: "initdb", arguments }]
+    if !is_synced {
+        arguments.push("--no-sync".to_string());
+    }
+    vec![Step::Run { program: "initdb", arguments, is_synced }]
 }
 
 /// The command line. What is not named here is left at its default on purpose and read back: `autovacuum` (on: dead

@@ -73,13 +73,13 @@ pub fn version_printed(printed: &str) -> Option<String> {
 pub fn prepare_mariadb(_: &Launch, data: &Path) -> Vec<Step> {
     let arguments = ["--no-defaults", "--auth-root-authentication-method=normal", "--skip-test-db"];
     let arguments = arguments.iter().map(|argument| argument.to_string()).chain([datadir(data)]).collect();
-    vec![Step::Run { program: "mariadb-install-db", arguments }, first_words(data)]
+    vec![Step::Run { program: "mariadb-install-db", arguments, is_synced: true }, first_words(data)]
 }
 
 /// <https://dev.mysql.com/doc/refman/8.4/en/data-directory-initialization.html>
 pub fn prepare_mysql(_: &Launch, data: &Path) -> Vec<Step> {
     let arguments = vec!["--no-defaults".to_string(), "--initialize-insecure".to_string(), datadir(data)];
-    vec![Step::Run { program: "mysqld", arguments }, first_words(data)]
+    vec![Step::Run { program: "mysqld", arguments, is_synced: true }, first_words(data)]
 }
 
 /// What the server does at each start: a database to be used, and a user for TCP, where no name is looked up.
