@@ -104,7 +104,10 @@ fn paired(
 ) -> Finding {
     let floor = standing::twin(records, counted, cost).map_or(0.0, |twin| twin.half_width());
     let costs = standing::costs(records, counted, cost, |label| label == base || label == head);
-    let standing = Standing::new(costs, floor, &counted.seeds);
+    paired_finding(Standing::new(costs, floor, &counted.seeds), base, head)
+}
+
+fn paired_finding(standing: Option<Standing<'_>>, base: &str, head: &str) -> Finding {
     let Some((standing, versus)) = standing.and_then(|standing| {
         let versus = standing.versus(head, base)?;
         Some((standing, versus))
@@ -114,6 +117,9 @@ fn paired(
     match (standing.is_less(head, base), standing.is_less(base, head)) {
         (true, _) => Finding::Less { versus },
         (_, true) => Finding::More { versus },
+        _ if standing.depends_on_data(head, base) => {
+            Finding::NotComparable { reason: "which is faster depends on the data".to_string() }
+        }
         _ if versus.low.is_none() => {
             Finding::NotComparable { reason: format!("{} blocks are too few", standing.blocks) }
         }
@@ -244,6 +250,22 @@ mod tests {
         assert!(matches!(found(0.9), Finding::Less { .. }));
         let few = unpaired_finding(&BASE[..2], &BASE[..2], 0.0, 0.02);
         assert!(matches!(&few, Finding::NotComparable { reason } if reason.contains("2 blocks against 2")), "{few:?}");
+    }
+
+    /// Twelve blocks in which the head costs more with the data of two seeds, and with the third's a part of the base.
+    #[test]
+    fn what_depends_on_the_data_is_not_comparable() {
+        let of_third = |factor: f64| {
+            let cost = |block: u32| if block % 3 == 2 { factor } else { 1.5 } + f64::from(block) / 1e4;
+            let head = (1..=12).map(|block| (block, cost(block))).collect();
+            let base = (1..=12).map(|block| (block, 1.0 + f64::from(block * block) / 1e5)).collect();
+            let seeds = (1..=12).map(|block| (block, u64::from(block % 3))).collect();
+            let standing = Standing::new([("base", base), ("head", head)].into(), 0.0, &seeds);
+            paired_finding(standing, "base", "head")
+        };
+        assert!(matches!(of_third(1.4), Finding::More { .. }));
+        let denied = of_third(0.99);
+        assert!(matches!(&denied, Finding::NotComparable { reason } if reason.contains("depends on the data")));
     }
 
     #[test]
