@@ -28,7 +28,7 @@ pub fn measure(bench: &Bench) -> Outcome {
     };
     let (trials, start_s) = run(REQUESTS, BLOCKS);
     let (running, _) = run(REQUESTS * TRIALS, 1);
-    let length = (mean(&trials.iter().map(|logs| logs.len() as f64).collect::<Vec<f64>>())) as usize;
+    let length = mean(&trials.iter().map(|logs| logs.len() as f64).collect::<Vec<f64>>()) as usize;
     let of_trials: Vec<f64> = trials.iter().map(|logs| mean(logs)).collect();
     let of_slices: Vec<f64> = running[0].chunks_exact(length).map(mean).collect();
     // Kalibera and Jones, ISMM 2013: of what trials differ by, what their seconds alone would make them differ by is
@@ -50,7 +50,7 @@ pub fn measure(bench: &Bench) -> Outcome {
 
 /// Logarithms of what each whole second of a trial did.
 fn seconds(record: &Record) -> Vec<f64> {
-    let run = record.phases.iter().find(|phase| !matches!(phase.name.as_str(), "load" | "settle")).expect("a part");
+    let run = record.measured().next().expect("a part");
     let (_, whole) = run.units_by_second.split_last().expect("seconds");
     whole.iter().map(|&units| (units as f64).ln()).collect()
 }
