@@ -192,14 +192,14 @@ pub fn misses(rows: &[Row], records: &[Record]) -> String {
 
 /// The answer that all right trials gave, a line each: digests, counts, what comes first.
 pub fn answer(records: &[Record]) -> String {
-    let checked = records.iter().find_map(|record| match &record.verdict {
-        Verdict::Right(checked) => Some(checked),
+    let right = records.iter().find_map(|record| match &record.verdict {
+        Verdict::Right(checked) => Some((record, checked)),
         _ => None,
     });
     if records.iter().any(|record| matches!(record.verdict, Verdict::Answered(_))) {
         return "answers: none was asked for, so that nobody knows whether they are the same\n".to_string();
     }
-    let Some(checked) = checked else { return String::new() };
+    let Some((record, checked)) = right else { return String::new() };
     if checked.how == Verify::Sample {
         return format!("answers: a sample of {} keys was compared\n", units::thousands(checked.keys));
     }
@@ -215,7 +215,11 @@ pub fn answer(records: &[Record]) -> String {
         let indented = format!("\n {:14}", "");
         format!(" {name:<13} {}\n", wrap(value, WIDTH - 15).join(&indented))
     });
-    format!("the answer, the same from every target that is right:\n{}", lines.collect::<String>())
+    let of = match record.run.data_seeds.is_empty() {
+        true => String::new(),
+        false => format!(" to the data of seed {}", record.job.seed()),
+    };
+    format!("the answer{of}, the same from every target that is right:\n{}", lines.collect::<String>())
 }
 
 /// The next command worth typing, by what the table shows.

@@ -33,7 +33,10 @@ fn blocks_have_the_data_of_each_seed_in_turn() {
     }
     let distinct: std::collections::BTreeSet<String> = digests.values().map(Value::to_string).collect();
     assert_eq!(distinct.len(), 3, "{digests:?}");
-    desk.run(&["show", "out.jsonl"]).shows("blocks of 3 data sets").shows("seeds 0, 1, 2 in turn");
+    desk.run(&["show", "out.jsonl"])
+        .shows("blocks of 3 data sets")
+        .shows("seeds 0, 1, 2 in turn")
+        .shows("the answer to the data of seed 0");
     // The same seed with other data is no part of that run.
     let mut changed = records.clone();
     changed.last_mut().expect("records")["stream"]["sha256"] = json!("0".repeat(64));
