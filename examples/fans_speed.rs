@@ -91,7 +91,7 @@ fn forget(source: &Memory) -> Result<(), Box<dyn Error>> {
             Ask::End => return Ok(()),
             _ => continue,
         };
-        black_box(client.hear(reply));
+        black_box(client.hear(&reply));
     }
 }
 
@@ -114,7 +114,7 @@ fn keep(source: &Memory) -> Result<(), Box<dyn Error>> {
             Ask::End => return Ok(()),
             _ => continue,
         };
-        if let Heard::Wrong(wrong) = client.hear(reply) {
+        if let Heard::Wrong(wrong) = client.hear(&reply) {
             return Err(wrong.found.into());
         }
     }

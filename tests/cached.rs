@@ -33,7 +33,7 @@ fn cached(inner: Box<dyn Store>, memory_bytes: u64, clients: u32) -> Cached {
 }
 
 fn get(session: &mut dyn Session, key: &str) -> Option<Vec<u8>> {
-    match session.ask(Op::Get(key.as_bytes())).expect("an answer") {
+    match session.ask(&Op::Get(key.as_bytes())).expect("an answer") {
         Reply::Value(value) => Some(value.to_vec()),
         Reply::Missing => None,
         other => panic!("get was answered by {other:?}"),
@@ -41,7 +41,7 @@ fn get(session: &mut dyn Session, key: &str) -> Option<Vec<u8>> {
 }
 
 fn set(session: &mut dyn Session, key: &str, value: &[u8]) -> Result<(), Fault> {
-    session.ask(Op::Set { key: key.as_bytes(), value, ttl_s: None }).map(drop)
+    session.ask(&Op::Set { key: key.as_bytes(), value, ttl_s: None }).map(drop)
 }
 
 /// A small generator of its own: the same every time.
@@ -76,17 +76,17 @@ fn a_cache_that_is_too_small_answers_as_a_map_would() {
                 4 => {
                     let number = numbers.entry(counter.clone()).or_insert(0);
                     *number += 3;
-                    let answer = session.ask(Op::Increment { key: counter.as_bytes(), by: 3 }).expect("an answer");
+                    let answer = session.ask(&Op::Increment { key: counter.as_bytes(), by: 3 }).expect("an answer");
                     assert_eq!(answer, Reply::Number(*number), "{counter} at {step}");
                 }
                 5 => {
-                    let answer = session.ask(Op::Delete(key.as_bytes())).expect("an answer");
+                    let answer = session.ask(&Op::Delete(key.as_bytes())).expect("an answer");
                     let expected = if values.remove(&key).is_some() { Reply::Done } else { Reply::Missing };
                     assert_eq!(answer, expected, "{key} at {step}");
                 }
                 _ => {
                     let answer =
-                        session.ask(Op::SetIfAbsent { key: key.as_bytes(), value: b"new" }).expect("an answer");
+                        session.ask(&Op::SetIfAbsent { key: key.as_bytes(), value: b"new" }).expect("an answer");
                     let expected = if values.contains_key(&key) { Reply::Conflict } else { Reply::Done };
                     assert_eq!(answer, expected, "{key} at {step}");
                     values.entry(key).or_insert_with(|| b"new".to_vec());
@@ -102,7 +102,7 @@ fn a_cache_that_is_too_small_answers_as_a_map_would() {
             assert_eq!(get(session.as_mut(), key).as_ref(), Some(value), "{key} in the store");
         }
         for (key, number) in &numbers {
-            assert_eq!(session.ask(Op::Number(key.as_bytes())).expect("an answer"), Reply::Number(*number));
+            assert_eq!(session.ask(&Op::Number(key.as_bytes())).expect("an answer"), Reply::Number(*number));
         }
         drop(session);
         assert_eq!(inner.count().expect("a count"), Some((values.len() + numbers.len()) as u64));
@@ -116,14 +116,14 @@ fn increments_gather_and_go_out_as_one() {
     let cached = cached(open("ram", &[]), 1 << 20, 4);
     let mut session = cached.session().expect("a session");
     for _ in 0..1_000 {
-        session.ask(Op::Increment { key: b"n", by: 2 }).expect("an answer");
+        session.ask(&Op::Increment { key: b"n", by: 2 }).expect("an answer");
     }
     drop(session);
     assert_eq!((cached.counters()["cache hits"], cached.counters()["cache misses"]), (999, 1));
     assert_eq!(cached.count().expect("a count"), Some(0));
     cached.settle().expect("it settles");
     let inner = cached.into_inner();
-    assert_eq!(inner.session().expect("a session").ask(Op::Number(b"n")).expect("an answer"), Reply::Number(2_000));
+    assert_eq!(inner.session().expect("a session").ask(&Op::Number(b"n")).expect("an answer"), Reply::Number(2_000));
 }
 
 /// A write that the store refuses is told, and what it would have written is still there to be read and written later.
@@ -149,7 +149,7 @@ fn what_could_not_be_written_stays() {
     for index in 0..200 {
         let key = format!("key {index}");
         // This op too may be one that is refused.
-        let found = (0..2).find_map(|_| match session.ask(Op::Get(key.as_bytes())) {
+        let found = (0..2).find_map(|_| match session.ask(&Op::Get(key.as_bytes())) {
             Ok(reply) => Some(reply == Reply::Value(b"value")),
             Err(_) => None,
         });
@@ -167,7 +167,7 @@ fn what_a_cache_cannot_answer_is_said() {
         Op::Set { key: b"k", value: b"v", ttl_s: Some(1) },
         Op::Tally { records: Default::default(), fields: Default::default(), by: 1 },
     ] {
-        assert!(matches!(session.ask(op), Err(Fault::Unsupported(_))), "{}", op.name());
+        assert!(matches!(session.ask(&op), Err(Fault::Unsupported(_))), "{}", op.name());
     }
 }
 
@@ -188,8 +188,8 @@ fn misses_are_those_that_others_published() {
         for request in trace.chunks_exact(24) {
             let key = &request[4..12];
             let size = u32::from_le_bytes(request[12..16].try_into().expect("four bytes")) as usize;
-            if session.ask(Op::Get(key)).expect("an answer") == Reply::Missing {
-                session.ask(Op::Set { key, value: &value[..size], ttl_s: None }).expect("an answer");
+            if session.ask(&Op::Get(key)).expect("an answer") == Reply::Missing {
+                session.ask(&Op::Set { key, value: &value[..size], ttl_s: None }).expect("an answer");
             }
         }
         drop(session);

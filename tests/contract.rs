@@ -83,11 +83,11 @@ fn ram_for_one_client_has_one_session_at_a_time() {
     let mut first = store.session().expect("the first session");
     assert!(store.session().is_err());
     assert_eq!(store.count().expect("an answer"), None);
-    assert_eq!(first.ask(Op::Increment { key: b"k", by: 2 }).expect("an answer"), Reply::Number(2));
+    assert_eq!(first.ask(&Op::Increment { key: b"k", by: 2 }).expect("an answer"), Reply::Number(2));
     drop(first);
     assert_eq!(store.count().expect("an answer"), Some(1));
     let mut second = store.session().expect("the second session");
-    assert_eq!(second.ask(Op::Get(b"k")).expect("an answer"), Reply::Value(b"2"));
+    assert_eq!(second.ask(&Op::Get(b"k")).expect("an answer"), Reply::Value(b"2"));
 }
 
 /// A target may name the file itself, where a store is one file.
@@ -100,7 +100,7 @@ fn one_file_stores_open_a_file_by_its_name() {
         for expected in [1, 2] {
             let store = (adapter.open)(&launch(&file, Durability::Crash, 1)).expect("it opens");
             let mut session = store.session().expect("a session");
-            assert_eq!(session.ask(Op::Increment { key: b"k", by: 1 }).expect("an answer"), Reply::Number(expected));
+            assert_eq!(session.ask(&Op::Increment { key: b"k", by: 1 }).expect("an answer"), Reply::Number(expected));
         }
         assert!(file.is_file(), "{name} did not use {}", file.display());
     }

@@ -156,9 +156,9 @@ impl Line {
         };
         self.waits = false;
         let heard = match &answer {
-            Answer::Done => self.client.hear(Reply::Done),
-            Answer::Got(None) => self.client.hear(Reply::Missing),
-            Answer::Got(Some(value)) => self.client.hear(Reply::Value(value)),
+            Answer::Done => self.client.hear(&Reply::Done),
+            Answer::Got(None) => self.client.hear(&Reply::Missing),
+            Answer::Got(Some(value)) => self.client.hear(&Reply::Value(value)),
         };
         match heard {
             Heard::More => {}
@@ -298,7 +298,7 @@ fn a_store_that_forgets_is_served_to_the_end() {
             Ask::End => break,
             other => panic!("{other:?}"),
         };
-        units += match client.hear(reply) {
+        units += match client.hear(&reply) {
             Heard::Unit { counted } => counted,
             _ => 0,
         };
@@ -314,7 +314,7 @@ fn answers_that_cannot_be_are_wrong() {
         for reply in replies {
             assert_eq!(heard, Heard::More);
             assert!(matches!(client.ask(), Ask::Op(_)));
-            heard = client.hear(*reply);
+            heard = client.hear(reply);
         }
         match heard {
             Heard::Wrong(wrong) => {

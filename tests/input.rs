@@ -199,7 +199,7 @@ fn answers_that_cannot_be_are_wrong() {
     for reply in [Reply::Number(0), Reply::Number(-3), Reply::Done, Reply::Missing, Reply::Value(b"1")] {
         let mut client = job.client(Part::Run, 0, At::closed(1, 0), &Bytes(b"One two\n".to_vec())).unwrap();
         assert!(matches!(client.ask(), Ask::Op(_)));
-        let Heard::Wrong(wrong) = client.hear(reply) else { panic!("{reply:?} was believed") };
+        let Heard::Wrong(wrong) = client.hear(&reply) else { panic!("{reply:?} was believed") };
         assert_eq!((wrong.key.as_str(), wrong.expected.as_str()), ("one", "a number of at least 1"));
     }
 }
@@ -214,7 +214,7 @@ fn messages_without_words_are_units_and_bad_ones_are_told_once() {
     let mut second = job.client(Part::Run, 1, At::closed(2, 0), &source).unwrap();
     assert!(matches!(second.ask(), Ask::Op(_)));
     assert!(matches!(second.ask(), Ask::Wait));
-    assert_eq!(second.hear(Reply::Number(1)), Heard::Unit { counted: 1 });
+    assert_eq!(second.hear(&Reply::Number(1)), Heard::Unit { counted: 1 });
     assert!(matches!(second.ask(), Ask::End) && matches!(second.ask(), Ask::End));
     assert_eq!(first.skipped() + second.skipped(), 1);
     let mut strict = (NGRAMS.open)(&settings("text", 0, None)).client(Part::Run, 1, At::closed(2, 0), &source).unwrap();

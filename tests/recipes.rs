@@ -353,7 +353,7 @@ fn count(data: Vec<u8>, of: u32, depth: usize) -> BTreeMap<Vec<u8>, i64> {
                 }
             }
             for count in answers {
-                match client.hear(Reply::Number(count)) {
+                match client.hear(&Reply::Number(count)) {
                     Heard::More => {}
                     Heard::Unit { counted: 1 } => units += 1,
                     other => panic!("{other:?}"),

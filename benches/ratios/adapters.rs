@@ -135,9 +135,9 @@ fn opened(name: &str, place: &Path) -> Box<dyn Store> {
 fn through(session: &mut dyn Session, what: What<'_>) {
     match what {
         What::Set(key, value) => {
-            session.ask(Op::Set { key, value, ttl_s: None }).expect("a set");
+            session.ask(&Op::Set { key, value, ttl_s: None }).expect("a set");
         }
-        What::Get(key, length) => match session.ask(Op::Get(key)).expect("a get") {
+        What::Get(key, length) => match session.ask(&Op::Get(key)).expect("a get") {
             Reply::Value(value) => assert_eq!(black_box(value).len(), length),
             other => panic!("a get of what was set: {other:?}"),
         },

@@ -5,6 +5,7 @@
 
 mod adapters;
 mod connections;
+mod embedded;
 mod generator;
 mod rate;
 mod report;
@@ -72,6 +73,7 @@ struct Outcome {
 
 const FIGURES: &[Figure] = &[
     Figure { name: "harness", run: harness },
+    Figure { name: "embedded", run: embedded::measure },
     Figure { name: "merge", run: merge },
     Figure { name: "adapters", run: adapters::measure },
     Figure { name: "ngrams", run: ngrams },
@@ -399,8 +401,8 @@ fn harness(_: &Bench) -> Outcome {
 #[inline(never)]
 fn without_tally(client: &mut dyn Client, session: &mut dyn Session) {
     while let Ask::Op(op) = client.ask() {
-        let reply = session.ask(op).expect("null answers");
-        client.hear(reply);
+        let reply = session.ask(&op).expect("null answers");
+        client.hear(&reply);
     }
 }
 
@@ -437,7 +439,7 @@ impl Client for Bare {
         Ask::Op(Op::Get(b"key:000000012345"))
     }
 
-    fn hear(&mut self, _: Reply<'_>) -> Heard {
+    fn hear(&mut self, _: &Reply<'_>) -> Heard {
         Heard::More
     }
 }

@@ -2,7 +2,8 @@
 //!
 //! Reading the clock twice costs 40 to 100 ns: nothing beside a server's answer, most of the time of an op in memory.
 //! So ops are timed in stretches: the first one in full, and after each stretch it is decided anew whether all
-//! ops can be timed at 5 % of the mean op; if not, one in 32 is, chosen at random (method.md R2.10).
+//! ops can be timed at 5 % of the mean op; if not, one in 32 is, chosen at random (method.md R2.10). So are commits, by
+//! themselves.
 //!
 //! The clock is the system's, whose readings wait for the loads before them. The bare counter of the processor costs a
 //! third and does not: an increment that misses the cache then seems to take 30 ns, and its wait looks like the job's
@@ -23,15 +24,9 @@ const RAREST: u32 = 32;
 pub struct Tally {
     clock_ns: f64,
     times: Times,
-    /// Ops left until one is timed.
-    countdown: u32,
-    timed_one_in: u32,
-    random: u64,
-    /// Of this stretch: where it began, its timed ops and their time.
-    stretch_began: u64,
-    stretch_timed: u64,
-    stretch_ns: u64,
-    /// Of all stretches before, and of commits.
+    op_times: Sample,
+    commit_times: Sample,
+    /// Of ops that somebody else has timed.
     waited_ns: f64,
     pub ops: u64,
     pub units: u64,
@@ -42,15 +37,12 @@ pub struct Tally {
 impl Tally {
     /// `seed` makes the choice of timed ops; it has no bearing on what is asked.
     pub fn new(seed: u64) -> Tally {
+        let clock_ns = price_ns();
         Tally {
-            clock_ns: price_ns(),
+            clock_ns,
             times: Times::default(),
-            countdown: 1,
-            timed_one_in: 1,
-            random: seed | 1,
-            stretch_began: 0,
-            stretch_timed: 0,
-            stretch_ns: 0,
+            op_times: Sample::new(clock_ns, seed),
+            commit_times: Sample::new(clock_ns, seed),
             waited_ns: 0.0,
             ops: 0,
             units: 0,
@@ -66,8 +58,7 @@ impl Tally {
     #[inline(always)]
     pub fn asking(&mut self) -> Option<Instant> {
         self.ops += 1;
-        self.countdown -= 1;
-        if self.countdown > 0 { None } else { Some(Instant::now()) }
+        self.op_times.is_turn().then(Instant::now)
     }
 
     /// Takes the time of the op that `asking` returned `start` for.
@@ -78,12 +69,21 @@ impl Tally {
         }
     }
 
-    /// Commits are waited for like answers, but are no ops. They are rare enough to be timed each.
-    #[inline]
+    #[inline(never)]
+    fn timed(&mut self, time_ns: u64) {
+        self.times.record(time_ns);
+        self.op_times.took(time_ns);
+    }
+
+    /// Commits are waited for like answers, but are no ops. Where a unit is a single op there are as many.
+    #[inline(always)]
     pub fn flush<T>(&mut self, flush: impl FnOnce() -> T) -> T {
+        if !self.commit_times.is_turn() {
+            return flush();
+        }
         let start = Instant::now();
         let answer = flush();
-        self.waited_ns += nanoseconds(start.elapsed()) as f64;
+        self.commit_times.took(nanoseconds(start.elapsed()));
         answer
     }
 
@@ -93,23 +93,78 @@ impl Tally {
         self.waited_ns += time_ns as f64;
     }
 
-    #[inline(never)]
-    fn timed(&mut self, time_ns: u64) {
-        self.times.record(time_ns);
-        self.stretch_ns += time_ns;
-        self.stretch_timed += 1;
-        if self.stretch_timed == STRETCH {
-            self.timed_one_in = affordable(self.clock_ns, self.stretch_ns as f64 / STRETCH as f64);
-            self.end_stretch();
+    /// Adds this client's counts to what all have seen.
+    pub fn add_to(self, seen: &mut Seen) {
+        seen.timed_one_in = seen.timed_one_in.max(self.op_times.timed_one_in);
+        seen.waiting_s += (self.waited_ns + self.op_times.all_ns() + self.commit_times.all_ns()) / 1e9;
+        seen.times.merge(&self.times);
+        seen.clock_ns = seen.clock_ns.max(self.clock_ns);
+        seen.ops += self.ops;
+        seen.units += self.units;
+        seen.bytes_out += self.bytes_out;
+        seen.bytes_in += self.bytes_in;
+    }
+}
+
+/// The time of all that was done, from what some of it took.
+struct Sample {
+    clock_ns: f64,
+    timed_one_in: u32,
+    /// From the last that was timed to the next, and how many of these are left.
+    gap: u32,
+    countdown: u32,
+    random: u64,
+    /// Of this stretch: how many were done up to the last that was timed, how many were timed, and what these took.
+    done: u64,
+    timed: u64,
+    timed_ns: u64,
+    /// Of all stretches before.
+    before_ns: f64,
+}
+
+impl Sample {
+    fn new(clock_ns: f64, seed: u64) -> Sample {
+        Sample {
+            clock_ns,
+            timed_one_in: 1,
+            gap: 1,
+            countdown: 1,
+            random: seed | 1,
+            done: 0,
+            timed: 0,
+            timed_ns: 0,
+            before_ns: 0.0,
         }
-        self.countdown = self.next_gap();
     }
 
-    /// What the timed ops of a stretch took on average, all its ops took.
-    fn end_stretch(&mut self) {
-        let ops = (self.ops - self.stretch_began) as f64;
-        self.waited_ns += self.stretch_ns as f64 / self.stretch_timed.max(1) as f64 * ops;
-        (self.stretch_began, self.stretch_timed, self.stretch_ns) = (self.ops, 0, 0);
+    /// Whether the next is to be timed; then `took` follows.
+    #[inline(always)]
+    fn is_turn(&mut self) -> bool {
+        self.countdown -= 1;
+        self.countdown == 0
+    }
+
+    #[inline(never)]
+    fn took(&mut self, time_ns: u64) {
+        self.done += u64::from(self.gap);
+        self.timed += 1;
+        self.timed_ns += time_ns;
+        if self.timed == STRETCH {
+            self.timed_one_in = affordable(self.clock_ns, self.timed_ns as f64 / STRETCH as f64);
+            self.before_ns += self.stretch_ns(self.done);
+            (self.done, self.timed, self.timed_ns) = (0, 0, 0);
+        }
+        self.gap = self.next_gap();
+        self.countdown = self.gap;
+    }
+
+    /// What those that were timed took on average, all `done` did.
+    fn stretch_ns(&self, done: u64) -> f64 {
+        self.timed_ns as f64 / self.timed.max(1) as f64 * done as f64
+    }
+
+    fn all_ns(&self) -> f64 {
+        self.before_ns + self.stretch_ns(self.done + u64::from(self.gap - self.countdown))
     }
 
     /// Uniform on 1..2n, so n on average, and never in step with a pattern of the job's.
@@ -123,19 +178,6 @@ impl Tally {
         self.random ^= self.random << 17;
         let width = u64::from(2 * self.timed_one_in - 1);
         1 + (((self.random >> 32) * width) >> 32) as u32
-    }
-
-    /// Adds this client's counts to what all have seen.
-    pub fn add_to(mut self, seen: &mut Seen) {
-        self.end_stretch();
-        seen.waiting_s += self.waited_ns / 1e9;
-        seen.times.merge(&self.times);
-        seen.timed_one_in = seen.timed_one_in.max(self.timed_one_in);
-        seen.clock_ns = seen.clock_ns.max(self.clock_ns);
-        seen.ops += self.ops;
-        seen.units += self.units;
-        seen.bytes_out += self.bytes_out;
-        seen.bytes_in += self.bytes_in;
     }
 }
 
@@ -189,16 +231,41 @@ mod tests {
             std::hint::black_box(1);
             tally.answered(start);
         }
-        assert!(tally.timed_one_in > 1, "an op of nothing is cheaper than the clock");
+        let one_in = tally.op_times.timed_one_in;
+        assert!(one_in > 1, "an op of nothing is cheaper than the clock");
         let gap = (tally.ops - STRETCH) as f64 / (tally.times.count() - STRETCH) as f64;
-        assert!((gap / f64::from(tally.timed_one_in) - 1.0).abs() < 0.2, "one in {gap}");
-        let mean_ns = tally.waited_ns / tally.stretch_began as f64;
-        assert!(mean_ns > 0.0 && mean_ns < 10_000.0, "{mean_ns} ns for nothing");
+        assert!((gap / f64::from(one_in) - 1.0).abs() < 0.2, "one in {gap}");
         let mut seen = Seen::default();
         let (ops, recorded) = (tally.ops, tally.times.count());
         tally.add_to(&mut seen);
         assert_eq!(seen.ops, ops);
         assert_eq!(seen.times.count(), recorded);
-        assert!(seen.waiting_s > 0.0);
+        let mean_ns = seen.waiting_s * 1e9 / ops as f64;
+        assert!(mean_ns > 0.0 && mean_ns < 10_000.0, "{mean_ns} ns for nothing");
+    }
+
+    #[test]
+    fn what_is_not_timed_took_as_long_on_average() {
+        let mut sample = Sample::new(20.0, 7);
+        let mut timed = 0;
+        for _ in 0..100_001 {
+            if sample.is_turn() {
+                timed += 1;
+                sample.took(100);
+            }
+        }
+        assert!(timed < 10_000, "{timed} of 100 ns were timed at 20 ns a reading");
+        // Those after the last that was timed count too.
+        assert!((sample.all_ns() / (100.0 * 100_001.0) - 1.0).abs() < 1e-9, "{}", sample.all_ns());
+    }
+
+    #[test]
+    fn commits_that_take_long_are_timed_each() {
+        let mut sample = Sample::new(20.0, 7);
+        for _ in 0..5_000 {
+            assert!(sample.is_turn());
+            sample.took(50_000);
+        }
+        assert_eq!(sample.all_ns(), 5_000.0 * 50_000.0);
     }
 }

@@ -161,13 +161,13 @@ fn serve(
 ) -> Result<(), Stopped> {
     loop {
         let heard = match client.ask() {
-            Ask::Op(op) => {
+            Ask::Op(ref op) => {
                 tally.bytes_out += op.bytes() as u64;
                 let start = tally.asking();
                 let answer = session.ask(op);
                 tally.answered(start);
                 match answer {
-                    Ok(reply) => {
+                    Ok(ref reply) => {
                         tally.bytes_in += reply.bytes() as u64;
                         let heard = client.hear(reply);
                         if let Some(key) = client.coming() {
@@ -258,12 +258,12 @@ fn ask_unit(client: &mut dyn Client, session: &mut dyn Session, tally: &mut Tall
         };
         tally.ops += 1;
         tally.bytes_out += op.bytes() as u64;
-        let reply = match session.ask(op) {
+        let reply = match session.ask(&op) {
             Ok(reply) => reply,
             Err(fault) => return Err(Stopped::store(op.name(), op.key(), fault)),
         };
         tally.bytes_in += reply.bytes() as u64;
-        match client.hear(reply) {
+        match client.hear(&reply) {
             Heard::More => {}
             Heard::Unit { counted } => {
                 tally.units += counted;

@@ -139,13 +139,13 @@ impl Client for Keyed {
     }
 
     #[inline(always)]
-    fn hear(&mut self, reply: Reply<'_>) -> Heard {
+    fn hear(&mut self, reply: &Reply<'_>) -> Heard {
         let question = self.answered.draw();
-        match reply {
+        match *reply {
             Reply::Done if question.set => {}
             Reply::Value(value) if !question.set && self.values.belongs(question.record, value) => {}
             Reply::Missing if !question.set => self.misses += 1,
-            _ => return wrong(question, &self.values, reply),
+            _ => return wrong(question, &self.values, *reply),
         }
         Heard::Unit { counted: 1 }
     }
@@ -300,7 +300,7 @@ mod tests {
     fn what_was_answered_is_not_asked_again() {
         let mut client = Keyed::new(Questions::loading(1, 0), 9, 100, 1, Arc::new(Values::new(1, 40)));
         let first: Vec<String> = (0..5).map(|_| asked(&mut client)).collect();
-        (0..2).for_each(|_| assert_eq!(client.hear(Reply::Done), Heard::Unit { counted: 1 }));
+        (0..2).for_each(|_| assert_eq!(client.hear(&Reply::Done), Heard::Unit { counted: 1 }));
         assert!(client.again());
         assert_eq!((0..3).map(|_| asked(&mut client)).collect::<Vec<_>>(), first[2..]);
         let rest = (0..20).take_while(|_| matches!(client.ask(), Ask::Op(_))).count();

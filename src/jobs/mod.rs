@@ -175,7 +175,7 @@ pub trait Job: Send + Sync {
 /// questions.
 pub trait Client {
     fn ask(&mut self) -> Ask<'_>;
-    fn hear(&mut self, reply: Reply<'_>) -> Heard;
+    fn hear(&mut self, reply: &Reply<'_>) -> Heard;
     /// What its next questions are, where they are all alike: at most so many. They may then be written by `write`
     /// instead of asked for one by one.
     fn alike(&self, _most: u32) -> Option<Alike<'_>> {

@@ -81,14 +81,14 @@ impl Client for Counting {
     }
 
     #[inline]
-    fn hear(&mut self, reply: Reply<'_>) -> Heard {
+    fn hear(&mut self, reply: &Reply<'_>) -> Heard {
         self.heard += 1;
-        match reply {
+        match *reply {
             Reply::Number(count) if count >= STEP => match self.heard == self.terms.len() {
                 true => Heard::Unit { counted: 1 },
                 false => Heard::More,
             },
-            _ => self.wrong(reply),
+            _ => self.wrong(*reply),
         }
     }
 

@@ -148,9 +148,9 @@ impl Client for Replaying {
         })
     }
 
-    fn hear(&mut self, reply: Reply<'_>) -> Heard {
+    fn hear(&mut self, reply: &Reply<'_>) -> Heard {
         let step = std::mem::replace(&mut self.step, Step::Done);
-        match (step, reply) {
+        match (step, *reply) {
             (Step::Asked(Operation::Get), Reply::Missing) => {
                 self.misses += 1;
                 self.step = Step::Fill;
@@ -297,11 +297,11 @@ mod tests {
         let mut client = client("1,key,3,20,1,get,0\n2,key,3,9,1,set,60\n", 0, 1);
         assert!(matches!(client.ask(), Ask::Op(Op::Get(b"key"))));
         assert!(matches!(client.ask(), Ask::Wait), "what follows depends on the answer");
-        assert_eq!(client.hear(Reply::Missing), Heard::More);
+        assert_eq!(client.hear(&Reply::Missing), Heard::More);
         assert!(matches!(client.ask(), Ask::Op(Op::Set { key: b"key", value, ttl_s: None }) if value.len() == 20));
-        assert_eq!(client.hear(Reply::Done), Heard::Unit { counted: 1 });
+        assert_eq!(client.hear(&Reply::Done), Heard::Unit { counted: 1 });
         assert!(matches!(client.ask(), Ask::Op(Op::Set { key: b"key", value, ttl_s: Some(60) }) if value.len() == 9));
-        assert_eq!(client.hear(Reply::Done), Heard::Unit { counted: 1 });
+        assert_eq!(client.hear(&Reply::Done), Heard::Unit { counted: 1 });
         assert!(matches!(client.ask(), Ask::End));
         assert_eq!(client.misses(), 1);
     }
@@ -313,7 +313,7 @@ mod tests {
             let mut client = client("1,key,3,20,1,get,0\n", 0, 1);
             client.ask();
             Values::default().write(hash_of(key), 7, 40, &mut value);
-            assert_eq!(client.hear(Reply::Value(&value)) == Heard::Unit { counted: 1 }, good);
+            assert_eq!(client.hear(&Reply::Value(&value)) == Heard::Unit { counted: 1 }, good);
         }
     }
 
@@ -327,9 +327,9 @@ mod tests {
                 assert_eq!(hash_of(op.key()) % 3, u64::from(index));
                 asked.push(op.key().to_vec());
                 let reply = if matches!(op, Op::SetIfAbsent { .. }) { Reply::Conflict } else { Reply::Missing };
-                if client.hear(reply) == Heard::More {
+                if client.hear(&reply) == Heard::More {
                     client.ask();
-                    client.hear(Reply::Done);
+                    client.hear(&Reply::Done);
                 }
             }
         }

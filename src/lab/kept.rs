@@ -115,7 +115,8 @@ fn open(chosen: &Chosen, launch: Launch, scratch: &Path, interrupt: &Interrupt) 
 /// A record; of what was counted by the store's own means, the record that it stands for.
 fn ask(store: &dyn Store, key: &[u8], via: Via) -> Result<Option<Vec<u8>>> {
     let mut session = store.session()?;
-    match session.ask(if via == Via::Native { Op::ReadTally(key) } else { Op::Get(key) })? {
+    let op = if via == Via::Native { Op::ReadTally(key) } else { Op::Get(key) };
+    match session.ask(&op)? {
         Reply::Rows(tally) => {
             let mut record = Vec::new();
             record_of_tally(key, tally, &mut record);

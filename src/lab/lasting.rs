@@ -53,13 +53,13 @@ struct Asking<'s> {
 }
 
 impl Session for Asking<'_> {
-    fn ask<'a>(&'a mut self, op: Op<'_>) -> Result<Reply<'a>, Fault> {
-        match op {
+    fn ask<'a>(&'a mut self, op: &Op<'_>) -> Result<Reply<'a>, Fault> {
+        match *op {
             Op::Set { key, value, ttl_s: Some(_) } => {
                 self.left_out.fetch_add(1, Ordering::Relaxed);
-                self.inner.ask(Op::Set { key, value, ttl_s: None })
+                self.inner.ask(&Op::Set { key, value, ttl_s: None })
             }
-            op => self.inner.ask(op),
+            _ => self.inner.ask(op),
         }
     }
 

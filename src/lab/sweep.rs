@@ -98,7 +98,7 @@ impl Deleting {
         while let Some(&read) = self.unheard.front().filter(|one| **one != Unheard::Delete) {
             self.unheard.pop_front();
             let reply = if read == Unheard::Scan { Reply::Rows(Pairs::default()) } else { Reply::Missing };
-            self.client.hear(reply);
+            self.client.hear(&reply);
         }
     }
 }
@@ -127,9 +127,9 @@ impl Client for Deleting {
         }
     }
 
-    fn hear(&mut self, reply: Reply<'_>) -> Heard {
+    fn hear(&mut self, reply: &Reply<'_>) -> Heard {
         self.unheard.pop_front();
-        let heard = self.client.hear(if reply == Reply::Missing { Reply::Done } else { reply });
+        let heard = self.client.hear(if *reply == Reply::Missing { &Reply::Done } else { reply });
         self.hear_reads();
         heard
     }
@@ -146,14 +146,14 @@ fn delete_all(client: &mut dyn Client, session: &mut dyn Session) -> Result<(), 
             Ask::Fail(fault) => return Err(fault.to_string()),
             Ask::Wait => return Err("a client waits with nothing under way".to_string()),
         };
-        if let Heard::Wrong(wrong) = client.hear(reply) {
+        if let Heard::Wrong(wrong) = client.hear(&reply) {
             return Err(format!("the job did not take an empty store's answer for {}", wrong.key));
         }
     }
 }
 
 fn delete<'n>(op: Op<'_>, session: &mut dyn Session, nothing: &'n mut ValueList) -> Result<Reply<'n>, Fault> {
-    let mut delete_all = |keys: Keys<'_>| keys.iter().try_for_each(|key| session.ask(Op::Delete(key)).map(drop));
+    let mut delete_all = |keys: Keys<'_>| keys.iter().try_for_each(|key| session.ask(&Op::Delete(key)).map(drop));
     match op {
         // What a client deletes it has set before, and that was deleted in its place.
         Op::Get(_) | Op::GetVersion(_) | Op::Delete(_) => Ok(Reply::Missing),
@@ -164,8 +164,8 @@ fn delete<'n>(op: Op<'_>, session: &mut dyn Session, nothing: &'n mut ValueList)
         }
         Op::SetMany(pairs) => delete_all(pairs.keys).map(|()| Reply::Done),
         Op::Tally { records, .. } => delete_all(records).map(|()| Reply::Done),
-        Op::Set { key, .. } | Op::SetIfAbsent { key, .. } => session.ask(Op::Delete(key)).map(|_| Reply::Done),
-        Op::Increment { key, by } => session.ask(Op::Delete(key)).map(|_| Reply::Number(by)),
+        Op::Set { key, .. } | Op::SetIfAbsent { key, .. } => session.ask(&Op::Delete(key)).map(|_| Reply::Done),
+        Op::Increment { key, by } => session.ask(&Op::Delete(key)).map(|_| Reply::Number(by)),
         other => Err(Fault::unsupported("taking back what was written", &other)),
     }
 }

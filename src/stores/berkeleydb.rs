@@ -444,10 +444,10 @@ mod tests {
                 assert!((bytes..=bytes * 5 / 4 + 65_536).contains(&found), "{cache} became {found}");
                 let mut session = store.session().expect("a session");
                 for key in [b"one", b"two"] {
-                    session.ask(Op::Set { key, value: &[7; 9_000], ttl_s: None }).expect("an answer");
+                    session.ask(&Op::Set { key, value: &[7; 9_000], ttl_s: None }).expect("an answer");
                 }
-                assert_eq!(session.ask(Op::Delete(b"one")).expect("an answer"), Reply::Done);
-                assert_eq!(session.ask(Op::Get(b"two")).expect("an answer"), Reply::Value(&[7; 9_000]));
+                assert_eq!(session.ask(&Op::Delete(b"one")).expect("an answer"), Reply::Done);
+                assert_eq!(session.ask(&Op::Get(b"two")).expect("an answer"), Reply::Value(&[7; 9_000]));
                 assert_eq!(store.count().expect("an answer"), Some(1));
             }
         }
@@ -463,7 +463,7 @@ mod tests {
         // Old and new values are both in the log: some 600 MB.
         for turn in 0..300_u32 {
             let key = (turn % 3).to_be_bytes();
-            session.ask(Op::Set { key: &key, value: &value, ttl_s: None }).expect("an answer");
+            session.ask(&Op::Set { key: &key, value: &value, ttl_s: None }).expect("an answer");
         }
         let logs = std::fs::read_dir(place.path()).expect("a directory").flatten();
         let logs = logs.filter(|entry| entry.file_name().to_string_lossy().starts_with("log."));

@@ -113,10 +113,10 @@ impl<C: Codec> Blocking<C> {
 
 impl<C: Codec> Session for Blocking<C> {
     #[inline]
-    fn ask<'s>(&'s mut self, op: Op<'_>) -> Result<Reply<'s>, Fault> {
+    fn ask<'s>(&'s mut self, op: &Op<'_>) -> Result<Reply<'s>, Fault> {
         self.check_in_step()?;
         self.out.clear();
-        self.codec.say(&op, &mut self.out)?;
+        self.codec.say(op, &mut self.out)?;
         self.connection.send(&self.out)?;
         self.answer()
     }

@@ -97,9 +97,9 @@ struct Client<'s, E> {
 }
 
 impl<E: Engine> Session for Client<'_, E> {
-    fn ask<'s>(&'s mut self, op: Op<'_>) -> Result<Reply<'s>, Fault> {
+    fn ask<'s>(&'s mut self, op: &Op<'_>) -> Result<Reply<'s>, Fault> {
         let engine = &self.store.engine;
-        match op {
+        match *op {
             Op::Get(key) => Ok(if self.read(key)? { Reply::Value(&self.value) } else { Reply::Missing }),
             Op::Set { key, value, ttl_s: None } => {
                 // Several clients may put; who reads and writes must not be overtaken in between.
@@ -140,9 +140,9 @@ impl<E: Engine> Session for Client<'_, E> {
             }),
             Op::SetIfAbsent { key, value } => self.set_if(key, value, None),
             Op::Cas { key, version, value } => self.set_if(key, value, Some(version)),
-            Op::Scan { from, limit } => self.scan(from, limit, &op),
+            Op::Scan { from, limit } => self.scan(from, limit, op),
             Op::Set { ttl_s: Some(_), .. } | Op::Tally { .. } | Op::ReadTally(_) => {
-                Err(Fault::unsupported(engine.name(), &op))
+                Err(Fault::unsupported(engine.name(), op))
             }
         }
     }

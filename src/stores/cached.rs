@@ -126,8 +126,8 @@ struct Caching<'c> {
 }
 
 impl Session for Caching<'_> {
-    fn ask<'s>(&'s mut self, op: Op<'_>) -> Result<Reply<'s>, Fault> {
-        match op {
+    fn ask<'s>(&'s mut self, op: &Op<'_>) -> Result<Reply<'s>, Fault> {
+        match *op {
             Op::Get(key) => Ok(if self.load(key)? { Reply::Value(&self.value) } else { Reply::Missing }),
             Op::GetVersion(key) => Ok(match self.load(key)? {
                 true => Reply::Versioned(&self.value, version(&self.value)),
@@ -153,7 +153,7 @@ impl Session for Caching<'_> {
                 Ok(Reply::Numbers(&self.numbers))
             }
             Op::Set { ttl_s: Some(_), .. } | Op::Tally { .. } | Op::ReadTally(_) | Op::Scan { .. } => {
-                Err(Fault::unsupported("a cache in front of a store", &op))
+                Err(Fault::unsupported("a cache in front of a store", op))
             }
         }
     }
@@ -210,7 +210,7 @@ impl Caching<'_> {
             None => {}
         }
         cached.misses.fetch_add(1, Ordering::Relaxed);
-        match self.inner.ask(Op::Get(key))? {
+        match self.inner.ask(&Op::Get(key))? {
             Reply::Value(value) => self.value.extend_from_slice(value),
             Reply::Missing => return Ok(false),
             other => return Err(unexpected("get", other)),
@@ -253,7 +253,7 @@ impl Caching<'_> {
     /// What is only in memory is gone with its entry; what the store has must go there too.
     fn delete(&mut self, key: &[u8]) -> Result<Reply<'static>, Fault> {
         self.with(key, |session, shard| {
-            let stored = match session.inner.ask(Op::Delete(key))? {
+            let stored = match session.inner.ask(&Op::Delete(key))? {
                 Reply::Done => true,
                 Reply::Missing => false,
                 other => return Err(unexpected("delete", other)),
@@ -298,7 +298,7 @@ impl Caching<'_> {
         let cached = self.cached;
         cached.misses.fetch_add(places.len() as u64, Ordering::Relaxed);
         let mut found = Vec::with_capacity(places.len());
-        match self.inner.ask(Op::GetMany(missing.lend()))? {
+        match self.inner.ask(&Op::GetMany(missing.lend()))? {
             Reply::Values(values) => found.extend(values.iter().map(|value| value.map(<[u8]>::to_vec))),
             other => return Err(unexpected("get-many", other)),
         }
@@ -356,7 +356,7 @@ impl Caching<'_> {
 
     fn ask_number(&mut self, key: &[u8]) -> Result<Option<i64>, Fault> {
         self.cached.misses.fetch_add(1, Ordering::Relaxed);
-        match self.inner.ask(Op::Number(key))? {
+        match self.inner.ask(&Op::Number(key))? {
             Reply::Number(number) => Ok(Some(number)),
             Reply::Missing => Ok(None),
             other => Err(unexpected("number", other)),

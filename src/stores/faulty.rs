@@ -348,14 +348,14 @@ struct Client<'s> {
 }
 
 impl Session for Client<'_> {
-    fn ask<'s>(&'s mut self, op: Op<'_>) -> Result<Reply<'s>, Fault> {
+    fn ask<'s>(&'s mut self, op: &Op<'_>) -> Result<Reply<'s>, Fault> {
         let (store, number) = (self.store, self.number);
         let mut data = store.begin()?;
         let nul;
-        let op = match op {
+        let op = match *op {
             Op::Get(key) | Op::Set { key, .. } if store.wrong == Wrong::Nul && key.contains(&0) => {
                 nul = key.split(|byte| *byte == 0).next().unwrap_or_default();
-                match op {
+                match *op {
                     Op::Set { value, ttl_s, .. } => Op::Set { key: nul, value, ttl_s },
                     _ => Op::Get(nul),
                 }

@@ -188,10 +188,10 @@ struct Client<'s> {
 }
 
 impl Session for Client<'_> {
-    fn ask<'s>(&'s mut self, op: Op<'_>) -> Result<Reply<'s>, Fault> {
-        check_keys(&op)?;
+    fn ask<'s>(&'s mut self, op: &Op<'_>) -> Result<Reply<'s>, Fault> {
+        check_keys(op)?;
         let store = self.store;
-        match op {
+        match *op {
             Op::Get(key) => Ok(self.get(key)?.map_or(Reply::Missing, Reply::Value)),
             Op::GetMany(keys) => self.get_many(keys),
             Op::Set { key, value, ttl_s: None } => self.change(|| {
@@ -239,7 +239,7 @@ impl Session for Client<'_> {
                 Ok(Reply::Done)
             }),
             Op::Scan { from, limit } => self.scan(from, limit),
-            Op::Set { ttl_s: Some(_), .. } | Op::Tally { .. } | Op::ReadTally(_) => Err(Fault::unsupported(NAME, &op)),
+            Op::Set { ttl_s: Some(_), .. } | Op::Tally { .. } | Op::ReadTally(_) => Err(Fault::unsupported(NAME, op)),
         }
     }
 

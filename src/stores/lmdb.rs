@@ -195,7 +195,7 @@ struct Client<'s> {
 }
 
 impl Session for Client<'_> {
-    fn ask<'s>(&'s mut self, op: Op<'_>) -> Result<Reply<'s>, Fault> {
+    fn ask<'s>(&'s mut self, op: &Op<'_>) -> Result<Reply<'s>, Fault> {
         let store = self.store;
         self.answer(op).map_err(|fault| store.explained(fault))
     }
@@ -208,9 +208,9 @@ impl Session for Client<'_> {
 }
 
 impl<'s> Client<'s> {
-    fn answer(&mut self, op: Op<'_>) -> Result<Reply<'_>, Fault> {
-        self.check_keys(&op)?;
-        match op {
+    fn answer(&mut self, op: &Op<'_>) -> Result<Reply<'_>, Fault> {
+        self.check_keys(op)?;
+        match *op {
             Op::Get(key) => Ok(self.get(key)?.map_or(Reply::Missing, Reply::Value)),
             Op::GetMany(keys) => self.get_many(keys),
             Op::Set { key, value, ttl_s: None } => self.change(|records, write| {
@@ -256,7 +256,7 @@ impl<'s> Client<'s> {
                 Ok(Reply::Done)
             }),
             Op::Scan { from, limit } => self.scan(from, limit),
-            Op::Set { ttl_s: Some(_), .. } | Op::Tally { .. } | Op::ReadTally(_) => Err(Fault::unsupported(NAME, &op)),
+            Op::Set { ttl_s: Some(_), .. } | Op::Tally { .. } | Op::ReadTally(_) => Err(Fault::unsupported(NAME, op)),
         }
     }
 

@@ -155,7 +155,9 @@ pub trait Store: Send + Sync {
 ///
 /// No op has a quiet fallback: an adapter does it the store's best way, or says [`Fault::Unsupported`].
 pub trait Session {
-    fn ask<'s>(&'s mut self, op: Op<'_>) -> Result<Reply<'s>, Fault>;
+    /// The op is lent, for the hot loop's sake: to copy what was just written has the processor wait for all that came
+    /// before, the store's memory too, so that no two ops overlap.
+    fn ask<'s>(&'s mut self, op: &Op<'_>) -> Result<Reply<'s>, Fault>;
     /// A key that will be asked soon: the time to have its place in memory fetched. A store whose answers do not wait
     /// for memory has no use for it.
     fn expect(&self, _key: &[u8]) {}

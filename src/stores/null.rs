@@ -64,8 +64,8 @@ struct Forgetful {
 
 impl Session for Forgetful {
     #[inline]
-    fn ask<'s>(&'s mut self, op: Op<'_>) -> Result<Reply<'s>, Fault> {
-        Ok(match op {
+    fn ask<'s>(&'s mut self, op: &Op<'_>) -> Result<Reply<'s>, Fault> {
+        Ok(match *op {
             Op::Get(_) | Op::Number(_) | Op::GetVersion(_) | Op::Delete(_) | Op::ReadTally(_) => Reply::Missing,
             Op::Set { .. } | Op::SetMany(_) | Op::SetIfAbsent { .. } | Op::Cas { .. } | Op::Tally { .. } => Reply::Done,
             Op::Increment { by, .. } => Reply::Number(by),

@@ -219,8 +219,8 @@ impl<R> Client<R> {
 
 impl<R: Reach> Session for Client<R> {
     #[inline]
-    fn ask<'s>(&'s mut self, op: Op<'_>) -> Result<Reply<'s>, Fault> {
-        match op {
+    fn ask<'s>(&'s mut self, op: &Op<'_>) -> Result<Reply<'s>, Fault> {
+        match *op {
             Op::Increment { key, by } => {
                 let hash = hash(key);
                 self.reach.map(hash)?.add(hash, key, by).map(Reply::Number)
@@ -239,8 +239,8 @@ impl<R: Reach> Session for Client<R> {
                 let number = self.reach.map(hash)?.number(hash, key)?;
                 Ok(number.map_or(Reply::Missing, Reply::Number))
             }
-            Op::Set { ttl_s: Some(_), .. } | Op::Scan { .. } => Err(Fault::unsupported("ram", &op)),
-            op => self.ask_seldom(op),
+            Op::Set { ttl_s: Some(_), .. } | Op::Scan { .. } => Err(Fault::unsupported("ram", op)),
+            _ => self.ask_seldom(op),
         }
     }
 
@@ -255,8 +255,8 @@ impl<R: Reach> Session for Client<R> {
 }
 
 impl<R: Reach> Client<R> {
-    fn ask_seldom<'s>(&'s mut self, op: Op<'_>) -> Result<Reply<'s>, Fault> {
-        match op {
+    fn ask_seldom<'s>(&'s mut self, op: &Op<'_>) -> Result<Reply<'s>, Fault> {
+        match *op {
             Op::GetVersion(key) => {
                 let found = self.reach.read(key, &mut self.text)?;
                 Ok(found.map_or(Reply::Missing, |(value, version)| Reply::Versioned(value, version)))

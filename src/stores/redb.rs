@@ -162,8 +162,8 @@ struct Client<'s> {
 }
 
 impl Session for Client<'_> {
-    fn ask<'s>(&'s mut self, op: Op<'_>) -> Result<Reply<'s>, Fault> {
-        match op {
+    fn ask<'s>(&'s mut self, op: &Op<'_>) -> Result<Reply<'s>, Fault> {
+        match *op {
             Op::Get(key) => Ok(self.get(key)?.map_or(Reply::Missing, Reply::Value)),
             Op::GetMany(keys) => self.get_many(keys),
             Op::Set { key, value, ttl_s: None } => self.change(|records| {
@@ -205,7 +205,7 @@ impl Session for Client<'_> {
                 Ok(Reply::Done)
             }),
             Op::Scan { from, limit } => self.scan(from, limit),
-            Op::Set { ttl_s: Some(_), .. } | Op::Tally { .. } | Op::ReadTally(_) => Err(Fault::unsupported(NAME, &op)),
+            Op::Set { ttl_s: Some(_), .. } | Op::Tally { .. } | Op::ReadTally(_) => Err(Fault::unsupported(NAME, op)),
         }
     }
 

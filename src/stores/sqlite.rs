@@ -245,8 +245,8 @@ struct Client<'s> {
 }
 
 impl Session for Client<'_> {
-    fn ask<'s>(&'s mut self, op: Op<'_>) -> Result<Reply<'s>, Fault> {
-        match op {
+    fn ask<'s>(&'s mut self, op: &Op<'_>) -> Result<Reply<'s>, Fault> {
+        match *op {
             Op::Get(key) => {
                 let found = read_value(held(&self.connection), key, &mut self.value)?;
                 Ok(if found { Reply::Value(&self.value) } else { Reply::Missing })
@@ -293,7 +293,7 @@ impl Session for Client<'_> {
             }
             Op::ReadTally(key) => self.read_tally(key),
             Op::Scan { from, limit } => self.scan(from, limit),
-            Op::Set { ttl_s: Some(_), .. } => Err(Fault::unsupported(NAME, &op)),
+            Op::Set { ttl_s: Some(_), .. } => Err(Fault::unsupported(NAME, op)),
         }
     }
 

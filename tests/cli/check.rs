@@ -130,7 +130,7 @@ fn a_guest_of_a_database_leaves_its_own_records_alone() {
         let server = common::start(name, Transport::Tcp);
         let store = server.open();
         let mine = Op::Set { key: b"mine", value: b"1", ttl_s: None };
-        common::session(store.as_ref()).ask(mine).expect("a record of somebody's");
+        common::session(store.as_ref()).ask(&mine).expect("a record of somebody's");
         let said = desk.run(&["check", &format!("{name}://127.0.0.1:{}", port_of(&server))]);
         said.exits(0).shows("all right").shows("they may be somebody's");
         assert_eq!(store.count().expect("an answer"), Some(1), "{name}: the one that was there");

@@ -65,12 +65,12 @@ fn check(session: &mut dyn Session, record: usize, notes: &Notes) -> Result<(), 
     let Noted { acknowledged, asked } = notes.read(record);
     let key = key(record);
     let found = match record {
-        COUNTER => match session.ask(Op::Number(&key)) {
+        COUNTER => match session.ask(&Op::Number(&key)) {
             Ok(Reply::Missing) => Some(0),
             Ok(Reply::Number(count)) => u32::try_from(count).ok(),
             other => return Err(format!("the counter is {other:?}")),
         },
-        _ => match session.ask(Op::Get(&key)) {
+        _ => match session.ask(&Op::Get(&key)) {
             Ok(Reply::Missing) => Some(0),
             Ok(Reply::Value(found)) => [acknowledged, asked].into_iter().find(|turn| *found == *value(record, *turn)),
             other => return Err(format!("record {record} is {other:?}")),
@@ -134,8 +134,8 @@ fn a_writer_to_be_killed() {
         notes.write(record, Noted { acknowledged, asked: turn });
         let key = key(record);
         let reply = match record {
-            COUNTER => session.ask(Op::Increment { key: &key, by: 1 }),
-            _ => session.ask(Op::Set { key: &key, value: &value(record, turn), ttl_s: None }),
+            COUNTER => session.ask(&Op::Increment { key: &key, by: 1 }),
+            _ => session.ask(&Op::Set { key: &key, value: &value(record, turn), ttl_s: None }),
         };
         reply.expect("an answer");
         notes.write(record, Noted { acknowledged: turn, asked: turn });

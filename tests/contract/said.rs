@@ -35,7 +35,7 @@ fn set(store: &dyn Store, keys: std::ops::Range<u32>, value: &[u8]) {
     let mut session = store.session().expect("a session");
     for key in keys {
         let key = key.to_be_bytes();
-        assert_eq!(session.ask(Op::Set { key: &key, value, ttl_s: None }).expect("an answer"), Reply::Done);
+        assert_eq!(session.ask(&Op::Set { key: &key, value, ttl_s: None }).expect("an answer"), Reply::Done);
     }
     session.flush().expect("a flush");
 }

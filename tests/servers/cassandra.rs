@@ -43,10 +43,10 @@ fn conditions_and_plain_writes_keep_their_order(server: &Running) {
     for round in 0..300_u32 {
         let value = round.to_string();
         set(session.as_mut(), b"mixed", value.as_bytes());
-        assert_eq!(session.ask(Op::Delete(b"mixed")).unwrap(), Reply::Done);
-        assert_eq!(session.ask(Op::SetIfAbsent { key: b"mixed", value: b"absent" }).unwrap(), Reply::Done);
+        assert_eq!(session.ask(&Op::Delete(b"mixed")).unwrap(), Reply::Done);
+        assert_eq!(session.ask(&Op::SetIfAbsent { key: b"mixed", value: b"absent" }).unwrap(), Reply::Done);
         let version = version_of(session.as_mut(), b"mixed");
-        assert_eq!(session.ask(Op::Cas { key: b"mixed", version, value: b"changed" }).unwrap(), Reply::Done);
+        assert_eq!(session.ask(&Op::Cas { key: b"mixed", version, value: b"changed" }).unwrap(), Reply::Done);
         set(session.as_mut(), b"mixed", value.as_bytes());
         assert_eq!(get(session.as_mut(), b"mixed").as_deref(), Some(value.as_bytes()), "round {round}");
     }
@@ -56,21 +56,21 @@ fn counters_begin_again_after_they_were_deleted(server: &Running) {
     let store = server.open();
     let mut session = session(store.as_ref());
     for by in 1..100 {
-        assert_eq!(session.ask(Op::Increment { key: b"again", by }).unwrap(), Reply::Number(by));
-        assert_eq!(session.ask(Op::Delete(b"again")).unwrap(), Reply::Done);
-        assert_eq!(session.ask(Op::Number(b"again")).unwrap(), Reply::Missing);
+        assert_eq!(session.ask(&Op::Increment { key: b"again", by }).unwrap(), Reply::Number(by));
+        assert_eq!(session.ask(&Op::Delete(b"again")).unwrap(), Reply::Done);
+        assert_eq!(session.ask(&Op::Number(b"again")).unwrap(), Reply::Missing);
     }
     let (record, field): (KeyList, KeyList) =
         ([&b"a record"[..]].into_iter().collect(), [&b"f"[..]].into_iter().collect());
     for by in 1..30 {
         let op = Op::Tally { records: record.lend(), fields: field.lend(), by };
-        assert_eq!(session.ask(op).unwrap(), Reply::Done);
-        match session.ask(Op::ReadTally(b"a record")).unwrap() {
+        assert_eq!(session.ask(&op).unwrap(), Reply::Done);
+        match session.ask(&Op::ReadTally(b"a record")).unwrap() {
             Reply::Rows(rows) => assert_eq!(rows.iter().next(), Some((&b"f"[..], by.to_string().as_bytes()))),
             other => panic!("read-tally answered {other:?}"),
         }
-        assert_eq!(session.ask(Op::Delete(b"a record")).unwrap(), Reply::Done);
-        assert_eq!(session.ask(Op::ReadTally(b"a record")).unwrap(), Reply::Missing);
+        assert_eq!(session.ask(&Op::Delete(b"a record")).unwrap(), Reply::Done);
+        assert_eq!(session.ask(&Op::ReadTally(b"a record")).unwrap(), Reply::Missing);
     }
 }
 
@@ -82,17 +82,17 @@ fn large_ops_are_split(server: &Running) {
     let values: Vec<Vec<u8>> = (0..3_000).map(|index| noise(index % 300)).collect();
     let list: KeyList = values.iter().map(Vec::as_slice).collect();
     let pairs = Pairs { keys: keys.lend(), values: list.lend() };
-    assert_eq!(session.ask(Op::SetMany(pairs)).unwrap(), Reply::Done);
-    match session.ask(Op::GetMany(keys.lend())).unwrap() {
+    assert_eq!(session.ask(&Op::SetMany(pairs)).unwrap(), Reply::Done);
+    match session.ask(&Op::GetMany(keys.lend())).unwrap() {
         Reply::Values(found) => assert!(found.iter().zip(&values).all(|(found, value)| found == Some(&value[..]))),
         other => panic!("get-many answered {other:?}"),
     }
     let records: KeyList = [&b"record 1"[..], b"record 2"].into_iter().collect();
     for _ in 0..2 {
         let op = Op::Tally { records: records.lend(), fields: keys.lend(), by: 21 };
-        assert_eq!(session.ask(op).unwrap(), Reply::Done);
+        assert_eq!(session.ask(&op).unwrap(), Reply::Done);
     }
-    match session.ask(Op::ReadTally(b"record 2")).unwrap() {
+    match session.ask(&Op::ReadTally(b"record 2")).unwrap() {
         Reply::Rows(rows) => assert!(rows.iter().len() == 3_000 && rows.iter().all(|(_, count)| count == b"42")),
         other => panic!("read-tally answered {other:?}"),
     }
@@ -107,11 +107,11 @@ fn what_was_acknowledged_survives_a_kill_where_the_class_says_so() {
         let mut session = session(store.as_ref());
         for index in 0..200_i64 {
             set(session.as_mut(), &index.to_be_bytes(), b"acknowledged");
-            session.ask(Op::Increment { key: b"n", by: index }).unwrap();
+            session.ask(&Op::Increment { key: b"n", by: index }).unwrap();
         }
     }
     let server = server.kill_and_start_again();
     let store = server.open();
     assert_eq!(store.count().unwrap(), Some(201));
-    assert_eq!(session(store.as_ref()).ask(Op::Number(b"n")).unwrap(), Reply::Number(199 * 200 / 2));
+    assert_eq!(session(store.as_ref()).ask(&Op::Number(b"n")).unwrap(), Reply::Number(199 * 200 / 2));
 }

@@ -29,11 +29,11 @@ const BOTH: [Transport; 2] = [Transport::Unix, Transport::Tcp];
 const SERVED: [&str; 3] = ["redis", "valkey", "memcached"];
 
 fn set(session: &mut dyn Session, key: &[u8], value: &[u8]) {
-    assert_eq!(session.ask(Op::Set { key, value, ttl_s: None }).unwrap(), Reply::Done);
+    assert_eq!(session.ask(&Op::Set { key, value, ttl_s: None }).unwrap(), Reply::Done);
 }
 
 fn get(session: &mut dyn Session, key: &[u8]) -> Option<Vec<u8>> {
-    match session.ask(Op::Get(key)).unwrap() {
+    match session.ask(&Op::Get(key)).unwrap() {
         Reply::Value(value) => Some(value.to_vec()),
         Reply::Missing => None,
         other => panic!("get answered {other:?}"),
@@ -41,21 +41,21 @@ fn get(session: &mut dyn Session, key: &[u8]) -> Option<Vec<u8>> {
 }
 
 fn version_of(session: &mut dyn Session, key: &[u8]) -> u64 {
-    match session.ask(Op::GetVersion(key)).unwrap() {
+    match session.ask(&Op::GetVersion(key)).unwrap() {
         Reply::Versioned(_, version) => version,
         other => panic!("get-version answered {other:?}"),
     }
 }
 
 fn refusal(session: &mut dyn Session, op: Op<'_>) -> String {
-    match session.ask(op) {
+    match session.ask(&op) {
         Err(Fault::Refused(words)) => words,
         other => panic!("expected a refusal, got {other:?}"),
     }
 }
 
 fn lacks(session: &mut dyn Session, op: Op<'_>) -> String {
-    match session.ask(op) {
+    match session.ask(&op) {
         Err(Fault::Unsupported(what)) => what,
         other => panic!("expected unsupported, got {other:?}"),
     }
@@ -120,14 +120,14 @@ fn common_ops(session: &mut dyn Session) {
     set(session, b"a", b"1st");
     set(session, b"a", b"2nd");
     assert_eq!(get(session, b"a").as_deref(), Some(&b"2nd"[..]));
-    assert_eq!(session.ask(Op::SetIfAbsent { key: b"a", value: b"3rd" }).unwrap(), Reply::Conflict);
-    assert_eq!(session.ask(Op::SetIfAbsent { key: b"b", value: b"4th" }).unwrap(), Reply::Done);
+    assert_eq!(session.ask(&Op::SetIfAbsent { key: b"a", value: b"3rd" }).unwrap(), Reply::Conflict);
+    assert_eq!(session.ask(&Op::SetIfAbsent { key: b"b", value: b"4th" }).unwrap(), Reply::Done);
     assert_eq!(get(session, b"a").as_deref(), Some(&b"2nd"[..]));
     assert_eq!(get(session, b"b").as_deref(), Some(&b"4th"[..]));
-    assert_eq!(session.ask(Op::Delete(b"b")).unwrap(), Reply::Done);
-    assert_eq!(session.ask(Op::Delete(b"b")).unwrap(), Reply::Missing);
+    assert_eq!(session.ask(&Op::Delete(b"b")).unwrap(), Reply::Done);
+    assert_eq!(session.ask(&Op::Delete(b"b")).unwrap(), Reply::Missing);
     assert_eq!(get(session, b"b"), None);
-    assert_eq!(session.ask(Op::Set { key: b"gone", value: b"x", ttl_s: Some(1) }).unwrap(), Reply::Done);
+    assert_eq!(session.ask(&Op::Set { key: b"gone", value: b"x", ttl_s: Some(1) }).unwrap(), Reply::Done);
     assert_eq!(get(session, b"gone").as_deref(), Some(&b"x"[..]));
     let began = Instant::now();
     while get(session, b"gone").is_some() {
@@ -142,9 +142,9 @@ fn many_ops(session: &mut dyn Session) {
     let keys: KeyList = [&b"m1"[..], b"m2", b"m3", b"m4", b"m5"].into_iter().collect();
     let values: KeyList = [&b"one"[..], b"", b"END\r\n", b"$-1\r\n", b"\x00\xff"].into_iter().collect();
     let pairs = Pairs { keys: keys.lend(), values: values.lend() };
-    assert_eq!(session.ask(Op::SetMany(pairs)).unwrap(), Reply::Done);
+    assert_eq!(session.ask(&Op::SetMany(pairs)).unwrap(), Reply::Done);
     let asked: KeyList = [&b"no"[..], b"m2", b"m1", b"nor", b"m5", b"m5", b"m4", b"m3", b"not"].into_iter().collect();
-    let found: Vec<Option<Vec<u8>>> = match session.ask(Op::GetMany(asked.lend())).unwrap() {
+    let found: Vec<Option<Vec<u8>>> = match session.ask(&Op::GetMany(asked.lend())).unwrap() {
         Reply::Values(values) => values.iter().map(|value| value.map(<[u8]>::to_vec)).collect(),
         other => panic!("get-many answered {other:?}"),
     };
@@ -161,7 +161,7 @@ fn many_ops(session: &mut dyn Session) {
     ];
     assert_eq!(found, expected.map(|value| value.map(<[u8]>::to_vec)));
     let nothing: KeyList = [&b"no"[..], b"nor"].into_iter().collect();
-    match session.ask(Op::GetMany(nothing.lend())).unwrap() {
+    match session.ask(&Op::GetMany(nothing.lend())).unwrap() {
         Reply::Values(values) => assert!(values.len() == 2 && values.iter().all(|value| value.is_none())),
         other => panic!("get-many answered {other:?}"),
     }
@@ -171,39 +171,39 @@ fn many_ops(session: &mut dyn Session) {
 
 /// Leaves four records.
 fn counters(session: &mut dyn Session) {
-    assert_eq!(session.ask(Op::Number(b"n")).unwrap(), Reply::Missing);
-    assert_eq!(session.ask(Op::Increment { key: b"n", by: 1 }).unwrap(), Reply::Number(1));
-    assert_eq!(session.ask(Op::Increment { key: b"n", by: 99 }).unwrap(), Reply::Number(100));
-    assert_eq!(session.ask(Op::Increment { key: b"n", by: -1 }).unwrap(), Reply::Number(99));
-    assert_eq!(session.ask(Op::Number(b"n")).unwrap(), Reply::Number(99));
-    assert_eq!(session.ask(Op::Increment { key: b"n", by: -99 }).unwrap(), Reply::Number(0));
-    assert_eq!(session.ask(Op::Increment { key: b"n", by: 0 }).unwrap(), Reply::Number(0));
-    assert_eq!(session.ask(Op::Increment { key: b"top", by: i64::MAX }).unwrap(), Reply::Number(i64::MAX));
-    assert_eq!(session.ask(Op::Number(b"top")).unwrap(), Reply::Number(i64::MAX));
+    assert_eq!(session.ask(&Op::Number(b"n")).unwrap(), Reply::Missing);
+    assert_eq!(session.ask(&Op::Increment { key: b"n", by: 1 }).unwrap(), Reply::Number(1));
+    assert_eq!(session.ask(&Op::Increment { key: b"n", by: 99 }).unwrap(), Reply::Number(100));
+    assert_eq!(session.ask(&Op::Increment { key: b"n", by: -1 }).unwrap(), Reply::Number(99));
+    assert_eq!(session.ask(&Op::Number(b"n")).unwrap(), Reply::Number(99));
+    assert_eq!(session.ask(&Op::Increment { key: b"n", by: -99 }).unwrap(), Reply::Number(0));
+    assert_eq!(session.ask(&Op::Increment { key: b"n", by: 0 }).unwrap(), Reply::Number(0));
+    assert_eq!(session.ask(&Op::Increment { key: b"top", by: i64::MAX }).unwrap(), Reply::Number(i64::MAX));
+    assert_eq!(session.ask(&Op::Number(b"top")).unwrap(), Reply::Number(i64::MAX));
     set(session, b"n9", b"9");
     let asked: KeyList = [&b"n"[..], b"none", b"n9", b"top"].into_iter().collect();
     let expected = [Some(0), None, Some(9), Some(i64::MAX)];
-    assert_eq!(session.ask(Op::NumberMany(asked.lend())).unwrap(), Reply::Numbers(&expected));
+    assert_eq!(session.ask(&Op::NumberMany(asked.lend())).unwrap(), Reply::Numbers(&expected));
     set(session, b"word", b"no number");
     assert!(refusal(session, Op::Number(b"word")).contains("no number"));
     let asked: KeyList = [&b"n"[..], b"word", b"n9"].into_iter().collect();
     assert!(refusal(session, Op::NumberMany(asked.lend())).contains("no number"));
     refusal(session, Op::Increment { key: b"word", by: 1 });
-    assert_eq!(session.ask(Op::Number(b"n9")).unwrap(), Reply::Number(9));
+    assert_eq!(session.ask(&Op::Number(b"n9")).unwrap(), Reply::Number(9));
 }
 
 /// Leaves one record.
 fn check_and_set(session: &mut dyn Session) {
-    assert_eq!(session.ask(Op::GetVersion(b"c")).unwrap(), Reply::Missing);
+    assert_eq!(session.ask(&Op::GetVersion(b"c")).unwrap(), Reply::Missing);
     set(session, b"c", b"old");
-    let version = match session.ask(Op::GetVersion(b"c")).unwrap() {
+    let version = match session.ask(&Op::GetVersion(b"c")).unwrap() {
         Reply::Versioned(b"old", version) => version,
         other => panic!("get-version answered {other:?}"),
     };
     let again = |value| Op::Cas { key: b"c", version, value };
-    assert_eq!(session.ask(again(b"new")).unwrap(), Reply::Done);
+    assert_eq!(session.ask(&again(b"new")).unwrap(), Reply::Done);
     assert_eq!(get(session, b"c").as_deref(), Some(&b"new"[..]));
-    assert_eq!(session.ask(again(b"newer")).unwrap(), Reply::Conflict, "a version serves once");
+    assert_eq!(session.ask(&again(b"newer")).unwrap(), Reply::Conflict, "a version serves once");
     assert_eq!(get(session, b"c").as_deref(), Some(&b"new"[..]));
 }
 
@@ -216,17 +216,17 @@ fn a_change_by_another_session_is_a_conflict() {
         set(ours.as_mut(), b"k", b"1");
         let version = version_of(ours.as_mut(), b"k");
         set(theirs.as_mut(), b"k", b"2");
-        assert_eq!(ours.ask(Op::Cas { key: b"k", version, value: b"3" }).unwrap(), Reply::Conflict);
+        assert_eq!(ours.ask(&Op::Cas { key: b"k", version, value: b"3" }).unwrap(), Reply::Conflict);
         assert_eq!(get(ours.as_mut(), b"k").as_deref(), Some(&b"2"[..]));
 
         let version = version_of(ours.as_mut(), b"k");
-        assert_eq!(theirs.ask(Op::Delete(b"k")).unwrap(), Reply::Done);
-        assert_eq!(ours.ask(Op::Cas { key: b"k", version, value: b"3" }).unwrap(), Reply::Conflict);
+        assert_eq!(theirs.ask(&Op::Delete(b"k")).unwrap(), Reply::Done);
+        assert_eq!(ours.ask(&Op::Cas { key: b"k", version, value: b"3" }).unwrap(), Reply::Conflict);
         assert_eq!(get(ours.as_mut(), b"k"), None);
 
         set(theirs.as_mut(), b"k", b"4");
         let version = version_of(ours.as_mut(), b"k");
-        assert_eq!(ours.ask(Op::Cas { key: b"k", version, value: b"5" }).unwrap(), Reply::Done);
+        assert_eq!(ours.ask(&Op::Cas { key: b"k", version, value: b"5" }).unwrap(), Reply::Done);
         assert_eq!(get(theirs.as_mut(), b"k").as_deref(), Some(&b"5"[..]));
     }
 }
@@ -292,14 +292,14 @@ fn keys_of_every_kind_are_told_apart() {
             assert_eq!(get(session.as_mut(), key), Some(vec![index as u8]), "{key:?}");
         }
         let list: KeyList = keys.iter().copied().collect();
-        match session.ask(Op::GetMany(list.lend())).unwrap() {
+        match session.ask(&Op::GetMany(list.lend())).unwrap() {
             Reply::Values(values) => {
                 assert!(values.iter().enumerate().all(|(index, value)| value == Some(&[index as u8][..])))
             }
             other => panic!("get-many answered {other:?}"),
         }
-        assert_eq!(session.ask(Op::Increment { key: b"count of\r\n", by: 3 }).unwrap(), Reply::Number(3));
-        assert_eq!(session.ask(Op::Delete(b"a\r\nb")).unwrap(), Reply::Done);
+        assert_eq!(session.ask(&Op::Increment { key: b"count of\r\n", by: 3 }).unwrap(), Reply::Number(3));
+        assert_eq!(session.ask(&Op::Delete(b"a\r\nb")).unwrap(), Reply::Done);
         assert_eq!(store.count().unwrap(), Some(keys.len() as u64));
     }
 }
@@ -319,8 +319,8 @@ fn a_large_op_of_many_commands_and_a_large_answer_go_through() {
             let keys: KeyList = names.iter().map(String::as_bytes).collect();
             let list: KeyList = values.iter().map(Vec::as_slice).collect();
             let pairs = Pairs { keys: keys.lend(), values: list.lend() };
-            assert_eq!(session.ask(Op::SetMany(pairs)).unwrap(), Reply::Done);
-            match session.ask(Op::GetMany(keys.lend())).unwrap() {
+            assert_eq!(session.ask(&Op::SetMany(pairs)).unwrap(), Reply::Done);
+            match session.ask(&Op::GetMany(keys.lend())).unwrap() {
                 Reply::Values(found) => {
                     assert!(found.iter().zip(&values).all(|(found, value)| found == Some(value.as_slice())))
                 }

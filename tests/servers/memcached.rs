@@ -60,13 +60,13 @@ fn memcached_names_its_limits() {
         assert!(what.contains("time to live"), "{what}");
     }
     let month = Op::Set { key: b"k", value: b"v", ttl_s: Some(30 * 24 * 60 * 60) };
-    assert_eq!(session.ask(month).unwrap(), Reply::Done);
+    assert_eq!(session.ask(&month).unwrap(), Reply::Done);
     assert_eq!(get(session.as_mut(), b"k").as_deref(), Some(&b"v"[..]));
     assert!(lacks(session.as_mut(), Op::Scan { from: b"", limit: 1 }).contains("scan"));
     assert!(lacks(session.as_mut(), Op::ReadTally(b"r")).contains("tally"));
     let below = refusal(session.as_mut(), Op::Increment { key: b"below", by: -5 });
     assert!(below.contains("below 0") && below.contains("-5"), "{below}");
-    assert_eq!(session.ask(Op::Increment { key: b"low", by: 2 }).unwrap(), Reply::Number(2));
+    assert_eq!(session.ask(&Op::Increment { key: b"low", by: 2 }).unwrap(), Reply::Number(2));
     assert!(refusal(session.as_mut(), Op::Increment { key: b"low", by: -3 }).contains("-1"));
     for durability in [Durability::Crash, Durability::Power] {
         assert!((server.adapter.keeps)(durability).is_err());

@@ -13,22 +13,22 @@ pub fn borrowed_ops(session: &mut dyn Session) {
     set(session, b"a", b"1st");
     set(session, b"a", b"END\r\n");
     assert_eq!(get(session, b"a").as_deref(), Some(&b"END\r\n"[..]));
-    assert_eq!(session.ask(Op::SetIfAbsent { key: b"a", value: b"2nd" }).unwrap(), Reply::Conflict);
-    assert_eq!(session.ask(Op::SetIfAbsent { key: b"a b", value: b"3rd" }).unwrap(), Reply::Done);
+    assert_eq!(session.ask(&Op::SetIfAbsent { key: b"a", value: b"2nd" }).unwrap(), Reply::Conflict);
+    assert_eq!(session.ask(&Op::SetIfAbsent { key: b"a b", value: b"3rd" }).unwrap(), Reply::Done);
     let keys: KeyList = [&b"no"[..], b"a b", b"a%20b", b"a"].into_iter().collect();
-    match session.ask(Op::GetMany(keys.lend())).unwrap() {
+    match session.ask(&Op::GetMany(keys.lend())).unwrap() {
         Reply::Values(values) => assert!(values.iter().eq([None, Some(&b"3rd"[..]), None, Some(b"END\r\n")])),
         other => panic!("get-many answered {other:?}"),
     }
     let pairs = Pairs { keys: keys.lend(), values: keys.lend() };
-    assert_eq!(session.ask(Op::SetMany(pairs)).unwrap(), Reply::Done);
+    assert_eq!(session.ask(&Op::SetMany(pairs)).unwrap(), Reply::Done);
     assert_eq!(get(session, b"a%20b").as_deref(), Some(&b"a%20b"[..]));
-    assert_eq!(session.ask(Op::Delete(b"a b")).unwrap(), Reply::Done);
-    assert_eq!(session.ask(Op::Delete(b"a b")).unwrap(), Reply::Missing);
-    assert_eq!(session.ask(Op::Increment { key: b"n", by: 7 }).unwrap(), Reply::Number(7));
-    assert_eq!(session.ask(Op::Increment { key: b"n", by: 1 << 40 }).unwrap(), Reply::Number(7 + (1 << 40)));
-    assert_eq!(session.ask(Op::Number(b"n")).unwrap(), Reply::Number(7 + (1 << 40)));
-    assert_eq!(session.ask(Op::Number(b"none")).unwrap(), Reply::Missing);
+    assert_eq!(session.ask(&Op::Delete(b"a b")).unwrap(), Reply::Done);
+    assert_eq!(session.ask(&Op::Delete(b"a b")).unwrap(), Reply::Missing);
+    assert_eq!(session.ask(&Op::Increment { key: b"n", by: 7 }).unwrap(), Reply::Number(7));
+    assert_eq!(session.ask(&Op::Increment { key: b"n", by: 1 << 40 }).unwrap(), Reply::Number(7 + (1 << 40)));
+    assert_eq!(session.ask(&Op::Number(b"n")).unwrap(), Reply::Number(7 + (1 << 40)));
+    assert_eq!(session.ask(&Op::Number(b"none")).unwrap(), Reply::Missing);
     for op in [
         Op::GetVersion(b"a"),
         Op::Cas { key: b"a", version: 1, value: b"v" },

@@ -63,10 +63,10 @@ fn a_tally_keeps_fields_of_every_kind_apart() {
         let records: KeyList = [&b"r.1"[..], b"r2"].into_iter().collect();
         for by in [1, 1 << 40] {
             let op = Op::Tally { records: records.lend(), fields: list.lend(), by };
-            assert_eq!(session.ask(op).unwrap(), Reply::Done);
+            assert_eq!(session.ask(&op).unwrap(), Reply::Done);
         }
         assert_eq!(session.commands(), Some(2), "all records in one command");
-        let mut rows: Vec<(Vec<u8>, Vec<u8>)> = match session.ask(Op::ReadTally(b"r.1")).unwrap() {
+        let mut rows: Vec<(Vec<u8>, Vec<u8>)> = match session.ask(&Op::ReadTally(b"r.1")).unwrap() {
             Reply::Rows(pairs) => pairs.iter().map(|(field, count)| (field.to_vec(), count.to_vec())).collect(),
             other => panic!("read-tally answered {other:?}"),
         };
@@ -79,8 +79,8 @@ fn a_tally_keeps_fields_of_every_kind_apart() {
         assert!(refusal(session.as_mut(), Op::ReadTally(b"text")).contains("no tally"));
         assert!(refusal(session.as_mut(), Op::Get(b"r2")).contains("tally"));
         assert!(refusal(session.as_mut(), Op::Number(b"text")).contains("no counter"));
-        assert_eq!(session.ask(Op::Delete(b"r2")).unwrap(), Reply::Done);
-        assert_eq!(session.ask(Op::ReadTally(b"r2")).unwrap(), Reply::Missing);
+        assert_eq!(session.ask(&Op::Delete(b"r2")).unwrap(), Reply::Done);
+        assert_eq!(session.ask(&Op::ReadTally(b"r2")).unwrap(), Reply::Missing);
     }
 }
 
@@ -93,10 +93,10 @@ fn an_older_version_is_still_good_while_the_value_is_the_same() {
         set(session.as_mut(), b"x", b"x0");
         set(session.as_mut(), b"y", b"y0");
         let (of_x, of_y) = (version_of(session.as_mut(), b"x"), version_of(session.as_mut(), b"y"));
-        assert_eq!(session.ask(Op::Cas { key: b"x", version: of_y, value: b"x9" }).unwrap(), Reply::Conflict);
-        assert_eq!(session.ask(Op::Cas { key: b"x", version: of_x, value: b"x1" }).unwrap(), Reply::Done);
-        assert_eq!(session.ask(Op::Cas { key: b"x", version: of_x, value: b"x2" }).unwrap(), Reply::Conflict);
-        assert_eq!(session.ask(Op::Cas { key: b"y", version: of_y, value: b"y1" }).unwrap(), Reply::Done);
+        assert_eq!(session.ask(&Op::Cas { key: b"x", version: of_y, value: b"x9" }).unwrap(), Reply::Conflict);
+        assert_eq!(session.ask(&Op::Cas { key: b"x", version: of_x, value: b"x1" }).unwrap(), Reply::Done);
+        assert_eq!(session.ask(&Op::Cas { key: b"x", version: of_x, value: b"x2" }).unwrap(), Reply::Conflict);
+        assert_eq!(session.ask(&Op::Cas { key: b"y", version: of_y, value: b"y1" }).unwrap(), Reply::Done);
         assert_eq!(get(session.as_mut(), b"x").as_deref(), Some(&b"x1"[..]));
     }
 }
@@ -114,9 +114,9 @@ fn too_large_for_a_document_is_refused_and_too_large_for_a_command_is_split() {
         let keys: KeyList = names.iter().map(String::as_bytes).collect();
         let values: KeyList = large.iter().map(Vec::as_slice).collect();
         let pairs = Pairs { keys: keys.lend(), values: values.lend() };
-        assert_eq!(session.ask(Op::SetMany(pairs)).unwrap(), Reply::Done);
+        assert_eq!(session.ask(&Op::SetMany(pairs)).unwrap(), Reply::Done);
         assert_eq!(session.commands(), Some(3));
-        match session.ask(Op::GetMany(keys.lend())).unwrap() {
+        match session.ask(&Op::GetMany(keys.lend())).unwrap() {
             Reply::Values(found) => assert!(found.iter().zip(&large).all(|(found, value)| found == Some(&value[..]))),
             other => panic!("get-many answered {other:?}"),
         }

@@ -50,7 +50,7 @@ fn an_increment_of_a_missing_counter_is_two_commands_more_by_text_and_none_other
         let store = server.open();
         let mut session = session(store.as_ref());
         for (sum, commands) in [(3, first), (6, first + 1)] {
-            assert_eq!(session.ask(Op::Increment { key: b"k", by: 3 }).unwrap(), Reply::Number(sum));
+            assert_eq!(session.ask(&Op::Increment { key: b"k", by: 3 }).unwrap(), Reply::Number(sum));
             assert_eq!(session.commands(), Some(commands), "{mouth}");
         }
     }
@@ -68,14 +68,14 @@ fn the_two_text_mouths_find_each_others_records_and_no_key_is_another() {
             set(one.as_mut(), key, &[index as u8]);
         }
         let list: KeyList = keys.iter().copied().collect();
-        match other.ask(Op::GetMany(list.lend())).unwrap() {
+        match other.ask(&Op::GetMany(list.lend())).unwrap() {
             Reply::Values(values) => {
                 assert!(values.iter().enumerate().all(|(index, value)| value == Some(&[index as u8][..])))
             }
             other => panic!("get-many answered {other:?}"),
         }
         for key in keys {
-            assert_eq!(other.ask(Op::Delete(key)).unwrap(), Reply::Done, "{from} to {to}");
+            assert_eq!(other.ask(&Op::Delete(key)).unwrap(), Reply::Done, "{from} to {to}");
         }
     }
 }

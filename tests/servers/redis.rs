@@ -21,20 +21,20 @@ fn a_version_from_before_an_exec_never_writes() {
         set(session.as_mut(), b"y", b"y0");
         let of_x = version_of(session.as_mut(), b"x");
         let of_y = version_of(session.as_mut(), b"y");
-        assert_eq!(session.ask(Op::Cas { key: b"x", version: of_x, value: b"x1" }).unwrap(), Reply::Done);
+        assert_eq!(session.ask(&Op::Cas { key: b"x", version: of_x, value: b"x1" }).unwrap(), Reply::Done);
         let of_x = version_of(session.as_mut(), b"x");
-        assert_eq!(session.ask(Op::Cas { key: b"y", version: of_y, value: b"y1" }).unwrap(), Reply::Conflict);
+        assert_eq!(session.ask(&Op::Cas { key: b"y", version: of_y, value: b"y1" }).unwrap(), Reply::Conflict);
         assert_eq!(get(session.as_mut(), b"y").as_deref(), Some(&b"y0"[..]));
         // The watch of x is younger than that, and still good; but not for the version before it.
-        assert_eq!(session.ask(Op::Cas { key: b"x", version: of_x - 1, value: b"x9" }).unwrap(), Reply::Conflict);
+        assert_eq!(session.ask(&Op::Cas { key: b"x", version: of_x - 1, value: b"x9" }).unwrap(), Reply::Conflict);
         assert_eq!(get(session.as_mut(), b"x").as_deref(), Some(&b"x1"[..]));
-        assert_eq!(session.ask(Op::Cas { key: b"x", version: of_x, value: b"x2" }).unwrap(), Reply::Done);
+        assert_eq!(session.ask(&Op::Cas { key: b"x", version: of_x, value: b"x2" }).unwrap(), Reply::Done);
         // Reading versions for ever and setting nothing does not pile up watches, and the last version is good.
         for _ in 0..1000 {
             version_of(session.as_mut(), b"x");
         }
         let of_y = version_of(session.as_mut(), b"y");
-        assert_eq!(session.ask(Op::Cas { key: b"y", version: of_y, value: b"y2" }).unwrap(), Reply::Done);
+        assert_eq!(session.ask(&Op::Cas { key: b"y", version: of_y, value: b"y2" }).unwrap(), Reply::Done);
         assert_eq!(get(session.as_mut(), b"y").as_deref(), Some(&b"y2"[..]));
     }
 }
@@ -49,18 +49,18 @@ fn a_tally_adds_to_every_field_of_every_record() {
         let fields: KeyList = [&b"f1"[..], b"f\r\n2"].into_iter().collect();
         for by in [1, 41] {
             let op = Op::Tally { records: records.lend(), fields: fields.lend(), by };
-            assert_eq!(session.ask(op).unwrap(), Reply::Done);
+            assert_eq!(session.ask(&op).unwrap(), Reply::Done);
         }
         assert_eq!(session.commands(), Some(12));
         for record in [&b"r1"[..], b"r2", b"r 3"] {
-            let mut rows: Vec<(Vec<u8>, Vec<u8>)> = match session.ask(Op::ReadTally(record)).unwrap() {
+            let mut rows: Vec<(Vec<u8>, Vec<u8>)> = match session.ask(&Op::ReadTally(record)).unwrap() {
                 Reply::Rows(pairs) => pairs.iter().map(|(field, count)| (field.to_vec(), count.to_vec())).collect(),
                 other => panic!("read-tally answered {other:?}"),
             };
             rows.sort();
             assert_eq!(rows, [(b"f\r\n2".to_vec(), b"42".to_vec()), (b"f1".to_vec(), b"42".to_vec())]);
         }
-        assert_eq!(session.ask(Op::ReadTally(b"r4")).unwrap(), Reply::Missing);
+        assert_eq!(session.ask(&Op::ReadTally(b"r4")).unwrap(), Reply::Missing);
         set(session.as_mut(), b"r2", b"no hash");
         let words = refusal(session.as_mut(), Op::Tally { records: records.lend(), fields: fields.lend(), by: 1 });
         assert!(words.starts_with("WRONGTYPE"), "{words}");

@@ -62,13 +62,13 @@ fn what_was_acknowledged_survives_a_kill_where_the_class_says_so() {
                 let mut session = session(store.as_ref());
                 for index in 0..200_u32 {
                     set(session.as_mut(), &index.to_be_bytes(), b"acknowledged");
-                    session.ask(Op::Increment { key: b"n", by: 1 }).unwrap();
+                    session.ask(&Op::Increment { key: b"n", by: 1 }).unwrap();
                 }
             }
             let server = server.kill_and_start_again();
             assert_eq!(server.open().count().unwrap(), Some(201), "{store} at {durability}");
             let open = server.open();
-            assert_eq!(session(open.as_ref()).ask(Op::Number(b"n")).unwrap(), Reply::Number(200));
+            assert_eq!(session(open.as_ref()).ask(&Op::Number(b"n")).unwrap(), Reply::Number(200));
         }
     }
 }
@@ -113,11 +113,11 @@ fn ops_on_awkward_keys_and_values() {
         // Of two equal keys in one op the last one counts.
         let keys: KeyList = [&b"m2"[..], b"m1", b"m2"].into_iter().collect();
         let values: KeyList = [&b"first"[..], b"1", b"last"].into_iter().collect();
-        session.ask(Op::SetMany(Pairs { keys: keys.lend(), values: values.lend() })).unwrap();
+        session.ask(&Op::SetMany(Pairs { keys: keys.lend(), values: values.lend() })).unwrap();
         assert_eq!(get(session, b"m2").as_deref(), Some(&b"last"[..]));
         // A counter is told from a value, and either takes the other's place.
-        assert_eq!(session.ask(Op::Increment { key: b"n", by: -3 }).unwrap(), Reply::Number(-3));
-        assert_eq!(session.ask(Op::Increment { key: b"n", by: 0 }).unwrap(), Reply::Number(-3));
+        assert_eq!(session.ask(&Op::Increment { key: b"n", by: -3 }).unwrap(), Reply::Number(-3));
+        assert_eq!(session.ask(&Op::Increment { key: b"n", by: 0 }).unwrap(), Reply::Number(-3));
         assert_eq!(get(session, b"n").as_deref(), Some(&b"-3"[..]));
         assert!(lacks(session, Op::GetVersion(b"n")).contains("counter"));
         set(session, b"n", b"9");
@@ -125,13 +125,13 @@ fn ops_on_awkward_keys_and_values() {
             assert!(refusal(session, Op::Increment { key: b"n", by }).contains("no counter"));
         }
         assert!(refusal(session, Op::Number(b"n")).contains("no counter"));
-        session.ask(Op::Increment { key: b"top", by: i64::MAX }).unwrap();
+        session.ask(&Op::Increment { key: b"top", by: i64::MAX }).unwrap();
         assert!(refusal(session, Op::Increment { key: b"top", by: 1 }).contains("out of range"));
-        assert_eq!(session.ask(Op::Number(b"top")).unwrap(), Reply::Number(i64::MAX));
+        assert_eq!(session.ask(&Op::Number(b"top")).unwrap(), Reply::Number(i64::MAX));
         // A check-and-set to the same value is one all the same.
         set(session, b"c", b"same");
         let version = version_of(session, b"c");
-        assert_eq!(session.ask(Op::Cas { key: b"c", version, value: b"same" }).unwrap(), Reply::Done);
+        assert_eq!(session.ask(&Op::Cas { key: b"c", version, value: b"same" }).unwrap(), Reply::Done);
     }
 }
 
@@ -145,8 +145,8 @@ fn large_ops_go_through_and_limits_have_names() {
         let session = session.as_mut();
         let names: Vec<String> = (0..COUNT).map(|index| format!("key:{:05}", (index * 7919) % COUNT)).collect();
         let keys: KeyList = names.iter().map(String::as_bytes).collect();
-        assert_eq!(session.ask(Op::SetMany(Pairs { keys: keys.lend(), values: keys.lend() })).unwrap(), Reply::Done);
-        match session.ask(Op::GetMany(keys.lend())).unwrap() {
+        assert_eq!(session.ask(&Op::SetMany(Pairs { keys: keys.lend(), values: keys.lend() })).unwrap(), Reply::Done);
+        match session.ask(&Op::GetMany(keys.lend())).unwrap() {
             Reply::Values(found) => {
                 assert!(found.iter().zip(&names).all(|(found, name)| found == Some(name.as_bytes())))
             }
@@ -160,17 +160,17 @@ fn large_ops_go_through_and_limits_have_names() {
         let fields: KeyList = names[..100].iter().map(String::as_bytes).collect();
         for by in [1, 41] {
             let op = Op::Tally { records: fields.lend(), fields: fields.lend(), by };
-            assert_eq!(session.ask(op).unwrap(), Reply::Done);
+            assert_eq!(session.ask(&op).unwrap(), Reply::Done);
         }
         assert_eq!(session.commands().unwrap(), before + 2, "a tally is one statement");
-        match session.ask(Op::ReadTally(b"key:00000")).unwrap() {
+        match session.ask(&Op::ReadTally(b"key:00000")).unwrap() {
             Reply::Rows(rows) => assert!(rows.keys.len() == 100 && rows.values.iter().all(|count| count == b"42")),
             other => panic!("read-tally answered {other:?}"),
         }
         let half = longest / 2 - 6;
         let halves: KeyList = [&noise(half)[..]].into_iter().collect();
         let op = Op::Tally { records: halves.lend(), fields: halves.lend(), by: 1 };
-        assert_eq!(session.ask(op).unwrap(), Reply::Done);
+        assert_eq!(session.ask(&op).unwrap(), Reply::Done);
     }
 }
 

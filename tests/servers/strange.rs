@@ -54,21 +54,21 @@ fn impatient(place: &Place) -> Blocking<resp::Resp> {
 fn a_silent_server_is_lost_after_the_patience_and_its_late_answer_is_nobodys() {
     let place = mute(b"$5\r\nhal");
     let mut session = impatient(&place);
-    let error = match session.ask(Op::Get(b"k")) {
+    let error = match session.ask(&Op::Get(b"k")) {
         Err(Fault::Lost(error)) => error,
         other => panic!("a silent server answered {other:?}"),
     };
     assert_eq!(error.kind(), std::io::ErrorKind::TimedOut);
     assert_eq!(error.to_string(), format!("redis at {place} has been silent for 0.2 s"));
-    let again = session.ask(Op::Get(b"k")).unwrap_err().to_string();
+    let again = session.ask(&Op::Get(b"k")).unwrap_err().to_string();
     assert!(again.contains("an earlier question was never answered"), "{again}");
 }
 
 #[test]
 fn an_answer_too_many_is_not_taken_for_the_next_one() {
     let mut session = impatient(&mute(b"$1\r\na\r\n$1\r\nb\r\n"));
-    assert_eq!(session.ask(Op::Get(b"k")).unwrap(), Reply::Value(b"a"));
-    match session.ask(Op::Get(b"k")) {
+    assert_eq!(session.ask(&Op::Get(b"k")).unwrap(), Reply::Value(b"a"));
+    match session.ask(&Op::Get(b"k")) {
         Err(Fault::Garbled(what)) => assert!(what.contains("nothing was asked"), "{what}"),
         other => panic!("an answer too many gave {other:?}"),
     }

@@ -66,16 +66,16 @@ fn a_counter_that_wraps_is_told() {
     let store = server.open();
     let mut session = session(store.as_ref());
     let most = i64::from(i32::MAX);
-    assert_eq!(session.ask(Op::Increment { key: b"n", by: most }).unwrap(), Reply::Number(most));
-    assert_eq!(session.ask(Op::Number(b"n")).unwrap(), Reply::Number(most));
+    assert_eq!(session.ask(&Op::Increment { key: b"n", by: most }).unwrap(), Reply::Number(most));
+    assert_eq!(session.ask(&Op::Number(b"n")).unwrap(), Reply::Number(most));
     let words = refusal(session.as_mut(), Op::Increment { key: b"n", by: 2 });
     assert!(words.contains("past 2147483647") && words.contains("32 bits"), "{words}");
     // One more than the most is the library's own sign of a failure.
-    assert_eq!(session.ask(Op::Increment { key: b"m", by: most }).unwrap(), Reply::Number(most));
+    assert_eq!(session.ask(&Op::Increment { key: b"m", by: most }).unwrap(), Reply::Number(most));
     let words = refusal(session.as_mut(), Op::Increment { key: b"m", by: 1 });
     assert!(words.contains("-2147483648"), "{words}");
-    assert_eq!(session.ask(Op::Increment { key: b"below", by: -3 }).unwrap(), Reply::Number(-3));
-    assert_eq!(session.ask(Op::Number(b"below")).unwrap(), Reply::Number(-3));
+    assert_eq!(session.ask(&Op::Increment { key: b"below", by: -3 }).unwrap(), Reply::Number(-3));
+    assert_eq!(session.ask(&Op::Number(b"below")).unwrap(), Reply::Number(-3));
 }
 
 #[test]

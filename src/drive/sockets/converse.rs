@@ -187,7 +187,7 @@ impl News {
     ) -> Result<(), Trouble> {
         self.answers += 1;
         self.bytes_in += reply.bytes() as u64;
-        match client.hear(reply) {
+        match client.hear(&reply) {
             Heard::Unit { counted } => self.units += counted,
             Heard::More => counts.unfinished.extend(counts.lateness.is_some().then_some(self.answers - 1)),
             Heard::Wrong(wrong) => return Err(Trouble::Other(Stopped::Wrong(wrong))),

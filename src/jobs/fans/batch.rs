@@ -57,9 +57,9 @@ impl Client for Batch {
         }
     }
 
-    fn hear(&mut self, reply: Reply<'_>) -> Heard {
+    fn hear(&mut self, reply: &Reply<'_>) -> Heard {
         let first = self.turn.names.lend().get(0);
-        match (&self.step, reply) {
+        match (&self.step, *reply) {
             (Step::Got, Reply::Values(values)) if values.len() == self.turn.owned.len() => {
                 self.records.clear();
                 for (&page, old) in self.turn.owned.iter().zip(values.iter()) {

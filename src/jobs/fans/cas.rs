@@ -69,8 +69,8 @@ impl Client for Cas {
         }
     }
 
-    fn hear(&mut self, reply: Reply<'_>) -> Heard {
-        let (old, version) = match (&self.step, reply) {
+    fn hear(&mut self, reply: &Reply<'_>) -> Heard {
+        let (old, version) = match (&self.step, *reply) {
             (Step::Got, Reply::Versioned(old, version)) => (Some(old), Some(version)),
             (Step::Got, Reply::Missing) => (None, None),
             (Step::Set, Reply::Done) => return self.finish(),

@@ -44,9 +44,9 @@ impl Client for Native {
         }
     }
 
-    fn hear(&mut self, reply: Reply<'_>) -> Heard {
+    fn hear(&mut self, reply: &Reply<'_>) -> Heard {
         self.under_way = false;
-        match reply {
+        match *reply {
             Reply::Done => Heard::Unit { counted: self.turn.counted },
             other => wrong(self.turn.names.lend().get(0), "that it was counted", shown(other)),
         }

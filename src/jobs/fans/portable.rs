@@ -116,12 +116,12 @@ impl Client for Portable {
         }
     }
 
-    fn hear(&mut self, reply: Reply<'_>) -> Heard {
+    fn hear(&mut self, reply: &Reply<'_>) -> Heard {
         let Some(Question { task: index, .. }) = self.under_way.pop_front() else {
-            return wrong(b"", "no answer, for nothing was asked", shown(reply));
+            return wrong(b"", "no answer, for nothing was asked", shown(*reply));
         };
         let Task { part, page, step, ref mut record } = self.tasks[index];
-        let old = match (step, reply) {
+        let old = match (step, *reply) {
             (Step::Get, Reply::Value(old)) => Some(old),
             (Step::Get, Reply::Missing) => None,
             (Step::Get, other) => return self.give_up(index, "a value or none", shown(other)),

@@ -103,10 +103,10 @@ impl Client for Batched {
         })
     }
 
-    fn hear(&mut self, reply: Reply<'_>) -> Heard {
+    fn hear(&mut self, reply: &Reply<'_>) -> Heard {
         let counted = std::mem::take(&mut self.drawn);
         let first = Question { record: self.records.first().map_or(0, |(record, _)| *record), set: self.set };
-        match reply {
+        match *reply {
             Reply::Done if self.set => {}
             Reply::Values(values) if !self.set && values.len() == self.records.len() => {
                 for (&(record, _), value) in self.records.iter().zip(values.iter()) {
@@ -168,9 +168,9 @@ mod tests {
             pairs.iter().zip(0..).map(|((_, value), at)| Values::new(1, 40).is(at, 100 + at, value)).collect();
         assert_eq!(versions, [true; 3]);
         assert!(matches!(client.ask(), Ask::Wait));
-        assert_eq!(client.hear(Reply::Done), Heard::Unit { counted: 3 });
+        assert_eq!(client.hear(&Reply::Done), Heard::Unit { counted: 3 });
         assert!(matches!(client.ask(), Ask::Op(Op::SetMany(pairs)) if pairs.keys.len() == 2), "what is left");
-        assert_eq!(client.hear(Reply::Done), Heard::Unit { counted: 2 });
+        assert_eq!(client.hear(&Reply::Done), Heard::Unit { counted: 2 });
         assert!(matches!(client.ask(), Ask::End));
     }
 
@@ -190,7 +190,7 @@ mod tests {
             change(&mut found);
             let mut list = ValueList::default();
             found.iter().for_each(|value| list.push(value.as_deref()));
-            (client.hear(Reply::Values(list.lend())), client.misses)
+            (client.hear(&Reply::Values(list.lend())), client.misses)
         };
         assert_eq!(heard(|_| ()), (Heard::Unit { counted: 3 }, 0));
         assert_eq!(heard(|found| found[1] = None), (Heard::Unit { counted: 3 }, 1));
@@ -209,6 +209,6 @@ mod tests {
         assert_eq!(pairs.keys.len(), 2);
         let right = pairs.iter().zip(0..).all(|((_, value), at)| Values::new(1, 40).is(at, 102 + at, value));
         assert!(right, "versions 102 and 103");
-        assert_eq!(client.hear(Reply::Done), Heard::Unit { counted: 4 });
+        assert_eq!(client.hear(&Reply::Done), Heard::Unit { counted: 4 });
     }
 }

@@ -163,11 +163,11 @@ impl Client for Turns {
         }
     }
 
-    fn hear(&mut self, reply: Reply<'_>) -> Heard {
+    fn hear(&mut self, reply: &Reply<'_>) -> Heard {
         let Some(turn) = self.waiting.pop_front() else {
-            return wrong(Question { record: 0, set: false }, &self.values, reply);
+            return wrong(Question { record: 0, set: false }, &self.values, *reply);
         };
-        match (turn, reply) {
+        match (turn, *reply) {
             (Waiting::Set(..), Reply::Done) => {}
             (Waiting::Insert(..), Reply::Done) => self.acknowledged += 1,
             (Waiting::Get(record), Reply::Value(value)) if self.values.belongs(record, value) => {}
@@ -240,15 +240,15 @@ mod tests {
         }
         assert!(matches!(client.ask(), Ask::Wait), "nothing has been read");
         let read = value(&client, 0);
-        assert_eq!(client.hear(Reply::Value(&read)), Heard::More);
+        assert_eq!(client.hear(&Reply::Value(&read)), Heard::More);
         assert!(matches!(client.ask(), Ask::Op(Op::Set { key: b"key:000000000000", .. })));
         let read = value(&client, 1);
-        assert_eq!(client.hear(Reply::Value(&read)), Heard::More);
+        assert_eq!(client.hear(&Reply::Value(&read)), Heard::More);
         assert!(matches!(client.ask(), Ask::Op(Op::Set { key: b"key:000000000001", .. })));
         assert!(client.values.is(1, 101, &client.value), "the version is the question's");
-        assert_eq!(client.hear(Reply::Done), Heard::Unit { counted: 1 });
+        assert_eq!(client.hear(&Reply::Done), Heard::Unit { counted: 1 });
         assert!(matches!(client.ask(), Ask::Wait));
-        assert_eq!(client.hear(Reply::Done), Heard::Unit { counted: 1 });
+        assert_eq!(client.hear(&Reply::Done), Heard::Unit { counted: 1 });
         assert!(matches!(client.ask(), Ask::End));
     }
 
@@ -257,13 +257,13 @@ mod tests {
         let mut client = turns(Reading::Get, Writing::ReadModifyWrite, 9);
         (0..2).for_each(|_| assert!(matches!(client.ask(), Ask::Op(Op::Get(_)))));
         let (first, second) = (value(&client, 0), value(&client, 1));
-        assert_eq!(client.hear(Reply::Value(&first)), Heard::More);
+        assert_eq!(client.hear(&Reply::Value(&first)), Heard::More);
         client.stop();
         assert!(matches!(client.ask(), Ask::Op(Op::Set { key: b"key:000000000000", .. })), "what was read is written");
         assert!(matches!(client.ask(), Ask::Wait), "one is still to be read");
-        assert_eq!(client.hear(Reply::Value(&second)), Heard::More);
+        assert_eq!(client.hear(&Reply::Value(&second)), Heard::More);
         assert!(matches!(client.ask(), Ask::Op(Op::Set { key: b"key:000000000001", .. })));
-        (0..2).for_each(|_| assert_eq!(client.hear(Reply::Done), Heard::Unit { counted: 1 }));
+        (0..2).for_each(|_| assert_eq!(client.hear(&Reply::Done), Heard::Unit { counted: 1 }));
         assert!(matches!(client.ask(), Ask::End));
         assert_eq!(client.drawn(), Some(2));
     }
@@ -275,9 +275,9 @@ mod tests {
         assert!(matches!(client.ask(), Ask::Op(Op::Set { key: b"key:000000000014", .. })));
         let latest = |client: &Turns| [9, 8, 7, 0].map(|record| client.latest(record));
         assert_eq!(latest(&client), [9, 8, 7, 0]);
-        client.hear(Reply::Done);
+        client.hear(&Reply::Done);
         assert_eq!(latest(&client), [11, 9, 8, 1]);
-        client.hear(Reply::Done);
+        client.hear(&Reply::Done);
         assert_eq!(latest(&client), [14, 11, 9, 2]);
     }
 

@@ -83,7 +83,7 @@ const KINDS: usize = 3;
 pub fn delete_all(session: &mut dyn Session, keys: &[Vec<u8>], pulse: &(dyn Fn() + Sync)) -> Result<(), Fault> {
     for key in keys {
         for _ in 0..KINDS {
-            match session.ask(Op::Delete(key)) {
+            match session.ask(&Op::Delete(key)) {
                 Ok(Reply::Done) => pulse(),
                 Ok(_) | Err(Fault::Unsupported(_) | Fault::Refused(_)) => break,
                 Err(fault) => return Err(fault),
@@ -146,7 +146,7 @@ impl<'g> Talk<'g> {
             changed.clone_from(&words);
         }
         let began = Instant::now();
-        let answered = session.ask(op);
+        let answered = session.ask(&op);
         let took = began.elapsed();
         (ground.pulse)();
         if answered.is_ok() && took > LATE + Duration::from_secs(op.bytes() as u64 / BYTES_A_SECOND) {

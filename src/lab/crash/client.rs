@@ -128,7 +128,7 @@ fn write_from(store: &dyn Store, client: u32, first: u64, at_most: Option<u64>) 
     for sequence in (first..).take(at_most.map_or(usize::MAX, |count| count as usize)) {
         ledger::value(client, sequence, &mut value);
         let key = ledger::key(client, ledger::slot(sequence));
-        match session.ask(Op::Set { key: &key, value: &value, ttl_s: None })? {
+        match session.ask(&Op::Set { key: &key, value: &value, ttl_s: None })? {
             Reply::Done => tell(&Told::Acknowledged { client, sequence, at_s: now_s() }),
             other => return Err(Fault::Garbled(format!("a set was answered by {other:?}"))),
         }
@@ -155,7 +155,7 @@ fn read(store: &dyn Store, slots: &[Vec<u64>]) -> Result<(), Fault> {
 fn read_some(session: &mut dyn Session, client: u32, slots: &[u64]) -> Result<(), Fault> {
     let mut keys = KeyList::default();
     slots.iter().for_each(|&slot| keys.push(&ledger::key(client, slot)));
-    match session.ask(Op::GetMany(keys.lend()))? {
+    match session.ask(&Op::GetMany(keys.lend()))? {
         Reply::Values(values) if values.len() == slots.len() => {
             for (&slot, value) in slots.iter().zip(values.iter()) {
                 tell(&Told::Found { client, slot, found: ledger::found(client, slot, value) });

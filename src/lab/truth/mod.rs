@@ -362,7 +362,7 @@ impl Comparison {
             EndState::Counters => Op::NumberMany(keys),
             EndState::Tallies => return self.one_by_one(batch, session),
         };
-        match session.ask(many) {
+        match session.ask(&many) {
             Ok(Reply::Values(values)) if values.len() == keys.len() => {
                 for (index, value) in values.iter().enumerate() {
                     self.key(keys.get(index), value, batch.digests[index]);
@@ -389,7 +389,7 @@ impl Comparison {
                 EndState::Counters => Op::Number(key),
                 EndState::Tallies => Op::ReadTally(key),
             };
-            match session.ask(one)? {
+            match session.ask(&one)? {
                 Reply::Rows(tally) => {
                     let mut record = std::mem::take(&mut self.value);
                     fans::record_of_tally(key, tally, &mut record);

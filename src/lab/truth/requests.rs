@@ -203,7 +203,7 @@ fn read_back(records: &[u64], values: &Values, store: &dyn Store, heard: impl Fn
             let bytes = value.map_or(0, |value| (key.of(record).len() + value.len()) as u64);
             found.push(Found { bytes, ..look(values, record, value) });
         };
-        match session.ask(Op::GetMany(keys.lend())) {
+        match session.ask(&Op::GetMany(keys.lend())) {
             Ok(Reply::Values(answers)) => answers.iter().for_each(take),
             _ => one_by_one(session.as_mut(), &keys, &mut take)?,
         }
@@ -219,7 +219,7 @@ fn read_back(records: &[u64], values: &Values, store: &dyn Store, heard: impl Fn
 /// For a store that cannot be asked for many keys at once.
 fn one_by_one(session: &mut dyn Session, keys: &KeyList, take: &mut dyn FnMut(Option<&[u8]>)) -> Result<(), String> {
     for key in keys.lend().iter() {
-        match session.ask(Op::Get(key)).map_err(|fault| format!("reading back: {fault}"))? {
+        match session.ask(&Op::Get(key)).map_err(|fault| format!("reading back: {fault}"))? {
             Reply::Value(value) => take(Some(value)),
             Reply::Missing => take(None),
             other => return Err(format!("reading back: get answered by {other:?}")),

@@ -252,7 +252,7 @@ struct Comparison {
 impl Comparison {
     fn batch(&mut self, batch: &Batch, session: &mut dyn Session) -> Result<(), Fault> {
         let keys = batch.keys.lend();
-        match session.ask(Op::GetMany(keys)) {
+        match session.ask(&Op::GetMany(keys)) {
             Ok(Reply::Values(values)) if values.len() == keys.len() => {
                 for ((key, entry), value) in keys.iter().zip(&batch.entries).zip(values.iter()) {
                     self.key(key, *entry, value);
@@ -264,7 +264,7 @@ impl Comparison {
             Err(fault) => return Err(fault),
         }
         for (key, entry) in keys.iter().zip(&batch.entries) {
-            match session.ask(Op::Get(key))? {
+            match session.ask(&Op::Get(key))? {
                 Reply::Value(value) => self.key(key, *entry, Some(value)),
                 Reply::Missing => self.key(key, *entry, None),
                 other => return Err(Fault::Garbled(format!("get answered by {other:?}"))),

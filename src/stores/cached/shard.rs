@@ -141,7 +141,7 @@ fn set_all(
     if changed.is_empty() {
         return Ok(());
     }
-    expect_done(inner.ask(Op::SetMany(Pairs { keys: keys.lend(), values: values.lend() }))?)?;
+    expect_done(inner.ask(&Op::SetMany(Pairs { keys: keys.lend(), values: values.lend() }))?)?;
     changed.drain(..).for_each(|changed| *changed = false);
     Ok(())
 }
@@ -150,8 +150,8 @@ fn set_all(
 pub fn write(key: &[u8], entry: &Entry, inner: &mut dyn Session) -> Result<(), Fault> {
     match entry {
         entry if !entry.is_changed() => Ok(()),
-        Entry::Value { value, .. } => expect_done(inner.ask(Op::Set { key, value, ttl_s: None })?),
-        Entry::Counter { added, .. } => match inner.ask(Op::Increment { key, by: *added })? {
+        Entry::Value { value, .. } => expect_done(inner.ask(&Op::Set { key, value, ttl_s: None })?),
+        Entry::Counter { added, .. } => match inner.ask(&Op::Increment { key, by: *added })? {
             Reply::Number(_) => Ok(()),
             other => Err(unexpected("increment", other)),
         },

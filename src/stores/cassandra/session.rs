@@ -90,15 +90,15 @@ pub struct Asking<'s> {
 }
 
 impl Session for Asking<'_> {
-    fn ask<'s>(&'s mut self, op: Op<'_>) -> Result<Reply<'s>, Fault> {
-        match op {
+    fn ask<'s>(&'s mut self, op: &Op<'_>) -> Result<Reply<'s>, Fault> {
+        match *op {
             Op::Get(key) => {
-                self.check(&op, key, 0)?;
+                self.check(op, key, 0)?;
                 Ok(self.read(key)?.map_or(Reply::Missing, Reply::Value))
             }
-            Op::GetMany(keys) => self.get_many(&op, keys),
+            Op::GetMany(keys) => self.get_many(op, keys),
             Op::Set { key, value, ttl_s } => {
-                self.check(&op, key, value.len())?;
+                self.check(op, key, value.len())?;
                 match ttl_s {
                     None => self.execute(|statements| &statements.set, (key, value))?,
                     Some(ttl_s) => {
@@ -108,18 +108,18 @@ impl Session for Asking<'_> {
                 };
                 Ok(Reply::Done)
             }
-            Op::SetMany(pairs) => self.set_many(&op, pairs),
+            Op::SetMany(pairs) => self.set_many(op, pairs),
             Op::SetIfAbsent { key, value } => {
-                self.check(&op, key, value.len())?;
+                self.check(op, key, value.len())?;
                 let applied = self.apply(|statements| &statements.set_if_absent, (key, value))?;
                 Ok(if applied { Reply::Done } else { Reply::Conflict })
             }
             Op::Delete(key) => {
-                self.check(&op, key, 0)?;
+                self.check(op, key, 0)?;
                 self.delete(key)
             }
             Op::Increment { key, by } => {
-                self.check(&op, key, 0)?;
+                self.check(op, key, 0)?;
                 self.execute(|statements| &statements.add, (Counter(by), key))?;
                 let number = self.number(key)?;
                 let number = number.ok_or_else(|| garbled("a counter that was added to is not there"))?;
@@ -131,12 +131,12 @@ impl Session for Asking<'_> {
                 Ok(Reply::Number(number))
             }
             Op::Number(key) => {
-                self.check(&op, key, 0)?;
+                self.check(op, key, 0)?;
                 Ok(self.number(key)?.map_or(Reply::Missing, Reply::Number))
             }
-            Op::NumberMany(keys) => self.number_many(&op, keys),
+            Op::NumberMany(keys) => self.number_many(op, keys),
             Op::GetVersion(key) => {
-                self.check(&op, key, 0)?;
+                self.check(op, key, 0)?;
                 let mut seen = std::mem::take(&mut self.seen);
                 let found = self.read(key)?.inspect(|value| seen.remember(key, value)).is_some();
                 self.seen = seen;
@@ -144,12 +144,12 @@ impl Session for Asking<'_> {
                 Ok(value.map_or(Reply::Missing, |value| Reply::Versioned(value, cell::version(value))))
             }
             Op::Cas { key, version, value } => {
-                self.check(&op, key, value.len())?;
+                self.check(op, key, value.len())?;
                 self.cas(key, version, value)
             }
-            Op::Tally { records, fields, by } => self.tally(&op, records, fields, by),
+            Op::Tally { records, fields, by } => self.tally(op, records, fields, by),
             Op::ReadTally(key) => {
-                self.check(&op, key, 0)?;
+                self.check(op, key, 0)?;
                 self.read_tally(key)
             }
             Op::Scan { .. } => Err(Fault::Unsupported(format!(

@@ -173,9 +173,9 @@ struct Client<'s> {
 }
 
 impl Session for Client<'_> {
-    fn ask<'s>(&'s mut self, op: Op<'_>) -> Result<Reply<'s>, Fault> {
+    fn ask<'s>(&'s mut self, op: &Op<'_>) -> Result<Reply<'s>, Fault> {
         let mut data = locked(&self.store.data);
-        match op {
+        match *op {
             Op::GetMany(keys) => {
                 self.values.clear();
                 keys.iter().for_each(|key| self.values.push(data.records.get(key).map(Vec::as_slice)));

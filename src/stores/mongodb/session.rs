@@ -30,8 +30,8 @@ pub struct Asking<'s> {
 }
 
 impl Session for Asking<'_> {
-    fn ask<'s>(&'s mut self, op: Op<'_>) -> Result<Reply<'s>, Fault> {
-        match op {
+    fn ask<'s>(&'s mut self, op: &Op<'_>) -> Result<Reply<'s>, Fault> {
+        match *op {
             Op::Increment { .. } | Op::Cas { .. } | Op::Tally { .. } if self.loses_changes => {
                 let (name, op, clients) = (self.store.name, op.name(), self.store.launch.clients);
                 Err(Fault::Unsupported(format!(
@@ -45,7 +45,7 @@ impl Session for Asking<'_> {
             }
             Op::GetMany(keys) => self.get_many(keys),
             Op::Set { key, value, ttl_s: None } => {
-                self.check_size(&op, key, value)?;
+                self.check_size(op, key, value)?;
                 self.update(Writes::of(replace(key, value))).map(|_| Reply::Done)
             }
             Op::Set { ttl_s: Some(_), .. } => Err(Fault::Unsupported(format!(
@@ -53,9 +53,9 @@ impl Session for Asking<'_> {
                 self.store.name,
                 op.name()
             ))),
-            Op::SetMany(pairs) => self.set_many(&op, pairs),
+            Op::SetMany(pairs) => self.set_many(op, pairs),
             Op::SetIfAbsent { key, value } => {
-                self.check_size(&op, key, value)?;
+                self.check_size(op, key, value)?;
                 self.insert(key, value)
             }
             Op::Delete(key) => self.delete(key),
@@ -73,7 +73,7 @@ impl Session for Asking<'_> {
                 Ok(Reply::Versioned(&self.value, cell::version(&self.value)))
             }
             Op::Cas { key, version, value } => {
-                self.check_size(&op, key, value)?;
+                self.check_size(op, key, value)?;
                 self.cas(key, version, value)
             }
             Op::Tally { records, fields, by } => self.tally(records, fields, by),

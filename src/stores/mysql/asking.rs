@@ -107,9 +107,9 @@ impl<'s> Client<'s> {
 }
 
 impl Session for Client<'_> {
-    fn ask<'s>(&'s mut self, op: Op<'_>) -> Result<Reply<'s>, Fault> {
-        self.check(&op)?;
-        match op {
+    fn ask<'s>(&'s mut self, op: &Op<'_>) -> Result<Reply<'s>, Fault> {
+        self.check(op)?;
+        match *op {
             Op::Get(key) => match self.record(key)? {
                 Some((Some(value), _)) => {
                     self.value = value;
@@ -149,7 +149,7 @@ impl Session for Client<'_> {
             Op::Tally { records, fields, by } => self.tally(records, fields, by),
             Op::ReadTally(record) => self.read_tally(record),
             Op::Scan { from, limit } => self.scan(from, limit),
-            Op::Set { ttl_s: Some(_), .. } => Err(Fault::unsupported(self.store.name, &op)),
+            Op::Set { ttl_s: Some(_), .. } => Err(Fault::unsupported(self.store.name, op)),
         }
     }
 

@@ -114,9 +114,9 @@ impl<'s> Asking<'s> {
 }
 
 impl Asks for Asking<'_> {
-    fn ask<'s>(&'s mut self, op: Op<'_>) -> Result<Reply<'s>, Fault> {
-        check(&op)?;
-        match op {
+    fn ask<'s>(&'s mut self, op: &Op<'_>) -> Result<Reply<'s>, Fault> {
+        check(op)?;
+        match *op {
             Op::Get(key) => {
                 self.row = self.row_of(Said::Get, &[&key])?;
                 Ok(self.row.as_ref().map_or(Reply::Missing, |row| Reply::Value(row.get(0))))
@@ -165,7 +165,7 @@ impl Asks for Asking<'_> {
             }
             Op::ReadTally(record) => self.read_tally(record),
             Op::Scan { from, limit } => self.scan(from, limit),
-            Op::Set { ttl_s: Some(_), .. } => Err(Fault::unsupported(NAME, &op)),
+            Op::Set { ttl_s: Some(_), .. } => Err(Fault::unsupported(NAME, op)),
         }
     }
 

@@ -77,7 +77,7 @@ impl<'s> Talk<'s> {
     /// The store's answer; a fault must name the store and, where it is unsupported, the op.
     fn ask(&mut self, op: Op<'_>) -> Result<Reply<'_>, Said> {
         let (name, store) = (op.name(), self.store);
-        self.session.ask(op).map_err(|fault| match fault {
+        self.session.ask(&op).map_err(|fault| match fault {
             Fault::Unsupported(words) if words.contains(store) && words.contains(name) => {
                 Said::Unsupported(format!("{name}: {words}"))
             }

@@ -208,7 +208,7 @@ fn increment_of_text(talk: &mut Talk<'_>) -> Checked {
     let (key, other) = (talk.key("k"), talk.key("other"));
     talk.set(&other, b"kept")?;
     talk.set(&key, b"not a number")?;
-    match talk.session.ask(Op::Increment { key: &key, by: 1 }) {
+    match talk.session.ask(&Op::Increment { key: &key, by: 1 }) {
         // Where counters have a table of their own, the text is not in their way.
         Err(Fault::Refused(_)) | Ok(Reply::Number(1)) => {}
         said => return Err(Said::Wrong(format!("increment of text said {said:?}"))),
