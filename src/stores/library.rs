@@ -1,6 +1,7 @@
 //! Engines that come as a system's shared library: opened when they are needed, so that kvfair itself needs none of
 //! them to build or to start. It knows no engine.
 
+use std::collections::BTreeMap;
 use std::ffi::{CStr, CString, c_char};
 use std::mem::ManuallyDrop;
 use std::path::{Path, PathBuf};
@@ -152,4 +153,16 @@ const LEAST_ROOM_BYTES: usize = 4096;
 /// sign that the record is to be removed.
 pub fn start(bytes: &[u8]) -> *const u8 {
     if bytes.is_empty() { c"".as_ptr().cast() } else { bytes.as_ptr() }
+}
+
+/// What a library says of its open file, by its own names.
+pub type InForce = BTreeMap<String, String>;
+
+/// A number that must be at least what was asked.
+pub fn at_least(name: &str, in_force: &InForce, setting: &str, asked: u64) -> Result<(), Fault> {
+    let told = in_force.get(setting).map_or("", String::as_str);
+    if told.parse().is_ok_and(|value: u64| value >= asked) {
+        return Ok(());
+    }
+    Err(Fault::Refused(format!("{name}: {setting} is '{told}' where {asked} was asked")))
 }

@@ -59,6 +59,7 @@ pub mod said;
 #[cfg(feature = "sqlite")]
 mod sqlite;
 #[cfg(feature = "libraries")]
+mod tkrzw;
 mod tokyocabinet;
 mod tokyotyrant;
 
@@ -85,7 +86,7 @@ pub const ALL: &[&Adapter] = &[
     #[cfg(feature = "libraries")]
     &kyotocabinet::KYOTOCABINET,
     #[cfg(feature = "libraries")]
-    &kyotocabinet::TKRZW,
+    &tkrzw::TKRZW,
     &array::ARRAY,
     &redis::REDIS,
     &redis::VALKEY,
