@@ -3,13 +3,19 @@
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
-use std::os::fd::{AsRawFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, RawFd};
 use std::os::unix::net::UnixStream;
+use std::time::{Duration, Instant};
 
 use nix::libc;
+use nix::sys::timerfd::{ClockId, Expiration, TimerFd, TimerFlags, TimerSetTimeFlags};
 
 const READ_BYTES: usize = 256 << 10;
 const EVENTS: usize = 1024;
+/// The timer's among the tokens of connections.
+const TIMER: u64 = u64::MAX;
+/// At a rate: what is due so soon is waited for awake, as kvfair does it.
+const NEAR: Duration = Duration::from_micros(10);
 
 /// What is sent again and again, and how long its answer is.
 pub struct Exchange {
@@ -95,9 +101,7 @@ impl Batch {
     fn next(&mut self) -> &[u8] {
         if self.keys > 1 {
             for request in self.bytes.chunks_exact_mut(self.request_bytes) {
-                // Knuth's MMIX: good enough for its upper half.
-                self.drawn = self.drawn.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
-                let mut number = ((self.drawn >> 32) * self.keys) >> 32;
+                let mut number = (draw(&mut self.drawn) * self.keys) >> 32;
                 for digit in request[self.key_end - DIGITS..self.key_end].iter_mut().rev() {
                     *digit = b'0' + (number % 10) as u8;
                     number /= 10;
@@ -117,31 +121,23 @@ pub struct Size {
     pub keys: u64,
 }
 
-/// Sends so many requests over so many connections, so many of each at once.
+/// Sends so many requests over so many connections, so many of each at once, the next ones when these are answered.
 pub fn run(server: &str, address: &str, direction: &str, size: &Size) {
     let &Size { connections, depth, requests, keys } = size;
     let Exchange { request, answer_bytes } = exchange(server, direction);
     let mut batch = Batch::new(&request, depth, keys);
     let mut streams: Vec<Stream> = (0..connections).map(|_| Stream::open(address)).collect();
-    // SAFETY: epoll_create1 takes no pointer; its result is checked.
-    let queue = unsafe { libc::epoll_create1(0) };
-    assert!(queue >= 0, "epoll_create1");
-    for (place, stream) in streams.iter().enumerate() {
-        let mut event = libc::epoll_event { events: libc::EPOLLIN as u32, u64: place as u64 };
-        // SAFETY: the event lives until the call returns.
-        assert_eq!(unsafe { libc::epoll_ctl(queue, libc::EPOLL_CTL_ADD, stream.fd(), &mut event) }, 0, "epoll_ctl");
-    }
+    let queue = Queue::new();
+    (0..).zip(&streams).for_each(|(place, stream)| queue.watch(stream.fd(), place));
     let batches = requests.div_ceil(connections * depth);
     let mut left = vec![batches; connections];
     let mut back = vec![0; connections];
     let mut live = connections;
     streams.iter_mut().for_each(|stream| stream.write(batch.next()));
     let mut received = vec![0; READ_BYTES];
-    let mut events = vec![libc::epoll_event { events: 0, u64: 0 }; EVENTS];
+    let mut events = no_events();
     while live > 0 {
-        // SAFETY: there is room for as many events as are asked for.
-        let count = unsafe { libc::epoll_wait(queue, events.as_mut_ptr(), EVENTS as i32, -1) };
-        for event in &events[..usize::try_from(count).unwrap_or(0)] {
+        for event in queue.wait(&mut events, -1) {
             let place = event.u64 as usize;
             let came = streams[place].read(&mut received);
             assert!(came > 0, "the server closed a connection");
@@ -158,6 +154,80 @@ pub fn run(server: &str, address: &str, direction: &str, size: &Size) {
             }
         }
     }
-    // SAFETY: it is ours, and nobody uses it any more.
-    unsafe { libc::close(queue) };
+}
+
+/// Sends so many requests over so many connections in turn, `rate` a second at random moments, whether those before them
+/// are answered or not.
+pub fn run_at(rate: f64, server: &str, address: &str, connections: usize, requests: usize) {
+    let Exchange { request, answer_bytes } = exchange(server, "set");
+    let mut streams: Vec<Stream> = (0..connections).map(|_| Stream::open(address)).collect();
+    let queue = Queue::new();
+    (0..).zip(&streams).for_each(|(place, stream)| queue.watch(stream.fd(), place));
+    let timer = TimerFd::new(ClockId::CLOCK_MONOTONIC, TimerFlags::TFD_NONBLOCK).expect("a timer");
+    queue.watch(timer.as_fd().as_raw_fd(), TIMER);
+    let mut events = no_events();
+    let mut received = vec![0; READ_BYTES];
+    let (mut sent, mut back, mut armed) = (0, 0, usize::MAX);
+    let (began, mut due, mut drawn) = (Instant::now(), Duration::ZERO, 1);
+    while back < requests * answer_bytes {
+        while sent < requests && due <= began.elapsed() {
+            streams[sent % connections].write(&request);
+            sent += 1;
+            // Never the logarithm of nothing.
+            let part = (draw(&mut drawn) + 1) as f64 / (1u64 << 32) as f64;
+            due += Duration::from_secs_f64(-part.ln() / rate);
+        }
+        let left = due.saturating_sub(began.elapsed());
+        let is_near = sent < requests && left < NEAR;
+        if !is_near && armed != sent && sent < requests {
+            timer.set(Expiration::OneShot(left.into()), TimerSetTimeFlags::empty()).expect("a timer");
+            armed = sent;
+        }
+        for event in queue.wait(&mut events, if is_near { 0 } else { -1 }) {
+            if event.u64 != TIMER {
+                back += streams[event.u64 as usize].read(&mut received);
+            }
+        }
+    }
+}
+
+/// 32 bits: Knuth's MMIX, good enough for its upper half.
+fn draw(drawn: &mut u64) -> u64 {
+    *drawn = drawn.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+    *drawn >> 32
+}
+
+fn no_events() -> Vec<libc::epoll_event> {
+    vec![libc::epoll_event { events: 0, u64: 0 }; EVENTS]
+}
+
+/// The kernel's queue of events.
+struct Queue(RawFd);
+
+impl Queue {
+    fn new() -> Queue {
+        // SAFETY: epoll_create1 takes no pointer; its result is checked.
+        let queue = unsafe { libc::epoll_create1(0) };
+        assert!(queue >= 0, "epoll_create1");
+        Queue(queue)
+    }
+
+    fn watch(&self, fd: RawFd, token: u64) {
+        let mut event = libc::epoll_event { events: libc::EPOLLIN as u32, u64: token };
+        // SAFETY: the event lives until the call returns.
+        assert_eq!(unsafe { libc::epoll_ctl(self.0, libc::EPOLL_CTL_ADD, fd, &mut event) }, 0, "epoll_ctl");
+    }
+
+    fn wait<'e>(&self, events: &'e mut [libc::epoll_event], timeout_ms: i32) -> &'e [libc::epoll_event] {
+        // SAFETY: there is room for as many events as are asked for.
+        let count = unsafe { libc::epoll_wait(self.0, events.as_mut_ptr(), events.len() as i32, timeout_ms) };
+        &events[..usize::try_from(count).unwrap_or(0)]
+    }
+}
+
+impl Drop for Queue {
+    fn drop(&mut self) {
+        // SAFETY: it is ours, and nobody uses it any more.
+        unsafe { libc::close(self.0) };
+    }
 }

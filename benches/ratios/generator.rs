@@ -133,8 +133,18 @@ pub fn client(program: &Path, arguments: &[String]) -> Vec<u8> {
 fn run_floor(case: &Case, server: &Server, keys: usize) {
     let numbers = [case.clients, case.depth, case.requests(), keys].map(|number| number.to_string());
     let words = ["floor", case.server, &server.address, case.direction].map(str::to_string);
-    let own = std::env::current_exe().expect("our own program");
-    client(&own, &words.into_iter().chain(numbers).collect::<Vec<_>>());
+    ourselves(&words.into_iter().chain(numbers).collect::<Vec<_>>());
+}
+
+/// The floor at a rate, over all connections of a case.
+pub fn run_floor_at(rate: usize, case: &Case, server: &Server, requests: usize) {
+    let numbers = [case.clients, requests].map(|number| number.to_string());
+    let words = ["floor-at", &rate.to_string(), case.server, &server.address].map(str::to_string);
+    ourselves(&words.into_iter().chain(numbers).collect::<Vec<_>>());
+}
+
+fn ourselves(arguments: &[String]) {
+    client(&std::env::current_exe().expect("our own program"), arguments);
 }
 
 fn run_kvfair(case: &Case, server: &Server, directory: &Path) {
@@ -211,7 +221,7 @@ impl Server {
         server
     }
 
-    fn empty(&self, case: &Case) {
+    pub fn empty(&self, case: &Case) {
         // memcached's flush_all empties nothing at once: the only key is named.
         self.say(if case.server == "redis" { b"FLUSHALL\r\n" } else { b"delete key:000000012345\r\n" });
     }

@@ -49,6 +49,12 @@ fn main() {
             let size = generator::floor::Size { connections, depth, requests, keys };
             generator::floor::run(&server, &rest[0], &rest[1], &size);
         }
+        (Some("floor-at"), Some(rate)) => {
+            let rest: Vec<String> = arguments.collect();
+            let number = |place: usize| rest[place].parse().expect("a number");
+            let rate = rate.parse().expect("a rate");
+            generator::floor::run_at(rate, &rest[0], &rest[1], number(2), number(3));
+        }
         (Some("generator"), word) => {
             let words: Vec<String> = word.into_iter().chain(arguments).collect();
             if !generator::measure(&words) {

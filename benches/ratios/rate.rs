@@ -4,7 +4,7 @@
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use super::generator::{Case, Server, children_cpu_s, client, kvfair_at, median};
+use super::generator::{Case, Server, children_cpu_s, client, kvfair_at, median, run_floor_at};
 use super::{Bench, Outcome};
 
 const RATE: usize = 20_000;
@@ -19,8 +19,12 @@ pub fn measure(bench: &Bench) -> Outcome {
     let wake_up_us = wake_up_us();
     let case = Case { server: "redis", transport: "tcp", direction: "set", clients: 50, depth: 1 };
     let server = Server::start(&case, bench.directory.path());
-    let (mut lags, mut rates) = (Vec::new(), Vec::new());
+    let (mut lags, mut rates, mut floors) = (Vec::new(), Vec::new(), Vec::new());
     for _ in 0..RUNS {
+        let before = children_cpu_s();
+        run_floor_at(RATE, &case, &server, REQUESTS);
+        floors.push(REQUESTS as f64 / (children_cpu_s() - before));
+        server.empty(&case);
         let before = children_cpu_s();
         let at_rate = [format!("--requests={REQUESTS}"), format!("--rate={RATE}"), "--json".to_string()];
         let (program, arguments) = kvfair_at(&case, &server, bench.directory.path());
@@ -29,12 +33,14 @@ pub fn measure(bench: &Bench) -> Outcome {
         let points: serde_json::Value = serde_json::from_slice(&said).expect("points");
         lags.push(points[0]["rated"]["lag_ns_p99"].as_f64().expect("a lag") / 1e3);
     }
-    let (lag_us, rate) = (median(lags), median(rates));
+    let (lag_us, rate, floor) = (median(lags), median(rates), median(floors));
     let line = format!(
         "{RATE} requests a second over 50 TCP connections: sent {lag_us:.0} us late at p99 (owed {LAG_US}; this machine \
-         wakes up {wake_up_us:.0} us late at p99), {:.0} k a client CPU second (owed {:.0} k)",
+         wakes up {wake_up_us:.0} us late at p99), {:.0} k a client CPU second (owed {:.0} k; a bare loop of the same \
+         system calls does {:.0} k here)",
         rate / 1e3,
-        A_CPU_SECOND / 1e3
+        A_CPU_SECOND / 1e3,
+        floor / 1e3
     );
     Outcome { line, holds: lag_us <= LAG_US && rate >= A_CPU_SECOND }
 }
