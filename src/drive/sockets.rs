@@ -193,7 +193,7 @@ struct Shared {
     /// What is to be said by the connection whose turn it is; empty between two turns.
     out: Vec<u8>,
     counts: Counts,
-    /// When something was read last.
+    /// When what is read now had come.
     now: Instant,
 }
 
@@ -273,14 +273,15 @@ impl Hand {
                 Err(error) if error.kind() == ErrorKind::Interrupted => continue,
                 polled => polled.map_err(|error| Stopped::Session(Fault::Lost(error)))?,
             }
+            // Once for all that had come by then: who is read last has not come later than who is read first.
+            self.shared.now = Instant::now();
             for event in &events {
                 let place = event.token().0;
                 let met = self.parties[place].meet(event, &mut self.shared);
                 met.or_else(|stopped| self.lose(place, stopped))?;
             }
             progress.store(self.shared.counts.seen.units, Ordering::Relaxed);
-            // Whatever came has told the time.
-            let now = if events.is_empty() { Instant::now() } else { self.shared.now };
+            let now = self.shared.now;
             if number == 0 && now.duration_since(told) > LOOK {
                 told = now;
                 work.progress.tell();
@@ -332,8 +333,7 @@ impl Hand {
 fn silent(parties: &[Party], patience: Duration) -> Stopped {
     let silent: Vec<&Party> = parties.iter().filter(|party| party.state.under_way > 0).collect();
     let (count, name) = (silent.len(), silent.first().map_or("", |party| party.line.name.as_str()));
-    let patience_s = patience.as_secs_f64();
-    let what = format!("{name} has been silent for {patience_s} s on {count} connections");
+    let what = format!("{name} has been silent for {} s on {count} connections", patience.as_secs_f64());
     Stopped::Session(Fault::Lost(io::Error::new(ErrorKind::TimedOut, what)))
 }
 
@@ -389,7 +389,10 @@ impl Party {
                 Err(error) if error.kind() == ErrorKind::Interrupted => 0,
                 Err(error) => return Err(self.lost(error)),
             };
-            *now = Instant::now();
+            if *depth == 0 {
+                // At a rate nothing is asked in turn: what was late in coming would seem to have come before.
+                *now = Instant::now();
+            }
             let bytes = &bytes[..kept + came];
             let used = self.talk(bytes, &mut Talk { depth: *depth, now: *now, out, counts })?;
             // Emptied or not, what is left begins the next buffer.
@@ -402,10 +405,11 @@ impl Party {
                 }
             };
             self.send(shared).map_err(|error| self.lost(error))?;
-            // Less than there was room for is all there was.
+            // Less than there was room for is all there was; else more has come since.
             if came < room {
                 return Ok(());
             }
+            shared.now = Instant::now();
         }
     }
 

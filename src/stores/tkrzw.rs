@@ -19,8 +19,8 @@ pub static TKRZW: Adapter = Adapter {
     settings: &[],
     keeps: |class| match class {
         Durability::None => Ok("no sync"),
-        Durability::Crash => Ok("UPDATE_APPENDING"),
-        Durability::Power => Ok("UPDATE_APPENDING, synchronized after each write"),
+        Durability::Crash => Ok("UPDATE_APPENDING, RECORD_CRC_32"),
+        Durability::Power => Ok("UPDATE_APPENDING, RECORD_CRC_32, synchronized after each write"),
     },
     stays: |_| true,
     open: open_tkrzw,
