@@ -6,8 +6,8 @@ use std::path::Path;
 use super::blocking::{Blocking, Line};
 use super::{Adapter, Facts, Launch, Place, Role, Server, Session, Setting, Store};
 use crate::wire::Codec;
-use crate::wire::memcache::{self, Memcache};
-use crate::wire::resp::{self, Resp, Value};
+use crate::wire::memcache::{self, Memcache, VERSION_QUESTION};
+use crate::wire::resp::{self, PING, Resp, Value};
 use crate::words::op::Fault;
 use crate::words::trial::{Durability, Transport};
 
@@ -104,9 +104,9 @@ impl Store for Array {
 
     fn line(&self) -> Option<Result<Line, Fault>> {
         Some(if self.speaks_text() {
-            self.text().and_then(Blocking::into_line)
+            self.text().and_then(|session| session.into_line(VERSION_QUESTION, memcache::version))
         } else {
-            self.resp().and_then(Blocking::into_line)
+            self.resp().and_then(|session| session.into_line(PING, resp::pong))
         })
     }
 

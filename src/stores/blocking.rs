@@ -38,10 +38,18 @@ impl<C: Codec> Blocking<C> {
     }
 
     /// The stream and the codec by themselves, for who waits for many of them at once. Nothing may be under way.
-    pub fn into_line(mut self) -> Result<Line, Fault>
+    ///
+    /// One thing that is no op is asked first. A connection is made as soon as it waits in the server's queue; only who
+    /// was answered has been taken out of it, and what that costs the server is no part of what is asked later.
+    pub fn into_line<T>(
+        mut self,
+        request: &[u8],
+        read: impl Fn(&[u8]) -> Result<Option<(usize, T)>, Fault>,
+    ) -> Result<Line, Fault>
     where
         C: 'static,
     {
+        self.connection.exchange(request, read)?;
         self.check_in_step()?;
         let Connection { stream, name, .. } = self.connection;
         stream

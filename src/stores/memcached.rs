@@ -7,7 +7,7 @@ use super::blocking::{Blocking, Connection, Line};
 use super::said::{Said, bounded};
 use super::{Adapter, Facts, Launch, Place, Role, Server, Session, Setting, Store};
 use crate::wire::Codec;
-use crate::wire::memcache::{self, Binary, Memcache, Meta, Stats};
+use crate::wire::memcache::{self, Binary, Memcache, Meta, NOOP_QUESTION, Stats, VERSION_QUESTION};
 use crate::words::op::Fault;
 use crate::words::trial::{Durability, Transport};
 
@@ -95,16 +95,22 @@ impl Store for Memcached {
 
     fn line(&self) -> Option<Result<Line, Fault>> {
         Some(match self.launch.setting(&MOUTH) {
-            "meta" => self.connect(Meta::new(NAME)).and_then(Blocking::into_line),
-            "binary" => self.connect(Binary::new(NAME)).and_then(Blocking::into_line),
-            _ => self.connect(Memcache::new(NAME)).and_then(Blocking::into_line),
+            "meta" => {
+                let session = self.connect(Meta::new(NAME));
+                session.and_then(|session| session.into_line(VERSION_QUESTION, memcache::version))
+            }
+            "binary" => {
+                let session = self.connect(Binary::new(NAME));
+                session.and_then(|session| session.into_line(NOOP_QUESTION, memcache::noop))
+            }
+            _ => self.ask().and_then(|session| session.into_line(VERSION_QUESTION, memcache::version)),
         })
     }
 
     fn facts(&self) -> Result<Facts, Fault> {
         let mut session = self.ask()?;
         let connection = session.connection();
-        let version = connection.exchange(b"version\r\n", memcache::version)?;
+        let version = connection.exchange(VERSION_QUESTION, memcache::version)?;
         let seen = stats(connection, b"stats\r\n")?;
         let settings = stats(connection, b"stats settings\r\n")?;
         let mouth = self.launch.setting(&MOUTH);

@@ -8,7 +8,7 @@ use std::path::Path;
 use super::blocking::{Blocking, Line};
 use super::said::{Said, bounded};
 use super::{Adapter, Facts, Launch, Place, Role, Server, Session, Store};
-use crate::wire::memcache::{self, Dialect, Memcache, Stats};
+use crate::wire::memcache::{self, Dialect, Memcache, Stats, VERSION_QUESTION};
 use crate::words::op::Fault;
 use crate::words::trial::{Durability, Transport};
 
@@ -76,13 +76,14 @@ impl Store for Memcachedb {
     }
 
     fn line(&self) -> Option<Result<Line, Fault>> {
-        Some(self.connect().and_then(Blocking::into_line))
+        let session = self.connect();
+        Some(session.and_then(|session| session.into_line(VERSION_QUESTION, memcache::version)))
     }
 
     fn facts(&self) -> Result<Facts, Fault> {
         let mut session = self.connect()?;
         let connection = session.connection();
-        let version = connection.exchange(b"version\r\n", memcache::version)?;
+        let version = connection.exchange(VERSION_QUESTION, memcache::version)?;
         let seen = connection.exchange(b"stats\r\n", memcache::stats)?;
         let settings = connection.exchange(b"stats bdb\r\n", memcache::stats)?;
         check_class(&self.launch, &settings, connection.name())?;

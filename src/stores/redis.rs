@@ -6,7 +6,7 @@ use std::path::Path;
 use super::blocking::{Blocking, Connection, Line};
 use super::said::{Said, bounded};
 use super::{Adapter, Facts, Launch, Place, Role, Server, Session, Setting, Store};
-use crate::wire::resp::{Greeting, Resp, Value, command, value};
+use crate::wire::resp::{self, Greeting, PING, Resp, Value, command, value};
 use crate::words::op::{Fault, readable};
 use crate::words::trial::{Durability, Transport};
 
@@ -118,7 +118,7 @@ impl Store for Redis {
     }
 
     fn line(&self) -> Option<Result<Line, Fault>> {
-        Some(self.connect().and_then(Blocking::into_line))
+        Some(self.connect().and_then(|session| session.into_line(PING, resp::pong)))
     }
 
     /// Fails while the server still reads its data from disk, and where its settings do not keep the class.

@@ -10,7 +10,7 @@ use super::blocking::{Blocking, Line};
 use super::said::Said;
 use super::{Adapter, Facts, Launch, Place, Role, Server, Session, Setting, Store};
 use crate::wire::Codec;
-use crate::wire::memcache::{Dialect, Memcache};
+use crate::wire::memcache::{self, Dialect, Memcache, VERSION_QUESTION};
 use crate::wire::tyrant::{self, STAT_QUESTION, Stats, Tyrant};
 use crate::words::op::Fault;
 use crate::words::trial::{Durability, Transport};
@@ -135,8 +135,11 @@ impl Store for TokyoTyrant {
 
     fn line(&self) -> Option<Result<Line, Fault>> {
         Some(match self.launch.setting(&MOUTH) {
-            "memcache" => self.connect(Memcache::speaking(Dialect::Borrowed, NAME)).and_then(Blocking::into_line),
-            _ => self.connect(self.own()).and_then(Blocking::into_line),
+            "memcache" => {
+                let session = self.connect(Memcache::speaking(Dialect::Borrowed, NAME));
+                session.and_then(|session| session.into_line(VERSION_QUESTION, memcache::version))
+            }
+            _ => self.connect(self.own()).and_then(|session| session.into_line(STAT_QUESTION, tyrant::stats)),
         })
     }
 

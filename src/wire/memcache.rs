@@ -11,8 +11,8 @@ mod frames;
 mod meta;
 mod text;
 
-pub use binary::Binary;
-pub use frames::{KEY_MAX, Stats, stats, version};
+pub use binary::{Binary, NOOP_QUESTION, noop};
+pub use frames::{KEY_MAX, Stats, VERSION_QUESTION, stats, version};
 pub use meta::Meta;
 pub use text::{Dialect, Memcache};
 

@@ -13,8 +13,8 @@ use crate::words::op::{Alike, Fault, KeyList, Keys, Op, Pairs, Pattern, Reply, V
 mod frames;
 mod versions;
 
+pub use frames::{PING, Value, command, pong, value};
 use frames::{Token, array, bulk, bulk_head, short_bulk, token};
-pub use frames::{Value, command, value};
 
 const DONE: &[u8; 5] = b"+OK\r\n";
 

@@ -48,6 +48,8 @@ pub enum Manner {
     Forgetting(usize),
     /// So long after a request came, whatever others there are.
     Exactly(Duration),
+    /// Takes one connection after another, each so long after the one before.
+    Welcoming(Duration),
     /// At once, but that it stands still for a while, so long after its first request.
     Freezing {
         after: Duration,
@@ -85,6 +87,9 @@ fn serve(manner: Manner) -> (tempfile::TempDir, PathBuf) {
             if matches!(manner, Manner::Away { lasting, .. } if is_away(lasting)) {
                 continue;
             }
+            if let Manner::Welcoming(pause) = manner {
+                std::thread::sleep(pause);
+            }
             std::thread::spawn(move || answer(stream, &records, manner, &first));
         }
     });
@@ -97,6 +102,11 @@ fn answer(mut stream: UnixStream, records: &Records, manner: Manner, first: &Onc
     let later = Later::begin(stream.try_clone()?);
     let mut count = 0;
     while let Some(parts) = requests.next()? {
+        // Whoever connects asks that first, and it is no request.
+        if parts == [b"PING"] {
+            stream.write_all(b"+PONG\r\n")?;
+            continue;
+        }
         count += 1;
         let mut records = records.lock().unwrap();
         let mut said = match parts.as_slice() {

@@ -89,6 +89,8 @@ proptest! {
         let _ = resp::value(&bytes);
         let _ = memcache::stats(&bytes);
         let _ = memcache::version(&bytes);
+        let _ = memcache::noop(&bytes);
+        let _ = resp::pong(&bytes);
         let _ = tyrant::stats(&bytes);
     }
 

@@ -1,8 +1,8 @@
 //! Our codec of memcached's binary protocol: what its ops say and hear, hostile answers, many questions at once.
 
 use kvfair::wire::Codec;
-use kvfair::wire::memcache::Binary;
-use kvfair::words::op::{Op, Pairs};
+use kvfair::wire::memcache::{Binary, noop};
+use kvfair::words::op::{Fault, Op, Pairs};
 
 use super::{Case, Got, case, hear_all, is_garbled, keys, refused, value};
 
@@ -246,4 +246,16 @@ fn questions_in_flight_are_told_apart_by_their_numbers() {
         assert_eq!(hear_all(codec.as_mut(), &pieces).unwrap(), expected);
     }
     assert_eq!((codec.pending(), codec.commands()), (0, 5000));
+}
+
+#[test]
+fn the_answer_to_a_noop_is_read_once_it_is_whole_and_nothing_else_is() {
+    let whole = answer(NOOP, 0, 0, 0, b"", b"");
+    assert_eq!(noop(&[&whole[..], b"more"].concat()).unwrap(), Some((24, ())));
+    (0..24).for_each(|cut| assert_eq!(noop(&whole[..cut]).unwrap(), None));
+    let refusal = noop(&answer(NOOP, 0x20, 0, 0, b"", b"Auth failure."));
+    assert!(matches!(refusal, Err(Fault::Refused(words)) if words == "Auth failure."));
+    for garbled in [&answer(GET, 0, 0, 0, b"", b"")[..], b"ERROR\r\n"] {
+        assert!(matches!(noop(garbled), Err(Fault::Garbled(_))));
+    }
 }

@@ -1,8 +1,8 @@
 //! Our codec of RESP: what its ops say and hear, versions by watches, the greeting, and hostile answers.
 
 use kvfair::wire::Codec;
-use kvfair::wire::resp::{Greeting, Resp, Value, command, value as read_value};
-use kvfair::words::op::{Op, Pairs};
+use kvfair::wire::resp::{Greeting, Resp, Value, command, pong, value as read_value};
+use kvfair::words::op::{Fault, Op, Pairs};
 
 use super::{Case, Got, case, hear_all, is_garbled, keys, refused, value};
 
@@ -326,4 +326,13 @@ fn any_answer_is_read_as_a_value() {
     let mut said = Vec::new();
     command(&[b"CONFIG", b"GET", b""], &mut said);
     assert_eq!(said, b"*3\r\n$6\r\nCONFIG\r\n$3\r\nGET\r\n$0\r\n\r\n");
+}
+
+#[test]
+fn a_pong_is_read_once_it_is_whole_and_nothing_else_is() {
+    assert_eq!(pong(b"+PONG\r\n+OK").unwrap(), Some((7, ())));
+    (0..7).for_each(|cut| assert_eq!(pong(&b"+PONG\r\n"[..cut]).unwrap(), None));
+    let refusal = pong(b"-NOAUTH Authentication required.\r\n");
+    assert!(matches!(refusal, Err(Fault::Refused(words)) if words == "NOAUTH Authentication required."));
+    assert!(matches!(pong(b"+OK\r\n"), Err(Fault::Garbled(_))));
 }

@@ -216,6 +216,7 @@ impl Array {
                 out.extend_from_slice(format!("*{}\r\n", request.parts() - 1).as_bytes());
                 (1..request.parts()).for_each(|index| bulk(self.get(part(index)), out));
             }
+            b"PING" => out.extend_from_slice(b"+PONG\r\n"),
             b"INFO" => {
                 let text = format!("process_id:{}\r\nrecords:{}\r\n", std::process::id(), self.held);
                 bulk(Some(text.as_bytes()), out);
@@ -247,6 +248,7 @@ impl Array {
             },
             b"delete" if self.delete(part(1)) => out.extend_from_slice(b"DELETED\r\n"),
             b"delete" => out.extend_from_slice(b"NOT_FOUND\r\n"),
+            b"version" => out.extend_from_slice(concat!("VERSION ", env!("CARGO_PKG_VERSION"), "\r\n").as_bytes()),
             b"stats" => {
                 let text = format!("STAT pid {}\r\nSTAT curr_items {}\r\nEND\r\n", std::process::id(), self.held);
                 out.extend_from_slice(text.as_bytes());

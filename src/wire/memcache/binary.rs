@@ -280,6 +280,27 @@ fn answer(bytes: &[u8]) -> Result<Option<(usize, Answer<'_>)>, Fault> {
     Ok(Some((HEAD + body, answer)))
 }
 
+/// A question that touches no record, and whose answer [`noop`] reads.
+pub const NOOP_QUESTION: &[u8; HEAD] = &{
+    let mut head = [0; HEAD];
+    head[0] = ASK;
+    head[1] = NOOP;
+    head
+};
+
+/// The bytes that an answer to a noop took.
+pub fn noop(bytes: &[u8]) -> Result<Option<(usize, ())>, Fault> {
+    if bytes.is_empty() {
+        return Ok(None);
+    }
+    match answer(bytes)? {
+        None => Ok(None),
+        Some((used, Answer { command: NOOP, status: 0, .. })) => Ok(Some((used, ()))),
+        Some((_, refusal)) if refusal.status != 0 => Err(Fault::Refused(in_words(&refusal, 0))),
+        Some(_) => Err(garbled("the answer to a noop", bytes)),
+    }
+}
+
 /// What was answered.
 impl Binary {
     #[inline]

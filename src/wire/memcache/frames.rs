@@ -141,6 +141,9 @@ pub fn stats(bytes: &[u8]) -> Result<Option<(usize, Stats)>, Fault> {
     }
 }
 
+/// What asks for the version.
+pub const VERSION_QUESTION: &[u8] = b"version\r\n";
+
 /// The version that an answer to `version` names, and the bytes it took.
 pub fn version(bytes: &[u8]) -> Result<Option<(usize, String)>, Fault> {
     let Some(text) = line(bytes, LINE_MAX)? else {

@@ -115,6 +115,19 @@ pub enum Value {
     List(Vec<Value>),
 }
 
+/// A question that touches no record, and whose answer [`pong`] reads.
+pub const PING: &[u8] = b"*1\r\n$4\r\nPING\r\n";
+
+/// The bytes that an answer to PING took.
+pub fn pong(bytes: &[u8]) -> Result<Option<(usize, ())>, Fault> {
+    match token(bytes)? {
+        None => Ok(None),
+        Some((used, Token::Status(b"PONG"))) => Ok(Some((used, ()))),
+        Some((_, Token::Error(words))) => Err(Fault::Refused(String::from_utf8_lossy(words).into_owned())),
+        Some(_) => Err(garbled("+PONG", bytes)),
+    }
+}
+
 /// The first answer in `bytes` and the bytes it took, once it is all there.
 pub fn value(bytes: &[u8]) -> Result<Option<(usize, Value)>, Fault> {
     nested(bytes, DEPTH_MAX)
