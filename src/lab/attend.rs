@@ -131,7 +131,7 @@ impl<'a> Attendant<'a> {
             Told::Ended(phase, left) => self.ended(*phase, left),
             // What a store writes only when it is closed takes up room all the same.
             Told::Closed => self.record.bytes_on_disk = self.bytes_on_disk(),
-            Told::Peak(peak) => self.client_peaks = Peaks(peak),
+            Told::Peak(peak) => self.client_peaks = Peaks::of(peak),
             Told::Counters(counters) => self.record.counters = counters,
             Told::Said(Ok(said)) => self.record.said = said.into(),
             Told::Said(Err(why)) => {
@@ -164,8 +164,8 @@ impl<'a> Attendant<'a> {
         self.look();
         phase.store_by_second = self.series.take().map_or_else(Vec::new, Series::end);
         if phase.name == "settle" {
-            self.record.memory.client = self.client_peaks.0;
-            self.record.memory.server = self.server.map(|_| self.server_peaks.0);
+            self.record.memory.client = self.client_peaks.peak;
+            self.record.memory.server = self.server.map(|_| self.server_peaks.peak);
             self.record.bytes_on_disk = self.bytes_on_disk();
             let Noise { canary_ns, disk_sync_ns, .. } = self.record.noise;
             let (noise, programs) = self.window.close();

@@ -65,7 +65,7 @@ pub fn carry_out(trial: &Trial, program: &Program) -> Result<(), Early> {
     let ran = Ran::of(program, limit, &line).map_err(|why| Early::Failed(format!("the command: {why}")))?;
     let ended = ran.judged(program, limit);
     let ended = and_left(ended, trial, store);
-    tell(&Told::Peak(ran.peaks.0));
+    tell(&Told::Peak(ran.peaks.peak));
     let seen = Seen { units: 1, ops: 1, threads: 1, took_s: ran.took_s, timed_one_in: 1, ..Seen::default() };
     let mut run = phase("run", 1, seen, Vec::new());
     run.client = ran.usage;
