@@ -2,10 +2,10 @@
 //! depth says. For servers that we speak to by a codec of our own.
 //!
 //! Most of what a request costs its client is system calls, so there are no others: connections are registered once,
-//! and a wake-up reads once, hears all answers that came, and writes all next questions once. A batch is asked when the
-//! one before it is answered.
+//! and a wake-up reads each that has something to tell once, hears all answers that came, and then writes all next
+//! questions, once a connection. A batch is asked when the one before it is answered.
 
-use std::io::{self, ErrorKind, Read, Write};
+use std::io::{self, ErrorKind, Read};
 use std::os::fd::{AsFd, AsRawFd};
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -25,11 +25,13 @@ use crate::words::op::Fault;
 mod again;
 mod converse;
 mod paced;
+mod said;
 mod unsent;
 
 use again::Lost;
 
 use converse::{Counts, State, Talk, Trouble, converse};
+use said::Said;
 use unsent::Unsent;
 
 /// What one read may bring at most. What is left comes with the next one.
@@ -190,8 +192,7 @@ struct Shared {
     /// Questions that are asked at once when all before are answered; none where they come when they are due.
     depth: u32,
     received: Vec<u8>,
-    /// What is to be said by the connection whose turn it is; empty between two turns.
-    out: Vec<u8>,
+    said: Said,
     counts: Counts,
     /// When what is read now had come.
     now: Instant,
@@ -231,7 +232,7 @@ impl Hand {
         // At a rate no answer is waited for.
         let depth = if work.pace.is_some() { 0 } else { conduct.depth };
         let now = Instant::now();
-        let shared = Shared { poll, depth, received: vec![0; READ_BYTES], out: Vec::new(), counts, now };
+        let shared = Shared { poll, depth, received: vec![0; READ_BYTES], said: Said::default(), counts, now };
         Ok(Hand { parties, shared, touched: Vec::new(), reopens: conduct.reopens, lost: Vec::new() })
     }
 
@@ -265,6 +266,7 @@ impl Hand {
         for place in 0..self.parties.len() {
             let begun = self.parties[place].begin(&mut self.shared);
             begun.or_else(|stopped| self.lose(place, stopped))?;
+            self.send()?;
         }
         let mut heard = Instant::now();
         let mut told = heard;
@@ -279,7 +281,11 @@ impl Hand {
                 let place = event.token().0;
                 let met = self.parties[place].meet(event, &mut self.shared);
                 met.or_else(|stopped| self.lose(place, stopped))?;
+                if self.shared.said.is_much() {
+                    self.send()?;
+                }
             }
+            self.send()?;
             progress.store(self.shared.counts.seen.units, Ordering::Relaxed);
             let now = self.shared.now;
             if number == 0 && now.duration_since(told) > LOOK {
@@ -343,11 +349,12 @@ impl Party {
         self.commands_before + self.line.codec.commands() - self.greeted
     }
 
-    /// Asks its first questions.
+    /// Makes its first questions.
     fn begin(&mut self, shared: &mut Shared) -> Result<(), Stopped> {
-        let Shared { depth, out, counts, .. } = &mut *shared;
-        self.talk(&[], &mut Talk { depth: *depth, now: Instant::now(), out, counts })?;
-        self.send(shared).map_err(|error| self.lost(error))
+        let Shared { depth, said, counts, .. } = &mut *shared;
+        self.talk(&[], &mut Talk { depth: *depth, now: Instant::now(), out: &mut said.bytes, counts })?;
+        said.by(self.place);
+        Ok(())
     }
 
     /// Does what a wake-up is about.
@@ -363,14 +370,14 @@ impl Party {
         if event.is_read_closed() && !self.state.over() { Err(self.closed()) } else { Ok(()) }
     }
 
-    /// Reads what has come, hears it, and asks on where the whole batch is answered.
+    /// Reads what has come, hears it, and makes the next batch where the whole one before is answered.
     #[inline]
     fn receive(&mut self, shared: &mut Shared) -> Result<(), Stopped> {
         loop {
             // An answer that came in pieces is put together in a buffer of the connection's own.
             let mut own = std::mem::take(&mut self.unread);
             let kept = own.len();
-            let Shared { depth, received, out, counts, now, .. } = &mut *shared;
+            let Shared { depth, received, said, counts, now, .. } = &mut *shared;
             let (bytes, room) = if kept == 0 {
                 (&mut received[..], READ_BYTES)
             } else {
@@ -394,7 +401,8 @@ impl Party {
                 *now = Instant::now();
             }
             let bytes = &bytes[..kept + came];
-            let used = self.talk(bytes, &mut Talk { depth: *depth, now: *now, out, counts })?;
+            let used = self.talk(bytes, &mut Talk { depth: *depth, now: *now, out: &mut said.bytes, counts })?;
+            said.by(self.place);
             // Emptied or not, what is left begins the next buffer.
             self.unread = match kept {
                 0 => bytes[used..].to_vec(),
@@ -404,7 +412,6 @@ impl Party {
                     own
                 }
             };
-            self.send(shared).map_err(|error| self.lost(error))?;
             // Less than there was room for is all there was; else more has come since.
             if came < room {
                 return Ok(());
@@ -413,7 +420,8 @@ impl Party {
         }
     }
 
-    /// Hears all answers that are whole, and asks on where none are under way any more. The bytes that they took.
+    /// Hears all answers that are whole, and makes the next questions where none are under way any more. The bytes that
+    /// they took.
     #[inline]
     fn talk(&mut self, bytes: &[u8], talk: &mut Talk<'_>) -> Result<usize, Stopped> {
         let Party { line, client, state, .. } = self;
@@ -428,42 +436,6 @@ impl Party {
         })
     }
 
-    /// Sends what is to be said, behind what was not sent before.
-    #[inline]
-    fn send(&mut self, shared: &mut Shared) -> io::Result<()> {
-        let Shared { out, poll, .. } = shared;
-        if out.is_empty() {
-            return Ok(());
-        }
-        if !self.unsent.is_empty() {
-            self.unsent.end().append(out);
-            return Ok(());
-        }
-        let sent = write(&mut self.line, out)?;
-        if sent < out.len() {
-            self.unsent.end().extend_from_slice(&out[sent..]);
-            self.watch(poll, Interest::READABLE | Interest::WRITABLE)?;
-        }
-        out.clear();
-        Ok(())
-    }
-
-    #[cold]
-    fn send_rest(&mut self, poll: &Poll) -> io::Result<()> {
-        let sent = write(&mut self.line, self.unsent.rest())?;
-        self.unsent.took(sent);
-        if self.unsent.is_empty() {
-            self.watch(poll, Interest::READABLE)?;
-        }
-        Ok(())
-    }
-
-    #[cold]
-    fn watch(&self, poll: &Poll, interest: Interest) -> io::Result<()> {
-        let fd = self.line.stream.as_fd().as_raw_fd();
-        poll.registry().reregister(&mut SourceFd(&fd), Token(self.place), interest)
-    }
-
     #[cold]
     fn closed(&self) -> Stopped {
         self.lost(io::Error::new(ErrorKind::UnexpectedEof, "the server closed the connection"))
@@ -473,15 +445,6 @@ impl Party {
     fn lost(&self, error: io::Error) -> Stopped {
         let (name, fault) = (self.line.name.clone(), Fault::Lost(error));
         Stopped::Line { name, fault }
-    }
-}
-
-/// Writes once; 0 where the socket takes nothing now.
-#[inline]
-fn write(line: &mut Line, bytes: &[u8]) -> io::Result<usize> {
-    match line.stream.write(bytes) {
-        Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => Ok(0),
-        written => written,
     }
 }
 

@@ -43,7 +43,7 @@ impl Hand {
             return Err(given_up(why, "it was lost again before it had answered anything"));
         }
         // What was to be said on it is said anew.
-        self.shared.out.clear();
+        self.shared.said.unsay();
         party.is_lost = true;
         party.make_owed(&mut self.shared.counts)?;
         let fd = party.line.stream.as_fd().as_raw_fd();

@@ -10,7 +10,8 @@ use mio::{Events, Interest, Poll, Token};
 use super::super::pace::{Lateness, Pace};
 use super::super::{Stopped, Work};
 use super::converse::{Counts, Stamp, UNSENT};
-use super::{EVENTS, Hand, LOOK, Party, Shared, silent, write};
+use super::said::write;
+use super::{EVENTS, Hand, LOOK, Party, Shared, silent};
 use crate::jobs::Ask;
 use crate::words::op::Fault;
 
@@ -97,9 +98,15 @@ fn hear(hand: &mut Hand, work: &Work<'_>, events: &Events) -> Result<bool, Stopp
     let mut heard = false;
     for event in events.iter().filter(|event| event.token() != ALARM) {
         let place = event.token().0;
-        let party = &mut hand.parties[place];
-        let met = party.meet(event, &mut hand.shared).and_then(|()| party.ask_owed(&mut hand.shared));
+        let met = hand.parties[place].meet(event, &mut hand.shared);
         met.or_else(|stopped| hand.lose(place, stopped))?;
+        // What belongs to a request that is under way goes before others.
+        hand.send()?;
+        let party = &mut hand.parties[place];
+        if !party.is_lost {
+            let asked = party.ask_owed(&mut hand.shared);
+            asked.or_else(|stopped| hand.lose(place, stopped))?;
+        }
         heard = true;
     }
     if !hand.lost.is_empty() {
