@@ -122,8 +122,10 @@ fn drive_again(manner: Manner, part: Part, clients: u32, depth: Option<u32>) -> 
 #[test]
 fn lost_connections_are_opened_again_and_what_was_under_way_is_asked_once_more() {
     for depth in [None, Some(1), Some(16), Some(1000)] {
-        for part in [Part::Set, Part::Get] {
-            let (seen, _) = drive_again(Manner::Closing(90), part, 4, depth).unwrap();
+        for (part, manner) in
+            [(Part::Set, Manner::Closing(90)), (Part::Get, Manner::Closing(90)), (Part::Get, Manner::Parting(90))]
+        {
+            let (seen, _) = drive_again(manner, part, 4, depth).unwrap();
             // Each of 4 clients has 1,000 requests: eleven connections of 90, and one for the rest. What was answered
             // and not heard before the connection was lost is asked, and counted by the server, once more.
             assert!((44..88).contains(&seen.reconnects), "depth {depth:?}: {}", seen.reconnects);

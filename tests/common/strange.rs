@@ -33,8 +33,10 @@ pub enum Manner {
     Hoarding(usize),
     /// The last byte of the so-manieth value is another.
     Corrupting(usize),
-    /// Gone after so many requests.
+    /// Gone when one comes after so many requests.
     Closing(usize),
+    /// Gone as soon as it has answered so many requests.
+    Parting(usize),
     /// The same once, and then nobody is heard for a while.
     Away {
         after: usize,
@@ -153,6 +155,9 @@ fn answer(mut stream: UnixStream, records: &Records, manner: Manner, first: &Onc
                 stream.write_all(&said)?;
             }
             _ => stream.write_all(&said)?,
+        }
+        if manner == Manner::Parting(count) {
+            return Ok(());
         }
     }
     Ok(())

@@ -42,8 +42,7 @@ impl Hand {
         if party.state.tries == TRIES {
             return Err(given_up(why, "it was lost again before it had answered anything"));
         }
-        // What was to be said on it is said anew.
-        self.shared.said.unsay();
+        // What it has said and what is not sent yet is asked anew.
         party.is_lost = true;
         party.make_owed(&mut self.shared.counts)?;
         let fd = party.line.stream.as_fd().as_raw_fd();

@@ -28,24 +28,14 @@ impl Said {
     /// What was written since the last time is what the connection at that place says.
     #[inline]
     pub(super) fn by(&mut self, place: usize) {
-        if self.end() < self.bytes.len() {
+        if self.parts.last().map_or(0, |&(_, end)| end) < self.bytes.len() {
             self.parts.push((place, self.bytes.len()));
         }
-    }
-
-    /// What was written since the last time is said by nobody.
-    pub(super) fn unsay(&mut self) {
-        self.bytes.truncate(self.end());
     }
 
     #[inline]
     pub(super) fn is_much(&self) -> bool {
         self.bytes.len() >= SEND_BYTES
-    }
-
-    #[inline]
-    fn end(&self) -> usize {
-        self.parts.last().map_or(0, |&(_, end)| end)
     }
 
     fn clear(&mut self) {
