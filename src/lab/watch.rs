@@ -188,6 +188,31 @@ mod tests {
 
     use super::*;
 
+    /// Who joins a tree after it was first looked at counts too.
+    #[test]
+    fn the_memory_of_who_is_started_later_counts() {
+        // Without a line's end tail keeps all of it.
+        let script = "read line; { head -c 50000000 /dev/zero; sleep 20; } | tail";
+        let mut shell =
+            Command::new("sh").args(["-c", script]).stdin(Stdio::piped()).stdout(Stdio::null()).spawn().expect("sh");
+        let mut peaks = Peaks::default();
+        peaks.look(shell.id());
+        let alone_bytes = peaks.peak.anonymous_bytes;
+        shell.stdin.as_mut().expect("a pipe").write_all(b"go\n").expect("it listens");
+        let began = Instant::now();
+        while peaks.peak.anonymous_bytes < 50_000_000 && began.elapsed().as_secs() < 10 {
+            std::thread::sleep(std::time::Duration::from_millis(20));
+            peaks.look(shell.id());
+        }
+        let all = family(shell.id());
+        for pid in all.into_iter().rev() {
+            let _ = nix::sys::signal::kill(nix::unistd::Pid::from_raw(pid as i32), nix::sys::signal::Signal::SIGKILL);
+        }
+        let _ = shell.wait();
+        assert!(alone_bytes < 10_000_000, "{alone_bytes} bytes before");
+        assert!(peaks.peak.anonymous_bytes >= 50_000_000, "{:?}", peaks.peak);
+    }
+
     /// As a server forks to write its file: what the child used up is the server's, alive and after its end.
     #[test]
     fn what_a_dead_child_used_up_is_not_lost() {

@@ -1,6 +1,6 @@
 //! What connections have to say: first all are heard that have something to tell, then all that was made of it is sent.
-//! A system call that is made again and again costs less than two in turn, whose code and data drive each other out of
-//! the processor's caches.
+//! A system call that is made again and again costs less than two in turn, likely because their code and data drive
+//! each other out of the processor's caches.
 
 use std::io::{self, ErrorKind, Write};
 use std::os::fd::{AsFd, AsRawFd};
