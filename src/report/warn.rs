@@ -200,15 +200,17 @@ fn timeouts(seen: &Seen<'_>) -> Vec<Warning> {
 }
 
 fn client_limited(seen: &Seen<'_>) -> Vec<Warning> {
-    // A control is at its ceiling by its nature.
-    let of_stores: Vec<_> = seen.points.iter().filter(|point| !point.control).collect();
+    limited(seen.points).into_iter().collect()
+}
+
+/// A control's points do not count: it is at its ceiling by its nature.
+fn limited(points: &[Point]) -> Option<Warning> {
+    let of_stores: Vec<_> = points.iter().filter(|point| !point.control).collect();
     let limited = of_stores.iter().filter(|point| point.client_limited).count();
     let all = of_stores.len();
-    if limited == 0 {
-        return Vec::new();
-    }
     let evidence = format!("{limited} of {all} points are limited by the client and not ranked (*)");
-    vec![warning("client-limited", limited == all, evidence, "fewer clients, a smaller --depth, or more processors")]
+    let fix = "fewer clients, a smaller --depth, or more processors";
+    (limited > 0).then(|| warning("client-limited", limited == all, evidence, fix))
 }
 
 /// Targets that get slower or faster block by block: no one number is theirs.
@@ -338,5 +340,19 @@ mod tests {
         assert!(rest.len() == 3 && rest.iter().all(|line| line.starts_with("warning (") && !line.contains("b is so")));
         assert_eq!(printed(&all, &[], true).len(), 4);
         assert!(printed(&[], &[], false).is_empty());
+    }
+
+    #[test]
+    fn points_of_stores_are_counted_that_the_client_limits() {
+        let is_limited = |target: &str| Point { client_limited: true, ..sweep::tests::point(target, 1, 1_000.0) };
+        let is_free = |target: &str| sweep::tests::point(target, 1, 1_000.0);
+        let said = |points: &[Point]| limited(points).map(|warning| (warning.evidence, warning.weighty));
+        let of = |count: &str, weighty| Some((format!("{count} limited by the client and not ranked (*)"), weighty));
+        assert_eq!(said(&[is_limited("ceiling"), is_free("slow")]), None);
+        assert_eq!(said(&[is_limited("ceiling"), is_limited("fast"), is_free("slow")]), of("1 of 2 points are", false));
+        assert_eq!(
+            said(&[is_limited("ceiling"), is_limited("fast"), is_limited("slow")]),
+            of("2 of 2 points are", true)
+        );
     }
 }
