@@ -100,15 +100,35 @@ impl Batch {
 
     fn next(&mut self) -> &[u8] {
         if self.keys > 1 {
-            for request in self.bytes.chunks_exact_mut(self.request_bytes) {
-                let mut number = (draw(&mut self.drawn) * self.keys) >> 32;
-                for digit in request[self.key_end - DIGITS..self.key_end].iter_mut().rev() {
-                    *digit = b'0' + (number % 10) as u8;
-                    number /= 10;
-                }
-            }
+            let (drawn, keys) = (&mut self.drawn, self.keys);
+            let requests = self.bytes.chunks_exact_mut(self.request_bytes);
+            requests.for_each(|request| write_key(&mut request[..self.key_end], (draw(drawn) * keys) >> 32));
         }
         &self.bytes
+    }
+}
+
+/// At the end of these bytes.
+fn write_key(bytes: &mut [u8], mut number: u64) {
+    for digit in bytes.iter_mut().rev().take(DIGITS) {
+        *digit = b'0' + (number % 10) as u8;
+        number /= 10;
+    }
+}
+
+/// Sets the first so many keys.
+pub fn fill(server: &str, address: &str, keys: u64) {
+    let Exchange { request, answer_bytes } = exchange(server, "set");
+    let mut batch = Batch::new(&request, 1, 1);
+    let mut stream = Stream::open(address);
+    let queue = Queue::new();
+    queue.watch(stream.fd(), 0);
+    let (mut events, mut received) = (no_events(), [0; 100]);
+    for number in 0..keys {
+        write_key(&mut batch.bytes[..batch.key_end], number);
+        stream.write(&batch.bytes);
+        queue.wait(&mut events, -1);
+        assert_eq!(stream.read(&mut received), answer_bytes);
     }
 }
 
