@@ -4,14 +4,16 @@
 use std::collections::VecDeque;
 
 pub(super) struct Waiting<A> {
-    runs: VecDeque<(A, u32)>,
+    /// Mostly the only run: looked at and counted down with every answer, so it is in no ring.
+    first: Option<(A, u32)>,
+    rest: VecDeque<(A, u32)>,
     /// Questions in all runs.
     len: usize,
 }
 
 impl<A> Default for Waiting<A> {
     fn default() -> Self {
-        Waiting { runs: VecDeque::new(), len: 0 }
+        Waiting { first: None, rest: VecDeque::new(), len: 0 }
     }
 }
 
@@ -24,22 +26,24 @@ impl<A: PartialEq> Waiting<A> {
     #[inline(always)]
     pub(super) fn push_many(&mut self, awaited: A, count: u32) {
         self.len += count as usize;
-        match self.runs.back_mut() {
+        let last = if self.rest.is_empty() { self.first.as_mut() } else { self.rest.back_mut() };
+        match last {
             Some((last, run)) if *last == awaited => *run += count,
-            _ => self.runs.push_back((awaited, count)),
+            Some(_) => self.rest.push_back((awaited, count)),
+            None => self.first = Some((awaited, count)),
         }
     }
 
     /// What the oldest question waits for.
     #[inline(always)]
     pub(super) fn front(&self) -> Option<&A> {
-        self.runs.front().map(|(awaited, _)| awaited)
+        self.first.as_ref().map(|(awaited, _)| awaited)
     }
 
     /// And how many wait for just that.
     #[inline(always)]
     pub(super) fn front_run(&self) -> Option<(&A, u32)> {
-        self.runs.front().map(|(awaited, run)| (awaited, *run))
+        self.first.as_ref().map(|(awaited, run)| (awaited, *run))
     }
 
     #[inline(always)]
@@ -50,14 +54,14 @@ impl<A: PartialEq> Waiting<A> {
     /// Forgets the oldest ones, no more than are in the first run.
     #[inline(always)]
     pub(super) fn pop_many(&mut self, count: u32) {
-        let Some((_, run)) = self.runs.front_mut() else {
+        let Some((_, run)) = &mut self.first else {
             return;
         };
         debug_assert!(count <= *run);
         *run -= count;
         self.len -= count as usize;
         if *run == 0 {
-            self.runs.pop_front();
+            self.first = self.rest.pop_front();
         }
     }
 
@@ -74,7 +78,9 @@ impl<A: PartialEq> Waiting<A> {
     /// The oldest one now waits for something else.
     pub(super) fn replace_front(&mut self, awaited: A) {
         self.pop();
-        self.runs.push_front((awaited, 1));
+        if let Some(next) = self.first.replace((awaited, 1)) {
+            self.rest.push_front(next);
+        }
         self.len += 1;
     }
 

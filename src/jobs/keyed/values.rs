@@ -36,7 +36,6 @@ pub struct Values {
     /// Places to begin at, and beyond them what the last one needs.
     places: u64,
     pool: Vec<u8>,
-    plain: Vec<u8>,
 }
 
 impl Values {
@@ -53,8 +52,7 @@ impl Values {
         let words = if random == 0 { 0 } else { (places + random).div_ceil(8) };
         let mut pool = Vec::with_capacity(words * 8);
         (0..words).for_each(|_| pool.extend_from_slice(&rng.draw().to_le_bytes()));
-        let plain = vec![PLAIN; lengths.most()];
-        Values { lengths, random_percent, places: places as u64, pool, plain }
+        Values { lengths, random_percent, places: places as u64, pool }
     }
 
     /// Of a key's value.
@@ -110,7 +108,7 @@ impl Values {
 
     /// Whether this is a value of this key, whichever version: every byte of it is looked at. Of a value too short for
     /// a head only the length can tell.
-    #[inline]
+    #[inline(always)]
     pub fn belongs(&self, record: u64, value: &[u8]) -> bool {
         match version_in(value) {
             Some(version) => self.is(record, version, value),
@@ -119,7 +117,7 @@ impl Values {
     }
 
     /// Whether this is that version of a key's value.
-    #[inline]
+    #[inline(always)]
     pub fn is(&self, record: u64, version: u64, value: &[u8]) -> bool {
         let head = self.head(record, version);
         let bytes = self.bytes(record);
@@ -130,9 +128,7 @@ impl Values {
         match value.split_first_chunk::<HEAD_BYTES>() {
             Some((first, rest)) => {
                 let (own, plain) = rest.split_at(random);
-                *first == head
-                    && (own.is_empty() || own == self.own(record, random))
-                    && plain == &self.plain[..plain.len()]
+                *first == head && (own.is_empty() || own == self.own(record, random)) && is_plain(plain)
             }
             None => *value == head[..value.len()],
         }
@@ -153,6 +149,13 @@ impl Values {
         let start = ((u128::from(mix(record)) * u128::from(self.places)) >> 64) as usize;
         &self.pool[start..start + random]
     }
+}
+
+/// Whether nothing else is in it. Without a call: most values are short.
+#[inline(always)]
+fn is_plain(bytes: &[u8]) -> bool {
+    let (wide, rest) = bytes.as_chunks::<16>();
+    wide.iter().all(|part| *part == [PLAIN; 16]) && rest.iter().all(|byte| *byte == PLAIN)
 }
 
 /// Bytes of a value of that length that are neither head nor plain.
