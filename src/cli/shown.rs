@@ -99,10 +99,8 @@ fn all(trials: &[Trial], headline: &str, look: &Look) -> Result<String> {
         Look { json: true, .. } => format!("{}\n", serde_json::to_string_pretty(trials)?),
         Look { csv: true, .. } => export::csv(fields::TRIALS, trials),
         Look { markdown: true, .. } => page(headline, &[export::markdown(&trials::lines(trials))]),
-        _ => {
-            let width = if look.wide { usize::MAX } else { table::WIDTH };
-            format!("{headline}\n{}", table::layout(&trials::lines(trials), width))
-        }
+        // A trial is one line, however long.
+        _ => format!("{headline}\n{}", table::layout(&trials::lines(trials), usize::MAX)),
     })
 }
 

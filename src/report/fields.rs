@@ -133,6 +133,7 @@ pub const TRIALS: &[Field<Trial>] = &[
     Field { name: "client_cpu_us_per_op", value: |trial| plain(trial.client_cpu_us_per_op) },
     Field { name: "server_cpu_us_per_op", value: |trial| plain(trial.server_cpu_us_per_op) },
     Field { name: "anonymous_bytes", value: |trial| plain(trial.anonymous_bytes) },
+    Field { name: "client_anonymous_bytes", value: |trial| plain(trial.client_anonymous_bytes) },
     Field { name: "bytes_on_disk", value: |trial| plain(trial.bytes_on_disk) },
     Field { name: "load_1m", value: |trial| trial.load_1m.to_string() },
     Field { name: "cpu_pressure_share", value: |trial| plain(trial.cpu_pressure_share) },

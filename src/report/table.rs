@@ -48,7 +48,7 @@ const OF_PROGRAMS: &[Column] = &[
     COLUMNS[0],
     COLUMNS[1],
     Column { heading: "CPU s", cell: |_, numbers| cpu_s(numbers) },
-    Column { heading: "memory", cell: |_, numbers| memories(numbers) },
+    Column { heading: "memory", cell: |_, numbers| memories(numbers.client_anonymous_bytes, numbers.anonymous_bytes) },
     COLUMNS[5],
 ];
 
@@ -149,7 +149,11 @@ pub enum Line {
     Reason(String, String),
 }
 
-/// Names to the left, numbers to the right, two blanks between columns.
+/// The least of the names' column.
+const NAME_WIDTH: usize = 8;
+
+/// Names to the left, numbers to the right, two blanks between columns. A name that there is no room for stands whole
+/// in a line of its own, so that its numbers stay in sight.
 pub fn layout(lines: &[Line], width: usize) -> String {
     let count = lines.iter().map(|line| if let Line::Cells(cells) = line { cells.len() } else { 0 }).max().unwrap_or(0);
     let mut widths = vec![0; count.max(1)];
@@ -163,14 +167,15 @@ pub fn layout(lines: &[Line], width: usize) -> String {
         }
     }
     let numbers: usize = widths[1..].iter().map(|width| width + 2).sum();
-    // A very long name is cut so that its numbers stay in sight; the results file has it whole.
-    widths[0] = widths[0].min(width.saturating_sub(numbers + 1)).max(8);
+    let heading =
+        lines.iter().find_map(|line| if let Line::Cells(cells) = line { Some(length(&cells[0])) } else { None });
+    widths[0] = widths[0].min(width.saturating_sub(numbers + 1)).max(heading.unwrap_or(0)).max(NAME_WIDTH);
     let mut text = String::new();
     for line in lines {
         let line = match line {
             Line::Cells(cells) => {
                 let rest = cells[1..].iter().zip(&widths[1..]).map(|(cell, width)| format!("  {cell:>width$}"));
-                format!(" {}{}", name(&cells[0], widths[0]), rest.collect::<String>())
+                beside(&cells[0], widths[0], &rest.collect::<String>())
             }
             Line::Words(words) => format!(" {words}"),
             Line::Reason(target, reason) => reasoned(target, reason, widths[0], width),
@@ -181,19 +186,15 @@ pub fn layout(lines: &[Line], width: usize) -> String {
     text
 }
 
-fn name(text: &str, width: usize) -> String {
-    if length(text) <= width {
-        return format!("{text:<width$}");
-    }
-    let kept: String = text.chars().take(width.saturating_sub(3)).collect();
-    format!("{kept}...")
+fn beside(name: &str, width: usize, rest: &str) -> String {
+    if length(name) <= width { format!(" {name:<width$}{rest}") } else { format!(" {name}\n {:width$}{rest}", "") }
 }
 
 /// A reason is wrapped, not cut: it says what to do.
 fn reasoned(target: &str, reason: &str, indent: usize, width: usize) -> String {
     let room = width.saturating_sub(indent + 3);
     let indented = format!("\n {:indent$}  ", "");
-    format!(" {}  {}", name(target, indent), wrap(reason, room).join(&indented))
+    beside(target, indent, &format!("  {}", wrap(reason, room).join(&indented)))
 }
 
 /// Breaks text between words into lines of at most `width`; a word longer than that is broken where it must be.
@@ -264,10 +265,10 @@ fn cpu_s(numbers: &Numbers) -> String {
 }
 
 /// "21 MB + 9.2 MB": program and server; "21 MB" where the store is in the program.
-fn memories(numbers: &Numbers) -> String {
+pub(super) fn memories(client: Option<u64>, store: u64) -> String {
     // A program that was gone before anybody looked held nothing that is known.
-    let store = disk(Some(numbers.anonymous_bytes));
-    numbers.client_anonymous_bytes.map_or(store.clone(), |client| format!("{} + {store}", disk(Some(client))))
+    let store = disk(Some(store));
+    client.map_or(store.clone(), |client| format!("{} + {store}", disk(Some(client))))
 }
 
 pub(super) fn both(client: f64, server: Option<f64>) -> String {
@@ -293,4 +294,29 @@ fn timed(one_in: u32) -> String {
 
 fn spread(numbers: &Numbers) -> String {
     format!("{}..{}", units::seconds(numbers.seconds_lowest), units::seconds(numbers.seconds_highest))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_name_is_whole_and_its_numbers_are_in_sight() {
+        let long = "redis?program=./src/redis-server";
+        let cells = |name: &str, number: &str| Line::Cells(vec![name.to_string(), number.to_string()]);
+        let reason = Line::Reason(format!("{long}-2"), "it is not here".to_string());
+        let lines = [cells("target", "seconds"), cells("ram", "1"), cells(long, "22"), reason];
+        let text = [
+            " target      seconds",
+            " ram               1",
+            " redis?program=./src/redis-server",
+            "                  22",
+            " redis?program=./src/redis-server-2",
+            "             it is",
+            "             not",
+            "             here",
+            "",
+        ];
+        assert_eq!(layout(&lines, 20), text.join("\n"));
+    }
 }

@@ -7,7 +7,7 @@ use super::cells::{self, Status};
 use super::grid;
 use super::standing::Counted;
 use super::sweep::{measured, step};
-use super::table::{Line, both, disk, percent, tail};
+use super::table::{Line, both, disk, memories, percent, tail};
 use super::times::times;
 use crate::words::load::Swept;
 use crate::words::record::{CutOff, Phase, Record};
@@ -41,6 +41,8 @@ pub struct Trial {
     pub server_cpu_us_per_op: Option<f64>,
     /// Of the server, or of the trial's process where the store lives in it; of the whole trial.
     pub anonymous_bytes: Option<u64>,
+    /// Of the trial's process where the store is a server.
+    pub client_anonymous_bytes: Option<u64>,
     pub bytes_on_disk: Option<u64>,
     /// Of the machine when the trial began: the run queue's mean length over the last minute, and the share of the last
     /// ten seconds in which something waited for a processor.
@@ -118,6 +120,8 @@ fn trial(record: &Record, counted: &Counted) -> Trial {
         client_cpu_us_per_op: per_op(Some(record.measured().map(|phase| phase.client.cpu_s()).sum())),
         server_cpu_us_per_op: per_op(record.measured().map(|phase| Some(phase.server?.cpu_s())).sum()),
         anonymous_bytes: numbers().map(|_| memory.anonymous_bytes),
+        client_anonymous_bytes: numbers()
+            .and_then(|record| record.memory.server.map(|_| record.memory.client.anonymous_bytes)),
         bytes_on_disk: numbers().and_then(|record| record.bytes_on_disk),
         load_1m: record.machine.load_1m,
         cpu_pressure_share: record.machine.cpu_pressure_share,
@@ -163,9 +167,11 @@ const OF_POINTS: &[Column] = &[
 ];
 const RESPONSE: Column = Column { heading: "response p99", cell: |trial| tail(trial.response_ns_p99) };
 const CPU: Column = Column { heading: "CPU us/op", cell: cpu };
-const CPU_OF_PROGRAMS: Column = Column { heading: "CPU s", cell: cpu_s };
+const MEMORY: Column = Column { heading: "memory", cell: |trial| or_dash(trial.anonymous_bytes, units::bytes) };
+const OF_JOBS: &[Column] = &[CPU, MEMORY];
+const OF_PROGRAMS: &[Column] =
+    &[Column { heading: "CPU s", cell: cpu_s }, Column { heading: "memory", cell: memory_of_both }];
 const LAST: &[Column] = &[
-    Column { heading: "memory", cell: |trial| or_dash(trial.anonymous_bytes, units::bytes) },
     Column { heading: "disk", cell: |trial| disk(trial.bytes_on_disk) },
     Column { heading: "load", cell: |trial| units::digits(trial.load_1m) },
     Column { heading: "pressure", cell: |trial| or_dash(trial.cpu_pressure_share, percent) },
@@ -178,8 +184,8 @@ pub fn lines(trials: &[Trial]) -> Vec<Line> {
     let has_response = trials.iter().any(|trial| trial.response_ns_p99.is_some());
     let middle = if place.is_some() { OF_POINTS } else { std::slice::from_ref(&SECONDS) };
     let response = has_response.then_some(&RESPONSE);
-    let cpu = if trials.iter().any(|trial| trial.of_program) { &CPU_OF_PROGRAMS } else { &CPU };
-    let columns: Vec<&Column> = FIRST.iter().chain(middle).chain(response).chain([cpu]).chain(LAST).collect();
+    let used = if trials.iter().any(|trial| trial.of_program) { OF_PROGRAMS } else { OF_JOBS };
+    let columns: Vec<&Column> = FIRST.iter().chain(middle).chain(response).chain(used).chain(LAST).collect();
     // The column of what was swept over is called by that.
     let swept = place.map_or("", |place| grid::heading(place.swept));
     let headings = columns.iter().enumerate().map(|(index, column)| match column.heading {
@@ -212,6 +218,10 @@ fn cpu(trial: &Trial) -> String {
 fn cpu_s(trial: &Trial) -> String {
     let server_s = trial.server_cpu_us_per_op.map(|server_us| server_us / 1e6);
     trial.client_cpu_us_per_op.map_or_else(|| "-".to_string(), |client_us| both(client_us / 1e6, server_s))
+}
+
+fn memory_of_both(trial: &Trial) -> String {
+    trial.anonymous_bytes.map_or_else(|| "-".to_string(), |store| memories(trial.client_anonymous_bytes, store))
 }
 
 fn note(trial: &Trial) -> String {

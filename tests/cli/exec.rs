@@ -76,6 +76,14 @@ fn fans_in_python_are_the_same_from_every_store() {
     }
     desk.run(&["show", "one.jsonl"]).exits(0).shows(&one_line(&said.out));
     desk.run(&["show", "one.jsonl", "--wide", "--csv"]).exits(0);
+    let all = desk.run(&["show", "one.jsonl", "--all"]);
+    let trials = records_in(&desk.home().join("one.jsonl")).len();
+    assert_eq!(
+        all.exits(0).out.matches(" MB + ").count(),
+        trials,
+        "the program's memory and the server's:\n{}",
+        all.out
+    );
     desk.run(&["compare", "one.jsonl", "one.jsonl"]).exits(0).shows("target seconds CPU");
 }
 
