@@ -25,6 +25,7 @@ use crate::words::answers;
 use crate::words::effort::Blocks;
 use crate::words::names::file_name;
 use crate::words::record::Record;
+use crate::words::units::thousands;
 
 /// What a run needs besides its plan.
 struct Errand<'a> {
@@ -93,15 +94,7 @@ fn carry_out(mut errand: Errand<'_>) -> Result<Ran> {
     let mut results = Results::create(&path)?;
     let ran = (|| {
         if let (Sizing::Fitted, Some(budget)) = (errand.size, errand.budget) {
-            let only_quick = !errand.targets_named;
-            let slow = pilot::fit_into(budget, &mut errand.plan, only_quick, scratch.path(), &interrupt)?;
-            if !slow.is_empty() {
-                let names = slow.join(" ");
-                complain(&format!(
-                    "kvfair: too slow for a short look: {names}; by name: kvfair run {} {names}",
-                    errand.plan.job.name
-                ));
-            }
+            fit_into(budget, &mut errand, scratch.path(), &interrupt)?;
         }
         if !errand.shares.is_empty() {
             let words = pilot::rate_by_share(&errand.shares, &mut errand.plan, scratch.path(), &interrupt)?;
@@ -152,6 +145,19 @@ fn carry_out(mut errand: Errand<'_>) -> Result<Ran> {
     Ok(Ran { records, ended })
 }
 
+/// Sizes the job by pilots, and says so: they take a part of the time.
+fn fit_into(budget: Duration, errand: &mut Errand<'_>, scratch: &Path, interrupt: &Interrupt) -> Result<()> {
+    let unit = errand.plan.kind.map_or("unit", |kind| kind.unit);
+    let mut tell = |units| complain(&format!("kvfair: a pilot of {} {unit}s on each target", thousands(units)));
+    let slow =
+        pilot::fit_into(budget, &mut errand.plan, !errand.targets_named, scratch, interrupt, &mut tell)?.join(" ");
+    if !slow.is_empty() {
+        let job = &errand.plan.job.name;
+        complain(&format!("kvfair: too slow for a short look: {slow}; by name: kvfair run {job} {slow}"));
+    }
+    Ok(())
+}
+
 fn finish(errand: &Errand<'_>, records: &[Record], results: &mut Results, ended: Result<Ended>) -> Result<Exit> {
     if records.is_empty() {
         results.discard_if_empty();
@@ -190,6 +196,7 @@ fn in_words(stopped: Stopped, blocks: Blocks) -> String {
     match stopped {
         Stopped::AllBlocks => "stopped: all blocks were run".to_string(),
         Stopped::Narrow(widest) => format!("stopped: intervals are within {:.1} % to either side", widest * 100.0),
+        Stopped::Alone => "stopped: the least blocks were run, and there is nothing to compare with".to_string(),
         Stopped::Budget => "stopped: no further block fitted into the time".to_string(),
         Stopped::Noise => format!("stopped: {} blocks were voided for noise", blocks.most),
     }

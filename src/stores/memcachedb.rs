@@ -37,7 +37,7 @@ pub static MEMCACHEDB: Adapter = Adapter {
         ..Server::PLAIN
     }),
     version: || Err("a server's version is its program's".to_string()),
-    get_it: "build it: https://github.com/stvchu/memcachedb (needs Berkeley DB and libevent; no distribution packages it)",
+    get_it: "https://github.com/stvchu/memcachedb (build it: needs Berkeley DB and libevent; no distribution packages it)",
 };
 
 const NAME: &str = "memcachedb";

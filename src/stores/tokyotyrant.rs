@@ -34,7 +34,7 @@ pub static TOKYOTYRANT: Adapter = Adapter {
     open,
     server: Some(&Server { programs: &["ttserver"], port: 1978, version: version_printed, arguments, ..Server::PLAIN }),
     version: || Err("a server's version is its program's".to_string()),
-    get_it: "build it: https://dbmx.net/tokyotyrant/ (needs Tokyo Cabinet; no distribution packages it)",
+    get_it: "https://dbmx.net/tokyotyrant/ (build it: needs Tokyo Cabinet; no distribution packages it)",
 };
 
 const NAME: &str = "tokyotyrant";

@@ -1,4 +1,5 @@
-//! How large a job fits into a budget: one small block tells what each target costs, and the rest is a rule of three.
+//! How large a job fits into a budget: a small block tells what each target costs, and the rest is a rule of three; a
+//! larger block follows while that is much more than what was tried.
 
 use std::path::Path;
 use std::time::Duration;
@@ -12,8 +13,11 @@ use crate::lab::trial::Bench;
 use crate::words::effort::Blocks;
 use crate::words::record::{Outcome, Record};
 
-/// Units of the pilot's job: enough to see a trial's own cost beside its starting and stopping.
+/// Units of the first pilot's job: enough to see a trial's own cost beside its starting and stopping.
 const PILOT_UNITS: u64 = 250;
+/// Most of the time of so small a job may be what does not grow with it (threads, first connections, empty caches):
+/// what fits is found low, and the next pilot is as large as that.
+const PILOTS: usize = 3;
 /// A job's time grows a little faster than its units where values grow with it (`fans`, 250 to 10,000 profiles: 1.1).
 const GROWTH: f64 = 1.1;
 /// The share of what is left that is planned for: trials of the pilot are too short to be trusted to the last second.
@@ -27,50 +31,76 @@ const WARMED: u64 = 2;
 const QUICK: Duration = Duration::from_millis(1500);
 
 /// What one block of small trials took.
-#[derive(Clone, Copy, Default)]
+#[derive(Default)]
 struct Cost {
     /// Starting, checking and stopping, which do not grow with the job.
     fixed_s: f64,
-    /// The job itself and reading its answers back, at `PILOT_UNITS`.
+    /// The job itself, and reading its answers back where there are the more of them the larger it is.
     growing_s: f64,
+    /// Stores that took too long, of which one target was tried.
+    slow: Vec<&'static str>,
+    /// Targets that did not finish, by their labels.
+    failed: Vec<String>,
 }
 
 /// Sets the plan's units so that the pilot and the least blocks fit into `budget`, at most the job's default.
 ///
-/// Targets that do not finish the pilot are left in the plan: their rows say why. Where `only_quick` is asked for,
-/// stores that are not are taken out of it; says which.
+/// Targets that do not finish a pilot are left in the plan: their rows say why. Where `only_quick` is asked for,
+/// stores that are not are taken out of it; says which. `tell` hears of each pilot's units.
 pub fn fit_into(
     budget: Duration,
     plan: &mut Plan,
     only_quick: bool,
     scratch: &Path,
     interrupt: &Interrupt,
+    tell: &mut dyn FnMut(u64),
 ) -> Result<Vec<&'static str>> {
     // A program of the user's is as large as it is.
     let Some(kind) = plan.kind else { return Ok(Vec::new()) };
     let timer = Timer::start();
-    let small = small(plan, PILOT_UNITS.min(kind.default_units));
+    let mut tried = PILOT_UNITS.min(kind.default_units);
+    tell(tried);
     let longest = only_quick.then_some(QUICK);
-    let small = Plan { timeout: longest.unwrap_or(plan.timeout), ..small };
-    let (cost, slow) = block_cost(&small, longest, scratch, interrupt)?;
+    let first = Plan { timeout: longest.unwrap_or(plan.timeout), ..small(plan, tried) };
+    let mut cost = block_cost(&first, longest, scratch, interrupt)?;
+    let slow = std::mem::take(&mut cost.slow);
     // Something is better than nothing: where all are slow, all stay.
     if plan.chosen.iter().any(|chosen| !slow.contains(&chosen.adapter.name)) {
         plan.chosen.retain(|chosen| !slow.contains(&chosen.adapter.name));
     }
-    let units = fit(&cost, timer.left_of(budget), blocks(plan), kind.default_units);
+    let fits = |plan: &Plan, cost: &Cost, tried| {
+        fit(cost, tried, growth(plan), timer.left_of(budget) / blocks(plan), kind.default_units)
+    };
+    let mut units = fits(plan, &cost, tried);
+    for _ in 1..PILOTS {
+        let mut larger = small(plan, units);
+        // Nobody waits twice for who never comes.
+        larger.chosen.retain(|chosen| !cost.failed.contains(&chosen.target.label));
+        if units <= WARMED * tried || larger.chosen.is_empty() {
+            break;
+        }
+        tried = units;
+        tell(tried);
+        cost = block_cost(&larger, None, scratch, interrupt)?;
+        units = fits(plan, &cost, tried);
+    }
     plan.job.units = Some(units);
-    plan.warm = small.job.units.is_some_and(|tried| units <= WARMED * tried);
+    plan.warm = units <= WARMED * tried;
     Ok(slow)
 }
 
 /// How long the least blocks of a plan will take whose input has so many units, by a block of small trials.
 pub fn foresee(plan: &Plan, units: u64, scratch: &Path, interrupt: &Interrupt) -> Result<Duration> {
     let small = small(plan, PILOT_UNITS.min(units.max(1)));
-    let (cost, _) = block_cost(&small, None, scratch, interrupt)?;
+    let cost = block_cost(&small, None, scratch, interrupt)?;
     let times = plan.units_of_a_trial(units) as f64 / small.units_of_a_trial(PILOT_UNITS.min(units.max(1))) as f64;
-    // Requests take as long each, however many there are.
-    let times = if plan.job.load.is_some() { times } else { times.powf(GROWTH) };
-    Ok(Duration::from_secs_f64((cost.fixed_s + cost.growing_s * times) * f64::from(blocks(plan))))
+    let growing_s = cost.growing_s * times.powf(growth(plan));
+    Ok(Duration::from_secs_f64((cost.fixed_s + growing_s) * f64::from(blocks(plan))))
+}
+
+/// The power of a job's units that its time grows with. Requests take as long each, however many there are.
+fn growth(plan: &Plan) -> f64 {
+    if plan.job.load.is_some() { 1.0 } else { GROWTH }
 }
 
 /// The plan with a job of so many units, once.
@@ -135,19 +165,13 @@ fn rounded(rate: f64) -> u64 {
     whole / magnitude * magnitude
 }
 
-/// What the small trials took of those stores that were quick enough, and the other stores: one of their targets was
-/// tried.
-fn block_cost(
-    small: &Plan,
-    longest: Option<Duration>,
-    scratch: &Path,
-    interrupt: &Interrupt,
-) -> Result<(Cost, Vec<&'static str>)> {
+/// What the small trials took of those stores that were quick enough.
+fn block_cost(small: &Plan, longest: Option<Duration>, scratch: &Path, interrupt: &Interrupt) -> Result<Cost> {
     let bench = Bench::set_up(small, scratch, interrupt)?;
-    let (mut cost, mut slow) = (Cost::default(), Vec::new());
+    let mut cost = Cost::default();
     for (position, place) in (1..).zip(small.order(1, small.chosen.len())) {
         let chosen = &small.chosen[place];
-        if slow.contains(&chosen.adapter.name) {
+        if cost.slow.contains(&chosen.adapter.name) {
             continue;
         }
         let began = Timer::start();
@@ -155,27 +179,30 @@ fn block_cost(
         let record = record.map_err(|_| anyhow!(INTERRUPTED))?;
         let took = began.elapsed();
         if longest.is_some_and(|longest| took > longest) {
-            slow.push(chosen.adapter.name);
+            cost.slow.push(chosen.adapter.name);
             continue;
         }
-        let growing_s = match record.outcome {
-            Outcome::Finished => record.took_s().unwrap_or(0.0) + record.checked_s(),
-            _ => 0.0,
+        let growing_s = if record.outcome == Outcome::Finished {
+            // Records are as many however many requests there are.
+            record.took_s().unwrap_or(0.0) + if small.job.load.is_some() { 0.0 } else { record.checked_s() }
+        } else {
+            cost.failed.push(record.target.label.clone());
+            0.0
         };
         // The reference is run twice in a block.
         let times = if small.twin && small.reference(|_| true) == Some(place) { 2.0 } else { 1.0 };
         cost.growing_s += growing_s * times;
         cost.fixed_s += (took.as_secs_f64() - growing_s).max(0.0) * times;
     }
-    Ok((cost, slow))
+    Ok(cost)
 }
 
-/// The largest job of which so many blocks fit, rounded down to two digits.
-fn fit(cost: &Cost, left: Duration, blocks: u32, most: u64) -> u64 {
-    let block_s = left.as_secs_f64() * TRUST / f64::from(blocks);
-    let growing_s = (block_s - cost.fixed_s).max(0.0);
-    let times = (growing_s / cost.growing_s.max(1e-6)).powf(1.0 / GROWTH);
-    let units = (PILOT_UNITS as f64 * times).min(most as f64) as u64;
+/// The largest job of which a block takes no longer than is trusted of `block`, rounded down to two digits, where one
+/// of `tried` units took so much.
+fn fit(cost: &Cost, tried: u64, growth: f64, block: Duration, most: u64) -> u64 {
+    let growing_s = (block.as_secs_f64() * TRUST - cost.fixed_s).max(0.0);
+    let times = (growing_s / cost.growing_s.max(1e-6)).powf(1.0 / growth);
+    let units = (tried as f64 * times).min(most as f64) as u64;
     rounded(units as f64).max(PILOT_UNITS.min(most))
 }
 
@@ -185,10 +212,12 @@ mod tests {
 
     #[test]
     fn the_job_grows_with_what_is_left_but_never_beyond_its_default() {
-        let cost = Cost { fixed_s: 1.0, growing_s: 0.5 };
-        let units = |seconds| fit(&cost, Duration::from_secs(seconds), 6, 10_000);
-        assert_eq!(units(8), 250, "nothing fits: the smallest job there is");
-        assert_eq!(units(60), 2_200);
-        assert_eq!(units(100_000), 10_000);
+        let cost = Cost { fixed_s: 1.0, growing_s: 0.5, ..Cost::default() };
+        let units = |tried, growth, seconds| fit(&cost, tried, growth, Duration::from_secs(seconds) / 6, 10_000);
+        assert_eq!(units(250, GROWTH, 8), 250, "nothing fits: the smallest job there is");
+        assert_eq!(units(250, GROWTH, 60), 2_200);
+        assert_eq!(units(250, 1.0, 60), 2_700, "requests take as long each");
+        assert_eq!(units(500, 1.0, 60), 5_500, "twice as many took as long");
+        assert_eq!(units(250, GROWTH, 100_000), 10_000);
     }
 }

@@ -34,6 +34,8 @@ pub enum Stopped {
     AllBlocks,
     /// All intervals against the reference are as narrow as they were to be: the widest, to either side.
     Narrow(f64),
+    /// The least blocks were run of what nothing is compared with.
+    Alone,
     /// Another block would not have fitted into the budget.
     Budget,
     /// As many blocks again were voided as were to be run.
@@ -192,7 +194,8 @@ impl Seen {
             return Some(Stopped::Noise);
         }
         let limit = blocks.half_width.filter(|_| counted >= blocks.least)?;
-        self.widest(bench).filter(|widest| *widest <= limit).map(Stopped::Narrow)
+        let widest = self.widths(bench)?.into_iter().reduce(f64::max);
+        widest.map_or(Some(Stopped::Alone), |widest| (widest <= limit).then_some(Stopped::Narrow(widest)))
     }
 
     /// What two targets cost in the blocks that count.
@@ -204,17 +207,20 @@ impl Seen {
         both.unzip()
     }
 
-    /// The widest interval of a store against the reference, to either side; none where one has none.
-    fn widest(&self, bench: &Bench<'_>) -> Option<f64> {
+    /// The interval of each store against the reference, to either side, and of the reference alone that of its twin;
+    /// nothing where one has none.
+    fn widths(&self, bench: &Bench<'_>) -> Option<Vec<f64>> {
         let plan = bench.plan;
         let reference = plan.reference(|place| !self.out.contains(&place))?;
-        let others = (0..plan.chosen.len())
-            .filter(|place| *place != reference && !self.out.contains(place) && !plan.chosen[*place].target.control);
-        let widths = others.map(|place| {
+        let mut others: Vec<usize> = (0..plan.chosen.len())
+            .filter(|place| *place != reference && !self.out.contains(place) && !plan.chosen[*place].target.control)
+            .collect();
+        let twin = plan.chosen.len();
+        others.extend((others.is_empty() && self.costs.contains_key(&twin)).then_some(twin));
+        let widths = others.into_iter().map(|place| {
             let (ones, others) = self.in_common(place, reference);
             LogRatios::of(&ones, &others)?.ratio().interval.half_width()
         });
-        // With nobody to compare with there is nothing to know better.
-        widths.collect::<Option<Vec<f64>>>().map(|widths| widths.into_iter().fold(0.0, f64::max))
+        widths.collect()
     }
 }

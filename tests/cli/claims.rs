@@ -123,6 +123,44 @@ fn what_just_ran_needs_no_block_to_warm_up() {
     assert!(desk.records().iter().all(|record| record["block"] != 0), "{}", said.err);
 }
 
+/// Who is alone is compared with itself, and who may not be ends with the least blocks.
+#[test]
+fn one_store_alone_ends_by_its_own_interval() {
+    let desk = Desk::new();
+    let alone = ["run", "ngrams", "lmdb", "--messages", "2000"];
+    let said = desk.run(&alone);
+    said.complains("stopped: ");
+    assert!(!said.err.contains("nothing to compare") && !said.err.contains("within 0.0 %"), "{}", said.err);
+    let said = desk.run(&[&alone[..], &["--no-aa"]].concat());
+    // Where the machine is never quiet no run ends in any other way.
+    assert!(
+        said.err.contains("there is nothing to compare with") || said.err.contains("voided for noise"),
+        "{}",
+        said.err
+    );
+}
+
+/// Most of a small trial's time is not the job's: a larger pilot follows. One that is large enough is the block that
+/// warms up.
+#[test]
+fn a_pilot_that_was_far_too_small_is_followed_by_a_larger_one() {
+    let desk = Desk::new();
+    let said = desk.run(&["run", "getset", "ram", "lmdb", "--clients", "1", "--records", "1000", "--budget", "20s"]);
+    let pilots: Vec<u64> =
+        said.err.lines().filter_map(|line| line.strip_prefix("kvfair: a pilot of ")).map(leading).collect();
+    assert!(pilots[0] == 250 && (2..=3).contains(&pilots.len()), "{}", said.err);
+    let units = leading(said.out.strip_prefix("getset, ").expect("a headline"));
+    let was_near = units <= 2 * pilots.last().expect("there are some");
+    assert!(was_near || pilots.len() == 3, "{units} after {pilots:?}");
+    assert_eq!(desk.records().iter().all(|record| record["block"] != 0), was_near, "{}", said.err);
+}
+
+/// The number in front, which has a comma before its thousands.
+fn leading(words: &str) -> u64 {
+    let number = words.split(' ').next().unwrap_or_default().replace(',', "");
+    number.parse().unwrap_or_else(|_| panic!("no number in front of '{words}'"))
+}
+
 /// With others on every processor no block is quiet: times are not ranked, and CPU is compared.
 #[cfg(target_os = "linux")]
 #[test]
