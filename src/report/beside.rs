@@ -113,13 +113,13 @@ pub fn sentence(points: &[Point]) -> String {
         let alike = others().filter(|(_, beside)| !beside.slower);
         let alike: Vec<&str> = alike.map(|(point, _)| point.target.as_str()).collect();
         if !slower.is_empty() {
-            said.push(format!("of the time of {}: {}", best.target, slower.join(", ")));
+            said.push(format!("{} took least time; of that {}", best.target, slower.join(", ")));
         }
         if !alike.is_empty() {
             said.push(format!("{} cannot be told from {}", alike.join(", "), best.target));
         }
     }
-    if said.is_empty() { String::new() } else { format!("{}, {}.", at_step(first, last), said.join("; ")) }
+    if said.is_empty() { String::new() } else { format!("{}: {}.", at_step(first, last), said.join("; ")) }
 }
 
 /// "Sets with 300 clients", "Requests at 20,000/s".

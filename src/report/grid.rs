@@ -89,10 +89,8 @@ const MEASURES: &[Measure] = &[Measure {
 const COMMON: &[Measure] = &[Measure { words: |part, _| format!("CPU us a {part}, client + server"), cell: cpu }];
 
 /// And where blocks are enough for intervals.
-const APART: Measure = Measure {
-    words: |part, _| format!("time of a {part} in the fastest one's (at rates its p99), with intervals"),
-    cell: apart,
-};
+const APART: Measure =
+    Measure { words: |part, _| format!("time of a {part}, vs best (at rates its p99), with intervals"), cell: apart };
 
 const WIDE: &[Measure] = &[
     Measure {
@@ -113,7 +111,11 @@ const WIDE: &[Measure] = &[
     },
 ];
 
-/// As many targets side by side as there is room for, and the others in tables below.
+/// What has nothing to tell.
+const NOTHING: &str = "-";
+
+/// As many targets side by side as there is room for, and the others in tables below; no control that has
+/// nothing to tell.
 fn table(points: &[&Point], measure: &Measure, width: usize) -> Vec<Vec<Line>> {
     let mut targets: Vec<(bool, &str)> = points.iter().map(|point| (point.control, point.target.as_str())).collect();
     targets.sort_unstable();
@@ -127,8 +129,9 @@ fn table(points: &[&Point], measure: &Measure, width: usize) -> Vec<Vec<Line>> {
             Some(CutOff { after_s, .. }) => format!("> {after_s} s"),
             None => (measure.cell)(point),
         };
-        point.map_or_else(|| "-".to_string(), shown)
+        point.map_or_else(|| NOTHING.to_string(), shown)
     };
+    targets.retain(|(is_control, target)| !is_control || steps.iter().any(|&step| cell(target, step) != NOTHING));
     let mut tables = Vec::new();
     let mut rest = targets.as_slice();
     while !rest.is_empty() {
@@ -162,5 +165,31 @@ fn cpu(point: &Point) -> String {
 
 /// "1.35x [1.29-1.41]".
 fn apart(point: &Point) -> String {
-    point.beside.map_or_else(|| "-".to_string(), |beside| versus(beside.vs_best))
+    point.beside.map_or_else(|| NOTHING.to_string(), |beside| versus(beside.vs_best))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::beside::Beside;
+    use super::super::standing::Versus;
+    use super::super::sweep::tests::point;
+    use super::*;
+
+    #[test]
+    fn who_is_compared_with_nobody_has_no_column_there() {
+        let vs_best = Versus { ratio: 1.5, low: Some(1.4), high: Some(1.6), preliminary: false };
+        let beside = Some(Beside { blocks: 6, vs_best, is_best: false, slower: true });
+        let points = [point("ceiling", 5, 9_000.0), Point { beside, ..point("store", 5, 1_000.0) }];
+        let headings: Vec<Vec<String>> = grids(&points, false, WIDTH)
+            .into_iter()
+            .filter_map(|grid| match grid.lines.into_iter().next() {
+                Some(Line::Cells(cells)) => Some(cells),
+                _ => None,
+            })
+            .collect();
+        assert_eq!(
+            headings,
+            [vec!["clients", "store", "ceiling"], vec!["clients", "store"], vec!["clients", "store", "ceiling"]]
+        );
+    }
 }

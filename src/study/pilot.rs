@@ -71,11 +71,12 @@ pub fn fit_into(
     let fits = |plan: &Plan, cost: &Cost, tried| {
         fit(cost, tried, growth(plan), timer.left_of(budget) / blocks(plan), kind.default_units)
     };
-    let mut units = fits(plan, &cost, tried);
+    let (mut units, mut failed) = (fits(plan, &cost, tried), Vec::new());
     for _ in 1..PILOTS {
-        let mut larger = small(plan, units);
         // Nobody waits twice for who never comes.
-        larger.chosen.retain(|chosen| !cost.failed.contains(&chosen.target.label));
+        failed.append(&mut cost.failed);
+        let mut larger = small(plan, units);
+        larger.chosen.retain(|chosen| !failed.contains(&chosen.target.label));
         if units <= WARMED * tried || larger.chosen.is_empty() {
             break;
         }

@@ -155,6 +155,27 @@ fn a_pilot_that_was_far_too_small_is_followed_by_a_larger_one() {
     assert_eq!(desk.records().iter().all(|record| record["block"] != 0), was_near, "{}", said.err);
 }
 
+/// A server that does not come up is waited for by the first pilot and by the first block: no other pilot, and no other
+/// block, has to find that out again.
+#[test]
+fn who_failed_in_a_pilot_is_in_no_larger_one() {
+    use std::os::unix::fs::PermissionsExt;
+    let desk = Desk::new();
+    let (program, log) = (desk.home().join("gone-redis"), desk.home().join("starts.log"));
+    let script = format!(
+        "#!/bin/sh\ncase \"$*\" in *--version*) exec redis-server --version;; esac\necho start >>'{}'\nexit 1\n",
+        log.display()
+    );
+    std::fs::write(&program, script).expect("a script");
+    std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).expect("it is ours");
+    let store = "redis+unix?program=./gone-redis&name=gone";
+    let said = desk.run(&["run", "getset", "lmdb", store, "--clients", "1", "--records", "1000", "--budget", "20s"]);
+    said.exits(3);
+    let (pilots, starts) = (said.err.matches("a pilot of").count(), std::fs::read_to_string(&log).expect("it began"));
+    assert!(pilots > 1, "{}", said.err);
+    assert_eq!(starts.lines().count(), 2, "{}", said.err);
+}
+
 /// The number in front, which has a comma before its thousands.
 fn leading(words: &str) -> u64 {
     let number = words.split(' ').next().unwrap_or_default().replace(',', "");
