@@ -162,7 +162,7 @@ pub struct How {
     /// and the first target is run twice in each.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000), conflicts_with = "effort")]
     pub blocks: Option<u32>,
-    /// Fit the run into this time: a pilot sizes the job unless you do, and no block starts that would not fit
+    /// Fit the run into this time: pilots size the job unless you do, and no block starts that would not fit
     /// [default: the effort's]
     #[arg(long, value_name = "TIME", value_parser = points::duration)]
     pub budget: Option<Duration>,
