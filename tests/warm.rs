@@ -2,19 +2,20 @@
 //! against a real server.
 
 use std::alloc::{GlobalAlloc, Layout, System};
-use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use kvfair::drive::sockets::{self, Conduct, Threads};
 use kvfair::drive::{Progress, Work};
+use kvfair::jobs::Part;
 use kvfair::jobs::getset::GETSET;
-use kvfair::jobs::{Part, Source};
 use kvfair::words::load::{At, Load};
 use kvfair::words::trial::{Data, JobSettings, Transport};
 
 #[path = "common/mod.rs"]
 mod common;
+
+use common::nothing::Nothing;
 
 struct Counting;
 
@@ -39,19 +40,6 @@ unsafe impl GlobalAlloc for Counting {
 
 #[global_allocator]
 static COUNTING: Counting = Counting;
-
-/// The job reads nothing.
-struct Nothing;
-
-impl Source for Nothing {
-    fn name(&self) -> &str {
-        "nothing"
-    }
-
-    fn open(&self) -> io::Result<Box<dyn io::BufRead>> {
-        Ok(Box::new(io::empty()))
-    }
-}
 
 /// Allocations of one part with so many requests.
 fn allocations(store: &dyn kvfair::stores::Store, part: Part, requests: u64, depth: u32) -> u64 {

@@ -160,12 +160,12 @@ pub fn any_seed() -> u64 {
 }
 
 #[cfg(test)]
-mod tests {
+pub mod tests {
     use super::*;
     use crate::jobs;
     use crate::words::load::Load;
 
-    fn plan(load: Option<Load>) -> Plan {
+    pub fn plan(load: Option<Load>) -> Plan {
         let kind = jobs::find("getset").expect("it is there");
         let job = JobSettings {
             name: kind.name.to_string(),

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use anyhow::Result;
 
-use crate::lab::plan::Chosen;
+use crate::lab::plan::{Chosen, Plan};
 use crate::lab::timing::Timer;
 use crate::lab::trial::{Bench, Interrupted, Live};
 use crate::stats::paired::LogRatios;
@@ -90,8 +90,8 @@ pub fn run(bench: &Bench<'_>, time: Option<Time>, tell: &mut dyn FnMut(Event<'_>
             bench.canary.wait_until_quiet(left, bench.interrupt);
         }
         tell(Event::Block(block))?;
-        let all_out = seen.out.len() >= bench.plan.chosen.len();
-        if let Some(stopped) = seen.stops(bench).or(all_out.then_some(Stopped::AllBlocks)) {
+        let all_out = seen.out.len() >= plan.chosen.len();
+        if let Some(stopped) = seen.stops(plan).or(all_out.then_some(Stopped::AllBlocks)) {
             return Ok(Ended::Stopped(stopped));
         }
     }
@@ -120,7 +120,7 @@ fn run_block(
     tell: &mut dyn FnMut(Event<'_>) -> Result<()>,
 ) -> Result<Result<(), Ended>> {
     let plan = bench.plan;
-    let twin = seen.twin(bench, block);
+    let twin = seen.twin(plan, block);
     let count = plan.chosen.len() + usize::from(twin.is_some());
     let order: Vec<usize> = plan.order(block, count).into_iter().filter(|place| !seen.out.contains(place)).collect();
     let trials = order.len() as u32;
@@ -152,25 +152,24 @@ fn run_block(
         }
     }
     seen.blocks += u32::from(block > 0);
-    seen.drop_wrong(bench);
+    seen.drop_wrong(plan);
     Ok(Ok(()))
 }
 
 impl Seen {
     /// The place of the target that is run twice: the reference, unless it has failed. Not in the block that is
     /// counted nowhere, which shows who fails; and not where data is kept, of which there is one a target.
-    fn twin(&self, bench: &Bench<'_>, block: u32) -> Option<usize> {
-        let plan = bench.plan;
+    fn twin(&self, plan: &Plan, block: u32) -> Option<usize> {
         let has_twin = plan.twin && plan.blocks.may_claim() && plan.keep.is_none() && block > 0;
         plan.reference(|place| !self.out.contains(&place)).filter(|_| has_twin)
     }
 
     /// Who answered otherwise than the others is not run again either.
-    fn drop_wrong(&mut self, bench: &Bench<'_>) {
+    fn drop_wrong(&mut self, plan: &Plan) {
         let given = self.answers.iter().map(|(target, digest)| Given { target, block: 0, digest, ends: "" });
         let wrong = answers::wrong(&given.collect::<Vec<_>>());
-        let is_wrong = |place: &usize| wrong.contains_key(bench.plan.chosen[*place].target.label.as_str());
-        self.out.extend((0..bench.plan.chosen.len()).filter(is_wrong));
+        let is_wrong = |place: &usize| wrong.contains_key(plan.chosen[*place].target.label.as_str());
+        self.out.extend((0..plan.chosen.len()).filter(is_wrong));
     }
 
     fn void(&self) -> BTreeSet<u32> {
@@ -182,8 +181,8 @@ impl Seen {
     }
 
     /// Only widths, blocks and noise end a run; never what is faster.
-    fn stops(&self, bench: &Bench<'_>) -> Option<Stopped> {
-        let blocks = bench.plan.blocks;
+    fn stops(&self, plan: &Plan) -> Option<Stopped> {
+        let blocks = plan.blocks;
         // With so few blocks that nothing is claimed nothing is void either.
         let void = if blocks.may_claim() { self.void().len() as u32 } else { 0 };
         let counted = self.blocks - void;
@@ -194,7 +193,7 @@ impl Seen {
             return Some(Stopped::Noise);
         }
         let limit = blocks.half_width.filter(|_| counted >= blocks.least)?;
-        let widest = self.widths(bench)?.into_iter().reduce(f64::max);
+        let widest = self.widths(plan)?.into_iter().reduce(f64::max);
         widest.map_or(Some(Stopped::Alone), |widest| (widest <= limit).then_some(Stopped::Narrow(widest)))
     }
 
@@ -209,8 +208,7 @@ impl Seen {
 
     /// The interval of each store against the reference, to either side, and of the reference alone that of its twin;
     /// nothing where one has none.
-    fn widths(&self, bench: &Bench<'_>) -> Option<Vec<f64>> {
-        let plan = bench.plan;
+    fn widths(&self, plan: &Plan) -> Option<Vec<f64>> {
         let reference = plan.reference(|place| !self.out.contains(&place))?;
         let mut others: Vec<usize> = (0..plan.chosen.len())
             .filter(|place| *place != reference && !self.out.contains(place) && !plan.chosen[*place].target.control)
@@ -222,5 +220,71 @@ impl Seen {
             LogRatios::of(&ones, &others)?.ratio().interval.half_width()
         });
         widths.collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::lab::plan::tests::plan;
+    use crate::stores;
+    use crate::words::effort::Blocks;
+    use crate::words::trial::{Target, Transport, Via};
+
+    const STEADY: &[f64] = &[1.0, 1.01, 0.99, 1.0, 1.01, 0.99];
+    const ALIKE: &[f64] = &[1.01, 1.0, 1.0, 0.99, 1.0, 1.01];
+    const WILD: &[f64] = &[1.0, 2.0, 0.5, 3.0, 0.3, 1.0];
+
+    fn plan_of(targets: &[(&str, bool)]) -> Plan {
+        let chosen = |&(label, control): &(&str, bool)| Chosen {
+            target: Target {
+                label: label.to_string(),
+                store: "ram".to_string(),
+                control,
+                transport: Transport::InProcess,
+                managed: true,
+                cache: None,
+                settings: BTreeMap::new(),
+            },
+            adapter: stores::find("ram").expect("it is there"),
+            place: None,
+            login: Default::default(),
+            via: Via::default(),
+        };
+        let blocks = Blocks { least: 6, most: 10, half_width: Some(0.1) };
+        Plan { chosen: targets.iter().map(chosen).collect(), blocks, ..plan(None) }
+    }
+
+    /// What each place cost in the blocks from the first on.
+    fn seen(costs: &[&[f64]]) -> Seen {
+        let by_block = |costs: &&[f64]| (1..).zip(costs.iter().copied()).collect();
+        let blocks = costs[0].len() as u32;
+        Seen { costs: costs.iter().map(by_block).enumerate().collect(), blocks, ..Seen::default() }
+    }
+
+    fn is_narrow(stopped: Option<Stopped>) -> bool {
+        matches!(stopped, Some(Stopped::Narrow(widest)) if widest > 0.0 && widest <= 0.1)
+    }
+
+    #[test]
+    fn one_store_alone_ends_by_its_twin() {
+        for alone in [plan_of(&[("one", false)]), plan_of(&[("one", false), ("null", true)])] {
+            let control = vec![WILD; alone.chosen.len() - 1];
+            let stops = |twin: &[&[f64]]| seen(&[&[STEADY], &control[..], twin].concat()).stops(&alone);
+            assert!(is_narrow(stops(&[ALIKE])));
+            assert_eq!(stops(&[WILD]), None, "the same store twice differs too much yet");
+            assert_eq!(stops(&[]), Some(Stopped::Alone), "without a twin");
+        }
+    }
+
+    #[test]
+    fn several_end_by_the_widest_of_them_and_not_by_the_twin() {
+        let three = plan_of(&[("one", false), ("two", false), ("three", false)]);
+        assert!(is_narrow(seen(&[STEADY, ALIKE, ALIKE, WILD]).stops(&three)));
+        assert_eq!(seen(&[STEADY, ALIKE, WILD, ALIKE]).stops(&three), None);
+        let out = Seen { out: HashSet::from([2]), ..seen(&[STEADY, ALIKE, WILD, ALIKE]) };
+        assert!(is_narrow(out.stops(&three)), "who has failed is waited for no more");
+        let few = Seen { blocks: 5, ..seen(&[STEADY, ALIKE, ALIKE]) };
+        assert_eq!(few.stops(&three), None, "not before the least");
     }
 }

@@ -13,6 +13,7 @@ use kvfair::words::trial::{Configuration, Durability, Transport};
 
 pub mod contract;
 pub mod embedded;
+pub mod nothing;
 
 /// How long a server may take until it answers: one in Java takes its time.
 const START_LIMIT: Duration = Duration::from_secs(90);

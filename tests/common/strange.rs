@@ -2,8 +2,10 @@
 
 #![allow(dead_code)] // Each test uses its own part.
 
+mod nothing;
+
 use std::collections::HashMap;
-use std::io::{self, Cursor, Read, Write};
+use std::io::{self, Read, Write};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::PathBuf;
 use std::sync::mpsc;
@@ -14,11 +16,13 @@ use kvfair::drive::pace::Pace;
 use kvfair::drive::sockets::{self, Conduct, Threads};
 use kvfair::drive::{Progress, Seen, Stopped, Work, threads};
 use kvfair::jobs::getset::GETSET;
-use kvfair::jobs::{LOAD_DEPTH, Part, Source};
+use kvfair::jobs::{LOAD_DEPTH, Part};
 use kvfair::stores::{self, Launch, Place};
 use kvfair::words::load::{Arrivals, At, Load};
 use kvfair::words::record::Open;
 use kvfair::words::trial::{Data, Durability, JobSettings};
+
+use nothing::Nothing;
 
 pub const RECORDS: u64 = 500;
 pub const REQUESTS: u64 = 4_000;
@@ -57,18 +61,6 @@ pub enum Manner {
         after: Duration,
         lasting: Duration,
     },
-}
-
-struct NoSource;
-
-impl Source for NoSource {
-    fn name(&self) -> &str {
-        "nothing"
-    }
-
-    fn open(&self) -> io::Result<Box<dyn io::BufRead>> {
-        Ok(Box::new(Cursor::new(Vec::new())))
-    }
 }
 
 type Records = Arc<Mutex<HashMap<Vec<u8>, Vec<u8>>>>;
@@ -302,7 +294,7 @@ impl Drive {
             let pace = pace.as_ref().filter(|_| part != Part::Load);
             let (store, job) = (store.as_ref(), job.as_ref());
             let limit = self.limit.filter(|_| part != Part::Load);
-            let work = Work { store, job, source: &NoSource, part, at, pace, limit, progress: &progress };
+            let work = Work { store, job, source: &Nothing, part, at, pace, limit, progress: &progress };
             let seen = match self.blocking && part != Part::Load {
                 true => threads::run(&work, || {}),
                 false => sockets::run(

@@ -1,27 +1,13 @@
 //! Questions that are written many at once, by a codec's pattern, are those that would be said one by one.
 
-use std::io;
-
 use kvfair::jobs::getset::GETSET;
-use kvfair::jobs::{Ask, Client, Part, Source};
+use kvfair::jobs::{Ask, Client, Part};
 use kvfair::wire::Codec;
 use kvfair::words::load::{At, Keys, Load};
 use kvfair::words::trial::{Data, JobSettings};
 
+use super::nothing::Nothing;
 use super::{Make, hear_all, memcache, resp};
-
-/// The job reads nothing.
-struct Nothing;
-
-impl Source for Nothing {
-    fn name(&self) -> &str {
-        "nothing"
-    }
-
-    fn open(&self) -> io::Result<Box<dyn io::BufRead>> {
-        Ok(Box::new(io::empty()))
-    }
-}
 
 const REQUESTS: u64 = 40;
 

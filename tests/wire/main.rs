@@ -6,6 +6,8 @@ mod arbitrary;
 mod binary;
 mod memcache;
 mod meta;
+#[path = "../common/nothing.rs"]
+mod nothing;
 mod resp;
 mod tyrant;
 
