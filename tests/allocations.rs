@@ -70,6 +70,7 @@ struct Answers {
     version: &'static [u8],
     swapped: &'static [u8],
     many: &'static [u8],
+    numbers: &'static [u8],
     stored_many: &'static [u8],
 }
 
@@ -91,12 +92,11 @@ fn round(codec: &mut dyn Codec, keys: &KeyList, out: &mut Vec<u8>, answers: &Ans
         other => panic!("get-version was answered {other:?}"),
     });
     ask(codec, Op::Cas { key, version: found_version, value }, answers.swapped, out, done);
-    let found = |value: Option<&[u8]>| assert_eq!(value, Some(&b"7"[..]));
     ask(codec, Op::GetMany(keys.lend()), answers.many, out, |reply| match reply {
-        Reply::Values(values) => found(values.get(1)),
+        Reply::Values(values) => assert_eq!((values.get(0), values.get(1)), (Some(&b"v"[..]), Some(&b"w"[..]))),
         other => panic!("get-many was answered {other:?}"),
     });
-    ask(codec, Op::NumberMany(keys.lend()), answers.many, out, |reply| {
+    ask(codec, Op::NumberMany(keys.lend()), answers.numbers, out, |reply| {
         assert_eq!(reply, Reply::Numbers(&[None, Some(7)]))
     });
     let pairs = Pairs { keys: keys.lend(), values: keys.lend() };
@@ -124,7 +124,8 @@ fn resp_allocates_nothing_once_warm() {
         deleted: b":1\r\n",
         version: b"+OK\r\n$5\r\n12345\r\n",
         swapped: b"+OK\r\n+QUEUED\r\n*1\r\n+OK\r\n",
-        many: b"*2\r\n$-1\r\n$1\r\n7\r\n",
+        many: b"*2\r\n$1\r\nv\r\n$1\r\nw\r\n",
+        numbers: b"*2\r\n$-1\r\n$1\r\n7\r\n",
         stored_many: b"+OK\r\n",
     };
     allocates_nothing(&mut codec, &answers);
@@ -150,7 +151,8 @@ fn memcache_allocates_nothing_once_warm() {
         deleted: b"DELETED\r\n",
         version: b"VALUE key:000000012345 0 5 77\r\n12345\r\nEND\r\n",
         swapped: b"STORED\r\n",
-        many: b"VALUE b 0 1\r\n7\r\nEND\r\n",
+        many: b"VALUE a 0 1\r\nv\r\nVALUE b 0 1\r\nw\r\nEND\r\n",
+        numbers: b"VALUE b 0 1\r\n7\r\nEND\r\n",
         stored_many: b"STORED\r\nSTORED\r\n",
     };
     allocates_nothing(&mut Memcache::new("memcached"), &answers);
@@ -163,7 +165,8 @@ fn memcache_allocates_nothing_once_warm() {
         deleted: b"HD\r\n",
         version: b"VA 5 c77\r\n12345\r\n",
         swapped: b"HD\r\n",
-        many: b"VA 1 O1\r\n7\r\nMN\r\n",
+        many: b"VA 1 O0\r\nv\r\nVA 1 O1\r\nw\r\nMN\r\n",
+        numbers: b"VA 1 O1\r\n7\r\nMN\r\n",
         stored_many: b"MN\r\n",
     };
     allocates_nothing(&mut Meta::new("memcached"), &answers);

@@ -16,7 +16,7 @@ pub use frames::{KEY_MAX, Stats, VERSION_QUESTION, stats, version};
 pub use meta::Meta;
 pub use text::{Dialect, Memcache};
 
-use frames::{TTL_MAX_S, VALUE_MAX, is_escaped};
+use frames::{TTL_MAX_S, VALUE_MAX, is_escaped, is_plain};
 
 /// What all three refuse by name before it is sent.
 #[derive(Clone, Copy)]
@@ -37,9 +37,7 @@ impl Limits {
     /// Whether a key can be sent as text without escaping.
     #[inline]
     fn goes_plainly(self, key: &[u8]) -> bool {
-        // Every byte is looked at, without a branch for each.
-        let escaped = key.iter().fold(false, |escaped, &byte| escaped | is_escaped(byte));
-        !escaped && (1..=KEY_MAX).contains(&key.len())
+        is_plain(key) && (1..=KEY_MAX).contains(&key.len())
     }
 
     /// A key that is sent as it is.

@@ -3,6 +3,8 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use foldhash::fast::RandomState;
+
 use super::keytext::KeyText;
 use super::questions::{Question, Questions};
 use super::values::Values;
@@ -27,7 +29,7 @@ pub struct Batched {
     /// The batch is to be asked once more.
     again: bool,
     /// Where in the batch a record stands already.
-    places: HashMap<u64, usize>,
+    places: HashMap<u64, usize, RandomState>,
     values: Arc<Values>,
     misses: u64,
 }
@@ -46,7 +48,7 @@ impl Batched {
             keys: KeyList::default(),
             texts: KeyList::default(),
             value: values.blank(),
-            places: HashMap::new(),
+            places: HashMap::default(),
             values,
             misses: 0,
         }

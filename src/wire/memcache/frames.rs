@@ -64,11 +64,22 @@ pub(super) fn block(bytes: &[u8]) -> Result<Option<(usize, Block<'_>)>, Fault> {
 /// Also the bytes it took, `END` among them. `None` is for [`block`] to look at.
 #[inline]
 pub(super) fn short_value<'b>(bytes: &'b [u8], key: &[u8]) -> Option<(usize, &'b [u8])> {
+    short(bytes, key, b"\r\nEND\r\n")
+}
+
+/// The same of one key among several, without `END`.
+#[inline]
+pub(super) fn short_block<'b>(bytes: &'b [u8], key: &[u8]) -> Option<(usize, &'b [u8])> {
+    short(bytes, key, b"\r\n")
+}
+
+#[inline(always)]
+fn short<'b>(bytes: &'b [u8], key: &[u8], tail: &[u8]) -> Option<(usize, &'b [u8])> {
     let rest = bytes.strip_prefix(b"VALUE ")?.strip_prefix(key)?.strip_prefix(b" 0 ")?;
     let (size, start) = short_length(rest)?;
     let end = start + size;
-    let whole = rest.get(end..end + 7)? == b"\r\nEND\r\n";
-    whole.then(|| (bytes.len() - rest.len() + end + 7, &rest[start..end]))
+    let whole = rest.get(end..end + tail.len())? == tail;
+    whole.then(|| (bytes.len() - rest.len() + end + tail.len(), &rest[start..end]))
 }
 
 /// `size` bytes from `start` and their CRLF, once they are all there.
@@ -101,7 +112,7 @@ pub(super) fn counter(text: &[u8]) -> Result<i64, String> {
 /// digits.
 #[inline]
 pub(super) fn escape(key: &[u8], out: &mut Vec<u8>) {
-    if !key.iter().any(|&byte| is_escaped(byte)) {
+    if is_plain(key) {
         return out.extend_from_slice(key);
     }
     const DIGITS: &[u8; 16] = b"0123456789ABCDEF";
@@ -112,6 +123,12 @@ pub(super) fn escape(key: &[u8], out: &mut Vec<u8>) {
             out.push(byte);
         }
     }
+}
+
+/// Whether a key goes as it is. Every byte is looked at, without a branch for each.
+#[inline]
+pub(super) fn is_plain(key: &[u8]) -> bool {
+    !key.iter().fold(false, |escaped, &byte| escaped | is_escaped(byte))
 }
 
 #[inline]

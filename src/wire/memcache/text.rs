@@ -13,7 +13,7 @@ use super::super::text::{garbled, line, unasked};
 use super::super::waiting::Waiting;
 use super::super::{Codec, Heard, Known};
 use super::frames::{Block, END, Found, KEY_MAX, LINE_MAX, STORED};
-use super::frames::{block, counter, is_error, short_value};
+use super::frames::{block, counter, is_error, short_block, short_value};
 use super::{Limits, explained};
 use crate::words::op::{Alike, Fault, Op, Pattern, Reply, ValueList, readable};
 
@@ -231,6 +231,9 @@ impl Memcache {
         }
         let mut used = 0;
         loop {
+            if let Awaited::Values(_) = awaited {
+                used += self.put_plain(count, &bytes[used..]);
+            }
             match block(&bytes[used..])? {
                 None => return Ok((used > 0).then_some((used, Heard::Again))),
                 Some((taken, Block::Value(found))) => {
@@ -257,15 +260,33 @@ impl Memcache {
         )))
     }
 
+    /// Puts the values of the keys that are next in their places, as long as all of each is there and nothing else
+    /// about it. The bytes that they took.
+    #[inline]
+    fn put_plain(&mut self, count: usize, bytes: &[u8]) -> usize {
+        let mut used = 0;
+        while self.passed < count
+            && let Some((taken, data)) = short_block(&bytes[used..], self.asked.get(self.passed))
+        {
+            self.values.put(self.passed, data);
+            self.passed += 1;
+            used += taken;
+        }
+        used
+    }
+
     /// Puts a value in its key's place. Keys before it that were not answered are missing.
     fn put(&mut self, awaited: Awaited, count: usize, found: Found<'_>, came: &[u8]) -> Result<(), Fault> {
         let index = (self.passed..count).find(|&index| self.asked.get(index) == found.key);
         let index = index.ok_or_else(|| garbled("the value of a key that was asked for, in its order", came))?;
         self.passed = index + 1;
-        match (awaited, counter(found.data)) {
-            (Awaited::Values(_), _) => self.values.put(index, found.data),
-            (_, Ok(number)) => self.numbers[index] = Some(number),
-            (_, Err(words)) => {
+        if let Awaited::Values(_) = awaited {
+            self.values.put(index, found.data);
+            return Ok(());
+        }
+        match counter(found.data) {
+            Ok(number) => self.numbers[index] = Some(number),
+            Err(words) => {
                 self.refusal.get_or_insert(words);
             }
         }

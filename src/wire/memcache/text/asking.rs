@@ -129,7 +129,10 @@ impl Memcache {
             return Err(self.limits.nothing(op));
         }
         let before = out.len();
-        let stored = pairs.iter().try_for_each(|(key, value)| self.store(b"set", key, value, 0, None, out));
+        let stored = pairs.iter().try_for_each(|(key, value)| match self.limits.goes_plainly(key) {
+            true => self.set(key, value, out).map(drop),
+            false => self.store(b"set", key, value, 0, None, out),
+        });
         if let Err(fault) = stored {
             out.truncate(before);
             return Err(fault);
