@@ -5,6 +5,7 @@ use std::cell::Cell;
 
 use kvfair::wire::memcache::{Memcache, Meta};
 use kvfair::wire::resp::Resp;
+use kvfair::wire::tyrant::Tyrant;
 use kvfair::wire::{Codec, Heard};
 use kvfair::words::op::{KeyList, Op, Pairs, Reply};
 
@@ -170,6 +171,28 @@ fn memcache_allocates_nothing_once_warm() {
         stored_many: b"MN\r\n",
     };
     allocates_nothing(&mut Meta::new("memcached"), &answers);
+}
+
+/// Of its own ops those that take many keys: the others are no more than a code and a value.
+#[test]
+fn tyrant_allocates_nothing_for_many_keys_once_warm() {
+    let mut codec = Tyrant::new("tokyotyrant");
+    let (keys, mut out) = ([&b"a"[..], b"b"].into_iter().collect::<KeyList>(), Vec::new());
+    let found = b"\0\0\0\0\x02\0\0\0\x01\0\0\0\x01av\0\0\0\x01\0\0\0\x01bw";
+    let numbers = b"\0\0\0\0\x01\0\0\0\x01\0\0\0\x04b\x07\0\0\0";
+    let mut many = || {
+        ask(&mut codec, Op::GetMany(keys.lend()), found, &mut out, |reply| match reply {
+            Reply::Values(values) => assert_eq!((values.get(0), values.get(1)), (Some(&b"v"[..]), Some(&b"w"[..]))),
+            other => panic!("get-many was answered {other:?}"),
+        });
+        ask(&mut codec, Op::NumberMany(keys.lend()), numbers, &mut out, |reply| {
+            assert_eq!(reply, Reply::Numbers(&[None, Some(7)]))
+        });
+        let pairs = Pairs { keys: keys.lend(), values: keys.lend() };
+        ask(&mut codec, Op::SetMany(pairs), b"\0\0", &mut out, |reply| assert_eq!(reply, Reply::Done));
+    };
+    (0..10).for_each(|_| many());
+    assert_eq!(allocations_of(|| (0..100).for_each(|_| many())), 0);
 }
 
 #[test]

@@ -313,8 +313,11 @@ impl Tyrant {
         let index = (self.passed..count).find(|&index| self.asked.get(index) == key);
         let index = index.ok_or_else(|| garbled("the record of a key that was asked for, in its order", came))?;
         self.passed = index + 1;
+        if !counts {
+            self.values.put(index, value);
+            return Ok(());
+        }
         match counter(value) {
-            _ if !counts => self.values.put(index, value),
             Ok(number) => self.numbers[index] = Some(number),
             Err(words) => {
                 self.refusal.get_or_insert(words);
