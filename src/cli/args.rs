@@ -1,18 +1,16 @@
 //! What may be typed: names, defaults and help. It knows what words mean, not what is done about them.
 
 use std::path::PathBuf;
-use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand};
 
-use super::exec::Exec;
-use super::points::{self, Points, Rates, Replay, Sizes, Values};
 use crate::report::compare::Limit;
-use crate::report::sweep::Statistic;
-use crate::words::effort::Effort;
-use crate::words::load::{Arrivals, Keys, Only};
 use crate::words::promise::Promise;
-use crate::words::trial::{Configuration, Durability, Split, Verify, Via};
+use crate::words::trial::Durability;
+
+mod run;
+
+pub use run::{How, Look, Requests, Run, Size};
 
 #[derive(Debug, Parser)]
 #[command(
@@ -80,211 +78,6 @@ pub enum Command {
 }
 
 #[derive(Debug, Args)]
-#[command(after_long_help = "Examples:\n  \
-    kvfair run fans ram lmdb redis redis+unix memcached+unix\n  \
-    kvfair run ngrams --input messages.txt.gz --clients 4 redis memcached\n  \
-    kvfair run getset redis+unix memcached+unix --clients 1,50,300 --depth 16\n  \
-    kvfair run mixed memcached tokyotyrant mariadb --reads 9 --writes 1 --keys zipf:0.99\n  \
-    kvfair run mixed redis+unix lmdb mariadb --rate 20%,50%,80%\n  \
-    kvfair run trace --input cluster52.000.zst --format twitter redis memcached\n  \
-    kvfair run fans redis://host:6379/9 'redis?name=mine' --blocks 5\n  \
-    kvfair run --exec './mine.py -h {host} -p {port}' redis valkey memcached\n  \
-    kvfair run fans lmdb --keep ./kept     then: kvfair query lmdb:./kept/lmdb 'Michael Jackson'")]
-pub struct Run {
-    /// The job: see `kvfair jobs`; with --exec a target
-    #[arg(required_unless_present = "exec")]
-    pub job: Option<String>,
-    /// Stores by name (`redis`, `redis+unix`) or URL; every store found here if none is named
-    ///
-    /// A name starts a server of our own or opens a fresh directory. A URL is somebody else's store: it must be empty,
-    /// and what the job wrote is deleted again. `TARGET?name=X` calls a target X in the table.
-    pub targets: Vec<String>,
-    #[command(flatten)]
-    pub own: Exec,
-    #[command(flatten)]
-    pub how: How,
-}
-
-impl Run {
-    /// The name of the job; none where a program is run.
-    pub fn job(&self) -> &str {
-        self.job.as_deref().unwrap_or_default()
-    }
-}
-
-/// How a job is run.
-#[derive(Debug, Args)]
-pub struct How {
-    /// Read the job's data from a file instead of making it (plain, .gz or .zst)
-    #[arg(long, short, value_name = "FILE")]
-    pub input: Option<PathBuf>,
-    /// The form of the data, where the file's name does not tell: jsonl, tsv, text, twitter, libcachesim, oracle, arc
-    #[arg(long, value_name = "FORM")]
-    pub format: Option<String>,
-    /// Pass over at most N bad lines of the input, and count them
-    #[arg(long, value_name = "N", default_value_t = 0)]
-    pub skip_bad: u64,
-    #[command(flatten)]
-    pub size: Size,
-    /// Clients that work at once; for a job of requests a list, with LO..HI:STEP for a range [default: 1; `getset`
-    /// 1,5,10..100:10,200,300; `mixed` and `ycsb-*` 10]
-    #[arg(long, short, value_name = "N", value_parser = points::parse)]
-    pub clients: Option<Points>,
-    /// How fast `trace` replays: `asap`, at the times that were `recorded`, or so many times as fast, as in 10x
-    /// [default: asap]
-    #[arg(long, value_name = "SPEED", value_parser = points::replay)]
-    pub replay: Option<Replay>,
-    #[command(flatten)]
-    pub load: Requests,
-    /// How `fans` asks: whole values one by one (portable), a profile's at once (batch), by the store's own means of
-    /// counting (native), or by check-and-set (cas); several, as in portable,batch, stand side by side
-    #[arg(long, value_name = "WAYS", value_delimiter = ',', default_value = "portable")]
-    pub via: Vec<Via>,
-    /// How many clients share `fans`: each owns some pages, or takes whole profiles and meets the others
-    #[arg(long, value_name = "HOW", default_value_t = Split::Pages)]
-    pub split: Split,
-    /// What must survive of acknowledged writes: nothing, a killed process, a power cut
-    #[arg(long, value_name = "CLASS", default_value_t = Durability::None)]
-    pub durability: Durability,
-    /// Whose settings: `matched` is the same class and memory for all, `shipped` is as each store's makers ship it
-    #[arg(long = "config", value_name = "WHOSE", default_value_t = Configuration::Matched)]
-    pub configuration: Configuration,
-    /// How sure to be: quick (2 minutes, intervals of 5 % to either side), normal (15 minutes, 3 %) or careful (as long
-    /// as it takes, 1 %, for made data of three seeds) [default: quick]
-    ///
-    /// Blocks of trials are run until intervals against the first target are so narrow, 6 at least, or the time is
-    /// over. A job of requests or of made data is sized to fit unless you size it.
-    #[arg(long, value_name = "HOW")]
-    pub effort: Option<Effort>,
-    /// Exactly so many blocks of trials, each with one trial of every target in random order
-    ///
-    /// Below 4 nothing is claimed, from 6 on intervals are exact. From 4 on a block that is not counted comes first,
-    /// and the first target is run twice in each.
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000), conflicts_with = "effort")]
-    pub blocks: Option<u32>,
-    /// Fit the run into this time: pilots size the job unless you do, and no block starts that would not fit
-    /// [default: the effort's]
-    #[arg(long, value_name = "TIME", value_parser = points::duration)]
-    pub budget: Option<Duration>,
-    /// Give servers half of the processors, and clients, with embedded stores, the others (Linux)
-    #[arg(long)]
-    pub pin: bool,
-    /// Run the first target but once in each block: then nobody knows how far the same store comes out from itself
-    #[arg(long)]
-    pub no_aa: bool,
-    /// Cut a trial off after this time, or a point of a sweep; its row then says how far it came
-    #[arg(long, value_name = "TIME", default_value = "300s", value_parser = points::duration)]
-    pub timeout: Duration,
-    /// Compare all of the end state with the truth, or a sample of keys (for jobs larger than memory)
-    #[arg(long, value_name = "HOW", default_value = "full", value_parser = verify)]
-    pub verify: Verify,
-    /// Write the records to this file, which must not exist yet [default: ./kvfair-results/<UTC>-<job>.jsonl]
-    #[arg(long, short, value_name = "FILE")]
-    pub output: Option<PathBuf>,
-    /// Leave every target's data in DIR, and print the command that queries it
-    #[arg(long, value_name = "DIR")]
-    pub keep: Option<PathBuf>,
-    /// Check the answers and time nothing: one block, no seconds in the table
-    #[arg(long)]
-    pub answers_only: bool,
-    /// Print the trials in their order, and stop
-    #[arg(long)]
-    pub list: bool,
-    #[command(flatten)]
-    pub look: Look,
-}
-
-/// What a job of requests asks.
-#[derive(Debug, Default, Args)]
-pub struct Requests {
-    /// Records that are loaded before a job of requests begins, and among which keys are drawn [default: 100000;
-    /// `mixed` 10000]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1_000_000_000))]
-    pub records: Option<u64>,
-    /// Bytes of each value of a job of requests; a range 16-4k or `etc` (as in Facebook's memcached) for lengths that
-    /// differ from key to key; a list 32,1k,32k,1M to sweep over, with all records loaded anew for each [default:
-    /// `getset` 32; `mixed` 2048; `ycsb-*` 1000]
-    #[arg(long, value_name = "BYTES", value_parser = points::values)]
-    pub values: Option<Values>,
-    /// Of each value of a job of requests, the part in 100 that compresses to nothing [default: 50]
-    #[arg(long, value_name = "PERCENT", value_parser = clap::value_parser!(u32).range(0..=100))]
-    pub compressible: Option<u32>,
-    /// Keys that `getset` asks for in one question; a list, as in 1,10,100, to sweep over [default: 1]
-    #[arg(long, value_name = "N", value_parser = points::batches)]
-    pub batch: Option<Sizes>,
-    /// Requests that each client of a job of requests has under way, asked together when all before are answered
-    /// [default: 1]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
-    pub depth: Option<u32>,
-    /// Requests a second of all clients together, each due whether those before it are answered or not: 20k; several,
-    /// as in 5k,20k, or parts of what the slowest target can do, as in 20%,50%,80%
-    #[arg(long, value_name = "RATES", value_parser = points::rates)]
-    pub rate: Option<Rates>,
-    /// How requests at a --rate are spread over time: poisson (as independent users come) or constant
-    /// [default: poisson]
-    #[arg(long, value_name = "HOW")]
-    pub arrivals: Option<Arrivals>,
-    /// Only the sets of `getset`, or only its gets
-    #[arg(long, value_name = "WHICH")]
-    pub only: Option<Only>,
-    /// How a job of requests chooses its keys: uniform, sequential, zipf:0.99, latest, hotspot:20/80, ycsb-zipfian
-    /// [default: uniform; `ycsb-*` ycsb-zipfian, `ycsb-d` latest]
-    #[arg(long, value_name = "HOW")]
-    pub keys: Option<Keys>,
-    /// Gets of `mixed`, to so many --writes [default: 50]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(0..=1_000_000))]
-    pub reads: Option<u32>,
-    /// Sets of `mixed`, to so many --reads [default: 1]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(0..=1_000_000))]
-    pub writes: Option<u32>,
-    /// Open lost connections of a job of requests again, ask what was under way once more, and count them; without it
-    /// the first one fails the trial
-    #[arg(long)]
-    pub reconnect: bool,
-}
-
-impl Requests {
-    /// The options that were given, as they are typed.
-    pub fn given(&self) -> impl Iterator<Item = &'static str> {
-        let given = [
-            (self.records.is_some(), "--records"),
-            (self.values.is_some(), "--values"),
-            (self.compressible.is_some(), "--compressible"),
-            (self.batch.is_some(), "--batch"),
-            (self.depth.is_some(), "--depth"),
-            (self.rate.is_some(), "--rate"),
-            (self.arrivals.is_some(), "--arrivals"),
-            (self.only.is_some(), "--only"),
-            (self.keys.is_some(), "--keys"),
-            (self.reads.is_some(), "--reads"),
-            (self.writes.is_some(), "--writes"),
-            (self.reconnect, "--reconnect"),
-        ];
-        given.into_iter().filter(|(given, _)| *given).map(|(_, name)| name)
-    }
-}
-
-/// How large a job is and which data it gets. Each job has one of the sizes.
-#[derive(Debug, Default, Args)]
-pub struct Size {
-    /// Profiles of the job `fans` [default: 10000, or all of the input]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
-    pub profiles: Option<u64>,
-    /// Messages of the job `ngrams` [default: 45000, or all of the input]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
-    pub messages: Option<u64>,
-    /// Requests of `getset` (sets and gets each), `mixed` or `ycsb-*` at each number of clients or rate [default:
-    /// 100000; `mixed` 200000; at a --rate 10 seconds' worth, and 10000 at least], or of `trace` [default: all of the
-    /// input]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=10_000_000_000))]
-    pub requests: Option<u64>,
-    /// Seed of the data and of the order of trials [default: the recipe's own, so that runs repeat; `--effort careful`
-    /// has data of 0, 1 and 2]
-    #[arg(long, value_name = "N")]
-    pub seed: Option<u64>,
-}
-
-#[derive(Debug, Args)]
 pub struct Array {
     /// What is spoken: resp or text
     #[arg(long)]
@@ -298,40 +91,6 @@ pub struct Array {
     /// An address and port to listen on
     #[arg(long)]
     pub tcp: Option<String>,
-}
-
-/// How results are shown: as text unless another form is asked for.
-#[derive(Clone, Debug, Default, Args)]
-pub struct Look {
-    /// Print the rows as JSON
-    #[arg(long, group = "form")]
-    pub json: bool,
-    /// Print the rows as CSV, with everything that was seen and numbers as they are
-    #[arg(long, group = "form")]
-    pub csv: bool,
-    /// Print the table as GitHub's Markdown
-    #[arg(long, group = "form")]
-    pub markdown: bool,
-    /// All columns, however wide, and all warnings
-    #[arg(long)]
-    pub wide: bool,
-    /// Of several blocks of a sweep, the requests a second that are told: median, or best (nothing is claimed from it)
-    #[arg(long, value_name = "WHICH", default_value = "median")]
-    pub stat: Statistic,
-    /// A line for every trial, in the order in which they were run; of a sweep for every point of it
-    #[arg(long)]
-    pub all: bool,
-    /// Leave out the warnings of that name; may be given more than once
-    #[arg(long, value_name = "NAME")]
-    pub no_warn: Vec<String>,
-}
-
-impl Look {
-    /// What only tables of runs have.
-    pub fn not_everywhere(&self) -> Option<&'static str> {
-        let given = [(self.csv, "--csv"), (self.markdown, "--markdown"), (self.all, "--all")];
-        given.into_iter().find(|(given, _)| *given).map(|(_, name)| name)
-    }
 }
 
 #[derive(Debug, Args)]
@@ -461,14 +220,6 @@ pub struct Show {
     pub histograms: Option<PathBuf>,
     #[command(flatten)]
     pub look: Look,
-}
-
-fn verify(text: &str) -> Result<Verify, String> {
-    match text {
-        "full" => Ok(Verify::Full),
-        "sample" => Ok(Verify::Sample),
-        _ => Err("full or sample".to_string()),
-    }
 }
 
 #[cfg(test)]
