@@ -194,6 +194,9 @@ pub struct Crash {
     /// Print what was seen as JSON
     #[arg(long)]
     pub json: bool,
+    /// Try nothing: remove what is kept of that store from the verified classes, and print it
+    #[arg(long, value_name = "STORE", conflicts_with_all = ["targets", "durability", "kills", "seed", "json"])]
+    pub forget: Option<String>,
 }
 
 #[derive(Debug, Args)]

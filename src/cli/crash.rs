@@ -1,8 +1,9 @@
 //! `kvfair crash`: which claims of durability hold here.
 
+use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::io::IsTerminal;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, anyhow};
 use serde::Serialize;
@@ -16,6 +17,7 @@ use crate::lab::scratch;
 use crate::lab::signals::Interrupt;
 use crate::report::crash::{self as report, Row};
 use crate::words::crash::{Standing, Tried};
+use crate::words::op::readable;
 use crate::words::trial::Durability;
 
 /// The hidden command `outage`.
@@ -49,6 +51,9 @@ pub fn outage(args: Outage) -> Result<Exit> {
 const CLASSES: [Durability; 2] = [Durability::Crash, Durability::Power];
 
 pub fn crash(args: &Crash) -> Result<Exit> {
+    if let Some(store) = &args.forget {
+        return forget(store);
+    }
     let claims = claims(args)?;
     let interrupt = Interrupt::listen().context("cannot listen for Ctrl-C")?;
     let scratch = scratch::make()?;
@@ -72,10 +77,8 @@ pub fn crash(args: &Crash) -> Result<Exit> {
         });
         let exit = match &tried {
             Ok(tried) => {
-                if let Some(stands) = kept::keep(&kept::path(), tried)? {
-                    complain(&stood(&label, &stands));
-                }
-                exit_of(tried)
+                let kept = keep(&label, tried);
+                if kept { exit_of(tried) } else { worse(exit_of(tried), Exit::Error) }
             }
             Err(Untried::Interrupted) => {
                 complain(&format!("interrupted; {} claims were tried", rows.len()));
@@ -83,6 +86,10 @@ pub fn crash(args: &Crash) -> Result<Exit> {
                 break;
             }
             Err(Untried::Missing { .. }) => Exit::Missing,
+            Err(Untried::Full(_)) => {
+                complain(&full_disk(scratch.path()));
+                Exit::Error
+            }
             Err(Untried::Failed(_)) => Exit::Error,
         };
         ended = worse(ended, exit);
@@ -92,13 +99,59 @@ pub fn crash(args: &Crash) -> Result<Exit> {
     Ok(ended)
 }
 
+/// Whether it could be kept, or a verdict that stands is. What was seen is shown either way.
+fn keep(label: &str, tried: &Tried) -> bool {
+    match kept::keep(&kept::path(), tried) {
+        Ok(None) => true,
+        Ok(Some(stands)) => {
+            complain(&stood(label, &stands));
+            true
+        }
+        Err(error) => {
+            complain(&format!("kvfair: {label}: {error:#}"));
+            false
+        }
+    }
+}
+
+/// `--forget`.
+fn forget(store: &str) -> Result<Exit> {
+    let path = kept::path();
+    let gone = kept::forget(&path, store)?;
+    if gone.is_empty() {
+        let all: BTreeSet<String> =
+            kept::read(&path).0.into_iter().map(|tried| readable(tried.store.as_bytes(), 40)).collect();
+        let all = if all.is_empty() { "none".to_string() } else { all.into_iter().collect::<Vec<_>>().join(", ") };
+        let store = readable(store.as_bytes(), 40);
+        return Err(anyhow!(Usage(format!(
+            "nothing is kept of '{store}' in {}\nhint: stores of which something is kept: {all}",
+            path.display()
+        ))));
+    }
+    for tried in gone {
+        print(&match tried {
+            Ok(tried) => {
+                let (version, when) = (readable(tried.version.as_bytes(), 40), readable(tried.tried.as_bytes(), 16));
+                format!("forgotten: {store} {version}, {}, tried {when}\n", tried.in_words())
+            }
+            Err(why) => format!("forgotten: {store}, {why}\n"),
+        })?;
+    }
+    Ok(Exit::Ok)
+}
+
+fn full_disk(scratch: &Path) -> String {
+    let directory = scratch.parent().unwrap_or(scratch).display();
+    format!("hint: make room on the disk of {directory}, or set TMPDIR to a directory on another one")
+}
+
 /// What is said where more luck does not take a verdict back.
 fn stood(label: &str, stands: &Tried) -> String {
-    let (words, when, path) = (stands.in_words(), &stands.tried, kept::path());
+    let (words, when) = (stands.in_words(), readable(stands.tried.as_bytes(), 16));
     format!(
-        "{label}: what was lost {when} is not undone by a try with more luck, so \"{words}\" stands\nhint: remove its \
-         line from {} to forget it",
-        path.display()
+        "{label}: what was lost {when} is not undone by a try with more luck, so \"{words}\" stands\nhint: `kvfair crash \
+         --forget {}` removes it",
+        stands.store
     )
 }
 

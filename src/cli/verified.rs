@@ -14,6 +14,9 @@ use crate::words::trial::Durability;
 pub fn read() -> Vec<Tried> {
     let (all, bad) = kept::read(&kept::path());
     bad.iter().for_each(|what| complain(what));
+    if !bad.is_empty() {
+        complain("hint: `kvfair crash STORE` tries it again, `kvfair crash --forget STORE` removes the line");
+    }
     all
 }
 

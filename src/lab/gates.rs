@@ -88,7 +88,8 @@ fn lacking(preflight: &Preflight) -> Vec<String> {
     all.into_iter().filter(|(lacks, _)| *lacks).map(|(_, what)| what.to_string()).collect()
 }
 
-fn free_bytes(path: &Path) -> Option<u64> {
+/// Bytes that are free for us on the disk of `path`; none where that is not known.
+pub fn free_bytes(path: &Path) -> Option<u64> {
     let disk = nix::sys::statvfs::statvfs(path).ok()?;
     #[allow(clippy::useless_conversion)] // Blocks are counted in 32 bits elsewhere.
     Some(u64::from(disk.blocks_available()) * disk.fragment_size())

@@ -102,7 +102,7 @@ mod tests {
             tried: String::new(),
             kvfair: String::new(),
             ground: Ground { filesystem: DISK.to_string(), ..Ground::default() },
-            kills: vec![Kill::default()],
+            kills: vec![Kill { acknowledged: 10, ..Kill::default() }],
             audit: Audit::Counted { writes: 999, by: [("fsync".to_string(), syncs)].into() },
             outages: Outages::default(),
         }

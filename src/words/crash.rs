@@ -163,6 +163,13 @@ pub enum Standing {
 }
 
 impl Tried {
+    /// Whether there is anything that a verdict can rest on: kills, each after acknowledged writes, at a class that
+    /// promises anything. The same holds of each emulated loss of power.
+    pub fn has_evidence(&self) -> bool {
+        let mut all = self.kills.iter().chain(self.outages.seen());
+        self.class != Durability::None && !self.kills.is_empty() && all.all(|kill| kill.acknowledged > 0)
+    }
+
     /// Kills after which something was not as it should be.
     pub fn bad_kills(&self) -> usize {
         self.kills.iter().filter(|kill| kill.wrong.is_some()).count()
@@ -181,8 +188,11 @@ impl Tried {
             (Some(why), _) => Standing::Unknown(why.clone()),
             (None, _) if self.outages.bad() > 0 => Standing::Demoted(Durability::Crash),
             (None, Audit::Unknown(why)) => Standing::Unknown(why.clone()),
-            (None, audit) if audit.syncs_per_write().is_some_and(|syncs| syncs >= SYNCS_A_WRITE) => Standing::Holds,
-            (None, _) => Standing::Demoted(Durability::Crash),
+            (None, audit) => match audit.syncs_per_write() {
+                Some(syncs) if syncs >= SYNCS_A_WRITE => Standing::Holds,
+                Some(_) => Standing::Demoted(Durability::Crash),
+                None => Standing::Unknown("no write was acknowledged while syncs were counted".to_string()),
+            },
         }
     }
 
@@ -248,7 +258,21 @@ mod tests {
         assert_eq!(words(Durability::Power, Some("gone"), counted(999, 999), None), "none (claimed power)");
         assert_eq!(words(Durability::Power, None, unknown(), None), "power (claimed)");
         assert_eq!(words(Durability::Power, None, counted(999, 999), Some("tmpfs")), "power (claimed)");
-        assert_eq!(words(Durability::Power, None, counted(0, 0), None), "crash (claimed power)");
+        assert_eq!(words(Durability::Power, None, counted(0, 0), None), "power (claimed)", "no write, no verdict");
+    }
+
+    /// What kvfair once kept of a store that had refused its first write on a full disk.
+    #[test]
+    fn a_kill_without_an_acknowledged_write_is_no_evidence() {
+        let kill = |acknowledged| Kill { acknowledged, ..Kill::default() };
+        let tried = |class, kills, outages| Tried { kills, outages, ..tried(class, None, counted(9, 9), None) };
+        let some = || Outages::Emulated(vec![kill(10)]);
+        assert!(tried(Durability::Crash, vec![kill(10), kill(11)], some()).has_evidence());
+        assert!(tried(Durability::Power, vec![kill(10)], Outages::default()).has_evidence());
+        assert!(!tried(Durability::Crash, vec![kill(10), kill(0)], some()).has_evidence());
+        assert!(!tried(Durability::Power, vec![kill(10)], Outages::Emulated(vec![kill(0)])).has_evidence());
+        assert!(!tried(Durability::Crash, Vec::new(), some()).has_evidence());
+        assert!(!tried(Durability::None, vec![kill(10)], some()).has_evidence());
     }
 
     #[test]

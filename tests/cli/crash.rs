@@ -6,6 +6,7 @@ use nix::sys::signal::Signal;
 use serde_json::Value;
 
 use crate::desk::{Desk, Said, Started, command_line, signal, wait_for};
+use crate::limits::{FILED, run_on_disk};
 
 /// What `crash --json` says of one target.
 fn seen(said: &Said) -> Value {
@@ -170,6 +171,72 @@ fn kill_9_leaves_no_process_and_the_next_run_removes_its_files() {
         desk.run(&["run", "ngrams", "--messages", "5", "--blocks", "1", "ram"]).exits(0);
         assert_eq!(desk.scratch(), Vec::<String>::new());
     }
+}
+
+/// On a disk of 6 MB writes are refused before anything is killed.
+#[test]
+fn a_full_disk_is_no_verdict() {
+    let desk = Desk::new();
+    for target in FILED {
+        let crash = ["crash", target, "--durability", "crash", "--kills", "2"];
+        let said = run_on_disk(&desk, "full", "6m", ": TMPDIR", &crash);
+        said.exits(1).shows("crash: not tried: a disk with little room (").shows("MB free) proves nothing: ");
+        said.complains("hint: make room on the disk of").complains("or set TMPDIR");
+        assert!(!said.out.contains("lost something"), "{target}: {}", said.out);
+    }
+    let kept = desk.home().join("kvfair-results/durability.ndjson");
+    assert!(!kept.exists(), "{}", std::fs::read_to_string(&kept).unwrap_or_default());
+}
+
+/// A disk may have been full for a moment only, so that what is lost on a small one proves nothing.
+#[test]
+fn a_loss_on_a_disk_with_little_room_is_no_verdict() {
+    let desk = Desk::new();
+    let crash = ["crash", "faulty?fault=newest", "--durability", "crash", "--kills", "1", "--seed", "1"];
+    let said = run_on_disk(&desk, "small", "63m", ": TMPDIR", &crash);
+    said.exits(1).shows("MB free) proves nothing: client ");
+    desk.run(&crash).exits(4).shows("none (claimed crash)");
+}
+
+#[test]
+fn a_full_disk_under_the_verified_classes_loses_neither_these_nor_what_was_seen() {
+    let desk = Desk::new();
+    let crash = ["crash", "sqlite", "--durability", "crash", "--kills", "1"];
+    desk.run(&crash).exits(0);
+    let text = std::fs::read_to_string(desk.home().join("kvfair-results/durability.ndjson")).expect("it was kept");
+    desk.file("before", &text);
+    // The disk holds the file as it is and not one page more. What becomes of it is told on standard error.
+    let prepare = "cp before kvfair-results/durability.ndjson\n\
+                   dd if=/dev/zero of=kvfair-results/filler bs=1k count=64 2>/dev/null\n\
+                   trap 'cmp before kvfair-results/durability.ndjson && echo the same >&2' EXIT";
+    let said = run_on_disk(&desk, "kvfair-results", "64k", prepare, &crash);
+    said.exits(1).shows("crash (tested)").shows("left: durability.ndjson filler");
+    said.complains("cannot write the verified classes").complains("No space left on device").complains("the same");
+}
+
+/// An earlier kvfair took a refused write for a loss.
+#[test]
+fn a_verdict_without_evidence_is_passed_over_and_any_is_forgotten_when_asked() {
+    let desk = Desk::new();
+    let run = ["run", "ngrams", "--messages", "5", "--blocks", "1", "--durability", "crash", "sqlite"];
+    desk.run(&["crash", "sqlite", "--durability", "crash", "--kills", "1"]).exits(0);
+    let path = desk.home().join("kvfair-results/durability.ndjson");
+    let mut line: Value = serde_json::from_str(&std::fs::read_to_string(&path).expect("kept")).expect("a line");
+    line["kills"][0]["wrong"] = "client 0: write 7 is gone".into();
+    std::fs::write(&path, line.to_string()).expect("written");
+    desk.run(&run).exits(0).shows("none (claimed crash)");
+    line["kills"][0]["acknowledged"] = 0.into();
+    std::fs::write(&path, line.to_string()).expect("written");
+    let said = desk.run(&run);
+    said.exits(0).shows("durability crash (claimed)").complains("durability.ndjson:1: a verdict without evidence");
+    assert_eq!(said.err.matches("without evidence").count(), 1, "{}", said.err);
+
+    desk.run(&["crash", "--forget", "sqlit"]).exits(2).complains("nothing is kept of 'sqlit'");
+    let said = desk.run(&["crash", "--forget", "sqlite"]);
+    said.exits(0).shows("forgotten: sqlite, a verdict without evidence");
+    assert_eq!(std::fs::read_to_string(&path).expect("it is there"), "");
+    desk.run(&["crash", "--forget", "sqlite", "redis"]).exits(2).complains("cannot be used with");
+    assert!(!desk.run(&run).exits(0).err.contains("durability.ndjson"));
 }
 
 /// What was found out is kept beside the results and shown wherever the class is.

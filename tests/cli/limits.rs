@@ -105,7 +105,7 @@ fn a_name_of_100_kilobytes() {
 ///
 /// What it leaves there is told at the end of standard output, for nobody outside can see it.
 #[cfg(target_os = "linux")]
-fn run_on_disk(desk: &Desk, place: &str, size: &str, prepare: &str, arguments: &[&str]) -> Said {
+pub fn run_on_disk(desk: &Desk, place: &str, size: &str, prepare: &str, arguments: &[&str]) -> Said {
     std::fs::create_dir_all(desk.home().join(place)).expect("a place to mount on");
     let script = format!(
         "mount -t tmpfs -o size={size} tmpfs {place} && {prepare}\n\"$@\"\ncode=$?\n\
@@ -165,7 +165,7 @@ fn a_full_disk_costs_only_the_trial_that_filled_it() {
 
 /// Stores that keep files.
 #[cfg(target_os = "linux")]
-const FILED: &[&str] = &["redis", "lmdb", "sqlite", "redb", "fjall"];
+pub const FILED: &[&str] = &["redis", "lmdb", "sqlite", "redb", "fjall"];
 
 #[test]
 #[cfg(target_os = "linux")]

@@ -17,6 +17,22 @@ const SYNCS_AT_MOST: Duration = Duration::from_secs(10);
 const IN_MEMORY: &[&str] = &["tmpfs", "ramfs"];
 const NO_SYNC: &[&str] = &["volatile", "nobarrier", "barrier=0"];
 
+/// A store that fails with less room than this may fail for want of it: PostgreSQL asks for 16 MiB at once.
+const ROOM_BYTES: u64 = 64 << 20;
+/// What systems and stores say of a disk that is full.
+const FULL: &[&str] = &["No space left on device", "disk is full", "disk full", "Disk quota exceeded"];
+
+/// What went wrong on a disk with so many bytes free, where that may be the disk's doing and not the store's.
+pub fn full(why: &str, free_bytes: Option<u64>) -> Option<String> {
+    let left = free_bytes.filter(|free| *free < ROOM_BYTES);
+    let is_full = left.is_some() || FULL.iter().any(|words| why.contains(words));
+    let disk = left.map_or_else(
+        || "a full disk".to_string(),
+        |left| format!("a disk with little room ({:.1} MB free)", left as f64 / 1e6),
+    );
+    is_full.then(|| format!("{disk} proves nothing: {why}"))
+}
+
 /// Looks at the disk under `directory`: up to ten seconds.
 pub fn look(directory: &Path) -> Result<Ground> {
     let times_ns = canary::disk_syncs(directory, SYNCS, SYNCS_AT_MOST)
@@ -51,6 +67,27 @@ mod tests {
         assert!(void("overlay on overlay", &["volatile".to_string()], "").is_some_and(|why| why.contains("volatile")));
         assert!(void("ext3 on /dev/sda", &["barrier=0".to_string()], "").is_some());
         assert!(void("ext4 on /dev/vda", none, "/usr/lib/libeatmydata.so").is_some());
+    }
+
+    #[test]
+    fn a_full_disk_is_told_by_its_words_or_by_its_room() {
+        let gone = "client 0: write 7 is gone";
+        assert_eq!(full(gone, Some(ROOM_BYTES)), None);
+        assert_eq!(full(gone, None), None);
+        assert_eq!(
+            full(gone, Some(200_000)).as_deref(),
+            Some("a disk with little room (0.2 MB free) proves nothing: client 0: write 7 is gone")
+        );
+        for words in [
+            "refused: MISCONF Errors writing to the AOF file: No space left on device",
+            "disk full: No space left on device (os error 28)",
+            "refused: sqlite: database or disk is full",
+        ] {
+            assert!(
+                full(words, Some(u64::MAX)).is_some_and(|why| why.starts_with("a full disk proves nothing: ")),
+                "{words}"
+            );
+        }
     }
 
     #[test]

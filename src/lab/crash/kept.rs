@@ -10,7 +10,6 @@ use anyhow::{Context, Result};
 
 use crate::lab::save;
 use crate::words::crash::Tried;
-use crate::words::trial::Durability;
 
 /// Not `.jsonl`: it is no results file.
 const FILE: &str = "durability.ndjson";
@@ -36,29 +35,50 @@ pub fn read(path: &Path) -> (Vec<Tried>, Vec<String>) {
 }
 
 /// Puts one in the place of what was tried of the same before, unless a loss was seen then that was not seen now: that
-/// verdict stands, and is returned. The file is there as a whole, old or new, at any moment.
+/// verdict stands, and is returned. What was kept of the same without evidence goes.
 pub fn keep(path: &Path, new: &Tried) -> Result<Option<Tried>> {
     let mut text = Vec::new();
     for line in lines(path)? {
-        match tried(&line).ok().filter(|old| old.is_of_the_same(new)) {
-            Some(old) if old.stands_against(new) => return Ok(Some(old)),
+        match parsed(&line).ok().filter(|old| old.is_of_the_same(new)) {
+            Some(old) if old.has_evidence() && old.stands_against(new) => return Ok(Some(old)),
             Some(_) => {}
-            None => {
-                text.extend_from_slice(&line);
-                text.push(b'\n');
-            }
+            None => push(&mut text, &line),
         }
     }
-    text.extend(serde_json::to_vec(new).context("a verdict is plain data")?);
+    push(&mut text, &serde_json::to_vec(new).context("a verdict is plain data")?);
+    write(path, &text).map(|()| None)
+}
+
+/// Removes all that is kept of the store of that name, and returns it: a verdict, or what is wrong with its line.
+/// Without any the file stays as it is.
+pub fn forget(path: &Path, store: &str) -> Result<Vec<Result<Tried, &'static str>>> {
+    let of_the_store = |line: &[u8]| {
+        serde_json::from_slice::<serde_json::Value>(line).is_ok_and(|line| line["store"].as_str() == Some(store))
+    };
+    let (gone, left): (Vec<_>, Vec<_>) = lines(path)?.into_iter().partition(|line| of_the_store(line));
+    if !gone.is_empty() {
+        let mut text = Vec::new();
+        left.iter().for_each(|line| push(&mut text, line));
+        write(path, &text)?;
+    }
+    Ok(gone.iter().map(|line| tried(line)).collect())
+}
+
+fn push(text: &mut Vec<u8>, line: &[u8]) {
+    text.extend_from_slice(line);
     text.push(b'\n');
+}
+
+/// The file is there as a whole, old or new, at any moment, and on a full disk it stays the old one.
+fn write(path: &Path, text: &[u8]) -> Result<()> {
     let directory = path.parent().unwrap_or(Path::new("."));
     let wrote = fs::create_dir_all(directory).and_then(|()| {
         let mut beside = save::as_any_file().tempfile_in(directory)?;
-        beside.write_all(&text)?;
+        beside.write_all(text)?;
         beside.as_file().sync_all()?;
         beside.persist(path).map_err(|error| error.error)
     });
-    wrote.map(|_| None).with_context(|| format!("cannot write the verified classes to {}", path.display()))
+    wrote.map(|_| ()).with_context(|| format!("cannot write the verified classes to {}", path.display()))
 }
 
 /// Lines as they are, without those that are empty.
@@ -72,19 +92,21 @@ fn lines(path: &Path) -> Result<Vec<Vec<u8>>> {
     }
 }
 
-/// A verdict is worth nothing without kills, nor of a class that promises nothing.
+fn parsed(line: &[u8]) -> Result<Tried, &'static str> {
+    serde_json::from_slice(line).map_err(|_| "not a verified class of kvfair")
+}
+
 fn tried(line: &[u8]) -> Result<Tried, &'static str> {
-    let tried: Tried = serde_json::from_slice(line).map_err(|_| "not a verified class of kvfair")?;
-    if tried.kills.is_empty() || tried.class == Durability::None {
-        return Err("a verdict without kills");
-    }
-    Ok(tried)
+    let tried = parsed(line)?;
+    let why = "a verdict without evidence: no kill, or one without an acknowledged write before it";
+    if tried.has_evidence() { Ok(tried) } else { Err(why) }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::words::crash::{Audit, Ground, Kill};
+    use crate::words::trial::Durability;
 
     fn tried(version: &str, tried: &str) -> Tried {
         Tried {
@@ -95,7 +117,7 @@ mod tests {
             tried: tried.to_string(),
             kvfair: "0".to_string(),
             ground: Ground { filesystem: "ext4 on /dev/vda".to_string(), ..Ground::default() },
-            kills: vec![Kill::default()],
+            kills: vec![Kill { acknowledged: 10, ..Kill::default() }],
             audit: Audit::Unknown("no strace".to_string()),
             outages: Default::default(),
         }
@@ -122,6 +144,7 @@ mod tests {
         let outage = |wrong: Option<&str>| Tried {
             outages: crate::words::crash::Outages::Emulated(vec![Kill {
                 wrong: wrong.map(str::to_string),
+                acknowledged: 10,
                 ..Kill::default()
             }]),
             ..tried("2", wrong.unwrap_or("wednesday"))
@@ -149,11 +172,33 @@ mod tests {
         let seen: Vec<_> = all.iter().map(|tried| (tried.version.as_str(), tried.tried.as_str())).collect();
         assert_eq!(seen, [("2", "monday"), ("1", "tuesday")]);
         assert_eq!(bad.len(), 3, "{bad:?}");
-        assert!(bad[2].contains(":4: a verdict without kills"), "{bad:?}");
+        assert!(bad[2].contains(":4: a verdict without evidence"), "{bad:?}");
         assert_eq!(
             fs::read_dir(path.parent().expect("a parent")).expect("it is there").count(),
             1,
             "nothing beside it"
         );
+    }
+    #[test]
+    fn what_has_no_evidence_stands_against_nothing_and_what_is_forgotten_is_gone() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path().join(FILE);
+        assert_eq!(forget(&path, "some").expect("nothing to forget"), []);
+        assert!(!path.exists());
+        let refused = Kill { wrong: Some("disk full: No space left on device".to_string()), ..Kill::default() };
+        let old = Tried { kills: vec![refused], ..tried("1", "monday") };
+        let other = Tried { store: "other".to_string(), ..tried("1", "monday") };
+        let lines = [&old, &other].map(|tried| serde_json::to_string(tried).expect("plain data")).join("\n");
+        fs::write(&path, format!("no JSON\n{{\"store\":\"some\"}}\n{lines}\n")).expect("written");
+        let (all, bad) = read(&path);
+        assert_eq!((all.len(), bad.len()), (1, 3));
+        assert!(bad[2].contains(":3: a verdict without evidence"), "{bad:?}");
+        assert_eq!(keep(&path, &tried("1", "tuesday")).expect("kept"), None);
+        assert_eq!((read(&path).0.len(), read(&path).1.len()), (2, 2), "the line without evidence is gone");
+        assert_eq!(forget(&path, "som").expect("read"), [], "names are whole");
+        let gone = forget(&path, "some").expect("forgotten");
+        assert_eq!(gone, [Err("not a verified class of kvfair"), Ok(tried("1", "tuesday"))]);
+        let left = serde_json::to_string(&other).expect("plain data");
+        assert_eq!(fs::read_to_string(&path).expect("the file"), format!("no JSON\n{left}\n"));
     }
 }

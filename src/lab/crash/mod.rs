@@ -12,6 +12,7 @@ use self::audit::Tracer;
 use self::child::Child;
 use self::client::{Order, Told, Work};
 use self::outage::{Outage, Report};
+use super::gates;
 use super::plan::Chosen;
 use super::serve::{self, Served, Site, Unserved};
 use super::signals::{self, Interrupt};
@@ -65,6 +66,8 @@ pub enum Untried {
         reason: String,
         get_it: String,
     },
+    /// It failed on a disk that is full.
+    Full(String),
     /// It could not be tried for another reason.
     Failed(String),
     Interrupted,
@@ -72,7 +75,7 @@ pub enum Untried {
 
 /// Why a step did not come to its end.
 enum Stop {
-    /// The store did not do what it must: its claim fails.
+    /// The store did not do what it must: after a kill its claim fails, and before it nothing is known.
     Store(String),
     Untried(Untried),
 }
@@ -102,7 +105,9 @@ impl Bench<'_> {
         let outages = match outages {
             Ok(kills) => Outages::Emulated(kills),
             Err(Untried::Interrupted) => return Err(Untried::Interrupted),
-            Err(Untried::Missing { reason, .. } | Untried::Failed(reason)) => Outages::Unknown(reason),
+            Err(Untried::Missing { reason, .. } | Untried::Full(reason) | Untried::Failed(reason)) => {
+                Outages::Unknown(reason)
+            }
         };
         Ok(Tried {
             store: chosen.adapter.name.to_string(),
@@ -140,6 +145,8 @@ struct Yard<'a> {
     /// Starts so far: each has a directory for its socket and logs.
     starts: u32,
     served: Option<Served>,
+    /// The least room that was seen on its disk.
+    free_bytes: Option<u64>,
     /// As the store said when it was opened.
     version: String,
 }
@@ -150,10 +157,12 @@ impl<'a> Yard<'a> {
         let data = directory.join("data");
         fs::create_dir_all(&data).map_err(|error| cannot("make", &data, &error))?;
         let data = data.canonicalize().map_err(|error| cannot("find", &data, &error))?;
-        Ok(Yard { bench, chosen, class, under, directory, data, starts: 0, served: None, version: String::new() })
+        let (free_bytes, version) = (gates::free_bytes(&data), String::new());
+        Ok(Yard { bench, chosen, class, under, directory, data, starts: 0, served: None, free_bytes, version })
     }
 
     /// The ledger: written, killed, started again, read; as often as was asked, or until the store does not come back.
+    /// Where that ends sooner for a reason that is not the store's, a loss that was seen before stands.
     fn kill_again_and_again(&mut self, watch: &mut dyn FnMut(u32)) -> Result<Vec<Kill>, Untried> {
         let mut rng = Rng::new(self.bench.seed);
         let mut ledgers: Vec<Ledger> = (0..CLIENTS).map(Ledger::new).collect();
@@ -162,25 +171,54 @@ impl<'a> Yard<'a> {
         while kills.len() < self.bench.kills as usize {
             let spread = LATEST.saturating_sub(SOONEST).as_millis() as u64;
             let moment = SOONEST + Duration::from_millis(rng.draw() % spread);
-            let mut kill = Kill::default();
-            let ended = self.write_until_killed(&mut ledgers, moment, &mut kill);
-            let ended = ended.and_then(|()| self.come_back(&mut ledgers, &mut kill));
-            let gone = match ended {
-                Ok(()) => false,
-                Err(Stop::Store(why)) => {
-                    kill.wrong.get_or_insert(why);
-                    true
+            match self.kill_once(&mut ledgers, moment) {
+                Ok((kill, came_back)) => {
+                    kills.push(kill);
+                    watch(kills.len() as u32);
+                    if !came_back {
+                        break;
+                    }
                 }
-                Err(Stop::Untried(untried)) => return Err(untried),
-            };
-            kills.push(kill);
-            watch(kills.len() as u32);
-            if gone {
-                break;
+                Err(Untried::Interrupted) => return Err(Untried::Interrupted),
+                Err(_) if kills.iter().any(|kill: &Kill| kill.wrong.is_some()) => break,
+                Err(untried) => return Err(untried),
             }
         }
         self.stop()?;
         Ok(kills)
+    }
+
+    /// One kill, and whether the store came back. What fails before it, or on a full disk, is no verdict.
+    fn kill_once(&mut self, ledgers: &mut [Ledger], moment: Duration) -> Result<(Kill, bool), Untried> {
+        let mut kill = Kill::default();
+        self.write_until_killed(ledgers, moment, &mut kill).map_err(|stop| match stop {
+            Stop::Store(why) => self.full(&why).unwrap_or(Untried::Failed(format!("before it was killed: {why}"))),
+            Stop::Untried(untried) => untried,
+        })?;
+        kill.acknowledged = ledgers.iter().map(Ledger::acknowledged).sum();
+        self.look_at_room();
+        let came_back = match self.come_back(ledgers, &mut kill) {
+            Ok(()) => true,
+            Err(Stop::Store(why)) => {
+                kill.wrong.get_or_insert(why);
+                false
+            }
+            Err(Stop::Untried(untried)) => return Err(untried),
+        };
+        match kill.wrong.as_deref().and_then(|wrong| self.full(wrong)) {
+            Some(full) => Err(full),
+            None => Ok((kill, came_back)),
+        }
+    }
+
+    fn look_at_room(&mut self) {
+        self.free_bytes = [self.free_bytes, gates::free_bytes(&self.data)].into_iter().flatten().min();
+    }
+
+    /// What went wrong, where the disk is full.
+    fn full(&mut self, why: &str) -> Option<Untried> {
+        self.look_at_room();
+        ground::full(why, self.free_bytes).map(Untried::Full)
     }
 
     /// Has clients write until the moment has come, and kills the store: the server, or the child that holds it.
@@ -251,10 +289,8 @@ impl<'a> Yard<'a> {
     fn come_back(&mut self, ledgers: &mut [Ledger], kill: &mut Kill) -> Result<(), Stop> {
         let began = Instant::now();
         self.start().map_err(|untried| match untried {
-            Untried::Interrupted => Stop::Untried(untried),
-            Untried::Missing { reason, .. } | Untried::Failed(reason) => {
-                Stop::Store(format!("it did not come back: {reason}"))
-            }
+            Untried::Missing { reason, .. } => Stop::Store(format!("it did not come back: {reason}")),
+            untried => Stop::Untried(untried),
         })?;
         let slots = ledgers.iter().map(Ledger::slots).collect();
         let mut child = self.child(Work::Read { slots })?;
@@ -350,7 +386,9 @@ impl<'a> Yard<'a> {
         let served = serve::start(&self.under(), chosen.adapter, transport, &launch, site, PATIENCE, interrupt);
         let served = served.map_err(|unserved| match unserved {
             Unserved::Missing(reason) => Untried::Missing { reason, get_it: chosen.adapter.get_it.to_string() },
-            Unserved::Failed(reason) => Untried::Missing { reason, get_it: String::new() },
+            Unserved::Failed(reason) => {
+                self.full(&reason).unwrap_or(Untried::Missing { reason, get_it: String::new() })
+            }
             Unserved::Interrupted => Untried::Interrupted,
         })?;
         self.version.clone_from(&served.facts.version);
@@ -445,7 +483,8 @@ impl Drop for Yard<'_> {
 }
 
 fn cannot(what: &str, path: &Path, error: &std::io::Error) -> Untried {
-    Untried::Failed(format!("cannot {what} {}: {error}", path.display()))
+    let why = format!("cannot {what} {}: {error}", path.display());
+    ground::full(&why, None).map_or(Untried::Failed(why), Untried::Full)
 }
 
 impl std::fmt::Display for Untried {
@@ -453,7 +492,7 @@ impl std::fmt::Display for Untried {
         match self {
             Untried::Missing { reason, get_it } if get_it.is_empty() => write!(out, "{reason}"),
             Untried::Missing { reason, get_it } => write!(out, "{reason}; get it: {get_it}"),
-            Untried::Failed(reason) => write!(out, "{reason}"),
+            Untried::Full(reason) | Untried::Failed(reason) => write!(out, "{reason}"),
             Untried::Interrupted => write!(out, "{}", signals::INTERRUPTED),
         }
     }

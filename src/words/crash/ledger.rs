@@ -119,6 +119,11 @@ impl Ledger {
         self.holds[slot(sequence) as usize] = sequence;
     }
 
+    /// Writes that were acknowledged since the last judgement.
+    pub fn acknowledged(&self) -> u64 {
+        self.acknowledged
+    }
+
     /// The numbers of the keys that may hold anything, the newest write's first.
     pub fn slots(&self) -> Vec<u64> {
         let newest = slot(self.last.max(1));
@@ -165,7 +170,7 @@ impl Ledger {
             }
             self.holds[at as usize] = if let Found::Write(sequence) = found { sequence } else { 0 };
         }
-        kill.acknowledged += std::mem::take(&mut self.acknowledged);
+        self.acknowledged = 0;
         kill.wrong = kill.wrong.take().or(first.map(|(_, what)| what));
         // That number is not used again: its value may be there.
         self.last += 1;
@@ -220,7 +225,7 @@ mod tests {
     fn judged(ledger: &mut Ledger, kept: &Kept) -> Kill {
         let slots = ledger.slots();
         let found: Vec<_> = slots.iter().map(|at| (*at, found(3, *at, kept.get(at).map(Vec::as_slice)))).collect();
-        let mut kill = Kill::default();
+        let mut kill = Kill { acknowledged: ledger.acknowledged(), ..Kill::default() };
         ledger.judge(&found, &mut kill);
         kill
     }
