@@ -122,6 +122,7 @@ pub fn plan_of(args: &Run) -> Result<Plan> {
         answers_only: args.how.answers_only,
         keep: args.how.keep.clone(),
         warm: false,
+        piloted: Vec::new(),
         began: plan::utc_now(),
         job,
     })

@@ -22,6 +22,15 @@ pub struct Chosen {
     pub via: Via,
 }
 
+/// What one trial took, in seconds.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Took {
+    /// The job and its final flush: what is measured.
+    pub job_s: f64,
+    /// With starting, checking and stopping.
+    pub all_s: f64,
+}
+
 /// Everything that was asked for, with nothing left to decide.
 #[derive(Clone)]
 pub struct Plan {
@@ -40,13 +49,15 @@ pub struct Plan {
     pub seed: u64,
     /// Blocks have data of these seeds in turn; all the job's own where there are none.
     pub data_seeds: Vec<u64>,
-    /// The reference is run twice in each block, where anything is claimed.
+    /// Some targets are run twice in each block (A/A controls), where anything is claimed.
     pub twin: bool,
     pub answers_only: bool,
     /// Data stays in here, a directory for each target.
     pub keep: Option<PathBuf>,
     /// Each target was just run with a job about as large as this one: by a pilot.
     pub warm: bool,
+    /// What a trial of each target took in the largest pilot, by label; empty without one.
+    pub piloted: Vec<(String, Took)>,
     /// Servers and clients have processors of their own.
     pub pinned: Option<Pinned>,
     /// When the run began, in UTC.
@@ -88,6 +99,16 @@ impl Plan {
     /// A block before the first is run to warm the machine up, where anything is claimed afterwards and it is not warm.
     pub fn first_block(&self) -> u32 {
         if self.blocks.may_claim() && !self.warm { 0 } else { 1 }
+    }
+
+    /// Whether targets are run twice in each block: not where data is kept, of which there is one a target.
+    pub fn has_controls(&self) -> bool {
+        self.twin && self.blocks.may_claim() && self.keep.is_none()
+    }
+
+    /// Requests come at times that are given: then all targets take equally long.
+    pub fn is_paced(&self) -> bool {
+        self.job.replay_percent.is_some() || self.job.load.as_ref().is_some_and(|load| !load.rates.is_empty())
     }
 
     /// Which of the targets is the reference, if any is to be had: the first named one that is no control.
@@ -194,6 +215,7 @@ pub mod tests {
             answers_only: false,
             keep: None,
             warm: false,
+            piloted: Vec::new(),
             pinned: None,
             began: String::new(),
         }

@@ -6,9 +6,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use anyhow::Result;
 use serde::Serialize;
 
-use super::standing::{Counted, Standing, Versus, costs, twin};
+use super::aa;
+use super::claims::NO_CONTROL;
+use super::standing::{Counted, Standing, Versus, costs, lengths_s};
 use super::sweep::{Point, called, measured, step, with};
-use super::table::versus;
+use super::table::{at_least, versus};
 use super::times::times;
 use crate::words::effort::CLAIM_BLOCKS;
 use crate::words::load::Swept;
@@ -24,6 +26,17 @@ pub struct Beside {
     pub is_best: bool,
     /// It is slower, and would be tomorrow.
     pub slower: bool,
+    /// What a claimed ratio must exceed, as a share beyond 1; none where no target was run twice.
+    pub noise_floor: Option<f64>,
+    /// Only the near end of `vs_best` may be told.
+    pub noisy: bool,
+}
+
+impl Beside {
+    fn in_words(self) -> String {
+        let near_end = self.vs_best.low.filter(|_| self.noisy);
+        near_end.map_or_else(|| versus(self.vs_best), at_least)
+    }
 }
 
 /// What one trial's phase cost a request, in seconds: at a rate its response, p99 where it has that many requests;
@@ -71,6 +84,7 @@ fn all_costs<'a>(records: &'a [Record], counted: &Counted) -> Result<Costs<'a>> 
 /// part in it.
 pub fn compare(points: &mut [Point], records: &[Record], counted: &Counted) -> Result<()> {
     let all = all_costs(records, counted)?;
+    let lengths_s = lengths_s(records, counted);
     let is_ranked = |point: &Point| !point.control && !point.client_limited;
     let place = |point: &Point| (point.part.clone(), point.step(), point.group.clone());
     let places: BTreeSet<_> = points.iter().filter(|point| is_ranked(point)).map(place).collect();
@@ -81,14 +95,17 @@ pub fn compare(points: &mut [Point], records: &[Record], counted: &Counted) -> R
             .collect();
         let of = |record: &Record| all.get(&trial(record))?.get(&(part.as_str(), step)).copied();
         let labels: BTreeSet<String> = here.iter().map(|point| point.target.clone()).collect();
-        let floor = twin(records, counted, of).map_or(0.0, |twin| twin.half_width());
+        let noise = aa::noise(records, counted, of);
         let costs = costs(records, counted, of, |label| labels.contains(label));
-        let Some(standing) = Standing::new(costs, floor, &counted.seeds) else { continue };
+        let Some(standing) = Standing::new(costs, &lengths_s, &noise, &counted.seeds) else { continue };
         let Some(fastest) = standing.fastest() else { continue };
         for point in &mut here {
             let vs_best = standing.versus(&point.target, fastest);
             let (is_best, slower) = (point.target == fastest, standing.is_less(fastest, &point.target));
-            point.beside = vs_best.map(|vs_best| Beside { blocks: standing.blocks, vs_best, is_best, slower });
+            let bar = standing.bar(&point.target, fastest);
+            let (noise_floor, noisy) = (bar.map(|bar| bar.floor), bar.is_some_and(|bar| bar.is_noisy));
+            let blocks = standing.blocks;
+            point.beside = vs_best.map(|vs_best| Beside { blocks, vs_best, is_best, slower, noise_floor, noisy });
         }
     }
     Ok(())
@@ -104,12 +121,16 @@ pub fn sentence(points: &[Point]) -> String {
     if compared.iter().any(|(_, beside)| beside.blocks < CLAIM_BLOCKS as usize) {
         return format!("Seen here, not claimed: {CLAIM_BLOCKS} blocks are the least.");
     }
+    let others = || compared.iter().filter(|(_, beside)| !beside.is_best);
+    if others().count() > 0 && others().all(|(_, beside)| beside.noise_floor.is_none()) {
+        return NO_CONTROL.to_string();
+    }
     let mut said = Vec::new();
     for (best, _) in compared.iter().filter(|(_, beside)| beside.is_best) {
         let others = || compared.iter().filter(|(point, beside)| point.group == best.group && !beside.is_best);
         let slower = others().filter(|(_, beside)| beside.slower);
         let slower: Vec<String> =
-            slower.map(|(point, beside)| format!("{} {}", point.target, versus(beside.vs_best))).collect();
+            slower.map(|(point, beside)| format!("{} {}", point.target, beside.in_words())).collect();
         let alike = others().filter(|(_, beside)| !beside.slower);
         let alike: Vec<&str> = alike.map(|(point, _)| point.target.as_str()).collect();
         if !slower.is_empty() {

@@ -2,8 +2,7 @@
 //! apart, and why nothing is claimed.
 
 use super::cells::{Row, Status};
-use super::standing::{Standing, Standings, Versus};
-use super::table::versus;
+use super::standing::{Standing, Standings};
 use crate::words::effort::CLAIM_BLOCKS;
 use crate::words::trial::Transport;
 use crate::words::units;
@@ -31,7 +30,10 @@ pub fn sentence(rows: &[Row], standings: &Standings<'_>) -> String {
         return String::new();
     }
     if standings.blocks() < CLAIM_BLOCKS as usize {
-        return seen(&numbered, standings.blocks());
+        return seen(&numbered, &few(standings.blocks()));
+    }
+    if numbered.len() > 1 && standings.noise.controls().is_empty() {
+        return seen(&numbered, NO_CONTROL);
     }
     let groups = numbered.chunk_by(|one, other| one.group == other.group);
     let several = groups.clone().count() > 1;
@@ -55,8 +57,7 @@ fn claims(group: &[&Row], standing: &Standing<'_>) -> Option<String> {
     let said =
         told.iter().any(|claim| next.is_some_and(|next| claim.slower == next.target && claim.faster == best.target));
     if let (Some(next), false) = (next, said) {
-        let ratio = standing.versus(&next.target, &best.target)?;
-        told.insert(0, Claim { faster: &best.target, slower: &next.target, ratio, words: None });
+        told.insert(0, Claim::of(standing, best, next, None)?);
     }
     let mut parts: Vec<String> = told.iter().take(TOLD).map(Claim::in_words).collect();
     let (depending, alike): (Vec<Pair>, Vec<Pair>) =
@@ -75,21 +76,33 @@ fn claims(group: &[&Row], standing: &Standing<'_>) -> Option<String> {
 struct Claim<'a> {
     faster: &'a str,
     slower: &'a str,
-    /// The slower one's time of the faster one's.
-    ratio: Versus,
+    /// How many times as long the slower one took: "1.29x [1.23-1.34]", "at least 36x".
+    ratio: String,
+    preliminary: bool,
     /// Where there are better words than their names: "redis over a Unix socket", "over TCP".
     words: Option<(String, String)>,
 }
 
-impl Claim<'_> {
+impl<'a> Claim<'a> {
+    fn of(
+        standing: &Standing<'_>,
+        faster: &'a Row,
+        slower: &'a Row,
+        words: Option<(String, String)>,
+    ) -> Option<Claim<'a>> {
+        let (faster, slower) = (faster.target.as_str(), slower.target.as_str());
+        let preliminary = standing.versus(slower, faster)?.preliminary;
+        let ratio = standing.in_words(slower, faster)?.trim_start_matches('~').to_string();
+        Some(Claim { faster, slower, ratio, preliminary, words })
+    }
+
     fn in_words(&self) -> String {
         let (faster, slower) = match &self.words {
             Some((faster, slower)) => (faster.as_str(), slower.as_str()),
             None => (self.faster, self.slower),
         };
-        let preliminary = if self.ratio.preliminary { ", preliminary" } else { "" };
-        let ratio = versus(Versus { preliminary: false, ..self.ratio });
-        format!("{faster} is {ratio} as fast as {slower}{preliminary}")
+        let preliminary = if self.preliminary { ", preliminary" } else { "" };
+        format!("{faster} is {} as fast as {slower}{preliminary}", self.ratio)
     }
 }
 
@@ -103,12 +116,7 @@ fn transports<'a>(group: &[&'a Row], standing: &Standing<'_>) -> Vec<Claim<'a>> 
         let words = (format!("{} {}", one.store, over(one.transport)), over(other.transport).to_string());
         // A target that was given a name of its own is called by it.
         let plain = [one, other].iter().all(|row| row.target.starts_with(&row.store));
-        Some(Claim {
-            faster: &one.target,
-            slower: &other.target,
-            ratio: standing.versus(&other.target, &one.target)?,
-            words: plain.then_some(words),
-        })
+        Claim::of(standing, one, other, plain.then_some(words))
     });
     claims.collect()
 }
@@ -143,27 +151,36 @@ fn named(pairs: &[Pair<'_>]) -> Vec<String> {
 
 /// How large a difference would have been seen between them.
 fn hidden(pairs: &[Pair<'_>], standing: &Standing<'_>) -> String {
-    let width = |(one, other): &Pair<'_>| standing.versus(one, other).map_or(0.0, |ratio| ratio.half_width());
-    let hidden = SEEN * pairs.iter().map(width).fold(0.0, f64::max);
+    let below = |(one, other): &Pair<'_>| {
+        let width = standing.versus(one, other).map_or(0.0, |ratio| ratio.half_width());
+        standing.bar(one, other).map_or(0.0, |bar| bar.floor).max(SEEN * width)
+    };
+    let hidden = pairs.iter().map(below).fold(0.0, f64::max);
     if hidden > 0.0 { format!(" (differences below {:.0} % are not seen here)", hidden * 100.0) } else { String::new() }
 }
 
-/// With too few blocks: what was seen, and that it is no claim.
-fn seen(numbered: &[&Row], blocks: usize) -> String {
-    let few = format!(
-        "Seen here, not claimed: {blocks} {} too few, 4 are the least.",
-        if blocks == 1 { "block is" } else { "blocks are" }
-    );
+/// Why nothing is claimed from so many blocks.
+fn few(blocks: usize) -> String {
+    let blocks = if blocks == 1 { "1 block is".to_string() } else { format!("{blocks} blocks are") };
+    format!("Seen here, not claimed: {blocks} too few, {CLAIM_BLOCKS} are the least.")
+}
+
+/// Why nothing is claimed without an A/A control.
+pub(super) const NO_CONTROL: &str =
+    "Seen here, not claimed: no store was run twice in each block (A/A control), so the noise floor is unknown.";
+
+/// What was seen, and why it is no claim.
+fn seen(numbered: &[&Row], why: &str) -> String {
     let mut bests = numbered.to_vec();
     bests.dedup_by(|one, other| one.group == other.group);
     if bests.len() > 1 {
         let each =
             bests.iter().map(|row| format!("{} {} in {} s", called(row), row.target, units::seconds(seconds(row))));
-        return format!("Fastest of each kind: {}. {few}", each.collect::<Vec<_>>().join("; "));
+        return format!("Fastest of each kind: {}. {why}", each.collect::<Vec<_>>().join("; "));
     }
     match numbered {
         [best, .., last] => format!(
-            "{} did the job in {} s, {} in {} s: {:.1} times as long. {few}",
+            "{} did the job in {} s, {} in {} s: {:.1} times as long. {why}",
             best.target,
             units::seconds(seconds(best)),
             last.target,
@@ -175,18 +192,18 @@ fn seen(numbered: &[&Row], blocks: usize) -> String {
     }
 }
 
-/// CPU an op, `ram` among the stores: who used least, and what others used of it where that may be claimed. Who used
-/// next to least and who used most stand for those between.
+/// CPU an op: which store used least, and what others used of it where that may be claimed. The one that used next to
+/// least and the one that used most stand for those between. A baseline is never the winner.
 fn of_cpu(rows: &[Row], standings: &Standings<'_>) -> String {
-    let Some(cpu) = standings.cpu() else { return String::new() };
+    let Some(cpu) = standings.cpu().filter(Standing::has_controls) else { return String::new() };
     let by = if rows.iter().any(|row| row.of_program) { "By CPU" } else { "By CPU an op" };
     let used = |row: &&&Row| row.numbers.as_ref().map_or(f64::MAX, |numbers| numbers.cpu_us_per_op());
-    let mut stores: Vec<&Row> = rows.iter().filter(|row| row.status.is_of_a_store() && row.numbers.is_some()).collect();
+    let mut stores: Vec<&Row> = rows.iter().filter(|row| !row.control && row.numbers.is_some()).collect();
     stores.sort_by(|one, other| used(&one).total_cmp(&used(&other)));
     let Some(least) = stores.first() else { return String::new() };
     let others = stores.iter().filter(|row| cpu.is_less(&least.target, &row.target));
     let mut each: Vec<String> = others
-        .filter_map(|row| Some(format!("{} {}", row.target, versus(cpu.versus(&row.target, &least.target)?))))
+        .filter_map(|row| Some(format!("{} {}", row.target, cpu.in_words(&row.target, &least.target)?)))
         .collect();
     if each.is_empty() {
         return match stores.len() {

@@ -1,18 +1,19 @@
 //! Two runs, or two targets of one run, held against each other: what got faster, what slower, what cannot be told, and
 //! what may not be compared at all.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::str::FromStr;
 
 use serde::Serialize;
 
 use super::alike::unlike;
-use super::cells;
 use super::standing::{self, Counted, Standing, Versus};
-use super::table::{Line, WIDTH, layout, versus};
-use crate::stats::holm;
-use crate::stats::rank::{LEAST_DIFFERENCE, LEVEL};
-use crate::stats::unpaired;
+use super::table::{Line, WIDTH, at_least, layout, versus};
+use super::{aa, cells};
+use crate::stats::floor::{Bar, Noise, beyond_one};
+use crate::stats::paired::Interval;
+use crate::stats::rank::{self, Claim, LEVEL};
+use crate::stats::{holm, unpaired};
 use crate::words::record::{Outcome, Record};
 
 /// One target, or one against another: what it costs at the head of what it cost at the base.
@@ -30,10 +31,42 @@ pub struct Compared {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Finding {
-    Less { versus: Versus },
-    More { versus: Versus },
-    NoDifference { versus: Versus },
+    Less(Difference),
+    More(Difference),
+    NoDifference(Difference),
     NotComparable { reason: String },
+}
+
+/// How far head is from base.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Difference {
+    pub versus: Versus,
+    /// What a claimed ratio must exceed, as a share beyond 1.
+    pub noise_floor: f64,
+    /// Only the near end of the interval may be told.
+    pub noisy: bool,
+}
+
+impl Difference {
+    fn of(versus: Versus, bar: Bar) -> Difference {
+        Difference { versus, noise_floor: bar.floor, noisy: bar.is_noisy }
+    }
+
+    /// How far the end of the interval that is nearer to 1 is from it, as a share; 0 where it holds 1.
+    fn near_end(self) -> f64 {
+        let interval = self.versus.low.zip(self.versus.high).map(|(low, high)| Interval::Exact { low, high });
+        interval.and_then(Interval::near_end).unwrap_or(0.0)
+    }
+
+    /// "1.29x [1.23-1.34]", "at least 1.2x".
+    fn in_words(self) -> String {
+        if self.noisy && self.near_end() > 0.0 {
+            let near = 1.0 + self.near_end();
+            let way = if self.versus.ratio < 1.0 { 1.0 / near } else { near };
+            return if way < 1.0 { format!("at most {way:.2}x") } else { at_least(way) };
+        }
+        versus(self.versus)
+    }
 }
 
 /// Which regressions fail a comparison: `slower:3%` of seconds, `cpu:3%` of CPU an op.
@@ -68,14 +101,15 @@ pub enum Judged {
     Regressed,
 }
 
-/// The worst of all that was compared.
+/// The worst of all that was compared. A regression is one whose near end exceeds limit and noise floor both; one is
+/// ruled out where the far end stays below the limit and the noise floor does not hide as much.
 pub fn judge(compared: &[Compared], limit: Limit) -> Judged {
     let one = |compared: &Compared| match if limit.of_cpu { &compared.cpu } else { &compared.seconds } {
-        Finding::More { versus } if versus.ratio - 1.0 >= limit.share => Judged::Regressed,
-        Finding::Less { .. } => Judged::Good,
-        Finding::More { versus } | Finding::NoDifference { versus } => {
-            let ruled_out = versus.high.is_some_and(|high| high - 1.0 < limit.share);
-            if ruled_out { Judged::Good } else { Judged::Unclear }
+        Finding::Less(_) => Judged::Good,
+        Finding::More(seen) if seen.near_end() > limit.share.max(seen.noise_floor) => Judged::Regressed,
+        Finding::More(seen) | Finding::NoDifference(seen) => {
+            let ruled_out = seen.versus.high.is_some_and(|high| high - 1.0 < limit.share);
+            if ruled_out && seen.noise_floor <= limit.share { Judged::Good } else { Judged::Unclear }
         }
         Finding::NotComparable { .. } => Judged::Unclear,
     };
@@ -102,9 +136,10 @@ fn paired(
     base: &str,
     head: &str,
 ) -> Finding {
-    let floor = standing::twin(records, counted, cost).map_or(0.0, |twin| twin.half_width());
+    let noise = aa::noise(records, counted, cost);
     let costs = standing::costs(records, counted, cost, |label| label == base || label == head);
-    paired_finding(Standing::new(costs, floor, &counted.seeds), base, head)
+    let lengths_s = standing::lengths_s(records, counted);
+    paired_finding(Standing::new(costs, &lengths_s, &noise, &counted.seeds), base, head)
 }
 
 fn paired_finding(standing: Option<Standing<'_>>, base: &str, head: &str) -> Finding {
@@ -114,18 +149,26 @@ fn paired_finding(standing: Option<Standing<'_>>, base: &str, head: &str) -> Fin
     }) else {
         return Finding::NotComparable { reason: "one of them has no number: see the table".to_string() };
     };
+    let too_few = || Finding::NotComparable { reason: format!("{} blocks are too few", standing.blocks) };
+    if versus.low.is_none() {
+        return too_few();
+    }
+    let Some(bar) = standing.bar(head, base) else {
+        return Finding::NotComparable { reason: NO_CONTROL.to_string() };
+    };
+    let seen = Difference::of(versus, bar);
     match (standing.is_less(head, base), standing.is_less(base, head)) {
-        (true, _) => Finding::Less { versus },
-        (_, true) => Finding::More { versus },
+        (true, _) => Finding::Less(seen),
+        (_, true) => Finding::More(seen),
         _ if standing.depends_on_data(head, base) => {
             Finding::NotComparable { reason: "which is faster depends on the data".to_string() }
         }
-        _ if versus.low.is_none() => {
-            Finding::NotComparable { reason: format!("{} blocks are too few", standing.blocks) }
-        }
-        _ => Finding::NoDifference { versus },
+        _ => Finding::NoDifference(seen),
     }
 }
+
+/// Why nothing is said without an A/A control.
+const NO_CONTROL: &str = "no target was run twice (A/A control), so the noise floor is unknown";
 
 /// All targets that both runs have, controls too. The runs have no blocks in common, so that what the machine did in
 /// between is in every ratio: where all moved the same way it is the machine that changed, and nothing is said of
@@ -145,41 +188,96 @@ pub fn across(base: &[Record], head: &[Record]) -> Vec<Compared> {
     each.map(|((target, seconds), cpu)| Compared { target: target.clone(), seconds, cpu, of_program }).collect()
 }
 
+/// Two runs by one cost.
+struct Runs<'a> {
+    base: Side<'a>,
+    head: Side<'a>,
+}
+
+/// One of them.
+struct Side<'a> {
+    records: &'a [Record],
+    counted: Counted,
+    noise: Noise,
+    lengths_s: BTreeMap<&'a str, f64>,
+}
+
+impl<'a> Side<'a> {
+    fn of(records: &'a [Record], cost: impl Fn(&Record) -> Option<f64>) -> Side<'a> {
+        let counted = Counted::of(records);
+        let (noise, lengths_s) = (aa::noise(records, &counted, cost), standing::lengths_s(records, &counted));
+        Side { records, counted, noise, lengths_s }
+    }
+
+    fn costs(&self, target: &str, cost: impl Fn(&Record) -> Option<f64>) -> Vec<f64> {
+        let right =
+            |record: &&Record| record.outcome == Outcome::Finished && record.is_right() && self.counted.has(record);
+        let trials = self.records.iter().filter(right).filter(|record| record.target.label == target);
+        trials.filter_map(cost).collect()
+    }
+
+    /// What a difference of the target must exceed, by this run.
+    fn bar(&self, target: &str) -> Option<Bar> {
+        let length_s = self.lengths_s.get(target).copied().unwrap_or_default();
+        self.noise.bar(length_s, length_s)
+    }
+}
+
+impl Runs<'_> {
+    /// The wider of both.
+    fn bar(&self, target: &str) -> Option<Bar> {
+        Some(self.base.bar(target)?.higher(self.head.bar(target)?))
+    }
+}
+
 fn unpaired_of(
     base: &[Record],
     head: &[Record],
     targets: &[String],
-    cost: impl Fn(&Record) -> Option<f64> + Copy + Sync,
+    cost: impl Fn(&Record) -> Option<f64> + Copy,
 ) -> Vec<Finding> {
-    let (before, after) = (Counted::of(base), Counted::of(head));
-    let floor = [(base, &before), (head, &after)]
-        .into_iter()
-        .filter_map(|(records, counted)| standing::twin(records, counted, cost))
-        .map(|twin| twin.half_width())
-        .fold(LEAST_DIFFERENCE, f64::max);
-    let of = |records: &[Record], counted: &Counted, target: &str| -> Vec<f64> {
-        let right = |record: &&Record| record.outcome == Outcome::Finished && record.is_right() && counted.has(record);
-        let trials = records.iter().filter(right).filter(|record| record.target.label == target);
-        trials.filter_map(cost).collect()
-    };
+    let runs = Runs { base: Side::of(base, cost), head: Side::of(head, cost) };
     let samples: Vec<(Vec<f64>, Vec<f64>)> =
-        targets.iter().map(|target| (of(base, &before, target), of(head, &after, target))).collect();
+        targets.iter().map(|target| (runs.base.costs(target, cost), runs.head.costs(target, cost))).collect();
     let p_values: Vec<f64> = samples.iter().map(|(base, head)| unpaired::p_value(head, base)).collect();
-    let adjusted = holm::adjusted(&p_values);
-    samples.iter().zip(adjusted).map(|((base, head), p)| unpaired_finding(base, head, p, floor)).collect()
+    let judged = targets.iter().zip(&samples).zip(holm::adjusted(&p_values));
+    let found: Vec<Finding> =
+        judged.map(|((target, (base, head)), p)| unpaired_finding(base, head, p, runs.bar(target))).collect();
+    let is_baseline =
+        |target: &String| base.iter().any(|record| record.target.label == *target && record.target.control);
+    unless_baselines_moved(found, targets.iter().map(is_baseline))
 }
 
-fn unpaired_finding(base: &[f64], head: &[f64], p: f64, floor: f64) -> Finding {
-    let Some(versus) = unpaired::ratio(head, base).map(Versus::from).filter(|versus| versus.low.is_some()) else {
+fn unpaired_finding(base: &[f64], head: &[f64], p: f64, bar: Option<Bar>) -> Finding {
+    let Some(ratio) = unpaired::ratio(head, base).filter(|ratio| ratio.interval.bounds().is_some()) else {
         let reason = format!("{} blocks against {} are too few", head.len(), base.len());
         return Finding::NotComparable { reason };
     };
-    let claimed = p <= LEVEL && (versus.ratio - 1.0).abs() > floor;
-    match versus.ratio < 1.0 {
-        _ if !claimed => Finding::NoDifference { versus },
-        true => Finding::Less { versus },
-        false => Finding::More { versus },
+    let Some(bar) = bar else { return Finding::NotComparable { reason: NO_CONTROL.to_string() } };
+    let seen = Difference::of(ratio.into(), bar);
+    match rank::claim(ratio, bar).filter(|_| p <= LEVEL) {
+        None => Finding::NoDifference(seen),
+        Some(Claim::Faster) => Finding::Less(seen),
+        Some(Claim::Slower) => Finding::More(seen),
     }
+}
+
+/// A baseline is the same in both runs: where one moved beyond the noise floor, the machine has changed, and nothing is
+/// said of stores.
+fn unless_baselines_moved(found: Vec<Finding>, is_baseline: impl Iterator<Item = bool>) -> Vec<Finding> {
+    let moved = found.iter().zip(is_baseline).any(|(finding, is_baseline)| match finding {
+        Finding::Less(_) | Finding::More(_) => is_baseline,
+        Finding::NoDifference(seen) => {
+            is_baseline && seen.near_end() > 0.0 && beyond_one(seen.versus.ratio) > seen.noise_floor
+        }
+        Finding::NotComparable { .. } => false,
+    });
+    if !moved {
+        return found;
+    }
+    let reason = "a baseline moved beyond the noise floor: the machine has changed; compare them in one run, by --base \
+                  and --head";
+    found.iter().map(|_| Finding::NotComparable { reason: reason.to_string() }).collect()
 }
 
 /// So many at least, and all of them moved the same way: the machine.
@@ -187,7 +285,7 @@ const MOVED_TOGETHER: usize = 3;
 
 fn with_the_machine(findings: Vec<Finding>) -> Vec<Finding> {
     let all = |is: fn(&Finding) -> bool| findings.len() >= MOVED_TOGETHER && findings.iter().all(is);
-    let (less, more) = (all(|one| matches!(one, Finding::Less { .. })), all(|one| matches!(one, Finding::More { .. })));
+    let (less, more) = (all(|one| matches!(one, Finding::Less(_))), all(|one| matches!(one, Finding::More(_))));
     if !less && !more {
         return findings;
     }
@@ -221,9 +319,9 @@ pub fn table(compared: &[Compared]) -> String {
 
 fn cells((finding, less, more): (&Finding, &str, &str)) -> Vec<String> {
     match finding {
-        Finding::Less { versus: ratio } => vec![versus(*ratio), less.to_string()],
-        Finding::More { versus: ratio } => vec![versus(*ratio), more.to_string()],
-        Finding::NoDifference { versus: ratio } => vec![versus(*ratio), "no difference found".to_string()],
+        Finding::Less(seen) => vec![seen.in_words(), less.to_string()],
+        Finding::More(seen) => vec![seen.in_words(), more.to_string()],
+        Finding::NoDifference(seen) => vec![versus(seen.versus), "no difference found".to_string()],
         Finding::NotComparable { .. } => vec!["-".to_string(), String::new()],
     }
 }
@@ -231,12 +329,18 @@ fn cells((finding, less, more): (&Finding, &str, &str)) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::stats::floor::Control;
 
+    const QUIET: Bar = Bar { floor: 0.02, near_end: 0.0, is_noisy: false };
     const BASE: [f64; 6] = [1.0, 1.01, 0.99, 1.005, 0.995, 1.002];
 
     fn found(times: f64) -> Finding {
         let head = BASE.map(|cost| cost * times);
-        unpaired_finding(&BASE, &head, unpaired::p_value(&head, &BASE), 0.02)
+        unpaired_finding(&BASE, &head, unpaired::p_value(&head, &BASE), Some(QUIET))
+    }
+
+    fn quiet() -> Noise {
+        Noise::of([Control { interval: Interval::Exact { low: 0.99, high: 1.01 }, length_s: 1.0 }], false)
     }
 
     fn compared(seconds: Finding) -> [Compared; 1] {
@@ -245,10 +349,10 @@ mod tests {
 
     #[test]
     fn what_moved_less_than_the_same_store_does_is_no_difference() {
-        assert!(matches!(found(1.019), Finding::NoDifference { .. }));
-        assert!(matches!(found(1.05), Finding::More { .. }));
-        assert!(matches!(found(0.9), Finding::Less { .. }));
-        let few = unpaired_finding(&BASE[..2], &BASE[..2], 0.0, 0.02);
+        assert!(matches!(found(1.019), Finding::NoDifference(_)));
+        assert!(matches!(found(1.05), Finding::More(_)));
+        assert!(matches!(found(0.9), Finding::Less(_)));
+        let few = unpaired_finding(&BASE[..2], &BASE[..2], 0.0, Some(QUIET));
         assert!(matches!(&few, Finding::NotComparable { reason } if reason.contains("2 blocks against 2")), "{few:?}");
     }
 
@@ -260,10 +364,10 @@ mod tests {
             let head = (1..=12).map(|block| (block, cost(block))).collect();
             let base = (1..=12).map(|block| (block, 1.0 + f64::from(block * block) / 1e5)).collect();
             let seeds = (1..=12).map(|block| (block, u64::from(block % 3))).collect();
-            let standing = Standing::new([("base", base), ("head", head)].into(), 0.0, &seeds);
+            let standing = Standing::new([("base", base), ("head", head)].into(), &BTreeMap::new(), &quiet(), &seeds);
             paired_finding(standing, "base", "head")
         };
-        assert!(matches!(of_third(1.4), Finding::More { .. }));
+        assert!(matches!(of_third(1.4), Finding::More(_)));
         let denied = of_third(0.99);
         assert!(matches!(&denied, Finding::NotComparable { reason } if reason.contains("depends on the data")));
     }

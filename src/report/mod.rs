@@ -1,5 +1,6 @@
 //! What records mean, as text: pure functions. Nothing here measures, and nothing here prints.
 
+mod aa;
 pub mod alike;
 pub mod beside;
 mod ceilings;

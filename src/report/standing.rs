@@ -5,10 +5,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 
-use super::cells;
-use crate::stats::paired::{Interval, LogRatios, Ratio};
+use super::{aa, cells, table};
+use crate::stats::floor::{Bar, Control, Noise};
+use crate::stats::paired::{Interval, Ratio};
 use crate::stats::parallel;
-use crate::stats::rank::{Campaign, Claim};
+use crate::stats::rank::{Campaign, Claim, Pair};
 use crate::stats::sample::Sample;
 use crate::stats::shift::{self, Drift};
 use crate::words::effort::CLAIM_BLOCKS;
@@ -16,11 +17,8 @@ use crate::words::noise::void_blocks;
 use crate::words::preflight::Weight;
 use crate::words::record::{Outcome, Record};
 
-/// Above so much of the blocks voided, the machine was too loud for its times (method.md, section 3).
+/// Most is more than half.
 const VOID_SHARE_MAX: f64 = 0.5;
-/// The same store twice: apart by more than this (to either side), times are not ranked; by more than that, it is said.
-pub const TWIN_REFUSED: f64 = 0.10;
-pub const TWIN_WARNED: f64 = 0.05;
 
 /// The blocks of a run, by what they are for.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -47,8 +45,8 @@ impl Counted {
         let in_turn = records.iter().filter(|record| !record.run.data_seeds.is_empty());
         let seeds = in_turn.map(|record| (record.block, record.job.seed())).collect();
         let quiet_ones = Counted { blocks: quiet, void, seeds };
-        // Of a machine that was loud for most of the time a few quiet moments are no fair sample: all blocks are shown,
-        // times are not ranked, and CPU is compared.
+        // Of a machine that was noisy for most of the time a few quiet moments are no fair sample: all blocks are used,
+        // and claims must be beyond the far end of the A/A interval.
         match quiet_ones.is_noisy() {
             true => Counted { blocks: &quiet_ones.blocks | &quiet_ones.void, ..quiet_ones },
             false => quiet_ones,
@@ -60,7 +58,7 @@ impl Counted {
         self.blocks.contains(&record.block) && !record.twin
     }
 
-    /// More blocks were loud than quiet: then times say little, and CPU is what may be compared.
+    /// Most blocks were discarded.
     pub fn is_noisy(&self) -> bool {
         let all = self.blocks.union(&self.void).count();
         self.void.len() as f64 > all as f64 * VOID_SHARE_MAX
@@ -71,73 +69,45 @@ impl Counted {
 pub struct Standings<'a> {
     records: &'a [Record],
     pub counted: Counted,
-    /// The reference's second time against its first.
-    pub twin: Option<Versus>,
+    /// The A/A controls by seconds, the shortest first.
+    pub repeated: Vec<aa::Repeated<'a>>,
+    /// What they say of seconds.
+    pub noise: Noise,
     /// Seconds, by group; controls have no part in it.
     pub groups: BTreeMap<String, Standing<'a>>,
     /// Why times are not ranked.
     pub refused: Option<Refused>,
 }
 
-/// Why times are not ranked, though there are enough blocks.
+/// What the class promises cannot hold on this machine: times are not ranked, however many blocks there are.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-#[serde(tag = "kind", rename_all = "snake_case")]
-pub enum Refused {
-    Noise {
-        void: usize,
-        blocks: usize,
-    },
-    /// The same store twice came out so far apart, to either side.
-    Twin {
-        half_width: f64,
-    },
-    /// What the class promises cannot hold on this machine, for the reason of that name.
-    Machine {
-        finding: &'static str,
-    },
+pub struct Refused {
+    /// The reason's name.
+    pub finding: &'static str,
 }
 
 impl Refused {
     pub fn in_words(&self) -> String {
-        match self {
-            Refused::Noise { void, blocks } => {
-                format!("The machine was too loud for times to be ranked: {void} of {blocks} blocks were voided.")
-            }
-            Refused::Twin { half_width } => format!(
-                "The same store run twice cannot be told from itself within {:.0} %: times are not ranked.",
-                half_width * 100.0
-            ),
-            Refused::Machine { finding } => {
-                format!("What the class promises cannot hold here ({finding}): times are not ranked.")
-            }
-        }
+        format!("What the class promises cannot hold here ({}): times are not ranked.", self.finding)
     }
 }
 
 /// Compares the targets of a run with each other.
 pub fn standings(records: &[Record]) -> Standings<'_> {
     let counted = Counted::of(records);
-    let twin = twin(records, &counted, Record::cost);
-    let floor = twin.map_or(0.0, |twin| twin.half_width());
-    let refused = match twin.map(|twin| twin.half_width()) {
-        _ if machine(records).is_some() => machine(records),
-        _ if counted.is_noisy() => {
-            let all = counted.blocks.union(&counted.void).count();
-            Some(Refused::Noise { void: counted.void.len(), blocks: all })
-        }
-        Some(half_width) if half_width > TWIN_REFUSED => Some(Refused::Twin { half_width }),
-        _ => None,
-    };
+    let repeated = aa::repeated(records, &counted, Record::cost);
+    let noise = Noise::of(repeated.iter().map(aa::Repeated::control), counted.is_noisy());
     let mut labels: BTreeMap<String, BTreeSet<&str>> = BTreeMap::new();
     for record in records.iter().filter(|record| !record.target.control) {
         labels.entry(cells::group(record)).or_default().insert(&record.target.label);
     }
+    let lengths_s = lengths_s(records, &counted);
     let standing = |labels: BTreeSet<&str>| {
         let costs = costs(records, &counted, Record::cost, |label| labels.contains(label));
-        Standing::new(costs, floor, &counted.seeds)
+        Standing::new(costs, &lengths_s, &noise, &counted.seeds)
     };
     let groups = labels.into_iter().filter_map(|(group, labels)| Some((group, standing(labels)?))).collect();
-    Standings { records, counted, twin, groups, refused }
+    Standings { records, refused: machine(records), counted, repeated, noise, groups }
 }
 
 /// What was seen before the run and voids what is asked for.
@@ -145,7 +115,7 @@ fn machine(records: &[Record]) -> Option<Refused> {
     let (record, preflight) = records.iter().find_map(|record| Some((record, record.machine.preflight.as_ref()?)))?;
     let mut findings = preflight.findings(record.durability).into_iter();
     let refusing = findings.find(|finding| finding.weight == Weight::Refuse)?;
-    Some(Refused::Machine { finding: refusing.id })
+    Some(Refused { finding: refusing.id })
 }
 
 impl<'a> Standings<'a> {
@@ -153,8 +123,9 @@ impl<'a> Standings<'a> {
     /// anew, for the few who ask.
     pub fn cpu(&self) -> Option<Standing<'a>> {
         let (records, counted) = (self.records, &self.counted);
-        let floor = twin(records, counted, cells::cpu_us_per_op).map_or(0.0, |twin| twin.half_width());
-        Standing::new(costs(records, counted, cells::cpu_us_per_op, |_| true), floor, &counted.seeds)
+        let noise = aa::noise(records, counted, cells::cpu_us_per_op);
+        let costs = costs(records, counted, cells::cpu_us_per_op, |_| true);
+        Standing::new(costs, &lengths_s(records, counted), &noise, &counted.seeds)
     }
 
     /// Blocks that count.
@@ -162,9 +133,14 @@ impl<'a> Standings<'a> {
         self.counted.blocks.len()
     }
 
-    /// Whether times may be ranked at all: enough blocks, and quiet enough.
+    /// Whether times may be ranked at all: enough blocks, and a target that was run twice in each.
     pub fn may_rank(&self) -> bool {
-        self.refused.is_none() && self.blocks() >= CLAIM_BLOCKS as usize
+        self.refused.is_none() && self.blocks() >= CLAIM_BLOCKS as usize && !self.noise.controls().is_empty()
+    }
+
+    /// Most blocks were discarded, or an A/A interval is wide or leaves out 1.
+    pub fn is_noisy(&self) -> bool {
+        self.noise.most_discarded() || self.noise.controls().iter().any(Control::is_noisy)
     }
 }
 
@@ -196,13 +172,20 @@ impl From<Ratio> for Versus {
 type Costs<'a> = BTreeMap<&'a str, BTreeMap<u32, f64>>;
 
 impl<'a> Standing<'a> {
-    /// Of so many targets that each have a cost in the same blocks; `None` where they have no block in common. What is
-    /// claimed holds for each of the seeds that blocks had their data of.
-    pub fn new(costs: Costs<'a>, floor: f64, seeds: &BTreeMap<u32, u64>) -> Option<Standing<'a>> {
+    /// Of so many targets that each have a cost in the same blocks; `None` where they have no block in common.
+    /// `lengths_s` is how long a trial of each takes. What is claimed holds for each of the seeds that blocks had their
+    /// data of.
+    pub fn new(
+        costs: Costs<'a>,
+        lengths_s: &BTreeMap<&str, f64>,
+        noise: &Noise,
+        seeds: &BTreeMap<u32, u64>,
+    ) -> Option<Standing<'a>> {
         let whole = common_blocks(&costs)?;
+        let lengths_s: Vec<f64> = costs.keys().map(|label| lengths_s.get(label).copied().unwrap_or_default()).collect();
         let seeds: Vec<u64> = whole.iter().filter_map(|block| seeds.get(block).copied()).collect();
         let table = costs.values().map(|by_block| whole.iter().map(|block| by_block[block]).collect()).collect();
-        let campaign = Campaign::new(table, floor)?.holding_for_each(&seeds);
+        let campaign = Campaign::new(table, &lengths_s, noise)?.holding_for_each(&seeds);
         Some(Standing { targets: costs.into_keys().collect(), blocks: whole.len(), campaign })
     }
 
@@ -217,16 +200,36 @@ impl<'a> Standing<'a> {
 
     /// The one costs less, and would tomorrow.
     pub fn is_less(&self, one: &str, other: &str) -> bool {
-        let places = self.place(one).zip(self.place(other));
-        let pair = places.and_then(|(one, other)| self.campaign.pair(one, other));
-        pair.is_some_and(|pair| pair.claim == Some(Claim::Faster))
+        self.pair(one, other).is_some_and(|pair| pair.claim == Some(Claim::Faster))
     }
 
     /// Which of the two costs less was another one for another seed's data.
     pub fn depends_on_data(&self, one: &str, other: &str) -> bool {
-        let places = self.place(one).zip(self.place(other));
-        let pair = places.and_then(|(one, other)| self.campaign.pair(one, other));
-        pair.is_some_and(|pair| pair.depends_on_data)
+        self.pair(one, other).is_some_and(|pair| pair.depends_on_data)
+    }
+
+    /// What one costs of what the other costs, in words: "1.29x [1.23-1.34]"; where the noise allows to tell no more
+    /// than the near end, "at least 36x".
+    pub fn in_words(&self, one: &str, other: &str) -> Option<String> {
+        let pair = self.pair(one, other)?;
+        let is_noisy = pair.bar.is_some_and(|bar| bar.is_noisy);
+        let near_end = pair.ratio.interval.near_end().filter(|_| is_noisy);
+        Some(near_end.map_or_else(|| table::versus(pair.ratio.into()), |near| table::at_least(1.0 + near)))
+    }
+
+    /// The run has an A/A control: differences may be claimed.
+    pub fn has_controls(&self) -> bool {
+        self.campaign.pairs().iter().all(|pair| pair.bar.is_some())
+    }
+
+    /// What a difference of the two must exceed; none without an A/A control.
+    pub fn bar(&self, one: &str, other: &str) -> Option<Bar> {
+        self.pair(one, other)?.bar
+    }
+
+    fn pair(&self, one: &str, other: &str) -> Option<Pair> {
+        let (one, other) = (self.place(one)?, self.place(other)?);
+        self.campaign.pair(one, other)
     }
 
     /// The best and the worst place that a target may have among the others.
@@ -236,7 +239,7 @@ impl<'a> Standing<'a> {
 
     /// The targets whose cost goes one way from block to block.
     pub fn drifts(&self) -> Vec<(&'a str, Drift)> {
-        let drifts = shift::across(&self.campaign);
+        let drifts = shift::across(self.campaign.costs());
         self.targets.iter().zip(drifts).filter_map(|(target, drift)| Some((*target, drift?))).collect()
     }
 
@@ -279,18 +282,11 @@ pub fn costs<'a>(
     costs
 }
 
-/// How far the same store came out from itself: the reference's second time in each block against its first.
-pub fn twin(records: &[Record], counted: &Counted, cost: impl Fn(&Record) -> Option<f64>) -> Option<Versus> {
-    let label = &records.iter().find(|record| record.twin)?.target.label;
-    let of = |twin: bool| -> BTreeMap<u32, f64> {
-        let same = records.iter().filter(|record| record.target.label == *label && record.twin == twin);
-        let counted = same.filter(|record| counted.blocks.contains(&record.block) && record.is_right());
-        counted.filter_map(|record| Some((record.block, cost(record)?))).collect()
-    };
-    let (first, second) = (of(false), of(true));
-    let both: Vec<(f64, f64)> = first.iter().filter_map(|(block, cost)| Some((*second.get(block)?, *cost))).collect();
-    let (second, first): (Vec<f64>, Vec<f64>) = both.into_iter().unzip();
-    Some(LogRatios::of(&second, &first)?.ratio().into())
+/// How long a trial of each target takes: the median of those that count, in seconds.
+pub fn lengths_s<'a>(records: &'a [Record], counted: &Counted) -> BTreeMap<&'a str, f64> {
+    let took = costs(records, counted, Record::took_s, |_| true).into_iter();
+    let median = |took_s: BTreeMap<u32, f64>| Some(Sample::new(took_s.into_values().collect())?.median());
+    took.filter_map(|(label, took_s)| Some((label, median(took_s)?))).collect()
 }
 
 impl Versus {

@@ -243,6 +243,19 @@ pub(super) fn versus(versus: Versus) -> String {
     }
 }
 
+/// "at least 36x": the end of an interval, rounded down.
+pub(super) fn at_least(ratio: f64) -> String {
+    let places = if ratio >= 10.0 {
+        0
+    } else if ratio >= 1.1 {
+        1
+    } else {
+        2
+    };
+    let scale = 10_f64.powi(places);
+    format!("at least {:.*}x", places as usize, (ratio * scale).floor() / scale)
+}
+
 /// To the first digit of half the interval, and three digits in all.
 fn places_of(width: f64, ratio: f64) -> usize {
     let most = (2.0 - libm::log10(ratio.max(1e-9)).floor()).clamp(0.0, 2.0);

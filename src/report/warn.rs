@@ -5,11 +5,12 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use super::cells::Row;
-use super::standing::{Standings, TWIN_WARNED};
+use super::standing::Standings;
 use super::sweep::{self, Point};
 use super::table::versus;
 use crate::stats::sample::Sample;
 use crate::stats::shift::{self, Course};
+use crate::words::effort::CLAIM_BLOCKS;
 use crate::words::noise::{self, Gate, Yardstick, percent};
 use crate::words::preflight::Weight;
 use crate::words::record::Record;
@@ -97,8 +98,8 @@ fn machine(seen: &Seen<'_>) -> Vec<Warning> {
     // Servers that write a log may fork to write it anew.
     let serves = seen.records.iter().any(|record| record.memory.server.is_some());
     let writes = seen.records.iter().any(|record| record.durability != Durability::None);
-    // Of a run that was too loud it is said already.
-    let said = |id: &str| seen.standings.refused.is_some() && STRANGERS.contains(&id);
+    // The discarded blocks say so already.
+    let said = |id: &str| seen.standings.counted.is_noisy() && STRANGERS.contains(&id);
     let found = of_preflight(seen, |weight| weight == Weight::Warn, false);
     found
         .into_iter()
@@ -119,14 +120,18 @@ fn of_preflight(seen: &Seen<'_>, of: fn(Weight) -> bool, weighty: bool) -> Vec<W
 fn void(seen: &Seen<'_>) -> Vec<Warning> {
     let counted = &seen.standings.counted;
     let (void, all) = (counted.void.len(), counted.blocks.union(&counted.void).count());
-    if void as f64 <= all as f64 * VOID_WARNED || seen.standings.refused.is_some() {
+    if void as f64 <= all as f64 * VOID_WARNED {
         return Vec::new();
     }
     let why = reasons(seen, |gate| match gate {
         Gate::Void(reasons) => reasons,
         _ => Vec::new(),
     });
-    let evidence = format!("{void} of {all} blocks were voided and run again ({why})");
+    let then = match counted.is_noisy() {
+        true => "all blocks are used, and only what is beyond the noise is claimed",
+        false => "they were run again",
+    };
+    let evidence = format!("{void} of {all} blocks were discarded ({why}); {then}");
     vec![warning("void", true, evidence, "stop other programs, or run when the machine is quiet")]
 }
 
@@ -136,7 +141,7 @@ fn doubted(seen: &Seen<'_>) -> Vec<Warning> {
         Gate::Warn(reasons) => reasons,
         _ => Vec::new(),
     });
-    if why.is_empty() || seen.standings.refused.is_some() {
+    if why.is_empty() || seen.standings.counted.is_noisy() {
         return Vec::new();
     }
     let evidence = format!("in some trials that count {why}");
@@ -158,24 +163,26 @@ fn reasons(seen: &Seen<'_>, of: fn(Gate) -> Vec<noise::Reason>) -> String {
     worst.iter().map(noise::Reason::to_string).collect::<Vec<_>>().join("; ")
 }
 
-/// The same store twice, and apart.
+/// The same store twice, and too far from itself for a quiet run.
 fn twin(seen: &Seen<'_>) -> Vec<Warning> {
-    let Some(twin) = seen.standings.twin.filter(|_| seen.standings.refused.is_none()) else { return Vec::new() };
-    let apart = twin.low.zip(twin.high).is_some_and(|(low, high)| low > 1.0 || high < 1.0);
-    if !apart && twin.half_width() <= TWIN_WARNED {
+    let noisy = seen.standings.repeated.iter().filter(|one| one.control().is_noisy());
+    let noisy: Vec<String> = noisy.map(|one| format!("{} {}", one.target, versus(one.versus()))).collect();
+    if noisy.is_empty() {
         return Vec::new();
     }
-    let evidence = format!("the same store run twice came out {} of itself", versus(twin));
+    let evidence = format!("the same store run twice differed from itself: {}", noisy.join(", "));
     vec![warning("twin", true, evidence, "more blocks (--effort normal), or a quieter machine")]
 }
 
-/// Differences are claimed, and nobody knows how far the same store comes out from itself.
+/// There are blocks enough for claims, and the noise floor is unknown.
 fn no_twin(seen: &Seen<'_>) -> Vec<Warning> {
     let stores = seen.rows.iter().filter(|row| !row.control && row.numbers.is_some()).count();
-    if seen.standings.twin.is_some() || !seen.standings.may_rank() || stores < 2 {
+    let is_short = seen.standings.blocks() < CLAIM_BLOCKS as usize;
+    if seen.records.iter().any(|record| record.twin) || is_short || stores < 2 {
         return Vec::new();
     }
-    let evidence = "the first target was not run twice: how far a store is from itself is not known".to_string();
+    let evidence =
+        "no target was run twice (A/A control): the noise floor is unknown, and nothing is claimed".to_string();
     vec![warning("no-aa", true, evidence, "leave out --no-aa or --keep")]
 }
 

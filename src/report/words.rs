@@ -2,7 +2,7 @@
 //! next.
 
 use super::cells::{Row, Status};
-use super::standing::{Refused, Standings};
+use super::standing::Standings;
 use super::table::{WIDTH, versus, wrap};
 use super::{verified, warn};
 use crate::words::effort::CLAIM_BLOCKS;
@@ -87,13 +87,27 @@ fn claim(first: &Record, standings: &Standings<'_>) -> String {
     if standings.blocks() < CLAIM_BLOCKS as usize {
         return format!("{blocks}, no claim");
     }
-    let twin = standings.twin.map(|twin| format!("same store twice: {}", versus(twin)));
-    let noise = match (standings.counted.void.len(), &standings.refused) {
-        (0, _) => "noise ok".to_string(),
-        (void, Some(Refused::Noise { .. })) => format!("noisy: {} voided", in_words(void)),
-        (void, _) => format!("noise ok, {} voided", in_words(void)),
-    };
-    [Some(blocks), twin, Some(noise)].into_iter().flatten().collect::<Vec<_>>().join(" · ")
+    let twice = standings.repeated.iter().map(|one| match standings.repeated.len() {
+        1 => versus(one.versus()),
+        _ => format!("{} {}", versus(one.versus()), one.target),
+    });
+    let twice = twice.collect::<Vec<_>>().join(", ");
+    let twice = (!twice.is_empty()).then(|| format!("same store twice: {twice}"));
+    [Some(blocks), twice, Some(noise(standings))].into_iter().flatten().collect::<Vec<_>>().join(" · ")
+}
+
+/// "noise ok", "noisy: 7 of 12 blocks discarded".
+fn noise(standings: &Standings<'_>) -> String {
+    let counted = &standings.counted;
+    let (discarded, all) = (counted.void.len(), counted.blocks.union(&counted.void).count());
+    let blocks = if discarded == 1 { "1 block".to_string() } else { format!("{discarded} blocks") };
+    match discarded {
+        _ if counted.is_noisy() => format!("noisy: {discarded} of {all} blocks discarded"),
+        0 if standings.is_noisy() => "noisy".to_string(),
+        0 => "noise ok".to_string(),
+        _ if standings.is_noisy() => format!("noisy, {blocks} discarded"),
+        _ => format!("noise ok, {blocks} discarded"),
+    }
 }
 
 /// "32, 1,000, 32,000": what is swept over, or what is the same everywhere.

@@ -2,6 +2,7 @@
 
 pub mod arrivals;
 pub mod averages;
+pub mod floor;
 pub mod growth;
 pub mod holm;
 pub mod never;

@@ -124,6 +124,16 @@ impl Interval {
         self.bounds().map(|(low, high)| (high / low).sqrt() - 1.0)
     }
 
+    /// How far the end that is further from 1 is from it, as a share: max(high, 1 / low) - 1.
+    pub fn far_end(self) -> Option<f64> {
+        self.bounds().map(|(low, high)| high.max(1.0 / low) - 1.0)
+    }
+
+    /// How far the end that is nearer to 1 is from it, as a share: low - 1 or 1 / high - 1; 0 where 1 lies inside.
+    pub fn near_end(self) -> Option<f64> {
+        self.bounds().map(|(low, high)| (low - 1.0).max(1.0 / high - 1.0).max(0.0))
+    }
+
     /// Whether the true ratio may be this; where nothing is known it may be any.
     pub fn contains(self, ratio: f64) -> bool {
         self.bounds().is_none_or(|(low, high)| low <= ratio && ratio <= high)

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use serde::Serialize;
 
+use super::floor::{Bar, Noise, beyond_one};
 use super::holm;
 use super::paired::{LEAST_BLOCKS, LogRatios, Ratio, logs};
 use super::parallel;
@@ -11,14 +12,10 @@ use super::parallel;
 /// Of runs whose targets are all the same, at most so many claim any difference.
 pub const LEVEL: f64 = 0.05;
 
-/// Smaller differences are never claimed, however sure: they do not outlive another compiler, kernel or start.
-pub const LEAST_DIFFERENCE: f64 = 0.02;
-
 /// All targets that may be ranked together, with what each cost in each block.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Campaign {
     costs: Vec<Vec<f64>>,
-    floor: f64,
     pairs: Vec<Pair>,
 }
 
@@ -33,6 +30,8 @@ pub struct Pair {
     /// Of "neither is faster", adjusted for all pairs of the campaign; none below [`LEAST_BLOCKS`].
     pub p: Option<f64>,
     pub claim: Option<Claim>,
+    /// What a claim had to exceed; none where the run has no A/A control.
+    pub bar: Option<Bar>,
     /// A claim was taken back, since the other one costs less in the blocks of some of the data.
     pub depends_on_data: bool,
 }
@@ -47,10 +46,10 @@ pub enum Claim {
 
 impl Campaign {
     /// `costs[target][block]`, less is better: at least one target and one block, as many blocks for each target, all
-    /// costs above 0 and finite. `floor` is how far apart the same target was from itself, as a part (0.013 for 1.3
-    /// %), at least 0. `None` otherwise.
-    pub fn new(costs: Vec<Vec<f64>>, floor: f64) -> Option<Campaign> {
-        if !floor.is_finite() || floor < 0.0 {
+    /// costs above 0 and finite; `None` otherwise. `lengths_s` is how long a trial of each target takes, in seconds, and
+    /// `noise` is what the run's A/A controls say: without any nothing is claimed.
+    pub fn new(costs: Vec<Vec<f64>>, lengths_s: &[f64], noise: &Noise) -> Option<Campaign> {
+        if lengths_s.len() != costs.len() {
             return None;
         }
         let logs: Vec<Vec<f64>> = costs.iter().map(|costs| logs(costs)).collect::<Option<_>>()?;
@@ -63,8 +62,9 @@ impl Campaign {
                 compared.push((one, other, LogRatios::between(&logs[one], &logs[other])?));
             }
         }
-        let pairs = judged(&compared, costs.len(), floor);
-        Some(Campaign { costs, floor, pairs })
+        let bar = |one: usize, other: usize| noise.bar(lengths_s[one], lengths_s[other]);
+        let pairs = judged(&compared, costs.len(), bar);
+        Some(Campaign { costs, pairs })
     }
 
     /// The same with claims that hold for all of the data, where blocks had different data: `data[block]` tells which.
@@ -97,10 +97,6 @@ impl Campaign {
 
     pub fn blocks(&self) -> usize {
         self.costs[0].len()
-    }
-
-    pub fn floor(&self) -> f64 {
-        self.floor
     }
 
     /// Every pair once, the target named first as `one`.
@@ -153,7 +149,11 @@ pub fn needed_blocks(targets: usize) -> usize {
     (6..128).find(enough).expect("pairs are counted in 64 bits")
 }
 
-fn judged(compared: &[(usize, usize, LogRatios)], targets: usize, floor: f64) -> Vec<Pair> {
+fn judged(
+    compared: &[(usize, usize, LogRatios)],
+    targets: usize,
+    bar: impl Fn(usize, usize) -> Option<Bar>,
+) -> Vec<Pair> {
     let many = compared.iter().any(|(_, _, ratios)| ratios.blocks() >= MANY_BLOCKS);
     let p_values = parallel::map(compared, many, |(_, _, ratios)| p_value(ratios, targets));
     let p_values: Option<Vec<f64>> = p_values.into_iter().collect();
@@ -161,8 +161,9 @@ fn judged(compared: &[(usize, usize, LogRatios)], targets: usize, floor: f64) ->
     let ratios = parallel::map(compared, many, |(_, _, ratios)| ratios.ratio());
     let pairs = compared.iter().zip(ratios).enumerate().map(|(index, ((one, other, _), ratio))| {
         let p = adjusted.as_ref().map(|adjusted| adjusted[index]);
-        let claim = p.filter(|p| *p <= LEVEL).and_then(|_| claim(ratio, floor));
-        Pair { one: *one, other: *other, ratio, p, claim, depends_on_data: false }
+        let bar = bar(*one, *other);
+        let claim = p.filter(|p| *p <= LEVEL).zip(bar).and_then(|(_, bar)| claim(ratio, bar));
+        Pair { one: *one, other: *other, ratio, p, claim, bar, depends_on_data: false }
     });
     pairs.collect()
 }
@@ -180,11 +181,12 @@ fn p_value(ratios: &LogRatios, targets: usize) -> Option<f64> {
     }
 }
 
-/// What a ratio shows by itself: its interval has no room for 1, and it is further from 1 than what is never claimed
-/// and than the same target was from itself. Distances are those of logarithms, the same from either side.
-fn claim(ratio: Ratio, floor: f64) -> Option<Claim> {
-    let far = libm::log(ratio.estimate).abs() > libm::log1p(LEAST_DIFFERENCE.max(floor));
-    if !far || ratio.interval.contains(1.0) {
+/// What a ratio shows by itself: its interval has no room for 1, it is beyond the noise floor, and its near end is beyond
+/// what is asked of that.
+pub fn claim(ratio: Ratio, bar: Bar) -> Option<Claim> {
+    let far = beyond_one(ratio.estimate) > bar.floor;
+    let clear = ratio.interval.near_end().is_some_and(|near| near > bar.near_end);
+    if !far || !clear || ratio.interval.contains(1.0) {
         return None;
     }
     Some(if ratio.estimate < 1.0 { Claim::Faster } else { Claim::Slower })
@@ -192,6 +194,8 @@ fn claim(ratio: Ratio, floor: f64) -> Option<Claim> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::floor::Control;
+    use super::super::paired::Interval;
     use super::*;
 
     /// So many targets, each slower than the one before it by a factor, with a little noise that differs by block.
@@ -201,9 +205,20 @@ mod tests {
         factors.iter().enumerate().map(costs).collect()
     }
 
+    /// Of an A/A control whose interval is as wide as this to either side.
+    fn quiet(width: f64) -> Noise {
+        let interval = Interval::Exact { low: 1.0 / (1.0 + width), high: 1.0 + width };
+        Noise::of([Control { interval, length_s: 1.0 }], false)
+    }
+
+    fn of(costs: Vec<Vec<f64>>, noise: &Noise) -> Option<Campaign> {
+        let lengths_s = vec![1.0; costs.len()];
+        Campaign::new(costs, &lengths_s, noise)
+    }
+
     #[test]
     fn claims_and_ranks_of_targets_that_differ() {
-        let campaign = Campaign::new(stairs(&[1.0, 1.5, 1.501, 2.0], 9), 0.0).unwrap();
+        let campaign = of(stairs(&[1.0, 1.5, 1.501, 2.0], 9), &quiet(0.0)).unwrap();
         assert_eq!(campaign.ranks(), [(1, 1), (2, 3), (2, 3), (4, 4)]);
         let pair = campaign.pair(3, 0).unwrap();
         assert_eq!((pair.one, pair.other, pair.claim), (3, 0, Some(Claim::Slower)));
@@ -216,7 +231,7 @@ mod tests {
 
     #[test]
     fn no_claim_below_four_blocks_nor_below_the_floor() {
-        let ranks = |factors: &[f64], blocks, floor| Campaign::new(stairs(factors, blocks), floor).unwrap().ranks();
+        let ranks = |factors: &[f64], blocks, floor| of(stairs(factors, blocks), &quiet(floor)).unwrap().ranks();
         let (apart, together) = ([(1, 1), (2, 2)], [(1, 2), (1, 2)]);
         assert_eq!(ranks(&[1.0, 1.5], 3, 0.0), together);
         assert_eq!(ranks(&[1.0, 1.5], 4, 0.0), apart);
@@ -224,6 +239,30 @@ mod tests {
         assert_eq!(ranks(&[1.0, 1.03], 10, 0.0), apart);
         assert_eq!(ranks(&[1.0, 1.03], 10, 0.04), together, "the same target was 4 % from itself");
         assert_eq!(ranks(&[1.0], 10, 0.0), [(1, 1)]);
+    }
+
+    #[test]
+    fn without_a_control_nothing_is_claimed_and_noise_leaves_what_is_far_beyond_it() {
+        let claim = |factor, noise: &Noise| of(stairs(&[1.0, factor], 9), noise).unwrap().pair(1, 0).unwrap();
+        assert_eq!(claim(46.0, &Noise::default()).claim, None);
+        let noisy = quiet(0.34);
+        assert_eq!(claim(1.3, &noisy).claim, None);
+        let found = claim(2.0, &noisy);
+        assert!(found.claim == Some(Claim::Slower) && found.bar.unwrap().is_noisy);
+        assert!(!claim(2.0, &quiet(0.01)).bar.unwrap().is_noisy);
+    }
+
+    /// The estimate is 1.5, and the near end of its interval 1.2.
+    #[test]
+    fn where_most_blocks_were_discarded_the_near_end_must_be_beyond_the_far_end() {
+        let costs = || vec![vec![1.0; 6], vec![1.2, 1.3, 1.45, 1.55, 1.7, 1.8]];
+        let claim = |width: f64, most_discarded| {
+            let controls = quiet(width).controls().to_vec();
+            of(costs(), &Noise::of(controls, most_discarded)).unwrap().pair(1, 0).unwrap().claim
+        };
+        assert_eq!(claim(0.3, false), Some(Claim::Slower));
+        assert_eq!(claim(0.3, true), None);
+        assert_eq!(claim(0.19, true), Some(Claim::Slower));
     }
 
     /// Twelve blocks in which the second target costs 30 % more with two kinds of data and 10 % less with the third.
@@ -237,7 +276,7 @@ mod tests {
             (0..12).map(|block| 2.0 * noise(block + 5)).collect(),
         ];
         let in_turn: Vec<u64> = (0..12).map(|block| block % 3).collect();
-        let campaign = Campaign::new(costs, 0.0).unwrap();
+        let campaign = of(costs, &quiet(0.0)).unwrap();
         assert_eq!(campaign.ranks(), [(1, 1), (2, 2), (3, 3)], "over all blocks the first is faster");
         assert_eq!(campaign.clone().holding_for_each(&[]), campaign);
         assert_eq!(campaign.clone().holding_for_each(&[7; 12]), campaign);
@@ -252,7 +291,7 @@ mod tests {
     fn any_number_of_blocks_can_tell_targets_apart() {
         let factors: Vec<f64> = (0..8).map(|step| 1.1_f64.powi(step)).collect();
         for blocks in [4, 5, 6, 10, 11] {
-            let campaign = Campaign::new(stairs(&factors, blocks), 0.0).unwrap();
+            let campaign = of(stairs(&factors, blocks), &quiet(0.0)).unwrap();
             let expected: Vec<(usize, usize)> = (1..=8).map(|place| (place, place)).collect();
             assert_eq!(campaign.ranks(), expected, "{blocks} blocks");
         }
@@ -276,11 +315,11 @@ mod tests {
 
     #[test]
     fn what_is_no_campaign_is_none() {
-        assert_eq!(Campaign::new(vec![], 0.0), None);
-        assert_eq!(Campaign::new(vec![vec![]], 0.0), None);
-        assert_eq!(Campaign::new(vec![vec![1.0], vec![1.0, 2.0]], 0.0), None);
-        assert_eq!(Campaign::new(vec![vec![0.0]], 0.0), None);
-        assert_eq!(Campaign::new(vec![vec![1.0]], -0.1), None);
-        assert_eq!(Campaign::new(vec![vec![1.0]], f64::NAN), None);
+        let of = |costs| of(costs, &quiet(0.0));
+        assert_eq!(of(vec![]), None);
+        assert_eq!(of(vec![vec![]]), None);
+        assert_eq!(of(vec![vec![1.0], vec![1.0, 2.0]]), None);
+        assert_eq!(of(vec![vec![0.0]]), None);
+        assert_eq!(Campaign::new(vec![vec![1.0]], &[], &quiet(0.0)), None);
     }
 }

@@ -3,7 +3,6 @@
 use serde::Serialize;
 
 use super::holm;
-use super::rank::Campaign;
 use super::sample::{Sample, place};
 use super::unpaired::orders;
 
@@ -92,7 +91,8 @@ pub const LEAST_DRIFT: f64 = 0.10;
 /// what comes to twice the cost is worth a word then (`tests/campaigns`).
 pub const LEAST_DRIFT_ALONE: f64 = 1.0;
 
-/// For each target of the campaign whether its cost drifts.
+/// For each target whether its cost drifts. `costs[target][block]` has as many blocks for each target, all costs above 0
+/// and finite.
 ///
 /// It does where three things hold. Its cost relative to the others' (to the median of theirs, block by block on
 /// logarithms) has a trend by Mann's and Kendall's test (Mann, Econometrica 13, 1945; Kendall, "Rank correlation
@@ -106,10 +106,10 @@ pub const LEAST_DRIFT_ALONE: f64 = 1.0;
 ///
 /// It takes six blocks for up to three targets and seven for up to 25: with fewer not even costs that rise in each
 /// block are as sure a sign as [`LEVEL`] asks for.
-pub fn across(campaign: &Campaign) -> Vec<Option<Drift>> {
-    let neighbours = campaign.blocks().div_ceil(MOST_BLOCKS);
+pub fn across(costs: &[Vec<f64>]) -> Vec<Option<Drift>> {
+    let neighbours = costs.first().map_or(1, |costs| costs.len().div_ceil(MOST_BLOCKS));
     let logs = |costs: &Vec<f64>| merged(&costs.iter().map(|cost| cost.ln()).collect::<Vec<_>>(), neighbours);
-    let logs: Vec<Vec<f64>> = campaign.costs().iter().map(logs).collect();
+    let logs: Vec<Vec<f64>> = costs.iter().map(logs).collect();
     let relative: Vec<Vec<f64>> = (0..logs.len()).map(|target| relative(&logs, target)).collect();
     let p_values: Vec<f64> = relative.iter().map(|series| trend(series)).collect();
     let judged = holm::adjusted(&p_values).into_iter().zip(relative.iter().zip(&logs));
@@ -244,8 +244,9 @@ mod tests {
     fn drifts(blocks: usize, targets: &[f64], machine: f64) -> Vec<Option<Course>> {
         let noise = |target: usize, block: usize| 1.0 + ((target * 31 + block * 17) % 13) as f64 / 1_300.0;
         let cost = |target: usize, block: usize| noise(target, block) * (targets[target] * machine).powi(block as i32);
-        let costs = (0..targets.len()).map(|target| (0..blocks).map(|block| cost(target, block)).collect()).collect();
-        let drifts = across(&Campaign::new(costs, 0.0).unwrap());
+        let costs: Vec<Vec<f64>> =
+            (0..targets.len()).map(|target| (0..blocks).map(|block| cost(target, block)).collect()).collect();
+        let drifts = across(&costs);
         drifts.into_iter().map(|drift| drift.map(|drift| drift.course)).collect()
     }
 
@@ -268,8 +269,8 @@ mod tests {
 
     #[test]
     fn how_much_a_block_is_told() {
-        let costs = vec![(0..8).map(|block| 3.0 * 1.2_f64.powi(block)).collect()];
-        let drift = across(&Campaign::new(costs, 0.0).unwrap())[0].unwrap();
+        let costs: Vec<Vec<f64>> = vec![(0..8).map(|block| 3.0 * 1.2_f64.powi(block)).collect()];
+        let drift = across(&costs)[0].unwrap();
         assert!((drift.a_block - 1.2).abs() < 1e-9);
     }
 
@@ -277,8 +278,8 @@ mod tests {
     fn thousands_of_blocks_are_merged() {
         assert_eq!(drifts(6_000, &[1.0001, 1.0], 1.0), [Some(Course::Slowing), None]);
         assert_eq!(drifts(6_000, &[1.0, 1.0, 1.0], 1.0001), [None; 3]);
-        let costs = vec![(0..3_000).map(|block| 3.0 * 1.001_f64.powi(block)).collect()];
-        let drift = across(&Campaign::new(costs, 0.0).unwrap())[0].unwrap();
+        let costs: Vec<Vec<f64>> = vec![(0..3_000).map(|block| 3.0 * 1.001_f64.powi(block)).collect()];
+        let drift = across(&costs)[0].unwrap();
         assert!((drift.a_block - 1.001).abs() < 1e-9);
     }
 }

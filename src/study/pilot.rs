@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use anyhow::{Result, anyhow};
 
-use crate::lab::plan::Plan;
+use super::controls;
+use crate::lab::plan::{Plan, Took};
 use crate::lab::signals::{INTERRUPTED, Interrupt};
 use crate::lab::timing::Timer;
 use crate::lab::trial::Bench;
@@ -41,6 +42,23 @@ struct Cost {
     slow: Vec<&'static str>,
     /// Targets that did not finish, by their labels.
     failed: Vec<String>,
+    /// What each of the others took, by label.
+    took: Vec<(String, Took)>,
+}
+
+impl Cost {
+    /// A/A controls are run once more in each block.
+    fn add_controls(&mut self, small: &Plan) {
+        if !small.twin {
+            return;
+        }
+        let took = |place: usize| controls::by_label(&self.took, &small.chosen[place].target.label);
+        let controls: Vec<Took> = controls::choose(small, took, |_| true).into_iter().filter_map(took).collect();
+        for took in controls {
+            self.growing_s += took.job_s;
+            self.fixed_s += (took.all_s - took.job_s).max(0.0);
+        }
+    }
 }
 
 /// Sets the plan's units so that the pilot and the least blocks fit into `budget`, at most the job's default.
@@ -85,6 +103,7 @@ pub fn fit_into(
         cost = block_cost(&larger, None, scratch, interrupt)?;
         units = fits(plan, &cost, tried);
     }
+    plan.piloted = cost.took;
     plan.job.units = Some(units);
     plan.warm = units <= WARMED * tried;
     Ok(slow)
@@ -106,7 +125,8 @@ fn growth(plan: &Plan) -> f64 {
 
 /// The plan with a job of so many units, once.
 fn small(plan: &Plan, units: u64) -> Plan {
-    let mut small = Plan { blocks: Blocks::exactly(1), keep: None, data_seeds: Vec::new(), ..plan.clone() };
+    let twin = plan.has_controls();
+    let mut small = Plan { blocks: Blocks::exactly(1), keep: None, data_seeds: Vec::new(), twin, ..plan.clone() };
     small.job.units = Some(units);
     small
 }
@@ -190,11 +210,13 @@ fn block_cost(small: &Plan, longest: Option<Duration>, scratch: &Path, interrupt
             cost.failed.push(record.target.label.clone());
             0.0
         };
-        // The reference is run twice in a block.
-        let times = if small.twin && small.reference(|_| true) == Some(place) { 2.0 } else { 1.0 };
-        cost.growing_s += growing_s * times;
-        cost.fixed_s += (took.as_secs_f64() - growing_s).max(0.0) * times;
+        cost.growing_s += growing_s;
+        cost.fixed_s += (took.as_secs_f64() - growing_s).max(0.0);
+        if let Some(job_s) = record.took_s().filter(|_| record.is_right()) {
+            cost.took.push((record.target.label.clone(), Took { job_s, all_s: took.as_secs_f64() }));
+        }
     }
+    cost.add_controls(small);
     Ok(cost)
 }
 

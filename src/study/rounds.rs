@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use anyhow::Result;
 
-use crate::lab::plan::{Chosen, Plan};
+use super::controls;
+use crate::lab::plan::{Chosen, Plan, Took};
 use crate::lab::timing::Timer;
 use crate::lab::trial::{Bench, Interrupted, Live};
 use crate::stats::paired::LogRatios;
@@ -98,10 +99,12 @@ pub fn run(bench: &Bench<'_>, time: Option<Time>, tell: &mut dyn FnMut(Event<'_>
     unreachable!("a run ends before its blocks have no number")
 }
 
-/// What was seen of the targets so far, by their places in the plan; the twin's is behind the last.
+/// What was seen of the targets so far, by their places in the plan; second trials of A/A controls are behind the last.
 #[derive(Default)]
 struct Seen {
     out: HashSet<usize>,
+    /// What a trial of each target took in the block that warms up.
+    took: BTreeMap<usize, Took>,
     /// What each trial cost, by block.
     costs: BTreeMap<usize, BTreeMap<u32, f64>>,
     /// What else went on in each trial of a block.
@@ -120,13 +123,13 @@ fn run_block(
     tell: &mut dyn FnMut(Event<'_>) -> Result<()>,
 ) -> Result<Result<(), Ended>> {
     let plan = bench.plan;
-    let twin = seen.twin(plan, block);
-    let count = plan.chosen.len() + usize::from(twin.is_some());
+    let repeated = seen.controls(plan, block);
+    let count = plan.chosen.len() + repeated.len();
     let order: Vec<usize> = plan.order(block, count).into_iter().filter(|place| !seen.out.contains(place)).collect();
     let trials = order.len() as u32;
     for (position, &place) in (1..).zip(&order) {
-        let is_twin = place == plan.chosen.len();
-        let chosen: &Chosen = &plan.chosen[twin.filter(|_| is_twin).unwrap_or(place)];
+        let second_of = place.checked_sub(plan.chosen.len()).map(|place| repeated[place]);
+        let chosen: &Chosen = &plan.chosen[second_of.unwrap_or(place)];
         let mut failure = Ok(());
         let target = chosen.target.label.as_str();
         let mut watch = |live| {
@@ -134,12 +137,13 @@ fn run_block(
                 failure = tell(Event::Live { trial: position, trials, target, live });
             }
         };
+        let began = Timer::start();
         let mut record = match bench.trial(chosen, block, position, &mut watch) {
             Ok(record) => record,
             Err(Interrupted { left_behind }) => return Ok(Err(Ended::Interrupted(left_behind))),
         };
         failure?;
-        record.twin = is_twin;
+        record.twin = second_of.is_some();
         if let Some(given) = answers::given(&record) {
             seen.answers.push((chosen.target.label.clone(), given.digest.to_string()));
         }
@@ -147,6 +151,8 @@ fn run_block(
         seen.noise.push((block, record.noise));
         if record.outcome != Outcome::Finished || !record.is_right() {
             seen.out.insert(place);
+        } else if let (0, Some(job_s)) = (block, record.took_s()) {
+            seen.took.insert(place, Took { job_s, all_s: began.elapsed().as_secs_f64() });
         } else if let Some(cost) = record.cost() {
             seen.costs.entry(place).or_default().insert(block, cost);
         }
@@ -157,11 +163,15 @@ fn run_block(
 }
 
 impl Seen {
-    /// The place of the target that is run twice: the reference, unless it has failed. Not in the block that is
-    /// counted nowhere, which shows who fails; and not where data is kept, of which there is one a target.
-    fn twin(&self, plan: &Plan, block: u32) -> Option<usize> {
-        let has_twin = plan.twin && plan.blocks.may_claim() && plan.keep.is_none() && block > 0;
-        plan.reference(|place| !self.out.contains(&place)).filter(|_| has_twin)
+    /// The places of the targets that are run twice: none that failed, and none in the block that is counted nowhere,
+    /// which shows how long each takes where no pilot did.
+    fn controls(&self, plan: &Plan, block: u32) -> Vec<usize> {
+        if !plan.has_controls() || block == 0 {
+            return Vec::new();
+        }
+        let by_pilot = |place: usize| controls::by_label(&plan.piloted, &plan.chosen[place].target.label);
+        let took = |place: usize| self.took.get(&place).copied().or_else(|| by_pilot(place));
+        controls::choose(plan, took, |place| !self.out.contains(&place))
     }
 
     /// Who answered otherwise than the others is not run again either.
@@ -224,7 +234,7 @@ impl Seen {
 }
 
 #[cfg(test)]
-mod tests {
+pub mod tests {
     use super::*;
     use crate::lab::plan::tests::plan;
     use crate::stores;
@@ -235,7 +245,7 @@ mod tests {
     const ALIKE: &[f64] = &[1.01, 1.0, 1.0, 0.99, 1.0, 1.01];
     const WILD: &[f64] = &[1.0, 2.0, 0.5, 3.0, 0.3, 1.0];
 
-    fn plan_of(targets: &[(&str, bool)]) -> Plan {
+    pub fn plan_of(targets: &[(&str, bool)]) -> Plan {
         let chosen = |&(label, control): &(&str, bool)| Chosen {
             target: Target {
                 label: label.to_string(),

@@ -123,7 +123,7 @@ fn drifts(design: &Design, seed: u64, a_block: f64) -> Vec<Option<Drift>> {
     let cost = |target: usize, block: usize| if target == last { a_block.powi(block as i32) } else { 1.0 };
     let mut costs = design.run(seed, cost).costs;
     costs.truncate(design.targets);
-    shift::across(&Campaign::new(costs, 0.0).unwrap())
+    shift::across(&costs)
 }
 
 #[test]

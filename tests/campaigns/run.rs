@@ -1,5 +1,6 @@
 //! A run without stores: blocks of trials one after another on a machine, by the design that METHOD.md describes.
 
+use kvfair::stats::floor::{self, Control};
 use kvfair::stats::paired::{LogRatios, Ratio};
 use kvfair::stats::rank::Campaign;
 
@@ -79,10 +80,11 @@ impl Run {
         LogRatios::of(&self.costs[target], &self.costs[0]).unwrap().ratio()
     }
 
-    /// As a report judges it: the reference's own twin says how far the same target is from itself.
+    /// As a report judges it: the A/A control says how far the same target is from itself.
     pub fn judged(&self) -> Campaign {
-        let twin = self.costs.len() - 1;
-        let floor = self.ratio(twin).interval.half_width().unwrap();
-        Campaign::new(self.costs[..twin].to_vec(), floor).unwrap()
+        let second = self.costs.len() - 1;
+        let control = Control { interval: self.ratio(second).interval, length_s: 1.0 };
+        let lengths_s = vec![1.0; second];
+        Campaign::new(self.costs[..second].to_vec(), &lengths_s, &floor::Noise::of([control], false)).unwrap()
     }
 }
