@@ -28,7 +28,7 @@ pub use run::{How, Look, Requests, Run, Size};
         kvfair check redis+unix                 whether it keeps and answers what it should\n\n\
         Exit codes: 0 ok, 1 error (a refused class, a limit, a time-out), 2 usage, 3 a store is not here or would not \
         start, 4 wrong answers or a broken promise, 5 compare --fail-if found it slower, 6 nothing can be said (the \
-        machine was too loud, or a claim could not be tried), 130 interrupted (what was finished is kept and printed)."
+        machine was too noisy, or a claim could not be tried), 130 interrupted (what was finished is kept and printed)."
 )]
 pub struct Cli {
     #[command(subcommand)]

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Result, anyhow};
 
-use super::args::{Compare, Run};
+use super::args::{Compare, How, Run};
 use super::exec::Exec;
 use super::measure::measure;
 use super::shown::{read, shown};
@@ -38,13 +38,15 @@ fn side_by_side(args: Compare, job: &str, base: &str, head: &str) -> Result<Exit
     let targets = vec![base.to_string(), head.to_string()];
     let (limit, json) = (args.fail_if, args.how.look.json);
     let look = args.how.look.clone();
-    let ran = measure(&Run { job: Some(job.to_string()), targets, own: Exec::default(), how: args.how })?;
+    // A run that ended by what it found would find a regression by chance.
+    let how = How { until_budget: limit.is_some(), ..args.how };
+    let ran = measure(&Run { job: Some(job.to_string()), targets, own: Exec::default(), how })?;
     // As JSON there is one document, the comparison.
     if !ran.records.is_empty() && !json {
         print(&shown(&ran.records, &look)?.0)?;
     }
     let exit = ran.ended?;
-    // On a machine too loud for times CPU is compared all the same.
+    // Where the class cannot hold CPU is compared all the same.
     if !matches!(exit, Exit::Ok | Exit::Inconclusive) {
         return Ok(exit);
     }

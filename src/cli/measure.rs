@@ -176,7 +176,7 @@ fn finish(errand: &Errand<'_>, records: &[Record], results: &mut Results, ended:
         Ended::Stopped(stopped) => complain(&in_words(stopped, errand.plan.blocks)),
     }
     Ok(match exit_of(records, &rows) {
-        // All went well but the machine: what was asked for cannot be said.
+        // All went well, but what was asked for cannot be said here.
         Exit::Ok if standings.refused.is_some() => Exit::Inconclusive,
         exit => exit,
     })
@@ -198,7 +198,7 @@ fn in_words(stopped: Stopped, blocks: Blocks) -> String {
         Stopped::Narrow(widest) => format!("stopped: intervals are within {:.1} % to either side", widest * 100.0),
         Stopped::Alone => "stopped: the least blocks were run, and there is nothing to compare with".to_string(),
         Stopped::Budget => "stopped: no further block fitted into the time".to_string(),
-        Stopped::Noise => format!("stopped: {} blocks were voided for noise", blocks.most),
+        Stopped::Noise => format!("stopped: {} blocks were discarded as noisy", blocks.most),
     }
 }
 

@@ -47,6 +47,7 @@ pub fn first_look() -> Result<Exit> {
             budget: Some(FIRST_BUDGET),
             pin: false,
             no_aa: false,
+            until_budget: false,
             timeout: Duration::from_secs(300),
             verify: Default::default(),
             output: None,
@@ -57,7 +58,7 @@ pub fn first_look() -> Result<Exit> {
         },
     };
     complain("kvfair: a first look: fans on every store found here, in about a minute; `kvfair --help` tells more");
-    // Who asked for nothing in particular was told what there is to tell: a machine too loud for ranks is no failure.
+    // Nothing in particular was asked for: a machine that allows no ranks is no failure.
     Ok(match run(args)? {
         Exit::Inconclusive => Exit::Ok,
         exit => exit,
@@ -158,9 +159,19 @@ pub fn blocks_of(args: &Run, chosen: &[Chosen]) -> Blocks {
     match args.how.blocks {
         _ if args.how.answers_only => Blocks::exactly(1),
         Some(blocks) => Blocks::exactly(blocks),
-        None => args.how.effort.unwrap_or_default().blocks(rank::needed_blocks(ranked) as u32),
+        None => {
+            let effort = args.how.effort.unwrap_or_default();
+            let blocks = effort.blocks(rank::needed_blocks(ranked) as u32);
+            match args.how.until_budget && args.how.budget.or(effort.budget()).is_some() {
+                true => Blocks { most: MOST_BLOCKS, half_width: None, ..blocks },
+                false => blocks,
+            }
+        }
     }
 }
+
+/// Of a run that only its time ends.
+const MOST_BLOCKS: u32 = 1_000;
 
 /// Where a difference is to be known so well, it is not to be one of chance data. A seed that was asked for is kept.
 fn data_seeds_of(args: &Run, job: &JobSettings) -> Vec<u64> {

@@ -110,6 +110,7 @@ fn text(seen: &Seen<'_>, look: &Look, table: &str, warned: &[String], sentence: 
         headline(seen),
         table.to_string(),
         if look.wide { said::section(records)? } else { String::new() },
+        table::wrap(&words::medians(rows), table::WIDTH).join("\n"),
         words::misses(rows, records),
         words::answer(records),
         notes::notes(records, look.wide),

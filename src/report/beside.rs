@@ -33,6 +33,19 @@ pub struct Beside {
 }
 
 impl Beside {
+    fn of(standing: &Standing<'_>, point: &Point, best: &str, vs_best: Versus) -> Beside {
+        let target = point.target.as_str();
+        let bar = standing.bar(target, best);
+        Beside {
+            blocks: standing.blocks,
+            vs_best,
+            is_best: target == best,
+            slower: standing.is_less(best, target),
+            noise_floor: bar.map(|bar| bar.floor),
+            noisy: bar.is_some_and(|bar| bar.is_noisy),
+        }
+    }
+
     fn in_words(self) -> String {
         let near_end = self.vs_best.low.filter(|_| self.noisy);
         near_end.map_or_else(|| versus(self.vs_best), at_least)
@@ -63,10 +76,19 @@ fn trial(record: &Record) -> Trial<'_> {
     (&record.target.label, record.block, record.twin)
 }
 
+/// CPU of client and server for a request of one trial's phase, in microseconds.
+fn cpu_us(_: &Record, phase: &Phase) -> Result<Option<f64>> {
+    let cpu_s = phase.client.cpu_s() + phase.server.map_or(0.0, |server| server.cpu_s());
+    let cpu_us = cpu_s * 1e6 / phase.units.max(1) as f64;
+    Ok(Some(cpu_us).filter(|cpu_us| *cpu_us > 0.0 && phase.cut_off.is_none()))
+}
+
 /// What each trial's phases cost a request, by part and step.
 type Costs<'a> = BTreeMap<Trial<'a>, BTreeMap<(&'a str, u64), f64>>;
 
-fn all_costs<'a>(records: &'a [Record], counted: &Counted) -> Result<Costs<'a>> {
+type Cost = fn(&Record, &Phase) -> Result<Option<f64>>;
+
+fn all_costs<'a>(records: &'a [Record], counted: &Counted, cost: Cost) -> Result<Costs<'a>> {
     let mut all = Costs::new();
     let right = |record: &&Record| record.outcome == Outcome::Finished && record.is_right();
     for record in records.iter().filter(right).filter(|record| counted.blocks.contains(&record.block)) {
@@ -80,35 +102,45 @@ fn all_costs<'a>(records: &'a [Record], counted: &Counted) -> Result<Costs<'a>> 
     Ok(all)
 }
 
-/// Puts each point beside the fastest of the same part, step and group; controls and what the client limits have no
-/// part in it.
+/// Puts each point beside the fastest of the same part, step and group, where what the client limits has no part in it,
+/// and beside the one that used least CPU a request. Baselines have no part in either.
 pub fn compare(points: &mut [Point], records: &[Record], counted: &Counted) -> Result<()> {
-    let all = all_costs(records, counted)?;
-    let lengths_s = lengths_s(records, counted);
     let is_ranked = |point: &Point| !point.control && !point.client_limited;
+    let costs = all_costs(records, counted, cost)?;
+    put_beside(points, records, counted, &costs, is_ranked, |point, beside| point.beside = beside);
+    let costs = all_costs(records, counted, cpu_us)?;
+    put_beside(points, records, counted, &costs, |point| !point.control, |point, beside| point.cpu_beside = beside);
+    Ok(())
+}
+
+fn put_beside(
+    points: &mut [Point],
+    records: &[Record],
+    counted: &Counted,
+    all: &Costs<'_>,
+    is_in: impl Fn(&Point) -> bool,
+    put: impl Fn(&mut Point, Option<Beside>),
+) {
+    let lengths_s = lengths_s(records, counted);
     let place = |point: &Point| (point.part.clone(), point.step(), point.group.clone());
-    let places: BTreeSet<_> = points.iter().filter(|point| is_ranked(point)).map(place).collect();
+    let places: BTreeSet<_> = points.iter().filter(|point| is_in(point)).map(place).collect();
     for (part, step, group) in places {
         let mut here: Vec<&mut Point> = points
             .iter_mut()
-            .filter(|point| is_ranked(point) && (&point.part, point.step(), &point.group) == (&part, step, &group))
+            .filter(|point| is_in(point) && (&point.part, point.step(), &point.group) == (&part, step, &group))
             .collect();
         let of = |record: &Record| all.get(&trial(record))?.get(&(part.as_str(), step)).copied();
         let labels: BTreeSet<String> = here.iter().map(|point| point.target.clone()).collect();
         let noise = aa::noise(records, counted, of);
         let costs = costs(records, counted, of, |label| labels.contains(label));
         let Some(standing) = Standing::new(costs, &lengths_s, &noise, &counted.seeds) else { continue };
-        let Some(fastest) = standing.fastest() else { continue };
+        let Some(best) = standing.fastest() else { continue };
         for point in &mut here {
-            let vs_best = standing.versus(&point.target, fastest);
-            let (is_best, slower) = (point.target == fastest, standing.is_less(fastest, &point.target));
-            let bar = standing.bar(&point.target, fastest);
-            let (noise_floor, noisy) = (bar.map(|bar| bar.floor), bar.is_some_and(|bar| bar.is_noisy));
-            let blocks = standing.blocks;
-            point.beside = vs_best.map(|vs_best| Beside { blocks, vs_best, is_best, slower, noise_floor, noisy });
+            let beside =
+                standing.versus(&point.target, best).map(|vs_best| Beside::of(&standing, point, best, vs_best));
+            put(point, beside);
         }
     }
-    Ok(())
 }
 
 /// What may be claimed at the last step of the first part, which is settled before anything is seen: a sweep that
@@ -125,6 +157,24 @@ pub fn sentence(points: &[Point]) -> String {
     if others().count() > 0 && others().all(|(_, beside)| beside.noise_floor.is_none()) {
         return NO_CONTROL.to_string();
     }
+    let said = claims(&compared, "took least time");
+    if said.is_empty() { String::new() } else { format!("{}: {}.", at_step(first, last), said.join("; ")) }
+}
+
+/// The same of CPU a request: which store used least, and what others used of it.
+pub fn cpu_sentence(points: &[Point]) -> String {
+    let Some(first) = points.iter().find(|point| !point.control) else { return String::new() };
+    let last = points.iter().map(Point::step).max().unwrap_or(0);
+    let here = points.iter().filter(|point| point.part == first.part && point.step() == last);
+    let compared: Vec<(&Point, Beside)> = here.filter_map(|point| Some((point, point.cpu_beside?))).collect();
+    let is_claimed = |beside: &Beside| beside.is_best || beside.noise_floor.is_some();
+    let enough = compared.iter().all(|(_, beside)| beside.blocks >= CLAIM_BLOCKS as usize && is_claimed(beside));
+    let said = if enough { claims(&compared, "used least") } else { Vec::new() };
+    if said.is_empty() { String::new() } else { format!("By CPU a request: {}.", said.join("; ")) }
+}
+
+/// Of each group the best, those that cost more, and those of which no difference was found.
+fn claims(compared: &[(&Point, Beside)], is_best: &str) -> Vec<String> {
     let mut said = Vec::new();
     for (best, _) in compared.iter().filter(|(_, beside)| beside.is_best) {
         let others = || compared.iter().filter(|(point, beside)| point.group == best.group && !beside.is_best);
@@ -134,13 +184,13 @@ pub fn sentence(points: &[Point]) -> String {
         let alike = others().filter(|(_, beside)| !beside.slower);
         let alike: Vec<&str> = alike.map(|(point, _)| point.target.as_str()).collect();
         if !slower.is_empty() {
-            said.push(format!("{} took least time; of that {}", best.target, slower.join(", ")));
+            said.push(format!("{} {is_best}; of that {}", best.target, slower.join(", ")));
         }
         if !alike.is_empty() {
-            said.push(format!("{} cannot be told from {}", alike.join(", "), best.target));
+            said.push(format!("no difference was found between {} and {}", alike.join(", "), best.target));
         }
     }
-    if said.is_empty() { String::new() } else { format!("{}: {}.", at_step(first, last), said.join("; ")) }
+    said
 }
 
 /// "Sets with 300 clients", "Requests at 20,000/s".

@@ -223,6 +223,7 @@ mod tests {
             client_limited: false,
             group: String::new(),
             beside: None,
+            cpu_beside: None,
             doubled_rise: None,
             service: None,
         }

@@ -164,7 +164,7 @@ pub fn remarks(points: &[Point]) -> Vec<String> {
     remarks
 }
 
-/// The highest rate that more than one target kept, and how long their users would have waited.
+/// The highest rate that more than one target kept, how long users would have waited there, and every other store.
 pub fn sentence(points: &[Point]) -> String {
     let stores = || points.iter().filter(|point| !point.control && point.part == points[0].part);
     let kept = || stores().filter_map(|point| Some((point, point.rated.as_ref().filter(|rated| rated.kept)?)));
@@ -173,22 +173,24 @@ pub fn sentence(points: &[Point]) -> String {
     let Some(rate) = rates.max_by_key(|&rate| (keep(rate).count().min(2), rate)) else {
         return "No rate was kept.".to_string();
     };
-    let mut best: Vec<(&Point, u64)> = keep(rate)
-        .filter(|(point, _)| !point.client_limited)
-        .map(|(point, rated)| (point, rated.response_ns_p99.unwrap_or(rated.response_ns_max)))
-        .collect();
-    if best.is_empty() {
-        return format!("At {}/s every point is limited by the client: nothing is ranked.", units::thousands(rate));
-    }
+    let time_ns = |rated: &Rated| rated.response_ns_p99.unwrap_or(rated.response_ns_max);
+    let mut best: Vec<(&Point, u64)> = keep(rate).map(|(point, rated)| (point, time_ns(rated))).collect();
     best.sort_by_key(|(_, time_ns)| *time_ns);
-    let each: Vec<String> =
-        best.iter().map(|(point, time_ns)| format!("{} {}", point.target, units::nanoseconds(*time_ns))).collect();
-    format!(
-        "At {}/s, 99 % were answered within: {}. {}",
-        units::thousands(rate),
-        each.join(", "),
-        beside::sentence(points)
-    )
+    let each = best.iter().map(|(point, time_ns)| match point.client_limited {
+        // Its own response is no longer than what the generator's lag made of it.
+        true => format!("{} at most {} (limited by the load generator)", point.target, units::nanoseconds(*time_ns)),
+        false => format!("{} {}", point.target, units::nanoseconds(*time_ns)),
+    });
+    let each = each.collect::<Vec<_>>().join(", ");
+    let is_unkept = |point: &&Point| point.rated.as_ref().is_some_and(|rated| rated.rate == rate && !rated.kept);
+    let unkept: Vec<&str> = stores().filter(is_unkept).map(|point| point.target.as_str()).collect();
+    let unkept = if unkept.is_empty() { String::new() } else { format!("; not kept by {}", unkept.join(", ")) };
+    let told = format!("At {}/s, 99 % were answered within: {each}{unkept}.", units::thousands(rate));
+    let said = match best.iter().all(|(point, _)| point.client_limited) {
+        true => "Every point is limited by the load generator: nothing is ranked.".to_string(),
+        false => beside::sentence(points),
+    };
+    [told, said, beside::cpu_sentence(points)].into_iter().filter(|said| !said.is_empty()).collect::<Vec<_>>().join(" ")
 }
 
 #[cfg(test)]

@@ -73,6 +73,8 @@ pub struct Point {
     pub group: String,
     /// None for controls and what the client limits.
     pub beside: Option<Beside>,
+    /// The same by CPU a request, beside the one that used least.
+    pub cpu_beside: Option<Beside>,
     /// How many times as much twice the threads reached, where that was tried.
     pub doubled_rise: Option<f64>,
     /// Only where it was asked for: histograms take longer to read than all else in a record.
@@ -159,6 +161,7 @@ impl Point {
         if self.rated.is_none() {
             (self.statistic, self.requests_per_s) = (Statistic::Best, self.requests_per_s_highest);
             (self.requests_per_s_interval, self.beside) = (None, None);
+            self.cpu_beside = None;
         }
     }
 }
@@ -217,6 +220,7 @@ fn point((at, swept): (At, Swept), phases: &[(&Record, &Phase)], detail: bool) -
         control: record.target.control,
         group: cells::group(record),
         beside: None,
+        cpu_beside: None,
         trials: phases.len(),
         statistic: Statistic::Median,
         requests_per_s: rate.median(),
@@ -298,18 +302,18 @@ pub fn remarks(points: &[Point]) -> Vec<String> {
     remarks
 }
 
-/// The most that each target answered in the first part, in one sentence.
+/// The most that each target answered in the first part, as in the table above it, and what may be claimed.
 pub fn sentence(points: &[Point]) -> String {
     let Some(first) = points.iter().find(|point| !point.control) else { return String::new() };
     if first.rated.is_some() {
         return rated::sentence(points);
     }
-    // Of sizes the largest is what a store is told apart by.
+    // Of sizes the largest is what shows a store's difference.
     let largest = if first.swept == Swept::ValueBytes { points.iter().map(Point::step).max() } else { None };
     let mut best: Vec<&Point> = Vec::new();
     let whole = points.iter().filter(|point| point.cut_off.is_none());
-    let ranked = whole.filter(|point| !point.control && !point.client_limited && point.part == first.part);
-    for point in ranked.filter(|point| largest.is_none_or(|largest| point.step() == largest)) {
+    let of_part = whole.filter(|point| !point.control && point.part == first.part);
+    for point in of_part.filter(|point| largest.is_none_or(|largest| point.step() == largest)) {
         match best.iter_mut().find(|found| found.target == point.target) {
             Some(found) if found.requests_per_s >= point.requests_per_s => {}
             Some(found) => *found = point,
@@ -319,16 +323,25 @@ pub fn sentence(points: &[Point]) -> String {
     if points.iter().all(|point| point.control || point.cut_off.is_some()) {
         return "No point came to its end within its time-out.".to_string();
     }
-    if best.is_empty() {
-        return "Every point is limited by the client: nothing is ranked.".to_string();
-    }
     best.sort_by(|one, other| other.requests_per_s.total_cmp(&one.requests_per_s));
-    let each = best.iter().map(|point| {
-        let with = with(point.swept, point.step());
-        format!("{} {} {with}", point.target, units::count(point.requests_per_s))
-    });
-    let each: Vec<String> = each.collect();
-    format!("Most {}s a second: {}. {}", called(&first.part), each.join(", "), beside::sentence(points))
+    let each: Vec<String> = best.iter().map(|point| most(point)).collect();
+    let most = format!("Most {}s a second: {}.", called(&first.part), each.join(", "));
+    let ranked = points.iter().any(|point| !point.control && !point.client_limited && point.cut_off.is_none());
+    let said = match ranked {
+        true => beside::sentence(points),
+        false => "Every point is limited by the load generator: nothing is ranked.".to_string(),
+    };
+    [most, said, beside::cpu_sentence(points)].into_iter().filter(|said| !said.is_empty()).collect::<Vec<_>>().join(" ")
+}
+
+/// "redis at least 70 k with 50 clients (limited by the load generator)".
+fn most(point: &Point) -> String {
+    let (target, with) = (&point.target, with(point.swept, point.step()));
+    let rate = units::count(point.requests_per_s);
+    match point.client_limited {
+        true => format!("{target} at least {rate} {with} (limited by the load generator)"),
+        false => format!("{target} {rate} {with}"),
+    }
 }
 
 #[cfg(test)]
@@ -358,6 +371,7 @@ pub(super) mod tests {
             client_limited: false,
             group: String::new(),
             beside: None,
+            cpu_beside: None,
             doubled_rise: None,
             service: None,
         }

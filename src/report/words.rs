@@ -96,6 +96,34 @@ fn claim(first: &Record, standings: &Standings<'_>) -> String {
     [Some(blocks), twice, Some(noise(standings))].into_iter().flatten().collect::<Vec<_>>().join(" · ")
 }
 
+/// Why "vs best" is not the ratio of the seconds beside it, where it is not: it comes from pairs of the same block, and
+/// the seconds are medians over all blocks.
+pub fn medians(rows: &[Row]) -> String {
+    let mut best: Option<(&str, f64)> = None;
+    let mut apart = Vec::new();
+    for row in rows.iter().filter(|row| !row.control) {
+        let Some(numbers) = &row.numbers else { continue };
+        // Rows are sorted by group and seconds: the first of each group is its best.
+        if best.is_none_or(|(group, _)| group != row.group) {
+            best = Some((&row.group, numbers.seconds));
+        }
+        let interval = numbers.vs_best.and_then(|vs_best| vs_best.low.zip(vs_best.high));
+        let ratio = best.map(|(_, seconds)| numbers.seconds / seconds.max(1e-9));
+        if let (Some((low, high)), Some(ratio)) = (interval, ratio)
+            && (ratio < low || ratio > high)
+        {
+            apart.push(format!("{} {ratio:.1}x", row.target));
+        }
+    }
+    if apart.is_empty() {
+        return String::new();
+    }
+    let apart = apart.join(", ");
+    format!(
+        "vs best compares trials of the same block. Medians over all blocks give {apart}: times changed between blocks."
+    )
+}
+
 /// "noise ok", "noisy: 7 of 12 blocks discarded".
 fn noise(standings: &Standings<'_>) -> String {
     let counted = &standings.counted;

@@ -39,7 +39,7 @@ pub enum Stopped {
     Alone,
     /// Another block would not have fitted into the budget.
     Budget,
-    /// As many blocks again were voided as were to be run.
+    /// As many blocks were discarded as were to be run.
     Noise,
 }
 

@@ -29,7 +29,7 @@ pub struct Record {
     /// the machine up and is counted nowhere.
     pub block: u32,
     pub position: u32,
-    /// The reference a second time: it tells how far apart two trials of the same store come out, and is no row.
+    /// The second trial of an A/A control: it shows how far two trials of the same target differ, and is in no row.
     #[serde(default)]
     pub twin: bool,
     pub target: Target,

@@ -92,7 +92,7 @@ pub struct How {
     /// Exactly so many blocks of trials, each with one trial of every target in random order
     ///
     /// Below 4 nothing is claimed, from 6 on intervals are exact. From 4 on a block that is not counted comes first,
-    /// and the first target is run twice in each.
+    /// and one or two targets are run twice in each (A/A controls).
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000), conflicts_with = "effort")]
     pub blocks: Option<u32>,
     /// Fit the run into this time: pilots size the job unless you do, and no block starts that would not fit
@@ -102,9 +102,12 @@ pub struct How {
     /// Give servers half of the processors, and clients, with embedded stores, the others (Linux)
     #[arg(long)]
     pub pin: bool,
-    /// Run the first target but once in each block: then nobody knows how far the same store comes out from itself
+    /// Run no target twice in a block: then the noise floor is unknown and no difference is claimed
     #[arg(long)]
     pub no_aa: bool,
+    /// Run blocks until the time is over, however narrow intervals are: `compare --fail-if` does so
+    #[arg(skip)]
+    pub until_budget: bool,
     /// Cut a trial off after this time, or a point of a sweep; its row then says how far it came
     #[arg(long, value_name = "TIME", default_value = "300s", value_parser = points::duration)]
     pub timeout: Duration,
