@@ -191,5 +191,5 @@ fn a_generator_that_is_starved_is_limited_by_the_client() {
     said.exits(0)
         .shows("ms*")
         .shows("requests sent too late; not ranked")
-        .shows("every point is limited by the client");
+        .shows("Every point is limited by the load generator");
 }
