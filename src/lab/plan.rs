@@ -183,8 +183,11 @@ pub fn any_seed() -> u64 {
 #[cfg(test)]
 pub mod tests {
     use super::*;
-    use crate::jobs;
+    use std::collections::BTreeMap;
+
     use crate::words::load::Load;
+    use crate::words::trial::Transport;
+    use crate::{jobs, stores};
 
     pub fn plan(load: Option<Load>) -> Plan {
         let kind = jobs::find("getset").expect("it is there");
@@ -219,6 +222,27 @@ pub mod tests {
             pinned: None,
             began: String::new(),
         }
+    }
+
+    /// A run that may claim something of these targets: labels, and whether each is a baseline.
+    pub fn plan_of(targets: &[(&str, bool)]) -> Plan {
+        let chosen = |&(label, control): &(&str, bool)| Chosen {
+            target: Target {
+                label: label.to_string(),
+                store: stores::ALL[0].name.to_string(),
+                control,
+                transport: Transport::InProcess,
+                managed: true,
+                cache: None,
+                settings: BTreeMap::new(),
+            },
+            adapter: stores::ALL[0],
+            place: None,
+            login: Default::default(),
+            via: Via::default(),
+        };
+        let blocks = Blocks { least: 6, most: 10, half_width: Some(0.1) };
+        Plan { chosen: targets.iter().map(chosen).collect(), blocks, ..plan(None) }
     }
 
     #[test]

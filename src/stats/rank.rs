@@ -46,7 +46,7 @@ pub enum Claim {
 
 impl Campaign {
     /// `costs[target][block]`, less is better: at least one target and one block, as many blocks for each target, all
-    /// costs above 0 and finite; `None` otherwise. `lengths_s` is how long a trial of each target takes, in seconds, and
+    /// costs above 0 and finite; `None` otherwise. `lengths_s` is how long a trial of each target takes, in seconds.
     /// `noise` is what the run's A/A controls say: without any nothing is claimed.
     pub fn new(costs: Vec<Vec<f64>>, lengths_s: &[f64], noise: &Noise) -> Option<Campaign> {
         if lengths_s.len() != costs.len() {
@@ -181,8 +181,8 @@ fn p_value(ratios: &LogRatios, targets: usize) -> Option<f64> {
     }
 }
 
-/// What a ratio shows by itself: its interval has no room for 1, it is beyond the noise floor, and its near end is beyond
-/// what is asked of that.
+/// What a ratio shows by itself: its interval has no room for 1, it is beyond the noise floor, and its near end is
+/// beyond what is asked of that.
 pub fn claim(ratio: Ratio, bar: Bar) -> Option<Claim> {
     let far = beyond_one(ratio.estimate) > bar.floor;
     let clear = ratio.interval.near_end().is_some_and(|near| near > bar.near_end);

@@ -91,8 +91,8 @@ pub const LEAST_DRIFT: f64 = 0.10;
 /// what comes to twice the cost is worth a word then (`tests/campaigns`).
 pub const LEAST_DRIFT_ALONE: f64 = 1.0;
 
-/// For each target whether its cost drifts. `costs[target][block]` has as many blocks for each target, all costs above 0
-/// and finite.
+/// For each target whether its cost drifts. `costs[target][block]` has as many blocks for each target, all costs above
+/// 0 and finite.
 ///
 /// It does where three things hold. Its cost relative to the others' (to the median of theirs, block by block on
 /// logarithms) has a trend by Mann's and Kendall's test (Mann, Econometrica 13, 1945; Kendall, "Rank correlation

@@ -36,7 +36,7 @@ pub fn by_label(all: &[(String, Took)], label: &str) -> Option<Took> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::study::rounds::tests::plan_of;
+    use crate::lab::plan::tests::plan_of;
     use crate::words::load::Load;
 
     fn chosen(targets: &[(&str, bool)], took_s: &[f64]) -> Vec<usize> {

@@ -234,36 +234,13 @@ impl Seen {
 }
 
 #[cfg(test)]
-pub mod tests {
+mod tests {
     use super::*;
-    use crate::lab::plan::tests::plan;
-    use crate::stores;
-    use crate::words::effort::Blocks;
-    use crate::words::trial::{Target, Transport, Via};
+    use crate::lab::plan::tests::plan_of;
 
     const STEADY: &[f64] = &[1.0, 1.01, 0.99, 1.0, 1.01, 0.99];
     const ALIKE: &[f64] = &[1.01, 1.0, 1.0, 0.99, 1.0, 1.01];
     const WILD: &[f64] = &[1.0, 2.0, 0.5, 3.0, 0.3, 1.0];
-
-    pub fn plan_of(targets: &[(&str, bool)]) -> Plan {
-        let chosen = |&(label, control): &(&str, bool)| Chosen {
-            target: Target {
-                label: label.to_string(),
-                store: "ram".to_string(),
-                control,
-                transport: Transport::InProcess,
-                managed: true,
-                cache: None,
-                settings: BTreeMap::new(),
-            },
-            adapter: stores::find("ram").expect("it is there"),
-            place: None,
-            login: Default::default(),
-            via: Via::default(),
-        };
-        let blocks = Blocks { least: 6, most: 10, half_width: Some(0.1) };
-        Plan { chosen: targets.iter().map(chosen).collect(), blocks, ..plan(None) }
-    }
 
     /// What each place cost in the blocks from the first on.
     fn seen(costs: &[&[f64]]) -> Seen {
