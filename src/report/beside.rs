@@ -181,13 +181,19 @@ fn claims(compared: &[(&Point, Beside)], is_best: &str) -> Vec<String> {
         let slower = others().filter(|(_, beside)| beside.slower);
         let slower: Vec<String> =
             slower.map(|(point, beside)| format!("{} {}", point.target, beside.in_words())).collect();
-        let alike = others().filter(|(_, beside)| !beside.slower);
-        let alike: Vec<&str> = alike.map(|(point, _)| point.target.as_str()).collect();
+        let alike = |noisy: bool| -> String {
+            let alike = others().filter(|(_, beside)| !beside.slower && beside.noisy == noisy);
+            alike.map(|(point, _)| point.target.as_str()).collect::<Vec<_>>().join(", ")
+        };
+        let (alike, hidden) = (alike(false), alike(true));
         if !slower.is_empty() {
             said.push(format!("{} {is_best}; of that {}", best.target, slower.join(", ")));
         }
         if !alike.is_empty() {
-            said.push(format!("no difference was found between {} and {}", alike.join(", "), best.target));
+            said.push(format!("no difference was found between {alike} and {}", best.target));
+        }
+        if !hidden.is_empty() {
+            said.push(format!("what differs between {hidden} and {} is within the noise", best.target));
         }
     }
     said

@@ -321,7 +321,10 @@ fn cells((finding, less, more): (&Finding, &str, &str)) -> Vec<String> {
     match finding {
         Finding::Less(seen) => vec![seen.in_words(), less.to_string()],
         Finding::More(seen) => vec![seen.in_words(), more.to_string()],
-        Finding::NoDifference(seen) => vec![versus(seen.versus), "no difference found".to_string()],
+        Finding::NoDifference(seen) => {
+            let words = if seen.noisy { "within the noise" } else { "no difference found" };
+            vec![versus(seen.versus), words.to_string()]
+        }
         Finding::NotComparable { .. } => vec!["-".to_string(), String::new()],
     }
 }

@@ -26,6 +26,7 @@ mod outages;
 mod pinned;
 mod rates;
 mod reconnects;
+mod regressions;
 mod results;
 mod said;
 mod seeds;

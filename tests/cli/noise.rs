@@ -15,8 +15,12 @@ pub struct Spinners(Vec<std::process::Child>);
 
 pub fn spinners(desk: &Desk) -> Spinners {
     let cpus = std::thread::available_parallelism().map_or(1, usize::from);
+    so_many_spinners(desk, 3 * cpus)
+}
+
+pub fn so_many_spinners(desk: &Desk, count: usize) -> Spinners {
     let one = |_| desk.command("/bin/sh", &["-c", "while :; do :; done"]).spawn().expect("every system has a shell");
-    Spinners((0..3 * cpus).map(one).collect())
+    Spinners((0..count).map(one).collect())
 }
 
 impl Drop for Spinners {
