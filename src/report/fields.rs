@@ -99,6 +99,15 @@ pub const POINTS: &[Field<SweptLine>] = &[
     Field { name: "vs_best_high", value: |one| next(one, |beside| beside.vs_best.high) },
     Field { name: "vs_best_preliminary", value: |one| next(one, |beside| preliminary(beside.vs_best)) },
     Field { name: "slower", value: |one| next(one, |beside| Some(beside.slower)) },
+    Field { name: "noise_floor", value: |one| next(one, |beside| beside.noise_floor) },
+    Field { name: "noisy", value: |one| next(one, |beside| Some(beside.noisy)) },
+    Field { name: "cpu_vs_least", value: |one| cpu(one, |beside| Some(beside.vs_best.ratio)) },
+    Field { name: "cpu_vs_least_low", value: |one| cpu(one, |beside| beside.vs_best.low) },
+    Field { name: "cpu_vs_least_high", value: |one| cpu(one, |beside| beside.vs_best.high) },
+    Field { name: "cpu_vs_least_preliminary", value: |one| cpu(one, |beside| preliminary(beside.vs_best)) },
+    Field { name: "cpu_more", value: |one| cpu(one, |beside| Some(beside.slower)) },
+    Field { name: "cpu_noise_floor", value: |one| cpu(one, |beside| beside.noise_floor) },
+    Field { name: "cpu_noisy", value: |one| cpu(one, |beside| Some(beside.noisy)) },
     Field { name: "service_ns_p50", value: |one| serve(one, |service| Some(service.service_ns_p50)) },
     Field { name: "service_ns_p99", value: |one| serve(one, |service| service.service_ns_p99) },
     Field { name: "service_ns_max", value: |one| serve(one, |service| Some(service.service_ns_max)) },
@@ -160,6 +169,10 @@ fn at<T: std::fmt::Display>(one: &SweptLine, number: fn(&Point) -> Option<T>) ->
 
 fn next<T: std::fmt::Display>(one: &SweptLine, number: fn(&Beside) -> Option<T>) -> String {
     plain(point(one).and_then(|point| number(point.beside.as_ref()?)))
+}
+
+fn cpu<T: std::fmt::Display>(one: &SweptLine, number: fn(&Beside) -> Option<T>) -> String {
+    plain(point(one).and_then(|point| number(point.cpu_beside.as_ref()?)))
 }
 
 fn serve(one: &SweptLine, time: fn(&Service) -> Option<u64>) -> String {

@@ -75,6 +75,13 @@ fn leaves(value: &Value, path: &str, found: &mut BTreeSet<String>) {
 
 /// What is called otherwise in a table of one line a row.
 const CALLED: &[(&str, &str)] = &[
+    ("cpu_beside.vs_best.ratio", "cpu_vs_least"),
+    ("cpu_beside.vs_best.low", "cpu_vs_least_low"),
+    ("cpu_beside.vs_best.high", "cpu_vs_least_high"),
+    ("cpu_beside.vs_best.preliminary", "cpu_vs_least_preliminary"),
+    ("cpu_beside.slower", "cpu_more"),
+    ("cpu_beside.noise_floor", "cpu_noise_floor"),
+    ("cpu_beside.noisy", "cpu_noisy"),
     ("status.kind", "status"),
     ("vs_best.ratio", "vs_best"),
     ("vs_best.preliminary", "vs_best_preliminary"),
@@ -84,7 +91,8 @@ const CALLED: &[(&str, &str)] = &[
 ];
 
 /// What says which columns there are, or is told by another one.
-const LEFT_OUT: &[&str] = &["of_requests", "of_trace", "beside.blocks", "beside.is_best"];
+const LEFT_OUT: &[&str] =
+    &["of_requests", "of_trace", "beside.blocks", "beside.is_best", "cpu_beside.blocks", "cpu_beside.is_best"];
 
 #[test]
 fn a_csv_file_tells_all_that_the_json_tells() {
