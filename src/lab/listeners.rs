@@ -43,7 +43,7 @@ impl Listeners {
 pub fn of(root: u32) -> Result<Listeners, String> {
     use std::collections::HashSet;
 
-    use procfs::net::{TcpState, tcp, tcp6, unix};
+    use procfs::net::{TcpState, tcp, tcp6};
     use procfs::process::{FDTarget, Process};
 
     let cannot = |error: procfs::ProcError| format!("cannot look up what the server listens on: {error}");
@@ -64,9 +64,36 @@ pub fn of(root: u32) -> Result<Listeners, String> {
     let entries = tcp().map_err(cannot)?.into_iter().chain(tcp6().unwrap_or_default());
     let ours = entries.filter(|entry| entry.state == TcpState::Listen && sockets.contains(&entry.inode));
     let tcp = ours.map(|entry| entry.local_address).collect();
-    let paths = unix().map_err(cannot)?.into_iter().filter(|entry| sockets.contains(&entry.inode));
-    let unix = paths.filter_map(|entry| entry.path).collect();
+    let table = std::fs::read("/proc/net/unix").map_err(|error| cannot(error.into()))?;
+    let ours = unix_listeners(&table).filter(|(inode, _)| sockets.contains(inode));
+    let unix = ours.map(|(_, path)| path).collect();
     Ok(Listeners(Some(Found { tcp, unix })))
+}
+
+/// The inode and path of each listening socket in the text of `/proc/net/unix`: `Num: RefCount Protocol Flags Type St
+/// Inode Path`. <https://man7.org/linux/man-pages/man5/proc_pid_net.5.html>
+///
+/// The kernel prints paths as they are, so that any user can put blanks, line ends and bytes that are no UTF-8 there.
+/// What does not look like a line is left out. Such a user can also forge whole lines with inodes of ours. That gives a
+/// server one more path and takes none away: a forged line cannot stop a run. It cannot pass another server off as ours
+/// either, since the path that we look for lies in a directory that only we can write to.
+#[cfg(target_os = "linux")]
+fn unix_listeners(table: &[u8]) -> impl Iterator<Item = (u64, PathBuf)> {
+    use std::os::unix::ffi::OsStrExt;
+
+    // include/uapi/linux/net.h: __SO_ACCEPTCON.
+    const LISTENS: u32 = 1 << 16;
+    table.split(|&byte| byte == b'\n').filter_map(|line| {
+        let fields: Vec<&[u8]> = line.splitn(7, |&byte| byte == b' ').collect();
+        let &[_, _, _, flags, _, _, rest] = fields.as_slice() else { return None };
+        let flags = u32::from_str_radix(std::str::from_utf8(flags).ok()?, 16).ok()?;
+        // Numbers of less than five digits have blanks before them.
+        let rest = rest.trim_ascii_start();
+        let at = rest.iter().position(|&byte| byte == b' ')?;
+        let inode = std::str::from_utf8(&rest[..at]).ok()?.parse().ok()?;
+        let path = std::ffi::OsStr::from_bytes(&rest[at + 1..]);
+        (flags & LISTENS != 0).then(|| (inode, PathBuf::from(path)))
+    })
 }
 
 /// Elsewhere only the process id that the server itself tells can be checked.
@@ -102,5 +129,39 @@ mod tests {
         let address = listener.local_addr().unwrap();
         let found = of(std::process::id()).unwrap().0.unwrap();
         assert!(found.tcp.contains(&address), "{found:?}");
+    }
+
+    /// Any user of the machine can bind sockets to such names.
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn names_of_sockets_that_are_no_lines_do_not_matter() {
+        use std::ffi::OsStr;
+        use std::os::unix::ffi::OsStrExt;
+        use std::os::unix::net::UnixListener;
+
+        let directory = tempfile::tempdir().unwrap();
+        let names: [&[u8]; 4] = [b"a b", b"two\nlines: 1 2 3 4 5 6 7", b"\xff\xfe", b"plain"];
+        let paths: Vec<_> = names.iter().map(|name| directory.path().join(OsStr::from_bytes(name))).collect();
+        let listeners: Vec<_> = paths.iter().map(|path| UnixListener::bind(path).unwrap()).collect();
+        let found = of(std::process::id()).unwrap().0.unwrap();
+        for path in [&paths[0], &paths[2], &paths[3]] {
+            assert!(found.unix.contains(path), "{path:?}: {found:?}");
+        }
+        drop(listeners);
+    }
+
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn a_forged_line_adds_a_path_and_takes_none_away() {
+        let table = b"Num       RefCount Protocol Flags    Type St Inode Path\n\
+            0000000000000000: 00000002 00000000 00010000 0001 01    12 /x/s\n\
+            0000000000000000: 00000003 00000000 00000000 0001 03    13 /accepted\n\
+            0000000000000000: 00000003 00000000 00000000 0001 03 14\n\
+            0000000000000000: 00000002 00000000 00010000 0001 01 123456 /theirs\n\
+            0000000000000000: 00000002 00000000 00010000 0001 01 12 /forged\n\
+            nonsense: z z z z z z z\n";
+        let found: Vec<_> = unix_listeners(table).collect();
+        let expected = [(12, "/x/s"), (123456, "/theirs"), (12, "/forged")];
+        assert_eq!(found, expected.map(|(inode, path)| (inode, PathBuf::from(path))));
     }
 }
