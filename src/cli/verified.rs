@@ -2,7 +2,7 @@
 
 use super::complain;
 use crate::lab::crash::kept;
-use crate::lab::machine;
+use crate::lab::{machine, scratch};
 use crate::report::verified;
 use crate::stores::Adapter;
 use crate::words::crash::{Standing, Tried};
@@ -27,7 +27,7 @@ pub fn note(records: &mut [Record]) {
 
 /// "tested 20261122T020000Z": of a store as it is started here by itself. Nothing where no class was tried.
 pub fn of(tried: &[Tried], adapter: &Adapter, version: &str, class: Durability) -> String {
-    let filesystem = machine::filesystem(&std::env::temp_dir());
+    let filesystem = machine::filesystem(&scratch::parent());
     let is_it = |tried: &&Tried| {
         tried.store == adapter.name
             && tried.version == version

@@ -60,8 +60,8 @@ impl Instead {
         let (owner, group) = (user.uid.as_raw(), user.gid.as_raw());
         let handed = own(data, owner, group).and_then(|()| {
             chown(scratch, Some(owner), Some(group))?;
-            let ours = scratch.ancestors().skip(1).take_while(|path| is_ours(path));
-            ours.into_iter().try_for_each(|path| {
+            // The owner stays who he is, so that the next run knows the directory.
+            super::scratch::up_from(scratch).into_iter().skip(1).try_for_each(|path| {
                 chown(path, None, Some(group))?;
                 fs::set_permissions(path, fs::Permissions::from_mode(0o710))
             })
@@ -73,11 +73,6 @@ impl Instead {
         command.uid(self.0.uid.as_raw()).gid(self.0.gid.as_raw());
         command.env("HOME", &self.0.dir).env("USER", &self.0.name);
     }
-}
-
-/// Scratch directories are below TMPDIR, which is everybody's and stays as it is.
-fn is_ours(path: &Path) -> bool {
-    path.starts_with(std::env::temp_dir()) && path != std::env::temp_dir()
 }
 
 fn own(path: &Path, owner: u32, group: u32) -> std::io::Result<()> {

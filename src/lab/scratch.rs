@@ -1,35 +1,169 @@
-//! Private directories for what a run needs: servers' files, sockets, the truth. They go away with the run, however it
-//! ends.
+//! Private directories for what a run needs: servers' files, sockets, expected states. They go away with the run,
+//! however it ends.
 
-use std::path::Path;
+use std::fs::{self, File, Permissions};
+use std::io;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
+use nix::fcntl::{FcntlArg, FdFlag, fcntl};
+use nix::unistd::geteuid;
 use tempfile::TempDir;
 
 const PREFIX: &str = "kvfair-";
+/// Locked for as long as any process of the run lives.
+const LOCK: &str = "kvfair.lock";
+/// Names the directory that it was made for. It is there only where locks work.
+const MARKER: &str = "kvfair.scratch";
 
-/// A new directory of our own below TMPDIR, readable by nobody else. Directories of runs that were killed are removed
+/// A directory of this run alone.
+pub struct Scratch {
+    directory: TempDir,
+    /// Dropped after the directory is gone.
+    _lock: File,
+}
+
+impl Scratch {
+    pub fn path(&self) -> &Path {
+        self.directory.path()
+    }
+}
+
+/// A new directory of our own below TMPDIR, closed to other users. Directories of runs that were killed are removed
 /// first.
-pub fn make() -> Result<TempDir> {
-    let parent = std::env::temp_dir();
+pub fn make() -> Result<Scratch> {
+    let parent = parent();
     remove_orphans(&parent);
-    let prefix = format!("{PREFIX}{}-", std::process::id());
-    let made = tempfile::Builder::new().prefix(&prefix).tempdir_in(&parent);
-    made.with_context(|| {
+    make_in(&parent).with_context(|| {
         format!("cannot make a scratch directory in {}\nhint: set TMPDIR to a directory with room", parent.display())
     })
 }
 
-/// A run killed with -9 cannot clean up; its directory's name tells which process it belonged to.
+/// Where scratch directories are made.
+pub fn parent() -> PathBuf {
+    let named = std::env::var_os("TMPDIR").filter(|named| !named.is_empty());
+    let named = named.map_or_else(|| PathBuf::from("/tmp"), PathBuf::from);
+    std::path::absolute(&named).unwrap_or(named)
+}
+
+/// From `path` up to the scratch directory of a run; none where it does not lie in one.
+pub fn up_from(path: &Path) -> Vec<&Path> {
+    let is_scratch =
+        |directory: &Path| has_our_name(directory) && is_ours(&directory.join(LOCK), fs::Metadata::is_file);
+    let height = path.ancestors().position(is_scratch);
+    path.ancestors().take(height.map_or(0, |height| height + 1)).collect()
+}
+
+fn make_in(parent: &Path) -> io::Result<Scratch> {
+    let mut builder = tempfile::Builder::new();
+    let directory = builder.prefix(PREFIX).permissions(Permissions::from_mode(0o700)).tempdir_in(parent)?;
+    let path = directory.path().join(LOCK);
+    let lock = File::create_new(&path)?;
+    // All that we start holds the lock as well, and keeps it should we be killed: flock(2).
+    fcntl(&lock, FcntlArg::F_SETFD(FdFlag::empty()))?;
+    // A filesystem without locks, or one that grants the same lock twice, cannot tell whether a run still lives.
+    if lock.try_lock().is_ok() && File::open(&path)?.try_lock().is_err() {
+        fs::write(directory.path().join(MARKER), mark(directory.path())?)?;
+    }
+    Ok(Scratch { directory, _lock: lock })
+}
+
+/// Differs for a copy of the directory and for one that was moved.
+fn mark(directory: &Path) -> io::Result<String> {
+    let name = directory.file_name().unwrap_or_default().to_string_lossy();
+    Ok(format!("scratch directory of kvfair: {name} {}\n", fs::symlink_metadata(directory)?.ino()))
+}
+
+/// A run killed with -9 cannot clean up: the next one does, once all processes of the first are gone.
 fn remove_orphans(parent: &Path) {
-    for entry in std::fs::read_dir(parent).into_iter().flatten().flatten() {
-        let name = entry.file_name();
-        let pid = name.to_str().and_then(|name| name.strip_prefix(PREFIX)?.split_once('-')?.0.parse::<i32>().ok());
-        let Some(pid) = pid else { continue };
-        let gone = nix::sys::signal::kill(nix::unistd::Pid::from_raw(pid), None) == Err(nix::errno::Errno::ESRCH);
-        if gone {
-            // Somebody else's cannot be removed, and need not be.
-            let _ = std::fs::remove_dir_all(entry.path());
+    for entry in fs::read_dir(parent).into_iter().flatten().flatten() {
+        let directory = entry.path();
+        if let Some(lock) = orphan(&directory) {
+            // What cannot be removed now is not in our way.
+            let _ = fs::remove_dir_all(&directory);
+            drop(lock);
         }
+    }
+}
+
+/// The lock of a directory that marker, owner and lock agree upon: ours, and of no process that lives.
+fn orphan(directory: &Path) -> Option<File> {
+    let (marker, lock) = (directory.join(MARKER), directory.join(LOCK));
+    let is_ours = has_our_name(directory)
+        && is_ours(directory, fs::Metadata::is_dir)
+        && [&marker, &lock].into_iter().all(|file| is_ours(file, fs::Metadata::is_file))
+        && fs::read_to_string(&marker).ok() == mark(directory).ok();
+    let lock = File::open(lock).ok().filter(|_| is_ours)?;
+    lock.try_lock().ok().map(|()| lock)
+}
+
+fn has_our_name(directory: &Path) -> bool {
+    directory.file_name().and_then(|name| name.to_str()).is_some_and(|name| name.starts_with(PREFIX))
+}
+
+/// It is of that kind itself, no link to such a thing, and belongs to the user that we are.
+fn is_ours(path: &Path, is: fn(&fs::Metadata) -> bool) -> bool {
+    fs::symlink_metadata(path).is_ok_and(|meta| is(&meta) && meta.uid() == geteuid().as_raw())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A directory as a killed run leaves it.
+    fn left_in(parent: &Path) -> PathBuf {
+        let Scratch { directory, _lock } = make_in(parent).unwrap();
+        directory.keep()
+    }
+
+    #[test]
+    fn only_what_marker_owner_and_lock_agree_upon_is_removed() {
+        let parent = tempfile::tempdir().unwrap();
+        let parent = parent.path();
+        let left = left_in(parent);
+        let living = make_in(parent).unwrap();
+        let users = parent.join("kvfair-2024-results");
+        fs::create_dir(&users).unwrap();
+        let unmarked = left_in(parent);
+        fs::remove_file(unmarked.join(MARKER)).unwrap();
+        let unlocked = left_in(parent);
+        fs::remove_file(unlocked.join(LOCK)).unwrap();
+        let moved = parent.join("kvfair-moved");
+        fs::rename(left_in(parent), &moved).unwrap();
+        let linked = parent.join("kvfair-link");
+        let elsewhere = tempfile::tempdir().unwrap();
+        std::os::unix::fs::symlink(left_in(elsewhere.path()), &linked).unwrap();
+        let renamed = parent.join("mine");
+        fs::rename(left_in(parent), &renamed).unwrap();
+        remove_orphans(parent);
+        assert!(!left.exists());
+        for kept in [living.path(), &users, &unmarked, &unlocked, &moved, &linked, &renamed] {
+            assert!(kept.exists(), "{}", kept.display());
+        }
+    }
+
+    #[test]
+    fn what_another_user_owns_is_left() {
+        if !geteuid().is_root() {
+            return eprintln!("!! not root: directories of other users are NOT tested");
+        }
+        let parent = tempfile::tempdir().unwrap();
+        for part in ["", LOCK, MARKER] {
+            let left = left_in(parent.path());
+            std::os::unix::fs::chown(left.join(part), Some(65534), None).unwrap();
+            remove_orphans(parent.path());
+            assert!(left.exists(), "{part}");
+        }
+    }
+
+    #[test]
+    fn nothing_above_the_scratch_directory_is_named() {
+        let parent = tempfile::tempdir().unwrap();
+        let scratch = make_in(parent.path()).unwrap();
+        let inner = scratch.path().join("0-1/data");
+        let found = up_from(&inner);
+        assert_eq!(found, [inner.as_path(), inner.parent().unwrap(), scratch.path()]);
+        assert!(up_from(parent.path()).is_empty());
     }
 }

@@ -172,6 +172,7 @@ impl<'a> Bench<'a> {
         let launch = Launch { place, ..launch };
         let worked = self.attend(chosen, &launch, served.as_mut(), &data, directory, record, watch);
         let worked = worked.map_err(|outcome| with_servers_end(outcome, served.as_mut()));
+        let worked = worked.and_then(|()| is_alive(served.as_mut()));
         let stopped = served.map_or(Ok(()), Served::stop);
         worked.and(stopped.map_err(|reason| Outcome::Failed { reason }))?;
         counts::check(self.plan, &self.data(record.block).summary, record)
@@ -412,6 +413,14 @@ fn with_servers_end(outcome: Outcome, served: Option<&mut Served>) -> Outcome {
             None => Outcome::Failed { reason },
         },
         (outcome, _) => outcome,
+    }
+}
+
+/// What was done on a server that is gone by the end may have been done on another one in its place.
+fn is_alive(served: Option<&mut Served>) -> Result<(), Outcome> {
+    match served.and_then(|served| served.ending_within(Duration::ZERO)) {
+        Some(ending) => Err(Outcome::Failed { reason: format!("the server ended before the trial did: {ending}") }),
+        None => Ok(()),
     }
 }
 

@@ -323,7 +323,6 @@ impl Store for Faulty {
                 (EVERY.name.to_string(), self.every.to_string()),
             ]
             .into(),
-            process_id: None,
             ..Facts::default()
         })
     }

@@ -134,7 +134,6 @@ impl Store for Fjall {
             mouth: concat!("fjall ", env!("KVFAIR_FJALL")).to_string(),
             increment: "get + insert under one lock".to_string(),
             settings: settings.into_iter().map(|(name, value)| (name.to_string(), value)).collect(),
-            process_id: None,
             ..Facts::default()
         })
     }

@@ -114,7 +114,6 @@ impl Store for Lmdb {
             mouth: concat!("heed ", env!("KVFAIR_HEED")).to_string(),
             increment: "get + put in a transaction".to_string(),
             settings: settings.into_iter().map(|(name, value)| (name.to_string(), value)).collect(),
-            process_id: None,
             ..Facts::default()
         })
     }

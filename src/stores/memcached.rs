@@ -124,6 +124,7 @@ impl Store for Memcached {
             mouth: format!("memcache {mouth}"),
             increment: increment.to_string(),
             process_id: find(&seen, "pid").and_then(|id| id.parse().ok()),
+            started: started(&seen),
             ..Facts::default()
         };
         for name in SETTINGS {
@@ -176,6 +177,13 @@ fn stats(connection: &mut Connection, request: &[u8]) -> Result<Stats, Fault> {
 
 fn find<'a>(stats: &'a [(String, String)], name: &str) -> Option<&'a str> {
     stats.iter().find(|(found, _)| found == name).map(|(_, value)| value.as_str())
+}
+
+/// The moment of its start, in seconds of the epoch. Its time and its uptime come from one reading of one clock, so that
+/// the difference stays the same: <https://github.com/memcached/memcached/blob/master/memcached.c>, `server_stats`.
+fn started(stats: &[(String, String)]) -> Option<String> {
+    let number = |name| find(stats, name).and_then(|text| text.parse::<u64>().ok());
+    Some(number("time")?.checked_sub(number("uptime")?)?.to_string())
 }
 
 /// `memcached 1.6.18`: the version.

@@ -186,6 +186,9 @@ pub struct Facts {
     pub settings: BTreeMap<String, String>,
     /// The server's process as it says itself, where there is one.
     pub process_id: Option<u32>,
+    /// What a server says otherwise once it was started again, whatever its process is called: the id of its run, the
+    /// moment of its start.
+    pub started: Option<String>,
 }
 
 /// All that the rest of the program knows of a store, in one value.

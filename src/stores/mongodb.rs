@@ -233,6 +233,7 @@ impl Store for Mongo {
             increment: "findAndModify with $inc and upsert".to_string(),
             settings,
             process_id: number(&status, "pid").and_then(|id| u32::try_from(id).ok()),
+            ..Facts::default()
         })
     }
 

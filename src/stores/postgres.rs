@@ -220,7 +220,9 @@ impl Store for Postgres {
         let version = client.query_one("SHOW server_version", &[]).map_err(|error| self.fault(error))?;
         let version: &str = version.get(0);
         let number = version.split_whitespace().next().unwrap_or_default().to_string();
-        Ok(rows::facts(number, MOUTH, "INSERT ... ON CONFLICT DO UPDATE", settings))
+        let started = client.query_one("SELECT pg_postmaster_start_time()::text", &[]);
+        let started = Some(started.map_err(|error| self.fault(error))?.get(0));
+        Ok(Facts { started, ..rows::facts(number, MOUTH, "INSERT ... ON CONFLICT DO UPDATE", settings) })
     }
 
     /// Commits are all a class needs, and every statement was one.

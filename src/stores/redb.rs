@@ -113,7 +113,6 @@ impl Store for Redb {
             mouth: concat!("redb ", env!("KVFAIR_REDB")).to_string(),
             increment: "get + insert in a transaction".to_string(),
             settings: settings.into_iter().map(|(name, value)| (name.to_string(), value)).collect(),
-            process_id: None,
             ..Facts::default()
         })
     }

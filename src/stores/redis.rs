@@ -139,6 +139,7 @@ impl Store for Redis {
             increment: "INCRBY".to_string(),
             settings,
             process_id: info.get("process_id").and_then(|id| id.parse().ok()),
+            started: info.get("run_id").cloned(),
             ..Facts::default()
         })
     }

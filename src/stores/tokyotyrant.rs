@@ -160,6 +160,7 @@ impl Store for TokyoTyrant {
             increment: increment.to_string(),
             settings: named.collect(),
             process_id: told.find("pid").and_then(|id| id.parse().ok()),
+            ..Facts::default()
         })
     }
 

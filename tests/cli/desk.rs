@@ -112,6 +112,11 @@ impl Desk {
         found.unwrap_or_else(|| panic!("no record of {target}"))
     }
 
+    /// The only record of that file.
+    pub fn record_in(&self, file: &str) -> Value {
+        records_in(&self.home().join(file)).pop().expect("a record")
+    }
+
     /// Why the target has no numbers.
     pub fn reason(&self, target: &str) -> String {
         let record = self.record(target);

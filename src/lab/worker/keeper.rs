@@ -53,7 +53,8 @@ const MOUTH: &str = "the program's own";
 pub fn carry_out(trial: &Trial, program: &Program) -> Result<(), Early> {
     adopt_orphans()?;
     let line = Line::listen();
-    let store = if program.served { Some(open(trial)?) } else { None };
+    let (store, first) =
+        if program.served { open(trial).map(|(store, facts)| (Some(store), facts))? } else { (None, Facts::default()) };
     let store = store.as_deref();
     if let Some(store) = store.filter(|_| trial.guest) {
         must_be_empty(store, &trial.place)?;
@@ -76,6 +77,7 @@ pub fn carry_out(trial: &Trial, program: &Program) -> Result<(), Early> {
         let said = said.and_then(|before| Ok(Said::until(&before, &store.says()?)));
         tell(&Told::Said(said.map_err(|fault| fault.to_string())));
     }
+    store.map_or(Ok(()), |store| is_the_same(store, &first)).map_err(Early::Failed)?;
     let answered = answered(program, ran.out, before).map_err(Early::Failed)?;
     tell(&Told::Verdict(Verdict::Answered(answered), None));
     Ok(())
@@ -89,12 +91,20 @@ fn adopt_orphans() -> Result<(), Early> {
     Ok(())
 }
 
-fn open(trial: &Trial) -> Result<Box<dyn Store>, Early> {
+fn open(trial: &Trial) -> Result<(Box<dyn Store>, Facts), Early> {
     let adapter = stores::find(&trial.store).ok_or_else(|| Early::Failed(format!("no store {}", trial.store)))?;
     let store = (adapter.open)(&trial.launch()).map_err(|fault| reach(&trial.place, &fault))?;
     let facts = store.facts().map_err(|fault| reach(&trial.place, &fault))?;
-    tell(&Told::Facts(Facts { mouth: MOUTH.to_string(), increment: MOUTH.to_string(), ..facts }));
-    Ok(store)
+    tell(&Told::Facts(Facts { mouth: MOUTH.to_string(), increment: MOUTH.to_string(), ..facts.clone() }));
+    Ok((store, facts))
+}
+
+/// The server must still be there, and must never have gone: what a program did on a server that died under it, or that
+/// it started again, is no measurement of that store.
+fn is_the_same(store: &dyn Store, first: &Facts) -> Result<(), String> {
+    let now = store.facts().map_err(|fault| format!("the server was asked after the command had ended: {fault}"))?;
+    let [was, is] = [first, &now].map(|facts| (facts.process_id, &facts.started));
+    if was == is { Ok(()) } else { Err("the server was started again while the command ran".to_string()) }
 }
 
 /// Returns when what a server acknowledged meets its class. An embedded store is the program's to settle.
