@@ -26,6 +26,8 @@ pub use run::{How, Look, Requests, Run, Size};
         kvfair run fans lmdb redis redis+unix   the whole job on three targets\n  \
         kvfair run ngrams --durability crash    on all stores that keep what a killed process leaves\n  \
         kvfair check redis+unix                 whether it keeps and answers what it should\n\n\
+        Environment: KVFAIR_PASSWORD is the password for servers by URL that name none (REDISCLI_AUTH works too, for \
+        Redis and Valkey), all on one host.\n\n\
         Exit codes: 0 ok, 1 error (a refused class, a limit, a time-out), 2 usage, 3 a store is not here or would not \
         start, 4 wrong answers or a broken promise, 5 compare --fail-if found it slower, 6 nothing can be said (the \
         machine was too noisy, or a claim could not be tried), 130 interrupted (what was finished is kept and printed)."

@@ -38,8 +38,7 @@ fn chosen(args: &Check) -> Result<Vec<Chosen>> {
     if args.targets.is_empty() {
         return Ok(target::all_here().into_iter().filter(holds).collect());
     }
-    let parsed = args.targets.iter().map(|text| target::parse(text)).collect::<Result<Vec<_>>>();
-    let parsed = parsed.map_err(|error| anyhow!(Usage(format!("{error:#}"))))?;
+    let parsed = target::parse_all(&args.targets)?;
     match parsed.iter().find(|chosen| !holds(chosen)) {
         Some(control) => {
             let what = format!("{} holds nothing on purpose: there is nothing to check", control.target.label);

@@ -24,8 +24,8 @@ pub struct Exec {
     /// embedded store, which the program opens in {dir}). {host}, {port}, {socket}, {url} and {dir} (an empty
     /// directory) stand for where the target is, and are in the environment as KVFAIR_HOST and so on, with
     /// KVFAIR_TARGET; a URL's password is in KVFAIR_URL alone. Time, CPU and memory are of the program and all that it
-    /// starts; what still runs at its end is killed. Somebody else's store must be empty, and the program must leave
-    /// it so.
+    /// starts; what still runs at its end is killed. A server that is dead then, or was started again, fails the trial.
+    /// Somebody else's store must be empty, and the program must leave it so. Records hold CMD without logins.
     #[arg(long, value_name = "CMD")]
     pub exec: Option<String>,
     /// What must be the same from every target of --exec, by its digest: stdout, a FILE that the program writes (as in
@@ -57,11 +57,7 @@ pub fn plan_of(args: &Run, command: &str) -> Result<Plan> {
         let what = "--exec: no target is named\nhint: kvfair run --exec 'CMD {host} {port}' redis memcached";
         return Err(usage(what.to_string()));
     }
-    let chosen: Vec<Chosen> = named
-        .into_iter()
-        .map(|text| target::parse(text))
-        .collect::<Result<_>>()
-        .map_err(|error| usage(format!("{error:#}")))?;
+    let chosen = target::parse_all(named)?;
     run::names_differ(&chosen)?;
     run::shipped_has_no_class(&args.how)?;
     let answer = args.own.answer.clone().unwrap_or_default();

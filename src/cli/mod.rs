@@ -12,6 +12,7 @@ use crate::lab::crash::client;
 use crate::lab::{files, truth, worker};
 use crate::report::cells::{Row, Status};
 use crate::stores::array::server::{self, Door, Mouth};
+use crate::words::logins;
 use crate::words::record::Record;
 
 mod args;
@@ -23,6 +24,7 @@ mod findmax;
 mod lists;
 mod live;
 mod load;
+mod login;
 mod measure;
 mod points;
 mod query;
@@ -63,7 +65,7 @@ impl std::error::Error for Usage {}
 
 /// Does what was typed.
 pub fn main() -> ExitCode {
-    let cli = Cli::parse();
+    let cli = Cli::try_parse().unwrap_or_else(|error| refused(&error));
     let exit = match cli.command {
         None => run::first_look(),
         Some(Command::Run(args)) => run::run(*args),
@@ -88,6 +90,34 @@ pub fn main() -> ExitCode {
         if error.downcast_ref::<Usage>().is_some() { Exit::Usage } else { Exit::Error }
     });
     ExitCode::from(exit as u8)
+}
+
+/// Says what is wrong with what was typed, or prints the help that was asked for.
+fn refused(error: &clap::Error) -> ! {
+    let text = error.render().to_string();
+    // In colours, where there is nothing to hide.
+    if without_logins(&text) == text {
+        error.exit();
+    }
+    complain(text.trim_end());
+    std::process::exit(error.exit_code());
+}
+
+/// A message without the logins that stand in what was typed, however badly: whole arguments, and parts of them.
+fn without_logins(text: &str) -> String {
+    let typed: Vec<String> = std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned()).collect();
+    let values = typed.iter().filter_map(|word| word.split_once('=').map(|(_, value)| value));
+    let words = typed.iter().map(String::as_str).chain(values);
+    let hidden = words.map(|word| match word.contains(char::is_whitespace) {
+        true => (word, logins::hidden(&logins::hidden_word(word), &[])),
+        false => (word, logins::hidden_target(word)),
+    });
+    let hidden: Vec<(&str, String)> = hidden.filter(|(word, hidden)| word != hidden).collect();
+    if hidden.is_empty() {
+        return text.to_string();
+    }
+    let text = hidden.iter().fold(text.to_string(), |text, (word, hidden)| text.replace(word, hidden));
+    logins::hidden(&text, &[])
 }
 
 /// The hidden command `trial`.
@@ -172,7 +202,7 @@ fn print(text: &str) -> Result<()> {
     }
 }
 
-/// Says something that is no result. If even that cannot be said, nobody is there to hear.
+/// Says something that is no result, and no login. If even that cannot be said, nobody is there to hear.
 fn complain(text: &str) {
-    let _ = writeln!(io::stderr().lock(), "{text}");
+    let _ = writeln!(io::stderr().lock(), "{}", without_logins(text));
 }

@@ -3,7 +3,7 @@
 use anyhow::{Context, Result, anyhow};
 
 use super::args::Query;
-use super::{Exit, Usage, print, target};
+use super::{Exit, print, target};
 use crate::jobs::merge;
 use crate::lab::signals::Interrupt;
 use crate::lab::{kept, scratch};
@@ -13,7 +13,7 @@ use crate::words::op::readable;
 const NAMED: usize = 10;
 
 pub fn query(args: &Query) -> Result<Exit> {
-    let chosen = target::parse(&args.target).map_err(|error| anyhow!(Usage(format!("{error:#}"))))?;
+    let chosen = target::parse_all([&args.target])?.remove(0);
     let interrupt = Interrupt::listen().context("cannot listen for Ctrl-C")?;
     let scratch = scratch::make()?;
     let value = kept::get(&chosen, args.page.as_bytes(), scratch.path(), &interrupt)?;

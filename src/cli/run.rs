@@ -88,11 +88,7 @@ pub fn plan_of(args: &Run) -> Result<Plan> {
     let job = job_of(args, kind, seed, &points)?;
     let chosen = match args.targets.as_slice() {
         [] => target::all_here(),
-        named => named
-            .iter()
-            .map(|text| target::parse(text))
-            .collect::<Result<_>>()
-            .map_err(|error| anyhow!(Usage(format!("{error:#}"))))?,
+        named => target::parse_all(named)?,
     };
     let mut chosen = each_way(chosen, args, kind, &points)?;
     // The control beside a sweep knows no batches.

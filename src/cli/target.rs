@@ -6,54 +6,59 @@ use std::path::PathBuf;
 use anyhow::{Context, Result, anyhow, bail};
 use url::Url;
 
+use super::{Usage, login};
 use crate::lab::plan::Chosen;
 use crate::lab::{machine, serve};
 use crate::stores::array::{self, mouth_beside};
 use crate::stores::{self, Adapter, Login, Place, Role};
+use crate::words::logins;
 use crate::words::trial::{Cache, CacheCounts, Target, Transport, Via};
 use crate::words::units;
 
 /// What stands before a target that is to be behind a cache.
 const CACHED: &str = "cached:";
-/// Stores whose databases have names, and where a password may come from besides the URL: as each one's own client has
-/// it. The clients of MongoDB and Cassandra have no such variable: those names are ours.
-/// <https://dev.mysql.com/doc/refman/8.4/en/environment-variables.html>,
-/// <https://www.postgresql.org/docs/current/libpq-envars.html>
-const NAMED_DATABASES: &[(&str, &str)] = &[
-    ("mysql", "MYSQL_PWD"),
-    ("mariadb", "MYSQL_PWD"),
-    ("postgres", "PGPASSWORD"),
-    ("mongodb", "MONGODB_PASSWORD"),
-    ("ferretdb", "MONGODB_PASSWORD"),
-    ("cassandra", "CASSANDRA_PASSWORD"),
-];
+/// Stores whose databases have names.
+const NAMED_DATABASES: &[&str] = &["mysql", "mariadb", "postgres", "mongodb", "ferretdb", "cassandra"];
 
-/// Where a password of any other store may come from, as redis-cli has it.
-const PASSWORD_VARIABLE: &str = "REDISCLI_AUTH";
+/// The targets that were typed, with the passwords of those by URL that name none. What is wrong with them is a usage
+/// error.
+pub fn parse_all<'a>(typed: impl IntoIterator<Item = &'a String>) -> Result<Vec<Chosen>> {
+    let parsed: Result<Vec<Chosen>> = typed.into_iter().map(|text| parse(text)).collect();
+    let mut chosen = parsed.map_err(|error| anyhow!(Usage(format!("{error:#}"))))?;
+    login::complete(&mut chosen)?;
+    Ok(chosen)
+}
 
-/// The target that `text` names.
+/// The target that `text` names. No message repeats what may be a login in it.
 pub fn parse(text: &str) -> Result<Chosen> {
-    let (is_cached, bare) = text.strip_prefix(CACHED).map_or((false, text), |bare| (true, bare));
+    read(text).with_context(|| format!("target '{}'", shown(text)))
+}
+
+fn read(text: &str) -> Result<Chosen> {
+    let (cached, bare) = text.strip_prefix(CACHED).map_or(("", text), |bare| (CACHED, bare));
     let (place_text, query) = bare.split_once('?').unwrap_or((bare, ""));
     let (name, rest) = match place_text.split_once(':') {
         Some((name, rest)) => (name, Some(rest)),
         None => (place_text, None),
     };
-    let (adapter, transport) = named(name).with_context(|| format!("target '{}'", without_login(text)))?;
-    let mut asked =
-        Asked::read(adapter, query, is_cached).with_context(|| format!("target '{}'", without_login(text)))?;
-    let place = rest.map(|rest| place(adapter, transport, rest, &mut asked));
-    let place = place.transpose().with_context(|| format!("target '{}'", without_login(text)))?;
-    if place.is_some() && asked.settings.contains_key(serve::PROGRAM) {
-        bail!("target '{}': ?program= is for a server that is started here", without_login(text));
+    let is_name = name.chars().all(|letter| letter.is_ascii_alphanumeric() || letter == '+');
+    if text.contains('@') && !(is_name && rest.is_none_or(|rest| rest.starts_with("//")) || is_known(name)) {
+        bail!("it begins with no store's name\nhint: STORE://USER:PASSWORD@HOST:PORT");
     }
-    if asked.login.password.is_none() && place.is_some() && adapter.server.is_some() {
-        let variable = named_databases(adapter).unwrap_or(PASSWORD_VARIABLE);
-        asked.login.password = std::env::var(variable).ok().filter(|password| !password.is_empty());
+    let (adapter, transport) = named(name)?;
+    if query.contains('@') {
+        bail!("an @ behind the question mark\nhint: in a password write %3F for ? and %40 for @; elsewhere %40 for @");
     }
-    let label = asked.label.unwrap_or_else(|| label(text));
+    let mut asked = Asked::read(adapter, query, !cached.is_empty())?;
+    let placed = rest.map(|rest| place(adapter, transport, rest, &mut asked)).transpose()?;
+    if placed.is_some() && asked.settings.contains_key(serve::PROGRAM) {
+        bail!("?program= is for a server that is started here");
+    }
+    let (place, shown) =
+        placed.map_or((None, name.to_string()), |(place, shown)| (Some(place), format!("{name}:{shown}")));
+    let label = asked.label.unwrap_or_else(|| with_settings(format!("{cached}{shown}"), query));
     let target = Target {
-        label,
+        label: logins::hidden_word(&label),
         store: adapter.name.to_string(),
         control: adapter.role.is_control(),
         transport,
@@ -102,7 +107,7 @@ pub fn managed_name(adapter: &Adapter, transport: Transport) -> String {
 /// The store and transport of `redis`, `redis+unix`, `unix`.
 fn named(name: &str) -> Result<(&'static Adapter, Transport)> {
     let (bare, unix) = name.strip_suffix("+unix").map_or((name, false), |bare| (bare, true));
-    let of_scheme = stores::ALL.iter().copied().find(|adapter| adapter.schemes.contains(&name));
+    let of_scheme = of_scheme(name);
     let adapter = of_scheme.or_else(|| stores::find(bare)).ok_or_else(|| unknown(name))?;
     let transport = match (adapter.server, unix || of_scheme.is_some()) {
         (None, true) => bail!("{} runs in process: it has no Unix socket", adapter.name),
@@ -115,6 +120,14 @@ fn named(name: &str) -> Result<(&'static Adapter, Transport)> {
     } else {
         bail!("{} has no {transport}", adapter.name)
     }
+}
+
+fn is_known(name: &str) -> bool {
+    of_scheme(name).is_some() || stores::find(name.trim_end_matches("+unix")).is_some()
+}
+
+fn of_scheme(name: &str) -> Option<&'static Adapter> {
+    stores::ALL.iter().copied().find(|adapter| adapter.schemes.contains(&name))
 }
 
 fn unknown(name: &str) -> anyhow::Error {
@@ -160,11 +173,11 @@ impl Asked {
                 }
                 // A number or name of a database, unless the store means something else by it.
                 "db" if adapter.server.is_some() && !adapter.settings.iter().any(|own| own.name == "db") => {
-                    check_database(adapter, &value).map_err(|why| anyhow!("?db={value} {why}"))?;
+                    check_database(adapter, &value).map_err(|why| anyhow!("?db= {why}"))?;
                     asked.login.database = Some(value.into_owned());
                 }
                 // A Unix socket's URL has no other place for it.
-                "user" if named_databases(adapter).is_some() => asked.login.user = Some(value.into_owned()),
+                "user" if has_named_databases(adapter) => asked.login.user = Some(value.into_owned()),
                 _ => {
                     check_setting(adapter, &name, &value)?;
                     asked.settings.insert(name.into_owned(), value.into_owned());
@@ -189,13 +202,12 @@ fn set_cache(cache: &mut Cache, name: &str, value: &str) -> Result<()> {
     Ok(())
 }
 
-/// The variable of the password, for a store whose databases have names.
-fn named_databases(adapter: &Adapter) -> Option<&'static str> {
-    NAMED_DATABASES.iter().find(|(store, _)| *store == adapter.name).map(|(_, variable)| *variable)
+fn has_named_databases(adapter: &Adapter) -> bool {
+    NAMED_DATABASES.contains(&adapter.name)
 }
 
 fn check_database(adapter: &Adapter, database: &str) -> Result<(), &'static str> {
-    let good = named_databases(adapter).is_some() || database.parse::<u32>().is_ok();
+    let good = has_named_databases(adapter) || database.parse::<u32>().is_ok();
     if good { Ok(()) } else { Err("is no database number") }
 }
 
@@ -210,49 +222,66 @@ fn check_setting(adapter: &Adapter, name: &str, value: &str) -> Result<()> {
     (setting.check)(value).map_err(|why| anyhow!("?{name}={value}: {why}"))
 }
 
-/// What follows the scheme's colon.
-fn place(adapter: &Adapter, transport: Transport, rest: &str, asked: &mut Asked) -> Result<Place> {
+/// What follows the scheme's colon: where that is, and how it is shown.
+fn place(adapter: &Adapter, transport: Transport, rest: &str, asked: &mut Asked) -> Result<(Place, String)> {
     if adapter.role != Role::Store {
-        return if rest.is_empty() { Ok(Place::Memory) } else { bail!("{} lives nowhere", adapter.name) };
+        return if rest.is_empty() {
+            Ok((Place::Memory, String::new()))
+        } else {
+            bail!("{} lives nowhere", adapter.name)
+        };
     }
-    match (transport, rest.strip_prefix("//")) {
-        (Transport::InProcess, Some(path)) => path_of(path).map(Place::Path),
-        (Transport::InProcess, None) => path_of(rest).map(Place::Path),
+    let place = match (transport, rest.strip_prefix("//")) {
+        (Transport::Tcp, Some(_)) => return tcp(adapter, rest, asked),
+        (Transport::InProcess, Some(path)) => Place::Path(path_of(path)?),
         // A directory that `--keep` left behind: a server is started on it.
-        (_, None) => path_of(rest).map(Place::Path),
+        (_, None) => Place::Path(path_of(rest)?),
         (Transport::Unix, Some(path)) => {
             if !path.starts_with('/') {
                 bail!("a Unix socket is named by its whole path: {}+unix:///path", adapter.name);
             }
-            path_of(path).map(Place::Unix)
+            Place::Unix(path_of(path)?)
         }
-        (Transport::Tcp, Some(_)) => tcp(adapter, rest, asked),
-    }
+    };
+    Ok((place, rest.to_string()))
 }
 
+/// A path that looks as if it held a login must be one that is there.
 fn path_of(text: &str) -> Result<PathBuf> {
-    if text.is_empty() { bail!("a path is missing") } else { Ok(PathBuf::from(text)) }
+    let path = PathBuf::from(text);
+    if text.is_empty() {
+        bail!("a path is missing");
+    }
+    if text.contains([':', '@']) && !path.exists() {
+        bail!("there is no such path\nhint: a login stands in a URL with two slashes: redis://USER:PASSWORD@HOST:PORT");
+    }
+    Ok(path)
 }
 
 /// `//user:password@host:port/database`, by the standard's rules.
-fn tcp(adapter: &Adapter, rest: &str, asked: &mut Asked) -> Result<Place> {
+fn tcp(adapter: &Adapter, rest: &str, asked: &mut Asked) -> Result<(Place, String)> {
     let url = Url::parse(&format!("{}:{rest}", adapter.name)).map_err(|error| anyhow!("not a URL: {error}"))?;
+    if url.path().contains('@') || url.fragment().is_some() {
+        bail!("an @ or # behind the host\nhint: in a password write %2F for /, %3F for ?, %23 for # and %40 for @");
+    }
     let host = url.host_str().filter(|host| !host.is_empty()).ok_or_else(|| anyhow!("the URL names no host"))?;
     let decoded = |text: &str| percent_decoded(text).ok_or_else(|| anyhow!("user and password must be UTF-8"));
     if !url.username().is_empty() {
         asked.login.user = Some(decoded(url.username())?);
     }
-    asked.login.password = url.password().map(decoded).transpose()?;
+    asked.login.password = url.password().filter(|password| !password.is_empty()).map(decoded).transpose()?;
+    let mut shown = url.port().map_or_else(|| format!("//{host}"), |port| format!("//{host}:{port}"));
     match url.path().trim_matches('/') {
         "" => {}
         database => {
-            check_database(adapter, database).map_err(|why| anyhow!("/{database} {why}"))?;
+            check_database(adapter, database).map_err(|why| anyhow!("the URL's path {why}"))?;
             asked.login.database = Some(decoded(database)?);
+            shown.push_str(&format!("/{database}"));
         }
     }
     let server = adapter.server.ok_or_else(|| anyhow!("{} is no server", adapter.name))?;
     let host = host.trim_start_matches('[').trim_end_matches(']').to_string();
-    Ok(Place::Tcp { host, port: url.port().unwrap_or(server.port) })
+    Ok((Place::Tcp { host, port: url.port().unwrap_or(server.port) }, shown))
 }
 
 fn percent_decoded(text: &str) -> Option<String> {
@@ -262,30 +291,16 @@ fn percent_decoded(text: &str) -> Option<String> {
     (!decoded.contains('\u{fffd}')).then_some(decoded)
 }
 
-/// As it was typed, without what is secret and without `name`.
-fn label(text: &str) -> String {
-    let bare = without_login(text);
-    let (place, query) = bare.split_once('?').unwrap_or((&bare, ""));
-    let settings: Vec<&str> =
-        query.split('&').filter(|setting| !setting.is_empty() && !setting.starts_with("name=")).collect();
-    if settings.is_empty() { place.to_string() } else { format!("{place}?{}", settings.join("&")) }
+/// With what was typed behind the question mark, but for `name` and `user`.
+fn with_settings(shown: String, query: &str) -> String {
+    let is_setting = |text: &&str| !["", "name", "user"].contains(&text.split('=').next().unwrap_or_default());
+    let settings: Vec<&str> = query.split('&').filter(is_setting).collect();
+    if settings.is_empty() { shown } else { format!("{shown}?{}", settings.join("&")) }
 }
 
-/// A URL without user and password, for every message that names it. An @, / or ? that should have been escaped may
-/// stand in the password, so all up to the last @ goes; a text that loses too much by it loses nothing secret.
-fn without_login(text: &str) -> String {
-    match text.split_once("://") {
-        Some((scheme, rest)) if !rest.starts_with('/') => {
-            let (before, query) = rest.split_once('?').unwrap_or((rest, ""));
-            match (before.rsplit_once('@'), query.rsplit_once('@')) {
-                (Some((_, host)), _) if query.is_empty() => format!("{scheme}://{host}"),
-                (Some((_, host)), _) => format!("{scheme}://{host}?{query}"),
-                (None, Some((_, host))) => format!("{scheme}://{host}"),
-                (None, None) => text.to_string(),
-            }
-        }
-        _ => text.to_string(),
-    }
+/// What was typed, for every message that names it: without a login, however badly that is written.
+fn shown(text: &str) -> String {
+    logins::hidden_target(text).split('?').next().unwrap_or_default().to_string()
 }
 
 #[cfg(test)]
@@ -329,10 +344,41 @@ mod tests {
         assert_eq!(chosen.target.label, "mine");
         assert_eq!(chosen.login.password.as_deref(), Some("s@cret"));
         assert_eq!(parse("redis://me:s@cret@host:1/2").unwrap().target.label, "redis://host:1/2");
-        for text in ["redis://me:secret@host:port/2", "redis://me:secret/x@host", "redis://me:secret?x@host"] {
-            let error = format!("{:#}", parse(text).err().unwrap());
-            assert!(!error.contains("secret"), "{error}");
+        for text in [
+            "redis://me:secret@host:port/2",
+            "redis://me:secret/x@host",
+            "redis://me:secret?x@host",
+            "redis://me:1?name=secret@host",
+            "redis://me:1/secret@host",
+            "redis://me:1#secret@host",
+            "redis://me:secret",
+            "redis://:secret@",
+            "redis://me:secret%40host",
+            "redis:me:secret@host",
+            "redis:me:secret",
+            "redis:/me:secret@host",
+            "redis:///me:secret@host",
+            "redis+unix://me:secret@/run/s",
+            "redis+unix:///me:secret@host/s",
+            "redis//me:secret@host",
+            "me:secret@host",
+            "secret@host",
+            "reddis://me:secret@host",
+            "lmdb://me:secret@host",
+            "cached:redis:me:secret@host",
+            "redis?me:secret@host",
+            "redis://host?password=secret",
+            "redis://host?db=secret",
+            "redis://host/2?x=me:secret@host",
+        ] {
+            let error = format!("{:#}", parse(text).err().unwrap_or_else(|| panic!("{text}")));
+            assert!(!error.contains("secret"), "{text}: {error}");
         }
+        let named = |text: &str| parse(text).unwrap().target.label;
+        assert_eq!(named("redis?name=redis%3A%2F%2Fme%3Asecret%40host"), "redis://***@host");
+        assert_eq!(named("redis://[::1]:7/2?appendonly=yes"), "redis://[::1]:7/2?appendonly=yes");
+        assert_eq!(named("cached:redis://me:secret@h/?memory=1MB"), "cached:redis://h?memory=1MB");
+        assert_eq!(named("unix:///run/redis.sock?db=2"), "unix:///run/redis.sock?db=2");
     }
 
     #[test]

@@ -36,7 +36,7 @@ fn spawn_by(
     let program = std::env::current_exe().context("cannot find our own program")?;
     let log = File::create(log).with_context(|| format!("cannot write {}", log.display()))?;
     let mut child = process::under(under, &program);
-    child.arg(command).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(log);
+    child.arg(command).env_remove(process::PASSWORD_VARIABLE).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(log);
     spawn(&mut child).with_context(|| format!("cannot start the process of a {command}"))
 }
 

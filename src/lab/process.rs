@@ -9,6 +9,9 @@ use std::time::{Duration, Instant};
 use nix::sys::signal::{Signal, kill, killpg};
 use nix::unistd::Pid;
 
+/// Where a password for servers by URL may stand. No process that we start inherits it: a trial is told by a pipe.
+pub const PASSWORD_VARIABLE: &str = "KVFAIR_PASSWORD";
+
 /// A child that does not outlive this value, nor this process.
 pub struct Leashed {
     child: Child,

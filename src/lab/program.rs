@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use url::Url;
 
 use crate::stores::{Adapter, Login, Place};
+use crate::words::logins;
 use crate::words::trial::{Answer, Transport};
 
 /// What is run, with everything filled in. Goes over a pipe, since the environment may hold a password.
@@ -73,7 +74,7 @@ impl Program {
             line: replace(command, |name| value(name).map(|value| quoted(&value))),
             environment: all.map(|(name, value)| (format!("KVFAIR_{}", name.to_uppercase()), value)).collect(),
             answer,
-            secrets: target.login.password.as_deref().map_or_else(Vec::new, as_written),
+            secrets: target.login.password.as_deref().map_or_else(Vec::new, logins::forms),
             served: target.adapter.server.is_some(),
         }
     }
@@ -147,20 +148,6 @@ fn quoted(value: &str) -> String {
         return value.to_string();
     }
     format!("'{}'", value.replace('\'', r"'\''"))
-}
-
-/// A password in every form in which a program may have it: plain, and as it stands in URLs.
-fn as_written(password: &str) -> Vec<String> {
-    let mut url = Url::parse("x://host").expect("it is one");
-    let in_authority = url.set_password(Some(password)).ok().and_then(|()| Some(url.password()?.to_string()));
-    let in_query = url::form_urlencoded::byte_serialize(password.as_bytes()).collect();
-    let mut all: Vec<String> =
-        [Some(password.to_string()), in_authority, Some(in_query)].into_iter().flatten().collect();
-    all.retain(|written| !written.is_empty());
-    // Of two the longer one first: it may begin with the other.
-    all.sort_by_key(|written| std::cmp::Reverse(written.len()));
-    all.dedup();
-    all
 }
 
 #[cfg(test)]

@@ -208,7 +208,7 @@ impl Ground<'_> {
     ) -> Result<(Leashed, PathBuf), String> {
         let log = self.site.scratch.join(log);
         let mut command = process::under(under, program);
-        command.args(arguments).current_dir(self.site.data).stdin(Stdio::null());
+        command.args(arguments).current_dir(self.site.data).stdin(Stdio::null()).env_remove(process::PASSWORD_VARIABLE);
         command.envs(self.environment.iter().map(|(name, value)| (name, value)));
         if let Some(instead) = &self.instead {
             instead.take_over(&mut command);

@@ -22,11 +22,12 @@ use super::signals::Interrupt;
 use super::worker::{Told, Trial};
 use super::{counts, kept, machine, pin, signals};
 use crate::stores::{Launch, Place, Role};
+use crate::words::logins;
 use crate::words::names::file_name;
 use crate::words::noise::Noise;
 use crate::words::preflight::Preflight;
 use crate::words::record::{Machine, Memory, Outcome, Record, Run, Verdict};
-use crate::words::trial::{Durability, JobSettings, METHOD};
+use crate::words::trial::{Data, Durability, JobSettings, METHOD};
 
 /// How often memory is looked at, and how soon a Ctrl-C is seen.
 const LOOK: Duration = Duration::from_millis(20);
@@ -98,7 +99,7 @@ impl<'a> Bench<'a> {
         let mut record = self.blank(chosen, block, position);
         let directory = self.scratch.join(format!("{block}-{position}"));
         if let Err(outcome) = self.attempt(chosen, &directory, &mut record, watch) {
-            record.outcome = outcome;
+            record.outcome = self.without_logins(outcome);
         }
         // What cannot be removed now goes with the run's scratch directory.
         let _ = fs::remove_dir_all(&directory);
@@ -113,8 +114,29 @@ impl<'a> Bench<'a> {
         }
     }
 
+    /// What no record may hold: the passwords of all targets, as they may be written.
+    fn secrets(&self) -> Vec<String> {
+        let passwords = self.plan.chosen.iter().filter_map(|chosen| chosen.login.password.as_deref());
+        passwords.flat_map(logins::forms).collect()
+    }
+
+    /// Libraries and servers may repeat what they were told.
+    fn without_logins(&self, outcome: Outcome) -> Outcome {
+        let hidden = |reason: String| logins::without(reason, &self.secrets());
+        match outcome {
+            Outcome::Failed { reason } => Outcome::Failed { reason: hidden(reason) },
+            Outcome::Refused { reason } => Outcome::Refused { reason: hidden(reason) },
+            Outcome::Missing { reason, get_it } => Outcome::Missing { reason: hidden(reason), get_it },
+            other => other,
+        }
+    }
+
     fn blank(&self, chosen: &Chosen, block: u32, position: u32) -> Record {
         let (plan, data) = (self.plan, self.data(block));
+        let mut job = JobSettings { via: chosen.via, ..data.job.clone() };
+        if let Data::Program { command, .. } = &mut job.data {
+            *command = logins::hidden(command, &self.secrets());
+        }
         Record {
             method: METHOD,
             kvfair: env!("CARGO_PKG_VERSION").to_string(),
@@ -136,7 +158,7 @@ impl<'a> Bench<'a> {
             tried: None,
             configuration: plan.configuration,
             keeps: plan.keeps(chosen).unwrap_or_default().to_string(),
-            job: JobSettings { via: chosen.via, ..data.job.clone() },
+            job,
             clients: plan.clients,
             stream: data.summary.stream.clone(),
             store: None,

@@ -179,8 +179,8 @@ fn find<'a>(stats: &'a [(String, String)], name: &str) -> Option<&'a str> {
     stats.iter().find(|(found, _)| found == name).map(|(_, value)| value.as_str())
 }
 
-/// The moment of its start, in seconds of the epoch. Its time and its uptime come from one reading of one clock, so that
-/// the difference stays the same: <https://github.com/memcached/memcached/blob/master/memcached.c>, `server_stats`.
+/// The moment of its start, in seconds of the epoch. Its time and its uptime come from one reading of one clock: the
+/// difference stays the same. `server_stats` in <https://github.com/memcached/memcached/blob/master/memcached.c>
 fn started(stats: &[(String, String)]) -> Option<String> {
     let number = |name| find(stats, name).and_then(|text| text.parse::<u64>().ok());
     Some(number("time")?.checked_sub(number("uptime")?)?.to_string())

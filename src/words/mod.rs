@@ -7,6 +7,7 @@ pub mod effort;
 pub mod hist;
 pub mod later;
 pub mod load;
+pub mod logins;
 pub mod names;
 pub mod noise;
 pub mod op;

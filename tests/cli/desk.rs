@@ -84,7 +84,7 @@ impl Desk {
     pub fn command(&self, program: &str, arguments: &[&str]) -> Command {
         let mut command = Command::new(program);
         command.args(arguments).current_dir(self.home()).env("TMPDIR", self.tmp()).env("PATH", &self.path);
-        command.env_remove("REDISCLI_AUTH").stdin(Stdio::null());
+        command.env_remove("REDISCLI_AUTH").env_remove("KVFAIR_PASSWORD").stdin(Stdio::null());
         command
     }
 

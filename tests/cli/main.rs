@@ -31,6 +31,7 @@ mod reconnects;
 mod regressions;
 mod results;
 mod said;
+mod secrets;
 mod seeds;
 mod strangers;
 mod sweeps;

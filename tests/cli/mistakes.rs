@@ -16,7 +16,7 @@ fn what_is_unknown_is_a_usage_error_that_names_the_nearest() {
         (&["run", "fans", "ram?naem=x"], "did you mean `name`?"),
         (&["run", "fans", "redis?cache=1MB"], "redis has no setting 'cache'"),
         (&["run", "fans", "ram+unix"], "ram runs in process: it has no Unix socket"),
-        (&["run", "fans", "redis://h/first"], "/first is no database number"),
+        (&["run", "fans", "redis://h/first"], "the URL's path is no database number"),
         (&["run", "fans", "--profils", "3"], "a similar argument exists: '--profiles'"),
         (&["runn", "fans"], "'run'"),
         (&["run", "fans", "--durability", "lots"], "none, crash or power"),

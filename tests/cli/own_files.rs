@@ -73,11 +73,10 @@ fn a_killed_runs_files_stay_until_its_last_process_is_gone() {
         let sleeps = desk.processes_named("sleep");
         sleeps.into_iter().find(|pid| crate::desk::command_line(*pid).contains("1000"))
     });
-    // A keeper that is stopped cannot end what it keeps.
-    let keepers = desk.trials();
-    keepers.iter().for_each(|keeper| signal(*keeper, Signal::SIGSTOP));
+    // First the keeper, which would end all that it keeps, and its parent before that sees it.
+    signal(started.id(), Signal::SIGSTOP);
+    desk.trials().into_iter().for_each(|keeper| signal(keeper, Signal::SIGKILL));
     signal(started.id(), Signal::SIGKILL);
-    keepers.iter().for_each(|keeper| signal(*keeper, Signal::SIGKILL));
     started.wait().exits(-1);
     desk.file("on", "");
     wait_for("all but one to go", || (desk.processes() == [survivor]).then_some(()));
@@ -158,7 +157,7 @@ fn an_empty_tmpdir_is_no_reason_to_change_other_directories() {
 #[test]
 fn odd_names_of_sockets_and_directories_stop_no_run() {
     let desk = Desk::new();
-    let odd: [&[u8]; 4] = [b"a\nb", b"a b c", b"x\n0000000000000000: 0 0 00010000 1 1 7 /y", b"\xff\xfe\n\n"];
+    let odd: [&[u8]; 4] = [b"a\nb", b"a b c", b"x\n0000000000000000: 0 0 00010000 1 1 7 y", b"\xff\xfe\n\n"];
     let paths: Vec<PathBuf> = odd.iter().map(|name| desk.home().join(std::ffi::OsStr::from_bytes(name))).collect();
     let _sockets: Vec<_> = paths.iter().map(|path| UnixListener::bind(path).expect("a socket")).collect();
     let tmp = desk.tmp().join("with a space");

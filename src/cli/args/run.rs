@@ -30,7 +30,9 @@ pub struct Run {
     /// Stores by name (`redis`, `redis+unix`) or URL; every store found here if none is named
     ///
     /// A name starts a server of our own or opens a fresh directory. A URL is somebody else's store: it must be empty,
-    /// and what the job wrote is deleted again. `TARGET?name=X` calls a target X in the table.
+    /// and what the job wrote is deleted again. Its password may stand in KVFAIR_PASSWORD or in the variable of the
+    /// store's own client (REDISCLI_AUTH), for URLs of one host; on a terminal it is asked for. `TARGET?name=X` calls a
+    /// target X in the table.
     pub targets: Vec<String>,
     #[command(flatten)]
     pub own: Exec,

@@ -30,6 +30,7 @@ use crate::lab::program::Program;
 use crate::lab::watch::{self, Peaks};
 use crate::stores::said::Said;
 use crate::stores::{self, Facts, Store};
+use crate::words::logins;
 use crate::words::op::{Fault, readable};
 use crate::words::record::{Answered, Usage, Verdict};
 use crate::words::trial::Answer;
@@ -358,10 +359,7 @@ impl Heard {
 
     /// Its last lines that are not empty, readable and without secrets.
     fn last(&self, count: usize, program: &Program) -> Vec<String> {
-        let mut text = String::from_utf8_lossy(&self.tail).into_owned();
-        for secret in &program.secrets {
-            text = text.replace(secret.as_str(), "***");
-        }
+        let text = logins::hidden(&String::from_utf8_lossy(&self.tail), &program.secrets);
         let lines: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();
         let last = lines[lines.len().saturating_sub(count)..].iter();
         last.map(|line| readable(line.trim_end().as_bytes(), LINE_BYTES)).collect()

@@ -1,0 +1,115 @@
+//! Passwords that stand in no command line, which every user of the machine can read: out of the environment, or asked
+//! for on a terminal.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::env;
+use std::io::{self, IsTerminal};
+use std::time::Duration;
+
+use anyhow::{Context, Result, anyhow};
+use url::Host;
+
+use super::Usage;
+use crate::lab::plan::Chosen;
+use crate::lab::process::PASSWORD_VARIABLE;
+use crate::stores::{Adapter, Launch, Place};
+use crate::words::op::Fault;
+use crate::words::trial::{Configuration, Durability};
+
+/// Stores that take a password, and the variable in which the own client of each looks for it. The clients of MongoDB
+/// and Cassandra have none: those names are ours. <https://redis.io/docs/latest/develop/tools/cli/>,
+/// <https://dev.mysql.com/doc/refman/8.4/en/environment-variables.html>,
+/// <https://www.postgresql.org/docs/current/libpq-envars.html>
+const VARIABLES: &[(&str, &str)] = &[
+    ("redis", "REDISCLI_AUTH"),
+    ("valkey", "REDISCLI_AUTH"),
+    ("mysql", "MYSQL_PWD"),
+    ("mariadb", "MYSQL_PWD"),
+    ("postgres", "PGPASSWORD"),
+    ("mongodb", "MONGODB_PASSWORD"),
+    ("ferretdb", "MONGODB_PASSWORD"),
+    ("cassandra", "CASSANDRA_PASSWORD"),
+];
+
+/// How long a server may take to say whether it wants a password.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// Gives servers by URL that name no password the one of the environment. On a terminal it is asked for where there is
+/// none and the URL names a user, or the server wants one.
+pub fn complete(chosen: &mut [Chosen]) -> Result<()> {
+    let mut of_variable: BTreeMap<&str, BTreeSet<String>> = BTreeMap::new();
+    for one in chosen.iter_mut() {
+        let (Some(variable), Some(host)) = (variable(one.adapter), host(one)) else { continue };
+        let found = [PASSWORD_VARIABLE, variable].into_iter().find_map(|name| Some((name, set(name)?)));
+        if let Some((name, password)) = found.filter(|_| one.login.password.is_none()) {
+            of_variable.entry(name).or_default().insert(host);
+            one.login.password = Some(password);
+        }
+    }
+    if let Some((name, hosts)) = of_variable.into_iter().find(|(_, hosts)| hosts.len() > 1) {
+        let hosts = hosts.into_iter().collect::<Vec<_>>().join(" and ");
+        let what = format!("{name} would be told to {hosts}: a password is for one host");
+        return Err(anyhow!(Usage(format!("{what}\nhint: run each by itself, or put passwords into the URLs"))));
+    }
+    if io::stdin().is_terminal() && io::stderr().is_terminal() { ask_for(chosen) } else { Ok(()) }
+}
+
+/// Asks once for each user of each server.
+fn ask_for(chosen: &mut [Chosen]) -> Result<()> {
+    let mut told: BTreeMap<(String, Option<String>), String> = BTreeMap::new();
+    for one in chosen.iter_mut() {
+        let Some(place) = &one.place else { continue };
+        let is_open = host(one).is_some() && variable(one.adapter).is_some() && one.login.password.is_none();
+        if !is_open || (one.login.user.is_none() && !wants_password(one, place)) {
+            continue;
+        }
+        let key = (place.to_string(), one.login.user.clone());
+        let password = match told.get(&key) {
+            Some(password) => password.clone(),
+            None => rpassword::prompt_password(format!("password for {}: ", one.target.label))
+                .context("cannot ask for a password")?,
+        };
+        one.login.password = Some(password.clone()).filter(|password| !password.is_empty());
+        told.insert(key, password);
+    }
+    Ok(())
+}
+
+/// Whether the server answers by asking for a login. What else is wrong with it is found when it is used.
+fn wants_password(one: &Chosen, place: &Place) -> bool {
+    let launch = Launch {
+        place: place.clone(),
+        durability: Durability::None,
+        configuration: Configuration::Shipped,
+        settings: BTreeMap::new(),
+        login: one.login.clone(),
+        clients: 1,
+        data_bytes: None,
+        patience: PATIENCE,
+    };
+    let answer = (one.adapter.open)(&launch).and_then(|store| store.facts());
+    matches!(answer, Err(Fault::Refused(words)) if words.contains("NOAUTH"))
+}
+
+fn variable(adapter: &Adapter) -> Option<&'static str> {
+    VARIABLES.iter().find(|(store, _)| *store == adapter.name).map(|(_, variable)| *variable)
+}
+
+fn set(variable: &str) -> Option<String> {
+    env::var(variable).ok().filter(|password| !password.is_empty())
+}
+
+/// The machine that somebody else's server runs on.
+fn host(one: &Chosen) -> Option<String> {
+    let is_loopback = |host: &str| match Host::parse(host).or_else(|_| Host::parse(&format!("[{host}]"))) {
+        Ok(Host::Domain(name)) => name == "localhost",
+        Ok(Host::Ipv4(ip)) => ip.is_loopback(),
+        Ok(Host::Ipv6(ip)) => ip.is_loopback(),
+        Err(_) => false,
+    };
+    match one.place.as_ref()? {
+        Place::Tcp { host, .. } if !is_loopback(&host.to_lowercase()) => Some(host.to_lowercase()),
+        Place::Tcp { .. } | Place::Unix(_) => Some("this machine".to_string()),
+        Place::Memory | Place::Path(_) => None,
+    }
+}
