@@ -10,10 +10,10 @@ use super::alike::unlike;
 use super::standing::{self, Counted, Standing, Versus};
 use super::table::{Line, WIDTH, at_least, layout, versus};
 use super::{aa, cells};
-use crate::stats::floor::{Bar, Noise, beyond_one};
+use crate::stats::across::{self, Machine, Moved, Target};
+use crate::stats::floor::{Bar, Noise};
 use crate::stats::paired::Interval;
-use crate::stats::rank::{self, Claim, LEVEL};
-use crate::stats::{holm, unpaired};
+use crate::stats::rank::Claim;
 use crate::words::record::{Outcome, Record};
 
 /// One target, or one against another: what it costs at the head of what it cost at the base.
@@ -180,7 +180,7 @@ pub fn across(base: &[Record], head: &[Record]) -> Vec<Compared> {
     let reason = unlike(&base[0], &head[0]);
     let found = |cost: fn(&Record) -> Option<f64>| match &reason {
         Some(reason) => both.iter().map(|_| Finding::NotComparable { reason: reason.clone() }).collect(),
-        None => with_the_machine(unpaired_of(base, head, &both, cost)),
+        None => unpaired_of(base, head, &both, cost),
     };
     let (seconds, cpu) = (found(Record::cost), found(cells::cpu_us_per_op));
     let each = both.iter().zip(seconds).zip(cpu);
@@ -237,62 +237,45 @@ fn unpaired_of(
     cost: impl Fn(&Record) -> Option<f64> + Copy,
 ) -> Vec<Finding> {
     let runs = Runs { base: Side::of(base, cost), head: Side::of(head, cost) };
-    let samples: Vec<(Vec<f64>, Vec<f64>)> =
-        targets.iter().map(|target| (runs.base.costs(target, cost), runs.head.costs(target, cost))).collect();
-    let p_values: Vec<f64> = samples.iter().map(|(base, head)| unpaired::p_value(head, base)).collect();
-    let judged = targets.iter().zip(&samples).zip(holm::adjusted(&p_values));
-    let found: Vec<Finding> =
-        judged.map(|((target, (base, head)), p)| unpaired_finding(base, head, p, runs.bar(target))).collect();
-    let is_baseline =
-        |target: &String| base.iter().any(|record| record.target.label == *target && record.target.control);
-    unless_baselines_moved(found, targets.iter().map(is_baseline))
+    let targets: Vec<Target> = targets
+        .iter()
+        .map(|target| Target {
+            base: runs.base.costs(target, cost),
+            head: runs.head.costs(target, cost),
+            bar: runs.bar(target),
+            is_baseline: base.iter().any(|record| record.target.label == *target && record.target.control),
+        })
+        .collect();
+    unpaired_findings(&targets)
 }
 
-fn unpaired_finding(base: &[f64], head: &[f64], p: f64, bar: Option<Bar>) -> Finding {
-    let Some(ratio) = unpaired::ratio(head, base).filter(|ratio| ratio.interval.bounds().is_some()) else {
-        let reason = format!("{} blocks against {} are too few", head.len(), base.len());
+fn unpaired_findings(targets: &[Target]) -> Vec<Finding> {
+    let (moved, machine) = across::across(targets);
+    let changed = match machine {
+        Machine::Same => None,
+        Machine::MovedBaseline => Some("a baseline moved beyond the noise floor"),
+        Machine::MovedAll(Claim::Faster) => Some("all targets got faster"),
+        Machine::MovedAll(Claim::Slower) => Some("all targets got slower"),
+    };
+    if let Some(changed) = changed {
+        let reason = format!("{changed}: the machine has changed; compare them in one run, by --base and --head");
+        return targets.iter().map(|_| Finding::NotComparable { reason: reason.clone() }).collect();
+    }
+    targets.iter().zip(moved).map(|(target, moved)| unpaired_finding(target, moved)).collect()
+}
+
+fn unpaired_finding(target: &Target, moved: Moved) -> Finding {
+    let Some(ratio) = moved.ratio else {
+        let reason = format!("{} blocks against {} are too few", target.head.len(), target.base.len());
         return Finding::NotComparable { reason };
     };
-    let Some(bar) = bar else { return Finding::NotComparable { reason: NO_CONTROL.to_string() } };
+    let Some(bar) = target.bar else { return Finding::NotComparable { reason: NO_CONTROL.to_string() } };
     let seen = Difference::of(ratio.into(), bar);
-    match rank::claim(ratio, bar).filter(|_| p <= LEVEL) {
+    match moved.claim {
         None => Finding::NoDifference(seen),
         Some(Claim::Faster) => Finding::Less(seen),
         Some(Claim::Slower) => Finding::More(seen),
     }
-}
-
-/// A baseline is the same in both runs: where one moved beyond the noise floor, the machine has changed, and nothing is
-/// said of stores.
-fn unless_baselines_moved(found: Vec<Finding>, is_baseline: impl Iterator<Item = bool>) -> Vec<Finding> {
-    let moved = found.iter().zip(is_baseline).any(|(finding, is_baseline)| match finding {
-        Finding::Less(_) | Finding::More(_) => is_baseline,
-        Finding::NoDifference(seen) => {
-            is_baseline && seen.near_end() > 0.0 && beyond_one(seen.versus.ratio) > seen.noise_floor
-        }
-        Finding::NotComparable { .. } => false,
-    });
-    if !moved {
-        return found;
-    }
-    let reason = "a baseline moved beyond the noise floor: the machine has changed; compare them in one run, by --base \
-                  and --head";
-    found.iter().map(|_| Finding::NotComparable { reason: reason.to_string() }).collect()
-}
-
-/// So many at least, and all of them moved the same way: the machine.
-const MOVED_TOGETHER: usize = 3;
-
-fn with_the_machine(findings: Vec<Finding>) -> Vec<Finding> {
-    let all = |is: fn(&Finding) -> bool| findings.len() >= MOVED_TOGETHER && findings.iter().all(is);
-    let (less, more) = (all(|one| matches!(one, Finding::Less(_))), all(|one| matches!(one, Finding::More(_))));
-    if !less && !more {
-        return findings;
-    }
-    let way = if less { "faster" } else { "slower" };
-    let reason =
-        format!("all targets got {way}: the machine has changed; compare them in one run, by --base and --head");
-    findings.iter().map(|_| Finding::NotComparable { reason: reason.clone() }).collect()
 }
 
 /// A line for each, aligned; what is not comparable says why. Of a program of the user's no op is known.
@@ -337,9 +320,13 @@ mod tests {
     const QUIET: Bar = Bar { floor: 0.02, near_end: 0.0, is_noisy: false };
     const BASE: [f64; 6] = [1.0, 1.01, 0.99, 1.005, 0.995, 1.002];
 
+    fn target(base: &[f64], times: f64) -> Target {
+        let head = base.iter().map(|cost| cost * times).collect();
+        Target { base: base.to_vec(), head, bar: Some(QUIET), is_baseline: false }
+    }
+
     fn found(times: f64) -> Finding {
-        let head = BASE.map(|cost| cost * times);
-        unpaired_finding(&BASE, &head, unpaired::p_value(&head, &BASE), Some(QUIET))
+        unpaired_findings(&[target(&BASE, times)]).remove(0)
     }
 
     fn quiet() -> Noise {
@@ -355,7 +342,7 @@ mod tests {
         assert!(matches!(found(1.019), Finding::NoDifference(_)));
         assert!(matches!(found(1.05), Finding::More(_)));
         assert!(matches!(found(0.9), Finding::Less(_)));
-        let few = unpaired_finding(&BASE[..2], &BASE[..2], 0.0, Some(QUIET));
+        let few = unpaired_findings(&[target(&BASE[..2], 1.0)]).remove(0);
         assert!(matches!(&few, Finding::NotComparable { reason } if reason.contains("2 blocks against 2")), "{few:?}");
     }
 
@@ -390,10 +377,8 @@ mod tests {
 
     #[test]
     fn where_all_move_alike_it_is_the_machine() {
-        let moved = with_the_machine(vec![found(1.1), found(1.2), found(1.05)]);
+        let moved = unpaired_findings(&[1.1, 1.2, 1.05].map(|times| target(&BASE, times)));
         assert!(moved.iter().all(|one| matches!(one, Finding::NotComparable { reason } if reason.contains("machine"))));
-        let one = vec![found(1.1), found(1.0), found(1.05)];
-        assert_eq!(with_the_machine(one.clone()), one);
         let text = table(&[compared(found(1.05)), compared(moved[0].clone())].concat());
         assert!(text.contains("slower") && text.contains("not comparable: all targets got slower"), "{text}");
     }

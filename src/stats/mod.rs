@@ -1,5 +1,6 @@
 //! Pure numbers: knows no store, no job and no unit.
 
+pub mod across;
 pub mod arrivals;
 pub mod averages;
 pub mod floor;

@@ -1,34 +1,53 @@
-//! The statistics tried on thousands of runs whose truth is known: what is the same is not told apart, what differs is,
-//! and each step of the design is needed. `cargo test --test campaigns -- --nocapture` prints what METHOD.md quotes.
+//! The statistics tried on thousands of runs whose truth is known: equal targets are not claimed to differ, differences
+//! are found, and each step of the design is needed. `cargo test --test campaigns -- --nocapture` tries 2,000 runs a
+//! cell; `cargo test --test campaigns -- --ignored --nocapture` tries 10,000 and prints what METHOD.md quotes.
 //! Seeds are counted from 1; none was chosen.
 
+mod binomial;
+mod equal;
+mod files;
 mod noise;
+mod power;
 mod run;
 
 use kvfair::stats::paired::LogRatios;
-use kvfair::stats::rank::{Campaign, Claim};
+use kvfair::stats::parallel;
+use kvfair::stats::rank::Campaign;
 use kvfair::stats::shift::{self, Course, Drift};
 
-use noise::{Machine, Noise, UNQUIET};
+use noise::{Machine, Noise, PIECES, UNQUIET};
 use run::{Design, Order, Run, Stop};
 
+/// In a quick cell, and in one of those that are ignored unless asked for.
 const CAMPAIGNS: u64 = 2_000;
+const THOROUGH: u64 = 10_000;
+
+/// What is seen in each campaign, by its seed.
+fn each<T: Send>(campaigns: u64, seen: impl Fn(u64) -> T + Sync) -> Vec<T> {
+    let seeds: Vec<u64> = (1..=campaigns).collect();
+    parallel::map(&seeds, true, |seed| seen(*seed))
+}
 
 /// Of all campaigns the shares in which each of some things was seen.
-fn shares<const THINGS: usize>(name: &str, seen: impl Fn(u64) -> [bool; THINGS]) -> [f64; THINGS] {
-    let mut counts = [0_u32; THINGS];
-    for seed in 1..=CAMPAIGNS {
-        for (count, seen) in counts.iter_mut().zip(seen(seed)) {
-            *count += u32::from(seen);
-        }
-    }
-    let shares = counts.map(|count| f64::from(count) / CAMPAIGNS as f64);
-    eprintln!("{name}: {}", shares.map(|share| format!("{:.1} %", share * 100.0)).join(", "));
+fn shares<const THINGS: usize>(
+    campaigns: u64,
+    name: &str,
+    seen: impl Fn(u64) -> [bool; THINGS] + Sync,
+) -> [f64; THINGS] {
+    let all = each(campaigns, seen);
+    let count = |thing: usize| all.iter().filter(|seen| seen[thing]).count();
+    let shares = std::array::from_fn(|thing| count(thing) as f64 / campaigns as f64);
+    eprintln!("{name}: {}", shares.map(|share: f64| format!("{:.1} %", share * 100.0)).join(", "));
     shares
 }
 
-fn share(name: &str, seen: impl Fn(u64) -> bool) -> f64 {
-    shares(name, |seed| [seen(seed)])[0]
+fn share(name: &str, seen: impl Fn(u64) -> bool + Sync) -> f64 {
+    shares(CAMPAIGNS, name, |seed| [seen(seed)])[0]
+}
+
+/// More than 5 in 100 of so many campaigns, 99 times in 100.
+fn is_above_level(share: f64, campaigns: u64) -> bool {
+    binomial::lower_bound((share * campaigns as f64).round() as u64, campaigns) > 0.05
 }
 
 /// All targets cost the same in every block.
@@ -41,34 +60,38 @@ fn claims(campaign: &Campaign) -> bool {
 }
 
 /// Whether a claim was made about two targets that are the same, and whether their interval leaves out 1.
-fn told_apart(run: &Run) -> [bool; 2] {
+fn is_wrong(run: &Run) -> [bool; 2] {
     let campaign = run.judged();
     [claims(&campaign), !campaign.pairs()[0].ratio.interval.contains(1.0)]
 }
 
 fn two_the_same(noise: Noise, order: Order, stop: Stop) -> [f64; 2] {
-    let design = Design { targets: 2, noise, order, stop };
+    let design = Design { order, ..Design::same(2, noise, stop) };
     let name = format!("two the same, {noise:?}, {order:?}, {stop:?}: claimed, outside the interval");
-    shares(&name, |seed| told_apart(&design.run(seed, same)))
+    shares(THOROUGH, &name, |seed| is_wrong(&design.run(seed, same)))
 }
 
 /// Half-widths that are reached after anything from six to thirty blocks.
-const WIDTHS: [(Noise, f64); 5] = [
+const WIDTHS: [(Noise, f64); 7] = [
     (Noise::Drifting, 0.02),
     (Noise::Bursty, 0.05),
     (Noise::HeavyTailed, 0.03),
     (Noise::Contaminated, 0.05),
+    (Noise::Regimes, 0.3),
     (Noise::Recorded, 0.1),
+    (Noise::Periodic, 0.3),
 ];
 
-/// However many blocks, and also where the run ends by itself once its intervals are narrow. Of intervals that are true
-/// 95 times in 100, two thousand leave out the truth 4 to 6 times in 100.
+/// However many blocks, and also where the run ends by itself once its intervals are narrow.
 #[test]
 fn two_that_are_the_same_are_not_told_apart_whatever_the_noise() {
     for (noise, width) in WIDTHS {
         for stop in [Stop::Blocks(4), Stop::Blocks(10), Stop::Width(width)] {
             let [claimed, outside] = two_the_same(noise, Order::Shuffled, stop);
-            assert!(claimed <= 0.06 && outside <= 0.06, "{noise:?}, {stop:?}");
+            assert!(
+                ![claimed, outside].into_iter().any(|share| is_above_level(share, THOROUGH)),
+                "{noise:?}, {stop:?}"
+            );
         }
     }
 }
@@ -79,7 +102,7 @@ fn two_that_are_the_same_are_not_told_apart_whatever_the_noise() {
 fn orders_that_are_drawn_are_no_worse_than_orders_that_are_mirrored() {
     for noise in UNQUIET {
         let [claimed, mirrored] = two_the_same(noise, Order::Mirrored, Stop::Blocks(10));
-        assert!(claimed <= 0.06 && mirrored <= 0.075, "{noise:?}");
+        assert!(!is_above_level(claimed, THOROUGH) && mirrored <= 0.075, "{noise:?}");
         if noise == Noise::Recorded {
             let [_, drawn] = two_the_same(noise, Order::Shuffled, Stop::Blocks(10));
             assert!(mirrored > drawn);
@@ -91,39 +114,22 @@ fn orders_that_are_drawn_are_no_worse_than_orders_that_are_mirrored() {
 #[test]
 fn eight_that_are_the_same_are_told_apart_only_without_the_correction() {
     for (noise, blocks) in [(Noise::Quiet, 9), (Noise::Recorded, 11)] {
-        let design = Design { targets: 8, noise, order: Order::Shuffled, stop: Stop::Blocks(blocks) };
+        let design = Design::same(8, noise, Stop::Blocks(blocks));
         let seen = |seed| {
             let campaign = design.run(seed, same).judged();
             [claims(&campaign), campaign.pairs().iter().any(|pair| !pair.ratio.interval.contains(1.0))]
         };
         let name = format!("eight the same, {noise:?}, {blocks} blocks: claimed, pair by pair");
-        let [claimed, pair_by_pair] = shares(&name, seen);
-        assert!(claimed <= 0.06 && pair_by_pair >= 0.35, "{name}");
-    }
-}
-
-#[test]
-fn five_percent_are_found_and_the_interval_is_as_wide_as_it_says() {
-    let slower = |target: usize, _: usize| if target == 1 { 1.05 } else { 1.0 };
-    for noise in [Noise::Quiet, Noise::Drifting] {
-        let design = Design { targets: 2, noise, order: Order::Shuffled, stop: Stop::Blocks(15) };
-        let seen = |seed| {
-            let run = design.run(seed, slower);
-            let claim = run.judged().pair(1, 0).unwrap().claim;
-            [claim == Some(Claim::Slower), run.ratio(1).interval.contains(1.05)]
-        };
-        let [found, inside] = shares(&format!("5 % slower, {noise:?}, 15 blocks: found, inside the interval"), seen);
-        assert!(found >= 0.9 && (0.93..=0.97).contains(&inside), "{noise:?}");
+        let [claimed, pair_by_pair] = shares(CAMPAIGNS, &name, seen);
+        assert!(!is_above_level(claimed, CAMPAIGNS) && pair_by_pair >= 0.35, "{name}");
     }
 }
 
 /// Of each target whether it drifts, in a run where the last one gets slower by a factor a block.
 fn drifts(design: &Design, seed: u64, a_block: f64) -> Vec<Option<Drift>> {
-    let last = design.targets - 1;
+    let last = design.targets.len() - 1;
     let cost = |target: usize, block: usize| if target == last { a_block.powi(block as i32) } else { 1.0 };
-    let mut costs = design.run(seed, cost).costs;
-    costs.truncate(design.targets);
-    shift::across(&costs)
+    shift::across(&design.run(seed, cost).costs)
 }
 
 #[test]
@@ -136,14 +142,14 @@ fn a_target_that_slows_down_by_a_fifth_a_block_is_flagged_and_no_other() {
         (2, 10, Noise::Bursty),
         (3, 10, Noise::Recorded),
     ] {
-        let design = Design { targets, noise, order: Order::Shuffled, stop: Stop::Blocks(blocks) };
+        let design = Design::same(targets, noise, Stop::Blocks(blocks));
         let seen = |seed| {
             let drifts = drifts(&design, seed, 1.2);
             let (last, others) = drifts.split_last().unwrap();
             [last.is_some_and(|drift| drift.course == Course::Slowing), others.iter().any(Option::is_some)]
         };
         let name = format!("slower by a fifth a block, {targets} targets, {blocks} blocks, {noise:?}: flagged, others");
-        let [flagged, others] = shares(&name, seen);
+        let [flagged, others] = shares(CAMPAIGNS, &name, seen);
         assert!(flagged >= 0.9 && others <= 0.01, "{name}");
     }
 }
@@ -152,10 +158,11 @@ fn a_target_that_slows_down_by_a_fifth_a_block_is_flagged_and_no_other() {
 fn a_machine_that_changes_is_no_targets_drift() {
     for noise in UNQUIET {
         for (targets, blocks) in [(1, 10), (2, 6), (3, 10)] {
-            let design = Design { targets, noise, order: Order::Shuffled, stop: Stop::Blocks(blocks) };
+            let design = Design::same(targets, noise, Stop::Blocks(blocks));
             let name = format!("nothing drifts, {targets} targets, {blocks} blocks, {noise:?}: flagged");
             let flagged = share(&name, |seed| drifts(&design, seed, 1.0).iter().any(Option::is_some));
-            assert!(flagged <= 0.01, "{name}");
+            // Of a single target what its machine does looks like its own.
+            assert!(flagged <= if targets == 1 { 0.05 } else { 0.01 }, "{name}");
         }
     }
 }
@@ -166,8 +173,8 @@ fn a_machine_that_changes_is_no_targets_drift() {
 fn slices_of_a_trial_are_steady_where_the_machine_is() {
     for noise in [Noise::Quiet].into_iter().chain(UNQUIET) {
         let flagged = share(&format!("twenty slices of a trial, {noise:?}: not steady"), |seed| {
-            let mut machine = Machine::new(noise, 3, seed);
-            let rates: Vec<f64> = (0..20).map(|_| 1.0 / machine.trial()).collect();
+            let mut machine = Machine::new(noise, 1.0, 3, seed);
+            let rates: Vec<f64> = (0..20).map(|_| 1.0 / machine.trial(PIECES)).collect();
             shift::within(&rates).unwrap().course().is_some()
         });
         let is_steady = matches!(noise, Noise::Quiet | Noise::HeavyTailed | Noise::Contaminated);
@@ -181,9 +188,9 @@ fn slices_of_a_trial_are_steady_where_the_machine_is() {
 fn one_target_after_the_other_tells_apart_what_is_the_same() {
     for (noise, least) in [(Noise::Drifting, 0.6), (Noise::Bursty, 0.08), (Noise::Recorded, 0.15)] {
         let apart = share(&format!("one after the other, {noise:?}, 10 trials each: outside the interval"), |seed| {
-            let mut machine = Machine::new(noise, 2, seed);
-            let one: Vec<f64> = (0..10).map(|_| machine.trial()).collect();
-            let other: Vec<f64> = (0..10).map(|_| machine.trial()).collect();
+            let mut machine = Machine::new(noise, 1.0, 2, seed);
+            let one: Vec<f64> = (0..10).map(|_| machine.trial(PIECES)).collect();
+            let other: Vec<f64> = (0..10).map(|_| machine.trial(PIECES)).collect();
             !LogRatios::of(&one, &other).unwrap().ratio().interval.contains(1.0)
         });
         assert!(apart >= least, "{noise:?}");
@@ -193,7 +200,7 @@ fn one_target_after_the_other_tells_apart_what_is_the_same() {
 /// The same tests asked after each block whether there is a difference yet.
 #[test]
 fn stopping_at_the_first_significance_tells_apart_what_is_the_same() {
-    let design = Design { targets: 2, noise: Noise::Quiet, order: Order::Shuffled, stop: Stop::Blocks(30) };
+    let design = Design::same(2, Noise::Quiet, Stop::Blocks(30));
     let apart = share("until it is significant, 5 to 30 blocks: claimed", |seed| {
         let run = design.run(seed, same);
         let p = |blocks: usize| LogRatios::of(&run.costs[1][..blocks], &run.costs[0][..blocks])?.student();

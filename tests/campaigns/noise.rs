@@ -29,6 +29,12 @@ impl Random {
         (-2.0 * self.part().ln()).sqrt() * (std::f64::consts::TAU * self.part()).cos()
     }
 
+    /// Student's t of three degrees of freedom.
+    pub fn student(&mut self) -> f64 {
+        let squares: f64 = (0..3).map(|_| self.normal().powi(2)).sum();
+        self.normal() / (squares / 3.0).sqrt()
+    }
+
     pub fn shuffled(&mut self, count: usize) -> Vec<usize> {
         let mut order: Vec<usize> = (0..count).collect();
         for place in (1..count).rev() {
@@ -50,16 +56,29 @@ pub enum Noise {
     HeavyTailed,
     /// 2 % of normal noise, and one trial in ten by itself is up to a half slower.
     Contaminated,
+    /// 2 % of normal noise on a machine at full speed, a quarter slower or 1.6 times as slow, for 8 s on average.
+    Regimes,
     /// What a real machine did to a fixed piece of work: see the head of the file.
     Recorded,
+    /// The same beside a periodic load.
+    Periodic,
 }
 
-pub const UNQUIET: [Noise; 5] =
-    [Noise::Drifting, Noise::Bursty, Noise::HeavyTailed, Noise::Contaminated, Noise::Recorded];
+pub const UNQUIET: [Noise; 7] = [
+    Noise::Drifting,
+    Noise::Bursty,
+    Noise::HeavyTailed,
+    Noise::Contaminated,
+    Noise::Regimes,
+    Noise::Recorded,
+    Noise::Periodic,
+];
 
 /// One machine, on which trials run one after another.
 pub struct Machine {
     noise: Noise,
+    /// The logarithm of what a trial takes too long is so many times as large.
+    strength: f64,
     random: Random,
     /// How many trials a block has, which is how long a burst lasts.
     block: usize,
@@ -67,24 +86,39 @@ pub struct Machine {
     wandering: f64,
     burst: f64,
     burst_ends: usize,
+    /// How slow the machine is now, and for how many pieces yet.
+    regime: (f64, usize),
     recorded: &'static [f64],
     place: usize,
 }
 
-/// A recorded trial lasts one second: fifty pieces of work.
-const PIECES: usize = 50;
+/// Trials are measured in pieces of 20 ms; one lasts a second where nothing else is said.
+pub const PIECES: usize = 50;
+
+/// How long a regime lasts, on average.
+const REGIME_PIECES: f64 = 400.0;
 
 impl Machine {
-    pub fn new(noise: Noise, block: usize, seed: u64) -> Machine {
+    pub fn new(noise: Noise, strength: f64, block: usize, seed: u64) -> Machine {
         let mut random = Random::new(seed);
-        let recorded: &[f64] = if noise == Noise::Recorded { recorded() } else { &[] };
+        let recorded: &[f64] = match noise {
+            Noise::Recorded => trace(&BUSY, include_str!("../data/noise.txt")),
+            Noise::Periodic => trace(&PERIODIC, include_str!("../data/noise-periodic.txt")),
+            _ => &[],
+        };
         let place = random.below(recorded.len().max(1));
         let wandering = random.normal();
-        Machine { noise, random, block, trials: 0, wandering, burst: 1.0, burst_ends: 0, recorded, place }
+        let (burst, burst_ends, regime) = (1.0, 0, (1.0, 0));
+        Machine { noise, strength, random, block, trials: 0, wandering, burst, burst_ends, regime, recorded, place }
     }
 
-    /// What the next trial takes, in what it should.
-    pub fn trial(&mut self) -> f64 {
+    /// What the next trial takes, in what it should; how long it is matters to noise that comes and goes with time.
+    pub fn trial(&mut self, pieces: usize) -> f64 {
+        let slower = self.slower(pieces);
+        if self.strength == 1.0 { slower } else { slower.powf(self.strength) }
+    }
+
+    fn slower(&mut self, pieces: usize) -> f64 {
         self.trials += 1;
         let random = &mut self.random;
         match self.noise {
@@ -95,18 +129,16 @@ impl Machine {
                 (0.03 * self.wandering + 0.005 * self.trials as f64).exp()
             }
             Noise::Bursty => self.bursty(),
-            Noise::HeavyTailed => {
-                let squares: f64 = (0..3).map(|_| random.normal().powi(2)).sum();
-                (0.02 * random.normal() / (squares / 3.0).sqrt()).exp()
-            }
+            Noise::HeavyTailed => (0.02 * random.student()).exp(),
             Noise::Contaminated => {
                 let hit = if random.below(10) == 0 { 1.0 + random.part() / 2.0 } else { 1.0 };
                 hit * (0.02 * random.normal()).exp()
             }
-            Noise::Recorded => {
-                let pieces = (0..PIECES).map(|piece| self.recorded[(self.place + piece) % self.recorded.len()]);
-                let mean = pieces.sum::<f64>() / PIECES as f64;
-                self.place += PIECES;
+            Noise::Regimes => self.in_regimes(pieces) * (0.02 * self.random.normal()).exp(),
+            Noise::Recorded | Noise::Periodic => {
+                let these = (0..pieces).map(|piece| self.recorded[(self.place + piece) % self.recorded.len()]);
+                let mean = these.sum::<f64>() / pieces as f64;
+                self.place += pieces;
                 mean
             }
         }
@@ -120,13 +152,32 @@ impl Machine {
         let burst = if self.trials <= self.burst_ends { self.burst } else { 1.0 };
         burst * (0.01 * self.random.normal()).exp()
     }
+
+    fn in_regimes(&mut self, pieces: usize) -> f64 {
+        let (mut left, mut sum) = (pieces, 0.0);
+        while left > 0 {
+            if self.regime.1 == 0 {
+                let lasts = (-REGIME_PIECES * self.random.part().ln()) as usize + 1;
+                self.regime = ([1.0, 1.25, 1.6][self.random.below(3)], lasts);
+            }
+            let these = left.min(self.regime.1);
+            sum += self.regime.0 * these as f64;
+            left -= these;
+            self.regime.1 -= these;
+        }
+        sum / pieces as f64
+    }
 }
 
+type Trace = std::sync::OnceLock<Vec<f64>>;
+
+static BUSY: Trace = Trace::new();
+static PERIODIC: Trace = Trace::new();
+
 /// Microseconds that the same piece of work took, every 20 ms.
-fn recorded() -> &'static [f64] {
-    static SERIES: std::sync::OnceLock<Vec<f64>> = std::sync::OnceLock::new();
-    SERIES.get_or_init(|| {
-        let lines = include_str!("../data/noise.txt").lines().filter(|line| !line.starts_with('#'));
+fn trace(series: &'static Trace, text: &str) -> &'static [f64] {
+    series.get_or_init(|| {
+        let lines = text.lines().filter(|line| !line.starts_with('#'));
         lines.map(|line| line.parse().expect("microseconds")).collect()
     })
 }

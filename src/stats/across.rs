@@ -1,0 +1,121 @@
+//! Targets of two runs that have no blocks in common: what moved between them, and whether it was the machine.
+
+use super::floor::{Bar, beyond_one};
+use super::paired::Ratio;
+use super::rank::{self, Claim, LEVEL};
+use super::{holm, unpaired};
+
+/// One target that both runs have.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Target {
+    /// What it cost in each block of either run.
+    pub base: Vec<f64>,
+    pub head: Vec<f64>,
+    /// What a difference must exceed: the higher one of both runs; none without A/A controls.
+    pub bar: Option<Bar>,
+    /// No store: the same in both runs.
+    pub is_baseline: bool,
+}
+
+/// What became of one target.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Moved {
+    /// What it costs at the head, in what it cost at the base; none where it has too few costs for an interval.
+    pub ratio: Option<Ratio>,
+    pub claim: Option<Claim>,
+}
+
+/// What the two runs may be asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Machine {
+    /// Nothing speaks against comparing them.
+    Same,
+    /// A baseline moved beyond the noise floor, so that nothing is said of stores.
+    MovedBaseline,
+    /// All targets did: so that nothing is said of any.
+    MovedAll(Claim),
+}
+
+/// So many at least, and all of them moved the same way: the machine.
+const MOVED_TOGETHER: usize = 3;
+
+/// Of each target what became of it, by Mann's and Whitney's U, adjusted for all of them (Holm), and what the machine
+/// did: claims stand only where it is the same.
+pub fn across(targets: &[Target]) -> (Vec<Moved>, Machine) {
+    let p_values: Vec<f64> = targets.iter().map(|target| unpaired::p_value(&target.head, &target.base)).collect();
+    let adjusted = holm::adjusted(&p_values);
+    let moved: Vec<Moved> = targets.iter().zip(adjusted).map(|(target, p)| moved(target, p)).collect();
+    let machine = machine(targets, &moved);
+    (moved, machine)
+}
+
+fn moved(target: &Target, p: f64) -> Moved {
+    let ratio = unpaired::ratio(&target.head, &target.base).filter(|ratio| ratio.interval.bounds().is_some());
+    let shown = || rank::claim(ratio?, target.bar?);
+    Moved { ratio, claim: shown().filter(|_| p <= LEVEL) }
+}
+
+/// A baseline speaks by itself: no p-value is asked of it.
+fn machine(targets: &[Target], moved: &[Moved]) -> Machine {
+    let has_moved = |(target, moved): (&Target, &Moved)| {
+        let beyond = |(ratio, bar): (Ratio, Bar)| {
+            ratio.interval.near_end().is_some_and(|near| near > 0.0) && beyond_one(ratio.estimate) > bar.floor
+        };
+        target.is_baseline && moved.ratio.zip(target.bar).is_some_and(beyond)
+    };
+    if targets.iter().zip(moved).any(has_moved) {
+        return Machine::MovedBaseline;
+    }
+    match moved.first().and_then(|first| first.claim) {
+        Some(way) if moved.len() >= MOVED_TOGETHER && moved.iter().all(|one| one.claim == Some(way)) => {
+            Machine::MovedAll(way)
+        }
+        _ => Machine::Same,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BASE: [f64; 6] = [1.0, 1.01, 0.99, 1.005, 0.995, 1.002];
+
+    fn target(times: f64, is_baseline: bool) -> Target {
+        let bar = Some(Bar { floor: 0.02, near_end: 0.0, is_noisy: false });
+        Target { base: BASE.to_vec(), head: BASE.map(|cost| cost * times).to_vec(), bar, is_baseline }
+    }
+
+    fn of(times: &[f64]) -> (Vec<Option<Claim>>, Machine) {
+        let targets: Vec<Target> = times.iter().map(|times| target(*times, false)).collect();
+        let (moved, machine) = across(&targets);
+        (moved.into_iter().map(|moved| moved.claim).collect(), machine)
+    }
+
+    #[test]
+    fn what_moved_less_than_the_noise_floor_is_no_difference() {
+        assert_eq!(of(&[1.019]), (vec![None], Machine::Same));
+        assert_eq!(of(&[1.05]), (vec![Some(Claim::Slower)], Machine::Same));
+        assert_eq!(of(&[0.9, 1.0]), (vec![Some(Claim::Faster), None], Machine::Same));
+    }
+
+    #[test]
+    fn without_a_floor_or_with_few_costs_nothing_is_claimed() {
+        let without = Target { bar: None, ..target(2.0, false) };
+        let few = Target { base: vec![1.0; 2], head: vec![2.0; 2], ..target(1.0, false) };
+        let (moved, _) = across(&[without, few]);
+        assert!(moved[0].ratio.is_some() && moved[0].claim.is_none());
+        assert_eq!(moved[1], Moved { ratio: None, claim: None });
+    }
+
+    #[test]
+    fn where_a_baseline_moves_or_all_do_it_is_the_machine() {
+        let (_, machine) = across(&[target(1.0, false), target(1.05, true)]);
+        assert_eq!(machine, Machine::MovedBaseline);
+        assert_eq!(across(&[target(1.05, false), target(1.01, true)]).1, Machine::Same);
+        assert_eq!(of(&[1.1, 1.2, 1.05]).1, Machine::MovedAll(Claim::Slower));
+        assert_eq!(of(&[0.9, 0.8, 0.7]).1, Machine::MovedAll(Claim::Faster));
+        assert_eq!(of(&[1.1, 1.2]).1, Machine::Same, "two may both be slower");
+        assert_eq!(of(&[1.1, 1.2, 0.9]).1, Machine::Same);
+        assert_eq!(of(&[1.1, 1.2, 1.0]).1, Machine::Same);
+    }
+}
