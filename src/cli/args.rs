@@ -43,6 +43,8 @@ pub enum Command {
     Run(Box<Run>),
     /// Is this store, spoken to through this mouth, right? In seconds, for any target
     Check(Check),
+    /// Delete from a store by URL what a killed run left there
+    Clean(Clean),
     /// What can be measured here, and how to get what is missing
     Stores(Stores),
     /// What the jobs are, their settings and defaults
@@ -106,6 +108,26 @@ pub struct Check {
     /// Sizes and bytes of values and keys, counters, many keys, times to live, check-and-set, several clients, replies
     /// in pieces: what was sent and what came is told of each that is wrong, limits as limits.
     pub targets: Vec<String>,
+}
+
+#[derive(Debug, Args)]
+#[command(after_long_help = "Examples:\n  \
+    kvfair clean redis://host:6379/5 --of kvfair-results/20261121T020000Z-fans.jsonl\n  \
+    kvfair clean memcached://host --of out.jsonl --yes\n\n\
+    A run takes back what it wrote to a store by URL, also after Ctrl-C. One that was killed (kill -9) cannot: what it \
+    was about to write stands in a file beside its results (RESULTS.guest). From that and from the records the job is \
+    replayed. Deleted are only keys that still hold a value that the run may have written; the others stay and are \
+    counted. Each value is read and compared right before its deletion; only a write between the two is not seen. The \
+    counters of `ngrams` do not tell who counted: one between 1 and its final count is taken for the run's.")]
+pub struct Clean {
+    /// The store, as the run named it
+    pub url: String,
+    /// The results file of that run
+    #[arg(long, value_name = "RESULTS")]
+    pub of: PathBuf,
+    /// Delete without asking
+    #[arg(long)]
+    pub yes: bool,
 }
 
 #[derive(Debug, Args)]

@@ -97,6 +97,7 @@ pub fn plan_of(args: &Run, command: &str) -> Result<Plan> {
         warm: false,
         piloted: Vec::new(),
         began: plan::utc_now(),
+        visits: None,
     })
 }
 

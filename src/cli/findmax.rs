@@ -3,12 +3,13 @@
 use anyhow::{Context, Result, anyhow};
 
 use super::args::{FindMax, Run};
+use super::measure::tell_left;
 use super::points::Rates;
 use super::run::plan_of;
 use super::{Exit, Usage, complain, exit_of, find_job, print};
 use crate::lab::save::{self, Results};
-use crate::lab::scratch;
 use crate::lab::signals::{INTERRUPTED, Interrupt};
+use crate::lab::{scratch, visits};
 use crate::report::standing::standings;
 use crate::report::{cells, limits, table, words};
 use crate::study::findmax::{self, Search};
@@ -34,7 +35,7 @@ pub fn find_max(mut args: FindMax) -> Result<Exit> {
     }
     // Which rates is to be seen: what holds for any rate is checked.
     args.run.how.load.rate = Some(Rates::Shares(vec![50]));
-    let plan = plan_of(&args.run)?;
+    let mut plan = plan_of(&args.run)?;
     let longest_s = u64::from(args.step) * LONGEST;
     if args.run.how.timeout.as_secs() <= longest_s {
         let what = format!("--step {}: a trial may take {longest_s} s, and --timeout would cut it off", args.step);
@@ -44,6 +45,7 @@ pub fn find_max(mut args: FindMax) -> Result<Exit> {
     let scratch = scratch::make()?;
     let path = args.run.how.output.clone().unwrap_or_else(|| save::default_path(&plan.began, &plan.job.name));
     let mut results = Results::create(&path)?;
+    plan.visits = Some(visits::beside(&path));
     let mut records = Vec::new();
     let mut tell = |record: &Record, told: &str| {
         complain(&step(record, told));
@@ -53,6 +55,7 @@ pub fn find_max(mut args: FindMax) -> Result<Exit> {
     };
     let search = Search { promise: args.slo, step_s: args.step };
     let found = findmax::run(&plan, search, scratch.path(), &interrupt, &mut tell);
+    tell_left(&path);
     if !records.is_empty() {
         complain(&format!("results: {}", results.path().display()));
     }

@@ -10,12 +10,15 @@ use super::points::{self, CLIENTS_MAX, Points, Rates, Sizes, Values};
 use crate::jobs::keyed::lengths::Lengths;
 use crate::jobs::keyed::questions::WEIGHTED_MAX;
 use crate::jobs::{self, JobKind, Requests as Defaults, Writing};
-use crate::words::load::{COMPRESSIBLE_PERCENT, Keys, Load};
+use crate::words::load::{COMPRESSIBLE_PERCENT, Keys, Load, Only};
+use crate::words::units::thousands;
 
 /// Clients of a job whose clients each read the whole input, on a thread of their own.
 const THREADS_MAX: u32 = 1000;
 /// What one client may have under way, in bytes.
 const BATCH_BYTES_MAX: u64 = 64 << 20;
+/// Keys that are drawn of those that a store holds, at most.
+const EXISTING_MAX: u64 = 100_000;
 /// Clients where the job would sweep over their number, and something else is swept over.
 const ALIKE_CLIENTS: u32 = 50;
 /// All records of the largest value that is swept over, where nobody said how many they are.
@@ -73,8 +76,30 @@ pub fn load_of(args: &Run, kind: &JobKind, points: &[u32]) -> Result<Option<Load
         return usage(format!("the job {} reads no input: leave --input out", kind.name));
     }
     let load = Load { rated_s: rated_s(args), ..asked_of(asked, defaults, points) };
-    let cannot = impossible(&load, asked, kind, defaults).or_else(|| rates_impossible(&load, args, kind, defaults));
+    let cannot = not_read(&load, asked, kind, defaults);
+    let cannot = cannot
+        .or_else(|| impossible(&load, asked, kind, defaults))
+        .or_else(|| rates_impossible(&load, args, kind, defaults));
     cannot.map_or(Ok(Some(load)), usage)
+}
+
+/// Why this cannot be asked of keys that a store holds already.
+fn not_read(load: &Load, asked: &Requests, kind: &JobKind, defaults: &Defaults) -> Option<String> {
+    if !load.read_only {
+        return None;
+    }
+    let of_writing = ["--values", "--compressible", "--batch", "--reads", "--writes"];
+    if let Some(option) = asked.given().find(|option| of_writing.contains(option)) {
+        return Some(format!("--read-only gets keys that are there, one by one: leave {option} out"));
+    }
+    if defaults.reads == 0 && load.only != Some(Only::Get) {
+        let name = kind.name;
+        return Some(format!(
+            "--read-only: the job {name} sets as well\nhint: kvfair run {name} --only get --read-only"
+        ));
+    }
+    let most = thousands(EXISTING_MAX);
+    (load.records > EXISTING_MAX).then(|| format!("--records: with --read-only at most {most} keys are drawn"))
 }
 
 /// Why this cannot be asked.
@@ -159,15 +184,17 @@ fn asked_of(asked: &Requests, defaults: &Defaults, points: &[u32]) -> Load {
     };
     let largest = sizes.iter().copied().max().unwrap_or(defaults.value_bytes);
     let swept = sizes.len() > 1;
+    let (reads, writes) = (asked.reads.unwrap_or(defaults.reads), asked.writes.unwrap_or(defaults.writes));
     let fitting = (SIZED_BYTES / u64::from(largest)).clamp(1, defaults.records);
+    let records = if asked.read_only { EXISTING_MAX } else { defaults.records };
     Load {
-        records: asked.records.unwrap_or(if swept { fitting } else { defaults.records }),
-        value_bytes: sizes[0],
+        records: asked.records.unwrap_or(if swept { fitting } else { records }),
+        value_bytes: if asked.read_only { 0 } else { sizes[0] },
         depth: asked.depth.unwrap_or(1),
         only: asked.only,
         keys: asked.keys.unwrap_or(defaults.keys),
-        reads: asked.reads.unwrap_or(defaults.reads),
-        writes: asked.writes.unwrap_or(defaults.writes),
+        reads,
+        writes: if asked.read_only { 0 } else { writes },
         clients: points.to_vec(),
         rates: match &asked.rate {
             Some(Rates::PerSecond(rates)) => rates.clone(),
@@ -182,5 +209,6 @@ fn asked_of(asked: &Requests, defaults: &Defaults, points: &[u32]) -> Load {
         batches: asked.batch.as_ref().map_or_else(Vec::new, |Sizes(batches)| batches.clone()),
         compressible_percent: asked.compressible.unwrap_or(COMPRESSIBLE_PERCENT),
         reconnect: asked.reconnect,
+        read_only: asked.read_only,
     }
 }

@@ -16,7 +16,7 @@ use crate::lab::save::{self, Results};
 use crate::lab::signals::{INTERRUPTED, Interrupt};
 use crate::lab::timing::Timer;
 use crate::lab::trial::Bench;
-use crate::lab::{gates, scratch};
+use crate::lab::{gates, scratch, visits};
 use crate::report::cells::{self, Row};
 use crate::report::standing::standings;
 use crate::study::pilot;
@@ -92,6 +92,7 @@ fn carry_out(mut errand: Errand<'_>) -> Result<Ran> {
     let path =
         errand.output.map_or_else(|| save::default_path(&errand.plan.began, &errand.plan.job.name), Path::to_path_buf);
     let mut results = Results::create(&path)?;
+    errand.plan.visits = Some(visits::beside(&path));
     let ran = (|| {
         if let (Sizing::Fitted, Some(budget)) = (errand.size, errand.budget) {
             fit_into(budget, &mut errand, scratch.path(), &interrupt)?;
@@ -131,6 +132,7 @@ fn carry_out(mut errand: Errand<'_>) -> Result<Ran> {
         // Whatever went wrong, what was finished is shown.
         Ok((ended, screen.end()))
     })();
+    tell_left(&path);
     let (ended, mut records) = match ran {
         Ok(ran) => ran,
         Err(_) if interrupt.is_set() => (Ok(Ended::Interrupted(None)), Vec::new()),
@@ -143,6 +145,19 @@ fn carry_out(mut errand: Errand<'_>) -> Result<Ran> {
     let ended = finish(&errand, &records, &mut results, ended);
     verified::note(&mut records);
     Ok(Ran { records, ended })
+}
+
+/// Says how to remove what could not be taken back.
+pub fn tell_left(results: &Path) {
+    // The results are there all the same.
+    for visit in visits::left(&visits::beside(results)).unwrap_or_default() {
+        let (label, results) = (visit.target.label, results.display());
+        // What was given a name is called by it, and reached by its URL.
+        let url = if label.contains(':') { &label } else { "URL" };
+        complain(&format!(
+            "kvfair: {label} may hold keys of this run: `kvfair clean {url} --of {results}` removes them"
+        ));
+    }
 }
 
 /// Sizes the job by pilots, and says so: they take a part of the time.

@@ -17,6 +17,7 @@ use crate::words::record::Record;
 
 mod args;
 mod check;
+mod clean;
 mod compare;
 mod crash;
 mod exec;
@@ -74,6 +75,7 @@ pub fn main() -> ExitCode {
         Some(Command::Crash(args)) => crash::crash(&args),
         Some(Command::Show(args)) => show::show(&args),
         Some(Command::Check(args)) => check::check(&args),
+        Some(Command::Clean(args)) => clean::clean(&args),
         Some(Command::Stores(args)) => lists::stores(args.json),
         Some(Command::Jobs) => lists::jobs(),
         Some(Command::Data(args)) => lists::data(&args),

@@ -91,8 +91,10 @@ pub fn plan_of(args: &Run) -> Result<Plan> {
         named => target::parse_all(named)?,
     };
     let mut chosen = each_way(chosen, args, kind, &points)?;
-    // The control beside a sweep knows no batches.
-    let swept = kind.requests.is_some() && points.len() > 1 && args.how.load.batch.is_none();
+    only_by_url(args, &chosen)?;
+    // The control beside a sweep knows no batches, and holds nothing to be read.
+    let alone = args.how.load.batch.is_some() || args.how.load.read_only;
+    let swept = kind.requests.is_some() && points.len() > 1 && !alone;
     if swept && args.how.durability == Durability::None && args.how.keep.is_none() {
         let ceilings = target::ceilings(&chosen);
         chosen.extend(ceilings);
@@ -121,7 +123,18 @@ pub fn plan_of(args: &Run) -> Result<Plan> {
         warm: false,
         piloted: Vec::new(),
         began: plan::utc_now(),
+        visits: None,
         job,
+    })
+}
+
+/// What is started here holds nothing to be read.
+fn only_by_url(args: &Run, chosen: &[Chosen]) -> Result<()> {
+    let ours = chosen.iter().find(|chosen| chosen.place.is_none()).filter(|_| args.how.load.read_only);
+    ours.map_or(Ok(()), |ours| {
+        let label = &ours.target.label;
+        let what = format!("--read-only: {label} is started here and holds nothing\nhint: name a store by URL");
+        Err(anyhow!(Usage(what)))
     })
 }
 

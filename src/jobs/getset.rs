@@ -39,16 +39,18 @@ pub static GETSET: JobKind = JobKind {
             "--arrivals",
             "--reconnect",
             "--only",
+            "--read-only",
         ],
     }),
     ways: &[Via::Portable],
     end_state: |_| EndState::Versions,
     data: |seed, units, out| data(&GETSET, seed, units, out),
-    open: |settings| Box::new(KeyedJob::new(settings, parts(load_of(settings).only))),
+    open: |settings| Box::new(KeyedJob::new(settings, parts(&load_of(settings)))),
 };
 
-fn parts(only: Option<Only>) -> &'static [Part] {
-    match only {
+fn parts(load: &Load) -> &'static [Part] {
+    match load.only {
+        _ if load.read_only => &[Part::Get],
         None => &[Part::Load, Part::Set, Part::Get],
         Some(Only::Set) => &[Part::Load, Part::Set],
         Some(Only::Get) => &[Part::Load, Part::Get],

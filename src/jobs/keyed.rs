@@ -12,6 +12,7 @@ use crate::words::op::{Alike, Op, Pattern, Reply, Wrong, readable};
 use crate::words::trial::JobSettings;
 
 pub mod batches;
+pub mod existing;
 pub mod keytext;
 pub mod lengths;
 pub mod questions;

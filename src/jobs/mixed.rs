@@ -2,9 +2,10 @@
 
 use super::getset::data;
 use super::keyed::KeyedJob;
+use super::keyed::questions::load_of;
 use super::{EndState, JobKind, Part, Reading, Requests, Writing};
 use crate::words::load::Keys;
-use crate::words::trial::Via;
+use crate::words::trial::{JobSettings, Via};
 
 pub static MIXED: JobKind = JobKind {
     name: "mixed",
@@ -36,10 +37,15 @@ pub static MIXED: JobKind = JobKind {
             "--reconnect",
             "--reads",
             "--writes",
+            "--read-only",
         ],
     }),
     ways: &[Via::Portable],
     end_state: |_| EndState::Versions,
     data: |seed, units, out| data(&MIXED, seed, units, out),
-    open: |settings| Box::new(KeyedJob::new(settings, &[Part::Load, Part::Run])),
+    open: |settings| Box::new(KeyedJob::new(settings, parts(settings))),
 };
+
+fn parts(settings: &JobSettings) -> &'static [Part] {
+    if load_of(settings).read_only { &[Part::Run] } else { &[Part::Load, Part::Run] }
+}

@@ -163,6 +163,11 @@ pub trait Job: Send + Sync {
         false
     }
 
+    /// Whether a get that finds nothing is no fault.
+    fn may_miss(&self) -> bool {
+        self.fills()
+    }
+
     /// Client `index`, counted from 0, of those who do a part of a point together. Called on the thread that drives it.
     ///
     /// Where requests come at a rate it would ask all of the point's: who drives it stops asking.

@@ -4,11 +4,15 @@ use std::fs;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use anyhow::Result;
+
 use super::dataset::DataSet;
 use super::gates::queue::Waits;
 use super::gates::window::Window;
+use super::plan::Chosen;
 use super::trial::{Bench, Live};
 use super::truth;
+use super::visits::{Entry, Visit};
 use super::watch::{self, Peaks, Reading, Series};
 use super::worker::Told;
 use crate::words::noise::Noise;
@@ -40,6 +44,10 @@ pub struct Attendant<'a> {
     series: Option<Series>,
     units: u64,
     phase: String,
+    /// What is to be written down before the first key of a store that is not ours is written.
+    visit: Option<Visit>,
+    /// That it was: struck out once all is taken back.
+    entry: Option<Entry>,
 }
 
 impl<'a> Attendant<'a> {
@@ -49,8 +57,11 @@ impl<'a> Attendant<'a> {
         record: &'a mut Record,
         command: Vec<String>,
         files: Option<&'a Path>,
+        chosen: &Chosen,
         bench: &'a Bench<'a>,
     ) -> Self {
+        let (place, database) = (chosen.place.clone(), chosen.login.database.clone());
+        let visit = Visit::of_record(record).map(|visit| Visit { place, database, ..visit });
         // Of somebody else's server nothing is known, and our own process is not the store.
         let beside_guest = server.is_none() && files.is_none();
         Attendant {
@@ -69,7 +80,14 @@ impl<'a> Attendant<'a> {
             series: None,
             units: 0,
             phase: String::new(),
+            visit,
+            entry: None,
         }
+    }
+
+    /// What was written down and is not taken back yet.
+    pub fn entry(&mut self) -> Option<Entry> {
+        self.entry.take()
     }
 
     /// Whether the child may have written something.
@@ -117,6 +135,9 @@ impl<'a> Attendant<'a> {
                 });
             }
             Told::Begins(phase) => {
+                if let Err(error) = self.write_down() {
+                    return Some(Err(Outcome::Failed { reason: format!("{error:#}") }));
+                }
                 watch(if phase == "settle" { Live::Settling } else { Live::Working(self.units) });
                 self.window.begins(&phase, self.bench.programs.borrow().as_ref());
                 self.phase = phase;
@@ -132,13 +153,14 @@ impl<'a> Attendant<'a> {
             // What a store writes only when it is closed takes up room all the same.
             Told::Closed => self.record.bytes_on_disk = self.bytes_on_disk(),
             Told::Peak(peak) => self.client_peaks = Peaks::of(peak),
-            Told::Counters(counters) => self.record.counters = counters,
+            Told::Counters(counters) => self.record.counters.extend(counters),
             Told::Said(Ok(said)) => self.record.said = said.into(),
             Told::Said(Err(why)) => {
                 if let Some(store) = &mut self.record.store {
                     store.settings.insert(UNREAD.to_string(), readable(why.as_bytes(), LONGEST_REASON));
                 }
             }
+            Told::TakenBack => self.entry().into_iter().for_each(Entry::strike),
             Told::Verifying(keys) => watch(Live::Verifying(keys)),
             Told::Verdict(verdict, wrong_key) => self.record.verdict = self.explained(verdict, wrong_key),
             Told::Refused(reason) => return Some(Err(Outcome::Refused { reason })),
@@ -173,6 +195,13 @@ impl<'a> Attendant<'a> {
             *self.bench.programs.borrow_mut() = programs;
         }
         self.record.phases.push(phase);
+    }
+
+    /// Before the child is let go on, so that nothing is written before it.
+    fn write_down(&mut self) -> Result<()> {
+        let (Some(path), Some(visit)) = (&self.bench.plan.visits, self.visit.take()) else { return Ok(()) };
+        self.entry = Some(Entry::write(path, &visit)?);
+        Ok(())
     }
 
     fn data(&self) -> &DataSet {

@@ -3,6 +3,7 @@
 mod attend;
 pub mod check;
 mod child;
+pub mod clean;
 mod counts;
 pub mod crash;
 mod dataset;
@@ -27,5 +28,6 @@ mod sweep;
 pub mod timing;
 pub mod trial;
 pub mod truth;
+pub mod visits;
 pub mod watch;
 pub mod worker;

@@ -62,6 +62,8 @@ pub struct Plan {
     pub pinned: Option<Pinned>,
     /// When the run began, in UTC.
     pub began: String,
+    /// Where it is written down what trials may leave in stores that are not ours.
+    pub visits: Option<PathBuf>,
 }
 
 impl Plan {
@@ -86,6 +88,11 @@ impl Plan {
             Configuration::Matched => (chosen.adapter.keeps)(self.durability),
             Configuration::Shipped => Ok("as shipped"),
         }
+    }
+
+    /// Whether trials on a target write into a store that is not ours, and must take that back.
+    pub fn is_guest(&self, chosen: &Chosen) -> bool {
+        chosen.place.is_some() && !self.job.load.as_ref().is_some_and(|load| load.read_only)
     }
 
     /// The order of a block's trials, as places from 0 to `count`: random, and the same for the same seed and block.
@@ -221,6 +228,7 @@ pub mod tests {
             piloted: Vec::new(),
             pinned: None,
             began: String::new(),
+            visits: None,
         }
     }
 

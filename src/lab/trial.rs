@@ -19,6 +19,7 @@ use super::process::in_words;
 use super::program::{self, Program};
 use super::serve::{self, Served, Site, Unserved};
 use super::signals::Interrupt;
+use super::visits::Entry;
 use super::worker::{Told, Trial};
 use super::{counts, kept, machine, pin, signals};
 use crate::stores::{Launch, Place, Role};
@@ -299,8 +300,7 @@ impl<'a> Bench<'a> {
         record: &mut Record,
         watch: &mut dyn FnMut(Live),
     ) -> Result<(), Outcome> {
-        let log = directory.join("trial.log");
-        let order = self.order(chosen, launch, record.block);
+        let (log, order) = (directory.join("trial.log"), self.order(chosen, launch, record.block));
         let program = self.program(chosen, launch, data, directory).map_err(failed)?;
         let keeps = program.is_some();
         let spawn = if keeps { spawn_keeper_under } else { spawn_self_under };
@@ -314,7 +314,7 @@ impl<'a> Bench<'a> {
             _ if chosen.place.is_some() => None,
             _ => Some(data),
         };
-        let mut attendant = Attendant::new(child.id(), server, record, command, files, self);
+        let mut attendant = Attendant::new(child.id(), server, record, command, files, chosen, self);
         let heard = listen::<Told>(child.child().stdout.take().expect("stdout is piped"));
         let mut tell = |bytes: &[u8]| pipe.write_all(bytes).and_then(|()| pipe.write_all(b"\n")).is_ok();
         tell(&line);
@@ -356,15 +356,27 @@ impl<'a> Bench<'a> {
             child.wait_at_most(SLACK);
         }
         child.kill();
-        let owes = chosen.place.is_some() && attendant.has_begun() && !keeps;
-        Err(if owes { self.take_back(chosen, launch, record.block, directory, cut_off) } else { cut_off })
+        let owes = self.plan.is_guest(chosen) && attendant.has_begun() && !keeps;
+        let entry = attendant.entry();
+        Err(if owes { self.take_back(entry, chosen, launch, record.block, directory, cut_off) } else { cut_off })
     }
 
     /// A guest that was cut off could not take back what it wrote: a process of its own does so now.
-    fn take_back(&self, chosen: &Chosen, launch: &Launch, block: u32, directory: &Path, cut_off: Outcome) -> Outcome {
+    fn take_back(
+        &self,
+        entry: Option<Entry>,
+        chosen: &Chosen,
+        launch: &Launch,
+        block: u32,
+        directory: &Path,
+        cut_off: Outcome,
+    ) -> Outcome {
         let patience = launch.patience.min(PATIENCE_AFTERWARDS);
         let order = Trial { only_take_back: true, ..self.order(chosen, &Launch { patience, ..launch.clone() }, block) };
-        let Err(what) = self.taken_back(&order, directory) else { return cut_off };
+        let Err(what) = self.taken_back(&order, directory) else {
+            entry.into_iter().for_each(Entry::strike);
+            return cut_off;
+        };
         let first = match cut_off {
             Outcome::Failed { reason } => reason,
             _ => format!("cut off after {} s", self.plan.timeout.as_secs_f64()),
@@ -408,7 +420,7 @@ impl<'a> Bench<'a> {
             input: data.input.clone(),
             truth: data.truth.clone(),
             verify: self.plan.verify,
-            guest: chosen.place.is_some(),
+            guest: self.plan.is_guest(chosen),
             only_take_back: false,
             cache: chosen.target.cache,
             program: None,

@@ -8,7 +8,7 @@ use super::{verified, warn};
 use crate::words::effort::CLAIM_BLOCKS;
 use crate::words::load::{Arrivals, Keys, Load, Only};
 use crate::words::op::readable;
-use crate::words::record::{Record, Traced, Verdict};
+use crate::words::record::{KEYS_DRAWN, Record, Traced, Verdict};
 use crate::words::trial::{Configuration, Data, Durability, Verify};
 use crate::words::units;
 
@@ -21,6 +21,7 @@ pub fn headline(records: &[Record], standings: &Standings<'_>) -> String {
     let plural = if first.stream.units == 1 { "" } else { "s" };
     let unit = format!("{}{plural}", first.stream.unit);
     let clients = match &first.job.load {
+        Some(load) if load.read_only => format!("gets of keys that are there, answers not checked · {}", many(load)),
         Some(load) => {
             let bytes = load.spread.map_or_else(|| listed(&load.sizes, load.value_bytes), |spread| spread.to_string());
             format!("{} of {bytes} bytes · {}", asked(load), many(load))
@@ -194,6 +195,9 @@ pub fn stream(records: &[Record]) -> String {
         // What it reads is its own affair.
         Data::Program { .. } => return String::new(),
     };
+    if reads_only(first) {
+        return format!("data: keys that are there, {} ops", units::thousands(first.stream.ops));
+    }
     let skipped = match first.stream.skipped_lines {
         0 => String::new(),
         1 => ", 1 bad line passed over".to_string(),
@@ -232,8 +236,24 @@ pub fn misses(rows: &[Row], records: &[Record]) -> String {
     format!("gets that found nothing, each followed by a set:\n{}", lines.collect::<String>())
 }
 
+fn reads_only(record: &Record) -> bool {
+    record.job.load.as_ref().is_some_and(|load| load.read_only)
+}
+
+/// Of keys that are not ours nothing is known but how many were asked for, and which were gone.
+fn not_checked(records: &[Record]) -> String {
+    let keys = records.iter().filter_map(|record| record.counters.get(KEYS_DRAWN)).max().copied().unwrap_or(0);
+    let misses: u64 = records.iter().flat_map(|record| record.measured()).map(|phase| phase.misses).sum();
+    let gone = if misses == 0 { String::new() } else { format!("; {} gets found nothing", units::thousands(misses)) };
+    let drawn = if keys == 1 { "1 key was".to_string() } else { format!("{} keys were", units::thousands(keys)) };
+    format!("answers: not checked, since what the keys should hold is not known; {drawn} drawn{gone}\n")
+}
+
 /// The answer that all right trials gave, a line each: digests, counts, what comes first.
 pub fn answer(records: &[Record]) -> String {
+    if records.first().is_some_and(reads_only) {
+        return not_checked(records);
+    }
     let right = records.iter().find_map(|record| match &record.verdict {
         Verdict::Right(checked) => Some((record, checked)),
         _ => None,
@@ -272,6 +292,9 @@ pub fn next(rows: &[Row], records: &[Record]) -> String {
         Data::File { path } => format!(" --input {}", path.display()),
         Data::Program { .. } => return "next: kvfair show --wide".to_string(),
     };
+    if reads_only(first) {
+        return "next: kvfair show --wide".to_string();
+    }
     let job = &format!("{}{input}", first.job.name);
     if let Some(row) = rows.iter().find(|row| matches!(row.status, Status::TimedOut { .. })) {
         return format!("next: kvfair run {job} {} --timeout 30m", row.target);

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use self::blocking::Line;
 use self::said::Said;
-use crate::words::op::{Fault, Op, Reply};
+use crate::words::op::{Fault, KeyList, Op, Reply};
 use crate::words::trial::{Configuration, Durability, Transport};
 
 pub mod array;
@@ -135,6 +135,12 @@ pub trait Store: Send + Sync {
     /// How many records it has dropped to make room since it was started, where it can say: what of its own counters
     /// bears on whether answers are right.
     fn evicted(&self) -> Result<Option<u64>, Fault> {
+        Ok(None)
+    }
+    /// At most so many keys of plain values that it holds, drawn by its own means, for a client that writes nothing;
+    /// none where it cannot list its keys. Sessions and lines that are opened afterwards leave the times of last use as
+    /// they are, where the store knows how.
+    fn existing(&self, _most: usize) -> Result<Option<KeyList>, Fault> {
         Ok(None)
     }
     /// Whether a set with a time to live is one of its ops.

@@ -2,13 +2,16 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::blocking::{Blocking, Connection, Line};
 use super::said::{Said, bounded};
 use super::{Adapter, Facts, Launch, Place, Role, Server, Session, Setting, Store};
 use crate::wire::resp::{self, Greeting, PING, Resp, Value, command, value};
-use crate::words::op::{Fault, readable};
+use crate::words::op::{Fault, KeyList, readable};
 use crate::words::trial::{Durability, Transport};
+
+mod drawn;
 
 pub static REDIS: Adapter = Adapter {
     name: "redis",
@@ -92,12 +95,14 @@ const SETTINGS: &[&str] = &[
 const INFORMED: &[&str] = &["mem_allocator", "arch_bits", "multiplexing_api", "role", "evicted_keys"];
 
 fn open(name: &'static str, launch: &Launch) -> Result<Box<dyn Store>, Fault> {
-    Ok(Box::new(Redis { name, launch: launch.clone() }))
+    Ok(Box::new(Redis { name, launch: launch.clone(), reads_only: AtomicBool::default() }))
 }
 
 struct Redis {
     name: &'static str,
     launch: Launch,
+    /// What is opened from now on must not count as a use of a key.
+    reads_only: AtomicBool,
 }
 
 impl Redis {
@@ -108,7 +113,11 @@ impl Redis {
             database.parse().map_err(wrong)
         });
         let greeting = Greeting { user: login.user, password: login.password, database: number.transpose()? };
-        Blocking::open(self.name, &self.launch, Resp::new(self.name, greeting))
+        let mut session = Blocking::open(self.name, &self.launch, Resp::new(self.name, greeting))?;
+        if self.reads_only.load(Ordering::Relaxed) {
+            drawn::no_touch(session.connection())?;
+        }
+        Ok(session)
     }
 }
 
@@ -133,6 +142,10 @@ impl Store for Redis {
         check_class(self.launch.durability, &settings, connection.name())?;
         check_settings(&self.launch.settings, &settings, connection.name())?;
         settings.extend(INFORMED.iter().filter_map(|&name| Some((name.to_string(), info.get(name)?.clone()))));
+        if self.reads_only.load(Ordering::Relaxed) {
+            let known = if drawn::no_touch(connection)? { "ON" } else { "not known" };
+            settings.insert("CLIENT NO-TOUCH".to_string(), known.to_string());
+        }
         Ok(Facts {
             version: version_informed(self.name, &info),
             mouth: "resp".to_string(),
@@ -169,6 +182,11 @@ impl Store for Redis {
 
     fn evicted(&self) -> Result<Option<u64>, Fault> {
         Ok(self.says()?.get("evicted_keys").map(|count| count as u64))
+    }
+
+    fn existing(&self, most: usize) -> Result<Option<KeyList>, Fault> {
+        self.reads_only.store(true, Ordering::Relaxed);
+        drawn::strings(self.connect()?.connection(), most).map(Some)
     }
 
     fn expires(&self) -> bool {

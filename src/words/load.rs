@@ -56,6 +56,9 @@ pub struct Load {
     /// Connections that are lost are opened again, and what was under way on them is asked once more.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub reconnect: bool,
+    /// Nothing is loaded or written: `records` is the most keys that are drawn of those that the store holds.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub read_only: bool,
 }
 
 /// What compresses of a value unless another part is asked for (method.md R1.12).

@@ -137,6 +137,9 @@ pub struct StoreFacts {
 /// The setting that says why a store's own counters could not be read: no trial fails for that.
 pub const UNREAD: &str = "counters not read";
 
+/// The counter of the keys that a trial drew where it writes none of its own.
+pub const KEYS_DRAWN: &str = "keys drawn";
+
 /// How a trial ended.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]

@@ -179,6 +179,12 @@ pub struct Requests {
     /// the first one fails the trial
     #[arg(long)]
     pub reconnect: bool,
+    /// Read what a store by URL holds, and write nothing: `getset --only get`, or the gets of `mixed` alone
+    ///
+    /// At most 100,000 keys of strings are drawn (--records: fewer). The database need not be empty. What the keys
+    /// should hold is not known: answers are not checked, and a key that is gone counts as a miss.
+    #[arg(long)]
+    pub read_only: bool,
 }
 
 impl Requests {
@@ -197,6 +203,7 @@ impl Requests {
             (self.reads.is_some(), "--reads"),
             (self.writes.is_some(), "--writes"),
             (self.reconnect, "--reconnect"),
+            (self.read_only, "--read-only"),
         ];
         given.into_iter().filter(|(given, _)| *given).map(|(_, name)| name)
     }

@@ -56,6 +56,11 @@ impl Lengths {
         self.quantiles.last().copied().unwrap_or(self.same) as usize
     }
 
+    /// The shortest there can be.
+    pub fn least(&self) -> usize {
+        self.quantiles.first().copied().unwrap_or(self.same) as usize
+    }
+
     /// Bytes of a value on average.
     pub fn mean(&self) -> f64 {
         let sum: u64 = self.quantiles.iter().map(|&length| u64::from(length)).sum();

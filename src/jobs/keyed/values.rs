@@ -62,6 +62,11 @@ impl Values {
         self.lengths.of(record)
     }
 
+    /// How long the shortest of them may be, in bytes.
+    pub fn shortest(&self) -> usize {
+        self.lengths.least()
+    }
+
     /// Room for a value, to be written again and again.
     pub fn blank(&self) -> Vec<u8> {
         vec![PLAIN; self.lengths.most()]

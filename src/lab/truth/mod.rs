@@ -109,7 +109,7 @@ struct Drawn {
     sha256: String,
     data_bytes: u64,
     /// What zstd leaves of values.
-    zstd_share: f64,
+    zstd_share: Option<f64>,
 }
 
 /// Replays a job's input and keeps what must come out.
@@ -130,7 +130,7 @@ pub fn compute(question: &Question) -> Result<Summary, String> {
             ops: counts.ops,
             skipped_lines: counts.skipped_lines,
             traced: counts.traced,
-            zstd_share: counts.drawn.as_ref().map(|drawn| drawn.zstd_share),
+            zstd_share: counts.drawn.as_ref().and_then(|drawn| drawn.zstd_share),
         },
         asking_units: counts.asking_units,
         ..Summary::default()

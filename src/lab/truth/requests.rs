@@ -36,13 +36,18 @@ impl Replay for Requests {
         let points = points_of(settings);
         // Points with rates of their own may have as many requests each.
         let (load, units) = (&asked.load, points.iter().map(|at| at.requests).max().unwrap_or_default());
+        if load.read_only {
+            // Keys and values are the store's.
+            let drawn = Some(Drawn { sha256: String::new(), data_bytes: 0, zstd_share: None });
+            return Ok(Counts { units, asking_units: units, ops: units, drawn, ..Counts::default() });
+        }
         let mut hash = Hashing(Sha256::new());
         let named = units.min(HASHED_QUESTIONS);
         asked.write(named, parts_of(settings), &mut hash).expect("a hash takes what is written");
         let largest = points.iter().map(|at| at.value_bytes).max().unwrap_or_default();
         let each = size_of::<KeyText>() as f64 + Lengths::new(largest, load.spread).mean();
         let data_bytes = (load.records as f64 * each) as u64;
-        let zstd_share = zstd_share(&values_of(settings, largest), load.records);
+        let zstd_share = Some(zstd_share(&values_of(settings, largest), load.records));
         let drawn = Some(Drawn { sha256: hex(&hash.0.finalize()), data_bytes, zstd_share });
         Ok(Counts { units, asking_units: units, ops: units, drawn, ..Counts::default() })
     }

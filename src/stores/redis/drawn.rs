@@ -1,0 +1,64 @@
+//! Keys that a server holds, drawn by SCAN to be read, without a trace.
+
+use crate::stores::blocking::Connection;
+use crate::wire::resp::{Value, command, value};
+use crate::words::op::{Fault, KeyList, readable};
+
+/// So many keys are asked for at once. A server that does nothing else meanwhile does it in less than a millisecond.
+const AT_ONCE: &[u8] = b"500";
+/// Bytes of one answer, and of all keys: memory is not the server's to fill.
+const ANSWER_BYTES: usize = 64 << 20;
+const KEYS_BYTES: usize = 256 << 20;
+
+/// At most so many keys that hold strings. Neither SCAN nor its TYPE, which Redis has from version 6 on, counts as a
+/// use of a key.
+/// <https://redis.io/docs/latest/commands/scan/>
+pub fn strings(connection: &mut Connection, most: usize) -> Result<KeyList, Fault> {
+    let (mut keys, mut bytes, mut cursor) = (KeyList::default(), 0, b"0".to_vec());
+    loop {
+        let mut request = Vec::new();
+        command(&[b"SCAN", &cursor, b"COUNT", AT_ONCE, b"TYPE", b"string"], &mut request);
+        let (next, found) = match connection.exchange(&request, bounded)? {
+            Value::Error(words) => {
+                return Err(Fault::Unsupported(format!("{}: SCAN with TYPE: {words}", connection.name())));
+            }
+            Value::List(parts) => match <[Value; 2]>::try_from(parts) {
+                Ok([Value::Text(next), Value::List(found)]) => (next, found),
+                other => return Err(strange(connection, &format!("{other:?}"))),
+            },
+            other => return Err(strange(connection, &format!("{other:?}"))),
+        };
+        for key in found {
+            let Value::Text(key) = key else { return Err(strange(connection, &format!("{key:?}"))) };
+            if keys.lend().len() >= most || bytes + key.len() > KEYS_BYTES {
+                return Ok(keys);
+            }
+            bytes += key.len();
+            keys.push(&key);
+        }
+        if next == b"0" {
+            return Ok(keys);
+        }
+        cursor = next;
+    }
+}
+
+/// Has what is asked on this connection not count as a use of a key, from now on. Whether the server knows how: Redis
+/// does from version 7.2 on.
+/// <https://redis.io/docs/latest/commands/client-no-touch/>
+pub fn no_touch(connection: &mut Connection) -> Result<bool, Fault> {
+    let mut request = Vec::new();
+    command(&[b"CLIENT", b"NO-TOUCH", b"ON"], &mut request);
+    Ok(matches!(connection.exchange(&request, bounded)?, Value::Text(_)))
+}
+
+fn bounded(bytes: &[u8]) -> Result<Option<(usize, Value)>, Fault> {
+    match value(bytes)? {
+        None if bytes.len() > ANSWER_BYTES => Err(Fault::Garbled(format!("keys of more than {ANSWER_BYTES} bytes"))),
+        answer => Ok(answer),
+    }
+}
+
+fn strange(connection: &Connection, answer: &str) -> Fault {
+    Fault::Garbled(format!("{}: SCAN answered {}", connection.name(), readable(answer.as_bytes(), 120)))
+}
