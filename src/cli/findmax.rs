@@ -96,21 +96,25 @@ fn step(record: &Record, told: &str) -> String {
 }
 
 fn shown(found: &[Found], args: &FindMax, records: &[Record]) -> Result<Exit> {
+    let counted: Vec<Record> = records.iter().filter(|record| !record.discarded).cloned().collect();
+    let standings = standings(&counted);
     if args.run.how.look.json {
         print(&format!("{}\n", serde_json::to_string_pretty(found)?))?;
     } else {
         let sentence = limits::sentence(found, &args.slo);
         let parts = [
-            words::headline(records, &standings(records)),
+            words::headline(records, &standings),
             limits::table(found, &args.slo),
             table::wrap(&sentence, table::WIDTH).join("\n"),
         ];
         print(&format!("{}\n", parts.map(|part| part.trim_end().to_string()).join("\n")))?;
     }
-    let failed = found.iter().any(|one| !one.reason.is_empty());
-    let rows = cells::rows(records, &standings(records));
-    Ok(match exit_of(records, &rows) {
+    let failed = found.iter().any(|one| !one.unclear && !one.reason.is_empty());
+    let unclear = found.iter().any(|one| one.unclear);
+    let rows = cells::rows(&counted, &standings);
+    Ok(match exit_of(&counted, &rows) {
         Exit::Ok if failed => Exit::Error,
+        Exit::Ok if unclear => Exit::Inconclusive,
         exit => exit,
     })
 }

@@ -60,6 +60,7 @@ impl Screen {
                     bar.set_message(format!("{}\n", table_of(&self.records)));
                 }
             }
+            Event::Discarded(..) => {}
             Event::Block(block) => {
                 self.block = block + 1;
                 if self.bar.is_none() {

@@ -19,9 +19,12 @@ use crate::lab::trial::Bench;
 use crate::lab::{gates, scratch, visits};
 use crate::report::cells::{self, Row};
 use crate::report::standing::standings;
+use crate::report::unclear;
+use crate::study::gated::Gates;
 use crate::study::pilot;
 use crate::study::rounds::{self, Ended, Stopped, Time};
 use crate::words::answers;
+use crate::words::disturbed::Disturbed;
 use crate::words::effort::Blocks;
 use crate::words::names::file_name;
 use crate::words::record::Record;
@@ -98,7 +101,12 @@ fn carry_out(mut errand: Errand<'_>) -> Result<Ran> {
             fit_into(budget, &mut errand, scratch.path(), &interrupt)?;
         }
         if !errand.shares.is_empty() {
-            let words = pilot::rate_by_share(&errand.shares, &mut errand.plan, scratch.path(), &interrupt)?;
+            let mut noisy = |record: &Record, what: &Disturbed| {
+                complain(&discarded(record, what));
+                results.save(record)
+            };
+            let (shares, scratch) = (&errand.shares, scratch.path());
+            let words = pilot::rate_by_share(shares, &mut errand.plan, scratch, &interrupt, &mut noisy)?;
             complain(&format!("kvfair: {words}"));
             let untimely = errand
                 .plan
@@ -126,6 +134,10 @@ fn carry_out(mut errand: Errand<'_>) -> Result<Ran> {
             screen.tell(&event);
             match &event {
                 rounds::Event::Finished(record) => results.save(record),
+                rounds::Event::Discarded(record, what) => {
+                    complain(&discarded(record, what));
+                    results.save(record)
+                }
                 _ => Ok(()),
             }
         });
@@ -160,12 +172,24 @@ pub fn tell_left(results: &Path) {
     }
 }
 
+/// Repeats of pilots that the machine disturbed take such a part of the time at the most.
+const REPEATED: u32 = 10;
+
+/// "redis: discarded: other programs used 94 % of the CPU".
+fn discarded(record: &Record, what: &Disturbed) -> String {
+    format!("{}: discarded: {what}", record.target.label)
+}
+
 /// Sizes the job by pilots, and says so: they take a part of the time.
 fn fit_into(budget: Duration, errand: &mut Errand<'_>, scratch: &Path, interrupt: &Interrupt) -> Result<()> {
     let unit = errand.plan.kind.map_or("unit", |kind| kind.unit);
     let mut tell = |units| complain(&format!("kvfair: a pilot of {} {unit}s on each target", thousands(units)));
-    let slow =
-        pilot::fit_into(budget, &mut errand.plan, !errand.targets_named, scratch, interrupt, &mut tell)?.join(" ");
+    let mut gates = Gates::new(budget / REPEATED);
+    let (plan, all_stay) = (&mut errand.plan, errand.targets_named);
+    let slow = pilot::fit_into(budget, plan, !all_stay, scratch, interrupt, (&mut gates, &mut tell))?.join(" ");
+    if let Some(what) = &gates.disturbed {
+        complain(&format!("kvfair: the pilots were disturbed ({what}): the job may be smaller than the time allows"));
+    }
     if !slow.is_empty() {
         let job = &errand.plan.job.name;
         complain(&format!("kvfair: too slow for a short look: {slow}; by name: kvfair run {job} {slow}"));
@@ -192,7 +216,7 @@ fn finish(errand: &Errand<'_>, records: &[Record], results: &mut Results, ended:
     }
     Ok(match exit_of(records, &rows) {
         // All went well, but what was asked for cannot be said here.
-        Exit::Ok if standings.refused.is_some() => Exit::Inconclusive,
+        Exit::Ok if standings.refused.is_some() || unclear::is_any(records, &standings.counted) => Exit::Inconclusive,
         exit => exit,
     })
 }
@@ -200,9 +224,11 @@ fn finish(errand: &Errand<'_>, records: &[Record], results: &mut Results, ended:
 /// What a size that was asked for will take: said before, so that it can be thought better of.
 fn foretell(errand: &Errand<'_>, units: u64, scratch: &Path, interrupt: &Interrupt) -> Result<()> {
     let plan = &errand.plan;
-    let takes_s = pilot::foresee(plan, units, scratch, interrupt)?.as_secs_f64();
+    let mut gates = Gates::new(errand.budget.unwrap_or_default() / REPEATED);
+    let takes_s = pilot::foresee(plan, units, scratch, interrupt, &mut gates)?.as_secs_f64();
     let takes = if takes_s < 90.0 { format!("{takes_s:.0} s") } else { format!("{:.0} minutes", takes_s / 60.0) };
-    complain(&format!("kvfair: about {takes} for {} blocks and one that is not counted", plan.blocks.least));
+    let noisy = gates.disturbed.map_or_else(String::new, |what| format!("; the pilot was disturbed: {what}"));
+    complain(&format!("kvfair: about {takes} for {} blocks and one that is not counted{noisy}", plan.blocks.least));
     Ok(())
 }
 

@@ -12,6 +12,7 @@ use crate::lab::crash::client;
 use crate::lab::{files, truth, worker};
 use crate::report::cells::{Row, Status};
 use crate::stores::array::server::{self, Door, Mouth};
+use crate::study::gated::Unclear;
 use crate::words::logins;
 use crate::words::record::Record;
 
@@ -89,7 +90,11 @@ pub fn main() -> ExitCode {
     };
     let exit = exit.unwrap_or_else(|error| {
         complain(&format!("kvfair: {error:#}"));
-        if error.downcast_ref::<Usage>().is_some() { Exit::Usage } else { Exit::Error }
+        match () {
+            () if error.is::<Usage>() => Exit::Usage,
+            () if error.is::<Unclear>() => Exit::Inconclusive,
+            () => Exit::Error,
+        }
     });
     ExitCode::from(exit as u8)
 }

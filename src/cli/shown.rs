@@ -12,7 +12,7 @@ use crate::report::standing::standings;
 use crate::report::sweep::{self, Point, Statistic};
 use crate::report::trials::{self, Trial};
 use crate::report::warn::{self, Seen};
-use crate::report::{alike, claims, export, fields, grid, notes, said, table, words};
+use crate::report::{alike, claims, export, fields, grid, notes, said, table, unclear, words};
 use crate::stats::parallel;
 use crate::stores;
 use crate::words::answers;
@@ -21,6 +21,10 @@ use crate::words::record::Record;
 /// The records of a results file, which are of one run.
 pub fn read(path: &Path, parts: Parts) -> Result<Vec<Record>> {
     let mut records = load::records(path, parts)?;
+    records.retain(|record| !record.discarded);
+    if records.is_empty() {
+        bail!("{}: the machine disturbed every trial\nhint: run it again when the machine is quiet", path.display());
+    }
     if let Some((place, what)) = alike::mixed(&records) {
         bail!(
             "{}:{}: {what}: these are not shown together with line 1\nhint: show each run's own file; `kvfair compare \
@@ -79,7 +83,10 @@ fn swept(seen: &Seen<'_>, look: &Look) -> Result<String> {
     let (rows, points) = (seen.rows, seen.points);
     let sentence = sweep::sentence(points);
     Ok(match look {
-        Look { json: true, .. } => format!("{}\n", serde_json::to_string_pretty(points)?),
+        Look { json: true, .. } => {
+            let points = points.iter().map(unclear::json).collect::<serde_json::Result<Vec<_>>>()?;
+            format!("{}\n", serde_json::to_string_pretty(&points)?)
+        }
         Look { csv: true, .. } => export::csv(fields::POINTS, &fields::swept_lines(points, rows)),
         Look { markdown: true, .. } => {
             let grids = grid::grids(points, look.wide, usize::MAX).into_iter();

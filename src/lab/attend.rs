@@ -2,13 +2,14 @@
 
 use std::fs;
 use std::path::Path;
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
 
 use super::dataset::DataSet;
 use super::gates::queue::Waits;
-use super::gates::window::Window;
+use super::gates::window::{Seen, Window};
 use super::plan::Chosen;
 use super::trial::{Bench, Live};
 use super::truth;
@@ -100,6 +101,14 @@ impl<'a> Attendant<'a> {
         self.bench.plan.kind.is_none()
     }
 
+    /// Waits for the child to say something, and notes where that took far longer than it was to.
+    pub fn wait(&mut self, heard: &Receiver<Told>, most: Duration) -> Result<Told, RecvTimeoutError> {
+        let asleep = Instant::now();
+        let told = heard.recv_timeout(most);
+        self.window.overslept(asleep.elapsed().saturating_sub(most));
+        told
+    }
+
     /// The clock of the time-out starts with the first phase.
     pub fn is_new_phase(&self, told: &Told) -> bool {
         // Each point of a sweep has a time-out of its own.
@@ -178,7 +187,8 @@ impl<'a> Attendant<'a> {
 
     fn ended(&mut self, mut phase: Phase, left: Waits) {
         let now = self.readings();
-        let (client_s, server_s) = self.window.ended(&phase.name, left);
+        let Seen { client_s, server_s, noise } = self.window.ended(&phase.name, left);
+        phase.noise = noise;
         // A program's processes are counted by who waits for them.
         let client = if self.keeps_program() { phase.client } else { now.0.since(&self.before.0) };
         phase.client = Usage { run_delay_s: client_s, ..client };

@@ -52,6 +52,8 @@ pub struct Plan {
     /// Some targets are run twice in each block (A/A controls), where anything is claimed.
     pub twin: bool,
     pub answers_only: bool,
+    /// Points that the machine disturbed are shown all the same.
+    pub accepts_noise: bool,
     /// Data stays in here, a directory for each target.
     pub keep: Option<PathBuf>,
     /// Each target was just run with a job about as large as this one: by a pilot.
@@ -223,6 +225,7 @@ pub mod tests {
             data_seeds: Vec::new(),
             twin: true,
             answers_only: false,
+            accepts_noise: false,
             keep: None,
             warm: false,
             piloted: Vec::new(),

@@ -148,12 +148,14 @@ impl<'a> Bench<'a> {
                 blocks: plan.blocks.most,
                 half_width: plan.blocks.half_width,
                 answers_only: plan.answers_only,
+                accepts_noise: plan.accepts_noise,
                 pinned: plan.pinned.clone(),
                 data_seeds: plan.data_seeds.clone(),
             },
             block,
             position,
             twin: false,
+            discarded: false,
             target: chosen.target.clone(),
             durability: plan.durability,
             tried: None,
@@ -320,7 +322,7 @@ impl<'a> Bench<'a> {
         tell(&line);
         let mut deadline = Instant::now() + self.plan.timeout + SLACK;
         let cut_off = loop {
-            match heard.recv_timeout(LOOK) {
+            match attendant.wait(&heard, LOOK) {
                 Ok(told) => {
                     // What comes after settling counts against no limit, as long as it moves.
                     if matches!(told, Told::Counters(_) | Told::Closed | Told::Verifying(_) | Told::Verdict(..))

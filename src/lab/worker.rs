@@ -437,6 +437,7 @@ fn phase(name: &str, clients: u32, seen: Seen, units_by_second: Vec<u64>) -> Pha
         client: Usage::default(),
         server: None,
         store_by_second: Vec::new(),
+        noise: None,
     }
 }
 

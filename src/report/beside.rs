@@ -12,6 +12,7 @@ use super::standing::{Counted, Standing, Versus, costs, lengths_s};
 use super::sweep::{Point, called, measured, step, with};
 use super::table::{at_least, versus};
 use super::times::times;
+use crate::words::disturbed::disturbed;
 use crate::words::effort::CLAIM_BLOCKS;
 use crate::words::load::Swept;
 use crate::words::record::{Outcome, Phase, Record};
@@ -55,7 +56,7 @@ impl Beside {
 /// What one trial's phase cost a request, in seconds: at a rate its response, p99 where it has that many requests;
 /// otherwise its time, of all clients together. None where the rate was not kept.
 fn cost(record: &Record, phase: &Phase) -> Result<Option<f64>> {
-    if phase.cut_off.is_some() {
+    if phase.cut_off.is_some() || disturbed(record, phase).is_some() {
         return Ok(None);
     }
     let cost = match &phase.open {
@@ -77,10 +78,13 @@ fn trial(record: &Record) -> Trial<'_> {
 }
 
 /// CPU of client and server for a request of one trial's phase, in microseconds.
-fn cpu_us(_: &Record, phase: &Phase) -> Result<Option<f64>> {
+fn cpu_us(record: &Record, phase: &Phase) -> Result<Option<f64>> {
+    if phase.cut_off.is_some() || disturbed(record, phase).is_some() {
+        return Ok(None);
+    }
     let cpu_s = phase.client.cpu_s() + phase.server.map_or(0.0, |server| server.cpu_s());
     let cpu_us = cpu_s * 1e6 / phase.units.max(1) as f64;
-    Ok(Some(cpu_us).filter(|cpu_us| *cpu_us > 0.0 && phase.cut_off.is_none()))
+    Ok(Some(cpu_us).filter(|cpu_us| *cpu_us > 0.0))
 }
 
 /// What each trial's phases cost a request, by part and step.
@@ -105,11 +109,12 @@ fn all_costs<'a>(records: &'a [Record], counted: &Counted, cost: Cost) -> Result
 /// Puts each point beside the fastest of the same part, step and group, where what the client limits has no part in it,
 /// and beside the one that used least CPU a request. Baselines have no part in either.
 pub fn compare(points: &mut [Point], records: &[Record], counted: &Counted) -> Result<()> {
-    let is_ranked = |point: &Point| !point.control && !point.client_limited;
+    let is_ranked = |point: &Point| !point.control && !point.client_limited && point.unclear.is_none();
     let costs = all_costs(records, counted, cost)?;
     put_beside(points, records, counted, &costs, is_ranked, |point, beside| point.beside = beside);
     let costs = all_costs(records, counted, cpu_us)?;
-    put_beside(points, records, counted, &costs, |point| !point.control, |point, beside| point.cpu_beside = beside);
+    let is_in = |point: &Point| !point.control && point.unclear.is_none();
+    put_beside(points, records, counted, &costs, is_in, |point, beside| point.cpu_beside = beside);
     Ok(())
 }
 

@@ -24,10 +24,10 @@ pub(super) fn mark(points: &mut [Point], records: &[&Record]) {
 fn limit(points: &mut [Point], ways: &BTreeMap<&str, (&str, Transport)>) {
     let ceilings: Vec<Point> = points
         .iter()
-        .filter(|point| point.control && point.cut_off.is_none() && ways.contains_key(point.target.as_str()))
+        .filter(|point| point.control && point.has_number() && ways.contains_key(point.target.as_str()))
         .cloned()
         .collect();
-    for point in points.iter_mut().filter(|point| !point.control && point.cut_off.is_none()) {
+    for point in points.iter_mut().filter(|point| !point.control && point.has_number()) {
         let Some(way) = ways.get(point.target.as_str()) else { continue };
         let same = |ceiling: &&Point| {
             (&ceiling.part, ceiling.step(), ways.get(ceiling.target.as_str())) == (&point.part, point.step(), Some(way))

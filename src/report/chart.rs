@@ -8,6 +8,7 @@ use plotters::drawing::IntoDrawingArea;
 use super::cells::Row;
 use super::sweep::{Point, called, cut_off};
 use super::table::wrap;
+use super::unclear;
 use crate::words::load::Swept;
 use crate::words::units;
 
@@ -90,9 +91,9 @@ const NOTE_HEIGHT: i32 = 17;
 /// Two panels a part, the headline above and notes below, among them why targets have no numbers. An error where there
 /// is nothing to draw a line through.
 pub fn svg(points: &[Point], rows: &[Row], headline: &str) -> Result<String> {
-    // What was not kept has no response to draw, and what was cut off no number at all.
-    let (cut_off, broken) = (cut_off(points), broken(points));
-    let whole = points.iter().filter(|point| point.cut_off.is_none());
+    // What was not kept has no response to draw, and what was cut off or is unclear no number at all.
+    let (cut_off, broken) = ([cut_off(points), unclear::remarks(points)].concat(), broken(points));
+    let whole = points.iter().filter(|point| point.has_number());
     let points: Vec<Point> =
         whole.filter(|point| point.rated.as_ref().is_none_or(|rated| rated.kept)).cloned().collect();
     let points = points.as_slice();
@@ -162,7 +163,7 @@ fn lines(points: &[Point]) -> Vec<Line<'_>> {
 /// Rates that were not kept, a line a target: they are not drawn.
 fn broken(points: &[Point]) -> Vec<String> {
     let mut found: Vec<(&str, u64)> = Vec::new();
-    for point in points.iter().filter(|point| point.cut_off.is_none()) {
+    for point in points.iter().filter(|point| point.has_number()) {
         let Some(rated) = point.rated.as_ref().filter(|rated| !rated.kept) else { continue };
         match found.iter_mut().find(|(target, _)| *target == point.target) {
             Some((_, rate)) => *rate = rated.rate.min(*rate),
@@ -209,6 +210,7 @@ mod tests {
             swept: Swept::Clients,
             rated: None,
             cut_off: None,
+            unclear: None,
             target: target.to_string(),
             control: target == "control",
             trials: 1,

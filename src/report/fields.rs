@@ -62,6 +62,8 @@ pub const ROWS: &[Field<Row>] = &[
 /// A line of a sweep: a point, or a target that has none and why.
 pub enum SweptLine {
     Point(Box<Point>),
+    /// A point that has no numbers.
+    Unclear(Box<Point>),
     Silent(Box<Row>),
 }
 
@@ -72,15 +74,19 @@ pub const POINTS: &[Field<SweptLine>] = &[
     Field { name: "status", value: |one| status(one).to_string() },
     Field {
         name: "reason",
-        value: |one| if let SweptLine::Silent(row) = one { reason(&row.status) } else { String::new() },
+        value: |one| match one {
+            SweptLine::Point(_) => String::new(),
+            SweptLine::Unclear(point) => plain(point.unclear.as_ref()),
+            SweptLine::Silent(row) => reason(&row.status),
+        },
     },
-    Field { name: "part", value: |one| at(one, |point| Some(point.part.clone())) },
-    Field { name: "swept", value: |one| at(one, |point| Some(swept(point.swept))) },
-    Field { name: "clients", value: |one| at(one, |point| Some(point.clients)) },
-    Field { name: "rate_per_s", value: |one| rate(one, |rated| Some(rated.rate)) },
-    Field { name: "value_bytes", value: |one| at(one, |point| Some(point.value_bytes)) },
-    Field { name: "batch", value: |one| at(one, |point| Some(point.batch)) },
-    Field { name: "trials", value: |one| at(one, |point| Some(point.trials)) },
+    Field { name: "part", value: |one| which(one, |point| Some(point.part.clone())) },
+    Field { name: "swept", value: |one| which(one, |point| Some(swept(point.swept))) },
+    Field { name: "clients", value: |one| which(one, |point| Some(point.clients)) },
+    Field { name: "rate_per_s", value: |one| which(one, |point| Some(point.rated.as_ref()?.rate)) },
+    Field { name: "value_bytes", value: |one| which(one, |point| Some(point.value_bytes)) },
+    Field { name: "batch", value: |one| which(one, |point| Some(point.batch)) },
+    Field { name: "trials", value: |one| which(one, |point| Some(point.trials)) },
     Field { name: "cut_off_after_s", value: |one| at(one, |point| Some(point.cut_off?.after_s)) },
     Field { name: "cut_off_done_share", value: |one| at(one, |point| Some(point.cut_off?.done_share)) },
     Field { name: "statistic", value: |one| at(one, |point| Some(statistic(point.statistic))) },
@@ -151,7 +157,11 @@ pub const TRIALS: &[Field<Trial>] = &[
 /// The points of a sweep, and below them the targets that have none.
 pub fn swept_lines(points: &[Point], rows: &[Row]) -> Vec<SweptLine> {
     let silent = rows.iter().filter(|row| !row.status.has_numbers());
-    let points = points.iter().map(|point| SweptLine::Point(Box::new(point.clone())));
+    let line = |point: &Point| match point.unclear {
+        None => SweptLine::Point(Box::new(point.clone())),
+        Some(_) => SweptLine::Unclear(Box::new(point.clone())),
+    };
+    let points = points.iter().map(line);
     points.chain(silent.map(|row| SweptLine::Silent(Box::new(row.clone())))).collect()
 }
 
@@ -161,6 +171,14 @@ fn of<T: std::fmt::Display>(row: &Row, number: fn(&Numbers) -> Option<T>) -> Str
 
 fn op(row: &Row, time: fn(&OpTimes) -> Option<u64>) -> String {
     plain(row.numbers.as_ref().and_then(|numbers| numbers.op_times.as_ref()).and_then(time))
+}
+
+/// What says which point it is.
+fn which<T: std::fmt::Display>(one: &SweptLine, name: fn(&Point) -> Option<T>) -> String {
+    match one {
+        SweptLine::Point(point) | SweptLine::Unclear(point) => plain(name(point)),
+        SweptLine::Silent(_) => String::new(),
+    }
 }
 
 fn at<T: std::fmt::Display>(one: &SweptLine, number: fn(&Point) -> Option<T>) -> String {
@@ -193,21 +211,21 @@ fn place(trial: &Trial, words: fn(&Place) -> String) -> String {
 
 fn target(one: &SweptLine) -> &str {
     match one {
-        SweptLine::Point(point) => &point.target,
+        SweptLine::Point(point) | SweptLine::Unclear(point) => &point.target,
         SweptLine::Silent(row) => &row.target,
     }
 }
 
 fn control(one: &SweptLine) -> bool {
     match one {
-        SweptLine::Point(point) => point.control,
+        SweptLine::Point(point) | SweptLine::Unclear(point) => point.control,
         SweptLine::Silent(row) => row.control,
     }
 }
 
 fn group(one: &SweptLine) -> &str {
     match one {
-        SweptLine::Point(point) => &point.group,
+        SweptLine::Point(point) | SweptLine::Unclear(point) => &point.group,
         SweptLine::Silent(row) => &row.group,
     }
 }
@@ -216,6 +234,7 @@ fn status(one: &SweptLine) -> &'static str {
     match one {
         SweptLine::Point(point) if point.control => "control",
         SweptLine::Point(_) => "right",
+        SweptLine::Unclear(_) => "unclear",
         SweptLine::Silent(row) => kind(&row.status),
     }
 }

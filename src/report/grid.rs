@@ -126,6 +126,7 @@ fn table(points: &[&Point], measure: &Measure, width: usize) -> Vec<Vec<Line>> {
     let cell = |target: &str, step: u64| {
         let point = points.iter().find(|point| point.target == target && point.step() == step);
         let shown = |point: &&Point| match point.cut_off {
+            _ if point.unclear.is_some() => "unclear".to_string(),
             Some(CutOff { after_s, .. }) => format!("> {after_s} s"),
             None => (measure.cell)(point),
         };

@@ -12,7 +12,7 @@ const NOTABLE: f64 = 1.2;
 pub fn remarks(points: &[Point]) -> Vec<String> {
     let mut remarks = Vec::new();
     let mut seen: Vec<(&str, &str)> = Vec::new();
-    let points: Vec<&Point> = points.iter().filter(|point| point.cut_off.is_none()).collect();
+    let points: Vec<&Point> = points.iter().filter(|point| point.has_number()).collect();
     for point in points.iter().copied().filter(|point| matches!(point.swept, Swept::ValueBytes | Swept::Batch)) {
         let one = (point.part.as_str(), point.target.as_str());
         if seen.contains(&one) {

@@ -39,13 +39,20 @@ pub fn sentence(found: &[Found], promise: &Promise) -> String {
     kept.sort_by_key(|(_, rate)| std::cmp::Reverse(*rate));
     let each: Vec<String> =
         kept.iter().map(|(target, rate)| format!("{target} {}/s", units::thousands(*rate))).collect();
-    if each.is_empty() {
-        return format!("No target keeps {promise} at any rate that was tried.");
-    }
-    format!(
-        "With {promise}: {}. Seen here, not claimed: each rate was confirmed three times, in one run.",
-        each.join(", ")
-    )
+    let unclear: Vec<&str> = found.iter().filter(|one| one.unclear).map(|one| one.target.as_str()).collect();
+    let nothing = match unclear.is_empty() {
+        true => String::new(),
+        false => format!("The machine disturbed each try: nothing is said of {}.", unclear.join(", ")),
+    };
+    let kept = match each.is_empty() {
+        true if unclear.len() == found.len() => String::new(),
+        true => format!("No target that was tried keeps {promise} at any of its rates."),
+        false => format!(
+            "With {promise}: {}. Seen here, not claimed: each rate was confirmed three times, in one run.",
+            each.join(", ")
+        ),
+    };
+    format!("{kept} {nothing}").trim().to_string()
 }
 
 #[cfg(test)]
@@ -61,6 +68,7 @@ mod tests {
             fails_at,
             response_ns: Some(910_000),
             steps: 11,
+            unclear: reason.starts_with("unclear"),
             reason: reason.to_string(),
         };
         let found = [
@@ -78,5 +86,10 @@ mod tests {
         assert!(text.contains("gone      closed"), "{text}");
         let said = sentence(&found, &promise);
         assert!(said.starts_with("With p99 at most 1 ms: fast 84,000/s, slow 8,000/s."), "{said}");
+        let nothing = "The machine disturbed each try: nothing is said of alone.";
+        let alone = of("alone", None, None, "unclear: other programs used 94 % of the CPU");
+        assert_eq!(sentence(std::slice::from_ref(&alone), &promise), nothing);
+        let said = sentence(&[alone, of("no", None, Some(12), "")], &promise);
+        assert_eq!(said, format!("No target that was tried keeps p99 at most 1 ms at any of its rates. {nothing}"));
     }
 }

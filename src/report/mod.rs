@@ -25,6 +25,7 @@ pub mod sweep;
 pub mod table;
 pub mod times;
 pub mod trials;
+pub mod unclear;
 pub mod verified;
 pub mod warn;
 pub mod words;

@@ -140,7 +140,7 @@ pub(super) const WIDE: &[Measure] = &[
 /// What became of rates that were not kept, and of arrivals that came otherwise than they were to come.
 pub fn remarks(points: &[Point]) -> Vec<String> {
     let mut remarks = Vec::new();
-    for point in points.iter().filter(|point| point.cut_off.is_none()) {
+    for point in points.iter().filter(|point| point.has_number()) {
         let Some(rated) = &point.rated else { continue };
         let rate = units::thousands(rated.rate);
         let (target, part) = (&point.target, called(&point.part));
@@ -154,7 +154,8 @@ pub fn remarks(points: &[Point]) -> Vec<String> {
             None => {}
         }
     }
-    let bunches = points.iter().filter(|point| point.rated.as_ref().is_some_and(Rated::came_otherwise));
+    let clear = points.iter().filter(|point| point.unclear.is_none());
+    let bunches = clear.filter(|point| point.rated.as_ref().is_some_and(Rated::came_otherwise));
     let mut named: Vec<&str> = bunches.map(|point| point.target.as_str()).collect();
     named.sort_unstable();
     named.dedup();
@@ -166,7 +167,8 @@ pub fn remarks(points: &[Point]) -> Vec<String> {
 
 /// The highest rate that more than one target kept, how long users would have waited there, and every other store.
 pub fn sentence(points: &[Point]) -> String {
-    let stores = || points.iter().filter(|point| !point.control && point.part == points[0].part);
+    let has_number = || points.iter().filter(|point| !point.control && point.has_number());
+    let stores = || has_number().filter(|point| point.part == points[0].part);
     let kept = || stores().filter_map(|point| Some((point, point.rated.as_ref().filter(|rated| rated.kept)?)));
     let keep = |rate: u64| kept().filter(move |(_, rated)| rated.rate == rate);
     let rates = kept().map(|(_, rated)| rated.rate);

@@ -9,8 +9,9 @@ use serde::Serialize;
 use super::beside::{self, Beside};
 use super::rated::{self, Rated};
 use super::standing::Counted;
-use super::{ceilings, cells, doubled, growth, times};
+use super::{ceilings, cells, doubled, growth, times, unclear};
 use crate::stats::sample::Sample;
+use crate::words::disturbed::Disturbed;
 use crate::words::load::{At, Load, Swept};
 use crate::words::record::{CutOff, Outcome, Phase, Record};
 use crate::words::units;
@@ -52,6 +53,9 @@ pub struct Point {
     pub rated: Option<Rated>,
     /// Where a block was stopped at its time-out: how far the slowest one came. Then no number of it is shown.
     pub cut_off: Option<CutOff>,
+    /// Where the machine disturbed most of its trials: then no number of it is shown either.
+    #[serde(skip)]
+    pub unclear: Option<Disturbed>,
     pub target: String,
     pub control: bool,
     pub trials: usize,
@@ -129,27 +133,39 @@ pub fn is_swept(records: &[Record], counted: &Counted) -> bool {
     })
 }
 
+/// Which point of which target: sets come before gets, as they were asked.
+type Key<'a> = (bool, &'a str, &'a str, u64);
+
+/// The phases of each point, of all trials that have points, and what each point was asked.
+pub(super) fn grouped<'a>(
+    records: &'a [Record],
+    counted: &Counted,
+) -> (BTreeMap<Key<'a>, unclear::Phases<'a>>, BTreeMap<Key<'a>, (At, Swept)>) {
+    let (mut groups, mut steps) = (BTreeMap::<Key<'a>, unclear::Phases<'a>>::new(), BTreeMap::new());
+    for record in trials(records, counted) {
+        for (phase, at, swept) in measured(record) {
+            let key = (phase.name != "set", phase.name.as_str(), record.target.label.as_str(), step(at, swept));
+            steps.insert(key, (at, swept));
+            groups.entry(key).or_default().push((record, phase));
+        }
+    }
+    (groups, steps)
+}
+
 /// All points of the trials that finished with right answers: by part, target as first measured, and step. An error
 /// names the trial whose histograms are broken: at rates all are read, else only for `detail`.
 pub fn points(records: &[Record], detail: bool) -> Result<Vec<Point>> {
-    let mut phases: BTreeMap<_, Vec<(&Record, &Phase)>> = BTreeMap::new();
-    let mut steps = BTreeMap::new();
     let counted = Counted::of(records);
-    for record in trials(records, &counted) {
-        for (phase, at, swept) in measured(record) {
-            // Sets come before gets, as they were asked.
-            let key = (phase.name != "set", phase.name.as_str(), record.target.label.as_str(), step(at, swept));
-            steps.insert(key, (at, swept));
-            phases.entry(key).or_default().push((record, phase));
-        }
-    }
+    let (groups, steps) = grouped(records, &counted);
     let mut points = Vec::new();
-    for (key, phases) in &phases {
-        points.extend(point(steps[key], phases, detail)?);
+    for (key, phases) in &groups {
+        let (phases, unclear) = unclear::sorted_out(phases);
+        points.extend(point(steps[key], &phases, detail)?.map(|point| Point { unclear, ..point }));
     }
     let trials: Vec<&Record> = trials(records, &counted).collect();
     doubled::mark(&mut points, &doubled::rises(&trials));
     ceilings::mark(&mut points, &trials);
+    points.iter_mut().for_each(|point| point.client_limited &= point.unclear.is_none());
     beside::compare(&mut points, records, &counted)?;
     Ok(points)
 }
@@ -212,6 +228,7 @@ fn point((at, swept): (At, Swept), phases: &[(&Record, &Phase)], detail: bool) -
         batch: at.batch,
         swept,
         rated,
+        unclear: None,
         cut_off: phases
             .iter()
             .filter_map(|(_, phase)| phase.cut_off)
@@ -257,6 +274,11 @@ impl Point {
         }
     }
 
+    /// It came to its end, and the machine left it alone.
+    pub fn has_number(&self) -> bool {
+        self.cut_off.is_none() && self.unclear.is_none()
+    }
+
     /// CPU of client and server, in microseconds.
     pub fn cpu_us_per_request(&self) -> f64 {
         self.client_cpu_us_per_request + self.server_cpu_us_per_request.unwrap_or(0.0)
@@ -270,7 +292,7 @@ pub(super) fn called(part: &str) -> &str {
 
 /// "redis, set with 300 clients: > 300 s, 34 % done", for each point that was stopped.
 pub(super) fn cut_off(points: &[Point]) -> Vec<String> {
-    let each = points.iter().filter_map(|point| {
+    let each = points.iter().filter(|point| point.unclear.is_none()).filter_map(|point| {
         let CutOff { after_s, done_share } = point.cut_off?;
         let (target, part, with) = (&point.target, called(&point.part), with(point.swept, point.step()));
         Some(format!("{target}, {part} {with}: > {after_s} s, {:.0} % done", done_share * 100.0))
@@ -280,7 +302,8 @@ pub(super) fn cut_off(points: &[Point]) -> Vec<String> {
 
 /// What is to be said of single points, and how near the generator's own limit was.
 pub fn remarks(points: &[Point]) -> Vec<String> {
-    let mut remarks = [cut_off(points), rated::remarks(points), growth::remarks(points)].concat();
+    let mut remarks =
+        [cut_off(points), unclear::remarks(points), rated::remarks(points), growth::remarks(points)].concat();
     if points.iter().any(|point| point.client_limited) {
         remarks.push(format!(
             "* limited by the client: more than {:.0} % of what the control beside it reaches in the same way, threads \
@@ -305,13 +328,16 @@ pub fn remarks(points: &[Point]) -> Vec<String> {
 /// The most that each target answered in the first part, as in the table above it, and what may be claimed.
 pub fn sentence(points: &[Point]) -> String {
     let Some(first) = points.iter().find(|point| !point.control) else { return String::new() };
+    if points.iter().all(|point| point.control || point.unclear.is_some()) {
+        return "The machine disturbed every point: nothing is said of any target.".to_string();
+    }
     if first.rated.is_some() {
         return rated::sentence(points);
     }
     // Of sizes the largest is what shows a store's difference.
     let largest = if first.swept == Swept::ValueBytes { points.iter().map(Point::step).max() } else { None };
     let mut best: Vec<&Point> = Vec::new();
-    let whole = points.iter().filter(|point| point.cut_off.is_none());
+    let whole = points.iter().filter(|point| point.has_number());
     let of_part = whole.filter(|point| !point.control && point.part == first.part);
     for point in of_part.filter(|point| largest.is_none_or(|largest| point.step() == largest)) {
         match best.iter_mut().find(|found| found.target == point.target) {
@@ -320,13 +346,13 @@ pub fn sentence(points: &[Point]) -> String {
             None => best.push(point),
         }
     }
-    if points.iter().all(|point| point.control || point.cut_off.is_some()) {
+    if points.iter().all(|point| point.control || !point.has_number()) {
         return "No point came to its end within its time-out.".to_string();
     }
     best.sort_by(|one, other| other.requests_per_s.total_cmp(&one.requests_per_s));
     let each: Vec<String> = best.iter().map(|point| most(point)).collect();
     let most = format!("Most {}s a second: {}.", called(&first.part), each.join(", "));
-    let ranked = points.iter().any(|point| !point.control && !point.client_limited && point.cut_off.is_none());
+    let ranked = points.iter().any(|point| !point.control && !point.client_limited && point.has_number());
     let said = match ranked {
         true => beside::sentence(points),
         false => "Every point is limited by the load generator: nothing is ranked.".to_string(),
@@ -357,6 +383,7 @@ pub(super) mod tests {
             swept: Swept::Clients,
             rated: None,
             cut_off: None,
+            unclear: None,
             target: target.to_string(),
             control: target.starts_with("ceiling"),
             trials: 1,

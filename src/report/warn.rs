@@ -192,7 +192,8 @@ const TIMED_OUT: (f64, f64) = (1e-4, 1e-2);
 
 fn timeouts(seen: &Seen<'_>) -> Vec<Warning> {
     let mut found = Vec::new();
-    for (point, rated) in seen.points.iter().filter_map(|point| Some((point, point.rated.as_ref()?))) {
+    let clear = seen.points.iter().filter(|point| point.unclear.is_none());
+    for (point, rated) in clear.filter_map(|point| Some((point, point.rated.as_ref()?))) {
         let share = rated.timed_out as f64 / rated.requests.max(1) as f64;
         if share > TIMED_OUT.0 && !point.control {
             let [rate, late, all] = [rated.rate, rated.timed_out, rated.requests].map(units::thousands);

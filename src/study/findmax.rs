@@ -2,14 +2,17 @@
 //! trial of its own, with a fresh store; then what was found is confirmed (method.md R2.16).
 
 use std::path::Path;
+use std::time::Duration;
 
 use anyhow::{Result, anyhow, bail};
 
+use super::gated::{Gates, Tried, Unclear};
 use super::pilot;
 use crate::lab::plan::{Chosen, Plan};
 use crate::lab::signals::{INTERRUPTED, Interrupt};
 use crate::lab::trial::Bench;
 use crate::stats::sample::rank_bounds;
+use crate::words::disturbed::Disturbed;
 use crate::words::effort::Blocks;
 use crate::words::hist::Times;
 use crate::words::promise::{Found, Promise};
@@ -62,21 +65,39 @@ pub fn run(
     for chosen in plan.chosen.iter().filter(|chosen| !chosen.target.control) {
         let alone = Plan { chosen: vec![chosen.clone()], blocks: Blocks::exactly(1), ..plan.clone() };
         let target = chosen.target.label.clone();
-        let Some(first) = pilot::closed(&alone, scratch, interrupt)?.pop() else { continue };
-        let Some(closed_per_s) = pilot::at_most(&first) else {
-            tell(&first, "failed")?;
-            all.push(Found { target, reason: why(&first), ..Found::default() });
+        let mut noisy = |record: &Record, what: &Disturbed| tell(record, &format!("discarded: {what}"));
+        let Some(first) = pilot::closed(&alone, scratch, interrupt, &mut noisy)?.pop() else { continue };
+        if let Some(what) = first.disturbed {
+            all.push(Found { target, unclear: true, reason: format!("unclear: {what}"), ..Found::default() });
+            continue;
+        }
+        let Some(closed_per_s) = pilot::at_most(&first.record) else {
+            tell(&first.record, "failed")?;
+            all.push(Found { target, reason: why(&first.record), ..Found::default() });
             continue;
         };
-        let mut steps = Steps { plan: &alone, chosen, search, scratch, interrupt, tell, count: 0, response_ns: None };
+        let gates = Gates::new(Duration::MAX);
+        let (count, response_ns) = (0, None);
+        let mut steps = Steps { plan: &alone, chosen, search, scratch, interrupt, tell, gates, count, response_ns };
         let found = bisect(closed_per_s, plan.seed, &mut |rate, longer| steps.judge(rate, longer));
         let (steps, response_ns) = (steps.count, steps.response_ns);
         all.push(match found {
             Ok((rate, fails_at)) => {
                 let response_ns = response_ns.filter(|(of, _)| Some(*of) == rate).map(|(_, worst)| worst);
-                Found { target, closed_per_s, rate, fails_at, response_ns, steps, reason: String::new() }
+                Found { target, closed_per_s, rate, fails_at, response_ns, steps, ..Found::default() }
             }
             Err(_) if interrupt.is_set() => bail!(INTERRUPTED),
+            Err(error) if error.is::<Unclear>() => {
+                let what = error.downcast::<Unclear>()?.what;
+                Found {
+                    target,
+                    closed_per_s,
+                    steps,
+                    unclear: true,
+                    reason: format!("unclear: {what}"),
+                    ..Found::default()
+                }
+            }
             Err(error) => Found { target, closed_per_s, steps, reason: format!("{error:#}"), ..Found::default() },
         });
     }
@@ -151,6 +172,7 @@ struct Steps<'a> {
     scratch: &'a Path,
     interrupt: &'a Interrupt,
     tell: &'a mut dyn FnMut(&Record, &str) -> Result<()>,
+    gates: Gates,
     count: u32,
     /// The worst of the longer steps at the rate that was tried last, and that rate.
     response_ns: Option<(u64, u64)>,
@@ -168,7 +190,12 @@ impl Steps<'_> {
         let most = (rate as f64 * plan.timeout.as_secs_f64() * SPARED) as u64;
         plan.job.units = Some((rate * u64::from(step_s)).max(STEP_REQUESTS).min(most.max(1)).min(REQUESTS_MAX));
         let bench = Bench::set_up(&plan, self.scratch, self.interrupt)?;
-        let record = bench.trial(self.chosen, self.count, 1, &mut |_| {}).map_err(|_| anyhow!(INTERRUPTED))?;
+        let noisy = &mut |record: &Record, what: &Disturbed| (self.tell)(record, &format!("discarded: {what}"));
+        let promise = Some(self.search.promise);
+        let Tried { record, disturbed, .. } = self.gates.trial(&bench, self.chosen, (self.count, 1), promise, noisy)?;
+        if let Some(what) = disturbed {
+            return Err(Unclear { target: self.chosen.target.label.clone(), what }.into());
+        }
         if record.outcome != Outcome::Finished || !record.is_right() {
             (self.tell)(&record, "failed")?;
             bail!("{}/s: {}", units::thousands(rate), why(&record));

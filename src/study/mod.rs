@@ -2,5 +2,6 @@
 
 pub mod controls;
 pub mod findmax;
+pub mod gated;
 pub mod pilot;
 pub mod rounds;

@@ -7,8 +7,9 @@ use std::time::Duration;
 use anyhow::{Result, anyhow};
 
 use super::controls;
+use super::gated::{Gates, Tell, Tried, Unclear};
 use crate::lab::plan::{Plan, Took};
-use crate::lab::signals::{INTERRUPTED, Interrupt};
+use crate::lab::signals::Interrupt;
 use crate::lab::timing::Timer;
 use crate::lab::trial::Bench;
 use crate::words::effort::Blocks;
@@ -64,14 +65,15 @@ impl Cost {
 /// Sets the plan's units so that the pilot and the least blocks fit into `budget`, at most the job's default.
 ///
 /// Targets that do not finish a pilot are left in the plan: their rows say why. Where `only_quick` is asked for,
-/// stores that are not are taken out of it; says which. `tell` hears of each pilot's units.
+/// stores that are not are taken out of it; says which. What the machine disturbed each time is not called slow:
+/// `gates` know it then. `tell` hears of each pilot's units.
 pub fn fit_into(
     budget: Duration,
     plan: &mut Plan,
     only_quick: bool,
     scratch: &Path,
     interrupt: &Interrupt,
-    tell: &mut dyn FnMut(u64),
+    (gates, tell): (&mut Gates, &mut dyn FnMut(u64)),
 ) -> Result<Vec<&'static str>> {
     // A program of the user's is as large as it is.
     let Some(kind) = plan.kind else { return Ok(Vec::new()) };
@@ -80,7 +82,7 @@ pub fn fit_into(
     tell(tried);
     let longest = only_quick.then_some(QUICK);
     let first = Plan { timeout: longest.unwrap_or(plan.timeout), ..small(plan, tried) };
-    let mut cost = block_cost(&first, longest, scratch, interrupt)?;
+    let mut cost = block_cost(&first, longest, scratch, interrupt, gates)?;
     let slow = std::mem::take(&mut cost.slow);
     // Something is better than nothing: where all are slow, all stay.
     if plan.chosen.iter().any(|chosen| !slow.contains(&chosen.adapter.name)) {
@@ -100,7 +102,7 @@ pub fn fit_into(
         }
         tried = units;
         tell(tried);
-        cost = block_cost(&larger, None, scratch, interrupt)?;
+        cost = block_cost(&larger, None, scratch, interrupt, gates)?;
         units = fits(plan, &cost, tried);
     }
     plan.piloted = cost.took;
@@ -110,9 +112,9 @@ pub fn fit_into(
 }
 
 /// How long the least blocks of a plan will take whose input has so many units, by a block of small trials.
-pub fn foresee(plan: &Plan, units: u64, scratch: &Path, interrupt: &Interrupt) -> Result<Duration> {
+pub fn foresee(plan: &Plan, units: u64, scratch: &Path, interrupt: &Interrupt, gates: &mut Gates) -> Result<Duration> {
     let small = small(plan, PILOT_UNITS.min(units.max(1)));
-    let cost = block_cost(&small, None, scratch, interrupt)?;
+    let cost = block_cost(&small, None, scratch, interrupt, gates)?;
     let times = plan.units_of_a_trial(units) as f64 / small.units_of_a_trial(PILOT_UNITS.min(units.max(1))) as f64;
     let growing_s = cost.growing_s * times.powf(growth(plan));
     Ok(Duration::from_secs_f64((cost.fixed_s + growing_s) * f64::from(blocks(plan))))
@@ -139,13 +141,23 @@ fn blocks(plan: &Plan) -> u32 {
 /// Sets the plan's rates to these hundredths of what its slowest target can do: the lesser of its parts, all clients
 /// asking as soon as they are answered, in one trial each. Says what that was.
 ///
-/// Targets that do not finish it have no part in it: their rows will say why.
-pub fn rate_by_share(shares: &[u32], plan: &mut Plan, scratch: &Path, interrupt: &Interrupt) -> Result<String> {
+/// Targets that do not finish it have no part in it: their rows will say why. Where the machine disturbed one each
+/// time, that is an [`Unclear`].
+pub fn rate_by_share(
+    shares: &[u32],
+    plan: &mut Plan,
+    scratch: &Path,
+    interrupt: &Interrupt,
+    tell: Tell<'_>,
+) -> Result<String> {
     let (mut once, clients) = (plan.clone(), plan.clients);
     once.blocks = Blocks::exactly(1);
     once.data_seeds.clear();
-    let trials = closed(&once, scratch, interrupt)?;
-    let rates = trials.iter().filter_map(|record| Some((&record.target.label, at_most(record)?)));
+    let trials = closed(&once, scratch, interrupt, tell)?;
+    if let Some((record, what)) = trials.iter().find_map(|tried| Some((&tried.record, tried.disturbed.as_ref()?))) {
+        return Err(Unclear { target: record.target.label.clone(), what: what.clone() }.into());
+    }
+    let rates = trials.iter().filter_map(|tried| Some((&tried.record.target.label, at_most(&tried.record)?)));
     let slowest = rates.min_by(|one, other| one.1.total_cmp(&other.1));
     let (target, most) = slowest.ok_or_else(|| anyhow!("no target finished the trial that tells how fast it is"))?;
     let load = plan.job.load.as_mut().ok_or_else(|| anyhow!("the job {} has no rates", plan.job.name))?;
@@ -156,15 +168,15 @@ pub fn rate_by_share(shares: &[u32], plan: &mut Plan, scratch: &Path, interrupt:
     Ok(format!("the slowest, {target}, does {}/s with {clients}: {}", rounded(most), rates.join(", ")))
 }
 
-/// A trial of each target that is no control, all clients asking as soon as they are answered.
-pub fn closed(plan: &Plan, scratch: &Path, interrupt: &Interrupt) -> Result<Vec<Record>> {
+/// A trial of each target that is no control, all clients asking as soon as they are answered; and what disturbed it
+/// each time that it was run.
+pub fn closed(plan: &Plan, scratch: &Path, interrupt: &Interrupt, tell: Tell<'_>) -> Result<Vec<Tried>> {
     let bench = Bench::set_up(plan, scratch, interrupt)?;
-    let mut found = Vec::new();
+    let (mut found, mut gates) = (Vec::new(), Gates::new(Duration::MAX));
     for (position, place) in (1..).zip(plan.order(1, plan.chosen.len())) {
         let chosen = &plan.chosen[place];
         if !chosen.target.control {
-            let record = bench.trial(chosen, 1, position, &mut |_| {});
-            found.push(record.map_err(|_| anyhow!(INTERRUPTED))?);
+            found.push(gates.trial(&bench, chosen, (1, position), None, tell)?);
         }
     }
     Ok(found)
@@ -187,7 +199,13 @@ fn rounded(rate: f64) -> u64 {
 }
 
 /// What the small trials took of those stores that were quick enough.
-fn block_cost(small: &Plan, longest: Option<Duration>, scratch: &Path, interrupt: &Interrupt) -> Result<Cost> {
+fn block_cost(
+    small: &Plan,
+    longest: Option<Duration>,
+    scratch: &Path,
+    interrupt: &Interrupt,
+    gates: &mut Gates,
+) -> Result<Cost> {
     let bench = Bench::set_up(small, scratch, interrupt)?;
     let mut cost = Cost::default();
     for (position, place) in (1..).zip(small.order(1, small.chosen.len())) {
@@ -195,11 +213,8 @@ fn block_cost(small: &Plan, longest: Option<Duration>, scratch: &Path, interrupt
         if cost.slow.contains(&chosen.adapter.name) {
             continue;
         }
-        let began = Timer::start();
-        let record = bench.trial(chosen, 1, position, &mut |_| {});
-        let record = record.map_err(|_| anyhow!(INTERRUPTED))?;
-        let took = began.elapsed();
-        if longest.is_some_and(|longest| took > longest) {
+        let Tried { record, took, disturbed } = gates.trial(&bench, chosen, (1, position), None, &mut |_, _| Ok(()))?;
+        if disturbed.is_none() && longest.is_some_and(|longest| took > longest) {
             cost.slow.push(chosen.adapter.name);
             continue;
         }

@@ -6,12 +6,13 @@ use std::time::Duration;
 
 use anyhow::Result;
 
-use super::controls;
+use super::{controls, gated};
 use crate::lab::plan::{Chosen, Plan, Took};
 use crate::lab::timing::Timer;
 use crate::lab::trial::{Bench, Interrupted, Live};
 use crate::stats::paired::LogRatios;
 use crate::words::answers::{self, Given};
+use crate::words::disturbed::Disturbed;
 use crate::words::noise::{Noise, void_blocks};
 use crate::words::record::{Outcome, Record};
 
@@ -25,6 +26,8 @@ pub enum Event<'a> {
         live: Live,
     },
     Finished(&'a Record),
+    /// A trial that the machine disturbed, and how: it is run again.
+    Discarded(&'a Record, &'a Disturbed),
     /// That block of the run is whole.
     Block(u32),
 }
@@ -130,19 +133,11 @@ fn run_block(
     for (position, &place) in (1..).zip(&order) {
         let second_of = place.checked_sub(plan.chosen.len()).map(|place| repeated[place]);
         let chosen: &Chosen = &plan.chosen[second_of.unwrap_or(place)];
-        let mut failure = Ok(());
-        let target = chosen.target.label.as_str();
-        let mut watch = |live| {
-            if failure.is_ok() {
-                failure = tell(Event::Live { trial: position, trials, target, live });
-            }
-        };
         let began = Timer::start();
-        let mut record = match bench.trial(chosen, block, position, &mut watch) {
+        let mut record = match run_trial(bench, chosen, (block, position, trials), tell)? {
             Ok(record) => record,
             Err(Interrupted { left_behind }) => return Ok(Err(Ended::Interrupted(left_behind))),
         };
-        failure?;
         record.twin = second_of.is_some();
         if let Some(given) = answers::given(&record) {
             seen.answers.push((chosen.target.label.clone(), given.digest.to_string()));
@@ -160,6 +155,33 @@ fn run_block(
     seen.blocks += u32::from(block > 0);
     seen.drop_wrong(plan);
     Ok(Ok(()))
+}
+
+/// One trial of so many, again where it must be.
+fn run_trial(
+    bench: &Bench<'_>,
+    chosen: &Chosen,
+    (block, position, trials): (u32, u32, u32),
+    tell: &mut dyn FnMut(Event<'_>) -> Result<()>,
+) -> Result<Result<Record, Interrupted>> {
+    let target = chosen.target.label.as_str();
+    for repeats in 0.. {
+        let mut failure = Ok(());
+        let mut watch = |live| {
+            if failure.is_ok() {
+                failure = tell(Event::Live { trial: position, trials, target, live });
+            }
+        };
+        let mut record = match bench.trial(chosen, block, position, &mut watch) {
+            Ok(record) => record,
+            Err(interrupted) => return Ok(Err(interrupted)),
+        };
+        failure?;
+        let Some(disturbed) = gated::again(bench.plan, &record, repeats) else { return Ok(Ok(record)) };
+        record.discarded = true;
+        tell(Event::Discarded(&record, &disturbed))?;
+    }
+    unreachable!("a trial is run again a few times")
 }
 
 impl Seen {

@@ -3,6 +3,7 @@
 pub mod answers;
 pub mod check;
 pub mod crash;
+pub mod disturbed;
 pub mod effort;
 pub mod hist;
 pub mod later;

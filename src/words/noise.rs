@@ -30,6 +30,9 @@ pub struct Noise {
     /// of the time.
     pub server_delay_share: Option<f64>,
     pub client_delay_share: Option<f64>,
+    /// The one who watches sleeps between looks, and woke up far too late: nothing ran, ours or not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stalled_share: Option<f64>,
     /// The best time of the same loop of arithmetic, before the trial.
     pub canary_ns: Option<u64>,
     /// The median time to sync a page that was written to the data directory, before the trial; at `power` only.
@@ -76,6 +79,10 @@ pub enum Sign {
     Steal,
     ServerDelay,
     ClientDelay,
+    /// All stood still.
+    Stall,
+    /// The load generator sent late, though it had time: see [`super::disturbed`].
+    Lag,
     /// Slower than the best of the run by that share.
     Canary,
     /// Slower than the median of the run by that share.
@@ -92,21 +99,22 @@ struct Limit {
 
 const NEVER: f64 = f64::INFINITY;
 
-/// Foreign, steal and delay: method.md R5.5; the canary: R5.6. `Unclaimed` and `Disk` are ours, from what a quiet
-/// machine shows of itself (METHOD.md, Noise).
-const LIMITS: [Limit; 7] = [
+/// Foreign, steal and delay: method.md R5.5, and a stall is judged as a delay is; the canary: R5.6. `Unclaimed` and
+/// `Disk` are ours, from what a quiet machine shows of itself (METHOD.md, Noise).
+const LIMITS: [Limit; 8] = [
     Limit { sign: Sign::Foreign, note: NEVER, warn: 0.02, void: 0.05 },
     Limit { sign: Sign::Unclaimed, note: NEVER, warn: 0.20, void: 0.40 },
     Limit { sign: Sign::Steal, note: NEVER, warn: 0.005, void: 0.02 },
     Limit { sign: Sign::ServerDelay, note: NEVER, warn: 0.02, void: 0.10 },
     Limit { sign: Sign::ClientDelay, note: NEVER, warn: 0.02, void: 0.10 },
+    Limit { sign: Sign::Stall, note: NEVER, warn: 0.02, void: 0.10 },
     Limit { sign: Sign::Canary, note: 0.03, warn: NEVER, void: 0.10 },
     Limit { sign: Sign::Disk, note: 0.50, warn: 1.00, void: 3.00 },
 ];
 
 /// Less than this says nothing, however short the trial: the kernel counts steal, idling and the work of processes that
 /// ended in ticks of 10 ms, and a difference of two such counts is up to a tick off at each end.
-const GRAIN_S: f64 = 0.03;
+pub(super) const GRAIN_S: f64 = 0.03;
 
 /// Why a trial is doubted.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -154,16 +162,18 @@ impl Noise {
             Sign::Steal => self.steal_share,
             Sign::ServerDelay => self.server_delay_share,
             Sign::ClientDelay => self.client_delay_share,
+            Sign::Stall => self.stalled_share,
+            Sign::Lag => None,
             Sign::Canary => slower(self.canary_ns, yardstick.canary_ns),
             Sign::Disk => slower(self.disk_sync_ns, yardstick.disk_sync_ns),
         }
     }
 
     /// What a whole share amounts to; no end where it is no share of a trial's time.
-    fn seconds_of_a_share(&self, sign: Sign) -> f64 {
+    pub(super) fn seconds_of_a_share(&self, sign: Sign) -> f64 {
         match sign {
             Sign::Foreign | Sign::Unclaimed | Sign::Steal => self.seen_s * f64::from(self.cpus),
-            Sign::ServerDelay | Sign::ClientDelay => self.seen_s,
+            Sign::ServerDelay | Sign::ClientDelay | Sign::Stall | Sign::Lag => self.seen_s,
             Sign::Canary | Sign::Disk => f64::INFINITY,
         }
     }
@@ -173,11 +183,13 @@ impl fmt::Display for Reason {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let share = percent(self.share);
         match self.sign {
-            Sign::Foreign => write!(out, "other programs took {share} of the processors"),
+            Sign::Foreign => write!(out, "other programs used {share} of the CPU"),
             Sign::Unclaimed => write!(out, "{share} of the processors went to what cannot be seen from in here"),
             Sign::Steal => write!(out, "the host took {share} of the processors away"),
             Sign::ServerDelay => write!(out, "the server waited for a processor for {share} of the time"),
             Sign::ClientDelay => write!(out, "the client waited for a processor for {share} of the time"),
+            Sign::Stall => write!(out, "the machine stood still for {share} of the time"),
+            Sign::Lag => write!(out, "the load generator was kept from sending for {share} of the time"),
             Sign::Canary => write!(out, "the processor was {share} slower than at its best in this run"),
             Sign::Disk => write!(out, "the disk took {share} longer to sync than is usual in this run"),
         }
@@ -205,6 +217,7 @@ mod tests {
             steal_share: Some(0.0),
             server_delay_share: Some(0.01),
             client_delay_share: Some(0.01),
+            stalled_share: Some(0.0),
             canary_ns: Some(1_000),
             disk_sync_ns: Some(1_000),
         }
@@ -234,6 +247,8 @@ mod tests {
                 Sign::Steal => Noise { steal_share: some, ..quiet() },
                 Sign::ServerDelay => Noise { server_delay_share: some, ..quiet() },
                 Sign::ClientDelay => Noise { client_delay_share: some, ..quiet() },
+                Sign::Stall => Noise { stalled_share: some, ..quiet() },
+                Sign::Lag => unreachable!("it has no limit"),
                 Sign::Canary => Noise { canary_ns: slower, ..quiet() },
                 Sign::Disk => Noise { disk_sync_ns: slower, ..quiet() },
             }
@@ -279,10 +294,7 @@ mod tests {
         let said: Vec<String> = reasons.iter().map(Reason::to_string).collect();
         assert_eq!(
             said,
-            [
-                "other programs took 12 % of the processors",
-                "the processor was 31 % slower than at its best in this run"
-            ]
+            ["other programs used 12 % of the CPU", "the processor was 31 % slower than at its best in this run"]
         );
         assert_eq!(percent(0.0234), "2.3 %");
     }

@@ -56,6 +56,8 @@ pub struct Found {
     /// The promised quantile of the response at that rate, the worst of all confirmations.
     pub response_ns: Option<u64>,
     pub steps: u32,
+    /// The machine disturbed a step each time that it was tried: nothing is said of the target.
+    pub unclear: bool,
     /// Why there is nothing more to say.
     pub reason: String,
 }

@@ -32,6 +32,9 @@ pub struct Record {
     /// The second trial of an A/A control: it shows how far two trials of the same target differ, and is in no row.
     #[serde(default)]
     pub twin: bool,
+    /// A trial of points that was run again because the machine disturbed it: it counts for nothing.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub discarded: bool,
     pub target: Target,
     pub durability: Durability,
     /// Whose settings were in force. Never ranked across configurations.
@@ -82,6 +85,9 @@ pub struct Run {
     pub half_width: Option<f64>,
     /// Nothing was timed: only the answers count.
     pub answers_only: bool,
+    /// Points that the machine disturbed are shown all the same: `--accept-noise`.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub accepts_noise: bool,
     /// Servers and clients had processors of their own; nothing where all had all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pinned: Option<Pinned>,
@@ -268,6 +274,9 @@ pub struct Phase {
     /// somebody else's server.
     #[serde(default)]
     pub store_by_second: Vec<Second>,
+    /// What else went on in this phase alone, of jobs of requests: each phase is a point of its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub noise: Option<Noise>,
 }
 
 /// How far a part came until its time-out; all that was asked by then was answered.

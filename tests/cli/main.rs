@@ -35,6 +35,7 @@ mod results;
 mod said;
 mod secrets;
 mod seeds;
+mod stalls;
 mod strangers;
 mod sweeps;
 mod traces;

@@ -125,6 +125,9 @@ pub struct How {
     /// Check the answers and time nothing: one block, no seconds in the table
     #[arg(long)]
     pub answers_only: bool,
+    /// Show points and rates that the machine disturbed, instead of "unclear"
+    #[arg(long, env = "KVFAIR_ACCEPT_NOISE", value_parser = clap::builder::FalseyValueParser::new())]
+    pub accept_noise: bool,
     /// Print the trials in their order, and stop
     #[arg(long)]
     pub list: bool,

@@ -1,7 +1,7 @@
 //! The readings around one trial: from when the clock first runs for what is measured to the end of settling. Loading
 //! is in it only where records are loaded anew between two points.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use super::programs::{self, Programs};
 use super::queue::{self, Waited, Waits};
@@ -13,6 +13,10 @@ use crate::words::trial::Pinned;
 /// milliseconds of a settling one time slice is a large share.
 const JUDGED_SHARE: f64 = 0.5;
 
+/// Who sleeps between looks wakes up some milliseconds late where many threads want to run. This late nothing ran at
+/// all: the host stood still, or all of us were stopped.
+const STALL: Duration = Duration::from_millis(50);
+
 pub struct Window {
     /// Ourselves: all that we start descends from us.
     root: u32,
@@ -21,41 +25,79 @@ pub struct Window {
     cpus: u32,
     pinned: Option<Pinned>,
     beside_guest: bool,
+    /// Each phase is a point, with noise of its own.
+    has_points: bool,
     opened: Option<Programs>,
     /// Of the phase that goes on.
-    before: Option<(Instant, Option<Waits>, Option<Waits>)>,
+    before: Option<Before>,
+    stalled_s: f64,
     /// Of the phases with no more busy threads than processors.
     judged: Judged,
 }
 
-#[derive(Default)]
+/// What was so when a phase began.
+struct Before {
+    began: Instant,
+    client: Option<Waits>,
+    server: Option<Waits>,
+    programs: Option<Programs>,
+}
+
+#[derive(Clone, Copy, Default)]
 struct Judged {
     wall_s: f64,
     client_s: Option<f64>,
     server_s: Option<f64>,
+    stalled_s: f64,
+}
+
+/// What was seen of one phase.
+#[derive(Default)]
+pub struct Seen {
+    /// Seconds that the threads of the trial and of the server waited for a processor.
+    pub client_s: Option<f64>,
+    pub server_s: Option<f64>,
+    /// Of a point alone.
+    pub noise: Option<Noise>,
 }
 
 impl Window {
     /// Around a child that works on this server of ours, or on somebody else's.
     pub fn around(child: u32, server: Option<u32>, record: &Record, beside_guest: bool) -> Window {
         let (root, cpus, pinned) = (std::process::id(), record.machine.cpus, record.run.pinned.clone());
-        let (opened, before, judged) = (None, None, Judged::default());
-        Window { root, child, server, cpus, pinned, beside_guest, opened, before, judged }
+        let has_points = record.job.load.is_some() || record.job.replay_percent.is_some();
+        let judged = Judged::default();
+        let (opened, before, stalled_s) = (None, None, 0.0);
+        Window { root, child, server, cpus, pinned, beside_guest, has_points, opened, before, stalled_s, judged }
     }
 
     /// A phase is about to begin. `known` is how programs were seen last: who has not run since is not read again.
     pub fn begins(&mut self, phase: &str, known: Option<&Programs>) {
-        if self.opened.is_none() && phase != "load" {
-            self.opened = programs::look(self.root, known);
+        let opens = self.opened.is_none() && phase != "load";
+        let known = self.opened.as_ref().or(known);
+        let programs = (opens || self.is_point(phase)).then(|| programs::look(self.root, known)).flatten();
+        if opens {
+            self.opened = programs.clone();
         }
-        let server = self.server.and_then(queue::waits);
-        self.before = Some((Instant::now(), queue::waits(self.child), server));
+        let (client, server) = (queue::waits(self.child), self.server.and_then(queue::waits));
+        self.stalled_s = 0.0;
+        self.before = Some(Before { began: Instant::now(), client, server, programs });
     }
 
-    /// It has ended, and of the trial's own threads these with it. Seconds that the threads of the trial and of the
-    /// server waited for a processor.
-    pub fn ended(&mut self, phase: &str, left: Waits) -> (Option<f64>, Option<f64>) {
-        let Some((began, client, server)) = self.before.take() else { return (None, None) };
+    fn is_point(&self, phase: &str) -> bool {
+        self.has_points && phase != "load" && phase != "settle"
+    }
+
+    /// The one who looks slept so much longer than it was to.
+    pub fn overslept(&mut self, by: Duration) {
+        if by >= STALL {
+            self.stalled_s += by.as_secs_f64();
+        }
+    }
+
+    /// It has ended, and of the trial's own threads these with it.
+    pub fn ended(&mut self, phase: &str, left: Waits) -> Seen {
+        let Some(Before { began, client, server, programs }) = self.before.take() else { return Seen::default() };
         let wall_s = began.elapsed().as_secs_f64();
         let waited = |before: Option<Waits>, after: Option<Waits>| -> Option<Waited> {
             Some(queue::between(&before?, &after?, wall_s))
@@ -63,26 +105,48 @@ impl Window {
         let client = waited(client, queue::waits(self.child).map(|alive| alive.into_iter().chain(left).collect()));
         let server = waited(server, self.server.and_then(queue::waits));
         let busy = |waited: Option<Waited>| waited.map_or(0, |waited| waited.busy);
+        let mut judged = Judged::default();
         if phase != "load" && had_room(busy(client), busy(server), self.cpus, self.pinned.as_ref()) {
-            self.judged.wall_s += wall_s;
-            add(&mut self.judged.client_s, client);
-            add(&mut self.judged.server_s, server);
+            let worst_s = |waited: Option<Waited>| waited.map(|waited| waited.worst_s);
+            let (client_s, server_s, stalled_s) = (worst_s(client), worst_s(server), self.stalled_s);
+            judged = Judged { wall_s, client_s, server_s, stalled_s };
+            self.judged.add(&judged);
         }
-        (client.map(|client| client.delay_s), server.map(|server| server.delay_s))
+        let noise = || Some(self.since(programs.as_ref()?, &judged).0);
+        let noise = if self.is_point(phase) { noise() } else { None };
+        Seen { client_s: client.map(|client| client.delay_s), server_s: server.map(|server| server.delay_s), noise }
     }
 
     /// Everything that is measured has been. And programs as they are seen now.
     pub fn close(&self) -> (Noise, Option<Programs>) {
-        let now = self.opened.as_ref().and_then(|opened| programs::look(self.root, Some(opened)));
-        let seen = now.as_ref().zip(self.opened.as_ref());
-        let noise = seen.map_or_else(Noise::default, |(now, opened)| now.since(opened, self.beside_guest));
+        self.opened.as_ref().map_or_else(Default::default, |opened| self.since(opened, &self.judged))
+    }
+
+    /// What went on since programs were seen like this, and how they are seen now.
+    fn since(&self, opened: &Programs, judged: &Judged) -> (Noise, Option<Programs>) {
+        let now = programs::look(self.root, Some(opened));
+        let noise = now.as_ref().map_or_else(Noise::default, |now| now.since(opened, self.beside_guest));
         // Whom the kernel's threads kept waiting was kept waiting by its own writes: at most for as long as those ran.
         let kernels_s = noise.kernel_share.unwrap_or(0.0) * noise.seen_s * f64::from(noise.cpus);
-        let judged = &self.judged;
-        let speaks = judged.wall_s >= JUDGED_SHARE * noise.seen_s;
+        let speaks = judged.wall_s > 0.0 && judged.wall_s >= JUDGED_SHARE * noise.seen_s;
         let share = |worst_s: Option<f64>| Some((worst_s.filter(|_| speaks)? - kernels_s).max(0.0) / judged.wall_s);
         let (client_delay_share, server_delay_share) = (share(judged.client_s), share(judged.server_s));
-        (Noise { client_delay_share, server_delay_share, ..noise }, now)
+        let stalled_share = speaks.then(|| judged.stalled_s / judged.wall_s);
+        (Noise { client_delay_share, server_delay_share, stalled_share, ..noise }, now)
+    }
+}
+
+impl Judged {
+    fn add(&mut self, phase: &Judged) {
+        let add = |sum: &mut Option<f64>, more_s: Option<f64>| {
+            if let Some(more_s) = more_s {
+                *sum = Some(sum.unwrap_or(0.0) + more_s);
+            }
+        };
+        self.wall_s += phase.wall_s;
+        self.stalled_s += phase.stalled_s;
+        add(&mut self.client_s, phase.client_s);
+        add(&mut self.server_s, phase.server_s);
     }
 }
 
@@ -92,12 +156,6 @@ fn had_room(client: u32, server: u32, cpus: u32, pinned: Option<&Pinned>) -> boo
     match pinned {
         None => client + server <= cpus,
         Some(own) => client <= own.clients.len() as u32 && server <= own.server.len() as u32,
-    }
-}
-
-fn add(sum: &mut Option<f64>, waited: Option<Waited>) {
-    if let Some(waited) = waited {
-        *sum = Some(sum.unwrap_or(0.0) + waited.worst_s);
     }
 }
 

@@ -1,0 +1,149 @@
+//! Rates, points and steps on a machine that does other things: no store is blamed for what the machine did, and a
+//! store that stands still by itself is.
+
+use std::time::Duration;
+
+use kvfair::words::disturbed::disturbed;
+use kvfair::words::noise::{Noise, Sign};
+use kvfair::words::record::{Phase, Record};
+use nix::sys::signal::Signal;
+use serde_json::Value;
+
+use crate::desk::{Desk, Said, Started, signal, wait_for};
+use crate::noise::spinners;
+
+/// As a user runs it: tests otherwise accept noise.
+fn run(desk: &Desk, arguments: &[&str]) -> Said {
+    let mut command = desk.kvfair(arguments);
+    command.env_remove("KVFAIR_ACCEPT_NOISE");
+    Started::new(command).wait()
+}
+
+#[track_caller]
+fn blames_nobody(said: &Said) {
+    for words in ["breaks the promise", "could not keep", "overload", "keeps p99", "noise ok"] {
+        assert!(!said.out.contains(words), "'{words}' in:\n{}{}", said.out, said.err);
+    }
+}
+
+/// Three programs for each processor, until the end of the test.
+#[cfg(target_os = "linux")]
+#[test]
+fn beside_other_programs_a_search_and_rates_are_unclear() {
+    let desk = Desk::with_only(&["redis-server"]);
+    let strangers = spinners(&desk);
+    let find = ["find-max", "mixed", "redis+unix", "--records", "100", "--step", "1", "--slo", "p99:1ms"];
+    let said = run(&desk, &find);
+    blames_nobody(&said);
+    said.exits(6).shows("unclear: ").shows("other programs used ").complains("discarded: other programs used ");
+    said.shows("The machine disturbed each try: nothing is said of redis+unix.");
+    let rate = ["run", "mixed", "--records", "100", "--blocks", "1", "--requests", "1000", "redis+unix"];
+    let said = run(&desk, &[&rate[..], &["--rate", "50%"]].concat());
+    said.exits(6).complains("kvfair: unclear: ").complains("; nothing is said of redis+unix");
+    let said = run(&desk, &[&rate[..], &["--rate", "500,2k", "--output", "rates.jsonl"]].concat());
+    blames_nobody(&said);
+    said.exits(6)
+        .shows("500 unclear")
+        .shows("nothing is said of redis+unix at 2 points")
+        .complains("redis+unix: discarded: ");
+    assert_eq!(said.out.matches("other programs used").count(), 1, "the cause once:\n{}", said.out);
+    let told = crate::desk::records_in(&desk.home().join("rates.jsonl"));
+    let discarded: Vec<bool> = told.iter().map(|record| record["discarded"] == true).collect();
+    assert_eq!(discarded, [true, true, false], "run again twice");
+
+    let accepted = run(&desk, &[&rate[..], &["--rate", "500", "--accept-noise", "--output", "all.jsonl"]].concat());
+    accepted.exits(0);
+    assert!(!accepted.out.contains("unclear"), "{}", accepted.out);
+    drop(strangers);
+    let points: Value = serde_json::from_str(&desk.run(&["show", "rates.jsonl", "--json"]).out).expect("JSON");
+    assert_eq!((&points[0]["requests_per_s"], &points[0]["rated"]["kept"]), (&Value::Null, &Value::Null), "{points}");
+    assert_eq!((&points[0]["rated"]["rate"], &points[0]["target"]), (&500.into(), &"redis+unix".into()), "{points}");
+    desk.run(&["show", "rates.jsonl", "--csv"]).exits(0).shows("redis+unix,false,,unclear,").shows("run,rate,10,500,");
+}
+
+/// What a size is chosen by is no number that was asked for: the run goes on, and says it.
+#[cfg(target_os = "linux")]
+#[test]
+fn pilots_that_other_programs_disturbed_are_run_again_and_said() {
+    let desk = Desk::with_only(&[]);
+    let strangers = spinners(&desk);
+    let said = run(&desk, &["run", "ngrams", "sqlite", "--budget", "10s", "--effort", "quick"]);
+    drop(strangers);
+    said.complains("kvfair: the pilots were disturbed (other programs used ").shows("sqlite");
+}
+
+/// Starts a rate of 500 a second for 4 s, and has these of its processes stand still from its middle to after its end.
+fn stopped(desk: &Desk, whom: impl Fn(&Desk, u32) -> Vec<u32>) -> Record {
+    let rate = ["run", "mixed", "--records", "100", "--blocks", "1", "--rate", "500", "--requests", "2000"];
+    let started = Started::new(desk.kvfair(&[&rate[..], &["redis+unix"]].concat()));
+    wait_for("a trial", || (!desk.trials().is_empty()).then_some(()));
+    std::thread::sleep(Duration::from_secs(2));
+    let still = whom(desk, started.id());
+    still.iter().for_each(|pid| signal(*pid, Signal::SIGSTOP));
+    std::thread::sleep(Duration::from_millis(4_500));
+    still.iter().for_each(|pid| signal(*pid, Signal::SIGCONT));
+    started.wait().exits(0);
+    let record: Record = serde_json::from_value(desk.record("redis+unix")).expect("a record");
+    let run = rated(&record);
+    assert!(run.open.as_ref().is_some_and(|open| !open.is_kept(run.took_s)), "{} s", run.took_s);
+    quiet(record)
+}
+
+fn rated(record: &Record) -> &Phase {
+    record.phases.iter().find(|phase| phase.open.is_some()).expect("a rate")
+}
+
+/// The same as if nothing but this test had been on the machine, of which no test can be sure.
+fn quiet(mut record: Record) -> Record {
+    record.run.accepts_noise = false;
+    for phase in &mut record.phases {
+        let none = Some(0.0);
+        phase.noise = phase.noise.map(|noise| Noise {
+            foreign_share: none,
+            unclaimed_share: none,
+            steal_share: none,
+            server_delay_share: none,
+            client_delay_share: none,
+            ..noise
+        });
+    }
+    record
+}
+
+fn shown(desk: &Desk, record: &Record) -> Said {
+    let line = serde_json::to_string(record).expect("a record");
+    desk.run(&["show", desk.file("stopped.jsonl", line + "\n")])
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_stall_of_the_machine_is_not_the_stores() {
+    let desk = Desk::with_only(&["redis-server"]);
+    let record = stopped(&desk, |desk, _| desk.processes());
+    let cause = disturbed(&record, rated(&record)).expect("a stall");
+    assert!(cause.reasons.iter().any(|reason| reason.sign == Sign::Stall && reason.share > 0.3), "{cause:?}");
+    let said = shown(&desk, &record);
+    blames_nobody(&said);
+    said.shows("500 unclear").shows("the machine stood still for ").shows("nothing is said of redis+unix, request");
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_stall_of_the_load_generator_is_not_the_stores() {
+    let desk = Desk::with_only(&["redis-server"]);
+    let record = stopped(&desk, |desk, _| desk.trials());
+    let cause = disturbed(&record, rated(&record)).expect("a stall");
+    assert!(cause.stalled && cause.reasons.iter().all(|reason| reason.sign == Sign::Lag), "{cause:?}");
+    let said = shown(&desk, &record);
+    blames_nobody(&said);
+    said.shows("unclear: the machine stalled: the load generator was kept from sending for ");
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_stall_of_the_store_is_its_own() {
+    let desk = Desk::with_only(&["redis-server"]);
+    let record = stopped(&desk, |desk, _| desk.processes_named("redis-server"));
+    assert_eq!(disturbed(&record, rated(&record)), None, "{:?}", rated(&record).noise);
+    shown(&desk, &record).shows("redis+unix could not keep 500 requests/s").shows("overload");
+}
