@@ -108,6 +108,9 @@ pub struct Check {
     /// Sizes and bytes of values and keys, counters, many keys, times to live, check-and-set, several clients, replies
     /// in pieces: what was sent and what came is told of each that is wrong, limits as limits.
     pub targets: Vec<String>,
+    /// Write to a server by URL that does not tell how much memory it has left: it may drop records of its owner's
+    #[arg(long)]
+    pub accept_unchecked: bool,
 }
 
 #[derive(Debug, Args)]

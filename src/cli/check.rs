@@ -3,9 +3,10 @@
 use anyhow::{Context, Result, anyhow};
 
 use super::args::Check;
-use super::{Exit, Usage, complain, print, target};
+use super::{Exit, Usage, complain, interrupted, print, target};
 use crate::lab::plan::Chosen;
-use crate::lab::signals::{INTERRUPTED, Interrupt};
+use crate::lab::signals::Interrupt;
+use crate::lab::trial::Interrupted;
 use crate::lab::{check as lab, scratch};
 use crate::report;
 use crate::stores::Role;
@@ -17,15 +18,14 @@ pub fn check(args: &Check) -> Result<Exit> {
     let scratch = scratch::make()?;
     let mut worst = Exit::Ok;
     for (place, one) in chosen.iter().enumerate() {
-        match lab::check(one, &scratch.path().join(place.to_string()), &interrupt) {
+        match lab::check(one, &scratch.path().join(place.to_string()), args.accept_unchecked, &interrupt) {
             Ok(checked) => {
                 print(&report::check::lines(&checked))?;
                 worst = worse(worst, exit_of(&checked));
             }
-            Err(interrupted) => {
-                interrupted.left_behind.iter().for_each(|what| complain(&format!("kvfair: {what}")));
-                complain(&format!("kvfair: {INTERRUPTED}; {place} targets were checked"));
-                return Ok(Exit::Interrupted);
+            Err(Interrupted { left_behind }) => {
+                left_behind.iter().for_each(|what| complain(&format!("kvfair: {what}")));
+                return Ok(interrupted(&interrupt, &format!("{place} targets were checked")));
             }
         }
     }

@@ -93,6 +93,7 @@ pub fn plan_of(args: &Run, command: &str) -> Result<Plan> {
         data_seeds: Vec::new(),
         twin: !args.how.no_aa,
         answers_only: args.how.answers_only,
+        accepts_unchecked: args.how.accept_unchecked,
         accepts_noise: args.how.accept_noise,
         keep: args.how.keep.clone(),
         warm: false,

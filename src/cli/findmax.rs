@@ -6,15 +6,16 @@ use super::args::{FindMax, Run};
 use super::measure::tell_left;
 use super::points::Rates;
 use super::run::plan_of;
-use super::{Exit, Usage, complain, exit_of, find_job, print};
+use super::{Exit, Usage, complain, exit_of, find_job, interrupted, print};
 use crate::lab::save::{self, Results};
-use crate::lab::signals::{INTERRUPTED, Interrupt};
+use crate::lab::signals::Interrupt;
 use crate::lab::{scratch, visits};
 use crate::report::standing::standings;
 use crate::report::{cells, limits, table, words};
 use crate::study::findmax::{self, Search};
 use crate::words::promise::Found;
 use crate::words::record::Record;
+use crate::words::room::Room;
 use crate::words::units;
 
 /// What a confirmation takes at the most, in steps.
@@ -48,6 +49,10 @@ pub fn find_max(mut args: FindMax) -> Result<Exit> {
     plan.visits = Some(visits::beside(&path));
     let mut records = Vec::new();
     let mut tell = |record: &Record, told: &str| {
+        let is_first = records.iter().all(|before: &Record| before.target.label != record.target.label);
+        if let Some(unknown) = record.room.as_ref().filter(|_| is_first).and_then(Room::unknown) {
+            complain(&format!("kvfair: {}: {unknown}", record.target.label));
+        }
         complain(&step(record, told));
         results.save(record)?;
         records.push(record.clone());
@@ -61,10 +66,7 @@ pub fn find_max(mut args: FindMax) -> Result<Exit> {
     }
     results.discard_if_empty();
     match found {
-        Err(_) if interrupt.is_set() => {
-            complain(&format!("kvfair: {INTERRUPTED}; {} trials were finished", records.len()));
-            Ok(Exit::Interrupted)
-        }
+        Err(_) if interrupt.is_set() => Ok(interrupted(&interrupt, &format!("{} trials were finished", records.len()))),
         found => shown(&found?, &args, &records),
     }
 }

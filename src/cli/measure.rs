@@ -10,10 +10,10 @@ use super::args::Run;
 use super::live::Screen;
 use super::points::Rates;
 use super::run::plan_of;
-use super::{Exit, Usage, complain, exit_of, load, target, verified};
+use super::{Exit, Usage, complain, exit_of, interrupted, load, target, verified};
 use crate::lab::plan::Plan;
 use crate::lab::save::{self, Results};
-use crate::lab::signals::{INTERRUPTED, Interrupt};
+use crate::lab::signals::Interrupt;
 use crate::lab::timing::Timer;
 use crate::lab::trial::Bench;
 use crate::lab::{gates, scratch, visits};
@@ -154,7 +154,7 @@ fn carry_out(mut errand: Errand<'_>) -> Result<Ran> {
         }
     };
     answers::note(&mut records);
-    let ended = finish(&errand, &records, &mut results, ended);
+    let ended = finish(&errand, &records, &mut results, ended, &interrupt);
     verified::note(&mut records);
     Ok(Ran { records, ended })
 }
@@ -197,7 +197,13 @@ fn fit_into(budget: Duration, errand: &mut Errand<'_>, scratch: &Path, interrupt
     Ok(())
 }
 
-fn finish(errand: &Errand<'_>, records: &[Record], results: &mut Results, ended: Result<Ended>) -> Result<Exit> {
+fn finish(
+    errand: &Errand<'_>,
+    records: &[Record],
+    results: &mut Results,
+    ended: Result<Ended>,
+    interrupt: &Interrupt,
+) -> Result<Exit> {
     if records.is_empty() {
         results.discard_if_empty();
     } else {
@@ -209,8 +215,7 @@ fn finish(errand: &Errand<'_>, records: &[Record], results: &mut Results, ended:
     match ended? {
         Ended::Interrupted(left_behind) => {
             left_behind.iter().for_each(|what| complain(&format!("kvfair: {what}")));
-            complain(&format!("kvfair: {INTERRUPTED}; {} trials were finished", records.len()));
-            return Ok(Exit::Interrupted);
+            return Ok(interrupted(interrupt, &format!("{} trials were finished", records.len())));
         }
         Ended::Stopped(stopped) => complain(&in_words(stopped, errand.plan.blocks)),
     }

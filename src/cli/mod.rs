@@ -9,6 +9,7 @@ use clap::Parser;
 use crate::jobs::{self, JobKind};
 use crate::lab::check::prober;
 use crate::lab::crash::client;
+use crate::lab::signals::{INTERRUPTED, Interrupt};
 use crate::lab::{files, truth, worker};
 use crate::report::cells::{Row, Status};
 use crate::stores::array::server::{self, Door, Mouth};
@@ -165,6 +166,12 @@ fn answer_truth() -> Result<Exit> {
     let question = serde_json::from_reader(io::stdin().lock())?;
     print(&format!("{}\n", serde_json::to_string(&truth::compute(&question))?))?;
     Ok(Exit::Ok)
+}
+
+/// Says why everything was stopped and what was finished.
+fn interrupted(interrupt: &Interrupt, finished: &str) -> Exit {
+    complain(&format!("kvfair: {}; {finished}", interrupt.why().unwrap_or(INTERRUPTED)));
+    if interrupt.why().is_some() { Exit::Error } else { Exit::Interrupted }
 }
 
 /// The worst of a run's rows decides, or of its points; method.md, section 9.

@@ -66,7 +66,7 @@ fn read(text: &str) -> Result<Chosen> {
         cache: asked.cache,
         settings: asked.settings,
     };
-    Ok(Chosen { target, adapter, place, login: asked.login, via: Via::Portable })
+    Ok(Chosen { target, adapter, place, login: asked.login, via: Via::Portable, first_used: Default::default() })
 }
 
 /// All targets that this machine can run: each store over each of its transports, if its program is here.

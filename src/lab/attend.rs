@@ -10,15 +10,19 @@ use anyhow::Result;
 use super::dataset::DataSet;
 use super::gates::queue::Waits;
 use super::gates::window::{Seen, Window};
+use super::guest::Watch;
 use super::plan::Chosen;
+use super::signals::INTERRUPTED;
 use super::trial::{Bench, Live};
 use super::truth;
 use super::visits::{Entry, Visit};
 use super::watch::{self, Peaks, Reading, Series};
 use super::worker::Told;
+use crate::stores::Launch;
 use crate::words::noise::Noise;
 use crate::words::op::readable;
 use crate::words::record::{Outcome, Phase, Record, StoreFacts, UNREAD, Usage, Verdict};
+use crate::words::room::Room;
 
 /// The most bytes of why counters could not be read: they may be a stranger's words.
 const LONGEST_REASON: usize = 300;
@@ -49,6 +53,10 @@ pub struct Attendant<'a> {
     visit: Option<Visit>,
     /// That it was: struck out once all is taken back.
     entry: Option<Entry>,
+    /// What is under trial and how it is reached.
+    target: (&'a Chosen, &'a Launch),
+    /// Of a server that is not ours and may drop records.
+    evictions: Option<Watch>,
 }
 
 impl<'a> Attendant<'a> {
@@ -58,9 +66,10 @@ impl<'a> Attendant<'a> {
         record: &'a mut Record,
         command: Vec<String>,
         files: Option<&'a Path>,
-        chosen: &Chosen,
         bench: &'a Bench<'a>,
+        target: (&'a Chosen, &'a Launch),
     ) -> Self {
+        let chosen = target.0;
         let (place, database) = (chosen.place.clone(), chosen.login.database.clone());
         let visit = Visit::of_record(record).map(|visit| Visit { place, database, ..visit });
         // Of somebody else's server nothing is known, and our own process is not the store.
@@ -83,6 +92,8 @@ impl<'a> Attendant<'a> {
             phase: String::new(),
             visit,
             entry: None,
+            target,
+            evictions: None,
         }
     }
 
@@ -128,6 +139,19 @@ impl<'a> Attendant<'a> {
 
     /// Takes down what the child says. Some(end) where it was the last word.
     pub fn hear(&mut self, told: Told, watch: &mut dyn FnMut(Live)) -> Option<Result<(), Outcome>> {
+        // Where it waits for us, and at its end, nothing is measured.
+        let may_ask = !matches!(told, Told::Facts(_) | Told::Progress(_) | Told::Verifying(_));
+        if let Some(why) = self.evictions.as_ref().filter(|_| may_ask).and_then(Watch::look_now) {
+            self.bench.interrupt.stop(why);
+        }
+        let is_wrong = matches!(told, Told::Wrong(_));
+        let end = self.take_down(told, watch)?;
+        // Records that were driven out are missing: no answer is wrong for that.
+        let stopped = is_wrong && self.bench.interrupt.is_set();
+        Some(if stopped { Err(Outcome::Failed { reason: INTERRUPTED.to_string() }) } else { end })
+    }
+
+    fn take_down(&mut self, told: Told, watch: &mut dyn FnMut(Live)) -> Option<Result<(), Outcome>> {
         match told {
             Told::Facts(facts) => {
                 if let Some(product) = facts.product {
@@ -143,6 +167,7 @@ impl<'a> Attendant<'a> {
                     command: std::mem::take(&mut self.command),
                 });
             }
+            Told::Room(room) => self.watch_evictions(room),
             Told::Begins(phase) => {
                 if let Err(error) = self.write_down() {
                     return Some(Err(Outcome::Failed { reason: format!("{error:#}") }));
@@ -185,6 +210,16 @@ impl<'a> Attendant<'a> {
         None
     }
 
+    fn watch_evictions(&mut self, room: Room) {
+        let (chosen, launch) = self.target;
+        if chosen.first_used.get().is_none() {
+            chosen.first_used.set(room.used_bytes);
+        }
+        let begin = |before| Watch::begin(chosen.adapter, launch, &chosen.target.label, before);
+        self.evictions = room.evicted.map(begin);
+        self.record.room = Some(room);
+    }
+
     fn ended(&mut self, mut phase: Phase, left: Waits) {
         let now = self.readings();
         let Seen { client_s, server_s, noise } = self.window.ended(&phase.name, left);
@@ -223,6 +258,9 @@ impl<'a> Attendant<'a> {
     }
 
     pub fn look(&mut self) {
+        if let Some(why) = self.evictions.as_ref().and_then(Watch::look) {
+            self.bench.interrupt.stop(why);
+        }
         if let Some(series) = &mut self.series {
             series.look(self.server.unwrap_or(self.child));
         }

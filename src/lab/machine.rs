@@ -66,6 +66,18 @@ pub fn memory_bytes() -> u64 {
     hardware().1
 }
 
+/// Memory that programs can have without any being taken from others, in bytes.
+#[cfg(target_os = "linux")]
+pub fn free_memory_bytes() -> Option<u64> {
+    use procfs::{Current, Meminfo};
+    Meminfo::current().ok()?.mem_available
+}
+
+#[cfg(not(target_os = "linux"))]
+pub fn free_memory_bytes() -> Option<u64> {
+    None
+}
+
 /// The processor's name and the memory in bytes.
 #[cfg(target_os = "linux")]
 fn hardware() -> (String, u64) {

@@ -10,6 +10,7 @@ mod dataset;
 mod elsewhere;
 pub mod files;
 pub mod gates;
+mod guest;
 pub mod input;
 pub mod kept;
 mod lasting;

@@ -1,6 +1,8 @@
 //! What a run will do: targets, job, classes and the order of its trials, settled before anything is started.
 
+use std::cell::Cell;
 use std::path::PathBuf;
+use std::rc::Rc;
 use std::time::Duration;
 
 use crate::jobs::draw::{Rng, mix};
@@ -20,6 +22,8 @@ pub struct Chosen {
     pub place: Option<Place>,
     pub login: Login,
     pub via: Via,
+    /// Memory that a server that is not ours used before the first trial of this run, in bytes.
+    pub first_used: Rc<Cell<Option<u64>>>,
 }
 
 /// What one trial took, in seconds.
@@ -52,6 +56,8 @@ pub struct Plan {
     /// Some targets are run twice in each block (A/A controls), where anything is claimed.
     pub twin: bool,
     pub answers_only: bool,
+    /// A server that is not ours is written to even if it does not tell what memory it has.
+    pub accepts_unchecked: bool,
     /// Points that the machine disturbed are shown all the same.
     pub accepts_noise: bool,
     /// Data stays in here, a directory for each target.
@@ -225,6 +231,7 @@ pub mod tests {
             data_seeds: Vec::new(),
             twin: true,
             answers_only: false,
+            accepts_unchecked: false,
             accepts_noise: false,
             keep: None,
             warm: false,
@@ -250,6 +257,7 @@ pub mod tests {
             adapter: stores::ALL[0],
             place: None,
             login: Default::default(),
+            first_used: Default::default(),
             via: Via::default(),
         };
         let blocks = Blocks { least: 6, most: 10, half_width: Some(0.1) };

@@ -1,14 +1,14 @@
 //! Ctrl-C and its like, as a flag that is asked between steps.
 
 use std::io;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 /// Set when somebody wants us to stop: what is finished is kept and printed.
 #[derive(Clone, Default)]
-pub struct Interrupt(Arc<AtomicBool>);
+pub struct Interrupt(Arc<AtomicBool>, Arc<OnceLock<String>>);
 
 impl Interrupt {
     /// From here on the signals set the flag instead of ending the process. A second Ctrl-C ends it at once.
@@ -23,7 +23,17 @@ impl Interrupt {
     }
 
     pub fn is_set(&self) -> bool {
-        self.0.load(Ordering::Relaxed)
+        self.0.load(Ordering::Relaxed) || self.1.get().is_some()
+    }
+
+    /// Ends the run as Ctrl-C would, for a reason that is told: the first one stays.
+    pub fn stop(&self, why: String) {
+        let _ = self.1.set(why);
+    }
+
+    /// Why the run was stopped, where it was no signal.
+    pub fn why(&self) -> Option<&str> {
+        self.1.get().map(String::as_str)
     }
 }
 

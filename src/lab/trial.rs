@@ -21,7 +21,7 @@ use super::serve::{self, Served, Site, Unserved};
 use super::signals::Interrupt;
 use super::visits::Entry;
 use super::worker::{Told, Trial};
-use super::{counts, kept, machine, pin, signals};
+use super::{counts, guest, kept, machine, pin, signals};
 use crate::stores::{Launch, Place, Role};
 use crate::words::logins;
 use crate::words::names::file_name;
@@ -165,6 +165,7 @@ impl<'a> Bench<'a> {
             clients: plan.clients,
             stream: data.summary.stream.clone(),
             store: None,
+            room: None,
             outcome: Outcome::Finished,
             verdict: Verdict::NotReached,
             phases: Vec::new(),
@@ -316,7 +317,7 @@ impl<'a> Bench<'a> {
             _ if chosen.place.is_some() => None,
             _ => Some(data),
         };
-        let mut attendant = Attendant::new(child.id(), server, record, command, files, chosen, self);
+        let mut attendant = Attendant::new(child.id(), server, record, command, files, self, (chosen, launch));
         let heard = listen::<Told>(child.child().stdout.take().expect("stdout is piped"));
         let mut tell = |bytes: &[u8]| pipe.write_all(bytes).and_then(|()| pipe.write_all(b"\n")).is_ok();
         tell(&line);
@@ -423,6 +424,7 @@ impl<'a> Bench<'a> {
             truth: data.truth.clone(),
             verify: self.plan.verify,
             guest: self.plan.is_guest(chosen),
+            room: guest::Asked::of(self.plan, chosen, data),
             only_take_back: false,
             cache: chosen.target.cache,
             program: None,

@@ -19,7 +19,7 @@ use super::input::DataFile;
 use super::lasting::Lasting;
 use super::program::Program;
 use super::truth::Played;
-use super::{files, sweep, truth};
+use super::{files, guest, sweep, truth};
 use crate::drive::pace::Pace;
 use crate::drive::sockets::{self, Conduct, Threads};
 use crate::drive::{Progress, Seen, Stopped, Work, threads};
@@ -31,6 +31,7 @@ use crate::stores::{self, Adapter, Facts, Launch, Login, Place, Role, Store};
 use crate::words::load::At;
 use crate::words::op::{Fault, Wrong};
 use crate::words::record::{Answered, CutOff, Peak, Phase, Usage, Verdict};
+use crate::words::room::Room;
 use crate::words::trial::{Cache, Configuration, Durability, JobSettings, Verify};
 
 mod beat;
@@ -74,6 +75,8 @@ pub struct Trial {
     pub verify: Verify,
     /// Somebody else's store: it must be empty, and what we wrote is taken away again.
     pub guest: bool,
+    /// And there must be room in it.
+    pub room: guest::Asked,
     /// Nothing else is to be done: the trial itself was cut off.
     pub only_take_back: bool,
     pub cache: Option<Cache>,
@@ -86,6 +89,8 @@ pub struct Trial {
 #[serde(rename_all = "snake_case")]
 pub enum Told {
     Facts(Facts),
+    /// What a server that is not ours said of its memory.
+    Room(Room),
     /// A phase is about to begin: the child waits for a line.
     Begins(String),
     /// Units finished so far in this phase.
@@ -171,6 +176,7 @@ fn carry_out(trial: &Trial) -> Result<(), Early> {
     let store = (adapter.open)(&launch).map_err(|fault| reach(&launch.place, &fault))?;
     if trial.guest {
         must_be_empty(store.as_ref(), &launch.place)?;
+        must_have_room(store.as_ref(), trial)?;
     }
     let drawn = drawn::job(trial, kind, store.as_ref())?;
     let job: &dyn Job = drawn.as_ref().map_or(job.as_ref(), |drawn| drawn);
@@ -233,6 +239,13 @@ fn must_be_empty(store: &dyn Store, place: &Place) -> Result<(), Early> {
         ))),
         None => Err(Early::Refused(format!("{place} cannot say whether it is empty"))),
     }
+}
+
+/// What does not fit would drive its owner's records out.
+fn must_have_room(store: &dyn Store, trial: &Trial) -> Result<(), Early> {
+    let room = trial.room.of_room(store, &trial.store, &trial.place).map_err(|fault| reach(&trial.place, &fault))?;
+    room.into_iter().for_each(|room| tell(&Told::Room(room)));
+    Ok(())
 }
 
 /// What the phases of a trial share.

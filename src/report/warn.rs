@@ -55,8 +55,8 @@ const STRANGERS: [&str; 4] = ["pressure", "spin", "foreign", "steal"];
 type Rule = fn(&Seen<'_>) -> Vec<Warning>;
 
 /// The weightiest first.
-const RULES: [Rule; 11] =
-    [preflight_refused, void, twin, no_twin, timeouts, client_limited, drift, unsteady, doubted, short, memory];
+const RULES: [Rule; 12] =
+    [room, preflight_refused, void, twin, no_twin, timeouts, client_limited, drift, unsteady, doubted, short, memory];
 
 /// All that holds of a run, the weightiest first.
 pub fn warnings(seen: &Seen<'_>) -> Vec<Warning> {
@@ -86,6 +86,15 @@ pub fn printed(warnings: &[Warning], silenced: &[String], all: bool) -> Vec<Stri
 
 fn warning(id: &'static str, weighty: bool, evidence: String, fix: &str) -> Warning {
     Warning { id, evidence, fix: fix.to_string(), weighty }
+}
+
+/// A server that is not ours may have dropped records of its owner's.
+fn room(seen: &Seen<'_>) -> Vec<Warning> {
+    let unknown = |record: &Record| Some(format!("{}: {}", record.target.label, record.room.as_ref()?.unknown()?));
+    let told: BTreeMap<&str, String> =
+        seen.records.iter().filter_map(|record| Some((record.target.label.as_str(), unknown(record)?))).collect();
+    let fix = "see on its host that there is more free than that";
+    told.into_values().map(|evidence| warning("room", true, evidence, fix)).collect()
 }
 
 /// What was seen before the run and voids what is asked for.

@@ -4,12 +4,15 @@
 use std::path::Path;
 
 use super::blocking::{Blocking, Connection, Line};
+use super::room::{Room, Weight};
 use super::said::{Said, bounded};
-use super::{Adapter, Facts, Launch, Place, Role, Server, Session, Setting, Store};
+use super::{Adapter, Facts, Launch, Place, Role, Server, Session, Setting, Store, Watch};
 use crate::wire::Codec;
 use crate::wire::memcache::{self, Binary, Memcache, Meta, NOOP_QUESTION, Stats, VERSION_QUESTION};
 use crate::words::op::Fault;
 use crate::words::trial::{Durability, Transport};
+
+mod room;
 
 pub static MEMCACHED: Adapter = Adapter {
     name: NAME,
@@ -154,11 +157,17 @@ impl Store for Memcached {
         Ok(find(&stats, "curr_items").and_then(|count| count.parse().ok()))
     }
 
-    /// Items that went for newer ones of their size, and those that went with a page that another size was given.
-    fn evicted(&self) -> Result<Option<u64>, Fault> {
-        let said = self.says()?;
-        let counts = ["evictions", "slab_reassign_evictions_nomem"];
-        Ok(Some(counts.iter().filter_map(|name| said.get(name)).sum::<f64>() as u64))
+    fn watch(&self) -> Result<Option<Watch<'_>>, Fault> {
+        let mut session = self.ask()?;
+        Ok(Some(Box::new(move || room::evicted(session.connection()))))
+    }
+
+    fn room(&self) -> Result<Option<Room>, Fault> {
+        room::room(self.ask()?.connection()).map(Some)
+    }
+
+    fn needs(&self, weight: &Weight) -> u64 {
+        room::needs(weight)
     }
 
     /// <https://github.com/memcached/memcached/blob/master/doc/protocol.txt>, "General-purpose statistics".

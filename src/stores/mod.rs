@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use self::blocking::Line;
+use self::room::{Room, Weight};
 use self::said::Said;
 use crate::words::op::{Fault, KeyList, Op, Reply};
 use crate::words::trial::{Configuration, Durability, Transport};
@@ -53,6 +54,7 @@ mod ram;
 #[cfg(feature = "redb")]
 mod redb;
 mod redis;
+pub mod room;
 #[cfg(feature = "sql")]
 mod rows;
 pub mod said;
@@ -135,6 +137,10 @@ pub trait Store: Send + Sync {
     /// How many records it has dropped to make room since it was started, where it can say: what of its own counters
     /// bears on whether answers are right.
     fn evicted(&self) -> Result<Option<u64>, Fault> {
+        Ok(self.watch()?.map(|mut ask| ask()).transpose()?.flatten())
+    }
+    /// Asks that over one connection of its own as often as it is called; nothing where the store drops no records.
+    fn watch(&self) -> Result<Option<Watch<'_>>, Fault> {
         Ok(None)
     }
     /// At most so many keys of plain values that it holds, drawn by its own means, for a client that writes nothing;
@@ -142,6 +148,15 @@ pub trait Store: Send + Sync {
     /// they are, where the store knows how.
     fn existing(&self, _most: usize) -> Result<Option<KeyList>, Fault> {
         Ok(None)
+    }
+    /// Its memory, of which others' records may need what is left; nothing where none are dropped for want of it, and
+    /// no writes refused.
+    fn room(&self) -> Result<Option<Room>, Fault> {
+        Ok(None)
+    }
+    /// Bytes of that memory that so much data takes, at most.
+    fn needs(&self, weight: &Weight) -> u64 {
+        weight.bytes()
     }
     /// Whether a set with a time to live is one of its ops.
     fn expires(&self) -> bool {
@@ -157,6 +172,9 @@ pub trait Store: Send + Sync {
         Ok(())
     }
 }
+
+/// How many records a store has dropped to make room since it was started, where it can say.
+pub type Watch<'s> = Box<dyn FnMut() -> Result<Option<u64>, Fault> + 's>;
 
 /// One client's way to a store: asks one thing at a time.
 ///

@@ -5,13 +5,15 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::blocking::{Blocking, Connection, Line};
+use super::room::Room;
 use super::said::{Said, bounded};
-use super::{Adapter, Facts, Launch, Place, Role, Server, Session, Setting, Store};
+use super::{Adapter, Facts, Launch, Place, Role, Server, Session, Setting, Store, Watch};
 use crate::wire::resp::{self, Greeting, PING, Resp, Value, command, value};
 use crate::words::op::{Fault, KeyList, readable};
 use crate::words::trial::{Durability, Transport};
 
 mod drawn;
+mod room;
 
 pub static REDIS: Adapter = Adapter {
     name: "redis",
@@ -134,7 +136,11 @@ impl Store for Redis {
     fn facts(&self) -> Result<Facts, Fault> {
         let mut session = self.connect()?;
         let connection = session.connection();
-        let info = info(connection, &[b"INFO"])?;
+        let info = match info(connection, &[b"INFO"]) {
+            // Who may not ask goes on without: `room` has been asked before.
+            Err(Fault::Refused(_)) => BTreeMap::new(),
+            info => info?,
+        };
         if info.get("loading").is_some_and(|loading| loading == "1") {
             return Err(Fault::Refused(format!("LOADING {} still reads its data from disk", connection.name())));
         }
@@ -180,8 +186,13 @@ impl Store for Redis {
         Ok(Said::of_texts(told.iter().flat_map(|(name, text)| apart(name, text))))
     }
 
-    fn evicted(&self) -> Result<Option<u64>, Fault> {
-        Ok(self.says()?.get("evicted_keys").map(|count| count as u64))
+    fn watch(&self) -> Result<Option<Watch<'_>>, Fault> {
+        let mut session = self.connect()?;
+        Ok(Some(Box::new(move || room::evicted(session.connection()))))
+    }
+
+    fn room(&self) -> Result<Option<Room>, Fault> {
+        room::room(self.connect()?.connection()).map(Some)
     }
 
     fn existing(&self, most: usize) -> Result<Option<KeyList>, Fault> {
@@ -288,7 +299,7 @@ fn check_settings(
 fn version_informed(name: &str, info: &BTreeMap<String, String>) -> String {
     let (own_name, version) = match info.get("valkey_version") {
         Some(version) => ("valkey", version.clone()),
-        None => ("redis", info.get("redis_version").cloned().unwrap_or_default()),
+        None => ("redis", info.get("redis_version").cloned().unwrap_or_else(|| "-".to_string())),
     };
     if own_name == name { version } else { format!("{own_name} {version}") }
 }

@@ -15,5 +15,6 @@ pub mod op;
 pub mod preflight;
 pub mod promise;
 pub mod record;
+pub mod room;
 pub mod trial;
 pub mod units;

@@ -12,6 +12,7 @@ use super::load::Arrivals;
 use super::noise::Noise;
 use super::op::Wrong;
 use super::preflight::Preflight;
+use super::room::Room;
 use super::trial::{Configuration, Durability, JobSettings, Pinned, Target, Verify};
 
 /// One line of a results file.
@@ -50,6 +51,9 @@ pub struct Record {
     pub stream: Stream,
     /// What the store said of itself; nothing where it was never reached.
     pub store: Option<StoreFacts>,
+    /// What a server that is not ours said of its memory; nothing of a store that never wants for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub room: Option<Room>,
     pub outcome: Outcome,
     pub verdict: Verdict,
     /// Load, run and settle, as far as the trial came.

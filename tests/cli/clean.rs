@@ -248,6 +248,7 @@ fn what_is_changed_after_it_was_found_stays() {
         place: visit.place.clone(),
         login: Login::default(),
         via: Via::default(),
+        first_used: Default::default(),
     };
     let interrupt = Interrupt::listen().expect("signals");
     let found = clean::find(&chosen, &visits, &desk.home(), &interrupt).expect("keys");

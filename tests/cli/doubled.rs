@@ -45,6 +45,7 @@ fn trial(launch: kvfair::stores::Launch) -> Trial {
         truth: "nothing".into(),
         verify: Verify::Full,
         guest: false,
+        room: Default::default(),
         only_take_back: false,
         cache: None,
         program: None,

@@ -32,6 +32,7 @@ mod read_only;
 mod reconnects;
 mod regressions;
 mod results;
+mod room;
 mod said;
 mod secrets;
 mod seeds;

@@ -59,7 +59,7 @@ fn talk(mut stream: impl Read + Write + Send + 'static, malice: Malice, when: Wh
         while let Ok(count @ 1..) = stream.read(&mut received) {
             let asked = String::from_utf8_lossy(&received[..count]).into_owned();
             let answer: &[u8] = match when {
-                When::AtSet if asked.contains("INFO") => b"$20\r\nredis_version:7.0.15\r\n",
+                When::AtSet if asked.contains("INFO") => b"$93\r\nredis_version:7.0.15\r\nmaxmemory:0\r\nused_memory:1\r\nmaxmemory_policy:noeviction\r\nevicted_keys:0\r\n",
                 When::AtSet if asked.contains("CONFIG") => b"*0\r\n",
                 When::AtSet if asked.contains("DBSIZE") => b":0\r\n",
                 When::AtSet if asked.contains("GET\r\n") => b"$-1\r\n",

@@ -29,10 +29,10 @@ pub struct Run {
     pub job: Option<String>,
     /// Stores by name (`redis`, `redis+unix`) or URL; every store found here if none is named
     ///
-    /// A name starts a server of our own or opens a fresh directory. A URL is somebody else's store: it must be empty,
-    /// and what the job wrote is deleted again. Its password may stand in KVFAIR_PASSWORD or in the variable of the
-    /// store's own client (REDISCLI_AUTH), for URLs of one host; on a terminal it is asked for. `TARGET?name=X` calls a
-    /// target X in the table.
+    /// A name starts a server of our own or opens a fresh directory. A URL is somebody else's store: it must be empty
+    /// and have memory left for what the job writes, which is deleted again; the first eviction stops the run. Its
+    /// password may stand in KVFAIR_PASSWORD or in the variable of the store's own client (REDISCLI_AUTH), for URLs of
+    /// one host; on a terminal it is asked for. `TARGET?name=X` calls a target X in the table.
     pub targets: Vec<String>,
     #[command(flatten)]
     pub own: Exec,
@@ -125,6 +125,9 @@ pub struct How {
     /// Check the answers and time nothing: one block, no seconds in the table
     #[arg(long)]
     pub answers_only: bool,
+    /// Write to a server by URL that does not tell how much memory it has left: it may drop records of its owner's
+    #[arg(long)]
+    pub accept_unchecked: bool,
     /// Show points and rates that the machine disturbed, instead of "unclear"
     #[arg(long, env = "KVFAIR_ACCEPT_NOISE", value_parser = clap::builder::FalseyValueParser::new())]
     pub accept_noise: bool,

@@ -18,6 +18,7 @@ use anyhow::{Context, Result};
 
 use self::prober::{Order, Told};
 use super::child::{last_words, listen, spawn_self};
+use super::guest::Watch;
 use super::plan::Chosen;
 use super::process::{Leashed, in_words};
 use super::serve::{self, Served, Site, Unserved};
@@ -44,10 +45,15 @@ const SLACK: Duration = Duration::from_secs(5);
 const ENDING: Duration = Duration::from_millis(200);
 
 /// Checks one target, with its files in `directory`, which goes away again.
-pub fn check(chosen: &Chosen, directory: &Path, interrupt: &Interrupt) -> Result<Checked, Interrupted> {
+pub fn check(
+    chosen: &Chosen,
+    directory: &Path,
+    accepts_unchecked: bool,
+    interrupt: &Interrupt,
+) -> Result<Checked, Interrupted> {
     let began = Instant::now();
     let mut checked = Checked { target: chosen.target.label.clone(), ..Checked::default() };
-    let left_behind = match attempt(chosen, directory, interrupt, &mut checked) {
+    let left_behind = match attempt(chosen, directory, accepts_unchecked, interrupt, &mut checked) {
         Ok(left_behind) => left_behind,
         Err(reached) => {
             checked.reached = reached;
@@ -76,6 +82,7 @@ fn failed(error: anyhow::Error) -> Reached {
 fn attempt(
     chosen: &Chosen,
     directory: &Path,
+    accepts_unchecked: bool,
     interrupt: &Interrupt,
     checked: &mut Checked,
 ) -> Result<Option<String>, Reached> {
@@ -90,7 +97,8 @@ fn attempt(
     };
     let place = served.as_ref().map_or(launch.place.clone(), |served| served.place.clone());
     let launch = Launch { place, ..launch };
-    let attended = attend(chosen, &launch, directory, interrupt, checked).map_err(failed);
+    let order = Order::new(chosen, &launch, directory, accepts_unchecked);
+    let attended = attend(chosen, &launch, &order, interrupt, checked).map_err(failed);
     if let Some(ending) = served.as_mut().and_then(|served| served.ending_within(ENDING)) {
         checked.wrong.iter_mut().for_each(|finding| finding.came.push_str(&format!("; the server ended: {ending}")));
     }
@@ -137,22 +145,29 @@ fn served(
 fn attend(
     chosen: &Chosen,
     launch: &Launch,
-    directory: &Path,
+    order: &Order,
     interrupt: &Interrupt,
     checked: &mut Checked,
 ) -> Result<Option<String>> {
-    let order = Order::new(chosen, launch, directory);
+    let directory = order.directory();
     let log = directory.join("check.log");
-    let (mut child, heard) = started(&order, &log)?;
+    let (mut child, heard) = started(order, &log)?;
+    let mut evictions = None;
     let (began, mut last_heard) = (Instant::now(), Instant::now());
     let mut probe = "opening".to_string();
     let cut_off = loop {
         match heard.recv_timeout(LOOK) {
             Ok(Told::Done { left_behind }) => {
                 child.wait_at_most(SLACK);
+                stop_if(evictions.as_ref().and_then(Watch::look_now), interrupt);
                 // Who could not open it again could not take anything back either.
                 let gave_up = chosen.place.is_some() && checked.reached != Reached::Probed;
-                return Ok(if gave_up { take_back(&order, directory) } else { left_behind });
+                return Ok(if gave_up { take_back(order, directory) } else { left_behind });
+            }
+            Ok(Told::Room(room)) => {
+                checked.limits.extend(room.unknown());
+                let begin = |before| Watch::begin(chosen.adapter, launch, &chosen.target.label, before);
+                evictions = room.evicted.map(begin);
             }
             Ok(told) => {
                 last_heard = Instant::now();
@@ -170,6 +185,7 @@ fn attend(
                 break Some(format!("the process that asked died: {ending}{}", last_words(&log)));
             }
         }
+        stop_if(evictions.as_ref().and_then(Watch::look), interrupt);
         if interrupt.is_set() {
             break None;
         }
@@ -182,7 +198,12 @@ fn attend(
             false => checked.wrong.push(Finding { probe, sent, came }),
         }
     }
-    Ok(if chosen.place.is_some() { take_back(&order, directory) } else { None })
+    Ok(if chosen.place.is_some() { take_back(order, directory) } else { None })
+}
+
+/// Records that were driven out are missing, and no store is wrong for that.
+fn stop_if(evicted: Option<String>, interrupt: &Interrupt) {
+    evicted.into_iter().for_each(|why| interrupt.stop(why));
 }
 
 fn started(order: &Order, log: &Path) -> Result<(Leashed, std::sync::mpsc::Receiver<Told>)> {
@@ -197,7 +218,7 @@ fn started(order: &Order, log: &Path) -> Result<(Leashed, std::sync::mpsc::Recei
 
 fn hear(told: Told, probe: &mut String, checked: &mut Checked) {
     match told {
-        Told::Alive | Told::Done { .. } => {}
+        Told::Alive | Told::Room(_) | Told::Done { .. } => {}
         Told::Facts { version, mouth } => (checked.version, checked.mouth) = (version, mouth),
         Told::Begins(name) => *probe = name,
         Told::Limit(words) => checked.limits.push(words),

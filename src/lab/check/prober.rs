@@ -16,11 +16,12 @@ use super::proxy::{Proxy, Through};
 use super::talk::{Ground, KEYS, Learned, Probed, Stop, Talk, delete_all};
 use crate::lab::child::tell;
 use crate::lab::plan::Chosen;
-use crate::lab::{serve, worker};
+use crate::lab::{guest, serve, worker};
 use crate::stores::cached::Cached;
 use crate::stores::{self, Adapter, Launch, Login, Place, Store};
 use crate::words::check::Ended;
 use crate::words::op::Fault;
+use crate::words::room::Room;
 use crate::words::trial::{Cache, Configuration, Durability};
 
 /// How often the parent hears that something was answered.
@@ -41,6 +42,7 @@ pub struct Order {
     guest: bool,
     /// For sockets, the journal of keys, and what was asked last.
     directory: PathBuf,
+    room: guest::Asked,
     /// Nothing else is to be done: the check itself was cut off.
     only_take_back: bool,
 }
@@ -53,6 +55,8 @@ pub enum Told {
         version: String,
         mouth: String,
     },
+    /// What a server that is not ours said of its memory.
+    Room(Room),
     Begins(String),
     Alive,
     Ended(Ended),
@@ -65,7 +69,7 @@ pub enum Told {
 }
 
 impl Order {
-    pub fn new(chosen: &Chosen, launch: &Launch, directory: &Path) -> Order {
+    pub fn new(chosen: &Chosen, launch: &Launch, directory: &Path, accepts_unchecked: bool) -> Order {
         Order {
             store: chosen.adapter.name.to_string(),
             place: launch.place.clone(),
@@ -74,6 +78,7 @@ impl Order {
             cache: chosen.target.cache,
             patience_s: launch.patience.as_secs_f64(),
             guest: chosen.place.is_some(),
+            room: guest::Asked { accepts_unchecked, ..guest::Asked::default() },
             directory: directory.to_path_buf(),
             only_take_back: false,
         }
@@ -96,6 +101,10 @@ impl Order {
             data_bytes: None,
             patience: Duration::from_secs_f64(self.patience_s),
         }
+    }
+
+    pub fn directory(&self) -> &Path {
+        &self.directory
     }
 
     fn journal(&self) -> PathBuf {
@@ -139,6 +148,9 @@ pub fn run() -> io::Result<()> {
 /// taken back.
 fn carry_out(order: &Order, adapter: &Adapter) -> Result<Option<String>, String> {
     let launch = order.launch(1);
+    if order.guest {
+        must_have_room(order, adapter)?;
+    }
     let store = open(order, adapter, 1)?;
     let facts = store.facts().map_err(|fault| serve::unreachable(&launch.place, &fault))?;
     let version = format!("{}{}", facts.product.map_or_else(String::new, |name| format!("{name} ")), facts.version);
@@ -184,6 +196,18 @@ fn carry_out(order: &Order, adapter: &Adapter) -> Result<Option<String>, String>
     let store = open(order, adapter, 1)?;
     tell(&ended(written.and_then(|()| kept::read(&around.on(store.as_ref())))));
     Ok(leave(&around.on(store.as_ref())))
+}
+
+/// What does not fit would drive its owner's records out.
+fn must_have_room(order: &Order, adapter: &Adapter) -> Result<(), String> {
+    // A cache in front of it says nothing of memory.
+    let store = (adapter.open)(&order.launch(1)).map_err(|fault| serve::unreachable(&order.place, &fault))?;
+    let room = order.room.of_check(store.as_ref(), &order.store, &order.place).map_err(|fault| match fault {
+        Fault::Unsupported(words) => words,
+        fault => serve::unreachable(&order.place, &fault),
+    })?;
+    room.into_iter().for_each(|room| tell(&Told::Room(room)));
+    Ok(())
 }
 
 /// The store for so many clients, behind a cache if there is to be one.

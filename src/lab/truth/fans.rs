@@ -65,6 +65,10 @@ impl Replay for Fans {
         Ok(())
     }
 
+    fn fields(&self) -> u64 {
+        (self.entries + self.pages.len()) as u64
+    }
+
     fn answer(&self) -> BTreeMap<String, String> {
         let mut fans = Vec::with_capacity(self.pages.len());
         let mut also = Vec::with_capacity(self.entries);

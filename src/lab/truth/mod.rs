@@ -16,6 +16,7 @@ use xxhash_rust::xxh3::{xxh3_64, xxh3_128};
 
 use super::input::DataFile;
 use crate::jobs::{self, EndState, InputFault, Source};
+use crate::stores::room::Weight;
 use crate::stores::{Session, Store};
 use crate::words::op::{Fault, KeyList, Op, Reply, Wrong, readable};
 use crate::words::record::{Checked, Stream, Traced, Verdict};
@@ -62,6 +63,12 @@ pub struct Summary {
     pub keys: u64,
     /// Bytes of all keys and values at the end, scaled up where only a sample was kept.
     pub data_bytes: u64,
+    /// The same by size, for who must know beforehand what it takes.
+    #[serde(default)]
+    pub weight: Weight,
+    /// Fields of all records, were each a tally.
+    #[serde(default)]
+    pub fields: u64,
     pub answer: BTreeMap<String, String>,
     /// The value that was asked for, if the key should be there.
     pub explained: Option<Vec<u8>>,
@@ -82,6 +89,10 @@ trait Replay {
     /// Puts what must come out where trials find it, as (key, digest) pairs unless it is told otherwise.
     fn write(&self, out: &Path, summary: &mut Summary) -> io::Result<()> {
         write_pairs(self, out, summary)
+    }
+    /// Fields of all records, were each a tally.
+    fn fields(&self) -> u64 {
+        0
     }
     /// The answer in short, by name. Only asked where the sample is everything.
     fn answer(&self) -> BTreeMap<String, String>;
@@ -108,6 +119,7 @@ struct Counts {
 struct Drawn {
     sha256: String,
     data_bytes: u64,
+    weight: Weight,
     /// What zstd leaves of values.
     zstd_share: Option<f64>,
 }
@@ -146,7 +158,12 @@ pub fn compute(question: &Question) -> Result<Summary, String> {
     }
     .map_err(|error| format!("the truth could not be written to {}: {error}", question.out.display()))?;
     summary.data_bytes *= sample.one_in;
-    summary.data_bytes += counts.drawn.as_ref().map_or(0, |drawn| drawn.data_bytes);
+    summary.weight.scale(sample.one_in);
+    summary.fields = replay.fields() * sample.one_in;
+    if let Some(drawn) = counts.drawn {
+        summary.data_bytes += drawn.data_bytes;
+        summary.weight = drawn.weight;
+    }
     if question.verify == Verify::Full && question.explain.is_none() {
         summary.answer = replay.answer();
     }
@@ -169,6 +186,7 @@ fn write_pairs<R: Replay + ?Sized>(replay: &R, out: &Path, summary: &mut Summary
     replay.entries(&mut |key, value| {
         summary.keys += 1;
         summary.data_bytes += (key.len() + value.len()) as u64;
+        summary.weight.add((key.len() + value.len()) as u64, 1);
         file.write_all(&(key.len() as u32).to_le_bytes())?;
         file.write_all(key)?;
         file.write_all(&xxh3_128(value).to_le_bytes())

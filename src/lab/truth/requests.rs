@@ -2,7 +2,7 @@
 //!
 //! Which client came last is the store's to decide; that nothing older is left, and nothing else, is not.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
 use std::time::Instant;
 
@@ -15,6 +15,7 @@ use crate::jobs::keyed::questions::{Asked, points_of};
 use crate::jobs::keyed::values::{HEAD_BYTES, SEQUENCE_MAX, Values, version, version_in};
 use crate::jobs::keyed::{doings, turns, values_of};
 use crate::jobs::{InputFault, Part, Source, Writing, find};
+use crate::stores::room::Weight;
 use crate::stores::{Session, Store};
 use crate::words::load::{At, Load};
 use crate::words::op::{KeyList, Op, Reply, Wrong, readable};
@@ -23,6 +24,8 @@ use crate::words::trial::{JobSettings, Verify};
 
 /// So many questions of a part are hashed: enough to tell one drawing from another, and nothing beside asking them.
 const HASHED_QUESTIONS: u64 = 100_000;
+/// And the lengths of so many records are drawn.
+const SEEN_RECORDS: u64 = 100_000;
 /// Bytes of values that zstd is tried on, and its fastest level but the ones below zero.
 const PACKED_BYTES: usize = 1 << 17;
 const FASTEST: i32 = 1;
@@ -38,7 +41,8 @@ impl Replay for Requests {
         let (load, units) = (&asked.load, points.iter().map(|at| at.requests).max().unwrap_or_default());
         if load.read_only {
             // Keys and values are the store's.
-            let drawn = Some(Drawn { sha256: String::new(), data_bytes: 0, zstd_share: None });
+            let weight = Weight::default();
+            let drawn = Some(Drawn { sha256: String::new(), data_bytes: 0, weight, zstd_share: None });
             return Ok(Counts { units, asking_units: units, ops: units, drawn, ..Counts::default() });
         }
         let mut hash = Hashing(Sha256::new());
@@ -48,7 +52,8 @@ impl Replay for Requests {
         let each = size_of::<KeyText>() as f64 + Lengths::new(largest, load.spread).mean();
         let data_bytes = (load.records as f64 * each) as u64;
         let zstd_share = Some(zstd_share(&values_of(settings, largest), load.records));
-        let drawn = Some(Drawn { sha256: hex(&hash.0.finalize()), data_bytes, zstd_share });
+        let weight = weight(settings, load, &points);
+        let drawn = Some(Drawn { sha256: hex(&hash.0.finalize()), data_bytes, weight, zstd_share });
         Ok(Counts { units, asking_units: units, ops: units, drawn, ..Counts::default() })
     }
 
@@ -59,6 +64,23 @@ impl Replay for Requests {
     fn answer(&self) -> BTreeMap<String, String> {
         BTreeMap::new()
     }
+}
+
+/// Records of each size that is swept over, since what held one size may not hold the next, and those that are
+/// inserted, with a tenth more for chance.
+fn weight(settings: &JobSettings, load: &Load, points: &[At]) -> Weight {
+    let inserts = doings(settings).1 == Writing::Insert;
+    let asked: u64 = points.iter().map(|at| at.requests).sum();
+    let writes = asked as f64 * f64::from(load.writes) / f64::from((load.reads + load.writes).max(1));
+    let records = load.records + if inserts { (writes * 1.1) as u64 + 100 } else { 0 };
+    let mut weight = Weight::default();
+    for value_bytes in points.iter().map(|at| at.value_bytes).collect::<BTreeSet<_>>() {
+        let lengths = Lengths::new(value_bytes, load.spread);
+        let seen = if lengths.are_same() { 1 } else { records.min(SEEN_RECORDS) };
+        let times = records.div_ceil(seen.max(1));
+        (0..seen).for_each(|record| weight.add((size_of::<KeyText>() + lengths.of(record)) as u64, times));
+    }
+    weight
 }
 
 /// What zstd leaves of the values that are loaded first, packed together as a page of a store would be.

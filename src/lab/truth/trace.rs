@@ -92,6 +92,7 @@ impl Replay for Trace {
         for (key, entry) in &self.entries {
             summary.keys += 1;
             summary.data_bytes += key.len() as u64 + u64::from(entry.bytes);
+            summary.weight.add(key.len() as u64 + u64::from(entry.bytes), 1);
             file.write_all(&(key.len() as u32).to_le_bytes())?;
             file.write_all(key)?;
             file.write_all(&entry.version.to_le_bytes())?;

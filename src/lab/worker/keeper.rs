@@ -22,7 +22,7 @@ use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::Pid;
 use sha2::{Digest, Sha256};
 
-use super::{Early, Told, Trial, must_be_empty, phase, reach, tell};
+use super::{Early, Told, Trial, must_be_empty, must_have_room, phase, reach, tell};
 use crate::drive::Seen;
 use crate::lab::gates::queue::{self, Waits};
 use crate::lab::process::{self, in_words};
@@ -59,6 +59,7 @@ pub fn carry_out(trial: &Trial, program: &Program) -> Result<(), Early> {
     let store = store.as_deref();
     if let Some(store) = store.filter(|_| trial.guest) {
         must_be_empty(store, &trial.place)?;
+        must_have_room(store, trial)?;
     }
     let said = store.map(Store::says);
     let before = answer_file(program).map(identity);
