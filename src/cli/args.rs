@@ -1,9 +1,11 @@
 //! What may be typed: names, defaults and help. It knows what words mean, not what is done about them.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand};
 
+use super::points;
 use crate::report::compare::Limit;
 use crate::words::promise::Promise;
 use crate::words::trial::Durability;
@@ -59,6 +61,8 @@ pub enum Command {
     Compare(Box<Compare>),
     /// Is it kept? Kill stores in the middle of their work, and count their syncs
     Crash(Crash),
+    /// What grows out of proportion: with the size of values, keys at once, keys held, clients
+    Growth(Growth),
     /// Print a results file again
     Show(Show),
     /// One trial, as told on standard input
@@ -224,6 +228,30 @@ pub struct Crash {
     /// Try nothing: remove what is kept of that store from the verified classes, and print it
     #[arg(long, value_name = "STORE", conflicts_with_all = ["targets", "durability", "kills", "seed", "json"])]
     pub forget: Option<String>,
+}
+
+#[derive(Debug, Args)]
+#[command(after_long_help = "Examples:\n  \
+    kvfair growth redis+unix lmdb\n  \
+    kvfair growth 'redis?program=./src/redis-server' --budget 60s\n\n\
+    Exit codes: 0 everything is clear, whatever grows out of proportion; 6 something is unclear (a noisy machine, or \
+    too few repetitions for the budget).")]
+pub struct Growth {
+    /// Stores by name (`redis`, `lmdb`), as they are started here; a URL is refused
+    #[arg(required = true)]
+    pub targets: Vec<String>,
+    /// How long each store may take, as in 90s or 5m
+    #[arg(long, value_name = "TIME", default_value = "2m", value_parser = points::duration)]
+    pub budget: Duration,
+    /// Seed of the requests and of the order of trials [default: another one each time; it is printed]
+    #[arg(long, value_name = "N")]
+    pub seed: Option<u64>,
+    /// Where the records go [default: a new file in ./kvfair-results]
+    #[arg(long, short, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+    /// Print what was found as JSON
+    #[arg(long)]
+    pub json: bool,
 }
 
 #[derive(Debug, Args)]

@@ -24,6 +24,7 @@ mod compare;
 mod crash;
 mod exec;
 mod findmax;
+mod growth;
 mod lists;
 mod live;
 mod load;
@@ -75,6 +76,7 @@ pub fn main() -> ExitCode {
         Some(Command::FindMax(args)) => findmax::find_max(*args),
         Some(Command::Compare(args)) => compare::compare(*args),
         Some(Command::Crash(args)) => crash::crash(&args),
+        Some(Command::Growth(args)) => growth::growth(&args),
         Some(Command::Show(args)) => show::show(&args),
         Some(Command::Check(args)) => check::check(&args),
         Some(Command::Clean(args)) => clean::clean(&args),

@@ -1,8 +1,18 @@
-//! How the cost of a request grows with the size of its values, and of a question with its keys.
+//! How the cost of a request grows: with the size of its values, the keys of a question, the keys held, the clients.
 
-use super::sweep::{Point, called};
-use crate::stats::growth::exponent;
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use super::sweep::{self, Point, called};
+use super::table::{Line, WIDTH, layout, wrap};
+use crate::stats::growth::{self, Fit, exponent};
+use crate::stats::paired::LEAST_BLOCKS;
+use crate::stats::sample::TAIL;
 use crate::words::load::Swept;
+use crate::words::noise::{Gate, Yardstick};
+use crate::words::record::{Outcome, Phase, Record};
+use crate::words::units;
 
 /// A cost that grows with a higher power of the size is out of proportion: what takes twice as long for twice as much
 /// has the exponent 1, and measuring leaves some doubt.
@@ -39,4 +49,313 @@ pub fn remarks(points: &[Point]) -> Vec<String> {
 fn cost(point: &Point) -> (f64, f64) {
     let times = if point.swept == Swept::Batch { f64::from(point.batch) } else { 1.0 };
     (point.step() as f64, point.cpu_us_per_request() * times)
+}
+
+/// What there is more and more of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Over {
+    ValueBytes,
+    /// Keys of a question.
+    Batch,
+    /// Keys that the store holds.
+    Keys,
+    Clients,
+}
+
+const OVER: [Over; 4] = [Over::ValueBytes, Over::Batch, Over::Keys, Over::Clients];
+const PARTS: [&str; 2] = ["set", "get"];
+
+impl Over {
+    fn of(record: &Record) -> Option<Over> {
+        let load = record.job.load.as_ref()?;
+        Some(match load.swept() {
+            Swept::ValueBytes => Over::ValueBytes,
+            Swept::Batch => Over::Batch,
+            Swept::Clients if load.clients.len() > 1 => Over::Clients,
+            Swept::Clients => Over::Keys,
+            Swept::Rate => return None,
+        })
+    }
+
+    /// "a get-many of n keys".
+    fn what(self, part: &str) -> String {
+        match self {
+            Over::ValueBytes => format!("a {part} of n bytes"),
+            Over::Batch => format!("a {part}-many of n keys"),
+            Over::Keys => format!("a {part} of each of n keys"),
+            Over::Clients => format!("a {part} by each of n clients"),
+        }
+    }
+
+    fn unit(self) -> &'static str {
+        match self {
+            Over::ValueBytes => "bytes",
+            Over::Batch | Over::Keys => "keys",
+            Over::Clients => "clients",
+        }
+    }
+}
+
+/// What is to be thought of a growth.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Verdict {
+    InProportion,
+    OutOfProportion,
+    /// And why.
+    Unclear(String),
+    /// The store does not do it, and why.
+    Untried(String),
+}
+
+/// How one cost of a target grows.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Grown {
+    pub target: String,
+    /// `set` or `get`.
+    pub part: &'static str,
+    pub over: Over,
+    /// The smallest and the largest number; 0 where nothing was measured.
+    pub from: u64,
+    pub to: u64,
+    /// That the fit is of.
+    pub repetitions: usize,
+    /// The power that tells most; none where the cost does not grow.
+    pub fit: Option<Fit>,
+    pub verdict: Verdict,
+}
+
+/// Beyond its exponent, what grows out of proportion costs so many times as much a byte, a key or a client in the end:
+/// caches that no longer hold everything and buffers that fill come to less. Where most repetitions are noisy all are
+/// used, and it must be so many times.
+const DEARER: f64 = 5.0;
+const DEARER_NOISY: f64 = 7.0;
+/// Powers that are fitted for one target: of two parts from each size on that has two more behind it, the smallest of
+/// all excepted. Their intervals hold all together 95 times in 100 (Bonferroni).
+const FITS: f64 = 20.0;
+
+/// Above this the exponent is out of proportion, of sizes of which the last is `times` the first.
+fn limit(times: f64, dearer: f64) -> f64 {
+    NOTABLE.max(1.0 + libm::log(dearer) / libm::log(times))
+}
+
+/// All growths that a command's records tell of: by target as first measured, over what, set and get.
+pub fn grown(records: &[Record]) -> Vec<Grown> {
+    let mut targets: Vec<&str> = Vec::new();
+    for record in records {
+        if !targets.contains(&record.target.label.as_str()) {
+            targets.push(&record.target.label);
+        }
+    }
+    let each = targets.into_iter().flat_map(|target| {
+        let of_it: Vec<&Record> = records.iter().filter(|record| record.target.label == target).collect();
+        let yardstick = Yardstick::of(of_it.iter().map(|record| &record.noise));
+        OVER.into_iter().flat_map(move |over| {
+            let trials: Vec<&Record> = of_it.iter().copied().filter(|record| Over::of(record) == Some(over)).collect();
+            PARTS.map(|part| one(target, part, over, &trials, yardstick))
+        })
+    });
+    each.collect()
+}
+
+fn one(target: &str, part: &'static str, over: Over, trials: &[&Record], yardstick: Yardstick) -> Grown {
+    let blank = |verdict| {
+        let target = target.to_string();
+        Grown { target, part, over, from: 0, to: 0, repetitions: 0, fit: None, verdict }
+    };
+    if let Some(why) = trials.iter().find_map(|record| failure(record)) {
+        return blank(Verdict::Untried(why));
+    }
+    let finished = trials.iter().copied().filter(|record| record.outcome == Outcome::Finished);
+    let counted: Vec<&Record> = finished.filter(|record| record.block > 0).collect();
+    let noise = |record: &Record| match record.noise.gate(yardstick) {
+        Gate::Void(reasons) => reasons.first().map(ToString::to_string),
+        _ => None,
+    };
+    let quiet: Vec<&Record> = counted.iter().copied().filter(|record| noise(record).is_none()).collect();
+    let all = repetitions(&counted, part, over);
+    let sizes = all.first().map_or(0, Vec::len);
+    let mut quiet = repetitions(&quiet, part, over);
+    quiet.retain(|one| one.len() == sizes);
+    let is_noisy = quiet.len() < LEAST_BLOCKS;
+    let repetitions = if is_noisy { all } else { quiet };
+    let Some((first, last)) = repetitions.first().and_then(|one| one.first().zip(one.last())) else {
+        return blank(Verdict::Unclear(format!("fewer than {LEAST_BLOCKS} repetitions fitted into the budget")));
+    };
+    let fits = growth::fits(&repetitions, TAIL / FITS);
+    let beyond = |fit: &Fit| fit.low - limit(fit.times, if is_noisy { DEARER_NOISY } else { DEARER });
+    let worst = fits.iter().copied().max_by(|one, other| beyond(one).total_cmp(&beyond(other)));
+    let found = worst.filter(|fit| beyond(fit) > 0.0);
+    let fit = found.or(fits.first().copied());
+    let may_be = fit.is_some_and(|fit| fit.high > limit(fit.times, DEARER));
+    let why = counted.iter().find_map(|record| noise(record)).filter(|_| is_noisy);
+    let verdict = if found.is_some() && over == Over::Clients && !counted.iter().all(|record| is_long(record)) {
+        Verdict::Unclear(format!("fewer than {LEAST_REQUESTS} requests of each client fitted into the budget"))
+    } else if found.is_some() {
+        Verdict::OutOfProportion
+    } else if repetitions.len() < LEAST_BLOCKS {
+        Verdict::Unclear(format!("fewer than {LEAST_BLOCKS} repetitions fitted into the budget"))
+    } else if may_be || (fit.is_none() && is_noisy) {
+        Verdict::Unclear(why.unwrap_or_else(|| "repetitions differ too much".to_string()))
+    } else {
+        Verdict::InProportion
+    };
+    Grown { from: first.0 as u64, to: last.0 as u64, repetitions: repetitions.len(), fit, ..blank(verdict) }
+}
+
+/// So few requests of a client cost less CPU than its thread and its connection, which come once for each client.
+const LEAST_REQUESTS: u64 = 5_000;
+
+fn is_long(record: &Record) -> bool {
+    let most = record.job.load.as_ref().and_then(|load| load.clients.iter().copied().max());
+    record.job.units.unwrap_or(0) >= LEAST_REQUESTS * u64::from(most.unwrap_or(1))
+}
+
+/// Why the trial has no numbers.
+fn failure(record: &Record) -> Option<String> {
+    match &record.outcome {
+        Outcome::Refused { reason } | Outcome::Failed { reason } | Outcome::Missing { reason, .. } => {
+            Some(reason.clone())
+        }
+        Outcome::Finished if !record.is_right() => Some("its answers were wrong".to_string()),
+        // What the budget has cut off is only one repetition less.
+        Outcome::Finished | Outcome::TimedOut { .. } => None,
+    }
+}
+
+/// Of each repetition the sizes and what each cost, in ascending order; only whole repetitions.
+fn repetitions(trials: &[&Record], part: &str, over: Over) -> Vec<Vec<(f64, f64)>> {
+    let points = |record: &Record| -> BTreeMap<u64, f64> {
+        let of_part = sweep::measured(record).filter(|(phase, ..)| phase.name == part && phase.cut_off.is_none());
+        of_part
+            .map(|(phase, at, swept)| {
+                let number = if over == Over::Keys { records(record) } else { sweep::step(at, swept) };
+                let times = if over == Over::ValueBytes { 1.0 } else { number as f64 };
+                (number, cpu_us(phase) * times)
+            })
+            .collect()
+    };
+    let as_list = |points: BTreeMap<u64, f64>| points.into_iter().map(|(number, us)| (number as f64, us)).collect();
+    if over != Over::Keys {
+        let all: Vec<_> = trials.iter().map(|record| points(record)).collect();
+        let whole = all.iter().map(BTreeMap::len).max().unwrap_or(0);
+        return all.into_iter().filter(|one| one.len() == whole).map(as_list).collect();
+    }
+    // A trial has one number of keys: the first of each number are one repetition, the second of each another.
+    let mut by_number: BTreeMap<u64, Vec<f64>> = BTreeMap::new();
+    for (number, us) in trials.iter().flat_map(|record| points(record)) {
+        by_number.entry(number).or_default().push(us);
+    }
+    let count = by_number.values().map(Vec::len).min().unwrap_or(0);
+    let of = |place: usize| by_number.iter().map(|(number, us)| (*number, us[place])).collect();
+    (0..count).map(|place| as_list(of(place))).collect()
+}
+
+fn records(record: &Record) -> u64 {
+    record.job.load.as_ref().map_or(0, |load| load.records)
+}
+
+/// CPU of client and server a request, in microseconds.
+fn cpu_us(phase: &Phase) -> f64 {
+    let server_s = phase.server.map_or(0.0, |server| server.cpu_s());
+    (phase.client.cpu_s() + server_s) * 1e6 / phase.units.max(1) as f64
+}
+
+/// A line for each growth, and a sentence for each target.
+pub fn table(grown: &[Grown]) -> String {
+    let headings = ["target", "CPU of", "n", "repetitions", "grows with", ""];
+    let mut lines = vec![Line::Cells(headings.map(str::to_string).to_vec())];
+    lines.extend(grown.iter().map(|one| match &one.verdict {
+        Verdict::Untried(why) => Line::Reason(one.target.clone(), format!("{}: {why}", one.over.what(one.part))),
+        verdict => Line::Cells(vec![
+            one.target.clone(),
+            one.over.what(one.part),
+            format!("{}-{}", units::thousands(one.from), units::thousands(one.to)),
+            one.repetitions.to_string(),
+            one.fit.map_or_else(|| "-".to_string(), power),
+            match verdict {
+                Verdict::OutOfProportion => "out of proportion",
+                Verdict::Unclear(_) => "unclear",
+                _ => "",
+            }
+            .to_string(),
+        ]),
+    }));
+    layout(&lines, WIDTH)
+}
+
+/// "n^1.9 [1.8-2.0]".
+fn power(fit: Fit) -> String {
+    format!("n^{:.1} [{:.1}-{:.1}]", fit.exponent, fit.low, fit.high)
+}
+
+/// What is out of proportion, a sentence each; then of each target what is not, and what is unclear.
+pub fn sentences(grown: &[Grown]) -> String {
+    let mut said = Vec::new();
+    for ones in grown.chunk_by(|one, other| one.target == other.target) {
+        let target = &ones[0].target;
+        let is_out = |one: &&Grown| one.verdict == Verdict::OutOfProportion;
+        for (one, fit) in ones.iter().filter(is_out).filter_map(|one| Some((one, one.fit?))) {
+            let (what, from, unit) = (one.over.what(one.part), units::thousands(fit.from as u64), one.over.unit());
+            let what = format!("{target}: the CPU of {what} grows with {} from {from} {unit} on", power(fit));
+            said.push(format!("{what}: out of proportion."));
+        }
+        let mut unclear: BTreeMap<&str, Vec<String>> = BTreeMap::new();
+        for one in ones {
+            if let Verdict::Unclear(why) = &one.verdict {
+                unclear.entry(why).or_default().push(one.over.what(one.part));
+            }
+        }
+        for (why, what) in &unclear {
+            let what = if what.len() == ones.len() { "everything".to_string() } else { what.join(", ") };
+            said.push(format!("{target}: unclear: {what}: {why}."));
+        }
+        if ones.iter().all(|one| one.verdict == Verdict::InProportion) {
+            said.push(format!("{target}: nothing grows out of proportion."));
+        }
+    }
+    said.iter().map(|said| format!("{}\n", wrap(said, WIDTH).join("\n"))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn fit(from: f64, times: f64, low: f64, high: f64) -> Fit {
+        Fit { from, times, exponent: (low + high) / 2.0, low, high }
+    }
+
+    fn one(part: &'static str, over: Over, fit: Option<Fit>, verdict: Verdict) -> Grown {
+        Grown { target: "some".to_string(), part, over, from: 1, to: 1_024, repetitions: 6, fit, verdict }
+    }
+
+    #[test]
+    fn the_limit_is_never_below_1_2_and_higher_over_a_short_way() {
+        assert_eq!(limit(1e6, DEARER), NOTABLE);
+        assert!((limit(16.0, DEARER) - 1.58).abs() < 0.01 && (limit(256.0, DEARER) - 1.29).abs() < 0.01);
+        assert!(limit(16.0, DEARER_NOISY) > limit(16.0, DEARER));
+    }
+
+    #[test]
+    fn faults_are_sentences_and_the_rest_is_named_once() {
+        let quadratic = fit(64.0, 16.0, 1.84, 1.96);
+        let said = sentences(&[
+            one("get", Over::Batch, Some(quadratic), Verdict::OutOfProportion),
+            one("set", Over::Batch, None, Verdict::Unclear("few".to_string())),
+            one("set", Over::Keys, None, Verdict::Unclear("few".to_string())),
+        ]);
+        let said = said.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert_eq!(
+            said,
+            "some: the CPU of a get-many of n keys grows with n^1.9 [1.8-2.0] from 64 keys on: out of proportion. \
+             some: unclear: a set-many of n keys, a set of each of n keys: few."
+        );
+        let fine = [one("get", Over::Clients, Some(fit(4.0, 16.0, 0.9, 1.1)), Verdict::InProportion)];
+        assert_eq!(sentences(&fine), "some: nothing grows out of proportion.\n");
+        let table = table(&fine);
+        assert!(table.contains("a get by each of n clients") && table.contains("n^1.0 [0.9-1.1]"), "{table}");
+        let all = [one("get", Over::Keys, None, Verdict::Unclear("few".to_string()))];
+        assert_eq!(sentences(&all), "some: unclear: everything: few.\n");
+    }
 }

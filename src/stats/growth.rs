@@ -1,5 +1,13 @@
 //! How a cost grows with a size: the exponent of a power, fitted to what grows.
 
+use std::num::NonZeroUsize;
+
+use serde::Serialize;
+
+use super::paired::LEAST_BLOCKS;
+use super::sample::Sample;
+use super::student;
+
 /// A cost that has grown less than so many times is told apart from its fixed part by noise alone.
 const GROWN: f64 = 1.5;
 
@@ -11,7 +19,11 @@ const GROWN: f64 = 1.5;
 pub fn exponent(points: &[(f64, f64)]) -> Option<f64> {
     let &(least, fixed) = points.iter().min_by(|one, other| one.0.total_cmp(&other.0))?;
     let grown = points.iter().filter(|(size, cost)| *cost >= fixed * GROWN && *size > least);
-    let logs: Vec<(f64, f64)> = grown.map(|(size, cost)| (libm::log(size - least), libm::log(cost - fixed))).collect();
+    slope(grown.map(|(size, cost)| (libm::log(size - least), libm::log(cost - fixed))).collect())
+}
+
+/// By least squares.
+fn slope(logs: Vec<(f64, f64)>) -> Option<f64> {
     if logs.len() < 2 {
         return None;
     }
@@ -23,9 +35,111 @@ pub fn exponent(points: &[(f64, f64)]) -> Option<f64> {
     (spread > 0.0).then(|| both / spread)
 }
 
+/// A power is fitted to so many sizes at least: two only show a step, as between two caches.
+const LEAST_SIZES: usize = 3;
+
+/// A fitted power, of the sizes from `from` on, the last of which is so many times as large.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Fit {
+    pub from: f64,
+    pub times: f64,
+    pub exponent: f64,
+    pub low: f64,
+    pub high: f64,
+}
+
+/// The exponent e of `cost = fixed + c * size^e` from each size on that has two more behind it, each with an interval.
+///
+/// A repetition is (size, cost) at all sizes, in ascending order, the same sizes in each, all above 0. The fixed part
+/// is the median cost at the smallest size, over all repetitions. Each repetition then has an exponent of its own, by
+/// [`exponent`]'s least squares, and the interval is Student's of their mean: mean +- t * s / sqrt(n), n - 1 degrees of
+/// freedom (NIST/SEMATECH e-Handbook of statistical methods, 1.3.5.2), with `tail` beyond either end. Sizes from which
+/// on the cost has not half grown again in at least four repetitions and most of all have no fit.
+pub fn fits(repetitions: &[Vec<(f64, f64)>], tail: f64) -> Vec<Fit> {
+    let sizes = repetitions.first().map_or(0, Vec::len);
+    let Some(fixed) = Sample::new(repetitions.iter().filter_map(|one| Some(one.first()?.1)).collect()) else {
+        return Vec::new();
+    };
+    let fixed = fixed.median();
+    (1..(sizes + 1).saturating_sub(LEAST_SIZES))
+        .filter_map(|from| {
+            let all: Vec<f64> = repetitions.iter().filter_map(|one| grown_from(one, from, fixed)).collect();
+            let freedom = NonZeroUsize::new(all.len().checked_sub(1)?)?;
+            if all.len() < LEAST_BLOCKS || 2 * all.len() <= repetitions.len() {
+                return None;
+            }
+            let count = all.len() as f64;
+            let exponent = all.iter().sum::<f64>() / count;
+            let squares: f64 = all.iter().map(|one| (one - exponent).powi(2)).sum();
+            let half = student::quantile(1.0 - tail, freedom) * (squares / freedom.get() as f64 / count).sqrt();
+            let (first, last) = (repetitions[0][from].0, repetitions[0][sizes - 1].0);
+            let (low, high) = (exponent - half, exponent + half);
+            Some(Fit { from: first, times: last / first, exponent, low, high })
+        })
+        .collect()
+}
+
+/// One repetition's exponent from that size on; none where the cost is not half grown again at one of them.
+fn grown_from(points: &[(f64, f64)], from: usize, fixed: f64) -> Option<f64> {
+    let (least, grown) = (points[0].0, &points[from..]);
+    let has_grown = grown.iter().all(|(size, cost)| *cost >= fixed * GROWN && *size > least);
+    let logs = || grown.iter().map(|(size, cost)| (libm::log(size - least), libm::log(cost - fixed))).collect();
+    has_grown.then(|| slope(logs())).flatten()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    const SIZES: [f64; 6] = [1.0, 4.0, 16.0, 64.0, 256.0, 1024.0];
+
+    /// Six repetitions, each a few per cent off.
+    fn repeated(cost: impl Fn(f64) -> f64, noise: f64) -> Vec<Vec<(f64, f64)>> {
+        let off = |block: usize, place: usize| 1.0 + noise * (((block * 7 + place * 5) % 11) as f64 / 5.0 - 1.0);
+        let points = |block| (0..).zip(SIZES).map(|(place, size)| (size, cost(size) * off(block, place))).collect();
+        (0..6).map(points).collect()
+    }
+
+    #[test]
+    fn what_turns_quadratic_later_on_is_found_from_there_on() {
+        let fits = fits(&repeated(|keys| 10.0 + keys + (keys / 4.0).powi(2), 0.03), 0.001);
+        let last = fits.last().expect("the largest sizes have grown");
+        assert_eq!((last.from, last.times), (64.0, 16.0));
+        assert!(last.low > 1.7 && last.high < 2.0, "{fits:?}");
+        let whole = fits.first().expect("a fit");
+        assert!(whole.exponent < last.exponent, "{fits:?}");
+    }
+
+    #[test]
+    fn what_grows_in_proportion_or_less_has_an_interval_around_that() {
+        for (cost, about) in [(1.0, 1.0), (0.5, 0.5)] {
+            for fit in fits(&repeated(|size| 0.1 + size.powf(cost), 0.03), 0.025 / 20.0) {
+                assert!((fit.exponent - about).abs() < 0.1 && fit.high < about + 0.2, "{fit:?}");
+            }
+        }
+    }
+
+    /// By hand: exponents 1.0, 1.1, 1.2, 1.3 have the mean 1.15 and the standard error 0.0645497; t is 3.182446.
+    #[test]
+    fn intervals_are_students() {
+        let of = |power: f64| SIZES[..4].iter().map(|size| (*size, 1.0 + 10.0 * (size - 1.0).powf(power))).collect();
+        let fits = fits(&[1.0, 1.1, 1.2, 1.3].map(of), 0.025);
+        assert_eq!(fits.len(), 1);
+        let fit = fits[0];
+        assert!((fit.exponent - 1.15).abs() < 1e-9 && (fit.from, fit.times) == (4.0, 16.0), "{fit:?}");
+        assert!((fit.high - 1.15 - 3.182446 * 0.0645497).abs() < 1e-6, "{fit:?}");
+        assert!((1.15 - fit.low - 3.182446 * 0.0645497).abs() < 1e-6, "{fit:?}");
+    }
+
+    #[test]
+    fn noise_widens_the_interval_and_few_repetitions_have_none() {
+        let width =
+            |noise| fits(&repeated(|size| size, noise), 0.025).iter().map(|fit| fit.high - fit.low).sum::<f64>();
+        assert!(width(0.2) > 3.0 * width(0.02));
+        assert_eq!(fits(&repeated(|size| size, 0.1)[..3], 0.025), []);
+        assert_eq!(fits(&[], 0.025), []);
+        assert_eq!(fits(&repeated(|_| 7.0, 0.1), 0.025), [], "what does not grow has no exponent");
+    }
 
     fn of(cost: impl Fn(f64) -> f64) -> Option<f64> {
         exponent(&[32.0, 1e3, 3.2e4, 1e6].map(|size| (size, cost(size))))

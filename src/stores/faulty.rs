@@ -2,17 +2,18 @@
 //! offered.
 
 use std::collections::BTreeMap;
-use std::hint::black_box;
 use std::ops::Bound;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use self::durable::LIES;
+use self::growing::{GROWTHS, Grows, burn};
 use super::{Adapter, Facts, Launch, Role, Session, Setting, Store};
 use crate::words::op::{Fault, KeyList, Op, Pairs, Reply, ValueList};
 use crate::words::trial::Transport;
 
 mod durable;
+mod growing;
 
 pub static FAULTY: Adapter = Adapter {
     name: NAME,
@@ -36,7 +37,7 @@ const FAULT: Setting = Setting {
     about: "none, or what goes wrong: drop, corrupt, stale, extra, evict, stray, slow, stall, die, refuse, garble; or a \
             fault that only some requests meet: cut1024, digits, crlf, tail, swallow, nul, ninth, wrap, clamp, late, \
             crossed, lasting, both-win, undelete; or of what keeps a file: kept, unwritten, lazy, newest, hole, torn, \
-            swapped",
+            swapped; or of costs that grow: many-square, value-square, keys-square, clients-square",
     default: "none",
     check: |text| if LIES.iter().any(|(name, _)| *name == text) { Ok(()) } else { wrong_of(text).map(|_| ()) },
 };
@@ -107,6 +108,7 @@ enum Wrong {
     BothWin,
     /// A delete is acknowledged and not done.
     Undelete,
+    Grows(Grows),
 }
 
 const WRONGS: &[(&str, Wrong)] = &[
@@ -141,9 +143,14 @@ const WRONGS: &[(&str, Wrong)] = &[
 /// Longer than anybody waits for an answer, and shorter than a connection may be silent.
 const LATE: Duration = Duration::from_secs(7);
 
+fn wrongs() -> impl Iterator<Item = (&'static str, Wrong)> {
+    let grows = GROWTHS.iter().map(|(name, grows)| (*name, Wrong::Grows(*grows)));
+    WRONGS.iter().copied().chain(grows)
+}
+
 fn wrong_of(text: &str) -> Result<Wrong, String> {
-    let found = WRONGS.iter().find(|(name, _)| *name == text);
-    found.map(|(_, wrong)| *wrong).ok_or_else(|| format!("'{text}' is no fault: {}", FAULT.about))
+    let found = wrongs().find(|(name, _)| *name == text);
+    found.map(|(_, wrong)| wrong).ok_or_else(|| format!("'{text}' is no fault: {}", FAULT.about))
 }
 
 fn count_of(text: &str) -> Result<u64, String> {
@@ -185,8 +192,9 @@ struct Data {
     /// What was read last, and by which session.
     read: Vec<u8>,
     reader: u64,
-    /// Sessions so far.
+    /// Sessions so far, and those that are open.
     sessions: u64,
+    open: u64,
 }
 
 #[derive(Clone, Default)]
@@ -221,7 +229,7 @@ impl Faulty {
                 Ok(data)
             }
             Wrong::Slow => {
-                data.ops = black_box((0..SLOW_STEPS).fold(data.ops, |ops, step| black_box(ops ^ step) ^ step));
+                burn(SLOW_STEPS);
                 Ok(data)
             }
             Wrong::Refuse if !(data.ops - self.after).is_multiple_of(self.every) => Ok(data),
@@ -301,6 +309,7 @@ impl Store for Faulty {
     fn session(&self) -> Result<Box<dyn Session + '_>, Fault> {
         let mut data = self.data();
         data.sessions += 1;
+        data.open += 1;
         Ok(Box::new(Client {
             store: self,
             number: data.sessions,
@@ -312,7 +321,7 @@ impl Store for Faulty {
     }
 
     fn facts(&self) -> Result<Facts, Fault> {
-        let wrong = WRONGS.iter().find(|(_, wrong)| *wrong == self.wrong).map_or("", |(name, _)| name);
+        let wrong = wrongs().find(|(_, wrong)| *wrong == self.wrong).map_or("", |(name, _)| name);
         Ok(Facts {
             version: env!("CARGO_PKG_VERSION").to_string(),
             mouth: "none".to_string(),
@@ -346,10 +355,19 @@ struct Client<'s> {
     rows: (KeyList, KeyList),
 }
 
+impl Drop for Client<'_> {
+    fn drop(&mut self) {
+        self.store.data().open -= 1;
+    }
+}
+
 impl Session for Client<'_> {
     fn ask<'s>(&'s mut self, op: &Op<'_>) -> Result<Reply<'s>, Fault> {
         let (store, number) = (self.store, self.number);
         let mut data = store.begin()?;
+        if let Wrong::Grows(grows) = store.wrong {
+            grows.waste(op, data.records.len(), data.open);
+        }
         let nul;
         let op = match *op {
             Op::Get(key) | Op::Set { key, .. } if store.wrong == Wrong::Nul && key.contains(&0) => {

@@ -3,5 +3,6 @@
 pub mod controls;
 pub mod findmax;
 pub mod gated;
+pub mod growth;
 pub mod pilot;
 pub mod rounds;

@@ -20,6 +20,7 @@ mod exec;
 mod faults;
 mod forms;
 mod gone;
+mod growth;
 mod kept;
 mod limits;
 mod mistakes;
