@@ -36,6 +36,7 @@ use crate::words::trial::{Cache, Configuration, Durability, JobSettings, Verify}
 
 mod beat;
 mod drawn;
+mod entry;
 mod keeper;
 
 use beat::Beat;
@@ -175,8 +176,8 @@ fn carry_out(trial: &Trial) -> Result<(), Early> {
     }
     let store = (adapter.open)(&launch).map_err(|fault| reach(&launch.place, &fault))?;
     if trial.guest {
-        must_be_empty(store.as_ref(), &launch.place)?;
-        must_have_room(store.as_ref(), trial)?;
+        entry::must_be_empty(store.as_ref(), &launch.place)?;
+        entry::must_have_room(store.as_ref(), trial)?;
     }
     let drawn = drawn::job(trial, kind, store.as_ref())?;
     let job: &dyn Job = drawn.as_ref().map_or(job.as_ref(), |drawn| drawn);
@@ -226,26 +227,6 @@ fn reach(place: &Place, fault: &Fault) -> Early {
         Fault::Unsupported(what) => Early::Refused(what.clone()),
         fault => Early::Failed(super::serve::unreachable(place, fault)),
     }
-}
-
-/// We overwrite keys and delete them afterwards: never in a store that holds somebody's data.
-fn must_be_empty(store: &dyn Store, place: &Place) -> Result<(), Early> {
-    let count = store.count().map_err(|fault| Early::Failed(fault.to_string()))?;
-    match count {
-        Some(0) => Ok(()),
-        Some(count) => Err(Early::Refused(format!(
-            "{place} holds {count} records that are not ours: name an empty database (for Redis redis://host/9); \
-             what a killed run has left `kvfair clean` removes"
-        ))),
-        None => Err(Early::Refused(format!("{place} cannot say whether it is empty"))),
-    }
-}
-
-/// What does not fit would drive its owner's records out.
-fn must_have_room(store: &dyn Store, trial: &Trial) -> Result<(), Early> {
-    let room = trial.room.of_room(store, &trial.store, &trial.place).map_err(|fault| reach(&trial.place, &fault))?;
-    room.into_iter().for_each(|room| tell(&Told::Room(room)));
-    Ok(())
 }
 
 /// What the phases of a trial share.

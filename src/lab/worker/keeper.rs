@@ -22,7 +22,8 @@ use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::Pid;
 use sha2::{Digest, Sha256};
 
-use super::{Early, Told, Trial, must_be_empty, must_have_room, phase, reach, tell};
+use super::entry::{must_be_empty, must_have_room};
+use super::{Early, Told, Trial, phase, reach, tell};
 use crate::drive::Seen;
 use crate::lab::gates::queue::{self, Waits};
 use crate::lab::process::{self, in_words};
