@@ -11,6 +11,7 @@ use super::shown::{read, shown};
 use super::{Exit, Usage, complain, print, target};
 use crate::lab::load::Parts;
 use crate::report::compare::{self, Compared, Judged};
+use crate::report::{ahead, sizes};
 
 pub fn compare(args: Compare) -> Result<Exit> {
     let usage = |what: &str| Err(anyhow!(Usage(what.to_string())));
@@ -32,6 +33,11 @@ pub fn compare(args: Compare) -> Result<Exit> {
 
 /// Both in the same blocks: the only comparison that the machine cannot spoil.
 fn side_by_side(args: Compare, job: &str, base: &str, head: &str) -> Result<Exit> {
+    let sizes = [&args.how.size.profiles, &args.how.size.messages];
+    if sizes.iter().any(|sizes| sizes.len() > 1) {
+        let what = "compare takes one size\nhint: `kvfair run` has lists, as in --profiles 500,2000";
+        return Err(anyhow!(Usage(what.to_string())));
+    }
     let labels = [base, head].map(|text| target::parse(text).map(|chosen| chosen.target.label));
     let [base_label, head_label] = labels.map(|label| label.map_err(|error| anyhow!(Usage(format!("{error:#}")))));
     let (base_label, head_label) = (base_label?, head_label?);
@@ -61,7 +67,11 @@ fn side_by_side(args: Compare, job: &str, base: &str, head: &str) -> Result<Exit
 
 fn files(args: &Compare, base: &Path, head: &Path) -> Result<Exit> {
     let (before, after) = (read(base, Parts::Tables)?, read(head, Parts::Tables)?);
-    let compared = compare::across(&before, &after);
+    if let Some((path, _)) = [(base, &before), (head, &after)].iter().find(|(_, all)| !sizes::parts(all).is_empty()) {
+        let hint = "hint: compare runs of one size each";
+        return Err(anyhow!("{}: a run of several sizes is several comparisons\n{hint}", path.display()));
+    }
+    let compared = compare::across(ahead::split(&before).0, ahead::split(&after).0);
     if compared.is_empty() {
         return Err(anyhow!("{} and {} have no target in common", base.display(), head.display()));
     }

@@ -5,7 +5,7 @@ use std::io::IsTerminal;
 
 use indicatif::{ProgressBar, ProgressStyle};
 
-use super::complain;
+use super::{complain, sized};
 use crate::lab::trial::Live;
 use crate::report::standing::standings;
 use crate::report::{cells, table};
@@ -70,6 +70,16 @@ impl Screen {
         }
     }
 
+    /// What is not run, and is a row all the same.
+    pub fn note(&mut self, record: &Record) {
+        self.records.push(record.clone());
+    }
+
+    /// What there is so far.
+    pub fn records(&self) -> &[Record] {
+        &self.records
+    }
+
     /// "3 of 6 to 10", "0, not counted".
     fn called(&self, block: u32) -> String {
         match self.blocks {
@@ -90,6 +100,9 @@ impl Screen {
 
 /// What there is to show so far.
 fn table_of(records: &[Record]) -> String {
+    if let Some(table) = sized::table(records) {
+        return table;
+    }
     let standings = standings(records);
     let mut rows = cells::rows(records, &standings);
     if table::tells_op_times(&rows, false) {

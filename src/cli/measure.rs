@@ -10,15 +10,16 @@ use super::args::Run;
 use super::live::Screen;
 use super::points::Rates;
 use super::run::plan_of;
-use super::{Exit, Usage, complain, exit_of, interrupted, load, target, verified};
+use super::{Exit, Usage, complain, exit_of, foretold, interrupted, load, sized, target, verified};
 use crate::lab::plan::Plan;
 use crate::lab::save::{self, Results};
 use crate::lab::signals::Interrupt;
-use crate::lab::timing::Timer;
+use crate::lab::timing::{End, Timer};
 use crate::lab::trial::Bench;
 use crate::lab::{gates, scratch, visits};
-use crate::report::cells::{self, Row};
-use crate::report::standing::standings;
+use crate::report::ahead;
+use crate::report::cells::{self, Row, Status};
+use crate::report::standing::{Counted, standings};
 use crate::report::unclear;
 use crate::study::gated::Gates;
 use crate::study::pilot;
@@ -27,18 +28,21 @@ use crate::words::answers;
 use crate::words::disturbed::Disturbed;
 use crate::words::effort::Blocks;
 use crate::words::names::file_name;
-use crate::words::record::Record;
+use crate::words::record::{Record, Verdict};
+use crate::words::trial::Transport;
 use crate::words::units::thousands;
 
 /// What a run needs besides its plan.
 struct Errand<'a> {
     plan: Plan,
-    budget: Option<Duration>,
+    time: Option<Budget>,
     size: Sizing,
     /// Rates as hundredths of what the slowest target can do, which is to be seen first.
     shares: Vec<u32>,
     /// Whether the user said which targets: none of those is left out.
     targets_named: bool,
+    /// A larger job is tried at the end.
+    looks_ahead: bool,
     output: Option<&'a Path>,
 }
 
@@ -51,9 +55,24 @@ enum Sizing {
     Foretold,
     /// By a pilot.
     Fitted,
-    /// A program of the user's, which has the size that it has: the least blocks are run, however long they take.
+    /// A program of the user's, which has the size that it has: what it takes is seen in the first block.
     Own,
 }
+
+/// The time that a run has.
+#[derive(Clone, Copy, Debug)]
+struct Budget {
+    /// No block is begun that would outlast it.
+    whole: Duration,
+    /// But for the least blocks; what is under way then is cut off.
+    at_most: Duration,
+}
+
+/// What the blocks of a first look leave to the larger job.
+const AHEAD: Duration = Duration::from_secs(8);
+
+/// An effort's time is about so long.
+const ABOUT: f64 = 1.25;
 
 /// What a run left: every record, and how it ended.
 pub struct Ran {
@@ -66,84 +85,47 @@ pub fn measure(args: &Run) -> Result<Ran> {
     let plan = plan_of(args)?;
     // A rate is kept for its time whatever the budget is: then it is blocks that are left out.
     let may_size = plan.job.units.is_none() && args.how.input.is_none() && args.how.load.rate.is_none();
-    let budget = match args.how.blocks {
-        _ if args.how.answers_only => None,
-        None => args.how.budget.or(args.how.effort.unwrap_or_default().budget()),
-        Some(_) => args.how.budget,
-    };
-    let size = match (budget, may_size) {
-        (None, _) => Sizing::Kept,
-        (Some(_), _) if plan.kind.is_none() && args.how.budget.is_none() => Sizing::Own,
-        (Some(_), _) if plan.kind.is_none() => Sizing::Kept,
-        (Some(_), true) => Sizing::Fitted,
-        (Some(_), false) if args.how.budget.is_none() => Sizing::Foretold,
-        (Some(_), false) => Sizing::Kept,
+    let time = budget_of(args);
+    let size = match time {
+        None => Sizing::Kept,
+        Some(_) if plan.kind.is_none() => Sizing::Own,
+        Some(_) if may_size => Sizing::Fitted,
+        Some(_) => Sizing::Foretold,
     };
     let (targets_named, output) = (!args.targets.is_empty() || plan.kind.is_none(), args.how.output.as_deref());
     let shares = match &args.how.load.rate {
         Some(Rates::Shares(shares)) => shares.clone(),
         _ => Vec::new(),
     };
-    carry_out(Errand { plan, budget, size, shares, targets_named, output })
+    carry_out(Errand { plan, time, size, shares, targets_named, looks_ahead: false, output })
+}
+
+/// The same for the first look: after its minute, the job some times as large on a few targets.
+pub fn measure_and_look_ahead(args: &Run, whole: Duration, at_most: Duration) -> Result<Ran> {
+    let (plan, time) = (plan_of(args)?, Some(Budget { whole, at_most }));
+    let (size, shares) = (Sizing::Fitted, Vec::new());
+    carry_out(Errand { plan, time, size, shares, targets_named: false, looks_ahead: true, output: None })
+}
+
+/// A time that was asked for is kept, and an effort's is kept about.
+fn budget_of(args: &Run) -> Option<Budget> {
+    let effort = args.how.effort.unwrap_or_default().budget().filter(|_| args.how.blocks.is_none());
+    let kept = args.how.budget.map(|whole| Budget { whole, at_most: whole });
+    let about = || effort.map(|whole| Budget { whole, at_most: whole.mul_f64(ABOUT) });
+    kept.or_else(about).filter(|_| !args.how.answers_only)
 }
 
 /// The plot of a run: prepare, size, run, print.
 fn carry_out(mut errand: Errand<'_>) -> Result<Ran> {
     let timer = Timer::start();
+    errand.plan.end = errand.time.map(|time| End::within(time.at_most));
     let interrupt = Interrupt::listen().context("cannot listen for Ctrl-C")?;
     let scratch = scratch::make()?;
     let path =
         errand.output.map_or_else(|| save::default_path(&errand.plan.began, &errand.plan.job.name), Path::to_path_buf);
     let mut results = Results::create(&path)?;
     errand.plan.visits = Some(visits::beside(&path));
-    let ran = (|| {
-        if let (Sizing::Fitted, Some(budget)) = (errand.size, errand.budget) {
-            fit_into(budget, &mut errand, scratch.path(), &interrupt)?;
-        }
-        if !errand.shares.is_empty() {
-            let mut noisy = |record: &Record, what: &Disturbed| {
-                complain(&discarded(record, what));
-                results.save(record)
-            };
-            let (shares, scratch) = (&errand.shares, scratch.path());
-            let words = pilot::rate_by_share(shares, &mut errand.plan, scratch, &interrupt, &mut noisy)?;
-            complain(&format!("kvfair: {words}"));
-            let untimely = errand
-                .plan
-                .job
-                .load
-                .as_ref()
-                .and_then(|load| load::untimely(load, errand.plan.job.units, errand.plan.timeout));
-            untimely.map_or(Ok(()), |what| Err(anyhow!(Usage(what))))?;
-        }
-        let mut bench = Bench::set_up(&errand.plan, scratch.path(), &interrupt)?;
-        if errand.plan.blocks.may_claim() {
-            let data_bytes = errand.plan.kind.map(|_| bench.data(1).summary.data_bytes);
-            bench.preflight = Some(gates::preflight(scratch.path(), data_bytes));
-        }
-        let units_of_input = bench.data(1).summary.stream.units;
-        let units = errand.plan.units_of_a_trial(units_of_input);
-        let mut screen = Screen::new(errand.plan.blocks, errand.plan.chosen.len(), units);
-        if errand.size == Sizing::Foretold {
-            foretell(&errand, units_of_input, scratch.path(), &interrupt)?;
-        }
-        let least_is_run = matches!(errand.size, Sizing::Foretold | Sizing::Own);
-        let time = errand.budget.map(|budget| Time { left: timer.left_of(budget), least_is_run });
-        let ended = rounds::run(&bench, time, &mut |event| {
-            // First the screen: a record that cannot be saved is shown all the same.
-            screen.tell(&event);
-            match &event {
-                rounds::Event::Finished(record) => results.save(record),
-                rounds::Event::Discarded(record, what) => {
-                    complain(&discarded(record, what));
-                    results.save(record)
-                }
-                _ => Ok(()),
-            }
-        });
-        // Whatever went wrong, what was finished is shown.
-        Ok((ended, screen.end()))
-    })();
+    let ran = run_blocks(&mut errand, &timer, scratch.path(), &interrupt, &mut results);
     tell_left(&path);
     let (ended, mut records) = match ran {
         Ok(ran) => ran,
@@ -180,20 +162,135 @@ fn discarded(record: &Record, what: &Disturbed) -> String {
     format!("{}: discarded: {what}", record.target.label)
 }
 
-/// Sizes the job by pilots, and says so: they take a part of the time.
-fn fit_into(budget: Duration, errand: &mut Errand<'_>, scratch: &Path, interrupt: &Interrupt) -> Result<()> {
-    let unit = errand.plan.kind.map_or("unit", |kind| kind.unit);
-    let mut tell = |units| complain(&format!("kvfair: a pilot of {} {unit}s on each target", thousands(units)));
-    let mut gates = Gates::new(budget / REPEATED);
-    let (plan, all_stay) = (&mut errand.plan, errand.targets_named);
-    let slow = pilot::fit_into(budget, plan, !all_stay, scratch, interrupt, (&mut gates, &mut tell))?.join(" ");
+/// How the blocks ended, and all records.
+type Blocked = (Result<Ended>, Vec<Record>);
+
+/// Pilots, data, and all blocks.
+fn run_blocks(
+    errand: &mut Errand<'_>,
+    timer: &Timer,
+    scratch: &Path,
+    interrupt: &Interrupt,
+    results: &mut Results,
+) -> Result<Blocked> {
+    let left = errand.time.map(|time| timer.left_of(time.whole)).unwrap_or_default();
+    if errand.size == Sizing::Fitted {
+        fit_into(left, errand, scratch, interrupt)?;
+    }
+    if !errand.shares.is_empty() {
+        rate_by_share(errand, scratch, interrupt, results)?;
+    }
+    let mut data = Vec::new();
+    for plan in errand.plan.of_each_size() {
+        data.push(Bench::data_of(&plan, scratch, interrupt)?);
+    }
+    let sizes: Vec<u64> = data.iter().map(|data| data[0].summary.stream.units).collect();
+    if let (Sizing::Foretold, Some(time)) = (errand.size, errand.time) {
+        let mut gates = Gates::new(left / REPEATED);
+        let foreseen = pilot::foresee(&errand.plan, &sizes, left, (scratch, interrupt), &mut gates)?;
+        tell_disturbed(&gates);
+        foretold::foretell(&mut errand.plan, &foreseen, timer.left_of(time.at_most), true);
+    }
+    let plan = &errand.plan;
+    let plans = plan.of_each_size();
+    let with = |(plan, data)| Bench::with(plan, data, scratch, interrupt);
+    let mut benches: Vec<Bench<'_>> = plans.iter().zip(data).map(with).collect();
+    if plan.blocks.may_claim() {
+        let bytes = benches.iter().map(|bench| bench.data(1).summary.data_bytes).max();
+        let preflight = gates::preflight(scratch, bytes.filter(|_| plan.kind.is_some()));
+        benches.iter_mut().for_each(|bench| bench.preflight = Some(preflight.clone()));
+    }
+    let largest = plan.units_of_a_trial(sizes.iter().copied().max().unwrap_or(1));
+    let mut screen = Screen::new(plan.blocks, plan.chosen.len() * plans.len(), largest);
+    for (chosen, reason) in &plan.left_out {
+        let record = benches[0].left_out(chosen, reason);
+        screen.note(&record);
+        results.save(&record)?;
+    }
+    let ahead = if errand.looks_ahead { AHEAD } else { Duration::ZERO };
+    let time = errand.time.map(|time| Time {
+        left: timer.left_of(time.whole),
+        at_most: timer.left_of(time.at_most).saturating_sub(ahead),
+    });
+    let ended = rounds::run(&benches, time, &mut |event| {
+        // First the screen: a record that cannot be saved is shown all the same.
+        screen.tell(&event);
+        if let (Sizing::Own, Some(time), rounds::Event::Block(0)) = (errand.size, errand.time, &event) {
+            foretold::of_programs(plan, screen.records(), timer.left_of(time.at_most));
+        }
+        match &event {
+            rounds::Event::Finished(record) => results.save(record),
+            rounds::Event::Discarded(record, what) => {
+                complain(&discarded(record, what));
+                results.save(record)
+            }
+            _ => Ok(()),
+        }
+    });
+    // Whatever went wrong, what was finished is shown.
+    let mut records = screen.end();
+    if errand.looks_ahead && matches!(ended, Ok(Ended::Stopped(_))) {
+        look_ahead(plan, &mut records, scratch, interrupt, results)?;
+    }
+    Ok((ended, records))
+}
+
+/// Rates as parts of what the slowest target can do, which a pilot shows.
+fn rate_by_share(errand: &mut Errand<'_>, scratch: &Path, interrupt: &Interrupt, results: &mut Results) -> Result<()> {
+    let mut noisy = |record: &Record, what: &Disturbed| {
+        complain(&discarded(record, what));
+        results.save(record)
+    };
+    let words = pilot::rate_by_share(&errand.shares, &mut errand.plan, scratch, interrupt, &mut noisy)?;
+    complain(&format!("kvfair: {words}"));
+    let Plan { job, timeout, .. } = &errand.plan;
+    let untimely = job.load.as_ref().and_then(|load| load::untimely(load, job.units, *timeout));
+    untimely.map_or(Ok(()), |what| Err(anyhow!(Usage(what))))
+}
+
+fn tell_disturbed(gates: &Gates) {
     if let Some(what) = &gates.disturbed {
-        complain(&format!("kvfair: the pilots were disturbed ({what}): the job may be smaller than the time allows"));
+        complain(&format!("kvfair: the pilots were disturbed ({what}): what they foretell is less sure"));
     }
-    if !slow.is_empty() {
-        let job = &errand.plan.job.name;
-        complain(&format!("kvfair: too slow for a short look: {slow}; by name: kvfair run {job} {slow}"));
+}
+
+/// The job some times as large, once, on the fastest embedded and the two fastest served targets.
+fn look_ahead(
+    plan: &Plan,
+    records: &mut Vec<Record>,
+    scratch: &Path,
+    interrupt: &Interrupt,
+    results: &mut Results,
+) -> Result<()> {
+    let rows = cells::rows(records, &standings(records));
+    let numbered: Vec<&Row> = rows.iter().filter(|row| !row.control && row.numbers.is_some()).collect();
+    let of = |is_served: bool, count: usize| {
+        let is = move |row: &&&Row| (row.transport != Transport::InProcess) == is_served;
+        numbered.iter().filter(is).take(count).map(|row| row.target.clone()).collect::<Vec<_>>()
+    };
+    let labels = [of(false, 1), of(true, 2)].concat();
+    for record in pilot::ahead(plan, &labels, scratch, interrupt)? {
+        results.save(&record)?;
+        records.push(record);
     }
+    Ok(())
+}
+
+/// Sizes the job by pilots, and says so: they take a part of the time.
+fn fit_into(left: Duration, errand: &mut Errand<'_>, scratch: &Path, interrupt: &Interrupt) -> Result<()> {
+    let unit = errand.plan.kind.map_or("unit", |kind| kind.unit);
+    let timer = Timer::start();
+    let mut tell = |units| complain(&format!("kvfair: a pilot of {} {unit}s on each target", thousands(units)));
+    let mut gates = Gates::new(left / REPEATED);
+    let (plan, all_stay) = (&mut errand.plan, errand.targets_named);
+    let foreseen = pilot::fit_into(left, plan, !all_stay, scratch, interrupt, (&mut gates, &mut tell))?;
+    tell_disturbed(&gates);
+    if errand.looks_ahead {
+        // Nothing was asked for that could be left out.
+        return Ok(());
+    }
+    let at_most = errand.time.map_or(left, |time| time.at_most);
+    foretold::foretell(&mut errand.plan, &foreseen, timer.left_of(at_most), false);
     Ok(())
 }
 
@@ -204,13 +301,13 @@ fn finish(
     ended: Result<Ended>,
     interrupt: &Interrupt,
 ) -> Result<Exit> {
+    let (records, ahead) = ahead::split(records);
     if records.is_empty() {
         results.discard_if_empty();
     } else {
         complain(&format!("results: {}", results.path().display()));
     }
-    let standings = standings(records);
-    let rows = cells::rows(records, &standings);
+    let (rows, is_refused) = sized::rows(records);
     kept(errand, &rows);
     match ended? {
         Ended::Interrupted(left_behind) => {
@@ -219,22 +316,15 @@ fn finish(
         }
         Ended::Stopped(stopped) => complain(&in_words(stopped, errand.plan.blocks)),
     }
+    let left_out = rows.iter().any(|row| matches!(row.status, Status::LeftOut { .. })) && errand.targets_named;
+    if ahead.iter().any(|record| matches!(record.verdict, Verdict::Wrong { .. })) {
+        return Ok(Exit::WrongAnswers);
+    }
     Ok(match exit_of(records, &rows) {
-        // All went well, but what was asked for cannot be said here.
-        Exit::Ok if standings.refused.is_some() || unclear::is_any(records, &standings.counted) => Exit::Inconclusive,
+        // All went well, but what was asked for cannot be said here, or not in the time.
+        Exit::Ok if is_refused || left_out || unclear::is_any(records, &Counted::of(records)) => Exit::Inconclusive,
         exit => exit,
     })
-}
-
-/// What a size that was asked for will take: said before, so that it can be thought better of.
-fn foretell(errand: &Errand<'_>, units: u64, scratch: &Path, interrupt: &Interrupt) -> Result<()> {
-    let plan = &errand.plan;
-    let mut gates = Gates::new(errand.budget.unwrap_or_default() / REPEATED);
-    let takes_s = pilot::foresee(plan, units, scratch, interrupt, &mut gates)?.as_secs_f64();
-    let takes = if takes_s < 90.0 { format!("{takes_s:.0} s") } else { format!("{:.0} minutes", takes_s / 60.0) };
-    let noisy = gates.disturbed.map_or_else(String::new, |what| format!("; the pilot was disturbed: {what}"));
-    complain(&format!("kvfair: about {takes} for {} blocks and one that is not counted{noisy}", plan.blocks.least));
-    Ok(())
 }
 
 /// Why a run stopped.

@@ -8,7 +8,7 @@ use anyhow::{Result, anyhow};
 use super::args::{How, Look, Requests, Run, Size};
 use super::exec::{self, Exec};
 use super::load::{load_of, points_of};
-use super::measure::measure;
+use super::measure::{Ran, measure, measure_and_look_ahead};
 use super::points::Replay;
 use super::shown::{shown, tell_absent};
 use super::{Exit, Usage, complain, find_job, print, target};
@@ -23,6 +23,8 @@ use crate::words::trial::{Configuration, Data, Durability, JobSettings, Pinned, 
 
 /// The first look.
 const FIRST_BUDGET: Duration = Duration::from_secs(60);
+/// And with the larger job at its end, and where the machine is slower than it was for the pilots.
+const FIRST_AT_MOST: Duration = Duration::from_secs(84);
 
 /// `kvfair` alone: `fans` on everything that is here.
 pub fn first_look() -> Result<Exit> {
@@ -44,7 +46,7 @@ pub fn first_look() -> Result<Exit> {
             configuration: Default::default(),
             effort: None,
             blocks: None,
-            budget: Some(FIRST_BUDGET),
+            budget: None,
             pin: false,
             no_aa: false,
             until_budget: false,
@@ -61,7 +63,8 @@ pub fn first_look() -> Result<Exit> {
     };
     complain("kvfair: a first look: fans on every store found here, in about a minute; `kvfair --help` tells more");
     // Nothing in particular was asked for: a machine that allows no ranks is no failure.
-    Ok(match run(args)? {
+    let ran = measure_and_look_ahead(&args, FIRST_BUDGET, FIRST_AT_MOST)?;
+    Ok(match print_all(ran, &args)? {
         Exit::Inconclusive => Exit::Ok,
         exit => exit,
     })
@@ -71,7 +74,10 @@ pub fn run(args: Run) -> Result<Exit> {
     if args.how.list {
         return list(&plan_of(&args)?);
     }
-    let ran = measure(&args)?;
+    print_all(measure(&args)?, &args)
+}
+
+fn print_all(ran: Ran, args: &Run) -> Result<Exit> {
     if !ran.records.is_empty() {
         print(&shown(&ran.records, &args.how.look)?.0)?;
         tell_absent(&ran.records);
@@ -118,6 +124,7 @@ pub fn plan_of(args: &Run) -> Result<Plan> {
         blocks: blocks_of(args, &chosen),
         chosen,
         seed,
+        sizes: several_sizes(args, kind)?,
         data_seeds: data_seeds_of(args, &job),
         twin: !args.how.no_aa,
         answers_only: args.how.answers_only,
@@ -126,6 +133,8 @@ pub fn plan_of(args: &Run) -> Result<Plan> {
         keep: args.how.keep.clone(),
         warm: false,
         piloted: Vec::new(),
+        left_out: Vec::new(),
+        end: None,
         began: plan::utc_now(),
         visits: None,
         job,
@@ -194,7 +203,8 @@ fn data_seeds_of(args: &Run, job: &JobSettings) -> Vec<u64> {
 }
 
 fn job_of(args: &Run, kind: &JobKind, seed: u64, points: &[u32]) -> Result<JobSettings> {
-    let units = units_of(&args.how.size, kind)?;
+    // Of several, each is one after the other.
+    let units = sizes_of(&args.how.size, kind)?.into_iter().max();
     let load = load_of(args, kind, points)?;
     let (data, format) = match &args.how.input {
         Some(path) => {
@@ -260,16 +270,43 @@ fn each_way(chosen: Vec<Chosen>, args: &Run, kind: &JobKind, points: &[u32]) -> 
     Ok(chosen.iter().flat_map(|chosen| args.how.via.iter().map(|&via| named(chosen, via))).collect())
 }
 
-/// The size that was typed. One that belongs to another job is a mistake, not a no-op.
+/// The sizes of a run that has several, each compared by itself.
+fn several_sizes(args: &Run, kind: &JobKind) -> Result<Vec<u64>> {
+    let sizes = sizes_of(&args.how.size, kind)?;
+    if sizes.len() < 2 {
+        return Ok(Vec::new());
+    }
+    let usage = |what: String| Err(anyhow!(Usage(what)));
+    if let Some((_, twice)) = sizes.iter().enumerate().find(|(place, size)| sizes[..*place].contains(size)) {
+        return usage(format!("--{}: {twice} is named twice", kind.scale));
+    }
+    if args.how.keep.is_some() {
+        let hint = format!("hint: --{} {}", kind.scale, sizes[0]);
+        return usage(format!("--keep leaves one data set in place: it takes one of --{}\n{hint}", kind.scale));
+    }
+    Ok(sizes)
+}
+
+/// The size that was typed, where a list makes no sense.
 pub fn units_of(size: &Size, kind: &JobKind) -> Result<Option<u64>> {
-    let sizes = [("profiles", size.profiles), ("messages", size.messages), ("requests", size.requests)];
+    match sizes_of(size, kind)?.as_slice() {
+        [] => Ok(None),
+        [units] => Ok(Some(*units)),
+        _ => Err(anyhow!(Usage(format!("--{} takes one number here: `kvfair run` has lists", kind.scale)))),
+    }
+}
+
+/// The sizes that were typed. One that belongs to another job is a mistake, not a no-op.
+fn sizes_of(size: &Size, kind: &JobKind) -> Result<Vec<u64>> {
+    let requests = Vec::from_iter(size.requests);
+    let sizes = [("profiles", &size.profiles), ("messages", &size.messages), ("requests", &requests)];
     for (name, units) in sizes {
-        if units.is_some() && name != kind.scale {
+        if !units.is_empty() && name != kind.scale {
             let what = format!("--{name} is no option of the job {}\nhint: it has --{}", kind.name, kind.scale);
             return Err(anyhow!(Usage(what)));
         }
     }
-    Ok(sizes.iter().find(|(name, _)| *name == kind.scale).and_then(|(_, units)| *units))
+    Ok(sizes.into_iter().find(|(name, _)| *name == kind.scale).map_or_else(Vec::new, |(_, units)| units.clone()))
 }
 
 pub fn names_differ(chosen: &[Chosen]) -> Result<()> {
@@ -298,9 +335,11 @@ pub fn keeps_nothing_yet(keep: &Path, chosen: &[Chosen]) -> Result<()> {
 fn list(plan: &Plan) -> Result<Exit> {
     let mut text = format!("seed {}\n", plan.seed);
     for block in plan.first_block()..=plan.blocks.most {
-        for (position, place) in (1..).zip(plan.order(block, plan.chosen.len())) {
-            let label = &plan.chosen[place].target.label;
-            text.push_str(&format!("block {block} trial {position}: {} on {label}\n", plan.job.name));
+        let sizes = plan.sizes.len().max(1);
+        for (position, place) in (1..).zip(plan.order(block, plan.chosen.len() * sizes)) {
+            let label = &plan.chosen[place % plan.chosen.len()].target.label;
+            let of = plan.sizes.get(place / plan.chosen.len()).map_or_else(String::new, |size| format!(" of {size}"));
+            text.push_str(&format!("block {block} trial {position}: {}{of} on {label}\n", plan.job.name));
         }
     }
     print(&text)?;

@@ -10,7 +10,7 @@ use super::{Exit, complain, print, verified};
 use crate::lab::load::Parts;
 use crate::lab::save;
 use crate::report::standing::standings;
-use crate::report::{cells, chart, histograms, sweep, words};
+use crate::report::{ahead, cells, chart, histograms, sizes, sweep, words};
 use crate::words::record::Record;
 
 /// Files come first: a table that is followed by an error would be taken for success.
@@ -22,14 +22,18 @@ pub fn show(args: &Show) -> Result<Exit> {
     let records = read(&path, parts)?.leak();
     verified::note(records);
     let records: &[Record] = records;
+    let (counting, _) = ahead::split(records);
+    if (args.svg.is_some() || args.histograms.is_some()) && !sizes::parts(records).is_empty() {
+        bail!("{}: a run of several sizes has neither a chart nor histograms of its own", path.display());
+    }
     let about = |error: anyhow::Error| anyhow!("{}: {error:#}", path.display());
     if let Some(file) = &args.svg {
-        let svg = drawn(records).map_err(about)?;
+        let svg = drawn(counting).map_err(about)?;
         save::write_new(&[(file.clone(), svg)])?;
         complain(&format!("chart: {}", file.display()));
     }
     if let Some(directory) = &args.histograms {
-        let count = write_histograms(records, directory).map_err(about)?;
+        let count = write_histograms(counting, directory).map_err(about)?;
         complain(&format!("histograms: {count} in {}", directory.display()));
     }
     let (text, exit) = shown(records, &args.look).map_err(about)?;

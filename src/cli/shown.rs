@@ -5,14 +5,16 @@ use std::path::Path;
 use anyhow::{Result, bail};
 
 use super::args::Look;
-use super::{Exit, complain, exit_of, target};
+use super::{Exit, complain, exit_of, sized, target};
+use crate::jobs;
 use crate::lab::load::{self, Parts};
 use crate::report::cells;
 use crate::report::standing::standings;
 use crate::report::sweep::{self, Point, Statistic};
 use crate::report::trials::{self, Trial};
 use crate::report::warn::{self, Seen};
-use crate::report::{alike, claims, export, fields, grid, notes, said, table, unclear, words};
+use crate::report::{ahead, alike, claims, export, fields, grid, notes, said, sizes, table, unclear, words};
+use crate::stats::floor::Control;
 use crate::stats::parallel;
 use crate::stores;
 use crate::words::answers;
@@ -33,28 +35,33 @@ pub fn read(path: &Path, parts: Parts) -> Result<Vec<Record>> {
             place + 1
         );
     }
+    records.sort_by_key(|record| record.ahead);
     answers::note(&mut records);
     Ok(records)
 }
 
 /// What is printed of a run's records, and how a command that did no more than that ends.
 pub fn shown(records: &[Record], look: &Look) -> Result<(String, Exit)> {
+    if !sizes::parts(records).is_empty() {
+        return sized::shown(records, look);
+    }
+    let (records, ahead) = ahead::split(records);
     let standings = standings(records);
     let mut rows = cells::rows(records, &standings);
     let is_swept = sweep::is_swept(records, &standings.counted);
     let text = if look.all {
-        all(&trials::trials(records, is_swept)?, &words::headline(records, &standings), look)?
+        all(&trials::trials(records, ahead, is_swept)?, &words::headline(records, &standings), look)?
     } else if is_swept {
         let mut points = sweep::points(records, look.wide || look.json || look.csv)?;
         if look.stat == Statistic::Best {
             points.iter_mut().for_each(Point::tell_best);
         }
-        swept(&Seen { records, rows: &rows, points: &points, standings: &standings }, look)?
+        swept(&Seen { records, ahead, rows: &rows, points: &points, standings: &standings }, look)?
     } else {
         if look.json || look.csv || table::tells_op_times(&rows, look.wide) {
             cells::fill_in(&mut rows, records, &standings)?;
         }
-        plain(&Seen { records, rows: &rows, points: &[], standings: &standings }, look)?
+        plain(&Seen { records, ahead, rows: &rows, points: &[], standings: &standings }, look)?
     };
     Ok((text, exit_of(records, &rows)))
 }
@@ -68,7 +75,8 @@ fn plain(seen: &Seen<'_>, look: &Look) -> Result<String> {
         _ => {}
     }
     let is_many = cells::is_many(seen.records);
-    let (sentence, warned) = parallel::both(is_many, || claims::sentence(rows, seen.standings), || warned(seen, look));
+    let said = || [claims::sentence(rows, seen.standings), of_size(seen)].join(" ").trim().to_string();
+    let (sentence, warned) = parallel::both(is_many, said, || warned(seen, look));
     Ok(match look {
         Look { markdown: true, .. } => {
             let table = export::markdown(&table::lines(rows, look.wide, table::Ranks::InAColumn));
@@ -76,6 +84,13 @@ fn plain(seen: &Seen<'_>, look: &Look) -> Result<String> {
         }
         _ => text(seen, look, &table::table(rows, look.wide), &warned, &sentence)?,
     })
+}
+
+/// What the larger trials of a first look tell.
+fn of_size(seen: &Seen<'_>) -> String {
+    let full = seen.ahead.first().and_then(|record| jobs::find(&record.job.name)).map(|kind| kind.default_units);
+    let noise_floor = seen.standings.noise.controls().iter().filter_map(Control::floor).fold(0.0, f64::max);
+    full.map_or_else(String::new, |full| ahead::sentence(seen.rows, seen.ahead, full, noise_floor))
 }
 
 /// A table a part of the job and measure.
@@ -101,7 +116,7 @@ fn swept(seen: &Seen<'_>, look: &Look) -> Result<String> {
 }
 
 /// A line a trial.
-fn all(trials: &[Trial], headline: &str, look: &Look) -> Result<String> {
+pub fn all(trials: &[Trial], headline: &str, look: &Look) -> Result<String> {
     Ok(match look {
         Look { json: true, .. } => format!("{}\n", serde_json::to_string_pretty(trials)?),
         Look { csv: true, .. } => export::csv(fields::TRIALS, trials),
@@ -111,7 +126,7 @@ fn all(trials: &[Trial], headline: &str, look: &Look) -> Result<String> {
     })
 }
 
-fn text(seen: &Seen<'_>, look: &Look, table: &str, warned: &[String], sentence: &str) -> Result<String> {
+pub fn text(seen: &Seen<'_>, look: &Look, table: &str, warned: &[String], sentence: &str) -> Result<String> {
     let (records, rows) = (seen.records, seen.rows);
     let parts = [
         headline(seen),
@@ -130,7 +145,7 @@ fn text(seen: &Seen<'_>, look: &Look, table: &str, warned: &[String], sentence: 
     Ok(format!("{}\n", parts.join("\n")))
 }
 
-fn headline(seen: &Seen<'_>) -> String {
+pub fn headline(seen: &Seen<'_>) -> String {
     words::headline(seen.records, seen.standings)
 }
 
@@ -140,7 +155,7 @@ fn warned(seen: &Seen<'_>, look: &Look) -> Vec<String> {
 }
 
 /// Lines as a list of Markdown.
-fn listed(lines: &[String]) -> String {
+pub fn listed(lines: &[String]) -> String {
     lines.iter().map(|line| format!("- {}\n", export::escaped(line))).collect()
 }
 
@@ -149,7 +164,7 @@ fn wrapped(lines: &[String]) -> String {
 }
 
 /// Paragraphs of Markdown.
-fn page(headline: &str, parts: &[String]) -> String {
+pub fn page(headline: &str, parts: &[String]) -> String {
     let headline = export::escaped(headline);
     let parts = std::iter::once(headline.as_str()).chain(parts.iter().map(|part| part.trim_end()));
     let parts: Vec<&str> = parts.filter(|part| !part.is_empty()).collect();

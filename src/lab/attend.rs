@@ -130,10 +130,11 @@ impl<'a> Attendant<'a> {
         match told {
             Told::Begins(_) => {
                 self.began = Instant::now();
-                let last_answers = self.bench.plan.limit().map_or(Duration::ZERO, |_| LAST_ANSWERS);
-                self.began + self.bench.plan.timeout + last_answers
+                let plan = self.bench.plan;
+                let last_answers = plan.limit().map_or(Duration::ZERO, |_| LAST_ANSWERS);
+                self.began + plan.at_most(plan.timeout) + last_answers
             }
-            _ => deadline.max(Instant::now() + self.bench.plan.timeout),
+            _ => deadline.max(Instant::now() + self.bench.plan.at_most(self.bench.plan.timeout)),
         }
     }
 
@@ -300,16 +301,23 @@ impl<'a> Attendant<'a> {
     }
 
     pub fn out_of_time(&self) -> Outcome {
+        let plan = self.bench.plan;
         let worked = self.phase == "settle";
-        if self.record.phase("settle").is_some() {
+        if plan.is_over() && self.phase.is_empty() {
+            return Outcome::LeftOut { reason: "it was not open when the time of the run was over".to_string() };
+        }
+        if !plan.is_over() && self.record.phase("settle").is_some() {
             return Outcome::Failed { reason: "stopped answering while its answers were read back".to_string() };
         }
         if self.phase.is_empty() {
             return Outcome::Failed { reason: "did not open within the time-out".to_string() };
         }
-        let all = self.bench.plan.units_of_a_trial(self.data().summary.stream.units).max(1) as f64;
+        let all = plan.units_of_a_trial(self.data().summary.stream.units).max(1) as f64;
         let done_share = if worked { 1.0 } else { self.units as f64 / all };
-        Outcome::TimedOut { after_s: self.bench.plan.timeout.as_secs_f64(), done_share }
+        // To a tenth of a second: it stands in the table.
+        let tenths = |time: Duration| (time.as_secs_f64() * 10.0).round() / 10.0;
+        let after_s = if plan.is_over() { tenths(self.began.elapsed()) } else { plan.timeout.as_secs_f64() };
+        Outcome::TimedOut { after_s, done_share }
     }
 }
 

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::rc::Rc;
 use std::time::Duration;
 
+use super::timing::End;
 use crate::jobs::draw::{Rng, mix};
 use crate::jobs::keyed::questions::points_of;
 use crate::jobs::{JobKind, Part};
@@ -51,6 +52,8 @@ pub struct Plan {
     pub blocks: Blocks,
     /// Of the order of trials.
     pub seed: u64,
+    /// Each block has the job at all of these sizes, in units; none where it has one.
+    pub sizes: Vec<u64>,
     /// Blocks have data of these seeds in turn; all the job's own where there are none.
     pub data_seeds: Vec<u64>,
     /// Some targets are run twice in each block (A/A controls), where anything is claimed.
@@ -68,6 +71,10 @@ pub struct Plan {
     pub piloted: Vec<(String, Took)>,
     /// Servers and clients have processors of their own.
     pub pinned: Option<Pinned>,
+    /// What does not run for want of time, and why: a row without numbers each.
+    pub left_out: Vec<(Chosen, String)>,
+    /// When the run ends: a trial that is under way then is cut off, and none begins.
+    pub end: Option<End>,
     /// When the run began, in UTC.
     pub began: String,
     /// Where it is written down what trials may leave in stores that are not ours.
@@ -84,6 +91,16 @@ impl Plan {
             }
             _ => vec![self.job.clone()],
         }
+    }
+
+    /// The plan with the job at each of its sizes: at least one.
+    pub fn of_each_size(&self) -> Vec<Plan> {
+        let of = |&size: &u64| {
+            let mut plan = self.clone();
+            plan.job.units = Some(size);
+            plan
+        };
+        if self.sizes.is_empty() { vec![self.clone()] } else { self.sizes.iter().map(of).collect() }
     }
 
     /// How a target's store keeps the class that is asked for, or why it cannot. As its makers ship it, none is asked
@@ -141,11 +158,21 @@ impl Plan {
         points
     }
 
+    /// So long, or what the run has left where that is less.
+    pub fn at_most(&self, time: Duration) -> Duration {
+        self.end.map_or(time, |end| time.min(end.left()))
+    }
+
+    /// Nothing may begin any more.
+    pub fn is_over(&self) -> bool {
+        self.end.is_some_and(|end| end.is_over())
+    }
+
     /// How long a part of a trial may take, where the others go on without it. What has but one part is cut off as a
     /// whole.
     pub fn limit(&self) -> Option<Duration> {
         // Who keeps a program ends it, and tells what it said last.
-        let Some(kind) = self.kind else { return Some(self.timeout) };
+        let Some(kind) = self.kind else { return Some(self.at_most(self.timeout)) };
         self.job.load.as_ref()?;
         (parts_of(kind, &self.job) * points_of(&self.job).len() > 1).then_some(self.timeout)
     }
@@ -228,6 +255,7 @@ pub mod tests {
             timeout: Duration::from_secs(9),
             blocks: Blocks::exactly(1),
             seed: 1,
+            sizes: Vec::new(),
             data_seeds: Vec::new(),
             twin: true,
             answers_only: false,
@@ -236,6 +264,8 @@ pub mod tests {
             keep: None,
             warm: false,
             piloted: Vec::new(),
+            left_out: Vec::new(),
+            end: None,
             pinned: None,
             began: String::new(),
             visits: None,

@@ -20,3 +20,21 @@ impl Timer {
         budget.saturating_sub(self.elapsed())
     }
 }
+
+/// When a run ends, whatever is under way then.
+#[derive(Clone, Copy, Debug)]
+pub struct End(Instant);
+
+impl End {
+    pub fn within(time: Duration) -> End {
+        End(Instant::now() + time)
+    }
+
+    pub fn left(&self) -> Duration {
+        self.0.saturating_duration_since(Instant::now())
+    }
+
+    pub fn is_over(&self) -> bool {
+        self.left().is_zero()
+    }
+}

@@ -77,10 +77,18 @@ pub struct Interrupted {
 impl<'a> Bench<'a> {
     /// Prepares the data of each seed and computes the truth about it.
     pub fn set_up(plan: &'a Plan, scratch: &'a Path, interrupt: &'a Interrupt) -> Result<Bench<'a>> {
-        let prepared = plan.jobs().into_iter().map(|job| DataSet::prepare(plan, job, scratch, interrupt));
-        let data = prepared.collect::<Result<_>>()?;
+        Ok(Bench::with(plan, Bench::data_of(plan, scratch, interrupt)?, scratch, interrupt))
+    }
+
+    /// The data of each seed, and the truth about it: one at least.
+    pub fn data_of(plan: &Plan, scratch: &Path, interrupt: &Interrupt) -> Result<Vec<DataSet>> {
+        plan.jobs().into_iter().map(|job| DataSet::prepare(plan, job, scratch, interrupt)).collect()
+    }
+
+    /// The same where the data is there already.
+    pub fn with(plan: &'a Plan, data: Vec<DataSet>, scratch: &'a Path, interrupt: &'a Interrupt) -> Bench<'a> {
         let (canary, programs) = (Canary::default(), RefCell::default());
-        Ok(Bench { plan, scratch, data, interrupt, preflight: None, canary, programs })
+        Bench { plan, scratch, data, interrupt, preflight: None, canary, programs }
     }
 
     /// The data of a block: that of each seed in turn.
@@ -98,6 +106,10 @@ impl<'a> Bench<'a> {
     ) -> Result<Record, Interrupted> {
         watch(Live::Starting);
         let mut record = self.blank(chosen, block, position);
+        if self.plan.is_over() {
+            record.outcome = Outcome::LeftOut { reason: "the time of the run was over before its turn".to_string() };
+            return Ok(record);
+        }
         let directory = self.scratch.join(format!("{block}-{position}"));
         if let Err(outcome) = self.attempt(chosen, &directory, &mut record, watch) {
             record.outcome = self.without_logins(outcome);
@@ -132,6 +144,12 @@ impl<'a> Bench<'a> {
         }
     }
 
+    /// The record of what is not run.
+    pub fn left_out(&self, chosen: &Chosen, reason: &str) -> Record {
+        let outcome = Outcome::LeftOut { reason: reason.to_string() };
+        Record { outcome, ..self.blank(chosen, self.plan.first_block(), 0) }
+    }
+
     fn blank(&self, chosen: &Chosen, block: u32, position: u32) -> Record {
         let (plan, data) = (self.plan, self.data(block));
         let mut job = JobSettings { via: chosen.via, ..data.job.clone() };
@@ -151,11 +169,13 @@ impl<'a> Bench<'a> {
                 accepts_noise: plan.accepts_noise,
                 pinned: plan.pinned.clone(),
                 data_seeds: plan.data_seeds.clone(),
+                sizes: plan.sizes.clone(),
             },
             block,
             position,
             twin: false,
             discarded: false,
+            ahead: false,
             target: chosen.target.clone(),
             durability: plan.durability,
             tried: None,
@@ -279,19 +299,23 @@ impl<'a> Bench<'a> {
 
     fn serve(&self, chosen: &Chosen, launch: &Launch, data: &Path, directory: &Path) -> Result<Served, Outcome> {
         let transport = chosen.target.transport;
-        let limit = self.plan.timeout.min(START);
+        let limit = self.plan.at_most(self.plan.timeout.min(START));
         let under = pin::server(&self.plan.pinned);
         let prepared = self.scratch.join("prepared");
         let site = Site { data, scratch: directory, prepared: Some(&prepared) };
         let served = serve::start(&under, chosen.adapter, transport, launch, site, limit, self.interrupt);
         served.map_err(|unserved| match unserved {
+            Unserved::Failed(_) if self.plan.is_over() => {
+                Outcome::LeftOut { reason: "it had not started when the time of the run was over".to_string() }
+            }
             Unserved::Missing(reason) => Outcome::Missing { reason, get_it: chosen.adapter.get_it.to_string() },
             Unserved::Failed(reason) => Outcome::Missing { reason, get_it: String::new() },
             Unserved::Interrupted => Outcome::Failed { reason: signals::INTERRUPTED.to_string() },
         })
     }
 
-    /// Starts the child and listens to it until it is done, dead or out of time.
+    /// Starts the child and listens to it until it is done, dead or out of time. A keeper has a moment to end its
+    /// program.
     #[allow(clippy::too_many_arguments)] // The plot of one trial: each of these is one of its actors.
     fn attend(
         &self,
@@ -349,7 +373,7 @@ impl<'a> Bench<'a> {
             if self.interrupt.is_set() {
                 break Outcome::Failed { reason: signals::INTERRUPTED.to_string() };
             }
-            if Instant::now() >= deadline {
+            if Instant::now() >= deadline || (self.plan.is_over() && !keeps) {
                 break attendant.out_of_time();
             }
         };

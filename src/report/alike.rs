@@ -20,8 +20,21 @@ struct Matter {
 /// Blocks of one kind of run may have data of different seeds, the same seed always the same.
 fn same_data(one: &Record, other: &Record) -> bool {
     let is_in_turn = |record: &Record| record.run.data_seeds.contains(&record.job.seed());
+    if one.ahead != other.ahead {
+        // A larger job of the same recipe.
+        return one.job.data == other.job.data;
+    }
+    if one.job.units != other.job.units && is_of_sizes(one, other) {
+        return one.job.data == other.job.data || !one.run.data_seeds.is_empty();
+    }
     let by_seed = one.job.seed() != other.job.seed() && is_in_turn(one) && is_in_turn(other);
     one.run.data_seeds == other.run.data_seeds && (by_seed || one.stream.sha256 == other.stream.sha256)
+}
+
+/// Both are of a run that has its job at several sizes.
+fn is_of_sizes(one: &Record, other: &Record) -> bool {
+    let is_one = |record: &Record| record.job.units.is_some_and(|units| record.run.sizes.contains(&units));
+    one.run.sizes == other.run.sizes && is_one(one) && is_one(other)
 }
 
 /// So much of a command is told.
@@ -56,7 +69,9 @@ const MATTERS: &[Matter] = &[
     Matter { what: "data", same: same_data, told: |record| record.stream.sha256.clone(), is_searched: true },
     Matter {
         what: "size",
-        same: |one, other| one.stream.units == other.stream.units,
+        same: |one, other| {
+            one.ahead != other.ahead || is_of_sizes(one, other) || one.stream.units == other.stream.units
+        },
         told: |record| record.stream.units.to_string(),
         is_searched: true,
     },
@@ -126,7 +141,7 @@ pub fn mixed(records: &[Record]) -> Option<(usize, String)> {
     });
     let mut seen = HashSet::with_capacity(records.len());
     records.iter().zip(reasons).enumerate().find_map(|(place, (record, reason))| {
-        let trial = (record.block, record.position, record.target.label.as_str(), record.twin);
+        let trial = (record.block, record.position, record.target.label.as_str(), record.twin, record.ahead);
         let is_new = seen.insert(trial);
         let again = || format!("the same trial once more: {}, block {}", record.target.label, record.block);
         Some((place, reason.or_else(|| (!is_new).then(again))?))

@@ -127,6 +127,10 @@ pub enum Status {
         reason: String,
         get_it: String,
     },
+    /// Not run, for want of time.
+    LeftOut {
+        reason: String,
+    },
 }
 
 /// So many that looking at each takes longer than starting a thread.
@@ -242,6 +246,7 @@ pub(super) fn status(trials: &[&Record]) -> Status {
         }
         (_, Outcome::Refused { reason }) => Status::Refused { reason: reason.clone() },
         (_, Outcome::Missing { reason, get_it }) => Status::Missing { reason: reason.clone(), get_it: get_it.clone() },
+        (_, Outcome::LeftOut { reason }) => Status::LeftOut { reason: reason.clone() },
         (Verdict::Control, Outcome::Finished) => Status::Control,
         (Verdict::Right(_), Outcome::Finished) => Status::Right,
         (Verdict::Answered(_), Outcome::Finished) => Status::Unchecked,
@@ -255,7 +260,8 @@ pub(super) fn status(trials: &[&Record]) -> Status {
         Status::TimedOut { .. } => 2,
         Status::Refused { .. } => 3,
         Status::Missing { .. } => 4,
-        Status::Right | Status::Unchecked | Status::Control => 5,
+        Status::LeftOut { .. } => 5,
+        Status::Right | Status::Unchecked | Status::Control => 6,
     })
     .expect("a row has a trial")
 }
@@ -425,6 +431,7 @@ impl Status {
             }
             Status::Refused { reason } => format!("refused: {reason}"),
             Status::Failed { reason } => format!("failed: {reason}"),
+            Status::LeftOut { reason } => format!("not run: {reason}"),
             Status::Missing { reason, get_it } if get_it.is_empty() => format!("would not start: {reason}"),
             Status::Missing { reason, get_it } => format!("not here: {reason}; get it: {get_it}"),
         }

@@ -17,9 +17,19 @@ pub fn plain(number: Option<impl Display>) -> String {
 
 /// A line of names, and a line for each; quoted where it must be, and lines ended as on Unix (RFC 4180 but for that).
 pub fn csv<T>(fields: &[Field<T>], all: &[T]) -> String {
-    let names = fields.iter().map(|field| field.name.to_string()).collect::<Vec<_>>();
     let lines = all.iter().map(|one| fields.iter().map(|field| (field.value)(one)).collect());
-    let lines = std::iter::once(names).chain(lines);
+    written(std::iter::once(fields.iter().map(|field| field.name.to_string()).collect()).chain(lines))
+}
+
+/// The same with other columns before, of these names.
+pub fn csv_beside<T>(names: &[&str], fields: &[Field<T>], all: &[(Vec<String>, T)]) -> String {
+    let fields_of = |one| fields.iter().map(move |field| (field.value)(one));
+    let names = names.iter().copied().chain(fields.iter().map(|field| field.name)).map(str::to_string).collect();
+    let lines = all.iter().map(|(before, one)| before.iter().cloned().chain(fields_of(one)).collect());
+    written(std::iter::once(names).chain(lines))
+}
+
+fn written(lines: impl Iterator<Item = Vec<String>>) -> String {
     lines.map(|cells| cells.iter().map(|cell| quoted(cell)).collect::<Vec<_>>().join(",") + "\n").collect()
 }
 

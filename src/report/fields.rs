@@ -254,6 +254,7 @@ fn kind(status: &Status) -> &'static str {
         Status::Refused { .. } => "refused",
         Status::Failed { .. } => "failed",
         Status::Missing { .. } => "missing",
+        Status::LeftOut { .. } => "left_out",
     }
 }
 
@@ -286,5 +287,6 @@ fn uncounted(uncounted: Uncounted) -> &'static str {
         Uncounted::WarmUp => "warm_up",
         Uncounted::Twin => "twin",
         Uncounted::Void => "void",
+        Uncounted::Ahead => "larger",
     }
 }

@@ -220,7 +220,7 @@ fn failure(record: &Record) -> Option<String> {
         }
         Outcome::Finished if !record.is_right() => Some("its answers were wrong".to_string()),
         // What the budget has cut off is only one repetition less.
-        Outcome::Finished | Outcome::TimedOut { .. } => None,
+        Outcome::Finished | Outcome::TimedOut { .. } | Outcome::LeftOut { .. } => None,
     }
 }
 

@@ -1,6 +1,7 @@
 //! What records mean, as text: pure functions. Nothing here measures, and nothing here prints.
 
 mod aa;
+pub mod ahead;
 pub mod alike;
 pub mod beside;
 mod ceilings;
@@ -20,6 +21,7 @@ pub mod limits;
 pub mod notes;
 pub mod rated;
 pub mod said;
+pub mod sizes;
 pub mod standing;
 pub mod sweep;
 pub mod table;

@@ -19,6 +19,9 @@ pub struct Trial {
     pub block: u32,
     /// Its place in the block's order, from 1.
     pub position: u32,
+    /// The job's size, where trials of a run differ in it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub units: Option<u64>,
     pub target: String,
     pub control: bool,
     /// A program of the user's was run, which is one op.
@@ -60,6 +63,8 @@ pub enum Uncounted {
     Twin,
     /// The machine was too loud.
     Void,
+    /// A larger job, once.
+    Ahead,
 }
 
 /// A point of a sweep.
@@ -70,12 +75,15 @@ pub struct Place {
     pub step: u64,
 }
 
-/// All trials of a run. An error names the trial whose histogram is broken: at rates they are read.
-pub fn trials(records: &[Record], is_swept: bool) -> Result<Vec<Trial>> {
+/// All trials of a run, those of the larger job last. An error names the trial whose histogram is broken: at rates they
+/// are read.
+pub fn trials(records: &[Record], ahead: &[Record], is_swept: bool) -> Result<Vec<Trial>> {
     let counted = Counted::of(records);
     let mut trials = Vec::new();
-    for record in records {
-        let trial = trial(record, &counted);
+    for record in records.iter().chain(ahead) {
+        let is_of_several = !ahead.is_empty() || !record.run.sizes.is_empty();
+        let units = is_of_several.then_some(record.stream.units);
+        let trial = Trial { units, ..trial(record, &counted) };
         if !is_swept || trial.seconds.is_none() {
             trials.push(trial);
             continue;
@@ -100,6 +108,7 @@ fn trial(record: &Record, counted: &Counted) -> Trial {
     Trial {
         block: record.block,
         position: record.position,
+        units: None,
         target: record.target.label.clone(),
         control: record.target.control,
         of_program: record.job.program().is_some(),
@@ -109,6 +118,7 @@ fn trial(record: &Record, counted: &Counted) -> Trial {
                 Some(Uncounted::Void)
             }
             () if record.twin => Some(Uncounted::Twin),
+            () if record.ahead => Some(Uncounted::Ahead),
             () => None,
         },
         status,
@@ -158,6 +168,7 @@ const FIRST: &[Column] = &[
     Column { heading: "block", cell: |trial| trial.block.to_string() },
     Column { heading: "place", cell: |trial| trial.position.to_string() },
 ];
+const UNITS: Column = Column { heading: "size", cell: |trial| or_dash(trial.units, units::thousands) };
 const SECONDS: Column = Column { heading: "seconds", cell: |trial| or_dash(trial.seconds, units::seconds) };
 const OF_POINTS: &[Column] = &[
     Column { heading: "part", cell: |trial| of_place(trial, |place| place.part.clone()) },
@@ -185,7 +196,9 @@ pub fn lines(trials: &[Trial]) -> Vec<Line> {
     let middle = if place.is_some() { OF_POINTS } else { std::slice::from_ref(&SECONDS) };
     let response = has_response.then_some(&RESPONSE);
     let used = if trials.iter().any(|trial| trial.of_program) { OF_PROGRAMS } else { OF_JOBS };
-    let columns: Vec<&Column> = FIRST.iter().chain(middle).chain(response).chain(used).chain(LAST).collect();
+    let units = trials.iter().any(|trial| trial.units.is_some()).then_some(&UNITS);
+    let columns: Vec<&Column> =
+        FIRST.iter().chain(units).chain(middle).chain(response).chain(used).chain(LAST).collect();
     // The column of what was swept over is called by that.
     let swept = place.map_or("", |place| grid::heading(place.swept));
     let headings = columns.iter().enumerate().map(|(index, column)| match column.heading {
@@ -230,6 +243,7 @@ fn note(trial: &Trial) -> String {
         Uncounted::WarmUp => "not counted",
         Uncounted::Twin => "twin",
         Uncounted::Void => "void",
+        Uncounted::Ahead => "larger",
     });
     cut_off.unwrap_or_else(|| uncounted.unwrap_or(if trial.control { "control" } else { "" }).to_string())
 }

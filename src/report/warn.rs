@@ -32,6 +32,8 @@ pub struct Warning {
 /// What the rules look at.
 pub struct Seen<'a> {
     pub records: &'a [Record],
+    /// Of the larger job, which counts for nothing else.
+    pub ahead: &'a [Record],
     pub rows: &'a [Row],
     pub points: &'a [Point],
     pub standings: &'a Standings<'a>,
@@ -82,6 +84,13 @@ pub fn printed(warnings: &[Warning], silenced: &[String], all: bool) -> Vec<Stri
         lines.push(format!("more warnings (--wide): {}", rest.join(", ")));
     }
     lines
+}
+
+impl Warning {
+    /// The same, of one of several sizes.
+    pub fn at(self, size: &str) -> Warning {
+        Warning { evidence: format!("at {size} {}", self.evidence), ..self }
+    }
 }
 
 fn warning(id: &'static str, weighty: bool, evidence: String, fix: &str) -> Warning {

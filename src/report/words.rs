@@ -44,7 +44,8 @@ pub fn headline(records: &[Record], standings: &Standings<'_>) -> String {
     let claim = claim(first, standings);
     let (lies, kept) = lies_and_kept(records, first);
     let shared = format!("{shared}{}", pinned(first));
-    let units = units::thousands(first.stream.units);
+    let sizes: Vec<String> = first.run.sizes.iter().map(|&size| units::thousands(size)).collect();
+    let units = if sizes.is_empty() { units::thousands(first.stream.units) } else { sizes.join(", ") };
     wrap(&format!("{}, {units} {unit} · {lies}{kept} · {clients}{replayed}{shared} · {claim}", first.job.name), WIDTH)
         .join("\n")
 }

@@ -19,11 +19,20 @@ const GROWN: f64 = 1.5;
 pub fn exponent(points: &[(f64, f64)]) -> Option<f64> {
     let &(least, fixed) = points.iter().min_by(|one, other| one.0.total_cmp(&other.0))?;
     let grown = points.iter().filter(|(size, cost)| *cost >= fixed * GROWN && *size > least);
-    slope(grown.map(|(size, cost)| (libm::log(size - least), libm::log(cost - fixed))).collect())
+    let logs: Vec<(f64, f64)> = grown.map(|(size, cost)| (libm::log(size - least), libm::log(cost - fixed))).collect();
+    slope(&logs)
 }
 
-/// By least squares.
-fn slope(logs: Vec<(f64, f64)>) -> Option<f64> {
+/// The exponent e of `cost = c * size^e`, by least squares over logarithms; `None` for fewer than two sizes.
+///
+/// `points` are (size, cost), in any order, all above 0.
+pub fn power(points: &[(f64, f64)]) -> Option<f64> {
+    let logs: Vec<(f64, f64)> = points.iter().map(|(size, cost)| (libm::log(*size), libm::log(*cost))).collect();
+    slope(&logs)
+}
+
+/// Of the line through these points, by least squares.
+fn slope(logs: &[(f64, f64)]) -> Option<f64> {
     if logs.len() < 2 {
         return None;
     }
@@ -83,8 +92,10 @@ pub fn fits(repetitions: &[Vec<(f64, f64)>], tail: f64) -> Vec<Fit> {
 fn grown_from(points: &[(f64, f64)], from: usize, fixed: f64) -> Option<f64> {
     let (least, grown) = (points[0].0, &points[from..]);
     let has_grown = grown.iter().all(|(size, cost)| *cost >= fixed * GROWN && *size > least);
-    let logs = || grown.iter().map(|(size, cost)| (libm::log(size - least), libm::log(cost - fixed))).collect();
-    has_grown.then(|| slope(logs())).flatten()
+    let logs = || -> Vec<(f64, f64)> {
+        grown.iter().map(|(size, cost)| (libm::log(size - least), libm::log(cost - fixed))).collect()
+    };
+    has_grown.then(|| slope(&logs())).flatten()
 }
 
 #[cfg(test)]
@@ -153,6 +164,15 @@ mod tests {
         let near = |cost: fn(f64) -> f64| exponent(&[1.0, 2.0, 4.0, 8.0].map(|size| (size, cost(size)))).unwrap();
         assert!((near(|size| 3.0 * size) - 1.0).abs() < 1e-9, "in proportion from the first size on");
         assert!(near(|size| size * size) > 1.25);
+    }
+
+    #[test]
+    fn a_power_is_found_from_two_sizes_on() {
+        let power = |points: &[(f64, f64)]| power(points).map(|power| (power * 1000.0).round() / 1000.0);
+        assert_eq!(power(&[(500.0, 1.0), (2_000.0, 4.0)]), Some(1.0));
+        assert_eq!(power(&[(1.0, 3.0), (10.0, 300.0), (100.0, 30_000.0)]), Some(2.0));
+        assert_eq!(power(&[(500.0, 1.0)]), None);
+        assert_eq!(power(&[(500.0, 1.0), (500.0, 2.0)]), None);
     }
 
     #[test]

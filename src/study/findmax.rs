@@ -224,6 +224,7 @@ impl Steps<'_> {
 fn why(record: &Record) -> String {
     match &record.outcome {
         Outcome::Refused { reason } | Outcome::Failed { reason } | Outcome::Missing { reason, .. } => reason.clone(),
+        Outcome::LeftOut { reason } => reason.clone(),
         Outcome::TimedOut { after_s, .. } => format!("cut off after {after_s} s"),
         Outcome::Finished => "its answers were wrong".to_string(),
     }

@@ -54,12 +54,12 @@ pub enum Ended {
     Interrupted(Option<String>),
 }
 
-/// The time that a run has.
+/// The time that a run has: no block begins that would outlast it.
 #[derive(Clone, Copy, Debug)]
 pub struct Time {
     pub left: Duration,
-    /// Only blocks beyond the least may be left out for want of it.
-    pub least_is_run: bool,
+    /// For the least blocks: what is under way then is cut off.
+    pub at_most: Duration,
 }
 
 /// A processor that is slower than at its best in the run is waited for so long (method.md R5.6).
@@ -67,42 +67,56 @@ const QUIET_WITHIN: Duration = Duration::from_secs(60);
 
 /// Runs the blocks. A target that did not finish once is not run again: it has no number to better.
 ///
-/// With `time` no block begins that would outlast it, going by the longest one so far; the first that counts always
-/// runs.
-pub fn run(bench: &Bench<'_>, time: Option<Time>, tell: &mut dyn FnMut(Event<'_>) -> Result<()>) -> Result<Ended> {
-    let plan = bench.plan;
-    let mut seen = Seen::default();
+/// With `time` no block begins that would outlast it, going by the longest one so far; the first one always does. Where
+/// that is the one before the first, and no other fits, it is what is shown.
+///
+/// `benches` are of one plan, one for each size of its job: a block has them all, and each is compared by itself.
+pub fn run(benches: &[Bench<'_>], time: Option<Time>, tell: &mut dyn FnMut(Event<'_>) -> Result<()>) -> Result<Ended> {
+    let plan = benches[0].plan;
+    let mut seen: Vec<Seen> = benches.iter().map(|_| Seen::default()).collect();
     let mut longest = Duration::ZERO;
     let timer = Timer::start();
     for block in plan.first_block().. {
-        let is_over = |time: Time| timer.left_of(time.left) < longest;
-        let may_end = match time {
-            Some(time) if time.least_is_run => seen.counted() >= plan.blocks.least,
-            _ => seen.blocks >= 1,
+        let is_over = |time: Time| {
+            let time =
+                if seen.iter().any(|seen| seen.counted() < plan.blocks.least) { time.at_most } else { time.left };
+            timer.left_of(time) < longest
         };
-        if may_end && time.is_some_and(is_over) {
+        if block > plan.first_block() && (plan.is_over() || time.is_some_and(is_over)) {
             return Ok(Ended::Stopped(Stopped::Budget));
         }
         let began = Timer::start();
-        if let Err(ended) = run_block(bench, block, &mut seen, tell)? {
+        if let Err(ended) = run_block(benches, block, &mut seen, tell)? {
             return Ok(ended);
         }
         longest = longest.max(began.elapsed());
-        if plan.blocks.may_claim() && seen.void().contains(&block) {
+        if plan.blocks.may_claim() && seen.iter().any(|seen| seen.void().contains(&block)) {
             // What has slowed the processor down may be over soon; the run's time goes on.
             let left = time.map_or(QUIET_WITHIN, |time| timer.left_of(time.left).min(QUIET_WITHIN));
-            bench.canary.wait_until_quiet(left, bench.interrupt);
+            benches[0].canary.wait_until_quiet(left, benches[0].interrupt);
         }
         tell(Event::Block(block))?;
-        let all_out = seen.out.len() >= plan.chosen.len();
-        if let Some(stopped) = seen.stops(plan).or(all_out.then_some(Stopped::AllBlocks)) {
+        let end = if plan.is_over() { Stopped::Budget } else { Stopped::AllBlocks };
+        let all_out = seen.iter().all(|seen| seen.out.len() >= plan.chosen.len()).then_some(end);
+        if let Some(stopped) = stops(&seen, plan).or(all_out) {
             return Ok(Ended::Stopped(stopped));
         }
     }
     unreachable!("a run ends before its blocks have no number")
 }
 
-/// What was seen of the targets so far, by their places in the plan; second trials of A/A controls are behind the last.
+/// Why a run ends: once there is a reason at each size, the widest interval or what is not that.
+fn stops(all: &[Seen], plan: &Plan) -> Option<Stopped> {
+    let each: Option<Vec<Stopped>> = all.iter().map(|seen| seen.stops(plan)).collect();
+    each?.into_iter().reduce(|one, other| match (one, other) {
+        (Stopped::Narrow(one), Stopped::Narrow(other)) => Stopped::Narrow(one.max(other)),
+        (Stopped::Narrow(_), other) => other,
+        (one, _) => one,
+    })
+}
+
+/// What was seen at one size of the targets so far, by their places in the plan; second trials of A/A controls are
+/// behind the last.
 #[derive(Default)]
 struct Seen {
     out: HashSet<usize>,
@@ -120,24 +134,31 @@ struct Seen {
 
 /// All trials of one block; `Err` where the run is interrupted.
 fn run_block(
-    bench: &Bench<'_>,
+    benches: &[Bench<'_>],
     block: u32,
-    seen: &mut Seen,
+    seen: &mut [Seen],
     tell: &mut dyn FnMut(Event<'_>) -> Result<()>,
 ) -> Result<Result<(), Ended>> {
-    let plan = bench.plan;
-    let repeated = seen.controls(plan, block);
-    let count = plan.chosen.len() + repeated.len();
-    let order: Vec<usize> = plan.order(block, count).into_iter().filter(|place| !seen.out.contains(place)).collect();
+    let plan = benches[0].plan;
+    let repeated: Vec<Vec<usize>> = seen.iter().map(|seen| seen.controls(plan, block)).collect();
+    let of_size = |size: usize| (0..plan.chosen.len() + repeated[size].len()).map(move |place| (size, place));
+    let all: Vec<(usize, usize)> = (0..benches.len()).flat_map(of_size).collect();
+    let order = plan.order(block, all.len()).into_iter().map(|index| all[index]);
+    let order: Vec<(usize, usize)> = order.filter(|(size, place)| !seen[*size].out.contains(place)).collect();
     let trials = order.len() as u32;
-    for (position, &place) in (1..).zip(&order) {
-        let second_of = place.checked_sub(plan.chosen.len()).map(|place| repeated[place]);
+    for (position, &(size, place)) in (1..).zip(&order) {
+        let (bench, seen) = (&benches[size], &mut seen[size]);
+        let second_of = place.checked_sub(plan.chosen.len()).map(|place| repeated[size][place]);
         let chosen: &Chosen = &plan.chosen[second_of.unwrap_or(place)];
         let began = Timer::start();
         let mut record = match run_trial(bench, chosen, (block, position, trials), tell)? {
             Ok(record) => record,
             Err(Interrupted { left_behind }) => return Ok(Err(Ended::Interrupted(left_behind))),
         };
+        if plan.is_over() && record.outcome != Outcome::Finished && seen.blocks > 0 {
+            // Every target has its row from whole blocks.
+            return Ok(Err(Ended::Stopped(Stopped::Budget)));
+        }
         record.twin = second_of.is_some();
         if let Some(given) = answers::given(&record) {
             seen.answers.push((chosen.target.label.clone(), given.digest.to_string()));
@@ -152,8 +173,10 @@ fn run_block(
             seen.costs.entry(place).or_default().insert(block, cost);
         }
     }
-    seen.blocks += u32::from(block > 0);
-    seen.drop_wrong(plan);
+    for seen in seen {
+        seen.blocks += u32::from(block > 0);
+        seen.drop_wrong(plan);
+    }
     Ok(Ok(()))
 }
 

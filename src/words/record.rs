@@ -36,6 +36,10 @@ pub struct Record {
     /// A trial of points that was run again because the machine disturbed it: it counts for nothing.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub discarded: bool,
+    /// The job some times as large, once, after all blocks: it tells how times change with size, and is in no row. Such
+    /// records come last.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub ahead: bool,
     pub target: Target,
     pub durability: Durability,
     /// Whose settings were in force. Never ranked across configurations.
@@ -98,6 +102,9 @@ pub struct Run {
     /// Blocks had data of these seeds in turn; none where all had the same.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub data_seeds: Vec<u64>,
+    /// Each block had the job at all of these sizes, in units; none where it had one. Each is compared by itself.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub sizes: Vec<u64>,
 }
 
 /// The stream of questions that all targets of a run were asked.
@@ -172,6 +179,10 @@ pub enum Outcome {
     Missing {
         reason: String,
         get_it: String,
+    },
+    /// kvfair did not run it: it is too slow for the time that the run has, or the time was over.
+    LeftOut {
+        reason: String,
     },
 }
 

@@ -88,7 +88,8 @@ pub struct How {
     /// as it takes, 1 %, for made data of three seeds) [default: quick]
     ///
     /// Blocks of trials are run until intervals against the first target are so narrow, 6 at least, or the time is
-    /// over. A job of requests or of made data is sized to fit unless you size it.
+    /// over. A job of requests or of made data is sized to fit unless you size it; then the time is kept to a quarter,
+    /// with fewer blocks where that must be.
     #[arg(long, value_name = "HOW")]
     pub effort: Option<Effort>,
     /// Exactly so many blocks of trials, each with one trial of every target in random order
@@ -97,8 +98,8 @@ pub struct How {
     /// and one or two targets are run twice in each (A/A controls).
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000), conflicts_with = "effort")]
     pub blocks: Option<u32>,
-    /// Fit the run into this time: pilots size the job unless you do, and no block starts that would not fit
-    /// [default: the effort's]
+    /// Fit the run into this time: pilots size the job unless you do, no block starts that would not fit, and a trial
+    /// that is under way at its end is cut off [default: the effort's]
     #[arg(long, value_name = "TIME", value_parser = points::duration)]
     pub budget: Option<Duration>,
     /// Give servers half of the processors, and clients, with embedded stores, the others (Linux)
@@ -218,12 +219,13 @@ impl Requests {
 /// How large a job is and which data it gets. Each job has one of the sizes.
 #[derive(Debug, Default, Args)]
 pub struct Size {
-    /// Profiles of the job `fans` [default: 10000, or all of the input]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
-    pub profiles: Option<u64>,
-    /// Messages of the job `ngrams` [default: 45000, or all of the input]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
-    pub messages: Option<u64>,
+    /// Profiles of the job `fans` [default: 10000, or all of the input]; several, as in 500,2000,10000, tell how times
+    /// grow with size
+    #[arg(long, value_name = "N", value_delimiter = ',', value_parser = clap::value_parser!(u64).range(1..))]
+    pub profiles: Vec<u64>,
+    /// Messages of the job `ngrams` [default: 45000, or all of the input]; or several
+    #[arg(long, value_name = "N", value_delimiter = ',', value_parser = clap::value_parser!(u64).range(1..))]
+    pub messages: Vec<u64>,
     /// Requests of `getset` (sets and gets each), `mixed` or `ycsb-*` at each number of clients or rate [default:
     /// 100000; `mixed` 200000; at a --rate 10 seconds' worth, and 10000 at least], or of `trace` [default: all of the
     /// input]

@@ -257,7 +257,11 @@ impl Ran {
     /// Whether it ended well, in time; else its last words.
     fn judged(&self, program: &Program, limit: Duration) -> Result<(), Early> {
         let how = match self.status.success() {
-            _ if self.timed_out => format!("did not end within {} s (--timeout)", limit.as_secs_f64()),
+            _ if self.timed_out => {
+                // What is left of the run's time has many digits.
+                let limit_s = (limit.as_secs_f64() * 10.0).round() / 10.0;
+                format!("did not end within {limit_s} s (--timeout, or the time of the run)")
+            }
             true => return Ok(()),
             false => format!("ended with {}", in_words(self.status)),
         };

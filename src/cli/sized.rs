@@ -1,0 +1,133 @@
+//! What is printed of a run that has its job at several sizes: one table of how times grow, and each size by itself.
+
+use anyhow::Result;
+
+use super::args::Look;
+use super::shown::{all, headline, listed, page, text};
+use super::{Exit, exit_of};
+use crate::report::cells::{self, Row};
+use crate::report::sizes::{self, Grown};
+use crate::report::standing::{Standings, standings};
+use crate::report::table::{self, Line};
+use crate::report::warn::{self, Seen, Warning};
+use crate::report::{claims, export, trials, words};
+use crate::words::record::Record;
+use crate::words::units;
+
+/// The records of each size.
+type Parts = Vec<(u64, Vec<Record>)>;
+
+/// The rows of all sizes, and whether times of one are not ranked; of a run that has one size its own.
+pub fn rows(records: &[Record]) -> (Vec<Row>, bool) {
+    let of = |records: &[Record]| {
+        let standings = standings(records);
+        (cells::rows(records, &standings), standings.refused.is_some())
+    };
+    let parts = sizes::parts(records);
+    if parts.is_empty() {
+        return of(records);
+    }
+    let each: Vec<_> = parts.iter().map(|(_, records)| of(records)).collect();
+    let is_refused = each.iter().any(|(_, refused)| *refused);
+    (each.into_iter().flat_map(|(rows, _)| rows).collect(), is_refused)
+}
+
+/// The table as far as it is; nothing where the run has one size.
+pub fn table(records: &[Record]) -> Option<String> {
+    let parts = Some(sizes::parts(records)).filter(|parts| !parts.is_empty())?;
+    Some(table::layout(&lines(&parts, &grown(&parts, &standings_of(&parts)), false), table::WIDTH))
+}
+
+/// What is printed, and how a command that did no more than that ends.
+pub fn shown(records: &[Record], look: &Look) -> Result<(String, Exit)> {
+    let parts = sizes::parts(records);
+    let standings = standings_of(&parts);
+    let grown = grown(&parts, &standings);
+    let exit = exit_of(records, &rows(records).0);
+    Ok((printed(&parts, &standings, &grown, look)?, exit))
+}
+
+fn standings_of(parts: &Parts) -> Vec<(u64, Standings<'_>)> {
+    parts.iter().map(|(size, records)| (*size, standings(records))).collect()
+}
+
+fn grown(parts: &Parts, standings: &[(u64, Standings<'_>)]) -> Vec<Grown> {
+    let rows = |((size, records), (_, standings)): (&(u64, Vec<Record>), &(u64, Standings<'_>))| {
+        (*size, cells::rows(records, standings))
+    };
+    sizes::grown(&parts.iter().zip(standings).map(rows).collect::<Vec<_>>())
+}
+
+fn lines(parts: &Parts, grown: &[Grown], wide: bool) -> Vec<Line> {
+    sizes::lines(grown, &parts.iter().map(|(size, _)| *size).collect::<Vec<_>>(), wide)
+}
+
+fn printed(parts: &Parts, standings: &[(u64, Standings<'_>)], grown: &[Grown], look: &Look) -> Result<String> {
+    if look.all {
+        return of_trials(parts, standings, look);
+    }
+    match look {
+        Look { json: true, .. } => return Ok(format!("{}\n", serde_json::to_string_pretty(grown)?)),
+        Look { csv: true, .. } => return Ok(sizes::csv(grown)),
+        _ => {}
+    }
+    // What holds of all sizes is told of the largest.
+    let ((_, records), (_, largest)) = (&parts[parts.len() - 1], &standings[standings.len() - 1]);
+    let rows = cells::rows(records, largest);
+    let seen = Seen { records, ahead: &[], rows: &rows, points: &[], standings: largest };
+    let warned = warn::printed(&warnings(parts, standings), &look.no_warn, look.wide);
+    let sentence = sizes::sentence(grown, standings, &records[0].stream.unit);
+    let lines = lines(parts, grown, look.wide);
+    if look.markdown {
+        let parts = [export::markdown(&lines), listed(&warned), export::escaped(&sentence)];
+        return Ok(page(&headline(&seen), &parts));
+    }
+    let width = if look.wide { usize::MAX } else { table::WIDTH };
+    let mut tables = table::layout(&lines, width);
+    if look.wide {
+        tables += &each_size(parts, standings)?;
+    }
+    text(&seen, look, &tables, &warned, &sentence)
+}
+
+/// Each size by itself, with all its columns and what may be said of it.
+fn each_size(parts: &Parts, standings: &[(u64, Standings<'_>)]) -> Result<String> {
+    let mut said = String::new();
+    for ((size, records), (_, standings)) in parts.iter().zip(standings) {
+        let mut rows = cells::rows(records, standings);
+        cells::fill_in(&mut rows, records, standings)?;
+        let (unit, table) = (&records[0].stream.unit, table::table(&rows, true));
+        let sentence = table::wrap(&claims::sentence(&rows, standings), table::WIDTH).join("\n");
+        said += &format!("{} {unit}s:\n{table}{sentence}\n", units::thousands(*size));
+    }
+    Ok(said)
+}
+
+/// Of all sizes, each once: that of the largest it holds of.
+fn warnings(parts: &Parts, standings: &[(u64, Standings<'_>)]) -> Vec<Warning> {
+    let mut found: Vec<Warning> = Vec::new();
+    for ((size, records), (_, standings)) in parts.iter().zip(standings).rev() {
+        let rows = cells::rows(records, standings);
+        let warned = warn::warnings(&Seen { records, ahead: &[], rows: &rows, points: &[], standings });
+        for warning in warned {
+            if !found.iter().any(|known| known.id == warning.id) {
+                found.push(warning.at(&format!("{} {}s", units::thousands(*size), records[0].stream.unit)));
+            }
+        }
+    }
+    found
+}
+
+/// A line a trial, in the order in which they were run.
+fn of_trials(parts: &Parts, standings: &[(u64, Standings<'_>)], look: &Look) -> Result<String> {
+    let mut found = Vec::new();
+    for (_, records) in parts {
+        found.extend(trials::trials(records, &[], false)?);
+    }
+    found.sort_by_key(|trial| (trial.block, trial.position));
+    if look.csv {
+        return Ok(sizes::csv_of_trials(found));
+    }
+    let (largest, (_, standings)) = (parts.len() - 1, &standings[standings.len() - 1]);
+    all(&found, &words::headline(&parts[largest].1, standings), look)
+}

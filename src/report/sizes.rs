@@ -1,0 +1,212 @@
+//! A run of one job at several sizes: each size is compared by itself, and one table tells how times grow from size to
+//! size.
+
+use serde::Serialize;
+
+use super::cells::Row;
+use super::export::{Field, csv_beside, plain};
+use super::fields::{ROWS, TRIALS};
+use super::standing::Standings;
+use super::table::{Line, versus};
+use super::trials::Trial;
+use crate::stats::growth;
+use crate::words::record::Record;
+use crate::words::units;
+
+/// A ratio that changes by less than this from the smallest to the largest size is about the same.
+const SAME: f64 = 1.2;
+/// So many sizes have room for intervals.
+const WITH_INTERVALS: usize = 3;
+/// So many changes of order are told, and so many gaps.
+const TOLD: usize = 3;
+
+/// The sizes of a run, the smallest first, each with its records; nothing where the run has one size.
+pub fn parts(records: &[Record]) -> Vec<(u64, Vec<Record>)> {
+    let mut sizes = records.first().map_or_else(Vec::new, |record| record.run.sizes.clone());
+    sizes.sort_unstable();
+    let of = |size: u64| records.iter().filter(|record| record.job.units == Some(size)).cloned().collect::<Vec<_>>();
+    sizes.into_iter().map(|size| (size, of(size))).filter(|(_, records)| !records.is_empty()).collect()
+}
+
+/// One target at all sizes.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Grown {
+    pub target: String,
+    pub control: bool,
+    /// Its seconds grow with this power of the size; none below two sizes with numbers.
+    pub exponent: Option<f64>,
+    pub sizes: Vec<At>,
+}
+
+/// One target at one size.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct At {
+    pub units: u64,
+    #[serde(flatten)]
+    pub row: Row,
+}
+
+impl At {
+    fn seconds(&self) -> Option<f64> {
+        self.row.numbers.as_ref().map(|numbers| numbers.seconds)
+    }
+
+    fn ratio(&self) -> Option<f64> {
+        self.row.numbers.as_ref()?.vs_best.map(|best| best.ratio)
+    }
+}
+
+/// All targets, in the order that they have at the largest size.
+pub fn grown(sizes: &[(u64, Vec<Row>)]) -> Vec<Grown> {
+    let mut all: Vec<Grown> = Vec::new();
+    for row in sizes.iter().rev().flat_map(|(_, rows)| rows) {
+        if all.iter().any(|one| one.target == row.target) {
+            continue;
+        }
+        let at = |(units, rows): &(u64, Vec<Row>)| {
+            Some(At { units: *units, row: rows.iter().find(|other| other.target == row.target)?.clone() })
+        };
+        let sizes: Vec<At> = sizes.iter().filter_map(at).collect();
+        let took: Vec<(f64, f64)> = sizes.iter().filter_map(|at| Some((at.units as f64, at.seconds()?))).collect();
+        let (target, control) = (row.target.clone(), row.control);
+        all.push(Grown { target, control, exponent: growth::power(&took), sizes });
+    }
+    all.sort_by_key(|one| one.control);
+    all
+}
+
+/// The table: seconds and the ratio to the best at each size, and the exponent.
+pub fn lines(all: &[Grown], sizes: &[u64], wide: bool) -> Vec<Line> {
+    let headings = sizes.iter().flat_map(|&size| [units::thousands(size), "vs best".to_string()]);
+    let mut lines = vec![Line::Cells(
+        std::iter::once("target".to_string()).chain(headings).chain([String::from("grows with")]).collect(),
+    )];
+    let mut reasons = Vec::new();
+    let mut controls = false;
+    for one in all {
+        if one.control && !controls {
+            lines.push(Line::Words("controls: what the job costs without a store around it".to_string()));
+            controls = true;
+        }
+        let mut cells = vec![one.target.clone()];
+        for size in sizes {
+            let at = one.sizes.iter().find(|at| at.units == *size);
+            let numbers = at.and_then(|at| at.row.numbers.as_ref());
+            let ratio = numbers.and_then(|numbers| numbers.vs_best).map_or_else(String::new, |ratio| {
+                if wide || sizes.len() <= WITH_INTERVALS { versus(ratio) } else { format!("{:.1}x", ratio.ratio) }
+            });
+            cells.push(numbers.map_or_else(|| "-".to_string(), |numbers| units::seconds(numbers.seconds)));
+            cells.push(ratio);
+            let silent = at.filter(|at| !at.row.status.has_numbers());
+            reasons.extend(silent.map(|at| {
+                let why = format!("at {}: {}", units::thousands(*size), at.row.status.in_words());
+                Line::Reason(one.target.clone(), why)
+            }));
+        }
+        cells.push(one.exponent.map_or_else(|| "-".to_string(), |exponent| format!("n^{exponent:.2}")));
+        lines.push(Line::Cells(cells));
+    }
+    lines.extend(reasons);
+    lines
+}
+
+/// A line for each target and size.
+pub fn csv(all: &[Grown]) -> String {
+    const BESIDE: [&str; 2] = ["units", "growth_exponent"];
+    let exponent = |one: &Grown| plain(one.exponent);
+    let lines = all.iter().flat_map(|one| one.sizes.iter().map(move |at| (one, at)));
+    let lines: Vec<_> = lines.map(|(one, at)| (vec![at.units.to_string(), exponent(one)], at.row.clone())).collect();
+    csv_beside(&BESIDE, ROWS, &lines)
+}
+
+/// A line for each trial.
+pub fn csv_of_trials(trials: Vec<Trial>) -> String {
+    let fields: &[Field<Trial>] = TRIALS;
+    let lines: Vec<_> = trials.into_iter().map(|trial| (vec![plain(trial.units)], trial)).collect();
+    csv_beside(&["units"], fields, &lines)
+}
+
+/// Whose order changes between sizes, and how the gaps to the best do. Each size is compared by itself: `standings` are
+/// theirs.
+pub fn sentence(all: &[Grown], standings: &[(u64, Standings<'_>)], unit: &str) -> String {
+    let ranked: Vec<&Grown> = all.iter().filter(|one| !one.control && one.exponent.is_some()).collect();
+    let (Some((smallest, _)), Some((largest, _))) = (standings.first(), standings.last()) else { return String::new() };
+    if ranked.len() < 2 {
+        return String::new();
+    }
+    let mut changes = Vec::new();
+    for (place, one) in ranked.iter().enumerate() {
+        changes.extend(ranked[place + 1..].iter().filter_map(|other| change(one, other, standings, unit)));
+    }
+    // Claimed ones first.
+    changes.sort_by_key(|(claimed, _)| !claimed);
+    let more = changes.len().saturating_sub(TOLD);
+    let mut told: Vec<String> = changes.into_iter().take(TOLD).map(|(_, words)| words).collect();
+    if told.is_empty() {
+        let (low, high) = (units::thousands(*smallest), units::thousands(*largest));
+        told.push(format!("The order of targets is the same from {low} to {high} {unit}s"));
+    }
+    if more > 0 {
+        told.push(format!("{more} other pairs change places"));
+    }
+    told.extend(gaps(&ranked));
+    format!("{}.", told.join(". "))
+}
+
+/// The pair whose order is another one at another size, if it is, and whether both orders are claimed.
+fn change(one: &Grown, other: &Grown, standings: &[(u64, Standings<'_>)], unit: &str) -> Option<(bool, String)> {
+    let group = |grown: &Grown| grown.sizes.first().map(|at| at.row.group.clone());
+    if group(one) != group(other) {
+        return None;
+    }
+    let leads = |faster: &Grown, slower: &Grown| {
+        let is_claimed = |(size, standings): &&(u64, Standings<'_>)| {
+            let standing = group(one).and_then(|group| standings.groups.get(&group));
+            let may_rank = standings.may_rank() && faster.sizes.iter().any(|at| at.units == *size);
+            may_rank && standing.is_some_and(|standing| standing.is_less(&faster.target, &slower.target))
+        };
+        standings.iter().filter(is_claimed).map(|(size, _)| *size).collect::<Vec<u64>>()
+    };
+    let thousands = |sizes: &[u64]| sizes.iter().map(|&size| units::thousands(size)).collect::<Vec<_>>().join(" and ");
+    let (first, second) = (leads(one, other), leads(other, one));
+    if let (false, false) = (first.is_empty(), second.is_empty()) {
+        let words = format!(
+            "{} is faster than {} at {} {unit}s, and slower at {}",
+            one.target,
+            other.target,
+            thousands(&first),
+            thousands(&second)
+        );
+        return Some((true, words));
+    }
+    let took = |at: &At| other.sizes.iter().find(|beside| beside.units == at.units)?.seconds();
+    let ratios: Vec<(u64, f64)> =
+        one.sizes.iter().filter_map(|at| Some((at.units, at.seconds()? / took(at)?))).collect();
+    let ((low, first), (high, last)) = (ratios.first()?, ratios.last()?);
+    let words = format!(
+        "{} and {} change places between {} and {} {unit}s (seen, not claimed)",
+        one.target,
+        other.target,
+        units::thousands(*low),
+        units::thousands(*high)
+    );
+    ((first - 1.0) * (last - 1.0) < 0.0).then_some((false, words))
+}
+
+/// How the ratios to the best change from the smallest to the largest size, those that change most first.
+fn gaps(ranked: &[&Grown]) -> Vec<String> {
+    let mut gaps: Vec<(f64, String)> = Vec::new();
+    for one in ranked {
+        let ratios: Vec<(u64, f64)> = one.sizes.iter().filter_map(|at| Some((at.units, at.ratio()?))).collect();
+        let (Some((_, first)), Some((_, last))) = (ratios.first(), ratios.last()) else { continue };
+        let change = (last / first).max(first / last);
+        if change > SAME && first.min(*last) > 1.0 {
+            let way = if last > first { "grows" } else { "shrinks" };
+            let each: Vec<String> =
+                ratios.iter().map(|(size, ratio)| format!("{ratio:.1}x at {}", units::thousands(*size))).collect();
+            gaps.push((change, format!("The gap of {} to the best {way} with size: {}", one.target, each.join(", "))));
+        }
+    }
+    gaps.sort_by(|one, other| other.0.total_cmp(&one.0));
+    gaps.into_iter().take(TOLD).map(|(_, words)| words).collect()
+}

@@ -1,0 +1,77 @@
+//! The time that a run is given is kept: what would outlast it is cut off or not begun, and rows say so.
+
+use std::time::{Duration, Instant};
+
+use crate::desk::{Desk, Said};
+
+/// What starting, stopping and cleaning up may add on a machine that does other things.
+const GRACE: Duration = Duration::from_secs(8);
+
+fn within(budget_s: u64, run: impl FnOnce() -> Said) -> Said {
+    let began = Instant::now();
+    let said = run();
+    let took = began.elapsed();
+    assert!(took < Duration::from_secs(budget_s) + GRACE, "{took:?}: {}", said.err);
+    said
+}
+
+/// A store that stands still after the pilot: 250 profiles are some 6,700 ops, 400 some 10,700.
+#[test]
+fn a_trial_that_would_outlast_the_budget_is_cut_off() {
+    let desk = Desk::new();
+    let stuck = "faulty?fault=stall&after=8000&name=stuck";
+    let said = within(10, || desk.run(&["run", "fans", stuck, "--profiles", "400", "--budget", "10s"]));
+    said.exits(1).shows("stuck > ").complains("stopped: no further block fitted into the time");
+    let record = desk.record("stuck");
+    let (outcome, after_s) = (&record["outcome"], record["outcome"]["after_s"].as_f64().expect("seconds"));
+    assert!(outcome["kind"] == "timed_out" && after_s < 10.0, "{outcome}");
+}
+
+/// A program that takes longer than all the time there is ends with it, and everything that it has started.
+#[test]
+fn a_program_that_would_outlast_the_budget_is_ended() {
+    let desk = Desk::new();
+    let stuck = ["run", "--exec", "echo waiting; setsid sleep 1000", "--budget", "9s", "lmdb", "sqlite"];
+    let said = within(9, || desk.run(&stuck));
+    // Either may be the first, and the second one has no time left.
+    assert!(matches!(said.code, 1 | 6), "{}: {}", said.code, said.out);
+    said.shows("not run: the time of the run was over before its turn");
+    desk.no_process_is_left();
+}
+
+/// One that stands still in the pilot takes no more than its part of the time; the others get the rest.
+#[test]
+fn who_takes_half_of_the_time_for_a_pilot_is_left_out_and_says_so() {
+    let desk = Desk::new();
+    let said = within(30, || desk.run(&["run", "fans", "lmdb", "faulty?fault=stall&name=stuck", "--budget", "30s"]));
+    said.exits(6).shows("stuck not run: 250 profiles took over 15.0 s with its start and its stop");
+    assert!(desk.record("lmdb")["outcome"]["kind"] == "finished", "{}", said.out);
+    let shown = desk.run(&["show"]);
+    assert_eq!(shown.out, said.out, "the same from the file");
+}
+
+/// Where the least blocks do not fit, it is said before they begin: how long each takes, and what to leave out.
+#[test]
+fn what_does_not_fit_is_said_before_it_starts() {
+    let desk = Desk::new();
+    desk.wrap("redis-server", "case \"$*\" in *--version*) ;; *) sleep 3;; esac\nexec \"$real\" \"$@\"");
+    let run = ["run", "fans", "lmdb", "redis+unix", "--profiles", "60", "--budget", "20s"];
+    let said = within(20, || desk.run(&run));
+    said.complains("kvfair: 6 blocks take about").complains("a trial takes about: lmdb 0.");
+    said.complains("hint: leave out redis+unix, or give it more time: --budget 1m");
+    let (before, _) = said.err.split_once("block 1 of").expect("a block was run");
+    assert!(before.contains("a trial takes about") && !before.contains("block 0"), "{}", said.err);
+    said.shows("no claim");
+    let said = desk.run(&[&run[..7], &["200s"]].concat());
+    said.complains("for 6 blocks and one that is not counted");
+}
+
+#[test]
+fn what_programs_take_is_said_after_their_first_block() {
+    let desk = Desk::new();
+    let command = "test $KVFAIR_TARGET = lmdb || sleep 2";
+    let said = within(9, || desk.run(&["run", "--exec", command, "lmdb", "sqlite", "--budget", "9s"]));
+    said.complains("kvfair: 6 blocks take about").complains("hint: leave out sqlite, or give it");
+    let (before, _) = said.err.split_once("a trial takes about").expect("it is said");
+    assert!(before.contains("block 0, not counted, done") && !before.contains("block 1 "), "{}", said.err);
+}

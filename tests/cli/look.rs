@@ -1,0 +1,57 @@
+//! The first look: every store that is here, a row each, and how gaps change with the job's size.
+
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use crate::desk::{Desk, one_line};
+
+/// On a machine that does many other things; a quiet one needs less.
+const IN_ALL: Duration = Duration::from_secs(90);
+
+#[test]
+fn a_first_look_says_how_the_gap_changes_with_size_and_leaves_nothing_out_in_silence() {
+    let desk = Desk::with_only(&["redis-server"]);
+    // One that is far too slow for a minute.
+    desk.wrap("valkey-server", "case \"$*\" in *--version*) ;; *) /bin/sleep 3;; esac\nexec \"$real\" \"$@\"");
+    let began = Instant::now();
+    let said = desk.run(&[]);
+    assert!(began.elapsed() < IN_ALL, "{:?}", began.elapsed());
+    said.shows("valkey not run: 250 profiles took over 1.5 s with its start and its stop, too slow for a first look");
+    let records = desk.records();
+    let (ahead, counting): (Vec<&Value>, Vec<&Value>) = records.iter().partition(|record| record["ahead"] == true);
+    assert!(ahead.len() >= 2, "an embedded store and a server: {}", said.err);
+    let units = |record: &Value| record["job"]["units"].as_u64().expect("a size");
+    assert!(ahead.iter().all(|record| units(record) == 4 * units(counting[0])));
+    let blocks = counting.iter().filter(|record| record["target"]["label"] == "lmdb" && record["block"] != 0).count();
+    assert!(blocks >= 4, "{blocks}");
+    let words = one_line(&said.out);
+    assert!(words.contains("(seen once): ") && words.contains("`kvfair run fans --profiles 10000 "));
+    // The larger job is in no row, and the file says the same.
+    let shown = desk.run(&["show"]);
+    assert_eq!((shown.code, &shown.out), (said.code, &said.out));
+    let rows: Value = serde_json::from_str(&desk.run(&["show", "--json"]).out).expect("JSON");
+    let lmdb = rows.as_array().expect("rows").iter().find(|row| row["target"] == "lmdb").expect("a row");
+    let rate = lmdb["numbers"]["units_per_s"].as_f64().expect("a rate") * lmdb["numbers"]["seconds"].as_f64().unwrap();
+    assert_eq!(rate.round() as u64, units(counting[0]));
+    desk.run(&["show", "--all"]).shows("larger");
+    desk.run(&["show", "--all", "--csv"]).shows("larger");
+}
+
+/// Two sizes in one file are a mistake, unless the larger one is said to be that.
+#[test]
+fn a_larger_job_is_no_excuse_for_other_data() {
+    let desk = Desk::new();
+    desk.run(&["run", "ngrams", "--messages", "60", "--blocks", "1", "--output", "one.jsonl", "lmdb"]).exits(0);
+    let mut record: Value = crate::desk::records_in(&desk.home().join("one.jsonl")).remove(0);
+    let first = record.to_string();
+    let shows =
+        |name: &'static str, record: &Value| desk.run(&["show", desk.file(name, format!("{first}\n{record}\n"))]);
+    record["stream"]["units"] = 240.into();
+    record["stream"]["sha256"] = "0".repeat(64).into();
+    shows("mixed.jsonl", &record).exits(1).complains("another data");
+    record["ahead"] = true.into();
+    shows("ahead.jsonl", &record).exits(0);
+    record["job"]["data"]["recipe"]["seed"] = 99.into();
+    shows("other.jsonl", &record).exits(1).complains("another data");
+}
