@@ -37,9 +37,11 @@ fn beside_other_programs_a_search_and_rates_are_unclear() {
     blames_nobody(&said);
     said.exits(6).shows("unclear: ").shows("other programs used ").complains("discarded: other programs used ");
     said.shows("The machine disturbed each try: nothing is said of redis+unix.");
-    let rate = ["run", "mixed", "--records", "100", "--blocks", "1", "--requests", "1000", "redis+unix"];
-    let said = run(&desk, &[&rate[..], &["--rate", "50%"]].concat());
+    // Of a trial of some milliseconds nothing can be said to have been disturbed.
+    let share = ["run", "mixed", "--records", "100", "--blocks", "1", "--requests", "100000", "redis+unix"];
+    let said = run(&desk, &[&share[..], &["--rate", "50%"]].concat());
     said.exits(6).complains("kvfair: unclear: ").complains("; nothing is said of redis+unix");
+    let rate = ["run", "mixed", "--records", "100", "--blocks", "1", "--requests", "1000", "redis+unix"];
     let said = run(&desk, &[&rate[..], &["--rate", "500,2k", "--output", "rates.jsonl"]].concat());
     blames_nobody(&said);
     said.exits(6)
@@ -73,12 +75,13 @@ fn pilots_that_other_programs_disturbed_are_run_again_and_said() {
 }
 
 /// Starts a rate of 500 a second for 4 s, and has these of its processes stand still from its middle to after its end.
-fn stopped(desk: &Desk, whom: impl Fn(&Desk, u32) -> Vec<u32>) -> Record {
+fn stopped(desk: &Desk, whom: impl Fn(&Desk) -> Vec<u32>) -> Record {
     let rate = ["run", "mixed", "--records", "100", "--blocks", "1", "--rate", "500", "--requests", "2000"];
     let started = Started::new(desk.kvfair(&[&rate[..], &["redis+unix"]].concat()));
     wait_for("a trial", || (!desk.trials().is_empty()).then_some(()));
     std::thread::sleep(Duration::from_secs(2));
-    let still = whom(desk, started.id());
+    let started_as = started.id();
+    let still = whom(desk);
     still.iter().for_each(|pid| signal(*pid, Signal::SIGSTOP));
     std::thread::sleep(Duration::from_millis(4_500));
     still.iter().for_each(|pid| signal(*pid, Signal::SIGCONT));
@@ -86,15 +89,16 @@ fn stopped(desk: &Desk, whom: impl Fn(&Desk, u32) -> Vec<u32>) -> Record {
     let record: Record = serde_json::from_value(desk.record("redis+unix")).expect("a record");
     let run = rated(&record);
     assert!(run.open.as_ref().is_some_and(|open| !open.is_kept(run.took_s)), "{} s", run.took_s);
-    quiet(record)
+    quiet(record, still.contains(&started_as))
 }
 
 fn rated(record: &Record) -> &Phase {
     record.phases.iter().find(|phase| phase.open.is_some()).expect("a rate")
 }
 
-/// The same as if nothing but this test had been on the machine, of which no test can be sure.
-fn quiet(mut record: Record) -> Record {
+/// The same as if nothing but this test had been on the machine, of which no test can be sure: even kvfair itself may
+/// have been held up by others.
+fn quiet(mut record: Record, all_stood_still: bool) -> Record {
     record.run.accepts_noise = false;
     for phase in &mut record.phases {
         let none = Some(0.0);
@@ -104,6 +108,7 @@ fn quiet(mut record: Record) -> Record {
             steal_share: none,
             server_delay_share: none,
             client_delay_share: none,
+            stalled_share: noise.stalled_share.filter(|_| all_stood_still),
             ..noise
         });
     }
@@ -119,19 +124,22 @@ fn shown(desk: &Desk, record: &Record) -> Said {
 #[test]
 fn a_stall_of_the_machine_is_not_the_stores() {
     let desk = Desk::with_only(&["redis-server"]);
-    let record = stopped(&desk, |desk, _| desk.processes());
+    let record = stopped(&desk, |desk| desk.processes());
     let cause = disturbed(&record, rated(&record)).expect("a stall");
-    assert!(cause.reasons.iter().any(|reason| reason.sign == Sign::Stall && reason.share > 0.3), "{cause:?}");
+    // Beside so many others that more threads than processors were at work, the generator's lag alone is known.
+    let stood_still = rated(&record).noise.is_some_and(|noise| noise.stalled_share.is_some());
+    let sign = if stood_still { Sign::Stall } else { Sign::Lag };
+    assert!(cause.reasons.iter().any(|reason| reason.sign == sign && reason.share > 0.3), "{cause:?}");
     let said = shown(&desk, &record);
     blames_nobody(&said);
-    said.shows("500 unclear").shows("the machine stood still for ").shows("nothing is said of redis+unix, request");
+    said.shows("500 unclear").shows("unclear: ").shows("nothing is said of redis+unix, request at 500/s");
 }
 
 #[cfg(target_os = "linux")]
 #[test]
 fn a_stall_of_the_load_generator_is_not_the_stores() {
     let desk = Desk::with_only(&["redis-server"]);
-    let record = stopped(&desk, |desk, _| desk.trials());
+    let record = stopped(&desk, |desk| desk.trials());
     let cause = disturbed(&record, rated(&record)).expect("a stall");
     assert!(cause.stalled && cause.reasons.iter().all(|reason| reason.sign == Sign::Lag), "{cause:?}");
     let said = shown(&desk, &record);
@@ -143,7 +151,7 @@ fn a_stall_of_the_load_generator_is_not_the_stores() {
 #[test]
 fn a_stall_of_the_store_is_its_own() {
     let desk = Desk::with_only(&["redis-server"]);
-    let record = stopped(&desk, |desk, _| desk.processes_named("redis-server"));
+    let record = stopped(&desk, |desk| desk.processes_named("redis-server"));
     assert_eq!(disturbed(&record, rated(&record)), None, "{:?}", rated(&record).noise);
     shown(&desk, &record).shows("redis+unix could not keep 500 requests/s").shows("overload");
 }
