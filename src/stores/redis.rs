@@ -137,8 +137,9 @@ impl Store for Redis {
         let mut session = self.connect()?;
         let connection = session.connection();
         let info = match info(connection, &[b"INFO"]) {
-            // Who may not ask goes on without: `room` has been asked before.
-            Err(Fault::Refused(_)) => BTreeMap::new(),
+            // A user without the permission to ask goes on without: `room` has been asked before. A login that is missing
+            // is none such.
+            Err(Fault::Refused(words)) if !words.contains("NOAUTH") => BTreeMap::new(),
             info => info?,
         };
         if info.get("loading").is_some_and(|loading| loading == "1") {
