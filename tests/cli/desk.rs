@@ -159,6 +159,16 @@ impl Desk {
         entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect()
     }
 
+    /// The next run removes what killed ones left, once the last of their processes has let go of its lock.
+    pub fn is_swept(&self) {
+        wait_for("what killed runs left is gone", || {
+            // Results files are named by the second.
+            std::thread::sleep(Duration::from_millis(1_100));
+            self.run(&["run", "ngrams", "--messages", "5", "--blocks", "1", "ram"]).exits(0);
+            self.scratch().is_empty().then_some(())
+        });
+    }
+
     /// What was killed may take a moment to go.
     pub fn no_process_is_left(&self) {
         let began = Instant::now();
