@@ -137,8 +137,7 @@ impl Store for Redis {
         let mut session = self.connect()?;
         let connection = session.connection();
         let info = match info(connection, &[b"INFO"]) {
-            // A user without the permission to ask goes on without: `room` has been asked before. A login that is missing
-            // is none such.
+            // A user who may not ask goes on without: `room` has been asked before. A missing login is an error.
             Err(Fault::Refused(words)) if !words.contains("NOAUTH") => BTreeMap::new(),
             info => info?,
         };

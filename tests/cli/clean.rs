@@ -189,7 +189,7 @@ fn killed_in_the_other_ways_of_fans() {
         redis(&server, 0, &[b"DEL", second.as_bytes()]);
         redis(&server, 0, &[b"LPUSH", second.as_bytes(), b"1"]);
         let said = cleaned(&desk, &url);
-        // One record more was seen to stay, once on a busy machine: what a kill leaves of it is not known to be the run's.
+        // One record more was seen to stay, once on a busy machine; the cause is not known.
         let stay = count(&server, 0);
         assert!((2..=3).contains(&stay), "{}", said.out);
         said.exits(0).shows(&format!("{stay} keys of its names hold something else and stay"));
