@@ -21,6 +21,7 @@ fn found(grown: &[Value]) -> Vec<String> {
 }
 
 #[test]
+#[ignore = "takes minutes on a quiet machine and up to 17 on a noisy one: cargo test --test cli growth -- --ignored"]
 fn planted_faults_are_found_each_where_it_is_within_the_budget() {
     let planted = [
         ("many-square", &["bad get batch"][..]),
