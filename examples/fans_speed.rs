@@ -129,6 +129,7 @@ fn settings() -> JobSettings {
         name: FANS.name.to_string(),
         data: Data::Recipe { name: FANS.recipe.to_string(), seed: FANS.default_seed },
         format: FANS.formats[0].to_string(),
+        read_as: None,
         units: None,
         skip_bad: 0,
         via: Default::default(),

@@ -23,13 +23,14 @@ fn open(store: &str, settings: &[(&str, &str)]) -> Box<dyn Store> {
         login: Login::default(),
         clients: 4,
         data_bytes: None,
+        answer_bytes: None,
         patience: Duration::from_secs(1),
     };
     (adapter.open)(&launch).expect("it opens")
 }
 
 fn cached(inner: Box<dyn Store>, memory_bytes: u64, clients: u32) -> Cached {
-    Cached::new(inner, Cache { memory_bytes, counts: CacheCounts::Entries }, clients)
+    Cached::new(inner, Cache { memory_bytes, counts: CacheCounts::Entries, items: None }, clients)
 }
 
 fn get(session: &mut dyn Session, key: &str) -> Option<Vec<u8>> {
@@ -171,6 +172,40 @@ fn what_a_cache_cannot_answer_is_said() {
     }
 }
 
+/// So many records and no more, whatever their size: against a list that is kept by hand.
+#[test]
+fn a_cache_may_be_limited_by_records() {
+    for items in [1, 2, 7, 30] {
+        let limit = Cache { memory_bytes: 1 << 30, counts: CacheCounts::Entries, items: Some(items) };
+        let cached = Cached::new(open("null", &[]), limit, 1);
+        let mut session = cached.session().expect("a session");
+        let (mut order, mut misses, mut random) = (Vec::new(), 0, Random(3));
+        for _ in 0..5_000 {
+            // Small numbers more often.
+            let number = random.below(40).min(random.below(40));
+            let key = format!("key {number}");
+            let place = order.iter().position(|known| *known == number);
+            let found = session.ask(&Op::Get(key.as_bytes())).expect("an answer") != Reply::Missing;
+            assert_eq!(found, place.is_some(), "{key} with {items}");
+            match place {
+                Some(place) => drop(order.remove(place)),
+                None => {
+                    misses += 1;
+                    let value = vec![1; random.below(2_000) as usize];
+                    set(session.as_mut(), &key, &value).expect("it is set");
+                    // A change of what is there drives nothing out.
+                    set(session.as_mut(), &key, b"smaller").expect("it is set");
+                }
+            }
+            order.push(number);
+            let beyond = order.len().saturating_sub(items as usize);
+            order.drain(..beyond);
+        }
+        drop(session);
+        assert_eq!(cached.counters()["cache misses"], misses, "with {items}");
+    }
+}
+
 /// libCacheSim's own test of the least recently used order, on its own trace: see the data's README.
 #[test]
 fn misses_are_those_that_others_published() {
@@ -182,7 +217,8 @@ fn misses_are_those_that_others_published() {
     let published = [93_374, 89_783, 83_572, 81_722, 72_494, 72_104, 71_972, 71_704];
     for (index, expected) in published.into_iter().enumerate() {
         let memory_bytes = (index as u64 + 1) * (128 << 20);
-        let cached = Cached::new(open("null", &[]), Cache { memory_bytes, counts: CacheCounts::Values }, 1);
+        let cached =
+            Cached::new(open("null", &[]), Cache { memory_bytes, counts: CacheCounts::Values, items: None }, 1);
         let mut session = cached.session().expect("a session");
         let value = vec![0; 1 << 20];
         for request in trace.chunks_exact(24) {

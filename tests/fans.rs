@@ -31,6 +31,7 @@ fn settings(units: Option<u64>, skip_bad: u64) -> JobSettings {
         name: FANS.name.to_string(),
         data: Data::Recipe { name: FANS.recipe.to_string(), seed: FANS.default_seed },
         format: "tsv".to_string(),
+        read_as: None,
         units,
         skip_bad,
         via: Default::default(),

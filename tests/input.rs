@@ -73,6 +73,7 @@ fn profiles_may_be_empty_and_hold_more_than_is_read() {
     let empty: [&[&str]; 1] = [&[]];
     assert_eq!(good("jsonl", r#"{"likes": []}"#), empty);
     assert_eq!(good("tsv", "1"), empty);
+    assert_eq!(good("jsonl", r#"{"likes": [7, "a", -8]}"#), [["-8", "7", "a"]]);
     assert_eq!(good("jsonl", r#" {"x": [{"likes": [""]}], "like\u0073": ["a"], "user": 7} "#), [["a"]]);
 }
 
@@ -92,7 +93,7 @@ fn bad_profiles_are_named() {
         (
             "jsonl",
             "[]",
-            &format!("not a profile: invalid type: sequence, expected an object with {likes}, at column 1"),
+            &format!("not a profile: invalid type: sequence, expected an object with {likes}, at column 2"),
         ),
         (
             "jsonl",
@@ -101,8 +102,8 @@ fn bad_profiles_are_named() {
         ),
         (
             "jsonl",
-            "{\"likes\": [\"a\", 7]}",
-            "not a profile: invalid type: integer `7`, expected a page name, at column 17",
+            "{\"likes\": [\"a\", true]}",
+            "not a profile: invalid type: boolean `true`, expected a page name, at column 20",
         ),
         ("jsonl", "{\"likes\": [\"a\", \"\"]}", "an empty page name"),
         ("tsv", "1\ta\t\tb", "an empty page name"),
@@ -262,6 +263,7 @@ fn settings(format: &str, skip_bad: u64, units: Option<u64>) -> JobSettings {
         name: String::new(),
         data: Data::File { path: "data".into() },
         format: format.to_string(),
+        read_as: None,
         units,
         skip_bad,
         via: Default::default(),

@@ -207,6 +207,7 @@ fn settings(format: &str) -> JobSettings {
         name: String::new(),
         data: Data::File { path: "data".into() },
         format: format.to_string(),
+        read_as: None,
         units: None,
         skip_bad: 0,
         via: Default::default(),

@@ -98,9 +98,27 @@ fn a_connection_of_no_more_use_stops_all_by_name() {
         assert!(closed.contains("redis at ") && is_closed, "{closed}");
         let silent = said(Manner::Silent(300), depth);
         assert!(silent.contains("has been silent for") && silent.contains("s on 4 connections"), "{silent}");
+        let trickling = said(Manner::Trickling(300), depth);
+        let late = "has not finished an answer within ";
+        assert!(trickling.contains(late) && trickling.contains("s on 1 connections"), "{trickling}");
+        let flooding = said(Manner::Flooding(300), depth);
+        assert!(flooding.contains("garbled answer: an answer of more than 2100352 bytes"), "{flooding}");
         let babbling = said(Manner::Babbling(300), depth);
         assert!(babbling.contains("garbled") || babbling.contains("wrong answer"), "{babbling}");
     }
+}
+
+/// A thread a client, too: no piece of an answer gives the rest of it more time.
+#[test]
+fn an_answer_that_never_ends_is_not_waited_for() {
+    let drive = Drive { blocking: true, ..Drive::new(Part::Get, 4, 1, 32) };
+    let began = std::time::Instant::now();
+    let stopped = drive.against(Manner::Trickling(300)).expect_err("it never ends").to_string();
+    assert!(stopped.contains("has not finished an answer within 0.5 s"), "{stopped}");
+    assert!(began.elapsed() < Duration::from_secs(4), "{:?}", began.elapsed());
+    let drive = Drive { blocking: true, ..Drive::new(Part::Get, 4, 1, 32) };
+    let stopped = drive.against(Manner::Flooding(300)).expect_err("it is too long").to_string();
+    assert!(stopped.contains("an answer of more than 2100352 bytes, longer than any of the job"), "{stopped}");
 }
 
 /// A connection is made once it waits in the server's queue: until all are taken out of it nothing is timed.

@@ -1,9 +1,12 @@
 //! The walls between the rooms, and the house's manners, as a test. A change that does not fit moves a wall in
 //! ARCHITECTURE.md first, with its reason; it does not loosen this.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+
+use kvfair::words::trial::Transport;
 
 /// What each room may import, of the project's own rooms.
 const MAY_IMPORT: &[(&str, &[&str])] = &[
@@ -32,6 +35,11 @@ const NEVER: &[(&[&str], &str, &str)] = &[
         "clocks are for drive and lab",
     ),
     (&["words", "wire", "jobs", "stores", "stats", "report", "study", "cli"], "quanta", "clocks are for drive and lab"),
+    (
+        &["words", "wire", "jobs", "stores", "stats", "report", "study", "cli"],
+        "clock_gettime",
+        "clocks are for drive and lab",
+    ),
     (&["words", "wire", "jobs", "stores", "drive", "lab", "study", "stats", "report"], "println!", "only cli prints"),
     (&["words", "wire", "jobs", "stores", "drive", "lab", "study", "stats", "report"], "print!(", "only cli prints"),
     (&["words", "wire", "jobs", "drive", "stats", "report", "study"], "std::fs", "no files in this room"),
@@ -44,6 +52,9 @@ const NEVER: &[(&[&str], &str, &str)] = &[
         "main decides the exit code",
     ),
 ];
+
+/// The only clock outside of drive and lab: no number comes from it.
+const DEADLINES: &str = "src/stores/deadline.rs";
 
 /// Rooms that must not know any store by its name.
 const KNOW_NO_STORE: &[&str] = &["words", "jobs", "drive", "lab", "study", "stats", "report"];
@@ -167,7 +178,7 @@ fn rooms_import_only_what_they_may() {
 fn a_store_knows_no_other_store() {
     let all = sources("src/stores");
     // What several stores share registers none: whoever puts one there has made it a store.
-    let shared = ["mod", "blocking", "bytemap", "cell", "library", "room", "rows", "said"];
+    let shared = ["mod", "blocking", "bytemap", "cell", "deadline", "library", "room", "rows", "said"];
     let names: Vec<&str> = all.iter().map(stem).filter(|name| !shared.contains(name)).collect();
     let mut faults = Vec::new();
     for source in all.iter().filter(|source| shared[1..].contains(&stem(source))) {
@@ -197,13 +208,60 @@ fn what_a_room_must_never_do() {
     for source in sources("src").iter().filter(|source| source.path.matches('/').count() > 1) {
         for (number, line) in source.code() {
             for (rooms, word, why) in NEVER {
-                if rooms.contains(&source.room()) && line.contains(word) {
+                let is_deadline = source.path == DEADLINES && *word == "clock_gettime";
+                if rooms.contains(&source.room()) && line.contains(word) && !is_deadline {
                     faults.push(format!("{}:{number}: {word} here: {why}", source.path));
                 }
             }
         }
     }
     none(faults);
+}
+
+/// What writes to standard output, standard error or the terminal, or has another do so.
+const WRITES: &[&str] = &[
+    "println!",
+    "print!(",
+    "eprint",
+    "dbg!(",
+    "stdout()",
+    "stderr()",
+    "indicatif",
+    "rpassword",
+    "/dev/tty",
+    "inherit()",
+    "error.exit()",
+    "Cli::parse()",
+    "Args::parse()",
+];
+
+/// The only file that may, since it makes all text plain.
+const TERMINAL: &str = "src/cli/terminal.rs";
+
+/// These write to a pipe to the process that started them.
+const TO_A_PARENT: &[(&str, &str)] =
+    &[("src/lab/child.rs", "stdout()"), ("src/lab/crash/outage/tracer.rs", "stdout()")];
+
+#[test]
+fn only_one_file_writes_to_the_terminal() {
+    let mut faults = Vec::new();
+    for source in sources("src").iter().filter(|source| source.path != TERMINAL) {
+        for (number, line) in source.code() {
+            for word in WRITES.iter().filter(|word| line.contains(**word)) {
+                if !TO_A_PARENT.contains(&(source.path.as_str(), word)) {
+                    faults.push(format!("{}:{number}: {word}: only {TERMINAL} writes to the terminal", source.path));
+                }
+            }
+        }
+    }
+    none(faults);
+    let terminal = sources("src").into_iter().find(|source| source.path == TERMINAL).expect("it is there");
+    let writes = |line: &str| line.contains("write_all(") || line.contains("write!(") || line.contains("writeln!(");
+    // `shown` is made plain where it is made; a `Plain` writes what it has made plain.
+    let is_plain = |line: &str| line.contains("plain::text(") || line.contains("write_all(shown.as_bytes())");
+    none(
+        terminal.code().filter(|(_, line)| writes(line) && !is_plain(line)).map(|(n, l)| format!("{n}: {l}")).collect(),
+    );
 }
 
 #[test]
@@ -303,6 +361,38 @@ fn functions(text: &str) -> Vec<(String, usize, usize)> {
         }
     }
     found
+}
+
+/// SECURITY.md names each server that takes no password over TCP, each that does, and each variable of a password.
+#[test]
+fn what_security_promises_is_what_the_stores_say() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let text = fs::read_to_string(root.join("SECURITY.md")).unwrap();
+    let (_, open) = text.split_once("These have no password:").expect("the list of those without");
+    let (guarded, _) = text.split_once("take a fresh random password").expect("the list of those with one");
+    let guarded = guarded.rsplit_once("Therefore").expect("the beginning of that list").1;
+    let open = open.split_once("\n- ").expect("its end").0;
+    let mut faults = Vec::new();
+    for adapter in kvfair::stores::ALL {
+        let Some(server) = adapter.server else { continue };
+        let (name, has_tcp) = (format!("`{}`", adapter.name), adapter.transports.contains(&Transport::Tcp));
+        let is_right =
+            (guarded.contains(&name), open.contains(&name)) == (server.takes_password, !server.takes_password);
+        if has_tcp && !is_right {
+            faults.push(format!("SECURITY.md: {name} takes a password: {}", server.takes_password));
+        }
+    }
+    let login = fs::read_to_string(root.join("src/cli/login.rs")).unwrap();
+    let (_, table) = login.split_once("const VARIABLES").expect("the table of variables");
+    let variables = table.split_once("];").expect("its end").0.split('"').filter(|word| word.ends_with(['H', 'D']));
+    let variables: BTreeSet<&str> = variables.chain([kvfair::lab::process::PASSWORD_VARIABLE]).collect();
+    let (_, read) = text.split_once("Of the environment kvfair reads ").expect("the list of variables");
+    let named: BTreeSet<&str> =
+        read.split_once(", for servers").expect("its end").0.split('`').skip(1).step_by(2).collect();
+    if named != variables {
+        faults.push(format!("SECURITY.md names {named:?}, and kvfair reads {variables:?}"));
+    }
+    none(faults);
 }
 
 /// What tests depend on may turn on features of what ships. serde_json without `float_roundtrip` reads numbers back a

@@ -47,6 +47,7 @@ fn allocations(store: &dyn kvfair::stores::Store, part: Part, requests: u64, (de
         name: GETSET.name.to_string(),
         data: Data::Recipe { name: GETSET.recipe.to_string(), seed: 1 },
         format: String::new(),
+        read_as: None,
         units: Some(requests),
         skip_bad: 0,
         via: Default::default(),

@@ -56,6 +56,7 @@ fn settings(load: Load) -> JobSettings {
         name: "getset".into(),
         data: Data::Recipe { name: "drawn".into(), seed: GETSET.default_seed },
         format: String::new(),
+        read_as: None,
         units: None,
         skip_bad: 0,
         via: Default::default(),

@@ -184,6 +184,7 @@ fn straight(file: &Path) -> f64 {
         name: "ngrams".into(),
         data: data.clone(),
         format: "text".into(),
+        read_as: None,
         units: None,
         skip_bad: 0,
         via: Default::default(),
@@ -353,6 +354,7 @@ fn each_page(file: &Path, mut each: impl FnMut(&[u8], usize, &merge::Pages, &mut
         name: "fans".into(),
         data: data.clone(),
         format: "jsonl".into(),
+        read_as: None,
         units: None,
         skip_bad: 0,
         via: Default::default(),
@@ -421,6 +423,7 @@ fn launch() -> Launch {
         login: Default::default(),
         clients: 1,
         data_bytes: None,
+        answer_bytes: None,
         patience: Duration::from_secs(1),
     }
 }

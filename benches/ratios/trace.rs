@@ -59,6 +59,7 @@ pub fn read(form: &str, file: &Path) {
         name: "trace".into(),
         data: data.clone(),
         format: form.into(),
+        read_as: None,
         units: None,
         skip_bad: 0,
         via: Default::default(),

@@ -3,15 +3,17 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, CommandFactory, Parser, Subcommand};
 
 use super::points;
 use crate::report::compare::Limit;
 use crate::words::promise::Promise;
 use crate::words::trial::Durability;
 
+mod help;
 mod run;
 
+pub use help::refused;
 pub use run::{How, Look, Requests, Run, Size};
 
 #[derive(Debug, Parser)]
@@ -21,7 +23,7 @@ pub use run::{How, Look, Requests, Run, Size};
     about = "Which key/value store is right for this job, on this machine?",
     long_about = "Which key/value store is right for this job, on this machine?\n\n\
         kvfair runs a real job on every store the same way, starts the servers, checks every answer and counts every \
-        resource. Without a command it takes a first look: the job `fans` on every store found here, in about a minute.",
+        resource. Without a command it takes a first look: the job `fans` on every store found here, in at most 90 s.",
     after_help = "`kvfair COMMAND --help` tells more.",
     after_long_help = "Examples:\n  \
         kvfair                                  a first look\n  \
@@ -37,6 +39,11 @@ pub use run::{How, Look, Requests, Run, Size};
 pub struct Cli {
     #[command(subcommand)]
     pub command: Option<Command>,
+}
+
+/// All that may be typed.
+pub fn command() -> clap::Command {
+    help::laid_out(Cli::command())
 }
 
 #[derive(Debug, Subcommand)]
@@ -207,7 +214,8 @@ pub struct Compare {
 #[command(after_long_help = "Examples:\n  \
     kvfair crash redis sqlite --kills 100\n  \
     kvfair crash --durability power\n\n\
-    Exit codes: 0 every claim holds, 4 a claim failed, 6 a claim cannot be said here (no strace, data in memory).")]
+    Exit codes: 0 every claim holds, 1 a store was named that claims no such class, 4 a claim failed, 6 a claim cannot \
+    be said here (no strace, data in memory).")]
 pub struct Crash {
     /// Stores by name (`redis`, `lmdb`); every store found here that claims to keep anything if none is named
     ///
@@ -283,11 +291,10 @@ pub struct Show {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use clap::CommandFactory;
 
     #[test]
     fn the_command_line_is_well_formed_and_every_option_has_help() {
-        let mut command = Cli::command();
+        let mut command = command();
         command.build();
         command.clone().debug_assert();
         for sub in command.get_subcommands() {

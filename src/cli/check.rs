@@ -1,9 +1,10 @@
 //! `kvfair check`: whether a store, spoken to through its mouth, is right.
 
-use anyhow::{Context, Result, anyhow};
+use anyhow::{Context, Result};
 
 use super::args::Check;
-use super::{Exit, Usage, complain, interrupted, print, target};
+use super::refusals::{self, Wanted};
+use super::{Exit, complain, interrupted, print, target};
 use crate::lab::plan::Chosen;
 use crate::lab::signals::Interrupt;
 use crate::lab::trial::Interrupted;
@@ -34,18 +35,13 @@ pub fn check(args: &Check) -> Result<Exit> {
 
 /// What was named, or every store that is here. What holds nothing cannot be right.
 fn chosen(args: &Check) -> Result<Vec<Chosen>> {
-    let holds = |chosen: &Chosen| !matches!(chosen.adapter.role, Role::Null | Role::Ceiling);
     if args.targets.is_empty() {
+        let holds = |chosen: &Chosen| !matches!(chosen.adapter.role, Role::Null | Role::Ceiling);
         return Ok(target::all_here().into_iter().filter(holds).collect());
     }
-    let parsed = target::parse_all(&args.targets)?;
-    match parsed.iter().find(|chosen| !holds(chosen)) {
-        Some(control) => {
-            let what = format!("{} holds nothing on purpose: there is nothing to check", control.target.label);
-            Err(anyhow!(Usage(format!("{what}\nhint: leave it out"))))
-        }
-        None => Ok(parsed),
-    }
+    let chosen = target::parse_all(&args.targets)?;
+    refusals::refuse(&chosen, &Wanted::Check)?;
+    Ok(chosen)
 }
 
 fn exit_of(checked: &Checked) -> Exit {

@@ -1,12 +1,12 @@
 //! `kvfair clean`: takes out of a store that is not ours what a killed run left there.
 
-use std::io::{self, BufRead, IsTerminal, Write};
+use std::io::{self, IsTerminal};
 use std::path::Path;
 
 use anyhow::{Context, Result, anyhow};
 
 use super::args::Clean;
-use super::{Exit, Usage, complain, print, target};
+use super::{Exit, Usage, complain, print, target, terminal};
 use crate::lab::clean::{self, Found};
 use crate::lab::load::{self, Parts};
 use crate::lab::plan::Chosen;
@@ -102,10 +102,7 @@ fn may_delete(args: &Clean, label: &str, count: u64) -> Result<()> {
             "nothing is deleted without being asked, and there is no terminal to ask on\nhint: --yes deletes them";
         return Err(anyhow!(Usage(what.to_string())));
     }
-    let mut answer = String::new();
-    write!(io::stderr(), "delete {} from {label}? [y/N] ", keys(count))?;
-    io::stdin().lock().read_line(&mut answer)?;
-    match answer.trim() {
+    match terminal::ask(&format!("delete {} from {label}? [y/N] ", keys(count)))?.trim() {
         "y" | "Y" | "yes" => Ok(()),
         _ => Err(anyhow!("nothing was deleted")),
     }

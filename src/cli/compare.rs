@@ -4,20 +4,17 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Result, anyhow};
 
-use super::args::{Compare, How, Run};
+use super::args::{Compare, How, Look, Run};
 use super::exec::Exec;
 use super::measure::measure;
 use super::shown::{read, shown};
 use super::{Exit, Usage, complain, print, target};
 use crate::lab::load::Parts;
 use crate::report::compare::{self, Compared, Judged};
-use crate::report::{ahead, sizes};
+use crate::report::{ahead, export, sizes};
 
 pub fn compare(args: Compare) -> Result<Exit> {
     let usage = |what: &str| Err(anyhow!(Usage(what.to_string())));
-    if let Some(option) = args.how.look.not_everywhere() {
-        return usage(&format!("{option} is no option of compare: it prints words, or --json"));
-    }
     let what = args.what.clone();
     match (args.base.clone(), args.head.clone(), what.as_slice()) {
         (Some(base), Some(head), []) => side_by_side(args, "fans", &base, &head),
@@ -42,19 +39,18 @@ fn side_by_side(args: Compare, job: &str, base: &str, head: &str) -> Result<Exit
     let [base_label, head_label] = labels.map(|label| label.map_err(|error| anyhow!(Usage(format!("{error:#}")))));
     let (base_label, head_label) = (base_label?, head_label?);
     let targets = vec![base.to_string(), head.to_string()];
-    let (limit, json) = (args.fail_if, args.how.look.json);
-    let look = args.how.look.clone();
+    let (limit, look) = (args.fail_if, args.how.look.clone());
     // A run that ended by what it found would find a regression by chance.
     let how = How { until_budget: limit.is_some(), ..args.how };
     let ran = measure(&Run { job: Some(job.to_string()), targets, own: Exec::default(), how })?;
     // As JSON there is one document, the comparison.
-    if !ran.records.is_empty() && !json {
+    if !ran.records.is_empty() && !look.json {
         print(&shown(&ran.records, &look)?.0)?;
     }
     let exit = ran.ended?;
     // Where the class cannot hold CPU is compared all the same.
     if !matches!(exit, Exit::Ok | Exit::Inconclusive) {
-        return Ok(exit);
+        return ran.lost.map_or(Ok(exit), Err);
     }
     // A server may say that it is another product than the one that was named.
     let called = |label: &str, place: usize| -> String {
@@ -62,7 +58,8 @@ fn side_by_side(args: Compare, job: &str, base: &str, head: &str) -> Result<Exit
         first.map_or_else(|| label.to_string(), |record| record.target.label.clone())
     };
     let compared = compare::within(&ran.records, &called(&base_label, 0), &called(&head_label, 1));
-    end(&[compared], limit, exit, json)
+    let exit = end(&[compared], limit, exit, &look)?;
+    ran.lost.map_or(Ok(exit), Err)
 }
 
 fn files(args: &Compare, base: &Path, head: &Path) -> Result<Exit> {
@@ -75,15 +72,16 @@ fn files(args: &Compare, base: &Path, head: &Path) -> Result<Exit> {
     if compared.is_empty() {
         return Err(anyhow!("{} and {} have no target in common", base.display(), head.display()));
     }
-    end(&compared, args.fail_if, Exit::Ok, args.how.look.json)
+    end(&compared, args.fail_if, Exit::Ok, &args.how.look)
 }
 
 /// Without a limit a run's own end is the comparison's.
-fn end(compared: &[Compared], limit: Option<compare::Limit>, ran: Exit, json: bool) -> Result<Exit> {
-    match json {
-        true => print(&format!("{}\n", serde_json::to_string_pretty(compared)?))?,
-        false => print(&compare::table(compared))?,
-    }
+fn end(compared: &[Compared], limit: Option<compare::Limit>, ran: Exit, look: &Look) -> Result<Exit> {
+    print(&match look {
+        Look { json: true, .. } => format!("{}\n", serde_json::to_string_pretty(compared)?),
+        Look { markdown: true, .. } => format!("\n{}", export::markdown(&compare::lines(compared))),
+        _ => compare::table(compared),
+    })?;
     let Some(limit) = limit else { return Ok(ran) };
     Ok(match compare::judge(compared, limit) {
         Judged::Good => Exit::Ok,

@@ -2,14 +2,14 @@
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
-use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, anyhow};
 use serde::Serialize;
 
 use super::args::Crash;
-use super::{Exit, Usage, complain, print, target};
+use super::refusals::{self, Wanted};
+use super::{Exit, Usage, complain, print, run, target, terminal};
 use crate::lab::crash::outage::{self, Order};
 use crate::lab::crash::{Bench, Untried, ground, kept};
 use crate::lab::plan::{self, Chosen};
@@ -68,10 +68,15 @@ pub fn crash(args: &Crash) -> Result<Exit> {
     }
     let bench = Bench { scratch: scratch.path(), kills: args.kills, seed, ground, began, interrupt: &interrupt };
     let (mut rows, mut ended) = (Vec::new(), Exit::Ok);
-    for (chosen, class) in claims {
+    for Claim { chosen, class, unclaimed } in claims {
         let label = chosen.target.label.clone();
+        if let Some(why) = unclaimed {
+            ended = worse(ended, Exit::Error);
+            rows.push(Row { label, class, tried: Err(why) });
+            continue;
+        }
         let tried = bench.try_one(&chosen, class, &mut |what, done| {
-            if std::io::stderr().is_terminal() || done == args.kills {
+            if terminal::is_watched() || done == args.kills {
                 complain(&format!("{label}, {class}: {done} of {} {what}", args.kills));
             }
         });
@@ -198,8 +203,17 @@ fn worse(one: Exit, other: Exit) -> Exit {
     order.into_iter().find(|exit| [one, other].contains(exit)).unwrap_or(one)
 }
 
-/// Every target at every class that it claims and that was asked for.
-fn claims(args: &Crash) -> Result<Vec<(Chosen, Durability)>> {
+/// A target at a class that it is to be tried at.
+struct Claim {
+    chosen: Chosen,
+    class: Durability,
+    /// Why it is not tried: it claims no such class.
+    unclaimed: Option<String>,
+}
+
+/// Every target at every class that it claims and that was asked for. A target that was named and claims none of them
+/// is a row that says so, beside others that are tried.
+fn claims(args: &Crash) -> Result<Vec<Claim>> {
     let usage = |what: String| anyhow!(Usage(what));
     if args.durability == Some(Durability::None) {
         return Err(usage("the class none promises nothing that a kill could break\nhint: crash or power".to_string()));
@@ -209,10 +223,16 @@ fn claims(args: &Crash) -> Result<Vec<(Chosen, Durability)>> {
     for chosen in chosen(args)? {
         let kept: Vec<_> = asked.iter().filter(|class| (chosen.adapter.keeps)(**class).is_ok()).copied().collect();
         if kept.is_empty() && !args.targets.is_empty() {
-            let why = (chosen.adapter.keeps)(asked[0]).err().unwrap_or_default();
-            return Err(usage(format!("{} claims no durability {}: {why}", chosen.target.label, asked[0])));
+            let (class, why) = (asked[0], (chosen.adapter.keeps)(asked[0]).err().unwrap_or_default());
+            let unclaimed = Some(format!("{} claims no durability {class}: {why}", chosen.target.label));
+            claims.push(Claim { chosen, class, unclaimed });
+            continue;
         }
-        claims.extend(kept.into_iter().map(|class| (chosen.clone(), class)));
+        claims.extend(kept.into_iter().map(|class| Claim { chosen: chosen.clone(), class, unclaimed: None }));
+    }
+    if !claims.is_empty() && claims.iter().all(|claim| claim.unclaimed.is_some()) {
+        let all: Vec<String> = claims.into_iter().filter_map(|claim| claim.unclaimed).collect();
+        return Err(usage(all.join("\n")));
     }
     Ok(claims)
 }
@@ -224,24 +244,9 @@ fn chosen(args: &Crash) -> Result<Vec<Chosen>> {
         all.dedup_by_key(|chosen| chosen.adapter.name);
         return Ok(all);
     }
-    let usage = |what: String| anyhow!(Usage(what));
-    let mut all: Vec<Chosen> = Vec::new();
-    for text in &args.targets {
-        let chosen = target::parse(text).map_err(|error| usage(format!("{error:#}")))?;
-        let label = &chosen.target.label;
-        if chosen.place.is_some() {
-            let name = chosen.adapter.name;
-            return Err(usage(format!(
-                "{label}: only stores that are started here are killed\nhint: kvfair crash {name}"
-            )));
-        }
-        if chosen.target.cache.is_some() {
-            return Err(usage(format!("{label}: a cache in front of a store keeps nothing\nhint: leave cached: out")));
-        }
-        if all.iter().any(|other| other.target.label == *label) {
-            return Err(usage(format!("two targets are called '{label}'")));
-        }
-        all.push(chosen);
-    }
-    Ok(all)
+    let chosen: Result<Vec<Chosen>> = args.targets.iter().map(|text| target::parse(text)).collect();
+    let chosen = chosen.map_err(|error| anyhow!(Usage(format!("{error:#}"))))?;
+    refusals::refuse(&chosen, &Wanted::Crash)?;
+    run::names_differ(&chosen)?;
+    Ok(chosen)
 }

@@ -6,6 +6,7 @@ use anyhow::{Result, anyhow};
 use clap::Args;
 
 use super::args::{How, Run};
+use super::refusals::{self, Wanted};
 use super::{Usage, run, target};
 use crate::lab::plan::{self, Chosen, Plan};
 use crate::lab::program;
@@ -61,13 +62,11 @@ pub fn plan_of(args: &Run, command: &str) -> Result<Plan> {
     run::names_differ(&chosen)?;
     run::shipped_has_no_class(&args.how)?;
     let answer = args.own.answer.clone().unwrap_or_default();
-    if let Some(what) = chosen.iter().find_map(|one| impossible(one, args, command, &answer)) {
-        return Err(usage(what));
-    }
+    refusals::refuse(&chosen, &Wanted::Program { args, command, answer: &answer })?;
     if let Some(keep) = &args.how.keep {
         run::keeps_nothing_yet(keep, &chosen)?;
     }
-    let pinned = run::pinned(&args.how, &chosen)?;
+    let pinned = run::pinned(&args.how)?;
     Ok(Plan {
         pinned,
         kind: None,
@@ -75,6 +74,7 @@ pub fn plan_of(args: &Run, command: &str) -> Result<Plan> {
             name: NAME.to_string(),
             data: Data::Program { command: command.to_string(), answer },
             format: String::new(),
+            read_as: None,
             units: None,
             skip_bad: 0,
             via: Via::default(),
@@ -102,6 +102,7 @@ pub fn plan_of(args: &Run, command: &str) -> Result<Plan> {
         left_out: Vec::new(),
         end: None,
         began: plan::utc_now(),
+        command: super::typed(),
         visits: None,
     })
 }
@@ -111,6 +112,8 @@ fn of_jobs(how: &How) -> Option<&'static str> {
     let given = [
         (how.input.is_some(), "--input"),
         (how.format.is_some(), "--format"),
+        (!how.columns.is_empty(), "--columns"),
+        (how.field.is_some(), "--field"),
         (how.skip_bad > 0, "--skip-bad"),
         (!how.size.profiles.is_empty(), "--profiles"),
         (!how.size.messages.is_empty(), "--messages"),
@@ -126,7 +129,7 @@ fn of_jobs(how: &How) -> Option<&'static str> {
 }
 
 /// Why this cannot be run on that target.
-fn impossible(chosen: &Chosen, args: &Run, command: &str, answer: &Answer) -> Option<String> {
+pub fn impossible(chosen: &Chosen, args: &Run, command: &str, answer: &Answer) -> Option<String> {
     let Chosen { target, adapter, place, .. } = chosen;
     let label = &target.label;
     if adapter.role != Role::Store {

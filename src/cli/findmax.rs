@@ -2,13 +2,15 @@
 
 use anyhow::{Context, Result, anyhow};
 
-use super::args::{FindMax, Run};
+use super::args::FindMax;
+use super::contact::contact;
 use super::measure::tell_left;
 use super::points::Rates;
 use super::run::plan_of;
 use super::{Exit, Usage, complain, exit_of, find_job, interrupted, print};
 use crate::lab::save::{self, Results};
 use crate::lab::signals::Interrupt;
+use crate::lab::timing::End;
 use crate::lab::{scratch, visits};
 use crate::report::standing::standings;
 use crate::report::{cells, limits, table, words};
@@ -22,14 +24,10 @@ use crate::words::units;
 const LONGEST: u64 = 3;
 
 pub fn find_max(mut args: FindMax) -> Result<Exit> {
-    if args.run.own.exec.is_some() {
-        return Err(anyhow!(Usage("--exec is no option of find-max: a program has no rate".to_string())));
-    }
     if find_job(args.run.job())?.requests.is_none() {
         let what = format!("the job {} has no rate\nhint: getset, mixed and ycsb-* have", args.run.job());
         return Err(anyhow!(Usage(what)));
     }
-    not_chosen(&args.run).map_or(Ok(()), |what| Err(anyhow!(Usage(what))))?;
     if args.run.how.clients.as_ref().is_some_and(|clients| clients.0.len() > 1) {
         let what = "find-max takes one number of --clients, who share the rate\nhint: --clients 50";
         return Err(anyhow!(Usage(what.to_string())));
@@ -42,11 +40,13 @@ pub fn find_max(mut args: FindMax) -> Result<Exit> {
         let what = format!("--step {}: a trial may take {longest_s} s, and --timeout would cut it off", args.step);
         return Err(anyhow!(Usage(what)));
     }
+    contact(&plan)?;
     let interrupt = Interrupt::listen().context("cannot listen for Ctrl-C")?;
     let scratch = scratch::make()?;
     let path = args.run.how.output.clone().unwrap_or_else(|| save::default_path(&plan.began, &plan.job.name));
     let mut results = Results::create(&path)?;
     plan.visits = Some(visits::beside(&path));
+    plan.end = args.run.how.budget.map(End::within);
     let mut records = Vec::new();
     let mut tell = |record: &Record, told: &str| {
         let is_first = records.iter().all(|before: &Record| before.target.label != record.target.label);
@@ -54,40 +54,37 @@ pub fn find_max(mut args: FindMax) -> Result<Exit> {
             complain(&format!("kvfair: {}: {unknown}", record.target.label));
         }
         complain(&step(record, told));
-        results.save(record)?;
         records.push(record.clone());
-        Ok(())
+        results.save(record)?;
+        results.sync()
     };
     let search = Search { promise: args.slo, step_s: args.step };
-    let found = findmax::run(&plan, search, scratch.path(), &interrupt, &mut tell);
+    let (found, ended) = findmax::run(&plan, search, scratch.path(), &interrupt, &mut tell);
     tell_left(&path);
-    if !records.is_empty() {
+    let lost = results.is_there().err().filter(|_| !records.is_empty());
+    if !records.is_empty() && lost.is_none() {
         complain(&format!("results: {}", results.path().display()));
     }
     results.discard_if_empty();
-    match found {
-        Err(_) if interrupt.is_set() => Ok(interrupted(&interrupt, &format!("{} trials were finished", records.len()))),
-        found => shown(&found?, &args, &records),
-    }
-}
-
-/// What a search chooses by itself.
-fn not_chosen(args: &Run) -> Option<String> {
-    let found_here = [
-        (args.how.load.rate.is_some(), "--rate"),
-        (args.how.size.requests.is_some(), "--requests"),
-        (args.how.blocks.is_some(), "--blocks"),
-        (args.how.effort.is_some(), "--effort"),
-        (args.how.budget.is_some(), "--budget"),
-        (args.how.keep.is_some(), "--keep"),
-        (args.how.answers_only, "--answers-only"),
-        (args.how.list, "--list"),
-        (args.how.look.csv, "--csv"),
-        (args.how.look.markdown, "--markdown"),
-        (args.how.look.all, "--all"),
-    ];
-    let (_, option) = found_here.iter().find(|(given, _)| *given)?;
-    Some(format!("{option} is no option of find-max: it chooses rates and trials by itself"))
+    let exit = match ended {
+        Err(_) if interrupt.is_set() => {
+            return Ok(interrupted(&interrupt, &format!("{} trials were finished", records.len())));
+        }
+        Err(error) if !found.is_empty() => {
+            shown(&found, &args, &records)?;
+            return Err(error);
+        }
+        Err(error) => {
+            // No target's search came to its end: its steps are shown as a run's points are.
+            let finished: Vec<Record> = records.into_iter().filter(|record| !record.discarded).collect();
+            if !finished.is_empty() {
+                print(&super::shown::shown(&finished, &args.run.how.look)?.0)?;
+            }
+            return Err(error);
+        }
+        Ok(()) => shown(&found, &args, &records)?,
+    };
+    lost.map_or(Ok(exit), Err)
 }
 
 /// "redis+unix 84,000/s: kept".
@@ -107,7 +104,7 @@ fn shown(found: &[Found], args: &FindMax, records: &[Record]) -> Result<Exit> {
         let parts = [
             words::headline(records, &standings),
             limits::table(found, &args.slo),
-            table::wrap(&sentence, table::WIDTH).join("\n"),
+            table::wrap(&sentence, table::width()).join("\n"),
         ];
         print(&format!("{}\n", parts.map(|part| part.trim_end().to_string()).join("\n")))?;
     }

@@ -17,7 +17,7 @@ pub fn foretell(plan: &mut Plan, foreseen: &Foreseen, time: Duration, always: bo
     let takes_s = foreseen.block_s() * f64::from(least + before);
     let Some(fewer) = fewer else {
         if always {
-            let uncounted = if before > 0 { " and one that is not counted" } else { "" };
+            let uncounted = if before > 0 { " and a warm-up" } else { "" };
             complain(&format!("kvfair: about {} for {least} blocks{uncounted}", in_words(takes_s)));
         }
         return;

@@ -4,6 +4,7 @@ use anyhow::{Context, Result, anyhow};
 use clap::Parser;
 
 use super::args::{Cli, Command, Growth};
+use super::refusals::{self, Wanted};
 use super::run::plan_of;
 use super::{Exit, Usage, complain, print};
 use crate::lab::plan::{self, Plan};
@@ -26,16 +27,18 @@ pub fn growth(args: &Growth) -> Result<Exit> {
         complain(&format!("kvfair: {}: at most {:.0} s", chosen.target.label, args.budget.as_secs_f64()));
         let mut tell = |record: &Record| {
             records.push(record.clone());
-            results.save(record)
+            results.save(record)?;
+            results.sync()
         };
         if let Err(error) = study::run(&alone, args.budget, scratch.path(), &interrupt, &mut tell) {
             failure = Some(error);
             break;
         }
     }
+    let lost = results.is_there().err().filter(|_| !records.is_empty());
     if records.is_empty() {
         results.discard_if_empty();
-    } else {
+    } else if lost.is_none() {
         complain(&format!("results: {}", results.path().display()));
     }
     if interrupt.is_set() {
@@ -49,6 +52,7 @@ pub fn growth(args: &Growth) -> Result<Exit> {
     match failure {
         _ if interrupt.is_set() => Ok(Exit::Interrupted),
         Some(error) => Err(error),
+        None if lost.is_some() => lost.map_or(Ok(Exit::Error), Err),
         None => Ok(exit_of(&records, &grown)),
     }
 }
@@ -61,11 +65,7 @@ fn plan(args: &Growth) -> Result<Plan> {
     let run = Cli::try_parse_from(words).map_err(|error| anyhow!(Usage(error.to_string())))?;
     let Some(Command::Run(run)) = run.command else { return Err(anyhow!("`run` is a command")) };
     let plan = plan_of(&run)?;
-    if let Some(chosen) = plan.chosen.iter().find(|chosen| chosen.place.is_some()) {
-        let (label, name) = (&chosen.target.label, chosen.adapter.name);
-        let what = format!("{label}: only stores that are started here are asked so much\nhint: kvfair growth {name}");
-        return Err(anyhow!(Usage(what)));
-    }
+    refusals::refuse(&plan.chosen, &Wanted::Growth)?;
     Ok(plan)
 }
 

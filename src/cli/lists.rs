@@ -1,11 +1,10 @@
 //! What there is: stores and jobs, and a job's data.
 
-use std::io::{self, BufWriter, Write};
-
 use anyhow::{Result, anyhow};
 use serde::Serialize;
 
 use super::args::DataOf;
+use super::terminal::print_data;
 use super::{Exit, Usage, find_job, print, run, target, verified};
 use crate::jobs;
 use crate::lab::serve;
@@ -20,6 +19,8 @@ use crate::words::units;
 struct Listed {
     store: &'static str,
     about: &'static str,
+    /// Other words for it.
+    also: &'static [&'static str],
     targets: Vec<String>,
     /// What is here; `None` where it is missing.
     version: Option<String>,
@@ -71,6 +72,7 @@ fn look_up(adapter: &'static Adapter, tried: &[Tried]) -> Listed {
     Listed {
         store: adapter.name,
         about: adapter.about,
+        also: adapter.schemes,
         targets: adapter.transports.iter().map(|transport| target::managed_name(adapter, *transport)).collect(),
         version,
         missing,
@@ -89,6 +91,9 @@ fn line(store: &Listed) -> String {
             text.push_str(&format!("  {:<23} {line}\n", ""));
         }
     };
+    if !store.also.is_empty() {
+        more(format!("also called {}", store.also.join(", ")));
+    }
     match &store.missing {
         Some(why) => more(format!("{why}; get it: {}", store.get_it)),
         None => {
@@ -137,11 +142,6 @@ pub fn data(args: &DataOf) -> Result<Exit> {
     }
     let units = run::units_of(&args.size, job)?.unwrap_or(job.default_units);
     let seed = args.size.seed.unwrap_or(job.default_seed);
-    let mut out = BufWriter::with_capacity(1 << 16, io::stdout().lock());
-    match (job.data)(seed, units, &mut out).and_then(|()| out.flush()) {
-        Ok(()) => Ok(Exit::Ok),
-        // `kvfair data fans | head` wanted no more.
-        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(Exit::Ok),
-        Err(error) => Err(anyhow!("cannot write the data: {error}")),
-    }
+    print_data(|out| (job.data)(seed, units, out))?;
+    Ok(Exit::Ok)
 }

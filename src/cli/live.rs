@@ -1,11 +1,9 @@
 //! What a terminal shows while a run goes on: the table as far as it is, and a bar. Nothing at all elsewhere but a
 //! line a block.
 
-use std::io::IsTerminal;
-
-use indicatif::{ProgressBar, ProgressStyle};
-
+use super::terminal::Bar;
 use super::{complain, sized};
+use crate::lab::timing::End;
 use crate::lab::trial::Live;
 use crate::report::standing::standings;
 use crate::report::{cells, table};
@@ -17,7 +15,7 @@ use crate::words::record::Record;
 const STEPS: u64 = 100;
 
 pub struct Screen {
-    bar: Option<ProgressBar>,
+    bar: Option<Bar>,
     blocks: Blocks,
     units: u64,
     block: u32,
@@ -27,15 +25,10 @@ pub struct Screen {
 }
 
 impl Screen {
-    /// For so many blocks of so many trials, each of so many units.
-    pub fn new(blocks: Blocks, trials: usize, units: u64) -> Screen {
-        let first = if blocks.may_claim() { 0 } else { 1 };
-        let bar = std::io::stderr().is_terminal().then(|| {
-            let bar = ProgressBar::new(u64::from(blocks.least) * trials as u64 * STEPS);
-            let style = ProgressStyle::with_template("{msg}{prefix} {bar:30} {percent} %, about {eta} left");
-            bar.set_style(style.expect("the template is valid").progress_chars("=> "));
-            bar
-        });
+    /// For so many blocks of so many trials, each of so many units, until `end` at the latest.
+    pub fn new(blocks: Blocks, trials: usize, units: u64, end: Option<End>) -> Screen {
+        let first = u32::from(!blocks.may_claim());
+        let bar = Bar::new(bar_steps(blocks, first, trials as u64), end);
         Screen { bar, blocks, units: units.max(1), block: first, finished: 0, records: Vec::new() }
     }
 
@@ -49,22 +42,24 @@ impl Screen {
                     Live::Settling => ("settling", STEPS),
                     Live::Verifying(_) => ("checking answers", STEPS),
                 };
+                // With the second trials of A/A controls.
+                bar.set_length(bar_steps(self.blocks, u32::from(!self.blocks.may_claim()), u64::from(*trials)));
                 bar.set_position(self.finished * STEPS + share.min(STEPS));
-                bar.set_prefix(format!("block {}, {trial} of {trials}: {target}, {what}", self.called(self.block)));
+                bar.set_prefix(&format!("{}, {trial} of {trials}: {target}, {what}", self.called(self.block)));
             }
             Event::Finished(record) => {
                 self.finished += 1;
                 self.records.push((*record).clone());
                 if let Some(bar) = &self.bar {
                     bar.set_position(self.finished * STEPS);
-                    bar.set_message(format!("{}\n", table_of(&self.records)));
+                    bar.set_message(&format!("{}\n", table_of(&self.records)));
                 }
             }
             Event::Discarded(..) => {}
             Event::Block(block) => {
                 self.block = block + 1;
                 if self.bar.is_none() {
-                    complain(&format!("block {} done", self.called(*block)));
+                    complain(&format!("{} done", self.called(*block)));
                 }
             }
         }
@@ -80,22 +75,27 @@ impl Screen {
         &self.records
     }
 
-    /// "3 of 6 to 10", "0, not counted".
+    /// "block 3 of 6 to 10", "warm-up".
     fn called(&self, block: u32) -> String {
         match self.blocks {
-            _ if block == 0 => "0, not counted,".to_string(),
-            Blocks { least, most, .. } if least < most => format!("{block} of {least} to {most}"),
-            Blocks { most, .. } => format!("{block} of {most}"),
+            _ if block == 0 => "warm-up".to_string(),
+            Blocks { least, most, .. } if least < most => format!("block {block} of {least} to {most}"),
+            Blocks { most, .. } => format!("block {block} of {most}"),
         }
     }
 
     /// Clears the screen's own lines and hands over what was finished.
     pub fn end(self) -> Vec<Record> {
         if let Some(bar) = self.bar {
-            bar.finish_and_clear();
+            bar.clear();
         }
         self.records
     }
+}
+
+/// Steps of all blocks that are run at least, from block `first` on.
+fn bar_steps(blocks: Blocks, first: u32, trials: u64) -> u64 {
+    u64::from(blocks.least + 1 - first) * trials * STEPS
 }
 
 /// What there is to show so far.

@@ -9,7 +9,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, anyhow};
 use url::Host;
 
-use super::Usage;
+use super::{Usage, terminal};
 use crate::lab::plan::Chosen;
 use crate::lab::process::PASSWORD_VARIABLE;
 use crate::stores::{Adapter, Launch, Place};
@@ -51,7 +51,7 @@ pub fn complete(chosen: &mut [Chosen]) -> Result<()> {
         let what = format!("{name} would be told to {hosts}: a password is for one host");
         return Err(anyhow!(Usage(format!("{what}\nhint: run each by itself, or put passwords into the URLs"))));
     }
-    if io::stdin().is_terminal() && io::stderr().is_terminal() { ask_for(chosen) } else { Ok(()) }
+    if io::stdin().is_terminal() && terminal::is_watched() { ask_for(chosen) } else { Ok(()) }
 }
 
 /// Asks once for each user of each server.
@@ -66,7 +66,7 @@ fn ask_for(chosen: &mut [Chosen]) -> Result<()> {
         let key = (place.to_string(), one.login.user.clone());
         let password = match told.get(&key) {
             Some(password) => password.clone(),
-            None => rpassword::prompt_password(format!("password for {}: ", one.target.label))
+            None => terminal::ask_for_password(&format!("password for {}: ", one.target.label))
                 .context("cannot ask for a password")?,
         };
         one.login.password = Some(password.clone()).filter(|password| !password.is_empty());
@@ -85,6 +85,7 @@ fn wants_password(one: &Chosen, place: &Place) -> bool {
         login: one.login.clone(),
         clients: 1,
         data_bytes: None,
+        answer_bytes: Some(0),
         patience: PATIENCE,
     };
     let answer = (one.adapter.open)(&launch).and_then(|store| store.facts());

@@ -7,9 +7,10 @@ use std::time::Duration;
 use anyhow::{Context, Result, anyhow};
 
 use super::args::Run;
+use super::contact::contact;
 use super::live::Screen;
 use super::points::Rates;
-use super::run::plan_of;
+use super::run::{plan_of, settle_input};
 use super::{Exit, Usage, complain, exit_of, foretold, interrupted, load, sized, target, verified};
 use crate::lab::plan::Plan;
 use crate::lab::save::{self, Results};
@@ -29,7 +30,7 @@ use crate::words::disturbed::Disturbed;
 use crate::words::effort::Blocks;
 use crate::words::names::file_name;
 use crate::words::record::{Record, Verdict};
-use crate::words::trial::Transport;
+use crate::words::trial::{Data, Transport};
 use crate::words::units::thousands;
 
 /// What a run needs besides its plan.
@@ -68,7 +69,7 @@ struct Budget {
     at_most: Duration,
 }
 
-/// What the blocks of a first look leave to the larger job.
+/// What the blocks of a first look leave to the larger job at least.
 const AHEAD: Duration = Duration::from_secs(8);
 
 /// An effort's time is about so long.
@@ -78,6 +79,8 @@ const ABOUT: f64 = 1.25;
 pub struct Ran {
     pub records: Vec<Record>,
     pub ended: Result<Exit>,
+    /// Why its results file does not hold them: said when all is printed.
+    pub lost: Option<anyhow::Error>,
 }
 
 /// Everything but the printing of results, which are not lost whatever happens.
@@ -117,6 +120,7 @@ fn budget_of(args: &Run) -> Option<Budget> {
 
 /// The plot of a run: prepare, size, run, print.
 fn carry_out(mut errand: Errand<'_>) -> Result<Ran> {
+    contact(&errand.plan)?;
     let timer = Timer::start();
     errand.plan.end = errand.time.map(|time| End::within(time.at_most));
     let interrupt = Interrupt::listen().context("cannot listen for Ctrl-C")?;
@@ -136,9 +140,10 @@ fn carry_out(mut errand: Errand<'_>) -> Result<Ran> {
         }
     };
     answers::note(&mut records);
+    let lost = results.is_there().err().filter(|_| !records.is_empty());
     let ended = finish(&errand, &records, &mut results, ended, &interrupt);
     verified::note(&mut records);
-    Ok(Ran { records, ended })
+    Ok(Ran { records, ended, lost })
 }
 
 /// Says how to remove what could not be taken back.
@@ -173,6 +178,7 @@ fn run_blocks(
     interrupt: &Interrupt,
     results: &mut Results,
 ) -> Result<Blocked> {
+    settle_input(&mut errand.plan, scratch, interrupt)?;
     let left = errand.time.map(|time| timer.left_of(time.whole)).unwrap_or_default();
     if errand.size == Sizing::Fitted {
         fit_into(left, errand, scratch, interrupt)?;
@@ -185,11 +191,9 @@ fn run_blocks(
         data.push(Bench::data_of(&plan, scratch, interrupt)?);
     }
     let sizes: Vec<u64> = data.iter().map(|data| data[0].summary.stream.units).collect();
+    holds_what_is_asked(&errand.plan, &sizes)?;
     if let (Sizing::Foretold, Some(time)) = (errand.size, errand.time) {
-        let mut gates = Gates::new(left / REPEATED);
-        let foreseen = pilot::foresee(&errand.plan, &sizes, left, (scratch, interrupt), &mut gates)?;
-        tell_disturbed(&gates);
-        foretold::foretell(&mut errand.plan, &foreseen, timer.left_of(time.at_most), true);
+        foretell(errand, &sizes, left, (scratch, interrupt), || timer.left_of(time.at_most))?;
     }
     let plan = &errand.plan;
     let plans = plan.of_each_size();
@@ -201,7 +205,7 @@ fn run_blocks(
         benches.iter_mut().for_each(|bench| bench.preflight = Some(preflight.clone()));
     }
     let largest = plan.units_of_a_trial(sizes.iter().copied().max().unwrap_or(1));
-    let mut screen = Screen::new(plan.blocks, plan.chosen.len() * plans.len(), largest);
+    let mut screen = Screen::new(plan.blocks, plan.chosen.len() * plans.len(), largest, plan.end);
     for (chosen, reason) in &plan.left_out {
         let record = benches[0].left_out(chosen, reason);
         screen.note(&record);
@@ -212,7 +216,7 @@ fn run_blocks(
         left: timer.left_of(time.whole),
         at_most: timer.left_of(time.at_most).saturating_sub(ahead),
     });
-    let ended = rounds::run(&benches, time, &mut |event| {
+    let mut ended = rounds::run(&benches, time, &mut |event| {
         // First the screen: a record that cannot be saved is shown all the same.
         screen.tell(&event);
         if let (Sizing::Own, Some(time), rounds::Event::Block(0)) = (errand.size, errand.time, &event) {
@@ -224,15 +228,44 @@ fn run_blocks(
                 complain(&discarded(record, what));
                 results.save(record)
             }
-            _ => Ok(()),
+            rounds::Event::Block(_) => results.sync(),
+            rounds::Event::Live { .. } => Ok(()),
         }
     });
     // Whatever went wrong, what was finished is shown.
     let mut records = screen.end();
     if errand.looks_ahead && matches!(ended, Ok(Ended::Stopped(_))) {
-        look_ahead(plan, &mut records, scratch, interrupt, results)?;
+        let looked = look_ahead(plan, &mut records, scratch, interrupt, results);
+        ended = looked.and(ended);
     }
     Ok((ended, records))
+}
+
+/// A file that holds less than was asked for would be measured under a size that it does not have.
+fn holds_what_is_asked(plan: &Plan, sizes: &[u64]) -> Result<()> {
+    let (Data::File { path }, Some(kind)) = (&plan.job.data, plan.kind) else { return Ok(()) };
+    let asked = plan.of_each_size().into_iter().filter_map(|plan| plan.job.units);
+    let Some((asked, held)) = asked.zip(sizes).find(|(asked, held)| *asked > **held) else { return Ok(()) };
+    let (path, unit, scale) = (path.display(), kind.unit, kind.scale);
+    let (asked, held) = (thousands(asked), thousands(*held));
+    let what = format!("--{scale}: {path} holds {held} {unit}s, and {asked} are asked for");
+    Err(anyhow!(Usage(format!("{what}\nhint: leave --{scale} out to measure all of it"))))
+}
+
+/// Says how long the least blocks take at these sizes, by pilots for which so much time is left; `at_most` is what the
+/// blocks then have.
+fn foretell(
+    errand: &mut Errand<'_>,
+    sizes: &[u64],
+    left: Duration,
+    (scratch, interrupt): (&Path, &Interrupt),
+    at_most: impl Fn() -> Duration,
+) -> Result<()> {
+    let mut gates = Gates::new(left / REPEATED);
+    let foreseen = pilot::foresee(&errand.plan, sizes, left, (scratch, interrupt), &mut gates)?;
+    tell_disturbed(&gates);
+    foretold::foretell(&mut errand.plan, &foreseen, at_most(), true);
+    Ok(())
 }
 
 /// Rates as parts of what the slowest target can do, which a pilot shows.
@@ -254,7 +287,7 @@ fn tell_disturbed(gates: &Gates) {
     }
 }
 
-/// The job some times as large, once, on the fastest embedded and the two fastest served targets.
+/// The job some times as large, on the fastest embedded and the two fastest served targets.
 fn look_ahead(
     plan: &Plan,
     records: &mut Vec<Record>,
@@ -270,10 +303,11 @@ fn look_ahead(
     };
     let labels = [of(false, 1), of(true, 2)].concat();
     for record in pilot::ahead(plan, &labels, scratch, interrupt)? {
-        results.save(&record)?;
+        let saved = results.save(&record);
         records.push(record);
+        saved?;
     }
-    Ok(())
+    results.sync()
 }
 
 /// Sizes the job by pilots, and says so: they take a part of the time.
@@ -304,7 +338,7 @@ fn finish(
     let (records, ahead) = ahead::split(records);
     if records.is_empty() {
         results.discard_if_empty();
-    } else {
+    } else if results.is_there().is_ok() {
         complain(&format!("results: {}", results.path().display()));
     }
     let (rows, is_refused) = sized::rows(records);
@@ -346,7 +380,8 @@ fn kept(errand: &Errand<'_>, rows: &[Row]) {
         let place = keep.join(file_name(&row.target));
         let name = target::managed_name(chosen.adapter, chosen.target.transport);
         let query = if errand.plan.job.name == "fans" {
-            format!("kvfair query {name}:{} 'Michael Jackson'", place.display())
+            let page = if matches!(errand.plan.job.data, Data::File { .. }) { "PAGE" } else { "'Michael Jackson'" };
+            format!("kvfair query {name}:{} {page}", place.display())
         } else {
             place.display().to_string()
         };

@@ -1,10 +1,11 @@
 //! The command line: the only room that prints. Results go to standard output, everything else to standard error.
 
-use std::io::{self, Write};
+use std::backtrace::Backtrace;
+use std::io;
 use std::process::ExitCode;
 
 use anyhow::{Result, anyhow};
-use clap::Parser;
+use clap::FromArgMatches;
 
 use crate::jobs::{self, JobKind};
 use crate::lab::check::prober;
@@ -12,6 +13,7 @@ use crate::lab::crash::client;
 use crate::lab::signals::{INTERRUPTED, Interrupt};
 use crate::lab::{files, truth, worker};
 use crate::report::cells::{Row, Status};
+use crate::report::table;
 use crate::stores::array::server::{self, Door, Mouth};
 use crate::study::gated::Unclear;
 use crate::words::logins;
@@ -21,6 +23,7 @@ mod args;
 mod check;
 mod clean;
 mod compare;
+mod contact;
 mod crash;
 mod exec;
 mod findmax;
@@ -33,14 +36,17 @@ mod login;
 mod measure;
 mod points;
 mod query;
+mod refusals;
 mod run;
 mod show;
 mod shown;
 mod sized;
 mod target;
+mod terminal;
 mod verified;
 
 use args::{Cli, Command};
+use terminal::print;
 
 /// How a command ended, as a shell sees it (method.md, section 9).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -71,7 +77,14 @@ impl std::error::Error for Usage {}
 
 /// Does what was typed.
 pub fn main() -> ExitCode {
-    let cli = Cli::try_parse().unwrap_or_else(|error| refused(&error));
+    std::panic::set_hook(Box::new(|panic| complain(&format!("kvfair: {panic}\n{}", Backtrace::capture()))));
+    let typed = args::command().try_get_matches().unwrap_or_else(|error| refused(&error));
+    if let Some(what) = args::refused(&typed) {
+        complain(&format!("kvfair: {what}"));
+        return ExitCode::from(Exit::Usage as u8);
+    }
+    let cli = Cli::from_arg_matches(&typed).unwrap_or_else(|error| refused(&error));
+    terminal::columns().into_iter().for_each(table::on_terminal);
     let exit = match cli.command {
         None => run::first_look(),
         Some(Command::Run(args)) => run::run(*args),
@@ -107,12 +120,25 @@ pub fn main() -> ExitCode {
 /// Says what is wrong with what was typed, or prints the help that was asked for.
 fn refused(error: &clap::Error) -> ! {
     let text = error.render().to_string();
-    // In colours, where there is nothing to hide.
-    if without_logins(&text) == text {
-        error.exit();
-    }
-    complain(text.trim_end());
-    std::process::exit(error.exit_code());
+    let told = if without_logins(&text) == text {
+        terminal::tell_usage(error)
+    } else {
+        complain(text.trim_end());
+        Ok(())
+    };
+    std::process::exit(match told {
+        Ok(()) => error.exit_code(),
+        Err(error) => {
+            complain(&format!("kvfair: {error:#}"));
+            Exit::Error as i32
+        }
+    });
+}
+
+/// What was typed, without what looks like a login.
+fn typed() -> Vec<String> {
+    let words = std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned());
+    words.map(|word| without_logins(&word)).collect()
 }
 
 /// A message without the logins that stand in what was typed, however badly: whole arguments, and parts of them.
@@ -168,7 +194,7 @@ fn serve_array(args: args::Array) -> Result<Exit> {
 /// The hidden command `truth`.
 fn answer_truth() -> Result<Exit> {
     let question = serde_json::from_reader(io::stdin().lock())?;
-    print(&format!("{}\n", serde_json::to_string(&truth::compute(&question))?))?;
+    print(&format!("{}\n", serde_json::to_string(&truth::answer(&question))?))?;
     Ok(Exit::Ok)
 }
 
@@ -212,15 +238,7 @@ fn nearest<'a>(typed: &str, names: impl Iterator<Item = &'a str>) -> Option<&'a 
     scored.filter(|(score, _)| *score > 0.75).max_by(|one, other| one.0.total_cmp(&other.0)).map(|(_, name)| name)
 }
 
-/// Prints a result. A reader that has gone away wanted no more.
-fn print(text: &str) -> Result<()> {
-    match io::stdout().lock().write_all(text.as_bytes()) {
-        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
-        result => Ok(result?),
-    }
-}
-
-/// Says something that is no result, and no login. If even that cannot be said, nobody is there to hear.
+/// Says something that is no result, and no login.
 fn complain(text: &str) {
-    let _ = writeln!(io::stderr().lock(), "{}", without_logins(text));
+    terminal::say(&without_logins(text));
 }

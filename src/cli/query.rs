@@ -8,6 +8,7 @@ use crate::jobs::merge;
 use crate::lab::signals::Interrupt;
 use crate::lab::{kept, scratch};
 use crate::words::op::readable;
+use crate::words::plain;
 
 /// So many pages are named in a sentence.
 const NAMED: usize = 10;
@@ -46,7 +47,8 @@ impl Record {
 fn in_words(record: &Record) -> String {
     let mut also: Vec<(&str, u64)> = record.also.iter().map(|(name, count)| (name.as_str(), *count)).collect();
     also.sort_by(|one, other| other.1.cmp(&one.1).then(one.0.cmp(other.0)));
-    let named: Vec<String> = also.iter().take(NAMED).map(|(name, count)| format!("{name} {count}")).collect();
+    let named: Vec<String> =
+        also.iter().take(NAMED).map(|(name, count)| format!("{} {count}", plain::line(name))).collect();
     let more = also.len().saturating_sub(NAMED);
     let rest = if more == 0 { String::new() } else { format!(" and {more} more") };
     let fans = if record.fans == 1 { "fan" } else { "fans" };

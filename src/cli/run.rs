@@ -10,16 +10,17 @@ use super::exec::{self, Exec};
 use super::load::{load_of, points_of};
 use super::measure::{Ran, measure, measure_and_look_ahead};
 use super::points::Replay;
+use super::refusals::{self, Wanted};
 use super::shown::{shown, tell_absent};
 use super::{Exit, Usage, complain, find_job, print, target};
 use crate::jobs::{self, JobKind};
 use crate::lab::plan::{Chosen, Plan};
+use crate::lab::signals::Interrupt;
 use crate::lab::{input, pin, plan};
 use crate::stats::rank;
-use crate::stores::Place;
 use crate::words::effort::Blocks;
 use crate::words::names::file_name;
-use crate::words::trial::{Configuration, Data, Durability, JobSettings, Pinned, Split, Via};
+use crate::words::trial::{Configuration, Data, Durability, JobSettings, Pinned, ReadAs, Split, Via};
 
 /// The first look.
 const FIRST_BUDGET: Duration = Duration::from_secs(60);
@@ -35,6 +36,8 @@ pub fn first_look() -> Result<Exit> {
         how: How {
             input: None,
             format: None,
+            columns: Vec::new(),
+            field: None,
             skip_bad: 0,
             size: Size::default(),
             clients: None,
@@ -61,7 +64,7 @@ pub fn first_look() -> Result<Exit> {
             look: Look::default(),
         },
     };
-    complain("kvfair: a first look: fans on every store found here, in about a minute; `kvfair --help` tells more");
+    complain("kvfair: a first look: fans on every store found here, in at most 90 s; `kvfair --help` tells more");
     // Nothing in particular was asked for: a machine that allows no ranks is no failure.
     let ran = measure_and_look_ahead(&args, FIRST_BUDGET, FIRST_AT_MOST)?;
     Ok(match print_all(ran, &args)? {
@@ -79,10 +82,13 @@ pub fn run(args: Run) -> Result<Exit> {
 
 fn print_all(ran: Ran, args: &Run) -> Result<Exit> {
     if !ran.records.is_empty() {
+        if args.targets.is_empty() && args.own.exec.is_none() {
+            tell_absent();
+        }
         print(&shown(&ran.records, &args.how.look)?.0)?;
-        tell_absent(&ran.records);
     }
-    ran.ended
+    let exit = ran.ended?;
+    ran.lost.map_or(Ok(exit), Err)
 }
 
 /// Everything that was typed, checked and made sense of.
@@ -94,12 +100,12 @@ pub fn plan_of(args: &Run) -> Result<Plan> {
     let seed = args.how.size.seed.unwrap_or(kind.default_seed);
     let points = points_of(args, kind)?;
     let job = job_of(args, kind, seed, &points)?;
-    let chosen = match args.targets.as_slice() {
-        [] => target::all_here(),
-        named => target::parse_all(named)?,
+    let wanted = Wanted::Job(args, kind);
+    let mut chosen = match args.targets.as_slice() {
+        [] => refusals::leave_out(each_way(target::all_here(), args, kind, &points)?, &wanted)?,
+        named => each_way(target::parse_all(named)?, args, kind, &points)?,
     };
-    let mut chosen = each_way(chosen, args, kind, &points)?;
-    only_by_url(args, &chosen)?;
+    refusals::refuse(&chosen, &wanted)?;
     // The control beside a sweep knows no batches, and holds nothing to be read.
     let alone = args.how.load.batch.is_some() || args.how.load.read_only;
     let swept = kind.requests.is_some() && points.len() > 1 && !alone;
@@ -112,7 +118,7 @@ pub fn plan_of(args: &Run) -> Result<Plan> {
     if let Some(keep) = &args.how.keep {
         keeps_nothing_yet(keep, &chosen)?;
     }
-    let pinned = pinned(&args.how, &chosen)?;
+    let pinned = pinned(&args.how)?;
     Ok(Plan {
         pinned,
         kind: Some(kind),
@@ -136,35 +142,15 @@ pub fn plan_of(args: &Run) -> Result<Plan> {
         left_out: Vec::new(),
         end: None,
         began: plan::utc_now(),
+        command: super::typed(),
         visits: None,
         job,
     })
 }
 
-/// What is started here holds nothing to be read.
-fn only_by_url(args: &Run, chosen: &[Chosen]) -> Result<()> {
-    let ours = chosen.iter().find(|chosen| chosen.place.is_none()).filter(|_| args.how.load.read_only);
-    ours.map_or(Ok(()), |ours| {
-        let label = &ours.target.label;
-        let what = format!("--read-only: {label} is started here and holds nothing\nhint: name a store by URL");
-        Err(anyhow!(Usage(what)))
-    })
-}
-
 /// Which processors servers and clients have, where each are to have their own.
-pub fn pinned(how: &How, chosen: &[Chosen]) -> Result<Option<Pinned>> {
-    if !how.pin {
-        return Ok(None);
-    }
-    let is_elsewhere = |chosen: &&Chosen| matches!(chosen.place, Some(Place::Tcp { .. } | Place::Unix(_)));
-    let pinned = match chosen.iter().find(is_elsewhere) {
-        Some(chosen) => {
-            let (label, name) = (&chosen.target.label, chosen.adapter.name);
-            Err(format!("--pin: {label} is somebody else's server, which stays where it is\nhint: name `{name}`"))
-        }
-        None => pin::halves(),
-    };
-    pinned.map(Some).map_err(|what| anyhow!(Usage(what)))
+pub fn pinned(how: &How) -> Result<Option<Pinned>> {
+    how.pin.then(|| pin::halves().map_err(|what| anyhow!(Usage(what)))).transpose()
 }
 
 /// As its makers ship it a store has the class that it has.
@@ -209,8 +195,7 @@ fn job_of(args: &Run, kind: &JobKind, seed: u64, points: &[u32]) -> Result<JobSe
     let (data, format) = match &args.how.input {
         Some(path) => {
             input::check(path)?;
-            let format = input::format(kind, path, args.how.format.as_deref());
-            (Data::File { path: path.clone() }, format.map_err(|error| anyhow!(Usage(format!("{error:#}"))))?)
+            (Data::File { path: path.clone() }, args.how.format.clone().unwrap_or_default())
         }
         None if kind.recipe.is_empty() => {
             let (name, forms) = (kind.name, kind.formats.join(", "));
@@ -223,9 +208,46 @@ fn job_of(args: &Run, kind: &JobKind, seed: u64, points: &[u32]) -> Result<JobSe
             (Data::Recipe { name: kind.recipe.to_string(), seed }, format.to_string())
         }
     };
+    let read_as = read_as_of(&args.how, kind)?;
     let replay_percent = replay_of(args, kind, &format)?;
     let (name, skip_bad, via, split) = (kind.name.to_string(), args.how.skip_bad, Via::default(), args.how.split);
-    Ok(JobSettings { name, data, format, units, skip_bad, via, split, load, replay_percent })
+    Ok(JobSettings { name, data, format, read_as, units, skip_bad, via, split, load, replay_percent })
+}
+
+/// What was typed of how a file is read; the rest its first lines tell.
+fn read_as_of(how: &How, kind: &JobKind) -> Result<Option<ReadAs>> {
+    let usage = |what: String| Err(anyhow!(Usage(what)));
+    let given =
+        [(how.format.is_some(), "--format"), (!how.columns.is_empty(), "--columns"), (how.field.is_some(), "--field")];
+    if how.input.is_none() {
+        let given = given.into_iter().find(|(given, _)| *given);
+        return given.map_or(Ok(None), |(_, option)| usage(format!("{option} tells how --input is read: name a file")));
+    }
+    let form = how.format.clone().unwrap_or_default();
+    if !form.is_empty() && !kind.formats.contains(&form.as_str()) {
+        return usage(format!("--format {form}: {} reads {}", kind.name, kind.formats.join(", ")));
+    }
+    Ok(Some(ReadAs { form, columns: how.columns.clone(), field: how.field.clone() }))
+}
+
+/// Settles what only the file itself tells, once a run: its form, and whether what was typed goes with it. Says how it
+/// is read.
+pub fn settle_input(plan: &mut Plan, scratch: &Path, interrupt: &Interrupt) -> Result<()> {
+    let Some(kind) = plan.kind else { return Ok(()) };
+    if let Some(words) = input::settle(kind, &mut plan.job, scratch, interrupt)? {
+        complain(&words);
+    }
+    match plan.job.replay_percent {
+        Some(_) => keeps_times(&plan.job.format),
+        None => Ok(()),
+    }
+}
+
+fn keeps_times(format: &str) -> Result<()> {
+    match jobs::trace::has_no_times(format) {
+        true => Err(anyhow!(Usage(format!("--replay: the form {format} tells no times to keep\nhint: leave it out")))),
+        false => Ok(()),
+    }
 }
 
 /// How fast a recording is replayed. Only one that tells its times can keep them.
@@ -235,10 +257,10 @@ fn replay_of(args: &Run, kind: &JobKind, format: &str) -> Result<Option<u32>> {
         Some(_) if !kind.recipe.is_empty() => {
             usage(format!("--replay is no option of the job {}\nhint: kvfair run trace has it", kind.name))
         }
-        Some(Replay(Some(_))) if jobs::trace::has_no_times(format) => {
-            usage(format!("--replay: the form {format} tells no times to keep\nhint: leave it out"))
+        Some(Replay(percent)) => {
+            percent.map_or(Ok(()), |_| keeps_times(format))?;
+            Ok(percent)
         }
-        Some(Replay(percent)) => Ok(percent),
         None => Ok(None),
     }
 }

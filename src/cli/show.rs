@@ -1,6 +1,6 @@
 //! `kvfair show`: a results file printed again, drawn, and written for other tools.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Result, anyhow, bail};
 
@@ -11,15 +11,18 @@ use crate::lab::load::Parts;
 use crate::lab::save;
 use crate::report::standing::standings;
 use crate::report::{ahead, cells, chart, histograms, sizes, sweep, words};
-use crate::words::record::Record;
+use crate::words::record::{Outcome, Record};
 
 /// Files come first: a table that is followed by an error would be taken for success.
 pub fn show(args: &Show) -> Result<Exit> {
-    let path = args.results.clone().map_or_else(save::newest, Ok)?;
     // They are needed to the end: to give them back piece by piece would take as long as a tenth of all else.
     let Look { wide, json, csv, .. } = args.look;
     let parts = if wide || json || csv || args.histograms.is_some() { Parts::All } else { Parts::Tables };
-    let records = read(&path, parts)?.leak();
+    let (path, records) = match &args.results {
+        Some(path) => (path.clone(), read(path, parts)?),
+        None => newest(parts)?,
+    };
+    let records = records.leak();
     verified::note(records);
     let records: &[Record] = records;
     let (counting, _) = ahead::split(records);
@@ -39,6 +42,38 @@ pub fn show(args: &Show) -> Result<Exit> {
     let (text, exit) = shown(records, &args.look).map_err(about)?;
     print(&text)?;
     Ok(exit)
+}
+
+/// The newest results in which something was measured. What is passed over is named; where nothing was measured at all,
+/// the newest is shown all the same.
+fn newest(parts: Parts) -> Result<(PathBuf, Vec<Record>)> {
+    let files = save::newest_first()?;
+    let mut passed = Vec::new();
+    for path in &files {
+        match measured(path, parts) {
+            Ok(records) => {
+                passed.iter().for_each(|what: &String| complain(what));
+                return Ok((path.clone(), records));
+            }
+            Err(why) => passed.push(format!("kvfair: passed over {}: {why}", path.display())),
+        }
+    }
+    Ok((files[0].clone(), read(&files[0], parts)?))
+}
+
+/// The records of a file in which a trial was finished, or why there are none.
+fn measured(path: &Path, parts: Parts) -> Result<Vec<Record>> {
+    if path.metadata().is_ok_and(|meta| meta.len() == 0) {
+        bail!("it is empty");
+    }
+    if save::is_being_written(path) {
+        bail!("its run is still going on");
+    }
+    let records = read(path, parts)?;
+    if !records.iter().any(|record| record.outcome == Outcome::Finished) {
+        bail!("no trial was finished");
+    }
+    Ok(records)
 }
 
 fn drawn(records: &[Record]) -> Result<String> {

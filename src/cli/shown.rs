@@ -5,15 +5,16 @@ use std::path::Path;
 use anyhow::{Result, bail};
 
 use super::args::Look;
-use super::{Exit, complain, exit_of, sized, target};
+use super::{Exit, complain, exit_of, sized, target, terminal};
 use crate::jobs;
 use crate::lab::load::{self, Parts};
+use crate::lab::save;
 use crate::report::cells;
 use crate::report::standing::standings;
 use crate::report::sweep::{self, Point, Statistic};
 use crate::report::trials::{self, Trial};
 use crate::report::warn::{self, Seen};
-use crate::report::{ahead, alike, claims, export, fields, grid, notes, said, sizes, table, unclear, words};
+use crate::report::{ahead, alike, claims, export, fields, grid, next, notes, said, sizes, table, unclear, words};
 use crate::stats::floor::Control;
 use crate::stats::parallel;
 use crate::stores;
@@ -22,6 +23,8 @@ use crate::words::record::Record;
 
 /// The records of a results file, which are of one run.
 pub fn read(path: &Path, parts: Parts) -> Result<Vec<Record>> {
+    // Asked before: what ends meanwhile is called unfinished, and nothing unfinished is called whole.
+    let is_under_way = save::is_being_written(path);
     let mut records = load::records(path, parts)?;
     records.retain(|record| !record.discarded);
     if records.is_empty() {
@@ -37,6 +40,10 @@ pub fn read(path: &Path, parts: Parts) -> Result<Vec<Record>> {
     }
     records.sort_by_key(|record| record.ahead);
     answers::note(&mut records);
+    if is_under_way {
+        complain(&format!("kvfair: {}: the run is still going on: this is not its end", path.display()));
+        records.iter_mut().for_each(|record| record.is_under_way = true);
+    }
     Ok(records)
 }
 
@@ -132,14 +139,14 @@ pub fn text(seen: &Seen<'_>, look: &Look, table: &str, warned: &[String], senten
         headline(seen),
         table.to_string(),
         if look.wide { said::section(records)? } else { String::new() },
-        table::wrap(&words::medians(rows), table::WIDTH).join("\n"),
+        table::wrap(&words::medians(rows), table::width()).join("\n"),
         words::misses(rows, records),
         words::answer(records),
         notes::notes(records, look.wide),
         words::stream(records),
         wrapped(warned),
-        table::wrap(sentence, table::WIDTH).join("\n"),
-        words::next(rows, records),
+        table::wrap(sentence, table::width()).join("\n"),
+        next::next(seen),
     ];
     let parts: Vec<&str> = parts.iter().map(|part| part.trim_end()).filter(|part| !part.is_empty()).collect();
     Ok(format!("{}\n", parts.join("\n")))
@@ -160,7 +167,7 @@ pub fn listed(lines: &[String]) -> String {
 }
 
 fn wrapped(lines: &[String]) -> String {
-    lines.iter().flat_map(|line| table::wrap(line, table::WIDTH)).collect::<Vec<_>>().join("\n")
+    lines.iter().flat_map(|line| table::wrap(line, table::width())).collect::<Vec<_>>().join("\n")
 }
 
 /// Paragraphs of Markdown.
@@ -171,15 +178,11 @@ pub fn page(headline: &str, parts: &[String]) -> String {
     format!("{}\n", parts.join("\n\n"))
 }
 
-/// Says which stores are not on this machine and were not asked for either. That is no result: a results file is shown
-/// the same way on any machine.
-pub fn tell_absent(records: &[Record]) {
-    let named = |name: &str| records.iter().any(|record| record.target.store == name);
-    let absent = stores::ALL
-        .iter()
-        .filter(|adapter| adapter.role.is_offered() && !target::is_here(adapter) && !named(adapter.name));
-    let absent: Vec<String> = absent.map(|adapter| format!("{} ({})", adapter.name, adapter.get_it)).collect();
-    if !absent.is_empty() {
-        complain(&table::wrap(&format!("not here: {}", absent.join(", ")), table::WIDTH).join("\n"));
+/// Says in one line which stores are not here, on a terminal.
+pub fn tell_absent() {
+    let absent = stores::ALL.iter().filter(|adapter| adapter.role.is_offered() && !target::is_here(adapter));
+    let absent: Vec<&str> = absent.map(|adapter| adapter.name).collect();
+    if !absent.is_empty() && terminal::is_watched() {
+        complain(&format!("not here: {} (`kvfair stores` says how to get them)", absent.join(", ")));
     }
 }

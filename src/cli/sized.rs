@@ -35,7 +35,7 @@ pub fn rows(records: &[Record]) -> (Vec<Row>, bool) {
 /// The table as far as it is; nothing where the run has one size.
 pub fn table(records: &[Record]) -> Option<String> {
     let parts = Some(sizes::parts(records)).filter(|parts| !parts.is_empty())?;
-    Some(table::layout(&lines(&parts, &grown(&parts, &standings_of(&parts)), false), table::WIDTH))
+    Some(table::layout(&lines(&parts, &grown(&parts, &standings_of(&parts)), false), table::width()))
 }
 
 /// What is printed, and how a command that did no more than that ends.
@@ -82,7 +82,7 @@ fn printed(parts: &Parts, standings: &[(u64, Standings<'_>)], grown: &[Grown], l
         let parts = [export::markdown(&lines), listed(&warned), export::escaped(&sentence)];
         return Ok(page(&headline(&seen), &parts));
     }
-    let width = if look.wide { usize::MAX } else { table::WIDTH };
+    let width = if look.wide { usize::MAX } else { table::width() };
     let mut tables = table::layout(&lines, width);
     if look.wide {
         tables += &each_size(parts, standings)?;
@@ -97,7 +97,7 @@ fn each_size(parts: &Parts, standings: &[(u64, Standings<'_>)]) -> Result<String
         let mut rows = cells::rows(records, standings);
         cells::fill_in(&mut rows, records, standings)?;
         let (unit, table) = (&records[0].stream.unit, table::table(&rows, true));
-        let sentence = table::wrap(&claims::sentence(&rows, standings), table::WIDTH).join("\n");
+        let sentence = table::wrap(&claims::sentence(&rows, standings), table::width()).join("\n");
         said += &format!("{} {unit}s:\n{table}{sentence}\n", units::thousands(*size));
     }
     Ok(said)

@@ -17,6 +17,8 @@ use crate::words::units;
 
 /// What stands before a target that is to be behind a cache.
 const CACHED: &str = "cached:";
+/// Schemes that mean TLS.
+const WITH_TLS: &[&str] = &["rediss", "valkeys"];
 /// Stores whose databases have names.
 const NAMED_DATABASES: &[&str] = &["mysql", "mariadb", "postgres", "mongodb", "ferretdb", "cassandra"];
 
@@ -44,6 +46,9 @@ fn read(text: &str) -> Result<Chosen> {
     let is_name = name.chars().all(|letter| letter.is_ascii_alphanumeric() || letter == '+');
     if text.contains('@') && !(is_name && rest.is_none_or(|rest| rest.starts_with("//")) || is_known(name)) {
         bail!("it begins with no store's name\nhint: STORE://USER:PASSWORD@HOST:PORT");
+    }
+    if let (false, Some(Ok(port))) = (is_known(name), rest.map(str::parse::<u16>)) {
+        bail!("it names no store\nhint: {}", urls_of(name, port));
     }
     let (adapter, transport) = named(name)?;
     if query.contains('@') {
@@ -107,9 +112,8 @@ pub fn managed_name(adapter: &Adapter, transport: Transport) -> String {
 /// The store and transport of `redis`, `redis+unix`, `unix`.
 fn named(name: &str) -> Result<(&'static Adapter, Transport)> {
     let (bare, unix) = name.strip_suffix("+unix").map_or((name, false), |bare| (bare, true));
-    let of_scheme = of_scheme(name);
-    let adapter = of_scheme.or_else(|| stores::find(bare)).ok_or_else(|| unknown(name))?;
-    let transport = match (adapter.server, unix || of_scheme.is_some()) {
+    let adapter = stores::find(bare).or_else(|| of_scheme(bare)).ok_or_else(|| unknown(name))?;
+    let transport = match (adapter.server, unix || bare == stores::SOCKET) {
         (None, true) => bail!("{} runs in process: it has no Unix socket", adapter.name),
         (None, false) => Transport::InProcess,
         (Some(_), true) => Transport::Unix,
@@ -122,8 +126,18 @@ fn named(name: &str) -> Result<(&'static Adapter, Transport)> {
     }
 }
 
+/// The URLs that `host:port` may have been meant for: that of the store with this port, or some.
+fn urls_of(host: &str, port: u16) -> String {
+    let servers = || stores::ALL.iter().filter(|adapter| adapter.role.is_offered() && adapter.server.is_some());
+    let has_port = |adapter: &&&Adapter| adapter.server.is_some_and(|server| server.port == port);
+    let of_port = servers().find(has_port).map(|adapter| format!("{}://{host}:{port}", adapter.name));
+    let some = || servers().take(3).map(|adapter| format!("{}://{host}:{port}", adapter.name)).collect::<Vec<_>>();
+    of_port.unwrap_or_else(|| format!("name the store too: {}, ...", some().join(", ")))
+}
+
 fn is_known(name: &str) -> bool {
-    of_scheme(name).is_some() || stores::find(name.trim_end_matches("+unix")).is_some()
+    let bare = name.trim_end_matches("+unix");
+    of_scheme(bare).is_some() || stores::find(bare).is_some()
 }
 
 fn of_scheme(name: &str) -> Option<&'static Adapter> {
@@ -131,6 +145,9 @@ fn of_scheme(name: &str) -> Option<&'static Adapter> {
 }
 
 fn unknown(name: &str) -> anyhow::Error {
+    if WITH_TLS.contains(&name) {
+        return anyhow!("{name}:// is a connection with TLS, which kvfair does not support yet");
+    }
     let known = stores::ALL.iter().filter(|adapter| adapter.role.is_offered());
     let names: Vec<String> = known
         .flat_map(|adapter| adapter.transports.iter().map(|transport| managed_name(adapter, *transport)))
@@ -155,11 +172,12 @@ impl Asked {
     fn read(adapter: &Adapter, query: &str, is_cached: bool) -> Result<Asked> {
         let mut asked = Asked::default();
         if is_cached {
-            asked.cache = Some(Cache { memory_bytes: machine::memory_bytes() / 4, counts: CacheCounts::default() });
+            asked.cache =
+                Some(Cache { memory_bytes: machine::memory_bytes() / 4, counts: CacheCounts::default(), items: None });
         }
         for (name, value) in url::form_urlencoded::parse(query.as_bytes()) {
             match name.as_ref() {
-                "memory" | "count" if is_cached => {
+                "memory" | "count" | "items" if is_cached => {
                     let cache = asked.cache.as_mut().expect("it is cached");
                     set_cache(cache, &name, &value)?;
                 }
@@ -188,12 +206,16 @@ impl Asked {
     }
 }
 
-/// `?memory=256MB` and `?count=entries|values` of a cache.
+/// `?memory=256MB`, `?count=entries|values` and `?items=10000` of a cache.
 fn set_cache(cache: &mut Cache, name: &str, value: &str) -> Result<()> {
     match (name, value) {
         ("memory", size) => {
             let bytes = units::parse_bytes(size).filter(|bytes| *bytes > 0);
             cache.memory_bytes = bytes.ok_or_else(|| anyhow!("?memory={size} is no size such as 256MB or 1GiB"))?;
+        }
+        ("items", count) => {
+            let items = count.parse().ok().filter(|items| *items > 0);
+            cache.items = Some(items.ok_or_else(|| anyhow!("?items={count} is no number of records"))?);
         }
         (_, "entries") => cache.counts = CacheCounts::Entries,
         (_, "values") => cache.counts = CacheCounts::Values,
@@ -213,7 +235,9 @@ fn check_database(adapter: &Adapter, database: &str) -> Result<(), &'static str>
 
 fn check_setting(adapter: &Adapter, name: &str, value: &str) -> Result<()> {
     let Some(setting) = adapter.settings.iter().find(|setting| setting.name == name) else {
-        let names: Vec<&str> = adapter.settings.iter().map(|setting| setting.name).chain(["name"]).collect();
+        let of_servers = adapter.server.map_or(&[][..], |_| &[serve::PROGRAM, "db"]);
+        let own = adapter.settings.iter().map(|setting| setting.name);
+        let names: Vec<&str> = own.chain(["name"]).chain(of_servers.iter().copied()).collect();
         let near = super::nearest(name, names.iter().copied());
         let hint =
             near.map_or_else(|| format!("it has {}", names.join(", ")), |near| format!("did you mean `{near}`?"));

@@ -163,6 +163,8 @@ struct Party {
     place: usize,
     index: u32,
     line: Line,
+    /// When that was opened.
+    opened: Instant,
     client: Box<dyn Client>,
     /// Commands of the greeting, which are no part of the work.
     greeted: u64,
@@ -219,6 +221,7 @@ impl Hand {
                 place,
                 index,
                 line,
+                opened: Instant::now(),
                 client,
                 greeted,
                 commands_before,
@@ -268,8 +271,7 @@ impl Hand {
             begun.or_else(|stopped| self.lose(place, stopped))?;
             self.send()?;
         }
-        let mut heard = Instant::now();
-        let mut told = heard;
+        let (mut looked, mut told) = (began, Instant::now());
         while self.shared.counts.live > 0 {
             match self.shared.poll.poll(&mut events, Some(LOOK)) {
                 Err(error) if error.kind() == ErrorKind::Interrupted => continue,
@@ -301,14 +303,28 @@ impl Hand {
             }
             if !self.lost.is_empty() {
                 self.reopen(work)?;
-                heard = now;
-            } else if !events.is_empty() {
-                heard = now;
-            } else if now.duration_since(heard) > patience && !self.shared.counts.seen.cut_off {
-                return Err(silent(&self.parties, patience));
+            }
+            if now.duration_since(looked) > LOOK && !self.shared.counts.seen.cut_off {
+                looked = now;
+                self.check_deadlines(now, began, patience)?;
             }
         }
         Ok(())
+    }
+
+    /// No answer may take longer than that, whatever else comes over its connection and over others.
+    fn check_deadlines(&self, now: Instant, began: Instant, patience: Duration) -> Result<(), Stopped> {
+        let waits = |party: &Party, longer_than: Duration| {
+            let asked = party.state.waiting_since(began).filter(|_| !party.is_lost);
+            asked.is_some_and(|asked| now.saturating_duration_since(asked.max(party.opened)) > longer_than)
+        };
+        let Some(first) = self.parties.iter().find(|party| waits(party, patience)) else { return Ok(()) };
+        // Of those that fell silent together one is the first to be late.
+        let count = self.parties.iter().filter(|party| waits(party, patience / 2)).count();
+        let (name, patience_s) = (&first.line.name, patience.as_secs_f64());
+        let what = if first.unread.is_empty() { "been silent for" } else { "not finished an answer within" };
+        let what = format!("{name} has {what} {patience_s} s on {count} connections");
+        Err(Stopped::Session(Fault::Lost(io::Error::new(ErrorKind::TimedOut, what))))
     }
 
     /// The limit is reached: who does not answer what is under way is left to whoever watches.
@@ -334,13 +350,6 @@ impl Hand {
         }
         seen
     }
-}
-
-fn silent(parties: &[Party], patience: Duration) -> Stopped {
-    let silent: Vec<&Party> = parties.iter().filter(|party| party.state.under_way > 0).collect();
-    let (count, name) = (silent.len(), silent.first().map_or("", |party| party.line.name.as_str()));
-    let what = format!("{name} has been silent for {} s on {count} connections", patience.as_secs_f64());
-    Stopped::Session(Fault::Lost(io::Error::new(ErrorKind::TimedOut, what)))
 }
 
 impl Party {
@@ -403,6 +412,9 @@ impl Party {
             let bytes = &bytes[..kept + came];
             let used = self.talk(bytes, &mut Talk { depth: *depth, now: *now, out: &mut said.bytes, counts })?;
             said.by(self.place);
+            let rest = bytes.len() - used;
+            let name = || self.line.name.clone();
+            self.line.check_length(rest).map_err(|fault| Stopped::Line { name: name(), fault })?;
             // Emptied or not, what is left begins the next buffer.
             self.unread = match kept {
                 0 => bytes[used..].to_vec(),

@@ -18,6 +18,8 @@ pub static GETSET: JobKind = JobKind {
     default_seed: 1,
     recipe: "drawn",
     formats: &[],
+    recognise: None,
+    expected: "",
     // The numbers of clients of the post of 2010, its keys and values.
     requests: Some(Requests {
         clients: "1,5,10..100:10,200,300",
@@ -72,6 +74,7 @@ pub(super) fn data(kind: &JobKind, seed: u64, units: u64, out: &mut dyn Write) -
         name: kind.name.to_string(),
         data: Data::Recipe { name: kind.recipe.to_string(), seed },
         format: String::new(),
+        read_as: None,
         units: Some(units),
         skip_bad: 0,
         via: Via::default(),

@@ -1,12 +1,27 @@
 //! Lines of a job's input, read at memory speed and refused where they are bad. It must not know what a line means.
 
-use std::io::{self, BufRead};
+use std::io::{self, BufRead, Cursor, Read};
 
 use super::{InputFault, Source};
 use crate::words::trial::JobSettings;
 
 /// A longer line is no profile and no message but another kind of file, and would be read into memory as a whole.
 pub const LINE_BYTES_MAX: usize = 64 << 20;
+
+/// What some programs put before UTF-8.
+const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
+
+/// The text behind a byte order mark, if it begins with one.
+pub fn without_mark(text: &[u8]) -> &[u8] {
+    text.strip_prefix(BYTE_ORDER_MARK).unwrap_or(text)
+}
+
+/// The same of what is still to be read.
+pub fn past_mark(mut reader: Box<dyn BufRead>) -> io::Result<Box<dyn BufRead>> {
+    let mut first = Vec::new();
+    reader.by_ref().take(BYTE_ORDER_MARK.len() as u64).read_to_end(&mut first)?;
+    Ok(if first == BYTE_ORDER_MARK { reader } else { Box::new(Cursor::new(first).chain(reader)) })
+}
 
 /// The lines of one input, one at a time in a buffer that is used again.
 pub struct Lines {

@@ -16,6 +16,8 @@ pub static MIXED: JobKind = JobKind {
     default_seed: 1,
     recipe: "drawn",
     formats: &[],
+    recognise: None,
+    expected: "",
     // Records, values and the share of sets of the post of 2009.
     requests: Some(Requests {
         clients: "10",

@@ -5,11 +5,13 @@ use std::io::{self, BufRead, Write};
 
 use crate::words::load::{At, Keys};
 use crate::words::op::{Alike, Op, Pattern, Reply, Wrong};
-use crate::words::trial::{JobSettings, Via};
+use crate::words::trial::{JobSettings, ReadAs, Via};
+use input::{Recognised, Sample};
 
 pub mod draw;
 pub mod fans;
 pub mod getset;
+pub mod input;
 pub mod keyed;
 pub mod lines;
 pub mod merge;
@@ -48,9 +50,13 @@ pub struct JobKind {
     pub default_seed: u64,
     /// The name of the recipe that makes the default data; empty for a job that must be given a file.
     pub recipe: &'static str,
-    /// The forms in which a file may come; the first one is the recipe's, and what a file without a telling name is
-    /// taken for. None for a job that reads nothing: its clients draw their questions.
+    /// The forms in which a file may come; the first one is the recipe's. None for a job that reads nothing: its
+    /// clients draw their questions.
     pub formats: &'static [&'static str],
+    /// How a file is read, by its beginning and by what was asked for; nothing for a job that reads none.
+    pub recognise: Option<Recognise>,
+    /// What a line of a file must be, with an example of each form.
+    pub expected: &'static str,
     /// What a job of requests asks unless it is told otherwise; nothing for the others.
     pub requests: Option<Requests>,
     /// The ways in which it can ask a store; the first one is the default.
@@ -61,6 +67,9 @@ pub struct JobKind {
     pub data: fn(seed: u64, units: u64, out: &mut dyn Write) -> io::Result<()>,
     pub open: fn(&JobSettings) -> Box<dyn Job>,
 }
+
+/// Tells the form of an input by its beginning, or what is wrong with it.
+pub type Recognise = fn(&Sample<'_>, &ReadAs) -> Result<Recognised, String>;
 
 /// What a job of requests asks unless it is told otherwise. Its clients draw their questions, so that any number of
 /// them can share the work.
@@ -288,4 +297,23 @@ impl std::error::Error for InputFault {}
 /// The job of that name.
 pub fn find(name: &str) -> Option<&'static JobKind> {
     ALL.iter().copied().find(|job| job.name == name)
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+
+    /// Input that is kept in memory.
+    pub struct Text(pub String);
+
+    impl Source for Text {
+        fn name(&self) -> &str {
+            "text"
+        }
+
+        fn open(&self) -> io::Result<Box<dyn BufRead>> {
+            // In blocks of three bytes, so that line ends are cut in two.
+            Ok(Box::new(io::BufReader::with_capacity(3, io::Cursor::new(self.0.clone()))))
+        }
+    }
 }

@@ -3,6 +3,7 @@
 
 use std::io;
 
+use super::input::messages;
 use super::text::{self, Messages, Terms};
 use super::{Ask, Client, EndState, Heard, InputFault, Job, JobKind, Part, Source};
 use crate::words::load::At;
@@ -17,7 +18,9 @@ pub static NGRAMS: JobKind = JobKind {
     default_units: 45_000,
     default_seed: text::TWEETS2_SEED,
     recipe: "tweets2",
-    formats: text::FORMATS,
+    formats: messages::FORMATS,
+    recognise: Some(messages::recognise),
+    expected: messages::EXPECTED,
     requests: None,
     ways: &[Via::Portable],
     end_state: |_| EndState::Counters,

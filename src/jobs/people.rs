@@ -1,20 +1,25 @@
 //! People and the pages they like: reading profiles, and the recipe `likes10k`. It must not know what is counted of
 //! them.
 
-use std::fmt;
 use std::io::{self, BufWriter, Write};
-
-use serde::Deserializer;
-use serde::de::{DeserializeSeed, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use std::sync::LazyLock;
 
 use super::draw::{Alias, Rng, mix, zipf};
+use super::input::fields::{self, Wanted};
 use super::lines::UnitLines;
 use super::{InputFault, Source, names};
 use crate::words::op::{KeyList, Keys};
 use crate::words::trial::JobSettings;
 
-/// The forms in which profiles come; the first one is the recipe's.
-pub const FORMATS: &[&str] = &["jsonl", "tsv"];
+/// The forms in which profiles are read; the first one is the recipe's. All others are turned into these.
+const FORMS: &[&str] = &["jsonl", "tsv"];
+
+/// The field of the recipe's JSON Lines.
+pub const FIELD: &str = "likes";
+static LIKES: LazyLock<[String; 1]> = LazyLock::new(|| [FIELD.to_string()]);
+
+/// What a field of pages holds.
+pub static LIKED: Wanted = Wanted { line: "a profile", one: "a page name", list: Some("a list of page names") };
 
 /// The pages that one person likes: in byte order, each once.
 #[derive(Default)]
@@ -62,7 +67,7 @@ impl Profiles {
             "jsonl" => read_json,
             "tsv" => read_tabs,
             other => {
-                let what = format!("'{other}' is no form of profiles: {}", FORMATS.join(" or "));
+                let what = format!("'{other}' is no form of profiles: {}", FORMS.join(" or "));
                 return Err(io::Error::new(io::ErrorKind::InvalidInput, what));
             }
         };
@@ -108,106 +113,7 @@ fn read_tabs(line: &str, profile: &mut Profile) -> Result<(), String> {
 
 /// `{"user": "...", "likes": ["page", "page"]}`: other fields are ignored.
 fn read_json(line: &str, profile: &mut Profile) -> Result<(), String> {
-    let mut json = serde_json::Deserializer::from_str(line);
-    json.deserialize_map(JsonProfile(profile)).and_then(|()| json.end()).map_err(|error| {
-        let text = error.to_string();
-        let place = format!(" at line {} column {}", error.line(), error.column());
-        let what = text.strip_suffix(&place).unwrap_or(&text);
-        let kind = if error.is_data() { "a profile" } else { "JSON" };
-        format!("not {kind}: {what}, at column {}", error.column().max(1))
-    })
-}
-
-/// Reads straight into a profile: a derived reader would allocate a list and its names for every line.
-struct JsonProfile<'p>(&'p mut Profile);
-
-impl<'de> Visitor<'de> for JsonProfile<'_> {
-    type Value = ();
-
-    fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.write_str("an object with \"likes\"")
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut fields: A) -> Result<(), A::Error> {
-        let mut seen = false;
-        while let Some(is_likes) = fields.next_key_seed(FieldIsLikes)? {
-            match (is_likes, seen) {
-                (false, _) => drop(fields.next_value::<IgnoredAny>()?),
-                (true, true) => return Err(A::Error::custom("\"likes\" twice")),
-                (true, false) => fields.next_value_seed(JsonLikes(self.0))?,
-            }
-            seen |= is_likes;
-        }
-        if seen { Ok(()) } else { Err(A::Error::custom("no \"likes\"")) }
-    }
-}
-
-struct FieldIsLikes;
-
-impl<'de> DeserializeSeed<'de> for FieldIsLikes {
-    type Value = bool;
-
-    fn deserialize<D: Deserializer<'de>>(self, name: D) -> Result<bool, D::Error> {
-        name.deserialize_str(self)
-    }
-}
-
-impl Visitor<'_> for FieldIsLikes {
-    type Value = bool;
-
-    fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.write_str("a field's name")
-    }
-
-    fn visit_str<E: Error>(self, name: &str) -> Result<bool, E> {
-        Ok(name == "likes")
-    }
-}
-
-struct JsonLikes<'p>(&'p mut Profile);
-
-impl<'de> DeserializeSeed<'de> for JsonLikes<'_> {
-    type Value = ();
-
-    fn deserialize<D: Deserializer<'de>>(self, likes: D) -> Result<(), D::Error> {
-        likes.deserialize_seq(self)
-    }
-}
-
-impl<'de> Visitor<'de> for JsonLikes<'_> {
-    type Value = ();
-
-    fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.write_str("a list of page names as \"likes\"")
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut likes: A) -> Result<(), A::Error> {
-        while likes.next_element_seed(JsonLike(self.0))?.is_some() {}
-        Ok(())
-    }
-}
-
-struct JsonLike<'p>(&'p mut Profile);
-
-impl<'de> DeserializeSeed<'de> for JsonLike<'_> {
-    type Value = ();
-
-    fn deserialize<D: Deserializer<'de>>(self, like: D) -> Result<(), D::Error> {
-        like.deserialize_str(self)
-    }
-}
-
-impl Visitor<'_> for JsonLike<'_> {
-    type Value = ();
-
-    fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.write_str("a page name")
-    }
-
-    fn visit_str<E: Error>(self, page: &str) -> Result<(), E> {
-        self.0.push(page.as_bytes());
-        Ok(())
-    }
+    fields::each_in(line, &*LIKES, &LIKED, |page| profile.push(page))
 }
 
 /// The seed of the default data: its most liked page has 406 fans and shares at most 22 of them with another, as in

@@ -8,9 +8,6 @@ use super::lines::UnitLines;
 use super::{InputFault, Source};
 use crate::words::trial::JobSettings;
 
-/// The forms in which messages come.
-pub const FORMATS: &[&str] = &["text"];
-
 /// The messages of one input, in its order, one a line.
 pub struct Messages {
     lines: UnitLines,

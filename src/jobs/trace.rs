@@ -13,6 +13,7 @@ use crate::words::trial::{JobSettings, Via};
 
 mod fields;
 pub mod forms;
+mod recognise;
 pub mod recorded;
 mod times;
 pub mod values;
@@ -33,6 +34,8 @@ pub static TRACE: JobKind = JobKind {
     // Recorded traffic is somebody's; none is made up.
     recipe: "",
     formats: forms::NAMES,
+    recognise: Some(recognise::recognise),
+    expected: recognise::EXPECTED,
     requests: None,
     ways: &[Via::Portable],
     end_state: |_| EndState::Recorded,
@@ -260,28 +263,16 @@ impl Replaying {
 
 #[cfg(test)]
 mod tests {
-    use std::io::{BufRead, Cursor};
-
     use super::*;
+    use crate::jobs::tests::Text;
     use crate::words::trial::Data;
-
-    struct Text(&'static str);
-
-    impl Source for Text {
-        fn name(&self) -> &str {
-            "text"
-        }
-
-        fn open(&self) -> io::Result<Box<dyn BufRead>> {
-            Ok(Box::new(Cursor::new(self.0)))
-        }
-    }
 
     fn client(text: &'static str, index: u32, of: u32) -> Box<dyn Client> {
         let settings = JobSettings {
             name: "trace".to_string(),
             data: Data::File { path: "text".into() },
             format: "twitter".to_string(),
+            read_as: None,
             units: None,
             skip_bad: 0,
             via: Via::Portable,
@@ -289,7 +280,7 @@ mod tests {
             load: None,
             replay_percent: None,
         };
-        (TRACE.open)(&settings).client(Part::Run, index, At::closed(of, 0), &Text(text)).unwrap()
+        (TRACE.open)(&settings).client(Part::Run, index, At::closed(of, 0), &Text(text.to_string())).unwrap()
     }
 
     #[test]

@@ -106,6 +106,8 @@ const fn workload(
         default_seed: 1,
         recipe: "drawn",
         formats: &[],
+        recognise: None,
+        expected: "",
         requests: Some(requests),
         ways: &[Via::Portable],
         end_state: |_| EndState::Versions,

@@ -11,6 +11,7 @@ use super::dataset::DataSet;
 use super::gates::queue::Waits;
 use super::gates::window::{Seen, Window};
 use super::guest::Watch;
+use super::listeners;
 use super::plan::Chosen;
 use super::signals::INTERRUPTED;
 use super::trial::{Bench, Live};
@@ -33,6 +34,7 @@ const LAST_ANSWERS: Duration = Duration::from_secs(5);
 /// Who listens to one child and looks at its processes.
 pub struct Attendant<'a> {
     child: u32,
+    /// Ours, or somebody else's on this machine that we may look at.
     server: Option<u32>,
     record: &'a mut Record,
     command: Vec<String>,
@@ -155,6 +157,9 @@ impl<'a> Attendant<'a> {
     fn take_down(&mut self, told: Told, watch: &mut dyn FnMut(Live)) -> Option<Result<(), Outcome>> {
         match told {
             Told::Facts(facts) => {
+                if let (None, Some(told)) = (self.server, facts.process_id.filter(|_| self.record.target.is_guest())) {
+                    self.server = listeners::neighbour(&self.target.1.place, told);
+                }
                 if let Some(product) = facts.product {
                     let target = &mut self.record.target;
                     target.label = target.label.replacen(&target.store, &product, 1);
@@ -173,11 +178,15 @@ impl<'a> Attendant<'a> {
                 if let Err(error) = self.write_down() {
                     return Some(Err(Outcome::Failed { reason: format!("{error:#}") }));
                 }
+                // Once, so that looks during phases know what they see twice.
+                if self.phase.is_empty() {
+                    self.count_memory();
+                }
                 watch(if phase == "settle" { Live::Settling } else { Live::Working(self.units) });
                 self.window.begins(&phase, self.bench.programs.borrow().as_ref());
                 self.phase = phase;
                 self.before = self.readings();
-                self.series = (!self.beside_guest)
+                self.series = (self.server.is_some() || !self.beside_guest)
                     .then(|| Series::begin(if self.server.is_some() { self.before.1 } else { self.before.0 }));
             }
             Told::Progress(units) => {
@@ -230,6 +239,7 @@ impl<'a> Attendant<'a> {
         phase.client = Usage { run_delay_s: client_s, ..client };
         phase.server = self.server.map(|_| Usage { run_delay_s: server_s, ..now.1.since(&self.before.1) });
         self.look();
+        self.count_memory();
         phase.store_by_second = self.series.take().map_or_else(Vec::new, Series::end);
         if phase.name == "settle" {
             self.record.memory.client = self.client_peaks.peak;
@@ -256,6 +266,18 @@ impl<'a> Attendant<'a> {
 
     fn readings(&self) -> (Reading, Reading) {
         (watch::reading(self.child), self.server.map(watch::reading).unwrap_or_default())
+    }
+
+    /// Between phases, up to the end of settling.
+    fn count_memory(&mut self) {
+        if self.record.phase("settle").is_none() {
+            if !self.keeps_program() {
+                self.client_peaks.count(self.child);
+            }
+            if let Some(server) = self.server {
+                self.server_peaks.count(server);
+            }
+        }
     }
 
     pub fn look(&mut self) {

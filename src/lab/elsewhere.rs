@@ -54,6 +54,12 @@ pub fn who(name: Option<&str>) -> Result<Option<Instead>, String> {
 }
 
 impl Instead {
+    /// Why a program may be denied to it: directories above ours that are closed to others.
+    pub fn denied(&self, data: &Path) -> String {
+        let Instead(user) = self;
+        format!(" (as root it runs as user {}, who must be able to enter {})", user.name, data.display())
+    }
+
     /// Makes the user the owner of the data, and lets only its group pass through our private directories above.
     pub fn hand_over(&self, data: &Path, scratch: &Path) -> Result<(), String> {
         let Instead(user) = self;
@@ -67,6 +73,11 @@ impl Instead {
             })
         });
         handed.map_err(|error| format!("cannot hand {} over to {}: {error}", data.display(), user.name))
+    }
+
+    /// Makes the user the owner of a file.
+    pub fn own_file(&self, path: &Path) -> std::io::Result<()> {
+        chown(path, Some(self.0.uid.as_raw()), Some(self.0.gid.as_raw()))
     }
 
     pub fn take_over(&self, command: &mut Command) {

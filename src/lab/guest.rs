@@ -122,7 +122,7 @@ fn unknown(room: &Room, need: u64, place: &Place) -> String {
 }
 
 /// Whether a server is on this host: by a Unix socket, the loopback or one of the host's own addresses.
-fn is_here(place: &Place) -> bool {
+pub fn is_here(place: &Place) -> bool {
     match place {
         Place::Memory | Place::Path(_) | Place::Unix(_) => true,
         Place::Tcp { host, port } => {

@@ -8,6 +8,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, anyhow, bail};
 use serde::{Deserialize, Serialize};
 
+use super::password;
 use super::plan::Chosen;
 use super::serve::{self, Served, Site, Unserved};
 use super::signals::Interrupt;
@@ -75,6 +76,7 @@ fn launch(chosen: &Chosen, place: Place) -> Result<(Launch, Via)> {
         login,
         clients: 1,
         data_bytes: None,
+        answer_bytes: None,
         patience: PATIENCE,
     };
     Ok((launch, note.via))
@@ -96,7 +98,7 @@ fn open(chosen: &Chosen, launch: Launch, scratch: &Path, interrupt: &Interrupt) 
     let (launch, served) = match (&launch.place, chosen.adapter.server) {
         (Place::Path(data), Some(_)) => {
             let data: PathBuf = data.canonicalize().with_context(|| label.clone())?;
-            let site = Site { data: &data, scratch, prepared: None };
+            let site = Site { data: &data, scratch, prepared: None, is_guarded: true };
             let transport = chosen.target.transport;
             let served = serve::start(&[], chosen.adapter, transport, &launch, site, PATIENCE, interrupt);
             let served = served.map_err(|unserved| match unserved {
@@ -104,7 +106,11 @@ fn open(chosen: &Chosen, launch: Launch, scratch: &Path, interrupt: &Interrupt) 
                 Unserved::Failed(why) => anyhow!("{label}: {why}"),
                 Unserved::Interrupted => anyhow!(super::signals::INTERRUPTED),
             })?;
-            (Launch { place: served.place.clone(), ..launch }, Some(served))
+            if let Some(password) = &served.login.password {
+                password::note(&data, password)
+                    .with_context(|| format!("cannot note a password in {}", data.display()))?;
+            }
+            (served.reached(&launch), Some(served))
         }
         _ => (launch, None),
     };

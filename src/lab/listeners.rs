@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
+use super::guest;
 use crate::stores::Place;
 
 /// What a process tree listens on; `None` where this system does not let us look.
@@ -36,6 +37,28 @@ impl Listeners {
         };
         if ours { Ok(()) } else { Err(format!("what listens at {place} is not the process that we started")) }
     }
+}
+
+/// The process of a server that somebody else started, where it is on this machine and we may look at it: the one that
+/// it says it is, if that one listens at this place. A process of another PID namespace has another id here, and what
+/// stands before a server (a proxy, a tunnel) is not the process that the server tells.
+#[cfg(target_os = "linux")]
+pub fn neighbour(place: &Place, told: u32) -> Option<u32> {
+    let found = of(told).ok()?.0?;
+    let listens = match place {
+        Place::Tcp { port, .. } => found.tcp.iter().any(|address| address.port() == *port) && guest::is_here(place),
+        Place::Unix(path) => {
+            let path = path.canonicalize().ok()?;
+            found.unix.iter().any(|own| own.canonicalize().is_ok_and(|own| own == path))
+        }
+        Place::Memory | Place::Path(_) => false,
+    };
+    listens.then_some(told)
+}
+
+#[cfg(not(target_os = "linux"))]
+pub fn neighbour(_: &Place, _: u32) -> Option<u32> {
+    None
 }
 
 /// What the process and its children listen on.

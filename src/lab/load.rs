@@ -1,5 +1,6 @@
 //! Results files read back, by all processors at once: ten thousand records are read while a user blinks.
 
+use std::borrow::Cow;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Seek, SeekFrom};
 use std::path::Path;
@@ -9,6 +10,7 @@ use memchr::memchr;
 use serde::Deserialize;
 
 use crate::words::hist::Packed;
+use crate::words::plain;
 use crate::words::record::Record;
 use crate::words::trial::METHOD;
 
@@ -16,6 +18,10 @@ use crate::words::trial::METHOD;
 const LEAST_BYTES: u64 = 1 << 20;
 /// How much is read at once: it stays in a processor's own cache until it is understood.
 const READ_BYTES: usize = 1 << 18;
+/// No record is longer than this: a run of 10,000 points takes some megabytes.
+const LINE_BYTES_MAX: usize = 64 << 20;
+/// Room is made beforehand for so many records at the most, however many a file's length promises: it may be sparse.
+const ROOM_MAX: u64 = 1024;
 
 /// How much of each record is kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -84,13 +90,21 @@ fn read(path: &Path, (begin, end): (u64, u64), parts: Parts) -> Result<Piece> {
     }
     let mut file = BufReader::with_capacity(READ_BYTES, file);
     if begin > 0 {
-        at += next_line(&mut file, &mut line, |_| ())?.map_or(0, |(length, ())| length);
+        match next_line(&mut file, &mut line, |_| ())? {
+            Line::End => return Ok(piece),
+            Line::TooLong => return Ok(Piece { broken: Some(too_long()), ..piece }),
+            Line::Whole(length, ()) => at += length,
+        }
     }
     while at < end {
-        let Some((length, record)) = next_line(&mut file, &mut line, record)? else { break };
+        let (length, record) = match next_line(&mut file, &mut line, record)? {
+            Line::End => break,
+            Line::TooLong => return Ok(Piece { broken: Some(too_long()), ..piece }),
+            Line::Whole(length, record) => (length, record),
+        };
         if piece.records.is_empty() {
             // One line tells how many there may be; where memory is cheap, moving records is not.
-            piece.records.reserve(((end - begin).min(1 << 32) / length) as usize);
+            piece.records.reserve(((end - begin) / length).min(ROOM_MAX) as usize);
         }
         at += length;
         match record {
@@ -120,25 +134,38 @@ fn forget(record: &mut Record) {
     }
 }
 
-/// The length of the next whole line, and what is made of it where it lies; `None` where there is none. `rest` is for a
-/// line that does not lie in one place.
-fn next_line<T>(
-    file: &mut BufReader<File>,
-    rest: &mut Vec<u8>,
-    make: impl FnOnce(&[u8]) -> T,
-) -> io::Result<Option<(u64, T)>> {
+fn too_long() -> anyhow::Error {
+    anyhow!("the line has more than {} MiB: not a record of kvfair", LINE_BYTES_MAX >> 20)
+}
+
+enum Line<T> {
+    /// Its length, and what was made of it.
+    Whole(u64, T),
+    TooLong,
+    /// There is no further whole line.
+    End,
+}
+
+/// The next line, and what is made of it where it lies. `rest` is for a line that does not lie in one place.
+fn next_line<T>(file: &mut BufReader<File>, rest: &mut Vec<u8>, make: impl FnOnce(&[u8]) -> T) -> io::Result<Line<T>> {
     rest.clear();
     loop {
         let here = file.fill_buf()?;
         let Some(end) = memchr(b'\n', here) else {
             if here.is_empty() {
-                return Ok(None);
+                return Ok(Line::End);
+            }
+            if rest.len() + here.len() > LINE_BYTES_MAX {
+                return Ok(Line::TooLong);
             }
             rest.extend_from_slice(here);
             let length = here.len();
             file.consume(length);
             continue;
         };
+        if rest.len() + end > LINE_BYTES_MAX {
+            return Ok(Line::TooLong);
+        }
         let line = &here[..=end];
         let (length, made) = if rest.is_empty() {
             (line.len(), make(line))
@@ -147,7 +174,7 @@ fn next_line<T>(
             (rest.len(), make(rest))
         };
         file.consume(end + 1);
-        return Ok(Some((length as u64, made)));
+        return Ok(Line::Whole(length as u64, made));
     }
 }
 
@@ -171,8 +198,21 @@ fn record(line: &[u8]) -> Result<Record> {
                  never shown together; measure again, or use the kvfair that wrote it"
             )
         }
-        _ => record.map_err(|error| anyhow!(error).context("not a record of kvfair")),
+        _ => record.map(plain).map_err(|error| anyhow!(error).context("not a record of kvfair")),
     }
+}
+
+/// Names from somebody else's file stay in their line, and in their column of a table.
+fn plain(mut record: Record) -> Record {
+    let Record { target, job, store, kvfair, keeps, .. } = &mut record;
+    let facts = store.iter_mut().flat_map(|facts| [&mut facts.version, &mut facts.mouth, &mut facts.increment]);
+    let names = [&mut target.label, &mut target.store, &mut job.name, kvfair, keeps].into_iter().chain(facts);
+    for name in names {
+        if let Cow::Owned(line) = plain::line(name) {
+            *name = line;
+        }
+    }
+    record
 }
 
 #[cfg(test)]

@@ -3,6 +3,8 @@
 use std::fs;
 use std::path::Path;
 
+use nix::sys::resource::{Resource, getrlimit};
+
 use crate::words::record::Machine;
 
 /// Reads it all now; `data` is the directory in which stores keep their files.
@@ -76,6 +78,15 @@ pub fn free_memory_bytes() -> Option<u64> {
 #[cfg(not(target_os = "linux"))]
 pub fn free_memory_bytes() -> Option<u64> {
     None
+}
+
+/// Memory that a process of ours can have, in bytes: what is free, and no more than its limit or a container's.
+pub fn own_memory_bytes(free_share: f64) -> Option<u64> {
+    let free = free_memory_bytes().map(|free| (free as f64 * free_share) as u64);
+    let limits = ["/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"];
+    let of_container = limits.into_iter().filter_map(|path| line(path)?.parse().ok());
+    let allowed = getrlimit(Resource::RLIMIT_DATA).ok().map(|(soft, _)| soft);
+    free.into_iter().chain(of_container).chain(allowed).min()
 }
 
 /// The processor's name and the memory in bytes.

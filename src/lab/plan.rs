@@ -77,6 +77,8 @@ pub struct Plan {
     pub end: Option<End>,
     /// When the run began, in UTC.
     pub began: String,
+    /// What was typed behind `kvfair`, without what looks like a login.
+    pub command: Vec<String>,
     /// Where it is written down what trials may leave in stores that are not ours.
     pub visits: Option<PathBuf>,
 }
@@ -110,9 +112,28 @@ impl Plan {
             return Ok("as the program has it");
         }
         match self.configuration {
+            // What its owner has set is not known, unless a class was asked for: then its settings are read back.
+            Configuration::Matched if chosen.target.is_guest() && self.durability == Durability::None => {
+                Ok("as its owner has it")
+            }
             Configuration::Matched => (chosen.adapter.keeps)(self.durability),
             Configuration::Shipped => Ok("as shipped"),
         }
+    }
+
+    /// The class must be kept by the store, and what is to stay must be there after a stop.
+    pub fn may_run(&self, chosen: &Chosen) -> Result<(), String> {
+        let (adapter, class) = (chosen.adapter, self.durability);
+        self.keeps(chosen).map_err(|why| format!("durability {class}: {why}"))?;
+        if self.keep.is_none() || (chosen.place.is_none() && (adapter.stays)(class)) {
+            return Ok(());
+        }
+        if chosen.place.is_some() {
+            return Err("--keep leaves only data of our own stores in place, not of somebody else's".to_string());
+        }
+        let would = Durability::ALL.into_iter().find(|&other| (adapter.keeps)(other).is_ok() && (adapter.stays)(other));
+        let way_out = would.map_or_else(|| "no class would".to_string(), |other| format!("--durability {other} would"));
+        Err(format!("keeps nothing after a stop at class {class}, so that --keep has nothing to leave: {way_out}"))
     }
 
     /// Whether trials on a target write into a store that is not ours, and must take that back.
@@ -237,6 +258,7 @@ pub mod tests {
             name: kind.name.to_string(),
             data: Data::Recipe { name: kind.recipe.to_string(), seed: 1 },
             format: String::new(),
+            read_as: None,
             units: None,
             skip_bad: 0,
             via: Via::default(),
@@ -268,6 +290,7 @@ pub mod tests {
             end: None,
             pinned: None,
             began: String::new(),
+            command: Vec::new(),
             visits: None,
         }
     }

@@ -1,9 +1,9 @@
 //! Results files: JSON Lines, one record a line, appended the moment a trial is finished, never overwritten. And files
 //! that are made of them.
 
-use std::fs::{File, OpenOptions, Permissions};
+use std::fs::{File, OpenOptions, Permissions, TryLockError};
 use std::io::{ErrorKind, Write};
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, anyhow};
@@ -17,6 +17,8 @@ pub const DIRECTORY: &str = "kvfair-results";
 pub struct Results {
     path: PathBuf,
     file: File,
+    /// Its name in the directory is on the disk.
+    has_name: bool,
 }
 
 impl Results {
@@ -33,7 +35,9 @@ impl Results {
             }
             _ => anyhow!("cannot write results to {}: {error}", path.display()),
         })?;
-        Ok(Results { path: path.to_path_buf(), file })
+        // Until it is closed, whoever reads it knows that more will come. A filesystem without locks cannot tell.
+        let _ = file.try_lock();
+        Ok(Results { path: path.to_path_buf(), file, has_name: false })
     }
 
     /// Appends one record as one line, in one write.
@@ -41,6 +45,28 @@ impl Results {
         let mut line = serde_json::to_vec(record).context("a record could not be written as JSON")?;
         line.push(b'\n');
         self.file.write_all(&line).with_context(|| format!("cannot write results to {}", self.path.display()))
+    }
+
+    /// Returns when all that was saved is on the disk: called where nothing is measured, such as after each block.
+    pub fn sync(&mut self) -> Result<()> {
+        let about = || format!("cannot sync results to {}", self.path.display());
+        self.file.sync_all().with_context(about)?;
+        if !self.has_name {
+            let directory = self.path.parent().filter(|directory| !directory.as_os_str().is_empty());
+            File::open(directory.unwrap_or(Path::new("."))).and_then(|it| it.sync_all()).with_context(about)?;
+            self.has_name = true;
+        }
+        Ok(())
+    }
+
+    /// An error where the file is no longer there, or is another one: somebody has removed it during the run.
+    pub fn is_there(&self) -> Result<()> {
+        let identity = |meta: &std::fs::Metadata| (meta.dev(), meta.ino());
+        let found = std::fs::metadata(&self.path).map(|meta| identity(&meta));
+        if found.is_ok_and(|found| self.file.metadata().is_ok_and(|meta| identity(&meta) == found)) {
+            return Ok(());
+        }
+        Err(anyhow!("the results are lost: {} was removed or replaced during the run", self.path.display()))
     }
 
     pub fn path(&self) -> &Path {
@@ -53,6 +79,14 @@ impl Results {
             let _ = std::fs::remove_file(&self.path);
         }
     }
+}
+
+/// Whether a run still writes to that file.
+pub fn is_being_written(path: &Path) -> bool {
+    // To open a pipe would wait for whoever writes to it.
+    let is_file = path.metadata().is_ok_and(|meta| meta.is_file());
+    let lock = || File::open(path).ok().map(|file| file.try_lock_shared());
+    is_file && matches!(lock(), Some(Err(TryLockError::WouldBlock)))
 }
 
 /// Writes files that must not be there yet, and makes their directories. Nothing is written if one of them is there,
@@ -92,14 +126,18 @@ pub fn default_path(began: &str, job: &str) -> PathBuf {
     std::iter::once(named("")).chain(numbered).find(|path| !path.exists()).expect("numbers do not run out")
 }
 
-/// The newest results file in the usual place.
-pub fn newest() -> Result<PathBuf> {
+/// The results files in the usual place, the newest first; at least one.
+pub fn newest_first() -> Result<Vec<PathBuf>> {
     let entries = std::fs::read_dir(DIRECTORY).with_context(|| {
         format!("no results yet: there is no ./{DIRECTORY} here\nhint: `kvfair run fans` makes some, or name a file: `kvfair show FILE`")
     })?;
-    let files =
-        entries.flatten().map(|entry| entry.path()).filter(|path| path.extension().is_some_and(|end| end == "jsonl"));
+    let files = entries.flatten().map(|entry| entry.path());
+    let mut files: Vec<PathBuf> = files.filter(|path| path.extension().is_some_and(|end| end == "jsonl")).collect();
     // Names begin with the time of the run, so their order is its order; the time of writing settles equal ones.
-    let newest = files.max_by_key(|path| (path.metadata().and_then(|meta| meta.modified()).ok(), path.clone()));
-    newest.ok_or_else(|| anyhow!("no results yet in ./{DIRECTORY}\nhint: `kvfair run fans` makes some"))
+    files.sort_by_cached_key(|path| (path.metadata().and_then(|meta| meta.modified()).ok(), path.clone()));
+    files.reverse();
+    if files.is_empty() {
+        return Err(anyhow!("no results yet in ./{DIRECTORY}\nhint: `kvfair run fans` makes some"));
+    }
+    Ok(files)
 }

@@ -5,6 +5,7 @@ use std::fs::{self, File, Permissions};
 use std::io;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 
 use anyhow::{Context, Result};
 use nix::fcntl::{FcntlArg, FdFlag, fcntl};
@@ -16,6 +17,9 @@ const PREFIX: &str = "kvfair-";
 const LOCK: &str = "kvfair.lock";
 /// Names the directory that it was made for. It is there only where locks work.
 const MARKER: &str = "kvfair.scratch";
+
+/// All that this process has made.
+static MADE: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
 
 /// A directory of this run alone.
 pub struct Scratch {
@@ -35,9 +39,18 @@ impl Scratch {
 pub fn make() -> Result<Scratch> {
     let parent = parent();
     remove_orphans(&parent);
-    make_in(&parent).with_context(|| {
+    let scratch = make_in(&parent).with_context(|| {
         format!("cannot make a scratch directory in {}\nhint: set TMPDIR to a directory with room", parent.display())
-    })
+    })?;
+    MADE.lock().unwrap_or_else(PoisonError::into_inner).push(scratch.path().to_path_buf());
+    Ok(scratch)
+}
+
+/// Removes the directories of this process that are still there, for who ends without letting go of them.
+pub fn remove_all() {
+    for directory in MADE.lock().unwrap_or_else(PoisonError::into_inner).drain(..) {
+        let _ = fs::remove_dir_all(directory);
+    }
 }
 
 /// Where scratch directories are made.

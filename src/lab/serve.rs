@@ -2,6 +2,7 @@
 //! stopped.
 
 use std::fs::{self, File};
+use std::io::{ErrorKind, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
@@ -11,9 +12,10 @@ use std::time::{Duration, Instant};
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::elsewhere::{self, Instead};
+use super::password;
 use super::process::{self, Leashed, in_words};
 use super::signals::Interrupt;
-use crate::stores::{Adapter, Facts, Launch, Place, Server, Step};
+use crate::stores::{Adapter, Facts, Launch, Login, Place, Server, Step, Store};
 use crate::words::op::Fault;
 use crate::words::trial::Transport;
 
@@ -32,6 +34,8 @@ pub struct Served {
     /// It has nothing to write when it stops.
     keeps_nothing: bool,
     pub place: Place,
+    /// Who is let in: with a password of this start, where it takes one.
+    pub login: Login,
     /// Its whole command line, for the record.
     pub command: Vec<String>,
     pub facts: Facts,
@@ -47,6 +51,20 @@ pub enum Unserved {
     Interrupted,
 }
 
+impl Unserved {
+    /// Servers may repeat what they were told.
+    fn without(self, password: Option<&str>) -> Unserved {
+        match self {
+            Unserved::Failed(why) => Unserved::Failed(without(why, password)),
+            other => other,
+        }
+    }
+}
+
+fn without(text: String, password: Option<&str>) -> String {
+    password.map_or(text.clone(), |password| text.replace(password, "***"))
+}
+
 /// Where a server's files go.
 #[derive(Clone, Copy)]
 pub struct Site<'a> {
@@ -56,6 +74,8 @@ pub struct Site<'a> {
     /// Where data directories lie that a store's own program has prepared before and not synced, to be copied; nothing
     /// where each is to be prepared anew.
     pub prepared: Option<&'a Path>,
+    /// A server over TCP that takes passwords is given one.
+    pub is_guarded: bool,
 }
 
 /// Starts the server of `adapter`; its program is started by the command `under`, where that is one.
@@ -74,10 +94,17 @@ pub fn start(
         Some(named) => return Err(Unserved::Missing(format!("{} is no program that can be run", named.display()))),
         None => program(server).ok_or_else(|| Unserved::Missing(not_here(server)))?,
     };
+    let is_guarded = site.is_guarded && server.takes_password && transport == Transport::Tcp;
     for attempt in 1.. {
         let place = private_place(server, transport, site.scratch).map_err(Unserved::Failed)?;
-        let launch = Launch { place, patience: PROBE, ..launch.clone() };
+        let mut login = launch.login.clone();
+        if is_guarded {
+            let fresh = password::fresh().map_err(|error| Unserved::Failed(format!("no random password: {error}")))?;
+            login.password = Some(fresh);
+        }
+        let launch = Launch { place, login, patience: PROBE, ..launch.clone() };
         let result = start_once(under, adapter, server, &program, &launch, site, limit, interrupt);
+        let result = result.map_err(|unserved| unserved.without(launch.login.password.as_deref()));
         match result {
             Err(Unserved::Failed(why)) if attempt < PORTS_TRIED && why.contains("in use") => continue,
             other => return other,
@@ -102,12 +129,14 @@ fn start_once(
     let ground = Ground { program, site, environment: (server.environment)(launch, data), instead };
     ground.prepare((server.prepare)(launch, data), limit, interrupt)?;
     let arguments = (server.arguments)(launch, data);
-    let (leash, log) = ground.spawn(under, program, &arguments, "server.log").map_err(Unserved::Failed)?;
+    let input = (server.input)(launch);
+    let (leash, log) = ground.spawn(under, program, &arguments, input, "server.log").map_err(Unserved::Failed)?;
     let command = std::iter::once(program.display().to_string()).chain(arguments).collect();
     let keeps_nothing = server.keeps_nothing;
-    let mut served =
-        Served { leash, keeps_nothing, place: launch.place.clone(), command, facts: Facts::default(), log };
-    served.ask_until_it_answers(adapter, launch, limit, interrupt)?;
+    let (place, login, facts) = (launch.place.clone(), launch.login.clone(), Facts::default());
+    let mut served = Served { leash, keeps_nothing, place, login, command, facts, log };
+    let open = || (server.admit)(launch, data).and_then(|()| (adapter.open)(launch));
+    served.ask_until_it_answers(&open, limit, interrupt)?;
     served.check_identity(&launch.place, server).map_err(Unserved::Failed)?;
     Ok(served)
 }
@@ -136,8 +165,9 @@ impl Ground<'_> {
         for step in steps {
             match step {
                 Step::Write { path, text } => {
-                    let written =
-                        fs::create_dir_all(path.parent().unwrap_or(data)).and_then(|()| fs::write(&path, text));
+                    let written = fs::create_dir_all(path.parent().unwrap_or(data))
+                        .and_then(|()| password::write_private(&path, &text))
+                        .and_then(|()| self.instead.as_ref().map_or(Ok(()), |instead| instead.own_file(&path)));
                     written.map_err(|error| Unserved::Failed(format!("cannot write {}: {error}", path.display())))?;
                 }
                 Step::Run { program, arguments, is_synced } if empty => match self.site.prepared {
@@ -180,7 +210,7 @@ impl Ground<'_> {
         let beside = self.program.with_file_name(name);
         let program = if is_program(&beside) { Some(beside) } else { on_path(name) };
         let program = program.ok_or_else(|| Unserved::Missing(format!("there is no {name} on PATH")))?;
-        let (mut leash, log) = self.spawn(&[], &program, arguments, "prepare.log").map_err(Unserved::Failed)?;
+        let (mut leash, log) = self.spawn(&[], &program, arguments, None, "prepare.log").map_err(Unserved::Failed)?;
         let began = Instant::now();
         loop {
             match leash.wait_at_most(Duration::from_millis(50)) {
@@ -204,11 +234,13 @@ impl Ground<'_> {
         under: &[String],
         program: &Path,
         arguments: &[String],
+        input: Option<String>,
         log: &str,
     ) -> Result<(Leashed, PathBuf), String> {
         let log = self.site.scratch.join(log);
         let mut command = process::under(under, program);
-        command.args(arguments).current_dir(self.site.data).stdin(Stdio::null()).env_remove(process::PASSWORD_VARIABLE);
+        command.args(arguments).current_dir(self.site.data).env_remove(process::PASSWORD_VARIABLE);
+        command.stdin(if input.is_some() { Stdio::piped() } else { Stdio::null() });
         command.envs(self.environment.iter().map(|(name, value)| (name, value)));
         if let Some(instead) = &self.instead {
             instead.take_over(&mut command);
@@ -219,20 +251,32 @@ impl Ground<'_> {
             command.stderr(out.try_clone()?).stdout(out);
             Leashed::spawn(&mut command)
         });
-        let leash = started.map_err(|error| format!("{} could not be started: {error}", program.display()))?;
+        let mut leash = started.map_err(|error| {
+            let denied = self.instead.as_ref().filter(|_| error.kind() == ErrorKind::PermissionDenied);
+            let why = denied.map_or_else(String::new, |instead| instead.denied(self.site.data));
+            format!("{} could not be started: {error}{why}", program.display())
+        })?;
+        if let (Some(input), Some(mut pipe)) = (input, leash.child().stdin.take()) {
+            // Less than any pipe holds. Who does not read it is found when it is asked.
+            let _ = pipe.write_all(input.as_bytes());
+        }
         Ok((leash, log))
     }
 }
 
 impl Served {
+    /// How it is reached: where it listens, and with its password.
+    pub fn reached(&self, launch: &Launch) -> Launch {
+        Launch { place: self.place.clone(), login: self.login.clone(), ..launch.clone() }
+    }
+
     pub fn id(&self) -> u32 {
         self.leash.id()
     }
 
     fn ask_until_it_answers(
         &mut self,
-        adapter: &Adapter,
-        launch: &Launch,
+        open: &dyn Fn() -> Result<Box<dyn Store>, Fault>,
         limit: Duration,
         interrupt: &Interrupt,
     ) -> Result<(), Unserved> {
@@ -245,7 +289,7 @@ impl Served {
             if let Some(ending) = self.ending_within(Duration::ZERO) {
                 return Err(Unserved::Failed(format!("{} ended before it answered: {ending}", self.command[0])));
             }
-            match (adapter.open)(launch).and_then(|store| store.facts()) {
+            match open().and_then(|store| store.facts()) {
                 Ok(facts) => {
                     self.facts = facts;
                     return Ok(());
@@ -277,7 +321,8 @@ impl Served {
     /// How the server ended, with its last words, if it is no longer there.
     pub fn ending_within(&mut self, limit: Duration) -> Option<String> {
         let status = self.leash.wait_at_most(limit)?;
-        Some(format!("{}{}", in_words(status), last_words(&self.log)))
+        let ending = format!("{}{}", in_words(status), last_words(&self.log));
+        Some(without(ending, self.login.password.as_deref()))
     }
 
     /// Kills it as `kill -9` does.
@@ -346,6 +391,15 @@ pub fn on_path(name: &str) -> Option<PathBuf> {
 fn not_here(server: &Server) -> String {
     let places: Vec<&str> = std::iter::once("on PATH").chain(server.directories.iter().copied()).collect();
     format!("there is no {} {}", server.programs.join(" or "), places.join(" nor in "))
+}
+
+/// Why a path is no program that can be run.
+pub fn no_program(file: &Path) -> Option<String> {
+    match fs::metadata(file) {
+        Err(error) => Some(error.kind().to_string()),
+        Ok(meta) if meta.is_dir() => Some("it is a directory".to_string()),
+        Ok(_) => (!is_program(file)).then(|| "it may not be executed".to_string()),
+    }
 }
 
 fn is_program(file: &Path) -> bool {

@@ -1,24 +1,41 @@
-//! Ctrl-C and its like, as a flag that is asked between steps.
+//! Ctrl-C and its like, as a flag that is asked between steps. The second one ends everything now.
 
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
 
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
+use signal_hook::iterator::Signals;
+
+use super::{process, scratch};
+
+/// The signals that ask us to stop.
+const STOPPING: [i32; 4] = [SIGINT, SIGTERM, SIGHUP, SIGQUIT];
+/// How long we may take to end by ourselves once all that we wait for is killed.
+const LAST: Duration = Duration::from_secs(3);
+/// The exit code of a run that was interrupted, as a shell has it of SIGINT.
+const EXIT: i32 = 130;
 
 /// Set when somebody wants us to stop: what is finished is kept and printed.
 #[derive(Clone, Default)]
 pub struct Interrupt(Arc<AtomicBool>, Arc<OnceLock<String>>);
 
 impl Interrupt {
-    /// From here on the signals set the flag instead of ending the process. A second Ctrl-C ends it at once.
+    /// From here on the first signal sets the flag instead of ending the process. The second one kills all that we have
+    /// started, so that nothing is waited for any more: what is finished is still printed, and nothing is left.
     pub fn listen() -> io::Result<Interrupt> {
         let interrupt = Interrupt::default();
-        for signal in [SIGINT, SIGTERM, SIGHUP] {
-            // The order matters: the second signal finds the flag set, the first one sets it.
-            signal_hook::flag::register_conditional_shutdown(signal, 130, Arc::clone(&interrupt.0))?;
+        for signal in STOPPING {
             signal_hook::flag::register(signal, Arc::clone(&interrupt.0))?;
         }
+        let mut signals = Signals::new(STOPPING)?;
+        process::adopt_orphans();
+        std::thread::spawn(move || {
+            if signals.forever().nth(1).is_some() {
+                end_now();
+            }
+        });
         Ok(interrupt)
     }
 
@@ -39,3 +56,14 @@ impl Interrupt {
 
 /// What an error says that only means that somebody stopped us.
 pub const INTERRUPTED: &str = "interrupted";
+
+/// Kills until the main thread has cleaned up and ended, or cleans up in its place.
+fn end_now() -> ! {
+    let began = Instant::now();
+    while began.elapsed() < LAST {
+        process::kill_all();
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    scratch::remove_all();
+    std::process::exit(EXIT)
+}

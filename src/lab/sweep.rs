@@ -8,9 +8,9 @@ use super::input::DataFile;
 use crate::drive::sockets::{self, Conduct, Threads};
 use crate::drive::{Progress, Work};
 use crate::jobs::{Ask, Client, Heard, Job, LOAD_DEPTH, Part, Source};
-use crate::stores::{Adapter, Launch, Session};
+use crate::stores::{Adapter, Launch, Store};
 use crate::words::load::At;
-use crate::words::op::{Fault, Keys, Op, Pairs, Reply, ValueList};
+use crate::words::op::{Fault, Keys, Op, Pairs, Reply, ValueList, readable};
 
 /// Deletes every key that the job's clients would write. Nothing else is touched, however the trial ended.
 pub fn clear(
@@ -44,21 +44,50 @@ pub fn clear(
                 sockets::run(&work, conduct, || {}).map_err(|stopped| failed(&stopped))?;
             }
         }
-        (part, _) => {
+        _ => {
             let mut session = store.session().map_err(|fault| failed(&fault))?;
-            let mut client = job.client(part, 0, alone, source).map_err(|error| failed(&error))?;
-            delete_all(client.as_mut(), session.as_mut()).map_err(|what| failed(&what))?;
-            if let Some(at) = inserting {
-                for index in 0..at.clients {
-                    let client = job.client(Part::Run, index, at, source);
-                    let mut client = client.map_err(|error| failed(&error))?;
-                    delete_all(client.as_mut(), session.as_mut()).map_err(|what| failed(&what))?;
-                }
-            }
+            each_key(job, points, source, &mut |key| session.ask(&Op::Delete(key)).map(drop))
+                .map_err(|what| failed(&what))?;
             session.flush().map_err(|fault| failed(&fault))?;
         }
     }
     store.leave().map_err(|fault| failed(&fault))
+}
+
+/// Whether the store holds none of the keys that the job's clients would write. Nothing is written.
+pub fn holds_none(job: &dyn Job, points: &[At], source: &DataFile, store: &dyn Store) -> Result<(), String> {
+    let mut session = store.session().map_err(|fault| fault.to_string())?;
+    let mut held = None;
+    let looked = each_key(job, points, source, &mut |key| {
+        if held.is_none() && session.ask(&Op::Get(key))? != Reply::Missing {
+            held = Some(readable(key, LONGEST_KEY));
+        }
+        Ok(())
+    });
+    match held {
+        None => looked,
+        Some(key) => Err(format!("it holds the key \"{key}\", which this job would overwrite: name an empty store")),
+    }
+}
+
+/// So much of a key is shown.
+const LONGEST_KEY: usize = 80;
+
+/// What is done with a key that a client would write.
+type Touch<'t> = dyn FnMut(&[u8]) -> Result<(), Fault> + 't;
+
+/// Goes through every key that the job's clients would write.
+fn each_key(job: &dyn Job, points: &[At], source: &DataFile, touch: &mut Touch<'_>) -> Result<(), String> {
+    let alone = At::closed(1, 0);
+    let mut client = job.client(job.parts()[0], 0, alone, source).map_err(|error| error.to_string())?;
+    touch_all(client.as_mut(), touch)?;
+    // A job that inserts has one point.
+    let Some(at) = points.first().copied().filter(|_| job.inserts()) else { return Ok(()) };
+    for index in 0..at.clients {
+        let mut client = job.client(Part::Run, index, at, source).map_err(|error| error.to_string())?;
+        touch_all(client.as_mut(), touch)?;
+    }
+    Ok(())
 }
 
 /// A job whose clients delete what they would set: many at once, where a store takes many.
@@ -135,12 +164,12 @@ impl Client for Deleting {
     }
 }
 
-/// Answers as a store would that forgets everything, and deletes instead of writing.
-fn delete_all(client: &mut dyn Client, session: &mut dyn Session) -> Result<(), String> {
+/// Answers as a store would that forgets everything, and touches keys instead of writing them.
+fn touch_all(client: &mut dyn Client, touch: &mut Touch<'_>) -> Result<(), String> {
     let mut nothing = ValueList::default();
     loop {
         let reply = match client.ask() {
-            Ask::Op(op) => delete(op, session, &mut nothing).map_err(|fault| fault.to_string())?,
+            Ask::Op(op) => touched(op, touch, &mut nothing).map_err(|fault| fault.to_string())?,
             Ask::Unit => continue,
             Ask::End => return Ok(()),
             Ask::Fail(fault) => return Err(fault.to_string()),
@@ -152,8 +181,8 @@ fn delete_all(client: &mut dyn Client, session: &mut dyn Session) -> Result<(), 
     }
 }
 
-fn delete<'n>(op: Op<'_>, session: &mut dyn Session, nothing: &'n mut ValueList) -> Result<Reply<'n>, Fault> {
-    let mut delete_all = |keys: Keys<'_>| keys.iter().try_for_each(|key| session.ask(&Op::Delete(key)).map(drop));
+fn touched<'n>(op: Op<'_>, touch: &mut Touch<'_>, nothing: &'n mut ValueList) -> Result<Reply<'n>, Fault> {
+    let mut all = |keys: Keys<'_>| keys.iter().try_for_each(&mut *touch);
     match op {
         // What a client deletes it has set before, and that was deleted in its place.
         Op::Get(_) | Op::GetVersion(_) | Op::Delete(_) => Ok(Reply::Missing),
@@ -162,10 +191,10 @@ fn delete<'n>(op: Op<'_>, session: &mut dyn Session, nothing: &'n mut ValueList)
             nothing.reset(keys.len());
             Ok(Reply::Values(nothing.lend()))
         }
-        Op::SetMany(pairs) => delete_all(pairs.keys).map(|()| Reply::Done),
-        Op::Tally { records, .. } => delete_all(records).map(|()| Reply::Done),
-        Op::Set { key, .. } | Op::SetIfAbsent { key, .. } => session.ask(&Op::Delete(key)).map(|_| Reply::Done),
-        Op::Increment { key, by } => session.ask(&Op::Delete(key)).map(|_| Reply::Number(by)),
+        Op::SetMany(pairs) => all(pairs.keys).map(|()| Reply::Done),
+        Op::Tally { records, .. } => all(records).map(|()| Reply::Done),
+        Op::Set { key, .. } | Op::SetIfAbsent { key, .. } => touch(key).map(|()| Reply::Done),
+        Op::Increment { key, by } => touch(key).map(|()| Reply::Number(by)),
         other => Err(Fault::unsupported("taking back what was written", &other)),
     }
 }

@@ -14,6 +14,7 @@ use super::child::{last_words, listen, spawn_keeper_under, spawn_self, spawn_sel
 use super::dataset::DataSet;
 use super::gates::canary::{self, Canary};
 use super::gates::programs::Programs;
+use super::password;
 use super::plan::{Chosen, Plan};
 use super::process::in_words;
 use super::program::{self, Program};
@@ -22,7 +23,7 @@ use super::signals::Interrupt;
 use super::visits::Entry;
 use super::worker::{Told, Trial};
 use super::{counts, guest, kept, machine, pin, signals};
-use crate::stores::{Launch, Place, Role};
+use crate::stores::{Launch, Login, Place, Role};
 use crate::words::logins;
 use crate::words::names::file_name;
 use crate::words::noise::Noise;
@@ -162,6 +163,7 @@ impl<'a> Bench<'a> {
             debug_build: cfg!(debug_assertions),
             run: Run {
                 began: plan.began.clone(),
+                command: plan.command.iter().map(|word| logins::hidden(word, &self.secrets())).collect(),
                 seed: plan.seed,
                 blocks: plan.blocks.most,
                 half_width: plan.blocks.half_width,
@@ -179,6 +181,7 @@ impl<'a> Bench<'a> {
             target: chosen.target.clone(),
             durability: plan.durability,
             tried: None,
+            is_under_way: false,
             configuration: plan.configuration,
             keeps: plan.keeps(chosen).unwrap_or_default().to_string(),
             job,
@@ -206,7 +209,7 @@ impl<'a> Bench<'a> {
         record: &mut Record,
         watch: &mut dyn FnMut(Live),
     ) -> Result<(), Outcome> {
-        self.may_run(chosen).map_err(|reason| Outcome::Refused { reason })?;
+        self.plan.may_run(chosen).map_err(|reason| Outcome::Refused { reason })?;
         let data = self.data_directory(chosen, directory).map_err(failed)?;
         record.noise = self.noise_before(&data);
         let launch = self.launch(chosen, record.block, &data);
@@ -214,8 +217,7 @@ impl<'a> Bench<'a> {
             Some(_) if chosen.place.is_none() => Some(self.serve(chosen, &launch, &data, directory)?),
             _ => None,
         };
-        let place = served.as_ref().map_or(launch.place.clone(), |served| served.place.clone());
-        let launch = Launch { place, ..launch };
+        let launch = served.as_ref().map_or(launch.clone(), |served| served.reached(&launch));
         let worked = self.attend(chosen, &launch, served.as_mut(), &data, directory, record, watch);
         let worked = worked.map_err(|outcome| with_servers_end(outcome, served.as_mut()));
         let worked = worked.and_then(|()| is_alive(served.as_mut()));
@@ -223,7 +225,7 @@ impl<'a> Bench<'a> {
         worked.and(stopped.map_err(|reason| Outcome::Failed { reason }))?;
         counts::check(self.plan, &self.data(record.block).summary, record)
             .map_err(|reason| Outcome::Failed { reason })?;
-        self.note_if_kept(chosen, &data).map_err(failed)
+        self.note_if_kept(chosen, &data, &launch.login).map_err(failed)
     }
 
     /// What processor and disk are like just now.
@@ -233,26 +235,14 @@ impl<'a> Bench<'a> {
         Noise { canary_ns: self.canary.look(), disk_sync_ns, ..Noise::default() }
     }
 
-    /// The class must be kept by the store, and what is to stay must be there after a stop.
-    fn may_run(&self, chosen: &Chosen) -> Result<(), String> {
-        let (adapter, class) = (chosen.adapter, self.plan.durability);
-        self.plan.keeps(chosen).map_err(|why| format!("durability {class}: {why}"))?;
-        if self.plan.keep.is_none() || (chosen.place.is_none() && (adapter.stays)(class)) {
-            return Ok(());
-        }
-        if chosen.place.is_some() {
-            return Err("--keep leaves only data of our own stores in place, not of somebody else's".to_string());
-        }
-        let would = Durability::ALL.into_iter().find(|&other| (adapter.keeps)(other).is_ok() && (adapter.stays)(other));
-        let way_out = would.map_or_else(|| "no class would".to_string(), |other| format!("--durability {other} would"));
-        Err(format!("keeps nothing after a stop at class {class}, so that --keep has nothing to leave: {way_out}"))
-    }
-
     /// What `kvfair query` must know to open the data again.
-    fn note_if_kept(&self, chosen: &Chosen, data: &Path) -> Result<()> {
+    fn note_if_kept(&self, chosen: &Chosen, data: &Path, login: &Login) -> Result<()> {
         // What a program has left there it knows best.
         if self.plan.keep.is_none() || self.plan.kind.is_none() {
             return Ok(());
+        }
+        if let Some(password) = login.password.as_deref().filter(|_| chosen.place.is_none()) {
+            password::note(data, password).with_context(|| format!("cannot note a password in {}", data.display()))?;
         }
         kept::note(
             data,
@@ -293,6 +283,7 @@ impl<'a> Bench<'a> {
             login: chosen.login.clone(),
             clients: self.plan.clients,
             data_bytes: self.plan.kind.map(|_| self.data(block).summary.data_bytes),
+            answer_bytes: self.plan.kind.and_then(|_| self.data(block).longest_answer()),
             patience: self.plan.timeout,
         }
     }
@@ -302,7 +293,7 @@ impl<'a> Bench<'a> {
         let limit = self.plan.at_most(self.plan.timeout.min(START));
         let under = pin::server(&self.plan.pinned);
         let prepared = self.scratch.join("prepared");
-        let site = Site { data, scratch: directory, prepared: Some(&prepared) };
+        let site = Site { data, scratch: directory, prepared: Some(&prepared), is_guarded: self.plan.kind.is_some() };
         let served = serve::start(&under, chosen.adapter, transport, launch, site, limit, self.interrupt);
         served.map_err(|unserved| match unserved {
             Unserved::Failed(_) if self.plan.is_over() => {
@@ -437,6 +428,7 @@ impl<'a> Bench<'a> {
             configuration: launch.configuration,
             settings: launch.settings.clone(),
             data_bytes: launch.data_bytes,
+            answer_bytes: launch.answer_bytes,
             patience_s: launch.patience.as_secs_f64(),
             doubles: self.plan.doubles(machine::processors()),
             pinned: self.plan.pinned.is_some(),
@@ -446,6 +438,7 @@ impl<'a> Bench<'a> {
             job: JobSettings { via: chosen.via, ..data.job.clone() },
             input: data.input.clone(),
             truth: data.truth.clone(),
+            drawn: self.scratch.join(format!("drawn-{}", file_name(&chosen.target.label))),
             verify: self.plan.verify,
             guest: self.plan.is_guest(chosen),
             room: guest::Asked::of(self.plan, chosen, data),

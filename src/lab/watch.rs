@@ -61,12 +61,16 @@ impl Reading {
 /// Who belongs to a tree is asked at one look in so many: it costs several times what their memory does.
 const LOOKS_A_FAMILY: u32 = 5;
 
-/// The highest memory seen so far of a process tree.
+/// The highest memory seen so far of a process tree. Looks are cheap, and see only what each process has of its own. A
+/// count walks all page tables, and stops the processes meanwhile: only between phases.
 #[derive(Debug, Default)]
 pub struct Peaks {
     pub peak: Peak,
     family: Vec<u32>,
     looks: u32,
+    /// Anonymous memory that looks see in several processes of the tree, as the last count found: pages that a fork
+    /// shares.
+    twice_bytes: u64,
 }
 
 impl Peaks {
@@ -81,8 +85,16 @@ impl Peaks {
             self.family = family(root);
         }
         self.looks += 1;
-        let now = memory_of(&self.family);
-        self.take(now);
+        let anonymous_bytes = memory_of(&self.family).anonymous_bytes.saturating_sub(self.twice_bytes);
+        self.take(Peak { anonymous_bytes, ..Peak::default() });
+    }
+
+    /// Counts every page once.
+    pub fn count(&mut self, root: u32) {
+        self.family = family(root);
+        let counted = shares_of(&self.family);
+        self.twice_bytes = memory_of(&self.family).anonymous_bytes.saturating_sub(counted.anonymous_bytes);
+        self.take(counted);
     }
 
     /// Looks once more, at these processes.
@@ -92,19 +104,21 @@ impl Peaks {
 
     fn take(&mut self, now: Peak) {
         self.peak.anonymous_bytes = self.peak.anonymous_bytes.max(now.anonymous_bytes);
+        self.peak.shared_bytes = self.peak.shared_bytes.max(now.shared_bytes);
         self.peak.file_bytes = self.peak.file_bytes.max(now.file_bytes);
     }
 }
 
 #[cfg(target_os = "linux")]
-pub use linux::{family, memory_of, reading};
+pub use linux::{children, family, memory_of, reading, shares_of};
 
 #[cfg(target_os = "linux")]
 mod linux {
     use nix::sys::time::TimeValLike;
     use nix::time::{clock_getcpuclockid, clock_gettime};
     use nix::unistd::Pid;
-    use procfs::process::Process;
+    use procfs::ProcResult;
+    use procfs::process::{MMPermissions, MMapPath, MemoryMap, Process};
 
     use super::Reading;
     use crate::words::record::Peak;
@@ -114,14 +128,19 @@ mod linux {
         let mut members = vec![root];
         let mut next = 0;
         while next < members.len() {
-            let children = Process::new(members[next] as i32).and_then(|process| {
-                let tasks = process.tasks()?.flatten();
-                Ok(tasks.filter_map(|task| task.children().ok()).flatten().collect::<Vec<_>>())
-            });
-            members.extend(children.unwrap_or_default());
+            members.extend(children(members[next]));
             next += 1;
         }
         members
+    }
+
+    /// The children of a process, dead ones that nobody has waited for included.
+    pub fn children(parent: u32) -> Vec<u32> {
+        let children = Process::new(parent as i32).and_then(|process| {
+            let tasks = process.tasks()?.flatten();
+            Ok(tasks.filter_map(|task| task.children().ok()).flatten().collect::<Vec<_>>())
+        });
+        children.unwrap_or_default()
     }
 
     /// What a process tree has used up by now, its dead children included. A process that is gone counts nothing.
@@ -151,12 +170,70 @@ mod linux {
         time.map_or(0.0, |time| time.num_nanoseconds() as f64 / 1e9)
     }
 
-    /// Resident memory of processes now.
+    /// What processes hold together, each page once: the kernel's proportional shares. Of a process whose maps are not
+    /// ours to read its status tells less: there the largest of the shared segments counts.
+    pub fn shares_of(processes: &[u32]) -> Peak {
+        let (mut sum, mut shared_bytes, mut file_bytes) = (Peak::default(), 0, 0);
+        for pid in processes {
+            let Ok(process) = Process::new(*pid as i32) else { continue };
+            match shares(&process) {
+                Ok(share) => {
+                    sum.anonymous_bytes += share.anonymous_bytes;
+                    sum.shared_bytes += share.shared_bytes;
+                    sum.file_bytes += share.file_bytes;
+                }
+                Err(_) => {
+                    let Ok(status) = process.status() else { continue };
+                    let bytes = |kilobytes: Option<u64>| kilobytes.unwrap_or(0) << 10;
+                    sum.anonymous_bytes += bytes(status.rssanon);
+                    shared_bytes = bytes(status.rssshmem).max(shared_bytes);
+                    file_bytes = bytes(status.rssfile).max(file_bytes);
+                }
+            }
+        }
+        sum.shared_bytes += shared_bytes;
+        sum.file_bytes += file_bytes;
+        sum
+    }
+
+    /// The kernel counts files on tmpfs as shared memory: what is a segment is told by its name. proc_pid_smaps(5).
+    fn shares(process: &Process) -> ProcResult<Peak> {
+        let rollup = process.smaps_rollup()?.memory_map_rollup;
+        let of = |map: &MemoryMap, name: &str| map.extension.map.get(name).copied().unwrap_or(0);
+        let all = |name: &str| rollup.iter().map(|map| of(map, name)).sum::<u64>();
+        let maps = process.smaps()?;
+        let shared_bytes: u64 = maps.iter().filter(|map| is_segment(map)).map(|map| of(map, "Pss")).sum();
+        let mapped_bytes = all("Pss_File") + all("Pss_Shmem");
+        Ok(Peak {
+            // What lies on pages of a fixed larger size is in no share.
+            anonymous_bytes: all("Pss_Anon") + all("Private_Hugetlb"),
+            shared_bytes: shared_bytes + all("Shared_Hugetlb"),
+            file_bytes: mapped_bytes.saturating_sub(shared_bytes),
+        })
+    }
+
+    /// Memory that processes share and that is no file: of mmap(2) without a file, shmget(2), shm_open(3) and
+    /// memfd_create(2).
+    fn is_segment(map: &MemoryMap) -> bool {
+        const NAMES: [&str; 4] = ["/dev/zero", "/dev/shm/", "/memfd:", "/anon_hugepage"];
+        map.perms.contains(MMPermissions::SHARED)
+            && match &map.pathname {
+                MMapPath::Vsys(_) => true,
+                MMapPath::Path(path) => {
+                    path.to_str().is_some_and(|path| NAMES.iter().any(|name| path.starts_with(name)))
+                }
+                MMapPath::Other(name) => name.starts_with("anon_shmem"),
+                _ => false,
+            }
+    }
+
+    /// Resident memory of processes now, as cheaply as it can be seen: a page that several have counts for each, and
+    /// shared memory counts as mapped.
     pub fn memory_of(processes: &[u32]) -> Peak {
         let mut sum = Peak::default();
         for pid in processes {
             // proc(5): `shared` is RssFile and RssShmem together. /proc/PID/status, which has them apart, is long to
-            // write and to read, and nobody asks for them apart.
+            // write and to read.
             let Ok(pages) = Process::new(*pid as i32).and_then(|process| process.statm()) else { continue };
             sum.anonymous_bytes += pages.resident.saturating_sub(pages.shared) * procfs::page_size();
             sum.file_bytes += pages.shared * procfs::page_size();
@@ -177,7 +254,17 @@ pub fn family(root: u32) -> Vec<u32> {
 }
 
 #[cfg(not(target_os = "linux"))]
+pub fn children(_: u32) -> Vec<u32> {
+    Vec::new()
+}
+
+#[cfg(not(target_os = "linux"))]
 pub fn memory_of(_: &[u32]) -> Peak {
+    Peak::default()
+}
+
+#[cfg(not(target_os = "linux"))]
+pub fn shares_of(_: &[u32]) -> Peak {
     Peak::default()
 }
 

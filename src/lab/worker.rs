@@ -57,6 +57,7 @@ pub struct Trial {
     pub configuration: Configuration,
     pub settings: BTreeMap<String, String>,
     pub data_bytes: Option<u64>,
+    pub answer_bytes: Option<u64>,
     pub patience_s: f64,
     /// How long a part may take, where the others go on without it.
     pub limit_s: Option<f64>,
@@ -73,6 +74,8 @@ pub struct Trial {
     pub input: PathBuf,
     /// Where the truth lies, and how much of it to compare.
     pub truth: PathBuf,
+    /// Where the keys are noted that are drawn to be read, for the trials that follow.
+    pub drawn: PathBuf,
     pub verify: Verify,
     /// Somebody else's store: it must be empty, and what we wrote is taken away again.
     pub guest: bool,
@@ -176,7 +179,8 @@ fn carry_out(trial: &Trial) -> Result<(), Early> {
     }
     let store = (adapter.open)(&launch).map_err(|fault| reach(&launch.place, &fault))?;
     if trial.guest {
-        entry::must_be_empty(store.as_ref(), &launch.place)?;
+        let look = || sweep::holds_none(job.as_ref(), &trial.points, &source, store.as_ref()).map_err(Early::Refused);
+        entry::must_be_empty(store.as_ref(), trial, look)?;
         entry::must_have_room(store.as_ref(), trial)?;
     }
     let drawn = drawn::job(trial, kind, store.as_ref())?;
@@ -217,6 +221,7 @@ impl Trial {
             login: self.login.clone(),
             clients: self.clients,
             data_bytes: self.data_bytes,
+            answer_bytes: self.answer_bytes,
             patience: Duration::from_secs_f64(self.patience_s),
         }
     }

@@ -22,6 +22,11 @@ impl Repeated<'_> {
         self.ratio.into()
     }
 
+    /// The target differs from itself: its interval leaves out 1.
+    pub fn differs(&self) -> bool {
+        !self.ratio.interval.contains(1.0)
+    }
+
     pub fn control(&self) -> Control {
         Control { interval: self.ratio.interval, length_s: self.length_s }
     }

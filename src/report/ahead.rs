@@ -1,74 +1,131 @@
-//! How the gap between embedded and served stores changes with the job's size: by the trials of a run, and by one trial
-//! each of a job some times as large.
+//! How the gap between embedded and served stores changes with the job's size: by the trials of a run, and by a few
+//! trials each of a job some times as large.
 
 use super::cells::Row;
+use crate::stats::sample::Sample;
+use crate::words::effort::Effort;
 use crate::words::record::Record;
+use crate::words::trial::Transport;
 use crate::words::units;
-
-/// A ratio that changes by less than this, either way, says nothing: the larger job was seen but once.
-const SAME: f64 = 1.5;
 
 /// The records of a run that count, and those of the larger job, which come last.
 pub fn split(records: &[Record]) -> (&[Record], &[Record]) {
     records.split_at(records.iter().position(|record| record.ahead).unwrap_or(records.len()))
 }
 
-/// A size, and what a target took there, in seconds.
-type Seen = (u64, f64);
+/// A target at both sizes: the medians of what it took, in seconds.
+struct Seen<'a> {
+    target: &'a str,
+    is_served: bool,
+    smaller_units: u64,
+    took_s: [f64; 2],
+}
 
 /// A served store beside the embedded one, at both sizes: how many times as long it took.
+#[derive(Debug)]
 struct Gap<'a> {
     served: &'a str,
     smaller: f64,
     larger: f64,
 }
 
-/// How the gaps changed, and the command that tells how they are at the job's full size of `full` units. A change
-/// counts where it is beyond what two ratios may be off by the run's noise floor, `noise_floor` as a share. What a gap
-/// comes to at the full size is not foretold: two sizes do not tell, since values grow with a job and at some size no
-/// longer fit into a cache. Nothing where no embedded or no served store finished the larger job.
+/// How the gaps changed, what is to be expected at the job's full size of `full` units, and the command that measures
+/// it. A change counts where it is beyond the run's noise floor, a share, at both sizes. Nothing where no embedded or
+/// no served store finished the larger job.
 pub fn sentence(rows: &[Row], ahead: &[Record], full: u64, noise_floor: f64) -> String {
-    let same = SAME.max((1.0 + noise_floor).powi(2));
-    let both = |record: &Record| -> Option<(String, bool, Seen, Seen)> {
-        let row = rows.iter().find(|row| row.target == record.target.label)?;
-        let numbers = row.numbers.as_ref()?;
-        let smaller = (numbers.units_per_s * numbers.seconds).round() as u64;
-        let (larger, took_s) = (record.stream.units, record.took_s().filter(|_| record.is_right())?);
-        Some((row.target.clone(), record.memory.server.is_some(), (smaller, numbers.seconds), (larger, took_s)))
-    };
-    let all: Vec<_> = ahead.iter().filter_map(both).collect();
-    let Some((base, _, smaller, larger)) = all.iter().find(|(_, is_served, ..)| !is_served) else {
-        return String::new();
-    };
-    let gap = |one: &'_ (String, bool, Seen, Seen)| (one.2.1 / smaller.1, one.3.1 / larger.1);
-    let gaps: Vec<Gap> = all
+    let all: Vec<Seen<'_>> = rows.iter().filter_map(|row| seen(row, ahead)).collect();
+    let Some(base) = all.iter().find(|one| !one.is_served) else { return String::new() };
+    let gaps: Vec<Gap<'_>> = all
         .iter()
-        .filter(|(_, is_served, ..)| *is_served)
-        .map(|one| Gap { served: &one.0, smaller: gap(one).0, larger: gap(one).1 })
+        .filter(|one| one.is_served)
+        .map(|one| Gap {
+            served: one.target,
+            smaller: one.took_s[0] / base.took_s[0],
+            larger: one.took_s[1] / base.took_s[1],
+        })
         .collect();
-    let Some(first) = gaps.first() else { return String::new() };
-    let job = ahead[0].job.name.as_str();
-    let unit = format!("{}s", ahead[0].stream.unit);
-    let (n1, n2, n3) = (units::thousands(smaller.0), units::thousands(larger.0), units::thousands(full));
+    let (Some(first), Some(record)) = (gaps.first(), ahead.first()) else { return String::new() };
+    let unit = format!("{}s", record.stream.unit);
+    let larger = record.stream.units;
+    let smaller = base.smaller_units;
+    let times = ahead.iter().map(|record| record.block).max().unwrap_or(1);
     let mut told = format!(
-        "{} takes {}x as long as {base} at {n1} {unit} and {}x at {n2}",
+        "{} takes {}x as long as {} at {} {unit} and {}x at {}",
         first.served,
         digits(first.smaller),
-        digits(first.larger)
+        base.target,
+        units::thousands(smaller),
+        digits(first.larger),
+        units::thousands(larger)
     );
     for gap in &gaps[1..] {
         told += &format!(", {} {}x and {}x", gap.served, digits(gap.smaller), digits(gap.larger));
     }
-    told += &format!(" (seen once): {}", course(&gaps, same));
-    let served: Vec<&str> = gaps.iter().map(|gap| gap.served).collect();
-    if larger.0 < full {
-        told += &format!("; at {n3}: `kvfair run {job} --{unit} {full} {base} {}` takes 2 minutes", served.join(" "));
+    let seen = if times == 1 { "one trial there".to_string() } else { format!("the median of {times} trials there") };
+    told += &format!(" ({seen}): {}.", course(&gaps, noise_floor));
+    if larger < full {
+        let sizes = [smaller, larger, full].map(|units| units as f64);
+        let served = all.iter().filter(|one| one.is_served);
+        let ranges = served.clone().map(|one| (one, expected(base.took_s, one.took_s, sizes, noise_floor)));
+        let expected: Vec<String> = ranges
+            .filter(|(_, (low, high))| *high <= low * TELLING)
+            .map(|(one, (low, high))| format!("{}-{}x for {}", digits(low), digits(high), one.target))
+            .collect();
+        told += &match expected.is_empty() {
+            true => format!(" The noise hides what to expect at {}", units::thousands(full)),
+            false => format!(" At {} expect {}", units::thousands(full), expected.join(", ")),
+        };
+        let served: Vec<&str> = served.map(|one| one.target).collect();
+        let command = format!("kvfair run {} --{unit} {full} {} {}", record.job.name, base.target, served.join(" "));
+        told += &format!("; `{command}` measures it, in as many blocks as fit into {}.", minutes());
     }
-    format!("{told}.")
+    told
 }
 
-/// Whether gaps shrink or grow with size, by more than `same` times.
-fn course(gaps: &[Gap<'_>], same: f64) -> String {
+/// "2 minutes": what a run takes unless it is told otherwise.
+fn minutes() -> String {
+    let seconds = Effort::default().budget().map_or(0, |budget| budget.as_secs());
+    format!("{} minutes", seconds / 60)
+}
+
+/// A range that is wider than so many times tells nothing.
+const TELLING: f64 = 8.0;
+
+/// What a row's target took at both sizes, if it finished both.
+fn seen<'a>(row: &'a Row, ahead: &[Record]) -> Option<Seen<'a>> {
+    let numbers = row.numbers.as_ref()?;
+    let larger = ahead.iter().filter(|record| record.target.label == row.target && record.is_right());
+    let larger_s = Sample::new(larger.filter_map(Record::took_s).collect())?.median();
+    let is_served = row.transport != Transport::InProcess;
+    let smaller_units = (numbers.units_per_s * numbers.seconds).round() as u64;
+    Some(Seen { target: &row.target, is_served, smaller_units, took_s: [numbers.seconds, larger_s] })
+}
+
+/// Between which ratios a gap is expected to lie at the job's full size, of `smaller`, `larger` and `full` units: as it
+/// is at the larger size; as it is if both costs go on with the power that they had between the two; and as it is if
+/// the cost of a unit goes on to rise by as much a unit. `noise_floor` widens both ends.
+fn expected(base: [f64; 2], served: [f64; 2], sizes: [f64; 3], noise_floor: f64) -> (f64, f64) {
+    let ways = [same_power, same_rise].map(|way| way(served, sizes) / way(base, sizes));
+    let ends = ways.into_iter().fold([served[1] / base[1]; 2], |[low, high], way| [low.min(way), high.max(way)]);
+    (ends[0] / (1.0 + noise_floor), ends[1] * (1.0 + noise_floor))
+}
+
+/// The seconds at the full size of a cost `c * n^e`.
+fn same_power([smaller_s, larger_s]: [f64; 2], [smaller, larger, full]: [f64; 3]) -> f64 {
+    larger_s * libm::pow(full / larger, libm::log(larger_s / smaller_s) / libm::log(larger / smaller))
+}
+
+/// The seconds at the full size of a cost `a * n + b * n^2`, as of values that grow with the job; neither part is
+/// below 0.
+fn same_rise([smaller_s, larger_s]: [f64; 2], [smaller, larger, full]: [f64; 3]) -> f64 {
+    let rise = (larger_s / larger - smaller_s / smaller) / (larger - smaller);
+    let rise = rise.clamp(0.0, larger_s / larger.powi(2));
+    (larger_s / larger + rise * (full - larger)) * full
+}
+
+/// Whether gaps shrink or grow with size, beyond what two ratios may be off.
+fn course(gaps: &[Gap<'_>], noise_floor: f64) -> String {
+    let same = (1.0 + noise_floor).powi(2);
     let shrinks = |gap: &Gap<'_>| gap.larger * same < gap.smaller;
     let grows = |gap: &Gap<'_>| gap.larger > gap.smaller * same;
     let (gap, s) = if gaps.len() == 1 { ("the gap", "s") } else { ("the gaps", "") };
@@ -94,12 +151,37 @@ mod tests {
     }
 
     #[test]
-    fn a_gap_changes_by_more_than_one_look_may_err() {
-        assert_eq!(course(&[gap(46.0, 19.0)], SAME), "the gap shrinks with size");
-        assert_eq!(course(&[gap(46.0, 19.0), gap(5.0, 3.0)], SAME), "the gaps shrink with size");
-        assert_eq!(course(&[gap(5.0, 5.5)], SAME), "no change of the gap with size beyond the noise");
-        assert_eq!(course(&[gap(2.0, 5.0)], SAME), "the gap grows with size");
-        assert_eq!(course(&[gap(2.0, 5.0), gap(2.0, 1.0)], SAME), "not all gaps change alike with size");
-        assert_eq!(course(&[gap(46.0, 19.0)], 3.0), "no change of the gap with size beyond the noise");
+    fn a_gap_changes_by_more_than_the_noise() {
+        assert_eq!(course(&[gap(46.0, 19.0)], 0.02), "the gap shrinks with size");
+        assert_eq!(course(&[gap(46.0, 19.0), gap(5.0, 3.0)], 0.02), "the gaps shrink with size");
+        assert_eq!(course(&[gap(5.0, 5.1)], 0.02), "no change of the gap with size beyond the noise");
+        assert_eq!(course(&[gap(2.0, 5.0)], 0.02), "the gap grows with size");
+        assert_eq!(course(&[gap(2.0, 5.0), gap(2.0, 1.0)], 0.02), "not all gaps change alike with size");
+        assert_eq!(course(&[gap(46.0, 19.0)], 1.0), "no change of the gap with size beyond the noise");
+    }
+
+    /// By hand, of costs n and n^2 / 1000 (each a power), and n + n^2 / 1000.
+    #[test]
+    fn costs_go_on_as_they_were() {
+        let sizes = [500.0, 2_000.0, 8_000.0];
+        let near = |one: f64, other: f64| assert!((one - other).abs() < 1e-6, "{one} {other}");
+        near(same_power([500.0, 2_000.0], sizes), 8_000.0);
+        near(same_power([250.0, 4_000.0], sizes), 64_000.0);
+        near(same_rise([500.0, 2_000.0], sizes), 8_000.0);
+        near(same_rise([250.0, 4_000.0], sizes), 64_000.0);
+        near(same_rise([750.0, 6_000.0], sizes), 72_000.0);
+        near(same_rise([500.0, 1_000.0], sizes), 4_000.0);
+    }
+
+    /// What one machine took for 470 and 1,880 profiles, and then for 10,000: 9.8 and 10.6 times.
+    #[test]
+    fn what_is_expected_is_what_was_then_measured() {
+        let sizes = [470.0, 1_880.0, 10_000.0];
+        let embedded = [0.0153, 0.1059];
+        let (low, high) = expected(embedded, [0.509, 2.272], sizes, 0.09);
+        assert!(low < 9.8 && 9.8 < high && (low, high) > (9.0, 23.0), "{low} {high}");
+        let (low, high) = expected(embedded, [0.5545, 2.452], sizes, 0.09);
+        assert!(low < 10.6 && 10.6 < high && high < 26.0, "{low} {high}");
+        assert_eq!(expected([1.0, 4.0], [2.0, 8.0], sizes, 0.0), (2.0, 2.0));
     }
 }

@@ -67,9 +67,11 @@ pub struct Numbers {
     pub server_cpu_us_per_op: Option<f64>,
     /// Of all the CPU time, the share in the kernel.
     pub system_share: f64,
-    /// Of the server, or of the trial's process where the store lives in it.
-    pub anonymous_bytes: u64,
-    pub file_bytes: u64,
+    /// Of the server, or of the trial's process where the store lives in it; none of a server that could not be looked
+    /// into.
+    pub anonymous_bytes: Option<u64>,
+    pub shared_bytes: Option<u64>,
+    pub file_bytes: Option<u64>,
     /// Of the trial's process, or of the user's program, where the store is another one.
     pub client_anonymous_bytes: Option<u64>,
     pub bytes_on_disk: Option<u64>,
@@ -267,11 +269,11 @@ pub(super) fn status(trials: &[&Record]) -> Status {
 }
 
 /// What a trial came to, number by number; nothing where there is none.
-type Seen = [Option<f64>; 15];
+type Seen = [Option<f64>; 16];
 
 /// All of it at once: a trial's parts lie far from each other in memory, and there may be thousands of trials.
 fn seen(trial: &Record) -> Seen {
-    let memory = trial.memory.server.unwrap_or(trial.memory.client);
+    let memory = trial.store_memory();
     let ops = trial.phase("run").map(|run| run.ops.max(1) as f64);
     let per_op = |usage: &dyn Fn(&Phase) -> Option<Usage>| {
         let cpu_s: Option<f64> = trial.measured().map(|phase| usage(phase).map(|usage| usage.cpu_s())).sum();
@@ -285,14 +287,15 @@ fn seen(trial: &Record) -> Seen {
         per_op(&|phase| Some(phase.client)),
         per_op(&|phase| phase.server),
         system_share(trial),
-        Some(memory.anonymous_bytes as f64),
-        Some(memory.file_bytes as f64),
+        memory.map(|memory| memory.anonymous_bytes as f64),
+        memory.map(|memory| memory.file_bytes as f64),
+        memory.map(|memory| memory.shared_bytes as f64),
         trial.bytes_on_disk.map(|bytes| bytes as f64),
         bytes_written(trial),
         cores_used(trial),
         written_per_user_byte(trial),
         allocated_per_user_byte(trial),
-        trial.memory.server.map(|_| trial.memory.client.anonymous_bytes as f64),
+        client_anonymous_bytes(trial).map(|bytes| bytes as f64),
     ]
 }
 
@@ -301,7 +304,7 @@ fn numbers(trials: &[&Record]) -> Option<Numbers> {
     let of = |place: usize| Sample::new(all.iter().filter_map(|seen| seen[place]).collect());
     let seconds = of(0)?;
     let medians: Seen = std::array::from_fn(|place| of(place).map(|sample| sample.median()));
-    let [_, settle_s, hit_share, waiting, client_cpu, server_cpu, system, anonymous, file, ..] = medians;
+    let [_, settle_s, hit_share, waiting, client_cpu, server_cpu, system, anonymous, file, shared, ..] = medians;
     let [.., on_disk, written, cores_used, written_per_user_byte, allocated_per_user_byte, client_anonymous] = medians;
     let run = trials[0].phase("run")?;
     Some(Numbers {
@@ -321,8 +324,9 @@ fn numbers(trials: &[&Record]) -> Option<Numbers> {
         client_cpu_us_per_op: client_cpu.unwrap_or(0.0),
         server_cpu_us_per_op: server_cpu,
         system_share: system.unwrap_or(0.0),
-        anonymous_bytes: anonymous.unwrap_or(0.0) as u64,
-        file_bytes: file.unwrap_or(0.0) as u64,
+        anonymous_bytes: anonymous.map(|bytes| bytes as u64),
+        shared_bytes: shared.map(|bytes| bytes as u64),
+        file_bytes: file.map(|bytes| bytes as u64),
         client_anonymous_bytes: client_anonymous.map(|bytes| bytes as u64),
         bytes_on_disk: on_disk.map(|bytes| bytes as u64),
         bytes_written: written.map(|bytes| bytes as u64),
@@ -342,7 +346,18 @@ pub(super) fn cpu_us_per_op(trial: &Record) -> Option<f64> {
     Some(cpu_s * 1e6 / ops as f64).filter(|cpu_us| ops > 0 && *cpu_us > 0.0)
 }
 
+/// Of the trial's process where the store is another one.
+pub(super) fn client_anonymous_bytes(trial: &Record) -> Option<u64> {
+    let is_apart = trial.memory.server.is_some() || trial.target.is_guest();
+    is_apart.then_some(trial.memory.client.anonymous_bytes)
+}
+
 impl Numbers {
+    /// Memory of the store that the kernel cannot take back.
+    pub fn memory_bytes(&self) -> Option<u64> {
+        Some(self.anonymous_bytes? + self.shared_bytes?)
+    }
+
     /// Of client and server.
     pub fn cpu_us_per_op(&self) -> f64 {
         self.client_cpu_us_per_op + self.server_cpu_us_per_op.unwrap_or(0.0)

@@ -1,6 +1,6 @@
 //! What a check found, as lines: a headline for each target, what was wrong, its limits, and what was not asked.
 
-use super::table::{WIDTH, wrap};
+use super::table::{width, wrap};
 use crate::words::check::{Checked, Reached};
 use crate::words::op::readable;
 
@@ -12,7 +12,8 @@ pub fn lines(checked: &Checked) -> String {
     let mut text = indented("", &headline(checked));
     for finding in &checked.wrong {
         let (sent, came) = (plain(&finding.sent), plain(&finding.came));
-        text.push_str(&indented("  ", &format!("WRONG {}: sent {sent}; came {came}", finding.probe)));
+        let more = if finding.more > 0 { format!(" ... and {} more", finding.more) } else { String::new() };
+        text.push_str(&indented("  ", &format!("WRONG {}: sent {sent}; came {came}{more}", finding.probe)));
     }
     checked.limits.iter().for_each(|limit| text.push_str(&indented("  ", &format!("limit: {}", plain(limit)))));
     if !checked.not_offered.is_empty() {
@@ -24,14 +25,14 @@ pub fn lines(checked: &Checked) -> String {
 
 /// "redis 7.0.15 by resp: 45 probes, all right (3.1 s)".
 fn headline(checked: &Checked) -> String {
-    let Checked { target, version, mouth, probes, wrong, took_s, .. } = checked;
+    let Checked { target, version, mouth, probes, took_s, .. } = checked;
     let by = if version.is_empty() { target.clone() } else { format!("{target} {version} by {mouth}") };
     match &checked.reached {
         Reached::Missing { reason, get_it } if get_it.is_empty() => format!("{by}: {}", plain(reason)),
         Reached::Missing { reason, get_it } => format!("{by}: {}; get it: {get_it}", plain(reason)),
         Reached::Failed { reason } => format!("{by}: could not be checked: {}", plain(reason)),
-        Reached::Probed if wrong.is_empty() => format!("{by}: {probes} probes, all right ({took_s:.1} s)"),
-        Reached::Probed => format!("{by}: {probes} probes, {} WRONG ({took_s:.1} s)", wrong.len()),
+        Reached::Probed if checked.wrong.is_empty() => format!("{by}: {probes} probes, all right ({took_s:.1} s)"),
+        Reached::Probed => format!("{by}: {probes} probes, {} WRONG ({took_s:.1} s)", checked.probes_wrong()),
     }
 }
 
@@ -41,7 +42,7 @@ fn plain(words: &str) -> String {
 }
 
 fn indented(indent: &str, text: &str) -> String {
-    let lines = wrap(text, WIDTH - indent.len() - 2);
+    let lines = wrap(text, width() - indent.len() - 2);
     let mut shown = String::new();
     for (number, line) in lines.iter().enumerate() {
         shown.push_str(indent);
@@ -55,7 +56,7 @@ fn indented(indent: &str, text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::words::check::Finding;
+    use crate::words::check::Wrong;
 
     #[test]
     fn a_target_is_a_headline_and_a_line_for_each_thing_to_know() {
@@ -74,12 +75,30 @@ mod tests {
             "redis 7.0.15 by resp: 45 probes, all right (3.1 s)\n  limit: values of 10 bytes, the largest that was \
              tried\n  not asked: redis has no scan; the empty key: it may be somebody's\n"
         );
-        let (probe, sent, came) = ("a probe".to_string(), "get \"k\"".to_string(), "\u{1b}[2J".to_string());
-        let wrong =
-            Checked { wrong: vec![Finding { probe, sent, came }], limits: vec![], not_offered: vec![], ..right };
+        let met = |came: &str, cause: Option<&str>| Wrong {
+            sent: "get \"k\"".to_string(),
+            came: came.to_string(),
+            cause: cause.map(str::to_string),
+            step: None,
+        };
+        let mut wrong = Checked { limits: vec![], not_offered: vec![], ..right };
+        wrong.note("a probe", met("\u{1b}[2J", None));
         assert_eq!(
             lines(&wrong),
             "redis 7.0.15 by resp: 45 probes, 1 WRONG (3.1 s)\n  WRONG a probe: sent get \"k\"; came \\u{1b}[2J\n"
         );
+        // One cause is one line; what has no cause in common with others is a line each.
+        let mut many = Checked { wrong: vec![], ..wrong };
+        for probe in ["a", "b", "c"] {
+            many.note(probe, met("refused: ERR down", Some("refused: ERR down")));
+            many.note(probe, met("an answer after 7.0 s", None));
+        }
+        many.note("d", Wrong { step: Some("set".to_string()), ..met("refused: ERR full", Some("refused: ERR full")) });
+        let told = lines(&many);
+        assert!(told.contains("45 probes, 7 WRONG"), "{told}");
+        assert!(told.contains("WRONG a: sent get \"k\"; came refused: ERR down ... and 2 more\n"), "{told}");
+        assert_eq!(told.matches("ERR down").count(), 1, "{told}");
+        assert_eq!(told.matches("an answer after").count(), 3, "{told}");
+        assert!(told.contains("WRONG set, needed by d: sent"), "{told}");
     }
 }

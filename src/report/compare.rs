@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use super::alike::unlike;
 use super::standing::{self, Counted, Standing, Versus};
-use super::table::{Line, WIDTH, at_least, layout, versus};
+use super::table::{Line, at_least, layout, versus, width};
 use super::{aa, cells};
 use crate::stats::across::{self, Machine, Moved, Target};
 use crate::stats::floor::{Bar, Noise};
@@ -278,8 +278,13 @@ fn unpaired_finding(target: &Target, moved: Moved) -> Finding {
     }
 }
 
-/// A line for each, aligned; what is not comparable says why. Of a program of the user's no op is known.
+/// A line for each, aligned; what is not comparable says why.
 pub fn table(compared: &[Compared]) -> String {
+    layout(&lines(compared), width())
+}
+
+/// What stands in the table, the headings first. Of a program of the user's no op is known.
+pub fn lines(compared: &[Compared]) -> Vec<Line> {
     let of_program = compared.iter().any(|one| one.of_program);
     let headings = ["target", "seconds", "", if of_program { "CPU" } else { "CPU an op" }, ""];
     let mut lines = vec![Line::Cells(headings.map(str::to_string).to_vec())];
@@ -297,7 +302,7 @@ pub fn table(compared: &[Compared]) -> String {
         lines.push(Line::Cells([vec![one.target.clone()], seconds, cpu].concat()));
         lines.extend(reason.into_iter().map(|reason| Line::Words(format!("  not comparable: {reason}"))));
     }
-    layout(&lines, WIDTH)
+    lines
 }
 
 fn cells((finding, less, more): (&Finding, &str, &str)) -> Vec<String> {

@@ -1,6 +1,6 @@
 //! What is said of stores that were killed, whose syncs were counted and who lost power: a table, and some sentences.
 
-use super::table::{Line, WIDTH, layout, wrap};
+use super::table::{Line, layout, width, wrap};
 use crate::stats::never;
 use crate::words::crash::{Audit, Ground, Outages, Standing, Tried};
 use crate::words::trial::Durability;
@@ -18,7 +18,7 @@ pub fn headline(kills: u32, seed: u64, ground: &Ground) -> String {
     let (p50, p99) = (units::nanoseconds(ground.sync_ns_p50), units::nanoseconds(ground.sync_ns_p99));
     let times = if kills == 1 { "1 kill".to_string() } else { format!("{} kills", units::thousands(kills.into())) };
     let on = format!("data on {}, where a sync takes {p50} (p99 {p99})", ground.filesystem);
-    wrap(&format!("crash: {times} of each store at each class, seed {seed} · {on}"), WIDTH).join("\n")
+    wrap(&format!("crash: {times} of each store at each class, seed {seed} · {on}"), width()).join("\n")
 }
 
 /// The table, then a sentence for each row, then what must be known of the disk.
@@ -26,7 +26,7 @@ pub fn shown(rows: &[Row], ground: &Ground) -> String {
     let headings = ["target", "lost", "holes", "corrupt", "back", "syncs", "outage", "keeps"];
     let mut lines = vec![Line::Cells(headings.map(str::to_string).to_vec())];
     lines.extend(rows.iter().map(line));
-    let mut text = layout(&lines, WIDTH);
+    let mut text = layout(&lines, width());
     let sentences = rows.iter().map(|row| {
         let said = match &row.tried {
             Ok(tried) => sentence(tried),
@@ -34,7 +34,7 @@ pub fn shown(rows: &[Row], ground: &Ground) -> String {
         };
         format!("{}, {}: {said}", row.label, row.class)
     });
-    sentences.chain(warning(ground)).for_each(|said| text.push_str(&format!("{}\n", wrap(&said, WIDTH).join("\n"))));
+    sentences.chain(warning(ground)).for_each(|said| text.push_str(&format!("{}\n", wrap(&said, width()).join("\n"))));
     text
 }
 
@@ -190,7 +190,7 @@ mod tests {
         ];
         let ground = Ground { sync_ns_p50: 900, ..Ground::default() };
         let text = shown(&rows, &ground);
-        assert!(text.lines().all(|line| line.chars().count() <= WIDTH), "{text}");
+        assert!(text.lines().all(|line| line.chars().count() <= width()), "{text}");
         let one_line = text.split_whitespace().collect::<Vec<_>>().join(" ");
         for words in [
             "some, crash: 0 of 20 kills lost anything of 20,000 writes: at most 14 % would at 95 %",

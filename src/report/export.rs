@@ -33,9 +33,14 @@ fn written(lines: impl Iterator<Item = Vec<String>>) -> String {
     lines.map(|cells| cells.iter().map(|cell| quoted(cell)).collect::<Vec<_>>().join(",") + "\n").collect()
 }
 
+/// A spreadsheet takes text that begins with one of these for a formula: an apostrophe before it prevents that. No
+/// number of ours begins so.
+const OF_FORMULAS: [char; 4] = ['=', '+', '@', '\t'];
+
 fn quoted(cell: &str) -> String {
+    let cell = if cell.starts_with(OF_FORMULAS) { format!("'{cell}") } else { cell.to_string() };
     let plain = !cell.contains([',', '"', '\n', '\r']) && cell.trim() == cell;
-    if plain { cell.to_string() } else { format!("\"{}\"", cell.replace('"', "\"\"")) }
+    if plain { cell } else { format!("\"{}\"", cell.replace('"', "\"\"")) }
 }
 
 /// A table, the headings first, names to the left and numbers to the right; below it what has no numbers, with the
@@ -93,6 +98,14 @@ mod tests {
         let expected = ["a", "\"a,b\"", "\"say \"\"a\"\"\"", "\"two\nlines\"", "\" blank\"", "\"\r\""];
         let lines: String = expected.iter().map(|cell| format!("{third},{cell},\n")).collect();
         assert_eq!(text, format!("plain,text,nothing\n{lines}"));
+    }
+
+    #[test]
+    fn no_text_is_a_formula_and_empty_cells_stay_empty() {
+        const FIELDS: &[Field<&str>] = &[Field { name: "a", value: |text| text.to_string() }];
+        let cells = ["", "=1+1", "+1", "@SUM(A1)", "\t=1", "=a,b", "-1", "a=1"];
+        let text = csv(FIELDS, &cells);
+        assert_eq!(text, "a\n\n'=1+1\n'+1\n'@SUM(A1)\n'\t=1\n\"'=a,b\"\n-1\na=1\n");
     }
 
     #[test]

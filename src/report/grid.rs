@@ -3,7 +3,7 @@
 use super::cells::Row;
 use super::rated;
 use super::sweep::{Point, called, remarks};
-use super::table::{Line, WIDTH, both, layout, tail, versus, wrap};
+use super::table::{Line, both, layout, tail, versus, width, wrap};
 use crate::words::load::Swept;
 use crate::words::record::CutOff;
 use crate::words::units;
@@ -47,18 +47,18 @@ pub fn silent(rows: &[Row]) -> Vec<Line> {
 
 /// All tables, what is to be said of them, and below them the targets that have no numbers.
 pub fn tables(points: &[Point], rows: &[Row], wide: bool) -> String {
-    let width = if wide { usize::MAX } else { WIDTH };
+    let columns = if wide { usize::MAX } else { width() };
     let mut text = String::new();
-    for grid in grids(points, wide, width) {
+    for grid in grids(points, wide, columns) {
         if !grid.title.is_empty() {
             text.push_str(&format!(" {}\n", grid.title));
         }
-        text.push_str(&layout(&grid.lines, width));
+        text.push_str(&layout(&grid.lines, columns));
     }
-    remarks(points).iter().for_each(|words| text.push_str(&format!(" {}\n", wrap(words, WIDTH - 3).join("\n   "))));
+    remarks(points).iter().for_each(|words| text.push_str(&format!(" {}\n", wrap(words, width() - 3).join("\n   "))));
     let silent = silent(rows);
     if !silent.is_empty() {
-        text.push_str(&layout(&silent, WIDTH));
+        text.push_str(&layout(&silent, width()));
     }
     text
 }
@@ -182,7 +182,7 @@ mod tests {
         let beside =
             Some(Beside { blocks: 6, vs_best, is_best: false, slower: true, noise_floor: Some(0.02), noisy: false });
         let points = [point("ceiling", 5, 9_000.0), Point { beside, ..point("store", 5, 1_000.0) }];
-        let headings: Vec<Vec<String>> = grids(&points, false, WIDTH)
+        let headings: Vec<Vec<String>> = grids(&points, false, width())
             .into_iter()
             .filter_map(|grid| match grid.lines.into_iter().next() {
                 Some(Line::Cells(cells)) => Some(cells),

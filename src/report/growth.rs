@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use super::sweep::{self, Point, called};
-use super::table::{Line, WIDTH, layout, wrap};
+use super::table::{Line, layout, width, wrap};
 use crate::stats::growth::{self, Fit, exponent};
 use crate::stats::paired::LEAST_BLOCKS;
 use crate::stats::sample::TAIL;
@@ -190,8 +190,8 @@ fn one(target: &str, part: &'static str, over: Over, trials: &[&Record], yardsti
     let fit = found.or(fits.first().copied());
     let may_be = fit.is_some_and(|fit| fit.high > limit(fit.times, DEARER));
     let why = counted.iter().find_map(|record| noise(record)).filter(|_| is_noisy);
-    let verdict = if found.is_some() && over == Over::Clients && !counted.iter().all(|record| is_long(record)) {
-        Verdict::Unclear(format!("fewer than {LEAST_REQUESTS} requests of each client fitted into the budget"))
+    let verdict = if found.is_some() && over == Over::Clients && !counted.iter().all(|record| is_long(record, part)) {
+        Verdict::Unclear(format!("less than {LEAST_CPU_MS} ms of CPU for each client fitted into the budget"))
     } else if found.is_some() {
         Verdict::OutOfProportion
     } else if repetitions.len() < LEAST_BLOCKS {
@@ -204,12 +204,18 @@ fn one(target: &str, part: &'static str, over: Over, trials: &[&Record], yardsti
     Grown { from: first.0 as u64, to: last.0 as u64, repetitions: repetitions.len(), fit, ..blank(verdict) }
 }
 
-/// So few requests of a client cost less CPU than its thread and its connection, which come once for each client.
-const LEAST_REQUESTS: u64 = 5_000;
+/// A client's thread and connection cost CPU once, some 0.1 ms on a quiet machine and more on a busy one. Requests that
+/// cost a client's share less than this may cost less than that.
+const LEAST_CPU_MS: f64 = 20.0;
 
-fn is_long(record: &Record) -> bool {
-    let most = record.job.load.as_ref().and_then(|load| load.clients.iter().copied().max());
-    record.job.units.unwrap_or(0) >= LEAST_REQUESTS * u64::from(most.unwrap_or(1))
+/// Whether the requests of this part cost so much CPU for each client that their beginning does not matter.
+fn is_long(record: &Record, part: &str) -> bool {
+    let of_part = sweep::measured(record).filter(|(phase, ..)| phase.name == part);
+    of_part.map(|(phase, ..)| phase).all(|phase| cpu_us(phase) * phase.units as f64 >= least_cpu_us(phase.clients))
+}
+
+fn least_cpu_us(clients: u32) -> f64 {
+    LEAST_CPU_MS * 1e3 * f64::from(clients)
 }
 
 /// Why the trial has no numbers.
@@ -282,7 +288,7 @@ pub fn table(grown: &[Grown]) -> String {
             .to_string(),
         ]),
     }));
-    layout(&lines, WIDTH)
+    layout(&lines, width())
 }
 
 /// "n^1.9 [1.8-2.0]".
@@ -315,7 +321,7 @@ pub fn sentences(grown: &[Grown]) -> String {
             said.push(format!("{target}: nothing grows out of proportion."));
         }
     }
-    said.iter().map(|said| format!("{}\n", wrap(said, WIDTH).join("\n"))).collect()
+    said.iter().map(|said| format!("{}\n", wrap(said, width()).join("\n"))).collect()
 }
 
 #[cfg(test)]

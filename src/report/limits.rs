@@ -1,7 +1,7 @@
 //! The highest rate of each target that keeps a promise, a line each.
 
-use super::table::{Line, WIDTH, layout};
-use crate::words::promise::{Found, Promise};
+use super::table::{Line, layout, width};
+use crate::words::promise::{Found, OVER, Promise};
 use crate::words::units;
 
 /// The fastest first; what has no rate says why.
@@ -24,7 +24,7 @@ pub fn table(found: &[Found], promise: &Promise) -> String {
         }
         (_, _, reason) => Line::Reason(one.target.clone(), reason.to_string()),
     }));
-    format!(" the highest rate that keeps the promise: {promise}\n{}", layout(&lines, WIDTH))
+    format!(" the highest rate that keeps the promise: {promise}\n{}", layout(&lines, width()))
 }
 
 /// "84,000/s (fails at 88,200/s)".
@@ -39,20 +39,21 @@ pub fn sentence(found: &[Found], promise: &Promise) -> String {
     kept.sort_by_key(|(_, rate)| std::cmp::Reverse(*rate));
     let each: Vec<String> =
         kept.iter().map(|(target, rate)| format!("{target} {}/s", units::thousands(*rate))).collect();
-    let unclear: Vec<&str> = found.iter().filter(|one| one.unclear).map(|one| one.target.as_str()).collect();
-    let nothing = match unclear.is_empty() {
-        true => String::new(),
-        false => format!("The machine disturbed each try: nothing is said of {}.", unclear.join(", ")),
-    };
+    let (over, unclear): (Vec<&Found>, Vec<&Found>) =
+        found.iter().filter(|one| one.unclear).partition(|one| one.reason.starts_with(OVER));
+    let nothing = [("The machine disturbed each try", &unclear), ("The time was over", &over)].map(|(why, of)| {
+        let of: Vec<&str> = of.iter().map(|one| one.target.as_str()).collect();
+        if of.is_empty() { String::new() } else { format!("{why}: nothing is said of {}.", of.join(", ")) }
+    });
     let kept = match each.is_empty() {
-        true if unclear.len() == found.len() => String::new(),
+        true if found.iter().all(|one| one.unclear) => String::new(),
         true => format!("No target that was tried keeps {promise} at any of its rates."),
         false => format!(
             "With {promise}: {}. Seen here, not claimed: each rate was confirmed three times, in one run.",
             each.join(", ")
         ),
     };
-    format!("{kept} {nothing}").trim().to_string()
+    format!("{kept} {}", nothing.join(" ")).trim().to_string()
 }
 
 #[cfg(test)]
@@ -89,6 +90,8 @@ mod tests {
         let nothing = "The machine disturbed each try: nothing is said of alone.";
         let alone = of("alone", None, None, "unclear: other programs used 94 % of the CPU");
         assert_eq!(sentence(std::slice::from_ref(&alone), &promise), nothing);
+        let late = of("late", None, None, "unclear: the time was over after 3 steps: a longer --budget");
+        assert_eq!(sentence(&[late], &promise), "The time was over: nothing is said of late.");
         let said = sentence(&[alone, of("no", None, Some(12), "")], &promise);
         assert_eq!(said, format!("No target that was tried keeps p99 at most 1 ms at any of its rates. {nothing}"));
     }

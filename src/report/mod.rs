@@ -18,6 +18,7 @@ pub mod grid;
 pub mod growth;
 pub mod histograms;
 pub mod limits;
+pub mod next;
 pub mod notes;
 pub mod rated;
 pub mod said;

@@ -1,7 +1,7 @@
-//! What is said below any table of a job of requests.
+//! What is said below a table of single targets.
 
 use super::sweep::{asked, at, called, step, with};
-use super::table::{WIDTH, wrap};
+use super::table::{width, wrap};
 use crate::words::record::{Phase, Record};
 use crate::words::units;
 
@@ -10,7 +10,17 @@ pub fn notes(records: &[Record], wide: bool) -> String {
     let mut targets: Vec<&str> = records.iter().map(|record| record.target.label.as_str()).collect();
     targets.sort_unstable();
     targets.dedup();
-    targets.into_iter().filter_map(|target| reconnects(records, target, wide)).collect()
+    let of_target = |target| [neighbour(records, target), reconnects(records, target, wide)];
+    targets.into_iter().flat_map(of_target).flatten().collect()
+}
+
+/// A server of somebody else's that could be looked at.
+fn neighbour(records: &[Record], target: &str) -> Option<String> {
+    let is_it = |record: &&Record| record.target.label == target && record.target.is_guest();
+    records.iter().filter(is_it).find(|record| record.memory.server.is_some())?;
+    let words = "on this machine, not started by kvfair: memory and CPU are of all that it does";
+    let lines = wrap(&format!("{target}: {words}"), width() - 1);
+    Some(lines.iter().map(|line| format!(" {line}\n")).collect())
 }
 
 /// How many of a target's connections were lost.
@@ -34,6 +44,6 @@ fn reconnects(records: &[Record], target: &str, wide: bool) -> Option<String> {
     });
     let places: Vec<String> = if wide { places.collect() } else { Vec::new() };
     let places = if wide { format!(" ({})", places.join("; ")) } else { String::new() };
-    let lines = wrap(&format!("{target}: {words}{places}"), WIDTH - 1);
+    let lines = wrap(&format!("{target}: {words}{places}"), width() - 1);
     Some(lines.iter().map(|line| format!(" {line}\n")).collect())
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use anyhow::{Result, anyhow};
 
-use super::table::{WIDTH, wrap};
+use super::table::{width, wrap};
 use crate::stats::sample::Sample;
 use crate::words::record::{Record, UNREAD};
 use crate::words::units;
@@ -98,7 +98,7 @@ pub fn section(records: &[Record]) -> Result<String> {
     }
     let heading = "what the stores say of themselves, from before the first phase that counts to after settling \
                    (medians of trials; all of it is in the results file):";
-    let heading = wrap(heading, WIDTH).join("\n");
+    let heading = wrap(heading, width()).join("\n");
     Ok(format!("{heading}\n{}", lines.concat()))
 }
 
@@ -114,7 +114,7 @@ fn line(target: &str, trials: &[&Record]) -> Result<Option<String>> {
             if grown.is_empty() { "nothing of note".to_string() } else { grown.join("; ") }
         }
     };
-    Ok(Some(format!(" {}\n", wrap(&format!("{target}: {told}"), WIDTH - 3).join("\n   "))))
+    Ok(Some(format!(" {}\n", wrap(&format!("{target}: {told}"), width() - 3).join("\n   "))))
 }
 
 fn counters(record: &Record) -> Result<Counters> {

@@ -6,7 +6,7 @@ use serde::Serialize;
 use super::cells::Row;
 use super::export::{Field, csv_beside, plain};
 use super::fields::{ROWS, TRIALS};
-use super::standing::Standings;
+use super::standing::{Standings, Versus};
 use super::table::{Line, versus};
 use super::trials::Trial;
 use crate::stats::growth;
@@ -51,8 +51,8 @@ impl At {
         self.row.numbers.as_ref().map(|numbers| numbers.seconds)
     }
 
-    fn ratio(&self) -> Option<f64> {
-        self.row.numbers.as_ref()?.vs_best.map(|best| best.ratio)
+    fn versus(&self) -> Option<Versus> {
+        self.row.numbers.as_ref()?.vs_best
     }
 }
 
@@ -144,7 +144,7 @@ pub fn sentence(all: &[Grown], standings: &[(u64, Standings<'_>)], unit: &str) -
     let mut told: Vec<String> = changes.into_iter().take(TOLD).map(|(_, words)| words).collect();
     if told.is_empty() {
         let (low, high) = (units::thousands(*smallest), units::thousands(*largest));
-        told.push(format!("The order of targets is the same from {low} to {high} {unit}s"));
+        told.push(format!("By the medians the order of targets is the same from {low} to {high} {unit}s"));
     }
     if more > 0 {
         told.push(format!("{more} other pairs change places"));
@@ -193,18 +193,31 @@ fn change(one: &Grown, other: &Grown, standings: &[(u64, Standings<'_>)], unit: 
     ((first - 1.0) * (last - 1.0) < 0.0).then_some((false, words))
 }
 
+/// Whether the intervals of two ratios have nothing in common, and are of blocks enough to be intervals.
+fn is_apart(one: &Versus, other: &Versus) -> bool {
+    let ends = |versus: &Versus| versus.low.zip(versus.high).filter(|_| !versus.preliminary);
+    match (ends(one), ends(other)) {
+        (Some((one_low, one_high)), Some((low, high))) => one_high < low || high < one_low,
+        _ => false,
+    }
+}
+
 /// How the ratios to the best change from the smallest to the largest size, those that change most first.
 fn gaps(ranked: &[&Grown]) -> Vec<String> {
     let mut gaps: Vec<(f64, String)> = Vec::new();
     for one in ranked {
-        let ratios: Vec<(u64, f64)> = one.sizes.iter().filter_map(|at| Some((at.units, at.ratio()?))).collect();
+        let ratios: Vec<(u64, Versus)> = one.sizes.iter().filter_map(|at| Some((at.units, at.versus()?))).collect();
         let (Some((_, first)), Some((_, last))) = (ratios.first(), ratios.last()) else { continue };
-        let change = (last / first).max(first / last);
-        if change > SAME && first.min(*last) > 1.0 {
-            let way = if last > first { "grows" } else { "shrinks" };
-            let each: Vec<String> =
-                ratios.iter().map(|(size, ratio)| format!("{ratio:.1}x at {}", units::thousands(*size))).collect();
-            gaps.push((change, format!("The gap of {} to the best {way} with size: {}", one.target, each.join(", "))));
+        let change = (last.ratio / first.ratio).max(first.ratio / last.ratio);
+        if change > SAME && first.ratio.min(last.ratio) > 1.0 {
+            let way = if last.ratio > first.ratio { "grows" } else { "shrinks" };
+            let each: Vec<String> = ratios
+                .iter()
+                .map(|(size, ratio)| format!("{} at {}", versus(*ratio), units::thousands(*size)))
+                .collect();
+            let seen = if is_apart(first, last) { "" } else { " (seen, not claimed)" };
+            let words = format!("The gap of {} to the best {way} with size: {}{seen}", one.target, each.join(", "));
+            gaps.push((change, words));
         }
     }
     gaps.sort_by(|one, other| other.0.total_cmp(&one.0));

@@ -203,6 +203,11 @@ impl<'a> Standing<'a> {
         self.pair(one, other).is_some_and(|pair| pair.claim == Some(Claim::Faster))
     }
 
+    /// Whether any target is claimed to cost less than another.
+    pub fn claims_any(&self) -> bool {
+        self.campaign.pairs().iter().any(|pair| pair.claim.is_some())
+    }
+
     /// Which of the two costs less was another one for another seed's data.
     pub fn depends_on_data(&self, one: &str, other: &str) -> bool {
         self.pair(one, other).is_some_and(|pair| pair.depends_on_data)

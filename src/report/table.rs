@@ -1,11 +1,29 @@
-//! Rows as aligned text of at most 100 columns: eight or nine columns, and the rest behind `wide`.
+//! Rows as aligned text, as wide as the terminal and 100 columns at most: eight or nine columns, and the rest behind
+//! `wide`.
+
+use std::sync::OnceLock;
 
 use super::cells::{Numbers, Row};
 use super::standing::Versus;
 use crate::words::units;
 
-/// The widest line of a table that is not wide.
+/// The widest line of text and of a table that is not wide: longer lines are hard to read.
 pub const WIDTH: usize = 100;
+/// Nothing is made narrower than this.
+const WIDTH_LEAST: usize = 60;
+
+/// Of the terminal that results go to.
+static TERMINAL: OnceLock<usize> = OnceLock::new();
+
+/// Results go to a terminal of so many columns. What was said first holds.
+pub fn on_terminal(columns: u16) {
+    let _ = TERMINAL.set(usize::from(columns).clamp(WIDTH_LEAST, WIDTH));
+}
+
+/// How wide text is printed, in columns.
+pub fn width() -> usize {
+    TERMINAL.get().copied().unwrap_or(WIDTH)
+}
 
 /// One column: its heading and how a row fills it.
 #[derive(Clone, Copy)]
@@ -20,7 +38,7 @@ const COLUMNS: &[Column] = &[
     Column { heading: "vs best", cell: |_, numbers| numbers.vs_best.map_or_else(String::new, versus) },
     Column { heading: "waiting", cell: |_, numbers| percent(numbers.waiting_share) },
     Column { heading: "CPU us/op", cell: |_, numbers| cpu(numbers) },
-    Column { heading: "memory", cell: |_, numbers| units::bytes(numbers.anonymous_bytes) },
+    Column { heading: "memory", cell: |_, numbers| disk(numbers.memory_bytes()) },
     Column { heading: "disk", cell: |_, numbers| disk(numbers.bytes_on_disk) },
 ];
 
@@ -48,7 +66,7 @@ const OF_PROGRAMS: &[Column] = &[
     COLUMNS[0],
     COLUMNS[1],
     Column { heading: "CPU s", cell: |_, numbers| cpu_s(numbers) },
-    Column { heading: "memory", cell: |_, numbers| memories(numbers.client_anonymous_bytes, numbers.anonymous_bytes) },
+    Column { heading: "memory", cell: |_, numbers| memories(numbers.client_anonymous_bytes, numbers.memory_bytes()) },
     COLUMNS[5],
 ];
 
@@ -71,7 +89,7 @@ const WIDE: &[Column] = &[
     Column { heading: "op max", cell: |_, numbers| tail(numbers.op_times.map(|times| times.op_ns_max)) },
     Column { heading: "timed", cell: |_, numbers| timed(numbers.timed_one_in) },
     Column { heading: "in kernel", cell: |_, numbers| percent(numbers.system_share) },
-    Column { heading: "mapped", cell: |_, numbers| units::bytes(numbers.file_bytes) },
+    Column { heading: "mapped", cell: |_, numbers| disk(numbers.file_bytes) },
     Column { heading: "written", cell: |_, numbers| disk(numbers.bytes_written) },
     Column { heading: "a user byte", cell: |_, numbers| times(numbers.written_per_user_byte) },
     Column { heading: "disk/byte held", cell: |_, numbers| times(numbers.allocated_per_user_byte) },
@@ -88,7 +106,7 @@ pub fn tells_op_times(rows: &[Row], wide: bool) -> bool {
 
 /// The table, its lines ended. Controls stand below a rule; what has no number says why over the whole line.
 pub fn table(rows: &[Row], wide: bool) -> String {
-    layout(&lines(rows, wide, Ranks::BeforeNames), if wide { usize::MAX } else { WIDTH })
+    layout(&lines(rows, wide, Ranks::BeforeNames), if wide { usize::MAX } else { width() })
 }
 
 /// Where the ranks of a table stand, if it has any.
@@ -152,9 +170,29 @@ pub enum Line {
 /// The least of the names' column.
 const NAME_WIDTH: usize = 8;
 
+/// Columns that a narrow terminal may do without, the first to go first.
+const DISPENSABLE: [&str; 6] = ["disk", "memory", "waiting", "op p50", "CPU us/op", "CPU s"];
+/// So much of the longest name must have room before columns go.
+const NAME_WANTED: usize = 14;
+
 /// Names to the left, numbers to the right, two blanks between columns. A name that there is no room for stands whole
-/// in a line of its own, so that its numbers stay in sight.
+/// in a line of its own, so that its numbers stay in sight. Where there is no room for all columns, the dispensable
+/// ones are left out, and the last line names them.
 pub fn layout(lines: &[Line], width: usize) -> String {
+    let (mut lines, mut left_out) = (lines.to_vec(), Vec::new());
+    for heading in DISPENSABLE {
+        let widths = widths(&lines);
+        if numbers_width(&widths) + 1 + widths[0].min(NAME_WANTED) <= width {
+            break;
+        }
+        left_out.extend(without(&mut lines, heading).then_some(heading));
+    }
+    let text = laid_out(&lines, width);
+    if left_out.is_empty() { text } else { format!("{text} no room for: {} (--wide)\n", left_out.join(", ")) }
+}
+
+/// The widest cell of each column; of the first also the names of rows without numbers.
+fn widths(lines: &[Line]) -> Vec<usize> {
     let count = lines.iter().map(|line| if let Line::Cells(cells) = line { cells.len() } else { 0 }).max().unwrap_or(0);
     let mut widths = vec![0; count.max(1)];
     for line in lines {
@@ -166,7 +204,29 @@ pub fn layout(lines: &[Line], width: usize) -> String {
             Line::Words(_) => {}
         }
     }
-    let numbers: usize = widths[1..].iter().map(|width| width + 2).sum();
+    widths
+}
+
+/// Of all columns but the first.
+fn numbers_width(widths: &[usize]) -> usize {
+    widths[1..].iter().map(|width| width + 2).sum()
+}
+
+/// Removes the column of that heading, if there is one.
+fn without(lines: &mut [Line], heading: &str) -> bool {
+    let Some(Line::Cells(headings)) = lines.first() else { return false };
+    let Some(place) = headings.iter().skip(1).position(|one| one == heading) else { return false };
+    for line in lines {
+        if let Line::Cells(cells) = line {
+            cells.remove(place + 1);
+        }
+    }
+    true
+}
+
+fn laid_out(lines: &[Line], width: usize) -> String {
+    let mut widths = widths(lines);
+    let numbers = numbers_width(&widths);
     let heading =
         lines.iter().find_map(|line| if let Line::Cells(cells) = line { Some(length(&cells[0])) } else { None });
     widths[0] = widths[0].min(width.saturating_sub(numbers + 1)).max(heading.unwrap_or(0)).max(NAME_WIDTH);
@@ -278,9 +338,9 @@ fn cpu_s(numbers: &Numbers) -> String {
 }
 
 /// "21 MB + 9.2 MB": program and server; "21 MB" where the store is in the program.
-pub(super) fn memories(client: Option<u64>, store: u64) -> String {
+pub(super) fn memories(client: Option<u64>, store: Option<u64>) -> String {
     // A program that was gone before anybody looked held nothing that is known.
-    let store = disk(Some(store));
+    let store = disk(store);
     client.map_or(store.clone(), |client| format!("{} + {store}", disk(Some(client))))
 }
 
@@ -331,5 +391,21 @@ mod tests {
             "",
         ];
         assert_eq!(layout(&lines, 20), text.join("\n"));
+    }
+
+    #[test]
+    fn a_narrow_terminal_does_without_some_columns_and_says_which() {
+        let cells = |cells: &[&str]| Line::Cells(cells.iter().map(|cell| cell.to_string()).collect());
+        let lines = [
+            cells(&["target", "seconds", "waiting", "memory", "disk"]),
+            Line::Words("a rule".to_string()),
+            cells(&["redis+unix", "0.12", "97 %", "12 MB", "-"]),
+        ];
+        let whole =
+            " target      seconds  waiting  memory  disk\n a rule\n redis+unix     0.12     97 %   12 MB     -\n";
+        assert_eq!(layout(&lines, 45), whole);
+        let narrow = " target      seconds  waiting\n a rule\n redis+unix     0.12     97 %\n \
+            no room for: disk, memory (--wide)\n";
+        assert_eq!(layout(&lines, 30), narrow);
     }
 }

@@ -44,6 +44,7 @@ pub struct Trial {
     pub server_cpu_us_per_op: Option<f64>,
     /// Of the server, or of the trial's process where the store lives in it; of the whole trial.
     pub anonymous_bytes: Option<u64>,
+    pub shared_bytes: Option<u64>,
     /// Of the trial's process where the store is a server.
     pub client_anonymous_bytes: Option<u64>,
     pub bytes_on_disk: Option<u64>,
@@ -104,7 +105,7 @@ fn trial(record: &Record, counted: &Counted) -> Trial {
         let ops: u64 = record.measured().map(|phase| phase.ops).sum();
         cpu_s.filter(|_| has_numbers).map(|cpu_s| cpu_s * 1e6 / ops.max(1) as f64)
     };
-    let memory = record.memory.server.unwrap_or(record.memory.client);
+    let memory = numbers().and_then(Record::store_memory);
     Trial {
         block: record.block,
         position: record.position,
@@ -113,12 +114,12 @@ fn trial(record: &Record, counted: &Counted) -> Trial {
         control: record.target.control,
         of_program: record.job.program().is_some(),
         uncounted: match () {
+            () if record.ahead => Some(Uncounted::Ahead),
             () if record.block == 0 => Some(Uncounted::WarmUp),
             () if counted.void.contains(&record.block) && !counted.blocks.contains(&record.block) => {
                 Some(Uncounted::Void)
             }
             () if record.twin => Some(Uncounted::Twin),
-            () if record.ahead => Some(Uncounted::Ahead),
             () => None,
         },
         status,
@@ -129,9 +130,9 @@ fn trial(record: &Record, counted: &Counted) -> Trial {
         response_ns_p99: None,
         client_cpu_us_per_op: per_op(Some(record.measured().map(|phase| phase.client.cpu_s()).sum())),
         server_cpu_us_per_op: per_op(record.measured().map(|phase| Some(phase.server?.cpu_s())).sum()),
-        anonymous_bytes: numbers().map(|_| memory.anonymous_bytes),
-        client_anonymous_bytes: numbers()
-            .and_then(|record| record.memory.server.map(|_| record.memory.client.anonymous_bytes)),
+        anonymous_bytes: memory.map(|memory| memory.anonymous_bytes),
+        shared_bytes: memory.map(|memory| memory.shared_bytes),
+        client_anonymous_bytes: numbers().and_then(cells::client_anonymous_bytes),
         bytes_on_disk: numbers().and_then(|record| record.bytes_on_disk),
         load_1m: record.machine.load_1m,
         cpu_pressure_share: record.machine.cpu_pressure_share,
@@ -178,7 +179,7 @@ const OF_POINTS: &[Column] = &[
 ];
 const RESPONSE: Column = Column { heading: "response p99", cell: |trial| tail(trial.response_ns_p99) };
 const CPU: Column = Column { heading: "CPU us/op", cell: cpu };
-const MEMORY: Column = Column { heading: "memory", cell: |trial| or_dash(trial.anonymous_bytes, units::bytes) };
+const MEMORY: Column = Column { heading: "memory", cell: |trial| disk(memory_bytes(trial)) };
 const OF_JOBS: &[Column] = &[CPU, MEMORY];
 const OF_PROGRAMS: &[Column] =
     &[Column { heading: "CPU s", cell: cpu_s }, Column { heading: "memory", cell: memory_of_both }];
@@ -234,13 +235,17 @@ fn cpu_s(trial: &Trial) -> String {
 }
 
 fn memory_of_both(trial: &Trial) -> String {
-    trial.anonymous_bytes.map_or_else(|| "-".to_string(), |store| memories(trial.client_anonymous_bytes, store))
+    memories(trial.client_anonymous_bytes, memory_bytes(trial))
+}
+
+fn memory_bytes(trial: &Trial) -> Option<u64> {
+    Some(trial.anonymous_bytes? + trial.shared_bytes?)
 }
 
 fn note(trial: &Trial) -> String {
     let cut_off = trial.cut_off_done_share.map(|share| format!("cut off, {} done", percent(share)));
     let uncounted = trial.uncounted.map(|uncounted| match uncounted {
-        Uncounted::WarmUp => "not counted",
+        Uncounted::WarmUp => "warm-up",
         Uncounted::Twin => "twin",
         Uncounted::Void => "void",
         Uncounted::Ahead => "larger",

@@ -4,16 +4,18 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use super::cells::Row;
+use super::aa::{self, Repeated};
+use super::cells::{self, Row};
 use super::standing::Standings;
 use super::sweep::{self, Point};
 use super::table::versus;
+use crate::stats::floor::LEAST_DIFFERENCE;
 use crate::stats::sample::Sample;
 use crate::stats::shift::{self, Course};
 use crate::words::effort::CLAIM_BLOCKS;
 use crate::words::noise::{self, Gate, Yardstick, percent};
-use crate::words::preflight::Weight;
-use crate::words::record::Record;
+use crate::words::preflight::{self, Weight};
+use crate::words::record::{EVICTS, LAST_USE, Record};
 use crate::words::trial::Durability;
 use crate::words::units;
 
@@ -54,11 +56,45 @@ const VOID_WARNED: f64 = 0.2;
 /// Others at work before the run.
 const STRANGERS: [&str; 4] = ["pressure", "spin", "foreign", "steal"];
 
+/// What warnings are called, beside those of the machine before the run.
+const OWN_IDS: [&str; 12] = [
+    "touch",
+    "void",
+    "noise",
+    "twin",
+    "no-aa",
+    "timeout",
+    "client-limited",
+    "drift",
+    "unsteady",
+    "short",
+    "memory",
+    "debug-build",
+];
+
+/// What `--no-warn` may name.
+pub fn ids() -> impl Iterator<Item = &'static str> {
+    OWN_IDS.into_iter().chain(preflight::IDS)
+}
+
 type Rule = fn(&Seen<'_>) -> Vec<Warning>;
 
 /// The weightiest first.
-const RULES: [Rule; 12] =
-    [room, preflight_refused, void, twin, no_twin, timeouts, client_limited, drift, unsteady, doubted, short, memory];
+const RULES: [Rule; 13] = [
+    room,
+    touch,
+    preflight_refused,
+    void,
+    twin,
+    no_twin,
+    timeouts,
+    client_limited,
+    drift,
+    unsteady,
+    doubted,
+    short,
+    memory,
+];
 
 /// All that holds of a run, the weightiest first.
 pub fn warnings(seen: &Seen<'_>) -> Vec<Warning> {
@@ -94,7 +130,20 @@ impl Warning {
 }
 
 fn warning(id: &'static str, weighty: bool, evidence: String, fix: &str) -> Warning {
+    debug_assert!(ids().any(|known| known == id), "{id} cannot be silenced");
     Warning { id, evidence, fix: fix.to_string(), weighty }
+}
+
+/// What was read only of a server that is not ours changed which of its records it evicts first.
+fn touch(seen: &Seen<'_>) -> Vec<Warning> {
+    let told = |record: &Record| {
+        let did = record.store.as_ref()?.settings.get(LAST_USE).filter(|did| did.ends_with(EVICTS))?;
+        Some((record.target.label.clone(), did.clone()))
+    };
+    let of: BTreeMap<String, String> = seen.records.iter().filter_map(told).collect();
+    let fix = "read a replica, or fewer keys (--records)";
+    let evidence = |(target, did)| format!("{target}: the times of last use of the keys that were read are {did}");
+    of.into_iter().map(|of| warning("touch", true, evidence(of), fix)).collect()
 }
 
 /// A server that is not ours may have dropped records of its owner's.
@@ -155,11 +204,16 @@ fn void(seen: &Seen<'_>) -> Vec<Warning> {
 
 /// Trials that counted, and were not quiet all the same.
 fn doubted(seen: &Seen<'_>) -> Vec<Warning> {
+    // A few blocks are all that there is: then those count too that would be discarded of many.
+    let few = seen.standings.counted.void.is_empty();
     let why = reasons(seen, |gate| match gate {
         Gate::Warn(reasons) => reasons,
+        Gate::Void(reasons) if few => reasons,
         _ => Vec::new(),
     });
-    if why.is_empty() || seen.standings.counted.is_noisy() {
+    // Each unclear point names its cause already.
+    let none_counts = !seen.points.is_empty() && seen.points.iter().all(|point| point.unclear.is_some());
+    if why.is_empty() || none_counts || seen.standings.counted.is_noisy() {
         return Vec::new();
     }
     let evidence = format!("in some trials that count {why}");
@@ -167,7 +221,7 @@ fn doubted(seen: &Seen<'_>) -> Vec<Warning> {
 }
 
 /// The worst of each kind, in words.
-fn reasons(seen: &Seen<'_>, of: fn(Gate) -> Vec<noise::Reason>) -> String {
+fn reasons(seen: &Seen<'_>, of: impl Fn(Gate) -> Vec<noise::Reason>) -> String {
     let yardstick = Yardstick::of(seen.records.iter().map(|record| &record.noise));
     let mut worst: Vec<noise::Reason> = Vec::new();
     let counted = seen.records.iter().filter(|record| record.block > 0);
@@ -181,15 +235,36 @@ fn reasons(seen: &Seen<'_>, of: fn(Gate) -> Vec<noise::Reason>) -> String {
     worst.iter().map(noise::Reason::to_string).collect::<Vec<_>>().join("; ")
 }
 
-/// The same store twice, and too far from itself for a quiet run.
+/// The same store twice: an interval without 1 says that something besides the stores moves times, and a wide one that
+/// little can be told apart.
 fn twin(seen: &Seen<'_>) -> Vec<Warning> {
-    let noisy = seen.standings.repeated.iter().filter(|one| one.control().is_noisy());
-    let noisy: Vec<String> = noisy.map(|one| format!("{} {}", one.target, versus(one.versus()))).collect();
-    if noisy.is_empty() {
-        return Vec::new();
+    let noisy = |one: &&Repeated<'_>| one.control().is_noisy();
+    let (apart, wide): (Vec<_>, Vec<_>) = seen.standings.repeated.iter().filter(noisy).partition(|one| one.differs());
+    let mut found: Vec<Warning> = apart.iter().map(|one| differs(one, "time", true)).collect();
+    if !wide.is_empty() {
+        let wide: Vec<String> = wide.iter().map(|one| format!("{} {}", one.target, versus(one.versus()))).collect();
+        let evidence = format!("the same store run twice is not the same within 5 %: {}", wide.join(", "));
+        found.push(warning("twin", true, evidence, "more blocks (--effort normal), or a quieter machine"));
     }
-    let evidence = format!("the same store run twice differed from itself: {}", noisy.join(", "));
-    vec![warning("twin", true, evidence, "more blocks (--effort normal), or a quieter machine")]
+    // Of CPU only what raises the noise floor above the least difference that is ever claimed.
+    let by_cpu = aa::repeated(seen.records, &seen.standings.counted, cells::cpu_us_per_op);
+    let matters =
+        |one: &&Repeated<'_>| one.differs() && one.control().floor().is_some_and(|floor| floor > LEAST_DIFFERENCE);
+    found.extend(by_cpu.iter().filter(matters).map(|one| differs(one, "CPU", false)));
+    found
+}
+
+/// An A/A interval without 1.
+fn differs(one: &Repeated<'_>, measure: &str, weighty: bool) -> Warning {
+    let floor = one.control().floor().map_or_else(String::new, |floor| {
+        format!("; differences in {measure} of up to {} are not claimed", percent(floor))
+    });
+    let evidence = format!(
+        "the same store run twice differed from itself: the second trial of {} took {} the {measure} of its first{floor}",
+        one.target,
+        versus(one.versus())
+    );
+    warning("twin", weighty, evidence, "run it again: if it stays, something besides the stores changes within a block")
 }
 
 /// There are blocks enough for claims, and the noise floor is unknown.
@@ -282,6 +357,11 @@ fn course(record: &Record) -> Option<Course> {
     shift::within(&rates)?.course()
 }
 
+/// Whether a trial, or a point of it, was mostly its beginning and its end.
+pub(super) fn is_short(seen: &Seen<'_>) -> bool {
+    !short(seen).is_empty()
+}
+
 fn short(seen: &Seen<'_>) -> Vec<Warning> {
     if !seen.points.is_empty() {
         return short_point(seen).into_iter().collect();
@@ -324,13 +404,15 @@ fn memory(seen: &Seen<'_>) -> Vec<Warning> {
     vec![warning("memory", true, evidence, "a job well below a quarter of the memory, or twice as large")]
 }
 
-/// What the largest store held, on disk or in memory, as a share of the machine's memory.
+/// What the largest store held, on disk or in memory, as a share of the machine's memory. What a server holds
+/// that somebody else started is not known.
 pub fn data_share(records: &[Record]) -> Option<f64> {
+    let is_ours = |record: &&Record| !record.target.control && !record.target.is_guest();
     let bytes = |record: &Record| {
-        let held = record.memory.server.unwrap_or(record.memory.client);
-        record.bytes_on_disk.unwrap_or(0).max(held.anonymous_bytes)
+        let held = record.store_memory().unwrap_or_default();
+        record.bytes_on_disk.unwrap_or(0).max(held.held_bytes())
     };
-    let most = records.iter().filter(|record| !record.target.control).map(bytes).max()?;
+    let most = records.iter().filter(is_ours).map(bytes).max()?;
     let memory = records.first().map(|record| record.machine.memory_bytes).filter(|bytes| *bytes > 0)?;
     Some(most as f64 / memory as f64)
 }
@@ -359,11 +441,11 @@ mod tests {
     #[test]
     fn three_are_printed_and_the_rest_is_named() {
         let all: Vec<Warning> =
-            ["a", "b", "c", "d"].map(|id| warning(id, true, format!("{id} is so"), "do this")).to_vec();
+            ["void", "twin", "short", "drift"].map(|id| warning(id, true, format!("{id} is so"), "do this")).to_vec();
         let text = printed(&all, &[], false);
-        assert_eq!((text.len(), text[3].as_str()), (4, "more warnings (--wide): d"));
-        let rest = printed(&all, &["b".to_string()], false);
-        assert!(rest.len() == 3 && rest.iter().all(|line| line.starts_with("warning (") && !line.contains("b is so")));
+        assert_eq!((text.len(), text[3].as_str()), (4, "more warnings (--wide): drift"));
+        let rest = printed(&all, &["twin".to_string()], false);
+        assert!(rest.len() == 3 && rest.iter().all(|line| line.starts_with("warning (") && !line.contains("twin is")));
         assert_eq!(printed(&all, &[], true).len(), 4);
         assert!(printed(&[], &[], false).is_empty());
     }

@@ -1,9 +1,11 @@
 //! What stands above and below a table: the headline, the answer, one sentence to quote, what is missing, what to type
 //! next.
 
-use super::cells::{Row, Status};
+use std::collections::BTreeSet;
+
+use super::cells::Row;
 use super::standing::Standings;
-use super::table::{WIDTH, versus, wrap};
+use super::table::{versus, width, wrap};
 use super::{verified, warn};
 use crate::words::effort::CLAIM_BLOCKS;
 use crate::words::load::{Arrivals, Keys, Load, Only};
@@ -46,7 +48,7 @@ pub fn headline(records: &[Record], standings: &Standings<'_>) -> String {
     let shared = format!("{shared}{}", pinned(first));
     let sizes: Vec<String> = first.run.sizes.iter().map(|&size| units::thousands(size)).collect();
     let units = if sizes.is_empty() { units::thousands(first.stream.units) } else { sizes.join(", ") };
-    wrap(&format!("{}, {units} {unit} · {lies}{kept} · {clients}{replayed}{shared} · {claim}", first.job.name), WIDTH)
+    wrap(&format!("{}, {units} {unit} · {lies}{kept} · {clients}{replayed}{shared} · {claim}", first.job.name), width())
         .join("\n")
 }
 
@@ -55,7 +57,7 @@ fn of_program(command: &str, records: &[Record], standings: &Standings<'_>) -> S
     let first = &records[0];
     let (lies, kept) = lies_and_kept(records, first);
     let command = readable(command.as_bytes(), COMMAND_BYTES);
-    wrap(&format!("`{command}` · {lies}{kept}{} · {}", pinned(first), claim(first, standings)), WIDTH).join("\n")
+    wrap(&format!("`{command}` · {lies}{kept}{} · {}", pinned(first), claim(first, standings)), width()).join("\n")
 }
 
 /// " · server on processor 0, client on processor 1".
@@ -66,18 +68,42 @@ fn pinned(first: &Record) -> String {
 /// So much of a command is told.
 const COMMAND_BYTES: usize = 1000;
 
-/// Where the data lies and what becomes of it.
+/// Where the data lies and what becomes of it: both are known only of what kvfair started. What was asked of a server
+/// that kvfair did not start was read back from it, unless nothing was asked.
 fn lies_and_kept(records: &[Record], first: &Record) -> (String, String) {
+    let stores = || records.iter().filter(|record| !record.target.control);
+    let guests: BTreeSet<&str> =
+        stores().filter(|record| record.target.is_guest()).map(|record| record.target.label.as_str()).collect();
+    let is_ours = stores().any(|record| !record.target.is_guest());
     let kept = match first.configuration {
         Configuration::Matched => format!("durability {}", verified::in_words(records)),
         Configuration::Shipped => "as shipped, durability not matched".to_string(),
     };
-    let lies = warn::where_data_lies(records).filter(|_| !first.run.answers_only);
-    (lies.map_or_else(String::new, |lies| format!("{lies} · ")), kept)
+    let lies = warn::where_data_lies(records).filter(|_| !first.run.answers_only).map(str::to_string);
+    let told = match (is_ours, guests.len()) {
+        (_, 0) => vec![kept],
+        (true, 1) => vec![kept, format!("a server not started by kvfair: {}", listed_names(&guests))],
+        (true, _) => vec![kept, format!("servers not started by kvfair: {}", listed_names(&guests))],
+        (false, count) => {
+            let asked = (first.durability != Durability::None).then_some(kept);
+            let servers = if count == 1 { "a server" } else { "servers" };
+            std::iter::once(format!("{servers} not started by kvfair")).chain(asked).collect()
+        }
+    };
+    (lies.map_or_else(String::new, |lies| format!("{lies} · ")), told.join(" · "))
+}
+
+fn listed_names(names: &BTreeSet<&str>) -> String {
+    names.iter().copied().collect::<Vec<_>>().join(", ")
 }
 
 /// "12 blocks · same store twice: 1.00x [0.98-1.02] · noise ok".
 fn claim(first: &Record, standings: &Standings<'_>) -> String {
+    let claim = claim_so_far(first, standings);
+    if first.is_under_way { format!("not finished · {claim}") } else { claim }
+}
+
+fn claim_so_far(first: &Record, standings: &Standings<'_>) -> String {
     if first.run.answers_only {
         return "answers only, nothing timed".to_string();
     }
@@ -192,6 +218,7 @@ pub fn stream(records: &[Record]) -> String {
             let seeds: Vec<String> = first.run.data_seeds.iter().map(u64::to_string).collect();
             format!("recipe {name}, seeds {} in turn; of {seed}", seeds.join(", "))
         }
+        Data::File { path } if path.as_os_str() == "-" => "standard input".to_string(),
         Data::File { path } => path.display().to_string(),
         // What it reads is its own affair.
         Data::Program { .. } => return String::new(),
@@ -199,6 +226,7 @@ pub fn stream(records: &[Record]) -> String {
     if reads_only(first) {
         return format!("data: keys that are there, {} ops", units::thousands(first.stream.ops));
     }
+    let read_as = first.job.read_as.as_ref().map_or_else(String::new, |read| format!(" read as {}", read.form));
     let skipped = match first.stream.skipped_lines {
         0 => String::new(),
         1 => ", 1 bad line passed over".to_string(),
@@ -211,7 +239,7 @@ pub fn stream(records: &[Record]) -> String {
     };
     let packed = first.stream.zstd_share;
     let packed = packed.map_or_else(String::new, |share| format!(", values that zstd packs to {:.0} %", share * 100.0));
-    format!("data: {source}, {counted}{skipped}{packed}, sha256 {sha256}")
+    format!("data: {source}{read_as}, {counted}{skipped}{packed}, sha256 {sha256}")
 }
 
 /// What was recorded and is not replayed.
@@ -247,7 +275,10 @@ fn not_checked(records: &[Record]) -> String {
     let misses: u64 = records.iter().flat_map(|record| record.measured()).map(|phase| phase.misses).sum();
     let gone = if misses == 0 { String::new() } else { format!("; {} gets found nothing", units::thousands(misses)) };
     let drawn = if keys == 1 { "1 key was".to_string() } else { format!("{} keys were", units::thousands(keys)) };
-    format!("answers: not checked, since what the keys should hold is not known; {drawn} drawn{gone}\n")
+    format!(
+        "answers: not checked, since what the keys should hold is not known; {drawn} drawn{gone}; nothing was \
+         written\n"
+    )
 }
 
 /// The answer that all right trials gave, a line each: digests, counts, what comes first.
@@ -276,7 +307,7 @@ pub fn answer(records: &[Record]) -> String {
     }
     let lines = checked.answer.iter().map(|(name, value)| {
         let indented = format!("\n {:14}", "");
-        format!(" {name:<13} {}\n", wrap(value, WIDTH - 15).join(&indented))
+        format!(" {name:<13} {}\n", wrap(value, width() - 15).join(&indented))
     });
     let of = match record.run.data_seeds.is_empty() {
         true => String::new(),
@@ -284,49 +315,3 @@ pub fn answer(records: &[Record]) -> String {
     };
     format!("the answer{of}, the same from every target that is right:\n{}", lines.collect::<String>())
 }
-
-/// The next command worth typing, by what the table shows.
-pub fn next(rows: &[Row], records: &[Record]) -> String {
-    let Some(first) = records.first() else { return String::new() };
-    let input = match &first.job.data {
-        Data::Recipe { .. } => String::new(),
-        Data::File { path } => format!(" --input {}", path.display()),
-        Data::Program { .. } => return "next: kvfair show --wide".to_string(),
-    };
-    if reads_only(first) {
-        return "next: kvfair show --wide".to_string();
-    }
-    let job = &format!("{}{input}", first.job.name);
-    if let Some(row) = rows.iter().find(|row| matches!(row.status, Status::TimedOut { .. })) {
-        return format!("next: kvfair run {job} {} --timeout 30m", row.target);
-    }
-    let slow = rows.iter().filter(|row| !row.control && first.clients == 1);
-    if let Some(words) = slow.filter_map(|row| waits(row, first)).next() {
-        return wrap(&words, WIDTH).join("\n");
-    }
-    // What keeps nothing at all has nothing to lose by a class.
-    let stores = rows.iter().any(|row| !row.control && row.numbers.is_some());
-    match first.durability {
-        Durability::None if stores => format!("next: kvfair run {job} --durability crash"),
-        _ => "next: kvfair show --wide".to_string(),
-    }
-}
-
-/// "97 % of redis+unix is waiting for one answer at a time", and what helps.
-fn waits(row: &Row, first: &Record) -> Option<String> {
-    let numbers = row.numbers.as_ref()?;
-    if numbers.waiting_share <= WAITS_SHARE || numbers.server_cpu_us_per_op.is_none() {
-        return None;
-    }
-    let waiting =
-        format!("{:.0} % of {} is waiting for one answer at a time", numbers.waiting_share * 100.0, row.target);
-    let is_usual = row.group.is_empty() && first.target.cache.is_none();
-    let help = match first.job.name.as_str() {
-        "fans" if is_usual => format!("see --via batch, --via native, cached:{}, --clients 8", row.target),
-        _ => "see --clients 8".to_string(),
-    };
-    Some(format!("{waiting}: {help}."))
-}
-
-/// Who waits longer than this share of its time is told what would help.
-const WAITS_SHARE: f64 = 0.8;

@@ -11,27 +11,6 @@ pub const LEAST_DIFFERENCE: f64 = 0.02;
 /// Up to this ± an A/A interval that holds 1 is that of a quiet run (`tests/campaigns` has what follows from it).
 pub const QUIET: f64 = 0.05;
 
-/// The longer control costs at most so much of a block without controls.
-const COSTS: f64 = 0.25;
-
-/// How long a trial of a target takes, in seconds: what is measured of it, and all of it.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Length {
-    pub job_s: f64,
-    pub all_s: f64,
-}
-
-/// Which targets to run twice in each block, by their places in `lengths`: the shortest, whose noise is the largest
-/// share of a trial, and the longest that costs at most a quarter of a block of `block_s` seconds, unless that is the
-/// same one or none does. Nothing where there are no targets.
-pub fn controls(lengths: &[Length], block_s: f64) -> Vec<usize> {
-    let mut order: Vec<usize> = (0..lengths.len()).collect();
-    order.sort_by(|one, other| lengths[*one].job_s.total_cmp(&lengths[*other].job_s));
-    let shortest = order.first().copied();
-    let longest = order.iter().rev().copied().find(|place| lengths[*place].all_s <= block_s * COSTS);
-    shortest.into_iter().chain(longest.filter(|longest| Some(*longest) != shortest)).collect()
-}
-
 /// Two trials of one target in each block: what they differ by is noise.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Control {

@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use super::blocking::{Blocking, Line};
-use super::{Adapter, Facts, Launch, Place, Role, Server, Session, Setting, Store};
+use super::{Adapter, Facts, Launch, Means, Place, Role, Server, Session, Setting, Store};
 use crate::wire::Codec;
 use crate::wire::memcache::{self, Memcache, VERSION_QUESTION};
 use crate::wire::resp::{self, PING, Resp, Value};
@@ -25,6 +25,7 @@ pub static ARRAY: Adapter = Adapter {
         _ => Err("array keeps everything in memory"),
     },
     stays: |_| false,
+    lacks: |_| &[Means::Scan, Means::Versions, Means::Tally],
     open,
     server: Some(&Server { own: true, version: version_printed, arguments, ..Server::PLAIN }),
     version: || Err("a server's version is its program's".to_string()),

@@ -12,7 +12,7 @@ use std::sync::{Mutex, MutexGuard};
 use super::bytemap::{ByteMap, Engine};
 use super::library::{c_path, fill};
 use super::said::Said;
-use super::{Adapter, Facts, Launch, Role, Setting, Store};
+use super::{Adapter, Facts, Launch, Means, Role, Setting, Store};
 use crate::words::op::{Fault, KeyList};
 use crate::words::trial::{Durability, Transport};
 use crate::words::units;
@@ -31,6 +31,10 @@ pub static BERKELEYDB: Adapter = Adapter {
         Durability::Power => Ok("environment with a log, synchronous commits"),
     },
     stays: |_| true,
+    lacks: |settings| match settings.get(TYPE.name).map(String::as_str) {
+        Some("btree") => &[Means::Tally],
+        _ => &[Means::Scan, Means::Tally],
+    },
     open,
     server: None,
     version,
@@ -425,6 +429,7 @@ mod tests {
             login: Login::default(),
             clients: 1,
             data_bytes: None,
+            answer_bytes: None,
             patience: Duration::from_secs(1),
         }
     }

@@ -2,24 +2,38 @@
 //! protocol.
 
 use std::io::{self, Read, Write};
-use std::net::{TcpStream, ToSocketAddrs};
-use std::os::fd::{AsFd, BorrowedFd};
-use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
-use nix::errno::Errno;
-use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::poll::PollFlags;
 use polonius_the_crab::prelude::*;
 
+use super::deadline::Deadline;
 use super::{Launch, Place, Session};
 use crate::wire::{Codec, Heard};
 use crate::words::op::{Fault, Op, Reply, readable};
 
+mod stream;
+
+pub use stream::Stream;
+
 /// The receive buffer at first. It doubles as bytes come, never because of a length that somebody claims.
 const RECEIVE_AT_FIRST: usize = 16 << 10;
+/// What may come beside the answers of a job: a server's counters and settings.
+const ANSWER_BYTES_MIN: u64 = 2 << 20;
+/// An answer of which nothing is known has at most so many bytes, as the longest of any protocol here.
+const ANSWER_BYTES_MAX: u64 = (1 << 30) + ANSWER_BYTES_MIN;
 /// What may be written without reading meanwhile: less than any system's socket buffer takes, so that a server that
 /// waits for us to read its answers before it reads on (memcached does) cannot be waiting for us while we wait for it.
 const WRITE_AT_ONCE: usize = 64 << 10;
+
+/// An answer that comes in pieces has them all so soon, mostly.
+const SOON: Duration = Duration::from_millis(100);
+
+/// Makes a connection to a server and closes it again: whether somebody is there.
+pub fn contact(store: &str, place: &Place, patience: Duration) -> Result<(), Fault> {
+    let name = format!("{store} at {place}");
+    Stream::open(place, patience).map(drop).map_err(|error| Fault::no_connection(&name, &error))
+}
 
 /// A session that speaks through codec `C`.
 pub struct Blocking<C> {
@@ -51,11 +65,11 @@ impl<C: Codec> Blocking<C> {
     {
         self.connection.exchange(request, read)?;
         self.check_in_step()?;
-        let Connection { stream, name, .. } = self.connection;
+        let Connection { stream, name, answer_bytes_max, .. } = self.connection;
         stream
             .set_nonblocking(true)
             .map_err(|error| Fault::Lost(io::Error::new(error.kind(), format!("{name}: {error}"))))?;
-        Ok(Line { stream, codec: Box::new(self.codec), name })
+        Ok(Line { stream, codec: Box::new(self.codec), name, answer_bytes_max })
     }
 
     /// The connection, for questions that are no ops. Not to be used while an op is unanswered.
@@ -74,7 +88,12 @@ impl<C: Codec> Blocking<C> {
                 continue;
             };
             if let Heard::Refused(words) = heard {
-                return Err(Fault::Refused(format!("{} refused the login: {words}", self.connection.name)));
+                let name = &self.connection.name;
+                let refused = match words.contains("NOAUTH") {
+                    true => format!("{} ({words})", needs_password(name)),
+                    false => format!("{name} refused the login: {words}"),
+                };
+                return Err(Fault::Refused(refused));
             }
             self.connection.start += used;
         }
@@ -144,6 +163,21 @@ pub struct Line {
     pub codec: Box<dyn Codec>,
     /// What messages call it.
     pub name: String,
+    /// A longer answer is refused.
+    pub answer_bytes_max: usize,
+}
+
+impl Line {
+    /// An error where the beginning of an answer, of so many bytes, is longer than any may be.
+    #[inline]
+    pub fn check_length(&self, bytes: usize) -> Result<(), Fault> {
+        if bytes <= self.answer_bytes_max { Ok(()) } else { Err(too_long(self.answer_bytes_max)) }
+    }
+}
+
+#[cold]
+fn too_long(most: usize) -> Fault {
+    Fault::Garbled(format!("an answer of more than {most} bytes, longer than any of the job"))
 }
 
 /// A stream with the bytes that came from it and were not read yet.
@@ -155,15 +189,30 @@ pub struct Connection {
     received: Vec<u8>,
     start: usize,
     end: usize,
+    /// A longer answer is refused.
+    answer_bytes_max: usize,
+    wait: Wait,
+}
+
+/// How long the answer that is awaited has been coming. A clock is read only for one that does not come at once.
+#[derive(Clone, Copy)]
+enum Wait {
+    NotYet,
+    /// Some of it was waited for.
+    Begun,
+    Until(Deadline),
 }
 
 impl Connection {
     pub fn open(store: &str, launch: &Launch) -> Result<Self, Fault> {
         let name = format!("{store} at {}", launch.place);
-        let stream = Stream::open(&launch.place, launch.patience)
-            .map_err(|error| Fault::Lost(io::Error::new(error.kind(), format!("{name}: {error}"))))?;
+        let stream =
+            Stream::open(&launch.place, launch.patience).map_err(|error| Fault::no_connection(&name, &error))?;
         let received = vec![0; RECEIVE_AT_FIRST];
-        Ok(Connection { stream, name, patience: launch.patience, received, start: 0, end: 0 })
+        let most = launch.answer_bytes.map_or(ANSWER_BYTES_MAX, |bytes| bytes.saturating_add(ANSWER_BYTES_MIN));
+        let answer_bytes_max = usize::try_from(most).unwrap_or(usize::MAX);
+        let (patience, wait) = (launch.patience, Wait::NotYet);
+        Ok(Connection { stream, name, patience, received, start: 0, end: 0, answer_bytes_max, wait })
     }
 
     /// Asks one thing that is no op, and waits until `read` has found its answer.
@@ -202,6 +251,7 @@ impl Connection {
         }
         self.start = 0;
         self.end = 0;
+        self.wait = Wait::NotYet;
         Ok(())
     }
 
@@ -214,7 +264,31 @@ impl Connection {
         if bytes.len() > WRITE_AT_ONCE {
             return self.send_while_receiving(bytes);
         }
-        self.stream.write_all(bytes).map_err(|error| self.lost(error))
+        self.write(bytes).map_err(|error| self.lost(error))
+    }
+
+    #[inline]
+    fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
+        match self.stream.write(bytes) {
+            Ok(written) if written == bytes.len() => Ok(()),
+            Err(error) if error.kind() != io::ErrorKind::Interrupted => Err(error),
+            written => self.write_rest(&bytes[written.unwrap_or(0)..]),
+        }
+    }
+
+    /// A server that takes a little now and then has no more time for it.
+    #[cold]
+    fn write_rest(&mut self, mut bytes: &[u8]) -> io::Result<()> {
+        let deadline = Deadline::within(self.patience);
+        while !bytes.is_empty() {
+            deadline.left()?;
+            match self.stream.write(bytes) {
+                Ok(written) => bytes = &bytes[written..],
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
     }
 
     fn send_while_receiving(&mut self, bytes: &[u8]) -> Result<(), Fault> {
@@ -225,10 +299,13 @@ impl Connection {
     }
 
     fn write_and_read(&mut self, mut bytes: &[u8]) -> io::Result<()> {
+        let deadline = Deadline::within(self.patience);
         while !bytes.is_empty() {
             match self.stream.write(bytes) {
                 Ok(written) => bytes = &bytes[written..],
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => self.stream.wait(self.patience)?,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    self.stream.wait(deadline.left()?, PollFlags::POLLIN | PollFlags::POLLOUT)?
+                }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => return Err(error),
             }
@@ -243,7 +320,33 @@ impl Connection {
     /// Reads at least one byte more.
     #[inline]
     fn fill(&mut self) -> Result<(), Fault> {
-        self.receive().map_err(|error| self.lost(error))
+        match self.wait {
+            Wait::NotYet => {
+                self.wait = Wait::Begun;
+                self.receive().map_err(|error| self.lost(error))
+            }
+            _ => self.fill_on(),
+        }
+    }
+
+    /// Reads more of an answer that comes in pieces. No piece gives the rest of it more time.
+    fn fill_on(&mut self) -> Result<(), Fault> {
+        if self.end - self.start > self.answer_bytes_max {
+            return Err(self.name_in(too_long(self.answer_bytes_max)));
+        }
+        let deadline = match self.wait {
+            Wait::Until(deadline) => deadline,
+            Wait::NotYet | Wait::Begun => Deadline::within(self.patience),
+        };
+        self.wait = Wait::Until(deadline);
+        let received = deadline.left().and_then(|left| {
+            // Beside the socket's own time-out, which each piece begins anew.
+            if left + SOON < self.patience {
+                self.stream.wait(left, PollFlags::POLLIN)?;
+            }
+            self.receive()
+        });
+        received.map_err(|error| self.lost(error))
     }
 
     fn receive(&mut self) -> io::Result<()> {
@@ -282,8 +385,12 @@ impl Connection {
         Fault::Lost(match error.kind() {
             // How a system says that the socket's own time-out is over.
             io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => {
-                let silent_s = self.patience.as_secs_f64();
-                io::Error::new(io::ErrorKind::TimedOut, format!("{name} has been silent for {silent_s} s"))
+                let patience_s = self.patience.as_secs_f64();
+                let what = match self.wait {
+                    Wait::Until(_) => format!("{name} has not finished an answer within {patience_s} s"),
+                    Wait::NotYet | Wait::Begun => format!("{name} has been silent for {patience_s} s"),
+                };
+                io::Error::new(io::ErrorKind::TimedOut, what)
             }
             kind => io::Error::new(kind, format!("{name}: {error}")),
         })
@@ -298,97 +405,10 @@ fn named(name: &str, fault: Fault) -> Fault {
     }
 }
 
-/// A connected socket.
-pub enum Stream {
-    Tcp(TcpStream),
-    Unix(UnixStream),
-}
-
-impl Stream {
-    fn open(place: &Place, patience: Duration) -> io::Result<Self> {
-        match place {
-            Place::Tcp { host, port } => {
-                let stream = connect(host, *port, patience)?;
-                // A question is one small write: it must not wait for an answer to the one before it.
-                stream.set_nodelay(true)?;
-                stream.set_read_timeout(Some(patience))?;
-                stream.set_write_timeout(Some(patience))?;
-                Ok(Stream::Tcp(stream))
-            }
-            Place::Unix(path) => {
-                let stream = UnixStream::connect(path)?;
-                stream.set_read_timeout(Some(patience))?;
-                stream.set_write_timeout(Some(patience))?;
-                Ok(Stream::Unix(stream))
-            }
-            Place::Memory | Place::Path(_) => {
-                Err(io::Error::new(io::ErrorKind::InvalidInput, "a server is reached by tcp or a Unix socket"))
-            }
-        }
-    }
-
-    fn set_nonblocking(&self, on: bool) -> io::Result<()> {
-        match self {
-            Stream::Tcp(stream) => stream.set_nonblocking(on),
-            Stream::Unix(stream) => stream.set_nonblocking(on),
-        }
-    }
-
-    /// Returns when something can be written or read.
-    fn wait(&self, patience: Duration) -> io::Result<()> {
-        let timeout = PollTimeout::try_from(patience).unwrap_or(PollTimeout::MAX);
-        loop {
-            match poll(&mut [PollFd::new(self.as_fd(), PollFlags::POLLIN | PollFlags::POLLOUT)], timeout) {
-                Ok(0) => return Err(io::ErrorKind::TimedOut.into()),
-                Ok(_) => return Ok(()),
-                Err(Errno::EINTR) => {}
-                Err(error) => return Err(error.into()),
-            }
-        }
-    }
-}
-
-/// Tries every address that the host's name stands for: `localhost` may be two.
-fn connect(host: &str, port: u16, patience: Duration) -> io::Result<TcpStream> {
-    let mut failure = io::Error::new(io::ErrorKind::NotFound, "the name has no address");
-    for address in (host, port).to_socket_addrs()? {
-        match TcpStream::connect_timeout(&address, patience) {
-            Ok(stream) => return Ok(stream),
-            Err(error) => failure = error,
-        }
-    }
-    Err(failure)
-}
-
-impl AsFd for Stream {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        match self {
-            Stream::Tcp(stream) => stream.as_fd(),
-            Stream::Unix(stream) => stream.as_fd(),
-        }
-    }
-}
-
-impl Read for Stream {
-    #[inline]
-    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
-        match self {
-            Stream::Tcp(stream) => stream.read(into),
-            Stream::Unix(stream) => stream.read(into),
-        }
-    }
-}
-
-impl Write for Stream {
-    #[inline]
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        match self {
-            Stream::Tcp(stream) => stream.write(bytes),
-            Stream::Unix(stream) => stream.write(bytes),
-        }
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
+/// "redis at host:6379 needs a password: redis://:PASSWORD@host:6379". A path of a Unix socket has no place for one.
+pub fn needs_password(name: &str) -> String {
+    match name.split_once(" at ").filter(|(_, place)| !place.starts_with('/')) {
+        Some((store, place)) => format!("{name} needs a password: {store}://:PASSWORD@{place}, or KVFAIR_PASSWORD"),
+        None => format!("{name} needs a password: KVFAIR_PASSWORD"),
     }
 }

@@ -37,9 +37,11 @@ impl Cached {
             0 | 1 => 1,
             clients => (clients as usize * SHARDS_PER_CLIENT).next_power_of_two(),
         };
-        let limit_bytes = usize::try_from(settings.memory_bytes).unwrap_or(usize::MAX) / shards;
-        let shard =
-            || Shard { entries: LruCache::unbounded(), bytes: 0, limit_bytes, counts: settings.counts, changes: 0 };
+        let share = |limit: u64| usize::try_from(limit).unwrap_or(usize::MAX) / shards;
+        let limit_bytes = share(settings.memory_bytes);
+        let limit_items = settings.items.map_or(usize::MAX, share);
+        let counts = settings.counts;
+        let shard = || Shard { entries: LruCache::unbounded(), bytes: 0, limit_bytes, limit_items, counts, changes: 0 };
         Cached {
             inner,
             settings,
@@ -86,6 +88,9 @@ impl Store for Cached {
         };
         facts.settings.insert("cache memory".to_string(), self.settings.memory_bytes.to_string());
         facts.settings.insert("cache counts".to_string(), counted.to_string());
+        if let Some(items) = self.settings.items {
+            facts.settings.insert("cache items".to_string(), items.to_string());
+        }
         Ok(facts)
     }
 

@@ -25,7 +25,7 @@ use tokio::runtime::Runtime;
 
 use self::session::Statements;
 use super::said::Said;
-use super::{Adapter, Facts, Launch, Place, Role, Server, Session, Store};
+use super::{Adapter, Facts, Launch, Means, Place, Role, Server, Session, Store};
 use crate::words::op::Fault;
 use crate::words::trial::{Durability, Transport};
 
@@ -49,6 +49,7 @@ pub static CASSANDRA: Adapter = Adapter {
     },
     // A stop that is no crash writes everything.
     stays: |_| true,
+    lacks: |_| &[Means::Scan],
     open,
     server: Some(&Server {
         programs: &["cassandra"],

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use self::durable::LIES;
 use self::growing::{GROWTHS, Grows, burn};
-use super::{Adapter, Facts, Launch, Role, Session, Setting, Store};
+use super::{Adapter, Facts, Launch, Means, Role, Session, Setting, Store};
 use crate::words::op::{Fault, KeyList, Op, Pairs, Reply, ValueList};
 use crate::words::trial::Transport;
 
@@ -24,6 +24,7 @@ pub static FAULTY: Adapter = Adapter {
     settings: &[FAULT, AFTER, EVERY],
     keeps: |_| Ok("or so it says"),
     stays: |_| false,
+    lacks: |_| &[Means::Tally],
     open,
     server: None,
     version: || Ok(env!("CARGO_PKG_VERSION").to_string()),

@@ -8,7 +8,7 @@ use fjall::config::CompressionPolicy;
 use fjall::{CompressionType, Database, Keyspace, KeyspaceCreateOptions, PersistMode, Slice};
 
 use super::said::Said;
-use super::{Adapter, Facts, Launch, Role, Session, Store, cell};
+use super::{Adapter, Facts, Launch, Means, Role, Session, Store, cell};
 use crate::words::op::{Fault, KeyList, Keys, Op, Pairs, Reply, ValueList};
 use crate::words::trial::{Durability, Transport};
 
@@ -26,6 +26,7 @@ pub static FJALL: Adapter = Adapter {
     },
     // Closing syncs the journal.
     stays: |_| true,
+    lacks: |_| &[Means::Tally],
     open,
     server: None,
     version: || Ok(env!("KVFAIR_FJALL").to_string()),

@@ -7,7 +7,7 @@ use std::path::Path;
 use super::bytemap::{ByteMap, Engine};
 use super::library::{InForce, Shared, at_least, c_path, fill, interface, start};
 use super::said::Said;
-use super::{Adapter, Facts, Launch, Role, Store};
+use super::{Adapter, Facts, Launch, Means, Role, Store};
 use crate::words::op::{Fault, readable};
 use crate::words::trial::{Durability, Transport};
 
@@ -24,6 +24,7 @@ pub static KYOTOCABINET: Adapter = Adapter {
         Durability::Power => Ok("OAUTOTRAN, OAUTOSYNC"),
     },
     stays: |_| true,
+    lacks: |_| &[Means::Scan, Means::Tally],
     open: open_kyoto,
     server: None,
     version: || Ok(KyotoCalls::load(&KYOTO, "kc")?.words("KCVERSION")),

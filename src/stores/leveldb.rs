@@ -9,7 +9,7 @@ use std::ptr::null_mut;
 use super::bytemap::{ByteMap, Engine};
 use super::library::{Shared, c_path, interface, start};
 use super::said::Said;
-use super::{Adapter, Facts, Launch, Role, Store, cell};
+use super::{Adapter, Facts, Launch, Means, Role, Store, cell};
 use crate::words::op::{Fault, KeyList};
 use crate::words::trial::{Durability, Transport};
 
@@ -49,6 +49,7 @@ const BOTH: Adapter = Adapter {
     settings: &[],
     keeps: |_| Err(""),
     stays: |_| true,
+    lacks: |_| &[Means::Tally],
     open: |launch| open(&LEVEL, launch),
     server: None,
     version: || LEVEL.version(),

@@ -11,7 +11,7 @@ use nix::errno::Errno;
 use nix::sys::statvfs::statvfs;
 
 use super::said::Said;
-use super::{Adapter, Facts, Launch, Role, Session, Store, cell};
+use super::{Adapter, Facts, Launch, Means, Role, Session, Store, cell};
 use crate::words::op::{Fault, KeyList, Keys, Op, Pairs, Reply, ValueList};
 use crate::words::trial::{Durability, Transport};
 
@@ -28,6 +28,7 @@ pub static LMDB: Adapter = Adapter {
         Durability::Power => Ok("synchronous commits (no flags)"),
     },
     stays: |_| true,
+    lacks: |_| &[Means::Tally],
     open,
     server: None,
     version: || Ok(version()),

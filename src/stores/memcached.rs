@@ -6,7 +6,7 @@ use std::path::Path;
 use super::blocking::{Blocking, Connection, Line};
 use super::room::{Room, Weight};
 use super::said::{Said, bounded};
-use super::{Adapter, Facts, Launch, Place, Role, Server, Session, Setting, Store, Watch};
+use super::{Adapter, Facts, Launch, Means, Place, Role, Server, Session, Setting, Store, UNKNOWN, Watch};
 use crate::wire::Codec;
 use crate::wire::memcache::{self, Binary, Memcache, Meta, NOOP_QUESTION, Stats, VERSION_QUESTION};
 use crate::words::op::Fault;
@@ -19,13 +19,14 @@ pub static MEMCACHED: Adapter = Adapter {
     about: "the cache in memory; drops the least recently used when full",
     role: Role::Store,
     transports: &[Transport::Unix, Transport::Tcp],
-    schemes: &[],
+    schemes: &["memcache"],
     settings: &[MOUTH],
     keeps: |class| match class {
         Durability::None => Ok("keeps everything in memory"),
         _ => Err("memcached keeps everything in memory"),
     },
     stays: |_| false,
+    lacks: |_| &[Means::Scan, Means::Tally],
     open,
     server: Some(&Server {
         programs: &["memcached"],
@@ -113,7 +114,7 @@ impl Store for Memcached {
     fn facts(&self) -> Result<Facts, Fault> {
         let mut session = self.ask()?;
         let connection = session.connection();
-        let version = connection.exchange(VERSION_QUESTION, memcache::version)?;
+        let version = connection.exchange(VERSION_QUESTION, or_refused(memcache::version))?;
         let seen = stats(connection, b"stats\r\n")?;
         let settings = stats(connection, b"stats settings\r\n")?;
         let mouth = self.launch.setting(&MOUTH);
@@ -123,7 +124,7 @@ impl Store for Memcached {
             _ => ("incr; where there is no counter, add and incr", ESCAPED),
         };
         let mut facts = Facts {
-            version,
+            version: version.unwrap_or_else(|| UNKNOWN.to_string()),
             mouth: format!("memcache {mouth}"),
             increment: increment.to_string(),
             process_id: find(&seen, "pid").and_then(|id| id.parse().ok()),
@@ -180,8 +181,20 @@ impl Store for Memcached {
     }
 }
 
+/// None where the server knows no such statistics.
 fn stats(connection: &mut Connection, request: &[u8]) -> Result<Stats, Fault> {
-    connection.exchange(request, bounded(memcache::stats))
+    Ok(connection.exchange(request, bounded(or_refused(memcache::stats)))?.unwrap_or_default())
+}
+
+/// Bytes used and what they say, once they are all there.
+type Read<T> = Result<Option<(usize, T)>, Fault>;
+
+/// What speaks the protocol need not know all of it: a refusal is the whole answer to the one thing that was asked.
+fn or_refused<T>(read: impl Fn(&[u8]) -> Read<T>) -> impl Fn(&[u8]) -> Read<Option<T>> {
+    move |bytes| match read(bytes) {
+        Err(Fault::Refused(_)) => Ok(Some((bytes.len(), None))),
+        answer => Ok(answer?.map(|(used, answer)| (used, Some(answer)))),
+    }
 }
 
 fn find<'a>(stats: &'a [(String, String)], name: &str) -> Option<&'a str> {

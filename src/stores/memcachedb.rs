@@ -7,7 +7,7 @@ use std::path::Path;
 
 use super::blocking::{Blocking, Line};
 use super::said::{Said, bounded};
-use super::{Adapter, Facts, Launch, Place, Role, Server, Session, Store};
+use super::{Adapter, Facts, Launch, Means, Place, Role, Server, Session, Store};
 use crate::wire::memcache::{self, Dialect, Memcache, Stats, VERSION_QUESTION};
 use crate::words::op::Fault;
 use crate::words::trial::{Durability, Transport};
@@ -27,6 +27,7 @@ pub static MEMCACHEDB: Adapter = Adapter {
         Durability::Crash | Durability::Power => Ok("the log synced at each commit (no -N)"),
     },
     stays: |_| true,
+    lacks: |_| &[Means::Scan, Means::Versions, Means::Tally],
     open: |launch| Ok(Box::new(Memcachedb { launch: launch.clone() })),
     server: Some(&Server {
         programs: &["memcachedb"],

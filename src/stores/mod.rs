@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use self::blocking::Line;
+pub use self::means::Means;
 use self::room::{Room, Weight};
 use self::said::Said;
 use crate::words::op::{Fault, KeyList, Op, Reply};
@@ -30,6 +31,7 @@ mod cassandra;
     feature = "sqlite"
 ))]
 mod cell;
+mod deadline;
 mod faulty;
 #[cfg(feature = "fjall")]
 mod fjall;
@@ -41,6 +43,7 @@ mod leveldb;
 mod library;
 #[cfg(feature = "lmdb")]
 mod lmdb;
+mod means;
 mod memcached;
 mod memcachedb;
 #[cfg(feature = "mongodb")]
@@ -144,10 +147,14 @@ pub trait Store: Send + Sync {
         Ok(None)
     }
     /// At most so many keys of plain values that it holds, drawn by its own means, for a client that writes nothing;
-    /// none where it cannot list its keys. Sessions and lines that are opened afterwards leave the times of last use as
-    /// they are, where the store knows how.
+    /// none where it cannot list its keys.
     fn existing(&self, _most: usize) -> Result<Option<KeyList>, Fault> {
         Ok(None)
+    }
+    /// Has sessions and lines that are opened afterwards leave the times of last use as they are, where the store knows
+    /// how.
+    fn leave_no_trace(&self) -> Result<(), Fault> {
+        Ok(())
     }
     /// Its memory, of which others' records may need what is left; nothing where none are dropped for want of it, and
     /// no writes refused.
@@ -195,6 +202,9 @@ pub trait Session {
     }
 }
 
+/// What stands where a server does not tell a version.
+pub const UNKNOWN: &str = "unknown";
+
 /// What a store says it is: its counters are `Store::says`.
 #[derive(Clone, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct Facts {
@@ -221,7 +231,7 @@ pub struct Adapter {
     pub about: &'static str,
     pub role: Role,
     pub transports: &'static [Transport],
-    /// URL schemes besides the store's own name; `redis` has `unix`.
+    /// Other words for it, in front of URLs too; `redis` has [`SOCKET`].
     pub schemes: &'static [&'static str],
     /// What a target may set, as `TARGET?name=value`.
     pub settings: &'static [Setting],
@@ -229,6 +239,8 @@ pub struct Adapter {
     pub keeps: fn(Durability) -> Result<&'static str, &'static str>,
     /// Whether the data of a class is still there after a stop that is no crash, so that it can be queried later.
     pub stays: fn(Durability) -> bool,
+    /// What it has no means for, with these settings, of what some jobs and ways need.
+    pub lacks: fn(&BTreeMap<String, String>) -> &'static [Means],
     pub open: fn(&Launch) -> Result<Box<dyn Store>, Fault>,
     pub server: Option<&'static Server>,
     /// The version of an embedded store's library, or why it cannot be used here. A server's is asked of its program.
@@ -305,7 +317,9 @@ pub struct Launch {
     pub clients: u32,
     /// Bytes of keys and values that the job will leave behind, where that is known: caches must hold them.
     pub data_bytes: Option<u64>,
-    /// How long a socket may be silent before it counts as lost.
+    /// Bytes of the longest answer that the job can have, where that is known: a longer one is refused.
+    pub answer_bytes: Option<u64>,
+    /// How long an answer may take before its socket counts as lost.
     pub patience: Duration,
 }
 
@@ -402,6 +416,13 @@ pub struct Server {
     pub version: fn(&str) -> Option<String>,
     /// Its arguments, one thing each, for a start in the foreground; `data` is a directory that exists.
     pub arguments: fn(launch: &Launch, data: &Path) -> Vec<String>,
+    /// Over TCP it is started with the password of `launch.login`, where there is one: nobody else on this machine is
+    /// let in.
+    pub takes_password: bool,
+    /// What it reads from its standard input: secrets that no list of processes shows.
+    pub input: fn(launch: &Launch) -> Option<String>,
+    /// What it must be told, over a way of its own, before it lets anybody in by that password. Asked until it works.
+    pub admit: fn(launch: &Launch, data: &Path) -> Result<(), Fault>,
     /// Variables of its environment.
     pub environment: fn(launch: &Launch, data: &Path) -> Vec<(String, String)>,
     /// Who it runs as where we are root and it refuses to be.
@@ -426,6 +447,9 @@ impl Server {
         version_argument: "--version",
         version: |_| None,
         arguments: |_, _| Vec::new(),
+        takes_password: false,
+        input: |_| None,
+        admit: |_, _| Ok(()),
         environment: |_, _| Vec::new(),
         instead_of_root: None,
         listens_elsewhere: false,
@@ -435,7 +459,7 @@ impl Server {
 
 /// One thing to be done before a server can be started.
 pub enum Step {
-    /// A file with these words, written at every start: it may name the address.
+    /// A file with these words, written at every start: it may name the address, and only its owner may read it.
     Write { path: PathBuf, text: String },
     /// A program that stands beside the server's own or on PATH. Run only where the data directory is still empty.
     Run {
@@ -445,6 +469,9 @@ pub enum Step {
         is_synced: bool,
     },
 }
+
+/// The scheme of a URL that is the path of a Unix socket.
+pub const SOCKET: &str = "unix";
 
 /// The store of that name.
 pub fn find(name: &str) -> Option<&'static Adapter> {

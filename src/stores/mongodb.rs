@@ -74,6 +74,7 @@ const BOTH: Adapter = Adapter {
     keeps: |_| Err(""),
     // A stop that is no crash writes everything.
     stays: |_| true,
+    lacks: |_| &[],
     open: |launch| open("mongodb", launch),
     server: None,
     version: || Err("a server's version is its program's".to_string()),

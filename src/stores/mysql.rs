@@ -62,6 +62,7 @@ const BOTH: Adapter = Adapter {
     },
     // A stop that is no crash writes the log, whatever the class.
     stays: |_| true,
+    lacks: |_| &[],
     open: |launch| open("mariadb", launch),
     server: None,
     version: || Err("a server's version is its program's".to_string()),
@@ -72,6 +73,7 @@ const SERVER: Server = Server {
     port: 3306,
     directories: &["/usr/sbin", "/usr/libexec", "/usr/local/mysql/bin"],
     version: recipe::version_printed,
+    takes_password: true,
     instead_of_root: Some("mysql"),
     ..Server::PLAIN
 };
@@ -168,7 +170,7 @@ impl Mysql {
             }
             Error::IoError(error) => lost(error.kind(), format!("{server}: {error}")),
             Error::DriverError(DriverError::CouldNotConnect(Some((_, words, kind)))) => {
-                lost(kind, format!("{server}: {words}"))
+                Fault::no_connection(&server.to_string(), &io::Error::new(kind, words))
             }
             Error::DriverError(error @ (DriverError::ConnectTimeout | DriverError::CouldNotConnect(None))) => {
                 lost(io::ErrorKind::TimedOut, format!("{server}: {error}"))

@@ -16,6 +16,7 @@ pub static NULL: Adapter = Adapter {
         _ => Err("null keeps nothing"),
     },
     stays: |_| false,
+    lacks: |_| &[],
     open,
     server: None,
     version: || Ok(env!("CARGO_PKG_VERSION").to_string()),

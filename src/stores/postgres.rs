@@ -24,7 +24,7 @@ pub static POSTGRES: Adapter = Adapter {
     about: "the SQL database",
     role: Role::Store,
     transports: &[Transport::Unix, Transport::Tcp],
-    schemes: &[],
+    schemes: &["postgresql"],
     settings: &[],
     keeps: |class| match class {
         Durability::None => Ok("fsync off, synchronous_commit off, tables not logged"),
@@ -33,6 +33,7 @@ pub static POSTGRES: Adapter = Adapter {
     },
     // A stop that is no crash writes everything, unlogged tables included.
     stays: |_| true,
+    lacks: |_| &[],
     open: |launch| Ok(Box::new(Postgres { launch: launch.clone(), has_tables: Mutex::new(false) })),
     server: Some(&Server {
         programs: &["postgres"],
@@ -43,6 +44,8 @@ pub static POSTGRES: Adapter = Adapter {
         prepare,
         version: version_printed,
         arguments,
+        takes_password: true,
+        admit,
         instead_of_root: Some("postgres"),
         ..Server::PLAIN
     }),
@@ -154,6 +157,9 @@ impl Postgres {
         let words = error.to_string();
         match error.into_source() {
             Some(source) => match source.downcast::<io::Error>() {
+                Ok(source) if matches!(source.kind(), io::ErrorKind::ConnectionRefused | io::ErrorKind::NotFound) => {
+                    Fault::no_connection(&server, &source)
+                }
                 Ok(source) => lost(source.kind(), &server, &source.to_string()),
                 Err(source) => Fault::Garbled(format!("{server}: {words}: {source}")),
             },
@@ -305,8 +311,30 @@ fn version_printed(printed: &str) -> Option<String> {
     rest.split_whitespace().next().map(str::to_string)
 }
 
-/// <https://www.postgresql.org/docs/current/app-initdb.html>. No password: the server can be reached on the loopback
-/// alone, as any server of ours can.
+/// Where a server of ours has a socket beside TCP, by which it is told its password: among its files, where nobody else
+/// comes. None where it has no password, or where the path is too long for a socket.
+fn admin_socket<'d>(launch: &Launch, data: &'d Path) -> Option<&'d Path> {
+    /// A socket's path has 107 bytes at most, and the name takes 16: "/.s.PGSQL.65535".
+    const LONGEST: usize = 90;
+    let is_tcp = matches!(launch.place, Place::Tcp { .. });
+    (is_tcp && launch.login.password.is_some() && data.as_os_str().len() <= LONGEST).then_some(data)
+}
+
+/// Sets the password of this start. Until then nobody is let in over TCP.
+/// <https://www.postgresql.org/docs/current/sql-alterrole.html>
+fn admit(launch: &Launch, data: &Path) -> Result<(), Fault> {
+    let (Some(directory), Place::Tcp { port, .. }) = (admin_socket(launch, data), &launch.place) else { return Ok(()) };
+    let password = launch.login.password.as_deref().unwrap_or_default();
+    let place = Place::Unix(directory.join(format!(".s.PGSQL.{port}")));
+    let store = Postgres { launch: Launch { place, ..launch.clone() }, has_tables: Mutex::new(false) };
+    let set = format!("ALTER ROLE {USER} PASSWORD '{password}'");
+    store.connect()?.batch_execute(&set).map_err(|error| store.fault(error))
+}
+
+/// Over TCP by password only. <https://www.postgresql.org/docs/current/auth-pg-hba-conf.html>
+const ADMITTED: &str = "local all all trust\nhost all all 127.0.0.1/32 scram-sha-256\n";
+
+/// <https://www.postgresql.org/docs/current/app-initdb.html>.
 fn prepare(launch: &Launch, data: &Path) -> Vec<Step> {
     let directory = data.display().to_string();
     let mut arguments = ["-D", &directory, "-U", USER, "-A", "trust"].map(str::to_string).to_vec();
@@ -318,7 +346,11 @@ fn prepare(launch: &Launch, data: &Path) -> Vec<Step> {
     if !is_synced {
         arguments.push("--no-sync".to_string());
     }
-    vec![Step::Run { program: "initdb", arguments, is_synced }]
+    let mut steps = vec![Step::Run { program: "initdb", arguments, is_synced }];
+    if admin_socket(launch, data).is_some() {
+        steps.push(Step::Write { path: data.join("pg_hba.conf"), text: ADMITTED.to_string() });
+    }
+    steps
 }
 
 /// The command line. What is not named here is left at its default on purpose and read back: `autovacuum` (on: dead
@@ -336,7 +368,10 @@ fn arguments(launch: &Launch, data: &Path) -> Vec<String> {
         }
         Place::Tcp { host, port } => {
             set("listen_addresses", host); // The loopback that we were given, no other address.
-            set("unix_socket_directories", ""); // No socket.
+            // No socket, or one for whoever sets the password.
+            let directory = admin_socket(launch, data).map(|directory| directory.display().to_string());
+            set("unix_socket_directories", &directory.unwrap_or_default());
+            set("unix_socket_permissions", "0700");
             set("port", &port.to_string());
         }
         Place::Memory | Place::Path(_) => {}

@@ -11,7 +11,7 @@ use std::sync::{Mutex, MutexGuard, TryLockError};
 
 use records::{Cell, Map, Name, decimal, hash, not, sum};
 
-use super::{Adapter, Facts, Launch, Role, Session, Store};
+use super::{Adapter, Facts, Launch, Means, Role, Session, Store};
 use crate::words::op::{Fault, KeyList, Keys, Op, Pairs, Reply, ValueList};
 use crate::words::trial::{Durability, Transport};
 
@@ -27,6 +27,7 @@ pub static RAM: Adapter = Adapter {
         _ => Err("ram is gone with its process"),
     },
     stays: |_| false,
+    lacks: |_| &[Means::Scan],
     open,
     server: None,
     version: || Ok(env!("CARGO_PKG_VERSION").to_string()),

@@ -7,7 +7,7 @@ use redb::{
     ReadableTableMetadata, Table, TableDefinition, WriteTransaction,
 };
 
-use super::{Adapter, Facts, Launch, Role, Session, Store, cell};
+use super::{Adapter, Facts, Launch, Means, Role, Session, Store, cell};
 use crate::words::op::{Fault, KeyList, Keys, Op, Pairs, Reply, ValueList};
 use crate::words::trial::{Durability, Transport};
 
@@ -25,6 +25,7 @@ pub static REDB: Adapter = Adapter {
     },
     // Closing makes the last commit durable, whatever it was.
     stays: |_| true,
+    lacks: |_| &[Means::Tally],
     open,
     server: None,
     version: || Ok(env!("KVFAIR_REDB").to_string()),

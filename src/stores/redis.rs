@@ -2,14 +2,15 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::OnceLock;
 
 use super::blocking::{Blocking, Connection, Line};
 use super::room::Room;
 use super::said::{Said, bounded};
-use super::{Adapter, Facts, Launch, Place, Role, Server, Session, Setting, Store, Watch};
+use super::{Adapter, Facts, Launch, Means, Place, Role, Server, Session, Setting, Store, UNKNOWN, Watch};
 use crate::wire::resp::{self, Greeting, PING, Resp, Value, command, value};
 use crate::words::op::{Fault, KeyList, readable};
+use crate::words::record::LAST_USE;
 use crate::words::trial::{Durability, Transport};
 
 mod drawn;
@@ -18,7 +19,7 @@ mod room;
 pub static REDIS: Adapter = Adapter {
     name: "redis",
     about: "the in-memory data structure server",
-    schemes: &["unix"],
+    schemes: &[super::SOCKET],
     open: |launch| open("redis", launch),
     server: Some(&Server { programs: &["redis-server"], ..SERVER }),
     get_it: "apt install redis-server",
@@ -30,7 +31,7 @@ pub static VALKEY: Adapter = Adapter {
     about: "the Linux Foundation's continuation of Redis 7.2",
     open: |launch| open("valkey", launch),
     server: Some(&Server { programs: &["valkey-server"], ..SERVER }),
-    get_it: "apt install valkey-server",
+    get_it: "https://valkey.io/download (Debian 13 and later: apt install valkey-server)",
     ..BOTH
 };
 
@@ -48,6 +49,7 @@ const BOTH: Adapter = Adapter {
     },
     // What the log holds is read again at the next start; at `none` there is no log, and nothing is saved at the stop.
     stays: |class| class != Durability::None,
+    lacks: |_| &[Means::Scan],
     open: |launch| open("redis", launch),
     server: None,
     version: || Err("a server's version is its program's".to_string()),
@@ -73,7 +75,14 @@ const APPENDFSYNC: Setting = Setting {
     },
 };
 
-const SERVER: Server = Server { port: 6379, version: version_printed, arguments, ..Server::PLAIN };
+const SERVER: Server = Server {
+    port: 6379,
+    version: version_printed,
+    arguments,
+    takes_password: true,
+    input: |launch| launch.login.password.as_ref().map(|password| format!("requirepass {password}\n")),
+    ..Server::PLAIN
+};
 
 /// What CONFIG GET is asked for: all that could move a number or break a class.
 const SETTINGS: &[&str] = &[
@@ -97,14 +106,14 @@ const SETTINGS: &[&str] = &[
 const INFORMED: &[&str] = &["mem_allocator", "arch_bits", "multiplexing_api", "role", "evicted_keys"];
 
 fn open(name: &'static str, launch: &Launch) -> Result<Box<dyn Store>, Fault> {
-    Ok(Box::new(Redis { name, launch: launch.clone(), reads_only: AtomicBool::default() }))
+    Ok(Box::new(Redis { name, launch: launch.clone(), no_touch: OnceLock::new() }))
 }
 
 struct Redis {
     name: &'static str,
     launch: Launch,
-    /// What is opened from now on must not count as a use of a key.
-    reads_only: AtomicBool,
+    /// Set where what is opened from now on must not count as a use of a key: whether the server knows how.
+    no_touch: OnceLock<bool>,
 }
 
 impl Redis {
@@ -116,7 +125,7 @@ impl Redis {
         });
         let greeting = Greeting { user: login.user, password: login.password, database: number.transpose()? };
         let mut session = Blocking::open(self.name, &self.launch, Resp::new(self.name, greeting))?;
-        if self.reads_only.load(Ordering::Relaxed) {
+        if self.no_touch.get() == Some(&true) {
             drawn::no_touch(session.connection())?;
         }
         Ok(session)
@@ -138,7 +147,7 @@ impl Store for Redis {
         let connection = session.connection();
         let info = match info(connection, &[b"INFO"]) {
             // A user who may not ask goes on without: `room` has been asked before. A missing login is an error.
-            Err(Fault::Refused(words)) if !words.contains("NOAUTH") => BTreeMap::new(),
+            Err(Fault::Refused(words)) if !is_login(&words) => BTreeMap::new(),
             info => info?,
         };
         if info.get("loading").is_some_and(|loading| loading == "1") {
@@ -148,9 +157,9 @@ impl Store for Redis {
         check_class(self.launch.durability, &settings, connection.name())?;
         check_settings(&self.launch.settings, &settings, connection.name())?;
         settings.extend(INFORMED.iter().filter_map(|&name| Some((name.to_string(), info.get(name)?.clone()))));
-        if self.reads_only.load(Ordering::Relaxed) {
-            let known = if drawn::no_touch(connection)? { "ON" } else { "not known" };
-            settings.insert("CLIENT NO-TOUCH".to_string(), known.to_string());
+        if let Some(&knows) = self.no_touch.get() {
+            let policy = info.get("maxmemory_policy").or_else(|| settings.get("maxmemory-policy"));
+            settings.insert(LAST_USE.to_string(), drawn::last_use(knows, policy));
         }
         Ok(Facts {
             version: version_informed(self.name, &info),
@@ -174,7 +183,9 @@ impl Store for Redis {
         let mut session = self.connect()?;
         match ask(session.connection(), &[b"DBSIZE"])? {
             Value::Number(count) => Ok(u64::try_from(count).ok()),
-            Value::Error(words) => Err(Fault::Refused(words)),
+            // What speaks the protocol need not count.
+            Value::Error(words) if is_login(&words) => Err(Fault::Refused(words)),
+            Value::Error(_) => Ok(None),
             other => Err(strange(session.connection(), "DBSIZE", &other)),
         }
     }
@@ -196,13 +207,25 @@ impl Store for Redis {
     }
 
     fn existing(&self, most: usize) -> Result<Option<KeyList>, Fault> {
-        self.reads_only.store(true, Ordering::Relaxed);
         drawn::strings(self.connect()?.connection(), most).map(Some)
+    }
+
+    fn leave_no_trace(&self) -> Result<(), Fault> {
+        if self.no_touch.get().is_none() {
+            let knows = drawn::knows_no_touch(self.connect()?.connection())?;
+            self.no_touch.get_or_init(|| knows);
+        }
+        Ok(())
     }
 
     fn expires(&self) -> bool {
         true
     }
+}
+
+/// Whether an error is about who asks and when, and not about what was asked.
+fn is_login(words: &str) -> bool {
+    ["NOAUTH", "LOADING"].iter().any(|code| words.contains(code))
 }
 
 fn ask(connection: &mut Connection, parts: &[&[u8]]) -> Result<Value, Fault> {
@@ -222,6 +245,9 @@ fn info(connection: &mut Connection, parts: &[&[u8]]) -> Result<BTreeMap<String,
     command(parts, &mut request);
     match connection.exchange(&request, bounded(value))? {
         Value::Text(text) => Ok(named_lines(&String::from_utf8_lossy(&text))),
+        Value::Error(words) if words.starts_with("NOAUTH") => {
+            Err(Fault::Refused(format!("{} ({words})", super::blocking::needs_password(connection.name()))))
+        }
         Value::Error(words) => Err(Fault::Refused(format!("{}: {words}", connection.name()))),
         other => Err(strange(connection, "INFO", &other)),
     }
@@ -297,10 +323,9 @@ fn check_settings(
 /// The version, with the server's own name where that is not the one it was asked by: some systems install
 /// `redis-server` as another name for `valkey-server`.
 fn version_informed(name: &str, info: &BTreeMap<String, String>) -> String {
-    let (own_name, version) = match info.get("valkey_version") {
-        Some(version) => ("valkey", version.clone()),
-        None => ("redis", info.get("redis_version").cloned().unwrap_or_else(|| "-".to_string())),
-    };
+    let told = [("valkey", "valkey_version"), ("redis", "redis_version")];
+    let told = told.iter().find_map(|(own_name, field)| Some((*own_name, info.get(*field)?.clone())));
+    let Some((own_name, version)) = told else { return UNKNOWN.to_string() };
     if own_name == name { version } else { format!("{own_name} {version}") }
 }
 
@@ -316,7 +341,8 @@ fn version_printed(printed: &str) -> Option<String> {
 /// `latency-monitor-threshold` (off), `hz`. All options:
 /// <https://redis.io/docs/latest/operate/oss_and_stack/management/config-file/>
 fn arguments(launch: &Launch, data: &Path) -> Vec<String> {
-    let mut arguments = Vec::new();
+    // What comes first may be settings on standard input.
+    let mut arguments: Vec<String> = launch.login.password.iter().map(|_| "-".to_string()).collect();
     let mut option = |name: &str, value: &str| arguments.extend([format!("--{name}"), value.to_string()]);
     match &launch.place {
         Place::Unix(path) => {
@@ -330,7 +356,7 @@ fn arguments(launch: &Launch, data: &Path) -> Vec<String> {
         }
         Place::Memory | Place::Path(_) => {}
     }
-    option("protected-mode", "yes"); // The default, kept by name: no password is set.
+    option("protected-mode", "yes"); // The default, kept by name.
     option("daemonize", "no"); // It stays our child, to be watched and stopped.
     option("dir", &data.display().to_string()); // Its files go nowhere else.
     if !launch.is_shipped() {
@@ -399,6 +425,7 @@ mod tests {
         assert_eq!(version_informed("valkey", &valkey), "9.1.2");
         assert_eq!(version_informed("redis", &valkey), "valkey 9.1.2");
         assert_eq!(version_informed("valkey", &redis), "redis 7.0.15");
+        assert_eq!(version_informed("redis", &BTreeMap::new()), "unknown", "no product is assumed");
     }
 
     #[test]

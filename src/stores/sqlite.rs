@@ -30,6 +30,7 @@ pub static SQLITE: Adapter = Adapter {
         Durability::Power => Ok("journal_mode=WAL, synchronous=FULL"),
     },
     stays: |_| true,
+    lacks: |_| &[],
     open,
     server: None,
     version: || Ok(rusqlite::version().to_string()),

@@ -6,7 +6,7 @@ use std::ptr::null_mut;
 use super::bytemap::{ByteMap, Engine};
 use super::library::{InForce, Shared, at_least, c_path, interface, start};
 use super::said::Said;
-use super::{Adapter, Facts, Launch, Role, Store};
+use super::{Adapter, Facts, Launch, Means, Role, Store};
 use crate::words::op::Fault;
 use crate::words::trial::{Durability, Transport};
 
@@ -23,6 +23,7 @@ pub static TKRZW: Adapter = Adapter {
         Durability::Power => Ok("UPDATE_APPENDING, RECORD_CRC_32, synchronized after each write"),
     },
     stays: |_| true,
+    lacks: |_| &[Means::Scan, Means::Tally],
     open: open_tkrzw,
     server: None,
     version: || Ok(TkrzwCalls::load(&TKRZW_LIBRARY, "tkrzw_")?.words("TKRZW_PACKAGE_VERSION")),

@@ -6,7 +6,7 @@ use std::ffi::{CStr, c_char, c_int, c_void};
 use super::bytemap::{ByteMap, Engine};
 use super::library::{Shared, c_path, fill, interface, start};
 use super::said::Said;
-use super::{Adapter, Facts, Launch, Role, Setting, Store};
+use super::{Adapter, Facts, Launch, Means, Role, Setting, Store};
 use crate::words::op::{Fault, KeyList};
 use crate::words::trial::{Durability, Transport};
 
@@ -26,6 +26,10 @@ pub static TOKYOCABINET: Adapter = Adapter {
         }
     },
     stays: |_| true,
+    lacks: |settings| match settings.get(TYPE.name).map(String::as_str) {
+        Some("tree") => &[Means::Tally],
+        _ => &[Means::Scan, Means::Tally],
+    },
     open,
     server: None,
     version,

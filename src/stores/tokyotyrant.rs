@@ -8,7 +8,7 @@ use std::path::Path;
 
 use super::blocking::{Blocking, Line};
 use super::said::Said;
-use super::{Adapter, Facts, Launch, Place, Role, Server, Session, Setting, Store};
+use super::{Adapter, Facts, Launch, Means, Place, Role, Server, Session, Setting, Store};
 use crate::wire::Codec;
 use crate::wire::memcache::{self, Dialect, Memcache, VERSION_QUESTION};
 use crate::wire::tyrant::{self, STAT_QUESTION, Stats, Tyrant};
@@ -31,6 +31,7 @@ pub static TOKYOTYRANT: Adapter = Adapter {
         }
     },
     stays: |_| false,
+    lacks: |_| &[Means::Scan, Means::Versions, Means::Tally],
     open,
     server: Some(&Server { programs: &["ttserver"], port: 1978, version: version_printed, arguments, ..Server::PLAIN }),
     version: || Err("a server's version is its program's".to_string()),
@@ -61,6 +62,12 @@ const MOUTH: Setting = Setting {
 
 /// What `stat` tells that could move a number or break a class.
 const STATS: &[&str] = &["type", "path", "size", "bigend", "libver", "protver", "mhost"];
+
+/// Databases that keep no plain values under plain keys: what is put there does not come back, and no put says so.
+const NO_VALUES: &[(&str, &str)] = &[
+    ("table", "is a table database (.tct), whose records are columns with names"),
+    ("fixed-length", "is a fixed-length database (.tcf), whose keys are numbers"),
+];
 
 fn open(launch: &Launch) -> Result<Box<dyn Store>, Fault> {
     Ok(Box::new(TokyoTyrant { launch: launch.clone() }))
@@ -110,7 +117,10 @@ impl Told {
             let what = format!("{name} runs on a big-endian machine, whose counters are not read");
             return Err(Fault::Unsupported(what));
         }
-        // Where nobody asked for a database any will do.
+        if let Some((_, what)) = NO_VALUES.iter().find(|(no_values, _)| *no_values == kind) {
+            return Err(Fault::Unsupported(format!("{name} {what}: start ttserver with '*', a .tch or a .tcb file")));
+        }
+        // Where nobody asked for a database any that keeps values will do.
         let good: &[&str] = match launch.settings.get(DATABASE.name).map(String::as_str) {
             None => return Ok(()),
             Some("memory") => &["on-memory hash", "on-memory tree"],
@@ -174,7 +184,10 @@ impl Store for TokyoTyrant {
     }
 
     fn count(&self) -> Result<Option<u64>, Fault> {
-        Ok(self.stat()?.find("rnum").and_then(|count| count.parse().ok()))
+        let told = self.stat()?;
+        // Who asks this first must not hear of records in a database that is of no use here.
+        told.check(&self.launch)?;
+        Ok(told.find("rnum").and_then(|count| count.parse().ok()))
     }
 }
 

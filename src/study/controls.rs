@@ -2,10 +2,11 @@
 //! out from each other on this machine.
 
 use crate::lab::plan::{Plan, Took};
-use crate::stats::floor::{self, Length};
 
-/// The places of the plan's A/A controls, two at most (`stats::floor` chooses them). Baselines are none of them where
-/// there is anything else.
+/// The longer control costs at most so much of a block without controls.
+const COSTS: f64 = 0.25;
+
+/// The places of the plan's A/A controls, two at most. Baselines are none of them where there is anything else.
 ///
 /// `took` is what a trial of each target took, by its place, in a pilot or in the block that warms up; `may_be` tells
 /// those that still run. Nothing is known of results that count when this is asked.
@@ -20,12 +21,22 @@ pub fn choose(plan: &Plan, took: impl Fn(usize) -> Option<Took>, may_be: impl Fn
     }
     let known: Vec<(usize, Took)> = among.iter().filter_map(|place| Some((*place, took(*place)?))).collect();
     let block_s: f64 = (0..plan.chosen.len()).filter_map(&took).map(|took| took.all_s).sum();
-    let lengths: Vec<Length> = known.iter().map(|(_, took)| Length { job_s: took.job_s, all_s: took.all_s }).collect();
-    let controls = floor::controls(&lengths, block_s);
+    let controls = among_these(&known.iter().map(|(_, took)| *took).collect::<Vec<_>>(), block_s);
     if controls.is_empty() {
         return among.first().copied().into_iter().collect();
     }
     controls.into_iter().map(|index| known[index].0).collect()
+}
+
+/// Which targets to run twice in each block, by their places in `took`: the shortest, whose noise is the largest share
+/// of a trial, and the longest that costs at most a quarter of a block of `block_s` seconds. That one is left out where
+/// it is the shortest itself, or where none is so cheap. Nothing where there are no targets.
+pub fn among_these(took: &[Took], block_s: f64) -> Vec<usize> {
+    let mut order: Vec<usize> = (0..took.len()).collect();
+    order.sort_by(|one, other| took[*one].job_s.total_cmp(&took[*other].job_s));
+    let shortest = order.first().copied();
+    let longest = order.iter().rev().copied().find(|place| took[*place].all_s <= block_s * COSTS);
+    shortest.into_iter().chain(longest.filter(|longest| Some(*longest) != shortest)).collect()
 }
 
 /// What a target took, of some that are known by their labels.

@@ -1,6 +1,7 @@
 //! The highest rate that keeps a promise: bisection between a rate that keeps it and one that does not, each tried in a
 //! trial of its own, with a fresh store; then what was found is confirmed (method.md R2.16).
 
+use std::fmt;
 use std::path::Path;
 use std::time::Duration;
 
@@ -15,7 +16,7 @@ use crate::stats::sample::rank_bounds;
 use crate::words::disturbed::Disturbed;
 use crate::words::effort::Blocks;
 use crate::words::hist::Times;
-use crate::words::promise::{Found, Promise};
+use crate::words::promise::{Found, OVER, Promise};
 use crate::words::record::{Open, Outcome, Phase, Record};
 use crate::words::units;
 
@@ -53,55 +54,86 @@ const SPARED: f64 = 0.8;
 /// What keeps this is not searched on.
 const RATE_MAX: u64 = 10_000_000;
 
-/// Finds each target's rate; `tell` hears of every trial.
+/// A step did not finish, or its answers were wrong: its target has no rate, and others may have one. Every other error
+/// ends the search.
+#[derive(Debug)]
+struct Failed(String);
+
+impl fmt::Display for Failed {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for Failed {}
+
+/// Finds each target's rate; `tell` hears of every trial. Hands over what was found, and what ended the search early.
 pub fn run(
     plan: &Plan,
     search: Search,
     scratch: &Path,
     interrupt: &Interrupt,
     tell: &mut dyn FnMut(&Record, &str) -> Result<()>,
-) -> Result<Vec<Found>> {
+) -> (Vec<Found>, Result<()>) {
     let mut all = Vec::new();
     for chosen in plan.chosen.iter().filter(|chosen| !chosen.target.control) {
         let alone = Plan { chosen: vec![chosen.clone()], blocks: Blocks::exactly(1), ..plan.clone() };
-        let target = chosen.target.label.clone();
-        let mut noisy = |record: &Record, what: &Disturbed| tell(record, &format!("discarded: {what}"));
-        let Some(first) = pilot::closed(&alone, scratch, interrupt, &mut noisy)?.pop() else { continue };
-        if let Some(what) = first.disturbed {
-            all.push(Found { target, unclear: true, reason: format!("unclear: {what}"), ..Found::default() });
-            continue;
+        match of_target(&alone, search, scratch, interrupt, tell) {
+            Ok(found) => all.extend(found.map(|found| Found { target: chosen.target.label.clone(), ..found })),
+            Err(error) => return (all, Err(error)),
         }
-        let Some(closed_per_s) = pilot::at_most(&first.record) else {
-            tell(&first.record, "failed")?;
-            all.push(Found { target, reason: why(&first.record), ..Found::default() });
-            continue;
-        };
-        let gates = Gates::new(Duration::MAX);
-        let (count, response_ns) = (0, None);
-        let mut steps = Steps { plan: &alone, chosen, search, scratch, interrupt, tell, gates, count, response_ns };
-        let found = bisect(closed_per_s, plan.seed, &mut |rate, longer| steps.judge(rate, longer));
-        let (steps, response_ns) = (steps.count, steps.response_ns);
-        all.push(match found {
-            Ok((rate, fails_at)) => {
-                let response_ns = response_ns.filter(|(of, _)| Some(*of) == rate).map(|(_, worst)| worst);
-                Found { target, closed_per_s, rate, fails_at, response_ns, steps, ..Found::default() }
-            }
-            Err(_) if interrupt.is_set() => bail!(INTERRUPTED),
-            Err(error) if error.is::<Unclear>() => {
-                let what = error.downcast::<Unclear>()?.what;
-                Found {
-                    target,
-                    closed_per_s,
-                    steps,
-                    unclear: true,
-                    reason: format!("unclear: {what}"),
-                    ..Found::default()
-                }
-            }
-            Err(error) => Found { target, closed_per_s, steps, reason: format!("{error:#}"), ..Found::default() },
-        });
     }
-    Ok(all)
+    (all, Ok(()))
+}
+
+/// The rate of a plan's only target, which the caller names; nothing where it is a control.
+fn of_target(
+    plan: &Plan,
+    search: Search,
+    scratch: &Path,
+    interrupt: &Interrupt,
+    tell: &mut dyn FnMut(&Record, &str) -> Result<()>,
+) -> Result<Option<Found>> {
+    let unclear = |reason| Found { unclear: true, reason, ..Found::default() };
+    if plan.is_over() {
+        return Ok(Some(unclear(over(0))));
+    }
+    let mut noisy = |record: &Record, what: &Disturbed| tell(record, &format!("discarded: {what}"));
+    let Some(first) = pilot::closed(plan, scratch, interrupt, &mut noisy)?.pop() else { return Ok(None) };
+    if let Some(what) = first.disturbed {
+        return Ok(Some(unclear(format!("unclear: {what}"))));
+    }
+    let closed_per_s = match pilot::at_most(&first.record) {
+        Some(closed_per_s) => closed_per_s,
+        None if plan.is_over() => return Ok(Some(unclear(over(0)))),
+        None => {
+            tell(&first.record, "failed")?;
+            return Ok(Some(Found { reason: why(&first.record), ..Found::default() }));
+        }
+    };
+    let gates = Gates::new(Duration::MAX);
+    let (chosen, count, response_ns) = (&plan.chosen[0], 0, None);
+    let mut steps = Steps { plan, chosen, search, scratch, interrupt, tell, gates, count, response_ns };
+    let found = bisect(closed_per_s, plan.seed, &mut |rate, longer| steps.judge(rate, longer));
+    let (steps, response_ns) = (steps.count, steps.response_ns);
+    let found = match found {
+        Ok((rate, fails_at)) => {
+            let response_ns = response_ns.filter(|(of, _)| Some(*of) == rate).map(|(_, worst)| worst);
+            Found { rate, fails_at, response_ns, ..Found::default() }
+        }
+        Err(_) if interrupt.is_set() => bail!(INTERRUPTED),
+        Err(_) if plan.is_over() => unclear(over(steps)),
+        Err(error) => match error.downcast::<Unclear>() {
+            Ok(disturbed) => unclear(format!("unclear: {}", disturbed.what)),
+            Err(error) => Found { reason: error.downcast::<Failed>()?.0, ..Found::default() },
+        },
+    };
+    Ok(Some(Found { closed_per_s, steps, ..found }))
+}
+
+/// Why a target has no rate whose search was ended by the time.
+fn over(steps: u32) -> String {
+    format!("{OVER} after {steps} steps\nhint: a longer --budget, or a shorter --step")
 }
 
 type Judge<'a> = &'a mut dyn FnMut(u64, bool) -> Result<Judged>;
@@ -142,20 +174,35 @@ fn bisect(closed_per_s: f64, seed: u64, judge: Judge<'_>) -> Result<(Option<u64>
     confirm(low, high, judge)
 }
 
-/// Down by 5 % until a rate is kept each time.
-fn confirm(mut low: Option<u64>, mut high: Option<u64>, judge: Judge<'_>) -> Result<(Option<u64>, Option<u64>)> {
-    while let Some(rate) = low {
+/// The highest rate that is kept each time, to 5 %: down from `low` by larger and larger steps while one is not, for
+/// each costs as much as a whole search, and then up again between the two.
+fn confirm(low: Option<u64>, mut high: Option<u64>, judge: Judge<'_>) -> Result<(Option<u64>, Option<u64>)> {
+    let (mut next, mut confirmed, mut down) = (low, None, CLOSE);
+    while let Some(rate) = next {
         let mut kept = 0;
         while kept < CONFIRMATIONS && judge(rate, true)? == Judged::Kept {
             kept += 1;
         }
         if kept == CONFIRMATIONS {
-            break;
+            confirmed = Some(rate);
+        } else {
+            high = Some(rate);
         }
-        high = Some(rate);
-        low = Some(rounded(rate as f64 / CLOSE)).filter(|&lower| lower < rate);
+        next = match (confirmed, high) {
+            (Some(low), Some(high)) if high as f64 > low as f64 * CLOSE => {
+                Some(rounded((low as f64 * high as f64).sqrt()))
+            }
+            (Some(_), _) => None,
+            (None, _) => {
+                let lower = rounded(rate as f64 / down);
+                down *= down;
+                Some(lower)
+            }
+        };
+        // Neighbours to the digits that rates have.
+        next = next.filter(|&next| Some(next) != confirmed && high.is_none_or(|high| next < high));
     }
-    Ok((low, high))
+    Ok((confirmed, high))
 }
 
 /// Three digits.
@@ -180,6 +227,9 @@ struct Steps<'a> {
 
 impl Steps<'_> {
     fn judge(&mut self, rate: u64, longer: bool) -> Result<Judged> {
+        if self.plan.is_over() {
+            bail!(OVER);
+        }
         self.count += 1;
         let step_s = self.search.step_s * if longer { LONGER } else { 1 };
         let mut plan = self.plan.clone();
@@ -196,9 +246,13 @@ impl Steps<'_> {
         if let Some(what) = disturbed {
             return Err(Unclear { target: self.chosen.target.label.clone(), what }.into());
         }
+        // It was cut off.
+        if record.outcome != Outcome::Finished && self.plan.is_over() {
+            bail!(OVER);
+        }
         if record.outcome != Outcome::Finished || !record.is_right() {
             (self.tell)(&record, "failed")?;
-            bail!("{}/s: {}", units::thousands(rate), why(&record));
+            return Err(Failed(format!("{}/s: {}", units::thousands(rate), why(&record))).into());
         }
         let parts: Vec<(&Phase, &Open)> =
             record.phases.iter().filter_map(|phase| Some((phase, phase.open.as_ref()?))).collect();

@@ -213,6 +213,10 @@ impl Resp {
             }
             Op::SetIfAbsent { key, value } => one(&[b"SET", key, value, b"NX"], Awaited::Absent, out),
             Op::Delete(key) => one(&[b"DEL", key], Awaited::Removed, out),
+            // The server negates the step, and the least number has no opposite.
+            Op::Increment { key, by } if by < 0 && by != i64::MIN => {
+                one(&[b"DECRBY", key, digits.format(by.unsigned_abs()).as_bytes()], Awaited::Sum, out)
+            }
             Op::Increment { key, by } => one(&[b"INCRBY", key, digits.format(by).as_bytes()], Awaited::Sum, out),
             Op::Number(key) => one(&[b"GET", key], Awaited::Count, out),
             Op::ReadTally(record) => one(&[b"HGETALL", record], Awaited::Fields, out),

@@ -38,6 +38,20 @@ pub struct Finding {
     pub probe: String,
     pub sent: String,
     pub came: String,
+    /// What others that have the same cause say of it, word for word; nothing where each is a cause of its own.
+    pub cause: Option<String>,
+    /// How many more probes met it.
+    pub more: usize,
+}
+
+/// What was sent, and what came that is not right.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Wrong {
+    pub sent: String,
+    pub came: String,
+    pub cause: Option<String>,
+    /// The op that was to prepare the probe, where it is that one which failed.
+    pub step: Option<String>,
 }
 
 /// How one probe ended.
@@ -45,10 +59,26 @@ pub struct Finding {
 #[serde(rename_all = "snake_case")]
 pub enum Ended {
     Right,
-    Wrong {
-        sent: String,
-        came: String,
-    },
+    Wrong(Wrong),
     /// The store has no means for it, or the way to it none of splitting its replies.
     NotOffered(String),
+}
+
+impl Checked {
+    /// Notes what a probe met. One cause is told once, with how many probes met it.
+    pub fn note(&mut self, probe: &str, wrong: Wrong) {
+        let Wrong { sent, came, cause, step } = wrong;
+        match self.wrong.iter_mut().find(|finding| cause.is_some() && finding.cause == cause) {
+            Some(known) => known.more += 1,
+            None => {
+                let probe = step.map_or_else(|| probe.to_string(), |step| format!("{step}, needed by {probe}"));
+                self.wrong.push(Finding { probe, sent, came, cause, more: 0 });
+            }
+        }
+    }
+
+    /// Probes that met something wrong.
+    pub fn probes_wrong(&self) -> usize {
+        self.wrong.iter().map(|finding| 1 + finding.more).sum()
+    }
 }

@@ -40,8 +40,8 @@ pub fn disturbed(record: &Record, phase: &Phase) -> Option<Disturbed> {
     void(noise, Yardstick::default()).or_else(explained)
 }
 
-/// The same of a whole trial, with what it was held against: the first of its phases that was disturbed, and where a
-/// promise was broken also what explains that.
+/// The same of a whole trial, with what it was held against: the first of its phases that was disturbed, the gates of
+/// the trial, and where a promise was broken also what explains that.
 pub fn trial(record: &Record, yardstick: Yardstick, promise: Option<Promise>) -> Option<Disturbed> {
     let of_trial =
         Noise { canary_ns: record.noise.canary_ns, disk_sync_ns: record.noise.disk_sync_ns, ..Noise::default() };
@@ -51,8 +51,17 @@ pub fn trial(record: &Record, yardstick: Yardstick, promise: Option<Promise>) ->
         let mut broken = points().filter_map(|(phase, noise)| explains_promise(noise, phase, promise?));
         broken.next().map(|reasons| Disturbed { stalled: true, reasons })
     };
-    let by_phase = || record.measured().find_map(|phase| disturbed(record, phase));
-    void(&whole, yardstick).filter(|_| !record.run.accepts_noise).or_else(by_phase).or_else(by_promise)
+    let by_phase = record.measured().find_map(|phase| disturbed(record, phase));
+    let by_trial = void(&whole, yardstick).filter(|_| !record.run.accepts_noise);
+    both(by_phase, by_trial).or_else(by_promise)
+}
+
+/// All reasons: a slow processor must not hide the programs that made it slow.
+fn both(by_phase: Option<Disturbed>, by_trial: Option<Disturbed>) -> Option<Disturbed> {
+    match (by_phase, by_trial) {
+        (Some(phase), Some(trial)) => Some(Disturbed { reasons: [phase.reasons, trial.reasons].concat(), ..phase }),
+        (by_phase, by_trial) => by_phase.or(by_trial),
+    }
 }
 
 fn judged<'a>(record: &Record, phase: &'a Phase) -> Option<&'a Noise> {
@@ -199,6 +208,16 @@ mod tests {
         assert_eq!(explained(foreign, 11.0), [], "they kept nobody waiting");
         let unknown = Noise { client_delay_share: None, server_delay_share: None, ..foreign };
         assert_eq!(explained(unknown, 11.0), [Sign::Foreign], "0.8 s, and nothing is known of who waited");
+    }
+
+    #[test]
+    fn reasons_of_a_phase_and_of_its_trial_are_all_told() {
+        let of = |sign, share| Some(Disturbed { stalled: false, reasons: vec![Reason { sign, share }] });
+        let told = both(of(Sign::Foreign, 0.9), of(Sign::Canary, 0.15)).expect("reasons").to_string();
+        let slower = "the processor was 15 % slower than at its best in this run";
+        assert_eq!(told, format!("other programs used 90 % of the CPU; {slower}"));
+        assert_eq!(both(None, of(Sign::Canary, 0.15)).expect("a reason").to_string(), slower);
+        assert_eq!(both(None, None), None);
     }
 
     #[test]

@@ -61,6 +61,9 @@ pub struct Load {
     pub read_only: bool,
 }
 
+/// The most records of one scan: YCSB's default.
+pub const SCANNED_MAX: u32 = 100;
+
 /// What compresses of a value unless another part is asked for (method.md R1.12).
 pub const COMPRESSIBLE_PERCENT: u32 = 50;
 
@@ -91,6 +94,21 @@ impl Load {
             (.., false) => Swept::Batch,
             _ => Swept::Clients,
         }
+    }
+
+    /// Bytes of the longest value.
+    pub fn longest_value(&self) -> u64 {
+        let spread = match self.spread {
+            Some(Spread::Range { high, .. }) => high,
+            Some(Spread::Etc) => VALUE_BYTES_MAX,
+            None => 0,
+        };
+        u64::from(self.sizes.iter().copied().chain([self.value_bytes, spread]).max().unwrap_or(0))
+    }
+
+    /// The most values of one answer: those of a batch, or of the records of a scan.
+    pub fn values_at_once(&self) -> u32 {
+        self.batches.iter().copied().max().unwrap_or(1).max(SCANNED_MAX)
     }
 
     /// All points in the order in which they were named, `requests` each, or the `usual` ones where nothing is said. A

@@ -12,6 +12,7 @@ pub mod logins;
 pub mod names;
 pub mod noise;
 pub mod op;
+pub mod plain;
 pub mod preflight;
 pub mod promise;
 pub mod record;

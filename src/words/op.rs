@@ -3,6 +3,8 @@
 use std::fmt;
 use std::io;
 
+use super::plain::is_harmful;
+
 /// One question to a store. All keys, fields and values are bytes.
 #[derive(Clone, Copy, Debug)]
 pub enum Op<'a> {
@@ -305,12 +307,20 @@ impl Fault {
     }
 }
 
+/// Whether a server's words say that it does not know a command.
+pub fn is_unknown_command(words: &str) -> bool {
+    words == "ERROR" || ["ERR unknown command", "Unknown command"].iter().any(|begins| words.starts_with(begins))
+}
+
 impl fmt::Display for Fault {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Fault::Unsupported(what) => write!(out, "unsupported: {what}"),
             Fault::Refused(words) => write!(out, "refused: {words}"),
             Fault::Lost(error) if error.kind() == io::ErrorKind::StorageFull => write!(out, "disk full: {error}"),
+            Fault::Lost(error) if error.get_ref().is_some_and(|inner| inner.is::<NoConnection>()) => {
+                write!(out, "{error}")
+            }
             Fault::Lost(error) => write!(out, "connection lost: {error}"),
             Fault::Garbled(what) => write!(out, "garbled answer: {what}"),
         }
@@ -318,6 +328,36 @@ impl fmt::Display for Fault {
 }
 
 impl std::error::Error for Fault {}
+
+/// A connection that there never was: where to, and why not. It stands in a [`Fault::Lost`].
+#[derive(Debug)]
+struct NoConnection(String);
+
+impl fmt::Display for NoConnection {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for NoConnection {}
+
+impl Fault {
+    /// "cannot connect to redis at 127.0.0.1:6379: connection refused".
+    pub fn no_connection(server: &str, error: &io::Error) -> Fault {
+        let words = format!("cannot connect to {server}: {}", plainly(error));
+        Fault::Lost(io::Error::new(error.kind(), NoConnection(words)))
+    }
+}
+
+/// An error of the system without its number, as the end of a sentence.
+fn plainly(error: &io::Error) -> String {
+    let words = error.to_string();
+    let words = words.split(" (os error").next().unwrap_or_default();
+    match error.raw_os_error().and(words.chars().next()) {
+        Some(first) => format!("{}{}", first.to_lowercase(), &words[first.len_utf8()..]),
+        None => words.to_string(),
+    }
+}
 
 impl From<io::Error> for Fault {
     fn from(error: io::Error) -> Self {
@@ -341,7 +381,7 @@ pub fn readable(bytes: &[u8], limit: usize) -> String {
     let mut text = String::new();
     for chunk in shown.utf8_chunks() {
         for character in chunk.valid().chars() {
-            if character.is_control() {
+            if is_harmful(character) {
                 text.extend(character.escape_default());
             } else {
                 text.push(character);

@@ -64,6 +64,10 @@ impl fmt::Display for Finding {
     }
 }
 
+/// What findings are called.
+pub const IDS: [&str; 11] =
+    ["pressure", "spin", "foreign", "steal", "room", "tmpfs", "eatmydata", "swap", "governor", "battery", "huge-pages"];
+
 /// Shares above these are told: method.md R5.4.
 const PRESSURE: f64 = 0.05;
 const SPIN_DELAY: f64 = 0.01;
@@ -161,7 +165,9 @@ mod tests {
     use super::*;
 
     fn ids(preflight: &Preflight, durability: Durability) -> Vec<(&'static str, Weight)> {
-        preflight.findings(durability).into_iter().map(|finding| (finding.id, finding.weight)).collect()
+        let found = preflight.findings(durability);
+        assert!(found.iter().all(|finding| IDS.contains(&finding.id)), "{found:?}");
+        found.into_iter().map(|finding| (finding.id, finding.weight)).collect()
     }
 
     #[test]

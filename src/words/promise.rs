@@ -43,6 +43,9 @@ impl FromStr for Promise {
     }
 }
 
+/// How the reason begins where a search had no more time.
+pub const OVER: &str = "unclear: the time was over";
+
 /// What became of one target.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Found {
@@ -56,7 +59,8 @@ pub struct Found {
     /// The promised quantile of the response at that rate, the worst of all confirmations.
     pub response_ns: Option<u64>,
     pub steps: u32,
-    /// The machine disturbed a step each time that it was tried: nothing is said of the target.
+    /// The machine disturbed a step each time that it was tried, or the time was over ([`OVER`]): nothing is said of
+    /// the target.
     pub unclear: bool,
     /// Why there is nothing more to say.
     pub reason: String,

@@ -36,7 +36,7 @@ pub struct Record {
     /// A trial of points that was run again because the machine disturbed it: it counts for nothing.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub discarded: bool,
-    /// The job some times as large, once, after all blocks: it tells how times change with size, and is in no row. Such
+    /// The job some times as large, after all blocks: it tells how times change with size, and is in no row. Such
     /// records come last.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub ahead: bool,
@@ -48,6 +48,9 @@ pub struct Record {
     /// What was found out of that class since, on this machine; never stored.
     #[serde(skip)]
     pub tried: Option<Standing>,
+    /// The run was still going on when this was read back; never stored.
+    #[serde(skip)]
+    pub is_under_way: bool,
     /// How the store keeps the class, in its own words: "appendfsync always".
     pub keeps: String,
     pub job: JobSettings,
@@ -84,6 +87,9 @@ pub struct Record {
 pub struct Run {
     /// When it began, in UTC: `20261121T020000Z`.
     pub began: String,
+    /// What was typed behind `kvfair`, without logins; nothing in records from before this was kept.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub command: Vec<String>,
     /// The seed of the order of trials.
     pub seed: u64,
     /// How many blocks were planned at the most.
@@ -153,6 +159,11 @@ pub struct StoreFacts {
 
 /// The setting that says why a store's own counters could not be read: no trial fails for that.
 pub const UNREAD: &str = "counters not read";
+
+/// The setting that says what reads do to the times of last use of keys that are not ours; it ends with [`EVICTS`]
+/// where they change which keys go first.
+pub const LAST_USE: &str = "times of last use";
+pub const EVICTS: &str = "evicts by them";
 
 /// The counter of the keys that a trial drew where it writes none of its own.
 pub const KEYS_DRAWN: &str = "keys drawn";
@@ -361,11 +372,12 @@ impl Usage {
     }
 }
 
-/// Peak resident memory up to the end of settling, seen from outside the process.
+/// Peak resident memory up to the end of settling, seen from outside the process: METHOD.md, *What is measured*.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Memory {
     /// The trial's own process: the client, and the whole of an embedded store.
     pub client: Peak,
+    /// The server's process tree; nothing of a server that cannot be looked into.
     pub server: Option<Peak>,
 }
 
@@ -374,8 +386,18 @@ pub struct Memory {
 pub struct Peak {
     /// Memory of its own.
     pub anonymous_bytes: u64,
-    /// Pages of files that it has mapped, and shared memory: the kernel may take them back.
+    /// Shared memory segments, each page once for a process tree: PostgreSQL's shared buffers.
+    #[serde(default)]
+    pub shared_bytes: u64,
+    /// Pages of files that it has mapped: the kernel may take them back.
     pub file_bytes: u64,
+}
+
+impl Peak {
+    /// What the kernel cannot take back.
+    pub fn held_bytes(&self) -> u64 {
+        self.anonymous_bytes + self.shared_bytes
+    }
 }
 
 /// Where it ran.
@@ -429,6 +451,12 @@ impl Record {
             Verdict::Right(checked) | Verdict::Wrong { checked, .. } => checked.took_s,
             Verdict::Answered(_) | Verdict::Control | Verdict::NotReached => 0.0,
         }
+    }
+
+    /// Memory of the store: of its server, or of the trial's process where the store lives in it. Nothing of a server
+    /// that kvfair did not start and could not look into.
+    pub fn store_memory(&self) -> Option<Peak> {
+        self.memory.server.or_else(|| (!self.target.is_guest()).then_some(self.memory.client))
     }
 
     /// Whether the number may stand in a table: an answer that was not found wrong may.

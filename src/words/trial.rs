@@ -188,6 +188,9 @@ impl FromStr for Split {
 pub struct Cache {
     pub memory_bytes: u64,
     pub counts: CacheCounts,
+    /// The most records that it holds, where that is limited too.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub items: Option<u64>,
 }
 
 /// What counts against a cache's memory.
@@ -228,8 +231,11 @@ pub struct JobSettings {
     pub name: String,
     /// Where its data comes from.
     pub data: Data,
-    /// Form of the data: `jsonl`, `tsv`, `text`.
+    /// Form of the data as the job reads it: `jsonl`, `tsv`, `text`.
     pub format: String,
+    /// How a file of the user's is turned into that form, once a run; nothing where it is read as it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub read_as: Option<ReadAs>,
     /// At most so many units are taken from the data; all of them where `None`.
     pub units: Option<u64>,
     /// So many bad lines may be passed over.
@@ -245,6 +251,20 @@ pub struct JobSettings {
     /// said.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub replay_percent: Option<u32>,
+}
+
+/// The form of a file of the user's, and which part of it is meant.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ReadAs {
+    /// As `--format` takes it; empty before it is recognised.
+    pub form: String,
+    /// Columns of CSV and TSV, by name or by number from 1, as they were typed; the usual ones where there are none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub columns: Vec<String>,
+    /// Field of JSON Lines, as it was typed: `liked`, or `liked.name` of objects in a list.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub field: Option<String>,
 }
 
 impl JobSettings {
@@ -316,4 +336,11 @@ pub struct Target {
     pub cache: Option<Cache>,
     /// What `?name=value` said of the store.
     pub settings: BTreeMap<String, String>,
+}
+
+impl Target {
+    /// A server that somebody else started.
+    pub fn is_guest(&self) -> bool {
+        !self.managed && self.transport != Transport::InProcess
+    }
 }

@@ -1,9 +1,11 @@
 //! A run without stores: blocks of trials one after another on a machine, by the design that METHOD.md describes.
 
-use kvfair::stats::floor::{self, Control, Length};
+use kvfair::lab::plan::Took;
+use kvfair::stats::floor::{self, Control};
 use kvfair::stats::paired::LogRatios;
 use kvfair::stats::rank::Campaign;
 use kvfair::stats::sample::Sample;
+use kvfair::study::controls;
 
 use super::noise::{Machine, Noise, PIECES, Random};
 
@@ -87,8 +89,8 @@ impl Design {
             of.true_cost() * factor(target, block) * machine.trial(of.pieces) * own * bias
         };
         let pilot: Vec<f64> = (0..targets).map(|target| trial(&mut random, target, 0)).collect();
-        let lengths: Vec<Length> = pilot.iter().map(|job_s| Length { job_s: *job_s, all_s: *job_s }).collect();
-        let controls = floor::controls(&lengths, pilot.iter().sum());
+        let took: Vec<Took> = pilot.iter().map(|job_s| Took { job_s: *job_s, all_s: *job_s }).collect();
+        let controls = controls::among_these(&took, pilot.iter().sum());
         let trials: Vec<usize> = (0..targets).chain(controls.iter().copied()).collect();
         let mut costs = vec![Vec::new(); trials.len()];
         let mut order = Vec::new();

@@ -26,11 +26,12 @@ fn a_file_that_cannot_be_read_is_named() {
     input("none.jsonl").exits(1).complains("--input none.jsonl: No such file or directory");
     input(desk.file("empty.jsonl", "")).exits(1).complains("--input empty.jsonl: is empty");
     input("..").exits(1).complains("--input ..: is a directory");
-    input(desk.file("people.csv", GOOD)).exits(2).complains("add `--format jsonl` or `--format tsv`");
-    input(desk.file("hollow.jsonl.gz", packed(""))).exits(1).complains("hollow.jsonl.gz: no profile in it");
+    input(desk.file("hollow.jsonl.gz", packed(""))).exits(1).complains("hollow.jsonl.gz: no line in it");
+    input(desk.file("blank.jsonl", "\n \n")).exits(1).complains("blank.jsonl: no line in it");
     input(desk.file("no.jsonl.gz", GOOD)).exits(1).complains("no.jsonl.gz:1: cannot read on: ");
+    desk.file("people.csv", GOOD);
     let said = run(&desk, &["--input", "people.csv", "--format", "xml"]);
-    said.exits(2).complains("--format xml: fans reads jsonl, tsv");
+    said.exits(2).complains("--format xml: fans reads jsonl, csv, tsv, csv-pairs");
     run(&desk, &["--input", "people.csv", "--format", "jsonl"]).exits(0);
 }
 
@@ -56,7 +57,6 @@ fn a_bad_line_is_named_by_its_number() {
         ("cut", b"{\"user\": \"b\", \"likes\": [\"Te", "not JSON: EOF while parsing"),
         ("no list", b"{\"likes\": \"Tea\"}", "expected a list of page names"),
         ("not UTF-8", b"{\"likes\": [\"T\xff\"]}", "not UTF-8 at byte 14"),
-        ("empty", b"", "an empty line"),
         ("no name", b"{\"likes\": [\"\"]}", "an empty page name"),
         ("binary", b"\x7fELF\x02\x01\x00\x00\xde\xad\xbe\xef", "not UTF-8 at byte 11"),
     ];

@@ -56,6 +56,26 @@ fn a_server_that_never_answers() {
     bystanders_are_right(&desk);
 }
 
+/// Its greeting never ends, and no piece of it is late: kvfair itself must not wait for the last one.
+#[test]
+fn a_server_whose_first_answer_never_ends() {
+    let desk = Desk::new();
+    let drips = "import socket, sys, time\n\
+        server = socket.create_server(('127.0.0.1', int(sys.argv[sys.argv.index('--port') + 1])))\n\
+        while True:\n\
+        \x20   client, _ = server.accept()\n\
+        \x20   try:\n\
+        \x20       client.recv(4096); client.sendall(b'$100000\\r\\n')\n\
+        \x20       while True: client.sendall(b'x'); time.sleep(0.1)\n\
+        \x20   except OSError: pass\n";
+    let script = desk.home().join(desk.file("drips.py", drips));
+    desk.wrap("redis-server", &format!("exec python3 {} \"$@\"", script.display()));
+    run(&desk, &["--timeout", "2s"]).exits(3);
+    let reason = desk.reason("redis");
+    assert!(reason.contains("did not answer within 2 s") && reason.contains("has not finished an answer"), "{reason}");
+    bystanders_are_right(&desk);
+}
+
 /// The script stays, as the child that we watch, and something else answers: a number would be of the wrong process.
 #[test]
 fn a_server_that_is_not_our_child() {

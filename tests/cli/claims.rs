@@ -21,7 +21,7 @@ fn blocks(records: &[Value], target: &str, twin: bool) -> Vec<u64> {
 fn a_run_that_may_claim_warms_up_and_runs_a_store_twice() {
     let desk = Desk::new();
     let said = desk.run(&run(&["--blocks", "4", "null", "lmdb", "sqlite"]));
-    said.complains("block 0, not counted, done");
+    said.complains("warm-up done");
     let records = desk.records();
     // Whoever else is at work may void blocks, and others are run in their place.
     let last = records.iter().filter_map(|record| record["block"].as_u64()).max().expect("records");
@@ -92,6 +92,28 @@ fn two_results_files_are_compared_where_they_may_be() {
     desk.run(&["compare", "one.jsonl", "none.jsonl"]).exits(1).complains("cannot read results from none.jsonl");
 }
 
+/// Below the run's own page, and alone where two files are compared: a blank line stands before each table.
+#[test]
+fn a_comparison_is_shown_as_markdown() {
+    let desk = Desk::new();
+    let base = ["compare", "ngrams", "--messages", "60", "--blocks", "4", "--markdown", "--output", "one.jsonl"];
+    let said = desk.run(&[&base[..], &["--base", "faulty?name=x", "--head", "faulty?name=a|b"]].concat());
+    let heading = "\n\n| target | seconds |  | CPU an op |  |\n| :-- | --: | --: | --: | --: |\n";
+    let (page, compared) = said.exits(0).out.split_once(heading).expect("a table of the comparison");
+    assert!(page.contains("ngrams, 60 messages") && page.contains("\n\n| ") && page.contains("| a\\|b |"), "{page}");
+    let cells: Vec<&str> = compared.trim_end().split(" | ").collect();
+    assert!(cells[0] == "| a\\|b against x" && cells[1].contains('x') && cells.len() == 5, "{compared}");
+
+    let said = desk.run(&["compare", "one.jsonl", "one.jsonl", "--markdown"]);
+    let rows = said.exits(0).out.split_once(heading.trim_start()).expect("the same table").1;
+    let begins: Vec<&str> = rows.lines().filter_map(|row| row.split(" | ").next()).collect();
+    assert_eq!(begins, ["| a\\|b", "| x"], "{rows}");
+    desk.run(&["run", "ngrams", "--messages", "70", "--blocks", "4", "--output", "other.jsonl", "faulty?name=x"]);
+    let said = desk.run(&["compare", "one.jsonl", "other.jsonl", "--markdown"]);
+    said.exits(0);
+    assert!(said.out.contains("\n\n- **x**: not comparable: another data"), "{}", said.out);
+}
+
 #[test]
 fn what_makes_no_comparison_is_a_mistake() {
     let desk = Desk::with_only(&[]);
@@ -111,7 +133,7 @@ fn what_makes_no_comparison_is_a_mistake() {
 fn an_effort_settles_how_many_blocks_there_are() {
     let desk = Desk::new();
     let said = desk.run(&run(&["lmdb", "sqlite"]));
-    said.shows("ngrams, 60 messages").complains("for 6 blocks and one that is not counted").complains("stopped: ");
+    said.shows("ngrams, 60 messages").complains("for 6 blocks and a warm-up").complains("stopped: ");
     let most = desk.records().iter().filter_map(|record| record["block"].as_u64()).max();
     assert!(most >= Some(6), "{most:?}");
     assert!(desk.records().iter().all(|record| record["run"]["half_width"] == 0.05 && record["run"]["blocks"] == 10));
@@ -194,10 +216,15 @@ fn leading(words: &str) -> u64 {
 fn on_a_machine_that_is_never_quiet_what_is_evident_is_claimed() {
     let desk = Desk::new();
     let spinners = crate::noise::spinners(&desk);
-    let said = desk.run(&["run", "fans", "--profiles", "300", "--blocks", "6", "lmdb", "redis"]);
+    // A difference of ten times that nine of ten runs claim (METHOD.md), and other tests on top of the spinners.
+    let is_claimed = (1..=4).any(|_| {
+        let said = desk.run(&["run", "fans", "--profiles", "300", "--blocks", "6", "lmdb", "redis"]);
+        said.exits(0).shows("noisy: ").shows("warning (void): ").complains("blocks were discarded as noisy");
+        assert!(!said.out.contains("redis is at least"), "{}", said.out);
+        said.out.contains("lmdb is at least ")
+    });
     drop(spinners);
-    said.exits(0).shows("noisy: ").shows("lmdb is at least ").shows("as fast as redis");
-    said.shows("warning (void): ").complains("blocks were discarded as noisy");
+    assert!(is_claimed, "not in one of four runs");
 }
 
 /// One target's noise does not silence the others: the noise floor of long trials comes from a long one.
@@ -228,7 +255,7 @@ fn another_build_and_other_settings_stand_beside_the_first() {
     assert_eq!(desk.record("logged")["store"]["settings"]["appendonly"], "yes");
     assert_eq!(desk.record("logged")["store"]["settings"]["appendfsync"], "everysec");
     let gone = desk.run(&run(&["--blocks", "1", "redis?program=/nowhere/redis-server&name=gone"]));
-    gone.exits(3).shows("/nowhere/redis-server is no program that can be run");
+    gone.exits(2).complains("gone: /nowhere/redis-server is no program that can be run");
     let unkept = run(&["--blocks", "1", "--durability", "crash", "redis?appendonly=no&name=unkept"]);
     desk.run(&unkept).exits(3).shows("appendonly no");
     desk.run(&run(&["redis://127.0.0.1:1?program=/bin/true"])).exits(2).complains("for a server that is started here");

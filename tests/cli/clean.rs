@@ -5,6 +5,7 @@
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::path::Path;
+use std::process::Command;
 
 use kvfair::jobs::keyed::values::{Values, version};
 use kvfair::lab::clean::{self, Deleted};
@@ -23,7 +24,11 @@ const OUT: &str = "out.jsonl";
 
 /// Runs a job on a URL, and kills all of kvfair in the middle of a trial's work, with so many trials finished before.
 fn killed(desk: &Desk, url: &str, job: &[&str], finished: usize) {
-    let started = Started::new(desk.kvfair(&[&["run"], job, &["--output", OUT, url]].concat()));
+    killed_of(desk, desk.kvfair(&[&["run"], job, &["--output", OUT, url]].concat()), finished);
+}
+
+fn killed_of(desk: &Desk, command: Command, finished: usize) {
+    let started = Started::new(command);
     let records = || std::fs::read_to_string(desk.home().join(OUT)).unwrap_or_default().lines().count();
     wait_for("finished trials", || (records() >= finished).then_some(()));
     desk.wait_until_busy(Desk::trials, 0.3);
@@ -121,6 +126,30 @@ fn killed_in_the_first_trial_of_fans() {
         ("stranger's key", b"1"),
     ];
     assert_leaves(&desk, &server, &url, 3, &planted, 3);
+}
+
+/// What was written follows from what the user's file was turned into: from the same file it is made again.
+#[test]
+fn killed_in_fans_of_pairs_from_a_file_and_from_standard_input() {
+    let (server, desk) = (common::start("redis", Transport::Tcp), Desk::new());
+    let url = format!("redis://127.0.0.1:{}/3", port_of(&server));
+    let pair = |number: u64| format!("user {},\"page, {}\"\n", number * 7 % 3_001, number * number % 4_999);
+    desk.file("pairs.csv", (0..60_000).map(pair).collect::<String>());
+    killed(&desk, &url, &["fans", "--blocks", "1", "--input", "pairs.csv"], 0);
+    assert_leaves(&desk, &server, &url, 3, &[("stranger's key", b"1")], 0);
+    redis(&server, 3, &[b"FLUSHDB"]);
+    std::fs::remove_file(desk.home().join(OUT)).expect("no record was written");
+
+    let data = || std::fs::File::open(desk.home().join("pairs.csv")).expect("it was written");
+    let mut command = desk.kvfair(&["run", "fans", "--blocks", "1", "--input", "-", "--output", OUT, &url]);
+    command.stdin(data());
+    killed_of(&desk, command, 0);
+    let left = count(&server, 3);
+    assert!(left > 10, "{left} keys are there to be removed");
+    cleaned(&desk, &url).exits(1).complains("--input -: is empty");
+    let mut command = desk.kvfair(&["clean", &url, "--of", OUT, "--yes"]);
+    command.stdin(data());
+    Started::new(command).wait().exits(0).shows(&format!("{} keys deleted; it holds 0 records now", thousands(left)));
 }
 
 #[test]
@@ -252,7 +281,7 @@ fn what_is_changed_after_it_was_found_stays() {
         via: Via::default(),
         first_used: Default::default(),
     };
-    let interrupt = Interrupt::listen().expect("signals");
+    let interrupt = Interrupt::default();
     let found = clean::find(&chosen, &visits, &desk.home(), &interrupt).expect("keys");
     assert_eq!((found.ours(), found.others()), (500, 0));
     redis(&server, 0, &[b"SET", b"key:000000000003", b"stranger's"]);

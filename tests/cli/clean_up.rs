@@ -4,8 +4,10 @@
 
 use std::time::{Duration, Instant};
 
+use kvfair::words::trial::Transport;
 use nix::sys::signal::Signal;
 
+use crate::common;
 use crate::desk::{Desk, Started, records_in, signal, wait_for};
 
 /// A run long enough to be stopped in its middle, with short trials before it.
@@ -37,6 +39,11 @@ fn ctrl_c_keeps_and_shows_what_was_finished() {
 #[test]
 fn a_plain_kill_does_the_same() {
     interrupted_by(Signal::SIGTERM);
+}
+
+#[test]
+fn quit_does_the_same() {
+    interrupted_by(Signal::SIGQUIT);
 }
 
 #[test]
@@ -92,22 +99,46 @@ fn ctrl_c_while_the_truth_is_computed() {
     assert!(desk.records().is_empty());
 }
 
-/// A second Ctrl-C means now. The kernel ends our children; the next run takes the scratch directory away.
-#[test]
-fn a_second_ctrl_c_ends_it_at_once() {
-    let desk = Desk::new();
+/// Interrupts twice: the second time while the server is waited for, which does not stop when it is asked to.
+fn interrupted_twice(desk: &Desk) {
     let mut started = Started::new(desk.kvfair(LONG));
+    wait_for("a record", || (finished(desk) >= 1).then_some(()));
     let server = desk.wait_until_busy(|desk| desk.processes_named("redis-server"), 0.05);
-    // A server that does not stop when it is asked to.
     signal(server, Signal::SIGSTOP);
     started.interrupt(Signal::SIGINT);
     std::thread::sleep(Duration::from_millis(300));
     assert!(started.is_running(), "it waits for its server to stop");
     started.interrupt(Signal::SIGINT);
     let began = Instant::now();
-    started.wait().exits(130);
+    started.wait().exits(130).complains("results: out.jsonl").shows("fans, 3,000 profiles");
     assert!(began.elapsed() < Duration::from_secs(8), "the server's 15 s were waited for");
-    next_run_sweeps(&desk);
+}
+
+/// A second Ctrl-C means now: nothing is waited for any more, and what was finished is still shown.
+#[test]
+fn a_second_ctrl_c_ends_it_at_once_and_cleans_up() {
+    let desk = Desk::new();
+    interrupted_twice(&desk);
+    assert_eq!(desk.scratch(), Vec::<String>::new());
+}
+
+/// Also where the main thread cannot go on: here it opens a pipe that nobody reads.
+#[test]
+fn a_second_ctrl_c_cleans_up_for_a_run_that_hangs() {
+    let (server, desk) = (common::start("redis", Transport::Tcp), Desk::new());
+    Started::new(desk.command("mkfifo", &["out.jsonl.guest"])).wait().exits(0);
+    let url = format!("redis://{}", server.launch.place);
+    let started = Started::new(desk.kvfair(&["run", "ngrams", "--messages", "20", "--output", "out.jsonl", &url]));
+    wait_for("a trial", || desk.trials().first().copied());
+    std::thread::sleep(Duration::from_secs(1));
+    for _ in 0..2 {
+        started.interrupt(Signal::SIGINT);
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    let began = Instant::now();
+    started.wait().exits(130);
+    assert!(began.elapsed() > Duration::from_secs(2), "it ended by itself: nothing hung");
+    assert_eq!(desk.scratch(), Vec::<String>::new());
 }
 
 #[test]

@@ -52,6 +52,11 @@ impl Desk {
         desk
     }
 
+    /// The PATH of what is started here.
+    pub fn path(&self) -> &str {
+        &self.path
+    }
+
     /// Where kvfair works.
     pub fn home(&self) -> PathBuf {
         self.root.path().join("home")

@@ -255,14 +255,26 @@ fn ctrl_c_ends_the_program_and_keeps_what_was_finished() {
     desk.no_process_is_left();
 }
 
-/// If its keeper dies, whatever has kept to its group goes with it.
+/// If its keeper dies, all that it has started goes with it: what has kept to its group, sessions of their own, and
+/// what knows nothing of us any more.
 #[test]
-fn a_keeper_that_is_killed_is_a_failed_trial() {
-    let desk = Desk::new();
-    let started = Started::new(exec_command(&desk, "sleep 1000; true", &["--blocks", "1", "lmdb"]));
-    wait_for("the sleeper", || desk.processes_named("sleep").first().copied());
-    desk.trials().into_iter().for_each(|keeper| signal(keeper, Signal::SIGKILL));
-    started.wait().exits(1).shows("the trial's process died: killed by SIGKILL");
+fn a_keeper_that_is_killed_is_a_failed_trial_and_leaves_nothing() {
+    let unknowing = "env -i sh -c '(setsid sleep 1000 >/dev/null 2>&1 </dev/null &) &'; sleep 1001";
+    for command in ["sleep 1000; true", SLEEPS, unknowing] {
+        let desk = Desk::new();
+        let options = ["--blocks", "1", "--seed", "1", "--output", "out.jsonl", "lmdb", "sqlite"];
+        // The second trial takes a second: by then nothing of the first is there.
+        let command = format!("test -e once && exec python3 -c 'import time; time.sleep(1)'; touch once; {command}");
+        let started = Started::new(exec_command(&desk, &command, &options));
+        let sleepers = || desk.processes_named("sleep");
+        wait_for("sleepers", || (sleepers().len() == command.matches(" 100").count()).then_some(()));
+        desk.trials().into_iter().for_each(|keeper| signal(keeper, Signal::SIGKILL));
+        wait_for("the first record", || {
+            std::fs::read_to_string(desk.home().join("out.jsonl")).ok().filter(|text| !text.is_empty())
+        });
+        assert_eq!(sleepers(), Vec::<u32>::new(), "{command}");
+        started.wait().exits(1).shows("the trial's process died: killed by SIGKILL");
+    }
 }
 
 /// What a program writes may be more than there is memory.

@@ -32,7 +32,7 @@ fn golden(name: &str) -> PathBuf {
 }
 
 /// The records of one of them.
-fn results(name: &str) -> String {
+pub fn results(name: &str) -> String {
     let file = fs::File::open(golden(&format!("{name}.jsonl.gz"))).expect("results");
     let mut text = String::new();
     MultiGzDecoder::new(BufReader::new(file)).read_to_string(&mut text).expect("results");

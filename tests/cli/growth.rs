@@ -86,6 +86,8 @@ fn what_cannot_be_asked_is_refused_or_named() {
     desk.run(&["growth"]).exits(2).complains("<TARGETS>");
     desk.run(&["growth", "redis://localhost:1"]).exits(2).complains("only stores that are started here");
     desk.run(&["growth", "reddis"]).exits(2).complains("did you mean `redis`?");
+    desk.run(&["growth", "redis?program=/nowhere/redis-server"])
+        .exits(2)
+        .complains("/nowhere/redis-server is no program");
     assert!(!desk.home().join("kvfair-results").exists(), "nothing was run");
-    desk.run(&["growth", "redis?program=/nowhere/redis-server"]).exits(3).shows("/nowhere/redis-server");
 }

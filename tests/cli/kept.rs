@@ -1,6 +1,7 @@
 //! Data that is left in place by `--keep`, and asked for by the command that was printed.
 
 use std::collections::BTreeMap;
+use std::os::unix::fs::PermissionsExt;
 
 use serde_json::Value;
 
@@ -85,6 +86,31 @@ fn what_keeps_nothing_is_refused_and_the_class_that_would_is_named() {
     assert!(!desk.home().join("kept").exists(), "nothing was kept");
 }
 
+/// Of one's own data the page is one's own, and what is refused takes none of the time for pilots.
+#[test]
+fn what_is_refused_has_no_pilot_and_the_hint_names_no_page_of_others() {
+    let desk = Desk::new();
+    desk.file("likes.csv", "user,page\na,x\na,y\nb,x\n");
+    let run = ["run", "fans", "--input", "likes.csv", "--keep", "kept", "--budget", "5s", "lmdb", "redis+unix"];
+    let said = desk.run(&run);
+    said.exits(1).complains("kept: kvfair query lmdb:kept/lmdb PAGE");
+    assert!(!said.err.contains("redis+unix"), "{}", said.err);
+}
+
+/// As root, PostgreSQL runs as another user, who may not enter a directory that is closed to others.
+#[test]
+fn who_cannot_enter_the_directory_is_named() {
+    let desk = Desk::new();
+    if !nix::unistd::geteuid().is_root() {
+        return eprintln!("not root: nothing is run as somebody else");
+    }
+    std::fs::create_dir(desk.home().join("closed")).expect("it is ours");
+    std::fs::set_permissions(desk.home().join("closed"), std::fs::Permissions::from_mode(0o700)).expect("it is ours");
+    desk.run(&["run", "fans", "--profiles", "5", "--blocks", "1", "--keep", "closed/kept", "postgres+unix"]);
+    let reason = desk.reason("postgres+unix");
+    assert!(reason.contains("as root it runs as user postgres, who must be able to enter"), "{reason}");
+}
+
 #[test]
 fn what_was_kept_is_never_overwritten() {
     let desk = Desk::new();
@@ -111,7 +137,7 @@ fn questions_without_an_answer() {
     desk.run(&["query", "redis:k/redis", "no such term"]).exits(1).complains("redis:k/redis holds no page");
     desk.run(&["query", "redis:k/none", "ba"]).exits(1).complains("there is nothing at k/none");
     desk.run(&["query", "redis", "ba"]).exits(1).complains("redis names no store that holds anything");
-    desk.run(&["query", "redis://127.0.0.1:1", "ba"]).exits(1).complains("Connection refused");
+    desk.run(&["query", "redis://127.0.0.1:1", "ba"]).exits(1).complains("connection refused");
     desk.file("junk", "no database");
     desk.run(&["query", "sqlite:.", "ba"]).exits(1);
     let without = Desk::with_only(&[]);

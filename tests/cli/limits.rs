@@ -190,6 +190,35 @@ fn a_full_disk_under_the_results() {
     said.shows("ngrams, 50 messages").shows("1 block, no claim").shows("ram");
 }
 
+/// Nor are the steps of a search lost.
+#[test]
+#[cfg(target_os = "linux")]
+fn a_full_disk_under_the_results_of_a_search() {
+    let desk = Desk::new();
+    let fill = "dd if=/dev/zero of=full/filler bs=1k count=1024 2>/dev/null";
+    let find = ["find-max", "mixed", "redis+unix", "lmdb", "--records", "100", "--step", "1", "--slo", "p99:9s"];
+    let said = run_on_disk(&desk, "full", "1m", fill, &[&find[..], &["--output", "full/out.jsonl"]].concat());
+    said.exits(1).complains("kvfair: cannot write results to full/out.jsonl: No space left on device");
+    said.shows("mixed, ").shows(" a second").shows("redis+unix");
+    assert!(!said.out.contains("No target"), "nothing was found out of the promise: {}", said.out);
+    assert!(!said.err.contains("lmdb"), "the search goes on without its results: {}", said.err);
+}
+
+/// Nor is the rate of a target whose search had come to its end.
+#[test]
+#[cfg(target_os = "linux")]
+fn a_disk_that_is_full_after_the_first_target_of_a_search() {
+    let desk = Desk::new();
+    let filler = desk.home().join("full/filler");
+    let fill = format!("dd if=/dev/zero of='{}' bs=1k 2>/dev/null", filler.display());
+    desk.wrap("valkey-server", &format!("case \"$*\" in *--version*) ;; *) {fill};; esac\nexec \"$real\" \"$@\""));
+    let find = ["find-max", "mixed", "redis+unix", "valkey+unix", "--records", "100", "--step", "1", "--slo", "p99:9s"];
+    let said = run_on_disk(&desk, "full", "4m", ":", &[&find[..], &["--output", "full/out.jsonl"]].concat());
+    said.exits(1).complains("kvfair: cannot write results to full/out.jsonl: No space left on device");
+    said.shows("the highest rate that keeps the promise: p99 at most 9 s").shows("redis+unix");
+    assert!(!said.out.contains("valkey"), "nothing was found out of it: {}", said.out);
+}
+
 /// A connection is an open file: the limit is raised as far as we may, and else it is said with the way out.
 #[test]
 fn more_clients_than_files_may_be_open() {

@@ -20,13 +20,20 @@ fn a_first_look_says_how_the_gap_changes_with_size_and_leaves_nothing_out_in_sil
     said.shows("valkey not run: 250 profiles took over 1.5 s with its start and its stop, too slow for a first look");
     let records = desk.records();
     let (ahead, counting): (Vec<&Value>, Vec<&Value>) = records.iter().partition(|record| record["ahead"] == true);
+    // Fewer are run where the machine is slower than it was for the pilots.
+    said.complains("block 1 of 6 to 10 done");
     assert!(ahead.len() >= 2, "an embedded store and a server: {}", said.err);
     let units = |record: &Value| record["job"]["units"].as_u64().expect("a size");
     assert!(ahead.iter().all(|record| units(record) == 4 * units(counting[0])));
     let blocks = counting.iter().filter(|record| record["target"]["label"] == "lmdb" && record["block"] != 0).count();
     assert!(blocks >= 4, "{blocks}");
     let words = one_line(&said.out);
-    assert!(words.contains("(seen once): ") && words.contains("`kvfair run fans --profiles 10000 "));
+    assert!(
+        words.contains(" (the median of 3 trials there): ") && words.contains("`kvfair run fans --profiles 10000 "),
+        "{words}"
+    );
+    let is_expected = words.contains(" At 10,000 expect ") && words.contains("x for redis");
+    assert!(is_expected || words.contains("The noise hides what to expect at 10,000"), "{words}");
     // The larger job is in no row, and the file says the same.
     let shown = desk.run(&["show"]);
     assert_eq!((shown.code, &shown.out), (said.code, &said.out));

@@ -46,9 +46,20 @@ fn what_is_unknown_is_a_usage_error_that_names_the_nearest() {
         (&["run", "mixed", "ram", "--keys", "latest", "--records", "20000000"], "16777216 --records at most"),
         (&["run", "fans", "ram", "--depth", "4"], "--depth is no option of the job fans"),
         (&["run", "fans", "ram", "--clients", "1,2"], "takes one number"),
+        (&["run", "mixed", "127.0.0.1:6379"], "it names no store hint: redis://127.0.0.1:6379"),
+        (&["run", "mixed", "localhost:11211"], "it names no store hint: memcached://localhost:11211"),
+        (&["run", "mixed", "127.0.0.1:7399"], "hint: name the store too: redis://127.0.0.1:7399, "),
+        (&["run", "mixed", "redis?prog=./redis-server"], "did you mean `program`?"),
+        (&["run", "mixed", "rediss://h:6380"], "rediss:// is a connection with TLS, which kvfair does not support yet"),
+        (&["run", "mixed", "ram", "--clients", "-1"], "'-1' is no number from 1 to 10000"),
+        (&["run", "mixed", "ram", "--clients", "0"], "'0' is no number from 1 to 10000"),
+        (&["run", "mixed", "ram", "--depth", "-1"], "1..=1000"),
         (&["run", "fans", "ram", "ram"], "two targets are called 'ram' hint: name one of them: 'ram?name=other'"),
     ];
     are_mistakes(typed);
+    // Where TLS was asked for, nothing without it is proposed.
+    let said = Desk::new().run(&["run", "mixed", "rediss://h:6380"]);
+    assert!(!said.err.contains("redis://"), "{}", said.err);
 }
 
 #[test]
@@ -78,6 +89,9 @@ fn sweeps_that_mean_nothing_are_usage_errors() {
         (&["run", "ycsb-d", "ram", "--rate", "1k,2k"], "inserts records and takes one rate"),
         (&["find-max", "fans", "ram"], "the job fans has no rate"),
         (&["find-max", "mixed", "ram", "--rate", "5"], "--rate is no option of find-max"),
+        (&["find-max", "mixed", "ram", "--markdown"], "--markdown is no option of find-max"),
+        (&["compare", "a", "b", "--csv"], "--csv is no option of compare"),
+        (&["run", "fans", "ram", "--no-warn", "shrot"], "'short'"),
         (&["find-max", "mixed", "ram", "--clients", "1,5"], "find-max takes one number of --clients"),
         (&["find-max", "mixed", "ram", "--slo", "99:1ms"], "no promise such as p99:1ms"),
         (&["find-max", "mixed", "ram", "--slo", "p100:1ms"], "from p50 to p99.9"),
@@ -104,7 +118,6 @@ fn a_store_that_is_not_here_is_a_row_that_says_how_to_get_it() {
     for target in ["ram", "memcached+unix"] {
         assert_eq!(desk.record(target)["verdict"]["kind"], "right", "{target}");
     }
-    said.complains("not here: valkey (apt install valkey-server)");
     assert!(!desk.run(&["show"]).out.contains("valkey"), "a file is shown the same way anywhere");
 }
 
@@ -117,6 +130,12 @@ fn stores_are_listed_with_their_versions_or_with_how_to_get_them() {
     assert!(here.contains("redis") && missing.contains("valkey"), "{}", said.out);
     let json: serde_json::Value = serde_json::from_str(&desk.run(&["stores", "--json"]).out).expect("JSON");
     let redis = json.as_array().unwrap().iter().find(|store| store["store"] == "redis").expect("redis");
+    // Not every distribution has it.
+    assert!(!missing.contains("get it: apt install valkey"), "{missing}");
+    assert!(missing.contains("also called memcache"), "{missing}");
+    desk.run(&["run", "fans", "--list", "--blocks", "1", "memcache", "memcache+unix", "postgresql://h"])
+        .exits(0)
+        .shows("on memcache+unix");
     assert!(redis["version"].as_str().is_some_and(|version| version.contains('.')), "{redis}");
 }
 
@@ -136,4 +155,27 @@ fn a_program_that_does_not_start_is_no_store_that_is_here() {
     desk.wrap("redis-server", "exit 1");
     let said = desk.run(&["stores"]);
     said.exits(0).shows("redis-server --version says no version");
+}
+
+#[test]
+fn what_cannot_be_reached_or_entered_is_said_in_plain_words() {
+    let desk = Desk::new();
+    let run = |url: &str| desk.run(&["run", "ngrams", "--messages", "5", "--blocks", "1", url]);
+    for store in ["redis", "memcached", "postgres", "tokyotyrant"] {
+        let said = run(&format!("{store}://127.0.0.1:1"));
+        said.exits(1).complains("127.0.0.1:1: connection refused").complains("cannot connect to ");
+        said.complains("no target can be reached: nothing was run");
+        assert!(!said.err.contains("os error") && !said.err.contains("connection lost"), "{}", said.err);
+    }
+    run("unix:///nowhere/redis.sock").exits(1).complains("/nowhere/redis.sock: no such file or directory");
+    assert!(desk.records().is_empty(), "nothing was run");
+    // Its data would take minutes.
+    let began = std::time::Instant::now();
+    let swept = ["run", "getset", "--records", "100000000", "--clients", "1,2", "redis://127.0.0.1:1"];
+    desk.run(&swept).exits(1).complains("no target can be reached");
+    let sought = ["find-max", "mixed", "redis://127.0.0.1:1"];
+    desk.run(&sought).exits(1).complains("no target can be reached");
+    let large = ["run", "fans", "--profiles", "1000000", "--blocks", "1", "redis://127.0.0.1:1"];
+    desk.run(&large).exits(1).complains("no target can be reached");
+    assert!(began.elapsed() < std::time::Duration::from_secs(20), "{:?}", began.elapsed());
 }

@@ -71,10 +71,7 @@ fn a_rate_that_cannot_be_kept_is_given_up_said_and_checked() {
         let record = desk.record(target);
         assert_eq!(record["verdict"]["kind"], "right", "{target}");
         let set = phase(&record, "set", 10_000_000);
-        assert!(
-            set["units"].as_u64().unwrap() < 2_000_000 && set["open"]["late"].as_u64().unwrap() > 1_000,
-            "{target}"
-        );
+        assert!(set["units"].as_u64().unwrap() < 2_000_000 && set["open"]["late"].as_u64().unwrap() > 100, "{target}");
     }
 }
 
@@ -167,6 +164,17 @@ fn the_highest_rate_that_keeps_a_promise_is_found() {
         desk.records().into_iter().filter(|record| record["target"]["label"] == "redis+unix").collect();
     assert!(kept.len() >= 5, "{} steps", kept.len());
     assert!(kept.iter().all(|record| record["verdict"]["kind"] == "right"));
+}
+
+#[test]
+fn a_search_ends_with_its_time() {
+    let desk = Desk::new();
+    let find = ["find-max", "mixed", "redis+unix", "--records", "300", "--step", "2", "--budget", "6s"];
+    let began = std::time::Instant::now();
+    let said = desk.run(&find);
+    assert!(began.elapsed().as_secs() < 30, "{:?}", began.elapsed());
+    said.exits(6).shows("redis+unix unclear: the time was over after ").shows("a longer --budget");
+    said.shows("The time was over: nothing is said of redis+unix.");
 }
 
 /// The first processor that we may use, as taskset(1) wants it.

@@ -33,5 +33,7 @@ fn a_server_that_burns_15_us_a_write_is_never_called_good() {
     let said = desk.run(&[&compare[..], &job[..]].concat());
     drop(load);
     assert!(matches!(said.code, 5 | 6), "{:?}: {}{}", said.code, said.out, said.err);
-    said.complains("stopped: no further block fitted into the time");
+    // A slow machine has time for fewer blocks than any claim needs, and says so before.
+    let few = said.err.contains("blocks are run, from which nothing is claimed");
+    assert!(few || said.err.contains("stopped: no further block fitted into the time"), "{}", said.err);
 }

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::desk::{Desk, one_line, records_in};
+use crate::desk::{Desk, Started, one_line, records_in, wait_for};
 
 const SHORT: &[&str] = &["run", "ngrams", "--messages", "30", "--blocks", "2", "ram", "null"];
 
@@ -195,5 +195,122 @@ fn many_clients_give_the_same_answers() {
         };
         assert!(digest(&one).is_some_and(|answer| answer.contains("sha256")));
         assert_eq!(digest(&one), digest(&many));
+    }
+}
+
+#[test]
+fn show_passes_over_what_holds_no_measurement_and_names_it() {
+    let desk = Desk::new();
+    let run = |target: &str, file: &str| {
+        desk.run(&[
+            "run",
+            "ngrams",
+            "--messages",
+            "20",
+            "--blocks",
+            "1",
+            "-o",
+            &format!("kvfair-results/{file}"),
+            target,
+        ])
+    };
+    std::fs::create_dir(desk.home().join("kvfair-results")).expect("a directory");
+    // A program that ends at once.
+    run("redis?program=/bin/false", "1-failed.jsonl").exits(3);
+    desk.run(&["show"]).exits(3).shows("/bin/false");
+    run("lmdb", "2-right.jsonl").exits(0);
+    run("redis?program=/bin/false", "3-failed.jsonl").exits(3);
+    desk.file("kvfair-results/4-empty.jsonl", "");
+    let said = desk.run(&["show"]);
+    said.exits(0).shows(" lmdb ").complains("passed over kvfair-results/4-empty.jsonl: it is empty");
+    said.complains("passed over kvfair-results/3-failed.jsonl: no trial was finished");
+    desk.run(&["show", "kvfair-results/3-failed.jsonl"]).exits(3).shows("/bin/false");
+}
+
+/// What was typed comes back with the option that helps, and without what must not exist yet.
+#[test]
+fn the_next_command_keeps_what_was_typed() {
+    let desk = Desk::new();
+    let run = ["run", "mixed", "lmdb", "ram", "--records", "100", "--rate", "2000", "--requests", "500"];
+    let said = desk.run(&[&run[..], &["--blocks", "1", "-o", "one.jsonl", "sqlite?name=it's"]].concat());
+    said.exits(0)
+        .shows("next: kvfair run mixed lmdb ram --records 100 --rate 2000 --requests 500 'sqlite?name=it'\\''s'");
+    assert!(!said.out.contains("next: kvfair run mixed lmdb ram --records 100 --rate 2000 --requests 500 --blocks"));
+    let said = desk.run(&[&run[..], &["--blocks", "1"]].concat());
+    let typed = "next: kvfair run mixed lmdb ram --records 100 --rate 2000 --requests 500 --blocks 1";
+    said.shows(&format!("{typed} --durability crash"));
+}
+
+/// What somebody has removed meanwhile is printed all the same, and is missed.
+#[test]
+#[cfg(target_os = "linux")]
+fn results_that_are_removed_during_a_run_are_said_to_be_lost() {
+    for replaced in [false, true] {
+        let desk = Desk::new();
+        let run = ["run", "fans", "--profiles", "1000", "--blocks", "3", "--output", "out.jsonl", "redis", "ram"];
+        let started = Started::new(desk.kvfair(&run));
+        let path = desk.home().join("out.jsonl");
+        wait_for("a record", || std::fs::metadata(&path).is_ok_and(|meta| meta.len() > 0).then_some(()));
+        std::fs::remove_file(&path).expect("it is there");
+        if replaced {
+            std::fs::write(&path, "mine").expect("a file");
+        }
+        let said = started.wait();
+        said.exits(1).shows("fans, 1,000 profiles").shows("redis").shows("ram");
+        said.complains("kvfair: the results are lost: out.jsonl was removed or replaced during the run");
+        assert!(!said.err.contains("results: out.jsonl"), "{}", said.err);
+        assert_eq!(std::fs::read_to_string(&path).ok(), replaced.then(|| "mine".to_string()));
+    }
+}
+
+/// As strace sees it: the file is synced after each block, and its directory once.
+#[test]
+#[cfg(target_os = "linux")]
+fn results_are_on_the_disk_after_each_block() {
+    let desk = Desk::new();
+    let kvfair = env!("CARGO_BIN_EXE_kvfair");
+    let traced =
+        ["-y", "-e", "trace=write,fsync,fdatasync", "-o", "calls", kvfair, "run", "ngrams", "--messages", "20"];
+    let run = ["--blocks", "3", "--output", "kept/out.jsonl", "ram", "null"];
+    Started::new(desk.command("strace", &[&traced[..], &run].concat())).wait().exits(0);
+    let calls = std::fs::read_to_string(desk.home().join("calls")).expect("strace's report");
+    let calls = calls.lines().filter_map(|line| match line {
+        line if line.contains("/kept/out.jsonl>") => Some(if line.starts_with("write") { 'w' } else { 's' }),
+        line if line.contains("/kept>") => Some('d'),
+        _ => None,
+    });
+    assert_eq!(calls.collect::<String>(), "wwsdwwswws");
+}
+
+/// A standard output that takes nothing, or cannot be written, is no success.
+#[test]
+#[cfg(target_os = "linux")]
+fn what_cannot_be_printed_is_an_error() {
+    let desk = Desk::new();
+    let run = ["run", "ngrams", "--messages", "20", "--blocks", "1", "--output", "out.jsonl", "ram"];
+    desk.run(&run).exits(0);
+    let again = [&run[..6], &["ram"]].concat();
+    let json = [&again[..], &["--json"]].concat();
+    let typed: &[&[&str]] = &[
+        &again,
+        &json,
+        &["show", "out.jsonl"],
+        &["show", "out.jsonl", "--csv"],
+        &["stores"],
+        &["jobs"],
+        &["data", "fans"],
+        &["--help"],
+        &["run", "--help"],
+        &["--version"],
+        &["compare", "out.jsonl", "out.jsonl"],
+        &["check", "ram"],
+    ];
+    for (target, why) in [(">/dev/full", "No space left on device"), ("1</dev/null", "Bad file descriptor")] {
+        for arguments in typed {
+            let script = format!("exec \"$0\" \"$@\" {target}");
+            let all = [&["-c", &script, env!("CARGO_BIN_EXE_kvfair")][..], arguments].concat();
+            let said = Started::new(desk.command("sh", &all)).wait();
+            said.exits(1).complains(&format!("kvfair: cannot write to standard output: {why}"));
+        }
     }
 }

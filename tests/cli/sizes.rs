@@ -71,8 +71,13 @@ fn whose_order_changes_between_sizes_is_said() {
     let words = told("crossed.jsonl", 1.5, 0.7);
     assert!(words.contains("other is faster than one at 120 messages, and slower at 60"), "{words}");
     let words = told("same.jsonl", 3.0, 1.5);
-    assert!(words.contains("The order of targets is the same from 60 to 120 messages"), "{words}");
-    assert!(words.contains("The gap of other to the best shrinks with size: 3.0x at 60, 1.5x at 120"), "{words}");
+    assert!(words.contains("By the medians the order of targets is the same from 60 to 120 messages"), "{words}");
+    assert!(
+        words.contains(
+            "The gap of other to the best shrinks with size: 3.00x [3.00-3.00] at 60, 1.50x [1.50-1.50] at 120."
+        ),
+        "{words}"
+    );
 }
 
 #[test]

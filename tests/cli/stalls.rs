@@ -63,6 +63,17 @@ fn beside_other_programs_a_search_and_rates_are_unclear() {
     desk.run(&["show", "rates.jsonl", "--csv"]).exits(0).shows("redis+unix,false,,unclear,").shows("run,rate,10,500,");
 }
 
+/// Nothing is claimed from a block, and its table says all the same that the machine was noisy.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_table_of_few_blocks_says_that_the_machine_was_noisy() {
+    let desk = Desk::with_only(&[]);
+    let strangers = spinners(&desk);
+    let said = run(&desk, &["run", "ngrams", "sqlite", "--messages", "4000", "--blocks", "1"]);
+    drop(strangers);
+    said.exits(0).shows("warning (noise): in some trials that count other programs used ");
+}
+
 /// What a size is chosen by is no number that was asked for: the run goes on, and says it.
 #[cfg(target_os = "linux")]
 #[test]

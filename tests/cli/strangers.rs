@@ -21,6 +21,10 @@ enum Malice {
     Silence,
     /// Half an answer, and closes.
     Half,
+    /// A large answer, byte by byte, and never all of it.
+    Drip,
+    /// An answer that its protocol allows, and that is longer than any of the job.
+    Large,
 }
 
 /// When it does so: at once, or in the middle of the job's work.
@@ -35,6 +39,8 @@ const MALICES: &[(Malice, &str)] = &[
     (Malice::Huge, "4294967296"),
     (Malice::Silence, "has been silent for 2 s"),
     (Malice::Half, "the server closed the connection"),
+    (Malice::Drip, "has not finished an answer within 2 s"),
+    (Malice::Large, "bytes, longer than any of the job"),
 ];
 
 /// Serves one connection after another until the test's process ends.
@@ -85,6 +91,19 @@ fn misbehave(stream: &mut (impl Read + Write), malice: Malice) -> std::io::Resul
             }
         }
         Malice::Silence => {}
+        Malice::Drip => {
+            stream.write_all(b"$100000\r\n")?;
+            loop {
+                stream.write_all(b"x")?;
+                std::thread::sleep(Duration::from_millis(100));
+            }
+        }
+        Malice::Large => {
+            stream.write_all(b"$536870912\r\n")?;
+            loop {
+                stream.write_all(&[b'x'; 64 << 10])?;
+            }
+        }
         Malice::Half => return stream.write_all(b"$100\r\nabc"),
     }
     // Held open until the other side leaves.
@@ -103,7 +122,7 @@ fn servers_that_answer_badly_are_failed_rows_that_say_what_came() {
     arguments.extend(urls.iter().map(String::as_str));
     let began = Instant::now();
     desk.run(&arguments).exits(1);
-    // Six of them are silent for 2 s each; more would be waiting that nobody asked for.
+    // A dozen of them are silent for 2 s each; more would be waiting that nobody asked for.
     assert!(began.elapsed() < Duration::from_secs(60), "{:?}", began.elapsed());
     assert_eq!(desk.record("ram")["verdict"]["kind"], "right");
     for (malice, words) in MALICES {
@@ -119,6 +138,38 @@ fn servers_that_answer_badly_are_failed_rows_that_say_what_came() {
             assert!(peak.as_u64().expect("bytes") < 50 << 20, "{name}: {peak} bytes");
         }
     }
+}
+
+/// A connection that is never taken: the queue of a socket is full, over TCP and in a file.
+#[test]
+#[cfg(target_os = "linux")]
+fn a_connection_that_is_never_taken_ends_at_its_time_out() {
+    let desk = Desk::new();
+    let fill = "import os, socket\n\
+        for family, address in [(socket.AF_INET, ('127.0.0.1', 0)), (socket.AF_UNIX, 'socket')]:\n\
+        \x20   server = socket.socket(family); server.bind(address); server.listen(0)\n\
+        \x20   kept = [server]\n\
+        \x20   for _ in range(5):\n\
+        \x20       client = socket.socket(family); client.setblocking(False)\n\
+        \x20       client.connect_ex(server.getsockname()); kept.append(client)\n\
+        \x20   globals()['all_' + str(family)] = kept\n\
+        \x20   if family == socket.AF_INET: open('port', 'w').write(str(server.getsockname()[1]) + '\\n')\n\
+        open('ready', 'w')\n\
+        import time; time.sleep(1000)\n";
+    desk.file("fill.py", fill);
+    let filler = Started::new(desk.command("python3", &["fill.py"]));
+    crate::desk::wait_for("full queues", || desk.home().join("ready").exists().then_some(()));
+    let port = std::fs::read_to_string(desk.home().join("port")).expect("a port");
+    let urls =
+        [format!("redis://localhost:{}", port.trim()), format!("unix://{}", desk.home().join("socket").display())];
+    for url in &urls {
+        let began = Instant::now();
+        desk.run(&["run", "ngrams", "--messages", "5", "--blocks", "1", "--timeout", "2s", url]).exits(1);
+        assert!(desk.reason(url).contains("connection timed out"), "{}", desk.reason(url));
+        assert!(began.elapsed() < Duration::from_secs(6), "{:?}", began.elapsed());
+    }
+    crate::desk::signal(filler.id(), nix::sys::signal::Signal::SIGKILL);
+    filler.wait();
 }
 
 #[test]
@@ -142,10 +193,14 @@ fn nobody_there_is_a_failed_row() {
     let desk = Desk::new();
     let port = TcpListener::bind("127.0.0.1:0").and_then(|free| free.local_addr()).expect("a free port").port();
     let url = format!("memcached://127.0.0.1:{port}");
-    desk.run(&["run", "ngrams", "--messages", "5", "--blocks", "1", "ram", &url, "unix:///no/such/socket"]).exits(1);
-    assert!(desk.reason(&url).contains("Connection refused"), "{}", desk.reason(&url));
+    let said = desk.run(&["run", "ngrams", "--messages", "5", "--blocks", "1", "ram", &url, "unix:///no/such/socket"]);
+    said.exits(1);
+    // It is said before anything is made, too.
+    let at_once = said.err.find(&format!("kvfair: {url}: cannot connect to memcached")).expect("it is said");
+    assert!(at_once < said.err.find("block 1").unwrap_or(said.err.len()), "{}", said.err);
+    assert!(desk.reason(&url).contains("connection refused"), "{}", desk.reason(&url));
     let reason = desk.reason("unix:///no/such/socket");
-    assert!(reason.contains("/no/such/socket") && reason.contains("No such file"), "{reason}");
+    assert!(reason.contains("/no/such/socket") && reason.contains("no such file"), "{reason}");
     assert_eq!(desk.record("ram")["verdict"]["kind"], "right");
 }
 

@@ -140,7 +140,7 @@ fn a_store_that_loses_or_changes_values_has_no_mixed_numbers() {
     }
 }
 
-/// A server that we started, an engine in our process; of somebody else's server nothing is known.
+/// A server that we started, one on this machine that we did not start and may look at, an engine in our process.
 #[test]
 fn a_store_is_watched_by_the_second() {
     let desk = Desk::new();
@@ -154,10 +154,6 @@ fn a_store_is_watched_by_the_second() {
         let run = &record["phases"][1];
         let (took_s, seconds) = (run["took_s"].as_f64().unwrap(), run["store_by_second"].as_array().unwrap());
         let target = record["target"]["label"].as_str().unwrap();
-        if target.starts_with("redis:") {
-            assert!(seconds.is_empty(), "{target}: {seconds:?}");
-            continue;
-        }
         assert!(took_s > 1.2, "{target} took {took_s} s: too short to see seconds");
         assert!((seconds.len() as f64 - took_s).abs() <= 1.5, "{target}: {} seconds of {took_s}", seconds.len());
         for second in seconds {

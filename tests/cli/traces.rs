@@ -191,10 +191,19 @@ fn bad_input_is_named_and_nothing_is_measured() {
         run(&desk, &[arguments, &["ram"]].concat()).exits(code).complains(words);
     };
     fails(&[], 2, "the job trace replays what was recorded hint: --input FILE (twitter, libcachesim, oracle, arc;");
-    fails(&["--input", desk.file("t.csv", good)], 2, "add `--format twitter` or `--format libcachesim`");
+    desk.file("t.csv", good);
     fails(&["--input", "t.csv", "--format", "arc"], 1, "t.csv:1: 1 field instead of 4: start_block, count");
     fails(&["--input", desk.file("none.twitter", "")], 1, "none.twitter: is empty");
     fails(&["--input", desk.file("incr.twitter", "1,k,1,2,3,incr,0\n")], 1, "incr.twitter: no request in it");
+    // Four billion requests of one line are no trace but a mistake, or worse.
+    let blocks = desk.file("blocks.lis", "42 4000000000 0 0\n");
+    fails(&["--input", blocks], 1, "blocks.lis:1: count: 4,000,000,000 blocks in one request, of at most 1,048,576");
+    let text = desk.file("text", "the quick brown fox\n");
+    fails(&["--input", text], 1, "text: none of its first lines is a row of recorded traffic its first line (1): the");
+    fails(&["--input", text], 1, "0,key7,4,512,1,get,0");
+    let mostly = format!("{good}{}", "1,k\n".repeat(2));
+    fails(&["--input", desk.file("mostly.csv", mostly), "--skip-bad", "9"], 1, "2 of its lines cannot be used");
+    fails(&["--input", "t.csv", "--columns", "1,2"], 1, "--columns: recorded traffic has no columns");
     let comma = format!("{good}1,k,1,2,3,get,0\n1,a,b,3,2,3,get,0\n{good}");
     fails(&["--input", desk.file("comma.twitter", comma)], 1, "comma.twitter:3: 8 fields instead of 7");
     fails(

@@ -50,6 +50,7 @@ pub fn launch(place: &Path, durability: Durability, clients: u32) -> Launch {
         login: Login::default(),
         clients,
         data_bytes: None,
+        answer_bytes: None,
         patience: Duration::from_secs(10),
     }
 }

@@ -77,6 +77,7 @@ pub fn launch_at(place: Place, durability: Durability) -> Launch {
         login: Login::default(),
         clients: 4,
         data_bytes: None,
+        answer_bytes: None,
         patience: Duration::from_secs(10),
     }
 }
@@ -90,7 +91,7 @@ fn start_in(
     let data = directory.path().join("data");
     std::fs::create_dir_all(&data).expect("a data directory");
     let never = Interrupt::default();
-    let site = Site { data: &data, scratch: directory.path(), prepared: None };
+    let site = Site { data: &data, scratch: directory.path(), prepared: None, is_guarded: false };
     let served = serve::start(&[], adapter, transport, launch, site, START_LIMIT, &never);
     let served = served.map_err(|unserved| match unserved {
         Unserved::Missing(why) => format!("{why}: {}", adapter.get_it),

@@ -48,6 +48,10 @@ pub enum Manner {
     },
     /// Silent after so many requests.
     Silent(usize),
+    /// After so many requests of one connection its answer comes byte by byte and never ends; others are answered.
+    Trickling(usize),
+    /// After so many requests an answer has as much as the protocol allows.
+    Flooding(usize),
     /// One answer too many after so many requests.
     Babbling(usize),
     /// Says nothing of one key that was set.
@@ -122,6 +126,10 @@ fn answer(mut stream: UnixStream, records: &Records, manner: Manner, first: &Onc
                 return Ok(());
             }
             Manner::Silent(after) if count > after => continue,
+            Manner::Flooding(after) if count > after => return flood(&mut stream),
+            Manner::Trickling(after) if count > after && first.set(Instant::now()).is_ok() => {
+                return trickle(&mut stream);
+            }
             Manner::Babbling(after) if count == after => said.extend_from_slice(b"+OK\r\n"),
             Manner::Corrupting(which) if count == which && said.len() > 8 => {
                 let last = said.len() - 3;
@@ -151,6 +159,24 @@ fn answer(mut stream: UnixStream, records: &Records, manner: Manner, first: &Onc
         if manner == Manner::Parting(count) {
             return Ok(());
         }
+    }
+    Ok(())
+}
+
+fn flood(stream: &mut UnixStream) -> io::Result<()> {
+    stream.write_all(b"$536870912\r\n")?;
+    for sent in 0.. {
+        stream.write_all(&[b'x'; 64 << 10])?;
+        assert!(sent < 1_000, "it takes them all");
+    }
+    Ok(())
+}
+
+fn trickle(stream: &mut UnixStream) -> io::Result<()> {
+    stream.write_all(b"$32\r\n")?;
+    for _ in 0..31 {
+        stream.write_all(b"x")?;
+        std::thread::sleep(Duration::from_millis(200));
     }
     Ok(())
 }
@@ -225,6 +251,7 @@ fn settings(name: &str, depth: u32, value_bytes: u32) -> JobSettings {
         name: name.to_string(),
         data: Data::Recipe { name: "uniform".to_string(), seed: 5 },
         format: String::new(),
+        read_as: None,
         units: Some(REQUESTS),
         skip_bad: 0,
         via: Default::default(),
@@ -284,7 +311,13 @@ impl Drive {
             login: Default::default(),
             clients: self.clients,
             data_bytes: None,
-            patience: Duration::from_millis(if self.rate.is_some() { 5_000 } else { 500 }),
+            answer_bytes: Some(100 * u64::from(self.value_bytes)),
+            // A batch of large values takes its time.
+            patience: Duration::from_millis(if self.rate.is_some() || self.value_bytes > 1 << 19 {
+                5_000
+            } else {
+                500
+            }),
         };
         let store = (stores::find("redis").unwrap().open)(&launch).unwrap();
         let job = (GETSET.open)(&settings(self.job, self.depth, self.value_bytes));

@@ -17,6 +17,7 @@ fn settings(form: &str, units: Option<u64>, skip_bad: u64) -> JobSettings {
         name: "trace".to_string(),
         data: Data::File { path: "data".into() },
         format: form.to_string(),
+        read_as: None,
         units,
         skip_bad,
         via: Default::default(),
@@ -140,7 +141,10 @@ fn a_bad_row_is_named_with_what_is_wrong() {
         assert_eq!((told.len(), skipped), (2, 1), "{row}");
     }
     let wrong = |form: &str, data: &[u8]| rows(form, data).unwrap_err();
-    assert!(wrong("arc", b"1 4294967296 0 0\n").starts_with("data:1: count: 4294967296 is more than 32 bits"));
+    for blocks in [1_048_577_u64, 4_000_000_000, 4_294_967_296] {
+        let told = wrong("arc", format!("1 {blocks} 0 0\n").as_bytes());
+        assert!(told.starts_with("data:1: count: ") && told.contains("of at most 1,048,576"), "{told}");
+    }
     assert!(wrong("arc", b"18446744073709551615 2 0 0\n").starts_with("data:1: blocks beyond 64 bits"));
     assert!(wrong("libcachesim", b"1, a, 2, -1\n").starts_with("data:1: object: 'a' is no whole number"));
     let large = [record(1, 1, 1), record(1, 1, VALUE_BYTES_MAX + 1)].concat();
@@ -161,7 +165,7 @@ fn what_is_asked_for_is_read_and_no_more() {
     let text = "1,k,1,2,3,get,0\n".repeat(9) + "bad\n";
     let (told, _, _) = read(&settings("twitter", Some(9), 0), &Bytes(text.clone().into())).unwrap();
     assert_eq!(told.len(), 9);
-    let (told, _, _) = read(&settings("arc", Some(5), 0), &Bytes(b"3 4 0 0\n9 4294967295 0 1\n".into())).unwrap();
+    let (told, _, _) = read(&settings("arc", Some(5), 0), &Bytes(b"3 4 0 0\n9 1048576 0 1\n".into())).unwrap();
     assert_eq!(told.last(), Some(&get(0, "9", 512)));
     let mut packer = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
     std::io::Write::write_all(&mut packer, &text.as_bytes()[..text.len() - 4]).unwrap();

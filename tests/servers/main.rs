@@ -7,6 +7,8 @@ mod common;
 mod cassandra;
 mod memcached;
 mod memcachedb;
+#[cfg(target_os = "linux")]
+mod memory;
 #[cfg(feature = "mongodb")]
 mod mongodb;
 mod mouths;

@@ -18,7 +18,7 @@ fn start(store: &str, launch: &Launch, root: &Path, number: u32) -> (Served, Lau
     let (data, scratch) = (root.join(format!("{number}/data")), root.join(number.to_string()));
     std::fs::create_dir_all(&data).expect("a data directory");
     let prepared = root.join("prepared");
-    let site = Site { data: &data, scratch: &scratch, prepared: Some(&prepared) };
+    let site = Site { data: &data, scratch: &scratch, prepared: Some(&prepared), is_guarded: false };
     let adapter = stores::find(store).expect("a store");
     let served = serve::start(&[], adapter, Transport::Unix, launch, site, LIMIT, &Interrupt::default());
     let served = served.unwrap_or_else(|why| panic!("{store}: {why:?}"));

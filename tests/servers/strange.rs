@@ -59,7 +59,7 @@ fn a_silent_server_is_lost_after_the_patience_and_its_late_answer_is_nobodys() {
         other => panic!("a silent server answered {other:?}"),
     };
     assert_eq!(error.kind(), std::io::ErrorKind::TimedOut);
-    assert_eq!(error.to_string(), format!("redis at {place} has been silent for 0.2 s"));
+    assert_eq!(error.to_string(), format!("redis at {place} has not finished an answer within 0.2 s"));
     let again = session.ask(&Op::Get(b"k")).unwrap_err().to_string();
     assert!(again.contains("an earlier question was never answered"), "{again}");
 }

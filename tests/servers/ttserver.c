@@ -181,11 +181,11 @@ static bool do_mget(Peer *peer) {
 }
 
 static void do_stat(Peer *peer) {
-  static const char *const kinds[] = {"void", "on-memory hash", "on-memory tree", "hash", "B+ tree"};
+  static const char *const kinds[] = {"void", "on-memory hash", "on-memory tree", "hash", "B+ tree", "fixed-length", "table"};
   int kind = tcadbomode(db);
   TCXSTR *text = tcxstrnew();
   tcxstrprintf(text, "version\t%s\nproduct\ttokyotyrant-test\npid\t%d\n", tcversion, (int)getpid());
-  tcxstrprintf(text, "type\t%s\n", kind >= 0 && kind <= 4 ? kinds[kind] : "other");
+  tcxstrprintf(text, "type\t%s\n", kind >= 0 && kind <= 6 ? kinds[kind] : "other");
   if (tcadbpath(db)) tcxstrprintf(text, "path\t%s\n", tcadbpath(db));
   tcxstrprintf(text, "rnum\t%llu\n", (unsigned long long)tcadbrnum(db));
   tcxstrprintf(text, "size\t%llu\nbigend\t%d\n", (unsigned long long)tcadbsize(db), htonl(1) == 1);

@@ -16,6 +16,7 @@ fn client(part: Part, value_bytes: u32, keys: Keys) -> Box<dyn Client> {
         name: GETSET.name.to_string(),
         data: Data::Recipe { name: GETSET.recipe.to_string(), seed: 1 },
         format: String::new(),
+        read_as: None,
         units: Some(REQUESTS),
         skip_bad: 0,
         via: Default::default(),

@@ -11,6 +11,7 @@ const SET: u8 = 0x01;
 const ADD: u8 = 0x02;
 const DELETE: u8 = 0x04;
 const INCREMENT: u8 = 0x05;
+const DECREMENT: u8 = 0x06;
 const GET_QUIETLY: u8 = 0x09;
 const NOOP: u8 = 0x0a;
 const SET_QUIETLY: u8 = 0x11;
@@ -170,7 +171,9 @@ fn writes() -> Vec<Case> {
 
 fn counters() -> Vec<Case> {
     let extras = |by: i64| [&by.to_be_bytes()[..], &by.to_be_bytes(), &[0; 4]].concat();
+    let never_made = |by: i64| [&by.to_be_bytes()[..], &by.to_be_bytes(), &[0xff; 4]].concat();
     let sum = |sum: u64| answer(INCREMENT, 0, 0, 4, b"", &sum.to_be_bytes());
+    let left = |left: u64| answer(DECREMENT, 0, 1, 4, b"", &left.to_be_bytes());
     vec![
         one(
             Op::Increment { key: b"k", by: 5 },
@@ -183,11 +186,20 @@ fn counters() -> Vec<Case> {
         ),
         one(
             Op::Increment { key: b"k", by: -5 },
-            question(INCREMENT, 0, 0, &extras(-5), b"k", b""),
-            vec![(
-                sum(-5_i64 as u64),
-                refused("counters cannot be below 0 or above 9223372036854775807: this one would be -5"),
-            )],
+            [
+                question(INCREMENT, 0, 0, &never_made(0), b"k", b""),
+                question(DECREMENT, 1, 0, &never_made(5), b"k", b""),
+            ]
+            .concat(),
+            vec![
+                ([sum(12), left(7)].concat(), Got::Number(7)),
+                ([sum(5), left(0)].concat(), Got::Number(0)),
+                (
+                    [answer(INCREMENT, 1, 0, 0, b"", b"Not found"), answer(DECREMENT, 1, 1, 0, b"", b"Not found")]
+                        .concat(),
+                    refused("counters cannot be below 0 or above 9223372036854775807: this one would be -5"),
+                ),
+            ],
         ),
         one(
             Op::Number(b"k"),

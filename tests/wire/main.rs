@@ -195,7 +195,7 @@ fn all_ops_in_flight_at_once_are_answered_in_their_order_byte_by_byte_and_joined
                 other.say(&case.op, &mut out).unwrap();
                 let (answer, got) = &case.answers[which % case.answers.len()];
                 // Where other questions are under way, the text commands send an `add` ahead of every `incr`.
-                if case.said.starts_with(b"incr ") {
+                if case.said.starts_with(b"incr ") && matches!(case.op, Op::Increment { by: 0.., .. }) {
                     answers.extend_from_slice(b"NOT_STORED\r\n");
                 }
                 answers.extend_from_slice(answer);

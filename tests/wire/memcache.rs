@@ -110,7 +110,7 @@ fn counters() -> Vec<Case> {
                     b"9223372036854775808\r\n",
                     refused(
                         "counters cannot be below 0 or above 9223372036854775807: this one would be \
-                         -9223372036854775808",
+                         9223372036854775808",
                     ),
                 ),
                 (
@@ -121,12 +121,21 @@ fn counters() -> Vec<Case> {
         ),
         case(
             Op::Increment { key: b"a b", by: -5 },
-            b"incr a%20b 18446744073709551611\r\n",
+            b"incr a%20b 0\r\ndecr a%20b 5\r\n",
             vec![
-                (b"0\r\n", Got::Number(0)),
+                (b"12\r\n7 \r\n", Got::Number(7)),
+                (b"5\r\n0\r\n", Got::Number(0)),
                 (
-                    b"18446744073709551611\r\n",
+                    b"4\r\n0\r\n",
+                    refused("counters cannot be below 0 or above 9223372036854775807: this one would be -1"),
+                ),
+                (
+                    b"NOT_FOUND\r\nNOT_FOUND\r\n",
                     refused("counters cannot be below 0 or above 9223372036854775807: this one would be -5"),
+                ),
+                (
+                    b"CLIENT_ERROR cannot increment\r\nCLIENT_ERROR cannot decrement\r\n",
+                    refused("CLIENT_ERROR cannot increment"),
                 ),
             ],
         ),

@@ -106,11 +106,13 @@ fn counters_and_versions() -> Vec<Case> {
         ),
         case(
             Op::Increment { key: b"k", by: -5 },
-            b"ma k N0 J18446744073709551611 D18446744073709551611 v\r\n",
+            b"ma k D0 v\r\nma k MD D5 v\r\n",
             vec![
-                (b"VA 1\r\n0\r\n", Got::Number(0)),
+                (b"VA 2\r\n12\r\nVA 1\r\n7\r\n", Got::Number(7)),
+                (b"VA 1\r\n5\r\nVA 1\r\n0\r\n", Got::Number(0)),
+                (b"CLIENT_ERROR one\r\nCLIENT_ERROR other\r\n", refused("CLIENT_ERROR one")),
                 (
-                    b"VA 20\r\n18446744073709551611\r\n",
+                    b"NF\r\nNF\r\n",
                     refused("counters cannot be below 0 or above 9223372036854775807: this one would be -5"),
                 ),
             ],

@@ -82,6 +82,11 @@ fn writes() -> Vec<Case> {
 fn counters() -> Vec<Case> {
     vec![
         case(
+            Op::Increment { key: b"k", by: -5 },
+            b"*3\r\n$6\r\nDECRBY\r\n$1\r\nk\r\n$1\r\n5\r\n",
+            vec![(b":-3\r\n", Got::Number(-3))],
+        ),
+        case(
             Op::Increment { key: b"k", by: i64::MIN },
             b"*3\r\n$6\r\nINCRBY\r\n$1\r\nk\r\n$20\r\n-9223372036854775808\r\n",
             vec![

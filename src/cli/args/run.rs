@@ -4,25 +4,19 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
+use clap::builder::PossibleValuesParser;
 
 use crate::cli::exec::Exec;
 use crate::cli::points::{self, Points, Rates, Replay, Sizes, Values};
+use crate::jobs;
 use crate::report::sweep::Statistic;
+use crate::report::warn;
 use crate::words::effort::Effort;
 use crate::words::load::{Arrivals, Keys, Only};
 use crate::words::trial::{Configuration, Durability, Split, Verify, Via};
 
 #[derive(Debug, Args)]
-#[command(after_long_help = "Examples:\n  \
-    kvfair run fans ram lmdb redis redis+unix memcached+unix\n  \
-    kvfair run ngrams --input messages.txt.gz --clients 4 redis memcached\n  \
-    kvfair run getset redis+unix memcached+unix --clients 1,50,300 --depth 16\n  \
-    kvfair run mixed memcached tokyotyrant mariadb --reads 9 --writes 1 --keys zipf:0.99\n  \
-    kvfair run mixed redis+unix lmdb mariadb --rate 20%,50%,80%\n  \
-    kvfair run trace --input cluster52.000.zst --format twitter redis memcached\n  \
-    kvfair run fans redis://host:6379/9 'redis?name=mine' --blocks 5\n  \
-    kvfair run --exec './mine.py -h {host} -p {port}' redis valkey memcached\n  \
-    kvfair run fans lmdb --keep ./kept     then: kvfair query lmdb:./kept/lmdb 'Michael Jackson'")]
+#[command(after_long_help = examples())]
 pub struct Run {
     /// The job: see `kvfair jobs`; with --exec a target
     #[arg(required_unless_present = "exec")]
@@ -47,15 +41,43 @@ impl Run {
     }
 }
 
+/// What stands below the options: commands, and what a line of a file must be.
+fn examples() -> String {
+    let files = jobs::ALL.iter().filter(|kind| kind.recognise.is_some());
+    let files = files.map(|kind| format!("{} reads {}\n", kind.name, kind.expected));
+    format!("{EXAMPLES}\n\nFiles (--input):\n{}", files.collect::<String>())
+}
+
+const EXAMPLES: &str = "Examples:\n  \
+    kvfair run fans ram lmdb redis redis+unix memcached+unix\n  \
+    kvfair run fans --input likes.csv --columns user,page redis lmdb\n  \
+    kvfair run ngrams --input messages.txt.gz --clients 4 redis memcached\n  \
+    kvfair run getset redis+unix memcached+unix --clients 1,50,300 --depth 16\n  \
+    kvfair run mixed memcached tokyotyrant mariadb --reads 9 --writes 1 --keys zipf:0.99\n  \
+    kvfair run mixed redis+unix lmdb mariadb --rate 20%,50%,80%\n  \
+    kvfair run trace --input cluster52.000.zst --format twitter redis memcached\n  \
+    kvfair run fans redis://host:6379/9 'redis?name=mine' --blocks 5\n  \
+    kvfair run --exec './mine.py -h {host} -p {port}' redis valkey memcached\n  \
+    kvfair run fans lmdb --keep ./kept     then: kvfair query lmdb:./kept/lmdb 'Michael Jackson'";
+
 /// How a job is run.
 #[derive(Debug, Args)]
 pub struct How {
-    /// Read the job's data from a file instead of making it (plain, .gz or .zst)
+    /// Read the job's data from a file instead of making it (plain, .gz or .zst); `-` is standard input
     #[arg(long, short, value_name = "FILE")]
     pub input: Option<PathBuf>,
-    /// The form of the data, where the file's name does not tell: jsonl, tsv, text, twitter, libcachesim, oracle, arc
+    /// The form of the data, where its first lines do not tell: jsonl, csv-pairs, csv-profiles, tsv-pairs,
+    /// tsv-profiles; text, csv, tsv, jsonl; twitter, libcachesim, oracle, arc
     #[arg(long, value_name = "FORM")]
     pub format: Option<String>,
+    /// Columns of CSV or TSV, by name or by number from 1: of `fans` the user and the page (user,page), of `ngrams` the
+    /// message
+    #[arg(long, value_name = "COLUMNS", value_delimiter = ',')]
+    pub columns: Vec<String>,
+    /// Field of JSON Lines: of `fans` a list of pages (liked, or liked.name of objects), of `ngrams` the message
+    /// [default: likes; text]
+    #[arg(long, value_name = "FIELD")]
+    pub field: Option<String>,
     /// Pass over at most N bad lines of the input, and count them
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub skip_bad: u64,
@@ -94,7 +116,7 @@ pub struct How {
     pub effort: Option<Effort>,
     /// Exactly so many blocks of trials, each with one trial of every target in random order
     ///
-    /// Below 4 nothing is claimed, from 6 on intervals are exact. From 4 on a block that is not counted comes first,
+    /// Below 4 nothing is claimed, from 6 on intervals are exact. From 4 on a warm-up comes first that is not counted,
     /// and one or two targets are run twice in each (A/A controls).
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000), conflicts_with = "effort")]
     pub blocks: Option<u32>,
@@ -189,7 +211,9 @@ pub struct Requests {
     /// Read what a store by URL holds, and write nothing: `getset --only get`, or the gets of `mixed` alone
     ///
     /// At most 100,000 keys of strings are drawn (--records: fewer). The database need not be empty. What the keys
-    /// should hold is not known: answers are not checked, and a key that is gone counts as a miss.
+    /// should hold is not known: answers are not checked, and a key that is gone counts as a miss. The load is as fast
+    /// as the server answers: --rate limits it. A server that does not know CLIENT NO-TOUCH (Redis before 7.2) counts
+    /// each get as a use of its key; a warning says so where it evicts by use.
     #[arg(long)]
     pub read_only: bool,
 }
@@ -259,16 +283,8 @@ pub struct Look {
     #[arg(long)]
     pub all: bool,
     /// Leave out the warnings of that name; may be given more than once
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", value_parser = PossibleValuesParser::new(warn::ids()), hide_possible_values = true)]
     pub no_warn: Vec<String>,
-}
-
-impl Look {
-    /// What only tables of runs have.
-    pub fn not_everywhere(&self) -> Option<&'static str> {
-        let given = [(self.csv, "--csv"), (self.markdown, "--markdown"), (self.all, "--all")];
-        given.into_iter().find(|(given, _)| *given).map(|(_, name)| name)
-    }
 }
 
 fn verify(text: &str) -> Result<Verify, String> {

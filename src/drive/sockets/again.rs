@@ -84,6 +84,7 @@ impl Party {
         self.commands_before += self.commands();
         self.greeted = line.codec.commands();
         self.line = line;
+        self.opened = Instant::now();
         self.is_lost = false;
         self.unread.clear();
         self.unsent.clear();

@@ -35,6 +35,18 @@ impl State {
         State { under_way: 0, stamps, owed, answered_ns: 0, asked: Instant::now(), ended: false, tries: 0 }
     }
 
+    /// Since when the oldest of what is under way is waited for; `began` is when times at a rate begin.
+    pub(super) fn waiting_since(&self, began: Instant) -> Option<Instant> {
+        if self.under_way == 0 {
+            return None;
+        }
+        let at_a_rate = |stamp: &Stamp| {
+            let since_ns = if stamp.sent_ns == UNSENT { stamp.due_ns } else { stamp.sent_ns };
+            began + Duration::from_nanos(since_ns)
+        };
+        Some(self.stamps.front().map_or(self.asked, at_a_rate))
+    }
+
     /// Nothing more is asked, and nothing is awaited.
     pub(super) fn over(&self) -> bool {
         self.ended && self.under_way == 0

@@ -11,7 +11,7 @@ use super::super::pace::{Lateness, Pace};
 use super::super::{Stopped, Work};
 use super::converse::{Counts, Stamp, UNSENT};
 use super::said::write;
-use super::{EVENTS, Hand, LOOK, Party, Shared, silent};
+use super::{EVENTS, Hand, LOOK, Party, Shared};
 use crate::jobs::Ask;
 use crate::words::op::Fault;
 
@@ -39,15 +39,11 @@ pub(super) fn work(
     let mut turn = Turn { next: 0, clients: u64::from(work.at.clients), number: number as u64, hands: hands as u64 };
     turn.skip_others();
     let backlog_max = pace.backlog_max() / hands as u64;
-    let (mut heard, mut told, mut armed, mut asked) = (began, began, None, 0);
+    let (mut looked, mut told, mut armed, mut asked) = (began, began, None, 0);
     let mut gave_up = false;
     loop {
-        let idle = asked == hand.shared.counts.answered;
         asked += send_due(hand, pace, &mut turn, began)?;
         let waiting = asked - hand.shared.counts.answered;
-        if idle && waiting > 0 {
-            heard = Instant::now();
-        }
         let is_over = work.limit.is_some_and(|limit| began.elapsed() >= limit);
         if is_over && !hand.shared.counts.seen.cut_off {
             hand.cut_off();
@@ -76,9 +72,7 @@ pub(super) fn work(
             Err(error) if error.kind() == ErrorKind::Interrupted => continue,
             polled => polled.map_err(lost)?,
         }
-        if hear(hand, work, &events)? {
-            heard = Instant::now();
-        }
+        hear(hand, work, &events)?;
         progress.store(hand.shared.counts.seen.units, Ordering::Relaxed);
         if number == 0 && told.elapsed() > LOOK {
             told = Instant::now();
@@ -87,15 +81,15 @@ pub(super) fn work(
         if stop.load(Ordering::Relaxed) {
             return Err(Stopped::Elsewhere);
         }
-        if waiting > 0 && heard.elapsed() > patience && !is_over {
-            return Err(silent(&hand.parties, patience));
+        if looked.elapsed() > LOOK && !is_over {
+            looked = Instant::now();
+            hand.check_deadlines(looked, began, patience)?;
         }
     }
 }
 
-/// Hears what has come over each connection, and opens those again that were lost. Whether there was anything.
-fn hear(hand: &mut Hand, work: &Work<'_>, events: &Events) -> Result<bool, Stopped> {
-    let mut heard = false;
+/// Hears what has come over each connection, and opens those again that were lost.
+fn hear(hand: &mut Hand, work: &Work<'_>, events: &Events) -> Result<(), Stopped> {
     for event in events.iter().filter(|event| event.token() != ALARM) {
         let place = event.token().0;
         let met = hand.parties[place].meet(event, &mut hand.shared);
@@ -107,13 +101,11 @@ fn hear(hand: &mut Hand, work: &Work<'_>, events: &Events) -> Result<bool, Stopp
             let asked = party.ask_owed(&mut hand.shared);
             asked.or_else(|stopped| hand.lose(place, stopped))?;
         }
-        heard = true;
     }
     if !hand.lost.is_empty() {
         hand.reopen(work)?;
-        heard = true;
     }
-    Ok(heard)
+    Ok(())
 }
 
 /// Whose turn it is: which request is the next of this thread's own.

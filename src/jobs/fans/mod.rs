@@ -3,6 +3,7 @@
 
 use std::io;
 
+use super::input::profiles;
 use super::merge::Broken;
 use super::people::{self, Profiles};
 use super::{Client, EndState, Heard, Job, JobKind, Part, Source, draw};
@@ -24,7 +25,9 @@ pub static FANS: JobKind = JobKind {
     default_units: 10_000,
     default_seed: people::LIKES10K_SEED,
     recipe: "likes10k",
-    formats: people::FORMATS,
+    formats: profiles::FORMATS,
+    recognise: Some(profiles::recognise),
+    expected: profiles::EXPECTED,
     requests: None,
     ways: &Via::ALL,
     end_state: |settings| if settings.via == Via::Native { EndState::Tallies } else { EndState::Values },

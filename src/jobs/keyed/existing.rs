@@ -105,19 +105,8 @@ impl Client for Reading {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::jobs::tests::Text;
     use crate::words::trial::Data;
-
-    struct Nowhere;
-
-    impl Source for Nowhere {
-        fn name(&self) -> &str {
-            ""
-        }
-
-        fn open(&self) -> io::Result<Box<dyn io::BufRead>> {
-            Err(io::ErrorKind::NotFound.into())
-        }
-    }
 
     #[test]
     fn only_the_keys_that_were_drawn_are_asked_for_and_one_that_is_gone_is_a_miss() {
@@ -125,6 +114,7 @@ mod tests {
             name: "mixed".to_string(),
             data: Data::Recipe { name: String::new(), seed: 1 },
             format: String::new(),
+            read_as: None,
             units: None,
             skip_bad: 0,
             via: Default::default(),
@@ -134,7 +124,7 @@ mod tests {
         };
         let keys: KeyList = [&b"a"[..], b"b b", b"\xff"].into_iter().collect();
         let job = Existing::new(&settings, &[Part::Run], keys);
-        let mut client = job.client(Part::Run, 0, At::closed(1, 300), &Nowhere).unwrap();
+        let mut client = job.client(Part::Run, 0, At::closed(1, 300), &Text(String::new())).unwrap();
         let mut seen = std::collections::BTreeSet::new();
         for count in 0..300 {
             let Ask::Op(Op::Get(key)) = client.ask() else { panic!("a get") };

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::keytext::KeyText;
 use crate::jobs::draw::{Alias, Rng, mix, zipf};
 use crate::jobs::{Part, find};
-use crate::words::load::{At, Keys, Load, ZIPF_THOUSANDTHS};
+use crate::words::load::{At, Keys, Load, SCANNED_MAX, ZIPF_THOUSANDTHS};
 use crate::words::trial::JobSettings;
 
 /// What is asked next, and about which key.
@@ -140,7 +140,7 @@ impl Questions {
     /// How many records the question that was drawn last scans: YCSB's default, 1 to 100, all as often.
     pub fn length(&self) -> u32 {
         let random = mix(self.begin.wrapping_add(self.count.wrapping_mul(STEP)) ^ LENGTH);
-        1 + part_of(random, 100) as u32
+        1 + part_of(random, u64::from(SCANNED_MAX)) as u32
     }
 }
 
@@ -305,6 +305,7 @@ mod tests {
             name: "mixed".to_string(),
             data: crate::words::trial::Data::Recipe { name: String::new(), seed: 1 },
             format: String::new(),
+            read_as: None,
             units: None,
             skip_bad: 0,
             via: Default::default(),

@@ -44,6 +44,19 @@ impl Form {
         }
     }
 
+    /// Whether a line has as many fields as a row of this form, and a number as its first: good or bad, it is meant
+    /// for one.
+    pub fn is_meant_by(self, line: &[u8]) -> bool {
+        let (separator, fields) = match self {
+            Form::Twitter => (b',', TWITTER),
+            Form::LibCacheSim => (b',', LIBCACHESIM),
+            Form::Arc => (b' ', ARC),
+            Form::Oracle => return false,
+        };
+        let mut parts = line.split(|byte| *byte == separator);
+        parts.clone().count() == fields.len() && parts.next().is_some_and(|first| long(first).is_some())
+    }
+
     /// Whether a row is a line.
     pub fn has_lines(self) -> bool {
         self != Form::Oracle
@@ -143,8 +156,9 @@ const TTL_MAX_S: u64 = 30 * 24 * 3600;
 /// `u32 time_s, u64 object, u32 size, i64 next_access`, packed, little-endian.
 const ORACLE_BYTES: usize = 24;
 
-/// The page of an `arc` trace.
+/// The page of an `arc` trace, and the most of them in one request: as many bytes as the longest value has.
 const ARC_PAGE_BYTES: u32 = 512;
+pub const ARC_BLOCKS_MAX: u32 = VALUE_BYTES_MAX / ARC_PAGE_BYTES;
 
 /// A field of a line, as a message calls it, and what it must be.
 type Field = (&'static str, Is);
@@ -154,7 +168,7 @@ enum Is {
     Number,
     /// Bytes of a value.
     Size,
-    /// A number of 32 bits.
+    /// Blocks of one request.
     Count,
     Key,
     Operation,
@@ -218,6 +232,9 @@ fn number_in(record: &[u8; ORACLE_BYTES], at: usize) -> u32 {
 fn arc(bytes: &[u8]) -> Option<(Row<'_>, usize)> {
     let fields = Fields::<4>::of_first(bytes, b' ')?;
     let (start, count) = (fields.number(0)?, u32::try_from(fields.number(1)?).ok()?);
+    if count > ARC_BLOCKS_MAX {
+        return None;
+    }
     fields.number(2).and(fields.number(3))?;
     start.checked_add(u64::from(count))?;
     Some((plain_get(0, start, ARC_PAGE_BYTES, count), fields.length()))
@@ -269,8 +286,11 @@ fn fault_of(part: &[u8], is: Is) -> Option<String> {
         (Is::Signed, None) if long(part.strip_prefix(b"-").unwrap_or(part)).is_some() => None,
         (_, None) => Some(format!("'{shown}' is no whole number of 64 bits")),
         (Is::Size, Some(bytes)) => size(bytes).is_none().then(|| too_large(bytes)),
-        (Is::Count, Some(count)) => u32::try_from(count).is_err().then(|| format!("{count} is more than 32 bits")),
-        (Is::Number | Is::Signed, Some(_)) => None,
+        (Is::Count, Some(count)) if count > u64::from(ARC_BLOCKS_MAX) => {
+            let (count, most) = (units::thousands(count), units::thousands(u64::from(ARC_BLOCKS_MAX)));
+            Some(format!("{count} blocks in one request, of at most {most}"))
+        }
+        (Is::Number | Is::Signed | Is::Count, Some(_)) => None,
     }
 }
 

@@ -25,7 +25,7 @@ use super::serve::{self, Served, Site, Unserved};
 use super::signals::{self, Interrupt};
 use super::trial::Interrupted;
 use crate::stores::{Launch, Place, Role};
-use crate::words::check::{Checked, Ended, Finding, Reached};
+use crate::words::check::{Checked, Ended, Reached, Wrong};
 use crate::words::trial::{Configuration, Durability};
 
 /// How soon a Ctrl-C is seen.
@@ -66,11 +66,10 @@ pub fn check(
     if interrupt.is_set() {
         return Err(Interrupted { left_behind: left_behind.map(|what| format!("{}: {what}", checked.target)) });
     }
-    checked.wrong.extend(left_behind.map(|came| Finding {
-        probe: "taking back what was written".to_string(),
-        sent: "delete of every key of ours".to_string(),
-        came,
-    }));
+    if let Some(came) = left_behind {
+        let sent = "delete of every key of ours".to_string();
+        checked.note("taking back what was written", Wrong { sent, came, cause: None, step: None });
+    }
     Ok(checked)
 }
 
@@ -95,8 +94,7 @@ fn attempt(
         Some(_) if chosen.place.is_none() => Some(served(chosen, &launch, &data, directory, interrupt)?),
         _ => None,
     };
-    let place = served.as_ref().map_or(launch.place.clone(), |served| served.place.clone());
-    let launch = Launch { place, ..launch };
+    let launch = served.as_ref().map_or(launch.clone(), |served| served.reached(&launch));
     let order = Order::new(chosen, &launch, directory, accepts_unchecked);
     let attended = attend(chosen, &launch, &order, interrupt, checked).map_err(failed);
     if let Some(ending) = served.as_mut().and_then(|served| served.ending_within(ENDING)) {
@@ -121,6 +119,7 @@ fn launch(chosen: &Chosen, data: &Path) -> Launch {
         login: chosen.login.clone(),
         clients: probes::CLIENTS,
         data_bytes: None,
+        answer_bytes: None,
         patience: PATIENCE,
     }
 }
@@ -132,7 +131,7 @@ fn served(
     directory: &Path,
     interrupt: &Interrupt,
 ) -> Result<Served, Reached> {
-    let site = Site { data, scratch: directory, prepared: None };
+    let site = Site { data, scratch: directory, prepared: None, is_guarded: true };
     let served = serve::start(&[], chosen.adapter, chosen.target.transport, launch, site, START, interrupt);
     served.map_err(|unserved| match unserved {
         Unserved::Missing(reason) => Reached::Missing { reason, get_it: chosen.adapter.get_it.to_string() },
@@ -195,7 +194,7 @@ fn attend(
         let sent = prober::last_asked(directory);
         match checked.version.is_empty() {
             true => checked.reached = Reached::Failed { reason: format!("{probe}: {came}") },
-            false => checked.wrong.push(Finding { probe, sent, came }),
+            false => checked.note(&probe, Wrong { sent, came, cause: None, step: None }),
         }
     }
     Ok(if chosen.place.is_some() { take_back(order, directory) } else { None })
@@ -229,9 +228,9 @@ fn hear(told: Told, probe: &mut String, checked: &mut Checked) {
                 checked.not_offered.push(words);
             }
         }
-        Told::Ended(Ended::Wrong { sent, came }) => {
+        Told::Ended(Ended::Wrong(wrong)) => {
             checked.probes += 1;
-            checked.wrong.push(Finding { probe: probe.clone(), sent, came });
+            checked.note(probe, wrong);
         }
     }
 }

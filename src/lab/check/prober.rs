@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use super::journal::{self, Journal};
 use super::probes::{ALONE, CLIENTS, Probe, TOGETHER, kept};
 use super::proxy::{Proxy, Through};
-use super::talk::{Ground, KEYS, Learned, Probed, Stop, Talk, delete_all};
+use super::talk::{Ground, KEYS, Learned, Probed, Stop, Talk, delete_all, refused};
 use crate::lab::child::tell;
 use crate::lab::plan::Chosen;
 use crate::lab::{guest, serve, worker};
@@ -99,6 +99,7 @@ impl Order {
             login: self.login.clone(),
             clients,
             data_bytes: None,
+            answer_bytes: None,
             patience: Duration::from_secs_f64(self.patience_s),
         }
     }
@@ -260,7 +261,7 @@ fn probe_all(probes: &[Probe], ground: &Ground<'_>) -> bool {
 
 /// Deletes a probe's keys. What cannot be deleted now stays in the journal, for the end.
 fn clear_after(ground: &Ground<'_>, probed: Probed) -> Probed {
-    let cleared = ground.clear().map_err(|came| Stop::Wrong { sent: "delete of its keys".to_string(), came });
+    let cleared = ground.clear().map_err(|came| refused("delete of its keys".to_string(), came));
     probed.and(cleared)
 }
 
@@ -268,7 +269,7 @@ fn ended(probed: Probed) -> Told {
     Told::Ended(match probed {
         Ok(()) => Ended::Right,
         Err(Stop::NotOffered(words)) => Ended::NotOffered(words),
-        Err(Stop::Wrong { sent, came }) => Ended::Wrong { sent, came },
+        Err(Stop::Wrong(wrong)) => Ended::Wrong(wrong),
     })
 }
 

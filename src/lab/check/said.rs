@@ -60,6 +60,16 @@ pub fn instead(found: &Reply<'_>, expected: &Reply<'_>) -> String {
     }
 }
 
+/// What the same finding of other probes has in common with it, where that tells one cause.
+pub fn cause(found: &Reply<'_>, expected: &Reply<'_>) -> Option<String> {
+    match (found, expected) {
+        (Reply::Missing, _) => Some("missing".to_string()),
+        (Reply::Conflict, _) => Some("conflict".to_string()),
+        (_, Reply::Done) => Some("not done".to_string()),
+        _ => None,
+    }
+}
+
 fn maybe(value: Option<&[u8]>) -> String {
     value.map_or_else(|| "missing".to_string(), bytes)
 }

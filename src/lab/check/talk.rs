@@ -1,6 +1,7 @@
 //! A probe's talk with a store: a session, keys of its own, and what was asked in words. It knows no store and no probe
 //! by name.
 
+use std::collections::BTreeSet;
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::sync::Mutex;
@@ -10,7 +11,8 @@ use super::journal::Journal;
 use super::proxy::Through;
 use super::said;
 use crate::stores::{Session, Store};
-use crate::words::op::{Fault, Op, Reply};
+use crate::words::check::Wrong;
+use crate::words::op::{Fault, Op, Reply, is_unknown_command};
 
 /// What every key of ours begins with, and nobody else's should.
 pub const KEYS: &str = "kvfair:check:";
@@ -46,13 +48,15 @@ pub struct Learned {
     pub key_bytes: Option<usize>,
     /// In words.
     pub limits: Vec<String>,
+    /// Ops that were answered: a server that does not know their commands now has misunderstood what was sent.
+    answered: BTreeSet<&'static str>,
 }
 
 /// Why a probe ended early.
 #[derive(Debug)]
 pub enum Stop {
     NotOffered(String),
-    Wrong { sent: String, came: String },
+    Wrong(Wrong),
 }
 
 pub type Probed = Result<(), Stop>;
@@ -106,7 +110,7 @@ pub struct Talk<'g> {
 impl<'g> Talk<'g> {
     pub fn begin(ground: &'g Ground<'g>, probe: &'static str) -> Result<Talk<'g>, Stop> {
         let session = ground.store.session();
-        let session = session.map_err(|fault| wrong("a new session".to_string(), fault.to_string()))?;
+        let session = session.map_err(|fault| failed("a new session".to_string(), &fault))?;
         Ok(Talk { ground, session, probe, changed: String::new() })
     }
 
@@ -129,7 +133,7 @@ impl<'g> Talk<'g> {
         if is_new && self.ground.guest {
             match self.try_ask(Op::Delete(key))? {
                 Ok(_) | Err(Fault::Unsupported(_) | Fault::Refused(_)) => {}
-                Err(fault) => return Err(wrong(said::asked(&Op::Delete(key)), fault.to_string())),
+                Err(fault) => return Err(failed(said::asked(&Op::Delete(key)), &fault)),
             }
             // What is open keeps other clients from writing.
             self.flush()?;
@@ -137,7 +141,8 @@ impl<'g> Talk<'g> {
         Ok(())
     }
 
-    /// The store's answer, or its fault, which may be what a probe wants to hear.
+    /// The store's answer, or its fault, which may be what a probe wants to hear. An op whose command the server does
+    /// not know ends the probe.
     pub fn try_ask(&mut self, op: Op<'_>) -> Result<Result<Reply<'_>, Fault>, Stop> {
         let Talk { ground, session, changed, .. } = self;
         let words = said::asked(&op);
@@ -149,6 +154,17 @@ impl<'g> Talk<'g> {
         let answered = session.ask(&op);
         let took = began.elapsed();
         (ground.pulse)();
+        match &answered {
+            Ok(_) => drop(ground.learned().answered.insert(command(&op))),
+            Err(Fault::Refused(words))
+                if is_unknown_command(words) && !ground.learned().answered.contains(command(&op)) =>
+            {
+                // Some repeat what was sent.
+                let words = words.split(", with args").next().unwrap_or_default();
+                return Err(Stop::NotOffered(format!("{}: {words}", command(&op))));
+            }
+            Err(_) => {}
+        }
         if answered.is_ok() && took > LATE + Duration::from_secs(op.bytes() as u64 / BYTES_A_SECOND) {
             return Err(wrong(words, format!("an answer after {:.1} s", took.as_secs_f64())));
         }
@@ -160,7 +176,7 @@ impl<'g> Talk<'g> {
         let changed = self.changed.clone();
         self.try_ask(op)?.map_err(|fault| match fault {
             Fault::Unsupported(words) => Stop::NotOffered(words),
-            fault => wrong(sent(&changed, &op), fault.to_string()),
+            fault => failed(sent(&changed, &op), &fault),
         })
     }
 
@@ -174,7 +190,24 @@ impl<'g> Talk<'g> {
             (Reply::Values(found), Reply::Values(expected)) => found.iter().eq(expected.iter()),
             (found, expected) => found == expected,
         };
-        if same { Ok(()) } else { Err(wrong(sent(&changed, &op), said::instead(&found, &expected))) }
+        if same {
+            return Ok(());
+        }
+        let (came, cause) = (said::instead(&found, &expected), said::cause(&found, &expected));
+        Err(Stop::Wrong(Wrong { sent: sent(&changed, &op), came, cause, step: None }))
+    }
+
+    /// What a probe needs before it can ask what it is for: where this fails, it is the op that is to blame.
+    pub fn prepare(&mut self, op: Op<'_>, expected: Reply<'_>) -> Probed {
+        self.expect(op, expected).map_err(|stop| match stop {
+            Stop::Wrong(wrong) => Stop::Wrong(Wrong { step: Some(op.name().to_string()), ..wrong }),
+            other => other,
+        })
+    }
+
+    /// A value that is to be there.
+    pub fn given(&mut self, key: &[u8], value: &[u8]) -> Probed {
+        self.prepare(Op::Set { key, value, ttl_s: None }, Reply::Done)
     }
 
     pub fn set(&mut self, key: &[u8], value: &[u8]) -> Probed {
@@ -198,7 +231,17 @@ impl<'g> Talk<'g> {
     }
 
     pub fn flush(&mut self) -> Probed {
-        self.session.flush().map_err(|fault| wrong(format!("{}; flush", self.changed), fault.to_string()))
+        self.session.flush().map_err(|fault| failed(format!("{}; flush", self.changed), &fault))
+    }
+
+    /// The fault that this op met.
+    pub fn failed(&self, op: &Op<'_>, fault: &Fault) -> Stop {
+        failed(sent(&self.changed, op), fault)
+    }
+
+    /// The words by which this op was refused.
+    pub fn refused(&self, op: &Op<'_>, words: String) -> Stop {
+        refused(sent(&self.changed, op), words)
     }
 
     /// What a probe says went wrong after this op.
@@ -208,7 +251,23 @@ impl<'g> Talk<'g> {
 }
 
 pub fn wrong(sent: String, came: String) -> Stop {
-    Stop::Wrong { sent, came }
+    Stop::Wrong(Wrong { sent, came, cause: None, step: None })
+}
+
+/// An error has one cause, however many probes meet it; a time that was over has another each time.
+pub fn failed(sent: String, fault: &Fault) -> Stop {
+    let is_late = matches!(fault, Fault::Lost(error) if error.kind() == io::ErrorKind::TimedOut);
+    let came = fault.to_string();
+    let words = match fault {
+        Fault::Refused(words) | Fault::Unsupported(words) => words,
+        Fault::Lost(_) | Fault::Garbled(_) => &came,
+    };
+    Stop::Wrong(Wrong { sent, cause: (!is_late).then(|| words.clone()), came: came.clone(), step: None })
+}
+
+/// The same, of words that a store refused by.
+pub fn refused(sent: String, words: String) -> Stop {
+    Stop::Wrong(Wrong { sent, cause: Some(words.clone()), came: words, step: None })
 }
 
 /// The change before a question about one key belongs to what was sent.
@@ -216,6 +275,14 @@ fn sent(changed: &str, op: &Op<'_>) -> String {
     let asked = said::asked(op);
     let stands_alone = is_change(op) || matches!(op, Op::GetMany(_) | Op::NumberMany(_) | Op::Scan { .. });
     if changed.is_empty() || stands_alone { asked } else { format!("{changed}; {asked}") }
+}
+
+/// What a server may know or not: it may count up and not down.
+fn command(op: &Op<'_>) -> &'static str {
+    match op {
+        Op::Increment { by: ..0, .. } => "decrement",
+        op => op.name(),
+    }
 }
 
 fn is_change(op: &Op<'_>) -> bool {

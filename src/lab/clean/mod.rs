@@ -84,7 +84,7 @@ pub fn find(chosen: &Chosen, visits: &[Visit], scratch: &Path, interrupt: &Inter
     for (place, visit) in visits.iter().enumerate() {
         let job = &visit.job;
         let kind = jobs::find(&job.name).ok_or_else(|| anyhow!("this kvfair knows no job {}", job.name))?;
-        let input = input::prepare(kind, job, scratch, interrupt)?;
+        let input = input::prepare(kind, job, scratch, interrupt)?.path;
         let source = DataFile::new(&input, &job.data);
         must_be_the_same(visit, &source, input, scratch)?;
         let store = open(chosen, visit)?;
@@ -143,7 +143,8 @@ pub fn delete(chosen: &Chosen, visits: &[Visit], found: &Found, interrupt: &Inte
 /// The job's data must be what it was, or other keys would be looked for.
 fn must_be_the_same(visit: &Visit, source: &DataFile, input: PathBuf, scratch: &Path) -> Result<()> {
     let job = visit.job.clone();
-    let question = Question { job, input, verify: Verify::Sample, out: scratch.join("truth"), explain: None };
+    let (verify, out) = (Verify::Sample, scratch.join("truth"));
+    let question = Question { job, input, verify, out, explain: None, memory_bytes: None };
     let now = truth::compute(&question).map_err(|what| anyhow!(what))?.stream.sha256;
     if now != visit.sha256 {
         bail!(
@@ -168,6 +169,7 @@ fn open(chosen: &Chosen, visit: &Visit) -> Result<Box<dyn Store>> {
         login: chosen.login.clone(),
         clients: 1,
         data_bytes: None,
+        answer_bytes: None,
         patience: PATIENCE,
     };
     (chosen.adapter.open)(&launch).map_err(|fault| anyhow!("{label}: {fault}"))

@@ -22,6 +22,7 @@ const AT_ONCE: usize = 64;
 pub struct Order {
     pub store: String,
     pub place: Place,
+    pub login: Login,
     pub durability: Durability,
     pub settings: BTreeMap<String, String>,
     pub patience_s: f64,
@@ -84,9 +85,10 @@ fn carry_out(order: &Order) -> Result<(), Fault> {
         durability: order.durability,
         configuration: Configuration::Matched,
         settings: order.settings.clone(),
-        login: Login::default(),
+        login: order.login.clone(),
         clients: order.work.clients() as u32,
         data_bytes: None,
+        answer_bytes: None,
         patience: Duration::from_secs_f64(order.patience_s),
     };
     let store = (adapter.open)(&launch)?;

@@ -379,10 +379,9 @@ impl<'a> Yard<'a> {
         if self.served.is_some() || self.chosen.adapter.server.is_none() {
             return Ok(());
         }
-        let (chosen, interrupt) = (self.chosen, self.bench.interrupt);
+        let (chosen, transport, interrupt) = (self.chosen, self.chosen.target.transport, self.bench.interrupt);
         let launch = self.launch(Place::Path(self.data.clone()));
-        let transport = chosen.target.transport;
-        let site = Site { data: &self.data, scratch: &scratch, prepared: None };
+        let site = Site { data: &self.data, scratch: &scratch, prepared: None, is_guarded: true };
         let served = serve::start(&self.under(), chosen.adapter, transport, &launch, site, PATIENCE, interrupt);
         let served = served.map_err(|unserved| match unserved {
             Unserved::Missing(reason) => Untried::Missing { reason, get_it: chosen.adapter.get_it.to_string() },
@@ -424,6 +423,7 @@ impl<'a> Yard<'a> {
             login: Login::default(),
             clients: CLIENTS,
             data_bytes: None,
+            answer_bytes: None,
             patience: ANSWER,
         }
     }
@@ -436,6 +436,7 @@ impl<'a> Yard<'a> {
         let order = Order {
             store: self.chosen.adapter.name.to_string(),
             place,
+            login: self.served.as_ref().map(|served| served.login.clone()).unwrap_or_default(),
             durability: self.class,
             settings: self.chosen.target.settings.clone(),
             patience_s: ANSWER.as_secs_f64(),

@@ -10,6 +10,7 @@ use std::io::{self, BufRead, BufReader, BufWriter, Read, Write};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
+use nix::sys::resource::{Resource, setrlimit};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use xxhash_rust::xxh3::{xxh3_64, xxh3_128};
@@ -51,6 +52,8 @@ pub struct Question {
     pub out: PathBuf,
     /// Instead of writing pairs, tell the value of this one key.
     pub explain: Option<Vec<u8>>,
+    /// The process may have no more memory than this.
+    pub memory_bytes: Option<u64>,
 }
 
 /// What it answers.
@@ -122,6 +125,15 @@ struct Drawn {
     weight: Weight,
     /// What zstd leaves of values.
     zstd_share: Option<f64>,
+}
+
+/// The same for a process that does nothing else: its memory is bounded.
+pub fn answer(question: &Question) -> Result<Summary, String> {
+    if let Some(limit) = question.memory_bytes {
+        // Where the system has no such limit it is not bounded.
+        let _ = setrlimit(Resource::RLIMIT_DATA, limit, limit);
+    }
+    compute(question)
 }
 
 /// Replays a job's input and keeps what must come out.

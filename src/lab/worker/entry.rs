@@ -1,18 +1,28 @@
 //! What a server that is not ours must fulfil before a trial writes its first key to it.
 
 use super::{Early, Told, Trial, reach, tell};
-use crate::stores::{Place, Store};
+use crate::stores::Store;
 
-/// We overwrite keys and delete them afterwards: never in a store that holds somebody's data.
-pub fn must_be_empty(store: &dyn Store, place: &Place) -> Result<(), Early> {
-    let count = store.count().map_err(|fault| Early::Failed(fault.to_string()))?;
+/// We overwrite keys and delete them afterwards: never in a store that holds somebody's data. Where a store cannot say
+/// how much it holds, its owner may accept that nobody knows, and every key that a job would write is asked for first.
+pub fn must_be_empty(
+    store: &dyn Store,
+    trial: &Trial,
+    holds_none_of_ours: impl FnOnce() -> Result<(), Early>,
+) -> Result<(), Early> {
+    let place = &trial.place;
+    let count = store.count().map_err(|fault| reach(place, &fault))?;
     match count {
         Some(0) => Ok(()),
+        None if trial.room.accepts_unchecked => holds_none_of_ours(),
         Some(count) => Err(Early::Refused(format!(
             "{place} holds {count} records that are not ours: name an empty database (for Redis redis://host/9); \
              what a killed run has left `kvfair clean` removes"
         ))),
-        None => Err(Early::Refused(format!("{place} cannot say whether it is empty"))),
+        None => Err(Early::Refused(format!(
+            "{place} cannot say whether it is empty: with --accept-unchecked a job asks for every key that it would \
+             write, and writes if it finds none"
+        ))),
     }
 }
 

@@ -59,7 +59,8 @@ pub fn carry_out(trial: &Trial, program: &Program) -> Result<(), Early> {
         if program.served { open(trial).map(|(store, facts)| (Some(store), facts))? } else { (None, Facts::default()) };
     let store = store.as_deref();
     if let Some(store) = store.filter(|_| trial.guest) {
-        must_be_empty(store, &trial.place)?;
+        let unknown = || Err(Early::Refused(format!("{} cannot say whether it is empty", trial.place)));
+        must_be_empty(store, trial, unknown)?;
         must_have_room(store, trial)?;
     }
     let said = store.map(Store::says);

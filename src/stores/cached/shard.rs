@@ -21,6 +21,7 @@ pub struct Shard {
     pub entries: LruCache<Box<[u8]>, Entry>,
     pub bytes: usize,
     pub limit_bytes: usize,
+    pub limit_items: usize,
     pub counts: CacheCounts,
     /// Rises whenever an entry comes, changes or goes.
     pub changes: u64,
@@ -64,13 +65,14 @@ impl Shard {
     pub fn put(&mut self, key: &[u8], entry: Entry, inner: &mut dyn Session, evicted: &AtomicU64) -> Result<(), Fault> {
         self.changes += 1;
         let cost = self.cost(key, &entry);
-        if cost > self.limit_bytes {
+        if cost > self.limit_bytes || self.limit_items == 0 {
             write(key, &entry, inner)?;
             self.forget(key);
             return Ok(());
         }
-        let old = self.entries.peek(key).map_or(0, |old| self.cost(key, old));
-        while self.bytes - old + cost > self.limit_bytes {
+        let old = self.entries.peek(key).map(|old| self.cost(key, old));
+        let (old, more) = (old.unwrap_or(0), usize::from(old.is_none()));
+        while self.bytes - old + cost > self.limit_bytes || self.entries.len() + more > self.limit_items {
             // The one that is replaced must not be the one that goes: what it held is no longer wanted.
             if self.entries.peek_lru().is_some_and(|(last, _)| last.as_ref() == key) {
                 self.entries.promote(key);

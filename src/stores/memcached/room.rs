@@ -27,15 +27,15 @@ pub fn room(connection: &mut Connection) -> Result<Room, Fault> {
     let taken = find(&slabs, "total_malloced").and_then(|text| text.parse::<u64>().ok());
     // Pages that are of no class any more: the next class that needs one gets it.
     let pooled = of("slab_global_page_pool").unwrap_or(0).saturating_mul(PAGE_BYTES);
-    let evicts = find(&settings, "evictions") != Some("off");
+    let policy = find(&settings, "evictions").map(|word| format!("evictions {word}"));
     Ok(Room {
         limit: match of("limit_maxbytes") {
             Some(limit) => Limit::Bytes(limit),
             None => Limit::Unknown("stats tell no limit_maxbytes".to_string()),
         },
         used_bytes: taken.map(|taken| taken.saturating_sub(pooled)),
-        policy: Some(if evicts { "evictions on" } else { "evictions off" }.to_string()),
-        evicts,
+        evicts: policy.as_deref() != Some("evictions off"),
+        policy,
         records: of("curr_items"),
         evicted: evicted(connection)?,
         // Pages stay with their class.
@@ -49,7 +49,7 @@ pub fn evicted(connection: &mut Connection) -> Result<Option<u64>, Fault> {
     let seen = stats(connection, b"stats\r\n")?;
     let counts = ["evictions", "slab_reassign_evictions_nomem"];
     let counts = counts.iter().filter_map(|name| find(&seen, name)?.parse::<u64>().ok());
-    Ok(Some(counts.fold(0, u64::saturating_add)))
+    Ok(counts.reduce(u64::saturating_add))
 }
 
 /// Twice what all entries take in chunks of their classes, in whole pages, and what is under way.

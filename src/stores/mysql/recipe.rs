@@ -68,25 +68,28 @@ pub fn version_printed(printed: &str) -> Option<String> {
     number.starts_with(|letter: char| letter.is_ascii_digit()).then(|| number.to_string())
 }
 
-/// <https://mariadb.com/kb/en/mariadb-install-db/>. The password-less root of this table of users can be reached on the
-/// loopback alone, as any server of ours can.
-pub fn prepare_mariadb(_: &Launch, data: &Path) -> Vec<Step> {
+/// <https://mariadb.com/kb/en/mariadb-install-db/>. What this table of users lets in is changed by `first_words`.
+pub fn prepare_mariadb(launch: &Launch, data: &Path) -> Vec<Step> {
     let arguments = ["--no-defaults", "--auth-root-authentication-method=normal", "--skip-test-db"];
     let arguments = arguments.iter().map(|argument| argument.to_string()).chain([datadir(data)]).collect();
-    vec![Step::Run { program: "mariadb-install-db", arguments, is_synced: true }, first_words(data)]
+    vec![Step::Run { program: "mariadb-install-db", arguments, is_synced: true }, first_words(launch, data)]
 }
 
 /// <https://dev.mysql.com/doc/refman/8.4/en/data-directory-initialization.html>
-pub fn prepare_mysql(_: &Launch, data: &Path) -> Vec<Step> {
+pub fn prepare_mysql(launch: &Launch, data: &Path) -> Vec<Step> {
     let arguments = vec!["--no-defaults".to_string(), "--initialize-insecure".to_string(), datadir(data)];
-    vec![Step::Run { program: "mysqld", arguments, is_synced: true }, first_words(data)]
+    vec![Step::Run { program: "mysqld", arguments, is_synced: true }, first_words(launch, data)]
 }
 
-/// What the server does at each start: a database to be used, and a user for TCP, where no name is looked up.
-fn first_words(data: &Path) -> Step {
+/// What the server does at each start, before it takes connections: a database to be used, a user for TCP, where no
+/// name is looked up, and the password of this start. There is none over a Unix socket, which only we can reach, nor
+/// beside a program of the user's, which knows none.
+fn first_words(launch: &Launch, data: &Path) -> Step {
+    let password = launch.login.password.as_deref().unwrap_or_default();
     let text = format!(
         "CREATE DATABASE IF NOT EXISTS {DATABASE};\nCREATE USER IF NOT EXISTS 'root'@'127.0.0.1';\n\
-         GRANT ALL ON *.* TO 'root'@'127.0.0.1';\n"
+         GRANT ALL ON *.* TO 'root'@'127.0.0.1';\nALTER USER 'root'@'127.0.0.1' IDENTIFIED BY '{password}';\n\
+         ALTER USER 'root'@'localhost' IDENTIFIED BY '{password}';\n"
     );
     Step::Write { path: first_file(data), text }
 }

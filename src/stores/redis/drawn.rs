@@ -3,6 +3,7 @@
 use crate::stores::blocking::Connection;
 use crate::wire::resp::{Value, command, value};
 use crate::words::op::{Fault, KeyList, readable};
+use crate::words::record::EVICTS;
 
 /// So many keys are asked for at once. A server that does nothing else meanwhile does it in less than a millisecond.
 const AT_ONCE: &[u8] = b"500";
@@ -43,8 +44,30 @@ pub fn strings(connection: &mut Connection, most: usize) -> Result<KeyList, Faul
     }
 }
 
-/// Has what is asked on this connection not count as a use of a key, from now on. Whether the server knows how: Redis
-/// does from version 7.2 on.
+/// Whether the server knows how to read without counting that as a use of a key: Redis does from version 7.2 on. It is
+/// asked once, since each refusal counts among the errors that its owner watches.
+pub fn knows_no_touch(connection: &mut Connection) -> Result<bool, Fault> {
+    let mut request = Vec::new();
+    command(&[b"COMMAND", b"INFO", b"client|no-touch"], &mut request);
+    match connection.exchange(&request, bounded)? {
+        Value::List(known) => Ok(known.iter().any(|command| *command != Value::Missing)),
+        // A user who may not ask may still use it.
+        _ => no_touch(connection),
+    }
+}
+
+/// What reads do to the times of last use, by which some policies choose what to evict.
+/// <https://redis.io/docs/latest/develop/reference/eviction/>
+pub fn last_use(knows_no_touch: bool, policy: Option<&String>) -> String {
+    let by_use = |policy: &&String| policy.ends_with("lru") || policy.ends_with("lfu");
+    match (knows_no_touch, policy.filter(by_use)) {
+        (true, _) => "kept by CLIENT NO-TOUCH".to_string(),
+        (false, None) => "renewed by each get".to_string(),
+        (false, Some(policy)) => format!("renewed by each get, and maxmemory-policy {policy} {EVICTS}"),
+    }
+}
+
+/// Has what is asked on this connection not count as a use of a key, from now on. Whether the server does so.
 /// <https://redis.io/docs/latest/commands/client-no-touch/>
 pub fn no_touch(connection: &mut Connection) -> Result<bool, Fault> {
     let mut request = Vec::new();

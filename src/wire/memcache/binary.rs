@@ -4,6 +4,8 @@
 //! (opaque) that its answer repeats; a quiet question is answered only where there is something to say, and a question
 //! for nothing (noop) ends a row of them.
 
+mod counting;
+
 use std::collections::VecDeque;
 
 use super::super::text::{garbled, unasked};
@@ -21,6 +23,7 @@ const SET: u8 = 0x01;
 const ADD: u8 = 0x02;
 const DELETE: u8 = 0x04;
 const INCREMENT: u8 = 0x05;
+const DECREMENT: u8 = 0x06;
 const GET_QUIETLY: u8 = 0x09;
 const NOOP: u8 = 0x0a;
 const SET_QUIETLY: u8 = 0x11;
@@ -41,6 +44,8 @@ pub struct Binary {
     front: u32,
     /// Whether a part of the answer to the op in front was heard already.
     begun: bool,
+    /// What a counter was before it is lowered by the op in front.
+    before: u64,
     /// Keys of the op in front that were answered or passed over.
     passed: u32,
     /// The first error among the parts of that answer.
@@ -57,6 +62,10 @@ enum Awaited {
     Count,
     Version,
     Sum,
+    /// A number, and the one that is left of it.
+    Lowered {
+        by: u64,
+    },
     Stored {
         size: usize,
     },
@@ -86,6 +95,7 @@ impl Binary {
             next: 0,
             front: 0,
             begun: false,
+            before: 0,
             passed: 0,
             refusal: None,
             values: ValueList::default(),
@@ -141,6 +151,7 @@ impl Codec for Binary {
             Awaited::Values(count) => self.hear_many(false, count, bytes),
             Awaited::Counts(count) => self.hear_many(true, count, bytes),
             Awaited::AllStored { count, largest } => self.hear_all_stored(count, largest, bytes),
+            Awaited::Lowered { by } => self.hear_lowered(by, bytes),
             awaited => self.hear_one(awaited, bytes),
         }
     }
@@ -218,18 +229,6 @@ impl Binary {
         head(NOOP, 0, 0, 0, number, 0, out);
         let largest = pairs.values.iter().map(<[u8]>::len).max().unwrap_or(0);
         Ok(Awaited::AllStored { count: pairs.keys.len() as u32, largest })
-    }
-
-    /// Adds to a counter, or makes it with the step as its first value. A negative step is added as its two's
-    /// complement: counters are unsigned and wrap.
-    fn increment(&self, key: &[u8], by: i64, out: &mut Vec<u8>) -> Result<Awaited, Fault> {
-        self.limits.check_plain_key(key)?;
-        head(INCREMENT, key.len(), 20, 0, self.next, 0, out);
-        out.extend_from_slice(&by.to_be_bytes());
-        out.extend_from_slice(&by.to_be_bytes());
-        out.extend_from_slice(&0_u32.to_be_bytes()); // Without end; all ones would be "only if it is there".
-        out.extend_from_slice(key);
-        Ok(Awaited::Sum)
     }
 }
 
@@ -451,6 +450,7 @@ impl Awaited {
     fn questions(self) -> u32 {
         match self {
             Awaited::Values(count) | Awaited::Counts(count) | Awaited::AllStored { count, .. } => count + 1,
+            Awaited::Lowered { .. } => 2,
             _ => 1,
         }
     }

@@ -97,15 +97,26 @@ pub(super) fn is_error(line: &[u8]) -> bool {
     line == b"ERROR" || line.starts_with(b"CLIENT_ERROR") || line.starts_with(b"SERVER_ERROR")
 }
 
-/// A counter's value. One that got shorter keeps its length with spaces behind it; one that went below 0 has wrapped.
+/// A counter's value. One that got shorter keeps its length with spaces behind it; one past 2^63 is none of ours.
 pub(super) fn counter(text: &[u8]) -> Result<i64, String> {
     match unsigned(text.trim_ascii_end()) {
-        Some(count) => i64::try_from(count).map_err(|_| {
-            let below = count.cast_signed();
-            format!("counters cannot be below 0 or above {}: this one would be {below}", i64::MAX)
-        }),
+        Some(count) => i64::try_from(count).map_err(|_| out_of_range(i128::from(count))),
         None => Err(format!("the value '{}' is no counter", readable(text, 40))),
     }
+}
+
+/// A counter that was lowered, by what it was right before: `decr` stops at 0 and does not say so. Where there was none
+/// it was 0.
+pub(super) fn lowered(before: u64, by: u64, after: u64) -> Result<i64, String> {
+    if before < by {
+        return Err(out_of_range(i128::from(before) - i128::from(by)));
+    }
+    i64::try_from(after).map_err(|_| out_of_range(i128::from(after)))
+}
+
+#[cold]
+fn out_of_range(number: i128) -> String {
+    format!("counters cannot be below 0 or above {}: this one would be {number}", i64::MAX)
 }
 
 /// Appends a key as the protocol can carry it: what would end it, and the sign of escaping itself, as `%` and two

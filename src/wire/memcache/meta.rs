@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 
 use super::super::text::{garbled, line, push_number, unasked, unsigned};
 use super::super::{Codec, Heard};
-use super::frames::{LINE_MAX, VALUE_MAX, counter, data, escape, is_error};
+use super::frames::{LINE_MAX, VALUE_MAX, counter, data, escape, is_error, lowered};
 use super::{Limits, explained};
 use crate::words::op::{Fault, Keys, Op, Pairs, Reply, ValueList};
 
@@ -18,6 +18,8 @@ pub struct Meta {
     waiting: VecDeque<Awaited>,
     /// Whether a part of the answer to the op in front was heard already.
     begun: bool,
+    /// What a counter was before it is lowered by the op in front.
+    before: u64,
     /// Keys of the op in front that were answered or passed over.
     passed: usize,
     /// The first error among the parts of that answer.
@@ -34,6 +36,10 @@ enum Awaited {
     Count,
     Version,
     Sum,
+    /// A number, and the one that is left of it.
+    Lowered {
+        by: u64,
+    },
     Stored {
         size: usize,
     },
@@ -60,6 +66,7 @@ impl Meta {
             limits: Limits { store },
             waiting: VecDeque::new(),
             begun: false,
+            before: 0,
             passed: 0,
             refusal: None,
             values: ValueList::default(),
@@ -103,6 +110,7 @@ impl Codec for Meta {
         self.commands += match *op {
             Op::GetMany(keys) | Op::NumberMany(keys) => keys.len() as u64 + 1,
             Op::SetMany(pairs) => pairs.keys.len() as u64 + 1,
+            Op::Increment { by: ..0, .. } => 2,
             _ => 1,
         };
         self.waiting.push_back(awaited);
@@ -118,6 +126,7 @@ impl Codec for Meta {
             Awaited::Values(count) => self.hear_many(false, count, bytes),
             Awaited::Counts(count) => self.hear_many(true, count, bytes),
             Awaited::AllStored { largest } => self.hear_all_stored(largest, bytes),
+            Awaited::Lowered { by } => self.hear_lowered(by, bytes),
             awaited => self.hear_one(awaited, bytes),
         }
     }
@@ -196,14 +205,24 @@ impl Meta {
     }
 
     /// Adds to a counter, or makes it (N, with J as its first value) where there is none, and asks for its new value
-    /// (v). A negative step is added as its two's complement: counters are unsigned and wrap.
+    /// (v). A negative step is taken away (MD): that stops at 0 and does not say so, which is why the counter is asked
+    /// for right before.
     fn increment(&self, key: &[u8], by: i64, out: &mut Vec<u8>) -> Result<Awaited, Fault> {
         self.limits.check_key(key)?;
-        let by = by.cast_unsigned();
+        let step = by.unsigned_abs();
+        if by < 0 {
+            out.extend_from_slice(b"ma ");
+            escape(key, out);
+            out.extend_from_slice(b" D0 v\r\nma ");
+            escape(key, out);
+            flag(b" MD D", step, out);
+            out.extend_from_slice(b" v\r\n");
+            return Ok(Awaited::Lowered { by: step });
+        }
         out.extend_from_slice(b"ma ");
         escape(key, out);
-        flag(b" N0 J", by, out);
-        flag(b" D", by, out);
+        flag(b" N0 J", step, out);
+        flag(b" D", step, out);
         out.extend_from_slice(b" v\r\n");
         Ok(Awaited::Sum)
     }
@@ -288,6 +307,34 @@ impl Meta {
         };
         self.done();
         Ok(Some((used, Heard::Reply(reply))))
+    }
+
+    /// What a counter was, and then what is left of it.
+    fn hear_lowered<'b>(&'b mut self, by: u64, bytes: &'b [u8]) -> Result<Option<(usize, Heard<'b>)>, Fault> {
+        let Some((used, answer)) = answer(bytes)? else {
+            return Ok(None);
+        };
+        let number = match answer {
+            Answer::Value(_, data) => unsigned(data.trim_ascii_end()),
+            Answer::Line(b"NF") => Some(0),
+            Answer::Line(words) if is_error(words) => {
+                self.note(words, 0);
+                Some(0)
+            }
+            Answer::Line(_) => None,
+        };
+        let number = number.ok_or_else(|| garbled("VA and a number, or NF", bytes))?;
+        if !self.begun {
+            (self.begun, self.before) = (true, number);
+            return Ok(Some((used, Heard::Again)));
+        }
+        Ok(Some(match self.refusal.take().map_or_else(|| lowered(self.before, by, number), Err) {
+            Ok(left) => {
+                self.done();
+                (used, Heard::Reply(Reply::Number(left)))
+            }
+            Err(words) => (used, self.refused(words)),
+        }))
     }
 
     /// The values of those found, in the order of the keys, and `MN`.

@@ -45,6 +45,8 @@ pub struct Memcache {
     numbers: Vec<Option<i64>>,
     /// The step of the `incr` that holds back what is said after it.
     step: u64,
+    /// What a counter was before the `decr` in front.
+    before: u64,
     /// What was said meanwhile.
     held: Vec<u8>,
     commands: u64,
@@ -70,6 +72,10 @@ enum Awaited {
     /// A number; or, where `add` went ahead of the `incr`, its `STORED` or `NOT_STORED` and a number.
     Sum {
         added: bool,
+    },
+    /// A number, and the one that is left of it.
+    Lowered {
+        by: u64,
     },
     Value,
     Count,
@@ -98,6 +104,7 @@ impl Memcache {
             values: ValueList::default(),
             numbers: Vec::new(),
             step: 0,
+            before: 0,
             held: Vec::new(),
             commands: 0,
         }
@@ -162,6 +169,7 @@ impl Codec for Memcache {
             Awaited::Stored { commands, largest } => self.hear_stored(commands, largest, bytes),
             Awaited::Sum { added: true } if self.parts == 0 => self.hear_added(bytes),
             Awaited::Sum { added } => self.hear_sum(added, bytes, out),
+            Awaited::Lowered { by } => self.hear_lowered(by, bytes),
             awaited => self.hear_line(awaited, bytes),
         }
     }

@@ -5,7 +5,7 @@
 mod ops;
 mod sharing;
 
-use kvfair::stores::{Adapter, Launch, Session, Store};
+use kvfair::stores::{Adapter, Launch, Means, Session, Store};
 use kvfair::words::op::{Fault, Op, Reply, readable};
 
 use ops::CHECKS;
@@ -29,6 +29,7 @@ pub fn contract(adapter: &Adapter, launch: &Launch) -> Result<Unsupported, Strin
         }
     }
     let wrong = |name: &str, what| format!("{} at {}: {name}: {what}", adapter.name, launch.durability);
+    check_means(adapter, launch, &unsupported).map_err(|what| wrong("what it lacks", what))?;
     check_count(adapter, store.as_ref()).map_err(|what| wrong("count", what))?;
     if launch.clients > 1 {
         check_other_sees(adapter, store.as_ref()).map_err(|what| wrong("another session", what))?;
@@ -121,6 +122,18 @@ fn check_facts(adapter: &Adapter, store: &dyn Store) -> Result<(), String> {
     }
     if adapter.server.is_none() && (adapter.version)() != Ok(facts.version.clone()) {
         return Err(format!("{}: the adapter and its facts name two versions: {facts:?}", adapter.name));
+    }
+    Ok(())
+}
+
+/// What an adapter says that it lacks, by the first op that asks for it, is what it cannot be asked.
+fn check_means(adapter: &Adapter, launch: &Launch, unsupported: &Unsupported) -> Result<(), String> {
+    for (means, op) in [(Means::Scan, "scan"), (Means::Versions, "get-version"), (Means::Tally, "read-tally")] {
+        let said = (adapter.lacks)(&launch.settings).contains(&means);
+        let found = unsupported.iter().any(|what| what.split(':').next() == Some(op));
+        if said != found {
+            return Err(format!("{op}: the adapter says that it lacks it: {said}, and it does: {found}"));
+        }
     }
     Ok(())
 }

@@ -4,7 +4,7 @@ use std::thread;
 use std::time::Duration;
 
 use super::super::said;
-use super::super::talk::{Probed, Stop, Talk, wrong};
+use super::super::talk::{Probed, Stop, Talk, failed, wrong};
 use super::values::noise;
 use crate::words::op::{Op, Reply};
 
@@ -22,9 +22,9 @@ pub fn overwrite(talk: &mut Talk<'_>) -> Probed {
 pub fn delete(talk: &mut Talk<'_>) -> Probed {
     let (key, other) = (talk.key("k")?, talk.key("other")?);
     talk.expect(Op::Delete(&key), Reply::Missing)?;
-    talk.set(&other, b"stays")?;
+    talk.given(&other, b"stays")?;
     for value in [&b"v"[..], noise(3_000)] {
-        talk.set(&key, value)?;
+        talk.given(&key, value)?;
         talk.flush()?;
         talk.expect(Op::Delete(&key), Reply::Done)?;
         talk.expect(Op::Get(&key), Reply::Missing)?;
@@ -51,13 +51,13 @@ pub fn set_if_absent(talk: &mut Talk<'_>) -> Probed {
 pub fn check_and_set(talk: &mut Talk<'_>) -> Probed {
     let key = talk.key("k")?;
     talk.expect(Op::GetVersion(&key), Reply::Missing)?;
-    talk.set(&key, b"one")?;
+    talk.given(&key, b"one")?;
     let first = talk.version(&key, b"one")?;
     talk.expect(Op::Cas { key: &key, version: first, value: b"two" }, Reply::Done)?;
     talk.flush()?;
     talk.expect(Op::Cas { key: &key, version: first, value: b"three" }, Reply::Conflict)?;
     let second = talk.version(&key, b"two")?;
-    talk.set(&key, b"someone else's")?;
+    talk.given(&key, b"someone else's")?;
     talk.expect(Op::Cas { key: &key, version: second, value: b"four" }, Reply::Conflict)?;
     talk.holds(&key, b"someone else's")?;
     let third = talk.version(&key, b"someone else's")?;
@@ -84,7 +84,7 @@ pub fn time_to_live(talk: &mut Talk<'_>) -> Probed {
     talk.flush()?;
     thread::sleep(ONE_SECOND);
     let late = |stop| match stop {
-        Stop::Wrong { came, .. } => wrong(format!("set to live for 1 s; 2.2 s later get {}", said_key(&short)), came),
+        Stop::Wrong(late) => wrong(format!("set to live for 1 s; 2.2 s later get {}", said_key(&short)), late.came),
         other => other,
     };
     talk.expect(Op::Get(&short), Reply::Missing).map_err(late)?;
@@ -105,7 +105,7 @@ pub fn count(talk: &mut Talk<'_>) -> Probed {
         let store = talk.ground.store;
         // A cache hands on what it holds.
         let count = store.settle().and_then(|()| store.count());
-        count.map_err(|fault| wrong("settle; count".to_string(), fault.to_string()))
+        count.map_err(|fault| failed("settle; count".to_string(), &fault))
     };
     talk.flush()?;
     // A store that is one session's own at a time cannot say.
@@ -115,7 +115,7 @@ pub fn count(talk: &mut Talk<'_>) -> Probed {
     for _ in 0..2 {
         for name in 0..10_u8 {
             let key = talk.key([b'a' + name])?;
-            talk.set(&key, b"v")?;
+            talk.given(&key, b"v")?;
         }
     }
     talk.flush()?;

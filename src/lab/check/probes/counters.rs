@@ -60,7 +60,7 @@ fn refusal(talk: &mut Talk<'_>, key: &[u8], by: i64, expected: i64, may_refuse: 
     match talk.try_ask(up)? {
         Err(Fault::Unsupported(words) | Fault::Refused(words)) if may_refuse => return Ok(Some(words)),
         Err(Fault::Unsupported(words)) => return Err(Stop::NotOffered(words)),
-        Err(fault) => return Err(talk.wrong(&up, fault.to_string())),
+        Err(fault) => return Err(talk.failed(&up, &fault)),
         Ok(Reply::Number(number)) if number == expected => {}
         Ok(other) => {
             let came = said::instead(&other, &Reply::Number(expected));
@@ -85,12 +85,12 @@ pub fn last(talk: &mut Talk<'_>) -> Probed {
             talk.ground.learned().limits.push(format!("no counter of 2^63 - 1: {words}"));
             return Ok(());
         }
-        Err(fault) => return Err(talk.wrong(&up, fault.to_string())),
+        Err(fault) => return Err(talk.failed(&up, &fault)),
     }
     let one_more = Op::Increment { key: &key, by: 1 };
     match talk.try_ask(one_more)? {
         Err(Fault::Unsupported(_) | Fault::Refused(_)) => {}
-        Err(fault) => return Err(talk.wrong(&one_more, fault.to_string())),
+        Err(fault) => return Err(talk.failed(&one_more, &fault)),
         Ok(reply) => {
             let came = format!("{}, where an error was due", said::answered(&reply));
             return Err(talk.wrong(&one_more, came));
@@ -102,15 +102,15 @@ pub fn last(talk: &mut Talk<'_>) -> Probed {
             let came = format!("{}: it was changed by what was refused", said::answered(&reply));
             Err(talk.wrong(&Op::Number(&key), came))
         }
-        Err(fault) => Err(talk.wrong(&Op::Number(&key), fault.to_string())),
+        Err(fault) => Err(talk.failed(&Op::Number(&key), &fault)),
     }
 }
 
 /// What is no number stays as it is, and so does what was written before in the same unit.
 pub fn of_text(talk: &mut Talk<'_>) -> Probed {
     let (key, other) = (talk.key("k")?, talk.key("other")?);
-    talk.set(&other, b"kept")?;
-    talk.set(&key, b"not a number")?;
+    talk.given(&other, b"kept")?;
+    talk.given(&key, b"not a number")?;
     let up = Op::Increment { key: &key, by: 1 };
     match talk.try_ask(up)? {
         // Where counters have a table of their own, the text is not in their way.
@@ -135,7 +135,7 @@ pub fn of_text(talk: &mut Talk<'_>) -> Probed {
 /// tell.
 fn near_a_number(talk: &mut Talk<'_>, text: &[u8]) -> Probed {
     let key = talk.key("near")?;
-    talk.set(&key, text)?;
+    talk.given(&key, text)?;
     let up = Op::Increment { key: &key, by: 1 };
     let taken = match talk.try_ask(up)? {
         Err(Fault::Refused(_) | Fault::Unsupported(_)) => None,
@@ -169,7 +169,7 @@ pub fn many(talk: &mut Talk<'_>) -> Probed {
         let key = talk.key(place.to_string())?;
         list.push(&key);
         if let Some(number) = number {
-            talk.expect(Op::Increment { key: &key, by: *number }, Reply::Number(*number))?;
+            talk.prepare(Op::Increment { key: &key, by: *number }, Reply::Number(*number))?;
         }
     }
     talk.expect(Op::NumberMany(list.lend()), Reply::Numbers(&numbers))?;

@@ -2,11 +2,11 @@
 
 use super::super::proxy::Manner;
 use super::super::said;
-use super::super::talk::{Probed, Stop, Talk, wrong};
+use super::super::talk::{Probed, Stop, Talk, failed, wrong};
 use super::split::NO_CONNECTION;
 use super::values::noise;
 use crate::drive::ahead;
-use crate::words::op::{Op, Reply};
+use crate::words::op::{Fault, Op, Reply};
 
 const QUESTIONS: usize = 12;
 /// The joined answers are split at so many places besides.
@@ -20,16 +20,16 @@ pub fn joined(talk: &mut Talk<'_>) -> Probed {
         let key = talk.key(place.to_string())?;
         let value = (place % 4 != 3).then(|| noise(place * place));
         if let Some(value) = value {
-            talk.set(&key, value)?;
+            talk.given(&key, value)?;
         }
         records.push((key, value));
     }
     talk.flush()?;
     through.proxy.pass(Manner::AsTheyCome);
-    let cannot = |what: String| wrong("opening past a proxy".to_string(), what);
-    let store = through.open().map_err(|fault| cannot(fault.to_string()))?;
+    let cannot = |fault: Fault| failed("opening past a proxy".to_string(), &fault);
+    let store = through.open().map_err(cannot)?;
     let Some(line) = store.line() else { return lacks("its library asks one thing at a time") };
-    let mut line = line.map_err(|fault| cannot(fault.to_string()))?;
+    let mut line = line.map_err(cannot)?;
     let ops: Vec<Op<'_>> = records.iter().map(|(key, _)| Op::Get(key)).collect();
     let (mut length, mut place) = (1, 0);
     while place < length {

@@ -1,7 +1,7 @@
 //! What was settled is there when the store is closed and opened again: for an engine in this process a real close, for
 //! a server new connections.
 
-use super::super::talk::{Ground, Probed, Talk, wrong};
+use super::super::talk::{Ground, Probed, Talk, failed};
 use super::values::noise;
 use crate::words::op::{Op, Reply};
 
@@ -19,13 +19,13 @@ pub fn write(ground: &Ground<'_>) -> Probed {
     let mut talk = Talk::begin(ground, KEYS)?;
     for place in 0..RECORDS {
         let key = key(&mut talk, place)?;
-        talk.set(&key, noise(place * place))?;
+        talk.given(&key, noise(place * place))?;
     }
     let (counter, gone) = (talk.key("n")?, key(&mut talk, 0)?);
-    talk.expect(Op::Increment { key: &counter, by: NUMBER }, Reply::Number(NUMBER))?;
+    talk.prepare(Op::Increment { key: &counter, by: NUMBER }, Reply::Number(NUMBER))?;
     talk.expect(Op::Delete(&gone), Reply::Done)?;
     talk.flush()?;
-    ground.store.settle().map_err(|fault| wrong("settle".to_string(), fault.to_string()))
+    ground.store.settle().map_err(|fault| failed("settle".to_string(), &fault))
 }
 
 pub fn read(ground: &Ground<'_>) -> Probed {

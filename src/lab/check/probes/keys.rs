@@ -36,7 +36,7 @@ pub fn longest(talk: &mut Talk<'_>) -> Probed {
     let limit = match refused {
         Some((length, words)) if taken == 0 => {
             let key = talk.key("l".repeat(length - shortest + 1))?;
-            return Err(talk.wrong(&Op::Set { key: &key, value: b"l", ttl_s: None }, words));
+            return Err(talk.refused(&Op::Set { key: &key, value: b"l", ttl_s: None }, words));
         }
         Some((_, words)) => format!("keys up to {} bytes; one byte more: {words}", thousands(taken as u64)),
         None => format!("keys of {} bytes, the longest that was tried", thousands(LONGEST as u64)),
@@ -74,7 +74,7 @@ fn refusal(talk: &mut Talk<'_>, length: usize) -> Result<Option<String>, Stop> {
             talk.begin_again()?;
             words
         }
-        Err(fault) => return Err(talk.wrong(&set, fault.to_string())),
+        Err(fault) => return Err(talk.failed(&set, &fault)),
     };
     match talk.try_ask(Op::Get(&one))? {
         Ok(Reply::Missing) | Err(Fault::Unsupported(_) | Fault::Refused(_)) => {}
@@ -217,7 +217,7 @@ pub fn empty(talk: &mut Talk<'_>) -> Probed {
             let came = format!("{other:?}");
             return Err(talk.wrong(&set, came));
         }
-        Err(fault) => return Err(talk.wrong(&set, fault.to_string())),
+        Err(fault) => return Err(talk.failed(&set, &fault)),
     }
     talk.holds(b"", b"nobody")?;
     talk.expect(Op::Delete(b""), Reply::Done)?;

@@ -16,7 +16,7 @@ pub fn get(talk: &mut Talk<'_>) -> Probed {
         let key = talk.key(place.to_string())?;
         let value = (place % 3 != 2).then(|| noise(place % 40).to_vec());
         if let Some(value) = &value {
-            talk.set(&key, value)?;
+            talk.given(&key, value)?;
         }
         records.push((key, value));
     }
@@ -58,7 +58,7 @@ pub fn odd_sizes(talk: &mut Talk<'_>) -> Probed {
     let mut records = Vec::new();
     for size in [0, 1, 9, 10, 99, 100, 999, 1_000, 1_023, 1_024, 1_025, 9_999, 10_000, 16_384, 65_536, 100_000] {
         let (there, missing) = (talk.key(size.to_string())?, talk.key(format!("not-{size}"))?);
-        talk.set(&there, noise(size))?;
+        talk.given(&there, noise(size))?;
         records.extend([(there, Some(noise(size).to_vec())), (missing, None)]);
     }
     talk.flush()?;
@@ -114,7 +114,7 @@ pub fn scan(talk: &mut Talk<'_>) -> Probed {
     let names: [&[u8]; 6] = [b"a", b"a\x00", b"aa", b"b", b"\x80", b"\xff\xff"];
     for name in [3, 0, 5, 1, 4, 2].map(|place| names[place]) {
         let key = talk.key(name)?;
-        talk.set(&key, name)?;
+        talk.given(&key, name)?;
     }
     talk.flush()?;
     let mut expected = Vec::new();

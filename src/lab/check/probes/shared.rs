@@ -1,16 +1,27 @@
 //! Several clients at once: each hears what it asked, sees what others have set, and nothing is lost between them.
 
 use std::sync::Barrier;
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::thread;
+use std::time::{Duration, Instant};
 
 use super::super::said;
-use super::super::talk::{Probed, Stop, Talk, wrong};
+use super::super::talk::{Probed, Stop, Talk, failed, wrong};
 use super::CLIENTS;
+use crate::drive::ahead;
+use crate::stores::blocking::Line;
 use crate::words::op::{Op, Reply};
+use crate::words::units::thousands;
 
 const ROUNDS: usize = 60;
-/// Two at a time: each is a race of its own.
-const RACES: usize = 20;
+/// Increments of one client that are under way at once, where it has a connection.
+const BURST: usize = 300;
+/// How long an answer to one of them may take.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// How long clients race: a server that loses a change now and then is found by many tries, and not by one.
+const RACING: Duration = Duration::from_secs(2);
+/// Two at a time: each is a race of its own, with new connections. So many at least, and at most.
+const RACES: std::ops::Range<usize> = 20..400;
 
 /// One thread a client, since a session need not be able to leave its thread. The first thing wrong is told.
 fn together(client: impl Fn(u32) -> Probed + Sync) -> Probed {
@@ -102,27 +113,51 @@ fn in_turn(
     talk.map(drop)
 }
 
+/// Asks the same many times before the first answer is read: clients meet in a server, however long an answer takes.
+fn burst(talk: &mut Talk<'_>, line: &mut Line, op: Op<'_>) -> Result<usize, Stop> {
+    let mut refusal = None;
+    let heard = ahead::ask(line, &[op; BURST], PATIENCE, |_, reply| {
+        if let Err(words) = reply {
+            refusal.get_or_insert(words);
+        }
+    });
+    heard.map_err(|fault| talk.failed(&op, &fault))?;
+    (talk.ground.pulse)();
+    refusal.map_or(Ok(BURST), |words| Err(talk.refused(&op, words)))
+}
+
 pub fn sum(talk: &mut Talk<'_>) -> Probed {
     let ground = talk.ground;
     let key = talk.key("n")?;
     // An op that is lacking is found by one.
-    talk.expect(Op::Increment { key: &key, by: 1 }, Reply::Number(1))?;
+    talk.prepare(Op::Increment { key: &key, by: 1 }, Reply::Number(1))?;
     talk.flush()?;
-    let counter = &key;
+    let (counter, until, added) = (&key, Instant::now() + RACING, AtomicI64::new(0));
     together(|_| {
         let mut talk = Talk::begin(ground, "sum")?;
-        for _ in 0..ROUNDS {
-            talk.ask(Op::Increment { key: counter, by: 1 })?;
-            talk.flush()?;
+        let mut line = ground.store.line().transpose().map_err(|fault| failed("a new line".to_string(), &fault))?;
+        let (up, mut rounds) = (Op::Increment { key: counter, by: 1 }, 0);
+        while rounds < ROUNDS || Instant::now() < until {
+            match &mut line {
+                Some(line) => rounds += burst(&mut talk, line, up)?,
+                None => {
+                    talk.ask(up)?;
+                    talk.flush()?;
+                    rounds += 1;
+                }
+            }
         }
+        added.fetch_add(rounds as i64, Ordering::Relaxed);
         Ok(())
     })?;
-    let sum = 1 + i64::from(CLIENTS) * ROUNDS as i64;
+    let added = added.into_inner();
+    let sum = 1 + added;
     match talk.ask(Op::Number(&key))? {
         Reply::Number(number) if number == sum => Ok(()),
         other => {
             let came = said::instead(&other, &Reply::Number(sum));
-            Err(wrong(format!("increment {} by 1 from {CLIENTS} clients, {ROUNDS} times each", said::key(&key)), came))
+            let times = thousands(added.unsigned_abs());
+            Err(wrong(format!("increment {} by 1 from {CLIENTS} clients, {times} times in all", said::key(&key)), came))
         }
     }
 }
@@ -131,12 +166,13 @@ pub fn sum(talk: &mut Talk<'_>) -> Probed {
 pub fn race(talk: &mut Talk<'_>) -> Probed {
     let ground = talk.ground;
     let key = talk.key("k")?;
-    talk.set(&key, b"before")?;
+    talk.given(&key, b"before")?;
     talk.version(&key, b"before")?;
     talk.flush()?;
-    for round in 0..RACES {
+    let until = Instant::now() + RACING;
+    for round in (0..RACES.end).take_while(|&round| round < RACES.start || Instant::now() < until) {
         let before = if round == 0 { "before".to_string() } else { format!("round {}", round - 1) };
-        talk.set(&key, before.as_bytes())?;
+        talk.given(&key, before.as_bytes())?;
         talk.flush()?;
         let (key, before, read) = (&key, &before, &Barrier::new(2));
         let won: Vec<Result<bool, Stop>> = thread::scope(|scope| {

@@ -1,9 +1,10 @@
 //! Replies that come in pieces: the same questions past a proxy that splits what the server says.
 
 use super::super::proxy::Manner;
-use super::super::talk::{Ground, Probed, Stop, Talk, wrong};
+use super::super::talk::{Ground, Probed, Stop, Talk, failed, wrong};
 use super::values::noise;
-use crate::words::op::{KeyList, Op, Reply, ValueList};
+use crate::words::check::Wrong;
+use crate::words::op::{Fault, KeyList, Op, Reply, ValueList};
 
 /// A reply of up to so many bytes is split at each of them.
 const EVERY: usize = 150;
@@ -71,7 +72,10 @@ fn places(length: usize) -> Vec<usize> {
 fn in_pieces(talk: &mut Talk<'_>, ask: impl Fn(&mut Talk<'_>) -> Probed) -> Probed {
     let proxy = talk.ground.through.expect("there is a proxy").proxy;
     proxy.pass(Manner::AsTheyCome);
-    ask(talk)?;
+    ask(talk).map_err(|stop| match stop {
+        Stop::Wrong(whole) => Stop::Wrong(Wrong { step: Some("the same in one piece".to_string()), ..whole }),
+        other => other,
+    })?;
     let length = proxy.answered();
     let how = |manner| match manner {
         Manner::ByteByByte => format!("its {length} bytes came one by one"),
@@ -88,7 +92,7 @@ fn in_pieces(talk: &mut Talk<'_>, ask: impl Fn(&mut Talk<'_>) -> Probed) -> Prob
         let place =
             if let Manner::SplitAfter(place) = manner { format!(", split after {place}") } else { String::new() };
         asked.map_err(|stop| match stop {
-            Stop::Wrong { sent, came } => wrong(sent, format!("{came} ({}{place})", how(manner))),
+            Stop::Wrong(Wrong { sent, came, .. }) => wrong(sent, format!("{came} ({}{place})", how(manner))),
             other => other,
         })?;
     }
@@ -101,8 +105,8 @@ fn past_the_proxy(talk: &mut Talk<'_>, probe: &'static str, ask: impl FnOnce(&mu
         return Err(Stop::NotOffered(NO_CONNECTION.to_string()));
     };
     through.proxy.pass(Manner::AsTheyCome);
-    let cannot = |what: String| wrong("opening past a proxy".to_string(), what);
-    let store = through.open().map_err(|fault| cannot(fault.to_string()))?;
+    let cannot = |fault: Fault| failed("opening past a proxy".to_string(), &fault);
+    let store = through.open().map_err(cannot)?;
     let ground = Ground { store: store.as_ref(), ..*talk.ground };
     let mut past = Talk::begin(&ground, probe)?;
     let before = through.proxy.passed();
@@ -124,9 +128,9 @@ pub fn small(talk: &mut Talk<'_>) -> Probed {
             missing: talk.key("missing")?,
             counter: talk.key("n")?,
         };
-        talk.set(&keys.small, SMALL)?;
-        talk.set(&keys.large, noise(100))?;
-        talk.expect(Op::Increment { key: &keys.counter, by: 1_234_567 }, Reply::Number(1_234_567))?;
+        talk.given(&keys.small, SMALL)?;
+        talk.given(&keys.large, noise(100))?;
+        talk.prepare(Op::Increment { key: &keys.counter, by: 1_234_567 }, Reply::Number(1_234_567))?;
         for question in QUESTIONS {
             match in_pieces(talk, |talk| question(talk, &keys)) {
                 Ok(()) | Err(Stop::NotOffered(_)) => {}
@@ -141,7 +145,7 @@ pub fn large(talk: &mut Talk<'_>) -> Probed {
     past_the_proxy(talk, "split-large", |talk| {
         let key = talk.key("k")?;
         for size in [1_000, 1_024, 4_096, 16_384, 65_536, 100_000] {
-            talk.set(&key, noise(size))?;
+            talk.given(&key, noise(size))?;
             in_pieces(talk, |talk| talk.holds(&key, noise(size)))?;
         }
         Ok(())

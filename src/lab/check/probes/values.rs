@@ -67,7 +67,7 @@ pub fn largest(talk: &mut Talk<'_>) -> Probed {
     talk.flush()?;
     let limit = match refused {
         Some((size, words)) if taken == 0 => {
-            return Err(talk.wrong(&Op::Set { key: &key, value: noise(size), ttl_s: None }, words));
+            return Err(talk.refused(&Op::Set { key: &key, value: noise(size), ttl_s: None }, words));
         }
         Some((size, words)) => {
             let more = if size - taken == 1 { "one byte more".to_string() } else { thousands(size as u64) };
@@ -99,7 +99,7 @@ fn refusal(talk: &mut Talk<'_>, key: &[u8], size: usize) -> Result<Option<String
             talk.begin_again()?;
             Some(words)
         }
-        Err(fault) => return Err(talk.wrong(&set, fault.to_string())),
+        Err(fault) => return Err(talk.failed(&set, &fault)),
     };
     if refused.is_none() {
         talk.holds(key, value)?;

@@ -49,7 +49,7 @@ impl Memcache {
         };
         self.commands += match awaited {
             Awaited::Stored { commands, .. } => commands as u64,
-            Awaited::Sum { added: true } => 2,
+            Awaited::Sum { added: true } | Awaited::Lowered { .. } => 2,
             _ => 1,
         };
         self.waiting.push(awaited);

@@ -2,14 +2,14 @@
 
 use super::super::super::Heard;
 use super::super::super::text::{garbled, line, push_number, unsigned};
-use super::super::frames::{LINE_MAX, counter, escape, is_error};
+use super::super::frames::{LINE_MAX, counter, escape, is_error, lowered};
 use super::{Awaited, Dialect, Memcache};
 use crate::words::op::{Fault, Op, Reply};
 
 impl Memcache {
-    /// Adds to a counter. A negative step is added as its two's complement: memcached's counters are unsigned and wrap,
-    /// by the protocol's own words, so the answer tells what really became of the counter, where `decr` stops at 0 and
-    /// hides it.
+    /// Adds to a counter. A negative step is taken away by `decr`, as any server of the protocol understands it: not
+    /// all wrap where its two's complement is added. `decr` stops at 0 and does not say so. Right before it the counter
+    /// is asked for (`incr` by 0), so that a step below 0 is told; only another client between the two would hide it.
     pub(super) fn increment(&mut self, op: &Op<'_>, key: &[u8], by: i64, out: &mut Vec<u8>) -> Result<Awaited, Fault> {
         if by < 0 && self.dialect == Dialect::Borrowed {
             let (store, name) = (self.limits.store, op.name());
@@ -17,6 +17,12 @@ impl Memcache {
             return Err(Fault::Unsupported(what));
         }
         self.limits.check_key(key)?;
+        if by < 0 {
+            let step = by.unsigned_abs();
+            change(b"incr ", |out| escape(key, out), 0, out);
+            change(b"decr ", |out| escape(key, out), step, out);
+            return Ok(Awaited::Lowered { by: step });
+        }
         let key = self.asked.push_written(|bytes| escape(key, bytes));
         let (added, step) = (!self.waiting.is_empty(), by.cast_unsigned());
         if added {
@@ -40,6 +46,38 @@ impl Memcache {
         }
         self.parts = 1;
         Ok(Some((words.len() + 2, Heard::Again)))
+    }
+
+    /// What a counter was, and then what is left of it.
+    pub(super) fn hear_lowered<'b>(
+        &'b mut self,
+        by: u64,
+        bytes: &'b [u8],
+    ) -> Result<Option<(usize, Heard<'b>)>, Fault> {
+        let Some(words) = line(bytes, LINE_MAX)? else {
+            return Ok(None);
+        };
+        let used = words.len() + 2;
+        let number = match words {
+            b"NOT_FOUND" => 0,
+            words if is_error(words) => {
+                self.refusal.get_or_insert_with(|| String::from_utf8_lossy(words).into_owned());
+                0
+            }
+            number => unsigned(number.trim_ascii_end()).ok_or_else(|| garbled("a number or NOT_FOUND", bytes))?,
+        };
+        if self.parts == 0 {
+            (self.parts, self.before) = (1, number);
+            return Ok(Some((used, Heard::Again)));
+        }
+        let left = self.refusal.take().map_or_else(|| lowered(self.before, by, number), Err);
+        Ok(Some(match left {
+            Ok(left) => {
+                self.done(0);
+                (used, Heard::Reply(Reply::Number(left)))
+            }
+            Err(words) => (used, self.refused(words.as_bytes(), 0)),
+        }))
     }
 
     /// A counter's new value, or `NOT_FOUND`, which asks on.
@@ -90,8 +128,12 @@ fn add_zero(key: &[u8], out: &mut Vec<u8>) {
 }
 
 fn incr(key: &[u8], step: u64, out: &mut Vec<u8>) {
-    out.extend_from_slice(b"incr ");
-    out.extend_from_slice(key);
+    change(b"incr ", |out| out.extend_from_slice(key), step, out);
+}
+
+fn change(command: &[u8], key: impl FnOnce(&mut Vec<u8>), step: u64, out: &mut Vec<u8>) {
+    out.extend_from_slice(command);
+    key(out);
     out.push(b' ');
     push_number(step, out);
     out.extend_from_slice(b"\r\n");

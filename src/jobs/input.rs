@@ -1,0 +1,141 @@
+//! What people have, told apart by its first lines: the form of a user's file, and which part of it a job means. It
+//! must not know where bytes come from.
+
+use super::lines::without_mark;
+use crate::words::op::readable;
+use crate::words::trial::ReadAs;
+
+pub mod fields;
+pub mod messages;
+pub mod profiles;
+pub mod table;
+
+/// The beginning of an input.
+pub struct Sample<'a> {
+    pub bytes: &'a [u8],
+    /// Whether that is all of it.
+    pub whole: bool,
+    /// The end of the file's name without `.gz` and `.zst`, where it has one.
+    pub ending: &'a str,
+}
+
+/// So many lines at the beginning tell what the others are.
+const LINES: usize = 200;
+/// So much of a line is shown.
+const SHOWN_BYTES: usize = 80;
+
+/// How an input is read.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Recognised {
+    /// As `--format` takes it.
+    pub form: &'static str,
+    /// The form in which the job reads it.
+    pub becomes: &'static str,
+    pub shape: Shape,
+    /// "CSV pairs: user = column 1, page = column 2".
+    pub words: String,
+}
+
+/// Where in an input the job's data is. Columns are counted from 0.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Shape {
+    /// All of it, in the job's own form.
+    AsItIs,
+    /// A user and a page in each row, in any order.
+    Pairs { table: Table, user: usize, page: usize },
+    /// A user and all their pages in each row.
+    Profiles { table: Table },
+    /// The pages of one user in a field of each line.
+    Lists { field: Vec<String> },
+    /// A message in a column of each row.
+    Column { table: Table, column: usize },
+    /// A message in a field of each line.
+    Texts { field: Vec<String> },
+}
+
+/// Rows of columns.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Table {
+    pub separator: u8,
+    /// The first row is one of names.
+    pub header: bool,
+    /// Each row has so many columns, or cannot be used; any number where nothing is said.
+    pub width: Option<usize>,
+}
+
+impl Table {
+    /// As messages call it.
+    pub fn name(&self) -> &'static str {
+        match self.separator {
+            b'\t' => "TSV",
+            b';' => "CSV (semicolons)",
+            _ => "CSV",
+        }
+    }
+}
+
+impl Shape {
+    /// What the sentence about a reading ends with.
+    pub fn header_in_words(&self) -> &'static str {
+        let (Shape::Pairs { table, .. } | Shape::Profiles { table } | Shape::Column { table, .. }) = self else {
+            return "";
+        };
+        if table.header { "; the first line is a header" } else { "" }
+    }
+}
+
+impl<'a> Sample<'a> {
+    /// The lines that are not blank, each with its number from 1. One that is cut off is left out, unless it is the
+    /// only one.
+    pub fn lines(&self) -> Vec<(u64, &'a [u8])> {
+        let text = without_mark(self.bytes);
+        let lines: Vec<&[u8]> = text.split(|byte| *byte == b'\n').collect();
+        let cut = usize::from(!self.whole && lines.len() > 1);
+        let numbered = (1..).zip(&lines[..lines.len() - cut]);
+        numbered
+            .map(|(number, line)| (number, line.trim_ascii()))
+            .filter(|(_, line)| !line.is_empty())
+            .take(LINES)
+            .collect()
+    }
+
+    /// Some programs export UTF-16, which begins with a mark of its own.
+    pub fn must_not_be_utf16(&self, expected: &str) -> Result<(), String> {
+        match self.bytes {
+            [0xff, 0xfe, ..] | [0xfe, 0xff, ..] => {
+                let hint = "\nhint: iconv -f UTF-16 -t UTF-8 FILE | kvfair run ... --input -";
+                Err(format!("UTF-16, not UTF-8\nexpected {expected}{hint}"))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// What is wrong with this input as a whole, with its first line and what it should have been.
+    pub fn fault(&self, what: &str, expected: &str, hint: &str) -> String {
+        let first = self.lines().first().map_or_else(String::new, |(number, line)| {
+            format!("\nits first line ({number}): {}", readable(line, SHOWN_BYTES))
+        });
+        let hint = if hint.is_empty() { String::new() } else { format!("\nhint: {hint}") };
+        format!("{what}{first}\nexpected {expected}{hint}")
+    }
+}
+
+/// What is typed for a form that has no such thing.
+pub fn has_no_columns(read_as: &ReadAs, form: &str) -> Result<(), String> {
+    match read_as.columns.is_empty() {
+        true => Ok(()),
+        false => Err(format!("--columns: {form} has no columns\nhint: --field NAME for JSON Lines")),
+    }
+}
+
+pub fn has_no_field(read_as: &ReadAs, form: &str) -> Result<(), String> {
+    match &read_as.field {
+        None => Ok(()),
+        Some(field) => Err(format!("--field {field}: {form} has no fields\nhint: --columns for CSV and TSV")),
+    }
+}
+
+/// A field's path as it is typed: `liked.name`.
+pub fn path_of(field: &str) -> Vec<String> {
+    field.split('.').map(str::to_string).collect()
+}

@@ -1,0 +1,208 @@
+//! Which users like which pages, in whatever form somebody has that: told by the first lines. It must not know what is
+//! done with them.
+
+use std::collections::HashSet;
+
+use super::table::{columns_of, filled, is_named, names_numbers, rows_of, separator_of};
+use super::{Recognised, Sample, Shape, Table, fields, has_no_columns, has_no_field, path_of};
+use crate::jobs::people::{self, LIKED};
+use crate::words::trial::ReadAs;
+
+/// The forms in which profiles come, as `--format` takes them; the first one is the recipe's.
+pub const FORMATS: &[&str] = &["jsonl", "csv", "tsv", "csv-pairs", "csv-profiles", "tsv-pairs", "tsv-profiles"];
+
+/// What a line must be.
+pub const EXPECTED: &str = "one of these forms, with an example of a line:
+  CSV or TSV, a user and a page a line     ann,Tea
+  CSV or TSV, a user and all their pages   ann,Tea,Rain
+  JSON Lines, a list of pages a line       {\"user\": \"ann\", \"likes\": [\"Tea\", \"Rain\"]}";
+
+/// What headers call a user and a page.
+const USERS: &[&str] = &[
+    "user",
+    "customer",
+    "member",
+    "person",
+    "account",
+    "visitor",
+    "session",
+    "client",
+    "reader",
+    "follower",
+    "fan",
+    "subscriber",
+    "buyer",
+    "basket",
+    "order",
+    "invoice",
+    "transaction",
+    "uid",
+    "userid",
+    "username",
+];
+const PAGES: &[&str] = &[
+    "page",
+    "item",
+    "product",
+    "artist",
+    "movie",
+    "film",
+    "song",
+    "track",
+    "album",
+    "book",
+    "article",
+    "title",
+    "url",
+    "link",
+    "tag",
+    "brand",
+    "category",
+    "like",
+    "site",
+    "game",
+    "video",
+    "channel",
+    "show",
+    "good",
+    "topic",
+    "isbn",
+    "website",
+    "repo",
+    "repository",
+    "followee",
+];
+
+/// A table of a user, a page and a few things besides has as many columns in each line; profiles hardly have.
+const TABLE_WIDTH: std::ops::RangeInclusive<usize> = 3..=8;
+const TABLE_ROWS: usize = 5;
+/// Of lines with pairs a few may hold a comma that is not quoted; many, where users come again and again.
+const PAIRS_SHARE: f64 = 0.9;
+/// Where all these have numbers below something that is none, that is a header.
+const NUMBERED_ROWS: usize = 5;
+
+/// How profiles are read out of an input that begins like this.
+pub fn recognise(sample: &Sample<'_>, read_as: &ReadAs) -> Result<Recognised, String> {
+    let fault = |what: &str, hint: &str| Err(sample.fault(what, EXPECTED, hint));
+    sample.must_not_be_utf16(EXPECTED)?;
+    let lines = sample.lines();
+    let Some((_, first)) = lines.first() else { return fault("no line in it", "") };
+    let asked = read_as.form.as_str();
+    if asked == "jsonl" || (asked.is_empty() && first.first() == Some(&b'{')) {
+        has_no_columns(read_as, "JSON Lines")?;
+        return lists(sample, read_as);
+    }
+    if asked.is_empty() && first.first() == Some(&b'[') {
+        return fault("a JSON array, not JSON Lines", "jq -c '.[]' FILE | kvfair run fans --input - ...");
+    }
+    has_no_field(read_as, if asked.is_empty() { "this input" } else { asked })?;
+    let separators: &[u8] = match asked.get(..3) {
+        Some("csv") => b",;",
+        Some("tsv") => b"\t",
+        _ => b"\t,;",
+    };
+    match separator_of(sample, separators) {
+        Some(separator) => table(sample, read_as, separator, &rows_of(sample, separator)),
+        None => {
+            let other = separator_of(sample, b"\t,;").map_or("", |separator| match separator {
+                b'\t' => "its lines have tabs: leave --format out, or --format tsv",
+                _ => "its lines have commas: leave --format out, or --format csv",
+            });
+            fault("a single column: nothing tells users from pages", other)
+        }
+    }
+}
+
+/// Rows of CSV or TSV.
+fn table(sample: &Sample<'_>, read_as: &ReadAs, separator: u8, rows: &[Vec<String>]) -> Result<Recognised, String> {
+    let asked = read_as.form.as_str();
+    let table = Table { separator, header: false, width: None };
+    if !read_as.columns.is_empty() {
+        if asked.ends_with("-profiles") {
+            return Err(format!("--columns: {asked} has a user and all their pages a line\nhint: leave one out"));
+        }
+        let (columns, named) = columns_of(&read_as.columns, rows)?;
+        let &[user, page] = columns.as_slice() else {
+            return Err("--columns takes two columns here: that of the user and that of the page".to_string());
+        };
+        return pairs(sample, rows, Table { header: named, ..table }, user, page);
+    }
+    let named = |names: &[&str]| rows[0].iter().position(|cell| is_named(cell, names));
+    let in_header = named(USERS).zip(named(PAGES)).filter(|(user, page)| user != page);
+    let two = rows.iter().filter(|row| row.len() == 2 || filled(row) == 2).count();
+    let repeats = rows.iter().map(|row| &row[0]).collect::<HashSet<_>>().len() < rows.len();
+    let two = two as f64 >= PAIRS_SHARE * rows.len() as f64 || (repeats && two * 2 > rows.len());
+    match (asked.ends_with("-profiles"), in_header, two) {
+        (true, _, _) => Ok(profiles(rows, table)),
+        (false, _, true) => pairs(sample, rows, Table { width: Some(2), ..table }, 0, 1),
+        (false, Some((user, page)), _) if is_even(rows) => {
+            pairs(sample, rows, Table { header: true, ..table }, user, page)
+        }
+        _ if asked.ends_with("-pairs") => pairs(sample, rows, table, 0, 1),
+        _ if is_even(rows) && TABLE_WIDTH.contains(&filled(&rows[0])) && rows.len() >= TABLE_ROWS => {
+            let (name, width) = (if separator == b'\t' { "tsv" } else { "csv" }, filled(&rows[0]));
+            Err(sample.fault(
+                &format!("{width} columns in each line: is it a table, or are all but the first pages?"),
+                EXPECTED,
+                &format!("--columns 1,2 where these are the user and the page, or --format {name}-profiles"),
+            ))
+        }
+        _ => Ok(profiles(rows, table)),
+    }
+}
+
+fn is_even(rows: &[Vec<String>]) -> bool {
+    rows.iter().all(|row| filled(row) == filled(&rows[0]))
+}
+
+fn pairs(
+    sample: &Sample<'_>,
+    rows: &[Vec<String>],
+    table: Table,
+    user: usize,
+    page: usize,
+) -> Result<Recognised, String> {
+    if user == page {
+        return Err(format!("--columns: column {} cannot be both the user and the page", user + 1));
+    }
+    let in_first = |column: usize, names: &[&str]| rows[0].get(column).is_some_and(|cell| is_named(cell, names));
+    let header = table.header
+        || in_first(user, USERS)
+        || in_first(page, PAGES)
+        || (names_numbers(rows, user) && names_numbers(rows, page))
+        || (rows.len() > NUMBERED_ROWS && (names_numbers(rows, user) || names_numbers(rows, page)));
+    let table = Table { header, ..table };
+    let is_good = |row: &&Vec<String>| {
+        let has = |column: usize| row.get(column).is_some_and(|cell| !cell.is_empty());
+        has(user) && has(page) && table.width.is_none_or(|width| row.len() == width || filled(row) == width)
+    };
+    let rows = &rows[usize::from(header)..];
+    let good = rows.iter().filter(is_good).count();
+    if good * 2 < rows.len() {
+        let what = format!("{} of its first {} lines have no user and page", rows.len() - good, rows.len());
+        return Err(sample.fault(&what, EXPECTED, "--columns names the user's column and the page's"));
+    }
+    let words = format!("{} pairs: user = column {}, page = column {}", table.name(), user + 1, page + 1);
+    let form = if table.separator == b'\t' { "tsv-pairs" } else { "csv-pairs" };
+    Ok(Recognised { form, becomes: "jsonl", shape: Shape::Pairs { table, user, page }, words })
+}
+
+fn profiles(rows: &[Vec<String>], table: Table) -> Recognised {
+    let header = is_named(&rows[0][0], USERS) || (rows.len() > NUMBERED_ROWS && names_numbers(rows, 0));
+    let table = Table { header, ..table };
+    let words = format!("{} profiles: user = column 1, pages = all others", table.name());
+    let (form, becomes) = match table.separator {
+        b'\t' => ("tsv-profiles", "tsv"),
+        _ => ("csv-profiles", "jsonl"),
+    };
+    Recognised { form, becomes, shape: Shape::Profiles { table }, words }
+}
+
+/// JSON Lines.
+fn lists(sample: &Sample<'_>, read_as: &ReadAs) -> Result<Recognised, String> {
+    let name = read_as.field.as_deref().unwrap_or(people::FIELD);
+    let field = path_of(name);
+    let words = format!("JSON Lines: pages = field {name}");
+    fields::must_be_in(sample, &field, &LIKED, EXPECTED)?;
+    Ok(Recognised { form: "jsonl", becomes: "jsonl", shape: Shape::Lists { field }, words })
+}

@@ -1,0 +1,38 @@
+//! Which form recorded traffic has, by its first rows. It must not know what is done about them.
+
+use super::forms::{FORMS, Form};
+use crate::jobs::input::{Recognised, Sample, Shape, has_no_columns, has_no_field};
+use crate::words::trial::ReadAs;
+
+/// What a row must be.
+pub const EXPECTED: &str = "one of these forms, with an example of a row:
+  twitter      timestamp, key, key size, value size, client, operation, TTL    0,key7,4,512,1,get,0
+  libcachesim  time, object, size, next access, after a comma                  0, 42, 4096, -1
+  arc          start block, count, ignored, request, after a blank             42 8 0 1
+  oracle       binary records of 24 bytes (oracleGeneral): time, object, size, next access";
+
+/// How recorded traffic is read that begins like this.
+pub fn recognise(sample: &Sample<'_>, read_as: &ReadAs) -> Result<Recognised, String> {
+    has_no_columns(read_as, "recorded traffic")?;
+    has_no_field(read_as, "recorded traffic")?;
+    let asked = FORMS.iter().find(|(name, _)| *name == read_as.form);
+    let Some(&(form, _)) = asked.or_else(|| told_by(sample)) else {
+        return Err(sample.fault("none of its first lines is a row of recorded traffic", EXPECTED, ""));
+    };
+    Ok(Recognised { form, becomes: form, shape: Shape::AsItIs, words: format!("recorded traffic in the form {form}") })
+}
+
+/// The form that most of the first rows have.
+fn told_by(sample: &Sample<'_>) -> Option<&'static (&'static str, Form)> {
+    // No text holds a zero, and the numbers of a record hardly do without.
+    if sample.bytes.contains(&0) {
+        return FORMS.iter().find(|(_, form)| !form.has_lines());
+    }
+    let lines = sample.lines();
+    let rows = |form: Form| lines.iter().filter(|(_, line)| form.is_meant_by(line)).count();
+    let counted = FORMS.iter().map(|known| (rows(known.1), known)).filter(|(count, _)| *count > 0);
+    let is_comment = |line: &(u64, &[u8])| line.1.starts_with(b"#");
+    let commented =
+        || FORMS.iter().find(|(_, form)| *form == Form::LibCacheSim).filter(|_| lines.iter().all(is_comment));
+    counted.max_by_key(|(count, _)| *count).map(|(_, known)| known).or_else(commented)
+}

@@ -1,0 +1,95 @@
+//! Whose memory and CPU stand in a row.
+
+use kvfair::words::trial::Transport;
+use serde_json::Value;
+
+use crate::common;
+use crate::desk::{Desk, Started};
+use crate::strangers::port_of;
+
+const SMALL: [&str; 5] = ["run", "fans", "--profiles", "200", "--blocks"];
+
+fn held(record: &Value, of: &str, what: &str) -> u64 {
+    record["memory"][of][what].as_u64().unwrap_or_else(|| panic!("no {of} {what}: {}", record["memory"]))
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn maps_of_files_are_no_memory_and_shared_buffers_are() {
+    let desk = Desk::new();
+    desk.run(&[&SMALL[..], &["1", "lmdb", "postgres"]].concat()).exits(0);
+    let (lmdb, postgres) = (desk.record("lmdb"), desk.record("postgres"));
+    assert_eq!(held(&lmdb, "client", "shared_bytes"), 0, "its file is mapped, on tmpfs too");
+    assert!(
+        held(&lmdb, "client", "file_bytes") > lmdb["bytes_on_disk"].as_u64().expect("bytes") / 2,
+        "{}",
+        lmdb["memory"]
+    );
+    assert!(held(&postgres, "server", "shared_bytes") > 5_000_000, "{}", postgres["memory"]);
+    let rows: Value = serde_json::from_str(&desk.run(&["show", "--json"]).exits(0).out).expect("JSON");
+    let row = rows.as_array().expect("rows").iter().find(|row| row["target"] == "postgres").expect("a row");
+    assert_eq!(row["numbers"]["shared_bytes"], postgres["memory"]["server"]["shared_bytes"]);
+}
+
+/// The client's memory is not the server's: a neighbour's own is seen, and of any other server nothing is.
+#[test]
+#[cfg(target_os = "linux")]
+fn a_row_of_a_url_has_the_servers_memory_or_none() {
+    let desk = Desk::new();
+    for store in ["redis", "memcached"] {
+        let server = common::start(store, Transport::Tcp);
+        let url = format!("{store}://127.0.0.1:{}", port_of(&server));
+        let said = desk.run(&[&SMALL[..], &["1", &url, "--output", &format!("{store}.jsonl")]].concat());
+        said.exits(0).shows(&format!("{url}: on this machine, not started by kvfair"));
+        let record = desk.record_in(&format!("{store}.jsonl"));
+        let status = std::fs::read_to_string(format!("/proc/{}/status", server.id())).expect("it runs");
+        let rss = status.lines().find_map(|line| line.strip_prefix("RssAnon:")).expect("its memory");
+        let rss_bytes = rss.trim().trim_end_matches(" kB").parse::<u64>().expect("a number") << 10;
+        let seen = held(&record, "server", "anonymous_bytes");
+        assert!(seen.abs_diff(rss_bytes) < rss_bytes / 4 + (1 << 20), "{store}: {seen} and {rss_bytes}");
+        let run = record["phases"].as_array().expect("phases").iter().find(|phase| phase["name"] == "run");
+        assert!(run.expect("a run")["server"]["user_s"].as_f64().is_some(), "{store}: its CPU is known");
+        assert!(!run.expect("a run")["store_by_second"].is_null());
+    }
+}
+
+/// Behind a relay nothing that we see is the server.
+#[test]
+fn of_a_server_that_cannot_be_seen_nothing_is_told() {
+    let server = common::start("redis", Transport::Tcp);
+    let relay = relay_to(port_of(&server));
+    let desk = Desk::new();
+    let url = format!("redis://127.0.0.1:{relay}");
+    let said = Started::new(desk.kvfair(&[&SMALL[..], &["1", &url]].concat())).wait();
+    said.exits(0);
+    assert!(!said.out.contains("on this machine"), "{}", said.out);
+    let record = desk.record(&url);
+    assert_eq!(record["memory"]["server"], Value::Null);
+    let rows: Value = serde_json::from_str(&desk.run(&["show", "--json"]).exits(0).out).expect("JSON");
+    let numbers = &rows[0]["numbers"];
+    assert!(numbers["anonymous_bytes"].is_null() && numbers["file_bytes"].is_null(), "{numbers}");
+    assert_eq!(numbers["client_anonymous_bytes"], record["memory"]["client"]["anonymous_bytes"]);
+    let row = said.out.lines().find(|line| line.contains(&url) && line.contains(" %")).expect("a row");
+    assert!(row.trim_end().ends_with("-       -") || row.trim_end().ends_with("-     -"), "{row}");
+}
+
+/// A port from which all bytes go to another one and back.
+fn relay_to(port: u16) -> u16 {
+    use std::net::{TcpListener, TcpStream};
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let own = listener.local_addr().expect("its address").port();
+    std::thread::spawn(move || {
+        for from in listener.incoming().flatten() {
+            let to = TcpStream::connect(("127.0.0.1", port)).expect("the server");
+            for (mut one, mut other) in
+                [(from.try_clone().expect("a socket"), to.try_clone().expect("a socket")), (to, from)]
+            {
+                std::thread::spawn(move || {
+                    let _ = std::io::copy(&mut one, &mut other);
+                    let _ = other.shutdown(std::net::Shutdown::Both);
+                });
+            }
+        }
+    });
+    own
+}
