@@ -14,7 +14,7 @@ use crate::report::standing::standings;
 use crate::report::sweep::{self, Point, Statistic};
 use crate::report::trials::{self, Trial};
 use crate::report::warn::{self, Seen};
-use crate::report::{ahead, alike, claims, export, fields, grid, next, notes, said, sizes, table, unclear, words};
+use crate::report::{ahead, alike, claims, export, fields, grid, json, next, notes, said, sizes, table, words};
 use crate::stats::floor::Control;
 use crate::stats::parallel;
 use crate::stores;
@@ -56,34 +56,58 @@ pub fn shown(records: &[Record], look: &Look) -> Result<(String, Exit)> {
     let standings = standings(records);
     let mut rows = cells::rows(records, &standings);
     let is_swept = sweep::is_swept(records, &standings.counted);
-    let text = if look.all {
-        all(&trials::trials(records, ahead, is_swept)?, &words::headline(records, &standings), look)?
-    } else if is_swept {
-        let mut points = sweep::points(records, look.wide || look.json || look.csv)?;
-        if look.stat == Statistic::Best {
-            points.iter_mut().for_each(Point::tell_best);
-        }
-        swept(&Seen { records, ahead, rows: &rows, points: &points, standings: &standings }, look)?
-    } else {
-        if look.json || look.csv || table::tells_op_times(&rows, look.wide) {
+    let points = match is_swept {
+        true => points(records, look)?,
+        false if look.json || look.csv || table::tells_op_times(&rows, look.wide) => {
             cells::fill_in(&mut rows, records, &standings)?;
+            Vec::new()
         }
-        plain(&Seen { records, ahead, rows: &rows, points: &[], standings: &standings }, look)?
+        false => Vec::new(),
+    };
+    let seen = Seen { records, ahead, rows: &rows, points: &points, standings: &standings };
+    let text = match look {
+        Look { json: true, .. } | Look { csv: true, .. } => for_programs(&seen, is_swept, look)?,
+        Look { all: true, .. } => all(&trials::trials(records, ahead, is_swept)?, &headline(&seen), look),
+        _ if is_swept => swept(&seen, look)?,
+        _ => plain(&seen, look)?,
     };
     Ok((text, exit_of(records, &rows)))
+}
+
+fn points(records: &[Record], look: &Look) -> Result<Vec<Point>> {
+    let mut points = sweep::points(records, look.wide || look.json || look.csv)?;
+    if look.stat == Statistic::Best {
+        points.iter_mut().for_each(Point::tell_best);
+    }
+    Ok(points)
+}
+
+/// CSV and JSON: of rows, or of all trials.
+fn for_programs(seen: &Seen<'_>, is_swept: bool, look: &Look) -> Result<String> {
+    let trials = if look.all { trials::trials(seen.records, seen.ahead, is_swept)? } else { Vec::new() };
+    let lines = match is_swept {
+        true => fields::swept_lines(seen.points, seen.rows),
+        false => fields::lines(seen.rows, seen.standings),
+    };
+    if look.csv {
+        return Ok(if look.all { export::csv(fields::TRIALS, &trials) } else { export::csv(fields::ROWS, &lines) });
+    }
+    let told = json::Told {
+        claims: match is_swept {
+            true => json::swept_claims(seen.points),
+            false => json::claims(seen.rows, seen.standings, None),
+        },
+        warnings: warn::heard(&warn::warnings(seen), &look.no_warn),
+        sentence: if is_swept { sweep::sentence(seen.points) } else { sentence(seen) },
+    };
+    json::document(seen, &told, if look.all { json::Lines::Trials(&trials) } else { json::Lines::Rows(&lines) })
 }
 
 /// A row a target.
 fn plain(seen: &Seen<'_>, look: &Look) -> Result<String> {
     let rows = seen.rows;
-    match look {
-        Look { json: true, .. } => return Ok(format!("{}\n", serde_json::to_string_pretty(rows)?)),
-        Look { csv: true, .. } => return Ok(export::csv(fields::ROWS, rows)),
-        _ => {}
-    }
     let is_many = cells::is_many(seen.records);
-    let said = || [claims::sentence(rows, seen.standings), of_size(seen)].join(" ").trim().to_string();
-    let (sentence, warned) = parallel::both(is_many, said, || warned(seen, look));
+    let (sentence, warned) = parallel::both(is_many, || sentence(seen), || warned(seen, look));
     Ok(match look {
         Look { markdown: true, .. } => {
             let table = export::markdown(&table::lines(rows, look.wide, table::Ranks::InAColumn));
@@ -91,6 +115,10 @@ fn plain(seen: &Seen<'_>, look: &Look) -> Result<String> {
         }
         _ => text(seen, look, &table::table(rows, look.wide), &warned, &sentence)?,
     })
+}
+
+fn sentence(seen: &Seen<'_>) -> String {
+    [claims::sentence(seen.rows, seen.standings), of_size(seen)].join(" ").trim().to_string()
 }
 
 /// What the larger trials of a first look tell.
@@ -105,11 +133,6 @@ fn swept(seen: &Seen<'_>, look: &Look) -> Result<String> {
     let (rows, points) = (seen.rows, seen.points);
     let sentence = sweep::sentence(points);
     Ok(match look {
-        Look { json: true, .. } => {
-            let points = points.iter().map(unclear::json).collect::<serde_json::Result<Vec<_>>>()?;
-            format!("{}\n", serde_json::to_string_pretty(&points)?)
-        }
-        Look { csv: true, .. } => export::csv(fields::POINTS, &fields::swept_lines(points, rows)),
         Look { markdown: true, .. } => {
             let grids = grid::grids(points, look.wide, usize::MAX).into_iter();
             let tables =
@@ -122,15 +145,12 @@ fn swept(seen: &Seen<'_>, look: &Look) -> Result<String> {
     })
 }
 
-/// A line a trial.
-pub fn all(trials: &[Trial], headline: &str, look: &Look) -> Result<String> {
-    Ok(match look {
-        Look { json: true, .. } => format!("{}\n", serde_json::to_string_pretty(trials)?),
-        Look { csv: true, .. } => export::csv(fields::TRIALS, trials),
-        Look { markdown: true, .. } => page(headline, &[export::markdown(&trials::lines(trials))]),
-        // A trial is one line, however long.
-        _ => format!("{headline}\n{}", table::layout(&trials::lines(trials), usize::MAX)),
-    })
+/// A line a trial, however long.
+pub fn all(trials: &[Trial], headline: &str, look: &Look) -> String {
+    match look.markdown {
+        true => page(headline, &[export::markdown(&trials::lines(trials))]),
+        false => format!("{headline}\n{}", table::layout(&trials::lines(trials), usize::MAX)),
+    }
 }
 
 pub fn text(seen: &Seen<'_>, look: &Look, table: &str, warned: &[String], sentence: &str) -> Result<String> {

@@ -9,8 +9,9 @@ use crate::report::cells::{self, Row};
 use crate::report::sizes::{self, Grown};
 use crate::report::standing::{Standings, standings};
 use crate::report::table::{self, Line};
+use crate::report::trials::{self, Trial};
 use crate::report::warn::{self, Seen, Warning};
-use crate::report::{claims, export, trials, words};
+use crate::report::{claims, export, fields, json, words};
 use crate::words::record::Record;
 use crate::words::units;
 
@@ -35,49 +36,46 @@ pub fn rows(records: &[Record]) -> (Vec<Row>, bool) {
 /// The table as far as it is; nothing where the run has one size.
 pub fn table(records: &[Record]) -> Option<String> {
     let parts = Some(sizes::parts(records)).filter(|parts| !parts.is_empty())?;
-    Some(table::layout(&lines(&parts, &grown(&parts, &standings_of(&parts)), false), table::width()))
+    Some(table::layout(&lines(&parts, &sizes::grown(&rows_of(&parts, &standings_of(&parts))), false), table::width()))
 }
 
 /// What is printed, and how a command that did no more than that ends.
 pub fn shown(records: &[Record], look: &Look) -> Result<(String, Exit)> {
     let parts = sizes::parts(records);
     let standings = standings_of(&parts);
-    let grown = grown(&parts, &standings);
     let exit = exit_of(records, &rows(records).0);
-    Ok((printed(&parts, &standings, &grown, look)?, exit))
+    Ok((printed(&parts, &standings, look)?, exit))
 }
 
 fn standings_of(parts: &Parts) -> Vec<(u64, Standings<'_>)> {
     parts.iter().map(|(size, records)| (*size, standings(records))).collect()
 }
 
-fn grown(parts: &Parts, standings: &[(u64, Standings<'_>)]) -> Vec<Grown> {
-    let rows = |((size, records), (_, standings)): (&(u64, Vec<Record>), &(u64, Standings<'_>))| {
-        (*size, cells::rows(records, standings))
-    };
-    sizes::grown(&parts.iter().zip(standings).map(rows).collect::<Vec<_>>())
+/// The rows of each size.
+fn rows_of(parts: &Parts, standings: &[(u64, Standings<'_>)]) -> Vec<(u64, Vec<Row>)> {
+    let each = parts.iter().zip(standings);
+    each.map(|((size, records), (_, standings))| (*size, cells::rows(records, standings))).collect()
 }
 
 fn lines(parts: &Parts, grown: &[Grown], wide: bool) -> Vec<Line> {
     sizes::lines(grown, &parts.iter().map(|(size, _)| *size).collect::<Vec<_>>(), wide)
 }
 
-fn printed(parts: &Parts, standings: &[(u64, Standings<'_>)], grown: &[Grown], look: &Look) -> Result<String> {
-    if look.all {
-        return of_trials(parts, standings, look);
-    }
-    match look {
-        Look { json: true, .. } => return Ok(format!("{}\n", serde_json::to_string_pretty(grown)?)),
-        Look { csv: true, .. } => return Ok(sizes::csv(grown)),
-        _ => {}
-    }
+fn printed(parts: &Parts, standings: &[(u64, Standings<'_>)], look: &Look) -> Result<String> {
+    let rows = rows_of(parts, standings);
     // What holds of all sizes is told of the largest.
     let ((_, records), (_, largest)) = (&parts[parts.len() - 1], &standings[standings.len() - 1]);
-    let rows = cells::rows(records, largest);
-    let seen = Seen { records, ahead: &[], rows: &rows, points: &[], standings: largest };
+    let seen = Seen { records, ahead: &[], rows: &rows[rows.len() - 1].1, points: &[], standings: largest };
+    if look.json || look.csv {
+        return for_programs(&seen, parts, standings, look);
+    }
+    if look.all {
+        return Ok(all(&trials_of(parts)?, &words::headline(records, largest), look));
+    }
+    let grown = sizes::grown(&rows);
     let warned = warn::printed(&warnings(parts, standings), &look.no_warn, look.wide);
-    let sentence = sizes::sentence(grown, standings, &records[0].stream.unit);
-    let lines = lines(parts, grown, look.wide);
+    let sentence = sizes::sentence(&grown, standings, &records[0].stream.unit);
+    let lines = lines(parts, &grown, look.wide);
     if look.markdown {
         let parts = [export::markdown(&lines), listed(&warned), export::escaped(&sentence)];
         return Ok(page(&headline(&seen), &parts));
@@ -88,6 +86,30 @@ fn printed(parts: &Parts, standings: &[(u64, Standings<'_>)], grown: &[Grown], l
         tables += &each_size(parts, standings)?;
     }
     text(&seen, look, &tables, &warned, &sentence)
+}
+
+/// CSV and JSON of all sizes together.
+fn for_programs(seen: &Seen<'_>, parts: &Parts, standings: &[(u64, Standings<'_>)], look: &Look) -> Result<String> {
+    let mut rows = rows_of(parts, standings);
+    for ((_, rows), ((_, records), (_, standings))) in rows.iter_mut().zip(parts.iter().zip(standings)) {
+        cells::fill_in(rows, records, standings)?;
+    }
+    let grown = sizes::grown(&rows);
+    let lines = sizes::fields_of(&grown, &rows, standings);
+    let each = rows.iter().zip(standings);
+    let claims =
+        || each.flat_map(|((size, rows), (_, standings))| json::claims(rows, standings, Some(*size))).collect();
+    let told = json::Told {
+        claims: if look.json { claims() } else { Vec::new() },
+        warnings: warn::heard(&warnings(parts, standings), &look.no_warn),
+        sentence: sizes::sentence(&grown, standings, &seen.records[0].stream.unit),
+    };
+    match look {
+        Look { csv: true, all: true, .. } => Ok(export::csv(fields::TRIALS, &trials_of(parts)?)),
+        Look { csv: true, .. } => Ok(export::csv(fields::ROWS, &lines)),
+        Look { all: true, .. } => json::document(seen, &told, json::Lines::Trials(&trials_of(parts)?)),
+        _ => json::document(seen, &told, json::Lines::Rows(&lines)),
+    }
 }
 
 /// Each size by itself, with all its columns and what may be said of it.
@@ -118,16 +140,12 @@ fn warnings(parts: &Parts, standings: &[(u64, Standings<'_>)]) -> Vec<Warning> {
     found
 }
 
-/// A line a trial, in the order in which they were run.
-fn of_trials(parts: &Parts, standings: &[(u64, Standings<'_>)], look: &Look) -> Result<String> {
+/// All trials, in the order in which they were run.
+fn trials_of(parts: &Parts) -> Result<Vec<Trial>> {
     let mut found = Vec::new();
     for (_, records) in parts {
         found.extend(trials::trials(records, &[], false)?);
     }
     found.sort_by_key(|trial| (trial.block, trial.position));
-    if look.csv {
-        return Ok(sizes::csv_of_trials(found));
-    }
-    let (largest, (_, standings)) = (parts.len() - 1, &standings[standings.len() - 1]);
-    all(&found, &words::headline(&parts[largest].1, standings), look)
+    Ok(found)
 }

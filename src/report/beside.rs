@@ -34,8 +34,7 @@ pub struct Beside {
 }
 
 impl Beside {
-    fn of(standing: &Standing<'_>, point: &Point, best: &str, vs_best: Versus) -> Beside {
-        let target = point.target.as_str();
+    pub(super) fn of(standing: &Standing<'_>, target: &str, best: &str, vs_best: Versus) -> Beside {
         let bar = standing.bar(target, best);
         Beside {
             blocks: standing.blocks,
@@ -142,19 +141,36 @@ fn put_beside(
         let Some(best) = standing.fastest() else { continue };
         for point in &mut here {
             let beside =
-                standing.versus(&point.target, best).map(|vs_best| Beside::of(&standing, point, best, vs_best));
+                standing.versus(&point.target, best).map(|vs_best| Beside::of(&standing, &point.target, best, vs_best));
             put(point, beside);
         }
     }
 }
 
-/// What may be claimed at the last step of the first part, which is settled before anything is seen: a sweep that
-/// claimed wherever it found a difference would find one by chance.
-pub fn sentence(points: &[Point]) -> String {
-    let Some(first) = points.iter().find(|point| !point.control) else { return String::new() };
+/// The points of which something may be claimed: those at the last step of the first part, which is settled before
+/// anything is seen. A sweep that claimed wherever it found a difference would find one by chance. With the first of
+/// them, and the step.
+fn compared(points: &[Point], of: fn(&Point) -> Option<Beside>) -> Option<(&Point, u64, Vec<(&Point, Beside)>)> {
+    let first = points.iter().find(|point| !point.control)?;
     let last = points.iter().map(Point::step).max().unwrap_or(0);
     let here = points.iter().filter(|point| point.part == first.part && point.step() == last);
-    let compared: Vec<(&Point, Beside)> = here.filter_map(|point| Some((point, point.beside?))).collect();
+    Some((first, last, here.filter_map(|point| Some((point, of(point)?))).collect()))
+}
+
+/// The differences that are claimed: the best, the one that costs more, and how much more.
+pub fn claimed(points: &[Point], of: fn(&Point) -> Option<Beside>) -> Vec<(&Point, &Point, Beside)> {
+    let Some((_, _, compared)) = compared(points, of) else { return Vec::new() };
+    if compared.iter().any(|(_, beside)| beside.blocks < CLAIM_BLOCKS as usize) {
+        return Vec::new();
+    }
+    let best = |group: &str| compared.iter().find(|(point, beside)| beside.is_best && point.group == group);
+    let more = compared.iter().filter(|(_, beside)| beside.slower);
+    more.filter_map(|(point, beside)| Some((best(&point.group)?.0, *point, *beside))).collect()
+}
+
+/// What may be claimed.
+pub fn sentence(points: &[Point]) -> String {
+    let Some((first, last, compared)) = compared(points, |point| point.beside) else { return String::new() };
     if compared.iter().any(|(_, beside)| beside.blocks < CLAIM_BLOCKS as usize) {
         return format!("Seen here, not claimed: {CLAIM_BLOCKS} blocks are the least.");
     }
@@ -168,10 +184,7 @@ pub fn sentence(points: &[Point]) -> String {
 
 /// The same of CPU a request: which store used least, and what others used of it.
 pub fn cpu_sentence(points: &[Point]) -> String {
-    let Some(first) = points.iter().find(|point| !point.control) else { return String::new() };
-    let last = points.iter().map(Point::step).max().unwrap_or(0);
-    let here = points.iter().filter(|point| point.part == first.part && point.step() == last);
-    let compared: Vec<(&Point, Beside)> = here.filter_map(|point| Some((point, point.cpu_beside?))).collect();
+    let Some((_, _, compared)) = compared(points, |point| point.cpu_beside) else { return String::new() };
     let is_claimed = |beside: &Beside| beside.is_best || beside.noise_floor.is_some();
     let enough = compared.iter().all(|(_, beside)| beside.blocks >= CLAIM_BLOCKS as usize && is_claimed(beside));
     let said = if enough { claims(&compared, "used least") } else { Vec::new() };

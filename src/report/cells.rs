@@ -156,12 +156,10 @@ pub fn rows(records: &[Record], standings: &Standings<'_>) -> Vec<Row> {
 /// Fills in what few ask for: CPU against who used least, and the times of single ops. Those are in histograms, which
 /// take longer to read than all else in a record; an error names the trial whose are broken.
 pub fn fill_in(rows: &mut [Row], records: &[Record], standings: &Standings<'_>) -> Result<()> {
-    let cpu_us = |row: &Row| row.numbers.as_ref().filter(|_| row.status.is_of_a_store()).map(Numbers::cpu_us_per_op);
-    let used = rows.iter().filter_map(|row| Some((row.target.clone(), cpu_us(row)?)));
-    let least = standings.cpu().zip(used.min_by(|one, other| one.1.total_cmp(&other.1)));
+    let least = standings.cpu().zip(least_cpu(rows).map(|row| row.target.clone()));
     for row in rows {
         let Some(numbers) = &mut row.numbers else { continue };
-        numbers.cpu_vs_least = least.as_ref().and_then(|(cpu, (least, _))| cpu.versus(&row.target, least));
+        numbers.cpu_vs_least = least.as_ref().and_then(|(cpu, least)| cpu.versus(&row.target, least));
         if row.of_program {
             continue;
         }
@@ -177,6 +175,13 @@ pub fn fill_in(rows: &mut [Row], records: &[Record], standings: &Standings<'_>) 
         });
     }
     Ok(())
+}
+
+/// The one that used least CPU for an op; `null` uses none to speak of.
+pub fn least_cpu(rows: &[Row]) -> Option<&Row> {
+    let cpu_us = |row: &Row| row.numbers.as_ref().map_or(f64::MAX, Numbers::cpu_us_per_op);
+    let used = rows.iter().filter(|row| row.numbers.is_some() && row.status.is_of_a_store());
+    used.min_by(|one, other| cpu_us(one).total_cmp(&cpu_us(other)))
 }
 
 /// Ranks, and ratios to the best of each group.

@@ -1,32 +1,48 @@
 //! Tables for other programs: CSV for spreadsheets, GitHub's Markdown for issues.
 
-use std::fmt::Display;
+use serde::ser::{Serialize, SerializeMap, Serializer};
+use serde_json::Value;
 
 use super::table::Line;
 
-/// A column of a CSV file: its name, units last, and what stands in it; nothing where nothing is known.
+/// A column of a CSV file, and a field of a JSON object: its name, units last, and what stands in it; null where nothing
+/// is known.
 pub struct Field<T> {
     pub name: &'static str,
-    pub value: fn(&T) -> String,
+    pub value: fn(&T) -> Value,
 }
 
-/// A number as it is, without rounding.
-pub fn plain(number: Option<impl Display>) -> String {
-    number.map_or_else(String::new, |number| number.to_string())
+/// One line as a JSON object, its fields in the order of the columns.
+pub struct Object<'a, T> {
+    pub fields: &'a [Field<T>],
+    pub of: &'a T,
+}
+
+impl<T> Serialize for Object<'_, T> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(Some(self.fields.len()))?;
+        for field in self.fields {
+            map.serialize_entry(field.name, &(field.value)(self.of))?;
+        }
+        map.end()
+    }
+}
+
+/// A cell of CSV: a number as it is, without rounding.
+fn plain(value: &Value) -> String {
+    match value {
+        Value::Null => String::new(),
+        Value::String(text) => text.clone(),
+        // JSON has a point in every number that may have one.
+        Value::Number(number) if number.is_f64() => number.as_f64().map_or_else(String::new, |one| one.to_string()),
+        other => other.to_string(),
+    }
 }
 
 /// A line of names, and a line for each; quoted where it must be, and lines ended as on Unix (RFC 4180 but for that).
 pub fn csv<T>(fields: &[Field<T>], all: &[T]) -> String {
-    let lines = all.iter().map(|one| fields.iter().map(|field| (field.value)(one)).collect());
+    let lines = all.iter().map(|one| fields.iter().map(|field| plain(&(field.value)(one))).collect());
     written(std::iter::once(fields.iter().map(|field| field.name.to_string()).collect()).chain(lines))
-}
-
-/// The same with other columns before, of these names.
-pub fn csv_beside<T>(names: &[&str], fields: &[Field<T>], all: &[(Vec<String>, T)]) -> String {
-    let fields_of = |one| fields.iter().map(move |field| (field.value)(one));
-    let names = names.iter().copied().chain(fields.iter().map(|field| field.name)).map(str::to_string).collect();
-    let lines = all.iter().map(|(before, one)| before.iter().cloned().chain(fields_of(one)).collect());
-    written(std::iter::once(names).chain(lines))
 }
 
 fn written(lines: impl Iterator<Item = Vec<String>>) -> String {
@@ -89,9 +105,9 @@ mod tests {
     #[test]
     fn cells_are_quoted_where_they_must_be() {
         const FIELDS: &[Field<&str>] = &[
-            Field { name: "plain", value: |_| plain(Some(0.1 + 0.2)) },
-            Field { name: "text", value: |text| text.to_string() },
-            Field { name: "nothing", value: |_| plain(None::<u64>) },
+            Field { name: "plain", value: |_| (0.1 + 0.2).into() },
+            Field { name: "text", value: |text| text.to_string().into() },
+            Field { name: "nothing", value: |_| Value::Null },
         ];
         let text = csv(FIELDS, &["a", "a,b", "say \"a\"", "two\nlines", " blank", "\r"]);
         let third = "0.30000000000000004";
@@ -102,7 +118,7 @@ mod tests {
 
     #[test]
     fn no_text_is_a_formula_and_empty_cells_stay_empty() {
-        const FIELDS: &[Field<&str>] = &[Field { name: "a", value: |text| text.to_string() }];
+        const FIELDS: &[Field<&str>] = &[Field { name: "a", value: |text| text.to_string().into() }];
         let cells = ["", "=1+1", "+1", "@SUM(A1)", "\t=1", "=a,b", "-1", "a=1"];
         let text = csv(FIELDS, &cells);
         assert_eq!(text, "a\n\n'=1+1\n'+1\n'@SUM(A1)\n'\t=1\n\"'=a,b\"\n-1\na=1\n");

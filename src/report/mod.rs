@@ -17,6 +17,7 @@ pub mod fields;
 pub mod grid;
 pub mod growth;
 pub mod histograms;
+pub mod json;
 pub mod limits;
 pub mod next;
 pub mod notes;

@@ -1,14 +1,10 @@
 //! A run of one job at several sizes: each size is compared by itself, and one table tells how times grow from size to
 //! size.
 
-use serde::Serialize;
-
 use super::cells::Row;
-use super::export::{Field, csv_beside, plain};
-use super::fields::{ROWS, TRIALS};
+use super::fields;
 use super::standing::{Standings, Versus};
 use super::table::{Line, versus};
-use super::trials::Trial;
 use crate::stats::growth;
 use crate::words::record::Record;
 use crate::words::units;
@@ -29,7 +25,7 @@ pub fn parts(records: &[Record]) -> Vec<(u64, Vec<Record>)> {
 }
 
 /// One target at all sizes.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Grown {
     pub target: String,
     pub control: bool,
@@ -39,10 +35,9 @@ pub struct Grown {
 }
 
 /// One target at one size.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct At {
     pub units: u64,
-    #[serde(flatten)]
     pub row: Row,
 }
 
@@ -110,20 +105,18 @@ pub fn lines(all: &[Grown], sizes: &[u64], wide: bool) -> Vec<Line> {
     lines
 }
 
-/// A line for each target and size.
-pub fn csv(all: &[Grown]) -> String {
-    const BESIDE: [&str; 2] = ["units", "growth_exponent"];
-    let exponent = |one: &Grown| plain(one.exponent);
-    let lines = all.iter().flat_map(|one| one.sizes.iter().map(move |at| (one, at)));
-    let lines: Vec<_> = lines.map(|(one, at)| (vec![at.units.to_string(), exponent(one)], at.row.clone())).collect();
-    csv_beside(&BESIDE, ROWS, &lines)
-}
-
-/// A line for each trial.
-pub fn csv_of_trials(trials: Vec<Trial>) -> String {
-    let fields: &[Field<Trial>] = TRIALS;
-    let lines: Vec<_> = trials.into_iter().map(|trial| (vec![plain(trial.units)], trial)).collect();
-    csv_beside(&["units"], fields, &lines)
+/// A line for each target and size; `all` is what [`grown`] made of these sizes.
+pub fn fields_of(all: &[Grown], sizes: &[(u64, Vec<Row>)], standings: &[(u64, Standings<'_>)]) -> Vec<fields::Line> {
+    let mut lines = Vec::new();
+    for ((size, rows), (_, standings)) in sizes.iter().zip(standings) {
+        let exponent = |row: &Row| all.iter().find(|one| one.target == row.target)?.exponent;
+        lines.extend(fields::lines(rows, standings).into_iter().map(|line| fields::Line {
+            units: Some(*size),
+            growth_exponent: exponent(&line.row),
+            ..line
+        }));
+    }
+    lines
 }
 
 /// Whose order changes between sizes, and how the gaps to the best do. Each size is compared by itself: `standings` are

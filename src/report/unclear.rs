@@ -1,8 +1,5 @@
 //! Points of which nothing is said, since the machine disturbed most of their trials: no number, and the cause once.
 
-use serde::Serialize;
-use serde_json::Value;
-
 use super::standing::Counted;
 use super::sweep::{self, Point, called, with};
 use crate::words::disturbed::{Disturbed, disturbed};
@@ -63,36 +60,4 @@ pub(super) fn remarks(points: &[Point]) -> Vec<String> {
         Some(format!("unclear: {what}; nothing is said of {}{here}", names.join(", ")))
     };
     [of(false), of(true)].into_iter().flatten().collect()
-}
-
-/// What says which point it is. Everything else is a number.
-const NAMES: [&str; 10] =
-    ["part", "clients", "value_bytes", "batch", "swept", "target", "control", "trials", "statistic", "group"];
-
-/// A point as JSON.
-#[derive(Serialize)]
-#[serde(untagged)]
-pub enum Json<'a> {
-    Clear(&'a Point),
-    /// Null in place of each number, and why.
-    Unclear(Value),
-}
-
-pub fn json(point: &Point) -> serde_json::Result<Json<'_>> {
-    if point.unclear.is_none() {
-        return Ok(Json::Clear(point));
-    }
-    let mut value = serde_json::to_value(point)?;
-    if let (Some(what), Some(fields)) = (&point.unclear, value.as_object_mut()) {
-        for (name, field) in fields.iter_mut().filter(|(name, _)| !NAMES.contains(&name.as_str())) {
-            match field.as_object_mut().filter(|_| name == "rated") {
-                Some(rated) => {
-                    rated.iter_mut().filter(|(name, _)| *name != "rate").for_each(|(_, of)| *of = Value::Null)
-                }
-                None => *field = Value::Null,
-            }
-        }
-        fields.insert("unclear".to_string(), Value::String(what.to_string()));
-    }
-    Ok(Json::Unclear(value))
 }

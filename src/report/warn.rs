@@ -108,9 +108,14 @@ pub fn warnings(seen: &Seen<'_>) -> Vec<Warning> {
     all
 }
 
+/// Those that were not silenced.
+pub fn heard(warnings: &[Warning], silenced: &[String]) -> Vec<Warning> {
+    warnings.iter().filter(|warning| !silenced.iter().any(|id| id == warning.id)).cloned().collect()
+}
+
 /// As they are printed, a line each: those that were not silenced, the first three unless all are asked for.
 pub fn printed(warnings: &[Warning], silenced: &[String], all: bool) -> Vec<String> {
-    let heard: Vec<&Warning> = warnings.iter().filter(|warning| !silenced.iter().any(|id| id == warning.id)).collect();
+    let heard = heard(warnings, silenced);
     let shown = if all { heard.len() } else { PRINTED.min(heard.len()) };
     let told = heard[..shown].iter();
     let mut lines: Vec<String> =

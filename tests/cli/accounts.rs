@@ -26,9 +26,9 @@ fn maps_of_files_are_no_memory_and_shared_buffers_are() {
         lmdb["memory"]
     );
     assert!(held(&postgres, "server", "shared_bytes") > 5_000_000, "{}", postgres["memory"]);
-    let rows: Value = serde_json::from_str(&desk.run(&["show", "--json"]).exits(0).out).expect("JSON");
-    let row = rows.as_array().expect("rows").iter().find(|row| row["target"] == "postgres").expect("a row");
-    assert_eq!(row["numbers"]["shared_bytes"], postgres["memory"]["server"]["shared_bytes"]);
+    let rows = desk.rows();
+    let row = rows.iter().find(|row| row["target"] == "postgres").expect("a row");
+    assert_eq!(row["shared_bytes"], postgres["memory"]["server"]["shared_bytes"]);
 }
 
 /// The client's memory is not the server's: a neighbour's own is seen, and of any other server nothing is.
@@ -65,8 +65,7 @@ fn of_a_server_that_cannot_be_seen_nothing_is_told() {
     assert!(!said.out.contains("on this machine"), "{}", said.out);
     let record = desk.record(&url);
     assert_eq!(record["memory"]["server"], Value::Null);
-    let rows: Value = serde_json::from_str(&desk.run(&["show", "--json"]).exits(0).out).expect("JSON");
-    let numbers = &rows[0]["numbers"];
+    let numbers = &desk.rows()[0];
     assert!(numbers["anonymous_bytes"].is_null() && numbers["file_bytes"].is_null(), "{numbers}");
     assert_eq!(numbers["client_anonymous_bytes"], record["memory"]["client"]["anonymous_bytes"]);
     let row = said.out.lines().find(|line| line.contains(&url) && line.contains(" %")).expect("a row");

@@ -40,8 +40,7 @@ fn a_run_that_may_claim_warms_up_and_runs_a_store_twice() {
         here.map(|record| format!("{} {}", record["target"]["label"], record["twin"])).collect()
     };
     assert!((2..=last).any(|block| order(block) != order(1)), "each block's order is drawn anew");
-    let rows: Value = serde_json::from_str(&desk.run(&["show", "--json"]).out).expect("JSON");
-    for row in rows.as_array().expect("rows") {
+    for row in desk.rows() {
         let trials = row["trials"].as_u64().expect("a count");
         assert!((1..=last).contains(&trials), "second trials and block 0 are in no row: {row}");
     }

@@ -100,6 +100,18 @@ impl Desk {
         Started::new(self.kvfair(arguments)).wait()
     }
 
+    /// What `show --json` tells, of the newest results unless a file is named.
+    #[track_caller]
+    pub fn json(&self, arguments: &[&str]) -> Value {
+        serde_json::from_str(&self.run(&[&["show", "--json"], arguments].concat()).out).expect("JSON")
+    }
+
+    /// The rows that `show --json` tells of the newest results.
+    #[track_caller]
+    pub fn rows(&self) -> Vec<Value> {
+        self.json(&[])["rows"].as_array().expect("rows").clone()
+    }
+
     /// All records of all results files, in the order in which they were written.
     pub fn records(&self) -> Vec<Value> {
         let mut files: Vec<PathBuf> = fs::read_dir(self.home().join("kvfair-results"))

@@ -22,6 +22,7 @@ const FORMS: &[(&[&str], &str)] = &[
     (&["--markdown"], "md"),
     (&["--all", "--markdown"], "all.md"),
     (&["--json"], "json"),
+    (&["--all", "--json"], "all.json"),
 ];
 
 /// Results of runs of another day, one of which was too loud for ranks (their commands stand in CONTRIBUTING.md).
@@ -59,66 +60,78 @@ fn results_of_another_day_are_shown_as_they_were_then() {
     }
 }
 
-/// The leaves of a JSON object, by the last parts of their paths.
-fn leaves(value: &Value, path: &str, found: &mut BTreeSet<String>) {
+/// The names and cells of the rows in the two forms.
+fn csv_and_json(name: &str, ending: &str, rows: &str) -> [Vec<Vec<String>>; 2] {
+    let csv = csv::ReaderBuilder::new().has_headers(false).from_path(golden(&format!("{name}.{ending}csv")));
+    let cells = |record: Result<csv::StringRecord, csv::Error>| record.unwrap().iter().map(str::to_string).collect();
+    let csv = csv.unwrap().into_records().map(cells).collect();
+    let text = fs::read_to_string(golden(&format!("{name}.{ending}json"))).unwrap();
+    let json: Value = serde_json::from_str(&text).unwrap();
+    let mut told = vec![text_of_names(&text, rows)];
+    for row in json[rows].as_array().expect("rows") {
+        told.push(told[0].iter().map(|name| cell(&row[name])).collect());
+    }
+    [csv, told]
+}
+
+/// The names of the first row's fields in the order in which they stand.
+fn text_of_names(text: &str, rows: &str) -> Vec<String> {
+    let (_, row) = text.split_once(&format!("\n  \"{rows}\": [")).expect("rows");
+    let lines =
+        row.lines().skip_while(|line| line.trim() != "{").skip(1).take_while(|line| !line.trim().starts_with('}'));
+    lines.filter_map(|line| Some(line.trim().strip_prefix('"')?.split_once('"')?.0.to_string())).collect()
+}
+
+fn cell(value: &Value) -> String {
     match value {
-        Value::Object(fields) => fields.iter().for_each(|(name, value)| {
-            let inner = if path.is_empty() { name.clone() } else { format!("{path}.{name}") };
-            leaves(value, &inner, found);
-        }),
-        Value::Array(_) | Value::Null => {}
-        _ => {
-            found.insert(path.to_string());
-        }
+        Value::Null => String::new(),
+        Value::String(text) => text.clone(),
+        Value::Number(number) if number.is_f64() => number.as_f64().unwrap().to_string(),
+        other => other.to_string(),
     }
 }
 
-/// What is called otherwise in a table of one line a row.
-const CALLED: &[(&str, &str)] = &[
-    ("cpu_beside.vs_best.ratio", "cpu_vs_least"),
-    ("cpu_beside.vs_best.low", "cpu_vs_least_low"),
-    ("cpu_beside.vs_best.high", "cpu_vs_least_high"),
-    ("cpu_beside.vs_best.preliminary", "cpu_vs_least_preliminary"),
-    ("cpu_beside.slower", "cpu_more"),
-    ("cpu_beside.noise_floor", "cpu_noise_floor"),
-    ("cpu_beside.noisy", "cpu_noisy"),
-    ("status.kind", "status"),
-    ("vs_best.ratio", "vs_best"),
-    ("vs_best.preliminary", "vs_best_preliminary"),
-    ("cpu_vs_least.ratio", "cpu_vs_least"),
-    ("rated.rate", "rate_per_s"),
-    ("rated.kept", "rate_kept"),
-];
-
-/// What says which columns there are, or is told by another one.
-const LEFT_OUT: &[&str] =
-    &["of_requests", "of_trace", "beside.blocks", "beside.is_best", "cpu_beside.blocks", "cpu_beside.is_best"];
-
+/// One shape for jobs, sweeps and rates, and one table of columns for both forms.
 #[test]
-fn a_csv_file_tells_all_that_the_json_tells() {
+fn csv_and_json_tell_the_same_in_one_shape() {
+    let mut names = BTreeSet::new();
     for name in RESULTS {
-        let json: Value = serde_json::from_str(&fs::read_to_string(golden(&format!("{name}.json"))).unwrap()).unwrap();
-        let csv = fs::read_to_string(golden(&format!("{name}.csv"))).unwrap();
-        let columns: BTreeSet<&str> = csv.lines().next().unwrap().split(',').collect();
-        let rows = json.as_array().unwrap();
-        assert_eq!(csv.lines().count(), 1 + rows.len(), "{name}");
-        let mut found = BTreeSet::new();
-        rows.iter().for_each(|row| leaves(row, "", &mut found));
-        assert!(found.len() > 25, "{name}: {found:?}");
-        for path in found {
-            let is_left_out = LEFT_OUT.contains(&path.as_str());
-            let called = CALLED.iter().find(|(end, _)| path.ends_with(end)).map(|(_, name)| name.to_string());
-            let parts: Vec<&str> = path.split('.').collect();
-            let versus = |part: &str| part.starts_with("vs_") || part.ends_with("_least") || part == "cut_off";
-            let column = match parts.as_slice() {
-                [.., outer, last] if versus(outer) => format!("{outer}_{last}"),
-                [.., last] => last.to_string(),
-                [] => String::new(),
-            };
-            let column = called.unwrap_or(column);
-            assert!(is_left_out || columns.contains(column.as_str()), "{name}: no column {column} for {path}");
+        for (ending, rows) in [("", "rows"), ("all.", "trials")] {
+            let [csv, json] = csv_and_json(name, ending, rows);
+            assert!(json.len() > 2 && json[0].len() > 20, "{name}: {:?}", json[0]);
+            assert_eq!(csv, json, "{name} {rows}");
+            names.insert((rows, json[0].clone()));
         }
     }
+    assert_eq!(names.len(), 2, "one shape of rows and one of trials");
+    let units = ["_s", "_us", "_bytes", "_byte", "_share", "_per_s"];
+    let (_, rows) = names.iter().find(|(rows, _)| *rows == "rows").expect("rows");
+    assert!(!rows.iter().any(|name| name.contains("_ns")), "times of requests are in microseconds: {rows:?}");
+    assert!(rows.iter().filter(|name| units.iter().any(|unit| name.contains(unit))).count() > 30, "{rows:?}");
+}
+
+#[test]
+fn the_object_says_what_was_run_and_what_may_be_said_of_it() {
+    let of = |name: &str| -> Value {
+        serde_json::from_str(&fs::read_to_string(golden(&format!("{name}.json"))).unwrap()).unwrap()
+    };
+    let keys = |value: &Value| value.as_object().expect("an object").keys().cloned().collect::<Vec<_>>();
+    for name in RESULTS {
+        let told = of(name);
+        assert_eq!(keys(&told), ["claims", "rows", "run", "verdict", "warnings"], "{name}");
+        let text = fs::read_to_string(golden(&format!("{name}.txt"))).unwrap();
+        let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        let sentence = told["verdict"]["sentence"].as_str().expect("a sentence");
+        assert!(!sentence.is_empty() && text.contains(sentence), "{name}: the table's own sentence: {sentence}");
+        for claim in told["claims"].as_array().expect("claims") {
+            let (ratio, floor) = (claim["ratio"].as_f64().unwrap(), claim["noise_floor"].as_f64().unwrap());
+            assert!(ratio - 1.0 > floor && claim["low"].as_f64() > Some(1.0), "{name}: {claim}");
+        }
+    }
+    let claimed = |name: &str| of(name)["claims"].as_array().expect("claims").len();
+    // What the sentence calls noise is no claim.
+    assert!(claimed("fans") > 0 && claimed("noisy") > 0 && claimed("getset") == 0, "{RESULTS:?}");
+    assert!(of("fans")["verdict"]["same_store_twice"][0]["ratio"].is_number());
 }
 
 /// On a disk the same run is ranked; in memory nothing outlives a loss of power, however quick it is.

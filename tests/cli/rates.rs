@@ -42,10 +42,9 @@ fn rates_are_kept_alike_on_every_kind_of_store_and_every_answer_is_looked_at() {
     }
     let due = |target: &str| phase(&desk.record(target), "run", 500)["open"]["due_s"].as_f64();
     assert!(targets.iter().all(|target| due(target) == due("ram")), "the same moments for all");
-    let rows: Value = serde_json::from_str(&desk.run(&["show", "--json"]).out).expect("JSON");
-    for row in rows.as_array().expect("rows") {
-        let (response, lag) = (&row["rated"]["response_ns_p50"], &row["rated"]["lag_ns_p50"]);
-        assert!(response.as_u64().unwrap() >= lag.as_u64().unwrap() && row["rated"]["kept"] == true, "{row}");
+    for row in desk.rows() {
+        let (response, lag) = (&row["response_us_p50"], &row["lag_us_p50"]);
+        assert!(response.as_f64().unwrap() >= lag.as_f64().unwrap() && row["rate_kept"] == true, "{row}");
     }
     desk.run(&["show", "--svg", "rates.svg", "--histograms", "full"]).exits(0);
     let drawn = std::fs::read_to_string(desk.home().join("rates.svg")).expect("a picture");

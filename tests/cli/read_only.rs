@@ -96,7 +96,8 @@ fn no_key_is_touched_where_the_server_knows_how() {
     assert_eq!(desk.record(&url)["store"]["settings"]["times of last use"], "kept by CLIENT NO-TOUCH");
 }
 
-/// Redis 7.0 does not know how: its owner's counters of errors stay as they are, and where it evicts by use, that is said.
+/// Redis 7.0 does not know how. Its owner's counters of errors stay as they are, and where it evicts by use, a warning
+/// says so.
 #[test]
 fn a_server_that_renews_times_of_last_use_is_not_asked_in_vain_and_it_is_said() {
     let server = filled("redis");

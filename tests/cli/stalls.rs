@@ -57,10 +57,12 @@ fn beside_other_programs_a_search_and_rates_are_unclear() {
     accepted.exits(0);
     assert!(!accepted.out.contains("unclear"), "{}", accepted.out);
     drop(strangers);
-    let points: Value = serde_json::from_str(&desk.run(&["show", "rates.jsonl", "--json"]).out).expect("JSON");
-    assert_eq!((&points[0]["requests_per_s"], &points[0]["rated"]["kept"]), (&Value::Null, &Value::Null), "{points}");
-    assert_eq!((&points[0]["rated"]["rate"], &points[0]["target"]), (&500.into(), &"redis+unix".into()), "{points}");
-    desk.run(&["show", "rates.jsonl", "--csv"]).exits(0).shows("redis+unix,false,,unclear,").shows("run,rate,10,500,");
+    let told = desk.json(&["rates.jsonl"]);
+    let point = &told["rows"][0];
+    assert_eq!((&point["units_per_s"], &point["rate_kept"]), (&Value::Null, &Value::Null), "{point}");
+    assert_eq!((&point["rate_per_s"], &point["target"]), (&500.into(), &"redis+unix".into()), "{point}");
+    assert!(point["reason"].as_str().is_some_and(|reason| reason.starts_with("other programs used")), "{point}");
+    desk.run(&["show", "rates.jsonl", "--csv"]).exits(0).shows(",,false,unclear,").shows("run,rate,10,500,");
 }
 
 /// Nothing is claimed from a block, and its table says all the same that the machine was noisy.

@@ -37,9 +37,8 @@ fn a_sweep_has_a_point_for_each_number_of_clients_and_every_answer_is_looked_at(
     }
     desk.run(&["show", "--stat", "best"]).exits(0).shows("best block: nothing is claimed");
     desk.run(&["show", "--stat", "mean"]).exits(2).complains("neither median nor best");
-    let rows: Value = serde_json::from_str(&desk.run(&["show", "--json"]).out).expect("JSON");
-    let rows = rows.as_array().unwrap();
-    assert!(rows.iter().all(|point| point["requests_per_s"].as_f64().unwrap() > 0.0));
+    let rows = desk.rows();
+    assert!(rows.iter().all(|point| point["units_per_s"].as_f64().unwrap() > 0.0));
     // Beside each way to a server that is spoken by our own codecs stands what that way allows.
     let ceilings = ["array", "array+unix", "array+unix?mouth=text"];
     assert_eq!(rows.len(), 8 * (targets.len() + ceilings.len()));

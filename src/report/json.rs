@@ -1,0 +1,233 @@
+//! What `--json` prints: one object for jobs, sweeps and rates. `run` says what was done and where, `verdict` and `claims`
+//! what may be said of it, `warnings` what to know before believing it, and `rows` (with `--all`: `trials`) has the numbers.
+
+use std::collections::BTreeMap;
+
+use anyhow::{Context, Result};
+use serde::ser::{Serialize, SerializeMap, Serializer};
+
+use super::beside::{self, Beside};
+use super::cells::{self, Row};
+use super::export::{Field, Object};
+use super::fields::{self, Line, ROWS, TRIALS};
+use super::standing::{Standing, Standings, Versus};
+use super::sweep::Point;
+use super::trials::Trial;
+use super::warn::{Seen, Warning};
+use super::words;
+use crate::words::effort::CLAIM_BLOCKS;
+use crate::words::load::Swept;
+use crate::words::record::{Machine, Record, Stream};
+use crate::words::trial::{Configuration, Durability, JobSettings};
+
+#[derive(serde::Serialize)]
+struct Document<'a> {
+    run: RunTold<'a>,
+    verdict: Verdict<'a>,
+    claims: &'a [Claim<'a>],
+    warnings: &'a [Warning],
+    #[serde(flatten)]
+    lines: Lines<'a>,
+}
+
+#[derive(serde::Serialize)]
+struct RunTold<'a> {
+    /// What was typed behind `kvfair`, without logins.
+    command: &'a [String],
+    kvfair: &'a str,
+    method: u32,
+    debug_build: bool,
+    began: &'a str,
+    /// False where the run was still going on when the file was read.
+    finished: bool,
+    durability: Durability,
+    configuration: Configuration,
+    clients: u32,
+    job: &'a JobSettings,
+    data: &'a Stream,
+    machine: &'a Machine,
+}
+
+#[derive(serde::Serialize)]
+struct Verdict<'a> {
+    headline: String,
+    sentence: &'a str,
+    /// How many targets came to which status: "right", "wrong", "failed".
+    targets: BTreeMap<&'static str, usize>,
+    blocks: usize,
+    discarded_blocks: usize,
+    /// Whether times may be ranked.
+    ranked: bool,
+    noisy: bool,
+    same_store_twice: Vec<Twice<'a>>,
+}
+
+/// How far a target that was run twice in each block came out from itself.
+#[derive(serde::Serialize)]
+struct Twice<'a> {
+    target: &'a str,
+    #[serde(flatten)]
+    versus: Versus,
+}
+
+/// A difference that would come out the same tomorrow: how many times as much the one cost as the other.
+#[derive(serde::Serialize)]
+pub struct Claim<'a> {
+    /// Of what: "seconds", "response_p99" at a rate, or "cpu" (an op's, of client and server).
+    pub measure: &'static str,
+    /// The job's size, where a run has several.
+    pub units: Option<u64>,
+    pub part: Option<&'a str>,
+    pub swept: Option<&'static str>,
+    pub step: Option<u64>,
+    pub less: &'a str,
+    pub more: &'a str,
+    #[serde(flatten)]
+    pub versus: Versus,
+    /// What the ratio must exceed, as a share beyond 1.
+    pub noise_floor: Option<f64>,
+    /// Only the near end of the interval may be told: "at least 36x".
+    pub noisy: bool,
+}
+
+/// What may be said of the numbers.
+pub struct Told<'a> {
+    pub claims: Vec<Claim<'a>>,
+    pub warnings: Vec<Warning>,
+    pub sentence: String,
+}
+
+/// The numbers.
+pub enum Lines<'a> {
+    Rows(&'a [Line]),
+    Trials(&'a [Trial]),
+}
+
+impl Serialize for Lines<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(Some(1))?;
+        match self {
+            Lines::Rows(lines) => map.serialize_entry("rows", &objects(ROWS, lines))?,
+            Lines::Trials(trials) => map.serialize_entry("trials", &objects(TRIALS, trials))?,
+        }
+        map.end()
+    }
+}
+
+fn objects<'a, T>(fields: &'a [Field<T>], all: &'a [T]) -> Vec<Object<'a, T>> {
+    all.iter().map(|of| Object { fields, of }).collect()
+}
+
+/// The object, as text.
+pub fn document(seen: &Seen<'_>, told: &Told<'_>, lines: Lines<'_>) -> Result<String> {
+    let first = seen.records.first().context("no trials")?;
+    let standings = seen.standings;
+    let repeated = standings.repeated.iter();
+    let document = Document {
+        run: run(first),
+        verdict: Verdict {
+            headline: words::headline(seen.records, standings).replace('\n', " "),
+            sentence: &told.sentence,
+            targets: targets(seen.rows),
+            blocks: standings.blocks(),
+            discarded_blocks: standings.counted.void.len(),
+            ranked: standings.may_rank(),
+            noisy: standings.is_noisy(),
+            same_store_twice: repeated.map(|one| Twice { target: one.target, versus: one.versus() }).collect(),
+        },
+        claims: &told.claims,
+        warnings: &told.warnings,
+        lines,
+    };
+    Ok(format!("{}\n", serde_json::to_string_pretty(&document)?))
+}
+
+fn run(first: &Record) -> RunTold<'_> {
+    RunTold {
+        command: &first.run.command,
+        kvfair: &first.kvfair,
+        method: first.method,
+        debug_build: first.debug_build,
+        began: &first.run.began,
+        finished: !first.is_under_way,
+        durability: first.durability,
+        configuration: first.configuration,
+        clients: first.clients,
+        job: &first.job,
+        data: &first.stream,
+        machine: &first.machine,
+    }
+}
+
+fn targets(rows: &[Row]) -> BTreeMap<&'static str, usize> {
+    let mut targets = BTreeMap::new();
+    rows.iter().for_each(|row| *targets.entry(fields::kind(&row.status)).or_default() += 1);
+    targets
+}
+
+/// What is claimed of whole jobs: each pair of a group by seconds, and who used more CPU for an op than the one that used
+/// least. `units` is the size, where a run has several.
+pub fn claims<'a>(rows: &'a [Row], standings: &Standings<'_>, units: Option<u64>) -> Vec<Claim<'a>> {
+    if standings.blocks() < CLAIM_BLOCKS as usize || standings.refused.is_some() {
+        return Vec::new();
+    }
+    let stores: Vec<&Row> = rows.iter().filter(|row| !row.control && row.numbers.is_some()).collect();
+    let mut claims = Vec::new();
+    for one in &stores {
+        let Some(standing) = standings.groups.get(&one.group) else { continue };
+        let others = stores.iter().filter(|other| other.group == one.group);
+        claims.extend(others.filter_map(|other| claim("seconds", standing, one, other, units)));
+    }
+    let (cpu, least) = (standings.cpu(), cells::least_cpu(rows).filter(|least| !least.control));
+    if let (Some(cpu), Some(least)) = (cpu, least) {
+        claims.extend(stores.iter().filter_map(|other| claim("cpu", &cpu, least, other, units)));
+    }
+    claims
+}
+
+fn claim<'a>(
+    measure: &'static str,
+    standing: &Standing<'_>,
+    less: &'a Row,
+    more: &'a Row,
+    units: Option<u64>,
+) -> Option<Claim<'a>> {
+    if !standing.is_less(&less.target, &more.target) {
+        return None;
+    }
+    let bar = standing.bar(&more.target, &less.target);
+    Some(Claim {
+        measure,
+        units,
+        part: None,
+        swept: None,
+        step: None,
+        less: &less.target,
+        more: &more.target,
+        versus: standing.versus(&more.target, &less.target)?,
+        noise_floor: bar.map(|bar| bar.floor),
+        noisy: bar.is_some_and(|bar| bar.is_noisy),
+    })
+}
+
+/// What is claimed of a sweep: at its last step, beside the best.
+pub fn swept_claims(points: &[Point]) -> Vec<Claim<'_>> {
+    let of = |measure: &'static str, of: fn(&Point) -> Option<Beside>| {
+        let claimed = beside::claimed(points, of).into_iter();
+        claimed.map(move |(best, point, beside)| Claim {
+            measure,
+            units: None,
+            part: Some(&point.part),
+            swept: Some(fields::swept(point.swept)),
+            step: Some(point.step()),
+            less: &best.target,
+            more: &point.target,
+            versus: beside.vs_best,
+            noise_floor: beside.noise_floor,
+            noisy: beside.noisy,
+        })
+    };
+    let is_rate = points.iter().any(|point| point.swept == Swept::Rate);
+    let time = if is_rate { "response_p99" } else { "seconds" };
+    of(time, |point| point.beside).chain(of("cpu", |point| point.cpu_beside)).collect()
+}
