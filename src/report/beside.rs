@@ -4,7 +4,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::Result;
-use serde::Serialize;
 
 use super::aa;
 use super::claims::NO_CONTROL;
@@ -18,7 +17,7 @@ use crate::words::load::Swept;
 use crate::words::record::{Outcome, Phase, Record};
 
 /// One target beside the fastest of the same point and group.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Beside {
     /// Whole blocks that were compared.
     pub blocks: usize,

@@ -4,7 +4,6 @@
 use std::collections::BTreeMap;
 
 use anyhow::Result;
-use serde::Serialize;
 
 use super::standing::{Counted, Standings, Versus};
 use super::{times, verified};
@@ -15,7 +14,7 @@ use crate::words::trial::{Transport, Via};
 use crate::words::units;
 
 /// One target's row.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Row {
     pub target: String,
     pub store: String,
@@ -30,7 +29,6 @@ pub struct Row {
     /// The job replays recorded traffic: what counts besides is how often a get found nothing.
     pub of_trace: bool,
     /// A program of the user's was run, which is one op: what is told of an op is told of its run.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub of_program: bool,
     pub version: String,
     pub mouth: String,
@@ -42,7 +40,7 @@ pub struct Row {
 }
 
 /// Medians over a target's trials.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Numbers {
     pub seconds: f64,
     pub seconds_lowest: f64,
@@ -84,13 +82,12 @@ pub struct Numbers {
     /// Bytes allocated on disk for each byte of keys and values that the store held at the end.
     pub allocated_per_user_byte: Option<f64>,
     /// Only where they were asked for: see [`fill_in`].
-    #[serde(flatten)]
     pub op_times: Option<OpTimes>,
     pub timed_one_in: u32,
 }
 
 /// Times of single ops, of all trials' ops together.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct OpTimes {
     pub op_ns_p50: u64,
     pub op_ns_p99: Option<u64>,
@@ -99,8 +96,7 @@ pub struct OpTimes {
 }
 
 /// What became of a target.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-#[serde(tag = "kind", rename_all = "snake_case")]
+#[derive(Clone, Debug, PartialEq)]
 pub enum Status {
     Right,
     /// Nobody wanted to know.

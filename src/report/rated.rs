@@ -1,7 +1,6 @@
 //! Requests that come at a rate: what users would have waited, and whether the rate was kept.
 
 use anyhow::Result;
-use serde::Serialize;
 
 use super::beside;
 use super::grid::Measure;
@@ -14,7 +13,7 @@ use crate::words::record::{Open, Phase, Record};
 use crate::words::units;
 
 /// One target at one rate: times of all blocks' requests together.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Rated {
     pub rate: u64,
     /// All requests were answered in the time that they came in, in every block.

@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::str::FromStr;
 
 use anyhow::Result;
-use serde::Serialize;
 
 use super::beside::{self, Beside};
 use super::rated::{self, Rated};
@@ -17,8 +16,7 @@ use crate::words::record::{CutOff, Outcome, Phase, Record};
 use crate::words::units;
 
 /// Which of several blocks' requests a second stand for all.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Statistic {
     #[default]
     Median,
@@ -39,7 +37,7 @@ impl FromStr for Statistic {
 }
 
 /// One target at one number of clients in one part: medians over blocks, but for what `statistic` says.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Point {
     /// `set`, `get`, or `run` where both come mixed.
     pub part: String,
@@ -54,7 +52,6 @@ pub struct Point {
     /// Where a block was stopped at its time-out: how far the slowest one came. Then no number of it is shown.
     pub cut_off: Option<CutOff>,
     /// Where the machine disturbed most of its trials: then no number of it is shown either.
-    #[serde(skip)]
     pub unclear: Option<Disturbed>,
     pub target: String,
     pub control: bool,
@@ -82,12 +79,11 @@ pub struct Point {
     /// How many times as much twice the threads reached, where that was tried.
     pub doubled_rise: Option<f64>,
     /// Only where it was asked for: histograms take longer to read than all else in a record.
-    #[serde(flatten)]
     pub service: Option<Service>,
 }
 
 /// Times of all blocks' requests together: with all clients asking as fast as they are answered.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Service {
     pub service_ns_p50: u64,
     pub service_ns_p99: Option<u64>,

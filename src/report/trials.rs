@@ -1,7 +1,6 @@
 //! Every trial of a run in a line, in the order in which they were run; of a sweep every point of every trial.
 
 use anyhow::Result;
-use serde::Serialize;
 
 use super::cells::{self, Status};
 use super::grid;
@@ -14,18 +13,16 @@ use crate::words::record::{CutOff, Phase, Record};
 use crate::words::units;
 
 /// What one trial came to, or one point of it.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Trial {
     pub block: u32,
     /// Its place in the block's order, from 1.
     pub position: u32,
     /// The job's size, where trials of a run differ in it.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub units: Option<u64>,
     pub target: String,
     pub control: bool,
     /// A program of the user's was run, which is one op.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub of_program: bool,
     /// Why no table counts it; nothing where it is counted.
     pub uncounted: Option<Uncounted>,
@@ -55,8 +52,7 @@ pub struct Trial {
 }
 
 /// Why a trial is counted nowhere.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Uncounted {
     /// Block 0 warms the machine up.
     WarmUp,
@@ -69,7 +65,7 @@ pub enum Uncounted {
 }
 
 /// A point of a sweep.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Place {
     pub part: String,
     pub swept: Swept,
