@@ -30,7 +30,7 @@ use crate::words::disturbed::Disturbed;
 use crate::words::effort::Blocks;
 use crate::words::names::file_name;
 use crate::words::record::{Record, Verdict};
-use crate::words::trial::{Data, Transport};
+use crate::words::trial::{Data, Transport, file_in_words};
 use crate::words::units::thousands;
 
 /// What a run needs besides its plan.
@@ -153,8 +153,10 @@ pub fn tell_left(results: &Path) {
         let (label, results) = (visit.target.label, results.display());
         // What was given a name is called by it, and reached by its URL.
         let url = if label.contains(':') { &label } else { "URL" };
+        // Then nobody can be asked there.
+        let (pipe, yes) = if visit.job.data.is_stdin() { ("... | ", " --yes") } else { ("", "") };
         complain(&format!(
-            "kvfair: {label} may hold keys of this run: `kvfair clean {url} --of {results}` removes them"
+            "kvfair: {label} may hold keys of this run: `{pipe}kvfair clean {url} --of {results}{yes}` removes them"
         ));
     }
 }
@@ -246,7 +248,7 @@ fn holds_what_is_asked(plan: &Plan, sizes: &[u64]) -> Result<()> {
     let (Data::File { path }, Some(kind)) = (&plan.job.data, plan.kind) else { return Ok(()) };
     let asked = plan.of_each_size().into_iter().filter_map(|plan| plan.job.units);
     let Some((asked, held)) = asked.zip(sizes).find(|(asked, held)| *asked > **held) else { return Ok(()) };
-    let (path, unit, scale) = (path.display(), kind.unit, kind.scale);
+    let (path, unit, scale) = (file_in_words(path), kind.unit, kind.scale);
     let (asked, held) = (thousands(asked), thousands(*held));
     let what = format!("--{scale}: {path} holds {held} {unit}s, and {asked} are asked for");
     Err(anyhow!(Usage(format!("{what}\nhint: leave --{scale} out to measure all of it"))))

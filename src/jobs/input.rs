@@ -99,15 +99,49 @@ impl<'a> Sample<'a> {
             .collect()
     }
 
-    /// Some programs export UTF-16, which begins with a mark of its own.
+    /// Some programs export UTF-16, which mostly begins with a mark of its own.
     pub fn must_not_be_utf16(&self, expected: &str) -> Result<(), String> {
         match self.bytes {
-            [0xff, 0xfe, ..] | [0xfe, 0xff, ..] => {
-                let hint = "\nhint: iconv -f UTF-16 -t UTF-8 FILE | kvfair run ... --input -";
-                Err(format!("UTF-16, not UTF-8\nexpected {expected}{hint}"))
-            }
-            _ => Ok(()),
+            [0xff, 0xfe, ..] | [0xfe, 0xff, ..] => Err(utf16(expected)),
+            _ => self.must_not_be_ascii_in_utf16(expected),
         }
+    }
+
+    /// The same of what may be binary, where two bytes are no mark: by its first letters.
+    pub fn must_not_be_ascii_in_utf16(&self, expected: &str) -> Result<(), String> {
+        /// So many letters are no accident: numbers of records have zeros side by side.
+        const LETTERS: usize = 16;
+        let (letters, _) = self.bytes.as_chunks::<2>();
+        let letters = &letters[..letters.len().min(LETTERS)];
+        let is_ascii = |read: fn([u8; 2]) -> u16| {
+            let is_letter = |letter: u16| matches!(letter, 0xfeff | 9 | 10 | 13 | 32..=126);
+            letters.len() > 1 && letters.iter().all(|letter| is_letter(read(*letter)))
+        };
+        match is_ascii(u16::from_le_bytes) || is_ascii(u16::from_be_bytes) {
+            true => Err(utf16(expected)),
+            false => Ok(()),
+        }
+    }
+
+    /// Whether it is meant for JSON Lines: by most of its lines, or by its name.
+    pub fn is_json_lines(&self) -> bool {
+        let lines = self.lines();
+        let objects = lines.iter().filter(|(_, line)| line.first() == Some(&b'{')).count();
+        objects * 2 > lines.len() || matches!(self.ending, "json" | "jsonl" | "ndjson")
+    }
+
+    /// Whether it begins as a JSON array of objects or of texts does; a message may begin with a bracket.
+    pub fn begins_an_array(&self) -> bool {
+        let inner = without_mark(self.bytes).trim_ascii_start().strip_prefix(b"[");
+        inner.is_some_and(|inner| matches!(inner.trim_ascii_start().first(), Some(b'{' | b'"')))
+    }
+
+    /// What is wrong then; of texts `jq` makes lines of the job otherwise than of objects.
+    pub fn is_an_array(&self, expected: &str, job: &str, of_texts: &str) -> String {
+        let inner = without_mark(self.bytes).trim_ascii_start().get(1..).unwrap_or_default();
+        let of = if inner.trim_ascii_start().first() == Some(&b'"') { of_texts } else { "-c '.[]'" };
+        let hint = format!("jq {of} FILE | kvfair run {job} --input - ...");
+        self.fault("a JSON array, not JSON Lines", expected, &hint)
     }
 
     /// What is wrong with this input as a whole, with its first line and what it should have been.
@@ -118,6 +152,11 @@ impl<'a> Sample<'a> {
         let hint = if hint.is_empty() { String::new() } else { format!("\nhint: {hint}") };
         format!("{what}{first}\nexpected {expected}{hint}")
     }
+}
+
+fn utf16(expected: &str) -> String {
+    let hint = "hint: iconv -f UTF-16 -t UTF-8 FILE | kvfair run ... --input -";
+    format!("UTF-16, not UTF-8\nexpected {expected}\n{hint}")
 }
 
 /// What is typed for a form that has no such thing.

@@ -35,13 +35,20 @@ const TIMEOUT_MIN: Duration = Duration::from_secs(30);
 #[derive(Clone, Copy)]
 struct Bounds {
     timeout: Duration,
+    /// "by --timeout", or that this one is shorter.
+    by: &'static str,
     /// Nothing where it is not known what is free.
     memory_bytes: Option<u64>,
 }
 
 impl Bounds {
     fn of(plan: &Plan) -> Bounds {
-        Bounds { timeout: plan.timeout.max(TIMEOUT_MIN), memory_bytes: machine::own_memory_bytes(MEMORY_SHARE) }
+        let by = match plan.timeout < TIMEOUT_MIN {
+            true => "the least that it gets whatever --timeout says",
+            false => "by --timeout",
+        };
+        let memory_bytes = machine::own_memory_bytes(MEMORY_SHARE);
+        Bounds { timeout: plan.timeout.max(TIMEOUT_MIN), by, memory_bytes }
     }
 }
 
@@ -81,7 +88,6 @@ impl DataSet {
         let Prepared { path: input, skipped } = input::prepare(kind, &job, scratch, interrupt)?;
         let mut set = DataSet { job, input, truth, summary: Summary::default(), bounds: Bounds::of(plan) };
         set.summary = set.ask_truth(plan.verify, None, scratch, interrupt)?;
-        set.summary.stream.skipped_lines += skipped;
         if matches!(set.job.data, Data::File { .. }) {
             let Stream { units, ops, skipped_lines, .. } = set.summary.stream;
             let unusable = || format!("{} of its lines cannot be used", thousands(skipped_lines));
@@ -89,6 +95,8 @@ impl DataSet {
             let what = (skipped_lines > units).then(unusable).or_else(|| (ops == 0).then(nothing));
             what.map_or(Ok(()), |what| Err(input::explained(kind, &set.job, scratch, interrupt, &what)))?;
         }
+        // These were judged when the file was turned into what is read here: a line of it need not be a unit.
+        set.summary.stream.skipped_lines += skipped;
         Ok(set)
     }
 
@@ -101,7 +109,7 @@ impl DataSet {
         interrupt: &Interrupt,
     ) -> Result<Summary> {
         let (job, input, out) = (self.job.clone(), self.input.clone(), self.truth.clone());
-        let Bounds { timeout, memory_bytes } = self.bounds;
+        let Bounds { timeout, by, memory_bytes } = self.bounds;
         let timer = Timer::start();
         let question = Question { job, input, verify, out, explain, memory_bytes };
         let log = scratch.join("truth.log");
@@ -116,7 +124,7 @@ impl DataSet {
                 Err(RecvTimeoutError::Timeout) if interrupt.is_set() => bail!(signals::INTERRUPTED),
                 Err(RecvTimeoutError::Timeout) if timer.left_of(timeout).is_zero() => {
                     let limit_s = timeout.as_secs();
-                    bail!("the expected state was not computed within {limit_s} s, by --timeout\n{}", self.way_out());
+                    bail!("the expected state was not computed within {limit_s} s, {by}\n{}", self.way_out());
                 }
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => {
@@ -140,7 +148,10 @@ impl DataSet {
     /// What makes the truth smaller.
     fn way_out(&self) -> String {
         let scale = jobs::find(&self.job.name).map_or("requests", |kind| kind.scale);
-        format!("hint: fewer of them (--{scale} N), --verify sample, or a longer --timeout (30 s at least)")
+        format!(
+            "hint: fewer of them (--{scale} N), --verify sample, or a --timeout of more than {} s",
+            TIMEOUT_MIN.as_secs()
+        )
     }
 }
 

@@ -10,7 +10,7 @@ use anyhow::{Context, Result, anyhow, bail};
 use super::signals::{INTERRUPTED, Interrupt};
 use crate::jobs::input::{Recognised, Sample, Shape};
 use crate::jobs::{JobKind, Source};
-use crate::words::trial::{Data, JobSettings};
+use crate::words::trial::{Data, JobSettings, file_in_words, is_stdin};
 
 pub mod convert;
 mod sorted;
@@ -28,10 +28,6 @@ pub struct DataFile {
     /// What messages call it.
     name: String,
     path: PathBuf,
-}
-
-fn file_in_words(path: &Path) -> String {
-    if is_stdin(path) { "standard input".to_string() } else { path.display().to_string() }
 }
 
 impl DataFile {
@@ -83,10 +79,6 @@ fn packing(path: &Path) -> io::Result<Option<Packing>> {
 
 fn ending(path: &Path) -> &str {
     path.extension().and_then(|ending| ending.to_str()).unwrap_or_default()
-}
-
-fn is_stdin(path: &Path) -> bool {
-    path == Path::new("-")
 }
 
 /// Looks at a file that the user named, before anything is started: it must be there, be a file and hold something.

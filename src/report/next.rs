@@ -15,6 +15,9 @@ const WAITS_SHARE: f64 = 0.8;
 /// Options that name what must not exist yet: what was typed has made it.
 const MADE: [&str; 3] = ["--output", "-o", "--keep"];
 
+/// How standard input is named: what came from it must come again.
+const STDIN: [&str; 4] = ["-", "-i-", "-i=-", "--input=-"];
+
 /// A job that was too short is tried so many times as large.
 const LARGER: u64 = 4;
 
@@ -26,7 +29,9 @@ pub fn next(seen: &Seen<'_>) -> String {
         return wrap(&words, width()).join("\n");
     }
     let (when, command) = helps(seen, first).unwrap_or_else(|| ("", words(&["show", "--wide"])));
-    format!("next{when}: kvfair {}", command.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" "))
+    let is_piped = command.iter().any(|word| STDIN.contains(&word.as_str()));
+    let pipe = if is_piped && first.job.data.is_stdin() { "... | " } else { "" };
+    format!("next{when}: {pipe}kvfair {}", command.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" "))
 }
 
 /// What was typed, with what helps most, and when that is to be run.

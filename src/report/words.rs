@@ -11,7 +11,7 @@ use crate::words::effort::CLAIM_BLOCKS;
 use crate::words::load::{Arrivals, Keys, Load, Only};
 use crate::words::op::readable;
 use crate::words::record::{KEYS_DRAWN, Record, Traced, Verdict};
-use crate::words::trial::{Configuration, Data, Durability, Verify};
+use crate::words::trial::{Configuration, Data, Durability, Verify, file_in_words};
 use crate::words::units;
 
 /// "fans, 10,000 profiles · durability none (claimed) · 1 client · 3 blocks, no claim".
@@ -218,8 +218,7 @@ pub fn stream(records: &[Record]) -> String {
             let seeds: Vec<String> = first.run.data_seeds.iter().map(u64::to_string).collect();
             format!("recipe {name}, seeds {} in turn; of {seed}", seeds.join(", "))
         }
-        Data::File { path } if path.as_os_str() == "-" => "standard input".to_string(),
-        Data::File { path } => path.display().to_string(),
+        Data::File { path } => file_in_words(path),
         // What it reads is its own affair.
         Data::Program { .. } => return String::new(),
     };

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
@@ -295,6 +295,23 @@ pub enum Data {
     File { path: PathBuf },
     /// Nowhere: a program of the user's does what it does. Its command as it was typed, placeholders and all.
     Program { command: String, answer: Answer },
+}
+
+impl Data {
+    /// Whether it comes but once: nobody can read it again.
+    pub fn is_stdin(&self) -> bool {
+        matches!(self, Data::File { path } if is_stdin(path))
+    }
+}
+
+/// Whether a file is named as standard input is.
+pub fn is_stdin(path: &Path) -> bool {
+    path == Path::new("-")
+}
+
+/// As messages call a file of the user's.
+pub fn file_in_words(path: &Path) -> String {
+    if is_stdin(path) { "standard input".to_string() } else { path.display().to_string() }
 }
 
 /// What counts as the answer of a program of the user's.

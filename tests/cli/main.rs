@@ -34,6 +34,7 @@ mod noise;
 mod outages;
 mod own_data;
 mod own_files;
+mod own_tables;
 mod pinned;
 mod plain;
 mod rates;

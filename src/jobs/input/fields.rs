@@ -5,7 +5,7 @@ use std::fmt;
 use serde::Deserializer;
 use serde::de::{DeserializeSeed, Error, IgnoredAny, MapAccess, SeqAccess, Unexpected, Visitor};
 
-use super::Sample;
+use super::{Sample, path_of};
 use crate::words::op::readable;
 
 /// What a field holds.
@@ -155,8 +155,18 @@ impl Visitor<'_> for IsField<'_> {
     }
 }
 
-/// Looks into the first lines for the field: most of them must have it.
-pub fn must_be_in(sample: &Sample<'_>, path: &[String], wanted: &'static Wanted, expected: &str) -> Result<(), String> {
+/// An object of JSON.
+type Object = serde_json::Map<String, serde_json::Value>;
+
+/// Looks into the first lines for the field: most of them must have it. `otherwise` is what to do with lines that have
+/// no such field under any name.
+pub fn must_be_in(
+    sample: &Sample<'_>,
+    path: &[String],
+    wanted: &'static Wanted,
+    expected: &str,
+    otherwise: fn(&Object) -> Option<String>,
+) -> Result<(), String> {
     let lines = sample.lines();
     let cut = usize::from(!sample.whole && lines.len() == 1);
     let read = |(number, line): &(u64, &[u8])| {
@@ -168,25 +178,32 @@ pub fn must_be_in(sample: &Sample<'_>, path: &[String], wanted: &'static Wanted,
     if bad.len() * 2 <= lines.len() {
         return Ok(());
     }
-    let name = path.join(".");
-    let others = names_in(lines[0].1).into_iter().filter(|other| *other != name).collect::<Vec<_>>().join(", ");
-    let hint = if others.is_empty() { String::new() } else { format!("--field NAME, one of {others}") };
+    let object = lines.iter().find_map(|(_, line)| Some((*line, serde_json::from_slice::<Object>(line).ok()?)));
+    let hint = match object {
+        Some((line, object)) => match names_in(line, &object, wanted).join(", ") {
+            none if none.is_empty() => otherwise(&object),
+            names => Some(format!("--field NAME, one of {names}")),
+        },
+        // One value over many lines.
+        None if lines[0].1.first() == Some(&b'{') => Some("jq -c . FILE | kvfair run ... --input -".to_string()),
+        None => None,
+    };
     let what = format!("{} of its first {} lines cannot be used: {}", bad.len(), lines.len(), bad[0]);
-    Err(sample.fault(&what, expected, &hint))
+    Err(sample.fault(&what, expected, &hint.unwrap_or_default()))
 }
 
-/// The fields of a line that may be asked for: those that hold texts, numbers or lists, and what is in objects as
-/// `list.name`.
-fn names_in(line: &[u8]) -> Vec<String> {
-    let Ok(serde_json::Value::Object(fields)) = serde_json::from_slice(line) else { return Vec::new() };
-    let names = fields.iter().flat_map(|(name, value)| {
+/// The fields of a line that hold what is wanted, and what is in objects as `list.name`.
+fn names_in(line: &[u8], object: &Object, wanted: &'static Wanted) -> Vec<String> {
+    let paths = object.iter().flat_map(|(name, value)| {
         let inner = value.as_array().and_then(|list| list.first()).unwrap_or(value);
         match inner.as_object() {
             Some(object) => object.keys().map(|key| format!("{name}.{key}")).collect(),
             None => vec![name.clone()],
         }
     });
-    names.take(NAMES).map(|name| readable(name.as_bytes(), NAME_BYTES)).collect()
+    let text = String::from_utf8_lossy(line);
+    let can_be = |name: &String| each_in(&text, &path_of(name), wanted, |_| ()).is_ok();
+    paths.filter(can_be).take(NAMES).map(|name| readable(name.as_bytes(), NAME_BYTES)).collect()
 }
 
 /// So many fields are told, and so much of each name.

@@ -1,7 +1,7 @@
 //! Messages, in whatever form somebody has them: told by the first lines. It must not know what is counted of them.
 
 use super::fields::{self, Wanted};
-use super::table::{columns_of, is_named, names_numbers, rows_of, separator_of};
+use super::table::{columns_of, is_named, names_numbers, recurs, rows_of, separator_of};
 use super::{Recognised, Sample, Shape, Table, has_no_columns, has_no_field, path_of};
 use crate::words::trial::ReadAs;
 
@@ -33,13 +33,14 @@ pub fn recognise(sample: &Sample<'_>, read_as: &ReadAs) -> Result<Recognised, St
         return Err(sample.fault("no line in it", EXPECTED, ""));
     }
     let asked = read_as.form.as_str();
-    let is_json = |(_, line): &(u64, &[u8])| line.first() == Some(&b'{');
-    let all_json = || lines.iter().all(is_json);
-    if asked == "jsonl" || (asked.is_empty() && (read_as.field.is_some() || all_json())) {
+    if asked.is_empty() && sample.begins_an_array() {
+        return Err(sample.is_an_array(EXPECTED, "ngrams", "-r '.[]'"));
+    }
+    if asked == "jsonl" || (asked.is_empty() && (read_as.field.is_some() || sample.is_json_lines())) {
         has_no_columns(read_as, "JSON Lines")?;
         let name = read_as.field.as_deref().unwrap_or(FIELD);
         let field = path_of(name);
-        fields::must_be_in(sample, &field, &TEXT, EXPECTED)?;
+        fields::must_be_in(sample, &field, &TEXT, EXPECTED, |_| None)?;
         let words = format!("JSON Lines: message = field {name}");
         return Ok(Recognised { form: "jsonl", becomes: "text", shape: Shape::Texts { field }, words });
     }
@@ -75,7 +76,8 @@ fn is_plainly_a_table(rows: &[Vec<String>]) -> bool {
 
 fn column(sample: &Sample<'_>, read_as: &ReadAs, separator: u8) -> Result<Recognised, String> {
     let rows = rows_of(sample, separator);
-    let in_header = rows[0].iter().position(|cell| is_named(cell, TEXTS));
+    let Some(first) = rows.first() else { return Err(sample.fault("no row in it", EXPECTED, "")) };
+    let in_header = first.iter().position(|cell| is_named(cell, TEXTS));
     let (column, named) = match (read_as.columns.as_slice(), in_header) {
         ([], Some(column)) => (column, true),
         ([], None) if rows.iter().all(|row| row.len() == 1) => (0, false),
@@ -94,7 +96,8 @@ fn column(sample: &Sample<'_>, read_as: &ReadAs, separator: u8) -> Result<Recogn
         let what = format!("{} of its first {} lines have no column {}", rows.len() - has_text, rows.len(), column + 1);
         return Err(sample.fault(&what, EXPECTED, ""));
     }
-    let header = named || in_header == Some(column) || (0..rows[0].len()).any(|beside| names_numbers(&rows, beside));
+    // A message may be the word "text".
+    let header = named || (in_header == Some(column) && !recurs(&rows, column)) || names_numbers(&rows, 0..first.len());
     let table = Table { separator, header, width: None };
     let form = if separator == b'\t' { "tsv" } else { "csv" };
     let words = format!("{}: message = column {}", table.name(), column + 1);

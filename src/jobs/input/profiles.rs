@@ -3,7 +3,7 @@
 
 use std::collections::HashSet;
 
-use super::table::{columns_of, filled, is_named, names_numbers, rows_of, separator_of};
+use super::table::{columns_of, filled, is_key_of, is_named, is_one_of, names_numbers, recurs, rows_of, separator_of};
 use super::{Recognised, Sample, Shape, Table, fields, has_no_columns, has_no_field, path_of};
 use crate::jobs::people::{self, LIKED};
 use crate::words::trial::ReadAs;
@@ -78,8 +78,6 @@ const TABLE_WIDTH: std::ops::RangeInclusive<usize> = 3..=8;
 const TABLE_ROWS: usize = 5;
 /// Of lines with pairs a few may hold a comma that is not quoted; many, where users come again and again.
 const PAIRS_SHARE: f64 = 0.9;
-/// Where all these have numbers below something that is none, that is a header.
-const NUMBERED_ROWS: usize = 5;
 
 /// How profiles are read out of an input that begins like this.
 pub fn recognise(sample: &Sample<'_>, read_as: &ReadAs) -> Result<Recognised, String> {
@@ -88,12 +86,12 @@ pub fn recognise(sample: &Sample<'_>, read_as: &ReadAs) -> Result<Recognised, St
     let lines = sample.lines();
     let Some((_, first)) = lines.first() else { return fault("no line in it", "") };
     let asked = read_as.form.as_str();
-    if asked == "jsonl" || (asked.is_empty() && first.first() == Some(&b'{')) {
+    if asked.is_empty() && first.first() == Some(&b'[') {
+        return Err(sample.is_an_array(EXPECTED, "fans", "-c '{likes: .}'"));
+    }
+    if asked == "jsonl" || (asked.is_empty() && (first.first() == Some(&b'{') || sample.is_json_lines())) {
         has_no_columns(read_as, "JSON Lines")?;
         return lists(sample, read_as);
-    }
-    if asked.is_empty() && first.first() == Some(&b'[') {
-        return fault("a JSON array, not JSON Lines", "jq -c '.[]' FILE | kvfair run fans --input - ...");
     }
     has_no_field(read_as, if asked.is_empty() { "this input" } else { asked })?;
     let separators: &[u8] = match asked.get(..3) {
@@ -125,20 +123,24 @@ fn table(sample: &Sample<'_>, read_as: &ReadAs, separator: u8, rows: &[Vec<Strin
         let &[user, page] = columns.as_slice() else {
             return Err("--columns takes two columns here: that of the user and that of the page".to_string());
         };
-        return pairs(sample, rows, Table { header: named, ..table }, user, page);
+        let header = named || is_header(rows, user, page, is_key_of);
+        return pairs(sample, rows, Table { header, ..table }, user, page);
     }
     let named = |names: &[&str]| rows[0].iter().position(|cell| is_named(cell, names));
-    let in_header = named(USERS).zip(named(PAGES)).filter(|(user, page)| user != page);
+    let is_meant = |(user, page): &(usize, usize)| user != page && is_header(rows, *user, *page, is_one_of);
+    let in_header = named(USERS).zip(named(PAGES)).filter(is_meant);
     let two = rows.iter().filter(|row| row.len() == 2 || filled(row) == 2).count();
     let repeats = rows.iter().map(|row| &row[0]).collect::<HashSet<_>>().len() < rows.len();
     let two = two as f64 >= PAIRS_SHARE * rows.len() as f64 || (repeats && two * 2 > rows.len());
-    match (asked.ends_with("-profiles"), in_header, two) {
-        (true, _, _) => Ok(profiles(rows, table)),
-        (false, _, true) => pairs(sample, rows, Table { width: Some(2), ..table }, 0, 1),
-        (false, Some((user, page)), _) if is_even(rows) => {
-            pairs(sample, rows, Table { header: true, ..table }, user, page)
-        }
-        _ if asked.ends_with("-pairs") => pairs(sample, rows, table, 0, 1),
+    let of = |(user, page): (usize, usize), width: Option<usize>| {
+        let header = is_header(rows, user, page, is_one_of);
+        pairs(sample, rows, Table { header, width, ..table }, user, page)
+    };
+    match in_header {
+        _ if asked.ends_with("-profiles") => Ok(profiles(rows, table)),
+        Some(named) if names_its_columns(rows) => of(named, None),
+        _ if two => of(in_header.filter(|(user, page)| user + page == 1).unwrap_or((0, 1)), Some(2)),
+        _ if asked.ends_with("-pairs") => of(in_header.unwrap_or((0, 1)), None),
         _ if is_even(rows) && TABLE_WIDTH.contains(&filled(&rows[0])) && rows.len() >= TABLE_ROWS => {
             let (name, width) = (if separator == b'\t' { "tsv" } else { "csv" }, filled(&rows[0]));
             Err(sample.fault(
@@ -155,6 +157,14 @@ fn is_even(rows: &[Vec<String>]) -> bool {
     rows.iter().all(|row| filled(row) == filled(&rows[0]))
 }
 
+/// Whether the first row has a name for each column of most others, which may be empty, more than two, and none twice.
+fn names_its_columns(rows: &[Vec<String>]) -> bool {
+    let width = filled(&rows[0]);
+    let is_once = rows[0][..width].iter().collect::<HashSet<_>>().len() == width;
+    let within = rows.iter().filter(|row| filled(row) <= width).count();
+    width > 2 && is_once && within * 2 > rows.len()
+}
+
 fn pairs(
     sample: &Sample<'_>,
     rows: &[Vec<String>],
@@ -165,12 +175,7 @@ fn pairs(
     if user == page {
         return Err(format!("--columns: column {} cannot be both the user and the page", user + 1));
     }
-    let in_first = |column: usize, names: &[&str]| rows[0].get(column).is_some_and(|cell| is_named(cell, names));
-    let header = table.header
-        || in_first(user, USERS)
-        || in_first(page, PAGES)
-        || (names_numbers(rows, user) && names_numbers(rows, page))
-        || (rows.len() > NUMBERED_ROWS && (names_numbers(rows, user) || names_numbers(rows, page)));
+    let header = table.header || names_numbers(rows, [user, page].into_iter());
     let table = Table { header, ..table };
     let is_good = |row: &&Vec<String>| {
         let has = |column: usize| row.get(column).is_some_and(|cell| !cell.is_empty());
@@ -187,8 +192,24 @@ fn pairs(
     Ok(Recognised { form, becomes: "jsonl", shape: Shape::Pairs { table, user, page }, words })
 }
 
+/// Whether the first row can be nothing but names. One that is taken for a header is lost: "Books" may be a page, and
+/// "fan" a user. Where one cell alone tells it, by `is_one`, no column may have its first cell again.
+fn is_header(rows: &[Vec<String>], user: usize, page: usize, is_one: fn(&str, &[&str]) -> bool) -> bool {
+    let cell = |column: usize| rows[0].get(column).map_or("", String::as_str);
+    let is_as_first = |row: &Vec<String>, column: usize| row.get(column).map(String::as_str) == Some(cell(column));
+    if is_named(cell(user), USERS) && is_named(cell(page), PAGES) {
+        // Files that were put one behind another repeat both.
+        return !rows[1..].iter().any(|row| is_as_first(row, user) != is_as_first(row, page));
+    }
+    let is_told = is_one(cell(user), USERS) || is_one(cell(page), PAGES);
+    is_told && !(0..rows[0].len()).any(|column| recurs(rows, column))
+}
+
 fn profiles(rows: &[Vec<String>], table: Table) -> Recognised {
-    let header = is_named(&rows[0][0], USERS) || (rows.len() > NUMBERED_ROWS && names_numbers(rows, 0));
+    // What is a page elsewhere is no name of a column.
+    let is_page = |cell: &String| rows[1..].iter().any(|row| row.iter().skip(1).any(|page| page == cell));
+    let is_apart = || !recurs(rows, 0) && !rows[0].iter().skip(1).any(|cell| !cell.is_empty() && is_page(cell));
+    let header = (is_named(&rows[0][0], USERS) && is_apart()) || names_numbers(rows, 0..1);
     let table = Table { header, ..table };
     let words = format!("{} profiles: user = column 1, pages = all others", table.name());
     let (form, becomes) = match table.separator {
@@ -203,6 +224,22 @@ fn lists(sample: &Sample<'_>, read_as: &ReadAs) -> Result<Recognised, String> {
     let name = read_as.field.as_deref().unwrap_or(people::FIELD);
     let field = path_of(name);
     let words = format!("JSON Lines: pages = field {name}");
-    fields::must_be_in(sample, &field, &LIKED, EXPECTED)?;
+    fields::must_be_in(sample, &field, &LIKED, EXPECTED, pairs_by_jq)?;
     Ok(Recognised { form: "jsonl", becomes: "jsonl", shape: Shape::Lists { field }, words })
+}
+
+/// How a line with one user and one page becomes a pair; nothing where it has no two such fields.
+fn pairs_by_jq(line: &serde_json::Map<String, serde_json::Value>) -> Option<String> {
+    let single = || line.iter().filter(|(_, value)| value.is_string() || value.is_number()).map(|(name, _)| name);
+    let named = |names: &[&str]| single().find(|name| is_named(name, names));
+    let of = |name: &String| match name.bytes().all(|byte| byte.is_ascii_alphabetic() || byte == b'_') {
+        true => format!(".{name}"),
+        false => format!(".{}", serde_json::Value::from(name.as_str())),
+    };
+    let (user, page) = match named(USERS).zip(named(PAGES)) {
+        Some((user, page)) => (of(user), of(page)),
+        None if single().count() > 1 => (".USER".to_string(), ".PAGE".to_string()),
+        None => return None,
+    };
+    Some(format!("jq -r '[{user},{page}]|@csv' FILE | kvfair run fans --input - ..."))
 }

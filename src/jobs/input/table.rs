@@ -13,7 +13,8 @@ use crate::jobs::{InputFault, Source};
 /// A longer row is none, and would be read into memory as a whole, with a number beside each of its commas.
 const ROW_BYTES_MAX: usize = 16 << 20;
 
-/// The rows of one input, one at a time in a buffer that is used again. Blank lines are none.
+/// The rows of one input, one at a time in a buffer that is used again. Blank lines are none, nor are a spreadsheet's
+/// rows without a cell that is filled.
 pub struct Rows {
     source: String,
     reader: csv::Reader<Bounded<Box<dyn BufRead>>>,
@@ -32,17 +33,20 @@ impl Rows {
 
     /// The next row; nothing at the end of the input.
     pub fn read(&mut self) -> Result<Option<&ByteRecord>, InputFault> {
-        self.read_bytes.set(0);
-        let line = self.reader.position().line();
-        match self.reader.read_byte_record(&mut self.row) {
-            Ok(true) => Ok(Some(&self.row)),
-            Ok(false) => Ok(None),
-            Err(error) => {
-                let what = match error.into_kind() {
-                    csv::ErrorKind::Io(error) => error.to_string(),
-                    other => format!("{other:?}"),
-                };
-                Err(InputFault { source: self.source.clone(), line, what: format!("cannot read on: {what}") })
+        loop {
+            self.read_bytes.set(0);
+            let line = self.reader.position().line();
+            match self.reader.read_byte_record(&mut self.row) {
+                Ok(true) if is_blank(&self.row) => {}
+                Ok(true) => return Ok(Some(&self.row)),
+                Ok(false) => return Ok(None),
+                Err(error) => {
+                    let what = match error.into_kind() {
+                        csv::ErrorKind::Io(error) => error.to_string(),
+                        other => format!("{other:?}"),
+                    };
+                    return Err(self.fault(line, format!("cannot read on: {what}")));
+                }
             }
         }
     }
@@ -56,6 +60,10 @@ impl Rows {
     pub fn fault(&self, line: u64, what: String) -> InputFault {
         InputFault { source: self.source.clone(), line, what }
     }
+}
+
+fn is_blank(row: &ByteRecord) -> bool {
+    row.iter().all(|cell| cell.trim_ascii().is_empty())
 }
 
 /// In TSV a quote is a letter like any other.
@@ -141,7 +149,7 @@ pub fn rows_of(sample: &Sample<'_>, separator: u8) -> Vec<Vec<String>> {
     const ROWS: usize = 200;
     let mut reader = builder(separator).from_reader(Cursor::new(without_mark(sample.bytes)));
     let text = |cell: &[u8]| String::from_utf8_lossy(cell).into_owned();
-    let rows = reader.byte_records().map_while(Result::ok).take(ROWS + 1);
+    let rows = reader.byte_records().map_while(Result::ok).filter(|row| !is_blank(row)).take(ROWS + 1);
     let mut rows: Vec<Vec<String>> = rows.map(|row| row.iter().map(text).collect()).collect();
     if rows.len() > ROWS || (!sample.whole && rows.len() > 1) {
         rows.pop();
@@ -193,20 +201,48 @@ pub fn columns_of(typed: &[String], rows: &[Vec<String>]) -> Result<(Vec<usize>,
 /// Whether a cell of a header is one of these names, whatever its case and whether it is the name or the number of one:
 /// "userID", "User Name", "users".
 pub fn is_named(cell: &str, names: &[&str]) -> bool {
-    let bare: String =
-        cell.chars().filter(char::is_ascii_alphanumeric).map(|letter| letter.to_ascii_lowercase()).collect();
-    let plain = ["id", "name", "s"].iter().fold(bare.as_str(), |bare, end| match bare.strip_suffix(end) {
-        Some(rest) if rest.len() > 1 => rest,
-        _ => bare,
-    });
-    names.contains(&bare.as_str()) || names.contains(&plain)
+    let bare = bare(cell);
+    names.contains(&bare.as_str()) || names.contains(&without_ends(&bare, &["id", "name", "s"]))
 }
 
-/// Whether the first row names a column that holds numbers in all the others.
-pub fn names_numbers(rows: &[Vec<String>], column: usize) -> bool {
-    let is_number = |row: &Vec<String>| row.get(column).is_some_and(|cell| cell.parse::<f64>().is_ok());
+/// The same of a single one, "artist" or "artistID": "Books" is a page as well.
+pub fn is_one_of(cell: &str, names: &[&str]) -> bool {
+    names.contains(&bare(cell).as_str()) || is_key_of(cell, names)
+}
+
+/// Whether a cell is the number or the name of one of these, as "artistID" is, which is hardly data.
+pub fn is_key_of(cell: &str, names: &[&str]) -> bool {
+    let bare = bare(cell);
+    let plain = without_ends(&bare, &["id", "name"]);
+    plain != bare && names.contains(&plain)
+}
+
+fn bare(cell: &str) -> String {
+    cell.chars().filter(char::is_ascii_alphanumeric).map(|letter| letter.to_ascii_lowercase()).collect()
+}
+
+fn without_ends<'a>(bare: &'a str, ends: &[&str]) -> &'a str {
+    ends.iter().fold(bare, |bare, end| match bare.strip_suffix(end) {
+        Some(rest) if rest.len() > 1 => rest,
+        _ => bare,
+    })
+}
+
+/// Whether a column has its first cell once more, which then is no name of it.
+pub fn recurs(rows: &[Vec<String>], column: usize) -> bool {
+    let first = rows[0].get(column).filter(|cell| !cell.is_empty());
+    first.is_some() && rows[1..].iter().any(|row| row.get(column) == first)
+}
+
+/// Whether the first row names columns that hold numbers in all the others: two of these columns, or one where there
+/// are many rows.
+pub fn names_numbers(rows: &[Vec<String>], columns: impl Iterator<Item = usize>) -> bool {
+    const MANY_ROWS: usize = 6;
     let Some((first, others)) = rows.split_first() else { return false };
-    !is_number(first) && !others.is_empty() && others.iter().all(is_number)
+    let is_number = |row: &Vec<String>, column: usize| row.get(column).is_some_and(|cell| cell.parse::<f64>().is_ok());
+    let is_named = |column: &usize| !is_number(first, *column) && others.iter().all(|row| is_number(row, *column));
+    let mut named = columns.filter(is_named);
+    !others.is_empty() && named.next().is_some() && (rows.len() >= MANY_ROWS || named.next().is_some())
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! Which form recorded traffic has, by its first rows. It must not know what is done about them.
 
 use super::forms::{FORMS, Form};
-use crate::jobs::input::{Recognised, Sample, Shape, has_no_columns, has_no_field};
+use crate::jobs::input::{Recognised, Sample, Shape};
 use crate::words::trial::ReadAs;
 
 /// What a row must be.
@@ -13,9 +13,15 @@ pub const EXPECTED: &str = "one of these forms, with an example of a row:
 
 /// How recorded traffic is read that begins like this.
 pub fn recognise(sample: &Sample<'_>, read_as: &ReadAs) -> Result<Recognised, String> {
-    has_no_columns(read_as, "recorded traffic")?;
-    has_no_field(read_as, "recorded traffic")?;
+    let typed = [(!read_as.columns.is_empty(), "--columns", "columns"), (read_as.field.is_some(), "--field", "fields")];
+    if let Some((_, option, parts)) = typed.iter().find(|(is_typed, ..)| *is_typed) {
+        let hint = "hint: trace takes neither --columns nor --field";
+        return Err(format!("{option}: recorded traffic has no {parts}\n{hint}"));
+    }
     let asked = FORMS.iter().find(|(name, _)| *name == read_as.form);
+    if asked.is_none_or(|(_, form)| form.has_lines()) {
+        sample.must_not_be_ascii_in_utf16(EXPECTED)?;
+    }
     let Some(&(form, _)) = asked.or_else(|| told_by(sample)) else {
         return Err(sample.fault("none of its first lines is a row of recorded traffic", EXPECTED, ""));
     };

@@ -4,7 +4,7 @@
 use std::io::{self, BufRead};
 
 use super::forms::{FORMS, Form, Key, Operation, Row};
-use crate::jobs::lines::{BadRows, LINE_BYTES_MAX};
+use crate::jobs::lines::{BadRows, LINE_BYTES_MAX, past_mark};
 use crate::jobs::{InputFault, Source};
 use crate::words::trial::JobSettings;
 
@@ -56,10 +56,12 @@ struct Run {
 impl Recorded {
     pub fn open(settings: &JobSettings, source: &dyn Source) -> io::Result<Recorded> {
         let form = FORMS.iter().find(|(name, _)| *name == settings.format);
+        let form = form.ok_or_else(|| io::Error::other(format!("no form '{}'", settings.format)))?.1;
+        let reader = source.open()?;
         Ok(Recorded {
             source: source.name().to_string(),
-            form: form.ok_or_else(|| io::Error::other(format!("no form '{}'", settings.format)))?.1,
-            reader: source.open()?,
+            form,
+            reader: if form.has_lines() { past_mark(reader)? } else { reader },
             buffer: Vec::new(),
             block: 0,
             at: 0,

@@ -8,7 +8,7 @@ use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use anyhow::{Result, anyhow, bail};
+use anyhow::{Context, Result, anyhow, bail};
 use xxhash_rust::xxh3::xxh3_128;
 
 use super::input::{self, DataFile};
@@ -16,7 +16,7 @@ use super::plan::Chosen;
 use super::signals::{INTERRUPTED, Interrupt};
 use super::truth::{self, Question};
 use super::visits::Visit;
-use crate::jobs::{self, EndState, Source};
+use crate::jobs::{self, EndState, JobKind, Source};
 use crate::stores::{Launch, Session, Store};
 use crate::words::op::{Fault, Op, Reply};
 use crate::words::trial::{Configuration, Durability, Verify};
@@ -30,6 +30,10 @@ mod requests;
 const PATIENCE: Duration = Duration::from_secs(60);
 /// An embedded store commits after so many deletions.
 const COMMITTED_TOGETHER: usize = 1_000;
+
+/// What came from standard input nobody has kept.
+const NEEDED_AGAIN: &str = "its run read its data from standard input, where `kvfair clean` needs the same data again: \
+                            `... | kvfair clean URL --of RESULTS --yes`";
 
 /// What was found under the keys of a run.
 #[derive(Default)]
@@ -84,9 +88,9 @@ pub fn find(chosen: &Chosen, visits: &[Visit], scratch: &Path, interrupt: &Inter
     for (place, visit) in visits.iter().enumerate() {
         let job = &visit.job;
         let kind = jobs::find(&job.name).ok_or_else(|| anyhow!("this kvfair knows no job {}", job.name))?;
-        let input = input::prepare(kind, job, scratch, interrupt)?.path;
+        let input = data_of(visit, kind, scratch, interrupt);
+        let input = if job.data.is_stdin() { input.context(NEEDED_AGAIN) } else { input }?;
         let source = DataFile::new(&input, &job.data);
-        must_be_the_same(visit, &source, input, scratch)?;
         let store = open(chosen, visit)?;
         let shape = match (kind.end_state)(job) {
             EndState::Counters => Shape::Counter,
@@ -140,10 +144,11 @@ pub fn delete(chosen: &Chosen, visits: &[Visit], found: &Found, interrupt: &Inte
     Ok(deleted)
 }
 
-/// The job's data must be what it was, or other keys would be looked for.
-fn must_be_the_same(visit: &Visit, source: &DataFile, input: PathBuf, scratch: &Path) -> Result<()> {
-    let job = visit.job.clone();
-    let (verify, out) = (Verify::Sample, scratch.join("truth"));
+/// The job's data, which must be what it was, or other keys would be looked for.
+fn data_of(visit: &Visit, kind: &JobKind, scratch: &Path, interrupt: &Interrupt) -> Result<PathBuf> {
+    let (job, path) = (visit.job.clone(), input::prepare(kind, &visit.job, scratch, interrupt)?.path);
+    let source = DataFile::new(&path, &job.data);
+    let (verify, out, input) = (Verify::Sample, scratch.join("truth"), path.clone());
     let question = Question { job, input, verify, out, explain: None, memory_bytes: None };
     let now = truth::compute(&question).map_err(|what| anyhow!(what))?.stream.sha256;
     if now != visit.sha256 {
@@ -155,7 +160,7 @@ fn must_be_the_same(visit: &Visit, source: &DataFile, input: PathBuf, scratch: &
             visit.sha256
         );
     }
-    Ok(())
+    Ok(path)
 }
 
 fn open(chosen: &Chosen, visit: &Visit) -> Result<Box<dyn Store>> {

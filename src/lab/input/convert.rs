@@ -44,9 +44,12 @@ pub struct Seen {
     /// Users, or messages.
     pub units: u64,
     pages: HashSet<u64>,
+    /// Of a user and a page, each once.
     pairs: u64,
     /// The most pages of one user.
     most: u64,
+    /// The pages of the unit that is being read: it may have one twice, or turn out to be bad.
+    in_unit: Vec<u64>,
     /// Lines that could be used, and those that could not.
     used: u64,
     pub skipped: u64,
@@ -102,11 +105,18 @@ impl Seen {
         format!("{}, {over}{pages}, {}", of(self.units, "user"), of(self.pairs, "pair"))
     }
 
-    fn page(&mut self, page: &[u8]) {
-        if self.pages.len() < PAGES_MAX {
-            self.pages.insert(xxh3_64(page));
+    /// The unit is good.
+    fn unit(&mut self) {
+        self.units += 1;
+        self.in_unit.sort_unstable();
+        self.in_unit.dedup();
+        self.pairs += self.in_unit.len() as u64;
+        self.most = self.most.max(self.in_unit.len() as u64);
+        for page in self.in_unit.drain(..) {
+            if self.pages.len() < PAGES_MAX {
+                self.pages.insert(page);
+            }
         }
-        self.pairs += 1;
     }
 }
 
@@ -196,7 +206,7 @@ impl Work<'_> {
 
     fn rows(&mut self, table: Table, read: impl Fn(&mut Self, &ByteRecord) -> Result<(), String>) -> Result<(), Fault> {
         self.each_row(table, |work, row| {
-            work.line.clear();
+            work.clear();
             let good = read(work, row);
             if good.is_ok() {
                 work.put_line()?;
@@ -216,7 +226,7 @@ impl Work<'_> {
             if line.trim_ascii().is_empty() {
                 continue;
             }
-            self.line.clear();
+            self.clear();
             let text = str::from_utf8(line).map_err(|error| format!("not UTF-8 at byte {}", error.valid_up_to() + 1));
             match text.and_then(|text| read(self, text)) {
                 Ok(()) => {
@@ -239,9 +249,15 @@ impl Work<'_> {
         self.errand.settings.units.is_some_and(|units| self.seen.units >= units)
     }
 
+    /// Forgets what was begun of a unit.
+    fn clear(&mut self) {
+        self.line.clear();
+        self.seen.in_unit.clear();
+    }
+
     /// One unit more.
     fn put_line(&mut self) -> io::Result<()> {
-        self.seen.units += 1;
+        self.seen.unit();
         self.line.push(b'\n');
         self.to.write_all(&self.line)
     }
@@ -283,7 +299,7 @@ impl Work<'_> {
 
     /// As the recipe writes it: `{"user": "ann", "likes": ["Tea", "Rain"]}`.
     fn begin(&mut self, user: &[u8]) {
-        self.line.clear();
+        self.clear();
         self.line.extend_from_slice(b"{\"user\": ");
         json(user, &mut self.line);
         self.line.extend_from_slice(format!(", \"{FIELD}\": [").as_bytes());
@@ -294,17 +310,15 @@ impl Work<'_> {
             self.line.extend_from_slice(b", ");
         }
         json(page, &mut self.line);
-        self.saw(page, pages);
+        self.saw(page);
         match self.line.len() > LINE_BYTES_MAX - 64 {
             true => Err(io::Error::other(format!("a user with more than {} MiB of pages", LINE_BYTES_MAX >> 20))),
             false => Ok(()),
         }
     }
 
-    /// A page, as a user's so many-th.
-    fn saw(&mut self, page: &[u8], pages: u64) {
-        self.seen.page(page);
-        self.seen.most = self.seen.most.max(pages);
+    fn saw(&mut self, page: &[u8]) {
+        self.seen.in_unit.push(xxh3_64(page));
     }
 
     /// A user and their pages; empty cells are what a spreadsheet fills its rows up with.
@@ -314,10 +328,10 @@ impl Work<'_> {
         let pages = filled.map(|column| cell(row, column, "page")).collect::<Result<Vec<_>, _>>()?;
         if as_tabs {
             self.line.extend_from_slice(user.as_bytes());
-            for (page, number) in pages.iter().zip(1..) {
+            for page in pages {
                 self.line.push(b'\t');
                 self.line.extend_from_slice(page.as_bytes());
-                self.saw(page.as_bytes(), number);
+                self.saw(page.as_bytes());
             }
             return Ok(());
         }
@@ -341,7 +355,7 @@ impl Work<'_> {
             pages += 1;
             match (page.is_empty(), is_recipes) {
                 (true, _) => fault = Some("an empty page name".to_string()),
-                (false, true) => self.saw(page, pages),
+                (false, true) => self.saw(page),
                 (false, false) if fault.is_none() => fault = self.add(page, pages).err().map(|error| error.to_string()),
                 (false, false) => {}
             }

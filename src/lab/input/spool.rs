@@ -12,6 +12,7 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
 use super::{BUFFER_BYTES, Interruptible};
 use crate::lab::signals::{INTERRUPTED, Interrupt};
+use crate::words::trial::is_stdin;
 
 /// How soon a Ctrl-C is seen while nothing comes.
 const LOOK_MS: u16 = 50;
@@ -24,7 +25,7 @@ pub fn keep(named: &Path, scratch: &Path, interrupt: &Interrupt) -> Result<PathB
     }
     let about = || format!("--input {}: cannot keep it in {}", named.display(), path.display());
     let file = Interruptible { file: File::create_new(&path).with_context(about)?, interrupt };
-    let bytes = if super::is_stdin(named) {
+    let bytes = if is_stdin(named) {
         if io::stdin().is_terminal() {
             bail!("--input -: standard input is a terminal\nhint: give it the data: `... < FILE`");
         }
