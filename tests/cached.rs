@@ -206,6 +206,23 @@ fn a_cache_may_be_limited_by_records() {
     }
 }
 
+/// However many clients share it, so many records are in it and no more.
+#[test]
+fn a_limit_by_records_is_held_by_several_clients_too() {
+    for (items, clients) in [(1, 2), (10, 2), (10, 50), (33, 4), (1_001, 7), (10_000, 50)] {
+        let limit = Cache { memory_bytes: 1 << 30, counts: CacheCounts::Entries, items: Some(items) };
+        let cached = Cached::new(open("null", &[]), limit, clients);
+        let mut session = cached.session().expect("a session");
+        // So many that each part of it is full.
+        let sets = 10 * items.max(1_000);
+        for number in 0..sets {
+            set(session.as_mut(), &format!("key {number}"), b"value").expect("it is set");
+        }
+        drop(session);
+        assert_eq!(sets - cached.counters()["cache evictions"], items, "{clients} clients");
+    }
+}
+
 /// libCacheSim's own test of the least recently used order, on its own trace: see the data's README.
 #[test]
 fn misses_are_those_that_others_published() {

@@ -127,8 +127,8 @@ fn lacks(chosen: &Chosen, wanted: &Wanted<'_>) -> Option<String> {
         adapter.role == Role::Store && !(adapter.lacks)(&Default::default()).contains(&means)
     };
     let having: Vec<&str> = stores::ALL.iter().filter(has).map(|adapter| adapter.name).collect();
-    let (label, store, op) = (&chosen.target.label, chosen.adapter.name, means.name());
-    Some(format!("{label}: {store} has no {op}, which {what} needs\nhint: stores that have it: {}", having.join(", ")))
+    let (label, store, missing) = (&chosen.target.label, chosen.adapter.name, means.missing());
+    Some(format!("{label}: {store} {missing}, which {what} needs\nhint: stores that can: {}", having.join(", ")))
 }
 
 /// What of this not every store has, and for what.

@@ -215,7 +215,8 @@ fn set_cache(cache: &mut Cache, name: &str, value: &str) -> Result<()> {
         }
         ("items", count) => {
             let items = count.parse().ok().filter(|items| *items > 0);
-            cache.items = Some(items.ok_or_else(|| anyhow!("?items={count} is no number of records"))?);
+            cache.items =
+                Some(items.ok_or_else(|| anyhow!("?items={count} is no number of records, which is 1 or more"))?);
         }
         (_, "entries") => cache.counts = CacheCounts::Entries,
         (_, "values") => cache.counts = CacheCounts::Values,

@@ -22,7 +22,7 @@ use super::worker::Told;
 use crate::stores::Launch;
 use crate::words::noise::Noise;
 use crate::words::op::readable;
-use crate::words::record::{Outcome, Phase, Record, StoreFacts, UNREAD, Usage, Verdict};
+use crate::words::record::{LOOKED_AT, Outcome, Phase, Record, StoreFacts, UNREAD, Usage, Verdict};
 use crate::words::room::Room;
 
 /// The most bytes of why counters could not be read: they may be a stranger's words.
@@ -156,9 +156,13 @@ impl<'a> Attendant<'a> {
 
     fn take_down(&mut self, told: Told, watch: &mut dyn FnMut(Live)) -> Option<Result<(), Outcome>> {
         match told {
-            Told::Facts(facts) => {
-                if let (None, Some(told)) = (self.server, facts.process_id.filter(|_| self.record.target.is_guest())) {
-                    self.server = listeners::neighbour(&self.target.1.place, told);
+            Told::Facts(mut facts) => {
+                if self.server.is_none() && self.record.target.is_guest() {
+                    self.server = listeners::neighbour(&self.target.1.place, facts.process_id);
+                    self.server_peaks = Peaks::of_guest();
+                    let name = self.server.and_then(watch::name_of);
+                    let name = name.map(|name| readable(name.as_bytes(), LONGEST_REASON));
+                    facts.settings.extend(name.map(|name| (LOOKED_AT.to_string(), name)));
                 }
                 if let Some(product) = facts.product {
                     let target = &mut self.record.target;

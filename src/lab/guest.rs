@@ -99,7 +99,11 @@ impl Asked {
 }
 
 fn too_small(seen: &Seen, free: u64, need: u64, room: &Room, name: &str, place: &Place) -> String {
-    let at_limit = if room.evicts { "drops records" } else { "refuses its owner's writes" };
+    let at_limit = match &room.policy {
+        None if room.evicts => "may drop records, since its eviction policy is unknown",
+        _ if room.evicts => "drops records",
+        _ => "refuses its owner's writes",
+    };
     format!(
         "{place} has {} bytes of memory left ({}), and this may take {}: at its limit it {at_limit}; raise the limit, \
          write less, or name `{name}`, a server of our own",
@@ -232,6 +236,9 @@ mod tests {
         for part in ["2,000 bytes", "2,001", "5,001 records", "allkeys-lru", "drops records", "name `redis`"] {
             assert!(words.contains(part), "no {part} in {words}");
         }
+        let untold = Room { policy: None, ..room(Limit::Bytes(3_000), Some(1_000)) };
+        let words = self::judged(&Asked::default(), untold, 2_001, &elsewhere()).unwrap_err();
+        assert!(words.contains("it may drop records, since its eviction policy is unknown"), "{words}");
         let full = Room { evicts: false, ..room(Limit::Bytes(3_000), Some(9_000)) };
         let words = self::judged(&Asked::default(), full, 1, &elsewhere()).unwrap_err();
         assert!(words.contains("0 bytes") && words.contains("refuses its owner's writes"), "{words}");

@@ -1,8 +1,13 @@
 //! Which sockets a process tree listens on: a server that we start must be reachable where we said, and nowhere else.
 
+#[cfg(target_os = "linux")]
+use std::collections::{HashMap, HashSet};
 use std::net::SocketAddr;
+#[cfg(target_os = "linux")]
+use std::net::ToSocketAddrs;
 use std::path::PathBuf;
 
+#[cfg(target_os = "linux")]
 use super::guest;
 use crate::stores::Place;
 
@@ -39,58 +44,139 @@ impl Listeners {
     }
 }
 
-/// The process of a server that somebody else started, where it is on this machine and we may look at it: the one that
-/// it says it is, if that one listens at this place. A process of another PID namespace has another id here, and what
-/// stands before a server (a proxy, a tunnel) is not the process that the server tells.
+/// The process of a server that somebody else started, where it is on this machine and we may look at it. Where it says
+/// which process it is, that one must listen at this place: what stands before a server (a proxy, a tunnel) is not the
+/// process that the server tells, and a process of another PID namespace has another id here. Where it does not, it is
+/// the process that listens there.
 #[cfg(target_os = "linux")]
-pub fn neighbour(place: &Place, told: u32) -> Option<u32> {
-    let found = of(told).ok()?.0?;
-    let listens = match place {
-        Place::Tcp { port, .. } => found.tcp.iter().any(|address| address.port() == *port) && guest::is_here(place),
-        Place::Unix(path) => {
-            let path = path.canonicalize().ok()?;
-            found.unix.iter().any(|own| own.canonicalize().is_ok_and(|own| own == path))
-        }
-        Place::Memory | Place::Path(_) => false,
-    };
-    listens.then_some(told)
+pub fn neighbour(place: &Place, told: Option<u32>) -> Option<u32> {
+    let inodes: HashSet<u64> = listening().ok()?.iter().filter(|one| one.is_at(place)).map(|one| one.inode).collect();
+    let found = match told {
+        Some(told) => sockets_of(told).ok()?.iter().any(|inode| inodes.contains(inode)).then_some(told),
+        None => holder(&inodes),
+    }?;
+    // All of the machine descends from its first process, which may have opened sockets for others, or have the id that
+    // a server has in a container.
+    (!super::watch::family(found).contains(&std::process::id())).then_some(found)
 }
 
 #[cfg(not(target_os = "linux"))]
-pub fn neighbour(_: &Place, _: u32) -> Option<u32> {
+pub fn neighbour(_: &Place, _: Option<u32>) -> Option<u32> {
     None
+}
+
+/// The process that has these sockets: of those who inherited them the first. None where several do without each
+/// other.
+#[cfg(target_os = "linux")]
+fn holder(inodes: &HashSet<u64>) -> Option<u32> {
+    use procfs::process::{Process, all_processes};
+
+    if inodes.is_empty() {
+        return None;
+    }
+    let has = |process: &Process| own_sockets(process).is_ok_and(|sockets| !sockets.is_disjoint(inodes));
+    let parents: HashMap<i32, i32> = all_processes()
+        .ok()?
+        .flatten()
+        .filter(has)
+        .filter_map(|process| Some((process.pid, process.stat().ok()?.ppid)))
+        .collect();
+    let mut firsts = parents.iter().filter(|(_, parent)| !parents.contains_key(parent)).map(|(pid, _)| *pid as u32);
+    firsts.next().filter(|_| firsts.next().is_none())
+}
+
+/// The inodes of one process's sockets.
+#[cfg(target_os = "linux")]
+fn own_sockets(process: &procfs::process::Process) -> procfs::ProcResult<HashSet<u64>> {
+    use procfs::process::FDTarget;
+
+    let inodes = process.fd()?.flatten().filter_map(|descriptor| match descriptor.target {
+        FDTarget::Socket(inode) => Some(inode),
+        _ => None,
+    });
+    Ok(inodes.collect())
+}
+
+/// The inodes of the sockets of a process and its children.
+#[cfg(target_os = "linux")]
+fn sockets_of(root: u32) -> Result<HashSet<u64>, String> {
+    let mut sockets = HashSet::new();
+    for pid in super::watch::family(root) {
+        match procfs::process::Process::new(pid as i32).and_then(|process| own_sockets(&process)) {
+            Ok(own) => sockets.extend(own),
+            // A child that has just ended, as a server's of one connection does, listens on nothing.
+            Err(procfs::ProcError::NotFound(_)) if pid != root => continue,
+            Err(error) => return Err(cannot(error)),
+        }
+    }
+    Ok(sockets)
+}
+
+#[cfg(target_os = "linux")]
+fn cannot(error: procfs::ProcError) -> String {
+    format!("cannot look up what the server listens on: {error}")
+}
+
+/// A socket of this machine that somebody listens on.
+#[cfg(target_os = "linux")]
+struct Listening {
+    inode: u64,
+    at: Address,
+}
+
+#[cfg(target_os = "linux")]
+enum Address {
+    Tcp(SocketAddr),
+    Unix(PathBuf),
+}
+
+#[cfg(target_os = "linux")]
+impl Listening {
+    /// Whether who goes to this place gets here.
+    fn is_at(&self, place: &Place) -> bool {
+        match (&self.at, place) {
+            (Address::Tcp(address), Place::Tcp { host, port }) => {
+                let is_meant = |own: SocketAddr| address.ip().is_unspecified() || own.ip() == address.ip();
+                address.port() == *port
+                    && guest::is_here(place)
+                    && (host.as_str(), *port).to_socket_addrs().is_ok_and(|mut all| all.any(is_meant))
+            }
+            (Address::Unix(own), Place::Unix(path)) => {
+                let same = |own: PathBuf| path.canonicalize().is_ok_and(|path| own == path);
+                own.canonicalize().is_ok_and(same)
+            }
+            _ => false,
+        }
+    }
+}
+
+/// All that is listened on here.
+#[cfg(target_os = "linux")]
+fn listening() -> Result<Vec<Listening>, String> {
+    use procfs::net::{TcpState, tcp, tcp6};
+
+    // A machine without IPv6 has no table of it.
+    let entries = tcp().map_err(cannot)?.into_iter().chain(tcp6().unwrap_or_default());
+    let entries = entries.filter(|entry| entry.state == TcpState::Listen);
+    let over_tcp = entries.map(|entry| Listening { inode: entry.inode, at: Address::Tcp(entry.local_address) });
+    let table = std::fs::read("/proc/net/unix").map_err(|error| cannot(error.into()))?;
+    let in_files = unix_listeners(&table).map(|(inode, path)| Listening { inode, at: Address::Unix(path) });
+    Ok(over_tcp.chain(in_files).collect())
 }
 
 /// What the process and its children listen on.
 #[cfg(target_os = "linux")]
 pub fn of(root: u32) -> Result<Listeners, String> {
-    use std::collections::HashSet;
-
-    use procfs::net::{TcpState, tcp, tcp6};
-    use procfs::process::{FDTarget, Process};
-
-    let cannot = |error: procfs::ProcError| format!("cannot look up what the server listens on: {error}");
-    let mut sockets = HashSet::new();
-    for pid in super::watch::family(root) {
-        let descriptors = match Process::new(pid as i32).and_then(|process| process.fd()) {
-            Ok(descriptors) => descriptors,
-            // A child that has just ended, as a server's of one connection does, listens on nothing.
-            Err(procfs::ProcError::NotFound(_)) if pid != root => continue,
-            Err(error) => return Err(cannot(error)),
-        };
-        sockets.extend(descriptors.flatten().filter_map(|descriptor| match descriptor.target {
-            FDTarget::Socket(inode) => Some(inode),
-            _ => None,
-        }));
+    let sockets = sockets_of(root)?;
+    let mut found = Found::default();
+    for Listening { inode, at } in listening()? {
+        match at {
+            _ if !sockets.contains(&inode) => {}
+            Address::Tcp(address) => found.tcp.push(address),
+            Address::Unix(path) => found.unix.push(path),
+        }
     }
-    // A machine without IPv6 has no table of it.
-    let entries = tcp().map_err(cannot)?.into_iter().chain(tcp6().unwrap_or_default());
-    let ours = entries.filter(|entry| entry.state == TcpState::Listen && sockets.contains(&entry.inode));
-    let tcp = ours.map(|entry| entry.local_address).collect();
-    let table = std::fs::read("/proc/net/unix").map_err(|error| cannot(error.into()))?;
-    let ours = unix_listeners(&table).filter(|(inode, _)| sockets.contains(inode));
-    let unix = ours.map(|(_, path)| path).collect();
-    Ok(Listeners(Some(Found { tcp, unix })))
+    Ok(Listeners(Some(found)))
 }
 
 /// The inode and path of each listening socket in the text of `/proc/net/unix`: `Num: RefCount Protocol Flags Type St
@@ -152,6 +238,30 @@ mod tests {
         let address = listener.local_addr().unwrap();
         let found = of(std::process::id()).unwrap().0.unwrap();
         assert!(found.tcp.contains(&address), "{found:?}");
+    }
+
+    /// A server is looked for among all processes; who started us is none of the machine's servers.
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn who_listens_is_found_unless_it_is_who_asks() {
+        use std::process::{Command, Stdio};
+
+        let script = "import socket, sys, time; s = socket.socket(); s.bind((\"127.0.0.1\", 0)); s.listen(); \
+            print(s.getsockname()[1], flush=True); time.sleep(60)";
+        let mut server = Command::new("python3").args(["-c", script]).stdout(Stdio::piped()).spawn().unwrap();
+        let mut line = String::new();
+        let mut told = std::io::BufReader::new(server.stdout.take().unwrap());
+        std::io::BufRead::read_line(&mut told, &mut line).unwrap();
+        let place = |port: u16| Place::Tcp { host: "localhost".to_string(), port };
+        let port = line.trim().parse().unwrap();
+        let found = [neighbour(&place(port), None), neighbour(&place(port), Some(server.id()))];
+        let other = neighbour(&place(port), Some(std::process::id() + 1));
+        server.kill().unwrap();
+        server.wait().unwrap();
+        assert_eq!((found, other), ([Some(server.id()); 2], None));
+        let own = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let own = place(own.local_addr().unwrap().port());
+        assert_eq!([neighbour(&own, None), neighbour(&own, Some(std::process::id()))], [None, None]);
     }
 
     /// Any user of the machine can bind sockets to such names.

@@ -396,6 +396,7 @@ fn not_here(server: &Server) -> String {
 /// Why a path is no program that can be run.
 pub fn no_program(file: &Path) -> Option<String> {
     match fs::metadata(file) {
+        Err(error) if error.kind() == ErrorKind::NotFound => Some("no such file".to_string()),
         Err(error) => Some(error.kind().to_string()),
         Ok(meta) if meta.is_dir() => Some("it is a directory".to_string()),
         Ok(_) => (!is_program(file)).then(|| "it may not be executed".to_string()),

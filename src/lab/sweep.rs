@@ -1,16 +1,19 @@
 //! Takes away what a job wrote into somebody else's store: its clients run once more, and every key they write is
 //! deleted.
 
+mod held;
+
 use std::collections::VecDeque;
 use std::io;
 
+use self::held::Look;
 use super::input::DataFile;
 use crate::drive::sockets::{self, Conduct, Threads};
 use crate::drive::{Progress, Work};
 use crate::jobs::{Ask, Client, Heard, Job, LOAD_DEPTH, Part, Source};
 use crate::stores::{Adapter, Launch, Store};
 use crate::words::load::At;
-use crate::words::op::{Fault, Keys, Op, Pairs, Reply, ValueList, readable};
+use crate::words::op::{Fault, Keys, Op, Pairs, Reply, ValueList};
 
 /// Deletes every key that the job's clients would write. Nothing else is touched, however the trial ended.
 pub fn clear(
@@ -55,23 +58,20 @@ pub fn clear(
 }
 
 /// Whether the store holds none of the keys that the job's clients would write. Nothing is written.
-pub fn holds_none(job: &dyn Job, points: &[At], source: &DataFile, store: &dyn Store) -> Result<(), String> {
-    let mut session = store.session().map_err(|fault| fault.to_string())?;
-    let mut held = None;
-    let looked = each_key(job, points, source, &mut |key| {
-        if held.is_none() && session.ask(&Op::Get(key))? != Reply::Missing {
-            held = Some(readable(key, LONGEST_KEY));
-        }
+pub fn holds_none(
+    job: &dyn Job,
+    points: &[At],
+    source: &DataFile,
+    launch: &Launch,
+    store: &dyn Store,
+) -> Result<(), String> {
+    let mut look = Look::new(store, source, launch.patience);
+    each_key(job, points, source, &mut |key| {
+        look.at(key);
         Ok(())
-    });
-    match held {
-        None => looked,
-        Some(key) => Err(format!("it holds the key \"{key}\", which this job would overwrite: name an empty store")),
-    }
+    })?;
+    look.end()
 }
-
-/// So much of a key is shown.
-const LONGEST_KEY: usize = 80;
 
 /// What is done with a key that a client would write.
 type Touch<'t> = dyn FnMut(&[u8]) -> Result<(), Fault> + 't;

@@ -71,12 +71,19 @@ pub struct Peaks {
     /// Anonymous memory that looks see in several processes of the tree, as the last count found: pages that a fork
     /// shares.
     twice_bytes: u64,
+    /// Somebody else's processes, which are not to be stopped for a count: their status tells less and stops nobody.
+    is_guest: bool,
 }
 
 impl Peaks {
     /// What somebody else has seen.
     pub fn of(peak: Peak) -> Peaks {
         Peaks { peak, ..Peaks::default() }
+    }
+
+    /// Of somebody else's processes.
+    pub fn of_guest() -> Peaks {
+        Peaks { is_guest: true, ..Peaks::default() }
     }
 
     /// Looks once more.
@@ -89,10 +96,10 @@ impl Peaks {
         self.take(Peak { anonymous_bytes, ..Peak::default() });
     }
 
-    /// Counts every page once.
+    /// Counts every page once, as far as the processes' maps may be read.
     pub fn count(&mut self, root: u32) {
         self.family = family(root);
-        let counted = shares_of(&self.family);
+        let counted = if self.is_guest { statuses_of(&self.family) } else { shares_of(&self.family) };
         self.twice_bytes = memory_of(&self.family).anonymous_bytes.saturating_sub(counted.anonymous_bytes);
         self.take(counted);
     }
@@ -110,15 +117,14 @@ impl Peaks {
 }
 
 #[cfg(target_os = "linux")]
-pub use linux::{children, family, memory_of, reading, shares_of};
+pub use linux::{children, family, memory_of, name_of, reading, shares_of, statuses_of};
 
 #[cfg(target_os = "linux")]
 mod linux {
     use nix::sys::time::TimeValLike;
     use nix::time::{clock_getcpuclockid, clock_gettime};
     use nix::unistd::Pid;
-    use procfs::ProcResult;
-    use procfs::process::{MMPermissions, MMapPath, MemoryMap, Process};
+    use procfs::process::{MMPermissions, MMapPath, MemoryMap, MemoryMaps, Process};
 
     use super::Reading;
     use crate::words::record::Peak;
@@ -132,6 +138,11 @@ mod linux {
             next += 1;
         }
         members
+    }
+
+    /// What the kernel calls a process: fifteen bytes that it may have chosen itself.
+    pub fn name_of(pid: u32) -> Option<String> {
+        Some(Process::new(pid as i32).ok()?.stat().ok()?.comm)
     }
 
     /// The children of a process, dead ones that nobody has waited for included.
@@ -170,58 +181,102 @@ mod linux {
         time.map_or(0.0, |time| time.num_nanoseconds() as f64 / 1e9)
     }
 
-    /// What processes hold together, each page once: the kernel's proportional shares. Of a process whose maps are not
-    /// ours to read its status tells less: there the largest of the shared segments counts.
-    pub fn shares_of(processes: &[u32]) -> Peak {
-        let (mut sum, mut shared_bytes, mut file_bytes) = (Peak::default(), 0, 0);
-        for pid in processes {
-            let Ok(process) = Process::new(*pid as i32) else { continue };
-            match shares(&process) {
-                Ok(share) => {
-                    sum.anonymous_bytes += share.anonymous_bytes;
-                    sum.shared_bytes += share.shared_bytes;
-                    sum.file_bytes += share.file_bytes;
-                }
-                Err(_) => {
-                    let Ok(status) = process.status() else { continue };
-                    let bytes = |kilobytes: Option<u64>| kilobytes.unwrap_or(0) << 10;
-                    sum.anonymous_bytes += bytes(status.rssanon);
-                    shared_bytes = bytes(status.rssshmem).max(shared_bytes);
-                    file_bytes = bytes(status.rssfile).max(file_bytes);
-                }
-            }
-        }
-        sum.shared_bytes += shared_bytes;
-        sum.file_bytes += file_bytes;
-        sum
+    /// What processes hold together. What several of them map whole, such as a shared segment or pages of a larger
+    /// size, counts once: the largest is taken.
+    #[derive(Default)]
+    struct Sum {
+        added: Peak,
+        largest_shared_bytes: u64,
+        largest_file_bytes: u64,
     }
 
-    /// The kernel counts files on tmpfs as shared memory: what is a segment is told by its name. proc_pid_smaps(5).
-    fn shares(process: &Process) -> ProcResult<Peak> {
-        let rollup = process.smaps_rollup()?.memory_map_rollup;
-        let of = |map: &MemoryMap, name: &str| map.extension.map.get(name).copied().unwrap_or(0);
-        let all = |name: &str| rollup.iter().map(|map| of(map, name)).sum::<u64>();
-        let maps = process.smaps()?;
-        let shared_bytes: u64 = maps.iter().filter(|map| is_segment(map)).map(|map| of(map, "Pss")).sum();
-        let mapped_bytes = all("Pss_File") + all("Pss_Shmem");
-        Ok(Peak {
-            // What lies on pages of a fixed larger size is in no share.
-            anonymous_bytes: all("Pss_Anon") + all("Private_Hugetlb"),
-            shared_bytes: shared_bytes + all("Shared_Hugetlb"),
-            file_bytes: mapped_bytes.saturating_sub(shared_bytes),
+    impl Sum {
+        fn add(&mut self, share: Share) {
+            self.added.anonymous_bytes += share.own.anonymous_bytes;
+            self.added.shared_bytes += share.own.shared_bytes;
+            self.added.file_bytes += share.own.file_bytes;
+            self.largest_shared_bytes = self.largest_shared_bytes.max(share.huge_bytes);
+        }
+
+        fn add_status(&mut self, process: &Process) {
+            let Ok(status) = process.status() else { return };
+            let bytes = |kilobytes: Option<u64>| kilobytes.unwrap_or(0) << 10;
+            self.added.anonymous_bytes += bytes(status.rssanon);
+            self.largest_shared_bytes = self.largest_shared_bytes.max(bytes(status.rssshmem));
+            self.largest_file_bytes = self.largest_file_bytes.max(bytes(status.rssfile));
+        }
+
+        fn peak(self) -> Peak {
+            Peak {
+                shared_bytes: self.added.shared_bytes + self.largest_shared_bytes,
+                file_bytes: self.added.file_bytes + self.largest_file_bytes,
+                ..self.added
+            }
+        }
+    }
+
+    fn sum_of(processes: &[u32], add: impl Fn(&mut Sum, &Process)) -> Peak {
+        let mut sum = Sum::default();
+        processes.iter().flat_map(|&pid| Process::new(pid as i32)).for_each(|process| add(&mut sum, &process));
+        sum.peak()
+    }
+
+    /// What processes hold together, each page once: the kernel's proportional shares. Of a process whose maps are not
+    /// ours to read, or on a kernel that does not tell these shares, its status counts.
+    pub fn shares_of(processes: &[u32]) -> Peak {
+        sum_of(processes, |sum, process| match share_of(process) {
+            Some(share) => sum.add(share),
+            None => sum.add_status(process),
         })
     }
 
+    /// What processes hold together, by their status alone: pages that a fork shares count for each.
+    pub fn statuses_of(processes: &[u32]) -> Peak {
+        sum_of(processes, Sum::add_status)
+    }
+
+    /// What one process has of a tree's memory.
+    #[derive(Debug, PartialEq)]
+    struct Share {
+        own: Peak,
+        /// Pages of a fixed larger size that others map too: they are in no share, and each tells all of them.
+        huge_bytes: u64,
+    }
+
+    fn share_of(process: &Process) -> Option<Share> {
+        share(&process.smaps_rollup().ok()?.memory_map_rollup, || Some(process.smaps().ok()?.0))
+    }
+
+    /// The kernel counts files on tmpfs as shared memory: what is a segment is told by its name. proc_pid_smaps(5).
+    /// Kernels before 5.3 do not tell the shares apart.
+    fn share(rollup: &MemoryMaps, maps: impl FnOnce() -> Option<Vec<MemoryMap>>) -> Option<Share> {
+        let of = |map: &MemoryMap, name: &str| map.extension.map.get(name).copied();
+        let all = |name: &str| rollup.iter().map(|map| of(map, name)).sum::<Option<u64>>();
+        let (anonymous_bytes, file_bytes, shmem_bytes) = (all("Pss_Anon")?, all("Pss_File")?, all("Pss_Shmem")?);
+        let maps = maps()?;
+        let segments = maps.iter().filter(|map| is_segment(map));
+        let shared_bytes: u64 = segments.map(|map| of(map, "Pss").unwrap_or(0)).sum();
+        let own = Peak {
+            // What lies on pages of a fixed larger size is in no share.
+            anonymous_bytes: anonymous_bytes + all("Private_Hugetlb").unwrap_or(0),
+            shared_bytes,
+            file_bytes: (file_bytes + shmem_bytes).saturating_sub(shared_bytes),
+        };
+        Some(Share { own, huge_bytes: all("Shared_Hugetlb").unwrap_or(0) })
+    }
+
     /// Memory that processes share and that is no file: of mmap(2) without a file, shmget(2), shm_open(3) and
-    /// memfd_create(2).
+    /// memfd_create(2). A name of shm_open(3) has no slash in it: what lies deeper in its directory are files on tmpfs.
     fn is_segment(map: &MemoryMap) -> bool {
-        const NAMES: [&str; 4] = ["/dev/zero", "/dev/shm/", "/memfd:", "/anon_hugepage"];
+        const NAMES: [&str; 3] = ["/dev/zero", "/memfd:", "/anon_hugepage"];
+        let is_name = |path: &str| {
+            let shm_name = path.strip_prefix("/dev/shm/");
+            NAMES.iter().any(|name| path.starts_with(name)) || shm_name.is_some_and(|name| !name.contains('/'))
+        };
         map.perms.contains(MMPermissions::SHARED)
             && match &map.pathname {
                 MMapPath::Vsys(_) => true,
-                MMapPath::Path(path) => {
-                    path.to_str().is_some_and(|path| NAMES.iter().any(|name| path.starts_with(name)))
-                }
+                MMapPath::Path(path) => path.to_str().is_some_and(is_name),
                 MMapPath::Other(name) => name.starts_with("anon_shmem"),
                 _ => false,
             }
@@ -240,6 +295,63 @@ mod linux {
         }
         sum
     }
+
+    #[cfg(test)]
+    mod tests {
+        use procfs::FromBufRead;
+
+        use super::*;
+
+        fn maps(text: &str) -> MemoryMaps {
+            MemoryMaps::from_buf_read(text.as_bytes()).expect("maps as the kernel writes them")
+        }
+
+        const ROLLUP: &str = "55e0-7ffd ---p 00000000 00:00 0                          [rollup]\n\
+            Rss:                 900 kB\nPss:                 600 kB\nPss_Anon:            300 kB\n\
+            Pss_File:            100 kB\nPss_Shmem:           200 kB\nShared_Hugetlb:     2048 kB\n\
+            Private_Hugetlb:       0 kB\n";
+
+        /// A mapping of 4 MB of which 200 kB are this process's share.
+        fn mapped(path: &str) -> Option<Vec<MemoryMap>> {
+            let text = format!("7f00-7f10 rw-s 00000000 00:19 5          {path}\nPss:                 200 kB\n");
+            Some(maps(&text).0)
+        }
+
+        #[test]
+        fn files_below_the_directory_of_segments_are_files() {
+            let shared_bytes = |path: &str| share(&maps(ROLLUP), || mapped(path)).expect("a share").own.shared_bytes;
+            assert_eq!(shared_bytes("/dev/shm/PostgreSQL.5"), 200 << 10);
+            assert_eq!(shared_bytes("/dev/shm/kvfair-1/data/data.mdb"), 0);
+            assert_eq!(shared_bytes("/tmp/data.mdb"), 0);
+        }
+
+        #[test]
+        fn larger_pages_that_a_tree_shares_count_once() {
+            let mut sum = Sum::default();
+            for _ in 0..3 {
+                sum.add(share(&maps(ROLLUP), || mapped("/tmp/file")).expect("a share"));
+            }
+            let peak = sum.peak();
+            assert_eq!((peak.anonymous_bytes, peak.shared_bytes), (900 << 10, 2 << 20), "{peak:?}");
+        }
+
+        /// Its status tells then.
+        #[test]
+        fn a_kernel_without_shares_by_kind_tells_none() {
+            let before_5_3: String =
+                ROLLUP.lines().filter(|line| !line.contains('_')).map(|l| format!("{l}\n")).collect();
+            assert_eq!(share(&maps(&before_5_3), || mapped("/tmp/file")), None);
+        }
+
+        #[test]
+        fn a_status_tells_our_own_memory() {
+            let held = vec![1_u8; 20 << 20];
+            let (by_status, by_shares) = (statuses_of(&[std::process::id()]), shares_of(&[std::process::id()]));
+            assert!(by_status.anonymous_bytes > held.len() as u64, "{by_status:?}");
+            let apart = by_status.anonymous_bytes.abs_diff(by_shares.anonymous_bytes);
+            assert!(apart < 8 << 20, "{by_status:?} {by_shares:?}");
+        }
+    }
 }
 
 /// Elsewhere only our own reaped children's CPU could be had: nothing is said rather than something wrong.
@@ -254,6 +366,11 @@ pub fn family(root: u32) -> Vec<u32> {
 }
 
 #[cfg(not(target_os = "linux"))]
+pub fn name_of(_: u32) -> Option<String> {
+    None
+}
+
+#[cfg(not(target_os = "linux"))]
 pub fn children(_: u32) -> Vec<u32> {
     Vec::new()
 }
@@ -265,6 +382,11 @@ pub fn memory_of(_: &[u32]) -> Peak {
 
 #[cfg(not(target_os = "linux"))]
 pub fn shares_of(_: &[u32]) -> Peak {
+    Peak::default()
+}
+
+#[cfg(not(target_os = "linux"))]
+pub fn statuses_of(_: &[u32]) -> Peak {
     Peak::default()
 }
 

@@ -179,7 +179,10 @@ fn carry_out(trial: &Trial) -> Result<(), Early> {
     }
     let store = (adapter.open)(&launch).map_err(|fault| reach(&launch.place, &fault))?;
     if trial.guest {
-        let look = || sweep::holds_none(job.as_ref(), &trial.points, &source, store.as_ref()).map_err(Early::Refused);
+        let look = || {
+            let looked = sweep::holds_none(job.as_ref(), &trial.points, &source, &launch, store.as_ref());
+            looked.map_err(Early::Refused)
+        };
         entry::must_be_empty(store.as_ref(), trial, look)?;
         entry::must_have_room(store.as_ref(), trial)?;
     }

@@ -7,13 +7,16 @@ use crate::words::op::readable;
 /// A store's words may be long and strange: so much of them is shown.
 const WORDS_SHOWN: usize = 300;
 
+/// So many probes of one cause are named besides the first.
+const NAMED: usize = 5;
+
 /// All of one target's lines.
 pub fn lines(checked: &Checked) -> String {
     let mut text = indented("", &headline(checked));
     for finding in &checked.wrong {
         let (sent, came) = (plain(&finding.sent), plain(&finding.came));
-        let more = if finding.more > 0 { format!(" ... and {} more", finding.more) } else { String::new() };
-        text.push_str(&indented("  ", &format!("WRONG {}: sent {sent}; came {came}{more}", finding.probe)));
+        let others = others(&finding.others);
+        text.push_str(&indented("  ", &format!("WRONG {}: sent {sent}; came {came}{others}", finding.probe)));
     }
     checked.limits.iter().for_each(|limit| text.push_str(&indented("  ", &format!("limit: {}", plain(limit)))));
     if !checked.not_offered.is_empty() {
@@ -21,6 +24,15 @@ pub fn lines(checked: &Checked) -> String {
         text.push_str(&indented("  ", &format!("not asked: {}", all.join("; "))));
     }
     text
+}
+
+/// " ... and 2 more: delete, then get; keys of 250 bytes": probes that met the same.
+fn others(probes: &[String]) -> String {
+    let mut named: Vec<String> = probes.iter().take(NAMED).cloned().collect();
+    if probes.len() > NAMED {
+        named.push(format!("and {} others", probes.len() - NAMED));
+    }
+    if named.is_empty() { named.concat() } else { format!(" ... and {} more: {}", probes.len(), named.join("; ")) }
 }
 
 /// "redis 7.0.15 by resp: 45 probes, all right (3.1 s)".
@@ -96,9 +108,12 @@ mod tests {
         many.note("d", Wrong { step: Some("set".to_string()), ..met("refused: ERR full", Some("refused: ERR full")) });
         let told = lines(&many);
         assert!(told.contains("45 probes, 7 WRONG"), "{told}");
-        assert!(told.contains("WRONG a: sent get \"k\"; came refused: ERR down ... and 2 more\n"), "{told}");
+        assert!(told.contains("WRONG a: sent get \"k\"; came refused: ERR down ... and 2 more: b; c\n"), "{told}");
         assert_eq!(told.matches("ERR down").count(), 1, "{told}");
         assert_eq!(told.matches("an answer after").count(), 3, "{told}");
+        let probes: Vec<String> = (1..=7).map(|number| number.to_string()).collect();
+        assert_eq!(others(&probes), " ... and 7 more: 1; 2; 3; 4; 5; and 2 others");
+        assert_eq!(others(&probes[..1]), " ... and 1 more: 1");
         assert!(told.contains("WRONG set, needed by d: sent"), "{told}");
     }
 }

@@ -2,7 +2,8 @@
 
 use super::sweep::{asked, at, called, step, with};
 use super::table::{width, wrap};
-use crate::words::record::{Phase, Record};
+use crate::words::op::readable;
+use crate::words::record::{LOOKED_AT, Phase, Record};
 use crate::words::units;
 
 /// A line for each target that has something to say; `wide` tells where.
@@ -17,8 +18,10 @@ pub fn notes(records: &[Record], wide: bool) -> String {
 /// A server of somebody else's that could be looked at.
 fn neighbour(records: &[Record], target: &str) -> Option<String> {
     let is_it = |record: &&Record| record.target.label == target && record.target.is_guest();
-    records.iter().filter(is_it).find(|record| record.memory.server.is_some())?;
-    let words = "on this machine, not started by kvfair: memory and CPU are of all that it does";
+    let record = records.iter().filter(is_it).find(|record| record.memory.server.is_some())?;
+    let process = record.store.as_ref().and_then(|store| store.settings.get(LOOKED_AT));
+    let it = process.map_or_else(|| "it".to_string(), |name| format!("its process {}", readable(name.as_bytes(), 40)));
+    let words = format!("on this machine, not started by kvfair: memory and CPU are of all that {it} does");
     let lines = wrap(&format!("{target}: {words}"), width() - 1);
     Some(lines.iter().map(|line| format!(" {line}\n")).collect())
 }

@@ -21,6 +21,10 @@ use crate::words::trial::{Cache, CacheCounts};
 
 /// Several clients rarely meet at the same lock when there are so many for each.
 const SHARDS_PER_CLIENT: usize = 8;
+/// The fewest records of a part, where records are limited: in parts of one or two each would have little choice of
+/// what goes first.
+const ITEMS_PER_SHARD: usize = 16;
+
 /// A store behind a cache that all of its sessions share.
 pub struct Cached {
     inner: Box<dyn Store>,
@@ -33,19 +37,19 @@ pub struct Cached {
 
 impl Cached {
     pub fn new(inner: Box<dyn Store>, settings: Cache, clients: u32) -> Cached {
-        let shards = match clients {
-            0 | 1 => 1,
-            clients => (clients as usize * SHARDS_PER_CLIENT).next_power_of_two(),
-        };
-        let share = |limit: u64| usize::try_from(limit).unwrap_or(usize::MAX) / shards;
-        let limit_bytes = share(settings.memory_bytes);
-        let limit_items = settings.items.map_or(usize::MAX, share);
+        let size = |limit: u64| usize::try_from(limit).unwrap_or(usize::MAX);
+        let (memory_bytes, items) = (size(settings.memory_bytes), settings.items.map(size));
+        let shards = shards(clients, items);
         let counts = settings.counts;
-        let shard = || Shard { entries: LruCache::unbounded(), bytes: 0, limit_bytes, limit_items, counts, changes: 0 };
+        let shard = |place: usize| {
+            let share = |limit: usize| limit / shards + usize::from(place < limit % shards);
+            let (limit_bytes, limit_items) = (share(memory_bytes), items.map_or(usize::MAX, share));
+            Shard { entries: LruCache::unbounded(), bytes: 0, limit_bytes, limit_items, counts, changes: 0 }
+        };
         Cached {
             inner,
             settings,
-            shards: (0..shards).map(|_| Mutex::new(shard())).collect(),
+            shards: (0..shards).map(|place| Mutex::new(shard(place))).collect(),
             hits: AtomicU64::new(0),
             misses: AtomicU64::new(0),
             evictions: AtomicU64::new(0),
@@ -62,6 +66,17 @@ impl Cached {
         let hash = xxhash_rust::xxh3::xxh3_64(key) as usize;
         lock(&self.shards[hash & (self.shards.len() - 1)])
     }
+}
+
+/// How many parts there are: a power of two.
+fn shards(clients: u32, items: Option<usize>) -> usize {
+    let for_clients = match clients {
+        0 | 1 => 1,
+        clients => (clients as usize * SHARDS_PER_CLIENT).next_power_of_two(),
+    };
+    // The largest power of two that is no more.
+    let for_items = |items: usize| 1 << (items / ITEMS_PER_SHARD).max(1).ilog2();
+    items.map_or(for_clients, |items| for_clients.min(for_items(items)))
 }
 
 fn lock(shard: &Mutex<Shard>) -> Result<MutexGuard<'_, Shard>, Fault> {
@@ -180,8 +195,8 @@ fn version(value: &[u8]) -> u64 {
 impl Caching<'_> {
     /// Does something with the part that has `key`, while nobody else does.
     ///
-    /// Several clients commit before they let go of it: else one could hold the store's only writer and wait here for
-    /// another, who waits for the writer.
+    /// Where there are several parts, clients commit before they let go of one: else one could hold the store's only
+    /// writer and wait here for another, who waits for the writer.
     fn with<T>(
         &mut self,
         key: &[u8],

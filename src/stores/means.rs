@@ -12,12 +12,12 @@ pub enum Means {
 }
 
 impl Means {
-    /// The op's name, as messages about it say it.
-    pub fn name(self) -> &'static str {
+    /// What a store without it cannot do.
+    pub fn missing(self) -> &'static str {
         match self {
-            Means::Scan => "scan",
-            Means::Versions => "check-and-set",
-            Means::Tally => "tally",
+            Means::Scan => "cannot read keys in order",
+            Means::Versions => "cannot set a value on condition that it is unchanged",
+            Means::Tally => "cannot count a record's fields by itself",
         }
     }
 }

@@ -114,7 +114,7 @@ impl Store for Memcached {
     fn facts(&self) -> Result<Facts, Fault> {
         let mut session = self.ask()?;
         let connection = session.connection();
-        let version = connection.exchange(VERSION_QUESTION, or_refused(memcache::version))?;
+        let version = connection.exchange(VERSION_QUESTION, memcache::or_refused(memcache::version))?;
         let seen = stats(connection, b"stats\r\n")?;
         let settings = stats(connection, b"stats settings\r\n")?;
         let mouth = self.launch.setting(&MOUTH);
@@ -183,18 +183,7 @@ impl Store for Memcached {
 
 /// None where the server knows no such statistics.
 fn stats(connection: &mut Connection, request: &[u8]) -> Result<Stats, Fault> {
-    Ok(connection.exchange(request, bounded(or_refused(memcache::stats)))?.unwrap_or_default())
-}
-
-/// Bytes used and what they say, once they are all there.
-type Read<T> = Result<Option<(usize, T)>, Fault>;
-
-/// What speaks the protocol need not know all of it: a refusal is the whole answer to the one thing that was asked.
-fn or_refused<T>(read: impl Fn(&[u8]) -> Read<T>) -> impl Fn(&[u8]) -> Read<Option<T>> {
-    move |bytes| match read(bytes) {
-        Err(Fault::Refused(_)) => Ok(Some((bytes.len(), None))),
-        answer => Ok(answer?.map(|(used, answer)| (used, Some(answer)))),
-    }
+    Ok(connection.exchange(request, bounded(memcache::or_refused(memcache::stats)))?.unwrap_or_default())
 }
 
 fn find<'a>(stats: &'a [(String, String)], name: &str) -> Option<&'a str> {

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use super::blocking::{Blocking, Line};
 use super::said::{Said, bounded};
-use super::{Adapter, Facts, Launch, Means, Place, Role, Server, Session, Store};
+use super::{Adapter, Facts, Launch, Means, Place, Role, Server, Session, Store, UNKNOWN};
 use crate::wire::memcache::{self, Dialect, Memcache, Stats, VERSION_QUESTION};
 use crate::words::op::Fault;
 use crate::words::trial::{Durability, Transport};
@@ -84,13 +84,13 @@ impl Store for Memcachedb {
     fn facts(&self) -> Result<Facts, Fault> {
         let mut session = self.connect()?;
         let connection = session.connection();
-        let version = connection.exchange(VERSION_QUESTION, memcache::version)?;
-        let seen = connection.exchange(b"stats\r\n", memcache::stats)?;
-        let settings = connection.exchange(b"stats bdb\r\n", memcache::stats)?;
+        let version = connection.exchange(VERSION_QUESTION, memcache::or_refused(memcache::version))?;
+        let mut told = |request| connection.exchange(request, bounded(memcache::or_refused(memcache::stats)));
+        let (seen, settings) = (told(b"stats\r\n")?.unwrap_or_default(), told(b"stats bdb\r\n")?.unwrap_or_default());
         check_class(&self.launch, &settings, connection.name())?;
         let named = SETTINGS.iter().filter_map(|&name| Some((name.to_string(), find(&settings, name)?.to_string())));
         Ok(Facts {
-            version,
+            version: version.unwrap_or_else(|| UNKNOWN.to_string()),
             mouth: "memcache text".to_string(),
             increment: "incr; where there is no counter, add and incr".to_string(),
             settings: named.collect(),
@@ -114,17 +114,22 @@ impl Store for Memcachedb {
     }
 }
 
-/// A server that somebody else started may not keep the class, and ours must have understood us.
+/// A server that somebody else started may not keep the class, or not tell whether it does, and ours must have
+/// understood us.
 fn check_class(launch: &Launch, settings: &Stats, name: &str) -> Result<(), Fault> {
     let class = launch.durability;
-    match find(settings, "txn_nosync") {
-        Some("0") | None => Ok(()),
-        Some(_) if class == Durability::None || launch.is_shipped() => Ok(()),
+    let what = match find(settings, "txn_nosync") {
+        Some("0") => return Ok(()),
+        _ if class == Durability::None || launch.is_shipped() => return Ok(()),
         Some(found) => {
-            let what = format!("{name} has txn_nosync {found} (-N), which does not keep '{class}': start it without");
-            Err(Fault::Unsupported(what))
+            format!("{name} has txn_nosync {found} (-N), which does not keep '{class}': start it without")
         }
-    }
+        None => format!(
+            "{name} does not tell txn_nosync, so that nobody knows whether it keeps '{class}': let it answer stats \
+             bdb, or leave --durability out"
+        ),
+    };
+    Err(Fault::Unsupported(what))
 }
 
 fn find<'a>(stats: &'a [(String, String)], name: &str) -> Option<&'a str> {

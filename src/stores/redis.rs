@@ -264,6 +264,9 @@ fn apart(name: &str, text: &str) -> Vec<(String, String)> {
     if text.contains('=') { text.split(',').filter_map(inner).collect() } else { vec![(name.into(), text.into())] }
 }
 
+/// Where it is said why settings are not told.
+const CONFIG_GET: &str = "CONFIG GET";
+
 /// The settings in force. Hosted servers may refuse CONFIG: then that is what is said.
 fn config(connection: &mut Connection) -> Result<BTreeMap<String, String>, Fault> {
     let mut settings = BTreeMap::new();
@@ -277,7 +280,7 @@ fn config(connection: &mut Connection) -> Result<BTreeMap<String, String>, Fault
                 _ => continue,
             },
             Value::Error(words) => {
-                settings.insert("CONFIG GET".to_string(), format!("refused: {words}"));
+                settings.insert(CONFIG_GET.to_string(), format!("refused: {words}"));
                 break;
             }
             other => return Err(strange(connection, "CONFIG GET", &other)),
@@ -286,24 +289,24 @@ fn config(connection: &mut Connection) -> Result<BTreeMap<String, String>, Fault
     Ok(settings)
 }
 
-/// A server that somebody else started may not keep the class that was asked for. What cannot be read is not judged.
+/// A server that somebody else started may not keep the class that was asked for, or not tell whether it does.
 fn check_class(class: Durability, settings: &BTreeMap<String, String>, name: &str) -> Result<(), Fault> {
-    let needed: &[(&str, &[&str])] = match class {
+    let needed: &[(&str, &str)] = match class {
         Durability::None => &[],
-        Durability::Crash => &[("appendonly", &["yes"])],
-        Durability::Power => {
-            &[("appendonly", &["yes"]), ("appendfsync", &["always"]), ("no-appendfsync-on-rewrite", &["no"])]
-        }
+        Durability::Crash => &[("appendonly", "yes")],
+        Durability::Power => &[("appendonly", "yes"), ("appendfsync", "always"), ("no-appendfsync-on-rewrite", "no")],
     };
-    for (setting, good) in needed {
-        if let Some(found) = settings.get(*setting).filter(|found| !good.contains(&found.as_str())) {
-            let wanted = good.join(" or ");
-            let what =
-                format!("{name} has {setting} {found}, which does not keep '{class}': it takes {setting} {wanted}");
-            return Err(Fault::Unsupported(what));
+    let broken = needed.iter().find_map(|&(setting, wanted)| match settings.get(setting) {
+        Some(found) if found == wanted => None,
+        Some(found) => {
+            Some(format!("{name} has {setting} {found}, which does not keep '{class}': it takes {setting} {wanted}"))
         }
-    }
-    Ok(())
+        None => Some(format!(
+            "{} so that nobody knows whether it keeps '{class}': let it answer CONFIG GET, or leave --durability out",
+            untold(setting, settings, name)
+        )),
+    });
+    broken.map_or(Ok(()), |what| Err(Fault::Unsupported(what)))
 }
 
 /// What was asked for by name must be in force, in somebody else's server too.
@@ -312,12 +315,25 @@ fn check_settings(
     settings: &BTreeMap<String, String>,
     name: &str,
 ) -> Result<(), Fault> {
-    for (setting, wanted) in asked {
-        if let Some(found) = settings.get(setting).filter(|found| *found != wanted) {
-            return Err(Fault::Unsupported(format!("{name} has {setting} {found}, not {wanted}")));
-        }
+    let own = [APPENDONLY, APPENDFSYNC].into_iter().filter_map(|own| Some((own.name, asked.get(own.name)?)));
+    for (setting, wanted) in own {
+        let what = match settings.get(setting) {
+            Some(found) if found == wanted => continue,
+            Some(found) => format!("{name} has {setting} {found}, not {wanted}"),
+            None => format!(
+                "{} so that nobody knows whether it is {wanted}: let it answer CONFIG GET, or leave ?{setting}= out",
+                untold(setting, settings, name)
+            ),
+        };
+        return Err(Fault::Unsupported(what));
     }
     Ok(())
+}
+
+/// "redis at h:1 does not tell appendonly (CONFIG GET refused: NOPERM),"
+fn untold(setting: &str, settings: &BTreeMap<String, String>, name: &str) -> String {
+    let why = settings.get(CONFIG_GET).map_or_else(String::new, |why| format!(" ({CONFIG_GET} {why})"));
+    format!("{name} does not tell {setting}{why},")
 }
 
 /// The version, with the server's own name where that is not the one it was asked by: some systems install
@@ -447,5 +463,10 @@ mod tests {
         assert!(refused.contains("redis at h:1 has appendfsync everysec"), "{refused}");
         assert!(check_class(Durability::Crash, &settings(&[("appendonly", "no")]), "x").is_err());
         assert!(check_class(Durability::None, &settings(&[("appendonly", "no")]), "x").is_ok());
+        // What is not told is not assumed.
+        let denied = settings(&[(CONFIG_GET, "refused: NOPERM")]);
+        let refused = check_class(Durability::Crash, &denied, "redis at h:1").unwrap_err().to_string();
+        assert!(refused.contains("redis at h:1 does not tell appendonly (CONFIG GET refused: NOPERM)"), "{refused}");
+        assert!(check_class(Durability::None, &denied, "x").is_ok());
     }
 }

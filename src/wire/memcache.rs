@@ -12,7 +12,7 @@ mod meta;
 mod text;
 
 pub use binary::{Binary, NOOP_QUESTION, noop};
-pub use frames::{KEY_MAX, Stats, VERSION_QUESTION, stats, version};
+pub use frames::{KEY_MAX, Stats, VERSION_QUESTION, or_refused, stats, version};
 pub use meta::Meta;
 pub use text::{Dialect, Memcache};
 

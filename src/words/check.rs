@@ -40,8 +40,8 @@ pub struct Finding {
     pub came: String,
     /// What others that have the same cause say of it, word for word; nothing where each is a cause of its own.
     pub cause: Option<String>,
-    /// How many more probes met it.
-    pub more: usize,
+    /// The other probes that met it.
+    pub others: Vec<String>,
 }
 
 /// What was sent, and what came that is not right.
@@ -65,20 +65,20 @@ pub enum Ended {
 }
 
 impl Checked {
-    /// Notes what a probe met. One cause is told once, with how many probes met it.
+    /// Notes what a probe met. One cause is told once, with the probes that met it.
     pub fn note(&mut self, probe: &str, wrong: Wrong) {
         let Wrong { sent, came, cause, step } = wrong;
         match self.wrong.iter_mut().find(|finding| cause.is_some() && finding.cause == cause) {
-            Some(known) => known.more += 1,
+            Some(known) => known.others.push(probe.to_string()),
             None => {
                 let probe = step.map_or_else(|| probe.to_string(), |step| format!("{step}, needed by {probe}"));
-                self.wrong.push(Finding { probe, sent, came, cause, more: 0 });
+                self.wrong.push(Finding { probe, sent, came, cause, others: Vec::new() });
             }
         }
     }
 
     /// Probes that met something wrong.
     pub fn probes_wrong(&self) -> usize {
-        self.wrong.iter().map(|finding| 1 + finding.more).sum()
+        self.wrong.iter().map(|finding| 1 + finding.others.len()).sum()
     }
 }

@@ -157,6 +157,9 @@ pub struct StoreFacts {
     pub command: Vec<String>,
 }
 
+/// Among a store's settings: the name of the process whose memory and CPU are told, of a server that is not ours.
+pub const LOOKED_AT: &str = "process looked at";
+
 /// The setting that says why a store's own counters could not be read: no trial fails for that.
 pub const UNREAD: &str = "counters not read";
 

@@ -53,6 +53,35 @@ fn a_row_of_a_url_has_the_servers_memory_or_none() {
     }
 }
 
+/// Who listens is found by its socket, also where it says nothing of its process, or has one for each connection.
+#[test]
+#[cfg(all(target_os = "linux", feature = "sql"))]
+fn a_server_is_found_by_what_it_listens_on() {
+    let desk = Desk::new();
+    let redis = common::start("redis", Transport::Unix);
+    let kvfair::stores::Place::Unix(socket) = &redis.launch.place else { panic!("not in a file") };
+    let user = ["ACL", "SETUSER", "default", "-info"];
+    desk.command("redis-cli", &[&["-s", socket.to_str().expect("a path")], &user[..]].concat()).status().expect("set");
+    let postgres = common::start("postgres", Transport::Tcp);
+    let urls = [
+        format!("redis+unix://{}", socket.display()),
+        format!("postgres://postgres@127.0.0.1:{}/postgres", port_of(&postgres)),
+    ];
+    let run = [&SMALL[..], &["1", "--accept-unchecked", "--output", "found.jsonl"]].concat();
+    let said = desk.run(&[&run[..], &urls.each_ref().map(String::as_str)].concat());
+    said.exits(0).shows("all that its process redis-server does").shows("all that its process postgres does");
+    for record in crate::desk::records_in(&desk.home().join("found.jsonl")) {
+        assert!(held(&record, "server", "anonymous_bytes") > 500_000, "{}", record["memory"]);
+        if record["target"]["store"] == "postgres" {
+            assert!(held(&record, "server", "shared_bytes") > 5_000_000, "{}", record["memory"]);
+        }
+        let run = record["phases"].as_array().expect("phases").iter().find(|phase| phase["name"] == "run");
+        let server = &run.expect("a run")["server"];
+        let cpu_s = server["user_s"].as_f64().zip(server["system_s"].as_f64()).map(|(user, system)| user + system);
+        assert!(cpu_s > Some(0.0), "{server}");
+    }
+}
+
 /// Behind a relay nothing that we see is the server.
 #[test]
 fn of_a_server_that_cannot_be_seen_nothing_is_told() {

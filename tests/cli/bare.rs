@@ -198,10 +198,17 @@ fn a_memcached_without_statistics_is_measured() {
     assert_eq!(record["room"]["evicted"], Value::Null);
 }
 
+/// With the statistics that its class is read from, and without any.
 #[test]
 fn a_memcachedb_by_url_is_measured_where_its_owner_accepts_it() {
-    let (port, records) = serve(memcachedb);
-    is_measured("memcachedb", port, &records);
+    for talk in [memcachedb as Talk, memcached] {
+        let (port, records) = serve(talk);
+        is_measured("memcachedb", port, &records);
+    }
+    let url = format!("memcachedb://127.0.0.1:{}", serve(memcached).0);
+    let desk = Desk::new();
+    desk.run(&[&SMALL[..], &["1", "--accept-unchecked", "--durability", "crash", &url]].concat()).exits(1);
+    assert!(desk.reason(&url).contains("does not tell txn_nosync"), "{}", desk.reason(&url));
 }
 
 /// Nobody knows how many records it holds; but a key that the job would overwrite is found before it is written.
@@ -217,6 +224,39 @@ fn what_a_job_would_overwrite_is_found_before() {
     assert!(out.contains("it holds the key \"Michael Jackson\", which this job would overwrite"), "{out}");
     let held = records.lock().expect("records").clone();
     assert_eq!(held, HashMap::from([(page, b"theirs".to_vec())]));
+}
+
+/// So many gets have come at once.
+static MOST_AT_ONCE: AtomicU32 = AtomicU32::new(0);
+
+fn counts_gets(from: &mut BufReader<TcpStream>, records: &Records) -> Option<Vec<u8>> {
+    has(from, b"GET\r\n")?;
+    let gets = from.buffer().windows(5).filter(|part| part == b"GET\r\n").count();
+    MOST_AT_ONCE.fetch_max(gets as u32, Ordering::Relaxed);
+    resp(from, records)
+}
+
+/// One at a time would take as many journeys as there are keys, before each trial.
+#[test]
+fn keys_that_a_job_would_overwrite_are_asked_for_many_at_once() {
+    let (port, records) = serve(counts_gets);
+    let url = format!("redis://127.0.0.1:{port}");
+    Desk::new().run(&[&SMALL[..], &["1", "--accept-unchecked", &url]].concat()).exits(0);
+    assert!(MOST_AT_ONCE.load(Ordering::Relaxed) > 20, "{MOST_AT_ONCE:?}");
+    assert!(records.lock().expect("records").is_empty());
+}
+
+/// What is no string is no less its owner's.
+#[test]
+fn a_list_under_a_key_of_the_job_is_found_before_too() {
+    let server = crate::common::start("redis", kvfair::words::trial::Transport::Tcp);
+    let ask = |command: &str| crate::strangers::ask(&server, command);
+    assert_eq!(ask("RPUSH \"Michael Jackson\" theirs"), ":1");
+    assert_eq!(ask("ACL SETUSER default -dbsize"), "+OK");
+    let url = format!("redis://127.0.0.1:{}", crate::strangers::port_of(&server));
+    let said = Desk::new().run(&[&SMALL[..], &["1", "--accept-unchecked", &url]].concat());
+    said.exits(1).shows("Michael Jackson").shows("WRONGTYPE");
+    assert_eq!(ask("LLEN \"Michael Jackson\""), ":1", "it is as it was");
 }
 
 #[test]
@@ -264,7 +304,11 @@ fn commands_that_a_server_does_not_know_are_not_asked() {
             "redis",
             ["set-if-absent: ERR unknown command 'SET'", "get-version: ERR unknown command 'WATCH'"],
         ),
-        (serve(memcached).0, "memcached", ["get-version: ERROR", "memcached has no read-tally"]),
+        (
+            serve(memcached).0,
+            "memcached",
+            ["get-version: the server does not know its command (ERROR)", "memcached has no read-tally"],
+        ),
     ] {
         let said = Desk::new().run(&["check", "--accept-unchecked", &format!("{scheme}://127.0.0.1:{port}")]);
         let out = one_line(&said.out);
@@ -274,6 +318,21 @@ fn commands_that_a_server_does_not_know_are_not_asked() {
             assert_eq!(told.matches(words).count(), 1, "{words}: {out}");
         }
     }
+}
+
+/// Speaks the protocol and knows no command at all.
+fn knows_nothing(from: &mut BufReader<TcpStream>, records: &Records) -> Option<Vec<u8>> {
+    let is_ping = has(from, b"PING\r\n")?;
+    let answer = resp(from, records)?;
+    Some(if is_ping { answer } else { b"-ERR unknown command\r\n".to_vec() })
+}
+
+#[test]
+fn who_answers_no_probe_is_not_right() {
+    let url = format!("redis://127.0.0.1:{}", serve(knows_nothing).0);
+    let said = Desk::new().run(&["check", "--accept-unchecked", &url]);
+    said.exits(1).shows("could not be checked: the server knows none of the commands that were tried");
+    assert!(!said.out.contains("all right"), "{}", said.out);
 }
 
 /// Whether the next command has these bytes in it.
@@ -300,6 +359,9 @@ fn one_cause_that_many_probes_meet_is_one_line() {
     assert_eq!(out.matches("LOADING").count(), 1, "{out}");
     let more = out.split(" ... and ").nth(1).and_then(|rest| rest.split(' ').next()?.parse::<u32>().ok());
     assert!(more > Some(20), "{out}");
+    // The first of the others are named.
+    let named = out.split(" more: ").nth(1).expect("names");
+    assert!(named.split("; ").count() > 5 && named.contains("; and ") && named.contains(" others"), "{out}");
 }
 
 /// Refuses to set what is to be deleted.

@@ -143,7 +143,7 @@ fn what_cannot_be_tried_is_refused_before_anything_starts() {
     desk.run(&["crash", "reddis"]).exits(2).complains("did you mean `redis`?");
     desk.run(&["crash", "redis", "redis"]).exits(2).complains("two targets are called 'redis'");
     let gone = desk.run(&["crash", "redis?program=/nowhere/redis-server", "--kills", "1"]);
-    gone.exits(2).complains("/nowhere/redis-server is no program that can be run: entity not found");
+    gone.exits(2).complains("/nowhere/redis-server is no program that can be run: no such file");
     assert!(!desk.home().join("kvfair-results").exists(), "nothing was tried");
 }
 

@@ -86,3 +86,25 @@ fn a_headline_does_not_say_of_a_strangers_server_what_is_true_of_ours() {
     let two = headline(&[&url, &other]);
     assert!(two.contains(" · servers not started by kvfair · ") && !two.contains("durability"), "{two}");
 }
+
+/// A class is read back from somebody else's server, or it is not claimed.
+#[test]
+fn what_a_server_does_not_tell_of_itself_is_not_assumed() {
+    let server = common::start("redis", kvfair::words::trial::Transport::Tcp);
+    assert_eq!(crate::strangers::ask(&server, "ACL SETUSER default -config"), "+OK");
+    let desk = Desk::new();
+    let url = format!("redis://127.0.0.1:{}", port_of(&server));
+    let small = ["run", "fans", "--profiles", "30", "--blocks", "1"];
+    for (options, words) in [
+        (vec!["--durability", "crash", &url], "does not tell appendonly (CONFIG GET refused: "),
+        (vec![&format!("{url}?appendfsync=always")], "does not tell appendfsync (CONFIG GET refused: "),
+    ] {
+        desk.run(&[&small[..], &options].concat()).exits(1);
+        let reason = desk.reason(options.last().expect("a target"));
+        assert!(reason.contains(words) && reason.contains("let it answer CONFIG GET, or leave "), "{reason}");
+        // Results files are named by the second.
+        std::thread::sleep(std::time::Duration::from_millis(1_100));
+    }
+    desk.run(&[&small[..], &[&url]].concat()).exits(0);
+    assert_eq!(desk.record(&url)["keeps"], "as its owner has it");
+}

@@ -47,6 +47,8 @@ fn what_is_unknown_is_a_usage_error_that_names_the_nearest() {
         (&["run", "fans", "ram", "--depth", "4"], "--depth is no option of the job fans"),
         (&["run", "fans", "ram", "--clients", "1,2"], "takes one number"),
         (&["run", "mixed", "127.0.0.1:6379"], "it names no store hint: redis://127.0.0.1:6379"),
+        (&["run", "fans", "cached:ram?items=0"], "?items=0 is no number of records, which is 1 or more"),
+        (&["run", "fans", "cached:ram?items=-1"], "?items=-1 is no number of records, which is 1 or more"),
         (&["run", "mixed", "localhost:11211"], "it names no store hint: memcached://localhost:11211"),
         (&["run", "mixed", "127.0.0.1:7399"], "hint: name the store too: redis://127.0.0.1:7399, "),
         (&["run", "mixed", "redis?prog=./redis-server"], "did you mean `program`?"),

@@ -119,6 +119,16 @@ fn a_pipe_that_is_closed_early_is_no_error() {
     assert_eq!((wrote("code").as_str(), wrote("err").as_str()), ("0\n", ""));
 }
 
+/// Ten records are a limit for all clients together, and none are no limit for any of them.
+#[test]
+fn a_cache_of_few_records_holds_them_for_several_clients() {
+    let desk = Desk::new();
+    let run = ["run", "getset", "--records", "10", "--requests", "2000", "--clients", "2", "--blocks", "1"];
+    desk.run(&[&run[..], &["cached:ram?items=10"]].concat()).exits(0);
+    let counters = &desk.record("cached:ram?items=10")["counters"];
+    assert!(counters["cache hits"].as_u64() > Some(1_000) && counters["cache evictions"] == 0, "{counters}");
+}
+
 /// All kinds of outcomes in one results file, each record valid and each number a number.
 #[test]
 fn every_record_is_valid_by_the_schema() {

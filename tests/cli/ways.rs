@@ -30,7 +30,7 @@ fn able(targets: &[String], means: Option<(Means, &str)>) -> Vec<String> {
         let desk = Desk::new();
         let unable: Vec<String> = unable.into_iter().cloned().collect();
         let said = run(&desk, &["fans", "--profiles", "10", "--via", via], &unable);
-        said.exits(2).complains(&format!("has no {}, which --via {via} needs", means.name()));
+        said.exits(2).complains(&format!(" {}, which --via {via} needs", means.missing()));
         assert!(desk.records().is_empty(), "nothing was run");
     }
     able.into_iter().cloned().collect()

@@ -52,14 +52,14 @@ fn who_has_no_scans_is_refused_by_name_and_left_out_otherwise() {
     let desk = Desk::with_only(&["redis-server"]);
     for target in ["redis", "ram", "tokyotyrant", "berkeleydb"] {
         let said = desk.run(&[&["run", "ycsb-e"], &SMALL[..], &["lmdb", target]].concat());
-        said.exits(2).complains(&format!("{target}: {target} has no scan, which the job ycsb-e needs"));
-        said.complains("hint: stores that have it: lmdb, sqlite");
+        said.exits(2).complains(&format!("{target}: {target} cannot read keys in order, which the job ycsb-e needs"));
+        said.complains("hint: stores that can: lmdb, sqlite");
     }
     let cached = desk.run(&[&["run", "ycsb-e"], &SMALL[..], &["cached:lmdb"]].concat());
     cached.exits(2).complains("cached:lmdb: the job ycsb-e scans, and a cache does not know the order of keys");
     assert!(desk.records().is_empty(), "nothing was run");
     let all = desk.run(&[&["run", "ycsb-e", "--list"], &SMALL[..]].concat());
-    all.exits(0).complains("left out: redis+unix: redis has no scan").complains("left out: ram: ram has no scan");
+    all.exits(0).complains("left out: redis+unix: redis cannot read keys").complains("left out: ram: ram cannot read");
     all.shows("ycsb-e on lmdb").shows("ycsb-e on sqlite");
     assert!(!all.out.contains("redis") && !all.out.contains("ram"), "{}", all.out);
 }

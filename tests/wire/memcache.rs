@@ -127,7 +127,10 @@ fn counters() -> Vec<Case> {
                 (b"5\r\n0\r\n", Got::Number(0)),
                 (
                     b"4\r\n0\r\n",
-                    refused("counters cannot be below 0 or above 9223372036854775807: this one would be -1"),
+                    refused(
+                        "counters cannot be below 0 or above 9223372036854775807: this one would be -1, and the \
+                         server left 0",
+                    ),
                 ),
                 (
                     b"NOT_FOUND\r\nNOT_FOUND\r\n",

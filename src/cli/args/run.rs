@@ -148,7 +148,8 @@ pub struct How {
     /// Check the answers and time nothing: one block, no seconds in the table
     #[arg(long)]
     pub answers_only: bool,
-    /// Write to a server by URL that does not tell how much memory it has left: it may drop records of its owner's
+    /// Write to a store by URL that cannot say whether it is empty (each key is asked for first), or how much memory it
+    /// has left (it may drop its owner's records)
     #[arg(long)]
     pub accept_unchecked: bool,
     /// Show points and rates that the machine disturbed, instead of "unclear"

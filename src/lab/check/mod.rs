@@ -70,8 +70,14 @@ pub fn check(
         let sent = "delete of every key of ours".to_string();
         checked.note("taking back what was written", Wrong { sent, came, cause: None, step: None });
     }
+    // Who was asked nothing that it understands is not right.
+    if checked.reached == Reached::Probed && checked.probes == 0 && checked.wrong.is_empty() {
+        checked.reached = Reached::Failed { reason: NOTHING_KNOWN.to_string() };
+    }
     Ok(checked)
 }
+
+const NOTHING_KNOWN: &str = "the server knows none of the commands that were tried";
 
 fn failed(error: anyhow::Error) -> Reached {
     Reached::Failed { reason: format!("{error:#}") }

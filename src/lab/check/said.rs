@@ -70,6 +70,15 @@ pub fn cause(found: &Reply<'_>, expected: &Reply<'_>) -> Option<String> {
     }
 }
 
+/// By which words a server said that it does not know a command. Some repeat what was sent; some say no more than that
+/// there was an error.
+pub fn unknown_command(words: &str) -> &str {
+    match words.split(", with args").next().unwrap_or_default() {
+        "ERROR" => "the server does not know its command (ERROR)",
+        words => words,
+    }
+}
+
 fn maybe(value: Option<&[u8]>) -> String {
     value.map_or_else(|| "missing".to_string(), bytes)
 }

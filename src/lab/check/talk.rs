@@ -159,9 +159,7 @@ impl<'g> Talk<'g> {
             Err(Fault::Refused(words))
                 if is_unknown_command(words) && !ground.learned().answered.contains(command(&op)) =>
             {
-                // Some repeat what was sent.
-                let words = words.split(", with args").next().unwrap_or_default();
-                return Err(Stop::NotOffered(format!("{}: {words}", command(&op))));
+                return Err(Stop::NotOffered(format!("{}: {}", command(&op), said::unknown_command(words))));
             }
             Err(_) => {}
         }

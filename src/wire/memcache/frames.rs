@@ -109,7 +109,8 @@ pub(super) fn counter(text: &[u8]) -> Result<i64, String> {
 /// it was 0.
 pub(super) fn lowered(before: u64, by: u64, after: u64) -> Result<i64, String> {
     if before < by {
-        return Err(out_of_range(i128::from(before) - i128::from(by)));
+        let left = if before > 0 { ", and the server left 0" } else { "" };
+        return Err(out_of_range(i128::from(before) - i128::from(by)) + left);
     }
     i64::try_from(after).map_err(|_| out_of_range(i128::from(after)))
 }
@@ -145,6 +146,17 @@ pub(super) fn is_plain(key: &[u8]) -> bool {
 #[inline]
 pub(super) fn is_escaped(byte: u8) -> bool {
     byte <= b' ' || byte == 0x7f || byte == b'%'
+}
+
+/// Bytes used and what they say, once they are all there.
+pub type Read<T> = Result<Option<(usize, T)>, Fault>;
+
+/// What speaks the protocol need not know all of it: a refusal is the whole answer to the one thing that was asked.
+pub fn or_refused<T>(read: impl Fn(&[u8]) -> Read<T>) -> impl Fn(&[u8]) -> Read<Option<T>> {
+    move |bytes| match read(bytes) {
+        Err(Fault::Refused(_)) => Ok(Some((bytes.len(), None))),
+        answer => Ok(answer?.map(|(used, answer)| (used, Some(answer)))),
+    }
 }
 
 /// Names and values.
