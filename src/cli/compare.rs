@@ -6,7 +6,7 @@ use anyhow::{Result, anyhow};
 
 use super::args::{Compare, How, Look, Run};
 use super::exec::Exec;
-use super::measure::measure;
+use super::measure::{measure, or_lost};
 use super::shown::{read, shown};
 use super::{Exit, Usage, complain, print, target};
 use crate::lab::load::Parts;
@@ -39,7 +39,7 @@ fn side_by_side(args: Compare, job: &str, base: &str, head: &str) -> Result<Exit
     let [base_label, head_label] = labels.map(|label| label.map_err(|error| anyhow!(Usage(format!("{error:#}")))));
     let (base_label, head_label) = (base_label?, head_label?);
     let targets = vec![base.to_string(), head.to_string()];
-    let (limit, look) = (args.fail_if, args.how.look.clone());
+    let (limit, look) = (args.fail_if, args.how.look());
     // A run that ended by what it found would find a regression by chance.
     let how = How { until_budget: limit.is_some(), ..args.how };
     let ran = measure(&Run { job: Some(job.to_string()), targets, own: Exec::default(), how })?;
@@ -47,10 +47,13 @@ fn side_by_side(args: Compare, job: &str, base: &str, head: &str) -> Result<Exit
     if !ran.records.is_empty() && !look.json {
         print(&shown(&ran.records, &look)?.0)?;
     }
-    let exit = ran.ended?;
+    let exit = match ran.ended {
+        Ok(exit) => exit,
+        failed => return or_lost(failed, ran.lost),
+    };
     // Where the class cannot hold CPU is compared all the same.
     if !matches!(exit, Exit::Ok | Exit::Inconclusive) {
-        return ran.lost.map_or(Ok(exit), Err);
+        return or_lost(Ok(exit), ran.lost);
     }
     // A server may say that it is another product than the one that was named.
     let called = |label: &str, place: usize| -> String {
@@ -58,8 +61,7 @@ fn side_by_side(args: Compare, job: &str, base: &str, head: &str) -> Result<Exit
         first.map_or_else(|| label.to_string(), |record| record.target.label.clone())
     };
     let compared = compare::within(&ran.records, &called(&base_label, 0), &called(&head_label, 1));
-    let exit = end(&[compared], limit, exit, &look)?;
-    ran.lost.map_or(Ok(exit), Err)
+    or_lost(end(&[compared], limit, exit, &look), ran.lost)
 }
 
 fn files(args: &Compare, base: &Path, head: &Path) -> Result<Exit> {

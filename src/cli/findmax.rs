@@ -4,7 +4,7 @@ use anyhow::{Context, Result, anyhow};
 
 use super::args::FindMax;
 use super::contact::contact;
-use super::measure::tell_left;
+use super::measure::{or_lost, tell_left};
 use super::points::Rates;
 use super::run::plan_of;
 use super::{Exit, Usage, complain, exit_of, find_job, interrupted, print};
@@ -66,25 +66,20 @@ pub fn find_max(mut args: FindMax) -> Result<Exit> {
         complain(&format!("results: {}", results.path().display()));
     }
     results.discard_if_empty();
-    let exit = match ended {
-        Err(_) if interrupt.is_set() => {
-            return Ok(interrupted(&interrupt, &format!("{} trials were finished", records.len())));
-        }
-        Err(error) if !found.is_empty() => {
-            shown(&found, &args, &records)?;
-            return Err(error);
-        }
+    let ended = match ended {
+        Err(_) if interrupt.is_set() => Ok(interrupted(&interrupt, &format!("{} trials were finished", records.len()))),
+        Err(error) if !found.is_empty() => shown(&found, &args, &records).and(Err(error)),
         Err(error) => {
             // No target's search came to its end: its steps are shown as a run's points are.
             let finished: Vec<Record> = records.into_iter().filter(|record| !record.discarded).collect();
             if !finished.is_empty() {
-                print(&super::shown::shown(&finished, &args.run.how.look)?.0)?;
+                print(&super::shown::shown(&finished, &args.run.how.look())?.0)?;
             }
-            return Err(error);
+            Err(error)
         }
-        Ok(()) => shown(&found, &args, &records)?,
+        Ok(()) => shown(&found, &args, &records),
     };
-    lost.map_or(Ok(exit), Err)
+    or_lost(ended, lost)
 }
 
 /// "redis+unix 84,000/s: kept".

@@ -4,6 +4,7 @@ use anyhow::{Context, Result, anyhow};
 use clap::Parser;
 
 use super::args::{Cli, Command, Growth};
+use super::measure::or_lost;
 use super::refusals::{self, Wanted};
 use super::run::plan_of;
 use super::{Exit, Usage, complain, print};
@@ -51,9 +52,8 @@ pub fn growth(args: &Growth) -> Result<Exit> {
     }
     match failure {
         _ if interrupt.is_set() => Ok(Exit::Interrupted),
-        Some(error) => Err(error),
-        None if lost.is_some() => lost.map_or(Ok(Exit::Error), Err),
-        None => Ok(exit_of(&records, &grown)),
+        Some(error) => or_lost(Err(error), lost),
+        None => or_lost(Ok(exit_of(&records, &grown)), lost),
     }
 }
 

@@ -20,7 +20,7 @@ struct Listed {
     store: &'static str,
     about: &'static str,
     /// Other words for it.
-    also: &'static [&'static str],
+    also: Vec<&'static str>,
     targets: Vec<String>,
     /// What is here; `None` where it is missing.
     version: Option<String>,
@@ -72,7 +72,8 @@ fn look_up(adapter: &'static Adapter, tried: &[Tried]) -> Listed {
     Listed {
         store: adapter.name,
         about: adapter.about,
-        also: adapter.schemes,
+        // A scheme of its socket is no other name of the store.
+        also: adapter.schemes.iter().copied().filter(|name| *name != stores::SOCKET).collect(),
         targets: adapter.transports.iter().map(|transport| target::managed_name(adapter, *transport)).collect(),
         version,
         missing,

@@ -1,7 +1,7 @@
 //! What a terminal shows while a run goes on: the table as far as it is, and a bar. Nothing at all elsewhere but a
 //! line a block.
 
-use super::terminal::Bar;
+use super::terminal::{self, Bar};
 use super::{complain, sized};
 use crate::lab::timing::End;
 use crate::lab::trial::Live;
@@ -16,6 +16,8 @@ const STEPS: u64 = 100;
 
 pub struct Screen {
     bar: Option<Bar>,
+    /// How wide the table above it is.
+    width: usize,
     blocks: Blocks,
     units: u64,
     block: u32,
@@ -28,8 +30,9 @@ impl Screen {
     /// For so many blocks of so many trials, each of so many units, until `end` at the latest.
     pub fn new(blocks: Blocks, trials: usize, units: u64, end: Option<End>) -> Screen {
         let first = u32::from(!blocks.may_claim());
-        let bar = Bar::new(bar_steps(blocks, first, trials as u64), end);
-        Screen { bar, blocks, units: units.max(1), block: first, finished: 0, records: Vec::new() }
+        let bar = Bar::new(bar_steps(blocks, first, trials as u64), goes_on(blocks), end);
+        let width = terminal::columns_of_screen().map_or_else(table::width, table::on_columns);
+        Screen { bar, width, blocks, units: units.max(1), block: first, finished: 0, records: Vec::new() }
     }
 
     pub fn tell(&mut self, event: &Event<'_>) {
@@ -52,7 +55,7 @@ impl Screen {
                 self.records.push((*record).clone());
                 if let Some(bar) = &self.bar {
                     bar.set_position(self.finished * STEPS);
-                    bar.set_message(&format!("{}\n", table_of(&self.records)));
+                    bar.set_message(&format!("{}\n", table_of(&self.records, self.width)));
                 }
             }
             Event::Discarded(..) => {}
@@ -93,14 +96,20 @@ impl Screen {
     }
 }
 
+/// Until when a run goes on that has run its least blocks; nothing where it has no others.
+fn goes_on(blocks: Blocks) -> Option<&'static str> {
+    let has_more = blocks.least < blocks.most;
+    has_more.then(|| if blocks.half_width.is_some() { "until intervals are narrow" } else { "until its time is over" })
+}
+
 /// Steps of all blocks that are run at least, from block `first` on.
 fn bar_steps(blocks: Blocks, first: u32, trials: u64) -> u64 {
     u64::from(blocks.least + 1 - first) * trials * STEPS
 }
 
 /// What there is to show so far.
-fn table_of(records: &[Record]) -> String {
-    if let Some(table) = sized::table(records) {
+fn table_of(records: &[Record], width: usize) -> String {
+    if let Some(table) = sized::table(records, width) {
         return table;
     }
     let standings = standings(records);
@@ -109,5 +118,5 @@ fn table_of(records: &[Record]) -> String {
         // What went wrong here is said at the end of the run; until then the times are not known.
         let _ = cells::fill_in(&mut rows, records, &standings);
     }
-    table::table(&rows, false)
+    table::layout(&table::lines(&rows, false, table::Ranks::BeforeNames), width)
 }

@@ -146,6 +146,18 @@ fn carry_out(mut errand: Errand<'_>) -> Result<Ran> {
     Ok(Ran { records, ended, lost })
 }
 
+/// How a command ends whose results file may be lost: a failure is said, and the loss with it.
+pub fn or_lost(ended: Result<Exit>, lost: Option<anyhow::Error>) -> Result<Exit> {
+    match (ended, lost) {
+        (Ok(_), Some(lost)) => Err(lost),
+        (Err(error), Some(lost)) => {
+            complain(&format!("kvfair: {lost:#}"));
+            Err(error)
+        }
+        (ended, None) => ended,
+    }
+}
+
 /// Says how to remove what could not be taken back.
 pub fn tell_left(results: &Path) {
     // The results are there all the same.
@@ -343,9 +355,13 @@ fn finish(
     } else if results.is_there().is_ok() {
         complain(&format!("results: {}", results.path().display()));
     }
+    // Also what was finished of a block that was cut off.
+    let synced = results.sync();
     let (rows, is_refused) = sized::rows(records);
     kept(errand, &rows);
-    match ended? {
+    let ended = ended?;
+    synced?;
+    match ended {
         Ended::Interrupted(left_behind) => {
             left_behind.iter().for_each(|what| complain(&format!("kvfair: {what}")));
             return Ok(interrupted(interrupt, &format!("{} trials were finished", records.len())));

@@ -8,7 +8,7 @@ use anyhow::{Result, anyhow};
 use super::args::{How, Look, Requests, Run, Size};
 use super::exec::{self, Exec};
 use super::load::{load_of, points_of};
-use super::measure::{Ran, measure, measure_and_look_ahead};
+use super::measure::{Ran, measure, measure_and_look_ahead, or_lost};
 use super::points::Replay;
 use super::refusals::{self, Wanted};
 use super::shown::{shown, tell_absent};
@@ -18,7 +18,7 @@ use crate::lab::plan::{Chosen, Plan};
 use crate::lab::signals::Interrupt;
 use crate::lab::{input, pin, plan};
 use crate::stats::rank;
-use crate::words::effort::Blocks;
+use crate::words::effort::{BLOCKS_MAX, Blocks};
 use crate::words::names::file_name;
 use crate::words::trial::{Configuration, Data, Durability, JobSettings, Pinned, ReadAs, Split, Via};
 
@@ -85,10 +85,9 @@ fn print_all(ran: Ran, args: &Run) -> Result<Exit> {
         if args.targets.is_empty() && args.own.exec.is_none() {
             tell_absent();
         }
-        print(&shown(&ran.records, &args.how.look)?.0)?;
+        print(&shown(&ran.records, &args.how.look())?.0)?;
     }
-    let exit = ran.ended?;
-    ran.lost.map_or(Ok(exit), Err)
+    or_lost(ran.ended, ran.lost)
 }
 
 /// Everything that was typed, checked and made sense of.
@@ -171,15 +170,12 @@ pub fn blocks_of(args: &Run, chosen: &[Chosen]) -> Blocks {
             let effort = args.how.effort.unwrap_or_default();
             let blocks = effort.blocks(rank::needed_blocks(ranked) as u32);
             match args.how.until_budget && args.how.budget.or(effort.budget()).is_some() {
-                true => Blocks { most: MOST_BLOCKS, half_width: None, ..blocks },
+                true => Blocks { most: BLOCKS_MAX, half_width: None, ..blocks },
                 false => blocks,
             }
         }
     }
 }
-
-/// Of a run that only its time ends.
-const MOST_BLOCKS: u32 = 1_000;
 
 /// Where a difference is to be known so well, it is not to be one of chance data. A seed that was asked for is kept.
 fn data_seeds_of(args: &Run, job: &JobSettings) -> Vec<u64> {

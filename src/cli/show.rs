@@ -39,26 +39,31 @@ pub fn show(args: &Show) -> Result<Exit> {
         let count = write_histograms(counting, directory).map_err(about)?;
         complain(&format!("histograms: {count} in {}", directory.display()));
     }
-    let (text, exit) = shown(records, &args.look).map_err(about)?;
+    let look = Look { file: args.results.clone(), ..args.look.clone() };
+    let (text, exit) = shown(records, &look).map_err(about)?;
     print(&text)?;
     Ok(exit)
 }
 
-/// The newest results in which something was measured. What is passed over is named; where nothing was measured at all,
-/// the newest is shown all the same.
+/// The newest results in which something was measured, or else the newest that can be read. What is passed over is
+/// named.
 fn newest(parts: Parts) -> Result<(PathBuf, Vec<Record>)> {
     let files = save::newest_first()?;
     let mut passed = Vec::new();
+    let name = |passed: &[String]| passed.iter().for_each(|what| complain(what));
     for path in &files {
         match measured(path, parts) {
             Ok(records) => {
-                passed.iter().for_each(|what: &String| complain(what));
+                name(&passed);
                 return Ok((path.clone(), records));
             }
             Err(why) => passed.push(format!("kvfair: passed over {}: {why}", path.display())),
         }
     }
-    Ok((files[0].clone(), read(&files[0], parts)?))
+    let readable = files.iter().enumerate().find_map(|(place, path)| Some((place, path, read(path, parts).ok()?)));
+    let Some((place, path, records)) = readable else { return Ok((files[0].clone(), read(&files[0], parts)?)) };
+    name(&passed[..place]);
+    Ok((path.clone(), records))
 }
 
 /// The records of a file in which a trial was finished, or why there are none.

@@ -10,16 +10,18 @@ use crate::jobs;
 use crate::lab::load::{self, Parts};
 use crate::lab::save;
 use crate::report::cells;
+use crate::report::next::Known;
 use crate::report::standing::standings;
 use crate::report::sweep::{self, Point, Statistic};
 use crate::report::trials::{self, Trial};
 use crate::report::warn::{self, Seen};
-use crate::report::{ahead, alike, claims, export, fields, grid, json, next, notes, said, sizes, table, words};
+use crate::report::{ahead, alike, claims, export, fields, grid, json, next, notes, said, sizes, table, whole, words};
 use crate::stats::floor::Control;
 use crate::stats::parallel;
 use crate::stores;
 use crate::words::answers;
 use crate::words::record::Record;
+use crate::words::trial::Durability;
 
 /// The records of a results file, which are of one run.
 pub fn read(path: &Path, parts: Parts) -> Result<Vec<Record>> {
@@ -43,6 +45,8 @@ pub fn read(path: &Path, parts: Parts) -> Result<Vec<Record>> {
     if is_under_way {
         complain(&format!("kvfair: {}: the run is still going on: this is not its end", path.display()));
         records.iter_mut().for_each(|record| record.is_under_way = true);
+    } else if let Some(what) = whole::cut_off(&records) {
+        complain(&format!("kvfair: {}: the run was cut off, by its time or by somebody: {what}", path.display()));
     }
     Ok(records)
 }
@@ -163,13 +167,18 @@ pub fn text(seen: &Seen<'_>, look: &Look, table: &str, warned: &[String], senten
         words::misses(rows, records),
         words::answer(records),
         notes::notes(records, look.wide),
-        words::stream(records),
+        table::wrap(&words::stream(records), table::width()).join("\n"),
         wrapped(warned),
         table::wrap(sentence, table::width()).join("\n"),
-        next::next(seen),
+        next::next(seen, &Known { file: look.file.as_deref(), keeps_crash }),
     ];
     let parts: Vec<&str> = parts.iter().map(|part| part.trim_end()).filter(|part| !part.is_empty()).collect();
     Ok(format!("{}\n", parts.join("\n")))
+}
+
+/// Whether a store of that name keeps the class. One that is not known here is another kvfair's: it is not forbidden.
+fn keeps_crash(store: &str) -> bool {
+    stores::find(store).is_none_or(|adapter| (adapter.keeps)(Durability::Crash).is_ok())
 }
 
 pub fn headline(seen: &Seen<'_>) -> String {

@@ -34,9 +34,9 @@ pub fn rows(records: &[Record]) -> (Vec<Row>, bool) {
 }
 
 /// The table as far as it is; nothing where the run has one size.
-pub fn table(records: &[Record]) -> Option<String> {
+pub fn table(records: &[Record], width: usize) -> Option<String> {
     let parts = Some(sizes::parts(records)).filter(|parts| !parts.is_empty())?;
-    Some(table::layout(&lines(&parts, &sizes::grown(&rows_of(&parts, &standings_of(&parts))), false), table::width()))
+    Some(table::layout(&lines(&parts, &sizes::grown(&rows_of(&parts, &standings_of(&parts))), false), width))
 }
 
 /// What is printed, and how a command that did no more than that ends.

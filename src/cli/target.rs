@@ -47,8 +47,8 @@ fn read(text: &str) -> Result<Chosen> {
     if text.contains('@') && !(is_name && rest.is_none_or(|rest| rest.starts_with("//")) || is_known(name)) {
         bail!("it begins with no store's name\nhint: STORE://USER:PASSWORD@HOST:PORT");
     }
-    if let (false, Some(Ok(port))) = (is_known(name), rest.map(str::parse::<u16>)) {
-        bail!("it names no store\nhint: {}", urls_of(name, port));
+    if let (false, Some((host, port, path))) = (is_known(name), address(place_text)) {
+        bail!("it names no store\nhint: {}", urls_of(host, port, path));
     }
     let (adapter, transport) = named(name)?;
     if query.contains('@') {
@@ -126,12 +126,20 @@ fn named(name: &str) -> Result<(&'static Adapter, Transport)> {
     }
 }
 
+/// Host, port and database of `localhost:6379/2` or `[::1]:6379`: a URL without its store.
+fn address(text: &str) -> Option<(&str, u16, &str)> {
+    let (authority, path) = text.split_at(text.find('/').unwrap_or(text.len()));
+    let (host, port) = authority.rsplit_once(':')?;
+    Some((host, port.parse().ok().filter(|_| url::Host::parse(host).is_ok())?, path))
+}
+
 /// The URLs that `host:port` may have been meant for: that of the store with this port, or some.
-fn urls_of(host: &str, port: u16) -> String {
+fn urls_of(host: &str, port: u16, path: &str) -> String {
     let servers = || stores::ALL.iter().filter(|adapter| adapter.role.is_offered() && adapter.server.is_some());
     let has_port = |adapter: &&&Adapter| adapter.server.is_some_and(|server| server.port == port);
-    let of_port = servers().find(has_port).map(|adapter| format!("{}://{host}:{port}", adapter.name));
-    let some = || servers().take(3).map(|adapter| format!("{}://{host}:{port}", adapter.name)).collect::<Vec<_>>();
+    let of_port = servers().find(has_port).map(|adapter| format!("{}://{host}:{port}{path}", adapter.name));
+    let some =
+        || servers().take(3).map(|adapter| format!("{}://{host}:{port}{path}", adapter.name)).collect::<Vec<_>>();
     of_port.unwrap_or_else(|| format!("name the store too: {}, ...", some().join(", ")))
 }
 

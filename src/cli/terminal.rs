@@ -4,6 +4,7 @@
 use std::fs::File;
 use std::io::{self, BufWriter, ErrorKind, IsTerminal, Write};
 use std::os::fd::AsFd;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use anyhow::{Result, anyhow};
@@ -11,6 +12,7 @@ use indicatif::{HumanDuration, ProgressBar, ProgressState, ProgressStyle};
 use terminal_size::{Width, terminal_size_of};
 
 use crate::lab::timing::End;
+use crate::report::table;
 use crate::words::plain;
 
 /// Prints a result. A reader that has gone away wanted no more.
@@ -84,59 +86,90 @@ pub fn columns() -> Option<u16> {
     terminal_size_of(io::stdout()).map(|(Width(columns), _)| columns)
 }
 
-/// Of a bar, in columns: a narrow terminal has room for what is under way too.
-const BAR: &str = "{msg}{prefix} {bar:16} {percent} %{left}";
+/// How wide the terminal is that shows what is under way; none where nobody looks on.
+pub fn columns_of_screen() -> Option<u16> {
+    terminal_size_of(io::stderr()).map(|(Width(columns), _)| columns)
+}
+
+/// The bar itself, in columns.
+const BAR: usize = 16;
 
 /// A line that shows how far something is, below what there is so far.
-pub struct Bar(ProgressBar);
+pub struct Bar {
+    bar: ProgressBar,
+    /// What is under way.
+    what: Arc<Mutex<String>>,
+}
 
 impl Bar {
-    /// For so many steps, until `end` at the latest; nothing where nobody sees it.
-    pub fn new(steps: u64, end: Option<End>) -> Option<Bar> {
+    /// For so many steps, and after them `until` something, or `end` at the latest; nothing where nobody sees it.
+    pub fn new(steps: u64, until: Option<&'static str>, end: Option<End>) -> Option<Bar> {
         is_watched().then(|| {
-            let bar = ProgressBar::new(steps);
-            let style = ProgressStyle::with_template(BAR).expect("the template is valid");
-            let left = move |state: &ProgressState, out: &mut dyn std::fmt::Write| {
-                let more = (state.pos() >= state.len().unwrap_or(0)).then(|| end.map(|end| end.left()));
-                let _ = out.write_str(&left_in_words(more, state.eta()));
+            let (bar, what) = (ProgressBar::new(steps), Arc::<Mutex<String>>::default());
+            let style = ProgressStyle::with_template("{msg}{far}").expect("the template is valid");
+            let told = Arc::clone(&what);
+            let far = move |state: &ProgressState, out: &mut dyn std::fmt::Write| {
+                let is_past = state.pos() >= state.len().unwrap_or(0);
+                let left = match is_past {
+                    true => until.map_or_else(String::new, |until| more_in_words(until, end.map(|end| end.left()))),
+                    false => left_in_words(state.eta()),
+                };
+                let what = told.lock().expect("nobody panics while telling");
+                let columns = columns_of_screen().map_or(usize::MAX, usize::from);
+                let _ = out.write_str(&far_in_words(&what, state.fraction(), &left, columns));
             };
-            bar.set_style(style.with_key("left", left).progress_chars("=> "));
-            Bar(bar)
+            bar.set_style(style.with_key("far", far));
+            Bar { bar, what }
         })
     }
 
     pub fn set_length(&self, steps: u64) {
-        self.0.set_length(steps);
+        self.bar.set_length(steps);
     }
 
     pub fn set_position(&self, step: u64) {
-        self.0.set_position(step);
+        self.bar.set_position(step);
     }
 
     /// What is under way.
     pub fn set_prefix(&self, text: &str) {
-        self.0.set_prefix(plain::line(text).into_owned());
+        *self.what.lock().expect("nobody panics while telling") = plain::line(text).into_owned();
+        self.bar.tick();
     }
 
     /// What stands above it.
     pub fn set_message(&self, text: &str) {
-        self.0.set_message(plain::text(text).into_owned());
+        self.bar.set_message(plain::text(text).into_owned());
     }
 
     pub fn clear(&self) {
-        self.0.finish_and_clear();
+        self.bar.finish_and_clear();
     }
 }
 
-/// ", about 2 minutes left"; once the least blocks are run, the `more` that intervals may take to become narrow, if
-/// the time has an end.
-fn left_in_words(more: Option<Option<Duration>>, eta: Duration) -> String {
-    match more {
-        // Before the first step has ended nothing is known.
-        None if eta < Duration::from_secs(1) => String::new(),
-        None => format!(", about {} left", HumanDuration(eta)),
-        Some(Some(left)) => format!(", until intervals are narrow, at most {}", HumanDuration(left)),
-        Some(None) => ", until intervals are narrow".to_string(),
+/// "block 1 of 6, 2 of 4: redis, working [====>   ] 40 %, about 2 minutes left": in one line where there is room, else
+/// in several, without the bar where that has none.
+fn far_in_words(what: &str, share: f32, left: &str, columns: usize) -> String {
+    let done = (BAR as f32 * share.clamp(0.0, 1.0)) as usize;
+    let head = if done < BAR { ">" } else { "" };
+    let bar = format!("{:<BAR$}", format!("{}{head}", "=".repeat(done)));
+    let percent = format!("{:.0} %{left}", (share * 100.0).floor());
+    let fits = |line: &String| line.chars().count() <= columns;
+    let lines = || [table::wrap(what, columns), table::wrap(&percent, columns)].concat().join("\n");
+    Some(format!("{what} {bar} {percent}")).filter(fits).unwrap_or_else(lines)
+}
+
+/// ", about 2 minutes left"; before the first step has ended nothing is known.
+fn left_in_words(eta: Duration) -> String {
+    if eta < Duration::from_secs(1) { String::new() } else { format!(", about {} left", HumanDuration(eta)) }
+}
+
+/// Once the least blocks are run: what is waited for, and how long at the most, if the time has an end.
+fn more_in_words(until: &str, left: Option<Duration>) -> String {
+    match left {
+        Some(left) if left < Duration::from_secs(1) => ", its time is over".to_string(),
+        Some(left) => format!(", {until}, at most {}", HumanDuration(left)),
+        None => format!(", {until}"),
     }
 }
 
@@ -174,10 +207,22 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_time_is_told_before_it_is_known() {
-        assert_eq!(left_in_words(None, Duration::ZERO), "");
-        assert_eq!(left_in_words(None, Duration::from_secs(120)), ", about 2 minutes left");
-        let narrow = left_in_words(Some(Some(Duration::from_secs(5))), Duration::ZERO);
-        assert_eq!(narrow, ", until intervals are narrow, at most 5 seconds");
+    fn no_time_is_told_before_it_is_known_nor_when_it_is_over() {
+        assert_eq!(left_in_words(Duration::ZERO), "");
+        assert_eq!(left_in_words(Duration::from_secs(120)), ", about 2 minutes left");
+        let more = |left| more_in_words("until intervals are narrow", left);
+        assert_eq!(more(Some(Duration::from_secs(5))), ", until intervals are narrow, at most 5 seconds");
+        assert_eq!(more(Some(Duration::from_millis(400))), ", its time is over");
+        assert_eq!(more(None), ", until intervals are narrow");
+    }
+
+    #[test]
+    fn the_bar_goes_where_there_is_no_room_and_the_rest_is_wrapped() {
+        let (what, left) = ("block 3 of 6 to 10, 2 of 4: memcached+unix, checking answers", ", about 2 minutes left");
+        let whole = far_in_words(what, 0.46, left, 110);
+        assert_eq!(whole, format!("{what} =======>         46 %{left}"));
+        assert!(far_in_words(what, 1.0, "", 110).ends_with(" ================ 100 %"));
+        let narrow = far_in_words(what, 0.46, left, 59);
+        assert_eq!(narrow, format!("{}\n46 %{left}", what.replace(" answers", "\nanswers")));
     }
 }

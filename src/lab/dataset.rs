@@ -66,7 +66,8 @@ pub struct DataSet {
 
 impl DataSet {
     /// Bytes of the longest answer that a right store can give in the job: of as many of its largest values as it may
-    /// have to tell at once, or of all that its data leaves behind. Nothing where others have written the values.
+    /// have to tell at once, or of all that its data leaves behind, or of the largest value on the way there. Nothing
+    /// where others have written the values.
     pub fn longest_answer(&self) -> Option<u64> {
         /// What may stand around each value of an answer, its key included.
         const AROUND: u64 = 1 << 10;
@@ -74,7 +75,7 @@ impl DataSet {
             Some(load) if load.read_only => None,
             Some(load) => Some(u64::from(load.values_at_once()).saturating_mul(load.longest_value() + AROUND)),
             // A protocol may need several bytes for each of a name or number.
-            None => Some(self.summary.data_bytes.saturating_mul(4)),
+            None => Some(self.summary.data_bytes.max(self.summary.longest_value).saturating_mul(4)),
         }
     }
 

@@ -19,6 +19,8 @@ pub struct Results {
     file: File,
     /// Its name in the directory is on the disk.
     has_name: bool,
+    /// Something was saved since it was last synced.
+    is_ahead: bool,
 }
 
 impl Results {
@@ -37,18 +39,22 @@ impl Results {
         })?;
         // Until it is closed, whoever reads it knows that more will come. A filesystem without locks cannot tell.
         let _ = file.try_lock();
-        Ok(Results { path: path.to_path_buf(), file, has_name: false })
+        Ok(Results { path: path.to_path_buf(), file, has_name: false, is_ahead: false })
     }
 
     /// Appends one record as one line, in one write.
     pub fn save(&mut self, record: &Record) -> Result<()> {
         let mut line = serde_json::to_vec(record).context("a record could not be written as JSON")?;
         line.push(b'\n');
+        self.is_ahead = true;
         self.file.write_all(&line).with_context(|| format!("cannot write results to {}", self.path.display()))
     }
 
     /// Returns when all that was saved is on the disk: called where nothing is measured, such as after each block.
     pub fn sync(&mut self) -> Result<()> {
+        if !self.is_ahead {
+            return Ok(());
+        }
         let about = || format!("cannot sync results to {}", self.path.display());
         self.file.sync_all().with_context(about)?;
         if !self.has_name {
@@ -56,6 +62,7 @@ impl Results {
             File::open(directory.unwrap_or(Path::new("."))).and_then(|it| it.sync_all()).with_context(about)?;
             self.has_name = true;
         }
+        self.is_ahead = false;
         Ok(())
     }
 
@@ -73,9 +80,10 @@ impl Results {
         &self.path
     }
 
-    /// Takes the file away again if nothing was ever saved: an empty one would only be in the way.
+    /// Takes the file away again if nothing was ever saved: an empty one would only be in the way. What somebody has
+    /// put in its place meanwhile stays.
     pub fn discard_if_empty(&self) {
-        if self.file.metadata().is_ok_and(|meta| meta.len() == 0) {
+        if self.is_there().is_ok() && self.file.metadata().is_ok_and(|meta| meta.len() == 0) {
             let _ = std::fs::remove_file(&self.path);
         }
     }
@@ -140,4 +148,23 @@ pub fn newest_first() -> Result<Vec<PathBuf>> {
         return Err(anyhow!("no results yet in ./{DIRECTORY}\nhint: `kvfair run fans` makes some"));
     }
     Ok(files)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_has_taken_the_place_of_an_empty_file_stays() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path().join("out.jsonl");
+        let results = Results::create(&path).expect("a file");
+        std::fs::remove_file(&path).expect("it is there");
+        std::fs::write(&path, "mine").expect("written");
+        results.discard_if_empty();
+        assert_eq!(std::fs::read_to_string(&path).expect("it stays"), "mine");
+        std::fs::remove_file(&path).expect("it is there");
+        Results::create(&path).expect("a file").discard_if_empty();
+        assert!(!path.exists(), "our own goes");
+    }
 }

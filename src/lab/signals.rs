@@ -1,4 +1,4 @@
-//! Ctrl-C and its like, as a flag that is asked between steps. The second one ends everything now.
+//! Ctrl-C and its like, as a flag that is asked between steps. A second one ends everything now.
 
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,6 +12,9 @@ use super::{process, scratch};
 
 /// The signals that ask us to stop.
 const STOPPING: [i32; 4] = [SIGINT, SIGTERM, SIGHUP, SIGQUIT];
+/// What comes so soon after the first signal is the same wish, sent twice: `timeout` signals its child and then the
+/// whole group, and a terminal that is closed both the shell's jobs and the session.
+const TOGETHER: Duration = Duration::from_millis(500);
 /// How long we may take to end by ourselves once all that we wait for is killed.
 const LAST: Duration = Duration::from_secs(3);
 /// The exit code of a run that was interrupted, as a shell has it of SIGINT.
@@ -22,7 +25,7 @@ const EXIT: i32 = 130;
 pub struct Interrupt(Arc<AtomicBool>, Arc<OnceLock<String>>);
 
 impl Interrupt {
-    /// From here on the first signal sets the flag instead of ending the process. The second one kills all that we have
+    /// From here on the first signal sets the flag instead of ending the process. A later one kills all that we have
     /// started, so that nothing is waited for any more: what is finished is still printed, and nothing is left.
     pub fn listen() -> io::Result<Interrupt> {
         let interrupt = Interrupt::default();
@@ -32,7 +35,9 @@ impl Interrupt {
         let mut signals = Signals::new(STOPPING)?;
         process::adopt_orphans();
         std::thread::spawn(move || {
-            if signals.forever().nth(1).is_some() {
+            let mut signals = signals.forever();
+            let first = signals.next().map(|_| Instant::now());
+            if first.is_some_and(|first| signals.any(|_| first.elapsed() > TOGETHER)) {
                 end_now();
             }
         });

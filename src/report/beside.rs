@@ -146,10 +146,13 @@ fn put_beside(
     }
 }
 
+/// The first point of a sweep, the step at which something may be claimed, and what stands there.
+type Compared<'a> = (&'a Point, u64, Vec<(&'a Point, Beside)>);
+
 /// The points of which something may be claimed: those at the last step of the first part, which is settled before
 /// anything is seen. A sweep that claimed wherever it found a difference would find one by chance. With the first of
 /// them, and the step.
-fn compared(points: &[Point], of: fn(&Point) -> Option<Beside>) -> Option<(&Point, u64, Vec<(&Point, Beside)>)> {
+fn compared(points: &[Point], of: fn(&Point) -> Option<Beside>) -> Option<Compared<'_>> {
     let first = points.iter().find(|point| !point.control)?;
     let last = points.iter().map(Point::step).max().unwrap_or(0);
     let here = points.iter().filter(|point| point.part == first.part && point.step() == last);

@@ -5,8 +5,8 @@ use serde_json::Value;
 
 use super::table::Line;
 
-/// A column of a CSV file, and a field of a JSON object: its name, units last, and what stands in it; null where nothing
-/// is known.
+/// A column of a CSV file, and a field of a JSON object: its name, units last, and what stands in it. Null means that
+/// nothing is known.
 pub struct Field<T> {
     pub name: &'static str,
     pub value: fn(&T) -> Value,

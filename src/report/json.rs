@@ -1,5 +1,6 @@
-//! What `--json` prints: one object for jobs, sweeps and rates. `run` says what was done and where, `verdict` and `claims`
-//! what may be said of it, `warnings` what to know before believing it, and `rows` (with `--all`: `trials`) has the numbers.
+//! What `--json` prints: one object for jobs, sweeps and rates. `run` says what was done and where. `verdict` and
+//! `claims` say what may be said of it, `warnings` what to know before believing it. `rows` has the numbers; with
+//! `--all` it is `trials`.
 
 use std::collections::BTreeMap;
 
@@ -165,8 +166,8 @@ fn targets(rows: &[Row]) -> BTreeMap<&'static str, usize> {
     targets
 }
 
-/// What is claimed of whole jobs: each pair of a group by seconds, and who used more CPU for an op than the one that used
-/// least. `units` is the size, where a run has several.
+/// What is claimed of whole jobs: each pair of a group by seconds, and who used more CPU for an op than the one that
+/// used least. `units` is the size, where a run has several.
 pub fn claims<'a>(rows: &'a [Row], standings: &Standings<'_>, units: Option<u64>) -> Vec<Claim<'a>> {
     if standings.blocks() < CLAIM_BLOCKS as usize || standings.refused.is_some() {
         return Vec::new();

@@ -32,4 +32,5 @@ pub mod trials;
 pub mod unclear;
 pub mod verified;
 pub mod warn;
+pub mod whole;
 pub mod words;

@@ -1,14 +1,17 @@
 //! The next command worth typing, by what a table shows: what was typed, with the option that helps.
 
 use std::collections::BTreeSet;
+use std::path::Path;
 
 use super::cells::{Row, Status};
 use super::standing::Standing;
 use super::table::{width, wrap};
 use super::warn::{Seen, is_short};
-use crate::words::effort::{CLAIM_BLOCKS, Effort};
+use crate::words::effort::{BLOCKS_MAX, CLAIM_BLOCKS, Effort};
+use crate::words::logins::HIDDEN;
+use crate::words::plain;
 use crate::words::record::Record;
-use crate::words::trial::{Data, Durability};
+use crate::words::trial::{Configuration, Data, Durability};
 
 /// Who waits longer than this share of its time is told what would help.
 const WAITS_SHARE: f64 = 0.8;
@@ -20,51 +23,102 @@ const STDIN: [&str; 4] = ["-", "-i-", "-i=-", "--input=-"];
 
 /// A job that was too short is tried so many times as large.
 const LARGER: u64 = 4;
+/// And one that takes no size without a limit has this one.
+const REQUESTS_MAX: u64 = 10_000_000_000;
+/// What was cut off gets so much time, in seconds and as it is typed.
+const LONG: (f64, &str) = (1800.0, "30m");
+
+/// What records do not tell, and the next command must go by.
+pub struct Known<'a> {
+    /// The results file, where the newest is not meant.
+    pub file: Option<&'a Path>,
+    /// Whether a store of that name can keep what it has acknowledged when its process is killed.
+    pub keeps_crash: fn(&str) -> bool,
+}
 
 /// A line, or nothing where there are no records.
-pub fn next(seen: &Seen<'_>) -> String {
+pub fn next(seen: &Seen<'_>, known: &Known<'_>) -> String {
     let Some(first) = seen.records.first() else { return String::new() };
     let slow = seen.rows.iter().filter(|row| !row.control && first.clients == 1);
     if let Some(words) = slow.filter_map(|row| waits(row, first)).next() {
         return wrap(&words, width()).join("\n");
     }
-    let (when, command) = helps(seen, first).unwrap_or_else(|| ("", words(&["show", "--wide"])));
+    let (when, command) = helps(seen, first, known).unwrap_or_else(|| {
+        let file = known.file.map(|file| file.display().to_string());
+        ("", words(&["show", "--wide"]).into_iter().chain(file).collect())
+    });
     let is_piped = command.iter().any(|word| STDIN.contains(&word.as_str()));
     let pipe = if is_piped && first.job.data.is_stdin() { "... | " } else { "" };
     format!("next{when}: {pipe}kvfair {}", command.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" "))
 }
 
 /// What was typed, with what helps most, and when that is to be run.
-fn helps(seen: &Seen<'_>, first: &Record) -> Option<(&'static str, Vec<String>)> {
+fn helps(seen: &Seen<'_>, first: &Record, known: &Known<'_>) -> Option<(&'static str, Vec<String>)> {
     if matches!(first.job.data, Data::Program { .. }) || first.job.load.as_ref().is_some_and(|load| load.read_only) {
         return None;
     }
-    let typed = match first.run.command.as_slice() {
-        [run, ..] if run == "run" => first.run.command.clone(),
+    let typed = match first.run.command.first().map(String::as_str) {
+        Some("run" | "compare" | "find-max") => first.run.command.clone(),
         // The first look, and records that do not tell.
-        _ => words(&["run", &first.job.name]),
+        None => words(&["run", &first.job.name]),
+        Some(_) => return None,
     };
-    let typed = MADE.iter().fold(typed, |typed, option| without(typed, option));
+    let typed = typed.iter().map(|word| word.replace(&format!("://{HIDDEN}@"), "://")).collect();
+    let typed: Vec<String> = MADE.iter().fold(typed, |typed, option| without(typed, option));
     if seen.rows.iter().any(|row| matches!(row.status, Status::TimedOut { .. })) {
-        return Some(("", with(typed, "--timeout", "30m")));
+        let time = value(&typed, "--timeout").filter(|time| seconds(time).is_some_and(|time_s| time_s >= LONG.0));
+        let time = time.map_or_else(|| Some(LONG.1.to_string()), doubled)?;
+        return Some(("", with(typed, "--timeout", &time)));
     }
-    let of_rows = seen.rows.iter().filter(|row| !row.control && row.numbers.is_some()).map(|row| &row.target);
-    let of_points = seen.points.iter().filter(|point| !point.control).map(|point| &point.target);
-    let stores = of_rows.clone().chain(of_points).collect::<BTreeSet<_>>().len();
-    if first.run.blocks < CLAIM_BLOCKS && stores > 1 && !first.run.answers_only {
-        return Some(("", without(typed, "--blocks")));
-    }
-    match doubt(seen, stores).filter(|_| !first.run.answers_only) {
-        Some(Doubt::Machine) => return Some((", on a quiet machine", typed)),
-        Some(Doubt::NoControl) => return Some(("", typed.into_iter().filter(|word| word != "--no-aa").collect())),
-        Some(Doubt::Short) => return Some(("", larger(typed, seen, first))),
-        Some(Doubt::Wide) => return Some(("", longer(typed, seen))),
-        Some(Doubt::Unhelped) => return None,
-        None => {}
+    // A search decides by itself how much it tries, and compares no stores.
+    if typed[0] != "find-max"
+        && let Some(more) = settles(&typed, seen, first)
+    {
+        return more;
     }
     // What keeps nothing at all has nothing to lose by a class.
-    let may_lose = first.durability == Durability::None && of_rows.count() > 0;
-    may_lose.then(|| ("", with(typed, "--durability", "crash")))
+    let has_rows = seen.rows.iter().any(|row| !row.control && row.numbers.is_some());
+    let may_lose = first.durability == Durability::None && has_rows;
+    let may_choose = may_lose && first.configuration != Configuration::Shipped && all_typed_keep(&typed, seen, known);
+    may_choose.then(|| ("", with(typed, "--durability", "crash")))
+}
+
+/// What settles more about which store is faster, or that nothing does; nothing where all is said.
+#[allow(clippy::option_option)]
+fn settles(typed: &[String], seen: &Seen<'_>, first: &Record) -> Option<Option<(&'static str, Vec<String>)>> {
+    let typed = typed.to_vec();
+    let of_rows = seen.rows.iter().filter(|row| !row.control && row.numbers.is_some()).map(|row| &row.target);
+    let of_points = seen.points.iter().filter(|point| !point.control).map(|point| &point.target);
+    let stores = of_rows.chain(of_points).collect::<BTreeSet<_>>().len();
+    if first.run.answers_only {
+        return None;
+    }
+    if first.run.blocks < CLAIM_BLOCKS && stores > 1 {
+        return Some(Some(("", without(typed, "--blocks"))));
+    }
+    Some(match doubt(seen, stores)? {
+        Doubt::Machine => Some((", on a quiet machine", typed)),
+        Doubt::NoControl => Some(("", typed.into_iter().filter(|word| word != "--no-aa").collect())),
+        Doubt::Short => larger(typed, seen, first).map(|typed| ("", typed)),
+        Doubt::Wide => longer(typed, seen).map(|typed| ("", typed)),
+        Doubt::Unhelped => None,
+    })
+}
+
+/// Whether no store that was typed would be refused by the class `crash`. Stores that nobody named are left out then.
+fn all_typed_keep(typed: &[String], seen: &Seen<'_>, known: &Known<'_>) -> bool {
+    let is_typed = |record: &&Record| {
+        let target = &record.target;
+        typed.iter().any(|word| *word == target.label || store_in(word) == target.store)
+    };
+    let ranked = seen.records.iter().filter(|record| !record.target.control);
+    ranked.filter(is_typed).all(|record| (known.keeps_crash)(&record.target.store))
+}
+
+/// The store of a target as it is typed: `cached:ram?memory=1MB`, `--base=redis+unix`, `lmdb:/dir`.
+fn store_in(word: &str) -> &str {
+    let target = ["--base=", "--head=", "cached:"].iter().fold(word, |word, before| word.trim_start_matches(before));
+    target.split([':', '?', '+']).next().unwrap_or_default()
 }
 
 /// Why nothing was claimed of any two stores.
@@ -104,63 +158,95 @@ fn doubt(seen: &Seen<'_>, stores: usize) -> Option<Doubt> {
     })
 }
 
-/// A larger job: by its size where one was typed, otherwise by the time that it is to fill.
-fn larger(typed: Vec<String>, seen: &Seen<'_>, first: &Record) -> Vec<String> {
+/// A larger job: by its size where one was typed, otherwise by the time that it is to fill. A file holds what it holds,
+/// and without a size all of it is taken.
+fn larger(typed: Vec<String>, seen: &Seen<'_>, first: &Record) -> Option<Vec<String>> {
     let option = format!("--{}s", first.stream.unit);
-    let units = value(&typed, &option).and_then(|units| units.parse::<u64>().ok());
-    match units {
-        Some(units) => with(typed, &option, &(units * LARGER).to_string()),
-        None => longer(typed, seen),
+    let Some(units) = value(&typed, &option) else { return longer(typed, seen) };
+    if matches!(first.job.data, Data::File { .. }) {
+        return Some(without(typed, &option));
+    }
+    match units.parse::<u64>() {
+        Ok(units) if units < REQUESTS_MAX => {
+            Some(with(typed, &option, &units.saturating_mul(LARGER).min(REQUESTS_MAX).to_string()))
+        }
+        _ => longer(typed, seen),
     }
 }
 
-/// More blocks, or more time for them.
-fn longer(typed: Vec<String>, seen: &Seen<'_>) -> Vec<String> {
+/// More blocks, or more time for them; nothing where there are as many as there may be.
+fn longer(typed: Vec<String>, seen: &Seen<'_>) -> Option<Vec<String>> {
     let planned = seen.records.first().map_or(0, |record| record.run.blocks);
     let run = seen.records.iter().map(|record| record.block).max().unwrap_or(0);
     let budget = value(&typed, "--budget").and_then(doubled);
     if let (Some(budget), true) = (&budget, run < planned) {
-        return with(typed, "--budget", budget);
+        return Some(with(typed, "--budget", budget));
     }
+    let blocks = (planned < BLOCKS_MAX).then(|| planned.saturating_mul(2).min(BLOCKS_MAX).to_string());
     match value(&typed, "--effort").map(str::parse) {
-        _ if value(&typed, "--blocks").is_some() => with(typed, "--blocks", &(2 * planned).to_string()),
-        None | Some(Ok(Effort::Quick)) => with(typed, "--effort", "normal"),
-        Some(Ok(Effort::Normal)) => with(typed, "--effort", "careful"),
-        _ => with(without(typed, "--effort"), "--blocks", &(2 * planned).to_string()),
+        _ if value(&typed, "--blocks").is_some() => Some(with(typed, "--blocks", &blocks?)),
+        None | Some(Ok(Effort::Quick)) => Some(with(typed, "--effort", "normal")),
+        Some(Ok(Effort::Normal)) => Some(with(typed, "--effort", "careful")),
+        _ => Some(with(without(typed, "--effort"), "--blocks", &blocks?)),
     }
 }
 
 /// Twice as long: "90s" is "180s".
 fn doubled(time: &str) -> Option<String> {
-    let end = time.find(|letter: char| !letter.is_ascii_digit() && letter != '.').unwrap_or(time.len());
-    let (number, unit) = time.split_at(end);
+    let (number, unit) = split(time);
     Some(format!("{}{unit}", number.parse::<f64>().ok()? * 2.0))
+}
+
+/// A time as it is typed, in seconds; nothing where it is none.
+fn seconds(time: &str) -> Option<f64> {
+    let (number, unit) = split(time);
+    let (_, scale) = TIMES.iter().find(|(name, _)| *name == unit)?;
+    Some(number.parse::<f64>().ok()? * scale)
+}
+
+/// Units of time as they are typed.
+const TIMES: [(&str, f64); 6] = [("ms", 0.001), ("", 1.0), ("s", 1.0), ("m", 60.0), ("min", 60.0), ("h", 3600.0)];
+
+fn split(time: &str) -> (&str, &str) {
+    time.split_at(time.find(|letter: char| !letter.is_ascii_digit() && letter != '.').unwrap_or(time.len()))
 }
 
 fn words(words: &[&str]) -> Vec<String> {
     words.iter().map(ToString::to_string).collect()
 }
 
+/// What a word has of that option: nothing of another one, an empty value where it is the next word.
+fn part<'a>(word: &'a str, option: &str) -> Option<&'a str> {
+    let rest = word.strip_prefix(option)?;
+    match rest.strip_prefix('=') {
+        Some(value) => Some(value),
+        // A short option has its value right behind it.
+        None => (rest.is_empty() || !option.starts_with("--")).then_some(rest),
+    }
+}
+
 /// What was typed behind that option.
 fn value<'a>(typed: &'a [String], option: &str) -> Option<&'a str> {
-    let of = |(place, word): (usize, &'a String)| match word.strip_prefix(option)? {
-        "" => typed.get(place + 1).map(String::as_str),
-        rest => rest.strip_prefix('='),
+    let of = |(place, word): (usize, &'a String)| match part(word, option)? {
+        "" if word == option => typed.get(place + 1).map(String::as_str),
+        value => Some(value),
     };
     typed.iter().enumerate().find_map(of)
 }
 
-/// Without that option and its value.
+/// Without that option and its value. What stands behind `--` is no option.
 fn without(typed: Vec<String>, option: &str) -> Vec<String> {
-    let mut kept = Vec::new();
-    let mut typed = typed.into_iter();
-    while let Some(word) = typed.next() {
-        if word == option {
-            typed.next();
-        } else if !word.strip_prefix(option).is_some_and(|rest| rest.starts_with('=')) {
-            kept.push(word);
+    let end = typed.iter().position(|word| word == "--").unwrap_or(typed.len());
+    let (options, rest) = typed.split_at(end);
+    let (mut kept, mut options) = (Vec::new(), options.iter());
+    while let Some(word) = options.next() {
+        match part(word, option) {
+            Some(_) if word == option => _ = options.next(),
+            Some(_) => {}
+            None => kept.push(word.clone()),
         }
     }
+    kept.extend_from_slice(rest);
     kept
 }
 
@@ -172,8 +258,9 @@ fn with(typed: Vec<String>, option: &str, value: &str) -> Vec<String> {
     typed
 }
 
-/// As a shell takes it for one word.
+/// As a shell takes it for one word, on this line: results may be somebody else's.
 fn quoted(word: &str) -> String {
+    let word = plain::line(word);
     let is_plain = |letter: char| letter.is_alphanumeric() || "-_./:=,%+@".contains(letter);
     if !word.is_empty() && word.chars().all(is_plain) {
         return word.to_string();
@@ -206,6 +293,7 @@ mod tests {
     use super::*;
     use crate::words::disturbed::Disturbed;
     use crate::words::hist::{Packed, Times};
+    use crate::words::record::Outcome;
 
     /// Six blocks of two stores, the first of which is run twice in each.
     struct Run {
@@ -249,20 +337,29 @@ mod tests {
         let mut record = histograms::tests::record(label, "finished", &[phase]);
         (record.block, record.twin, record.run.blocks) = (block, twin, run.planned);
         record.run.command = words(run.typed);
-        record.job.name = "fans".to_string();
+        (record.job.name, record.target.store) = ("fans".to_string(), label.to_string());
         record.stream.unit = "profile".to_string();
         record.noise.canary_ns = Some(if run.noisy && block > 1 { 2_000 } else { 1_000 });
         record
     }
 
+    /// Nothing is known but that `b` keeps nothing.
+    const KNOWN: Known<'_> = Known { file: None, keeps_crash: |store| store != "b" };
+
     fn next_of(run: &Run, points: &[Point]) -> String {
+        next_with(run, points, &KNOWN, |_| ())
+    }
+
+    /// With something else in each record.
+    fn next_with(run: &Run, points: &[Point], known: &Known<'_>, change: fn(&mut Record)) -> String {
         let trials: &[(&str, bool)] = &[("a", false), ("b", false), ("a", true)];
         let trials = &trials[..if run.twin { 3 } else { 2 }];
-        let records: Vec<Record> =
+        let mut records: Vec<Record> =
             (1..=6).flat_map(|block| trials.iter().map(move |(of, twin)| record(run, of, block, *twin))).collect();
+        records.iter_mut().for_each(change);
         let standings = standing::standings(&records);
         let rows = cells::rows(&records, &standings);
-        next(&Seen { records: &records, ahead: &[], rows: &rows, points, standings: &standings })
+        next(&Seen { records: &records, ahead: &[], rows: &rows, points, standings: &standings }, known)
     }
 
     #[test]
@@ -287,7 +384,8 @@ mod tests {
     #[test]
     fn where_something_is_claimed_or_all_is_disturbed_more_blocks_do_not_help() {
         let clear = Run { times: [2.0, 1.0], is_even: false, ..RUN };
-        assert_eq!(next_of(&clear, &[]), "next: kvfair run fans a b --durability crash");
+        let all = Run { typed: &["run", "fans"], ..clear };
+        assert_eq!(next_of(&all, &[]), "next: kvfair run fans --durability crash");
         let unclear = Some(Disturbed { stalled: false, reasons: Vec::new() });
         let silent = ["a", "b"].map(|of| Point { unclear: unclear.clone(), ..sweep::tests::point(of, 1, 1.0) });
         assert_eq!(next_of(&clear, &silent), "next, on a quiet machine: kvfair run fans a b");
@@ -300,8 +398,62 @@ mod tests {
         let typed = words(&["run", "mixed", "--rate", "2k", "redis", "--blocks=1", "-o", "x"]);
         let changed = without(with(typed, "--blocks", "6"), "-o");
         assert_eq!(changed, words(&["run", "mixed", "--rate", "2k", "redis", "--blocks", "6"]));
+        let short = without(words(&["run", "-ox", "mixed", "-o=y", "--only", "get", "--", "-o"]), "-o");
+        assert_eq!(short, words(&["run", "mixed", "--only", "get", "--", "-o"]));
         let behind = with(words(&["run", "fans", "--", "redis"]), "--timeout", "30m");
         assert_eq!(behind, words(&["run", "fans", "--timeout", "30m", "--", "redis"]));
+    }
+
+    const CLEAR: Run = Run { times: [2.0, 1.0], is_even: false, ..RUN };
+
+    #[test]
+    fn a_comparison_and_a_search_keep_all_that_was_typed() {
+        let compare = &["compare", "fans", "--base", "a", "--head", "c", "--profiles", "9"];
+        let next = next_of(&Run { typed: compare, ..RUN }, &[]);
+        assert_eq!(next, "next: kvfair compare fans --base a --head c --profiles 9 --effort normal");
+        let search = Run { typed: &["find-max", "mixed", "a", "--slo", "p99:1ms", "-oout"], planned: 1, ..RUN };
+        assert_eq!(next_of(&search, &[]), "next: kvfair find-max mixed a --slo p99:1ms --durability crash");
+        let growth = Run { typed: &["growth", "a"], ..RUN };
+        assert_eq!(next_of(&growth, &[]), "next: kvfair show --wide", "nothing helps that is known");
+    }
+
+    #[test]
+    fn no_class_is_proposed_that_cannot_be_had() {
+        assert_eq!(next_of(&CLEAR, &[]), "next: kvfair show --wide", "b was typed, and keeps nothing");
+        let behind = Run { typed: &["compare", "--base=a", "--head=cached:b?memory=1MB"], ..CLEAR };
+        assert_eq!(next_of(&behind, &[]), "next: kvfair show --wide");
+        let as_shipped = |record: &mut Record| record.configuration = Configuration::Shipped;
+        let shipped = Run { typed: &["run", "fans", "a", "--config", "shipped"], ..CLEAR };
+        assert_eq!(next_with(&shipped, &[], &KNOWN, as_shipped), "next: kvfair show --wide");
+    }
+
+    #[test]
+    fn the_file_is_named_where_it_is_not_the_newest() {
+        let known = Known { file: Some(Path::new("my out.jsonl")), ..KNOWN };
+        assert_eq!(next_with(&CLEAR, &[], &known, |_| ()), "next: kvfair show --wide 'my out.jsonl'");
+    }
+
+    #[test]
+    fn no_more_is_proposed_than_there_may_be() {
+        let cut_off = |record: &mut Record| record.outcome = Outcome::TimedOut { after_s: 9.0, done_share: 0.5 };
+        let longer = |typed| next_with(&Run { typed, ..RUN }, &[], &KNOWN, cut_off);
+        assert_eq!(longer(&["run", "fans", "--timeout", "9s"]), "next: kvfair run fans --timeout 30m");
+        assert_eq!(longer(&["run", "fans", "--timeout", "30m"]), "next: kvfair run fans --timeout 60m");
+        assert_eq!(longer(&["run", "fans", "--timeout=3600"]), "next: kvfair run fans --timeout 7200");
+        let blocks = |planned| next_of(&Run { typed: &["run", "fans", "--blocks", "600"], planned, ..RUN }, &[]);
+        assert_eq!(blocks(600), "next: kvfair run fans --blocks 1000");
+        assert_eq!(blocks(1000), "next: kvfair show --wide");
+        let of_a_file = |record: &mut Record| record.job.data = Data::File { path: "likes".into() };
+        let short = Run { typed: &["run", "fans", "-ilikes", "--profiles", "9"], took_s: 0.01, ..RUN };
+        assert_eq!(next_with(&short, &[], &KNOWN, of_a_file), "next: kvfair run fans -ilikes");
+    }
+
+    #[test]
+    fn what_was_hidden_is_no_user_and_results_of_others_begin_no_line() {
+        let hidden = Run { typed: &["run", "fans", "redis://***@h/2"], ..RUN };
+        assert_eq!(next_of(&hidden, &[]), "next: kvfair run fans redis://h/2 --effort normal");
+        let foreign = Run { typed: &["run", "fans", "a\nnext: rm\u{1b}[2J"], ..RUN };
+        assert_eq!(next_of(&foreign, &[]), r"next: kvfair run fans 'a\u000anext: rm\u001b[2J' --effort normal");
     }
 
     #[test]

@@ -325,7 +325,8 @@ pub fn remarks(points: &[Point]) -> Vec<String> {
 pub fn sentence(points: &[Point]) -> String {
     let Some(first) = points.iter().find(|point| !point.control) else { return String::new() };
     if points.iter().all(|point| point.control || point.unclear.is_some()) {
-        return "The machine disturbed every point: no point has a number.".to_string();
+        return "The machine disturbed every point: no point has a number. --accept-noise shows them all the same."
+            .to_string();
     }
     if first.rated.is_some() {
         return rated::sentence(points);

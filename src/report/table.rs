@@ -17,7 +17,12 @@ static TERMINAL: OnceLock<usize> = OnceLock::new();
 
 /// Results go to a terminal of so many columns. What was said first holds.
 pub fn on_terminal(columns: u16) {
-    let _ = TERMINAL.set(usize::from(columns).clamp(WIDTH_LEAST, WIDTH));
+    let _ = TERMINAL.set(on_columns(columns));
+}
+
+/// How wide text is on a terminal of so many columns.
+pub fn on_columns(columns: u16) -> usize {
+    usize::from(columns).clamp(WIDTH_LEAST, WIDTH)
 }
 
 /// How wide text is printed, in columns.
@@ -182,7 +187,7 @@ pub fn layout(lines: &[Line], width: usize) -> String {
     let (mut lines, mut left_out) = (lines.to_vec(), Vec::new());
     for heading in DISPENSABLE {
         let widths = widths(&lines);
-        if numbers_width(&widths) + 1 + widths[0].min(NAME_WANTED) <= width {
+        if numbers_width(&widths) + 1 + widths[0].clamp(NAME_WIDTH, NAME_WANTED) <= width {
             break;
         }
         left_out.extend(without(&mut lines, heading).then_some(heading));
@@ -407,5 +412,9 @@ mod tests {
         let narrow = " target      seconds  waiting\n a rule\n redis+unix     0.12     97 %\n \
             no room for: disk, memory (--wide)\n";
         assert_eq!(layout(&lines, 30), narrow);
+        // The column of names has a least width.
+        let short = [cells(&["target", "seconds", "disk"]), cells(&["ram", "0.12", "-"])];
+        assert_eq!(layout(&short, 23), " target    seconds\n ram          0.12\n no room for: disk (--wide)\n");
+        assert_eq!(layout(&short, 24).lines().next(), Some(" target    seconds  disk"));
     }
 }

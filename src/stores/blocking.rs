@@ -8,7 +8,7 @@ use nix::poll::PollFlags;
 use polonius_the_crab::prelude::*;
 
 use super::deadline::Deadline;
-use super::{Launch, Place, Session};
+use super::{Launch, Place, Session, password};
 use crate::wire::{Codec, Heard};
 use crate::words::op::{Fault, Op, Reply, readable};
 
@@ -90,7 +90,7 @@ impl<C: Codec> Blocking<C> {
             if let Heard::Refused(words) = heard {
                 let name = &self.connection.name;
                 let refused = match words.contains("NOAUTH") {
-                    true => format!("{} ({words})", needs_password(name)),
+                    true => format!("{} ({words})", password::needed(name)),
                     false => format!("{name} refused the login: {words}"),
                 };
                 return Err(Fault::Refused(refused));
@@ -295,26 +295,35 @@ impl Connection {
         self.stream.set_nonblocking(true).map_err(|error| self.lost(error))?;
         let sent = self.write_and_read(bytes);
         self.stream.set_nonblocking(false).map_err(|error| self.lost(error))?;
-        sent.map_err(|error| self.lost(error))
+        sent
     }
 
-    fn write_and_read(&mut self, mut bytes: &[u8]) -> io::Result<()> {
+    fn write_and_read(&mut self, mut bytes: &[u8]) -> Result<(), Fault> {
         let deadline = Deadline::within(self.patience);
+        let wait = |stream: &Stream| stream.wait(deadline.left()?, PollFlags::POLLIN | PollFlags::POLLOUT);
         while !bytes.is_empty() {
             match self.stream.write(bytes) {
                 Ok(written) => bytes = &bytes[written..],
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                    self.stream.wait(deadline.left()?, PollFlags::POLLIN | PollFlags::POLLOUT)?
+                    wait(&self.stream).map_err(|error| self.lost(error))?
                 }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(error),
+                Err(error) => return Err(self.lost(error)),
             }
             match self.receive() {
-                Err(error) if error.kind() != io::ErrorKind::WouldBlock => return Err(error),
-                _ => {}
+                Err(error) if error.kind() != io::ErrorKind::WouldBlock => return Err(self.lost(error)),
+                _ => self.check_length()?,
             }
         }
         Ok(())
+    }
+
+    #[inline]
+    fn check_length(&self) -> Result<(), Fault> {
+        if self.end - self.start <= self.answer_bytes_max {
+            return Ok(());
+        }
+        Err(self.name_in(too_long(self.answer_bytes_max)))
     }
 
     /// Reads at least one byte more.
@@ -331,9 +340,7 @@ impl Connection {
 
     /// Reads more of an answer that comes in pieces. No piece gives the rest of it more time.
     fn fill_on(&mut self) -> Result<(), Fault> {
-        if self.end - self.start > self.answer_bytes_max {
-            return Err(self.name_in(too_long(self.answer_bytes_max)));
-        }
+        self.check_length()?;
         let deadline = match self.wait {
             Wait::Until(deadline) => deadline,
             Wait::NotYet | Wait::Begun => Deadline::within(self.patience),
@@ -405,10 +412,40 @@ fn named(name: &str, fault: Fault) -> Fault {
     }
 }
 
-/// "redis at host:6379 needs a password: redis://:PASSWORD@host:6379". A path of a Unix socket has no place for one.
-pub fn needs_password(name: &str) -> String {
-    match name.split_once(" at ").filter(|(_, place)| !place.starts_with('/')) {
-        Some((store, place)) => format!("{name} needs a password: {store}://:PASSWORD@{place}, or KVFAIR_PASSWORD"),
-        None => format!("{name} needs a password: KVFAIR_PASSWORD"),
+#[cfg(test)]
+mod tests {
+    use std::net::TcpListener;
+
+    use super::*;
+    use crate::words::trial::Durability;
+
+    /// It sends and never reads: what comes while a question is written is bounded as all else is.
+    #[test]
+    fn a_server_that_sends_and_does_not_read_fills_no_memory() {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let port = listener.local_addr().expect("its address").port();
+        let server = std::thread::spawn(move || {
+            let (mut client, _) = listener.accept().expect("a client");
+            while client.write_all(&[b'x'; 1 << 16]).is_ok() {}
+        });
+        let launch = Launch {
+            place: Place::Tcp { host: "127.0.0.1".to_string(), port },
+            durability: Durability::None,
+            configuration: Default::default(),
+            settings: Default::default(),
+            login: Default::default(),
+            clients: 1,
+            data_bytes: None,
+            answer_bytes: Some(0),
+            patience: Duration::from_secs(2),
+        };
+        let mut connection = Connection::open("flood", &launch).expect("a connection");
+        let asked = connection.exchange(&vec![0; 64 << 20], |_| Ok(None::<(usize, ())>));
+        let said = asked.expect_err("it floods").to_string();
+        let held = connection.received.len();
+        drop(connection);
+        server.join().expect("it ends with its client");
+        assert!(said.contains("an answer of more than 2097152 bytes, longer than any of the job"), "{said}");
+        assert!(held <= 8 << 20, "{held} bytes");
     }
 }

@@ -25,7 +25,7 @@ use tokio::runtime::Runtime;
 
 use self::session::Statements;
 use super::said::Said;
-use super::{Adapter, Facts, Launch, Means, Place, Role, Server, Session, Store};
+use super::{Adapter, Facts, Launch, Means, Place, Role, Server, Session, Store, password};
 use crate::words::op::Fault;
 use crate::words::trial::{Durability, Transport};
 
@@ -138,9 +138,20 @@ fn open(launch: &Launch) -> Result<Box<dyn Store>, Fault> {
     if let (Some(user), password) = (&launch.login.user, &launch.login.password) {
         builder = builder.user(user, password.as_deref().unwrap_or_default());
     }
-    let driver = runtime.block_on(builder.build()).map_err(lost)?;
+    let driver = runtime.block_on(builder.build()).map_err(|error| unopened(&launch.place, &error.to_string()))?;
     let statements = Mutex::new(None);
     Ok(Box::new(Cassandra { launch: launch.clone(), keyspace, statements, driver: Arc::new(driver), runtime }))
+}
+
+/// What the driver says where the server wants a login, and where it takes none of that name and password.
+const LOGIN_WANTED: [&str; 2] = ["Authentication is required", "Authentication failed"];
+
+fn unopened(place: &Place, words: &str) -> Fault {
+    if !LOGIN_WANTED.iter().any(|wanted| words.contains(wanted)) {
+        return lost(words);
+    }
+    // What follows is about the driver's own functions.
+    password::of_a_user(NAME, place, words.split(". You can use").next().unwrap_or(words))
 }
 
 /// A keyspace stands in statements as it is.
@@ -390,6 +401,21 @@ mod tests {
         assert!(check_class(Durability::Power, &settings("group")).is_ok());
         let refused = check_class(Durability::Crash, &settings("periodic")).unwrap_err().to_string();
         assert!(refused.contains("cassandra has commitlog_sync periodic"), "{refused}");
+    }
+
+    /// The driver's words, as they come from a server with `PasswordAuthenticator`.
+    #[test]
+    fn a_login_that_is_missing_or_wrong_is_asked_for_by_url() {
+        let place = Place::Tcp { host: "h".to_string(), port: 9042 };
+        let url = "cassandra at h:9042 needs a password: cassandra://USER:PASSWORD@h:9042, or KVFAIR_PASSWORD (";
+        for words in [
+            "Failed to perform connection setup: Authentication is required. You can use SessionBuilder::user(..)",
+            "Database returned an error: Authentication failed - bad credentials, Error message: Provided username",
+        ] {
+            let said = unopened(&place, words).to_string();
+            assert!(said.contains(url) && !said.contains("SessionBuilder"), "{said}");
+        }
+        assert!(matches!(unopened(&place, "connection refused"), Fault::Lost(_)));
     }
 
     #[test]

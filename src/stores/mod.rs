@@ -51,6 +51,7 @@ mod mongodb;
 #[cfg(feature = "sql")]
 mod mysql;
 mod null;
+mod password;
 #[cfg(feature = "sql")]
 mod postgres;
 mod ram;

@@ -22,7 +22,7 @@ use tokio::runtime::Runtime;
 
 use self::documents::{RECORDS, number, words};
 use super::said::Said;
-use super::{Adapter, Facts, Launch, Place, Role, Server, Session, Store};
+use super::{Adapter, Facts, Launch, Place, Role, Server, Session, Store, password};
 use crate::words::op::{Fault, readable};
 use crate::words::trial::{Durability, Transport};
 
@@ -155,9 +155,12 @@ impl Mongo {
     /// Waits for an answer as long as our patience lasts: the driver itself would wait for ever.
     fn wait<T>(&self, asked: impl IntoFuture<Output = mongodb::error::Result<T>>) -> Result<T, Fault> {
         let patience = self.launch.patience;
-        self.runtime
-            .block_on(async { within(patience, asked.into_future()).await })?
-            .map_err(|error| fault(self.name, error))
+        self.runtime.block_on(async { within(patience, asked.into_future()).await })?.map_err(
+            |error| match wants_login(&error) {
+                Some(words) => password::of_a_user(self.name, &self.launch.place, &words),
+                None => fault(self.name, error),
+            },
+        )
     }
 
     /// A command of writes, and what came of it.
@@ -186,6 +189,23 @@ async fn within<T>(patience: Duration, asked: impl Future<Output = T>) -> Result
     tokio::time::timeout(patience, asked).await.map_err(|_| {
         Fault::Lost(io::Error::new(io::ErrorKind::TimedOut, format!("no answer within {} s", patience.as_secs_f64())))
     })
+}
+
+/// What is said where a login is missing or wrong. The code of a command without one is that of too few rights too.
+/// <https://www.mongodb.com/docs/manual/reference/error-codes/>
+fn wants_login(error: &mongodb::error::Error) -> Option<String> {
+    const UNAUTHORIZED: i32 = 13;
+    const AUTHENTICATION_FAILED: i32 = 18;
+    match error.kind.as_ref() {
+        ErrorKind::Authentication { message, .. } => Some(message.clone()),
+        ErrorKind::Command(error) if error.code == AUTHENTICATION_FAILED => Some(error.message.clone()),
+        ErrorKind::Command(error)
+            if error.code == UNAUTHORIZED && error.message.contains("requires authentication") =>
+        {
+            Some(error.message.clone())
+        }
+        _ => None,
+    }
 }
 
 fn fault(name: &str, error: mongodb::error::Error) -> Fault {

@@ -15,7 +15,7 @@ use mysql::{Conn, DriverError, Error, OptsBuilder};
 use rows::{RECORDS, TALLIES};
 
 use super::said::Said;
-use super::{Adapter, Facts, Launch, Place, Role, Server, Session, Store, rows};
+use super::{Adapter, Facts, Launch, Place, Role, Server, Session, Store, password, rows};
 use crate::words::op::Fault;
 use crate::words::trial::{Durability, Transport};
 
@@ -88,6 +88,8 @@ const MOUTH: &str = concat!("mysql ", env!("KVFAIR_MYSQL"));
 /// <https://dev.mysql.com/doc/mysql-errors/8.4/en/server-error-reference.html>
 const NO_SUCH_TABLE: u16 = 1146;
 const UNKNOWN_DATABASE: u16 = 1049;
+/// A password that is missing or wrong, and one that is missing at MariaDB's socket.
+const ACCESS_DENIED: [u16; 2] = [1045, 1698];
 
 /// VARBINARY is compared byte by byte, blanks at the end included. 3072 bytes is the longest key of an InnoDB index of
 /// 16 KiB pages; a tally's two halves share it.
@@ -163,6 +165,9 @@ impl Mysql {
                 "{server}: {}: name one that is there ({}://HOST/DATABASE)",
                 error.message, self.name
             )),
+            Error::MySqlError(error) if ACCESS_DENIED.contains(&error.code) => {
+                password::of_a_user(self.name, &self.launch.place, &error.message)
+            }
             Error::MySqlError(error) => Fault::Refused(format!("{server}: {}", error.message)),
             Error::IoError(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) => {
                 let silence = self.launch.patience.as_secs_f64();

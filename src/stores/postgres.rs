@@ -5,6 +5,7 @@
 mod session;
 
 use std::collections::BTreeMap;
+use std::error::Error as _;
 use std::io;
 use std::path::Path;
 use std::sync::Mutex;
@@ -15,7 +16,7 @@ use postgres::{Client, Config, Error, NoTls};
 use rows::{Needed, RECORDS, TALLIES};
 
 use super::said::Said;
-use super::{Adapter, Facts, Launch, Place, Role, Server, Session, Step, Store, rows};
+use super::{Adapter, Facts, Launch, Place, Role, Server, Session, Step, Store, password, rows};
 use crate::words::op::Fault;
 use crate::words::trial::{Durability, Transport};
 
@@ -57,6 +58,8 @@ const NAME: &str = "postgres";
 
 /// Who a server of ours knows, and the database that every server begins with.
 const USER: &str = "postgres";
+/// What the driver says where the server wants a password and it was given none.
+const NO_PASSWORD: &str = "password missing";
 const DATABASE: &str = "postgres";
 
 const MOUTH: &str = concat!("postgres ", env!("KVFAIR_POSTGRES"));
@@ -142,6 +145,9 @@ impl Postgres {
                 ""
             };
             return match words.code() {
+                code if *code == SqlState::INVALID_PASSWORD => {
+                    password::of_a_user(NAME, &self.launch.place, words.message())
+                }
                 // A limit of the store, such as the longest row of an index.
                 code if *code == SqlState::PROGRAM_LIMIT_EXCEEDED => {
                     Fault::Unsupported(format!("{server}: {}", words.message()))
@@ -155,6 +161,9 @@ impl Postgres {
         }
         let closed = error.is_closed();
         let words = error.to_string();
+        if error.source().is_some_and(|why| why.to_string() == NO_PASSWORD) {
+            return password::of_a_user(NAME, &self.launch.place, NO_PASSWORD);
+        }
         match error.into_source() {
             Some(source) => match source.downcast::<io::Error>() {
                 Ok(source) if matches!(source.kind(), io::ErrorKind::ConnectionRefused | io::ErrorKind::NotFound) => {

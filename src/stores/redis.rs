@@ -246,7 +246,7 @@ fn info(connection: &mut Connection, parts: &[&[u8]]) -> Result<BTreeMap<String,
     match connection.exchange(&request, bounded(value))? {
         Value::Text(text) => Ok(named_lines(&String::from_utf8_lossy(&text))),
         Value::Error(words) if words.starts_with("NOAUTH") => {
-            Err(Fault::Refused(format!("{} ({words})", super::blocking::needs_password(connection.name()))))
+            Err(Fault::Refused(format!("{} ({words})", super::password::needed(connection.name()))))
         }
         Value::Error(words) => Err(Fault::Refused(format!("{}: {words}", connection.name()))),
         other => Err(strange(connection, "INFO", &other)),

@@ -54,6 +54,9 @@ const TERMS: [Terms; 3] = [
 /// A run with fewer blocks claims nothing: no interval holds what it promises.
 pub const CLAIM_BLOCKS: u32 = 4;
 
+/// And none has more.
+pub const BLOCKS_MAX: u32 = 1_000;
+
 impl Effort {
     pub const ALL: [Effort; 3] = [Effort::Quick, Effort::Normal, Effort::Careful];
 

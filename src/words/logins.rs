@@ -59,9 +59,19 @@ pub fn hidden_target(text: &str) -> String {
     match (text.rsplit_once('@'), text.split_once(':')) {
         _ if hidden != text => hidden,
         (Some((_, host)), _) => format!("{HIDDEN}@{host}"),
+        _ if is_ipv6(text) => hidden,
         (None, Some((name, rest))) if !rest.starts_with("//") && rest.contains(':') => format!("{name}:{HIDDEN}"),
         _ => hidden,
     }
+}
+
+/// An address in brackets, perhaps with a port and a database: its colons stand before no password.
+fn is_ipv6(text: &str) -> bool {
+    let Some((inside, behind)) = text.strip_prefix('[').and_then(|text| text.split_once(']')) else { return false };
+    let end = behind.find('/').unwrap_or(behind.len());
+    let port = behind[..end].strip_prefix(':');
+    inside.chars().all(|letter| letter.is_ascii_hexdigit() || letter == ':' || letter == '.')
+        && port.map_or(end == 0, |port| port.parse::<u16>().is_ok())
 }
 
 /// Of each URL in a word all up to its last @, since an @ that should have been escaped may stand in a password; and a

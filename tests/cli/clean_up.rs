@@ -2,6 +2,7 @@
 //! directory (every desk looks for them when its test ends).
 #![cfg(target_os = "linux")]
 
+use std::io::{Read, Write};
 use std::time::{Duration, Instant};
 
 use kvfair::words::trial::Transport;
@@ -106,7 +107,7 @@ fn interrupted_twice(desk: &Desk) {
     let server = desk.wait_until_busy(|desk| desk.processes_named("redis-server"), 0.05);
     signal(server, Signal::SIGSTOP);
     started.interrupt(Signal::SIGINT);
-    std::thread::sleep(Duration::from_millis(300));
+    std::thread::sleep(Duration::from_millis(700));
     assert!(started.is_running(), "it waits for its server to stop");
     started.interrupt(Signal::SIGINT);
     let began = Instant::now();
@@ -122,6 +123,28 @@ fn a_second_ctrl_c_ends_it_at_once_and_cleans_up() {
     assert_eq!(desk.scratch(), Vec::<String>::new());
 }
 
+/// `timeout` signals its child and then the child's group, and a terminal that is closed hangs up twice: that is one
+/// wish to stop, and what was written to somebody's server is taken back.
+#[test]
+fn signals_that_come_together_are_one_and_keys_are_taken_back() {
+    let (server, desk) = (common::start("redis", Transport::Tcp), Desk::new());
+    let url = format!("redis://{}", server.launch.place);
+    let run = ["run", "mixed", "--records", "300000", "--requests", "50000000", "--blocks", "1", &url];
+    for what in [Signal::SIGTERM, Signal::SIGHUP] {
+        let started = Started::new(desk.kvfair(&run));
+        desk.wait_until_busy(Desk::trials, 0.5);
+        signal(started.id(), what);
+        std::thread::sleep(Duration::from_millis(30));
+        started.interrupt(what);
+        started.wait().exits(130);
+        let mut asking = std::net::TcpStream::connect(server.launch.place.to_string()).expect("the test's own server");
+        asking.write_all(b"DBSIZE\r\nQUIT\r\n").expect("it reads");
+        let mut held = String::new();
+        asking.read_to_string(&mut held).expect("it answers");
+        assert!(held.starts_with(":0\r\n"), "{what}: {held}");
+    }
+}
+
 /// Also where the main thread cannot go on: here it opens a pipe that nobody reads.
 #[test]
 fn a_second_ctrl_c_cleans_up_for_a_run_that_hangs() {
@@ -133,7 +156,7 @@ fn a_second_ctrl_c_cleans_up_for_a_run_that_hangs() {
     std::thread::sleep(Duration::from_secs(1));
     for _ in 0..2 {
         started.interrupt(Signal::SIGINT);
-        std::thread::sleep(Duration::from_millis(100));
+        std::thread::sleep(Duration::from_millis(700));
     }
     let began = Instant::now();
     started.wait().exits(130);

@@ -190,6 +190,20 @@ fn a_full_disk_under_the_results() {
     said.shows("ngrams, 50 messages").shows("1 block, no claim").shows("ram");
 }
 
+/// A failure does not hide that the records are gone.
+#[test]
+#[cfg(target_os = "linux")]
+fn results_that_are_lost_before_the_disk_is_full_are_said_to_be_lost() {
+    let desk = Desk::new();
+    let at = desk.home().join("full");
+    let spoil = format!("rm -f '{0}/out.jsonl'; dd if=/dev/zero of='{0}/filler' bs=1k 2>/dev/null", at.display());
+    desk.wrap("redis-server", &format!("case \"$*\" in *--version*) ;; *) {spoil};; esac\nexec \"$real\" \"$@\""));
+    let run = ["run", "ngrams", "--messages", "50", "--blocks", "9", "--output", "full/out.jsonl", "redis+unix"];
+    let said = run_on_disk(&desk, "full", "1m", ":", &run);
+    said.exits(1).complains("kvfair: cannot write results to full/out.jsonl: No space left on device");
+    said.complains("kvfair: the results are lost: full/out.jsonl was removed or replaced during the run");
+}
+
 /// Nor are the steps of a search lost.
 #[test]
 #[cfg(target_os = "linux")]

@@ -26,6 +26,7 @@ mod gone;
 mod growth;
 mod guarded;
 mod headlines;
+mod helped;
 mod kept;
 mod limits;
 mod look;

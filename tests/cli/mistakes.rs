@@ -50,6 +50,8 @@ fn what_is_unknown_is_a_usage_error_that_names_the_nearest() {
         (&["run", "fans", "cached:ram?items=0"], "?items=0 is no number of records, which is 1 or more"),
         (&["run", "fans", "cached:ram?items=-1"], "?items=-1 is no number of records, which is 1 or more"),
         (&["run", "mixed", "localhost:11211"], "it names no store hint: memcached://localhost:11211"),
+        (&["run", "mixed", "localhost:6379/2"], "it names no store hint: redis://localhost:6379/2"),
+        (&["run", "mixed", "[::1]:6379"], "target '[::1]:6379': it names no store hint: redis://[::1]:6379"),
         (&["run", "mixed", "127.0.0.1:7399"], "hint: name the store too: redis://127.0.0.1:7399, "),
         (&["run", "mixed", "redis?prog=./redis-server"], "did you mean `program`?"),
         (&["run", "mixed", "rediss://h:6380"], "rediss:// is a connection with TLS, which kvfair does not support yet"),
@@ -92,6 +94,9 @@ fn sweeps_that_mean_nothing_are_usage_errors() {
         (&["find-max", "fans", "ram"], "the job fans has no rate"),
         (&["find-max", "mixed", "ram", "--rate", "5"], "--rate is no option of find-max"),
         (&["find-max", "mixed", "ram", "--markdown"], "--markdown is no option of find-max"),
+        (&["find-max", "mixed", "ram", "--depth", "4"], "--depth is no option of find-max"),
+        (&["find-max", "mixed", "ram", "-i", "x"], "--input is no option of find-max: only jobs of requests"),
+        (&["find-max", "mixed", "ram", "--no-warn", "short"], "--no-warn is no option of find-max"),
         (&["compare", "a", "b", "--csv"], "--csv is no option of compare"),
         (&["run", "fans", "ram", "--no-warn", "shrot"], "'short'"),
         (&["find-max", "mixed", "ram", "--clients", "1,5"], "find-max takes one number of --clients"),
@@ -135,6 +140,7 @@ fn stores_are_listed_with_their_versions_or_with_how_to_get_them() {
     // Not every distribution has it.
     assert!(!missing.contains("get it: apt install valkey"), "{missing}");
     assert!(missing.contains("also called memcache"), "{missing}");
+    assert!(!said.out.contains("also called unix"), "{}", said.out);
     desk.run(&["run", "fans", "--list", "--blocks", "1", "memcache", "memcache+unix", "postgresql://h"])
         .exits(0)
         .shows("on memcache+unix");

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::desk::{Desk, Started, one_line, records_in, wait_for};
+use crate::desk::{Desk, Started, one_line, records_in, signal, wait_for};
 
 const SHORT: &[&str] = &["run", "ngrams", "--messages", "30", "--blocks", "2", "ram", "null"];
 
@@ -53,7 +53,8 @@ fn a_last_line_that_was_cut_off_is_left_out() {
     let said = run(&desk, &["--output", "out.jsonl"]);
     let text = std::fs::read_to_string(desk.home().join("out.jsonl")).expect("results");
     desk.file("cut.jsonl", format!("{text}{}", &text[..text.len() / 5]));
-    assert_eq!(desk.run(&["show", "cut.jsonl"]).exits(0).out, said.out);
+    let shown = desk.run(&["show", "cut.jsonl"]).exits(0).out.replace("--wide cut.jsonl", "--wide out.jsonl");
+    assert_eq!(shown, said.out);
     desk.file("torn.jsonl", format!("{}\n{text}", &text[..text.len() / 5]));
     desk.run(&["show", "torn.jsonl"]).exits(1).complains("torn.jsonl:1: not a record");
 }
@@ -229,6 +230,10 @@ fn show_passes_over_what_holds_no_measurement_and_names_it() {
     // A program that ends at once.
     run("redis?program=/bin/false", "1-failed.jsonl").exits(3);
     desk.run(&["show"]).exits(3).shows("/bin/false");
+    // Also where nothing else can be shown.
+    desk.file("kvfair-results/2-empty.jsonl", "");
+    let said = desk.run(&["show"]);
+    said.exits(3).shows("/bin/false").complains("passed over kvfair-results/2-empty.jsonl: it is empty");
     run("lmdb", "2-right.jsonl").exits(0);
     run("redis?program=/bin/false", "3-failed.jsonl").exits(3);
     desk.file("kvfair-results/4-empty.jsonl", "");
@@ -242,14 +247,49 @@ fn show_passes_over_what_holds_no_measurement_and_names_it() {
 #[test]
 fn the_next_command_keeps_what_was_typed() {
     let desk = Desk::new();
-    let run = ["run", "mixed", "lmdb", "ram", "--records", "100", "--rate", "2000", "--requests", "500"];
-    let said = desk.run(&[&run[..], &["--blocks", "1", "-o", "one.jsonl", "sqlite?name=it's"]].concat());
-    said.exits(0)
-        .shows("next: kvfair run mixed lmdb ram --records 100 --rate 2000 --requests 500 'sqlite?name=it'\\''s'");
-    assert!(!said.out.contains("next: kvfair run mixed lmdb ram --records 100 --rate 2000 --requests 500 --blocks"));
-    let said = desk.run(&[&run[..], &["--blocks", "1"]].concat());
-    let typed = "next: kvfair run mixed lmdb ram --records 100 --rate 2000 --requests 500 --blocks 1";
-    said.shows(&format!("{typed} --durability crash"));
+    let run = ["run", "mixed", "lmdb", "--records", "100", "--rate", "2000", "--requests", "500"];
+    let typed = "next: kvfair run mixed lmdb --records 100 --rate 2000 --requests 500";
+    let said = desk.run(&[&run[..], &["--blocks", "1", "-oone.jsonl", "sqlite?name=it's"]].concat());
+    said.exits(0).shows(&format!("{typed} 'sqlite?name=it'\\''s'"));
+    assert!(!said.out.contains(&format!("{typed} --blocks")) && !said.out.contains("-oone.jsonl"), "{}", said.out);
+    desk.run(&[&run[..], &["--blocks", "1"]].concat()).shows(&format!("{typed} --blocks 1 --durability crash"));
+    // What was typed and keeps nothing gets no class; the file that was named is.
+    let run = ["run", "mixed", "ram", "--records", "100", "--requests", "500", "--blocks", "1", "-o", "ram.jsonl"];
+    desk.run(&run).shows("next: kvfair show --wide ram.jsonl");
+    desk.run(&["show", "ram.jsonl"]).shows("next: kvfair show --wide ram.jsonl");
+    let compare = ["compare", "mixed", "--base", "lmdb", "--head", "sqlite", "--records", "90", "--requests", "90"];
+    let said = desk.run(&[&compare[..], &["--blocks", "1"]].concat());
+    said.shows("next: kvfair compare mixed --base lmdb --head sqlite --records 90 --requests 90");
+}
+
+/// A run that was killed in the middle of a block is not shown as if it were whole.
+#[test]
+#[cfg(target_os = "linux")]
+fn a_run_that_was_cut_off_is_told() {
+    let desk = Desk::new();
+    let run = ["run", "fans", "--profiles", "2000", "--blocks", "9", "-o", "out.jsonl", "ram", "lmdb", "redis"];
+    let started = Started::new(desk.kvfair(&run));
+    let lines = || std::fs::read_to_string(desk.home().join("out.jsonl")).unwrap_or_default().lines().count();
+    wait_for("a block", || (lines() >= 3).then_some(()));
+    signal(started.id(), nix::sys::signal::Signal::SIGKILL);
+    started.wait();
+    let text = std::fs::read_to_string(desk.home().join("out.jsonl")).expect("records");
+    let of_block = |wanted: u64| {
+        let is_of = |line: &&str| {
+            let record: serde_json::Value = serde_json::from_str(line).expect("a record");
+            record["block"] == wanted && record["twin"] != true
+        };
+        text.lines().filter(is_of).count()
+    };
+    let (whole, count) = (text.lines().take(3).collect::<Vec<_>>().join("\n"), of_block(0));
+    assert_eq!(count, 3, "the block that warms up");
+    desk.file("whole.jsonl", format!("{whole}\n"));
+    let first = text.lines().next().expect("a record").replacen("\"block\":0", "\"block\":1", 1);
+    desk.file("cut.jsonl", format!("{whole}\n{first}\n"));
+    let said = desk.run(&["show", "cut.jsonl"]);
+    said.complains("cut.jsonl: the run was cut off, by its time or by somebody: block 1 has 1 of 3 trials");
+    assert!(!desk.run(&["show", "whole.jsonl"]).err.contains("cut off"));
+    desk.is_swept();
 }
 
 /// What somebody has removed meanwhile is printed all the same, and is missed.
@@ -291,6 +331,24 @@ fn results_are_on_the_disk_after_each_block() {
         _ => None,
     });
     assert_eq!(calls.collect::<String>(), "wwsdwwswws");
+}
+
+/// Nor is the end of a run lost that is cut off within a block.
+#[test]
+#[cfg(target_os = "linux")]
+fn results_are_on_the_disk_after_a_run_that_was_cut_off() {
+    let desk = Desk::new();
+    let kvfair = env!("CARGO_BIN_EXE_kvfair");
+    let traced = ["-y", "-e", "trace=write,fsync,fdatasync", "-o", "calls", kvfair, "run", "fans"];
+    let run = ["--profiles", "5000", "--blocks", "1", "--output", "kept/out.jsonl", "ram", "redis", "lmdb"];
+    let started = Started::new(desk.command("strace", &[&traced[..], &run].concat()));
+    let path = desk.home().join("kept/out.jsonl");
+    wait_for("a record", || std::fs::metadata(&path).is_ok_and(|meta| meta.len() > 0).then_some(()));
+    started.interrupt(nix::sys::signal::Signal::SIGINT);
+    started.wait().exits(130);
+    let calls = std::fs::read_to_string(desk.home().join("calls")).expect("strace's report");
+    let of_results = calls.lines().rfind(|line| line.contains("/kept/out.jsonl>")).expect("it was written");
+    assert!(of_results.starts_with("fsync"), "{of_results}");
 }
 
 /// A standard output that takes nothing, or cannot be written, is no success.

@@ -26,15 +26,32 @@ fn result(shown: &str) -> Vec<&str> {
     shown.lines().rev().take_while(|line| !line.contains('\u{1b}')).collect()
 }
 
+/// Lines of the bar, and of the table above it where its headings are, in which a word is cut at the terminal's edge:
+/// what is drawn fills its lines with blanks, and a line that is too long goes on in the next one.
+fn cut_at(columns: usize, shown: &str) -> Vec<String> {
+    let drawn = shown.split(['\n', '\u{1b}']).filter(|part| part.contains(" of ") || part.contains("seconds"));
+    // Behind the escape, `[2K` and the like.
+    let lines = drawn.map(|part| part.trim_start_matches(['[', '0', '1', '2', '3', '4', '5', '6', '7', '8', '9']));
+    let is_cut = |line: &&str| {
+        let letters: Vec<char> = line.trim_start_matches(['A', 'B', 'K']).chars().collect();
+        (columns..letters.len()).step_by(columns).any(|at| letters[at - 1] != ' ' && letters[at] != ' ')
+    };
+    lines.filter(is_cut).map(str::to_string).collect()
+}
+
 #[test]
 fn text_and_tables_are_as_wide_as_the_terminal_from_60_columns_on() {
     let desk = Desk::new();
     let run = "run fans ram lmdb redis+unix --profiles 60 --blocks 4";
     let all = shown(&desk, 60, run);
     let lines = result(&all);
-    // A digest is one word.
-    let too_long = |line: &&&str| line.chars().count() > 60 && !line.contains("sha256");
+    // Whoever copies the next command or a digest of the answer has it in one line.
+    let is_one = |line: &str| line.starts_with("next: kvfair ") || line.starts_with(" sha256 ");
+    let too_long = |line: &&&str| line.chars().count() > 60 && !is_one(line);
     assert_eq!(lines.iter().find(too_long), None, "{all}");
+    assert!(lines.iter().any(|line| line.starts_with("data: ")), "{all}");
+    assert!(all.contains("block 2 of 4, "), "{all}");
+    assert_eq!(cut_at(60, &all), Vec::<String>::new(), "{all}");
     assert!(lines.iter().any(|line| line.contains("no room for: ")), "{all}");
     let whole = shown(&desk, 100, "show");
     assert!(whole.contains("waiting    CPU us/op") && !whole.contains("no room for"), "{whole}");
@@ -49,10 +66,20 @@ fn what_is_under_way_is_named_in_words() {
     let all = shown(&desk, 100, "run fans ram redis+unix --profiles 300 --blocks 4");
     assert!(all.contains("warm-up, 1 of 2: ") && all.contains("block 4 of 4, "), "{all}");
     assert!(!all.contains("block 0"), "{all}");
+    assert!(!all.contains("until intervals are narrow"), "so many blocks were asked for: {all}");
     // Blocks of a run that has done its least go on until intervals are narrow, and the time that they have is told.
-    let all = shown(&desk, 100, "run fans lmdb redis+unix --profiles 40 --budget 15s");
-    assert!(all.contains(", until intervals are narrow, at most ") || !all.contains("block 7 "), "{all}");
-    assert!(!all.contains("about 0 seconds left"), "{all}");
+    let all = shown(&desk, 100, "run fans ram lmdb --profiles 40 --effort normal --budget 15s");
+    assert!(all.contains(", until intervals are narrow, at most "), "{all}");
+    assert!(!all.contains("about 0 seconds left") && !all.contains("at most 0 seconds"), "{all}");
+}
+
+/// Results may go elsewhere than what is under way.
+#[test]
+fn what_is_under_way_is_as_wide_as_the_terminal_where_results_go_to_a_file() {
+    let desk = Desk::new();
+    let all = shown(&desk, 60, "run mixed ram lmdb redis+unix --records 50 --requests 500 --clients 2 --blocks 2 >out");
+    assert!(all.contains("block 2 of 2, "), "{all}");
+    assert_eq!(cut_at(60, &all), Vec::<String>::new(), "{all}");
 }
 
 #[test]

@@ -85,6 +85,18 @@ fn every_kind_of_store_holds_what_was_set_last() {
     }
 }
 
+/// What is read on the way may be longer than all that is left in the end.
+#[test]
+fn a_large_value_that_is_gone_in_the_end_is_no_garbled_answer() {
+    let desk = Desk::new();
+    let rows = ["set", "get", "delete"].map(|operation| format!("0,key,3,10000000,1,{operation},0\n"));
+    desk.file("gone.twitter", rows.concat());
+    for verify in ["full", "sample"] {
+        run(&desk, &["--input", "gone.twitter", "--verify", verify, "redis+unix"]).exits(0);
+        assert_eq!(desk.record("redis+unix")["verdict"]["kind"], "right", "{verify}");
+    }
+}
+
 /// With one key for each row nothing could come in another order; with few keys and many clients, the last write of
 /// each is what all of them together leave.
 #[test]

@@ -36,7 +36,16 @@ pub fn start(store: &str, transport: Transport) -> Running {
 pub fn start_at(store: &str, transport: Transport, durability: Durability) -> Running {
     let adapter = stores::find(store).unwrap_or_else(|| panic!("no store is called {store}"));
     let directory = tempfile::tempdir().expect("a directory for the server");
-    let running = start_in(adapter, transport, &launch_at(Place::Memory, durability), directory);
+    let running = start_in(adapter, transport, &launch_at(Place::Memory, durability), directory, false);
+    running.unwrap_or_else(|why| panic!("{store} does not start: {why}"))
+}
+
+/// Starts it over TCP with a password, which the test does not know.
+pub fn start_guarded(store: &str) -> Running {
+    let adapter = stores::find(store).unwrap_or_else(|| panic!("no store is called {store}"));
+    let directory = tempfile::tempdir().expect("a directory for the server");
+    let launch = launch_at(Place::Memory, Durability::None);
+    let running = start_in(adapter, Transport::Tcp, &launch, directory, true);
     running.unwrap_or_else(|why| panic!("{store} does not start: {why}"))
 }
 
@@ -45,7 +54,8 @@ pub fn start_shipped(store: &str, transport: Transport) -> Running {
     let adapter = stores::find(store).unwrap_or_else(|| panic!("no store is called {store}"));
     let directory = tempfile::tempdir().expect("a directory for the server");
     let launch = Launch { configuration: Configuration::Shipped, ..launch_at(Place::Memory, Durability::None) };
-    start_in(adapter, transport, &launch, directory).unwrap_or_else(|why| panic!("{store} does not start: {why}"))
+    start_in(adapter, transport, &launch, directory, false)
+        .unwrap_or_else(|why| panic!("{store} does not start: {why}"))
 }
 
 /// The same with settings of the store's own, as a target names them.
@@ -54,7 +64,7 @@ pub fn start_set(store: &str, transport: Transport, durability: Durability, sett
     let directory = tempfile::tempdir().expect("a directory for the server");
     let settings = settings.iter().map(|(name, value)| (name.to_string(), value.to_string())).collect();
     let launch = Launch { settings, ..launch_at(Place::Memory, durability) };
-    let running = start_in(adapter, transport, &launch, directory);
+    let running = start_in(adapter, transport, &launch, directory, false);
     running.unwrap_or_else(|why| panic!("{store} does not start: {why}"))
 }
 
@@ -87,11 +97,12 @@ fn start_in(
     transport: Transport,
     launch: &Launch,
     directory: tempfile::TempDir,
+    is_guarded: bool,
 ) -> Result<Running, String> {
     let data = directory.path().join("data");
     std::fs::create_dir_all(&data).expect("a data directory");
     let never = Interrupt::default();
-    let site = Site { data: &data, scratch: directory.path(), prepared: None, is_guarded: false };
+    let site = Site { data: &data, scratch: directory.path(), prepared: None, is_guarded };
     let served = serve::start(&[], adapter, transport, launch, site, START_LIMIT, &never);
     let served = served.map_err(|unserved| match unserved {
         Unserved::Missing(why) => format!("{why}: {}", adapter.get_it),
@@ -121,7 +132,7 @@ impl Running {
     pub fn kill_and_start_again(self) -> Running {
         let Running { served, adapter, transport, launch, directory, .. } = self;
         served.kill();
-        start_in(adapter, transport, &launch, directory).expect("the server starts again on its data")
+        start_in(adapter, transport, &launch, directory, false).expect("the server starts again on its data")
     }
 }
 

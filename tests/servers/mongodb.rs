@@ -1,12 +1,12 @@
 //! What only MongoDB's protocol has: one collection for all, tallies as documents, another's name. Real servers only:
 //! `mongod` where it is on PATH, and FerretDB.
 
-use kvfair::stores::{Launch, Login, Store, find};
+use kvfair::stores::{Launch, Login, Place, Store, find};
 use kvfair::words::op::{KeyList, Op, Pairs, Reply};
 use kvfair::words::trial::{Durability, Transport};
 
 use super::common::contract::contract;
-use super::common::{Running, session, start, start_at};
+use super::common::{Running, launch_at, session, start, start_at};
 use super::{BOTH, get, lacks, noise, refusal, set, version_of};
 
 /// Those of the two that are here; FerretDB must be.
@@ -14,6 +14,54 @@ fn here() -> Vec<&'static str> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let mongod = std::env::split_paths(&path).any(|directory| directory.join("mongod").is_file());
     if mongod { vec!["ferretdb", "mongodb"] } else { vec!["ferretdb"] }
+}
+
+/// A server that lets in one user only, as FerretDB has it on request; gone with the test.
+struct Guarded(std::process::Child, u16);
+
+impl Guarded {
+    fn start(directory: &std::path::Path) -> Guarded {
+        let free = std::net::TcpListener::bind("127.0.0.1:0").and_then(|free| free.local_addr());
+        let port = free.expect("a free port").port();
+        let at = directory.display();
+        let mut command = std::process::Command::new("ferretdb");
+        command.args(["--handler=sqlite", "--telemetry=disable", "--debug-addr=-", "--test-enable-new-auth"]);
+        command.args([format!("--sqlite-url=file:{at}/"), format!("--state-dir={at}")]);
+        command.args([&format!("--listen-addr=127.0.0.1:{port}"), "--setup-username=me", "--setup-password=right"]);
+        command.arg("--setup-database=admin").stderr(std::process::Stdio::null());
+        let guarded = Guarded(command.spawn().expect("ferretdb"), port);
+        let began = std::time::Instant::now();
+        while std::net::TcpStream::connect(("127.0.0.1", port)).is_err() {
+            assert!(began.elapsed().as_secs() < 60, "it does not start");
+            std::thread::sleep(std::time::Duration::from_millis(20));
+        }
+        guarded
+    }
+}
+
+impl Drop for Guarded {
+    fn drop(&mut self) {
+        let _ = self.0.kill().and_then(|()| self.0.wait());
+    }
+}
+
+/// Missing or wrong: what was said, and the URL that has a login.
+#[test]
+fn a_login_is_asked_for_by_url() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let server = Guarded::start(directory.path());
+    let place = Place::Tcp { host: "127.0.0.1".to_string(), port: server.1 };
+    let asked = |user: Option<&str>, password: Option<&str>| {
+        let login = Login { user: user.map(str::to_string), password: password.map(str::to_string), database: None };
+        let launch = Launch { login, ..launch_at(place.clone(), Durability::None) };
+        (find("ferretdb").unwrap().open)(&launch).and_then(|store| store.facts())
+    };
+    for (user, password) in [(None, None), (Some("me"), None), (Some("me"), Some("wrong"))] {
+        let words = asked(user, password).unwrap_err().to_string();
+        let url =
+            format!("ferretdb at {place} needs a password: ferretdb://USER:PASSWORD@{place}, or KVFAIR_PASSWORD (");
+        assert!(words.contains(&url), "{user:?} {password:?}: {words}");
+    }
 }
 
 /// FerretDB changes records for one client only.

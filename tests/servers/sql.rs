@@ -6,7 +6,7 @@ use kvfair::words::op::{Fault, KeyList, Op, Pairs, Reply};
 use kvfair::words::trial::{Configuration, Durability, Transport};
 
 use super::common::contract::contract;
-use super::common::{launch_at, session, start, start_at, start_shipped};
+use super::common::{is_here, launch_at, session, start, start_at, start_guarded, start_shipped};
 use super::{BOTH, get, lacks, noise, refusal, set, version_of};
 
 const SPEAKERS_OF_SQL: [&str; 2] = ["mariadb", "postgres"];
@@ -201,6 +201,24 @@ fn a_wrong_login_is_refused_and_never_told() {
     let server = start("postgres", Transport::Tcp);
     let words = server.open_as(Some("nobody"), Some("s3cret"), None).facts().unwrap_err().to_string();
     assert!(words.contains("nobody") && !words.contains("s3cret"), "{words}");
+}
+
+/// Missing or wrong: what was said, and the URL that has a login.
+#[test]
+fn a_login_is_asked_for_by_url() {
+    for (store, said) in [("mariadb", "Access denied"), ("mysql", "Access denied"), ("postgres", "password")] {
+        if !is_here(store) {
+            continue;
+        }
+        let server = start_guarded(store);
+        let place = &server.launch.place;
+        for password in [None, Some("wrong")] {
+            let words = server.open_as(None, password, None).facts().unwrap_err().to_string();
+            let url =
+                format!("{store} at {place} needs a password: {store}://USER:PASSWORD@{place}, or KVFAIR_PASSWORD (");
+            assert!(words.contains(&url) && words.contains(said), "{words}");
+        }
+    }
 }
 
 #[test]

@@ -27,6 +27,15 @@ const COMMON: &[(&str, &str)] = &[
     ("wide", "All columns and warnings (others: --json, --csv)"),
 ];
 
+/// What stands there of one command in place of that.
+const OF_ONE: &[(&str, &str, &str)] = &[
+    ("find-max", "job", "The job: getset, mixed, ycsb-a, ... (`kvfair jobs`)"),
+    ("find-max", "clients", "Clients who share the rate: one number"),
+    ("find-max", "budget", "The time that the search has, as in 90s or 5m"),
+    ("find-max", "json", "Print what was found as JSON"),
+    ("compare", "wide", "All columns, warnings (others: --json, --markdown)"),
+];
+
 /// What `--help` shows under headings. The common options stand in none of them and come first.
 const SECTIONS: &[(&str, &[&str])] = &[
     ("Data", &["format", "columns", "field", "skip_bad", "messages", "requests", "seed"]),
@@ -57,11 +66,17 @@ const SECTIONS: &[(&str, &[&str])] = &[
 const REFUSED: &[(&str, &[&str], &str)] = &[
     (
         "find-max",
-        &["rate", "requests", "blocks", "effort", "keep", "answers_only", "list"],
+        &["rate", "requests", "blocks", "effort", "no_aa", "keep", "answers_only", "list"],
         "it chooses rates and trials by itself",
     ),
+    ("find-max", &["depth", "batch"], "at a rate each request is sent when it is due"),
+    (
+        "find-max",
+        &["profiles", "messages", "input", "format", "columns", "field", "skip_bad", "via", "split", "replay"],
+        "only jobs of requests have a rate",
+    ),
     ("find-max", &["exec", "answer"], "a program has no rate"),
-    ("find-max", &["csv", "markdown", "all"], "it prints a table, or --json"),
+    ("find-max", &["csv", "markdown", "all", "wide", "stat", "no_warn"], "it prints one table, or --json"),
     ("compare", &["csv", "all"], "it prints a table, --markdown or --json"),
     ("compare", &["list"], "`kvfair run` has it"),
 ];
@@ -91,7 +106,9 @@ fn placed(argument: Arg, command: &str) -> Arg {
     let is_refused = REFUSED.iter().any(|(of, ids, _)| *of == command && ids.contains(&id.as_str()));
     let section = SECTIONS.iter().find(|(_, ids)| ids.contains(&id.as_str())).map(|(heading, _)| *heading);
     let argument = argument.help_heading(section).hide(is_refused);
-    let Some((_, short)) = COMMON.iter().find(|(common, _)| *common == id) else {
+    let of_one = OF_ONE.iter().find(|(of, common, _)| *of == command && *common == id).map(|(.., short)| short);
+    let of_all = || COMMON.iter().find(|(common, _)| *common == id).map(|(_, short)| short);
+    let Some(short) = of_one.or_else(of_all) else {
         return argument.hide_short_help(true);
     };
     let mut long = argument.get_long_help().or(argument.get_help()).cloned().unwrap_or_default().to_string();
@@ -127,7 +144,11 @@ mod tests {
             .flat_map(|name| commands.find_subcommand(name).expect("a command").get_arguments())
             .map(|argument| argument.get_id().as_str())
             .collect();
-        let named = COMMON.iter().map(|(id, _)| id).chain(SECTIONS.iter().flat_map(|(_, ids)| *ids));
+        let named = COMMON
+            .iter()
+            .map(|(id, _)| id)
+            .chain(OF_ONE.iter().map(|(_, id, _)| id))
+            .chain(SECTIONS.iter().flat_map(|(_, ids)| *ids));
         for id in named.chain(REFUSED.iter().flat_map(|(_, ids, _)| *ids)) {
             assert!(all.contains(id) || ["columns", "field"].contains(id), "{id}");
         }
@@ -137,24 +158,47 @@ mod tests {
 
     #[test]
     fn short_help_fits_on_a_screen_of_24_lines_and_80_columns() {
-        for name in LONG {
-            let mut command = command().find_subcommand(name).expect("a command").clone().term_width(80);
+        let all = command();
+        for name in all.get_subcommands().filter(|command| !command.is_hide_set()).map(Command::get_name) {
+            let mut command = all.find_subcommand(name).expect("a command").clone().term_width(80);
             let text = command.render_help().to_string();
             assert!(text.lines().count() <= 24, "{name}: {}\n{text}", text.lines().count());
-            let long = command.render_long_help().to_string();
-            assert!(long.contains("Examples:") && long.contains("--no-warn"), "{name}: {long}");
+            assert!(text.lines().all(|line| line.chars().count() <= 80), "{name}:\n{text}");
+        }
+        for name in LONG {
+            let long = all.find_subcommand(name).expect("a command").clone().render_long_help().to_string();
+            assert!(long.contains("Examples:") && long.contains("--budget"), "{name}: {long}");
         }
     }
 
+    /// By their names, with dashes: short help names options in its words too.
+    fn options_in(help: &str) -> Vec<String> {
+        let words = help.split(|letter: char| !letter.is_ascii_alphanumeric() && letter != '-');
+        words.filter_map(|word| word.strip_prefix("--")).map(str::to_string).collect()
+    }
+
+    /// What is told as an option is one: also what short help names in passing.
     #[test]
-    fn what_a_command_refuses_is_not_in_its_help() {
-        for (name, ids, _) in REFUSED {
-            let long = command().find_subcommand(name).expect("a command").clone().render_long_help().to_string();
-            for id in *ids {
-                let option = format!("--{} ", id.replace('_', "-"));
-                let is_listed = long.lines().any(|line| line.trim_start().starts_with(&option));
-                assert!(!is_listed, "{name} {option}");
-            }
+    fn what_help_names_is_taken() {
+        for name in LONG {
+            let mut command = command().find_subcommand(name).expect("a command").clone();
+            let of = |id: &str| REFUSED.iter().any(|(of, ids, _)| *of == name && ids.contains(&id));
+            let refused: Vec<String> = command
+                .get_arguments()
+                .filter(|argument| of(argument.get_id().as_str()))
+                .map(|argument| argument.get_long().expect("it has a name").to_string())
+                .collect();
+            assert_eq!(refused.is_empty(), name == "run");
+            let short = command.render_help().to_string();
+            let told = options_in(&short);
+            assert!(told.iter().any(|told| told == "budget"), "{short}");
+            assert_eq!(refused.iter().find(|refused| told.contains(refused)), None, "{short}");
+            let long = command.render_long_help().to_string();
+            let is_listed = |refused: &&String| {
+                let listed = long.lines().filter(|line| line.trim_start().starts_with('-'));
+                listed.flat_map(options_in).any(|told| told == **refused)
+            };
+            assert_eq!(refused.iter().find(is_listed), None, "{long}");
         }
     }
 }

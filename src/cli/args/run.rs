@@ -11,7 +11,7 @@ use crate::cli::points::{self, Points, Rates, Replay, Sizes, Values};
 use crate::jobs;
 use crate::report::sweep::Statistic;
 use crate::report::warn;
-use crate::words::effort::Effort;
+use crate::words::effort::{BLOCKS_MAX, Effort};
 use crate::words::load::{Arrivals, Keys, Only};
 use crate::words::trial::{Configuration, Durability, Split, Verify, Via};
 
@@ -118,7 +118,7 @@ pub struct How {
     ///
     /// Below 4 nothing is claimed, from 6 on intervals are exact. From 4 on a warm-up comes first that is not counted,
     /// and one or two targets are run twice in each (A/A controls).
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000), conflicts_with = "effort")]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=i64::from(BLOCKS_MAX)), conflicts_with = "effort")]
     pub blocks: Option<u32>,
     /// Fit the run into this time: pilots size the job unless you do, no block starts that would not fit, and a trial
     /// that is under way at its end is cut off [default: the effort's]
@@ -160,6 +160,13 @@ pub struct How {
     pub list: bool,
     #[command(flatten)]
     pub look: Look,
+}
+
+impl How {
+    /// How results are shown, and where they are.
+    pub fn look(&self) -> Look {
+        Look { file: self.output.clone(), ..self.look.clone() }
+    }
 }
 
 /// What a job of requests asks.
@@ -286,6 +293,9 @@ pub struct Look {
     /// Leave out the warnings of that name; may be given more than once
     #[arg(long, value_name = "NAME", value_parser = PossibleValuesParser::new(warn::ids()), hide_possible_values = true)]
     pub no_warn: Vec<String>,
+    /// The file that results lie in, where one was named: the next command names it too
+    #[arg(skip)]
+    pub file: Option<PathBuf>,
 }
 
 fn verify(text: &str) -> Result<Verify, String> {

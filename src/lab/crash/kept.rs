@@ -3,16 +3,18 @@
 //! left where it is.
 
 use std::fs;
-use std::io::{ErrorKind, Write};
+use std::io::{ErrorKind, Read, Write};
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 
 use crate::lab::save;
 use crate::words::crash::Tried;
 
 /// Not `.jsonl`: it is no results file.
 const FILE: &str = "durability.ndjson";
+/// As long as a record of a results file may be: some ten thousand verdicts.
+const BYTES_MAX: u64 = 64 << 20;
 
 /// Where it is.
 pub fn path() -> PathBuf {
@@ -81,9 +83,17 @@ fn write(path: &Path, text: &[u8]) -> Result<()> {
     wrote.map(|_| ()).with_context(|| format!("cannot write the verified classes to {}", path.display()))
 }
 
-/// Lines as they are, without those that are empty.
+/// Lines as they are, without those that are empty. What is too long was not written by us, and is not read to its end.
 fn lines(path: &Path) -> Result<Vec<Vec<u8>>> {
-    match fs::read(path) {
+    let read = || {
+        let mut bytes = Vec::new();
+        fs::File::open(path)?.take(BYTES_MAX + 1).read_to_end(&mut bytes).map(|_| bytes)
+    };
+    match read() {
+        Ok(bytes) if bytes.len() as u64 > BYTES_MAX => {
+            let (path, mib) = (path.display(), BYTES_MAX >> 20);
+            bail!("{path} has more than {mib} MiB: these are no verified classes of kvfair\nhint: move it away")
+        }
         Ok(bytes) => {
             Ok(bytes.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()).map(<[u8]>::to_vec).collect())
         }
@@ -179,6 +189,18 @@ mod tests {
             "nothing beside it"
         );
     }
+
+    /// A file without an end of its own, or one that is only long.
+    #[test]
+    fn a_file_that_is_too_long_is_not_read_to_its_end() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path().join(FILE);
+        fs::File::create(&path).and_then(|file| file.set_len(1 << 33)).expect("a sparse file");
+        let (all, bad) = read(&path);
+        assert!(all.is_empty() && bad.len() == 1 && bad[0].contains("has more than 64 MiB"), "{bad:?}");
+        assert!(keep(&path, &tried("1", "monday")).is_err(), "it is not overwritten");
+    }
+
     #[test]
     fn what_has_no_evidence_stands_against_nothing_and_what_is_forgotten_is_gone() {
         let directory = tempfile::tempdir().expect("a directory");

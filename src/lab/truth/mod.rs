@@ -69,6 +69,9 @@ pub struct Summary {
     /// The same by size, for who must know beforehand what it takes.
     #[serde(default)]
     pub weight: Weight,
+    /// Bytes of the largest value that any key held on the way there, where values may shrink or go: 0 elsewhere.
+    #[serde(default)]
+    pub longest_value: u64,
     /// Fields of all records, were each a tally.
     #[serde(default)]
     pub fields: u64,
@@ -112,6 +115,8 @@ struct Counts {
     asking_units: u64,
     ops: u64,
     skipped_lines: u64,
+    /// Of the largest value that any key held, where values may shrink or go; of all keys, not of a sample.
+    longest_value: u64,
     /// Of questions that are drawn and not read, and of what they leave behind.
     drawn: Option<Drawn>,
     /// Of recorded traffic.
@@ -157,6 +162,7 @@ pub fn compute(question: &Question) -> Result<Summary, String> {
             zstd_share: counts.drawn.as_ref().and_then(|drawn| drawn.zstd_share),
         },
         asking_units: counts.asking_units,
+        longest_value: counts.longest_value,
         ..Summary::default()
     };
     match &question.explain {

@@ -33,6 +33,7 @@ pub struct Trace {
     entries: HashMap<Box<[u8]>, Entry, RandomState>,
     totals: Totals,
     gets: u64,
+    longest_value: u64,
 }
 
 /// A key's last write.
@@ -77,7 +78,8 @@ impl Replay for Trace {
         let misses = whole.then_some(self.totals.misses);
         let traced = Some(Traced { gets: self.gets, misses, unasked: recorded.unasked() });
         let skipped_lines = recorded.skipped();
-        Ok(Counts { units, asking_units: units, ops: units, skipped_lines, traced, ..Counts::default() })
+        let longest_value = self.longest_value;
+        Ok(Counts { units, asking_units: units, ops: units, skipped_lines, longest_value, traced, ..Counts::default() })
     }
 
     fn entries(&self, _: Each<'_>) -> io::Result<()> {
@@ -110,6 +112,9 @@ impl Replay for Trace {
 impl Trace {
     fn take(&mut self, key: &[u8], request: Request<'_>, sample: &Sample) {
         self.gets += u64::from(request.operation == Operation::Get);
+        if request.operation != Operation::Delete {
+            self.longest_value = self.longest_value.max(u64::from(request.value_bytes));
+        }
         if !sample.takes(key) {
             return;
         }
