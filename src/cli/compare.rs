@@ -90,7 +90,7 @@ fn end(compared: &[Compared], limit: Option<compare::Limit>, ran: Exit, look: &L
         Judged::Regressed => Exit::Regression,
         Judged::Unclear => {
             complain(
-                "kvfair: a regression of that size can neither be shown nor ruled out: more blocks, or a quieter machine",
+                "kvfair: a regression of that size can neither be shown nor ruled out: a longer --budget, --effort normal, or a quieter machine",
             );
             Exit::Inconclusive
         }
