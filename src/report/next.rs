@@ -25,7 +25,11 @@ const STDIN: [&str; 4] = ["-", "-i-", "-i=-", "--input=-"];
 const LARGER: u64 = 4;
 /// And one that takes no size without a limit has this one.
 const REQUESTS_MAX: u64 = 10_000_000_000;
-/// What was cut off gets so much time, in seconds and as it is typed.
+/// A trial may take so long where nothing was typed, in seconds.
+const TIMEOUT_S: f64 = 300.0;
+/// What was cut off earlier than at this share of its time-out did not meet it.
+const ENDED_EARLY: f64 = 0.9;
+/// What met its time-out gets so much time, in seconds and as it is typed.
 const LONG: (f64, &str) = (1800.0, "30m");
 
 /// What records do not tell, and the next command must go by.
@@ -65,7 +69,12 @@ fn helps(seen: &Seen<'_>, first: &Record, known: &Known<'_>) -> Option<(&'static
     };
     let typed = typed.iter().map(|word| word.replace(&format!("://{HIDDEN}@"), "://")).collect();
     let typed: Vec<String> = MADE.iter().fold(typed, |typed, option| without(typed, option));
-    if seen.rows.iter().any(|row| matches!(row.status, Status::TimedOut { .. })) {
+    if let Some(after_s) = cut_off_after_s(seen.rows) {
+        let typed_s = value(&typed, "--timeout").and_then(seconds);
+        // What ended before its time-out was cut off by the end of the run.
+        if after_s < typed_s.unwrap_or(TIMEOUT_S) * ENDED_EARLY {
+            return longer(typed, seen).map(|typed| ("", typed));
+        }
         let time = value(&typed, "--timeout").filter(|time| seconds(time).is_some_and(|time_s| time_s >= LONG.0));
         let time = time.map_or_else(|| Some(LONG.1.to_string()), doubled)?;
         return Some(("", with(typed, "--timeout", &time)));
@@ -81,6 +90,15 @@ fn helps(seen: &Seen<'_>, first: &Record, known: &Known<'_>) -> Option<(&'static
     let may_lose = first.durability == Durability::None && has_rows;
     let may_choose = may_lose && first.configuration != Configuration::Shipped && all_typed_keep(&typed, seen, known);
     may_choose.then(|| ("", with(typed, "--durability", "crash")))
+}
+
+/// When the first of the trials that were cut off ended, in seconds.
+fn cut_off_after_s(rows: &[Row]) -> Option<f64> {
+    let after_s = |row: &Row| match row.status {
+        Status::TimedOut { after_s, .. } => Some(after_s),
+        _ => None,
+    };
+    rows.iter().filter_map(after_s).min_by(f64::total_cmp)
 }
 
 /// What settles more about which store is faster, or that nothing does; nothing where all is said.
@@ -435,11 +453,16 @@ mod tests {
 
     #[test]
     fn no_more_is_proposed_than_there_may_be() {
-        let cut_off = |record: &mut Record| record.outcome = Outcome::TimedOut { after_s: 9.0, done_share: 0.5 };
-        let longer = |typed| next_with(&Run { typed, ..RUN }, &[], &KNOWN, cut_off);
-        assert_eq!(longer(&["run", "fans", "--timeout", "9s"]), "next: kvfair run fans --timeout 30m");
-        assert_eq!(longer(&["run", "fans", "--timeout", "30m"]), "next: kvfair run fans --timeout 60m");
-        assert_eq!(longer(&["run", "fans", "--timeout=3600"]), "next: kvfair run fans --timeout 7200");
+        let cut_off = |after_s: f64, typed| {
+            let at = move |record: &mut Record| record.outcome = Outcome::TimedOut { after_s, done_share: 0.5 };
+            next_with(&Run { typed, ..RUN }, &[], &KNOWN, at)
+        };
+        assert_eq!(cut_off(9.0, &["run", "fans", "--timeout", "9s"]), "next: kvfair run fans --timeout 30m");
+        assert_eq!(cut_off(300.0, &["run", "fans"]), "next: kvfair run fans --timeout 30m");
+        assert_eq!(cut_off(1800.0, &["run", "fans", "--timeout", "30m"]), "next: kvfair run fans --timeout 60m");
+        assert_eq!(cut_off(3600.0, &["run", "fans", "--timeout=3600"]), "next: kvfair run fans --timeout 7200");
+        // The end of the run cut it off: a longer time-out would change nothing.
+        assert_eq!(cut_off(9.0, &["run", "fans", "--budget", "60s"]), "next: kvfair run fans --budget 120s");
         let blocks = |planned| next_of(&Run { typed: &["run", "fans", "--blocks", "600"], planned, ..RUN }, &[]);
         assert_eq!(blocks(600), "next: kvfair run fans --blocks 1000");
         assert_eq!(blocks(1000), "next: kvfair show --wide");

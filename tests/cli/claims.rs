@@ -171,7 +171,7 @@ fn one_store_alone_ends_by_its_own_interval() {
 #[test]
 fn a_pilot_that_was_far_too_small_is_followed_by_a_larger_one() {
     let desk = Desk::new();
-    let said = desk.run(&["run", "getset", "ram", "lmdb", "--clients", "1", "--records", "1000", "--budget", "20s"]);
+    let said = desk.run(&["run", "getset", "ram", "lmdb", "--clients", "1", "--records", "1000", "--budget", "40s"]);
     let pilots: Vec<u64> =
         said.err.lines().filter_map(|line| line.strip_prefix("kvfair: a pilot of ")).map(leading).collect();
     assert!(pilots[0] == 250 && (2..=3).contains(&pilots.len()), "{}", said.err);

@@ -196,7 +196,7 @@ fn a_pipe_that_is_closed_before_the_table() {
 #[test]
 fn a_trial_that_takes_too_long_is_a_row_that_says_how_far_it_came() {
     let desk = Desk::new();
-    let said = desk.run(&["run", "fans", "--blocks", "2", "--timeout", "1s", "redis", "null"]);
+    let said = desk.run(&["run", "fans", "--profiles", "3000", "--blocks", "2", "--timeout", "1s", "redis", "null"]);
     said.exits(1).shows("redis > 1 s, ").shows(" % done").shows("--timeout 30m");
     let outcome = &desk.record("redis")["outcome"];
     assert_eq!((outcome["kind"].as_str(), outcome["after_s"].as_f64()), (Some("timed_out"), Some(1.0)));

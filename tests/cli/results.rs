@@ -140,7 +140,7 @@ fn every_record_is_valid_by_the_schema() {
     let run = ["run", "fans", "--input", "400.tsv", "--blocks", "2", "--timeout", "1s", "--clients", "2"];
     let targets = ["ram", "null", "redis", "redis+unix", "valkey", "memcached"];
     desk.run(&[&run[..], &targets, &urls].concat()).exits(3);
-    desk.run(&["run", "fans", "--blocks", "1", "--timeout", "1s", "redis"]).exits(1);
+    desk.run(&["run", "fans", "--profiles", "3000", "--blocks", "1", "--timeout", "1s", "redis"]).exits(1);
     desk.run(&["run", "ngrams", "--blocks", "1", "--messages", "9", "--durability", "power", "ram", "redis"]).exits(1);
     desk.run(&["run", "ngrams", "--blocks", "1", "--messages", "200", "--verify", "sample", "ram"]).exits(0);
     desk.run(&["run", "getset", "--blocks", "1", "--requests", "200", "--clients", "1,3", "ram", "redis"]).exits(0);

@@ -306,7 +306,7 @@ fn a_trial_that_is_cut_off_takes_back_what_it_wrote() {
     let server = common::start("redis", Transport::Tcp);
     let desk = Desk::new();
     let url = format!("redis://127.0.0.1:{}/3", port_of(&server));
-    let said = desk.run(&["run", "fans", "--blocks", "1", "--timeout", "1s", &url]);
+    let said = desk.run(&["run", "fans", "--profiles", "3000", "--blocks", "1", "--timeout", "1s", &url]);
     said.exits(1).shows("> 1 s, ");
     assert_eq!(ask_info(&server), "", "nothing is left");
 }

@@ -272,7 +272,7 @@ pub struct Size {
 /// How results are shown: as text unless another form is asked for.
 #[derive(Clone, Debug, Default, Args)]
 pub struct Look {
-    /// Print one JSON object: run, verdict, claims, warnings, rows
+    /// Print one JSON object (run, claims, rows, ...)
     #[arg(long, group = "form")]
     pub json: bool,
     /// Print the rows as CSV, with everything that was seen and numbers as they are
