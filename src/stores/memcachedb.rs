@@ -125,8 +125,8 @@ fn check_class(launch: &Launch, settings: &Stats, name: &str) -> Result<(), Faul
             format!("{name} has txn_nosync {found} (-N), which does not keep '{class}': start it without")
         }
         None => format!(
-            "{name} does not tell txn_nosync, so that nobody knows whether it keeps '{class}': let it answer stats \
-             bdb, or leave --durability out"
+            "{name} does not tell txn_nosync: whether it keeps '{class}' is unknown. Let it answer stats bdb, or leave \
+             --durability out"
         ),
     };
     Err(Fault::Unsupported(what))

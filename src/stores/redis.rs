@@ -302,7 +302,7 @@ fn check_class(class: Durability, settings: &BTreeMap<String, String>, name: &st
             Some(format!("{name} has {setting} {found}, which does not keep '{class}': it takes {setting} {wanted}"))
         }
         None => Some(format!(
-            "{} so that nobody knows whether it keeps '{class}': let it answer CONFIG GET, or leave --durability out",
+            "{} Whether it keeps '{class}' is unknown: let it answer CONFIG GET, or leave --durability out",
             untold(setting, settings, name)
         )),
     });
@@ -321,7 +321,7 @@ fn check_settings(
             Some(found) if found == wanted => continue,
             Some(found) => format!("{name} has {setting} {found}, not {wanted}"),
             None => format!(
-                "{} so that nobody knows whether it is {wanted}: let it answer CONFIG GET, or leave ?{setting}= out",
+                "{} Whether it is {wanted} is unknown: let it answer CONFIG GET, or leave ?{setting}= out",
                 untold(setting, settings, name)
             ),
         };
@@ -330,10 +330,10 @@ fn check_settings(
     Ok(())
 }
 
-/// "redis at h:1 does not tell appendonly (CONFIG GET refused: NOPERM),"
+/// "redis at h:1 does not tell appendonly (CONFIG GET refused: NOPERM)."
 fn untold(setting: &str, settings: &BTreeMap<String, String>, name: &str) -> String {
     let why = settings.get(CONFIG_GET).map_or_else(String::new, |why| format!(" ({CONFIG_GET} {why})"));
-    format!("{name} does not tell {setting}{why},")
+    format!("{name} does not tell {setting}{why}.")
 }
 
 /// The version, with the server's own name where that is not the one it was asked by: some systems install

@@ -46,8 +46,11 @@ fn the_adapter_of_memcachedb_asks_only_what_memcached_had_first() {
     let store = (adapter.open)(&Launch { ..server.launch.clone() }).unwrap();
     borrowed_ops(session(store.as_ref()).as_mut());
     assert!((adapter.keeps)(Durability::Crash).unwrap().contains("synced"));
-    // memcached is not what was asked for: it has no statistics of Berkeley DB.
-    assert!(store.facts().is_err());
+    // memcached has no statistics of Berkeley DB: what it keeps is unknown, so that no durability level is believed.
+    assert!(store.facts().is_ok());
+    let asked = Launch { durability: Durability::Crash, ..server.launch.clone() };
+    let fault = (adapter.open)(&asked).unwrap().facts().unwrap_err();
+    assert!(fault.to_string().contains("does not tell txn_nosync"), "{fault}");
 }
 
 #[test]
