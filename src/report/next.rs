@@ -369,7 +369,7 @@ mod tests {
     }
 
     /// With something else in each record.
-    fn next_with(run: &Run, points: &[Point], known: &Known<'_>, change: fn(&mut Record)) -> String {
+    fn next_with(run: &Run, points: &[Point], known: &Known<'_>, change: impl Fn(&mut Record)) -> String {
         let trials: &[(&str, bool)] = &[("a", false), ("b", false), ("a", true)];
         let trials = &trials[..if run.twin { 3 } else { 2 }];
         let mut records: Vec<Record> =
