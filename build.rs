@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-/// Libraries that cannot say their own version, and bindings whose version is part of the mouth.
+/// Libraries that cannot say their own version, and bindings whose version is part of the client_library.
 const LIBRARIES: &[&str] = &["fjall", "heed", "mongodb", "mysql", "postgres", "redb", "rusqlite", "scylla"];
 
 fn main() {

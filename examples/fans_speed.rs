@@ -11,9 +11,9 @@ use kvfair::jobs::fans::FANS;
 use kvfair::jobs::merge::{Pages, merge};
 use kvfair::jobs::people::{Profile, Profiles};
 use kvfair::jobs::{Ask, Client, Heard, Part, Source};
-use kvfair::words::load::At;
-use kvfair::words::op::{Op, Reply};
-use kvfair::words::trial::{Data, JobSettings};
+use kvfair::model::load::At;
+use kvfair::model::op::{Op, Reply};
+use kvfair::model::trial::{Data, JobSettings};
 
 /// As much as stays within the second cache of the processor, where an answer is that was just received.
 const BATCH_BYTES: usize = 256 << 10;

@@ -1,12 +1,13 @@
-//! kvfair: which key/value store is right for this job, on this machine? The list of rooms; ARCHITECTURE.md is the map.
+//! kvfair: which key/value store is right for this job, on this machine? The list of modules; ARCHITECTURE.md is the
+//! map.
 
 pub mod cli;
-pub mod drive;
+pub mod harness;
 pub mod jobs;
-pub mod lab;
+pub mod loadgen;
+pub mod model;
+pub mod protocol;
 pub mod report;
+pub mod scheduler;
 pub mod stats;
 pub mod stores;
-pub mod study;
-pub mod wire;
-pub mod words;

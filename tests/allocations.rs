@@ -1,13 +1,13 @@
-//! Our own mouths do not allocate once they are warm: counted by this test binary's own allocator.
+//! Our own codecs do not allocate once they are warm: counted by this test binary's own allocator.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
-use kvfair::wire::memcache::{Memcache, Meta};
-use kvfair::wire::resp::Resp;
-use kvfair::wire::tyrant::Tyrant;
-use kvfair::wire::{Codec, Heard};
-use kvfair::words::op::{KeyList, Op, Pairs, Reply};
+use kvfair::model::op::{KeyList, Op, Pairs, Reply};
+use kvfair::protocol::memcache::{Memcache, Meta};
+use kvfair::protocol::resp::Resp;
+use kvfair::protocol::tyrant::Tyrant;
+use kvfair::protocol::{Codec, Decoded};
 
 struct Counting;
 
@@ -51,11 +51,11 @@ fn ask(codec: &mut dyn Codec, op: Op<'_>, answer: &[u8], out: &mut Vec<u8>, chec
     codec.say(&op, out).unwrap();
     let used = match codec.hear(&answer[..answer.len() - 1], out).unwrap() {
         None => 0,
-        Some((used, Heard::Again)) => used,
+        Some((used, Decoded::Again)) => used,
         other => panic!("{} was answered too early: {other:?}", op.name()),
     };
     match codec.hear(&answer[used..], out).unwrap() {
-        Some((_, Heard::Reply(reply))) => check(reply),
+        Some((_, Decoded::Reply(reply))) => check(reply),
         other => panic!("{} was answered {other:?}", op.name()),
     }
 }

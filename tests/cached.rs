@@ -1,14 +1,14 @@
-//! The cache in front of a store: nothing is lost on eviction, at settling, or when a write fails; and what it misses
-//! is what others found that the least recently used order misses.
+//! The cache in front of a store: nothing is lost on eviction, at the final flush, or when a write fails; and what it
+//! misses is what others found that the least recently used order misses.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 use std::time::Duration;
 
+use kvfair::model::op::{Fault, Op, Reply};
+use kvfair::model::trial::{Cache, CacheCounts, Durability};
 use kvfair::stores::cached::Cached;
 use kvfair::stores::{self, Launch, Login, Place, Session, Store};
-use kvfair::words::op::{Fault, Op, Reply};
-use kvfair::words::trial::{Cache, CacheCounts, Durability};
 
 fn open(store: &str, settings: &[(&str, &str)]) -> Box<dyn Store> {
     let adapter = stores::find(store).expect("it is built in");
@@ -96,7 +96,7 @@ fn a_cache_that_is_too_small_answers_as_a_map_would() {
         }
         drop(session);
         assert!(cached.counters()["cache evictions"] > 500, "{:?}", cached.counters());
-        cached.settle().expect("it settles");
+        cached.final_flush().expect("it flushes");
         let inner = cached.into_inner();
         let mut session = inner.session().expect("a session");
         for (key, value) in &values {
@@ -122,7 +122,7 @@ fn increments_gather_and_go_out_as_one() {
     drop(session);
     assert_eq!((cached.counters()["cache hits"], cached.counters()["cache misses"]), (999, 1));
     assert_eq!(cached.count().expect("a count"), Some(0));
-    cached.settle().expect("it settles");
+    cached.final_flush().expect("it flushes");
     let inner = cached.into_inner();
     assert_eq!(inner.session().expect("a session").ask(&Op::Number(b"n")).expect("an answer"), Reply::Number(2_000));
 }
@@ -143,8 +143,8 @@ fn what_could_not_be_written_stays() {
     }
     drop(session);
     assert!(refused > 50, "{refused}");
-    let settled = (0..10).any(|_| cached.settle().is_ok());
-    assert!(settled, "it never settled");
+    let flushed = (0..10).any(|_| cached.final_flush().is_ok());
+    assert!(flushed, "it never flushed");
     let inner = cached.into_inner();
     let mut session = inner.session().expect("a session");
     for index in 0..200 {

@@ -1,19 +1,19 @@
-//! Every embedded store keeps the one contract at each class that it says it keeps, alone and with several clients; and
-//! the contract catches a store that lies.
+//! Every embedded store keeps the one contract at each durability level that it says it keeps, alone and with several
+//! clients; and the contract catches a store that lies.
 
 mod common;
 #[path = "contract/killed.rs"]
 mod killed;
-#[path = "contract/said.rs"]
-mod said;
+#[path = "contract/store_stats.rs"]
+mod store_stats;
 
 use std::path::Path;
 
 use common::contract::contract;
 use common::embedded::{launch, shapes};
+use kvfair::model::op::{Op, Reply};
+use kvfair::model::trial::Durability;
 use kvfair::stores;
-use kvfair::words::op::{Op, Reply};
-use kvfair::words::trial::Durability;
 
 /// What a store has no means for, in the order of the checks. A new gap must be written down here.
 const GAPS: &[(&str, &[&str])] = &[
@@ -37,14 +37,14 @@ const GAPS: &[(&str, &[&str])] = &[
 #[test]
 fn every_embedded_store_keeps_the_contract() {
     for shape in shapes() {
-        for class in Durability::ALL.into_iter().filter(|class| (shape.adapter.keeps)(*class).is_ok()) {
+        for level in Durability::ALL.into_iter().filter(|level| (shape.adapter.keeps)(*level).is_ok()) {
             for clients in [1, 4] {
                 let place = tempfile::tempdir().expect("a directory");
-                let found = contract(shape.adapter, &shape.launch(place.path(), class, clients))
+                let found = contract(shape.adapter, &shape.launch(place.path(), level, clients))
                     .unwrap_or_else(|what| panic!("{what}"));
                 let found: Vec<_> = found.iter().map(|gap| gap.split_once(':').expect("op: words").0).collect();
                 let known = GAPS.iter().find(|(name, _)| *name == shape.name()).expect("a line in GAPS").1;
-                assert_eq!(found, known, "{} at {class} with {clients} clients", shape.name());
+                assert_eq!(found, known, "{} at {level} with {clients} clients", shape.name());
             }
         }
     }
@@ -69,8 +69,8 @@ fn a_store_refuses_a_class_that_it_cannot_keep() {
     for name in ["null", "ram"] {
         let adapter = stores::find(name).expect("it is built in");
         assert!((adapter.keeps)(Durability::None).is_ok());
-        for class in [Durability::Crash, Durability::Power] {
-            assert!((adapter.keeps)(class).expect_err("memory is gone with its process").contains(name));
+        for level in [Durability::Crash, Durability::Power] {
+            assert!((adapter.keeps)(level).expect_err("memory is gone with its process").contains(name));
         }
     }
 }

@@ -8,9 +8,9 @@ use kvfair::jobs::ngrams::NGRAMS;
 use kvfair::jobs::people::{Profile, Profiles};
 use kvfair::jobs::text::{Messages, Terms};
 use kvfair::jobs::{Ask, Heard, Part, Source};
-use kvfair::words::load::At;
-use kvfair::words::op::Reply;
-use kvfair::words::trial::{Data, JobSettings};
+use kvfair::model::load::At;
+use kvfair::model::op::Reply;
+use kvfair::model::trial::{Data, JobSettings};
 
 #[path = "input/recorded.rs"]
 mod recorded;

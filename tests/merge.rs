@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use kvfair::jobs::merge::{Broken, Pages, merge, read};
-use kvfair::words::op::KeyList;
+use kvfair::model::op::KeyList;
 use proptest::collection::{btree_set, vec};
 use proptest::prelude::*;
 use proptest::sample::{Index, select};

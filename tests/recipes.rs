@@ -10,9 +10,9 @@ use std::process::Command;
 use kvfair::jobs::ngrams::NGRAMS;
 use kvfair::jobs::people::{self, Profile, Profiles};
 use kvfair::jobs::{Ask, Heard, Part, Source, text};
-use kvfair::words::load::At;
-use kvfair::words::op::{Op, Reply};
-use kvfair::words::trial::{Data, JobSettings};
+use kvfair::model::load::At;
+use kvfair::model::op::{Op, Reply};
+use kvfair::model::trial::{Data, JobSettings};
 use sha2::{Digest, Sha256};
 
 const USERS: u64 = 10_000;

@@ -6,17 +6,17 @@ mod strange;
 
 use std::time::Duration;
 
-use kvfair::drive::{Seen, Stopped};
 use kvfair::jobs::Part;
-use kvfair::words::record::Open;
+use kvfair::loadgen::{LoadStats, Stopped};
+use kvfair::model::record::Open;
 use strange::{Drive, Manner, REQUESTS};
 
-fn drive(manner: Manner, part: Part, clients: u32, depth: u32, value_bytes: u32) -> Result<Seen, Stopped> {
+fn drive(manner: Manner, part: Part, clients: u32, depth: u32, value_bytes: u32) -> Result<LoadStats, Stopped> {
     Drive::new(part, clients, depth, value_bytes).against(manner).map(|(seen, _)| seen)
 }
 
 /// The same at a rate, where no request waits for the one before.
-fn drive_rated(manner: Manner, part: Part, clients: u32) -> Result<Seen, Stopped> {
+fn drive_rated(manner: Manner, part: Part, clients: u32) -> Result<LoadStats, Stopped> {
     Drive { rate: Some(10_000), ..Drive::new(part, clients, 1, 32) }.against(manner).map(|(seen, _)| seen)
 }
 
@@ -132,7 +132,12 @@ fn who_has_not_been_taken_yet_is_not_timed() {
 }
 
 /// At a rate, where none is named a depth.
-fn drive_again(manner: Manner, part: Part, clients: u32, depth: Option<u32>) -> Result<(Seen, Option<Open>), Stopped> {
+fn drive_again(
+    manner: Manner,
+    part: Part,
+    clients: u32,
+    depth: Option<u32>,
+) -> Result<(LoadStats, Option<Open>), Stopped> {
     let rate = if depth.is_none() { Some(10_000) } else { None };
     Drive { rate, reopens: true, ..Drive::new(part, clients, depth.unwrap_or(1), 32) }.against(manner)
 }
@@ -198,7 +203,7 @@ fn what_reaches_its_limit_is_asked_no_more_and_waited_for() {
 }
 
 /// Clients of `ycsb-f`, none of whose requests is a read alone.
-fn modify(manner: Manner, rate: Option<u64>, clients: u32, depth: u32, blocking: bool) -> (Seen, Option<Open>) {
+fn modify(manner: Manner, rate: Option<u64>, clients: u32, depth: u32, blocking: bool) -> (LoadStats, Option<Open>) {
     let drive = Drive { job: "ycsb-f", rate, reopens: true, blocking, ..Drive::new(Part::Run, clients, depth, 32) };
     let requests = if manner == Manner::Plain { REQUESTS } else { REQUESTS / 10 };
     Drive { requests, ..drive }.against(manner).unwrap()

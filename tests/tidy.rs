@@ -1,4 +1,4 @@
-//! The walls between the rooms, and the house's manners, as a test. A change that does not fit moves a wall in
+//! The layering rules between modules, and the style of the code, as a test. A change that does not fit moves a rule in
 //! ARCHITECTURE.md first, with its reason; it does not loosen this.
 
 use std::collections::BTreeSet;
@@ -6,74 +6,90 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use kvfair::words::trial::Transport;
+use kvfair::model::trial::Transport;
 
-/// What each room may import, of the project's own rooms.
+/// What each module may import, of the project's own modules.
 const MAY_IMPORT: &[(&str, &[&str])] = &[
-    ("words", &[]),
-    ("wire", &["words"]),
-    ("jobs", &["words"]),
-    ("stores", &["words", "wire"]),
-    ("drive", &["words", "wire", "stores", "jobs"]),
+    ("model", &[]),
+    ("protocol", &["model"]),
+    ("jobs", &["model"]),
+    ("stores", &["model", "protocol"]),
+    ("loadgen", &["model", "protocol", "stores", "jobs"]),
     ("stats", &[]),
-    ("report", &["words", "stats"]),
-    ("lab", &["words", "jobs", "stores", "drive"]),
-    ("study", &["words", "lab", "stats"]),
-    ("cli", &["words", "jobs", "stores", "lab", "study", "report", "stats"]),
+    ("report", &["model", "stats"]),
+    ("harness", &["model", "jobs", "stores", "loadgen"]),
+    ("scheduler", &["model", "harness", "stats"]),
+    ("cli", &["model", "jobs", "stores", "harness", "scheduler", "report", "stats"]),
 ];
 
-/// What stands in no line of a room but of its tests, and why.
+/// What stands in no line of a module but of its tests, and why.
 const NEVER: &[(&[&str], &str, &str)] = &[
     (
-        &["words", "wire", "jobs", "stores", "stats", "report", "study", "cli"],
+        &["model", "protocol", "jobs", "stores", "stats", "report", "scheduler", "cli"],
         "Instant",
-        "clocks are for drive and lab",
+        "clocks are for loadgen and harness",
     ),
     (
-        &["words", "wire", "jobs", "stores", "stats", "report", "study", "cli"],
+        &["model", "protocol", "jobs", "stores", "stats", "report", "scheduler", "cli"],
         "SystemTime",
-        "clocks are for drive and lab",
+        "clocks are for loadgen and harness",
     ),
-    (&["words", "wire", "jobs", "stores", "stats", "report", "study", "cli"], "quanta", "clocks are for drive and lab"),
     (
-        &["words", "wire", "jobs", "stores", "stats", "report", "study", "cli"],
+        &["model", "protocol", "jobs", "stores", "stats", "report", "scheduler", "cli"],
+        "quanta",
+        "clocks are for loadgen and harness",
+    ),
+    (
+        &["model", "protocol", "jobs", "stores", "stats", "report", "scheduler", "cli"],
         "clock_gettime",
-        "clocks are for drive and lab",
+        "clocks are for loadgen and harness",
     ),
-    (&["words", "wire", "jobs", "stores", "drive", "lab", "study", "stats", "report"], "println!", "only cli prints"),
-    (&["words", "wire", "jobs", "stores", "drive", "lab", "study", "stats", "report"], "print!(", "only cli prints"),
-    (&["words", "wire", "jobs", "drive", "stats", "report", "study"], "std::fs", "no files in this room"),
-    (&["words", "wire", "jobs", "stats", "report", "study", "cli"], "std::net", "no sockets in this room"),
-    (&["words", "wire", "jobs", "stats", "report", "study", "cli"], "UnixStream", "no sockets in this room"),
-    (&["words", "wire", "jobs", "stores", "stats", "report", "study"], "process::Command", "processes are for lab"),
     (
-        &["words", "wire", "jobs", "stores", "drive", "lab", "stats", "report", "study"],
+        &["model", "protocol", "jobs", "stores", "loadgen", "harness", "scheduler", "stats", "report"],
+        "println!",
+        "only cli prints",
+    ),
+    (
+        &["model", "protocol", "jobs", "stores", "loadgen", "harness", "scheduler", "stats", "report"],
+        "print!(",
+        "only cli prints",
+    ),
+    (&["model", "protocol", "jobs", "loadgen", "stats", "report", "scheduler"], "std::fs", "no files in this module"),
+    (&["model", "protocol", "jobs", "stats", "report", "scheduler", "cli"], "std::net", "no sockets in this module"),
+    (&["model", "protocol", "jobs", "stats", "report", "scheduler", "cli"], "UnixStream", "no sockets in this module"),
+    (
+        &["model", "protocol", "jobs", "stores", "stats", "report", "scheduler"],
+        "process::Command",
+        "processes are for harness",
+    ),
+    (
+        &["model", "protocol", "jobs", "stores", "loadgen", "harness", "stats", "report", "scheduler"],
         "process::exit(0",
         "main decides the exit code",
     ),
 ];
 
-/// The only clock outside of drive and lab: no number comes from it.
+/// The only clock outside of loadgen and harness: no number comes from it.
 const DEADLINES: &str = "src/stores/deadline.rs";
 
-/// Rooms that must not know any store by its name.
-const KNOW_NO_STORE: &[&str] = &["words", "jobs", "drive", "lab", "study", "stats", "report"];
+/// Modules that must not know any store by its name.
+const KNOW_NO_STORE: &[&str] = &["model", "jobs", "loadgen", "harness", "scheduler", "stats", "report", "cli"];
 
 /// Files that may hold `unsafe`, each with the reason beside it.
 const MAY_BE_UNSAFE: &[&str] = &[
     // Merging is most of what the job itself costs: on the instructions of the processor that is here.
     "src/jobs/merge/structure.rs",
-    "src/lab/process.rs",
+    "src/harness/process.rs",
     "src/stores/lmdb.rs",
     // C libraries that are opened at run time.
     "src/stores/berkeleydb.rs",
     "src/stores/berkeleydb/interface.rs",
-    "src/stores/berkeleydb/said.rs",
+    "src/stores/berkeleydb/store_stats.rs",
     "src/stores/kyotocabinet.rs",
     "src/stores/leveldb.rs",
     "src/stores/library.rs",
     // What SQLite counts by connection: its crate has no function for it.
-    "src/stores/sqlite/said.rs",
+    "src/stores/sqlite/store_stats.rs",
     "src/stores/tkrzw.rs",
     "src/stores/tokyocabinet.rs",
 ];
@@ -87,13 +103,13 @@ const LONG_FILES: &[(&str, usize)] = &[];
 const LONG_FUNCTIONS: &[(&str, usize)] = &[];
 
 struct Source {
-    /// From the root of the project: "src/lab/serve.rs".
+    /// From the root of the project: "src/harness/serve.rs".
     path: String,
     text: String,
 }
 
 impl Source {
-    fn room(&self) -> &str {
+    fn module(&self) -> &str {
         self.path.split('/').nth(1).unwrap_or_default()
     }
 
@@ -133,8 +149,8 @@ fn none(faults: Vec<String>) {
     assert!(faults.is_empty(), "\n{}", faults.join("\n"));
 }
 
-/// The rooms that a line of code names after `crate::`, in `use` and elsewhere, braces included.
-fn rooms_named(line: &str) -> Vec<String> {
+/// The modules that a line of code names after `crate::`, in `use` and elsewhere, braces included.
+fn modules_named(line: &str) -> Vec<String> {
     let mut named = Vec::new();
     for (start, _) in line.match_indices("crate::") {
         let rest = &line[start + "crate::".len()..];
@@ -150,21 +166,21 @@ fn rooms_named(line: &str) -> Vec<String> {
 }
 
 #[test]
-fn rooms_import_only_what_they_may() {
-    let rooms: Vec<&str> = MAY_IMPORT.iter().map(|(room, _)| *room).collect();
+fn modules_import_only_what_they_may() {
+    let modules: Vec<&str> = MAY_IMPORT.iter().map(|(module, _)| *module).collect();
     let mut faults = Vec::new();
     for source in sources("src").iter().filter(|source| source.path.matches('/').count() > 1) {
-        let Some((_, allowed)) = MAY_IMPORT.iter().find(|(room, _)| *room == source.room()) else {
-            faults.push(format!("{}: {} is no room of the house", source.path, source.room()));
+        let Some((_, allowed)) = MAY_IMPORT.iter().find(|(module, _)| *module == source.module()) else {
+            faults.push(format!("{}: {} is no module of the project", source.path, source.module()));
             continue;
         };
         for (number, line) in source.code() {
-            for named in rooms_named(line).iter().filter(|named| rooms.contains(&named.as_str())) {
-                if named != source.room() && !allowed.contains(&named.as_str()) {
+            for named in modules_named(line).iter().filter(|named| modules.contains(&named.as_str())) {
+                if named != source.module() && !allowed.contains(&named.as_str()) {
                     faults.push(format!(
                         "{}:{number}: {} may not import {named}: {}",
                         source.path,
-                        source.room(),
+                        source.module(),
                         line.trim()
                     ));
                 }
@@ -178,7 +194,8 @@ fn rooms_import_only_what_they_may() {
 fn a_store_knows_no_other_store() {
     let all = sources("src/stores");
     // What several stores share registers none: whoever puts one there has made it a store.
-    let shared = ["mod", "blocking", "bytemap", "cell", "deadline", "library", "password", "room", "rows", "said"];
+    let shared =
+        ["mod", "blocking", "bytemap", "cell", "deadline", "library", "password", "room", "rows", "store_stats"];
     let names: Vec<&str> = all.iter().map(stem).filter(|name| !shared.contains(name)).collect();
     let mut faults = Vec::new();
     for source in all.iter().filter(|source| shared[1..].contains(&stem(source))) {
@@ -203,13 +220,13 @@ fn stem(source: &Source) -> &str {
 }
 
 #[test]
-fn what_a_room_must_never_do() {
+fn what_a_module_must_never_do() {
     let mut faults = Vec::new();
     for source in sources("src").iter().filter(|source| source.path.matches('/').count() > 1) {
         for (number, line) in source.code() {
-            for (rooms, word, why) in NEVER {
+            for (modules, word, why) in NEVER {
                 let is_deadline = source.path == DEADLINES && *word == "clock_gettime";
-                if rooms.contains(&source.room()) && line.contains(word) && !is_deadline {
+                if modules.contains(&source.module()) && line.contains(word) && !is_deadline {
                     faults.push(format!("{}:{number}: {word} here: {why}", source.path));
                 }
             }
@@ -240,7 +257,7 @@ const TERMINAL: &str = "src/cli/terminal.rs";
 
 /// These write to a pipe to the process that started them.
 const TO_A_PARENT: &[(&str, &str)] =
-    &[("src/lab/child.rs", "stdout()"), ("src/lab/crash/outage/tracer.rs", "stdout()")];
+    &[("src/harness/child.rs", "stdout()"), ("src/harness/crash/outage/tracer.rs", "stdout()")];
 
 #[test]
 fn only_one_file_writes_to_the_terminal() {
@@ -265,10 +282,10 @@ fn only_one_file_writes_to_the_terminal() {
 }
 
 #[test]
-fn rooms_below_know_no_store_by_name() {
+fn lower_modules_know_no_store_by_name() {
     let names: Vec<String> = kvfair::stores::ALL.iter().map(|adapter| format!("\"{}\"", adapter.name)).collect();
     let mut faults = Vec::new();
-    for source in sources("src").iter().filter(|source| KNOW_NO_STORE.contains(&source.room())) {
+    for source in sources("src").iter().filter(|source| KNOW_NO_STORE.contains(&source.module())) {
         for (number, line) in source.code() {
             if let Some(name) = names.iter().find(|name| line.contains(name.as_str())) {
                 faults.push(format!("{}:{number}: names the store {name}", source.path));
@@ -382,10 +399,8 @@ fn what_security_promises_is_what_the_stores_say() {
             faults.push(format!("SECURITY.md: {name} takes a password: {}", server.takes_password));
         }
     }
-    let login = fs::read_to_string(root.join("src/cli/login.rs")).unwrap();
-    let (_, table) = login.split_once("const VARIABLES").expect("the table of variables");
-    let variables = table.split_once("];").expect("its end").0.split('"').filter(|word| word.ends_with(['H', 'D']));
-    let variables: BTreeSet<&str> = variables.chain([kvfair::lab::process::PASSWORD_VARIABLE]).collect();
+    let variables = kvfair::stores::ALL.iter().filter_map(|adapter| adapter.server?.password_variable);
+    let variables: BTreeSet<&str> = variables.chain([kvfair::harness::process::PASSWORD_VARIABLE]).collect();
     let (_, read) = text.split_once("Of the environment kvfair reads ").expect("the list of variables");
     let named: BTreeSet<&str> =
         read.split_once(", for servers").expect("its end").0.split('`').skip(1).step_by(2).collect();
@@ -409,11 +424,11 @@ fn numbers_are_read_in_what_is_shipped_as_in_what_is_tested() {
     assert_eq!(shipped, features("normal,dev"));
 }
 
-/// The walls themselves are tried: a checker that finds nothing in bad code proves nothing in good code.
+/// The rules themselves are tried: a checker that finds nothing in bad code proves nothing in good code.
 #[test]
 fn the_checkers_see_what_they_look_for() {
-    assert_eq!(rooms_named("use crate::lab::serve;"), ["lab"]);
-    assert_eq!(rooms_named("use crate::{drive, report::cells};"), ["drive", "report"]);
+    assert_eq!(modules_named("use crate::harness::serve;"), ["harness"]);
+    assert_eq!(modules_named("use crate::{loadgen, report::cells};"), ["loadgen", "report"]);
     let long = format!("fn long() {{\n{}}}\n", "    one();\n".repeat(80));
     assert_eq!(functions(&long), [("long".to_string(), 1, 82)]);
 }

@@ -1,4 +1,4 @@
-//! The truth of the timing: a server that lies about nothing, and what the generator says of it.
+//! The accuracy of the timing: a server that lies about nothing, and what the generator says of it.
 //!
 //! One test, since two at once would disturb each other's moments.
 
@@ -7,11 +7,11 @@ mod strange;
 
 use std::time::{Duration, Instant};
 
-use kvfair::drive::Seen;
 use kvfair::jobs::Part;
+use kvfair::loadgen::LoadStats;
+use kvfair::model::hist::Times;
+use kvfair::model::record::Open;
 use kvfair::stats::arrivals::{CRITICAL, a_squared};
-use kvfair::words::hist::Times;
-use kvfair::words::record::Open;
 use strange::{Drive, Manner};
 
 /// Other programs can only make moments later than they are: what is right once is right.
@@ -40,7 +40,7 @@ fn attempt(name: &str, check: impl Fn() -> Result<(), String>) {
     panic!("{name}: {said:#?}");
 }
 
-fn rated(manner: Manner, rate: u64, seconds: u64, clients: u32, blocking: bool) -> (Seen, Open) {
+fn rated(manner: Manner, rate: u64, seconds: u64, clients: u32, blocking: bool) -> (LoadStats, Open) {
     let drive = Drive { rate: Some(rate), requests: rate * seconds, blocking, ..Drive::new(Part::Get, clients, 1, 32) };
     let (seen, open) = drive.against(manner).unwrap();
     (seen, open.unwrap())

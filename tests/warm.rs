@@ -5,12 +5,12 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use kvfair::drive::sockets::{self, Conduct, Threads};
-use kvfair::drive::{Progress, Work};
 use kvfair::jobs::Part;
 use kvfair::jobs::getset::GETSET;
-use kvfair::words::load::{At, Load};
-use kvfair::words::trial::{Data, JobSettings, Transport};
+use kvfair::loadgen::sockets::{self, Conduct, Threads};
+use kvfair::loadgen::{Progress, Work};
+use kvfair::model::load::{At, Load};
+use kvfair::model::trial::{Data, JobSettings, Transport};
 
 #[path = "common/mod.rs"]
 mod common;

@@ -9,8 +9,8 @@ use std::time::Instant;
 
 use heed::types::Bytes;
 use heed::{CommitOrAbort, Database, EnvFlags, EnvOpenOptions, RwTxn, WithTls};
+use kvfair::model::op::{Op, Reply};
 use kvfair::stores::{self, Launch, Place, Session, Store};
-use kvfair::words::op::{Op, Reply};
 use libloading::Library;
 
 use super::{Bench, Outcome, best, launch};

@@ -1,16 +1,16 @@
-//! What a request of `getset` costs besides the store where the store is in the same process: drawing, checking, counting
-//! and timing it.
+//! What a request of `getset` costs besides the store where the store is in the same process: drawing, checking,
+//! counting and timing it.
 
 use std::hint::black_box;
 use std::time::Instant;
 
-use kvfair::drive::{Progress, Work, threads};
 use kvfair::jobs::getset::GETSET;
 use kvfair::jobs::{Ask, Job, Part};
+use kvfair::loadgen::{Progress, Work, threads};
+use kvfair::model::load::{At, Load};
+use kvfair::model::op::{Op, Reply};
+use kvfair::model::trial::{Data, JobSettings};
 use kvfair::stores::{self, Store};
-use kvfair::words::load::{At, Load};
-use kvfair::words::op::{Op, Reply};
-use kvfair::words::trial::{Data, JobSettings};
 
 use super::{Bench, NoSource, Outcome, ROUNDS, best, launch};
 

@@ -20,18 +20,18 @@ use std::time::{Duration, Instant};
 
 use foldhash::fast::RandomState;
 use hashbrown::HashMap;
-use kvfair::drive::{Progress, Work, threads};
+use kvfair::harness::input::DataFile;
+use kvfair::harness::load::{self, Parts};
 use kvfair::jobs::merge;
 use kvfair::jobs::people::{Profile, Profiles};
 use kvfair::jobs::text::{Messages, Terms};
 use kvfair::jobs::{Ask, Client, Heard, Job, Part, Source};
-use kvfair::lab::input::DataFile;
-use kvfair::lab::load::{self, Parts};
+use kvfair::loadgen::{Progress, Work, threads};
+use kvfair::model::load::At;
+use kvfair::model::op::{Op, Reply};
+use kvfair::model::record::Record;
+use kvfair::model::trial::{Data, Durability, JobSettings};
 use kvfair::stores::{self, Launch, Place, Session};
-use kvfair::words::load::At;
-use kvfair::words::op::{Op, Reply};
-use kvfair::words::record::Record;
-use kvfair::words::trial::{Data, Durability, JobSettings};
 
 const ROUNDS: usize = 3;
 
@@ -141,7 +141,7 @@ impl Bench {
         let _ = std::fs::remove_file(&out);
         let output = kvfair().args(["run"]).args(arguments).arg("--output").arg(&out).output().expect("kvfair runs");
         let text = String::from_utf8_lossy(&output.stderr).into_owned() + &String::from_utf8_lossy(&output.stdout);
-        // A machine too loud for ranks is not too loud for its records.
+        // A machine too noisy for ranks is not too noisy for its records.
         assert!(matches!(output.status.code(), Some(0 | 6)), "kvfair run {arguments:?}: {text}");
         load::records(&out, Parts::Tables).expect("records")
     }
@@ -252,7 +252,9 @@ fn overhead(bench: &Bench) -> Outcome {
         .collect();
     let each_s = best(&rounds);
     Outcome {
-        line: format!("a managed Redis trial costs {each_s:.3} s more than the job and its truth (owed at most 0.4)"),
+        line: format!(
+            "a managed Redis trial costs {each_s:.3} s more than the job and its expected state (owed at most 0.4)"
+        ),
         holds: each_s <= 0.4,
     }
 }

@@ -1,5 +1,5 @@
-//! What a request at a fixed rate costs the generator, and how late it is sent, beside what it costs this machine to wake
-//! up.
+//! What a request at a fixed rate costs the generator, and how late it is sent, beside what it costs this machine to
+//! wake up.
 
 use std::thread::sleep;
 use std::time::{Duration, Instant};

@@ -6,8 +6,8 @@ use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use flate2::bufread::MultiGzDecoder;
-use kvfair::lab::load::{self, Parts};
-use kvfair::words::record::Record;
+use kvfair::harness::load::{self, Parts};
+use kvfair::model::record::Record;
 use serde_json::Value;
 
 use crate::{Bench, Outcome, best, kvfair};
@@ -62,13 +62,13 @@ fn write_many(out: &mut impl Write) {
 
 const ADDED: f64 = 0.02;
 
-/// The processor time that kvfair itself uses while trials run, by their wall time: of a long trial less a short one, so
-/// that what is done between trials cancels out.
+/// The processor time that kvfair itself uses while trials run, by their wall time: of a long trial less a short one,
+/// so that what is done between trials cancels out.
 pub fn looking(bench: &Bench) -> Outcome {
     let run = |profiles: &str| {
         let out = bench.path(&format!("looking-{profiles}.jsonl"));
         let mut child = kvfair()
-            // Of three blocks nothing is claimed, so that none is void and run again.
+            // Of three blocks nothing is claimed, so that none is discarded and run again.
             .args(["run", "fans", "redis+unix", "--profiles", profiles, "--blocks", "3", "--output"])
             .arg(&out)
             .stdout(Stdio::null())

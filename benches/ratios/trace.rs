@@ -6,11 +6,11 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Instant;
 
+use kvfair::harness::input::DataFile;
 use kvfair::jobs::draw::Rng;
 use kvfair::jobs::trace::forms::{Key, NAMES};
 use kvfair::jobs::trace::recorded::Recorded;
-use kvfair::lab::input::DataFile;
-use kvfair::words::trial::{Data, JobSettings};
+use kvfair::model::trial::{Data, JobSettings};
 
 use super::{Bench, Outcome, ROUNDS, best};
 

@@ -3,7 +3,7 @@
 
 use std::time::Instant;
 
-use kvfair::words::record::Record;
+use kvfair::model::record::Record;
 
 use super::{Bench, Outcome};
 

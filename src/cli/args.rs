@@ -1,20 +1,23 @@
 //! What may be typed: names, defaults and help. It knows what words mean, not what is done about them.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, CommandFactory, Parser, Subcommand};
 
 use super::points;
-use crate::report::compare::Limit;
-use crate::words::promise::Promise;
-use crate::words::trial::Durability;
+use crate::model::promise::Promise;
+use crate::model::trial::Durability;
+use crate::report::compare::RegressionLimit;
 
+mod exec;
 mod help;
 mod run;
 
+pub use exec::Exec;
 pub use help::refused;
-pub use run::{How, Look, Requests, Run, Size};
+pub use run::{How, Look, RequestArgs, RunArgs, Size};
 
 #[derive(Debug, Parser)]
 #[command(
@@ -29,10 +32,10 @@ pub use run::{How, Look, Requests, Run, Size};
         kvfair                                  a first look\n  \
         kvfair run fans lmdb redis redis+unix   the whole job on three targets\n  \
         kvfair run ngrams --durability crash    on all stores that keep what a killed process leaves\n  \
-        kvfair check redis+unix                 whether it keeps and answers what it should\n\n\
+        kvfair check redis+unix                 test whether a store is correct\n\n\
         Environment: KVFAIR_PASSWORD is the password for servers by URL that name none (REDISCLI_AUTH works too, for \
         Redis and Valkey), all on one host.\n\n\
-        Exit codes: 0 ok, 1 error (a refused class, a limit, a time-out), 2 usage, 3 a store is not here or would not \
+        Exit codes: 0 ok, 1 error (a refused level, a limit, a time-out), 2 usage, 3 a store is not here or would not \
         start, 4 wrong answers or a broken promise, 5 compare --fail-if found it slower, 6 nothing can be said (the \
         machine was too noisy, or a claim could not be tried), 130 interrupted (what was finished is kept and printed)."
 )]
@@ -49,26 +52,26 @@ pub fn command() -> clap::Command {
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Run a job on targets, block by block, and print a table
-    Run(Box<Run>),
-    /// Is this store, spoken to through this mouth, right? In seconds, for any target
+    Run(Box<RunArgs>),
+    /// Test whether a store, as kvfair speaks to it, is correct
     Check(Check),
     /// Delete from a store by URL what a killed run left there
     Clean(Clean),
-    /// What can be measured here, and how to get what is missing
+    /// List the stores that can be measured here, and how to get those that are missing
     Stores(Stores),
-    /// What the jobs are, their settings and defaults
+    /// List the jobs with their settings and defaults
     Jobs,
     /// Write a job's data to standard output, to use elsewhere
     Data(DataOf),
-    /// The fans answer out of a store: who else fans of a page are fans of
+    /// Ask a store that holds the answer of `fans`: which pages share fans with a page
     Query(Query),
-    /// The highest rate at which each target keeps a promise to its users
+    /// Find the highest rate at which each target keeps a latency promise (SLO)
     FindMax(Box<FindMax>),
-    /// What got faster and what slower: two results files, or two targets in one run
+    /// Compare two results files, or two targets in one run
     Compare(Box<Compare>),
-    /// Is it kept? Kill stores in the middle of their work, and count their syncs
+    /// Test durability: kill stores while they write, count syncs, emulate losses of power
     Crash(Crash),
-    /// What grows out of proportion: with the size of values, keys at once, keys held, clients
+    /// Find costs that grow out of proportion with value size, batch, keys held or clients
     Growth(Growth),
     /// Print a results file again
     Show(Show),
@@ -83,20 +86,38 @@ pub enum Command {
     Ledger,
     /// A store that is to lose its power, under a tracer
     #[command(hide = true)]
-    Outage(super::crash::Outage),
+    Outage(OutageArgs),
     /// What a job's end state must be, as told on standard input
     #[command(hide = true)]
-    Truth,
-    /// The server of the control `array`, until it is killed
+    ExpectedState,
+    /// The server of the baseline `array`, until it is killed
     #[command(hide = true)]
     Array(Array),
+}
+
+/// The hidden command `outage`.
+#[derive(Debug, Args)]
+pub struct OutageArgs {
+    /// The process for whom all this is
+    #[arg(long)]
+    pub owner: i32,
+    /// The process that is traced, where this is the tracer
+    #[arg(long)]
+    pub of: Option<i32>,
+    /// Where the store's files are
+    pub data: PathBuf,
+    /// Where the report goes
+    pub report: PathBuf,
+    /// The program and its arguments
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+    pub program: Vec<OsString>,
 }
 
 #[derive(Debug, Args)]
 pub struct Array {
     /// What is spoken: resp or text
     #[arg(long)]
-    pub mouth: String,
+    pub protocol: String,
     /// Clients that may be connected at once
     #[arg(long, default_value_t = 1)]
     pub clients: u32,
@@ -110,8 +131,8 @@ pub struct Array {
 
 #[derive(Debug, Args)]
 #[command(after_long_help = "Examples:\n  \
-    kvfair check memcached 'memcached?mouth=binary'\n  \
-    kvfair check redis://host:6379/2   somebody else's: only keys below kvfair:check: are written, then deleted\n\n\
+    kvfair check memcached 'memcached?protocol=binary'\n  \
+    kvfair check redis://host:6379/2   by URL: writes only keys that begin with kvfair:check:, then deletes them\n\n\
     Exit codes: 0 all right, 1 could not be asked, 3 not here or would not start, 4 something was wrong.")]
 pub struct Check {
     /// Stores by name (`redis`, `redis+unix`) or URL; every store found here if none is named
@@ -119,7 +140,7 @@ pub struct Check {
     /// Sizes and bytes of values and keys, counters, many keys, times to live, check-and-set, several clients, replies
     /// in pieces: what was sent and what came is told of each that is wrong, limits as limits.
     pub targets: Vec<String>,
-    /// Write to a server by URL that does not tell how much memory it has left: it may drop records of its owner's
+    /// Write to a server by URL that does not tell how much memory it has left: it may evict records of its owner
     #[arg(long)]
     pub accept_unchecked: bool,
 }
@@ -179,7 +200,7 @@ pub struct Query {
     kvfair find-max ycsb-b redis mariadb --slo p99.9:20ms --clients 50 --durability power")]
 pub struct FindMax {
     #[command(flatten)]
-    pub run: Run,
+    pub run: RunArgs,
     /// The promise: a share of all requests answered within a time from when they were due
     #[arg(long, value_name = "PROMISE", default_value = "p99:1ms")]
     pub slo: Promise,
@@ -196,16 +217,16 @@ pub struct FindMax {
 pub struct Compare {
     /// Two results files, the older first; or the job on which --base and --head are compared [default: fans]
     pub what: Vec<String>,
-    /// The target as it was: run in the same blocks as --head, so that the machine can favour neither
+    /// The baseline target; it runs in the same blocks as --head, so the machine favours neither
     #[arg(long, value_name = "TARGET")]
     pub base: Option<String>,
-    /// The target as it is: another build (`redis?program=PATH`), another transport, other settings
+    /// The changed target: another build (`redis?program=PATH`), another transport, other settings
     #[arg(long, value_name = "TARGET")]
     pub head: Option<String>,
     /// Exit with 5 where it takes so much more, and with 6 where that cannot be ruled out: slower:3% (seconds) or
     /// cpu:3%
     #[arg(long, value_name = "LIMIT")]
-    pub fail_if: Option<Limit>,
+    pub fail_if: Option<RegressionLimit>,
     #[command(flatten)]
     pub how: How,
 }
@@ -214,17 +235,17 @@ pub struct Compare {
 #[command(after_long_help = "Examples:\n  \
     kvfair crash redis sqlite --kills 100\n  \
     kvfair crash --durability power\n\n\
-    Exit codes: 0 every claim holds, 1 a store was named that claims no such class, 4 a claim failed, 6 a claim cannot \
+    Exit codes: 0 every claim holds, 1 a store was named that claims no such level, 4 a claim failed, 6 a claim cannot \
     be said here (no strace, data in memory).")]
 pub struct Crash {
     /// Stores by name (`redis`, `lmdb`); every store found here that claims to keep anything if none is named
     ///
-    /// Only stores that are started here: nobody else's store is killed, so a URL is refused.
+    /// Only stores that kvfair starts are killed: a URL is refused.
     pub targets: Vec<String>,
-    /// The class to try: crash or power [default: each that a store claims]
-    #[arg(long, value_name = "CLASS")]
+    /// The durability level to try: crash or power [default: each that a store claims]
+    #[arg(long, value_name = "LEVEL")]
     pub durability: Option<Durability>,
-    /// How often each store is killed at each class, and as often where that is a loss of power
+    /// How often each store is killed at each durability level, and as often where that is a loss of power
     #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub kills: u32,
     /// Seed of the moments of the kills [default: another one each time; it is printed]
@@ -233,7 +254,7 @@ pub struct Crash {
     /// Print what was seen as JSON
     #[arg(long)]
     pub json: bool,
-    /// Try nothing: remove what is kept of that store from the verified classes, and print it
+    /// Try nothing: remove what is kept of that store from the verified durability levels, and print it
     #[arg(long, value_name = "STORE", conflicts_with_all = ["targets", "durability", "kills", "seed", "json"])]
     pub forget: Option<String>,
 }

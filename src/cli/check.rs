@@ -1,17 +1,17 @@
-//! `kvfair check`: whether a store, spoken to through its mouth, is right.
+//! `kvfair check`: whether a store, as kvfair speaks to it, is correct.
 
 use anyhow::{Context, Result};
 
 use super::args::Check;
-use super::refusals::{self, Wanted};
+use super::refusals::{self, Intent};
 use super::{Exit, complain, interrupted, print, target};
-use crate::lab::plan::Chosen;
-use crate::lab::signals::Interrupt;
-use crate::lab::trial::Interrupted;
-use crate::lab::{check as lab, scratch};
+use crate::harness::plan::Chosen;
+use crate::harness::signals::Interrupt;
+use crate::harness::trial::Interrupted;
+use crate::harness::{check as lab, scratch};
+use crate::model::check::{Checked, Reached};
 use crate::report;
 use crate::stores::Role;
-use crate::words::check::{Checked, Reached};
 
 pub fn check(args: &Check) -> Result<Exit> {
     let chosen = chosen(args)?;
@@ -40,7 +40,7 @@ fn chosen(args: &Check) -> Result<Vec<Chosen>> {
         return Ok(target::all_here().into_iter().filter(holds).collect());
     }
     let chosen = target::parse_all(&args.targets)?;
-    refusals::refuse(&chosen, &Wanted::Check)?;
+    refusals::refuse(&chosen, &Intent::Check)?;
     Ok(chosen)
 }
 

@@ -7,13 +7,13 @@ use anyhow::{Context, Result, anyhow};
 
 use super::args::Clean;
 use super::{Exit, Usage, complain, print, target, terminal};
-use crate::lab::clean::{self, Found};
-use crate::lab::load::{self, Parts};
-use crate::lab::plan::Chosen;
-use crate::lab::scratch;
-use crate::lab::signals::{INTERRUPTED, Interrupt};
-use crate::lab::visits::{self, Visit};
-use crate::words::units::thousands;
+use crate::harness::clean::{self, KeysFound};
+use crate::harness::load::{self, Parts};
+use crate::harness::plan::Chosen;
+use crate::harness::scratch;
+use crate::harness::signals::{INTERRUPTED, Interrupt};
+use crate::harness::visits::{self, Visit};
+use crate::model::units::thousands;
 
 pub fn clean(args: &Clean) -> Result<Exit> {
     let chosen = target::parse(&args.url).map_err(|error| anyhow!(Usage(format!("{error:#}"))))?;
@@ -108,7 +108,7 @@ fn may_delete(args: &Clean, label: &str, count: u64) -> Result<()> {
     }
 }
 
-fn in_words(found: &Found) -> String {
+fn in_words(found: &KeysFound) -> String {
     let ours = match found.ours() {
         0 => "no key holds what this run may have written".to_string(),
         1 => "1 key holds what this run may have written".to_string(),

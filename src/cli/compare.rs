@@ -4,13 +4,12 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Result, anyhow};
 
-use super::args::{Compare, How, Look, Run};
-use super::exec::Exec;
+use super::args::{Compare, Exec, How, Look, RunArgs};
 use super::measure::{measure, or_lost};
 use super::shown::{read, shown};
 use super::{Exit, Usage, complain, print, target};
-use crate::lab::load::Parts;
-use crate::report::compare::{self, Compared, Judged};
+use crate::harness::load::Parts;
+use crate::report::compare::{self, ComparedCost, ComparisonEnd};
 use crate::report::{ahead, export, sizes};
 
 pub fn compare(args: Compare) -> Result<Exit> {
@@ -42,7 +41,7 @@ fn side_by_side(args: Compare, job: &str, base: &str, head: &str) -> Result<Exit
     let (limit, look) = (args.fail_if, args.how.look());
     // A run that ended by what it found would find a regression by chance.
     let how = How { until_budget: limit.is_some(), ..args.how };
-    let ran = measure(&Run { job: Some(job.to_string()), targets, own: Exec::default(), how })?;
+    let ran = measure(&RunArgs { job: Some(job.to_string()), targets, own: Exec::default(), how })?;
     // As JSON there is one document, the comparison.
     if !ran.records.is_empty() && !look.json {
         print(&shown(&ran.records, &look)?.0)?;
@@ -51,7 +50,7 @@ fn side_by_side(args: Compare, job: &str, base: &str, head: &str) -> Result<Exit
         Ok(exit) => exit,
         failed => return or_lost(failed, ran.lost),
     };
-    // Where the class cannot hold CPU is compared all the same.
+    // Where the durability level cannot hold CPU is compared all the same.
     if !matches!(exit, Exit::Ok | Exit::Inconclusive) {
         return or_lost(Ok(exit), ran.lost);
     }
@@ -78,7 +77,7 @@ fn files(args: &Compare, base: &Path, head: &Path) -> Result<Exit> {
 }
 
 /// Without a limit a run's own end is the comparison's.
-fn end(compared: &[Compared], limit: Option<compare::Limit>, ran: Exit, look: &Look) -> Result<Exit> {
+fn end(compared: &[ComparedCost], limit: Option<compare::RegressionLimit>, ran: Exit, look: &Look) -> Result<Exit> {
     print(&match look {
         Look { json: true, .. } => format!("{}\n", serde_json::to_string_pretty(compared)?),
         Look { markdown: true, .. } => format!("\n{}", export::markdown(&compare::lines(compared))),
@@ -86,9 +85,9 @@ fn end(compared: &[Compared], limit: Option<compare::Limit>, ran: Exit, look: &L
     })?;
     let Some(limit) = limit else { return Ok(ran) };
     Ok(match compare::judge(compared, limit) {
-        Judged::Good => Exit::Ok,
-        Judged::Regressed => Exit::Regression,
-        Judged::Unclear => {
+        ComparisonEnd::Good => Exit::Ok,
+        ComparisonEnd::Regressed => Exit::Regression,
+        ComparisonEnd::Unclear => {
             complain(
                 "kvfair: a regression of that size can neither be shown nor ruled out: a longer --budget, --effort normal, or a quieter machine",
             );

@@ -3,12 +3,12 @@
 use anyhow::{Result, bail};
 
 use super::complain;
-use crate::lab::contact::{Contact, try_to};
-use crate::lab::plan::Plan;
+use crate::harness::contact::{Contact, try_to};
+use crate::harness::plan::Plan;
 use crate::stores::Role;
 
-/// Says at once of each target by URL that nobody is there. The run goes on where another target can be had; a target
-/// that only shows how far a sweep could go is none.
+/// Says at once of each target by URL that no process is there. The run goes on where another target can be had; a
+/// target that only shows how far a sweep could go is none.
 pub fn contact(plan: &Plan) -> Result<()> {
     if plan.kind.is_none() {
         return Ok(());

@@ -1,45 +1,27 @@
 //! `kvfair crash`: which claims of durability hold here.
 
 use std::collections::BTreeSet;
-use std::ffi::OsString;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use anyhow::{Context, Result, anyhow};
 use serde::Serialize;
 
-use super::args::Crash;
-use super::refusals::{self, Wanted};
-use super::{Exit, Usage, complain, print, run, target, terminal};
-use crate::lab::crash::outage::{self, Order};
-use crate::lab::crash::{Bench, Untried, ground, kept};
-use crate::lab::plan::{self, Chosen};
-use crate::lab::scratch;
-use crate::lab::signals::Interrupt;
-use crate::report::crash::{self as report, Row};
-use crate::words::crash::{Standing, Tried};
-use crate::words::op::readable;
-use crate::words::trial::Durability;
+use super::args::{Crash, OutageArgs};
+use super::refusals::{self, Intent};
+use super::{Exit, Usage, complain, planned, print, target, terminal};
+use crate::harness::crash::outage::{self, OutageTask};
+use crate::harness::crash::{CrashBench, Untried, ground, verdicts};
+use crate::harness::plan::{self, Chosen};
+use crate::harness::scratch;
+use crate::harness::signals::Interrupt;
+use crate::model::crash::{ClaimStanding, Tried};
+use crate::model::op::readable;
+use crate::model::trial::Durability;
+use crate::report::crash::{self as report, CrashRow};
 
 /// The hidden command `outage`.
-#[derive(Debug, clap::Args)]
-pub struct Outage {
-    /// The process for whom all this is
-    #[arg(long)]
-    owner: i32,
-    /// The process that is traced, where this is the tracer
-    #[arg(long)]
-    of: Option<i32>,
-    /// Where the store's files are
-    data: PathBuf,
-    /// Where the report goes
-    report: PathBuf,
-    /// The program and its arguments
-    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
-    program: Vec<OsString>,
-}
-
-pub fn outage(args: Outage) -> Result<Exit> {
-    let order = Order { data: args.data, report: args.report, owner: args.owner };
+pub fn outage(args: OutageArgs) -> Result<Exit> {
+    let order = OutageTask { data: args.data, report: args.report, owner: args.owner };
     match args.of {
         Some(main) => outage::trace(&order, main)?,
         None => return Err(outage::become_traced(&order, &args.program).into()),
@@ -47,8 +29,8 @@ pub fn outage(args: Outage) -> Result<Exit> {
     Ok(Exit::Ok)
 }
 
-/// Classes that promise anything.
-const CLASSES: [Durability; 2] = [Durability::Crash, Durability::Power];
+/// Durability levels that promise anything.
+const LEVELS: [Durability; 2] = [Durability::Crash, Durability::Power];
 
 pub fn crash(args: &Crash) -> Result<Exit> {
     if let Some(store) = &args.forget {
@@ -66,18 +48,18 @@ pub fn crash(args: &Crash) -> Result<Exit> {
     } else {
         print(&format!("{headline}\n"))?
     }
-    let bench = Bench { scratch: scratch.path(), kills: args.kills, seed, ground, began, interrupt: &interrupt };
+    let bench = CrashBench { scratch: scratch.path(), kills: args.kills, seed, ground, began, interrupt: &interrupt };
     let (mut rows, mut ended) = (Vec::new(), Exit::Ok);
-    for Claim { chosen, class, unclaimed } in claims {
+    for Claim { chosen, level, unclaimed } in claims {
         let label = chosen.target.label.clone();
         if let Some(why) = unclaimed {
             ended = worse(ended, Exit::Error);
-            rows.push(Row { label, class, tried: Err(why) });
+            rows.push(CrashRow { label, level, tried: Err(why) });
             continue;
         }
-        let tried = bench.try_one(&chosen, class, &mut |what, done| {
+        let tried = bench.try_one(&chosen, level, &mut |what, done| {
             if terminal::is_watched() || done == args.kills {
-                complain(&format!("{label}, {class}: {done} of {} {what}", args.kills));
+                complain(&format!("{label}, {level}: {done} of {} {what}", args.kills));
             }
         });
         let exit = match &tried {
@@ -98,7 +80,7 @@ pub fn crash(args: &Crash) -> Result<Exit> {
             Err(Untried::Failed(_)) => Exit::Error,
         };
         ended = worse(ended, exit);
-        rows.push(Row { label, class, tried: tried.map_err(|untried| untried.to_string()) });
+        rows.push(CrashRow { label, level, tried: tried.map_err(|untried| untried.to_string()) });
     }
     show(args.json, &rows, &bench)?;
     Ok(ended)
@@ -106,7 +88,7 @@ pub fn crash(args: &Crash) -> Result<Exit> {
 
 /// Whether it could be kept, or a verdict that stands is. What was seen is shown either way.
 fn keep(label: &str, tried: &Tried) -> bool {
-    match kept::keep(&kept::path(), tried) {
+    match verdicts::keep(&verdicts::path(), tried) {
         Ok(None) => true,
         Ok(Some(stands)) => {
             complain(&stood(label, &stands));
@@ -121,11 +103,11 @@ fn keep(label: &str, tried: &Tried) -> bool {
 
 /// `--forget`.
 fn forget(store: &str) -> Result<Exit> {
-    let path = kept::path();
-    let gone = kept::forget(&path, store)?;
+    let path = verdicts::path();
+    let gone = verdicts::forget(&path, store)?;
     if gone.is_empty() {
         let all: BTreeSet<String> =
-            kept::read(&path).0.into_iter().map(|tried| readable(tried.store.as_bytes(), 40)).collect();
+            verdicts::read(&path).0.into_iter().map(|tried| readable(tried.store.as_bytes(), 40)).collect();
         let all = if all.is_empty() { "none".to_string() } else { all.into_iter().collect::<Vec<_>>().join(", ") };
         let store = readable(store.as_bytes(), 40);
         return Err(anyhow!(Usage(format!(
@@ -160,7 +142,7 @@ fn stood(label: &str, stands: &Tried) -> String {
     )
 }
 
-fn show(json: bool, rows: &[Row], bench: &Bench<'_>) -> Result<()> {
+fn show(json: bool, rows: &[CrashRow], bench: &CrashBench<'_>) -> Result<()> {
     if json {
         let told: Vec<_> = rows.iter().map(Shown::new).collect();
         return print(&format!("{}\n", serde_json::to_string_pretty(&told)?));
@@ -172,7 +154,7 @@ fn show(json: bool, rows: &[Row], bench: &Bench<'_>) -> Result<()> {
 #[derive(Serialize)]
 struct Shown<'a> {
     target: &'a str,
-    class: Durability,
+    level: Durability,
     /// "crash (claimed power)".
     keeps: Option<String>,
     /// Why it was not tried.
@@ -181,19 +163,19 @@ struct Shown<'a> {
 }
 
 impl<'a> Shown<'a> {
-    fn new(row: &'a Row) -> Shown<'a> {
+    fn new(row: &'a CrashRow) -> Shown<'a> {
         let tried = row.tried.as_ref().ok();
         let reason = row.tried.as_ref().err().map(String::as_str);
         let keeps = tried.map(Tried::in_words);
-        Shown { target: &row.label, class: row.class, keeps, reason, tried }
+        Shown { target: &row.label, level: row.level, keeps, reason, tried }
     }
 }
 
 fn exit_of(tried: &Tried) -> Exit {
     match tried.standing() {
-        Standing::Holds => Exit::Ok,
-        Standing::Demoted(_) => Exit::WrongAnswers,
-        Standing::Unknown(_) => Exit::Inconclusive,
+        ClaimStanding::Holds => Exit::Ok,
+        ClaimStanding::Demoted(_) => Exit::WrongAnswers,
+        ClaimStanding::Unknown(_) => Exit::Inconclusive,
     }
 }
 
@@ -203,32 +185,34 @@ fn worse(one: Exit, other: Exit) -> Exit {
     order.into_iter().find(|exit| [one, other].contains(exit)).unwrap_or(one)
 }
 
-/// A target at a class that it is to be tried at.
+/// A target at a durability level that it is to be tried at.
 struct Claim {
     chosen: Chosen,
-    class: Durability,
-    /// Why it is not tried: it claims no such class.
+    level: Durability,
+    /// Why it is not tried: it claims no such durability level.
     unclaimed: Option<String>,
 }
 
-/// Every target at every class that it claims and that was asked for. A target that was named and claims none of them
-/// is a row that says so, beside others that are tried.
+/// Every target at every durability level that it claims and that was asked for. A target that was named and claims
+/// none of them is a row that says so, beside others that are tried.
 fn claims(args: &Crash) -> Result<Vec<Claim>> {
     let usage = |what: String| anyhow!(Usage(what));
     if args.durability == Some(Durability::None) {
-        return Err(usage("the class none promises nothing that a kill could break\nhint: crash or power".to_string()));
+        return Err(usage(
+            "durability none promises nothing that a kill could break\nhint: crash or power".to_string(),
+        ));
     }
-    let asked: Vec<Durability> = args.durability.map_or(CLASSES.to_vec(), |class| vec![class]);
+    let asked: Vec<Durability> = args.durability.map_or(LEVELS.to_vec(), |level| vec![level]);
     let mut claims = Vec::new();
     for chosen in chosen(args)? {
-        let kept: Vec<_> = asked.iter().filter(|class| (chosen.adapter.keeps)(**class).is_ok()).copied().collect();
+        let kept: Vec<_> = asked.iter().filter(|level| (chosen.adapter.keeps)(**level).is_ok()).copied().collect();
         if kept.is_empty() && !args.targets.is_empty() {
-            let (class, why) = (asked[0], (chosen.adapter.keeps)(asked[0]).err().unwrap_or_default());
-            let unclaimed = Some(format!("{} claims no durability {class}: {why}", chosen.target.label));
-            claims.push(Claim { chosen, class, unclaimed });
+            let (level, why) = (asked[0], (chosen.adapter.keeps)(asked[0]).err().unwrap_or_default());
+            let unclaimed = Some(format!("{} claims no durability {level}: {why}", chosen.target.label));
+            claims.push(Claim { chosen, level, unclaimed });
             continue;
         }
-        claims.extend(kept.into_iter().map(|class| Claim { chosen: chosen.clone(), class, unclaimed: None }));
+        claims.extend(kept.into_iter().map(|level| Claim { chosen: chosen.clone(), level, unclaimed: None }));
     }
     if !claims.is_empty() && claims.iter().all(|claim| claim.unclaimed.is_some()) {
         let all: Vec<String> = claims.into_iter().filter_map(|claim| claim.unclaimed).collect();
@@ -246,7 +230,7 @@ fn chosen(args: &Crash) -> Result<Vec<Chosen>> {
     }
     let chosen: Result<Vec<Chosen>> = args.targets.iter().map(|text| target::parse(text)).collect();
     let chosen = chosen.map_err(|error| anyhow!(Usage(format!("{error:#}"))))?;
-    refusals::refuse(&chosen, &Wanted::Crash)?;
-    run::names_differ(&chosen)?;
+    refusals::refuse(&chosen, &Intent::Crash)?;
+    planned::names_differ(&chosen)?;
     Ok(chosen)
 }

@@ -5,20 +5,20 @@ use anyhow::{Context, Result, anyhow};
 use super::args::FindMax;
 use super::contact::contact;
 use super::measure::{or_lost, tell_left};
+use super::planned::plan_of;
 use super::points::Rates;
-use super::run::plan_of;
 use super::{Exit, Usage, complain, exit_of, find_job, interrupted, print};
-use crate::lab::save::{self, Results};
-use crate::lab::signals::Interrupt;
-use crate::lab::timing::End;
-use crate::lab::{scratch, visits};
+use crate::harness::save::{self, Results};
+use crate::harness::signals::Interrupt;
+use crate::harness::timing::End;
+use crate::harness::{scratch, visits};
+use crate::model::promise::Found;
+use crate::model::record::Record;
+use crate::model::room::Headroom;
+use crate::model::units;
 use crate::report::standing::standings;
 use crate::report::{cells, limits, table, words};
-use crate::study::findmax::{self, Search};
-use crate::words::promise::Found;
-use crate::words::record::Record;
-use crate::words::room::Room;
-use crate::words::units;
+use crate::scheduler::findmax::{self, Search};
 
 /// What a confirmation takes at the most, in steps.
 const LONGEST: u64 = 3;
@@ -50,7 +50,7 @@ pub fn find_max(mut args: FindMax) -> Result<Exit> {
     let mut records = Vec::new();
     let mut tell = |record: &Record, told: &str| {
         let is_first = records.iter().all(|before: &Record| before.target.label != record.target.label);
-        if let Some(unknown) = record.room.as_ref().filter(|_| is_first).and_then(Room::unknown) {
+        if let Some(unknown) = record.room.as_ref().filter(|_| is_first).and_then(Headroom::unknown) {
             complain(&format!("kvfair: {}: {unknown}", record.target.label));
         }
         complain(&step(record, told));

@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use super::complain;
-use crate::lab::plan::Plan;
-use crate::study::pilot::{Expected, Foreseen};
-use crate::words::effort::{Blocks, CLAIM_BLOCKS};
-use crate::words::record::Record;
-use crate::words::units;
+use crate::harness::plan::Plan;
+use crate::model::effort::{Blocks, CLAIM_BLOCKS};
+use crate::model::record::Record;
+use crate::model::units;
+use crate::scheduler::pilot::{Expected, Foreseen};
 
 /// Says how long the least blocks take where `always`, and otherwise only where they do not fit into `time`: then as
 /// many blocks are planned as do.
@@ -71,9 +71,9 @@ fn too_slow(plan: &Plan, foreseen: &Foreseen, time: Duration) -> Vec<String> {
     while !stay.0.is_empty() && stay.fewer_blocks(plan, time).is_some() {
         out.extend(stay.0.pop().map(|one| one.label));
     }
-    let is_control =
-        |label: &str| plan.chosen.iter().any(|chosen| chosen.target.label == label && chosen.target.control);
-    if stay.0.iter().all(|one| is_control(&one.label)) { Vec::new() } else { out }
+    let is_baseline =
+        |label: &str| plan.chosen.iter().any(|chosen| chosen.target.label == label && chosen.target.baseline);
+    if stay.0.iter().all(|one| is_baseline(&one.label)) { Vec::new() } else { out }
 }
 
 fn in_words(time_s: f64) -> String {

@@ -5,16 +5,16 @@ use clap::Parser;
 
 use super::args::{Cli, Command, Growth};
 use super::measure::or_lost;
-use super::refusals::{self, Wanted};
-use super::run::plan_of;
+use super::planned::plan_of;
+use super::refusals::{self, Intent};
 use super::{Exit, Usage, complain, print};
-use crate::lab::plan::{self, Plan};
-use crate::lab::save::{self, Results};
-use crate::lab::scratch;
-use crate::lab::signals::{INTERRUPTED, Interrupt};
-use crate::report::growth::{self as report, Grown, Verdict};
-use crate::study::growth as study;
-use crate::words::record::{Outcome, Record, Verdict as Answers};
+use crate::harness::plan::{self, Plan};
+use crate::harness::save::{self, Results};
+use crate::harness::scratch;
+use crate::harness::signals::{INTERRUPTED, Interrupt};
+use crate::model::record::{Outcome, Record, Verdict as Answers};
+use crate::report::growth::{self as report, Grown, GrowthVerdict};
+use crate::scheduler::growth as study;
 
 pub fn growth(args: &Growth) -> Result<Exit> {
     let plan = plan(args)?;
@@ -48,7 +48,7 @@ pub fn growth(args: &Growth) -> Result<Exit> {
     // Whatever went wrong, what was finished is shown.
     let grown = report::grown(&records);
     if !grown.is_empty() {
-        show(args, plan.seed, &grown)?;
+        show(args, plan.seeds.order, &grown)?;
     }
     match failure {
         _ if interrupt.is_set() => Ok(Exit::Interrupted),
@@ -65,7 +65,7 @@ fn plan(args: &Growth) -> Result<Plan> {
     let run = Cli::try_parse_from(words).map_err(|error| anyhow!(Usage(error.to_string())))?;
     let Some(Command::Run(run)) = run.command else { return Err(anyhow!("`run` is a command")) };
     let plan = plan_of(&run)?;
-    refusals::refuse(&plan.chosen, &Wanted::Growth)?;
+    refusals::refuse(&plan.chosen, &Intent::Growth)?;
     Ok(plan)
 }
 
@@ -84,9 +84,9 @@ fn exit_of(records: &[Record], grown: &[Grown]) -> Exit {
         Exit::WrongAnswers
     } else if any(&|record| matches!(record.outcome, Outcome::Missing { .. })) {
         Exit::Missing
-    } else if grown.iter().any(|one| matches!(one.verdict, Verdict::Untried(_))) {
+    } else if grown.iter().any(|one| matches!(one.verdict, GrowthVerdict::Untried(_))) {
         Exit::Error
-    } else if grown.iter().any(|one| matches!(one.verdict, Verdict::Unclear(_))) {
+    } else if grown.iter().any(|one| matches!(one.verdict, GrowthVerdict::Unclear(_))) {
         Exit::Inconclusive
     } else {
         Exit::Ok

@@ -5,14 +5,14 @@ use serde::Serialize;
 
 use super::args::DataOf;
 use super::terminal::print_data;
-use super::{Exit, Usage, find_job, print, run, target, verified};
+use super::{Exit, Usage, find_job, planned, print, target, verified};
+use crate::harness::serve;
 use crate::jobs;
-use crate::lab::serve;
+use crate::model::crash::Tried;
+use crate::model::trial::Durability;
+use crate::model::units;
 use crate::report::table::wrap;
 use crate::stores::{self, Adapter};
-use crate::words::crash::Tried;
-use crate::words::trial::Durability;
-use crate::words::units;
 
 /// One store in `kvfair stores`.
 #[derive(Serialize)]
@@ -27,7 +27,7 @@ struct Listed {
     /// Why it cannot be used, and the command that gets it.
     missing: Option<String>,
     get_it: &'static str,
-    /// The classes that it claims to keep, and how.
+    /// The durability levels that it claims to keep, and how.
     keeps: Vec<(Durability, &'static str)>,
     /// What of them was put to the test on this machine: "claimed", "tested 20261122T0200".
     verified: Vec<(Durability, String)>,
@@ -63,10 +63,10 @@ fn look_up(adapter: &'static Adapter, tried: &[Tried]) -> Listed {
         Err(why) => (None, Some(why)),
     };
     let keeps: Vec<_> =
-        Durability::ALL.into_iter().filter_map(|class| Some((class, (adapter.keeps)(class).ok()?))).collect();
-    let promising = keeps.iter().filter(|(class, _)| *class != Durability::None);
-    let of = |class| verified::of(tried, adapter, version.as_deref().unwrap_or_default(), class);
-    let verified = promising.map(|(class, _)| (*class, of(*class))).collect();
+        Durability::ALL.into_iter().filter_map(|level| Some((level, (adapter.keeps)(level).ok()?))).collect();
+    let promising = keeps.iter().filter(|(level, _)| *level != Durability::None);
+    let of = |level| verified::of(tried, adapter, version.as_deref().unwrap_or_default(), level);
+    let verified = promising.map(|(level, _)| (*level, of(*level))).collect();
     let settings =
         adapter.settings.iter().map(|setting| format!("{}={}: {}", setting.name, setting.default, setting.about));
     Listed {
@@ -98,10 +98,10 @@ fn line(store: &Listed) -> String {
     match &store.missing {
         Some(why) => more(format!("{why}; get it: {}", store.get_it)),
         None => {
-            let verified = |class| store.verified.iter().find(|(tried, _)| *tried == class);
-            let keeps = store.keeps.iter().map(|(class, how)| match verified(*class) {
-                Some((_, words)) => format!("{class}: {how} ({words})"),
-                None => format!("{class}: {how}"),
+            let verified = |level| store.verified.iter().find(|(tried, _)| *tried == level);
+            let keeps = store.keeps.iter().map(|(level, how)| match verified(*level) {
+                Some((_, words)) => format!("{level}: {how} ({words})"),
+                None => format!("{level}: {how}"),
             });
             let keeps: Vec<String> = keeps.collect();
             more(format!("targets {}; keeps {}", store.targets.join(", "), keeps.join("; ")));
@@ -117,7 +117,7 @@ pub fn jobs() -> Result<Exit> {
         text.push_str(&format!("{}\n", job.name));
         wrap(job.about, 96).iter().for_each(|line| text.push_str(&format!("  {line}\n")));
         text.push_str(&match job.recipe {
-            "" => format!("  data     recorded by somebody, all of it or its first {}s (--{})\n", job.unit, job.scale),
+            "" => format!("  data     a recording, all of it or its first {}s (--{})\n", job.unit, job.scale),
             recipe => format!(
                 "  data     recipe {recipe}, seed {} (--seed), {} {}s (--{})\n",
                 job.default_seed,
@@ -141,7 +141,7 @@ pub fn data(args: &DataOf) -> Result<Exit> {
         let what = format!("the job {} has no data of its own: it replays a file that was recorded", job.name);
         return Err(anyhow!(Usage(what)));
     }
-    let units = run::units_of(&args.size, job)?.unwrap_or(job.default_units);
+    let units = planned::units_of(&args.size, job)?.unwrap_or(job.default_units);
     let seed = args.size.seed.unwrap_or(job.default_seed);
     print_data(|out| (job.data)(seed, units, out))?;
     Ok(Exit::Ok)

@@ -1,21 +1,21 @@
 //! What a terminal shows while a run goes on: the table as far as it is, and a bar. Nothing at all elsewhere but a
 //! line a block.
 
-use super::terminal::{self, Bar};
+use super::terminal::{self, ProgressLine};
 use super::{complain, sized};
-use crate::lab::timing::End;
-use crate::lab::trial::Live;
+use crate::harness::timing::End;
+use crate::harness::trial::Live;
+use crate::model::effort::Blocks;
+use crate::model::record::Record;
 use crate::report::standing::standings;
 use crate::report::{cells, table};
-use crate::study::rounds::Event;
-use crate::words::effort::Blocks;
-use crate::words::record::Record;
+use crate::scheduler::rounds::Event;
 
 /// Steps of the bar for each trial: its share of the units in per cent.
 const STEPS: u64 = 100;
 
 pub struct Screen {
-    bar: Option<Bar>,
+    bar: Option<ProgressLine>,
     /// How wide the table above it is.
     width: usize,
     blocks: Blocks,
@@ -30,7 +30,7 @@ impl Screen {
     /// For so many blocks of so many trials, each of so many units, until `end` at the latest.
     pub fn new(blocks: Blocks, trials: usize, units: u64, end: Option<End>) -> Screen {
         let first = u32::from(!blocks.may_claim());
-        let bar = Bar::new(bar_steps(blocks, first, trials as u64), goes_on(blocks), end);
+        let bar = ProgressLine::new(bar_steps(blocks, first, trials as u64), goes_on(blocks), end);
         let width = terminal::columns_of_screen().map_or_else(table::width, table::on_columns);
         Screen { bar, width, blocks, units: units.max(1), block: first, finished: 0, records: Vec::new() }
     }
@@ -42,7 +42,7 @@ impl Screen {
                 let (what, share) = match live {
                     Live::Starting => ("starting", 0),
                     Live::Working(units) => ("working", units * STEPS / self.units),
-                    Live::Settling => ("settling", STEPS),
+                    Live::FinalFlush => ("final flush", STEPS),
                     Live::Verifying(_) => ("checking answers", STEPS),
                 };
                 // With the second trials of A/A controls.
@@ -99,7 +99,7 @@ impl Screen {
 /// Until when a run goes on that has run its least blocks; nothing where it has no others.
 fn goes_on(blocks: Blocks) -> Option<&'static str> {
     let has_more = blocks.least < blocks.most;
-    has_more.then(|| if blocks.half_width.is_some() { "until intervals are narrow" } else { "until its time is over" })
+    has_more.then(|| if blocks.plus_minus.is_some() { "until intervals are narrow" } else { "until its time is over" })
 }
 
 /// Steps of all blocks that are run at least, from block `first` on.

@@ -5,13 +5,13 @@ use std::time::Duration;
 use anyhow::{Result, anyhow};
 
 use super::Usage;
-use super::args::{Requests, Run};
-use super::points::{self, CLIENTS_MAX, Points, Rates, Sizes, Values};
+use super::args::{RequestArgs, RunArgs};
+use super::points::{self, CLIENTS_MAX, Points, Rates, SizeList, ValueLengths};
 use crate::jobs::keyed::lengths::Lengths;
 use crate::jobs::keyed::questions::WEIGHTED_MAX;
 use crate::jobs::{self, JobKind, Requests as Defaults, Writing};
-use crate::words::load::{COMPRESSIBLE_PERCENT, Keys, Load, Only};
-use crate::words::units::thousands;
+use crate::model::load::{COMPRESSIBLE_PERCENT, Keys, Load, Only};
+use crate::model::units::thousands;
 
 /// Clients of a job whose clients each read the whole input, on a thread of their own.
 const THREADS_MAX: u32 = 1000;
@@ -27,7 +27,7 @@ const SIZED_BYTES: u64 = 256 << 20;
 const DUE_MAX: u64 = 100_000_000;
 
 /// The numbers of clients: one, but for a job that sweeps.
-pub fn points_of(args: &Run, kind: &JobKind) -> Result<Vec<u32>> {
+pub fn points_of(args: &RunArgs, kind: &JobKind) -> Result<Vec<u32>> {
     let typed = match (&args.how.clients, &kind.requests) {
         (Some(Points(points)), _) => points.clone(),
         (None, Some(defaults)) => points::parse(defaults.clients).map_err(|error| anyhow!(error))?.0,
@@ -45,10 +45,13 @@ pub fn points_of(args: &Run, kind: &JobKind) -> Result<Vec<u32>> {
             kind.name
         ));
     }
-    let many = |sizes: &Option<Sizes>| sizes.as_ref().is_some_and(|Sizes(sizes)| sizes.len() > 1);
+    let many = |sizes: &Option<SizeList>| sizes.as_ref().is_some_and(|SizeList(sizes)| sizes.len() > 1);
     let swept = [
         (args.how.load.rate.is_some(), "--rate"),
-        (matches!(&args.how.load.values, Some(Values::Alike(Sizes(sizes))) if sizes.len() > 1), "a list of --values"),
+        (
+            matches!(&args.how.load.values, Some(ValueLengths::Alike(SizeList(sizes))) if sizes.len() > 1),
+            "a list of --values",
+        ),
         (many(&args.how.load.batch), "a list of --batch"),
     ];
     let swept: Vec<&str> = swept.iter().filter(|(is, _)| *is).map(|(_, name)| *name).collect();
@@ -61,7 +64,7 @@ pub fn points_of(args: &Run, kind: &JobKind) -> Result<Vec<u32>> {
 }
 
 /// What a job of requests asks. Options that belong to it are a mistake elsewhere, not a no-op.
-pub fn load_of(args: &Run, kind: &JobKind, points: &[u32]) -> Result<Option<Load>> {
+pub fn load_of(args: &RunArgs, kind: &JobKind, points: &[u32]) -> Result<Option<Load>> {
     let asked = &args.how.load;
     let usage = |what: String| Err(anyhow!(Usage(what)));
     let takes = kind.requests.as_ref().map_or(&[][..], |defaults| defaults.options);
@@ -84,7 +87,7 @@ pub fn load_of(args: &Run, kind: &JobKind, points: &[u32]) -> Result<Option<Load
 }
 
 /// Why this cannot be asked of keys that a store holds already.
-fn not_read(load: &Load, asked: &Requests, kind: &JobKind, defaults: &Defaults) -> Option<String> {
+fn not_read(load: &Load, asked: &RequestArgs, kind: &JobKind, defaults: &Defaults) -> Option<String> {
     if !load.read_only {
         return None;
     }
@@ -103,7 +106,7 @@ fn not_read(load: &Load, asked: &Requests, kind: &JobKind, defaults: &Defaults) 
 }
 
 /// Why this cannot be asked.
-fn impossible(load: &Load, asked: &Requests, kind: &JobKind, defaults: &Defaults) -> Option<String> {
+fn impossible(load: &Load, asked: &RequestArgs, kind: &JobKind, defaults: &Defaults) -> Option<String> {
     let Load { records, value_bytes, depth, keys, reads, writes, .. } = *load;
     let mixes = asked.reads.is_some() || asked.writes.is_some();
     let largest = load.sizes.iter().copied().max().unwrap_or(value_bytes);
@@ -131,7 +134,7 @@ fn impossible(load: &Load, asked: &Requests, kind: &JobKind, defaults: &Defaults
 }
 
 /// Why these rates cannot be kept by anybody.
-fn rates_impossible(load: &Load, args: &Run, kind: &JobKind, defaults: &Defaults) -> Option<String> {
+fn rates_impossible(load: &Load, args: &RunArgs, kind: &JobKind, defaults: &Defaults) -> Option<String> {
     let Some(rate) = &args.how.load.rate else {
         return args.how.load.arrivals.map(|_| "--arrivals says how requests come at a --rate: name one".to_string());
     };
@@ -172,14 +175,14 @@ pub fn untimely(load: &Load, requests: Option<u64>, timeout: Duration) -> Option
 }
 
 /// Where blocks were numbered, or a rate is searched for, it is kept for as long as one look needs.
-fn rated_s(args: &Run) -> Option<u32> {
+fn rated_s(args: &RunArgs) -> Option<u32> {
     (args.how.load.rate.is_some() && args.how.blocks.is_none()).then(|| args.how.effort.unwrap_or_default().rated_s())
 }
 
-fn asked_of(asked: &Requests, defaults: &Defaults, points: &[u32]) -> Load {
+fn asked_of(asked: &RequestArgs, defaults: &Defaults, points: &[u32]) -> Load {
     let (sizes, spread) = match &asked.values {
-        Some(Values::Alike(Sizes(sizes))) => (sizes.clone(), None),
-        Some(Values::Spread(spread)) => (vec![Lengths::new(0, Some(*spread)).most() as u32], Some(*spread)),
+        Some(ValueLengths::Alike(SizeList(sizes))) => (sizes.clone(), None),
+        Some(ValueLengths::Spread(spread)) => (vec![Lengths::new(0, Some(*spread)).most() as u32], Some(*spread)),
         None => (vec![defaults.value_bytes], None),
     };
     let largest = sizes.iter().copied().max().unwrap_or(defaults.value_bytes);
@@ -206,7 +209,7 @@ fn asked_of(asked: &Requests, defaults: &Defaults, points: &[u32]) -> Load {
         warm_up_s: 0,
         spread,
         sizes: if swept { sizes } else { Vec::new() },
-        batches: asked.batch.as_ref().map_or_else(Vec::new, |Sizes(batches)| batches.clone()),
+        batches: asked.batch.as_ref().map_or_else(Vec::new, |SizeList(batches)| batches.clone()),
         compressible_percent: asked.compressible.unwrap_or(COMPRESSIBLE_PERCENT),
         reconnect: asked.reconnect,
         read_only: asked.read_only,

@@ -10,26 +10,11 @@ use anyhow::{Context, Result, anyhow};
 use url::Host;
 
 use super::{Usage, terminal};
-use crate::lab::plan::Chosen;
-use crate::lab::process::PASSWORD_VARIABLE;
+use crate::harness::plan::Chosen;
+use crate::harness::process::PASSWORD_VARIABLE;
+use crate::model::op::Fault;
+use crate::model::trial::{Configuration, Durability};
 use crate::stores::{Adapter, Launch, Place};
-use crate::words::op::Fault;
-use crate::words::trial::{Configuration, Durability};
-
-/// Stores that take a password, and the variable in which the own client of each looks for it. The clients of MongoDB
-/// and Cassandra have none: those names are ours. <https://redis.io/docs/latest/develop/tools/cli/>,
-/// <https://dev.mysql.com/doc/refman/8.4/en/environment-variables.html>,
-/// <https://www.postgresql.org/docs/current/libpq-envars.html>
-const VARIABLES: &[(&str, &str)] = &[
-    ("redis", "REDISCLI_AUTH"),
-    ("valkey", "REDISCLI_AUTH"),
-    ("mysql", "MYSQL_PWD"),
-    ("mariadb", "MYSQL_PWD"),
-    ("postgres", "PGPASSWORD"),
-    ("mongodb", "MONGODB_PASSWORD"),
-    ("ferretdb", "MONGODB_PASSWORD"),
-    ("cassandra", "CASSANDRA_PASSWORD"),
-];
 
 /// How long a server may take to say whether it wants a password.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -93,14 +78,14 @@ fn wants_password(one: &Chosen, place: &Place) -> bool {
 }
 
 fn variable(adapter: &Adapter) -> Option<&'static str> {
-    VARIABLES.iter().find(|(store, _)| *store == adapter.name).map(|(_, variable)| *variable)
+    adapter.server?.password_variable
 }
 
 fn set(variable: &str) -> Option<String> {
     env::var(variable).ok().filter(|password| !password.is_empty())
 }
 
-/// The machine that somebody else's server runs on.
+/// The machine that a server that kvfair did not start runs on.
 fn host(one: &Chosen) -> Option<String> {
     let is_loopback = |host: &str| match Host::parse(host).or_else(|_| Host::parse(&format!("[{host}]"))) {
         Ok(Host::Domain(name)) => name == "localhost",

@@ -6,32 +6,32 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow};
 
-use super::args::Run;
+use super::args::RunArgs;
 use super::contact::contact;
 use super::live::Screen;
+use super::planned::{plan_of, resolve_input};
 use super::points::Rates;
-use super::run::{plan_of, settle_input};
 use super::{Exit, Usage, complain, exit_of, foretold, interrupted, load, sized, target, verified};
-use crate::lab::plan::Plan;
-use crate::lab::save::{self, Results};
-use crate::lab::signals::Interrupt;
-use crate::lab::timing::{End, Timer};
-use crate::lab::trial::Bench;
-use crate::lab::{gates, scratch, visits};
+use crate::harness::plan::Plan;
+use crate::harness::save::{self, Results};
+use crate::harness::signals::Interrupt;
+use crate::harness::timing::{End, Timer};
+use crate::harness::trial::Bench;
+use crate::harness::{gates, scratch, visits};
+use crate::model::answers;
+use crate::model::disturbed::Disturbed;
+use crate::model::effort::Blocks;
+use crate::model::names::file_name;
+use crate::model::record::{Record, Verdict};
+use crate::model::trial::{Data, Transport, file_in_words};
+use crate::model::units::thousands;
 use crate::report::ahead;
 use crate::report::cells::{self, Row, Status};
 use crate::report::standing::{Counted, standings};
 use crate::report::unclear;
-use crate::study::gated::Gates;
-use crate::study::pilot;
-use crate::study::rounds::{self, Ended, Stopped, Time};
-use crate::words::answers;
-use crate::words::disturbed::Disturbed;
-use crate::words::effort::Blocks;
-use crate::words::names::file_name;
-use crate::words::record::{Record, Verdict};
-use crate::words::trial::{Data, Transport, file_in_words};
-use crate::words::units::thousands;
+use crate::scheduler::gated::Gates;
+use crate::scheduler::pilot;
+use crate::scheduler::rounds::{self, Ended, RunEnd, Time};
 
 /// What a run needs besides its plan.
 struct Errand<'a> {
@@ -84,7 +84,7 @@ pub struct Ran {
 }
 
 /// Everything but the printing of results, which are not lost whatever happens.
-pub fn measure(args: &Run) -> Result<Ran> {
+pub fn measure(args: &RunArgs) -> Result<Ran> {
     let plan = plan_of(args)?;
     // A rate is kept for its time whatever the budget is: then it is blocks that are left out.
     let may_size = plan.job.units.is_none() && args.how.input.is_none() && args.how.load.rate.is_none();
@@ -104,14 +104,14 @@ pub fn measure(args: &Run) -> Result<Ran> {
 }
 
 /// The same for the first look: after its minute, the job some times as large on a few targets.
-pub fn measure_and_look_ahead(args: &Run, whole: Duration, at_most: Duration) -> Result<Ran> {
+pub fn measure_and_look_ahead(args: &RunArgs, whole: Duration, at_most: Duration) -> Result<Ran> {
     let (plan, time) = (plan_of(args)?, Some(Budget { whole, at_most }));
     let (size, shares) = (Sizing::Fitted, Vec::new());
     carry_out(Errand { plan, time, size, shares, targets_named: false, looks_ahead: true, output: None })
 }
 
 /// A time that was asked for is kept, and an effort's is kept about.
-fn budget_of(args: &Run) -> Option<Budget> {
+fn budget_of(args: &RunArgs) -> Option<Budget> {
     let effort = args.how.effort.unwrap_or_default().budget().filter(|_| args.how.blocks.is_none());
     let kept = args.how.budget.map(|whole| Budget { whole, at_most: whole });
     let about = || effort.map(|whole| Budget { whole, at_most: whole.mul_f64(ABOUT) });
@@ -192,7 +192,7 @@ fn run_blocks(
     interrupt: &Interrupt,
     results: &mut Results,
 ) -> Result<Blocked> {
-    settle_input(&mut errand.plan, scratch, interrupt)?;
+    resolve_input(&mut errand.plan, scratch, interrupt)?;
     let left = errand.time.map(|time| timer.left_of(time.whole)).unwrap_or_default();
     if errand.size == Sizing::Fitted {
         fit_into(left, errand, scratch, interrupt)?;
@@ -310,7 +310,7 @@ fn look_ahead(
     results: &mut Results,
 ) -> Result<()> {
     let rows = cells::rows(records, &standings(records));
-    let numbered: Vec<&Row> = rows.iter().filter(|row| !row.control && row.numbers.is_some()).collect();
+    let numbered: Vec<&Row> = rows.iter().filter(|row| !row.baseline && row.numbers.is_some()).collect();
     let of = |is_served: bool, count: usize| {
         let is = move |row: &&&Row| (row.transport != Transport::InProcess) == is_served;
         numbered.iter().filter(is).take(count).map(|row| row.target.clone()).collect::<Vec<_>>()
@@ -380,20 +380,20 @@ fn finish(
 }
 
 /// Why a run stopped.
-fn in_words(stopped: Stopped, blocks: Blocks) -> String {
+fn in_words(stopped: RunEnd, blocks: Blocks) -> String {
     match stopped {
-        Stopped::AllBlocks => "stopped: all blocks were run".to_string(),
-        Stopped::Narrow(widest) => format!("stopped: intervals are within {:.1} % to either side", widest * 100.0),
-        Stopped::Alone => "stopped: the least blocks were run, and there is nothing to compare with".to_string(),
-        Stopped::Budget => "stopped: no further block fitted into the time".to_string(),
-        Stopped::Noise => format!("stopped: {} blocks were discarded as noisy", blocks.most),
+        RunEnd::AllBlocks => "stopped: all blocks were run".to_string(),
+        RunEnd::Narrow(widest) => format!("stopped: intervals are within {:.1} % to either side", widest * 100.0),
+        RunEnd::Alone => "stopped: the least blocks were run, and there is nothing to compare with".to_string(),
+        RunEnd::Budget => "stopped: no further block fitted into the time".to_string(),
+        RunEnd::Noise => format!("stopped: {} blocks were discarded as noisy", blocks.most),
     }
 }
 
 /// The commands that query what `--keep` left behind.
 fn kept(errand: &Errand<'_>, rows: &[Row]) {
     let Some(keep) = &errand.plan.keep else { return };
-    for row in rows.iter().filter(|row| row.trials > 0 && !row.control) {
+    for row in rows.iter().filter(|row| row.trials > 0 && !row.baseline) {
         let Some(chosen) = errand.plan.chosen.iter().find(|chosen| chosen.target.label == row.target) else { continue };
         let place = keep.join(file_name(&row.target));
         let name = target::managed_name(chosen.adapter, chosen.target.transport);

@@ -1,4 +1,4 @@
-//! The command line: the only room that prints. Results go to standard output, everything else to standard error.
+//! The command line: the only module that prints. Results go to standard output, everything else to standard error.
 
 use std::backtrace::Backtrace;
 use std::io;
@@ -6,18 +6,19 @@ use std::process::ExitCode;
 
 use anyhow::{Result, anyhow};
 use clap::FromArgMatches;
+use clap::error::ErrorKind;
 
+use crate::harness::check::prober;
+use crate::harness::crash::client;
+use crate::harness::signals::{INTERRUPTED, Interrupt};
+use crate::harness::{files, oracle, worker};
 use crate::jobs::{self, JobKind};
-use crate::lab::check::prober;
-use crate::lab::crash::client;
-use crate::lab::signals::{INTERRUPTED, Interrupt};
-use crate::lab::{files, truth, worker};
+use crate::model::logins;
+use crate::model::record::Record;
 use crate::report::cells::{Row, Status};
 use crate::report::table;
-use crate::stores::array::server::{self, Door, Mouth};
-use crate::study::gated::Unclear;
-use crate::words::logins;
-use crate::words::record::Record;
+use crate::scheduler::gated::Unclear;
+use crate::stores::array::server::{self, Door, Protocol};
 
 mod args;
 mod check;
@@ -34,9 +35,11 @@ mod live;
 mod load;
 mod login;
 mod measure;
+mod planned;
 mod points;
 mod query;
 mod refusals;
+mod renamed;
 mod run;
 mod show;
 mod shown;
@@ -48,7 +51,7 @@ mod verified;
 use args::{Cli, Command};
 use terminal::print;
 
-/// How a command ended, as a shell sees it (method.md, section 9).
+/// How a command ended: its exit code (README.md, Exit codes).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Exit {
     Ok = 0,
@@ -101,7 +104,7 @@ pub fn main() -> ExitCode {
         Some(Command::Query(args)) => query::query(&args),
         Some(Command::Trial) => trial(),
         Some(Command::Probe) => probe(),
-        Some(Command::Truth) => answer_truth(),
+        Some(Command::ExpectedState) => answer_expected_state(),
         Some(Command::Ledger) => keep_ledger(),
         Some(Command::Outage(args)) => crash::outage(args),
         Some(Command::Array(args)) => serve_array(args),
@@ -115,6 +118,25 @@ pub fn main() -> ExitCode {
         }
     });
     ExitCode::from(exit as u8)
+}
+
+/// Understands a command line as far as that is possible without running anything: a run's as far as its plan. So the
+/// commands of the documents are tested.
+pub fn understood(words: &[String]) -> Result<(), String> {
+    let typed = match args::command().try_get_matches_from(words) {
+        Err(error) if matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) => return Ok(()),
+        typed => typed.map_err(|error| error.to_string())?,
+    };
+    if let Some(what) = args::refused(&typed) {
+        return Err(what);
+    }
+    let cli = Cli::from_arg_matches(&typed).map_err(|error| error.to_string())?;
+    let planned = match &cli.command {
+        Some(Command::Run(args)) => planned::plan_of(args).map(drop),
+        Some(Command::FindMax(args)) => planned::plan_of(&args.run).map(drop),
+        _ => Ok(()),
+    };
+    planned.map_err(|error| format!("{error:#}"))
 }
 
 /// Says what is wrong with what was typed, or prints the help that was asked for.
@@ -178,7 +200,7 @@ fn keep_ledger() -> Result<Exit> {
 
 /// The hidden command `array`.
 fn serve_array(args: args::Array) -> Result<Exit> {
-    let mouth = if args.mouth == "text" { Mouth::Text } else { Mouth::Resp };
+    let protocol = if args.protocol == "text" { Protocol::Text } else { Protocol::Resp };
     let door = match (args.unix, args.tcp) {
         (Some(path), _) => Door::Unix(path),
         (None, Some(address)) => {
@@ -187,14 +209,14 @@ fn serve_array(args: args::Array) -> Result<Exit> {
         (None, None) => return Err(anyhow!(Usage("--unix or --tcp".to_string()))),
     };
     files::allow(args.clients).map_err(|why| anyhow!(why))?;
-    server::serve(&door, mouth)?;
+    server::serve(&door, protocol)?;
     Ok(Exit::Ok)
 }
 
-/// The hidden command `truth`.
-fn answer_truth() -> Result<Exit> {
+/// The hidden command `expected`.
+fn answer_expected_state() -> Result<Exit> {
     let question = serde_json::from_reader(io::stdin().lock())?;
-    print(&format!("{}\n", serde_json::to_string(&truth::answer(&question))?))?;
+    print(&format!("{}\n", serde_json::to_string(&oracle::answer(&question))?))?;
     Ok(Exit::Ok)
 }
 
@@ -204,7 +226,7 @@ fn interrupted(interrupt: &Interrupt, finished: &str) -> Exit {
     if interrupt.why().is_some() { Exit::Error } else { Exit::Interrupted }
 }
 
-/// The worst of a run's rows decides, or of its points; method.md, section 9.
+/// The worst of a run's rows decides, or the worst of its points.
 fn exit_of(records: &[Record], rows: &[Row]) -> Exit {
     let is_cut_off = records.iter().flat_map(|record| &record.phases).any(|phase| phase.cut_off.is_some());
     let any = |is: &dyn Fn(&Status) -> bool| rows.iter().any(|row| is(&row.status));

@@ -3,8 +3,8 @@
 use std::fmt;
 use std::time::Duration;
 
-use crate::words::load::{Spread, VALUE_BYTES_MAX};
-use crate::words::units;
+use crate::model::load::{Spread, VALUE_BYTES_MAX};
+use crate::model::units;
 
 /// The most clients that a run may have.
 pub const CLIENTS_MAX: u32 = 10_000;
@@ -98,34 +98,34 @@ pub fn replay(text: &str) -> Result<Replay, String> {
 
 /// Sizes of values or batches, each a point.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Sizes(pub Vec<u32>);
+pub struct SizeList(pub Vec<u32>);
 
 /// The largest batch: what a client may have under way is bounded besides.
 const BATCH_MAX: u64 = 10_000;
 
 /// How long values are.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Values {
+pub enum ValueLengths {
     /// All alike, or each a point.
-    Alike(Sizes),
+    Alike(SizeList),
     /// Each key's its own.
     Spread(Spread),
 }
 
 /// Bytes of values: `32`, `32,1k,32k,1M`, `16-4k` or `etc`.
-pub fn values(text: &str) -> Result<Values, String> {
+pub fn values(text: &str) -> Result<ValueLengths, String> {
     if text.contains('-') || text == "etc" {
-        return text.parse().map(Values::Spread);
+        return text.parse().map(ValueLengths::Spread);
     }
-    listed(text, VALUE_BYTES_MAX.into(), "bytes, as in 32, 1k,32k,1M, 16-4k or etc").map(Values::Alike)
+    listed(text, VALUE_BYTES_MAX.into(), "bytes, as in 32, 1k,32k,1M, 16-4k or etc").map(ValueLengths::Alike)
 }
 
 /// Keys of a batch: `100`, or `1,10,100`.
-pub fn batches(text: &str) -> Result<Sizes, String> {
+pub fn batches(text: &str) -> Result<SizeList, String> {
     listed(text, BATCH_MAX, "keys, as in 100 or 1,10,100")
 }
 
-fn listed(text: &str, most: u64, what: &str) -> Result<Sizes, String> {
+fn listed(text: &str, most: u64, what: &str) -> Result<SizeList, String> {
     let size = |part: &str| {
         let size = units::parse_bytes(part).filter(|size| (1..=most).contains(size));
         size.map(|size| size as u32).ok_or_else(|| format!("'{part}' is no number from 1 to {most} of {what}"))
@@ -133,7 +133,7 @@ fn listed(text: &str, most: u64, what: &str) -> Result<Sizes, String> {
     let all: Vec<u32> = text.split(',').map(size).collect::<Result<_, _>>()?;
     match all.iter().enumerate().find(|(place, one)| all[..*place].contains(one)) {
         Some((_, twice)) => Err(format!("{twice} is named twice")),
-        None => Ok(Sizes(all)),
+        None => Ok(SizeList(all)),
     }
 }
 
@@ -148,7 +148,7 @@ fn rate(text: &str) -> Result<u64, String> {
 }
 
 fn share(text: &str) -> Result<u64, String> {
-    // From 95 on a queue grows without end, and its length says nothing (method.md R2.15).
+    // Waiting grows as 1 / (1 - load) (M/M/1, Kleinrock, Queueing Systems, 1975): above 95 % chance decides it.
     match text.strip_suffix('%').and_then(|number| number.parse().ok()) {
         Some(share @ 1..=94) => Ok(share),
         _ => Err(format!("'{text}' is no part from 1% to 94%, as in 20%,50%,80%")),
@@ -201,10 +201,10 @@ mod tests {
 
     #[test]
     fn sizes_of_values_and_batches() {
-        assert_eq!(values("32,1k,1MiB"), Ok(Values::Alike(Sizes(vec![32, 1_000, 1 << 20]))));
-        assert_eq!(values("16-4k"), Ok(Values::Spread(Spread::Range { low: 16, high: 4_000 })));
-        assert_eq!(values("etc"), Ok(Values::Spread(Spread::Etc)));
-        assert_eq!(batches("1,10,10k"), Ok(Sizes(vec![1, 10, 10_000])));
+        assert_eq!(values("32,1k,1MiB"), Ok(ValueLengths::Alike(SizeList(vec![32, 1_000, 1 << 20]))));
+        assert_eq!(values("16-4k"), Ok(ValueLengths::Spread(Spread::Range { low: 16, high: 4_000 })));
+        assert_eq!(values("etc"), Ok(ValueLengths::Spread(Spread::Etc)));
+        assert_eq!(batches("1,10,10k"), Ok(SizeList(vec![1, 10, 10_000])));
         for bad in ["", "0", "32,", "1k,1000", "65MiB", "-1", "many", "5G", "9-3", "0-5", "1-65MiB", "ETC"] {
             assert!(values(bad).is_err(), "{bad}");
         }

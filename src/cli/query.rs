@@ -4,11 +4,11 @@ use anyhow::{Context, Result, anyhow};
 
 use super::args::Query;
 use super::{Exit, print, target};
+use crate::harness::signals::Interrupt;
+use crate::harness::{kept_data, scratch};
 use crate::jobs::merge;
-use crate::lab::signals::Interrupt;
-use crate::lab::{kept, scratch};
-use crate::words::op::readable;
-use crate::words::plain;
+use crate::model::op::readable;
+use crate::model::plain;
 
 /// So many pages are named in a sentence.
 const NAMED: usize = 10;
@@ -17,7 +17,7 @@ pub fn query(args: &Query) -> Result<Exit> {
     let chosen = target::parse_all([&args.target])?.remove(0);
     let interrupt = Interrupt::listen().context("cannot listen for Ctrl-C")?;
     let scratch = scratch::make()?;
-    let value = kept::get(&chosen, args.page.as_bytes(), scratch.path(), &interrupt)?;
+    let value = kept_data::get(&chosen, args.page.as_bytes(), scratch.path(), &interrupt)?;
     let Some(value) = value else {
         return Err(anyhow!("{} holds no page \"{}\"", chosen.target.label, args.page));
     };

@@ -2,25 +2,26 @@
 
 use anyhow::{Result, anyhow};
 
-use super::args::Run;
-use super::{Usage, complain, exec};
+use super::args::RunArgs;
+use super::{Usage, complain};
+use crate::harness::plan::Chosen;
+use crate::harness::program;
+use crate::harness::serve::{self, PROGRAM};
 use crate::jobs::{JobKind, Reading};
-use crate::lab::plan::Chosen;
-use crate::lab::serve::{self, PROGRAM};
+use crate::model::trial::{Answer, Durability, Transport, Via};
 use crate::stores::{self, Means, Place, Role};
-use crate::words::trial::{Answer, Via};
 
 /// What is to be done with targets.
-pub enum Wanted<'a> {
-    Job(&'a Run, &'a JobKind),
-    Program { args: &'a Run, command: &'a str, answer: &'a Answer },
+pub enum Intent<'a> {
+    Job(&'a RunArgs, &'a JobKind),
+    Program { args: &'a RunArgs, command: &'a str, answer: &'a Answer },
     Growth,
     Crash,
     Check,
 }
 
 /// Why a target cannot be had for it, and what to do.
-type Rule = fn(&Chosen, &Wanted<'_>) -> Option<String>;
+type Rule = fn(&Chosen, &Intent<'_>) -> Option<String>;
 
 const RULES: &[Rule] = &[
     no_program,
@@ -33,16 +34,16 @@ const RULES: &[Rule] = &[
 ];
 
 /// The first thing that cannot work with targets that were named.
-pub fn refuse(chosen: &[Chosen], wanted: &Wanted<'_>) -> Result<()> {
+pub fn refuse(chosen: &[Chosen], wanted: &Intent<'_>) -> Result<()> {
     let first = chosen.iter().find_map(|one| of(one, wanted));
     first.map_or(Ok(()), |what| Err(anyhow!(Usage(what))))
 }
 
 /// Without those that nobody named and that cannot be had, each with a line that says why. Where nothing is left, the
 /// first of them is the mistake.
-pub fn leave_out(chosen: Vec<Chosen>, wanted: &Wanted<'_>) -> Result<Vec<Chosen>> {
+pub fn leave_out(chosen: Vec<Chosen>, wanted: &Intent<'_>) -> Result<Vec<Chosen>> {
     let (out, left): (Vec<Chosen>, Vec<Chosen>) = chosen.into_iter().partition(|one| of(one, wanted).is_some());
-    if left.iter().all(|one| one.target.control) {
+    if left.iter().all(|one| one.target.baseline) {
         refuse(&out, wanted)?;
     }
     for why in out.iter().filter_map(|one| of(one, wanted)) {
@@ -52,22 +53,22 @@ pub fn leave_out(chosen: Vec<Chosen>, wanted: &Wanted<'_>) -> Result<Vec<Chosen>
     Ok(left)
 }
 
-fn of(chosen: &Chosen, wanted: &Wanted<'_>) -> Option<String> {
+fn of(chosen: &Chosen, wanted: &Intent<'_>) -> Option<String> {
     RULES.iter().find_map(|rule| rule(chosen, wanted))
 }
 
 /// Another build of a server must be a file that can be run.
-fn no_program(chosen: &Chosen, _: &Wanted<'_>) -> Option<String> {
+fn no_program(chosen: &Chosen, _: &Intent<'_>) -> Option<String> {
     let (label, program) = (&chosen.target.label, chosen.target.settings.get(PROGRAM)?);
     let why = serve::no_program(program.as_ref())?;
     Some(format!("{label}: {program} is no program that can be run: {why}\nhint: ?{PROGRAM}= takes a server's path"))
 }
 
 /// Only stores of ours are killed, or asked so much.
-fn not_started_here(chosen: &Chosen, wanted: &Wanted<'_>) -> Option<String> {
+fn not_started_here(chosen: &Chosen, wanted: &Intent<'_>) -> Option<String> {
     let (what, command) = match wanted {
-        Wanted::Growth => ("asked so much", "growth"),
-        Wanted::Crash => ("killed", "crash"),
+        Intent::Growth => ("asked so much", "growth"),
+        Intent::Crash => ("killed", "crash"),
         _ => return None,
     };
     chosen.place.as_ref()?;
@@ -76,16 +77,16 @@ fn not_started_here(chosen: &Chosen, wanted: &Wanted<'_>) -> Option<String> {
 }
 
 /// What there is to read, to check or to be kept.
-fn holds_nothing(chosen: &Chosen, wanted: &Wanted<'_>) -> Option<String> {
+fn holds_nothing(chosen: &Chosen, wanted: &Intent<'_>) -> Option<String> {
     let label = &chosen.target.label;
     match wanted {
-        Wanted::Job(args, _) if args.how.load.read_only && chosen.place.is_none() => {
+        Intent::Job(args, _) if args.how.load.read_only && chosen.place.is_none() => {
             Some(format!("--read-only: {label} is started here and holds nothing\nhint: name a store by URL"))
         }
-        Wanted::Check if matches!(chosen.adapter.role, Role::Null | Role::Ceiling) => {
+        Intent::Check if matches!(chosen.adapter.role, Role::Null | Role::Ceiling) => {
             Some(format!("{label} holds nothing on purpose: there is nothing to check\nhint: leave it out"))
         }
-        Wanted::Crash if chosen.target.cache.is_some() => {
+        Intent::Crash if chosen.target.cache.is_some() => {
             Some(format!("{label}: a cache in front of a store keeps nothing\nhint: leave cached: out"))
         }
         _ => None,
@@ -93,16 +94,16 @@ fn holds_nothing(chosen: &Chosen, wanted: &Wanted<'_>) -> Option<String> {
 }
 
 /// Processors are given to servers of ours only.
-fn stays_where_it_is(chosen: &Chosen, wanted: &Wanted<'_>) -> Option<String> {
-    let (Wanted::Job(args, _) | Wanted::Program { args, .. }) = wanted else { return None };
+fn stays_where_it_is(chosen: &Chosen, wanted: &Intent<'_>) -> Option<String> {
+    let (Intent::Job(args, _) | Intent::Program { args, .. }) = wanted else { return None };
     let is_elsewhere = matches!(chosen.place, Some(Place::Tcp { .. } | Place::Unix(_)));
     let (label, name) = (&chosen.target.label, chosen.adapter.name);
     (args.how.pin && is_elsewhere)
-        .then(|| format!("--pin: {label} is somebody else's server, which stays where it is\nhint: name `{name}`"))
+        .then(|| format!("--pin: kvfair did not start {label} and cannot pin it\nhint: name `{name}`"))
 }
 
 /// A cache holds values, and sees neither what a store counts by itself nor the order of its keys.
-fn not_behind_a_cache(chosen: &Chosen, wanted: &Wanted<'_>) -> Option<String> {
+fn not_behind_a_cache(chosen: &Chosen, wanted: &Intent<'_>) -> Option<String> {
     let label = &chosen.target.cache.and(Some(&chosen.target.label))?;
     match needed(chosen, wanted)? {
         (Means::Tally, what) => Some(format!(
@@ -117,7 +118,7 @@ fn not_behind_a_cache(chosen: &Chosen, wanted: &Wanted<'_>) -> Option<String> {
 }
 
 /// An op of the job, or of the way in which it asks, that the store has not.
-fn lacks(chosen: &Chosen, wanted: &Wanted<'_>) -> Option<String> {
+fn lacks(chosen: &Chosen, wanted: &Intent<'_>) -> Option<String> {
     let (means, what) = needed(chosen, wanted)?;
     // A cache has versions of its own.
     if chosen.target.cache.is_some() || !(chosen.adapter.lacks)(&chosen.target.settings).contains(&means) {
@@ -132,8 +133,8 @@ fn lacks(chosen: &Chosen, wanted: &Wanted<'_>) -> Option<String> {
 }
 
 /// What of this not every store has, and for what.
-fn needed(chosen: &Chosen, wanted: &Wanted<'_>) -> Option<(Means, String)> {
-    let Wanted::Job(_, kind) = wanted else { return None };
+fn needed(chosen: &Chosen, wanted: &Intent<'_>) -> Option<(Means, String)> {
+    let Intent::Job(_, kind) = wanted else { return None };
     match chosen.via {
         Via::Native => Some((Means::Tally, format!("--via {}", chosen.via))),
         Via::Cas => Some((Means::Versions, format!("--via {}", chosen.via))),
@@ -144,9 +145,46 @@ fn needed(chosen: &Chosen, wanted: &Wanted<'_>) -> Option<(Means, String)> {
     }
 }
 
-fn no_target_of_a_program(chosen: &Chosen, wanted: &Wanted<'_>) -> Option<String> {
+fn no_target_of_a_program(chosen: &Chosen, wanted: &Intent<'_>) -> Option<String> {
     match wanted {
-        Wanted::Program { args, command, answer } => exec::impossible(chosen, args, command, answer),
+        Intent::Program { args, command, answer } => impossible(chosen, args, command, answer),
         _ => None,
     }
+}
+
+/// Why this cannot be run on that target.
+fn impossible(chosen: &Chosen, args: &RunArgs, command: &str, answer: &Answer) -> Option<String> {
+    let Chosen { target, adapter, place, .. } = chosen;
+    let label = &target.label;
+    if adapter.role != Role::Store {
+        return Some(format!("{label} is a part of kvfair: no program can reach it"));
+    }
+    if target.cache.is_some() {
+        return Some(format!("{label}: the cache is in kvfair's own client, which a program does not use"));
+    }
+    if matches!(place, Some(Place::Path(_))) {
+        let hint = format!("name `{}`, and the program finds its own in {{dir}}", adapter.name);
+        return Some(format!("{label}: --exec begins with an empty store\nhint: {hint}"));
+    }
+    if adapter.server.is_none() {
+        let opens = format!("{label} is opened by the program, and kvfair cannot set how");
+        if args.how.durability != Durability::None {
+            return Some(format!("--durability: {opens}\nhint: leave it out, or name targets that have a server"));
+        }
+        if let Some(name) = target.settings.keys().next() {
+            return Some(format!("?{name}: {opens}"));
+        }
+    }
+    let file = match answer {
+        Answer::File(path) => path.to_string_lossy(),
+        Answer::Stdout | Answer::None => "".into(),
+    };
+    let missing = |(text, option)| Some((program::lacks(text, target.transport)?, option));
+    let (name, option) = [(command, "--exec"), (&*file, "--answer")].into_iter().find_map(missing)?;
+    let has: Vec<String> = program::has(target.transport).iter().map(|name| format!("{{{name}}}")).collect();
+    let reached = match target.transport {
+        Transport::InProcess => "has no server and is opened by the program itself".to_string(),
+        transport => format!("is reached over {transport}"),
+    };
+    Some(format!("{option}: {label} has no {{{name}}}: it {reached}\nhint: it has {}", has.join(", ")))
 }

@@ -7,11 +7,11 @@ use anyhow::{Result, anyhow, bail};
 use super::args::{Look, Show};
 use super::shown::{read, shown};
 use super::{Exit, complain, print, verified};
-use crate::lab::load::Parts;
-use crate::lab::save;
+use crate::harness::load::Parts;
+use crate::harness::save;
+use crate::model::record::{Outcome, Record};
 use crate::report::standing::standings;
 use crate::report::{ahead, cells, chart, histograms, sizes, sweep, words};
-use crate::words::record::{Outcome, Record};
 
 /// Files come first: a table that is followed by an error would be taken for success.
 pub fn show(args: &Show) -> Result<Exit> {

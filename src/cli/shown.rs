@@ -6,22 +6,25 @@ use anyhow::{Result, bail};
 
 use super::args::Look;
 use super::{Exit, complain, exit_of, sized, target, terminal};
+use crate::harness::load::{self, Parts};
+use crate::harness::save;
 use crate::jobs;
-use crate::lab::load::{self, Parts};
-use crate::lab::save;
+use crate::model::answers;
+use crate::model::record::Record;
+use crate::model::trial::Durability;
 use crate::report::cells;
 use crate::report::next::Known;
+use crate::report::point::{Point, Statistic};
 use crate::report::standing::standings;
-use crate::report::sweep::{self, Point, Statistic};
 use crate::report::trials::{self, Trial};
-use crate::report::warn::{self, Seen};
-use crate::report::{ahead, alike, claims, export, fields, grid, json, next, notes, said, sizes, table, whole, words};
+use crate::report::warn::{self, WarningInput};
+use crate::report::{
+    ahead, alike, claims, costs, export, fields, grid, json, next, notes, point, remarks, sizes, store_stats, sweep,
+    table, whole, words,
+};
 use crate::stats::floor::Control;
 use crate::stats::parallel;
 use crate::stores;
-use crate::words::answers;
-use crate::words::record::Record;
-use crate::words::trial::Durability;
 
 /// The records of a results file, which are of one run.
 pub fn read(path: &Path, parts: Parts) -> Result<Vec<Record>> {
@@ -46,7 +49,7 @@ pub fn read(path: &Path, parts: Parts) -> Result<Vec<Record>> {
         complain(&format!("kvfair: {}: the run is still going on: this is not its end", path.display()));
         records.iter_mut().for_each(|record| record.is_under_way = true);
     } else if let Some(what) = whole::cut_off(&records) {
-        complain(&format!("kvfair: {}: the run was cut off, by its time or by somebody: {what}", path.display()));
+        complain(&format!("kvfair: {}: the run was cut off by its time limit or by a signal: {what}", path.display()));
     }
     Ok(records)
 }
@@ -59,7 +62,7 @@ pub fn shown(records: &[Record], look: &Look) -> Result<(String, Exit)> {
     let (records, ahead) = ahead::split(records);
     let standings = standings(records);
     let mut rows = cells::rows(records, &standings);
-    let is_swept = sweep::is_swept(records, &standings.counted);
+    let is_swept = point::is_swept(records, &standings.counted);
     let points = match is_swept {
         true => points(records, look)?,
         false if look.json || look.csv || table::tells_op_times(&rows, look.wide) => {
@@ -68,7 +71,7 @@ pub fn shown(records: &[Record], look: &Look) -> Result<(String, Exit)> {
         }
         false => Vec::new(),
     };
-    let seen = Seen { records, ahead, rows: &rows, points: &points, standings: &standings };
+    let seen = WarningInput { records, ahead, rows: &rows, points: &points, standings: &standings };
     let text = match look {
         Look { json: true, .. } | Look { csv: true, .. } => for_programs(&seen, is_swept, look)?,
         Look { all: true, .. } => all(&trials::trials(records, ahead, is_swept)?, &headline(&seen), look),
@@ -87,7 +90,7 @@ fn points(records: &[Record], look: &Look) -> Result<Vec<Point>> {
 }
 
 /// CSV and JSON: of rows, or of all trials.
-fn for_programs(seen: &Seen<'_>, is_swept: bool, look: &Look) -> Result<String> {
+fn for_programs(seen: &WarningInput<'_>, is_swept: bool, look: &Look) -> Result<String> {
     let trials = if look.all { trials::trials(seen.records, seen.ahead, is_swept)? } else { Vec::new() };
     let lines = match is_swept {
         true => fields::swept_lines(seen.points, seen.rows),
@@ -96,7 +99,7 @@ fn for_programs(seen: &Seen<'_>, is_swept: bool, look: &Look) -> Result<String> 
     if look.csv {
         return Ok(if look.all { export::csv(fields::TRIALS, &trials) } else { export::csv(fields::ROWS, &lines) });
     }
-    let told = json::Told {
+    let told = json::ReportJson {
         claims: match is_swept {
             true => json::swept_claims(seen.points),
             false => json::claims(seen.rows, seen.standings, None),
@@ -104,13 +107,13 @@ fn for_programs(seen: &Seen<'_>, is_swept: bool, look: &Look) -> Result<String> 
         warnings: warn::heard(&warn::warnings(seen), &look.no_warn),
         sentence: if is_swept { sweep::sentence(seen.points) } else { sentence(seen) },
     };
-    json::document(seen, &told, if look.all { json::Lines::Trials(&trials) } else { json::Lines::Rows(&lines) })
+    json::document(seen, &told, if look.all { json::JsonRows::Trials(&trials) } else { json::JsonRows::Rows(&lines) })
 }
 
 /// A row a target.
-fn plain(seen: &Seen<'_>, look: &Look) -> Result<String> {
+fn plain(seen: &WarningInput<'_>, look: &Look) -> Result<String> {
     let rows = seen.rows;
-    let is_many = cells::is_many(seen.records);
+    let is_many = costs::is_many(seen.records);
     let (sentence, warned) = parallel::both(is_many, || sentence(seen), || warned(seen, look));
     Ok(match look {
         Look { markdown: true, .. } => {
@@ -121,19 +124,19 @@ fn plain(seen: &Seen<'_>, look: &Look) -> Result<String> {
     })
 }
 
-fn sentence(seen: &Seen<'_>) -> String {
+fn sentence(seen: &WarningInput<'_>) -> String {
     [claims::sentence(seen.rows, seen.standings), of_size(seen)].join(" ").trim().to_string()
 }
 
 /// What the larger trials of a first look tell.
-fn of_size(seen: &Seen<'_>) -> String {
+fn of_size(seen: &WarningInput<'_>) -> String {
     let full = seen.ahead.first().and_then(|record| jobs::find(&record.job.name)).map(|kind| kind.default_units);
     let noise_floor = seen.standings.noise.controls().iter().filter_map(Control::floor).fold(0.0, f64::max);
     full.map_or_else(String::new, |full| ahead::sentence(seen.rows, seen.ahead, full, noise_floor))
 }
 
 /// A table a part of the job and measure.
-fn swept(seen: &Seen<'_>, look: &Look) -> Result<String> {
+fn swept(seen: &WarningInput<'_>, look: &Look) -> Result<String> {
     let (rows, points) = (seen.rows, seen.points);
     let sentence = sweep::sentence(points);
     Ok(match look {
@@ -141,7 +144,7 @@ fn swept(seen: &Seen<'_>, look: &Look) -> Result<String> {
             let grids = grid::grids(points, look.wide, usize::MAX).into_iter();
             let tables =
                 grids.map(|grid| format!("{}\n\n{}", export::escaped(&grid.title), export::markdown(&grid.lines)));
-            let remarks = listed(&[sweep::remarks(points), warned(seen, look)].concat());
+            let remarks = listed(&[remarks::remarks(points), warned(seen, look)].concat());
             let rest = [remarks, export::markdown(&grid::silent(rows)), export::escaped(&sentence)];
             page(&headline(seen), &tables.chain(rest).collect::<Vec<_>>())
         }
@@ -157,12 +160,12 @@ pub fn all(trials: &[Trial], headline: &str, look: &Look) -> String {
     }
 }
 
-pub fn text(seen: &Seen<'_>, look: &Look, table: &str, warned: &[String], sentence: &str) -> Result<String> {
+pub fn text(seen: &WarningInput<'_>, look: &Look, table: &str, warned: &[String], sentence: &str) -> Result<String> {
     let (records, rows) = (seen.records, seen.rows);
     let parts = [
         headline(seen),
         table.to_string(),
-        if look.wide { said::section(records)? } else { String::new() },
+        if look.wide { store_stats::section(records)? } else { String::new() },
         table::wrap(&words::medians(rows), table::width()).join("\n"),
         words::misses(rows, records),
         words::answer(records),
@@ -176,17 +179,18 @@ pub fn text(seen: &Seen<'_>, look: &Look, table: &str, warned: &[String], senten
     Ok(format!("{}\n", parts.join("\n")))
 }
 
-/// Whether a store of that name keeps the class. One that is not known here is another kvfair's: it is not forbidden.
+/// Whether a store of that name keeps the durability level. One that is not known here is another kvfair's: it is not
+/// forbidden.
 fn keeps_crash(store: &str) -> bool {
     stores::find(store).is_none_or(|adapter| (adapter.keeps)(Durability::Crash).is_ok())
 }
 
-pub fn headline(seen: &Seen<'_>) -> String {
+pub fn headline(seen: &WarningInput<'_>) -> String {
     words::headline(seen.records, seen.standings)
 }
 
 /// A line each, however long.
-fn warned(seen: &Seen<'_>, look: &Look) -> Vec<String> {
+fn warned(seen: &WarningInput<'_>, look: &Look) -> Vec<String> {
     warn::printed(&warn::warnings(seen), &look.no_warn, look.wide)
 }
 

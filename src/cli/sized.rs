@@ -5,15 +5,15 @@ use anyhow::Result;
 use super::args::Look;
 use super::shown::{all, headline, listed, page, text};
 use super::{Exit, exit_of};
+use crate::model::record::Record;
+use crate::model::units;
 use crate::report::cells::{self, Row};
-use crate::report::sizes::{self, Grown};
+use crate::report::sizes::{self, SizeGrowth};
 use crate::report::standing::{Standings, standings};
-use crate::report::table::{self, Line};
+use crate::report::table::{self, TableLine};
 use crate::report::trials::{self, Trial};
-use crate::report::warn::{self, Seen, Warning};
+use crate::report::warn::{self, Warning, WarningInput};
 use crate::report::{claims, export, fields, json, words};
-use crate::words::record::Record;
-use crate::words::units;
 
 /// The records of each size.
 type Parts = Vec<(u64, Vec<Record>)>;
@@ -57,7 +57,7 @@ fn rows_of(parts: &Parts, standings: &[(u64, Standings<'_>)]) -> Vec<(u64, Vec<R
     each.map(|((size, records), (_, standings))| (*size, cells::rows(records, standings))).collect()
 }
 
-fn lines(parts: &Parts, grown: &[Grown], wide: bool) -> Vec<Line> {
+fn lines(parts: &Parts, grown: &[SizeGrowth], wide: bool) -> Vec<TableLine> {
     sizes::lines(grown, &parts.iter().map(|(size, _)| *size).collect::<Vec<_>>(), wide)
 }
 
@@ -65,7 +65,7 @@ fn printed(parts: &Parts, standings: &[(u64, Standings<'_>)], look: &Look) -> Re
     let rows = rows_of(parts, standings);
     // What holds of all sizes is told of the largest.
     let ((_, records), (_, largest)) = (&parts[parts.len() - 1], &standings[standings.len() - 1]);
-    let seen = Seen { records, ahead: &[], rows: &rows[rows.len() - 1].1, points: &[], standings: largest };
+    let seen = WarningInput { records, ahead: &[], rows: &rows[rows.len() - 1].1, points: &[], standings: largest };
     if look.json || look.csv {
         return for_programs(&seen, parts, standings, look);
     }
@@ -89,7 +89,12 @@ fn printed(parts: &Parts, standings: &[(u64, Standings<'_>)], look: &Look) -> Re
 }
 
 /// CSV and JSON of all sizes together.
-fn for_programs(seen: &Seen<'_>, parts: &Parts, standings: &[(u64, Standings<'_>)], look: &Look) -> Result<String> {
+fn for_programs(
+    seen: &WarningInput<'_>,
+    parts: &Parts,
+    standings: &[(u64, Standings<'_>)],
+    look: &Look,
+) -> Result<String> {
     let mut rows = rows_of(parts, standings);
     for ((_, rows), ((_, records), (_, standings))) in rows.iter_mut().zip(parts.iter().zip(standings)) {
         cells::fill_in(rows, records, standings)?;
@@ -99,7 +104,7 @@ fn for_programs(seen: &Seen<'_>, parts: &Parts, standings: &[(u64, Standings<'_>
     let each = rows.iter().zip(standings);
     let claims =
         || each.flat_map(|((size, rows), (_, standings))| json::claims(rows, standings, Some(*size))).collect();
-    let told = json::Told {
+    let told = json::ReportJson {
         claims: if look.json { claims() } else { Vec::new() },
         warnings: warn::heard(&warnings(parts, standings), &look.no_warn),
         sentence: sizes::sentence(&grown, standings, &seen.records[0].stream.unit),
@@ -107,8 +112,8 @@ fn for_programs(seen: &Seen<'_>, parts: &Parts, standings: &[(u64, Standings<'_>
     match look {
         Look { csv: true, all: true, .. } => Ok(export::csv(fields::TRIALS, &trials_of(parts)?)),
         Look { csv: true, .. } => Ok(export::csv(fields::ROWS, &lines)),
-        Look { all: true, .. } => json::document(seen, &told, json::Lines::Trials(&trials_of(parts)?)),
-        _ => json::document(seen, &told, json::Lines::Rows(&lines)),
+        Look { all: true, .. } => json::document(seen, &told, json::JsonRows::Trials(&trials_of(parts)?)),
+        _ => json::document(seen, &told, json::JsonRows::Rows(&lines)),
     }
 }
 
@@ -130,7 +135,7 @@ fn warnings(parts: &Parts, standings: &[(u64, Standings<'_>)]) -> Vec<Warning> {
     let mut found: Vec<Warning> = Vec::new();
     for ((size, records), (_, standings)) in parts.iter().zip(standings).rev() {
         let rows = cells::rows(records, standings);
-        let warned = warn::warnings(&Seen { records, ahead: &[], rows: &rows, points: &[], standings });
+        let warned = warn::warnings(&WarningInput { records, ahead: &[], rows: &rows, points: &[], standings });
         for warning in warned {
             if !found.iter().any(|known| known.id == warning.id) {
                 found.push(warning.at(&format!("{} {}s", units::thousands(*size), records[0].stream.unit)));

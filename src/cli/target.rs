@@ -6,21 +6,19 @@ use std::path::PathBuf;
 use anyhow::{Context, Result, anyhow, bail};
 use url::Url;
 
-use super::{Usage, login};
-use crate::lab::plan::Chosen;
-use crate::lab::{machine, serve};
-use crate::stores::array::{self, mouth_beside};
+use super::{Usage, login, renamed};
+use crate::harness::plan::Chosen;
+use crate::harness::{machine, serve};
+use crate::model::logins;
+use crate::model::trial::{Cache, CacheCounts, Target, Transport, Via};
+use crate::model::units;
+use crate::stores::array;
 use crate::stores::{self, Adapter, Login, Place, Role};
-use crate::words::logins;
-use crate::words::trial::{Cache, CacheCounts, Target, Transport, Via};
-use crate::words::units;
 
 /// What stands before a target that is to be behind a cache.
 const CACHED: &str = "cached:";
 /// Schemes that mean TLS.
 const WITH_TLS: &[&str] = &["rediss", "valkeys"];
-/// Stores whose databases have names.
-const NAMED_DATABASES: &[&str] = &["mysql", "mariadb", "postgres", "mongodb", "ferretdb", "cassandra"];
 
 /// The targets that were typed, with the passwords of those by URL that name none. What is wrong with them is a usage
 /// error.
@@ -65,7 +63,7 @@ fn read(text: &str) -> Result<Chosen> {
     let target = Target {
         label: logins::hidden_word(&label),
         store: adapter.name.to_string(),
-        control: adapter.role.is_control(),
+        baseline: adapter.role.is_baseline(),
         transport,
         managed: place.is_none(),
         cache: asked.cache,
@@ -83,14 +81,14 @@ pub fn all_here() -> Vec<Chosen> {
     names.map(|name| parse(&name).expect("our own names parse")).collect()
 }
 
-/// What stands beside a sweep of these targets to show how far it could go: one for each mouth and transport.
+/// What stands beside a sweep of these targets to show how far it could go: one for each protocol and transport.
 pub fn ceilings(chosen: &[Chosen]) -> Vec<Chosen> {
     let mut names = BTreeSet::new();
-    for Chosen { target, .. } in chosen.iter().filter(|chosen| chosen.target.cache.is_none()) {
-        let mouth = target.settings.get("mouth").map(String::as_str);
-        let Some(mouth) = mouth_beside(&target.store, mouth) else { continue };
+    for Chosen { target, adapter, .. } in chosen.iter().filter(|chosen| chosen.target.cache.is_none()) {
+        let protocol = target.settings.get("protocol").map(String::as_str);
+        let Some(protocol) = adapter.server.and_then(|server| (server.ceiling)(protocol)) else { continue };
         let name = managed_name(&array::ARRAY, target.transport);
-        names.insert(if mouth == "resp" { name } else { format!("{name}?mouth={mouth}") });
+        names.insert(if protocol == "resp" { name } else { format!("{name}?protocol={protocol}") });
     }
     let beside = names.iter().map(|name| parse(name).expect("our own names parse"));
     beside.filter(|one| chosen.iter().all(|chosen| chosen.target.label != one.target.label)).collect()
@@ -98,7 +96,7 @@ pub fn ceilings(chosen: &[Chosen]) -> Vec<Chosen> {
 
 pub fn is_here(adapter: &Adapter) -> bool {
     match adapter.server {
-        Some(server) => crate::lab::serve::program(server).is_some(),
+        Some(server) => crate::harness::serve::program(server).is_some(),
         None => (adapter.version)().is_ok(),
     }
 }
@@ -203,7 +201,7 @@ impl Asked {
                     asked.login.database = Some(value.into_owned());
                 }
                 // A Unix socket's URL has no other place for it.
-                "user" if has_named_databases(adapter) => asked.login.user = Some(value.into_owned()),
+                "user" if adapter.names_databases() => asked.login.user = Some(value.into_owned()),
                 _ => {
                     check_setting(adapter, &name, &value)?;
                     asked.settings.insert(name.into_owned(), value.into_owned());
@@ -233,17 +231,16 @@ fn set_cache(cache: &mut Cache, name: &str, value: &str) -> Result<()> {
     Ok(())
 }
 
-fn has_named_databases(adapter: &Adapter) -> bool {
-    NAMED_DATABASES.contains(&adapter.name)
-}
-
 fn check_database(adapter: &Adapter, database: &str) -> Result<(), &'static str> {
-    let good = has_named_databases(adapter) || database.parse::<u32>().is_ok();
+    let good = adapter.names_databases() || database.parse::<u32>().is_ok();
     if good { Ok(()) } else { Err("is no database number") }
 }
 
 fn check_setting(adapter: &Adapter, name: &str, value: &str) -> Result<()> {
     let Some(setting) = adapter.settings.iter().find(|setting| setting.name == name) else {
+        if let Some(new) = renamed::new_name(renamed::SETTINGS, name) {
+            bail!("the setting '{name}' is now called '{new}'\nhint: ?{new}={value}");
+        }
         let of_servers = adapter.server.map_or(&[][..], |_| &[serve::PROGRAM, "db"]);
         let own = adapter.settings.iter().map(|setting| setting.name);
         let names: Vec<&str> = own.chain(["name"]).chain(of_servers.iter().copied()).collect();

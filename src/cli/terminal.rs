@@ -11,9 +11,9 @@ use anyhow::{Result, anyhow};
 use indicatif::{HumanDuration, ProgressBar, ProgressState, ProgressStyle};
 use terminal_size::{Width, terminal_size_of};
 
-use crate::lab::timing::End;
+use crate::harness::timing::End;
+use crate::model::plain;
 use crate::report::table;
-use crate::words::plain;
 
 /// Prints a result. A reader that has gone away wanted no more.
 pub fn print(text: &str) -> Result<()> {
@@ -44,7 +44,7 @@ fn written(write: impl FnOnce(&mut File) -> io::Result<()>) -> Result<()> {
     }
 }
 
-/// Says something that is no result. If even that cannot be said, nobody is there to hear.
+/// Says something that is no result. If even that cannot be said, no process is there to hear.
 pub fn say(text: &str) {
     let _ = writeln!(io::stderr().lock(), "{}", plain::text(text));
 }
@@ -95,15 +95,15 @@ pub fn columns_of_screen() -> Option<u16> {
 const BAR: usize = 16;
 
 /// A line that shows how far something is, below what there is so far.
-pub struct Bar {
+pub struct ProgressLine {
     bar: ProgressBar,
     /// What is under way.
     what: Arc<Mutex<String>>,
 }
 
-impl Bar {
+impl ProgressLine {
     /// For so many steps, and after them `until` something, or `end` at the latest; nothing where nobody sees it.
-    pub fn new(steps: u64, until: Option<&'static str>, end: Option<End>) -> Option<Bar> {
+    pub fn new(steps: u64, until: Option<&'static str>, end: Option<End>) -> Option<ProgressLine> {
         is_watched().then(|| {
             let (bar, what) = (ProgressBar::new(steps), Arc::<Mutex<String>>::default());
             let style = ProgressStyle::with_template("{msg}{far}").expect("the template is valid");
@@ -114,12 +114,12 @@ impl Bar {
                     true => until.map_or_else(String::new, |until| more_in_words(until, end.map(|end| end.left()))),
                     false => left_in_words(state.eta()),
                 };
-                let what = told.lock().expect("nobody panics while telling");
+                let what = told.lock().expect("no thread panics while telling");
                 let columns = columns_of_screen().map_or(usize::MAX, usize::from);
                 let _ = out.write_str(&far_in_words(&what, state.fraction(), &left, columns));
             };
             bar.set_style(style.with_key("far", far));
-            Bar { bar, what }
+            ProgressLine { bar, what }
         })
     }
 
@@ -133,7 +133,7 @@ impl Bar {
 
     /// What is under way.
     pub fn set_prefix(&self, text: &str) {
-        *self.what.lock().expect("nobody panics while telling") = plain::line(text).into_owned();
+        *self.what.lock().expect("no thread panics while telling") = plain::line(text).into_owned();
         self.bar.tick();
     }
 

@@ -6,8 +6,8 @@ use std::io::{self, Write};
 use super::keyed::KeyedJob;
 use super::keyed::questions::{Asked, load_of};
 use super::{EndState, JobKind, Part, Reading, Requests, Writing};
-use crate::words::load::{Keys, Load, Only};
-use crate::words::trial::{Data, JobSettings, Via};
+use crate::model::load::{Keys, Load, Only};
+use crate::model::trial::{Data, JobSettings, Via};
 
 pub static GETSET: JobKind = JobKind {
     name: "getset",

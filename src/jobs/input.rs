@@ -2,8 +2,8 @@
 //! must not know where bytes come from.
 
 use super::lines::without_mark;
-use crate::words::op::readable;
-use crate::words::trial::ReadAs;
+use crate::model::op::readable;
+use crate::model::trial::ReadAs;
 
 pub mod fields;
 pub mod messages;
@@ -11,7 +11,7 @@ pub mod profiles;
 pub mod table;
 
 /// The beginning of an input.
-pub struct Sample<'a> {
+pub struct InputSample<'a> {
     pub bytes: &'a [u8],
     /// Whether that is all of it.
     pub whole: bool,
@@ -42,20 +42,20 @@ pub enum Shape {
     /// All of it, in the job's own form.
     AsItIs,
     /// A user and a page in each row, in any order.
-    Pairs { table: Table, user: usize, page: usize },
+    Pairs { table: TableForm, user: usize, page: usize },
     /// A user and all their pages in each row.
-    Profiles { table: Table },
+    Profiles { table: TableForm },
     /// The pages of one user in a field of each line.
     Lists { field: Vec<String> },
     /// A message in a column of each row.
-    Column { table: Table, column: usize },
+    Column { table: TableForm, column: usize },
     /// A message in a field of each line.
     Texts { field: Vec<String> },
 }
 
 /// Rows of columns.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Table {
+pub struct TableForm {
     pub separator: u8,
     /// The first row is one of names.
     pub header: bool,
@@ -63,7 +63,7 @@ pub struct Table {
     pub width: Option<usize>,
 }
 
-impl Table {
+impl TableForm {
     /// As messages call it.
     pub fn name(&self) -> &'static str {
         match self.separator {
@@ -84,7 +84,7 @@ impl Shape {
     }
 }
 
-impl<'a> Sample<'a> {
+impl<'a> InputSample<'a> {
     /// The lines that are not blank, each with its number from 1. One that is cut off is left out, unless it is the
     /// only one.
     pub fn lines(&self) -> Vec<(u64, &'a [u8])> {

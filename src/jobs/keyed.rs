@@ -7,9 +7,9 @@ use std::io;
 use std::sync::{Arc, Mutex, OnceLock};
 
 use super::{Ask, Client, Heard, Job, Part, Reading, Source, Writing, find};
-use crate::words::load::{At, Load};
-use crate::words::op::{Alike, Op, Pattern, Reply, Wrong, readable};
-use crate::words::trial::JobSettings;
+use crate::model::load::{At, Load};
+use crate::model::op::{Alike, Op, Pattern, Reply, Wrong, readable};
+use crate::model::trial::JobSettings;
 
 pub mod batches;
 pub mod existing;
@@ -254,7 +254,7 @@ fn wrong(question: Question, values: &Values, reply: Reply<'_>) -> Heard {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::words::load::Keys;
+    use crate::model::load::Keys;
 
     /// What is asked next, as text.
     fn asked(client: &mut dyn Client) -> String {

@@ -3,7 +3,7 @@
 use std::io::{self, BufRead, Cursor, Read};
 
 use super::{InputFault, Source};
-use crate::words::trial::JobSettings;
+use crate::model::trial::JobSettings;
 
 /// A longer line is no profile and no message but another kind of file, and would be read into memory as a whole.
 pub const LINE_BYTES_MAX: usize = 64 << 20;

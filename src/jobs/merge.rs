@@ -10,7 +10,7 @@ use std::cmp::Ordering;
 use std::fmt;
 use std::ops::Range;
 
-use crate::words::op::{KeyList, Keys};
+use crate::model::op::{KeyList, Keys};
 
 mod structure;
 

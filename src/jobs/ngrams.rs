@@ -6,9 +6,9 @@ use std::io;
 use super::input::messages;
 use super::text::{self, Messages, Terms};
 use super::{Ask, Client, EndState, Heard, InputFault, Job, JobKind, Part, Source};
-use crate::words::load::At;
-use crate::words::op::{Op, Reply, Wrong, readable};
-use crate::words::trial::{JobSettings, Via};
+use crate::model::load::At;
+use crate::model::op::{Op, Reply, Wrong, readable};
+use crate::model::trial::{JobSettings, Via};
 
 pub static NGRAMS: JobKind = JobKind {
     name: "ngrams",

@@ -8,8 +8,8 @@ use super::draw::{Alias, Rng, mix, zipf};
 use super::input::fields::{self, Wanted};
 use super::lines::UnitLines;
 use super::{InputFault, Source, names};
-use crate::words::op::{KeyList, Keys};
-use crate::words::trial::JobSettings;
+use crate::model::op::{KeyList, Keys};
+use crate::model::trial::JobSettings;
 
 /// The forms in which profiles are read; the first one is the recipe's. All others are turned into these.
 const FORMS: &[&str] = &["jsonl", "tsv"];

@@ -6,7 +6,7 @@ use std::io::{self, BufWriter, Write};
 use super::draw::{Alias, Rng, mix, zipf};
 use super::lines::UnitLines;
 use super::{InputFault, Source};
-use crate::words::trial::JobSettings;
+use crate::model::trial::JobSettings;
 
 /// The messages of one input, in its order, one a line.
 pub struct Messages {

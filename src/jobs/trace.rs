@@ -7,9 +7,9 @@ use std::sync::{Arc, OnceLock};
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::{Ask, Client, EndState, Heard, InputFault, Job, JobKind, Part, Source};
-use crate::words::load::At;
-use crate::words::op::{Op, Reply, Wrong, readable};
-use crate::words::trial::{JobSettings, Via};
+use crate::model::load::At;
+use crate::model::op::{Op, Reply, Wrong, readable};
+use crate::model::trial::{JobSettings, Via};
 
 mod fields;
 pub mod forms;
@@ -19,9 +19,9 @@ mod times;
 pub mod values;
 
 use forms::Operation;
-use recorded::{Recorded, Request};
-use times::{Held, Times};
-use values::Values;
+use recorded::{Recorded, RecordedRequest};
+use times::{DueTimes, WaitingRequest};
+use values::TraceValues;
 
 pub static TRACE: JobKind = JobKind {
     name: "trace",
@@ -60,7 +60,7 @@ pub fn has_no_times(form: &str) -> bool {
 struct Trace {
     settings: JobSettings,
     /// Made when the first client is: who asks for the parts only need not wait.
-    values: OnceLock<Arc<Values>>,
+    values: OnceLock<Arc<TraceValues>>,
 }
 
 impl Job for Trace {
@@ -77,7 +77,7 @@ impl Job for Trace {
             step: Step::Done,
             value: Vec::new(),
             values: self.values.get_or_init(Arc::default).clone(),
-            times: self.settings.replay_percent.map(Times::new),
+            times: self.settings.replay_percent.map(DueTimes::new),
             fault: None,
             misses: 0,
         }))
@@ -102,9 +102,9 @@ struct Replaying {
     ttl_s: u32,
     step: Step,
     value: Vec<u8>,
-    values: Arc<Values>,
+    values: Arc<TraceValues>,
     /// Where the times of the recording are kept.
-    times: Option<Times>,
+    times: Option<DueTimes>,
     /// What stopped the reading, to be told when the next request is asked for.
     fault: Option<InputFault>,
     misses: u64,
@@ -192,7 +192,7 @@ impl Replaying {
             let (of, index) = (self.of, self.index);
             let (key, hash, step) = (&mut self.key, &mut self.hash, &mut self.step);
             let (version, value_bytes, ttl_s) = (&mut self.version, &mut self.value_bytes, &mut self.ttl_s);
-            let read = self.recorded.read(|request: Request<'_>| {
+            let read = self.recorded.read(|request: RecordedRequest<'_>| {
                 request.key.write(key);
                 *hash = hash_of(key);
                 if of > 1 && *hash % of != index {
@@ -214,7 +214,7 @@ impl Replaying {
             return Err(fault);
         }
         self.gather()?;
-        let Some(held) = self.times.as_mut().and_then(Times::take) else { return Ok(false) };
+        let Some(held) = self.times.as_mut().and_then(DueTimes::take) else { return Ok(false) };
         (self.key, self.hash, self.version) = (held.key, held.hash, held.number);
         (self.value_bytes, self.ttl_s) = (held.value_bytes as usize, held.ttl_s);
         self.step = Step::Ask(held.operation);
@@ -225,16 +225,16 @@ impl Replaying {
     fn gather(&mut self) -> Result<(), InputFault> {
         let Replaying { times: Some(times), recorded, key, of, index, .. } = self else { return Ok(()) };
         while times.next().is_none() {
-            let read = recorded.read(|request: Request<'_>| {
+            let read = recorded.read(|request: RecordedRequest<'_>| {
                 let second_s = times.pass(request.time_s);
                 request.key.write(key);
                 let hash = hash_of(key);
                 if *of > 1 && hash % *of != *index {
                     return;
                 }
-                let Request { number, value_bytes, ttl_s, operation, .. } = request;
+                let RecordedRequest { number, value_bytes, ttl_s, operation, .. } = request;
                 let key = key.clone();
-                times.hold(second_s, Held { due_ns: 0, number, key, hash, value_bytes, ttl_s, operation });
+                times.hold(second_s, WaitingRequest { due_ns: 0, number, key, hash, value_bytes, ttl_s, operation });
             })?;
             if !read {
                 times.end_second();
@@ -265,7 +265,7 @@ impl Replaying {
 mod tests {
     use super::*;
     use crate::jobs::tests::Text;
-    use crate::words::trial::Data;
+    use crate::model::trial::Data;
 
     fn client(text: &'static str, index: u32, of: u32) -> Box<dyn Client> {
         let settings = JobSettings {
@@ -303,7 +303,7 @@ mod tests {
         for (key, good) in [(&b"key"[..], true), (b"kez", false)] {
             let mut client = client("1,key,3,20,1,get,0\n", 0, 1);
             client.ask();
-            Values::default().write(hash_of(key), 7, 40, &mut value);
+            TraceValues::default().write(hash_of(key), 7, 40, &mut value);
             assert_eq!(client.hear(&Reply::Value(&value)) == Heard::Unit { counted: 1 }, good);
         }
     }

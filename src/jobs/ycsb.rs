@@ -8,8 +8,8 @@ use std::io::{self, Write};
 use super::getset::data;
 use super::keyed::KeyedJob;
 use super::{EndState, Job, JobKind, Part, Reading, Requests, Writing};
-use crate::words::load::Keys;
-use crate::words::trial::{JobSettings, Via};
+use crate::model::load::Keys;
+use crate::model::trial::{JobSettings, Via};
 
 /// <https://github.com/brianfrankcooper/YCSB/blob/master/workloads/workloada>
 pub static A: JobKind = workload(

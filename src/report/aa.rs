@@ -2,11 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::standing::{Counted, Versus};
-use crate::stats::floor::{Control, Noise};
+use super::standing::Counted;
+use super::versus::Versus;
+use crate::model::record::Record;
+use crate::stats::floor::{AaNoise, Control};
 use crate::stats::paired::{LogRatios, Ratio};
 use crate::stats::sample::Sample;
-use crate::words::record::Record;
 
 /// One target's second trials against its first ones.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -39,7 +40,7 @@ pub fn repeated<'a>(
     cost: impl Fn(&Record) -> Option<f64>,
 ) -> Vec<Repeated<'a>> {
     let labels: BTreeSet<&str> =
-        records.iter().filter(|record| record.twin).map(|record| record.target.label.as_str()).collect();
+        records.iter().filter(|record| record.aa_control).map(|record| record.target.label.as_str()).collect();
     let mut all: Vec<Repeated<'a>> =
         labels.into_iter().filter_map(|label| one(records, counted, &cost, label)).collect();
     all.sort_by(|one, other| one.length_s.total_cmp(&other.length_s));
@@ -47,9 +48,9 @@ pub fn repeated<'a>(
 }
 
 /// What they say together, by any cost.
-pub fn noise(records: &[Record], counted: &Counted, cost: impl Fn(&Record) -> Option<f64>) -> Noise {
+pub fn noise(records: &[Record], counted: &Counted, cost: impl Fn(&Record) -> Option<f64>) -> AaNoise {
     let controls = repeated(records, counted, cost);
-    Noise::of(controls.iter().map(Repeated::control), counted.is_noisy())
+    AaNoise::of(controls.iter().map(Repeated::control), counted.is_noisy())
 }
 
 fn one<'a>(
@@ -61,7 +62,7 @@ fn one<'a>(
     let is_right = |record: &&Record| counted.blocks.contains(&record.block) && record.is_right();
     let trials = || records.iter().filter(|record| record.target.label == label).filter(is_right);
     let of = |second: bool| -> BTreeMap<u32, f64> {
-        let these = trials().filter(|record| record.twin == second);
+        let these = trials().filter(|record| record.aa_control == second);
         these.filter_map(|record| Some((record.block, cost(record)?))).collect()
     };
     let (first, second) = (of(false), of(true));

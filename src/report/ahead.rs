@@ -2,11 +2,11 @@
 //! trials each of a job some times as large.
 
 use super::cells::Row;
+use crate::model::effort::Effort;
+use crate::model::record::Record;
+use crate::model::trial::Transport;
+use crate::model::units;
 use crate::stats::sample::Sample;
-use crate::words::effort::Effort;
-use crate::words::record::Record;
-use crate::words::trial::Transport;
-use crate::words::units;
 
 /// The records of a run that count, and those of the larger job, which come last.
 pub fn split(records: &[Record]) -> (&[Record], &[Record]) {

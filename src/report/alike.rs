@@ -2,11 +2,11 @@
 
 use std::collections::HashSet;
 
-use super::cells::is_many;
+use super::costs::is_many;
+use crate::model::load::Load;
+use crate::model::op::readable;
+use crate::model::record::Record;
 use crate::stats::parallel;
-use crate::words::load::Load;
-use crate::words::op::readable;
-use crate::words::record::Record;
 
 /// What may move numbers and is not the store.
 struct Matter {
@@ -19,16 +19,16 @@ struct Matter {
 
 /// Blocks of one kind of run may have data of different seeds, the same seed always the same.
 fn same_data(one: &Record, other: &Record) -> bool {
-    let is_in_turn = |record: &Record| record.run.data_seeds.contains(&record.job.seed());
+    let is_in_turn = |record: &Record| record.run.seeds.data.contains(&record.job.seed());
     if one.ahead != other.ahead {
         // A larger job of the same recipe.
         return one.job.data == other.job.data;
     }
     if one.job.units != other.job.units && is_of_sizes(one, other) {
-        return one.job.data == other.job.data || !one.run.data_seeds.is_empty();
+        return one.job.data == other.job.data || !one.run.seeds.data.is_empty();
     }
     let by_seed = one.job.seed() != other.job.seed() && is_in_turn(one) && is_in_turn(other);
-    one.run.data_seeds == other.run.data_seeds && (by_seed || one.stream.sha256 == other.stream.sha256)
+    one.run.seeds.data == other.run.seeds.data && (by_seed || one.stream.sha256 == other.stream.sha256)
 }
 
 /// Both are of a run that has its job at several sizes.
@@ -136,12 +136,12 @@ pub fn mixed(records: &[Record]) -> Option<(usize, String)> {
     let of_seed = |record: &Record| records.iter().find(|one| one.job.seed() == record.job.seed());
     let reasons = parallel::map(records, is_many(records), |record| {
         // Where blocks have data of several seeds, the first is of one of them.
-        let same_seed = if first.run.data_seeds.is_empty() { None } else { of_seed(record) };
+        let same_seed = if first.run.seeds.data.is_empty() { None } else { of_seed(record) };
         apart(first, record).or_else(|| apart(same_seed?, record))
     });
     let mut seen = HashSet::with_capacity(records.len());
     records.iter().zip(reasons).enumerate().find_map(|(place, (record, reason))| {
-        let trial = (record.block, record.position, record.target.label.as_str(), record.twin, record.ahead);
+        let trial = (record.block, record.position, record.target.label.as_str(), record.aa_control, record.ahead);
         let is_new = seen.insert(trial);
         let again = || format!("the same trial once more: {}, block {}", record.target.label, record.block);
         Some((place, reason.or_else(|| (!is_new).then(again))?))
@@ -150,14 +150,14 @@ pub fn mixed(records: &[Record]) -> Option<(usize, String)> {
 
 /// Why a record is not of the first one's run.
 fn apart(first: &Record, record: &Record) -> Option<String> {
-    let of_one_run = (&record.run.began, record.run.seed) == (&first.run.began, first.run.seed);
+    let of_one_run = (&record.run.began, record.run.seeds.order) == (&first.run.began, first.run.seeds.order);
     let is_step = of_one_run && is_step(first, record);
     let reason = differing(first, record, |matter| !(is_step && matter.is_searched));
     reason.or_else(|| (!of_one_run).then(|| format!("another run: {} and {}", told(first), told(record))))
 }
 
 fn told(record: &Record) -> String {
-    format!("{}, seed {}", record.run.began, record.run.seed)
+    format!("{}, seed {}", record.run.began, record.run.seeds.order)
 }
 
 /// Two trials of a search for the highest rate: all but the rate, and what follows from it, is the same.

@@ -7,30 +7,15 @@ use anyhow::Result;
 
 use super::aa;
 use super::claims::NO_CONTROL;
-use super::standing::{Counted, Standing, Versus, costs, lengths_s};
-use super::sweep::{Point, called, measured, step, with};
-use super::table::{at_least, versus};
+use super::point::{Beside, Point, called, measured, step, with};
+use super::standing::{Counted, Standing, by_target, lengths_s};
 use super::times::times;
-use crate::words::disturbed::disturbed;
-use crate::words::effort::CLAIM_BLOCKS;
-use crate::words::load::Swept;
-use crate::words::record::{Outcome, Phase, Record};
-
-/// One target beside the fastest of the same point and group.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Beside {
-    /// Whole blocks that were compared.
-    pub blocks: usize,
-    /// Its time for a request of the fastest one's; at a rate, its response.
-    pub vs_best: Versus,
-    pub is_best: bool,
-    /// It is slower, and would be tomorrow.
-    pub slower: bool,
-    /// What a claimed ratio must exceed, as a share beyond 1; none where no target was run twice.
-    pub noise_floor: Option<f64>,
-    /// Only the near end of `vs_best` may be told.
-    pub noisy: bool,
-}
+use super::versus::Versus;
+use super::versus::{at_least, versus};
+use crate::model::disturbed::disturbed;
+use crate::model::effort::CLAIM_BLOCKS;
+use crate::model::load::Swept;
+use crate::model::record::{Outcome, Phase, Record};
 
 impl Beside {
     pub(super) fn of(standing: &Standing<'_>, target: &str, best: &str, vs_best: Versus) -> Beside {
@@ -72,7 +57,7 @@ fn cost(record: &Record, phase: &Phase) -> Result<Option<f64>> {
 type Trial<'a> = (&'a str, u32, bool);
 
 fn trial(record: &Record) -> Trial<'_> {
-    (&record.target.label, record.block, record.twin)
+    (&record.target.label, record.block, record.aa_control)
 }
 
 /// CPU of client and server for a request of one trial's phase, in microseconds.
@@ -107,11 +92,11 @@ fn all_costs<'a>(records: &'a [Record], counted: &Counted, cost: Cost) -> Result
 /// Puts each point beside the fastest of the same part, step and group, where what the client limits has no part in it,
 /// and beside the one that used least CPU a request. Baselines have no part in either.
 pub fn compare(points: &mut [Point], records: &[Record], counted: &Counted) -> Result<()> {
-    let is_ranked = |point: &Point| !point.control && !point.client_limited && point.unclear.is_none();
+    let is_ranked = |point: &Point| !point.baseline && !point.client_limited && point.unclear.is_none();
     let costs = all_costs(records, counted, cost)?;
     put_beside(points, records, counted, &costs, is_ranked, |point, beside| point.beside = beside);
     let costs = all_costs(records, counted, cpu_us)?;
-    let is_in = |point: &Point| !point.control && point.unclear.is_none();
+    let is_in = |point: &Point| !point.baseline && point.unclear.is_none();
     put_beside(points, records, counted, &costs, is_in, |point, beside| point.cpu_beside = beside);
     Ok(())
 }
@@ -135,7 +120,7 @@ fn put_beside(
         let of = |record: &Record| all.get(&trial(record))?.get(&(part.as_str(), step)).copied();
         let labels: BTreeSet<String> = here.iter().map(|point| point.target.clone()).collect();
         let noise = aa::noise(records, counted, of);
-        let costs = costs(records, counted, of, |label| labels.contains(label));
+        let costs = by_target(records, counted, of, |label| labels.contains(label));
         let Some(standing) = Standing::new(costs, &lengths_s, &noise, &counted.seeds) else { continue };
         let Some(best) = standing.fastest() else { continue };
         for point in &mut here {
@@ -153,7 +138,7 @@ type Compared<'a> = (&'a Point, u64, Vec<(&'a Point, Beside)>);
 /// anything is seen. A sweep that claimed wherever it found a difference would find one by chance. With the first of
 /// them, and the step.
 fn compared(points: &[Point], of: fn(&Point) -> Option<Beside>) -> Option<Compared<'_>> {
-    let first = points.iter().find(|point| !point.control)?;
+    let first = points.iter().find(|point| !point.baseline)?;
     let last = points.iter().map(Point::step).max().unwrap_or(0);
     let here = points.iter().filter(|point| point.part == first.part && point.step() == last);
     Some((first, last, here.filter_map(|point| Some((point, of(point)?))).collect()))
@@ -180,7 +165,7 @@ pub fn sentence(points: &[Point]) -> String {
     if others().count() > 0 && others().all(|(_, beside)| beside.noise_floor.is_none()) {
         return NO_CONTROL.to_string();
     }
-    let said = claims(&compared, "took least time");
+    let said = claims(&compared, "took least time", "as long");
     if said.is_empty() { String::new() } else { format!("{}: {}.", at_step(first, last), said.join("; ")) }
 }
 
@@ -189,12 +174,12 @@ pub fn cpu_sentence(points: &[Point]) -> String {
     let Some((_, _, compared)) = compared(points, |point| point.cpu_beside) else { return String::new() };
     let is_claimed = |beside: &Beside| beside.is_best || beside.noise_floor.is_some();
     let enough = compared.iter().all(|(_, beside)| beside.blocks >= CLAIM_BLOCKS as usize && is_claimed(beside));
-    let said = if enough { claims(&compared, "used least") } else { Vec::new() };
+    let said = if enough { claims(&compared, "used least", "as much") } else { Vec::new() };
     if said.is_empty() { String::new() } else { format!("By CPU a request: {}.", said.join("; ")) }
 }
 
 /// Of each group the best, those that cost more, and those of which no difference was found.
-fn claims(compared: &[(&Point, Beside)], is_best: &str) -> Vec<String> {
+fn claims(compared: &[(&Point, Beside)], is_best: &str, as_much: &str) -> Vec<String> {
     let mut said = Vec::new();
     for (best, _) in compared.iter().filter(|(_, beside)| beside.is_best) {
         let others = || compared.iter().filter(|(point, beside)| point.group == best.group && !beside.is_best);
@@ -207,7 +192,7 @@ fn claims(compared: &[(&Point, Beside)], is_best: &str) -> Vec<String> {
         };
         let (alike, hidden) = (alike(false), alike(true));
         if !slower.is_empty() {
-            said.push(format!("{} {is_best}; of that {}", best.target, slower.join(", ")));
+            said.push(format!("{} {is_best}; {} {as_much}", best.target, slower.join(", ")));
         }
         if !alike.is_empty() {
             said.push(format!("no difference was found between {alike} and {}", best.target));

@@ -1,21 +1,22 @@
-//! Points beside the control that shows how far the same way to a server goes where no store is in it.
+//! Points beside the baseline that shows how far the same way to a server goes where no store is in it.
 
 use std::collections::BTreeMap;
 
-use super::sweep::Point;
-use crate::words::record::Record;
-use crate::words::trial::Transport;
+use super::point::Point;
+use crate::model::record::Record;
+use crate::model::trial::Transport;
 
-/// A store's rate is told as a share of its ceiling above so much, and not ranked above that much (method.md R2.11).
+/// A store's rate is told as a share of its ceiling above so much, and not ranked above that much: near the ceiling
+/// differences between stores are compressed.
 pub(super) const NOTED_SHARE: f64 = 0.5;
 pub(super) const LIMITED_SHARE: f64 = 0.8;
 
-/// Puts the points of each way to a server (what is spoken, over what) beside the control that shows how far it goes.
+/// Puts the points of each way to a server (what is spoken, over what) beside the baseline that shows how far it goes.
 pub(super) fn mark(points: &mut [Point], records: &[&Record]) {
     let mut ways: BTreeMap<&str, (&str, Transport)> = BTreeMap::new();
     for record in records.iter().filter(|record| record.target.transport != Transport::InProcess) {
         if let Some(facts) = &record.store {
-            ways.insert(&record.target.label, (&facts.mouth, record.target.transport));
+            ways.insert(&record.target.label, (&facts.client_library, record.target.transport));
         }
     }
     limit(points, &ways);
@@ -24,10 +25,10 @@ pub(super) fn mark(points: &mut [Point], records: &[&Record]) {
 fn limit(points: &mut [Point], ways: &BTreeMap<&str, (&str, Transport)>) {
     let ceilings: Vec<Point> = points
         .iter()
-        .filter(|point| point.control && point.has_number() && ways.contains_key(point.target.as_str()))
+        .filter(|point| point.baseline && point.has_number() && ways.contains_key(point.target.as_str()))
         .cloned()
         .collect();
-    for point in points.iter_mut().filter(|point| !point.control && point.has_number()) {
+    for point in points.iter_mut().filter(|point| !point.baseline && point.has_number()) {
         let Some(way) = ways.get(point.target.as_str()) else { continue };
         let same = |ceiling: &&Point| {
             (&ceiling.part, ceiling.step(), ways.get(ceiling.target.as_str())) == (&point.part, point.step(), Some(way))
@@ -39,8 +40,9 @@ fn limit(points: &mut [Point], ways: &BTreeMap<&str, (&str, Transport)>) {
 
 #[cfg(test)]
 mod tests {
+    use super::super::remarks::remarks;
+    use super::super::sweep::sentence;
     use super::super::sweep::tests::point;
-    use super::super::sweep::{remarks, sentence};
     use super::*;
 
     #[test]

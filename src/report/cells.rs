@@ -5,13 +5,15 @@ use std::collections::BTreeMap;
 
 use anyhow::Result;
 
-use super::standing::{Counted, Standings, Versus};
-use super::{times, verified};
+use super::costs::{group, is_many};
+use super::standing::{Counted, Standings};
+use super::times;
+use super::versus::Versus;
+use crate::model::record::{Outcome, Phase, Record, Usage, Verdict};
+use crate::model::trial::Transport;
+use crate::model::units;
 use crate::stats::parallel;
 use crate::stats::sample::Sample;
-use crate::words::record::{Outcome, Phase, Record, Usage, Verdict};
-use crate::words::trial::{Transport, Via};
-use crate::words::units;
 
 /// One target's row.
 #[derive(Clone, Debug, PartialEq)]
@@ -21,7 +23,7 @@ pub struct Row {
     pub transport: Transport,
     /// What it may be ranked with: how the job asked, and whether from behind a cache. Empty for the usual way.
     pub group: String,
-    pub control: bool,
+    pub baseline: bool,
     /// The best and the worst place that it may have in its group; none where nothing is ranked.
     pub rank: Option<(usize, usize)>,
     /// The job is one of requests, each answered by itself: what counts is how many are served.
@@ -31,7 +33,7 @@ pub struct Row {
     /// A program of the user's was run, which is one op: what is told of an op is told of its run.
     pub of_program: bool,
     pub version: String,
-    pub mouth: String,
+    pub client_library: String,
     /// Finished trials with right answers.
     pub trials: usize,
     pub status: Status,
@@ -45,9 +47,9 @@ pub struct Numbers {
     pub seconds: f64,
     pub seconds_lowest: f64,
     pub seconds_highest: f64,
-    /// Of it, for settling to the class.
-    pub settle_s: f64,
-    /// Times the seconds of its group's best row, by pairs of the same block; none for controls.
+    /// Of it, for the final flush to the durability level.
+    pub final_flush_s: f64,
+    /// Times the seconds of its group's best row, by pairs of the same block; none for baselines.
     pub vs_best: Option<Versus>,
     /// Times the CPU of an op of whoever used least, `null` left out; only where it was asked for: see [`fill_in`].
     pub cpu_vs_least: Option<Versus>,
@@ -102,7 +104,7 @@ pub enum Status {
     /// Nobody wanted to know.
     Unchecked,
     /// Holds nothing to be checked.
-    Control,
+    Baseline,
     /// The answers were wrong: there is no number.
     Wrong {
         key: String,
@@ -131,12 +133,7 @@ pub enum Status {
     },
 }
 
-/// So many that looking at each takes longer than starting a thread.
-pub fn is_many(records: &[Record]) -> bool {
-    records.len() >= 1_000
-}
-
-/// All rows: ranked ones by their groups and seconds, then controls by theirs, then what has no number.
+/// All rows: ranked ones by their groups and seconds, then baselines by theirs, then what has no number.
 pub fn rows(records: &[Record], standings: &Standings<'_>) -> Vec<Row> {
     let mut targets: BTreeMap<&str, Vec<&Record>> = BTreeMap::new();
     for record in records {
@@ -183,7 +180,7 @@ pub fn least_cpu(rows: &[Row]) -> Option<&Row> {
 /// Ranks, and ratios to the best of each group.
 fn beside_the_best(rows: &mut [Row], standings: &Standings<'_>) {
     let mut best: BTreeMap<String, (f64, String)> = BTreeMap::new();
-    for row in rows.iter().filter(|row| !row.control) {
+    for row in rows.iter().filter(|row| !row.baseline) {
         let Some(numbers) = &row.numbers else { continue };
         let seconds = (numbers.seconds, row.target.clone());
         let best = best.entry(row.group.clone()).or_insert(seconds.clone());
@@ -191,7 +188,7 @@ fn beside_the_best(rows: &mut [Row], standings: &Standings<'_>) {
     }
     for row in rows.iter_mut() {
         let Some(numbers) = row.numbers.as_mut() else { continue };
-        let Some(standing) = standings.groups.get(&row.group).filter(|_| !row.control) else { continue };
+        let Some(standing) = standings.groups.get(&row.group).filter(|_| !row.baseline) else { continue };
         numbers.vs_best = best.get(&row.group).and_then(|(_, best)| standing.versus(&row.target, best));
         row.rank = standing.rank(&row.target).filter(|_| standings.may_rank());
     }
@@ -199,16 +196,8 @@ fn beside_the_best(rows: &mut [Row], standings: &Standings<'_>) {
 
 fn order(row: &Row) -> (bool, bool, &str, f64, &str) {
     let seconds = row.numbers.as_ref().map_or(0.0, |numbers| numbers.seconds);
-    let group = if row.control { "" } else { row.group.as_str() };
-    (row.numbers.is_none(), row.control, group, seconds, &row.target)
-}
-
-/// "via batch", "behind a cache": what is asked in another way, answered from memory or keeps less, is no
-/// rival of the rest.
-pub(super) fn group(trial: &Record) -> String {
-    let via = (trial.job.via != Via::Portable).then(|| format!("via {}", trial.job.via));
-    let cached = trial.target.cache.map(|_| "behind a cache in the client".to_string());
-    via.into_iter().chain(cached).chain(verified::demoted(trial)).collect::<Vec<_>>().join(", ")
+    let group = if row.baseline { "" } else { row.group.as_str() };
+    (row.numbers.is_none(), row.baseline, group, seconds, &row.target)
 }
 
 fn row(trials: &[&Record], counted: &Counted) -> Row {
@@ -221,13 +210,13 @@ fn row(trials: &[&Record], counted: &Counted) -> Row {
         store: trials[0].target.store.clone(),
         transport: trials[0].target.transport,
         group: group(trials[0]),
-        control: trials[0].target.control,
+        baseline: trials[0].target.baseline,
         rank: None,
         of_requests: trials[0].job.load.is_some(),
         of_trace: trials[0].stream.traced.is_some(),
         of_program: trials[0].job.program().is_some(),
         version: facts.map_or_else(String::new, |facts| facts.version.clone()),
-        mouth: facts.map_or_else(String::new, |facts| facts.mouth.clone()),
+        client_library: facts.map_or_else(String::new, |facts| facts.client_library.clone()),
         trials: finished.len(),
         numbers: if may_tell { numbers(&finished) } else { None },
         status,
@@ -250,7 +239,7 @@ pub(super) fn status(trials: &[&Record]) -> Status {
         (_, Outcome::Refused { reason }) => Status::Refused { reason: reason.clone() },
         (_, Outcome::Missing { reason, get_it }) => Status::Missing { reason: reason.clone(), get_it: get_it.clone() },
         (_, Outcome::LeftOut { reason }) => Status::LeftOut { reason: reason.clone() },
-        (Verdict::Control, Outcome::Finished) => Status::Control,
+        (Verdict::Baseline, Outcome::Finished) => Status::Baseline,
         (Verdict::Right(_), Outcome::Finished) => Status::Right,
         (Verdict::Answered(_), Outcome::Finished) => Status::Unchecked,
         (Verdict::NotReached, Outcome::Finished) => {
@@ -264,7 +253,7 @@ pub(super) fn status(trials: &[&Record]) -> Status {
         Status::Refused { .. } => 3,
         Status::Missing { .. } => 4,
         Status::LeftOut { .. } => 5,
-        Status::Right | Status::Unchecked | Status::Control => 6,
+        Status::Right | Status::Unchecked | Status::Baseline => 6,
     })
     .expect("a row has a trial")
 }
@@ -282,7 +271,7 @@ fn seen(trial: &Record) -> Seen {
     };
     [
         trial.took_s(),
-        trial.phase("settle").map(|settle| settle.took_s),
+        trial.phase("final_flush").map(|flush| flush.took_s),
         hit_share(trial),
         waiting_share(trial),
         per_op(&|phase| Some(phase.client)),
@@ -305,14 +294,14 @@ fn numbers(trials: &[&Record]) -> Option<Numbers> {
     let of = |place: usize| Sample::new(all.iter().filter_map(|seen| seen[place]).collect());
     let seconds = of(0)?;
     let medians: Seen = std::array::from_fn(|place| of(place).map(|sample| sample.median()));
-    let [_, settle_s, hit_share, waiting, client_cpu, server_cpu, system, anonymous, file, shared, ..] = medians;
+    let [_, final_flush_s, hit_share, waiting, client_cpu, server_cpu, system, anonymous, file, shared, ..] = medians;
     let [.., on_disk, written, cores_used, written_per_user_byte, allocated_per_user_byte, client_anonymous] = medians;
     let run = trials[0].phase("run")?;
     Some(Numbers {
         seconds: seconds.median(),
         seconds_lowest: seconds.lowest(),
         seconds_highest: seconds.highest(),
-        settle_s: settle_s.unwrap_or(0.0),
+        final_flush_s: final_flush_s.unwrap_or(0.0),
         vs_best: None,
         cpu_vs_least: None,
         units_per_s: run.units as f64 / seconds.median().max(1e-9),
@@ -339,14 +328,6 @@ fn numbers(trials: &[&Record]) -> Option<Numbers> {
     })
 }
 
-/// CPU of client and server for each op of a trial, in microseconds; none where its clock is too coarse to tell.
-pub(super) fn cpu_us_per_op(trial: &Record) -> Option<f64> {
-    let used = |phase: &Phase| phase.client.cpu_s() + phase.server.map_or(0.0, |server| server.cpu_s());
-    let cpu_s: f64 = trial.measured().map(used).sum();
-    let ops: u64 = trial.measured().map(|phase| phase.ops).sum();
-    Some(cpu_s * 1e6 / ops as f64).filter(|cpu_us| ops > 0 && *cpu_us > 0.0)
-}
-
 /// Of the trial's process where the store is another one.
 pub(super) fn client_anonymous_bytes(trial: &Record) -> Option<u64> {
     let is_apart = trial.memory.server.is_some() || trial.target.is_guest();
@@ -371,7 +352,7 @@ fn is_counted(trial: &Record, counted: &Counted) -> bool {
 
 fn waiting_share(trial: &Record) -> Option<f64> {
     let waiting_s: f64 = trial.measured().map(|phase| phase.waiting_s).sum();
-    // Settling keeps one client waiting, the run all of them.
+    // The final flush keeps one client waiting, the run all of them.
     let all_s: f64 = trial
         .measured()
         .map(|phase| phase.took_s * if phase.name == "run" { f64::from(trial.clients) } else { 1.0 })
@@ -410,19 +391,19 @@ fn written_per_user_byte(trial: &Record) -> Option<f64> {
 fn allocated_per_user_byte(trial: &Record) -> Option<f64> {
     let (Verdict::Right(checked), Some(allocated)) = (&trial.verdict, trial.bytes_on_disk) else { return None };
     // A sample of the keys stands for all of them.
-    let held = checked.bytes as f64 / checked.keys.max(1) as f64 * checked.keys_in_truth as f64;
+    let held = checked.bytes as f64 / checked.keys.max(1) as f64 * checked.keys_expected as f64;
     (held > 0.0 && allocated > 0).then(|| allocated as f64 / held)
 }
 
 impl Status {
     /// Whether its row tells any.
     pub fn has_numbers(&self) -> bool {
-        matches!(self, Status::Right | Status::Unchecked | Status::Control)
+        matches!(self, Status::Right | Status::Unchecked | Status::Baseline)
     }
 
     /// And of a store rather than of what holds nothing.
     pub fn is_of_a_store(&self) -> bool {
-        self.has_numbers() && *self != Status::Control
+        self.has_numbers() && *self != Status::Baseline
     }
 
     /// What a row without numbers says in their place.
@@ -430,7 +411,7 @@ impl Status {
         match self {
             Status::Right => "right".to_string(),
             Status::Unchecked => "answers not asked for".to_string(),
-            Status::Control => "control: nothing to check".to_string(),
+            Status::Baseline => "baseline: nothing to check".to_string(),
             // Of a program of the user's no key is known.
             Status::Wrong { expected, found, wrong_keys: 0, .. } => {
                 format!("FAILED: another answer: {found}; expected {expected}")

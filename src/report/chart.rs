@@ -1,24 +1,25 @@
 //! A sweep as a picture: requests a second and CPU a request against what was swept, a line a target, its name at its
-//! end. From points to the text of an SVG file; how things look is in `ink`.
+//! end. From points to the text of an SVG file; how things look is in `palette`.
 
 use anyhow::{Result, bail};
 use plotters::backend::SVGBackend;
 use plotters::drawing::IntoDrawingArea;
 
 use super::cells::Row;
-use super::sweep::{Point, called, cut_off};
+use super::point::{Point, called};
+use super::remarks::cut_off;
 use super::table::wrap;
 use super::unclear;
-use crate::words::load::Swept;
-use crate::words::units;
+use crate::model::load::Swept;
+use crate::model::units;
 
 mod axis;
-mod ink;
 mod labels;
+mod palette;
 mod panel;
 
-use ink::{GREY, Ink, LINES, MARKS, Mark, PAPER, TEXT};
-use panel::{Letters, Page, Sizes, write};
+use palette::{GREY, LINES, MARKS, Mark, PAPER, Stroke, TEXT};
+use panel::{Letters, Page, PanelSizes, write};
 
 /// What was swept over, as its axis is called.
 fn swept(points: &[&Point]) -> &'static str {
@@ -76,9 +77,9 @@ fn response_us(point: &Point) -> f64 {
 /// How a target is drawn, the same in all panels.
 struct Line<'a> {
     target: &'a str,
-    ink: Ink,
+    stroke: Stroke,
     mark: Mark,
-    control: bool,
+    baseline: bool,
 }
 
 // Lengths in pixels, letters by their height.
@@ -111,7 +112,7 @@ pub fn svg(points: &[Point], rows: &[Row], headline: &str) -> Result<String> {
     let lines = lines(points);
     let parts = ["set", "get", "run"].into_iter().filter(|part| points.iter().any(|point| point.part == *part));
     let parts: Vec<&str> = parts.collect();
-    let sizes = Sizes::of(&lines);
+    let sizes = PanelSizes::of(&lines);
     let width = MARGIN + (sizes.width + MARGIN) * measures.len() as i32;
     let heading = wrap(headline, panel::letters_in(width - 2 * MARGIN, HEADING));
     let mut notes = notes(points, rows, panel::letters_in(width - 2 * MARGIN, NOTE));
@@ -124,7 +125,7 @@ pub fn svg(points: &[Point], rows: &[Row], headline: &str) -> Result<String> {
     let mut text = String::new();
     let page = SVGBackend::with_string(&mut text, (width as u32, height as u32)).into_drawing_area();
     page.fill(&PAPER.light)?;
-    let letters = Letters { height: HEADING, ink: TEXT, bold: false };
+    let letters = Letters { height: HEADING, stroke: TEXT, bold: false };
     paragraph(&page, &heading, (MARGIN, MARGIN + HEADING_HEIGHT / 2), HEADING_HEIGHT, &letters)?;
     for (row, part) in (0..).zip(&parts) {
         let points: Vec<&Point> = points.iter().filter(|point| point.part == *part).collect();
@@ -133,29 +134,29 @@ pub fn svg(points: &[Point], rows: &[Row], headline: &str) -> Result<String> {
             panel::draw(&page, corner, &sizes, measure, &points, &lines)?;
         }
     }
-    let letters = Letters { height: NOTE, ink: GREY, bold: false };
+    let letters = Letters { height: NOTE, stroke: GREY, bold: false };
     paragraph(&page, &notes, (MARGIN, bottom), NOTE_HEIGHT, &letters)?;
     page.present()?;
     drop(page);
     // Behind the line that opens the picture.
-    Ok(text.replacen('\n', &format!("\n{}", ink::style_sheet()), 1))
+    Ok(text.replacen('\n', &format!("\n{}", palette::style_sheet()), 1))
 }
 
 fn paragraph(page: &Page, lines: &[String], at: (i32, i32), line_height: i32, letters: &Letters) -> Result<()> {
     (0..).zip(lines).try_for_each(|(index, line)| write(page, line, (at.0, at.1 + index * line_height), letters))
 }
 
-/// Targets in the order of their points; controls are grey.
+/// Targets in the order of their points; baselines are grey.
 fn lines(points: &[Point]) -> Vec<Line<'_>> {
     let mut lines: Vec<Line> = Vec::new();
     for point in points {
         if lines.iter().any(|line| line.target == point.target) {
             continue;
         }
-        let place = lines.iter().filter(|line| line.control == point.control).count();
-        let ink = if point.control { GREY } else { LINES[place % LINES.len()] };
+        let place = lines.iter().filter(|line| line.baseline == point.baseline).count();
+        let stroke = if point.baseline { GREY } else { LINES[place % LINES.len()] };
         let mark = MARKS[place % MARKS.len()];
-        lines.push(Line { target: &point.target, ink, mark, control: point.control });
+        lines.push(Line { target: &point.target, stroke, mark, baseline: point.baseline });
     }
     lines
 }
@@ -185,7 +186,7 @@ fn notes(points: &[Point], rows: &[Row], letters: usize) -> Vec<String> {
     let said = [
         (points.iter().any(|point| point.client_limited), "hollow: limited by the client, not ranked"),
         (points.iter().any(|point| point.trials > 1), medians),
-        (points.iter().any(|point| point.control), "thin and grey: controls"),
+        (points.iter().any(|point| point.baseline), "thin and grey: baselines"),
     ];
     let said: Vec<&str> = said.into_iter().filter(|(is, _)| *is).map(|(_, words)| words).collect();
     let mut notes = if said.is_empty() { Vec::new() } else { wrap(&said.join(" · "), letters) };
@@ -198,8 +199,8 @@ fn notes(points: &[Point], rows: &[Row], letters: usize) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::trial::Transport;
     use crate::report::cells::Status;
-    use crate::words::trial::Transport;
 
     fn point(target: &str, clients: u32, requests_per_s: f64) -> Point {
         Point {
@@ -212,7 +213,7 @@ mod tests {
             cut_off: None,
             unclear: None,
             target: target.to_string(),
-            control: target == "control",
+            baseline: target == "baseline",
             trials: 1,
             statistic: Default::default(),
             requests_per_s,
@@ -287,19 +288,19 @@ mod tests {
     fn what_is_hollow_grey_or_a_band_is_said() {
         let mut points = vec![point("a", 1, 10.0), point("a", 2, 20.0)];
         let plain = drawn(&points);
-        for word in ["hollow", "bands", "controls", "opacity=\"0.15\""] {
+        for word in ["hollow", "bands", "baselines", "opacity=\"0.15\""] {
             assert!(!plain.contains(word), "{word}");
         }
         let circles = |svg: &str| svg.matches("fill=\"#FFFFFF\" stroke=\"none\" stroke-width").count();
         assert_eq!(circles(&plain), 0);
         points[0].client_limited = true;
         points[1] = Point { trials: 2, requests_per_s_lowest: 15.0, ..points[1].clone() };
-        points.extend([point("control", 1, 5.0), point("control", 2, 5.0)]);
+        points.extend([point("baseline", 1, 5.0), point("baseline", 2, 5.0)]);
         let svg = drawn(&points);
         assert!(svg.contains("hollow: limited by the client") && circles(&svg) == 2, "hollow in both panels");
         assert!(svg.contains("bands: lowest to highest"));
         assert_eq!(svg.matches("<polygon opacity=\"0.15\"").count(), 1, "of the rates alone");
-        assert!(svg.contains("thin and grey: controls"));
+        assert!(svg.contains("thin and grey: baselines"));
         assert!(paths(&svg, "stroke=\"#6B7075\" stroke-width=\"1\"").iter().any(|path| path.len() == 2));
     }
 
@@ -313,12 +314,12 @@ mod tests {
             transport: Transport::Unix,
             target: name.to_string(),
             group: String::new(),
-            control: false,
+            baseline: false,
             of_requests: true,
             of_trace: false,
             of_program: false,
             version: String::new(),
-            mouth: String::new(),
+            client_library: String::new(),
             trials: 0,
             status: Status::Refused { reason: "<image href='x'/>\u{1b}[31m".to_string() },
             numbers: None,

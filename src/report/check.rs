@@ -1,8 +1,8 @@
 //! What a check found, as lines: a headline for each target, what was wrong, its limits, and what was not asked.
 
 use super::table::{width, wrap};
-use crate::words::check::{Checked, Reached};
-use crate::words::op::readable;
+use crate::model::check::{Checked, Reached};
+use crate::model::op::readable;
 
 /// A store's words may be long and strange: so much of them is shown.
 const WORDS_SHOWN: usize = 300;
@@ -37,8 +37,8 @@ fn others(probes: &[String]) -> String {
 
 /// "redis 7.0.15 by resp: 45 probes, all right (3.1 s)".
 fn headline(checked: &Checked) -> String {
-    let Checked { target, version, mouth, probes, took_s, .. } = checked;
-    let by = if version.is_empty() { target.clone() } else { format!("{target} {version} by {mouth}") };
+    let Checked { target, version, client_library, probes, took_s, .. } = checked;
+    let by = if version.is_empty() { target.clone() } else { format!("{target} {version} by {client_library}") };
     match &checked.reached {
         Reached::Missing { reason, get_it } if get_it.is_empty() => format!("{by}: {}", plain(reason)),
         Reached::Missing { reason, get_it } => format!("{by}: {}; get it: {get_it}", plain(reason)),
@@ -68,26 +68,26 @@ fn indented(indent: &str, text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::words::check::Wrong;
+    use crate::model::check::ProbeWrong;
 
     #[test]
     fn a_target_is_a_headline_and_a_line_for_each_thing_to_know() {
         let right = Checked {
             target: "redis".to_string(),
             version: "7.0.15".to_string(),
-            mouth: "resp".to_string(),
+            client_library: "resp".to_string(),
             probes: 45,
             limits: vec!["values of 10 bytes, the largest that was tried".to_string()],
-            not_offered: vec!["redis has no scan".to_string(), "the empty key: it may be somebody's".to_string()],
+            not_offered: vec!["redis has no scan".to_string(), "the empty key: it may have an owner".to_string()],
             took_s: 3.12,
             ..Checked::default()
         };
         assert_eq!(
             lines(&right),
             "redis 7.0.15 by resp: 45 probes, all right (3.1 s)\n  limit: values of 10 bytes, the largest that was \
-             tried\n  not asked: redis has no scan; the empty key: it may be somebody's\n"
+             tried\n  not asked: redis has no scan; the empty key: it may have an owner\n"
         );
-        let met = |came: &str, cause: Option<&str>| Wrong {
+        let met = |came: &str, cause: Option<&str>| ProbeWrong {
             sent: "get \"k\"".to_string(),
             came: came.to_string(),
             cause: cause.map(str::to_string),
@@ -105,7 +105,10 @@ mod tests {
             many.note(probe, met("refused: ERR down", Some("refused: ERR down")));
             many.note(probe, met("an answer after 7.0 s", None));
         }
-        many.note("d", Wrong { step: Some("set".to_string()), ..met("refused: ERR full", Some("refused: ERR full")) });
+        many.note(
+            "d",
+            ProbeWrong { step: Some("set".to_string()), ..met("refused: ERR full", Some("refused: ERR full")) },
+        );
         let told = lines(&many);
         assert!(told.contains("45 probes, 7 WRONG"), "{told}");
         assert!(told.contains("WRONG a: sent get \"k\"; came refused: ERR down ... and 2 more: b; c\n"), "{told}");

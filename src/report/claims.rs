@@ -3,13 +3,13 @@
 
 use super::cells::{Row, Status};
 use super::standing::{Standing, Standings};
-use crate::words::effort::CLAIM_BLOCKS;
-use crate::words::trial::Transport;
-use crate::words::units;
+use crate::model::effort::CLAIM_BLOCKS;
+use crate::model::trial::Transport;
+use crate::model::units;
 
 /// So many differences are told, and so many pairs that cannot be told apart.
 const TOLD: usize = 2;
-/// A step is found nine times in ten where it is so many times the half-width of intervals (method.md, section 3).
+/// A step is found nine times in ten where it is so many times the ± of intervals (simulated: docs/statistics.md).
 const SEEN: f64 = 1.8;
 
 /// One or a few sentences that can be quoted.
@@ -25,7 +25,7 @@ pub fn sentence(rows: &[Row], standings: &Standings<'_>) -> String {
     if let Some(refused) = &standings.refused {
         return format!("{} {}", refused.in_words(), of_cpu(rows, standings));
     }
-    let numbered: Vec<&Row> = rows.iter().filter(|row| !row.control && row.numbers.is_some()).collect();
+    let numbered: Vec<&Row> = rows.iter().filter(|row| !row.baseline && row.numbers.is_some()).collect();
     if numbered.is_empty() {
         return String::new();
     }
@@ -67,7 +67,7 @@ fn claims(group: &[&Row], standing: &Standing<'_>) -> Option<String> {
     }
     let (alike, hidden) = (named(&alike), hidden(&alike, standing));
     if !alike.is_empty() {
-        parts.push(format!("{} cannot be told apart{hidden}", alike.join("; ")));
+        parts.push(format!("cannot be told apart: {}{hidden}", alike.join(", ")));
     }
     Some(format!("{}.", parts.join("; ")))
 }
@@ -152,11 +152,15 @@ fn named(pairs: &[Pair<'_>]) -> Vec<String> {
 /// How large a difference would have been seen between them.
 fn hidden(pairs: &[Pair<'_>], standing: &Standing<'_>) -> String {
     let below = |(one, other): &Pair<'_>| {
-        let width = standing.versus(one, other).map_or(0.0, |ratio| ratio.half_width());
+        let width = standing.versus(one, other).map_or(0.0, |ratio| ratio.plus_minus());
         standing.bar(one, other).map_or(0.0, |bar| bar.floor).max(SEEN * width)
     };
     let hidden = pairs.iter().map(below).fold(0.0, f64::max);
-    if hidden > 0.0 { format!(" (differences below {:.0} % are not seen here)", hidden * 100.0) } else { String::new() }
+    if hidden > 0.0 {
+        format!(" (differences below {:.0} % would not show there)", hidden * 100.0)
+    } else {
+        String::new()
+    }
 }
 
 /// Why nothing is claimed from so many blocks.
@@ -198,7 +202,7 @@ fn of_cpu(rows: &[Row], standings: &Standings<'_>) -> String {
     let Some(cpu) = standings.cpu().filter(Standing::has_controls) else { return String::new() };
     let by = if rows.iter().any(|row| row.of_program) { "By CPU" } else { "By CPU an op" };
     let used = |row: &&&Row| row.numbers.as_ref().map_or(f64::MAX, |numbers| numbers.cpu_us_per_op());
-    let mut stores: Vec<&Row> = rows.iter().filter(|row| !row.control && row.numbers.is_some()).collect();
+    let mut stores: Vec<&Row> = rows.iter().filter(|row| !row.baseline && row.numbers.is_some()).collect();
     stores.sort_by(|one, other| used(&one).total_cmp(&used(&other)));
     let Some(least) = stores.first() else { return String::new() };
     let others = stores.iter().filter(|row| cpu.is_less(&least.target, &row.target));
@@ -214,7 +218,7 @@ fn of_cpu(rows: &[Row], standings: &Standings<'_>) -> String {
     if each.len() > TOLD {
         each.drain(1..each.len() - 1);
     }
-    format!("{by} {} used least; of that {}.", least.target, each.join(", "))
+    format!("{by} {} used least; {} as much.", least.target, each.join(", "))
 }
 
 fn seconds(row: &Row) -> f64 {

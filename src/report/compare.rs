@@ -7,21 +7,23 @@ use std::str::FromStr;
 use serde::Serialize;
 
 use super::alike::unlike;
-use super::standing::{self, Counted, Standing, Versus};
-use super::table::{Line, at_least, layout, versus, width};
-use super::{aa, cells};
-use crate::stats::across::{self, Machine, Moved, Target};
-use crate::stats::floor::{Bar, Noise};
+use super::standing::{self, Counted, Standing};
+use super::table::{TableLine, layout, width};
+use super::versus::Versus;
+use super::versus::{at_least, versus};
+use super::{aa, costs};
+use crate::model::record::{Outcome, Record};
+use crate::stats::across::{self, Moved, TwoRuns, TwoRunsTarget};
+use crate::stats::floor::{AaNoise, Bar};
 use crate::stats::paired::Interval;
 use crate::stats::rank::Claim;
-use crate::words::record::{Outcome, Record};
 
 /// One target, or one against another: what it costs at the head of what it cost at the base.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Compared {
+pub struct ComparedCost {
     pub target: String,
-    pub seconds: Finding,
-    pub cpu: Finding,
+    pub seconds: CostChange,
+    pub cpu: CostChange,
     /// A program of the user's was run, whose CPU is of the whole run.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub of_program: bool,
@@ -30,7 +32,7 @@ pub struct Compared {
 /// What became of one cost.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
-pub enum Finding {
+pub enum CostChange {
     Less(Difference),
     More(Difference),
     NoDifference(Difference),
@@ -71,12 +73,12 @@ impl Difference {
 
 /// Which regressions fail a comparison: `slower:3%` of seconds, `cpu:3%` of CPU an op.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Limit {
+pub struct RegressionLimit {
     pub of_cpu: bool,
     pub share: f64,
 }
 
-impl FromStr for Limit {
+impl FromStr for RegressionLimit {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
@@ -85,7 +87,7 @@ impl FromStr for Limit {
         let percent: f64 = share.strip_suffix('%').ok_or_else(wrong)?.trim().parse().map_err(|_| wrong())?;
         match what {
             "slower" | "cpu" if (0.0..=1000.0).contains(&percent) => {
-                Ok(Limit { of_cpu: what == "cpu", share: percent / 100.0 })
+                Ok(RegressionLimit { of_cpu: what == "cpu", share: percent / 100.0 })
             }
             _ => Err(wrong()),
         }
@@ -94,7 +96,7 @@ impl FromStr for Limit {
 
 /// How a comparison ends for whoever waits for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Judged {
+pub enum ComparisonEnd {
     Good,
     /// A regression of that size cannot be ruled out, or nothing could be compared.
     Unclear,
@@ -103,30 +105,30 @@ pub enum Judged {
 
 /// The worst of all that was compared. A regression is one whose near end exceeds limit and noise floor both; one is
 /// ruled out where the far end stays below the limit and the noise floor does not hide as much.
-pub fn judge(compared: &[Compared], limit: Limit) -> Judged {
-    let one = |compared: &Compared| match if limit.of_cpu { &compared.cpu } else { &compared.seconds } {
-        Finding::Less(_) => Judged::Good,
-        Finding::More(seen) if seen.near_end() > limit.share.max(seen.noise_floor) => Judged::Regressed,
-        Finding::More(seen) | Finding::NoDifference(seen) => {
+pub fn judge(compared: &[ComparedCost], limit: RegressionLimit) -> ComparisonEnd {
+    let one = |compared: &ComparedCost| match if limit.of_cpu { &compared.cpu } else { &compared.seconds } {
+        CostChange::Less(_) => ComparisonEnd::Good,
+        CostChange::More(seen) if seen.near_end() > limit.share.max(seen.noise_floor) => ComparisonEnd::Regressed,
+        CostChange::More(seen) | CostChange::NoDifference(seen) => {
             let ruled_out = seen.versus.high.is_some_and(|high| high - 1.0 < limit.share);
-            if ruled_out && seen.noise_floor <= limit.share { Judged::Good } else { Judged::Unclear }
+            if ruled_out && seen.noise_floor <= limit.share { ComparisonEnd::Good } else { ComparisonEnd::Unclear }
         }
-        Finding::NotComparable { .. } => Judged::Unclear,
+        CostChange::NotComparable { .. } => ComparisonEnd::Unclear,
     };
-    compared.iter().map(one).max().unwrap_or(Judged::Unclear)
+    compared.iter().map(one).max().unwrap_or(ComparisonEnd::Unclear)
 }
 
 /// Two targets of one run, block by block.
-pub fn within(records: &[Record], base: &str, head: &str) -> Compared {
+pub fn within(records: &[Record], base: &str, head: &str) -> ComparedCost {
     let counted = Counted::of(records);
     let target = format!("{head} against {base}");
     let refused = standing::standings(records).refused.map(|refused| refused.in_words());
     let seconds = match refused {
-        Some(reason) => Finding::NotComparable { reason },
+        Some(reason) => CostChange::NotComparable { reason },
         None => paired(records, &counted, Record::cost, base, head),
     };
     let of_program = records.iter().any(|record| record.job.program().is_some());
-    Compared { target, seconds, cpu: paired(records, &counted, cells::cpu_us_per_op, base, head), of_program }
+    ComparedCost { target, seconds, cpu: paired(records, &counted, costs::cpu_us_per_op, base, head), of_program }
 }
 
 fn paired(
@@ -135,57 +137,57 @@ fn paired(
     cost: impl Fn(&Record) -> Option<f64> + Copy + Sync,
     base: &str,
     head: &str,
-) -> Finding {
+) -> CostChange {
     let noise = aa::noise(records, counted, cost);
-    let costs = standing::costs(records, counted, cost, |label| label == base || label == head);
+    let costs = standing::by_target(records, counted, cost, |label| label == base || label == head);
     let lengths_s = standing::lengths_s(records, counted);
     paired_finding(Standing::new(costs, &lengths_s, &noise, &counted.seeds), base, head)
 }
 
-fn paired_finding(standing: Option<Standing<'_>>, base: &str, head: &str) -> Finding {
+fn paired_finding(standing: Option<Standing<'_>>, base: &str, head: &str) -> CostChange {
     let Some((standing, versus)) = standing.and_then(|standing| {
         let versus = standing.versus(head, base)?;
         Some((standing, versus))
     }) else {
-        return Finding::NotComparable { reason: "one of them has no number: see the table".to_string() };
+        return CostChange::NotComparable { reason: "one of them has no number: see the table".to_string() };
     };
-    let too_few = || Finding::NotComparable { reason: format!("{} blocks are too few", standing.blocks) };
+    let too_few = || CostChange::NotComparable { reason: format!("{} blocks are too few", standing.blocks) };
     if versus.low.is_none() {
         return too_few();
     }
     let Some(bar) = standing.bar(head, base) else {
-        return Finding::NotComparable { reason: NO_CONTROL.to_string() };
+        return CostChange::NotComparable { reason: NO_CONTROL.to_string() };
     };
     let seen = Difference::of(versus, bar);
     match (standing.is_less(head, base), standing.is_less(base, head)) {
-        (true, _) => Finding::Less(seen),
-        (_, true) => Finding::More(seen),
+        (true, _) => CostChange::Less(seen),
+        (_, true) => CostChange::More(seen),
         _ if standing.depends_on_data(head, base) => {
-            Finding::NotComparable { reason: "which is faster depends on the data".to_string() }
+            CostChange::NotComparable { reason: "which is faster depends on the data".to_string() }
         }
-        _ => Finding::NoDifference(seen),
+        _ => CostChange::NoDifference(seen),
     }
 }
 
 /// Why nothing is said without an A/A control.
 const NO_CONTROL: &str = "no target was run twice (A/A control), so the noise floor is unknown";
 
-/// All targets that both runs have, controls too. The runs have no blocks in common, so that what the machine did in
+/// All targets that both runs have, baselines too. The runs have no blocks in common, so that what the machine did in
 /// between is in every ratio: where all moved the same way it is the machine that changed, and nothing is said of
 /// stores.
-pub fn across(base: &[Record], head: &[Record]) -> Vec<Compared> {
+pub fn across(base: &[Record], head: &[Record]) -> Vec<ComparedCost> {
     let labels =
         |records: &[Record]| -> BTreeSet<String> { records.iter().map(|record| record.target.label.clone()).collect() };
     let both: Vec<String> = labels(base).intersection(&labels(head)).cloned().collect();
     let reason = unlike(&base[0], &head[0]);
     let found = |cost: fn(&Record) -> Option<f64>| match &reason {
-        Some(reason) => both.iter().map(|_| Finding::NotComparable { reason: reason.clone() }).collect(),
+        Some(reason) => both.iter().map(|_| CostChange::NotComparable { reason: reason.clone() }).collect(),
         None => unpaired_of(base, head, &both, cost),
     };
-    let (seconds, cpu) = (found(Record::cost), found(cells::cpu_us_per_op));
+    let (seconds, cpu) = (found(Record::cost), found(costs::cpu_us_per_op));
     let each = both.iter().zip(seconds).zip(cpu);
     let of_program = base[0].job.program().is_some();
-    each.map(|((target, seconds), cpu)| Compared { target: target.clone(), seconds, cpu, of_program }).collect()
+    each.map(|((target, seconds), cpu)| ComparedCost { target: target.clone(), seconds, cpu, of_program }).collect()
 }
 
 /// Two runs by one cost.
@@ -198,7 +200,7 @@ struct Runs<'a> {
 struct Side<'a> {
     records: &'a [Record],
     counted: Counted,
-    noise: Noise,
+    noise: AaNoise,
     lengths_s: BTreeMap<&'a str, f64>,
 }
 
@@ -235,85 +237,85 @@ fn unpaired_of(
     head: &[Record],
     targets: &[String],
     cost: impl Fn(&Record) -> Option<f64> + Copy,
-) -> Vec<Finding> {
+) -> Vec<CostChange> {
     let runs = Runs { base: Side::of(base, cost), head: Side::of(head, cost) };
-    let targets: Vec<Target> = targets
+    let targets: Vec<TwoRunsTarget> = targets
         .iter()
-        .map(|target| Target {
+        .map(|target| TwoRunsTarget {
             base: runs.base.costs(target, cost),
             head: runs.head.costs(target, cost),
             bar: runs.bar(target),
-            is_baseline: base.iter().any(|record| record.target.label == *target && record.target.control),
+            is_baseline: base.iter().any(|record| record.target.label == *target && record.target.baseline),
         })
         .collect();
     unpaired_findings(&targets)
 }
 
-fn unpaired_findings(targets: &[Target]) -> Vec<Finding> {
+fn unpaired_findings(targets: &[TwoRunsTarget]) -> Vec<CostChange> {
     let (moved, machine) = across::across(targets);
     let changed = match machine {
-        Machine::Same => None,
-        Machine::MovedBaseline => Some("a baseline moved beyond the noise floor"),
-        Machine::MovedAll(Claim::Faster) => Some("all targets got faster"),
-        Machine::MovedAll(Claim::Slower) => Some("all targets got slower"),
+        TwoRuns::Same => None,
+        TwoRuns::MovedBaseline => Some("a baseline moved beyond the noise floor"),
+        TwoRuns::MovedAll(Claim::Faster) => Some("all targets got faster"),
+        TwoRuns::MovedAll(Claim::Slower) => Some("all targets got slower"),
     };
     if let Some(changed) = changed {
         let reason = format!("{changed}: the machine has changed; compare them in one run, by --base and --head");
-        return targets.iter().map(|_| Finding::NotComparable { reason: reason.clone() }).collect();
+        return targets.iter().map(|_| CostChange::NotComparable { reason: reason.clone() }).collect();
     }
     targets.iter().zip(moved).map(|(target, moved)| unpaired_finding(target, moved)).collect()
 }
 
-fn unpaired_finding(target: &Target, moved: Moved) -> Finding {
+fn unpaired_finding(target: &TwoRunsTarget, moved: Moved) -> CostChange {
     let Some(ratio) = moved.ratio else {
         let reason = format!("{} blocks against {} are too few", target.head.len(), target.base.len());
-        return Finding::NotComparable { reason };
+        return CostChange::NotComparable { reason };
     };
-    let Some(bar) = target.bar else { return Finding::NotComparable { reason: NO_CONTROL.to_string() } };
+    let Some(bar) = target.bar else { return CostChange::NotComparable { reason: NO_CONTROL.to_string() } };
     let seen = Difference::of(ratio.into(), bar);
     match moved.claim {
-        None => Finding::NoDifference(seen),
-        Some(Claim::Faster) => Finding::Less(seen),
-        Some(Claim::Slower) => Finding::More(seen),
+        None => CostChange::NoDifference(seen),
+        Some(Claim::Faster) => CostChange::Less(seen),
+        Some(Claim::Slower) => CostChange::More(seen),
     }
 }
 
 /// A line for each, aligned; what is not comparable says why.
-pub fn table(compared: &[Compared]) -> String {
+pub fn table(compared: &[ComparedCost]) -> String {
     layout(&lines(compared), width())
 }
 
 /// What stands in the table, the headings first. Of a program of the user's no op is known.
-pub fn lines(compared: &[Compared]) -> Vec<Line> {
+pub fn lines(compared: &[ComparedCost]) -> Vec<TableLine> {
     let of_program = compared.iter().any(|one| one.of_program);
     let headings = ["target", "seconds", "", if of_program { "CPU" } else { "CPU an op" }, ""];
-    let mut lines = vec![Line::Cells(headings.map(str::to_string).to_vec())];
+    let mut lines = vec![TableLine::Cells(headings.map(str::to_string).to_vec())];
     for one in compared {
         let reason = [&one.seconds, &one.cpu].into_iter().filter_map(|finding| match finding {
-            Finding::NotComparable { reason } => Some(reason),
+            CostChange::NotComparable { reason } => Some(reason),
             _ => None,
         });
         let reason: Vec<&String> = reason.collect();
         if let [reason, _] = reason[..] {
-            lines.push(Line::Reason(one.target.clone(), format!("not comparable: {reason}")));
+            lines.push(TableLine::Reason(one.target.clone(), format!("not comparable: {reason}")));
             continue;
         }
         let [seconds, cpu] = [(&one.seconds, "faster", "slower"), (&one.cpu, "less", "more")].map(cells);
-        lines.push(Line::Cells([vec![one.target.clone()], seconds, cpu].concat()));
-        lines.extend(reason.into_iter().map(|reason| Line::Words(format!("  not comparable: {reason}"))));
+        lines.push(TableLine::Cells([vec![one.target.clone()], seconds, cpu].concat()));
+        lines.extend(reason.into_iter().map(|reason| TableLine::Words(format!("  not comparable: {reason}"))));
     }
     lines
 }
 
-fn cells((finding, less, more): (&Finding, &str, &str)) -> Vec<String> {
+fn cells((finding, less, more): (&CostChange, &str, &str)) -> Vec<String> {
     match finding {
-        Finding::Less(seen) => vec![seen.in_words(), less.to_string()],
-        Finding::More(seen) => vec![seen.in_words(), more.to_string()],
-        Finding::NoDifference(seen) => {
+        CostChange::Less(seen) => vec![seen.in_words(), less.to_string()],
+        CostChange::More(seen) => vec![seen.in_words(), more.to_string()],
+        CostChange::NoDifference(seen) => {
             let words = if seen.noisy { "within the noise" } else { "no difference found" };
             vec![versus(seen.versus), words.to_string()]
         }
-        Finding::NotComparable { .. } => vec!["-".to_string(), String::new()],
+        CostChange::NotComparable { .. } => vec!["-".to_string(), String::new()],
     }
 }
 
@@ -325,30 +327,33 @@ mod tests {
     const QUIET: Bar = Bar { floor: 0.02, near_end: 0.0, is_noisy: false };
     const BASE: [f64; 6] = [1.0, 1.01, 0.99, 1.005, 0.995, 1.002];
 
-    fn target(base: &[f64], times: f64) -> Target {
+    fn target(base: &[f64], times: f64) -> TwoRunsTarget {
         let head = base.iter().map(|cost| cost * times).collect();
-        Target { base: base.to_vec(), head, bar: Some(QUIET), is_baseline: false }
+        TwoRunsTarget { base: base.to_vec(), head, bar: Some(QUIET), is_baseline: false }
     }
 
-    fn found(times: f64) -> Finding {
+    fn found(times: f64) -> CostChange {
         unpaired_findings(&[target(&BASE, times)]).remove(0)
     }
 
-    fn quiet() -> Noise {
-        Noise::of([Control { interval: Interval::Exact { low: 0.99, high: 1.01 }, length_s: 1.0 }], false)
+    fn quiet() -> AaNoise {
+        AaNoise::of([Control { interval: Interval::Exact { low: 0.99, high: 1.01 }, length_s: 1.0 }], false)
     }
 
-    fn compared(seconds: Finding) -> [Compared; 1] {
-        [Compared { target: "x".to_string(), cpu: seconds.clone(), seconds, of_program: false }]
+    fn compared(seconds: CostChange) -> [ComparedCost; 1] {
+        [ComparedCost { target: "x".to_string(), cpu: seconds.clone(), seconds, of_program: false }]
     }
 
     #[test]
     fn what_moved_less_than_the_same_store_does_is_no_difference() {
-        assert!(matches!(found(1.019), Finding::NoDifference(_)));
-        assert!(matches!(found(1.05), Finding::More(_)));
-        assert!(matches!(found(0.9), Finding::Less(_)));
+        assert!(matches!(found(1.019), CostChange::NoDifference(_)));
+        assert!(matches!(found(1.05), CostChange::More(_)));
+        assert!(matches!(found(0.9), CostChange::Less(_)));
         let few = unpaired_findings(&[target(&BASE[..2], 1.0)]).remove(0);
-        assert!(matches!(&few, Finding::NotComparable { reason } if reason.contains("2 blocks against 2")), "{few:?}");
+        assert!(
+            matches!(&few, CostChange::NotComparable { reason } if reason.contains("2 blocks against 2")),
+            "{few:?}"
+        );
     }
 
     /// Twelve blocks in which the head costs more with the data of two seeds, and with the third's a part of the base.
@@ -362,28 +367,30 @@ mod tests {
             let standing = Standing::new([("base", base), ("head", head)].into(), &BTreeMap::new(), &quiet(), &seeds);
             paired_finding(standing, "base", "head")
         };
-        assert!(matches!(of_third(1.4), Finding::More(_)));
+        assert!(matches!(of_third(1.4), CostChange::More(_)));
         let denied = of_third(0.99);
-        assert!(matches!(&denied, Finding::NotComparable { reason } if reason.contains("depends on the data")));
+        assert!(matches!(&denied, CostChange::NotComparable { reason } if reason.contains("depends on the data")));
     }
 
     #[test]
     fn a_limit_is_broken_kept_or_unclear() {
-        let limit: Limit = "slower:3%".parse().unwrap();
-        assert_eq!(judge(&compared(found(1.05)), limit), Judged::Regressed);
-        assert_eq!(judge(&compared(found(1.0)), limit), Judged::Good);
-        assert_eq!(judge(&compared(found(0.5)), limit), Judged::Good);
-        assert_eq!(judge(&compared(found(1.0)), "cpu:0.1%".parse().unwrap()), Judged::Unclear);
-        assert_eq!(judge(&[], limit), Judged::Unclear);
+        let limit: RegressionLimit = "slower:3%".parse().unwrap();
+        assert_eq!(judge(&compared(found(1.05)), limit), ComparisonEnd::Regressed);
+        assert_eq!(judge(&compared(found(1.0)), limit), ComparisonEnd::Good);
+        assert_eq!(judge(&compared(found(0.5)), limit), ComparisonEnd::Good);
+        assert_eq!(judge(&compared(found(1.0)), "cpu:0.1%".parse().unwrap()), ComparisonEnd::Unclear);
+        assert_eq!(judge(&[], limit), ComparisonEnd::Unclear);
         for wrong in ["slower", "slower:3", "faster:3%", "slower:-1%", "cpu:x%", ""] {
-            assert!(wrong.parse::<Limit>().is_err(), "{wrong}");
+            assert!(wrong.parse::<RegressionLimit>().is_err(), "{wrong}");
         }
     }
 
     #[test]
     fn where_all_move_alike_it_is_the_machine() {
         let moved = unpaired_findings(&[1.1, 1.2, 1.05].map(|times| target(&BASE, times)));
-        assert!(moved.iter().all(|one| matches!(one, Finding::NotComparable { reason } if reason.contains("machine"))));
+        assert!(
+            moved.iter().all(|one| matches!(one, CostChange::NotComparable { reason } if reason.contains("machine")))
+        );
         let text = table(&[compared(found(1.05)), compared(moved[0].clone())].concat());
         assert!(text.contains("slower") && text.contains("not comparable: all targets got slower"), "{text}");
     }

@@ -1,30 +1,31 @@
 //! What is said of stores that were killed, whose syncs were counted and who lost power: a table, and some sentences.
 
-use super::table::{Line, layout, width, wrap};
+use super::table::{TableLine, layout, width, wrap};
+use crate::model::crash::{Audit, ClaimStanding, DiskFacts, Outages, Tried};
+use crate::model::trial::Durability;
+use crate::model::units;
 use crate::stats::never;
-use crate::words::crash::{Audit, Ground, Outages, Standing, Tried};
-use crate::words::trial::Durability;
-use crate::words::units;
 
-/// A target at a class: what was seen, or why nothing was.
-pub struct Row {
+/// A target at a durability level: what was seen, or why nothing was.
+pub struct CrashRow {
     pub label: String,
-    pub class: Durability,
+    pub level: Durability,
     pub tried: Result<Tried, String>,
 }
 
-/// "crash: 20 kills of each store at each class, seed 7 · data on ext4 on /dev/vda, a sync takes 4.1 ms (p99 9 ms)".
-pub fn headline(kills: u32, seed: u64, ground: &Ground) -> String {
+/// "crash: 20 kills of each store at each durability level, seed 7 · data on ext4 on /dev/vda, a sync takes 4.1 ms (p99
+/// 9 ms)".
+pub fn headline(kills: u32, seed: u64, ground: &DiskFacts) -> String {
     let (p50, p99) = (units::nanoseconds(ground.sync_ns_p50), units::nanoseconds(ground.sync_ns_p99));
     let times = if kills == 1 { "1 kill".to_string() } else { format!("{} kills", units::thousands(kills.into())) };
     let on = format!("data on {}, where a sync takes {p50} (p99 {p99})", ground.filesystem);
-    wrap(&format!("crash: {times} of each store at each class, seed {seed} · {on}"), width()).join("\n")
+    wrap(&format!("crash: {times} of each store at each durability level, seed {seed} · {on}"), width()).join("\n")
 }
 
 /// The table, then a sentence for each row, then what must be known of the disk.
-pub fn shown(rows: &[Row], ground: &Ground) -> String {
+pub fn shown(rows: &[CrashRow], ground: &DiskFacts) -> String {
     let headings = ["target", "lost", "holes", "corrupt", "back", "syncs", "outage", "keeps"];
-    let mut lines = vec![Line::Cells(headings.map(str::to_string).to_vec())];
+    let mut lines = vec![TableLine::Cells(headings.map(str::to_string).to_vec())];
     lines.extend(rows.iter().map(line));
     let mut text = layout(&lines, width());
     let sentences = rows.iter().map(|row| {
@@ -32,18 +33,18 @@ pub fn shown(rows: &[Row], ground: &Ground) -> String {
             Ok(tried) => sentence(tried),
             Err(why) => format!("not tried: {why}"),
         };
-        format!("{}, {}: {said}", row.label, row.class)
+        format!("{}, {}: {said}", row.label, row.level)
     });
     sentences.chain(warning(ground)).for_each(|said| text.push_str(&format!("{}\n", wrap(&said, width()).join("\n"))));
     text
 }
 
-fn line(row: &Row) -> Line {
+fn line(row: &CrashRow) -> TableLine {
     let Ok(tried) = &row.tried else {
-        return Line::Reason(row.label.clone(), format!("{}: not tried", row.class));
+        return TableLine::Reason(row.label.clone(), format!("{}: not tried", row.level));
     };
-    let sum = |of: fn(&crate::words::crash::Kill) -> u64| units::thousands(tried.kills.iter().map(of).sum());
-    Line::Cells(vec![
+    let sum = |of: fn(&crate::model::crash::Kill) -> u64| units::thousands(tried.kills.iter().map(of).sum());
+    TableLine::Cells(vec![
         row.label.clone(),
         sum(|kill| kill.lost),
         sum(|kill| kill.holes),
@@ -87,11 +88,11 @@ fn sentence(tried: &Tried) -> String {
     };
     let outages = outages(&tried.outages);
     let standing = match tried.standing() {
-        Standing::Holds => String::new(),
-        Standing::Demoted(less) => format!("; what it keeps is {less}, not {}", tried.class),
+        ClaimStanding::Holds => String::new(),
+        ClaimStanding::Demoted(less) => format!("; what it keeps is {less}, not {}", tried.level),
         // Why was said.
-        Standing::Unknown(_) if tried.ground.void.is_none() => format!("; {} cannot be said", tried.class),
-        Standing::Unknown(why) => format!("; {} cannot be said: {why}", tried.class),
+        ClaimStanding::Unknown(_) if tried.ground.untestable.is_none() => format!("; {} cannot be said", tried.level),
+        ClaimStanding::Unknown(why) => format!("; {} cannot be said: {why}", tried.level),
     };
     format!("{lost}; {synced}; {outages}{standing}.")
 }
@@ -131,7 +132,7 @@ fn outages(outages: &Outages) -> String {
     }
 }
 
-fn warning(ground: &Ground) -> Option<String> {
+fn warning(ground: &DiskFacts) -> Option<String> {
     ground.is_too_fast().then(|| {
         let took = units::nanoseconds(ground.sync_ns_p50);
         format!(
@@ -143,9 +144,9 @@ fn warning(ground: &Ground) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::words::crash::Kill;
+    use crate::model::crash::Kill;
 
-    fn row(label: &str, class: Durability, wrong: Option<&str>, syncs: u64) -> Row {
+    fn row(label: &str, level: Durability, wrong: Option<&str>, syncs: u64) -> CrashRow {
         let kill = |wrong: Option<&str>| Kill {
             acknowledged: 1000,
             lost: u64::from(wrong.is_some()),
@@ -157,15 +158,15 @@ mod tests {
             store: "some".to_string(),
             version: "1".to_string(),
             settings: Default::default(),
-            class,
+            level,
             tried: String::new(),
             kvfair: String::new(),
-            ground: Ground::default(),
+            ground: DiskFacts::default(),
             kills: std::iter::once(kill(wrong)).chain((1..20).map(|_| kill(None))).collect(),
             audit: Audit::Counted { writes: 999, by: [("fsync".to_string(), syncs)].into() },
             outages: Outages::default(),
         };
-        Row { label: label.to_string(), class, tried: Ok(tried) }
+        CrashRow { label: label.to_string(), level, tried: Ok(tried) }
     }
 
     #[test]
@@ -181,14 +182,14 @@ mod tests {
     #[test]
     fn the_table_fits_and_the_sentences_are_plain() {
         let missing =
-            Row { label: "some+unix".to_string(), class: Durability::Crash, tried: Err("no program".to_string()) };
+            CrashRow { label: "some+unix".to_string(), level: Durability::Crash, tried: Err("no program".to_string()) };
         let rows = [
             row("some", Durability::Crash, None, 0),
             row("some", Durability::Power, None, 1003),
             row("a-very-long-name?with=settings", Durability::Power, Some("client 0: write 7 is gone"), 3),
             missing,
         ];
-        let ground = Ground { sync_ns_p50: 900, ..Ground::default() };
+        let ground = DiskFacts { sync_ns_p50: 900, ..DiskFacts::default() };
         let text = shown(&rows, &ground);
         assert!(text.lines().all(|line| line.chars().count() <= width()), "{text}");
         let one_line = text.split_whitespace().collect::<Vec<_>>().join(" ");

@@ -1,18 +1,18 @@
-//! What a sweep reached with twice the threads asking, where that was tried: if it is more, the generator was the limit
-//! (method.md R2.12).
+//! What a sweep reached with twice the threads asking, where that was tried: if it is more, the generator was the
+//! limit.
 
 use std::collections::BTreeMap;
 
-use super::sweep::{Point, asked, at, step};
+use super::point::{Point, asked, at, step};
+use crate::model::record::{Phase, Record};
 use crate::stats::sample::Sample;
-use crate::words::record::{Phase, Record};
 
 /// A target's part of one point.
-pub(super) type Place<'a> = (&'a str, &'a str, u64);
+pub(super) type PointKey<'a> = (&'a str, &'a str, u64);
 
 /// How many times as many requests a second twice the threads did: medians over blocks.
-pub(super) fn rises<'a>(records: &[&'a Record]) -> BTreeMap<Place<'a>, f64> {
-    let mut all: BTreeMap<Place<'a>, Vec<f64>> = BTreeMap::new();
+pub(super) fn rises<'a>(records: &[&'a Record]) -> BTreeMap<PointKey<'a>, f64> {
+    let mut all: BTreeMap<PointKey<'a>, Vec<f64>> = BTreeMap::new();
     for record in records {
         let (points, swept) = asked(record);
         for phase in record.phases.iter().filter(|phase| phase.doubled) {
@@ -30,7 +30,7 @@ pub(super) fn rises<'a>(records: &[&'a Record]) -> BTreeMap<Place<'a>, f64> {
 pub(super) const RISE: f64 = 1.05;
 
 /// Notes at each point what was reached there with twice the threads.
-pub(super) fn mark(points: &mut [Point], rises: &BTreeMap<Place<'_>, f64>) {
+pub(super) fn mark(points: &mut [Point], rises: &BTreeMap<PointKey<'_>, f64>) {
     for point in points {
         let step = point.step();
         point.doubled_rise = rises.get(&(point.part.as_str(), point.target.as_str(), step)).copied();

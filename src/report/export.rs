@@ -3,7 +3,7 @@
 use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::Value;
 
-use super::table::Line;
+use super::table::TableLine;
 
 /// A column of a CSV file, and a field of a JSON object: its name, units last, and what stands in it. Null means that
 /// nothing is known.
@@ -61,19 +61,19 @@ fn quoted(cell: &str) -> String {
 
 /// A table, the headings first, names to the left and numbers to the right; below it what has no numbers, with the
 /// reasons: GitHub's tables have no lines across.
-pub fn markdown(lines: &[Line]) -> String {
+pub fn markdown(lines: &[TableLine]) -> String {
     let mut text = String::new();
     let mut reasons = String::new();
     let columns =
-        lines.iter().map(|line| if let Line::Cells(cells) = line { cells.len() } else { 0 }).max().unwrap_or(0);
+        lines.iter().map(|line| if let TableLine::Cells(cells) = line { cells.len() } else { 0 }).max().unwrap_or(0);
     for (index, line) in lines.iter().enumerate() {
         match line {
-            Line::Cells(cells) => text.push_str(&row(cells.iter().map(|cell| escaped(cell)))),
-            Line::Words(words) => {
+            TableLine::Cells(cells) => text.push_str(&row(cells.iter().map(|cell| escaped(cell)))),
+            TableLine::Words(words) => {
                 let rest = std::iter::repeat_n(String::new(), columns.saturating_sub(1));
                 text.push_str(&row(std::iter::once(format!("*{}*", escaped(words))).chain(rest)));
             }
-            Line::Reason(target, reason) => {
+            TableLine::Reason(target, reason) => {
                 reasons.push_str(&format!("- **{}**: {}\n", escaped(target), escaped(reason)));
             }
         }
@@ -126,12 +126,12 @@ mod tests {
 
     #[test]
     fn markdown_is_a_table_and_reasons_below_it() {
-        let cells = |cells: &[&str]| Line::Cells(cells.iter().map(|cell| cell.to_string()).collect());
+        let cells = |cells: &[&str]| TableLine::Cells(cells.iter().map(|cell| cell.to_string()).collect());
         let lines = [
             cells(&["target", "seconds"]),
             cells(&["a|b_c", "~1.02x [0.98-1.06]"]),
-            Line::Words("controls: all".to_string()),
-            Line::Reason("<script>".to_string(), "two\nlines".to_string()),
+            TableLine::Words("controls: all".to_string()),
+            TableLine::Reason("<script>".to_string(), "two\nlines".to_string()),
             cells(&["null", "1"]),
         ];
         let expected = "| target | seconds |\n| :-- | --: |\n| a\\|b\\_c | \\~1.02x \\[0.98-1.06] |\n\

@@ -3,18 +3,19 @@
 
 use serde_json::Value;
 
-use super::beside::Beside;
 use super::cells::{self, Numbers, OpTimes, Row, Status};
 use super::export::Field;
-use super::rated::Rated;
-use super::standing::{Standing, Standings, Versus};
-use super::sweep::{Point, Service, Statistic};
-use super::trials::{Place, Trial, Uncounted};
-use crate::words::load::Swept;
+use super::point::Beside;
+use super::point::Rated;
+use super::point::{Point, Service, Statistic};
+use super::standing::{Standing, Standings};
+use super::trials::{Trial, TrialPlace, Uncounted};
+use super::versus::Versus;
+use crate::model::load::Swept;
 
 /// One target; in a sweep, or at rates, one target at one point.
 #[derive(Clone, Debug)]
-pub struct Line {
+pub struct FieldLine {
     pub row: Row,
     /// Nothing for a whole job, and for a target that has no points.
     pub point: Option<Point>,
@@ -27,12 +28,12 @@ pub struct Line {
 }
 
 /// Of whole jobs: each row beside the fastest of its group, and beside the one that used least CPU for an op.
-pub fn lines(rows: &[Row], standings: &Standings<'_>) -> Vec<Line> {
+pub fn lines(rows: &[Row], standings: &Standings<'_>) -> Vec<FieldLine> {
     let cpu = standings.cpu();
     let line = |row: &Row| {
         let numbers = row.numbers.as_ref();
-        let standing = standings.groups.get(&row.group).filter(|_| !row.control);
-        Line {
+        let standing = standings.groups.get(&row.group).filter(|_| !row.baseline);
+        FieldLine {
             row: row.clone(),
             point: None,
             units: None,
@@ -55,12 +56,12 @@ fn beside(row: &Row, versus: Option<Versus>, best: Option<&Row>, standing: Optio
 
 /// Rows of a group stand by their seconds.
 fn best_of<'a>(rows: &'a [Row], group: &str) -> Option<&'a Row> {
-    rows.iter().find(|row| !row.control && row.group == group && row.numbers.is_some())
+    rows.iter().find(|row| !row.baseline && row.group == group && row.numbers.is_some())
 }
 
 /// Of a sweep: its points, and below them the targets that have none.
-pub fn swept_lines(points: &[Point], rows: &[Row]) -> Vec<Line> {
-    let line = |row: &Row, point: Option<&Point>| Line {
+pub fn swept_lines(points: &[Point], rows: &[Row]) -> Vec<FieldLine> {
+    let line = |row: &Row, point: Option<&Point>| FieldLine {
         row: row.clone(),
         point: point.cloned(),
         units: None,
@@ -75,14 +76,14 @@ pub fn swept_lines(points: &[Point], rows: &[Row]) -> Vec<Line> {
 
 /// Times are in seconds, those of single requests in microseconds. `units_per_s` counts the job's units: requests in a
 /// sweep. In a sweep an op is a request.
-pub const ROWS: &[Field<Line>] = &[
+pub const ROWS: &[Field<FieldLine>] = &[
     Field { name: "target", value: |line| line.row.target.as_str().into() },
     Field { name: "store", value: |line| line.row.store.as_str().into() },
     Field { name: "transport", value: |line| line.row.transport.to_string().into() },
     Field { name: "version", value: |line| line.row.version.as_str().into() },
-    Field { name: "client", value: |line| line.row.mouth.as_str().into() },
+    Field { name: "client", value: |line| line.row.client_library.as_str().into() },
     Field { name: "group", value: |line| line.row.group.as_str().into() },
-    Field { name: "baseline", value: |line| line.row.control.into() },
+    Field { name: "baseline", value: |line| line.row.baseline.into() },
     Field { name: "status", value: |line| status(line).into() },
     Field { name: "reason", value: reason_of_line },
     Field { name: "trials", value: |line| line.point.as_ref().map_or(line.row.trials, |point| point.trials).into() },
@@ -104,7 +105,7 @@ pub const ROWS: &[Field<Line>] = &[
     Field { name: "took_s", value: |line| job(line, |numbers| Some(numbers.seconds)) },
     Field { name: "took_s_lowest", value: |line| job(line, |numbers| Some(numbers.seconds_lowest)) },
     Field { name: "took_s_highest", value: |line| job(line, |numbers| Some(numbers.seconds_highest)) },
-    Field { name: "final_flush_s", value: |line| job(line, |numbers| Some(numbers.settle_s)) },
+    Field { name: "final_flush_s", value: |line| job(line, |numbers| Some(numbers.final_flush_s)) },
     Field {
         name: "units_per_s",
         value: |line| either(line, |numbers| Some(numbers.units_per_s), |point| Some(point.requests_per_s)),
@@ -195,7 +196,7 @@ pub const TRIALS: &[Field<Trial>] = &[
     Field { name: "block", value: |trial| trial.block.into() },
     Field { name: "position", value: |trial| trial.position.into() },
     Field { name: "target", value: |trial| trial.target.as_str().into() },
-    Field { name: "baseline", value: |trial| trial.control.into() },
+    Field { name: "baseline", value: |trial| trial.baseline.into() },
     Field { name: "uncounted", value: |trial| value(trial.uncounted.map(uncounted)) },
     Field { name: "status", value: |trial| kind(&trial.status).into() },
     Field { name: "reason", value: |trial| value(reason(&trial.status)) },
@@ -226,45 +227,45 @@ fn us(ns: Option<u64>) -> Option<f64> {
 }
 
 /// Numbers of a whole job say nothing of a point.
-fn numbers(line: &Line) -> Option<&Numbers> {
+fn numbers(line: &FieldLine) -> Option<&Numbers> {
     line.row.numbers.as_ref().filter(|_| line.point.is_none())
 }
 
 /// A point that was cut off or that the machine disturbed has no number.
-fn point(line: &Line) -> Option<&Point> {
+fn point(line: &FieldLine) -> Option<&Point> {
     line.point.as_ref().filter(|point| point.has_number())
 }
 
-fn job<T: Into<Value>>(line: &Line, number: fn(&Numbers) -> Option<T>) -> Value {
+fn job<T: Into<Value>>(line: &FieldLine, number: fn(&Numbers) -> Option<T>) -> Value {
     value(numbers(line).and_then(number))
 }
 
-fn at<T: Into<Value>>(line: &Line, number: fn(&Point) -> Option<T>) -> Value {
+fn at<T: Into<Value>>(line: &FieldLine, number: fn(&Point) -> Option<T>) -> Value {
     value(point(line).and_then(number))
 }
 
-fn either(line: &Line, of_job: fn(&Numbers) -> Option<f64>, of_point: impl Fn(&Point) -> Option<f64>) -> Value {
+fn either(line: &FieldLine, of_job: fn(&Numbers) -> Option<f64>, of_point: impl Fn(&Point) -> Option<f64>) -> Value {
     value(numbers(line).and_then(of_job).or_else(|| point(line).and_then(of_point)))
 }
 
-fn op(line: &Line, of_job: fn(&OpTimes) -> Option<u64>, of_point: fn(&Service) -> Option<u64>) -> Value {
+fn op(line: &FieldLine, of_job: fn(&OpTimes) -> Option<u64>, of_point: fn(&Service) -> Option<u64>) -> Value {
     let of_point = || point(line).and_then(|point| of_point(point.service.as_ref()?));
     value(us(numbers(line).and_then(|numbers| of_job(numbers.op_times.as_ref()?)).or_else(of_point)))
 }
 
-fn rate<T: Into<Value>>(line: &Line, number: fn(&Rated) -> Option<T>) -> Value {
+fn rate<T: Into<Value>>(line: &FieldLine, number: fn(&Rated) -> Option<T>) -> Value {
     value(point(line).and_then(|point| number(point.rated.as_ref()?)))
 }
 
-fn next<T: Into<Value>>(line: &Line, number: fn(&Beside) -> Option<T>) -> Value {
+fn next<T: Into<Value>>(line: &FieldLine, number: fn(&Beside) -> Option<T>) -> Value {
     value(line.beside.as_ref().and_then(number))
 }
 
-fn cpu<T: Into<Value>>(line: &Line, number: fn(&Beside) -> Option<T>) -> Value {
+fn cpu<T: Into<Value>>(line: &FieldLine, number: fn(&Beside) -> Option<T>) -> Value {
     value(line.cpu_beside.as_ref().and_then(number))
 }
 
-fn place(trial: &Trial, words: fn(&Place) -> Value) -> Value {
+fn place(trial: &Trial, words: fn(&TrialPlace) -> Value) -> Value {
     trial.point.as_ref().map_or(Value::Null, words)
 }
 
@@ -272,7 +273,7 @@ fn preliminary(versus: Versus) -> Option<bool> {
     versus.low.map(|_| versus.preliminary)
 }
 
-fn status(line: &Line) -> &'static str {
+fn status(line: &FieldLine) -> &'static str {
     match &line.point {
         Some(point) if point.unclear.is_some() => "unclear",
         Some(point) if point.cut_off.is_some() => "timed_out",
@@ -281,7 +282,7 @@ fn status(line: &Line) -> &'static str {
 }
 
 /// Why there are no numbers; nothing where there are.
-fn reason_of_line(line: &Line) -> Value {
+fn reason_of_line(line: &FieldLine) -> Value {
     match &line.point {
         Some(point) => value(point.unclear.as_ref().map(ToString::to_string)),
         None => value(reason(&line.row.status)),
@@ -297,7 +298,7 @@ pub(super) fn kind(status: &Status) -> &'static str {
     match status {
         Status::Right => "right",
         Status::Unchecked => "unchecked",
-        Status::Control => "baseline",
+        Status::Baseline => "baseline",
         Status::Wrong { .. } => "wrong",
         Status::TimedOut { .. } => "timed_out",
         Status::Refused { .. } => "refused",
@@ -326,8 +327,8 @@ fn statistic(statistic: Statistic) -> &'static str {
 fn uncounted(uncounted: Uncounted) -> &'static str {
     match uncounted {
         Uncounted::WarmUp => "warm_up",
-        Uncounted::Twin => "aa_control",
-        Uncounted::Void => "discarded",
+        Uncounted::AaControl => "aa_control",
+        Uncounted::Discarded => "discarded",
         Uncounted::Ahead => "larger",
     }
 }

@@ -1,17 +1,19 @@
 //! A sweep as tables: one a part and measure, a line a step, a column a target.
 
 use super::cells::Row;
+use super::point::{Measure, Point, called};
 use super::rated;
-use super::sweep::{Point, called, remarks};
-use super::table::{Line, both, layout, tail, versus, width, wrap};
-use crate::words::load::Swept;
-use crate::words::record::CutOff;
-use crate::words::units;
+use super::remarks::remarks;
+use super::table::{TableLine, both, layout, tail, width, wrap};
+use super::versus::versus;
+use crate::model::load::Swept;
+use crate::model::record::CutOff;
+use crate::model::units;
 
 /// One table, with what it tells; nothing where it goes on with the targets that the one before had no room for.
 pub struct Grid {
     pub title: String,
-    pub lines: Vec<Line>,
+    pub lines: Vec<TableLine>,
 }
 
 /// All tables of a sweep, none wider than this.
@@ -40,9 +42,9 @@ pub fn grids(points: &[Point], wide: bool, width: usize) -> Vec<Grid> {
 }
 
 /// The targets that have no numbers, with the reason.
-pub fn silent(rows: &[Row]) -> Vec<Line> {
+pub fn silent(rows: &[Row]) -> Vec<TableLine> {
     let silent = rows.iter().filter(|row| !row.status.has_numbers());
-    silent.map(|row| Line::Reason(row.target.clone(), row.status.in_words())).collect()
+    silent.map(|row| TableLine::Reason(row.target.clone(), row.status.in_words())).collect()
 }
 
 /// All tables, what is to be said of them, and below them the targets that have no numbers.
@@ -71,13 +73,6 @@ pub(super) fn heading(swept: Swept) -> &'static str {
         Swept::ValueBytes => "bytes",
         Swept::Batch => "batch",
     }
-}
-
-/// What a table of points tells of each, and what it says above.
-pub(super) struct Measure {
-    /// What a request is called, and what is asked at once: many of them where they come in batches.
-    pub(super) words: fn(part: &str, question: &str) -> String,
-    pub(super) cell: fn(&Point) -> String,
 }
 
 const MEASURES: &[Measure] = &[Measure {
@@ -114,10 +109,10 @@ const WIDE: &[Measure] = &[
 /// What has nothing to tell.
 const NOTHING: &str = "-";
 
-/// As many targets side by side as there is room for, and the others in tables below; no control that has
+/// As many targets side by side as there is room for, and the others in tables below; no baseline that has
 /// nothing to tell.
-fn table(points: &[&Point], measure: &Measure, width: usize) -> Vec<Vec<Line>> {
-    let mut targets: Vec<(bool, &str)> = points.iter().map(|point| (point.control, point.target.as_str())).collect();
+fn table(points: &[&Point], measure: &Measure, width: usize) -> Vec<Vec<TableLine>> {
+    let mut targets: Vec<(bool, &str)> = points.iter().map(|point| (point.baseline, point.target.as_str())).collect();
     targets.sort_unstable();
     targets.dedup();
     let mut steps: Vec<u64> = points.iter().map(|point| point.step()).collect();
@@ -132,7 +127,7 @@ fn table(points: &[&Point], measure: &Measure, width: usize) -> Vec<Vec<Line>> {
         };
         point.map_or_else(|| NOTHING.to_string(), shown)
     };
-    targets.retain(|(is_control, target)| !is_control || steps.iter().any(|&step| cell(target, step) != NOTHING));
+    targets.retain(|(is_baseline, target)| !is_baseline || steps.iter().any(|&step| cell(target, step) != NOTHING));
     let mut tables = Vec::new();
     let mut rest = targets.as_slice();
     while !rest.is_empty() {
@@ -145,10 +140,10 @@ fn table(points: &[&Point], measure: &Measure, width: usize) -> Vec<Vec<Line>> {
         let (now, later) = rest.split_at(fits.count().max(1));
         let headings =
             std::iter::once(heading(points[0].swept)).chain(now.iter().map(|(_, target)| *target)).map(str::to_string);
-        let mut lines = vec![Line::Cells(headings.collect())];
+        let mut lines = vec![TableLine::Cells(headings.collect())];
         for &step in &steps {
             let cells = now.iter().map(|(_, target)| cell(target, step));
-            lines.push(Line::Cells(std::iter::once(units::thousands(step)).chain(cells).collect()));
+            lines.push(TableLine::Cells(std::iter::once(units::thousands(step)).chain(cells).collect()));
         }
         tables.push(lines);
         rest = later;
@@ -171,9 +166,9 @@ fn apart(point: &Point) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::beside::Beside;
-    use super::super::standing::Versus;
+    use super::super::point::Beside;
     use super::super::sweep::tests::point;
+    use super::super::versus::Versus;
     use super::*;
 
     #[test]
@@ -185,7 +180,7 @@ mod tests {
         let headings: Vec<Vec<String>> = grids(&points, false, width())
             .into_iter()
             .filter_map(|grid| match grid.lines.into_iter().next() {
-                Some(Line::Cells(cells)) => Some(cells),
+                Some(TableLine::Cells(cells)) => Some(cells),
                 _ => None,
             })
             .collect();

@@ -4,15 +4,15 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use super::sweep::{self, Point, called};
-use super::table::{Line, layout, width, wrap};
+use super::point::{self, Point, called};
+use super::table::{TableLine, layout, width, wrap};
+use crate::model::load::Swept;
+use crate::model::noise::{Gate, Yardstick};
+use crate::model::record::{Outcome, Phase, Record};
+use crate::model::units;
 use crate::stats::growth::{self, Fit, exponent};
 use crate::stats::paired::LEAST_BLOCKS;
 use crate::stats::sample::TAIL;
-use crate::words::load::Swept;
-use crate::words::noise::{Gate, Yardstick};
-use crate::words::record::{Outcome, Phase, Record};
-use crate::words::units;
 
 /// A cost that grows with a higher power of the size is out of proportion: what takes twice as long for twice as much
 /// has the exponent 1, and measuring leaves some doubt.
@@ -100,7 +100,7 @@ impl Over {
 /// What is to be thought of a growth.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Verdict {
+pub enum GrowthVerdict {
     InProportion,
     OutOfProportion,
     /// And why.
@@ -123,7 +123,7 @@ pub struct Grown {
     pub repetitions: usize,
     /// The power that tells most; none where the cost does not grow.
     pub fit: Option<Fit>,
-    pub verdict: Verdict,
+    pub verdict: GrowthVerdict,
 }
 
 /// Beyond its exponent, what grows out of proportion costs so many times as much a byte, a key or a client in the end:
@@ -165,12 +165,12 @@ fn one(target: &str, part: &'static str, over: Over, trials: &[&Record], yardsti
         Grown { target, part, over, from: 0, to: 0, repetitions: 0, fit: None, verdict }
     };
     if let Some(why) = trials.iter().find_map(|record| failure(record)) {
-        return blank(Verdict::Untried(why));
+        return blank(GrowthVerdict::Untried(why));
     }
     let finished = trials.iter().copied().filter(|record| record.outcome == Outcome::Finished);
     let counted: Vec<&Record> = finished.filter(|record| record.block > 0).collect();
     let noise = |record: &Record| match record.noise.gate(yardstick) {
-        Gate::Void(reasons) => reasons.first().map(ToString::to_string),
+        Gate::Discard(reasons) => reasons.first().map(ToString::to_string),
         _ => None,
     };
     let quiet: Vec<&Record> = counted.iter().copied().filter(|record| noise(record).is_none()).collect();
@@ -181,7 +181,7 @@ fn one(target: &str, part: &'static str, over: Over, trials: &[&Record], yardsti
     let is_noisy = quiet.len() < LEAST_BLOCKS;
     let repetitions = if is_noisy { all } else { quiet };
     let Some((first, last)) = repetitions.first().and_then(|one| one.first().zip(one.last())) else {
-        return blank(Verdict::Unclear(format!("fewer than {LEAST_BLOCKS} repetitions fitted into the budget")));
+        return blank(GrowthVerdict::Unclear(format!("fewer than {LEAST_BLOCKS} repetitions fitted into the budget")));
     };
     let fits = growth::fits(&repetitions, TAIL / FITS);
     let beyond = |fit: &Fit| fit.low - limit(fit.times, if is_noisy { DEARER_NOISY } else { DEARER });
@@ -191,15 +191,15 @@ fn one(target: &str, part: &'static str, over: Over, trials: &[&Record], yardsti
     let may_be = fit.is_some_and(|fit| fit.high > limit(fit.times, DEARER));
     let why = counted.iter().find_map(|record| noise(record)).filter(|_| is_noisy);
     let verdict = if found.is_some() && over == Over::Clients && !counted.iter().all(|record| is_long(record, part)) {
-        Verdict::Unclear(format!("less than {LEAST_CPU_MS} ms of CPU for each client fitted into the budget"))
+        GrowthVerdict::Unclear(format!("less than {LEAST_CPU_MS} ms of CPU for each client fitted into the budget"))
     } else if found.is_some() {
-        Verdict::OutOfProportion
+        GrowthVerdict::OutOfProportion
     } else if repetitions.len() < LEAST_BLOCKS {
-        Verdict::Unclear(format!("fewer than {LEAST_BLOCKS} repetitions fitted into the budget"))
+        GrowthVerdict::Unclear(format!("fewer than {LEAST_BLOCKS} repetitions fitted into the budget"))
     } else if may_be || (fit.is_none() && is_noisy) {
-        Verdict::Unclear(why.unwrap_or_else(|| "repetitions differ too much".to_string()))
+        GrowthVerdict::Unclear(why.unwrap_or_else(|| "repetitions differ too much".to_string()))
     } else {
-        Verdict::InProportion
+        GrowthVerdict::InProportion
     };
     Grown { from: first.0 as u64, to: last.0 as u64, repetitions: repetitions.len(), fit, ..blank(verdict) }
 }
@@ -210,7 +210,7 @@ const LEAST_CPU_MS: f64 = 20.0;
 
 /// Whether the requests of this part cost so much CPU for each client that their beginning does not matter.
 fn is_long(record: &Record, part: &str) -> bool {
-    let of_part = sweep::measured(record).filter(|(phase, ..)| phase.name == part);
+    let of_part = point::measured(record).filter(|(phase, ..)| phase.name == part);
     of_part.map(|(phase, ..)| phase).all(|phase| cpu_us(phase) * phase.units as f64 >= least_cpu_us(phase.clients))
 }
 
@@ -233,10 +233,10 @@ fn failure(record: &Record) -> Option<String> {
 /// Of each repetition the sizes and what each cost, in ascending order; only whole repetitions.
 fn repetitions(trials: &[&Record], part: &str, over: Over) -> Vec<Vec<(f64, f64)>> {
     let points = |record: &Record| -> BTreeMap<u64, f64> {
-        let of_part = sweep::measured(record).filter(|(phase, ..)| phase.name == part && phase.cut_off.is_none());
+        let of_part = point::measured(record).filter(|(phase, ..)| phase.name == part && phase.cut_off.is_none());
         of_part
             .map(|(phase, at, swept)| {
-                let number = if over == Over::Keys { records(record) } else { sweep::step(at, swept) };
+                let number = if over == Over::Keys { records(record) } else { point::step(at, swept) };
                 let times = if over == Over::ValueBytes { 1.0 } else { number as f64 };
                 (number, cpu_us(phase) * times)
             })
@@ -271,18 +271,20 @@ fn cpu_us(phase: &Phase) -> f64 {
 /// A line for each growth, and a sentence for each target.
 pub fn table(grown: &[Grown]) -> String {
     let headings = ["target", "CPU of", "n", "repetitions", "grows with", ""];
-    let mut lines = vec![Line::Cells(headings.map(str::to_string).to_vec())];
+    let mut lines = vec![TableLine::Cells(headings.map(str::to_string).to_vec())];
     lines.extend(grown.iter().map(|one| match &one.verdict {
-        Verdict::Untried(why) => Line::Reason(one.target.clone(), format!("{}: {why}", one.over.what(one.part))),
-        verdict => Line::Cells(vec![
+        GrowthVerdict::Untried(why) => {
+            TableLine::Reason(one.target.clone(), format!("{}: {why}", one.over.what(one.part)))
+        }
+        verdict => TableLine::Cells(vec![
             one.target.clone(),
             one.over.what(one.part),
             format!("{}-{}", units::thousands(one.from), units::thousands(one.to)),
             one.repetitions.to_string(),
             one.fit.map_or_else(|| "-".to_string(), power),
             match verdict {
-                Verdict::OutOfProportion => "out of proportion",
-                Verdict::Unclear(_) => "unclear",
+                GrowthVerdict::OutOfProportion => "out of proportion",
+                GrowthVerdict::Unclear(_) => "unclear",
                 _ => "",
             }
             .to_string(),
@@ -301,7 +303,7 @@ pub fn sentences(grown: &[Grown]) -> String {
     let mut said = Vec::new();
     for ones in grown.chunk_by(|one, other| one.target == other.target) {
         let target = &ones[0].target;
-        let is_out = |one: &&Grown| one.verdict == Verdict::OutOfProportion;
+        let is_out = |one: &&Grown| one.verdict == GrowthVerdict::OutOfProportion;
         for (one, fit) in ones.iter().filter(is_out).filter_map(|one| Some((one, one.fit?))) {
             let (what, from, unit) = (one.over.what(one.part), units::thousands(fit.from as u64), one.over.unit());
             let what = format!("{target}: the CPU of {what} grows with {} from {from} {unit} on", power(fit));
@@ -309,7 +311,7 @@ pub fn sentences(grown: &[Grown]) -> String {
         }
         let mut unclear: BTreeMap<&str, Vec<String>> = BTreeMap::new();
         for one in ones {
-            if let Verdict::Unclear(why) = &one.verdict {
+            if let GrowthVerdict::Unclear(why) = &one.verdict {
                 unclear.entry(why).or_default().push(one.over.what(one.part));
             }
         }
@@ -317,7 +319,7 @@ pub fn sentences(grown: &[Grown]) -> String {
             let what = if what.len() == ones.len() { "everything".to_string() } else { what.join(", ") };
             said.push(format!("{target}: unclear: {what}: {why}."));
         }
-        if ones.iter().all(|one| one.verdict == Verdict::InProportion) {
+        if ones.iter().all(|one| one.verdict == GrowthVerdict::InProportion) {
             said.push(format!("{target}: nothing grows out of proportion."));
         }
     }
@@ -332,7 +334,7 @@ mod tests {
         Fit { from, times, exponent: (low + high) / 2.0, low, high }
     }
 
-    fn one(part: &'static str, over: Over, fit: Option<Fit>, verdict: Verdict) -> Grown {
+    fn one(part: &'static str, over: Over, fit: Option<Fit>, verdict: GrowthVerdict) -> Grown {
         Grown { target: "some".to_string(), part, over, from: 1, to: 1_024, repetitions: 6, fit, verdict }
     }
 
@@ -347,9 +349,9 @@ mod tests {
     fn faults_are_sentences_and_the_rest_is_named_once() {
         let quadratic = fit(64.0, 16.0, 1.84, 1.96);
         let said = sentences(&[
-            one("get", Over::Batch, Some(quadratic), Verdict::OutOfProportion),
-            one("set", Over::Batch, None, Verdict::Unclear("few".to_string())),
-            one("set", Over::Keys, None, Verdict::Unclear("few".to_string())),
+            one("get", Over::Batch, Some(quadratic), GrowthVerdict::OutOfProportion),
+            one("set", Over::Batch, None, GrowthVerdict::Unclear("few".to_string())),
+            one("set", Over::Keys, None, GrowthVerdict::Unclear("few".to_string())),
         ]);
         let said = said.split_whitespace().collect::<Vec<_>>().join(" ");
         assert_eq!(
@@ -357,11 +359,11 @@ mod tests {
             "some: the CPU of a get-many of n keys grows with n^1.9 [1.8-2.0] from 64 keys on: out of proportion. \
              some: unclear: a set-many of n keys, a set of each of n keys: few."
         );
-        let fine = [one("get", Over::Clients, Some(fit(4.0, 16.0, 0.9, 1.1)), Verdict::InProportion)];
+        let fine = [one("get", Over::Clients, Some(fit(4.0, 16.0, 0.9, 1.1)), GrowthVerdict::InProportion)];
         assert_eq!(sentences(&fine), "some: nothing grows out of proportion.\n");
         let table = table(&fine);
         assert!(table.contains("a get by each of n clients") && table.contains("n^1.0 [0.9-1.1]"), "{table}");
-        let all = [one("get", Over::Keys, None, Verdict::Unclear("few".to_string()))];
+        let all = [one("get", Over::Keys, None, GrowthVerdict::Unclear("few".to_string()))];
         assert_eq!(sentences(&all), "some: unclear: everything: few.\n");
     }
 }

@@ -11,11 +11,11 @@ use hdrhistogram::serialization::interval_log::{IntervalLogWriterBuilder, Tag};
 
 use super::standing::Counted;
 use super::times::times;
-use crate::words::hist::{Packed, Times};
-use crate::words::load::{Load, Swept};
-use crate::words::names::file_name;
-use crate::words::record::{Outcome, Phase, Record};
-use crate::words::units;
+use crate::model::hist::{Packed, Times};
+use crate::model::load::{Load, Swept};
+use crate::model::names::file_name;
+use crate::model::record::{Outcome, Phase, Record};
+use crate::model::units;
 
 /// The log with all histograms in it.
 const LOG: &str = "histograms.hlog";
@@ -170,7 +170,7 @@ pub(super) mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::words::record::Machine;
+    use crate::model::record::Machine;
 
     /// Op times in nanoseconds as a skewed stream would have them.
     fn times(seed: u64, ops: u64) -> Times {
@@ -191,13 +191,13 @@ pub(super) mod tests {
 
     pub(in crate::report) fn record(label: &str, outcome: &str, phases: &[Value]) -> Record {
         let record = json!({
-            "method": 1, "kvfair": "0", "run": {"began": "", "seed": 1, "blocks": 1, "answers_only": false},
+            "method": 1, "kvfair": "0", "run": {"began": "", "seeds": {"order": 1}, "blocks": 1, "answers_only": false},
             "block": 1, "position": 1,
-            "target": {"label": label, "store": "", "transport": "unix", "settings": {}, "managed": true, "control": false},
+            "target": {"label": label, "store": "", "transport": "unix", "settings": {}, "managed": true, "baseline": false},
             "durability": "none", "keeps": "", "clients": 7,
             "job": {"name": "", "data": {"recipe": {"name": "", "seed": 1}}, "format": "", "units": null, "skip_bad": 0},
             "stream": {"sha256": "", "unit": "", "units": 1, "ops": 1, "skipped_lines": 0}, "store": null,
-            "outcome": {"kind": outcome, "reason": "broken"}, "verdict": {"kind": "control"}, "phases": phases,
+            "outcome": {"kind": outcome, "reason": "broken"}, "verdict": {"kind": "baseline"}, "phases": phases,
             "memory": {"client": {"anonymous_bytes": 0, "file_bytes": 0}, "server": null}, "bytes_on_disk": null,
             "machine": Machine::default(),
         });
@@ -235,7 +235,7 @@ pub(super) mod tests {
             record(
                 "a",
                 "finished",
-                &[phase("load", 1, &first), phase("set", 5, &first), phase("settle", 0, &Times::default())],
+                &[phase("load", 1, &first), phase("set", 5, &first), phase("final_flush", 0, &Times::default())],
             ),
             record("a", "finished", &[phase("set", 5, &second), phase("get", 5, &second)]),
             record("a", "failed", &[phase("set", 5, &second)]),

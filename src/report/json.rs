@@ -7,28 +7,30 @@ use std::collections::BTreeMap;
 use anyhow::{Context, Result};
 use serde::ser::{Serialize, SerializeMap, Serializer};
 
-use super::beside::{self, Beside};
+use super::beside;
 use super::cells::{self, Row};
 use super::export::{Field, Object};
-use super::fields::{self, Line, ROWS, TRIALS};
-use super::standing::{Standing, Standings, Versus};
-use super::sweep::Point;
+use super::fields::{self, FieldLine, ROWS, TRIALS};
+use super::point::Beside;
+use super::point::Point;
+use super::standing::{Standing, Standings};
 use super::trials::Trial;
-use super::warn::{Seen, Warning};
+use super::versus::Versus;
+use super::warn::{Warning, WarningInput};
 use super::words;
-use crate::words::effort::CLAIM_BLOCKS;
-use crate::words::load::Swept;
-use crate::words::record::{Machine, Record, Stream};
-use crate::words::trial::{Configuration, Durability, JobSettings};
+use crate::model::effort::CLAIM_BLOCKS;
+use crate::model::load::Swept;
+use crate::model::record::{Machine, Record, Stream};
+use crate::model::trial::{Configuration, Durability, JobSettings};
 
 #[derive(serde::Serialize)]
 struct Document<'a> {
     run: RunTold<'a>,
     verdict: Verdict<'a>,
-    claims: &'a [Claim<'a>],
+    claims: &'a [ClaimJson<'a>],
     warnings: &'a [Warning],
     #[serde(flatten)]
-    lines: Lines<'a>,
+    lines: JsonRows<'a>,
 }
 
 #[derive(serde::Serialize)]
@@ -73,7 +75,7 @@ struct Twice<'a> {
 
 /// A difference that would come out the same tomorrow: how many times as much the one cost as the other.
 #[derive(serde::Serialize)]
-pub struct Claim<'a> {
+pub struct ClaimJson<'a> {
     /// Of what: "seconds", "response_p99" at a rate, or "cpu" (an op's, of client and server).
     pub measure: &'static str,
     /// The job's size, where a run has several.
@@ -92,24 +94,24 @@ pub struct Claim<'a> {
 }
 
 /// What may be said of the numbers.
-pub struct Told<'a> {
-    pub claims: Vec<Claim<'a>>,
+pub struct ReportJson<'a> {
+    pub claims: Vec<ClaimJson<'a>>,
     pub warnings: Vec<Warning>,
     pub sentence: String,
 }
 
 /// The numbers.
-pub enum Lines<'a> {
-    Rows(&'a [Line]),
+pub enum JsonRows<'a> {
+    Rows(&'a [FieldLine]),
     Trials(&'a [Trial]),
 }
 
-impl Serialize for Lines<'_> {
+impl Serialize for JsonRows<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(Some(1))?;
         match self {
-            Lines::Rows(lines) => map.serialize_entry("rows", &objects(ROWS, lines))?,
-            Lines::Trials(trials) => map.serialize_entry("trials", &objects(TRIALS, trials))?,
+            JsonRows::Rows(lines) => map.serialize_entry("rows", &objects(ROWS, lines))?,
+            JsonRows::Trials(trials) => map.serialize_entry("trials", &objects(TRIALS, trials))?,
         }
         map.end()
     }
@@ -120,7 +122,7 @@ fn objects<'a, T>(fields: &'a [Field<T>], all: &'a [T]) -> Vec<Object<'a, T>> {
 }
 
 /// The object, as text.
-pub fn document(seen: &Seen<'_>, told: &Told<'_>, lines: Lines<'_>) -> Result<String> {
+pub fn document(seen: &WarningInput<'_>, told: &ReportJson<'_>, lines: JsonRows<'_>) -> Result<String> {
     let first = seen.records.first().context("no trials")?;
     let standings = seen.standings;
     let repeated = standings.repeated.iter();
@@ -131,7 +133,7 @@ pub fn document(seen: &Seen<'_>, told: &Told<'_>, lines: Lines<'_>) -> Result<St
             sentence: &told.sentence,
             targets: targets(seen.rows),
             blocks: standings.blocks(),
-            discarded_blocks: standings.counted.void.len(),
+            discarded_blocks: standings.counted.discarded.len(),
             ranked: standings.may_rank(),
             noisy: standings.is_noisy(),
             same_store_twice: repeated.map(|one| Twice { target: one.target, versus: one.versus() }).collect(),
@@ -168,18 +170,18 @@ fn targets(rows: &[Row]) -> BTreeMap<&'static str, usize> {
 
 /// What is claimed of whole jobs: each pair of a group by seconds, and who used more CPU for an op than the one that
 /// used least. `units` is the size, where a run has several.
-pub fn claims<'a>(rows: &'a [Row], standings: &Standings<'_>, units: Option<u64>) -> Vec<Claim<'a>> {
+pub fn claims<'a>(rows: &'a [Row], standings: &Standings<'_>, units: Option<u64>) -> Vec<ClaimJson<'a>> {
     if standings.blocks() < CLAIM_BLOCKS as usize || standings.refused.is_some() {
         return Vec::new();
     }
-    let stores: Vec<&Row> = rows.iter().filter(|row| !row.control && row.numbers.is_some()).collect();
+    let stores: Vec<&Row> = rows.iter().filter(|row| !row.baseline && row.numbers.is_some()).collect();
     let mut claims = Vec::new();
     for one in &stores {
         let Some(standing) = standings.groups.get(&one.group) else { continue };
         let others = stores.iter().filter(|other| other.group == one.group);
         claims.extend(others.filter_map(|other| claim("seconds", standing, one, other, units)));
     }
-    let (cpu, least) = (standings.cpu(), cells::least_cpu(rows).filter(|least| !least.control));
+    let (cpu, least) = (standings.cpu(), cells::least_cpu(rows).filter(|least| !least.baseline));
     if let (Some(cpu), Some(least)) = (cpu, least) {
         claims.extend(stores.iter().filter_map(|other| claim("cpu", &cpu, least, other, units)));
     }
@@ -192,12 +194,12 @@ fn claim<'a>(
     less: &'a Row,
     more: &'a Row,
     units: Option<u64>,
-) -> Option<Claim<'a>> {
+) -> Option<ClaimJson<'a>> {
     if !standing.is_less(&less.target, &more.target) {
         return None;
     }
     let bar = standing.bar(&more.target, &less.target);
-    Some(Claim {
+    Some(ClaimJson {
         measure,
         units,
         part: None,
@@ -212,10 +214,10 @@ fn claim<'a>(
 }
 
 /// What is claimed of a sweep: at its last step, beside the best.
-pub fn swept_claims(points: &[Point]) -> Vec<Claim<'_>> {
+pub fn swept_claims(points: &[Point]) -> Vec<ClaimJson<'_>> {
     let of = |measure: &'static str, of: fn(&Point) -> Option<Beside>| {
         let claimed = beside::claimed(points, of).into_iter();
-        claimed.map(move |(best, point, beside)| Claim {
+        claimed.map(move |(best, point, beside)| ClaimJson {
             measure,
             units: None,
             part: Some(&point.part),

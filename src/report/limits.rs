@@ -1,17 +1,17 @@
 //! The highest rate of each target that keeps a promise, a line each.
 
-use super::table::{Line, layout, width};
-use crate::words::promise::{Found, OVER, Promise};
-use crate::words::units;
+use super::table::{TableLine, layout, width};
+use crate::model::promise::{Found, OVER, Promise};
+use crate::model::units;
 
 /// The fastest first; what has no rate says why.
 pub fn table(found: &[Found], promise: &Promise) -> String {
     let mut found: Vec<&Found> = found.iter().collect();
     found.sort_by_key(|one| std::cmp::Reverse(one.rate));
     let headings = ["target", "at most", "response there", "closed loop", "steps"];
-    let mut lines = vec![Line::Cells(headings.map(str::to_string).to_vec())];
+    let mut lines = vec![TableLine::Cells(headings.map(str::to_string).to_vec())];
     lines.extend(found.into_iter().map(|one| match (one.rate, one.fails_at, one.reason.as_str()) {
-        (Some(rate), fails_at, "") => Line::Cells(vec![
+        (Some(rate), fails_at, "") => TableLine::Cells(vec![
             one.target.clone(),
             at_most(rate, fails_at),
             one.response_ns.map_or_else(|| "-".to_string(), units::nanoseconds),
@@ -20,9 +20,9 @@ pub fn table(found: &[Found], promise: &Promise) -> String {
         ]),
         (None, Some(fails_at), "") => {
             let what = format!("breaks the promise at {}/s already", units::thousands(fails_at));
-            Line::Reason(one.target.clone(), what)
+            TableLine::Reason(one.target.clone(), what)
         }
-        (_, _, reason) => Line::Reason(one.target.clone(), reason.to_string()),
+        (_, _, reason) => TableLine::Reason(one.target.clone(), reason.to_string()),
     }));
     format!(" the highest rate that keeps the promise: {promise}\n{}", layout(&lines, width()))
 }

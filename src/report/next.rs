@@ -6,12 +6,12 @@ use std::path::Path;
 use super::cells::{Row, Status};
 use super::standing::Standing;
 use super::table::{width, wrap};
-use super::warn::{Seen, is_short};
-use crate::words::effort::{BLOCKS_MAX, CLAIM_BLOCKS, Effort};
-use crate::words::logins::HIDDEN;
-use crate::words::plain;
-use crate::words::record::Record;
-use crate::words::trial::{Configuration, Data, Durability};
+use super::warn::{WarningInput, is_short};
+use crate::model::effort::{BLOCKS_MAX, CLAIM_BLOCKS, Effort};
+use crate::model::logins::HIDDEN;
+use crate::model::plain;
+use crate::model::record::Record;
+use crate::model::trial::{Configuration, Data, Durability};
 
 /// Who waits longer than this share of its time is told what would help.
 const WAITS_SHARE: f64 = 0.8;
@@ -41,9 +41,9 @@ pub struct Known<'a> {
 }
 
 /// A line, or nothing where there are no records.
-pub fn next(seen: &Seen<'_>, known: &Known<'_>) -> String {
+pub fn next(seen: &WarningInput<'_>, known: &Known<'_>) -> String {
     let Some(first) = seen.records.first() else { return String::new() };
-    let slow = seen.rows.iter().filter(|row| !row.control && first.clients == 1);
+    let slow = seen.rows.iter().filter(|row| !row.baseline && first.clients == 1);
     if let Some(words) = slow.filter_map(|row| waits(row, first)).next() {
         return wrap(&words, width()).join("\n");
     }
@@ -57,7 +57,7 @@ pub fn next(seen: &Seen<'_>, known: &Known<'_>) -> String {
 }
 
 /// What was typed, with what helps most, and when that is to be run.
-fn helps(seen: &Seen<'_>, first: &Record, known: &Known<'_>) -> Option<(&'static str, Vec<String>)> {
+fn helps(seen: &WarningInput<'_>, first: &Record, known: &Known<'_>) -> Option<(&'static str, Vec<String>)> {
     if matches!(first.job.data, Data::Program { .. }) || first.job.load.as_ref().is_some_and(|load| load.read_only) {
         return None;
     }
@@ -81,12 +81,12 @@ fn helps(seen: &Seen<'_>, first: &Record, known: &Known<'_>) -> Option<(&'static
     }
     // A search decides by itself how much it tries, and compares no stores.
     if typed[0] != "find-max"
-        && let Some(more) = settles(&typed, seen, first)
+        && let Some(more) = tells_more(&typed, seen, first)
     {
         return more;
     }
-    // What keeps nothing at all has nothing to lose by a class.
-    let has_rows = seen.rows.iter().any(|row| !row.control && row.numbers.is_some());
+    // What keeps nothing at all has nothing to lose by a durability level.
+    let has_rows = seen.rows.iter().any(|row| !row.baseline && row.numbers.is_some());
     let may_lose = first.durability == Durability::None && has_rows;
     let may_choose = may_lose && first.configuration != Configuration::Shipped && all_typed_keep(&typed, seen, known);
     may_choose.then(|| ("", with(typed, "--durability", "crash")))
@@ -101,12 +101,16 @@ fn cut_off_after_s(rows: &[Row]) -> Option<f64> {
     rows.iter().filter_map(after_s).min_by(f64::total_cmp)
 }
 
-/// What settles more about which store is faster, or that nothing does; nothing where all is said.
+/// What tells more about which store is faster, or that nothing does; nothing where all is said.
 #[allow(clippy::option_option)]
-fn settles(typed: &[String], seen: &Seen<'_>, first: &Record) -> Option<Option<(&'static str, Vec<String>)>> {
+fn tells_more(
+    typed: &[String],
+    seen: &WarningInput<'_>,
+    first: &Record,
+) -> Option<Option<(&'static str, Vec<String>)>> {
     let typed = typed.to_vec();
-    let of_rows = seen.rows.iter().filter(|row| !row.control && row.numbers.is_some()).map(|row| &row.target);
-    let of_points = seen.points.iter().filter(|point| !point.control).map(|point| &point.target);
+    let of_rows = seen.rows.iter().filter(|row| !row.baseline && row.numbers.is_some()).map(|row| &row.target);
+    let of_points = seen.points.iter().filter(|point| !point.baseline).map(|point| &point.target);
     let stores = of_rows.chain(of_points).collect::<BTreeSet<_>>().len();
     if first.run.answers_only {
         return None;
@@ -123,13 +127,13 @@ fn settles(typed: &[String], seen: &Seen<'_>, first: &Record) -> Option<Option<(
     })
 }
 
-/// Whether no store that was typed would be refused by the class `crash`. Stores that nobody named are left out then.
-fn all_typed_keep(typed: &[String], seen: &Seen<'_>, known: &Known<'_>) -> bool {
+/// Whether no store that was typed would be refused by the level `crash`. Stores that nobody named are left out then.
+fn all_typed_keep(typed: &[String], seen: &WarningInput<'_>, known: &Known<'_>) -> bool {
     let is_typed = |record: &&Record| {
         let target = &record.target;
         typed.iter().any(|word| *word == target.label || store_in(word) == target.store)
     };
-    let ranked = seen.records.iter().filter(|record| !record.target.control);
+    let ranked = seen.records.iter().filter(|record| !record.target.baseline);
     ranked.filter(is_typed).all(|record| (known.keeps_crash)(&record.target.store))
 }
 
@@ -153,9 +157,9 @@ enum Doubt {
     Unhelped,
 }
 
-fn doubt(seen: &Seen<'_>, stores: usize) -> Option<Doubt> {
-    let points = || seen.points.iter().filter(|point| !point.control);
-    let all = |holds: fn(&super::sweep::Point) -> bool| points().next().is_some() && points().all(holds);
+fn doubt(seen: &WarningInput<'_>, stores: usize) -> Option<Doubt> {
+    let points = || seen.points.iter().filter(|point| !point.baseline);
+    let all = |holds: fn(&super::point::Point) -> bool| points().next().is_some() && points().all(holds);
     let standings = seen.standings;
     if all(|point| point.unclear.is_some()) {
         return Some(Doubt::Machine);
@@ -170,7 +174,7 @@ fn doubt(seen: &Seen<'_>, stores: usize) -> Option<Doubt> {
     Some(match () {
         () if standings.refused.is_some() || all(|point| point.client_limited) => Doubt::Unhelped,
         () if standings.counted.is_noisy() => Doubt::Machine,
-        () if !seen.records.iter().any(|record| record.twin) => Doubt::NoControl,
+        () if !seen.records.iter().any(|record| record.aa_control) => Doubt::NoControl,
         () if is_short(seen) => Doubt::Short,
         () => Doubt::Wide,
     })
@@ -178,7 +182,7 @@ fn doubt(seen: &Seen<'_>, stores: usize) -> Option<Doubt> {
 
 /// A larger job: by its size where one was typed, otherwise by the time that it is to fill. A file holds what it holds,
 /// and without a size all of it is taken.
-fn larger(typed: Vec<String>, seen: &Seen<'_>, first: &Record) -> Option<Vec<String>> {
+fn larger(typed: Vec<String>, seen: &WarningInput<'_>, first: &Record) -> Option<Vec<String>> {
     let option = format!("--{}s", first.stream.unit);
     let Some(units) = value(&typed, &option) else { return longer(typed, seen) };
     if matches!(first.job.data, Data::File { .. }) {
@@ -193,7 +197,7 @@ fn larger(typed: Vec<String>, seen: &Seen<'_>, first: &Record) -> Option<Vec<Str
 }
 
 /// More blocks, or more time for them; nothing where there are as many as there may be.
-fn longer(typed: Vec<String>, seen: &Seen<'_>) -> Option<Vec<String>> {
+fn longer(typed: Vec<String>, seen: &WarningInput<'_>) -> Option<Vec<String>> {
     let planned = seen.records.first().map_or(0, |record| record.run.blocks);
     let run = seen.records.iter().map(|record| record.block).max().unwrap_or(0);
     let budget = value(&typed, "--budget").and_then(doubled);
@@ -306,12 +310,12 @@ fn waits(row: &Row, first: &Record) -> Option<String> {
 mod tests {
     use serde_json::json;
 
-    use super::super::sweep::{self, Point};
+    use super::super::point::Point;
     use super::super::{cells, histograms, standing};
     use super::*;
-    use crate::words::disturbed::Disturbed;
-    use crate::words::hist::{Packed, Times};
-    use crate::words::record::Outcome;
+    use crate::model::disturbed::Disturbed;
+    use crate::model::hist::{Packed, Times};
+    use crate::model::record::Outcome;
 
     /// Six blocks of two stores, the first of which is run twice in each.
     struct Run {
@@ -324,7 +328,7 @@ mod tests {
         is_even: bool,
         /// The processor was slow in all blocks but the first.
         noisy: bool,
-        twin: bool,
+        aa_control: bool,
     }
 
     const RUN: Run = Run {
@@ -334,11 +338,11 @@ mod tests {
         times: [1.4, 1.4],
         is_even: true,
         noisy: false,
-        twin: true,
+        aa_control: true,
     };
 
-    fn record(run: &Run, label: &str, block: u32, twin: bool) -> Record {
-        let times = if twin {
+    fn record(run: &Run, label: &str, block: u32, aa_control: bool) -> Record {
+        let times = if aa_control {
             run.times[1]
         } else if label == "b" {
             run.times[0]
@@ -353,11 +357,11 @@ mod tests {
             "units_by_second": [], "client": {"user_s": 0.0, "system_s": 0.0, "bytes_written": null}, "server": null
         });
         let mut record = histograms::tests::record(label, "finished", &[phase]);
-        (record.block, record.twin, record.run.blocks) = (block, twin, run.planned);
+        (record.block, record.aa_control, record.run.blocks) = (block, aa_control, run.planned);
         record.run.command = words(run.typed);
         (record.job.name, record.target.store) = ("fans".to_string(), label.to_string());
         record.stream.unit = "profile".to_string();
-        record.noise.canary_ns = Some(if run.noisy && block > 1 { 2_000 } else { 1_000 });
+        record.noise.processor_probe_ns = Some(if run.noisy && block > 1 { 2_000 } else { 1_000 });
         record
     }
 
@@ -371,17 +375,18 @@ mod tests {
     /// With something else in each record.
     fn next_with(run: &Run, points: &[Point], known: &Known<'_>, change: impl Fn(&mut Record)) -> String {
         let trials: &[(&str, bool)] = &[("a", false), ("b", false), ("a", true)];
-        let trials = &trials[..if run.twin { 3 } else { 2 }];
-        let mut records: Vec<Record> =
-            (1..=6).flat_map(|block| trials.iter().map(move |(of, twin)| record(run, of, block, *twin))).collect();
+        let trials = &trials[..if run.aa_control { 3 } else { 2 }];
+        let mut records: Vec<Record> = (1..=6)
+            .flat_map(|block| trials.iter().map(move |(of, aa_control)| record(run, of, block, *aa_control)))
+            .collect();
         records.iter_mut().for_each(change);
         let standings = standing::standings(&records);
         let rows = cells::rows(&records, &standings);
-        next(&Seen { records: &records, ahead: &[], rows: &rows, points, standings: &standings }, known)
+        next(&WarningInput { records: &records, ahead: &[], rows: &rows, points, standings: &standings }, known)
     }
 
     #[test]
-    fn where_nothing_is_claimed_the_next_command_is_what_may_settle_it() {
+    fn where_nothing_is_claimed_the_next_command_is_what_may_decide_it() {
         let typed = |typed: &'static [&'static str]| next_of(&Run { typed, ..RUN }, &[]);
         assert_eq!(typed(RUN.typed), "next: kvfair run fans a b --effort normal");
         assert_eq!(typed(&["run", "fans", "--effort=normal", "a"]), "next: kvfair run fans a --effort careful");
@@ -394,7 +399,7 @@ mod tests {
         assert_eq!(short(&["run", "fans", "--profiles", "100", "a"]), "next: kvfair run fans a --profiles 400");
         assert_eq!(short(RUN.typed), "next: kvfair run fans a b --effort normal");
 
-        let alone = Run { typed: &["run", "fans", "--no-aa", "a", "b"], twin: false, ..RUN };
+        let alone = Run { typed: &["run", "fans", "--no-aa", "a", "b"], aa_control: false, ..RUN };
         assert_eq!(next_of(&alone, &[]), "next: kvfair run fans a b");
         assert_eq!(next_of(&Run { noisy: true, ..RUN }, &[]), "next, on a quiet machine: kvfair run fans a b");
     }
@@ -405,9 +410,11 @@ mod tests {
         let all = Run { typed: &["run", "fans"], ..clear };
         assert_eq!(next_of(&all, &[]), "next: kvfair run fans --durability crash");
         let unclear = Some(Disturbed { stalled: false, reasons: Vec::new() });
-        let silent = ["a", "b"].map(|of| Point { unclear: unclear.clone(), ..sweep::tests::point(of, 1, 1.0) });
+        let silent =
+            ["a", "b"].map(|of| Point { unclear: unclear.clone(), ..super::super::sweep::tests::point(of, 1, 1.0) });
         assert_eq!(next_of(&clear, &silent), "next, on a quiet machine: kvfair run fans a b");
-        let limited = ["a", "b"].map(|of| Point { client_limited: true, ..sweep::tests::point(of, 1, 1.0) });
+        let limited =
+            ["a", "b"].map(|of| Point { client_limited: true, ..super::super::sweep::tests::point(of, 1, 1.0) });
         assert_eq!(next_of(&clear, &limited), "next: kvfair show --wide");
     }
 

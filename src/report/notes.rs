@@ -1,10 +1,10 @@
 //! What is said below a table of single targets.
 
-use super::sweep::{asked, at, called, step, with};
+use super::point::{asked, at, called, step, with};
 use super::table::{width, wrap};
-use crate::words::op::readable;
-use crate::words::record::{LOOKED_AT, Phase, Record};
-use crate::words::units;
+use crate::model::op::readable;
+use crate::model::record::{LOOKED_AT, Phase, Record};
+use crate::model::units;
 
 /// A line for each target that has something to say; `wide` tells where.
 pub fn notes(records: &[Record], wide: bool) -> String {

@@ -3,48 +3,23 @@
 use anyhow::Result;
 
 use super::beside;
-use super::grid::Measure;
-use super::sweep::{Point, called};
+use super::point::{Measure, Point, Rated, called};
 use super::table::tail;
 use super::times::merged;
+use crate::model::load::Arrivals;
+use crate::model::record::{Open, Phase, Record};
+use crate::model::units;
 use crate::stats::arrivals::{CRITICAL, a_squared};
-use crate::words::load::Arrivals;
-use crate::words::record::{Open, Phase, Record};
-use crate::words::units;
-
-/// One target at one rate: times of all blocks' requests together.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Rated {
-    pub rate: u64,
-    /// All requests were answered in the time that they came in, in every block.
-    pub kept: bool,
-    /// The most requests that were due and not answered when a block's rate was given up.
-    pub late: Option<u64>,
-    /// From when a request was due to its answer.
-    pub response_ns_p50: u64,
-    pub response_ns_p99: Option<u64>,
-    pub response_ns_p999: Option<u64>,
-    pub response_ns_max: u64,
-    pub requests: u64,
-    /// Of them, those whose users would have waited for 10 s or longer: most clients have given up by then. Their times
-    /// are what they were.
-    pub timed_out: u64,
-    /// From when it was due to its sending.
-    pub lag_ns_p50: u64,
-    pub lag_ns_p99: Option<u64>,
-    /// Of the sendings against independent ones, the worst block's; none for constant arrivals.
-    pub arrivals_a_squared: Option<f64>,
-}
 
 /// A lag of the generator's own above so much is part of what is measured, and so is one above that share of the
-/// response (method.md R2.12).
+/// response.
 const LAG_NS: u64 = 100_000;
 const LAG_SHARE: f64 = 0.1;
 /// A server that is at work for more of the time, on one processor, may itself be why a rate was not kept. It may be
 /// able to use more of them, which is not ours to know.
 const SERVER_BUSY: f64 = 0.9;
 
-/// Whoever waits for an answer has a time-out; this is a usual one (method.md R2.5).
+/// Clients give up waiting for an answer after a time-out; this is a usual one.
 pub const TIMEOUT_NS: u64 = 10_000_000_000;
 
 /// The phases of one target at one rate; nothing where there is none, and an error where a histogram is broken.
@@ -166,7 +141,7 @@ pub fn remarks(points: &[Point]) -> Vec<String> {
 
 /// The highest rate that more than one target kept, how long users would have waited there, and every other store.
 pub fn sentence(points: &[Point]) -> String {
-    let has_number = || points.iter().filter(|point| !point.control && point.has_number());
+    let has_number = || points.iter().filter(|point| !point.baseline && point.has_number());
     let stores = || has_number().filter(|point| point.part == points[0].part);
     let kept = || stores().filter_map(|point| Some((point, point.rated.as_ref().filter(|rated| rated.kept)?)));
     let keep = |rate: u64| kept().filter(move |(_, rated)| rated.rate == rate);
@@ -197,9 +172,9 @@ pub fn sentence(points: &[Point]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::hist::Times;
+    use crate::model::record::Usage;
     use crate::report::histograms::tests::record;
-    use crate::words::hist::Times;
-    use crate::words::record::Usage;
 
     /// Ten seconds at 1,000 a second: how long it took, all requests' lag, and what the server used, in seconds.
     fn phase(took_s: f64, lag_ns: u64, server_s: Option<f64>, pipelined: bool) -> Phase {

@@ -3,11 +3,13 @@
 
 use super::cells::Row;
 use super::fields;
-use super::standing::{Standings, Versus};
-use super::table::{Line, versus};
+use super::standing::Standings;
+use super::table::TableLine;
+use super::versus::Versus;
+use super::versus::versus;
+use crate::model::record::Record;
+use crate::model::units;
 use crate::stats::growth;
-use crate::words::record::Record;
-use crate::words::units;
 
 /// A ratio that changes by less than this from the smallest to the largest size is about the same.
 const SAME: f64 = 1.2;
@@ -26,22 +28,22 @@ pub fn parts(records: &[Record]) -> Vec<(u64, Vec<Record>)> {
 
 /// One target at all sizes.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Grown {
+pub struct SizeGrowth {
     pub target: String,
-    pub control: bool,
+    pub baseline: bool,
     /// Its seconds grow with this power of the size; none below two sizes with numbers.
     pub exponent: Option<f64>,
-    pub sizes: Vec<At>,
+    pub sizes: Vec<SizePoint>,
 }
 
 /// One target at one size.
 #[derive(Clone, Debug, PartialEq)]
-pub struct At {
+pub struct SizePoint {
     pub units: u64,
     pub row: Row,
 }
 
-impl At {
+impl SizePoint {
     fn seconds(&self) -> Option<f64> {
         self.row.numbers.as_ref().map(|numbers| numbers.seconds)
     }
@@ -52,36 +54,36 @@ impl At {
 }
 
 /// All targets, in the order that they have at the largest size.
-pub fn grown(sizes: &[(u64, Vec<Row>)]) -> Vec<Grown> {
-    let mut all: Vec<Grown> = Vec::new();
+pub fn grown(sizes: &[(u64, Vec<Row>)]) -> Vec<SizeGrowth> {
+    let mut all: Vec<SizeGrowth> = Vec::new();
     for row in sizes.iter().rev().flat_map(|(_, rows)| rows) {
         if all.iter().any(|one| one.target == row.target) {
             continue;
         }
         let at = |(units, rows): &(u64, Vec<Row>)| {
-            Some(At { units: *units, row: rows.iter().find(|other| other.target == row.target)?.clone() })
+            Some(SizePoint { units: *units, row: rows.iter().find(|other| other.target == row.target)?.clone() })
         };
-        let sizes: Vec<At> = sizes.iter().filter_map(at).collect();
+        let sizes: Vec<SizePoint> = sizes.iter().filter_map(at).collect();
         let took: Vec<(f64, f64)> = sizes.iter().filter_map(|at| Some((at.units as f64, at.seconds()?))).collect();
-        let (target, control) = (row.target.clone(), row.control);
-        all.push(Grown { target, control, exponent: growth::power(&took), sizes });
+        let (target, baseline) = (row.target.clone(), row.baseline);
+        all.push(SizeGrowth { target, baseline, exponent: growth::power(&took), sizes });
     }
-    all.sort_by_key(|one| one.control);
+    all.sort_by_key(|one| one.baseline);
     all
 }
 
 /// The table: seconds and the ratio to the best at each size, and the exponent.
-pub fn lines(all: &[Grown], sizes: &[u64], wide: bool) -> Vec<Line> {
+pub fn lines(all: &[SizeGrowth], sizes: &[u64], wide: bool) -> Vec<TableLine> {
     let headings = sizes.iter().flat_map(|&size| [units::thousands(size), "vs best".to_string()]);
-    let mut lines = vec![Line::Cells(
+    let mut lines = vec![TableLine::Cells(
         std::iter::once("target".to_string()).chain(headings).chain([String::from("grows with")]).collect(),
     )];
     let mut reasons = Vec::new();
-    let mut controls = false;
+    let mut baselines = false;
     for one in all {
-        if one.control && !controls {
-            lines.push(Line::Words("controls: what the job costs without a store around it".to_string()));
-            controls = true;
+        if one.baseline && !baselines {
+            lines.push(TableLine::Words("baselines: what the job costs without a store around it".to_string()));
+            baselines = true;
         }
         let mut cells = vec![one.target.clone()];
         for size in sizes {
@@ -95,22 +97,26 @@ pub fn lines(all: &[Grown], sizes: &[u64], wide: bool) -> Vec<Line> {
             let silent = at.filter(|at| !at.row.status.has_numbers());
             reasons.extend(silent.map(|at| {
                 let why = format!("at {}: {}", units::thousands(*size), at.row.status.in_words());
-                Line::Reason(one.target.clone(), why)
+                TableLine::Reason(one.target.clone(), why)
             }));
         }
         cells.push(one.exponent.map_or_else(|| "-".to_string(), |exponent| format!("n^{exponent:.2}")));
-        lines.push(Line::Cells(cells));
+        lines.push(TableLine::Cells(cells));
     }
     lines.extend(reasons);
     lines
 }
 
 /// A line for each target and size; `all` is what [`grown`] made of these sizes.
-pub fn fields_of(all: &[Grown], sizes: &[(u64, Vec<Row>)], standings: &[(u64, Standings<'_>)]) -> Vec<fields::Line> {
+pub fn fields_of(
+    all: &[SizeGrowth],
+    sizes: &[(u64, Vec<Row>)],
+    standings: &[(u64, Standings<'_>)],
+) -> Vec<fields::FieldLine> {
     let mut lines = Vec::new();
     for ((size, rows), (_, standings)) in sizes.iter().zip(standings) {
         let exponent = |row: &Row| all.iter().find(|one| one.target == row.target)?.exponent;
-        lines.extend(fields::lines(rows, standings).into_iter().map(|line| fields::Line {
+        lines.extend(fields::lines(rows, standings).into_iter().map(|line| fields::FieldLine {
             units: Some(*size),
             growth_exponent: exponent(&line.row),
             ..line
@@ -121,8 +127,8 @@ pub fn fields_of(all: &[Grown], sizes: &[(u64, Vec<Row>)], standings: &[(u64, St
 
 /// Whose order changes between sizes, and how the gaps to the best do. Each size is compared by itself: `standings` are
 /// theirs.
-pub fn sentence(all: &[Grown], standings: &[(u64, Standings<'_>)], unit: &str) -> String {
-    let ranked: Vec<&Grown> = all.iter().filter(|one| !one.control && one.exponent.is_some()).collect();
+pub fn sentence(all: &[SizeGrowth], standings: &[(u64, Standings<'_>)], unit: &str) -> String {
+    let ranked: Vec<&SizeGrowth> = all.iter().filter(|one| !one.baseline && one.exponent.is_some()).collect();
     let (Some((smallest, _)), Some((largest, _))) = (standings.first(), standings.last()) else { return String::new() };
     if ranked.len() < 2 {
         return String::new();
@@ -147,12 +153,17 @@ pub fn sentence(all: &[Grown], standings: &[(u64, Standings<'_>)], unit: &str) -
 }
 
 /// The pair whose order is another one at another size, if it is, and whether both orders are claimed.
-fn change(one: &Grown, other: &Grown, standings: &[(u64, Standings<'_>)], unit: &str) -> Option<(bool, String)> {
-    let group = |grown: &Grown| grown.sizes.first().map(|at| at.row.group.clone());
+fn change(
+    one: &SizeGrowth,
+    other: &SizeGrowth,
+    standings: &[(u64, Standings<'_>)],
+    unit: &str,
+) -> Option<(bool, String)> {
+    let group = |grown: &SizeGrowth| grown.sizes.first().map(|at| at.row.group.clone());
     if group(one) != group(other) {
         return None;
     }
-    let leads = |faster: &Grown, slower: &Grown| {
+    let leads = |faster: &SizeGrowth, slower: &SizeGrowth| {
         let is_claimed = |(size, standings): &&(u64, Standings<'_>)| {
             let standing = group(one).and_then(|group| standings.groups.get(&group));
             let may_rank = standings.may_rank() && faster.sizes.iter().any(|at| at.units == *size);
@@ -172,7 +183,7 @@ fn change(one: &Grown, other: &Grown, standings: &[(u64, Standings<'_>)], unit: 
         );
         return Some((true, words));
     }
-    let took = |at: &At| other.sizes.iter().find(|beside| beside.units == at.units)?.seconds();
+    let took = |at: &SizePoint| other.sizes.iter().find(|beside| beside.units == at.units)?.seconds();
     let ratios: Vec<(u64, f64)> =
         one.sizes.iter().filter_map(|at| Some((at.units, at.seconds()? / took(at)?))).collect();
     let ((low, first), (high, last)) = (ratios.first()?, ratios.last()?);
@@ -196,7 +207,7 @@ fn is_apart(one: &Versus, other: &Versus) -> bool {
 }
 
 /// How the ratios to the best change from the smallest to the largest size, those that change most first.
-fn gaps(ranked: &[&Grown]) -> Vec<String> {
+fn gaps(ranked: &[&SizeGrowth]) -> Vec<String> {
     let mut gaps: Vec<(f64, String)> = Vec::new();
     for one in ranked {
         let ratios: Vec<(u64, Versus)> = one.sizes.iter().filter_map(|at| Some((at.units, at.versus()?))).collect();

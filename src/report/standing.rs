@@ -5,28 +5,28 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 
-use super::{aa, cells, table};
-use crate::stats::floor::{Bar, Control, Noise};
-use crate::stats::paired::{Interval, Ratio};
+use super::versus::{self, Versus};
+use super::{aa, costs};
+use crate::model::effort::CLAIM_BLOCKS;
+use crate::model::noise::discarded_blocks;
+use crate::model::preflight::Severity;
+use crate::model::record::{Outcome, Record};
+use crate::stats::floor::{AaNoise, Bar, Control};
 use crate::stats::parallel;
 use crate::stats::rank::{Campaign, Claim, Pair};
 use crate::stats::sample::Sample;
 use crate::stats::shift::{self, Drift};
-use crate::words::effort::CLAIM_BLOCKS;
-use crate::words::noise::void_blocks;
-use crate::words::preflight::Weight;
-use crate::words::record::{Outcome, Record};
 
 /// Most is more than half.
-const VOID_SHARE_MAX: f64 = 0.5;
+const DISCARDED_SHARE_MAX: f64 = 0.5;
 
 /// The blocks of a run, by what they are for.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Counted {
     /// Those that count.
     pub blocks: BTreeSet<u32>,
-    /// Those that were voided by what the machine did besides.
-    pub void: BTreeSet<u32>,
+    /// Those that were discarded by what the machine did besides.
+    pub discarded: BTreeSet<u32>,
     /// The seed of each block's data, where blocks had data of several in turn.
     pub seeds: BTreeMap<u32, u64>,
 }
@@ -34,34 +34,35 @@ pub struct Counted {
 impl Counted {
     pub fn of(records: &[Record]) -> Counted {
         let all = || records.iter().filter(|record| record.block > 0);
-        // Where nothing is claimed nothing need be void.
+        // Where nothing is claimed nothing need be discarded.
         let claims = records.first().is_some_and(|record| record.run.blocks >= CLAIM_BLOCKS);
-        let void = void_blocks(records.iter().map(|record| (record.block, &record.noise)).filter(|_| claims));
-        let quiet: BTreeSet<u32> = all().map(|record| record.block).filter(|block| !void.contains(block)).collect();
-        if quiet.is_empty() && void.is_empty() {
+        let discarded = discarded_blocks(records.iter().map(|record| (record.block, &record.noise)).filter(|_| claims));
+        let quiet: BTreeSet<u32> =
+            all().map(|record| record.block).filter(|block| !discarded.contains(block)).collect();
+        if quiet.is_empty() && discarded.is_empty() {
             // Nothing else was finished: what there is is shown, and nothing is ranked.
-            return Counted { blocks: BTreeSet::from([0]), void, seeds: BTreeMap::new() };
+            return Counted { blocks: BTreeSet::from([0]), discarded, seeds: BTreeMap::new() };
         }
-        let in_turn = records.iter().filter(|record| !record.run.data_seeds.is_empty());
+        let in_turn = records.iter().filter(|record| !record.run.seeds.data.is_empty());
         let seeds = in_turn.map(|record| (record.block, record.job.seed())).collect();
-        let quiet_ones = Counted { blocks: quiet, void, seeds };
+        let quiet_ones = Counted { blocks: quiet, discarded, seeds };
         // Of a machine that was noisy for most of the time a few quiet moments are no fair sample: all blocks are used,
         // and claims must be beyond the far end of the A/A interval.
         match quiet_ones.is_noisy() {
-            true => Counted { blocks: &quiet_ones.blocks | &quiet_ones.void, ..quiet_ones },
+            true => Counted { blocks: &quiet_ones.blocks | &quiet_ones.discarded, ..quiet_ones },
             false => quiet_ones,
         }
     }
 
     /// Whether what it came to is counted: not in the block before the first, not the reference's second time.
     pub fn has(&self, record: &Record) -> bool {
-        self.blocks.contains(&record.block) && !record.twin
+        self.blocks.contains(&record.block) && !record.aa_control
     }
 
     /// Most blocks were discarded.
     pub fn is_noisy(&self) -> bool {
-        let all = self.blocks.union(&self.void).count();
-        self.void.len() as f64 > all as f64 * VOID_SHARE_MAX
+        let all = self.blocks.union(&self.discarded).count();
+        self.discarded.len() as f64 > all as f64 * DISCARDED_SHARE_MAX
     }
 }
 
@@ -72,14 +73,14 @@ pub struct Standings<'a> {
     /// The A/A controls by seconds, the shortest first.
     pub repeated: Vec<aa::Repeated<'a>>,
     /// What they say of seconds.
-    pub noise: Noise,
-    /// Seconds, by group; controls have no part in it.
+    pub noise: AaNoise,
+    /// Seconds, by group; baselines have no part in it.
     pub groups: BTreeMap<String, Standing<'a>>,
     /// Why times are not ranked.
     pub refused: Option<Refused>,
 }
 
-/// What the class promises cannot hold on this machine: times are not ranked, however many blocks there are.
+/// What the durability level promises cannot hold on this machine: times are not ranked, however many blocks there are.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Refused {
     /// The reason's name.
@@ -88,7 +89,7 @@ pub struct Refused {
 
 impl Refused {
     pub fn in_words(&self) -> String {
-        format!("What the class promises cannot hold here ({}): times are not ranked.", self.finding)
+        format!("What the durability level promises cannot hold here ({}): times are not ranked.", self.finding)
     }
 }
 
@@ -96,35 +97,35 @@ impl Refused {
 pub fn standings(records: &[Record]) -> Standings<'_> {
     let counted = Counted::of(records);
     let repeated = aa::repeated(records, &counted, Record::cost);
-    let noise = Noise::of(repeated.iter().map(aa::Repeated::control), counted.is_noisy());
+    let noise = AaNoise::of(repeated.iter().map(aa::Repeated::control), counted.is_noisy());
     let mut labels: BTreeMap<String, BTreeSet<&str>> = BTreeMap::new();
-    for record in records.iter().filter(|record| !record.target.control) {
-        labels.entry(cells::group(record)).or_default().insert(&record.target.label);
+    for record in records.iter().filter(|record| !record.target.baseline) {
+        labels.entry(costs::group(record)).or_default().insert(&record.target.label);
     }
     let lengths_s = lengths_s(records, &counted);
     let standing = |labels: BTreeSet<&str>| {
-        let costs = costs(records, &counted, Record::cost, |label| labels.contains(label));
+        let costs = by_target(records, &counted, Record::cost, |label| labels.contains(label));
         Standing::new(costs, &lengths_s, &noise, &counted.seeds)
     };
     let groups = labels.into_iter().filter_map(|(group, labels)| Some((group, standing(labels)?))).collect();
     Standings { records, refused: machine(records), counted, repeated, noise, groups }
 }
 
-/// What was seen before the run and voids what is asked for.
+/// What was seen before the run and rules out what is asked for.
 fn machine(records: &[Record]) -> Option<Refused> {
     let (record, preflight) = records.iter().find_map(|record| Some((record, record.machine.preflight.as_ref()?)))?;
     let mut findings = preflight.findings(record.durability).into_iter();
-    let refusing = findings.find(|finding| finding.weight == Weight::Refuse)?;
+    let refusing = findings.find(|finding| finding.weight == Severity::Refuse)?;
     Some(Refused { finding: refusing.id })
 }
 
 impl<'a> Standings<'a> {
-    /// CPU of client and server for an op, in all groups and controls too: what is used up does not wait. Found out
+    /// CPU of client and server for an op, in all groups and baselines too: what is used up does not wait. Found out
     /// anew, for the few who ask.
     pub fn cpu(&self) -> Option<Standing<'a>> {
         let (records, counted) = (self.records, &self.counted);
-        let noise = aa::noise(records, counted, cells::cpu_us_per_op);
-        let costs = costs(records, counted, cells::cpu_us_per_op, |_| true);
+        let noise = aa::noise(records, counted, costs::cpu_us_per_op);
+        let costs = by_target(records, counted, costs::cpu_us_per_op, |_| true);
         Standing::new(costs, &lengths_s(records, counted), &noise, &counted.seeds)
     }
 
@@ -151,23 +152,6 @@ pub struct Standing<'a> {
     campaign: Campaign,
 }
 
-/// A ratio with the interval that it has: none below 4 blocks, Student's to 5, exact from 6 on.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct Versus {
-    pub ratio: f64,
-    pub low: Option<f64>,
-    pub high: Option<f64>,
-    pub preliminary: bool,
-}
-
-impl From<Ratio> for Versus {
-    fn from(ratio: Ratio) -> Versus {
-        let (low, high) = ratio.interval.bounds().unzip();
-        let preliminary = matches!(ratio.interval, Interval::Preliminary { .. });
-        Versus { ratio: ratio.estimate, low, high, preliminary }
-    }
-}
-
 /// A target's costs by block.
 type Costs<'a> = BTreeMap<&'a str, BTreeMap<u32, f64>>;
 
@@ -178,7 +162,7 @@ impl<'a> Standing<'a> {
     pub fn new(
         costs: Costs<'a>,
         lengths_s: &BTreeMap<&str, f64>,
-        noise: &Noise,
+        noise: &AaNoise,
         seeds: &BTreeMap<u32, u64>,
     ) -> Option<Standing<'a>> {
         let whole = common_blocks(&costs)?;
@@ -219,7 +203,7 @@ impl<'a> Standing<'a> {
         let pair = self.pair(one, other)?;
         let is_noisy = pair.bar.is_some_and(|bar| bar.is_noisy);
         let near_end = pair.ratio.interval.near_end().filter(|_| is_noisy);
-        Some(near_end.map_or_else(|| table::versus(pair.ratio.into()), |near| table::at_least(1.0 + near)))
+        Some(near_end.map_or_else(|| versus::versus(pair.ratio.into()), |near| versus::at_least(1.0 + near)))
     }
 
     /// The run has an A/A control: differences may be claimed.
@@ -268,14 +252,14 @@ fn common_blocks(costs: &Costs<'_>) -> Option<Vec<u32>> {
 }
 
 /// What every right trial that counts cost, by target.
-pub fn costs<'a>(
+pub fn by_target<'a>(
     records: &'a [Record],
     counted: &Counted,
     cost: impl Fn(&Record) -> Option<f64> + Sync,
     of: impl Fn(&str) -> bool + Sync,
 ) -> Costs<'a> {
     let is_right = |record: &Record| record.outcome == Outcome::Finished && record.is_right() && counted.has(record);
-    let each = parallel::map(records, cells::is_many(records), |record| {
+    let each = parallel::map(records, costs::is_many(records), |record| {
         if is_right(record) && of(&record.target.label) { cost(record) } else { None }
     });
     let mut costs = Costs::new();
@@ -289,14 +273,7 @@ pub fn costs<'a>(
 
 /// How long a trial of each target takes: the median of those that count, in seconds.
 pub fn lengths_s<'a>(records: &'a [Record], counted: &Counted) -> BTreeMap<&'a str, f64> {
-    let took = costs(records, counted, Record::took_s, |_| true).into_iter();
+    let took = by_target(records, counted, Record::took_s, |_| true).into_iter();
     let median = |took_s: BTreeMap<u32, f64>| Some(Sample::new(took_s.into_values().collect())?.median());
     took.filter_map(|(label, took_s)| Some((label, median(took_s)?))).collect()
-}
-
-impl Versus {
-    /// Half of the interval's width, to either side, as a share: what cannot be told apart here. 0 where there is none.
-    pub fn half_width(&self) -> f64 {
-        self.low.zip(self.high).map_or(0.0, |(low, high)| (high / low).sqrt() - 1.0)
-    }
 }

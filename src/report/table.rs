@@ -4,8 +4,8 @@
 use std::sync::OnceLock;
 
 use super::cells::{Numbers, Row};
-use super::standing::Versus;
-use crate::words::units;
+use super::versus::versus;
+use crate::model::units;
 
 /// The widest line of text and of a table that is not wide: longer lines are hard to read.
 pub const WIDTH: usize = 100;
@@ -77,12 +77,12 @@ const OF_PROGRAMS: &[Column] = &[
 
 /// What can be told of it besides.
 const WIDE_OF_PROGRAMS: [&str; 9] =
-    ["lowest..highest", "CPU vs least", "settling", "in kernel", "mapped", "written", "cores", "trials", "version"];
+    ["lowest..highest", "CPU vs least", "final flush", "in kernel", "mapped", "written", "cores", "trials", "version"];
 
 const WIDE: &[Column] = &[
     Column { heading: "lowest..highest", cell: |_, numbers| spread(numbers) },
     Column { heading: "CPU vs least", cell: |_, numbers| numbers.cpu_vs_least.map_or_else(String::new, versus) },
-    Column { heading: "settling", cell: |_, numbers| units::seconds(numbers.settle_s) },
+    Column { heading: "final flush", cell: |_, numbers| units::seconds(numbers.final_flush_s) },
     Column { heading: "units/s", cell: |_, numbers| units::count(numbers.units_per_s) },
     Column { heading: "ops", cell: |_, numbers| units::thousands(numbers.ops) },
     Column { heading: "commands", cell: |_, numbers| units::thousands(numbers.commands) },
@@ -101,7 +101,7 @@ const WIDE: &[Column] = &[
     Column { heading: "cores", cell: |_, numbers| format!("{:.2}", numbers.cores_used) },
     Column { heading: "trials", cell: |row, _| row.trials.to_string() },
     Column { heading: "version", cell: |row, _| row.version.clone() },
-    Column { heading: "mouth", cell: |row, _| row.mouth.clone() },
+    Column { heading: "client library", cell: |row, _| row.client_library.clone() },
 ];
 
 /// Whether the table tells times of single ops, which must be filled in before.
@@ -124,7 +124,7 @@ pub enum Ranks {
 const RANK: Column = Column { heading: "rank", cell: |row, _| rank(row) };
 
 /// What stands in the table, the headings first.
-pub fn lines(rows: &[Row], wide: bool, ranks: Ranks) -> Vec<Line> {
+pub fn lines(rows: &[Row], wide: bool, ranks: Ranks) -> Vec<TableLine> {
     let of_program = rows.iter().any(|row| row.of_program);
     let usual = match rows {
         rows if rows.iter().any(|row| row.of_requests) => OF_REQUESTS,
@@ -140,23 +140,23 @@ pub fn lines(rows: &[Row], wide: bool, ranks: Ranks) -> Vec<Line> {
     let named = |row: &Row| if before { format!("{:5} {}", rank(row), row.target) } else { row.target.clone() };
     let first = if before { "rank  target" } else { "target" };
     let headings = std::iter::once(first).chain(columns.iter().map(|column| column.heading));
-    let mut lines = vec![Line::Cells(headings.map(str::to_string).collect())];
-    let (mut controls, mut group) = (false, "");
+    let mut lines = vec![TableLine::Cells(headings.map(str::to_string).collect())];
+    let (mut baselines, mut group) = (false, "");
     for row in rows.iter() {
-        if row.control && !controls && row.numbers.is_some() {
-            lines.push(Line::Words("controls: what the job costs without a store around it".to_string()));
-            controls = true;
+        if row.baseline && !baselines && row.numbers.is_some() {
+            lines.push(TableLine::Words("baselines: what the job costs without a store around it".to_string()));
+            baselines = true;
         }
-        if !row.control && row.numbers.is_some() && row.group != group {
-            lines.push(Line::Words(format!("{} (ranked apart)", row.group)));
+        if !row.baseline && row.numbers.is_some() && row.group != group {
+            lines.push(TableLine::Words(format!("{} (ranked apart)", row.group)));
             group = &row.group;
         }
         lines.push(match &row.numbers {
             Some(numbers) => {
                 let cells = columns.iter().map(|column| (column.cell)(row, numbers));
-                Line::Cells(std::iter::once(named(row)).chain(cells).collect())
+                TableLine::Cells(std::iter::once(named(row)).chain(cells).collect())
             }
-            None => Line::Reason(named(row), row.status.in_words()),
+            None => TableLine::Reason(named(row), row.status.in_words()),
         });
     }
     lines
@@ -164,7 +164,7 @@ pub fn lines(rows: &[Row], wide: bool, ranks: Ranks) -> Vec<Line> {
 
 /// One line of a table.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Line {
+pub enum TableLine {
     Cells(Vec<String>),
     /// What is said over the whole line, of those below it.
     Words(String),
@@ -183,7 +183,7 @@ const NAME_WANTED: usize = 14;
 /// Names to the left, numbers to the right, two blanks between columns. A name that there is no room for stands whole
 /// in a line of its own, so that its numbers stay in sight. Where there is no room for all columns, the dispensable
 /// ones are left out, and the last line names them.
-pub fn layout(lines: &[Line], width: usize) -> String {
+pub fn layout(lines: &[TableLine], width: usize) -> String {
     let (mut lines, mut left_out) = (lines.to_vec(), Vec::new());
     for heading in DISPENSABLE {
         let widths = widths(&lines);
@@ -197,16 +197,17 @@ pub fn layout(lines: &[Line], width: usize) -> String {
 }
 
 /// The widest cell of each column; of the first also the names of rows without numbers.
-fn widths(lines: &[Line]) -> Vec<usize> {
-    let count = lines.iter().map(|line| if let Line::Cells(cells) = line { cells.len() } else { 0 }).max().unwrap_or(0);
+fn widths(lines: &[TableLine]) -> Vec<usize> {
+    let count =
+        lines.iter().map(|line| if let TableLine::Cells(cells) = line { cells.len() } else { 0 }).max().unwrap_or(0);
     let mut widths = vec![0; count.max(1)];
     for line in lines {
         match line {
-            Line::Cells(cells) => {
+            TableLine::Cells(cells) => {
                 cells.iter().enumerate().for_each(|(index, cell)| widths[index] = widths[index].max(length(cell)))
             }
-            Line::Reason(target, _) => widths[0] = widths[0].max(length(target)),
-            Line::Words(_) => {}
+            TableLine::Reason(target, _) => widths[0] = widths[0].max(length(target)),
+            TableLine::Words(_) => {}
         }
     }
     widths
@@ -218,32 +219,32 @@ fn numbers_width(widths: &[usize]) -> usize {
 }
 
 /// Removes the column of that heading, if there is one.
-fn without(lines: &mut [Line], heading: &str) -> bool {
-    let Some(Line::Cells(headings)) = lines.first() else { return false };
+fn without(lines: &mut [TableLine], heading: &str) -> bool {
+    let Some(TableLine::Cells(headings)) = lines.first() else { return false };
     let Some(place) = headings.iter().skip(1).position(|one| one == heading) else { return false };
     for line in lines {
-        if let Line::Cells(cells) = line {
+        if let TableLine::Cells(cells) = line {
             cells.remove(place + 1);
         }
     }
     true
 }
 
-fn laid_out(lines: &[Line], width: usize) -> String {
+fn laid_out(lines: &[TableLine], width: usize) -> String {
     let mut widths = widths(lines);
     let numbers = numbers_width(&widths);
     let heading =
-        lines.iter().find_map(|line| if let Line::Cells(cells) = line { Some(length(&cells[0])) } else { None });
+        lines.iter().find_map(|line| if let TableLine::Cells(cells) = line { Some(length(&cells[0])) } else { None });
     widths[0] = widths[0].min(width.saturating_sub(numbers + 1)).max(heading.unwrap_or(0)).max(NAME_WIDTH);
     let mut text = String::new();
     for line in lines {
         let line = match line {
-            Line::Cells(cells) => {
+            TableLine::Cells(cells) => {
                 let rest = cells[1..].iter().zip(&widths[1..]).map(|(cell, width)| format!("  {cell:>width$}"));
                 beside(&cells[0], widths[0], &rest.collect::<String>())
             }
-            Line::Words(words) => format!(" {words}"),
-            Line::Reason(target, reason) => reasoned(target, reason, widths[0], width),
+            TableLine::Words(words) => format!(" {words}"),
+            TableLine::Reason(target, reason) => reasoned(target, reason, widths[0], width),
         };
         text.push_str(line.trim_end());
         text.push('\n');
@@ -294,38 +295,6 @@ fn rank(row: &Row) -> String {
         Some((best, worst)) => format!("{best}-{worst}"),
         None => String::new(),
     }
-}
-
-/// "3.4x [3.3-3.5]": no more digits than the interval supports. The best itself has none.
-pub(super) fn versus(versus: Versus) -> String {
-    match versus.low.zip(versus.high) {
-        Some((low, high)) if low < high => {
-            let places = places_of(high - low, versus.ratio);
-            let preliminary = if versus.preliminary { "~" } else { "" };
-            format!("{preliminary}{:.places$}x [{low:.places$}-{high:.places$}]", versus.ratio)
-        }
-        _ => format!("{:.*}x", places_of(0.0, versus.ratio), versus.ratio),
-    }
-}
-
-/// "at least 36x": the end of an interval, rounded down.
-pub(super) fn at_least(ratio: f64) -> String {
-    let places = if ratio >= 10.0 {
-        0
-    } else if ratio >= 1.1 {
-        1
-    } else {
-        2
-    };
-    let scale = 10_f64.powi(places);
-    format!("at least {:.*}x", places as usize, (ratio * scale).floor() / scale)
-}
-
-/// To the first digit of half the interval, and three digits in all.
-fn places_of(width: f64, ratio: f64) -> usize {
-    let most = (2.0 - libm::log10(ratio.max(1e-9)).floor()).clamp(0.0, 2.0);
-    let supported = if width > 0.0 { (-libm::log10(width / 2.0).floor()).max(0.0) } else { most };
-    supported.min(most) as usize
 }
 
 pub(super) fn percent(share: f64) -> String {
@@ -381,8 +350,8 @@ mod tests {
     #[test]
     fn a_long_name_is_whole_and_its_numbers_are_in_sight() {
         let long = "redis?program=./src/redis-server";
-        let cells = |name: &str, number: &str| Line::Cells(vec![name.to_string(), number.to_string()]);
-        let reason = Line::Reason(format!("{long}-2"), "it is not here".to_string());
+        let cells = |name: &str, number: &str| TableLine::Cells(vec![name.to_string(), number.to_string()]);
+        let reason = TableLine::Reason(format!("{long}-2"), "it is not here".to_string());
         let lines = [cells("target", "seconds"), cells("ram", "1"), cells(long, "22"), reason];
         let text = [
             " target      seconds",
@@ -400,10 +369,10 @@ mod tests {
 
     #[test]
     fn a_narrow_terminal_does_without_some_columns_and_says_which() {
-        let cells = |cells: &[&str]| Line::Cells(cells.iter().map(|cell| cell.to_string()).collect());
+        let cells = |cells: &[&str]| TableLine::Cells(cells.iter().map(|cell| cell.to_string()).collect());
         let lines = [
             cells(&["target", "seconds", "waiting", "memory", "disk"]),
-            Line::Words("a rule".to_string()),
+            TableLine::Words("a rule".to_string()),
             cells(&["redis+unix", "0.12", "97 %", "12 MB", "-"]),
         ];
         let whole =

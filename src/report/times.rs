@@ -2,8 +2,8 @@
 
 use anyhow::{Result, anyhow};
 
-use crate::words::hist::{Packed, Times};
-use crate::words::record::{Phase, Record};
+use crate::model::hist::{Packed, Times};
+use crate::model::record::{Phase, Record};
 
 /// The times of one histogram of a trial's phase; an error names the trial.
 pub fn times(record: &Record, phase: &Phase, packed: &Packed) -> Result<Times> {

@@ -4,13 +4,13 @@ use anyhow::Result;
 
 use super::cells::{self, Status};
 use super::grid;
+use super::point::{measured, step};
 use super::standing::Counted;
-use super::sweep::{measured, step};
-use super::table::{Line, both, disk, memories, percent, tail};
+use super::table::{TableLine, both, disk, memories, percent, tail};
 use super::times::times;
-use crate::words::load::Swept;
-use crate::words::record::{CutOff, Phase, Record};
-use crate::words::units;
+use crate::model::load::Swept;
+use crate::model::record::{CutOff, Phase, Record};
+use crate::model::units;
 
 /// What one trial came to, or one point of it.
 #[derive(Clone, Debug, PartialEq)]
@@ -21,14 +21,14 @@ pub struct Trial {
     /// The job's size, where trials of a run differ in it.
     pub units: Option<u64>,
     pub target: String,
-    pub control: bool,
+    pub baseline: bool,
     /// A program of the user's was run, which is one op.
     pub of_program: bool,
     /// Why no table counts it; nothing where it is counted.
     pub uncounted: Option<Uncounted>,
     pub status: Status,
     /// Where it stands in a sweep.
-    pub point: Option<Place>,
+    pub point: Option<TrialPlace>,
     /// Of the whole job; numbers are only told of trials that finished and were right.
     pub seconds: Option<f64>,
     /// Of a point.
@@ -57,16 +57,16 @@ pub enum Uncounted {
     /// Block 0 warms the machine up.
     WarmUp,
     /// The reference a second time.
-    Twin,
-    /// The machine was too loud.
-    Void,
+    AaControl,
+    /// The machine was too noisy.
+    Discarded,
     /// A larger job, once.
     Ahead,
 }
 
 /// A point of a sweep.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Place {
+pub struct TrialPlace {
     pub part: String,
     pub swept: Swept,
     pub step: u64,
@@ -86,7 +86,7 @@ pub fn trials(records: &[Record], ahead: &[Record], is_swept: bool) -> Result<Ve
             continue;
         }
         for (phase, at, swept) in measured(record) {
-            let place = Place { part: phase.name.clone(), swept, step: step(at, swept) };
+            let place = TrialPlace { part: phase.name.clone(), swept, step: step(at, swept) };
             trials.push(point(record, phase, place, trial.clone())?);
         }
     }
@@ -107,15 +107,15 @@ fn trial(record: &Record, counted: &Counted) -> Trial {
         position: record.position,
         units: None,
         target: record.target.label.clone(),
-        control: record.target.control,
+        baseline: record.target.baseline,
         of_program: record.job.program().is_some(),
         uncounted: match () {
             () if record.ahead => Some(Uncounted::Ahead),
             () if record.block == 0 => Some(Uncounted::WarmUp),
-            () if counted.void.contains(&record.block) && !counted.blocks.contains(&record.block) => {
-                Some(Uncounted::Void)
+            () if counted.discarded.contains(&record.block) && !counted.blocks.contains(&record.block) => {
+                Some(Uncounted::Discarded)
             }
-            () if record.twin => Some(Uncounted::Twin),
+            () if record.aa_control => Some(Uncounted::AaControl),
             () => None,
         },
         status,
@@ -135,7 +135,7 @@ fn trial(record: &Record, counted: &Counted) -> Trial {
     }
 }
 
-fn point(record: &Record, phase: &Phase, place: Place, trial: Trial) -> Result<Trial> {
+fn point(record: &Record, phase: &Phase, place: TrialPlace, trial: Trial) -> Result<Trial> {
     let trial = Trial { point: Some(place), ..trial };
     if let Some(CutOff { done_share, .. }) = phase.cut_off {
         let nothing = Trial { seconds: None, client_cpu_us_per_op: None, server_cpu_us_per_op: None, ..trial };
@@ -187,7 +187,7 @@ const LAST: &[Column] = &[
 ];
 
 /// A table of them, the headings first; a trial without numbers says why.
-pub fn lines(trials: &[Trial]) -> Vec<Line> {
+pub fn lines(trials: &[Trial]) -> Vec<TableLine> {
     let place = trials.iter().find_map(|trial| trial.point.as_ref());
     let has_response = trials.iter().any(|trial| trial.response_ns_p99.is_some());
     let middle = if place.is_some() { OF_POINTS } else { std::slice::from_ref(&SECONDS) };
@@ -202,12 +202,14 @@ pub fn lines(trials: &[Trial]) -> Vec<Line> {
         "" if index == FIRST.len() + 1 => swept.to_string(),
         heading => heading.to_string(),
     });
-    let mut lines = vec![Line::Cells(headings.collect())];
+    let mut lines = vec![TableLine::Cells(headings.collect())];
     lines.extend(trials.iter().map(|trial| match trial.status {
-        ref status if status.has_numbers() => Line::Cells(columns.iter().map(|column| (column.cell)(trial)).collect()),
+        ref status if status.has_numbers() => {
+            TableLine::Cells(columns.iter().map(|column| (column.cell)(trial)).collect())
+        }
         _ => {
             let at = format!("block {}, place {}", trial.block, trial.position);
-            Line::Reason(trial.target.clone(), format!("{at}: {}", trial.status.in_words()))
+            TableLine::Reason(trial.target.clone(), format!("{at}: {}", trial.status.in_words()))
         }
     }));
     lines
@@ -217,7 +219,7 @@ fn or_dash<T>(number: Option<T>, words: fn(T) -> String) -> String {
     number.map_or_else(|| "-".to_string(), words)
 }
 
-fn of_place(trial: &Trial, words: fn(&Place) -> String) -> String {
+fn of_place(trial: &Trial, words: fn(&TrialPlace) -> String) -> String {
     trial.point.as_ref().map_or_else(|| "-".to_string(), words)
 }
 
@@ -242,9 +244,9 @@ fn note(trial: &Trial) -> String {
     let cut_off = trial.cut_off_done_share.map(|share| format!("cut off, {} done", percent(share)));
     let uncounted = trial.uncounted.map(|uncounted| match uncounted {
         Uncounted::WarmUp => "warm-up",
-        Uncounted::Twin => "twin",
-        Uncounted::Void => "void",
+        Uncounted::AaControl => "A/A control",
+        Uncounted::Discarded => "discarded",
         Uncounted::Ahead => "larger",
     });
-    cut_off.unwrap_or_else(|| uncounted.unwrap_or(if trial.control { "control" } else { "" }).to_string())
+    cut_off.unwrap_or_else(|| uncounted.unwrap_or(if trial.baseline { "baseline" } else { "" }).to_string())
 }

@@ -1,13 +1,10 @@
 //! Points of which nothing is said, since the machine disturbed most of their trials: no number, and the cause once.
 
+use super::point::{Phases, Point, called, grouped, with};
 use super::standing::Counted;
-use super::sweep::{self, Point, called, with};
-use crate::words::disturbed::{Disturbed, disturbed};
-use crate::words::noise::Reason;
-use crate::words::record::{Phase, Record};
-
-/// The trials of one target at one point.
-pub(super) type Phases<'a> = Vec<(&'a Record, &'a Phase)>;
+use crate::model::disturbed::{Disturbed, disturbed};
+use crate::model::noise::Reason;
+use crate::model::record::{Phase, Record};
 
 /// Those that the machine left alone; where it disturbed most of them all, and what disturbed them.
 pub(super) fn sorted_out<'a>(phases: &[(&'a Record, &'a Phase)]) -> (Phases<'a>, Option<Disturbed>) {
@@ -37,8 +34,8 @@ fn worst(causes: &[Disturbed]) -> Option<Disturbed> {
 
 /// Whether a number that was asked for is missing: of a point of a target that is no baseline.
 pub fn is_any(records: &[Record], counted: &Counted) -> bool {
-    let groups = sweep::grouped(records, counted).0;
-    groups.values().any(|phases| !phases[0].0.target.control && sorted_out(phases).1.is_some())
+    let groups = grouped(records, counted).0;
+    groups.values().any(|phases| !phases[0].0.target.baseline && sorted_out(phases).1.is_some())
 }
 
 /// A line for points whose rate a stall explains, and one for all others.

@@ -1,14 +1,14 @@
-//! Which classes of durability were put to the test, and what that makes of a run's headline and groups.
+//! Which durability levels were put to the test, and what that makes of a run's headline and groups.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::words::crash::{Standing, Tried};
-use crate::words::record::Record;
-use crate::words::trial::{Configuration, Durability};
+use crate::model::crash::{ClaimStanding, Tried};
+use crate::model::record::Record;
+use crate::model::trial::{Configuration, Durability};
 
-/// Notes in each record what was found out about its store's claim: of the same version, class, settings and file
-/// system. What is behind a cache in the client keeps less than the store does, and was not tried.
+/// Notes in each record what was found out about its store's claim: of the same version, durability level, settings and
+/// file system. What is behind a cache in the client keeps less than the store does, and was not tried.
 pub fn note(records: &mut [Record], tried: &[Tried]) {
     for record in records {
         record.tried = tried.iter().rfind(|tried| is_about(tried, record)).map(Tried::standing);
@@ -23,42 +23,42 @@ fn is_about(tried: &Tried, record: &Record) -> bool {
         && tried.store == record.target.store
         && Some(tried.version.as_str()) == version
         && tried.settings == record.target.settings
-        && tried.class == record.durability
+        && tried.level == record.durability
         && tried.ground.filesystem == record.machine.filesystem
 }
 
-/// "crash (tested)", "crash (tested: lmdb; claimed: redis)", "power (claimed; in truth crash: redis)".
+/// "crash (tested)", "crash (tested: lmdb; claimed: redis)", "power (claimed; tested: crash: redis)".
 pub fn in_words(records: &[Record]) -> String {
-    let class = records.first().map_or(Durability::None, |record| record.durability);
+    let level = records.first().map_or(Durability::None, |record| record.durability);
     let mut by_standing: BTreeMap<Cow<'static, str>, BTreeSet<&str>> = BTreeMap::new();
-    for record in records.iter().filter(|record| !record.target.control) {
+    for record in records.iter().filter(|record| !record.target.baseline) {
         by_standing.entry(standing(record)).or_default().insert(&record.target.label);
     }
     match by_standing.len() {
-        0 => format!("{class} (claimed)"),
-        1 => format!("{class} ({})", by_standing.keys().next().expect("there is one")),
+        0 => format!("{level} (claimed)"),
+        1 => format!("{level} ({})", by_standing.keys().next().expect("there is one")),
         _ => {
             let parts = by_standing
                 .into_iter()
                 .map(|(standing, labels)| format!("{standing}: {}", labels.into_iter().collect::<Vec<_>>().join(", ")));
-            format!("{class} ({})", parts.collect::<Vec<_>>().join("; "))
+            format!("{level} ({})", parts.collect::<Vec<_>>().join("; "))
         }
     }
 }
 
 fn standing(record: &Record) -> Cow<'static, str> {
     match record.tried {
-        Some(Standing::Holds) if record.durability == Durability::Power => "syncs counted".into(),
-        Some(Standing::Holds) => "tested".into(),
-        Some(Standing::Demoted(less)) => format!("claimed, tested {less}").into(),
-        Some(Standing::Unknown(_)) | None => "claimed".into(),
+        Some(ClaimStanding::Holds) if record.durability == Durability::Power => "syncs counted".into(),
+        Some(ClaimStanding::Holds) => "tested".into(),
+        Some(ClaimStanding::Demoted(less)) => format!("claimed, tested {less}").into(),
+        Some(ClaimStanding::Unknown(_)) | None => "claimed".into(),
     }
 }
 
-/// What is no rival of those that keep the class: "crash (claimed power)".
+/// What is no rival of those that keep the durability level: "crash (claimed power)".
 pub fn demoted(record: &Record) -> Option<String> {
     match record.tried {
-        Some(Standing::Demoted(less)) => Some(format!("{less} (claimed {})", record.durability)),
+        Some(ClaimStanding::Demoted(less)) => Some(format!("{less} (claimed {})", record.durability)),
         _ => None,
     }
 }
@@ -68,25 +68,25 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::words::crash::{Audit, Ground, Kill, Outages};
-    use crate::words::record::Machine;
+    use crate::model::crash::{Audit, DiskFacts, Kill, Outages};
+    use crate::model::record::Machine;
 
     const DISK: &str = "ext4 on /dev/vda";
 
     fn record(label: &str, version: &str) -> Record {
         let record = json!({
-            "method": 2, "kvfair": "0", "run": {"began": "", "seed": 1, "blocks": 1, "answers_only": false},
+            "method": 2, "kvfair": "0", "run": {"began": "", "seeds": {"order": 1}, "blocks": 1, "answers_only": false},
             "block": 1, "position": 1,
             "target": {
-                "label": label, "store": label, "transport": "unix", "settings": {}, "managed": true, "control": false
+                "label": label, "store": label, "transport": "unix", "settings": {}, "managed": true, "baseline": false
             },
             "durability": "power", "keeps": "", "clients": 1,
             "job": {
                 "name": "", "data": {"recipe": {"name": "", "seed": 1}}, "format": "", "units": null, "skip_bad": 0
             },
             "stream": {"sha256": "", "unit": "", "units": 1, "ops": 1, "skipped_lines": 0},
-            "store": {"version": version, "mouth": "", "increment": "", "settings": {}, "command": []},
-            "outcome": {"kind": "finished"}, "verdict": {"kind": "control"}, "phases": [],
+            "store": {"version": version, "client_library": "", "increment": "", "settings": {}, "command": []},
+            "outcome": {"kind": "finished"}, "verdict": {"kind": "baseline"}, "phases": [],
             "memory": {"client": {"anonymous_bytes": 0, "file_bytes": 0}, "server": null}, "bytes_on_disk": null,
             "machine": Machine { filesystem: DISK.to_string(), ..Machine::default() },
         });
@@ -98,10 +98,10 @@ mod tests {
             store: store.to_string(),
             version: "1".to_string(),
             settings: BTreeMap::new(),
-            class: Durability::Power,
+            level: Durability::Power,
             tried: String::new(),
             kvfair: String::new(),
-            ground: Ground { filesystem: DISK.to_string(), ..Ground::default() },
+            ground: DiskFacts { filesystem: DISK.to_string(), ..DiskFacts::default() },
             kills: vec![Kill { acknowledged: 10, ..Kill::default() }],
             audit: Audit::Counted { writes: 999, by: [("fsync".to_string(), syncs)].into() },
             outages: Outages::default(),
@@ -128,9 +128,9 @@ mod tests {
     fn what_was_tried_of_another_says_nothing() {
         let others = [
             Tried { version: "2".to_string(), ..tried("a", 999) },
-            Tried { class: Durability::Crash, ..tried("a", 999) },
+            Tried { level: Durability::Crash, ..tried("a", 999) },
             Tried { settings: [("type".to_string(), "tree".to_string())].into(), ..tried("a", 999) },
-            Tried { ground: Ground::default(), ..tried("a", 999) },
+            Tried { ground: DiskFacts::default(), ..tried("a", 999) },
             tried("c", 999),
         ];
         assert_eq!(headline(&others).0, "power (claimed)");
@@ -138,6 +138,6 @@ mod tests {
         guest.target.managed = false;
         let mut all = [guest];
         note(&mut all, &[tried("a", 999)]);
-        assert_eq!(all[0].tried, None, "somebody else's server was never tried");
+        assert_eq!(all[0].tried, None, "a server by URL was never tried");
     }
 }

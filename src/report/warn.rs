@@ -5,19 +5,20 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use super::aa::{self, Repeated};
-use super::cells::{self, Row};
+use super::cells::Row;
+use super::costs;
+use super::point::{self, Point};
 use super::standing::Standings;
-use super::sweep::{self, Point};
-use super::table::versus;
+use super::versus::versus;
+use crate::model::effort::CLAIM_BLOCKS;
+use crate::model::noise::{self, Gate, Yardstick, percent};
+use crate::model::preflight::{self, Severity};
+use crate::model::record::{EVICTS, LAST_USE, Record};
+use crate::model::trial::Durability;
+use crate::model::units;
 use crate::stats::floor::LEAST_DIFFERENCE;
 use crate::stats::sample::Sample;
 use crate::stats::shift::{self, Course};
-use crate::words::effort::CLAIM_BLOCKS;
-use crate::words::noise::{self, Gate, Yardstick, percent};
-use crate::words::preflight::{self, Weight};
-use crate::words::record::{EVICTS, LAST_USE, Record};
-use crate::words::trial::Durability;
-use crate::words::units;
 
 /// One thing that a reader must know before believing a table.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -32,7 +33,7 @@ pub struct Warning {
 }
 
 /// What the rules look at.
-pub struct Seen<'a> {
+pub struct WarningInput<'a> {
     pub records: &'a [Record],
     /// Of the larger job, which counts for nothing else.
     pub ahead: &'a [Record],
@@ -43,50 +44,58 @@ pub struct Seen<'a> {
 
 /// What is printed unless all are asked for.
 const PRINTED: usize = 3;
-/// A shorter trial is mostly its beginning and its end (method.md, section 3).
+/// Fixed costs dominate a shorter trial.
 const SHORT_S: f64 = 0.5;
 /// A sweep has many points, and each is allowed less.
 const SHORT_POINT_S: f64 = 0.05;
 /// Below the first share of the machine's memory data lies in it, above the second it does not; between them a part of
-/// it does, and which part is chance (method.md R1.8).
+/// it does, and which part is chance.
 const IN_MEMORY: f64 = 0.25;
 const ON_DISK: f64 = 2.0;
-/// More blocks than this voided, and what was left may be the machine's good moments only (method.md, section 3).
-const VOID_WARNED: f64 = 0.2;
+/// More blocks than this discarded, and what was left may be the machine's good moments only.
+const DISCARDED_WARNED: f64 = 0.2;
 /// Others at work before the run.
 const STRANGERS: [&str; 4] = ["pressure", "spin", "foreign", "steal"];
 
-/// What warnings are called, beside those of the machine before the run.
-const OWN_IDS: [&str; 12] = [
-    "touch",
-    "void",
-    "noise",
-    "twin",
-    "no-aa",
-    "timeout",
-    "client-limited",
-    "drift",
-    "unsteady",
-    "short",
-    "memory",
-    "debug-build",
+/// What warnings are called, beside those of the machine before the run, and when they are shown.
+const OWN: [(&str, &str); 12] = [
+    ("touch", "reading changes when keys of a server by URL were last used, and it evicts by that"),
+    ("discarded", "more than 20 % of the blocks were discarded as noisy"),
+    ("noise", "trials that count were not quiet"),
+    ("aa-control", "an A/A interval leaves out 1, or is wider than ± 5 %"),
+    ("no-aa", "no target was run twice (`--no-aa`, `--keep`): nothing is claimed"),
+    ("timeout", "more than 0.01 % of the requests at a rate took 10 s or longer"),
+    ("client-limited", "the load generator limits points of a sweep or a rate: they are not ranked"),
+    ("drift", "a target became slower or faster from block to block"),
+    ("unsteady", "in most of a target's trials the last third was not as fast as the first"),
+    ("short", "a target took less than 0.5 s, or a point of a sweep less than 0.05 s: fixed costs dominate"),
+    (
+        "memory",
+        "the largest store held between a quarter of the machine's memory and twice of it: what is cached is chance",
+    ),
+    ("debug-build", "kvfair was built without optimisation"),
 ];
+
+/// What `--no-warn` may name, and when each is shown.
+pub fn kinds() -> impl Iterator<Item = (&'static str, &'static str)> {
+    OWN.into_iter().chain(preflight::KINDS)
+}
 
 /// What `--no-warn` may name.
 pub fn ids() -> impl Iterator<Item = &'static str> {
-    OWN_IDS.into_iter().chain(preflight::IDS)
+    kinds().map(|(id, _)| id)
 }
 
-type Rule = fn(&Seen<'_>) -> Vec<Warning>;
+type Rule = fn(&WarningInput<'_>) -> Vec<Warning>;
 
 /// The weightiest first.
 const RULES: [Rule; 13] = [
     room,
     touch,
     preflight_refused,
-    void,
-    twin,
-    no_twin,
+    discarded,
+    aa_control,
+    no_aa_control,
     timeouts,
     client_limited,
     drift,
@@ -97,7 +106,7 @@ const RULES: [Rule; 13] = [
 ];
 
 /// All that holds of a run, the weightiest first.
-pub fn warnings(seen: &Seen<'_>) -> Vec<Warning> {
+pub fn warnings(seen: &WarningInput<'_>) -> Vec<Warning> {
     if seen.records.first().is_none_or(|record| record.run.answers_only) {
         return Vec::new();
     }
@@ -140,7 +149,7 @@ fn warning(id: &'static str, weighty: bool, evidence: String, fix: &str) -> Warn
 }
 
 /// What was read only of a server that is not ours changed which of its records it evicts first.
-fn touch(seen: &Seen<'_>) -> Vec<Warning> {
+fn touch(seen: &WarningInput<'_>) -> Vec<Warning> {
     let told = |record: &Record| {
         let did = record.store.as_ref()?.settings.get(LAST_USE).filter(|did| did.ends_with(EVICTS))?;
         Some((record.target.label.clone(), did.clone()))
@@ -152,7 +161,7 @@ fn touch(seen: &Seen<'_>) -> Vec<Warning> {
 }
 
 /// A server that is not ours may have dropped records of its owner's.
-fn room(seen: &Seen<'_>) -> Vec<Warning> {
+fn room(seen: &WarningInput<'_>) -> Vec<Warning> {
     let unknown = |record: &Record| Some(format!("{}: {}", record.target.label, record.room.as_ref()?.unknown()?));
     let told: BTreeMap<&str, String> =
         seen.records.iter().filter_map(|record| Some((record.target.label.as_str(), unknown(record)?))).collect();
@@ -160,19 +169,19 @@ fn room(seen: &Seen<'_>) -> Vec<Warning> {
     told.into_values().map(|evidence| warning("room", true, evidence, fix)).collect()
 }
 
-/// What was seen before the run and voids what is asked for.
-fn preflight_refused(seen: &Seen<'_>) -> Vec<Warning> {
-    of_preflight(seen, |weight| weight == Weight::Refuse, true)
+/// What was seen before the run and rules out what is asked for.
+fn preflight_refused(seen: &WarningInput<'_>) -> Vec<Warning> {
+    of_preflight(seen, |weight| weight == Severity::Refuse, true)
 }
 
 /// What was seen before the run and may matter.
-fn machine(seen: &Seen<'_>) -> Vec<Warning> {
+fn machine(seen: &WarningInput<'_>) -> Vec<Warning> {
     // Servers that write a log may fork to write it anew.
     let serves = seen.records.iter().any(|record| record.memory.server.is_some());
     let writes = seen.records.iter().any(|record| record.durability != Durability::None);
     // The discarded blocks say so already.
     let said = |id: &str| seen.standings.counted.is_noisy() && STRANGERS.contains(&id);
-    let found = of_preflight(seen, |weight| weight == Weight::Warn, false);
+    let found = of_preflight(seen, |weight| weight == Severity::Warn, false);
     found
         .into_iter()
         .filter(|warning| warning.id != "huge-pages" || (serves && writes))
@@ -180,7 +189,7 @@ fn machine(seen: &Seen<'_>) -> Vec<Warning> {
         .collect()
 }
 
-fn of_preflight(seen: &Seen<'_>, of: fn(Weight) -> bool, weighty: bool) -> Vec<Warning> {
+fn of_preflight(seen: &WarningInput<'_>, of: fn(Severity) -> bool, weighty: bool) -> Vec<Warning> {
     let Some(record) = seen.records.iter().find(|record| record.machine.preflight.is_some()) else { return Vec::new() };
     let findings = record.machine.preflight.iter().flat_map(|preflight| preflight.findings(record.durability));
     findings
@@ -189,31 +198,31 @@ fn of_preflight(seen: &Seen<'_>, of: fn(Weight) -> bool, weighty: bool) -> Vec<W
         .collect()
 }
 
-fn void(seen: &Seen<'_>) -> Vec<Warning> {
+fn discarded(seen: &WarningInput<'_>) -> Vec<Warning> {
     let counted = &seen.standings.counted;
-    let (void, all) = (counted.void.len(), counted.blocks.union(&counted.void).count());
-    if void as f64 <= all as f64 * VOID_WARNED {
+    let (discarded, all) = (counted.discarded.len(), counted.blocks.union(&counted.discarded).count());
+    if discarded as f64 <= all as f64 * DISCARDED_WARNED {
         return Vec::new();
     }
     let why = reasons(seen, |gate| match gate {
-        Gate::Void(reasons) => reasons,
+        Gate::Discard(reasons) => reasons,
         _ => Vec::new(),
     });
     let then = match counted.is_noisy() {
         true => "all blocks are used, and only what is beyond the noise is claimed",
         false => "they were run again",
     };
-    let evidence = format!("{void} of {all} blocks were discarded ({why}); {then}");
-    vec![warning("void", true, evidence, "stop other programs, or run when the machine is quiet")]
+    let evidence = format!("{discarded} of {all} blocks were discarded ({why}); {then}");
+    vec![warning("discarded", true, evidence, "stop other programs, or run when the machine is quiet")]
 }
 
 /// Trials that counted, and were not quiet all the same.
-fn doubted(seen: &Seen<'_>) -> Vec<Warning> {
+fn doubted(seen: &WarningInput<'_>) -> Vec<Warning> {
     // A few blocks are all that there is: then those count too that would be discarded of many.
-    let few = seen.standings.counted.void.is_empty();
+    let few = seen.standings.counted.discarded.is_empty();
     let why = reasons(seen, |gate| match gate {
         Gate::Warn(reasons) => reasons,
-        Gate::Void(reasons) if few => reasons,
+        Gate::Discard(reasons) if few => reasons,
         _ => Vec::new(),
     });
     // Each unclear point names its cause already.
@@ -226,7 +235,7 @@ fn doubted(seen: &Seen<'_>) -> Vec<Warning> {
 }
 
 /// The worst of each kind, in words.
-fn reasons(seen: &Seen<'_>, of: impl Fn(Gate) -> Vec<noise::Reason>) -> String {
+fn reasons(seen: &WarningInput<'_>, of: impl Fn(Gate) -> Vec<noise::Reason>) -> String {
     let yardstick = Yardstick::of(seen.records.iter().map(|record| &record.noise));
     let mut worst: Vec<noise::Reason> = Vec::new();
     let counted = seen.records.iter().filter(|record| record.block > 0);
@@ -242,17 +251,17 @@ fn reasons(seen: &Seen<'_>, of: impl Fn(Gate) -> Vec<noise::Reason>) -> String {
 
 /// The same store twice: an interval without 1 says that something besides the stores moves times, and a wide one that
 /// little can be told apart.
-fn twin(seen: &Seen<'_>) -> Vec<Warning> {
+fn aa_control(seen: &WarningInput<'_>) -> Vec<Warning> {
     let noisy = |one: &&Repeated<'_>| one.control().is_noisy();
     let (apart, wide): (Vec<_>, Vec<_>) = seen.standings.repeated.iter().filter(noisy).partition(|one| one.differs());
     let mut found: Vec<Warning> = apart.iter().map(|one| differs(one, "time", true)).collect();
     if !wide.is_empty() {
         let wide: Vec<String> = wide.iter().map(|one| format!("{} {}", one.target, versus(one.versus()))).collect();
-        let evidence = format!("the same store run twice is not the same within 5 %: {}", wide.join(", "));
-        found.push(warning("twin", true, evidence, "more blocks (--effort normal), or a quieter machine"));
+        let evidence = format!("the same store run twice differed by more than 5 %: {}", wide.join(", "));
+        found.push(warning("aa-control", true, evidence, "more blocks (--effort normal), or a quieter machine"));
     }
     // Of CPU only what raises the noise floor above the least difference that is ever claimed.
-    let by_cpu = aa::repeated(seen.records, &seen.standings.counted, cells::cpu_us_per_op);
+    let by_cpu = aa::repeated(seen.records, &seen.standings.counted, costs::cpu_us_per_op);
     let matters =
         |one: &&Repeated<'_>| one.differs() && one.control().floor().is_some_and(|floor| floor > LEAST_DIFFERENCE);
     found.extend(by_cpu.iter().filter(matters).map(|one| differs(one, "CPU", false)));
@@ -269,14 +278,19 @@ fn differs(one: &Repeated<'_>, measure: &str, weighty: bool) -> Warning {
         one.target,
         versus(one.versus())
     );
-    warning("twin", weighty, evidence, "run it again: if it stays, something besides the stores changes within a block")
+    warning(
+        "aa-control",
+        weighty,
+        evidence,
+        "run it again: if it stays, something besides the stores changes within a block",
+    )
 }
 
 /// There are blocks enough for claims, and the noise floor is unknown.
-fn no_twin(seen: &Seen<'_>) -> Vec<Warning> {
-    let stores = seen.rows.iter().filter(|row| !row.control && row.numbers.is_some()).count();
+fn no_aa_control(seen: &WarningInput<'_>) -> Vec<Warning> {
+    let stores = seen.rows.iter().filter(|row| !row.baseline && row.numbers.is_some()).count();
     let is_short = seen.standings.blocks() < CLAIM_BLOCKS as usize;
-    if seen.records.iter().any(|record| record.twin) || is_short || stores < 2 {
+    if seen.records.iter().any(|record| record.aa_control) || is_short || stores < 2 {
         return Vec::new();
     }
     let evidence =
@@ -285,33 +299,33 @@ fn no_twin(seen: &Seen<'_>) -> Vec<Warning> {
 }
 
 /// Rates at which users would have given up waiting: above the first share it is said, above the second the rest of the
-/// answers is not worth much (method.md R2.5).
+/// answers is not worth much.
 const TIMED_OUT: (f64, f64) = (1e-4, 1e-2);
 
-fn timeouts(seen: &Seen<'_>) -> Vec<Warning> {
+fn timeouts(seen: &WarningInput<'_>) -> Vec<Warning> {
     let mut found = Vec::new();
     let clear = seen.points.iter().filter(|point| point.unclear.is_none());
     for (point, rated) in clear.filter_map(|point| Some((point, point.rated.as_ref()?))) {
         let share = rated.timed_out as f64 / rated.requests.max(1) as f64;
-        if share > TIMED_OUT.0 && !point.control {
+        if share > TIMED_OUT.0 && !point.baseline {
             let [rate, late, all] = [rated.rate, rated.timed_out, rated.requests].map(units::thousands);
             let (target, percent) = (&point.target, share * 100.0);
             let evidence =
                 format!("{target} at {rate}/s: {late} of {all} requests ({percent:.2} %) took 10 s or longer");
-            let fix = "whoever has a time-out would have had errors: a lower --rate, or look at what stood still";
+            let fix = "clients with a time-out would see errors: use a lower --rate, or find what stalled";
             found.push(warning("timeout", share > TIMED_OUT.1, evidence, fix));
         }
     }
     found
 }
 
-fn client_limited(seen: &Seen<'_>) -> Vec<Warning> {
+fn client_limited(seen: &WarningInput<'_>) -> Vec<Warning> {
     limited(seen.points).into_iter().collect()
 }
 
 /// A control's points do not count: it is at its ceiling by its nature.
 fn limited(points: &[Point]) -> Option<Warning> {
-    let of_stores: Vec<_> = points.iter().filter(|point| !point.control).collect();
+    let of_stores: Vec<_> = points.iter().filter(|point| !point.baseline).collect();
     let limited = of_stores.iter().filter(|point| point.client_limited).count();
     let all = of_stores.len();
     let evidence = format!("{limited} of {all} points are limited by the client and not ranked (*)");
@@ -320,7 +334,7 @@ fn limited(points: &[Point]) -> Option<Warning> {
 }
 
 /// Targets that get slower or faster block by block: no one number is theirs.
-fn drift(seen: &Seen<'_>) -> Vec<Warning> {
+fn drift(seen: &WarningInput<'_>) -> Vec<Warning> {
     let mut found = Vec::new();
     for standing in seen.standings.groups.values() {
         for (target, drift) in standing.drifts() {
@@ -334,9 +348,9 @@ fn drift(seen: &Seen<'_>) -> Vec<Warning> {
 }
 
 /// Trials whose last third was not as fast as their first, in most of their blocks.
-fn unsteady(seen: &Seen<'_>) -> Vec<Warning> {
+fn unsteady(seen: &WarningInput<'_>) -> Vec<Warning> {
     let mut named: Vec<String> = Vec::new();
-    for row in seen.rows.iter().filter(|row| !row.control && row.numbers.is_some()) {
+    for row in seen.rows.iter().filter(|row| !row.baseline && row.numbers.is_some()) {
         let counted = |record: &&Record| record.target.label == row.target && seen.standings.counted.has(record);
         let trials: Vec<&Record> = seen.records.iter().filter(counted).collect();
         let courses: Vec<Course> = trials.iter().filter_map(|record| course(record)).collect();
@@ -351,7 +365,7 @@ fn unsteady(seen: &Seen<'_>) -> Vec<Warning> {
         return Vec::new();
     }
     let evidence = format!("no steady rate within their trials: {}", named.join(", "));
-    vec![warning("unsteady", false, evidence, "a larger job tells whether it settles")]
+    vec![warning("unsteady", false, evidence, "a larger job tells whether it becomes steady")]
 }
 
 /// Which way one trial went: of whole seconds, the last of which is not whole.
@@ -363,30 +377,30 @@ fn course(record: &Record) -> Option<Course> {
 }
 
 /// Whether a trial, or a point of it, was mostly its beginning and its end.
-pub(super) fn is_short(seen: &Seen<'_>) -> bool {
+pub(super) fn is_short(seen: &WarningInput<'_>) -> bool {
     !short(seen).is_empty()
 }
 
-fn short(seen: &Seen<'_>) -> Vec<Warning> {
+fn short(seen: &WarningInput<'_>) -> Vec<Warning> {
     if !seen.points.is_empty() {
         return short_point(seen).into_iter().collect();
     }
     let is_short = |row: &&Row| row.numbers.as_ref().is_some_and(|numbers| numbers.seconds < SHORT_S);
-    let shortest = seen.rows.iter().filter(|row| !row.control).filter(is_short);
+    let shortest = seen.rows.iter().filter(|row| !row.baseline).filter(is_short);
     let seconds = |row: &&Row| row.numbers.as_ref().map_or(0.0, |numbers| numbers.seconds);
     let Some(row) = shortest.min_by(|one, other| seconds(one).total_cmp(&seconds(other))) else { return Vec::new() };
-    let evidence = format!("{} took {} s: mostly beginning and end", row.target, units::seconds(seconds(&row)));
+    let evidence = format!("{} finished in {} s; fixed costs dominate", row.target, units::seconds(seconds(&row)));
     vec![warning("short", false, evidence, "a larger job")]
 }
 
 /// The shortest of a sweep's points, where it is so short that what it tells is how clients begin and end. A rate is
 /// kept for its time.
-fn short_point(seen: &Seen<'_>) -> Option<Warning> {
+fn short_point(seen: &WarningInput<'_>) -> Option<Warning> {
     let mut times: BTreeMap<(&str, &str, u32), Vec<f64>> = BTreeMap::new();
-    for record in seen.records.iter().filter(|record| !record.target.control && seen.standings.counted.has(record)) {
-        let whole = sweep::measured(record).map(|(phase, ..)| phase);
+    for record in seen.records.iter().filter(|record| !record.target.baseline && seen.standings.counted.has(record)) {
+        let whole = point::measured(record).map(|(phase, ..)| phase);
         for phase in whole.filter(|phase| phase.open.is_none() && phase.cut_off.is_none()) {
-            let point = (record.target.label.as_str(), sweep::called(&phase.name), phase.clients);
+            let point = (record.target.label.as_str(), point::called(&phase.name), phase.clients);
             times.entry(point).or_default().push(phase.took_s);
         }
     }
@@ -394,13 +408,13 @@ fn short_point(seen: &Seen<'_>) -> Option<Warning> {
     let ((target, part, clients), took_s) = medians.min_by(|one, other| one.1.total_cmp(&other.1))?;
     let many = if clients == 1 { "1 client".to_string() } else { format!("{clients} clients") };
     let evidence =
-        format!("the {part}s of {target} with {many} took {} s: mostly beginning and end", units::seconds(took_s));
+        format!("the {part}s of {target} with {many} finished in {} s; fixed costs dominate", units::seconds(took_s));
     let fix = "fewer --clients and targets in one run, --effort normal, or --requests";
     (took_s < SHORT_POINT_S).then(|| warning("short", true, evidence, fix))
 }
 
 /// Data that neither lies in memory nor is far larger.
-fn memory(seen: &Seen<'_>) -> Vec<Warning> {
+fn memory(seen: &WarningInput<'_>) -> Vec<Warning> {
     let Some(share) = data_share(seen.records) else { return Vec::new() };
     if !(IN_MEMORY..=ON_DISK).contains(&share) {
         return Vec::new();
@@ -412,7 +426,7 @@ fn memory(seen: &Seen<'_>) -> Vec<Warning> {
 /// What the largest store held, on disk or in memory, as a share of the machine's memory. What a server holds
 /// that somebody else started is not known.
 pub fn data_share(records: &[Record]) -> Option<f64> {
-    let is_ours = |record: &&Record| !record.target.control && !record.target.is_guest();
+    let is_ours = |record: &&Record| !record.target.baseline && !record.target.is_guest();
     let bytes = |record: &Record| {
         let held = record.store_memory().unwrap_or_default();
         record.bytes_on_disk.unwrap_or(0).max(held.held_bytes())
@@ -431,7 +445,7 @@ pub fn where_data_lies(records: &[Record]) -> Option<&'static str> {
     })
 }
 
-fn debug_build(seen: &Seen<'_>) -> Vec<Warning> {
+fn debug_build(seen: &WarningInput<'_>) -> Vec<Warning> {
     if !seen.records.iter().any(|record| record.debug_build) {
         return Vec::new();
     }
@@ -445,20 +459,24 @@ mod tests {
 
     #[test]
     fn three_are_printed_and_the_rest_is_named() {
-        let all: Vec<Warning> =
-            ["void", "twin", "short", "drift"].map(|id| warning(id, true, format!("{id} is so"), "do this")).to_vec();
+        let all: Vec<Warning> = ["discarded", "aa-control", "short", "drift"]
+            .map(|id| warning(id, true, format!("{id} is so"), "do this"))
+            .to_vec();
         let text = printed(&all, &[], false);
         assert_eq!((text.len(), text[3].as_str()), (4, "more warnings (--wide): drift"));
-        let rest = printed(&all, &["twin".to_string()], false);
-        assert!(rest.len() == 3 && rest.iter().all(|line| line.starts_with("warning (") && !line.contains("twin is")));
+        let rest = printed(&all, &["aa-control".to_string()], false);
+        assert!(
+            rest.len() == 3 && rest.iter().all(|line| line.starts_with("warning (") && !line.contains("aa_control is"))
+        );
         assert_eq!(printed(&all, &[], true).len(), 4);
         assert!(printed(&[], &[], false).is_empty());
     }
 
     #[test]
     fn points_of_stores_are_counted_that_the_client_limits() {
-        let is_limited = |target: &str| Point { client_limited: true, ..sweep::tests::point(target, 1, 1_000.0) };
-        let is_free = |target: &str| sweep::tests::point(target, 1, 1_000.0);
+        let is_limited =
+            |target: &str| Point { client_limited: true, ..super::super::sweep::tests::point(target, 1, 1_000.0) };
+        let is_free = |target: &str| super::super::sweep::tests::point(target, 1, 1_000.0);
         let said = |points: &[Point]| limited(points).map(|warning| (warning.evidence, warning.weighty));
         let of = |count: &str, weighty| Some((format!("{count} limited by the client and not ranked (*)"), weighty));
         assert_eq!(said(&[is_limited("ceiling"), is_free("slow")]), None);

@@ -2,14 +2,14 @@
 
 use std::collections::BTreeSet;
 
-use crate::words::record::{Outcome, Record};
+use crate::model::record::{Outcome, Record};
 
 /// "block 3 has 1 of 4 trials", where targets are missing from the last block that had no reason to be. Nothing where
 /// nothing tells: a run may have fewer blocks than were planned, and targets that failed are in no later block.
 pub fn cut_off(records: &[Record]) -> Option<String> {
     let has_blocks = |record: &&Record| {
         matches!(record.run.command.first().map(String::as_str), None | Some("run" | "compare"))
-            && !record.twin
+            && !record.aa_control
             && !record.ahead
             && !matches!(record.outcome, Outcome::LeftOut { .. })
     };
@@ -45,9 +45,9 @@ mod tests {
         failed[1].outcome = Outcome::Failed { reason: "it died".to_string() };
         assert_eq!(cut_off(&failed[..5]), None, "b was out");
         assert_eq!(cut_off(&failed[..4]).as_deref(), Some("block 2 has 1 of 2 trials"));
-        let mut twin = of(2, "a");
-        twin.twin = true;
-        assert!(cut_off(&[&whole[..4], &[twin]].concat()).is_some(), "a second trial stands for no first one");
+        let mut aa_control = of(2, "a");
+        aa_control.aa_control = true;
+        assert!(cut_off(&[&whole[..4], &[aa_control]].concat()).is_some(), "a second trial stands for no first one");
         let searched = whole.clone().map(|mut record| {
             record.run.command = vec!["find-max".to_string()];
             record

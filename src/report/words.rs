@@ -5,14 +5,15 @@ use std::collections::BTreeSet;
 
 use super::cells::Row;
 use super::standing::Standings;
-use super::table::{versus, width, wrap};
+use super::table::{width, wrap};
+use super::versus::versus;
 use super::{verified, warn};
-use crate::words::effort::CLAIM_BLOCKS;
-use crate::words::load::{Arrivals, Keys, Load, Only};
-use crate::words::op::readable;
-use crate::words::record::{KEYS_DRAWN, Record, Traced, Verdict};
-use crate::words::trial::{Configuration, Data, Durability, Verify, file_in_words};
-use crate::words::units;
+use crate::model::effort::CLAIM_BLOCKS;
+use crate::model::load::{Arrivals, Keys, Load, Only};
+use crate::model::op::readable;
+use crate::model::record::{KEYS_DRAWN, Record, Traced, Verdict};
+use crate::model::trial::{Configuration, Data, Durability, Verify, file_in_words};
+use crate::model::units;
 
 /// "fans, 10,000 profiles · durability none (claimed) · 1 client · 3 blocks, no claim".
 pub fn headline(records: &[Record], standings: &Standings<'_>) -> String {
@@ -71,7 +72,7 @@ const COMMAND_BYTES: usize = 1000;
 /// Where the data lies and what becomes of it: both are known only of what kvfair started. What was asked of a server
 /// that kvfair did not start was read back from it, unless nothing was asked.
 fn lies_and_kept(records: &[Record], first: &Record) -> (String, String) {
-    let stores = || records.iter().filter(|record| !record.target.control);
+    let stores = || records.iter().filter(|record| !record.target.baseline);
     let guests: BTreeSet<&str> =
         stores().filter(|record| record.target.is_guest()).map(|record| record.target.label.as_str()).collect();
     let is_ours = stores().any(|record| !record.target.is_guest());
@@ -108,7 +109,7 @@ fn claim_so_far(first: &Record, standings: &Standings<'_>) -> String {
         return "answers only, nothing timed".to_string();
     }
     let in_words = |count: usize| if count == 1 { "1 block".to_string() } else { format!("{count} blocks") };
-    let blocks = match first.run.data_seeds.len() {
+    let blocks = match first.run.seeds.data.len() {
         0 | 1 => in_words(standings.blocks()),
         seeds => format!("{} of {seeds} data sets", in_words(standings.blocks())),
     };
@@ -129,7 +130,7 @@ fn claim_so_far(first: &Record, standings: &Standings<'_>) -> String {
 pub fn medians(rows: &[Row]) -> String {
     let mut best: Option<(&str, f64)> = None;
     let mut apart = Vec::new();
-    for row in rows.iter().filter(|row| !row.control) {
+    for row in rows.iter().filter(|row| !row.baseline) {
         let Some(numbers) = &row.numbers else { continue };
         // Rows are sorted by group and seconds: the first of each group is its best.
         if best.is_none_or(|(group, _)| group != row.group) {
@@ -155,7 +156,7 @@ pub fn medians(rows: &[Row]) -> String {
 /// "noise ok", "noisy: 7 of 12 blocks discarded".
 fn noise(standings: &Standings<'_>) -> String {
     let counted = &standings.counted;
-    let (discarded, all) = (counted.void.len(), counted.blocks.union(&counted.void).count());
+    let (discarded, all) = (counted.discarded.len(), counted.blocks.union(&counted.discarded).count());
     let blocks = if discarded == 1 { "1 block".to_string() } else { format!("{discarded} blocks") };
     match discarded {
         _ if counted.is_noisy() => format!("noisy: {discarded} of {all} blocks discarded"),
@@ -213,9 +214,9 @@ fn many(load: &Load) -> String {
 pub fn stream(records: &[Record]) -> String {
     let Some(first) = records.first() else { return String::new() };
     let source = match &first.job.data {
-        Data::Recipe { name, seed } if first.run.data_seeds.is_empty() => format!("recipe {name}, seed {seed}"),
+        Data::Recipe { name, seed } if first.run.seeds.data.is_empty() => format!("recipe {name}, seed {seed}"),
         Data::Recipe { name, seed } => {
-            let seeds: Vec<String> = first.run.data_seeds.iter().map(u64::to_string).collect();
+            let seeds: Vec<String> = first.run.seeds.data.iter().map(u64::to_string).collect();
             format!("recipe {name}, seeds {} in turn; of {seed}", seeds.join(", "))
         }
         Data::File { path } => file_in_words(path),
@@ -257,7 +258,7 @@ pub fn misses(rows: &[Row], records: &[Record]) -> String {
         format!("misses {} of {} ({share:.1} %)", units::thousands(misses), units::thousands(traced.gets))
     };
     let each = rows.iter().filter_map(|row| Some((row.target.as_str(), row.numbers.as_ref()?.misses?)));
-    let everything = traced.misses.map(|misses| ("whoever keeps everything", misses));
+    let everything = traced.misses.map(|misses| ("a store that keeps everything", misses));
     let lines: Vec<(&str, u64)> = each.chain(everything).collect();
     let width = lines.iter().map(|(name, _)| name.chars().count()).max().unwrap_or(0);
     let lines = lines.iter().map(|(name, misses)| format!(" {name:width$}  {}\n", told(*misses)));
@@ -290,14 +291,14 @@ pub fn answer(records: &[Record]) -> String {
         _ => None,
     });
     if records.iter().any(|record| matches!(record.verdict, Verdict::Answered(_))) {
-        return "answers: none was asked for, so that nobody knows whether they are the same\n".to_string();
+        return "answers: none was asked for, so kvfair does not know whether they are the same\n".to_string();
     }
     let Some((record, checked)) = right else { return String::new() };
     if checked.how == Verify::Sample {
         return format!("answers: a sample of {} keys was compared\n", units::thousands(checked.keys));
     }
     if records.iter().any(|record| record.stream.traced.is_some()) {
-        let (keys, all) = (units::thousands(checked.keys), units::thousands(checked.keys_in_truth));
+        let (keys, all) = (units::thousands(checked.keys), units::thousands(checked.keys_expected));
         return format!("answers: every get was looked at, and {keys} of {all} keys hold what was set last\n");
     }
     if checked.answer.is_empty() {
@@ -308,7 +309,7 @@ pub fn answer(records: &[Record]) -> String {
         let indented = format!("\n {:14}", "");
         format!(" {name:<13} {}\n", wrap(value, width() - 15).join(&indented))
     });
-    let of = match record.run.data_seeds.is_empty() {
+    let of = match record.run.seeds.data.is_empty() {
         true => String::new(),
         false => format!(" to the data of seed {}", record.job.seed()),
     };

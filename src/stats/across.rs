@@ -7,7 +7,7 @@ use super::{holm, unpaired};
 
 /// One target that both runs have.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Target {
+pub struct TwoRunsTarget {
     /// What it cost in each block of either run.
     pub base: Vec<f64>,
     pub head: Vec<f64>,
@@ -27,7 +27,7 @@ pub struct Moved {
 
 /// What the two runs may be asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Machine {
+pub enum TwoRuns {
     /// Nothing speaks against comparing them.
     Same,
     /// A baseline moved beyond the noise floor, so that nothing is said of stores.
@@ -41,7 +41,7 @@ const MOVED_TOGETHER: usize = 3;
 
 /// Of each target what became of it, by Mann's and Whitney's U, adjusted for all of them (Holm), and what the machine
 /// did: claims stand only where it is the same.
-pub fn across(targets: &[Target]) -> (Vec<Moved>, Machine) {
+pub fn across(targets: &[TwoRunsTarget]) -> (Vec<Moved>, TwoRuns) {
     let p_values: Vec<f64> = targets.iter().map(|target| unpaired::p_value(&target.head, &target.base)).collect();
     let adjusted = holm::adjusted(&p_values);
     let moved: Vec<Moved> = targets.iter().zip(adjusted).map(|(target, p)| moved(target, p)).collect();
@@ -49,28 +49,28 @@ pub fn across(targets: &[Target]) -> (Vec<Moved>, Machine) {
     (moved, machine)
 }
 
-fn moved(target: &Target, p: f64) -> Moved {
+fn moved(target: &TwoRunsTarget, p: f64) -> Moved {
     let ratio = unpaired::ratio(&target.head, &target.base).filter(|ratio| ratio.interval.bounds().is_some());
     let shown = || rank::claim(ratio?, target.bar?);
     Moved { ratio, claim: shown().filter(|_| p <= LEVEL) }
 }
 
 /// A baseline speaks by itself: no p-value is asked of it.
-fn machine(targets: &[Target], moved: &[Moved]) -> Machine {
-    let has_moved = |(target, moved): (&Target, &Moved)| {
+fn machine(targets: &[TwoRunsTarget], moved: &[Moved]) -> TwoRuns {
+    let has_moved = |(target, moved): (&TwoRunsTarget, &Moved)| {
         let beyond = |(ratio, bar): (Ratio, Bar)| {
             ratio.interval.near_end().is_some_and(|near| near > 0.0) && beyond_one(ratio.estimate) > bar.floor
         };
         target.is_baseline && moved.ratio.zip(target.bar).is_some_and(beyond)
     };
     if targets.iter().zip(moved).any(has_moved) {
-        return Machine::MovedBaseline;
+        return TwoRuns::MovedBaseline;
     }
     match moved.first().and_then(|first| first.claim) {
         Some(way) if moved.len() >= MOVED_TOGETHER && moved.iter().all(|one| one.claim == Some(way)) => {
-            Machine::MovedAll(way)
+            TwoRuns::MovedAll(way)
         }
-        _ => Machine::Same,
+        _ => TwoRuns::Same,
     }
 }
 
@@ -80,28 +80,28 @@ mod tests {
 
     const BASE: [f64; 6] = [1.0, 1.01, 0.99, 1.005, 0.995, 1.002];
 
-    fn target(times: f64, is_baseline: bool) -> Target {
+    fn target(times: f64, is_baseline: bool) -> TwoRunsTarget {
         let bar = Some(Bar { floor: 0.02, near_end: 0.0, is_noisy: false });
-        Target { base: BASE.to_vec(), head: BASE.map(|cost| cost * times).to_vec(), bar, is_baseline }
+        TwoRunsTarget { base: BASE.to_vec(), head: BASE.map(|cost| cost * times).to_vec(), bar, is_baseline }
     }
 
-    fn of(times: &[f64]) -> (Vec<Option<Claim>>, Machine) {
-        let targets: Vec<Target> = times.iter().map(|times| target(*times, false)).collect();
+    fn of(times: &[f64]) -> (Vec<Option<Claim>>, TwoRuns) {
+        let targets: Vec<TwoRunsTarget> = times.iter().map(|times| target(*times, false)).collect();
         let (moved, machine) = across(&targets);
         (moved.into_iter().map(|moved| moved.claim).collect(), machine)
     }
 
     #[test]
     fn what_moved_less_than_the_noise_floor_is_no_difference() {
-        assert_eq!(of(&[1.019]), (vec![None], Machine::Same));
-        assert_eq!(of(&[1.05]), (vec![Some(Claim::Slower)], Machine::Same));
-        assert_eq!(of(&[0.9, 1.0]), (vec![Some(Claim::Faster), None], Machine::Same));
+        assert_eq!(of(&[1.019]), (vec![None], TwoRuns::Same));
+        assert_eq!(of(&[1.05]), (vec![Some(Claim::Slower)], TwoRuns::Same));
+        assert_eq!(of(&[0.9, 1.0]), (vec![Some(Claim::Faster), None], TwoRuns::Same));
     }
 
     #[test]
     fn without_a_floor_or_with_few_costs_nothing_is_claimed() {
-        let without = Target { bar: None, ..target(2.0, false) };
-        let few = Target { base: vec![1.0; 2], head: vec![2.0; 2], ..target(1.0, false) };
+        let without = TwoRunsTarget { bar: None, ..target(2.0, false) };
+        let few = TwoRunsTarget { base: vec![1.0; 2], head: vec![2.0; 2], ..target(1.0, false) };
         let (moved, _) = across(&[without, few]);
         assert!(moved[0].ratio.is_some() && moved[0].claim.is_none());
         assert_eq!(moved[1], Moved { ratio: None, claim: None });
@@ -110,12 +110,12 @@ mod tests {
     #[test]
     fn where_a_baseline_moves_or_all_do_it_is_the_machine() {
         let (_, machine) = across(&[target(1.0, false), target(1.05, true)]);
-        assert_eq!(machine, Machine::MovedBaseline);
-        assert_eq!(across(&[target(1.05, false), target(1.01, true)]).1, Machine::Same);
-        assert_eq!(of(&[1.1, 1.2, 1.05]).1, Machine::MovedAll(Claim::Slower));
-        assert_eq!(of(&[0.9, 0.8, 0.7]).1, Machine::MovedAll(Claim::Faster));
-        assert_eq!(of(&[1.1, 1.2]).1, Machine::Same, "two may both be slower");
-        assert_eq!(of(&[1.1, 1.2, 0.9]).1, Machine::Same);
-        assert_eq!(of(&[1.1, 1.2, 1.0]).1, Machine::Same);
+        assert_eq!(machine, TwoRuns::MovedBaseline);
+        assert_eq!(across(&[target(1.05, false), target(1.01, true)]).1, TwoRuns::Same);
+        assert_eq!(of(&[1.1, 1.2, 1.05]).1, TwoRuns::MovedAll(Claim::Slower));
+        assert_eq!(of(&[0.9, 0.8, 0.7]).1, TwoRuns::MovedAll(Claim::Faster));
+        assert_eq!(of(&[1.1, 1.2]).1, TwoRuns::Same, "two may both be slower");
+        assert_eq!(of(&[1.1, 1.2, 0.9]).1, TwoRuns::Same);
+        assert_eq!(of(&[1.1, 1.2, 1.0]).1, TwoRuns::Same);
     }
 }

@@ -24,19 +24,19 @@ impl Control {
     /// max(2 %, ±) where ± is at most 5 % and the interval holds 1; otherwise max(2 %, far end). `None` where there are
     /// too few blocks for an interval.
     pub fn floor(&self) -> Option<f64> {
-        let floor = if self.is_noisy() { self.interval.far_end()? } else { self.interval.half_width()? };
+        let floor = if self.is_noisy() { self.interval.far_end()? } else { self.interval.plus_minus()? };
         Some(floor.max(LEAST_DIFFERENCE))
     }
 
     /// The same target differs from itself, or may differ by more than a quiet run's does.
     pub fn is_noisy(&self) -> bool {
-        !self.interval.contains(1.0) || self.interval.half_width().is_some_and(|half| half > QUIET)
+        !self.interval.contains(1.0) || self.interval.plus_minus().is_some_and(|half| half > QUIET)
     }
 }
 
 /// What a run's A/A controls say: one or two, or none.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Noise {
+pub struct AaNoise {
     controls: Vec<Control>,
     /// More blocks were discarded than kept. Then all blocks are used, and claims must be beyond any doubt.
     most_discarded: bool,
@@ -53,13 +53,13 @@ pub struct Bar {
     pub is_noisy: bool,
 }
 
-impl Noise {
+impl AaNoise {
     /// Of the controls that have an interval, in any order; those without are left out.
-    pub fn of(controls: impl IntoIterator<Item = Control>, most_discarded: bool) -> Noise {
+    pub fn of(controls: impl IntoIterator<Item = Control>, most_discarded: bool) -> AaNoise {
         let mut controls: Vec<Control> =
             controls.into_iter().filter(|control| control.interval.bounds().is_some()).collect();
         controls.sort_by(|one, other| one.length_s.total_cmp(&other.length_s));
-        Noise { controls, most_discarded }
+        AaNoise { controls, most_discarded }
     }
 
     pub fn controls(&self) -> &[Control] {
@@ -131,22 +131,22 @@ mod tests {
     #[test]
     fn long_trials_are_held_against_the_long_control_alone() {
         let (short, long) = (control(0.7, 1.4, 0.01), control(0.97, 1.03, 2.0));
-        let noise = Noise::of([long, short], false);
+        let noise = AaNoise::of([long, short], false);
         assert_eq!(noise.controls(), [short, long]);
         let bar = |one, other| noise.bar(one, other).unwrap();
         assert!(near(bar(2.0, 9.0).floor, long.floor().unwrap()) && !bar(2.0, 9.0).is_noisy);
         assert!(near(bar(1.9, 9.0).floor, short.floor().unwrap()) && bar(1.9, 9.0).is_noisy);
-        let wide = Noise::of([control(0.98, 1.02, 0.01), control(0.7, 1.4, 2.0)], false);
+        let wide = AaNoise::of([control(0.98, 1.02, 0.01), control(0.7, 1.4, 2.0)], false);
         assert!(near(wide.bar(0.01, 0.02).unwrap().floor, 1.0 / 0.7 - 1.0), "the wider of the two");
     }
 
     #[test]
     fn without_a_control_there_is_no_bar_and_where_most_is_discarded_a_high_one() {
-        assert_eq!(Noise::default().bar(1.0, 1.0), None);
-        assert_eq!(Noise::of([Control { interval: Interval::None, length_s: 1.0 }], false).bar(1.0, 1.0), None);
-        let bar = Noise::of([control(0.98, 1.01, 1.0)], true).bar(1.0, 1.0).unwrap();
+        assert_eq!(AaNoise::default().bar(1.0, 1.0), None);
+        assert_eq!(AaNoise::of([Control { interval: Interval::None, length_s: 1.0 }], false).bar(1.0, 1.0), None);
+        let bar = AaNoise::of([control(0.98, 1.01, 1.0)], true).bar(1.0, 1.0).unwrap();
         assert!(near(bar.near_end, 1.0 / 0.98 - 1.0) && bar.is_noisy);
-        assert_eq!(Noise::of([control(0.98, 1.01, 1.0)], false).bar(1.0, 1.0).unwrap().near_end, 0.0);
+        assert_eq!(AaNoise::of([control(0.98, 1.01, 1.0)], false).bar(1.0, 1.0).unwrap().near_end, 0.0);
     }
 
     #[test]

@@ -14,7 +14,7 @@ mod tests {
     fn the_bound_is_exact_and_the_rule_of_three_comes_close() {
         assert_eq!(at_most(0), 1.0);
         assert!((at_most(1) - 0.95).abs() < 1e-12);
-        assert!((at_most(20) - 0.1391).abs() < 1e-4, "method.md: 0 of 20, at most 14 %");
+        assert!((at_most(20) - 0.1391).abs() < 1e-4, "0 of 20, at most 14 %");
         assert!((at_most(1000) - 3.0 / 1000.0).abs() < 1e-5);
     }
 }

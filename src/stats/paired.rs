@@ -120,7 +120,7 @@ impl Interval {
 
     /// By how much the ends are more and less than their middle, as a part of it: 0.03 of [0.97, 1.03]. The middle is
     /// the geometric one, so that it is the same from either target's side: sqrt(high / low) - 1.
-    pub fn half_width(self) -> Option<f64> {
+    pub fn plus_minus(self) -> Option<f64> {
         self.bounds().map(|(low, high)| (high / low).sqrt() - 1.0)
     }
 
@@ -179,7 +179,7 @@ mod tests {
         // Averages of 0 to 6: 0, 0.5, 1, 1, ...; the middle one is 3.
         let (low, high) = seven.interval.bounds().unwrap();
         assert!(near(low.ln(), 1.0) && near(high.ln(), 5.0) && near(seven.estimate.ln(), 3.0));
-        assert!(near(seven.interval.half_width().unwrap(), f64::exp(2.0) - 1.0));
+        assert!(near(seven.interval.plus_minus().unwrap(), f64::exp(2.0) - 1.0));
     }
 
     /// By hand: logarithms 0.1, 0.2, 0.3, 0.4 have the mean 0.25 and the standard error 0.0645497; t is 3.182446.

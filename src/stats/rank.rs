@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde::Serialize;
 
-use super::floor::{Bar, Noise, beyond_one};
+use super::floor::{AaNoise, Bar, beyond_one};
 use super::holm;
 use super::paired::{LEAST_BLOCKS, LogRatios, Ratio, logs};
 use super::parallel;
@@ -48,7 +48,7 @@ impl Campaign {
     /// `costs[target][block]`, less is better: at least one target and one block, as many blocks for each target, all
     /// costs above 0 and finite; `None` otherwise. `lengths_s` is how long a trial of each target takes, in seconds.
     /// `noise` is what the run's A/A controls say: without any nothing is claimed.
-    pub fn new(costs: Vec<Vec<f64>>, lengths_s: &[f64], noise: &Noise) -> Option<Campaign> {
+    pub fn new(costs: Vec<Vec<f64>>, lengths_s: &[f64], noise: &AaNoise) -> Option<Campaign> {
         if lengths_s.len() != costs.len() {
             return None;
         }
@@ -206,12 +206,12 @@ mod tests {
     }
 
     /// Of an A/A control whose interval is as wide as this to either side.
-    fn quiet(width: f64) -> Noise {
+    fn quiet(width: f64) -> AaNoise {
         let interval = Interval::Exact { low: 1.0 / (1.0 + width), high: 1.0 + width };
-        Noise::of([Control { interval, length_s: 1.0 }], false)
+        AaNoise::of([Control { interval, length_s: 1.0 }], false)
     }
 
-    fn of(costs: Vec<Vec<f64>>, noise: &Noise) -> Option<Campaign> {
+    fn of(costs: Vec<Vec<f64>>, noise: &AaNoise) -> Option<Campaign> {
         let lengths_s = vec![1.0; costs.len()];
         Campaign::new(costs, &lengths_s, noise)
     }
@@ -243,8 +243,8 @@ mod tests {
 
     #[test]
     fn without_a_control_nothing_is_claimed_and_noise_leaves_what_is_far_beyond_it() {
-        let claim = |factor, noise: &Noise| of(stairs(&[1.0, factor], 9), noise).unwrap().pair(1, 0).unwrap();
-        assert_eq!(claim(46.0, &Noise::default()).claim, None);
+        let claim = |factor, noise: &AaNoise| of(stairs(&[1.0, factor], 9), noise).unwrap().pair(1, 0).unwrap();
+        assert_eq!(claim(46.0, &AaNoise::default()).claim, None);
         let noisy = quiet(0.34);
         assert_eq!(claim(1.3, &noisy).claim, None);
         let found = claim(2.0, &noisy);
@@ -258,7 +258,7 @@ mod tests {
         let costs = || vec![vec![1.0; 6], vec![1.2, 1.3, 1.45, 1.55, 1.7, 1.8]];
         let claim = |width: f64, most_discarded| {
             let controls = quiet(width).controls().to_vec();
-            of(costs(), &Noise::of(controls, most_discarded)).unwrap().pair(1, 0).unwrap().claim
+            of(costs(), &AaNoise::of(controls, most_discarded)).unwrap().pair(1, 0).unwrap().claim
         };
         assert_eq!(claim(0.3, false), Some(Claim::Slower));
         assert_eq!(claim(0.3, true), None);

@@ -49,7 +49,7 @@ impl Sample {
     }
 }
 
-/// What may lie beyond each end of an interval that holds the truth 95 times in 100.
+/// What may lie beyond each end of an interval that holds the true value 95 times in 100.
 pub const TAIL: f64 = 0.025;
 
 /// How far from either end of a sorted list an exact interval begins, counted from 1: one more than the greatest value

@@ -3,13 +3,13 @@
 
 use std::path::Path;
 
-use super::blocking::{Blocking, Line};
+use super::blocking::{Blocking, Connection};
 use super::{Adapter, Facts, Launch, Means, Place, Role, Server, Session, Setting, Store};
-use crate::wire::Codec;
-use crate::wire::memcache::{self, Memcache, VERSION_QUESTION};
-use crate::wire::resp::{self, PING, Resp, Value};
-use crate::words::op::Fault;
-use crate::words::trial::{Durability, Transport};
+use crate::model::op::Fault;
+use crate::model::trial::{Durability, Transport};
+use crate::protocol::Codec;
+use crate::protocol::memcache::{self, Memcache, VERSION_QUESTION};
+use crate::protocol::resp::{self, PING, Resp, Value};
 
 pub mod server;
 
@@ -19,8 +19,8 @@ pub static ARRAY: Adapter = Adapter {
     role: Role::Ceiling,
     transports: &[Transport::Unix, Transport::Tcp],
     schemes: &[],
-    settings: &[MOUTH],
-    keeps: |class| match class {
+    settings: &[PROTOCOL],
+    keeps: |level| match level {
         Durability::None => Ok("keeps everything in memory"),
         _ => Err("array keeps everything in memory"),
     },
@@ -34,8 +34,8 @@ pub static ARRAY: Adapter = Adapter {
 
 const NAME: &str = "array";
 
-const MOUTH: Setting = Setting {
-    name: "mouth",
+const PROTOCOL: Setting = Setting {
+    name: "protocol",
     about: "what is spoken: redis' resp, or memcached's text",
     default: "resp",
     check: |word| match word {
@@ -43,15 +43,6 @@ const MOUTH: Setting = Setting {
         _ => Err("resp or text".to_string()),
     },
 };
-
-/// The mouth that shows the ceiling of a store of this name and setting; nothing for what speaks otherwise.
-pub fn mouth_beside(store: &str, mouth: Option<&str>) -> Option<&'static str> {
-    match (store, mouth) {
-        ("redis" | "valkey", _) => Some("resp"),
-        ("memcached", None | Some("text")) | ("memcachedb", _) | ("tokyotyrant", Some("memcache")) => Some("text"),
-        _ => None,
-    }
-}
 
 fn open(launch: &Launch) -> Result<Box<dyn Store>, Fault> {
     Ok(Box::new(Array { launch: launch.clone() }))
@@ -63,7 +54,7 @@ struct Array {
 
 impl Array {
     fn speaks_text(&self) -> bool {
-        self.launch.setting(&MOUTH) == "text"
+        self.launch.setting(&PROTOCOL) == "text"
     }
 
     fn connect<C: Codec>(&self, codec: C) -> Result<Blocking<C>, Fault> {
@@ -103,7 +94,7 @@ impl Store for Array {
         if self.speaks_text() { Ok(Box::new(self.text()?)) } else { Ok(Box::new(self.resp()?)) }
     }
 
-    fn line(&self) -> Option<Result<Line, Fault>> {
+    fn connection(&self) -> Option<Result<Connection, Fault>> {
         Some(if self.speaks_text() {
             self.text().and_then(|session| session.into_line(VERSION_QUESTION, memcache::version))
         } else {
@@ -115,14 +106,14 @@ impl Store for Array {
         Ok(Facts {
             version: env!("CARGO_PKG_VERSION").to_string(),
             // As the stores' own adapters call it, so that it can be told whose ceiling it is.
-            mouth: if self.speaks_text() { "memcache text" } else { "resp" }.to_string(),
+            client_library: if self.speaks_text() { "memcache text" } else { "resp" }.to_string(),
             increment: "none".to_string(),
             process_id: Some(self.told("process_id", "pid")? as u32),
             ..Facts::default()
         })
     }
 
-    fn settle(&self) -> Result<(), Fault> {
+    fn final_flush(&self) -> Result<(), Fault> {
         Ok(())
     }
 
@@ -140,7 +131,7 @@ fn arguments(launch: &Launch, _: &Path) -> Vec<String> {
         Place::Tcp { host, port } => ["--tcp".to_string(), format!("{host}:{port}")],
         place => ["--unix".to_string(), place.to_string()],
     };
-    let mouth = ["--mouth".to_string(), launch.setting(&MOUTH).to_string()];
+    let protocol = ["--protocol".to_string(), launch.setting(&PROTOCOL).to_string()];
     let clients = ["--clients".to_string(), launch.clients.to_string()];
-    std::iter::once("array".to_string()).chain(mouth).chain(clients).chain(place).collect()
+    std::iter::once("array".to_string()).chain(protocol).chain(clients).chain(place).collect()
 }

@@ -1,7 +1,8 @@
-//! `berkeleydb`: the hash and the B-tree of the post of 2009, by the system's library. It knows how each class is set.
+//! `berkeleydb`: the hash and the B-tree of the post of 2009, by the system's library. It knows how each durability
+//! level is set.
 
 mod interface;
-mod said;
+mod store_stats;
 
 use std::ffi::{CStr, c_int};
 use std::path::Path;
@@ -11,11 +12,11 @@ use std::sync::{Mutex, MutexGuard};
 
 use super::bytemap::{ByteMap, Engine};
 use super::library::{c_path, fill};
-use super::said::Said;
+use super::store_stats::StoreStats;
 use super::{Adapter, Facts, Launch, Means, Role, Setting, Store};
-use crate::words::op::{Fault, KeyList};
-use crate::words::trial::{Durability, Transport};
-use crate::words::units;
+use crate::model::op::{Fault, KeyList};
+use crate::model::trial::{Durability, Transport};
+use crate::model::units;
 use interface::*;
 
 pub static BERKELEYDB: Adapter = Adapter {
@@ -25,7 +26,7 @@ pub static BERKELEYDB: Adapter = Adapter {
     transports: &[Transport::InProcess],
     schemes: &[],
     settings: &[TYPE, CACHE, ENVIRONMENT],
-    keeps: |class| match class {
+    keeps: |level| match level {
         Durability::None => Ok("no environment"),
         Durability::Crash => Ok("environment with a log, DB_TXN_WRITE_NOSYNC"),
         Durability::Power => Ok("environment with a log, synchronous commits"),
@@ -99,8 +100,8 @@ fn open(launch: &Launch) -> Result<Box<dyn Store>, Fault> {
     let (api, version) = load().map_err(|why| Fault::Unsupported(format!("{NAME}: {why}")))?;
     let matched = !launch.is_shipped();
     let is_tree = launch.setting(&TYPE) == "btree";
-    let class = matched.then_some(launch.durability);
-    let in_environment = class > Some(Durability::None) || launch.setting(&ENVIRONMENT) == "yes";
+    let level = matched.then_some(launch.durability);
+    let in_environment = level > Some(Durability::None) || launch.setting(&ENVIRONMENT) == "yes";
     let cache_bytes = match units::parse_bytes(launch.setting(&CACHE)) {
         Some(bytes) if bytes > 0 => Some(bytes),
         _ => matched.then(|| launch.cache_bytes()),
@@ -119,7 +120,7 @@ fn open(launch: &Launch) -> Result<Box<dyn Store>, Fault> {
         ],
     };
     if in_environment {
-        berkeley.open_environment(place, class, cache_bytes)?;
+        berkeley.open_environment(place, level, cache_bytes)?;
     }
     berkeley.open_database(place, cache_bytes)?;
     Ok(Box::new(ByteMap::new(berkeley)))
@@ -129,7 +130,7 @@ impl Berkeley {
     fn open_environment(
         &mut self,
         home: &Path,
-        class: Option<Durability>,
+        level: Option<Durability>,
         cache_bytes: Option<u64>,
     ) -> Result<(), Fault> {
         let home = c_path(home)?;
@@ -146,7 +147,7 @@ impl Berkeley {
             // At none the log stays in memory until there is enough of it; at crash it is written to the system at each
             // commit, which outlives the process, and not synced; at power it is synced, as by default.
             // <https://docs.oracle.com/cd/E17076_05/html/api_reference/C/envset_flags.html>
-            let lazy = match class {
+            let lazy = match level {
                 Some(Durability::None) => DB_TXN_NOSYNC,
                 Some(Durability::Crash) => DB_TXN_WRITE_NOSYNC,
                 Some(Durability::Power) | None => 0,
@@ -167,7 +168,7 @@ impl Berkeley {
             }
             self.same("flags of transactions", flags & (DB_TXN_NOSYNC | DB_TXN_WRITE_NOSYNC), lazy)?;
         }
-        if class.is_some() { self.trim_log() } else { Ok(()) }
+        if level.is_some() { self.trim_log() } else { Ok(()) }
     }
 
     /// Has log files removed that no recovery would need; they would hold every change ever made, for restoring a
@@ -228,7 +229,7 @@ impl Berkeley {
         unsafe {
             let mut database = null_mut();
             self.check((self.api.create)(&mut database, self.environment, 0), "db_create")?;
-            *self.database.get_mut().expect("nobody has it yet") = database;
+            *self.database.get_mut().expect("it is not shared yet") = database;
             if let (Some(bytes), false) = (cache_bytes, in_environment) {
                 let (gigabytes, rest) = split(bytes);
                 let set = method::<SetCache>(database, at::DB_SET_CACHESIZE);
@@ -337,7 +338,7 @@ impl Engine for Berkeley {
         // SAFETY: the database is open and ours while the lock is held; it writes no more than there is room for, and
         // says how long the value is where that is too little.
         unsafe {
-            let get = method::<Pair>(*database, at::DB_GET);
+            let get = method::<KeyValue>(*database, at::DB_GET);
             fill(out, |into, room| {
                 let mut value = Thing::room(into, room);
                 match get(*database, null_mut(), &mut key, &mut value, 0) {
@@ -354,7 +355,7 @@ impl Engine for Berkeley {
         let (mut key, mut value) = (Thing::of(key)?, Thing::of(value)?);
         let database = self.lock();
         // SAFETY: as in `get`; key and value are only read.
-        let code = unsafe { method::<Pair>(*database, at::DB_PUT)(*database, null_mut(), &mut key, &mut value, 0) };
+        let code = unsafe { method::<KeyValue>(*database, at::DB_PUT)(*database, null_mut(), &mut key, &mut value, 0) };
         self.check(code, "put")?;
         self.changed(bytes)
     }
@@ -397,17 +398,17 @@ impl Engine for Berkeley {
     fn facts(&self) -> Result<Facts, Fault> {
         Ok(Facts {
             version: self.version.clone(),
-            mouth: format!("libdb {} (C)", self.version),
+            client_library: format!("libdb {} (C)", self.version),
             increment: "get + put under one lock".to_string(),
             settings: self.settings.iter().map(|(name, value)| (name.to_string(), value.clone())).collect(),
             ..Facts::default()
         })
     }
 
-    fn says(&self) -> Result<Said, Fault> {
+    fn stats(&self) -> Result<StoreStats, Fault> {
         let database = self.lock();
         // SAFETY: the database is open and ours while the lock is held.
-        Ok(unsafe { said::says(*database, !self.environment.is_null()) })
+        Ok(unsafe { store_stats::stats(*database, !self.environment.is_null()) })
     }
 }
 
@@ -417,13 +418,13 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
+    use crate::model::op::{Op, Reply};
     use crate::stores::{Login, Place};
-    use crate::words::op::{Op, Reply};
 
-    fn launch(place: &Path, class: Durability, settings: &[(&str, &str)]) -> Launch {
+    fn launch(place: &Path, level: Durability, settings: &[(&str, &str)]) -> Launch {
         Launch {
             place: Place::Path(place.to_path_buf()),
-            durability: class,
+            durability: level,
             configuration: Default::default(),
             settings: settings.iter().map(|(name, value)| (name.to_string(), value.to_string())).collect(),
             login: Login::default(),
@@ -438,11 +439,11 @@ mod tests {
     /// (Type, flags and the log's configuration are compared at every opening.)
     #[test]
     fn what_is_set_is_read_back() {
-        for (class, env) in [(Durability::None, "no"), (Durability::None, "yes"), (Durability::Crash, "no")] {
+        for (level, env) in [(Durability::None, "no"), (Durability::None, "yes"), (Durability::Crash, "no")] {
             for (kind, cache, bytes) in [("hash", "64MiB", 64 << 20), ("btree", "3GiB", 3 << 30)] {
                 let place = tempfile::tempdir().expect("a directory");
                 let settings = [("type", kind), ("cache", cache), ("env", env)];
-                let store = open(&launch(place.path(), class, &settings)).expect("it opens");
+                let store = open(&launch(place.path(), level, &settings)).expect("it opens");
                 let told: BTreeMap<_, _> = store.facts().expect("facts").settings;
                 // A small one is made a quarter larger, for what the library keeps beside the pages.
                 let found: u64 = told["cache"].parse().expect("a number");

@@ -9,12 +9,12 @@ use polonius_the_crab::prelude::*;
 
 use super::deadline::Deadline;
 use super::{Launch, Place, Session, password};
-use crate::wire::{Codec, Heard};
-use crate::words::op::{Fault, Op, Reply, readable};
+use crate::model::op::{Fault, Op, Reply, readable};
+use crate::protocol::{Codec, Decoded};
 
 mod stream;
 
-pub use stream::Stream;
+pub use stream::Socket;
 
 /// The receive buffer at first. It doubles as bytes come, never because of a length that somebody claims.
 const RECEIVE_AT_FIRST: usize = 16 << 10;
@@ -32,12 +32,12 @@ const SOON: Duration = Duration::from_millis(100);
 /// Makes a connection to a server and closes it again: whether somebody is there.
 pub fn contact(store: &str, place: &Place, patience: Duration) -> Result<(), Fault> {
     let name = format!("{store} at {place}");
-    Stream::open(place, patience).map(drop).map_err(|error| Fault::no_connection(&name, &error))
+    Socket::open(place, patience).map(drop).map_err(|error| Fault::no_connection(&name, &error))
 }
 
 /// A session that speaks through codec `C`.
 pub struct Blocking<C> {
-    connection: Connection,
+    connection: BlockingConnection,
     codec: C,
     out: Vec<u8>,
 }
@@ -45,7 +45,7 @@ pub struct Blocking<C> {
 impl<C: Codec> Blocking<C> {
     /// Connects to `launch.place` and greets. `store` is what messages call it.
     pub fn open(store: &str, launch: &Launch, codec: C) -> Result<Self, Fault> {
-        let connection = Connection::open(store, launch)?;
+        let connection = BlockingConnection::open(store, launch)?;
         let mut session = Blocking { connection, codec, out: Vec::new() };
         session.greet()?;
         Ok(session)
@@ -59,21 +59,21 @@ impl<C: Codec> Blocking<C> {
         mut self,
         request: &[u8],
         read: impl Fn(&[u8]) -> Result<Option<(usize, T)>, Fault>,
-    ) -> Result<Line, Fault>
+    ) -> Result<Connection, Fault>
     where
         C: 'static,
     {
         self.connection.exchange(request, read)?;
         self.check_in_step()?;
-        let Connection { stream, name, answer_bytes_max, .. } = self.connection;
+        let BlockingConnection { stream, name, answer_bytes_max, .. } = self.connection;
         stream
             .set_nonblocking(true)
             .map_err(|error| Fault::Lost(io::Error::new(error.kind(), format!("{name}: {error}"))))?;
-        Ok(Line { stream, codec: Box::new(self.codec), name, answer_bytes_max })
+        Ok(Connection { stream, codec: Box::new(self.codec), name, answer_bytes_max })
     }
 
     /// The connection, for questions that are no ops. Not to be used while an op is unanswered.
-    pub fn connection(&mut self) -> &mut Connection {
+    pub fn connection(&mut self) -> &mut BlockingConnection {
         &mut self.connection
     }
 
@@ -87,7 +87,7 @@ impl<C: Codec> Blocking<C> {
                 self.connection.fill()?;
                 continue;
             };
-            if let Heard::Refused(words) = heard {
+            if let Decoded::Refused(words) = heard {
                 let name = &self.connection.name;
                 let refused = match words.contains("NOAUTH") {
                     true => format!("{} ({words})", password::needed(name)),
@@ -114,7 +114,7 @@ impl<C: Codec> Blocking<C> {
         let mut this = self;
         loop {
             let part_of_it = polonius!(|this| -> Result<Reply<'polonius>, Fault> {
-                let Connection { received, start, end, name, .. } = &mut this.connection;
+                let BlockingConnection { received, start, end, name, .. } = &mut this.connection;
                 this.out.clear();
                 match this.codec.hear(&received[*start..*end], &mut this.out) {
                     Err(fault) => polonius_return!(Err(named(name, fault))),
@@ -122,9 +122,9 @@ impl<C: Codec> Blocking<C> {
                     Ok(Some((used, heard))) => {
                         *start += used;
                         match heard {
-                            Heard::Reply(reply) => polonius_return!(Ok(reply)),
-                            Heard::Refused(words) => polonius_return!(Err(Fault::Refused(words))),
-                            Heard::Again | Heard::Greeted => exit_polonius!(true),
+                            Decoded::Reply(reply) => polonius_return!(Ok(reply)),
+                            Decoded::Refused(words) => polonius_return!(Err(Fault::Refused(words))),
+                            Decoded::Again | Decoded::Greeted => exit_polonius!(true),
                         }
                     }
                 }
@@ -158,8 +158,8 @@ impl<C: Codec> Session for Blocking<C> {
 }
 
 /// A connection that never waits, and what speaks on it.
-pub struct Line {
-    pub stream: Stream,
+pub struct Connection {
+    pub stream: Socket,
     pub codec: Box<dyn Codec>,
     /// What messages call it.
     pub name: String,
@@ -167,7 +167,7 @@ pub struct Line {
     pub answer_bytes_max: usize,
 }
 
-impl Line {
+impl Connection {
     /// An error where the beginning of an answer, of so many bytes, is longer than any may be.
     #[inline]
     pub fn check_length(&self, bytes: usize) -> Result<(), Fault> {
@@ -181,8 +181,8 @@ fn too_long(most: usize) -> Fault {
 }
 
 /// A stream with the bytes that came from it and were not read yet.
-pub struct Connection {
-    stream: Stream,
+pub struct BlockingConnection {
+    stream: Socket,
     /// What messages call it: "redis at 127.0.0.1:6379". Never with a password.
     name: String,
     patience: Duration,
@@ -203,16 +203,16 @@ enum Wait {
     Until(Deadline),
 }
 
-impl Connection {
+impl BlockingConnection {
     pub fn open(store: &str, launch: &Launch) -> Result<Self, Fault> {
         let name = format!("{store} at {}", launch.place);
         let stream =
-            Stream::open(&launch.place, launch.patience).map_err(|error| Fault::no_connection(&name, &error))?;
+            Socket::open(&launch.place, launch.patience).map_err(|error| Fault::no_connection(&name, &error))?;
         let received = vec![0; RECEIVE_AT_FIRST];
         let most = launch.answer_bytes.map_or(ANSWER_BYTES_MAX, |bytes| bytes.saturating_add(ANSWER_BYTES_MIN));
         let answer_bytes_max = usize::try_from(most).unwrap_or(usize::MAX);
         let (patience, wait) = (launch.patience, Wait::NotYet);
-        Ok(Connection { stream, name, patience, received, start: 0, end: 0, answer_bytes_max, wait })
+        Ok(BlockingConnection { stream, name, patience, received, start: 0, end: 0, answer_bytes_max, wait })
     }
 
     /// Asks one thing that is no op, and waits until `read` has found its answer.
@@ -300,7 +300,7 @@ impl Connection {
 
     fn write_and_read(&mut self, mut bytes: &[u8]) -> Result<(), Fault> {
         let deadline = Deadline::within(self.patience);
-        let wait = |stream: &Stream| stream.wait(deadline.left()?, PollFlags::POLLIN | PollFlags::POLLOUT);
+        let wait = |stream: &Socket| stream.wait(deadline.left()?, PollFlags::POLLIN | PollFlags::POLLOUT);
         while !bytes.is_empty() {
             match self.stream.write(bytes) {
                 Ok(written) => bytes = &bytes[written..],
@@ -417,7 +417,7 @@ mod tests {
     use std::net::TcpListener;
 
     use super::*;
-    use crate::words::trial::Durability;
+    use crate::model::trial::Durability;
 
     /// It sends and never reads: what comes while a question is written is bounded as all else is.
     #[test]
@@ -439,7 +439,7 @@ mod tests {
             answer_bytes: Some(0),
             patience: Duration::from_secs(2),
         };
-        let mut connection = Connection::open("flood", &launch).expect("a connection");
+        let mut connection = BlockingConnection::open("flood", &launch).expect("a connection");
         let asked = connection.exchange(&vec![0; 64 << 20], |_| Ok(None::<(usize, ())>));
         let said = asked.expect_err("it floods").to_string();
         let held = connection.received.len();

@@ -3,9 +3,9 @@
 
 use std::sync::{Mutex, MutexGuard};
 
-use super::said::Said;
+use super::store_stats::StoreStats;
 use super::{Facts, Session, Store, cell};
-use crate::words::op::{Fault, KeyList, Op, Pairs, Reply, ValueList};
+use crate::model::op::{Fault, KeyList, Op, Pairs, Reply, ValueList};
 
 /// An engine whose handle may be used by several threads at once.
 pub trait Engine: Send + Sync {
@@ -32,14 +32,14 @@ pub trait Engine: Send + Sync {
     fn scan(&self, _from: &[u8], _limit: u32, _keys: &mut KeyList, _values: &mut KeyList) -> Option<Result<(), Fault>> {
         None
     }
-    fn settle(&self) -> Result<(), Fault> {
+    fn final_flush(&self) -> Result<(), Fault> {
         Ok(())
     }
     fn count(&self) -> Result<Option<u64>, Fault>;
     fn facts(&self) -> Result<Facts, Fault>;
-    /// As `Store::says`.
-    fn says(&self) -> Result<Said, Fault> {
-        Ok(Said::default())
+    /// As `Store::stats`.
+    fn stats(&self) -> Result<StoreStats, Fault> {
+        Ok(StoreStats::default())
     }
 }
 
@@ -75,16 +75,16 @@ impl<E: Engine> Store for ByteMap<E> {
         self.engine.facts()
     }
 
-    fn settle(&self) -> Result<(), Fault> {
-        self.engine.settle()
+    fn final_flush(&self) -> Result<(), Fault> {
+        self.engine.final_flush()
     }
 
     fn count(&self) -> Result<Option<u64>, Fault> {
         self.engine.count()
     }
 
-    fn says(&self) -> Result<Said, Fault> {
-        self.engine.says()
+    fn stats(&self) -> Result<StoreStats, Fault> {
+        self.engine.stats()
     }
 }
 

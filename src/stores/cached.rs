@@ -1,7 +1,7 @@
 //! A write-back cache in the client's memory in front of any store. It must not know which store it wraps.
 //!
 //! Values are read and changed in memory; what has changed goes to the store when its place is needed, and all of it
-//! when the store settles. Counters gather what was added and pass it on as one increment. A record is dropped only
+//! at the final flush. Counters gather what was added and pass it on as one increment. A record is dropped only
 //! once the store has taken it: a write that fails is the caller's fault to hear, and the record stays.
 
 mod shard;
@@ -12,12 +12,12 @@ use std::sync::{Mutex, MutexGuard};
 
 use lru::LruCache;
 
-use shard::{Entry, Shard, unexpected, write};
+use shard::{CacheEntry, Shard, unexpected, write};
 
-use super::said::Said;
+use super::store_stats::StoreStats;
 use super::{Facts, Session, Store};
-use crate::words::op::{Fault, KeyList, Keys, Op, Reply, ValueList};
-use crate::words::trial::{Cache, CacheCounts};
+use crate::model::op::{Fault, KeyList, Keys, Op, Reply, ValueList};
+use crate::model::trial::{Cache, CacheCounts};
 
 /// Several clients rarely meet at the same lock when there are so many for each.
 const SHARDS_PER_CLIENT: usize = 8;
@@ -109,23 +109,23 @@ impl Store for Cached {
         Ok(facts)
     }
 
-    /// Everything that has changed goes to the store; then the store settles.
-    fn settle(&self) -> Result<(), Fault> {
+    /// Everything that has changed goes to the store; then the store flushes.
+    fn final_flush(&self) -> Result<(), Fault> {
         let mut session = self.inner.session()?;
         for shard in &self.shards {
             lock(shard)?.write_all(session.as_mut())?;
         }
         session.flush()?;
         drop(session);
-        self.inner.settle()
+        self.inner.final_flush()
     }
 
     fn count(&self) -> Result<Option<u64>, Fault> {
         self.inner.count()
     }
 
-    fn says(&self) -> Result<Said, Fault> {
-        self.inner.says()
+    fn stats(&self) -> Result<StoreStats, Fault> {
+        self.inner.stats()
     }
 
     fn counters(&self) -> BTreeMap<String, u64> {
@@ -220,13 +220,13 @@ impl Caching<'_> {
         let cached = self.cached;
         self.value.clear();
         match shard.entries.get(key) {
-            Some(Entry::Value { value, .. }) => {
+            Some(CacheEntry::Value { value, .. }) => {
                 cached.hits.fetch_add(1, Ordering::Relaxed);
                 self.value.extend_from_slice(value);
                 return Ok(true);
             }
             // How the store writes a counter as a value is the store's to say.
-            Some(Entry::Counter { .. }) => self.hand_back(shard, key)?,
+            Some(CacheEntry::Counter { .. }) => self.hand_back(shard, key)?,
             None => {}
         }
         cached.misses.fetch_add(1, Ordering::Relaxed);
@@ -235,7 +235,7 @@ impl Caching<'_> {
             Reply::Missing => return Ok(false),
             other => return Err(unexpected("get", other)),
         }
-        let entry = Entry::Value { value: self.value.clone(), changed: false };
+        let entry = CacheEntry::Value { value: self.value.clone(), changed: false };
         shard.put(key, entry, self.inner.as_mut(), &cached.evictions)?;
         Ok(true)
     }
@@ -254,7 +254,7 @@ impl Caching<'_> {
     }
 
     fn set_in(&mut self, shard: &mut Shard, key: &[u8], value: &[u8]) -> Result<(), Fault> {
-        let entry = Entry::Value { value: value.to_vec(), changed: true };
+        let entry = CacheEntry::Value { value: value.to_vec(), changed: true };
         shard.put(key, entry, self.inner.as_mut(), &self.cached.evictions)
     }
 
@@ -279,7 +279,7 @@ impl Caching<'_> {
                 other => return Err(unexpected("delete", other)),
             };
             // A counter that nothing was added to is only what was read where there was none.
-            let unstored = shard.entries.peek(key).is_some_and(Entry::is_changed);
+            let unstored = shard.entries.peek(key).is_some_and(CacheEntry::is_changed);
             shard.forget(key);
             Ok(if stored || unstored { Reply::Done } else { Reply::Missing })
         })
@@ -292,12 +292,12 @@ impl Caching<'_> {
         for (place, key) in keys.iter().enumerate() {
             let changes = self.with(key, |session, shard| {
                 match shard.entries.get(key) {
-                    Some(Entry::Value { value, .. }) => {
+                    Some(CacheEntry::Value { value, .. }) => {
                         cached.hits.fetch_add(1, Ordering::Relaxed);
                         session.values.put(place, value);
                         return Ok(None);
                     }
-                    Some(Entry::Counter { .. }) => session.hand_back(shard, key)?,
+                    Some(CacheEntry::Counter { .. }) => session.hand_back(shard, key)?,
                     None => {}
                 }
                 Ok(Some(shard.changes))
@@ -325,13 +325,13 @@ impl Caching<'_> {
         for ((key, &(place, changes)), value) in missing.lend().iter().zip(places).zip(found) {
             self.with(key, |session, shard| {
                 // Somebody may have set it since: then that is the newer one.
-                if let Some(Entry::Value { value, .. }) = shard.entries.get(key) {
+                if let Some(CacheEntry::Value { value, .. }) = shard.entries.get(key) {
                     session.values.put(place, value);
                 } else if let Some(value) = value {
                     session.values.put(place, &value);
                     // What was set and written meanwhile is newer than what we were told: it must not be covered up.
                     if shard.changes == changes || cached.shards.len() == 1 {
-                        let entry = Entry::Value { value, changed: false };
+                        let entry = CacheEntry::Value { value, changed: false };
                         shard.put(key, entry, session.inner.as_mut(), &cached.evictions)?;
                     }
                 }
@@ -345,7 +345,7 @@ impl Caching<'_> {
     fn add(&mut self, key: &[u8], by: i64) -> Result<i64, Fault> {
         self.with(key, |session, shard| {
             let cached = session.cached;
-            if let Some(Entry::Counter { stored, added }) = shard.entries.get_mut(key) {
+            if let Some(CacheEntry::Counter { stored, added }) = shard.entries.get_mut(key) {
                 cached.hits.fetch_add(1, Ordering::Relaxed);
                 let sum = added.checked_add(by).and_then(|added| Some((added, stored.checked_add(added)?)));
                 let (more, number) = sum.ok_or_else(|| overflow(key))?;
@@ -355,7 +355,7 @@ impl Caching<'_> {
             session.hand_back(shard, key)?;
             let stored = session.ask_number(key)?.unwrap_or(0);
             let number = stored.checked_add(by).ok_or_else(|| overflow(key))?;
-            shard.put(key, Entry::Counter { stored, added: by }, session.inner.as_mut(), &cached.evictions)?;
+            shard.put(key, CacheEntry::Counter { stored, added: by }, session.inner.as_mut(), &cached.evictions)?;
             Ok(number)
         })
     }
@@ -363,13 +363,13 @@ impl Caching<'_> {
     fn number(&mut self, key: &[u8]) -> Result<Option<i64>, Fault> {
         self.with(key, |session, shard| {
             let cached = session.cached;
-            if let Some(Entry::Counter { stored, added }) = shard.entries.get(key) {
+            if let Some(CacheEntry::Counter { stored, added }) = shard.entries.get(key) {
                 cached.hits.fetch_add(1, Ordering::Relaxed);
                 return Ok(Some(stored + added));
             }
             session.hand_back(shard, key)?;
             let Some(stored) = session.ask_number(key)? else { return Ok(None) };
-            shard.put(key, Entry::Counter { stored, added: 0 }, session.inner.as_mut(), &cached.evictions)?;
+            shard.put(key, CacheEntry::Counter { stored, added: 0 }, session.inner.as_mut(), &cached.evictions)?;
             Ok(Some(stored))
         })
     }
@@ -385,6 +385,6 @@ impl Caching<'_> {
 }
 
 fn overflow(key: &[u8]) -> Fault {
-    let key = crate::words::op::readable(key, 80);
+    let key = crate::model::op::readable(key, 80);
     Fault::Refused(format!("the cache: the counter of key '{key}' would leave 64 bits"))
 }

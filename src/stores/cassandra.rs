@@ -1,5 +1,5 @@
 //! `cassandra`: rows by the hash of their key, in CQL. One node, asked by ScyllaDB's driver for both. It knows how each
-//! class is set and what a node needs written before it starts.
+//! durability level is set and what a node needs written before it starts.
 //!
 //! Documentation: <https://cassandra.apache.org/doc/5.0/cassandra/>, <https://docs.rs/scylla>.
 
@@ -24,10 +24,10 @@ use scylla::statement::prepared::PreparedStatement;
 use tokio::runtime::Runtime;
 
 use self::session::Statements;
-use super::said::Said;
+use super::store_stats::StoreStats;
 use super::{Adapter, Facts, Launch, Means, Place, Role, Server, Session, Store, password};
-use crate::words::op::Fault;
-use crate::words::trial::{Durability, Transport};
+use crate::model::op::Fault;
+use crate::model::trial::{Durability, Transport};
 
 pub static CASSANDRA: Adapter = Adapter {
     name: NAME,
@@ -36,7 +36,7 @@ pub static CASSANDRA: Adapter = Adapter {
     transports: &[Transport::Tcp],
     schemes: &[],
     settings: &[],
-    keeps: |class| match class {
+    keeps: |level| match level {
         Durability::None => Ok("commitlog_sync: periodic"),
         // `periodic` answers before a mark in the log says where it ends, and what stands behind the last mark is not
         // read again: it loses a tenth of a second to a kill.
@@ -44,7 +44,7 @@ pub static CASSANDRA: Adapter = Adapter {
         Durability::Crash => Ok("commitlog_sync: batch"),
         Durability::Power => Err(
             "cassandra syncs the logs of its merges before it writes to them: a loss of power in between leaves files \
-                 with which it does not start (METHOD.md, Is it kept?)",
+                 with which it does not start (docs/durability.md)",
         ),
     },
     // A stop that is no crash writes everything.
@@ -62,6 +62,9 @@ pub static CASSANDRA: Adapter = Adapter {
         environment: recipe::environment,
         // Nodes talk to one another, and so does Java's management, on ports of their own.
         listens_elsewhere: true,
+        names_databases: true,
+        // Its own client has none: the name is ours.
+        password_variable: Some("CASSANDRA_PASSWORD"),
         ..Server::PLAIN
     }),
     version: || Err("a server's version is its program's".to_string()),
@@ -91,7 +94,7 @@ const ROWS: [&str; 3] = [
     "SELECT DISTINCT record FROM KEYSPACE.kvfair_tallies",
 ];
 
-/// What the server is asked for of its settings: all that could move a number or break a class.
+/// What the server is asked for of its settings: all that could move a number or break a durability level.
 const SETTINGS: &[&str] = &[
     "commitlog_sync",
     "commitlog_sync_period",
@@ -176,7 +179,7 @@ struct Cassandra {
 
 impl Cassandra {
     fn statements(&self) -> Result<Arc<Statements>, Fault> {
-        let mut statements = self.statements.lock().expect("nobody panics while making tables");
+        let mut statements = self.statements.lock().expect("no thread panics while making tables");
         if let Some(statements) = &*statements {
             return Ok(Arc::clone(statements));
         }
@@ -298,19 +301,19 @@ impl Store for Cassandra {
         let (version,) = local.first_row::<(String,)>().map_err(garbled)?;
         let settings = self.settings()?;
         if !self.launch.is_shipped() {
-            check_class(self.launch.durability, &settings)?;
+            check_level(self.launch.durability, &settings)?;
         }
         Ok(Facts {
             version,
-            mouth: concat!("scylla ", env!("KVFAIR_SCYLLA")).to_string(),
+            client_library: concat!("scylla ", env!("KVFAIR_SCYLLA")).to_string(),
             increment: "UPDATE of a counter column, then a SELECT (others may have added in between)".to_string(),
             settings,
             ..Facts::default()
         })
     }
 
-    /// What was acknowledged meets the class: the log came before the answer.
-    fn settle(&self) -> Result<(), Fault> {
+    /// What was acknowledged meets the durability level: the log came before the answer.
+    fn final_flush(&self) -> Result<(), Fault> {
         Ok(())
     }
 
@@ -325,7 +328,7 @@ impl Store for Cassandra {
     /// Tasks of its pools of threads (writes, flushes, merges) and what its caches found. Its latencies and sizes are
     /// for Java's management, which is not spoken here.
     /// <https://cassandra.apache.org/doc/5.0/cassandra/managing/operating/virtualtables.html>
-    fn says(&self) -> Result<Said, Fault> {
+    fn stats(&self) -> Result<StoreStats, Fault> {
         let mut numbers = Vec::new();
         for table in ["thread_pools", "caches"] {
             let asked = self.run(self.driver.query_unpaged(format!("SELECT JSON * FROM system_views.{table}"), ()));
@@ -346,7 +349,7 @@ impl Store for Cassandra {
     }
 
     fn leave(&self) -> Result<(), Fault> {
-        *self.statements.lock().expect("nobody panics while making tables") = None;
+        *self.statements.lock().expect("no thread panics while making tables") = None;
         for name in NAMES {
             let drop = format!("DROP TABLE IF EXISTS {}.{name}", self.keyspace);
             self.run(self.driver.query_unpaged(drop, ()))?;
@@ -375,11 +378,12 @@ impl Cassandra {
     }
 }
 
-/// A server that somebody else started may not keep the class that was asked for. What cannot be read is not judged.
-fn check_class(class: Durability, settings: &BTreeMap<String, String>) -> Result<(), Fault> {
+/// A server that kvfair did not start may not keep the durability level that was asked for. What cannot be read is not
+/// judged.
+fn check_level(level: Durability, settings: &BTreeMap<String, String>) -> Result<(), Fault> {
     match settings.get("commitlog_sync") {
-        Some(found) if class != Durability::None && found == "periodic" => Err(Fault::Unsupported(format!(
-            "{NAME} has commitlog_sync {found}, which does not keep '{class}': it takes commitlog_sync batch or group"
+        Some(found) if level != Durability::None && found == "periodic" => Err(Fault::Unsupported(format!(
+            "{NAME} has commitlog_sync {found}, which does not keep '{level}': it takes commitlog_sync batch or group"
         ))),
         _ => Ok(()),
     }
@@ -396,10 +400,10 @@ mod tests {
     #[test]
     fn a_log_that_is_synced_now_and_then_keeps_nothing() {
         let settings = |sync: &str| BTreeMap::from([("commitlog_sync".to_string(), sync.to_string())]);
-        assert!(check_class(Durability::None, &settings("periodic")).is_ok());
-        assert!(check_class(Durability::Power, &settings("batch")).is_ok());
-        assert!(check_class(Durability::Power, &settings("group")).is_ok());
-        let refused = check_class(Durability::Crash, &settings("periodic")).unwrap_err().to_string();
+        assert!(check_level(Durability::None, &settings("periodic")).is_ok());
+        assert!(check_level(Durability::Power, &settings("batch")).is_ok());
+        assert!(check_level(Durability::Power, &settings("group")).is_ok());
+        let refused = check_level(Durability::Crash, &settings("periodic")).unwrap_err().to_string();
         assert!(refused.contains("cassandra has commitlog_sync periodic"), "{refused}");
     }
 

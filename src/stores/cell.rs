@@ -1,7 +1,7 @@
 //! What stores put into a record where they themselves know only bytes: counters and versions.
 //! Knows no store.
 
-use crate::words::op::{Fault, readable};
+use crate::model::op::{Fault, readable};
 
 /// A counter as it is stored: 64 bits, little-endian, which is what a program would keep that counts in such a store.
 pub fn encode(number: i64) -> [u8; 8] {
@@ -51,12 +51,12 @@ pub fn check_key(store: &str, op: &str, key: &[u8], longest: usize) -> Result<()
 
 /// The last value that a session gave a version of, where the store itself compares: it must be told the whole value.
 #[derive(Default)]
-pub struct Seen {
+pub struct VersionSeen {
     key: Vec<u8>,
     value: Vec<u8>,
 }
 
-impl Seen {
+impl VersionSeen {
     pub fn remember(&mut self, key: &[u8], value: &[u8]) {
         self.key.clear();
         self.key.extend_from_slice(key);

@@ -9,8 +9,8 @@ use std::time::Duration;
 use self::durable::LIES;
 use self::growing::{GROWTHS, Grows, burn};
 use super::{Adapter, Facts, Launch, Means, Role, Session, Setting, Store};
-use crate::words::op::{Fault, KeyList, Op, Pairs, Reply, ValueList};
-use crate::words::trial::Transport;
+use crate::model::op::{Fault, KeyList, Op, Pairs, Reply, ValueList};
+use crate::model::trial::Transport;
 
 mod durable;
 mod growing;
@@ -325,7 +325,7 @@ impl Store for Faulty {
         let wrong = wrongs().find(|(_, wrong)| *wrong == self.wrong).map_or("", |(name, _)| name);
         Ok(Facts {
             version: env!("CARGO_PKG_VERSION").to_string(),
-            mouth: "none".to_string(),
+            client_library: "none".to_string(),
             increment: "one op".to_string(),
             settings: [
                 (FAULT.name.to_string(), wrong.to_string()),
@@ -337,7 +337,7 @@ impl Store for Faulty {
         })
     }
 
-    fn settle(&self) -> Result<(), Fault> {
+    fn final_flush(&self) -> Result<(), Fault> {
         Ok(())
     }
 

@@ -7,10 +7,10 @@ use std::sync::{Mutex, MutexGuard};
 use fjall::config::CompressionPolicy;
 use fjall::{CompressionType, Database, Keyspace, KeyspaceCreateOptions, PersistMode, Slice};
 
-use super::said::Said;
+use super::store_stats::StoreStats;
 use super::{Adapter, Facts, Launch, Means, Role, Session, Store, cell};
-use crate::words::op::{Fault, KeyList, Keys, Op, Pairs, Reply, ValueList};
-use crate::words::trial::{Durability, Transport};
+use crate::model::op::{Fault, KeyList, Keys, Op, Pairs, Reply, ValueList};
+use crate::model::trial::{Durability, Transport};
 
 pub static FJALL: Adapter = Adapter {
     name: NAME,
@@ -19,7 +19,7 @@ pub static FJALL: Adapter = Adapter {
     transports: &[Transport::InProcess],
     schemes: &[],
     settings: &[],
-    keeps: |class| match class {
+    keeps: |level| match level {
         Durability::None => Ok("journal in the process's own buffer"),
         Durability::Crash => Ok("PersistMode::Buffer after each write"),
         Durability::Power => Ok("PersistMode::SyncData after each write"),
@@ -132,15 +132,15 @@ impl Store for Fjall {
         ];
         Ok(Facts {
             version: env!("KVFAIR_FJALL").to_string(),
-            mouth: concat!("fjall ", env!("KVFAIR_FJALL")).to_string(),
+            client_library: concat!("fjall ", env!("KVFAIR_FJALL")).to_string(),
             increment: "get + insert under one lock".to_string(),
             settings: settings.into_iter().map(|(name, value)| (name.to_string(), value)).collect(),
             ..Facts::default()
         })
     }
 
-    /// Every acknowledged write was persisted as its class asks.
-    fn settle(&self) -> Result<(), Fault> {
+    /// Every acknowledged write was persisted as its durability level asks.
+    fn final_flush(&self) -> Result<(), Fault> {
         Ok(())
     }
 
@@ -150,7 +150,7 @@ impl Store for Fjall {
     }
 
     /// By the names of its own functions. <https://docs.rs/fjall/latest/fjall/struct.Database.html>
-    fn says(&self) -> Result<Said, Fault> {
+    fn stats(&self) -> Result<StoreStats, Fault> {
         let Fjall { database, records, .. } = self;
         let numbers = [
             ("compactions_completed", database.compactions_completed() as f64),
@@ -255,7 +255,7 @@ impl Client<'_> {
         Ok(self.lent.as_deref())
     }
 
-    /// Changes records as the only writer, then sees to it that the change keeps the class.
+    /// Changes records as the only writer, then sees to it that the change keeps the durability level.
     fn change(&self, change: impl FnOnce() -> Result<Reply<'static>, Fault>) -> Result<Reply<'static>, Fault> {
         let turn = self.store.lock();
         let reply = change()?;

@@ -1,4 +1,4 @@
-//! `kyotocabinet`: Tokyo Cabinet's successor by its author, as a file hash. It knows how each class is set.
+//! `kyotocabinet`: Tokyo Cabinet's successor by its author, as a file hash. It knows how each durability level is set.
 
 use std::ffi::{CStr, c_char, c_void};
 use std::os::unix::ffi::OsStrExt;
@@ -6,10 +6,10 @@ use std::path::Path;
 
 use super::bytemap::{ByteMap, Engine};
 use super::library::{InForce, Shared, at_least, c_path, fill, interface, start};
-use super::said::Said;
+use super::store_stats::StoreStats;
 use super::{Adapter, Facts, Launch, Means, Role, Store};
-use crate::words::op::{Fault, readable};
-use crate::words::trial::{Durability, Transport};
+use crate::model::op::{Fault, readable};
+use crate::model::trial::{Durability, Transport};
 
 pub static KYOTOCABINET: Adapter = Adapter {
     name: "kyotocabinet",
@@ -18,7 +18,7 @@ pub static KYOTOCABINET: Adapter = Adapter {
     transports: &[Transport::InProcess],
     schemes: &[],
     settings: &[],
-    keeps: |class| match class {
+    keeps: |level| match level {
         Durability::None => Ok("no sync"),
         Durability::Crash => Ok("OAUTOTRAN"),
         Durability::Power => Ok("OAUTOTRAN, OAUTOSYNC"),
@@ -106,9 +106,9 @@ fn open_kyoto(launch: &Launch) -> Result<Box<dyn Store>, Fault> {
     }
     path.push("#type=kch");
     let path = c_path(Path::new(&path))?;
-    let class = if launch.is_shipped() { Durability::None } else { launch.durability };
+    let level = if launch.is_shipped() { Durability::None } else { launch.durability };
     let flags = KYOTO_WRITER_CREATES
-        | match class {
+        | match level {
             Durability::None => 0,
             Durability::Crash => KYOTO_AUTO_TRANSACTION,
             Durability::Power => KYOTO_AUTO_TRANSACTION | KYOTO_AUTO_SYNC,
@@ -228,7 +228,7 @@ impl Engine for Kyoto {
         let told = ["type", "bnum", "msiz", "apow", "fpow", "opts", "recovered", "reorganized"];
         let told = told.iter().filter_map(|name| Some((name.to_string(), in_force.get(*name)?.clone())));
         Ok(Facts {
-            mouth: format!("libkyotocabinet {version} (C)"),
+            client_library: format!("libkyotocabinet {version} (C)"),
             version,
             increment: "increment".to_string(),
             settings: told.chain(asked).collect(),
@@ -236,7 +236,7 @@ impl Engine for Kyoto {
         })
     }
 
-    fn says(&self) -> Result<Said, Fault> {
-        Ok(Said::of_texts(self.in_force()?))
+    fn stats(&self) -> Result<StoreStats, Fault> {
+        Ok(StoreStats::of_texts(self.in_force()?))
     }
 }

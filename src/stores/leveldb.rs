@@ -1,22 +1,22 @@
 //! `leveldb` and `rocksdb`: log-structured trees by their C interfaces, of which the second kept the first one's. It
-//! knows how each class is set.
+//! knows how each durability level is set.
 
-mod said;
+mod store_stats;
 
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::ptr::null_mut;
 
 use super::bytemap::{ByteMap, Engine};
 use super::library::{Shared, c_path, interface, start};
-use super::said::Said;
+use super::store_stats::StoreStats;
 use super::{Adapter, Facts, Launch, Means, Role, Store, cell};
-use crate::words::op::{Fault, KeyList};
-use crate::words::trial::{Durability, Transport};
+use crate::model::op::{Fault, KeyList};
+use crate::model::trial::{Durability, Transport};
 
 pub static LEVELDB: Adapter = Adapter {
     name: "leveldb",
     about: "a log-structured tree, the ancestor of most of today's",
-    keeps: |class| match class {
+    keeps: |level| match level {
         Durability::None | Durability::Crash => Ok("log written at each write, sync off"),
         Durability::Power => Ok("sync on"),
     },
@@ -29,7 +29,7 @@ pub static LEVELDB: Adapter = Adapter {
 pub static ROCKSDB: Adapter = Adapter {
     name: "rocksdb",
     about: "LevelDB's successor for many cores and large data",
-    keeps: |class| match class {
+    keeps: |level| match level {
         Durability::None => Ok("no log"),
         Durability::Crash => Ok("log written at each write, sync off"),
         Durability::Power => Ok("sync on"),
@@ -373,28 +373,28 @@ impl Engine for Tree {
         }
         Ok(Facts {
             version: self.version.clone(),
-            mouth: format!("lib{} {} (C)", self.kind.name, self.version),
+            client_library: format!("lib{} {} (C)", self.kind.name, self.version),
             increment: "get + put under one lock".to_string(),
             settings: settings.into_iter().map(|(name, value)| (name.to_string(), value)).collect(),
             ..Facts::default()
         })
     }
 
-    fn says(&self) -> Result<Said, Fault> {
+    fn stats(&self) -> Result<StoreStats, Fault> {
         let Some(rocks) = &self.rocks else {
             let memory = self.property(c"leveldb.approximate-memory-usage");
-            let levels = said::of_levels(&self.property(c"leveldb.stats"));
+            let levels = store_stats::of_levels(&self.property(c"leveldb.stats"));
             let memory = memory.parse().ok().map(|bytes| ("leveldb.approximate-memory-usage".to_string(), bytes));
             return Ok(levels.into_iter().chain(memory).collect());
         };
-        let numbers = said::NUMBERS.iter().filter_map(|&name| {
+        let numbers = store_stats::NUMBERS.iter().filter_map(|&name| {
             let c_name = CString::new(name).expect("no zero in our own words");
             let mut number = 0;
             // SAFETY: the name ends with a zero, and there is room for one number; 0 says that it was filled in.
             let code = unsafe { (rocks.property_int)(self.database, c_name.as_ptr(), &mut number) };
             (code == 0).then(|| (name.to_string(), number as f64))
         });
-        Ok(numbers.chain(said::of_rocks(&self.property(c"rocksdb.stats"))).collect())
+        Ok(numbers.chain(store_stats::of_rocks(&self.property(c"rocksdb.stats"))).collect())
     }
 
     fn number(&self, key: &[u8], record: &[u8]) -> Result<i64, Fault> {

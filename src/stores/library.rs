@@ -7,7 +7,7 @@ use std::mem::ManuallyDrop;
 use std::path::{Path, PathBuf};
 use std::ptr::null;
 
-use crate::words::op::Fault;
+use crate::model::op::Fault;
 
 /// An open library. It is never closed: some have threads of their own that end with the process (LevelDB), whose code
 /// must not go while they run.

@@ -10,10 +10,10 @@ use heed::{CommitOrAbort, Database, Env, EnvFlags, EnvOpenOptions, MdbError, Put
 use nix::errno::Errno;
 use nix::sys::statvfs::statvfs;
 
-use super::said::Said;
+use super::store_stats::StoreStats;
 use super::{Adapter, Facts, Launch, Means, Role, Session, Store, cell};
-use crate::words::op::{Fault, KeyList, Keys, Op, Pairs, Reply, ValueList};
-use crate::words::trial::{Durability, Transport};
+use crate::model::op::{Fault, KeyList, Keys, Op, Pairs, Reply, ValueList};
+use crate::model::trial::{Durability, Transport};
 
 pub static LMDB: Adapter = Adapter {
     name: NAME,
@@ -22,7 +22,7 @@ pub static LMDB: Adapter = Adapter {
     transports: &[Transport::InProcess],
     schemes: &[],
     settings: &[],
-    keeps: |class| match class {
+    keeps: |level| match level {
         Durability::None => Ok("MDB_NOSYNC, one commit a unit"),
         Durability::Crash => Ok("MDB_NOSYNC"),
         Durability::Power => Ok("synchronous commits (no flags)"),
@@ -60,7 +60,8 @@ fn open(launch: &Launch) -> Result<Box<dyn Store>, Fault> {
         // Commits are written to the file but not synced: they outlive this process, not the machine's power.
         // The map stays read-only (no MDB_WRITEMAP), LMDB's default, which keeps stray writes out of the data.
         // <http://www.lmdb.tech/doc/group__mdb.html#ga32a193c6bf4d7d5c5d579e71f22e9340>
-        // SAFETY: without syncs a system crash can break the file; that is what the class allows, and the data is ours.
+        // SAFETY: without syncs a system crash can break the file; that is what the durability level allows, and the
+        // data is ours.
         unsafe { options.flags(EnvFlags::NO_SYNC) };
     }
     // SAFETY: nobody changes the file behind LMDB's back: the directory is this trial's own, or the user named it as
@@ -112,15 +113,15 @@ impl Store for Lmdb {
         ];
         Ok(Facts {
             version: version(),
-            mouth: concat!("heed ", env!("KVFAIR_HEED")).to_string(),
+            client_library: concat!("heed ", env!("KVFAIR_HEED")).to_string(),
             increment: "get + put in a transaction".to_string(),
             settings: settings.into_iter().map(|(name, value)| (name.to_string(), value)).collect(),
             ..Facts::default()
         })
     }
 
-    /// Commits are all a class needs: at `power` each one was synced.
-    fn settle(&self) -> Result<(), Fault> {
+    /// Commits are all a durability level needs: at `power` each one was synced.
+    fn final_flush(&self) -> Result<(), Fault> {
         Ok(())
     }
 
@@ -130,7 +131,7 @@ impl Store for Lmdb {
 
     /// Its `MDB_envinfo` and `MDB_stat`, by their own names: it counts pages and commits, and nothing that waits.
     /// <http://www.lmdb.tech/doc/structMDB__envinfo.html>, <http://www.lmdb.tech/doc/structMDB__stat.html>
-    fn says(&self) -> Result<Said, Fault> {
+    fn stats(&self) -> Result<StoreStats, Fault> {
         let (info, stat) = (self.env.info(), self.env.unnamed_database_stat());
         let numbers = [
             ("me_last_txnid", info.last_txn_id),
@@ -187,7 +188,7 @@ struct Client<'s> {
     store: &'s Lmdb,
     /// The last read's transaction: it keeps what was lent, and ends with the next question.
     read: Option<RoTxn<'s, WithTls>>,
-    /// The unit's transaction, open from its first write (class `none` only).
+    /// The unit's transaction, open from its first write (level `none` only).
     write: Option<RwTxn<'s>>,
     values: ValueList,
     numbers: Vec<Option<i64>>,

@@ -1,16 +1,16 @@
-//! `memcached`: a cache in memory. It keeps no class but `none`, and what does not fit it drops: `count` and `facts`
-//! show it.
+//! `memcached`: a cache in memory. It keeps no durability level but `none`, and what does not fit it drops: `count` and
+//! `facts` show it.
 
 use std::path::Path;
 
-use super::blocking::{Blocking, Connection, Line};
-use super::room::{Room, Weight};
-use super::said::{Said, bounded};
+use super::blocking::{Blocking, BlockingConnection, Connection};
+use super::room::{ServerMemory, Weight};
+use super::store_stats::{StoreStats, bounded};
 use super::{Adapter, Facts, Launch, Means, Place, Role, Server, Session, Setting, Store, UNKNOWN, Watch};
-use crate::wire::Codec;
-use crate::wire::memcache::{self, Binary, Memcache, Meta, NOOP_QUESTION, Stats, VERSION_QUESTION};
-use crate::words::op::Fault;
-use crate::words::trial::{Durability, Transport};
+use crate::model::op::Fault;
+use crate::model::trial::{Durability, Transport};
+use crate::protocol::Codec;
+use crate::protocol::memcache::{self, Binary, Memcache, Meta, NOOP_QUESTION, Stats, VERSION_QUESTION};
 
 mod room;
 
@@ -20,8 +20,8 @@ pub static MEMCACHED: Adapter = Adapter {
     role: Role::Store,
     transports: &[Transport::Unix, Transport::Tcp],
     schemes: &["memcache"],
-    settings: &[MOUTH],
-    keeps: |class| match class {
+    settings: &[PROTOCOL],
+    keeps: |level| match level {
         Durability::None => Ok("keeps everything in memory"),
         _ => Err("memcached keeps everything in memory"),
     },
@@ -36,6 +36,7 @@ pub static MEMCACHED: Adapter = Adapter {
         arguments,
         // Asked to stop, it waits for the next second of its clock.
         keeps_nothing: true,
+        ceiling: |protocol| matches!(protocol, None | Some("text")).then_some("text"),
         ..Server::PLAIN
     }),
     version: || Err("a server's version is its program's".to_string()),
@@ -47,8 +48,8 @@ const NAME: &str = "memcached";
 /// How a key is sent as text.
 const ESCAPED: &str = "bytes up to 0x20, 0x7f and % are sent as % and two digits; at most 250 bytes after that";
 
-const MOUTH: Setting = Setting {
-    name: "mouth",
+const PROTOCOL: Setting = Setting {
+    name: "protocol",
     about: "what is spoken: the classic text commands, the meta commands, or the binary protocol",
     default: "text",
     check: |word| match word {
@@ -90,15 +91,15 @@ impl Memcached {
 
 impl Store for Memcached {
     fn session(&self) -> Result<Box<dyn Session + '_>, Fault> {
-        Ok(match self.launch.setting(&MOUTH) {
+        Ok(match self.launch.setting(&PROTOCOL) {
             "meta" => Box::new(self.connect(Meta::new(NAME))?),
             "binary" => Box::new(self.connect(Binary::new(NAME))?),
             _ => Box::new(self.connect(Memcache::new(NAME))?),
         })
     }
 
-    fn line(&self) -> Option<Result<Line, Fault>> {
-        Some(match self.launch.setting(&MOUTH) {
+    fn connection(&self) -> Option<Result<Connection, Fault>> {
+        Some(match self.launch.setting(&PROTOCOL) {
             "meta" => {
                 let session = self.connect(Meta::new(NAME));
                 session.and_then(|session| session.into_line(VERSION_QUESTION, memcache::version))
@@ -117,15 +118,15 @@ impl Store for Memcached {
         let version = connection.exchange(VERSION_QUESTION, memcache::or_refused(memcache::version))?;
         let seen = stats(connection, b"stats\r\n")?;
         let settings = stats(connection, b"stats settings\r\n")?;
-        let mouth = self.launch.setting(&MOUTH);
-        let (increment, keys) = match mouth {
+        let protocol = self.launch.setting(&PROTOCOL);
+        let (increment, keys) = match protocol {
             "meta" => ("ma, which makes a missing counter", ESCAPED),
             "binary" => ("Increment, which makes a missing counter", "as they are, at most 250 bytes"),
             _ => ("incr; where there is no counter, add and incr", ESCAPED),
         };
         let mut facts = Facts {
             version: version.unwrap_or_else(|| UNKNOWN.to_string()),
-            mouth: format!("memcache {mouth}"),
+            client_library: format!("memcache {protocol}"),
             increment: increment.to_string(),
             process_id: find(&seen, "pid").and_then(|id| id.parse().ok()),
             started: started(&seen),
@@ -147,7 +148,7 @@ impl Store for Memcached {
         Ok(facts)
     }
 
-    fn settle(&self) -> Result<(), Fault> {
+    fn final_flush(&self) -> Result<(), Fault> {
         Ok(())
     }
 
@@ -163,7 +164,7 @@ impl Store for Memcached {
         Ok(Some(Box::new(move || room::evicted(session.connection()))))
     }
 
-    fn room(&self) -> Result<Option<Room>, Fault> {
+    fn room(&self) -> Result<Option<ServerMemory>, Fault> {
         room::room(self.ask()?.connection()).map(Some)
     }
 
@@ -172,8 +173,8 @@ impl Store for Memcached {
     }
 
     /// <https://github.com/memcached/memcached/blob/master/doc/protocol.txt>, "General-purpose statistics".
-    fn says(&self) -> Result<Said, Fault> {
-        Ok(Said::of_texts(stats(self.ask()?.connection(), b"stats\r\n")?))
+    fn stats(&self) -> Result<StoreStats, Fault> {
+        Ok(StoreStats::of_texts(stats(self.ask()?.connection(), b"stats\r\n")?))
     }
 
     fn expires(&self) -> bool {
@@ -182,7 +183,7 @@ impl Store for Memcached {
 }
 
 /// None where the server knows no such statistics.
-fn stats(connection: &mut Connection, request: &[u8]) -> Result<Stats, Fault> {
+fn stats(connection: &mut BlockingConnection, request: &[u8]) -> Result<Stats, Fault> {
     Ok(connection.exchange(request, bounded(memcache::or_refused(memcache::stats)))?.unwrap_or_default())
 }
 
@@ -211,7 +212,7 @@ fn arguments(launch: &Launch, _data: &Path) -> Vec<String> {
     match &launch.place {
         Place::Unix(path) => {
             option("-s", &path.display().to_string()); // Turns TCP off.
-            option("-a", "700"); // Nobody else's clients.
+            option("-a", "700"); // Only clients of this user.
         }
         Place::Tcp { host, port } => {
             option("-l", host); // The loopback that we were given; the default is every interface.

@@ -5,12 +5,12 @@
 
 use std::path::Path;
 
-use super::blocking::{Blocking, Line};
-use super::said::{Said, bounded};
+use super::blocking::{Blocking, Connection};
+use super::store_stats::{StoreStats, bounded};
 use super::{Adapter, Facts, Launch, Means, Place, Role, Server, Session, Store, UNKNOWN};
-use crate::wire::memcache::{self, Dialect, Memcache, Stats, VERSION_QUESTION};
-use crate::words::op::Fault;
-use crate::words::trial::{Durability, Transport};
+use crate::model::op::Fault;
+use crate::model::trial::{Durability, Transport};
+use crate::protocol::memcache::{self, Dialect, Memcache, Stats, VERSION_QUESTION};
 
 pub static MEMCACHEDB: Adapter = Adapter {
     name: NAME,
@@ -22,7 +22,7 @@ pub static MEMCACHEDB: Adapter = Adapter {
     // -N is DB_TXN_NOSYNC: a commit's log stays in the process, and is gone when that is killed. Nothing between that
     // and a sync can be set, so that `crash` is paid for as `power` is.
     // <https://docs.oracle.com/database/bdb181/html/api_reference/C/envset_flags.html>
-    keeps: |class| match class {
+    keeps: |level| match level {
         Durability::None => Ok("-N (DB_TXN_NOSYNC)"),
         Durability::Crash | Durability::Power => Ok("the log synced at each commit (no -N)"),
     },
@@ -35,6 +35,7 @@ pub static MEMCACHEDB: Adapter = Adapter {
         version_argument: "-h",
         version: version_printed,
         arguments,
+        ceiling: |_| Some("text"),
         ..Server::PLAIN
     }),
     version: || Err("a server's version is its program's".to_string()),
@@ -43,7 +44,7 @@ pub static MEMCACHEDB: Adapter = Adapter {
 
 const NAME: &str = "memcachedb";
 
-/// What `stats bdb` is asked for: all that could move a number or break a class.
+/// What `stats bdb` is asked for: all that could move a number or break a durability level.
 const SETTINGS: &[&str] = &[
     "db_ver",
     "db_type",
@@ -76,7 +77,7 @@ impl Store for Memcachedb {
         Ok(Box::new(self.connect()?))
     }
 
-    fn line(&self) -> Option<Result<Line, Fault>> {
+    fn connection(&self) -> Option<Result<Connection, Fault>> {
         let session = self.connect();
         Some(session.and_then(|session| session.into_line(VERSION_QUESTION, memcache::version)))
     }
@@ -87,11 +88,11 @@ impl Store for Memcachedb {
         let version = connection.exchange(VERSION_QUESTION, memcache::or_refused(memcache::version))?;
         let mut told = |request| connection.exchange(request, bounded(memcache::or_refused(memcache::stats)));
         let (seen, settings) = (told(b"stats\r\n")?.unwrap_or_default(), told(b"stats bdb\r\n")?.unwrap_or_default());
-        check_class(&self.launch, &settings, connection.name())?;
+        check_level(&self.launch, &settings, connection.name())?;
         let named = SETTINGS.iter().filter_map(|&name| Some((name.to_string(), find(&settings, name)?.to_string())));
         Ok(Facts {
             version: version.unwrap_or_else(|| UNKNOWN.to_string()),
-            mouth: "memcache text".to_string(),
+            client_library: "memcache text".to_string(),
             increment: "incr; where there is no counter, add and incr".to_string(),
             settings: named.collect(),
             process_id: find(&seen, "pid").and_then(|id| id.parse().ok()),
@@ -99,13 +100,13 @@ impl Store for Memcachedb {
         })
     }
 
-    /// Nothing is left to do: where a class wants it, the log was synced before the answer left the server.
-    fn settle(&self) -> Result<(), Fault> {
+    /// Nothing is left to do: where a durability level wants it, the log was synced before the answer left the server.
+    fn final_flush(&self) -> Result<(), Fault> {
         Ok(())
     }
 
-    fn says(&self) -> Result<Said, Fault> {
-        Ok(Said::of_texts(self.connect()?.connection().exchange(b"stats\r\n", bounded(memcache::stats))?))
+    fn stats(&self) -> Result<StoreStats, Fault> {
+        Ok(StoreStats::of_texts(self.connect()?.connection().exchange(b"stats\r\n", bounded(memcache::stats))?))
     }
 
     /// It does not count its records.
@@ -114,18 +115,18 @@ impl Store for Memcachedb {
     }
 }
 
-/// A server that somebody else started may not keep the class, or not tell whether it does, and ours must have
-/// understood us.
-fn check_class(launch: &Launch, settings: &Stats, name: &str) -> Result<(), Fault> {
-    let class = launch.durability;
+/// A server that kvfair did not start may not keep the durability level, or not tell whether it does, and ours must
+/// have understood us.
+fn check_level(launch: &Launch, settings: &Stats, name: &str) -> Result<(), Fault> {
+    let level = launch.durability;
     let what = match find(settings, "txn_nosync") {
         Some("0") => return Ok(()),
-        _ if class == Durability::None || launch.is_shipped() => return Ok(()),
+        _ if level == Durability::None || launch.is_shipped() => return Ok(()),
         Some(found) => {
-            format!("{name} has txn_nosync {found} (-N), which does not keep '{class}': start it without")
+            format!("{name} has txn_nosync {found} (-N), which does not keep '{level}': start it without")
         }
         None => format!(
-            "{name} does not tell txn_nosync: whether it keeps '{class}' is unknown. Let it answer stats bdb, or leave \
+            "{name} does not tell txn_nosync: whether it keeps '{level}' is unknown. Let it answer stats bdb, or leave \
              --durability out"
         ),
     };
@@ -149,7 +150,7 @@ fn arguments(launch: &Launch, data: &Path) -> Vec<String> {
     match &launch.place {
         Place::Unix(path) => {
             option("-s", &path.display().to_string()); // Turns TCP off.
-            option("-a", "700"); // Nobody else's clients.
+            option("-a", "700"); // Only clients of this user.
         }
         Place::Tcp { host, port } => {
             option("-l", host); // The loopback that we were given; the default is every interface.

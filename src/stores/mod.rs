@@ -5,12 +5,12 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use self::blocking::Line;
+use self::blocking::Connection;
 pub use self::means::Means;
-use self::room::{Room, Weight};
-use self::said::Said;
-use crate::words::op::{Fault, KeyList, Op, Reply};
-use crate::words::trial::{Configuration, Durability, Transport};
+use self::room::{ServerMemory, Weight};
+use self::store_stats::StoreStats;
+use crate::model::op::{Fault, KeyList, Op, Reply};
+use crate::model::trial::{Configuration, Durability, Transport};
 
 pub mod array;
 #[cfg(feature = "libraries")]
@@ -61,9 +61,9 @@ mod redis;
 pub mod room;
 #[cfg(feature = "sql")]
 mod rows;
-pub mod said;
 #[cfg(feature = "sqlite")]
 mod sqlite;
+pub mod store_stats;
 #[cfg(feature = "libraries")]
 mod tkrzw;
 mod tokyocabinet;
@@ -124,19 +124,19 @@ pub trait Store: Send + Sync {
     fn session(&self) -> Result<Box<dyn Session + '_>, Fault>;
     /// A connection of its own whose greeting is done, for who keeps many of them at work at once; nothing where there
     /// are sessions only: an engine in this process, a client library.
-    fn line(&self) -> Option<Result<Line, Fault>> {
+    fn connection(&self) -> Option<Result<Connection, Fault>> {
         None
     }
     /// Version and the settings really in force, asked of the store itself.
     fn facts(&self) -> Result<Facts, Fault>;
-    /// Returns when all that was acknowledged meets the asked class.
-    fn settle(&self) -> Result<(), Fault>;
+    /// Returns when all that was acknowledged meets the asked durability level.
+    fn final_flush(&self) -> Result<(), Fault>;
     /// How many records it holds, where it can say.
     fn count(&self) -> Result<Option<u64>, Fault>;
     /// Its own counters as they are now, by its own names: why it is slow. None where it keeps none. Asked only outside
     /// of what is measured, and must change nothing that is: no scan, no sync, no cache warmed.
-    fn says(&self) -> Result<Said, Fault> {
-        Ok(Said::default())
+    fn stats(&self) -> Result<StoreStats, Fault> {
+        Ok(StoreStats::default())
     }
     /// How many records it has dropped to make room since it was started, where it can say: what of its own counters
     /// bears on whether answers are right.
@@ -159,7 +159,7 @@ pub trait Store: Send + Sync {
     }
     /// Its memory, of which others' records may need what is left; nothing where none are dropped for want of it, and
     /// no writes refused.
-    fn room(&self) -> Result<Option<Room>, Fault> {
+    fn room(&self) -> Result<Option<ServerMemory>, Fault> {
         Ok(None)
     }
     /// Bytes of that memory that so much data takes, at most.
@@ -174,7 +174,7 @@ pub trait Store: Send + Sync {
     fn counters(&self) -> BTreeMap<String, u64> {
         BTreeMap::new()
     }
-    /// Takes away what holds the records (tables), where that was made for them in somebody else's store. Asked when
+    /// Takes away what holds the records (tables), where that was made for them in a store by URL. Asked when
     /// the records themselves are gone and no session is open any more.
     fn leave(&self) -> Result<(), Fault> {
         Ok(())
@@ -206,7 +206,7 @@ pub trait Session {
 /// What stands where a server does not tell a version.
 pub const UNKNOWN: &str = "unknown";
 
-/// What a store says it is: its counters are `Store::says`.
+/// What a store says it is: its counters are `Store::stats`.
 #[derive(Clone, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct Facts {
     pub version: String,
@@ -214,7 +214,7 @@ pub struct Facts {
     /// its rows are labelled with it.
     pub product: Option<String>,
     /// What speaks to it: our own codec (`resp`) or a library and its version (`heed 0.23.1`).
-    pub mouth: String,
+    pub client_library: String,
     /// Whether counters are added to by one op of the store (`INCRBY`), or how else: "get + set in a transaction".
     pub increment: String,
     /// Settings in force, by the store's own names.
@@ -236,9 +236,10 @@ pub struct Adapter {
     pub schemes: &'static [&'static str],
     /// What a target may set, as `TARGET?name=value`.
     pub settings: &'static [Setting],
-    /// How it keeps a class, in a few words for people ("appendfsync always"), or why it cannot.
+    /// How it keeps a durability level, in a few words for people ("appendfsync always"), or why it cannot.
     pub keeps: fn(Durability) -> Result<&'static str, &'static str>,
-    /// Whether the data of a class is still there after a stop that is no crash, so that it can be queried later.
+    /// Whether the data of a durability level is still there after a stop that is no crash, so that it can be queried
+    /// later.
     pub stays: fn(Durability) -> bool,
     /// What it has no means for, with these settings, of what some jobs and ways need.
     pub lacks: fn(&BTreeMap<String, String>) -> &'static [Means],
@@ -251,23 +252,20 @@ pub struct Adapter {
 }
 
 impl Adapter {
-    /// The scheme by which client libraries know its URLs, where that is not its name: that of the store whose protocol
-    /// it speaks.
+    /// The scheme by which client libraries know its URLs.
     pub fn scheme(&self) -> &'static str {
-        match self.name {
-            "valkey" => "redis",
-            "mariadb" => "mysql",
-            "ferretdb" => "mongodb",
-            name => name,
-        }
+        self.server.and_then(|server| server.scheme).unwrap_or(self.name)
     }
 
     /// The same for its Unix socket.
     pub fn scheme_of_sockets(&self) -> String {
-        match self.scheme() {
-            "redis" => "unix".to_string(),
-            scheme => format!("{scheme}+unix"),
-        }
+        let own = self.server.and_then(|server| server.socket_scheme);
+        own.map_or_else(|| format!("{}+unix", self.scheme()), str::to_string)
+    }
+
+    /// Whether its databases have names, not numbers.
+    pub fn names_databases(&self) -> bool {
+        self.server.is_some_and(|server| server.names_databases)
     }
 }
 
@@ -276,7 +274,7 @@ impl Adapter {
 pub enum Role {
     Store,
     /// Shows what the job costs without a store around it; never ranked.
-    Control,
+    Baseline,
     /// A control that holds nothing, so that its answers cannot be checked: only its count of ops is.
     Null,
     /// A control that is no store at all but shows how fast the way to one is; measured beside those whose way it
@@ -293,8 +291,8 @@ impl Role {
     }
 
     /// Whether it stands apart from what is compared.
-    pub fn is_control(self) -> bool {
-        matches!(self, Role::Control | Role::Null | Role::Ceiling)
+    pub fn is_baseline(self) -> bool {
+        matches!(self, Role::Baseline | Role::Null | Role::Ceiling)
     }
 }
 
@@ -337,7 +335,7 @@ impl Launch {
         CACHE_BYTES.max(self.data_bytes.unwrap_or(0).saturating_mul(4))
     }
 
-    /// Whether only address and directory may be set: neither class nor memory is matched then.
+    /// Whether only address and directory may be set: neither durability level nor memory is matched then.
     pub fn is_shipped(&self) -> bool {
         self.configuration == Configuration::Shipped
     }
@@ -417,6 +415,18 @@ pub struct Server {
     pub version: fn(&str) -> Option<String>,
     /// Its arguments, one thing each, for a start in the foreground; `data` is a directory that exists.
     pub arguments: fn(launch: &Launch, data: &Path) -> Vec<String>,
+    /// The scheme by which client libraries know its URLs, where that is not its name: that of the store whose protocol
+    /// it speaks.
+    pub scheme: Option<&'static str>,
+    /// The scheme of its Unix socket for them; `SCHEME+unix` where there is none.
+    pub socket_scheme: Option<&'static str>,
+    /// Its databases have names, not numbers.
+    pub names_databases: bool,
+    /// The protocol of the baseline `array` that shows the ceiling of this server with its `?protocol=`; nothing where
+    /// `array` speaks none that it speaks.
+    pub ceiling: fn(protocol: Option<&str>) -> Option<&'static str>,
+    /// The variable in which its own client looks for a password.
+    pub password_variable: Option<&'static str>,
     /// Over TCP it is started with the password of `launch.login`, where there is one: nobody else on this machine is
     /// let in.
     pub takes_password: bool,
@@ -448,6 +458,11 @@ impl Server {
         version_argument: "--version",
         version: |_| None,
         arguments: |_, _| Vec::new(),
+        scheme: None,
+        socket_scheme: None,
+        names_databases: false,
+        ceiling: |_| None,
+        password_variable: None,
         takes_password: false,
         input: |_| None,
         admit: |_, _| Ok(()),

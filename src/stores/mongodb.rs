@@ -1,5 +1,5 @@
-//! `mongodb` and `ferretdb`: one protocol, two programs, by MongoDB's own driver. It knows how each class is set, and
-//! says so when one answers in the other's name.
+//! `mongodb` and `ferretdb`: one protocol, two programs, by MongoDB's own driver. It knows how each durability level is
+//! set, and says so when one answers in the other's name.
 //!
 //! Documentation: <https://www.mongodb.com/docs/manual/>, <https://docs.ferretdb.io/v1.24/>,
 //! <https://docs.rs/mongodb>.
@@ -21,15 +21,15 @@ use mongodb::{Client, Collection, Database};
 use tokio::runtime::Runtime;
 
 use self::documents::{RECORDS, number, words};
-use super::said::Said;
+use super::store_stats::StoreStats;
 use super::{Adapter, Facts, Launch, Place, Role, Server, Session, Store, password};
-use crate::words::op::{Fault, readable};
-use crate::words::trial::{Durability, Transport};
+use crate::model::op::{Fault, readable};
+use crate::model::trial::{Durability, Transport};
 
 pub static MONGODB: Adapter = Adapter {
     name: "mongodb",
     about: "the document database",
-    keeps: |class| match class {
+    keeps: |level| match level {
         Durability::None => Ok("w:1, j:false"),
         // Without j:true an answer comes up to 100 ms before the journal leaves the process.
         // <https://www.mongodb.com/docs/manual/core/journaling/>
@@ -49,7 +49,7 @@ pub static MONGODB: Adapter = Adapter {
 pub static FERRETDB: Adapter = Adapter {
     name: "ferretdb",
     about: "MongoDB's protocol on top of SQLite",
-    keeps: |class| match class {
+    keeps: |level| match level {
         Durability::None | Durability::Crash => Ok("SQLite: WAL, synchronous=OFF"),
         Durability::Power => Ok("SQLite: WAL, synchronous=FULL"),
     },
@@ -58,6 +58,7 @@ pub static FERRETDB: Adapter = Adapter {
         programs: &["ferretdb"],
         version: |printed| version_after(printed, "version: v"),
         arguments: ferretdb,
+        scheme: Some("mongodb"),
         ..SERVER
     }),
     get_it: "https://github.com/FerretDB/FerretDB/releases (1.24: the SQLite back end; later ones need PostgreSQL)",
@@ -82,7 +83,14 @@ const BOTH: Adapter = Adapter {
 };
 
 /// The driver knows a socket by the end of its name.
-const SERVER: Server = Server { port: 27017, socket: "m.sock", ..Server::PLAIN };
+const SERVER: Server = Server {
+    port: 27017,
+    socket: "m.sock",
+    names_databases: true,
+    // Its own client has none: the name is ours.
+    password_variable: Some("MONGODB_PASSWORD"),
+    ..Server::PLAIN
+};
 
 /// Where our records are if no other database is named, so that a server of somebody else's may hold other things.
 const DATABASE: &str = "kvfair";
@@ -100,7 +108,7 @@ fn open(name: &'static str, launch: &Launch) -> Result<Box<dyn Store>, Fault> {
     // At `none` an answer may come before the journal is on disk; else it must not.
     let write_concern = match launch.durability {
         _ if launch.is_shipped() => rawdoc! {},
-        class => rawdoc! { "w": 1, "j": class != Durability::None },
+        level => rawdoc! { "w": 1, "j": level != Durability::None },
     };
     Ok(Box::new(Mongo { name, launch: launch.clone(), write_concern, records, database, client, runtime }))
 }
@@ -250,7 +258,7 @@ impl Store for Mongo {
         Ok(Facts {
             version,
             product: (product != self.name).then(|| product.to_string()),
-            mouth: concat!("mongodb ", env!("KVFAIR_MONGODB")).to_string(),
+            client_library: concat!("mongodb ", env!("KVFAIR_MONGODB")).to_string(),
             increment: "findAndModify with $inc and upsert".to_string(),
             settings,
             process_id: number(&status, "pid").and_then(|id| u32::try_from(id).ok()),
@@ -258,8 +266,8 @@ impl Store for Mongo {
         })
     }
 
-    /// What was acknowledged meets the class: the journal came before the answer.
-    fn settle(&self) -> Result<(), Fault> {
+    /// What was acknowledged meets the durability level: the journal came before the answer.
+    fn final_flush(&self) -> Result<(), Fault> {
         Ok(())
     }
 
@@ -268,7 +276,7 @@ impl Store for Mongo {
     }
 
     /// <https://www.mongodb.com/docs/manual/reference/command/serverStatus/>
-    fn says(&self) -> Result<Said, Fault> {
+    fn stats(&self) -> Result<StoreStats, Fault> {
         let mut numbers = Vec::new();
         numbers_in("", &self.admin(doc! { "serverStatus": 1 })?, 0, &mut numbers);
         Ok(numbers.into_iter().collect())
@@ -347,12 +355,12 @@ fn shown(value: &Bson) -> String {
 }
 
 /// Old servers can be started without a journal, which keeps nothing.
-fn check_journal(class: Durability, settings: &BTreeMap<String, String>, name: &str) -> Result<(), Fault> {
+fn check_journal(level: Durability, settings: &BTreeMap<String, String>, name: &str) -> Result<(), Fault> {
     let off = settings.get("storage.journal.enabled").is_some_and(|enabled| enabled == "false");
-    if class == Durability::None || !off {
+    if level == Durability::None || !off {
         return Ok(());
     }
-    Err(Fault::Unsupported(format!("{name} was started without its journal, which does not keep '{class}'")))
+    Err(Fault::Unsupported(format!("{name} was started without its journal, which does not keep '{level}'")))
 }
 
 /// The version out of what a program printed.

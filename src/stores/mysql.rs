@@ -14,10 +14,10 @@ use mysql::{Conn, DriverError, Error, OptsBuilder};
 
 use rows::{RECORDS, TALLIES};
 
-use super::said::Said;
+use super::store_stats::StoreStats;
 use super::{Adapter, Facts, Launch, Place, Role, Server, Session, Store, password, rows};
-use crate::words::op::Fault;
-use crate::words::trial::{Durability, Transport};
+use crate::model::op::Fault;
+use crate::model::trial::{Durability, Transport};
 
 pub static MYSQL: Adapter = Adapter {
     name: "mysql",
@@ -42,6 +42,7 @@ pub static MARIADB: Adapter = Adapter {
         programs: &["mariadbd"],
         prepare: recipe::prepare_mariadb,
         arguments: recipe::arguments_of_mariadb,
+        scheme: Some("mysql"),
         ..SERVER
     }),
     get_it: "apt install mariadb-server",
@@ -55,12 +56,12 @@ const BOTH: Adapter = Adapter {
     transports: &[Transport::Unix, Transport::Tcp],
     schemes: &[],
     settings: &[],
-    keeps: |class| match class {
+    keeps: |level| match level {
         Durability::None => Ok("innodb_flush_log_at_trx_commit 0, innodb_doublewrite off"),
         Durability::Crash => Ok("innodb_flush_log_at_trx_commit 2"),
         Durability::Power => Ok("innodb_flush_log_at_trx_commit 1"),
     },
-    // A stop that is no crash writes the log, whatever the class.
+    // A stop that is no crash writes the log, whatever the durability level.
     stays: |_| true,
     lacks: |_| &[],
     open: |launch| open("mariadb", launch),
@@ -73,6 +74,9 @@ const SERVER: Server = Server {
     port: 3306,
     directories: &["/usr/sbin", "/usr/libexec", "/usr/local/mysql/bin"],
     version: recipe::version_printed,
+    names_databases: true,
+    // <https://dev.mysql.com/doc/refman/8.4/en/environment-variables.html>
+    password_variable: Some("MYSQL_PWD"),
     takes_password: true,
     instead_of_root: Some("mysql"),
     ..Server::PLAIN
@@ -82,7 +86,7 @@ const SERVER: Server = Server {
 const USER: &str = "root";
 const DATABASE: &str = "kvfair";
 
-const MOUTH: &str = concat!("mysql ", env!("KVFAIR_MYSQL"));
+const CLIENT_LIBRARY: &str = concat!("mysql ", env!("KVFAIR_MYSQL"));
 
 /// The server's numbers of errors that mean something to us.
 /// <https://dev.mysql.com/doc/mysql-errors/8.4/en/server-error-reference.html>
@@ -188,7 +192,7 @@ impl Mysql {
     }
 
     fn make_tables(&self, connection: &mut Conn) -> Result<(), Fault> {
-        let mut has_tables = self.has_tables.lock().expect("nobody panics while making tables");
+        let mut has_tables = self.has_tables.lock().expect("no thread panics while making tables");
         if !*has_tables {
             for table in tables() {
                 connection.query_drop(table).map_err(|error| self.fault(error))?;
@@ -207,10 +211,10 @@ impl Store for Mysql {
     fn session(&self) -> Result<Box<dyn Session + '_>, Fault> {
         let mut connection = self.connect()?;
         self.make_tables(&mut connection)?;
-        Ok(Box::new(asking::Client::new(self, connection)?))
+        Ok(Box::new(asking::MysqlSession::new(self, connection)?))
     }
 
-    /// Fails where the server's settings do not keep the class.
+    /// Fails where the server's settings do not keep the durability level.
     fn facts(&self) -> Result<Facts, Fault> {
         let mut connection = self.connect()?;
         let ask = "SHOW VARIABLES";
@@ -223,12 +227,12 @@ impl Store for Mysql {
         let number = version.split('-').next().unwrap_or_default().to_string();
         Ok(Facts {
             product: (product != self.name).then(|| product.to_string()),
-            ..rows::facts(number, MOUTH, "INSERT ... ON DUPLICATE KEY UPDATE", settings)
+            ..rows::facts(number, CLIENT_LIBRARY, "INSERT ... ON DUPLICATE KEY UPDATE", settings)
         })
     }
 
-    /// Commits are all a class needs, and every statement was one.
-    fn settle(&self) -> Result<(), Fault> {
+    /// Commits are all a durability level needs, and every statement was one.
+    fn final_flush(&self) -> Result<(), Fault> {
         Ok(())
     }
 
@@ -244,14 +248,14 @@ impl Store for Mysql {
 
     /// <https://mariadb.com/kb/en/server-status-variables/>,
     /// <https://dev.mysql.com/doc/refman/8.4/en/server-status-variables.html>
-    fn says(&self) -> Result<Said, Fault> {
+    fn stats(&self) -> Result<StoreStats, Fault> {
         let told: Vec<(String, String)> =
             self.connect()?.query("SHOW GLOBAL STATUS").map_err(|error| self.fault(error))?;
-        Ok(Said::of_texts(told))
+        Ok(StoreStats::of_texts(told))
     }
 
     fn leave(&self) -> Result<(), Fault> {
-        *self.has_tables.lock().expect("nobody panics while making tables") = false;
+        *self.has_tables.lock().expect("no thread panics while making tables") = false;
         let drop = format!("DROP TABLE IF EXISTS {RECORDS}, {TALLIES}");
         self.connect()?.query_drop(drop).map_err(|error| self.fault(error))
     }

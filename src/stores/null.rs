@@ -1,8 +1,8 @@
 //! `null`: forgets everything and answers at once. Its row shows what the job and the harness cost alone.
 
 use super::{Adapter, Facts, Launch, Role, Session, Store};
-use crate::words::op::{Fault, Op, Reply, ValueList};
-use crate::words::trial::{Durability, Transport};
+use crate::model::op::{Fault, Op, Reply, ValueList};
+use crate::model::trial::{Durability, Transport};
 
 pub static NULL: Adapter = Adapter {
     name: "null",
@@ -11,7 +11,7 @@ pub static NULL: Adapter = Adapter {
     transports: &[Transport::InProcess],
     schemes: &[],
     settings: &[],
-    keeps: |class| match class {
+    keeps: |level| match level {
         Durability::None => Ok("keeps nothing"),
         _ => Err("null keeps nothing"),
     },
@@ -37,13 +37,13 @@ impl Store for Null {
     fn facts(&self) -> Result<Facts, Fault> {
         Ok(Facts {
             version: env!("CARGO_PKG_VERSION").to_string(),
-            mouth: "none".to_string(),
+            client_library: "none".to_string(),
             increment: "forgotten".to_string(),
             ..Facts::default()
         })
     }
 
-    fn settle(&self) -> Result<(), Fault> {
+    fn final_flush(&self) -> Result<(), Fault> {
         Ok(())
     }
 

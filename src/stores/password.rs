@@ -1,7 +1,7 @@
 //! What is said where a server wants a login that it was not given, or another one: the URL that has it.
 
 use super::Place;
-use crate::words::op::Fault;
+use crate::model::op::Fault;
 
 /// "redis at host:6379 needs a password: redis://:PASSWORD@host:6379". A path of a Unix socket has no place for one.
 pub fn needed(name: &str) -> String {

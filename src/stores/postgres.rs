@@ -15,10 +15,10 @@ use postgres::{Client, Config, Error, NoTls};
 
 use rows::{Needed, RECORDS, TALLIES};
 
-use super::said::Said;
+use super::store_stats::StoreStats;
 use super::{Adapter, Facts, Launch, Place, Role, Server, Session, Step, Store, password, rows};
-use crate::words::op::Fault;
-use crate::words::trial::{Durability, Transport};
+use crate::model::op::Fault;
+use crate::model::trial::{Durability, Transport};
 
 pub static POSTGRES: Adapter = Adapter {
     name: NAME,
@@ -27,7 +27,7 @@ pub static POSTGRES: Adapter = Adapter {
     transports: &[Transport::Unix, Transport::Tcp],
     schemes: &["postgresql"],
     settings: &[],
-    keeps: |class| match class {
+    keeps: |level| match level {
         Durability::None => Ok("fsync off, synchronous_commit off, tables not logged"),
         Durability::Crash => Ok("fsync off, synchronous_commit on"),
         Durability::Power => Ok("fsync on, synchronous_commit on"),
@@ -45,6 +45,9 @@ pub static POSTGRES: Adapter = Adapter {
         prepare,
         version: version_printed,
         arguments,
+        names_databases: true,
+        // <https://www.postgresql.org/docs/current/libpq-envars.html>
+        password_variable: Some("PGPASSWORD"),
         takes_password: true,
         admit,
         instead_of_root: Some("postgres"),
@@ -62,9 +65,9 @@ const USER: &str = "postgres";
 const NO_PASSWORD: &str = "password missing";
 const DATABASE: &str = "postgres";
 
-const MOUTH: &str = concat!("postgres ", env!("KVFAIR_POSTGRES"));
+const CLIENT_LIBRARY: &str = concat!("postgres ", env!("KVFAIR_POSTGRES"));
 
-/// What is read back: all that could move a number or break a class.
+/// What is read back: all that could move a number or break a durability level.
 const SETTINGS: &[&str] = &[
     "fsync",
     "synchronous_commit",
@@ -178,7 +181,7 @@ impl Postgres {
     }
 
     fn make_tables(&self, client: &mut Client) -> Result<(), Fault> {
-        let mut has_tables = self.has_tables.lock().expect("nobody panics while making tables");
+        let mut has_tables = self.has_tables.lock().expect("no thread panics while making tables");
         if !*has_tables {
             let logged = self.launch.is_shipped() || self.launch.durability > Durability::None;
             client.batch_execute(&open_tables(logged)).map_err(|error| self.fault(error))?;
@@ -195,9 +198,9 @@ impl Postgres {
         if logged || self.launch.durability == Durability::None {
             return Ok(());
         }
-        let (server, class) = (self.server(), self.launch.durability);
+        let (server, level) = (self.server(), self.launch.durability);
         Err(Fault::Unsupported(format!(
-            "{server} has {RECORDS} as a table without a log, which does not keep '{class}'"
+            "{server} has {RECORDS} as a table without a log, which does not keep '{level}'"
         )))
     }
 }
@@ -223,25 +226,25 @@ impl Store for Postgres {
         Ok(Box::new(session::Asking::new(self, client)))
     }
 
-    /// Fails where the server's settings do not keep the class.
+    /// Fails where the server's settings do not keep the durability level.
     fn facts(&self) -> Result<Facts, Fault> {
         let mut client = self.connect()?;
         let ask = "SELECT name, current_setting(name) FROM pg_settings WHERE name = ANY($1)";
         let rows = client.query(ask, &[&SETTINGS]).map_err(|error| self.fault(error))?;
         let settings: BTreeMap<String, String> = rows.iter().map(|row| (row.get(0), row.get(1))).collect();
         if !self.launch.is_shipped() {
-            rows::check_class(&self.server(), self.launch.durability, needed(self.launch.durability), &settings)?;
+            rows::check_level(&self.server(), self.launch.durability, needed(self.launch.durability), &settings)?;
         }
         let version = client.query_one("SHOW server_version", &[]).map_err(|error| self.fault(error))?;
         let version: &str = version.get(0);
         let number = version.split_whitespace().next().unwrap_or_default().to_string();
         let started = client.query_one("SELECT pg_postmaster_start_time()::text", &[]);
         let started = Some(started.map_err(|error| self.fault(error))?.get(0));
-        Ok(Facts { started, ..rows::facts(number, MOUTH, "INSERT ... ON CONFLICT DO UPDATE", settings) })
+        Ok(Facts { started, ..rows::facts(number, CLIENT_LIBRARY, "INSERT ... ON CONFLICT DO UPDATE", settings) })
     }
 
-    /// Commits are all a class needs, and every statement was one.
-    fn settle(&self) -> Result<(), Fault> {
+    /// Commits are all a durability level needs, and every statement was one.
+    fn final_flush(&self) -> Result<(), Fault> {
         Ok(())
     }
 
@@ -256,7 +259,7 @@ impl Store for Postgres {
     }
 
     /// Every number of the views in [`VIEWS`] that this version has.
-    fn says(&self) -> Result<Said, Fault> {
+    fn stats(&self) -> Result<StoreStats, Fault> {
         let mut client = self.connect()?;
         wait_for_sessions(&mut client).map_err(|error| self.fault(error))?;
         let mut told: Vec<(String, String)> = Vec::new();
@@ -271,11 +274,11 @@ impl Store for Postgres {
                 Err(error) => return Err(self.fault(error)),
             }
         }
-        Ok(Said::of_texts(told))
+        Ok(StoreStats::of_texts(told))
     }
 
     fn leave(&self) -> Result<(), Fault> {
-        *self.has_tables.lock().expect("nobody panics while making tables") = false;
+        *self.has_tables.lock().expect("no thread panics while making tables") = false;
         let drop = format!("DROP TABLE IF EXISTS {RECORDS}, {TALLIES}");
         self.connect()?.batch_execute(&drop).map_err(|error| self.fault(error))
     }
@@ -305,9 +308,9 @@ fn wait_for_sessions(client: &mut Client) -> Result<(), Error> {
 }
 
 /// <https://www.postgresql.org/docs/current/runtime-config-wal.html>
-fn needed(class: Durability) -> &'static [Needed] {
+fn needed(level: Durability) -> &'static [Needed] {
     const COMMITS: Needed = ("synchronous_commit", &["on", "local", "remote_write", "remote_apply"]);
-    match class {
+    match level {
         Durability::None => &[],
         Durability::Crash => &[COMMITS],
         Durability::Power => &[COMMITS, ("fsync", &["on"]), ("full_page_writes", &["on"])],
@@ -329,7 +332,7 @@ fn admin_socket<'d>(launch: &Launch, data: &'d Path) -> Option<&'d Path> {
     (is_tcp && launch.login.password.is_some() && data.as_os_str().len() <= LONGEST).then_some(data)
 }
 
-/// Sets the password of this start. Until then nobody is let in over TCP.
+/// Sets the password of this start. Until then none is let in over TCP.
 /// <https://www.postgresql.org/docs/current/sql-alterrole.html>
 fn admit(launch: &Launch, data: &Path) -> Result<(), Fault> {
     let (Some(directory), Place::Tcp { port, .. }) = (admin_socket(launch, data), &launch.place) else { return Ok(()) };
@@ -372,7 +375,7 @@ fn arguments(launch: &Launch, data: &Path) -> Vec<String> {
             let (directory, port) = directory_and_port(path);
             set("listen_addresses", ""); // No TCP at all.
             set("unix_socket_directories", &directory.display().to_string());
-            set("unix_socket_permissions", "0700"); // Nobody else's clients; root may.
+            set("unix_socket_permissions", "0700"); // Only clients of this user; root may.
             set("port", &port.to_string());
         }
         Place::Tcp { host, port } => {
@@ -388,8 +391,8 @@ fn arguments(launch: &Launch, data: &Path) -> Vec<String> {
     if launch.is_shipped() {
         return arguments;
     }
-    let class = launch.durability;
-    let on_at = |least: Durability| if class >= least { "on" } else { "off" };
+    let level = launch.durability;
+    let on_at = |least: Durability| if level >= least { "on" } else { "off" };
     // Written, not synced: enough where only the process dies.
     // https://www.postgresql.org/docs/current/runtime-config-wal.html#GUC-FSYNC
     set("fsync", on_at(Durability::Power));

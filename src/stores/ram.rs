@@ -9,20 +9,20 @@ mod records;
 use std::ops::DerefMut;
 use std::sync::{Mutex, MutexGuard, TryLockError};
 
-use records::{Cell, Map, Name, decimal, hash, not, sum};
+use records::{Cell, FieldName, Map, decimal, hash, not, sum};
 
 use super::{Adapter, Facts, Launch, Means, Role, Session, Store};
-use crate::words::op::{Fault, KeyList, Keys, Op, Pairs, Reply, ValueList};
-use crate::words::trial::{Durability, Transport};
+use crate::model::op::{Fault, KeyList, Keys, Op, Pairs, Reply, ValueList};
+use crate::model::trial::{Durability, Transport};
 
 pub static RAM: Adapter = Adapter {
     name: "ram",
     about: "a hash map in this process: what the job costs with no store around it",
-    role: Role::Control,
+    role: Role::Baseline,
     transports: &[Transport::InProcess],
     schemes: &[],
     settings: &[],
-    keeps: |class| match class {
+    keeps: |level| match level {
         Durability::None => Ok("memory only"),
         _ => Err("ram is gone with its process"),
     },
@@ -87,14 +87,14 @@ impl Store for Ram {
         };
         Ok(Facts {
             version: env!("CARGO_PKG_VERSION").to_string(),
-            mouth: "none".to_string(),
+            client_library: "none".to_string(),
             increment: "one op".to_string(),
             settings: [("sharing".to_string(), sharing)].into(),
             ..Facts::default()
         })
     }
 
-    fn settle(&self) -> Result<(), Fault> {
+    fn final_flush(&self) -> Result<(), Fault> {
         Ok(())
     }
 
@@ -319,7 +319,7 @@ impl<R: Reach> Client<R> {
             for (field, &hash) in fields.iter().zip(&self.hashes) {
                 let count = counts
                     .entry(hash, |(name, _)| name.is(field), |(name, _)| name.hash())
-                    .or_insert_with(|| (Name::new(field), 0))
+                    .or_insert_with(|| (FieldName::new(field), 0))
                     .into_mut();
                 count.1 = sum(key, count.1, by)?;
             }

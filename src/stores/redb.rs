@@ -8,8 +8,8 @@ use redb::{
 };
 
 use super::{Adapter, Facts, Launch, Means, Role, Session, Store, cell};
-use crate::words::op::{Fault, KeyList, Keys, Op, Pairs, Reply, ValueList};
-use crate::words::trial::{Durability, Transport};
+use crate::model::op::{Fault, KeyList, Keys, Op, Pairs, Reply, ValueList};
+use crate::model::trial::{Durability, Transport};
 
 pub static REDB: Adapter = Adapter {
     name: NAME,
@@ -18,7 +18,7 @@ pub static REDB: Adapter = Adapter {
     transports: &[Transport::InProcess],
     schemes: &[],
     settings: &[],
-    keeps: |class| match class {
+    keeps: |level| match level {
         Durability::None => Ok("Durability::None, one commit a unit"),
         Durability::Crash => Ok("Durability::Immediate (redb has nothing less that outlives its process)"),
         Durability::Power => Ok("Durability::Immediate"),
@@ -111,15 +111,15 @@ impl Store for Redb {
         ];
         Ok(Facts {
             version: env!("KVFAIR_REDB").to_string(),
-            mouth: concat!("redb ", env!("KVFAIR_REDB")).to_string(),
+            client_library: concat!("redb ", env!("KVFAIR_REDB")).to_string(),
             increment: "get + insert in a transaction".to_string(),
             settings: settings.into_iter().map(|(name, value)| (name.to_string(), value)).collect(),
             ..Facts::default()
         })
     }
 
-    /// Commits are all a class needs: at `crash` and `power` each one was durable.
-    fn settle(&self) -> Result<(), Fault> {
+    /// Commits are all a durability level needs: at `crash` and `power` each one was durable.
+    fn final_flush(&self) -> Result<(), Fault> {
         Ok(())
     }
 
@@ -150,7 +150,7 @@ self_cell::self_cell!(
 /// One client's session.
 struct Client<'s> {
     store: &'s Redb,
-    /// The unit's transaction, open from its first write (class `none` only).
+    /// The unit's transaction, open from its first write (level `none` only).
     write: Option<Writing>,
     /// What the last read lent, with its transaction, which keeps writers from taking the page for something else.
     lent: Option<OwnedAccessGuard<Bytes>>,

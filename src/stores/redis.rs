@@ -1,17 +1,18 @@
-//! `redis` and `valkey`: one protocol, two programs. It knows how each class is set, and reads back what is in force.
+//! `redis` and `valkey`: one protocol, two programs. It knows how each durability level is set, and reads back what is
+//! in force.
 
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::OnceLock;
 
-use super::blocking::{Blocking, Connection, Line};
-use super::room::Room;
-use super::said::{Said, bounded};
+use super::blocking::{Blocking, BlockingConnection, Connection};
+use super::room::ServerMemory;
+use super::store_stats::{StoreStats, bounded};
 use super::{Adapter, Facts, Launch, Means, Place, Role, Server, Session, Setting, Store, UNKNOWN, Watch};
-use crate::wire::resp::{self, Greeting, PING, Resp, Value, command, value};
-use crate::words::op::{Fault, KeyList, readable};
-use crate::words::record::LAST_USE;
-use crate::words::trial::{Durability, Transport};
+use crate::model::op::{Fault, KeyList, readable};
+use crate::model::record::LAST_USE;
+use crate::model::trial::{Durability, Transport};
+use crate::protocol::resp::{self, Greeting, PING, Resp, Value, command, value};
 
 mod drawn;
 mod room;
@@ -30,7 +31,7 @@ pub static VALKEY: Adapter = Adapter {
     name: "valkey",
     about: "the Linux Foundation's continuation of Redis 7.2",
     open: |launch| open("valkey", launch),
-    server: Some(&Server { programs: &["valkey-server"], ..SERVER }),
+    server: Some(&Server { programs: &["valkey-server"], scheme: Some("redis"), ..SERVER }),
     get_it: "https://valkey.io/download (Debian 13 and later: apt install valkey-server)",
     ..BOTH
 };
@@ -42,13 +43,13 @@ const BOTH: Adapter = Adapter {
     transports: &[Transport::Unix, Transport::Tcp],
     schemes: &[],
     settings: &[APPENDONLY, APPENDFSYNC],
-    keeps: |class| match class {
+    keeps: |level| match level {
         Durability::None => Ok("save '', appendonly no"),
         Durability::Crash => Ok("appendonly yes, appendfsync no"),
         Durability::Power => Ok("appendonly yes, appendfsync always"),
     },
     // What the log holds is read again at the next start; at `none` there is no log, and nothing is saved at the stop.
-    stays: |class| class != Durability::None,
+    stays: |level| level != Durability::None,
     lacks: |_| &[Means::Scan],
     open: |launch| open("redis", launch),
     server: None,
@@ -56,18 +57,18 @@ const BOTH: Adapter = Adapter {
     get_it: "",
 };
 
-/// Of a server of ours, whatever the class is: so that both ways can stand side by side. One that does not keep the
-/// class is refused, since what is in force is read back.
+/// Of a server of ours, whatever the durability level is: so that both ways can stand side by side. One that does not
+/// keep the durability level is refused, since what is in force is read back.
 const APPENDONLY: Setting = Setting {
     name: "appendonly",
-    about: "whether every write goes to a log: yes or no [default: as the class needs]",
+    about: "whether every write goes to a log: yes or no [default: as the durability level needs]",
     default: "",
     check: |word| if matches!(word, "yes" | "no") { Ok(()) } else { Err("yes or no".to_string()) },
 };
 
 const APPENDFSYNC: Setting = Setting {
     name: "appendfsync",
-    about: "when the log is synced: always, everysec or no [default: as the class needs]",
+    about: "when the log is synced: always, everysec or no [default: as the durability level needs]",
     default: "",
     check: |word| match word {
         "always" | "everysec" | "no" => Ok(()),
@@ -79,12 +80,17 @@ const SERVER: Server = Server {
     port: 6379,
     version: version_printed,
     arguments,
+    // As redis-py and others take a socket's URL.
+    socket_scheme: Some(super::SOCKET),
+    ceiling: |_| Some("resp"),
+    // <https://redis.io/docs/latest/develop/tools/cli/>
+    password_variable: Some("REDISCLI_AUTH"),
     takes_password: true,
     input: |launch| launch.login.password.as_ref().map(|password| format!("requirepass {password}\n")),
     ..Server::PLAIN
 };
 
-/// What CONFIG GET is asked for: all that could move a number or break a class.
+/// What CONFIG GET is asked for: all that could move a number or break a durability level.
 const SETTINGS: &[&str] = &[
     "save",
     "appendonly",
@@ -137,11 +143,11 @@ impl Store for Redis {
         Ok(Box::new(self.connect()?))
     }
 
-    fn line(&self) -> Option<Result<Line, Fault>> {
+    fn connection(&self) -> Option<Result<Connection, Fault>> {
         Some(self.connect().and_then(|session| session.into_line(PING, resp::pong)))
     }
 
-    /// Fails while the server still reads its data from disk, and where its settings do not keep the class.
+    /// Fails while the server still reads its data from disk, and where its settings do not keep the durability level.
     fn facts(&self) -> Result<Facts, Fault> {
         let mut session = self.connect()?;
         let connection = session.connection();
@@ -154,7 +160,7 @@ impl Store for Redis {
             return Err(Fault::Refused(format!("LOADING {} still reads its data from disk", connection.name())));
         }
         let mut settings = config(connection)?;
-        check_class(self.launch.durability, &settings, connection.name())?;
+        check_level(self.launch.durability, &settings, connection.name())?;
         check_settings(&self.launch.settings, &settings, connection.name())?;
         settings.extend(INFORMED.iter().filter_map(|&name| Some((name.to_string(), info.get(name)?.clone()))));
         if let Some(&knows) = self.no_touch.get() {
@@ -163,7 +169,7 @@ impl Store for Redis {
         }
         Ok(Facts {
             version: version_informed(self.name, &info),
-            mouth: "resp".to_string(),
+            client_library: "resp".to_string(),
             increment: "INCRBY".to_string(),
             settings,
             process_id: info.get("process_id").and_then(|id| id.parse().ok()),
@@ -174,7 +180,7 @@ impl Store for Redis {
 
     /// Nothing is left to do: the log is written (`crash`) or synced (`power`) before the answer leaves the server.
     /// <https://redis.io/docs/latest/operate/oss_and_stack/management/persistence/>
-    fn settle(&self) -> Result<(), Fault> {
+    fn final_flush(&self) -> Result<(), Fault> {
         Ok(())
     }
 
@@ -192,9 +198,9 @@ impl Store for Redis {
 
     /// Every number of INFO, those of its commands included.
     /// <https://redis.io/docs/latest/commands/info/>
-    fn says(&self) -> Result<Said, Fault> {
+    fn stats(&self) -> Result<StoreStats, Fault> {
         let told = info(self.connect()?.connection(), &[b"INFO", b"all"])?;
-        Ok(Said::of_texts(told.iter().flat_map(|(name, text)| apart(name, text))))
+        Ok(StoreStats::of_texts(told.iter().flat_map(|(name, text)| apart(name, text))))
     }
 
     fn watch(&self) -> Result<Option<Watch<'_>>, Fault> {
@@ -202,7 +208,7 @@ impl Store for Redis {
         Ok(Some(Box::new(move || room::evicted(session.connection()))))
     }
 
-    fn room(&self) -> Result<Option<Room>, Fault> {
+    fn room(&self) -> Result<Option<ServerMemory>, Fault> {
         room::room(self.connect()?.connection()).map(Some)
     }
 
@@ -228,19 +234,19 @@ fn is_login(words: &str) -> bool {
     ["NOAUTH", "LOADING"].iter().any(|code| words.contains(code))
 }
 
-fn ask(connection: &mut Connection, parts: &[&[u8]]) -> Result<Value, Fault> {
+fn ask(connection: &mut BlockingConnection, parts: &[&[u8]]) -> Result<Value, Fault> {
     let mut request = Vec::new();
     command(parts, &mut request);
     connection.exchange(&request, value)
 }
 
-fn strange(connection: &Connection, asked: &str, answer: &Value) -> Fault {
+fn strange(connection: &BlockingConnection, asked: &str, answer: &Value) -> Fault {
     let answer = readable(format!("{answer:?}").as_bytes(), 120);
     Fault::Garbled(format!("{}: {asked} answered {answer}", connection.name()))
 }
 
 /// All that INFO says, by name.
-fn info(connection: &mut Connection, parts: &[&[u8]]) -> Result<BTreeMap<String, String>, Fault> {
+fn info(connection: &mut BlockingConnection, parts: &[&[u8]]) -> Result<BTreeMap<String, String>, Fault> {
     let mut request = Vec::new();
     command(parts, &mut request);
     match connection.exchange(&request, bounded(value))? {
@@ -268,7 +274,7 @@ fn apart(name: &str, text: &str) -> Vec<(String, String)> {
 const CONFIG_GET: &str = "CONFIG GET";
 
 /// The settings in force. Hosted servers may refuse CONFIG: then that is what is said.
-fn config(connection: &mut Connection) -> Result<BTreeMap<String, String>, Fault> {
+fn config(connection: &mut BlockingConnection) -> Result<BTreeMap<String, String>, Fault> {
     let mut settings = BTreeMap::new();
     for name in SETTINGS {
         match ask(connection, &[b"CONFIG", b"GET", name.as_bytes()])? {
@@ -289,9 +295,10 @@ fn config(connection: &mut Connection) -> Result<BTreeMap<String, String>, Fault
     Ok(settings)
 }
 
-/// A server that somebody else started may not keep the class that was asked for, or not tell whether it does.
-fn check_class(class: Durability, settings: &BTreeMap<String, String>, name: &str) -> Result<(), Fault> {
-    let needed: &[(&str, &str)] = match class {
+/// A server that kvfair did not start may not keep the durability level that was asked for, or not tell whether it
+/// does.
+fn check_level(level: Durability, settings: &BTreeMap<String, String>, name: &str) -> Result<(), Fault> {
+    let needed: &[(&str, &str)] = match level {
         Durability::None => &[],
         Durability::Crash => &[("appendonly", "yes")],
         Durability::Power => &[("appendonly", "yes"), ("appendfsync", "always"), ("no-appendfsync-on-rewrite", "no")],
@@ -299,17 +306,17 @@ fn check_class(class: Durability, settings: &BTreeMap<String, String>, name: &st
     let broken = needed.iter().find_map(|&(setting, wanted)| match settings.get(setting) {
         Some(found) if found == wanted => None,
         Some(found) => {
-            Some(format!("{name} has {setting} {found}, which does not keep '{class}': it takes {setting} {wanted}"))
+            Some(format!("{name} has {setting} {found}, which does not keep '{level}': it takes {setting} {wanted}"))
         }
         None => Some(format!(
-            "{} Whether it keeps '{class}' is unknown: let it answer CONFIG GET, or leave --durability out",
+            "{} Whether it keeps '{level}' is unknown: let it answer CONFIG GET, or leave --durability out",
             untold(setting, settings, name)
         )),
     });
     broken.map_or(Ok(()), |what| Err(Fault::Unsupported(what)))
 }
 
-/// What was asked for by name must be in force, in somebody else's server too.
+/// What was asked for by name must be in force, in a server that kvfair did not start too.
 fn check_settings(
     asked: &BTreeMap<String, String>,
     settings: &BTreeMap<String, String>,
@@ -364,7 +371,7 @@ fn arguments(launch: &Launch, data: &Path) -> Vec<String> {
         Place::Unix(path) => {
             option("port", "0"); // No TCP at all.
             option("unixsocket", &path.display().to_string());
-            option("unixsocketperm", "700"); // Nobody else's clients.
+            option("unixsocketperm", "700"); // Only clients of this user.
         }
         Place::Tcp { host, port } => {
             option("bind", host); // The loopback that we were given, no other address.
@@ -387,7 +394,7 @@ fn arguments(launch: &Launch, data: &Path) -> Vec<String> {
     arguments
 }
 
-/// What is the same for all stores: the class, room for all that is held and for all clients.
+/// What is the same for all stores: the durability level, room for all that is held and for all clients.
 fn matched(launch: &Launch, option: &mut dyn FnMut(&str, &str)) {
     option("databases", "16"); // The default, kept by name.
     // As many as are asked for; 10,000 is the default.
@@ -395,7 +402,7 @@ fn matched(launch: &Launch, option: &mut dyn FnMut(&str, &str)) {
     // The defaults, kept by name: a store that drops what it holds would give wrong answers fast.
     option("maxmemory", "0");
     option("maxmemory-policy", "noeviction");
-    // No snapshots: no class needs them, and the default's depend on how long a trial takes.
+    // No snapshots: no durability level needs them, and the default's depend on how long a trial takes.
     option("save", "");
     // https://redis.io/docs/latest/operate/oss_and_stack/management/persistence/
     match launch.durability {
@@ -407,7 +414,7 @@ fn matched(launch: &Launch, option: &mut dyn FnMut(&str, &str)) {
         Durability::Power => {
             option("appendonly", "yes");
             option("appendfsync", "always"); // fdatasync(2) comes before the answer.
-            option("no-appendfsync-on-rewrite", "no"); // The default, kept by name: `yes` breaks the class during a rewrite.
+            option("no-appendfsync-on-rewrite", "no"); // The default, kept by name: `yes` breaks the durability level during a rewrite.
         }
     }
 }
@@ -428,7 +435,7 @@ mod tests {
     #[test]
     fn counters_of_a_command_are_taken_apart() {
         let told = named_lines("evicted_keys:3\r\ncmdstat_set:calls=2,usec=18,usec_per_call=9.00\r\nrole:master\r\n");
-        let said = Said::of_texts(told.iter().flat_map(|(name, text)| apart(name, text)));
+        let said = StoreStats::of_texts(told.iter().flat_map(|(name, text)| apart(name, text)));
         let set = [("cmdstat_set.calls", 2.0), ("cmdstat_set.usec", 18.0), ("cmdstat_set.usec_per_call", 9.0)];
         assert_eq!(said, set.into_iter().chain([("evicted_keys", 3.0)]).collect());
     }
@@ -458,15 +465,15 @@ mod tests {
             pairs.iter().map(|(name, value)| (name.to_string(), value.to_string())).collect::<BTreeMap<_, _>>()
         };
         let everysec = settings(&[("appendonly", "yes"), ("appendfsync", "everysec")]);
-        assert!(check_class(Durability::Crash, &everysec, "redis at h:1").is_ok());
-        let refused = check_class(Durability::Power, &everysec, "redis at h:1").unwrap_err().to_string();
+        assert!(check_level(Durability::Crash, &everysec, "redis at h:1").is_ok());
+        let refused = check_level(Durability::Power, &everysec, "redis at h:1").unwrap_err().to_string();
         assert!(refused.contains("redis at h:1 has appendfsync everysec"), "{refused}");
-        assert!(check_class(Durability::Crash, &settings(&[("appendonly", "no")]), "x").is_err());
-        assert!(check_class(Durability::None, &settings(&[("appendonly", "no")]), "x").is_ok());
+        assert!(check_level(Durability::Crash, &settings(&[("appendonly", "no")]), "x").is_err());
+        assert!(check_level(Durability::None, &settings(&[("appendonly", "no")]), "x").is_ok());
         // What is not told is not assumed.
         let denied = settings(&[(CONFIG_GET, "refused: NOPERM")]);
-        let refused = check_class(Durability::Crash, &denied, "redis at h:1").unwrap_err().to_string();
+        let refused = check_level(Durability::Crash, &denied, "redis at h:1").unwrap_err().to_string();
         assert!(refused.contains("redis at h:1 does not tell appendonly (CONFIG GET refused: NOPERM)"), "{refused}");
-        assert!(check_class(Durability::None, &denied, "x").is_ok());
+        assert!(check_level(Durability::None, &denied, "x").is_ok());
     }
 }

@@ -16,7 +16,7 @@ const CONNECTION_BYTES: u64 = 64 << 10;
 
 /// What a server says of its memory.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Room {
+pub struct ServerMemory {
     pub limit: Limit,
     /// What counts against the limit.
     pub used_bytes: Option<u64>,

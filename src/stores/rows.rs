@@ -4,8 +4,8 @@
 use std::collections::BTreeMap;
 
 use super::{Facts, Place};
-use crate::words::op::{Fault, Keys, Op, readable};
-use crate::words::trial::Durability;
+use crate::model::op::{Fault, Keys, Op, readable};
+use crate::model::trial::Durability;
 
 /// Values and counters: a row has the one or the other. One table, so that one statement counts, deletes or overwrites
 /// either; the column that a row does not use is a bit in its head.
@@ -66,13 +66,14 @@ pub fn no_counter(store: &str, key: &[u8]) -> Fault {
     Fault::Refused(format!("{store}: the record of key '{}' is no counter", readable(key, 80)))
 }
 
-/// A setting, and the values of it that keep a class.
+/// A setting, and the values of it that keep a durability level.
 pub type Needed = (&'static str, &'static [&'static str]);
 
-/// A server that somebody else started may not keep the class that was asked for. What it does not have is not judged.
-pub fn check_class(
+/// A server that kvfair did not start may not keep the durability level that was asked for. What it does not have is
+/// not judged.
+pub fn check_level(
     server: &str,
-    class: Durability,
+    level: Durability,
     needed: &[Needed],
     settings: &BTreeMap<String, String>,
 ) -> Result<(), Fault> {
@@ -80,7 +81,7 @@ pub fn check_class(
         if let Some(found) = settings.get(*setting).filter(|found| !good.contains(&found.as_str())) {
             let wanted = good.join(" or ");
             return Err(Fault::Unsupported(format!(
-                "{server} has {setting} {found}, which does not keep '{class}': it takes {setting} {wanted}"
+                "{server} has {setting} {found}, which does not keep '{level}': it takes {setting} {wanted}"
             )));
         }
     }
@@ -93,14 +94,20 @@ pub fn server(store: &str, place: &Place) -> String {
 }
 
 /// What both have to say of themselves.
-pub fn facts(version: String, mouth: &str, increment: &str, settings: BTreeMap<String, String>) -> Facts {
-    Facts { version, mouth: mouth.to_string(), increment: increment.to_string(), settings, ..Facts::default() }
+pub fn facts(version: String, client_library: &str, increment: &str, settings: BTreeMap<String, String>) -> Facts {
+    Facts {
+        version,
+        client_library: client_library.to_string(),
+        increment: increment.to_string(),
+        settings,
+        ..Facts::default()
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::words::op::KeyList;
+    use crate::model::op::KeyList;
 
     #[test]
     fn rows_find_their_places_again() {

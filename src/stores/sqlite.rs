@@ -2,7 +2,7 @@
 //!
 //! Documentation: <https://www.sqlite.org/pragma.html>, <https://www.sqlite.org/wal.html>, <https://docs.rs/rusqlite>.
 
-mod said;
+mod store_stats;
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -12,10 +12,10 @@ use std::time::Duration;
 use rusqlite::types::ValueRef;
 use rusqlite::{CachedStatement, Connection, ErrorCode, params};
 
-use super::said::Said;
+use super::store_stats::StoreStats;
 use super::{Adapter, Facts, Launch, Role, Session, Store, cell};
-use crate::words::op::{Fault, KeyList, Keys, Op, Pairs, Reply, ValueList, readable};
-use crate::words::trial::{Durability, Transport};
+use crate::model::op::{Fault, KeyList, Keys, Op, Pairs, Reply, ValueList, readable};
+use crate::model::trial::{Durability, Transport};
 
 pub static SQLITE: Adapter = Adapter {
     name: NAME,
@@ -24,7 +24,7 @@ pub static SQLITE: Adapter = Adapter {
     transports: &[Transport::InProcess],
     schemes: &[],
     settings: &[],
-    keeps: |class| match class {
+    keeps: |level| match level {
         Durability::None => Ok("synchronous=OFF, one commit a unit, journal_mode=MEMORY (WAL with several clients)"),
         Durability::Crash => Ok("journal_mode=WAL, synchronous=OFF"),
         Durability::Power => Ok("journal_mode=WAL, synchronous=FULL"),
@@ -110,7 +110,7 @@ impl Sqlite {
         self.clients == 1
     }
 
-    /// What the class and the number of clients ask for, by SQLite's own names.
+    /// What the durability level and the number of clients ask for, by SQLite's own names.
     fn pragmas(&self) -> [(&'static str, String); 8] {
         let journal_mode = match self.durability {
             // A rollback journal costs least where nobody reads beside the writer and nothing need outlive the process.
@@ -186,7 +186,7 @@ impl Store for Sqlite {
         let connection = self.take()?;
         let mut facts = Facts {
             version: rusqlite::version().to_string(),
-            mouth: concat!("rusqlite ", env!("KVFAIR_RUSQLITE")).to_string(),
+            client_library: concat!("rusqlite ", env!("KVFAIR_RUSQLITE")).to_string(),
             increment: "one upsert".to_string(),
             ..Facts::default()
         };
@@ -198,8 +198,8 @@ impl Store for Sqlite {
         Ok(facts)
     }
 
-    /// Commits are all a class needs: at `power` each one was synced.
-    fn settle(&self) -> Result<(), Fault> {
+    /// Commits are all a durability level needs: at `power` each one was synced.
+    fn final_flush(&self) -> Result<(), Fault> {
         Ok(())
     }
 
@@ -210,8 +210,8 @@ impl Store for Sqlite {
         Ok(Some(count as u64))
     }
 
-    fn says(&self) -> Result<Said, Fault> {
-        said::says(&self.file, &self.idle.lock().expect("nothing panics with this lock"))
+    fn stats(&self) -> Result<StoreStats, Fault> {
+        store_stats::stats(&self.file, &self.idle.lock().expect("nothing panics with this lock"))
     }
 }
 

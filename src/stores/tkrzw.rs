@@ -1,14 +1,14 @@
-//! `tkrzw`: Kyoto Cabinet's successor by its author, as a file hash. It knows how each class is set.
+//! `tkrzw`: Kyoto Cabinet's successor by its author, as a file hash. It knows how each durability level is set.
 
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::ptr::null_mut;
 
 use super::bytemap::{ByteMap, Engine};
 use super::library::{InForce, Shared, at_least, c_path, interface, start};
-use super::said::Said;
+use super::store_stats::StoreStats;
 use super::{Adapter, Facts, Launch, Means, Role, Store};
-use crate::words::op::Fault;
-use crate::words::trial::{Durability, Transport};
+use crate::model::op::Fault;
+use crate::model::trial::{Durability, Transport};
 
 pub static TKRZW: Adapter = Adapter {
     name: "tkrzw",
@@ -17,7 +17,7 @@ pub static TKRZW: Adapter = Adapter {
     transports: &[Transport::InProcess],
     schemes: &[],
     settings: &[],
-    keeps: |class| match class {
+    keeps: |level| match level {
         Durability::None => Ok("no sync"),
         Durability::Crash => Ok("UPDATE_APPENDING, RECORD_CRC_32"),
         Durability::Power => Ok("UPDATE_APPENDING, RECORD_CRC_32, synchronized after each write"),
@@ -45,8 +45,8 @@ interface!(TkrzwCalls {
     dbm_process(Handle, *const u8, i32, See, *mut c_void, bool) -> bool;
     dbm_synchronize(Handle, bool, *mut c_void, *mut c_void, *const c_char) -> bool;
     dbm_count(Handle) -> i64;
-    dbm_inspect(Handle, *mut i32) -> *mut Told;
-    free_str_map(*mut Told, i32);
+    dbm_inspect(Handle, *mut i32) -> *mut NameValue;
+    free_str_map(*mut NameValue, i32);
     get_last_status_code() -> c_int;
     get_last_status_message() -> *const c_char;
 });
@@ -61,7 +61,7 @@ struct Tkrzw {
     /// The header's answer of a `See` that changes nothing.
     no_change: *const c_char,
     database: Handle,
-    class: Durability,
+    level: Durability,
     is_tuned: bool,
 }
 
@@ -77,12 +77,12 @@ fn open_tkrzw(launch: &Launch) -> Result<Box<dyn Store>, Fault> {
     let place = launch.directory()?;
     let file = if place.is_dir() { place.join("kvfair.tkh") } else { place.to_path_buf() };
     let is_tuned = !launch.is_shipped();
-    let class = if is_tuned { launch.durability } else { Durability::None };
+    let level = if is_tuned { launch.durability } else { Durability::None };
     let mut tuning = "dbm=HashDBM".to_string();
     if is_tuned {
         tuning += &format!(",num_buckets={BUCKETS}");
     }
-    if class > Durability::None {
+    if level > Durability::None {
         // A value is put beside the old one, not into its place, so that a process that is killed in the middle leaves
         // the old one whole, and one that was half written is known by its sum. The file grows with every write.
         // <https://dbmx.net/tkrzw/#hashdbm_overview>
@@ -92,7 +92,7 @@ fn open_tkrzw(launch: &Launch) -> Result<Box<dyn Store>, Fault> {
     // SAFETY: as the header says: a path, to be written, and parameters, all ended with a zero.
     let database = unsafe { (calls.dbm_open)(path.as_ptr(), true, parameters.as_ptr()) };
     let no_change = calls.pointer("TKRZW_REC_PROC_NOOP");
-    let tkrzw = Tkrzw { calls, no_change, database, class, is_tuned };
+    let tkrzw = Tkrzw { calls, no_change, database, level, is_tuned };
     if database.is_null() { Err(tkrzw.fault("open")) } else { Ok(Box::new(ByteMap::new(tkrzw))) }
 }
 
@@ -139,7 +139,7 @@ impl Tkrzw {
     fn made_safe(&self) -> Result<(), Fault> {
         let none = c"";
         // SAFETY: to the device; no function is to be called meanwhile, and there are no parameters.
-        let safe = self.class < Durability::Power
+        let safe = self.level < Durability::Power
             || unsafe { (self.calls.dbm_synchronize)(self.database, true, null_mut(), null_mut(), none.as_ptr()) };
         if safe { Ok(()) } else { Err(self.fault("synchronize")) }
     }
@@ -147,7 +147,7 @@ impl Tkrzw {
 
 /// A name and a value of the library's (`TkrzwKeyValuePair`).
 #[repr(C)]
-pub struct Told {
+pub struct NameValue {
     name: *const u8,
     name_len: i32,
     value: *const u8,
@@ -234,12 +234,15 @@ impl Engine for Tkrzw {
             at_least(self.name(), &in_force, "num_buckets", BUCKETS)?;
         }
         let modes = ["update_mode", "record_crc_mode"].map(|name| in_force.get(name).map_or("", String::as_str));
-        if self.is_tuned && (modes == ["appending", "crc-32"]) != (self.class > Durability::None) {
-            let why = format!("tkrzw: its modes are {modes:?} at class {}, which is not what was asked", self.class);
+        if self.is_tuned && (modes == ["appending", "crc-32"]) != (self.level > Durability::None) {
+            let why = format!(
+                "tkrzw: its modes are {modes:?} at durability level {}, which is not what was asked",
+                self.level
+            );
             return Err(Fault::Refused(why));
         }
         let told = [
-            "class",
+            "level",
             "update_mode",
             "record_crc_mode",
             "num_buckets",
@@ -249,9 +252,9 @@ impl Engine for Tkrzw {
             "auto_restored",
         ];
         let told = told.iter().filter_map(|name| Some((name.to_string(), in_force.get(*name)?.clone())));
-        let synchronized = ("synchronized after each write".to_string(), (self.class == Durability::Power).to_string());
+        let synchronized = ("synchronized after each write".to_string(), (self.level == Durability::Power).to_string());
         Ok(Facts {
-            mouth: format!("libtkrzw {version} (C)"),
+            client_library: format!("libtkrzw {version} (C)"),
             version,
             // Its own increment takes whatever bytes there are for a number.
             increment: "get + set under one lock".to_string(),
@@ -260,7 +263,7 @@ impl Engine for Tkrzw {
         })
     }
 
-    fn says(&self) -> Result<Said, Fault> {
-        Ok(Said::of_texts(self.in_force()))
+    fn stats(&self) -> Result<StoreStats, Fault> {
+        Ok(StoreStats::of_texts(self.in_force()))
     }
 }

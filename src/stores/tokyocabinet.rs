@@ -1,14 +1,14 @@
-//! `tokyocabinet`: the hash and the B+ tree of the posts of 2009, by the system's library. It knows how each class is
-//! set.
+//! `tokyocabinet`: the hash and the B+ tree of the posts of 2009, by the system's library. It knows how each durability
+//! level is set.
 
 use std::ffi::{CStr, c_char, c_int, c_void};
 
 use super::bytemap::{ByteMap, Engine};
 use super::library::{Shared, c_path, fill, interface, start};
-use super::said::Said;
+use super::store_stats::StoreStats;
 use super::{Adapter, Facts, Launch, Means, Role, Setting, Store};
-use crate::words::op::{Fault, KeyList};
-use crate::words::trial::{Durability, Transport};
+use crate::model::op::{Fault, KeyList};
+use crate::model::trial::{Durability, Transport};
 
 pub static TOKYOCABINET: Adapter = Adapter {
     name: NAME,
@@ -17,12 +17,12 @@ pub static TOKYOCABINET: Adapter = Adapter {
     transports: &[Transport::InProcess],
     schemes: &[],
     settings: &[TYPE, BUCKETS, MAPPED],
-    keeps: |class| match class {
+    keeps: |level| match level {
         Durability::None => Ok("no sync"),
         Durability::Crash => Ok("a transaction around each write"),
         Durability::Power => {
             Err("tokyocabinet ends a transaction by cutting its undo log, without a sync: a loss of power takes the \
-                 newest record back (METHOD.md, Is it kept?)")
+                 newest record back (docs/durability.md)")
         }
     },
     stays: |_| true,
@@ -351,7 +351,7 @@ impl Engine for Tokyo {
     fn facts(&self) -> Result<Facts, Fault> {
         let version = self.calls.words("tcversion");
         Ok(Facts {
-            mouth: format!("libtokyocabinet {version} (C)"),
+            client_library: format!("libtokyocabinet {version} (C)"),
             version,
             increment: "get + put under one lock".to_string(),
             settings: self.in_force()?.into_iter().map(|(name, value)| (name.to_string(), value)).collect(),
@@ -360,7 +360,7 @@ impl Engine for Tokyo {
     }
 
     /// It counts nothing but records and bytes of its file.
-    fn says(&self) -> Result<Said, Fault> {
+    fn stats(&self) -> Result<StoreStats, Fault> {
         // SAFETY: they read what the open file is like.
         let numbers =
             unsafe { [("rnum", (self.calls.rnum)(self.database)), ("fsiz", (self.calls.fsiz)(self.database))] };

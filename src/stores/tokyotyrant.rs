@@ -6,14 +6,14 @@
 
 use std::path::Path;
 
-use super::blocking::{Blocking, Line};
-use super::said::Said;
+use super::blocking::{Blocking, Connection};
+use super::store_stats::StoreStats;
 use super::{Adapter, Facts, Launch, Means, Place, Role, Server, Session, Setting, Store};
-use crate::wire::Codec;
-use crate::wire::memcache::{self, Dialect, Memcache, VERSION_QUESTION};
-use crate::wire::tyrant::{self, STAT_QUESTION, Stats, Tyrant};
-use crate::words::op::Fault;
-use crate::words::trial::{Durability, Transport};
+use crate::model::op::Fault;
+use crate::model::trial::{Durability, Transport};
+use crate::protocol::Codec;
+use crate::protocol::memcache::{self, Dialect, Memcache, VERSION_QUESTION};
+use crate::protocol::tyrant::{self, STAT_QUESTION, Tyrant, TyrantStats};
 
 pub static TOKYOTYRANT: Adapter = Adapter {
     name: NAME,
@@ -21,19 +21,26 @@ pub static TOKYOTYRANT: Adapter = Adapter {
     role: Role::Store,
     transports: &[Transport::Unix, Transport::Tcp],
     schemes: &[],
-    settings: &[DATABASE, MOUTH],
-    keeps: |class| match class {
+    settings: &[DATABASE, PROTOCOL],
+    keeps: |level| match level {
         Durability::None => Ok("* (hash in memory)"),
         // Its protocol has no transactions, and a sync after a change comes too late for what it overwrites.
         Durability::Crash | Durability::Power => {
             Err("tokyotyrant changes its file in place: a kill tears records that were acknowledged long before \
-                 (METHOD.md, Is it kept?)")
+                 (docs/durability.md)")
         }
     },
     stays: |_| false,
     lacks: |_| &[Means::Scan, Means::Versions, Means::Tally],
     open,
-    server: Some(&Server { programs: &["ttserver"], port: 1978, version: version_printed, arguments, ..Server::PLAIN }),
+    server: Some(&Server {
+        programs: &["ttserver"],
+        port: 1978,
+        version: version_printed,
+        arguments,
+        ceiling: |protocol| (protocol == Some("memcache")).then_some("text"),
+        ..Server::PLAIN
+    }),
     version: || Err("a server's version is its program's".to_string()),
     get_it: "https://dbmx.net/tokyotyrant/ (build it: needs Tokyo Cabinet; no distribution packages it)",
 };
@@ -50,8 +57,8 @@ const DATABASE: Setting = Setting {
     },
 };
 
-const MOUTH: Setting = Setting {
-    name: "mouth",
+const PROTOCOL: Setting = Setting {
+    name: "protocol",
     about: "what is spoken: its own binary protocol, or memcached's text",
     default: "binary",
     check: |word| match word {
@@ -60,7 +67,7 @@ const MOUTH: Setting = Setting {
     },
 };
 
-/// What `stat` tells that could move a number or break a class.
+/// What `stat` tells that could move a number or break a durability level.
 const STATS: &[&str] = &["type", "path", "size", "bigend", "libver", "protver", "mhost"];
 
 /// Databases that keep no plain values under plain keys: what is put there does not come back, and no put says so.
@@ -101,7 +108,7 @@ impl TokyoTyrant {
 
 /// What `stat` told, and who.
 struct Told {
-    stats: Stats,
+    stats: TyrantStats,
     name: String,
 }
 
@@ -137,14 +144,14 @@ impl Told {
 
 impl Store for TokyoTyrant {
     fn session(&self) -> Result<Box<dyn Session + '_>, Fault> {
-        Ok(match self.launch.setting(&MOUTH) {
+        Ok(match self.launch.setting(&PROTOCOL) {
             "memcache" => Box::new(self.connect(Memcache::speaking(Dialect::Borrowed, NAME))?),
             _ => Box::new(self.connect(self.own())?),
         })
     }
 
-    fn line(&self) -> Option<Result<Line, Fault>> {
-        Some(match self.launch.setting(&MOUTH) {
+    fn connection(&self) -> Option<Result<Connection, Fault>> {
+        Some(match self.launch.setting(&PROTOCOL) {
             "memcache" => {
                 let session = self.connect(Memcache::speaking(Dialect::Borrowed, NAME));
                 session.and_then(|session| session.into_line(VERSION_QUESTION, memcache::version))
@@ -158,7 +165,7 @@ impl Store for TokyoTyrant {
         told.check(&self.launch)?;
         let version = told.find("version").unwrap_or("unknown").to_string();
         let named = STATS.iter().filter_map(|&name| Some((name.to_string(), told.find(name)?.to_string())));
-        let (mouth, increment) = match self.launch.setting(&MOUTH) {
+        let (protocol, increment) = match self.launch.setting(&PROTOCOL) {
             "memcache" => ("memcache text", "incr; where there is no counter, add and incr"),
             _ => ("tyrant", "addint (32 bits)"),
         };
@@ -166,7 +173,7 @@ impl Store for TokyoTyrant {
             version,
             // A stand-in for tests says so, and must never be taken for the server that users know.
             product: told.find("product").map(str::to_string),
-            mouth: mouth.to_string(),
+            client_library: protocol.to_string(),
             increment: increment.to_string(),
             settings: named.collect(),
             process_id: told.find("pid").and_then(|id| id.parse().ok()),
@@ -174,13 +181,13 @@ impl Store for TokyoTyrant {
         })
     }
 
-    /// Nothing is left to do: no class is kept that would ask for it.
-    fn settle(&self) -> Result<(), Fault> {
+    /// Nothing is left to do: no durability level is kept that would ask for it.
+    fn final_flush(&self) -> Result<(), Fault> {
         Ok(())
     }
 
-    fn says(&self) -> Result<Said, Fault> {
-        Ok(Said::of_texts(self.stat()?.stats))
+    fn stats(&self) -> Result<StoreStats, Fault> {
+        Ok(StoreStats::of_texts(self.stat()?.stats))
     }
 
     fn count(&self) -> Result<Option<u64>, Fault> {

@@ -94,9 +94,9 @@ fn is_wrong(design: &Design, run: &Run) -> bool {
 }
 
 /// The widest ± of a run's A/A intervals.
-pub fn half_width(run: &Run) -> f64 {
+pub fn plus_minus(run: &Run) -> f64 {
     let noise = run.noise();
-    noise.controls().iter().filter_map(|control| control.interval.half_width()).fold(0.0, f64::max)
+    noise.controls().iter().filter_map(|control| control.interval.plus_minus()).fold(0.0, f64::max)
 }
 
 pub fn median(numbers: impl IntoIterator<Item = f64>) -> f64 {
@@ -106,16 +106,16 @@ pub fn median(numbers: impl IntoIterator<Item = f64>) -> f64 {
 /// Of one cell: the share of false claims, and the median ± of its A/A intervals.
 struct Seen {
     wrong: u64,
-    half_width: f64,
+    plus_minus: f64,
 }
 
 fn seen(design: &Design, campaigns: u64) -> Seen {
     let all = each(campaigns, |seed| {
         let run = design.run(seed, |_, _| 1.0);
-        (is_wrong(design, &run), half_width(&run))
+        (is_wrong(design, &run), plus_minus(&run))
     });
     let wrong = all.iter().filter(|(wrong, _)| *wrong).count() as u64;
-    Seen { wrong, half_width: median(all.into_iter().map(|(_, half_width)| half_width)) }
+    Seen { wrong, plus_minus: median(all.into_iter().map(|(_, plus_minus)| plus_minus)) }
 }
 
 /// A line for each cell and one for each noise: the worst cell of each kind.
@@ -129,7 +129,7 @@ fn try_all(campaigns: u64, sizes: impl Fn(&Kind) -> Vec<(usize, usize)>) {
             let mut worst = 0;
             for (targets, blocks) in sizes(kind) {
                 let seen = seen(&Design { strength, ..(kind.design)(targets, noise, blocks) }, campaigns);
-                let width = seen.half_width * 100.0;
+                let width = seen.plus_minus * 100.0;
                 let name = format!("{noise:?} x {strength}, {targets} targets, {blocks} blocks, {}", kind.name);
                 eprintln!("{name}: A/A ± {width:.0} %, claimed to differ {:.1} %", percent(seen.wrong));
                 if !kind.is_exempt && lower_bound(seen.wrong, campaigns) > 0.05 {

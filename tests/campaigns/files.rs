@@ -1,6 +1,6 @@
 //! `kvfair compare OLD NEW`: two runs on one machine at different times, in which every target is the same.
 
-use kvfair::stats::across::{Machine, Target, across};
+use kvfair::stats::across::{TwoRuns, TwoRunsTarget, across};
 use kvfair::stats::sample::Sample;
 
 use super::binomial::lower_bound;
@@ -30,12 +30,12 @@ const SHIFTING: [(Noise, f64); 5] = [
     (Noise::Periodic, 1.0),
 ];
 
-fn two_files(design: [&Design; 2], baselines: usize, seed: u64) -> (bool, Machine) {
+fn two_files(design: [&Design; 2], baselines: usize, seed: u64) -> (bool, TwoRuns) {
     let length_s = |costs: &Vec<f64>| Sample::new(costs.clone()).unwrap().median();
     let [base, head] = [0, 1].map(|half| design[half].run(2 * seed + half as u64, |_, _| 1.0));
     let bar = |run: &Run, target: usize| run.noise().bar(length_s(&run.costs[target]), length_s(&run.costs[target]));
-    let targets: Vec<Target> = (0..base.costs.len())
-        .map(|target| Target {
+    let targets: Vec<TwoRunsTarget> = (0..base.costs.len())
+        .map(|target| TwoRunsTarget {
             base: base.costs[target].clone(),
             head: head.costs[target].clone(),
             bar: bar(&base, target).zip(bar(&head, target)).map(|(base, head)| base.higher(head)),
@@ -43,7 +43,7 @@ fn two_files(design: [&Design; 2], baselines: usize, seed: u64) -> (bool, Machin
         })
         .collect();
     let (moved, machine) = across(&targets);
-    (machine == Machine::Same && moved.iter().any(|moved| moved.claim.is_some()), machine)
+    (machine == TwoRuns::Same && moved.iter().any(|moved| moved.claim.is_some()), machine)
 }
 
 /// The share of false claims in the worst of some cells.
@@ -52,8 +52,8 @@ fn worst(noise: (Noise, f64), sizes: &[(usize, usize, usize, usize)], campaigns:
     for (targets, baselines, base, head) in sizes {
         let design = |blocks| Design { strength: noise.1, ..Design::same(*targets, noise.0, Stop::Blocks(blocks)) };
         let all = each(campaigns, |seed| two_files([&design(*base), &design(*head)], *baselines, seed));
-        let count = |is: fn(&(bool, Machine)) -> bool| all.iter().filter(|one| is(one)).count() as u64;
-        let (wrong, changed) = (count(|one| one.0), count(|one| one.1 != Machine::Same));
+        let count = |is: fn(&(bool, TwoRuns)) -> bool| all.iter().filter(|one| is(one)).count() as u64;
+        let (wrong, changed) = (count(|one| one.0), count(|one| one.1 != TwoRuns::Same));
         let percent = |count: u64| 100.0 * count as f64 / campaigns as f64;
         let name = format!(
             "two files, {:?} x {}, {targets} targets with {baselines} baselines, {base} and {head} blocks",

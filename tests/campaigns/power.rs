@@ -3,7 +3,7 @@
 use kvfair::stats::rank::Claim;
 
 use super::binomial::lower_bound;
-use super::equal::{half_width, median};
+use super::equal::{median, plus_minus};
 use super::noise::Noise;
 use super::run::{Design, SECOND, Stop, Target};
 use super::{CAMPAIGNS, THOROUGH, each};
@@ -16,7 +16,7 @@ struct One {
     /// It is slower, and by as much as the near end at least.
     is_true: bool,
     is_inside: bool,
-    half_width: f64,
+    plus_minus: f64,
 }
 
 /// The same of many campaigns.
@@ -25,7 +25,7 @@ struct Seen {
     told: u64,
     true_told: u64,
     inside: u64,
-    half_width: f64,
+    plus_minus: f64,
 }
 
 fn one(design: &Design, seed: u64, ratio: f64) -> One {
@@ -37,7 +37,7 @@ fn one(design: &Design, seed: u64, ratio: f64) -> One {
         is_told: pair.claim.is_some() && pair.bar.unwrap().is_noisy,
         is_true: is_slower && 1.0 + pair.ratio.interval.near_end().unwrap() <= ratio,
         is_inside: pair.ratio.interval.contains(ratio),
-        half_width: half_width(&run),
+        plus_minus: plus_minus(&run),
     }
 }
 
@@ -52,7 +52,7 @@ fn seen(campaigns: u64, targets: usize, ratio: f64, (noise, strength): (Noise, f
         told: count(|one| one.is_told),
         true_told: count(|one| one.is_told && one.is_true),
         inside: count(|one| one.is_inside),
-        half_width: median(all.iter().map(|one| one.half_width)),
+        plus_minus: median(all.iter().map(|one| one.plus_minus)),
     }
 }
 
@@ -86,8 +86,8 @@ fn steps(campaigns: u64) {
         let seen = seen(campaigns, 2, ratio, noise, blocks);
         let (found, inside) = (percent(seen.found, campaigns), percent(seen.inside, campaigns));
         let name = format!("{ratio}x slower, {:?} x {}, {blocks} blocks", noise.0, noise.1);
-        let width = seen.half_width * 100.0;
-        eprintln!("{name}: A/A ± {width:.1} %, found {found:.1} %, interval with the truth {inside:.1} %");
+        let width = seen.plus_minus * 100.0;
+        eprintln!("{name}: A/A ± {width:.1} %, found {found:.1} %, interval with the true ratio {inside:.1} %");
         assert!(found >= least && (93.0..=97.0).contains(&inside), "{name}");
     }
 }

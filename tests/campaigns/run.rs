@@ -1,11 +1,11 @@
-//! A run without stores: blocks of trials one after another on a machine, by the design that METHOD.md describes.
+//! A run without stores: blocks of trials one after another on a machine, by the design that docs/method.md describes.
 
-use kvfair::lab::plan::Took;
+use kvfair::harness::plan::Took;
+use kvfair::scheduler::controls;
 use kvfair::stats::floor::{self, Control};
 use kvfair::stats::paired::LogRatios;
 use kvfair::stats::rank::Campaign;
 use kvfair::stats::sample::Sample;
-use kvfair::study::controls;
 
 use super::noise::{Machine, Noise, PIECES, Random};
 
@@ -117,7 +117,7 @@ impl Design {
             Stop::Width(_) if blocks == 30 => true,
             Stop::Width(part) => {
                 let interval = |costs: &Vec<f64>, to: &[f64]| LogRatios::of(costs, to).unwrap().ratio().interval;
-                costs[1..].iter().all(|these| interval(these, &costs[0]).half_width().is_some_and(|half| half <= part))
+                costs[1..].iter().all(|these| interval(these, &costs[0]).plus_minus().is_some_and(|half| half <= part))
             }
         }
     }
@@ -131,13 +131,13 @@ impl Run {
         Campaign::new(self.costs.clone(), &lengths_s, &self.noise()).unwrap()
     }
 
-    pub fn noise(&self) -> floor::Noise {
+    pub fn noise(&self) -> floor::AaNoise {
         let controls = self.controls.iter().map(|(target, second)| {
             let first = &self.costs[*target];
             let interval = LogRatios::of(second, first).unwrap().ratio().interval;
             let both = [first.as_slice(), second.as_slice()].concat();
             Control { interval, length_s: Sample::new(both).unwrap().median() }
         });
-        floor::Noise::of(controls, self.most_discarded)
+        floor::AaNoise::of(controls, self.most_discarded)
     }
 }

@@ -1,6 +1,6 @@
 //! Whose memory and CPU stand in a row.
 
-use kvfair::words::trial::Transport;
+use kvfair::model::trial::Transport;
 use serde_json::Value;
 
 use crate::common;

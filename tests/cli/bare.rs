@@ -72,7 +72,7 @@ pub fn resp(from: &mut BufReader<TcpStream>, records: &Records) -> Option<Vec<u8
         let length = number(line(from)?.strip_prefix(b"$")?)?;
         parts.push(block(from, length)?);
     }
-    let mut held = records.lock().expect("nobody panics with it in hand");
+    let mut held = records.lock().expect("no thread panics with it in hand");
     let name = String::from_utf8_lossy(&parts[0]).to_ascii_uppercase();
     Some(match (name.as_str(), &parts[1..]) {
         ("PING", []) => b"+PONG\r\n".to_vec(),
@@ -112,7 +112,7 @@ fn memcache(from: &mut BufReader<TcpStream>, records: &Records, is_memcachedb: b
         "set" | "add" => Some(block(from, words[4].parse().ok()?)?),
         _ => None,
     };
-    let mut held = records.lock().expect("nobody panics with it in hand");
+    let mut held = records.lock().expect("no thread panics with it in hand");
     let key = words.get(1).map_or_else(Vec::new, |key| key.as_bytes().to_vec());
     Some(match words[0] {
         "version" => b"VERSION 1.2.1\r\n".to_vec(),
@@ -198,7 +198,7 @@ fn a_memcached_without_statistics_is_measured() {
     assert_eq!(record["room"]["evicted"], Value::Null);
 }
 
-/// With the statistics that its class is read from, and without any.
+/// With the statistics that its durability level is read from, and without any.
 #[test]
 fn a_memcachedb_by_url_is_measured_where_its_owner_accepts_it() {
     for talk in [memcachedb as Talk, memcached] {
@@ -249,7 +249,7 @@ fn keys_that_a_job_would_overwrite_are_asked_for_many_at_once() {
 /// What is no string is no less its owner's.
 #[test]
 fn a_list_under_a_key_of_the_job_is_found_before_too() {
-    let server = crate::common::start("redis", kvfair::words::trial::Transport::Tcp);
+    let server = crate::common::start("redis", kvfair::model::trial::Transport::Tcp);
     let ask = |command: &str| crate::strangers::ask(&server, command);
     assert_eq!(ask("RPUSH \"Michael Jackson\" theirs"), ":1");
     assert_eq!(ask("ACL SETUSER default -dbsize"), "+OK");
@@ -386,11 +386,11 @@ fn loses_now_and_then(from: &mut BufReader<TcpStream>, records: &Records) -> Opt
     if !has(from, b"INCRBY\r\n")? || !has(from, key)? {
         return resp(from, records);
     }
-    let before = records.lock().expect("nobody panics with it in hand").get(&key[..]).cloned();
+    let before = records.lock().expect("no thread panics with it in hand").get(&key[..]).cloned();
     let answer = resp(from, records);
     // Also where another client has counted meanwhile.
     if let (true, Some(before)) = (COUNTED.fetch_add(1, Ordering::Relaxed) % 500 == 499, before) {
-        records.lock().expect("nobody panics with it in hand").insert(key.to_vec(), before);
+        records.lock().expect("no thread panics with it in hand").insert(key.to_vec(), before);
     }
     answer
 }

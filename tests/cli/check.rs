@@ -1,13 +1,13 @@
 //! `kvfair check`: every fault that has cost somebody days is found and told with what was sent and what came, good
 //! stores pass, and nobody's store is touched but below our own name.
 
-#[path = "check/mouths.rs"]
-mod mouths;
+#[path = "check/broken_clients.rs"]
+mod broken_clients;
 
 use std::time::{Duration, Instant};
 
-use kvfair::words::op::Op;
-use kvfair::words::trial::Transport;
+use kvfair::model::op::Op;
+use kvfair::model::trial::Transport;
 
 use crate::common;
 use crate::desk::{Desk, Started, signal, wait_for};
@@ -25,7 +25,7 @@ fn finds(faults: &[(&str, &str, &str)]) {
     said.exits(4);
     let told = crate::desk::one_line(&said.out);
     for (place, (fault, probe, came)) in faults.iter().enumerate() {
-        let headline = |place| told.find(&format!("{} 0.1.0 by none: ", name(place)));
+        let headline = |place| told.find(&format!("{} {} by none: ", name(place), env!("CARGO_PKG_VERSION")));
         let from = headline(place).unwrap_or_else(|| panic!("{fault}: {told}"));
         let lines = &told[from..headline(place + 1).unwrap_or(told.len())];
         assert!(lines.contains(" WRONG ("), "{fault} went unnoticed: {lines}");
@@ -78,14 +78,14 @@ fn a_store_that_dies_or_hangs_is_one_target() {
     said.exits(4).shows("the process that asked died: killed by SIGABRT").shows("came nothing for 30 s");
     // What was asked when it happened is told.
     said.shows("WRONG values of every byte: sent get \"kvfair:check:bytes:k\"; came nothing for 30 s");
-    said.shows("ram 0.1.0 by none: ").shows("probes, all right");
+    said.shows(&format!("ram {} by none: ", env!("CARGO_PKG_VERSION"))).shows("probes, all right");
 }
 
 #[test]
 fn good_stores_are_right_and_say_their_limits() {
     let desk = Desk::new();
     let began = Instant::now();
-    let said = desk.run(&["check", "ram", "lmdb", "sqlite", "redis+unix", "memcached", "memcached?mouth=binary"]);
+    let said = desk.run(&["check", "ram", "lmdb", "sqlite", "redis+unix", "memcached", "memcached?protocol=binary"]);
     said.exits(0).shows("limit: keys up to 511 bytes; one byte more: lmdb takes keys of 1 to 511 bytes");
     said.shows("limit: values up to 1,048,").shows(" bytes; one byte more: SERVER_ERROR object too large for cache");
     said.shows("keys up to 250 bytes; one byte more: memcached takes keys of at most 250 bytes");
@@ -112,7 +112,7 @@ fn a_guest_leaves_nothing_and_touches_nothing() {
     let desk = Desk::new();
     let url = format!("redis://:{SECRET}@127.0.0.1:{}", port_of(&server));
     let said = desk.run(&["check", &url]);
-    said.exits(0).shows("values of 2,097,152 bytes, the largest that was tried").shows("they may be somebody's");
+    said.exits(0).shows("values of 2,097,152 bytes, the largest that was tried").shows("they may have an owner");
     assert!(!said.out.contains(SECRET) && !said.err.contains(SECRET), "{}{}", said.out, said.err);
     let wrong = desk.run(&["check", &url.replace(SECRET, "wr0ng-w0rd")]);
     wrong.exits(1).shows("WRONGPASS");
@@ -132,7 +132,7 @@ fn a_guest_of_a_database_leaves_its_own_records_alone() {
         let mine = Op::Set { key: b"mine", value: b"1", ttl_s: None };
         common::session(store.as_ref()).ask(&mine).expect("a record of somebody's");
         let said = desk.run(&["check", &format!("{name}://127.0.0.1:{}", port_of(&server))]);
-        said.exits(0).shows("all right").shows("they may be somebody's");
+        said.exits(0).shows("all right").shows("they may have an owner");
         assert_eq!(store.count().expect("an answer"), Some(1), "{name}: the one that was there");
     }
 }

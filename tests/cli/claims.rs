@@ -1,6 +1,6 @@
 //! What is claimed of differences, and what it takes: blocks, a warm-up, and targets that are run twice.
 
-use kvfair::words::trial::METHOD;
+use kvfair::model::trial::METHOD;
 use serde_json::Value;
 
 use crate::desk::{Desk, real};
@@ -11,8 +11,9 @@ fn run<'a>(more: &[&'a str]) -> Vec<&'a str> {
     [&SMALL, more].concat()
 }
 
-fn blocks(records: &[Value], target: &str, twin: bool) -> Vec<u64> {
-    let same = records.iter().filter(|record| record["target"]["label"] == target && record["twin"] == twin);
+fn blocks(records: &[Value], target: &str, aa_control: bool) -> Vec<u64> {
+    let same =
+        records.iter().filter(|record| record["target"]["label"] == target && record["aa_control"] == aa_control);
     same.map(|record| record["block"].as_u64().expect("a number")).collect()
 }
 
@@ -23,7 +24,7 @@ fn a_run_that_may_claim_warms_up_and_runs_a_store_twice() {
     let said = desk.run(&run(&["--blocks", "4", "null", "lmdb", "sqlite"]));
     said.complains("warm-up done");
     let records = desk.records();
-    // Whoever else is at work may void blocks, and others are run in their place.
+    // Whoever else is at work may discarded blocks, and others are run in their place.
     let last = records.iter().filter_map(|record| record["block"].as_u64()).max().expect("records");
     assert!(last >= 4, "{last}");
     for target in ["null", "lmdb", "sqlite"] {
@@ -37,7 +38,7 @@ fn a_run_that_may_claim_warms_up_and_runs_a_store_twice() {
     }
     let order = |block: u64| -> Vec<String> {
         let here = records.iter().filter(|record| record["block"] == block);
-        here.map(|record| format!("{} {}", record["target"]["label"], record["twin"])).collect()
+        here.map(|record| format!("{} {}", record["target"]["label"], record["aa_control"])).collect()
     };
     assert!((2..=last).any(|block| order(block) != order(1)), "each block's order is drawn anew");
     for row in desk.rows() {
@@ -129,13 +130,13 @@ fn what_makes_no_comparison_is_a_mistake() {
 
 /// A size that was asked for is kept, and what it will take is said before; the run ends by its effort.
 #[test]
-fn an_effort_settles_how_many_blocks_there_are() {
+fn an_effort_tells_how_many_blocks_there_are() {
     let desk = Desk::new();
     let said = desk.run(&run(&["lmdb", "sqlite"]));
     said.shows("ngrams, 60 messages").complains("for 6 blocks and a warm-up").complains("stopped: ");
     let most = desk.records().iter().filter_map(|record| record["block"].as_u64()).max();
     assert!(most >= Some(6), "{most:?}");
-    assert!(desk.records().iter().all(|record| record["run"]["half_width"] == 0.05 && record["run"]["blocks"] == 10));
+    assert!(desk.records().iter().all(|record| record["run"]["plus_minus"] == 0.05 && record["run"]["blocks"] == 10));
 }
 
 /// A pilot whose job cannot be made larger was the block that warms up.
@@ -215,10 +216,11 @@ fn leading(words: &str) -> u64 {
 fn on_a_machine_that_is_never_quiet_what_is_evident_is_claimed() {
     let desk = Desk::new();
     let spinners = crate::noise::spinners(&desk);
-    // A difference of ten times that nine of ten runs claim (METHOD.md), and other tests on top of the spinners.
+    // A difference of ten times that nine of ten runs claim (docs/statistics.md), and other tests on top of the
+    // spinners.
     let is_claimed = (1..=4).any(|_| {
         let said = desk.run(&["run", "fans", "--profiles", "300", "--blocks", "6", "lmdb", "redis"]);
-        said.exits(0).shows("noisy: ").shows("warning (void): ").complains("blocks were discarded as noisy");
+        said.exits(0).shows("noisy: ").shows("warning (discarded): ").complains("blocks were discarded as noisy");
         assert!(!said.out.contains("redis is at least"), "{}", said.out);
         said.out.contains("lmdb is at least ")
     });

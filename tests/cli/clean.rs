@@ -7,13 +7,13 @@ use std::net::TcpStream;
 use std::path::Path;
 use std::process::Command;
 
+use kvfair::harness::clean::{self, Deleted};
+use kvfair::harness::plan::Chosen;
+use kvfair::harness::signals::Interrupt;
+use kvfair::harness::visits;
 use kvfair::jobs::keyed::values::{Values, version};
-use kvfair::lab::clean::{self, Deleted};
-use kvfair::lab::plan::Chosen;
-use kvfair::lab::signals::Interrupt;
-use kvfair::lab::visits;
+use kvfair::model::trial::{Transport, Via};
 use kvfair::stores::{self, Login};
-use kvfair::words::trial::{Transport, Via};
 use nix::sys::signal::Signal;
 
 use crate::common::{self, Running};
@@ -96,7 +96,7 @@ fn assert_leaves(desk: &Desk, server: &Running, url: &str, database: u32, plante
 }
 
 fn thousands(number: u64) -> String {
-    kvfair::words::units::thousands(number)
+    kvfair::model::units::thousands(number)
 }
 
 #[test]

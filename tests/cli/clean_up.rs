@@ -5,7 +5,7 @@
 use std::io::{Read, Write};
 use std::time::{Duration, Instant};
 
-use kvfair::words::trial::Transport;
+use kvfair::model::trial::Transport;
 use nix::sys::signal::Signal;
 
 use crate::common;
@@ -86,15 +86,15 @@ fn ctrl_c_while_data_is_made() {
 }
 
 #[test]
-fn ctrl_c_while_the_truth_is_computed() {
+fn ctrl_c_while_the_expected_state_is_computed() {
     let desk = Desk::new();
     let text: String = (0..300_000).map(|number| format!("word{number} ")).collect();
     desk.file("much.txt", format!("{text}\n").repeat(5));
     let started = Started::new(desk.kvfair(&["run", "ngrams", "--input", "much.txt", "ram"]));
-    let is_truth = |pid: &u32| crate::desk::command_line(*pid).ends_with("\0truth\0");
-    let truth = wait_for("the truth's process", || desk.processes().into_iter().find(is_truth));
+    let is_oracle = |pid: &u32| crate::desk::command_line(*pid).ends_with("\0expected-state\0");
+    let expected = wait_for("the process of the expected state", || desk.processes().into_iter().find(is_oracle));
     // It will never answer now: nobody may wait for it.
-    signal(truth, Signal::SIGSTOP);
+    signal(expected, Signal::SIGSTOP);
     started.interrupt(Signal::SIGINT);
     started.wait().exits(130);
     assert!(desk.records().is_empty());
@@ -202,5 +202,5 @@ fn a_trial_that_takes_too_long_is_a_row_that_says_how_far_it_came() {
     assert_eq!((outcome["kind"].as_str(), outcome["after_s"].as_f64()), (Some("timed_out"), Some(1.0)));
     let share = outcome["done_share"].as_f64().expect("a share");
     assert!(share > 0.0 && share < 1.0, "{share}");
-    assert_eq!(desk.records().iter().filter(|record| record["verdict"]["kind"] == "control").count(), 2, "null's two");
+    assert_eq!(desk.records().iter().filter(|record| record["verdict"]["kind"] == "baseline").count(), 2, "null's two");
 }

@@ -14,10 +14,10 @@ fn seen(said: &Said) -> Value {
     all[0].clone()
 }
 
-fn tried(fault: &str, class: &str, code: i32) -> Value {
+fn tried(fault: &str, level: &str, code: i32) -> Value {
     let desk = Desk::new();
     let target = format!("faulty?fault={fault}");
-    let said = desk.run(&["crash", &target, "--durability", class, "--kills", "2", "--seed", "7", "--json"]);
+    let said = desk.run(&["crash", &target, "--durability", level, "--kills", "2", "--seed", "7", "--json"]);
     said.exits(code);
     seen(&said)
 }
@@ -139,7 +139,7 @@ fn what_cannot_be_tried_is_refused_before_anything_starts() {
     }
     desk.run(&["crash", "memcached"]).exits(2).complains("memcached claims no durability crash");
     desk.run(&["crash", "cached:redis"]).exits(2).complains("a cache in front of a store keeps nothing");
-    desk.run(&["crash", "redis", "--durability", "none"]).exits(2).complains("the class none promises nothing");
+    desk.run(&["crash", "redis", "--durability", "none"]).exits(2).complains("durability none promises nothing");
     desk.run(&["crash", "reddis"]).exits(2).complains("did you mean `redis`?");
     desk.run(&["crash", "redis", "redis"]).exits(2).complains("two targets are called 'redis'");
     let gone = desk.run(&["crash", "redis?program=/nowhere/redis-server", "--kills", "1"]);
@@ -223,7 +223,9 @@ fn a_full_disk_under_the_verified_classes_loses_neither_these_nor_what_was_seen(
                    trap 'cmp before kvfair-results/durability.ndjson && echo the same >&2' EXIT";
     let said = run_on_disk(&desk, "kvfair-results", "64k", prepare, &crash);
     said.exits(1).shows("crash (tested)").shows("left: durability.ndjson filler");
-    said.complains("cannot write the verified classes").complains("No space left on device").complains("the same");
+    said.complains("cannot write the verified durability levels")
+        .complains("No space left on device")
+        .complains("the same");
 }
 
 /// An earlier kvfair took a refused write for a loss.
@@ -251,7 +253,7 @@ fn a_verdict_without_evidence_is_passed_over_and_any_is_forgotten_when_asked() {
     assert!(!desk.run(&run).exits(0).err.contains("durability.ndjson"));
 }
 
-/// What was found out is kept beside the results and shown wherever the class is.
+/// What was found out is kept beside the results and shown wherever the durability level is.
 #[test]
 fn what_was_tested_is_kept_and_shown_and_what_failed_is_demoted() {
     let desk = Desk::new();
@@ -271,7 +273,7 @@ fn what_was_tested_is_kept_and_shown_and_what_failed_is_demoted() {
     std::fs::write(&kept, format!("{{\"store\":\"sqlite\"}}\n{lost}")).expect("written");
     let said = desk.run(&run);
     said.exits(0).shows("crash (claimed: redb; claimed, tested none: sqlite)");
-    said.shows("none (claimed crash) (ranked apart)").complains("durability.ndjson:1: not a verified class");
+    said.shows("none (claimed crash) (ranked apart)").complains("durability.ndjson:1: not a verified durability level");
     desk.run(&["stores"]).exits(0).shows("(claimed, but keeps only none: tested 2");
     // Of another version nothing is known.
     std::fs::write(&kept, lost.replace("\"version\":\"", "\"version\":\"1")).expect("written");

@@ -118,7 +118,7 @@ impl Desk {
             .into_iter()
             .flatten()
             .map(|entry| entry.expect("an entry").path())
-            // Verified classes lie beside them.
+            // verified durability levels lie beside them.
             .filter(|path| path.extension().is_some_and(|end| end == "jsonl"))
             .collect();
         files.sort_by_key(|file| file.metadata().and_then(|meta| meta.modified()).expect("a time"));

@@ -4,19 +4,19 @@
 use std::io::{BufRead, BufReader, Write};
 use std::process::Stdio;
 
-use kvfair::lab::worker::{Told, Trial};
+use kvfair::harness::worker::{TrialEvent, TrialTask};
+use kvfair::model::load::Load;
+use kvfair::model::record::{Phase, Record, Verdict};
+use kvfair::model::trial::{Data, JobSettings, Transport, Verify};
 use kvfair::report::sweep;
-use kvfair::words::load::Load;
-use kvfair::words::record::{Phase, Record, Verdict};
-use kvfair::words::trial::{Data, JobSettings, Transport, Verify};
 
 use crate::common;
 use crate::desk::Desk;
 
-fn trial(launch: kvfair::stores::Launch) -> Trial {
+fn trial(launch: kvfair::stores::Launch) -> TrialTask {
     let load = Load { records: 100, value_bytes: 32, depth: 3, clients: vec![2, 9], ..Load::default() };
     let points = load.points(Some(3_000), 0);
-    Trial {
+    TrialTask {
         store: "redis".to_string(),
         place: launch.place,
         login: launch.login,
@@ -44,7 +44,7 @@ fn trial(launch: kvfair::stores::Launch) -> Trial {
             replay_percent: None,
         },
         input: "nothing".into(),
-        truth: "nothing".into(),
+        expected: "nothing".into(),
         drawn: "nothing".into(),
         verify: Verify::Full,
         guest: false,
@@ -56,7 +56,7 @@ fn trial(launch: kvfair::stores::Launch) -> Trial {
 }
 
 /// Hears a trial's child to its end, and says go wherever it waits.
-fn carried_out(desk: &Desk, trial: &Trial) -> (Vec<Phase>, Option<Verdict>) {
+fn carried_out(desk: &Desk, trial: &TrialTask) -> (Vec<Phase>, Option<Verdict>) {
     let mut child = desk.kvfair(&["trial"]);
     let mut child = child.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("kvfair starts");
     let mut pipe = child.stdin.take().expect("it is piped");
@@ -65,13 +65,13 @@ fn carried_out(desk: &Desk, trial: &Trial) -> (Vec<Phase>, Option<Verdict>) {
     let (mut phases, mut verdict) = (Vec::new(), None);
     for line in BufReader::new(child.stdout.take().expect("it is piped")).lines() {
         match serde_json::from_str(&line.expect("a line")).expect("what it tells") {
-            Told::Begins(_) | Told::Closed => tell("go"),
-            Told::Ended(phase, _) => {
+            TrialEvent::Begins(_) | TrialEvent::Closed => tell("go"),
+            TrialEvent::Ended(phase, _) => {
                 phases.push(*phase);
                 tell("go");
             }
-            Told::Verdict(found, _) => verdict = Some(found),
-            Told::Refused(why) | Told::Failed(why) => panic!("{why}"),
+            TrialEvent::Verdict(found, _) => verdict = Some(found),
+            TrialEvent::Refused(why) | TrialEvent::Failed(why) => panic!("{why}"),
             _ => {}
         }
     }
@@ -93,7 +93,7 @@ fn the_most_clients_ask_once_more_with_twice_the_threads_and_all_is_right() {
         ("set", 9, true),
         ("get", 9, false),
         ("get", 9, true),
-        ("settle", 1, false),
+        ("final_flush", 1, false),
     ];
     assert_eq!(told, expected);
     for pair in [&phases[3..5], &phases[5..7]] {

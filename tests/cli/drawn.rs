@@ -8,8 +8,8 @@ use base64::engine::general_purpose::STANDARD;
 use hdrhistogram::Histogram;
 use hdrhistogram::serialization::Deserializer;
 use hdrhistogram::serialization::interval_log::{IntervalLogIterator, LogEntry};
-use kvfair::words::hist::Times;
-use kvfair::words::record::Record;
+use kvfair::model::hist::Times;
+use kvfair::model::record::Record;
 
 use crate::desk::Desk;
 

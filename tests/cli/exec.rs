@@ -11,7 +11,7 @@ use sha2::{Digest, Sha256};
 
 use crate::common;
 use crate::desk::{Desk, Said, Started, one_line, records_in, signal, wait_for};
-use kvfair::words::trial::Transport;
+use kvfair::model::trial::Transport;
 
 /// Runs `--exec` with this command, on these targets and with these options.
 fn exec(desk: &Desk, command: &str, others: &[&str]) -> Said {
@@ -69,10 +69,10 @@ fn fans_in_python_are_the_same_from_every_store() {
         let server_s = run["server"]["user_s"].as_f64().unwrap() + run["server"]["system_s"].as_f64().unwrap();
         let took_s = run["took_s"].as_f64().unwrap();
         assert!(0.03 < client_s && client_s < took_s && server_s > 0.0, "{client_s} + {server_s} in {took_s} s");
-        // Python with a client library; the keeper's own memory would be some MB without it.
+        // Python with a client library; the supervisor's own memory would be some MB without it.
         assert!(record["memory"]["client"]["anonymous_bytes"].as_u64().unwrap() > 5_000_000);
         assert!(record["memory"]["server"]["anonymous_bytes"].as_u64().unwrap() > 500_000);
-        assert!(record["said"].as_object().is_some_and(|said| !said.is_empty()), "the server's own counters");
+        assert!(record["store_stats"].as_object().is_some_and(|said| !said.is_empty()), "the server's own counters");
     }
     desk.run(&["show", "one.jsonl"]).exits(0).shows(&one_line(&said.out));
     desk.run(&["show", "one.jsonl", "--wide", "--csv"]).exits(0);
@@ -102,7 +102,7 @@ fn who_answers_otherwise_is_found() {
     assert_eq!(desk.record("memcached")["verdict"]["ends"], "41");
 
     let two = exec(&desk, odd, &["--blocks", "2", "--output", "two.jsonl", "memcached", "sqlite"]);
-    two.exits(4).shows("nobody knows who is right: sha256").shows("(41) from memcached; sha256");
+    two.exits(4).shows("kvfair cannot tell which is right: sha256").shows("(41) from memcached; sha256");
     assert_eq!(records_in(&desk.home().join("two.jsonl")).len(), 2, "there is nothing left to be run");
     exec(&desk, odd, &["--blocks", "1", "--answer", "none", "memcached", "sqlite"])
         .exits(0)
@@ -255,10 +255,10 @@ fn ctrl_c_ends_the_program_and_keeps_what_was_finished() {
     desk.no_process_is_left();
 }
 
-/// If its keeper dies, all that it has started goes with it: what has kept to its group, sessions of their own, and
+/// If its supervisor dies, all that it has started goes with it: what has kept to its group, sessions of their own, and
 /// what knows nothing of us any more.
 #[test]
-fn a_keeper_that_is_killed_is_a_failed_trial_and_leaves_nothing() {
+fn a_supervisor_that_is_killed_is_a_failed_trial_and_leaves_nothing() {
     let unknowing = "env -i sh -c '(setsid sleep 1000 >/dev/null 2>&1 </dev/null &) &'; sleep 1001";
     for command in ["sleep 1000; true", SLEEPS, unknowing] {
         let desk = Desk::new();
@@ -268,7 +268,7 @@ fn a_keeper_that_is_killed_is_a_failed_trial_and_leaves_nothing() {
         let started = Started::new(exec_command(&desk, &command, &options));
         let sleepers = || desk.processes_named("sleep");
         wait_for("sleepers", || (sleepers().len() == command.matches(" 100").count()).then_some(()));
-        desk.trials().into_iter().for_each(|keeper| signal(keeper, Signal::SIGKILL));
+        desk.trials().into_iter().for_each(|supervisor| signal(supervisor, Signal::SIGKILL));
         wait_for("the first record", || {
             std::fs::read_to_string(desk.home().join("out.jsonl")).ok().filter(|text| !text.is_empty())
         });
@@ -285,9 +285,9 @@ fn much_output_is_hashed_as_it_comes() {
     let command = format!("head -c {bytes} /dev/zero; head -c 1000000 /dev/zero >&2; sleep 0.3");
     let started = Started::new(exec_command(&desk, &command, &["--blocks", "1", "lmdb"]));
     let most_kb = wait_for("the sleep after all was written", || {
-        let keeper = *desk.trials().first()?;
+        let supervisor = *desk.trials().first()?;
         desk.processes_named("sleep").first()?;
-        let status = std::fs::read_to_string(format!("/proc/{keeper}/status")).ok()?;
+        let status = std::fs::read_to_string(format!("/proc/{supervisor}/status")).ok()?;
         let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?.trim().to_string();
         line.trim_end_matches(" kB").parse::<u64>().ok()
     });
@@ -306,7 +306,7 @@ fn much_output_is_hashed_as_it_comes() {
     assert!(verdict.to_string().len() < 2_000, "{verdict}");
 }
 
-/// Somebody else's store: empty before, and the program must leave it so. Its password is in one variable and nowhere
+/// A store by URL: empty before, and the program must leave it so. Its password is in one variable and nowhere
 /// else.
 #[test]
 fn a_guest_leaves_nothing_and_tells_no_password() {

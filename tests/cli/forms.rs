@@ -25,7 +25,7 @@ const FORMS: &[(&[&str], &str)] = &[
     (&["--all", "--json"], "all.json"),
 ];
 
-/// Results of runs of another day, one of which was too loud for ranks (their commands stand in CONTRIBUTING.md).
+/// Results of runs of another day, one of which was too noisy for ranks (their commands stand in CONTRIBUTING.md).
 const RESULTS: &[&str] = &["fans", "noisy", "getset", "rates"];
 
 fn golden(name: &str) -> PathBuf {
@@ -154,7 +154,7 @@ fn where_the_class_cannot_hold_nothing_is_ranked() {
     let (on_disk, in_memory) = (shown(false), shown(true));
     assert!(on_disk.contains(" rank ") && !on_disk.contains("tmpfs"), "{on_disk}");
     assert!(
-        in_memory.contains("What the class promises cannot hold here (tmpfs): times are not ranked."),
+        in_memory.contains("What the durability level promises cannot hold here (tmpfs): times are not ranked."),
         "{in_memory}"
     );
     assert!(!in_memory.contains(" rank "), "{in_memory}");

@@ -8,8 +8,8 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::time::Duration;
 
+use kvfair::model::trial::Durability;
 use kvfair::stores::{self, Launch, Place};
-use kvfair::words::trial::Durability;
 use nix::sys::signal::Signal;
 
 use crate::common::launch_at;
@@ -30,7 +30,7 @@ fn turned_away(store: &str, port: u16) -> [String; 2] {
         let launch = launch_at(place.clone(), Durability::None);
         let launch = Launch { login: stores::Login { password, ..launch.login.clone() }, ..launch };
         let opened = (stores::find(store).expect("it is known").open)(&launch).and_then(|store| store.facts());
-        opened.expect_err("nobody is let in").to_string()
+        opened.expect_err("none is let in").to_string()
     })
 }
 

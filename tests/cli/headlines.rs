@@ -13,7 +13,7 @@ fn with_second_trials(time: f64, cpu: f64) -> String {
     let mut text = String::new();
     for line in forms::results("fans").lines() {
         let mut record: Value = serde_json::from_str(line).expect("a record");
-        if record["twin"] == true {
+        if record["aa_control"] == true {
             for phase in record["phases"].as_array_mut().expect("phases") {
                 let mut scale = |path: &str, by: f64| {
                     if let Some(found) = phase.pointer_mut(path).filter(|found| found.is_number()) {
@@ -38,7 +38,8 @@ fn an_interval_of_the_same_store_that_leaves_out_1_is_commented_on() {
     let same = shown("same.jsonl", 1.0, 1.0);
     assert!(!same.contains("differed from itself"), "{same}");
     let slower = shown("slower.jsonl", 1.3, 1.0);
-    for words in ["noisy", "warning (twin): ", "differed from itself: the second trial of redis took 1.", "time of its"]
+    for words in
+        ["noisy", "warning (aa-control): ", "differed from itself: the second trial of redis took 1.", "time of its"]
     {
         assert!(slower.contains(words), "no {words} in {slower}");
     }
@@ -66,10 +67,10 @@ fn a_run_that_still_goes_on_is_not_shown_as_if_it_had_ended() {
     assert!(!ended.exits(0).out.contains("not finished") && !ended.err.contains("going on"), "{}", ended.out);
 }
 
-/// Nobody knows where the data of somebody else's server lies and what becomes of it.
+/// Nobody knows where the data of a server that kvfair did not start lies and what becomes of it.
 #[test]
 fn a_headline_does_not_say_of_a_strangers_server_what_is_true_of_ours() {
-    let server = common::start("redis", kvfair::words::trial::Transport::Tcp);
+    let server = common::start("redis", kvfair::model::trial::Transport::Tcp);
     let desk = Desk::new();
     let url = format!("redis://127.0.0.1:{}/5", port_of(&server));
     let run = ["run", "fans", "--profiles", "30", "--blocks", "1"];
@@ -87,10 +88,10 @@ fn a_headline_does_not_say_of_a_strangers_server_what_is_true_of_ours() {
     assert!(two.contains(" · servers not started by kvfair · ") && !two.contains("durability"), "{two}");
 }
 
-/// A class is read back from somebody else's server, or it is not claimed.
+/// A durability level is read back from a server that kvfair did not start, or it is not claimed.
 #[test]
 fn what_a_server_does_not_tell_of_itself_is_not_assumed() {
-    let server = common::start("redis", kvfair::words::trial::Transport::Tcp);
+    let server = common::start("redis", kvfair::model::trial::Transport::Tcp);
     assert_eq!(crate::strangers::ask(&server, "ACL SETUSER default -config"), "+OK");
     let desk = Desk::new();
     let url = format!("redis://127.0.0.1:{}", port_of(&server));

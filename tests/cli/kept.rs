@@ -79,10 +79,10 @@ fn what_keeps_nothing_is_refused_and_the_class_that_would_is_named() {
     let desk = Desk::new();
     keep(&desk, &["redis", "memcached", "redis://127.0.0.1:1"]).exits(1);
     let reason = desk.reason("redis");
-    assert!(reason.starts_with("refused: keeps nothing after a stop at class none"), "{reason}");
+    assert!(reason.starts_with("refused: keeps nothing after a stop at durability level none"), "{reason}");
     assert!(reason.contains("--durability crash would"), "{reason}");
-    assert!(desk.reason("memcached").contains("no class would"), "{}", desk.reason("memcached"));
-    assert!(desk.reason("redis://127.0.0.1:1").contains("not of somebody else's"));
+    assert!(desk.reason("memcached").contains("no durability level would"), "{}", desk.reason("memcached"));
+    assert!(desk.reason("redis://127.0.0.1:1").contains("not for servers by URL"));
     assert!(!desk.home().join("kept").exists(), "nothing was kept");
 }
 

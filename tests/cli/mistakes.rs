@@ -106,6 +106,42 @@ fn sweeps_that_mean_nothing_are_usage_errors() {
     ]);
 }
 
+/// The pairs of a table of old and new names.
+fn renamed(table: &str) -> Vec<(&'static str, &'static str)> {
+    let source = include_str!("../../src/cli/renamed.rs");
+    let (_, rest) = source.split_once(table).expect("the table");
+    let (pairs, _) = rest.split_once("];").expect("its end");
+    let words: Vec<&str> = pairs.split('"').skip(1).step_by(2).collect();
+    words.chunks(2).map(|pair| (pair[0], pair[1])).collect()
+}
+
+#[test]
+fn old_names_are_refused_with_the_new_ones() {
+    let (settings, warnings) = (renamed("const SETTINGS"), renamed("const WARNINGS"));
+    assert!(!settings.is_empty() && warnings.len() > 1);
+    for (old, new) in settings {
+        let target = format!("memcached?{old}=binary");
+        Desk::new().run(&["run", "fans", &target]).exits(2).complains(&format!("now called '{new}'"));
+    }
+    for (old, new) in warnings {
+        let said = Desk::new().run(&["run", "fans", "ram", "--no-warn", old]);
+        said.exits(2).complains(&format!("now called {new}"));
+    }
+}
+
+/// Records of a version whose fields had other names are told as that, not as broken.
+#[test]
+fn results_of_an_older_version_are_refused_by_its_name() {
+    let desk = Desk::new();
+    desk.run(&["run", "fans", "ram", "--profiles", "5", "--blocks", "1", "--output", "new.jsonl"]).exits(0);
+    let new = std::fs::read_to_string(desk.home().join("new.jsonl")).expect("results");
+    let ours = format!("\"kvfair\":\"{}\"", env!("CARGO_PKG_VERSION"));
+    assert!(new.contains(&ours) && new.contains("\"seeds\""));
+    let old = new.replace(&ours, "\"kvfair\":\"0.1.0\"").replace("\"seeds\"", "\"seed\"");
+    desk.file("old.jsonl", &old);
+    desk.run(&["show", "old.jsonl"]).exits(1).complains("old.jsonl:1: written by kvfair 0.1.0");
+}
+
 fn are_mistakes(typed: &[(&[&str], &str)]) {
     let desk = Desk::new();
     for (arguments, words) in typed {

@@ -1,10 +1,10 @@
-//! What else goes on while a trial runs, with others really at work: it is seen, it makes the trial void, and the
+//! What else goes on while a trial runs, with others really at work: it is seen, it makes the trial discarded, and the
 //! trial's own servers, threads and syncs do not.
 
-use kvfair::lab::gates;
-use kvfair::words::noise::{Gate, Noise, Sign, Yardstick};
-use kvfair::words::record::Record;
-use kvfair::words::trial::Transport;
+use kvfair::harness::gates;
+use kvfair::model::noise::{Gate, Noise, Sign, Yardstick};
+use kvfair::model::record::Record;
+use kvfair::model::trial::Transport;
 use serde_json::Value;
 
 use crate::common;
@@ -51,9 +51,11 @@ fn strangers_at_work_are_seen_and_make_trials_void() {
         let noise = record.noise;
         // Three for each processor beside one or two threads of ours.
         assert!(noise.foreign_share > Some(0.4), "{target}: {noise:?}");
-        let Gate::Void(reasons) = noise.gate(Yardstick::default()) else { panic!("{target}: not void: {noise:?}") };
+        let Gate::Discard(reasons) = noise.gate(Yardstick::default()) else {
+            panic!("{target}: not discarded: {noise:?}")
+        };
         assert!(reasons.iter().any(|reason| reason.sign == Sign::Foreign), "{target}: {reasons:?}");
-        assert!(noise.canary_ns > Some(0) && noise.disk_sync_ns.is_none(), "{target}: {noise:?}");
+        assert!(noise.processor_probe_ns > Some(0) && noise.disk_sync_ns.is_none(), "{target}: {noise:?}");
         let run = record.phase("run").expect("it ran");
         assert!(noise.seen_s >= run.took_s, "{target}: {noise:?} of {} s", run.took_s);
         // The client's thread has ended with the phase, and what it waited is known all the same.
@@ -73,7 +75,7 @@ fn threads_that_are_more_than_the_processors_are_not_asked_why_they_wait() {
     desk.run(&["run", "ngrams", "--blocks", "1", "--messages", "3000", "--clients", &clients, "ram"]).exits(0);
     let record = record(&desk, "ram");
     assert!(record.phase("run").expect("it ran").client.run_delay_s > Some(0.0), "{:?}", record.noise);
-    // Settling is one thread's work, and too little of the trial to speak for it.
+    // The final flush is one thread's work, and too little of the trial to speak for it.
     assert_eq!(record.noise.client_delay_share, None, "{:?}", record.noise);
 }
 
@@ -95,7 +97,7 @@ fn the_disk_is_looked_at_where_it_matters_and_what_it_does_for_us_is_ours() {
     let desk = Desk::with_only(&[]);
     desk.run(&["run", "ngrams", "--blocks", "1", "--messages", "20", "--durability", "power", "lmdb"]).exits(0);
     let noise = record(&desk, "lmdb").noise;
-    assert!(noise.disk_sync_ns > Some(0) && noise.canary_ns > Some(0), "{noise:?}");
+    assert!(noise.disk_sync_ns > Some(0) && noise.processor_probe_ns > Some(0), "{noise:?}");
 }
 
 #[test]

@@ -6,16 +6,16 @@ use serde_json::Value;
 
 use crate::desk::{Desk, Said, Started, command_line, signal, wait_for};
 
-/// What `crash --json` says of one target at a class.
-fn tried(target: &str, class: &str, kills: &str, code: i32) -> Value {
+/// What `crash --json` says of one target at a durability level.
+fn tried(target: &str, level: &str, kills: &str, code: i32) -> Value {
     let desk = Desk::new();
-    let said = crash(&desk, target, class, kills);
+    let said = crash(&desk, target, level, kills);
     said.exits(code);
     seen(&said)
 }
 
-fn crash(desk: &Desk, target: &str, class: &str, kills: &str) -> Said {
-    desk.run(&["crash", target, "--durability", class, "--kills", kills, "--seed", "7", "--json"])
+fn crash(desk: &Desk, target: &str, level: &str, kills: &str) -> Said {
+    desk.run(&["crash", target, "--durability", level, "--kills", kills, "--seed", "7", "--json"])
 }
 
 fn seen(said: &Said) -> Value {
@@ -46,7 +46,7 @@ fn the_three_ways_of_redis_are_told_apart() {
     let everysec = lost_shares(&seen(&said));
     assert!(everysec.iter().any(|share| *share > 0.0) && everysec.iter().any(|share| *share < 1.0), "{everysec:?}");
     let never = tried("redis+unix", "crash", "2", 0);
-    assert_eq!(never["keeps"], "crash (tested)", "a loss of power breaks no promise of this class");
+    assert_eq!(never["keeps"], "crash (tested)", "a loss of power breaks no promise of this durability level");
     assert_eq!(lost_shares(&never), [1.0, 1.0]);
 }
 
@@ -80,7 +80,7 @@ fn it_is_said_in_the_table_and_what_cannot_be_seen_is_unknown() {
     let ring = "python3 -c 'import ctypes; ctypes.CDLL(None).syscall(425, 1, (ctypes.c_char * 120)())'";
     desk.wrap("redis-server", &format!("{ring}; exec \"$real\" \"$@\""));
     let said = desk.run(&["crash", "redis+unix", "--durability", "crash", "--kills", "1"]);
-    said.exits(0).shows("what a loss of power takes is unknown: it uses io_uring, which cannot be seen");
+    said.exits(0).shows("what a loss of power takes is unknown: io_uring was seen, whose syncs no tracer sees");
 }
 
 #[test]

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use kvfair::jobs;
-use kvfair::jobs::input::Sample;
+use kvfair::jobs::input::InputSample;
 use nix::sys::signal::Signal;
 
 use crate::desk::{Desk, Said, Started, signal, wait_for};
@@ -46,7 +46,7 @@ fn pairs_with_a_header_come_from_standard_input() {
     said.shows("x: 2 fans, 1 of them also of y").shows("data: standard input read as csv-pairs");
     for record in desk.records() {
         assert_eq!(record["stream"]["units"], 2);
-        assert!(["right", "control"].contains(&record["verdict"]["kind"].as_str().expect("a kind")), "{record}");
+        assert!(["right", "baseline"].contains(&record["verdict"]["kind"].as_str().expect("a kind")), "{record}");
     }
 }
 
@@ -194,7 +194,7 @@ fn what_is_no_such_data_is_told_with_its_first_line_and_what_was_expected() {
         let said = run(&desk, "fans", desk.file("mine.csv", text), options);
         let first = text.lines().next().expect("a line");
         said.exits(1).complains("mine.csv: ").complains(words).complains("its first line (1): ");
-        let shown = kvfair::words::op::readable(&first.as_bytes()[..first.len().min(12)], 99);
+        let shown = kvfair::model::op::readable(&first.as_bytes()[..first.len().min(12)], 99);
         said.complains(&format!("(1): {shown}"));
         said.complains("expected one of these forms").complains("ann,Tea,Rain").complains("{\"user\": \"ann\"");
     }
@@ -335,15 +335,15 @@ fn the_expected_state_is_computed_within_a_time_and_a_memory() {
     let text: String = (0..300_000).map(|number| format!("word{number} ")).collect();
     desk.file("much.txt", format!("{text}\n").repeat(3));
     let started = Started::new(desk.kvfair(&["run", "ngrams", "--input", "much.txt", "--timeout", "3s", "ram"]));
-    let is_truth = |pid: &u32| crate::desk::command_line(*pid).ends_with("\0truth\0");
+    let is_oracle = |pid: &u32| crate::desk::command_line(*pid).ends_with("\0expected-state\0");
     let limit = || {
-        let truth = desk.processes().into_iter().find(is_truth)?;
-        let limits = std::fs::read_to_string(format!("/proc/{truth}/limits")).ok()?;
+        let expected = desk.processes().into_iter().find(is_oracle)?;
+        let limits = std::fs::read_to_string(format!("/proc/{expected}/limits")).ok()?;
         let bytes = limits.lines().find(|line| line.starts_with("Max data size"))?.split_whitespace().nth(3)?;
-        Some((truth, bytes.parse::<u64>().ok()?))
+        Some((expected, bytes.parse::<u64>().ok()?))
     };
-    let (truth, limit) = wait_for("a truth with a limit", limit);
-    signal(truth, Signal::SIGSTOP);
+    let (expected, limit) = wait_for("an expected state with a limit", limit);
+    signal(expected, Signal::SIGSTOP);
     let total = std::fs::read_to_string("/proc/meminfo").expect("Linux");
     let total_kb = total.split_whitespace().nth(1).and_then(|kb| kb.parse::<u64>().ok()).expect("a number");
     assert!(limit < total_kb * 1024, "{limit} of {total_kb} kB");
@@ -369,7 +369,7 @@ fn help_and_readme_have_an_example_of_each_form_that_is_read() {
             assert!(readme.contains(line.trim()), "README lacks: {line}");
             let (form, example) = line.trim().rsplit_once("  ").expect("a form and an example");
             if !form.starts_with("oracle") && !example.starts_with("binary") {
-                let sample = Sample { bytes: example.as_bytes(), whole: true, ending: "" };
+                let sample = InputSample { bytes: example.as_bytes(), whole: true, ending: "" };
                 let read = kind.recognise.expect("it reads files")(&sample, &Default::default());
                 read.unwrap_or_else(|what| panic!("{}: {example}: {what}", kind.name));
                 examples += 1;

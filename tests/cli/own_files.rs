@@ -73,9 +73,9 @@ fn a_killed_runs_files_stay_until_its_last_process_is_gone() {
         let sleeps = desk.processes_named("sleep");
         sleeps.into_iter().find(|pid| crate::desk::command_line(*pid).contains("1000"))
     });
-    // First the keeper, which would end all that it keeps, and its parent before that sees it.
+    // First the supervisor, which would end all that it keeps, and its parent before that sees it.
     signal(started.id(), Signal::SIGSTOP);
-    desk.trials().into_iter().for_each(|keeper| signal(keeper, Signal::SIGKILL));
+    desk.trials().into_iter().for_each(|supervisor| signal(supervisor, Signal::SIGKILL));
     signal(started.id(), Signal::SIGKILL);
     started.wait().exits(-1);
     desk.file("on", "");

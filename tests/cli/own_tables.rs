@@ -1,7 +1,7 @@
 //! Tables, headers, blank rows and lines of JSON that were once misread: each is read as what it is, or refused with a
 //! hint that helps.
 
-use kvfair::words::trial::Transport;
+use kvfair::model::trial::Transport;
 
 use crate::common;
 use crate::desk::{Desk, Said, Started};

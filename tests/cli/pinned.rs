@@ -77,7 +77,7 @@ fn a_program_and_its_server_are_apart() {
 fn somebody_elses_server_stays_where_it_is() {
     let desk = Desk::with_only(&[]);
     let said = desk.run(&["run", "fans", "redis://127.0.0.1:6379", "--pin"]);
-    said.exits(2).complains("--pin: ").complains("somebody else's server").complains("name `redis`");
+    said.exits(2).complains("--pin: ").complains("kvfair did not start").complains("name `redis`");
 }
 
 /// What was pinned is never held against what was not.

@@ -56,7 +56,7 @@ fn poison(value: &mut Value, name: &str) {
         "store",
         "sign",
         "swept",
-        "class",
+        "level",
         "spread",
         "reads",
     ];

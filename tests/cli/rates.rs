@@ -1,7 +1,7 @@
 //! Requests at a rate, on engines in the process, client libraries and servers; and the highest rate that keeps a
 //! promise.
 
-use kvfair::words::record::{Open, Record};
+use kvfair::model::record::{Open, Record};
 use nix::sys::signal::Signal;
 use serde_json::Value;
 
@@ -19,7 +19,7 @@ fn phase<'a>(record: &'a Value, name: &str, rate: u64) -> &'a Value {
 fn rates_are_kept_alike_on_every_kind_of_store_and_every_answer_is_looked_at() {
     let desk = Desk::new();
     let targets =
-        ["ram", "null", "lmdb", "redis", "memcached+unix?mouth=binary", "mariadb+unix", "cached:redis?memory=1MB"];
+        ["ram", "null", "lmdb", "redis", "memcached+unix?protocol=binary", "mariadb+unix", "cached:redis?memory=1MB"];
     let rates = ["--rate", "500,2k", "--requests", "1000", "--clients", "7", "--writes", "20"];
     let said = desk.run(&[&RATED[..], &rates, &targets].concat());
     said.exits(0)
@@ -28,7 +28,7 @@ fn rates_are_kept_alike_on_every_kind_of_store_and_every_answer_is_looked_at() {
         .shows("300 records hold some client's");
     for target in targets {
         let record = desk.record(target);
-        assert_eq!(record["verdict"]["kind"], if target == "null" { "control" } else { "right" }, "{target}");
+        assert_eq!(record["verdict"]["kind"], if target == "null" { "baseline" } else { "right" }, "{target}");
         for (rate, seconds) in [(500, 2.0), (2_000, 0.5)] {
             let run = phase(&record, "run", rate);
             assert_eq!((run["units"].as_u64(), run["ops"].as_u64()), (Some(1000), Some(1000)), "{target}");

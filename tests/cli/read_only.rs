@@ -4,7 +4,7 @@ use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
-use kvfair::words::trial::Transport;
+use kvfair::model::trial::Transport;
 
 use crate::common::{self, Running};
 use crate::desk::{Desk, Started, wait_for};

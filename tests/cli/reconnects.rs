@@ -4,8 +4,8 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::time::Duration;
 
+use kvfair::model::trial::Transport;
 use kvfair::stores::Place;
-use kvfair::words::trial::Transport;
 use serde_json::Value;
 
 use crate::common::{self, Running};

@@ -43,7 +43,7 @@ fn a_table_is_printed_again_from_its_file() {
     desk.run(&["show", desk.file("odd.jsonl", "{\"x\":1}\n")])
         .exits(1)
         .complains("odd.jsonl:1: not a record of kvfair");
-    desk.run(&["show", desk.file("void.jsonl", "")]).exits(1).complains("void.jsonl holds no records");
+    desk.run(&["show", desk.file("discarded.jsonl", "")]).exits(1).complains("discarded.jsonl holds no records");
 }
 
 /// A crash while a line was written loses that line alone.
@@ -253,7 +253,7 @@ fn the_next_command_keeps_what_was_typed() {
     said.exits(0).shows(&format!("{typed} 'sqlite?name=it'\\''s'"));
     assert!(!said.out.contains(&format!("{typed} --blocks")) && !said.out.contains("-oone.jsonl"), "{}", said.out);
     desk.run(&[&run[..], &["--blocks", "1"]].concat()).shows(&format!("{typed} --blocks 1 --durability crash"));
-    // What was typed and keeps nothing gets no class; the file that was named is.
+    // What was typed and keeps nothing gets no durability level; the file that was named is.
     let run = ["run", "mixed", "ram", "--records", "100", "--requests", "500", "--blocks", "1", "-o", "ram.jsonl"];
     desk.run(&run).shows("next: kvfair show --wide ram.jsonl");
     desk.run(&["show", "ram.jsonl"]).shows("next: kvfair show --wide ram.jsonl");
@@ -277,7 +277,7 @@ fn a_run_that_was_cut_off_is_told() {
     let of_block = |wanted: u64| {
         let is_of = |line: &&str| {
             let record: serde_json::Value = serde_json::from_str(line).expect("a record");
-            record["block"] == wanted && record["twin"] != true
+            record["block"] == wanted && record["aa_control"] != true
         };
         text.lines().filter(is_of).count()
     };
@@ -287,7 +287,7 @@ fn a_run_that_was_cut_off_is_told() {
     let first = text.lines().next().expect("a record").replacen("\"block\":0", "\"block\":1", 1);
     desk.file("cut.jsonl", format!("{whole}\n{first}\n"));
     let said = desk.run(&["show", "cut.jsonl"]);
-    said.complains("cut.jsonl: the run was cut off, by its time or by somebody: block 1 has 1 of 3 trials");
+    said.complains("cut.jsonl: the run was cut off by its time limit or by a signal: block 1 has 1 of 3 trials");
     assert!(!desk.run(&["show", "whole.jsonl"]).err.contains("cut off"));
     desk.is_swept();
 }

@@ -4,7 +4,7 @@
 use std::io::{Read, Write};
 use std::net::TcpStream;
 
-use kvfair::words::trial::Transport;
+use kvfair::model::trial::Transport;
 use nix::sys::signal::Signal;
 use serde_json::Value;
 

@@ -7,7 +7,7 @@ use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use kvfair::words::trial::Transport;
+use kvfair::model::trial::Transport;
 
 use crate::common::{self, Running};
 use crate::desk::{Desk, LIMIT, Said, Started, command_line, wait_for};

@@ -36,8 +36,12 @@ fn blocks_have_the_data_of_each_seed_in_turn() {
     let mut digests: BTreeMap<u64, Value> = BTreeMap::new();
     for record in &records {
         assert_eq!(seed(record), record["block"].as_u64().expect("a number") % 3);
-        assert_eq!(record["run"]["data_seeds"], json!([0, 1, 2]));
-        assert!(record["verdict"]["kind"] == "right", "each seed has a truth of its own: {}", record["verdict"]);
+        assert_eq!(record["run"]["seeds"]["data"], json!([0, 1, 2]));
+        assert!(
+            record["verdict"]["kind"] == "right",
+            "each seed has an expected state of its own: {}",
+            record["verdict"]
+        );
         let digest = &record["stream"]["sha256"];
         assert_eq!(digests.entry(seed(record)).or_insert_with(|| digest.clone()), digest);
     }
@@ -57,12 +61,12 @@ fn written<'a>(desk: &Desk, name: &'a str, records: &[Value]) -> &'a str {
     desk.file(name, records.iter().map(|record| format!("{record}\n")).collect::<String>())
 }
 
-/// A machine that did nothing besides: no block is void.
+/// A machine that did nothing besides: no block is discarded.
 pub fn quiet() -> Value {
     let nothing = ["foreign_share", "kernel_share", "unclaimed_share", "steal_share", "server_delay_share"];
     let mut noise: BTreeMap<&str, Value> = nothing.map(|name| (name, Value::Null)).into();
     noise.extend([("client_delay_share", Value::Null), ("disk_sync_ns", Value::Null)]);
-    noise.extend([("seen_s", json!(1.0)), ("cpus", json!(2)), ("canary_ns", json!(1_000_000))]);
+    noise.extend([("seen_s", json!(1.0)), ("cpus", json!(2)), ("processor_probe_ns", json!(1_000_000))]);
     json!(noise)
 }
 
@@ -96,7 +100,7 @@ fn what_one_seed_denies_is_not_claimed() {
 fn a_seed_that_was_asked_for_is_kept() {
     let desk = Desk::new();
     let records = careful(&desk, &["--seed", "5"]);
-    assert!(records.iter().all(|record| seed(record) == 5 && record["run"]["data_seeds"].is_null()));
+    assert!(records.iter().all(|record| seed(record) == 5 && record["run"]["seeds"]["data"].is_null()));
 }
 
 /// Who leaves out the reference's second time is told what is not known then.
@@ -105,7 +109,7 @@ fn a_reference_that_is_not_run_twice_is_warned_of() {
     let desk = Desk::new();
     let run = ["run", "ngrams", "--messages", "60", "--blocks", "4", "lmdb", "sqlite"];
     desk.run(&[&run[..], &["--no-aa"]].concat());
-    assert!(desk.records().iter().all(|record| record["twin"] == false));
+    assert!(desk.records().iter().all(|record| record["aa_control"] == false));
     let mut records = desk.records();
     records.iter_mut().for_each(|record| record["noise"] = quiet());
     let said = desk.run(&["show", written(&desk, "quiet.jsonl", &records), "--wide"]);

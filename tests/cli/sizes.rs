@@ -51,8 +51,8 @@ fn whose_order_changes_between_sizes_is_said() {
     let run = ["run", "ngrams", "faulty?name=one", "faulty?name=other", "--messages", "60,120", "--blocks", "6"];
     desk.run(&[&run[..], &["--output", "out.jsonl"]].concat());
     let records = crate::desk::records_in(&desk.home().join("out.jsonl"));
-    let twins: BTreeSet<u64> = records.iter().filter(|record| record["twin"] == true).map(units).collect();
-    assert_eq!(twins, [60, 120].into(), "each size has an A/A control of its own");
+    let aa_controls: BTreeSet<u64> = records.iter().filter(|record| record["aa_control"] == true).map(units).collect();
+    assert_eq!(aa_controls, [60, 120].into(), "each size has an A/A control of its own");
     let told = |name: &'static str, at_60: f64, at_120: f64| {
         let mut records = records.clone();
         for record in &mut records {

@@ -3,9 +3,9 @@
 
 use std::time::Duration;
 
-use kvfair::words::disturbed::disturbed;
-use kvfair::words::noise::{Noise, Sign};
-use kvfair::words::record::{Phase, Record};
+use kvfair::model::disturbed::disturbed;
+use kvfair::model::noise::{Noise, Sign};
+use kvfair::model::record::{Phase, Record};
 use nix::sys::signal::Signal;
 use serde_json::Value;
 

@@ -6,8 +6,8 @@ use std::net::{TcpListener, TcpStream};
 use std::os::unix::net::UnixListener;
 use std::time::{Duration, Instant};
 
+use kvfair::model::trial::Transport;
 use kvfair::stores::Place;
-use kvfair::words::trial::Transport;
 
 use crate::common::{self, Running};
 use crate::desk::{Desk, Said, Started, command_line, records_in};

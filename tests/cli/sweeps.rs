@@ -1,6 +1,6 @@
 //! `getset` and `mixed`: requests by many clients, on engines in the process and on servers.
 
-use kvfair::words::trial::Transport;
+use kvfair::model::trial::Transport;
 use serde_json::Value;
 
 use crate::common;
@@ -13,7 +13,7 @@ const SWEEP: [&str; 7] = ["run", "getset", "--blocks", "1", "--requests", "2000"
 fn a_sweep_has_a_point_for_each_number_of_clients_and_every_answer_is_looked_at() {
     let desk = Desk::new();
     let targets =
-        ["ram", "null", "lmdb", "redis", "redis+unix", "memcached+unix", "memcached?mouth=meta", "tokyotyrant+unix"];
+        ["ram", "null", "lmdb", "redis", "redis+unix", "memcached+unix", "memcached?protocol=meta", "tokyotyrant+unix"];
     let said = desk.run(&[&SWEEP[..], &["--clients", "1,3..5:2,40"], &targets].concat());
     said.exits(0)
         .shows("sets a second")
@@ -21,13 +21,13 @@ fn a_sweep_has_a_point_for_each_number_of_clients_and_every_answer_is_looked_at(
         .shows("1,000 records hold some client's");
     for record in desk.records() {
         let target = &record["target"]["label"];
-        let kind = if target == "null" { "control" } else { "right" };
+        let kind = if target == "null" { "baseline" } else { "right" };
         assert_eq!(record["verdict"]["kind"], kind, "{target}");
         let phases = record["phases"].as_array().expect("phases");
         let mut points: Vec<(u64, &str)> = Vec::new();
         // With many processors the most clients ask once more.
         let plain = phases.iter().filter(|phase| phase["doubled"] != true);
-        for phase in plain.filter(|phase| phase["name"] != "load" && phase["name"] != "settle") {
+        for phase in plain.filter(|phase| phase["name"] != "load" && phase["name"] != "final_flush") {
             assert_eq!((phase["units"].as_u64(), phase["ops"].as_u64()), (Some(2000), Some(2000)), "{target}");
             points.push((phase["clients"].as_u64().unwrap(), phase["name"].as_str().unwrap()));
         }
@@ -40,7 +40,7 @@ fn a_sweep_has_a_point_for_each_number_of_clients_and_every_answer_is_looked_at(
     let rows = desk.rows();
     assert!(rows.iter().all(|point| point["units_per_s"].as_f64().unwrap() > 0.0));
     // Beside each way to a server that is spoken by our own codecs stands what that way allows.
-    let ceilings = ["array", "array+unix", "array+unix?mouth=text"];
+    let ceilings = ["array", "array+unix", "array+unix?protocol=text"];
     assert_eq!(rows.len(), 8 * (targets.len() + ceilings.len()));
     for row in rows {
         let target = row["target"].as_str().unwrap();
@@ -60,9 +60,9 @@ fn a_sweep_has_a_point_for_each_number_of_clients_and_every_answer_is_looked_at(
 fn many_requests_of_one_client_are_under_way_where_there_is_a_line() {
     let desk = Desk::new();
     let sweep = [&SWEEP[..], &["--clients", "2,50", "--depth", "16"]].concat();
-    let said = desk.run(&[&sweep[..], &["redis+unix", "memcached", "memcached?mouth=binary", "ram"]].concat());
+    let said = desk.run(&[&sweep[..], &["redis+unix", "memcached", "memcached?protocol=binary", "ram"]].concat());
     said.exits(1).shows("ram refused: ram answers one question at a time: it has no --depth");
-    for target in ["redis+unix", "memcached", "memcached?mouth=binary"] {
+    for target in ["redis+unix", "memcached", "memcached?protocol=binary"] {
         assert_eq!(desk.record(target)["verdict"]["kind"], "right", "{target}");
     }
 }
@@ -104,12 +104,12 @@ fn gets_and_sets_come_mixed_and_the_end_state_is_looked_at() {
         let records = desk.records();
         for record in &records[records.len() - targets.len()..] {
             let target = record["target"]["label"].as_str().unwrap();
-            let kind = if target == "null" { "control" } else { "right" };
+            let kind = if target == "null" { "baseline" } else { "right" };
             assert_eq!(record["verdict"]["kind"], kind, "{target}");
             assert_eq!(record["job"]["load"]["keys"], keys);
             let names: Vec<&str> =
                 record["phases"].as_array().unwrap().iter().map(|phase| phase["name"].as_str().unwrap()).collect();
-            assert_eq!(names, ["load", "run", "settle"], "{target}");
+            assert_eq!(names, ["load", "run", "final_flush"], "{target}");
             let run = &record["phases"][1];
             assert_eq!((run["clients"].as_u64(), run["units"].as_u64()), (Some(10), Some(5000)), "{target}");
             // 20 sets to 50 gets of 2,048 bytes: what goes out is a fraction of what comes in.
@@ -175,7 +175,7 @@ fn sizes_of_values_and_batches_can_be_swept() {
     let said = desk.run(&[&["run", "getset", "--blocks", "1"], &batches[..], &targets].concat());
     said.exits(0).shows(" batch ").shows("500 records hold some client's").shows(" keys at once");
     let records = desk.records();
-    assert!(records.iter().all(|record| record["target"]["control"] == true || record["verdict"]["kind"] == "right"));
+    assert!(records.iter().all(|record| record["target"]["baseline"] == true || record["verdict"]["kind"] == "right"));
     let (sized, batched) = records.split_at(records.len() / 2);
     for record in sized.iter().filter(|record| record["target"]["label"] == "lmdb") {
         let loads: Vec<u64> = bytes(record, "load").collect();

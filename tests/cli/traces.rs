@@ -4,7 +4,7 @@
 use std::fmt::Write;
 use std::path::Path;
 
-use kvfair::words::trial::Transport;
+use kvfair::model::trial::Transport;
 use serde_json::Value;
 use sha2::Digest;
 
@@ -74,7 +74,7 @@ fn every_kind_of_store_holds_what_was_set_last() {
             .shows("requests/s");
         for target in targets {
             let record = desk.record(target);
-            let kind = if target == "null" { "control" } else { "right" };
+            let kind = if target == "null" { "baseline" } else { "right" };
             assert_eq!(record["verdict"]["kind"], kind, "{target}: {}", record["outcome"]);
             let (stream, run) = (&record["stream"], &record["phases"][0]);
             assert_eq!(stream["units"].as_u64().unwrap() + stream["traced"]["unasked"].as_u64().unwrap(), 6_000);
@@ -148,10 +148,10 @@ fn what_was_evicted_by_a_stores_own_account_is_counted_and_is_not_wrong() {
     desk.file("large.twitter", text);
     run(&desk, &["--input", "large.twitter", "--config", "shipped", "memcached+unix", "ram"]).exits(0);
     let verdict = &desk.record("memcached+unix")["verdict"];
-    assert_eq!((&verdict["kind"], &verdict["keys_in_truth"]), (&"right".into(), &700.into()));
+    assert_eq!((&verdict["kind"], &verdict["keys_expected"]), (&"right".into(), &700.into()));
     assert!(verdict["keys"].as_u64().is_some_and(|keys| (100..500).contains(&keys)), "{verdict}");
     assert!(misses_of(&desk.record("memcached+unix")) > 1_000);
-    let evictions = &desk.record("memcached+unix")["said"]["evictions"];
+    let evictions = &desk.record("memcached+unix")["store_stats"]["evictions"];
     assert!(evictions[0] == 0.0 && evictions[1].as_f64().is_some_and(|count| count > 1_000.0), "{evictions}");
     desk.run(&["show", "--wide"]).exits(0).shows("memcached+unix: records dropped to make room +1,");
     assert_eq!(misses_of(&desk.record("ram")), 700);
@@ -262,7 +262,7 @@ fn recorded_times_are_kept_and_scaled() {
     asap.exits(0);
     for target in ["ram", "redis+unix", "memcached", "null"] {
         let record = desk.record(target);
-        assert_eq!(record["verdict"]["kind"], if target == "null" { "control" } else { "right" }, "{target}");
+        assert_eq!(record["verdict"]["kind"], if target == "null" { "baseline" } else { "right" }, "{target}");
         assert_eq!(record["job"]["replay_percent"], 1200);
         let (run, fast) = (&record["phases"][0], &desk.record("asap")["phases"][0]);
         assert_eq!(run["units"], fast["units"], "{target}");

@@ -1,5 +1,5 @@
-//! The ways in which `fans` asks, the cache, the classes and the configurations: the same answer from every store by
-//! each of them, or a refusal that names what the store lacks.
+//! The ways in which `fans` asks, the cache, the durability levels and the configurations: the same answer from every
+//! store by each of them, or a refusal that names what the store lacks.
 
 use kvfair::stores::{self, Means};
 use serde_json::Value;
@@ -49,7 +49,7 @@ fn check(records: &[Value]) -> usize {
         match outcome["kind"].as_str() {
             Some("finished") => {
                 let verdict = record["verdict"]["kind"].as_str();
-                assert!(matches!(verdict, Some("right" | "control")), "{label}: {}", record["verdict"]);
+                assert!(matches!(verdict, Some("right" | "baseline")), "{label}: {}", record["verdict"]);
                 right += 1;
             }
             Some("refused") => {
@@ -110,11 +110,11 @@ fn clients_who_meet_at_the_same_records_lose_nothing() {
 
 #[test]
 fn every_class_that_a_store_keeps_gives_the_same_answer() {
-    for class in ["crash", "power"] {
+    for level in ["crash", "power"] {
         let desk = Desk::new();
-        run(&desk, &["fans", "--profiles", "20", "--durability", class], &quick());
-        run(&desk, &["ngrams", "--messages", "20", "--durability", class], &quick());
-        assert!(check(&desk.records()) >= 6, "{class}");
+        run(&desk, &["fans", "--profiles", "20", "--durability", level], &quick());
+        run(&desk, &["ngrams", "--messages", "20", "--durability", level], &quick());
+        assert!(check(&desk.records()) >= 6, "{level}");
     }
 }
 

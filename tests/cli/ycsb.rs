@@ -1,6 +1,6 @@
 //! YCSB's workloads: reads, updates, inserts, scans, and writes of what was read.
 
-use kvfair::words::trial::Transport;
+use kvfair::model::trial::Transport;
 
 use crate::common;
 use crate::desk::Desk;
@@ -17,7 +17,7 @@ fn every_workload_runs_on_every_kind_of_store_and_its_end_state_is_looked_at() {
         assert_eq!(records.len(), targets.len());
         for record in records {
             let target = record["target"]["label"].as_str().unwrap();
-            let kind = if target == "null" { "control" } else { "right" };
+            let kind = if target == "null" { "baseline" } else { "right" };
             assert_eq!(record["verdict"]["kind"], kind, "{workload} on {target}");
             let run = &record["phases"][1];
             assert_eq!(run["units"].as_u64(), Some(2000), "{workload} on {target}");

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
 
+use kvfair::model::trial::Durability;
 use kvfair::stores::{self, Adapter, Launch, Login, Place};
-use kvfair::words::trial::Durability;
 
 /// Settings that make another engine of a store.
 const OTHERWISE: &[(&str, &str, &str)] =
@@ -34,8 +34,8 @@ impl Shape {
         format!("{}{setting}", self.adapter.name)
     }
 
-    pub fn launch(&self, place: &Path, class: Durability, clients: u32) -> Launch {
-        let mut launch = launch(place, class, clients);
+    pub fn launch(&self, place: &Path, level: Durability, clients: u32) -> Launch {
+        let mut launch = launch(place, level, clients);
         launch.settings = self.setting.iter().map(|(name, value)| (name.to_string(), value.to_string())).collect();
         launch
     }

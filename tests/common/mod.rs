@@ -6,10 +6,10 @@ use std::collections::BTreeMap;
 use std::net::TcpListener;
 use std::time::Duration;
 
-use kvfair::lab::serve::{self, Served, Site, Unserved};
-use kvfair::lab::signals::Interrupt;
+use kvfair::harness::serve::{self, Served, Site, Unserved};
+use kvfair::harness::signals::Interrupt;
+use kvfair::model::trial::{Configuration, Durability, Transport};
 use kvfair::stores::{self, Adapter, Facts, Launch, Login, Place, Session, Store};
-use kvfair::words::trial::{Configuration, Durability, Transport};
 
 pub mod contract;
 pub mod embedded;
@@ -28,7 +28,7 @@ pub struct Running {
     pub directory: tempfile::TempDir,
 }
 
-/// Starts `store`'s server at class `none`. A server that is not on this machine fails the test and says how to get it.
+/// Starts `store`'s server at level `none`. A server that is not on this machine fails the test and says how to get it.
 pub fn start(store: &str, transport: Transport) -> Running {
     start_at(store, transport, Durability::None)
 }
@@ -68,7 +68,7 @@ pub fn start_set(store: &str, transport: Transport, durability: Durability, sett
     running.unwrap_or_else(|why| panic!("{store} does not start: {why}"))
 }
 
-/// Whether the store's server is on this machine; says loudly that it is not tested where it is not.
+/// Whether the store's server is on this machine; says that it is not tested where it is not.
 pub fn is_here(store: &str) -> bool {
     let adapter = stores::find(store).unwrap_or_else(|| panic!("no store is called {store}"));
     let here = serve::program(adapter.server.expect("a server")).is_some();

@@ -12,15 +12,15 @@ use std::sync::mpsc;
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
-use kvfair::drive::pace::Pace;
-use kvfair::drive::sockets::{self, Conduct, Threads};
-use kvfair::drive::{Progress, Seen, Stopped, Work, threads};
 use kvfair::jobs::getset::GETSET;
 use kvfair::jobs::{LOAD_DEPTH, Part};
+use kvfair::loadgen::pace::Pace;
+use kvfair::loadgen::sockets::{self, Conduct, Threads};
+use kvfair::loadgen::{LoadStats, Progress, Stopped, Work, threads};
+use kvfair::model::load::{Arrivals, At, Load};
+use kvfair::model::record::Open;
+use kvfair::model::trial::{Data, Durability, JobSettings};
 use kvfair::stores::{self, Launch, Place};
-use kvfair::words::load::{Arrivals, At, Load};
-use kvfair::words::record::Open;
-use kvfair::words::trial::{Data, Durability, JobSettings};
 
 use nothing::Nothing;
 
@@ -301,7 +301,7 @@ impl Drive {
     }
 
     /// Loads, then does the part. What came of it at the rate stands beside.
-    pub fn against(self, manner: Manner) -> Result<(Seen, Option<Open>), Stopped> {
+    pub fn against(self, manner: Manner) -> Result<(LoadStats, Option<Open>), Stopped> {
         let (_directory, path) = serve(manner);
         let launch = Launch {
             place: Place::Unix(path),

@@ -8,14 +8,14 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
+use kvfair::model::op::{Op, Reply};
+use kvfair::model::trial::Durability;
 use kvfair::stores::{Role, Session};
-use kvfair::words::op::{Op, Reply};
-use kvfair::words::trial::Durability;
 
 use crate::common::embedded::{Shape, shapes};
 
-/// How often a store is killed at a class: a kill must fall into the middle of a change to be worth anything. At
-/// `power` the log or the file is the same but for the syncs.
+/// How often a store is killed at a durability level: a kill must fall into the middle of a change to be worth
+/// anything. At `power` the log or the file is the same but for the syncs.
 const ROUNDS: [(Durability, u64); 2] = [(Durability::Crash, 25), (Durability::Power, 5)];
 
 /// Few enough that each is overwritten many times.
@@ -33,8 +33,8 @@ const LONGEST_BYTES: usize = 150_000;
 fn acknowledged_writes_outlive_a_kill() {
     let mut lost = Vec::new();
     for shape in shapes().filter(|shape| shape.adapter.role == Role::Store) {
-        for (class, rounds) in ROUNDS.into_iter().filter(|(class, _)| (shape.adapter.keeps)(*class).is_ok()) {
-            lost.extend(killed_again_and_again(&shape, class, rounds).err());
+        for (level, rounds) in ROUNDS.into_iter().filter(|(level, _)| (shape.adapter.keeps)(*level).is_ok()) {
+            lost.extend(killed_again_and_again(&shape, level, rounds).err());
         }
     }
     assert!(lost.is_empty(), "{}", lost.join("\n"));
@@ -69,16 +69,16 @@ fn tkrzw_does_not_believe_a_value_that_was_half_written() {
     }
 }
 
-fn killed_again_and_again(shape: &Shape, class: Durability, rounds: u64) -> Result<(), String> {
+fn killed_again_and_again(shape: &Shape, level: Durability, rounds: u64) -> Result<(), String> {
     let place = tempfile::tempdir().expect("a directory");
     let data = place.path().join("data");
     std::fs::create_dir(&data).expect("a directory");
     let notes = Notes::new(&place.path().join("notes"));
     for round in 0..rounds {
-        let changes = write_until_killed(shape, class, place.path(), &notes, round);
-        let store = (shape.adapter.open)(&shape.launch(&data, class, 1));
+        let changes = write_until_killed(shape, level, place.path(), &notes, round);
+        let store = (shape.adapter.open)(&shape.launch(&data, level, 1));
         let told = |what: String| {
-            format!("{} at {class}, killed {} times, {changes} changes: {what}", shape.name(), round + 1)
+            format!("{} at {level}, killed {} times, {changes} changes: {what}", shape.name(), round + 1)
         };
         let store = store.map_err(|fault| told(format!("opening: {fault}")))?;
         let mut session = store.session().expect("a session");
@@ -116,10 +116,10 @@ fn check(session: &mut dyn Session, record: usize, notes: &Notes) -> Result<(), 
 
 /// Starts this test program once more as a writer and kills it in the middle of its work. Says how many changes were
 /// acknowledged.
-fn write_until_killed(shape: &Shape, class: Durability, place: &Path, notes: &Notes, round: u64) -> u32 {
+fn write_until_killed(shape: &Shape, level: Durability, place: &Path, notes: &Notes, round: u64) -> u32 {
     let mut writer = Command::new(std::env::current_exe().expect("our own program"))
         .args(["--exact", "killed::a_writer_to_be_killed", "--ignored", "--nocapture"])
-        .env(WRITER, format!("{} {class} {round} {}", shape.name(), place.display()))
+        .env(WRITER, format!("{} {level} {round} {}", shape.name(), place.display()))
         .stdout(Stdio::piped())
         .spawn()
         .expect("it starts");
@@ -134,7 +134,7 @@ fn write_until_killed(shape: &Shape, class: Durability, place: &Path, notes: &No
     let ended = writer.try_wait().expect("it can be asked for");
     writer.kill().expect("it is killed");
     writer.wait().expect("it is gone");
-    assert!(begun && ended.is_none(), "{} at {class}: the writer ended by itself: {ended:?}", shape.name());
+    assert!(begun && ended.is_none(), "{} at {level}: the writer ended by itself: {ended:?}", shape.name());
     changes()
 }
 
@@ -147,11 +147,11 @@ const BEGUN: &str = "begun";
 fn a_writer_to_be_killed() {
     let Ok(order) = std::env::var(WRITER) else { return };
     let mut order = order.splitn(4, ' ');
-    let mut next = || order.next().expect("store, class, round, place");
-    let (name, class, round, place) = (next(), next().parse().expect("a class"), next(), Path::new(next()));
+    let mut next = || order.next().expect("store, durability level, round, place");
+    let (name, level, round, place) = (next(), next().parse().expect("a durability level"), next(), Path::new(next()));
     let shape = shapes().find(|shape| shape.name() == name).expect("a store");
     let notes = Notes::new(&place.join("notes"));
-    let store = (shape.adapter.open)(&shape.launch(&place.join("data"), class, 1)).expect("it opens");
+    let store = (shape.adapter.open)(&shape.launch(&place.join("data"), level, 1)).expect("it opens");
     let mut session = store.session().expect("a session");
     println!("\n{BEGUN}");
     let seed = round.parse::<u64>().expect("a round") << 32;

@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use kvfair::jobs::trace::forms::{NAMES, Operation, VALUE_BYTES_MAX};
-use kvfair::jobs::trace::recorded::{Recorded, Request};
-use kvfair::words::trial::{Data, JobSettings};
+use kvfair::jobs::trace::recorded::{Recorded, RecordedRequest};
+use kvfair::model::trial::{Data, JobSettings};
 
 use super::{Bytes, Gzip};
 use kvfair::jobs::Source;
@@ -30,7 +30,7 @@ fn settings(form: &str, units: Option<u64>, skip_bad: u64) -> JobSettings {
 fn read(settings: &JobSettings, source: &dyn Source) -> Result<(Vec<Told>, u64, u64), String> {
     let mut recorded = Recorded::open(settings, source).map_err(|error| error.to_string())?;
     let mut told = Vec::new();
-    let mut take = |request: Request<'_>| {
+    let mut take = |request: RecordedRequest<'_>| {
         assert_eq!(request.number, told.len() as u64);
         let mut key = Vec::new();
         request.key.write(&mut key);

@@ -3,9 +3,9 @@
 
 use std::sync::{Mutex, MutexGuard};
 
+use kvfair::model::op::{KeyList, Op, Pairs, Reply};
+use kvfair::model::trial::{Durability, Transport};
 use kvfair::stores::Launch;
-use kvfair::words::op::{KeyList, Op, Pairs, Reply};
-use kvfair::words::trial::{Durability, Transport};
 
 use super::common::contract::contract;
 use super::common::{Running, session, start_at};

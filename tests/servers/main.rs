@@ -11,21 +11,21 @@ mod memcachedb;
 mod memory;
 #[cfg(feature = "mongodb")]
 mod mongodb;
-mod mouths;
 mod prepared;
+mod protocols;
 mod redis;
-mod said;
 #[cfg(feature = "sql")]
 mod sql;
+mod store_stats;
 mod strange;
 mod tokyotyrant;
 
 use std::time::{Duration, Instant};
 
 use common::{session, start};
+use kvfair::model::op::{Fault, KeyList, Op, Pairs, Reply};
+use kvfair::model::trial::Transport;
 use kvfair::stores::Session;
-use kvfair::words::op::{Fault, KeyList, Op, Pairs, Reply};
-use kvfair::words::trial::Transport;
 
 const BOTH: [Transport; 2] = [Transport::Unix, Transport::Tcp];
 const SERVED: [&str; 3] = ["redis", "valkey", "memcached"];
@@ -86,7 +86,7 @@ fn every_server_starts_by_its_recipe_and_says_what_is_in_force() {
                 .unwrap();
             let printed = String::from_utf8(printed.stdout).unwrap();
             assert_eq!((server.adapter.server.unwrap().version)(&printed).as_deref(), Some(facts.version.as_str()));
-            assert!(!facts.mouth.is_empty() && !facts.increment.is_empty());
+            assert!(!facts.client_library.is_empty() && !facts.increment.is_empty());
             let needed: &[(&str, &str)] = match store {
                 "memcached" => &[("item_size_max", "1048576"), ("evictions", "0"), ("maxbytes", "1073741824")],
                 _ => &[("save", ""), ("appendonly", "no"), ("maxmemory", "0"), ("maxmemory-policy", "noeviction")],
@@ -94,7 +94,7 @@ fn every_server_starts_by_its_recipe_and_says_what_is_in_force() {
             for (name, value) in needed {
                 assert_eq!(facts.settings.get(*name).map(String::as_str), Some(*value), "{store} {name}");
             }
-            server.open().settle().unwrap();
+            server.open().final_flush().unwrap();
         }
     }
 }

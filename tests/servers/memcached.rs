@@ -1,8 +1,8 @@
 //! What only memcached has: limits of its own, and records that it drops.
 
-use kvfair::stores::blocking::Connection;
-use kvfair::words::op::{KeyList, Op, Pairs, Reply};
-use kvfair::words::trial::{Durability, Transport};
+use kvfair::model::op::{KeyList, Op, Pairs, Reply};
+use kvfair::model::trial::{Durability, Transport};
+use kvfair::stores::blocking::BlockingConnection;
 
 use super::common::{Running, session, start};
 use super::{BOTH, get, lacks, noise, refusal, set};
@@ -86,7 +86,7 @@ fn memcached_counts_what_it_still_holds_and_tells_what_it_dropped() {
     fill(0..40);
     assert_eq!(store.count().unwrap(), Some(40));
     // A running server may be given less memory: here so little that it must drop records.
-    let mut admin = Connection::open("admin", &server.launch).unwrap();
+    let mut admin = BlockingConnection::open("admin", &server.launch).unwrap();
     let answer = admin.exchange(b"cache_memlimit 8\r\n", |bytes| Ok(bytes.starts_with(b"OK\r\n").then_some((4, ()))));
     answer.unwrap();
     fill(40..400);
@@ -94,6 +94,6 @@ fn memcached_counts_what_it_still_holds_and_tells_what_it_dropped() {
     let dropped: u64 = store.facts().unwrap().settings["evictions"].parse().unwrap();
     assert!(count < 400 && dropped > 0, "{count} records, {dropped} dropped");
     assert_eq!(count + dropped, 400);
-    assert_eq!(store.says().unwrap().get("evictions"), Some(dropped as f64));
+    assert_eq!(store.stats().unwrap().get("evictions"), Some(dropped as f64));
     assert_eq!(store.evicted().unwrap(), Some(dropped));
 }

@@ -1,8 +1,8 @@
 //! MemcacheDB where it is on PATH; its adapter's ops against memcached everywhere, whose first commands it borrowed.
 
+use kvfair::model::op::{KeyList, Op, Pairs, Reply};
+use kvfair::model::trial::{Durability, Transport};
 use kvfair::stores::{Launch, Session, find};
-use kvfair::words::op::{KeyList, Op, Pairs, Reply};
-use kvfair::words::trial::{Durability, Transport};
 
 use super::common::{is_here, session, start, start_at};
 use super::{BOTH, get, lacks, set};

@@ -1,9 +1,9 @@
 //! What a server's memory is said to be, held against what the kernel says of its processes.
 
-use kvfair::lab::watch::{self, Peaks};
-use kvfair::words::op::Op;
-use kvfair::words::record::Peak;
-use kvfair::words::trial::Transport;
+use kvfair::harness::watch::{self, Peaks};
+use kvfair::model::op::Op;
+use kvfair::model::record::Peak;
+use kvfair::model::trial::Transport;
 
 use crate::common::{self, session};
 

@@ -1,9 +1,9 @@
 //! What only MongoDB's protocol has: one collection for all, tallies as documents, another's name. Real servers only:
 //! `mongod` where it is on PATH, and FerretDB.
 
+use kvfair::model::op::{KeyList, Op, Pairs, Reply};
+use kvfair::model::trial::{Durability, Transport};
 use kvfair::stores::{Launch, Login, Place, Store, find};
-use kvfair::words::op::{KeyList, Op, Pairs, Reply};
-use kvfair::words::trial::{Durability, Transport};
 
 use super::common::contract::contract;
 use super::common::{Running, launch_at, session, start, start_at};
@@ -76,11 +76,11 @@ fn open_alone(server: &Running) -> Box<dyn Store> {
 #[test]
 fn they_keep_the_contract_over_both_transports() {
     for store in here() {
-        for (transport, class) in BOTH.into_iter().zip([Durability::None, Durability::Power]) {
-            let server = start_at(store, transport, class);
+        for (transport, level) in BOTH.into_iter().zip([Durability::None, Durability::Power]) {
+            let server = start_at(store, transport, level);
             let found = contract(server.adapter, &alone(&server)).unwrap_or_else(|what| panic!("{what}"));
             let found: Vec<_> = found.iter().map(|gap| gap.split_once(':').expect("op: words").0).collect();
-            assert_eq!(found, ["set with a time to live"], "{store} over {transport} at {class}");
+            assert_eq!(found, ["set with a time to live"], "{store} over {transport} at {level}");
         }
     }
 }

@@ -4,10 +4,10 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use kvfair::lab::serve::{self, Served, Site};
-use kvfair::lab::signals::Interrupt;
+use kvfair::harness::serve::{self, Served, Site};
+use kvfair::harness::signals::Interrupt;
+use kvfair::model::trial::{Durability, Transport};
 use kvfair::stores::{self, Launch, Place};
-use kvfair::words::trial::{Durability, Transport};
 
 use super::{common, get, set};
 

@@ -1,10 +1,10 @@
 //! What only the speakers of RESP have: watches, tallies, logins, databases, durability, a name of their own.
 
-use kvfair::stores::blocking::Connection;
+use kvfair::model::op::{KeyList, Op, Reply};
+use kvfair::model::trial::{Durability, Transport};
+use kvfair::protocol::resp::{self, Value, command};
+use kvfair::stores::blocking::BlockingConnection;
 use kvfair::stores::{Launch, find};
-use kvfair::wire::resp::{self, Value, command};
-use kvfair::words::op::{KeyList, Op, Reply};
-use kvfair::words::trial::{Durability, Transport};
 
 use super::common::{session, start, start_at};
 use super::{get, lacks, refusal, set, version_of};
@@ -79,7 +79,7 @@ fn a_login_is_taken_or_refused_by_name_and_never_told() {
     for store in SPEAKERS_OF_RESP {
         let server = start(store, Transport::Tcp);
         let address = server.launch.place.to_string();
-        let mut admin = Connection::open("admin", &server.launch).unwrap();
+        let mut admin = BlockingConnection::open("admin", &server.launch).unwrap();
         tell(&mut admin, &[b"ACL", b"SETUSER", b"alice", b"on", b">s3cret-of-alice", b"~*", b"+@all"]);
         tell(&mut admin, &[b"CONFIG", b"SET", b"requirepass", b"s3cret-of-all"]);
 
@@ -103,7 +103,7 @@ fn a_login_is_taken_or_refused_by_name_and_never_told() {
     }
 }
 
-fn tell(connection: &mut Connection, parts: &[&[u8]]) -> Value {
+fn tell(connection: &mut BlockingConnection, parts: &[&[u8]]) -> Value {
     let mut request = Vec::new();
     command(parts, &mut request);
     match connection.exchange(&request, resp::value).unwrap() {
@@ -136,7 +136,7 @@ fn what_was_acknowledged_survives_a_kill_where_the_class_says_so() {
             for index in 0..200_u32 {
                 set(session(server.open().as_ref()).as_mut(), &index.to_be_bytes(), b"acknowledged");
             }
-            server.open().settle().unwrap();
+            server.open().final_flush().unwrap();
             let server = server.kill_and_start_again();
             let expected = if durability == Durability::None { 0 } else { 200 };
             assert_eq!(server.open().count().unwrap(), Some(expected), "{store} at {durability}");

@@ -1,9 +1,9 @@
-//! What only the SQL servers have: the contract over both transports, classes that outlive a kill, keys that blanks and
-//! letters' case tell apart, tables in somebody else's database, other products under a store's name.
+//! What only the SQL servers have: the contract over both transports, durability levels that outlive a kill, keys that
+//! blanks and letters' case tell apart, tables in somebody else's database, other products under a store's name.
 
+use kvfair::model::op::{Fault, KeyList, Op, Pairs, Reply};
+use kvfair::model::trial::{Configuration, Durability, Transport};
 use kvfair::stores::{Launch, Login, find};
-use kvfair::words::op::{Fault, KeyList, Op, Pairs, Reply};
-use kvfair::words::trial::{Configuration, Durability, Transport};
 
 use super::common::contract::contract;
 use super::common::{is_here, launch_at, session, start, start_at, start_guarded, start_shipped};
@@ -31,7 +31,7 @@ fn servers_start_by_their_recipes_and_say_what_is_in_force() {
         for transport in BOTH {
             let server = start_at(store, transport, Durability::Power);
             let recipe = server.adapter.server.unwrap();
-            let program = kvfair::lab::serve::program(recipe).unwrap();
+            let program = kvfair::harness::serve::program(recipe).unwrap();
             let printed = std::process::Command::new(program).arg(recipe.version_argument).output().unwrap();
             let printed = String::from_utf8(printed.stdout).unwrap();
             assert_eq!((recipe.version)(&printed).as_deref(), Some(server.facts.version.as_str()));
@@ -81,7 +81,7 @@ fn a_server_that_does_not_keep_the_class_is_refused_by_name() {
         let words = (server.adapter.open)(&power).unwrap().facts().unwrap_err().to_string();
         assert!(words.contains(setting) && words.contains(store), "{words}");
     }
-    // Tables that were made at `none` are not taken over for a class that needs their log.
+    // Tables that were made at `none` are not taken over for a durability level that needs their log.
     let server = start("postgres", Transport::Unix);
     set(session(server.open().as_ref()).as_mut(), b"k", b"v");
     let crash = Launch { durability: Durability::Crash, ..server.launch.clone() };
@@ -242,7 +242,7 @@ fn nobody_there_is_said_with_the_address() {
                 Err(Fault::Lost(error)) => {
                     assert!(error.to_string().contains(&format!("{store} at {place}")), "{error}")
                 }
-                other => panic!("nobody is there, but {other:?}"),
+                other => panic!("no process is there, but {other:?}"),
             }
         }
     }

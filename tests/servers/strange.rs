@@ -4,11 +4,11 @@ use std::io::{Read, Write};
 use std::net::TcpListener;
 use std::time::Duration;
 
+use kvfair::model::op::{Fault, Op, Reply};
+use kvfair::model::trial::Durability;
+use kvfair::protocol::resp;
 use kvfair::stores::blocking::Blocking;
 use kvfair::stores::{Launch, Place, Session, find};
-use kvfair::wire::resp;
-use kvfair::words::op::{Fault, Op, Reply};
-use kvfair::words::trial::Durability;
 
 use super::SERVED;
 use super::common::launch_at;
@@ -25,7 +25,7 @@ fn nobody_there_is_said_with_the_address() {
                 Err(Fault::Lost(error)) => {
                     assert!(error.to_string().contains(&format!("{store} at {place}")), "{error}")
                 }
-                other => panic!("nobody is there, but {other:?}"),
+                other => panic!("no process is there, but {other:?}"),
             }
         }
     }

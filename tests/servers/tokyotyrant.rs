@@ -1,8 +1,8 @@
 //! Tokyo Tyrant by both of its protocols: the real ttserver where it is on PATH, else the stand-in that ./test builds.
 
+use kvfair::model::op::{Op, Reply};
+use kvfair::model::trial::{Durability, Transport};
 use kvfair::stores::{Launch, find};
-use kvfair::words::op::{Op, Reply};
-use kvfair::words::trial::{Durability, Transport};
 
 use super::common::contract::contract;
 use super::common::{is_here, session, start, start_set};
@@ -36,11 +36,11 @@ fn it_says_what_is_in_force_and_a_stand_in_what_it_is() {
         let facts = &server.facts;
         assert_eq!(facts.process_id, Some(server.id()));
         assert_eq!(facts.settings["type"], "on-memory hash");
-        assert_eq!((facts.mouth.as_str(), facts.increment.as_str()), ("tyrant", "addint (32 bits)"));
+        assert_eq!((facts.client_library.as_str(), facts.increment.as_str()), ("tyrant", "addint (32 bits)"));
         let printed = std::process::Command::new("ttserver").arg("--version").output().unwrap().stdout;
         let stand_in = String::from_utf8(printed).unwrap().contains("tokyotyrant-test");
         assert_eq!(facts.product.as_deref(), stand_in.then_some("tokyotyrant-test"));
-        // Somebody else's server with another database than the target asks for.
+        // A server that kvfair did not start with another database than the target asks for.
         let settings = [("db".to_string(), "tree".to_string())].into_iter().collect();
         let launch = Launch { settings, ..server.launch.clone() };
         let words = (server.adapter.open)(&launch).unwrap().facts().unwrap_err().to_string();
@@ -52,8 +52,8 @@ fn it_says_what_is_in_force_and_a_stand_in_what_it_is() {
 fn it_refuses_the_classes_that_it_was_seen_to_break() {
     let adapter = find("tokyotyrant").unwrap();
     assert!((adapter.keeps)(Durability::None).is_ok());
-    for class in [Durability::Crash, Durability::Power] {
-        assert!((adapter.keeps)(class).unwrap_err().contains("in place"));
+    for level in [Durability::Crash, Durability::Power] {
+        assert!((adapter.keeps)(level).unwrap_err().contains("in place"));
     }
 }
 
@@ -84,8 +84,8 @@ fn memcacheds_text_is_answered_on_the_same_port() {
         return;
     }
     for transport in BOTH {
-        let server = start_set("tokyotyrant", transport, Durability::None, &[("mouth", "memcache")]);
-        assert_eq!(server.facts.mouth, "memcache text");
+        let server = start_set("tokyotyrant", transport, Durability::None, &[("protocol", "memcache")]);
+        assert_eq!(server.facts.client_library, "memcache text");
         borrowed_ops(session(server.open().as_ref()).as_mut());
     }
 }

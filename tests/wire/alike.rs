@@ -2,9 +2,9 @@
 
 use kvfair::jobs::getset::GETSET;
 use kvfair::jobs::{Ask, Client, Part};
-use kvfair::wire::Codec;
-use kvfair::words::load::{At, Keys, Load};
-use kvfair::words::trial::{Data, JobSettings};
+use kvfair::model::load::{At, Keys, Load};
+use kvfair::model::trial::{Data, JobSettings};
+use kvfair::protocol::Codec;
 
 use super::nothing::Nothing;
 use super::{Make, hear_all, memcache, resp};
@@ -109,6 +109,6 @@ fn sets_are_heard_as_done_up_to_the_first_that_is_not() {
         let (mut client, mut codec) = (client(Part::Get, 32, Keys::Uniform), make());
         said(client.as_mut(), codec.as_mut(), 3, &mut Vec::new());
         assert!(!client.sets_only());
-        assert_eq!(codec.hear_done(&three), (0, 0), "nobody waits for these");
+        assert_eq!(codec.hear_done(&three), (0, 0), "no client waits for these");
     }
 }

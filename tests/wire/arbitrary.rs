@@ -1,10 +1,10 @@
 //! All codecs against whatever bytes, keys and values may come.
 
-use kvfair::wire::Codec;
-use kvfair::wire::memcache::{self, Memcache};
-use kvfair::wire::resp::{self, Greeting, Resp, Value};
-use kvfair::wire::tyrant;
-use kvfair::words::op::Op;
+use kvfair::model::op::Op;
+use kvfair::protocol::Codec;
+use kvfair::protocol::memcache::{self, Memcache};
+use kvfair::protocol::resp::{self, Greeting, Resp, Value};
+use kvfair::protocol::tyrant;
 use proptest::prelude::*;
 
 use super::{CODECS, Got, hear_all, value};

@@ -1,8 +1,8 @@
 //! Our codec of memcached's binary protocol: what its ops say and hear, hostile answers, many questions at once.
 
-use kvfair::wire::Codec;
-use kvfair::wire::memcache::{Binary, noop};
-use kvfair::words::op::{Fault, Op, Pairs};
+use kvfair::model::op::{Fault, Op, Pairs};
+use kvfair::protocol::Codec;
+use kvfair::protocol::memcache::{Binary, noop};
 
 use super::{Case, Got, case, hear_all, is_garbled, keys, refused, value};
 

@@ -13,8 +13,8 @@ mod tyrant;
 
 use std::time::{Duration, Instant};
 
-use kvfair::wire::{Codec, Heard};
-use kvfair::words::op::{Fault, KeyList, Op, Pairs, Reply, readable};
+use kvfair::model::op::{Fault, KeyList, Op, Pairs, Reply, readable};
+use kvfair::protocol::{Codec, Decoded};
 
 /// What was heard, owned, so that it can be kept and compared.
 #[derive(Clone, Debug, PartialEq)]
@@ -32,12 +32,12 @@ enum Got {
     Greeted,
 }
 
-fn owned(heard: Heard<'_>) -> Option<Got> {
+fn owned(heard: Decoded<'_>) -> Option<Got> {
     let reply = match heard {
-        Heard::Again => return None,
-        Heard::Refused(words) => return Some(Got::Refused(words)),
-        Heard::Greeted => return Some(Got::Greeted),
-        Heard::Reply(reply) => reply,
+        Decoded::Again => return None,
+        Decoded::Refused(words) => return Some(Got::Refused(words)),
+        Decoded::Greeted => return Some(Got::Greeted),
+        Decoded::Reply(reply) => reply,
     };
     Some(match reply {
         Reply::Done => Got::Done,
@@ -120,9 +120,9 @@ impl Codec for Plainly {
         self.0.say(op, out)
     }
 
-    fn hear<'b>(&'b mut self, bytes: &'b [u8], out: &mut Vec<u8>) -> Result<Option<(usize, Heard<'b>)>, Fault> {
+    fn hear<'b>(&'b mut self, bytes: &'b [u8], out: &mut Vec<u8>) -> Result<Option<(usize, Decoded<'b>)>, Fault> {
         match self.0.hear_plain(bytes) {
-            Some((used, reply)) => Ok(Some((used, Heard::Reply(reply)))),
+            Some((used, reply)) => Ok(Some((used, Decoded::Reply(reply)))),
             None => self.0.hear(bytes, out),
         }
     }
@@ -285,7 +285,7 @@ fn in_pieces(codec: &mut dyn Codec, answer: &[u8]) -> Duration {
         unread.extend_from_slice(piece);
         while let Some((used, heard)) = codec.hear(&unread[start..], &mut out).unwrap() {
             start += used;
-            replies += usize::from(matches!(heard, Heard::Reply(_)));
+            replies += usize::from(matches!(heard, Decoded::Reply(_)));
         }
     }
     assert_eq!((replies, start), (1, answer.len()));

@@ -1,8 +1,8 @@
 //! Our codec of the memcached text protocol: what its ops say and hear, hostile answers, statistics and versions.
 
-use kvfair::wire::Codec;
-use kvfair::wire::memcache::{Dialect, Memcache, stats, version};
-use kvfair::words::op::{Fault, Op, Pairs};
+use kvfair::model::op::{Fault, Op, Pairs};
+use kvfair::protocol::Codec;
+use kvfair::protocol::memcache::{Dialect, Memcache, stats, version};
 use proptest::prelude::*;
 
 use super::{Case, Got, case, hear_all, is_garbled, keys, refused, value};
@@ -316,7 +316,7 @@ proptest! {
                 said += 1;
             }
             let answers = server.answer(&std::mem::take(&mut out));
-            prop_assert!(!answers.is_empty(), "nobody says anything any more");
+            prop_assert!(!answers.is_empty(), "no answer comes any more");
             for bytes in answers.chunks(piece) {
                 unread.extend_from_slice(bytes);
                 while let Some((used, heard)) = codec.hear(&unread, &mut out).unwrap() {

@@ -1,8 +1,8 @@
 //! Our codec of memcached's meta commands: what its ops say and hear, and hostile answers.
 
-use kvfair::wire::Codec;
-use kvfair::wire::memcache::Meta;
-use kvfair::words::op::{Op, Pairs};
+use kvfair::model::op::{Op, Pairs};
+use kvfair::protocol::Codec;
+use kvfair::protocol::memcache::Meta;
 
 use super::{Case, Got, case, is_garbled, keys, refused, value};
 

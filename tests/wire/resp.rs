@@ -1,8 +1,8 @@
 //! Our codec of RESP: what its ops say and hear, versions by watches, the greeting, and hostile answers.
 
-use kvfair::wire::Codec;
-use kvfair::wire::resp::{Greeting, Resp, Value, command, pong, value as read_value};
-use kvfair::words::op::{Fault, Op, Pairs};
+use kvfair::model::op::{Fault, Op, Pairs};
+use kvfair::protocol::Codec;
+use kvfair::protocol::resp::{Greeting, Resp, Value, command, pong, value as read_value};
 
 use super::{Case, Got, case, hear_all, is_garbled, keys, refused, value};
 

@@ -1,8 +1,8 @@
 //! Our codec of Tokyo Tyrant's protocol: what its ops say and hear, hostile answers, statistics.
 
-use kvfair::wire::Codec;
-use kvfair::wire::tyrant::{Tyrant, stats};
-use kvfair::words::op::{Fault, Op, Pairs};
+use kvfair::model::op::{Fault, Op, Pairs};
+use kvfair::protocol::Codec;
+use kvfair::protocol::tyrant::{Tyrant, stats};
 
 use super::{Case, Got, case, hear_all, is_garbled, keys, refused, value};
 

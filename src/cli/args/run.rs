@@ -4,26 +4,27 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
-use clap::builder::PossibleValuesParser;
 
-use crate::cli::exec::Exec;
-use crate::cli::points::{self, Points, Rates, Replay, Sizes, Values};
+use super::exec::Exec;
+
+use crate::cli::points::{self, Points, Rates, Replay, SizeList, ValueLengths};
+use crate::cli::{nearest, renamed};
 use crate::jobs;
-use crate::report::sweep::Statistic;
+use crate::model::effort::{BLOCKS_MAX, Effort};
+use crate::model::load::{Arrivals, Keys, Only};
+use crate::model::trial::{Configuration, Durability, Split, Verify, Via};
+use crate::report::point::Statistic;
 use crate::report::warn;
-use crate::words::effort::{BLOCKS_MAX, Effort};
-use crate::words::load::{Arrivals, Keys, Only};
-use crate::words::trial::{Configuration, Durability, Split, Verify, Via};
 
 #[derive(Debug, Args)]
 #[command(after_long_help = examples())]
-pub struct Run {
+pub struct RunArgs {
     /// The job: see `kvfair jobs`; with --exec a target
     #[arg(required_unless_present = "exec")]
     pub job: Option<String>,
     /// Stores by name (`redis`, `redis+unix`) or URL; every store found here if none is named
     ///
-    /// A name starts a server of our own or opens a fresh directory. A URL is somebody else's store: it must be empty
+    /// A name starts a server of our own or opens a fresh directory. A URL is a store by URL: it must be empty
     /// and have memory left for what the job writes, which is deleted again; the first eviction stops the run. Its
     /// password may stand in KVFAIR_PASSWORD or in the variable of the store's own client (REDISCLI_AUTH), for URLs of
     /// one host; on a terminal it is asked for. `TARGET?name=X` calls a target X in the table.
@@ -34,7 +35,7 @@ pub struct Run {
     pub how: How,
 }
 
-impl Run {
+impl RunArgs {
     /// The name of the job; none where a program is run.
     pub fn job(&self) -> &str {
         self.job.as_deref().unwrap_or_default()
@@ -92,7 +93,7 @@ pub struct How {
     #[arg(long, value_name = "SPEED", value_parser = points::replay)]
     pub replay: Option<Replay>,
     #[command(flatten)]
-    pub load: Requests,
+    pub load: RequestArgs,
     /// How `fans` asks: whole values one by one (portable), a profile's at once (batch), by the store's own means of
     /// counting (native), or by check-and-set (cas); several, as in portable,batch, stand side by side
     #[arg(long, value_name = "WAYS", value_delimiter = ',', default_value = "portable")]
@@ -101,13 +102,14 @@ pub struct How {
     #[arg(long, value_name = "HOW", default_value_t = Split::Pages)]
     pub split: Split,
     /// What must survive of acknowledged writes: nothing, a killed process, a power cut
-    #[arg(long, value_name = "CLASS", default_value_t = Durability::None)]
+    #[arg(long, value_name = "LEVEL", default_value_t = Durability::None)]
     pub durability: Durability,
-    /// Whose settings: `matched` is the same class and memory for all, `shipped` is as each store's makers ship it
+    /// Whose settings: `matched` is the same durability level and memory for all, `shipped` is as each store's makers
+    /// ship it
     #[arg(long = "config", value_name = "WHOSE", default_value_t = Configuration::Matched)]
     pub configuration: Configuration,
-    /// How sure to be: quick (2 minutes, intervals of 5 % to either side), normal (15 minutes, 3 %) or careful (as long
-    /// as it takes, 1 %, for made data of three seeds) [default: quick]
+    /// How certain results must be: quick (2 minutes, intervals of 5 % to either side), normal (15 minutes, 3 %) or
+    /// careful (as long as it takes, 1 %, for made data of three seeds) [default: quick]
     ///
     /// Blocks of trials are run until intervals against the first target are so narrow, 6 at least, or the time is
     /// over. A job of requests or of made data is sized to fit unless you size it; then the time is kept to a quarter,
@@ -136,7 +138,7 @@ pub struct How {
     /// Cut a trial off after this time, or a point of a sweep; its row then says how far it came
     #[arg(long, value_name = "TIME", default_value = "300s", value_parser = points::duration)]
     pub timeout: Duration,
-    /// Compare all of the end state with the truth, or a sample of keys (for jobs larger than memory)
+    /// Compare all of the end state with the expected state, or a sample of keys (for jobs larger than memory)
     #[arg(long, value_name = "HOW", default_value = "full", value_parser = verify)]
     pub verify: Verify,
     /// Write the records to this file, which must not exist yet [default: ./kvfair-results/<UTC>-<job>.jsonl]
@@ -152,7 +154,7 @@ pub struct How {
     /// has left (it may drop its owner's records)
     #[arg(long)]
     pub accept_unchecked: bool,
-    /// Show points and rates that the machine disturbed, instead of "unclear"
+    /// Show points and rates that noise disturbed, instead of "unclear"
     #[arg(long, env = "KVFAIR_ACCEPT_NOISE", value_parser = clap::builder::FalseyValueParser::new())]
     pub accept_noise: bool,
     /// Print the trials in their order, and stop
@@ -171,7 +173,7 @@ impl How {
 
 /// What a job of requests asks.
 #[derive(Debug, Default, Args)]
-pub struct Requests {
+pub struct RequestArgs {
     /// Records that are loaded before a job of requests begins, and among which keys are drawn [default: 100000;
     /// `mixed` 10000]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1_000_000_000))]
@@ -180,13 +182,13 @@ pub struct Requests {
     /// differ from key to key; a list 32,1k,32k,1M to sweep over, with all records loaded anew for each [default:
     /// `getset` 32; `mixed` 2048; `ycsb-*` 1000]
     #[arg(long, value_name = "BYTES", value_parser = points::values)]
-    pub values: Option<Values>,
+    pub values: Option<ValueLengths>,
     /// Of each value of a job of requests, the part in 100 that compresses to nothing [default: 50]
     #[arg(long, value_name = "PERCENT", value_parser = clap::value_parser!(u32).range(0..=100))]
     pub compressible: Option<u32>,
     /// Keys that `getset` asks for in one question; a list, as in 1,10,100, to sweep over [default: 1]
     #[arg(long, value_name = "N", value_parser = points::batches)]
-    pub batch: Option<Sizes>,
+    pub batch: Option<SizeList>,
     /// Requests that each client of a job of requests has under way, asked together when all before are answered
     /// [default: 1]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
@@ -226,7 +228,7 @@ pub struct Requests {
     pub read_only: bool,
 }
 
-impl Requests {
+impl RequestArgs {
     /// The options that were given, as they are typed.
     pub fn given(&self) -> impl Iterator<Item = &'static str> {
         let given = [
@@ -291,11 +293,24 @@ pub struct Look {
     #[arg(long)]
     pub all: bool,
     /// Leave out the warnings of that name; may be given more than once
-    #[arg(long, value_name = "NAME", value_parser = PossibleValuesParser::new(warn::ids()), hide_possible_values = true)]
+    #[arg(long, value_name = "NAME", value_parser = warning)]
     pub no_warn: Vec<String>,
     /// The file that results lie in, where one was named: the next command names it too
     #[arg(skip)]
     pub file: Option<PathBuf>,
+}
+
+fn warning(text: &str) -> Result<String, String> {
+    if warn::ids().any(|id| id == text) {
+        return Ok(text.to_string());
+    }
+    Err(match renamed::new_name(renamed::WARNINGS, text) {
+        Some(new) => format!("this warning is now called {new}"),
+        None => match nearest(text, warn::ids()) {
+            Some(near) => format!("did you mean '{near}'?"),
+            None => format!("there are {}", warn::ids().collect::<Vec<_>>().join(", ")),
+        },
+    })
 }
 
 fn verify(text: &str) -> Result<Verify, String> {

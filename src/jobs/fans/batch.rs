@@ -5,7 +5,7 @@ use super::{Share, read_fault, shown, wrong};
 use crate::jobs::merge;
 use crate::jobs::people::Profiles;
 use crate::jobs::{Ask, Client, Heard};
-use crate::words::op::{KeyList, Op, Pairs, Reply};
+use crate::model::op::{KeyList, Op, Pairs, Reply};
 
 pub struct Batch {
     turn: Turn,

@@ -5,7 +5,7 @@ use super::{Share, read_fault, shown, wrong};
 use crate::jobs::merge;
 use crate::jobs::people::Profiles;
 use crate::jobs::{Ask, Client, Heard};
-use crate::words::op::{Op, Reply};
+use crate::model::op::{Op, Reply};
 
 pub struct Cas {
     turn: Turn,

@@ -7,9 +7,9 @@ use super::input::profiles;
 use super::merge::Broken;
 use super::people::{self, Profiles};
 use super::{Client, EndState, Heard, Job, JobKind, Part, Source, draw};
-use crate::words::load::At;
-use crate::words::op::{Keys, Reply, Wrong, readable};
-use crate::words::trial::{JobSettings, Split, Via};
+use crate::model::load::At;
+use crate::model::op::{Keys, Reply, Wrong, readable};
+use crate::model::trial::{JobSettings, Split, Via};
 
 mod batch;
 mod cas;

@@ -4,7 +4,7 @@ use super::turn::{Next, Turn};
 use super::{Share, shown, wrong};
 use crate::jobs::people::Profiles;
 use crate::jobs::{Ask, Client, Heard};
-use crate::words::op::{Op, Reply};
+use crate::model::op::{Op, Reply};
 
 pub struct Native {
     turn: Turn,

@@ -7,7 +7,7 @@ use super::{Share, read_fault, shown, wrong};
 use crate::jobs::merge::{self, Pages};
 use crate::jobs::people::{Profile, Profiles};
 use crate::jobs::{Ask, Client, Heard, InputFault};
-use crate::words::op::{Op, Reply};
+use crate::model::op::{Op, Reply};
 
 /// So many pages are worked on at once at most, in a client: more than a driver keeps under way, and an end to reading
 /// ahead.

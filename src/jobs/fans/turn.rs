@@ -4,7 +4,7 @@ use super::Share;
 use crate::jobs::InputFault;
 use crate::jobs::merge::Pages;
 use crate::jobs::people::{Profile, Profiles};
-use crate::words::op::KeyList;
+use crate::model::op::KeyList;
 
 pub struct Turn {
     share: Share,

@@ -5,8 +5,8 @@ use std::fmt;
 use serde::Deserializer;
 use serde::de::{DeserializeSeed, Error, IgnoredAny, MapAccess, SeqAccess, Unexpected, Visitor};
 
-use super::{Sample, path_of};
-use crate::words::op::readable;
+use super::{InputSample, path_of};
+use crate::model::op::readable;
 
 /// What a field holds.
 #[derive(Debug)]
@@ -161,7 +161,7 @@ type Object = serde_json::Map<String, serde_json::Value>;
 /// Looks into the first lines for the field: most of them must have it. `otherwise` is what to do with lines that have
 /// no such field under any name.
 pub fn must_be_in(
-    sample: &Sample<'_>,
+    sample: &InputSample<'_>,
     path: &[String],
     wanted: &'static Wanted,
     expected: &str,

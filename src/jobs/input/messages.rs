@@ -2,8 +2,8 @@
 
 use super::fields::{self, Wanted};
 use super::table::{columns_of, is_named, names_numbers, recurs, rows_of, separator_of};
-use super::{Recognised, Sample, Shape, Table, has_no_columns, has_no_field, path_of};
-use crate::words::trial::ReadAs;
+use super::{InputSample, Recognised, Shape, TableForm, has_no_columns, has_no_field, path_of};
+use crate::model::trial::ReadAs;
 
 /// The forms in which messages come, as `--format` takes them; the first one is the recipe's.
 pub const FORMATS: &[&str] = &["text", "csv", "tsv", "jsonl"];
@@ -26,7 +26,7 @@ const TEXTS: &[&str] =
 const TABLE_ROWS: usize = 20;
 
 /// How messages are read out of an input that begins like this.
-pub fn recognise(sample: &Sample<'_>, read_as: &ReadAs) -> Result<Recognised, String> {
+pub fn recognise(sample: &InputSample<'_>, read_as: &ReadAs) -> Result<Recognised, String> {
     sample.must_not_be_utf16(EXPECTED)?;
     let lines = sample.lines();
     if lines.is_empty() {
@@ -74,7 +74,7 @@ fn is_plainly_a_table(rows: &[Vec<String>]) -> bool {
     is_even && (rows.len() >= TABLE_ROWS || (rows.len() > 1 && first.iter().any(|cell| is_named(cell, TEXTS))))
 }
 
-fn column(sample: &Sample<'_>, read_as: &ReadAs, separator: u8) -> Result<Recognised, String> {
+fn column(sample: &InputSample<'_>, read_as: &ReadAs, separator: u8) -> Result<Recognised, String> {
     let rows = rows_of(sample, separator);
     let Some(first) = rows.first() else { return Err(sample.fault("no row in it", EXPECTED, "")) };
     let in_header = first.iter().position(|cell| is_named(cell, TEXTS));
@@ -98,7 +98,7 @@ fn column(sample: &Sample<'_>, read_as: &ReadAs, separator: u8) -> Result<Recogn
     }
     // A message may be the word "text".
     let header = named || (in_header == Some(column) && !recurs(&rows, column)) || names_numbers(&rows, 0..first.len());
-    let table = Table { separator, header, width: None };
+    let table = TableForm { separator, header, width: None };
     let form = if separator == b'\t' { "tsv" } else { "csv" };
     let words = format!("{}: message = column {}", table.name(), column + 1);
     Ok(Recognised { form, becomes: "text", shape: Shape::Column { table, column }, words })

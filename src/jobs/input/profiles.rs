@@ -4,9 +4,9 @@
 use std::collections::HashSet;
 
 use super::table::{columns_of, filled, is_key_of, is_named, is_one_of, names_numbers, recurs, rows_of, separator_of};
-use super::{Recognised, Sample, Shape, Table, fields, has_no_columns, has_no_field, path_of};
+use super::{InputSample, Recognised, Shape, TableForm, fields, has_no_columns, has_no_field, path_of};
 use crate::jobs::people::{self, LIKED};
-use crate::words::trial::ReadAs;
+use crate::model::trial::ReadAs;
 
 /// The forms in which profiles come, as `--format` takes them; the first one is the recipe's.
 pub const FORMATS: &[&str] = &["jsonl", "csv", "tsv", "csv-pairs", "csv-profiles", "tsv-pairs", "tsv-profiles"];
@@ -80,7 +80,7 @@ const TABLE_ROWS: usize = 5;
 const PAIRS_SHARE: f64 = 0.9;
 
 /// How profiles are read out of an input that begins like this.
-pub fn recognise(sample: &Sample<'_>, read_as: &ReadAs) -> Result<Recognised, String> {
+pub fn recognise(sample: &InputSample<'_>, read_as: &ReadAs) -> Result<Recognised, String> {
     let fault = |what: &str, hint: &str| Err(sample.fault(what, EXPECTED, hint));
     sample.must_not_be_utf16(EXPECTED)?;
     let lines = sample.lines();
@@ -112,9 +112,14 @@ pub fn recognise(sample: &Sample<'_>, read_as: &ReadAs) -> Result<Recognised, St
 }
 
 /// Rows of CSV or TSV.
-fn table(sample: &Sample<'_>, read_as: &ReadAs, separator: u8, rows: &[Vec<String>]) -> Result<Recognised, String> {
+fn table(
+    sample: &InputSample<'_>,
+    read_as: &ReadAs,
+    separator: u8,
+    rows: &[Vec<String>],
+) -> Result<Recognised, String> {
     let asked = read_as.form.as_str();
-    let table = Table { separator, header: false, width: None };
+    let table = TableForm { separator, header: false, width: None };
     if !read_as.columns.is_empty() {
         if asked.ends_with("-profiles") {
             return Err(format!("--columns: {asked} has a user and all their pages a line\nhint: leave one out"));
@@ -124,7 +129,7 @@ fn table(sample: &Sample<'_>, read_as: &ReadAs, separator: u8, rows: &[Vec<Strin
             return Err("--columns takes two columns here: that of the user and that of the page".to_string());
         };
         let header = named || is_header(rows, user, page, is_key_of);
-        return pairs(sample, rows, Table { header, ..table }, user, page);
+        return pairs(sample, rows, TableForm { header, ..table }, user, page);
     }
     let named = |names: &[&str]| rows[0].iter().position(|cell| is_named(cell, names));
     let is_meant = |(user, page): &(usize, usize)| user != page && is_header(rows, *user, *page, is_one_of);
@@ -134,7 +139,7 @@ fn table(sample: &Sample<'_>, read_as: &ReadAs, separator: u8, rows: &[Vec<Strin
     let two = two as f64 >= PAIRS_SHARE * rows.len() as f64 || (repeats && two * 2 > rows.len());
     let of = |(user, page): (usize, usize), width: Option<usize>| {
         let header = is_header(rows, user, page, is_one_of);
-        pairs(sample, rows, Table { header, width, ..table }, user, page)
+        pairs(sample, rows, TableForm { header, width, ..table }, user, page)
     };
     match in_header {
         _ if asked.ends_with("-profiles") => Ok(profiles(rows, table)),
@@ -166,9 +171,9 @@ fn names_its_columns(rows: &[Vec<String>]) -> bool {
 }
 
 fn pairs(
-    sample: &Sample<'_>,
+    sample: &InputSample<'_>,
     rows: &[Vec<String>],
-    table: Table,
+    table: TableForm,
     user: usize,
     page: usize,
 ) -> Result<Recognised, String> {
@@ -176,7 +181,7 @@ fn pairs(
         return Err(format!("--columns: column {} cannot be both the user and the page", user + 1));
     }
     let header = table.header || names_numbers(rows, [user, page].into_iter());
-    let table = Table { header, ..table };
+    let table = TableForm { header, ..table };
     let is_good = |row: &&Vec<String>| {
         let has = |column: usize| row.get(column).is_some_and(|cell| !cell.is_empty());
         has(user) && has(page) && table.width.is_none_or(|width| row.len() == width || filled(row) == width)
@@ -205,12 +210,12 @@ fn is_header(rows: &[Vec<String>], user: usize, page: usize, is_one: fn(&str, &[
     is_told && !(0..rows[0].len()).any(|column| recurs(rows, column))
 }
 
-fn profiles(rows: &[Vec<String>], table: Table) -> Recognised {
+fn profiles(rows: &[Vec<String>], table: TableForm) -> Recognised {
     // What is a page elsewhere is no name of a column.
     let is_page = |cell: &String| rows[1..].iter().any(|row| row.iter().skip(1).any(|page| page == cell));
     let is_apart = || !recurs(rows, 0) && !rows[0].iter().skip(1).any(|cell| !cell.is_empty() && is_page(cell));
     let header = (is_named(&rows[0][0], USERS) && is_apart()) || names_numbers(rows, 0..1);
-    let table = Table { header, ..table };
+    let table = TableForm { header, ..table };
     let words = format!("{} profiles: user = column 1, pages = all others", table.name());
     let (form, becomes) = match table.separator {
         b'\t' => ("tsv-profiles", "tsv"),
@@ -220,7 +225,7 @@ fn profiles(rows: &[Vec<String>], table: Table) -> Recognised {
 }
 
 /// JSON Lines.
-fn lists(sample: &Sample<'_>, read_as: &ReadAs) -> Result<Recognised, String> {
+fn lists(sample: &InputSample<'_>, read_as: &ReadAs) -> Result<Recognised, String> {
     let name = read_as.field.as_deref().unwrap_or(people::FIELD);
     let field = path_of(name);
     let words = format!("JSON Lines: pages = field {name}");

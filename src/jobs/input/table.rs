@@ -6,7 +6,7 @@ use std::rc::Rc;
 
 use csv::{ByteRecord, ReaderBuilder, Trim};
 
-use super::{Sample, Table};
+use super::{InputSample, TableForm};
 use crate::jobs::lines::{past_mark, without_mark};
 use crate::jobs::{InputFault, Source};
 
@@ -133,7 +133,7 @@ pub fn cell<'r>(row: &'r ByteRecord, column: usize, what: &str) -> Result<&'r st
 }
 
 /// A row that has as many columns as all of them, but for empty ones at its end.
-pub fn has_width(row: &ByteRecord, table: Table) -> Result<(), String> {
+pub fn has_width(row: &ByteRecord, table: TableForm) -> Result<(), String> {
     let filled = (0..row.len()).rev().find(|column| !row[*column].is_empty()).map_or(0, |last| last + 1);
     match table.width {
         Some(width) if row.len() != width && filled != width => {
@@ -145,7 +145,7 @@ pub fn has_width(row: &ByteRecord, table: Table) -> Result<(), String> {
 }
 
 /// The first rows of a sample as text. One that may be cut off is left out.
-pub fn rows_of(sample: &Sample<'_>, separator: u8) -> Vec<Vec<String>> {
+pub fn rows_of(sample: &InputSample<'_>, separator: u8) -> Vec<Vec<String>> {
     const ROWS: usize = 200;
     let mut reader = builder(separator).from_reader(Cursor::new(without_mark(sample.bytes)));
     let text = |cell: &[u8]| String::from_utf8_lossy(cell).into_owned();
@@ -163,7 +163,7 @@ pub fn filled(row: &[String]) -> usize {
 }
 
 /// Which of these separates columns: the first that makes several of most rows.
-pub fn separator_of(sample: &Sample<'_>, of: &[u8]) -> Option<u8> {
+pub fn separator_of(sample: &InputSample<'_>, of: &[u8]) -> Option<u8> {
     let divides = |separator: &u8| {
         let rows = rows_of(sample, *separator);
         rows.iter().filter(|row| row.len() > 1).count() * 2 > rows.len()

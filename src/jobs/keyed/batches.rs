@@ -10,7 +10,7 @@ use super::questions::{Question, Questions};
 use super::values::Values;
 use super::wrong;
 use crate::jobs::{Ask, Client, Heard};
-use crate::words::op::{KeyList, Op, Pairs, Reply};
+use crate::model::op::{KeyList, Op, Pairs, Reply};
 
 pub struct Batched {
     questions: Questions,
@@ -149,8 +149,8 @@ mod tests {
     use super::super::questions::Asked;
     use super::*;
     use crate::jobs::Part;
-    use crate::words::load::{At, Keys, Load};
-    use crate::words::op::ValueList;
+    use crate::model::load::{At, Keys, Load};
+    use crate::model::op::ValueList;
 
     fn batched(set: bool, left: u64, batch: u32) -> Batched {
         let mut client = Batched::new(Questions::loading(1, 0), left, batch, 100, Arc::new(Values::new(1, 40)));

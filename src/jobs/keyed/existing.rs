@@ -6,9 +6,9 @@ use std::sync::{Arc, OnceLock};
 use super::SHOWN_BYTES;
 use super::questions::{Asked, Questions, load_of};
 use crate::jobs::{Ask, Client, Heard, Job, Part, Source};
-use crate::words::load::{At, Load};
-use crate::words::op::{KeyList, Op, Reply, Wrong, readable};
-use crate::words::trial::JobSettings;
+use crate::model::load::{At, Load};
+use crate::model::op::{KeyList, Op, Reply, Wrong, readable};
+use crate::model::trial::JobSettings;
 
 /// A job that asks for keys of a store as its settings say; a key's number is its place in the list.
 pub struct Existing {
@@ -106,7 +106,7 @@ impl Client for Reading {
 mod tests {
     use super::*;
     use crate::jobs::tests::Text;
-    use crate::words::trial::Data;
+    use crate::model::trial::Data;
 
     #[test]
     fn only_the_keys_that_were_drawn_are_asked_for_and_one_that_is_gone_is_a_miss() {

@@ -1,7 +1,7 @@
 //! How long the values of a job are: all alike, or each key's its own.
 
 use crate::jobs::draw::mix;
-use crate::words::load::Spread;
+use crate::model::load::Spread;
 
 /// Lengths are drawn from so many equally likely ones, sorted: a table instead of arithmetic for each question.
 const QUANTILES: usize = 1 << 16;

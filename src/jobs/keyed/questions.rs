@@ -7,8 +7,8 @@ use std::sync::Arc;
 use super::keytext::KeyText;
 use crate::jobs::draw::{Alias, Rng, mix, zipf};
 use crate::jobs::{Part, find};
-use crate::words::load::{At, Keys, Load, SCANNED_MAX, ZIPF_THOUSANDTHS};
-use crate::words::trial::JobSettings;
+use crate::model::load::{At, Keys, Load, SCANNED_MAX, ZIPF_THOUSANDTHS};
+use crate::model::trial::JobSettings;
 
 /// What is asked next, and about which key.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -303,7 +303,7 @@ mod tests {
         let load = Load { records, keys: keys.parse().unwrap(), reads: 3, writes: 1, ..Load::default() };
         let settings = JobSettings {
             name: "mixed".to_string(),
-            data: crate::words::trial::Data::Recipe { name: String::new(), seed: 1 },
+            data: crate::model::trial::Data::Recipe { name: String::new(), seed: 1 },
             format: String::new(),
             read_as: None,
             units: None,

@@ -9,8 +9,8 @@ use super::questions::{Question, Questions};
 use super::values::Values;
 use super::{SHOWN_BYTES, wrong};
 use crate::jobs::{Ask, Client, Heard, Reading, Writing};
-use crate::words::load::Keys;
-use crate::words::op::{Op, Pairs, Reply, Wrong, readable};
+use crate::model::load::Keys;
+use crate::model::op::{Op, Pairs, Reply, Wrong, readable};
 
 /// What a client does, and among whom.
 #[derive(Clone, Copy)]
@@ -219,7 +219,7 @@ impl Client for Turns {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::words::op::KeyList;
+    use crate::model::op::KeyList;
 
     fn turns(reading: Reading, writing: Writing, left: u64) -> Turns {
         let part = Part { reading, writing, keys: Keys::Latest, records: 10, of: 3, index: 1 };

@@ -3,7 +3,7 @@
 
 use super::lengths::Lengths;
 use crate::jobs::draw::{Rng, mix};
-use crate::words::load::COMPRESSIBLE_PERCENT;
+use crate::model::load::COMPRESSIBLE_PERCENT;
 
 /// Bytes of version and check sum in front.
 pub const HEAD_BYTES: usize = 16;
@@ -205,7 +205,7 @@ mod tests {
 
     #[test]
     fn values_of_many_lengths_prove_themselves_too() {
-        let spread = Some(crate::words::load::Spread::Range { low: 1, high: 300 });
+        let spread = Some(crate::model::load::Spread::Range { low: 1, high: 300 });
         let values = Values::of(7, Lengths::new(0, spread), COMPRESSIBLE_PERCENT);
         let mut value = values.blank();
         for record in 0..500 {

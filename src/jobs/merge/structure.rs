@@ -34,8 +34,8 @@ fn walk_with<E>(
 }
 
 /// The structure of entries, 64 bytes at a time, each of which is a bit: after Langdale and Lemire, "Parsing Gigabytes
-/// of JSON per Second" (2019). Outside of names only bytes may be of which counts, colons and commas are made; that these
-/// are in order is left to those who read the record, since to see it here takes as many steps again.
+/// of JSON per Second" (2019). Outside of names only bytes may be of which counts, colons and commas are made; that
+/// these are in order is left to those who read the record, since to see it here takes as many steps again.
 #[derive(Default)]
 struct Structure {
     /// All ones if the block before ended within a name.

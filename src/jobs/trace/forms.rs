@@ -2,8 +2,8 @@
 //! from, nor what is done about a row.
 
 use super::fields::{Fields, long};
-use crate::words::op::readable;
-use crate::words::units;
+use crate::model::op::readable;
+use crate::model::units;
 
 /// A form of recorded traffic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,7 +27,7 @@ pub const NAMES: &[&str] = &["twitter", "libcachesim", "oracle", "arc"];
 impl Form {
     /// The first row of these bytes and its length; nothing where it is not whole, or bad. A line is whole with its LF.
     #[inline(always)]
-    pub fn first(self, bytes: &[u8]) -> Option<(Row<'_>, usize)> {
+    pub fn first(self, bytes: &[u8]) -> Option<(TraceRow<'_>, usize)> {
         match self {
             Form::Twitter => twitter(bytes),
             Form::LibCacheSim => libcachesim(bytes),
@@ -88,7 +88,7 @@ impl Form {
 }
 
 /// What one row says.
-pub struct Row<'a> {
+pub struct TraceRow<'a> {
     /// Seconds since the recording's own beginning; 0 in a form that has no times (`arc`).
     pub time_s: u64,
     pub key: Key<'a>,
@@ -191,20 +191,20 @@ const ARC: &[Field] =
     &[("start_block", Is::Number), ("count", Is::Count), ("ignored", Is::Number), ("request", Is::Number)];
 
 #[inline(always)]
-fn twitter(bytes: &[u8]) -> Option<(Row<'_>, usize)> {
+fn twitter(bytes: &[u8]) -> Option<(TraceRow<'_>, usize)> {
     let fields = Fields::<7>::of_first(bytes, b',')?;
     let (time_s, key) = (fields.number(0)?, fields.text(1));
     // What is not needed must be there all the same: a key with a comma has moved it.
     fields.number(2).and(fields.number(4))?;
     let (value_bytes, operation) = (size(fields.number(3)?)?, operation(fields.text(5))?);
     let ttl_s = fields.number(6)?.min(TTL_MAX_S) as u32;
-    let row = Row { time_s, key: Key::Text(key), value_bytes, operation, ttl_s, count: 1 };
+    let row = TraceRow { time_s, key: Key::Text(key), value_bytes, operation, ttl_s, count: 1 };
     (!key.is_empty()).then_some((row, fields.length()))
 }
 
 /// A comma may be followed by a blank.
 #[inline(always)]
-fn libcachesim(bytes: &[u8]) -> Option<(Row<'_>, usize)> {
+fn libcachesim(bytes: &[u8]) -> Option<(TraceRow<'_>, usize)> {
     let fields = Fields::<4>::of_first(bytes, b',')?;
     let (time_s, object) = (fields.number(0)?, fields.number_behind(b' ', 1)?);
     let value_bytes = size(fields.number_behind(b' ', 2)?)?;
@@ -216,7 +216,7 @@ fn libcachesim(bytes: &[u8]) -> Option<(Row<'_>, usize)> {
 }
 
 #[inline(always)]
-fn oracle(bytes: &[u8]) -> Option<(Row<'_>, usize)> {
+fn oracle(bytes: &[u8]) -> Option<(TraceRow<'_>, usize)> {
     let record = bytes.first_chunk::<ORACLE_BYTES>()?;
     let object = u64::from(number_in(record, 4)) | u64::from(number_in(record, 8)) << 32;
     let value_bytes = size(u64::from(number_in(record, 12)))?;
@@ -229,7 +229,7 @@ fn number_in(record: &[u8; ORACLE_BYTES], at: usize) -> u32 {
 }
 
 #[inline(always)]
-fn arc(bytes: &[u8]) -> Option<(Row<'_>, usize)> {
+fn arc(bytes: &[u8]) -> Option<(TraceRow<'_>, usize)> {
     let fields = Fields::<4>::of_first(bytes, b' ')?;
     let (start, count) = (fields.number(0)?, u32::try_from(fields.number(1)?).ok()?);
     if count > ARC_BLOCKS_MAX {
@@ -241,8 +241,8 @@ fn arc(bytes: &[u8]) -> Option<(Row<'_>, usize)> {
 }
 
 #[inline(always)]
-fn plain_get<'a>(time_s: u64, object: u64, value_bytes: u32, count: u32) -> Row<'a> {
-    Row { time_s, key: Key::Object(object), value_bytes, operation: Some(Operation::Get), ttl_s: 0, count }
+fn plain_get<'a>(time_s: u64, object: u64, value_bytes: u32, count: u32) -> TraceRow<'a> {
+    TraceRow { time_s, key: Key::Object(object), value_bytes, operation: Some(Operation::Get), ttl_s: 0, count }
 }
 
 #[inline(always)]

@@ -1,18 +1,18 @@
 //! Which form recorded traffic has, by its first rows. It must not know what is done about them.
 
 use super::forms::{FORMS, Form};
-use crate::jobs::input::{Recognised, Sample, Shape};
-use crate::words::trial::ReadAs;
+use crate::jobs::input::{InputSample, Recognised, Shape};
+use crate::model::trial::ReadAs;
 
 /// What a row must be.
 pub const EXPECTED: &str = "one of these forms, with an example of a row:
   twitter      timestamp, key, key size, value size, client, operation, TTL    0,key7,4,512,1,get,0
-  libcachesim  time, object, size, next access, after a comma                  0, 42, 4096, -1
-  arc          start block, count, ignored, request, after a blank             42 8 0 1
+  libcachesim  time, object, size, next access, separated by commas            0, 42, 4096, -1
+  arc          start block, count, ignored, request, separated by spaces       42 8 0 1
   oracle       binary records of 24 bytes (oracleGeneral): time, object, size, next access";
 
 /// How recorded traffic is read that begins like this.
-pub fn recognise(sample: &Sample<'_>, read_as: &ReadAs) -> Result<Recognised, String> {
+pub fn recognise(sample: &InputSample<'_>, read_as: &ReadAs) -> Result<Recognised, String> {
     let typed = [(!read_as.columns.is_empty(), "--columns", "columns"), (read_as.field.is_some(), "--field", "fields")];
     if let Some((_, option, parts)) = typed.iter().find(|(is_typed, ..)| *is_typed) {
         let hint = "hint: trace takes neither --columns nor --field";
@@ -29,7 +29,7 @@ pub fn recognise(sample: &Sample<'_>, read_as: &ReadAs) -> Result<Recognised, St
 }
 
 /// The form that most of the first rows have.
-fn told_by(sample: &Sample<'_>) -> Option<&'static (&'static str, Form)> {
+fn told_by(sample: &InputSample<'_>) -> Option<&'static (&'static str, Form)> {
     // No text holds a zero, and the numbers of a record hardly do without.
     if sample.bytes.contains(&0) {
         return FORMS.iter().find(|(_, form)| !form.has_lines());

@@ -3,14 +3,14 @@
 
 use std::io::{self, BufRead};
 
-use super::forms::{FORMS, Form, Key, Operation, Row};
+use super::forms::{FORMS, Form, Key, Operation, TraceRow};
 use crate::jobs::lines::{BadRows, LINE_BYTES_MAX, past_mark};
 use crate::jobs::{InputFault, Source};
-use crate::words::trial::JobSettings;
+use crate::model::trial::JobSettings;
 
 /// One request.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Request<'a> {
+pub struct RecordedRequest<'a> {
     /// Its place among all requests that are asked, from 0.
     pub number: u64,
     /// When it was made, in seconds since the recording's own beginning; 0 in a form that has no times.
@@ -77,7 +77,7 @@ impl Recorded {
 
     /// Gives the next request to `take`; false when there are no more.
     #[inline]
-    pub fn read(&mut self, mut take: impl FnMut(Request<'_>)) -> Result<bool, InputFault> {
+    pub fn read(&mut self, mut take: impl FnMut(RecordedRequest<'_>)) -> Result<bool, InputFault> {
         loop {
             if self.requests == self.requests_max {
                 self.give_back();
@@ -98,14 +98,14 @@ impl Recorded {
             self.at += length;
             self.rows += 1;
             match row {
-                Row { operation: None, .. } => self.unasked += 1,
-                Row { key: Key::Object(object), count, time_s, value_bytes, .. } => {
+                TraceRow { operation: None, .. } => self.unasked += 1,
+                TraceRow { key: Key::Object(object), count, time_s, value_bytes, .. } => {
                     self.run = Run { object, left: count, time_s, value_bytes };
                 }
-                Row { key, operation: Some(operation), time_s, value_bytes, ttl_s, .. } => {
+                TraceRow { key, operation: Some(operation), time_s, value_bytes, ttl_s, .. } => {
                     let number = self.requests;
                     self.requests += 1;
-                    take(Request { number, time_s, key, value_bytes, operation, ttl_s });
+                    take(RecordedRequest { number, time_s, key, value_bytes, operation, ttl_s });
                     return Ok(true);
                 }
             }
@@ -199,11 +199,11 @@ impl Recorded {
 
 impl Run {
     #[inline(always)]
-    fn next(&mut self, number: u64) -> Request<'static> {
+    fn next(&mut self, number: u64) -> RecordedRequest<'static> {
         let Run { object, time_s, value_bytes, .. } = *self;
         self.object = object.wrapping_add(1);
         self.left -= 1;
         let (key, operation) = (Key::Object(object), Operation::Get);
-        Request { number, time_s, key, value_bytes, operation, ttl_s: 0 }
+        RecordedRequest { number, time_s, key, value_bytes, operation, ttl_s: 0 }
     }
 }

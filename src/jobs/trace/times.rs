@@ -9,7 +9,7 @@ use super::Operation;
 
 /// One request that waits for its moment.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Held {
+pub struct WaitingRequest {
     pub due_ns: u64,
     pub number: u64,
     pub key: Vec<u8>,
@@ -20,20 +20,20 @@ pub struct Held {
 }
 
 /// One client's requests of the second that is at hand, in the order of their moments.
-pub struct Times {
+pub struct DueTimes {
     percent: u32,
     /// The first second of the recording.
     first_s: Option<u64>,
     /// The second that is being gathered.
     second_s: u64,
-    gathering: Vec<Held>,
-    ready: VecDeque<Held>,
+    gathering: Vec<WaitingRequest>,
+    ready: VecDeque<WaitingRequest>,
 }
 
-impl Times {
+impl DueTimes {
     /// So many hundredths as fast as it was recorded.
-    pub fn new(percent: u32) -> Times {
-        Times { percent, first_s: None, second_s: 0, gathering: Vec::new(), ready: VecDeque::new() }
+    pub fn new(percent: u32) -> DueTimes {
+        DueTimes { percent, first_s: None, second_s: 0, gathering: Vec::new(), ready: VecDeque::new() }
     }
 
     /// Every request's time goes by here, whoever it is for: the first is the recording's beginning. When it was made,
@@ -49,10 +49,10 @@ impl Times {
     }
 
     /// Takes a request of the second that `pass` told.
-    pub fn hold(&mut self, second_s: u64, held: Held) {
+    pub fn hold(&mut self, second_s: u64, held: WaitingRequest) {
         let within = (held.hash >> 11) as f64 / (1_u64 << 53) as f64;
         let scale = 1e9 * 100.0 / f64::from(self.percent);
-        self.gathering.push(Held { due_ns: ((second_s as f64 + within) * scale) as u64, ..held });
+        self.gathering.push(WaitingRequest { due_ns: ((second_s as f64 + within) * scale) as u64, ..held });
     }
 
     /// What was gathered is whole.
@@ -61,11 +61,11 @@ impl Times {
         self.ready.extend(self.gathering.drain(..));
     }
 
-    pub fn next(&self) -> Option<&Held> {
+    pub fn next(&self) -> Option<&WaitingRequest> {
         self.ready.front()
     }
 
-    pub fn take(&mut self) -> Option<Held> {
+    pub fn take(&mut self) -> Option<WaitingRequest> {
         self.ready.pop_front()
     }
 }
@@ -75,11 +75,11 @@ mod tests {
     use super::*;
 
     fn gathered(percent: u32, rows: &[(u64, u64)]) -> Vec<(u64, u64)> {
-        let mut times = Times::new(percent);
+        let mut times = DueTimes::new(percent);
         for (number, &(time_s, hash)) in (0..).zip(rows) {
             let second_s = times.pass(time_s);
             let (key, operation) = (Vec::new(), Operation::Get);
-            times.hold(second_s, Held { due_ns: 0, number, key, hash, value_bytes: 1, ttl_s: 0, operation });
+            times.hold(second_s, WaitingRequest { due_ns: 0, number, key, hash, value_bytes: 1, ttl_s: 0, operation });
         }
         times.end_second();
         std::iter::from_fn(|| times.take()).map(|held| (held.due_ns, held.number)).collect()

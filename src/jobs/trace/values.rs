@@ -14,18 +14,18 @@ static PLAIN: [u8; 1 << 12] = [b'x'; 1 << 12];
 const SPREAD: u64 = 0x94d0_49bb_1331_11eb;
 
 /// What all values are made of.
-pub struct Values {
+pub struct TraceValues {
     pool: Vec<u8>,
 }
 
-impl Default for Values {
-    fn default() -> Values {
+impl Default for TraceValues {
+    fn default() -> TraceValues {
         let mut random = Rng::new(POOL_SEED);
-        Values { pool: (0..POOL_BYTES / 8).flat_map(|_| random.draw().to_le_bytes()).collect() }
+        TraceValues { pool: (0..POOL_BYTES / 8).flat_map(|_| random.draw().to_le_bytes()).collect() }
     }
 }
 
-impl Values {
+impl TraceValues {
     /// Puts the value of this version of a key, named by its hash, in place of what `value` held.
     pub fn write(&self, key: u64, version: u64, bytes: usize, value: &mut Vec<u8>) {
         value.clear();
@@ -118,7 +118,7 @@ mod tests {
 
     #[test]
     fn a_value_proves_key_version_length_and_every_byte() {
-        let values = Values::default();
+        let values = TraceValues::default();
         let mut value = Vec::new();
         for bytes in [0, 1, 2, 7, 8, 15, 16, 17, 32, 33, 100, 1_000, 20_000] {
             values.write(41, 9, bytes, &mut value);
@@ -139,7 +139,7 @@ mod tests {
 
     #[test]
     fn half_of_a_value_compresses_and_a_long_one_goes_round_the_pool() {
-        let values = Values::default();
+        let values = TraceValues::default();
         let (mut value, mut all) = (Vec::new(), Vec::new());
         for key in 0..5 {
             values.write(mix(key), 0, 10_000, &mut value);

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use plotters::coord::ranged1d::{KeyPointHint, NoDefaultFormatting, Ranged, ValueFormatter};
 
-use crate::words::units;
+use crate::model::units;
 
 /// From so many times the smallest number on, what was swept is drawn in equal ratios.
 const LOGARITHMIC_SWEEP: f64 = 10.0;

@@ -10,9 +10,9 @@ use plotters::style::text_anchor::{HPos, Pos, VPos};
 use plotters::style::{Color, FontDesc, FontFamily, FontStyle, IntoFont, ShapeStyle, TRANSPARENT, TextStyle};
 
 use super::axis::Axis;
-use super::ink::{GREY, GRID, Ink, Mark, PAPER, TEXT};
+use super::palette::{GREY, GRID, Mark, PAPER, Stroke, TEXT};
 use super::{Line, Measure, called, labels, step, swept};
-use crate::report::sweep::Point;
+use crate::report::point::Point;
 
 // Lengths in pixels, letters by their height.
 const PLOT_WIDTH: i32 = 330;
@@ -32,7 +32,7 @@ const LABEL: f64 = 12.0;
 const NUMBER: f64 = 11.0;
 const TITLE: f64 = 13.0;
 const RADIUS: i32 = 5;
-const RADIUS_OF_CONTROLS: i32 = 4;
+const RADIUS_OF_BASELINES: i32 = 4;
 const BAND_OPACITY: f64 = 0.15;
 /// The mean width of a letter by its height, in the wide faces of screens (Verdana, DejaVu Sans).
 const LETTER_SHARE: f64 = 0.6;
@@ -46,18 +46,18 @@ pub type Page<'a> = DrawingArea<SVGBackend<'a>, Shift>;
 type Pixel = (i32, i32);
 
 /// How large the panels of a chart are.
-pub struct Sizes {
+pub struct PanelSizes {
     pub width: i32,
     pub height: i32,
 }
 
-impl Sizes {
+impl PanelSizes {
     /// Room for all names, and for a label of each line above the others.
-    pub fn of(lines: &[Line]) -> Sizes {
+    pub fn of(lines: &[Line]) -> PanelSizes {
         let longest = lines.iter().map(|line| shortened(line.target).chars().count()).max().unwrap_or(0);
         let label_width = SAMPLE_WIDTH + SAMPLE_GAP + (longest as f64 * LABEL * LETTER_SHARE).ceil() as i32;
         let plot_height = PLOT_HEIGHT.max(lines.len() as i32 * LABEL_GAP);
-        Sizes {
+        PanelSizes {
             width: AXIS_WIDTH + PLOT_WIDTH + LEADER_WIDTH + label_width,
             height: TITLE_HEIGHT + plot_height + AXIS_HEIGHT,
         }
@@ -72,7 +72,7 @@ pub fn letters_in(width: i32, height: f64) -> usize {
 /// How something is written.
 pub struct Letters {
     pub height: f64,
-    pub ink: Ink,
+    pub stroke: Stroke,
     pub bold: bool,
 }
 
@@ -86,7 +86,7 @@ impl Letters {
         let style = if self.bold { FontStyle::Bold } else { FontStyle::Normal };
         // The crate takes the height of a line and writes that of its letters: a 1.24th.
         let font: FontDesc = (FontFamily::SansSerif, self.height * 1.24, style).into_font();
-        font.color(&self.ink.light)
+        font.color(&self.stroke.light)
     }
 }
 
@@ -118,7 +118,7 @@ struct Laid<'a> {
 pub fn draw(
     page: &Page,
     corner: Pixel,
-    sizes: &Sizes,
+    sizes: &PanelSizes,
     measure: &Measure,
     points: &[&Point],
     lines: &[Line],
@@ -127,7 +127,7 @@ pub fn draw(
     let ys: Vec<f64> = points.iter().flat_map(|point| (measure.span)(point)).collect();
     let (x, y) = (Axis::of_sweep(&xs), Axis::of_measure(&ys));
     let title = format!("{}{}", (measure.title)(called(&points[0].part)), scale(&y));
-    let letters = Letters { height: TITLE, ink: TEXT, bold: true };
+    let letters = Letters { height: TITLE, stroke: TEXT, bold: true };
     write(page, &title, (corner.0, corner.1 + TITLE_HEIGHT / 3), &letters)?;
 
     let plot_width = AXIS_WIDTH + PLOT_WIDTH;
@@ -135,7 +135,7 @@ pub fn draw(
     let mut chart = ChartBuilder::on(&area);
     let x_title = format!("{}{}", swept(points), scale(&x));
     let mut chart = chart.x_label_area_size(AXIS_HEIGHT).y_label_area_size(AXIS_WIDTH).build_cartesian_2d(x, y)?;
-    let numbers = Letters { height: NUMBER, ink: GREY, bold: false }.style();
+    let numbers = Letters { height: NUMBER, stroke: GREY, bold: false }.style();
     chart
         .configure_mesh()
         .disable_x_mesh()
@@ -159,8 +159,8 @@ pub fn draw(
         })
     });
     let mut laid: Vec<Laid> = laid.collect();
-    // Controls lie below what is compared.
-    laid.sort_by_key(|laid| !laid.line.control);
+    // Baselines lie below what is compared.
+    laid.sort_by_key(|laid| !laid.line.baseline);
     let (across, down) = plot.get_pixel_range();
     bands(page, &laid)?;
     names(page, &laid, across.end, (down.start, down.end))?;
@@ -175,7 +175,7 @@ fn scale(axis: &Axis) -> &'static str {
 fn bands(page: &Page, laid: &[Laid]) -> Result<()> {
     for laid in laid.iter().filter(|laid| laid.lowest != laid.highest) {
         let around: Vec<Pixel> = laid.lowest.iter().chain(laid.highest.iter().rev()).copied().collect();
-        page.draw(&Polygon::new(around, laid.line.ink.light.mix(BAND_OPACITY)))?;
+        page.draw(&Polygon::new(around, laid.line.stroke.light.mix(BAND_OPACITY)))?;
     }
     Ok(())
 }
@@ -186,20 +186,20 @@ fn line(page: &Page, laid: &Laid) -> Result<()> {
 }
 
 fn path(line: &Line, through: Vec<Pixel>) -> PathElement<Pixel> {
-    let width = if line.control { 1 } else { 2 };
-    PathElement::new(through, ShapeStyle::from(line.ink.light).stroke_width(width))
+    let width = if line.baseline { 1 } else { 2 };
+    PathElement::new(through, ShapeStyle::from(line.stroke.light).stroke_width(width))
 }
 
 /// A hollow mark is a smaller one of paper on it, so that no line shines through.
 fn mark(page: &Page, at: Pixel, line: &Line, hollow: bool) -> Result<()> {
-    let radius = if line.control { RADIUS_OF_CONTROLS } else { RADIUS };
-    let layers = [(radius, line.ink), (radius - 2, PAPER)];
-    for (radius, ink) in &layers[..if hollow { 2 } else { 1 }] {
+    let radius = if line.baseline { RADIUS_OF_BASELINES } else { RADIUS };
+    let layers = [(radius, line.stroke), (radius - 2, PAPER)];
+    for (radius, stroke) in &layers[..if hollow { 2 } else { 1 }] {
         if line.mark == Mark::Circle {
-            page.draw(&Circle::new(at, *radius, ink.light.filled()))?;
+            page.draw(&Circle::new(at, *radius, stroke.light.filled()))?;
         } else {
             let corners = line.mark.corners(*radius).into_iter().map(|(right, below)| (at.0 + right, at.1 + below));
-            page.draw(&Polygon::new(corners.collect::<Vec<Pixel>>(), ink.light))?;
+            page.draw(&Polygon::new(corners.collect::<Vec<Pixel>>(), stroke.light))?;
         }
     }
     Ok(())
@@ -216,7 +216,7 @@ fn names(page: &Page, laid: &[Laid], plot_end: i32, (top, bottom): Pixel) -> Res
         page.draw(&PathElement::new(vec![end, (left, height)], GRID.light))?;
         page.draw(&path(laid.line, vec![(left, height), (left + SAMPLE_WIDTH, height)]))?;
         mark(page, (left + SAMPLE_WIDTH / 2, height), laid.line, false)?;
-        let letters = Letters { height: LABEL, ink: laid.line.ink, bold: false };
+        let letters = Letters { height: LABEL, stroke: laid.line.stroke, bold: false };
         let at = (left + SAMPLE_WIDTH + SAMPLE_GAP, height);
         write(page, &shortened(laid.line.target), at, &letters)?;
     }

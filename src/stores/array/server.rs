@@ -9,8 +9,8 @@ use std::path::PathBuf;
 use mio::unix::SourceFd;
 use mio::{Events, Interest, Poll, Token};
 
-use crate::wire::requests::Request;
-use crate::words::op::Fault;
+use crate::model::op::Fault;
+use crate::protocol::requests::ServerRequest;
 
 const READ_BYTES: usize = 256 << 10;
 const EVENTS: usize = 1024;
@@ -20,7 +20,7 @@ const LISTENER: Token = Token(usize::MAX);
 
 /// What is spoken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Mouth {
+pub enum Protocol {
     Resp,
     Text,
 }
@@ -85,16 +85,16 @@ struct Guest {
     /// The beginning of a request whose end is still to come.
     unread: Vec<u8>,
     /// Answers that the socket did not take yet. Until it has, nothing more is read.
-    unsent: Vec<u8>,
+    backlog: Vec<u8>,
 }
 
 /// Serves until it is killed.
-pub fn serve(door: &Door, mouth: Mouth) -> io::Result<()> {
+pub fn serve(door: &Door, protocol: Protocol) -> io::Result<()> {
     let listener = Listener::open(door)?;
     let mut poll = Poll::new()?;
     poll.registry().register(&mut SourceFd(&listener.as_fd().as_raw_fd()), LISTENER, Interest::READABLE)?;
     let mut guests: Vec<Option<Guest>> = Vec::new();
-    let mut array = Array { mouth, values: Vec::new(), held: 0 };
+    let mut array = Array { protocol, values: Vec::new(), held: 0 };
     let mut received = vec![0; READ_BYTES];
     let mut events = Events::with_capacity(EVENTS);
     loop {
@@ -128,7 +128,7 @@ fn welcome(listener: &Listener, poll: &Poll, guests: &mut Vec<Option<Guest>>) ->
         let place = guests.iter().position(Option::is_none).unwrap_or(guests.len());
         let fd = socket.as_fd().as_raw_fd();
         poll.registry().register(&mut SourceFd(&fd), Token(place), Interest::READABLE | Interest::WRITABLE)?;
-        let guest = Some(Guest { socket, unread: Vec::new(), unsent: Vec::new() });
+        let guest = Some(Guest { socket, unread: Vec::new(), backlog: Vec::new() });
         if place == guests.len() { guests.push(guest) } else { guests[place] = guest }
     }
 }
@@ -137,10 +137,10 @@ impl Guest {
     /// Sends what is left, then reads and answers until nothing more comes.
     fn attend(&mut self, array: &mut Array, received: &mut [u8]) -> io::Result<()> {
         loop {
-            if !self.unsent.is_empty() {
-                match self.socket.write(&self.unsent) {
+            if !self.backlog.is_empty() {
+                match self.socket.write(&self.backlog) {
                     Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(()),
-                    sent => drop(self.unsent.drain(..sent?)),
+                    sent => drop(self.backlog.drain(..sent?)),
                 }
                 continue;
             }
@@ -157,19 +157,19 @@ impl Guest {
                 own.extend_from_slice(&received[..came]);
                 &own[..]
             };
-            let used = array.answer_all(bytes, &mut self.unsent);
+            let used = array.answer_all(bytes, &mut self.backlog);
             let used = used.map_err(|fault| io::Error::new(ErrorKind::InvalidData, fault.to_string()))?;
             self.unread = bytes[used..].to_vec();
-            if !self.unsent.is_empty() {
-                match self.socket.write(&self.unsent) {
-                    Ok(sent) if sent == self.unsent.len() => self.unsent.clear(),
-                    Ok(sent) => drop(self.unsent.drain(..sent)),
+            if !self.backlog.is_empty() {
+                match self.socket.write(&self.backlog) {
+                    Ok(sent) if sent == self.backlog.len() => self.backlog.clear(),
+                    Ok(sent) => drop(self.backlog.drain(..sent)),
                     Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(()),
                     Err(error) => return Err(error),
                 }
             }
             // Less than there was room for is all there was.
-            if came < received.len() && self.unsent.is_empty() {
+            if came < received.len() && self.backlog.is_empty() {
                 return Ok(());
             }
         }
@@ -178,7 +178,7 @@ impl Guest {
 
 /// Values by the number in their key.
 struct Array {
-    mouth: Mouth,
+    protocol: Protocol,
     values: Vec<Option<Vec<u8>>>,
     held: u64,
 }
@@ -186,24 +186,24 @@ struct Array {
 impl Array {
     /// Answers every request that is whole: the bytes that they took.
     fn answer_all(&mut self, bytes: &[u8], out: &mut Vec<u8>) -> Result<usize, Fault> {
-        let (mut used, mut request) = (0, Request::default());
+        let (mut used, mut request) = (0, ServerRequest::default());
         while used < bytes.len() {
             let rest = &bytes[used..];
-            let taken = match self.mouth {
-                Mouth::Resp => request.read_resp(rest)?,
-                Mouth::Text => request.read_text(rest)?,
+            let taken = match self.protocol {
+                Protocol::Resp => request.read_resp(rest)?,
+                Protocol::Text => request.read_text(rest)?,
             };
             let Some(taken) = taken else { break };
-            match self.mouth {
-                Mouth::Resp => self.answer_resp(&request, rest, out),
-                Mouth::Text => self.answer_text(&request, rest, out),
+            match self.protocol {
+                Protocol::Resp => self.answer_resp(&request, rest, out),
+                Protocol::Text => self.answer_text(&request, rest, out),
             }
             used += taken;
         }
         Ok(used)
     }
 
-    fn answer_resp(&mut self, request: &Request, bytes: &[u8], out: &mut Vec<u8>) {
+    fn answer_resp(&mut self, request: &ServerRequest, bytes: &[u8], out: &mut Vec<u8>) {
         let part = |index| request.part(index, bytes);
         match part(0) {
             b"GET" => bulk(self.get(part(1)), out),
@@ -225,7 +225,7 @@ impl Array {
         }
     }
 
-    fn answer_text(&mut self, request: &Request, bytes: &[u8], out: &mut Vec<u8>) {
+    fn answer_text(&mut self, request: &ServerRequest, bytes: &[u8], out: &mut Vec<u8>) {
         let part = |index| request.part(index, bytes);
         match part(0) {
             b"get" => {

@@ -1,13 +1,13 @@
 //! Berkeley DB's C interface: structures of function pointers, whose places belong to one version of the library: 5.3,
 //! the last one that distributions carry. They were read from its header (`offsetof` on 64-bit Linux), and nothing is
-//! asked of another version. It knows nothing of classes and settings.
+//! asked of another version. It knows nothing of durability levels and settings.
 
 use std::ffi::{c_char, c_int, c_void};
 use std::ptr::null_mut;
 
 use super::NAME;
+use crate::model::op::Fault;
 use crate::stores::library::{Shared, interface, start};
-use crate::words::op::Fault;
 
 static SHARED: Shared = Shared { names: &["libdb-5.3.so", "libdb-5.3.dylib"], package: "libdb5.3" };
 
@@ -122,7 +122,7 @@ pub type SetLog = unsafe extern "C" fn(Handle, u32, c_int) -> c_int;
 pub type GetLog = unsafe extern "C" fn(Handle, u32, *mut c_int) -> c_int;
 // SAFETY: as above.
 pub type Checkpoint = unsafe extern "C" fn(Handle, u32, u32, u32) -> c_int;
-pub type Pair = unsafe extern "C" fn(Handle, Handle, *mut Thing, *mut Thing, u32) -> c_int;
+pub type KeyValue = unsafe extern "C" fn(Handle, Handle, *mut Thing, *mut Thing, u32) -> c_int;
 pub type Delete = unsafe extern "C" fn(Handle, Handle, *mut Thing, u32) -> c_int;
 pub type NewCursor = unsafe extern "C" fn(Handle, Handle, *mut Handle, u32) -> c_int;
 // SAFETY: as above.

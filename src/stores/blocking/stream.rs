@@ -1,10 +1,11 @@
 //! A connected socket, over TCP or in a file: how it is opened, within a time, and waited for.
 
 use std::io::{self, Read, Write};
-use std::net::{TcpStream, ToSocketAddrs};
+use std::net::{IpAddr, SocketAddr, TcpStream, ToSocketAddrs};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
+use std::sync::mpsc;
 use std::time::Duration;
 
 use nix::errno::Errno;
@@ -14,12 +15,12 @@ use crate::stores::Place;
 use crate::stores::deadline::Deadline;
 
 /// A connected socket.
-pub enum Stream {
+pub enum Socket {
     Tcp(TcpStream),
     Unix(UnixStream),
 }
 
-impl Stream {
+impl Socket {
     pub(super) fn open(place: &Place, patience: Duration) -> io::Result<Self> {
         match place {
             Place::Tcp { host, port } => {
@@ -28,13 +29,13 @@ impl Stream {
                 stream.set_nodelay(true)?;
                 stream.set_read_timeout(Some(patience))?;
                 stream.set_write_timeout(Some(patience))?;
-                Ok(Stream::Tcp(stream))
+                Ok(Socket::Tcp(stream))
             }
             Place::Unix(path) => {
                 let stream = connect_unix(path, patience)?;
                 stream.set_read_timeout(Some(patience))?;
                 stream.set_write_timeout(Some(patience))?;
-                Ok(Stream::Unix(stream))
+                Ok(Socket::Unix(stream))
             }
             Place::Memory | Place::Path(_) => {
                 Err(io::Error::new(io::ErrorKind::InvalidInput, "a server is reached by tcp or a Unix socket"))
@@ -44,8 +45,8 @@ impl Stream {
 
     pub(super) fn set_nonblocking(&self, on: bool) -> io::Result<()> {
         match self {
-            Stream::Tcp(stream) => stream.set_nonblocking(on),
-            Stream::Unix(stream) => stream.set_nonblocking(on),
+            Socket::Tcp(stream) => stream.set_nonblocking(on),
+            Socket::Unix(stream) => stream.set_nonblocking(on),
         }
     }
 
@@ -68,7 +69,7 @@ impl Stream {
 fn connect(host: &str, port: u16, patience: Duration) -> io::Result<TcpStream> {
     let deadline = Deadline::within(patience);
     let mut failure = io::Error::new(io::ErrorKind::NotFound, "the name has no address");
-    for address in (host, port).to_socket_addrs()? {
+    for address in addresses(host, port, patience)? {
         let Ok(left) = deadline.left() else { break };
         match TcpStream::connect_timeout(&address, left) {
             Ok(stream) => return Ok(stream),
@@ -76,6 +77,27 @@ fn connect(host: &str, port: u16, patience: Duration) -> io::Result<TcpStream> {
         }
     }
     Err(failure)
+}
+
+/// The addresses of a name. The system's look-up has time-outs of its own, of minutes: a thread waits for it.
+fn addresses(host: &str, port: u16, patience: Duration) -> io::Result<Vec<SocketAddr>> {
+    if let Ok(address) = host.parse::<IpAddr>() {
+        return Ok(vec![SocketAddr::new(address, port)]);
+    }
+    let name = host.to_string();
+    within(patience, move || (name.as_str(), port).to_socket_addrs().map(Iterator::collect))
+}
+
+/// What the work comes to, if it ends in that time. Its thread is left behind where it does not.
+fn within<T: Send + 'static>(
+    patience: Duration,
+    work: impl FnOnce() -> io::Result<T> + Send + 'static,
+) -> io::Result<T> {
+    let (tell, told) = mpsc::channel();
+    // Where it is too late, there is no one to tell.
+    std::thread::spawn(move || tell.send(work()).ok());
+    let late = |_| io::Error::new(io::ErrorKind::TimedOut, "the name was not looked up in time");
+    told.recv_timeout(patience).map_err(late)?
 }
 
 /// A server that takes no connections has a queue of them, and a full one is waited for: by default for ever.
@@ -103,35 +125,51 @@ fn connect_unix(path: &Path, _: Duration) -> io::Result<UnixStream> {
     UnixStream::connect(path)
 }
 
-impl AsFd for Stream {
+impl AsFd for Socket {
     fn as_fd(&self) -> BorrowedFd<'_> {
         match self {
-            Stream::Tcp(stream) => stream.as_fd(),
-            Stream::Unix(stream) => stream.as_fd(),
+            Socket::Tcp(stream) => stream.as_fd(),
+            Socket::Unix(stream) => stream.as_fd(),
         }
     }
 }
 
-impl Read for Stream {
+impl Read for Socket {
     #[inline]
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         match self {
-            Stream::Tcp(stream) => stream.read(into),
-            Stream::Unix(stream) => stream.read(into),
+            Socket::Tcp(stream) => stream.read(into),
+            Socket::Unix(stream) => stream.read(into),
         }
     }
 }
 
-impl Write for Stream {
+impl Write for Socket {
     #[inline]
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         match self {
-            Stream::Tcp(stream) => stream.write(bytes),
-            Stream::Unix(stream) => stream.write(bytes),
+            Socket::Tcp(stream) => stream.write(bytes),
+            Socket::Unix(stream) => stream.write(bytes),
         }
     }
 
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_is_looked_up_within_the_time() {
+        assert_eq!(addresses("127.0.0.1", 7, Duration::ZERO).unwrap(), ["127.0.0.1:7".parse().unwrap()]);
+        assert!(!addresses("localhost", 7, Duration::from_secs(20)).unwrap().is_empty());
+        let slow = within(Duration::from_millis(20), || {
+            std::thread::sleep(Duration::from_secs(5));
+            Ok(())
+        });
+        assert_eq!(slow.expect_err("it sleeps").kind(), io::ErrorKind::TimedOut);
     }
 }

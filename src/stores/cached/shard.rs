@@ -5,9 +5,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use lru::LruCache;
 
+use crate::model::op::{Fault, KeyList, Op, Pairs, Reply};
+use crate::model::trial::CacheCounts;
 use crate::stores::Session;
-use crate::words::op::{Fault, KeyList, Op, Pairs, Reply};
-use crate::words::trial::CacheCounts;
 
 /// What keeping an entry costs besides its key and value: its place in the map and the list, two allocations, and the
 /// map's spare room. Measured as a process' growth over a million entries.
@@ -18,7 +18,7 @@ const BATCH_BYTES: usize = 1 << 20;
 
 /// A part of the records, the least recently used ones first to go.
 pub struct Shard {
-    pub entries: LruCache<Box<[u8]>, Entry>,
+    pub entries: LruCache<Box<[u8]>, CacheEntry>,
     pub bytes: usize,
     pub limit_bytes: usize,
     pub limit_items: usize,
@@ -27,7 +27,7 @@ pub struct Shard {
     pub changes: u64,
 }
 
-pub enum Entry {
+pub enum CacheEntry {
     Value {
         value: Vec<u8>,
         changed: bool,
@@ -39,20 +39,20 @@ pub enum Entry {
     },
 }
 
-impl Entry {
+impl CacheEntry {
     pub fn is_changed(&self) -> bool {
         match self {
-            Entry::Value { changed, .. } => *changed,
-            Entry::Counter { added, .. } => *added != 0,
+            CacheEntry::Value { changed, .. } => *changed,
+            CacheEntry::Counter { added, .. } => *added != 0,
         }
     }
 }
 
 impl Shard {
-    fn cost(&self, key: &[u8], entry: &Entry) -> usize {
+    fn cost(&self, key: &[u8], entry: &CacheEntry) -> usize {
         let value = match entry {
-            Entry::Value { value, .. } => value.len(),
-            Entry::Counter { .. } => size_of::<i64>(),
+            CacheEntry::Value { value, .. } => value.len(),
+            CacheEntry::Counter { .. } => size_of::<i64>(),
         };
         match self.counts {
             CacheCounts::Entries => key.len() + value + ENTRY_BYTES,
@@ -62,7 +62,13 @@ impl Shard {
 
     /// Takes an entry in place of the one that is there, whatever it held, and makes room for it; `evicted` counts what
     /// had to go. One that is larger than all the room there is goes straight to the store.
-    pub fn put(&mut self, key: &[u8], entry: Entry, inner: &mut dyn Session, evicted: &AtomicU64) -> Result<(), Fault> {
+    pub fn put(
+        &mut self,
+        key: &[u8],
+        entry: CacheEntry,
+        inner: &mut dyn Session,
+        evicted: &AtomicU64,
+    ) -> Result<(), Fault> {
         self.changes += 1;
         let cost = self.cost(key, &entry);
         if cost > self.limit_bytes || self.limit_items == 0 {
@@ -110,14 +116,14 @@ impl Shard {
         let mut together: Vec<&mut bool> = Vec::new();
         for (key, entry) in self.entries.iter_mut() {
             match entry {
-                Entry::Value { value, changed } if *changed => {
+                CacheEntry::Value { value, changed } if *changed => {
                     keys.push(key);
                     values.push(value);
                     bytes += key.len() + value.len();
                     together.push(changed);
                 }
-                Entry::Counter { stored, added } if *added != 0 => {
-                    write(key, &Entry::Counter { stored: *stored, added: *added }, inner)?;
+                CacheEntry::Counter { stored, added } if *added != 0 => {
+                    write(key, &CacheEntry::Counter { stored: *stored, added: *added }, inner)?;
                     *stored += *added;
                     *added = 0;
                 }
@@ -149,11 +155,11 @@ fn set_all(
 }
 
 /// Puts one record into the store, if it has changed.
-pub fn write(key: &[u8], entry: &Entry, inner: &mut dyn Session) -> Result<(), Fault> {
+pub fn write(key: &[u8], entry: &CacheEntry, inner: &mut dyn Session) -> Result<(), Fault> {
     match entry {
         entry if !entry.is_changed() => Ok(()),
-        Entry::Value { value, .. } => expect_done(inner.ask(&Op::Set { key, value, ttl_s: None })?),
-        Entry::Counter { added, .. } => match inner.ask(&Op::Increment { key, by: *added })? {
+        CacheEntry::Value { value, .. } => expect_done(inner.ask(&Op::Set { key, value, ttl_s: None })?),
+        CacheEntry::Counter { added, .. } => match inner.ask(&Op::Increment { key, by: *added })? {
             Reply::Number(_) => Ok(()),
             other => Err(unexpected("increment", other)),
         },

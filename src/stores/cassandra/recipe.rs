@@ -3,8 +3,8 @@
 
 use std::path::Path;
 
+use crate::model::trial::Durability;
 use crate::stores::{Launch, Place, Step};
-use crate::words::trial::Durability;
 
 /// A node's settings are a file. What is not named is left at its default on purpose and read back by `facts`.
 /// <https://cassandra.apache.org/doc/5.0/cassandra/managing/configuration/cass_yaml_file.html>

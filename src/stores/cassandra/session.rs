@@ -12,9 +12,9 @@ use scylla::value::{Counter, CqlValue, Row};
 use tokio::task::JoinSet;
 
 use super::{Cassandra, NAME, fault, garbled};
+use crate::model::op::{Fault, KeyList, Keys, Op, Pairs, Reply, ValueList};
 use crate::stores::Session;
-use crate::stores::cell::{self, Seen, check_key};
-use crate::words::op::{Fault, KeyList, Keys, Op, Pairs, Reply, ValueList};
+use crate::stores::cell::{self, VersionSeen, check_key};
 
 /// The longest key of a partition, in bytes. <https://cassandra.apache.org/doc/5.0/cassandra/reference/faq.html>
 const KEY_BYTES_MAX: usize = 65_535;
@@ -82,7 +82,7 @@ pub struct Asking<'s> {
     statements: Arc<Statements>,
     /// The answer that a reply lends from.
     answer: Option<QueryRowsResult>,
-    seen: Seen,
+    seen: VersionSeen,
     values: ValueList,
     numbers: Vec<Option<i64>>,
     rows: (KeyList, KeyList),
@@ -175,7 +175,7 @@ impl<'c> Asking<'c> {
             store,
             statements,
             answer: None,
-            seen: Seen::default(),
+            seen: VersionSeen::default(),
             values: ValueList::default(),
             numbers: Vec::new(),
             rows: (KeyList::default(), KeyList::default()),

@@ -8,9 +8,9 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use super::NAME;
+use crate::model::op::{Fault, Op, Reply, ValueList};
+use crate::model::trial::Durability;
 use crate::stores::{Facts, Launch, Session, Store};
-use crate::words::op::{Fault, Op, Reply, ValueList};
-use crate::words::trial::Durability;
 
 /// What is not true of what it acknowledges.
 #[derive(Clone, Copy, PartialEq)]
@@ -155,10 +155,10 @@ impl Store for Durable {
 
     fn facts(&self) -> Result<Facts, Fault> {
         let (version, none) = (env!("CARGO_PKG_VERSION").to_string(), "none".to_string());
-        Ok(Facts { version, mouth: none.clone(), increment: none, ..Facts::default() })
+        Ok(Facts { version, client_library: none.clone(), increment: none, ..Facts::default() })
     }
 
-    fn settle(&self) -> Result<(), Fault> {
+    fn final_flush(&self) -> Result<(), Fault> {
         Ok(())
     }
 

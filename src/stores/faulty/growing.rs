@@ -2,7 +2,7 @@
 
 use std::hint::black_box;
 
-use crate::words::op::Op;
+use crate::model::op::Op;
 
 /// What grows with the square of something.
 #[derive(Clone, Copy, PartialEq)]

@@ -5,9 +5,9 @@
 use std::collections::BTreeMap;
 
 use super::{find, stats};
-use crate::stores::blocking::Connection;
-use crate::stores::room::{Limit, Room, Weight};
-use crate::words::op::Fault;
+use crate::model::op::Fault;
+use crate::stores::blocking::BlockingConnection;
+use crate::stores::room::{Limit, ServerMemory, Weight};
 
 /// A page; slabs.c, `slab_page_size`.
 const PAGE_BYTES: u64 = 1 << 20;
@@ -19,7 +19,7 @@ const GROWTH: f64 = 1.25;
 /// What the probes of a check take at most: a page of each class that they write to. Measured: 31 pages.
 const CHECK_BYTES: u64 = 40 * PAGE_BYTES;
 
-pub fn room(connection: &mut Connection) -> Result<Room, Fault> {
+pub fn room(connection: &mut BlockingConnection) -> Result<ServerMemory, Fault> {
     let seen = stats(connection, b"stats\r\n")?;
     let slabs = stats(connection, b"stats slabs\r\n")?;
     let settings = stats(connection, b"stats settings\r\n")?;
@@ -28,7 +28,7 @@ pub fn room(connection: &mut Connection) -> Result<Room, Fault> {
     // Pages that are of no class any more: the next class that needs one gets it.
     let pooled = of("slab_global_page_pool").unwrap_or(0).saturating_mul(PAGE_BYTES);
     let policy = find(&settings, "evictions").map(|word| format!("evictions {word}"));
-    Ok(Room {
+    Ok(ServerMemory {
         limit: match of("limit_maxbytes") {
             Some(limit) => Limit::Bytes(limit),
             None => Limit::Unknown("stats tell no limit_maxbytes".to_string()),
@@ -45,7 +45,7 @@ pub fn room(connection: &mut Connection) -> Result<Room, Fault> {
 }
 
 /// Items that went for newer ones of their size, and those that went with a page that another size was given.
-pub fn evicted(connection: &mut Connection) -> Result<Option<u64>, Fault> {
+pub fn evicted(connection: &mut BlockingConnection) -> Result<Option<u64>, Fault> {
     let seen = stats(connection, b"stats\r\n")?;
     let counts = ["evictions", "slab_reassign_evictions_nomem"];
     let counts = counts.iter().filter_map(|name| find(&seen, name)?.parse::<u64>().ok());

@@ -4,7 +4,7 @@ use mongodb::bson::raw::{CString, RawBinaryRef, RawBsonRef, cstr};
 use mongodb::bson::spec::BinarySubtype;
 use mongodb::bson::{Bson, Document, RawArrayBuf, RawDocument, RawDocumentBuf, rawdoc};
 
-use crate::words::op::{Fault, Keys, readable};
+use crate::model::op::{Fault, Keys, readable};
 
 /// The one collection, of documents `{_id: key, v: value}` (bytes), `{_id: key, v: number}` (a counter) and
 /// `{_id: key, t: {field: number, ...}}` (a tally).

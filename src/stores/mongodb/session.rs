@@ -6,8 +6,8 @@ use mongodb::bson::raw::RawBsonRef;
 use mongodb::bson::{Bson, Document, RawDocument, RawDocumentBuf, doc, rawdoc};
 
 use super::{Mongo, documents, fault, within};
+use crate::model::op::{Fault, KeyList, Keys, Op, Pairs, Reply, ValueList, readable};
 use crate::stores::{Session, cell};
-use crate::words::op::{Fault, KeyList, Keys, Op, Pairs, Reply, ValueList, readable};
 use documents::{
     RECORD_BYTES, RECORDS, Writes, additions, field_of, id, key_in, number, number_in, number_of, put_value, record,
     replace, replace_if, tally, words,
@@ -22,7 +22,7 @@ pub struct Asking<'s> {
     /// Whether a change of a record may undo another client's.
     loses_changes: bool,
     value: Vec<u8>,
-    seen: cell::Seen,
+    seen: cell::VersionSeen,
     values: ValueList,
     numbers: Vec<Option<i64>>,
     rows: (KeyList, KeyList),
@@ -98,7 +98,7 @@ impl<'m> Asking<'m> {
             store,
             loses_changes,
             value: Vec::new(),
-            seen: cell::Seen::default(),
+            seen: cell::VersionSeen::default(),
             values: ValueList::default(),
             numbers: Vec::new(),
             rows: (KeyList::default(), KeyList::default()),

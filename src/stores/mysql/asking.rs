@@ -13,8 +13,8 @@ use mysql::{Binary, Conn, Params, QueryResult, Row, Statement, Value};
 use rows::{Longest, RECORDS, TALLIES};
 
 use super::{HALF, KEY, Mysql};
+use crate::model::op::{Fault, KeyList, Keys, Op, Pairs, Reply, ValueList};
 use crate::stores::{Session, rows};
-use crate::words::op::{Fault, KeyList, Keys, Op, Pairs, Reply, ValueList};
 
 /// So many rows a statement at most: each number of them is a statement of its own, and a server keeps 16,382 in all.
 const ROWS: usize = 128;
@@ -71,7 +71,7 @@ impl Said {
 
 const DIGEST: &str = "CAST(CONV(LEFT(MD5(v), 16), 16, 10) AS UNSIGNED)";
 
-pub struct Client<'s> {
+pub struct MysqlSession<'s> {
     store: &'s Mysql,
     connection: Conn,
     /// The longest packet that the server takes.
@@ -86,11 +86,11 @@ pub struct Client<'s> {
     rows: (KeyList, KeyList),
 }
 
-impl<'s> Client<'s> {
-    pub fn new(store: &'s Mysql, mut connection: Conn) -> Result<Client<'s>, Fault> {
+impl<'s> MysqlSession<'s> {
+    pub fn new(store: &'s Mysql, mut connection: Conn) -> Result<MysqlSession<'s>, Fault> {
         let packet: Option<usize> =
             connection.query_first("SELECT @@max_allowed_packet").map_err(|error| store.fault(error))?;
-        Ok(Client {
+        Ok(MysqlSession {
             store,
             connection,
             packet_bytes: packet.unwrap_or(BYTES),
@@ -106,7 +106,7 @@ impl<'s> Client<'s> {
     }
 }
 
-impl Session for Client<'_> {
+impl Session for MysqlSession<'_> {
     fn ask<'s>(&'s mut self, op: &Op<'_>) -> Result<Reply<'s>, Fault> {
         self.check(op)?;
         match *op {
@@ -179,7 +179,7 @@ fn bytes(bytes: &[u8]) -> Value {
     Value::Bytes(bytes.to_vec())
 }
 
-impl Client<'_> {
+impl MysqlSession<'_> {
     fn check(&self, op: &Op<'_>) -> Result<(), Fault> {
         let store = self.store.name;
         Longest { store, key: KEY, record: HALF, field: HALF }.check(op)?;

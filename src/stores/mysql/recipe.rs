@@ -6,11 +6,12 @@ use std::path::{Path, PathBuf};
 use super::DATABASE;
 use rows::Needed;
 
+use crate::model::op::Fault;
+use crate::model::trial::Durability;
 use crate::stores::{Launch, Place, Step, rows};
-use crate::words::op::Fault;
-use crate::words::trial::Durability;
 
-/// What is read back: all that could move a number or break a class. MariaDB and MySQL each have some of their own.
+/// What is read back: all that could move a number or break a durability level. MariaDB and MySQL each have some of
+/// their own.
 const SETTINGS: &[&str] = &[
     "innodb_flush_log_at_trx_commit",
     "innodb_flush_method",
@@ -43,19 +44,19 @@ pub fn in_force(all: Vec<(String, String)>) -> (String, BTreeMap<String, String>
 
 /// Where there is a binary log, what it lacks after a loss of power is undone in the tables as well.
 /// <https://dev.mysql.com/doc/refman/8.4/en/replication-options-binary-log.html#sysvar_sync_binlog>
-pub fn check(server: &str, class: Durability, settings: &BTreeMap<String, String>) -> Result<(), Fault> {
+pub fn check(server: &str, level: Durability, settings: &BTreeMap<String, String>) -> Result<(), Fault> {
     let commit = "innodb_flush_log_at_trx_commit";
-    let needed: &[Needed] = match class {
+    let needed: &[Needed] = match level {
         Durability::None => &[],
         Durability::Crash => &[(commit, &["1", "2"])],
         Durability::Power => {
             &[(commit, &["1"]), ("innodb_doublewrite", &["ON", "DETECT_AND_RECOVER"]), ("innodb_flush_method", SYNCED)]
         }
     };
-    rows::check_class(server, class, needed, settings)?;
+    rows::check_level(server, level, needed, settings)?;
     let logs = settings.get("log_bin").is_some_and(|log| log == "ON");
-    let needed: &[Needed] = if logs && class == Durability::Power { &[("sync_binlog", &["1"])] } else { &[] };
-    rows::check_class(server, class, needed, settings)
+    let needed: &[Needed] = if logs && level == Durability::Power { &[("sync_binlog", &["1"])] } else { &[] };
+    rows::check_level(server, level, needed, settings)
 }
 
 /// All but `nosync`, `littlesync` and `O_DIRECT_NO_FSYNC`.
@@ -131,7 +132,7 @@ fn redo_bytes(launch: &Launch) -> u64 {
 /// The command line, but for what only one of the two has. What is not named here is left at its default on purpose and
 /// read back: `innodb_io_capacity`, `innodb_adaptive_hash_index`, threads.
 fn arguments(launch: &Launch, data: &Path) -> Vec<String> {
-    let mut arguments = vec!["--no-defaults".to_string(), datadir(data)]; // Nobody's my.cnf.
+    let mut arguments = vec!["--no-defaults".to_string(), datadir(data)]; // No my.cnf is read.
     let mut option = |name: &str, value: &str| arguments.push(format!("--{name}={value}"));
     option("init-file", &first_file(data).display().to_string());
     option("pid-file", &data.join("kvfair.pid").display().to_string());
@@ -143,7 +144,7 @@ fn arguments(launch: &Launch, data: &Path) -> Vec<String> {
         Place::Tcp { host, port } => {
             option("bind-address", host); // The loopback that we were given, no other address.
             option("port", &port.to_string());
-            option("socket", &data.join("s").display().to_string()); // It insists on one; nobody else's.
+            option("socket", &data.join("s").display().to_string()); // It insists on one; only ours.
         }
         Place::Memory | Place::Path(_) => {}
     }

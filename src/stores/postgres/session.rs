@@ -7,8 +7,8 @@ use postgres::{Client, Row, Statement};
 use rows::{Longest, RECORDS, TALLIES};
 
 use super::{NAME, Postgres};
+use crate::model::op::{Fault, KeyList, Keys, Op, Pairs, Reply, ValueList};
 use crate::stores::{Session as Asks, rows};
-use crate::words::op::{Fault, KeyList, Keys, Op, Pairs, Reply, ValueList};
 
 /// A row of an index has at most a third of a page, 2704 bytes, heads included: 8 for the row, 4 for a value's length,
 /// and what rounds each up to a multiple of 8. (Longer ones that compress well would pass.)

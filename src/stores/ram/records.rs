@@ -8,7 +8,7 @@ use std::io::Write;
 use foldhash::fast::FixedState;
 use hashbrown::HashTable;
 
-use crate::words::op::{Fault, readable};
+use crate::model::op::{Fault, readable};
 use table::{Entry, Held, Slab, Table};
 
 /// The records of a shard, hashed by ourselves so that every op hashes its key once.
@@ -27,7 +27,7 @@ const LINE_BYTES: usize = 64;
 const LINES_AHEAD: usize = 64;
 
 /// Fields and their counts.
-pub type Tally = HashTable<(Name, i64)>;
+pub type Tally = HashTable<(FieldName, i64)>;
 
 impl Map {
     /// Has the place of a key of this hash fetched from memory.
@@ -232,30 +232,30 @@ pub fn decimal(number: i64, text: &mut Vec<u8>) -> &[u8] {
 }
 
 /// A field of a tally: kept in the tally's own table where it is short, which spares a look into other memory.
-pub enum Name {
-    Short { len: u8, bytes: [u8; Name::SHORT] },
+pub enum FieldName {
+    Short { len: u8, bytes: [u8; FieldName::SHORT] },
     Long(Box<[u8]>),
 }
 
-impl Name {
+impl FieldName {
     /// What fits beside a tag and a length into the 24 bytes that a vector would take.
     const SHORT: usize = 22;
 
     #[inline]
-    pub fn new(key: &[u8]) -> Name {
-        if key.len() > Name::SHORT {
-            return Name::Long(key.into());
+    pub fn new(key: &[u8]) -> FieldName {
+        if key.len() > FieldName::SHORT {
+            return FieldName::Long(key.into());
         }
-        let mut bytes = [0; Name::SHORT];
+        let mut bytes = [0; FieldName::SHORT];
         bytes[..key.len()].copy_from_slice(key);
-        Name::Short { len: key.len() as u8, bytes }
+        FieldName::Short { len: key.len() as u8, bytes }
     }
 
     #[inline]
     pub fn bytes(&self) -> &[u8] {
         match self {
-            Name::Short { len, bytes } => &bytes[..*len as usize],
-            Name::Long(bytes) => bytes,
+            FieldName::Short { len, bytes } => &bytes[..*len as usize],
+            FieldName::Long(bytes) => bytes,
         }
     }
 
@@ -284,7 +284,7 @@ mod tests {
 
     #[test]
     fn a_field_is_no_larger_than_a_vector() {
-        assert_eq!(size_of::<Name>(), 24);
+        assert_eq!(size_of::<FieldName>(), 24);
     }
 
     #[test]

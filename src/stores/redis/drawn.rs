@@ -1,9 +1,9 @@
 //! Keys that a server holds, drawn by SCAN to be read, without a trace.
 
-use crate::stores::blocking::Connection;
-use crate::wire::resp::{Value, command, value};
-use crate::words::op::{Fault, KeyList, readable};
-use crate::words::record::EVICTS;
+use crate::model::op::{Fault, KeyList, readable};
+use crate::model::record::EVICTS;
+use crate::protocol::resp::{Value, command, value};
+use crate::stores::blocking::BlockingConnection;
 
 /// So many keys are asked for at once. A server that does nothing else meanwhile does it in less than a millisecond.
 const AT_ONCE: &[u8] = b"500";
@@ -14,7 +14,7 @@ const KEYS_BYTES: usize = 256 << 20;
 /// At most so many keys that hold strings. Neither SCAN nor its TYPE, which Redis has from version 6 on, counts as a
 /// use of a key.
 /// <https://redis.io/docs/latest/commands/scan/>
-pub fn strings(connection: &mut Connection, most: usize) -> Result<KeyList, Fault> {
+pub fn strings(connection: &mut BlockingConnection, most: usize) -> Result<KeyList, Fault> {
     let (mut keys, mut bytes, mut cursor) = (KeyList::default(), 0, b"0".to_vec());
     loop {
         let mut request = Vec::new();
@@ -46,7 +46,7 @@ pub fn strings(connection: &mut Connection, most: usize) -> Result<KeyList, Faul
 
 /// Whether the server knows how to read without counting that as a use of a key: Redis does from version 7.2 on. It is
 /// asked once, since each refusal counts among the errors that its owner watches.
-pub fn knows_no_touch(connection: &mut Connection) -> Result<bool, Fault> {
+pub fn knows_no_touch(connection: &mut BlockingConnection) -> Result<bool, Fault> {
     let mut request = Vec::new();
     command(&[b"COMMAND", b"INFO", b"client|no-touch"], &mut request);
     match connection.exchange(&request, bounded)? {
@@ -69,7 +69,7 @@ pub fn last_use(knows_no_touch: bool, policy: Option<&String>) -> String {
 
 /// Has what is asked on this connection not count as a use of a key, from now on. Whether the server does so.
 /// <https://redis.io/docs/latest/commands/client-no-touch/>
-pub fn no_touch(connection: &mut Connection) -> Result<bool, Fault> {
+pub fn no_touch(connection: &mut BlockingConnection) -> Result<bool, Fault> {
     let mut request = Vec::new();
     command(&[b"CLIENT", b"NO-TOUCH", b"ON"], &mut request);
     Ok(matches!(connection.exchange(&request, bounded)?, Value::Text(_)))
@@ -82,6 +82,6 @@ fn bounded(bytes: &[u8]) -> Result<Option<(usize, Value)>, Fault> {
     }
 }
 
-fn strange(connection: &Connection, answer: &str) -> Fault {
+fn strange(connection: &BlockingConnection, answer: &str) -> Fault {
     Fault::Garbled(format!("{}: SCAN answered {}", connection.name(), readable(answer.as_bytes(), 120)))
 }

@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 
 use super::{ask, info, strange};
-use crate::stores::blocking::Connection;
-use crate::stores::room::{Limit, Room};
-use crate::wire::resp::Value;
-use crate::words::op::Fault;
+use crate::model::op::Fault;
+use crate::protocol::resp::Value;
+use crate::stores::blocking::BlockingConnection;
+use crate::stores::room::{Limit, ServerMemory};
 
 /// What the probes of a check take at most: values of 2 MiB, in buffers that grow by doubling. Measured: 4 to 8 MB.
 const CHECK_BYTES: u64 = 16 << 20;
@@ -14,7 +14,7 @@ const CHECK_BYTES: u64 = 16 << 20;
 /// <https://redis.io/docs/latest/develop/reference/eviction/>
 const NO_EVICTION: &str = "noeviction";
 
-pub fn room(connection: &mut Connection) -> Result<Room, Fault> {
+pub fn room(connection: &mut BlockingConnection) -> Result<ServerMemory, Fault> {
     let (told, denied) = match info(connection, &[b"INFO"]) {
         Ok(told) => (told, String::new()),
         Err(Fault::Refused(why)) => (BTreeMap::new(), why),
@@ -31,7 +31,7 @@ pub fn room(connection: &mut Connection) -> Result<Room, Fault> {
         Some(policy) => Some(policy.clone()),
         None => setting(connection, "maxmemory-policy")?.ok(),
     };
-    Ok(Room {
+    Ok(ServerMemory {
         limit: match limit {
             Ok(0) => Limit::Host,
             Ok(limit) => Limit::Bytes(limit),
@@ -56,7 +56,7 @@ fn records(told: &BTreeMap<String, String>) -> u64 {
 }
 
 /// A setting, or why it is not told.
-fn setting(connection: &mut Connection, name: &str) -> Result<Result<String, String>, Fault> {
+fn setting(connection: &mut BlockingConnection, name: &str) -> Result<Result<String, String>, Fault> {
     match ask(connection, &[b"CONFIG", b"GET", name.as_bytes()])? {
         Value::List(pair) => Ok(match pair.as_slice() {
             [Value::Text(_), Value::Text(setting)] => Ok(String::from_utf8_lossy(setting).into_owned()),
@@ -68,7 +68,7 @@ fn setting(connection: &mut Connection, name: &str) -> Result<Result<String, Str
 }
 
 /// Keys that it has dropped to make room since it was started; nothing where it does not tell.
-pub fn evicted(connection: &mut Connection) -> Result<Option<u64>, Fault> {
+pub fn evicted(connection: &mut BlockingConnection) -> Result<Option<u64>, Fault> {
     match info(connection, &[b"INFO", b"stats"]) {
         Ok(told) => Ok(told.get("evicted_keys").and_then(|count| count.parse().ok())),
         Err(Fault::Refused(_)) => Ok(None),

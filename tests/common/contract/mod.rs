@@ -5,8 +5,8 @@
 mod ops;
 mod sharing;
 
+use kvfair::model::op::{Fault, Op, Reply, readable};
 use kvfair::stores::{Adapter, Launch, Means, Session, Store};
-use kvfair::words::op::{Fault, Op, Reply, readable};
 
 use ops::CHECKS;
 use sharing::{check_one_cas_wins, check_other_sees, check_threads_count};
@@ -117,7 +117,7 @@ fn say(reply: &Reply<'_>) -> String {
 fn check_facts(adapter: &Adapter, store: &dyn Store) -> Result<(), String> {
     let facts = store.facts().map_err(|fault| format!("{}: facts: {fault}", adapter.name))?;
     let version = facts.version.chars().next().is_some_and(|first| first.is_ascii_digit());
-    if !version || facts.mouth.is_empty() || facts.increment.is_empty() || facts.settings.is_empty() {
+    if !version || facts.client_library.is_empty() || facts.increment.is_empty() || facts.settings.is_empty() {
         return Err(format!("{}: facts are not whole: {facts:?}", adapter.name));
     }
     if adapter.server.is_none() && (adapter.version)() != Ok(facts.version.clone()) {
@@ -182,7 +182,7 @@ fn fill(adapter: &Adapter, store: &dyn Store, launch: &Launch) -> Result<Option<
     talk.ask(Op::Increment { key: &counter, by: 77 }).map_err(told)?;
     talk.flush().map_err(told)?;
     drop(talk);
-    store.settle().map_err(|fault| format!("settle at {}: {fault}", launch.durability))?;
+    store.final_flush().map_err(|fault| format!("final flush at {}: {fault}", launch.durability))?;
     store.count().map_err(|fault| format!("count: {fault}"))
 }
 

@@ -2,7 +2,7 @@
 
 use std::thread;
 
-use kvfair::words::op::{Fault, KeyList, Op, Pairs, Reply, readable};
+use kvfair::model::op::{Fault, KeyList, Op, Pairs, Reply, readable};
 
 use super::{Checked, Said, Talk, noise, say};
 

@@ -2,8 +2,8 @@
 
 use std::thread;
 
+use kvfair::model::op::{Op, Reply};
 use kvfair::stores::{Adapter, Launch, Store};
-use kvfair::words::op::{Op, Reply};
 
 use super::{Said, Talk, say, told};
 

@@ -38,12 +38,12 @@ type LongKeys = Slab<Box<[u8]>>;
 /// The record of a key, or the place where it may be put.
 pub enum Entry<'t> {
     Found(&'t mut Bucket),
-    Free(Place),
+    Free(BucketPlace),
 }
 
 /// An empty bucket, until the next change of the table.
 #[derive(Clone, Copy)]
-pub struct Place(usize);
+pub struct BucketPlace(usize);
 
 /// A record, in a cache line of its own. All zeros are an empty bucket.
 #[derive(Clone, Copy, Pod, Zeroable)]
@@ -132,7 +132,7 @@ impl Table {
         let buckets = &mut bytemuck::cast_slice_mut::<u8, Bucket>(&mut self.memory)[..self.buckets];
         let at = place(buckets, &self.long_keys, hash, key);
         match &mut buckets[at] {
-            bucket if bucket.kind == EMPTY => Entry::Free(Place(at)),
+            bucket if bucket.kind == EMPTY => Entry::Free(BucketPlace(at)),
             bucket => Entry::Found(bucket),
         }
     }
@@ -146,7 +146,7 @@ impl Table {
 
     /// Puts a record where `entry` found none with this key.
     #[inline]
-    pub fn put(&mut self, place: Place, hash: u64, key: &[u8], held: Held, version: u64) {
+    pub fn put(&mut self, place: BucketPlace, hash: u64, key: &[u8], held: Held, version: u64) {
         let (key_len, key) = self.keep(key);
         let bucket = &mut self.buckets_mut()[place.0];
         *bucket = Bucket { hash, version, number: 0, kind: EMPTY, key_len, key };
@@ -209,7 +209,7 @@ impl Table {
             let old = std::mem::replace(&mut self.memory, zeros(self.buckets));
             let new = self.buckets_mut();
             let old = &bytemuck::cast_slice::<u8, Bucket>(&old)[..before];
-            old.iter().filter(|bucket| bucket.kind != EMPTY).for_each(|bucket| settle(new, *bucket));
+            old.iter().filter(|bucket| bucket.kind != EMPTY).for_each(|bucket| put_back(new, *bucket));
         } else {
             ask_for_huge_pages(&self.memory, self.buckets);
             spread(self.buckets_mut());
@@ -241,15 +241,15 @@ fn spread(buckets: &mut [Bucket]) {
     for at in first_empty..half {
         if buckets[at].kind != EMPTY {
             let bucket = std::mem::replace(&mut buckets[at], Bucket::zeroed());
-            settle(buckets, bucket);
+            put_back(buckets, bucket);
         }
     }
-    first.into_iter().for_each(|bucket| settle(buckets, bucket));
+    first.into_iter().for_each(|bucket| put_back(buckets, bucket));
 }
 
 /// Puts a record into the first empty bucket from its home on.
 #[inline]
-fn settle(buckets: &mut [Bucket], bucket: Bucket) {
+fn put_back(buckets: &mut [Bucket], bucket: Bucket) {
     let mask = buckets.len() - 1;
     let mut at = bucket.hash as usize & mask;
     while buckets[at].kind != EMPTY {

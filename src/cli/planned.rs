@@ -1,0 +1,277 @@
+//! From what was typed to the plan of a run, in one step: what comes after asks the arguments no more.
+
+use std::path::Path;
+
+use anyhow::{Result, anyhow};
+
+use super::args::{How, RunArgs, Size};
+use super::load::{load_of, points_of};
+use super::points::Replay;
+use super::refusals::{self, Intent};
+use super::{Usage, complain, exec, find_job, target};
+use crate::harness::plan::{Chosen, Plan};
+use crate::harness::signals::Interrupt;
+use crate::harness::{input, pin, plan};
+use crate::jobs::{self, JobKind};
+use crate::model::effort::{BLOCKS_MAX, Blocks};
+use crate::model::names::file_name;
+use crate::model::trial::{Configuration, Data, Durability, JobSettings, Pinned, ReadAs, Seeds, Split, Via};
+use crate::stats::rank;
+
+/// Everything that was typed, checked and made sense of.
+pub fn plan_of(args: &RunArgs) -> Result<Plan> {
+    if let Some(command) = &args.own.exec {
+        return exec::plan_of(args, command);
+    }
+    let kind = find_job(args.job())?;
+    let seed = args.how.size.seed.unwrap_or(kind.default_seed);
+    let points = points_of(args, kind)?;
+    let job = job_of(args, kind, seed, &points)?;
+    let wanted = Intent::Job(args, kind);
+    let mut chosen = match args.targets.as_slice() {
+        [] => refusals::leave_out(each_way(target::all_here(), args, kind, &points)?, &wanted)?,
+        named => each_way(target::parse_all(named)?, args, kind, &points)?,
+    };
+    refusals::refuse(&chosen, &wanted)?;
+    // The baseline beside a sweep knows no batches, and holds nothing to be read.
+    let alone = args.how.load.batch.is_some() || args.how.load.read_only;
+    let swept = kind.requests.is_some() && points.len() > 1 && !alone;
+    if swept && args.how.durability == Durability::None && args.how.keep.is_none() {
+        let ceilings = target::ceilings(&chosen);
+        chosen.extend(ceilings);
+    }
+    names_differ(&chosen)?;
+    shipped_has_no_class(&args.how)?;
+    if let Some(keep) = &args.how.keep {
+        keeps_nothing_yet(keep, &chosen)?;
+    }
+    let pinned = pinned(&args.how)?;
+    Ok(Plan {
+        pinned,
+        kind: Some(kind),
+        clients: points.iter().copied().max().unwrap_or(1),
+        durability: args.how.durability,
+        configuration: args.how.configuration,
+        verify: args.how.verify,
+        timeout: args.how.timeout,
+        blocks: blocks_of(args, &chosen),
+        chosen,
+        seeds: Seeds { order: seed, data: data_seeds_of(args, &job) },
+        sizes: several_sizes(args, kind)?,
+        aa_control: !args.how.no_aa,
+        answers_only: args.how.answers_only,
+        accepts_unchecked: args.how.accept_unchecked,
+        accepts_noise: args.how.accept_noise,
+        keep: args.how.keep.clone(),
+        warm: false,
+        piloted: Vec::new(),
+        left_out: Vec::new(),
+        end: None,
+        began: plan::utc_now(),
+        command: super::typed(),
+        visits: None,
+        job,
+    })
+}
+
+/// Which processors servers and clients have, where each are to have their own.
+pub fn pinned(how: &How) -> Result<Option<Pinned>> {
+    how.pin.then(|| pin::halves().map_err(|what| anyhow!(Usage(what)))).transpose()
+}
+
+/// As its makers ship it a store has the durability level that it has.
+pub fn shipped_has_no_class(how: &How) -> Result<()> {
+    if how.configuration == Configuration::Shipped && how.durability != Durability::None {
+        let what = "--config shipped leaves durability as each store's makers set it\nhint: leave --durability out";
+        return Err(anyhow!(Usage(what.to_string())));
+    }
+    Ok(())
+}
+
+pub fn blocks_of(args: &RunArgs, chosen: &[Chosen]) -> Blocks {
+    let ranked = chosen.iter().filter(|chosen| !chosen.target.baseline).count();
+    match args.how.blocks {
+        _ if args.how.answers_only => Blocks::exactly(1),
+        Some(blocks) => Blocks::exactly(blocks),
+        None => {
+            let effort = args.how.effort.unwrap_or_default();
+            let blocks = effort.blocks(rank::needed_blocks(ranked) as u32);
+            match args.how.until_budget && args.how.budget.or(effort.budget()).is_some() {
+                true => Blocks { most: BLOCKS_MAX, plus_minus: None, ..blocks },
+                false => blocks,
+            }
+        }
+    }
+}
+
+/// Where a difference is to be known so well, it is not to be one of chance data. A seed that was asked for is kept.
+fn data_seeds_of(args: &RunArgs, job: &JobSettings) -> Vec<u64> {
+    let is_made = matches!(job.data, Data::Recipe { .. });
+    let is_open = is_made && args.how.size.seed.is_none() && !args.how.answers_only;
+    args.how.effort.filter(|_| is_open).map_or_else(Vec::new, |effort| effort.data_seeds().to_vec())
+}
+
+fn job_of(args: &RunArgs, kind: &JobKind, seed: u64, points: &[u32]) -> Result<JobSettings> {
+    // Of several, each is one after the other.
+    let units = sizes_of(&args.how.size, kind)?.into_iter().max();
+    let load = load_of(args, kind, points)?;
+    let (data, format) = match &args.how.input {
+        Some(path) => {
+            input::check(path)?;
+            (Data::File { path: path.clone() }, args.how.format.clone().unwrap_or_default())
+        }
+        None if kind.recipe.is_empty() => {
+            let (name, forms) = (kind.name, kind.formats.join(", "));
+            let what =
+                format!("the job {name} replays what was recorded\nhint: --input FILE ({forms}; plain, .gz or .zst)");
+            return Err(anyhow!(Usage(what)));
+        }
+        None => {
+            let format = kind.formats.first().copied().unwrap_or_default();
+            (Data::Recipe { name: kind.recipe.to_string(), seed }, format.to_string())
+        }
+    };
+    let read_as = read_as_of(&args.how, kind)?;
+    let replay_percent = replay_of(args, kind, &format)?;
+    let (name, skip_bad, via, split) = (kind.name.to_string(), args.how.skip_bad, Via::default(), args.how.split);
+    Ok(JobSettings { name, data, format, read_as, units, skip_bad, via, split, load, replay_percent })
+}
+
+/// What was typed of how a file is read; the rest its first lines tell.
+fn read_as_of(how: &How, kind: &JobKind) -> Result<Option<ReadAs>> {
+    let usage = |what: String| Err(anyhow!(Usage(what)));
+    let given =
+        [(how.format.is_some(), "--format"), (!how.columns.is_empty(), "--columns"), (how.field.is_some(), "--field")];
+    if how.input.is_none() {
+        let given = given.into_iter().find(|(given, _)| *given);
+        return given.map_or(Ok(None), |(_, option)| usage(format!("{option} tells how --input is read: name a file")));
+    }
+    let form = how.format.clone().unwrap_or_default();
+    if !form.is_empty() && !kind.formats.contains(&form.as_str()) {
+        return usage(format!("--format {form}: {} reads {}", kind.name, kind.formats.join(", ")));
+    }
+    Ok(Some(ReadAs { form, columns: how.columns.clone(), field: how.field.clone() }))
+}
+
+/// Resolves what only the file itself tells, once a run: its form, and whether what was typed goes with it. Says how it
+/// is read.
+pub fn resolve_input(plan: &mut Plan, scratch: &Path, interrupt: &Interrupt) -> Result<()> {
+    let Some(kind) = plan.kind else { return Ok(()) };
+    if let Some(words) = input::resolve(kind, &mut plan.job, scratch, interrupt)? {
+        complain(&words);
+    }
+    match plan.job.replay_percent {
+        Some(_) => keeps_times(&plan.job.format),
+        None => Ok(()),
+    }
+}
+
+fn keeps_times(format: &str) -> Result<()> {
+    match jobs::trace::has_no_times(format) {
+        true => Err(anyhow!(Usage(format!("--replay: the form {format} tells no times to keep\nhint: leave it out")))),
+        false => Ok(()),
+    }
+}
+
+/// How fast a recording is replayed. Only one that tells its times can keep them.
+fn replay_of(args: &RunArgs, kind: &JobKind, format: &str) -> Result<Option<u32>> {
+    let usage = |what: String| Err(anyhow!(Usage(what)));
+    match args.how.replay {
+        Some(_) if !kind.recipe.is_empty() => {
+            usage(format!("--replay is no option of the job {}\nhint: kvfair run trace has it", kind.name))
+        }
+        Some(Replay(percent)) => {
+            percent.map_or(Ok(()), |_| keeps_times(format))?;
+            Ok(percent)
+        }
+        None => Ok(None),
+    }
+}
+
+/// Every target once for each way in which it is to be asked.
+fn each_way(chosen: Vec<Chosen>, args: &RunArgs, kind: &JobKind, points: &[u32]) -> Result<Vec<Chosen>> {
+    let usage = |what: String| Err(anyhow!(Usage(what)));
+    if let Some(via) = args.how.via.iter().find(|via| !kind.ways.contains(via)) {
+        return usage(format!("the job {} has no way '{via}'\nhint: leave --via out", kind.name));
+    }
+    if args.how.split == Split::Profiles {
+        if kind.ways == [Via::Portable] {
+            return usage(format!("the job {} has no --split\nhint: leave it out", kind.name));
+        }
+        let loses = |via: &&Via| matches!(via, Via::Portable | Via::Batch);
+        if let (Some(via), true) = (args.how.via.iter().find(loses), points.len() > 1 || points[0] > 1) {
+            return usage(format!(
+                "clients who share profiles would overwrite each other's records by way of '{via}'\nhint: --via cas or --via native"
+            ));
+        }
+    }
+    let named = |chosen: &Chosen, via: Via| {
+        let mut target = chosen.target.clone();
+        if via != Via::Portable {
+            target.label = format!("{} {via}", target.label);
+        }
+        Chosen { target, via, ..chosen.clone() }
+    };
+    Ok(chosen.iter().flat_map(|chosen| args.how.via.iter().map(|&via| named(chosen, via))).collect())
+}
+
+/// The sizes of a run that has several, each compared by itself.
+fn several_sizes(args: &RunArgs, kind: &JobKind) -> Result<Vec<u64>> {
+    let sizes = sizes_of(&args.how.size, kind)?;
+    if sizes.len() < 2 {
+        return Ok(Vec::new());
+    }
+    let usage = |what: String| Err(anyhow!(Usage(what)));
+    if let Some((_, twice)) = sizes.iter().enumerate().find(|(place, size)| sizes[..*place].contains(size)) {
+        return usage(format!("--{}: {twice} is named twice", kind.scale));
+    }
+    if args.how.keep.is_some() {
+        let hint = format!("hint: --{} {}", kind.scale, sizes[0]);
+        return usage(format!("--keep leaves one data set in place: it takes one of --{}\n{hint}", kind.scale));
+    }
+    Ok(sizes)
+}
+
+/// The size that was typed, where a list makes no sense.
+pub fn units_of(size: &Size, kind: &JobKind) -> Result<Option<u64>> {
+    match sizes_of(size, kind)?.as_slice() {
+        [] => Ok(None),
+        [units] => Ok(Some(*units)),
+        _ => Err(anyhow!(Usage(format!("--{} takes one number here: `kvfair run` has lists", kind.scale)))),
+    }
+}
+
+/// The sizes that were typed. One that belongs to another job is a mistake, not a no-op.
+fn sizes_of(size: &Size, kind: &JobKind) -> Result<Vec<u64>> {
+    let requests = Vec::from_iter(size.requests);
+    let sizes = [("profiles", &size.profiles), ("messages", &size.messages), ("requests", &requests)];
+    for (name, units) in sizes {
+        if !units.is_empty() && name != kind.scale {
+            let what = format!("--{name} is no option of the job {}\nhint: it has --{}", kind.name, kind.scale);
+            return Err(anyhow!(Usage(what)));
+        }
+    }
+    Ok(sizes.into_iter().find(|(name, _)| *name == kind.scale).map_or_else(Vec::new, |(_, units)| units.clone()))
+}
+
+pub fn names_differ(chosen: &[Chosen]) -> Result<()> {
+    for (index, one) in chosen.iter().enumerate() {
+        let label = &one.target.label;
+        if chosen[..index].iter().any(|other| other.target.label == *label) {
+            let what = format!("two targets are called '{label}'\nhint: name one of them: '{label}?name=other'");
+            return Err(anyhow!(Usage(what)));
+        }
+    }
+    Ok(())
+}
+
+pub fn keeps_nothing_yet(keep: &Path, chosen: &[Chosen]) -> Result<()> {
+    let taken = chosen.iter().map(|chosen| keep.join(file_name(&chosen.target.label))).find(|place| place.exists());
+    match taken {
+        Some(place) => Err(anyhow!(
+            "--keep: {} is there already, and data is never overwritten: name another directory",
+            place.display()
+        )),
+        None => Ok(()),
+    }
+}

@@ -1,0 +1,362 @@
+//! Who attends a running trial: takes down what the child says, looks at the processes from outside, watches the clock.
+
+use std::fs;
+use std::path::Path;
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::time::{Duration, Instant};
+
+use anyhow::Result;
+
+use super::dataset::DataSet;
+use super::gates::queue::Waits;
+use super::gates::window::{PhaseNoise, Window};
+use super::guest::EvictionWatch;
+use super::listeners;
+use super::oracle;
+use super::plan::Chosen;
+use super::signals::INTERRUPTED;
+use super::trial::{Bench, Live};
+use super::visits::{Visit, VisitEntry};
+use super::watch::{self, Peaks, Series, UsageReading};
+use super::worker::TrialEvent;
+use crate::model::noise::Noise;
+use crate::model::op::readable;
+use crate::model::record::{LOOKED_AT, Outcome, Phase, Record, StoreFacts, UNREAD, Usage, Verdict};
+use crate::model::room::Headroom;
+use crate::stores::Launch;
+
+/// The most bytes of why counters could not be read: they may be a stranger's words.
+const LONGEST_REASON: usize = 300;
+
+/// What ends itself at its time-out is given so long until what is under way then is answered.
+const LAST_ANSWERS: Duration = Duration::from_secs(5);
+
+/// Who listens to one child and looks at its processes.
+pub struct Attendant<'a> {
+    child: u32,
+    /// Ours, or somebody else's on this machine that we may look at.
+    server: Option<u32>,
+    record: &'a mut Record,
+    command: Vec<String>,
+    /// Where the store's files are, if they are ours to see.
+    files: Option<&'a Path>,
+    beside_guest: bool,
+    bench: &'a Bench<'a>,
+    began: Instant,
+    before: (UsageReading, UsageReading),
+    window: Window,
+    client_peaks: Peaks,
+    server_peaks: Peaks,
+    /// Of the phase that goes on.
+    series: Option<Series>,
+    units: u64,
+    phase: String,
+    /// What is to be written down before the first key of a store that is not ours is written.
+    visit: Option<Visit>,
+    /// That it was: struck out once all is taken back.
+    entry: Option<VisitEntry>,
+    /// What is under trial and how it is reached.
+    target: (&'a Chosen, &'a Launch),
+    /// Of a server that is not ours and may drop records.
+    evictions: Option<EvictionWatch>,
+}
+
+impl<'a> Attendant<'a> {
+    pub fn new(
+        child: u32,
+        server: Option<u32>,
+        record: &'a mut Record,
+        command: Vec<String>,
+        files: Option<&'a Path>,
+        bench: &'a Bench<'a>,
+        target: (&'a Chosen, &'a Launch),
+    ) -> Self {
+        let chosen = target.0;
+        let (place, database) = (chosen.place.clone(), chosen.login.database.clone());
+        let visit = Visit::of_record(record).map(|visit| Visit { place, database, ..visit });
+        // Of a server that kvfair did not start nothing is known, and our own process is not the store.
+        let beside_guest = server.is_none() && files.is_none();
+        Attendant {
+            window: Window::around(child, server, record, beside_guest),
+            beside_guest,
+            child,
+            server,
+            record,
+            command,
+            files,
+            bench,
+            began: Instant::now(),
+            before: Default::default(),
+            client_peaks: Peaks::default(),
+            server_peaks: Peaks::default(),
+            series: None,
+            units: 0,
+            phase: String::new(),
+            visit,
+            entry: None,
+            target,
+            evictions: None,
+        }
+    }
+
+    /// What was written down and is not taken back yet.
+    pub fn entry(&mut self) -> Option<VisitEntry> {
+        self.entry.take()
+    }
+
+    /// Whether the child may have written something.
+    pub fn has_begun(&self) -> bool {
+        !self.phase.is_empty()
+    }
+
+    /// The child is none of what is measured.
+    fn keeps_program(&self) -> bool {
+        self.bench.plan.kind.is_none()
+    }
+
+    /// Waits for the child to say something, and notes where that took far longer than it was to.
+    pub fn wait(&mut self, heard: &Receiver<TrialEvent>, most: Duration) -> Result<TrialEvent, RecvTimeoutError> {
+        let asleep = Instant::now();
+        let told = heard.recv_timeout(most);
+        self.window.overslept(asleep.elapsed().saturating_sub(most));
+        told
+    }
+
+    /// The clock of the time-out starts with the first phase, and with each point of a sweep. What comes after the
+    /// final flush counts against no limit, as long as it moves.
+    pub fn is_limited_anew(&self, told: &TrialEvent) -> bool {
+        match told {
+            TrialEvent::Counters(_) | TrialEvent::Closed | TrialEvent::Verifying(_) | TrialEvent::Verdict(..) => true,
+            TrialEvent::Begins(_) => self.phase.is_empty() || self.record.job.load.is_some(),
+            _ => false,
+        }
+    }
+
+    pub fn deadline(&mut self, told: &TrialEvent, deadline: Instant) -> Instant {
+        match told {
+            TrialEvent::Begins(_) => {
+                self.began = Instant::now();
+                let plan = self.bench.plan;
+                let last_answers = plan.limit().map_or(Duration::ZERO, |_| LAST_ANSWERS);
+                self.began + plan.at_most(plan.timeout) + last_answers
+            }
+            _ => deadline.max(Instant::now() + self.bench.plan.at_most(self.bench.plan.timeout)),
+        }
+    }
+
+    /// Takes down what the child says. Some(end) where it was the last word.
+    pub fn hear(&mut self, told: TrialEvent, watch: &mut dyn FnMut(Live)) -> Option<Result<(), Outcome>> {
+        // Where it waits for us, and at its end, nothing is measured.
+        let may_ask = !matches!(told, TrialEvent::Facts(_) | TrialEvent::Progress(_) | TrialEvent::Verifying(_));
+        if let Some(why) = self.evictions.as_ref().filter(|_| may_ask).and_then(EvictionWatch::look_now) {
+            self.bench.interrupt.stop(why);
+        }
+        let is_wrong = matches!(told, TrialEvent::Wrong(_));
+        let end = self.take_down(told, watch)?;
+        // Records that were driven out are missing: no answer is wrong for that.
+        let stopped = is_wrong && self.bench.interrupt.is_set();
+        Some(if stopped { Err(Outcome::Failed { reason: INTERRUPTED.to_string() }) } else { end })
+    }
+
+    fn take_down(&mut self, told: TrialEvent, watch: &mut dyn FnMut(Live)) -> Option<Result<(), Outcome>> {
+        match told {
+            TrialEvent::Facts(mut facts) => {
+                if self.server.is_none() && self.record.target.is_guest() {
+                    self.server = listeners::neighbour(&self.target.1.place, facts.process_id);
+                    self.server_peaks = Peaks::of_guest();
+                    let name = self.server.and_then(watch::name_of);
+                    let name = name.map(|name| readable(name.as_bytes(), LONGEST_REASON));
+                    facts.settings.extend(name.map(|name| (LOOKED_AT.to_string(), name)));
+                }
+                if let Some(product) = facts.product {
+                    let target = &mut self.record.target;
+                    target.label = target.label.replacen(&target.store, &product, 1);
+                    target.store = product;
+                }
+                self.record.store = Some(StoreFacts {
+                    version: facts.version,
+                    client_library: facts.client_library,
+                    increment: facts.increment,
+                    settings: facts.settings,
+                    command: std::mem::take(&mut self.command),
+                });
+            }
+            TrialEvent::Room(room) => self.watch_evictions(room),
+            TrialEvent::Begins(phase) => {
+                if let Err(error) = self.write_down() {
+                    return Some(Err(Outcome::Failed { reason: format!("{error:#}") }));
+                }
+                // Once, so that looks during phases know what they see twice.
+                if self.phase.is_empty() {
+                    self.count_memory();
+                }
+                watch(if phase == "final_flush" { Live::FinalFlush } else { Live::Working(self.units) });
+                self.window.begins(&phase, self.bench.programs.borrow().as_ref());
+                self.phase = phase;
+                self.before = self.readings();
+                self.series = (self.server.is_some() || !self.beside_guest)
+                    .then(|| Series::begin(if self.server.is_some() { self.before.1 } else { self.before.0 }));
+            }
+            TrialEvent::Progress(units) => {
+                self.units = units;
+                watch(Live::Working(units));
+            }
+            TrialEvent::Ended(phase, left) => self.ended(*phase, left),
+            // What a store writes only when it is closed takes up room all the same.
+            TrialEvent::Closed => self.record.bytes_on_disk = self.bytes_on_disk(),
+            TrialEvent::Peak(peak) => self.client_peaks = Peaks::of(peak),
+            TrialEvent::Counters(counters) => self.record.counters.extend(counters),
+            TrialEvent::StoreStats(Ok(stats)) => self.record.store_stats = stats.into(),
+            TrialEvent::StoreStats(Err(why)) => {
+                if let Some(store) = &mut self.record.store {
+                    store.settings.insert(UNREAD.to_string(), readable(why.as_bytes(), LONGEST_REASON));
+                }
+            }
+            TrialEvent::TakenBack => self.entry().into_iter().for_each(VisitEntry::strike),
+            TrialEvent::Verifying(keys) => watch(Live::Verifying(keys)),
+            TrialEvent::Verdict(verdict, wrong_key) => self.record.verdict = self.explained(verdict, wrong_key),
+            TrialEvent::Refused(reason) => return Some(Err(Outcome::Refused { reason })),
+            TrialEvent::Failed(reason) => return Some(Err(Outcome::Failed { reason })),
+            TrialEvent::Wrong(first) => {
+                let reason = format!("wrong answer for \"{}\"", first.key);
+                let checked = oracle::nothing_checked(self.bench.plan.verify);
+                self.record.verdict = Verdict::Wrong { first, wrong_keys: 1, checked };
+                return Some(Err(Outcome::Failed { reason }));
+            }
+            TrialEvent::Done => return Some(Ok(())),
+        }
+        None
+    }
+
+    fn watch_evictions(&mut self, room: Headroom) {
+        let (chosen, launch) = self.target;
+        if chosen.first_used.get().is_none() {
+            chosen.first_used.set(room.used_bytes);
+        }
+        let begin = |before| EvictionWatch::begin(chosen.adapter, launch, &chosen.target.label, before);
+        self.evictions = room.evicted.map(begin);
+        self.record.room = Some(room);
+    }
+
+    fn ended(&mut self, mut phase: Phase, left: Waits) {
+        let now = self.readings();
+        let PhaseNoise { client_s, server_s, noise } = self.window.ended(&phase.name, left);
+        phase.noise = noise;
+        // A program's processes are counted by who waits for them.
+        let client = if self.keeps_program() { phase.client } else { now.0.since(&self.before.0) };
+        phase.client = Usage { run_delay_s: client_s, ..client };
+        phase.server = self.server.map(|_| Usage { run_delay_s: server_s, ..now.1.since(&self.before.1) });
+        self.look();
+        self.count_memory();
+        phase.store_by_second = self.series.take().map_or_else(Vec::new, Series::end);
+        if phase.name == "final_flush" {
+            self.record.memory.client = self.client_peaks.peak;
+            self.record.memory.server = self.server.map(|_| self.server_peaks.peak);
+            self.record.bytes_on_disk = self.bytes_on_disk();
+            let Noise { processor_probe_ns, disk_sync_ns, .. } = self.record.noise;
+            let (noise, programs) = self.window.close();
+            self.record.noise = Noise { processor_probe_ns, disk_sync_ns, ..noise };
+            *self.bench.programs.borrow_mut() = programs;
+        }
+        self.record.phases.push(phase);
+    }
+
+    /// Before the child is let go on, so that nothing is written before it.
+    fn write_down(&mut self) -> Result<()> {
+        let (Some(path), Some(visit)) = (&self.bench.plan.visits, self.visit.take()) else { return Ok(()) };
+        self.entry = Some(VisitEntry::write(path, &visit)?);
+        Ok(())
+    }
+
+    fn data(&self) -> &DataSet {
+        self.bench.data(self.record.block)
+    }
+
+    fn readings(&self) -> (UsageReading, UsageReading) {
+        (watch::reading(self.child), self.server.map(watch::reading).unwrap_or_default())
+    }
+
+    /// Between phases, up to the end of the final flush.
+    fn count_memory(&mut self) {
+        if self.record.phase("final_flush").is_none() {
+            if !self.keeps_program() {
+                self.client_peaks.count(self.child);
+            }
+            if let Some(server) = self.server {
+                self.server_peaks.count(server);
+            }
+        }
+    }
+
+    pub fn look(&mut self) {
+        if let Some(why) = self.evictions.as_ref().and_then(EvictionWatch::look) {
+            self.bench.interrupt.stop(why);
+        }
+        if let Some(series) = &mut self.series {
+            series.look(self.server.unwrap_or(self.child));
+        }
+        // Memory counts up to the end of the final flush: reading back is ours, not the store's.
+        if self.record.phase("final_flush").is_none() {
+            if !self.keeps_program() {
+                self.client_peaks.look(self.child);
+            }
+            if let Some(server) = self.server {
+                self.server_peaks.look(server);
+            }
+        }
+    }
+
+    fn bytes_on_disk(&self) -> Option<u64> {
+        self.files.map(allocated)
+    }
+
+    /// Fills in what a wrong key should have held, and the answer where everything was right.
+    fn explained(&self, verdict: Verdict, wrong_key: Option<Vec<u8>>) -> Verdict {
+        match verdict {
+            Verdict::Right(mut checked) => {
+                checked.answer = self.data().summary.answer.clone();
+                Verdict::Right(checked)
+            }
+            Verdict::Wrong { mut first, wrong_keys, checked } => {
+                if let Some(key) = wrong_key {
+                    let Bench { plan, scratch, interrupt, .. } = self.bench;
+                    let explained = self.data().ask_oracle(plan.verify, Some(key), scratch, interrupt);
+                    first.expected =
+                        explained.map_or_else(|error| error.to_string(), |summary| oracle::expected(&summary));
+                }
+                Verdict::Wrong { first, wrong_keys, checked }
+            }
+            other => other,
+        }
+    }
+
+    pub fn out_of_time(&self) -> Outcome {
+        let plan = self.bench.plan;
+        let worked = self.phase == "final_flush";
+        if plan.is_over() && self.phase.is_empty() {
+            return Outcome::LeftOut { reason: "it was not open when the time of the run was over".to_string() };
+        }
+        if !plan.is_over() && self.record.phase("final_flush").is_some() {
+            return Outcome::Failed { reason: "stopped answering while its answers were read back".to_string() };
+        }
+        if self.phase.is_empty() {
+            return Outcome::Failed { reason: "did not open within the time-out".to_string() };
+        }
+        let all = plan.units_of_a_trial(self.data().summary.stream.units).max(1) as f64;
+        let done_share = if worked { 1.0 } else { self.units as f64 / all };
+        // To a tenth of a second: it stands in the table.
+        let tenths = |time: Duration| (time.as_secs_f64() * 10.0).round() / 10.0;
+        let after_s = if plan.is_over() { tenths(self.began.elapsed()) } else { plan.timeout.as_secs_f64() };
+        Outcome::TimedOut { after_s, done_share }
+    }
+}
+
+/// Bytes allocated on disk for a file or for all files below a directory: what they use up, holes left out.
+fn allocated(path: &Path) -> u64 {
+    use std::os::unix::fs::MetadataExt;
+    let Ok(meta) = fs::symlink_metadata(path) else { return 0 };
+    // stat(2): st_blocks counts units of 512 bytes, whatever the filesystem's own.
+    let own = if meta.is_file() { meta.blocks() * 512 } else { 0 };
+    let entries = if meta.is_dir() { fs::read_dir(path).ok() } else { None };
+    own + entries.into_iter().flatten().flatten().map(|entry| allocated(&entry.path())).sum::<u64>()
+}

@@ -1,0 +1,67 @@
+//! Whether a trial was asked what the expected state says it was to be asked: units and ops, part by part.
+
+use std::ops::RangeInclusive;
+
+use super::oracle::Summary;
+use super::plan::Plan;
+use crate::jobs::Writing;
+use crate::jobs::keyed::questions::points_of;
+use crate::model::load::At;
+use crate::model::record::{Phase, Record};
+use crate::model::trial::Via;
+
+/// All targets must have been asked the same: the expected state knows how many units and ops that is.
+pub fn check(plan: &Plan, summary: &Summary, record: &Record) -> Result<(), String> {
+    let Some(kind) = plan.kind else { return Ok(()) };
+    let measured = record.phases.iter().filter(|phase| !matches!(phase.name.as_str(), "load" | "final_flush"));
+    let fills = (kind.open)(&plan.job).fills();
+    for phase in measured {
+        let (units, ops) = expected(plan, summary, record, phase);
+        // What was given up or cut off was not asked to its end.
+        let given_up = phase.cut_off.is_some() || phase.open.as_ref().is_some_and(|open| open.late.is_some());
+        // Each miss was followed by a set.
+        let asked = phase.ops.saturating_sub(if fills { phase.misses } else { 0 });
+        let right = if given_up { phase.units <= units } else { phase.units == units && ops.contains(&asked) };
+        if !right {
+            let reason = format!(
+                "{} units and {} ops were counted where the input has {units} and {ops:?}: did the input change under way?",
+                phase.units, asked
+            );
+            return Err(reason);
+        }
+    }
+    Ok(())
+}
+
+/// The units and ops of a part: each point of a job of requests has its own, any other job those of its input.
+fn expected(plan: &Plan, summary: &Summary, record: &Record, phase: &Phase) -> (u64, RangeInclusive<u64>) {
+    let Summary { stream, .. } = summary;
+    if record.job.load.is_none() {
+        return (stream.units, expected_ops(plan, summary, record.job.via));
+    }
+    let point = points_of(&record.job).into_iter().find(|at| at.number == phase.point);
+    let at = point.unwrap_or_else(|| At::closed(phase.clients, 0));
+    // A read whose record is then written is two ops of one unit; each client's last batch may be a small one.
+    let (requests, fewest) = (at.requests, at.requests.div_ceil(at.batch.into()));
+    let most = if writes_what_it_read(plan) { 2 * requests } else { fewest + u64::from(at.clients) };
+    (requests, fewest..=if at.batch > 1 || writes_what_it_read(plan) { most } else { requests })
+}
+
+fn writes_what_it_read(plan: &Plan) -> bool {
+    let requests = plan.kind.and_then(|kind| kind.requests.as_ref());
+    requests.is_some_and(|requests| requests.writing == Writing::ReadModifyWrite)
+}
+
+/// From so many to so many. How many clients have a part in a unit is not known from the expected state, nor how often
+/// they get in each other's way.
+fn expected_ops(plan: &Plan, summary: &Summary, via: Via) -> RangeInclusive<u64> {
+    let Summary { stream, asking_units, .. } = summary;
+    let clients = u64::from(plan.clients);
+    match via {
+        Via::Portable => stream.ops..=stream.ops,
+        Via::Batch => 2 * asking_units..=2 * asking_units * clients,
+        Via::Native => *asking_units..=asking_units * clients,
+        Via::Cas if clients == 1 => stream.ops..=stream.ops,
+        Via::Cas => stream.ops..=u64::MAX,
+    }
+}

@@ -1,0 +1,352 @@
+//! What a run will do: targets, job, durability levels and the order of its trials, settled before anything is started.
+
+use std::cell::Cell;
+use std::path::PathBuf;
+use std::rc::Rc;
+use std::time::Duration;
+
+use super::timing::End;
+use crate::jobs::draw::{Rng, mix};
+use crate::jobs::keyed::questions::points_of;
+use crate::jobs::{JobKind, Part};
+use crate::model::effort::Blocks;
+use crate::model::load::{At, Swept};
+use crate::model::trial::{Configuration, Data, Durability, JobSettings, Pinned, Seeds, Target, Verify, Via};
+use crate::stores::{Adapter, Login, Place};
+
+/// A target with all that is needed to reach it.
+#[derive(Clone)]
+pub struct Chosen {
+    pub target: Target,
+    pub adapter: &'static Adapter,
+    /// Where it is, if it is somebody else's; we make a place for our own.
+    pub place: Option<Place>,
+    pub login: Login,
+    pub via: Via,
+    /// Memory that a server that is not ours used before the first trial of this run, in bytes.
+    pub first_used: Rc<Cell<Option<u64>>>,
+}
+
+/// What one trial took, in seconds.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Took {
+    /// The job and its final flush: what is measured.
+    pub job_s: f64,
+    /// With starting, checking and stopping.
+    pub all_s: f64,
+}
+
+/// Everything that was asked for, with nothing left to decide.
+#[derive(Clone)]
+pub struct Plan {
+    pub chosen: Vec<Chosen>,
+    /// None where a program of the user's is run: `job` names it.
+    pub kind: Option<&'static JobKind>,
+    pub job: JobSettings,
+    pub clients: u32,
+    pub durability: Durability,
+    pub configuration: Configuration,
+    pub verify: Verify,
+    /// Of one trial, from its opening to the end of the final flush.
+    pub timeout: Duration,
+    pub blocks: Blocks,
+    pub seeds: Seeds,
+    /// Each block has the job at all of these sizes, in units; none where it has one.
+    pub sizes: Vec<u64>,
+    /// Some targets are run twice in each block (A/A controls), where anything is claimed.
+    pub aa_control: bool,
+    pub answers_only: bool,
+    /// A server that is not ours is written to even if it does not tell what memory it has.
+    pub accepts_unchecked: bool,
+    /// Points that the machine disturbed are shown all the same.
+    pub accepts_noise: bool,
+    /// Data stays in here, a directory for each target.
+    pub keep: Option<PathBuf>,
+    /// Each target was just run with a job about as large as this one: by a pilot.
+    pub warm: bool,
+    /// What a trial of each target took in the largest pilot, by label; empty without one.
+    pub piloted: Vec<(String, Took)>,
+    /// Servers and clients have processors of their own.
+    pub pinned: Option<Pinned>,
+    /// What does not run for want of time, and why: a row without numbers each.
+    pub left_out: Vec<(Chosen, String)>,
+    /// When the run ends: a trial that is under way then is cut off, and none begins.
+    pub end: Option<End>,
+    /// When the run began, in UTC.
+    pub began: String,
+    /// What was typed behind `kvfair`, without what looks like a login.
+    pub command: Vec<String>,
+    /// Where it is written down what trials may leave in stores that are not ours.
+    pub visits: Option<PathBuf>,
+}
+
+impl Plan {
+    /// The job with the data of each seed: at least one.
+    pub fn jobs(&self) -> Vec<JobSettings> {
+        match &self.job.data {
+            Data::Recipe { name, .. } if !self.seeds.data.is_empty() => {
+                let of = |&seed| JobSettings { data: Data::Recipe { name: name.clone(), seed }, ..self.job.clone() };
+                self.seeds.data.iter().map(of).collect()
+            }
+            _ => vec![self.job.clone()],
+        }
+    }
+
+    /// The plan with the job at each of its sizes: at least one.
+    pub fn of_each_size(&self) -> Vec<Plan> {
+        let of = |&size: &u64| {
+            let mut plan = self.clone();
+            plan.job.units = Some(size);
+            plan
+        };
+        if self.sizes.is_empty() { vec![self.clone()] } else { self.sizes.iter().map(of).collect() }
+    }
+
+    /// How a target's store keeps the durability level that is asked for, or why it cannot. As its makers ship it, none
+    /// is asked for.
+    pub fn keeps(&self, chosen: &Chosen) -> Result<&'static str, &'static str> {
+        if self.kind.is_none() && chosen.adapter.server.is_none() {
+            return Ok("as the program has it");
+        }
+        match self.configuration {
+            // What its owner has set is not known, unless a durability level was asked for: then its settings are read
+            // back.
+            Configuration::Matched if chosen.target.is_guest() && self.durability == Durability::None => {
+                Ok("as its owner has it")
+            }
+            Configuration::Matched => (chosen.adapter.keeps)(self.durability),
+            Configuration::Shipped => Ok("as shipped"),
+        }
+    }
+
+    /// The durability level must be kept by the store, and what is to stay must be there after a stop.
+    pub fn may_run(&self, chosen: &Chosen) -> Result<(), String> {
+        let (adapter, level) = (chosen.adapter, self.durability);
+        self.keeps(chosen).map_err(|why| format!("durability {level}: {why}"))?;
+        if self.keep.is_none() || (chosen.place.is_none() && (adapter.stays)(level)) {
+            return Ok(());
+        }
+        if chosen.place.is_some() {
+            return Err("--keep works for stores that kvfair starts, not for servers by URL".to_string());
+        }
+        let would = Durability::ALL.into_iter().find(|&other| (adapter.keeps)(other).is_ok() && (adapter.stays)(other));
+        let way_out = would
+            .map_or_else(|| "no durability level would".to_string(), |other| format!("--durability {other} would"));
+        Err(format!(
+            "keeps nothing after a stop at durability level {level}, so that --keep has nothing to leave: {way_out}"
+        ))
+    }
+
+    /// Whether trials on a target write into a store that is not ours, and must take that back.
+    pub fn is_guest(&self, chosen: &Chosen) -> bool {
+        chosen.place.is_some() && !self.job.load.as_ref().is_some_and(|load| load.read_only)
+    }
+
+    /// The order of a block's trials, as places from 0 to `count`: random, and the same for the same seed and block.
+    /// Each is drawn anew: to reverse every other one makes intervals wrong (docs/decisions.md).
+    pub fn order(&self, block: u32, count: usize) -> Vec<usize> {
+        let mut order: Vec<usize> = (0..count).collect();
+        shuffle(&mut order, self.seeds.order.wrapping_add(u64::from(block).wrapping_mul(STEP)));
+        order
+    }
+
+    /// A block before the first is run to warm the machine up, where anything is claimed afterwards and it is not warm.
+    pub fn first_block(&self) -> u32 {
+        if self.blocks.may_claim() && !self.warm { 0 } else { 1 }
+    }
+
+    /// Whether targets are run twice in each block: not where data is kept, of which there is one a target.
+    pub fn has_controls(&self) -> bool {
+        self.aa_control && self.blocks.may_claim() && self.keep.is_none()
+    }
+
+    /// Requests come at times that are given: then all targets take equally long.
+    pub fn is_paced(&self) -> bool {
+        self.job.replay_percent.is_some() || self.job.load.as_ref().is_some_and(|load| !load.rates.is_empty())
+    }
+
+    /// Which of the targets is the reference, if any is to be had: the first named one that is no baseline.
+    pub fn reference(&self, may_be: impl Fn(usize) -> bool) -> Option<usize> {
+        (0..self.chosen.len()).find(|&place| !self.chosen[place].target.baseline && may_be(place))
+    }
+
+    /// A trial's points in their order: random, and the same for all targets of a block.
+    pub fn points(&self, block: u32) -> Vec<At> {
+        if self.job.load.is_none() {
+            return vec![At::closed(self.clients, 0)];
+        }
+        let mut points = points_of(&self.job);
+        shuffle(&mut points, !self.seeds.order.wrapping_add(u64::from(block).wrapping_mul(STEP)));
+        points
+    }
+
+    /// So long, or what the run has left where that is less.
+    pub fn at_most(&self, time: Duration) -> Duration {
+        self.end.map_or(time, |end| time.min(end.left()))
+    }
+
+    /// Nothing may begin any more.
+    pub fn is_over(&self) -> bool {
+        self.end.is_some_and(|end| end.is_over())
+    }
+
+    /// How long a part of a trial may take, where the others go on without it. What has but one part is cut off as a
+    /// whole.
+    pub fn limit(&self) -> Option<Duration> {
+        // Who keeps a program ends it, and tells what it said last.
+        let Some(kind) = self.kind else { return Some(self.at_most(self.timeout)) };
+        self.job.load.as_ref()?;
+        (parts_of(kind, &self.job) * points_of(&self.job).len() > 1).then_some(self.timeout)
+    }
+
+    /// Whether a sweep over numbers of clients is to find out if its generator is the limit, by asking with twice the
+    /// threads. Half of the processors drive clients: with fewer than four that is one, and a second
+    /// one would take the server's. Clients with processors of their own use all of these as it is.
+    pub fn doubles(&self, processors: usize) -> bool {
+        let load = self.job.load.as_ref().filter(|_| self.pinned.is_none());
+        load.is_some_and(|load| load.swept() == Swept::Clients && load.clients.len() > 1) && processors >= DOUBLING_MIN
+    }
+
+    /// Units that a trial measures, of so many in a job's input.
+    pub fn units_of_a_trial(&self, units: u64) -> u64 {
+        let Some(kind) = self.kind.filter(|_| self.job.load.is_some()) else { return units };
+        points_of(&self.job).iter().map(|at| at.requests).sum::<u64>() * parts_of(kind, &self.job) as u64
+    }
+}
+
+/// How many parts of a job are measured.
+fn parts_of(kind: &JobKind, job: &JobSettings) -> usize {
+    (kind.open)(job).parts().iter().filter(|&&part| part != Part::Load).count()
+}
+
+const DOUBLING_MIN: usize = 4;
+
+/// Seeds of neighbouring blocks lie so far apart: splitmix64's step.
+const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
+
+/// Fisher and Yates' shuffle, from the end.
+fn shuffle<T>(list: &mut [T], seed: u64) {
+    let mut random = Rng::new(seed);
+    for last in (1..list.len()).rev() {
+        let drawn = (u128::from(random.draw()) * (last as u128 + 1)) >> 64;
+        list.swap(last, drawn as usize);
+    }
+}
+
+/// Now, in UTC, as it stands in file names: `20261121T020000Z`.
+pub fn utc_now() -> String {
+    jiff::Timestamp::now().strftime("%Y%m%dT%H%M%SZ").to_string()
+}
+
+/// A seed for what is to be another each time; short, since it is printed to be typed.
+pub fn any_seed() -> u64 {
+    let now_ns = jiff::Timestamp::now().as_nanosecond();
+    mix(now_ns as u64) % 1_000_000
+}
+
+#[cfg(test)]
+pub mod tests {
+    use super::*;
+    use std::collections::BTreeMap;
+
+    use crate::model::load::Load;
+    use crate::model::trial::Transport;
+    use crate::{jobs, stores};
+
+    pub fn plan(load: Option<Load>) -> Plan {
+        let kind = jobs::find("getset").expect("it is there");
+        let job = JobSettings {
+            name: kind.name.to_string(),
+            data: Data::Recipe { name: kind.recipe.to_string(), seed: 1 },
+            format: String::new(),
+            read_as: None,
+            units: None,
+            skip_bad: 0,
+            via: Via::default(),
+            split: Default::default(),
+            load,
+            replay_percent: None,
+        };
+        Plan {
+            chosen: Vec::new(),
+            kind: Some(kind),
+            job,
+            clients: 1,
+            durability: Durability::None,
+            configuration: Configuration::Matched,
+            verify: Verify::Full,
+            timeout: Duration::from_secs(9),
+            blocks: Blocks::exactly(1),
+            seeds: Seeds { order: 1, data: Vec::new() },
+            sizes: Vec::new(),
+            aa_control: true,
+            answers_only: false,
+            accepts_unchecked: false,
+            accepts_noise: false,
+            keep: None,
+            warm: false,
+            piloted: Vec::new(),
+            left_out: Vec::new(),
+            end: None,
+            pinned: None,
+            began: String::new(),
+            command: Vec::new(),
+            visits: None,
+        }
+    }
+
+    /// A run that may claim something of these targets: labels, and whether each is a baseline.
+    pub fn plan_of(targets: &[(&str, bool)]) -> Plan {
+        let chosen = |&(label, baseline): &(&str, bool)| Chosen {
+            target: Target {
+                label: label.to_string(),
+                store: stores::ALL[0].name.to_string(),
+                baseline,
+                transport: Transport::InProcess,
+                managed: true,
+                cache: None,
+                settings: BTreeMap::new(),
+            },
+            adapter: stores::ALL[0],
+            place: None,
+            login: Default::default(),
+            first_used: Default::default(),
+            via: Via::default(),
+        };
+        let blocks = Blocks { least: 6, most: 10, plus_minus: Some(0.1) };
+        Plan { chosen: targets.iter().map(chosen).collect(), blocks, ..plan(None) }
+    }
+
+    #[test]
+    fn only_a_sweep_over_clients_with_processors_to_spare_is_doubled() {
+        let (one, many) = (vec![5], vec![1, 5]);
+        let clients = |clients: &Vec<u32>| Load { clients: clients.clone(), ..Load::default() };
+        assert!(plan(Some(clients(&many))).doubles(4) && plan(Some(clients(&many))).doubles(64));
+        assert!(!plan(Some(clients(&many))).doubles(3) && !plan(Some(clients(&many))).doubles(2));
+        assert!(!plan(Some(clients(&one))).doubles(64));
+        assert!(!plan(Some(Load { rates: vec![9, 99], ..clients(&one) })).doubles(64));
+        assert!(!plan(Some(Load { sizes: vec![9, 99], ..clients(&one) })).doubles(64));
+        assert!(!plan(None).doubles(64));
+        let own = Some(Pinned { server: vec![0], clients: vec![1] });
+        assert!(!Plan { pinned: own, ..plan(Some(clients(&many))) }.doubles(64));
+    }
+
+    #[test]
+    fn a_block_warms_up_where_something_is_claimed_and_no_pilot_did() {
+        let claims = Plan { blocks: Blocks::exactly(6), ..plan(None) };
+        assert_eq!(claims.first_block(), 0);
+        assert_eq!(Plan { warm: true, ..claims }.first_block(), 1);
+        assert_eq!(plan(None).first_block(), 1);
+    }
+
+    #[test]
+    fn a_part_has_a_time_out_of_its_own_where_there_are_others() {
+        let limit = |clients: &[u32], only| {
+            plan(Some(Load { clients: clients.to_vec(), only, ..Load::default() })).limit().is_some()
+        };
+        use crate::model::load::Only;
+        assert!(limit(&[1, 5], None) && limit(&[1, 5], Some(Only::Set)) && limit(&[1], None));
+        assert!(!limit(&[1], Some(Only::Set)));
+        assert!(plan(None).limit().is_none());
+    }
+}

@@ -1,0 +1,452 @@
+//! Servers of our own: started in private, asked until they answer, checked to be ours and to listen nowhere else,
+//! stopped.
+
+use std::fs::{self, File};
+use std::io::{ErrorKind, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use xxhash_rust::xxh3::xxh3_64;
+
+use super::password;
+use super::process::{self, Leashed, in_words};
+use super::remote_place::{self, Instead};
+use super::signals::Interrupt;
+use crate::model::op::Fault;
+use crate::model::trial::Transport;
+use crate::stores::{Adapter, Facts, Launch, Login, Place, Server, Step, Store};
+
+/// How long one probe of a starting server may take.
+const PROBE: Duration = Duration::from_secs(1);
+/// How long a server may take to stop before it is killed.
+const STOP: Duration = Duration::from_secs(15);
+/// A free port may be taken between our looking and the server's binding; so often we look again.
+const PORTS_TRIED: u32 = 3;
+/// The longest path of a Unix socket that every system takes (macOS: 104 bytes with the end mark).
+const SOCKET_PATH_MAX: usize = 103;
+
+/// A server that we started and that answers.
+pub struct Served {
+    leash: Leashed,
+    /// It has nothing to write when it stops.
+    keeps_nothing: bool,
+    pub place: Place,
+    /// Who is let in: with a password of this start, where it takes one.
+    pub login: Login,
+    /// Its whole command line, for the record.
+    pub command: Vec<String>,
+    pub facts: Facts,
+    log: PathBuf,
+}
+
+/// Why there is no server.
+#[derive(Debug)]
+pub enum Unserved {
+    /// Its program is not on this machine.
+    Missing(String),
+    Failed(String),
+    Interrupted,
+}
+
+impl Unserved {
+    /// Servers may repeat what they were told.
+    fn without(self, password: Option<&str>) -> Unserved {
+        match self {
+            Unserved::Failed(why) => Unserved::Failed(without(why, password)),
+            other => other,
+        }
+    }
+}
+
+fn without(text: String, password: Option<&str>) -> String {
+    password.map_or(text.clone(), |password| text.replace(password, "***"))
+}
+
+/// Where a server's files go.
+#[derive(Clone, Copy)]
+pub struct Site<'a> {
+    pub data: &'a Path,
+    /// For its socket and log.
+    pub scratch: &'a Path,
+    /// Where data directories lie that a store's own program has prepared before and not synced, to be copied; nothing
+    /// where each is to be prepared anew.
+    pub prepared: Option<&'a Path>,
+    /// A server over TCP that takes passwords is given one.
+    pub is_guarded: bool,
+}
+
+/// Starts the server of `adapter`; its program is started by the command `under`, where that is one.
+pub fn start(
+    under: &[String],
+    adapter: &Adapter,
+    transport: Transport,
+    launch: &Launch,
+    site: Site<'_>,
+    limit: Duration,
+    interrupt: &Interrupt,
+) -> Result<Served, Unserved> {
+    let server = adapter.server.expect("only servers are started");
+    let program = match launch.settings.get(PROGRAM).map(PathBuf::from) {
+        Some(named) if is_program(&named) => named,
+        Some(named) => return Err(Unserved::Missing(format!("{} is no program that can be run", named.display()))),
+        None => program(server).ok_or_else(|| Unserved::Missing(not_here(server)))?,
+    };
+    let is_guarded = site.is_guarded && server.takes_password && transport == Transport::Tcp;
+    for attempt in 1.. {
+        let place = private_place(server, transport, site.scratch).map_err(Unserved::Failed)?;
+        let mut login = launch.login.clone();
+        if is_guarded {
+            let fresh = password::fresh().map_err(|error| Unserved::Failed(format!("no random password: {error}")))?;
+            login.password = Some(fresh);
+        }
+        let launch = Launch { place, login, patience: PROBE, ..launch.clone() };
+        let result = start_once(under, adapter, server, &program, &launch, site, limit, interrupt);
+        let result = result.map_err(|unserved| unserved.without(launch.login.password.as_deref()));
+        match result {
+            Err(Unserved::Failed(why)) if attempt < PORTS_TRIED && why.contains("in use") => continue,
+            other => return other,
+        }
+    }
+    unreachable!("the last attempt returns")
+}
+
+#[allow(clippy::too_many_arguments)] // One caller; a struct for it would only give the same eight things other names.
+fn start_once(
+    under: &[String],
+    adapter: &Adapter,
+    server: &Server,
+    program: &Path,
+    launch: &Launch,
+    site: Site<'_>,
+    limit: Duration,
+    interrupt: &Interrupt,
+) -> Result<Served, Unserved> {
+    let data = site.data;
+    let instead = remote_place::who(server.instead_of_root).map_err(Unserved::Failed)?;
+    let ground = Ground { program, site, environment: (server.environment)(launch, data), instead };
+    ground.prepare((server.prepare)(launch, data), limit, interrupt)?;
+    let arguments = (server.arguments)(launch, data);
+    let input = (server.input)(launch);
+    let (leash, log) = ground.spawn(under, program, &arguments, input, "server.log").map_err(Unserved::Failed)?;
+    let command = std::iter::once(program.display().to_string()).chain(arguments).collect();
+    let keeps_nothing = server.keeps_nothing;
+    let (place, login, facts) = (launch.place.clone(), launch.login.clone(), Facts::default());
+    let mut served = Served { leash, keeps_nothing, place, login, command, facts, log };
+    let open = || (server.admit)(launch, data).and_then(|()| (adapter.open)(launch));
+    served.ask_until_it_answers(&open, limit, interrupt)?;
+    served.check_identity(&launch.place, server).map_err(Unserved::Failed)?;
+    Ok(served)
+}
+
+/// The setting that names another build of a server than the one that PATH knows.
+pub const PROGRAM: &str = "program";
+
+/// Where a server's programs run, and as whom.
+struct Ground<'a> {
+    /// The server's own; others stand beside it.
+    program: &'a Path,
+    site: Site<'a>,
+    environment: Vec<(String, String)>,
+    instead: Option<Instead>,
+}
+
+impl Ground<'_> {
+    /// Everything that must be there before the server is started. A program runs only on an empty data directory, and
+    /// there is one at the most.
+    fn prepare(&self, steps: Vec<Step>, limit: Duration, interrupt: &Interrupt) -> Result<(), Unserved> {
+        let Site { data, scratch, .. } = self.site;
+        if let Some(instead) = &self.instead {
+            instead.hand_over(data, scratch).map_err(Unserved::Failed)?;
+        }
+        let empty = fs::read_dir(data).is_ok_and(|mut entries| entries.next().is_none());
+        for step in steps {
+            match step {
+                Step::Write { path, text } => {
+                    let written = fs::create_dir_all(path.parent().unwrap_or(data))
+                        .and_then(|()| password::write_private(&path, &text))
+                        .and_then(|()| self.instead.as_ref().map_or(Ok(()), |instead| instead.own_file(&path)));
+                    written.map_err(|error| Unserved::Failed(format!("cannot write {}: {error}", path.display())))?;
+                }
+                Step::Run { program, arguments, is_synced } if empty => match self.site.prepared {
+                    Some(prepared) if !is_synced => self.copy_of(prepared, program, &arguments, limit, interrupt)?,
+                    _ => self.run(program, &arguments, limit, interrupt)?,
+                },
+                Step::Run { .. } => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// An empty data directory becomes a store's own by a copy of what its program has made before, or by the program,
+    /// of which a copy is then kept.
+    fn copy_of(
+        &self,
+        prepared: &Path,
+        program: &str,
+        arguments: &[String],
+        limit: Duration,
+        interrupt: &Interrupt,
+    ) -> Result<(), Unserved> {
+        let beside = self.program.display().to_string();
+        let own = self.site.data.display().to_string();
+        let command: Vec<String> = arguments.iter().map(|argument| argument.replace(&own, "")).collect();
+        let name = format!("{:016x}", xxh3_64([&beside, program, &command.join("\0")].join("\0").as_bytes()));
+        let kept = prepared.join(name);
+        if kept.exists() {
+            return copy(&kept, self.site.data).map_err(Unserved::Failed);
+        }
+        self.run(program, arguments, limit, interrupt)?;
+        let unfinished = kept.with_extension("part");
+        let copied = copy(self.site.data, &unfinished).and_then(|()| {
+            fs::rename(&unfinished, &kept).map_err(|error| format!("cannot make {}: {error}", kept.display()))
+        });
+        copied.map_err(Unserved::Failed)
+    }
+
+    fn run(&self, name: &str, arguments: &[String], limit: Duration, interrupt: &Interrupt) -> Result<(), Unserved> {
+        let beside = self.program.with_file_name(name);
+        let program = if is_program(&beside) { Some(beside) } else { on_path(name) };
+        let program = program.ok_or_else(|| Unserved::Missing(format!("there is no {name} on PATH")))?;
+        let (mut leash, log) = self.spawn(&[], &program, arguments, None, "prepare.log").map_err(Unserved::Failed)?;
+        let began = Instant::now();
+        loop {
+            match leash.wait_at_most(Duration::from_millis(50)) {
+                Some(status) if status.success() => return Ok(()),
+                Some(status) => {
+                    let words = last_words(&log);
+                    return Err(Unserved::Failed(format!("{name} failed: {}{words}", in_words(status))));
+                }
+                None if interrupt.is_set() => return Err(Unserved::Interrupted),
+                None if began.elapsed() >= limit => {
+                    return Err(Unserved::Failed(format!("{name} did not end within {} s", limit.as_secs_f64())));
+                }
+                None => {}
+            }
+        }
+    }
+
+    /// Starts a program on a leash, with what it says in a log of its own.
+    fn spawn(
+        &self,
+        under: &[String],
+        program: &Path,
+        arguments: &[String],
+        input: Option<String>,
+        log: &str,
+    ) -> Result<(Leashed, PathBuf), String> {
+        let log = self.site.scratch.join(log);
+        let mut command = process::under(under, program);
+        command.args(arguments).current_dir(self.site.data).env_remove(process::PASSWORD_VARIABLE);
+        command.stdin(if input.is_some() { Stdio::piped() } else { Stdio::null() });
+        command.envs(self.environment.iter().map(|(name, value)| (name, value)));
+        if let Some(instead) = &self.instead {
+            instead.take_over(&mut command);
+            // Ours may be closed to others.
+            command.env("TMPDIR", self.site.scratch);
+        }
+        let started = File::create(&log).and_then(|out| {
+            command.stderr(out.try_clone()?).stdout(out);
+            Leashed::spawn(&mut command)
+        });
+        let mut leash = started.map_err(|error| {
+            let denied = self.instead.as_ref().filter(|_| error.kind() == ErrorKind::PermissionDenied);
+            let why = denied.map_or_else(String::new, |instead| instead.denied(self.site.data));
+            format!("{} could not be started: {error}{why}", program.display())
+        })?;
+        if let (Some(input), Some(mut pipe)) = (input, leash.child().stdin.take()) {
+            // Less than any pipe holds. Who does not read it is found when it is asked.
+            let _ = pipe.write_all(input.as_bytes());
+        }
+        Ok((leash, log))
+    }
+}
+
+impl Served {
+    /// How it is reached: where it listens, and with its password.
+    pub fn reached(&self, launch: &Launch) -> Launch {
+        Launch { place: self.place.clone(), login: self.login.clone(), ..launch.clone() }
+    }
+
+    pub fn id(&self) -> u32 {
+        self.leash.id()
+    }
+
+    fn ask_until_it_answers(
+        &mut self,
+        open: &dyn Fn() -> Result<Box<dyn Store>, Fault>,
+        limit: Duration,
+        interrupt: &Interrupt,
+    ) -> Result<(), Unserved> {
+        let began = Instant::now();
+        let mut pause = Duration::from_millis(1);
+        loop {
+            if interrupt.is_set() {
+                return Err(Unserved::Interrupted);
+            }
+            if let Some(ending) = self.ending_within(Duration::ZERO) {
+                return Err(Unserved::Failed(format!("{} ended before it answered: {ending}", self.command[0])));
+            }
+            match open().and_then(|store| store.facts()) {
+                Ok(facts) => {
+                    self.facts = facts;
+                    return Ok(());
+                }
+                // It will not become another server by waiting.
+                Err(Fault::Unsupported(what)) => return Err(Unserved::Failed(what)),
+                Err(fault) if began.elapsed() >= limit => {
+                    let within = limit.as_secs_f64();
+                    let log = last_words(&self.log);
+                    let what = format!("{} did not answer within {within} s: {fault}{log}", self.command[0]);
+                    return Err(Unserved::Failed(what));
+                }
+                Err(_) => std::thread::sleep(pause),
+            }
+            pause = (pause * 2).min(Duration::from_millis(20));
+        }
+    }
+
+    /// The server that answered must be the process that we started, and must listen where we said and nowhere else.
+    fn check_identity(&self, place: &Place, server: &Server) -> Result<(), String> {
+        if let Some(answered) = self.facts.process_id.filter(|&answered| answered != self.id()) {
+            let ours = self.id();
+            return Err(format!("the server that answers at {place} is process {answered}, not ours ({ours})"));
+        }
+        let listening = super::listeners::of(self.id())?;
+        listening.check(place, server.listens_elsewhere).map_err(|what| format!("{}: {what}", self.command[0]))
+    }
+
+    /// How the server ended, with its last words, if it is no longer there.
+    pub fn ending_within(&mut self, limit: Duration) -> Option<String> {
+        let status = self.leash.wait_at_most(limit)?;
+        let ending = format!("{}{}", in_words(status), last_words(&self.log));
+        Some(without(ending, self.login.password.as_deref()))
+    }
+
+    /// Kills it as `kill -9` does.
+    pub fn kill(mut self) {
+        self.leash.kill();
+    }
+
+    /// Stops it and makes sure that nobody answers there any more.
+    pub fn stop(mut self) -> Result<(), String> {
+        let stopped = if self.keeps_nothing {
+            self.leash.kill();
+            true
+        } else {
+            self.leash.stop(STOP)
+        };
+        if answers(&self.place) {
+            return Err(format!("something still answers at {} after {} was stopped", self.place, self.command[0]));
+        }
+        let within = STOP.as_secs();
+        if stopped { Ok(()) } else { Err(format!("{} did not stop within {within} s and was killed", self.command[0])) }
+    }
+}
+
+/// All that a directory holds and is, into one that is empty or not there: owners and permissions too.
+fn copy(from: &Path, to: &Path) -> Result<(), String> {
+    let failed = |what: String| format!("cannot copy {} to {}: {what}", from.display(), to.display());
+    fs::create_dir_all(to).map_err(|error| failed(error.to_string()))?;
+    let output = Command::new("cp").arg("-a").arg(from.join(".")).arg(to).stdin(Stdio::null()).output();
+    let output = output.map_err(|error| failed(format!("cp: {error}")))?;
+    let words = String::from_utf8_lossy(&output.stderr);
+    if output.status.success() { Ok(()) } else { Err(failed(words.trim().to_string())) }
+}
+
+fn last_words(log: &Path) -> String {
+    let log = fs::read(log).unwrap_or_default();
+    let log = String::from_utf8_lossy(&log);
+    let lines: Vec<&str> = log.lines().map(str::trim_end).filter(|line| !line.is_empty()).collect();
+    let last = lines[lines.len().saturating_sub(3)..].join(" | ");
+    if last.is_empty() { String::new() } else { format!("; its last words: {last}") }
+}
+
+/// The first of the server's programs that PATH or one of its own directories knows.
+pub fn program(server: &Server) -> Option<PathBuf> {
+    if server.own {
+        return std::env::current_exe().ok();
+    }
+    let elsewhere: Vec<PathBuf> =
+        server.directories.iter().flat_map(|pattern| remote_place::directories(pattern)).collect();
+    let found = |name: &&str| {
+        on_path(name).or_else(|| elsewhere.iter().map(|directory| directory.join(name)).find(|file| is_program(file)))
+    };
+    server.programs.iter().filter_map(found).find(|file| !is_link_to(file, server.not))
+}
+
+fn is_link_to(file: &Path, programs: &[&str]) -> bool {
+    let real = fs::canonicalize(file).ok();
+    let name = real.as_deref().and_then(Path::file_name);
+    name.is_some_and(|name| programs.iter().any(|program| name == *program))
+}
+
+pub fn on_path(name: &str) -> Option<PathBuf> {
+    let path = std::env::var_os("PATH")?;
+    std::env::split_paths(&path).map(|directory| directory.join(name)).find(|file| is_program(file))
+}
+
+fn not_here(server: &Server) -> String {
+    let places: Vec<&str> = std::iter::once("on PATH").chain(server.directories.iter().copied()).collect();
+    format!("there is no {} {}", server.programs.join(" or "), places.join(" nor in "))
+}
+
+/// Why a path is no program that can be run.
+pub fn no_program(file: &Path) -> Option<String> {
+    match fs::metadata(file) {
+        Err(error) if error.kind() == ErrorKind::NotFound => Some("no such file".to_string()),
+        Err(error) => Some(error.kind().to_string()),
+        Ok(meta) if meta.is_dir() => Some("it is a directory".to_string()),
+        Ok(_) => (!is_program(file)).then(|| "it may not be executed".to_string()),
+    }
+}
+
+fn is_program(file: &Path) -> bool {
+    use std::os::unix::fs::PermissionsExt;
+    fs::metadata(file).is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
+}
+
+/// The version that a server's program prints; an error says why it cannot be had.
+pub fn version(server: &Server) -> Result<String, String> {
+    let program = program(server).ok_or_else(|| not_here(server))?;
+    let output = Command::new(&program).arg(server.version_argument).stdin(Stdio::null()).output();
+    let output = output.map_err(|error| format!("{} does not start: {error}", program.display()))?;
+    let said = String::from_utf8_lossy(&output.stdout);
+    (server.version)(&said).ok_or_else(|| format!("{} {} says no version", program.display(), server.version_argument))
+}
+
+/// A Unix socket in our own directory, or a loopback port that was free a moment ago.
+fn private_place(server: &Server, transport: Transport, scratch: &Path) -> Result<Place, String> {
+    if transport == Transport::Unix {
+        let path = scratch.join(server.socket);
+        let length = path.as_os_str().len();
+        return if length <= SOCKET_PATH_MAX {
+            Ok(Place::Unix(path))
+        } else {
+            Err(format!(
+                "the socket path {} has {length} bytes, at most {SOCKET_PATH_MAX} work: set TMPDIR to a shorter one",
+                path.display()
+            ))
+        };
+    }
+    let port = TcpListener::bind(("127.0.0.1", 0)).and_then(|listener| listener.local_addr());
+    let port = port.map_err(|error| format!("no free port on 127.0.0.1: {error}"))?.port();
+    Ok(Place::Tcp { host: "127.0.0.1".to_string(), port })
+}
+
+fn answers(place: &Place) -> bool {
+    match place {
+        Place::Unix(path) => UnixStream::connect(path).is_ok(),
+        Place::Tcp { host, port } => format!("{host}:{port}")
+            .parse::<SocketAddr>()
+            .is_ok_and(|address| TcpStream::connect_timeout(&address, PROBE).is_ok()),
+        Place::Memory | Place::Path(_) => false,
+    }
+}
+
+/// Turns a fault of opening into words for a row.
+pub fn unreachable(place: &Place, fault: &Fault) -> String {
+    format!("nothing to measure at {place}: {fault}")
+}

@@ -1,0 +1,486 @@
+//! The parent's side of a trial: a place for it, the server, the child, what is seen from outside, and the record.
+
+use std::cell::RefCell;
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::RecvTimeoutError;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result};
+
+use super::attend::Attendant;
+use super::child::{last_words, listen, spawn_self, spawn_self_under, spawn_supervisor_under};
+use super::dataset::DataSet;
+use super::gates::processor_probe::{self, ProcessorProbe};
+use super::gates::programs::Programs;
+use super::password;
+use super::plan::{Chosen, Plan};
+use super::process::in_words;
+use super::program::{self, Program};
+use super::serve::{self, Served, Site, Unserved};
+use super::signals::Interrupt;
+use super::visits::VisitEntry;
+use super::worker::{TrialEvent, TrialTask};
+use super::{counts, guest, kept_data, machine, pin, signals};
+use crate::model::logins;
+use crate::model::names::file_name;
+use crate::model::noise::Noise;
+use crate::model::preflight::Preflight;
+use crate::model::record::{Machine, Memory, Outcome, Record, Run, Verdict};
+use crate::model::trial::{Data, Durability, JobSettings, METHOD};
+use crate::stores::{Launch, Login, Place, Role};
+
+/// How often memory is looked at, and how soon a Ctrl-C is seen.
+const LOOK: Duration = Duration::from_millis(20);
+/// The longest that a server may take to answer for the first time.
+const START: Duration = Duration::from_secs(60);
+/// How long after a failure a server's own end is waited for.
+const ENDING: Duration = Duration::from_millis(200);
+/// How long a server that kvfair did not start may be silent while what a trial wrote is deleted again: Ctrl-C waits
+/// for it.
+const PATIENCE_AFTERWARDS: Duration = Duration::from_secs(5);
+/// Opening and closing must not use up a trial's time: so much is added before a silent child counts as stuck.
+const SLACK: Duration = Duration::from_secs(5);
+
+/// What all trials of a run share: the data, the expected state, and a place for their files.
+pub struct Bench<'a> {
+    pub plan: &'a Plan,
+    pub scratch: &'a Path,
+    /// The job's data with the expected state about it, for each seed: one at least.
+    data: Vec<DataSet>,
+    pub interrupt: &'a Interrupt,
+    /// What was seen of the machine before the run, for whoever looked.
+    pub preflight: Option<Preflight>,
+    /// How fast the processor was before each trial.
+    pub processor_probe: ProcessorProbe,
+    /// How programs were seen last.
+    pub programs: RefCell<Option<Programs>>,
+}
+
+/// How far a running trial is, for whoever watches.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Live {
+    Starting,
+    /// Units done of the job's.
+    Working(u64),
+    FinalFlush,
+    /// Keys compared of the expected state.
+    Verifying(u64),
+}
+
+/// A run that was told to stop. What is finished is kept.
+#[derive(Debug)]
+pub struct Interrupted {
+    /// What could not be cleaned up.
+    pub left_behind: Option<String>,
+}
+
+impl<'a> Bench<'a> {
+    /// Prepares the data of each seed and computes the expected state about it.
+    pub fn set_up(plan: &'a Plan, scratch: &'a Path, interrupt: &'a Interrupt) -> Result<Bench<'a>> {
+        Ok(Bench::with(plan, Bench::data_of(plan, scratch, interrupt)?, scratch, interrupt))
+    }
+
+    /// The data of each seed, and the expected state about it: one at least.
+    pub fn data_of(plan: &Plan, scratch: &Path, interrupt: &Interrupt) -> Result<Vec<DataSet>> {
+        plan.jobs().into_iter().map(|job| DataSet::prepare(plan, job, scratch, interrupt)).collect()
+    }
+
+    /// The same where the data is there already.
+    pub fn with(plan: &'a Plan, data: Vec<DataSet>, scratch: &'a Path, interrupt: &'a Interrupt) -> Bench<'a> {
+        let (processor_probe, programs) = (ProcessorProbe::default(), RefCell::default());
+        Bench { plan, scratch, data, interrupt, preflight: None, processor_probe, programs }
+    }
+
+    /// The data of a block: that of each seed in turn.
+    pub fn data(&self, block: u32) -> &DataSet {
+        &self.data[block as usize % self.data.len()]
+    }
+
+    /// One trial, whatever becomes of it. `watch` hears how far it is.
+    pub fn trial(
+        &self,
+        chosen: &Chosen,
+        block: u32,
+        position: u32,
+        watch: &mut dyn FnMut(Live),
+    ) -> Result<Record, Interrupted> {
+        watch(Live::Starting);
+        let mut record = self.blank(chosen, block, position);
+        if self.plan.is_over() {
+            record.outcome = Outcome::LeftOut { reason: "the time of the run was over before its turn".to_string() };
+            return Ok(record);
+        }
+        let directory = self.scratch.join(format!("{block}-{position}"));
+        if let Err(outcome) = self.attempt(chosen, &directory, &mut record, watch) {
+            record.outcome = self.without_logins(outcome);
+        }
+        // What cannot be removed now goes with the run's scratch directory.
+        let _ = fs::remove_dir_all(&directory);
+        match record.outcome {
+            Outcome::Failed { reason } if self.interrupt.is_set() => {
+                let left_behind =
+                    (reason != signals::INTERRUPTED).then(|| format!("{}: {reason}", chosen.target.label));
+                Err(Interrupted { left_behind })
+            }
+            _ if self.interrupt.is_set() => Err(Interrupted { left_behind: None }),
+            _ => Ok(record),
+        }
+    }
+
+    /// What no record may hold: the passwords of all targets, as they may be written.
+    fn secrets(&self) -> Vec<String> {
+        let passwords = self.plan.chosen.iter().filter_map(|chosen| chosen.login.password.as_deref());
+        passwords.flat_map(logins::forms).collect()
+    }
+
+    /// Libraries and servers may repeat what they were told.
+    fn without_logins(&self, outcome: Outcome) -> Outcome {
+        let hidden = |reason: String| logins::without(reason, &self.secrets());
+        match outcome {
+            Outcome::Failed { reason } => Outcome::Failed { reason: hidden(reason) },
+            Outcome::Refused { reason } => Outcome::Refused { reason: hidden(reason) },
+            Outcome::Missing { reason, get_it } => Outcome::Missing { reason: hidden(reason), get_it },
+            other => other,
+        }
+    }
+
+    /// The record of what is not run.
+    pub fn left_out(&self, chosen: &Chosen, reason: &str) -> Record {
+        let outcome = Outcome::LeftOut { reason: reason.to_string() };
+        Record { outcome, ..self.blank(chosen, self.plan.first_block(), 0) }
+    }
+
+    fn blank(&self, chosen: &Chosen, block: u32, position: u32) -> Record {
+        let (plan, data) = (self.plan, self.data(block));
+        let mut job = JobSettings { via: chosen.via, ..data.job.clone() };
+        if let Data::Program { command, .. } = &mut job.data {
+            *command = logins::hidden(command, &self.secrets());
+        }
+        Record {
+            method: METHOD,
+            kvfair: env!("CARGO_PKG_VERSION").to_string(),
+            debug_build: cfg!(debug_assertions),
+            run: Run {
+                began: plan.began.clone(),
+                command: plan.command.iter().map(|word| logins::hidden(word, &self.secrets())).collect(),
+                seeds: plan.seeds.clone(),
+                blocks: plan.blocks.most,
+                plus_minus: plan.blocks.plus_minus,
+                answers_only: plan.answers_only,
+                accepts_noise: plan.accepts_noise,
+                pinned: plan.pinned.clone(),
+                sizes: plan.sizes.clone(),
+            },
+            block,
+            position,
+            aa_control: false,
+            discarded: false,
+            ahead: false,
+            target: chosen.target.clone(),
+            durability: plan.durability,
+            tried: None,
+            is_under_way: false,
+            configuration: plan.configuration,
+            keeps: plan.keeps(chosen).unwrap_or_default().to_string(),
+            job,
+            clients: plan.clients,
+            stream: data.summary.stream.clone(),
+            store: None,
+            room: None,
+            outcome: Outcome::Finished,
+            verdict: Verdict::NotReached,
+            phases: Vec::new(),
+            memory: Memory::default(),
+            counters: Default::default(),
+            store_stats: Default::default(),
+            bytes_on_disk: None,
+            machine: Machine { preflight: self.preflight.clone(), ..machine::read(self.scratch) },
+            noise: Noise::default(),
+        }
+    }
+
+    /// A place, a server if need be, the child; then everything is stopped, in any case.
+    fn attempt(
+        &self,
+        chosen: &Chosen,
+        directory: &Path,
+        record: &mut Record,
+        watch: &mut dyn FnMut(Live),
+    ) -> Result<(), Outcome> {
+        self.plan.may_run(chosen).map_err(|reason| Outcome::Refused { reason })?;
+        let data = self.data_directory(chosen, directory).map_err(failed)?;
+        record.noise = self.noise_before(&data);
+        let launch = self.launch(chosen, record.block, &data);
+        let mut served = match chosen.adapter.server {
+            Some(_) if chosen.place.is_none() => Some(self.serve(chosen, &launch, &data, directory)?),
+            _ => None,
+        };
+        let launch = served.as_ref().map_or(launch.clone(), |served| served.reached(&launch));
+        let worked = self.attend(chosen, &launch, served.as_mut(), &data, directory, record, watch);
+        let worked = worked.map_err(|outcome| with_servers_end(outcome, served.as_mut()));
+        let worked = worked.and_then(|()| is_alive(served.as_mut()));
+        let stopped = served.map_or(Ok(()), Served::stop);
+        worked.and(stopped.map_err(|reason| Outcome::Failed { reason }))?;
+        counts::check(self.plan, &self.data(record.block).summary, record)
+            .map_err(|reason| Outcome::Failed { reason })?;
+        self.note_if_kept(chosen, &data, &launch.login).map_err(failed)
+    }
+
+    /// What processor and disk are like just now.
+    fn noise_before(&self, data: &Path) -> Noise {
+        let beside = data.parent().filter(|_| self.plan.durability == Durability::Power);
+        let disk_sync_ns = beside.and_then(|directory| processor_probe::disk_sync(directory).ok());
+        Noise { processor_probe_ns: self.processor_probe.look(), disk_sync_ns, ..Noise::default() }
+    }
+
+    /// What `kvfair query` must know to open the data again.
+    fn note_if_kept(&self, chosen: &Chosen, data: &Path, login: &Login) -> Result<()> {
+        // What a program has left there it knows best.
+        if self.plan.keep.is_none() || self.plan.kind.is_none() {
+            return Ok(());
+        }
+        if let Some(password) = login.password.as_deref().filter(|_| chosen.place.is_none()) {
+            password::note(data, password).with_context(|| format!("cannot note a password in {}", data.display()))?;
+        }
+        kept_data::note(
+            data,
+            &kept_data::Note {
+                durability: self.plan.durability,
+                configuration: self.plan.configuration,
+                via: chosen.via,
+                settings: chosen.target.settings.clone(),
+            },
+        )
+    }
+
+    /// Where the store's files go: in the trial's own directory, or where they are to be kept.
+    fn data_directory(&self, chosen: &Chosen, directory: &Path) -> Result<PathBuf> {
+        fs::create_dir_all(directory).with_context(|| format!("cannot make {}", directory.display()))?;
+        let data = match &self.plan.keep {
+            Some(keep) => keep.join(file_name(&chosen.target.label)),
+            None => directory.join("data"),
+        };
+        if data.exists() {
+            // Of an earlier block of this run: the last one is kept. Before the run nothing was here.
+            fs::remove_dir_all(&data).with_context(|| format!("cannot empty {}", data.display()))?;
+        }
+        fs::create_dir_all(&data).with_context(|| format!("cannot make {}", data.display()))?;
+        data.canonicalize().with_context(|| format!("cannot find {}", data.display()))
+    }
+
+    fn launch(&self, chosen: &Chosen, block: u32, data: &Path) -> Launch {
+        let ours = match chosen.adapter.role {
+            Role::Store => Place::Path(data.to_path_buf()),
+            Role::Baseline | Role::Null | Role::Ceiling | Role::Faulty => Place::Memory,
+        };
+        Launch {
+            place: chosen.place.clone().unwrap_or(ours),
+            durability: self.plan.durability,
+            configuration: self.plan.configuration,
+            settings: chosen.target.settings.clone(),
+            login: chosen.login.clone(),
+            clients: self.plan.clients,
+            data_bytes: self.plan.kind.map(|_| self.data(block).summary.data_bytes),
+            answer_bytes: self.plan.kind.and_then(|_| self.data(block).longest_answer()),
+            patience: self.plan.timeout,
+        }
+    }
+
+    fn serve(&self, chosen: &Chosen, launch: &Launch, data: &Path, directory: &Path) -> Result<Served, Outcome> {
+        let transport = chosen.target.transport;
+        let limit = self.plan.at_most(self.plan.timeout.min(START));
+        let under = pin::server(&self.plan.pinned);
+        let prepared = self.scratch.join("prepared");
+        let site = Site { data, scratch: directory, prepared: Some(&prepared), is_guarded: self.plan.kind.is_some() };
+        let served = serve::start(&under, chosen.adapter, transport, launch, site, limit, self.interrupt);
+        served.map_err(|unserved| match unserved {
+            Unserved::Failed(_) if self.plan.is_over() => {
+                Outcome::LeftOut { reason: "it had not started when the time of the run was over".to_string() }
+            }
+            Unserved::Missing(reason) => Outcome::Missing { reason, get_it: chosen.adapter.get_it.to_string() },
+            Unserved::Failed(reason) => Outcome::Missing { reason, get_it: String::new() },
+            Unserved::Interrupted => Outcome::Failed { reason: signals::INTERRUPTED.to_string() },
+        })
+    }
+
+    /// Starts the child and listens to it until it is done, dead or out of time. A supervisor has a moment to end its
+    /// program.
+    #[allow(clippy::too_many_arguments)] // The plot of one trial: each of these is one of its actors.
+    fn attend(
+        &self,
+        chosen: &Chosen,
+        launch: &Launch,
+        served: Option<&mut Served>,
+        data: &Path,
+        directory: &Path,
+        record: &mut Record,
+        watch: &mut dyn FnMut(Live),
+    ) -> Result<(), Outcome> {
+        let (log, order) = (directory.join("trial.log"), self.order(chosen, launch, record.block));
+        let program = self.program(chosen, launch, data, directory).map_err(failed)?;
+        let keeps = program.is_some();
+        let spawn = if keeps { spawn_supervisor_under } else { spawn_self_under };
+        let mut child = spawn(&pin::clients(&self.plan.pinned), "trial", &log).map_err(failed)?;
+        let mut pipe = child.child().stdin.take().expect("stdin is piped");
+        let line = serde_json::to_vec(&TrialTask { program, ..order }).expect("a trial is plain data");
+        let command = served.as_ref().map(|served| served.command.clone()).unwrap_or_default();
+        let server = served.as_ref().map(|served| served.id());
+        let files = match &launch.place {
+            Place::Path(path) => Some(path.as_path()),
+            _ if chosen.place.is_some() => None,
+            _ => Some(data),
+        };
+        let mut attendant = Attendant::new(child.id(), server, record, command, files, self, (chosen, launch));
+        let heard = listen::<TrialEvent>(child.child().stdout.take().expect("stdout is piped"));
+        let mut tell = |bytes: &[u8]| pipe.write_all(bytes).and_then(|()| pipe.write_all(b"\n")).is_ok();
+        tell(&line);
+        let mut deadline = Instant::now() + self.plan.timeout + SLACK;
+        let cut_off = loop {
+            match attendant.wait(&heard, LOOK) {
+                Ok(told) => {
+                    if attendant.is_limited_anew(&told) {
+                        deadline = attendant.deadline(&told, deadline);
+                    }
+                    let go = matches!(told, TrialEvent::Begins(_) | TrialEvent::Ended(..) | TrialEvent::Closed);
+                    if let Some(end) = attendant.hear(told, watch) {
+                        return end;
+                    }
+                    if go {
+                        tell(b"go");
+                    }
+                }
+                Err(RecvTimeoutError::Timeout) => attendant.look(),
+                Err(RecvTimeoutError::Disconnected) => {
+                    let ending = child.wait_at_most(SLACK).map_or_else(|| "does not end".to_string(), in_words);
+                    let reason = format!("the trial's process died: {ending}{}", last_words(&log));
+                    break Outcome::Failed { reason };
+                }
+            }
+            if self.interrupt.is_set() {
+                break Outcome::Failed { reason: signals::INTERRUPTED.to_string() };
+            }
+            if Instant::now() >= deadline || (self.plan.is_over() && !keeps) {
+                break attendant.out_of_time();
+            }
+        };
+        if keeps {
+            // It ends what it keeps, however far that has gone from its group.
+            drop(pipe);
+            child.wait_at_most(SLACK);
+        }
+        child.kill();
+        let owes = self.plan.is_guest(chosen) && attendant.has_begun() && !keeps;
+        let entry = attendant.entry();
+        Err(if owes { self.take_back(entry, chosen, launch, record.block, directory, cut_off) } else { cut_off })
+    }
+
+    /// A guest that was cut off could not take back what it wrote: a process of its own does so now.
+    fn take_back(
+        &self,
+        entry: Option<VisitEntry>,
+        chosen: &Chosen,
+        launch: &Launch,
+        block: u32,
+        directory: &Path,
+        cut_off: Outcome,
+    ) -> Outcome {
+        let patience = launch.patience.min(PATIENCE_AFTERWARDS);
+        let order =
+            TrialTask { only_take_back: true, ..self.order(chosen, &Launch { patience, ..launch.clone() }, block) };
+        let Err(what) = self.taken_back(&order, directory) else {
+            entry.into_iter().for_each(VisitEntry::strike);
+            return cut_off;
+        };
+        let first = match cut_off {
+            Outcome::Failed { reason } => reason,
+            _ => format!("cut off after {} s", self.plan.timeout.as_secs_f64()),
+        };
+        Outcome::Failed { reason: format!("{first}; {what}") }
+    }
+
+    fn taken_back(&self, order: &TrialTask, directory: &Path) -> Result<(), String> {
+        let mut child = spawn_self("trial", &directory.join("sweep.log")).map_err(|error| format!("{error:#}"))?;
+        let mut pipe = child.child().stdin.take().expect("stdin is piped");
+        let heard = listen::<TrialEvent>(child.child().stdout.take().expect("stdout is piped"));
+        let mut line = serde_json::to_vec(order).expect("a trial is plain data");
+        line.push(b'\n');
+        let unfinished = || format!("what this trial wrote to {} could not all be removed", order.place);
+        pipe.write_all(&line).map_err(|error| format!("{}: {error}", unfinished()))?;
+        // No trial writes for longer than its time-out, and deleting is no slower than writing.
+        match heard.recv_timeout(self.plan.timeout.max(START)) {
+            Ok(TrialEvent::Done) => Ok(()),
+            Ok(TrialEvent::Failed(what)) => Err(what),
+            _ => Err(format!("{}: deleting was cut off", unfinished())),
+        }
+    }
+
+    fn order(&self, chosen: &Chosen, launch: &Launch, block: u32) -> TrialTask {
+        let data = self.data(block);
+        TrialTask {
+            store: chosen.adapter.name.to_string(),
+            place: launch.place.clone(),
+            login: launch.login.clone(),
+            durability: launch.durability,
+            configuration: launch.configuration,
+            settings: launch.settings.clone(),
+            data_bytes: launch.data_bytes,
+            answer_bytes: launch.answer_bytes,
+            patience_s: launch.patience.as_secs_f64(),
+            doubles: self.plan.doubles(machine::processors()),
+            pinned: self.plan.pinned.is_some(),
+            limit_s: self.plan.limit().map(|limit| limit.as_secs_f64()),
+            clients: launch.clients,
+            points: self.plan.points(block),
+            job: JobSettings { via: chosen.via, ..data.job.clone() },
+            input: data.input.clone(),
+            expected: data.expected.clone(),
+            drawn: self.scratch.join(format!("drawn-{}", file_name(&chosen.target.label))),
+            verify: self.plan.verify,
+            guest: self.plan.is_guest(chosen),
+            room: guest::MemoryQuery::of(self.plan, chosen, data),
+            only_take_back: false,
+            cache: chosen.target.cache,
+            program: None,
+        }
+    }
+
+    /// The program of the user's that is run instead of a job, with a directory that it has for itself: that of an
+    /// embedded store is its data's.
+    fn program(&self, chosen: &Chosen, launch: &Launch, data: &Path, directory: &Path) -> Result<Option<Program>> {
+        let Some((command, answer)) = self.plan.job.program() else { return Ok(None) };
+        let own = directory.join("dir");
+        let own = if chosen.adapter.server.is_none() { data } else { own.as_path() };
+        fs::create_dir_all(own).with_context(|| format!("cannot make {}", own.display()))?;
+        let (label, adapter, place, login) = (&chosen.target.label, chosen.adapter, &launch.place, &chosen.login);
+        Ok(Some(Program::new(
+            command,
+            answer,
+            &program::ProgramTarget { label, adapter, place, login, directory: own },
+        )))
+    }
+}
+
+/// A connection is lost a moment before its server's end can be seen.
+fn with_servers_end(outcome: Outcome, served: Option<&mut Served>) -> Outcome {
+    match (outcome, served) {
+        (Outcome::Failed { reason }, Some(served)) => match served.ending_within(ENDING) {
+            Some(ending) => Outcome::Failed { reason: format!("{reason}; the server ended: {ending}") },
+            None => Outcome::Failed { reason },
+        },
+        (outcome, _) => outcome,
+    }
+}
+
+/// What was done on a server that is gone by the end may have been done on another one in its place.
+fn is_alive(served: Option<&mut Served>) -> Result<(), Outcome> {
+    match served.and_then(|served| served.ending_within(Duration::ZERO)) {
+        Some(ending) => Err(Outcome::Failed { reason: format!("the server ended before the trial did: {ending}") }),
+        None => Ok(()),
+    }
+}
+
+fn failed(error: anyhow::Error) -> Outcome {
+    Outcome::Failed { reason: format!("{error:#}") }
+}

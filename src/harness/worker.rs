@@ -1,0 +1,500 @@
+//! The child's side of a trial: opens the store, drives the job, reads the end state back, and tells the parent of it.
+//! It stops at every phase boundary until the parent has looked at all processes and says go.
+
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+use std::io;
+use std::path::PathBuf;
+use std::sync::Mutex;
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::time::{Duration, Instant};
+
+use serde::{Deserialize, Serialize};
+
+use super::child::tell;
+use super::gates::queue::{self, Waits};
+use super::input::DataFile;
+use super::oracle::Played;
+use super::program::Program;
+use super::ttl_shim::TtlShim;
+use super::{files, guest, oracle, sweep};
+use crate::jobs::draw::mix;
+use crate::jobs::{self, EndState, Job, JobKind, LOAD_BYTES, LOAD_DEPTH, Part};
+use crate::loadgen::pace::Pace;
+use crate::loadgen::sockets::{self, Conduct, Threads};
+use crate::loadgen::{LoadStats, Progress, Stopped, Work, threads};
+use crate::model::load::At;
+use crate::model::op::{Fault, Wrong};
+use crate::model::record::{Answered, CutOff, Peak, Phase, Usage, Verdict};
+use crate::model::room::Headroom;
+use crate::model::trial::{Cache, Configuration, Durability, JobSettings, Verify};
+use crate::stores::cached::Cached;
+use crate::stores::store_stats::StoreStats;
+use crate::stores::{self, Adapter, Facts, Launch, Login, Place, Role, Store};
+
+mod beat;
+mod drawn;
+mod entry;
+mod supervisor;
+
+use beat::Beat;
+
+/// How often the parent hears how far we are.
+const BEAT: Duration = Duration::from_millis(100);
+
+/// Clients that load: an engine in this process has one writer, and a server's connection takes many questions.
+const LOADERS: u32 = 1;
+
+/// What a child is handed on its standard input, as one line of JSON. Secrets travel here and nowhere else.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct TrialTask {
+    pub store: String,
+    pub place: Place,
+    pub login: Login,
+    pub durability: Durability,
+    pub configuration: Configuration,
+    pub settings: BTreeMap<String, String>,
+    pub data_bytes: Option<u64>,
+    pub answer_bytes: Option<u64>,
+    pub patience_s: f64,
+    /// How long a part may take, where the others go on without it.
+    pub limit_s: Option<f64>,
+    /// What the most clients do is done once more with twice the threads.
+    pub doubles: bool,
+    /// The processors that it may run on are its own.
+    pub pinned: bool,
+    /// The most clients that will be at work at once.
+    pub clients: u32,
+    /// Its points, one after another.
+    pub points: Vec<At>,
+    pub job: JobSettings,
+    /// Where the job's data lies.
+    pub input: PathBuf,
+    /// Where the expected state lies, and how much of it to compare.
+    pub expected: PathBuf,
+    /// Where the keys are noted that are drawn to be read, for the trials that follow.
+    pub drawn: PathBuf,
+    pub verify: Verify,
+    /// A store by URL: it must be empty, and what we wrote is taken away again.
+    pub guest: bool,
+    /// And there must be room in it.
+    pub room: guest::MemoryQuery,
+    /// Nothing else is to be done: the trial itself was cut off.
+    pub only_take_back: bool,
+    pub cache: Option<Cache>,
+    /// What is run instead of a job.
+    pub program: Option<Program>,
+}
+
+/// What a child tells its parent, a line of JSON each.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TrialEvent {
+    Facts(Facts),
+    /// What a server that is not ours said of its memory.
+    Room(Headroom),
+    /// A phase is about to begin: the child waits for a line.
+    Begins(String),
+    /// Units finished so far in this phase.
+    Progress(u64),
+    /// A phase has ended, and with it these threads: the child waits for a line. Usage is the parent's to fill in.
+    Ended(Box<Phase>, Waits),
+    /// An embedded store is closed, its files as it leaves them: the child waits for a line.
+    Closed,
+    /// What a program's processes held at most.
+    Peak(Peak),
+    /// What was counted beside the clients.
+    Counters(BTreeMap<String, u64>),
+    /// The store's own counters, before what is measured and after it, or why they could not be read.
+    StoreStats(Result<BTreeMap<String, [f64; 2]>, String>),
+    /// Nothing that it wrote is left in a store that is not ours.
+    TakenBack,
+    /// Keys compared so far.
+    Verifying(u64),
+    /// And the first wrong key as it is, if there is one.
+    Verdict(Verdict, Option<Vec<u8>>),
+    /// A limit of the store, or an op that it lacks.
+    Refused(String),
+    Failed(String),
+    /// A client heard a wrong answer while it worked.
+    Wrong(Wrong),
+    Done,
+}
+
+/// What ends a trial early.
+enum Early {
+    Refused(String),
+    Failed(String),
+    Wrong(Wrong),
+}
+
+impl Early {
+    /// The first cause stays the first.
+    fn and(self, what: &str) -> Early {
+        match self {
+            Early::Refused(reason) => Early::Refused(format!("{reason}; {what}")),
+            Early::Failed(reason) => Early::Failed(format!("{reason}; {what}")),
+            Early::Wrong(wrong) => Early::Wrong(Wrong { found: format!("{}; {what}", wrong.found), ..wrong }),
+        }
+    }
+}
+
+/// The whole life of a trial's child. Returns when the parent has been told everything.
+pub fn run() -> io::Result<()> {
+    abort_on_panic();
+    let mut line = String::new();
+    io::stdin().read_line(&mut line)?;
+    let trial: TrialTask = serde_json::from_str(&line)?;
+    let carried_out =
+        trial.program.as_ref().map_or_else(|| carry_out(&trial), |own| supervisor::carry_out(&trial, own));
+    tell(&match carried_out {
+        Ok(()) => TrialEvent::Done,
+        Err(Early::Refused(reason)) => TrialEvent::Refused(reason),
+        Err(Early::Failed(reason)) => TrialEvent::Failed(reason),
+        Err(Early::Wrong(wrong)) => TrialEvent::Wrong(wrong),
+    });
+    Ok(())
+}
+
+/// A panic on any thread ends its trial, which is one failed record; a client that died alone would hang the others.
+pub(super) fn abort_on_panic() {
+    let told = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |panic| {
+        told(panic);
+        std::process::abort();
+    }));
+}
+
+/// The plot of a trial.
+fn carry_out(trial: &TrialTask) -> Result<(), Early> {
+    let adapter = stores::find(&trial.store).ok_or_else(|| Early::Failed(format!("no store {}", trial.store)))?;
+    let kind = jobs::find(&trial.job.name).ok_or_else(|| Early::Failed(format!("no job {}", trial.job.name)))?;
+    let job = (kind.open)(&trial.job);
+    let source = DataFile::new(&trial.input, &trial.job.data);
+    let launch = trial.launch();
+    let take_back = || sweep::clear(job.as_ref(), &trial.points, &source, &launch, adapter);
+    if trial.only_take_back {
+        return take_back().map_err(Early::Failed);
+    }
+    let store = (adapter.open)(&launch).map_err(|fault| reach(&launch.place, &fault))?;
+    if trial.guest {
+        let look = || {
+            let looked = sweep::holds_none(job.as_ref(), &trial.points, &source, &launch, store.as_ref());
+            looked.map_err(Early::Refused)
+        };
+        entry::must_be_empty(store.as_ref(), trial, look)?;
+        entry::must_have_room(store.as_ref(), trial)?;
+    }
+    let drawn = drawn::job(trial, kind, store.as_ref())?;
+    let job: &dyn Job = drawn.as_ref().map_or(job.as_ref(), |drawn| drawn);
+    let evicted_before = if job.fills() { evicted(store.as_ref())? } else { 0 };
+    let (finished, misses, played) = (Cell::new(0), Cell::new(0), RefCell::new(Vec::new()));
+    let stage = Stage { trial, adapter, job, source: &source, finished, misses, played };
+    let (mut store, worked) = stage.work(store);
+    let compared = worked.and_then(|()| {
+        if matches!(launch.place, Place::Path(_)) {
+            // What was only in the library's memory must not count as kept.
+            drop(store);
+            boundary(&TrialEvent::Closed);
+            store = (adapter.open)(&launch)
+                .map_err(|fault| Early::Failed(format!("could not be opened again: {fault}")))?;
+        }
+        let evicted = if job.fills() { evicted(store.as_ref())?.saturating_sub(evicted_before) } else { 0 };
+        let expires = store.expires() && trial.cache.is_none();
+        let asked = oracle::TrialCounts { misses: stage.misses.get(), evicted, expires };
+        compare(trial, adapter, kind, store.as_ref(), asked, &stage.played.borrow())
+    });
+    match if trial.guest { take_back() } else { Ok(()) } {
+        Ok(()) => {
+            tell(&TrialEvent::TakenBack);
+            compared
+        }
+        Err(what) => Err(compared.err().map_or(Early::Failed(what.clone()), |early| early.and(&what))),
+    }
+}
+
+impl TrialTask {
+    pub fn launch(&self) -> Launch {
+        Launch {
+            place: self.place.clone(),
+            durability: self.durability,
+            configuration: self.configuration,
+            settings: self.settings.clone(),
+            login: self.login.clone(),
+            clients: self.clients,
+            data_bytes: self.data_bytes,
+            answer_bytes: self.answer_bytes,
+            patience: Duration::from_secs_f64(self.patience_s),
+        }
+    }
+}
+
+fn reach(place: &Place, fault: &Fault) -> Early {
+    match fault {
+        Fault::Unsupported(what) => Early::Refused(what.clone()),
+        fault => Early::Failed(super::serve::unreachable(place, fault)),
+    }
+}
+
+/// What the phases of a trial share.
+struct Stage<'a> {
+    trial: &'a TrialTask,
+    adapter: &'a Adapter,
+    job: &'a dyn Job,
+    source: &'a DataFile,
+    /// Units of the phases that were measured so far.
+    finished: Cell<u64>,
+    misses: Cell<u64>,
+    /// What was written at each point so far.
+    played: RefCell<Vec<Played>>,
+}
+
+impl Stage<'_> {
+    /// Works on the store, behind a cache if there is to be one. Gives back the store itself, to be looked into.
+    fn work(&self, store: Box<dyn Store>) -> (Box<dyn Store>, Result<(), Early>) {
+        match self.trial.cache {
+            None => {
+                let worked = self.phases(store.as_ref());
+                (store, worked)
+            }
+            Some(cache) => {
+                let cached = Cached::new(store, cache, self.trial.clients);
+                let worked = self.phases(&cached);
+                (cached.into_inner(), worked)
+            }
+        }
+    }
+
+    /// Load, everything that is measured, final flush.
+    fn phases(&self, store: &dyn Store) -> Result<(), Early> {
+        tell(&TrialEvent::Facts(store.facts().map_err(|fault| reach(&self.trial.place, &fault))?));
+        files::allow(self.trial.clients).map_err(Early::Refused)?;
+        let shim = TtlShim::new(store);
+        let store: &dyn Store = if self.job.fills() && !store.expires() { &shim } else { store };
+        let (load, measured): (Vec<Part>, Vec<Part>) = self.job.parts().iter().partition(|&&part| part == Part::Load);
+        let mut stats_before = None;
+        // Values of another size are other records.
+        let sized = self.trial.job.load.as_ref().is_some_and(|load| !load.sizes.is_empty());
+        for (place, &at) in self.trial.points.iter().enumerate() {
+            for &part in load.iter().filter(|_| place == 0 || sized) {
+                self.drive(store, part, At { number: 0, clients: LOADERS, rate: None, batch: 1, ..at }, false)?;
+                self.played.borrow_mut().clear();
+            }
+            for &part in &measured {
+                // Once, after the first loading: no phase is under way.
+                stats_before.get_or_insert_with(|| store.stats());
+                let ended = self.drive(store, part, at, false)?;
+                // At its most clients a sweep is asked once more by twice the threads: whether they reach more.
+                if ended && self.trial.doubles && at.clients == self.trial.clients && self.has_connection(store) {
+                    self.drive(store, part, at, true)?;
+                }
+            }
+        }
+        self.final_flush(store)?;
+        tell(&TrialEvent::Counters(store.counters()));
+        let before = stats_before.unwrap_or_else(|| Ok(StoreStats::default()));
+        let stats = before.and_then(|before| Ok(before.until(&store.stats()?))).map_err(|fault| fault.to_string());
+        tell(&TrialEvent::StoreStats(stats));
+        Ok(())
+    }
+
+    /// Goes through a part of a point. Whether it came to its end.
+    fn drive(&self, store: &dyn Store, part: Part, at: At, doubled: bool) -> Result<bool, Early> {
+        let beat = Mutex::new(Beat::new(self.finished.get()));
+        let heard = |units| beat.lock().expect("the beat does not panic").at(units);
+        let waits = Mutex::new(Waits::new());
+        let left = || waits.lock().expect("waits are only gathered").extend(queue::own());
+        let progress = Progress::heard_by(at.clients, &heard).left_by(&left);
+        let pace = self.pace(part, at);
+        let (job, source, pace) = (self.job, self.source, pace.as_ref());
+        // Without its records nothing can follow.
+        let limit = self.trial.limit_s.filter(|_| part != Part::Load).map(Duration::from_secs_f64);
+        let work = Work { store, job, source, part, at, pace, limit, progress: &progress };
+        let begin = || {
+            boundary(&TrialEvent::Begins(part.name().to_string()));
+            beat.lock().expect("the beat does not panic").began = (!doubled).then(Instant::now);
+        };
+        let seen = if self.has_connection(store) {
+            self.run_line(&work, doubled, begin)
+        } else {
+            std::thread::scope(|scope| {
+                let (stop, stopped) = mpsc::channel::<()>();
+                scope.spawn(|| {
+                    let stopped = stopped;
+                    while let Err(RecvTimeoutError::Timeout) = stopped.recv_timeout(BEAT) {
+                        heard(progress.units());
+                    }
+                });
+                let seen = self.run_threads(&work, begin);
+                drop(stop);
+                seen
+            })
+        };
+        let units_by_second = beat.lock().expect("the beat does not panic").end(progress.units());
+        let mut seen = seen.map_err(|stopped| early(stopped, self.trial, progress.units()))?;
+        let misses = seen.misses;
+        let done_share = seen.units as f64 / at.requests.max(1) as f64;
+        let cut_off = limit.filter(|_| seen.cut_off && seen.units < at.requests);
+        let cut_off = cut_off.map(|limit| CutOff { after_s: limit.as_secs_f64(), done_share });
+        seen.asked.sort_unstable();
+        let asked = seen.asked.iter().map(|(_, asked)| *asked).collect();
+        self.played.borrow_mut().push(Played { part, at, asked });
+        if part != Part::Load && !doubled {
+            self.finished.set(self.finished.get() + seen.units);
+        }
+        let open =
+            pace.zip(seen.lateness.take()).map(|(pace, lateness)| pace.open(lateness, self.has_connection(store)));
+        let ended = cut_off.is_none();
+        let phase =
+            Phase { open, cut_off, doubled, point: at.number, ..phase(part.name(), at.clients, seen, units_by_second) };
+        let waits = std::mem::take(&mut *waits.lock().expect("waits are only gathered"));
+        boundary(&TrialEvent::Ended(Box::new(phase), waits));
+        self.misses.set(self.misses.get() + misses);
+        // Only who keeps nothing may lack what was loaded.
+        if misses > 0 && self.adapter.role != Role::Null && !self.job.may_miss() {
+            let (key, found) = ("(all that was loaded)".to_string(), format!("{misses} missing"));
+            return Err(Early::Wrong(Wrong { key, expected: "a value for every get".to_string(), found }));
+        }
+        Ok(ended)
+    }
+
+    /// When each request is due, where there is a rate: the same for every store.
+    fn pace(&self, part: Part, at: At) -> Option<Pace> {
+        if self.trial.job.replay_percent.is_some() {
+            return Some(Pace::recorded());
+        }
+        let (rate, load) = (at.rate?, self.trial.job.load.as_ref()?);
+        let seed = mix(self.trial.job.seed() ^ mix((part as u64) << 32 | u64::from(at.number)));
+        Some(Pace::draw(rate, load.arrivals, at.requests, seed, load.warm_up_s))
+    }
+
+    /// Many connections a thread where the job has requests and the store lines, else a thread a client.
+    fn has_connection(&self, store: &dyn Store) -> bool {
+        self.trial.job.load.is_some() && store.connection().is_some()
+    }
+
+    fn run_line(&self, work: &Work<'_>, doubled: bool, ready: impl FnOnce()) -> Result<LoadStats, Stopped> {
+        let load = self.trial.job.load.as_ref();
+        let depth = match work.part {
+            Part::Load => (LOAD_BYTES / work.at.value_bytes.max(1)).clamp(1, LOAD_DEPTH),
+            _ => load.map_or(1, |load| load.depth),
+        };
+        let (patience, reopens) =
+            (Duration::from_secs_f64(self.trial.patience_s), load.is_some_and(|load| load.reconnect));
+        let threads = match (doubled, self.trial.pinned) {
+            (true, _) => Threads::Doubled,
+            (false, true) => Threads::All,
+            (false, false) => Threads::Half,
+        };
+        sockets::run(work, Conduct { depth, patience, reopens, threads }, ready)
+    }
+
+    fn run_threads(&self, work: &Work<'_>, ready: impl FnOnce()) -> Result<LoadStats, Stopped> {
+        let (load, name) = (self.trial.job.load.as_ref(), &self.trial.store);
+        let is_reached = matches!(self.trial.place, Place::Tcp { .. } | Place::Unix(_));
+        let unsupported = |what| Err(Stopped::Session(Fault::Unsupported(what)));
+        if load.is_some_and(|load| load.depth > 1) {
+            return unsupported(format!("{name} answers one question at a time: it has no --depth"));
+        }
+        if load.is_some_and(|load| load.reconnect) && is_reached {
+            return unsupported(format!("{name} is not reached by connections of our own: it has no --reconnect"));
+        }
+        threads::run(work, ready)
+    }
+
+    fn final_flush(&self, store: &dyn Store) -> Result<(), Early> {
+        boundary(&TrialEvent::Begins("final_flush".to_string()));
+        let began = Instant::now();
+        store.final_flush().map_err(|fault| Early::Failed(format!("final flush: {fault}")))?;
+        let took_s = began.elapsed().as_secs_f64();
+        let seen = LoadStats { threads: 1, took_s, waiting_s: took_s, timed_one_in: 1, ..LoadStats::default() };
+        boundary(&TrialEvent::Ended(Box::new(phase("final_flush", 1, seen, Vec::new())), Waits::new()));
+        Ok(())
+    }
+}
+
+fn phase(name: &str, clients: u32, seen: LoadStats, units_by_second: Vec<u64>) -> Phase {
+    Phase {
+        name: name.to_string(),
+        point: 0,
+        clients,
+        threads: seen.threads,
+        took_s: seen.took_s,
+        units: seen.units,
+        ops: seen.ops,
+        commands: seen.commands,
+        conflicts: seen.conflicts,
+        misses: seen.misses,
+        reconnects: seen.reconnects,
+        bytes_out: seen.bytes_out,
+        bytes_in: seen.bytes_in,
+        waiting_s: seen.waiting_s,
+        timed_one_in: seen.timed_one_in,
+        clock_ns: seen.clock_ns,
+        times_ns: seen.times.into(),
+        open: None,
+        cut_off: None,
+        doubled: false,
+        units_by_second,
+        client: Usage::default(),
+        server: None,
+        store_by_second: Vec::new(),
+        noise: None,
+    }
+}
+
+fn early(stopped: Stopped, trial: &TrialTask, units: u64) -> Early {
+    let what = format!("after {units} units: {stopped}");
+    match stopped {
+        Stopped::Wrong(wrong) => Early::Wrong(wrong),
+        Stopped::Input(fault) => Early::Failed(fault.to_string()),
+        Stopped::Session(Fault::Unsupported(what)) => Early::Refused(what),
+        Stopped::Store { fault: Fault::Unsupported(limit), key, .. } => {
+            Early::Refused(format!("{}: {limit} (key \"{key}\")", trial.store))
+        }
+        _ => Early::Failed(what),
+    }
+}
+
+/// Records that the store says it has dropped to make room.
+fn evicted(store: &dyn Store) -> Result<u64, Early> {
+    store
+        .evicted()
+        .map(Option::unwrap_or_default)
+        .map_err(|fault| Early::Failed(format!("asking for evictions: {fault}")))
+}
+
+/// Reads the end state back through a fresh session and compares it with the expected state.
+fn compare(
+    trial: &TrialTask,
+    adapter: &Adapter,
+    kind: &JobKind,
+    store: &dyn Store,
+    asked: oracle::TrialCounts,
+    played: &[Played],
+) -> Result<(), Early> {
+    let read_only = trial.job.load.as_ref().is_some_and(|load| load.read_only);
+    if read_only || adapter.role == Role::Null {
+        let unchecked = if read_only { Verdict::Answered(Answered::default()) } else { Verdict::Baseline };
+        tell(&TrialEvent::Verdict(unchecked, None));
+        return Ok(());
+    }
+    let heard = |keys| tell(&TrialEvent::Verifying(keys));
+    let compared = match (kind.end_state)(&trial.job) {
+        EndState::Versions => oracle::versions(&trial.job, played, store, heard),
+        EndState::Recorded => oracle::recorded(&trial.expected, trial.verify, asked, store, heard),
+        end_state => oracle::compare(&trial.expected, trial.verify, end_state, store, heard),
+    };
+    let compared = compared.map_err(Early::Failed)?;
+    tell(&TrialEvent::Verdict(compared.verdict, compared.wrong_key));
+    Ok(())
+}
+
+/// Tells, and waits until the parent has looked and says go.
+fn boundary(told: &TrialEvent) {
+    tell(told);
+    let mut go = String::new();
+    if !io::stdin().read_line(&mut go).is_ok_and(|length| length > 0) {
+        std::process::exit(1);
+    }
+}

@@ -1,0 +1,35 @@
+//! What a server that is not ours must fulfil before a trial writes its first key to it.
+
+use super::{Early, TrialEvent, TrialTask, reach, tell};
+use crate::stores::Store;
+
+/// We overwrite keys and delete them afterwards: never in a store that holds somebody's data. Where a store cannot say
+/// how much it holds, its owner may accept that nobody knows, and every key that a job would write is asked for first.
+pub fn must_be_empty(
+    store: &dyn Store,
+    trial: &TrialTask,
+    holds_none_of_ours: impl FnOnce() -> Result<(), Early>,
+) -> Result<(), Early> {
+    let place = &trial.place;
+    let count = store.count().map_err(|fault| reach(place, &fault))?;
+    match count {
+        Some(0) => Ok(()),
+        None if trial.room.accepts_unchecked => holds_none_of_ours(),
+        Some(count) => Err(Early::Refused(format!(
+            "{place} holds {count} records that are not ours: name an empty database (for Redis redis://host/9, whose \
+             server bears the load too), or --read-only for gets of what is there; what a killed run has left `kvfair \
+             clean` removes"
+        ))),
+        None => Err(Early::Refused(format!(
+            "{place} cannot say whether it is empty: with --accept-unchecked a job asks for every key that it would \
+             write, and writes if it finds none"
+        ))),
+    }
+}
+
+/// What does not fit would drive its owner's records out.
+pub fn must_have_room(store: &dyn Store, trial: &TrialTask) -> Result<(), Early> {
+    let room = trial.room.of_room(store, &trial.store, &trial.place).map_err(|fault| reach(&trial.place, &fault))?;
+    room.into_iter().for_each(|room| tell(&TrialEvent::Room(room)));
+    Ok(())
+}

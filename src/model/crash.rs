@@ -1,0 +1,291 @@
+//! Whether what was acknowledged is kept: the verdict of kills and counted syncs on one store at one durability level,
+//! as it is kept in a file and shown. How it is seen is the lab's to know.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::trial::Durability;
+
+pub mod calls;
+pub mod ledger;
+pub mod syncs;
+
+/// A store that keeps `power` syncs so often for each write that it acknowledged while it had no other to share a sync
+/// with.
+const SYNCS_A_WRITE: f64 = 0.99;
+
+/// One kill: what had been acknowledged, and what was found when the store was there again.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Kill {
+    /// From the first acknowledged write to the kill.
+    pub after_s: f64,
+    /// Writes that were acknowledged since the kill before.
+    pub acknowledged: u64,
+    /// Records that held one of these, however often each was overwritten.
+    #[serde(default)]
+    pub records: u64,
+    /// Records whose last acknowledged value is gone.
+    pub lost: u64,
+    /// Those of them that are older than another write of the same client that was found.
+    pub holes: u64,
+    /// Records that hold what nobody wrote there.
+    pub corrupt: u64,
+    /// From starting the store to its first right answer.
+    pub recovery_s: Option<f64>,
+    /// The first thing that was wrong, or why the store was not there again.
+    pub wrong: Option<String>,
+}
+
+/// Syncs that were counted while one client wrote, one write at a time.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Audit {
+    /// `writes` were acknowledged while the calls in `by` were seen.
+    Counted {
+        writes: u64,
+        by: BTreeMap<String, u64>,
+    },
+    Unknown(String),
+}
+
+impl Audit {
+    /// Syncs a write, where they could be counted.
+    pub fn syncs_per_write(&self) -> Option<f64> {
+        match self {
+            Audit::Counted { writes, by } if *writes > 0 => Some(by.values().sum::<u64>() as f64 / *writes as f64),
+            _ => None,
+        }
+    }
+}
+
+/// Losses of power that were emulated: kills, after which the store's files became again what they were when they were
+/// last synced.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Outages {
+    Emulated(Vec<Kill>),
+    /// They cannot be emulated here, or not for this store, and why.
+    Unknown(String),
+}
+
+impl Default for Outages {
+    fn default() -> Outages {
+        Outages::Unknown("not emulated".to_string())
+    }
+}
+
+impl Outages {
+    fn seen(&self) -> &[Kill] {
+        match self {
+            Outages::Emulated(kills) => kills,
+            Outages::Unknown(_) => &[],
+        }
+    }
+
+    /// Losses of power after which something was not as it should be.
+    pub fn bad(&self) -> usize {
+        self.seen().iter().filter(|kill| kill.wrong.is_some()).count()
+    }
+
+    /// "7 of 20".
+    pub fn bad_of_all(&self) -> String {
+        format!("{} of {}", self.bad(), self.seen().len())
+    }
+
+    /// Whether there were any, and all was there after each.
+    pub fn are_survived(&self) -> bool {
+        !self.seen().is_empty() && self.bad() == 0
+    }
+
+    /// The median share of the records written since the loss before that was gone; none where nothing was emulated.
+    pub fn lost_share(&self) -> Option<f64> {
+        let share = |kill: &Kill| (kill.lost as f64 / kill.records.max(1) as f64).min(1.0);
+        let mut shares: Vec<f64> = self.seen().iter().map(share).collect();
+        shares.sort_by(f64::total_cmp);
+        shares.get(shares.len() / 2).copied()
+    }
+}
+
+/// The disk under the data directory.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DiskFacts {
+    /// "ext4 on /dev/vda".
+    pub filesystem: String,
+    /// What a page appended and synced takes.
+    pub sync_ns_p50: u64,
+    pub sync_ns_p99: u64,
+    /// Why nothing here outlives a loss of power, if that is so.
+    pub untestable: Option<String>,
+}
+
+/// A sync that is faster than this never reached a disk without a battery of its own: flash takes longer to program a
+/// page.
+const TOO_FAST_NS: u64 = 20_000;
+
+impl DiskFacts {
+    /// A sync that is too fast to be believed.
+    pub fn is_too_fast(&self) -> bool {
+        self.untestable.is_none() && self.sync_ns_p50 < TOO_FAST_NS
+    }
+}
+
+/// One store that was tried at one durability level: a line of the file of verified durability levels.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Tried {
+    pub store: String,
+    /// As the store itself says.
+    pub version: String,
+    pub settings: BTreeMap<String, String>,
+    pub level: Durability,
+    /// When, in UTC.
+    pub tried: String,
+    /// kvfair's own version.
+    pub kvfair: String,
+    pub ground: DiskFacts,
+    pub kills: Vec<Kill>,
+    pub audit: Audit,
+    #[serde(default)]
+    pub outages: Outages,
+}
+
+/// What is to be thought of a claim.
+#[derive(Clone, Debug, PartialEq)]
+pub enum ClaimStanding {
+    /// Nothing was lost by kills, and at `power` each write was synced and nothing was lost by emulated losses of
+    /// power.
+    Holds,
+    /// What it keeps is less: this durability level.
+    Demoted(Durability),
+    /// It cannot be said here, and why.
+    Unknown(String),
+}
+
+impl Tried {
+    /// Whether there is anything that a verdict can rest on: kills, each after acknowledged writes, at a durability
+    /// level that promises anything. The same holds of each emulated loss of power.
+    pub fn has_evidence(&self) -> bool {
+        let mut all = self.kills.iter().chain(self.outages.seen());
+        self.level != Durability::None && !self.kills.is_empty() && all.all(|kill| kill.acknowledged > 0)
+    }
+
+    /// Kills after which something was not as it should be.
+    pub fn bad_kills(&self) -> usize {
+        self.kills.iter().filter(|kill| kill.wrong.is_some()).count()
+    }
+
+    /// What follows from all that was seen. An emulated loss of power may only take away: it knows nothing of the
+    /// device's own cache.
+    pub fn standing(&self) -> ClaimStanding {
+        if self.bad_kills() > 0 {
+            return ClaimStanding::Demoted(Durability::None);
+        }
+        if self.level == Durability::Crash {
+            return ClaimStanding::Holds;
+        }
+        match (&self.ground.untestable, &self.audit) {
+            (Some(why), _) => ClaimStanding::Unknown(why.clone()),
+            (None, _) if self.outages.bad() > 0 => ClaimStanding::Demoted(Durability::Crash),
+            (None, Audit::Unknown(why)) => ClaimStanding::Unknown(why.clone()),
+            (None, audit) => match audit.syncs_per_write() {
+                Some(syncs) if syncs >= SYNCS_A_WRITE => ClaimStanding::Holds,
+                Some(_) => ClaimStanding::Demoted(Durability::Crash),
+                None => ClaimStanding::Unknown("no write was acknowledged while syncs were counted".to_string()),
+            },
+        }
+    }
+
+    /// "crash (tested)", "power (tested by emulation)", "power (syncs counted)", "crash (claimed power)", "power
+    /// (claimed)".
+    pub fn in_words(&self) -> String {
+        let level = self.level;
+        match self.standing() {
+            ClaimStanding::Holds if level == Durability::Crash => format!("{level} (tested)"),
+            ClaimStanding::Holds if self.outages.are_survived() => format!("{level} (tested by emulation)"),
+            ClaimStanding::Holds => format!("{level} (syncs counted)"),
+            ClaimStanding::Demoted(less) => format!("{less} (claimed {level})"),
+            ClaimStanding::Unknown(_) => format!("{level} (claimed)"),
+        }
+    }
+
+    /// Whether this one's losses, once seen, outweigh that a later try had more luck: a kill falls where it falls.
+    /// Another kvfair may set the store up otherwise.
+    pub fn stands_against(&self, later: &Tried) -> bool {
+        let lost = |tried: &Tried| (tried.bad_kills() > 0, tried.outages.bad() > 0);
+        self.kvfair == later.kvfair && lost(self) > lost(later)
+    }
+
+    /// Whether it is about the same: a later one of these takes the place of an earlier one.
+    pub fn is_of_the_same(&self, other: &Tried) -> bool {
+        let of =
+            |tried: &Tried| (tried.store.clone(), tried.version.clone(), tried.level, tried.ground.filesystem.clone());
+        of(self) == of(other) && self.settings == other.settings
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tried(level: Durability, wrong: Option<&str>, audit: Audit, untestable: Option<&str>) -> Tried {
+        Tried {
+            store: "some".to_string(),
+            version: "1".to_string(),
+            settings: BTreeMap::new(),
+            level,
+            tried: String::new(),
+            kvfair: String::new(),
+            ground: DiskFacts { untestable: untestable.map(str::to_string), ..DiskFacts::default() },
+            kills: vec![Kill::default(), Kill { wrong: wrong.map(str::to_string), ..Kill::default() }],
+            audit,
+            outages: Outages::default(),
+        }
+    }
+
+    fn counted(writes: u64, syncs: u64) -> Audit {
+        Audit::Counted { writes, by: [("fsync".to_string(), syncs)].into() }
+    }
+
+    #[test]
+    fn what_is_thought_of_a_claim() {
+        let unknown = || Audit::Unknown("no strace".to_string());
+        let words = |level, wrong, audit, untestable| tried(level, wrong, audit, untestable).in_words();
+        assert_eq!(words(Durability::Crash, None, unknown(), None), "crash (tested)");
+        assert_eq!(words(Durability::Crash, Some("gone"), counted(999, 999), None), "none (claimed crash)");
+        assert_eq!(words(Durability::Power, None, counted(1000, 990), None), "power (syncs counted)");
+        assert_eq!(words(Durability::Power, None, counted(1000, 989), None), "crash (claimed power)");
+        assert_eq!(words(Durability::Power, Some("gone"), counted(999, 999), None), "none (claimed power)");
+        assert_eq!(words(Durability::Power, None, unknown(), None), "power (claimed)");
+        assert_eq!(words(Durability::Power, None, counted(999, 999), Some("tmpfs")), "power (claimed)");
+        assert_eq!(words(Durability::Power, None, counted(0, 0), None), "power (claimed)", "no write, no verdict");
+    }
+
+    /// What kvfair once kept of a store that had refused its first write on a full disk.
+    #[test]
+    fn a_kill_without_an_acknowledged_write_is_no_evidence() {
+        let kill = |acknowledged| Kill { acknowledged, ..Kill::default() };
+        let tried = |level, kills, outages| Tried { kills, outages, ..tried(level, None, counted(9, 9), None) };
+        let some = || Outages::Emulated(vec![kill(10)]);
+        assert!(tried(Durability::Crash, vec![kill(10), kill(11)], some()).has_evidence());
+        assert!(tried(Durability::Power, vec![kill(10)], Outages::default()).has_evidence());
+        assert!(!tried(Durability::Crash, vec![kill(10), kill(0)], some()).has_evidence());
+        assert!(!tried(Durability::Power, vec![kill(10)], Outages::Emulated(vec![kill(0)])).has_evidence());
+        assert!(!tried(Durability::Crash, Vec::new(), some()).has_evidence());
+        assert!(!tried(Durability::None, vec![kill(10)], some()).has_evidence());
+    }
+
+    #[test]
+    fn a_sync_in_no_time_is_not_believed() {
+        let ground = |sync_ns_p50, untestable: Option<&str>| DiskFacts {
+            sync_ns_p50,
+            untestable: untestable.map(str::to_string),
+            ..DiskFacts::default()
+        };
+        assert!(ground(19_999, None).is_too_fast());
+        assert!(!ground(20_000, None).is_too_fast());
+        assert!(!ground(0, Some("tmpfs")).is_too_fast(), "more than that is said of it");
+    }
+}

@@ -1,0 +1,21 @@
+//! The vocabulary: plain data that every other module uses. No clock, no I/O, no randomness.
+
+pub mod answers;
+pub mod check;
+pub mod crash;
+pub mod disturbed;
+pub mod effort;
+pub mod hist;
+pub mod lazy_json;
+pub mod load;
+pub mod logins;
+pub mod names;
+pub mod noise;
+pub mod op;
+pub mod plain;
+pub mod preflight;
+pub mod promise;
+pub mod record;
+pub mod room;
+pub mod trial;
+pub mod units;

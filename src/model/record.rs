@@ -1,0 +1,484 @@
+//! What was seen in one trial. Only observations: medians, ratios and ranks are computed from records, never stored in
+//! them.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::crash::ClaimStanding;
+use super::hist::Packed;
+use super::lazy_json::LazyJson;
+use super::load::Arrivals;
+use super::noise::Noise;
+use super::op::Wrong;
+use super::preflight::Preflight;
+use super::room::Headroom;
+use super::trial::{Configuration, Durability, JobSettings, Pinned, Seeds, Target, Verify};
+
+/// One line of a results file.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct Record {
+    /// How we measure; see docs/method.md. Never compared across methods.
+    pub method: u32,
+    /// kvfair's own version.
+    pub kvfair: String,
+    /// It was built without optimisation: its clients and embedded stores are many times slower.
+    #[serde(default)]
+    pub debug_build: bool,
+    pub run: Run,
+    /// Which block of the run, from 1, and which place in the block's order, from 1. Block 0 warms
+    /// the machine up and is counted nowhere.
+    pub block: u32,
+    pub position: u32,
+    /// The second trial of an A/A control: it shows how far two trials of the same target differ, and is in no row.
+    #[serde(default)]
+    pub aa_control: bool,
+    /// A trial of points that was run again because the machine disturbed it: it counts for nothing.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub discarded: bool,
+    /// The job some times as large, after all blocks: it tells how times change with size, and is in no row. Such
+    /// records come last.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub ahead: bool,
+    pub target: Target,
+    pub durability: Durability,
+    /// Whose settings were in force. Never ranked across configurations.
+    #[serde(default)]
+    pub configuration: Configuration,
+    /// What was found out of that durability level since, on this machine; never stored.
+    #[serde(skip)]
+    pub tried: Option<ClaimStanding>,
+    /// The run was still going on when this was read back; never stored.
+    #[serde(skip)]
+    pub is_under_way: bool,
+    /// How the store keeps the durability level, in its own words: "appendfsync always".
+    pub keeps: String,
+    pub job: JobSettings,
+    pub clients: u32,
+    pub stream: Stream,
+    /// What the store said of itself; nothing where it was never reached.
+    pub store: Option<StoreFacts>,
+    /// What a server that is not ours said of its memory; nothing of a store that never wants for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub room: Option<Headroom>,
+    pub outcome: Outcome,
+    pub verdict: Verdict,
+    /// Load, run and final flush, as far as the trial came.
+    pub phases: Vec<Phase>,
+    pub memory: Memory,
+    /// What was counted beside the clients: a cache's hits and misses.
+    #[serde(default)]
+    pub counters: BTreeMap<String, u64>,
+    /// The store's own counters by its own names, before the first phase that counts and after the final flush: they
+    /// tell why it was slow. One that is not named was 0. Empty where it keeps none, or where the trial did not come so
+    /// far.
+    #[serde(default)]
+    pub store_stats: LazyJson<BTreeMap<String, [f64; 2]>>,
+    /// Bytes allocated on disk for the store's data, after the final flush and, for an embedded store, closing; `None`
+    /// where they cannot be seen.
+    pub bytes_on_disk: Option<u64>,
+    pub machine: Machine,
+    /// What else went on meanwhile.
+    #[serde(default)]
+    pub noise: Noise,
+}
+
+/// The run that a trial belongs to.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct Run {
+    /// When it began, in UTC: `20261121T020000Z`.
+    pub began: String,
+    /// What was typed behind `kvfair`, without logins; nothing in records from before this was kept.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub command: Vec<String>,
+    pub seeds: Seeds,
+    /// How many blocks were planned at the most.
+    pub blocks: u32,
+    /// The run was to end once all intervals against the reference were no wider than so much to either side.
+    #[serde(default)]
+    pub plus_minus: Option<f64>,
+    /// Nothing was timed: only the answers count.
+    pub answers_only: bool,
+    /// Points that the machine disturbed are shown all the same: `--accept-noise`.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub accepts_noise: bool,
+    /// Servers and clients had processors of their own; nothing where all had all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pinned: Option<Pinned>,
+    /// Each block had the job at all of these sizes, in units; none where it had one. Each is compared by itself.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub sizes: Vec<u64>,
+}
+
+/// The stream of questions that all targets of a run were asked.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct Stream {
+    /// sha256 of the job's data as it was read, decompressed: what `kvfair data JOB | sha256sum` prints.
+    pub sha256: String,
+    /// What a unit is: "profile".
+    pub unit: String,
+    pub units: u64,
+    pub ops: u64,
+    /// Bad lines that were passed over, as `--skip-bad` allowed.
+    pub skipped_lines: u64,
+    /// What is known of recorded traffic; nothing for other data.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub traced: Option<Traced>,
+    /// What zstd leaves, at its fastest level, of a sample of drawn values, as a share; nothing for other data.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub zstd_share: Option<f64>,
+}
+
+/// What is known of recorded traffic before any store is asked.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct Traced {
+    /// Of the units, those that are gets.
+    pub gets: u64,
+    /// Of them, those that find nothing in a store that keeps everything; unknown where only a sample of the keys was
+    /// replayed.
+    pub misses: Option<u64>,
+    /// Recorded requests for which no store is asked: see docs/workloads.md. They are no units.
+    pub unasked: u64,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct StoreFacts {
+    pub version: String,
+    /// What spoke to it.
+    pub client_library: String,
+    /// How it adds to a counter.
+    pub increment: String,
+    /// Settings in force, as the store itself told them.
+    pub settings: BTreeMap<String, String>,
+    /// The command that started it; nothing where we did not.
+    pub command: Vec<String>,
+}
+
+/// Among a store's settings: the name of the process whose memory and CPU are told, of a server that is not ours.
+pub const LOOKED_AT: &str = "process looked at";
+
+/// The setting that says why a store's own counters could not be read: no trial fails for that.
+pub const UNREAD: &str = "counters not read";
+
+/// The setting that says what reads do to the times of last use of keys that are not ours; it ends with [`EVICTS`]
+/// where they change which keys go first.
+pub const LAST_USE: &str = "times of last use";
+pub const EVICTS: &str = "evicts by them";
+
+/// The counter of the keys that a trial drew where it writes none of its own.
+pub const KEYS_DRAWN: &str = "keys drawn";
+
+/// How a trial ended.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum Outcome {
+    Finished,
+    /// Cut off at its time-out, with the share of its units done by then.
+    TimedOut {
+        after_s: f64,
+        done_share: f64,
+    },
+    /// A limit of the store, a durability level that it does not keep, an op that it lacks.
+    Refused {
+        reason: String,
+    },
+    /// Something broke: the store, the connection, the disk, the input.
+    Failed {
+        reason: String,
+    },
+    /// The store is not on this machine, or would not start.
+    Missing {
+        reason: String,
+        get_it: String,
+    },
+    /// kvfair did not run it: it is too slow for the time that the run has, or the time was over.
+    LeftOut {
+        reason: String,
+    },
+}
+
+/// Whether the answers were right. Every number comes with a correctness verdict.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum Verdict {
+    Right(Checked),
+    Wrong {
+        first: Wrong,
+        wrong_keys: u64,
+        checked: Checked,
+    },
+    /// What a program of the user's answered. Whether that is right is known only beside the answers of the other
+    /// trials, so it is found out whenever records are shown: see [`super::answers`].
+    Answered(Answered),
+    /// `null` holds nothing to be checked but its count of ops.
+    Baseline,
+    /// The trial did not come so far.
+    NotReached,
+}
+
+/// The answer of a program of the user's, in short.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct Answered {
+    /// Nothing where nobody wanted to know.
+    pub sha256: Option<String>,
+    pub bytes: u64,
+    /// Its last line, readable and not all of it where it is long.
+    pub ends: String,
+}
+
+/// What was compared with the expected state.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct Checked {
+    pub how: Verify,
+    /// Keys read back and compared, of so many that the expected state holds.
+    pub keys: u64,
+    pub keys_expected: u64,
+    /// Keys and values that were read back, in bytes: what the store held, as its users count.
+    #[serde(default)]
+    pub bytes: u64,
+    /// Keys that nobody should have written: `None` where the store cannot count ("not checked").
+    pub extra_keys: Option<i64>,
+    /// The whole answer in short (digests, counts, what comes first), by name; empty where only a sample was checked.
+    pub answer: BTreeMap<String, String>,
+    pub took_s: f64,
+}
+
+/// One part of a trial.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct Phase {
+    /// `load`, `run`, `set`, `get` or `final_flush`.
+    pub name: String,
+    /// Which point it was of, counted from 1 as they were named; 0 where there are none.
+    #[serde(default)]
+    pub point: u32,
+    /// Clients at work; 0 in records from before there were sweeps.
+    #[serde(default)]
+    pub clients: u32,
+    /// Threads that the clients shared: as many as there are clients, or a few that each have many connections.
+    #[serde(default)]
+    pub threads: u32,
+    pub took_s: f64,
+    pub units: u64,
+    pub ops: u64,
+    /// Commands that the store saw, where one op takes several.
+    pub commands: u64,
+    /// How often a client had to ask again because another one was faster.
+    #[serde(default)]
+    pub conflicts: u64,
+    /// Gets that found nothing: in a job that sets what it did not find they are what is measured, elsewhere a fault.
+    #[serde(default)]
+    pub misses: u64,
+    /// Connections that were lost and opened again, as `--reconnect` allowed.
+    #[serde(default)]
+    pub reconnects: u64,
+    /// Keys and values handed over, and values that came back, whatever the protocol made of them.
+    pub bytes_out: u64,
+    pub bytes_in: u64,
+    /// Seconds of all clients spent between a question and its answer (and in commits), summed over clients.
+    pub waiting_s: f64,
+    /// Op times are of every op where this is 1, else of one op in so many on average, chosen at random.
+    pub timed_one_in: u32,
+    /// What reading the clock costs, in nanoseconds; it is part of every op time.
+    pub clock_ns: f64,
+    pub times_ns: Packed,
+    /// What only requests that come at a rate have.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub open: Option<Open>,
+    /// Where it was stopped at its time-out, and the other parts of its sweep went on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cut_off: Option<CutOff>,
+    /// The phase before once more with twice the threads driving the clients, to see whether they reach more; it counts
+    /// for nothing else.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub doubled: bool,
+    /// Units finished in each whole second, and in what was left of the last one.
+    pub units_by_second: Vec<u64>,
+    pub client: Usage,
+    /// The server's processes, where we started them.
+    pub server: Option<Usage>,
+    /// Each whole second of the server's processes, or of the trial's where the store lives in it; nothing is known of
+    /// a server that kvfair did not start.
+    #[serde(default)]
+    pub store_by_second: Vec<Second>,
+    /// What else went on in this phase alone, of jobs of requests: each phase is a point of its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub noise: Option<Noise>,
+}
+
+/// How far a part came until its time-out; all that was asked by then was answered.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct CutOff {
+    pub after_s: f64,
+    pub done_share: f64,
+}
+
+/// Requests that came when they were due, whether those before were answered or not.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct Open {
+    /// Requests a second of all clients together.
+    pub rate: u64,
+    pub arrivals: Arrivals,
+    /// Over connections that may have several requests under way: their lag is the generator's alone.
+    #[serde(default)]
+    pub pipelined: bool,
+    /// From when a request was due to its answer: what a user would have waited. `times_ns` counts from its sending, or
+    /// from the answer before it on its connection where that came later.
+    pub response_ns: Packed,
+    /// From when it was due to its sending: the generator's own share, or the wait for a client that is free.
+    pub lag_ns: Packed,
+    /// When the last request was due, in seconds from the first client's start.
+    pub due_s: f64,
+    /// Requests that were due and not answered when the rate was given up; none where it was kept to the end.
+    pub late: Option<u64>,
+    /// When neighbouring requests were sent, from the first of them on: whether they came as they were to come.
+    pub sends_ns: Vec<u64>,
+}
+
+/// What a rate may take longer than its requests came in: the answers' own time.
+const KEPT_SHARE: f64 = 1.01;
+const KEPT_S: f64 = 0.1;
+
+impl Open {
+    /// All requests were answered in the time that they came in, of a phase that took so long.
+    pub fn is_kept(&self, took_s: f64) -> bool {
+        self.late.is_none() && took_s <= self.due_s * KEPT_SHARE + KEPT_S
+    }
+}
+
+/// What a store's processes used in one second, and the memory that they held at its end.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct Second {
+    pub cpu_s: f64,
+    pub anonymous_bytes: u64,
+}
+
+/// What processes used up in a phase.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct Usage {
+    pub user_s: f64,
+    pub system_s: f64,
+    /// Bytes that went towards a disk, as the kernel counts them (whole pages; see docs/method.md). `None` where it
+    /// does not tell.
+    pub bytes_written: Option<u64>,
+    /// How long threads could have worked and waited for a processor, summed over threads: those of the trial, and of a
+    /// server those that lived to the phase's end. `None` where the kernel does not tell.
+    #[serde(default)]
+    pub run_delay_s: Option<f64>,
+}
+
+impl Usage {
+    pub fn cpu_s(&self) -> f64 {
+        self.user_s + self.system_s
+    }
+}
+
+/// Peak resident memory up to the end of the final flush, seen from outside the process: docs/method.md.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct Memory {
+    /// The trial's own process: the client, and the whole of an embedded store.
+    pub client: Peak,
+    /// The server's process tree; nothing of a server that cannot be looked into.
+    pub server: Option<Peak>,
+}
+
+/// Peaks of each kind by themselves, in bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct Peak {
+    /// Memory of its own.
+    pub anonymous_bytes: u64,
+    /// Shared memory segments, each page once for a process tree: PostgreSQL's shared buffers.
+    #[serde(default)]
+    pub shared_bytes: u64,
+    /// Pages of files that it has mapped: the kernel may take them back.
+    pub file_bytes: u64,
+}
+
+impl Peak {
+    /// What the kernel cannot take back.
+    pub fn held_bytes(&self) -> u64 {
+        self.anonymous_bytes + self.shared_bytes
+    }
+}
+
+/// Where it ran.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct Machine {
+    pub cpu: String,
+    pub cpus: u32,
+    pub memory_bytes: u64,
+    pub kernel: String,
+    pub os: String,
+    /// Of the data directory: "ext4 on /dev/vda".
+    pub filesystem: String,
+    /// Run queue's mean length over the last minute, when the trial began.
+    pub load_1m: f64,
+    /// Share of time in the last ten seconds in which something waited for a CPU, when the trial began.
+    pub cpu_pressure_share: Option<f64>,
+    pub transparent_huge_pages: String,
+    pub clock_source: String,
+    pub governor: String,
+    pub virtualisation: String,
+    /// What was seen of it before the run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub preflight: Option<Preflight>,
+}
+
+impl Record {
+    /// The phase of that name, if the trial came so far.
+    pub fn phase(&self, name: &str) -> Option<&Phase> {
+        self.phases.iter().find(|phase| phase.name == name)
+    }
+
+    /// Wall time of the whole job, the final flush to its durability level included: the headline. Only where the trial
+    /// finished.
+    pub fn took_s(&self) -> Option<f64> {
+        matches!(self.outcome, Outcome::Finished).then(|| self.measured().map(|phase| phase.took_s).sum())
+    }
+
+    /// What is compared between targets, in seconds; none at rates, whose time is the same for all.
+    pub fn cost(&self) -> Option<f64> {
+        let is_rated = self.phases.iter().any(|phase| phase.open.is_some());
+        self.took_s().filter(|took_s| !is_rated && *took_s > 0.0)
+    }
+
+    /// The phases that count: the run and its final flush, not the loading.
+    pub fn measured(&self) -> impl Iterator<Item = &Phase> {
+        self.phases.iter().filter(|phase| phase.name != "load" && !phase.doubled)
+    }
+
+    /// Time that reading the answers back took; it counts against nothing.
+    pub fn checked_s(&self) -> f64 {
+        match &self.verdict {
+            Verdict::Right(checked) | Verdict::Wrong { checked, .. } => checked.took_s,
+            Verdict::Answered(_) | Verdict::Baseline | Verdict::NotReached => 0.0,
+        }
+    }
+
+    /// Memory of the store: of its server, or of the trial's process where the store lives in it. Nothing of a server
+    /// that kvfair did not start and could not look into.
+    pub fn store_memory(&self) -> Option<Peak> {
+        self.memory.server.or_else(|| (!self.target.is_guest()).then_some(self.memory.client))
+    }
+
+    /// Whether the number may stand in a table: an answer that was not found wrong may.
+    pub fn is_right(&self) -> bool {
+        matches!(self.verdict, Verdict::Right(_) | Verdict::Answered(_) | Verdict::Baseline)
+    }
+}

@@ -1,0 +1,103 @@
+//! memcached's three protocols: the classic text commands, the meta commands (text as well), and the binary one.
+//!
+//! The formats: <https://github.com/memcached/memcached/blob/master/doc/protocol.txt> and
+//! <https://github.com/memcached/memcached/wiki/BinaryProtocolRevamped>. Nothing here knows a socket or keeps a value:
+//! a single value is lent out of the received bytes, many values are copied out of them as they come.
+
+use crate::model::op::{Fault, Op, readable};
+
+mod binary;
+mod frames;
+mod meta;
+mod text;
+
+pub use binary::{Binary, NOOP_QUESTION, noop};
+pub use frames::{KEY_MAX, Stats, VERSION_QUESTION, or_refused, stats, version};
+pub use meta::Meta;
+pub use text::{Dialect, Memcache};
+
+use frames::{TTL_MAX_S, VALUE_MAX, is_escaped, is_plain};
+
+/// What all three refuse by name before it is sent.
+#[derive(Clone, Copy)]
+struct Limits {
+    /// What messages call the store.
+    store: &'static str,
+}
+
+impl Limits {
+    /// A key that is sent as text must fit when what would end it is escaped.
+    #[inline]
+    fn check_key(self, key: &[u8]) -> Result<(), Fault> {
+        let escaped = key.iter().filter(|&&byte| is_escaped(byte)).count();
+        let size = key.len() + 2 * escaped;
+        if (1..=KEY_MAX).contains(&size) { Ok(()) } else { Err(self.bad_key(key, escaped, size)) }
+    }
+
+    /// Whether a key can be sent as text without escaping.
+    #[inline]
+    fn goes_plainly(self, key: &[u8]) -> bool {
+        is_plain(key) && (1..=KEY_MAX).contains(&key.len())
+    }
+
+    /// A key that is sent as it is.
+    #[inline]
+    fn check_plain_key(self, key: &[u8]) -> Result<(), Fault> {
+        if (1..=KEY_MAX).contains(&key.len()) { Ok(()) } else { Err(self.bad_key(key, 0, key.len())) }
+    }
+
+    #[cold]
+    fn bad_key(self, key: &[u8], escaped: usize, size: usize) -> Fault {
+        let store = self.store;
+        Fault::Unsupported(match escaped {
+            _ if key.is_empty() => format!("{store} takes no empty key"),
+            0 => format!("{store} takes keys of at most {KEY_MAX} bytes, and '{}' has {size}", readable(key, 40)),
+            _ => format!(
+                "{store} takes keys of at most {KEY_MAX} bytes, and '{}' has {} and {size} with spaces and control \
+                 characters escaped",
+                readable(key, 40),
+                key.len()
+            ),
+        })
+    }
+
+    #[inline]
+    fn check_value(self, value: &[u8]) -> Result<(), Fault> {
+        let (store, size) = (self.store, value.len());
+        if size <= VALUE_MAX {
+            return Ok(());
+        }
+        let what = format!("{store} can be set to take items of at most {VALUE_MAX} bytes, and this value has {size}");
+        Err(Fault::Unsupported(what))
+    }
+
+    #[inline]
+    fn lifetime_s(self, ttl_s: Option<u32>) -> Result<u32, Fault> {
+        let store = self.store;
+        match ttl_s {
+            None => Ok(0),
+            Some(0) => Err(Fault::Unsupported(format!("{store} takes a time to live of 0 s for one without end"))),
+            Some(ttl_s) if ttl_s > TTL_MAX_S => Err(Fault::Unsupported(format!(
+                "{store} takes a time to live of more than {TTL_MAX_S} s (30 days) for a point in time, and this one has \
+                 {ttl_s} s"
+            ))),
+            Some(ttl_s) => Ok(ttl_s),
+        }
+    }
+
+    #[cold]
+    fn nothing(self, op: &Op<'_>) -> Fault {
+        Fault::Unsupported(format!("{} has no {} of nothing", self.store, op.name()))
+    }
+}
+
+/// A server's refusal with what its words leave out: how large the value was, and what sets the limit.
+#[cold]
+fn explained(words: &[u8], largest: usize) -> String {
+    let words = String::from_utf8_lossy(words);
+    if words.to_ascii_lowercase().contains("too large") {
+        format!("{words}: a value of {largest} bytes; items are limited to 1 MiB unless the server is started with -I")
+    } else {
+        words.into_owned()
+    }
+}

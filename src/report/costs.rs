@@ -1,0 +1,26 @@
+//! What a trial cost, and what it may be compared with.
+
+use super::verified;
+use crate::model::record::{Phase, Record};
+use crate::model::trial::Via;
+
+/// So many that looking at each takes longer than starting a thread.
+pub fn is_many(records: &[Record]) -> bool {
+    records.len() >= 1_000
+}
+
+/// "via batch", "behind a cache": what is asked in another way, answered from memory or keeps less, is no
+/// rival of the rest.
+pub(super) fn group(trial: &Record) -> String {
+    let via = (trial.job.via != Via::Portable).then(|| format!("via {}", trial.job.via));
+    let cached = trial.target.cache.map(|_| "behind a cache in the client".to_string());
+    via.into_iter().chain(cached).chain(verified::demoted(trial)).collect::<Vec<_>>().join(", ")
+}
+
+/// CPU of client and server for each op of a trial, in microseconds; none where its clock is too coarse to tell.
+pub(super) fn cpu_us_per_op(trial: &Record) -> Option<f64> {
+    let used = |phase: &Phase| phase.client.cpu_s() + phase.server.map_or(0.0, |server| server.cpu_s());
+    let cpu_s: f64 = trial.measured().map(used).sum();
+    let ops: u64 = trial.measured().map(|phase| phase.ops).sum();
+    Some(cpu_s * 1e6 / ops as f64).filter(|cpu_us| ops > 0 && *cpu_us > 0.0)
+}

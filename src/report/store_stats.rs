@@ -1,0 +1,195 @@
+//! What the stores say of themselves: how much those of their own counters grew that tell why a store is slow. Which
+//! these are is a table of names; all counters are in the records.
+
+use std::collections::BTreeMap;
+
+use anyhow::{Result, anyhow};
+
+use super::table::{width, wrap};
+use crate::model::record::{Record, UNREAD};
+use crate::model::units;
+use crate::stats::sample::Sample;
+
+/// A counter by its own name, with `*` for any words (all such are added up), and what it counts in plain words.
+/// Stores' own documents, of which each adapter names its one, say so; those of Redis are at
+/// <https://redis.io/docs/latest/commands/info/>.
+const TELLING: &[(&str, &str)] = &[
+    // What was dropped, or had to go.
+    ("evicted_keys", "records dropped to make room"),
+    ("evictions", "records dropped to make room"),
+    ("slab_reassign_evictions_nomem", "records dropped with their page"),
+    ("expired_keys", "records whose time was over"),
+    ("reclaimed", "records whose time was over, overwritten"),
+    ("st_ro_evict", "unchanged pages dropped from the cache"),
+    ("st_rw_evict", "changed pages dropped from the cache"),
+    ("SQLITE_DBSTATUS_CACHE_SPILL", "changed pages written early to make room"),
+    ("wiredTiger.cache.pages evicted by application threads", "pages that clients had to drop from the cache"),
+    ("Innodb_buffer_pool_wait_free", "waits for a free page"),
+    // What was not there.
+    ("keyspace_misses", "keys not found"),
+    ("get_misses", "keys not found"),
+    ("SQLITE_DBSTATUS_CACHE_MISS", "pages not in the cache"),
+    ("st_cache_miss", "pages not in the cache"),
+    ("Innodb_buffer_pool_reads", "pages not in the cache"),
+    ("pg_stat_database.blks_read", "pages not in the cache"),
+    ("wiredTiger.cache.pages read into cache", "pages not in the cache"),
+    ("extra_info.page_faults", "page faults"),
+    // Commits and syncs.
+    ("me_last_txnid", "commits"),
+    ("aof_current_size", "bytes of log"),
+    ("aof_delayed_fsync", "writes that waited for a sync of the log"),
+    ("Innodb_data_fsyncs", "syncs of files"),
+    ("Innodb_os_log_fsyncs", "syncs of the log"),
+    ("pg_stat_wal.wal_sync", "syncs of the log"),
+    ("wiredTiger.log.log sync operations", "syncs of the log"),
+    ("st_scount", "syncs of the log"),
+    ("Cumulative WAL syncs", "syncs of the log"),
+    ("cnt_sync", "syncs"),
+    ("pg_stat_wal.wal_buffers_full", "times the log's buffer was full"),
+    ("pg_stat_wal.wal_fpi", "whole pages written to the log"),
+    ("SQLITE_DBSTATUS_CACHE_WRITE", "pages written"),
+    ("Innodb_log_waits", "waits for room in the log's buffer"),
+    // Merges, forks, checkpoints: what is done beside the requests.
+    ("Sum Comp(cnt)", "flushes and merges"),
+    ("Sum Comp(sec)", "seconds of flushing and merging"),
+    ("Cumulative stall H:M:S", "seconds that writers were held up"),
+    ("Level * Time(sec)", "seconds of flushing and merging"),
+    ("Level * Write(MB)", "MB flushed and merged"),
+    ("compactions_completed", "merges"),
+    ("time_compacting, s", "seconds of merging"),
+    ("thread_pools.MemtableFlushWriter.completed_tasks", "flushes"),
+    ("thread_pools.CompactionExecutor.completed_tasks", "merges and their like"),
+    ("total_forks", "forks"),
+    ("rdb_saves", "snapshots"),
+    ("aof_rewrites", "rewrites of the log"),
+    ("pg_stat_bgwriter.checkpoints_timed", "checkpoints by the clock"),
+    ("pg_stat_bgwriter.checkpoints_req", "checkpoints because there was much log"),
+    ("pg_stat_checkpointer.num_timed", "checkpoints by the clock"),
+    ("pg_stat_checkpointer.num_requested", "checkpoints because there was much log"),
+    ("pg_stat_bgwriter.buffers_backend", "pages that sessions had to write"),
+    ("wiredTiger.transaction.transaction checkpoints", "checkpoints"),
+    // Who waited for whom.
+    ("Innodb_row_lock_waits", "waits for a row's lock"),
+    ("Innodb_row_lock_time", "ms of waiting for rows' locks"),
+    ("Table_locks_waited", "waits for a table's lock"),
+    ("Innodb_deadlocks", "deadlocks"),
+    ("pg_stat_database.deadlocks", "deadlocks"),
+    ("metrics.operation.writeConflicts", "writes that had to begin again"),
+    ("st_region_wait", "waits for the log's lock"),
+    ("thread_pools.*.blocked_tasks_all_time", "tasks that had to wait for a place"),
+    ("conn_yields", "connections that had to let others go first"),
+    ("listen_disabled_num", "times that no connection was taken"),
+    ("rejected_connections", "connections refused"),
+    ("total_error_replies", "answers that were errors"),
+];
+
+type Counters = BTreeMap<String, [f64; 2]>;
+
+/// A line or more for each target, by name; nothing where no store says anything.
+pub fn section(records: &[Record]) -> Result<String> {
+    let mut targets: BTreeMap<&str, Vec<&Record>> = BTreeMap::new();
+    for record in records.iter().filter(|record| record.took_s().is_some() && record.is_right()) {
+        targets.entry(&record.target.label).or_default().push(record);
+    }
+    let lines = targets.iter().filter_map(|(target, trials)| line(target, trials).transpose());
+    let lines: Vec<String> = lines.collect::<Result<_>>()?;
+    if lines.is_empty() {
+        return Ok(String::new());
+    }
+    let heading = "what the stores say of themselves, from before the first phase that counts to after the final flush \
+                   (medians of trials; all of it is in the results file):";
+    let heading = wrap(heading, width()).join("\n");
+    Ok(format!("{heading}\n{}", lines.concat()))
+}
+
+fn line(target: &str, trials: &[&Record]) -> Result<Option<String>> {
+    let unread = trials.iter().find_map(|trial| trial.store.as_ref()?.settings.get(UNREAD));
+    let mut said: Vec<Counters> = trials.iter().map(|trial| counters(trial)).collect::<Result<_>>()?;
+    said.retain(|said| !said.is_empty());
+    let told = match unread {
+        Some(why) => format!("could not be asked: {why}"),
+        None if said.is_empty() => return Ok(None),
+        None => {
+            let grown = grown(&said);
+            if grown.is_empty() { "nothing of note".to_string() } else { grown.join("; ") }
+        }
+    };
+    Ok(Some(format!(" {}\n", wrap(&format!("{target}: {told}"), width() - 3).join("\n   "))))
+}
+
+fn counters(record: &Record) -> Result<Counters> {
+    record.store_stats.read().map_err(|why| {
+        anyhow!("the counters of {} in block {} cannot be read: {why}", record.target.label, record.block)
+    })
+}
+
+/// "records dropped to make room +1,203 (evicted_keys)": the median difference of each telling counter that has one.
+fn grown(trials: &[Counters]) -> Vec<String> {
+    let told = TELLING.iter().filter_map(|(name, words)| {
+        let differences = trials.iter().map(|said| difference(said, name)).collect();
+        let median = Sample::new(differences)?.median();
+        (median != 0.0).then(|| format!("{words} {} ({name})", signed(median)))
+    });
+    told.collect()
+}
+
+/// How much the counters of that name grew, all together.
+fn difference(said: &Counters, name: &str) -> f64 {
+    match name.split_once('*') {
+        None => said.get(name).map_or(0.0, |[before, after]| after - before),
+        Some((begin, end)) => {
+            let is_one = |found: &str| found.strip_prefix(begin).is_some_and(|rest| rest.ends_with(end));
+            said.iter().filter(|(found, _)| is_one(found)).map(|(_, [before, after])| after - before).sum()
+        }
+    }
+}
+
+fn signed(number: f64) -> String {
+    let sign = if number < 0.0 { '-' } else { '+' };
+    let size = number.abs();
+    if size < 10.0 && size.fract() != 0.0 {
+        return format!("{sign}{}", units::digits(size));
+    }
+    format!("{sign}{}", units::thousands(size.round() as u64))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn counters(pairs: &[(&str, [f64; 2])]) -> Counters {
+        pairs.iter().map(|(name, numbers)| (name.to_string(), *numbers)).collect()
+    }
+
+    #[test]
+    fn what_grew_and_tells_something_is_named_with_its_median() {
+        let first =
+            counters(&[("evicted_keys", [5.0, 1208.0]), ("used_memory", [1.0, 9.0]), ("total_forks", [1.0, 1.0])]);
+        let second = counters(&[("evicted_keys", [0.0, 5000.0])]);
+        let third = counters(&[("evicted_keys", [0.0, 9.0])]);
+        assert_eq!(grown(&[first, second, third]), ["records dropped to make room +1,203 (evicted_keys)"]);
+        assert_eq!(grown(&[counters(&[("used_memory", [1.0, 9.0])])]), [""; 0]);
+    }
+
+    #[test]
+    fn counters_of_one_kind_are_added_up() {
+        let levels = counters(&[
+            ("Level 0 Time(sec)", [1.0, 2.25]),
+            ("Level 1 Time(sec)", [0.0, 1.5]),
+            ("Level 1 Files", [0.0, 9.0]),
+        ]);
+        assert_eq!(grown(&[levels]), ["seconds of flushing and merging +2.75 (Level * Time(sec))"]);
+    }
+
+    #[test]
+    fn numbers_have_their_sign() {
+        let shown = [0.25, 12.5, 1234.0, -3.0].map(signed);
+        assert_eq!(shown, ["+0.25", "+13", "+1,234", "-3"]);
+    }
+
+    #[test]
+    fn no_name_stands_twice() {
+        let names: std::collections::BTreeSet<_> = TELLING.iter().map(|(name, _)| name).collect();
+        assert_eq!(names.len(), TELLING.len());
+    }
+}

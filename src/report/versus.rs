@@ -1,0 +1,61 @@
+//! A ratio of two costs with its interval, and how it is written.
+
+use serde::Serialize;
+
+use crate::stats::paired::{Interval, Ratio};
+
+/// A ratio with the interval that it has: none below 4 blocks, Student's to 5, exact from 6 on.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Versus {
+    pub ratio: f64,
+    pub low: Option<f64>,
+    pub high: Option<f64>,
+    pub preliminary: bool,
+}
+
+impl From<Ratio> for Versus {
+    fn from(ratio: Ratio) -> Versus {
+        let (low, high) = ratio.interval.bounds().unzip();
+        let preliminary = matches!(ratio.interval, Interval::Preliminary { .. });
+        Versus { ratio: ratio.estimate, low, high, preliminary }
+    }
+}
+
+impl Versus {
+    /// Half of the interval's width, to either side, as a share: what cannot be told apart here. 0 where there is none.
+    pub fn plus_minus(&self) -> f64 {
+        self.low.zip(self.high).map_or(0.0, |(low, high)| (high / low).sqrt() - 1.0)
+    }
+}
+
+/// "3.4x [3.3-3.5]": no more digits than the interval supports. The best itself has none.
+pub(super) fn versus(versus: Versus) -> String {
+    match versus.low.zip(versus.high) {
+        Some((low, high)) if low < high => {
+            let places = places_of(high - low, versus.ratio);
+            let preliminary = if versus.preliminary { "~" } else { "" };
+            format!("{preliminary}{:.places$}x [{low:.places$}-{high:.places$}]", versus.ratio)
+        }
+        _ => format!("{:.*}x", places_of(0.0, versus.ratio), versus.ratio),
+    }
+}
+
+/// "at least 36x": the end of an interval, rounded down.
+pub(super) fn at_least(ratio: f64) -> String {
+    let places = if ratio >= 10.0 {
+        0
+    } else if ratio >= 1.1 {
+        1
+    } else {
+        2
+    };
+    let scale = 10_f64.powi(places);
+    format!("at least {:.*}x", places as usize, (ratio * scale).floor() / scale)
+}
+
+/// To the first digit of half the interval, and three digits in all.
+fn places_of(width: f64, ratio: f64) -> usize {
+    let most = (2.0 - libm::log10(ratio.max(1e-9)).floor()).clamp(0.0, 2.0);
+    let supported = if width > 0.0 { (-libm::log10(width / 2.0).floor()).max(0.0) } else { most };
+    supported.min(most) as usize
+}

@@ -1,0 +1,163 @@
+//! How the cost of a request grows: sets and gets of larger and larger values, of more and more keys at once, of more
+//! and more keys held, by more and more clients. Repetitions in random order, until the budget is over.
+
+use std::path::Path;
+use std::time::Duration;
+
+use anyhow::{Result, anyhow};
+
+use crate::harness::plan::Plan;
+use crate::harness::signals::{INTERRUPTED, Interrupt};
+use crate::harness::timing::Timer;
+use crate::harness::trial::Bench;
+use crate::model::load::Load;
+use crate::model::noise::{Gate, Noise, Yardstick};
+use crate::model::record::{Outcome, Record};
+
+/// Repetitions that count, and trials at the most until there are so many: noisy ones are repeated.
+const REPETITIONS: usize = 6;
+const TRIALS_MAX: usize = 18;
+/// What is planned for of the time that the pilots leave.
+const TRUST: f64 = 0.75;
+/// The share of the budget that second pilots take.
+const SECOND: f64 = 0.05;
+/// None begins after this share, where trials take long by themselves.
+const SECOND_UNTIL: f64 = 0.25;
+/// More requests than this tell no more.
+const REQUESTS_MAX: f64 = 1e6;
+/// A trial may take so many times as long as the longest of its kind before it.
+const SPARE: f64 = 1.2;
+
+/// Each four times as large as the one before: a power is a straight line through their logarithms.
+const SIZES: &[u32] = &[32, 128, 512, 2_048, 8_192, 32_768, 131_072, 524_288];
+const BATCHES: &[u32] = &[1, 4, 16, 64, 256, 1_024];
+const KEYS: &[u64] = &[1_024, 4_096, 16_384, 65_536];
+const CLIENTS: &[u32] = &[1, 4, 16, 64];
+
+/// A kind of trial: what it asks, how many requests a point has in its pilot, and its share of a repetition's time.
+struct Kind {
+    load: Load,
+    pilot: u64,
+    share: f64,
+}
+
+fn kinds(load: &Load) -> Vec<Kind> {
+    let one = |records, clients: &[u32]| Load { records, clients: clients.to_vec(), ..load.clone() };
+    // Few large values: 4 MiB stay in a cache, where 64 MiB would not.
+    let sizes = Load { sizes: SIZES.to_vec(), value_bytes: SIZES[0], ..one(8, &[1]) };
+    let batches = Load { batches: BATCHES.to_vec(), ..one(4_096, &[1]) };
+    let keys = KEYS.iter().map(|&keys| Kind { load: one(keys, &[1]), pilot: 1_000, share: 0.25 / KEYS.len() as f64 });
+    let rest = [(sizes, 64), (batches, 2_048), (one(4_096, CLIENTS), 1_024)];
+    rest.into_iter().map(|(load, pilot)| Kind { load, pilot, share: 0.25 }).chain(keys).collect()
+}
+
+/// What one kind of trial was found to take.
+struct Known {
+    kind: Kind,
+    requests: u64,
+    /// What a trial takes by itself, and what each request of a point adds: asking, and knowing what must be there.
+    fixed_s: f64,
+    request_s: f64,
+    longest: Duration,
+    noise: Vec<Noise>,
+    trials: usize,
+}
+
+/// Runs the plan's first target for at most `budget`: a pilot of each kind as block 0, then repetitions as blocks from
+/// 1 on. A kind that fails is not run again. `tell` hears of every trial; an error is the caller's or an interruption.
+pub fn run(
+    plan: &Plan,
+    budget: Duration,
+    scratch: &Path,
+    interrupt: &Interrupt,
+    tell: &mut dyn FnMut(&Record) -> Result<()>,
+) -> Result<()> {
+    let timer = Timer::start();
+    let load = plan.job.load.clone().ok_or_else(|| anyhow!("the job {} has no requests", plan.job.name))?;
+    let mut trial = |kind: &Kind, requests, block, position| {
+        let began = Timer::start();
+        let timeout = timer.left_of(budget).max(Duration::from_secs(1));
+        let mut this = Plan { timeout, clients: kind.load.clients.iter().copied().max().unwrap_or(1), ..plan.clone() };
+        this.job.load = Some(kind.load.clone());
+        this.job.units = Some(requests);
+        let bench = Bench::set_up(&this, scratch, interrupt)?;
+        let record = bench.trial(&this.chosen[0], block, position, &mut |_| {}).map_err(|_| anyhow!(INTERRUPTED))?;
+        tell(&record)?;
+        Ok::<_, anyhow::Error>((record, began.elapsed()))
+    };
+    let mut known = Vec::new();
+    for (position, kind) in (1..).zip(kinds(&load)) {
+        if timer.left_of(budget).is_zero() {
+            return Ok(());
+        }
+        let (mut record, took) = trial(&kind, kind.pilot, 0, position)?;
+        if matches!(record.outcome, Outcome::Missing { .. }) {
+            return Ok(());
+        }
+        let mut request_s = asking_s(&record) / kind.pilot as f64;
+        // What so few requests take is mostly the beginning of threads and connections.
+        let more = scaled(SECOND * kind.share * budget.as_secs_f64() / request_s);
+        let is_early = timer.left_of(budget) > budget.mul_f64(1.0 - SECOND_UNTIL);
+        if is_good(&record) && is_early && more > 2 * kind.pilot {
+            let longer;
+            (record, longer) = trial(&kind, more, 0, position)?;
+            request_s = longer.saturating_sub(took).as_secs_f64().max(asking_s(&record)) / (more - kind.pilot) as f64;
+        }
+        if is_good(&record) {
+            let fixed_s = (took.as_secs_f64() - request_s * kind.pilot as f64).max(0.0);
+            let (requests, noise) = (kind.pilot, vec![record.noise]);
+            known.push(Known { kind, requests, fixed_s, request_s, longest: took, noise, trials: 0 });
+        }
+    }
+    size(&mut known, timer.left_of(budget));
+    for block in 1.. {
+        let order = plan.order(block, known.len());
+        let wanted: Vec<usize> = order.into_iter().filter(|&place| is_wanted(&known, place)).collect();
+        if wanted.is_empty() {
+            return Ok(());
+        }
+        for (position, place) in (1..).zip(wanted) {
+            let this = &mut known[place];
+            if timer.left_of(budget) < this.longest.mul_f64(SPARE) {
+                return Ok(());
+            }
+            let (record, took) = trial(&this.kind, this.requests, block, position)?;
+            this.longest = this.longest.max(took);
+            this.noise.push(record.noise);
+            this.trials += if is_good(&record) { 1 } else { TRIALS_MAX };
+        }
+    }
+    Ok(())
+}
+
+/// How long the requests of a trial took: neither loading nor the final flush.
+fn asking_s(record: &Record) -> f64 {
+    let asking = record.measured().filter(|phase| phase.name != "final_flush");
+    asking.map(|phase| phase.took_s).sum::<f64>().max(1e-6)
+}
+
+fn scaled(requests: f64) -> u64 {
+    requests.min(REQUESTS_MAX) as u64
+}
+
+fn is_good(record: &Record) -> bool {
+    record.outcome == Outcome::Finished && record.is_right()
+}
+
+/// Gives each kind as many requests as its share of a repetition's time allows.
+fn size(known: &mut [Known], left: Duration) {
+    let fixed_s: f64 = known.iter().map(|known| known.fixed_s).sum();
+    let repetition_s = (left.as_secs_f64() * TRUST / REPETITIONS as f64 - fixed_s).max(0.0);
+    for Known { kind, requests, fixed_s, request_s, longest, .. } in known {
+        *requests = scaled(repetition_s * kind.share / *request_s).max(kind.pilot);
+        *longest = Duration::from_secs_f64(*fixed_s + *request_s * *requests as f64);
+    }
+}
+
+/// Whether it has too few repetitions, of those that were not noisy, and may have another.
+fn is_wanted(known: &[Known], place: usize) -> bool {
+    let yardstick = Yardstick::of(known.iter().flat_map(|known| &known.noise));
+    let this = &known[place];
+    let quiet = this.noise[1..].iter().filter(|noise| !matches!(noise.gate(yardstick), Gate::Discard(_))).count();
+    quiet < REPETITIONS && this.trials < TRIALS_MAX
+}

@@ -1,0 +1,469 @@
+//! How large a job fits into a budget: a small block tells what each target costs, and the rest is a rule of three; a
+//! larger block follows while that is much more than what was tried.
+
+use std::path::Path;
+use std::time::Duration;
+
+use anyhow::{Result, anyhow};
+
+use super::controls;
+use super::gated::{GatedTrial, Gates, Tell, Unclear};
+use crate::harness::plan::{Chosen, Plan, Took};
+use crate::harness::signals::{INTERRUPTED, Interrupt};
+use crate::harness::timing::Timer;
+use crate::harness::trial::Bench;
+use crate::model::effort::{Blocks, CLAIM_BLOCKS};
+use crate::model::record::{Outcome, Record};
+use crate::model::trial::Seeds;
+use crate::model::units;
+
+/// Units of the first pilot's job: enough to see a trial's own cost beside its starting and stopping.
+const PILOT_UNITS: u64 = 250;
+/// Most of the time of so small a job may be what does not grow with it (threads, first connections, empty caches):
+/// what fits is found low, and the next pilot is as large as that.
+const PILOTS: usize = 3;
+/// A job's time grows a little faster than its units where values grow with it (`fans`, 250 to 10,000 profiles: 1.1).
+const GROWTH: f64 = 1.1;
+/// The share of what is left that is planned for: trials of the pilot are too short to be trusted to the last second.
+const TRUST: f64 = 0.65;
+
+/// A pilot warms the machine up for a job that is up to so many times as large.
+const WARMED: u64 = 2;
+
+/// The longest that a store's small trial may take, with starting and stopping, for a place in a look that names none:
+/// some twenty targets are looked at six times in a minute.
+const QUICK: Duration = Duration::from_millis(1500);
+
+/// The share of what is left that one small trial of a target may take that was asked for by name.
+const PATIENCE: f64 = 0.5;
+/// A second pilot tells how times grow, of so many times the units, where it takes less than a share of what is left.
+const SECOND: u64 = 4;
+const SECOND_SHARE: f64 = 0.1;
+/// What two small trials may be believed of that growth.
+const GROWTHS: (f64, f64) = (0.9, 1.5);
+
+/// What one small trial took of a target.
+#[derive(Clone, Debug)]
+struct Piloted {
+    label: String,
+    /// Starting, checking and stopping, which do not grow with the job.
+    fixed_s: f64,
+    /// The job itself, and reading its answers back where there are the more of them the larger it is.
+    growing_s: f64,
+    /// The power of the job's units that it grows with.
+    growth: f64,
+    /// How often a block has it: A/A controls are run twice.
+    times: f64,
+    failed: bool,
+    /// Of a trial that was right.
+    took: Option<Took>,
+}
+
+/// What one block of small trials took.
+#[derive(Default)]
+struct Cost {
+    each: Vec<Piloted>,
+    /// Targets that took too long, and their stores: of one that was not asked for by name one target is tried.
+    slow: Vec<(String, &'static str)>,
+}
+
+impl Cost {
+    fn fixed_s(&self) -> f64 {
+        self.each.iter().map(|tried| tried.fixed_s * tried.times).sum()
+    }
+
+    fn growing_s(&self) -> f64 {
+        self.each.iter().map(|tried| tried.growing_s * tried.times).sum()
+    }
+
+    /// What a trial of each target took that was right, by label.
+    fn took(&self) -> Vec<(String, Took)> {
+        self.each.iter().filter_map(|tried| Some((tried.label.clone(), tried.took?))).collect()
+    }
+
+    /// A/A controls are run once more in each block.
+    fn add_controls(&mut self, small: &Plan) {
+        if !small.aa_control {
+            return;
+        }
+        let all = self.took();
+        let label = |place: usize| small.chosen[place].target.label.as_str();
+        let controls = controls::choose(small, |place| controls::by_label(&all, label(place)), |_| true);
+        let labels: Vec<&str> = controls.into_iter().map(label).collect();
+        self.each.iter_mut().filter(|tried| labels.contains(&tried.label.as_str())).for_each(|tried| tried.times = 2.0);
+    }
+
+    /// Of a job so many times as large.
+    fn foreseen(&self, times: f64) -> Foreseen {
+        let one = |tried: &Piloted| Expected {
+            label: tried.label.clone(),
+            took_s: tried.fixed_s + tried.growing_s * libm::pow(times, tried.growth),
+            times: tried.times,
+        };
+        Foreseen(self.each.iter().map(one).collect())
+    }
+}
+
+/// How long a trial of one target will take, in seconds, and how often it is run in a block.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Expected {
+    pub label: String,
+    pub took_s: f64,
+    pub times: f64,
+}
+
+/// How long a trial of each target will take.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Foreseen(pub Vec<Expected>);
+
+impl Foreseen {
+    pub fn block_s(&self) -> f64 {
+        self.0.iter().map(|one| one.took_s * one.times).sum()
+    }
+
+    /// How many blocks there are time for, and whether the run can be one that claims something; `None` where the
+    /// least of the plan, and one before them, fit.
+    pub fn fewer_blocks(&self, plan: &Plan, time: Duration) -> Option<Blocks> {
+        let time_s = time.as_secs_f64();
+        let fit = (time_s / self.block_s().max(1e-9)) as u32;
+        let fit = fit.saturating_sub(1 - plan.first_block());
+        if fit >= plan.blocks.least {
+            return None;
+        }
+        if fit >= CLAIM_BLOCKS {
+            return Some(Blocks { least: fit, ..plan.blocks });
+        }
+        // Then nothing is run twice, and no block is left uncounted.
+        let once_s: f64 = self.0.iter().map(|one| one.took_s).sum();
+        Some(Blocks::exactly(((time_s / once_s.max(1e-9)) as u32).clamp(1, CLAIM_BLOCKS - 1).min(plan.blocks.least)))
+    }
+}
+
+/// Sets the plan's units so that the pilot and the least blocks fit into `budget`, at most the job's default. Says how
+/// long they take.
+///
+/// Targets that do not finish a pilot are left in the plan: their rows say why. Targets that take far too long for the
+/// budget are left out of it, and their rows say so; where `only_quick` is asked for, so are stores that are not. What
+/// the machine disturbed each time is not called slow: `gates` know it then. `tell` hears of each pilot's units.
+pub fn fit_into(
+    budget: Duration,
+    plan: &mut Plan,
+    only_quick: bool,
+    scratch: &Path,
+    interrupt: &Interrupt,
+    (gates, tell): (&mut Gates, &mut dyn FnMut(u64)),
+) -> Result<Foreseen> {
+    // A program of the user's is as large as it is.
+    let Some(kind) = plan.kind else { return Ok(Foreseen::default()) };
+    let timer = Timer::start();
+    let mut tried = PILOT_UNITS.min(kind.default_units);
+    tell(tried);
+    let longest = if only_quick { QUICK } else { budget.mul_f64(PATIENCE).min(plan.timeout) };
+    let first = Plan { timeout: longest, ..small(plan, tried) };
+    let mut cost = block_cost(&first, Some((longest, only_quick)), scratch, interrupt, gates)?;
+    leave_out(plan, &cost.slow, only_quick, &format!("{tried} {}s", kind.unit), longest);
+    let fits = |plan: &Plan, cost: &Cost, tried| {
+        fit(cost, tried, growth(plan), timer.left_of(budget) / blocks(plan), kind.default_units)
+    };
+    let (mut units, mut failed) = (fits(plan, &cost, tried), Vec::new());
+    for _ in 1..PILOTS {
+        // Nobody waits twice for who never comes.
+        failed.extend(cost.each.iter().filter(|tried| tried.failed).map(|tried| tried.label.clone()));
+        let mut larger = small(plan, units);
+        larger.chosen.retain(|chosen| !failed.contains(&chosen.target.label));
+        if units <= WARMED * tried || larger.chosen.is_empty() {
+            break;
+        }
+        tried = units;
+        tell(tried);
+        cost = block_cost(&larger, None, scratch, interrupt, gates)?;
+        units = fits(plan, &cost, tried);
+    }
+    plan.piloted = cost.took();
+    plan.job.units = Some(units);
+    plan.warm = units <= WARMED * tried;
+    Ok(cost.foreseen(units as f64 / tried as f64))
+}
+
+/// Takes what is too slow out of the plan, with the reason. Something is better than nothing: where all are, all stay.
+fn leave_out(plan: &mut Plan, slow: &[(String, &'static str)], only_quick: bool, job: &str, longest: Duration) {
+    let is_slow = |chosen: &Chosen| {
+        slow.iter().any(|(label, store)| *label == chosen.target.label || (only_quick && *store == chosen.adapter.name))
+    };
+    if !plan.chosen.iter().any(|chosen| !chosen.target.baseline && !is_slow(chosen)) {
+        return;
+    }
+    let (out, stay): (Vec<Chosen>, Vec<Chosen>) = plan.chosen.drain(..).partition(is_slow);
+    plan.chosen = stay;
+    let took = format!("{job} took over {:.1} s with its start and its stop", longest.as_secs_f64());
+    plan.left_out.extend(out.into_iter().map(|chosen| {
+        let why = match only_quick {
+            true => format!("{took}, too slow for a first look; kvfair run {} {}", plan.job.name, chosen.target.label),
+            false => format!("{took}, too slow for the time of this run: give it a longer --budget"),
+        };
+        (chosen, why)
+    }));
+}
+
+/// How long a trial of each target takes at each of these sizes of the job, in units, where so much time is left.
+pub fn foresee(
+    plan: &Plan,
+    sizes: &[u64],
+    left: Duration,
+    (scratch, interrupt): (&Path, &Interrupt),
+    gates: &mut Gates,
+) -> Result<Foreseen> {
+    let timeout = plan.timeout.min(left.mul_f64(PATIENCE));
+    let pilot = |units| Plan { timeout, ..small(plan, units) };
+    let largest = sizes.iter().copied().max().unwrap_or(1);
+    let first = PILOT_UNITS.min(sizes.iter().copied().min().unwrap_or(1).max(1));
+    let mut cost = block_cost(&pilot(first), None, scratch, interrupt, gates)?;
+    let second = first * SECOND;
+    let would_take_s = cost.foreseen(SECOND as f64).block_s();
+    if plan.job.load.is_none() && second < largest && would_take_s <= left.as_secs_f64() * SECOND_SHARE {
+        let larger = block_cost(&pilot(second), None, scratch, interrupt, gates)?;
+        for tried in &mut cost.each {
+            let same = larger.each.iter().find(|other| other.label == tried.label && !other.failed);
+            let grown = same.filter(|_| tried.growing_s > 0.0).map(|other| other.growing_s / tried.growing_s);
+            let power = grown.map(|grown| libm::log(grown.max(1e-9)) / libm::log(SECOND as f64));
+            tried.growth = power.map_or(tried.growth, |power| power.clamp(GROWTHS.0, GROWTHS.1));
+        }
+    }
+    let of = |&size: &u64| {
+        let times = plan.units_of_a_trial(size) as f64 / plan.units_of_a_trial(first) as f64;
+        let mut each = cost.foreseen(times).0;
+        if sizes.len() > 1 {
+            each.iter_mut().for_each(|one| one.label = format!("{} at {}", one.label, units::thousands(size)));
+        }
+        each
+    };
+    Ok(Foreseen(sizes.iter().flat_map(of).collect()))
+}
+
+/// The power of a job's units that its time grows with. Requests take as long each, however many there are.
+fn growth(plan: &Plan) -> f64 {
+    if plan.job.load.is_some() { 1.0 } else { GROWTH }
+}
+
+/// So many times as large is the job that a first look tries at its end, and so often.
+const AHEAD: u64 = 4;
+const AHEAD_TRIALS: u32 = 3;
+
+/// A few trials each of the larger job, on the targets of these labels, while there is time. A target that does not
+/// finish it in time has no record of it.
+pub fn ahead(plan: &Plan, labels: &[String], scratch: &Path, interrupt: &Interrupt) -> Result<Vec<Record>> {
+    let units = plan.job.units.unwrap_or(PILOT_UNITS) * AHEAD;
+    let mut larger = Plan { blocks: plan.blocks, ..small(plan, units) };
+    let mut found = Vec::new();
+    if larger.is_over() || labels.is_empty() {
+        return Ok(found);
+    }
+    larger.chosen.retain(|chosen| labels.contains(&chosen.target.label));
+    larger.chosen.sort_by_key(|chosen| labels.iter().position(|label| *label == chosen.target.label));
+    let bench = Bench::set_up(&larger, scratch, interrupt)?;
+    for block in 1..=AHEAD_TRIALS {
+        for (position, chosen) in (1..).zip(&larger.chosen) {
+            if larger.is_over() {
+                return Ok(found);
+            }
+            let record = bench.trial(chosen, block, position, &mut |_| {});
+            let record = Record { ahead: true, ..record.map_err(|_| anyhow!(INTERRUPTED))? };
+            if !matches!(record.outcome, Outcome::LeftOut { .. } | Outcome::TimedOut { .. }) {
+                found.push(record);
+            }
+        }
+    }
+    Ok(found)
+}
+
+/// The plan with a job of so many units, once.
+fn small(plan: &Plan, units: u64) -> Plan {
+    let aa_control = plan.has_controls();
+    let mut small = Plan {
+        blocks: Blocks::exactly(1),
+        keep: None,
+        seeds: Seeds { data: Vec::new(), ..plan.seeds.clone() },
+        aa_control,
+        ..plan.clone()
+    };
+    small.job.units = Some(units);
+    // What is refused for another reason than the pilot's own takes none of the time; its row says why.
+    let may_run = |chosen: &Chosen| plan.may_run(chosen).is_ok();
+    if plan.chosen.iter().any(may_run) {
+        small.chosen.retain(may_run);
+    }
+    small
+}
+
+/// Blocks that are run at least, the one that is counted nowhere among them.
+fn blocks(plan: &Plan) -> u32 {
+    plan.blocks.least + 1 - plan.first_block()
+}
+
+/// Sets the plan's rates to these hundredths of what its slowest target can do: the lesser of its parts, all clients
+/// asking as soon as they are answered, in one trial each. Says what that was.
+///
+/// Targets that do not finish it have no part in it: their rows will say why. Where the machine disturbed one each
+/// time, that is an [`Unclear`].
+pub fn rate_by_share(
+    shares: &[u32],
+    plan: &mut Plan,
+    scratch: &Path,
+    interrupt: &Interrupt,
+    tell: Tell<'_>,
+) -> Result<String> {
+    let (mut once, clients) = (plan.clone(), plan.clients);
+    once.blocks = Blocks::exactly(1);
+    once.seeds.data.clear();
+    let trials = closed(&once, scratch, interrupt, tell)?;
+    if let Some((record, what)) = trials.iter().find_map(|tried| Some((&tried.record, tried.disturbed.as_ref()?))) {
+        return Err(Unclear { target: record.target.label.clone(), what: what.clone() }.into());
+    }
+    let rates = trials.iter().filter_map(|tried| Some((&tried.record.target.label, at_most(&tried.record)?)));
+    let slowest = rates.min_by(|one, other| one.1.total_cmp(&other.1));
+    let (target, most) = slowest.ok_or_else(|| anyhow!("no target finished the trial that tells how fast it is"))?;
+    let load = plan.job.load.as_mut().ok_or_else(|| anyhow!("the job {} has no rates", plan.job.name))?;
+    load.rates = shares.iter().map(|&share| rounded(most * f64::from(share) / 100.0)).collect();
+    load.rates.dedup();
+    let rates: Vec<String> = load.rates.iter().map(|rate| format!("{rate}/s")).collect();
+    let clients = if clients == 1 { "1 client".to_string() } else { format!("{clients} clients") };
+    Ok(format!("the slowest, {target}, does {}/s with {clients}: {}", rounded(most), rates.join(", ")))
+}
+
+/// A trial of each target that is no baseline, all clients asking as soon as they are answered; and what disturbed it
+/// each time that it was run.
+pub fn closed(plan: &Plan, scratch: &Path, interrupt: &Interrupt, tell: Tell<'_>) -> Result<Vec<GatedTrial>> {
+    let bench = Bench::set_up(plan, scratch, interrupt)?;
+    let (mut found, mut gates) = (Vec::new(), Gates::new(Duration::MAX));
+    for (position, place) in (1..).zip(plan.order(1, plan.chosen.len())) {
+        let chosen = &plan.chosen[place];
+        if !chosen.target.baseline {
+            found.push(gates.trial(&bench, chosen, (1, position), None, tell)?);
+        }
+    }
+    Ok(found)
+}
+
+/// Requests a second of a trial's slower part; none where it did not finish or was wrong.
+pub fn at_most(record: &Record) -> Option<f64> {
+    if record.outcome != Outcome::Finished || !record.is_right() {
+        return None;
+    }
+    let parts = record.phases.iter().filter(|phase| !matches!(phase.name.as_str(), "load" | "final_flush"));
+    parts.map(|phase| phase.units as f64 / phase.took_s.max(1e-9)).min_by(f64::total_cmp)
+}
+
+/// To two digits, downwards, and at least 1.
+fn rounded(rate: f64) -> u64 {
+    let whole = rate.max(1.0) as u64;
+    let magnitude = 10_u64.pow(whole.ilog10().saturating_sub(1));
+    whole / magnitude * magnitude
+}
+
+/// What the small trials took of those targets that were quick enough; with whether the rest of a slow store's are left
+/// untried.
+fn block_cost(
+    small: &Plan,
+    longest: Option<(Duration, bool)>,
+    scratch: &Path,
+    interrupt: &Interrupt,
+    gates: &mut Gates,
+) -> Result<Cost> {
+    let bench = Bench::set_up(small, scratch, interrupt)?;
+    let mut cost = Cost::default();
+    for (position, place) in (1..).zip(small.order(1, small.chosen.len())) {
+        let chosen = &small.chosen[place];
+        let is_slow = |(_, store): &(String, &str)| *store == chosen.adapter.name;
+        if longest.is_some_and(|(_, whole_store)| whole_store) && cost.slow.iter().any(is_slow) {
+            continue;
+        }
+        let GatedTrial { record, took, disturbed } =
+            gates.trial(&bench, chosen, (1, position), None, &mut |_, _| Ok(()))?;
+        if disturbed.is_none() && longest.is_some_and(|(longest, _)| took > longest) {
+            cost.slow.push((chosen.target.label.clone(), chosen.adapter.name));
+            continue;
+        }
+        cost.each.push(tried(small, place, &record, took.as_secs_f64()));
+    }
+    cost.add_controls(small);
+    Ok(cost)
+}
+
+/// What a small trial took of its target.
+fn tried(small: &Plan, place: usize, record: &Record, took_s: f64) -> Piloted {
+    let growing_s = match record.outcome {
+        // Records are as many however many requests there are.
+        Outcome::Finished => {
+            record.took_s().unwrap_or(0.0) + if small.job.load.is_some() { 0.0 } else { record.checked_s() }
+        }
+        Outcome::TimedOut { after_s, done_share } => after_s / done_share.max(0.01),
+        _ => 0.0,
+    };
+    Piloted {
+        // By what it was asked for: a server may say that it is another product.
+        label: small.chosen[place].target.label.clone(),
+        fixed_s: (took_s - growing_s).max(0.0),
+        growing_s,
+        growth: growth(small),
+        times: 1.0,
+        failed: record.outcome != Outcome::Finished,
+        took: record.took_s().filter(|_| record.is_right()).map(|job_s| Took { job_s, all_s: took_s }),
+    }
+}
+
+/// The largest job of which a block takes no longer than is trusted of `block`, rounded down to two digits, where one
+/// of `tried` units took so much.
+fn fit(cost: &Cost, tried: u64, growth: f64, block: Duration, most: u64) -> u64 {
+    let growing_s = (block.as_secs_f64() * TRUST - cost.fixed_s()).max(0.0);
+    let times = (growing_s / cost.growing_s().max(1e-6)).powf(1.0 / growth);
+    let units = (tried as f64 * times).min(most as f64) as u64;
+    rounded(units as f64).max(PILOT_UNITS.min(most))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::harness::plan::tests::plan;
+
+    fn cost(each: &[(f64, f64)]) -> Cost {
+        let one = |(place, &(fixed_s, growing_s)): (usize, &(f64, f64))| Piloted {
+            label: place.to_string(),
+            fixed_s,
+            growing_s,
+            growth: 1.0,
+            times: if place == 0 { 2.0 } else { 1.0 },
+            failed: false,
+            took: None,
+        };
+        let mut each: Vec<Piloted> = each.iter().enumerate().map(one).collect();
+        if let [only] = each.as_mut_slice() {
+            only.times = 1.0;
+        }
+        Cost { each, slow: Vec::new() }
+    }
+
+    #[test]
+    fn as_many_blocks_are_planned_as_there_is_time_for() {
+        let quick = Plan { blocks: Blocks { least: 6, most: 10, plus_minus: Some(0.05) }, ..plan(None) };
+        // A block takes 2 * 1 + 8 = 10 s.
+        let foreseen = cost(&[(0.5, 0.05), (3.0, 0.5)]).foreseen(10.0);
+        assert_eq!(foreseen.block_s(), 10.0);
+        let fewer = |time_s| foreseen.fewer_blocks(&quick, Duration::from_secs(time_s));
+        assert_eq!(fewer(70), None, "with the one that is not counted");
+        assert_eq!(fewer(60), Some(Blocks { least: 5, ..quick.blocks }));
+        assert_eq!(fewer(40), Some(Blocks::exactly(3)), "three, and one that is not counted, claim nothing");
+        assert_eq!(fewer(20), Some(Blocks::exactly(2)), "of nine seconds, where nothing is run twice");
+        assert_eq!(fewer(1), Some(Blocks::exactly(1)));
+    }
+
+    #[test]
+    fn the_job_grows_with_what_is_left_but_never_beyond_its_default() {
+        let cost = cost(&[(1.0, 0.5)]);
+        let units = |tried, growth, seconds| fit(&cost, tried, growth, Duration::from_secs(seconds) / 6, 10_000);
+        assert_eq!(units(250, GROWTH, 8), 250, "nothing fits: the smallest job there is");
+        assert_eq!(units(250, GROWTH, 60), 2_200);
+        assert_eq!(units(250, 1.0, 60), 2_700, "requests take as long each");
+        assert_eq!(units(500, 1.0, 60), 5_500, "twice as many took as long");
+        assert_eq!(units(250, GROWTH, 100_000), 10_000);
+    }
+}
