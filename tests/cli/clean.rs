@@ -156,7 +156,7 @@ fn killed_in_fans_of_pairs_from_a_file_and_from_standard_input() {
 fn killed_in_a_later_trial_of_mixed() {
     let (server, desk) = (common::start("valkey", Transport::Tcp), Desk::new());
     let url = format!("valkey://127.0.0.1:{}/5", port_of(&server));
-    let size = ["--records", "5000", "--values", "200", "--requests", "60000", "--writes", "50", "--blocks", "3"];
+    let size = ["--records", "5000", "--values", "200", "--requests", "400000", "--writes", "50", "--blocks", "3"];
     killed(&desk, &url, &[&["mixed"], &size[..]].concat(), 1);
     // Values of this very job: with a byte that is another, of a client's request that sets another record, and of a
     // client that there never was.
