@@ -1,4 +1,4 @@
-//! Whether a trial was asked what the expected state says it was to be asked: units and ops, part by part.
+//! Whether a trial was asked what the expected state says: units and ops, part by part.
 
 use std::ops::RangeInclusive;
 
@@ -10,7 +10,7 @@ use crate::model::load::At;
 use crate::model::record::{Phase, Record};
 use crate::model::trial::Via;
 
-/// All targets must have been asked the same: the expected state knows how many units and ops that is.
+/// All targets must have been asked the same: the expected state holds how many units and ops that is.
 pub fn check(plan: &Plan, summary: &Summary, record: &Record) -> Result<(), String> {
     let Some(kind) = plan.kind else { return Ok(()) };
     let measured = record.phases.iter().filter(|phase| !matches!(phase.name.as_str(), "load" | "final_flush"));

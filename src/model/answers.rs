@@ -1,4 +1,4 @@
-//! Whether programs of the user's answered right: nobody has an expected state, so every target must have given the
+//! Whether programs of the user's answered right: there is no expected state, so every target must have given the
 //! same answer, and each the same in all of its trials.
 
 use std::collections::BTreeMap;

@@ -466,7 +466,7 @@ mod tests {
         assert_eq!((text.len(), text[3].as_str()), (4, "more warnings (--wide): drift"));
         let rest = printed(&all, &["aa-control".to_string()], false);
         assert!(
-            rest.len() == 3 && rest.iter().all(|line| line.starts_with("warning (") && !line.contains("aa_control is"))
+            rest.len() == 3 && rest.iter().all(|line| line.starts_with("warning (") && !line.contains("aa-control is"))
         );
         assert_eq!(printed(&all, &[], true).len(), 4);
         assert!(printed(&[], &[], false).is_empty());

@@ -351,7 +351,7 @@ pub fn compare(
     Ok(Compared { verdict, wrong_key: comparison.wrong_key })
 }
 
-/// Some of the expected state keys and digests.
+/// Some keys and digests of the expected state.
 #[derive(Default)]
 struct Batch {
     keys: KeyList,

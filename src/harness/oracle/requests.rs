@@ -1,5 +1,5 @@
-//! The expected of jobs of requests: the draws are made once more, and every key must hold some client's last write of
-//! it.
+//! The expected state of jobs of requests: the draws are made once more, and every key must hold some client's last
+//! write of it.
 //!
 //! Which client came last is the store's to decide; that nothing older is left, and nothing else, is not.
 

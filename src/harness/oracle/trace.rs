@@ -216,7 +216,7 @@ fn bytes<const N: usize>(expected: &mut impl Read) -> io::Result<[u8; N]> {
     Ok(bytes)
 }
 
-/// Some of the expected state keys.
+/// Some keys of the expected state.
 #[derive(Default)]
 struct Batch {
     keys: KeyList,

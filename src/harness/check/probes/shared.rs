@@ -19,8 +19,8 @@ const BURST: usize = 300;
 /// How long an answer to one of them may take.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// How long clients race: a server that loses a change now and then is found by many tries, and not by one. Of 20
-/// checks of 2 s, with a build at work beside them, 18 found the increments that jmemcached 1.0.0 loses; of 20 checks of
-/// 4 s, without a load, 20.
+/// checks of 2 s, with a build at work beside them, 18 found the increments that jmemcached 1.0.0 loses; of 20 of 4 s,
+/// without a load, all.
 const SUMMING: Duration = Duration::from_secs(4);
 const RACING: Duration = Duration::from_secs(2);
 /// Two at a time: each is a race of its own, with new connections. So many at least, and at most.
