@@ -102,11 +102,15 @@ fn seen<'a>(row: &'a Row, ahead: &[Record]) -> Option<Seen<'a>> {
 }
 
 /// Between which ratios a gap is expected to lie at the job's full size, of `smaller`, `larger` and `full` units: as it
-/// is at the larger size; as it is if both costs go on with the power that they had between the two; and as it is if
-/// the cost of a unit goes on to rise by as much a unit. `noise_floor` widens both ends.
+/// is at the larger size; as it is if both costs go on with the power that they had between the two; as it is if the
+/// cost of a unit goes on to rise by as much a unit; and as it is if a unit of the served store costs no more than at
+/// the larger size, since most of it is waiting, while the embedded store's cost goes on with its power. `noise_floor`
+/// widens both ends.
 fn expected(base: [f64; 2], served: [f64; 2], sizes: [f64; 3], noise_floor: f64) -> (f64, f64) {
     let ways = [same_power, same_rise].map(|way| way(served, sizes) / way(base, sizes));
-    let ends = ways.into_iter().fold([served[1] / base[1]; 2], |[low, high], way| [low.min(way), high.max(way)]);
+    let as_dear = served[1] * sizes[2] / sizes[1] / same_power(base, sizes);
+    let ways = ways.into_iter().chain([as_dear]);
+    let ends = ways.fold([served[1] / base[1]; 2], |[low, high], way| [low.min(way), high.max(way)]);
     (ends[0] / (1.0 + noise_floor), ends[1] * (1.0 + noise_floor))
 }
 
@@ -183,5 +187,8 @@ mod tests {
         let (low, high) = expected(embedded, [0.5545, 2.452], sizes, 0.09);
         assert!(low < 10.6 && 10.6 < high && high < 26.0, "{low} {high}");
         assert_eq!(expected([1.0, 4.0], [2.0, 8.0], sizes, 0.0), (2.0, 2.0));
+        // Another machine took 15.1 times as long at 10,000, after 0.0055 and 0.03843 s, and 0.22296 and 1.4272 s.
+        let (low, high) = expected([0.0055, 0.03843], [0.22296, 1.4272], [250.0, 1_000.0, 10_000.0], 0.02);
+        assert!(low < 15.1 && 15.1 < high && low > 14.0, "{low} {high}");
     }
 }
