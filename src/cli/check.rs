@@ -8,7 +8,7 @@ use super::{Exit, complain, interrupted, print, target};
 use crate::harness::plan::Chosen;
 use crate::harness::signals::Interrupt;
 use crate::harness::trial::Interrupted;
-use crate::harness::{check as lab, scratch};
+use crate::harness::{check as checker, scratch};
 use crate::model::check::{Checked, Reached};
 use crate::report;
 use crate::stores::Role;
@@ -19,7 +19,7 @@ pub fn check(args: &Check) -> Result<Exit> {
     let scratch = scratch::make()?;
     let mut worst = Exit::Ok;
     for (place, one) in chosen.iter().enumerate() {
-        match lab::check(one, &scratch.path().join(place.to_string()), args.accept_unchecked, &interrupt) {
+        match checker::check(one, &scratch.path().join(place.to_string()), args.accept_unchecked, &interrupt) {
             Ok(checked) => {
                 print(&report::check::lines(&checked))?;
                 worst = worse(worst, exit_of(&checked));

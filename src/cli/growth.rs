@@ -14,7 +14,7 @@ use crate::harness::scratch;
 use crate::harness::signals::{INTERRUPTED, Interrupt};
 use crate::model::record::{Outcome, Record, Verdict as Answers};
 use crate::report::growth::{self as report, Grown, GrowthVerdict};
-use crate::scheduler::growth as study;
+use crate::scheduler::growth as scheduler;
 
 pub fn growth(args: &Growth) -> Result<Exit> {
     let plan = plan(args)?;
@@ -31,7 +31,7 @@ pub fn growth(args: &Growth) -> Result<Exit> {
             results.save(record)?;
             results.sync()
         };
-        if let Err(error) = study::run(&alone, args.budget, scratch.path(), &interrupt, &mut tell) {
+        if let Err(error) = scheduler::run(&alone, args.budget, scratch.path(), &interrupt, &mut tell) {
             failure = Some(error);
             break;
         }
@@ -57,7 +57,7 @@ pub fn growth(args: &Growth) -> Result<Exit> {
     }
 }
 
-/// The plan of `getset` on these targets: what is swept over is the study's to say.
+/// The plan of `getset` on these targets: the scheduler says what is swept over.
 fn plan(args: &Growth) -> Result<Plan> {
     let seed = args.seed.unwrap_or_else(plan::any_seed).to_string();
     let words = ["kvfair", "run", "getset", "--clients", "1", "--blocks", "6", "--seed", &seed, "--"];
