@@ -14,6 +14,7 @@ use kvfair::stores::{self, Adapter, Facts, Launch, Login, Place, Session, Store}
 pub mod contract;
 pub mod embedded;
 pub mod nothing;
+pub mod published;
 
 /// How long a server may take until it answers: one in Java takes its time.
 const START_LIMIT: Duration = Duration::from_secs(90);
