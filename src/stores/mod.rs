@@ -33,6 +33,7 @@ mod cassandra;
 mod cell;
 mod deadline;
 mod faulty;
+pub mod features;
 #[cfg(feature = "fjall")]
 mod fjall;
 #[cfg(feature = "libraries")]
