@@ -75,6 +75,9 @@ pub enum Command {
     Growth(Growth),
     /// Print a results file again
     Show(Show),
+    /// Write man pages and completions of shells into a directory
+    #[command(hide = true)]
+    Manual { directory: PathBuf },
     /// One trial, as told on standard input
     #[command(hide = true)]
     Trial,

@@ -34,6 +34,7 @@ mod lists;
 mod live;
 mod load;
 mod login;
+mod manual;
 mod measure;
 mod planned;
 mod points;
@@ -102,6 +103,7 @@ pub fn main() -> ExitCode {
         Some(Command::Jobs) => lists::jobs(),
         Some(Command::Data(args)) => lists::data(&args),
         Some(Command::Query(args)) => query::query(&args),
+        Some(Command::Manual { directory }) => manual::manual(&directory),
         Some(Command::Trial) => trial(),
         Some(Command::Probe) => probe(),
         Some(Command::ExpectedState) => answer_expected_state(),
