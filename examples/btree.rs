@@ -6,8 +6,8 @@ use std::sync::{Mutex, MutexGuard};
 use std::time::Duration;
 
 use kvfair::model::op::{Fault, Op, Reply, readable};
-use kvfair::model::trial::{Configuration, Durability, Transport};
-use kvfair::stores::{Adapter, Facts, Launch, Login, Means, Place, Role, Session, Store};
+use kvfair::model::trial::{Durability, Transport};
+use kvfair::stores::{Adapter, Facts, Launch, Means, Place, Role, Session, Store};
 
 pub static BTREE: Adapter = Adapter {
     name: "btree",
@@ -115,18 +115,7 @@ fn number(map: &Map, key: &[u8]) -> Result<Option<i64>, Fault> {
 
 /// Opens the store, sets a key and gets it.
 fn main() -> Result<(), Fault> {
-    let launch = Launch {
-        place: Place::Memory,
-        durability: Durability::None,
-        configuration: Configuration::Matched,
-        settings: BTreeMap::new(),
-        login: Login::default(),
-        clients: 1,
-        data_bytes: None,
-        answer_bytes: None,
-        patience: Duration::from_secs(10),
-    };
-    let store = (BTREE.open)(&launch)?;
+    let store = (BTREE.open)(&Launch::at(Place::Memory, Duration::from_secs(10)))?;
     let mut session = store.session()?;
     assert_eq!(session.ask(&Op::Set { key: b"key", value: b"value", ttl_s: None })?, Reply::Done);
     assert_eq!(session.ask(&Op::Get(b"key"))?, Reply::Value(b"value"));

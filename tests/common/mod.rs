@@ -2,7 +2,6 @@
 //! ends.
 #![allow(dead_code)] // Each test binary uses its own part of this.
 
-use std::collections::BTreeMap;
 use std::net::TcpListener;
 use std::time::Duration;
 
@@ -80,17 +79,7 @@ pub fn is_here(store: &str) -> bool {
 }
 
 pub fn launch_at(place: Place, durability: Durability) -> Launch {
-    Launch {
-        place,
-        durability,
-        configuration: Default::default(),
-        settings: BTreeMap::new(),
-        login: Login::default(),
-        clients: 4,
-        data_bytes: None,
-        answer_bytes: None,
-        patience: Duration::from_secs(10),
-    }
+    Launch { durability, clients: 4, ..Launch::at(place, Duration::from_secs(10)) }
 }
 
 fn start_in(

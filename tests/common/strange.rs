@@ -19,7 +19,7 @@ use kvfair::loadgen::sockets::{self, Conduct, Threads};
 use kvfair::loadgen::{LoadStats, Progress, Stopped, Work, threads};
 use kvfair::model::load::{Arrivals, At, Load};
 use kvfair::model::record::Open;
-use kvfair::model::trial::{Data, Durability, JobSettings};
+use kvfair::model::trial::{Data, JobSettings};
 use kvfair::stores::{self, Launch, Place};
 
 use nothing::Nothing;
@@ -303,21 +303,13 @@ impl Drive {
     /// Loads, then does the part. What came of it at the rate stands beside.
     pub fn against(self, manner: Manner) -> Result<(LoadStats, Option<Open>), Stopped> {
         let (_directory, path) = serve(manner);
+        // A batch of large values takes its time.
+        let is_slow = self.rate.is_some() || self.value_bytes > 1 << 19;
+        let patience = Duration::from_millis(if is_slow { 5_000 } else { 500 });
         let launch = Launch {
-            place: Place::Unix(path),
-            durability: Durability::None,
-            configuration: Default::default(),
-            settings: Default::default(),
-            login: Default::default(),
             clients: self.clients,
-            data_bytes: None,
             answer_bytes: Some(100 * u64::from(self.value_bytes)),
-            // A batch of large values takes its time.
-            patience: Duration::from_millis(if self.rate.is_some() || self.value_bytes > 1 << 19 {
-                5_000
-            } else {
-                500
-            }),
+            ..Launch::at(Place::Unix(path), patience)
         };
         let store = (stores::find("redis").unwrap().open)(&launch).unwrap();
         let job = (GETSET.open)(&settings(self.job, self.depth, self.value_bytes));
