@@ -98,8 +98,8 @@ fn trial(record: &Record, counted: &Counted) -> Trial {
     let has_numbers = status.has_numbers() && !record.run.answers_only;
     let numbers = || Some(record).filter(|_| has_numbers);
     let per_op = |cpu_s: Option<f64>| {
-        let ops: u64 = record.measured().map(|phase| phase.ops).sum();
-        cpu_s.filter(|_| has_numbers).map(|cpu_s| cpu_s * 1e6 / ops.max(1) as f64)
+        let ops = record.metrics().ops.max(1) as f64;
+        cpu_s.filter(|_| has_numbers).map(|cpu_s| cpu_s * 1e6 / ops)
     };
     let memory = numbers().and_then(Record::store_memory);
     Trial {
@@ -141,15 +141,14 @@ fn point(record: &Record, phase: &Phase, place: TrialPlace, trial: Trial) -> Res
         let nothing = Trial { seconds: None, client_cpu_us_per_op: None, server_cpu_us_per_op: None, ..trial };
         return Ok(Trial { cut_off_done_share: Some(done_share), ..nothing });
     }
-    let per_request = |cpu_s: f64| cpu_s * 1e6 / phase.units.max(1) as f64;
     let kept = phase.open.as_ref().filter(|open| open.is_kept(phase.took_s));
     let response = kept.map(|open| times(record, phase, &open.response_ns)).transpose()?;
     Ok(Trial {
         seconds: Some(phase.took_s),
-        requests_per_s: Some(phase.units as f64 / phase.took_s.max(1e-9)),
+        requests_per_s: Some(phase.units_per_s()),
         response_ns_p99: response.and_then(|response| response.quantile_ns(0.99)),
-        client_cpu_us_per_op: Some(per_request(phase.client.cpu_s())),
-        server_cpu_us_per_op: phase.server.map(|server| per_request(server.cpu_s())),
+        client_cpu_us_per_op: Some(phase.cpu_us_per_unit(phase.client.cpu_s())),
+        server_cpu_us_per_op: phase.server.map(|server| phase.cpu_us_per_unit(server.cpu_s())),
         ..trial
     })
 }
