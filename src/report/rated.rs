@@ -3,8 +3,8 @@
 use anyhow::Result;
 
 use super::beside;
+use super::formats::tail;
 use super::point::{Measure, Point, Rated, called};
-use super::table::tail;
 use super::times::merged;
 use crate::model::load::Arrivals;
 use crate::model::record::{Open, Phase, Record};
