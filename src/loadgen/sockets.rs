@@ -346,8 +346,7 @@ impl GeneratorThread {
         seen.clock_ns = super::tally::price_ns();
         for client in &self.clients {
             seen.metrics.commands += client.commands();
-            seen.metrics.conflicts += client.client.conflicts();
-            seen.metrics.misses += client.client.misses();
+            seen.metrics.add(&client.client.counted());
         }
         seen
     }

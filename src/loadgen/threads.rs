@@ -128,8 +128,7 @@ fn one(work: &Work<'_>, index: u32, start: &StartLine) -> Result<Ended, Stopped>
     let ended = Instant::now();
     work.progress.leave();
     tally.metrics.commands = session.commands().unwrap_or(tally.metrics.ops);
-    tally.metrics.conflicts = client.conflicts();
-    tally.metrics.misses = client.misses();
+    tally.metrics.add(&client.counted());
     let asked = client.drawn().map(|drawn| (index, drawn));
     Ok(Ended { began, ended, tally, lateness, asked })
 }
