@@ -20,6 +20,7 @@ use crate::loadgen::pace::Pace;
 use crate::loadgen::sockets::{self, Conduct, Threads};
 use crate::loadgen::{LoadStats, Progress, Stopped, Work, threads};
 use crate::model::load::At;
+use crate::model::metrics::Metrics;
 use crate::model::op::{Fault, Wrong};
 use crate::model::record::{Answered, CutOff, Phase, Usage, Verdict};
 use crate::stores::cached::Cached;
@@ -221,15 +222,15 @@ impl Stage<'_> {
         };
         let units_by_second = beat.lock().expect("the beat does not panic").end(progress.units());
         let mut seen = seen.map_err(|stopped| early(stopped, self.trial, progress.units()))?;
-        let misses = seen.misses;
-        let done_share = seen.units as f64 / at.requests.max(1) as f64;
-        let cut_off = limit.filter(|_| seen.cut_off && seen.units < at.requests);
+        let Metrics { units, misses, .. } = seen.metrics;
+        let done_share = units as f64 / at.requests.max(1) as f64;
+        let cut_off = limit.filter(|_| seen.cut_off && units < at.requests);
         let cut_off = cut_off.map(|limit| CutOff { after_s: limit.as_secs_f64(), done_share });
         seen.asked.sort_unstable();
         let asked = seen.asked.iter().map(|(_, asked)| *asked).collect();
         self.played.borrow_mut().push(Played { part, at, asked });
         if part != Part::Load && !doubled {
-            self.finished.set(self.finished.get() + seen.units);
+            self.finished.set(self.finished.get() + units);
         }
         let open =
             pace.zip(seen.lateness.take()).map(|(pace, lateness)| pace.open(lateness, self.has_connection(store)));
@@ -295,8 +296,7 @@ impl Stage<'_> {
         let began = Instant::now();
         store.final_flush().map_err(|fault| Early::Failed(format!("final flush: {fault}")))?;
         let took_s = began.elapsed().as_secs_f64();
-        let seen = LoadStats { threads: 1, took_s, waiting_s: took_s, timed_one_in: 1, ..LoadStats::default() };
-        boundary(&Event::Ended(Box::new(phase("final_flush", 1, seen, Vec::new())), Waits::new()));
+        boundary(&Event::Ended(Box::new(flushed(took_s)), Waits::new()));
         Ok(())
     }
 }
@@ -308,15 +308,7 @@ fn phase(name: &str, clients: u32, seen: LoadStats, units_by_second: Vec<u64>) -
         clients,
         threads: seen.threads,
         took_s: seen.took_s,
-        units: seen.units,
-        ops: seen.ops,
-        commands: seen.commands,
-        conflicts: seen.conflicts,
-        misses: seen.misses,
-        reconnects: seen.reconnects,
-        bytes_out: seen.bytes_out,
-        bytes_in: seen.bytes_in,
-        waiting_s: seen.waiting_s,
+        metrics: seen.metrics,
         timed_one_in: seen.timed_one_in,
         clock_ns: seen.clock_ns,
         times_ns: seen.times.into(),
@@ -329,6 +321,13 @@ fn phase(name: &str, clients: u32, seen: LoadStats, units_by_second: Vec<u64>) -
         store_by_second: Vec::new(),
         noise: None,
     }
+}
+
+/// One client waited for the final flush all the time.
+fn flushed(took_s: f64) -> Phase {
+    let metrics = Metrics { waiting_s: took_s, ..Metrics::default() };
+    let seen = LoadStats { threads: 1, took_s, metrics, timed_one_in: 1, ..LoadStats::default() };
+    phase("final_flush", 1, seen, Vec::new())
 }
 
 fn early(stopped: Stopped, trial: &TrialTask, units: u64) -> Early {

@@ -90,7 +90,7 @@ fn the_most_clients_ask_once_more_with_twice_the_threads_and_all_is_right() {
     ];
     assert_eq!(told, expected);
     for pair in [&phases[3..5], &phases[5..7]] {
-        assert_eq!((pair[1].threads, pair[1].units, pair[1].ops), (2 * pair[0].threads, 3_000, 3_000));
+        assert_eq!((pair[1].threads, pair[1].metrics.units, pair[1].metrics.ops), (2 * pair[0].threads, 3_000, 3_000));
     }
     assert!(matches!(verdict, Some(Verdict::Right(_))), "{verdict:?}");
 }
@@ -108,7 +108,7 @@ fn what_twice_the_threads_reached_limits_its_point_and_is_no_number_of_it() {
     let with = |times: f64| {
         let mut record = record.clone();
         let phase = record.phases.iter().find(|phase| (phase.name.as_str(), phase.clients) == ("get", 9)).unwrap();
-        let doubled = Phase { doubled: true, took_s: phase.took_s / times, units: phase.units, ..phase.clone() };
+        let doubled = Phase { doubled: true, took_s: phase.took_s / times, ..phase.clone() };
         record.phases.push(doubled);
         assert_eq!(record.took_s().map(f64::to_bits), self::took_s(&record).map(f64::to_bits), "it counts for nothing");
         sweep::points(&[record], false).unwrap()

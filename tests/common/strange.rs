@@ -329,13 +329,13 @@ impl Drive {
                 ),
             };
             if let Ok(seen) = &seen {
-                assert_eq!(progress.units(), seen.units, "what was told is what was counted");
+                assert_eq!(progress.units(), seen.metrics.units, "what was told is what was counted");
             }
             seen
         };
         let loaded = run(Part::Load, At { value_bytes: self.value_bytes, ..At::closed(1, RECORDS) }, LOAD_DEPTH)
             .expect("loading");
-        assert_eq!((loaded.units, loaded.ops, loaded.misses), (RECORDS, RECORDS, 0));
+        assert_eq!((loaded.metrics.units, loaded.metrics.ops, loaded.metrics.misses), (RECORDS, RECORDS, 0));
         let at = At { rate: self.rate, value_bytes: self.value_bytes, ..At::closed(self.clients, self.requests) };
         let mut seen = run(self.part, at, self.depth)?;
         let open = pace.as_ref().zip(seen.lateness.take()).map(|(pace, lateness)| pace.open(lateness, !self.blocking));

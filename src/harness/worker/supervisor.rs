@@ -23,13 +23,14 @@ use nix::unistd::Pid;
 use sha2::{Digest, Sha256};
 
 use super::entry::{must_be_empty, must_have_room};
-use super::{Early, Event, TrialTask, phase, reach, tell};
+use super::{Early, Event, TrialTask, flushed, phase, reach, tell};
 use crate::harness::gates::queue::{self, Waits};
 use crate::harness::process::{self, in_words};
 use crate::harness::program::Program;
 use crate::harness::watch::{self, Peaks};
 use crate::loadgen::LoadStats;
 use crate::model::logins;
+use crate::model::metrics::Metrics;
 use crate::model::op::{Fault, readable};
 use crate::model::record::{Answered, Usage, Verdict};
 use crate::model::trial::Answer;
@@ -71,7 +72,8 @@ pub fn carry_out(trial: &TrialTask, program: &Program) -> Result<(), Early> {
     let ended = ran.judged(program, limit);
     let ended = and_left(ended, trial, store);
     tell(&Event::Peak(ran.peaks.peak));
-    let seen = LoadStats { units: 1, ops: 1, threads: 1, took_s: ran.took_s, timed_one_in: 1, ..LoadStats::default() };
+    let metrics = Metrics { units: 1, ops: 1, ..Metrics::default() };
+    let seen = LoadStats { metrics, threads: 1, took_s: ran.took_s, timed_one_in: 1, ..LoadStats::default() };
     let mut run = phase("run", 1, seen, Vec::new());
     run.client = ran.usage;
     parent.boundary(&Event::Ended(Box::new(run), ran.waits));
@@ -121,8 +123,7 @@ fn final_flush(store: Option<&dyn Store>, parent: &ParentPipe) -> Result<(), Ear
     let began = Instant::now();
     store.map_or(Ok(()), Store::final_flush).map_err(|fault| Early::Failed(format!("final flush: {fault}")))?;
     let took_s = if store.is_some() { began.elapsed().as_secs_f64() } else { 0.0 };
-    let seen = LoadStats { threads: 1, took_s, waiting_s: took_s, timed_one_in: 1, ..LoadStats::default() };
-    parent.boundary(&Event::Ended(Box::new(phase("final_flush", 1, seen, Vec::new())), Waits::new()));
+    parent.boundary(&Event::Ended(Box::new(flushed(took_s)), Waits::new()));
     Ok(())
 }
 
