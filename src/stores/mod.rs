@@ -58,6 +58,7 @@ mod ram;
 #[cfg(feature = "redb")]
 mod redb;
 mod redis;
+mod resp_server;
 pub mod room;
 #[cfg(feature = "sql")]
 mod rows;

@@ -59,7 +59,8 @@ pub fn knows_no_touch(connection: &mut BlockingConnection) -> Result<bool, Fault
 /// What reads do to the times of last use, by which some policies choose what to evict.
 /// <https://redis.io/docs/latest/develop/reference/eviction/>
 pub fn last_use(knows_no_touch: bool, policy: Option<&String>) -> String {
-    let by_use = |policy: &&String| policy.ends_with("lru") || policy.ends_with("lfu");
+    // Dragonfly's one policy that drops keys is called `eviction`; a get moves its key behind others.
+    let by_use = |policy: &&String| ["lru", "lfu", "eviction"].iter().any(|end| policy.ends_with(end));
     match (knows_no_touch, policy.filter(by_use)) {
         (true, _) => "kept by CLIENT NO-TOUCH".to_string(),
         (false, None) => "renewed by each get".to_string(),
