@@ -32,6 +32,7 @@ mod cassandra;
 ))]
 mod cell;
 mod deadline;
+mod dragonfly;
 mod faulty;
 #[cfg(feature = "fjall")]
 mod fjall;
@@ -97,6 +98,7 @@ pub const ALL: &[&Adapter] = &[
     &array::ARRAY,
     &redis::REDIS,
     &redis::VALKEY,
+    &dragonfly::DRAGONFLY,
     &memcached::MEMCACHED,
     #[cfg(feature = "sql")]
     &mysql::MYSQL,
