@@ -75,6 +75,9 @@ pub enum Command {
     Growth(Growth),
     /// Print a results file again
     Show(Show),
+    #[cfg(test)]
+    /// Print the durability levels that a store claims
+    Levels(Levels),
     /// One trial, as told on standard input
     #[command(hide = true)]
     Trial,
@@ -307,6 +310,14 @@ pub struct Show {
     pub histograms: Option<PathBuf>,
     #[command(flatten)]
     pub look: Look,
+}
+
+// The command of CONTRIBUTING.md.
+#[cfg(test)]
+#[derive(Debug, Args)]
+pub struct Levels {
+    /// The store by name
+    pub store: String,
 }
 
 #[cfg(test)]
