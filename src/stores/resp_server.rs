@@ -1,5 +1,5 @@
-//! What all servers of RESP have in common: sessions, counters, the settings in force. A store gives what its product has
-//! of its own as data. It registers no store.
+//! What all servers of RESP have in common: sessions, counters, the settings in force. A store gives what its product
+//! has of its own as data. It registers no store.
 
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
@@ -224,8 +224,8 @@ pub fn untold(setting: &str, settings: &BTreeMap<String, String>, name: &str) ->
     format!("{name} does not tell {setting}{why}.")
 }
 
-/// Where each product tells its version in INFO, and what stands before it there. The first of them that is told counts:
-/// for the sake of clients others tell a `redis_version` too.
+/// Where each product tells its version in INFO, and what stands before it there. The first of them that is told
+/// counts: for the sake of clients others tell a `redis_version` too.
 const VERSIONS: &[(&str, &str, &str)] =
     &[("dragonfly", "dragonfly_version", "df-v"), ("valkey", "valkey_version", ""), ("redis", "redis_version", "")];
 

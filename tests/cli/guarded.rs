@@ -47,8 +47,8 @@ fn a_server_over_tcp_lets_nobody_else_in() {
     }
 }
 
-/// While a trial of `target` runs, its server's process `server`, whose command line has its port behind `option`, turns
-/// others away.
+/// While a trial of `target` runs, its server's process `server`, whose command line has its port behind `option`,
+/// turns others away.
 pub fn lets_nobody_else_in(target: &str, store: &str, server: &str, option: &str) {
     let desk = Desk::new();
     let run = ["run", "fans", "--profiles", "5000", "--blocks", "1", "--output", "out.jsonl", target];

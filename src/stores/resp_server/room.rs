@@ -11,8 +11,8 @@ use crate::stores::room::{Limit, ServerMemory};
 /// What the probes of a check take at most: values of 2 MiB, in buffers that grow by doubling. Measured on Redis and
 /// Valkey: 4 to 8 MB.
 const CHECK_BYTES: u64 = 16 << 20;
-/// The one policy that drops nothing. All others do, `volatile-*` those keys that have a time to live, and `eviction` in
-/// Dragonfly's cache mode.
+/// The one policy that drops nothing. All others do, `volatile-*` those keys that have a time to live, and
+/// `eviction` in Dragonfly's cache mode.
 /// <https://redis.io/docs/latest/develop/reference/eviction/>
 const NO_EVICTION: &str = "noeviction";
 
