@@ -4,28 +4,15 @@
 #[path = "contributing/btree.rs"]
 mod btree;
 
-use std::collections::BTreeMap;
 use std::time::Duration;
 
 use btree::BTREE;
 use kvfair::model;
-use kvfair::stores::{Adapter, Facts, Launch, Login, Means, Place, Role, Session, Store};
+use kvfair::stores::{Adapter, Facts, Launch, Means, Place, Role, Session, Store};
 use model::op::{Fault, Op, Reply};
-use model::trial::{Configuration, Durability};
 
 fn main() -> Result<(), Fault> {
-    let launch = Launch {
-        place: Place::Memory,
-        durability: Durability::None,
-        configuration: Configuration::Matched,
-        settings: BTreeMap::new(),
-        login: Login::default(),
-        clients: 1,
-        data_bytes: None,
-        answer_bytes: None,
-        patience: Duration::from_secs(10),
-    };
-    let store = (BTREE.open)(&launch)?;
+    let store = (BTREE.open)(&Launch::at(Place::Memory, Duration::from_secs(10)))?;
     let mut session = store.session()?;
     assert_eq!(session.ask(&Op::Set { key: b"key", value: b"value", ttl_s: None })?, Reply::Done);
     assert_eq!(session.ask(&Op::Get(b"key"))?, Reply::Value(b"value"));

@@ -1,31 +1,21 @@
 //! The cache in front of a store: nothing is lost on eviction, at the final flush, or when a write fails; and what it
 //! misses is what others found that the least recently used order misses.
 
-use std::collections::{BTreeMap, HashMap};
-use std::path::Path;
+use std::collections::HashMap;
 use std::time::Duration;
 
 use kvfair::model::op::{Fault, Op, Reply};
-use kvfair::model::trial::{Cache, CacheCounts, Durability};
+use kvfair::model::trial::{Cache, CacheCounts};
 use kvfair::stores::cached::Cached;
-use kvfair::stores::{self, Launch, Login, Place, Session, Store};
+use kvfair::stores::{self, Launch, Place, Session, Store};
+
+#[path = "common/published.rs"]
+mod published;
 
 fn open(store: &str, settings: &[(&str, &str)]) -> Box<dyn Store> {
     let adapter = stores::find(store).expect("it is built in");
-    let launch = Launch {
-        place: Place::Memory,
-        durability: Durability::None,
-        configuration: Default::default(),
-        settings: settings
-            .iter()
-            .map(|(name, value)| (name.to_string(), value.to_string()))
-            .collect::<BTreeMap<_, _>>(),
-        login: Login::default(),
-        clients: 4,
-        data_bytes: None,
-        answer_bytes: None,
-        patience: Duration::from_secs(1),
-    };
+    let settings = settings.iter().map(|(name, value)| (name.to_string(), value.to_string())).collect();
+    let launch = Launch { settings, clients: 4, ..Launch::at(Place::Memory, Duration::from_secs(1)) };
     (adapter.open)(&launch).expect("it opens")
 }
 
@@ -226,11 +216,8 @@ fn a_limit_by_records_is_held_by_several_clients_too() {
 /// libCacheSim's own test of the least recently used order, on its own trace: see the data's README.
 #[test]
 fn misses_are_those_that_others_published() {
-    let trace = Path::new("../shared/data/cloudphysics.oracleGeneral.bin");
-    let Ok(trace) = std::fs::read(trace) else {
-        eprintln!("SKIPPED: {} is not here: the cache's misses are not compared with others'", trace.display());
-        return;
-    };
+    let Some(trace) = published::file("cloudphysics.oracleGeneral.bin") else { return };
+    let trace = std::fs::read(trace).expect("the trace");
     let published = [93_374, 89_783, 83_572, 81_722, 72_494, 72_104, 71_972, 71_704];
     for (index, expected) in published.into_iter().enumerate() {
         let memory_bytes = (index as u64 + 1) * (128 << 20);

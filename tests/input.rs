@@ -12,6 +12,8 @@ use kvfair::model::load::At;
 use kvfair::model::op::Reply;
 use kvfair::model::trial::{Data, JobSettings};
 
+#[path = "common/published.rs"]
+mod published;
 #[path = "input/recorded.rs"]
 mod recorded;
 

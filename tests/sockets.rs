@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use kvfair::jobs::Part;
 use kvfair::loadgen::{LoadStats, Stopped};
+use kvfair::model::metrics::Metrics;
 use kvfair::model::record::Open;
 use strange::{Drive, Manner, REQUESTS};
 
@@ -27,12 +28,13 @@ fn answers_in_pieces_and_together_change_no_count() {
         for (clients, depth, value_bytes) in [(1, 1, 32), (3, 16, 1), (7, 5, 300), (2, 1000, 32)] {
             for part in [Part::Set, Part::Get] {
                 let seen = drive(manner, part, clients, depth, value_bytes).unwrap();
-                let counts = (seen.units, seen.ops, seen.commands, seen.misses, seen.times.count());
+                let counted = seen.metrics;
+                let counts = (counted.units, counted.ops, counted.commands, counted.misses, seen.times.count());
                 assert_eq!(counts, (REQUESTS, REQUESTS, REQUESTS, 0, REQUESTS));
                 let bytes = REQUESTS * u64::from(value_bytes);
                 let expected = if part == Part::Set { (REQUESTS * 16 + bytes, 0) } else { (REQUESTS * 16, bytes) };
-                assert_eq!((seen.bytes_out, seen.bytes_in), expected);
-                assert!(seen.waiting_s > 0.0 && seen.took_s > 0.0);
+                assert_eq!((counted.bytes_out, counted.bytes_in), expected);
+                assert!(counted.waiting_s > 0.0 && seen.took_s > 0.0);
             }
         }
     }
@@ -43,7 +45,8 @@ fn at_a_rate_answers_in_pieces_and_together_change_no_count() {
     for manner in [Manner::Plain, Manner::Dripping, Manner::Hoarding(1), Manner::Hoarding(40)] {
         for (clients, part) in [(1, Part::Set), (4, Part::Get)] {
             let seen = drive_rated(manner, part, clients).unwrap();
-            let counts = (seen.units, seen.ops, seen.commands, seen.misses, seen.times.count());
+            let counted = seen.metrics;
+            let counts = (counted.units, counted.ops, counted.commands, counted.misses, seen.times.count());
             assert_eq!(counts, (REQUESTS, REQUESTS, REQUESTS, 0, REQUESTS));
             assert_eq!(seen.asked.iter().map(|(_, asked)| asked).sum::<u64>(), REQUESTS);
         }
@@ -54,12 +57,12 @@ fn at_a_rate_answers_in_pieces_and_together_change_no_count() {
 fn answers_that_come_all_at_once_are_told_apart() {
     // 4,000 requests of 4 clients at a depth of 40: 25 whole batches each.
     let seen = drive(Manner::Hoarding(40), Part::Get, 4, 40, 100).unwrap();
-    assert_eq!((seen.units, seen.misses), (REQUESTS, 0));
+    assert_eq!((seen.metrics.units, seen.metrics.misses), (REQUESTS, 0));
 }
 
 #[test]
 fn values_larger_than_any_buffer_pass() {
-    let seen = drive(Manner::Plain, Part::Set, 2, 3, 700_000).map(|seen| seen.units);
+    let seen = drive(Manner::Plain, Part::Set, 2, 3, 700_000).map(|seen| seen.metrics.units);
     assert_eq!(seen.unwrap(), REQUESTS);
 }
 
@@ -77,7 +80,7 @@ fn one_wrong_byte_of_one_value_is_found_at_every_depth() {
 
 #[test]
 fn a_key_that_is_not_there_is_counted() {
-    assert_eq!(drive(Manner::Forgetting(9), Part::Get, 3, 4, 32).unwrap().misses, 3);
+    assert_eq!(drive(Manner::Forgetting(9), Part::Get, 3, 4, 32).unwrap().metrics.misses, 3);
 }
 
 #[test]
@@ -88,7 +91,7 @@ fn a_connection_of_no_more_use_stops_all_by_name() {
         drive(manner, Part::Get, 4, depth, 32)
     } {
         Err(stopped) => stopped.to_string(),
-        Ok(seen) => panic!("{} units in spite of all", seen.units),
+        Ok(seen) => panic!("{} units in spite of all", seen.metrics.units),
     };
     // None is at a rate.
     for depth in [0, 1, 16] {
@@ -151,12 +154,12 @@ fn lost_connections_are_opened_again_and_what_was_under_way_is_asked_once_more()
             let (seen, _) = drive_again(manner, part, 4, depth).unwrap();
             // Each of 4 clients has 1,000 requests: eleven connections of 90, and one for the rest. What was answered
             // and not heard before the connection was lost is asked, and counted by the server, once more.
-            assert!((44..88).contains(&seen.reconnects), "depth {depth:?}: {}", seen.reconnects);
-            let counts = (seen.units, seen.ops, seen.misses, seen.times.count());
+            assert!((44..88).contains(&seen.metrics.reconnects), "depth {depth:?}: {}", seen.metrics.reconnects);
+            let counts = (seen.metrics.units, seen.metrics.ops, seen.metrics.misses, seen.times.count());
             assert_eq!(counts, (REQUESTS, REQUESTS, 0, REQUESTS), "depth {depth:?}");
             let bytes = if part == Part::Set { (REQUESTS * 48, 0) } else { (REQUESTS * 16, REQUESTS * 32) };
-            assert_eq!((seen.bytes_out, seen.bytes_in), bytes, "what is asked once more counts once");
-            assert!(seen.commands >= REQUESTS + 44, "{} commands", seen.commands);
+            assert_eq!((seen.metrics.bytes_out, seen.metrics.bytes_in), bytes, "what is asked once more counts once");
+            assert!(seen.metrics.commands >= REQUESTS + 44, "{} commands", seen.metrics.commands);
         }
     }
 }
@@ -167,11 +170,11 @@ fn the_time_of_a_request_goes_on_while_its_connection_is_lost() {
     for depth in [None, Some(1), Some(16)] {
         let away = Manner::Away { after: 300, lasting: AWAY };
         let (seen, open) = drive_again(away, Part::Set, 2, depth).unwrap();
-        assert_eq!((seen.units, seen.times.count()), (REQUESTS, REQUESTS));
+        assert_eq!((seen.metrics.units, seen.times.count()), (REQUESTS, REQUESTS));
         let longest_ns = open.map_or(seen.times.max_ns(), |open| open.response_ns.times().unwrap().max_ns());
         assert!(u128::from(longest_ns) >= AWAY.as_nanos(), "{longest_ns} ns");
         // Only what the server has taken is open again.
-        assert_eq!(seen.reconnects, 1);
+        assert_eq!(seen.metrics.reconnects, 1);
     }
 }
 
@@ -192,14 +195,15 @@ fn what_reaches_its_limit_is_asked_no_more_and_waited_for() {
         let drive = Drive { rate, blocking, limit, ..Drive::new(Part::Set, 4, if blocking { 1 } else { 3 }, 32) };
         let (seen, open) = drive.against(slowly).unwrap();
         assert!(seen.cut_off && seen.took_s > 0.49 && seen.took_s < 2.0, "{} s", seen.took_s);
-        assert!((20..1_000).contains(&seen.units), "{} units", seen.units);
+        assert!((20..1_000).contains(&seen.metrics.units), "{} units", seen.metrics.units);
         let (drawn, timed) = (seen.asked.iter().map(|(_, asked)| asked).sum::<u64>(), seen.times.count());
-        assert_eq!((drawn, seen.ops, timed), (seen.units, seen.units, seen.units), "all that was asked was answered");
+        let Metrics { units, ops, .. } = seen.metrics;
+        assert_eq!((drawn, ops, timed), (units, units, units), "all that was asked was answered");
         assert!(open.is_none_or(|open| open.late.is_some()), "a rate that is cut off is not kept");
     }
     let whole = Drive { limit: Some(Duration::from_secs(60)), ..Drive::new(Part::Set, 4, 3, 32) };
     let seen = whole.against(Manner::Plain).unwrap().0;
-    assert!(!seen.cut_off && seen.units == REQUESTS);
+    assert!(!seen.cut_off && seen.metrics.units == REQUESTS);
 }
 
 /// Clients of `ycsb-f`, none of whose requests is a read alone.
@@ -214,14 +218,14 @@ fn what_is_read_is_written_at_once_at_a_rate_too_and_is_one_request() {
     for (manner, requests) in [(Manner::Plain, REQUESTS), (Manner::Dripping, 400), (Manner::Closing(90), 400)] {
         for (rate, depth) in [(Some(10_000), 1), (None, 1), (None, 16)] {
             let (seen, open) = modify(manner, rate, 4, depth, false);
-            assert_eq!((seen.units, seen.ops, seen.misses), (requests, 2 * requests, 0));
+            assert_eq!((seen.metrics.units, seen.metrics.ops, seen.metrics.misses), (requests, 2 * requests, 0));
             // A closed client's times are of questions.
             assert_eq!(seen.times.count(), if rate.is_some() { requests } else { 2 * requests });
             assert!(
                 open.is_none_or(|open| open.response_ns.times().unwrap().count() == requests && open.late.is_none())
             );
             assert_eq!(seen.asked.iter().map(|(_, asked)| asked).sum::<u64>(), requests);
-            assert_eq!(seen.reconnects > 0, matches!(manner, Manner::Closing(_)));
+            assert_eq!(seen.metrics.reconnects > 0, matches!(manner, Manner::Closing(_)));
         }
     }
 }
@@ -231,7 +235,7 @@ fn the_time_of_what_is_read_and_written_is_of_both() {
     for blocking in [false, true] {
         let (seen, open) = modify(Manner::Exactly(Duration::from_millis(20)), Some(50), 20, 1, blocking);
         let open = open.unwrap();
-        assert_eq!((seen.units, seen.ops), (REQUESTS / 10, REQUESTS / 5));
+        assert_eq!((seen.metrics.units, seen.metrics.ops), (REQUESTS / 10, REQUESTS / 5));
         let shortest_ms = open.response_ns.times().unwrap().value_at(0.0) / 1_000_000;
         // Requests of one connection that meet share some of their service's time.
         let usual_ms = seen.times.median_ns() / 1_000_000;

@@ -58,7 +58,7 @@ fn p99(times: &Times) -> u64 {
 
 fn lag_stays_small_at_half_the_rate() -> Result<(), String> {
     let closed = Drive { requests: 40_000, ..Drive::new(Part::Get, 4, 1, 32) }.against(Manner::Plain).unwrap().0;
-    let most = closed.units as f64 / closed.took_s;
+    let most = closed.metrics.units as f64 / closed.took_s;
     let own = std::thread::spawn(|| own_lateness(Duration::from_secs(2)));
     let (_, open) = rated(Manner::Plain, (most / 2.0) as u64, 2, 4, false);
     // Where other programs keep even a bare sleeper waiting, no generator can be in time.

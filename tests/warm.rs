@@ -62,7 +62,7 @@ fn allocations(store: &dyn kvfair::stores::Store, part: Part, requests: u64, (de
     let conduct = Conduct { depth, patience: Duration::from_secs(10), reopens: true, threads: Threads::Half };
     let before = ALLOCATED.load(Ordering::Relaxed);
     let seen = sockets::run(&work, conduct, || {}).expect("a right server");
-    assert_eq!((seen.units, seen.misses), (if part == Part::Load { 1000 } else { requests }, 0));
+    assert_eq!((seen.metrics.units, seen.metrics.misses), (if part == Part::Load { 1000 } else { requests }, 0));
     ALLOCATED.load(Ordering::Relaxed) - before
 }
 

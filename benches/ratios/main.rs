@@ -30,7 +30,7 @@ use kvfair::loadgen::{Progress, Work, threads};
 use kvfair::model::load::At;
 use kvfair::model::op::{Op, Reply};
 use kvfair::model::record::Record;
-use kvfair::model::trial::{Data, Durability, JobSettings};
+use kvfair::model::trial::{Data, JobSettings};
 use kvfair::stores::{self, Launch, Place, Session};
 
 const ROUNDS: usize = 3;
@@ -417,17 +417,7 @@ fn without_tally(client: &mut dyn Client, session: &mut dyn Session) {
 }
 
 fn launch() -> Launch {
-    Launch {
-        place: Place::Memory,
-        durability: Durability::None,
-        configuration: Default::default(),
-        settings: Default::default(),
-        login: Default::default(),
-        clients: 1,
-        data_bytes: None,
-        answer_bytes: None,
-        patience: Duration::from_secs(1),
-    }
+    Launch::at(Place::Memory, Duration::from_secs(1))
 }
 
 /// A job of so many gets of one key, and nothing else.

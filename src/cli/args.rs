@@ -78,21 +78,18 @@ pub enum Command {
     #[cfg(test)]
     /// Print the durability levels that a store claims
     Levels(Levels),
-    /// One trial, as told on standard input
+    /// Write man pages and completions of shells into a directory
     #[command(hide = true)]
-    Trial,
-    /// A check's probes, as told on standard input
+    Manual { directory: PathBuf },
+    /// A child process of kvfair, with its task on standard input
     #[command(hide = true)]
-    Probe,
-    /// The clients of a store that is to be killed, as told on standard input
-    #[command(hide = true)]
-    Ledger,
+    Child {
+        /// The name of the task, for lists of processes
+        task: String,
+    },
     /// A store that is to lose its power, under a tracer
     #[command(hide = true)]
     Outage(OutageArgs),
-    /// What a job's end state must be, as told on standard input
-    #[command(hide = true)]
-    ExpectedState,
     /// The server of the baseline `array`, until it is killed
     #[command(hide = true)]
     Array(Array),

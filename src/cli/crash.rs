@@ -9,7 +9,7 @@ use serde::Serialize;
 use super::args::{Crash, OutageArgs};
 use super::refusals::{self, Intent};
 use super::{Exit, Usage, complain, planned, print, target, terminal};
-use crate::harness::crash::outage::{self, OutageTask};
+use crate::harness::crash::outage::{self, OutageOrder};
 use crate::harness::crash::{CrashBench, Untried, ground, verdicts};
 use crate::harness::plan::{self, Chosen};
 use crate::harness::scratch;
@@ -21,7 +21,7 @@ use crate::report::crash::{self as report, CrashRow};
 
 /// The hidden command `outage`.
 pub fn outage(args: OutageArgs) -> Result<Exit> {
-    let order = OutageTask { data: args.data, report: args.report, owner: args.owner };
+    let order = OutageOrder { data: args.data, report: args.report, owner: args.owner };
     match args.of {
         Some(main) => outage::trace(&order, main)?,
         None => return Err(outage::become_traced(&order, &args.program).into()),

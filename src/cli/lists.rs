@@ -12,6 +12,7 @@ use crate::model::crash::Tried;
 use crate::model::trial::Durability;
 use crate::model::units;
 use crate::report::table::wrap;
+use crate::stores::features::{self, Featured};
 use crate::stores::{self, Adapter};
 
 /// One store in `kvfair stores`.
@@ -37,7 +38,8 @@ struct Listed {
 pub fn stores(json: bool) -> Result<Exit> {
     let tried = verified::read();
     let offered = stores::ALL.iter().filter(|adapter| adapter.role.is_offered());
-    let listed: Vec<Listed> = offered.map(|adapter| look_up(adapter, &tried)).collect();
+    let listed = offered.map(|adapter| look_up(adapter, &tried));
+    let listed: Vec<Listed> = listed.chain(features::not_built().map(not_built)).collect();
     if json {
         print(&format!("{}\n", serde_json::to_string_pretty(&listed)?))?;
         return Ok(Exit::Ok);
@@ -81,6 +83,21 @@ fn look_up(adapter: &'static Adapter, tried: &[Tried]) -> Listed {
         keeps,
         verified,
         settings: settings.collect(),
+    }
+}
+
+fn not_built(featured: &Featured) -> Listed {
+    Listed {
+        store: featured.name,
+        about: featured.about,
+        also: Vec::new(),
+        targets: Vec::new(),
+        version: None,
+        missing: Some("not in this build".to_string()),
+        get_it: features::GET_THEM,
+        keeps: Vec::new(),
+        verified: Vec::new(),
+        settings: Vec::new(),
     }
 }
 

@@ -9,7 +9,7 @@ use crate::model::effort::Blocks;
 use crate::model::record::Record;
 use crate::report::standing::standings;
 use crate::report::{cells, table};
-use crate::scheduler::rounds::Event;
+use crate::scheduler::rounds::RunEvent;
 
 /// Steps of the bar for each trial: its share of the units in per cent.
 const STEPS: u64 = 100;
@@ -35,9 +35,9 @@ impl Screen {
         Screen { bar, width, blocks, units: units.max(1), block: first, finished: 0, records: Vec::new() }
     }
 
-    pub fn tell(&mut self, event: &Event<'_>) {
+    pub fn tell(&mut self, event: &RunEvent<'_>) {
         match event {
-            Event::Live { trial, trials, target, live } => {
+            RunEvent::Live { trial, trials, target, live } => {
                 let Some(bar) = &self.bar else { return };
                 let (what, share) = match live {
                     Live::Starting => ("starting", 0),
@@ -50,7 +50,7 @@ impl Screen {
                 bar.set_position(self.finished * STEPS + share.min(STEPS));
                 bar.set_prefix(&format!("{}, {trial} of {trials}: {target}, {what}", self.called(self.block)));
             }
-            Event::Finished(record) => {
+            RunEvent::Finished(record) => {
                 self.finished += 1;
                 self.records.push((*record).clone());
                 if let Some(bar) = &self.bar {
@@ -58,8 +58,8 @@ impl Screen {
                     bar.set_message(&format!("{}\n", table_of(&self.records, self.width)));
                 }
             }
-            Event::Discarded(..) => {}
-            Event::Block(block) => {
+            RunEvent::Discarded(..) => {}
+            RunEvent::Block(block) => {
                 self.block = block + 1;
                 if self.bar.is_none() {
                     complain(&format!("{} done", self.called(*block)));

@@ -13,7 +13,7 @@ use super::{Usage, terminal};
 use crate::harness::plan::Chosen;
 use crate::harness::process::PASSWORD_VARIABLE;
 use crate::model::op::Fault;
-use crate::model::trial::{Configuration, Durability};
+use crate::model::trial::Configuration;
 use crate::stores::{Adapter, Launch, Place};
 
 /// How long a server may take to say whether it wants a password.
@@ -62,17 +62,8 @@ fn ask_for(chosen: &mut [Chosen]) -> Result<()> {
 
 /// Whether the server answers by asking for a login. What else is wrong with it is found when it is used.
 fn wants_password(one: &Chosen, place: &Place) -> bool {
-    let launch = Launch {
-        place: place.clone(),
-        durability: Durability::None,
-        configuration: Configuration::Shipped,
-        settings: BTreeMap::new(),
-        login: one.login.clone(),
-        clients: 1,
-        data_bytes: None,
-        answer_bytes: Some(0),
-        patience: PATIENCE,
-    };
+    let (configuration, login, answer_bytes) = (Configuration::Shipped, one.login.clone(), Some(0));
+    let launch = Launch { configuration, login, answer_bytes, ..Launch::at(place.clone(), PATIENCE) };
     let answer = (one.adapter.open)(&launch).and_then(|store| store.facts());
     matches!(answer, Err(Fault::Refused(words)) if words.contains("NOAUTH"))
 }

@@ -233,17 +233,17 @@ fn run_blocks(
     let mut ended = rounds::run(&benches, time, &mut |event| {
         // First the screen: a record that cannot be saved is shown all the same.
         screen.tell(&event);
-        if let (Sizing::Own, Some(time), rounds::Event::Block(0)) = (errand.size, errand.time, &event) {
+        if let (Sizing::Own, Some(time), rounds::RunEvent::Block(0)) = (errand.size, errand.time, &event) {
             foretold::of_programs(plan, screen.records(), timer.left_of(time.at_most));
         }
         match &event {
-            rounds::Event::Finished(record) => results.save(record),
-            rounds::Event::Discarded(record, what) => {
+            rounds::RunEvent::Finished(record) => results.save(record),
+            rounds::RunEvent::Discarded(record, what) => {
                 complain(&discarded(record, what));
                 results.save(record)
             }
-            rounds::Event::Block(_) => results.sync(),
-            rounds::Event::Live { .. } => Ok(()),
+            rounds::RunEvent::Block(_) => results.sync(),
+            rounds::RunEvent::Live { .. } => Ok(()),
         }
     });
     // Whatever went wrong, what was finished is shown.

@@ -1,17 +1,17 @@
 //! The command line: the only module that prints. Results go to standard output, everything else to standard error.
 
 use std::backtrace::Backtrace;
-use std::io;
 use std::process::ExitCode;
 
-use anyhow::{Result, anyhow};
+use anyhow::{Context, Result, anyhow};
 use clap::FromArgMatches;
 use clap::error::ErrorKind;
 
 use crate::harness::check::prober;
 use crate::harness::crash::client;
 use crate::harness::signals::{INTERRUPTED, Interrupt};
-use crate::harness::{files, oracle, worker};
+use crate::harness::task::{Event, Task};
+use crate::harness::{child, files, oracle, worker};
 use crate::jobs::{self, JobKind};
 use crate::model::logins;
 use crate::model::record::Record;
@@ -38,6 +38,7 @@ mod lists;
 mod live;
 mod load;
 mod login;
+mod manual;
 mod measure;
 mod planned;
 mod points;
@@ -108,10 +109,8 @@ pub fn main() -> ExitCode {
         Some(Command::Query(args)) => query::query(&args),
         #[cfg(test)]
         Some(Command::Levels(args)) => levels::levels(&args),
-        Some(Command::Trial) => trial(),
-        Some(Command::Probe) => probe(),
-        Some(Command::ExpectedState) => answer_expected_state(),
-        Some(Command::Ledger) => keep_ledger(),
+        Some(Command::Manual { directory }) => manual::manual(&directory),
+        Some(Command::Child { task }) => child(&task),
         Some(Command::Outage(args)) => crash::outage(args),
         Some(Command::Array(args)) => serve_array(args),
     };
@@ -186,21 +185,17 @@ fn without_logins(text: &str) -> String {
     logins::hidden(&text, &[])
 }
 
-/// The hidden command `trial`.
-fn trial() -> Result<Exit> {
-    worker::run()?;
-    Ok(Exit::Ok)
-}
-
-/// The hidden command `probe`.
-fn probe() -> Result<Exit> {
-    prober::run()?;
-    Ok(Exit::Ok)
-}
-
-/// The hidden command `ledger`.
-fn keep_ledger() -> Result<Exit> {
-    client::run()?;
+/// The hidden command `child`.
+fn child(name: &str) -> Result<Exit> {
+    match child::task().with_context(|| format!("no task of a {name} on standard input"))? {
+        Task::Trial(trial) => worker::run(&trial),
+        Task::ExpectedState(asked) => {
+            let expected = oracle::answer(&asked).map(Box::new);
+            child::tell(&expected.map_or_else(Event::Failed, Event::ExpectedState));
+        }
+        Task::Probe(probes) => prober::run(&probes),
+        Task::Ledger(ledger) => client::run(&ledger)?,
+    }
     Ok(Exit::Ok)
 }
 
@@ -216,13 +211,6 @@ fn serve_array(args: args::Array) -> Result<Exit> {
     };
     files::allow(args.clients).map_err(|why| anyhow!(why))?;
     server::serve(&door, protocol)?;
-    Ok(Exit::Ok)
-}
-
-/// The hidden command `expected`.
-fn answer_expected_state() -> Result<Exit> {
-    let question = serde_json::from_reader(io::stdin().lock())?;
-    print(&format!("{}\n", serde_json::to_string(&oracle::answer(&question))?))?;
     Ok(Exit::Ok)
 }
 

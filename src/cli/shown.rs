@@ -19,7 +19,7 @@ use crate::report::standing::standings;
 use crate::report::trials::{self, Trial};
 use crate::report::warn::{self, WarningInput};
 use crate::report::{
-    ahead, alike, claims, costs, export, fields, grid, json, next, notes, point, remarks, sizes, store_stats, sweep,
+    ahead, alike, claims, columns, costs, export, grid, json, next, notes, point, remarks, sizes, store_stats, sweep,
     table, whole, words,
 };
 use crate::stats::floor::Control;
@@ -93,11 +93,11 @@ fn points(records: &[Record], look: &Look) -> Result<Vec<Point>> {
 fn for_programs(seen: &WarningInput<'_>, is_swept: bool, look: &Look) -> Result<String> {
     let trials = if look.all { trials::trials(seen.records, seen.ahead, is_swept)? } else { Vec::new() };
     let lines = match is_swept {
-        true => fields::swept_lines(seen.points, seen.rows),
-        false => fields::lines(seen.rows, seen.standings),
+        true => columns::swept_lines(seen.points, seen.rows),
+        false => columns::lines(seen.rows, seen.standings),
     };
     if look.csv {
-        return Ok(if look.all { export::csv(fields::TRIALS, &trials) } else { export::csv(fields::ROWS, &lines) });
+        return Ok(if look.all { export::csv(trials::TRIALS, &trials) } else { export::csv(columns::ROWS, &lines) });
     }
     let told = json::ReportJson {
         claims: match is_swept {

@@ -13,7 +13,7 @@ use crate::report::standing::{Standings, standings};
 use crate::report::table::{self, TableLine};
 use crate::report::trials::{self, Trial};
 use crate::report::warn::{self, Warning, WarningInput};
-use crate::report::{claims, export, fields, json, words};
+use crate::report::{claims, columns, export, json, words};
 
 /// The records of each size.
 type Parts = Vec<(u64, Vec<Record>)>;
@@ -110,8 +110,8 @@ fn for_programs(
         sentence: sizes::sentence(&grown, standings, &seen.records[0].stream.unit),
     };
     match look {
-        Look { csv: true, all: true, .. } => Ok(export::csv(fields::TRIALS, &trials_of(parts)?)),
-        Look { csv: true, .. } => Ok(export::csv(fields::ROWS, &lines)),
+        Look { csv: true, all: true, .. } => Ok(export::csv(trials::TRIALS, &trials_of(parts)?)),
+        Look { csv: true, .. } => Ok(export::csv(columns::ROWS, &lines)),
         Look { all: true, .. } => json::document(seen, &told, json::JsonRows::Trials(&trials_of(parts)?)),
         _ => json::document(seen, &told, json::JsonRows::Rows(&lines)),
     }

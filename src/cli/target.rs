@@ -13,6 +13,7 @@ use crate::model::logins;
 use crate::model::trial::{Cache, CacheCounts, Target, Transport, Via};
 use crate::model::units;
 use crate::stores::array;
+use crate::stores::features;
 use crate::stores::{self, Adapter, Login, Place, Role};
 
 /// What stands before a target that is to be behind a cache.
@@ -153,6 +154,10 @@ fn of_scheme(name: &str) -> Option<&'static Adapter> {
 fn unknown(name: &str) -> anyhow::Error {
     if WITH_TLS.contains(&name) {
         return anyhow!("{name}:// is a connection with TLS, which kvfair does not support yet");
+    }
+    let bare = name.trim_end_matches("+unix");
+    if let Some(featured) = features::not_built().find(|featured| featured.name == bare) {
+        return anyhow!("{} is not in this build\nhint: {}", featured.name, features::GET_THEM);
     }
     let known = stores::ALL.iter().filter(|adapter| adapter.role.is_offered());
     let names: Vec<String> = known

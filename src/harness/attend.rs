@@ -2,11 +2,12 @@
 
 use std::fs;
 use std::path::Path;
-use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::sync::mpsc::RecvTimeoutError;
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
 
+use super::child::Child;
 use super::dataset::DataSet;
 use super::gates::queue::Waits;
 use super::gates::window::{PhaseNoise, Window};
@@ -15,10 +16,10 @@ use super::listeners;
 use super::oracle;
 use super::plan::Chosen;
 use super::signals::INTERRUPTED;
+use super::task::Event;
 use super::trial::{Bench, Live};
 use super::visits::{Visit, VisitEntry};
 use super::watch::{self, Peaks, Series, UsageReading};
-use super::worker::TrialEvent;
 use crate::model::noise::Noise;
 use crate::model::op::readable;
 use crate::model::record::{LOOKED_AT, Outcome, Phase, Record, StoreFacts, UNREAD, Usage, Verdict};
@@ -115,26 +116,26 @@ impl<'a> Attendant<'a> {
     }
 
     /// Waits for the child to say something, and notes where that took far longer than it was to.
-    pub fn wait(&mut self, heard: &Receiver<TrialEvent>, most: Duration) -> Result<TrialEvent, RecvTimeoutError> {
+    pub fn wait(&mut self, child: &Child, most: Duration) -> Result<Event, RecvTimeoutError> {
         let asleep = Instant::now();
-        let told = heard.recv_timeout(most);
+        let told = child.next(most);
         self.window.overslept(asleep.elapsed().saturating_sub(most));
         told
     }
 
     /// The clock of the time-out starts with the first phase, and with each point of a sweep. What comes after the
     /// final flush counts against no limit, as long as it moves.
-    pub fn is_limited_anew(&self, told: &TrialEvent) -> bool {
+    pub fn is_limited_anew(&self, told: &Event) -> bool {
         match told {
-            TrialEvent::Counters(_) | TrialEvent::Closed | TrialEvent::Verifying(_) | TrialEvent::Verdict(..) => true,
-            TrialEvent::Begins(_) => self.phase.is_empty() || self.record.job.load.is_some(),
+            Event::Counters(_) | Event::Closed | Event::Verifying(_) | Event::Verdict(..) => true,
+            Event::Begins(_) => self.phase.is_empty() || self.record.job.load.is_some(),
             _ => false,
         }
     }
 
-    pub fn deadline(&mut self, told: &TrialEvent, deadline: Instant) -> Instant {
+    pub fn deadline(&mut self, told: &Event, deadline: Instant) -> Instant {
         match told {
-            TrialEvent::Begins(_) => {
+            Event::Begins(_) => {
                 self.began = Instant::now();
                 let plan = self.bench.plan;
                 let last_answers = plan.limit().map_or(Duration::ZERO, |_| LAST_ANSWERS);
@@ -145,22 +146,22 @@ impl<'a> Attendant<'a> {
     }
 
     /// Takes down what the child says. Some(end) where it was the last word.
-    pub fn hear(&mut self, told: TrialEvent, watch: &mut dyn FnMut(Live)) -> Option<Result<(), Outcome>> {
+    pub fn hear(&mut self, told: Event, watch: &mut dyn FnMut(Live)) -> Option<Result<(), Outcome>> {
         // Where it waits for us, and at its end, nothing is measured.
-        let may_ask = !matches!(told, TrialEvent::Facts(_) | TrialEvent::Progress(_) | TrialEvent::Verifying(_));
+        let may_ask = !matches!(told, Event::Facts(_) | Event::Progress(_) | Event::Verifying(_));
         if let Some(why) = self.evictions.as_ref().filter(|_| may_ask).and_then(EvictionWatch::look_now) {
             self.bench.interrupt.stop(why);
         }
-        let is_wrong = matches!(told, TrialEvent::Wrong(_));
+        let is_wrong = matches!(told, Event::Wrong(_));
         let end = self.take_down(told, watch)?;
         // Records that were driven out are missing: no answer is wrong for that.
         let stopped = is_wrong && self.bench.interrupt.is_set();
         Some(if stopped { Err(Outcome::Failed { reason: INTERRUPTED.to_string() }) } else { end })
     }
 
-    fn take_down(&mut self, told: TrialEvent, watch: &mut dyn FnMut(Live)) -> Option<Result<(), Outcome>> {
+    fn take_down(&mut self, told: Event, watch: &mut dyn FnMut(Live)) -> Option<Result<(), Outcome>> {
         match told {
-            TrialEvent::Facts(mut facts) => {
+            Event::Facts(mut facts) => {
                 if self.server.is_none() && self.record.target.is_guest() {
                     self.server = listeners::neighbour(&self.target.1.place, facts.process_id);
                     self.server_peaks = Peaks::of_guest();
@@ -181,8 +182,8 @@ impl<'a> Attendant<'a> {
                     command: std::mem::take(&mut self.command),
                 });
             }
-            TrialEvent::Room(room) => self.watch_evictions(room),
-            TrialEvent::Begins(phase) => {
+            Event::Room(room) => self.watch_evictions(room),
+            Event::Begins(phase) => {
                 if let Err(error) = self.write_down() {
                     return Some(Err(Outcome::Failed { reason: format!("{error:#}") }));
                 }
@@ -197,33 +198,34 @@ impl<'a> Attendant<'a> {
                 self.series = (self.server.is_some() || !self.beside_guest)
                     .then(|| Series::begin(if self.server.is_some() { self.before.1 } else { self.before.0 }));
             }
-            TrialEvent::Progress(units) => {
+            Event::Progress(units) => {
                 self.units = units;
                 watch(Live::Working(units));
             }
-            TrialEvent::Ended(phase, left) => self.ended(*phase, left),
+            Event::Ended(phase, left) => self.ended(*phase, left),
             // What a store writes only when it is closed takes up room all the same.
-            TrialEvent::Closed => self.record.bytes_on_disk = self.bytes_on_disk(),
-            TrialEvent::Peak(peak) => self.client_peaks = Peaks::of(peak),
-            TrialEvent::Counters(counters) => self.record.counters.extend(counters),
-            TrialEvent::StoreStats(Ok(stats)) => self.record.store_stats = stats.into(),
-            TrialEvent::StoreStats(Err(why)) => {
+            Event::Closed => self.record.bytes_on_disk = self.bytes_on_disk(),
+            Event::Peak(peak) => self.client_peaks = Peaks::of(peak),
+            Event::Counters(counters) => self.record.counters.extend(counters),
+            Event::StoreStats(Ok(stats)) => self.record.store_stats = stats.into(),
+            Event::StoreStats(Err(why)) => {
                 if let Some(store) = &mut self.record.store {
                     store.settings.insert(UNREAD.to_string(), readable(why.as_bytes(), LONGEST_REASON));
                 }
             }
-            TrialEvent::TakenBack => self.entry().into_iter().for_each(VisitEntry::strike),
-            TrialEvent::Verifying(keys) => watch(Live::Verifying(keys)),
-            TrialEvent::Verdict(verdict, wrong_key) => self.record.verdict = self.explained(verdict, wrong_key),
-            TrialEvent::Refused(reason) => return Some(Err(Outcome::Refused { reason })),
-            TrialEvent::Failed(reason) => return Some(Err(Outcome::Failed { reason })),
-            TrialEvent::Wrong(first) => {
+            Event::TakenBack => self.entry().into_iter().for_each(VisitEntry::strike),
+            Event::Verifying(keys) => watch(Live::Verifying(keys)),
+            Event::Verdict(verdict, wrong_key) => self.record.verdict = self.explained(verdict, wrong_key),
+            Event::Refused(reason) => return Some(Err(Outcome::Refused { reason })),
+            Event::Failed(reason) => return Some(Err(Outcome::Failed { reason })),
+            Event::Wrong(first) => {
                 let reason = format!("wrong answer for \"{}\"", first.key);
                 let checked = oracle::nothing_checked(self.bench.plan.verify);
                 self.record.verdict = Verdict::Wrong { first, wrong_keys: 1, checked };
                 return Some(Err(Outcome::Failed { reason }));
             }
-            TrialEvent::Done => return Some(Ok(())),
+            Event::Done => return Some(Ok(())),
+            told => return Some(Err(Outcome::Failed { reason: format!("the trial's process said {told:?}") })),
         }
         None
     }

@@ -1,47 +1,95 @@
-//! Children that are this same program under a hidden command: started on a leash, heard line by line.
+//! Children that are this same program under its hidden command `child`: started on a leash, told a task, heard line by
+//! line. What is told stands in `task`.
 
 use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader, Write};
-use std::path::Path;
-use std::process::{ChildStdout, Command, Stdio};
-use std::sync::mpsc;
+use std::path::{Path, PathBuf};
+use std::process::{ChildStdin, ChildStdout, Stdio};
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::time::Duration;
 
-use anyhow::{Context, Result};
-use serde::Serialize;
-use serde::de::DeserializeOwned;
+use anyhow::{Context, Result, bail};
 
-use super::process::{self, Leashed};
+use super::process::{self, Leashed, in_words};
+use super::task::{Event, Task};
 
-/// Runs a hidden command of this same program, with its error output in a file.
-pub(super) fn spawn_self(command: &str, log: &Path) -> Result<Leashed> {
-    spawn_self_under(&[], command, log)
+/// The hidden command. The name of the task behind it is for whoever looks at a list of processes.
+const COMMAND: &str = "child";
+/// How long a child may take to end once it has said its last word or its standard input is closed.
+const ENDING: Duration = Duration::from_secs(5);
+
+/// A child at its task. It does not outlive this value: its standard input is closed, then it is killed.
+pub struct Child {
+    /// Open as long as it is to go on.
+    pipe: Option<ChildStdin>,
+    leash: Leashed,
+    heard: mpsc::Receiver<Event>,
+    log: PathBuf,
 }
 
-/// The same, started by the command `under`, if that is one.
-pub(super) fn spawn_self_under(under: &[String], command: &str, log: &Path) -> Result<Leashed> {
-    spawn_by(Leashed::spawn, under, command, log)
+impl Child {
+    /// Started by the command `under`, if that is one. Its error output goes to the file `log`.
+    pub(super) fn start(under: &[String], task: &Task, log: &Path) -> Result<Child> {
+        let name = task.name();
+        // A path that is no text cannot be told.
+        let mut line = serde_json::to_vec(task).with_context(|| format!("cannot write the task of a {name}"))?;
+        line.push(b'\n');
+        let program = std::env::current_exe().context("cannot find our own program")?;
+        let errors = File::create(log).with_context(|| format!("cannot write {}", log.display()))?;
+        let mut command = process::under(under, &program);
+        command.args([COMMAND, name]).env_remove(process::PASSWORD_VARIABLE);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(errors);
+        let spawn = if task.is_supervisor() { Leashed::spawn_supervisor } else { Leashed::spawn };
+        let mut leash = spawn(&mut command).with_context(|| format!("cannot start the process of a {name}"))?;
+        let pipe = leash.child().stdin.take();
+        let heard = listen(leash.child().stdout.take().expect("stdout is piped"));
+        let mut child = Child { pipe, leash, heard, log: log.to_path_buf() };
+        if child.write(&line).is_err() {
+            bail!("the process of a {name} died: {}", child.ending());
+        }
+        Ok(child)
+    }
+
+    fn write(&mut self, line: &[u8]) -> io::Result<()> {
+        self.pipe.as_mut().map_or(Ok(()), |pipe| pipe.write_all(line))
+    }
+
+    pub(super) fn id(&self) -> u32 {
+        self.leash.id()
+    }
+
+    /// What it tells next.
+    pub(super) fn next(&self, within: Duration) -> Result<Event, RecvTimeoutError> {
+        self.heard.recv_timeout(within)
+    }
+
+    /// Lets it go on where it waits.
+    pub(super) fn go(&mut self) {
+        // An error means that it is dead, which `next` notices.
+        let _ = self.write(b"go\n");
+    }
+
+    pub(super) fn kill(&mut self) {
+        self.leash.kill();
+    }
+
+    /// Closes its standard input and gives it time to end by itself.
+    pub(super) fn end(&mut self) {
+        drop(self.pipe.take());
+        self.leash.wait_at_most(ENDING);
+    }
+
+    /// How it ended, and what it complained of, for a message's end.
+    pub(super) fn ending(&mut self) -> String {
+        let ending = self.leash.wait_at_most(ENDING).map_or_else(|| "it does not end".to_string(), in_words);
+        let text = fs::read_to_string(&self.log).unwrap_or_default();
+        let last: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).take(3).collect();
+        if last.is_empty() { ending } else { format!("{ending}; it said: {}", last.join(" | ")) }
+    }
 }
 
-/// The same for a command that ends by itself, and all that it has started, when its standard input is closed.
-pub(super) fn spawn_supervisor_under(under: &[String], command: &str, log: &Path) -> Result<Leashed> {
-    spawn_by(Leashed::spawn_supervisor, under, command, log)
-}
-
-fn spawn_by(
-    spawn: fn(&mut Command) -> io::Result<Leashed>,
-    under: &[String],
-    command: &str,
-    log: &Path,
-) -> Result<Leashed> {
-    let program = std::env::current_exe().context("cannot find our own program")?;
-    let log = File::create(log).with_context(|| format!("cannot write {}", log.display()))?;
-    let mut child = process::under(under, &program);
-    child.arg(command).env_remove(process::PASSWORD_VARIABLE).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(log);
-    spawn(&mut child).with_context(|| format!("cannot start the process of a {command}"))
-}
-
-/// Reads a child's words on a thread of its own, so that the listener can look up in between.
-pub(super) fn listen<T: DeserializeOwned + Send + 'static>(output: ChildStdout) -> mpsc::Receiver<T> {
+/// Reads a child's events on a thread of its own, so that the listener can look up in between.
+fn listen(output: ChildStdout) -> mpsc::Receiver<Event> {
     let (speak, heard) = mpsc::channel();
     std::thread::spawn(move || {
         for line in BufReader::new(output).lines() {
@@ -55,10 +103,16 @@ pub(super) fn listen<T: DeserializeOwned + Send + 'static>(output: ChildStdout) 
     heard
 }
 
-/// What such a child tells its parent, on standard output and in one write. Where nobody listens any more it ends: what
-/// it would find out is lost.
-pub(super) fn tell<T: Serialize>(told: &T) {
-    let mut line = serde_json::to_vec(told).expect("what is told is plain data");
+/// In the child: what it is to do.
+pub fn task() -> io::Result<Task> {
+    let mut line = String::new();
+    io::stdin().read_line(&mut line)?;
+    Ok(serde_json::from_str(&line)?)
+}
+
+/// In the child: tells its parent, in one write. Where nobody listens any more it ends: what it would find out is lost.
+pub fn tell(event: &Event) {
+    let mut line = serde_json::to_vec(event).expect("an event is plain data");
     line.push(b'\n');
     let mut out = io::stdout().lock();
     if out.write_all(&line).and_then(|()| out.flush()).is_err() {
@@ -66,9 +120,12 @@ pub(super) fn tell<T: Serialize>(told: &T) {
     }
 }
 
-/// What a child complained of, for a message's end.
-pub(super) fn last_words(log: &Path) -> String {
-    let text = fs::read_to_string(log).unwrap_or_default();
-    let last: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).take(3).collect();
-    if last.is_empty() { String::new() } else { format!("; it said: {}", last.join(" | ")) }
+/// In the child: a panic on any thread ends it, which is one failed record; a client that died alone would hang the
+/// others.
+pub(super) fn abort_on_panic() {
+    let told = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |panic| {
+        told(panic);
+        std::process::abort();
+    }));
 }

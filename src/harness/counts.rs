@@ -20,12 +20,13 @@ pub fn check(plan: &Plan, summary: &Summary, record: &Record) -> Result<(), Stri
         // What was given up or cut off was not asked to its end.
         let given_up = phase.cut_off.is_some() || phase.open.as_ref().is_some_and(|open| open.late.is_some());
         // Each miss was followed by a set.
-        let asked = phase.ops.saturating_sub(if fills { phase.misses } else { 0 });
-        let right = if given_up { phase.units <= units } else { phase.units == units && ops.contains(&asked) };
+        let counted = &phase.metrics;
+        let asked = counted.ops.saturating_sub(if fills { counted.misses } else { 0 });
+        let right = if given_up { counted.units <= units } else { counted.units == units && ops.contains(&asked) };
         if !right {
             let reason = format!(
                 "{} units and {} ops were counted where the input has {units} and {ops:?}: did the input change under way?",
-                phase.units, asked
+                counted.units, asked
             );
             return Err(reason);
         }

@@ -1,19 +1,18 @@
 //! A job's data with the expected state about it: both made before anything is started, once for each seed of a run.
 
-use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::RecvTimeoutError;
 use std::time::Duration;
 
-use anyhow::{Context, Result, anyhow, bail};
+use anyhow::{Result, bail};
 
-use super::child::{last_words, listen, spawn_self};
+use super::child::Child;
 use super::input::{self, PreparedInput};
 use super::machine;
 use super::oracle::{OracleTask, Summary};
 use super::plan::Plan;
-use super::process::in_words;
 use super::signals::{self, Interrupt};
+use super::task::{Event, Task};
 use super::timing::Timer;
 use crate::jobs;
 use crate::model::record::Stream;
@@ -22,8 +21,6 @@ use crate::model::units::{bytes, thousands};
 
 /// How soon a Ctrl-C is seen.
 const LOOK: Duration = Duration::from_millis(20);
-/// How long a process that has closed its standard input may take to end.
-const ENDING: Duration = Duration::from_secs(5);
 
 /// The process that computes the expected state may use such a part of the memory that is free: the machine is the
 /// user's.
@@ -113,16 +110,13 @@ impl DataSet {
         let (job, input, out) = (self.job.clone(), self.input.clone(), self.expected.clone());
         let Bounds { timeout, by, memory_bytes } = self.bounds;
         let timer = Timer::start();
-        let question = OracleTask { job, input, verify, out, explain, memory_bytes };
-        let log = scratch.join("expected-state.log");
-        let mut child = spawn_self("expected-state", &log)?;
-        let mut pipe = child.child().stdin.take().expect("stdin is piped");
-        pipe.write_all(&serde_json::to_vec(&question)?).context("the process of the expected state does not listen")?;
-        drop(pipe);
-        let heard = listen::<Result<Summary, String>>(child.child().stdout.take().expect("stdout is piped"));
+        let task = Task::ExpectedState(OracleTask { job, input, verify, out, explain, memory_bytes });
+        let mut child = Child::start(&[], &task, &scratch.join("expected-state.log"))?;
         loop {
-            match heard.recv_timeout(LOOK) {
-                Ok(told) => return told.map_err(|reason| anyhow!(reason)),
+            match child.next(LOOK) {
+                Ok(Event::ExpectedState(summary)) => return Ok(*summary),
+                Ok(Event::Failed(reason)) => bail!(reason),
+                Ok(told) => bail!("the process of the expected state said {told:?}"),
                 Err(RecvTimeoutError::Timeout) if interrupt.is_set() => bail!(signals::INTERRUPTED),
                 Err(RecvTimeoutError::Timeout) if timer.left_of(timeout).is_zero() => {
                     let limit_s = timeout.as_secs();
@@ -130,9 +124,8 @@ impl DataSet {
                 }
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => {
-                    let ending = child.wait_at_most(ENDING).map_or_else(|| "is stuck".to_string(), in_words);
-                    let said = last_words(&log);
-                    if said.contains(NO_MEMORY) {
+                    let ending = child.ending();
+                    if ending.contains(NO_MEMORY) {
                         let share = MEMORY_SHARE * 100.0;
                         let limit = bytes(memory_bytes.unwrap_or_default());
                         bail!(
@@ -141,7 +134,7 @@ impl DataSet {
                             self.way_out()
                         );
                     }
-                    bail!("the expected state could not be computed: its process died: {ending}{said}");
+                    bail!("the expected state could not be computed: its process died: {ending}");
                 }
             }
         }

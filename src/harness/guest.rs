@@ -7,13 +7,13 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::dataset::DataSet;
 use super::machine;
+use super::oracle::Summary;
 use super::plan::{Chosen, Plan};
 use crate::jobs::LOAD_BYTES;
 use crate::model::op::Fault;
 use crate::model::room::Headroom;
-use crate::model::trial::Via;
+use crate::model::trial::{JobSettings, Via};
 use crate::model::units::thousands;
 use crate::stores::room::{Limit, ServerMemory, Weight};
 use crate::stores::{Adapter, Launch, Place, Store};
@@ -38,15 +38,15 @@ pub struct MemoryQuery {
 
 impl MemoryQuery {
     /// What a trial will write.
-    pub fn of(plan: &Plan, chosen: &Chosen, data: &DataSet) -> MemoryQuery {
+    pub fn of(plan: &Plan, chosen: &Chosen, job: &JobSettings, summary: &Summary) -> MemoryQuery {
         let weight = plan.kind.map(|_| {
-            let mut weight = data.summary.weight.clone();
+            let mut weight = summary.weight.clone();
             if chosen.via == Via::Native {
-                weight.add(0, data.summary.fields);
+                weight.add(0, summary.fields);
             }
             let largest = weight.entries().map(|(bytes, _)| bytes).max().unwrap_or(0);
             // A job without requests of its own asks for one thing at a time.
-            let load = data.job.load.as_ref();
+            let load = job.load.as_ref();
             let batch = load.and_then(|load| load.batches.iter().max().copied()).unwrap_or(1);
             let depth = load.map_or(1, |load| load.depth);
             weight.connect(u64::from(plan.clients), largest.saturating_mul(u64::from(depth) * u64::from(batch)));

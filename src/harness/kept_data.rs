@@ -61,25 +61,14 @@ pub fn get(chosen: &Chosen, key: &[u8], scratch: &Path, interrupt: &Interrupt) -
 
 /// How the data was opened when it was written, and how its records were.
 fn launch(chosen: &Chosen, place: Place) -> Result<(Launch, Via)> {
-    let note = match &place {
+    let Note { durability, configuration, via, settings } = match &place {
         Place::Path(path) if !path.exists() => bail!("there is nothing at {}", path.display()),
         Place::Path(path) => read_note(path)?,
         _ => Note::default(),
     };
-    let settings = if chosen.target.settings.is_empty() { note.settings } else { chosen.target.settings.clone() };
+    let settings = if chosen.target.settings.is_empty() { settings } else { chosen.target.settings.clone() };
     let login = chosen.login.clone();
-    let launch = Launch {
-        place,
-        durability: note.durability,
-        configuration: note.configuration,
-        settings,
-        login,
-        clients: 1,
-        data_bytes: None,
-        answer_bytes: None,
-        patience: PATIENCE,
-    };
-    Ok((launch, note.via))
+    Ok((Launch { durability, configuration, settings, login, ..Launch::at(place, PATIENCE) }, via))
 }
 
 fn read_note(directory: &Path) -> Result<Note> {

@@ -2,7 +2,7 @@
 
 mod attend;
 pub mod check;
-mod child;
+pub mod child;
 pub mod clean;
 pub mod contact;
 mod counts;
@@ -30,6 +30,7 @@ pub mod scratch;
 pub mod serve;
 pub mod signals;
 mod sweep;
+pub mod task;
 pub mod timing;
 pub mod trial;
 mod ttl_shim;

@@ -1,7 +1,7 @@
 //! What a run will do: targets, job, durability levels and the order of its trials, settled before anything is started.
 
 use std::cell::Cell;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use crate::jobs::{JobKind, Part};
 use crate::model::effort::Blocks;
 use crate::model::load::{At, Swept};
 use crate::model::trial::{Configuration, Data, Durability, JobSettings, Pinned, Seeds, Target, Verify, Via};
-use crate::stores::{Adapter, Login, Place};
+use crate::stores::{Adapter, Launch, Login, Place, Role};
 
 /// A target with all that is needed to reach it.
 #[derive(Clone)]
@@ -25,6 +25,18 @@ pub struct Chosen {
     pub via: Via,
     /// Memory that a server that is not ours used before the first trial of this run, in bytes.
     pub first_used: Rc<Cell<Option<u64>>>,
+}
+
+impl Chosen {
+    /// How one client opens it: where it is, or among our own files in `data`.
+    pub fn launch(&self, data: &Path, patience: Duration) -> Launch {
+        let ours = match self.adapter.role {
+            Role::Store => Place::Path(data.to_path_buf()),
+            Role::Baseline | Role::Null | Role::Ceiling | Role::Faulty => Place::Memory,
+        };
+        let (settings, login) = (self.target.settings.clone(), self.login.clone());
+        Launch { settings, login, ..Launch::at(self.place.clone().unwrap_or(ours), patience) }
+    }
 }
 
 /// What one trial took, in seconds.

@@ -2,7 +2,6 @@
 
 use std::cell::RefCell;
 use std::fs;
-use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::RecvTimeoutError;
 use std::time::{Duration, Instant};
@@ -10,18 +9,17 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result};
 
 use super::attend::Attendant;
-use super::child::{last_words, listen, spawn_self, spawn_self_under, spawn_supervisor_under};
+use super::child::Child;
 use super::dataset::DataSet;
 use super::gates::processor_probe::{self, ProcessorProbe};
 use super::gates::programs::Programs;
 use super::password;
 use super::plan::{Chosen, Plan};
-use super::process::in_words;
 use super::program::{self, Program};
 use super::serve::{self, Served, Site, Unserved};
 use super::signals::Interrupt;
+use super::task::{Event, Task, TrialTask};
 use super::visits::VisitEntry;
-use super::worker::{TrialEvent, TrialTask};
 use super::{counts, guest, kept_data, machine, pin, signals};
 use crate::model::logins;
 use crate::model::names::file_name;
@@ -29,7 +27,7 @@ use crate::model::noise::Noise;
 use crate::model::preflight::Preflight;
 use crate::model::record::{Machine, Memory, Outcome, Record, Run, Verdict};
 use crate::model::trial::{Data, Durability, JobSettings, METHOD};
-use crate::stores::{Launch, Login, Place, Role};
+use crate::stores::{Launch, Login, Place};
 
 /// How often memory is looked at, and how soon a Ctrl-C is seen.
 const LOOK: Duration = Duration::from_millis(20);
@@ -271,20 +269,13 @@ impl<'a> Bench<'a> {
     }
 
     fn launch(&self, chosen: &Chosen, block: u32, data: &Path) -> Launch {
-        let ours = match chosen.adapter.role {
-            Role::Store => Place::Path(data.to_path_buf()),
-            Role::Baseline | Role::Null | Role::Ceiling | Role::Faulty => Place::Memory,
-        };
         Launch {
-            place: chosen.place.clone().unwrap_or(ours),
             durability: self.plan.durability,
             configuration: self.plan.configuration,
-            settings: chosen.target.settings.clone(),
-            login: chosen.login.clone(),
             clients: self.plan.clients,
             data_bytes: self.plan.kind.map(|_| self.data(block).summary.data_bytes),
             answer_bytes: self.plan.kind.and_then(|_| self.data(block).longest_answer()),
-            patience: self.plan.timeout,
+            ..chosen.launch(data, self.plan.timeout)
         }
     }
 
@@ -318,13 +309,11 @@ impl<'a> Bench<'a> {
         record: &mut Record,
         watch: &mut dyn FnMut(Live),
     ) -> Result<(), Outcome> {
-        let (log, order) = (directory.join("trial.log"), self.order(chosen, launch, record.block));
         let program = self.program(chosen, launch, data, directory).map_err(failed)?;
         let keeps = program.is_some();
-        let spawn = if keeps { spawn_supervisor_under } else { spawn_self_under };
-        let mut child = spawn(&pin::clients(&self.plan.pinned), "trial", &log).map_err(failed)?;
-        let mut pipe = child.child().stdin.take().expect("stdin is piped");
-        let line = serde_json::to_vec(&TrialTask { program, ..order }).expect("a trial is plain data");
+        let task = TrialTask { program, ..self.task(chosen, launch, record.block) };
+        let (under, log) = (pin::clients(&self.plan.pinned), directory.join("trial.log"));
+        let mut child = Child::start(&under, &Task::Trial(Box::new(task)), &log).map_err(failed)?;
         let command = served.as_ref().map(|served| served.command.clone()).unwrap_or_default();
         let server = served.as_ref().map(|served| served.id());
         let files = match &launch.place {
@@ -333,29 +322,24 @@ impl<'a> Bench<'a> {
             _ => Some(data),
         };
         let mut attendant = Attendant::new(child.id(), server, record, command, files, self, (chosen, launch));
-        let heard = listen::<TrialEvent>(child.child().stdout.take().expect("stdout is piped"));
-        let mut tell = |bytes: &[u8]| pipe.write_all(bytes).and_then(|()| pipe.write_all(b"\n")).is_ok();
-        tell(&line);
         let mut deadline = Instant::now() + self.plan.timeout + SLACK;
         let cut_off = loop {
-            match attendant.wait(&heard, LOOK) {
+            match attendant.wait(&child, LOOK) {
                 Ok(told) => {
                     if attendant.is_limited_anew(&told) {
                         deadline = attendant.deadline(&told, deadline);
                     }
-                    let go = matches!(told, TrialEvent::Begins(_) | TrialEvent::Ended(..) | TrialEvent::Closed);
+                    let go = matches!(told, Event::Begins(_) | Event::Ended(..) | Event::Closed);
                     if let Some(end) = attendant.hear(told, watch) {
                         return end;
                     }
                     if go {
-                        tell(b"go");
+                        child.go();
                     }
                 }
                 Err(RecvTimeoutError::Timeout) => attendant.look(),
                 Err(RecvTimeoutError::Disconnected) => {
-                    let ending = child.wait_at_most(SLACK).map_or_else(|| "does not end".to_string(), in_words);
-                    let reason = format!("the trial's process died: {ending}{}", last_words(&log));
-                    break Outcome::Failed { reason };
+                    break Outcome::Failed { reason: format!("the trial's process died: {}", child.ending()) };
                 }
             }
             if self.interrupt.is_set() {
@@ -367,8 +351,7 @@ impl<'a> Bench<'a> {
         };
         if keeps {
             // It ends what it keeps, however far that has gone from its group.
-            drop(pipe);
-            child.wait_at_most(SLACK);
+            child.end();
         }
         child.kill();
         let owes = self.plan.is_guest(chosen) && attendant.has_begun() && !keeps;
@@ -387,9 +370,9 @@ impl<'a> Bench<'a> {
         cut_off: Outcome,
     ) -> Outcome {
         let patience = launch.patience.min(PATIENCE_AFTERWARDS);
-        let order =
-            TrialTask { only_take_back: true, ..self.order(chosen, &Launch { patience, ..launch.clone() }, block) };
-        let Err(what) = self.taken_back(&order, directory) else {
+        let task = self.task(chosen, &Launch { patience, ..launch.clone() }, block);
+        let task = TrialTask { only_take_back: true, ..task };
+        let Err(what) = self.taken_back(task, &launch.place, directory) else {
             entry.into_iter().for_each(VisitEntry::strike);
             return cut_off;
         };
@@ -400,38 +383,26 @@ impl<'a> Bench<'a> {
         Outcome::Failed { reason: format!("{first}; {what}") }
     }
 
-    fn taken_back(&self, order: &TrialTask, directory: &Path) -> Result<(), String> {
-        let mut child = spawn_self("trial", &directory.join("sweep.log")).map_err(|error| format!("{error:#}"))?;
-        let mut pipe = child.child().stdin.take().expect("stdin is piped");
-        let heard = listen::<TrialEvent>(child.child().stdout.take().expect("stdout is piped"));
-        let mut line = serde_json::to_vec(order).expect("a trial is plain data");
-        line.push(b'\n');
-        let unfinished = || format!("what this trial wrote to {} could not all be removed", order.place);
-        pipe.write_all(&line).map_err(|error| format!("{}: {error}", unfinished()))?;
+    fn taken_back(&self, task: TrialTask, place: &Place, directory: &Path) -> Result<(), String> {
+        let unfinished = |why: &str| format!("what this trial wrote to {place} could not all be removed: {why}");
+        let child = Child::start(&[], &Task::Trial(Box::new(task)), &directory.join("sweep.log"));
+        let child = child.map_err(|error| unfinished(&format!("{error:#}")))?;
         // No trial writes for longer than its time-out, and deleting is no slower than writing.
-        match heard.recv_timeout(self.plan.timeout.max(START)) {
-            Ok(TrialEvent::Done) => Ok(()),
-            Ok(TrialEvent::Failed(what)) => Err(what),
-            _ => Err(format!("{}: deleting was cut off", unfinished())),
+        match child.next(self.plan.timeout.max(START)) {
+            Ok(Event::Done) => Ok(()),
+            Ok(Event::Failed(what)) => Err(what),
+            _ => Err(unfinished("deleting was cut off")),
         }
     }
 
-    fn order(&self, chosen: &Chosen, launch: &Launch, block: u32) -> TrialTask {
+    fn task(&self, chosen: &Chosen, launch: &Launch, block: u32) -> TrialTask {
         let data = self.data(block);
         TrialTask {
             store: chosen.adapter.name.to_string(),
-            place: launch.place.clone(),
-            login: launch.login.clone(),
-            durability: launch.durability,
-            configuration: launch.configuration,
-            settings: launch.settings.clone(),
-            data_bytes: launch.data_bytes,
-            answer_bytes: launch.answer_bytes,
-            patience_s: launch.patience.as_secs_f64(),
+            launch: launch.clone(),
             doubles: self.plan.doubles(machine::processors()),
             pinned: self.plan.pinned.is_some(),
             limit_s: self.plan.limit().map(|limit| limit.as_secs_f64()),
-            clients: launch.clients,
             points: self.plan.points(block),
             job: JobSettings { via: chosen.via, ..data.job.clone() },
             input: data.input.clone(),
@@ -439,7 +410,7 @@ impl<'a> Bench<'a> {
             drawn: self.scratch.join(format!("drawn-{}", file_name(&chosen.target.label))),
             verify: self.plan.verify,
             guest: self.plan.is_guest(chosen),
-            room: guest::MemoryQuery::of(self.plan, chosen, data),
+            room: guest::MemoryQuery::of(self.plan, chosen, &data.job, &data.summary),
             only_take_back: false,
             cache: chosen.target.cache,
             program: None,

@@ -2,35 +2,30 @@
 //! It stops at every phase boundary until the parent has looked at all processes and says go.
 
 use std::cell::{Cell, RefCell};
-use std::collections::BTreeMap;
 use std::io;
-use std::path::PathBuf;
 use std::sync::Mutex;
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
-use serde::{Deserialize, Serialize};
-
-use super::child::tell;
+use super::child::{abort_on_panic, tell};
 use super::gates::queue::{self, Waits};
 use super::input::DataFile;
 use super::oracle::Played;
-use super::program::Program;
+use super::task::{Event, TrialTask};
 use super::ttl_shim::TtlShim;
-use super::{files, guest, oracle, sweep};
+use super::{files, oracle, sweep};
 use crate::jobs::draw::mix;
 use crate::jobs::{self, EndState, Job, JobKind, LOAD_BYTES, LOAD_DEPTH, Part};
 use crate::loadgen::pace::Pace;
 use crate::loadgen::sockets::{self, Conduct, Threads};
 use crate::loadgen::{LoadStats, Progress, Stopped, Work, threads};
 use crate::model::load::At;
+use crate::model::metrics::Metrics;
 use crate::model::op::{Fault, Wrong};
-use crate::model::record::{Answered, CutOff, Peak, Phase, Usage, Verdict};
-use crate::model::room::Headroom;
-use crate::model::trial::{Cache, Configuration, Durability, JobSettings, Verify};
+use crate::model::record::{Answered, CutOff, Phase, Usage, Verdict};
 use crate::stores::cached::Cached;
 use crate::stores::store_stats::StoreStats;
-use crate::stores::{self, Adapter, Facts, Launch, Login, Place, Role, Store};
+use crate::stores::{self, Adapter, Place, Role, Store};
 
 mod beat;
 mod drawn;
@@ -44,82 +39,6 @@ const BEAT: Duration = Duration::from_millis(100);
 
 /// Clients that load: an engine in this process has one writer, and a server's connection takes many questions.
 const LOADERS: u32 = 1;
-
-/// What a child is handed on its standard input, as one line of JSON. Secrets travel here and nowhere else.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct TrialTask {
-    pub store: String,
-    pub place: Place,
-    pub login: Login,
-    pub durability: Durability,
-    pub configuration: Configuration,
-    pub settings: BTreeMap<String, String>,
-    pub data_bytes: Option<u64>,
-    pub answer_bytes: Option<u64>,
-    pub patience_s: f64,
-    /// How long a part may take, where the others go on without it.
-    pub limit_s: Option<f64>,
-    /// What the most clients do is done once more with twice the threads.
-    pub doubles: bool,
-    /// The processors that it may run on are its own.
-    pub pinned: bool,
-    /// The most clients that will be at work at once.
-    pub clients: u32,
-    /// Its points, one after another.
-    pub points: Vec<At>,
-    pub job: JobSettings,
-    /// Where the job's data lies.
-    pub input: PathBuf,
-    /// Where the expected state lies, and how much of it to compare.
-    pub expected: PathBuf,
-    /// Where the keys are noted that are drawn to be read, for the trials that follow.
-    pub drawn: PathBuf,
-    pub verify: Verify,
-    /// A store by URL: it must be empty, and what we wrote is taken away again.
-    pub guest: bool,
-    /// And there must be room in it.
-    pub room: guest::MemoryQuery,
-    /// Nothing else is to be done: the trial itself was cut off.
-    pub only_take_back: bool,
-    pub cache: Option<Cache>,
-    /// What is run instead of a job.
-    pub program: Option<Program>,
-}
-
-/// What a child tells its parent, a line of JSON each.
-#[derive(Debug, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum TrialEvent {
-    Facts(Facts),
-    /// What a server that is not ours said of its memory.
-    Room(Headroom),
-    /// A phase is about to begin: the child waits for a line.
-    Begins(String),
-    /// Units finished so far in this phase.
-    Progress(u64),
-    /// A phase has ended, and with it these threads: the child waits for a line. Usage is the parent's to fill in.
-    Ended(Box<Phase>, Waits),
-    /// An embedded store is closed, its files as it leaves them: the child waits for a line.
-    Closed,
-    /// What a program's processes held at most.
-    Peak(Peak),
-    /// What was counted beside the clients.
-    Counters(BTreeMap<String, u64>),
-    /// The store's own counters, before what is measured and after it, or why they could not be read.
-    StoreStats(Result<BTreeMap<String, [f64; 2]>, String>),
-    /// Nothing that it wrote is left in a store that is not ours.
-    TakenBack,
-    /// Keys compared so far.
-    Verifying(u64),
-    /// And the first wrong key as it is, if there is one.
-    Verdict(Verdict, Option<Vec<u8>>),
-    /// A limit of the store, or an op that it lacks.
-    Refused(String),
-    Failed(String),
-    /// A client heard a wrong answer while it worked.
-    Wrong(Wrong),
-    Done,
-}
 
 /// What ends a trial early.
 enum Early {
@@ -140,29 +59,15 @@ impl Early {
 }
 
 /// The whole life of a trial's child. Returns when the parent has been told everything.
-pub fn run() -> io::Result<()> {
+pub fn run(trial: &TrialTask) {
     abort_on_panic();
-    let mut line = String::new();
-    io::stdin().read_line(&mut line)?;
-    let trial: TrialTask = serde_json::from_str(&line)?;
-    let carried_out =
-        trial.program.as_ref().map_or_else(|| carry_out(&trial), |own| supervisor::carry_out(&trial, own));
+    let carried_out = trial.program.as_ref().map_or_else(|| carry_out(trial), |own| supervisor::carry_out(trial, own));
     tell(&match carried_out {
-        Ok(()) => TrialEvent::Done,
-        Err(Early::Refused(reason)) => TrialEvent::Refused(reason),
-        Err(Early::Failed(reason)) => TrialEvent::Failed(reason),
-        Err(Early::Wrong(wrong)) => TrialEvent::Wrong(wrong),
+        Ok(()) => Event::Done,
+        Err(Early::Refused(reason)) => Event::Refused(reason),
+        Err(Early::Failed(reason)) => Event::Failed(reason),
+        Err(Early::Wrong(wrong)) => Event::Wrong(wrong),
     });
-    Ok(())
-}
-
-/// A panic on any thread ends its trial, which is one failed record; a client that died alone would hang the others.
-pub(super) fn abort_on_panic() {
-    let told = std::panic::take_hook();
-    std::panic::set_hook(Box::new(move |panic| {
-        told(panic);
-        std::process::abort();
-    }));
 }
 
 /// The plot of a trial.
@@ -171,15 +76,15 @@ fn carry_out(trial: &TrialTask) -> Result<(), Early> {
     let kind = jobs::find(&trial.job.name).ok_or_else(|| Early::Failed(format!("no job {}", trial.job.name)))?;
     let job = (kind.open)(&trial.job);
     let source = DataFile::new(&trial.input, &trial.job.data);
-    let launch = trial.launch();
-    let take_back = || sweep::clear(job.as_ref(), &trial.points, &source, &launch, adapter);
+    let launch = &trial.launch;
+    let take_back = || sweep::clear(job.as_ref(), &trial.points, &source, launch, adapter);
     if trial.only_take_back {
         return take_back().map_err(Early::Failed);
     }
-    let store = (adapter.open)(&launch).map_err(|fault| reach(&launch.place, &fault))?;
+    let store = (adapter.open)(launch).map_err(|fault| reach(&launch.place, &fault))?;
     if trial.guest {
         let look = || {
-            let looked = sweep::holds_none(job.as_ref(), &trial.points, &source, &launch, store.as_ref());
+            let looked = sweep::holds_none(job.as_ref(), &trial.points, &source, launch, store.as_ref());
             looked.map_err(Early::Refused)
         };
         entry::must_be_empty(store.as_ref(), trial, look)?;
@@ -195,9 +100,9 @@ fn carry_out(trial: &TrialTask) -> Result<(), Early> {
         if matches!(launch.place, Place::Path(_)) {
             // What was only in the library's memory must not count as kept.
             drop(store);
-            boundary(&TrialEvent::Closed);
-            store = (adapter.open)(&launch)
-                .map_err(|fault| Early::Failed(format!("could not be opened again: {fault}")))?;
+            boundary(&Event::Closed);
+            store =
+                (adapter.open)(launch).map_err(|fault| Early::Failed(format!("could not be opened again: {fault}")))?;
         }
         let evicted = if job.fills() { evicted(store.as_ref())?.saturating_sub(evicted_before) } else { 0 };
         let expires = store.expires() && trial.cache.is_none();
@@ -206,26 +111,10 @@ fn carry_out(trial: &TrialTask) -> Result<(), Early> {
     });
     match if trial.guest { take_back() } else { Ok(()) } {
         Ok(()) => {
-            tell(&TrialEvent::TakenBack);
+            tell(&Event::TakenBack);
             compared
         }
         Err(what) => Err(compared.err().map_or(Early::Failed(what.clone()), |early| early.and(&what))),
-    }
-}
-
-impl TrialTask {
-    pub fn launch(&self) -> Launch {
-        Launch {
-            place: self.place.clone(),
-            durability: self.durability,
-            configuration: self.configuration,
-            settings: self.settings.clone(),
-            login: self.login.clone(),
-            clients: self.clients,
-            data_bytes: self.data_bytes,
-            answer_bytes: self.answer_bytes,
-            patience: Duration::from_secs_f64(self.patience_s),
-        }
     }
 }
 
@@ -258,7 +147,7 @@ impl Stage<'_> {
                 (store, worked)
             }
             Some(cache) => {
-                let cached = Cached::new(store, cache, self.trial.clients);
+                let cached = Cached::new(store, cache, self.trial.launch.clients);
                 let worked = self.phases(&cached);
                 (cached.into_inner(), worked)
             }
@@ -267,8 +156,9 @@ impl Stage<'_> {
 
     /// Load, everything that is measured, final flush.
     fn phases(&self, store: &dyn Store) -> Result<(), Early> {
-        tell(&TrialEvent::Facts(store.facts().map_err(|fault| reach(&self.trial.place, &fault))?));
-        files::allow(self.trial.clients).map_err(Early::Refused)?;
+        let launch = &self.trial.launch;
+        tell(&Event::Facts(store.facts().map_err(|fault| reach(&launch.place, &fault))?));
+        files::allow(launch.clients).map_err(Early::Refused)?;
         let shim = TtlShim::new(store);
         let store: &dyn Store = if self.job.fills() && !store.expires() { &shim } else { store };
         let (load, measured): (Vec<Part>, Vec<Part>) = self.job.parts().iter().partition(|&&part| part == Part::Load);
@@ -285,16 +175,16 @@ impl Stage<'_> {
                 stats_before.get_or_insert_with(|| store.stats());
                 let ended = self.drive(store, part, at, false)?;
                 // At its most clients a sweep is asked once more by twice the threads: whether they reach more.
-                if ended && self.trial.doubles && at.clients == self.trial.clients && self.has_connection(store) {
+                if ended && self.trial.doubles && at.clients == launch.clients && self.has_connection(store) {
                     self.drive(store, part, at, true)?;
                 }
             }
         }
         self.final_flush(store)?;
-        tell(&TrialEvent::Counters(store.counters()));
+        tell(&Event::Counters(store.counters()));
         let before = stats_before.unwrap_or_else(|| Ok(StoreStats::default()));
         let stats = before.and_then(|before| Ok(before.until(&store.stats()?))).map_err(|fault| fault.to_string());
-        tell(&TrialEvent::StoreStats(stats));
+        tell(&Event::StoreStats(stats));
         Ok(())
     }
 
@@ -311,7 +201,7 @@ impl Stage<'_> {
         let limit = self.trial.limit_s.filter(|_| part != Part::Load).map(Duration::from_secs_f64);
         let work = Work { store, job, source, part, at, pace, limit, progress: &progress };
         let begin = || {
-            boundary(&TrialEvent::Begins(part.name().to_string()));
+            boundary(&Event::Begins(part.name().to_string()));
             beat.lock().expect("the beat does not panic").began = (!doubled).then(Instant::now);
         };
         let seen = if self.has_connection(store) {
@@ -332,15 +222,15 @@ impl Stage<'_> {
         };
         let units_by_second = beat.lock().expect("the beat does not panic").end(progress.units());
         let mut seen = seen.map_err(|stopped| early(stopped, self.trial, progress.units()))?;
-        let misses = seen.misses;
-        let done_share = seen.units as f64 / at.requests.max(1) as f64;
-        let cut_off = limit.filter(|_| seen.cut_off && seen.units < at.requests);
+        let Metrics { units, misses, .. } = seen.metrics;
+        let done_share = units as f64 / at.requests.max(1) as f64;
+        let cut_off = limit.filter(|_| seen.cut_off && units < at.requests);
         let cut_off = cut_off.map(|limit| CutOff { after_s: limit.as_secs_f64(), done_share });
         seen.asked.sort_unstable();
         let asked = seen.asked.iter().map(|(_, asked)| *asked).collect();
         self.played.borrow_mut().push(Played { part, at, asked });
         if part != Part::Load && !doubled {
-            self.finished.set(self.finished.get() + seen.units);
+            self.finished.set(self.finished.get() + units);
         }
         let open =
             pace.zip(seen.lateness.take()).map(|(pace, lateness)| pace.open(lateness, self.has_connection(store)));
@@ -348,7 +238,7 @@ impl Stage<'_> {
         let phase =
             Phase { open, cut_off, doubled, point: at.number, ..phase(part.name(), at.clients, seen, units_by_second) };
         let waits = std::mem::take(&mut *waits.lock().expect("waits are only gathered"));
-        boundary(&TrialEvent::Ended(Box::new(phase), waits));
+        boundary(&Event::Ended(Box::new(phase), waits));
         self.misses.set(self.misses.get() + misses);
         // Only who keeps nothing may lack what was loaded.
         if misses > 0 && self.adapter.role != Role::Null && !self.job.may_miss() {
@@ -379,8 +269,7 @@ impl Stage<'_> {
             Part::Load => (LOAD_BYTES / work.at.value_bytes.max(1)).clamp(1, LOAD_DEPTH),
             _ => load.map_or(1, |load| load.depth),
         };
-        let (patience, reopens) =
-            (Duration::from_secs_f64(self.trial.patience_s), load.is_some_and(|load| load.reconnect));
+        let (patience, reopens) = (self.trial.launch.patience, load.is_some_and(|load| load.reconnect));
         let threads = match (doubled, self.trial.pinned) {
             (true, _) => Threads::Doubled,
             (false, true) => Threads::All,
@@ -391,7 +280,7 @@ impl Stage<'_> {
 
     fn run_threads(&self, work: &Work<'_>, ready: impl FnOnce()) -> Result<LoadStats, Stopped> {
         let (load, name) = (self.trial.job.load.as_ref(), &self.trial.store);
-        let is_reached = matches!(self.trial.place, Place::Tcp { .. } | Place::Unix(_));
+        let is_reached = matches!(self.trial.launch.place, Place::Tcp { .. } | Place::Unix(_));
         let unsupported = |what| Err(Stopped::Session(Fault::Unsupported(what)));
         if load.is_some_and(|load| load.depth > 1) {
             return unsupported(format!("{name} answers one question at a time: it has no --depth"));
@@ -403,12 +292,11 @@ impl Stage<'_> {
     }
 
     fn final_flush(&self, store: &dyn Store) -> Result<(), Early> {
-        boundary(&TrialEvent::Begins("final_flush".to_string()));
+        boundary(&Event::Begins("final_flush".to_string()));
         let began = Instant::now();
         store.final_flush().map_err(|fault| Early::Failed(format!("final flush: {fault}")))?;
         let took_s = began.elapsed().as_secs_f64();
-        let seen = LoadStats { threads: 1, took_s, waiting_s: took_s, timed_one_in: 1, ..LoadStats::default() };
-        boundary(&TrialEvent::Ended(Box::new(phase("final_flush", 1, seen, Vec::new())), Waits::new()));
+        boundary(&Event::Ended(Box::new(flushed(took_s)), Waits::new()));
         Ok(())
     }
 }
@@ -420,15 +308,7 @@ fn phase(name: &str, clients: u32, seen: LoadStats, units_by_second: Vec<u64>) -
         clients,
         threads: seen.threads,
         took_s: seen.took_s,
-        units: seen.units,
-        ops: seen.ops,
-        commands: seen.commands,
-        conflicts: seen.conflicts,
-        misses: seen.misses,
-        reconnects: seen.reconnects,
-        bytes_out: seen.bytes_out,
-        bytes_in: seen.bytes_in,
-        waiting_s: seen.waiting_s,
+        metrics: seen.metrics,
         timed_one_in: seen.timed_one_in,
         clock_ns: seen.clock_ns,
         times_ns: seen.times.into(),
@@ -441,6 +321,13 @@ fn phase(name: &str, clients: u32, seen: LoadStats, units_by_second: Vec<u64>) -
         store_by_second: Vec::new(),
         noise: None,
     }
+}
+
+/// One client waited for the final flush all the time.
+fn flushed(took_s: f64) -> Phase {
+    let metrics = Metrics { waiting_s: took_s, ..Metrics::default() };
+    let seen = LoadStats { threads: 1, took_s, metrics, timed_one_in: 1, ..LoadStats::default() };
+    phase("final_flush", 1, seen, Vec::new())
 }
 
 fn early(stopped: Stopped, trial: &TrialTask, units: u64) -> Early {
@@ -476,22 +363,22 @@ fn compare(
     let read_only = trial.job.load.as_ref().is_some_and(|load| load.read_only);
     if read_only || adapter.role == Role::Null {
         let unchecked = if read_only { Verdict::Answered(Answered::default()) } else { Verdict::Baseline };
-        tell(&TrialEvent::Verdict(unchecked, None));
+        tell(&Event::Verdict(unchecked, None));
         return Ok(());
     }
-    let heard = |keys| tell(&TrialEvent::Verifying(keys));
+    let heard = |keys| tell(&Event::Verifying(keys));
     let compared = match (kind.end_state)(&trial.job) {
         EndState::Versions => oracle::versions(&trial.job, played, store, heard),
         EndState::Recorded => oracle::recorded(&trial.expected, trial.verify, asked, store, heard),
         end_state => oracle::compare(&trial.expected, trial.verify, end_state, store, heard),
     };
     let compared = compared.map_err(Early::Failed)?;
-    tell(&TrialEvent::Verdict(compared.verdict, compared.wrong_key));
+    tell(&Event::Verdict(compared.verdict, compared.wrong_key));
     Ok(())
 }
 
 /// Tells, and waits until the parent has looked and says go.
-fn boundary(told: &TrialEvent) {
+fn boundary(told: &Event) {
     tell(told);
     let mut go = String::new();
     if !io::stdin().read_line(&mut go).is_ok_and(|length| length > 0) {

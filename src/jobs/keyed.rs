@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 
 use super::{Ask, Client, Heard, Job, Part, Reading, Source, Writing, find};
 use crate::model::load::{At, Load};
+use crate::model::metrics::Metrics;
 use crate::model::op::{Alike, Op, Pattern, Reply, Wrong, readable};
 use crate::model::trial::JobSettings;
 
@@ -223,8 +224,8 @@ impl Client for Keyed {
         Some(self.asked.count())
     }
 
-    fn misses(&self) -> u64 {
-        self.misses
+    fn counted(&self) -> Metrics {
+        Metrics { misses: self.misses, ..Metrics::default() }
     }
 
     #[inline]

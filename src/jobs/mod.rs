@@ -4,6 +4,7 @@ use std::fmt;
 use std::io::{self, BufRead, Write};
 
 use crate::model::load::{At, Keys};
+use crate::model::metrics::Metrics;
 use crate::model::op::{Alike, Op, Pattern, Reply, Wrong};
 use crate::model::trial::{JobSettings, ReadAs, Via};
 use input::{InputSample, Recognised};
@@ -233,13 +234,9 @@ pub trait Client {
     fn skipped(&self) -> u64 {
         0
     }
-    /// Gets that found nothing so far, where that is a fault or counts.
-    fn misses(&self) -> u64 {
-        0
-    }
-    /// How often somebody else was faster so far, and this client had to ask again.
-    fn conflicts(&self) -> u64 {
-        0
+    /// What it alone can count, so far: misses and conflicts.
+    fn counted(&self) -> Metrics {
+        Metrics::default()
     }
 }
 

@@ -8,6 +8,7 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use super::{Ask, Client, EndState, Heard, InputFault, Job, JobKind, Part, Source};
 use crate::model::load::At;
+use crate::model::metrics::Metrics;
 use crate::model::op::{Op, Reply, Wrong, readable};
 use crate::model::trial::{JobSettings, Via};
 
@@ -180,8 +181,8 @@ impl Client for Replaying {
         if self.index == 0 { self.recorded.skipped() } else { 0 }
     }
 
-    fn misses(&self) -> u64 {
-        self.misses
+    fn counted(&self) -> Metrics {
+        Metrics { misses: self.misses, ..Metrics::default() }
     }
 }
 
@@ -294,7 +295,7 @@ mod tests {
         assert!(matches!(client.ask(), Ask::Op(Op::Set { key: b"key", value, ttl_s: Some(60) }) if value.len() == 9));
         assert_eq!(client.hear(&Reply::Done), Heard::Unit { counted: 1 });
         assert!(matches!(client.ask(), Ask::End));
-        assert_eq!(client.misses(), 1);
+        assert_eq!(client.counted().misses, 1);
     }
 
     #[test]

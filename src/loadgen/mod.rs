@@ -7,6 +7,7 @@ use std::time::Duration;
 use crate::jobs::{InputFault, Job, Part, Source};
 use crate::model::hist::Times;
 use crate::model::load::At;
+use crate::model::metrics::Metrics;
 use crate::model::op::{Fault, Wrong, readable};
 use crate::stores::Store;
 
@@ -41,23 +42,10 @@ pub struct LoadStats {
     pub threads: u32,
     /// From the first client's start to the last one's end.
     pub took_s: f64,
-    pub units: u64,
-    pub ops: u64,
-    pub commands: u64,
-    pub bytes_out: u64,
-    pub bytes_in: u64,
-    /// Summed over clients; estimated from the timed ops where not all are.
-    pub waiting_s: f64,
+    pub metrics: Metrics,
     pub timed_one_in: u32,
     pub clock_ns: f64,
     pub times: Times,
-    pub skipped_lines: u64,
-    /// How often a client had to ask again because another one was faster.
-    pub conflicts: u64,
-    /// Keys that should have been there and were not.
-    pub misses: u64,
-    /// Connections that were lost and opened again.
-    pub reconnects: u64,
     /// Of requests that came at a rate.
     pub lateness: Option<Lateness>,
     /// How many questions each client has drawn, by its number, where it draws them.
@@ -69,18 +57,9 @@ pub struct LoadStats {
 impl LoadStats {
     /// Adds what was seen by others at the same time.
     fn add(&mut self, other: LoadStats) {
-        self.units += other.units;
-        self.ops += other.ops;
-        self.commands += other.commands;
-        self.bytes_out += other.bytes_out;
-        self.bytes_in += other.bytes_in;
-        self.waiting_s += other.waiting_s;
+        self.metrics.add(&other.metrics);
         self.clock_ns = self.clock_ns.max(other.clock_ns);
         self.times.merge(&other.times);
-        self.skipped_lines = self.skipped_lines.max(other.skipped_lines);
-        self.conflicts += other.conflicts;
-        self.misses += other.misses;
-        self.reconnects += other.reconnects;
         self.cut_off |= other.cut_off;
         self.asked.extend(other.asked);
         match (&mut self.lateness, other.lateness) {

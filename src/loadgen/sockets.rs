@@ -290,7 +290,7 @@ impl GeneratorThread {
                 }
             }
             self.send()?;
-            progress.store(self.shared.counts.seen.units, Ordering::Relaxed);
+            progress.store(self.shared.counts.seen.metrics.units, Ordering::Relaxed);
             let now = self.shared.now;
             if number == 0 && now.duration_since(told) > LOOK {
                 told = now;
@@ -338,17 +338,15 @@ impl GeneratorThread {
 
     fn into_seen(self) -> LoadStats {
         let Counts { mut seen, waited, times, lateness, .. } = self.shared.counts;
-        seen.waiting_s = waited.as_secs_f64();
+        seen.metrics.waiting_s = waited.as_secs_f64();
         seen.times = times;
         seen.asked = self.clients.iter().filter_map(|client| Some((client.index, client.client.drawn()?))).collect();
         seen.lateness = lateness.map(|(lateness, _)| lateness);
         seen.timed_one_in = 1;
         seen.clock_ns = super::tally::price_ns();
         for client in &self.clients {
-            seen.commands += client.commands();
-            seen.conflicts += client.client.conflicts();
-            seen.misses += client.client.misses();
-            seen.skipped_lines = seen.skipped_lines.max(client.client.skipped());
+            seen.metrics.commands += client.commands();
+            seen.metrics.add(&client.client.counted());
         }
         seen
     }

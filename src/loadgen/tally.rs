@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 
 use super::LoadStats;
 use crate::model::hist::Times;
+use crate::model::metrics::Metrics;
 
 /// Timed ops in a stretch.
 const STRETCH: u64 = 1_000;
@@ -28,10 +29,8 @@ pub struct TimingTally {
     commit_times: Sample,
     /// Of ops that somebody else has timed.
     waited_ns: f64,
-    pub ops: u64,
-    pub units: u64,
-    pub bytes_out: u64,
-    pub bytes_in: u64,
+    /// All but the waiting, which is known at the end.
+    pub metrics: Metrics,
 }
 
 impl TimingTally {
@@ -44,10 +43,7 @@ impl TimingTally {
             op_times: Sample::new(clock_ns, seed),
             commit_times: Sample::new(clock_ns, seed),
             waited_ns: 0.0,
-            ops: 0,
-            units: 0,
-            bytes_out: 0,
-            bytes_in: 0,
+            metrics: Metrics::default(),
         }
     }
 
@@ -57,7 +53,7 @@ impl TimingTally {
     /// answer cost three times as much as the question to `null`.
     #[inline(always)]
     pub fn asking(&mut self) -> Option<Instant> {
-        self.ops += 1;
+        self.metrics.ops += 1;
         self.op_times.is_turn().then(Instant::now)
     }
 
@@ -95,14 +91,11 @@ impl TimingTally {
 
     /// Adds this client's counts to what all have seen.
     pub fn add_to(self, seen: &mut LoadStats) {
+        let waiting_s = (self.waited_ns + self.op_times.all_ns() + self.commit_times.all_ns()) / 1e9;
+        seen.metrics.add(&Metrics { waiting_s, ..self.metrics });
         seen.timed_one_in = seen.timed_one_in.max(self.op_times.timed_one_in);
-        seen.waiting_s += (self.waited_ns + self.op_times.all_ns() + self.commit_times.all_ns()) / 1e9;
         seen.times.merge(&self.times);
         seen.clock_ns = seen.clock_ns.max(self.clock_ns);
-        seen.ops += self.ops;
-        seen.units += self.units;
-        seen.bytes_out += self.bytes_out;
-        seen.bytes_in += self.bytes_in;
     }
 }
 
@@ -233,14 +226,14 @@ mod tests {
         }
         let one_in = tally.op_times.timed_one_in;
         assert!(one_in > 1, "an op of nothing is cheaper than the clock");
-        let gap = (tally.ops - STRETCH) as f64 / (tally.times.count() - STRETCH) as f64;
+        let gap = (tally.metrics.ops - STRETCH) as f64 / (tally.times.count() - STRETCH) as f64;
         assert!((gap / f64::from(one_in) - 1.0).abs() < 0.2, "one in {gap}");
         let mut seen = LoadStats::default();
-        let (ops, recorded) = (tally.ops, tally.times.count());
+        let (ops, recorded) = (tally.metrics.ops, tally.times.count());
         tally.add_to(&mut seen);
-        assert_eq!(seen.ops, ops);
+        assert_eq!(seen.metrics.ops, ops);
         assert_eq!(seen.times.count(), recorded);
-        let mean_ns = seen.waiting_s * 1e9 / ops as f64;
+        let mean_ns = seen.metrics.waiting_s * 1e9 / ops as f64;
         assert!(mean_ns > 0.0 && mean_ns < 10_000.0, "{mean_ns} ns for nothing");
     }
 

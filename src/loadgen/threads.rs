@@ -84,10 +84,6 @@ struct Ended {
     began: Instant,
     ended: Instant,
     tally: TimingTally,
-    commands: u64,
-    skipped_lines: u64,
-    conflicts: u64,
-    misses: u64,
     lateness: Option<Lateness>,
     asked: Option<(u32, u64)>,
 }
@@ -100,11 +96,6 @@ fn add_up(ends: Vec<Ended>) -> LoadStats {
         seen.took_s = ended.duration_since(began).as_secs_f64();
     }
     for end in ends {
-        seen.commands += end.commands;
-        seen.conflicts += end.conflicts;
-        seen.misses += end.misses;
-        // Each client reads all of the input and so meets the same bad lines.
-        seen.skipped_lines = seen.skipped_lines.max(end.skipped_lines);
         end.tally.add_to(&mut seen);
         seen.add(LoadStats { lateness: end.lateness, asked: end.asked.into_iter().collect(), ..LoadStats::default() });
     }
@@ -136,10 +127,10 @@ fn one(work: &Work<'_>, index: u32, start: &StartLine) -> Result<Ended, Stopped>
     result?;
     let ended = Instant::now();
     work.progress.leave();
-    let commands = session.commands().unwrap_or(tally.ops);
-    let (skipped_lines, conflicts, misses) = (client.skipped(), client.conflicts(), client.misses());
+    tally.metrics.commands = session.commands().unwrap_or(tally.metrics.ops);
+    tally.metrics.add(&client.counted());
     let asked = client.drawn().map(|drawn| (index, drawn));
-    Ok(Ended { began, ended, tally, commands, skipped_lines, conflicts, misses, lateness, asked })
+    Ok(Ended { began, ended, tally, lateness, asked })
 }
 
 type Prepared<'a> = (Box<dyn Client>, Box<dyn Session + 'a>);
@@ -162,13 +153,13 @@ fn serve(
     loop {
         let heard = match client.ask() {
             Ask::Op(ref op) => {
-                tally.bytes_out += op.bytes() as u64;
+                tally.metrics.bytes_out += op.bytes() as u64;
                 let start = tally.asking();
                 let answer = session.ask(op);
                 tally.answered(start);
                 match answer {
                     Ok(ref reply) => {
-                        tally.bytes_in += reply.bytes() as u64;
+                        tally.metrics.bytes_in += reply.bytes() as u64;
                         let heard = client.hear(reply);
                         if let Some(key) = client.coming() {
                             session.expect(key);
@@ -186,8 +177,8 @@ fn serve(
         match heard {
             Heard::More => {}
             Heard::Unit { counted } => {
-                tally.units += counted;
-                units.store(tally.units, Ordering::Relaxed);
+                tally.metrics.units += counted;
+                units.store(tally.metrics.units, Ordering::Relaxed);
                 tally.flush(|| session.flush()).map_err(|fault| Stopped::store("commit", b"", fault))?;
                 match told.load(Ordering::Relaxed) {
                     GO_ON => {}
@@ -239,7 +230,7 @@ fn serve_due(
         if let Some(service_ns) = lateness.note(Moments { due_ns, sent_ns, first_ns: sent_ns, answered_ns }) {
             tally.took(service_ns);
         }
-        units.store(tally.units, Ordering::Relaxed);
+        units.store(tally.metrics.units, Ordering::Relaxed);
     }
     // What stopped the reading of a recording is told by the next question.
     match pace.is_recorded().then(|| client.ask()) {
@@ -256,17 +247,17 @@ fn ask_unit(client: &mut dyn Client, session: &mut dyn Session, tally: &mut Timi
             Ask::Fail(fault) => return Err(Stopped::Input(fault)),
             Ask::Unit | Ask::End | Ask::Wait => unreachable!("a request that is due can be asked"),
         };
-        tally.ops += 1;
-        tally.bytes_out += op.bytes() as u64;
+        tally.metrics.ops += 1;
+        tally.metrics.bytes_out += op.bytes() as u64;
         let reply = match session.ask(&op) {
             Ok(reply) => reply,
             Err(fault) => return Err(Stopped::store(op.name(), op.key(), fault)),
         };
-        tally.bytes_in += reply.bytes() as u64;
+        tally.metrics.bytes_in += reply.bytes() as u64;
         match client.hear(&reply) {
             Heard::More => {}
             Heard::Unit { counted } => {
-                tally.units += counted;
+                tally.metrics.units += counted;
                 return Ok(());
             }
             Heard::Wrong(wrong) => return Err(Stopped::Wrong(wrong)),

@@ -82,7 +82,7 @@ fn discarded(noise: &Noise, yardstick: Yardstick) -> Option<Disturbed> {
 fn explains_rate(noise: &Noise, phase: &Phase) -> Option<Vec<Reason>> {
     let open = phase.open.as_ref().filter(|open| !open.is_kept(phase.took_s))?;
     // Where it was given up not all that was due was asked: what was answered would have come in so long.
-    let due_s = open.late.map_or(open.due_s, |_| phase.units as f64 / open.rate.max(1) as f64);
+    let due_s = open.late.map_or(open.due_s, |_| phase.metrics.units as f64 / open.rate.max(1) as f64);
     let missed_s = phase.took_s - due_s;
     let late_s = || Some(open.lag_ns.times().ok()?.max_ns() as f64 / 1e9).filter(|_| lag_is_evidence(noise, phase));
     explains(missed_s, lost(noise), late_s, phase)
@@ -140,7 +140,7 @@ fn lag_is_evidence(noise: &Noise, phase: &Phase) -> bool {
     let generator_s = phase.took_s * f64::from(phase.threads.max(1));
     let all_s = phase.took_s * f64::from(noise.cpus.max(1));
     pipelined
-        && phase.reconnects == 0
+        && phase.metrics.reconnects == 0
         && phase.client.cpu_s() < GENERATOR_BUSY * generator_s
         && phase.client.cpu_s() + server.cpu_s() < OURS_BUSY * all_s
 }
@@ -148,6 +148,7 @@ fn lag_is_evidence(noise: &Noise, phase: &Phase) -> bool {
 #[cfg(test)]
 mod tests {
     use super::super::hist::Times;
+    use super::super::metrics::Metrics;
     use super::super::record::Usage;
     use super::*;
 
@@ -184,7 +185,7 @@ mod tests {
         let usage = Usage { user_s: 2.0, ..Usage::default() };
         Phase {
             took_s,
-            units: 10_000,
+            metrics: Metrics { units: 10_000, ..Metrics::default() },
             threads: 1,
             open: Some(open),
             client: usage,
@@ -227,10 +228,10 @@ mod tests {
     fn what_was_given_up_is_late_by_what_was_answered() {
         let mut given_up = phase(2.0, 0, 0);
         given_up.open.as_mut().unwrap().late = Some(2_000);
-        given_up.units = 1_000;
+        given_up.metrics.units = 1_000;
         let noise = |stalled_share| Noise { seen_s: 2.0, stalled_share: Some(stalled_share), ..QUIET };
         assert_eq!(signs(explains_rate(&noise(0.09), &given_up)), [], "a second for a second's requests, and 0.18 s");
-        given_up.units = 1_700;
+        given_up.metrics.units = 1_700;
         assert_eq!(signs(explains_rate(&noise(0.09), &given_up)), [Sign::Stall], "0.3 s");
     }
 
@@ -258,7 +259,8 @@ mod tests {
         assert!(!busy(9.5, Some(2.0)), "the generator had too much to do");
         assert!(!busy(8.0, Some(9.0)), "the server may have kept it waiting");
         assert!(!busy(2.0, None), "nothing is known of the server");
-        assert!(!lag_is_evidence(&QUIET, &Phase { reconnects: 1, ..late() }), "it waited for a connection");
+        let metrics = Metrics { reconnects: 1, ..late().metrics };
+        assert!(!lag_is_evidence(&QUIET, &Phase { metrics, ..late() }), "it waited for a connection");
         let open = late().open.map(|open| Open { pipelined: false, ..open });
         assert!(
             !lag_is_evidence(&QUIET, &Phase { open, ..late() }),

@@ -9,6 +9,7 @@ pub mod hist;
 pub mod lazy_json;
 pub mod load;
 pub mod logins;
+pub mod metrics;
 pub mod names;
 pub mod noise;
 pub mod op;

@@ -9,6 +9,7 @@ use super::crash::ClaimStanding;
 use super::hist::Packed;
 use super::lazy_json::LazyJson;
 use super::load::Arrivals;
+use super::metrics::Metrics;
 use super::noise::Noise;
 use super::op::Wrong;
 use super::preflight::Preflight;
@@ -268,24 +269,9 @@ pub struct Phase {
     #[serde(default)]
     pub threads: u32,
     pub took_s: f64,
-    pub units: u64,
-    pub ops: u64,
-    /// Commands that the store saw, where one op takes several.
-    pub commands: u64,
-    /// How often a client had to ask again because another one was faster.
-    #[serde(default)]
-    pub conflicts: u64,
-    /// Gets that found nothing: in a job that sets what it did not find they are what is measured, elsewhere a fault.
-    #[serde(default)]
-    pub misses: u64,
-    /// Connections that were lost and opened again, as `--reconnect` allowed.
-    #[serde(default)]
-    pub reconnects: u64,
-    /// Keys and values handed over, and values that came back, whatever the protocol made of them.
-    pub bytes_out: u64,
-    pub bytes_in: u64,
-    /// Seconds of all clients spent between a question and its answer (and in commits), summed over clients.
-    pub waiting_s: f64,
+    // Its fields must be plain numbers: serde keeps them in buffers that hold no raw JSON.
+    #[serde(flatten)]
+    pub metrics: Metrics,
     /// Op times are of every op where this is 1, else of one op in so many on average, chosen at random.
     pub timed_one_in: u32,
     /// What reading the clock costs, in nanoseconds; it is part of every op time.
@@ -313,6 +299,18 @@ pub struct Phase {
     /// What else went on in this phase alone, of jobs of requests: each phase is a point of its own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub noise: Option<Noise>,
+}
+
+impl Phase {
+    /// Requests a second, of a job of requests.
+    pub fn units_per_s(&self) -> f64 {
+        self.metrics.units as f64 / self.took_s.max(1e-9)
+    }
+
+    /// CPU for each unit, in microseconds.
+    pub fn cpu_us_per_unit(&self, cpu_s: f64) -> f64 {
+        cpu_s * 1e6 / self.metrics.units.max(1) as f64
+    }
 }
 
 /// How far a part came until its time-out; all that was asked by then was answered.
@@ -461,6 +459,13 @@ impl Record {
     /// The phases that count: the run and its final flush, not the loading.
     pub fn measured(&self) -> impl Iterator<Item = &Phase> {
         self.phases.iter().filter(|phase| phase.name != "load" && !phase.doubled)
+    }
+
+    /// What was counted in the phases that count.
+    pub fn metrics(&self) -> Metrics {
+        let mut metrics = Metrics::default();
+        self.measured().for_each(|phase| metrics.add(&phase.metrics));
+        metrics
     }
 
     /// Time that reading the answers back took; it counts against nothing.

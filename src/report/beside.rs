@@ -48,7 +48,7 @@ fn cost(record: &Record, phase: &Phase) -> Result<Option<f64>> {
             response.quantile_ns(0.99).unwrap_or_else(|| response.median_ns()) as f64 / 1e9
         }
         Some(_) => 0.0,
-        None => phase.took_s / phase.units.max(1) as f64,
+        None => phase.took_s / phase.metrics.units.max(1) as f64,
     };
     Ok(Some(cost).filter(|cost| *cost > 0.0))
 }
@@ -66,8 +66,7 @@ fn cpu_us(record: &Record, phase: &Phase) -> Result<Option<f64>> {
         return Ok(None);
     }
     let cpu_s = phase.client.cpu_s() + phase.server.map_or(0.0, |server| server.cpu_s());
-    let cpu_us = cpu_s * 1e6 / phase.units.max(1) as f64;
-    Ok(Some(cpu_us).filter(|cpu_us| *cpu_us > 0.0))
+    Ok(Some(phase.cpu_us_per_unit(cpu_s)).filter(|cpu_us| *cpu_us > 0.0))
 }
 
 /// What each trial's phases cost a request, by part and step.

@@ -9,6 +9,7 @@ use super::costs::{group, is_many};
 use super::standing::{Counted, Standings};
 use super::times;
 use super::versus::Versus;
+use crate::model::metrics::Metrics;
 use crate::model::record::{Outcome, Phase, Record, Usage, Verdict};
 use crate::model::trial::Transport;
 use crate::model::units;
@@ -54,11 +55,8 @@ pub struct Numbers {
     /// Times the CPU of an op of whoever used least, `null` left out; only where it was asked for: see [`fill_in`].
     pub cpu_vs_least: Option<Versus>,
     pub units_per_s: f64,
-    pub ops: u64,
-    pub commands: u64,
-    pub conflicts: u64,
-    /// Gets that found nothing and were followed by a set; none in a job that has no such.
-    pub misses: Option<u64>,
+    /// Of the first trial's run: all trials count the same, but for what depends on who is faster.
+    pub run: Metrics,
     /// Of what a cache was asked, the share that it had; none without a cache.
     pub hit_share: Option<f64>,
     /// Of the clients' time, the share between a question and its answer.
@@ -264,7 +262,7 @@ type Seen = [Option<f64>; 16];
 /// All of it at once: a trial's parts lie far from each other in memory, and there may be thousands of trials.
 fn seen(trial: &Record) -> Seen {
     let memory = trial.store_memory();
-    let ops = trial.phase("run").map(|run| run.ops.max(1) as f64);
+    let ops = trial.phase("run").map(|run| run.metrics.ops.max(1) as f64);
     let per_op = |usage: &dyn Fn(&Phase) -> Option<Usage>| {
         let cpu_s: Option<f64> = trial.measured().map(|phase| usage(phase).map(|usage| usage.cpu_s())).sum();
         Some(cpu_s? * 1e6 / ops?)
@@ -304,11 +302,8 @@ fn numbers(trials: &[&Record]) -> Option<Numbers> {
         final_flush_s: final_flush_s.unwrap_or(0.0),
         vs_best: None,
         cpu_vs_least: None,
-        units_per_s: run.units as f64 / seconds.median().max(1e-9),
-        ops: run.ops,
-        commands: run.commands,
-        conflicts: run.conflicts,
-        misses: trials[0].stream.traced.map(|_| run.misses),
+        units_per_s: run.metrics.units as f64 / seconds.median().max(1e-9),
+        run: run.metrics,
         hit_share,
         waiting_share: waiting.unwrap_or(0.0),
         client_cpu_us_per_op: client_cpu.unwrap_or(0.0),
@@ -351,13 +346,12 @@ fn is_counted(trial: &Record, counted: &Counted) -> bool {
 }
 
 fn waiting_share(trial: &Record) -> Option<f64> {
-    let waiting_s: f64 = trial.measured().map(|phase| phase.waiting_s).sum();
     // The final flush keeps one client waiting, the run all of them.
     let all_s: f64 = trial
         .measured()
         .map(|phase| phase.took_s * if phase.name == "run" { f64::from(trial.clients) } else { 1.0 })
         .sum();
-    Some((waiting_s / all_s.max(1e-9)).min(1.0))
+    Some((trial.metrics().waiting_s / all_s.max(1e-9)).min(1.0))
 }
 
 fn hit_share(trial: &Record) -> Option<f64> {
@@ -384,7 +378,7 @@ fn cores_used(trial: &Record) -> Option<f64> {
 }
 
 fn written_per_user_byte(trial: &Record) -> Option<f64> {
-    let bytes: u64 = trial.measured().map(|phase| phase.bytes_out).sum();
+    let bytes = trial.metrics().bytes_out;
     bytes_written(trial).filter(|_| bytes > 0).map(|written| written / bytes as f64)
 }
 

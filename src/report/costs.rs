@@ -21,6 +21,6 @@ pub(super) fn group(trial: &Record) -> String {
 pub(super) fn cpu_us_per_op(trial: &Record) -> Option<f64> {
     let used = |phase: &Phase| phase.client.cpu_s() + phase.server.map_or(0.0, |server| server.cpu_s());
     let cpu_s: f64 = trial.measured().map(used).sum();
-    let ops: u64 = trial.measured().map(|phase| phase.ops).sum();
+    let ops = trial.metrics().ops;
     Some(cpu_s * 1e6 / ops as f64).filter(|cpu_us| ops > 0 && *cpu_us > 0.0)
 }

@@ -20,7 +20,7 @@ pub(super) fn rises<'a>(records: &[&'a Record]) -> BTreeMap<PointKey<'a>, f64> {
             let Some(plain) = record.phases.iter().find(is_plain) else { continue };
             let step = step(at(&points, phase), swept);
             let place = (phase.name.as_str(), record.target.label.as_str(), step);
-            all.entry(place).or_default().push(per_s(phase) / per_s(plain).max(1e-9));
+            all.entry(place).or_default().push(phase.units_per_s() / plain.units_per_s().max(1e-9));
         }
     }
     all.into_iter().filter_map(|(place, rises)| Some((place, Sample::new(rises)?.median()))).collect()
@@ -36,10 +36,6 @@ pub(super) fn mark(points: &mut [Point], rises: &BTreeMap<PointKey<'_>, f64>) {
         point.doubled_rise = rises.get(&(point.part.as_str(), point.target.as_str(), step)).copied();
         point.client_limited |= point.doubled_rise.is_some_and(|rise| rise > RISE);
     }
-}
-
-fn per_s(phase: &Phase) -> f64 {
-    phase.units as f64 / phase.took_s.max(1e-9)
 }
 
 #[cfg(test)]

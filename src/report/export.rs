@@ -1,30 +1,20 @@
 //! Tables for other programs: CSV for spreadsheets, GitHub's Markdown for issues.
 
-use serde::ser::{Serialize, SerializeMap, Serializer};
+use serde::ser::{Serialize, Serializer};
 use serde_json::Value;
 
+use super::columns::Column;
 use super::table::TableLine;
-
-/// A column of a CSV file, and a field of a JSON object: its name, units last, and what stands in it. Null means that
-/// nothing is known.
-pub struct Field<T> {
-    pub name: &'static str,
-    pub value: fn(&T) -> Value,
-}
 
 /// One line as a JSON object, its fields in the order of the columns.
 pub struct Object<'a, T> {
-    pub fields: &'a [Field<T>],
+    pub columns: &'a [Column<T>],
     pub of: &'a T,
 }
 
 impl<T> Serialize for Object<'_, T> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut map = serializer.serialize_map(Some(self.fields.len()))?;
-        for field in self.fields {
-            map.serialize_entry(field.name, &(field.value)(self.of))?;
-        }
-        map.end()
+        serializer.collect_map(in_export(self.columns).map(|column| (column.name, (column.value)(self.of))))
     }
 }
 
@@ -39,10 +29,14 @@ fn plain(value: &Value) -> String {
     }
 }
 
+fn in_export<T>(columns: &[Column<T>]) -> impl Iterator<Item = &Column<T>> {
+    columns.iter().filter(|column| column.is_exported)
+}
+
 /// A line of names, and a line for each; quoted where it must be, and lines ended as on Unix (RFC 4180 but for that).
-pub fn csv<T>(fields: &[Field<T>], all: &[T]) -> String {
-    let lines = all.iter().map(|one| fields.iter().map(|field| plain(&(field.value)(one))).collect());
-    written(std::iter::once(fields.iter().map(|field| field.name.to_string()).collect()).chain(lines))
+pub fn csv<T>(columns: &[Column<T>], all: &[T]) -> String {
+    let lines = all.iter().map(|one| in_export(columns).map(|column| plain(&(column.value)(one))).collect());
+    written(std::iter::once(in_export(columns).map(|column| column.name.to_string()).collect()).chain(lines))
 }
 
 fn written(lines: impl Iterator<Item = Vec<String>>) -> String {
@@ -100,16 +94,18 @@ pub fn escaped(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use super::super::columns::{composed, exported};
     use super::*;
 
     #[test]
     fn cells_are_quoted_where_they_must_be() {
-        const FIELDS: &[Field<&str>] = &[
-            Field { name: "plain", value: |_| (0.1 + 0.2).into() },
-            Field { name: "text", value: |text| text.to_string().into() },
-            Field { name: "nothing", value: |_| Value::Null },
+        const COLUMNS: &[Column<&str>] = &[
+            exported("plain", |_| (0.1 + 0.2).into()),
+            composed("words", "for people", |text| text.to_string().into()),
+            exported("text", |text| text.to_string().into()),
+            exported("nothing", |_| Value::Null),
         ];
-        let text = csv(FIELDS, &["a", "a,b", "say \"a\"", "two\nlines", " blank", "\r"]);
+        let text = csv(COLUMNS, &["a", "a,b", "say \"a\"", "two\nlines", " blank", "\r"]);
         let third = "0.30000000000000004";
         let expected = ["a", "\"a,b\"", "\"say \"\"a\"\"\"", "\"two\nlines\"", "\" blank\"", "\"\r\""];
         let lines: String = expected.iter().map(|cell| format!("{third},{cell},\n")).collect();
@@ -118,9 +114,9 @@ mod tests {
 
     #[test]
     fn no_text_is_a_formula_and_empty_cells_stay_empty() {
-        const FIELDS: &[Field<&str>] = &[Field { name: "a", value: |text| text.to_string().into() }];
+        const COLUMNS: &[Column<&str>] = &[exported("a", |text| text.to_string().into())];
         let cells = ["", "=1+1", "+1", "@SUM(A1)", "\t=1", "=a,b", "-1", "a=1"];
-        let text = csv(FIELDS, &cells);
+        let text = csv(COLUMNS, &cells);
         assert_eq!(text, "a\n\n'=1+1\n'+1\n'@SUM(A1)\n'\t=1\n\"'=a,b\"\n-1\na=1\n");
     }
 

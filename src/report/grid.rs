@@ -1,10 +1,11 @@
 //! A sweep as tables: one a part and measure, a line a step, a column a target.
 
 use super::cells::Row;
+use super::formats::{both, tail};
 use super::point::{Measure, Point, called};
 use super::rated;
 use super::remarks::remarks;
-use super::table::{TableLine, both, layout, tail, width, wrap};
+use super::table::{TableLine, layout, width, wrap};
 use super::versus::versus;
 use crate::model::load::Swept;
 use crate::model::record::CutOff;

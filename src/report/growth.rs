@@ -211,7 +211,9 @@ const LEAST_CPU_MS: f64 = 20.0;
 /// Whether the requests of this part cost so much CPU for each client that their beginning does not matter.
 fn is_long(record: &Record, part: &str) -> bool {
     let of_part = point::measured(record).filter(|(phase, ..)| phase.name == part);
-    of_part.map(|(phase, ..)| phase).all(|phase| cpu_us(phase) * phase.units as f64 >= least_cpu_us(phase.clients))
+    of_part
+        .map(|(phase, ..)| phase)
+        .all(|phase| cpu_us(phase) * phase.metrics.units as f64 >= least_cpu_us(phase.clients))
 }
 
 fn least_cpu_us(clients: u32) -> f64 {
@@ -265,7 +267,7 @@ fn records(record: &Record) -> u64 {
 /// CPU of client and server a request, in microseconds.
 fn cpu_us(phase: &Phase) -> f64 {
     let server_s = phase.server.map_or(0.0, |server| server.cpu_s());
-    (phase.client.cpu_s() + server_s) * 1e6 / phase.units.max(1) as f64
+    phase.cpu_us_per_unit(phase.client.cpu_s() + server_s)
 }
 
 /// A line for each growth, and a sentence for each target.

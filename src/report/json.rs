@@ -9,12 +9,12 @@ use serde::ser::{Serialize, SerializeMap, Serializer};
 
 use super::beside;
 use super::cells::{self, Row};
-use super::export::{Field, Object};
-use super::fields::{self, FieldLine, ROWS, TRIALS};
+use super::columns::{self, Column, FieldLine, ROWS};
+use super::export::Object;
 use super::point::Beside;
 use super::point::Point;
 use super::standing::{Standing, Standings};
-use super::trials::Trial;
+use super::trials::{TRIALS, Trial};
 use super::versus::Versus;
 use super::warn::{Warning, WarningInput};
 use super::words;
@@ -117,8 +117,8 @@ impl Serialize for JsonRows<'_> {
     }
 }
 
-fn objects<'a, T>(fields: &'a [Field<T>], all: &'a [T]) -> Vec<Object<'a, T>> {
-    all.iter().map(|of| Object { fields, of }).collect()
+fn objects<'a, T>(columns: &'a [Column<T>], all: &'a [T]) -> Vec<Object<'a, T>> {
+    all.iter().map(|of| Object { columns, of }).collect()
 }
 
 /// The object, as text.
@@ -164,7 +164,7 @@ fn run(first: &Record) -> RunTold<'_> {
 
 fn targets(rows: &[Row]) -> BTreeMap<&'static str, usize> {
     let mut targets = BTreeMap::new();
-    rows.iter().for_each(|row| *targets.entry(fields::kind(&row.status)).or_default() += 1);
+    rows.iter().for_each(|row| *targets.entry(columns::kind(&row.status)).or_default() += 1);
     targets
 }
 
@@ -221,7 +221,7 @@ pub fn swept_claims(points: &[Point]) -> Vec<ClaimJson<'_>> {
             measure,
             units: None,
             part: Some(&point.part),
-            swept: Some(fields::swept(point.swept)),
+            swept: Some(columns::swept(point.swept)),
             step: Some(point.step()),
             less: &best.target,
             more: &point.target,

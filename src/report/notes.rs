@@ -31,9 +31,9 @@ fn reconnects(records: &[Record], target: &str, wide: bool) -> Option<String> {
     let of_target = records.iter().filter(|record| record.target.label == target);
     let lost: Vec<(&Record, &Phase)> = of_target
         .flat_map(|record| record.phases.iter().map(move |phase| (record, phase)))
-        .filter(|(_, phase)| phase.reconnects > 0)
+        .filter(|(_, phase)| phase.metrics.reconnects > 0)
         .collect();
-    let words = match lost.iter().map(|(_, phase)| phase.reconnects).sum::<u64>() {
+    let words = match lost.iter().map(|(_, phase)| phase.metrics.reconnects).sum::<u64>() {
         0 => return None,
         1 => "1 connection was lost and opened again".to_string(),
         count => format!("{} connections were lost and opened again", units::thousands(count)),
@@ -43,7 +43,7 @@ fn reconnects(records: &[Record], target: &str, wide: bool) -> Option<String> {
         let at = at(&points, phase);
         let what = if phase.name == "load" { "loading".to_string() } else { called(&phase.name).to_string() };
         let step = if phase.point == 0 { String::new() } else { format!(" {}", with(swept, step(at, swept))) };
-        format!("{} in block {}, {what}{step}", units::thousands(phase.reconnects), record.block)
+        format!("{} in block {}, {what}{step}", units::thousands(phase.metrics.reconnects), record.block)
     });
     let places: Vec<String> = if wide { places.collect() } else { Vec::new() };
     let places = if wide { format!(" ({})", places.join("; ")) } else { String::new() };

@@ -102,7 +102,7 @@ pub(super) fn asked(record: &Record) -> (Vec<At>, Swept) {
 pub(super) fn at(points: &[At], phase: &Phase) -> At {
     let at = points.iter().find(|at| at.number == phase.point).copied();
     // Phases did not tell their point when there were only clients to sweep over.
-    at.unwrap_or_else(|| At::closed(phase.clients, phase.units))
+    at.unwrap_or_else(|| At::closed(phase.clients, phase.metrics.units))
 }
 
 /// The trials that have points: finished, right, counted and timed.

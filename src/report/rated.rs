@@ -3,8 +3,8 @@
 use anyhow::Result;
 
 use super::beside;
+use super::formats::tail;
 use super::point::{Measure, Point, Rated, called};
-use super::table::tail;
 use super::times::merged;
 use crate::model::load::Arrivals;
 use crate::model::record::{Open, Phase, Record};
@@ -173,6 +173,7 @@ pub fn sentence(points: &[Point]) -> String {
 mod tests {
     use super::*;
     use crate::model::hist::Times;
+    use crate::model::metrics::Metrics;
     use crate::model::record::Usage;
     use crate::report::histograms::tests::record;
 
@@ -184,7 +185,8 @@ mod tests {
         let (response_ns, lag_ns) = (response_ns.into(), lag.into());
         let open = Open { rate: 1_000, pipelined, response_ns, lag_ns, due_s: 10.0, ..Open::default() };
         let server = server_s.map(|user_s| Usage { user_s, ..Usage::default() });
-        Phase { took_s, units: 10_000, open: Some(open), server, ..Phase::default() }
+        let metrics = Metrics { units: 10_000, ..Metrics::default() };
+        Phase { took_s, metrics, open: Some(open), server, ..Phase::default() }
     }
 
     #[test]

@@ -2,7 +2,7 @@
 //! size.
 
 use super::cells::Row;
-use super::fields;
+use super::columns::{self, FieldLine};
 use super::standing::Standings;
 use super::table::TableLine;
 use super::versus::Versus;
@@ -108,15 +108,11 @@ pub fn lines(all: &[SizeGrowth], sizes: &[u64], wide: bool) -> Vec<TableLine> {
 }
 
 /// A line for each target and size; `all` is what [`grown`] made of these sizes.
-pub fn fields_of(
-    all: &[SizeGrowth],
-    sizes: &[(u64, Vec<Row>)],
-    standings: &[(u64, Standings<'_>)],
-) -> Vec<fields::FieldLine> {
+pub fn fields_of(all: &[SizeGrowth], sizes: &[(u64, Vec<Row>)], standings: &[(u64, Standings<'_>)]) -> Vec<FieldLine> {
     let mut lines = Vec::new();
     for ((size, rows), (_, standings)) in sizes.iter().zip(standings) {
         let exponent = |row: &Row| all.iter().find(|one| one.target == row.target)?.exponent;
-        lines.extend(fields::lines(rows, standings).into_iter().map(|line| fields::FieldLine {
+        lines.extend(columns::lines(rows, standings).into_iter().map(|line| FieldLine {
             units: Some(*size),
             growth_exponent: exponent(&line.row),
             ..line

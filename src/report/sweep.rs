@@ -33,9 +33,8 @@ fn point((at, swept): (At, Swept), phases: &[(&Record, &Phase)], detail: bool) -
     let of = |number: &dyn Fn(&Phase) -> Option<f64>| {
         Sample::new(phases.iter().filter_map(|(_, phase)| number(phase)).collect())
     };
-    let per_request = |cpu_s: f64, phase: &Phase| cpu_s * 1e6 / phase.units.max(1) as f64;
-    let rate = of(&|phase| Some(phase.units as f64 / phase.took_s.max(1e-9)));
-    let client_cpu = of(&|phase| Some(per_request(phase.client.cpu_s(), phase)));
+    let rate = of(&|phase| Some(phase.units_per_s()));
+    let client_cpu = of(&|phase| Some(phase.cpu_us_per_unit(phase.client.cpu_s())));
     let (Some(rate), Some(client_cpu)) = (rate, client_cpu) else { return Ok(None) };
     // Where the store is in the client its threads are busy with the store.
     let busy = |phase: &Phase| {
@@ -68,7 +67,7 @@ fn point((at, swept): (At, Swept), phases: &[(&Record, &Phase)], detail: bool) -
         requests_per_s_highest: rate.highest(),
         requests_per_s_interval: rate.median_bounds(),
         client_cpu_us_per_request: client_cpu.median(),
-        server_cpu_us_per_request: of(&|phase| Some(per_request(phase.server?.cpu_s(), phase)))
+        server_cpu_us_per_request: of(&|phase| Some(phase.cpu_us_per_unit(phase.server?.cpu_s())))
             .map(|sample| sample.median()),
         ceiling_share: None,
         doubled_rise: None,

@@ -3,9 +3,8 @@
 
 use std::sync::OnceLock;
 
-use super::cells::{Numbers, Row};
-use super::versus::versus;
-use crate::model::units;
+use super::cells::Row;
+use super::columns::{FieldLine, ROWS, rank, view};
 
 /// The widest line of text and of a table that is not wide: longer lines are hard to read.
 pub const WIDTH: usize = 100;
@@ -30,83 +29,65 @@ pub fn width() -> usize {
     TERMINAL.get().copied().unwrap_or(WIDTH)
 }
 
-/// One column: its heading and how a row fills it.
-#[derive(Clone, Copy)]
-struct Column {
-    heading: &'static str,
-    cell: fn(&Row, &Numbers) -> String,
-}
-
-/// The first column is the target's rank and name; these follow.
-const COLUMNS: &[Column] = &[
-    Column { heading: "seconds", cell: |_, numbers| units::seconds(numbers.seconds) },
-    Column { heading: "vs best", cell: |_, numbers| numbers.vs_best.map_or_else(String::new, versus) },
-    Column { heading: "waiting", cell: |_, numbers| percent(numbers.waiting_share) },
-    Column { heading: "CPU us/op", cell: |_, numbers| cpu(numbers) },
-    Column { heading: "memory", cell: |_, numbers| disk(numbers.memory_bytes()) },
-    Column { heading: "disk", cell: |_, numbers| disk(numbers.bytes_on_disk) },
-];
-
-const OP_P50: Column =
-    Column { heading: "op p50", cell: |_, numbers| tail(numbers.op_times.map(|times| times.op_ns_p50)) };
-const OP_P99: Column =
-    Column { heading: "op p99", cell: |_, numbers| tail(numbers.op_times.and_then(|times| times.op_ns_p99)) };
+/// The first column is the target's rank and name; these columns of [`ROWS`] follow.
+const OF_JOBS: &[&str] =
+    &["took_s", "vs_best_interval", "waiting_share", "cpu_us_per_op", "memory_bytes", "disk_bytes"];
 
 /// What a job of requests tells instead of its seconds.
-const OF_REQUESTS: &[Column] = &[
-    Column { heading: "requests/s", cell: |_, numbers| units::count(numbers.units_per_s) },
-    COLUMNS[1],
-    OP_P50,
-    OP_P99,
-    COLUMNS[3],
-    COLUMNS[4],
-    COLUMNS[5],
+const OF_REQUESTS: &[&str] = &[
+    "requests_per_s",
+    "vs_best_interval",
+    "latency_us_p50",
+    "latency_us_p99",
+    "cpu_us_per_op",
+    "memory_bytes",
+    "disk_bytes",
 ];
 
 /// And a job that replays recorded traffic, whose misses stand below the table.
-const OF_TRACE: &[Column] = &[COLUMNS[0], COLUMNS[1], OF_REQUESTS[0], COLUMNS[2], COLUMNS[3], COLUMNS[4], COLUMNS[5]];
+const OF_TRACE: &[&str] =
+    &["took_s", "vs_best_interval", "requests_per_s", "waiting_share", "cpu_us_per_op", "memory_bytes", "disk_bytes"];
 
 /// And a program of the user's, of which no op is known.
-const OF_PROGRAMS: &[Column] = &[
-    COLUMNS[0],
-    COLUMNS[1],
-    Column { heading: "CPU s", cell: |_, numbers| cpu_s(numbers) },
-    Column { heading: "memory", cell: |_, numbers| memories(numbers.client_anonymous_bytes, numbers.memory_bytes()) },
-    COLUMNS[5],
-];
+const OF_PROGRAMS: &[&str] = &["took_s", "vs_best_interval", "cpu_s", "both_memory_bytes", "disk_bytes"];
 
 /// What can be told of it besides.
-const WIDE_OF_PROGRAMS: [&str; 9] =
-    ["lowest..highest", "CPU vs least", "final flush", "in kernel", "mapped", "written", "cores", "trials", "version"];
-
-const WIDE: &[Column] = &[
-    Column { heading: "lowest..highest", cell: |_, numbers| spread(numbers) },
-    Column { heading: "CPU vs least", cell: |_, numbers| numbers.cpu_vs_least.map_or_else(String::new, versus) },
-    Column { heading: "final flush", cell: |_, numbers| units::seconds(numbers.final_flush_s) },
-    Column { heading: "units/s", cell: |_, numbers| units::count(numbers.units_per_s) },
-    Column { heading: "ops", cell: |_, numbers| units::thousands(numbers.ops) },
-    Column { heading: "commands", cell: |_, numbers| units::thousands(numbers.commands) },
-    Column { heading: "conflicts", cell: |_, numbers| units::thousands(numbers.conflicts) },
-    Column { heading: "hits", cell: |_, numbers| numbers.hit_share.map_or_else(|| "-".to_string(), percent) },
-    OP_P50,
-    OP_P99,
-    Column { heading: "op p99.9", cell: |_, numbers| tail(numbers.op_times.and_then(|times| times.op_ns_p999)) },
-    Column { heading: "op max", cell: |_, numbers| tail(numbers.op_times.map(|times| times.op_ns_max)) },
-    Column { heading: "timed", cell: |_, numbers| timed(numbers.timed_one_in) },
-    Column { heading: "in kernel", cell: |_, numbers| percent(numbers.system_share) },
-    Column { heading: "mapped", cell: |_, numbers| disk(numbers.file_bytes) },
-    Column { heading: "written", cell: |_, numbers| disk(numbers.bytes_written) },
-    Column { heading: "a user byte", cell: |_, numbers| times(numbers.written_per_user_byte) },
-    Column { heading: "disk/byte held", cell: |_, numbers| times(numbers.allocated_per_user_byte) },
-    Column { heading: "cores", cell: |_, numbers| format!("{:.2}", numbers.cores_used) },
-    Column { heading: "trials", cell: |row, _| row.trials.to_string() },
-    Column { heading: "version", cell: |row, _| row.version.clone() },
-    Column { heading: "client library", cell: |row, _| row.client_library.clone() },
+const WIDE_OF_PROGRAMS: &[&str] = &[
+    "took_s_spread",
+    "cpu_vs_least_interval",
+    "final_flush_s",
+    "system_share",
+    "file_bytes",
+    "written_bytes",
+    "cores_used",
+    "trials",
+    "version",
 ];
 
-// The column of CONTRIBUTING.md.
-#[cfg(test)]
-const _: Column = Column { heading: "CPU in all", cell: |_, numbers| units::digits(numbers.cpu_us_per_op()) };
+const WIDE: &[&str] = &[
+    "took_s_spread",
+    "cpu_vs_least_interval",
+    "final_flush_s",
+    "units_per_s",
+    "ops",
+    "commands",
+    "conflicts",
+    "hit_share",
+    "latency_us_p50",
+    "latency_us_p99",
+    "latency_us_p999",
+    "latency_us_max",
+    "timed_one_in",
+    "system_share",
+    "file_bytes",
+    "written_bytes",
+    "written_per_user_byte",
+    "allocated_per_user_byte",
+    "cores_used",
+    "trials",
+    "version",
+    "client",
+];
 
 /// Whether the table tells times of single ops, which must be filled in before.
 pub fn tells_op_times(rows: &[Row], wide: bool) -> bool {
@@ -125,8 +106,6 @@ pub enum Ranks {
     InAColumn,
 }
 
-const RANK: Column = Column { heading: "rank", cell: |row, _| rank(row) };
-
 /// What stands in the table, the headings first.
 pub fn lines(rows: &[Row], wide: bool, ranks: Ranks) -> Vec<TableLine> {
     let of_program = rows.iter().any(|row| row.of_program);
@@ -134,12 +113,16 @@ pub fn lines(rows: &[Row], wide: bool, ranks: Ranks) -> Vec<TableLine> {
         rows if rows.iter().any(|row| row.of_requests) => OF_REQUESTS,
         rows if rows.iter().any(|row| row.of_trace) => OF_TRACE,
         _ if of_program => OF_PROGRAMS,
-        _ => COLUMNS,
+        _ => OF_JOBS,
+    };
+    let besides = match (wide, of_program) {
+        (false, _) => &[],
+        (true, false) => WIDE,
+        (true, true) => WIDE_OF_PROGRAMS,
     };
     let is_ranked = rows.iter().any(|row| row.rank.is_some());
-    let column = (is_ranked && ranks == Ranks::InAColumn).then_some(&RANK);
-    let besides = WIDE.iter().filter(|column| wide && (!of_program || WIDE_OF_PROGRAMS.contains(&column.heading)));
-    let columns: Vec<&Column> = column.into_iter().chain(usual).chain(besides).collect();
+    let rank_column = if is_ranked && ranks == Ranks::InAColumn { &["rank"][..] } else { &[] };
+    let columns = view(ROWS, &[rank_column, usual, besides].concat());
     let before = is_ranked && ranks == Ranks::BeforeNames;
     let named = |row: &Row| if before { format!("{:5} {}", rank(row), row.target) } else { row.target.clone() };
     let first = if before { "rank  target" } else { "target" };
@@ -156,8 +139,9 @@ pub fn lines(rows: &[Row], wide: bool, ranks: Ranks) -> Vec<TableLine> {
             group = &row.group;
         }
         lines.push(match &row.numbers {
-            Some(numbers) => {
-                let cells = columns.iter().map(|column| (column.cell)(row, numbers));
+            Some(_) => {
+                let line = FieldLine::of(row);
+                let cells = columns.iter().map(|column| column.text(&line));
                 TableLine::Cells(std::iter::once(named(row)).chain(cells).collect())
             }
             None => TableLine::Reason(named(row), row.status.in_words()),
@@ -292,64 +276,15 @@ fn length(text: &str) -> usize {
     text.chars().count()
 }
 
-/// "1", or "3-4" for who cannot be told apart.
-fn rank(row: &Row) -> String {
-    match row.rank {
-        Some((best, worst)) if best == worst => best.to_string(),
-        Some((best, worst)) => format!("{best}-{worst}"),
-        None => String::new(),
-    }
-}
-
-pub(super) fn percent(share: f64) -> String {
-    format!("{:.0} %", share * 100.0)
-}
-
-/// "17 + 19": client and server; "2.3" where the store is in the client.
-fn cpu(numbers: &Numbers) -> String {
-    both(numbers.client_cpu_us_per_op, numbers.server_cpu_us_per_op)
-}
-
-/// The same in seconds, of the whole run.
-fn cpu_s(numbers: &Numbers) -> String {
-    both(numbers.client_cpu_us_per_op / 1e6, numbers.server_cpu_us_per_op.map(|server| server / 1e6))
-}
-
-/// "21 MB + 9.2 MB": program and server; "21 MB" where the store is in the program.
-pub(super) fn memories(client: Option<u64>, store: Option<u64>) -> String {
-    // A program that was gone before anybody looked held nothing that is known.
-    let store = disk(store);
-    client.map_or(store.clone(), |client| format!("{} + {store}", disk(Some(client))))
-}
-
-pub(super) fn both(client: f64, server: Option<f64>) -> String {
-    let client = units::digits(client);
-    server.map_or(client.clone(), |server| format!("{client} + {}", units::digits(server)))
-}
-
-pub(super) fn disk(bytes: Option<u64>) -> String {
-    bytes.filter(|&bytes| bytes > 0).map_or_else(|| "-".to_string(), units::bytes)
-}
-
-pub(super) fn tail(time_ns: Option<u64>) -> String {
-    time_ns.map_or_else(|| "-".to_string(), units::nanoseconds)
-}
-
-fn times(ratio: Option<f64>) -> String {
-    ratio.map_or_else(|| "-".to_string(), units::digits)
-}
-
-fn timed(one_in: u32) -> String {
-    if one_in == 1 { "all".to_string() } else { format!("1 in {one_in}") }
-}
-
-fn spread(numbers: &Numbers) -> String {
-    format!("{}..{}", units::seconds(numbers.seconds_lowest), units::seconds(numbers.seconds_highest))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn views_have_columns_of_their_table() {
+        let views = [OF_JOBS, OF_REQUESTS, OF_TRACE, OF_PROGRAMS, WIDE, WIDE_OF_PROGRAMS];
+        views.iter().for_each(|names| assert!(view(ROWS, names).iter().all(|column| !column.heading.is_empty())));
+    }
 
     #[test]
     fn a_long_name_is_whole_and_its_numbers_are_in_sight() {

@@ -1,16 +1,20 @@
 //! Every trial of a run in a line, in the order in which they were run; of a sweep every point of every trial.
 
 use anyhow::Result;
+use serde_json::Value;
 
 use super::cells::{self, Status};
+use super::columns::{Column, composed, exported, kind, reason, shown, swept, us, value, view};
+use super::formats::{
+    both, bytes, count, digits, disk, memories, microseconds, per_second, percent, plain, seconds, share,
+};
 use super::grid;
 use super::point::{measured, step};
 use super::standing::Counted;
-use super::table::{TableLine, both, disk, memories, percent, tail};
+use super::table::TableLine;
 use super::times::times;
 use crate::model::load::Swept;
 use crate::model::record::{CutOff, Phase, Record};
-use crate::model::units;
 
 /// What one trial came to, or one point of it.
 #[derive(Clone, Debug, PartialEq)]
@@ -98,8 +102,8 @@ fn trial(record: &Record, counted: &Counted) -> Trial {
     let has_numbers = status.has_numbers() && !record.run.answers_only;
     let numbers = || Some(record).filter(|_| has_numbers);
     let per_op = |cpu_s: Option<f64>| {
-        let ops: u64 = record.measured().map(|phase| phase.ops).sum();
-        cpu_s.filter(|_| has_numbers).map(|cpu_s| cpu_s * 1e6 / ops.max(1) as f64)
+        let ops = record.metrics().ops.max(1) as f64;
+        cpu_s.filter(|_| has_numbers).map(|cpu_s| cpu_s * 1e6 / ops)
     };
     let memory = numbers().and_then(Record::store_memory);
     Trial {
@@ -141,71 +145,72 @@ fn point(record: &Record, phase: &Phase, place: TrialPlace, trial: Trial) -> Res
         let nothing = Trial { seconds: None, client_cpu_us_per_op: None, server_cpu_us_per_op: None, ..trial };
         return Ok(Trial { cut_off_done_share: Some(done_share), ..nothing });
     }
-    let per_request = |cpu_s: f64| cpu_s * 1e6 / phase.units.max(1) as f64;
     let kept = phase.open.as_ref().filter(|open| open.is_kept(phase.took_s));
     let response = kept.map(|open| times(record, phase, &open.response_ns)).transpose()?;
     Ok(Trial {
         seconds: Some(phase.took_s),
-        requests_per_s: Some(phase.units as f64 / phase.took_s.max(1e-9)),
+        requests_per_s: Some(phase.units_per_s()),
         response_ns_p99: response.and_then(|response| response.quantile_ns(0.99)),
-        client_cpu_us_per_op: Some(per_request(phase.client.cpu_s())),
-        server_cpu_us_per_op: phase.server.map(|server| per_request(server.cpu_s())),
+        client_cpu_us_per_op: Some(phase.cpu_us_per_unit(phase.client.cpu_s())),
+        server_cpu_us_per_op: phase.server.map(|server| phase.cpu_us_per_unit(server.cpu_s())),
         ..trial
     })
 }
 
-/// One column, and how a trial fills it.
-struct Column {
-    heading: &'static str,
-    cell: fn(&Trial) -> String,
-}
+/// The columns of trials.
+pub const TRIALS: &[Column<Trial>] = &[
+    shown("block", "block", plain, |trial| trial.block.into()),
+    shown("position", "place", plain, |trial| trial.position.into()),
+    shown("target", "target", plain, |trial| trial.target.as_str().into()),
+    exported("baseline", |trial| trial.baseline.into()),
+    exported("uncounted", |trial| value(trial.uncounted.map(uncounted))),
+    exported("status", |trial| kind(&trial.status).into()),
+    exported("reason", |trial| value(reason(&trial.status))),
+    shown("units", "size", count, |trial| value(trial.units)),
+    shown("part", "part", plain, |trial| place(trial, |place| place.part.as_str().into())),
+    exported("swept", |trial| place(trial, |place| swept(place.swept).into())),
+    // What is swept over stands above it.
+    shown("step", "", count, |trial| place(trial, |place| place.step.into())),
+    shown("took_s", "seconds", seconds, |trial| value(trial.seconds)),
+    exported("cut_off_done_share", |trial| value(trial.cut_off_done_share)),
+    shown("units_per_s", "requests/s", per_second, |trial| value(trial.requests_per_s)),
+    shown("response_us_p99", "response p99", microseconds, |trial| value(us(trial.response_ns_p99))),
+    composed("cpu_us_per_op", "CPU us/op", |trial| cpu(trial, 1.0)),
+    composed("cpu_s", "CPU s", |trial| cpu(trial, 1e6)),
+    exported("client_cpu_us_per_op", |trial| value(trial.client_cpu_us_per_op)),
+    exported("server_cpu_us_per_op", |trial| value(trial.server_cpu_us_per_op)),
+    composed("memory_bytes", "memory", |trial| disk(memory_bytes(trial)).into()),
+    composed("both_memory_bytes", "memory", |trial| memories(trial.client_anonymous_bytes, memory_bytes(trial)).into()),
+    exported("anonymous_bytes", |trial| value(trial.anonymous_bytes)),
+    exported("shared_bytes", |trial| value(trial.shared_bytes)),
+    exported("client_anonymous_bytes", |trial| value(trial.client_anonymous_bytes)),
+    shown("disk_bytes", "disk", bytes, |trial| value(trial.bytes_on_disk)),
+    shown("load_1m", "load", digits, |trial| trial.load_1m.into()),
+    shown("cpu_pressure_share", "pressure", share, |trial| value(trial.cpu_pressure_share)),
+    composed("note", "", |trial| note(trial).into()),
+];
 
-const FIRST: &[Column] = &[
-    Column { heading: "target", cell: |trial| trial.target.clone() },
-    Column { heading: "block", cell: |trial| trial.block.to_string() },
-    Column { heading: "place", cell: |trial| trial.position.to_string() },
-];
-const UNITS: Column = Column { heading: "size", cell: |trial| or_dash(trial.units, units::thousands) };
-const SECONDS: Column = Column { heading: "seconds", cell: |trial| or_dash(trial.seconds, units::seconds) };
-const OF_POINTS: &[Column] = &[
-    Column { heading: "part", cell: |trial| of_place(trial, |place| place.part.clone()) },
-    Column { heading: "", cell: |trial| of_place(trial, |place| units::thousands(place.step)) },
-    SECONDS,
-    Column { heading: "requests/s", cell: |trial| or_dash(trial.requests_per_s, units::count) },
-];
-const RESPONSE: Column = Column { heading: "response p99", cell: |trial| tail(trial.response_ns_p99) };
-const CPU: Column = Column { heading: "CPU us/op", cell: cpu };
-const MEMORY: Column = Column { heading: "memory", cell: |trial| disk(memory_bytes(trial)) };
-const OF_JOBS: &[Column] = &[CPU, MEMORY];
-const OF_PROGRAMS: &[Column] =
-    &[Column { heading: "CPU s", cell: cpu_s }, Column { heading: "memory", cell: memory_of_both }];
-const LAST: &[Column] = &[
-    Column { heading: "disk", cell: |trial| disk(trial.bytes_on_disk) },
-    Column { heading: "load", cell: |trial| units::digits(trial.load_1m) },
-    Column { heading: "pressure", cell: |trial| or_dash(trial.cpu_pressure_share, percent) },
-    Column { heading: "", cell: note },
-];
+const FIRST: &[&str] = &["target", "block", "position"];
+const OF_POINTS: &[&str] = &["part", "step", "took_s", "units_per_s"];
+const OF_JOBS: &[&str] = &["cpu_us_per_op", "memory_bytes"];
+const OF_PROGRAMS: &[&str] = &["cpu_s", "both_memory_bytes"];
+const LAST: &[&str] = &["disk_bytes", "load_1m", "cpu_pressure_share", "note"];
 
 /// A table of them, the headings first; a trial without numbers says why.
 pub fn lines(trials: &[Trial]) -> Vec<TableLine> {
     let place = trials.iter().find_map(|trial| trial.point.as_ref());
     let has_response = trials.iter().any(|trial| trial.response_ns_p99.is_some());
-    let middle = if place.is_some() { OF_POINTS } else { std::slice::from_ref(&SECONDS) };
-    let response = has_response.then_some(&RESPONSE);
+    let middle = if place.is_some() { OF_POINTS } else { &["took_s"] };
+    let response = if has_response { &["response_us_p99"][..] } else { &[] };
     let used = if trials.iter().any(|trial| trial.of_program) { OF_PROGRAMS } else { OF_JOBS };
-    let units = trials.iter().any(|trial| trial.units.is_some()).then_some(&UNITS);
-    let columns: Vec<&Column> =
-        FIRST.iter().chain(units).chain(middle).chain(response).chain(used).chain(LAST).collect();
-    // The column of what was swept over is called by that.
+    let units = if trials.iter().any(|trial| trial.units.is_some()) { &["units"][..] } else { &[] };
+    let columns = view(TRIALS, &[FIRST, units, middle, response, used, LAST].concat());
     let swept = place.map_or("", |place| grid::heading(place.swept));
-    let headings = columns.iter().enumerate().map(|(index, column)| match column.heading {
-        "" if index == FIRST.len() + 1 => swept.to_string(),
-        heading => heading.to_string(),
-    });
-    let mut lines = vec![TableLine::Cells(headings.collect())];
+    let headings = columns.iter().map(|column| if column.name == "step" { swept } else { column.heading });
+    let mut lines = vec![TableLine::Cells(headings.map(str::to_string).collect())];
     lines.extend(trials.iter().map(|trial| match trial.status {
         ref status if status.has_numbers() => {
-            TableLine::Cells(columns.iter().map(|column| (column.cell)(trial)).collect())
+            TableLine::Cells(columns.iter().map(|column| column.text(trial)).collect())
         }
         _ => {
             let at = format!("block {}, place {}", trial.block, trial.position);
@@ -215,25 +220,23 @@ pub fn lines(trials: &[Trial]) -> Vec<TableLine> {
     lines
 }
 
-fn or_dash<T>(number: Option<T>, words: fn(T) -> String) -> String {
-    number.map_or_else(|| "-".to_string(), words)
+fn place(trial: &Trial, words: fn(&TrialPlace) -> Value) -> Value {
+    trial.point.as_ref().map_or(Value::Null, words)
 }
 
-fn of_place(trial: &Trial, words: fn(&TrialPlace) -> String) -> String {
-    trial.point.as_ref().map_or_else(|| "-".to_string(), words)
+fn uncounted(uncounted: Uncounted) -> &'static str {
+    match uncounted {
+        Uncounted::WarmUp => "warm_up",
+        Uncounted::AaControl => "aa_control",
+        Uncounted::Discarded => "discarded",
+        Uncounted::Ahead => "larger",
+    }
 }
 
-fn cpu(trial: &Trial) -> String {
-    trial.client_cpu_us_per_op.map_or_else(|| "-".to_string(), |client| both(client, trial.server_cpu_us_per_op))
-}
-
-fn cpu_s(trial: &Trial) -> String {
-    let server_s = trial.server_cpu_us_per_op.map(|server_us| server_us / 1e6);
-    trial.client_cpu_us_per_op.map_or_else(|| "-".to_string(), |client_us| both(client_us / 1e6, server_s))
-}
-
-fn memory_of_both(trial: &Trial) -> String {
-    memories(trial.client_anonymous_bytes, memory_bytes(trial))
+/// So many microseconds are one.
+fn cpu(trial: &Trial, scale: f64) -> Value {
+    let server = trial.server_cpu_us_per_op.map(|server_us| server_us / scale);
+    value(trial.client_cpu_us_per_op.map(|client_us| both(client_us / scale, server)))
 }
 
 fn memory_bytes(trial: &Trial) -> Option<u64> {
@@ -249,4 +252,15 @@ fn note(trial: &Trial) -> String {
         Uncounted::Ahead => "larger",
     });
     cut_off.unwrap_or_else(|| uncounted.unwrap_or(if trial.baseline { "baseline" } else { "" }).to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn views_have_columns_of_their_table() {
+        let views = [FIRST, OF_POINTS, OF_JOBS, OF_PROGRAMS, LAST];
+        views.iter().for_each(|names| assert_eq!(view(TRIALS, names).len(), names.len()));
+    }
 }

@@ -257,7 +257,7 @@ pub fn misses(rows: &[Row], records: &[Record]) -> String {
         let share = 100.0 * misses as f64 / traced.gets.max(1) as f64;
         format!("misses {} of {} ({share:.1} %)", units::thousands(misses), units::thousands(traced.gets))
     };
-    let each = rows.iter().filter_map(|row| Some((row.target.as_str(), row.numbers.as_ref()?.misses?)));
+    let each = rows.iter().filter_map(|row| Some((row.target.as_str(), row.numbers.as_ref()?.run.misses)));
     let everything = traced.misses.map(|misses| ("a store that keeps everything", misses));
     let lines: Vec<(&str, u64)> = each.chain(everything).collect();
     let width = lines.iter().map(|(name, _)| name.chars().count()).max().unwrap_or(0);
@@ -272,7 +272,7 @@ fn reads_only(record: &Record) -> bool {
 /// Of keys that are not ours nothing is known but how many were asked for, and which were gone.
 fn not_checked(records: &[Record]) -> String {
     let keys = records.iter().filter_map(|record| record.counters.get(KEYS_DRAWN)).max().copied().unwrap_or(0);
-    let misses: u64 = records.iter().flat_map(|record| record.measured()).map(|phase| phase.misses).sum();
+    let misses: u64 = records.iter().map(|record| record.metrics().misses).sum();
     let gone = if misses == 0 { String::new() } else { format!("; {} gets found nothing", units::thousands(misses)) };
     let drawn = if keys == 1 { "1 key was".to_string() } else { format!("{} keys were", units::thousands(keys)) };
     format!(

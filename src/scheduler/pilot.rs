@@ -13,7 +13,7 @@ use crate::harness::signals::{INTERRUPTED, Interrupt};
 use crate::harness::timing::Timer;
 use crate::harness::trial::Bench;
 use crate::model::effort::{Blocks, CLAIM_BLOCKS};
-use crate::model::record::{Outcome, Record};
+use crate::model::record::{Outcome, Phase, Record};
 use crate::model::trial::Seeds;
 use crate::model::units;
 
@@ -350,7 +350,7 @@ pub fn at_most(record: &Record) -> Option<f64> {
         return None;
     }
     let parts = record.phases.iter().filter(|phase| !matches!(phase.name.as_str(), "load" | "final_flush"));
-    parts.map(|phase| phase.units as f64 / phase.took_s.max(1e-9)).min_by(f64::total_cmp)
+    parts.map(Phase::units_per_s).min_by(f64::total_cmp)
 }
 
 /// To two digits, downwards, and at least 1.

@@ -17,7 +17,7 @@ use crate::model::record::{Outcome, Record};
 use crate::stats::paired::LogRatios;
 
 /// Something that happened, for whoever saves or watches.
-pub enum Event<'a> {
+pub enum RunEvent<'a> {
     /// A trial is under way: which one of how many, on which target, how far.
     Live {
         trial: u32,
@@ -71,7 +71,11 @@ const QUIET_WITHIN: Duration = Duration::from_secs(60);
 /// that is the one before the first, and no other fits, it is what is shown.
 ///
 /// `benches` are of one plan, one for each size of its job: a block has them all, and each is compared by itself.
-pub fn run(benches: &[Bench<'_>], time: Option<Time>, tell: &mut dyn FnMut(Event<'_>) -> Result<()>) -> Result<Ended> {
+pub fn run(
+    benches: &[Bench<'_>],
+    time: Option<Time>,
+    tell: &mut dyn FnMut(RunEvent<'_>) -> Result<()>,
+) -> Result<Ended> {
     let plan = benches[0].plan;
     let mut seen: Vec<Seen> = benches.iter().map(|_| Seen::default()).collect();
     let mut longest = Duration::ZERO;
@@ -95,7 +99,7 @@ pub fn run(benches: &[Bench<'_>], time: Option<Time>, tell: &mut dyn FnMut(Event
             let left = time.map_or(QUIET_WITHIN, |time| timer.left_of(time.left).min(QUIET_WITHIN));
             benches[0].processor_probe.wait_until_quiet(left, benches[0].interrupt);
         }
-        tell(Event::Block(block))?;
+        tell(RunEvent::Block(block))?;
         let end = if plan.is_over() { RunEnd::Budget } else { RunEnd::AllBlocks };
         let all_out = seen.iter().all(|seen| seen.out.len() >= plan.chosen.len()).then_some(end);
         if let Some(stopped) = stops(&seen, plan).or(all_out) {
@@ -137,7 +141,7 @@ fn run_block(
     benches: &[Bench<'_>],
     block: u32,
     seen: &mut [Seen],
-    tell: &mut dyn FnMut(Event<'_>) -> Result<()>,
+    tell: &mut dyn FnMut(RunEvent<'_>) -> Result<()>,
 ) -> Result<Result<(), Ended>> {
     let plan = benches[0].plan;
     let repeated: Vec<Vec<usize>> = seen.iter().map(|seen| seen.controls(plan, block)).collect();
@@ -163,7 +167,7 @@ fn run_block(
         if let Some(given) = answers::given(&record) {
             seen.answers.push((chosen.target.label.clone(), given.digest.to_string()));
         }
-        tell(Event::Finished(&record))?;
+        tell(RunEvent::Finished(&record))?;
         seen.noise.push((block, record.noise));
         if record.outcome != Outcome::Finished || !record.is_right() {
             seen.out.insert(place);
@@ -185,14 +189,14 @@ fn run_trial(
     bench: &Bench<'_>,
     chosen: &Chosen,
     (block, position, trials): (u32, u32, u32),
-    tell: &mut dyn FnMut(Event<'_>) -> Result<()>,
+    tell: &mut dyn FnMut(RunEvent<'_>) -> Result<()>,
 ) -> Result<Result<Record, Interrupted>> {
     let target = chosen.target.label.as_str();
     for repeats in 0.. {
         let mut failure = Ok(());
         let mut watch = |live| {
             if failure.is_ok() {
-                failure = tell(Event::Live { trial: position, trials, target, live });
+                failure = tell(RunEvent::Live { trial: position, trials, target, live });
             }
         };
         let mut record = match bench.trial(chosen, block, position, &mut watch) {
@@ -202,7 +206,7 @@ fn run_trial(
         failure?;
         let Some(disturbed) = gated::again(bench.plan, &record, repeats) else { return Ok(Ok(record)) };
         record.discarded = true;
-        tell(Event::Discarded(&record, &disturbed))?;
+        tell(RunEvent::Discarded(&record, &disturbed))?;
     }
     unreachable!("a trial is run again a few times")
 }

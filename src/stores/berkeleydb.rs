@@ -419,20 +419,12 @@ mod tests {
 
     use super::*;
     use crate::model::op::{Op, Reply};
-    use crate::stores::{Login, Place};
+    use crate::stores::Place;
 
     fn launch(place: &Path, level: Durability, settings: &[(&str, &str)]) -> Launch {
-        Launch {
-            place: Place::Path(place.to_path_buf()),
-            durability: level,
-            configuration: Default::default(),
-            settings: settings.iter().map(|(name, value)| (name.to_string(), value.to_string())).collect(),
-            login: Login::default(),
-            clients: 1,
-            data_bytes: None,
-            answer_bytes: None,
-            patience: Duration::from_secs(1),
-        }
+        let settings = settings.iter().map(|(name, value)| (name.to_string(), value.to_string())).collect();
+        let launch = Launch::at(Place::Path(place.to_path_buf()), Duration::from_secs(1));
+        Launch { durability: level, settings, ..launch }
     }
 
     /// The functions are called at places that were written down by hand: what is set by one must be read by another.

@@ -417,7 +417,6 @@ mod tests {
     use std::net::TcpListener;
 
     use super::*;
-    use crate::model::trial::Durability;
 
     /// It sends and never reads: what comes while a question is written is bounded as all else is.
     #[test]
@@ -428,17 +427,8 @@ mod tests {
             let (mut client, _) = listener.accept().expect("a client");
             while client.write_all(&[b'x'; 1 << 16]).is_ok() {}
         });
-        let launch = Launch {
-            place: Place::Tcp { host: "127.0.0.1".to_string(), port },
-            durability: Durability::None,
-            configuration: Default::default(),
-            settings: Default::default(),
-            login: Default::default(),
-            clients: 1,
-            data_bytes: None,
-            answer_bytes: Some(0),
-            patience: Duration::from_secs(2),
-        };
+        let place = Place::Tcp { host: "127.0.0.1".to_string(), port };
+        let launch = Launch { answer_bytes: Some(0), ..Launch::at(place, Duration::from_secs(2)) };
         let mut connection = BlockingConnection::open("flood", &launch).expect("a connection");
         let asked = connection.exchange(&vec![0; 64 << 20], |_| Ok(None::<(usize, ())>));
         let said = asked.expect_err("it floods").to_string();

@@ -3,14 +3,14 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use self::blocking::Connection;
+pub use self::launch::{Launch, Login, Place};
 pub use self::means::Means;
 use self::room::{ServerMemory, Weight};
 use self::store_stats::StoreStats;
 use crate::model::op::{Fault, KeyList, Op, Reply};
-use crate::model::trial::{Configuration, Durability, Transport};
+use crate::model::trial::{Durability, Transport};
 
 pub mod array;
 #[cfg(feature = "libraries")]
@@ -34,10 +34,12 @@ mod cell;
 mod deadline;
 mod dragonfly;
 mod faulty;
+pub mod features;
 #[cfg(feature = "fjall")]
 mod fjall;
 #[cfg(feature = "libraries")]
 mod kyotocabinet;
+mod launch;
 #[cfg(feature = "libraries")]
 mod leveldb;
 #[cfg(feature = "libraries")]
@@ -116,11 +118,6 @@ pub const ALL: &[&Adapter] = &[
     &tokyotyrant::TOKYOTYRANT,
     &faulty::FAULTY,
 ];
-
-/// The least memory that a store may use for its caches, in bytes. A gigabyte is what redb takes by itself, and what a
-/// server is usually given; it holds every built-in job's data, so that no store is slower for a default that was meant
-/// for phones.
-const CACHE_BYTES: u64 = 1 << 30;
 
 /// An open store; every client talks through a session of its own.
 pub trait Store: Send + Sync {
@@ -305,93 +302,6 @@ pub struct Setting {
     pub about: &'static str,
     pub default: &'static str,
     pub check: fn(&str) -> Result<(), String>,
-}
-
-/// Where a store is and how it is to be opened.
-#[derive(Clone, Debug)]
-pub struct Launch {
-    pub place: Place,
-    pub durability: Durability,
-    pub configuration: Configuration,
-    pub settings: BTreeMap<String, String>,
-    pub login: Login,
-    /// Sessions that will be open at once; an embedded store may need to reserve them.
-    pub clients: u32,
-    /// Bytes of keys and values that the job will leave behind, where that is known: caches must hold them.
-    pub data_bytes: Option<u64>,
-    /// Bytes of the longest answer that the job can have, where that is known: a longer one is refused.
-    pub answer_bytes: Option<u64>,
-    /// How long an answer may take before its socket counts as lost.
-    pub patience: Duration,
-}
-
-impl Launch {
-    /// The value of a setting, or its default.
-    pub fn setting<'a>(&'a self, setting: &Setting) -> &'a str {
-        self.settings.get(setting.name).map_or(setting.default, String::as_str)
-    }
-
-    /// The memory that a store may use for its caches, in bytes: the same for all, and four times the job's data where
-    /// that is more, because a page or block of a store is never quite full and an old one may be kept beside its new
-    /// one.
-    pub fn cache_bytes(&self) -> u64 {
-        CACHE_BYTES.max(self.data_bytes.unwrap_or(0).saturating_mul(4))
-    }
-
-    /// Whether only address and directory may be set: neither durability level nor memory is matched then.
-    pub fn is_shipped(&self) -> bool {
-        self.configuration == Configuration::Shipped
-    }
-
-    /// The directory of an embedded store.
-    pub fn directory(&self) -> Result<&Path, Fault> {
-        match &self.place {
-            Place::Path(path) => Ok(path),
-            other => Err(Fault::Unsupported(format!("an embedded store at {other}"))),
-        }
-    }
-}
-
-/// Where a store is reached.
-#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Place {
-    /// Nowhere but in this process.
-    Memory,
-    /// A directory (or, for a store that is one file, that file).
-    Path(PathBuf),
-    Unix(PathBuf),
-    Tcp {
-        host: String,
-        port: u16,
-    },
-}
-
-impl std::fmt::Display for Place {
-    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Place::Memory => write!(out, "memory"),
-            Place::Path(path) | Place::Unix(path) => write!(out, "{}", path.display()),
-            Place::Tcp { host, port } if host.contains(':') => write!(out, "[{host}]:{port}"),
-            Place::Tcp { host, port } => write!(out, "{host}:{port}"),
-        }
-    }
-}
-
-/// Who we are to a server. Goes to trials over a pipe; never to output, records or command lines.
-#[derive(Clone, Default, serde::Serialize, serde::Deserialize)]
-pub struct Login {
-    pub user: Option<String>,
-    pub password: Option<String>,
-    /// Its number (Redis) or name.
-    pub database: Option<String>,
-}
-
-impl std::fmt::Debug for Login {
-    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let hidden = self.password.as_ref().map(|_| "***");
-        write!(out, "Login {{ user: {:?}, password: {hidden:?}, database: {:?} }}", self.user, self.database)
-    }
 }
 
 /// A server's recipe, as data. The store room only says what to run; the lab runs it.

@@ -1,9 +1,8 @@
 //! The answers themselves: on every store that this machine should have, and against what others computed.
 
-use std::path::{Path, PathBuf};
-
 use serde_json::Value;
 
+use crate::common::published;
 use crate::desk::{Desk, Said};
 
 /// The answer that a target's record holds.
@@ -52,12 +51,11 @@ fn every_store_that_this_machine_should_have_does_both_jobs() {
 /// Groceries of the R package arules: the digests of an independent program.
 #[test]
 fn the_groceries_have_the_digests_that_others_computed_on_every_store() {
-    let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("../shared/data");
-    let file: PathBuf = data.join("groceries.tsv");
-    let Ok(published) = std::fs::read_to_string(data.join("groceries.answers.json")) else {
-        eprintln!("!! {} is not here: NOT TESTED", file.display());
+    let (Some(file), Some(answers)) = (published::file("groceries.tsv"), published::file("groceries.answers.json"))
+    else {
         return;
     };
+    let published = std::fs::read_to_string(answers).expect("the published answers");
     let published: Value = serde_json::from_str(&published).expect("JSON");
     let published = &published["by an independent program"];
     let desk = Desk::new();

@@ -54,15 +54,16 @@ fn who_takes_half_of_the_time_for_a_pilot_is_left_out_and_says_so() {
 #[test]
 fn what_does_not_fit_is_said_before_it_starts() {
     let desk = Desk::new();
-    desk.wrap("redis-server", "case \"$*\" in *--version*) ;; *) sleep 3;; esac\nexec \"$real\" \"$@\"");
-    let run = ["run", "fans", "lmdb", "redis+unix", "--profiles", "60", "--budget", "20s"];
-    let said = within(20, || desk.run(&run));
+    desk.wrap("redis-server", "case \"$*\" in *--version*) ;; *) sleep 5;; esac\nexec \"$real\" \"$@\"");
+    let run = ["run", "fans", "lmdb", "redis+unix", "--profiles", "60", "--budget", "30s"];
+    let said = within(30, || desk.run(&run));
     said.complains("kvfair: 6 blocks take about").complains("a trial takes about: lmdb 0.");
-    said.complains("hint: leave out redis+unix, or give it more time: --budget 1m");
+    // How much more depends on how fast this machine is.
+    said.complains("hint: leave out redis+unix, or give it more time: --budget ");
     let (before, _) = said.err.split_once("block 1 of").expect("a block was run");
     assert!(before.contains("a trial takes about") && !before.contains("warm-up done"), "{}", said.err);
     said.shows("no claim");
-    let said = desk.run(&[&run[..7], &["200s"]].concat());
+    let said = desk.run(&["run", "fans", "lmdb", "--profiles", "60", "--budget", "200s"]);
     said.complains("for 6 blocks and a warm-up");
 }
 

@@ -4,32 +4,25 @@
 use std::io::{BufRead, BufReader, Write};
 use std::process::Stdio;
 
-use kvfair::harness::worker::{TrialEvent, TrialTask};
+use kvfair::harness::task::{Event, Task, TrialTask};
 use kvfair::model::load::Load;
 use kvfair::model::record::{Phase, Record, Verdict};
 use kvfair::model::trial::{Data, JobSettings, Transport, Verify};
 use kvfair::report::sweep;
+use kvfair::stores::Launch;
 
 use crate::common;
 use crate::desk::Desk;
 
-fn trial(launch: kvfair::stores::Launch) -> TrialTask {
+fn trial(launch: Launch) -> TrialTask {
     let load = Load { records: 100, value_bytes: 32, depth: 3, clients: vec![2, 9], ..Load::default() };
     let points = load.points(Some(3_000), 0);
     TrialTask {
         store: "redis".to_string(),
-        place: launch.place,
-        login: launch.login,
-        durability: launch.durability,
-        configuration: launch.configuration,
-        settings: launch.settings,
-        data_bytes: None,
-        answer_bytes: None,
-        patience_s: 10.0,
+        launch: Launch { clients: 9, ..launch },
         limit_s: None,
         doubles: true,
         pinned: false,
-        clients: 9,
         points,
         job: JobSettings {
             name: "getset".to_string(),
@@ -56,22 +49,22 @@ fn trial(launch: kvfair::stores::Launch) -> TrialTask {
 }
 
 /// Hears a trial's child to its end, and says go wherever it waits.
-fn carried_out(desk: &Desk, trial: &TrialTask) -> (Vec<Phase>, Option<Verdict>) {
-    let mut child = desk.kvfair(&["trial"]);
+fn carried_out(desk: &Desk, trial: TrialTask) -> (Vec<Phase>, Option<Verdict>) {
+    let mut child = desk.kvfair(&["child", "trial"]);
     let mut child = child.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("kvfair starts");
     let mut pipe = child.stdin.take().expect("it is piped");
     let mut tell = |text: &str| writeln!(pipe, "{text}").expect("it listens");
-    tell(&serde_json::to_string(trial).expect("plain data"));
+    tell(&serde_json::to_string(&Task::Trial(Box::new(trial))).expect("plain data"));
     let (mut phases, mut verdict) = (Vec::new(), None);
     for line in BufReader::new(child.stdout.take().expect("it is piped")).lines() {
         match serde_json::from_str(&line.expect("a line")).expect("what it tells") {
-            TrialEvent::Begins(_) | TrialEvent::Closed => tell("go"),
-            TrialEvent::Ended(phase, _) => {
+            Event::Begins(_) | Event::Closed => tell("go"),
+            Event::Ended(phase, _) => {
                 phases.push(*phase);
                 tell("go");
             }
-            TrialEvent::Verdict(found, _) => verdict = Some(found),
-            TrialEvent::Refused(why) | TrialEvent::Failed(why) => panic!("{why}"),
+            Event::Verdict(found, _) => verdict = Some(found),
+            Event::Refused(why) | Event::Failed(why) => panic!("{why}"),
             _ => {}
         }
     }
@@ -82,7 +75,7 @@ fn carried_out(desk: &Desk, trial: &TrialTask) -> (Vec<Phase>, Option<Verdict>) 
 #[test]
 fn the_most_clients_ask_once_more_with_twice_the_threads_and_all_is_right() {
     let (desk, server) = (Desk::new(), common::start("redis", Transport::Unix));
-    let (phases, verdict) = carried_out(&desk, &trial(server.launch.clone()));
+    let (phases, verdict) = carried_out(&desk, trial(server.launch.clone()));
     let told: Vec<(&str, u32, bool)> =
         phases.iter().map(|phase| (phase.name.as_str(), phase.clients, phase.doubled)).collect();
     let expected = [
@@ -97,7 +90,7 @@ fn the_most_clients_ask_once_more_with_twice_the_threads_and_all_is_right() {
     ];
     assert_eq!(told, expected);
     for pair in [&phases[3..5], &phases[5..7]] {
-        assert_eq!((pair[1].threads, pair[1].units, pair[1].ops), (2 * pair[0].threads, 3_000, 3_000));
+        assert_eq!((pair[1].threads, pair[1].metrics.units, pair[1].metrics.ops), (2 * pair[0].threads, 3_000, 3_000));
     }
     assert!(matches!(verdict, Some(Verdict::Right(_))), "{verdict:?}");
 }
@@ -115,7 +108,7 @@ fn what_twice_the_threads_reached_limits_its_point_and_is_no_number_of_it() {
     let with = |times: f64| {
         let mut record = record.clone();
         let phase = record.phases.iter().find(|phase| (phase.name.as_str(), phase.clients) == ("get", 9)).unwrap();
-        let doubled = Phase { doubled: true, took_s: phase.took_s / times, units: phase.units, ..phase.clone() };
+        let doubled = Phase { doubled: true, took_s: phase.took_s / times, ..phase.clone() };
         record.phases.push(doubled);
         assert_eq!(record.took_s().map(f64::to_bits), self::took_s(&record).map(f64::to_bits), "it counts for nothing");
         sweep::points(&[record], false).unwrap()

@@ -2,13 +2,12 @@
 //! dropped by its own account; bad input by row.
 
 use std::fmt::Write;
-use std::path::Path;
 
 use kvfair::model::trial::Transport;
 use serde_json::Value;
 use sha2::Digest;
 
-use crate::common;
+use crate::common::{self, published};
 use crate::desk::{Desk, Said};
 
 /// Misses of the least recently used order, by libCacheSim's own tests on its own sample, at 128, 256, ... 1024 MiB.
@@ -24,11 +23,7 @@ fn misses_of(record: &Value) -> u64 {
 
 #[test]
 fn the_misses_are_those_that_others_published() {
-    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../shared/data/cloudphysics.oracleGeneral.bin");
-    if !file.exists() {
-        eprintln!("!! {} is not here: NOT TESTED", file.display());
-        return;
-    }
+    let Some(file) = published::file("cloudphysics.oracleGeneral.bin") else { return };
     let desk = Desk::new();
     let sizes = (1..=8).map(|step| step * 128);
     let targets: Vec<String> = sizes.map(|mib| format!("cached:null?memory={mib}MiB&count=values")).collect();

@@ -1,11 +1,10 @@
 //! The embedded stores as tests open them: by default, and in the shapes that their settings give them.
 
-use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
 
 use kvfair::model::trial::Durability;
-use kvfair::stores::{self, Adapter, Launch, Login, Place};
+use kvfair::stores::{self, Adapter, Launch, Place};
 
 /// Settings that make another engine of a store.
 const OTHERWISE: &[(&str, &str, &str)] =
@@ -42,15 +41,5 @@ impl Shape {
 }
 
 pub fn launch(place: &Path, durability: Durability, clients: u32) -> Launch {
-    Launch {
-        place: Place::Path(place.to_path_buf()),
-        durability,
-        configuration: Default::default(),
-        settings: BTreeMap::new(),
-        login: Login::default(),
-        clients,
-        data_bytes: None,
-        answer_bytes: None,
-        patience: Duration::from_secs(10),
-    }
+    Launch { durability, clients, ..Launch::at(Place::Path(place.to_path_buf()), Duration::from_secs(10)) }
 }

@@ -2,7 +2,6 @@
 //! ends.
 #![allow(dead_code)] // Each test binary uses its own part of this.
 
-use std::collections::BTreeMap;
 use std::net::TcpListener;
 use std::time::Duration;
 
@@ -14,6 +13,7 @@ use kvfair::stores::{self, Adapter, Facts, Launch, Login, Place, Session, Store}
 pub mod contract;
 pub mod embedded;
 pub mod nothing;
+pub mod published;
 
 /// How long a server may take until it answers: one in Java takes its time.
 const START_LIMIT: Duration = Duration::from_secs(90);
@@ -79,17 +79,7 @@ pub fn is_here(store: &str) -> bool {
 }
 
 pub fn launch_at(place: Place, durability: Durability) -> Launch {
-    Launch {
-        place,
-        durability,
-        configuration: Default::default(),
-        settings: BTreeMap::new(),
-        login: Login::default(),
-        clients: 4,
-        data_bytes: None,
-        answer_bytes: None,
-        patience: Duration::from_secs(10),
-    }
+    Launch { durability, clients: 4, ..Launch::at(place, Duration::from_secs(10)) }
 }
 
 fn start_in(

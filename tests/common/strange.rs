@@ -19,7 +19,7 @@ use kvfair::loadgen::sockets::{self, Conduct, Threads};
 use kvfair::loadgen::{LoadStats, Progress, Stopped, Work, threads};
 use kvfair::model::load::{Arrivals, At, Load};
 use kvfair::model::record::Open;
-use kvfair::model::trial::{Data, Durability, JobSettings};
+use kvfair::model::trial::{Data, JobSettings};
 use kvfair::stores::{self, Launch, Place};
 
 use nothing::Nothing;
@@ -303,21 +303,13 @@ impl Drive {
     /// Loads, then does the part. What came of it at the rate stands beside.
     pub fn against(self, manner: Manner) -> Result<(LoadStats, Option<Open>), Stopped> {
         let (_directory, path) = serve(manner);
+        // A batch of large values takes its time.
+        let is_slow = self.rate.is_some() || self.value_bytes > 1 << 19;
+        let patience = Duration::from_millis(if is_slow { 5_000 } else { 500 });
         let launch = Launch {
-            place: Place::Unix(path),
-            durability: Durability::None,
-            configuration: Default::default(),
-            settings: Default::default(),
-            login: Default::default(),
             clients: self.clients,
-            data_bytes: None,
             answer_bytes: Some(100 * u64::from(self.value_bytes)),
-            // A batch of large values takes its time.
-            patience: Duration::from_millis(if self.rate.is_some() || self.value_bytes > 1 << 19 {
-                5_000
-            } else {
-                500
-            }),
+            ..Launch::at(Place::Unix(path), patience)
         };
         let store = (stores::find("redis").unwrap().open)(&launch).unwrap();
         let job = (GETSET.open)(&settings(self.job, self.depth, self.value_bytes));
@@ -337,13 +329,13 @@ impl Drive {
                 ),
             };
             if let Ok(seen) = &seen {
-                assert_eq!(progress.units(), seen.units, "what was told is what was counted");
+                assert_eq!(progress.units(), seen.metrics.units, "what was told is what was counted");
             }
             seen
         };
         let loaded = run(Part::Load, At { value_bytes: self.value_bytes, ..At::closed(1, RECORDS) }, LOAD_DEPTH)
             .expect("loading");
-        assert_eq!((loaded.units, loaded.ops, loaded.misses), (RECORDS, RECORDS, 0));
+        assert_eq!((loaded.metrics.units, loaded.metrics.ops, loaded.metrics.misses), (RECORDS, RECORDS, 0));
         let at = At { rate: self.rate, value_bytes: self.value_bytes, ..At::closed(self.clients, self.requests) };
         let mut seen = run(self.part, at, self.depth)?;
         let open = pace.as_ref().zip(seen.lateness.take()).map(|(pace, lateness)| pace.open(lateness, !self.blocking));

@@ -1,11 +1,10 @@
 //! Recorded traffic: rows of every form as they are, whatever blocks they come in, and bad ones by what is wrong.
 
-use std::path::Path;
-
 use kvfair::jobs::trace::forms::{NAMES, Operation, VALUE_BYTES_MAX};
 use kvfair::jobs::trace::recorded::{Recorded, RecordedRequest};
 use kvfair::model::trial::{Data, JobSettings};
 
+use super::published;
 use super::{Bytes, Gzip};
 use kvfair::jobs::Source;
 
@@ -88,12 +87,8 @@ fn rows_of_every_form_are_read_as_they_are() {
 
 #[test]
 fn ten_lines_of_twitters_own() {
-    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../shared/data/twitter-7col.csv");
-    let Ok(text) = std::fs::read(&file) else {
-        eprintln!("!! {} is not here: NOT TESTED", file.display());
-        return;
-    };
-    let told = rows("twitter", text).unwrap();
+    let Some(file) = published::file("twitter-7col.csv") else { return };
+    let told = rows("twitter", std::fs::read(file).unwrap()).unwrap();
     assert_eq!(told.len(), 10);
     assert_eq!(told[0].1.len(), 72);
     assert_eq!(told[1], get(0, "q:q:1:8WTwl7huJeQ", 249));

@@ -9,24 +9,21 @@ mod proxy;
 mod talk;
 
 use std::fs;
-use std::io::Write;
 use std::path::Path;
 use std::sync::mpsc::RecvTimeoutError;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 
-use self::prober::{ProberEvent, ProberTask};
-use super::child::{last_words, listen, spawn_self};
-use super::guest::EvictionWatch;
+use super::child::Child;
+use super::guest::{EvictionWatch, MemoryQuery};
 use super::plan::Chosen;
-use super::process::{Leashed, in_words};
 use super::serve::{self, Served, Site, Unserved};
 use super::signals::{self, Interrupt};
+use super::task::{Event, ProbeTask, Task};
 use super::trial::Interrupted;
 use crate::model::check::{Checked, ProbeEnd, ProbeWrong, Reached};
-use crate::model::trial::{Configuration, Durability};
-use crate::stores::{Launch, Place, Role};
+use crate::stores::Launch;
 
 /// How soon a Ctrl-C is seen.
 const LOOK: Duration = Duration::from_millis(20);
@@ -40,8 +37,6 @@ const ALL: Duration = Duration::from_secs(900);
 /// How long a server that kvfair did not start may be silent while what was written is deleted again: Ctrl-C waits for
 /// it.
 const PATIENCE_AFTERWARDS: Duration = Duration::from_secs(5);
-/// How long a child that has said its last may take to end.
-const SLACK: Duration = Duration::from_secs(5);
 /// How long after a failure a server's own end is waited for.
 const ENDING: Duration = Duration::from_millis(200);
 
@@ -96,14 +91,22 @@ fn attempt(
     let made = fs::create_dir_all(&data).and_then(|()| fs::create_dir_all(directory.join("p")));
     let made = made.and_then(|()| data.canonicalize()).with_context(|| format!("cannot make {}", data.display()));
     let data = made.map_err(failed)?;
-    let launch = launch(chosen, &data);
+    let launch = Launch { clients: probes::CLIENTS, ..chosen.launch(&data, PATIENCE) };
     let mut served = match chosen.adapter.server {
         Some(_) if chosen.place.is_none() => Some(served(chosen, &launch, &data, directory, interrupt)?),
         _ => None,
     };
     let launch = served.as_ref().map_or(launch.clone(), |served| served.reached(&launch));
-    let order = ProberTask::new(chosen, &launch, directory, accepts_unchecked);
-    let attended = attend(chosen, &launch, &order, interrupt, checked).map_err(failed);
+    let task = ProbeTask {
+        store: chosen.adapter.name.to_string(),
+        launch: Launch { clients: 1, ..launch },
+        cache: chosen.target.cache,
+        guest: chosen.place.is_some(),
+        room: MemoryQuery { accepts_unchecked, ..MemoryQuery::default() },
+        directory: directory.to_path_buf(),
+        only_take_back: false,
+    };
+    let attended = attend(chosen, &task, interrupt, checked).map_err(failed);
     if let Some(ending) = served.as_mut().and_then(|served| served.ending_within(ENDING)) {
         checked.wrong.iter_mut().for_each(|finding| finding.came.push_str(&format!("; the server ended: {ending}")));
     }
@@ -111,24 +114,6 @@ fn attempt(
     let left_behind = attended?;
     stopped.map_err(|reason| Reached::Failed { reason })?;
     Ok(left_behind)
-}
-
-fn launch(chosen: &Chosen, data: &Path) -> Launch {
-    let ours = match chosen.adapter.role {
-        Role::Store => Place::Path(data.to_path_buf()),
-        Role::Baseline | Role::Null | Role::Ceiling | Role::Faulty => Place::Memory,
-    };
-    Launch {
-        place: chosen.place.clone().unwrap_or(ours),
-        durability: Durability::None,
-        configuration: Configuration::Matched,
-        settings: chosen.target.settings.clone(),
-        login: chosen.login.clone(),
-        clients: probes::CLIENTS,
-        data_bytes: None,
-        answer_bytes: None,
-        patience: PATIENCE,
-    }
 }
 
 fn served(
@@ -148,31 +133,25 @@ fn served(
 }
 
 /// Starts the child and hears it until it is done, dead or silent. Gives what it could not take back.
-fn attend(
-    chosen: &Chosen,
-    launch: &Launch,
-    order: &ProberTask,
-    interrupt: &Interrupt,
-    checked: &mut Checked,
-) -> Result<Option<String>> {
-    let directory = order.directory();
-    let log = directory.join("check.log");
-    let (mut child, heard) = started(order, &log)?;
-    let mut evictions = None;
+fn attend(chosen: &Chosen, task: &ProbeTask, interrupt: &Interrupt, checked: &mut Checked) -> Result<Option<String>> {
+    let mut child = started(task, "check.log")?;
+    let (mut evictions, mut left_behind) = (None, None);
     let (began, mut last_heard) = (Instant::now(), Instant::now());
     let mut probe = "opening".to_string();
     let cut_off = loop {
-        match heard.recv_timeout(LOOK) {
-            Ok(ProberEvent::Done { left_behind }) => {
-                child.wait_at_most(SLACK);
+        match child.next(LOOK) {
+            Ok(told @ (Event::Done | Event::Failed(_))) => {
+                hear(told, &mut probe, checked);
+                child.end();
                 stop_if(evictions.as_ref().and_then(EvictionWatch::look_now), interrupt);
                 // Who could not open it again could not take anything back either.
                 let gave_up = chosen.place.is_some() && checked.reached != Reached::Probed;
-                return Ok(if gave_up { take_back(order, directory) } else { left_behind });
+                return Ok(if gave_up { take_back(task) } else { left_behind });
             }
-            Ok(ProberEvent::Room(room)) => {
+            Ok(Event::LeftBehind(what)) => left_behind = Some(what),
+            Ok(Event::Room(room)) => {
                 checked.limits.extend(room.unknown());
-                let begin = |before| EvictionWatch::begin(chosen.adapter, launch, &chosen.target.label, before);
+                let begin = |before| EvictionWatch::begin(chosen.adapter, &task.launch, &chosen.target.label, before);
                 evictions = room.evicted.map(begin);
             }
             Ok(told) => {
@@ -187,8 +166,7 @@ fn attend(
             }
             Err(RecvTimeoutError::Timeout) => {}
             Err(RecvTimeoutError::Disconnected) => {
-                let ending = child.wait_at_most(SLACK).map_or_else(|| "does not end".to_string(), in_words);
-                break Some(format!("the process that asked died: {ending}{}", last_words(&log)));
+                break Some(format!("the process that asked died: {}", child.ending()));
             }
         }
         stop_if(evictions.as_ref().and_then(EvictionWatch::look), interrupt);
@@ -198,13 +176,13 @@ fn attend(
     };
     child.kill();
     if let Some(came) = cut_off {
-        let sent = prober::last_asked(directory);
+        let sent = prober::last_asked(&task.directory);
         match checked.version.is_empty() {
             true => checked.reached = Reached::Failed { reason: format!("{probe}: {came}") },
             false => checked.note(&probe, ProbeWrong { sent, came, cause: None, step: None }),
         }
     }
-    Ok(if chosen.place.is_some() { take_back(order, directory) } else { None })
+    Ok(if chosen.place.is_some() { take_back(task) } else { None })
 }
 
 /// Records that were driven out are missing, and no store is wrong for that.
@@ -212,55 +190,53 @@ fn stop_if(evicted: Option<String>, interrupt: &Interrupt) {
     evicted.into_iter().for_each(|why| interrupt.stop(why));
 }
 
-fn started(order: &ProberTask, log: &Path) -> Result<(Leashed, std::sync::mpsc::Receiver<ProberEvent>)> {
-    let mut child = spawn_self("probe", log)?;
-    let mut pipe = child.child().stdin.take().expect("stdin is piped");
-    let mut line = serde_json::to_vec(order).expect("an order is plain data");
-    line.push(b'\n');
-    pipe.write_all(&line).context("the process that asks does not listen")?;
-    let heard = listen::<ProberEvent>(child.child().stdout.take().expect("stdout is piped"));
-    Ok((child, heard))
+fn started(task: &ProbeTask, log: &str) -> Result<Child> {
+    Child::start(&[], &Task::Probe(task.clone()), &task.directory.join(log))
 }
 
-fn hear(told: ProberEvent, probe: &mut String, checked: &mut Checked) {
+fn hear(told: Event, probe: &mut String, checked: &mut Checked) {
     match told {
-        ProberEvent::Alive | ProberEvent::Room(_) | ProberEvent::Done { .. } => {}
-        ProberEvent::Facts { version, client_library } => {
-            (checked.version, checked.client_library) = (version, client_library)
+        Event::Alive | Event::Done => {}
+        Event::Facts(facts) => {
+            let product = facts.product.map_or_else(String::new, |name| format!("{name} "));
+            checked.version = format!("{product}{}", facts.version);
+            checked.client_library = facts.client_library;
         }
-        ProberEvent::Begins(name) => *probe = name,
-        ProberEvent::Limit(words) => checked.limits.push(words),
-        ProberEvent::Failed(reason) => checked.reached = Reached::Failed { reason },
-        ProberEvent::Ended(ProbeEnd::Right) => checked.probes += 1,
-        ProberEvent::Ended(ProbeEnd::NotOffered(words)) => {
+        Event::Begins(name) => *probe = name,
+        Event::Limit(words) => checked.limits.push(words),
+        Event::Failed(reason) => checked.reached = Reached::Failed { reason },
+        Event::Probed(ProbeEnd::Right) => checked.probes += 1,
+        Event::Probed(ProbeEnd::NotOffered(words)) => {
             if !checked.not_offered.contains(&words) {
                 checked.not_offered.push(words);
             }
         }
-        ProberEvent::Ended(ProbeEnd::Wrong(wrong)) => {
+        Event::Probed(ProbeEnd::Wrong(wrong)) => {
             checked.probes += 1;
             checked.note(probe, wrong);
         }
+        told => checked.reached = Reached::Failed { reason: format!("the process that asks said {told:?}") },
     }
 }
 
 /// A guest that was cut off could not take back what it wrote: a process of its own does so now, by its journal. Gives
 /// what is left all the same.
-fn take_back(order: &ProberTask, directory: &Path) -> Option<String> {
-    let order = order.to_take_back(PATIENCE_AFTERWARDS);
+fn take_back(task: &ProbeTask) -> Option<String> {
+    let launch = Launch { patience: PATIENCE_AFTERWARDS, ..task.launch.clone() };
+    let task = ProbeTask { only_take_back: true, launch, ..task.clone() };
     let unfinished = |why: &str| Some(format!("what was written below {} could not all be removed: {why}", talk::KEYS));
-    let (mut child, heard) = match started(&order, &directory.join("sweep.log")) {
-        Ok(started) => started,
+    let mut child = match started(&task, "sweep.log") {
+        Ok(child) => child,
         Err(error) => return unfinished(&format!("{error:#}")),
     };
     let began = Instant::now();
     while began.elapsed() < START {
-        match heard.recv_timeout(LOOK) {
-            Ok(ProberEvent::Done { left_behind }) => {
-                child.wait_at_most(SLACK);
-                return left_behind;
+        match child.next(LOOK) {
+            Ok(Event::Done) => {
+                child.end();
+                return None;
             }
-            Ok(ProberEvent::Failed(why)) => return unfinished(&why),
+            Ok(Event::Failed(why)) => return unfinished(&why),
             Ok(_) | Err(RecvTimeoutError::Timeout) => {}
             Err(RecvTimeoutError::Disconnected) => return unfinished("the process that deletes died"),
         }

@@ -18,7 +18,7 @@ use super::signals::{INTERRUPTED, Interrupt};
 use super::visits::Visit;
 use crate::jobs::{self, EndState, JobKind, Source};
 use crate::model::op::{Fault, Op, Reply};
-use crate::model::trial::{Configuration, Durability, Verify};
+use crate::model::trial::Verify;
 use crate::stores::{Launch, Session, Store};
 
 mod counters;
@@ -166,17 +166,8 @@ fn data_of(visit: &Visit, kind: &JobKind, scratch: &Path, interrupt: &Interrupt)
 fn open(chosen: &Chosen, visit: &Visit) -> Result<Box<dyn Store>> {
     let label = &chosen.target.label;
     let place = chosen.place.clone().ok_or_else(|| anyhow!("{label} names no store that is not ours"))?;
-    let launch = Launch {
-        place,
-        durability: Durability::None,
-        configuration: Configuration::Matched,
-        settings: visit.target.settings.clone(),
-        login: chosen.login.clone(),
-        clients: 1,
-        data_bytes: None,
-        answer_bytes: None,
-        patience: PATIENCE,
-    };
+    let (settings, login) = (visit.target.settings.clone(), chosen.login.clone());
+    let launch = Launch { settings, login, ..Launch::at(place, PATIENCE) };
     (chosen.adapter.open)(&launch).map_err(|fault| anyhow!("{label}: {fault}"))
 }
 

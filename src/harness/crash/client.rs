@@ -1,110 +1,39 @@
 //! The clients of a store that is to be killed: a process of their own, which holds the store where that is embedded.
 //! What they hear they tell at once, before they ask again.
 
-use std::collections::BTreeMap;
 use std::io;
 use std::sync::Mutex;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
-
-use serde::{Deserialize, Serialize};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use crate::harness::child::tell;
-use crate::model::crash::ledger::{self, FoundValue};
+use crate::harness::task::{Event, LedgerTask, LedgerWork};
+use crate::model::crash::ledger;
 use crate::model::op::{Fault, KeyList, Op, Reply};
-use crate::model::trial::{Configuration, Durability};
-use crate::stores::{self, Launch, Login, Place, Session, Store};
+use crate::stores::{self, Session, Store};
 
 /// Keys that are read back in one question.
 const AT_ONCE: usize = 64;
 
-/// What the process is handed on its standard input, as one line of JSON.
-#[derive(Debug, Serialize, Deserialize)]
-pub struct LedgerTask {
-    pub store: String,
-    pub place: Place,
-    pub login: Login,
-    pub durability: Durability,
-    pub settings: BTreeMap<String, String>,
-    pub patience_s: f64,
-    pub work: LedgerWork,
-}
-
-#[derive(Debug, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum LedgerWork {
-    /// Each client writes from its number on, at most so often.
-    Write { first: Vec<u64>, at_most: Option<u64> },
-    /// Reads these keys of each client.
-    Read { slots: Vec<Vec<u64>> },
-}
-
-/// What the process tells, a line of JSON each.
-#[derive(Debug, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum LedgerEvent {
-    Opened {
-        version: String,
-    },
-    /// At that second of the epoch.
-    Acknowledged {
-        client: u32,
-        sequence: u64,
-        at_s: f64,
-    },
-    Found {
-        client: u32,
-        slot: u64,
-        found: FoundValue,
-    },
-    /// The store's library is not here.
-    Missing(String),
-    Failed(String),
-    Done,
-}
-
-/// The hidden command `ledger`.
-pub fn run() -> io::Result<()> {
-    let mut line = String::new();
-    io::stdin().read_line(&mut line)?;
-    let order: LedgerTask = serde_json::from_str(&line)?;
-    tell(&match carry_out(&order) {
-        Ok(()) => LedgerEvent::Done,
-        Err(Fault::Unsupported(why)) => LedgerEvent::Missing(why),
-        Err(fault) => LedgerEvent::Failed(fault.to_string()),
+/// The whole life of the clients.
+pub fn run(task: &LedgerTask) -> io::Result<()> {
+    tell(&match carry_out(task) {
+        Ok(()) => Event::Done,
+        Err(Fault::Unsupported(why)) => Event::Refused(why),
+        Err(fault) => Event::Failed(fault.to_string()),
     });
     // The store is closed by now; an audit ends when everything was heard.
-    io::stdin().read_line(&mut line)?;
+    io::stdin().read_line(&mut String::new())?;
     Ok(())
 }
 
-fn carry_out(order: &LedgerTask) -> Result<(), Fault> {
+fn carry_out(task: &LedgerTask) -> Result<(), Fault> {
     let adapter =
-        stores::find(&order.store).ok_or_else(|| Fault::Unsupported(format!("there is no store {}", order.store)))?;
-    let launch = Launch {
-        place: order.place.clone(),
-        durability: order.durability,
-        configuration: Configuration::Matched,
-        settings: order.settings.clone(),
-        login: order.login.clone(),
-        clients: order.work.clients() as u32,
-        data_bytes: None,
-        answer_bytes: None,
-        patience: Duration::from_secs_f64(order.patience_s),
-    };
-    let store = (adapter.open)(&launch)?;
-    tell(&LedgerEvent::Opened { version: store.facts()?.version });
-    match &order.work {
+        stores::find(&task.store).ok_or_else(|| Fault::Unsupported(format!("there is no store {}", task.store)))?;
+    let store = (adapter.open)(&task.launch)?;
+    tell(&Event::Facts(store.facts()?));
+    match &task.work {
         LedgerWork::Write { first, at_most } => write(store.as_ref(), first, *at_most),
         LedgerWork::Read { slots } => read(store.as_ref(), slots),
-    }
-}
-
-impl LedgerWork {
-    fn clients(&self) -> usize {
-        match self {
-            LedgerWork::Write { first, .. } => first.len(),
-            LedgerWork::Read { .. } => 1,
-        }
     }
 }
 
@@ -131,7 +60,7 @@ fn write_from(store: &dyn Store, client: u32, first: u64, at_most: Option<u64>) 
         ledger::value(client, sequence, &mut value);
         let key = ledger::key(client, ledger::slot(sequence));
         match session.ask(&Op::Set { key: &key, value: &value, ttl_s: None })? {
-            Reply::Done => tell(&LedgerEvent::Acknowledged { client, sequence, at_s: now_s() }),
+            Reply::Done => tell(&Event::Acknowledged { client, sequence, at_s: now_s() }),
             other => return Err(Fault::Garbled(format!("a set was answered by {other:?}"))),
         }
     }
@@ -160,7 +89,7 @@ fn read_some(session: &mut dyn Session, client: u32, slots: &[u64]) -> Result<()
     match session.ask(&Op::GetMany(keys.lend()))? {
         Reply::Values(values) if values.len() == slots.len() => {
             for (&slot, value) in slots.iter().zip(values.iter()) {
-                tell(&LedgerEvent::Found { client, slot, found: ledger::found(client, slot, value) });
+                tell(&Event::Found { client, slot, found: ledger::found(client, slot, value) });
             }
             Ok(())
         }

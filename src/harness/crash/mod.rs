@@ -9,22 +9,21 @@ use std::sync::mpsc::RecvTimeoutError;
 use std::time::{Duration, Instant};
 
 use self::audit::Tracer;
-use self::child::Child;
-use self::client::{LedgerEvent, LedgerTask, LedgerWork};
 use self::outage::{Outage, Report};
+use super::child::Child;
 use super::gates;
 use super::plan::Chosen;
 use super::serve::{self, Served, Site, Unserved};
 use super::signals::{self, Interrupt};
+use super::task::{Event, LedgerTask, LedgerWork, Task};
 use crate::jobs::draw::Rng;
 use crate::model::crash::ledger::{FoundValue, Ledger};
 use crate::model::crash::syncs;
 use crate::model::crash::{Audit, DiskFacts, Kill, Outages, Tried};
-use crate::model::trial::{Configuration, Durability};
-use crate::stores::{Launch, Login, Place};
+use crate::model::trial::Durability;
+use crate::stores::{Launch, Place};
 
 mod audit;
-mod child;
 pub mod client;
 pub mod ground;
 pub mod outage;
@@ -214,12 +213,12 @@ impl<'a> Yard<'a> {
             let told = child.next(LOOK);
             self.not_interrupted()?;
             match told {
-                Ok(LedgerEvent::Acknowledged { client, sequence, .. }) => {
+                Ok(Event::Acknowledged { client, sequence, .. }) => {
                     first_at.get_or_insert_with(Instant::now);
                     writes += 1;
                     ledgers[client as usize].acknowledge(sequence);
                 }
-                Ok(LedgerEvent::Opened { version }) => self.version = version,
+                Ok(Event::Facts(facts)) => self.version = facts.version,
                 Ok(told) => return Err(self.unasked(told)),
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => return Err(self.died(&mut child)),
@@ -241,13 +240,13 @@ impl<'a> Yard<'a> {
         let until = Instant::now() + NOTICE;
         while let Ok(told) = child.next(until.saturating_duration_since(Instant::now())) {
             match told {
-                LedgerEvent::Acknowledged { client, sequence, .. } => ledgers[client as usize].acknowledge(sequence),
+                Event::Acknowledged { client, sequence, .. } => ledgers[client as usize].acknowledge(sequence),
                 _ => break,
             }
         }
         child.kill();
         while let Ok(told) = child.next(NOTICE) {
-            if let LedgerEvent::Acknowledged { client, sequence, .. } = told {
+            if let Event::Acknowledged { client, sequence, .. } = told {
                 ledgers[client as usize].acknowledge(sequence);
             }
         }
@@ -282,15 +281,15 @@ impl<'a> Yard<'a> {
             let told = child.next(LOOK);
             self.not_interrupted()?;
             match told {
-                Ok(LedgerEvent::Found { client, slot, found: what }) => {
+                Ok(Event::Found { client, slot, found: what }) => {
                     if kill.recovery_s.is_none() && ledgers[client as usize].is_right(slot, what) {
                         kill.recovery_s = Some(began.elapsed().as_secs_f64());
                     }
                     found.entry(client).or_default().push((slot, what));
                 }
-                Ok(LedgerEvent::Opened { .. }) => {}
-                Ok(LedgerEvent::Done) => break,
-                Ok(LedgerEvent::Failed(why)) => return Err(Stop::Store(format!("it did not come back: {why}"))),
+                Ok(Event::Facts(_)) => {}
+                Ok(Event::Done) => break,
+                Ok(Event::Failed(why)) => return Err(Stop::Store(format!("it did not come back: {why}"))),
                 Ok(told) => return Err(self.unasked(told)),
                 Err(RecvTimeoutError::Timeout) if heard_at.elapsed() < PATIENCE => continue,
                 Err(RecvTimeoutError::Timeout) => {
@@ -337,9 +336,9 @@ impl<'a> Yard<'a> {
             let told = child.next(LOOK);
             self.not_interrupted()?;
             match told {
-                Ok(LedgerEvent::Acknowledged { at_s: now_s, .. }) => at_s.push(now_s),
-                Ok(LedgerEvent::Opened { .. }) => {}
-                Ok(LedgerEvent::Done) => break,
+                Ok(Event::Acknowledged { at_s: now_s, .. }) => at_s.push(now_s),
+                Ok(Event::Facts(_)) => {}
+                Ok(Event::Done) => break,
                 Ok(told) => return Err(self.unasked(told)),
                 Err(RecvTimeoutError::Timeout) if began.elapsed() < PATIENCE => {}
                 // So many will do.
@@ -362,7 +361,7 @@ impl<'a> Yard<'a> {
             return Ok(());
         }
         let (chosen, transport, interrupt) = (self.chosen, self.chosen.target.transport, self.bench.interrupt);
-        let launch = self.launch(Place::Path(self.data.clone()));
+        let launch = self.launch();
         let site = Site { data: &self.data, scratch: &scratch, prepared: None, is_guarded: true };
         let served = serve::start(&self.under(), chosen.adapter, transport, &launch, site, PATIENCE, interrupt);
         let served = served.map_err(|unserved| match unserved {
@@ -396,36 +395,28 @@ impl<'a> Yard<'a> {
         self.served.take().map_or(Ok(()), Served::stop).map_err(Untried::Failed)
     }
 
-    fn launch(&self, place: Place) -> Launch {
-        Launch {
-            place,
-            durability: self.level,
-            configuration: Configuration::Matched,
-            settings: self.chosen.target.settings.clone(),
-            login: Login::default(),
-            clients: CLIENTS,
-            data_bytes: None,
-            answer_bytes: None,
-            patience: ANSWER,
-        }
+    /// How an embedded store is opened, and a server started.
+    fn launch(&self) -> Launch {
+        let (durability, settings) = (self.level, self.chosen.target.settings.clone());
+        let place = Place::Path(self.data.clone());
+        Launch { durability, settings, clients: CLIENTS, ..Launch::at(place, ANSWER) }
     }
 
     /// A process whose clients work on the store that is there now. What only reads is not looked at.
     fn child(&self, work: LedgerWork) -> Result<Child, Stop> {
         let holds_it = self.served.is_none() && matches!(work, LedgerWork::Write { .. });
         let under = if holds_it { self.under() } else { Vec::new() };
-        let place = self.served.as_ref().map_or_else(|| Place::Path(self.data.clone()), |served| served.place.clone());
-        let order = LedgerTask {
-            store: self.chosen.adapter.name.to_string(),
-            place,
-            login: self.served.as_ref().map(|served| served.login.clone()).unwrap_or_default(),
-            durability: self.level,
-            settings: self.chosen.target.settings.clone(),
-            patience_s: ANSWER.as_secs_f64(),
-            work,
+        let mut launch = self.launch();
+        if let Some(served) = &self.served {
+            launch = served.reached(&launch);
+        }
+        launch.clients = match &work {
+            LedgerWork::Write { first, .. } => first.len() as u32,
+            LedgerWork::Read { .. } => 1,
         };
-        let log = self.room().join("clients.log");
-        Child::start(&under, &order, &log).map_err(|error| Untried::Failed(format!("{error:#}")).into())
+        let task = Task::Ledger(LedgerTask { store: self.chosen.adapter.name.to_string(), launch, work });
+        Child::start(&under, &task, &self.room().join("clients.log"))
+            .map_err(|error| Untried::Failed(format!("{error:#}")).into())
     }
 
     fn not_interrupted(&self) -> Result<(), Stop> {
@@ -433,12 +424,12 @@ impl<'a> Yard<'a> {
     }
 
     /// What ends a step that was to go on.
-    fn unasked(&mut self, told: LedgerEvent) -> Stop {
+    fn unasked(&mut self, told: Event) -> Stop {
         let what = match told {
-            LedgerEvent::Missing(reason) => {
+            Event::Refused(reason) => {
                 return Untried::Missing { reason, get_it: self.chosen.adapter.get_it.to_string() }.into();
             }
-            LedgerEvent::Failed(why) => why,
+            Event::Failed(why) => why,
             told => format!("its clients said {told:?}"),
         };
         Stop::Store(format!("{what}{}", self.servers_end()))

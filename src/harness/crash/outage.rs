@@ -24,20 +24,21 @@ pub use tracer::{become_traced, trace};
 #[cfg(not(all(target_os = "linux", target_env = "gnu")))]
 mod nowhere {
     //! Elsewhere nobody is told to trace: [`super::Outage::find`] says why.
-    use super::{ELSEWHERE, OutageTask};
+    use super::{ELSEWHERE, OutageOrder};
 
-    pub fn become_traced(_: &OutageTask, _: &[std::ffi::OsString]) -> std::io::Error {
+    pub fn become_traced(_: &OutageOrder, _: &[std::ffi::OsString]) -> std::io::Error {
         std::io::Error::other(ELSEWHERE)
     }
 
-    pub fn trace(_: &OutageTask, _: i32) -> std::io::Result<()> {
+    pub fn trace(_: &OutageOrder, _: i32) -> std::io::Result<()> {
         Err(std::io::Error::other(ELSEWHERE))
     }
 }
 #[cfg(not(all(target_os = "linux", target_env = "gnu")))]
 pub use nowhere::{become_traced, trace};
 
-/// The hidden command.
+/// The hidden command. It is told by arguments and not as a task: its standard input is that of the store that it
+/// becomes.
 const COMMAND: &str = "outage";
 const ELSEWHERE: &str = "losses of power are emulated on Linux with glibc only";
 /// How long files may take to be rolled back.
@@ -47,7 +48,7 @@ const LOOK: Duration = Duration::from_millis(5);
 /// Where the store's files are, where the report goes, and the process for whom all this is: when it is gone nobody
 /// wants the files back.
 #[derive(Clone, Debug)]
-pub struct OutageTask {
+pub struct OutageOrder {
     pub data: PathBuf,
     pub report: PathBuf,
     pub owner: i32,

@@ -42,8 +42,8 @@ const SHOWN_BYTES: usize = 200;
 const SAMPLE_ONE_IN: u64 = 16;
 const SAMPLE_ENTRIES: usize = 2_000_000;
 
-/// What the process of the expected state is asked, as JSON on its standard input.
-#[derive(Debug, Serialize, Deserialize)]
+/// What the process of the expected state is asked.
+#[derive(Serialize, Deserialize)]
 pub struct OracleTask {
     pub job: JobSettings,
     pub input: PathBuf,

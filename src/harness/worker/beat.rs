@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use super::{TrialEvent, tell};
+use super::{Event, tell};
 
 /// Tells the parent how far we are, and counts units by whole seconds.
 pub(super) struct Beat {
@@ -21,7 +21,7 @@ impl Beat {
 
     pub(super) fn at(&mut self, units: u64) {
         let Some(began) = self.began else { return };
-        tell(&TrialEvent::Progress(self.before + units));
+        tell(&Event::Progress(self.before + units));
         if began.elapsed().as_secs() as usize > self.by_second.len() {
             self.by_second.push(units - self.counted);
             self.counted = units;

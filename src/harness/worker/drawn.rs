@@ -6,8 +6,7 @@ use std::io::{self, BufReader, BufWriter, ErrorKind, Read, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
-use super::{Early, TrialEvent, TrialTask};
-use crate::harness::child::tell;
+use super::{Early, Event, TrialTask, tell};
 use crate::jobs::JobKind;
 use crate::jobs::keyed::existing::Existing;
 use crate::model::load::Load;
@@ -18,7 +17,7 @@ use crate::stores::Store;
 /// The job on the keys that the store holds; none where the trial brings keys of its own.
 pub fn job(trial: &TrialTask, kind: &JobKind, store: &dyn Store) -> Result<Option<Existing>, Early> {
     let Some(Load { records, read_only: true, .. }) = trial.job.load else { return Ok(None) };
-    let reach = |fault: Fault| super::reach(&trial.place, &fault);
+    let reach = |fault: Fault| super::reach(&trial.launch.place, &fault);
     store.leave_no_trace().map_err(reach)?;
     let noted = noted(&trial.drawn).map_err(|error| unnoted(&trial.drawn, &error))?;
     let keys = match noted {
@@ -31,10 +30,10 @@ pub fn job(trial: &TrialTask, kind: &JobKind, store: &dyn Store) -> Result<Optio
     };
     let count = keys.lend().len();
     if count == 0 {
-        return refused(format!("{} holds no keys of strings, so --read-only has none to read", trial.place));
+        return refused(format!("{} holds no keys of strings, so --read-only has none to read", trial.launch.place));
     }
     note(&trial.drawn, &keys).map_err(|error| unnoted(&trial.drawn, &error))?;
-    tell(&TrialEvent::Counters(BTreeMap::from([(KEYS_DRAWN.to_string(), count as u64)])));
+    tell(&Event::Counters(BTreeMap::from([(KEYS_DRAWN.to_string(), count as u64)])));
     let parts = (kind.open)(&trial.job).parts();
     Ok(Some(Existing::new(&trial.job, parts, keys)))
 }

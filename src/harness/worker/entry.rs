@@ -1,6 +1,6 @@
 //! What a server that is not ours must fulfil before a trial writes its first key to it.
 
-use super::{Early, TrialEvent, TrialTask, reach, tell};
+use super::{Early, Event, TrialTask, reach, tell};
 use crate::stores::Store;
 
 /// We overwrite keys and delete them afterwards: never in a store that holds somebody's data. Where a store cannot say
@@ -10,7 +10,7 @@ pub fn must_be_empty(
     trial: &TrialTask,
     holds_none_of_ours: impl FnOnce() -> Result<(), Early>,
 ) -> Result<(), Early> {
-    let place = &trial.place;
+    let place = &trial.launch.place;
     let count = store.count().map_err(|fault| reach(place, &fault))?;
     match count {
         Some(0) => Ok(()),
@@ -29,7 +29,8 @@ pub fn must_be_empty(
 
 /// What does not fit would drive its owner's records out.
 pub fn must_have_room(store: &dyn Store, trial: &TrialTask) -> Result<(), Early> {
-    let room = trial.room.of_room(store, &trial.store, &trial.place).map_err(|fault| reach(&trial.place, &fault))?;
-    room.into_iter().for_each(|room| tell(&TrialEvent::Room(room)));
+    let place = &trial.launch.place;
+    let room = trial.room.of_room(store, &trial.store, place).map_err(|fault| reach(place, &fault))?;
+    room.into_iter().for_each(|room| tell(&Event::Room(room)));
     Ok(())
 }

@@ -23,13 +23,14 @@ use nix::unistd::Pid;
 use sha2::{Digest, Sha256};
 
 use super::entry::{must_be_empty, must_have_room};
-use super::{Early, TrialEvent, TrialTask, phase, reach, tell};
+use super::{Early, Event, TrialTask, flushed, phase, reach, tell};
 use crate::harness::gates::queue::{self, Waits};
 use crate::harness::process::{self, in_words};
 use crate::harness::program::Program;
 use crate::harness::watch::{self, Peaks};
 use crate::loadgen::LoadStats;
 use crate::model::logins;
+use crate::model::metrics::Metrics;
 use crate::model::op::{Fault, readable};
 use crate::model::record::{Answered, Usage, Verdict};
 use crate::model::trial::Answer;
@@ -59,31 +60,32 @@ pub fn carry_out(trial: &TrialTask, program: &Program) -> Result<(), Early> {
         if program.served { open(trial).map(|(store, facts)| (Some(store), facts))? } else { (None, Facts::default()) };
     let store = store.as_deref();
     if let Some(store) = store.filter(|_| trial.guest) {
-        let unknown = || Err(Early::Refused(format!("{} cannot say whether it is empty", trial.place)));
+        let unknown = || Err(Early::Refused(format!("{} cannot say whether it is empty", trial.launch.place)));
         must_be_empty(store, trial, unknown)?;
         must_have_room(store, trial)?;
     }
     let stats = store.map(Store::stats);
     let before = answer_file(program).map(identity);
-    parent.boundary(&TrialEvent::Begins("run".to_string()));
+    parent.boundary(&Event::Begins("run".to_string()));
     let limit = Duration::from_secs_f64(trial.limit_s.unwrap_or(f64::from(u32::MAX)));
     let ran = Ran::of(program, limit, &parent).map_err(|why| Early::Failed(format!("the command: {why}")))?;
     let ended = ran.judged(program, limit);
     let ended = and_left(ended, trial, store);
-    tell(&TrialEvent::Peak(ran.peaks.peak));
-    let seen = LoadStats { units: 1, ops: 1, threads: 1, took_s: ran.took_s, timed_one_in: 1, ..LoadStats::default() };
+    tell(&Event::Peak(ran.peaks.peak));
+    let metrics = Metrics { units: 1, ops: 1, ..Metrics::default() };
+    let seen = LoadStats { metrics, threads: 1, took_s: ran.took_s, timed_one_in: 1, ..LoadStats::default() };
     let mut run = phase("run", 1, seen, Vec::new());
     run.client = ran.usage;
-    parent.boundary(&TrialEvent::Ended(Box::new(run), ran.waits));
+    parent.boundary(&Event::Ended(Box::new(run), ran.waits));
     ended?;
     final_flush(store, &parent)?;
     if let (Some(store), Some(stats)) = (store, stats) {
         let stats = stats.and_then(|before| Ok(StoreStats::until(&before, &store.stats()?)));
-        tell(&TrialEvent::StoreStats(stats.map_err(|fault| fault.to_string())));
+        tell(&Event::StoreStats(stats.map_err(|fault| fault.to_string())));
     }
     store.map_or(Ok(()), |store| is_the_same(store, &first)).map_err(Early::Failed)?;
     let answered = answered(program, ran.out, before).map_err(Early::Failed)?;
-    tell(&TrialEvent::Verdict(Verdict::Answered(answered), None));
+    tell(&Event::Verdict(Verdict::Answered(answered), None));
     Ok(())
 }
 
@@ -97,9 +99,9 @@ fn adopt_orphans() -> Result<(), Early> {
 
 fn open(trial: &TrialTask) -> Result<(Box<dyn Store>, Facts), Early> {
     let adapter = stores::find(&trial.store).ok_or_else(|| Early::Failed(format!("no store {}", trial.store)))?;
-    let store = (adapter.open)(&trial.launch()).map_err(|fault| reach(&trial.place, &fault))?;
-    let facts = store.facts().map_err(|fault| reach(&trial.place, &fault))?;
-    tell(&TrialEvent::Facts(Facts {
+    let store = (adapter.open)(&trial.launch).map_err(|fault| reach(&trial.launch.place, &fault))?;
+    let facts = store.facts().map_err(|fault| reach(&trial.launch.place, &fault))?;
+    tell(&Event::Facts(Facts {
         client_library: CLIENT_LIBRARY.to_string(),
         increment: CLIENT_LIBRARY.to_string(),
         ..facts.clone()
@@ -117,12 +119,11 @@ fn is_the_same(store: &dyn Store, first: &Facts) -> Result<(), String> {
 
 /// Returns when what a server acknowledged meets its durability level. An embedded store is the program's to flush.
 fn final_flush(store: Option<&dyn Store>, parent: &ParentPipe) -> Result<(), Early> {
-    parent.boundary(&TrialEvent::Begins("final_flush".to_string()));
+    parent.boundary(&Event::Begins("final_flush".to_string()));
     let began = Instant::now();
     store.map_or(Ok(()), Store::final_flush).map_err(|fault| Early::Failed(format!("final flush: {fault}")))?;
     let took_s = if store.is_some() { began.elapsed().as_secs_f64() } else { 0.0 };
-    let seen = LoadStats { threads: 1, took_s, waiting_s: took_s, timed_one_in: 1, ..LoadStats::default() };
-    parent.boundary(&TrialEvent::Ended(Box::new(phase("final_flush", 1, seen, Vec::new())), Waits::new()));
+    parent.boundary(&Event::Ended(Box::new(flushed(took_s)), Waits::new()));
     Ok(())
 }
 
@@ -139,7 +140,7 @@ fn and_left(ended: Result<(), Early>, trial: &TrialTask, store: Option<&dyn Stor
     let what = format!(
         "it left {count} records at {}: kvfair cannot know which keys are a program's, so that in a store by URL \
          store it must delete them itself",
-        trial.place
+        trial.launch.place
     );
     Err(ended.err().map_or_else(|| Early::Failed(what.clone()), |early| early.and(&what)))
 }
@@ -185,7 +186,7 @@ impl ParentPipe {
     }
 
     /// Tells, and waits until the parent has looked and says go.
-    fn boundary(&self, told: &TrialEvent) {
+    fn boundary(&self, told: &Event) {
         tell(told);
         if self.go.recv().is_err() {
             std::process::exit(1);

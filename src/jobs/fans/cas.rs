@@ -5,6 +5,7 @@ use super::{Share, read_fault, shown, wrong};
 use crate::jobs::merge;
 use crate::jobs::people::Profiles;
 use crate::jobs::{Ask, Client, Heard};
+use crate::model::metrics::Metrics;
 use crate::model::op::{Op, Reply};
 
 pub struct Cas {
@@ -96,8 +97,8 @@ impl Client for Cas {
         self.turn.skipped()
     }
 
-    fn conflicts(&self) -> u64 {
-        self.conflicts
+    fn counted(&self) -> Metrics {
+        Metrics { conflicts: self.conflicts, ..Metrics::default() }
     }
 }
 

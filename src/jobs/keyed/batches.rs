@@ -10,6 +10,7 @@ use super::questions::{Question, Questions};
 use super::values::Values;
 use super::wrong;
 use crate::jobs::{Ask, Client, Heard};
+use crate::model::metrics::Metrics;
 use crate::model::op::{KeyList, Op, Pairs, Reply};
 
 pub struct Batched {
@@ -139,8 +140,8 @@ impl Client for Batched {
         Some(self.questions.count())
     }
 
-    fn misses(&self) -> u64 {
-        self.misses
+    fn counted(&self) -> Metrics {
+        Metrics { misses: self.misses, ..Metrics::default() }
     }
 }
 

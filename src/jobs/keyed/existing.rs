@@ -7,6 +7,7 @@ use super::SHOWN_BYTES;
 use super::questions::{Asked, Questions, load_of};
 use crate::jobs::{Ask, Client, Heard, Job, Part, Source};
 use crate::model::load::{At, Load};
+use crate::model::metrics::Metrics;
 use crate::model::op::{KeyList, Op, Reply, Wrong, readable};
 use crate::model::trial::JobSettings;
 
@@ -97,8 +98,8 @@ impl Client for Reading {
         Some(self.questions.count())
     }
 
-    fn misses(&self) -> u64 {
-        self.misses
+    fn counted(&self) -> Metrics {
+        Metrics { misses: self.misses, ..Metrics::default() }
     }
 }
 
@@ -133,6 +134,6 @@ mod tests {
             assert_eq!(client.hear(&reply), Heard::Unit { counted: 1 });
         }
         assert!(matches!(client.ask(), Ask::End));
-        assert_eq!((seen.len(), client.misses()), (3, 100));
+        assert_eq!((seen.len(), client.counted().misses), (3, 100));
     }
 }

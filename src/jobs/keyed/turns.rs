@@ -10,6 +10,7 @@ use super::values::Values;
 use super::{SHOWN_BYTES, wrong};
 use crate::jobs::{Ask, Client, Heard, Reading, Writing};
 use crate::model::load::Keys;
+use crate::model::metrics::Metrics;
 use crate::model::op::{Op, Pairs, Reply, Wrong, readable};
 
 /// What a client does, and among whom.
@@ -211,8 +212,8 @@ impl Client for Turns {
         Some(self.questions.count())
     }
 
-    fn misses(&self) -> u64 {
-        self.misses
+    fn counted(&self) -> Metrics {
+        Metrics { misses: self.misses, ..Metrics::default() }
     }
 }
 

@@ -113,8 +113,8 @@ pub(super) fn exchange<C: Client + ?Sized, K: Codec + ?Sized>(
         take_times(state, news.answers, talk);
         state.under_way -= news.answers;
         state.tries = 0;
-        talk.counts.seen.bytes_in += news.bytes_in;
-        talk.counts.seen.units += news.units;
+        talk.counts.seen.metrics.bytes_in += news.bytes_in;
+        talk.counts.seen.metrics.units += news.units;
     }
     if state.under_way == 0 && !state.ended && talk.depth > 0 {
         ask(client, codec, state, talk)?;
@@ -264,8 +264,8 @@ fn ask<C: Client + ?Sized, K: Codec + ?Sized>(
     state.under_way = asked;
     // Since the answers before came: reading the clock once more would cost more than one question takes to make.
     state.asked = talk.now;
-    talk.counts.seen.ops += u64::from(asked);
-    talk.counts.seen.bytes_out += bytes_out;
-    talk.counts.seen.units += units;
+    talk.counts.seen.metrics.ops += u64::from(asked);
+    talk.counts.seen.metrics.bytes_out += bytes_out;
+    talk.counts.seen.metrics.units += units;
     Ok(())
 }

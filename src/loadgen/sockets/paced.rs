@@ -73,7 +73,7 @@ pub(super) fn work(
             polled => polled.map_err(lost)?,
         }
         hear(thread, work, &events)?;
-        progress.store(thread.shared.counts.seen.units, Ordering::Relaxed);
+        progress.store(thread.shared.counts.seen.metrics.units, Ordering::Relaxed);
         if number == 0 && told.elapsed() > LOOK {
             told = Instant::now();
             work.progress.tell();
@@ -196,8 +196,8 @@ impl SimulatedClient {
         loop {
             match client.ask() {
                 Ask::Op(op) => {
-                    counts.seen.bytes_out += op.bytes() as u64;
-                    counts.seen.ops += 1;
+                    counts.seen.metrics.bytes_out += op.bytes() as u64;
+                    counts.seen.metrics.ops += 1;
                     state.under_way += 1;
                     state.stamps.push_back(stamp);
                     return connection
@@ -205,7 +205,7 @@ impl SimulatedClient {
                         .say(&op, backlog.end())
                         .map_err(|fault| Stopped::store(op.name(), op.key(), fault));
                 }
-                Ask::Unit => counts.seen.units += 1,
+                Ask::Unit => counts.seen.metrics.units += 1,
                 Ask::Fail(fault) => return Err(Stopped::Input(fault)),
                 Ask::Wait | Ask::End => unreachable!("a request that is due can be asked"),
             }

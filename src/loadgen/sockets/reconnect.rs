@@ -65,7 +65,7 @@ impl GeneratorThread {
             client.state.tries += 1;
             match work.store.connection().unwrap_or_else(|| Err(Fault::Unsupported("no connections".to_string()))) {
                 Ok(connection) => {
-                    self.shared.counts.seen.reconnects += 1;
+                    self.shared.counts.seen.metrics.reconnects += 1;
                     if let Err(stopped) = client.resume(connection, &self.shared) {
                         self.lose(place, stopped)?;
                     }

@@ -17,13 +17,13 @@ use nix::unistd::{Pid, getpid};
 
 use super::calls::{self, Call};
 use super::disk::{Disk, FilePart, Moment, PathState, is_gone};
-use super::{COMMAND, OutageTask, Report};
+use super::{COMMAND, OutageOrder, Report};
 use crate::harness::process;
 use crate::model::crash::calls::{RING, SUBMITTED};
 
 /// Has a tracer look on, and becomes the program: its process id is the one that everybody knows. Returns only when
 /// that cannot be done.
-pub fn become_traced(order: &OutageTask, program: &[std::ffi::OsString]) -> io::Error {
+pub fn become_traced(order: &OutageOrder, program: &[std::ffi::OsString]) -> io::Error {
     let Some((first, rest)) = program.split_first() else { return io::Error::other("there is no program to run") };
     match start_tracer(order) {
         Ok(()) => Command::new(first).args(rest).exec(),
@@ -31,7 +31,7 @@ pub fn become_traced(order: &OutageTask, program: &[std::ffi::OsString]) -> io::
     }
 }
 
-fn start_tracer(order: &OutageTask) -> io::Result<()> {
+fn start_tracer(order: &OutageOrder) -> io::Result<()> {
     process::let_be_traced();
     let mut tracer = Command::new(std::env::current_exe()?);
     tracer.arg(COMMAND).args(["--owner", &order.owner.to_string(), "--of", &getpid().to_string()]);
@@ -45,7 +45,7 @@ fn start_tracer(order: &OutageTask) -> io::Result<()> {
 const READY: &str = "ready\n";
 
 /// Traces that process and all that it starts until none of them is left; rolls the files back where it was killed.
-pub fn trace(order: &OutageTask, main: i32) -> io::Result<()> {
+pub fn trace(order: &OutageOrder, main: i32) -> io::Result<()> {
     let main = Pid::from_raw(main);
     let options = Options::PTRACE_O_TRACESYSGOOD
         | Options::PTRACE_O_TRACECLONE

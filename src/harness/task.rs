@@ -1,0 +1,169 @@
+//! The one protocol between kvfair and its child processes, as plain data: a task goes down as a line of JSON on
+//! standard input, events come up as a line of JSON each on standard output. `child` carries both.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+use super::gates::queue::Waits;
+use super::guest::MemoryQuery;
+use super::oracle::{OracleTask, Summary};
+use super::program::Program;
+use crate::model::check::ProbeEnd;
+use crate::model::crash::ledger::FoundValue;
+use crate::model::load::At;
+use crate::model::op::Wrong;
+use crate::model::record::{Peak, Phase, Verdict};
+use crate::model::room::Headroom;
+use crate::model::trial::{Cache, JobSettings, Verify};
+use crate::stores::{Facts, Launch};
+
+/// What a child is to do. Secrets travel here and nowhere else.
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Task {
+    Trial(Box<TrialTask>),
+    ExpectedState(OracleTask),
+    Probe(ProbeTask),
+    Ledger(LedgerTask),
+}
+
+impl Task {
+    /// As a list of processes shows it.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Task::Trial(_) => "trial",
+            Task::ExpectedState(_) => "expected-state",
+            Task::Probe(_) => "probe",
+            Task::Ledger(_) => "ledger",
+        }
+    }
+
+    /// Whether the child ends itself, and all that it has started, when its standard input is closed.
+    pub fn is_supervisor(&self) -> bool {
+        matches!(self, Task::Trial(trial) if trial.program.is_some())
+    }
+}
+
+/// One trial of one target.
+#[derive(Clone, Serialize, Deserialize)]
+pub struct TrialTask {
+    pub store: String,
+    pub launch: Launch,
+    /// How long a part may take, where the others go on without it.
+    pub limit_s: Option<f64>,
+    /// What the most clients do is done once more with twice the threads.
+    pub doubles: bool,
+    /// The processors that it may run on are its own.
+    pub pinned: bool,
+    /// Its points, one after another.
+    pub points: Vec<At>,
+    pub job: JobSettings,
+    /// Where the job's data lies.
+    pub input: PathBuf,
+    /// Where the expected state lies, and how much of it to compare.
+    pub expected: PathBuf,
+    /// Where the keys are noted that are drawn to be read, for the trials that follow.
+    pub drawn: PathBuf,
+    pub verify: Verify,
+    /// A store by URL: it must be empty, and what we wrote is taken away again.
+    pub guest: bool,
+    /// And there must be room in it.
+    pub room: MemoryQuery,
+    /// Nothing else is to be done: the trial itself was cut off.
+    pub only_take_back: bool,
+    pub cache: Option<Cache>,
+    /// What is run instead of a job.
+    pub program: Option<Program>,
+}
+
+/// The probes of a check.
+#[derive(Clone, Serialize, Deserialize)]
+pub struct ProbeTask {
+    pub store: String,
+    /// For one client.
+    pub launch: Launch,
+    pub cache: Option<Cache>,
+    /// A store by URL: only keys below our own name, and all of them deleted again.
+    pub guest: bool,
+    /// For sockets, the journal of keys, and what was asked last.
+    pub directory: PathBuf,
+    pub room: MemoryQuery,
+    /// Nothing else is to be done: the check itself was cut off.
+    pub only_take_back: bool,
+}
+
+/// The clients of a store that is to be killed.
+#[derive(Serialize, Deserialize)]
+pub struct LedgerTask {
+    pub store: String,
+    pub launch: Launch,
+    pub work: LedgerWork,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum LedgerWork {
+    /// Each client writes from its number on, at most so often.
+    Write { first: Vec<u64>, at_most: Option<u64> },
+    /// One client reads these keys of each client.
+    Read { slots: Vec<Vec<u64>> },
+}
+
+/// What a child tells its parent.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Event {
+    /// The store is open.
+    Facts(Facts),
+    /// What a server that is not ours said of its memory.
+    Room(Headroom),
+    /// A phase or probe is about to begin. Before a phase the child waits for a line.
+    Begins(String),
+    /// Units finished so far in this phase.
+    Progress(u64),
+    /// A phase has ended, and with it these threads: the child waits for a line. Usage is the parent's to fill in.
+    Ended(Box<Phase>, Waits),
+    /// An embedded store is closed, its files as it leaves them: the child waits for a line.
+    Closed,
+    /// What a program's processes held at most.
+    Peak(Peak),
+    /// What was counted beside the clients.
+    Counters(BTreeMap<String, u64>),
+    /// The store's own counters, before what is measured and after it, or why they could not be read.
+    StoreStats(Result<BTreeMap<String, [f64; 2]>, String>),
+    /// Nothing that it wrote is left in a store that is not ours.
+    TakenBack,
+    /// Keys compared so far.
+    Verifying(u64),
+    /// And the first wrong key as it is, if there is one.
+    Verdict(Verdict, Option<Vec<u8>>),
+    /// A probe has ended.
+    Probed(ProbeEnd),
+    /// A limit of the store that a probe found.
+    Limit(String),
+    /// The store has answered something.
+    Alive,
+    /// What it wrote and could not remove from a store that is not ours.
+    LeftBehind(String),
+    /// A write, at that second of the epoch.
+    Acknowledged {
+        client: u32,
+        sequence: u64,
+        at_s: f64,
+    },
+    Found {
+        client: u32,
+        slot: u64,
+        found: FoundValue,
+    },
+    // One of these is the last of a child.
+    /// A limit of the store, an op that it lacks, or a library that is not here.
+    Refused(String),
+    Failed(String),
+    /// A client heard a wrong answer while it worked.
+    Wrong(Wrong),
+    ExpectedState(Box<Summary>),
+    Done,
+}
