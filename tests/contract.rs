@@ -1,6 +1,8 @@
 //! Every embedded store keeps the one contract at each durability level that it says it keeps, alone and with several
 //! clients; and the contract catches a store that lies.
 
+#[path = "../examples/contributing/btree.rs"]
+mod btree;
 mod common;
 #[path = "contract/killed.rs"]
 mod killed;
@@ -13,7 +15,9 @@ use common::contract::contract;
 use common::embedded::{launch, shapes};
 use kvfair::model::op::{Op, Reply};
 use kvfair::model::trial::Durability;
-use kvfair::stores;
+// What the store of CONTRIBUTING.md imports from where it would stand.
+use kvfair::stores::{Adapter, Facts, Launch, Means, Role, Session, Store};
+use kvfair::{model, stores};
 
 /// What a store has no means for, in the order of the checks. A new gap must be written down here.
 const GAPS: &[(&str, &[&str])] = &[
@@ -47,6 +51,21 @@ fn every_embedded_store_keeps_the_contract() {
                 assert_eq!(found, known, "{} at {level} with {clients} clients", shape.name());
             }
         }
+    }
+}
+
+/// With the line of [`GAPS`] that is shown there.
+#[test]
+fn the_store_of_contributing_keeps_the_contract() {
+    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/CONTRIBUTING.md");
+    let text = std::fs::read_to_string(page).expect("the document");
+    let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    for clients in [1, 4] {
+        let launch = launch(Path::new("/nowhere"), Durability::None, clients);
+        let found = contract(&btree::BTREE, &launch).unwrap_or_else(|what| panic!("{what}"));
+        let found: Vec<_> = found.iter().map(|gap| gap.split_once(':').expect("op: words").0).collect();
+        let line = format!("(\"btree\", &{found:?}),");
+        assert!(text.contains(&line), "CONTRIBUTING.md does not show {line}");
     }
 }
 

@@ -216,20 +216,66 @@ fn no_file_cites_rules_of_a_document_outside() {
     assert!(faults.is_empty(), "\n{}", faults.join("\n"));
 }
 
-/// The example of a store that CONTRIBUTING.md shows is the one that is compiled.
+/// The blocks of Rust in a document, in lists too.
+fn blocks_of_rust(text: &str) -> Vec<String> {
+    let (mut blocks, mut open) = (Vec::new(), None::<String>);
+    for line in text.lines().map(str::trim) {
+        open = match (open.take(), line) {
+            (None, "```rust") => Some(String::new()),
+            (Some(block), "```") => {
+                blocks.push(unbroken(&block));
+                None
+            }
+            (block, line) => block.map(|block| block + line + "\n"),
+        };
+    }
+    blocks
+}
+
+/// All blanks and line ends as one blank each: where rustfmt breaks a line depends on how far it is indented.
+fn unbroken(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// All Rust sources below, each unbroken.
+fn sources(place: &Path, found: &mut Vec<String>) {
+    for entry in fs::read_dir(place).expect("a folder") {
+        let path = entry.expect("an entry").path();
+        if path.is_dir() {
+            sources(&path, found);
+        } else if path.extension().is_some_and(|end| end == "rs") {
+            found.push(unbroken(&fs::read_to_string(&path).expect("a source")));
+        }
+    }
+}
+
+/// What CONTRIBUTING.md shows stands in a source that is compiled.
 #[test]
-fn the_worked_example_is_the_one_that_is_compiled() {
+fn the_code_that_contributing_shows_is_compiled() {
     let text = fs::read_to_string(root().join("CONTRIBUTING.md")).expect("the document");
-    let shown = text.split("```rust\n").nth(1).and_then(|rest| rest.split("```").next()).expect("an example");
-    let shown = &shown[shown.find("pub static BTREE").expect("its adapter")..];
-    let compiled = fs::read_to_string(root().join("examples/btree.rs")).expect("the example");
-    assert!(compiled.contains(shown.trim_end()), "examples/btree.rs is not what CONTRIBUTING.md shows");
+    let mut compiled = Vec::new();
+    ["src", "examples"].iter().for_each(|folder| sources(&root().join(folder), &mut compiled));
+    let blocks = blocks_of_rust(&text);
+    assert!(blocks.len() >= 9, "only {} blocks were found", blocks.len());
+    for block in &blocks {
+        assert!(
+            compiled.iter().any(|source| source.contains(block)),
+            "no source has what CONTRIBUTING.md shows: {block}"
+        );
+    }
+    // A file by itself is compiled where a module names it.
+    for entry in fs::read_dir(root().join("examples/contributing")).expect("the folder of examples") {
+        let name = entry.expect("an entry").file_name().display().to_string();
+        let named = format!("contributing/{name}\"] mod ");
+        assert!(compiled.iter().any(|source| source.contains(&named)), "no module names examples/contributing/{name}");
+    }
 }
 
 /// Checkers that find nothing in bad text prove nothing in good text.
 #[test]
 fn the_checkers_see_what_they_look_for() {
     let text = "kvfair no\n```\n$ kvfair run fans 'a b' \\\n    --list   # x\nkvfair show | less\n```\n";
+    assert_eq!(blocks_of_rust("1. x\n\n   ```rust\n   a {\n       b\n   ```\n```\nc\n```\n"), ["a { b"]);
     let found: Vec<Vec<String>> = commands(text).into_iter().map(|(_, words)| words).collect();
     assert_eq!(found, [vec!["kvfair", "run", "fans", "a b", "--list"], vec!["kvfair", "show"]]);
     let understood = |words: &[&str]| cli::understood(&words.iter().map(ToString::to_string).collect::<Vec<_>>());

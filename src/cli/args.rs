@@ -75,6 +75,9 @@ pub enum Command {
     Growth(Growth),
     /// Print a results file again
     Show(Show),
+    #[cfg(test)]
+    /// Print the durability levels that a store claims
+    Levels(Levels),
     /// Write man pages and completions of shells into a directory
     #[command(hide = true)]
     Manual { directory: PathBuf },
@@ -304,6 +307,14 @@ pub struct Show {
     pub histograms: Option<PathBuf>,
     #[command(flatten)]
     pub look: Look,
+}
+
+// The command of CONTRIBUTING.md.
+#[cfg(test)]
+#[derive(Debug, Args)]
+pub struct Levels {
+    /// The store by name
+    pub store: String,
 }
 
 #[cfg(test)]

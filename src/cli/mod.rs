@@ -30,6 +30,10 @@ mod exec;
 mod findmax;
 mod foretold;
 mod growth;
+/// The command of CONTRIBUTING.md, where it would stand.
+#[cfg(test)]
+#[path = "../../examples/contributing/levels.rs"]
+mod levels;
 mod lists;
 mod live;
 mod load;
@@ -103,6 +107,8 @@ pub fn main() -> ExitCode {
         Some(Command::Jobs) => lists::jobs(),
         Some(Command::Data(args)) => lists::data(&args),
         Some(Command::Query(args)) => query::query(&args),
+        #[cfg(test)]
+        Some(Command::Levels(args)) => levels::levels(&args),
         Some(Command::Manual { directory }) => manual::manual(&directory),
         Some(Command::Child { task }) => child(&task),
         Some(Command::Outage(args)) => crash::outage(args),

@@ -296,9 +296,23 @@ pub fn find(name: &str) -> Option<&'static JobKind> {
     ALL.iter().copied().find(|job| job.name == name)
 }
 
+/// The job of CONTRIBUTING.md, where it would stand.
+#[cfg(test)]
+#[path = "../../examples/contributing/sessions.rs"]
+mod sessions;
+
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
+
+    #[test]
+    fn the_job_of_contributing_draws_its_data() {
+        let kind = &sessions::SESSIONS;
+        assert!(ALL.iter().all(|known| known.name != kind.name), "CONTRIBUTING.md adds what is there");
+        let mut data = Vec::new();
+        (kind.data)(kind.default_seed, 100, &mut data).expect("memory takes it");
+        assert_eq!(data.iter().filter(|byte| **byte == b'\n').count(), 100);
+    }
 
     /// Input that is kept in memory.
     pub struct Text(pub String);

@@ -396,7 +396,8 @@ impl Resp {
             (_, Token::Error(words)) => return Ok(self.refused(awaited, words)),
             (Awaited::Login | Awaited::Select, Token::Status(b"OK")) => return Ok(self.done(Decoded::Greeted)),
             (Awaited::Status | Awaited::Absent | Awaited::Swap, Token::Status(b"OK")) => Reply::Done,
-            (Awaited::Absent, Token::Nil) | (Awaited::Swap, Token::NilArray) => Reply::Conflict,
+            // Dragonfly's EXEC answers with either: <https://github.com/dragonflydb/dragonfly/pull/8098>
+            (Awaited::Absent | Awaited::Swap, Token::Nil) | (Awaited::Swap, Token::NilArray) => Reply::Conflict,
             (Awaited::Stale, Token::Status(b"PONG")) => Reply::Conflict,
             (Awaited::Removed, Token::Number(1)) => Reply::Done,
             (Awaited::Removed, Token::Number(0)) => Reply::Missing,

@@ -361,3 +361,8 @@ fn statistic(statistic: Statistic) -> &'static str {
         Statistic::Best => "best",
     }
 }
+
+// The column of CONTRIBUTING.md.
+#[cfg(test)]
+const _: Column<FieldLine> =
+    shown("waiting_s", "waited", seconds, |line| job(line, |numbers| Some(numbers.run.waiting_s)));

@@ -58,7 +58,7 @@ const DISCARDED_WARNED: f64 = 0.2;
 const STRANGERS: [&str; 4] = ["pressure", "spin", "foreign", "steal"];
 
 /// What warnings are called, beside those of the machine before the run, and when they are shown.
-const OWN: [(&str, &str); 12] = [
+const OWN: &[(&str, &str)] = &[
     ("touch", "reading changes when keys of a server by URL were last used, and it evicts by that"),
     ("discarded", "more than 20 % of the blocks were discarded as noisy"),
     ("noise", "trials that count were not quiet"),
@@ -78,7 +78,7 @@ const OWN: [(&str, &str); 12] = [
 
 /// What `--no-warn` may name, and when each is shown.
 pub fn kinds() -> impl Iterator<Item = (&'static str, &'static str)> {
-    OWN.into_iter().chain(preflight::KINDS)
+    OWN.iter().copied().chain(preflight::KINDS)
 }
 
 /// What `--no-warn` may name.
@@ -89,7 +89,7 @@ pub fn ids() -> impl Iterator<Item = &'static str> {
 type Rule = fn(&WarningInput<'_>) -> Vec<Warning>;
 
 /// The weightiest first.
-const RULES: [Rule; 13] = [
+const RULES: &[Rule] = &[
     room,
     touch,
     preflight_refused,
@@ -452,6 +452,11 @@ fn debug_build(seen: &WarningInput<'_>) -> Vec<Warning> {
     let evidence = "this kvfair is a debug build: clients and embedded stores are many times slower".to_string();
     vec![warning("debug-build", true, evidence, "cargo build --release")]
 }
+
+/// The warning of CONTRIBUTING.md, where it would stand.
+#[cfg(test)]
+#[path = "../../examples/contributing/few_ops.rs"]
+mod few_ops;
 
 #[cfg(test)]
 mod tests {

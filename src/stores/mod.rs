@@ -32,6 +32,7 @@ mod cassandra;
 ))]
 mod cell;
 mod deadline;
+mod dragonfly;
 mod faulty;
 pub mod features;
 #[cfg(feature = "fjall")]
@@ -60,6 +61,7 @@ mod ram;
 #[cfg(feature = "redb")]
 mod redb;
 mod redis;
+mod resp_server;
 pub mod room;
 #[cfg(feature = "sql")]
 mod rows;
@@ -98,6 +100,7 @@ pub const ALL: &[&Adapter] = &[
     &array::ARRAY,
     &redis::REDIS,
     &redis::VALKEY,
+    &dragonfly::DRAGONFLY,
     &memcached::MEMCACHED,
     #[cfg(feature = "sql")]
     &mysql::MYSQL,

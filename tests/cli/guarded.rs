@@ -42,27 +42,30 @@ fn port_in(desk: &Desk, server: &str, option: &str) -> Option<u16> {
 
 #[test]
 fn a_server_over_tcp_lets_nobody_else_in() {
-    for (store, server, option) in GUARDED {
-        if !crate::common::is_here(store) {
-            continue;
-        }
-        let desk = Desk::new();
-        let run = ["run", "fans", "--profiles", "5000", "--blocks", "1", "--output", "out.jsonl", store];
-        let started = Started::new(desk.kvfair(&run));
-        wait_for("the trial", || {
-            let port = port_in(&desk, server, option)?;
-            let is_up = std::net::TcpStream::connect(("127.0.0.1", port)).is_ok();
-            (is_up && desk.trials().len() == 1).then_some(())
-        });
-        std::thread::sleep(Duration::from_millis(300));
-        let port = port_in(&desk, server, option).expect("it is still there");
-        for words in turned_away(store, port) {
-            let refuses = ["NOAUTH", "WRONGPASS", "invalid username-password", "Access denied", "password"];
-            assert!(refuses.iter().any(|refuse| words.contains(refuse)), "{store}: {words}");
-        }
-        started.interrupt(Signal::SIGINT);
-        started.wait().exits(130);
+    for (store, server, option) in GUARDED.iter().filter(|(store, ..)| crate::common::is_here(store)) {
+        lets_nobody_else_in(store, store, server, option);
     }
+}
+
+/// While a trial of `target` runs, its server's process `server`, whose command line has its port behind `option`,
+/// turns others away.
+pub fn lets_nobody_else_in(target: &str, store: &str, server: &str, option: &str) {
+    let desk = Desk::new();
+    let run = ["run", "fans", "--profiles", "5000", "--blocks", "1", "--output", "out.jsonl", target];
+    let started = Started::new(desk.kvfair(&run));
+    wait_for("the trial", || {
+        let port = port_in(&desk, server, option)?;
+        let is_up = std::net::TcpStream::connect(("127.0.0.1", port)).is_ok();
+        (is_up && desk.trials().len() == 1).then_some(())
+    });
+    std::thread::sleep(Duration::from_millis(300));
+    let port = port_in(&desk, server, option).expect("it is still there");
+    for words in turned_away(store, port) {
+        let refuses = ["NOAUTH", "WRONGPASS", "invalid username-password", "Access denied", "password"];
+        assert!(refuses.iter().any(|refuse| words.contains(refuse)), "{store}: {words}");
+    }
+    started.interrupt(Signal::SIGINT);
+    started.wait().exits(130);
 }
 
 /// All files below, with what they hold.

@@ -18,6 +18,7 @@ mod clean;
 mod clean_up;
 mod crash;
 mod doubled;
+mod dragonfly;
 mod drawn;
 mod exec;
 mod faults;

@@ -158,9 +158,10 @@ fn tallies() -> Vec<Case> {
 #[test]
 fn a_check_and_set_writes_in_its_own_epoch_only() {
     let exec = b"*1\r\n$5\r\nMULTI\r\n*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$1\r\nv\r\n*1\r\n$4\r\nEXEC\r\n";
-    let answers: [(&[u8], Got); 4] = [
+    let answers: [(&[u8], Got); 5] = [
         (b"+OK\r\n+QUEUED\r\n*1\r\n+OK\r\n", Got::Done),
         (b"+OK\r\n+QUEUED\r\n*-1\r\n", Got::Conflict),
+        (b"+OK\r\n+QUEUED\r\n$-1\r\n", Got::Conflict),
         (b"+OK\r\n-OOM full\r\n-EXECABORT discarded\r\n", refused("OOM full")),
         (b"+OK\r\n+QUEUED\r\n*1\r\n-ERR at run time\r\n", refused("ERR at run time")),
     ];

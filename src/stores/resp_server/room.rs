@@ -1,4 +1,4 @@
-//! What a Redis or Valkey says of its memory: by INFO, or by CONFIG GET where INFO is denied.
+//! What a server of RESP says of its memory: by INFO, or by CONFIG GET where INFO is denied.
 
 use std::collections::BTreeMap;
 
@@ -8,9 +8,11 @@ use crate::protocol::resp::Value;
 use crate::stores::blocking::BlockingConnection;
 use crate::stores::room::{Limit, ServerMemory};
 
-/// What the probes of a check take at most: values of 2 MiB, in buffers that grow by doubling. Measured: 4 to 8 MB.
+/// What the probes of a check take at most: values of 2 MiB, in buffers that grow by doubling. Measured on Redis and
+/// Valkey: 4 to 8 MB.
 const CHECK_BYTES: u64 = 16 << 20;
-/// The one policy that drops nothing. All others do, `volatile-*` those keys that have a time to live.
+/// The one policy that drops nothing. All others do, `volatile-*` those keys that have a time to live, and
+/// `eviction` in Dragonfly's cache mode.
 /// <https://redis.io/docs/latest/develop/reference/eviction/>
 const NO_EVICTION: &str = "noeviction";
 

@@ -59,7 +59,8 @@ pub fn knows_no_touch(connection: &mut BlockingConnection) -> Result<bool, Fault
 /// What reads do to the times of last use, by which some policies choose what to evict.
 /// <https://redis.io/docs/latest/develop/reference/eviction/>
 pub fn last_use(knows_no_touch: bool, policy: Option<&String>) -> String {
-    let by_use = |policy: &&String| policy.ends_with("lru") || policy.ends_with("lfu");
+    // Dragonfly's one policy that drops keys is called `eviction`; a get moves its key behind others.
+    let by_use = |policy: &&String| policy.ends_with("lru") || policy.ends_with("lfu") || *policy == "eviction";
     match (knows_no_touch, policy.filter(by_use)) {
         (true, _) => "kept by CLIENT NO-TOUCH".to_string(),
         (false, None) => "renewed by each get".to_string(),
@@ -84,4 +85,24 @@ fn bounded(bytes: &[u8]) -> Result<Option<(usize, Value)>, Fault> {
 
 fn strange(connection: &BlockingConnection, answer: &str) -> Fault {
     Fault::Garbled(format!("{}: SCAN answered {}", connection.name(), readable(answer.as_bytes(), 120)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_policies_by_use_evict_by_times_of_last_use() {
+        for (policy, is_by_use) in [
+            ("allkeys-lru", true),
+            ("volatile-lfu", true),
+            ("eviction", true),
+            ("noeviction", false),
+            ("allkeys-random", false),
+        ] {
+            let said = last_use(false, Some(&policy.to_string()));
+            assert_eq!(said.ends_with(EVICTS), is_by_use, "{policy}: {said}");
+        }
+        assert!(!last_use(true, Some(&"allkeys-lru".to_string())).ends_with(EVICTS), "no get counts as a use");
+    }
 }
