@@ -72,6 +72,8 @@ pub mod store_stats;
 mod tkrzw;
 mod tokyocabinet;
 mod tokyotyrant;
+#[cfg(any(feature = "cassandra", feature = "mongodb"))]
+mod version_seen;
 
 /// Every store that this binary can speak to, controls first.
 pub const ALL: &[&Adapter] = &[

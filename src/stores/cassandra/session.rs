@@ -14,7 +14,8 @@ use tokio::task::JoinSet;
 use super::{Cassandra, NAME, fault, garbled};
 use crate::model::op::{Fault, KeyList, Keys, Op, Pairs, Reply, ValueList};
 use crate::stores::Session;
-use crate::stores::cell::{self, VersionSeen, check_key};
+use crate::stores::cell::{self, check_key};
+use crate::stores::version_seen::VersionSeen;
 
 /// The longest key of a partition, in bytes. <https://cassandra.apache.org/doc/5.0/cassandra/reference/faq.html>
 const KEY_BYTES_MAX: usize = 65_535;

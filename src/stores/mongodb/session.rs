@@ -7,6 +7,7 @@ use mongodb::bson::{Bson, Document, RawDocument, RawDocumentBuf, doc, rawdoc};
 
 use super::{Mongo, documents, fault, within};
 use crate::model::op::{Fault, KeyList, Keys, Op, Pairs, Reply, ValueList, readable};
+use crate::stores::version_seen::VersionSeen;
 use crate::stores::{Session, cell};
 use documents::{
     RECORD_BYTES, RECORDS, Writes, additions, field_of, id, key_in, number, number_in, number_of, put_value, record,
@@ -22,7 +23,7 @@ pub struct Asking<'s> {
     /// Whether a change of a record may undo another client's.
     loses_changes: bool,
     value: Vec<u8>,
-    seen: cell::VersionSeen,
+    seen: VersionSeen,
     values: ValueList,
     numbers: Vec<Option<i64>>,
     rows: (KeyList, KeyList),
@@ -98,7 +99,7 @@ impl<'m> Asking<'m> {
             store,
             loses_changes,
             value: Vec::new(),
-            seen: cell::VersionSeen::default(),
+            seen: VersionSeen::default(),
             values: ValueList::default(),
             numbers: Vec::new(),
             rows: (KeyList::default(), KeyList::default()),
