@@ -5,8 +5,8 @@ use anyhow::{Result, anyhow};
 use super::args::{How, RunArgs};
 use super::refusals::{self, Intent};
 use super::{Usage, planned, target};
-use crate::harness::plan::{self, Plan};
-use crate::model::trial::{Data, JobSettings, Seeds, Split, Verify, Via};
+use crate::harness::plan::Plan;
+use crate::model::trial::{Data, JobSettings, Split, Verify, Via};
 
 /// What records and results files call it in the place of a job's name.
 const NAME: &str = "exec";
@@ -26,51 +26,21 @@ pub fn plan_of(args: &RunArgs, command: &str) -> Result<Plan> {
         return Err(usage(what.to_string()));
     }
     let chosen = target::parse_all(named)?;
-    planned::names_differ(&chosen)?;
-    planned::shipped_has_no_class(&args.how)?;
     let answer = args.own.answer.clone().unwrap_or_default();
     refusals::refuse(&chosen, &Intent::Program { args, command, answer: &answer })?;
-    if let Some(keep) = &args.how.keep {
-        planned::keeps_nothing_yet(keep, &chosen)?;
-    }
-    let pinned = planned::pinned(&args.how)?;
-    Ok(Plan {
-        pinned,
-        kind: None,
-        job: JobSettings {
-            name: NAME.to_string(),
-            data: Data::Program { command: command.to_string(), answer },
-            format: String::new(),
-            read_as: None,
-            units: None,
-            skip_bad: 0,
-            via: Via::default(),
-            split: Split::default(),
-            load: None,
-            replay_percent: None,
-        },
-        clients: 1,
-        durability: args.how.durability,
-        configuration: args.how.configuration,
-        verify: Verify::Full,
-        timeout: args.how.timeout,
-        blocks: planned::blocks_of(args, &chosen),
-        chosen,
-        seeds: Seeds { order: args.how.size.seed.unwrap_or_default(), data: Vec::new() },
-        sizes: Vec::new(),
-        aa_control: !args.how.no_aa,
-        answers_only: args.how.answers_only,
-        accepts_unchecked: args.how.accept_unchecked,
-        accepts_noise: args.how.accept_noise,
-        keep: args.how.keep.clone(),
-        warm: false,
-        piloted: Vec::new(),
-        left_out: Vec::new(),
-        end: None,
-        began: plan::utc_now(),
-        command: super::typed(),
-        visits: None,
-    })
+    let job = JobSettings {
+        name: NAME.to_string(),
+        data: Data::Program { command: command.to_string(), answer },
+        format: String::new(),
+        read_as: None,
+        units: None,
+        skip_bad: 0,
+        via: Via::default(),
+        split: Split::default(),
+        load: None,
+        replay_percent: None,
+    };
+    planned::started(args, chosen, job)
 }
 
 /// The first option that says what a job does: a program does what it does.

@@ -15,7 +15,7 @@ use crate::harness::{input, pin, plan};
 use crate::jobs::{self, JobKind};
 use crate::model::effort::{BLOCKS_MAX, Blocks};
 use crate::model::names::file_name;
-use crate::model::trial::{Configuration, Data, Durability, JobSettings, Pinned, ReadAs, Seeds, Split, Via};
+use crate::model::trial::{Configuration, Data, Durability, JobSettings, Pinned, ReadAs, Seeds, Split, Verify, Via};
 use crate::stats::rank;
 
 /// Everything that was typed, checked and made sense of.
@@ -40,24 +40,30 @@ pub fn plan_of(args: &RunArgs) -> Result<Plan> {
         let ceilings = target::ceilings(&chosen);
         chosen.extend(ceilings);
     }
+    let (clients, sizes) = (points.iter().copied().max().unwrap_or(1), several_sizes(args, kind)?);
+    let seeds = Seeds { order: seed, data: data_seeds_of(args, &job) };
+    Ok(Plan { kind: Some(kind), clients, verify: args.how.verify, seeds, sizes, ..started(args, chosen, job)? })
+}
+
+/// What every run has: `job` once on each of `chosen`, by one client.
+pub fn started(args: &RunArgs, chosen: Vec<Chosen>, job: JobSettings) -> Result<Plan> {
     names_differ(&chosen)?;
     shipped_has_no_class(&args.how)?;
     if let Some(keep) = &args.how.keep {
         keeps_nothing_yet(keep, &chosen)?;
     }
-    let pinned = pinned(&args.how)?;
     Ok(Plan {
-        pinned,
-        kind: Some(kind),
-        clients: points.iter().copied().max().unwrap_or(1),
+        pinned: pinned(&args.how)?,
+        kind: None,
+        clients: 1,
         durability: args.how.durability,
         configuration: args.how.configuration,
-        verify: args.how.verify,
+        verify: Verify::Full,
         timeout: args.how.timeout,
         blocks: blocks_of(args, &chosen),
         chosen,
-        seeds: Seeds { order: seed, data: data_seeds_of(args, &job) },
-        sizes: several_sizes(args, kind)?,
+        seeds: Seeds { order: args.how.size.seed.unwrap_or_default(), data: Vec::new() },
+        sizes: Vec::new(),
         aa_control: !args.how.no_aa,
         answers_only: args.how.answers_only,
         accepts_unchecked: args.how.accept_unchecked,
@@ -80,7 +86,7 @@ pub fn pinned(how: &How) -> Result<Option<Pinned>> {
 }
 
 /// As its makers ship it a store has the durability level that it has.
-pub fn shipped_has_no_class(how: &How) -> Result<()> {
+fn shipped_has_no_class(how: &How) -> Result<()> {
     if how.configuration == Configuration::Shipped && how.durability != Durability::None {
         let what = "--config shipped leaves durability as each store's makers set it\nhint: leave --durability out";
         return Err(anyhow!(Usage(what.to_string())));
@@ -88,7 +94,7 @@ pub fn shipped_has_no_class(how: &How) -> Result<()> {
     Ok(())
 }
 
-pub fn blocks_of(args: &RunArgs, chosen: &[Chosen]) -> Blocks {
+fn blocks_of(args: &RunArgs, chosen: &[Chosen]) -> Blocks {
     let ranked = chosen.iter().filter(|chosen| !chosen.target.baseline).count();
     match args.how.blocks {
         _ if args.how.answers_only => Blocks::exactly(1),
@@ -265,7 +271,7 @@ pub fn names_differ(chosen: &[Chosen]) -> Result<()> {
     Ok(())
 }
 
-pub fn keeps_nothing_yet(keep: &Path, chosen: &[Chosen]) -> Result<()> {
+fn keeps_nothing_yet(keep: &Path, chosen: &[Chosen]) -> Result<()> {
     let taken = chosen.iter().map(|chosen| keep.join(file_name(&chosen.target.label))).find(|place| place.exists());
     match taken {
         Some(place) => Err(anyhow!(
