@@ -33,24 +33,22 @@ fn in_export<T>(columns: &[Column<T>]) -> impl Iterator<Item = &Column<T>> {
     columns.iter().filter(|column| column.is_exported)
 }
 
-/// A line of names, and a line for each; quoted where it must be, and lines ended as on Unix (RFC 4180 but for that).
+/// A line of names, and a line for each; lines end as on Unix (RFC 4180 but for that).
 pub fn csv<T>(columns: &[Column<T>], all: &[T]) -> String {
-    let lines = all.iter().map(|one| in_export(columns).map(|column| plain(&(column.value)(one))).collect());
-    written(std::iter::once(in_export(columns).map(|column| column.name.to_string()).collect()).chain(lines))
-}
-
-fn written(lines: impl Iterator<Item = Vec<String>>) -> String {
-    lines.map(|cells| cells.iter().map(|cell| quoted(cell)).collect::<Vec<_>>().join(",") + "\n").collect()
+    let mut lines = csv::Writer::from_writer(Vec::new());
+    let mut write = |cells: Vec<String>| lines.write_record(cells).expect("memory takes lines of one length");
+    write(in_export(columns).map(|column| column.name.to_string()).collect());
+    all.iter().for_each(|one| write(in_export(columns).map(|column| cell(&(column.value)(one))).collect()));
+    String::from_utf8(lines.into_inner().expect("memory takes all")).expect("cells are text")
 }
 
 /// A spreadsheet takes text that begins with one of these for a formula: an apostrophe before it prevents that. No
 /// number of ours begins so.
 const OF_FORMULAS: [char; 4] = ['=', '+', '@', '\t'];
 
-fn quoted(cell: &str) -> String {
-    let cell = if cell.starts_with(OF_FORMULAS) { format!("'{cell}") } else { cell.to_string() };
-    let plain = !cell.contains([',', '"', '\n', '\r']) && cell.trim() == cell;
-    if plain { cell } else { format!("\"{}\"", cell.replace('"', "\"\"")) }
+fn cell(value: &Value) -> String {
+    let text = plain(value);
+    if text.starts_with(OF_FORMULAS) { format!("'{text}") } else { text }
 }
 
 /// A table, the headings first, names to the left and numbers to the right; below it what has no numbers, with the
@@ -107,7 +105,7 @@ mod tests {
         ];
         let text = csv(COLUMNS, &["a", "a,b", "say \"a\"", "two\nlines", " blank", "\r"]);
         let third = "0.30000000000000004";
-        let expected = ["a", "\"a,b\"", "\"say \"\"a\"\"\"", "\"two\nlines\"", "\" blank\"", "\"\r\""];
+        let expected = ["a", "\"a,b\"", "\"say \"\"a\"\"\"", "\"two\nlines\"", " blank", "\"\r\""];
         let lines: String = expected.iter().map(|cell| format!("{third},{cell},\n")).collect();
         assert_eq!(text, format!("plain,text,nothing\n{lines}"));
     }
@@ -117,7 +115,7 @@ mod tests {
         const COLUMNS: &[Column<&str>] = &[exported("a", |text| text.to_string().into())];
         let cells = ["", "=1+1", "+1", "@SUM(A1)", "\t=1", "=a,b", "-1", "a=1"];
         let text = csv(COLUMNS, &cells);
-        assert_eq!(text, "a\n\n'=1+1\n'+1\n'@SUM(A1)\n'\t=1\n\"'=a,b\"\n-1\na=1\n");
+        assert_eq!(text, "a\n\"\"\n'=1+1\n'+1\n'@SUM(A1)\n'\t=1\n\"'=a,b\"\n-1\na=1\n");
     }
 
     #[test]

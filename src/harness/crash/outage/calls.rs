@@ -8,6 +8,7 @@ use std::sync::LazyLock;
 
 use nix::libc::{self, c_long};
 use nix::unistd::Pid;
+use procfs::process::{MMapPath, MemoryMap, Process};
 
 use crate::model::crash::calls::{Effect, effect};
 
@@ -183,21 +184,16 @@ pub fn mode(thread: Pid, file: u64) -> Option<(bool, u64)> {
     Some((flags & libc::O_DSYNC != 0, field("pos:")?.parse().ok()?))
 }
 
-/// The files that are mapped in a range of memory, and which of their bytes (proc_pid_maps(5)).
+/// The files that are mapped in a range of memory, and which of their bytes.
 pub fn mapped(thread: Pid, address: u64, bytes: u64) -> Vec<(PathBuf, u64, u64)> {
-    let text = fs::read_to_string(format!("/proc/{thread}/maps")).unwrap_or_default();
-    text.lines().filter_map(|line| overlap(line, address, address.saturating_add(bytes))).collect()
-}
-
-/// "7f0000000000-7f0000004000 rw-s 00001000 fe:00 1234    /data/file"
-fn overlap(line: &str, from: u64, to: u64) -> Option<(PathBuf, u64, u64)> {
-    let mut fields = line.splitn(6, ' ');
-    let (begin, end) = fields.next()?.split_once('-')?;
-    let (begin, end) = (u64::from_str_radix(begin, 16).ok()?, u64::from_str_radix(end, 16).ok()?);
-    let offset = u64::from_str_radix(fields.nth(1)?, 16).ok()?;
-    let path = fields.nth(2)?.trim_start();
-    let (from, to) = (from.max(begin), to.min(end));
-    (from < to && path.starts_with('/')).then(|| (path.into(), offset + (from - begin), offset + (to - begin)))
+    let maps = Process::new(thread.as_raw()).and_then(|process| process.maps());
+    let of = |map: MemoryMap| {
+        let MMapPath::Path(path) = map.pathname else { return None };
+        let (from, to) = (map.address.0.max(address), map.address.1.min(address.saturating_add(bytes)));
+        let offset = |at: u64| map.offset + (at - map.address.0);
+        (from < to).then(|| (path, offset(from), offset(to)))
+    };
+    maps.into_iter().flatten().filter_map(of).collect()
 }
 
 #[cfg(test)]
@@ -247,11 +243,14 @@ mod tests {
 
     #[test]
     fn mapped_bytes_are_found() {
-        let line = "7f0000000000-7f0000004000 rw-s 00001000 fe:00 1234                       /data/a file";
-        let found = |from, to| overlap(line, from, to);
-        assert_eq!(found(0x7f0000000000, 0x7f0000001000), Some(("/data/a file".into(), 0x1000, 0x2000)));
-        assert_eq!(found(0x7f0000003000, 0x7f0000009000), Some(("/data/a file".into(), 0x4000, 0x5000)));
-        assert_eq!(found(0x7f0000004000, 0x7f0000009000), None);
-        assert_eq!(overlap("7f00-7f10 rw-p 00000000 00:00 0", 0, u64::MAX), None);
+        // A constant lies in the program's own file, which is mapped.
+        static CONSTANT: [u8; 64] = *b"0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ+-";
+        let found = mapped(nix::unistd::getpid(), CONSTANT.as_ptr() as u64, 64);
+        let [(path, from, to)] = found.as_slice() else { panic!("{found:?}") };
+        assert_eq!(*path, std::env::current_exe().unwrap());
+        let mut bytes = vec![0; (to - from) as usize];
+        File::open(path).unwrap().read_exact_at(&mut bytes, *from).unwrap();
+        assert_eq!(bytes, CONSTANT);
+        assert!(mapped(nix::unistd::getpid(), 0, 0x1000).is_empty(), "nothing is mapped there");
     }
 }
