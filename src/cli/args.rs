@@ -80,7 +80,10 @@ pub enum Command {
     Levels(Levels),
     /// Write man pages and completions of shells into a directory
     #[command(hide = true)]
-    Manual { directory: PathBuf },
+    Manual {
+        /// Where they go
+        directory: PathBuf,
+    },
     /// A child process of kvfair, with its task on standard input
     #[command(hide = true)]
     Child {
