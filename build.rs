@@ -6,7 +6,7 @@ use std::path::Path;
 const LIBRARIES: &[&str] = &["fjall", "heed", "mongodb", "mysql", "postgres", "redb", "rusqlite", "scylla"];
 
 fn main() {
-    let lock = Path::new(env!("CARGO_MANIFEST_DIR")).join("Cargo.lock");
+    let lock = Path::new(&std::env::var_os("CARGO_MANIFEST_DIR").expect("cargo sets it")).join("Cargo.lock");
     println!("cargo::rerun-if-changed={}", lock.display());
     let text = std::fs::read_to_string(&lock)
         .unwrap_or_else(|error| panic!("{}: {error}; build with --locked, which keeps it", lock.display()));

@@ -1,5 +1,6 @@
 //! The warning of CONTRIBUTING.md, compiled where it would stand.
 
+use super::super::Rule;
 use super::*;
 
 const _: (&[(&str, &str)], &[Rule]) = (&[("few-ops", "a target had fewer than 1,000 ops a trial")], &[few_ops]);
