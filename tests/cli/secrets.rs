@@ -147,12 +147,12 @@ fn a_password_of_the_environment_reaches_the_server_and_nothing_else() {
     );
     let cache = common::start("memcached", Transport::Tcp);
     let memcached = format!("memcached://127.0.0.1:{}", port_of(&cache));
-    let run = ["run", "fans", "--profiles", "200", "--blocks", "2", &url, &wrong, &memcached, "redis"];
+    let run = ["run", "fans", "--profiles", "500", "--blocks", "2", &url, &wrong, &memcached, "redis"];
     for variable in ["KVFAIR_PASSWORD", "REDISCLI_AUTH"] {
         let mut kvfair = desk.kvfair(&run);
         kvfair.env(variable, SECRET);
         let started = Started::new(kvfair);
-        desk.wait_until_busy(Desk::trials, 0.05);
+        desk.wait_until_busy(Desk::trials, 0.02);
         for pid in desk.processes() {
             assert!(!command_line(pid).contains(SECRET), "{}", command_line(pid));
             let environment = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
