@@ -4,6 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use anyhow::{Context, Result};
+use clap::Command;
 use clap_complete::Shell;
 
 use super::{Exit, args};
@@ -17,10 +18,15 @@ fn write(directory: &Path) -> Result<()> {
     let (man, completions) = (directory.join("man"), directory.join("completions"));
     fs::create_dir_all(&man)?;
     fs::create_dir_all(&completions)?;
-    let command = args::command();
-    clap_mangen::generate_to(command.clone(), &man)?;
+    clap_mangen::generate_to(args::command(), &man)?;
     for shell in [Shell::Bash, Shell::Zsh, Shell::Fish] {
-        clap_complete::generate_to(shell, &mut command.clone(), "kvfair", &completions)?;
+        clap_complete::generate_to(shell, &mut without_hidden(&args::command()), "kvfair", &completions)?;
     }
     Ok(())
+}
+
+/// Completions would offer hidden commands too.
+fn without_hidden(all: &Command) -> Command {
+    let shown = all.get_subcommands().filter(|command| !command.is_hide_set()).cloned();
+    Command::new("kvfair").args(all.get_arguments().cloned()).subcommands(shown)
 }

@@ -98,3 +98,18 @@ fn each_option_in_the_help_of_a_command_is_taken_by_it() {
         }
     }
 }
+
+/// `./package` ships them.
+#[test]
+fn man_pages_and_completions_name_what_is_offered_and_nothing_hidden() {
+    let desk = Desk::new();
+    desk.run(&["manual", "manual"]).exits(0);
+    let read = |name: &str| std::fs::read_to_string(desk.home().join("manual").join(name)).expect(name);
+    assert!(read("man/kvfair-run.1").contains("durability"));
+    for name in ["man/kvfair.1", "completions/kvfair.bash", "completions/_kvfair", "completions/kvfair.fish"] {
+        let text = read(name);
+        assert!(text.contains("run") && text.contains("growth") && !text.contains("outage"), "{name}: {text}");
+    }
+    desk.file("taken", "");
+    desk.run(&["manual", "taken"]).exits(1).complains("cannot write the manual into taken");
+}
