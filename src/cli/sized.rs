@@ -16,7 +16,7 @@ use crate::report::warn::{self, Warning, WarningInput};
 use crate::report::{claims, columns, export, json, words};
 
 /// The records of each size.
-type Parts = Vec<(u64, Vec<Record>)>;
+pub type Parts = Vec<(u64, Vec<Record>)>;
 
 /// The rows of all sizes, and whether times of one are not ranked; of a run that has one size its own.
 pub fn rows(records: &[Record]) -> (Vec<Row>, bool) {
@@ -47,17 +47,17 @@ pub fn shown(records: &[Record], look: &Look) -> Result<(String, Exit)> {
     Ok((printed(&parts, &standings, look)?, exit))
 }
 
-fn standings_of(parts: &Parts) -> Vec<(u64, Standings<'_>)> {
+pub fn standings_of(parts: &Parts) -> Vec<(u64, Standings<'_>)> {
     parts.iter().map(|(size, records)| (*size, standings(records))).collect()
 }
 
 /// The rows of each size.
-fn rows_of(parts: &Parts, standings: &[(u64, Standings<'_>)]) -> Vec<(u64, Vec<Row>)> {
+pub fn rows_of(parts: &Parts, standings: &[(u64, Standings<'_>)]) -> Vec<(u64, Vec<Row>)> {
     let each = parts.iter().zip(standings);
     each.map(|((size, records), (_, standings))| (*size, cells::rows(records, standings))).collect()
 }
 
-fn lines(parts: &Parts, grown: &[SizeGrowth], wide: bool) -> Vec<TableLine> {
+pub fn lines(parts: &Parts, grown: &[SizeGrowth], wide: bool) -> Vec<TableLine> {
     sizes::lines(grown, &parts.iter().map(|(size, _)| *size).collect::<Vec<_>>(), wide)
 }
 
@@ -131,7 +131,7 @@ fn each_size(parts: &Parts, standings: &[(u64, Standings<'_>)]) -> Result<String
 }
 
 /// Of all sizes, each once: that of the largest it holds of.
-fn warnings(parts: &Parts, standings: &[(u64, Standings<'_>)]) -> Vec<Warning> {
+pub fn warnings(parts: &Parts, standings: &[(u64, Standings<'_>)]) -> Vec<Warning> {
     let mut found: Vec<Warning> = Vec::new();
     for ((size, records), (_, standings)) in parts.iter().zip(standings).rev() {
         let rows = cells::rows(records, standings);

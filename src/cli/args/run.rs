@@ -283,6 +283,12 @@ pub struct Look {
     /// Print the table as GitHub's Markdown
     #[arg(long, group = "form")]
     pub markdown: bool,
+    /// Write a page for browsers into this file, which must not exist yet
+    ///
+    /// One HTML file that needs nothing else: what may be said, a picture, tables, charts, every block, warnings,
+    /// settings and versions. It tells no password, home directory or name of a host.
+    #[arg(long, value_name = "FILE")]
+    pub html: Option<PathBuf>,
     /// All columns, however wide, and all warnings
     #[arg(long)]
     pub wide: bool,
