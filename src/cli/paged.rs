@@ -29,7 +29,9 @@ pub fn write(records: &[Record], look: &Look, results: Option<&Path>) -> Result<
     let Some(file) = &look.html else { return Ok(()) };
     let raw = results.map(raw).transpose()?.flatten();
     let text = match () {
-        () if records.is_empty() => page::without_results("No trial was finished, so there is nothing to show."),
+        () if ahead::split(records).0.is_empty() => {
+            page::without_results("No trial was finished, so there is nothing to show.")
+        }
         () if sizes::parts(records).is_empty() => of_one_size(records, look, raw)?,
         () => of_sizes(records, look, raw)?,
     };

@@ -117,7 +117,8 @@ fn answers(records: &[Record]) -> Markup {
         return html! { p { (one_line(&words::answer(records))) } };
     };
     let is_made = matches!(record.job.data, Data::Recipe { .. });
-    let is_digest = |value: &str| value.chars().all(|letter| letter.is_ascii_hexdigit());
+    let is_count = |value: &str| value.chars().all(|letter| letter.is_ascii_digit());
+    let is_digest = |value: &str| value.len() == 64 && value.chars().all(|letter| letter.is_ascii_hexdigit());
     html! {
         p {
             "The same from every target that is right"
@@ -125,7 +126,7 @@ fn answers(records: &[Record]) -> Markup {
             ": " (units::thousands(checked.keys)) " of " (units::thousands(checked.keys_expected)) " keys were compared."
         }
         dl {
-            @for (name, value) in checked.answer.iter().filter(|(_, value)| is_made || is_digest(value)) {
+            @for (name, value) in checked.answer.iter().filter(|(_, value)| is_made || is_count(value) || is_digest(value)) {
                 dt { (name) } dd { code { (value) } }
             }
         }
@@ -137,7 +138,7 @@ fn settings(input: &PageInput<'_>) -> Markup {
     html! {
         @for row in input.largest().seen.rows {
             @let trials = || records.iter().filter(|record| record.target.label == row.target);
-            h2 { (row.target) }
+            h3 { (row.target) }
             dl {
                 (entry("version", &row.version))
                 (entry("client library", &row.client_library))

@@ -6,6 +6,7 @@ use serde::Serialize;
 
 use super::PageInput;
 use crate::model::load::Load;
+use crate::model::logins::{self, HIDDEN};
 use crate::model::record::Record;
 use crate::model::trial::{Configuration, Data, Durability, Seeds, Split, Via};
 use crate::report::cells::Row;
@@ -22,7 +23,7 @@ struct Manifest<'a> {
     method: u32,
     debug_build: bool,
     began: &'a str,
-    command: &'a [String],
+    command: Vec<String>,
     seeds: &'a Seeds,
     blocks: usize,
     discarded_blocks: usize,
@@ -87,7 +88,7 @@ pub fn json(input: &PageInput<'_>) -> Result<String> {
         method: first.method,
         debug_build: first.debug_build,
         began: &first.run.began,
-        command: &first.run.command,
+        command: told(&first.run.command),
         seeds: &first.run.seeds,
         blocks: standings.blocks(),
         discarded_blocks: standings.counted.discarded.len(),
@@ -111,6 +112,19 @@ pub fn json(input: &PageInput<'_>) -> Result<String> {
     };
     // No text can end the element, nor begin a comment in it.
     Ok(serde_json::to_string(&manifest)?.replace('<', "\\u003c"))
+}
+
+/// What was typed, without what follows an option that is named like a secret.
+fn told(command: &[String]) -> Vec<String> {
+    let follows_secret = |place: usize| {
+        let before = place.checked_sub(1).map(|before| format!("{} x", command[before]));
+        before.is_some_and(|words| words.starts_with('-') && logins::hidden(&words, &[]).ends_with(HIDDEN))
+    };
+    let word = |(place, word): (usize, &String)| match follows_secret(place) {
+        true => HIDDEN.to_string(),
+        false => logins::hidden(word, &[]),
+    };
+    command.iter().enumerate().map(word).collect()
 }
 
 fn target(row: &Row, units: u64) -> ManifestTarget<'_> {

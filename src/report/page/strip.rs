@@ -60,6 +60,7 @@ fn sentence(input: &PageInput<'_>) -> String {
     let of = |is: fn(&Row) -> bool| rows().filter(|row| is(row)).count();
     let (all, good) = (of(|row| !row.baseline), of(|row| !row.baseline && row.status.has_numbers()));
     match good {
+        0 if all == 0 => "Only baselines were run: they show what the job costs without a store.".to_string(),
         0 => format!("No target has numbers: none of {all} came to its end with right answers."),
         _ if rows().any(|row| row.numbers.is_some()) => format!("{good} of {all} targets have numbers."),
         _ => format!("Nothing was timed: {good} of {all} targets answered without a mistake."),

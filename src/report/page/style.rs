@@ -18,6 +18,7 @@ body{margin:0 auto;max-width:62rem;padding:1rem;background:var(--paper);color:va
 font:1rem/1.45 system-ui,sans-serif;overflow-wrap:anywhere}
 h1{font-size:1.35rem;line-height:1.3;margin:.5rem 0}
 h2{font-size:1.1rem;margin:1.5rem 0 .5rem}
+h3{font-size:1rem;margin:1rem 0 .25rem}
 p{margin:.5rem 0;max-width:46rem}
 .grey,caption,figcaption{color:var(--grey)}
 .banner{border-left:.3rem solid var(--bad);background:var(--soft);padding:.5rem .75rem;max-width:none}
