@@ -119,6 +119,7 @@ fn answers(records: &[Record]) -> Markup {
     let is_made = matches!(record.job.data, Data::Recipe { .. });
     let is_count = |value: &str| value.chars().all(|letter| letter.is_ascii_digit());
     let is_digest = |value: &str| value.len() == 64 && value.chars().all(|letter| letter.is_ascii_hexdigit());
+    let may_be_told = |value: &str| is_made || is_count(value) || is_digest(value);
     html! {
         p {
             "The same from every target that is right"
@@ -126,7 +127,7 @@ fn answers(records: &[Record]) -> Markup {
             ": " (units::thousands(checked.keys)) " of " (units::thousands(checked.keys_expected)) " keys were compared."
         }
         dl {
-            @for (name, value) in checked.answer.iter().filter(|(_, value)| is_made || is_count(value) || is_digest(value)) {
+            @for (name, value) in checked.answer.iter().filter(|(_, value)| may_be_told(value)) {
                 dt { (name) } dd { code { (value) } }
             }
         }

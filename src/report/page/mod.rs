@@ -12,6 +12,7 @@ use super::json::ClaimJson;
 use super::remarks::remarks;
 use super::warn::{Warning, WarningInput};
 use super::{chart, notes, words};
+use crate::model::logins;
 
 mod details;
 mod manifest;
@@ -85,7 +86,7 @@ pub fn page(input: &PageInput<'_>) -> Result<String> {
         (below(largest))
         (swept(largest))
         (seconds::charts(largest))
-        @if !input.next.is_empty() { p { (one_line(&input.next)) } }
+        @if !input.next.is_empty() { p { (logins::hidden(&one_line(&input.next), &[])) } }
         (details::details(input))
         script type="application/json" id="manifest" { (PreEscaped(manifest::json(input)?)) }
     };

@@ -16,8 +16,8 @@ const RANKS: f64 = 8.0;
 const BRACKET: f64 = 44.0;
 const NAMES: f64 = 54.0;
 const PLOT: f64 = 304.0;
-const PLOT_END: f64 = 690.0;
-const NUMBERS: f64 = 704.0;
+const PLOT_END: f64 = 684.0;
+const NUMBERS: f64 = 724.0;
 const ROW: f64 = 30.0;
 const TITLE: f64 = 26.0;
 const LEGEND: f64 = 24.0;
@@ -105,16 +105,10 @@ fn svg(picture: &RatioPicture) -> Markup {
     let legend = legend(picture);
     let legend_lines = legend.iter().map(|item| item.line + 1).max().unwrap_or(0);
     let top = MARGIN + LEGEND * legend_lines as f64 + MARGIN;
-    let mut bottom = top;
-    for panel in &picture.panels {
-        bottom += panel_height(panel);
-    }
-    let height = bottom + AXIS;
-    let tops = picture.panels.iter().scan(top, |top, panel| {
-        let this = *top;
-        *top += panel_height(panel);
-        Some((this, panel))
-    });
+    let (placed, others): (Vec<_>, Vec<_>) = picture.panels.iter().partition(|panel| has_place(panel));
+    let (placed, bottom) = stacked(&placed, top);
+    // What has no place on the axis stands below it.
+    let (others, height) = stacked(&others, bottom + AXIS);
     let ticks = axis.ticks();
     html! {
         svg role="img" width=(px(WIDTH)) height=(px(height)) viewBox=(format!("0 0 {} {}", px(WIDTH), px(height)))
@@ -126,13 +120,30 @@ fn svg(picture: &RatioPicture) -> Markup {
                 (band(axis.x(low), axis.x(high), top, bottom))
             }
             @for tick in &ticks {
-                (line((axis.x(*tick), top), (axis.x(*tick), bottom), if *tick == 1.0 { GREY } else { GRID }, 1.0))
+                (line((axis.x(*tick), top), (axis.x(*tick), bottom), if *tick == 1.0 { GREY } else { GRID }))
                 (text(axis.x(*tick), bottom + 16.0, &tick_text(*tick), GREY, "middle"))
             }
             (text((PLOT + PLOT_END) / 2.0, bottom + 36.0, picture.axis, GREY, "middle"))
-            @for (top, panel) in tops { (drawn_panel(panel, top, &axis, picture.is_noisy)) }
+            @for (top, panel) in placed.into_iter().chain(others) {
+                (drawn_panel(panel, top, &axis, picture.is_noisy))
+            }
         }
     }
+}
+
+fn has_place(panel: &RatioPanel) -> bool {
+    panel.rows.iter().any(|row| !matches!(row.place, RatioPlace::Nowhere(_)))
+}
+
+/// Panels below each other from `top` on, and where they end.
+fn stacked<'a>(panels: &[&'a RatioPanel], top: f64) -> (Vec<(f64, &'a RatioPanel)>, f64) {
+    let mut bottom = top;
+    let placed = panels.iter().map(|panel| {
+        let this = bottom;
+        bottom += panel_height(panel);
+        (this, *panel)
+    });
+    (placed.collect(), bottom)
 }
 
 fn panel_height(panel: &RatioPanel) -> f64 {
@@ -165,7 +176,11 @@ fn drawn_panel(panel: &RatioPanel, top: f64, axis: &RatioAxis, is_noisy: bool) -
     });
     let ranks: Vec<_> = ranks.collect();
     html! {
-        @if !panel.title.is_empty() { (text(RANKS, top + 18.0, &panel.title, GREY, "start")) }
+        @if !panel.title.is_empty() {
+            // No line of the axis goes through the words.
+            rect y=(px(top)) width=(px(WIDTH)) height=(px(TITLE)) fill=(hex(PAPER.light)) {}
+            (text(RANKS, top + 18.0, &panel.title, GREY, "start"))
+        }
         @for (rank, ends) in &ranks { (drawn_rank(*rank, *ends)) }
         @for (place, row) in panel.rows.iter().enumerate() { (drawn_row(row, middle(place), axis, is_noisy)) }
     }
@@ -292,7 +307,8 @@ fn dot(x: f64, y: f64, is_hollow: bool) -> Markup {
 }
 
 fn bar(from: f64, to: f64, y: f64, is_noisy: bool) -> Markup {
-    let path = format!("M{} {y} H{}", px(from), px(to.max(from + 1.0)), y = px(y));
+    let (from, to) = (px(from), px(to.max(from + 1.0)));
+    let path = format!("M{from} {end}v8M{from} {y}H{to}M{to} {end}v8", y = px(y), end = px(y - 4.0));
     html! {
         path d=(path) fill="none" stroke=(hex(LINES[0].light)) stroke-width="3"
             stroke-dasharray=[is_noisy.then_some("4 3")] {}
@@ -321,9 +337,9 @@ fn arrow(x: f64, y: f64) -> Markup {
     html! { path d=(path) fill="none" stroke=(hex(TEXT.light)) stroke-width="2" {} }
 }
 
-fn line((x, y): (f64, f64), (to_x, to_y): (f64, f64), stroke: Stroke, width: f64) -> Markup {
+fn line((x, y): (f64, f64), (to_x, to_y): (f64, f64), stroke: Stroke) -> Markup {
     let path = format!("M{} {}L{} {}", px(x), px(y), px(to_x), px(to_y));
-    html! { path d=(path) fill="none" stroke=(hex(stroke.light)) stroke-width=(px(width)) {} }
+    html! { path d=(path) fill="none" stroke=(hex(stroke.light)) {} }
 }
 
 fn text(x: f64, y: f64, words: &str, stroke: Stroke, anchor: &str) -> Markup {
@@ -369,7 +385,7 @@ mod tests {
                 ticks.iter().map(|tick| tick_text(*tick).trim_end_matches('x').to_string()).collect();
             assert_eq!(told.join(" "), expected);
         }
-        assert_eq!([px(1.0), px(1.25), px(10.0)], ["1", "1.2", "10"]);
+        assert_eq!([px(1.0), px(1.24), px(10.0)], ["1", "1.2", "10"]);
     }
 
     #[test]
