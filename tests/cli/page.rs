@@ -105,6 +105,7 @@ fn the_page_says_what_the_terminal_says() {
         &page,
         &["warm-up: not counted", "discarded: ", "34532b152bc00fd13b212b2be775d0919b85179453b8c27f52c225b31898756b"],
     );
+    says(&page, &["<summary>All columns</summary>", "client library</th>", "<summary>Warnings (1)</summary>"]);
     assert!(!page.contains("The store, second by second"), "trials of one second are no line");
 }
 
@@ -318,4 +319,19 @@ fn a_run_writes_the_page_that_show_writes() {
     desk.run(&run).exits(0).complains("page: run.html");
     desk.run(&["show", "out.jsonl", "--html", "show.html"]).exits(0);
     assert_eq!(read(&desk, "run.html"), read(&desk, "show.html"));
+}
+
+#[test]
+fn each_size_of_a_run_has_its_own_part() {
+    let desk = Desk::new();
+    let run =
+        ["run", "ngrams", "--messages=20,60", "--blocks=2", "--output=out.jsonl", "--html=run.html", "ram", "lmdb"];
+    desk.run(&run).exits(0).complains("page: run.html");
+    let page = read(&desk, "run.html");
+    for size in ["20 messages", "60 messages"] {
+        says(&page, &[&format!("<h2>Time, {size}</h2>"), &format!("Blocks in the order of time, {size}</summary>")]);
+    }
+    says(&page, &["<th scope=\"col\">grows with</th>", "\"sizes\":[20,60]"]);
+    desk.run(&["show", "out.jsonl", "--html", "show.html"]).exits(0);
+    assert_eq!(page, read(&desk, "show.html"));
 }

@@ -1,10 +1,12 @@
-//! What a page folds away: every block, warnings, answers, versions and settings, the machine, and how to run it again.
+//! What a page folds away: all columns, every block, warnings, answers, versions and settings, the machine, and how to
+//! run it again.
 
 use std::collections::BTreeSet;
 
 use maud::{Markup, html};
 
 use super::strip::one_line;
+use super::tables;
 use super::{PageInput, PagePart};
 use crate::model::logins;
 use crate::model::noise::{Gate, Reason, Yardstick};
@@ -13,11 +15,17 @@ use crate::model::trial::{Data, Verify};
 use crate::model::units;
 use crate::report::cells::{self, Row};
 use crate::report::columns;
+use crate::report::table::{self, Ranks};
 use crate::report::words;
 
 pub fn details(input: &PageInput<'_>) -> Markup {
     let records = input.largest().seen.records;
     html! {
+        // Of a sweep the tables have all that is known.
+        @for part in input.parts.iter().filter(|part| part.seen.points.is_empty()) {
+            @let lines = table::lines(part.seen.rows, true, Ranks::InAColumn);
+            (folded(&format!("All columns{}", part.title_behind()), tables::table("Medians over the blocks", &lines)))
+        }
         @for part in &input.parts {
             (folded(&format!("Blocks in the order of time{}", part.title_behind()), blocks(part)))
         }
