@@ -291,6 +291,7 @@ pub struct Growth {
     kvfair show --wide\n  \
     kvfair show mine.jsonl --markdown\n  \
     kvfair show --all --csv > trials.csv\n  \
+    kvfair show --html page.html\n  \
     kvfair show --svg sweep.svg\n  \
     kvfair show mine.jsonl --histograms ./histograms")]
 pub struct Show {

@@ -1,7 +1,7 @@
 //! One run from its plan to its records: size it, run it, save it, and say what happened. Results are printed
 //! elsewhere.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow};
@@ -81,6 +81,8 @@ pub struct Ran {
     pub ended: Result<Exit>,
     /// Why its results file does not hold them: said when all is printed.
     pub lost: Option<anyhow::Error>,
+    /// Its results file.
+    pub path: PathBuf,
 }
 
 /// Everything but the printing of results, which are not lost whatever happens.
@@ -143,7 +145,7 @@ fn carry_out(mut errand: Errand<'_>) -> Result<Ran> {
     let lost = results.is_there().err().filter(|_| !records.is_empty());
     let ended = finish(&errand, &records, &mut results, ended, &interrupt);
     verified::note(&mut records);
-    Ok(Ran { records, ended, lost })
+    Ok(Ran { records, ended, lost, path })
 }
 
 /// How a command ends whose results file may be lost: a failure is said, and the loss with it.

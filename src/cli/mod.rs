@@ -40,6 +40,7 @@ mod load;
 mod login;
 mod manual;
 mod measure;
+mod paged;
 mod planned;
 mod points;
 mod query;

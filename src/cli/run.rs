@@ -8,7 +8,7 @@ use super::args::{Exec, How, Look, RequestArgs, RunArgs, Size};
 use super::measure::{Ran, measure, measure_and_look_ahead, or_lost};
 use super::planned::plan_of;
 use super::shown::{shown, tell_absent};
-use super::{Exit, complain, print};
+use super::{Exit, complain, paged, print};
 use crate::harness::plan::Plan;
 use crate::model::trial::Via;
 
@@ -67,6 +67,7 @@ pub fn run(args: RunArgs) -> Result<Exit> {
     if args.how.list {
         return list(&plan_of(&args)?);
     }
+    paged::is_to_be_new(&args.how.look)?;
     print_all(measure(&args)?, &args)
 }
 
@@ -77,7 +78,9 @@ fn print_all(ran: Ran, args: &RunArgs) -> Result<Exit> {
         }
         print(&shown(&ran.records, &args.how.look())?.0)?;
     }
-    or_lost(ran.ended, ran.lost)
+    let results = ran.lost.is_none().then_some(ran.path.as_path()).filter(|_| !ran.records.is_empty());
+    let paged = paged::write(&ran.records, &args.how.look(), results);
+    or_lost(ran.ended, ran.lost.or(paged.err()))
 }
 
 /// `--list`: the trials in their order, and nothing done.

@@ -6,18 +6,25 @@ use anyhow::{Result, anyhow, bail};
 
 use super::args::{Look, Show};
 use super::shown::{read, shown};
-use super::{Exit, complain, print, verified};
+use super::{Exit, complain, paged, print, verified};
 use crate::harness::load::Parts;
 use crate::harness::save;
 use crate::model::record::{Outcome, Record};
 use crate::report::standing::standings;
 use crate::report::{ahead, cells, chart, histograms, sizes, sweep, words};
 
-/// Files come first: a table that is followed by an error would be taken for success.
+/// A page says why it shows nothing, as the error does.
 pub fn show(args: &Show) -> Result<Exit> {
+    paged::is_to_be_new(&args.look)?;
+    looked_at(args).inspect_err(|error| paged::write_why_not(&args.look, error))
+}
+
+/// Files come first: a table that is followed by an error would be taken for success.
+fn looked_at(args: &Show) -> Result<Exit> {
     // They are needed to the end: to give them back piece by piece would take as long as a tenth of all else.
     let Look { wide, json, csv, .. } = args.look;
-    let parts = if wide || json || csv || args.histograms.is_some() { Parts::All } else { Parts::Tables };
+    let is_whole = wide || json || csv || args.look.html.is_some() || args.histograms.is_some();
+    let parts = if is_whole { Parts::All } else { Parts::Tables };
     let (path, records) = match &args.results {
         Some(path) => (path.clone(), read(path, parts)?),
         None => newest(parts)?,
@@ -25,11 +32,13 @@ pub fn show(args: &Show) -> Result<Exit> {
     let records = records.leak();
     verified::note(records);
     let records: &[Record] = records;
+    let about = |error: anyhow::Error| anyhow!("{}: {error:#}", path.display());
+    let look = Look { file: args.results.clone(), ..args.look.clone() };
+    paged::write(records, &look, Some(&path)).map_err(about)?;
     let (counting, _) = ahead::split(records);
     if (args.svg.is_some() || args.histograms.is_some()) && !sizes::parts(records).is_empty() {
         bail!("{}: a run of several sizes has neither a chart nor histograms of its own", path.display());
     }
-    let about = |error: anyhow::Error| anyhow!("{}: {error:#}", path.display());
     if let Some(file) = &args.svg {
         let svg = drawn(counting).map_err(about)?;
         save::write_new(&[(file.clone(), svg)])?;
@@ -39,7 +48,6 @@ pub fn show(args: &Show) -> Result<Exit> {
         let count = write_histograms(counting, directory).map_err(about)?;
         complain(&format!("histograms: {count} in {}", directory.display()));
     }
-    let look = Look { file: args.results.clone(), ..args.look.clone() };
     let (text, exit) = shown(records, &look).map_err(about)?;
     print(&text)?;
     Ok(exit)

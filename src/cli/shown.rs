@@ -81,7 +81,7 @@ pub fn shown(records: &[Record], look: &Look) -> Result<(String, Exit)> {
     Ok((text, exit_of(records, &rows)))
 }
 
-fn points(records: &[Record], look: &Look) -> Result<Vec<Point>> {
+pub fn points(records: &[Record], look: &Look) -> Result<Vec<Point>> {
     let mut points = sweep::points(records, look.wide || look.json || look.csv)?;
     if look.stat == Statistic::Best {
         points.iter_mut().for_each(Point::tell_best);
@@ -124,7 +124,7 @@ fn plain(seen: &WarningInput<'_>, look: &Look) -> Result<String> {
     })
 }
 
-fn sentence(seen: &WarningInput<'_>) -> String {
+pub fn sentence(seen: &WarningInput<'_>) -> String {
     [claims::sentence(seen.rows, seen.standings), of_size(seen)].join(" ").trim().to_string()
 }
 
@@ -181,7 +181,7 @@ pub fn text(seen: &WarningInput<'_>, look: &Look, table: &str, warned: &[String]
 
 /// Whether a store of that name keeps the durability level. One that is not known here is another kvfair's: it is not
 /// forbidden.
-fn keeps_crash(store: &str) -> bool {
+pub fn keeps_crash(store: &str) -> bool {
     stores::find(store).is_none_or(|adapter| (adapter.keeps)(Durability::Crash).is_ok())
 }
 

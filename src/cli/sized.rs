@@ -16,7 +16,7 @@ use crate::report::warn::{self, Warning, WarningInput};
 use crate::report::{claims, columns, export, json, words};
 
 /// The records of each size.
-type Parts = Vec<(u64, Vec<Record>)>;
+pub type SizedRecords = Vec<(u64, Vec<Record>)>;
 
 /// The rows of all sizes, and whether times of one are not ranked; of a run that has one size its own.
 pub fn rows(records: &[Record]) -> (Vec<Row>, bool) {
@@ -47,21 +47,21 @@ pub fn shown(records: &[Record], look: &Look) -> Result<(String, Exit)> {
     Ok((printed(&parts, &standings, look)?, exit))
 }
 
-fn standings_of(parts: &Parts) -> Vec<(u64, Standings<'_>)> {
+pub fn standings_of(parts: &SizedRecords) -> Vec<(u64, Standings<'_>)> {
     parts.iter().map(|(size, records)| (*size, standings(records))).collect()
 }
 
 /// The rows of each size.
-fn rows_of(parts: &Parts, standings: &[(u64, Standings<'_>)]) -> Vec<(u64, Vec<Row>)> {
+pub fn rows_of(parts: &SizedRecords, standings: &[(u64, Standings<'_>)]) -> Vec<(u64, Vec<Row>)> {
     let each = parts.iter().zip(standings);
     each.map(|((size, records), (_, standings))| (*size, cells::rows(records, standings))).collect()
 }
 
-fn lines(parts: &Parts, grown: &[SizeGrowth], wide: bool) -> Vec<TableLine> {
+pub fn lines(parts: &SizedRecords, grown: &[SizeGrowth], wide: bool) -> Vec<TableLine> {
     sizes::lines(grown, &parts.iter().map(|(size, _)| *size).collect::<Vec<_>>(), wide)
 }
 
-fn printed(parts: &Parts, standings: &[(u64, Standings<'_>)], look: &Look) -> Result<String> {
+fn printed(parts: &SizedRecords, standings: &[(u64, Standings<'_>)], look: &Look) -> Result<String> {
     let rows = rows_of(parts, standings);
     // What holds of all sizes is told of the largest.
     let ((_, records), (_, largest)) = (&parts[parts.len() - 1], &standings[standings.len() - 1]);
@@ -91,7 +91,7 @@ fn printed(parts: &Parts, standings: &[(u64, Standings<'_>)], look: &Look) -> Re
 /// CSV and JSON of all sizes together.
 fn for_programs(
     seen: &WarningInput<'_>,
-    parts: &Parts,
+    parts: &SizedRecords,
     standings: &[(u64, Standings<'_>)],
     look: &Look,
 ) -> Result<String> {
@@ -118,7 +118,7 @@ fn for_programs(
 }
 
 /// Each size by itself, with all its columns and what may be said of it.
-fn each_size(parts: &Parts, standings: &[(u64, Standings<'_>)]) -> Result<String> {
+fn each_size(parts: &SizedRecords, standings: &[(u64, Standings<'_>)]) -> Result<String> {
     let mut said = String::new();
     for ((size, records), (_, standings)) in parts.iter().zip(standings) {
         let mut rows = cells::rows(records, standings);
@@ -131,7 +131,7 @@ fn each_size(parts: &Parts, standings: &[(u64, Standings<'_>)]) -> Result<String
 }
 
 /// Of all sizes, each once: that of the largest it holds of.
-fn warnings(parts: &Parts, standings: &[(u64, Standings<'_>)]) -> Vec<Warning> {
+pub fn warnings(parts: &SizedRecords, standings: &[(u64, Standings<'_>)]) -> Vec<Warning> {
     let mut found: Vec<Warning> = Vec::new();
     for ((size, records), (_, standings)) in parts.iter().zip(standings).rev() {
         let rows = cells::rows(records, standings);
@@ -146,7 +146,7 @@ fn warnings(parts: &Parts, standings: &[(u64, Standings<'_>)]) -> Vec<Warning> {
 }
 
 /// All trials, in the order in which they were run.
-fn trials_of(parts: &Parts) -> Result<Vec<Trial>> {
+fn trials_of(parts: &SizedRecords) -> Result<Vec<Trial>> {
     let mut found = Vec::new();
     for (_, records) in parts {
         found.extend(trials::trials(records, &[], false)?);

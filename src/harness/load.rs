@@ -1,6 +1,7 @@
 //! Results files read back, by all processors at once: ten thousand records are read while a user blinks.
 
 use std::borrow::Cow;
+use std::fmt;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Seek, SeekFrom};
 use std::path::Path;
@@ -32,6 +33,21 @@ pub enum Parts {
     Tables,
 }
 
+/// Which line of a results file is none.
+#[derive(Debug)]
+pub struct BrokenLine {
+    /// "out.jsonl:5".
+    place: String,
+    /// Records that stand before it.
+    pub read: usize,
+}
+
+impl fmt::Display for BrokenLine {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(&self.place)
+    }
+}
+
 /// Reads a results file back. A last line that was cut off by a crash is left out; any other bad line is an error.
 pub fn records(path: &Path, parts: Parts) -> Result<Vec<Record>> {
     let about = || format!("cannot read results from {}", path.display());
@@ -47,7 +63,8 @@ pub fn records(path: &Path, parts: Parts) -> Result<Vec<Record>> {
         let piece = piece.with_context(about)?;
         lines += piece.records.len();
         // Pieces come in their order: what stands before this one was whole.
-        piece.broken.map_or(Ok(()), |error| Err(error.context(format!("{}:{}", path.display(), lines + 1))))?;
+        let broken = || BrokenLine { place: format!("{}:{}", path.display(), lines + 1), read: lines };
+        piece.broken.map_or(Ok(()), |error| Err(error.context(broken())))?;
         // The first ones need not be moved.
         if records.is_empty() {
             records = piece.records

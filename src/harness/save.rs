@@ -2,11 +2,12 @@
 //! that are made of them.
 
 use std::fs::{File, OpenOptions, Permissions, TryLockError};
-use std::io::{ErrorKind, Write};
+use std::io::{ErrorKind, Read, Write};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, anyhow};
+use sha2::{Digest, Sha256};
 
 use crate::model::record::Record;
 
@@ -100,10 +101,7 @@ pub fn is_being_written(path: &Path) -> bool {
 /// Writes files that must not be there yet, and makes their directories. Nothing is written if one of them is there,
 /// and each is there as a whole or not at all.
 pub fn write_new(files: &[(PathBuf, String)]) -> Result<()> {
-    let is_there = |path: &Path| anyhow!("{} is there already, and is not overwritten: name another", path.display());
-    if let Some((path, _)) = files.iter().find(|(path, _)| path.symlink_metadata().is_ok()) {
-        return Err(is_there(path));
-    }
+    files.iter().try_for_each(|(path, _)| is_to_be_new(path))?;
     for (path, text) in files {
         let directory = path.parent().filter(|directory| !directory.as_os_str().is_empty());
         let directory = directory.unwrap_or(Path::new("."));
@@ -118,6 +116,28 @@ pub fn write_new(files: &[(PathBuf, String)]) -> Result<()> {
         })?;
     }
     Ok(())
+}
+
+/// An error where something has that name.
+pub fn is_to_be_new(path: &Path) -> Result<()> {
+    if path.symlink_metadata().is_ok() { Err(is_there(path)) } else { Ok(()) }
+}
+
+fn is_there(path: &Path) -> anyhow::Error {
+    anyhow!("{} is there already, and is not overwritten: name another", path.display())
+}
+
+/// The digest of a file, which anyone can compute elsewhere.
+pub fn sha256(path: &Path) -> Result<String> {
+    let about = || format!("cannot read {}", path.display());
+    let (mut file, mut hash, mut bytes) = (File::open(path).with_context(about)?, Sha256::new(), vec![0; 1 << 16]);
+    loop {
+        let count = file.read(&mut bytes).with_context(about)?;
+        if count == 0 {
+            return Ok(hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect());
+        }
+        hash.update(&bytes[..count]);
+    }
 }
 
 /// A file that is put in place when it is whole. As open to others as any that a program creates: the umask decides.

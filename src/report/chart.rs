@@ -13,10 +13,12 @@ use super::unclear;
 use crate::model::load::Swept;
 use crate::model::units;
 
-mod axis;
+pub(super) mod axis;
 mod labels;
-mod palette;
+pub(super) mod palette;
 mod panel;
+
+pub(super) use panel::shortened;
 
 use palette::{GREY, LINES, MARKS, Mark, PAPER, Stroke, TEXT};
 use panel::{Letters, Page, PanelSizes, write};

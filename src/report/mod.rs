@@ -23,6 +23,7 @@ pub mod json;
 pub mod limits;
 pub mod next;
 pub mod notes;
+pub mod page;
 pub mod point;
 pub mod rated;
 pub mod remarks;

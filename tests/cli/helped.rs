@@ -28,6 +28,7 @@ const TRIED: &[(&str, &str, &str, &[&str])] = &[
     ("fail-if", "slower:3%", "mixed", &[]),
     ("field", "liked", "fans", &["--input", "file"]),
     ("format", "jsonl", "fans", &["--input", "file"]),
+    ("html", "page.html", "mixed", &[]),
     ("input", "file", "fans", &[]),
     ("json", "", "mixed", &[]),
     ("keep", "kept", "fans", &[]),

@@ -37,6 +37,7 @@ mod outages;
 mod own_data;
 mod own_files;
 mod own_tables;
+mod page;
 mod pinned;
 mod plain;
 mod quick_start;

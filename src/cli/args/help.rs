@@ -59,7 +59,7 @@ const SECTIONS: &[(&str, &[&str])] = &[
     ),
     ("Blocks and time", &["blocks", "timeout", "no_aa", "pin", "accept_noise", "list"]),
     ("Stores and answers", &["split", "configuration", "verify", "answers_only", "keep", "accept_unchecked", "answer"]),
-    ("Output", &["json", "csv", "markdown", "stat", "all", "no_warn"]),
+    ("Output", &["json", "csv", "markdown", "html", "stat", "all", "no_warn"]),
 ];
 
 /// Options of `run` that a command refuses, and why.
@@ -76,9 +76,9 @@ const REFUSED: &[(&str, &[&str], &str)] = &[
         "only jobs of requests have a rate",
     ),
     ("find-max", &["exec", "answer"], "a program has no rate"),
-    ("find-max", &["csv", "markdown", "all", "wide", "stat", "no_warn"], "it prints one table, or --json"),
+    ("find-max", &["csv", "markdown", "html", "all", "wide", "stat", "no_warn"], "it prints one table, or --json"),
     ("compare", &["csv", "all"], "it prints a table, --markdown or --json"),
-    ("compare", &["list"], "`kvfair run` has it"),
+    ("compare", &["list", "html"], "`kvfair run` has it"),
 ];
 
 /// The commands whose options are many.

@@ -277,12 +277,20 @@ pub struct Look {
     /// Print one JSON object (run, claims, rows, ...)
     #[arg(long, group = "form")]
     pub json: bool,
-    /// Print the rows as CSV, with everything that was seen and numbers as they are
+    /// Print the rows as CSV, with everything that was seen
+    ///
+    /// Numbers are as they are, without rounding.
     #[arg(long, group = "form")]
     pub csv: bool,
     /// Print the table as GitHub's Markdown
     #[arg(long, group = "form")]
     pub markdown: bool,
+    /// Write an HTML page into this file, which must be new
+    ///
+    /// One HTML file that needs nothing else: what may be said, a picture, tables, charts, every block, warnings,
+    /// settings and versions. It tells no password, home directory or name of a host.
+    #[arg(long, value_name = "FILE")]
+    pub html: Option<PathBuf>,
     /// All columns, however wide, and all warnings
     #[arg(long)]
     pub wide: bool,
@@ -292,7 +300,7 @@ pub struct Look {
     /// A line for every trial, in the order in which they were run; of a sweep for every point of it
     #[arg(long)]
     pub all: bool,
-    /// Leave out the warnings of that name; may be given more than once
+    /// Leave out the warnings of that name (repeatable)
     #[arg(long, value_name = "NAME", value_parser = warning)]
     pub no_warn: Vec<String>,
     /// The file that results lie in, where one was named: the next command names it too

@@ -23,7 +23,7 @@ pub struct Axis {
     low: f64,
     high: f64,
     pub logarithmic: bool,
-    ticks: Vec<f64>,
+    pub ticks: Vec<f64>,
 }
 
 impl Axis {
@@ -80,7 +80,7 @@ impl Axis {
     }
 
     /// How far along the axis a number lies, from 0 to 1.
-    fn share(&self, number: f64) -> f64 {
+    pub fn share(&self, number: f64) -> f64 {
         let share = if self.logarithmic {
             (number / self.low).ln() / (self.high / self.low).ln()
         } else {

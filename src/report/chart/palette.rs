@@ -67,8 +67,13 @@ impl Mark {
 
 /// The style sheet of all inks, as an element.
 pub fn style_sheet() -> String {
+    format!("<style>\n{}</style>\n", rules())
+}
+
+/// The same, for a page that has several pictures.
+pub fn rules() -> String {
     let all = || [PAPER, TEXT, GREY, GRID].into_iter().chain(LINES);
-    let mut text = "<style>\npolyline { stroke-linejoin: round }\n".to_string();
+    let mut text = "polyline { stroke-linejoin: round }\n".to_string();
     for stroke in all().filter(|stroke| !stroke.dashes.is_empty()) {
         text.push_str(&format!(
             "polyline[stroke=\"{}\"] {{ stroke-dasharray: {} }}\n",
@@ -81,12 +86,12 @@ pub fn style_sheet() -> String {
         let (light, dark) = (hex(stroke.light), hex(stroke.dark));
         text.push_str(&format!("[fill=\"{light}\"] {{ fill: {dark} }} [stroke=\"{light}\"] {{ stroke: {dark} }}\n"));
     }
-    text.push_str("}\n</style>\n");
+    text.push_str("}\n");
     text
 }
 
 /// As the plotting crate writes it.
-fn hex(RGBColor(red, green, blue): RGBColor) -> String {
+pub fn hex(RGBColor(red, green, blue): RGBColor) -> String {
     format!("#{red:02X}{green:02X}{blue:02X}")
 }
 

@@ -1,0 +1,213 @@
+//! What a page folds away: all columns, every block, warnings, answers, versions and settings, the machine, and how to
+//! run it again.
+
+use std::collections::BTreeSet;
+
+use maud::{Markup, html};
+
+use super::strip::one_line;
+use super::tables;
+use super::{PageInput, PagePart};
+use crate::model::logins;
+use crate::model::noise::{Gate, Reason, Yardstick};
+use crate::model::record::{Record, Verdict};
+use crate::model::trial::{Data, Verify};
+use crate::model::units;
+use crate::report::cells::{self, Row};
+use crate::report::columns;
+use crate::report::table::{self, Ranks};
+use crate::report::words;
+
+pub fn details(input: &PageInput<'_>) -> Markup {
+    let records = input.largest().seen.records;
+    html! {
+        // Of a sweep the tables have all that is known.
+        @for part in input.parts.iter().filter(|part| part.seen.points.is_empty()) {
+            @let lines = table::lines(part.seen.rows, true, Ranks::InAColumn);
+            (folded(&format!("All columns{}", part.title_behind()), tables::table("Medians over the blocks", &lines)))
+        }
+        @for part in &input.parts {
+            (folded(&format!("Blocks in the order of time{}", part.title_behind()), blocks(part)))
+        }
+        @if !input.warnings.is_empty() {
+            (folded(&format!("Warnings ({})", input.warnings.len()), html! {
+                ul {
+                    @for warning in &input.warnings {
+                        li { b { (warning.id) } ": " (hidden(&warning.evidence)) ". What helps: " (warning.fix) "." }
+                    }
+                }
+            }))
+        }
+        (folded("Answers", answers(records)))
+        (folded("Versions and settings", settings(input)))
+        (folded("Machine", machine(&records[0])))
+        (folded("Command, seeds and digests", origin(input)))
+    }
+}
+
+fn folded(summary: &str, inside: Markup) -> Markup {
+    html! { details { summary { (summary) } (inside) } }
+}
+
+fn hidden(text: &str) -> String {
+    logins::hidden(text, &[])
+}
+
+fn entry(name: &str, words: &str) -> Markup {
+    html! { @if !words.is_empty() { dt { (name) } dd { (words) } } }
+}
+
+/// A row a block: whether it counts, why not, and how long each target took.
+fn blocks(part: &PagePart<'_>) -> Markup {
+    let seen = &part.seen;
+    let numbers: BTreeSet<u32> = seen.records.iter().map(|record| record.block).collect();
+    let yardstick = Yardstick::of(seen.records.iter().map(|record| &record.noise));
+    html! {
+        p.grey { "Seconds of each trial; two of a target that was run twice (A/A control). Hatched blocks do not count." }
+        div.scroll tabindex="0" role="region" aria-label="Blocks" {
+            table {
+                thead { tr {
+                    th scope="col" { "block" }
+                    @for row in seen.rows { th scope="col" { (row.target) } }
+                    th scope="col" { "state" }
+                } }
+                tbody {
+                    @for block in numbers {
+                        @let counts = seen.standings.counted.blocks.contains(&block);
+                        tr.gone[!counts] {
+                            th scope="row" { (block) }
+                            @for row in seen.rows { td { (seconds(seen.records, block, row)) } }
+                            td.left { (state(part, block, yardstick)) }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn seconds(records: &[Record], block: u32, row: &Row) -> String {
+    let of_row = records.iter().filter(|record| record.block == block && record.target.label == row.target);
+    let each = of_row.map(|record| match record.took_s().filter(|_| record.is_right() && !record.run.answers_only) {
+        Some(took_s) => units::seconds(took_s),
+        None => columns::kind(&cells::status(&[record])).to_string(),
+    });
+    each.collect::<Vec<_>>().join(", ")
+}
+
+fn state(part: &PagePart<'_>, block: u32, yardstick: Yardstick) -> String {
+    let counted = &part.seen.standings.counted;
+    let counts = counted.blocks.contains(&block);
+    if !counted.discarded.contains(&block) {
+        return if counts { "counts" } else { "warm-up: not counted" }.to_string();
+    }
+    let trials = part.seen.records.iter().filter(|record| record.block == block);
+    let found = trials.filter_map(|record| match record.noise.gate(yardstick) {
+        Gate::Discard(reasons) => Some((record, reasons.into_iter().max_by(by_share)?)),
+        _ => None,
+    });
+    let worst = found.max_by(|(_, one), (_, other)| by_share(one, other));
+    let why = worst.map_or_else(String::new, |(record, reason)| format!(": {reason} ({})", record.target.label));
+    format!("{}{why}", if counts { "noisy, used all the same" } else { "discarded" })
+}
+
+fn by_share(one: &Reason, other: &Reason) -> std::cmp::Ordering {
+    one.share.total_cmp(&other.share)
+}
+
+/// Digests and counts; of data of the user's own nothing that is data.
+fn answers(records: &[Record]) -> Markup {
+    let right = records.iter().find_map(|record| match &record.verdict {
+        Verdict::Right(checked) if checked.how == Verify::Full && !checked.answer.is_empty() => Some((record, checked)),
+        _ => None,
+    });
+    let Some((record, checked)) = right else {
+        return html! { p { (one_line(&words::answer(records))) } };
+    };
+    let is_made = matches!(record.job.data, Data::Recipe { .. });
+    let is_count = |value: &str| value.chars().all(|letter| letter.is_ascii_digit());
+    let is_digest = |value: &str| value.len() == 64 && value.chars().all(|letter| letter.is_ascii_hexdigit());
+    let may_be_told = |value: &str| is_made || is_count(value) || is_digest(value);
+    html! {
+        p {
+            "The same from every target that is right"
+            @if !record.run.seeds.data.is_empty() { ", to the data of seed " (record.job.seed()) }
+            ": " (units::thousands(checked.keys)) " of " (units::thousands(checked.keys_expected)) " keys were compared."
+        }
+        dl {
+            @for (name, value) in checked.answer.iter().filter(|(_, value)| may_be_told(value)) {
+                dt { (name) } dd { code { (value) } }
+            }
+        }
+    }
+}
+
+fn settings(input: &PageInput<'_>) -> Markup {
+    let records = input.largest().seen.records;
+    html! {
+        @for row in input.largest().seen.rows {
+            @let trials = || records.iter().filter(|record| record.target.label == row.target);
+            h3 { (row.target) }
+            dl {
+                (entry("version", &row.version))
+                (entry("client library", &row.client_library))
+                @if let Some(record) = trials().find(|record| record.store.is_some()).or_else(|| trials().next()) {
+                    (entry("durability", &format!("{}: {}", record.durability, record.keeps)))
+                    (entry("typed", &listed(record.target.settings.iter())))
+                    @if let Some(facts) = &record.store {
+                        (entry("increment", &facts.increment))
+                        (entry("started by", &hidden(&facts.command.join(" "))))
+                        (entry("in force", &listed(facts.settings.iter())))
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// "appendonly no, save ''": without the values of what is named like a secret, and without names of hosts.
+fn listed<'a>(settings: impl Iterator<Item = (&'a String, &'a String)>) -> String {
+    let told = settings.filter(|(name, _)| !name.to_ascii_lowercase().contains("host"));
+    let each = told.map(|(name, value)| match logins::hidden_word(&format!("{}={value}", name.replace('.', "_"))) {
+        word if word.ends_with(logins::HIDDEN) => format!("{name} {}", logins::HIDDEN),
+        _ if value.is_empty() => format!("{name} ''"),
+        _ => format!("{name} {}", hidden(value)),
+    });
+    each.collect::<Vec<_>>().join(", ")
+}
+
+fn machine(record: &Record) -> Markup {
+    let machine = &record.machine;
+    html! {
+        dl {
+            (entry("processor", &machine.cpu))
+            (entry("processors", &machine.cpus.to_string()))
+            (entry("memory", &units::bytes(machine.memory_bytes)))
+            (entry("system", &machine.os))
+            (entry("kernel", &machine.kernel))
+            (entry("filesystem", &machine.filesystem))
+            (entry("virtualisation", &machine.virtualisation))
+            (entry("frequency governor", &machine.governor))
+            (entry("clock source", &machine.clock_source))
+            (entry("transparent huge pages", &machine.transparent_huge_pages))
+            (entry("pinning", &record.run.pinned.as_ref().map_or_else(|| "none".to_string(), ToString::to_string)))
+        }
+    }
+}
+
+fn origin(input: &PageInput<'_>) -> Markup {
+    let records = input.largest().seen.records;
+    let first = &records[0];
+    let command = first.run.command.join(" ");
+    html! {
+        dl {
+            @if !command.is_empty() { dt { "command" } dd { code { "kvfair " (hidden(&command)) } } }
+            (entry("kvfair", &format!("{}, method {}", first.kvfair, first.method)))
+            (entry("seed of the order", &first.run.seeds.order.to_string()))
+            (entry("data", one_line(&words::stream(records)).trim_start_matches("data: ")))
+            @if let Some(results) = &input.results {
+                dt { "results file" } dd { (results.name) ", sha256 " code { (results.sha256) } }
+            }
+        }
+    }
+}

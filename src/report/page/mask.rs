@@ -1,0 +1,163 @@
+//! What a page that is given away must not tell: logins in URLs, home directories, and the hosts of servers by URL. It
+//! goes by the records alone, so that a file gives the same page on every machine.
+
+use crate::model::logins::HIDDEN;
+use crate::model::plain;
+use crate::model::record::Record;
+
+/// Where people's own directories are.
+const HOMES: [&str; 2] = ["/home/", "/Users/"];
+const HOME_OF_ROOT: &str = "/root";
+
+/// The hosts that records name, in the order in which they come.
+#[derive(Debug, Default)]
+pub struct Mask {
+    hosts: Vec<String>,
+}
+
+impl Mask {
+    pub fn of(records: &[Record]) -> Mask {
+        let mut hosts: Vec<String> = Vec::new();
+        for record in records {
+            let texts = record.run.command.iter().chain([&record.target.label]);
+            for host in texts.flat_map(|text| hosts_in(text)) {
+                if !hosts.contains(&host) {
+                    hosts.push(host);
+                }
+            }
+        }
+        Mask { hosts }
+    }
+
+    /// The text without them; what steers a terminal or turns the order of letters round is escaped.
+    pub fn applied(&self, text: &str) -> String {
+        let mut named: Vec<(&String, String)> =
+            (1..).zip(&self.hosts).map(|(n, host)| (host, format!("host{n}"))).collect();
+        // A host may be a part of another one's name.
+        named.sort_by_key(|(host, _)| std::cmp::Reverse(host.len()));
+        let text = named.iter().fold(without_logins(text), |text, (host, name)| renamed(&text, host, name));
+        let text = HOMES.iter().fold(text, |text, home| without_home(&text, home));
+        plain::text(&without_root(&text)).into_owned()
+    }
+}
+
+/// What may follow a URL in text or in HTML.
+fn ends_url(letter: char) -> bool {
+    letter.is_whitespace() || matches!(letter, '"' | '\'' | '<' | '>' | '`' | ',' | ';' | ')')
+}
+
+/// The part of a URL between its scheme and its path, and all that follows.
+fn authority(rest: &str) -> &str {
+    let end = rest.find(|letter: char| ends_url(letter) || matches!(letter, '/' | '?' | '#')).unwrap_or(rest.len());
+    &rest[..end]
+}
+
+/// The hosts of the URLs in a text; not this machine.
+fn hosts_in(text: &str) -> Vec<String> {
+    let authorities = text.match_indices("://").map(|(at, scheme)| authority(&text[at + scheme.len()..]));
+    let hosts = authorities.map(|authority| {
+        let host = authority.rsplit_once('@').map_or(authority, |(_, host)| host);
+        match host.find(']') {
+            Some(end) if host.starts_with('[') => &host[..=end],
+            _ => host.split(':').next().unwrap_or_default(),
+        }
+    });
+    let is_here = |host: &str| host.is_empty() || host == "localhost" || host == "[::1]" || host.starts_with("127.");
+    hosts.filter(|host| !is_here(host) && !host.contains(['{', '*', '$'])).map(str::to_string).collect()
+}
+
+/// A host by another name: wherever it stands if nothing else looks like it, else only where a host must be.
+fn renamed(text: &str, host: &str, name: &str) -> String {
+    let is_part = |letter: char| letter.is_alphanumeric() || matches!(letter, '-' | '_');
+    let has_letters = host.chars().any(|letter| letter.is_ascii_alphabetic());
+    let is_unlike_words = host.starts_with('[') || host.matches('.').count() >= if has_letters { 1 } else { 3 };
+    let (mut said, mut done) = (String::with_capacity(text.len()), 0);
+    for (at, _) in text.match_indices(host) {
+        let (before, after) = (&text[..at], &text[at + host.len()..]);
+        let mut next = after.chars();
+        let (first, second) = (next.next(), next.next());
+        let goes_on = first.is_some_and(is_part) || first == Some('.') && second.is_some_and(is_part);
+        let is_whole = !goes_on && !before.ends_with(|letter| is_part(letter) || letter == '.');
+        let has_port = first == Some(':') && second.is_some_and(|letter| letter.is_ascii_digit());
+        if is_whole && (is_unlike_words || has_port || before.ends_with("://") || before.ends_with('@')) {
+            said.push_str(&text[done..at]);
+            said.push_str(name);
+            done = at + host.len();
+        }
+    }
+    said.push_str(&text[done..]);
+    said
+}
+
+/// User and password of each URL.
+fn without_logins(text: &str) -> String {
+    let mut parts = text.split("://");
+    let mut said = parts.next().unwrap_or_default().to_string();
+    for rest in parts {
+        said.push_str("://");
+        // An @ that should have been escaped may stand in a password, and so may a slash.
+        let end = rest.find(ends_url).unwrap_or(rest.len());
+        match rest[..end].rfind('@') {
+            Some(at) => said.push_str(&format!("{HIDDEN}{}", &rest[at..])),
+            None => said.push_str(rest),
+        }
+    }
+    said
+}
+
+/// "~/x" in place of "/home/ann/x".
+fn without_home(text: &str, home: &str) -> String {
+    let mut parts = text.split(home);
+    let mut said = parts.next().unwrap_or_default().to_string();
+    for rest in parts {
+        let end = rest.find(|letter: char| ends_url(letter) || matches!(letter, '/' | ':' | '&')).unwrap_or(rest.len());
+        said.push_str(if end == 0 { home } else { "~" });
+        said.push_str(&rest[end..]);
+    }
+    said
+}
+
+fn without_root(text: &str) -> String {
+    let is_part = |letter: char| letter.is_alphanumeric() || matches!(letter, '-' | '_' | '.');
+    let mut parts = text.split(HOME_OF_ROOT);
+    let mut said = parts.next().unwrap_or_default().to_string();
+    for rest in parts {
+        let is_home = !said.ends_with(is_part) && !rest.starts_with(is_part);
+        said.push_str(if is_home { "~" } else { HOME_OF_ROOT });
+        said.push_str(rest);
+    }
+    said
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn masked(hosts: &[&str], text: &str) -> String {
+        Mask { hosts: hosts.iter().map(|host| host.to_string()).collect() }.applied(text)
+    }
+
+    #[test]
+    fn hosts_are_those_of_urls_but_this_machine() {
+        let text = "redis://me:S@db.example:6379/9 redis://cache [x]://[2001:db8::1]:7 mysql://127.0.0.1:1/ \
+            redis+unix:///run/s redis://localhost";
+        assert_eq!(hosts_in(text), ["db.example", "cache", "[2001:db8::1]"]);
+    }
+
+    #[test]
+    fn hosts_have_numbers_wherever_they_are_told() {
+        let hosts = ["db.example", "redis", "db.example.com"];
+        let text = "<b>redis://db.example:6379</b> no route to db.example, redis://db.example.com";
+        assert_eq!(masked(&hosts, text), "<b>redis://host1:6379</b> no route to host1, redis://host3");
+        let text = " redis is a store, redis://redis/1 a server, redis:6379 too, predis:1 not";
+        assert_eq!(masked(&hosts, text), " redis is a store, redis://host2/1 a server, host2:6379 too, predis:1 not");
+        assert_eq!(masked(&["10.1"], "x 10.1 y://10.1"), "x 10.1 y://host1", "coordinates stay");
+    }
+
+    #[test]
+    fn logins_and_homes_are_told_nowhere() {
+        let text = "redis://me:S/c@h:1 /home/ann/a \"/Users/bob\" /root/x /root /rooted a/root";
+        assert_eq!(masked(&[], text), "redis://***@h:1 ~/a \"~\" ~/x ~ /rooted a/root");
+        assert_eq!(masked(&[], "/home/ not \u{1b}[2J"), "/home/ not \\u001b[2J");
+    }
+}

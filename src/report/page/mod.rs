@@ -1,0 +1,154 @@
+//! A run as one HTML page that needs nothing else: what may be said stands at the top, then a picture, the table and
+//! charts, and folded below them all that a reader may ask for. From records to text; nothing is read or written here.
+//!
+//! All text may come from anybody: templates escape it, `mask` takes out what a page that is given away must not tell,
+//! and a policy in the page has the browser refuse what it would load.
+
+use anyhow::Result;
+use maud::{Markup, PreEscaped, html};
+
+use super::grid::Grid;
+use super::json::ClaimJson;
+use super::remarks::remarks;
+use super::warn::{Warning, WarningInput};
+use super::{chart, notes, words};
+use crate::model::logins;
+
+mod details;
+mod manifest;
+mod mask;
+mod picture;
+mod ratios;
+mod seconds;
+mod strip;
+mod style;
+mod tables;
+
+use mask::Mask;
+use strip::one_line;
+
+/// What a page is made of.
+pub struct PageInput<'a> {
+    /// All of a run, or each of its sizes, the largest last. At least one, with at least one record.
+    pub parts: Vec<PagePart<'a>>,
+    /// The tables that the terminal prints.
+    pub tables: Vec<Grid>,
+    pub sentence: String,
+    pub warnings: Vec<Warning>,
+    pub claims: Vec<ClaimJson<'a>>,
+    /// The next command worth typing.
+    pub next: String,
+    /// Where the file tells that its run was cut off.
+    pub cut_off: Option<String>,
+    /// None where the records lie in no file.
+    pub results: Option<RawResults>,
+}
+
+/// Targets that were compared with each other.
+pub struct PagePart<'a> {
+    /// The size, where a run has several.
+    pub title: String,
+    pub seen: WarningInput<'a>,
+}
+
+/// The results file.
+pub struct RawResults {
+    /// Without the directory that it lies in.
+    pub name: String,
+    pub sha256: String,
+}
+
+impl<'a> PageInput<'a> {
+    /// The part that stands for the run.
+    fn largest(&self) -> &PagePart<'a> {
+        &self.parts[self.parts.len() - 1]
+    }
+}
+
+impl PagePart<'_> {
+    /// ", 1,000 profiles" behind what it is a part of.
+    fn title_behind(&self) -> String {
+        if self.title.is_empty() { String::new() } else { format!(", {}", self.title) }
+    }
+}
+
+/// The whole page. The same input gives the same bytes.
+pub fn page(input: &PageInput<'_>) -> Result<String> {
+    let largest = &input.largest().seen;
+    let mask = Mask::of(largest.records);
+    let body = html! {
+        (strip::top(input))
+        (pictures(input))
+        h2 { "Targets" }
+        @for grid in &input.tables {
+            (tables::table(if grid.title.is_empty() { "Medians over the blocks" } else { &grid.title }, &grid.lines))
+        }
+        (below(largest))
+        (swept(largest))
+        (seconds::charts(largest))
+        @if !input.next.is_empty() { p { (logins::hidden(&one_line(&input.next), &[])) } }
+        (details::details(input))
+        script type="application/json" id="manifest" { (PreEscaped(manifest::json(input)?)) }
+    };
+    let headline = one_line(&words::headline(largest.records, largest.standings));
+    let title = format!("kvfair: {}", headline.split(" · ").next().unwrap_or_default());
+    Ok(style::document(&mask.applied(&title), &mask.applied(&body.into_string())))
+}
+
+/// A page that says why there is nothing to show, of results that cannot be read or hold nothing.
+pub fn without_results(why: &str) -> String {
+    let body = html! {
+        h1 { "No results can be shown" }
+        @for line in why.lines() { p { (line) } }
+        p { "A run writes them: " code { "kvfair run fans --html page.html" } }
+    };
+    style::document("kvfair: no results", &Mask::default().applied(&body.into_string()))
+}
+
+/// Times and CPU as ratios; on a noisy machine CPU comes first.
+fn pictures(input: &PageInput<'_>) -> Markup {
+    // Of a sweep each point is compared by itself: the charts show them.
+    let whole = input.parts.iter().filter(|part| part.seen.points.is_empty());
+    html! {
+        @for part in whole {
+            @let seconds = ratios::of_seconds(part);
+            @let cpu = ratios::of_cpu(part);
+            @let (first, second) = if part.seen.standings.is_noisy() { (cpu, seconds) } else { (seconds, cpu) };
+            @for picture in [first, second].iter().flatten() {
+                h2 { (picture.title) }
+                (picture::figure(picture))
+            }
+        }
+    }
+}
+
+/// What the terminal says below its table.
+fn below(seen: &WarningInput<'_>) -> Markup {
+    let remarks = remarks(seen.points);
+    let medians = words::medians(seen.rows);
+    let misses = words::misses(seen.rows, seen.records);
+    let notes = one_line(&notes::notes(seen.records, false));
+    html! {
+        @if !remarks.is_empty() { ul { @for remark in &remarks { li { (remark) } } } }
+        @for text in [medians, notes].iter().filter(|text| !text.is_empty()) { p { (text) } }
+        @if !misses.is_empty() { pre { (misses) } }
+    }
+}
+
+/// The charts of a sweep; nothing where there is no line to draw.
+fn swept(seen: &WarningInput<'_>) -> Markup {
+    // What cannot be drawn is in the tables.
+    let Ok(svg) = chart::svg(seen.points, seen.rows, "") else { return html! {} };
+    let (before, rest) = svg.split_once("<style>").unwrap_or((&svg, ""));
+    let behind = rest.split_once("</style>").map_or("", |(_, behind)| behind);
+    let title = html! { title { "The sweep as lines, a line a target; the tables have its numbers" } };
+    let opened = before.replacen("<svg ", "<svg role=\"img\" ", 1);
+    html! {
+        h2 { "The sweep" }
+        figure {
+            div.scroll tabindex="0" role="region" aria-label="Charts of the sweep" {
+                (PreEscaped(opened)) (title) (PreEscaped(behind))
+            }
+        }
+    }
+}

@@ -1,0 +1,173 @@
+//! What a picture of ratios shows: each target beside the best one of its group, in times. Numbers only; `picture`
+//! draws them.
+
+use std::collections::BTreeMap;
+
+use super::PagePart;
+use crate::model::record::Record;
+use crate::report::cells::{Row, Status, least_cpu};
+use crate::report::standing::by_target;
+use crate::report::versus::Versus;
+use crate::report::{aa, costs};
+
+/// Rows of ratios on one axis.
+pub struct RatioPicture {
+    /// What is compared.
+    pub title: String,
+    /// What the axis counts.
+    pub axis: &'static str,
+    pub panels: Vec<RatioPanel>,
+    /// Between which ratios the same store came out from itself when it was run twice.
+    pub band: Option<(f64, f64)>,
+    /// Only the near ends of intervals are claimed.
+    pub is_noisy: bool,
+    /// There is one block: nothing has an interval.
+    pub is_seen_once: bool,
+}
+
+/// Targets that are compared with each other.
+pub struct RatioPanel {
+    pub title: String,
+    pub rows: Vec<RatioRow>,
+}
+
+pub struct RatioRow {
+    pub target: String,
+    pub rank: Option<(usize, usize)>,
+    pub is_baseline: bool,
+    pub place: RatioPlace,
+}
+
+/// Where a target stands on the axis.
+pub enum RatioPlace {
+    At {
+        versus: Versus,
+        /// The ratio of each block.
+        blocks: Vec<f64>,
+    },
+    /// It was cut off.
+    AtLeast(f64),
+    /// It has no number, and why.
+    Nowhere(String),
+}
+
+/// A cost of each block, by target.
+type BlockCosts<'a> = BTreeMap<&'a str, BTreeMap<u32, f64>>;
+
+/// By seconds, as the table ranks. Nothing where no target has any: at rates all take the same time.
+pub fn of_seconds(part: &PagePart<'_>) -> Option<RatioPicture> {
+    let (rows, standings) = (part.seen.rows, part.seen.standings);
+    let costs = by_target(part.seen.records, &standings.counted, Record::cost, |_| true);
+    let ranked: Vec<&Row> = rows.iter().filter(|row| !row.baseline && row.numbers.is_some()).collect();
+    let first = *ranked.first().filter(|row| costs.contains_key(row.target.as_str()))?;
+    let groups: Vec<&[&Row]> = ranked.chunk_by(|one, next| one.group == next.group).collect();
+    let mut panels: Vec<RatioPanel> = groups
+        .iter()
+        .map(|group| {
+            let cut_off = rows.iter().filter(|row| row.group == group[0].group && !row.baseline);
+            let title = match (groups.len(), group[0].group.as_str()) {
+                (1, "") => String::new(),
+                (_, "") => "one value at a time, without a cache".to_string(),
+                (_, name) => format!("{name} (ranked apart)"),
+            };
+            let of_group = group.iter().copied().chain(cut_off.filter(|row| is_cut_off(row)));
+            RatioPanel { title, rows: of_group.filter_map(|row| of_row(row, group[0], &costs)).collect() }
+        })
+        .collect();
+    let baselines = rows.iter().filter(|row| row.baseline && (row.numbers.is_some() || is_cut_off(row)));
+    let baselines: Vec<RatioRow> = baselines.filter_map(|row| of_row(row, first, &costs)).collect();
+    if !baselines.is_empty() {
+        let title = "baselines: what the job costs without a store around it".to_string();
+        panels.push(RatioPanel { title, rows: baselines });
+    }
+    let is_drawn = |row: &Row| panels.iter().flat_map(|panel| &panel.rows).any(|drawn| drawn.target == row.target);
+    let nowhere: Vec<RatioRow> =
+        rows.iter().filter(|row| row.numbers.is_none() && !is_drawn(row)).map(nowhere).collect();
+    if !nowhere.is_empty() {
+        panels.push(RatioPanel { title: "no number, so no place on the axis".to_string(), rows: nowhere });
+    }
+    Some(RatioPicture {
+        title: format!("Time{}", part.title_behind()),
+        axis: if groups.len() > 1 { "times as long as the best of its panel" } else { "times as long as the best" },
+        panels,
+        band: band(standings.repeated.iter().map(aa::Repeated::versus)),
+        is_noisy: standings.is_noisy(),
+        is_seen_once: standings.blocks() == 1,
+    })
+}
+
+/// By CPU of client and server for an op, in all groups: what is used up does not wait.
+pub fn of_cpu(part: &PagePart<'_>) -> Option<RatioPicture> {
+    let (rows, standings) = (part.seen.rows, part.seen.standings);
+    let least = least_cpu(rows)?;
+    let costs = by_target(part.seen.records, &standings.counted, costs::cpu_us_per_op, |_| true);
+    let mut used: Vec<(&Row, Versus)> =
+        rows.iter().filter_map(|row| Some((row, row.numbers.as_ref()?.cpu_vs_least?))).collect();
+    used.sort_by(|one, other| one.1.ratio.total_cmp(&other.1.ratio));
+    let row = |(row, versus): (&Row, Versus)| RatioRow {
+        target: row.target.clone(),
+        rank: None,
+        is_baseline: row.baseline,
+        place: RatioPlace::At { versus, blocks: in_blocks(&costs, &row.target, &least.target) },
+    };
+    let of_program = rows.iter().any(|row| row.of_program);
+    let what = if of_program { "CPU" } else { "CPU of an op" };
+    let repeated = aa::repeated(part.seen.records, &standings.counted, costs::cpu_us_per_op);
+    let is_noisy = repeated.iter().any(|one| one.control().is_noisy());
+    Some(RatioPicture {
+        title: format!("{what}{}", part.title_behind()),
+        axis: "times the CPU of the least",
+        panels: vec![RatioPanel { title: String::new(), rows: used.into_iter().map(row).collect() }],
+        band: band(repeated.iter().map(aa::Repeated::versus)),
+        is_noisy,
+        is_seen_once: standings.blocks() == 1,
+    })
+    .filter(|picture| picture.panels[0].rows.len() > 1)
+}
+
+fn is_cut_off(row: &Row) -> bool {
+    matches!(row.status, Status::TimedOut { .. })
+}
+
+fn of_row(row: &Row, best: &Row, costs: &BlockCosts<'_>) -> Option<RatioRow> {
+    let best_s = best.numbers.as_ref()?.seconds.max(1e-9);
+    let place = match (&row.numbers, &row.status) {
+        (Some(numbers), _) => RatioPlace::At {
+            // A baseline is compared with nobody, and shown all the same.
+            versus: numbers.vs_best.unwrap_or(Versus {
+                ratio: numbers.seconds / best_s,
+                low: None,
+                high: None,
+                preliminary: false,
+            }),
+            blocks: in_blocks(costs, &row.target, &best.target),
+        },
+        (None, Status::TimedOut { after_s, .. }) => RatioPlace::AtLeast(after_s / best_s),
+        (None, _) => return None,
+    };
+    Some(RatioRow { target: row.target.clone(), rank: row.rank, is_baseline: row.baseline, place })
+}
+
+fn nowhere(row: &Row) -> RatioRow {
+    let words = match &row.status {
+        // Nothing was timed.
+        status if status.has_numbers() => "not timed".to_string(),
+        status => status.in_words(),
+    };
+    let place = RatioPlace::Nowhere(words);
+    RatioRow { target: row.target.clone(), rank: None, is_baseline: row.baseline, place }
+}
+
+/// What one target cost of what the other one cost, block by block; nothing of the other one itself.
+fn in_blocks(costs: &BlockCosts<'_>, one: &str, other: &str) -> Vec<f64> {
+    let (Some(one), Some(other)) = (costs.get(one).filter(|_| one != other), costs.get(other)) else {
+        return Vec::new();
+    };
+    one.iter().filter_map(|(block, cost)| Some(cost / other.get(block)?)).filter(|ratio| *ratio > 0.0).collect()
+}
+
+/// Around all of them; nothing where none has an interval.
+fn band(controls: impl Iterator<Item = Versus>) -> Option<(f64, f64)> {
+    let ends = controls.filter_map(|control| control.low.zip(control.high));
+    ends.reduce(|one, other| (one.0.min(other.0), one.1.max(other.1)))
+}

@@ -1,0 +1,183 @@
+//! What stands at the top of a page: what may be said, why it may be believed, and what a reader must know first.
+
+use std::collections::BTreeMap;
+
+use maud::{Markup, html};
+
+use super::PageInput;
+use crate::model::record::{Machine, Record, Verdict};
+use crate::model::trial::Configuration;
+use crate::model::units;
+use crate::report::cells::{Row, Status};
+use crate::report::standing::Standings;
+use crate::report::verified;
+use crate::report::versus::versus;
+use crate::report::words;
+
+/// Heading, banners, and the strip of facts.
+pub fn top(input: &PageInput<'_>) -> Markup {
+    let part = input.largest();
+    let (records, standings) = (part.seen.records, part.seen.standings);
+    let noisy = input.parts.iter().find_map(|part| noisy(part.seen.standings));
+    html! {
+        h1 {
+            @if let Some(why) = &noisy { "Noisy: " (why) ". " }
+            (sentence(input))
+        }
+        @if noisy.is_some() {
+            @for warning in input.warnings.iter().filter(|warning| matches!(warning.id, "discarded" | "aa-control")) {
+                p { (warning.evidence) }
+            }
+        }
+        p.grey { (one_line(&words::headline(records, standings))) }
+        @for what in banners(input) { p.banner role="note" { (what) } }
+        dl.strip {
+            (fact("answers", &answers(input)))
+            (fact("same store twice", &twice(standings)))
+            (fact("blocks", &blocks(standings)))
+            (fact("durability", &durability(records)))
+            (fact("machine", &machine(&records[0].machine)))
+            (fact("date", &date(&records[0].run.began)))
+        }
+    }
+}
+
+fn fact(name: &str, words: &str) -> Markup {
+    html! { div { dt { (name) } dd { (words) } } }
+}
+
+/// Text that was wrapped for a terminal.
+pub fn one_line(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// What the terminal prints; where it says nothing of times, what is known of the answers.
+fn sentence(input: &PageInput<'_>) -> String {
+    if !input.sentence.is_empty() {
+        return one_line(&input.sentence);
+    }
+    let rows = || input.parts.iter().flat_map(|part| part.seen.rows);
+    let of = |is: fn(&Row) -> bool| rows().filter(|row| is(row)).count();
+    let (all, good) = (of(|row| !row.baseline), of(|row| !row.baseline && row.status.has_numbers()));
+    match good {
+        0 if all == 0 => "Only baselines were run: they show what the job costs without a store.".to_string(),
+        0 => format!("No target has numbers: none of {all} came to its end with right answers."),
+        _ if rows().any(|row| row.numbers.is_some()) => format!("{good} of {all} targets have numbers."),
+        _ => format!("Nothing was timed: {good} of {all} targets answered without a mistake."),
+    }
+}
+
+/// Why a run is called noisy.
+fn noisy(standings: &Standings<'_>) -> Option<String> {
+    let counted = &standings.counted;
+    let (discarded, all) = (counted.discarded.len(), counted.blocks.union(&counted.discarded).count());
+    match standings.is_noisy() {
+        false => None,
+        true if counted.is_noisy() => Some(format!("{discarded} of {all} blocks were discarded")),
+        true => Some("the same store run twice did not come out the same".to_string()),
+    }
+}
+
+fn banners(input: &PageInput<'_>) -> Vec<String> {
+    let first = &input.largest().seen.records[0];
+    let debug = "kvfair was built without optimisation (a debug build): its clients and embedded stores are many times \
+        slower. No number here is one of a release.";
+    let wrong = input.parts.iter().flat_map(|part| part.seen.rows);
+    let wrong = wrong.filter(|row| matches!(row.status, Status::Wrong { .. })).map(|row| row.target.as_str());
+    let mut wrong: Vec<&str> = wrong.collect();
+    wrong.dedup();
+    let reads_only = first.job.load.as_ref().is_some_and(|load| load.read_only);
+    let is_unchecked = reads_only || has_verdict(input, |verdict| matches!(verdict, Verdict::Answered(_)));
+    let mut found: Vec<String> = Vec::new();
+    found.extend(first.debug_build.then(|| debug.to_string()));
+    found.extend(first.is_under_way.then(|| "The run was still going on: this is not its end.".to_string()));
+    found.extend((!wrong.is_empty()).then(|| format!("FAILED: wrong answers from {}.", wrong.join(", "))));
+    found.extend(
+        is_unchecked.then(|| "Answers were not checked: numbers may be those of a store that is wrong.".to_string()),
+    );
+    found.extend(
+        input.cut_off.as_ref().map(|what| format!("The run was cut off by its time limit or by a signal: {what}.")),
+    );
+    found
+}
+
+fn has_verdict(input: &PageInput<'_>, is: fn(&Verdict) -> bool) -> bool {
+    input.parts.iter().flat_map(|part| part.seen.records).any(|record| is(&record.verdict))
+}
+
+/// "right in 48 of 48 trials"; of all trials but those of what holds nothing.
+fn answers(input: &PageInput<'_>) -> String {
+    let records = || input.parts.iter().flat_map(|part| part.seen.records);
+    if records().any(|record| record.job.load.as_ref().is_some_and(|load| load.read_only)) {
+        return "not checked".to_string();
+    }
+    let trials = || records().filter(|record| record.verdict != Verdict::Baseline);
+    let (all, right) =
+        (trials().count(), trials().filter(|record| matches!(record.verdict, Verdict::Right(_))).count());
+    let unchecked = trials().filter(|record| matches!(record.verdict, Verdict::Answered(_))).count();
+    let wrong = trials().filter(|record| matches!(record.verdict, Verdict::Wrong { .. })).count();
+    let mut said = format!("right in {} of {} trials", units::thousands(right as u64), units::thousands(all as u64));
+    for (count, words) in [(wrong, "wrong"), (unchecked, "not checked")] {
+        if count > 0 {
+            said += &format!("; {} {words}", units::thousands(count as u64));
+        }
+    }
+    said
+}
+
+fn twice(standings: &Standings<'_>) -> String {
+    let each = standings.repeated.iter().map(|one| format!("{} {}", one.target, versus(one.versus())));
+    let each: Vec<String> = each.collect();
+    if each.is_empty() { "not run: the noise is unknown".to_string() } else { each.join(", ") }
+}
+
+fn blocks(standings: &Standings<'_>) -> String {
+    let counted = &standings.counted;
+    let (blocks, discarded) = (standings.blocks(), counted.discarded.len());
+    match (blocks, discarded) {
+        (1, 0) => "1: seen once, no claim".to_string(),
+        (_, 0) => format!("{blocks}, none discarded"),
+        _ if counted.is_noisy() => format!("{blocks} used, {discarded} of them noisy"),
+        _ => format!("{blocks} counted, {discarded} discarded"),
+    }
+}
+
+fn durability(records: &[Record]) -> String {
+    match records[0].configuration {
+        Configuration::Matched => verified::in_words(records),
+        Configuration::Shipped => "as each store is shipped: not matched".to_string(),
+    }
+}
+
+/// "Intel(R) Xeon(R), 2 processors, 25 GB, ext4 on /dev/vda".
+fn machine(machine: &Machine) -> String {
+    let processors = if machine.cpus == 1 { "1 processor".to_string() } else { format!("{} processors", machine.cpus) };
+    let memory = units::bytes(machine.memory_bytes);
+    [machine.cpu.as_str(), &processors, &memory, &machine.filesystem]
+        .into_iter()
+        .filter(|part| !part.is_empty())
+        .collect::<Vec<_>>()
+        .join(", ")
+}
+
+/// "20261122T032606Z" as people write it.
+fn date(began: &str) -> String {
+    let digits: BTreeMap<usize, char> = began.char_indices().filter(|(_, letter)| letter.is_ascii_digit()).collect();
+    let is_time = began.len() == 16 && digits.len() == 14 && began.is_ascii();
+    if !is_time {
+        return if began.is_empty() { "unknown".to_string() } else { began.to_string() };
+    }
+    let part = |from: usize, to: usize| &began[from..to];
+    format!("{}-{}-{} {}:{} UTC", part(0, 4), part(4, 6), part(6, 8), part(9, 11), part(11, 13))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn dates_are_written_for_people() {
+        assert_eq!(date("20261122T032606Z"), "2026-11-22 03:26 UTC");
+        assert_eq!([date(""), date("yesterday")], ["unknown", "yesterday"]);
+    }
+}

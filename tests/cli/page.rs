@@ -1,0 +1,337 @@
+//! The page of `--html`: the same bytes for the same results, every state, nothing that must not be told, and nothing
+//! that is loaded.
+
+use std::fs;
+use std::path::PathBuf;
+
+use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
+
+use crate::desk::{Desk, Said};
+use crate::forms::results;
+
+/// Results of another day, whose pages are kept.
+const RESULTS: &[&str] = &["fans", "noisy", "getset", "rates"];
+/// What a page of 53 trials may take, in bytes.
+const PAGE_BYTES_MAX: usize = 150_000;
+
+fn golden(name: &str) -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/golden/shown").join(format!("{name}.html"))
+}
+
+fn read(desk: &Desk, name: &str) -> String {
+    fs::read_to_string(desk.home().join(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
+}
+
+fn records(name: &str) -> Vec<Value> {
+    results(name).lines().map(|line| serde_json::from_str(line).expect("a record")).collect()
+}
+
+fn lines(records: &[Value]) -> String {
+    records.iter().map(|record| format!("{record}\n")).collect()
+}
+
+/// What `show` says of these results, and the page.
+fn page_of(text: &str) -> (Said, String) {
+    let desk = Desk::with_only(&[]);
+    desk.file("out.jsonl", text);
+    let said = desk.run(&["show", "out.jsonl", "--html", "page.html"]);
+    let page = read(&desk, "page.html");
+    assert!(page.starts_with("<!DOCTYPE html>") && page.ends_with("</html>\n"), "{page}");
+    (said, page)
+}
+
+/// The page of the golden results of `fans`, each record changed.
+fn changed(change: impl Fn(&mut Value)) -> (Said, String) {
+    let mut all = records("fans");
+    all.iter_mut().for_each(change);
+    page_of(&lines(&all))
+}
+
+fn is_of(record: &Value, target: &str) -> bool {
+    record["target"]["label"] == target
+}
+
+#[track_caller]
+fn says(page: &str, words: &[&str]) {
+    for word in words {
+        assert!(page.contains(word), "{word}\n{page}");
+    }
+}
+
+fn heading(page: &str) -> &str {
+    let (_, rest) = page.split_once("<h1>").expect("a heading");
+    rest.split_once("</h1>").expect("its end").0
+}
+
+/// `KVFAIR_GOLDEN=write` writes them anew, to be looked at in a browser.
+#[test]
+fn pages_of_another_day_are_as_they_were_then() {
+    let writes = std::env::var_os("KVFAIR_GOLDEN").is_some_and(|what| what == "write");
+    for name in RESULTS {
+        let desk = Desk::with_only(&[]);
+        let file = format!("{name}.jsonl");
+        desk.file(&file, results(name));
+        let plain = desk.run(&["show", &file]);
+        let said = desk.run(&["show", &file, "--html", "new/page.html"]);
+        said.exits(0).complains("page: new/page.html");
+        assert_eq!(said.out, plain.out, "the table is printed all the same");
+        let page = read(&desk, "new/page.html");
+        desk.run(&["show", &file, "--html", "again.html"]).exits(0);
+        assert_eq!(page, read(&desk, "again.html"), "{name}: the same input gives the same bytes");
+        if writes {
+            fs::write(golden(name), &page).expect("written");
+        }
+        let before = fs::read_to_string(golden(name)).unwrap_or_else(|error| panic!("{name}.html: {error}"));
+        assert_eq!(page, before, "{name}");
+        assert!(page.len() <= PAGE_BYTES_MAX, "{name}: {} bytes", page.len());
+    }
+}
+
+/// The heading is what the terminal prints, and the table has its numbers.
+#[test]
+fn the_page_says_what_the_terminal_says() {
+    let (said, page) = page_of(&results("fans"));
+    let sentence = said.exits(0).out.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(sentence.contains(heading(&page)), "{}", heading(&page));
+    let strip =
+        ["right in 53 of 53 trials", "redis 0.98x [0.94-1.03]", "10 counted, 7 discarded", "2026-11-22 03:26 UTC"];
+    says(&page, &strip);
+    says(
+        &page,
+        &["1.18x [1.14-1.27]", ">0.89</td>", ">18.1 + 23.5</td>", "none (claimed)", "<title>Time, times as long"],
+    );
+    says(
+        &page,
+        &["warm-up: not counted", "discarded: ", "34532b152bc00fd13b212b2be775d0919b85179453b8c27f52c225b31898756b"],
+    );
+    says(&page, &["<summary>All columns</summary>", "client library</th>", "<summary>Warnings (1)</summary>"]);
+    assert!(!page.contains("The store, second by second"), "trials of one second are no line");
+}
+
+#[test]
+fn the_manifest_tells_what_was_run_and_what_is_claimed() {
+    let (_, page) = page_of(&results("fans"));
+    let (_, rest) = page.split_once("<script type=\"application/json\" id=\"manifest\">").expect("a manifest");
+    let manifest: Value = serde_json::from_str(rest.split_once("</script>").expect("its end").0).expect("JSON");
+    let sha256: String = Sha256::digest(results("fans")).iter().map(|byte| format!("{byte:02x}")).collect();
+    assert_eq!(manifest["results_sha256"], sha256.as_str());
+    assert!(page.contains(&sha256[..]), "and people can read it");
+    let data = "012b255d61dc2a4934d8cab75fb80390dc347d64fcbbdfdee83b00b9b7336b85";
+    assert_eq!(manifest["data"], json!({"recipe": "likes10k", "seed": 797, "sha256": data}));
+    assert_eq!((&manifest["blocks"], &manifest["discarded_blocks"]), (&json!(10), &json!(7)));
+    let claims = manifest["claims"].as_array().expect("claims");
+    assert!(claims.iter().any(|claim| claim["less"] == "redis+unix" && claim["measure"] == "seconds"), "{claims:?}");
+    assert_eq!(manifest["targets"].as_array().map(Vec::len), Some(2));
+}
+
+#[test]
+fn nothing_that_must_not_be_told_is_told_and_labels_are_text() {
+    let label = "redis://me:PLANTED@db.planted.example:6379/9";
+    let script = "</script><script>alert(1)</script><img src=x onerror=alert(1)>\u{202e}";
+    let (said, page) = changed(|record| {
+        let is_one = is_of(record, "redis");
+        record["target"]["label"] = if is_one { script } else { label }.into();
+        record["run"]["command"] = json!(["run", "fans", label, "--password", "PLANTED", "-i", "/home/planted/a.csv"]);
+        record["keeps"] = script.into();
+        record["job"]["data"] = json!({"file": {"path": "/home/planted/a.csv"}});
+        record["machine"]["filesystem"] = "ext4 on /home/planted".into();
+        record["store"]["command"] = json!(["/root/planted", "--requirepass", "PLANTED"]);
+        record["store"]["settings"] =
+            json!({"requirepass": "PLANTED", "dir": "/Users/planted/data", "hostname": "planted", "evil": script});
+        if is_one && record["block"] == 3 {
+            record["outcome"] = json!({"kind": "failed", "reason": format!("{script} no route to db.planted.example")});
+        }
+    });
+    assert!(said.code < 2, "{}", said.err);
+    for secret in ["PLANTED", "db.planted", "/home/", "/Users/", "//me", "\u{202e}", "Michael Jackson"] {
+        assert!(!page.contains(secret), "{secret}\n{page}");
+    }
+    let page = page.replace("~/planted", "");
+    assert!(!page.contains("planted"), "{page}");
+    says(&page, &["redis://***@host1:6379/9", "no route to host1", "&lt;/script&gt;&lt;script&gt;alert(1)", "~/a.csv"]);
+    assert_eq!(page.matches("<script").count(), 2, "the manifest and the page's own");
+    assert_eq!(page.matches("<img").count(), 0);
+    let (manifest, _) = page.split_once("</script>").expect("the end of the manifest");
+    assert!(manifest.contains("\"command\":[\"run\",\"fans\",\"redis://***@host1:6379/9\",\"--password\",\"***\""));
+}
+
+#[test]
+fn no_request_leaves_a_page() {
+    for name in RESULTS {
+        let (_, page) = page_of(&results(name));
+        let page = page.replace("xmlns=\"http://www.w3.org/2000/svg\"", "");
+        for bad in ["http://", "https://", " src=", " href=", "url(", "@import", "onclick", "<link", "<iframe", "<img"]
+        {
+            assert!(!page.contains(bad), "{name}: {bad}");
+        }
+        says(
+            &page,
+            &["default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-", "prefers-color-scheme:dark"],
+        );
+    }
+}
+
+#[test]
+fn a_sweep_has_its_tables_and_charts() {
+    let (_, page) = page_of(&results("getset"));
+    says(
+        &page,
+        &["<h2>The sweep</h2>", "<svg role=\"img\" ", "<polyline", "sets a second", "CPU us a get, client + server"],
+    );
+    assert_eq!(page.matches("<style").count(), 1, "one style sheet for all pictures");
+    assert!(page.contains("limited by the client") && !page.contains("<h2>Time</h2>"));
+}
+
+#[test]
+fn the_seconds_of_stores_are_drawn() {
+    let (_, page) = changed(|record| {
+        let seconds = [(0.5, 1_000_000), (0.9, 7_000_000), (0.7, 9_500_000)];
+        let seconds = seconds.map(|(cpu_s, bytes)| json!({"cpu_s": cpu_s, "anonymous_bytes": bytes}));
+        let phases = record["phases"].as_array_mut().expect("phases");
+        phases
+            .iter_mut()
+            .filter(|phase| phase["name"] == "run")
+            .for_each(|run| run["store_by_second"] = json!(seconds));
+    });
+    says(&page, &["The store, second by second", "redis+unix at most 0.90", "redis at most 9.50"]);
+    assert_eq!(page.matches("<polyline").count(), 2 * 2 * 2, "a line and its sample, of two targets in two charts");
+}
+
+#[test]
+fn one_block_is_seen_once() {
+    let mut all = records("fans");
+    all.retain(|record| record["block"] == 1 && record["aa_control"] == false);
+    all.iter_mut().for_each(|record| record["run"]["blocks"] = 1.into());
+    let (said, page) = page_of(&lines(&all));
+    said.exits(0);
+    says(
+        &page,
+        &["1: seen once, no claim", "Seen once, no claim: one block has no interval.", "Seen here, not claimed"],
+    );
+    assert!(!page.contains("95 % interval") && !page.contains("Noisy"), "{page}");
+}
+
+#[test]
+fn a_noisy_run_says_so_first_and_shows_cpu_first() {
+    let (_, page) = page_of(&results("noisy"));
+    assert!(heading(&page).starts_with("Noisy: 6 of 8 blocks were discarded. lmdb is at least"), "{}", heading(&page));
+    let (cpu, time) = (page.find("<h2>CPU of an op</h2>"), page.find("<h2>Time</h2>"));
+    assert!(cpu.is_some() && cpu < time, "{cpu:?} {time:?}");
+    says(
+        &page,
+        &["stroke-dasharray=\"4 3\"", "6 of 8 blocks were discarded (the processor was 32 % slower", ">2-3</text>"],
+    );
+    says(&page, &["baselines: what the job costs without a store around it", "noisy, used all the same: "]);
+}
+
+#[test]
+fn wrong_answers_have_no_place_on_the_axis() {
+    let (said, page) = changed(|record| {
+        if is_of(record, "redis") && record["block"] == 2 {
+            let checked = record["verdict"].clone();
+            let first = json!({"key": "k<1>", "expected": "1", "found": "2"});
+            record["verdict"] = json!({"kind": "wrong", "first": first, "wrong_keys": 3, "checked": checked});
+        }
+    });
+    said.exits(4);
+    assert!(heading(&page).ends_with("redis gave wrong answers and has no numbers."), "{}", heading(&page));
+    says(&page, &["FAILED: wrong answers from redis.", "no number, so no place on the axis", "expected 1, found 2"]);
+    says(&page, &["class=\"reason bad\"", "k&lt;1&gt;"]);
+}
+
+#[test]
+fn what_was_cut_off_is_an_arrow() {
+    let (said, page) = changed(|record| {
+        if is_of(record, "redis") {
+            record["outcome"] = json!({"kind": "timed_out", "after_s": 300.0, "done_share": 0.34});
+            record["verdict"] = json!({"kind": "not_reached"});
+        }
+    });
+    said.exits(1);
+    says(&page, &[">at least 3", "cut off: at least", "&gt; 300 s, 34 % done"]);
+}
+
+#[test]
+fn targets_that_are_not_comparable_have_panels_of_their_own() {
+    let (_, page) = changed(|record| {
+        if is_of(record, "redis") {
+            record["job"]["via"] = "batch".into();
+        }
+    });
+    says(
+        &page,
+        &["via batch (ranked apart)", "times as long as the best of its panel", "one value at a time, without a cache"],
+    );
+}
+
+#[test]
+fn a_debug_build_unchecked_answers_and_a_run_that_was_cut_off_have_banners() {
+    let (_, page) = changed(|record| record["debug_build"] = true.into());
+    says(&page, &["kvfair was built without optimisation (a debug build)"]);
+    let (_, page) = changed(|record| {
+        record["verdict"] = json!({"kind": "answered", "sha256": null, "bytes": 0, "ends": ""});
+        record["job"]["data"] = json!({"program": {"command": "./mine.py", "answer": "none"}});
+    });
+    says(&page, &["Answers were not checked", "not checked</dd>"]);
+    let mut all = records("fans");
+    let last = all.iter().filter_map(|record| record["block"].as_u64()).max();
+    let first_of_last = all.iter().position(|record| record["block"].as_u64() == last && record["aa_control"] == false);
+    let first = all[first_of_last.expect("a block")].clone();
+    all.retain(|record| record["block"].as_u64() != last);
+    all.push(first);
+    let (_, page) = page_of(&lines(&all));
+    says(&page, &["The run was cut off by its time limit or by a signal: block 17 has 1 of 2 trials."]);
+}
+
+#[test]
+fn a_page_that_has_nothing_to_show_says_why() {
+    let mut text: Vec<String> = results("fans").lines().map(str::to_string).collect();
+    text[4] = "{\"broken\": <script>".to_string();
+    let (said, page) = page_of(&format!("{}\n", text.join("\n")));
+    said.exits(1).complains("out.jsonl:5: not a record of kvfair");
+    says(
+        &page,
+        &["No results can be shown", "out.jsonl:5: not a record of kvfair", "Records read before that line: 4."],
+    );
+    let (said, page) = page_of("");
+    said.exits(1);
+    says(&page, &["No results can be shown", "out.jsonl holds no records"]);
+}
+
+#[test]
+fn a_page_is_written_over_nothing() {
+    let desk = Desk::new();
+    desk.file("taken.html", "precious");
+    desk.file("fans.jsonl", results("fans"));
+    for command in [&["show", "fans.jsonl"][..], &["run", "ngrams", "--messages=30", "--blocks=2", "ram"]] {
+        let said = desk.run(&[command, &["--html", "taken.html"]].concat());
+        said.exits(1).complains("taken.html is there already");
+        assert_eq!((said.out.as_str(), read(&desk, "taken.html").as_str()), ("", "precious"));
+    }
+    assert!(!desk.home().join("kvfair-results").exists(), "refused before anything is measured");
+}
+
+#[test]
+fn a_run_writes_the_page_that_show_writes() {
+    let desk = Desk::new();
+    let run = ["run", "ngrams", "--messages=30", "--blocks=2", "--output=out.jsonl", "--html=run.html", "ram", "null"];
+    desk.run(&run).exits(0).complains("page: run.html");
+    desk.run(&["show", "out.jsonl", "--html", "show.html"]).exits(0);
+    assert_eq!(read(&desk, "run.html"), read(&desk, "show.html"));
+}
+
+#[test]
+fn each_size_of_a_run_has_its_own_part() {
+    let desk = Desk::new();
+    let run =
+        ["run", "ngrams", "--messages=20,60", "--blocks=2", "--output=out.jsonl", "--html=run.html", "ram", "lmdb"];
+    desk.run(&run).exits(0).complains("page: run.html");
+    let page = read(&desk, "run.html");
+    for size in ["20 messages", "60 messages"] {
+        says(&page, &[&format!("<h2>Time, {size}</h2>"), &format!("Blocks in the order of time, {size}</summary>")]);
+    }
+    says(&page, &["<th scope=\"col\">grows with</th>", "\"sizes\":[20,60]"]);
+    desk.run(&["show", "out.jsonl", "--html", "show.html"]).exits(0);
+    assert_eq!(page, read(&desk, "show.html"));
+}
