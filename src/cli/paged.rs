@@ -13,7 +13,7 @@ use crate::model::record::Record;
 use crate::model::units;
 use crate::report::grid::{self, Grid};
 use crate::report::next::{self, Known};
-use crate::report::page::{self, PageInput, PagePart, RawResults};
+use crate::report::page::{self, Mask, PageInput, PagePart, RawResults};
 use crate::report::standing::standings;
 use crate::report::table::{self, Ranks};
 use crate::report::warn::{self, WarningInput};
@@ -28,12 +28,14 @@ pub fn is_to_be_new(look: &Look) -> Result<()> {
 pub fn write(records: &[Record], look: &Look, results: Option<&Path>) -> Result<()> {
     let Some(file) = &look.html else { return Ok(()) };
     let raw = results.map(raw).transpose()?.flatten();
+    let mask = Mask::of(records);
+    let records = &mask.labelled(records);
     let text = match () {
         () if ahead::split(records).0.is_empty() => {
             page::without_results("No trial was finished, so there is nothing to show.")
         }
-        () if sizes::parts(records).is_empty() => of_one_size(records, look, raw)?,
-        () => of_sizes(records, look, raw)?,
+        () if sizes::parts(records).is_empty() => of_one_size(records, &mask, look, raw)?,
+        () => of_sizes(records, &mask, look, raw)?,
     };
     save::write_new(&[(file.clone(), text)])?;
     complain(&format!("page: {}", file.display()));
@@ -60,7 +62,7 @@ fn raw(path: &Path) -> Result<Option<RawResults>> {
     Ok(Some(RawResults { name, sha256: save::sha256(path)? }))
 }
 
-fn of_one_size(all: &[Record], look: &Look, results: Option<RawResults>) -> Result<String> {
+fn of_one_size(all: &[Record], mask: &Mask, look: &Look, results: Option<RawResults>) -> Result<String> {
     let (records, ahead) = ahead::split(all);
     let standings = standings(records);
     let mut rows = cells::rows(records, &standings);
@@ -75,6 +77,7 @@ fn of_one_size(all: &[Record], look: &Look, results: Option<RawResults>) -> Resu
     };
     let seen = WarningInput { records, ahead, rows: &rows, points: &points, standings: &standings };
     page::page(&PageInput {
+        mask,
         tables,
         sentence: if is_swept { sweep::sentence(&points) } else { sentence(&seen) },
         warnings: warn::heard(&warn::warnings(&seen), &look.no_warn),
@@ -86,7 +89,7 @@ fn of_one_size(all: &[Record], look: &Look, results: Option<RawResults>) -> Resu
     })
 }
 
-fn of_sizes(all: &[Record], look: &Look, results: Option<RawResults>) -> Result<String> {
+fn of_sizes(all: &[Record], mask: &Mask, look: &Look, results: Option<RawResults>) -> Result<String> {
     let parts = sizes::parts(all);
     let standings = sized::standings_of(&parts);
     let mut rows = sized::rows_of(&parts, &standings);
@@ -103,6 +106,7 @@ fn of_sizes(all: &[Record], look: &Look, results: Option<RawResults>) -> Result<
     let page_parts: Vec<PagePart<'_>> = of_each.collect();
     let claims = each().flat_map(|((_, (_, standings)), (size, rows))| json::claims(rows, standings, Some(*size)));
     page::page(&PageInput {
+        mask,
         tables: vec![Grid { title: String::new(), lines: sized::lines(&parts, &grown, look.wide) }],
         sentence: sizes::sentence(&grown, &standings, unit),
         warnings: warn::heard(&sized::warnings(&parts, &standings), &look.no_warn),

@@ -29,6 +29,16 @@ impl Mask {
         Mask { hosts }
     }
 
+    /// The records with labels that a picture may cut short: half a host would not be found in the text.
+    pub fn labelled(&self, records: &[Record]) -> Vec<Record> {
+        let labelled = |record: &Record| {
+            let mut record = record.clone();
+            record.target.label = self.applied(&record.target.label);
+            record
+        };
+        records.iter().map(labelled).collect()
+    }
+
     /// The text without them; what steers a terminal or turns the order of letters round is escaped.
     pub fn applied(&self, text: &str) -> String {
         let mut named: Vec<(&String, String)> =

@@ -24,11 +24,13 @@ mod strip;
 mod style;
 mod tables;
 
-use mask::Mask;
+pub use mask::Mask;
 use strip::one_line;
 
 /// What a page is made of.
 pub struct PageInput<'a> {
+    /// Of the records as they are; those of the parts have its labels.
+    pub mask: &'a Mask,
     /// All of a run, or each of its sizes, the largest last. At least one, with at least one record.
     pub parts: Vec<PagePart<'a>>,
     /// The tables that the terminal prints.
@@ -75,16 +77,16 @@ impl PagePart<'_> {
 /// The whole page. The same input gives the same bytes.
 pub fn page(input: &PageInput<'_>) -> Result<String> {
     let largest = &input.largest().seen;
-    let mask = Mask::of(largest.records);
+    let mask = input.mask;
     let body = html! {
         (strip::top(input))
         (pictures(input))
+        (swept(largest))
         h2 { "Targets" }
         @for grid in &input.tables {
             (tables::table(if grid.title.is_empty() { "Medians over the blocks" } else { &grid.title }, &grid.lines))
         }
         (below(largest))
-        (swept(largest))
         (seconds::charts(largest))
         @if !input.next.is_empty() { p { (logins::hidden(&one_line(&input.next), &[])) } }
         (details::details(input))
