@@ -10,6 +10,7 @@ use super::pace::{Lateness, Moments, Pace, sleep_until, wake_up_sharply};
 use super::tally::TimingTally;
 use super::{LoadStats, Stopped, Work};
 use crate::jobs::{Ask, Client, Heard, InputFault};
+use crate::model::metrics::Metrics;
 use crate::stores::Session;
 
 /// How often a client looks up while nothing is due.
@@ -84,6 +85,8 @@ struct Ended {
     began: Instant,
     ended: Instant,
     tally: TimingTally,
+    /// What only session and client know.
+    counted: Metrics,
     lateness: Option<Lateness>,
     asked: Option<(u32, u64)>,
 }
@@ -97,7 +100,8 @@ fn add_up(ends: Vec<Ended>) -> LoadStats {
     }
     for end in ends {
         end.tally.add_to(&mut seen);
-        seen.add(LoadStats { lateness: end.lateness, asked: end.asked.into_iter().collect(), ..LoadStats::default() });
+        let (metrics, asked) = (end.counted, end.asked.into_iter().collect());
+        seen.add(LoadStats { metrics, lateness: end.lateness, asked, ..LoadStats::default() });
     }
     seen
 }
@@ -127,10 +131,9 @@ fn one(work: &Work<'_>, index: u32, start: &StartLine) -> Result<Ended, Stopped>
     result?;
     let ended = Instant::now();
     work.progress.leave();
-    tally.metrics.commands = session.commands().unwrap_or(tally.metrics.ops);
-    tally.metrics.add(&client.counted());
+    let counted = Metrics { commands: session.commands().unwrap_or(tally.ops), ..client.counted() };
     let asked = client.drawn().map(|drawn| (index, drawn));
-    Ok(Ended { began, ended, tally, lateness, asked })
+    Ok(Ended { began, ended, tally, counted, lateness, asked })
 }
 
 type Prepared<'a> = (Box<dyn Client>, Box<dyn Session + 'a>);
@@ -153,13 +156,13 @@ fn serve(
     loop {
         let heard = match client.ask() {
             Ask::Op(ref op) => {
-                tally.metrics.bytes_out += op.bytes() as u64;
+                tally.bytes_out += op.bytes() as u64;
                 let start = tally.asking();
                 let answer = session.ask(op);
                 tally.answered(start);
                 match answer {
                     Ok(ref reply) => {
-                        tally.metrics.bytes_in += reply.bytes() as u64;
+                        tally.bytes_in += reply.bytes() as u64;
                         let heard = client.hear(reply);
                         if let Some(key) = client.coming() {
                             session.expect(key);
@@ -177,8 +180,8 @@ fn serve(
         match heard {
             Heard::More => {}
             Heard::Unit { counted } => {
-                tally.metrics.units += counted;
-                units.store(tally.metrics.units, Ordering::Relaxed);
+                tally.units += counted;
+                units.store(tally.units, Ordering::Relaxed);
                 tally.flush(|| session.flush()).map_err(|fault| Stopped::store("commit", b"", fault))?;
                 match told.load(Ordering::Relaxed) {
                     GO_ON => {}
@@ -230,7 +233,7 @@ fn serve_due(
         if let Some(service_ns) = lateness.note(Moments { due_ns, sent_ns, first_ns: sent_ns, answered_ns }) {
             tally.took(service_ns);
         }
-        units.store(tally.metrics.units, Ordering::Relaxed);
+        units.store(tally.units, Ordering::Relaxed);
     }
     // What stopped the reading of a recording is told by the next question.
     match pace.is_recorded().then(|| client.ask()) {
@@ -247,17 +250,17 @@ fn ask_unit(client: &mut dyn Client, session: &mut dyn Session, tally: &mut Timi
             Ask::Fail(fault) => return Err(Stopped::Input(fault)),
             Ask::Unit | Ask::End | Ask::Wait => unreachable!("a request that is due can be asked"),
         };
-        tally.metrics.ops += 1;
-        tally.metrics.bytes_out += op.bytes() as u64;
+        tally.ops += 1;
+        tally.bytes_out += op.bytes() as u64;
         let reply = match session.ask(&op) {
             Ok(reply) => reply,
             Err(fault) => return Err(Stopped::store(op.name(), op.key(), fault)),
         };
-        tally.metrics.bytes_in += reply.bytes() as u64;
+        tally.bytes_in += reply.bytes() as u64;
         match client.hear(&reply) {
             Heard::More => {}
             Heard::Unit { counted } => {
-                tally.metrics.units += counted;
+                tally.units += counted;
                 return Ok(());
             }
             Heard::Wrong(wrong) => return Err(Stopped::Wrong(wrong)),
