@@ -13,7 +13,7 @@ use anyhow::{Context, Result, bail};
 use super::process::{self, Leashed, in_words};
 use super::task::{Event, Task};
 
-/// The hidden command. The name of the task behind it is for whoever looks at a list of processes.
+/// The hidden command. The name of the task follows it, so that a list of processes shows what a child does.
 const COMMAND: &str = "child";
 /// How long a child may take to end once it has said its last word or its standard input is closed.
 const ENDING: Duration = Duration::from_secs(5);
@@ -110,7 +110,7 @@ pub fn task() -> io::Result<Task> {
     Ok(serde_json::from_str(&line)?)
 }
 
-/// In the child: tells its parent, in one write. Where nobody listens any more it ends: what it would find out is lost.
+/// In the child: sends an event to the parent, in one write. The child ends if the parent is gone.
 pub fn tell(event: &Event) {
     let mut line = serde_json::to_vec(event).expect("an event is plain data");
     line.push(b'\n');

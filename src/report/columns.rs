@@ -277,7 +277,7 @@ fn units_per_s(line: &FieldLine) -> Value {
     either(line, |numbers| Some(numbers.units_per_s), |point| Some(point.requests_per_s))
 }
 
-/// "1", or "3-4" for who cannot be told apart.
+/// "1", or "3-4" where the data cannot say which place a target has.
 pub(super) fn rank(row: &Row) -> String {
     match row.rank {
         Some((best, worst)) if best == worst => best.to_string(),

@@ -9,7 +9,7 @@ pub struct Featured {
 }
 
 /// How to get a build that has them all.
-pub const GET_THEM: &str = "the package has it; from a checkout: cargo build --release --features full";
+pub const GET_THEM: &str = "install the wheel of kvfair (pip), or build: cargo build --release --features full";
 
 const FEATURED: [Featured; 3] = [
     Featured { name: "mongodb", about: "the document database" },

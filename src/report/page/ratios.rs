@@ -133,7 +133,7 @@ fn of_row(row: &Row, best: &Row, costs: &BlockCosts<'_>) -> Option<RatioRow> {
     let best_s = best.numbers.as_ref()?.seconds.max(1e-9);
     let place = match (&row.numbers, &row.status) {
         (Some(numbers), _) => RatioPlace::At {
-            // A baseline is compared with nobody, and shown all the same.
+            // A baseline is never ranked, but it is shown.
             versus: numbers.vs_best.unwrap_or(Versus {
                 ratio: numbers.seconds / best_s,
                 low: None,

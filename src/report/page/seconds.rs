@@ -19,7 +19,7 @@ const TOP: f64 = 30.0;
 const BOTTOM: f64 = 190.0;
 const LEGEND: f64 = 232.0;
 const LEGEND_LINE: f64 = 17.0;
-/// More lines than there are colours cannot be told apart.
+/// Each line needs a colour of its own, so there are no more lines than colours.
 const MOST: usize = LINES.len();
 /// A line needs two points.
 const LEAST_SECONDS: usize = 2;
