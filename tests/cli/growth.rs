@@ -70,7 +70,7 @@ fn measured(desk: &Desk, target: &str, expected: &[&str]) -> Vec<Value> {
 fn real_stores_are_not_blamed_whatever_else_the_machine_does() {
     let desk = Desk::new();
     let mut spinner = desk.command("sh", &["-c", "while :; do :; done"]).spawn().expect("a shell");
-    let said = desk.run(&["growth", "ram", "lmdb", "redis+unix", "--budget", "30s", "--json"]);
+    let said = desk.run(&["growth", "ram", "lmdb", "redis+unix", "--budget", "15s", "--json"]);
     spinner.kill().and_then(|()| spinner.wait()).expect("our own child");
     let grown = grown(&said);
     assert_eq!(found(&grown), Vec::<String>::new(), "{}", said.out);
