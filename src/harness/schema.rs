@@ -5,7 +5,10 @@ use schemars::Schema;
 use schemars::generate::SchemaSettings;
 use schemars::transform::transform_subschemas;
 
+use serde_json::{Value, json};
+
 use crate::model::record::Record;
+use crate::model::trial::METHOD;
 
 const FILE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/schema/record.schema.json");
 
@@ -17,11 +20,79 @@ fn close(schema: &mut Schema) {
     transform_subschemas(&mut close, schema);
 }
 
+/// What types do not say: a field, a keyword of JSON Schema and its value. `[]` stands for the items of a list.
+fn bounds() -> Vec<(&'static str, &'static str, Value)> {
+    let least = |field, least: u32| (field, "minimum", json!(least));
+    let share = |field| (field, "maximum", json!(1));
+    let pattern = |field, pattern: &'static str| (field, "pattern", json!(pattern));
+    vec![
+        ("method", "const", json!(METHOD)),
+        pattern("run/began", "^[0-9]{8}T[0-9]{6}Z$"),
+        ("run/plus_minus", "exclusiveMinimum", json!(0)),
+        least("run/sizes/[]", 1),
+        least("job/replay_percent", 1),
+        least("job/load/batches/[]", 1),
+        least("job/load/clients/[]", 1),
+        least("job/load/depth", 1),
+        least("job/load/rated_s", 1),
+        least("job/load/rates/[]", 1),
+        least("job/load/records", 1),
+        least("job/load/sizes/[]", 1),
+        ("job/load/compressible_percent", "maximum", json!(100)),
+        pattern("job/load/keys", "^(uniform|sequential|latest|ycsb-zipfian|zipf:[0-9.]+|hotspot:[0-9]+/[0-9]+)$"),
+        pattern("job/load/spread", "^(etc|[0-9]+-[0-9]+)$"),
+        least("target/cache/items", 1),
+        least("target/cache/memory_bytes", 1),
+        least("phases/[]/clients", 1),
+        least("phases/[]/threads", 1),
+        least("phases/[]/open/rate", 1),
+        share("phases/[]/cut_off/done_share"),
+        share("noise/foreign_share"),
+        share("noise/kernel_share"),
+        share("noise/steal_share"),
+        share("noise/unclaimed_share"),
+        share("phases/[]/noise/foreign_share"),
+        share("phases/[]/noise/kernel_share"),
+        share("phases/[]/noise/steal_share"),
+        share("phases/[]/noise/unclaimed_share"),
+        share("machine/preflight/foreign_share"),
+        share("machine/preflight/steal_share"),
+        pattern("stream/sha256", "^([0-9a-f]{64})?$"),
+        pattern("verdict/sha256", "^[0-9a-f]{64}$"),
+    ]
+}
+
+/// Puts a bound at a field, in every variant that has the field. How many have it.
+fn bind(schema: &mut Value, field: &[&str], keyword: &str, bound: &Value) -> usize {
+    let Some((name, rest)) = field.split_first() else {
+        schema[keyword] = bound.clone();
+        return 1;
+    };
+    let variants = ["oneOf", "anyOf"].map(|variants| schema[variants].as_array().map_or(0, Vec::len));
+    let mut found = 0;
+    for (variants, count) in ["oneOf", "anyOf"].into_iter().zip(variants) {
+        found += (0..count).map(|place| bind(&mut schema[variants][place], field, keyword, bound)).sum::<usize>();
+    }
+    let inner = if *name == "[]" {
+        schema.get_mut("items")
+    } else {
+        schema.get_mut("properties").and_then(|all| all.get_mut(*name))
+    };
+    found + inner.map_or(0, |inner| bind(inner, rest, keyword, bound))
+}
+
 fn generated() -> String {
     let settings = SchemaSettings::draft2020_12().with(|settings| settings.inline_subschemas = true);
     let mut schema = settings.into_generator().into_root_schema_for::<Record>();
     close(&mut schema);
     schema.insert("title".to_string(), "kvfair record".into());
+    let mut schema = schema.to_value();
+    for (field, keyword, bound) in bounds() {
+        let found = bind(&mut schema, &field.split('/').collect::<Vec<_>>(), keyword, &bound);
+        assert!(found > 0, "no record has the field {field}");
+    }
+    // A Schema writes its keywords in the usual order.
+    let schema = Schema::try_from(schema).expect("a schema still");
     format!("{}\n", serde_json::to_string_pretty(&schema).expect("plain data"))
 }
 
