@@ -1,0 +1,241 @@
+"""Looks at pages of `kvfair show --html` in Chromium, and prints a line for each thing that is wrong.
+
+page.py FOLDER AXE: FOLDER has NAME.html and NAME.json for each name in PAGES, hostile.html and many.html; AXE is the
+file axe.min.js. Exit code 1 if anything is wrong.
+"""
+import base64
+import json
+import re
+import sys
+import time
+from pathlib import Path
+
+from selenium import webdriver
+from selenium.webdriver.common.by import By
+from selenium.webdriver.common.keys import Keys
+
+PAGES = ["fans", "noisy", "getset", "rates"]
+# What a page of 10,000 records may take on a quiet machine, in seconds, and how much longer on a busy one.
+PAINTED_S, USABLE_S, SORTED_S, BUSY = 0.3, 1.0, 0.1, 10
+PDF_PAGES_MAX = 14
+# Columns of the page's table and fields of `show --json`, with what one unit of the field is in the page's.
+COLUMNS = [
+    ("seconds", "took_s", 1), ("vs best", "vs_best", 1), ("CPU vs least", "cpu_vs_least", 1), ("ops", "ops", 1),
+    ("commands", "commands", 1), ("trials", "trials", 1), ("op p50", "latency_us_p50", 1e-6),
+    ("op p99", "latency_us_p99", 1e-6), ("op max", "latency_us_max", 1e-6), ("cores", "cores_used", 1),
+]
+# The same of the tables of a sweep, by their captions: a line a step, a column a target.
+SWEEPS = re.compile("(set|get|run)s a second$")
+
+
+def browser():
+    options = webdriver.ChromeOptions()
+    for option in ["--headless=new", "--no-sandbox", "--disable-dev-shm-usage", "--window-size=1000,800"]:
+        options.add_argument(option)
+    options.binary_location = "/usr/bin/chromium"
+    options.set_capability("goog:loggingPrefs", {"performance": "ALL", "browser": "ALL"})
+    return webdriver.Chrome(options=options, service=webdriver.ChromeService("/usr/bin/chromedriver"))
+
+
+class Looked:
+    """What is wrong, and what was seen."""
+
+    def __init__(self, driver, folder):
+        self.driver, self.folder, self.wrong = driver, folder, 0
+
+    def open(self, name):
+        # What was logged of the page before is not of this one.
+        self.driver.get_log("performance")
+        self.driver.get_log("browser")
+        self.driver.get(f"file://{self.folder}/{name}.html")
+
+    def must(self, is_so, words):
+        if not is_so:
+            self.wrong += 1
+            print(f"WRONG {words}")
+
+    def script(self, text, *arguments):
+        return self.driver.execute_script(text, *arguments)
+
+    def cdp(self, command, **arguments):
+        return self.driver.execute_cdp_cmd(command, arguments)
+
+    def shows(self, name, how):
+        """Verdict, rows and pictures are there and take room."""
+        heading = self.driver.find_element(By.TAG_NAME, "h1")
+        self.must(heading.is_displayed() and len(heading.text) > 10, f"{name}, {how}: no verdict")
+        rows = [row for row in self.driver.find_elements(By.CSS_SELECTOR, "tbody tr") if row.is_displayed()]
+        self.must(rows, f"{name}, {how}: no row of a table")
+        pictures = self.driver.find_elements(By.TAG_NAME, "svg")
+        seen = [picture for picture in pictures if picture.rect["height"] > 50 and picture.rect["width"] > 50]
+        self.must(seen, f"{name}, {how}: no picture")
+
+
+def nothing_is_loaded_and_no_error(looked, name):
+    looked.open(name)
+    asked = [json.loads(line["message"])["message"] for line in looked.driver.get_log("performance")]
+    urls = [line["params"]["request"]["url"] for line in asked if line["method"] == "Network.requestWillBeSent"]
+    looked.must(len(urls) == 1 and urls[0].endswith(f"/{name}.html"), f"{name}: requests {urls}")
+    errors = looked.driver.get_log("browser")
+    looked.must(not errors, f"{name}: console {errors}")
+
+
+def it_is_readable_without_scripts_and_styles(looked, name):
+    looked.cdp("Emulation.setScriptExecutionDisabled", value=True)
+    looked.open(name)
+    looked.shows(name, "without scripts")
+    looked.cdp("Emulation.setScriptExecutionDisabled", value=False)
+    looked.open(name)
+    looked.shows(name, "with scripts")
+    looked.script("document.querySelectorAll('style,[style]').forEach(e => e.tagName == 'STYLE' ? e.remove() : 0)")
+    looked.shows(name, "without styles")
+
+
+def tables(looked):
+    """Of each table of targets: its caption, and its rows with heading to cell, as text and as number."""
+    return looked.script("""
+        return [...document.querySelectorAll('table.sorted')].map(table => {
+            const heads = table.tHead ? [...table.tHead.rows[0].cells].map(head => head.textContent) : [];
+            const rows = [...table.querySelectorAll('tr.row')].map(row => Object.fromEntries(heads.map((head, place) =>
+                [head, {text: row.cells[place]?.textContent, number: row.cells[place]?.dataset.v}])));
+            return [table.caption.textContent, rows];
+        })""")
+
+
+def pairs(caption, row, shown):
+    """Cells of the page's row, each with its number in `show --json`."""
+    if "target" in row:
+        ours = [one for one in shown if one["target"] == row["target"]["text"]]
+        if len(ours) == 1:
+            yield from ((heading, row.get(heading), field, ours[0].get(field), unit) for heading, field, unit in COLUMNS)
+    sweep = SWEEPS.match(caption)
+    for target, cell in row.items() if sweep else []:
+        for one in shown:
+            step = one["rate_per_s"] if "a second" in row else one["clients"]
+            first = float(next(iter(row.values()))["number"])
+            if one["target"] == target and one["part"] == sweep[1] and step == first:
+                yield f"{target} at {step}", cell, "units_per_s", one["units_per_s"], 1
+
+
+def its_numbers_are_those_of_show(looked, name):
+    looked.open(name)
+    shown = json.loads((looked.folder / f"{name}.json").read_text())["rows"]
+    seen = 0
+    for caption, rows in tables(looked):
+        for row in rows:
+            for what, cell, field, value, unit in pairs(caption, row, shown):
+                if cell is None or cell["number"] is None or value is None:
+                    continue
+                seen += 1
+                digits = re.search(r"[\d,]+(?:\.(\d+))?", cell["text"])
+                rounded = 0.501 * 10 ** -len(digits[1] or "") / max(float(digits[0].replace(",", "")), 1e-9)
+                looked.must(abs(float(cell["number"]) - value * unit) <= rounded * float(cell["number"]) + 1e-9,
+                            f"{name}, {caption}: {what} is {cell['text']}, and {field} is {value}")
+    return seen
+
+
+def hostile_labels_are_text(looked):
+    looked.open("hostile")
+    text = looked.script("return document.body.textContent")
+    looked.must("<script>alert(1)</script>" in text, "hostile: the label is not shown")
+    looked.must(not looked.driver.find_elements(By.TAG_NAME, "img"), "hostile: a label became an image")
+    scripts = looked.script("return document.scripts.length")
+    looked.must(scripts == 2, f"hostile: {scripts} scripts")
+
+
+def the_keyboard_is_enough(looked, name):
+    looked.open(name)
+    controls = "button, summary, select, input, [tabindex='0']"
+    visible = [one for one in looked.driver.find_elements(By.CSS_SELECTOR, controls) if one.is_displayed()]
+    reached = set()
+    for _ in range(len(visible) + 5):
+        looked.driver.switch_to.active_element.send_keys(Keys.TAB)
+        reached.add(looked.driver.switch_to.active_element.id)
+    missed = [one.text or one.get_attribute("aria-label") for one in visible if one.id not in reached]
+    looked.must(not missed, f"{name}: Tab does not reach {missed}")
+    summary = looked.driver.find_element(By.TAG_NAME, "summary")
+    summary.send_keys(Keys.ENTER)
+    looked.must(looked.script("return arguments[0].parentNode.open", summary), f"{name}: Enter opens no details")
+    # Sorting by the keyboard.
+    button = looked.driver.find_element(By.CSS_SELECTOR, "table.sorted th button")
+    button.send_keys(Keys.ENTER)
+    sort = looked.script("return arguments[0].parentNode.getAttribute('aria-sort')", button)
+    looked.must(sort == "ascending", f"{name}: Enter on a heading sorts {sort}")
+
+
+def axe_finds_nothing(looked, name, axe):
+    for scheme in ["light", "dark"]:
+        looked.cdp("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
+        looked.open(name)
+        looked.script("document.querySelectorAll('details').forEach(details => details.open = true)")
+        looked.script(axe)
+        found = looked.driver.execute_async_script(
+            "const done = arguments[0]; axe.run().then(found => done(found.violations), error => done([String(error)]))")
+        for one in found:
+            where = [node["html"][:120] for node in one["nodes"][:3]] if isinstance(one, dict) else one
+            looked.must(False, f"{name}, {scheme}: axe {one['id'] if isinstance(one, dict) else one}: {where}")
+        looked.driver.save_screenshot(str(looked.folder / f"{name}-{scheme}.png"))
+    looked.cdp("Emulation.setEmulatedMedia", features=[])
+
+
+def it_fits_a_telephone(looked, name):
+    looked.cdp("Emulation.setDeviceMetricsOverride", width=320, height=640, deviceScaleFactor=1, mobile=True)
+    looked.open(name)
+    width = looked.script("return document.documentElement.scrollWidth")
+    looked.must(width <= 320, f"{name}: {width} px wide where there are 320")
+    looked.driver.save_screenshot(str(looked.folder / f"{name}-320.png"))
+    looked.cdp("Emulation.clearDeviceMetricsOverride")
+
+
+def it_can_be_printed(looked, name):
+    looked.open(name)
+    pdf = base64.b64decode(looked.cdp("Page.printToPDF", paperWidth=8.27, paperHeight=11.69)["data"])
+    (looked.folder / f"{name}.pdf").write_bytes(pdf)
+    pages = len(re.findall(rb"/Type\s*/Page\b", pdf))
+    looked.must(1 <= pages <= PDF_PAGES_MAX, f"{name}: {pages} pages of paper")
+
+
+def many_records_are_no_burden(looked):
+    looked.open("many")
+    paint = looked.script("return performance.getEntriesByType('paint').map(entry => entry.startTime)")
+    usable = looked.script("return performance.getEntriesByType('navigation')[0].domContentLoadedEventEnd")
+    nodes = looked.script("return document.querySelectorAll('*').length")
+    button = looked.driver.find_element(By.CSS_SELECTOR, "table.sorted th button")
+    began = time.monotonic()
+    button.click()
+    looked.script("return new Promise(done => requestAnimationFrame(done))")
+    sorted_s = time.monotonic() - began
+    painted_s, usable_s = max(paint, default=0) / 1e3, usable / 1e3
+    size = (looked.folder / "many.html").stat().st_size
+    print(f"10,000 records: {size} bytes, {nodes} nodes; painted after {painted_s:.2f} s (owed {PAINTED_S} on a quiet "
+          f"machine), usable after {usable_s:.2f} s ({USABLE_S}), sorted in {sorted_s:.2f} s ({SORTED_S})")
+    for took_s, owed_s, what in [(painted_s, PAINTED_S, "painted"), (usable_s, USABLE_S, "usable"),
+                                 (sorted_s, SORTED_S, "sorted")]:
+        looked.must(took_s <= BUSY * owed_s, f"10,000 records: {what} after {took_s:.2f} s")
+
+
+def main(folder, axe):
+    driver = browser()
+    try:
+        looked = Looked(driver, Path(folder))
+        numbers = 0
+        for name in PAGES:
+            nothing_is_loaded_and_no_error(looked, name)
+            it_is_readable_without_scripts_and_styles(looked, name)
+            numbers += its_numbers_are_those_of_show(looked, name)
+            the_keyboard_is_enough(looked, name)
+            axe_finds_nothing(looked, name, Path(axe).read_text())
+            it_fits_a_telephone(looked, name)
+            it_can_be_printed(looked, name)
+        looked.must(numbers > 30, f"only {numbers} numbers could be compared with show --json")
+        hostile_labels_are_text(looked)
+        many_records_are_no_burden(looked)
+        print(f"{driver.capabilities['browserName']} {driver.capabilities['browserVersion']}: {looked.wrong} wrong, "
+              f"{numbers} numbers compared")
+        return 1 if looked.wrong else 0
+    finally:
+        driver.quit()
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1], sys.argv[2]))
