@@ -292,8 +292,12 @@ fn a_page_that_has_nothing_to_show_says_why() {
     said.exits(1).complains("out.jsonl:5: not a record of kvfair");
     says(
         &page,
-        &["No results can be shown", "out.jsonl:5: not a record of kvfair", "Records read before that line: 4."],
+        &["role=\"note\">out.jsonl:5: not a record of kvfair", "Records read before that line: 4.", "<h2>Targets</h2>"],
     );
+    text[0] = "{\"broken\": <script>".to_string();
+    let (said, page) = page_of(&format!("{}\n", text.join("\n")));
+    said.exits(1).complains("out.jsonl:1: not a record of kvfair");
+    says(&page, &["No results can be shown", "out.jsonl:1: not a record of kvfair"]);
     let (said, page) = page_of("");
     said.exits(1);
     says(&page, &["No results can be shown", "out.jsonl holds no records"]);

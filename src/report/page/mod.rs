@@ -18,6 +18,7 @@ use crate::model::logins;
 mod details;
 mod manifest;
 mod mask;
+mod packed;
 mod picture;
 mod ratios;
 mod strip;
@@ -42,6 +43,8 @@ pub struct PageInput<'a> {
     pub next: String,
     /// Where the file tells that its run was cut off.
     pub cut_off: Option<String>,
+    /// Which line of the file is no record, and how many stand before it: those are shown.
+    pub broken: Option<String>,
     /// None where the records lie in no file.
     pub results: Option<RawResults>,
 }
@@ -90,7 +93,7 @@ pub fn page(input: &PageInput<'_>) -> Result<String> {
         (latencies(largest)?)
         (seconds(largest))
         @if !input.next.is_empty() { p { (logins::hidden(&one_line(&input.next), &[])) } }
-        (details::details(input))
+        (details::details(input)?)
         script type="application/json" id="manifest" { (PreEscaped(manifest::json(input)?)) }
     };
     let headline = one_line(&words::headline(largest.records, largest.standings));
@@ -118,8 +121,10 @@ fn pictures(input: &PageInput<'_>) -> Markup {
             @let cpu = ratios::of_cpu(part);
             @let (first, second) = if part.seen.standings.is_noisy() { (cpu, seconds) } else { (seconds, cpu) };
             @for picture in [first, second].iter().flatten() {
-                h2 { (picture.title) }
-                (picture::figure(picture))
+                section data-measure=(picture.measure) {
+                    h2 { (picture.title) }
+                    (picture::figure(picture))
+                }
             }
         }
     }
