@@ -339,3 +339,56 @@ fn each_size_of_a_run_has_its_own_part() {
     desk.run(&["show", "out.jsonl", "--html", "show.html"]).exits(0);
     assert_eq!(page, read(&desk, "show.html"));
 }
+
+#[test]
+fn latency_is_drawn_by_percentile_with_its_numbers_beside() {
+    for (name, title) in [
+        ("getset", "latency of a get with 8 clients, us (logarithmic) by percentile"),
+        ("rates", "latency of a request "),
+    ] {
+        let (_, page) = page_of(&results(name));
+        says(&page, &["<h2>Latency by percentile</h2>", title, "<th scope=\"row\">99 %</th>"]);
+    }
+    let (_, page) = page_of(&results("fans"));
+    assert!(!page.contains("Latency by percentile"), "only of jobs of requests");
+}
+
+#[test]
+fn a_picture_has_whatever_the_job_has() {
+    let desk = Desk::with_only(&[]);
+    desk.file("rates.jsonl", results("rates"));
+    desk.run(&["show", "rates.jsonl", "--svg", "rates.svg"]).exits(0);
+    let svg = read(&desk, "rates.svg");
+    says(&svg, &["response of a request, p99 in us", "CPU, processors kept busy", "latency of a request "]);
+    // One point is no sweep.
+    let mut all = records("rates");
+    let slow = |phase: &Value| phase["open"].is_null() || phase["open"]["rate"] == 500;
+    all.iter_mut().for_each(|record| record["phases"].as_array_mut().expect("phases").retain(slow));
+    desk.file("one.jsonl", lines(&all));
+    desk.run(&["show", "one.jsonl", "--svg", "one.svg"]).exits(0);
+    let svg = read(&desk, "one.svg");
+    says(&svg, &["CPU, processors kept busy", "memory of its own at the end of each second, MB"]);
+    assert!(svg.starts_with("<svg ") && !svg.contains("p99 in us"), "{svg}");
+}
+
+/// Ten times the limit of cells, each block with a number of its own.
+#[test]
+fn the_blocks_of_a_long_run_are_packed() {
+    let counted: Vec<Value> = records("fans").into_iter().filter(|record| record["block"] != 0).collect();
+    let again = |round: u64| {
+        counted.iter().cloned().map(move |mut record| {
+            record["block"] = (record["block"].as_u64().expect("a block") + 20 * round).into();
+            record
+        })
+    };
+    let all: Vec<Value> = (0..200).flat_map(again).collect();
+    let (said, page) = page_of(&lines(&all));
+    said.exits(0);
+    says(&page, &["data-rows=\"H4sI", "kvfair show FILE --all --csv", "blocks are more than a page holds as text"]);
+    assert!(page.len() <= 1_000_000, "{} bytes", page.len());
+    let (_, body) = page.split_once("<body>").expect("a body");
+    let elements = body.as_bytes().windows(2).filter(|pair| pair[0] == b'<' && pair[1].is_ascii_lowercase()).count();
+    assert!(elements <= 5_000, "{elements} elements");
+    let (_, page) = page_of(&results("fans"));
+    assert!(!page.contains("data-rows") && page.contains("warm-up: not counted"), "a short run stands there as text");
+}

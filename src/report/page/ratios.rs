@@ -12,7 +12,7 @@ use crate::report::{aa, costs};
 
 /// Rows of ratios on one axis.
 pub struct RatioPicture {
-    /// "seconds" or "CPU", as a reader chooses it.
+    /// "seconds" or "cpu", as the address names it.
     pub measure: &'static str,
     /// What is compared.
     pub title: String,
@@ -118,7 +118,7 @@ pub fn of_cpu(part: &PagePart<'_>) -> Option<RatioPicture> {
     let repeated = aa::repeated(part.seen.records, &standings.counted, costs::cpu_us_per_op);
     let is_noisy = repeated.iter().any(|one| one.control().is_noisy());
     Some(RatioPicture {
-        measure: "CPU",
+        measure: "cpu",
         title: format!("{what}{}", part.title_behind()),
         axis: "times the CPU of the least",
         panels: vec![RatioPanel { title: String::new(), rows: used.into_iter().map(row).collect() }],

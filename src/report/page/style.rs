@@ -86,8 +86,9 @@ return up?text(one).localeCompare(text(other)):text(other).localeCompare(text(on
 body.append(...rows)}})})}
 const add=(name,words,before)=>{const one=document.createElement(name);one.append(words);before.before(one);return one};
 const state={measure:'',filter:''};
-for(const part of decodeURIComponent(location.hash.slice(1)).split(',')){
-const [name,value]=part.split('=');
+const decoded=text=>{try{return decodeURIComponent(text)}catch{return ''}};
+for(const part of location.hash.slice(1).split(',')){
+const [name,value]=part.split('=').map(decoded);
 if(value===undefined)state.measure=name;else if(name==='filter')state.filter=value}
 const sections=[...document.querySelectorAll('section[data-measure]')];
 const measures=[...new Set(sections.map(one=>one.dataset.measure))];
@@ -96,14 +97,14 @@ for(const one of sections)one.hidden=state.measure!==''&&one.dataset.measure!==s
 const words=state.filter.toLowerCase();
 for(const row of document.querySelectorAll('tr.row'))row.hidden=!row.cells[0].textContent.toLowerCase().includes(words)};
 const choose=()=>{
-const told=[state.measure,state.filter&&'filter='+state.filter].filter(one=>one).map(encodeURIComponent);
+const told=[state.measure,state.filter&&'filter='+encodeURIComponent(state.filter)].filter(one=>one);
 history.replaceState(null,'',told.length?'#'+told.join(','):location.pathname+location.search);
 apply()};
 if(!measures.includes(state.measure))state.measure='';
 if(measures.length>1){
 const label=add('label','Measure ',sections[0]);
 const select=document.createElement('select');
-for(const name of ['',...measures])select.append(new Option(name||'all',name,false,name===state.measure));
+for(const name of ['',...measures])select.append(new Option(name==='cpu'?'CPU':name||'all',name,false,name===state.measure));
 select.addEventListener('change',()=>{state.measure=select.value;choose()});
 label.append(select)}
 const first=document.querySelector('table.sorted');
