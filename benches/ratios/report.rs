@@ -46,7 +46,7 @@ pub fn shown(bench: &Bench) -> Outcome {
 
 const PAGE_OWED_S: f64 = 1.0;
 const PAGE_OWED_BYTES: u64 = 1_000_000;
-/// Every element begins with one of these. Scripts, style and packed rows have none.
+/// Elements in the body.
 const ELEMENTS_OWED: usize = 5_000;
 
 /// Ten thousand records as one page.

@@ -392,3 +392,57 @@ fn the_blocks_of_a_long_run_are_packed() {
     let (_, page) = page_of(&results("fans"));
     assert!(!page.contains("data-rows") && page.contains("warm-up: not counted"), "a short run stands there as text");
 }
+
+/// Text, Markdown and page have the same cells; CSV and JSON the same numbers, and the cells are these rounded; the
+/// picture and the page tell the same of each second.
+#[test]
+fn all_six_forms_show_the_same_numbers() {
+    let desk = Desk::with_only(&[]);
+    let mut all = records("fans");
+    let seconds = json!([{"cpu_s": 0.5, "anonymous_bytes": 1_000_000}, {"cpu_s": 0.9, "anonymous_bytes": 7_000_000}]);
+    for record in &mut all {
+        let phases = record["phases"].as_array_mut().expect("phases");
+        phases.iter_mut().for_each(|phase| phase["store_by_second"] = json!([]));
+        phases
+            .iter_mut()
+            .filter(|phase| phase["name"] == "run")
+            .for_each(|run| run["store_by_second"] = seconds.clone());
+    }
+    desk.file("out.jsonl", lines(&all));
+    let shown = |form: &[&str]| desk.run(&[&["show", "out.jsonl"], form].concat()).exits(0).out.clone();
+    let (text, markdown, csv) = (shown(&[]), shown(&["--markdown"]), shown(&["--csv"]));
+    let json: Value = serde_json::from_str(&shown(&["--json"])).expect("JSON");
+    shown(&["--html", "page.html"]);
+    shown(&["--svg", "out.svg"]);
+    let (page, svg) = (read(&desk, "page.html"), read(&desk, "out.svg"));
+    let mut csv = csv::Reader::from_reader(csv.as_bytes());
+    let names = csv.headers().expect("names").clone();
+    let csv: Vec<csv::StringRecord> = csv.records().map(|row| row.expect("a row")).collect();
+    let rows = json["rows"].as_array().expect("rows");
+    assert_eq!((rows.len(), csv.len()), (2, 2));
+    for (row, csv) in rows.iter().zip(&csv) {
+        let target = row["target"].as_str().expect("a target");
+        let number = |name: &str| row[name].as_f64().expect("a number");
+        let of_csv =
+            |name: &str| csv[names.iter().position(|one| one == name).expect(name)].parse::<f64>().expect(name);
+        for name in ["took_s", "vs_best", "client_cpu_us_per_op", "server_cpu_us_per_op", "waiting_share"] {
+            assert_eq!(number(name), of_csv(name), "{target} {name}");
+        }
+        let line = markdown.lines().find(|line| line.starts_with(&format!("| {target} |"))).expect(target);
+        let cells: Vec<String> =
+            line.trim_matches('|').split('|').map(|cell| cell.trim().replace("\\[", "[")).collect();
+        assert_eq!(cells[2], kvfair::model::units::seconds(number("took_s")), "{target}");
+        assert!(cells[3].starts_with(&format!("{:.2}x", number("vs_best"))), "{target}: {}", cells[3]);
+        assert_eq!(cells[4], format!("{:.0} %", 100.0 * number("waiting_share")), "{target}");
+        let printed = text.lines().find(|line| line.split_whitespace().nth(1) == Some(target)).expect(target);
+        let (_, on_page) = page.split_once(&format!("<th scope=\"row\">{target}</th>")).expect(target);
+        let on_page = on_page.split_once("</tr>").expect("the end of a row").0;
+        for cell in &cells[1..] {
+            assert!(printed.contains(cell.as_str()), "{cell}: {printed}");
+            assert!(on_page.contains(&format!(">{cell}</td>")), "{cell}: {on_page}");
+        }
+        for told in [format!("{target} at most 0.90"), format!("{target} at most 7.00")] {
+            assert!(svg.contains(&told) && page.contains(&told), "{told}");
+        }
+    }
+}
