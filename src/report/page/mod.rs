@@ -150,8 +150,8 @@ fn latencies(seen: &WarningInput<'_>) -> Result<Markup> {
         @if !plots.is_empty() {
             h2 { "Latency by percentile" }
             p.grey {
-                "All blocks that count together. A percentile is shown where ten or more requests took longer; the table \
-                 of targets has medians of the blocks' own."
+                "All blocks that count together. A percentile is shown where ten or more requests took longer; the \
+                 table of targets has medians of the blocks' own."
             }
             div.two { @for plot in &plots { (figure(plot)) } }
         }
