@@ -26,7 +26,7 @@ pub fn show(args: &Show) -> Result<Exit> {
 fn looked_at(args: &Show) -> Result<Exit> {
     // They are needed to the end: to give them back piece by piece would take as long as a tenth of all else.
     let Look { wide, json, csv, .. } = args.look;
-    let is_whole = wide || json || csv || args.look.html.is_some() || args.svg.is_some() || args.histograms.is_some();
+    let is_whole = wide || json || csv || args.look.html.is_some() || args.histograms.is_some();
     let parts = if is_whole { Parts::All } else { Parts::Tables };
     let (path, records) = match &args.results {
         Some(path) => (path.clone(), read(path, parts)?),
