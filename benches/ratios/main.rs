@@ -88,6 +88,7 @@ const FIGURES: &[Figure] = &[
     Figure { name: "memory", run: memory },
     Figure { name: "trace", run: trace::measure },
     Figure { name: "report", run: report::shown },
+    Figure { name: "page", run: report::page },
     Figure { name: "looking", run: report::looking },
     Figure { name: "windows", run: windows::measure },
     Figure { name: "rate", run: rate::measure },

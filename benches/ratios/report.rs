@@ -44,6 +44,38 @@ pub fn shown(bench: &Bench) -> Outcome {
     Outcome { line, holds: table_s <= OWED_S }
 }
 
+const PAGE_OWED_S: f64 = 1.0;
+const PAGE_OWED_BYTES: u64 = 1_000_000;
+/// Elements in the body.
+const ELEMENTS_OWED: usize = 5_000;
+
+/// Ten thousand records as one page.
+pub fn page(bench: &Bench) -> Outcome {
+    let file = bench.path("many-for-a-page.jsonl");
+    write_many(&mut BufWriter::new(File::create(&file).expect("a results file")));
+    let page = bench.path("page.html");
+    let each = (0..ROUNDS).map(|_| {
+        let _ = fs::remove_file(&page);
+        let began = Instant::now();
+        let output = kvfair().arg("show").arg(&file).arg("--html").arg(&page).output().expect("kvfair shows");
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        began.elapsed().as_secs_f64()
+    });
+    let took_s = best(&each.collect::<Vec<_>>());
+    let text = fs::read_to_string(&page).expect("a page");
+    let body = text.split_once("<body>").map_or("", |(_, body)| body);
+    let is_element = |pair: &[u8]| pair[0] == b'<' && pair[1].is_ascii_lowercase();
+    let elements = body.as_bytes().windows(2).filter(|pair| is_element(pair)).count();
+    let bytes = text.len() as u64;
+    let line = format!(
+        "{RECORDS} records as a page {took_s:.2} s (owed {PAGE_OWED_S:.0}), {} kB (owed {}), {elements} elements (owed \
+         {ELEMENTS_OWED})",
+        bytes / 1000,
+        PAGE_OWED_BYTES / 1000
+    );
+    Outcome { line, holds: took_s <= PAGE_OWED_S && bytes <= PAGE_OWED_BYTES && elements <= ELEMENTS_OWED }
+}
+
 /// The blocks of a real run again and again, each with a number of its own.
 fn write_many(out: &mut impl Write) {
     let mut text = String::new();

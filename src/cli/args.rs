@@ -297,10 +297,10 @@ pub struct Growth {
 pub struct Show {
     /// A results file; the newest in ./kvfair-results if none is named
     pub results: Option<PathBuf>,
-    /// Draw a sweep into this file, which must not exist yet
+    /// Draw what the job has into this file, which must not exist yet
     ///
-    /// Requests a second (at rates the response, p99) and CPU a request against what was swept over, for light and dark
-    /// screens.
+    /// Of a sweep requests a second (at rates the response, p99) and CPU a request against what was swept over. Of a
+    /// job of requests latency by percentile. Of trials of some seconds CPU and memory of the store by second.
     #[arg(long, value_name = "FILE")]
     pub svg: Option<PathBuf>,
     /// Write all op times to DIR for other tools: an .hgrm file each, in microseconds, and histograms.hlog

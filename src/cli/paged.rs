@@ -9,6 +9,7 @@ use super::shown::{keeps_crash, points, sentence};
 use super::{complain, sized};
 use crate::harness::load::BrokenLine;
 use crate::harness::save;
+use crate::model::answers;
 use crate::model::record::Record;
 use crate::model::units;
 use crate::report::grid::{self, Grid};
@@ -17,7 +18,7 @@ use crate::report::page::{self, Mask, PageInput, PagePart, RawResults};
 use crate::report::standing::standings;
 use crate::report::table::{self, Ranks};
 use crate::report::warn::{self, WarningInput};
-use crate::report::{ahead, cells, json, point, sizes, sweep, whole};
+use crate::report::{ahead, alike, cells, json, point, sizes, sweep, whole};
 
 /// Refused before anything is measured: a page is never overwritten.
 pub fn is_to_be_new(look: &Look) -> Result<()> {
@@ -27,30 +28,53 @@ pub fn is_to_be_new(look: &Look) -> Result<()> {
 /// Writes the page, if one was asked for. `results` is the file that the records lie in.
 pub fn write(records: &[Record], look: &Look, results: Option<&Path>) -> Result<()> {
     let Some(file) = &look.html else { return Ok(()) };
-    let raw = results.map(raw).transpose()?.flatten();
-    let mask = Mask::of(records);
-    let records = &mask.labelled(records);
-    let text = match () {
-        () if ahead::split(records).0.is_empty() => {
-            page::without_results("No trial was finished, so there is nothing to show.")
-        }
-        () if sizes::parts(records).is_empty() => of_one_size(records, &mask, look, raw)?,
-        () => of_sizes(records, &mask, look, raw)?,
-    };
+    let text = text(records, look, results, None)?;
     save::write_new(&[(file.clone(), text)])?;
     complain(&format!("page: {}", file.display()));
     Ok(())
 }
 
+/// Where records come from.
+struct Source {
+    results: Option<RawResults>,
+    broken: Option<String>,
+}
+
+fn text(records: &[Record], look: &Look, results: Option<&Path>, broken: Option<String>) -> Result<String> {
+    let raw = results.map(raw).transpose()?.flatten();
+    let mask = Mask::of(records);
+    let records = &mask.labelled(records);
+    Ok(match () {
+        () if ahead::split(records).0.is_empty() => {
+            page::without_results("No trial was finished, so there is nothing to show.")
+        }
+        () if sizes::parts(records).is_empty() => of_one_size(records, &mask, look, Source { results: raw, broken })?,
+        () => of_sizes(records, &mask, look, Source { results: raw, broken })?,
+    })
+}
+
 /// A page that says why there is no other.
 pub fn write_why_not(look: &Look, error: &Error) {
     let Some(file) = look.html.as_ref().filter(|file| file.symlink_metadata().is_err()) else { return };
-    let read =
-        error.downcast_ref::<BrokenLine>().map(|line| format!("\nRecords read before that line: {}.", line.read));
-    let why = format!("{error:#}{}", read.unwrap_or_default());
-    if save::write_new(&[(file.clone(), page::without_results(&why))]).is_ok() {
+    let text = error.downcast_ref::<BrokenLine>().and_then(|line| before(line, error, look));
+    let text = text.unwrap_or_else(|| page::without_results(&format!("{error:#}")));
+    if save::write_new(&[(file.clone(), text)]).is_ok() {
         complain(&format!("page: {}", file.display()));
     }
+}
+
+/// What stands before a line that is no record. Nothing where that alone cannot be shown.
+fn before(line: &BrokenLine, error: &Error, look: &Look) -> Option<String> {
+    let mut records: Vec<Record> = line.records.iter().filter(|record| !record.discarded).cloned().collect();
+    if records.is_empty() || alike::mixed(&records).is_some() {
+        return None;
+    }
+    records.sort_by_key(|record| record.ahead);
+    answers::note(&mut records);
+    let read = units::thousands(line.records.len() as u64);
+    let broken =
+        format!("{error:#}. Records read before that line: {read}. They are shown; nothing behind it was read.");
+    text(&records, look, look.file.as_deref(), Some(broken)).ok()
 }
 
 /// What comes through a pipe cannot be read twice.
@@ -62,7 +86,7 @@ fn raw(path: &Path) -> Result<Option<RawResults>> {
     Ok(Some(RawResults { name, sha256: save::sha256(path)? }))
 }
 
-fn of_one_size(all: &[Record], mask: &Mask, look: &Look, results: Option<RawResults>) -> Result<String> {
+fn of_one_size(all: &[Record], mask: &Mask, look: &Look, source: Source) -> Result<String> {
     let (records, ahead) = ahead::split(all);
     let standings = standings(records);
     let mut rows = cells::rows(records, &standings);
@@ -83,13 +107,14 @@ fn of_one_size(all: &[Record], mask: &Mask, look: &Look, results: Option<RawResu
         warnings: warn::heard(&warn::warnings(&seen), &look.no_warn),
         claims: if is_swept { json::swept_claims(&points) } else { json::claims(&rows, &standings, None) },
         next: next(&seen, look),
-        cut_off: cut_off(all),
-        results,
+        cut_off: cut_off(all).filter(|_| source.broken.is_none()),
+        results: source.results,
+        broken: source.broken,
         parts: vec![PagePart { title: String::new(), seen }],
     })
 }
 
-fn of_sizes(all: &[Record], mask: &Mask, look: &Look, results: Option<RawResults>) -> Result<String> {
+fn of_sizes(all: &[Record], mask: &Mask, look: &Look, source: Source) -> Result<String> {
     let parts = sizes::parts(all);
     let standings = sized::standings_of(&parts);
     let mut rows = sized::rows_of(&parts, &standings);
@@ -112,8 +137,9 @@ fn of_sizes(all: &[Record], mask: &Mask, look: &Look, results: Option<RawResults
         warnings: warn::heard(&sized::warnings(&parts, &standings), &look.no_warn),
         claims: claims.collect(),
         next: next(&page_parts[page_parts.len() - 1].seen, look),
-        cut_off: cut_off(all),
-        results,
+        cut_off: cut_off(all).filter(|_| source.broken.is_none()),
+        results: source.results,
+        broken: source.broken,
         parts: page_parts,
     })
 }

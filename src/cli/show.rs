@@ -10,8 +10,11 @@ use super::{Exit, complain, paged, print, verified};
 use crate::harness::load::Parts;
 use crate::harness::save;
 use crate::model::record::{Outcome, Record};
+use crate::report::chart::plot;
+use crate::report::point::is_swept;
 use crate::report::standing::standings;
-use crate::report::{ahead, cells, chart, histograms, sizes, sweep, words};
+use crate::report::warn::WarningInput;
+use crate::report::{ahead, by_second, cells, chart, histograms, percentiles, sizes, sweep, words};
 
 /// A page says why it shows nothing, as the error does.
 pub fn show(args: &Show) -> Result<Exit> {
@@ -89,10 +92,21 @@ fn measured(path: &Path, parts: Parts) -> Result<Vec<Record>> {
     Ok(records)
 }
 
+/// Whatever the job has: its sweep, latency by percentile, CPU and memory by second.
 fn drawn(records: &[Record]) -> Result<String> {
     let standings = standings(records);
     let rows = cells::rows(records, &standings);
-    chart::svg(&sweep::points(records, false)?, &rows, &words::headline(records, &standings))
+    let points = if is_swept(records, &standings.counted) { sweep::points(records, false)? } else { Vec::new() };
+    let headline = words::headline(records, &standings);
+    let sweep = chart::svg(&points, &rows, &headline);
+    let seen = WarningInput { records, ahead: &[], rows: &rows, points: &points, standings: &standings };
+    let mut plots = percentiles::plots(&seen)?;
+    plots.extend(by_second::by_second(&seen).plots);
+    match sweep {
+        sweep if plots.is_empty() => sweep,
+        Ok(sweep) => Ok(plot::document(&headline, chart::sized(&sweep), &plots)),
+        Err(_) => Ok(plot::document(&headline, None, &plots)),
+    }
 }
 
 /// How many histograms there were to write.

@@ -38,8 +38,8 @@ pub enum Parts {
 pub struct BrokenLine {
     /// "out.jsonl:5".
     place: String,
-    /// Records that stand before it.
-    pub read: usize,
+    /// Those that stand before it.
+    pub records: Vec<Record>,
 }
 
 impl fmt::Display for BrokenLine {
@@ -62,16 +62,18 @@ pub fn records(path: &Path, parts: Parts) -> Result<Vec<Record>> {
     let mut take = |piece: Result<Piece>| -> Result<()> {
         let piece = piece.with_context(about)?;
         lines += piece.records.len();
-        // Pieces come in their order: what stands before this one was whole.
-        let broken = || BrokenLine { place: format!("{}:{}", path.display(), lines + 1), read: lines };
-        piece.broken.map_or(Ok(()), |error| Err(error.context(broken())))?;
         // The first ones need not be moved.
         if records.is_empty() {
             records = piece.records
         } else {
             records.extend(piece.records)
         }
-        Ok(())
+        // Pieces come in their order: what stands before this one was whole.
+        let place = || format!("{}:{}", path.display(), lines + 1);
+        match piece.broken {
+            Some(error) => Err(error.context(BrokenLine { place: place(), records: std::mem::take(&mut records) })),
+            None => Ok(()),
+        }
     };
     std::thread::scope(|scope| {
         let others: Vec<_> = others.iter().map(|&piece| scope.spawn(move || read(path, piece, parts))).collect();

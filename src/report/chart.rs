@@ -17,6 +17,7 @@ pub(super) mod axis;
 mod labels;
 pub(super) mod palette;
 mod panel;
+pub mod plot;
 
 pub(super) use panel::shortened;
 
@@ -142,6 +143,12 @@ pub fn svg(points: &[Point], rows: &[Row], headline: &str) -> Result<String> {
     drop(page);
     // Behind the line that opens the picture.
     Ok(text.replacen('\n', &format!("\n{}", palette::style_sheet()), 1))
+}
+
+/// A picture of [`svg`] with its width and height in pixels.
+pub fn sized(svg: &str) -> Option<(&str, f64, f64)> {
+    let length = |name: &str| svg.split_once(name)?.1.split_once('"')?.0.parse().ok();
+    Some((svg, length(" width=\"")?, length(" height=\"")?))
 }
 
 fn paragraph(page: &Page, lines: &[String], at: (i32, i32), line_height: i32, letters: &Letters) -> Result<()> {

@@ -292,8 +292,12 @@ fn a_page_that_has_nothing_to_show_says_why() {
     said.exits(1).complains("out.jsonl:5: not a record of kvfair");
     says(
         &page,
-        &["No results can be shown", "out.jsonl:5: not a record of kvfair", "Records read before that line: 4."],
+        &["role=\"note\">out.jsonl:5: not a record of kvfair", "Records read before that line: 4.", "<h2>Targets</h2>"],
     );
+    text[0] = "{\"broken\": <script>".to_string();
+    let (said, page) = page_of(&format!("{}\n", text.join("\n")));
+    said.exits(1).complains("out.jsonl:1: not a record of kvfair");
+    says(&page, &["No results can be shown", "out.jsonl:1: not a record of kvfair"]);
     let (said, page) = page_of("");
     said.exits(1);
     says(&page, &["No results can be shown", "out.jsonl holds no records"]);
@@ -334,4 +338,111 @@ fn each_size_of_a_run_has_its_own_part() {
     says(&page, &["<th scope=\"col\">grows with</th>", "\"sizes\":[20,60]"]);
     desk.run(&["show", "out.jsonl", "--html", "show.html"]).exits(0);
     assert_eq!(page, read(&desk, "show.html"));
+}
+
+#[test]
+fn latency_is_drawn_by_percentile_with_its_numbers_beside() {
+    for (name, title) in [
+        ("getset", "latency of a get with 8 clients, us (logarithmic) by percentile"),
+        ("rates", "latency of a request "),
+    ] {
+        let (_, page) = page_of(&results(name));
+        says(&page, &["<h2>Latency by percentile</h2>", title, "<th scope=\"row\">99 %</th>"]);
+    }
+    let (_, page) = page_of(&results("fans"));
+    assert!(!page.contains("Latency by percentile"), "only of jobs of requests");
+}
+
+#[test]
+fn a_picture_has_whatever_the_job_has() {
+    let desk = Desk::with_only(&[]);
+    desk.file("rates.jsonl", results("rates"));
+    desk.run(&["show", "rates.jsonl", "--svg", "rates.svg"]).exits(0);
+    let svg = read(&desk, "rates.svg");
+    says(&svg, &["response of a request, p99 in us", "CPU, processors kept busy", "latency of a request "]);
+    // One point is no sweep.
+    let mut all = records("rates");
+    let slow = |phase: &Value| phase["open"].is_null() || phase["open"]["rate"] == 500;
+    all.iter_mut().for_each(|record| record["phases"].as_array_mut().expect("phases").retain(slow));
+    desk.file("one.jsonl", lines(&all));
+    desk.run(&["show", "one.jsonl", "--svg", "one.svg"]).exits(0);
+    let svg = read(&desk, "one.svg");
+    says(&svg, &["CPU, processors kept busy", "memory of its own at the end of each second, MB"]);
+    assert!(svg.starts_with("<svg ") && !svg.contains("p99 in us"), "{svg}");
+}
+
+/// Ten times the limit of cells, each block with a number of its own.
+#[test]
+fn the_blocks_of_a_long_run_are_packed() {
+    let counted: Vec<Value> = records("fans").into_iter().filter(|record| record["block"] != 0).collect();
+    let again = |round: u64| {
+        counted.iter().cloned().map(move |mut record| {
+            record["block"] = (record["block"].as_u64().expect("a block") + 20 * round).into();
+            record
+        })
+    };
+    let all: Vec<Value> = (0..200).flat_map(again).collect();
+    let (said, page) = page_of(&lines(&all));
+    said.exits(0);
+    says(&page, &["data-rows=\"H4sI", "kvfair show FILE --all --csv", "blocks are more than a page holds as text"]);
+    assert!(page.len() <= 1_000_000, "{} bytes", page.len());
+    let (_, body) = page.split_once("<body>").expect("a body");
+    let elements = body.as_bytes().windows(2).filter(|pair| pair[0] == b'<' && pair[1].is_ascii_lowercase()).count();
+    assert!(elements <= 5_000, "{elements} elements");
+    let (_, page) = page_of(&results("fans"));
+    assert!(!page.contains("data-rows") && page.contains("warm-up: not counted"), "a short run stands there as text");
+}
+
+/// Text, Markdown and page have the same cells; CSV and JSON the same numbers, and the cells are these rounded; the
+/// picture and the page tell the same of each second.
+#[test]
+fn all_six_forms_show_the_same_numbers() {
+    let desk = Desk::with_only(&[]);
+    let mut all = records("fans");
+    let seconds = json!([{"cpu_s": 0.5, "anonymous_bytes": 1_000_000}, {"cpu_s": 0.9, "anonymous_bytes": 7_000_000}]);
+    for record in &mut all {
+        let phases = record["phases"].as_array_mut().expect("phases");
+        phases.iter_mut().for_each(|phase| phase["store_by_second"] = json!([]));
+        phases
+            .iter_mut()
+            .filter(|phase| phase["name"] == "run")
+            .for_each(|run| run["store_by_second"] = seconds.clone());
+    }
+    desk.file("out.jsonl", lines(&all));
+    let shown = |form: &[&str]| desk.run(&[&["show", "out.jsonl"], form].concat()).exits(0).out.clone();
+    let (text, markdown, csv) = (shown(&[]), shown(&["--markdown"]), shown(&["--csv"]));
+    let json: Value = serde_json::from_str(&shown(&["--json"])).expect("JSON");
+    shown(&["--html", "page.html"]);
+    shown(&["--svg", "out.svg"]);
+    let (page, svg) = (read(&desk, "page.html"), read(&desk, "out.svg"));
+    let mut csv = csv::Reader::from_reader(csv.as_bytes());
+    let names = csv.headers().expect("names").clone();
+    let csv: Vec<csv::StringRecord> = csv.records().map(|row| row.expect("a row")).collect();
+    let rows = json["rows"].as_array().expect("rows");
+    assert_eq!((rows.len(), csv.len()), (2, 2));
+    for (row, csv) in rows.iter().zip(&csv) {
+        let target = row["target"].as_str().expect("a target");
+        let number = |name: &str| row[name].as_f64().expect("a number");
+        let of_csv =
+            |name: &str| csv[names.iter().position(|one| one == name).expect(name)].parse::<f64>().expect(name);
+        for name in ["took_s", "vs_best", "client_cpu_us_per_op", "server_cpu_us_per_op", "waiting_share"] {
+            assert_eq!(number(name), of_csv(name), "{target} {name}");
+        }
+        let line = markdown.lines().find(|line| line.starts_with(&format!("| {target} |"))).expect(target);
+        let cells: Vec<String> =
+            line.trim_matches('|').split('|').map(|cell| cell.trim().replace("\\[", "[")).collect();
+        assert_eq!(cells[2], kvfair::model::units::seconds(number("took_s")), "{target}");
+        assert!(cells[3].starts_with(&format!("{:.2}x", number("vs_best"))), "{target}: {}", cells[3]);
+        assert_eq!(cells[4], format!("{:.0} %", 100.0 * number("waiting_share")), "{target}");
+        let printed = text.lines().find(|line| line.split_whitespace().nth(1) == Some(target)).expect(target);
+        let (_, on_page) = page.split_once(&format!("<th scope=\"row\">{target}</th>")).expect(target);
+        let on_page = on_page.split_once("</tr>").expect("the end of a row").0;
+        for cell in &cells[1..] {
+            assert!(printed.contains(cell.as_str()), "{cell}: {printed}");
+            assert!(on_page.contains(&format!(">{cell}</td>")), "{cell}: {on_page}");
+        }
+        for told in [format!("{target} at most 0.90"), format!("{target} at most 7.00")] {
+            assert!(svg.contains(&told) && page.contains(&told), "{told}");
+        }
+    }
 }

@@ -72,6 +72,18 @@ impl Axis {
         Axis { low: 0.0, high, logarithmic: false, ticks }
     }
 
+    /// Of numbers above 0 in equal ratios, with a round number at both ends.
+    pub fn of_latencies(numbers: &[f64]) -> Axis {
+        let most = numbers.iter().copied().fold(1e-3, f64::max);
+        let least = numbers.iter().copied().fold(most, f64::min).max(1e-3);
+        let round = |power: i32| [1.0, 2.0, 5.0].map(|times| times * 10_f64.powi(power));
+        let powers = (least.log10().floor() as i32 - 1)..=(most.log10().ceil() as i32 + 1);
+        let all: Vec<f64> = powers.flat_map(round).collect();
+        let low = all.iter().copied().rfind(|tick| *tick <= least).unwrap_or(least);
+        let high = all.iter().copied().find(|tick| *tick >= most && *tick > low).unwrap_or(most);
+        Axis::of_ratios(low * 0.999, high * 1.001)
+    }
+
     fn of_ratios(low: f64, high: f64) -> Axis {
         let times: &[f64] = if high / low > POWERS_ALONE { &[1.0] } else { &[1.0, 2.0, 5.0] };
         let powers = (low.log10().floor() as i32)..=(high.log10().ceil() as i32);
@@ -155,5 +167,15 @@ mod tests {
         let told: Vec<String> = axis.ticks.iter().map(|tick| axis.format_ext(tick)).collect();
         assert_eq!(told, ["5,000", "10 k", "20 k", "50 k", "100 k", "200 k", "500 k"]);
         assert_eq!(Axis::of_measure(&[0.0]).share(0.0), 0.0);
+    }
+
+    #[test]
+    fn an_axis_of_latencies_ends_at_round_numbers() {
+        let axis = Axis::of_latencies(&[33.0, 41.0]);
+        let told: Vec<String> = axis.ticks.iter().map(|tick| axis.format_ext(tick)).collect();
+        assert!(axis.logarithmic);
+        assert_eq!(told, ["20", "50"]);
+        let told = Axis::of_latencies(&[0.0, 7_000.0]).ticks;
+        assert_eq!((told[0], told[told.len() - 1]), (0.001, 10_000.0));
     }
 }

@@ -91,7 +91,7 @@ impl Letters {
 }
 
 /// What no XML may hold is replaced. What has a meaning in it is escaped by the plotting crate.
-fn printable(text: &str) -> String {
+pub fn printable(text: &str) -> String {
     let is_bad = |letter: char| letter.is_control() || matches!(letter, '\u{FFFE}' | '\u{FFFF}');
     text.chars().map(|letter| if is_bad(letter) { '\u{FFFD}' } else { letter }).collect()
 }

@@ -1,13 +1,15 @@
 //! What a page folds away: all columns, every block, warnings, answers, versions and settings, the machine, and how to
 //! run it again.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 
+use anyhow::Result;
 use maud::{Markup, html};
 
+use super::packed::{CELLS_MAX, packed};
 use super::strip::one_line;
 use super::tables;
-use super::{PageInput, PagePart};
+use super::{Mask, PageInput, PagePart};
 use crate::model::logins;
 use crate::model::noise::{Gate, Reason, Yardstick};
 use crate::model::record::{Record, Verdict};
@@ -18,16 +20,16 @@ use crate::report::columns;
 use crate::report::table::{self, Ranks};
 use crate::report::words;
 
-pub fn details(input: &PageInput<'_>) -> Markup {
+pub fn details(input: &PageInput<'_>) -> Result<Markup> {
     let records = input.largest().seen.records;
-    html! {
+    Ok(html! {
         // Of a sweep the tables have all that is known.
         @for part in input.parts.iter().filter(|part| part.seen.points.is_empty()) {
             @let lines = table::lines(part.seen.rows, true, Ranks::InAColumn);
             (folded(&format!("All columns{}", part.title_behind()), tables::table("Medians over the blocks", &lines)))
         }
         @for part in &input.parts {
-            (folded(&format!("Blocks in the order of time{}", part.title_behind()), blocks(part)))
+            (folded(&format!("Blocks in the order of time{}", part.title_behind()), blocks(part, input.mask)?))
         }
         @if !input.warnings.is_empty() {
             (folded(&format!("Warnings ({})", input.warnings.len()), html! {
@@ -42,7 +44,7 @@ pub fn details(input: &PageInput<'_>) -> Markup {
         (folded("Versions and settings", settings(input)))
         (folded("Machine", machine(&records[0])))
         (folded("Command, seeds and digests", origin(input)))
-    }
+    })
 }
 
 fn folded(summary: &str, inside: Markup) -> Markup {
@@ -57,52 +59,66 @@ fn entry(name: &str, words: &str) -> Markup {
     html! { @if !words.is_empty() { dt { (name) } dd { (words) } } }
 }
 
-/// A row a block: whether it counts, why not, and how long each target took.
-fn blocks(part: &PagePart<'_>) -> Markup {
+/// A row a block: whether it counts, why not, and how long each target took. Of many blocks the rows are packed.
+fn blocks(part: &PagePart<'_>, mask: &Mask) -> Result<Markup> {
     let seen = &part.seen;
-    let numbers: BTreeSet<u32> = seen.records.iter().map(|record| record.block).collect();
+    let mut blocks: BTreeMap<u32, Vec<&Record>> = BTreeMap::new();
+    seen.records.iter().for_each(|record| blocks.entry(record.block).or_default().push(record));
     let yardstick = Yardstick::of(seen.records.iter().map(|record| &record.noise));
-    html! {
+    let rows: Vec<Markup> = blocks.iter().map(|(block, trials)| block_row(part, *block, trials, yardstick)).collect();
+    let is_packed = rows.len() * (seen.rows.len() + 2) > CELLS_MAX;
+    // What is packed here is not seen by who masks the page.
+    let packed = match is_packed {
+        true => Some(packed(&rows.iter().map(|row| mask.applied(&row.0)).collect::<Vec<_>>())?),
+        false => None,
+    };
+    Ok(html! {
         p.grey { "Seconds of each trial; two of a target that was run twice (A/A control). Hatched blocks do not count." }
+        @if is_packed {
+            p.packed {
+                (units::thousands(rows.len() as u64)) " blocks are more than a page holds as text. "
+                code { "kvfair show FILE --all --csv" } " writes all trials."
+            }
+        }
         div.scroll tabindex="0" role="region" aria-label="Blocks" {
-            table {
+            table data-rows=[packed] {
                 thead { tr {
                     th scope="col" { "block" }
                     @for row in seen.rows { th scope="col" { (row.target) } }
                     th scope="col" { "state" }
                 } }
-                tbody {
-                    @for block in numbers {
-                        @let counts = seen.standings.counted.blocks.contains(&block);
-                        tr.gone[!counts] {
-                            th scope="row" { (block) }
-                            @for row in seen.rows { td { (seconds(seen.records, block, row)) } }
-                            td.left { (state(part, block, yardstick)) }
-                        }
-                    }
-                }
+                tbody { @if !is_packed { @for row in &rows { (row) } } }
             }
+        }
+    })
+}
+
+fn block_row(part: &PagePart<'_>, block: u32, trials: &[&Record], yardstick: Yardstick) -> Markup {
+    html! {
+        tr.gone[!part.seen.standings.counted.blocks.contains(&block)] {
+            th scope="row" { (block) }
+            @for row in part.seen.rows { td { (seconds(trials, row)) } }
+            td.left { (state(part, block, trials, yardstick)) }
         }
     }
 }
 
-fn seconds(records: &[Record], block: u32, row: &Row) -> String {
-    let of_row = records.iter().filter(|record| record.block == block && record.target.label == row.target);
+fn seconds(trials: &[&Record], row: &Row) -> String {
+    let of_row = trials.iter().filter(|record| record.target.label == row.target);
     let each = of_row.map(|record| match record.took_s().filter(|_| record.is_right() && !record.run.answers_only) {
         Some(took_s) => units::seconds(took_s),
-        None => columns::kind(&cells::status(&[record])).to_string(),
+        None => columns::kind(&cells::status(&[*record])).to_string(),
     });
     each.collect::<Vec<_>>().join(", ")
 }
 
-fn state(part: &PagePart<'_>, block: u32, yardstick: Yardstick) -> String {
+fn state(part: &PagePart<'_>, block: u32, trials: &[&Record], yardstick: Yardstick) -> String {
     let counted = &part.seen.standings.counted;
     let counts = counted.blocks.contains(&block);
     if !counted.discarded.contains(&block) {
         return if counts { "counts" } else { "warm-up: not counted" }.to_string();
     }
-    let trials = part.seen.records.iter().filter(|record| record.block == block);
-    let found = trials.filter_map(|record| match record.noise.gate(yardstick) {
+    let found = trials.iter().filter_map(|record| match record.noise.gate(yardstick) {
         Gate::Discard(reasons) => Some((record, reasons.into_iter().max_by(by_share)?)),
         _ => None,
     });
@@ -201,7 +217,7 @@ fn origin(input: &PageInput<'_>) -> Markup {
     let command = first.run.command.join(" ");
     html! {
         dl {
-            @if !command.is_empty() { dt { "command" } dd { code { "kvfair " (hidden(&command)) } } }
+            @if !command.is_empty() { dt { "command" } dd { code.command { "kvfair " (hidden(&command)) } } }
             (entry("kvfair", &format!("{}, method {}", first.kvfair, first.method)))
             (entry("seed of the order", &first.run.seeds.order.to_string()))
             (entry("data", one_line(&words::stream(records)).trim_start_matches("data: ")))

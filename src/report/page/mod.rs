@@ -7,19 +7,20 @@
 use anyhow::Result;
 use maud::{Markup, PreEscaped, html};
 
+use super::chart::plot::figure;
 use super::grid::Grid;
 use super::json::ClaimJson;
 use super::remarks::remarks;
 use super::warn::{Warning, WarningInput};
-use super::{chart, notes, words};
+use super::{by_second, chart, notes, percentiles, words};
 use crate::model::logins;
 
 mod details;
 mod manifest;
 mod mask;
+mod packed;
 mod picture;
 mod ratios;
-mod seconds;
 mod strip;
 mod style;
 mod tables;
@@ -42,6 +43,8 @@ pub struct PageInput<'a> {
     pub next: String,
     /// Where the file tells that its run was cut off.
     pub cut_off: Option<String>,
+    /// Which line of the file is no record, and how many stand before it: those are shown.
+    pub broken: Option<String>,
     /// None where the records lie in no file.
     pub results: Option<RawResults>,
 }
@@ -87,9 +90,10 @@ pub fn page(input: &PageInput<'_>) -> Result<String> {
             (tables::table(if grid.title.is_empty() { "Medians over the blocks" } else { &grid.title }, &grid.lines))
         }
         (below(largest))
-        (seconds::charts(largest))
+        (latencies(largest)?)
+        (seconds(largest))
         @if !input.next.is_empty() { p { (logins::hidden(&one_line(&input.next), &[])) } }
-        (details::details(input))
+        (details::details(input)?)
         script type="application/json" id="manifest" { (PreEscaped(manifest::json(input)?)) }
     };
     let headline = one_line(&words::headline(largest.records, largest.standings));
@@ -117,8 +121,10 @@ fn pictures(input: &PageInput<'_>) -> Markup {
             @let cpu = ratios::of_cpu(part);
             @let (first, second) = if part.seen.standings.is_noisy() { (cpu, seconds) } else { (seconds, cpu) };
             @for picture in [first, second].iter().flatten() {
-                h2 { (picture.title) }
-                (picture::figure(picture))
+                section data-measure=(picture.measure) {
+                    h2 { (picture.title) }
+                    (picture::figure(picture))
+                }
             }
         }
     }
@@ -134,6 +140,37 @@ fn below(seen: &WarningInput<'_>) -> Markup {
         @if !remarks.is_empty() { ul { @for remark in &remarks { li { (remark) } } } }
         @for text in [medians, notes].iter().filter(|text| !text.is_empty()) { p { (text) } }
         @if !misses.is_empty() { pre { (misses) } }
+    }
+}
+
+/// Latency by percentile; nothing of jobs that are none of requests.
+fn latencies(seen: &WarningInput<'_>) -> Result<Markup> {
+    let plots = percentiles::plots(seen)?;
+    Ok(html! {
+        @if !plots.is_empty() {
+            h2 { "Latency by percentile" }
+            p.grey {
+                "All blocks that count together. A percentile is shown where ten or more requests took longer; the \
+                 table of targets has medians of the blocks' own."
+            }
+            div.two { @for plot in &plots { (figure(plot)) } }
+        }
+    })
+}
+
+/// CPU and memory of the store; nothing where no trial took some seconds.
+fn seconds(seen: &WarningInput<'_>) -> Markup {
+    let lines = by_second::by_second(seen);
+    html! {
+        @if !lines.plots.is_empty() {
+            h2 { "The store, second by second" }
+            p.grey {
+                "One trial of each target: its first block that counts. Of a server its processes, of a store in the \
+                 process the trial's own."
+                @if !lines.not_drawn.is_empty() { " Not drawn: " (lines.not_drawn.join(", ")) "." }
+            }
+            div.two { @for plot in &lines.plots { (figure(plot)) } }
+        }
     }
 }
 

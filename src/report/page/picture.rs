@@ -6,6 +6,7 @@ use maud::{Markup, html};
 use super::ratios::{RatioPanel, RatioPicture, RatioPlace, RatioRow};
 use crate::model::units;
 use crate::report::chart::palette::{GREY, GRID, LINES, PAPER, Stroke, TEXT, hex};
+use crate::report::chart::plot::px;
 use crate::report::chart::shortened;
 use crate::report::versus::{Versus, at_least, versus};
 
@@ -359,12 +360,6 @@ fn cut(text: &str, letters: usize) -> String {
         return text.to_string();
     }
     text.chars().take(letters - 1).chain(['…']).collect()
-}
-
-/// To a tenth of a pixel.
-pub fn px(length: f64) -> String {
-    let text = format!("{length:.1}");
-    text.strip_suffix(".0").map_or(text.clone(), str::to_string)
 }
 
 #[cfg(test)]

@@ -12,6 +12,8 @@ use crate::report::{aa, costs};
 
 /// Rows of ratios on one axis.
 pub struct RatioPicture {
+    /// "seconds" or "cpu", as the address names it.
+    pub measure: &'static str,
     /// What is compared.
     pub title: String,
     /// What the axis counts.
@@ -87,6 +89,7 @@ pub fn of_seconds(part: &PagePart<'_>) -> Option<RatioPicture> {
         panels.push(RatioPanel { title: "no number, so no place on the axis".to_string(), rows: nowhere });
     }
     Some(RatioPicture {
+        measure: "seconds",
         title: format!("Time{}", part.title_behind()),
         axis: if groups.len() > 1 { "times as long as the best of its panel" } else { "times as long as the best" },
         panels,
@@ -115,6 +118,7 @@ pub fn of_cpu(part: &PagePart<'_>) -> Option<RatioPicture> {
     let repeated = aa::repeated(part.seen.records, &standings.counted, costs::cpu_us_per_op);
     let is_noisy = repeated.iter().any(|one| one.control().is_noisy());
     Some(RatioPicture {
+        measure: "cpu",
         title: format!("{what}{}", part.title_behind()),
         axis: "times the CPU of the least",
         panels: vec![RatioPanel { title: String::new(), rows: used.into_iter().map(row).collect() }],

@@ -89,6 +89,7 @@ fn banners(input: &PageInput<'_>) -> Vec<String> {
     let reads_only = first.job.load.as_ref().is_some_and(|load| load.read_only);
     let is_unchecked = reads_only || has_verdict(input, |verdict| matches!(verdict, Verdict::Answered(_)));
     let mut found: Vec<String> = Vec::new();
+    found.extend(input.broken.clone());
     found.extend(first.debug_build.then(|| debug.to_string()));
     found.extend(first.is_under_way.then(|| "The run was still going on: this is not its end.".to_string()));
     found.extend((!wrong.is_empty()).then(|| format!("FAILED: wrong answers from {}.", wrong.join(", "))));

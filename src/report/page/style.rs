@@ -1,4 +1,4 @@
-//! How a page looks, and its own script: it sorts a table by a heading. Both stand in the page; nothing else is loaded,
+//! How a page looks, and its own script: it sorts, filters, and unpacks long tables. Both stand in the page; nothing else is loaded,
 //! and the browser refuses what somebody might smuggle in (a policy with the script's hash).
 
 use base64::Engine;
@@ -21,6 +21,9 @@ h2{font-size:1.1rem;margin:1.5rem 0 .5rem}
 h3{font-size:1rem;margin:1rem 0 .25rem}
 p{margin:.5rem 0;max-width:46rem}
 .grey,caption,figcaption{color:var(--grey)}
+[hidden]{display:none}
+label{display:inline-block;margin:.5rem 1rem .5rem 0}
+label select,label input,code+button,p>button{font:inherit;max-width:100%}
 .banner{border-left:.3rem solid var(--bad);background:var(--soft);padding:.5rem .75rem;max-width:none}
 .bad{color:var(--bad);font-weight:700}
 dl.strip{display:grid;grid-template-columns:repeat(auto-fit,minmax(13rem,1fr));gap:.5rem 1rem;margin:1rem 0;\
@@ -53,12 +56,12 @@ code,pre{font-family:ui-monospace,monospace;font-size:.88rem}
 pre{white-space:pre-wrap;margin:.5rem 0}
 @media (max-width:30rem){details dl{grid-template-columns:1fr}}
 @media (forced-colors:active){svg{forced-color-adjust:none}}
-@media print{body{max-width:none;font-size:10pt}.scroll{overflow:visible}figure,tr{break-inside:avoid}\
+@media print{section[hidden]{display:block}label,p>button,code+button{display:none}body{max-width:none;font-size:10pt}.scroll{overflow:visible}figure,tr{break-inside:avoid}\
 figure svg{min-width:0}details::details-content{display:block;content-visibility:visible}\
 th button{text-decoration:none}}
 ";
 
-/// Without it headings are text, and all else is as it is.
+/// Without it headings are text, all measures are shown, and long tables name the command that prints them.
 const SCRIPT: &str = "\
 for(const table of document.querySelectorAll('table.sorted')){
 const heads=table.tHead?[...table.tHead.rows[0].cells]:[];
@@ -81,6 +84,71 @@ if(a!==null&&b!==null)return up?a-b:b-a;
 if(a!==null||b!==null)return a!==null?-1:1;
 return up?text(one).localeCompare(text(other)):text(other).localeCompare(text(one))});
 body.append(...rows)}})})}
+const add=(name,words,before)=>{const one=document.createElement(name);one.append(words);before.before(one);return one};
+const state={measure:'',filter:''};
+const decoded=text=>{try{return decodeURIComponent(text)}catch{return ''}};
+for(const part of location.hash.slice(1).split(',')){
+const [name,value]=part.split('=').map(decoded);
+if(value===undefined)state.measure=name;else if(name==='filter')state.filter=value}
+const sections=[...document.querySelectorAll('section[data-measure]')];
+const measures=[...new Set(sections.map(one=>one.dataset.measure))];
+const apply=()=>{
+for(const one of sections)one.hidden=state.measure!==''&&one.dataset.measure!==state.measure;
+const words=state.filter.toLowerCase();
+for(const row of document.querySelectorAll('tr.row'))row.hidden=!row.cells[0].textContent.toLowerCase().includes(words)};
+const choose=()=>{
+const told=[state.measure,state.filter&&'filter='+encodeURIComponent(state.filter)].filter(one=>one);
+history.replaceState(null,'',told.length?'#'+told.join(','):location.pathname+location.search);
+apply()};
+if(!measures.includes(state.measure))state.measure='';
+if(measures.length>1){
+const label=add('label','Measure ',sections[0]);
+const select=document.createElement('select');
+for(const name of ['',...measures])select.append(new Option(name==='cpu'?'CPU':name||'all',name,false,name===state.measure));
+select.addEventListener('change',()=>{state.measure=select.value;choose()});
+label.append(select)}
+const first=document.querySelector('table.sorted');
+if(first&&first.querySelectorAll('tr.row').length>3){
+const label=add('label','Filter targets ',first.closest('div.scroll'));
+const input=document.createElement('input');
+input.type='search';
+input.value=state.filter;
+input.addEventListener('input',()=>{state.filter=input.value;choose()});
+label.append(input)}else state.filter='';
+apply();
+for(const code of document.querySelectorAll('code.command')){
+if(!navigator.clipboard)break;
+const button=document.createElement('button');
+button.type='button';
+button.textContent='Copy';
+button.addEventListener('click',()=>navigator.clipboard.writeText(code.textContent).then(()=>{
+button.textContent='Copied'},()=>{button.textContent='Not allowed'}));
+code.after(' ',button)}
+const ROWS=200;
+const unpack=async table=>{
+const bytes=Uint8Array.from(atob(table.dataset.rows),one=>one.charCodeAt(0));
+const stream=new Blob([bytes]).stream().pipeThrough(new DecompressionStream('gzip'));
+const rows=(await new Response(stream).text()).split('\n').slice(0,-1);
+const bar=document.createElement('p');
+const said=document.createElement('span');
+said.setAttribute('role','status');
+let from=0;
+const show=step=>{
+from=Math.max(0,Math.min(from+step,ROWS*Math.floor((rows.length-1)/ROWS)));
+table.tBodies[0].innerHTML=rows.slice(from,from+ROWS).join('');
+said.textContent=' Rows '+(from+1)+' to '+Math.min(from+ROWS,rows.length)+' of '+rows.length+' '};
+for(const [words,step] of [['Before',-ROWS],['Next',ROWS]]){
+const button=document.createElement('button');
+button.type='button';
+button.textContent=words;
+button.addEventListener('click',()=>show(step));
+bar.append(button);
+if(step<0)bar.append(said)}
+table.closest('div.scroll').before(bar);
+show(0)};
+for(const table of document.querySelectorAll('table[data-rows]')){
+if(typeof DecompressionStream==='undefined')break;
+table.closest('details').addEventListener('toggle',()=>unpack(table),{once:true})}
 ";
 
 /// The whole document around its title, which is escaped here, and its body, which is HTML.
@@ -130,6 +198,6 @@ mod tests {
                 assert!(!text.contains(word), "{word}");
             }
         }
-        assert!(SHEET.len() + SCRIPT.len() < 8_000, "{}", SHEET.len() + SCRIPT.len());
+        assert!(SHEET.len() + SCRIPT.len() < 28_000, "{}", SHEET.len() + SCRIPT.len());
     }
 }
