@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::{Args, CommandFactory, Parser, Subcommand};
+use clap::{Args, ColorChoice, CommandFactory, Parser, Subcommand};
 
 use super::points;
 use crate::model::promise::Promise;
@@ -40,6 +40,9 @@ pub use run::{How, Look, RequestArgs, RunArgs, Size};
         machine was too noisy, or a claim could not be tried), 130 interrupted (what was finished is kept and printed)."
 )]
 pub struct Cli {
+    /// Colour on a terminal (auto), also elsewhere (always), or none (never); NO_COLOR in the environment means never
+    #[arg(long, global = true, value_name = "WHEN", default_value = "auto", hide_possible_values = true)]
+    pub color: ColorChoice,
     #[command(subcommand)]
     pub command: Option<Command>,
 }

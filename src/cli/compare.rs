@@ -6,7 +6,7 @@ use anyhow::{Result, anyhow};
 
 use super::args::{Compare, Exec, How, Look, RunArgs};
 use super::measure::{measure, or_lost};
-use super::shown::{read, shown};
+use super::shown::{print_shown, read, shown};
 use super::{Exit, Usage, complain, print, target};
 use crate::harness::load::Parts;
 use crate::report::compare::{self, ComparedCost, ComparisonEnd};
@@ -44,7 +44,7 @@ fn side_by_side(args: Compare, job: &str, base: &str, head: &str) -> Result<Exit
     let ran = measure(&RunArgs { job: Some(job.to_string()), targets, own: Exec::default(), how })?;
     // As JSON there is one document, the comparison.
     if !ran.records.is_empty() && !look.json {
-        print(&shown(&ran.records, &look)?.0)?;
+        print_shown(&shown(&ran.records, &look)?.0, &look)?;
     }
     let exit = match ran.ended {
         Ok(exit) => exit,

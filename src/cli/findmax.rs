@@ -73,7 +73,8 @@ pub fn find_max(mut args: FindMax) -> Result<Exit> {
             // No target's search came to its end: its steps are shown as a run's points are.
             let finished: Vec<Record> = records.into_iter().filter(|record| !record.discarded).collect();
             if !finished.is_empty() {
-                print(&super::shown::shown(&finished, &args.run.how.look())?.0)?;
+                let look = args.run.how.look();
+                super::shown::print_shown(&super::shown::shown(&finished, &look)?.0, &look)?;
             }
             Err(error)
         }

@@ -5,9 +5,12 @@ use super::terminal::{self, ProgressLine};
 use super::{complain, sized};
 use crate::harness::timing::End;
 use crate::harness::trial::Live;
+use crate::model::disturbed::Disturbed;
 use crate::model::effort::Blocks;
+use crate::model::noise::Yardstick;
 use crate::model::record::Record;
-use crate::report::standing::standings;
+use crate::report::disturbed_block::disturbed;
+use crate::report::standing::{Counted, standings};
 use crate::report::{cells, table};
 use crate::scheduler::rounds::RunEvent;
 
@@ -24,6 +27,10 @@ pub struct Screen {
     /// Trials finished, of all blocks.
     finished: u64,
     records: Vec<Record>,
+    /// Trials that the machine disturbed: how many, and the last one in words.
+    discarded: (usize, String),
+    /// The table that is shown, and how many of its rows have numbers.
+    shown: (usize, String),
 }
 
 impl Screen {
@@ -32,7 +39,17 @@ impl Screen {
         let first = u32::from(!blocks.may_claim());
         let bar = ProgressLine::new(bar_steps(blocks, first, trials as u64), goes_on(blocks), end);
         let width = terminal::columns_of_screen().map_or_else(table::width, table::on_columns);
-        Screen { bar, width, blocks, units: units.max(1), block: first, finished: 0, records: Vec::new() }
+        Screen {
+            bar,
+            width,
+            blocks,
+            units: units.max(1),
+            block: first,
+            finished: 0,
+            records: Vec::new(),
+            discarded: (0, String::new()),
+            shown: (0, String::new()),
+        }
     }
 
     pub fn tell(&mut self, event: &RunEvent<'_>) {
@@ -53,12 +70,15 @@ impl Screen {
             RunEvent::Finished(record) => {
                 self.finished += 1;
                 self.records.push((*record).clone());
-                if let Some(bar) = &self.bar {
-                    bar.set_position(self.finished * STEPS);
-                    bar.set_message(&format!("{}\n", table_of(&self.records, self.width)));
+                self.draw();
+            }
+            RunEvent::Discarded(record, what) => {
+                self.discarded = (self.discarded.0 + 1, discarded(record, what));
+                match self.bar {
+                    Some(_) => self.draw(),
+                    None => complain(&self.discarded.1),
                 }
             }
-            RunEvent::Discarded(..) => {}
             RunEvent::Block(block) => {
                 self.block = block + 1;
                 if self.bar.is_none() {
@@ -66,6 +86,26 @@ impl Screen {
                 }
             }
         }
+    }
+
+    /// The table as far as it is, and why a trial was discarded, above the bar.
+    fn draw(&mut self) {
+        let Some(bar) = &self.bar else { return };
+        bar.set_position(self.finished * STEPS);
+        // The first block that counts begins with fewer rows than the warm-up has.
+        let table = table_of(&self.records, self.width);
+        if table.0 >= self.shown.0 {
+            self.shown = table;
+        }
+        let mut text = fitted(&self.shown.1, terminal::lines_of_screen());
+        let of_trials = match &self.discarded {
+            (0, _) => None,
+            (trials, last) => Some(format!("discarded trials, which are run again: {trials}; the last: {last}")),
+        };
+        for words in [discarded_blocks(&self.records), of_trials].into_iter().flatten() {
+            text += &format!("{}\n", table::wrap(&words, self.width - 1).join("\n"));
+        }
+        bar.set_message(&text);
     }
 
     /// What is not run, and is a row all the same.
@@ -82,6 +122,7 @@ impl Screen {
     fn called(&self, block: u32) -> String {
         match self.blocks {
             _ if block == 0 => "warm-up".to_string(),
+            Blocks { most, .. } if block > most => format!("block {block}, in place of a discarded one"),
             Blocks { least, most, .. } if least < most => format!("block {block} of {least} to {most}"),
             Blocks { most, .. } => format!("block {block} of {most}"),
         }
@@ -107,16 +148,61 @@ fn bar_steps(blocks: Blocks, first: u32, trials: u64) -> u64 {
     u64::from(blocks.least + 1 - first) * trials * STEPS
 }
 
-/// What there is to show so far.
-fn table_of(records: &[Record], width: usize) -> String {
-    if let Some(table) = sized::table(records, width) {
-        return table;
+/// "redis: discarded: other programs used 94 % of the CPU".
+pub fn discarded(record: &Record, what: &Disturbed) -> String {
+    format!("{}: discarded: {what}", record.target.label)
+}
+
+/// How many blocks were discarded so far, and why the last one was.
+fn discarded_blocks(records: &[Record]) -> Option<String> {
+    let blocks = Counted::of(records).discarded;
+    let last = blocks.last()?;
+    let trials: Vec<&Record> = records.iter().filter(|record| record.block == *last).collect();
+    let why = disturbed(&trials, Yardstick::of(records.iter().map(|record| &record.noise)))?;
+    Some(format!("discarded blocks: {}; the last, block {last}: {why}", blocks.len()))
+}
+
+/// Lines below the table: why a trial was discarded, and the bar.
+const BELOW: usize = 6;
+
+/// As many lines of a table as the screen has room for, and how many more there are.
+fn fitted(table: &str, screen: Option<u16>) -> String {
+    let lines: Vec<&str> = table.lines().collect();
+    let room = screen.map_or(usize::MAX, |lines| usize::from(lines).saturating_sub(BELOW).max(2));
+    if lines.len() <= room {
+        return format!("{}\n", table.trim_end());
     }
+    let shown = &lines[..room - 1];
+    format!("{}\n and {} more lines\n", shown.join("\n"), lines.len() - shown.len())
+}
+
+/// How many rows have numbers so far, and what there is to show.
+fn table_of(records: &[Record], width: usize) -> (usize, String) {
     let standings = standings(records);
     let mut rows = cells::rows(records, &standings);
+    let numbered = rows.iter().filter(|row| row.numbers.is_some()).count();
+    if let Some(table) = sized::table(records, width) {
+        return (numbered, table);
+    }
     if table::tells_op_times(&rows, false) {
         // What went wrong here is said at the end of the run; until then the times are not known.
         let _ = cells::fill_in(&mut rows, records, &standings);
     }
-    table::layout(&table::lines(&rows, false, table::Ranks::BeforeNames), width)
+    (numbered, table::layout(&table::lines(&rows, false, table::Ranks::BeforeNames), width))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_table_has_no_more_lines_than_the_screen() {
+        let table = (0..30).map(|row| format!(" row {row}\n")).collect::<String>();
+        assert_eq!(fitted(&table, None), table);
+        assert_eq!(fitted(&table, Some(40)), table);
+        let cut = fitted(&table, Some(24));
+        assert_eq!(cut.lines().count(), 24 - BELOW);
+        assert!(cut.ends_with(" row 16\n and 13 more lines\n"), "{cut}");
+        assert_eq!(fitted(&table, Some(1)).lines().count(), 2);
+    }
 }

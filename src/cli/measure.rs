@@ -8,7 +8,7 @@ use anyhow::{Context, Result, anyhow};
 
 use super::args::RunArgs;
 use super::contact::contact;
-use super::live::Screen;
+use super::live::{Screen, discarded};
 use super::planned::{plan_of, resolve_input};
 use super::points::Rates;
 use super::{Exit, Usage, complain, exit_of, foretold, interrupted, load, sized, target, verified};
@@ -178,11 +178,6 @@ pub fn tell_left(results: &Path) {
 /// Repeats of pilots that the machine disturbed take such a part of the time at the most.
 const REPEATED: u32 = 10;
 
-/// "redis: discarded: other programs used 94 % of the CPU".
-fn discarded(record: &Record, what: &Disturbed) -> String {
-    format!("{}: discarded: {what}", record.target.label)
-}
-
 /// How the blocks ended, and all records.
 type Blocked = (Result<Ended>, Vec<Record>);
 
@@ -239,11 +234,7 @@ fn run_blocks(
             foretold::of_programs(plan, screen.records(), timer.left_of(time.at_most));
         }
         match &event {
-            rounds::RunEvent::Finished(record) => results.save(record),
-            rounds::RunEvent::Discarded(record, what) => {
-                complain(&discarded(record, what));
-                results.save(record)
-            }
+            rounds::RunEvent::Finished(record) | rounds::RunEvent::Discarded(record, _) => results.save(record),
             rounds::RunEvent::Block(_) => results.sync(),
             rounds::RunEvent::Live { .. } => Ok(()),
         }

@@ -23,6 +23,7 @@ use crate::stores::array::server::{self, Door, Protocol};
 mod args;
 mod check;
 mod clean;
+mod color;
 mod compare;
 mod contact;
 mod crash;
@@ -93,6 +94,7 @@ pub fn main() -> ExitCode {
         return ExitCode::from(Exit::Usage as u8);
     }
     let cli = Cli::from_arg_matches(&typed).unwrap_or_else(|error| refused(&error));
+    color::choose(cli.color);
     terminal::columns().into_iter().for_each(table::on_terminal);
     let exit = match cli.command {
         None => run::first_look(),

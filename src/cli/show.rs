@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use anyhow::{Result, anyhow, bail};
 
 use super::args::{Look, Show};
-use super::shown::{read, shown};
-use super::{Exit, complain, paged, print, verified};
+use super::shown::{print_shown, read, shown};
+use super::{Exit, complain, paged, verified};
 use crate::harness::load::Parts;
 use crate::harness::save;
 use crate::model::record::{Outcome, Record};
@@ -52,7 +52,7 @@ fn looked_at(args: &Show) -> Result<Exit> {
         complain(&format!("histograms: {count} in {}", directory.display()));
     }
     let (text, exit) = shown(records, &look).map_err(about)?;
-    print(&text)?;
+    print_shown(&text, &look)?;
     Ok(exit)
 }
 

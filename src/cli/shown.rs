@@ -81,6 +81,11 @@ pub fn shown(records: &[Record], look: &Look) -> Result<(String, Exit)> {
     Ok((text, exit_of(records, &rows)))
 }
 
+/// Prints what [`shown`] made: what people read in colours where they are wanted.
+pub fn print_shown(text: &str, look: &Look) -> Result<()> {
+    if look.json || look.csv || look.markdown { terminal::print(text) } else { terminal::print_table(text) }
+}
+
 pub fn points(records: &[Record], look: &Look) -> Result<Vec<Point>> {
     let mut points = sweep::points(records, look.wide || look.json || look.csv)?;
     if look.stat == Statistic::Best {

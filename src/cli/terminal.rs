@@ -9,8 +9,9 @@ use std::time::Duration;
 
 use anyhow::{Result, anyhow};
 use indicatif::{HumanDuration, ProgressBar, ProgressState, ProgressStyle};
-use terminal_size::{Width, terminal_size_of};
+use terminal_size::{Height, Width, terminal_size_of};
 
+use super::color;
 use crate::harness::timing::End;
 use crate::model::plain;
 use crate::report::table;
@@ -18,6 +19,14 @@ use crate::report::table;
 /// Prints a result. A reader that has gone away wanted no more.
 pub fn print(text: &str) -> Result<()> {
     written(|out| out.write_all(plain::text(text).as_bytes()))
+}
+
+/// Prints what people read of a run, in colours where they are wanted.
+pub fn print_table(text: &str) -> Result<()> {
+    let plain = plain::text(text);
+    let is_painted = color::is_wanted(io::stdout().is_terminal());
+    let shown = if is_painted { color::painted(&plain) } else { plain.into_owned() };
+    written(|out| out.write_all(shown.as_bytes()))
 }
 
 /// Prints what `write` hands over, byte by byte as it is where nobody looks on.
@@ -73,17 +82,27 @@ pub fn tell_usage(error: &clap::Error) -> Result<()> {
     let is_plain = matches!(plain::text(&text), std::borrow::Cow::Borrowed(_));
     let coloured = || error.render().ansi().to_string();
     if error.use_stderr() {
-        let shown = if is_plain && is_watched() { coloured() } else { plain::text(&text).into_owned() };
+        let shown =
+            if is_plain && color::is_wanted(is_watched()) { coloured() } else { plain::text(&text).into_owned() };
         let _ = io::stderr().lock().write_all(shown.as_bytes());
         return Ok(());
     }
-    let shown = if is_plain && io::stdout().is_terminal() { coloured() } else { plain::text(&text).into_owned() };
+    let shown = if is_plain && color::is_wanted(io::stdout().is_terminal()) {
+        coloured()
+    } else {
+        plain::text(&text).into_owned()
+    };
     written(|out| out.write_all(shown.as_bytes()))
 }
 
 /// How wide the terminal is that results go to, in columns; none where they go elsewhere.
 pub fn columns() -> Option<u16> {
     terminal_size_of(io::stdout()).map(|(Width(columns), _)| columns)
+}
+
+/// How many lines the terminal has that shows what is under way; none where nobody looks on.
+pub fn lines_of_screen() -> Option<u16> {
+    terminal_size_of(io::stderr()).map(|(_, Height(lines))| lines)
 }
 
 /// How wide the terminal is that shows what is under way; none where nobody looks on.
@@ -104,7 +123,7 @@ pub struct ProgressLine {
 impl ProgressLine {
     /// For so many steps, and after them `until` something, or `end` at the latest; nothing where nobody sees it.
     pub fn new(steps: u64, until: Option<&'static str>, end: Option<End>) -> Option<ProgressLine> {
-        is_watched().then(|| {
+        (is_watched() && !color::is_dumb()).then(|| {
             let (bar, what) = (ProgressBar::new(steps), Arc::<Mutex<String>>::default());
             let style = ProgressStyle::with_template("{msg}{far}").expect("the template is valid");
             let told = Arc::clone(&what);
@@ -139,7 +158,9 @@ impl ProgressLine {
 
     /// What stands above it.
     pub fn set_message(&self, text: &str) {
-        self.bar.set_message(plain::text(text).into_owned());
+        let plain = plain::text(text);
+        let shown = if color::is_wanted(is_watched()) { color::painted(&plain) } else { plain.into_owned() };
+        self.bar.set_message(shown);
     }
 
     pub fn clear(&self) {

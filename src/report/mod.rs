@@ -14,6 +14,7 @@ pub mod columns;
 pub mod compare;
 pub mod costs;
 pub mod crash;
+pub mod disturbed_block;
 mod doubled;
 pub mod export;
 mod formats;

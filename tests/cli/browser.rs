@@ -69,7 +69,7 @@ fn a_browser_shows_the_page_as_it_is_meant() {
     python.env("PYTHONPATH", of_the_project("target/test-tools/python"));
     let said = Started::new(python).wait();
     println!("{}", said.out);
-    // Who wants to look at them too: light, dark, narrow, and on paper.
+    // To be looked at by people: light, dark, narrow, and on paper.
     if let Some(folder) = env::var_os("KVFAIR_SCREENSHOTS") {
         for entry in fs::read_dir(&home).expect("our own folder").map(|entry| entry.expect("an entry").path()) {
             if entry.extension().is_some_and(|end| end == "png" || end == "pdf") {

@@ -4,13 +4,20 @@ use std::fs::File;
 use std::process::Stdio;
 
 use crate::desk::{Desk, LIMIT};
+use crate::forms::results;
 
 /// Runs kvfair on a terminal of so many columns, to its end; all that was shown, without the marks of lines redrawn.
 fn shown(desk: &Desk, columns: u32, arguments: &str) -> String {
-    let command = format!("stty rows 50 cols {columns}; {} {arguments}", env!("CARGO_BIN_EXE_kvfair"));
+    shown_on(desk, (50, columns), &[], arguments)
+}
+
+/// The same on a terminal of so many lines and columns, with this in the environment.
+fn shown_on(desk: &Desk, (lines, columns): (u32, u32), environment: &[(&str, &str)], arguments: &str) -> String {
+    let command = format!("stty rows {lines} cols {columns}; {} {arguments}", env!("CARGO_BIN_EXE_kvfair"));
     let screen = desk.home().join("screen");
     let mut script = desk.command("/usr/bin/script", &["-qec", &command, "/dev/null"]);
     script.env("PATH", format!("{}:/usr/bin:/bin", desk.path())).env("TERM", "xterm").env("SHELL", "/bin/sh");
+    script.env_remove("NO_COLOR").envs(environment.iter().copied());
     script.stdin(Stdio::null()).stdout(File::create(&screen).expect("a file"));
     let mut child = script.spawn().expect("script");
     let began = std::time::Instant::now();
@@ -19,6 +26,17 @@ fn shown(desk: &Desk, columns: u32, arguments: &str) -> String {
         std::thread::sleep(std::time::Duration::from_millis(20));
     }
     std::fs::read_to_string(screen).expect("what was shown").replace('\r', "\n")
+}
+
+/// Green, red, yellow and their end.
+const COLOURS: [&str; 4] = ["\u{1b}[32m", "\u{1b}[31m", "\u{1b}[33m", "\u{1b}[0m"];
+
+fn is_coloured(text: &str) -> bool {
+    COLOURS.iter().any(|colour| text.contains(colour))
+}
+
+fn without_colours(text: &str) -> String {
+    COLOURS.iter().fold(text.to_string(), |text, colour| text.replace(colour, ""))
 }
 
 /// The lines behind the last mark of the bar: the result.
@@ -43,7 +61,7 @@ fn cut_at(columns: usize, shown: &str) -> Vec<String> {
 fn text_and_tables_are_as_wide_as_the_terminal_from_60_columns_on() {
     let desk = Desk::new();
     let run = "run fans ram lmdb redis+unix --profiles 60 --blocks 4";
-    let all = shown(&desk, 60, run);
+    let all = without_colours(&shown(&desk, 60, run));
     let lines = result(&all);
     // Whoever copies the next command or a digest of the answer has it in one line.
     let is_one = |line: &str| line.starts_with("next: kvfair ") || line.starts_with(" sha256 ");
@@ -93,4 +111,69 @@ fn what_is_not_here_is_one_line_on_a_terminal_where_no_target_was_named() {
     assert!(before("not here: ") < before("ngrams, 20 messages"), "{all}");
     assert!(!shown(&desk, 100, &format!("{run} ram")).contains("not here: "));
     assert!(!desk.run(&["run", "ngrams", "--messages", "20", "--blocks", "1"]).err.contains("not here: "));
+}
+
+#[test]
+fn a_terminal_has_colours_unless_it_is_told_otherwise() {
+    let desk = Desk::with_only(&[]);
+    desk.file("fans.jsonl", results("fans"));
+    let show = |environment: &[(&str, &str)], options: &str| {
+        shown_on(&desk, (50, 100), environment, &format!("show fans.jsonl {options}"))
+    };
+    let all = show(&[], "");
+    assert!(all.contains("\u{1b}[32m 1     redis+unix ") && all.contains("\u{1b}[33mwarning (discarded):"), "{all}");
+    assert!(is_coloured(&show(&[("NO_COLOR", "")], "")), "an empty NO_COLOR says nothing");
+    for (environment, options) in
+        [(&[("NO_COLOR", "1")][..], ""), (&[], "--color never"), (&[("TERM", "dumb")], ""), (&[], "--markdown")]
+    {
+        let all = show(environment, options);
+        assert!(!is_coloured(&all) && all.contains("redis+unix"), "{environment:?} {options}: {all}");
+    }
+    assert!(is_coloured(&show(&[("NO_COLOR", "1")], "--color always")), "what is typed counts");
+    // Elsewhere than on a terminal.
+    assert!(!is_coloured(&desk.run(&["show", "fans.jsonl"]).out));
+    let said = desk.run(&["show", "fans.jsonl", "--color", "always"]);
+    assert!(is_coloured(&said.out), "{}", said.out);
+    assert!(!is_coloured(&desk.run(&["show", "fans.jsonl", "--json", "--color", "always"]).out), "programs read JSON");
+    desk.run(&["show", "fans.jsonl", "--color", "red"]).exits(2).complains("[possible values: auto, always, never]");
+}
+
+#[test]
+fn a_label_brings_no_colour_of_its_own() {
+    let desk = Desk::with_only(&[]);
+    let labelled = results("fans").replace("\"label\":\"redis\"", "\"label\":\"\\u001b[31mred\\u001b[5m\"");
+    desk.file("fans.jsonl", labelled);
+    let all = shown(&desk, 100, "show fans.jsonl");
+    assert!(all.contains("red") && is_coloured(&all), "{all}");
+    assert!(!all.contains("\u{1b}[31m") && !all.contains("\u{1b}[5m"), "{all}");
+}
+
+/// Rows stand in order while a run goes on, and the screen is clear of them before the result comes.
+#[test]
+fn a_low_or_a_plain_terminal_gets_what_it_can_show() {
+    let desk = Desk::new();
+    let run = "run fans null ram lmdb redb fjall sqlite --profiles 40 --blocks 2";
+    let low = shown_on(&desk, (10, 80), &[], run);
+    assert!(low.contains(" more lines") && low.contains("block 2 of 2, "), "{low}");
+    let dumb = shown_on(&desk, (24, 80), &[("TERM", "dumb")], run);
+    assert!(dumb.contains("block 1 of 2 done\n") && !dumb.contains("working"), "a line a block: {dumb}");
+    assert!(!dumb.contains('\u{1b}'), "{dumb}");
+}
+
+/// Beside programs that take the processors, blocks are discarded, and a line says why as long as the run goes on.
+#[test]
+fn why_a_block_was_discarded_stands_above_the_bar() {
+    let desk = Desk::new();
+    let spinners: Vec<_> = (0..3).map(|_| desk.command("sh", &["-c", "while :; do :; done"]).spawn()).collect();
+    let refuses_noise = [("KVFAIR_ACCEPT_NOISE", "")];
+    let all = shown_on(&desk, (50, 200), &refuses_noise, "run fans lmdb redis+unix --profiles 300 --blocks 4");
+    for spinner in spinners {
+        let mut spinner = spinner.expect("a shell");
+        spinner.kill().and_then(|()| spinner.wait()).expect("our own child");
+    }
+    let reason = "discarded blocks: 1; the last, block ";
+    let (_, rest) = all.split_once(reason).unwrap_or_else(|| panic!("{all}"));
+    assert!(rest.lines().next().is_some_and(|line| line.contains(" of the CPU")), "{all}");
+    let shown = without_colours(&all);
+    assert!(!result(&shown).iter().any(|line| line.contains(reason)), "the screen is cleared: {all}");
 }

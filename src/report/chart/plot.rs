@@ -113,7 +113,7 @@ fn height(plot: &Plot) -> f64 {
     LEGEND + plot.lines.len() as f64 * LEGEND_LINE
 }
 
-/// What the plot shows, for who does not see it.
+/// What the plot shows, for readers who do not see it.
 fn summary(plot: &Plot) -> String {
     let most = |line: &PlotLine| line.numbers.iter().flatten().copied().fold(0.0, f64::max);
     let told = plot.lines.iter().map(|line| format!("{} at most {}", line.target, units::digits(most(line))));

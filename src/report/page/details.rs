@@ -11,12 +11,13 @@ use super::strip::one_line;
 use super::tables;
 use super::{Mask, PageInput, PagePart};
 use crate::model::logins;
-use crate::model::noise::{Gate, Reason, Yardstick};
+use crate::model::noise::Yardstick;
 use crate::model::record::{Record, Verdict};
 use crate::model::trial::{Data, Verify};
 use crate::model::units;
 use crate::report::cells::{self, Row};
 use crate::report::columns;
+use crate::report::disturbed_block::disturbed;
 use crate::report::table::{self, Ranks};
 use crate::report::words;
 
@@ -26,7 +27,8 @@ pub fn details(input: &PageInput<'_>) -> Result<Markup> {
         // Of a sweep the tables have all that is known.
         @for part in input.parts.iter().filter(|part| part.seen.points.is_empty()) {
             @let lines = table::lines(part.seen.rows, true, Ranks::InAColumn);
-            (folded(&format!("All columns{}", part.title_behind()), tables::table("Medians over the blocks", &lines)))
+            @let title = format!("All columns{}", part.title_behind());
+            (folded(&title, tables::table(&title, &lines)))
         }
         @for part in &input.parts {
             (folded(&format!("Blocks in the order of time{}", part.title_behind()), blocks(part, input.mask)?))
@@ -118,17 +120,8 @@ fn state(part: &PagePart<'_>, block: u32, trials: &[&Record], yardstick: Yardsti
     if !counted.discarded.contains(&block) {
         return if counts { "counts" } else { "warm-up: not counted" }.to_string();
     }
-    let found = trials.iter().filter_map(|record| match record.noise.gate(yardstick) {
-        Gate::Discard(reasons) => Some((record, reasons.into_iter().max_by(by_share)?)),
-        _ => None,
-    });
-    let worst = found.max_by(|(_, one), (_, other)| by_share(one, other));
-    let why = worst.map_or_else(String::new, |(record, reason)| format!(": {reason} ({})", record.target.label));
+    let why = disturbed(trials, yardstick).map_or_else(String::new, |why| format!(": {why}"));
     format!("{}{why}", if counts { "noisy, used all the same" } else { "discarded" })
-}
-
-fn by_share(one: &Reason, other: &Reason) -> std::cmp::Ordering {
-    one.share.total_cmp(&other.share)
 }
 
 /// Digests and counts; of data of the user's own nothing that is data.

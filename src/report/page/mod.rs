@@ -143,7 +143,7 @@ fn below(seen: &WarningInput<'_>) -> Markup {
     }
 }
 
-/// Latency by percentile; nothing of jobs that are none of requests.
+/// Latency by percentile, for jobs of requests only.
 fn latencies(seen: &WarningInput<'_>) -> Result<Markup> {
     let plots = percentiles::plots(seen)?;
     Ok(html! {

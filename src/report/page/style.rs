@@ -36,7 +36,7 @@ figure{margin:1rem 0}
 figure svg{display:block;width:100%;min-width:40rem;height:auto}
 .two{display:flex;flex-wrap:wrap;gap:1rem}
 .two figure{flex:1 1 24rem;min-width:0;margin:0}
-.two figure svg{min-width:20rem}
+.two figure svg{min-width:min(20rem,100%)}
 table{border-collapse:collapse;font-variant-numeric:tabular-nums;font-size:.92rem}
 caption{text-align:left;padding:.25rem 0}
 th,td{padding:.3rem .6rem;text-align:right;border-bottom:1px solid var(--line);white-space:nowrap}
@@ -128,7 +128,7 @@ const ROWS=200;
 const unpack=async table=>{
 const bytes=Uint8Array.from(atob(table.dataset.rows),one=>one.charCodeAt(0));
 const stream=new Blob([bytes]).stream().pipeThrough(new DecompressionStream('gzip'));
-const rows=(await new Response(stream).text()).split('\n').slice(0,-1);
+const rows=(await new Response(stream).text()).split('\\n').slice(0,-1);
 const bar=document.createElement('p');
 const said=document.createElement('span');
 said.setAttribute('role','status');
