@@ -238,15 +238,7 @@ fn run_blocks(
         if let (Sizing::Own, Some(time), rounds::RunEvent::Block(0)) = (errand.size, errand.time, &event) {
             foretold::of_programs(plan, screen.records(), timer.left_of(time.at_most));
         }
-        match &event {
-            rounds::RunEvent::Finished(record) => results.save(record),
-            rounds::RunEvent::Discarded(record, what) => {
-                complain(&discarded(record, what));
-                results.save(record)
-            }
-            rounds::RunEvent::Block(_) => results.sync(),
-            rounds::RunEvent::Live { .. } => Ok(()),
-        }
+        keep(&event, results)
     });
     // Whatever went wrong, what was finished is shown.
     let mut records = screen.end();
@@ -255,6 +247,19 @@ fn run_blocks(
         ended = looked.and(ended);
     }
     Ok((ended, records))
+}
+
+/// Saves what happened.
+pub fn keep(event: &rounds::RunEvent<'_>, results: &mut Results) -> Result<()> {
+    match event {
+        rounds::RunEvent::Finished(record) => results.save(record),
+        rounds::RunEvent::Discarded(record, what) => {
+            complain(&discarded(record, what));
+            results.save(record)
+        }
+        rounds::RunEvent::Block(_) => results.sync(),
+        rounds::RunEvent::Live { .. } => Ok(()),
+    }
 }
 
 /// A file that holds less than was asked for would be measured under a size that it does not have.

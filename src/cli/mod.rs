@@ -34,6 +34,7 @@ mod growth;
 #[cfg(test)]
 #[path = "../../examples/contributing/levels.rs"]
 mod levels;
+mod levers;
 mod lists;
 mod live;
 mod load;
@@ -101,6 +102,7 @@ pub fn main() -> ExitCode {
         Some(Command::Compare(args)) => compare::compare(*args),
         Some(Command::Crash(args)) => crash::crash(&args),
         Some(Command::Growth(args)) => growth::growth(&args),
+        Some(Command::Levers(args)) => levers::levers(*args),
         Some(Command::Show(args)) => show::show(&args),
         Some(Command::Check(args)) => check::check(&args),
         Some(Command::Clean(args)) => clean::clean(&args),
