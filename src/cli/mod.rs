@@ -34,6 +34,7 @@ mod growth;
 #[cfg(test)]
 #[path = "../../examples/contributing/levels.rs"]
 mod levels;
+mod levered;
 mod levers;
 mod lists;
 mod live;

@@ -5,7 +5,7 @@ use std::path::Path;
 use anyhow::{Result, bail};
 
 use super::args::Look;
-use super::{Exit, complain, exit_of, levers, sized, target, terminal};
+use super::{Exit, complain, exit_of, levered, sized, target, terminal};
 use crate::harness::load::{self, Parts};
 use crate::harness::save;
 use crate::jobs;
@@ -19,8 +19,8 @@ use crate::report::standing::standings;
 use crate::report::trials::{self, Trial};
 use crate::report::warn::{self, WarningInput};
 use crate::report::{
-    ahead, alike, claims, columns, costs, export, grid, json, levers as report_levers, next, notes, point, remarks,
-    sizes, store_stats, sweep, table, whole, words,
+    ahead, alike, claims, columns, costs, export, grid, json, next, notes, point, remarks, sizes, store_stats, sweep,
+    table, whole, words,
 };
 use crate::stats::floor::Control;
 use crate::stats::parallel;
@@ -56,12 +56,12 @@ pub fn read(path: &Path, parts: Parts) -> Result<Vec<Record>> {
 
 /// What is printed of a run's records, and how a command that did no more than that ends.
 pub fn shown(records: &[Record], look: &Look) -> Result<(String, Exit)> {
-    let is_of_targets = look.csv || look.markdown || look.all || look.wide;
-    if levers::is_levers(records) {
-        return match is_of_targets {
-            // Its targets as those of a run.
-            true => shown(&report_levers::of_gains(records), look),
-            false => levers::shown(records, look),
+    if levered::is_levers(records) {
+        return match look {
+            Look { csv: true, .. } | Look { markdown: true, .. } | Look { all: true, .. } | Look { wide: true, .. } => {
+                shown(&levered::by_targets(records), look)
+            }
+            _ => levered::shown(records, look),
         };
     }
     if !sizes::parts(records).is_empty() {

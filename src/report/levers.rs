@@ -153,7 +153,8 @@ fn of_part(records: &[Record], is: impl Fn(LeverPart) -> bool) -> Vec<Record> {
 /// None where there are no such blocks.
 pub fn seen(records: &[Record]) -> Option<GainsSeen> {
     let records = of_part(records, |part| part == LeverPart::Gains);
-    let run = records.first()?.run.levers.clone()?;
+    let mut run = records.first()?.run.levers.clone()?;
+    run.levers.truncate(LeverSet::MOST);
     let counted = Counted::of(&records);
     let is_refused = standing::standings(&records).refused.is_some();
     let cost = if is_refused || counted.is_noisy() { LeverCost::CpuSeconds } else { LeverCost::Seconds };
@@ -182,7 +183,7 @@ fn judged_by(records: &[Record], run: &LeverRun, counted: &Counted, cost: LeverC
 fn set_of(record: &Record, run: &LeverRun) -> LeverSet {
     let changed = record.levers.iter().flat_map(|levers| &levers.changed);
     let place = |name: &String| run.levers.iter().position(|lever| lever.name == *name);
-    LeverSet::of(changed.filter_map(place).filter(|place| *place < u32::BITS as usize))
+    LeverSet::of(changed.filter_map(place))
 }
 
 /// The sets that were tried in fresh blocks, in their order.
@@ -268,7 +269,9 @@ fn enough(seen: &GainsSeen, attempt: Option<Attempt>) -> EnoughLevers {
             gain: attempt.gain,
             confirmation: attempt.confirmation,
         },
-        Some(_) => EnoughLevers { levers: words(seen.all), is_all: true, gain: together(), confirmation: None },
+        Some(attempt) => {
+            EnoughLevers { levers: words(seen.all), is_all: true, gain: together(), confirmation: attempt.confirmation }
+        }
         None => {
             let set = stats::first_set(seen.all, &seen.gains);
             let gain = if set == seen.all { together() } else { None };

@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use super::floor::{AaNoise, Bar};
 use super::paired::{LEAST_BLOCKS, LogRatios, Ratio};
-use super::rank::{self, Claim, LEVEL};
+use super::rank::{self, Claim};
 use super::{holm, sample::Sample};
 
 /// Levers by their places in a run, 32 at most.
@@ -19,6 +19,9 @@ pub struct LeverSet(u32);
 impl LeverSet {
     /// No lever: the base.
     pub const BASE: LeverSet = LeverSet(0);
+
+    /// A run has so many levers at most.
+    pub const MOST: usize = u32::BITS as usize;
 
     pub fn of(places: impl IntoIterator<Item = usize>) -> LeverSet {
         places.into_iter().fold(LeverSet::BASE, LeverSet::with)
@@ -41,7 +44,7 @@ impl LeverSet {
     }
 
     pub fn places(self) -> impl Iterator<Item = usize> {
-        (0..32).filter(move |place| self.has(*place))
+        (0..Self::MOST).filter(move |place| self.has(*place))
     }
 }
 
@@ -89,6 +92,15 @@ pub fn contrasts(levers: usize, all: LeverSet) -> Vec<Contrast> {
     contrasts.sort();
     contrasts.dedup();
     contrasts
+}
+
+/// Of runs whose levers do nothing, at most so many claim anything. A run has few levers that matter among many that do
+/// not, and is read as a list of them: this is stricter than what stores are compared by.
+pub const LEVEL: f64 = 0.02;
+
+/// How many blocks it takes until the exact test can claim any of the contrasts, six at least.
+pub fn needed_blocks(levers: usize, all: LeverSet) -> usize {
+    rank::blocks_for(contrasts(levers, all).len(), LEVEL)
 }
 
 /// What was seen of one contrast.
@@ -142,7 +154,7 @@ pub fn gains(
     // How many blocks there are decides on the test, never what they showed.
     let least = seen.iter().map(|(_, ratios)| ratios.blocks()).min().unwrap_or(0);
     let p_value = |ratios: &LogRatios| match least {
-        blocks if blocks >= rank::blocks_for(contrasts.len()) => Some(ratios.wilcoxon()),
+        blocks if blocks >= rank::blocks_for(contrasts.len(), LEVEL) => Some(ratios.wilcoxon()),
         blocks if blocks >= LEAST_BLOCKS => ratios.student(),
         _ => None,
     };

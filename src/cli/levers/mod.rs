@@ -15,7 +15,7 @@ use super::args::{Exec, How, Levers, Look, RunArgs};
 use super::measure::or_lost;
 use super::planned::{plan_of, resolve_input};
 use super::refusals::{self, Intent};
-use super::{Exit, Usage, complain, exit_of, find_job, interrupted, points, print, verified};
+use super::{Exit, Usage, complain, find_job, interrupted, levered, points, print, verified};
 use crate::harness::plan::{Chosen, Plan};
 use crate::harness::save::{self, Results};
 use crate::harness::scratch;
@@ -24,13 +24,10 @@ use crate::harness::timing::End;
 use crate::model::answers;
 use crate::model::effort::{Blocks, Effort};
 use crate::model::levers::{LeverPart, LeverRun, RunLever, UntriedLever};
-use crate::model::record::Record;
 use crate::model::trial::{Configuration, Durability};
-use crate::report::levers::{self as report, LeverReport};
-use crate::report::{cells, standing};
+use crate::report::levers as report;
 use crate::scheduler::rounds::{Ended, RunEnd};
 use crate::stats::levers::{self as stats, Confirmed, LeverSet};
-use crate::stats::rank;
 
 /// The time that the command has where none is named.
 const BUDGET: Duration = Duration::from_secs(900);
@@ -42,7 +39,7 @@ const ATTEMPTS: u32 = 3;
 /// Clients of a job that sweeps over their number unless it is told otherwise.
 const CLIENTS: &str = "10";
 /// Fresh blocks end once intervals are so narrow, to either side.
-const CONFIRM_BLOCKS: Blocks = Blocks { least: 6, most: 20, plus_minus: Some(0.02) };
+const CONFIRM_BLOCKS: Blocks = Blocks { least: 8, most: 20, plus_minus: Some(0.02) };
 const DURABILITY_BLOCKS: u32 = 6;
 
 pub fn levers(args: Levers) -> Result<Exit> {
@@ -154,7 +151,7 @@ fn of_gains(ground: &Ground<'_>, plan: Plan, levers: &[Lever], all: LeverSet, ru
     let blocks = match ground.args.how.blocks {
         Some(blocks) => Blocks::exactly(blocks),
         None => {
-            let needed = rank::blocks_for(stats::contrasts(levers.len(), all).len());
+            let needed = stats::needed_blocks(levers.len(), all);
             ground.args.how.effort.unwrap_or_default().blocks(needed as u32)
         }
     };
@@ -221,7 +218,8 @@ fn durability(session: &mut LeverSession<'_>, ground: &Ground<'_>, plan: &Plan) 
     let mut safest = Plan { durability: levels[levels.len() - 1], ..base.clone() };
     let time = session.end.left() / (levels.len() as u32 * 2);
     pilots::size_at_most(session, &mut safest, time, plan.job.units)?;
-    let of = |&durability: &Durability| Plan { durability, job: safest.job.clone(), ..base.clone() };
+    let of =
+        |&durability: &Durability| Plan { durability, job: safest.job.clone(), blocks: safest.blocks, ..base.clone() };
     let plans: Vec<Plan> = levels.iter().map(of).collect();
     complain("kvfair: the durability levels, apart");
     session.blocks(&plans, session.end.left())
@@ -241,7 +239,7 @@ fn finish(session: LeverSession<'_>, ended: Result<Ended>, look: &Look) -> Resul
     verified::note(&mut records);
     let mut exit = Exit::Ok;
     if !records.is_empty() {
-        let (text, found) = shown(&records, look)?;
+        let (text, found) = levered::shown(&records, look)?;
         print(&text)?;
         exit = found;
     }
@@ -249,28 +247,4 @@ fn finish(session: LeverSession<'_>, ended: Result<Ended>, look: &Look) -> Resul
         return Ok(interrupted(interrupt, &format!("{} trials were finished", records.len())));
     }
     or_lost(ended.and_then(|_| synced.map(|()| exit)), lost)
-}
-
-/// What is printed of such records, and how a command that did no more than that ends.
-pub fn shown(records: &[Record], look: &Look) -> Result<(String, Exit)> {
-    let report = report::report(records)?.ok_or_else(|| anyhow!("these records tell of no levers"))?;
-    let text = match look.json {
-        true => format!("{}\n", serde_json::to_string_pretty(&report)?),
-        false => report::text(&report),
-    };
-    Ok((text, exit(records, &report)))
-}
-
-fn exit(records: &[Record], report: &LeverReport) -> Exit {
-    let parts = report::parts(records);
-    let worst = parts.iter().map(|part| exit_of(part, &cells::rows(part, &standing::standings(part))));
-    match worst.max_by_key(|exit| *exit as u8) {
-        Some(Exit::Ok) | None if !report.is_clear() => Exit::Inconclusive,
-        exit => exit.unwrap_or(Exit::Ok),
-    }
-}
-
-/// Whether records are those of such a run.
-pub fn is_levers(records: &[Record]) -> bool {
-    records.first().is_some_and(|record| record.levers.is_some())
 }

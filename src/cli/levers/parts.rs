@@ -6,7 +6,7 @@ use std::time::Duration;
 use anyhow::Result;
 
 use crate::cli::live::Screen;
-use crate::cli::measure;
+use crate::cli::{complain, measure};
 use crate::harness::gates;
 use crate::harness::plan::Plan;
 use crate::harness::save::Results;
@@ -59,7 +59,7 @@ impl LeverSession<'_> {
         match ended {
             Err(_) if self.interrupt.is_set() => Ok(Ended::Interrupted(None)),
             Ok(Ended::Stopped(RunEnd::Noise)) => {
-                crate::cli::complain("kvfair: the machine disturbed most blocks");
+                complain("kvfair: the machine disturbed most blocks");
                 Ok(Ended::Stopped(RunEnd::Noise))
             }
             ended => ended,

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use anyhow::Result;
 
-use super::choices::{Ground, Lever};
+use super::choices::{Ground, Lever, LeverValue};
 use super::parts::LeverSession;
 use crate::cli::{complain, foretold};
 use crate::harness::plan::{Chosen, Plan};
@@ -18,7 +18,6 @@ use crate::scheduler::gated::Gates;
 use crate::scheduler::pilot;
 use crate::scheduler::values::{self, PilotTime};
 use crate::stats::levers::{self as stats, LeverSet};
-use crate::stats::rank;
 
 /// The job of the first pilot, in units, and how long one of the next ones should take.
 const FIRST_UNITS: u64 = 250;
@@ -82,10 +81,8 @@ pub fn best_values(
 fn with_its_best(mut lever: Lever, times: &mut impl Iterator<Item = PilotTime>) -> (Lever, PilotTime) {
     let mut timed: Vec<_> = lever.values.drain(..).zip(times).collect();
     if timed.len() > 1 {
-        let told = |(value, time): &(super::LeverValue, PilotTime)| TriedValue {
-            change: value.words.clone(),
-            took_s: time.job_s,
-        };
+        let told =
+            |(value, time): &(LeverValue, PilotTime)| TriedValue { change: value.words.clone(), took_s: time.job_s };
         lever.tried = timed.iter().map(told).collect();
     }
     let took_s = |time: &PilotTime| time.job_s.unwrap_or(f64::MAX);
@@ -108,7 +105,7 @@ pub fn that_fit(
     let mean_s = trials / (tried.alone.len() + 1) as f64;
     let takes_s = |count: usize| {
         let all = LeverSet::of(0..count);
-        let needed = rank::blocks_for(stats::contrasts(count, all).len()) as u32;
+        let needed = stats::needed_blocks(count, all) as u32;
         let blocks = ground.args.how.blocks.unwrap_or(needed) + 1;
         // Two targets are run twice.
         (stats::sets(count, all).len() + 2) as f64 * f64::from(blocks) * mean_s

@@ -1,6 +1,7 @@
 //! The same as text, 80 columns wide.
 
 use super::{EnoughLevers, LevelRow, LeverCost, LeverReport, LeverRow};
+use crate::model::levers::TriedValue;
 use crate::model::units;
 use crate::report::table::{TableLine, layout, width, wrap};
 use crate::report::versus::{at_least, versus};
@@ -39,10 +40,13 @@ fn sentence(report: &LeverReport) -> String {
     }
     let words = listed(&enough.levers);
     let fast = enough.gain.as_ref().map(|gain| format!(": {}", gained(gain, report.cost))).unwrap_or_default();
-    let (is, takes) = if enough.levers.len() == 1 { ("is", "takes it") } else { ("are", "takes all of them") };
+    let (is, takes) = (if enough.levers.len() == 1 { "is" } else { "are" }, "takes all of them");
     match (enough.is_all, &enough.confirmation) {
         (true, _) if enough.levers.len() == 1 => format!("{base}{by_cpu}: {words} {is} enough{fast}."),
-        (true, _) => format!("{base}{by_cpu}: it {takes}, {words}{fast}."),
+        (true, Some(_)) => {
+            format!("{base}{by_cpu}: no smaller set that was tried is enough: it {takes}, {words}{fast}.")
+        }
+        (true, None) => format!("{base}{by_cpu}: it {takes}, {words}{fast}."),
         (false, _) => format!("{base}{by_cpu}: {words} {is} enough{fast}; {}.", confirmed(enough)),
     }
 }
@@ -118,7 +122,7 @@ fn below(lever: &LeverRow) -> Vec<String> {
     let counters = (!lever.counters.is_empty()).then(|| lever.counters.join("; "));
     let apart = lever.not_in_all.as_ref().map(|reason| format!("not with all: {reason}"));
     let tried = (!lever.tried.is_empty()).then(|| {
-        let one = |tried: &crate::model::levers::TriedValue| match tried.took_s {
+        let one = |tried: &TriedValue| match tried.took_s {
             Some(took_s) => format!("{} {} s", tried.change, units::seconds(took_s)),
             None => format!("{} failed", tried.change),
         };
