@@ -73,7 +73,7 @@ pub enum Command {
     Crash(Crash),
     /// Find costs that grow out of proportion with value size, batch, keys held or clients
     Growth(Growth),
-    /// Find what to change at a store: transport, way, cache, settings, each alone and all together
+    /// Find what to change at a store, and what each change gains
     Levers(Box<Levers>),
     /// Print a results file again
     Show(Show),

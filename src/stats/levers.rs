@@ -197,14 +197,15 @@ pub fn gain(gains: &[Gain], contrast: Contrast) -> Option<&Gain> {
 /// From so much on, as a share, a gain counts where the order of levers is chosen.
 const COUNTS: f64 = 0.03;
 
-/// The set that may be enough: the levers that help as the last one. Where none does although all together help, each
-/// may stand in for another: then the one that gains most alone. Empty where all together do not help.
+/// The set that may be enough: the levers that help as the last one. Where none does although all together help, or one
+/// alone, each may stand in for another: then the one that gains most alone. Empty where nothing helps.
 ///
 /// It is chosen by the data that it came from, so that its own gain must be seen in fresh blocks.
 pub fn first_set(all: LeverSet, gains: &[Gain]) -> LeverSet {
     let helps = |contrast| gain(gains, contrast).is_some_and(Gain::helps);
     let needed = LeverSet::of(all.places().filter(|place| helps(Contrast::last(*place, all))));
-    if needed.count() > 0 || !helps(Contrast::together(all)) {
+    let gains_at_all = helps(Contrast::together(all)) || all.places().any(|place| helps(Contrast::alone(place)));
+    if needed.count() > 0 || !gains_at_all {
         return needed;
     }
     next_set(needed, all, gains).unwrap_or(needed)

@@ -117,7 +117,7 @@ pub fn of(ground: &Ground<'_>) -> (Vec<Lever>, Vec<UntriedLever>) {
     for lever in of_the_client(ground).into_iter().chain(of_the_store(ground.base(), &mut left_out)) {
         let (mut possible, mut first) = (Vec::new(), None);
         for value in lever.values {
-            let one = Lever { values: vec![value.clone()], ..Lever { values: Vec::new(), ..lever_named(&lever.name) } };
+            let one = Lever { values: vec![value.clone()], ..lever_named(&lever.name) };
             match ground.refusal(&ground.with(&[one], LeverSet::of([0]))) {
                 None => possible.push(value),
                 Some(reason) => first = first.or(Some(reason)),

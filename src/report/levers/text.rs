@@ -35,8 +35,7 @@ fn sentence(report: &LeverReport) -> String {
         return format!("{base}{by_cpu}: too little was measured to say which levers are enough.");
     }
     if enough.levers.is_empty() {
-        let unseen = report.together.as_ref().map(none_seen).unwrap_or_default();
-        return format!("{base}{by_cpu}: no lever is needed: all together show {unseen}.");
+        return format!("{base}{by_cpu}: no lever is seen to help (all together: {}).", cell(report.together.as_ref()));
     }
     let words = listed(&enough.levers);
     let fast = enough.gain.as_ref().map(|gain| format!(": {}", gained(gain, report.cost))).unwrap_or_default();
