@@ -76,6 +76,8 @@ pub enum Command {
     Crash(Crash),
     /// Find costs that grow out of proportion with value size, batch, keys held or clients
     Growth(Growth),
+    /// Find what to change at a store, and what each change gains
+    Levers(Box<Levers>),
     /// Print a results file again
     Show(Show),
     #[cfg(test)]
@@ -287,6 +289,26 @@ pub struct Growth {
     /// Print what was found as JSON
     #[arg(long)]
     pub json: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(after_long_help = "Examples:\n  \
+    kvfair levers fans redis\n  \
+    kvfair levers ngrams berkeleydb --levers type,cache --budget 5m\n  \
+    kvfair levers getset memcached --clients 50\n\n\
+    Exit codes: 0 it is clear which levers are enough, or that none helps; 6 it is not (a noisy machine, no time for \
+    fresh blocks).")]
+pub struct Levers {
+    /// The job: see `kvfair jobs`
+    pub job: String,
+    /// The store by name, as it is now: `redis`, `redis+unix`, `'berkeleydb?type=btree'`; a URL is refused
+    pub store: String,
+    /// Only these levers, by name: transport, via, cache, or a setting of the store (`kvfair stores`) [default: all
+    /// that it has]
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    pub levers: Vec<String>,
+    #[command(flatten)]
+    pub how: How,
 }
 
 #[derive(Debug, Args)]

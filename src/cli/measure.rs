@@ -233,11 +233,7 @@ fn run_blocks(
         if let (Sizing::Own, Some(time), rounds::RunEvent::Block(0)) = (errand.size, errand.time, &event) {
             foretold::of_programs(plan, screen.records(), timer.left_of(time.at_most));
         }
-        match &event {
-            rounds::RunEvent::Finished(record) | rounds::RunEvent::Discarded(record, _) => results.save(record),
-            rounds::RunEvent::Block(_) => results.sync(),
-            rounds::RunEvent::Live { .. } => Ok(()),
-        }
+        keep(&event, results)
     });
     // Whatever went wrong, what was finished is shown.
     let mut records = screen.end();
@@ -246,6 +242,15 @@ fn run_blocks(
         ended = looked.and(ended);
     }
     Ok((ended, records))
+}
+
+/// Saves what happened.
+pub fn keep(event: &rounds::RunEvent<'_>, results: &mut Results) -> Result<()> {
+    match event {
+        rounds::RunEvent::Finished(record) | rounds::RunEvent::Discarded(record, _) => results.save(record),
+        rounds::RunEvent::Block(_) => results.sync(),
+        rounds::RunEvent::Live { .. } => Ok(()),
+    }
 }
 
 /// A file that holds less than was asked for would be measured under a size that it does not have.

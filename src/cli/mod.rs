@@ -35,6 +35,8 @@ mod growth;
 #[cfg(test)]
 #[path = "../../examples/contributing/levels.rs"]
 mod levels;
+mod levered;
+mod levers;
 mod lists;
 mod live;
 mod load;
@@ -103,6 +105,7 @@ pub fn main() -> ExitCode {
         Some(Command::Compare(args)) => compare::compare(*args),
         Some(Command::Crash(args)) => crash::crash(&args),
         Some(Command::Growth(args)) => growth::growth(&args),
+        Some(Command::Levers(args)) => levers::levers(*args),
         Some(Command::Show(args)) => show::show(&args),
         Some(Command::Check(args)) => check::check(&args),
         Some(Command::Clean(args)) => clean::clean(&args),

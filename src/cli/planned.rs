@@ -72,6 +72,7 @@ pub fn started(args: &RunArgs, chosen: Vec<Chosen>, job: JobSettings) -> Result<
         warm: false,
         piloted: Vec::new(),
         left_out: Vec::new(),
+        levers: None,
         end: None,
         began: plan::utc_now(),
         command: super::typed(),

@@ -16,6 +16,7 @@ pub enum Intent<'a> {
     Job(&'a RunArgs, &'a JobKind),
     Program { args: &'a RunArgs, command: &'a str, answer: &'a Answer },
     Growth,
+    Levers,
     Crash,
     Check,
 }
@@ -35,25 +36,26 @@ const RULES: &[Rule] = &[
 
 /// The first thing that cannot work with targets that were named.
 pub fn refuse(chosen: &[Chosen], wanted: &Intent<'_>) -> Result<()> {
-    let first = chosen.iter().find_map(|one| of(one, wanted));
+    let first = chosen.iter().find_map(|one| why(one, wanted));
     first.map_or(Ok(()), |what| Err(anyhow!(Usage(what))))
 }
 
 /// Without those that nobody named and that cannot be had, each with a line that says why. Where nothing is left, the
 /// first of them is the mistake.
 pub fn leave_out(chosen: Vec<Chosen>, wanted: &Intent<'_>) -> Result<Vec<Chosen>> {
-    let (out, left): (Vec<Chosen>, Vec<Chosen>) = chosen.into_iter().partition(|one| of(one, wanted).is_some());
+    let (out, left): (Vec<Chosen>, Vec<Chosen>) = chosen.into_iter().partition(|one| why(one, wanted).is_some());
     if left.iter().all(|one| one.target.baseline) {
         refuse(&out, wanted)?;
     }
-    for why in out.iter().filter_map(|one| of(one, wanted)) {
+    for why in out.iter().filter_map(|one| why(one, wanted)) {
         let why = why.lines().next().unwrap_or_default();
         complain(&format!("kvfair: left out: {why}"));
     }
     Ok(left)
 }
 
-fn of(chosen: &Chosen, wanted: &Intent<'_>) -> Option<String> {
+/// Why it cannot be had; nothing where it can.
+pub fn why(chosen: &Chosen, wanted: &Intent<'_>) -> Option<String> {
     RULES.iter().find_map(|rule| rule(chosen, wanted))
 }
 
@@ -68,6 +70,7 @@ fn no_program(chosen: &Chosen, _: &Intent<'_>) -> Option<String> {
 fn not_started_here(chosen: &Chosen, wanted: &Intent<'_>) -> Option<String> {
     let (what, command) = match wanted {
         Intent::Growth => ("asked so much", "growth"),
+        Intent::Levers => ("changed", "levers"),
         Intent::Crash => ("killed", "crash"),
         _ => return None,
     };
@@ -82,6 +85,9 @@ fn holds_nothing(chosen: &Chosen, wanted: &Intent<'_>) -> Option<String> {
     match wanted {
         Intent::Job(args, _) if args.how.load.read_only && chosen.place.is_none() => {
             Some(format!("--read-only: {label} is started here and holds nothing\nhint: name a store by URL"))
+        }
+        Intent::Levers if chosen.target.baseline => {
+            Some(format!("{label} is a baseline: it has nothing to change\nhint: name a store, as in redis"))
         }
         Intent::Check if matches!(chosen.adapter.role, Role::Null | Role::Ceiling) => {
             Some(format!("{label} holds nothing on purpose: there is nothing to check\nhint: leave it out"))

@@ -6,7 +6,7 @@ use anyhow::{Result, anyhow, bail};
 
 use super::args::{Look, Show};
 use super::shown::{print_shown, read, shown};
-use super::{Exit, complain, paged, verified};
+use super::{Exit, complain, levered, paged, verified};
 use crate::harness::load::Parts;
 use crate::harness::save;
 use crate::model::record::{Outcome, Record};
@@ -37,8 +37,9 @@ fn looked_at(args: &Show) -> Result<Exit> {
     let records: &[Record] = records;
     let about = |error: anyhow::Error| anyhow!("{}: {error:#}", path.display());
     let look = Look { file: args.results.clone(), ..args.look.clone() };
-    paged::write(records, &look, Some(&path)).map_err(about)?;
-    let (counting, _) = ahead::split(records);
+    let by_targets = levered::by_targets(records);
+    paged::write(&by_targets, &look, Some(&path)).map_err(about)?;
+    let (counting, _) = ahead::split(&by_targets);
     if (args.svg.is_some() || args.histograms.is_some()) && !sizes::parts(records).is_empty() {
         bail!("{}: a run of several sizes has neither a chart nor histograms of its own", path.display());
     }

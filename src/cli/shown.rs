@@ -5,7 +5,7 @@ use std::path::Path;
 use anyhow::{Result, bail};
 
 use super::args::Look;
-use super::{Exit, complain, exit_of, sized, target, terminal};
+use super::{Exit, complain, exit_of, levered, sized, target, terminal};
 use crate::harness::load::{self, Parts};
 use crate::harness::save;
 use crate::jobs;
@@ -56,6 +56,14 @@ pub fn read(path: &Path, parts: Parts) -> Result<Vec<Record>> {
 
 /// What is printed of a run's records, and how a command that did no more than that ends.
 pub fn shown(records: &[Record], look: &Look) -> Result<(String, Exit)> {
+    if levered::is_levers(records) {
+        return match look {
+            Look { csv: true, .. } | Look { markdown: true, .. } | Look { all: true, .. } | Look { wide: true, .. } => {
+                shown(&levered::by_targets(records), look)
+            }
+            _ => levered::shown(records, look),
+        };
+    }
     if !sizes::parts(records).is_empty() {
         return sized::shown(records, look);
     }

@@ -70,7 +70,15 @@ fn read(text: &str) -> Result<Chosen> {
         cache: asked.cache,
         settings: asked.settings,
     };
-    Ok(Chosen { target, adapter, place, login: asked.login, via: Via::Portable, first_used: Default::default() })
+    Ok(Chosen {
+        target,
+        adapter,
+        place,
+        login: asked.login,
+        via: Via::Portable,
+        changed: Vec::new(),
+        first_used: Default::default(),
+    })
 }
 
 /// All targets that this machine can run: each store over each of its transports, if its program is here.
@@ -183,8 +191,7 @@ impl Asked {
     fn read(adapter: &Adapter, query: &str, is_cached: bool) -> Result<Asked> {
         let mut asked = Asked::default();
         if is_cached {
-            asked.cache =
-                Some(Cache { memory_bytes: machine::memory_bytes() / 4, counts: CacheCounts::default(), items: None });
+            asked.cache = Some(usual_cache());
         }
         for (name, value) in url::form_urlencoded::parse(query.as_bytes()) {
             match name.as_ref() {
@@ -215,6 +222,11 @@ impl Asked {
         }
         Ok(asked)
     }
+}
+
+/// A cache of which nothing is said: a quarter of the machine's memory.
+pub fn usual_cache() -> Cache {
+    Cache { memory_bytes: machine::memory_bytes() / 4, counts: CacheCounts::default(), items: None }
 }
 
 /// `?memory=256MB`, `?count=entries|values` and `?items=10000` of a cache.
@@ -254,7 +266,7 @@ fn check_setting(adapter: &Adapter, name: &str, value: &str) -> Result<()> {
             near.map_or_else(|| format!("it has {}", names.join(", ")), |near| format!("did you mean `{near}`?"));
         bail!("{} has no setting '{name}'\nhint: {hint}", adapter.name);
     };
-    (setting.check)(value).map_err(|why| anyhow!("?{name}={value}: {why}"))
+    setting.check(value).map_err(|why| anyhow!("?{name}={value}: {why}"))
 }
 
 /// What follows the scheme's colon: where that is, and how it is shown.

@@ -129,7 +129,8 @@ fn read(path: &Path, (begin, end): (u64, u64), parts: Parts) -> Result<Piece> {
         match record {
             Ok(mut record) => {
                 // At once, so that the next record has the same memory: to ask the kernel for more is what takes time.
-                if parts == Parts::Tables {
+                // Of levers the counters are told in any case.
+                if parts == Parts::Tables && record.levers.is_none() {
                     forget(&mut record);
                 }
                 piece.records.push(record);

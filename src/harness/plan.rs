@@ -10,6 +10,7 @@ use crate::jobs::draw::{Rng, mix};
 use crate::jobs::keyed::questions::points_of;
 use crate::jobs::{JobKind, Part};
 use crate::model::effort::Blocks;
+use crate::model::levers::{LeverPart, LeverRun};
 use crate::model::load::{At, Swept};
 use crate::model::trial::{Configuration, Data, Durability, JobSettings, Pinned, Seeds, Target, Verify, Via};
 use crate::stores::{Adapter, Launch, Login, Place, Role};
@@ -23,6 +24,8 @@ pub struct Chosen {
     pub place: Option<Place>,
     pub login: Login,
     pub via: Via,
+    /// The names of the levers by which it differs from the base of `kvfair levers`.
+    pub changed: Vec<String>,
     /// Memory that a server that is not ours used before the first trial of this run, in bytes.
     pub first_used: Rc<Cell<Option<u64>>>,
 }
@@ -82,6 +85,8 @@ pub struct Plan {
     pub pinned: Option<Pinned>,
     /// What does not run for want of time, and why: a row without numbers each.
     pub left_out: Vec<(Chosen, String)>,
+    /// The levers of `kvfair levers`, and the part of its run that this is.
+    pub levers: Option<(LeverRun, LeverPart)>,
     /// When the run ends: a trial that is under way then is cut off, and none begins.
     pub end: Option<End>,
     /// When the run began, in UTC.
@@ -299,6 +304,7 @@ pub mod tests {
             warm: false,
             piloted: Vec::new(),
             left_out: Vec::new(),
+            levers: None,
             end: None,
             pinned: None,
             began: String::new(),
@@ -324,6 +330,7 @@ pub mod tests {
             login: Default::default(),
             first_used: Default::default(),
             via: Via::default(),
+            changed: Vec::new(),
         };
         let blocks = Blocks { least: 6, most: 10, plus_minus: Some(0.1) };
         Plan { chosen: targets.iter().map(chosen).collect(), blocks, ..plan(None) }

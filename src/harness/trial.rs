@@ -21,6 +21,7 @@ use super::signals::Interrupt;
 use super::task::{Event, Task, TrialTask};
 use super::visits::VisitEntry;
 use super::{counts, guest, kept_data, machine, pin, signals};
+use crate::model::levers::LeverTrial;
 use crate::model::logins;
 use crate::model::names::file_name;
 use crate::model::noise::Noise;
@@ -170,12 +171,14 @@ impl<'a> Bench<'a> {
                 accepts_noise: plan.accepts_noise,
                 pinned: plan.pinned.clone(),
                 sizes: plan.sizes.clone(),
+                levers: plan.levers.as_ref().map(|(run, _)| run.clone()),
             },
             block,
             position,
             aa_control: false,
             discarded: false,
             ahead: false,
+            levers: plan.levers.as_ref().map(|(_, part)| LeverTrial { part: *part, changed: chosen.changed.clone() }),
             target: chosen.target.clone(),
             durability: plan.durability,
             tried: None,

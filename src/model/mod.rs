@@ -7,6 +7,7 @@ pub mod disturbed;
 pub mod effort;
 pub mod hist;
 pub mod lazy_json;
+pub mod levers;
 pub mod load;
 pub mod logins;
 pub mod metrics;

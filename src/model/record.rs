@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::crash::ClaimStanding;
 use super::hist::Packed;
 use super::lazy_json::LazyJson;
+use super::levers::{LeverRun, LeverTrial};
 use super::load::Arrivals;
 use super::metrics::Metrics;
 use super::noise::Noise;
@@ -42,6 +43,9 @@ pub struct Record {
     /// records come last.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub ahead: bool,
+    /// Of `kvfair levers`: what the trial is for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub levers: Option<LeverTrial>,
     pub target: Target,
     pub durability: Durability,
     /// Whose settings were in force. Never ranked across configurations.
@@ -111,6 +115,9 @@ pub struct Run {
     /// Each block had the job at all of these sizes, in units; none where it had one. Each is compared by itself.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub sizes: Vec<u64>,
+    /// What `kvfair levers` changed; nothing of other commands.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub levers: Option<LeverRun>,
 }
 
 /// The stream of questions that all targets of a run were asked.

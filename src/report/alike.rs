@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 
 use super::costs::is_many;
+use crate::model::levers::LeverPart;
 use crate::model::load::Load;
 use crate::model::op::readable;
 use crate::model::record::Record;
@@ -83,7 +84,7 @@ const MATTERS: &[Matter] = &[
     },
     Matter {
         what: "durability",
-        same: |one, other| one.durability == other.durability,
+        same: |one, other| one.durability == other.durability || is_of_durability(one, other),
         told: |record| record.durability.to_string(),
         is_searched: false,
     },
@@ -129,19 +130,28 @@ fn differing(one: &Record, other: &Record, matters: impl Fn(&Matter) -> bool) ->
     })
 }
 
+/// Both are of the part of a run of levers that compares durability levels.
+fn is_of_durability(one: &Record, other: &Record) -> bool {
+    [one, other].iter().all(|record| record.levers.as_ref().is_some_and(|of| of.part == LeverPart::Durability))
+}
+
 /// The first record of a file that may not be shown with the first one, counted from 0, and why. Targets and blocks of
 /// one run differ, and so do the steps of a search. Two runs have no blocks in common, whatever their numbers.
 pub fn mixed(records: &[Record]) -> Option<(usize, String)> {
     let first = records.first()?;
     let of_seed = |record: &Record| records.iter().find(|one| one.job.seed() == record.job.seed());
+    // The parts of a run of levers have a size of the job and durability levels of their own.
+    let part = |record: &Record| record.levers.as_ref().map(|levers| levers.part);
+    let of_part = |record: &Record| records.iter().find(|one| part(one) == part(record));
     let reasons = parallel::map(records, is_many(records), |record| {
         // Where blocks have data of several seeds, the first is of one of them.
         let same_seed = if first.run.seeds.data.is_empty() { None } else { of_seed(record) };
-        apart(first, record).or_else(|| apart(same_seed?, record))
+        apart(of_part(record).unwrap_or(first), record).or_else(|| apart(same_seed?, record))
     });
     let mut seen = HashSet::with_capacity(records.len());
     records.iter().zip(reasons).enumerate().find_map(|(place, (record, reason))| {
         let trial = (record.block, record.position, record.target.label.as_str(), record.aa_control, record.ahead);
+        let trial = (trial, part(record), record.durability);
         let is_new = seen.insert(trial);
         let again = || format!("the same trial once more: {}, block {}", record.target.label, record.block);
         Some((place, reason.or_else(|| (!is_new).then(again))?))

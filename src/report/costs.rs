@@ -17,10 +17,14 @@ pub(super) fn group(trial: &Record) -> String {
     via.into_iter().chain(cached).chain(verified::demoted(trial)).collect::<Vec<_>>().join(", ")
 }
 
+/// CPU of client and server of a whole trial, in seconds; none where its clock is too coarse to tell.
+pub(super) fn cpu_s(trial: &Record) -> Option<f64> {
+    let used = |phase: &Phase| phase.client.cpu_s() + phase.server.map_or(0.0, |server| server.cpu_s());
+    Some(trial.measured().map(used).sum()).filter(|cpu_s| *cpu_s > 0.0)
+}
+
 /// CPU of client and server for each op of a trial, in microseconds; none where its clock is too coarse to tell.
 pub(super) fn cpu_us_per_op(trial: &Record) -> Option<f64> {
-    let used = |phase: &Phase| phase.client.cpu_s() + phase.server.map_or(0.0, |server| server.cpu_s());
-    let cpu_s: f64 = trial.measured().map(used).sum();
     let ops = trial.metrics().ops;
-    Some(cpu_s * 1e6 / ops as f64).filter(|cpu_us| ops > 0 && *cpu_us > 0.0)
+    Some(cpu_s(trial)? * 1e6 / ops as f64).filter(|_| ops > 0)
 }

@@ -22,6 +22,7 @@ pub mod grid;
 pub mod growth;
 pub mod histograms;
 pub mod json;
+pub mod levers;
 pub mod limits;
 pub mod next;
 pub mod notes;

@@ -83,6 +83,25 @@ const TELLING: &[(&str, &str)] = &[
     ("total_error_replies", "answers that were errors"),
 ];
 
+/// What tells besides these why one way to ask a store is faster than another.
+const ASKED: &[(&str, &str)] = &[
+    ("total_commands_processed", "commands"),
+    ("total_net_input_bytes", "bytes received"),
+    ("total_net_output_bytes", "bytes sent"),
+    ("cmd_get", "gets"),
+    ("cmd_set", "sets"),
+    ("bytes_read", "bytes received"),
+    ("bytes_written", "bytes sent"),
+    ("Questions", "statements"),
+    ("Bytes_received", "bytes received"),
+    ("Bytes_sent", "bytes sent"),
+    ("pg_stat_database.xact_commit", "commits"),
+    ("st_cache_hit", "pages found in the cache"),
+];
+
+/// From so many times as much, or as little, on, a counter has changed.
+const CHANGED: f64 = 1.2;
+
 type Counters = BTreeMap<String, [f64; 2]>;
 
 /// A line or more for each target, by name; nothing where no store says anything.
@@ -142,6 +161,36 @@ fn difference(said: &Counters, name: &str) -> f64 {
             said.iter().filter(|(found, _)| is_one(found)).map(|(_, [before, after])| after - before).sum()
         }
     }
+}
+
+/// "commands 1,474,142 -> 33": of trials before a change and after it, the counters that changed most, at most so many,
+/// by the medians of how much they grew.
+pub fn changed(before: &[&Record], after: &[&Record], most: usize) -> Result<Vec<String>> {
+    let read = |trials: &[&Record]| -> Result<Vec<Counters>> {
+        let right = trials.iter().filter(|record| record.took_s().is_some() && record.is_right());
+        right.map(|record| counters(record)).collect()
+    };
+    let (before, after) = (read(before)?, read(after)?);
+    let median = |trials: &[Counters], name: &str| {
+        let grown = Sample::new(trials.iter().map(|said| difference(said, name)).collect())?.median();
+        Some(grown.max(0.0))
+    };
+    let mut found: Vec<(f64, String)> = Vec::new();
+    for (name, words) in TELLING.iter().chain(ASKED) {
+        let Some((one, other)) = median(&before, name).zip(median(&after, name)) else { continue };
+        // One more of each: what was never counted has no ratio.
+        let times = (one + 1.0).max(other + 1.0) / (one + 1.0).min(other + 1.0);
+        if times >= CHANGED {
+            found.push((times, format!("{words} {} -> {}", plain(one), plain(other))));
+        }
+    }
+    found.sort_by(|one, other| other.0.total_cmp(&one.0));
+    found.dedup_by(|one, other| one.1 == other.1);
+    Ok(found.into_iter().take(most).map(|(_, words)| words).collect())
+}
+
+fn plain(number: f64) -> String {
+    signed(number)[1..].to_string()
 }
 
 fn signed(number: f64) -> String {

@@ -6,3 +6,4 @@ pub mod gated;
 pub mod growth;
 pub mod pilot;
 pub mod rounds;
+pub mod values;

@@ -6,6 +6,7 @@ pub mod averages;
 pub mod floor;
 pub mod growth;
 pub mod holm;
+pub mod levers;
 pub mod never;
 pub mod normal;
 pub mod paired;

@@ -143,10 +143,14 @@ impl Pair {
 /// smallest p-value of n blocks is 2 / 2^n, and Holm asks the smallest of m pairs to be at most 0.05 / m: with fewer
 /// blocks no difference, however large, could ever be claimed.
 pub fn needed_blocks(targets: usize) -> usize {
-    let pairs = targets * targets.saturating_sub(1) / 2;
-    // 2 / 2^n <= 1 / (20 m), in whole numbers; six is where the exact interval begins.
-    let enough = |blocks: &usize| 2_u128.pow(*blocks as u32) >= 40 * pairs as u128;
-    (6..128).find(enough).expect("pairs are counted in 64 bits")
+    blocks_for(targets * targets.saturating_sub(1) / 2, LEVEL)
+}
+
+/// The same of so many planned comparisons, of which any is to be claimed wrongly in a share `level` of runs.
+pub fn blocks_for(comparisons: usize, level: f64) -> usize {
+    // 2 / 2^n <= level / m; six is where the exact interval begins.
+    let enough = |blocks: &usize| 2.0 * comparisons as f64 <= level * libm::exp2(*blocks as f64);
+    (6..128).find(enough).expect("comparisons are counted in 64 bits")
 }
 
 fn judged(

@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use super::blocking::{Blocking, Connection};
-use super::{Adapter, Facts, Launch, Means, Place, Role, Server, Session, Setting, Store};
+use super::{Adapter, Facts, Launch, Means, Place, Price, Role, Server, Session, Setting, SettingValues, Store};
 use crate::model::op::Fault;
 use crate::model::trial::{Durability, Transport};
 use crate::protocol::Codec;
@@ -38,10 +38,8 @@ const PROTOCOL: Setting = Setting {
     name: "protocol",
     about: "what is spoken: redis' resp, or memcached's text",
     default: "resp",
-    check: |word| match word {
-        "resp" | "text" => Ok(()),
-        _ => Err("resp or text".to_string()),
-    },
+    values: SettingValues::OneOf(&["resp", "text"]),
+    price: Price::Nothing,
 };
 
 fn open(launch: &Launch) -> Result<Box<dyn Store>, Fault> {

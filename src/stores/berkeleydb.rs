@@ -13,7 +13,7 @@ use std::sync::{Mutex, MutexGuard};
 use super::bytemap::{ByteMap, Engine};
 use super::library::{c_path, fill};
 use super::store_stats::StoreStats;
-use super::{Adapter, Facts, Launch, Means, Role, Setting, Store};
+use super::{Adapter, Facts, Launch, Means, Price, Role, Setting, SettingValues, Store};
 use crate::model::op::{Fault, KeyList};
 use crate::model::trial::{Durability, Transport};
 use crate::model::units;
@@ -48,29 +48,30 @@ const TYPE: Setting = Setting {
     name: "type",
     about: "hash, or btree",
     default: "hash",
-    check: |text| match text {
-        "hash" | "btree" => Ok(()),
-        _ => Err("hash or btree".to_string()),
-    },
+    values: SettingValues::OneOf(&["hash", "btree"]),
+    price: Price::Pays("only a btree has scans"),
 };
 const CACHE: Setting = Setting {
     name: "cache",
     about: "its page cache, as in 256KB (its makers' default); the budget of caches unless named",
     default: "",
-    check: |text| match units::parse_bytes(text) {
-        Some(bytes) if bytes > 0 => Ok(()),
-        _ => Err("a size such as 256KB or 1GiB".to_string()),
-    },
+    values: SettingValues::Checked { check: check_size, worth_trying: &["256KB", "16MB", "256MB"] },
+    price: Price::Pays("memory"),
 };
 const ENVIRONMENT: Setting = Setting {
     name: "env",
     about: "yes: in an environment with a log and transactions, as crash and power need it anyway",
     default: "no",
-    check: |text| match text {
-        "yes" | "no" => Ok(()),
-        _ => Err("yes or no".to_string()),
-    },
+    values: SettingValues::OneOf(&["yes", "no"]),
+    price: Price::Pays("a log on disk"),
 };
+
+fn check_size(text: &str) -> Result<(), String> {
+    match units::parse_bytes(text) {
+        Some(bytes) if bytes > 0 => Ok(()),
+        _ => Err("a size such as 256KB or 1GiB".to_string()),
+    }
+}
 
 fn version() -> Result<String, String> {
     load().map(|(_, version)| version)

@@ -8,12 +8,14 @@ use std::time::Duration;
 
 use self::durable::LIES;
 use self::growing::{GROWTHS, Grows, burn};
-use super::{Adapter, Facts, Launch, Means, Role, Session, Setting, Store};
+use self::settings::{AFTER, EVERY, FAULT};
+use super::{Adapter, Facts, Launch, Means, Role, Session, Store};
 use crate::model::op::{Fault, KeyList, Op, Pairs, Reply, ValueList};
 use crate::model::trial::Transport;
 
 mod durable;
 mod growing;
+mod settings;
 
 pub static FAULTY: Adapter = Adapter {
     name: NAME,
@@ -32,27 +34,6 @@ pub static FAULTY: Adapter = Adapter {
 };
 
 const NAME: &str = "faulty";
-
-const FAULT: Setting = Setting {
-    name: "fault",
-    about: "none, or what goes wrong: drop, corrupt, stale, extra, evict, stray, slow, stall, die, refuse, garble; or a \
-            fault that only some requests meet: cut1024, digits, crlf, tail, swallow, nul, ninth, wrap, clamp, late, \
-            crossed, lasting, both-win, undelete; or of what keeps a file: kept, unwritten, lazy, newest, hole, torn, \
-            swapped; or of costs that grow: many-square, value-square, keys-square, clients-square",
-    default: "none",
-    check: |text| if LIES.iter().any(|(name, _)| *name == text) { Ok(()) } else { wrong_of(text).map(|_| ()) },
-};
-const AFTER: Setting =
-    Setting { name: "after", about: "ops that go well before the first wrong one", default: "0", check: check_count };
-const EVERY: Setting = Setting {
-    name: "every",
-    about: "of the writes (reads for stale and stray, all ops for refuse) from then on, each such one goes wrong",
-    default: "1",
-    check: |text| match count_of(text)? {
-        0 => Err("'every' counts from 1".to_string()),
-        _ => Ok(()),
-    },
-};
 
 /// Some microseconds.
 const SLOW_STEPS: u64 = 4_000;

@@ -6,7 +6,9 @@ use std::path::Path;
 use super::blocking::{Blocking, BlockingConnection, Connection};
 use super::room::{ServerMemory, Weight};
 use super::store_stats::{StoreStats, bounded};
-use super::{Adapter, Facts, Launch, Means, Place, Role, Server, Session, Setting, Store, UNKNOWN, Watch};
+use super::{
+    Adapter, Facts, Launch, Means, Place, Price, Role, Server, Session, Setting, SettingValues, Store, UNKNOWN, Watch,
+};
 use crate::model::op::Fault;
 use crate::model::trial::{Durability, Transport};
 use crate::protocol::Codec;
@@ -52,10 +54,8 @@ const PROTOCOL: Setting = Setting {
     name: "protocol",
     about: "what is spoken: the classic text commands, the meta commands, or the binary protocol",
     default: "text",
-    check: |word| match word {
-        "text" | "meta" | "binary" => Ok(()),
-        _ => Err("text, meta or binary".to_string()),
-    },
+    values: SettingValues::OneOf(&["text", "meta", "binary"]),
+    price: Price::Nothing,
 };
 
 /// What `stats` and `stats settings` are asked for: all that could move a number, and what shows lost data.

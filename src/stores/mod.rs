@@ -8,6 +8,7 @@ use self::blocking::Connection;
 pub use self::launch::{Launch, Login, Place};
 pub use self::means::Means;
 use self::room::{ServerMemory, Weight};
+pub use self::setting::{Price, Setting, SettingValues};
 use self::store_stats::StoreStats;
 use crate::model::op::{Fault, KeyList, Op, Reply};
 use crate::model::trial::{Durability, Transport};
@@ -65,6 +66,7 @@ mod resp_server;
 pub mod room;
 #[cfg(feature = "sql")]
 mod rows;
+mod setting;
 #[cfg(feature = "sqlite")]
 mod sqlite;
 pub mod store_stats;
@@ -296,14 +298,6 @@ impl Role {
     pub fn is_baseline(self) -> bool {
         matches!(self, Role::Baseline | Role::Null | Role::Ceiling)
     }
-}
-
-/// A setting of a store that a target may name.
-pub struct Setting {
-    pub name: &'static str,
-    pub about: &'static str,
-    pub default: &'static str,
-    pub check: fn(&str) -> Result<(), String>,
 }
 
 /// A server's recipe, as data. The store room only says what to run; the lab runs it.

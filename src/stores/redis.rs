@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use super::resp_server::{self, RespProduct, untold};
-use super::{Adapter, Launch, Means, Place, Role, Server, Setting};
+use super::{Adapter, Launch, Means, Place, Price, Role, Server, Setting, SettingValues};
 use crate::model::op::Fault;
 use crate::model::trial::{Durability, Transport};
 
@@ -55,17 +55,16 @@ const APPENDONLY: Setting = Setting {
     name: "appendonly",
     about: "whether every write goes to a log: yes or no [default: as the durability level needs]",
     default: "",
-    check: |word| if matches!(word, "yes" | "no") { Ok(()) } else { Err("yes or no".to_string()) },
+    values: SettingValues::OneOf(&["yes", "no"]),
+    price: Price::Durability,
 };
 
 const APPENDFSYNC: Setting = Setting {
     name: "appendfsync",
     about: "when the log is synced: always, everysec or no [default: as the durability level needs]",
     default: "",
-    check: |word| match word {
-        "always" | "everysec" | "no" => Ok(()),
-        _ => Err("always, everysec or no".to_string()),
-    },
+    values: SettingValues::OneOf(&["always", "everysec", "no"]),
+    price: Price::Durability,
 };
 
 const SERVER: Server = Server {

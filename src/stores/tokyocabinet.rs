@@ -6,7 +6,7 @@ use std::ffi::{CStr, c_char, c_int, c_void};
 use super::bytemap::{ByteMap, Engine};
 use super::library::{Shared, c_path, fill, interface, start};
 use super::store_stats::StoreStats;
-use super::{Adapter, Facts, Launch, Means, Role, Setting, Store};
+use super::{Adapter, Facts, Launch, Means, Price, Role, Setting, SettingValues, Store};
 use crate::model::op::{Fault, KeyList};
 use crate::model::trial::{Durability, Transport};
 
@@ -42,22 +42,22 @@ const TYPE: Setting = Setting {
     name: "type",
     about: "hash, or tree: B+ tree",
     default: "hash",
-    check: |text| match text {
-        "hash" | "tree" => Ok(()),
-        _ => Err("hash or tree".to_string()),
-    },
+    values: SettingValues::OneOf(&["hash", "tree"]),
+    price: Price::Pays("only a tree has scans"),
 };
 const BUCKETS: Setting = Setting {
     name: "bnum",
     about: "buckets of the hash; half to four times the records, says its manual",
     default: "1000000",
-    check: whole_number,
+    values: SettingValues::Checked { check: whole_number, worth_trying: &["4000000"] },
+    price: Price::Pays("disk"),
 };
 const MAPPED: Setting = Setting {
     name: "xmsiz",
     about: "bytes of the file that are mapped; as much as the budget of caches unless named",
     default: "0",
-    check: whole_number,
+    values: SettingValues::Checked { check: whole_number, worth_trying: &[] },
+    price: Price::Pays("memory"),
 };
 
 fn whole_number(text: &str) -> Result<(), String> {

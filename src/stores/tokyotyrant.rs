@@ -8,7 +8,7 @@ use std::path::Path;
 
 use super::blocking::{Blocking, Connection};
 use super::store_stats::StoreStats;
-use super::{Adapter, Facts, Launch, Means, Place, Role, Server, Session, Setting, Store};
+use super::{Adapter, Facts, Launch, Means, Place, Price, Role, Server, Session, Setting, SettingValues, Store};
 use crate::model::op::Fault;
 use crate::model::trial::{Durability, Transport};
 use crate::protocol::Codec;
@@ -51,20 +51,16 @@ const DATABASE: Setting = Setting {
     name: "db",
     about: "what it keeps records in: memory (*), hash (a .tch file) or tree (a .tcb file)",
     default: "memory",
-    check: |word| match word {
-        "memory" | "hash" | "tree" => Ok(()),
-        _ => Err("memory, hash or tree".to_string()),
-    },
+    values: SettingValues::OneOf(&["memory", "hash", "tree"]),
+    price: Price::Durability,
 };
 
 const PROTOCOL: Setting = Setting {
     name: "protocol",
     about: "what is spoken: its own binary protocol, or memcached's text",
     default: "binary",
-    check: |word| match word {
-        "binary" | "memcache" => Ok(()),
-        _ => Err("binary or memcache".to_string()),
-    },
+    values: SettingValues::OneOf(&["binary", "memcache"]),
+    price: Price::Nothing,
 };
 
 /// What `stat` tells that could move a number or break a durability level.

@@ -6,6 +6,7 @@
 mod binomial;
 mod equal;
 mod files;
+mod levers;
 mod noise;
 mod power;
 mod run;

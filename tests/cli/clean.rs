@@ -279,6 +279,7 @@ fn what_is_changed_after_it_was_found_stays() {
         place: visit.place.clone(),
         login: Login::default(),
         via: Via::default(),
+        changed: Vec::new(),
         first_used: Default::default(),
     };
     let interrupt = Interrupt::default();

@@ -30,6 +30,7 @@ mod guarded;
 mod headlines;
 mod helped;
 mod kept;
+mod levers;
 mod limits;
 mod look;
 mod mistakes;

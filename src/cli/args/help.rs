@@ -8,6 +8,8 @@ use clap::{Arg, ArgMatches, Command};
 const COMMON: &[(&str, &str)] = &[
     ("job", "The job: fans, ngrams, getset, mixed, ... (`kvfair jobs`)"),
     ("targets", "Stores by name (`redis+unix`) or URL [default: all here]"),
+    ("store", "The store by name, as it is now: `redis`"),
+    ("levers", "Only these, as in transport,via [default: all]"),
     ("what", "Two results files, or the job for --base and --head"),
     ("base", "The target as it was"),
     ("head", "The target as it is"),
@@ -33,6 +35,11 @@ const OF_ONE: &[(&str, &str, &str)] = &[
     ("find-max", "clients", "Clients who share the rate: one number"),
     ("find-max", "budget", "The time that the search has, as in 90s or 5m"),
     ("find-max", "json", "Print what was found as JSON"),
+    ("levers", "profiles", "Size of `fans` (others: --messages, --requests)"),
+    ("levers", "clients", "Clients at once: one number"),
+    ("levers", "via", "How `fans` asks now; other ways are levers"),
+    ("levers", "budget", "The time that it has [default: 15m]"),
+    ("levers", "json", "Print what was found as JSON"),
     ("compare", "wide", "All columns, warnings (others: --json, --markdown)"),
 ];
 
@@ -77,12 +84,16 @@ const REFUSED: &[(&str, &[&str], &str)] = &[
     ),
     ("find-max", &["exec", "answer"], "a program has no rate"),
     ("find-max", &["csv", "markdown", "html", "all", "wide", "stat", "no_warn"], "it prints one table, or --json"),
+    ("levers", &["rate", "arrivals", "replay"], "levers are compared as fast as they go"),
+    ("levers", &["read_only"], "it changes stores that are started here"),
+    ("levers", &["keep", "answers_only", "list", "no_aa"], "it chooses trials by itself"),
+    ("levers", &["csv", "markdown", "html", "all", "wide", "stat", "no_warn"], "`kvfair show` has it"),
     ("compare", &["csv", "all"], "it prints a table, --markdown or --json"),
     ("compare", &["list", "html"], "`kvfair run` has it"),
 ];
 
 /// The commands whose options are many.
-const LONG: [&str; 3] = ["run", "find-max", "compare"];
+const LONG: [&str; 4] = ["run", "find-max", "compare", "levers"];
 
 /// The same commands, their help laid out. A negative number is a value that is out of range, and no option.
 pub fn laid_out(commands: Command) -> Command {

@@ -1,0 +1,40 @@
+//! What is printed of the records of `kvfair levers`, by that command and by `kvfair show`.
+
+use std::borrow::Cow;
+
+use anyhow::{Result, anyhow};
+
+use super::args::Look;
+use super::{Exit, exit_of};
+use crate::model::record::Record;
+use crate::report::levers::{self, LeverReport};
+use crate::report::{cells, standing};
+
+/// Whether records are those of such a run.
+pub fn is_levers(records: &[Record]) -> bool {
+    records.first().is_some_and(|record| record.levers.is_some())
+}
+
+/// The records that are shown by targets: of such a run the blocks that measure gains, of others all.
+pub fn by_targets(records: &[Record]) -> Cow<'_, [Record]> {
+    if is_levers(records) { Cow::Owned(levers::of_gains(records)) } else { Cow::Borrowed(records) }
+}
+
+/// What is printed, and how a command that did no more than that ends.
+pub fn shown(records: &[Record], look: &Look) -> Result<(String, Exit)> {
+    let report = levers::report(records)?.ok_or_else(|| anyhow!("these records tell of no levers"))?;
+    let text = match look.json {
+        true => format!("{}\n", serde_json::to_string_pretty(&report)?),
+        false => levers::text(&report),
+    };
+    Ok((text, exit(records, &report)))
+}
+
+/// The worst of the parts decides.
+fn exit(records: &[Record], report: &LeverReport) -> Exit {
+    let of = |part: &Vec<Record>| exit_of(part, &cells::rows(part, &standing::standings(part)));
+    let ends: Vec<Exit> = levers::parts(records).iter().map(of).collect();
+    let is = |exit: &Exit| ends.contains(exit);
+    let worst = [Exit::WrongAnswers, Exit::Missing, Exit::Error].into_iter().find(is);
+    worst.unwrap_or(if report.is_clear() { Exit::Ok } else { Exit::Inconclusive })
+}

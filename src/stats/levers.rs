@@ -1,0 +1,359 @@
+//! Levers: what each gains alone and as the last one, and which few of them are enough.
+//!
+//! Planned contrasts alone are judged, with Holm's adjustment over them: base against each lever alone, all but each
+//! one against all, and base against all.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use super::floor::{AaNoise, Bar};
+use super::paired::{LEAST_BLOCKS, LogRatios, Ratio};
+use super::rank::{self, Claim};
+use super::{holm, sample::Sample};
+
+/// Levers by their places in a run, 32 at most.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct LeverSet(u32);
+
+impl LeverSet {
+    /// No lever: the base.
+    pub const BASE: LeverSet = LeverSet(0);
+
+    /// A run has so many levers at most.
+    pub const MOST: usize = u32::BITS as usize;
+
+    pub fn of(places: impl IntoIterator<Item = usize>) -> LeverSet {
+        places.into_iter().fold(LeverSet::BASE, LeverSet::with)
+    }
+
+    pub fn with(self, place: usize) -> LeverSet {
+        LeverSet(self.0 | 1 << place)
+    }
+
+    pub fn without(self, place: usize) -> LeverSet {
+        LeverSet(self.0 & !(1 << place))
+    }
+
+    pub fn has(self, place: usize) -> bool {
+        self.0 >> place & 1 == 1
+    }
+
+    pub fn count(self) -> usize {
+        self.0.count_ones() as usize
+    }
+
+    pub fn places(self) -> impl Iterator<Item = usize> {
+        (0..Self::MOST).filter(move |place| self.has(*place))
+    }
+}
+
+/// Two sets of levers, of which the second has more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Contrast {
+    pub before: LeverSet,
+    pub after: LeverSet,
+}
+
+impl Contrast {
+    pub fn alone(place: usize) -> Contrast {
+        Contrast { before: LeverSet::BASE, after: LeverSet::BASE.with(place) }
+    }
+
+    pub fn last(place: usize, all: LeverSet) -> Contrast {
+        Contrast { before: all.without(place), after: all }
+    }
+
+    pub fn together(all: LeverSet) -> Contrast {
+        Contrast { before: LeverSet::BASE, after: all }
+    }
+}
+
+/// The sets that are measured, each once: base, each of the first `levers` alone, all, all but each one. At most
+/// 2k + 2. `all` need not have every lever: some cannot be combined.
+pub fn sets(levers: usize, all: LeverSet) -> Vec<LeverSet> {
+    let alone = (0..levers).map(|place| LeverSet::BASE.with(place));
+    let all_but = all.places().map(|place| all.without(place));
+    let mut sets = Vec::new();
+    for set in [LeverSet::BASE].into_iter().chain(alone).chain([all]).chain(all_but) {
+        if !sets.contains(&set) {
+            sets.push(set);
+        }
+    }
+    sets
+}
+
+/// The contrasts that are planned between them, each once: at most 2k + 1.
+pub fn contrasts(levers: usize, all: LeverSet) -> Vec<Contrast> {
+    let last = all.places().map(|place| Contrast::last(place, all));
+    let mut contrasts: Vec<Contrast> =
+        (0..levers).map(Contrast::alone).chain(last).chain([Contrast::together(all)]).collect();
+    contrasts.retain(|contrast| contrast.before != contrast.after);
+    contrasts.sort();
+    contrasts.dedup();
+    contrasts
+}
+
+/// Of runs whose levers do nothing, at most so many claim anything. A run has few levers that matter among many that do
+/// not, and is read as a list of them: this is stricter than what stores are compared by.
+pub const LEVEL: f64 = 0.02;
+
+/// How many blocks it takes until the exact test can claim any of the contrasts, six at least.
+pub fn needed_blocks(levers: usize, all: LeverSet) -> usize {
+    rank::blocks_for(contrasts(levers, all).len(), LEVEL)
+}
+
+/// What was seen of one contrast.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Gain {
+    #[serde(skip)]
+    pub contrast: Contrast,
+    /// How many times as fast it is with the more levers: cost before / cost after.
+    pub ratio: Ratio,
+    pub blocks: usize,
+    /// Of "no effect", adjusted for all contrasts; none where there are too few blocks.
+    pub p: Option<f64>,
+    /// What a claim had to exceed; none without an A/A control.
+    pub bar: Option<Bar>,
+    pub effect: Option<LeverEffect>,
+}
+
+/// What may be said of a contrast.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum LeverEffect {
+    Helps,
+    Hurts,
+}
+
+impl Gain {
+    /// The largest effect that may still be there unseen, as a share: the far end of the interval, and the noise floor
+    /// at least. None where nothing is known.
+    pub fn unseen(&self) -> Option<f64> {
+        Some(self.ratio.interval.far_end()?.max(self.bar?.floor))
+    }
+
+    pub fn helps(&self) -> bool {
+        self.effect == Some(LeverEffect::Helps)
+    }
+}
+
+/// What each set cost in each block; less is better.
+pub type SetCosts = BTreeMap<LeverSet, BTreeMap<u32, f64>>;
+
+/// Judges the contrasts, in their order; those without a common block are left out. `lengths_s` is how long a trial of
+/// each set takes, in seconds: the median of its costs where it is not named.
+pub fn gains(
+    contrasts: &[Contrast],
+    costs: &SetCosts,
+    lengths_s: &BTreeMap<LeverSet, f64>,
+    noise: &AaNoise,
+) -> Vec<Gain> {
+    let seen: Vec<(Contrast, LogRatios)> =
+        contrasts.iter().filter_map(|contrast| Some((*contrast, paired(*contrast, costs)?))).collect();
+    // How many blocks there are decides on the test, never what they showed.
+    let least = seen.iter().map(|(_, ratios)| ratios.blocks()).min().unwrap_or(0);
+    let p_value = |ratios: &LogRatios| match least {
+        blocks if blocks >= rank::blocks_for(contrasts.len(), LEVEL) => Some(ratios.wilcoxon()),
+        blocks if blocks >= LEAST_BLOCKS => ratios.student(),
+        _ => None,
+    };
+    let p_values: Option<Vec<f64>> = seen.iter().map(|(_, ratios)| p_value(ratios)).collect();
+    let adjusted = p_values.map(|mut p_values| {
+        // One that could not be seen is a test all the same.
+        p_values.resize(contrasts.len(), 1.0);
+        holm::adjusted(&p_values)
+    });
+    let length_s = |set: LeverSet| {
+        let median = || Sample::new(costs.get(&set)?.values().copied().collect()).map(|sample| sample.median());
+        lengths_s.get(&set).copied().or_else(median).unwrap_or_default()
+    };
+    let judged = seen.iter().enumerate().map(|(place, (contrast, ratios))| {
+        let ratio = ratios.ratio();
+        let p = adjusted.as_ref().map(|adjusted| adjusted[place]);
+        let bar = noise.bar(length_s(contrast.before), length_s(contrast.after));
+        let claim = p.filter(|p| *p <= LEVEL).zip(bar).and_then(|(_, bar)| rank::claim(ratio, bar));
+        let effect = claim.map(|claim| match claim {
+            Claim::Slower => LeverEffect::Helps,
+            Claim::Faster => LeverEffect::Hurts,
+        });
+        Gain { contrast: *contrast, ratio, blocks: ratios.blocks(), p, bar, effect }
+    });
+    judged.collect()
+}
+
+/// Cost before to cost after, in the blocks that have both.
+fn paired(contrast: Contrast, costs: &SetCosts) -> Option<LogRatios> {
+    let (before, after) = (costs.get(&contrast.before)?, costs.get(&contrast.after)?);
+    let (before, after): (Vec<f64>, Vec<f64>) =
+        before.iter().filter_map(|(block, cost)| Some((*cost, *after.get(block)?))).unzip();
+    LogRatios::of(&before, &after)
+}
+
+pub fn gain(gains: &[Gain], contrast: Contrast) -> Option<&Gain> {
+    gains.iter().find(|gain| gain.contrast == contrast)
+}
+
+/// From so much on, as a share, a gain counts where the order of levers is chosen.
+const COUNTS: f64 = 0.03;
+
+/// The set that may be enough: the levers that help as the last one. Where none does although all together help, or one
+/// alone, each may stand in for another: then the one that gains most alone. Empty where nothing helps.
+///
+/// It is chosen by the data that it came from, so that its own gain must be seen in fresh blocks.
+pub fn first_set(all: LeverSet, gains: &[Gain]) -> LeverSet {
+    let helps = |contrast| gain(gains, contrast).is_some_and(Gain::helps);
+    let needed = LeverSet::of(all.places().filter(|place| helps(Contrast::last(*place, all))));
+    let gains_at_all = helps(Contrast::together(all)) || all.places().any(|place| helps(Contrast::alone(place)));
+    if needed.count() > 0 || !gains_at_all {
+        return needed;
+    }
+    next_set(needed, all, gains).unwrap_or(needed)
+}
+
+/// The set with one lever more: the one that gains most as the last one, or alone where no other gains as the last one.
+/// None where there are no more.
+pub fn next_set(set: LeverSet, all: LeverSet, gains: &[Gain]) -> Option<LeverSet> {
+    let estimate = |contrast| gain(gains, contrast).map_or(1.0, |gain| gain.ratio.estimate);
+    let worth = |place: usize| {
+        let (last, alone) = (estimate(Contrast::last(place, all)), estimate(Contrast::alone(place)));
+        if last > 1.0 + COUNTS { (1, last) } else { (0, alone) }
+    };
+    let others = all.places().filter(|place| !set.has(*place));
+    let best = others.max_by(|one, other| {
+        let (one, other) = (worth(*one), worth(*other));
+        one.0.cmp(&other.0).then(one.1.total_cmp(&other.1))
+    });
+    best.map(|place| set.with(place))
+}
+
+/// What fresh blocks say of a set against all levers.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Confirmation {
+    /// How many times as fast all are as the set.
+    pub all: Gain,
+    pub found: Confirmed,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Confirmed {
+    /// All are not told apart from the set, and faster by at most [`NEAR`] or the noise floor.
+    Enough,
+    /// They are not told apart, and a larger difference cannot be ruled out.
+    Open,
+    /// All are faster.
+    Short,
+}
+
+/// So much faster, as a share, all levers may be than a set that is enough.
+pub const NEAR: f64 = 0.05;
+
+/// None where no block has both.
+pub fn confirmation(
+    set: LeverSet,
+    all: LeverSet,
+    costs: &SetCosts,
+    lengths_s: &BTreeMap<LeverSet, f64>,
+    noise: &AaNoise,
+) -> Option<Confirmation> {
+    let contrast = Contrast { before: set, after: all };
+    let all = *gains(&[contrast], costs, lengths_s, noise).first()?;
+    let near = all.bar.map_or(NEAR, |bar| bar.floor.max(NEAR));
+    let found = match all.ratio.interval.bounds() {
+        _ if all.helps() => Confirmed::Short,
+        Some((_, high)) if all.bar.is_some() && high <= 1.0 + near => Confirmed::Enough,
+        _ => Confirmed::Open,
+    };
+    Some(Confirmation { all, found })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::floor::Control;
+    use super::super::paired::Interval;
+    use super::*;
+
+    /// Of an A/A control that is quiet.
+    fn quiet() -> AaNoise {
+        AaNoise::of([Control { interval: Interval::Exact { low: 0.99, high: 1.01 }, length_s: 1.0 }], false)
+    }
+
+    /// So many blocks in which a set costs so much, with a little noise that differs by block.
+    fn costs(sets: &[LeverSet], cost: impl Fn(LeverSet) -> f64, blocks: u32) -> SetCosts {
+        let noise = |set: LeverSet, block: u32| 1.0 + f64::from((set.0 * 7 + block * 13) % 11) / 1e4;
+        let of = |set: &LeverSet| (*set, (1..=blocks).map(|block| (block, cost(*set) * noise(*set, block))).collect());
+        sets.iter().map(of).collect()
+    }
+
+    fn judged(levers: usize, all: LeverSet, cost: impl Fn(LeverSet) -> f64) -> Vec<Gain> {
+        let costs = costs(&sets(levers, all), cost, 10);
+        gains(&contrasts(levers, all), &costs, &BTreeMap::new(), &quiet())
+    }
+
+    #[test]
+    fn a_run_has_two_sets_a_lever_and_two_more_and_none_twice() {
+        for levers in 3..8 {
+            let all = LeverSet::of(0..levers);
+            assert_eq!((sets(levers, all).len(), contrasts(levers, all).len()), (2 * levers + 2, 2 * levers + 1));
+        }
+        let two = LeverSet::of(0..2);
+        assert_eq!(sets(2, two).len(), 4, "all but one is the other one alone");
+        assert_eq!(contrasts(2, two).len(), 5);
+        assert_eq!((sets(1, LeverSet::of([0])).len(), contrasts(1, LeverSet::of([0])).len()), (2, 1));
+        let (levers, all) = (3, LeverSet::of([0, 1]));
+        assert_eq!(sets(levers, all).len(), 5, "one that cannot be combined is measured alone");
+        assert_eq!(contrasts(levers, all).len(), 6);
+        assert_eq!(contrasts(1, LeverSet::BASE), [Contrast::alone(0)]);
+    }
+
+    #[test]
+    fn gains_are_told_from_none_and_have_a_direction() {
+        let all = LeverSet::of(0..3);
+        // The first halves the cost, the second does nothing, the third makes all a tenth slower.
+        let gains = judged(3, all, |set| (if set.has(0) { 1.0 } else { 2.0 }) * (if set.has(2) { 1.1 } else { 1.0 }));
+        let effect = |contrast| gain(&gains, contrast).unwrap().effect;
+        for contrast in [Contrast::alone, |place| Contrast::last(place, LeverSet::of(0..3))] {
+            let found = [0, 1, 2].map(|place| effect(contrast(place)));
+            assert_eq!(found, [Some(LeverEffect::Helps), None, Some(LeverEffect::Hurts)]);
+        }
+        let halved = gain(&gains, Contrast::alone(0)).unwrap();
+        assert!((halved.ratio.estimate - 2.0).abs() < 0.01 && halved.blocks == 10);
+        let nothing = gain(&gains, Contrast::alone(1)).unwrap();
+        assert!(nothing.unseen().unwrap() >= 0.02, "the noise floor at least");
+        assert_eq!(first_set(all, &gains), LeverSet::of([0]));
+    }
+
+    /// Either of the first two removes the same cost: neither gains as the last one.
+    #[test]
+    fn of_levers_that_stand_in_for_each_other_one_is_enough() {
+        let all = LeverSet::of(0..3);
+        let gains = judged(3, all, |set| if set.has(0) || set.has(1) { 1.0 } else { 3.0 });
+        assert!(!gain(&gains, Contrast::last(0, all)).unwrap().helps());
+        let first = first_set(all, &gains);
+        assert!(first == LeverSet::of([0]) || first == LeverSet::of([1]));
+        assert_eq!(next_set(all, all, &gains), None);
+    }
+
+    #[test]
+    fn where_nothing_helps_no_set_is_needed() {
+        let all = LeverSet::of(0..4);
+        assert_eq!(first_set(all, &judged(4, all, |_| 1.0)), LeverSet::BASE);
+    }
+
+    #[test]
+    fn fresh_blocks_confirm_a_set_that_is_near_and_deny_one_that_is_not() {
+        let (set, all) = (LeverSet::of([0]), LeverSet::of([0, 1]));
+        let found = |factor: f64, blocks: u32| {
+            let costs = costs(&[set, all], |one| if one == set { factor } else { 1.0 }, blocks);
+            confirmation(set, all, &costs, &BTreeMap::new(), &quiet()).unwrap().found
+        };
+        assert_eq!(
+            [1.0, 1.01, 1.3].map(|factor| found(factor, 6)),
+            [Confirmed::Enough, Confirmed::Enough, Confirmed::Short]
+        );
+        assert_eq!(found(1.0, 3), Confirmed::Open, "three blocks have no interval");
+        let without = confirmation(set, all, &costs(&[set, all], |_| 1.0, 6), &BTreeMap::new(), &AaNoise::default());
+        assert_eq!(without.unwrap().found, Confirmed::Open, "no A/A control, no claim");
+    }
+}
