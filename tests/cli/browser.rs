@@ -66,7 +66,8 @@ fn a_browser_shows_the_page_as_it_is_meant() {
     let home = desk.home();
     let words = [&page, &home, &axe].map(|path| path.display().to_string());
     let mut python = desk.command("python3", &words.each_ref().map(String::as_str));
-    python.env("PYTHONPATH", of_the_project("target/test-tools/python"));
+    // A browser leaves what it likes in the directory of temporary files.
+    python.env("PYTHONPATH", of_the_project("target/test-tools/python")).env("TMPDIR", &home);
     let said = Started::new(python).wait();
     println!("{}", said.out);
     // To be looked at by people: light, dark, narrow, and on paper.

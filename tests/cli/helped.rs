@@ -17,6 +17,7 @@ const TRIED: &[(&str, &str, &str, &[&str])] = &[
     ("blocks", "2", "mixed", &[]),
     ("budget", "60s", "mixed", &[]),
     ("clients", "2", "mixed", &[]),
+    ("color", "never", "mixed", &[]),
     ("columns", "user,page", "fans", &["--input", "file"]),
     ("compressible", "20", "mixed", &[]),
     ("config", "shipped", "mixed", &[]),
