@@ -78,6 +78,13 @@ pub enum Command {
     Growth(Growth),
     /// Find what to change at a store, and what each change gains
     Levers(Box<Levers>),
+    /// Name at most five changes to a store that help, best first
+    #[command(after_long_help = "Examples:\n  \
+        kvfair advise fans redis\n  \
+        kvfair advise ngrams berkeleydb --budget 5m\n\n\
+        Each lever is measured alone; `kvfair levers` measures them together too. Exit codes: 0 it is clear what helps, \
+        or that nothing does; 6 it is not (a noisy machine, too little time).")]
+    Advise(Box<Levers>),
     /// Print a results file again
     Show(Show),
     #[cfg(test)]

@@ -106,6 +106,7 @@ pub fn main() -> ExitCode {
         Some(Command::Crash(args)) => crash::crash(&args),
         Some(Command::Growth(args)) => growth::growth(&args),
         Some(Command::Levers(args)) => levers::levers(*args),
+        Some(Command::Advise(args)) => levers::advise(*args),
         Some(Command::Show(args)) => show::show(&args),
         Some(Command::Check(args)) => check::check(&args),
         Some(Command::Clean(args)) => clean::clean(&args),

@@ -62,6 +62,8 @@ pub struct Attempt {
 pub struct LeverReport {
     #[serde(skip)]
     pub headline: String,
+    /// Each lever was measured alone: by `kvfair advise`.
+    pub is_advice: bool,
     pub base: String,
     pub job: String,
     pub cost: LeverCost,
@@ -118,8 +120,13 @@ pub struct LevelRow {
 impl LeverReport {
     /// It is told which levers are enough, or that none is seen to help.
     pub fn is_clear(&self) -> bool {
+        let is_judged = |gain: &Gain| gain.p.is_some() && gain.bar.is_some();
+        if self.is_advice {
+            let is_seen = |lever: &LeverRow| lever.alone.as_ref().is_some_and(is_judged);
+            return self.cost == LeverCost::Seconds && self.levers.iter().any(is_seen);
+        }
         let confirmed = self.enough.confirmation.is_some_and(|seen| seen.found == Confirmed::Enough);
-        let known = self.together.is_some_and(|gain| gain.p.is_some() && gain.bar.is_some());
+        let known = self.together.as_ref().is_some_and(is_judged);
         self.cost == LeverCost::Seconds && known && (confirmed || self.enough.is_all || self.enough.levers.is_empty())
     }
 }
@@ -211,6 +218,7 @@ pub fn report(records: &[Record]) -> Result<Option<LeverReport>> {
     }
     Ok(Some(LeverReport {
         headline: super::words::headline(&gains, &standing::standings(&gains)),
+        is_advice: seen.all == LeverSet::BASE,
         base: seen.run.base.clone(),
         job: gains[0].job.name.clone(),
         cost: seen.cost,

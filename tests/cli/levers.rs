@@ -119,3 +119,22 @@ fn a_store_that_is_not_here_says_so() {
     let said = desk.run(&["levers", "fans", "redis", "--profiles", "50", "--blocks", "4"]);
     said.exits(3).shows("too little was measured");
 }
+
+/// The short form: each lever alone, at most five lines, and no set.
+#[test]
+fn an_advice_is_a_few_lines_with_gain_price_and_command() {
+    let desk = Desk::new();
+    let advise = ["advise", "fans", "redis", "--profiles", "150", "--blocks", "6", "--output", OUT];
+    let said = desk.run(&advise);
+    assert!([0, 6].contains(&said.code), "{}\n{}{}", said.code, said.out, said.err);
+    let records = records_in(&desk.home().join(OUT));
+    let found = labels(&records, "gains");
+    assert!(found.len() >= 3 && !found.iter().any(|label| label.contains(" all")), "{found:?}");
+    assert!(records.iter().all(|record| record["levers"]["part"]["kind"] == "gains"), "nothing else is measured");
+    // Many keys in one question help whatever else the machine does.
+    said.shows("1. via ").shows("; costs ").shows("kvfair levers fans redis --levers via");
+    let advice = said.out.lines().filter(|line| line.starts_with(|letter: char| letter.is_ascii_digit())).count();
+    assert!((1..=5).contains(&advice), "{}", said.out);
+    assert_eq!(desk.run(&["show", OUT]).out, said.out);
+    desk.run(&["advise", "fans", "redis", "--html", "page.html"]).exits(2).complains("`kvfair show` has it");
+}

@@ -35,6 +35,7 @@ const OF_ONE: &[(&str, &str, &str)] = &[
     ("find-max", "clients", "Clients who share the rate: one number"),
     ("find-max", "budget", "The time that the search has, as in 90s or 5m"),
     ("find-max", "json", "Print what was found as JSON"),
+    ("advise", "budget", "The time that it has [default: 2m]"),
     ("levers", "profiles", "Size of `fans` (others: --messages, --requests)"),
     ("levers", "clients", "Clients at once: one number"),
     ("levers", "via", "How `fans` asks now; other ways are levers"),
@@ -93,7 +94,12 @@ const REFUSED: &[(&str, &[&str], &str)] = &[
 ];
 
 /// The commands whose options are many.
-const LONG: [&str; 4] = ["run", "find-max", "compare", "levers"];
+const LONG: [&str; 5] = ["run", "find-max", "compare", "levers", "advise"];
+
+/// Whether what is said of one command holds for another: `advise` is the short form of `levers`.
+fn holds_for(of: &str, command: &str) -> bool {
+    of == command || (of, command) == ("levers", "advise")
+}
 
 /// The same commands, their help laid out. A negative number is a value that is out of range, and no option.
 pub fn laid_out(commands: Command) -> Command {
@@ -114,10 +120,10 @@ pub fn laid_out(commands: Command) -> Command {
 /// With its heading and the words that `-h` has for it; hidden where the command refuses it.
 fn placed(argument: Arg, command: &str) -> Arg {
     let id = argument.get_id().to_string();
-    let is_refused = REFUSED.iter().any(|(of, ids, _)| *of == command && ids.contains(&id.as_str()));
+    let is_refused = REFUSED.iter().any(|(of, ids, _)| holds_for(of, command) && ids.contains(&id.as_str()));
     let section = SECTIONS.iter().find(|(_, ids)| ids.contains(&id.as_str())).map(|(heading, _)| *heading);
     let argument = argument.help_heading(section).hide(is_refused);
-    let of_one = OF_ONE.iter().find(|(of, common, _)| *of == command && *common == id).map(|(.., short)| short);
+    let of_one = OF_ONE.iter().find(|(of, common, _)| holds_for(of, command) && *common == id).map(|(.., short)| short);
     let of_all = || COMMON.iter().find(|(common, _)| *common == id).map(|(_, short)| short);
     let Some(short) = of_one.or_else(of_all) else {
         return argument.hide_short_help(true);
@@ -136,7 +142,7 @@ fn placed(argument: Arg, command: &str) -> Arg {
 pub fn refused(typed: &ArgMatches) -> Option<String> {
     let (name, typed) = typed.subcommand()?;
     let is_typed = |id: &&&str| typed.value_source(id) == Some(ValueSource::CommandLine);
-    let of_command = REFUSED.iter().filter(|(command, ..)| *command == name);
+    let of_command = REFUSED.iter().filter(|(command, ..)| holds_for(command, name));
     let found = of_command.filter_map(|(_, ids, why)| Some((ids.iter().find(is_typed)?, why))).next();
     found.map(|(id, why)| format!("--{} is no option of {name}: {why}", id.replace('_', "-")))
 }
@@ -193,7 +199,7 @@ mod tests {
     fn what_help_names_is_taken() {
         for name in LONG {
             let mut command = command().find_subcommand(name).expect("a command").clone();
-            let of = |id: &str| REFUSED.iter().any(|(of, ids, _)| *of == name && ids.contains(&id));
+            let of = |id: &str| REFUSED.iter().any(|(of, ids, _)| holds_for(of, name) && ids.contains(&id));
             let refused: Vec<String> = command
                 .get_arguments()
                 .filter(|argument| of(argument.get_id().as_str()))

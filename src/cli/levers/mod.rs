@@ -31,6 +31,7 @@ use crate::stats::levers::{self as stats, Confirmed, LeverSet};
 
 /// The time that the command has where none is named.
 const BUDGET: Duration = Duration::from_secs(900);
+const ADVICE_BUDGET: Duration = Duration::from_secs(120);
 /// Shares of what is left: of the blocks that measure gains, and of those that confirm a set.
 const GAINS: f64 = 0.65;
 const CONFIRM: f64 = 0.75;
@@ -42,7 +43,33 @@ const CLIENTS: &str = "10";
 const CONFIRM_BLOCKS: Blocks = Blocks { least: 8, most: 20, plus_minus: Some(0.02) };
 const DURABILITY_BLOCKS: u32 = 6;
 
+/// What is asked about levers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Question {
+    /// Which few are enough.
+    Enough,
+    /// Which one to try first: each alone.
+    Advice,
+}
+
+impl Question {
+    /// The levers that are measured together, of so many that can be combined.
+    fn together(self, all: LeverSet) -> LeverSet {
+        if self == Question::Advice { LeverSet::BASE } else { all }
+    }
+}
+
+/// `kvfair levers`.
 pub fn levers(args: Levers) -> Result<Exit> {
+    answered(args, Question::Enough)
+}
+
+/// `kvfair advise`: the short form.
+pub fn advise(args: Levers) -> Result<Exit> {
+    answered(args, Question::Advice)
+}
+
+fn answered(args: Levers, question: Question) -> Result<Exit> {
     let Levers { job, store, levers: names, how } = args;
     let kind = find_job(&job)?;
     let look = how.look();
@@ -61,9 +88,12 @@ pub fn levers(args: Levers) -> Result<Exit> {
         results: Results::create(&path)?,
         records: Vec::new(),
         preflight: None,
-        end: End::within(run.how.budget.unwrap_or(BUDGET)),
+        end: End::within(run.how.budget.unwrap_or(match question {
+            Question::Enough => BUDGET,
+            Question::Advice => ADVICE_BUDGET,
+        })),
     };
-    let ended = measured(&mut session, &ground, levers, left_out);
+    let ended = measured(&mut session, &ground, question, levers, left_out);
     finish(session, ended, &look)
 }
 
@@ -96,21 +126,26 @@ fn is_one_point(run: &RunArgs, plan: &Plan) -> Result<()> {
 fn measured(
     session: &mut LeverSession<'_>,
     ground: &Ground<'_>,
+    question: Question,
     levers: Vec<Lever>,
     mut left_out: Vec<UntriedLever>,
 ) -> Result<Ended> {
     let mut plan = Plan { end: Some(session.end), ..ground.plan.clone() };
     resolve_input(&mut plan, session.scratch, session.interrupt)?;
     let (levers, tried) = pilots::best_values(session, ground, &plan, levers)?;
-    let levers = pilots::that_fit(session, ground, levers, &tried, &mut left_out)?;
-    let (all, reasons) = ground.all(&levers);
+    let together = |all| question.together(all);
+    let levers = pilots::that_fit(session, ground, (levers, &tried), together, &mut left_out)?;
+    let (all, reasons) = match question {
+        Question::Enough => ground.all(&levers),
+        Question::Advice => (LeverSet::BASE, vec![Some(ALONE.to_string()); levers.len()]),
+    };
     let run = LeverRun { base: ground.base().target.label.clone(), levers: told(&levers, reasons), left_out };
     tell_plan(&run, all);
     let mut plan = of_gains(ground, plan, &levers, all, &run);
     let time = session.end.left().mul_f64(GAINS);
     pilots::size(session, ground, &mut plan, time)?;
     let ended = session.blocks(std::slice::from_ref(&plan), session.end.left().mul_f64(GAINS))?;
-    if matches!(ended, Ended::Interrupted(_)) {
+    if matches!(ended, Ended::Interrupted(_)) || question == Question::Advice {
         return Ok(ended);
     }
     let ended = confirmed(session, ground, &plan, &levers, all)?;
@@ -119,6 +154,9 @@ fn measured(
     }
     durability(session, ground, &plan)
 }
+
+/// Why no lever of an advice is measured with the others.
+const ALONE: &str = "advise measures each lever alone";
 
 /// As records tell of them.
 fn told(levers: &[Lever], reasons: Vec<Option<String>>) -> Vec<RunLever> {

@@ -96,15 +96,15 @@ fn with_its_best(mut lever: Lever, times: &mut impl Iterator<Item = PilotTime>) 
 pub fn that_fit(
     session: &LeverSession<'_>,
     ground: &Ground<'_>,
-    levers: Vec<Lever>,
-    tried: &PilotTimes,
+    (levers, tried): (Vec<Lever>, &PilotTimes),
+    together: impl Fn(LeverSet) -> LeverSet,
     left_out: &mut Vec<UntriedLever>,
 ) -> Result<Vec<Lever>> {
     let time_s = session.end.left().as_secs_f64() * PLANNED;
     let trials: f64 = tried.alone.iter().map(|time| time.all_s).sum::<f64>() + tried.base.all_s;
     let mean_s = trials / (tried.alone.len() + 1) as f64;
     let takes_s = |count: usize| {
-        let all = LeverSet::of(0..count);
+        let all = together(LeverSet::of(0..count));
         let needed = stats::needed_blocks(count, all) as u32;
         let blocks = ground.args.how.blocks.unwrap_or(needed) + 1;
         // Two targets are run twice.

@@ -12,6 +12,9 @@ const WIDTH: usize = 80;
 
 pub fn text(report: &LeverReport) -> String {
     let width = width().min(WIDTH);
+    if report.is_advice {
+        return advice(report, width);
+    }
     let mut lines = vec![report.headline.clone()];
     lines.extend(wrap(&sentence(report), width));
     lines.push(layout(&table(report, width), width).trim_end().to_string());
@@ -22,6 +25,42 @@ pub fn text(report: &LeverReport) -> String {
     }
     lines.retain(|line| !line.is_empty());
     format!("{}\n", lines.join("\n"))
+}
+
+/// Lines of an advice.
+const ADVICE_MAX: usize = 5;
+
+/// The levers that help, best first: what each gains, what it costs, and the command that shows it.
+fn advice(report: &LeverReport, width: usize) -> String {
+    let mut helpful: Vec<(&LeverRow, Gain)> =
+        report.levers.iter().filter_map(|lever| Some((lever, lever.alone.filter(Gain::helps)?))).collect();
+    helpful.sort_by(|(_, one), (_, other)| other.ratio.estimate.total_cmp(&one.ratio.estimate));
+    let mut lines = vec![report.headline.clone()];
+    lines.extend(helpful.iter().take(ADVICE_MAX).enumerate().flat_map(|(place, (lever, gain))| {
+        let pays = if lever.pays.is_empty() { "nothing known".to_string() } else { lever.pays.clone() };
+        let what = format!("{}. {}: {}; costs {pays}", place + 1, lever.change, gained(gain, report.cost));
+        let command = format!("   kvfair levers {} {} --levers {}", report.job, quoted(&report.base), lever.name);
+        [wrap(&what, width).join("\n   "), command]
+    }));
+    if helpful.is_empty() {
+        lines.extend(wrap(&not_advised(report), width));
+    }
+    format!("{}\n", lines.join("\n"))
+}
+
+fn not_advised(report: &LeverReport) -> String {
+    let seen: Vec<String> =
+        report.levers.iter().map(|lever| format!("{} {}", lever.change, cell(lever.alone.as_ref()))).collect();
+    match report.is_clear() {
+        true => format!("{}: no lever is seen to help: {}.", report.base, seen.join(", ")),
+        false => format!("{}: too little can be told to advise anything: {}.", report.base, seen.join(", ")),
+    }
+}
+
+/// A target as a shell takes it.
+fn quoted(target: &str) -> String {
+    let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "+-_.:/".contains(letter);
+    if target.chars().all(is_plain) { target.to_string() } else { format!("'{}'", target.replace('\'', "")) }
 }
 
 /// "redis: unix and via native are enough: 5.8x as fast as it is now [5.1-6.4]; confirmed in 6 fresh blocks".
