@@ -35,7 +35,7 @@ dd{margin:0}
 figure{margin:1rem 0}
 figure svg{display:block;width:100%;min-width:40rem;height:auto}
 .two{display:flex;flex-wrap:wrap;gap:1rem}
-.two figure{flex:1 1 24rem;min-width:0;margin:0}
+.two figure{flex:1 1 24rem;min-width:0;max-width:36rem;margin:0}
 .two figure svg{min-width:min(20rem,100%)}
 table{border-collapse:collapse;font-variant-numeric:tabular-nums;font-size:.92rem}
 caption{text-align:left;padding:.25rem 0}
