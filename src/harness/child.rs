@@ -35,6 +35,10 @@ impl Child {
         let mut line = serde_json::to_vec(task).with_context(|| format!("cannot write the task of a {name}"))?;
         line.push(b'\n');
         let program = std::env::current_exe().context("cannot find our own program")?;
+        // Its trials would be of another kvfair.
+        if !program.exists() {
+            bail!("kvfair's own program was replaced or deleted while it ran\nhint: start the run again");
+        }
         let errors = File::create(log).with_context(|| format!("cannot write {}", log.display()))?;
         let mut command = process::under(under, &program);
         command.args([COMMAND, name]).env_remove(process::PASSWORD_VARIABLE);

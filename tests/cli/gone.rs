@@ -103,3 +103,20 @@ fn a_redis_that_starts_again_in_the_same_process_is_found() {
     server.kill().and_then(|()| server.wait()).expect("our own child");
     said.exits(1).shows("the server was started again while the command ran");
 }
+
+/// As a build does that goes on beside a run.
+#[test]
+fn a_program_that_is_deleted_while_it_runs_says_so() {
+    let desk = Desk::new();
+    let copy = desk.home().join("kvfair");
+    std::fs::copy(env!("CARGO_BIN_EXE_kvfair"), &copy).expect("a copy of our own program");
+    let run = ["run", "fans", "null", "lmdb", "--profiles", "300", "--blocks", "9", "--output", "out.jsonl"];
+    let started = Started::new(desk.command(&copy.display().to_string(), &run));
+    let out = desk.home().join("out.jsonl");
+    wait_for("a record", || std::fs::metadata(&out).is_ok_and(|file| file.len() > 0).then_some(()));
+    std::fs::remove_file(&copy).expect("our own file");
+    let said = started.wait();
+    assert_ne!(said.code, 0, "{}", said.out);
+    let told = format!("{}{}", said.out, said.err).split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(told.contains("kvfair's own program was replaced or deleted while it ran"), "{told}");
+}
