@@ -38,7 +38,8 @@ impl Screen {
     pub fn new(blocks: Blocks, trials: usize, units: u64, end: Option<End>) -> Screen {
         let first = u32::from(!blocks.may_claim());
         let bar = ProgressLine::new(bar_steps(blocks, first, trials as u64), goes_on(blocks), end);
-        let width = terminal::columns_of_screen().map_or_else(table::width, table::on_columns);
+        // A line that fills the screen runs into the next one where the terminal is made wider.
+        let width = terminal::columns_of_screen().map_or_else(table::width, table::on_columns) - 1;
         Screen {
             bar,
             width,
@@ -103,7 +104,7 @@ impl Screen {
             (trials, last) => Some(format!("discarded trials, which are run again: {trials}; the last: {last}")),
         };
         for words in [discarded_blocks(&self.records), of_trials].into_iter().flatten() {
-            text += &format!("{}\n", table::wrap(&words, self.width - 1).join("\n"));
+            text += &format!("{}\n", table::wrap(&words, self.width).join("\n"));
         }
         bar.set_message(&text);
     }

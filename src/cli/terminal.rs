@@ -176,7 +176,8 @@ fn far_in_words(what: &str, share: f32, left: &str, columns: usize) -> String {
     let bar = format!("{:<BAR$}", format!("{}{head}", "=".repeat(done)));
     let percent = format!("{:.0} %{left}", (share * 100.0).floor());
     let fits = |line: &String| line.chars().count() <= columns;
-    let lines = || [table::wrap(what, columns), table::wrap(&percent, columns)].concat().join("\n");
+    let room = columns.saturating_sub(1);
+    let lines = || [table::wrap(what, room), table::wrap(&percent, room)].concat().join("\n");
     Some(format!("{what} {bar} {percent}")).filter(fits).unwrap_or_else(lines)
 }
 
