@@ -1,5 +1,5 @@
-//! Colour on a terminal: the best rows green, failed ones red, warnings yellow. The words say the same without it. Text is
-//! painted after it was made plain, so that no label brings a colour of its own.
+//! Colour on a terminal: the best rows green, failed ones red, warnings yellow. The words say the same without it. Text
+//! is painted after it was made plain, so that no label brings a colour of its own.
 
 use std::env;
 use std::sync::OnceLock;

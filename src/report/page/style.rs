@@ -1,5 +1,5 @@
-//! How a page looks, and its own script: it sorts, filters, and unpacks long tables. Both stand in the page; nothing else is loaded,
-//! and the browser refuses what somebody might smuggle in (a policy with the script's hash).
+//! How a page looks, and its own script: it sorts, filters, and unpacks long tables. Both stand in the page; nothing else
+//! is loaded, and the browser refuses what somebody might smuggle in (a policy with the script's hash).
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -56,7 +56,9 @@ code,pre{font-family:ui-monospace,monospace;font-size:.88rem}
 pre{white-space:pre-wrap;margin:.5rem 0}
 @media (max-width:30rem){details dl{grid-template-columns:1fr}}
 @media (forced-colors:active){svg{forced-color-adjust:none}}
-@media print{section[hidden]{display:block}label,p>button,code+button{display:none}body{max-width:none;font-size:10pt}.scroll{overflow:visible}figure,tr{break-inside:avoid}\
+@media print{section[hidden]{display:block}label,p>button,code+button{display:none}\
+body{max-width:none;font-size:10pt}.scroll{overflow:visible}\
+figure,tr{break-inside:avoid}\
 figure svg{min-width:0}details::details-content{display:block;content-visibility:visible}\
 th button{text-decoration:none}}
 ";
@@ -95,7 +97,8 @@ const measures=[...new Set(sections.map(one=>one.dataset.measure))];
 const apply=()=>{
 for(const one of sections)one.hidden=state.measure!==''&&one.dataset.measure!==state.measure;
 const words=state.filter.toLowerCase();
-for(const row of document.querySelectorAll('tr.row'))row.hidden=!row.cells[0].textContent.toLowerCase().includes(words)};
+for(const row of document.querySelectorAll('tr.row'))\
+row.hidden=!row.cells[0].textContent.toLowerCase().includes(words)};
 const choose=()=>{
 const told=[state.measure,state.filter&&'filter='+encodeURIComponent(state.filter)].filter(one=>one);
 history.replaceState(null,'',told.length?'#'+told.join(','):location.pathname+location.search);
@@ -104,7 +107,8 @@ if(!measures.includes(state.measure))state.measure='';
 if(measures.length>1){
 const label=add('label','Measure ',sections[0]);
 const select=document.createElement('select');
-for(const name of ['',...measures])select.append(new Option(name==='cpu'?'CPU':name||'all',name,false,name===state.measure));
+for(const name of ['',...measures])\
+select.append(new Option(name==='cpu'?'CPU':name||'all',name,false,name===state.measure));
 select.addEventListener('change',()=>{state.measure=select.value;choose()});
 label.append(select)}
 const first=document.querySelector('table.sorted');
