@@ -82,8 +82,8 @@ pub enum Command {
     #[command(after_long_help = "Examples:\n  \
         kvfair advise fans redis\n  \
         kvfair advise ngrams berkeleydb --budget 5m\n\n\
-        Each lever is measured alone; `kvfair levers` measures them together too. Exit codes: 0 it is clear what helps, \
-        or that nothing does; 6 it is not (a noisy machine, too little time).")]
+        Each lever is measured alone; `kvfair levers` measures them together too. Exit codes: 0 it is clear what \
+        helps, or that nothing does; 6 it is not (a noisy machine, too little time).")]
     Advise(Box<Levers>),
     /// Print a results file again
     Show(Show),

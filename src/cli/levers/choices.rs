@@ -1,4 +1,5 @@
-//! The levers that a store and a job have: what may be changed at a target, one thing each, and what cannot be combined.
+//! The levers that a store and a job have: what may be changed at a target, one thing each, and what cannot be
+//! combined.
 
 use anyhow::{Result, anyhow};
 

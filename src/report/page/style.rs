@@ -1,5 +1,5 @@
-//! How a page looks, and its own script: it sorts, filters, and unpacks long tables. Both stand in the page; nothing else
-//! is loaded, and the browser refuses what somebody might smuggle in (a policy with the script's hash).
+//! How a page looks, and its own script: it sorts, filters, and unpacks long tables. Both stand in the page; nothing
+//! else is loaded, and the browser refuses what somebody might smuggle in (a policy with the script's hash).
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
