@@ -100,7 +100,7 @@ pub fn columns() -> Option<u16> {
     terminal_size_of(io::stdout()).map(|(Width(columns), _)| columns)
 }
 
-/// How many lines the terminal has that shows what is under way; none where nobody looks on.
+/// The height in lines of the terminal that standard error goes to; none where it goes elsewhere.
 pub fn lines_of_screen() -> Option<u16> {
     terminal_size_of(io::stderr()).map(|(_, Height(lines))| lines)
 }

@@ -22,7 +22,7 @@ pub struct RunLever {
     pub name: String,
     /// To what: "unix", "via native", "protocol=binary".
     pub change: String,
-    /// What it costs besides time, in words; empty where nothing is known.
+    /// The price in words, such as memory or code; empty where none is known.
     pub pays: String,
     /// The values that a pilot tried, where there were several.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

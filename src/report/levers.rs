@@ -94,7 +94,7 @@ pub struct LeverRow {
     pub counters: Vec<String>,
 }
 
-/// The smallest set that is not told apart from all.
+/// The smallest set of levers that is as fast as all of them, as far as can be told.
 #[derive(Serialize)]
 pub struct EnoughLevers {
     /// What is changed in it; empty where nothing helps.

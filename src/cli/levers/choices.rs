@@ -27,7 +27,7 @@ pub struct Lever {
 pub struct LeverValue {
     /// "unix", "via native", "protocol=binary".
     pub words: String,
-    /// What it costs besides time; empty where nothing is known.
+    /// Its price in words, such as memory or code; empty where none is known.
     pub pays: &'static str,
     change: Change,
 }

@@ -99,7 +99,7 @@ fn confirmed(enough: &EnoughLevers) -> String {
     match seen.found {
         Confirmed::Enough => format!("confirmed in {blocks} fresh blocks ({at_most})"),
         _ if at_most.is_empty() => format!("not confirmed: {blocks} fresh blocks are too few"),
-        _ => format!("not told apart from all levers in {blocks} fresh blocks, and not confirmed ({at_most})"),
+        _ => format!("not confirmed: {blocks} fresh blocks cannot tell it apart from all levers ({at_most})"),
     }
 }
 

@@ -1,5 +1,6 @@
 //! How a page looks, and its own script: it sorts, filters, and unpacks long tables. Both stand in the page; nothing
-//! else is loaded, and the browser refuses what somebody might smuggle in (a policy with the script's hash).
+//! else is loaded, and a policy with the script's hash makes the browser
+//! refuse any other script.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
