@@ -70,7 +70,7 @@ fn no_program(chosen: &Chosen, _: &Intent<'_>) -> Option<String> {
 fn not_started_here(chosen: &Chosen, wanted: &Intent<'_>) -> Option<String> {
     let (what, command) = match wanted {
         Intent::Growth => ("asked so much", "growth"),
-        Intent::Levers => ("changed", "levers"),
+        Intent::Levers => ("changed", "levers JOB"),
         Intent::Crash => ("killed", "crash"),
         _ => return None,
     };
