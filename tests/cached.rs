@@ -20,7 +20,7 @@ fn open(store: &str, settings: &[(&str, &str)]) -> Box<dyn Store> {
 }
 
 fn cached(inner: Box<dyn Store>, memory_bytes: u64, clients: u32) -> Cached {
-    Cached::new(inner, Cache { memory_bytes, counts: CacheCounts::Entries, items: None }, clients)
+    Cached::new(inner, Cache { memory_bytes, counts: CacheCounts::Entries, items: None, merge: None }, clients)
 }
 
 fn get(session: &mut dyn Session, key: &str) -> Option<Vec<u8>> {
@@ -166,7 +166,7 @@ fn what_a_cache_cannot_answer_is_said() {
 #[test]
 fn a_cache_may_be_limited_by_records() {
     for items in [1, 2, 7, 30] {
-        let limit = Cache { memory_bytes: 1 << 30, counts: CacheCounts::Entries, items: Some(items) };
+        let limit = Cache { memory_bytes: 1 << 30, counts: CacheCounts::Entries, items: Some(items), merge: None };
         let cached = Cached::new(open("null", &[]), limit, 1);
         let mut session = cached.session().expect("a session");
         let (mut order, mut misses, mut random) = (Vec::new(), 0, Random(3));
@@ -200,7 +200,7 @@ fn a_cache_may_be_limited_by_records() {
 #[test]
 fn a_limit_by_records_is_held_by_several_clients_too() {
     for (items, clients) in [(1, 2), (10, 2), (10, 50), (33, 4), (1_001, 7), (10_000, 50)] {
-        let limit = Cache { memory_bytes: 1 << 30, counts: CacheCounts::Entries, items: Some(items) };
+        let limit = Cache { memory_bytes: 1 << 30, counts: CacheCounts::Entries, items: Some(items), merge: None };
         let cached = Cached::new(open("null", &[]), limit, clients);
         let mut session = cached.session().expect("a session");
         // So many that each part of it is full.
@@ -222,7 +222,7 @@ fn misses_are_those_that_others_published() {
     for (index, expected) in published.into_iter().enumerate() {
         let memory_bytes = (index as u64 + 1) * (128 << 20);
         let cached =
-            Cached::new(open("null", &[]), Cache { memory_bytes, counts: CacheCounts::Values, items: None }, 1);
+            Cached::new(open("null", &[]), Cache { memory_bytes, counts: CacheCounts::Values, items: None, merge: None }, 1);
         let mut session = cached.session().expect("a session");
         let value = vec![0; 1 << 20];
         for request in trace.chunks_exact(24) {

@@ -202,7 +202,7 @@ fn each_way(chosen: Vec<Chosen>, args: &RunArgs, kind: &JobKind, points: &[u32])
         return usage(format!("the job {} has no way '{via}'\nhint: leave --via out", kind.name));
     }
     if args.how.split == Split::Profiles {
-        if kind.ways == [Via::Portable] {
+        if !kind.splits {
             return usage(format!("the job {} has no --split\nhint: leave it out", kind.name));
         }
         let loses = |via: &&Via| matches!(via, Via::Portable | Via::Batch);

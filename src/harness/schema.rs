@@ -42,6 +42,7 @@ fn bounds() -> Vec<(&'static str, &'static str, Value)> {
         pattern("job/load/keys", "^(uniform|sequential|latest|ycsb-zipfian|zipf:[0-9.]+|hotspot:[0-9]+/[0-9]+)$"),
         pattern("job/load/spread", "^(etc|[0-9]+-[0-9]+)$"),
         least("target/cache/items", 1),
+        least("target/cache/merge", 1),
         least("target/cache/memory_bytes", 1),
         least("phases/[]/clients", 1),
         least("phases/[]/threads", 1),

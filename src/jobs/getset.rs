@@ -45,6 +45,8 @@ pub static GETSET: JobKind = JobKind {
         ],
     }),
     ways: &[Via::Portable],
+    splits: false,
+    asked: super::asked_once,
     end_state: |_| EndState::Versions,
     data: |seed, units, out| data(&GETSET, seed, units, out),
     open: |settings| Box::new(KeyedJob::new(settings, parts(&load_of(settings)))),

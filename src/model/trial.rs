@@ -129,17 +129,17 @@ impl fmt::Display for Transport {
     }
 }
 
-/// How the job `fans` asks a store: the same answer by different means.
+/// How the jobs `fans` and `ngrams` ask a store: the same answer by different means.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Via {
-    /// Whole values, one page after another: what every store can do.
+    /// What every store can do, one after another: the whole values of pages, or an increment of each term.
     #[default]
     Portable,
-    /// A profile's pages in one get-many and one set-many.
+    /// A profile's pages in one get-many and one set-many, or a message's terms in one add-many.
     Batch,
-    /// The store's own means of counting, one op a profile.
+    /// The store's own means of counting: a tally of each profile, or an add of each term.
     Native,
     /// A version with every value, and check-and-set: who comes second asks again.
     Cas,
@@ -209,6 +209,10 @@ pub struct Cache {
     /// The most records that it holds, where that is limited too.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub items: Option<u64>,
+    /// After so many units all that has changed goes to the store, and counters are forgotten; only where their place is
+    /// needed and at the end where nothing is said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub merge: Option<u64>,
 }
 
 /// What counts against a cache's memory.

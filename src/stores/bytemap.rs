@@ -108,6 +108,11 @@ impl<E: Engine> Session for Client<'_, E> {
                 Ok(Reply::Done)
             }
             Op::Increment { key, by } => self.increment(key, by).map(Reply::Number),
+            Op::Add { key, by } => self.increment(key, by).map(|_| Reply::Done),
+            Op::AddMany(sums) => {
+                sums.iter().try_for_each(|(key, by)| self.increment(key, by).map(drop))?;
+                Ok(Reply::Done)
+            }
             Op::Number(key) => Ok(self.number(key)?.map_or(Reply::Missing, Reply::Number)),
             Op::GetMany(keys) => {
                 self.values.clear();
