@@ -1,4 +1,4 @@
-//! The ways in which `fans` asks, the cache, the durability levels and the configurations: the same answer from every
+//! The ways in which `fans` and `ngrams` ask, the cache, the durability levels and the configurations: the same answer from every
 //! store by each of them, or a refusal that names what the store lacks.
 
 use kvfair::stores::{self, Means};
@@ -60,6 +60,38 @@ fn check(records: &[Value]) -> usize {
         }
     }
     right
+}
+
+/// Increments, adds one by one and a message at a time, and check-and-set come to the same counts, also behind a cache
+/// that merges in between.
+#[test]
+fn each_way_of_counting_gives_the_same_answer() {
+    let targets = quick();
+    for (via, means) in [("portable,batch,native", None), ("cas", Some((Means::Versions, "cas")))] {
+        let desk = Desk::new();
+        let lacks = |target: &&String| {
+            let name = target.split('?').next().unwrap_or_default().trim_end_matches("+unix");
+            let adapter = stores::find(name).expect("a store of ours");
+            means.is_some_and(|(means, _)| (adapter.lacks)(&Default::default()).contains(&means))
+        };
+        let mut able: Vec<String> = targets.iter().filter(|target| !lacks(target)).cloned().collect();
+        able.extend(["ram", "cached:ram", "cached:redis?merge=10", "cached:ram?memory=64KB"].map(str::to_string));
+        run(&desk, &["ngrams", "--messages", "100", "--via", via], &able).exits(0);
+        let records = desk.records();
+        assert_eq!(records.len(), via.split(',').count() * able.len());
+        let right = check(&records);
+        assert!(right == records.len() && able.len() > 6, "{via}: {right} right of {}", records.len());
+    }
+}
+
+/// Clients who count the same terms do not lose any by any way that has versions or adds.
+#[test]
+fn several_clients_count_the_same_terms() {
+    let desk = Desk::new();
+    let able = ["redis", "lmdb", "rocksdb", "memcached", "cached:redis?merge=7"].map(str::to_string);
+    let arguments = ["ngrams", "--messages", "200", "--clients", "4", "--via", "portable,batch,native,cas"];
+    run(&desk, &arguments, &able).exits(0);
+    assert_eq!(check(&desk.records()), 4 * able.len());
 }
 
 #[test]

@@ -116,7 +116,15 @@ impl Shard {
         for (key, entry) in self.entries.iter_mut() {
             match entry {
                 CacheEntry::Value { value, changed } if *changed => values.push(key, value, changed),
-                CacheEntry::Counter { stored, added } if *added != 0 => sums.push(key, stored, added),
+                CacheEntry::Counter { added: 0, .. } => {}
+                CacheEntry::Counter { stored, added } => match *added {
+                    0.. => sums.push(key, stored, added),
+                    // Not every store can take away from many at once.
+                    less => {
+                        write(key, &CacheEntry::Counter { stored: *stored, added: less }, inner)?;
+                        (*stored, *added) = (stored.map(|stored| stored + less), 0);
+                    }
+                },
                 _ => {}
             }
             if values.entries.len() == BATCH_RECORDS || values.bytes >= BATCH_BYTES {
@@ -135,7 +143,9 @@ impl Shard {
         let is_counter = |entry: &CacheEntry| matches!(entry, CacheEntry::Counter { added: 0, .. });
         let counters = self.entries.iter().filter(|(_, entry)| is_counter(entry));
         let keys: Vec<Box<[u8]>> = counters.map(|(key, _)| key.clone()).collect();
-        keys.iter().for_each(|key| drop(self.forget(key)));
+        for key in keys {
+            self.forget(&key);
+        }
     }
 }
 
@@ -202,6 +212,10 @@ pub fn write(key: &[u8], entry: &CacheEntry, inner: &mut dyn Session) -> Result<
     match entry {
         entry if !entry.is_changed() => Ok(()),
         CacheEntry::Value { value, .. } => expect_done("set", inner.ask(&Op::Set { key, value, ttl_s: None })?),
+        CacheEntry::Counter { added, .. } if *added < 0 => match inner.ask(&Op::Increment { key, by: *added })? {
+            Reply::Number(_) => Ok(()),
+            other => Err(unexpected("increment", other)),
+        },
         CacheEntry::Counter { added, .. } => expect_done("add", inner.ask(&Op::Add { key, by: *added })?),
     }
 }
