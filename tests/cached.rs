@@ -273,8 +273,11 @@ fn misses_are_those_that_others_published() {
     let published = [93_374, 89_783, 83_572, 81_722, 72_494, 72_104, 71_972, 71_704];
     for (index, expected) in published.into_iter().enumerate() {
         let memory_bytes = (index as u64 + 1) * (128 << 20);
-        let cached =
-            Cached::new(open("null", &[]), Cache { memory_bytes, counts: CacheCounts::Values, items: None, merge: None }, 1);
+        let cached = Cached::new(
+            open("null", &[]),
+            Cache { memory_bytes, counts: CacheCounts::Values, items: None, merge: None },
+            1,
+        );
         let mut session = cached.session().expect("a session");
         let value = vec![0; 1 << 20];
         for request in trace.chunks_exact(24) {

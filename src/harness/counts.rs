@@ -4,8 +4,8 @@ use std::ops::RangeInclusive;
 
 use super::oracle::Summary;
 use super::plan::Plan;
-use crate::jobs::{StreamCounts, Writing};
 use crate::jobs::keyed::questions::points_of;
+use crate::jobs::{StreamCounts, Writing};
 use crate::model::load::At;
 use crate::model::record::{Phase, Record};
 
@@ -37,11 +37,8 @@ pub fn check(plan: &Plan, summary: &Summary, record: &Record) -> Result<(), Stri
 fn expected(plan: &Plan, summary: &Summary, record: &Record, phase: &Phase) -> (u64, RangeInclusive<u64>) {
     let Summary { stream, .. } = summary;
     if record.job.load.is_none() {
-        let counts = StreamCounts {
-            ops: stream.ops,
-            asking_units: summary.asking_units,
-            clients: u64::from(plan.clients),
-        };
+        let counts =
+            StreamCounts { ops: stream.ops, asking_units: summary.asking_units, clients: u64::from(plan.clients) };
         let ops = plan.kind.map_or(0..=u64::MAX, |kind| (kind.asked)(record.job.via, &counts));
         return (stream.units, ops);
     }

@@ -31,6 +31,8 @@ fn bounds() -> Vec<(&'static str, &'static str, Value)> {
         ("run/plus_minus", "exclusiveMinimum", json!(0)),
         least("run/sizes/[]", 1),
         least("job/replay_percent", 1),
+        least("job/ngrams/order", 1),
+        ("job/ngrams/order", "maximum", json!(5)),
         least("job/load/batches/[]", 1),
         least("job/load/clients/[]", 1),
         least("job/load/depth", 1),

@@ -282,6 +282,7 @@ mod tests {
             split: Default::default(),
             load: None,
             replay_percent: None,
+            ngrams: Default::default(),
         };
         (TRACE.open)(&settings).client(Part::Run, index, At::closed(of, 0), &Text(text.to_string())).unwrap()
     }

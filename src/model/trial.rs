@@ -276,6 +276,62 @@ pub struct JobSettings {
     /// said.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub replay_percent: Option<u32>,
+    /// What the job `ngrams` counts; nothing else reads it.
+    #[serde(default, skip_serializing_if = "is_usual")]
+    pub ngrams: NgramSettings,
+}
+
+fn is_usual(settings: &NgramSettings) -> bool {
+    *settings == NgramSettings::default()
+}
+
+/// What the job `ngrams` counts: every run of 1 to `order` neighbouring units.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub struct NgramSettings {
+    /// 1 to [`NgramSettings::ORDER_MAX`].
+    pub order: u32,
+    pub unit: NgramUnit,
+}
+
+impl NgramSettings {
+    pub const ORDER_MAX: u32 = 5;
+}
+
+/// Words and pairs of words.
+impl Default for NgramSettings {
+    fn default() -> NgramSettings {
+        NgramSettings { order: 2, unit: NgramUnit::Word }
+    }
+}
+
+/// What an n-gram is a run of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "lowercase")]
+pub enum NgramUnit {
+    Word,
+    /// A Unicode character.
+    Char,
+}
+
+impl fmt::Display for NgramUnit {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(match self {
+            NgramUnit::Word => "word",
+            NgramUnit::Char => "char",
+        })
+    }
+}
+
+impl FromStr for NgramUnit {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let found = [NgramUnit::Word, NgramUnit::Char].into_iter().find(|unit| unit.to_string() == text);
+        found.ok_or_else(|| format!("'{text}' is no unit of n-grams: word or char"))
+    }
 }
 
 /// The form of a file of the user's, and which part of it is meant.

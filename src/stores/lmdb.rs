@@ -241,9 +241,7 @@ impl<'s> Client<'s> {
                 let found = records.delete(write, key).map_err(refused)?;
                 Ok(if found { Reply::Done } else { Reply::Missing })
             }),
-            Op::Increment { key, by } => {
-                self.change(|records, write| add(records, write, key, by).map(Reply::Number))
-            }
+            Op::Increment { key, by } => self.change(|records, write| add(records, write, key, by).map(Reply::Number)),
             Op::Add { key, by } => self.change(|records, write| add(records, write, key, by).map(|_| Reply::Done)),
             Op::AddMany(sums) => self.change(|records, write| {
                 sums.iter().try_for_each(|(key, by)| add(records, write, key, by).map(drop))?;

@@ -116,10 +116,7 @@ fn counters() -> Vec<Case> {
             b"add a 0 0 1\r\n0\r\nincr a 1\r\nadd b%20c 0 0 1\r\n0\r\nincr b%20c 23\r\n",
             vec![
                 (b"STORED\r\n1\r\nNOT_STORED\r\n40\r\n", Got::Done),
-                (
-                    b"STORED\r\n1\r\nNOT_STORED\r\nCLIENT_ERROR no number\r\n",
-                    refused("CLIENT_ERROR no number"),
-                ),
+                (b"STORED\r\n1\r\nNOT_STORED\r\nCLIENT_ERROR no number\r\n", refused("CLIENT_ERROR no number")),
             ],
         ),
         case(

@@ -60,7 +60,7 @@ impl Job for Ngrams {
     fn client(&self, _: Part, index: u32, at: At, source: &dyn Source) -> io::Result<Box<dyn Client>> {
         let share = Share {
             messages: Messages::open(&self.settings, source)?,
-            terms: Terms::default(),
+            terms: Terms::of(self.settings.ngrams),
             index: u64::from(index),
             of: u64::from(at.clients),
         };
@@ -91,7 +91,7 @@ impl Share {
             let terms = &mut self.terms;
             let read = self.messages.read(|message| {
                 if mine {
-                    terms.read(message.as_bytes());
+                    terms.read(message);
                 }
             })?;
             if mine || !read {

@@ -10,8 +10,8 @@ use crate::model::op::{Fault, KeyList, Keys, Op, Pairs, Reply, ValueList, readab
 use crate::stores::version_seen::VersionSeen;
 use crate::stores::{Session, cell};
 use documents::{
-    RECORD_BYTES, RECORDS, Writes, add, additions, field_of, id, key_in, number, number_in, number_of, put_value, record,
-    replace, replace_if, tally, words,
+    RECORD_BYTES, RECORDS, Writes, add, additions, field_of, id, key_in, number, number_in, number_of, put_value,
+    record, replace, replace_if, tally, words,
 };
 
 /// What the server answers where a key is there already.

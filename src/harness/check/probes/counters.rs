@@ -205,7 +205,7 @@ pub fn add_alone(talk: &mut ProbeSession<'_>) -> Probed {
 
 /// Every second counter is there before.
 pub fn add_many(talk: &mut ProbeSession<'_>) -> Probed {
-    for count in [1_usize, 2, 9, 10, 11, 99, 100, 101, 300] {
+    for count in [1_usize, 2, 9, 10, 11, 99, 100, 101] {
         let (mut keys, mut sums, mut numbers) = (KeyList::default(), SumList::default(), Vec::new());
         for place in 0..count {
             let key = talk.key(format!("{count}-{place}"))?;

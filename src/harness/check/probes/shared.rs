@@ -164,7 +164,11 @@ pub fn sum(talk: &mut ProbeSession<'_>, up: fn(&[u8]) -> Op<'_>) -> Probed {
             let came = messages::instead(&other, &Reply::Number(sum));
             let times = thousands(added.unsigned_abs());
             Err(wrong(
-                format!("{} {} by 1 from {CLIENTS} clients, {times} times in all", up(&key).name(), messages::key(&key)),
+                format!(
+                    "{} {} by 1 from {CLIENTS} clients, {times} times in all",
+                    up(&key).name(),
+                    messages::key(&key)
+                ),
                 came,
             ))
         }
