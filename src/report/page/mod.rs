@@ -15,6 +15,7 @@ use super::warn::{Warning, WarningInput};
 use super::{by_second, chart, notes, percentiles, words};
 use crate::model::logins;
 
+mod bases;
 mod details;
 mod manifest;
 mod mask;
@@ -95,6 +96,9 @@ pub fn page(input: &PageInput<'_>) -> Result<String> {
         (seconds(largest))
         @if !input.next.is_empty() { p { (logins::hidden(&one_line(&input.next), &[])) } }
         (details::details(input)?)
+        @if let Some(bases) = bases::json(input)? {
+            script type="application/json" id="bases" { (PreEscaped(bases)) }
+        }
         script type="application/json" id="manifest" { (PreEscaped(manifest::json(input)?)) }
     };
     let headline = one_line(&words::headline(largest.records, largest.standings));
