@@ -131,12 +131,14 @@ fn pictures(input: &PageInput<'_>) -> Markup {
     let each = costs.iter().map(|picture| (picture, false));
     let each = each.chain(bytes.iter().map(|picture| (picture, !costs.is_empty())));
     html! {
-        @for (picture, is_more) in each {
+        @for (place, (picture, is_more)) in each.enumerate() {
             section data-measure=(picture.measure) data-more=[is_more.then_some("")] {
                 h2 { (picture.title) }
                 (picture::figure(picture))
             }
+            @if place == 0 { (strip::evidence(input)) }
         }
+        @if costs.is_empty() && bytes.is_empty() { (strip::evidence(input)) }
     }
 }
 
