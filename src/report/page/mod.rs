@@ -17,6 +17,7 @@ use crate::model::logins;
 
 mod bases;
 mod details;
+mod forced;
 mod manifest;
 mod mask;
 mod packed;
