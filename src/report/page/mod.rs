@@ -15,7 +15,9 @@ use super::warn::{Warning, WarningInput};
 use super::{by_second, chart, notes, percentiles, words};
 use crate::model::logins;
 
+mod bases;
 mod details;
+mod forced;
 mod manifest;
 mod mask;
 mod packed;
@@ -26,6 +28,7 @@ mod style;
 mod tables;
 
 pub use mask::Mask;
+use ratios::RatioPicture;
 use strip::one_line;
 
 /// What a page is made of.
@@ -94,6 +97,9 @@ pub fn page(input: &PageInput<'_>) -> Result<String> {
         (seconds(largest))
         @if !input.next.is_empty() { p { (logins::hidden(&one_line(&input.next), &[])) } }
         (details::details(input)?)
+        @if let Some(bases) = bases::json(input)? {
+            script type="application/json" id="bases" { (PreEscaped(bases)) }
+        }
         script type="application/json" id="manifest" { (PreEscaped(manifest::json(input)?)) }
     };
     let headline = one_line(&words::headline(largest.records, largest.standings));
@@ -111,22 +117,29 @@ pub fn without_results(why: &str) -> String {
     style::document("kvfair: no results", &Mask::default().applied(&body.into_string()))
 }
 
-/// Times and CPU as ratios; on a noisy machine CPU comes first.
+/// Times and CPU as ratios, on a noisy machine CPU first; then memory and disk, which the page's script shows when they
+/// are chosen.
 fn pictures(input: &PageInput<'_>) -> Markup {
     // Of a sweep each point is compared by itself: the charts show them.
-    let whole = input.parts.iter().filter(|part| part.seen.points.is_empty());
+    let whole = || input.parts.iter().filter(|part| part.seen.points.is_empty());
+    let costs = whole().flat_map(|part| {
+        let (seconds, cpu) = (ratios::of_seconds(part), ratios::of_cpu(part));
+        let all = if part.seen.standings.is_noisy() { [cpu, seconds] } else { [seconds, cpu] };
+        all.into_iter().flatten()
+    });
+    let costs: Vec<RatioPicture> = costs.collect();
+    let bytes: Vec<RatioPicture> = whole().flat_map(ratios::of_bytes).collect();
+    let each = costs.iter().map(|picture| (picture, false));
+    let each = each.chain(bytes.iter().map(|picture| (picture, !costs.is_empty())));
     html! {
-        @for part in whole {
-            @let seconds = ratios::of_seconds(part);
-            @let cpu = ratios::of_cpu(part);
-            @let (first, second) = if part.seen.standings.is_noisy() { (cpu, seconds) } else { (seconds, cpu) };
-            @for picture in [first, second].iter().flatten() {
-                section data-measure=(picture.measure) {
-                    h2 { (picture.title) }
-                    (picture::figure(picture))
-                }
+        @for (place, (picture, is_more)) in each.enumerate() {
+            section data-measure=(picture.measure) data-more=[is_more.then_some("")] {
+                h2 { (picture.title) }
+                (picture::figure(picture))
             }
+            @if place == 0 { (strip::evidence(input)) }
         }
+        @if costs.is_empty() && bytes.is_empty() { (strip::evidence(input)) }
     }
 }
 
