@@ -185,6 +185,7 @@ fn a_sweep_has_its_tables_and_charts() {
         &["<h2>The sweep</h2>", "<svg role=\"img\" ", "<polyline", "sets a second", "CPU us a get, client + server"],
     );
     assert_eq!(page.matches("<style").count(), 1, "one style sheet for all pictures");
+    assert_eq!(page.matches("aria-label=\"Chart: ").count(), 6, "rate, CPU and latency of sets and of gets");
     assert!(page.contains("limited by the client") && !page.contains("<h2>Time</h2>"));
 }
 

@@ -7,12 +7,12 @@
 use anyhow::Result;
 use maud::{Markup, PreEscaped, html};
 
-use super::chart::plot::figure;
+use super::chart::{Chart, figures};
 use super::grid::Grid;
 use super::json::ClaimJson;
 use super::remarks::remarks;
 use super::warn::{Warning, WarningInput};
-use super::{by_second, chart, notes, percentiles, words};
+use super::{by_second, notes, percentiles, sweep_chart, words};
 use crate::model::logins;
 
 mod bases;
@@ -158,49 +158,29 @@ fn below(seen: &WarningInput<'_>) -> Markup {
 
 /// Latency by percentile, for jobs of requests only.
 fn latencies(seen: &WarningInput<'_>) -> Result<Markup> {
-    let plots = percentiles::plots(seen)?;
-    Ok(html! {
-        @if !plots.is_empty() {
-            h2 { "Latency by percentile" }
-            p.grey {
-                "All blocks that count together. A percentile is shown where ten or more requests took longer; the \
-                 table of targets has medians of the blocks' own."
-            }
-            div.two { @for plot in &plots { (figure(plot)) } }
-        }
-    })
+    let about = "All blocks that count together. A percentile is shown where ten or more requests took longer; the \
+                 table of targets has medians of the blocks' own.";
+    Ok(charted("Latency by percentile", about, &percentiles::chart(seen)?))
 }
 
 /// CPU and memory of the store; nothing where no trial took some seconds.
 fn seconds(seen: &WarningInput<'_>) -> Markup {
-    let lines = by_second::by_second(seen);
-    html! {
-        @if !lines.plots.is_empty() {
-            h2 { "The store, second by second" }
-            p.grey {
-                "One trial of each target: its first block that counts. Of a server its processes, of a store in the \
-                 process the trial's own."
-                @if !lines.not_drawn.is_empty() { " Not drawn: " (lines.not_drawn.join(", ")) "." }
-            }
-            div.two { @for plot in &lines.plots { (figure(plot)) } }
-        }
-    }
+    let about = "One trial of each target: its first block that counts. Of a server its processes, of a store in the \
+                 process the trial's own.";
+    charted("The store, second by second", about, &by_second::chart(seen))
 }
 
-/// The charts of a sweep; nothing where there is no line to draw.
+/// The charts of a sweep; nothing where there is no line to draw: what cannot be drawn is in the tables.
 fn swept(seen: &WarningInput<'_>) -> Markup {
-    // What cannot be drawn is in the tables.
-    let Ok(svg) = chart::svg(seen.points, seen.rows, "") else { return html! {} };
-    let (before, rest) = svg.split_once("<style>").unwrap_or((&svg, ""));
-    let behind = rest.split_once("</style>").map_or("", |(_, behind)| behind);
-    let title = html! { title { "The sweep as lines, a line a target; the tables have its numbers" } };
-    let opened = before.replacen("<svg ", "<svg role=\"img\" ", 1);
+    charted("The sweep", "", &sweep_chart::chart(seen.points, seen.rows).unwrap_or_default())
+}
+
+fn charted(heading: &str, about: &str, chart: &Chart) -> Markup {
     html! {
-        h2 { "The sweep" }
-        figure {
-            div.scroll tabindex="0" role="region" aria-label="Charts of the sweep" {
-                (PreEscaped(opened)) (title) (PreEscaped(behind))
-            }
+        @if !chart.plots.is_empty() {
+            h2 { (heading) }
+            @if !about.is_empty() { p.grey { (about) } }
+            (figures(chart))
         }
     }
 }
