@@ -13,7 +13,7 @@ const OWED_EMBEDDED: f64 = 0.9;
 const TOO_SLOW: &[&str] = &["cassandra", "mongodb", "ferretdb"];
 
 pub fn measure(bench: &Bench) -> Outcome {
-    let chosen = stores::ALL.iter().filter(|store| !store.is_baseline() && store.is_offered());
+    let chosen = stores::ALL.iter().filter(|store| !store.role.is_baseline() && store.role.is_offered());
     let chosen = chosen.filter(|store| !TOO_SLOW.contains(&store.name) && (store.version)().is_ok());
     let found: Vec<Found> = chosen.map(|store| Found::of(bench, store)).collect();
     let missed = found.iter().filter(|found| !found.holds()).map(|found| found.name.as_str());
