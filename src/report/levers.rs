@@ -15,7 +15,8 @@ use crate::stats::floor::AaNoise;
 use crate::stats::levers::{self as stats, Confirmation, Confirmed, Contrast, Gain, LeverSet, SetCosts};
 use crate::stats::paired::{LogRatios, Ratio};
 
-mod text;
+pub mod text;
+pub mod waterfall;
 
 pub use self::text::text;
 

@@ -30,7 +30,8 @@ pub fn details(input: &PageInput<'_>) -> Result<Markup> {
             @let title = format!("All columns{}", part.title_behind());
             (folded(&title, tables::table(&title, &lines)))
         }
-        @for part in &input.parts {
+        @let evidence = input.levers.iter().flat_map(|levers| &levers.evidence);
+        @for part in input.parts.iter().chain(evidence) {
             (folded(&format!("Blocks in the order of time{}", part.title_behind()), blocks(part, input.mask)?))
         }
         @if !input.warnings.is_empty() {

@@ -34,6 +34,9 @@ impl Mask {
         let labelled = |record: &Record| {
             let mut record = record.clone();
             record.target.label = self.applied(&record.target.label);
+            if let Some(run) = &mut record.run.levers {
+                run.base = self.applied(&run.base);
+            }
             record
         };
         records.iter().map(labelled).collect()

@@ -10,13 +10,16 @@ use maud::{Markup, PreEscaped, html};
 use super::chart::plot::figure;
 use super::grid::Grid;
 use super::json::ClaimJson;
+use super::levers::LeverReport;
 use super::remarks::remarks;
 use super::warn::{Warning, WarningInput};
 use super::{by_second, chart, notes, percentiles, words};
 use crate::model::logins;
 
 mod details;
+mod levers;
 mod manifest;
+mod marks;
 mod mask;
 mod packed;
 mod picture;
@@ -24,9 +27,11 @@ mod ratios;
 mod strip;
 mod style;
 mod tables;
+mod waterfall;
 
 pub use mask::Mask;
 use strip::one_line;
+pub use waterfall::document as waterfall_svg;
 
 /// What a page is made of.
 pub struct PageInput<'a> {
@@ -47,6 +52,15 @@ pub struct PageInput<'a> {
     pub broken: Option<String>,
     /// None where the records lie in no file.
     pub results: Option<RawResults>,
+    /// What levers gain, of a run of these: the part is its blocks of gains.
+    pub levers: Option<LeverPage<'a>>,
+}
+
+/// What stands in place of the ratios of targets.
+pub struct LeverPage<'a> {
+    pub report: LeverReport,
+    /// The fresh blocks and those of durability levels.
+    pub evidence: Vec<PagePart<'a>>,
 }
 
 /// Targets that were compared with each other.
@@ -83,7 +97,10 @@ pub fn page(input: &PageInput<'_>) -> Result<String> {
     let mask = input.mask;
     let body = html! {
         (strip::top(input))
-        (pictures(input))
+        @match &input.levers {
+            Some(seen) => (levers::levers(&seen.report)),
+            None => (pictures(input)),
+        }
         (swept(largest))
         h2 { "Targets" }
         @for grid in &input.tables {
