@@ -263,7 +263,7 @@ pub mod tests {
         assert_eq!(names, [&["redis"], &levers[..], &["enough", "all together"]].concat());
         let native = named(&seen, "via native");
         assert_eq!(marks(native), [(MarkKind::Alone, 5.8, true), (MarkKind::Last, 4.9, true)]);
-        assert_eq!(native.numbers, ["alone 5.8x [5.7-5.9]", "last 4.9x [4.8-5.0]"]);
+        assert_eq!(native.numbers, ["alone 5.8x [5.7-5.9]", "last 4.90x [4.80-5.00]"]);
         assert_eq!(native.below, "costs memory <of> the client; commands 1,474 -> 33");
         let nothing = named(&seen, "<b>io-threads=4");
         assert_eq!(marks(nothing), [(MarkKind::Alone, 1.01, false), (MarkKind::Last, 0.99, false)]);
@@ -295,7 +295,10 @@ pub mod tests {
         let words = "via native and unix; confirmed in 11 fresh blocks (all levers are at most 3 % faster)";
         assert_eq!(named(&seen, "enough").below, words);
         let all = named(&seen, "all together");
-        assert_eq!((all.below.as_str(), all.numbers[0].as_str()), ("measured, not 5.8x times 1.5x", "6.2x [6.1-6.3]"));
+        assert_eq!(
+            (all.below.as_str(), all.numbers[0].as_str()),
+            ("measured, not 5.80x times 1.50x", "6.2x [6.1-6.3]")
+        );
         assert_eq!(seen.together, Some(6.2));
         let mut whole = report();
         whole.enough.is_all = true;

@@ -101,14 +101,17 @@ fn row(lever: &LeverRow, is_advice: bool) -> Markup {
 fn set(name: &str, gain: &Gain, report: &LeverReport) -> Markup {
     let is_enough = name == "enough";
     let levers = report.enough.levers.join(", ");
+    // Where all are needed, what was tried in fresh blocks was a smaller set.
+    let tried = if is_enough { "them" } else { "a smaller set" };
+    let fresh = report.enough.confirmation.filter(|_| is_enough || report.enough.is_all);
     html! {
         tr {
             th scope="row" { (name) @if is_enough { ": " (levers) } }
             td colspan="2" { (whole_cell(Some(gain))) }
             td { (gain.blocks) }
             td.left colspan="2" {
-                @if let Some(seen) = report.enough.confirmation.filter(|_| is_enough) {
-                    "all levers against them, in " (seen.all.blocks) " fresh blocks: " (whole_cell(Some(&seen.all)))
+                @if let Some(seen) = fresh {
+                    "all levers against " (tried) ", in " (seen.all.blocks) " fresh blocks: " (whole_cell(Some(&seen.all)))
                 }
             }
         }
@@ -120,12 +123,13 @@ fn levels(report: &LeverReport) -> Markup {
     let Some((first, others)) = report.durability.split_first().filter(|(_, others)| !others.is_empty()) else {
         return html! {};
     };
+    let heads = ["level", "times as long", "blocks", "kept by"];
     let caption = format!("Apart: {} at other durability levels, in times of level {}", report.base, first.level);
     html! {
         div.scroll tabindex="0" role="region" aria-label=(caption) {
             table {
                 caption { (caption) }
-                thead { tr { @for head in ["level", "times as long", "blocks", "kept by"] { th scope="col" { (head) } } } }
+                thead { tr { @for head in heads { th scope="col" { (head) } } } }
                 tbody {
                     @for level in others {
                         tr.gone {
@@ -169,12 +173,19 @@ mod tests {
         let reason = "no time for redis://me:PLANTED@host/".to_string();
         seen.left_out = vec![UntriedLever { name: "<i>hz".to_string(), reason }];
         let html = levers(&seen).into_string();
-        says(&html, &[">5.8x [5.7-5.9]</td>", ">4.9x [4.8-5.0]</td>", "no effect seen (&lt; 5 %): 1.01x [0.99-1.03]"]);
+        says(
+            &html,
+            &[">5.8x [5.7-5.9]</td>", ">4.90x [4.80-5.00]</td>", "no effect seen (&lt; 5 %): 1.01x [0.99-1.03]"],
+        );
         says(&html, &[">0.80x [0.78-0.82]</td>", "<s>cache</s>", "cannot be combined: a cache cannot see that"]);
         says(&html, &["class=\"reason bad\" colspan=\"5\">FAILED: wrong answers", "memory &lt;of&gt; the client"]);
         says(&html, &["enough: via native, unix", "all levers against them, in 11 fresh blocks: no effect seen"]);
         says(&html, &["Together: 6.2x [6.1-6.3], measured as it stands: not 5.80x times 1.50x."]);
         says(&html, &["<tr class=\"gone\"><th scope=\"row\">crash</th><td>3.00x [2.94-3.06]</td><td>6</td>"]);
+        seen.enough.is_all = true;
+        let whole = levers(&seen).into_string();
+        says(&whole, &["all levers against a smaller set, in 11 fresh blocks: no effect seen"]);
+        assert!(!whole.contains("enough: via"), "one row of all levers:\n{whole}");
         says(&html, &["<td>no number</td>", "<b>&lt;i&gt;hz</b>: no time for redis://"]);
         for bad in ["PLANTED", "<i>", "<b>io", "7.0x"] {
             assert!(!html.contains(bad), "{bad}\n{html}");

@@ -156,7 +156,8 @@ fn drawn_row(row: &RatioRow, y: f64, axis: &RatioAxis, is_noisy: bool) -> Markup
             html! {
                 (ticks(x, y))
                 @if let Some((low, high)) = ends { (bar(axis.x(low), axis.x(high), y, LINES[0], is_noisy)) }
-                (if row.is_baseline { baseline(axis.x(versus.ratio), y) } else { dot(axis.x(versus.ratio), y, LINES[0], false) })
+                @if row.is_baseline { (baseline(axis.x(versus.ratio), y)) }
+                @else { (dot(axis.x(versus.ratio), y, LINES[0], false)) }
             }
         }
         RatioPlace::AtLeast(ratio) => arrow(axis.x(*ratio), y),

@@ -72,7 +72,8 @@ pub fn document(heading: &str, waterfall: &Waterfall) -> String {
     };
     let svg = format!(
         "<svg width=\"{width}\" height=\"{height}\" viewBox=\"0 0 {width} {height}\" \
-         xmlns=\"http://www.w3.org/2000/svg\" font-family=\"sans-serif\" font-size=\"{letters}\">\n{style}{body}\n</svg>\n",
+         xmlns=\"http://www.w3.org/2000/svg\" font-family=\"sans-serif\" font-size=\"{letters}\">\n\
+         {style}{body}\n</svg>\n",
         width = px(WIDTH),
         height = px(whole),
         letters = px(LETTERS),
@@ -222,6 +223,9 @@ fn drawn_row(placed: &Placed<'_>, axis: &RatioAxis, is_noisy: bool) -> Markup {
         @match &row.place {
             WaterfallPlace::At(marks) => (drawn_marks(marks, y, axis, is_noisy)),
             WaterfallPlace::Nowhere(why) => {
+                // No line of the axis goes through the words.
+                rect x=(px(PLOT)) y=(px(placed.top + 1.0)) width=(px(WIDTH - PLOT)) height=(px(placed.height - 1.0))
+                    fill=(hex(PAPER.light)) {}
                 (reason(PLOT + MARGIN, y + 4.5, &cut(why, ((WIDTH - PLOT) / (LETTERS * LETTER_SHARE)) as usize)))
             }
         }
@@ -346,9 +350,9 @@ mod tests {
 
     /// The numbers of an attribute, in their order.
     fn attributes(svg: &str, element: &str, name: &str) -> Vec<f64> {
-        let all = svg.split(&format!("<{element} ")).skip(1);
-        let value = |text: &str| text.split_once(&format!("{name}=\""))?.1.split_once('"')?.0.parse().ok();
-        all.filter_map(value).collect()
+        let (element, name) = (format!("<{element} "), format!("{name}=\""));
+        let value = |text: &str| text.split_once(&name)?.1.split_once('"')?.0.parse().ok();
+        svg.split(&element).skip(1).filter_map(value).collect()
     }
 
     #[test]
@@ -426,16 +430,5 @@ mod tests {
         for part in ["Noisy: bars are dashed", "times cannot be told here", "noise is unknown", "Seen once"] {
             assert!(words.contains(part), "{part}: {words}");
         }
-    }
-}
-
-#[cfg(test)]
-mod dump {
-    #[test]
-    fn dumped_waterfall() {
-        let report = crate::report::levers::waterfall::tests::report();
-        let seen = crate::report::levers::waterfall::waterfall(&report);
-        println!("DUMP{}", super::document(&crate::report::levers::text::heading(&report), &seen).replace('\n', ""));
-        println!("DUMP{}", crate::report::page::style::document("x", &crate::report::page::levers::levers(&report).into_string()).replace('\n', ""));
     }
 }
