@@ -283,6 +283,7 @@ pub mod tests {
             split: Default::default(),
             load,
             replay_percent: None,
+            ngrams: Default::default(),
         };
         Plan {
             chosen: Vec::new(),

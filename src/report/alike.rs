@@ -52,8 +52,8 @@ const MATTERS: &[Matter] = &[
         what: "job",
         same: |one, other| {
             let (one, other) = (&one.job, &other.job);
-            (&one.name, one.split, &one.format, &one.load, one.replay_percent)
-                == (&other.name, other.split, &other.format, &other.load, other.replay_percent)
+            (&one.name, one.split, &one.format, &one.load, one.replay_percent, one.ngrams)
+                == (&other.name, other.split, &other.format, &other.load, other.replay_percent, other.ngrams)
         },
         told: |record| record.job.name.clone(),
         is_searched: true,
