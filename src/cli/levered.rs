@@ -24,7 +24,8 @@ pub fn by_targets(records: &[Record]) -> Cow<'_, [Record]> {
 /// What the levers gain, drawn.
 pub fn drawn(records: &[Record]) -> Result<String> {
     let report = report(records)?;
-    Ok(page::waterfall_svg(&levers::text::heading(&report), &waterfall(&report)))
+    let heading = format!("{}: {}", report.job, levers::text::heading(&report));
+    Ok(page::waterfall_svg(&heading, &waterfall(&report)))
 }
 
 fn report(records: &[Record]) -> Result<LeverReport> {

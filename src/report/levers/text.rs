@@ -5,7 +5,7 @@ use crate::model::levers::TriedValue;
 use crate::model::units;
 use crate::report::table::{TableLine, layout, width, wrap};
 use crate::report::versus::{at_least, versus};
-use crate::stats::levers::{Confirmed, Gain};
+use crate::stats::levers::{Confirmed, Gain, LeverEffect};
 
 /// A table of levers is no wider.
 const WIDTH: usize = 80;
@@ -102,15 +102,40 @@ fn sentence(report: &LeverReport) -> String {
     }
     let words = listed(&enough.levers);
     let fast = enough.gain.as_ref().map(|gain| format!(": {}", gained(gain, report.cost))).unwrap_or_default();
-    let (is, takes) = (if enough.levers.len() == 1 { "is" } else { "are" }, "takes all of them");
-    match (enough.is_all, &enough.confirmation) {
-        (true, _) if enough.levers.len() == 1 => format!("{base}{by_cpu}: {words} {is} enough{fast}."),
-        (true, Some(_)) => {
-            format!("{base}{by_cpu}: no smaller set that was tried is enough: it {takes}, {words}{fast}.")
-        }
-        (true, None) => format!("{base}{by_cpu}: it {takes}, {words}{fast}."),
-        (false, _) => format!("{base}{by_cpu}: {words} {is} enough{fast}; {}.", confirmed(enough)),
-    }
+    let are = match enough.levers.len() {
+        1 => "is enough",
+        _ if !enough.is_all => "are enough",
+        2 => "are both needed",
+        _ => "are all needed",
+    };
+    let tried = match enough.is_all {
+        false => format!("; {}", confirmed(enough)),
+        true if enough.confirmation.is_some() => "; no smaller set that was tried is enough".to_string(),
+        true => String::new(),
+    };
+    format!("{base}{by_cpu}: {words} {are}{fast}{tried}.")
+}
+
+/// "Alone, times as fast as now: unix 1.9x [1.8-2.0]. Slower: hz=500 0.8x [0.7-0.9]. No gain seen: io-threads=4."
+pub fn ranking(report: &LeverReport) -> String {
+    let measured = report.levers.iter().filter(|lever| lever.failed.is_none());
+    let alone: Vec<(&LeverRow, Gain)> = measured.filter_map(|lever| Some((lever, lever.alone?))).collect();
+    let of = |effect: Option<LeverEffect>| {
+        let these = alone.iter().filter(|(_, gain)| gain.effect == effect);
+        let each = these.map(|(lever, gain)| match effect {
+            Some(_) => format!("{} {}", lever.change, cell(Some(gain))),
+            None => lever.change.clone(),
+        });
+        each.collect::<Vec<_>>().join(", ")
+    };
+    let (helpful, worse) = match report.cost {
+        LeverCost::Seconds => ("Alone, times as fast as now", "Slower"),
+        LeverCost::CpuSeconds => ("Alone, times less CPU than now", "More CPU"),
+    };
+    let groups = [(helpful, Some(LeverEffect::Helps)), (worse, Some(LeverEffect::Hurts)), ("No gain seen", None)];
+    let told = groups.map(|(words, effect)| (words, of(effect)));
+    let told = told.iter().filter(|(_, levers)| !levers.is_empty());
+    told.map(|(words, levers)| format!("{words}: {levers}.")).collect::<Vec<_>>().join(" ")
 }
 
 fn by_cpu(cost: LeverCost) -> &'static str {
@@ -157,11 +182,11 @@ pub fn cell(gain: Option<&Gain>) -> String {
     }
 }
 
-/// The same, with what was measured where the claim is another one: "no effect seen (< 5 %): 1.01x [0.98-1.04]".
+/// The same, with what was measured where the claim is another one: "at least 5x, measured 5.6x [5.1-6.1]".
 pub fn whole_cell(gain: Option<&Gain>) -> String {
     let (words, seen) = (cell(gain), gain.map(|gain| versus(gain.ratio.into())));
     match seen.filter(|seen| !words.starts_with(seen)) {
-        Some(seen) => format!("{words}: {seen}"),
+        Some(seen) => format!("{words}, measured {seen}"),
         None => words,
     }
 }
@@ -223,14 +248,14 @@ fn indented(text: &str, width: usize) -> Vec<String> {
 }
 
 /// "Together: 9.1x [8.7-9.5], measured as it stands: not 5.8x times 1.9x."
-pub fn together(report: &LeverReport) -> String {
+fn together(report: &LeverReport) -> String {
     let Some(gain) = report.together.filter(|_| report.levers.len() > 1) else { return String::new() };
     let not = not_multiplied(report).map(|product| format!(", measured as it stands: not {product}"));
     format!("Together: {}{}.", cell(Some(&gain)), not.unwrap_or_default())
 }
 
 /// "5.8x times 1.9x": what each lever that helps gains alone, where all together are something else.
-pub(super) fn not_multiplied(report: &LeverReport) -> Option<String> {
+pub fn not_multiplied(report: &LeverReport) -> Option<String> {
     let counts = report.levers.iter().filter(|lever| lever.not_in_all.is_none() && lever.failed.is_none());
     let alone: Vec<f64> =
         counts.filter_map(|lever| lever.alone.filter(Gain::helps)).map(|gain| gain.ratio.estimate).collect();
@@ -269,5 +294,39 @@ pub(super) fn listed(words: &[String]) -> String {
     match words.split_last() {
         Some((last, before)) if !before.is_empty() => format!("{} and {last}", before.join(", ")),
         _ => words.concat(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::waterfall::tests::{gain, report};
+    use super::*;
+
+    #[test]
+    fn the_sentence_names_the_smallest_set() {
+        let mut seen = report();
+        let fast = "6.1x [6.0-6.2] as fast as now";
+        let confirmed = "confirmed in 11 fresh blocks (all levers are at most 3 % faster)";
+        assert_eq!(sentence(&seen), format!("redis: via native and unix are enough: {fast}; {confirmed}."));
+        (seen.enough.is_all, seen.enough.confirmation) = (true, None);
+        assert_eq!(sentence(&seen), format!("redis: via native and unix are both needed: {fast}."));
+        seen.enough.levers.push("hz=500".to_string());
+        seen.enough.confirmation = report().enough.confirmation;
+        let tried = "no smaller set that was tried is enough";
+        let all = "via native, unix and hz=500 are all needed";
+        assert_eq!(sentence(&seen), format!("redis: {all}: {fast}; {tried}."));
+    }
+
+    #[test]
+    fn the_ranking_has_what_helps_what_hurts_and_what_is_not_seen() {
+        let mut seen = report();
+        let found = ranking(&seen);
+        assert!(found.starts_with("Alone, times as fast as now: via native 5.8x [5.7-5.9], unix 1.5"), "{found}");
+        assert!(found.ends_with("Slower: hz=500 0.80x [0.78-0.82]. No gain seen: <b>io-threads=4."), "{found}");
+        assert!(!found.contains("broken"), "what failed gains nothing: {found}");
+        seen.levers.iter_mut().for_each(|lever| lever.alone = None);
+        assert_eq!(ranking(&seen), "");
+        seen.levers[0].alone = Some(gain(1.0, None));
+        assert_eq!(ranking(&seen), "No gain seen: via native.");
     }
 }

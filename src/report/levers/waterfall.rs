@@ -115,11 +115,11 @@ fn one(lever: &LeverRow, is_advice: bool) -> WaterfallRow {
     let marks = [(MarkKind::Alone, &lever.alone), (MarkKind::Last, &lever.last)];
     let marks: Vec<WaterfallMark> =
         marks.into_iter().filter_map(|(kind, gain)| Some(mark(kind, gain.as_ref()?))).collect();
-    let mut numbers = vec![format!("alone {}", cell(lever.alone.as_ref()))];
+    let mut numbers = vec![format!("alone: {}", cell(lever.alone.as_ref()))];
     if !is_advice {
         numbers.push(match is_struck {
             true => "cannot be combined".to_string(),
-            false => format!("last {}", cell(lever.last.as_ref())),
+            false => format!("last: {}", cell(lever.last.as_ref())),
         });
     }
     if marks.is_empty() {
@@ -155,7 +155,8 @@ fn level(level: &LevelRow, weakest: &LevelRow) -> WaterfallRow {
     let Some(ratio) = level.ratio else {
         return row(&name, below, WaterfallPlace::Nowhere("no number".to_string()), Vec::new());
     };
-    let mark = WaterfallMark { kind: MarkKind::Level, versus: ratio.into(), is_claimed: true };
+    let is_claimed = !ratio.interval.contains(1.0);
+    let mark = WaterfallMark { kind: MarkKind::Level, versus: ratio.into(), is_claimed };
     row(&name, below, WaterfallPlace::At(vec![mark]), vec![level_numbers(level)])
 }
 
@@ -263,11 +264,11 @@ pub mod tests {
         assert_eq!(names, [&["redis"], &levers[..], &["enough", "all together"]].concat());
         let native = named(&seen, "via native");
         assert_eq!(marks(native), [(MarkKind::Alone, 5.8, true), (MarkKind::Last, 4.9, true)]);
-        assert_eq!(native.numbers, ["alone 5.8x [5.7-5.9]", "last 4.90x [4.80-5.00]"]);
+        assert_eq!(native.numbers, ["alone: 5.8x [5.7-5.9]", "last: 4.90x [4.80-5.00]"]);
         assert_eq!(native.below, "costs memory <of> the client; commands 1,474 -> 33");
         let nothing = named(&seen, "<b>io-threads=4");
         assert_eq!(marks(nothing), [(MarkKind::Alone, 1.01, false), (MarkKind::Last, 0.99, false)]);
-        assert_eq!(nothing.numbers, ["alone no effect seen (< 5 %)", "last no effect seen (< 5 %)"]);
+        assert_eq!(nothing.numbers, ["alone: no effect seen (< 5 %)", "last: no effect seen (< 5 %)"]);
         assert!(marks(named(&seen, "hz=500")).iter().all(|(_, ratio, is_claimed)| *ratio < 1.0 && *is_claimed));
         let (low, high) = seen.band.expect("a noise floor");
         assert!((high - 1.05).abs() < 1e-9 && (low * high - 1.0).abs() < 1e-9 && !seen.is_noisy);
@@ -325,6 +326,9 @@ pub mod tests {
         assert_eq!(marks(crash), [(MarkKind::Level, 3.0, true)]);
         assert_eq!((crash.numbers[0].as_str(), crash.below.as_str()), ("3.00x [2.94-3.06]", "appendonly yes"));
         assert!(matches!(named(&seen, "power -> none").place, WaterfallPlace::Nowhere(_)));
+        let mut alike = report();
+        alike.durability[1].ratio = Some(ratio(1.01));
+        assert_eq!(marks(named(&waterfall(&alike), "crash -> none")), [(MarkKind::Level, 1.01, false)]);
     }
 
     #[test]

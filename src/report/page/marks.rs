@@ -5,7 +5,7 @@ use maud::{Markup, html};
 
 use crate::model::units;
 use crate::report::chart::palette::{GREY, GRID, LINES, PAPER, Stroke, TEXT, hex};
-use crate::report::chart::plot::px;
+use crate::report::chart::plot::{LETTER_SHARE, px};
 
 // Lengths in the picture's own pixels.
 pub const WIDTH: f64 = 880.0;
@@ -16,10 +16,27 @@ pub const AXIS: f64 = 44.0;
 const LEGEND: f64 = 24.0;
 /// Where the first mark of a legend begins.
 const LEGEND_MARKS: f64 = 96.0;
-/// The mean width of a letter by its height.
-pub const LETTER_SHARE: f64 = 0.6;
 /// Room at both ends of the axis, as a share of it.
 const MARGIN_SHARE: f64 = 0.04;
+
+/// A picture of that height with its caption, which says what is not drawn.
+pub fn figure(title: &str, height: f64, drawn: &Markup, caption: &str) -> Markup {
+    html! {
+        figure {
+            div.scroll tabindex="0" role="region" aria-label=(title) {
+                svg role="img" width=(px(WIDTH)) height=(px(height))
+                    viewBox=(format!("0 0 {} {}", px(WIDTH), px(height)))
+                    font-family="sans-serif" font-size=(px(LETTERS)) { (drawn) }
+            }
+            figcaption { (caption) }
+        }
+    }
+}
+
+/// The sentences that are true, one behind the other.
+pub fn said(sentences: &[(bool, &str)]) -> String {
+    sentences.iter().filter(|(is, _)| *is).map(|(_, words)| *words).collect::<Vec<_>>().join(" ")
+}
 
 /// A logarithmic axis of ratios.
 pub struct RatioAxis {

@@ -119,8 +119,12 @@ pub fn page(input: &PageInput<'_>) -> Result<String> {
         }
         script type="application/json" id="manifest" { (PreEscaped(manifest::json(input)?)) }
     };
-    let headline = one_line(&words::headline(largest.records, largest.standings));
-    let title = format!("kvfair: {}", headline.split(" · ").next().unwrap_or_default());
+    let subject = words::subject(largest.records);
+    let subject = subject.split(" · ").next().unwrap_or_default();
+    let title = match &input.levers {
+        Some(seen) => format!("kvfair: levers of {}, {subject}", seen.report.base),
+        None => format!("kvfair: {subject}"),
+    };
     Ok(style::document(&mask.applied(&title), &mask.applied(&body.into_string())))
 }
 

@@ -3,7 +3,7 @@
 use maud::{Markup, html};
 
 use super::marks::{
-    AXIS, DrawMark, LETTERS, Legend, MARGIN, RatioAxis, WIDTH, arrow, band, bar, cut, dot, reason, text,
+    self, AXIS, DrawMark, Legend, MARGIN, RatioAxis, WIDTH, arrow, band, bar, cut, dot, reason, said, text,
 };
 use super::ratios::{RatioPanel, RatioPicture, RatioPlace, RatioRow};
 use crate::report::chart::palette::{GREY, LINES, PAPER, TEXT, hex};
@@ -38,28 +38,24 @@ fn axis_of(picture: &RatioPicture) -> RatioAxis {
     RatioAxis::around(drawn.chain(band), (PLOT, PLOT_END))
 }
 
-/// The picture with its caption, which says what is not drawn.
+/// The picture with its caption.
 pub fn figure(picture: &RatioPicture) -> Markup {
-    html! {
-        figure {
-            div.scroll tabindex="0" role="region" aria-label=(picture.title) { (svg(picture)) }
-            figcaption { (caption(picture)) }
-        }
-    }
+    let (height, drawn) = drawn(picture);
+    marks::figure(&picture.title, height, &drawn, &caption(picture))
 }
 
 fn caption(picture: &RatioPicture) -> String {
-    let said = [
+    said(&[
         (!picture.about.is_empty(), picture.about),
         (true, "Logarithmic axis; ratios compare trials of the same block."),
         (picture.is_seen_once, "Seen once, no claim: one block has no interval."),
         (picture.is_noisy, "Noisy: bars are dashed, and only the end of an interval nearest to 1 is claimed."),
         (picture.band.is_none(), "No store was run twice often enough, so the noise is unknown."),
-    ];
-    said.into_iter().filter(|(is, _)| *is).map(|(_, words)| words).collect::<Vec<_>>().join(" ")
+    ])
 }
 
-fn svg(picture: &RatioPicture) -> Markup {
+/// How high it is, and what is in it.
+fn drawn(picture: &RatioPicture) -> (f64, Markup) {
     let axis = axis_of(picture);
     let legend = legend(picture);
     let top = legend.bottom();
@@ -67,21 +63,19 @@ fn svg(picture: &RatioPicture) -> Markup {
     let (placed, bottom) = stacked(&placed, top);
     // What has no place on the axis stands below it.
     let (others, height) = stacked(&others, bottom + AXIS);
-    html! {
-        svg role="img" width=(px(WIDTH)) height=(px(height)) viewBox=(format!("0 0 {} {}", px(WIDTH), px(height)))
-            font-family="sans-serif" font-size=(px(LETTERS)) {
-            title { (summary(picture)) }
-            rect width=(px(WIDTH)) height=(px(height)) fill=(hex(PAPER.light)) {}
-            (legend.drawn())
-            @if let Some((low, high)) = picture.band {
-                (band(axis.x(low), axis.x(high), top, bottom))
-            }
-            (axis.drawn(top, bottom, picture.axis))
-            @for (top, panel) in placed.into_iter().chain(others) {
-                (drawn_panel(panel, top, &axis, picture.is_noisy))
-            }
+    let drawn = html! {
+        title { (summary(picture)) }
+        rect width=(px(WIDTH)) height=(px(height)) fill=(hex(PAPER.light)) {}
+        (legend.drawn())
+        @if let Some((low, high)) = picture.band {
+            (band(axis.x(low), axis.x(high), top, bottom))
         }
-    }
+        (axis.drawn(top, bottom, picture.axis))
+        @for (top, panel) in placed.into_iter().chain(others) {
+            (drawn_panel(panel, top, &axis, picture.is_noisy))
+        }
+    };
+    (height, drawn)
 }
 
 fn has_place(panel: &RatioPanel) -> bool {

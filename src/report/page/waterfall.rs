@@ -3,12 +3,12 @@
 use maud::{Markup, html};
 
 use super::marks::{
-    AXIS, DrawMark, LETTER_SHARE, LETTERS, Legend, MARGIN, RatioAxis, WIDTH, arrow, band, bar, cut, dot, line, reason,
+    self, AXIS, DrawMark, LETTERS, Legend, MARGIN, RatioAxis, WIDTH, arrow, band, bar, cut, dot, line, reason, said,
     text,
 };
-use crate::report::chart::palette::{GREY, GRID, LINES, PAPER, Stroke, TEXT, hex, style_sheet};
-use crate::report::chart::plot::px;
-use crate::report::chart::shortened;
+use crate::report::chart::palette::{GREY, GRID, LINES, PAPER, Stroke, TEXT, hex};
+use crate::report::chart::plot::{letters_in, px};
+use crate::report::chart::{file, paragraph, shortened};
 use crate::report::levers::waterfall::{MarkKind, Waterfall, WaterfallMark, WaterfallPlace, WaterfallRow};
 use crate::report::table::wrap;
 
@@ -33,58 +33,28 @@ const HATCH: f64 = 6.0;
 const HEADING: f64 = 15.0;
 const HEADING_LINE: f64 = 20.0;
 
-/// The picture with its caption, which says what is not drawn.
+/// The picture with its caption.
 pub fn figure(waterfall: &Waterfall) -> Markup {
     let (height, drawn) = drawn(waterfall);
-    html! {
-        figure {
-            div.scroll tabindex="0" role="region" aria-label=(waterfall.title) {
-                svg role="img" width=(px(WIDTH)) height=(px(height))
-                    viewBox=(format!("0 0 {} {}", px(WIDTH), px(height)))
-                    font-family="sans-serif" font-size=(px(LETTERS)) { (drawn) }
-            }
-            figcaption { (caption(waterfall)) }
-        }
-    }
+    marks::figure(&waterfall.title, height, &drawn, &caption(waterfall))
 }
 
 /// The picture below a heading and above its caption, as a file of its own.
 pub fn document(heading: &str, waterfall: &Waterfall) -> String {
-    let letters = |height: f64| ((WIDTH - 2.0 * MARGIN) / (height * LETTER_SHARE)) as usize;
-    let (heading, caption) = (wrap(heading, letters(HEADING)), wrap(&caption(waterfall), letters(LETTERS)));
+    let inside = WIDTH - 2.0 * MARGIN;
+    let heading = wrap(heading, letters_in(inside, HEADING));
+    let caption = wrap(&caption(waterfall), letters_in(inside, LETTERS));
     let (height, drawn) = drawn(waterfall);
     let top = MARGIN + heading.len() as f64 * HEADING_LINE;
     let bottom = top + height;
     let whole = bottom + (caption.len() as f64 + 0.5) * HEADING_LINE;
-    let lines = |from: f64, lines: &[String], size: f64, stroke: Stroke| {
-        html! {
-            @for (place, words) in lines.iter().enumerate() {
-                @let y = from + (place as f64 + 0.75) * HEADING_LINE;
-                text x=(px(MARGIN)) y=(px(y)) font-size=(px(size)) fill=(hex(stroke.light)) { (words) }
-            }
-        }
-    };
     let body = html! {
         rect width=(px(WIDTH)) height=(px(whole)) fill=(hex(PAPER.light)) {}
-        (lines(MARGIN, &heading, HEADING, TEXT))
+        (paragraph(&heading, (MARGIN, MARGIN), HEADING, HEADING_LINE, TEXT))
         g transform=(format!("translate(0 {})", px(top))) { (drawn) }
-        (lines(bottom, &caption, LETTERS, GREY))
+        (paragraph(&caption, (MARGIN, bottom), LETTERS, HEADING_LINE, GREY))
     };
-    let svg = format!(
-        "<svg width=\"{width}\" height=\"{height}\" viewBox=\"0 0 {width} {height}\" \
-         xmlns=\"http://www.w3.org/2000/svg\" font-family=\"sans-serif\" font-size=\"{letters}\">\n\
-         {style}{body}\n</svg>\n",
-        width = px(WIDTH),
-        height = px(whole),
-        letters = px(LETTERS),
-        style = style_sheet(),
-        body = body.into_string(),
-    );
-    // What no XML may hold.
-    svg.replace(
-        |letter: char| letter.is_control() && letter != '\n' || matches!(letter, '\u{FFFE}' | '\u{FFFF}'),
-        "\u{FFFD}",
-    )
+    file((WIDTH, whole), LETTERS, &body.into_string())
 }
 
 fn caption(waterfall: &Waterfall) -> String {
@@ -92,8 +62,7 @@ fn caption(waterfall: &Waterfall) -> String {
         1 => "Seen once, no claim: one block has no interval.".to_string(),
         blocks => format!("{blocks} blocks; ratios compare trials of the same block."),
     };
-    let has = |is: fn(&WaterfallRow) -> bool| waterfall.rows.iter().any(is);
-    let said = [
+    said(&[
         (true, "Logarithmic axis."),
         (true, blocks.as_str()),
         (waterfall.by_cpu, "CPU of client and server: times cannot be told here."),
@@ -103,14 +72,13 @@ fn caption(waterfall: &Waterfall) -> String {
             "No target was run twice often enough, so the noise is unknown and nothing is claimed.",
         ),
         (
-            has(is_pair),
-            "Alone and as the last one close together: the lever is independent of the others. Far apart: \
-            it overlaps with them.",
+            waterfall.rows.iter().any(is_pair),
+            "A lever is added last where all others are there already: as much as alone means that it is independent \
+            of them, less that they overlap.",
         ),
         (!waterfall.levels.is_empty(), "Durability levels are another promise, and never among all."),
         (waterfall.rows.len() > 2, "Sets of levers that were not measured have no number: gains are never multiplied."),
-    ];
-    said.into_iter().filter(|(is, _)| *is).map(|(_, words)| words).collect::<Vec<_>>().join(" ")
+    ])
 }
 
 fn marks(row: &WaterfallRow) -> &[WaterfallMark] {
@@ -153,7 +121,7 @@ impl Placed<'_> {
 
 /// Rows below each other from `top` on, and where they end.
 fn placed(rows: &[WaterfallRow], top: f64) -> (Vec<Placed<'_>>, f64) {
-    let letters = ((PLOT - 2.0 * MARGIN) / (SMALL * LETTER_SHARE)) as usize;
+    let letters = letters_in(PLOT - 2.0 * MARGIN, SMALL);
     let mut bottom = top;
     let placed = rows.iter().map(|row| {
         let mut below = if row.below.is_empty() { Vec::new() } else { wrap(&row.below, letters) };
@@ -226,7 +194,7 @@ fn drawn_row(placed: &Placed<'_>, axis: &RatioAxis, is_noisy: bool) -> Markup {
                 // No line of the axis goes through the words.
                 rect x=(px(PLOT)) y=(px(placed.top + 1.0)) width=(px(WIDTH - PLOT)) height=(px(placed.height - 1.0))
                     fill=(hex(PAPER.light)) {}
-                (reason(PLOT + MARGIN, y + 4.5, &cut(why, ((WIDTH - PLOT) / (LETTERS * LETTER_SHARE)) as usize)))
+                (reason(PLOT + MARGIN, y + 4.5, &cut(why, letters_in(WIDTH - PLOT, LETTERS))))
             }
         }
         @for (place, words) in row.numbers.iter().enumerate() {
@@ -278,31 +246,24 @@ fn stroke_of(kind: MarkKind, is_claimed: bool) -> Stroke {
 
 /// The marks that occur.
 fn legend(waterfall: &Waterfall) -> Legend {
-    let all = || waterfall.rows.iter().flat_map(marks);
-    let has = |kind: MarkKind| all().any(|mark| mark.kind == kind && mark.versus.ratio != 1.0);
+    let of_rows = || waterfall.rows.iter().flat_map(marks);
+    let all = || of_rows().chain(waterfall.levels.iter().flat_map(marks));
+    let has = |kind: MarkKind| of_rows().any(|mark| mark.kind == kind && mark.versus.ratio != 1.0);
     let has_intervals = all().any(|mark| mark.versus.low < mark.versus.high);
     let is_struck = waterfall.rows.iter().any(|row| row.is_struck);
     let marks: [(DrawMark, _, _); 9] = [
         (|x, y| dot(x + 16.0, y, LINES[0], false), "the lever alone", has(MarkKind::Alone)),
-        (
-            |x, y| dot(x + 16.0, y, LINES[1], true),
-            "the lever as the last one: all but it, then all",
-            has(MarkKind::Last),
-        ),
+        (|x, y| dot(x + 16.0, y, LINES[1], true), "the lever added last", has(MarkKind::Last)),
         (|x, y| diamond(x + 16.0, y, LINES[2]), "several levers", has(MarkKind::Set)),
         (|x, y| bar(x, x + 32.0, y, LINES[0], false), "95 % interval", has_intervals),
-        (
-            |x, y| band(x + 2.0, x + 30.0, y - 9.0, y + 9.0),
-            "noise: the same target run twice",
-            waterfall.band.is_some(),
-        ),
+        (|x, y| band(x + 2.0, x + 30.0, y - 9.0, y + 9.0), "noise: same target twice", waterfall.band.is_some()),
         (
             |x, y| dot(x + 16.0, y, GREY, false),
-            "grey: no effect seen",
+            "no effect seen",
             all().any(|mark| !mark.is_claimed && mark.kind != MarkKind::Set),
         ),
         (|x, y| dashed((x + 16.0, y - 10.0), (x + 16.0, y + 10.0)), "all together", waterfall.together.is_some()),
-        (|x, y| hatched(x, x + 32.0, y), "pays with durability", !waterfall.levels.is_empty()),
+        (|x, y| hatched(x, x + 32.0, y), "costs durability", !waterfall.levels.is_empty()),
         (struck, "cannot be combined", is_struck),
     ];
     Legend::of(&marks)
@@ -368,7 +329,7 @@ mod tests {
         assert_eq!(behind_legend, expected);
         assert!(axis.x(0.7) < axis.x(1.0) && axis.x(1.0) < axis.x(1.3));
         assert!(!axis.has(7.0), "what failed has no place on the axis");
-        for words in ["how to read", "the lever alone", "as the last one", "noise", "pays with durability"] {
+        for words in ["how to read", "the lever alone", "the lever added last", "noise", "costs durability"] {
             assert!(svg.contains(words), "{words}\n{svg}");
         }
     }
