@@ -24,7 +24,7 @@ pub fn by_targets(records: &[Record]) -> Cow<'_, [Record]> {
 /// What the levers gain, drawn.
 pub fn drawn(records: &[Record]) -> Result<String> {
     let report = report(records)?;
-    let heading = format!("{}: {}", report.job, levers::text::heading(&report));
+    let heading = format!("{}, {}", report.job, levers::text::heading(&report));
     Ok(page::waterfall_svg(&heading, &waterfall(&report)))
 }
 

@@ -182,13 +182,10 @@ pub fn cell(gain: Option<&Gain>) -> String {
     }
 }
 
-/// The same, with what was measured where the claim is another one: "at least 5x, measured 5.6x [5.1-6.1]".
-pub fn whole_cell(gain: Option<&Gain>) -> String {
-    let (words, seen) = (cell(gain), gain.map(|gain| versus(gain.ratio.into())));
-    match seen.filter(|seen| !words.starts_with(seen)) {
-        Some(seen) => format!("{words}, measured {seen}"),
-        None => words,
-    }
+/// What was measured, where the claim is another one: "5.6x [5.1-6.1]" beside "at least 5.1x".
+pub fn measured(gain: &Gain) -> Option<String> {
+    let seen = versus(gain.ratio.into());
+    (!cell(Some(gain)).starts_with(&seen)).then_some(seen)
 }
 
 fn none_seen(gain: &Gain) -> String {

@@ -4,7 +4,7 @@ use maud::{Markup, html};
 
 use super::waterfall;
 use crate::model::logins;
-use crate::report::levers::text::{advised, level_numbers, not_multiplied, tried, whole_cell};
+use crate::report::levers::text::{advised, cell, level_numbers, measured, not_multiplied, tried};
 use crate::report::levers::waterfall::waterfall;
 use crate::report::levers::{LeverCost, LeverReport, LeverRow};
 use crate::stats::levers::Gain;
@@ -76,11 +76,11 @@ fn row(lever: &LeverRow, is_advice: bool) -> Markup {
             @if let Some(reason) = &lever.failed {
                 td.reason.bad[reason.starts_with("FAILED")] colspan=(columns - 1) { (hidden(reason)) }
             } @else {
-                td { (whole_cell(lever.alone.as_ref())) }
+                td { (numbers(lever.alone.as_ref())) }
                 @match &lever.not_in_all {
                     _ if is_advice => {}
                     Some(reason) => td.left { "cannot be combined: " (hidden(reason)) },
-                    None => td { (whole_cell(lever.last.as_ref())) },
+                    None => td { (numbers(lever.last.as_ref())) },
                 }
                 td { @if let Some(blocks) = blocks { (blocks) } }
                 td.left { (if lever.pays.is_empty() { "nothing known" } else { &lever.pays }) }
@@ -90,6 +90,14 @@ fn row(lever: &LeverRow, is_advice: bool) -> Markup {
                 }
             }
         }
+    }
+}
+
+/// What is claimed, and below it what was measured where that is something else.
+fn numbers(gain: Option<&Gain>) -> Markup {
+    html! {
+        (cell(gain))
+        @if let Some(seen) = gain.and_then(measured) { div.grey { "measured " (seen) } }
     }
 }
 
@@ -103,11 +111,11 @@ fn set(name: &str, gain: &Gain, report: &LeverReport) -> Markup {
     html! {
         tr {
             th scope="row" { (name) @if is_enough { ": " (levers) } }
-            td colspan="2" { (whole_cell(Some(gain))) }
+            td colspan="2" { (numbers(Some(gain))) }
             td { (gain.blocks) }
             td.left colspan="2" {
                 @if let Some(seen) = fresh {
-                    "all levers against " (tried) ", in " (seen.all.blocks) " fresh blocks: " (whole_cell(Some(&seen.all)))
+                    "all levers against " (tried) ", in " (seen.all.blocks) " fresh blocks: " (numbers(Some(&seen.all)))
                 }
                 @if let Some(product) = not_multiplied(report).filter(|_| !is_enough) {
                     div { "measured as it stands: not " (product) }
@@ -177,7 +185,7 @@ mod tests {
             &[
                 ">5.8x [5.7-5.9]</td>",
                 ">4.90x [4.80-5.00]</td>",
-                "no effect seen (&lt; 5 %), measured 1.01x [0.99-1.03]",
+                "no effect seen (&lt; 5 %)<div class=\"grey\">measured 1.01x [0.99-1.03]</div>",
             ],
         );
         says(&html, &[">0.80x [0.78-0.82]</td>", "<s>cache</s>", "cannot be combined: a cache cannot see that"]);
