@@ -136,7 +136,7 @@ fn levels(report: &LeverReport) -> Markup {
         div.scroll tabindex="0" role="region" aria-label=(caption) {
             table {
                 caption { (caption) }
-                thead { tr { @for (head, is_left) in heads { th.left[is_left] scope="col" { (head) } } } }
+                thead { tr { @for (head, is_left) in heads { th class=[is_left.then_some("left")] scope="col" { (head) } } } }
                 tbody {
                     @for level in others {
                         tr.gone {
