@@ -332,7 +332,8 @@ pub struct Show {
     /// Draw what the job has into this file, which must not exist yet
     ///
     /// Of a sweep requests a second (at rates the response, p99) and CPU a request against what was swept over. Of a
-    /// job of requests latency by percentile. Of trials of some seconds CPU and memory of the store by second.
+    /// job of requests latency by percentile. Of trials of some seconds CPU and memory of the store by second. Of
+    /// levers what each gains.
     #[arg(long, value_name = "FILE")]
     pub svg: Option<PathBuf>,
     /// Write all op times to DIR for other tools: an .hgrm file each, in microseconds, and histograms.hlog

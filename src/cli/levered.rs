@@ -7,8 +7,9 @@ use anyhow::{Result, anyhow};
 use super::args::Look;
 use super::{Exit, exit_of};
 use crate::model::record::Record;
+use crate::report::levers::waterfall::waterfall;
 use crate::report::levers::{self, LeverReport};
-use crate::report::{cells, standing};
+use crate::report::{cells, page, standing};
 
 /// Whether records are those of such a run.
 pub fn is_levers(records: &[Record]) -> bool {
@@ -20,9 +21,20 @@ pub fn by_targets(records: &[Record]) -> Cow<'_, [Record]> {
     if is_levers(records) { Cow::Owned(levers::of_gains(records)) } else { Cow::Borrowed(records) }
 }
 
+/// What the levers gain, drawn.
+pub fn drawn(records: &[Record]) -> Result<String> {
+    let report = report(records)?;
+    let heading = format!("{}, {}", report.job, levers::text::heading(&report));
+    Ok(page::waterfall_svg(&heading, &waterfall(&report)))
+}
+
+fn report(records: &[Record]) -> Result<LeverReport> {
+    levers::report(records)?.ok_or_else(|| anyhow!("these records tell of no levers"))
+}
+
 /// What is printed, and how a command that did no more than that ends.
 pub fn shown(records: &[Record], look: &Look) -> Result<(String, Exit)> {
-    let report = levers::report(records)?.ok_or_else(|| anyhow!("these records tell of no levers"))?;
+    let report = report(records)?;
     let text = match look.json {
         true => format!("{}\n", serde_json::to_string_pretty(&report)?),
         false => levers::text(&report),

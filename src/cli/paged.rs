@@ -6,16 +6,18 @@ use anyhow::{Error, Result};
 
 use super::args::Look;
 use super::shown::{keeps_crash, points, sentence};
-use super::{complain, sized};
+use super::{complain, levered, sized};
 use crate::harness::load::BrokenLine;
 use crate::harness::save;
 use crate::model::answers;
+use crate::model::levers::LeverPart;
 use crate::model::record::Record;
 use crate::model::units;
 use crate::report::grid::{self, Grid};
+use crate::report::levers;
 use crate::report::next::{self, Known};
-use crate::report::page::{self, Mask, PageInput, PagePart, RawResults};
-use crate::report::standing::standings;
+use crate::report::page::{self, LeverPage, Mask, PageInput, PagePart, RawResults};
+use crate::report::standing::{Standings, standings};
 use crate::report::table::{self, Ranks};
 use crate::report::warn::{self, WarningInput};
 use crate::report::{ahead, alike, cells, json, point, sizes, sweep, whole};
@@ -44,12 +46,14 @@ fn text(records: &[Record], look: &Look, results: Option<&Path>, broken: Option<
     let raw = results.map(raw).transpose()?.flatten();
     let mask = Mask::of(records);
     let records = &mask.labelled(records);
+    let source = Source { results: raw, broken };
     Ok(match () {
         () if ahead::split(records).0.is_empty() => {
             page::without_results("No trial was finished, so there is nothing to show.")
         }
-        () if sizes::parts(records).is_empty() => of_one_size(records, &mask, look, Source { results: raw, broken })?,
-        () => of_sizes(records, &mask, look, Source { results: raw, broken })?,
+        () if levered::is_levers(records) => of_levers(records, &mask, look, source)?,
+        () if sizes::parts(records).is_empty() => of_one_size(records, &mask, look, source, None)?,
+        () => of_sizes(records, &mask, look, source)?,
     })
 }
 
@@ -86,7 +90,37 @@ fn raw(path: &Path) -> Result<Option<RawResults>> {
     Ok(Some(RawResults { name, sha256: save::sha256(path)? }))
 }
 
-fn of_one_size(all: &[Record], mask: &Mask, look: &Look, source: Source) -> Result<String> {
+/// The blocks of gains as a run, with what they tell of levers; the other blocks are evidence.
+fn of_levers(all: &[Record], mask: &Mask, look: &Look, source: Source) -> Result<String> {
+    let gains = levers::of_gains(all);
+    let Some(report) = levers::report(all)? else {
+        return Ok(page::without_results("No trial of a lever was finished, so there is nothing to show."));
+    };
+    let title = |record: &Record| match record.levers.as_ref().map(|levers| levers.part) {
+        Some(LeverPart::Confirm { attempt }) => Some(format!("fresh blocks {attempt}")),
+        Some(LeverPart::Durability) => Some(format!("durability {}", record.durability)),
+        Some(LeverPart::Gains) | None => None,
+    };
+    let parts: Vec<(String, Vec<Record>)> =
+        levers::parts(all).into_iter().filter_map(|part| Some((title(&part[0])?, part))).collect();
+    let standings: Vec<Standings<'_>> = parts.iter().map(|(_, part)| standings(part)).collect();
+    let rows: Vec<Vec<cells::Row>> =
+        parts.iter().zip(&standings).map(|((_, part), standings)| cells::rows(part, standings)).collect();
+    let evidence = parts.iter().zip(&standings).zip(&rows).map(|(((title, records), standings), rows)| PagePart {
+        title: title.clone(),
+        seen: WarningInput { records, ahead: &[], rows, points: &[], standings },
+    });
+    let evidence = evidence.collect();
+    of_one_size(&gains, mask, look, source, Some(LeverPage { report, evidence }))
+}
+
+fn of_one_size(
+    all: &[Record],
+    mask: &Mask,
+    look: &Look,
+    source: Source,
+    levers: Option<LeverPage<'_>>,
+) -> Result<String> {
     let (records, ahead) = ahead::split(all);
     let standings = standings(records);
     let mut rows = cells::rows(records, &standings);
@@ -103,13 +137,19 @@ fn of_one_size(all: &[Record], mask: &Mask, look: &Look, source: Source) -> Resu
     page::page(&PageInput {
         mask,
         tables,
-        sentence: if is_swept { sweep::sentence(&points) } else { sentence(&seen) },
+        sentence: match &levers {
+            Some(levers) => levers::text::heading(&levers.report),
+            None if is_swept => sweep::sentence(&points),
+            None => sentence(&seen),
+        },
         warnings: warn::heard(&warn::warnings(&seen), &look.no_warn),
         claims: if is_swept { json::swept_claims(&points) } else { json::claims(&rows, &standings, None) },
-        next: next(&seen, look),
+        // The next command of a run names targets as they were typed, and those of levers were not typed.
+        next: if levers.is_none() { next(&seen, look) } else { String::new() },
         cut_off: cut_off(all).filter(|_| source.broken.is_none()),
         results: source.results,
         broken: source.broken,
+        levers,
         parts: vec![PagePart { title: String::new(), seen }],
     })
 }
@@ -140,6 +180,7 @@ fn of_sizes(all: &[Record], mask: &Mask, look: &Look, source: Source) -> Result<
         cut_off: cut_off(all).filter(|_| source.broken.is_none()),
         results: source.results,
         broken: source.broken,
+        levers: None,
         parts: page_parts,
     })
 }

@@ -38,13 +38,14 @@ fn looked_at(args: &Show) -> Result<Exit> {
     let about = |error: anyhow::Error| anyhow!("{}: {error:#}", path.display());
     let look = Look { file: args.results.clone(), ..args.look.clone() };
     let by_targets = levered::by_targets(records);
-    paged::write(&by_targets, &look, Some(&path)).map_err(about)?;
+    paged::write(records, &look, Some(&path)).map_err(about)?;
     let (counting, _) = ahead::split(&by_targets);
     if (args.svg.is_some() || args.histograms.is_some()) && !sizes::parts(records).is_empty() {
         bail!("{}: a run of several sizes has neither a chart nor histograms of its own", path.display());
     }
     if let Some(file) = &args.svg {
-        let svg = drawn(counting).map_err(about)?;
+        let svg = if levered::is_levers(records) { levered::drawn(records) } else { drawn(counting) };
+        let svg = svg.map_err(about)?;
         save::write_new(&[(file.clone(), svg)])?;
         complain(&format!("chart: {}", file.display()));
     }

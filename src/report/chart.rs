@@ -91,6 +91,7 @@ pub fn first_lines(lines: &mut Vec<PlotLine>, which: &str) -> Option<String> {
 
 // Lengths in pixels, letters by their height.
 const MARGIN: f64 = 16.0;
+const LETTERS: f64 = 12.0;
 const HEADING: f64 = 14.0;
 const HEADING_LINE: f64 = 20.0;
 const NOTE: f64 = 11.0;
@@ -119,7 +120,7 @@ pub fn document(headline: &str, charts: &[Chart]) -> String {
     let placed: Vec<_> = placed.collect();
     let body = html! {
         rect width=(px(width)) height=(px(bottom)) fill=(hex(PAPER.light)) {}
-        (paragraph(&heading, MARGIN, HEADING, HEADING_LINE, TEXT))
+        (paragraph(&heading, (MARGIN, MARGIN), HEADING, HEADING_LINE, TEXT))
         @for (plots, from, notes) in &placed {
             @for (left, top, plot) in plots {
                 g transform=(format!("translate({} {})", px(*left), px(*top))) {
@@ -127,24 +128,38 @@ pub fn document(headline: &str, charts: &[Chart]) -> String {
                     (drawn(plot))
                 }
             }
-            (paragraph(notes, *from, NOTE, NOTE_LINE, GREY))
+            (paragraph(notes, (MARGIN, *from), NOTE, NOTE_LINE, GREY))
         }
     };
+    file((width, bottom), LETTERS, &body.into_string())
+}
+
+/// An SVG file around what is drawn in it, which has no line ends of its own.
+pub(super) fn file((width, height): (f64, f64), letters: f64, drawn: &str) -> String {
     format!(
         "<svg width=\"{width}\" height=\"{height}\" viewBox=\"0 0 {width} {height}\" \
-         xmlns=\"http://www.w3.org/2000/svg\" font-family=\"sans-serif\" font-size=\"12\">\n{style}{body}\n</svg>\n",
+         xmlns=\"http://www.w3.org/2000/svg\" font-family=\"sans-serif\" font-size=\"{letters}\">\n\
+         {style}{drawn}\n</svg>\n",
         width = px(width),
-        height = px(bottom),
+        height = px(height),
+        letters = px(letters),
         style = style_sheet(),
-        body = body.into_string(),
+        drawn = printable(drawn),
     )
 }
 
-fn paragraph(lines: &[String], top: f64, letters: f64, height: f64, stroke: Stroke) -> Markup {
+/// Lines of text below each other.
+pub(super) fn paragraph(
+    lines: &[String],
+    (left, top): (f64, f64),
+    letters: f64,
+    height: f64,
+    stroke: Stroke,
+) -> Markup {
     html! {
         @for (row, words) in lines.iter().enumerate() {
             @let y = top + (row as f64 + 0.75) * height;
-            text x=(px(MARGIN)) y=(px(y)) font-size=(px(letters)) fill=(hex(stroke.light)) { (printable(words)) }
+            text x=(px(left)) y=(px(y)) font-size=(px(letters)) fill=(hex(stroke.light)) { (words) }
         }
     }
 }

@@ -15,7 +15,8 @@ use crate::stats::floor::AaNoise;
 use crate::stats::levers::{self as stats, Confirmation, Confirmed, Contrast, Gain, LeverSet, SetCosts};
 use crate::stats::paired::{LogRatios, Ratio};
 
-mod text;
+pub mod text;
+pub mod waterfall;
 
 pub use self::text::text;
 
@@ -117,6 +118,14 @@ pub struct LevelRow {
     pub blocks: usize,
 }
 
+impl LeverRow {
+    /// What it is sorted by: its gain alone as far as it is claimed. What failed stands last.
+    fn worth(&self) -> f64 {
+        let alone = self.alone.as_ref().filter(|_| self.failed.is_none());
+        alone.map_or(0.0, |gain| if gain.effect.is_some() { gain.ratio.estimate } else { 1.0 })
+    }
+}
+
 impl LeverReport {
     /// It is told which levers are enough, or that none is seen to help.
     pub fn is_clear(&self) -> bool {
@@ -216,6 +225,7 @@ pub fn report(records: &[Record]) -> Result<Option<LeverReport>> {
     for (place, lever) in seen.run.levers.iter().enumerate() {
         levers.push(row(lever, place, &seen, &gains)?);
     }
+    levers.sort_by(|one, other| other.worth().total_cmp(&one.worth()));
     Ok(Some(LeverReport {
         headline: super::words::headline(&gains, &standing::standings(&gains)),
         is_advice: seen.all == LeverSet::BASE,

@@ -18,8 +18,14 @@ use crate::model::units;
 /// "fans, 10,000 profiles · durability none (claimed) · 1 client · 3 blocks, no claim".
 pub fn headline(records: &[Record], standings: &Standings<'_>) -> String {
     let Some(first) = records.first() else { return "no trials".to_string() };
+    wrap(&format!("{} · {}", subject(records), claim(first, standings)), width()).join("\n")
+}
+
+/// What was run and how, without what came out; one line.
+pub fn subject(records: &[Record]) -> String {
+    let Some(first) = records.first() else { return "no trials".to_string() };
     if let Some((command, _)) = first.job.program() {
-        return of_program(command, records, standings);
+        return of_program(command, records);
     }
     let plural = if first.stream.units == 1 { "" } else { "s" };
     let unit = format!("{}{plural}", first.stream.unit);
@@ -48,24 +54,19 @@ pub fn headline(records: &[Record], standings: &Standings<'_>) -> String {
         (cpus @ 2..=3, true) => format!(" · client and server share {cpus} processors"),
         _ => String::new(),
     };
-    let claim = claim(first, standings);
     let (lies, kept) = lies_and_kept(records, first);
     let shared = format!("{shared}{}", pinned(first));
     let sizes: Vec<String> = first.run.sizes.iter().map(|&size| units::thousands(size)).collect();
     let units = if sizes.is_empty() { units::thousands(first.stream.units) } else { sizes.join(", ") };
-    wrap(
-        &format!("{}, {units} {unit} · {lies}{kept} · {clients}{ngrams}{replayed}{shared} · {claim}", first.job.name),
-        width(),
-    )
-    .join("\n")
+    format!("{}, {units} {unit} · {lies}{kept} · {clients}{ngrams}{replayed}{shared}", first.job.name)
 }
 
-/// "`./mine.py -h {host}` · in RAM · durability none (claimed) · 6 blocks".
-fn of_program(command: &str, records: &[Record], standings: &Standings<'_>) -> String {
+/// "`./mine.py -h {host}` · in RAM · durability none (claimed)".
+fn of_program(command: &str, records: &[Record]) -> String {
     let first = &records[0];
     let (lies, kept) = lies_and_kept(records, first);
     let command = readable(command.as_bytes(), COMMAND_BYTES);
-    wrap(&format!("`{command}` · {lies}{kept}{} · {}", pinned(first), claim(first, standings)), width()).join("\n")
+    format!("`{command}` · {lies}{kept}{}", pinned(first))
 }
 
 /// " · server on processor 0, client on processor 1".

@@ -107,7 +107,7 @@ fn what_is_no_lever_or_cannot_be_changed_is_refused_by_name() {
     levers(&["fans", "redis", "--profiles", "10,20"]).exits(2).complains("levers are compared at one point");
     levers(&["fans", "redis", "--via", "batch,native"]).exits(2).complains("the others are levers");
     levers(&["mixed", "redis", "--rate", "5k"]).exits(2).complains("--rate is no option of levers");
-    levers(&["fans", "redis", "--html", "page.html"]).exits(2).complains("`kvfair show` has it");
+    levers(&["fans", "redis", "--csv"]).exits(2).complains("`kvfair show` has it");
     assert!(desk.records().is_empty(), "nothing was run");
     let help = desk.run(&["levers", "--help"]);
     help.exits(0).shows("--levers").shows("--budget").shows("kvfair levers fans redis");
@@ -139,5 +139,5 @@ fn an_advice_is_a_few_lines_with_gain_price_and_command() {
     };
     assert!(!said.out.contains("6. "), "{}", said.out);
     assert_eq!(desk.run(&["show", OUT]).out, said.out);
-    desk.run(&["advise", "fans", "redis", "--html", "page.html"]).exits(2).complains("`kvfair show` has it");
+    desk.run(&["advise", "fans", "redis", "--csv"]).exits(2).complains("`kvfair show` has it");
 }

@@ -31,6 +31,7 @@ mod headlines;
 mod helped;
 mod kept;
 mod levers;
+mod levers_page;
 mod limits;
 mod look;
 mod mistakes;

@@ -91,7 +91,7 @@ const REFUSED: &[(&str, &[&str], &str)] = &[
     ("levers", &["rate", "arrivals", "replay"], "levers are compared as fast as they go"),
     ("levers", &["read_only"], "it changes stores that are started here"),
     ("levers", &["keep", "answers_only", "list", "no_aa"], "it chooses trials by itself"),
-    ("levers", &["csv", "markdown", "html", "all", "wide", "stat", "no_warn"], "`kvfair show` has it"),
+    ("levers", &["csv", "markdown", "all", "wide", "stat", "no_warn"], "`kvfair show` has it"),
     ("compare", &["csv", "all"], "it prints a table, --markdown or --json"),
     ("compare", &["list", "html"], "`kvfair run` has it"),
 ];

@@ -15,7 +15,7 @@ use super::args::{Exec, How, Levers, Look, RunArgs};
 use super::measure::or_lost;
 use super::planned::{plan_of, resolve_input};
 use super::refusals::{self, Intent};
-use super::{Exit, Usage, complain, find_job, interrupted, levered, points, print, verified};
+use super::{Exit, Usage, complain, find_job, interrupted, levered, paged, points, print, verified};
 use crate::harness::plan::{Chosen, Plan};
 use crate::harness::save::{self, Results};
 use crate::harness::scratch;
@@ -73,6 +73,7 @@ fn answered(args: Levers, question: Question) -> Result<Exit> {
     let Levers { job, store, levers: names, how } = args;
     let kind = find_job(&job)?;
     let look = how.look();
+    paged::is_to_be_new(&look)?;
     let run = run_args(job, store, how)?;
     let plan = plan_of(&run)?;
     is_one_point(&run, &plan)?;
@@ -276,13 +277,16 @@ fn finish(session: LeverSession<'_>, ended: Result<Ended>, look: &Look) -> Resul
     answers::note(&mut records);
     verified::note(&mut records);
     let mut exit = Exit::Ok;
+    let mut paged = Ok(());
     if !records.is_empty() {
         let (text, found) = levered::shown(&records, look)?;
         print(&text)?;
         exit = found;
+        paged = paged::write(&records, look, lost.is_none().then(|| results.path()));
     }
     if interrupt.is_set() {
+        paged?;
         return Ok(interrupted(interrupt, &format!("{} trials were finished", records.len())));
     }
-    or_lost(ended.and_then(|_| synced.map(|()| exit)), lost)
+    or_lost(ended.and_then(|_| synced.map(|()| exit)), lost.or(paged.err()))
 }

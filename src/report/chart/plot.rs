@@ -30,7 +30,7 @@ const BAND_OPACITY: &str = "0.15";
 /// A line with more places has a mark at each second, fifth or twentieth only.
 const MARKS_MAX: usize = 16;
 /// The mean width of a letter by its height, in the wide faces of screens (Verdana, DejaVu Sans).
-const LETTER_SHARE: f64 = 0.6;
+pub const LETTER_SHARE: f64 = 0.6;
 /// A longer name is cut.
 const NAME_LETTERS: usize = 32;
 

@@ -5,7 +5,7 @@ use crate::model::levers::TriedValue;
 use crate::model::units;
 use crate::report::table::{TableLine, layout, width, wrap};
 use crate::report::versus::{at_least, versus};
-use crate::stats::levers::{Confirmed, Gain};
+use crate::stats::levers::{Confirmed, Gain, LeverEffect};
 
 /// A table of levers is no wider.
 const WIDTH: usize = 80;
@@ -32,20 +32,47 @@ const ADVICE_MAX: usize = 5;
 
 /// The levers that help, best first: what each gains, what it costs, and the command that shows it.
 fn advice(report: &LeverReport, width: usize) -> String {
-    let mut helpful: Vec<(&LeverRow, Gain)> =
-        report.levers.iter().filter_map(|lever| Some((lever, lever.alone.filter(Gain::helps)?))).collect();
-    helpful.sort_by(|(_, one), (_, other)| other.ratio.estimate.total_cmp(&one.ratio.estimate));
+    let advised = advised(report);
     let mut lines = vec![report.headline.clone()];
-    lines.extend(helpful.iter().take(ADVICE_MAX).enumerate().flat_map(|(place, (lever, gain))| {
-        let pays = if lever.pays.is_empty() { "nothing known".to_string() } else { lever.pays.clone() };
-        let what = format!("{}. {}: {}; costs {pays}", place + 1, lever.change, gained(gain, report.cost));
-        let command = format!("   kvfair levers {} {} --levers {}", report.job, quoted(&report.base), lever.name);
-        [wrap(&what, width).join("\n   "), command]
+    lines.extend(advised.iter().enumerate().flat_map(|(place, one)| {
+        let what = wrap(&format!("{}. {}", place + 1, one.what), width).join("\n   ");
+        [what, format!("   {}", one.command)]
     }));
-    if helpful.is_empty() {
+    if advised.is_empty() {
         lines.extend(wrap(&not_advised(report), width));
     }
     format!("{}\n", lines.join("\n"))
+}
+
+/// A lever that helps.
+pub struct AdvisedLever {
+    /// What it gains, and what it costs.
+    pub what: String,
+    /// What shows it together with others.
+    pub command: String,
+}
+
+pub fn advised(report: &LeverReport) -> Vec<AdvisedLever> {
+    let mut helpful: Vec<(&LeverRow, Gain)> =
+        report.levers.iter().filter_map(|lever| Some((lever, lever.alone.filter(Gain::helps)?))).collect();
+    helpful.sort_by(|(_, one), (_, other)| other.ratio.estimate.total_cmp(&one.ratio.estimate));
+    let one = |(lever, gain): &(&LeverRow, Gain)| {
+        let pays = if lever.pays.is_empty() { "nothing known" } else { &lever.pays };
+        AdvisedLever {
+            what: format!("{}: {}; costs {pays}", lever.change, gained(gain, report.cost)),
+            command: format!("kvfair levers {} {} --levers {}", report.job, quoted(&report.base), lever.name),
+        }
+    };
+    helpful.iter().take(ADVICE_MAX).map(one).collect()
+}
+
+/// What a page is headed with: the sentence, or of an advice the lever that gains most.
+pub fn heading(report: &LeverReport) -> String {
+    match advised(report).first() {
+        _ if !report.is_advice => sentence(report),
+        Some(best) => format!("{}{}: alone {}.", report.base, by_cpu(report.cost), best.what),
+        None => not_advised(report),
+    }
 }
 
 fn not_advised(report: &LeverReport) -> String {
@@ -66,10 +93,7 @@ fn quoted(target: &str) -> String {
 /// "redis: unix and via native are enough: 5.8x as fast as it is now [5.1-6.4]; confirmed in 6 fresh blocks".
 fn sentence(report: &LeverReport) -> String {
     let (base, enough) = (&report.base, &report.enough);
-    let by_cpu = match report.cost {
-        LeverCost::Seconds => "",
-        LeverCost::CpuSeconds => " (by CPU alone: times cannot be told here)",
-    };
+    let by_cpu = by_cpu(report.cost);
     if report.together.is_none_or(|gain| gain.p.is_none() || gain.bar.is_none()) {
         return format!("{base}{by_cpu}: too little was measured to say which levers are enough.");
     }
@@ -78,18 +102,50 @@ fn sentence(report: &LeverReport) -> String {
     }
     let words = listed(&enough.levers);
     let fast = enough.gain.as_ref().map(|gain| format!(": {}", gained(gain, report.cost))).unwrap_or_default();
-    let (is, takes) = (if enough.levers.len() == 1 { "is" } else { "are" }, "takes all of them");
-    match (enough.is_all, &enough.confirmation) {
-        (true, _) if enough.levers.len() == 1 => format!("{base}{by_cpu}: {words} {is} enough{fast}."),
-        (true, Some(_)) => {
-            format!("{base}{by_cpu}: no smaller set that was tried is enough: it {takes}, {words}{fast}.")
-        }
-        (true, None) => format!("{base}{by_cpu}: it {takes}, {words}{fast}."),
-        (false, _) => format!("{base}{by_cpu}: {words} {is} enough{fast}; {}.", confirmed(enough)),
+    let are = match enough.levers.len() {
+        1 => "is enough",
+        _ if !enough.is_all => "are enough",
+        2 => "are both needed",
+        _ => "are all needed",
+    };
+    let tried = match enough.is_all {
+        false => format!("; {}", confirmed(enough)),
+        true if enough.confirmation.is_some() => "; no smaller set that was tried is enough".to_string(),
+        true => String::new(),
+    };
+    format!("{base}{by_cpu}: {words} {are}{fast}{tried}.")
+}
+
+/// "Alone, times as fast as now: unix 1.9x [1.8-2.0]. Slower: hz=500 0.8x [0.7-0.9]. No gain seen: io-threads=4."
+pub fn ranking(report: &LeverReport) -> String {
+    let measured = report.levers.iter().filter(|lever| lever.failed.is_none());
+    let alone: Vec<(&LeverRow, Gain)> = measured.filter_map(|lever| Some((lever, lever.alone?))).collect();
+    let of = |effect: Option<LeverEffect>| {
+        let these = alone.iter().filter(|(_, gain)| gain.effect == effect);
+        let each = these.map(|(lever, gain)| match effect {
+            Some(_) => format!("{} {}", lever.change, cell(Some(gain))),
+            None => lever.change.clone(),
+        });
+        each.collect::<Vec<_>>().join(", ")
+    };
+    let (helpful, worse) = match report.cost {
+        LeverCost::Seconds => ("Alone, times as fast as now", "Slower"),
+        LeverCost::CpuSeconds => ("Alone, times less CPU than now", "More CPU"),
+    };
+    let groups = [(helpful, Some(LeverEffect::Helps)), (worse, Some(LeverEffect::Hurts)), ("No gain seen", None)];
+    let told = groups.map(|(words, effect)| (words, of(effect)));
+    let told = told.iter().filter(|(_, levers)| !levers.is_empty());
+    told.map(|(words, levers)| format!("{words}: {levers}.")).collect::<Vec<_>>().join(" ")
+}
+
+fn by_cpu(cost: LeverCost) -> &'static str {
+    match cost {
+        LeverCost::Seconds => "",
+        LeverCost::CpuSeconds => " (by CPU alone: times cannot be told here)",
     }
 }
 
-fn confirmed(enough: &EnoughLevers) -> String {
+pub(super) fn confirmed(enough: &EnoughLevers) -> String {
     let Some(seen) = &enough.confirmation else {
         return "not confirmed: there was no time for fresh blocks".to_string();
     };
@@ -116,7 +172,7 @@ fn gained(gain: &Gain, cost: LeverCost) -> String {
 }
 
 /// "1.9x [1.8-2.0]", "at least 36x", "no effect seen (< 5 %)".
-fn cell(gain: Option<&Gain>) -> String {
+pub fn cell(gain: Option<&Gain>) -> String {
     let Some(gain) = gain else { return "not measured".to_string() };
     match (gain.effect, gain.bar, gain.ratio.interval.near_end()) {
         (None, ..) if gain.p.is_none() => format!("{} (seen)", versus(gain.ratio.into())),
@@ -124,6 +180,12 @@ fn cell(gain: Option<&Gain>) -> String {
         (Some(_), Some(bar), Some(near)) if bar.is_noisy && gain.helps() => at_least(1.0 + near),
         (Some(_), ..) => versus(gain.ratio.into()),
     }
+}
+
+/// What was measured, where the claim is another one: "5.6x [5.1-6.1]" beside "at least 5.1x".
+pub fn measured(gain: &Gain) -> Option<String> {
+    let seen = versus(gain.ratio.into());
+    (!cell(Some(gain)).starts_with(&seen)).then_some(seen)
 }
 
 fn none_seen(gain: &Gain) -> String {
@@ -156,34 +218,47 @@ fn table(report: &LeverReport, width: usize) -> Vec<TableLine> {
 
 /// What a lever costs, why it helps, why it stands apart, and which values a pilot tried.
 fn below(lever: &LeverRow) -> Vec<String> {
-    let pays = (!lever.pays.is_empty()).then(|| format!("costs {}", lever.pays));
     let counters = (!lever.counters.is_empty()).then(|| lever.counters.join("; "));
-    let apart = lever.not_in_all.as_ref().map(|reason| format!("not with all: {reason}"));
-    let tried = (!lever.tried.is_empty()).then(|| {
-        let one = |tried: &TriedValue| match tried.took_s {
-            Some(took_s) => format!("{} {} s", tried.change, units::seconds(took_s)),
-            None => format!("{} failed", tried.change),
-        };
-        format!("best in a pilot: {}", lever.tried.iter().map(one).collect::<Vec<_>>().join(", "))
-    });
-    [pays, counters, apart, tried].into_iter().flatten().collect()
+    costs(lever).into_iter().chain(counters).chain(apart(lever)).chain(tried(lever)).collect()
+}
+
+/// One sentence, where anything is known.
+pub(super) fn costs(lever: &LeverRow) -> Vec<String> {
+    if lever.pays.is_empty() { Vec::new() } else { vec![format!("costs {}", lever.pays)] }
+}
+
+pub(super) fn apart(lever: &LeverRow) -> Option<String> {
+    lever.not_in_all.as_ref().map(|reason| format!("not with all: {reason}"))
+}
+
+pub fn tried(lever: &LeverRow) -> Option<String> {
+    let one = |tried: &TriedValue| match tried.took_s {
+        Some(took_s) => format!("{} {} s", tried.change, units::seconds(took_s)),
+        None => format!("{} failed", tried.change),
+    };
+    let all = lever.tried.iter().map(one).collect::<Vec<_>>().join(", ");
+    (!all.is_empty()).then(|| format!("best in a pilot: {all}"))
 }
 
 fn indented(text: &str, width: usize) -> Vec<String> {
     wrap(text, width - 4).into_iter().map(|line| format!("    {line}")).collect()
 }
 
-/// "Together 9.1x [8.7-9.5], not 5.8x times 1.9x." What was not measured is not multiplied.
+/// "Together: 9.1x [8.7-9.5], measured as it stands: not 5.8x times 1.9x."
 fn together(report: &LeverReport) -> String {
     let Some(gain) = report.together.filter(|_| report.levers.len() > 1) else { return String::new() };
-    let counts = report.levers.iter().filter(|lever| lever.not_in_all.is_none());
-    let alone: Vec<String> = counts
-        .filter_map(|lever| lever.alone.filter(Gain::helps))
-        .map(|gain| format!("{}x", units::digits(gain.ratio.estimate)))
-        .collect();
-    let not =
-        if alone.len() > 1 { format!(", measured as it stands: not {}", alone.join(" times ")) } else { String::new() };
-    format!("Together: {}{not}.", cell(Some(&gain)))
+    let not = not_multiplied(report).map(|product| format!(", measured as it stands: not {product}"));
+    format!("Together: {}{}.", cell(Some(&gain)), not.unwrap_or_default())
+}
+
+/// "5.8x times 1.9x": what each lever that helps gains alone, where all together are something else.
+pub fn not_multiplied(report: &LeverReport) -> Option<String> {
+    let counts = report.levers.iter().filter(|lever| lever.not_in_all.is_none() && lever.failed.is_none());
+    let alone: Vec<f64> =
+        counts.filter_map(|lever| lever.alone.filter(Gain::helps)).map(|gain| gain.ratio.estimate).collect();
+    let is_as_much = report.together.is_some_and(|gain| gain.ratio.interval.contains(alone.iter().product()));
+    let each: Vec<String> = alone.iter().map(|ratio| format!("{}x", units::digits(*ratio))).collect();
+    (each.len() > 1 && !is_as_much).then(|| each.join(" times "))
 }
 
 fn durability(report: &LeverReport, width: usize) -> Vec<String> {
@@ -199,16 +274,56 @@ fn durability(report: &LeverReport, width: usize) -> Vec<String> {
 /// "power: 31x [29-33] as long (appendonly yes, appendfsync always; 6 blocks)".
 fn level(row: &LevelRow) -> String {
     let blocks = if row.blocks == 1 { "1 block".to_string() } else { format!("{} blocks", row.blocks) };
+    let number = level_numbers(row);
     match row.ratio {
-        Some(ratio) => format!("{}: {} as long ({}; {blocks})", row.level, versus(ratio.into()), row.keeps),
-        None => format!("{}: no number ({})", row.level, row.keeps),
+        Some(_) => format!("{}: {number} as long ({}; {blocks})", row.level, row.keeps),
+        None => format!("{}: {number} ({})", row.level, row.keeps),
     }
 }
 
+/// "31x [29-33]".
+pub fn level_numbers(row: &LevelRow) -> String {
+    row.ratio.map_or_else(|| "no number".to_string(), |ratio| versus(ratio.into()))
+}
+
 /// "unix, cache and via native".
-fn listed(words: &[String]) -> String {
+pub(super) fn listed(words: &[String]) -> String {
     match words.split_last() {
         Some((last, before)) if !before.is_empty() => format!("{} and {last}", before.join(", ")),
         _ => words.concat(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::waterfall::tests::{gain, report};
+    use super::*;
+
+    #[test]
+    fn the_sentence_names_the_smallest_set() {
+        let mut seen = report();
+        let fast = "6.1x [6.0-6.2] as fast as now";
+        let confirmed = "confirmed in 11 fresh blocks (all levers are at most 3 % faster)";
+        assert_eq!(sentence(&seen), format!("redis: via native and unix are enough: {fast}; {confirmed}."));
+        (seen.enough.is_all, seen.enough.confirmation) = (true, None);
+        assert_eq!(sentence(&seen), format!("redis: via native and unix are both needed: {fast}."));
+        seen.enough.levers.push("hz=500".to_string());
+        seen.enough.confirmation = report().enough.confirmation;
+        let tried = "no smaller set that was tried is enough";
+        let all = "via native, unix and hz=500 are all needed";
+        assert_eq!(sentence(&seen), format!("redis: {all}: {fast}; {tried}."));
+    }
+
+    #[test]
+    fn the_ranking_has_what_helps_what_hurts_and_what_is_not_seen() {
+        let mut seen = report();
+        let found = ranking(&seen);
+        assert!(found.starts_with("Alone, times as fast as now: via native 5.8x [5.7-5.9], unix 1.5"), "{found}");
+        assert!(found.ends_with("Slower: hz=500 0.80x [0.78-0.82]. No gain seen: <b>io-threads=4."), "{found}");
+        assert!(!found.contains("broken"), "what failed gains nothing: {found}");
+        seen.levers.iter_mut().for_each(|lever| lever.alone = None);
+        assert_eq!(ranking(&seen), "");
+        seen.levers[0].alone = Some(gain(1.0, None));
+        assert_eq!(ranking(&seen), "No gain seen: via native.");
     }
 }

@@ -30,7 +30,8 @@ pub fn details(input: &PageInput<'_>) -> Result<Markup> {
             @let title = format!("All columns{}", part.title_behind());
             (folded(&title, tables::table(&title, &lines)))
         }
-        @for part in &input.parts {
+        @let evidence = input.levers.iter().flat_map(|levers| &levers.evidence);
+        @for part in input.parts.iter().chain(evidence) {
             (folded(&format!("Blocks in the order of time{}", part.title_behind()), blocks(part, input.mask)?))
         }
         @if !input.warnings.is_empty() {
@@ -165,13 +166,30 @@ fn settings(input: &PageInput<'_>) -> Markup {
                     (entry("typed", &listed(record.target.settings.iter())))
                     @if let Some(facts) = &record.store {
                         (entry("increment", &facts.increment))
-                        (entry("started by", &hidden(&facts.command.join(" "))))
+                        (entry("started by", &hidden(&started_by(&facts.command))))
                         (entry("in force", &listed(facts.settings.iter())))
                     }
                 }
             }
         }
     }
+}
+
+/// A server's command line. Ports are the kernel's choice, and other ones in each run.
+fn started_by(command: &[String]) -> String {
+    let is_port = |text: &str| text.chars().all(|letter| letter.is_ascii_digit()) && text.len() >= 4;
+    let names_port = |text: &str| text.ends_with("port") || text == "-p";
+    let word = |(place, word): (usize, &String)| {
+        let before = place.checked_sub(1).map_or("", |before| command[before].as_str());
+        match word.rsplit_once(['=', ':']) {
+            _ if is_port(word) && names_port(before) => "PORT".to_string(),
+            Some((name, port)) if is_port(port) && (names_port(name) || name.starts_with("127.")) => {
+                format!("{}PORT", &word[..word.len() - port.len()])
+            }
+            _ => word.clone(),
+        }
+    };
+    command.iter().enumerate().map(word).collect::<Vec<_>>().join(" ")
 }
 
 /// "appendonly no, save ''": without the values of what is named like a secret, and without names of hosts.
@@ -218,5 +236,20 @@ fn origin(input: &PageInput<'_>) -> Markup {
                 dt { "results file" } dd { (results.name) ", sha256 " code { (results.sha256) } }
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_command_has_no_port_that_chance_chose() {
+        let told = |command: &str| started_by(&command.split(' ').map(str::to_string).collect::<Vec<_>>());
+        let command =
+            "redis-server --bind 127.0.0.1 --port 32899 --maxmemory 64000 -p 11311 --port=3307 127.0.0.1:4000";
+        let same = "redis-server --bind 127.0.0.1 --port PORT --maxmemory 64000 -p PORT --port=PORT 127.0.0.1:PORT";
+        assert_eq!(told(command), same);
+        assert_eq!(told("redis-server --port 0 --unixsocketperm 700"), "redis-server --port 0 --unixsocketperm 700");
     }
 }

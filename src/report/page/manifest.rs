@@ -12,6 +12,7 @@ use crate::model::trial::{Configuration, Data, Durability, Seeds, Split, Via};
 use crate::report::cells::Row;
 use crate::report::columns;
 use crate::report::json::ClaimJson;
+use crate::report::levers::LeverReport;
 
 /// The form of this object.
 const FORM: u32 = 1;
@@ -35,6 +36,9 @@ struct Manifest<'a> {
     results_sha256: Option<&'a str>,
     targets: Vec<ManifestTarget<'a>>,
     claims: &'a [ClaimJson<'a>],
+    /// As `--json` prints them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    levers: Option<&'a LeverReport>,
     sentence: &'a str,
 }
 
@@ -108,6 +112,7 @@ pub fn json(input: &PageInput<'_>) -> Result<String> {
         results_sha256: input.results.as_ref().map(|results| results.sha256.as_str()),
         targets: targets.collect(),
         claims: &input.claims,
+        levers: input.levers.as_ref().map(|levers| &levers.report),
         sentence: &input.sentence,
     };
     // No text can end the element, nor begin a comment in it.

@@ -1,5 +1,6 @@
-//! What a page that is given away must not tell: logins in URLs, home directories, and the hosts of servers by URL. It
-//! goes by the records alone, so that a file gives the same page on every machine.
+//! What a page that is given away must not tell: logins in URLs, home directories, and the hosts of servers by URL; and
+//! what chance named, so that two runs have the same commands. It goes by the records alone, so that a file gives the
+//! same page on every machine.
 
 use crate::model::logins::HIDDEN;
 use crate::model::plain;
@@ -34,6 +35,9 @@ impl Mask {
         let labelled = |record: &Record| {
             let mut record = record.clone();
             record.target.label = self.applied(&record.target.label);
+            if let Some(run) = &mut record.run.levers {
+                run.base = self.applied(&run.base);
+            }
             record
         };
         records.iter().map(labelled).collect()
@@ -47,7 +51,7 @@ impl Mask {
         named.sort_by_key(|(host, _)| std::cmp::Reverse(host.len()));
         let text = named.iter().fold(without_logins(text), |text, (host, name)| renamed(&text, host, name));
         let text = HOMES.iter().fold(text, |text, home| without_home(&text, home));
-        plain::text(&without_root(&text)).into_owned()
+        plain::text(&without_chance(&without_root(&text))).into_owned()
     }
 }
 
@@ -139,6 +143,35 @@ fn without_root(text: &str) -> String {
     said
 }
 
+/// What the names of scratch directories begin with.
+const SCRATCH: &str = "/kvfair-";
+
+/// "/tmp/kvfair-scratch/data" in place of "/tmp/kvfair-u2AMZ7/4-1/data": the directory of a run, named by chance, and in
+/// it that of a trial, named by its block and its place in there.
+fn without_chance(text: &str) -> String {
+    let mut parts = text.split(SCRATCH);
+    let mut said = parts.next().unwrap_or_default().to_string();
+    for rest in parts {
+        said.push_str(SCRATCH);
+        match behind_trial(rest) {
+            Some(behind) => said.extend(["scratch", behind]),
+            None => said.push_str(rest),
+        }
+    }
+    said
+}
+
+/// What follows the directory of a trial.
+fn behind_trial(rest: &str) -> Option<&str> {
+    let (chance, rest) = rest.split_once('/')?;
+    let (block, rest) = rest.split_once('-')?;
+    let behind = rest.trim_start_matches(|letter: char| letter.is_ascii_digit());
+    let is_number = |text: &str| !text.is_empty() && text.chars().all(|letter| letter.is_ascii_digit());
+    let is_named = !chance.is_empty() && chance.chars().all(|letter| letter.is_ascii_alphanumeric() || letter == '-');
+    let ends = !behind.starts_with(|letter: char| letter.is_alphanumeric() || matches!(letter, '-' | '_' | '.'));
+    (is_named && is_number(block) && behind.len() < rest.len() && ends).then_some(behind)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -162,6 +195,18 @@ mod tests {
         let text = " redis is a store, redis://redis/1 a server, redis:6379 too, predis:1 not";
         assert_eq!(masked(&hosts, text), " redis is a store, redis://host2/1 a server, host2:6379 too, predis:1 not");
         assert_eq!(masked(&["10.1"], "x 10.1 y://10.1"), "x 10.1 y://host1", "coordinates stay");
+    }
+
+    #[test]
+    fn directories_that_chance_named_have_one_name() {
+        let text = "--dir /tmp/kvfair-u2AMZ7/4-1/data --log=/tmp/kvfair-5529-tm1adm/10-12 /tmp/kvfair-u2AMZ7/4-1&quot;";
+        let same = "--dir /tmp/kvfair-scratch/data --log=/tmp/kvfair-scratch /tmp/kvfair-scratch&quot;";
+        assert_eq!(masked(&[], text), same);
+        for other in
+            ["x/kvfair-results/a-1", "x/kvfair-results/1-1.jsonl", "/kvfair-a b/1-1/x", "/kvfair-x", "/kvfair-/1-1"]
+        {
+            assert_eq!(masked(&[], other), other);
+        }
     }
 
     #[test]

@@ -10,6 +10,7 @@ use maud::{Markup, PreEscaped, html};
 use super::chart::{Chart, figures};
 use super::grid::Grid;
 use super::json::ClaimJson;
+use super::levers::LeverReport;
 use super::remarks::remarks;
 use super::warn::{Warning, WarningInput};
 use super::{by_second, notes, percentiles, sweep_chart, words};
@@ -18,7 +19,9 @@ use crate::model::logins;
 mod bases;
 mod details;
 mod forced;
+mod levers;
 mod manifest;
+mod marks;
 mod mask;
 mod packed;
 mod picture;
@@ -26,10 +29,12 @@ mod ratios;
 mod strip;
 mod style;
 mod tables;
+mod waterfall;
 
 pub use mask::Mask;
 use ratios::RatioPicture;
 use strip::one_line;
+pub use waterfall::document as waterfall_svg;
 
 /// What a page is made of.
 pub struct PageInput<'a> {
@@ -50,6 +55,15 @@ pub struct PageInput<'a> {
     pub broken: Option<String>,
     /// None where the records lie in no file.
     pub results: Option<RawResults>,
+    /// What levers gain, of a run of these: the part is its blocks of gains.
+    pub levers: Option<LeverPage<'a>>,
+}
+
+/// What stands in place of the ratios of targets.
+pub struct LeverPage<'a> {
+    pub report: LeverReport,
+    /// The fresh blocks and those of durability levels.
+    pub evidence: Vec<PagePart<'a>>,
 }
 
 /// Targets that were compared with each other.
@@ -86,7 +100,10 @@ pub fn page(input: &PageInput<'_>) -> Result<String> {
     let mask = input.mask;
     let body = html! {
         (strip::top(input))
-        (pictures(input))
+        @match &input.levers {
+            Some(seen) => (levers::levers(&seen.report)),
+            None => (pictures(input)),
+        }
         (swept(largest))
         h2 { "Targets" }
         @for grid in &input.tables {
@@ -102,8 +119,12 @@ pub fn page(input: &PageInput<'_>) -> Result<String> {
         }
         script type="application/json" id="manifest" { (PreEscaped(manifest::json(input)?)) }
     };
-    let headline = one_line(&words::headline(largest.records, largest.standings));
-    let title = format!("kvfair: {}", headline.split(" · ").next().unwrap_or_default());
+    let subject = words::subject(largest.records);
+    let subject = subject.split(" · ").next().unwrap_or_default();
+    let title = match &input.levers {
+        Some(seen) => format!("kvfair: levers of {}, {subject}", seen.report.base),
+        None => format!("kvfair: {subject}"),
+    };
     Ok(style::document(&mask.applied(&title), &mask.applied(&body.into_string())))
 }
 

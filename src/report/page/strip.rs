@@ -9,6 +9,7 @@ use crate::model::record::{Machine, Record, Verdict};
 use crate::model::trial::Configuration;
 use crate::model::units;
 use crate::report::cells::{Row, Status};
+use crate::report::levers;
 use crate::report::standing::Standings;
 use crate::report::verified;
 use crate::report::versus::versus;
@@ -24,7 +25,15 @@ pub fn top(input: &PageInput<'_>) -> Markup {
             @if let Some(why) = &noisy { "Noisy: " (why) ". " }
             (sentence(input))
         }
-        p.grey { (one_line(&words::headline(records, standings))) }
+        @match &input.levers {
+            Some(seen) => {
+                @let ranking = levers::text::ranking(&seen.report);
+                @if !seen.report.is_advice && !ranking.is_empty() { p { (ranking) } }
+                // The facts below have the blocks and the noise.
+                p.grey { (words::subject(records)) }
+            }
+            None => p.grey { (one_line(&words::headline(records, standings))) },
+        }
         @for what in banners(input) { p.banner role="note" { (what) } }
         dl.strip {
             (fact("answers", &answers(input)))
