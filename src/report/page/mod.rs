@@ -18,6 +18,7 @@ use crate::model::logins;
 mod bases;
 mod details;
 mod forced;
+mod growth;
 mod manifest;
 mod mask;
 mod packed;
@@ -27,6 +28,7 @@ mod strip;
 mod style;
 mod tables;
 
+pub use growth::growth_page;
 pub use mask::Mask;
 use ratios::RatioPicture;
 use strip::one_line;
@@ -100,7 +102,7 @@ pub fn page(input: &PageInput<'_>) -> Result<String> {
         @if let Some(bases) = bases::json(input)? {
             script type="application/json" id="bases" { (PreEscaped(bases)) }
         }
-        script type="application/json" id="manifest" { (PreEscaped(manifest::json(input)?)) }
+        script type="application/json" id="manifest" { (PreEscaped(manifest::json(input, None)?)) }
     };
     let headline = one_line(&words::headline(largest.records, largest.standings));
     let title = format!("kvfair: {}", headline.split(" · ").next().unwrap_or_default());
