@@ -277,7 +277,7 @@ pub struct Crash {
 #[derive(Debug, Args)]
 #[command(after_long_help = "Examples:\n  \
     kvfair growth redis+unix lmdb\n  \
-    kvfair growth 'redis?program=./src/redis-server' --budget 60s\n\n\
+    kvfair growth 'redis?program=./src/redis-server' --budget 60s --html growth.html\n\n\
     Exit codes: 0 everything is clear, whatever grows out of proportion; 6 something is unclear (a noisy machine, or \
     too few repetitions for the budget).")]
 pub struct Growth {
@@ -296,6 +296,9 @@ pub struct Growth {
     /// Print what was found as JSON
     #[arg(long)]
     pub json: bool,
+    /// Write an HTML page with charts into this file, which must be new
+    #[arg(long, value_name = "FILE")]
+    pub html: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]
@@ -333,7 +336,7 @@ pub struct Show {
     ///
     /// Of a sweep requests a second (at rates the response, p99) and CPU a request against what was swept over. Of a
     /// job of requests latency by percentile. Of trials of some seconds CPU and memory of the store by second. Of
-    /// levers what each gains.
+    /// levers what each gains. Of `kvfair growth` how costs grow.
     #[arg(long, value_name = "FILE")]
     pub svg: Option<PathBuf>,
     /// Write all op times to DIR for other tools: an .hgrm file each, in microseconds, and histograms.hlog

@@ -6,10 +6,12 @@ use anyhow::{Result, anyhow};
 
 use super::args::{Compare, Exec, How, Look, RunArgs};
 use super::measure::{measure, or_lost};
+use super::paged::{self, PageFindings};
 use super::shown::{print_shown, read, shown};
-use super::{Exit, Usage, complain, print, target};
+use super::{Exit, Usage, complain, grown, print, target};
 use crate::harness::load::Parts;
 use crate::report::compare::{self, ComparedCost, ComparisonEnd};
+use crate::report::grid::Grid;
 use crate::report::{ahead, export, sizes};
 
 pub fn compare(args: Compare) -> Result<Exit> {
@@ -39,6 +41,7 @@ fn side_by_side(args: Compare, job: &str, base: &str, head: &str) -> Result<Exit
     let (base_label, head_label) = (base_label?, head_label?);
     let targets = vec![base.to_string(), head.to_string()];
     let (limit, look) = (args.fail_if, args.how.look());
+    paged::is_to_be_new(&look)?;
     // A run that ended by what it found would find a regression by chance.
     let how = How { until_budget: limit.is_some(), ..args.how };
     let ran = measure(&RunArgs { job: Some(job.to_string()), targets, own: Exec::default(), how })?;
@@ -46,28 +49,41 @@ fn side_by_side(args: Compare, job: &str, base: &str, head: &str) -> Result<Exit
     if !ran.records.is_empty() && !look.json {
         print_shown(&shown(&ran.records, &look)?.0, &look)?;
     }
-    let exit = match ran.ended {
-        Ok(exit) => exit,
-        failed => return or_lost(failed, ran.lost),
-    };
     // Where the durability level cannot hold CPU is compared all the same.
-    if !matches!(exit, Exit::Ok | Exit::Inconclusive) {
-        return or_lost(Ok(exit), ran.lost);
-    }
+    let is_compared = matches!(ran.ended, Ok(Exit::Ok | Exit::Inconclusive));
     // A server may say that it is another product than the one that was named.
     let called = |label: &str, place: usize| -> String {
         let first = ran.records.iter().find(|record| record.target.label == label).or_else(|| ran.records.get(place));
         first.map_or_else(|| label.to_string(), |record| record.target.label.clone())
     };
-    let compared = compare::within(&ran.records, &called(&base_label, 0), &called(&head_label, 1));
-    or_lost(end(&[compared], limit, exit, &look), ran.lost)
+    let (base, head) = (called(&base_label, 0), called(&head_label, 1));
+    let compared: Vec<ComparedCost> =
+        is_compared.then(|| compare::within(&ran.records, &base, &head)).into_iter().collect();
+    let results = ran.lost.is_none().then_some(ran.path.as_path()).filter(|_| !ran.records.is_empty());
+    let table = Grid { title: format!("{head} against {base}"), lines: compare::lines(&compared) };
+    let tables = if is_compared { vec![table] } else { Vec::new() };
+    let paged = paged::write_with(PageFindings { heading: None, tables }, &ran.records, &look, results);
+    let ended = match ran.ended {
+        Ok(exit) if is_compared => end(&compared, limit, exit, &look),
+        ended => ended,
+    };
+    or_lost(ended, ran.lost.or(paged.err()))
 }
 
 fn files(args: &Compare, base: &Path, head: &Path) -> Result<Exit> {
+    if args.how.look.html.is_some() {
+        let what = "--html: two files have no blocks in common that a picture could show\nhint: `kvfair show` writes \
+            the page of each, and `compare --base --head` that of both in one run";
+        return Err(anyhow!(Usage(what.to_string())));
+    }
     let (before, after) = (read(base, Parts::Tables)?, read(head, Parts::Tables)?);
     if let Some((path, _)) = [(base, &before), (head, &after)].iter().find(|(_, all)| !sizes::parts(all).is_empty()) {
         let hint = "hint: compare runs of one size each";
         return Err(anyhow!("{}: a run of several sizes is several comparisons\n{hint}", path.display()));
+    }
+    if let Some((path, _)) = [(base, &before), (head, &after)].iter().find(|(_, all)| grown::is_growth(all)) {
+        let hint = "hint: `kvfair show` prints it; compare runs of one job each";
+        return Err(anyhow!("{}: what growth found is not compared\n{hint}", path.display()));
     }
     let compared = compare::across(ahead::split(&before).0, ahead::split(&after).0);
     if compared.is_empty() {

@@ -1,10 +1,13 @@
 //! `kvfair find-max`: from what was typed to a search, and from what it found to a printed table.
 
+use std::path::Path;
+
 use anyhow::{Context, Result, anyhow};
 
 use super::args::FindMax;
 use super::contact::contact;
 use super::measure::{or_lost, tell_left};
+use super::paged::{self, PageFindings};
 use super::planned::plan_of;
 use super::points::Rates;
 use super::{Exit, Usage, complain, exit_of, find_job, interrupted, print};
@@ -16,6 +19,7 @@ use crate::model::promise::Found;
 use crate::model::record::Record;
 use crate::model::room::Headroom;
 use crate::model::units;
+use crate::report::grid::Grid;
 use crate::report::standing::standings;
 use crate::report::{cells, limits, table, words};
 use crate::scheduler::findmax::{self, Search};
@@ -40,6 +44,7 @@ pub fn find_max(mut args: FindMax) -> Result<Exit> {
         let what = format!("--step {}: a trial may take {longest_s} s, and --timeout would cut it off", args.step);
         return Err(anyhow!(Usage(what)));
     }
+    paged::is_to_be_new(&args.run.how.look)?;
     contact(&plan)?;
     let interrupt = Interrupt::listen().context("cannot listen for Ctrl-C")?;
     let scratch = scratch::make()?;
@@ -65,10 +70,11 @@ pub fn find_max(mut args: FindMax) -> Result<Exit> {
     if !records.is_empty() && lost.is_none() {
         complain(&format!("results: {}", results.path().display()));
     }
+    let written = lost.is_none().then_some(path.as_path());
     results.discard_if_empty();
     let ended = match ended {
         Err(_) if interrupt.is_set() => Ok(interrupted(&interrupt, &format!("{} trials were finished", records.len()))),
-        Err(error) if !found.is_empty() => shown(&found, &args, &records).and(Err(error)),
+        Err(error) if !found.is_empty() => shown(&found, &args, &records, written).and(Err(error)),
         Err(error) => {
             // No target's search came to its end: its steps are shown as a run's points are.
             let finished: Vec<Record> = records.into_iter().filter(|record| !record.discarded).collect();
@@ -78,7 +84,7 @@ pub fn find_max(mut args: FindMax) -> Result<Exit> {
             }
             Err(error)
         }
-        Ok(()) => shown(&found, &args, &records),
+        Ok(()) => shown(&found, &args, &records, written),
     };
     or_lost(ended, lost)
 }
@@ -90,7 +96,8 @@ fn step(record: &Record, told: &str) -> String {
     format!("{} {rate}: {told}", record.target.label)
 }
 
-fn shown(found: &[Found], args: &FindMax, records: &[Record]) -> Result<Exit> {
+/// Prints it and writes the page; `results` is the file that has the records.
+fn shown(found: &[Found], args: &FindMax, records: &[Record], results: Option<&Path>) -> Result<Exit> {
     let counted: Vec<Record> = records.iter().filter(|record| !record.discarded).cloned().collect();
     let standings = standings(&counted);
     if args.run.how.look.json {
@@ -104,6 +111,9 @@ fn shown(found: &[Found], args: &FindMax, records: &[Record]) -> Result<Exit> {
         ];
         print(&format!("{}\n", parts.map(|part| part.trim_end().to_string()).join("\n")))?;
     }
+    let heading = Some(limits::sentence(found, &args.slo)).filter(|sentence| !sentence.is_empty());
+    let tables = vec![Grid { title: limits::title(&args.slo), lines: limits::lines(found) }];
+    paged::write_with(PageFindings { heading, tables }, &counted, &args.run.how.look(), results)?;
     let failed = found.iter().any(|one| !one.unclear && !one.reason.is_empty());
     let unclear = found.iter().any(|one| one.unclear);
     let rows = cells::rows(&counted, &standings);

@@ -1,22 +1,27 @@
 //! `kvfair growth`: what grows out of proportion, of each store by itself.
 
-use anyhow::{Context, Result, anyhow};
+use std::path::Path;
+
+use anyhow::{Context, Error, Result, anyhow};
 use clap::Parser;
 
-use super::args::{Cli, Command, Growth};
+use super::args::{Cli, Command, Growth, Look};
 use super::measure::or_lost;
 use super::planned::plan_of;
 use super::refusals::{self, Intent};
-use super::{Exit, Usage, complain, print};
+use super::shown::print_shown;
+use super::{Exit, Usage, complain, grown, paged, verified};
 use crate::harness::plan::{self, Plan};
 use crate::harness::save::{self, Results};
 use crate::harness::scratch;
 use crate::harness::signals::{INTERRUPTED, Interrupt};
-use crate::model::record::{Outcome, Record, Verdict as Answers};
-use crate::report::growth::{self as report, Grown, GrowthVerdict};
+use crate::model::record::Record;
+use crate::report::growth as report;
 use crate::scheduler::growth as scheduler;
 
 pub fn growth(args: &Growth) -> Result<Exit> {
+    let look = Look { json: args.json, html: args.html.clone(), ..Look::default() };
+    paged::is_to_be_new(&look)?;
     let plan = plan(args)?;
     let interrupt = Interrupt::listen().context("cannot listen for Ctrl-C")?;
     let scratch = scratch::make()?;
@@ -45,16 +50,25 @@ pub fn growth(args: &Growth) -> Result<Exit> {
     if interrupt.is_set() {
         complain(&format!("kvfair: {INTERRUPTED}; {} trials were finished", records.len()));
     }
-    // Whatever went wrong, what was finished is shown.
-    let grown = report::grown(&records);
-    if !grown.is_empty() {
-        show(args, plan.seeds.order, &grown)?;
-    }
+    let (exit, lost) = match records.is_empty() {
+        true => (Exit::Ok, lost),
+        // Whatever went wrong, what was finished is shown.
+        false => show(&mut records, &look, lost, &path)?,
+    };
     match failure {
-        _ if interrupt.is_set() => Ok(Exit::Interrupted),
+        _ if interrupt.is_set() => or_lost(Ok(Exit::Interrupted), lost),
         Some(error) => or_lost(Err(error), lost),
-        None => or_lost(Ok(exit_of(&records, &grown)), lost),
+        None => or_lost(Ok(exit), lost),
     }
+}
+
+/// Prints it and writes the page, whatever became of the results file.
+fn show(records: &mut [Record], look: &Look, lost: Option<Error>, results: &Path) -> Result<(Exit, Option<Error>)> {
+    verified::note(records);
+    let (text, exit) = grown::shown(records, look)?;
+    print_shown(&text, look)?;
+    let paged = paged::write(records, look, lost.is_none().then_some(results));
+    Ok((exit, lost.or(paged.err())))
 }
 
 /// The plan of `getset` on these targets: the scheduler says what is swept over.
@@ -64,31 +78,10 @@ fn plan(args: &Growth) -> Result<Plan> {
     let words = words.into_iter().chain(args.targets.iter().map(String::as_str));
     let run = Cli::try_parse_from(words).map_err(|error| anyhow!(Usage(error.to_string())))?;
     let Some(Command::Run(run)) = run.command else { return Err(anyhow!("`run` is a command")) };
-    let plan = plan_of(&run)?;
+    let mut plan = plan_of(&run)?;
+    // By its name the file is known for what it is.
+    let place = plan.command.iter().position(|word| word == report::NAME).unwrap_or(0);
+    plan.command.drain(..place);
     refusals::refuse(&plan.chosen, &Intent::Growth)?;
     Ok(plan)
-}
-
-fn show(args: &Growth, seed: u64, grown: &[Grown]) -> Result<()> {
-    if args.json {
-        return print(&format!("{}\n", serde_json::to_string_pretty(grown)?));
-    }
-    let headline = format!("growth: the CPU of client and server as n grows, seed {seed}");
-    print(&format!("{headline}\n{}{}", report::table(grown), report::sentences(grown)))
-}
-
-/// What grows out of proportion is a result and no failure.
-fn exit_of(records: &[Record], grown: &[Grown]) -> Exit {
-    let any = |is: &dyn Fn(&Record) -> bool| records.iter().any(is);
-    if any(&|record| matches!(record.verdict, Answers::Wrong { .. })) {
-        Exit::WrongAnswers
-    } else if any(&|record| matches!(record.outcome, Outcome::Missing { .. })) {
-        Exit::Missing
-    } else if grown.iter().any(|one| matches!(one.verdict, GrowthVerdict::Untried(_))) {
-        Exit::Error
-    } else if grown.iter().any(|one| matches!(one.verdict, GrowthVerdict::Unclear(_))) {
-        Exit::Inconclusive
-    } else {
-        Exit::Ok
-    }
 }

@@ -30,6 +30,7 @@ mod crash;
 mod exec;
 mod findmax;
 mod foretold;
+mod grown;
 mod growth;
 /// The command of CONTRIBUTING.md, where it would stand.
 #[cfg(test)]

@@ -6,7 +6,7 @@ use anyhow::{Error, Result};
 
 use super::args::Look;
 use super::shown::{keeps_crash, points, sentence};
-use super::{complain, levered, sized};
+use super::{complain, grown, levered, sized};
 use crate::harness::load::BrokenLine;
 use crate::harness::save;
 use crate::model::answers;
@@ -20,17 +20,29 @@ use crate::report::page::{self, LeverPage, Mask, PageInput, PagePart, RawResults
 use crate::report::standing::{Standings, standings};
 use crate::report::table::{self, Ranks};
 use crate::report::warn::{self, WarningInput};
-use crate::report::{ahead, alike, cells, json, point, sizes, sweep, whole};
+use crate::report::{ahead, alike, cells, growth, json, point, sizes, sweep, whole};
 
 /// Refused before anything is measured: a page is never overwritten.
 pub fn is_to_be_new(look: &Look) -> Result<()> {
     look.html.as_deref().map_or(Ok(()), save::is_to_be_new)
 }
 
+/// What a command found besides what records tell: tables that come first, and its heading where it has one.
+#[derive(Default)]
+pub struct PageFindings {
+    pub heading: Option<String>,
+    pub tables: Vec<Grid>,
+}
+
 /// Writes the page, if one was asked for. `results` is the file that the records lie in.
 pub fn write(records: &[Record], look: &Look, results: Option<&Path>) -> Result<()> {
+    write_with(PageFindings::default(), records, look, results)
+}
+
+/// The same, of a command that found more.
+pub fn write_with(found: PageFindings, records: &[Record], look: &Look, results: Option<&Path>) -> Result<()> {
     let Some(file) = &look.html else { return Ok(()) };
-    let text = text(records, look, results, None)?;
+    let text = text(found, records, look, (results, None))?;
     save::write_new(&[(file.clone(), text)])?;
     complain(&format!("page: {}", file.display()));
     Ok(())
@@ -42,7 +54,9 @@ struct Source {
     broken: Option<String>,
 }
 
-fn text(records: &[Record], look: &Look, results: Option<&Path>, broken: Option<String>) -> Result<String> {
+/// `from` is the file of the records, and what is wrong with it.
+fn text(found: PageFindings, records: &[Record], look: &Look, from: (Option<&Path>, Option<String>)) -> Result<String> {
+    let (results, broken) = from;
     let raw = results.map(raw).transpose()?.flatten();
     let mask = Mask::of(records);
     let records = &mask.labelled(records);
@@ -52,7 +66,8 @@ fn text(records: &[Record], look: &Look, results: Option<&Path>, broken: Option<
             page::without_results("No trial was finished, so there is nothing to show.")
         }
         () if levered::is_levers(records) => of_levers(records, &mask, look, source)?,
-        () if sizes::parts(records).is_empty() => of_one_size(records, &mask, look, source, None)?,
+        () if grown::is_growth(records) => of_growth(records, &mask, source)?,
+        () if sizes::parts(records).is_empty() => of_one_size(found, records, &mask, look, source, None)?,
         () => of_sizes(records, &mask, look, source)?,
     })
 }
@@ -78,7 +93,7 @@ fn before(line: &BrokenLine, error: &Error, look: &Look) -> Option<String> {
     let read = units::thousands(line.records.len() as u64);
     let broken =
         format!("{error:#}. Records read before that line: {read}. They are shown; nothing behind it was read.");
-    text(&records, look, look.file.as_deref(), Some(broken)).ok()
+    text(PageFindings::default(), &records, look, (look.file.as_deref(), Some(broken))).ok()
 }
 
 /// What comes through a pipe cannot be read twice.
@@ -111,10 +126,12 @@ fn of_levers(all: &[Record], mask: &Mask, look: &Look, source: Source) -> Result
         seen: WarningInput { records, ahead: &[], rows, points: &[], standings },
     });
     let evidence = evidence.collect();
-    of_one_size(&gains, mask, look, source, Some(LeverPage { report, evidence }))
+    let found = PageFindings { heading: Some(levers::text::heading(&report)), tables: Vec::new() };
+    of_one_size(found, &gains, mask, look, source, Some(LeverPage { report, evidence }))
 }
 
 fn of_one_size(
+    found: PageFindings,
     all: &[Record],
     mask: &Mask,
     look: &Look,
@@ -130,18 +147,15 @@ fn of_one_size(
         cells::fill_in(&mut rows, records, &standings)?;
     }
     let tables = match is_swept {
-        true => grid::grids(&points, look.wide, usize::MAX).into_iter().chain(silent(&rows)).collect(),
+        true => grid::grids(&points, look.wide, usize::MAX).into_iter().chain(silent(&rows)).collect::<Vec<_>>(),
         false => vec![Grid { title: String::new(), lines: table::lines(&rows, look.wide, Ranks::InAColumn) }],
     };
     let seen = WarningInput { records, ahead, rows: &rows, points: &points, standings: &standings };
+    let sentence = if is_swept { sweep::sentence(&points) } else { sentence(&seen) };
     page::page(&PageInput {
         mask,
-        tables,
-        sentence: match &levers {
-            Some(levers) => levers::text::heading(&levers.report),
-            None if is_swept => sweep::sentence(&points),
-            None => sentence(&seen),
-        },
+        tables: found.tables.into_iter().chain(tables).collect(),
+        sentence: found.heading.unwrap_or(sentence),
         warnings: warn::heard(&warn::warnings(&seen), &look.no_warn),
         claims: if is_swept { json::swept_claims(&points) } else { json::claims(&rows, &standings, None) },
         // The next command of a run names targets as they were typed, and those of levers were not typed.
@@ -152,6 +166,30 @@ fn of_one_size(
         levers,
         parts: vec![PagePart { title: String::new(), seen }],
     })
+}
+
+fn of_growth(records: &[Record], mask: &Mask, source: Source) -> Result<String> {
+    let standings = standings(records);
+    let mut rows = cells::rows(records, &standings);
+    // Trials that ask for different things have no median in common.
+    rows.iter_mut().for_each(|row| (row.numbers, row.rank) = (None, None));
+    let seen = WarningInput { records, ahead: &[], rows: &rows, points: &[], standings: &standings };
+    let grown = growth::grown(records);
+    let said = growth::sentences(&grown).into_iter().flat_map(|said| [said.clear, said.unclear].concat());
+    let input = PageInput {
+        mask,
+        tables: vec![Grid { title: "The CPU of client and server".to_string(), lines: growth::lines(&grown) }],
+        sentence: said.collect::<Vec<_>>().join(" "),
+        warnings: Vec::new(),
+        claims: Vec::new(),
+        next: String::new(),
+        cut_off: None,
+        results: source.results,
+        broken: source.broken,
+        levers: None,
+        parts: vec![PagePart { title: String::new(), seen }],
+    };
+    page::growth_page(&input, &grown)
 }
 
 fn of_sizes(all: &[Record], mask: &Mask, look: &Look, source: Source) -> Result<String> {

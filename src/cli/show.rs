@@ -6,7 +6,7 @@ use anyhow::{Result, anyhow, bail};
 
 use super::args::{Look, Show};
 use super::shown::{print_shown, read, shown};
-use super::{Exit, complain, levered, paged, verified};
+use super::{Exit, complain, grown, levered, paged, verified};
 use crate::harness::load::Parts;
 use crate::harness::save;
 use crate::model::record::{Outcome, Record};
@@ -42,6 +42,9 @@ fn looked_at(args: &Show) -> Result<Exit> {
     let (counting, _) = ahead::split(&by_targets);
     if (args.svg.is_some() || args.histograms.is_some()) && !sizes::parts(records).is_empty() {
         bail!("{}: a run of several sizes has neither a chart nor histograms of its own", path.display());
+    }
+    if args.histograms.is_some() && grown::is_growth(records) {
+        bail!("{}: what growth found has no histograms of its own", path.display());
     }
     if let Some(file) = &args.svg {
         let svg = if levered::is_levers(records) { levered::drawn(records) } else { drawn(counting) };
@@ -94,8 +97,11 @@ fn measured(path: &Path, parts: Parts) -> Result<Vec<Record>> {
     Ok(records)
 }
 
-/// Whatever the job has: its sweep, latency by percentile, CPU and memory by second.
+/// Whatever the job has: its sweep, latency by percentile, CPU and memory by second; or how costs grow.
 fn drawn(records: &[Record]) -> Result<String> {
+    if grown::is_growth(records) {
+        return grown::drawn(records);
+    }
     let standings = standings(records);
     let rows = cells::rows(records, &standings);
     let points = if is_swept(records, &standings.counted) { sweep::points(records, false)? } else { Vec::new() };

@@ -5,7 +5,7 @@ use std::path::Path;
 use anyhow::{Result, bail};
 
 use super::args::Look;
-use super::{Exit, complain, exit_of, levered, sized, target, terminal};
+use super::{Exit, complain, exit_of, grown, levered, sized, target, terminal};
 use crate::harness::load::{self, Parts};
 use crate::harness::save;
 use crate::jobs;
@@ -63,6 +63,9 @@ pub fn shown(records: &[Record], look: &Look) -> Result<(String, Exit)> {
             }
             _ => levered::shown(records, look),
         };
+    }
+    if grown::is_growth(records) {
+        return grown::shown(records, look);
     }
     if !sizes::parts(records).is_empty() {
         return sized::shown(records, look);

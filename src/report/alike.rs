@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 
 use super::costs::is_many;
+use super::growth;
 use crate::model::levers::LeverPart;
 use crate::model::load::Load;
 use crate::model::op::readable;
@@ -14,7 +15,7 @@ struct Matter {
     what: &'static str,
     same: fn(&Record, &Record) -> bool,
     told: fn(&Record) -> String,
-    /// The steps of a search for the highest rate differ in it, being of one run.
+    /// The steps of a search for the highest rate differ in it, being of one run, and so do the trials of growth.
     is_searched: bool,
 }
 
@@ -78,7 +79,7 @@ const MATTERS: &[Matter] = &[
     },
     Matter {
         what: "clients",
-        same: |one, other| one.clients == other.clients,
+        same: |one, other| one.clients == other.clients || is_of_growth(one, other),
         told: |record| record.clients.to_string(),
         is_searched: false,
     },
@@ -135,6 +136,11 @@ fn is_of_durability(one: &Record, other: &Record) -> bool {
     [one, other].iter().all(|record| record.levers.as_ref().is_some_and(|of| of.part == LeverPart::Durability))
 }
 
+/// Both are of `kvfair growth`, whose trials differ in what they ask and in the number of clients.
+fn is_of_growth(one: &Record, other: &Record) -> bool {
+    [one, other].into_iter().all(growth::is_of) && one.job.name == other.job.name
+}
+
 /// The first record of a file that may not be shown with the first one, counted from 0, and why. Targets and blocks of
 /// one run differ, and so do the steps of a search. Two runs have no blocks in common, whatever their numbers.
 pub fn mixed(records: &[Record]) -> Option<(usize, String)> {
@@ -151,7 +157,8 @@ pub fn mixed(records: &[Record]) -> Option<(usize, String)> {
     let mut seen = HashSet::with_capacity(records.len());
     records.iter().zip(reasons).enumerate().find_map(|(place, (record, reason))| {
         let trial = (record.block, record.position, record.target.label.as_str(), record.aa_control, record.ahead);
-        let trial = (trial, part(record), record.durability);
+        // Of growth, two pilots of one kind differ in their requests alone.
+        let trial = (trial, part(record), record.durability, record.job.units);
         let is_new = seen.insert(trial);
         let again = || format!("the same trial once more: {}, block {}", record.target.label, record.block);
         Some((place, reason.or_else(|| (!is_new).then(again))?))
@@ -161,7 +168,7 @@ pub fn mixed(records: &[Record]) -> Option<(usize, String)> {
 /// Why a record is not of the first one's run.
 fn apart(first: &Record, record: &Record) -> Option<String> {
     let of_one_run = (&record.run.began, record.run.seeds.order) == (&first.run.began, first.run.seeds.order);
-    let is_step = of_one_run && is_step(first, record);
+    let is_step = of_one_run && (is_step(first, record) || is_of_growth(first, record));
     let reason = differing(first, record, |matter| !(is_step && matter.is_searched));
     reason.or_else(|| (!of_one_run).then(|| format!("another run: {} and {}", told(first), told(record))))
 }

@@ -12,7 +12,7 @@ use crate::model::record::{Outcome, Phase, Record};
 use crate::model::units;
 use crate::stats::growth::{self, Fit, exponent};
 use crate::stats::paired::LEAST_BLOCKS;
-use crate::stats::sample::TAIL;
+use crate::stats::sample::{Sample, TAIL};
 
 /// A cost that grows with a higher power of the size is out of proportion: what takes twice as long for twice as much
 /// has the exponent 1, and measuring leaves some doubt.
@@ -63,8 +63,8 @@ pub enum Over {
     Clients,
 }
 
-const OVER: [Over; 4] = [Over::ValueBytes, Over::Batch, Over::Keys, Over::Clients];
-const PARTS: [&str; 2] = ["set", "get"];
+pub(super) const OVER: [Over; 4] = [Over::ValueBytes, Over::Batch, Over::Keys, Over::Clients];
+pub(super) const PARTS: [&str; 2] = ["set", "get"];
 
 impl Over {
     fn of(record: &Record) -> Option<Over> {
@@ -95,6 +95,26 @@ impl Over {
             Over::Clients => "clients",
         }
     }
+
+    /// What n is, as an axis is called.
+    pub(super) fn axis(self) -> &'static str {
+        match self {
+            Over::ValueBytes => "bytes of a value",
+            Over::Batch => "keys at once",
+            Over::Keys => "keys held",
+            Over::Clients => "clients",
+        }
+    }
+
+    /// What one n-th of the cost is, in microseconds, and how many of its units a microsecond has.
+    pub(super) fn each(self, part: &str) -> (String, f64) {
+        match self {
+            Over::ValueBytes => (format!("CPU ns of a {part}, for each byte of its value"), 1e3),
+            Over::Batch => (format!("CPU us of a {part}-many, for each of its keys"), 1.0),
+            Over::Keys => (format!("CPU us of a {part}, by the keys held"), 1.0),
+            Over::Clients => (format!("CPU us of a {part}, by the clients"), 1.0),
+        }
+    }
 }
 
 /// What is to be thought of a growth.
@@ -109,6 +129,15 @@ pub enum GrowthVerdict {
     Untried(String),
 }
 
+/// What one n costs: CPU of client and server in microseconds, of the repetitions that the fit is of.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct GrownSize {
+    pub n: u64,
+    pub cpu_us_median: f64,
+    pub cpu_us_lowest: f64,
+    pub cpu_us_highest: f64,
+}
+
 /// How one cost of a target grows.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Grown {
@@ -121,6 +150,8 @@ pub struct Grown {
     pub to: u64,
     /// That the fit is of.
     pub repetitions: usize,
+    /// In ascending order; none where nothing was measured.
+    pub sizes: Vec<GrownSize>,
     /// The power that tells most; none where the cost does not grow.
     pub fit: Option<Fit>,
     pub verdict: GrowthVerdict,
@@ -139,6 +170,14 @@ const FITS: f64 = 20.0;
 fn limit(times: f64, dearer: f64) -> f64 {
     NOTABLE.max(1.0 + libm::log(dearer) / libm::log(times))
 }
+
+/// Whether a record is of `kvfair growth`: what that command writes into it begins with its name.
+pub fn is_of(record: &Record) -> bool {
+    record.run.command.first().is_some_and(|name| name == NAME)
+}
+
+/// The command.
+pub const NAME: &str = "growth";
 
 /// All growths that a command's records tell of: by target as first measured, over what, set and get.
 pub fn grown(records: &[Record]) -> Vec<Grown> {
@@ -162,7 +201,7 @@ pub fn grown(records: &[Record]) -> Vec<Grown> {
 fn one(target: &str, part: &'static str, over: Over, trials: &[&Record], yardstick: Yardstick) -> Grown {
     let blank = |verdict| {
         let target = target.to_string();
-        Grown { target, part, over, from: 0, to: 0, repetitions: 0, fit: None, verdict }
+        Grown { target, part, over, from: 0, to: 0, repetitions: 0, sizes: Vec::new(), fit: None, verdict }
     };
     if let Some(why) = trials.iter().find_map(|record| failure(record)) {
         return blank(GrowthVerdict::Untried(why));
@@ -201,7 +240,23 @@ fn one(target: &str, part: &'static str, over: Over, trials: &[&Record], yardsti
     } else {
         GrowthVerdict::InProportion
     };
-    Grown { from: first.0 as u64, to: last.0 as u64, repetitions: repetitions.len(), fit, ..blank(verdict) }
+    let (from, to) = (first.0 as u64, last.0 as u64);
+    Grown { from, to, repetitions: repetitions.len(), sizes: sizes_of(&repetitions), fit, ..blank(verdict) }
+}
+
+/// Of repetitions that have the same sizes.
+fn sizes_of(repetitions: &[Vec<(f64, f64)>]) -> Vec<GrownSize> {
+    let first = repetitions.first().into_iter().flatten().enumerate();
+    let each = first.filter_map(|(place, (n, _))| {
+        let costs = Sample::new(repetitions.iter().map(|one| one[place].1).collect())?;
+        Some(GrownSize {
+            n: *n as u64,
+            cpu_us_median: costs.median(),
+            cpu_us_lowest: costs.lowest(),
+            cpu_us_highest: costs.highest(),
+        })
+    });
+    each.collect()
 }
 
 /// A client's thread and connection cost CPU once, some 0.1 ms on a quiet machine and more on a busy one. Requests that
@@ -270,8 +325,14 @@ fn cpu_us(phase: &Phase) -> f64 {
     phase.cpu_us_per_unit(phase.client.cpu_s() + server_s)
 }
 
-/// A line for each growth, and a sentence for each target.
-pub fn table(grown: &[Grown]) -> String {
+/// What stands above the table.
+pub fn headline(records: &[Record]) -> String {
+    let seed = records.first().map_or(0, |record| record.run.seeds.order);
+    format!("growth: the CPU of client and server as n grows, seed {seed}")
+}
+
+/// A line for each growth, below headings.
+pub fn lines(grown: &[Grown]) -> Vec<TableLine> {
     let headings = ["target", "CPU of", "n", "repetitions", "grows with", ""];
     let mut lines = vec![TableLine::Cells(headings.map(str::to_string).to_vec())];
     lines.extend(grown.iter().map(|one| match &one.verdict {
@@ -292,7 +353,11 @@ pub fn table(grown: &[Grown]) -> String {
             .to_string(),
         ]),
     }));
-    layout(&lines, width())
+    lines
+}
+
+pub fn table(grown: &[Grown]) -> String {
+    layout(&lines(grown), width())
 }
 
 /// "n^1.9 [1.8-2.0]".
@@ -300,16 +365,24 @@ fn power(fit: Fit) -> String {
     format!("n^{:.1} [{:.1}-{:.1}]", fit.exponent, fit.low, fit.high)
 }
 
-/// What is out of proportion, a sentence each; then of each target what is not, and what is unclear.
-pub fn sentences(grown: &[Grown]) -> String {
-    let mut said = Vec::new();
-    for ones in grown.chunk_by(|one, other| one.target == other.target) {
+/// What is to be said of one target or of all.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct GrowthSentences {
+    /// What is out of proportion, a sentence each; or that nothing is.
+    pub clear: Vec<String>,
+    pub unclear: Vec<String>,
+}
+
+/// By target.
+pub fn sentences(grown: &[Grown]) -> Vec<GrowthSentences> {
+    let of_target = |ones: &[Grown]| {
+        let mut said = GrowthSentences::default();
         let target = &ones[0].target;
         let is_out = |one: &&Grown| one.verdict == GrowthVerdict::OutOfProportion;
         for (one, fit) in ones.iter().filter(is_out).filter_map(|one| Some((one, one.fit?))) {
             let (what, from, unit) = (one.over.what(one.part), units::thousands(fit.from as u64), one.over.unit());
             let what = format!("{target}: the CPU of {what} grows with {} from {from} {unit} on", power(fit));
-            said.push(format!("{what}: out of proportion."));
+            said.clear.push(format!("{what}: out of proportion."));
         }
         let mut unclear: BTreeMap<&str, Vec<String>> = BTreeMap::new();
         for one in ones {
@@ -319,13 +392,20 @@ pub fn sentences(grown: &[Grown]) -> String {
         }
         for (why, what) in &unclear {
             let what = if what.len() == ones.len() { "everything".to_string() } else { what.join(", ") };
-            said.push(format!("{target}: unclear: {what}: {why}."));
+            said.unclear.push(format!("{target}: unclear: {what}: {why}."));
         }
         if ones.iter().all(|one| one.verdict == GrowthVerdict::InProportion) {
-            said.push(format!("{target}: nothing grows out of proportion."));
+            said.clear.push(format!("{target}: nothing grows out of proportion."));
         }
-    }
-    said.iter().map(|said| format!("{}\n", wrap(said, width()).join("\n"))).collect()
+        said
+    };
+    grown.chunk_by(|one, other| one.target == other.target).map(of_target).collect()
+}
+
+/// As a terminal shows them, target by target.
+pub fn text(grown: &[Grown]) -> String {
+    let said = sentences(grown).into_iter().flat_map(|said| [said.clear, said.unclear].concat());
+    said.map(|said| format!("{}\n", wrap(&said, width()).join("\n"))).collect()
 }
 
 #[cfg(test)]
@@ -337,7 +417,8 @@ mod tests {
     }
 
     fn one(part: &'static str, over: Over, fit: Option<Fit>, verdict: GrowthVerdict) -> Grown {
-        Grown { target: "some".to_string(), part, over, from: 1, to: 1_024, repetitions: 6, fit, verdict }
+        let (target, sizes) = ("some".to_string(), Vec::new());
+        Grown { target, part, over, from: 1, to: 1_024, repetitions: 6, sizes, fit, verdict }
     }
 
     #[test]
@@ -348,9 +429,19 @@ mod tests {
     }
 
     #[test]
+    fn each_size_has_the_middle_and_the_ends_of_its_repetitions() {
+        let sizes =
+            sizes_of(&[vec![(1.0, 2.0), (4.0, 9.0)], vec![(1.0, 4.0), (4.0, 8.0)], vec![(1.0, 3.0), (4.0, 7.0)]]);
+        let told: Vec<_> =
+            sizes.iter().map(|size| (size.n, size.cpu_us_lowest, size.cpu_us_median, size.cpu_us_highest)).collect();
+        assert_eq!(told, [(1, 2.0, 3.0, 4.0), (4, 7.0, 8.0, 9.0)]);
+        assert_eq!(sizes_of(&[]), []);
+    }
+
+    #[test]
     fn faults_are_sentences_and_the_rest_is_named_once() {
         let quadratic = fit(64.0, 16.0, 1.84, 1.96);
-        let said = sentences(&[
+        let said = text(&[
             one("get", Over::Batch, Some(quadratic), GrowthVerdict::OutOfProportion),
             one("set", Over::Batch, None, GrowthVerdict::Unclear("few".to_string())),
             one("set", Over::Keys, None, GrowthVerdict::Unclear("few".to_string())),
@@ -362,10 +453,10 @@ mod tests {
              some: unclear: a set-many of n keys, a set of each of n keys: few."
         );
         let fine = [one("get", Over::Clients, Some(fit(4.0, 16.0, 0.9, 1.1)), GrowthVerdict::InProportion)];
-        assert_eq!(sentences(&fine), "some: nothing grows out of proportion.\n");
+        assert_eq!(text(&fine), "some: nothing grows out of proportion.\n");
         let table = table(&fine);
         assert!(table.contains("a get by each of n clients") && table.contains("n^1.0 [0.9-1.1]"), "{table}");
         let all = [one("get", Over::Keys, None, GrowthVerdict::Unclear("few".to_string()))];
-        assert_eq!(sentences(&all), "some: unclear: everything: few.\n");
+        assert_eq!(text(&all), "some: unclear: everything: few.\n");
     }
 }

@@ -4,8 +4,17 @@ use super::table::{TableLine, layout, width};
 use crate::model::promise::{Found, OVER, Promise};
 use crate::model::units;
 
-/// The fastest first; what has no rate says why.
+/// What stands above the table.
+pub fn title(promise: &Promise) -> String {
+    format!("the highest rate that keeps the promise: {promise}")
+}
+
 pub fn table(found: &[Found], promise: &Promise) -> String {
+    format!(" {}\n{}", title(promise), layout(&lines(found), width()))
+}
+
+/// The fastest first; what has no rate says why.
+pub fn lines(found: &[Found]) -> Vec<TableLine> {
     let mut found: Vec<&Found> = found.iter().collect();
     found.sort_by_key(|one| std::cmp::Reverse(one.rate));
     let headings = ["target", "at most", "response there", "closed loop", "steps"];
@@ -24,7 +33,7 @@ pub fn table(found: &[Found], promise: &Promise) -> String {
         }
         (_, _, reason) => TableLine::Reason(one.target.clone(), reason.to_string()),
     }));
-    format!(" the highest rate that keeps the promise: {promise}\n{}", layout(&lines, width()))
+    lines
 }
 
 /// "84,000/s (fails at 88,200/s)".

@@ -20,6 +20,7 @@ pub mod export;
 mod formats;
 pub mod grid;
 pub mod growth;
+pub mod growth_chart;
 pub mod histograms;
 pub mod json;
 pub mod levers;

@@ -1,8 +1,9 @@
 """Looks at pages of `kvfair show --html` in Chromium, and in Firefox where it is installed. Prints what was seen, and a
 line for each thing that is wrong.
 
-page.py FOLDER AXE: FOLDER has NAME.html and NAME.json for each name in PAGES, hostile.html, many.html (with hostile
-labels), bytes.html (with bytes on disk) and warned.html (noisy, of a debug build); AXE is the file axe.min.js. Exit code 1 if anything is wrong.
+page.py FOLDER AXE: FOLDER has NAME.html and NAME.json for each name in PAGES and GROWTH, hostile.html, many.html (with
+hostile labels), bytes.html (with bytes on disk) and warned.html (noisy, of a debug build); AXE is the file axe.min.js.
+Exit code 1 if anything is wrong.
 """
 import base64
 import json
@@ -21,6 +22,10 @@ from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.ui import WebDriverWait
 
 PAGES = ["fans", "noisy", "getset", "rates"]
+# The page of `kvfair growth`.
+GROWTH = "growth"
+# Pages with charts, and how many they have.
+CHARTS = {"getset": 6, "rates": 5, GROWTH: 8}
 # Those of whole jobs, with pictures of ratios and a choice of the base.
 COMPARED = ["fans", "noisy"]
 # What a page of 10,000 records may take on a quiet machine, in seconds, and how much longer on a busy one.
@@ -302,6 +307,76 @@ def the_keyboard_is_enough(looked, name):
     no_error_was_logged(looked, name)
 
 
+def charts_are_walked_by_arrow_keys(looked, name):
+    """The values of each point are told, and a line goes through the points that it tells of."""
+    looked.open(name)
+    figures = looked.driver.find_elements(By.XPATH, "//figure[.//th[@data-walk]]")
+    looked.must(len(figures) == CHARTS[name], f"{name}: {len(figures)} charts to walk through, not {CHARTS[name]}")
+    for figure in figures:
+        svg = figure.find_element(By.TAG_NAME, "svg")
+        said = figure.find_element(By.CSS_SELECTOR, "[role=status]")
+        heads, rows, drawn, stops = looked.script("""
+            const table = arguments[0].querySelector('th[data-walk]').closest('table');
+            const texts = row => [...row.cells].map(cell => cell.textContent);
+            const drawn = [...arguments[0].querySelectorAll('polyline')].flatMap(one => [...one.points].map(at => at.x));
+            const stops = [...arguments[0].querySelectorAll('[tabindex="0"]')].filter(one => !one.closest('details'));
+            return [texts(table.tHead.rows[0]), [...table.tBodies[0].rows].map(texts), drawn, stops.length];""", figure)
+        where = f"{name}, {svg.find_element(By.TAG_NAME, 'title').get_attribute('textContent')[:40]}"
+        looked.must(stops == 1, f"{where}: {stops} tab stops")
+        owed = ["; ".join([row[0], *(f"{head}: {cell}" for head, cell in zip(heads[1:], row[1:]) if cell)])
+                for row in rows]
+
+        def pressed(key):
+            """What is told then, and where the line is."""
+            svg.send_keys(key)
+            return said.text, looked.script("return arguments[0].querySelector('.guide')?.getBBox().x", svg)
+
+        seen = [pressed(Keys.ARROW_RIGHT) for _ in rows]
+        looked.must([told for told, _ in seen] == owed, f"{where}: {[told for told, _ in seen]} is told, not {owed}")
+        at = [x for _, x in seen]
+        # A long line has numbers at some of its places only.
+        off = [x for x in at if x is None or min(abs(x - other) for other in drawn) > 0.11]
+        looked.must(not off and at == sorted(set(at)), f"{where}: lines at {at}, points at {sorted(set(drawn))}")
+        last = len(rows) - 1
+        for key, place in [(Keys.ARROW_RIGHT, last), (Keys.ARROW_LEFT, max(last - 1, 0)), (Keys.HOME, 0),
+                           (Keys.ARROW_LEFT, 0), (Keys.END, last)]:
+            told = pressed(key)
+            looked.must(told == (owed[place], at[place]), f"{where}: key {key!r} tells {told}")
+        told = pressed(Keys.TAB)
+        looked.must(told == ("", None), f"{where}: {told} is still there when the chart is left")
+    no_error_was_logged(looked, name)
+
+
+def the_charts_of_growth_have_its_numbers(looked):
+    """A cell is the cost of all n by n, and those of values are in nanoseconds."""
+    looked.open(GROWTH)
+    grown = json.loads((looked.folder / f"{GROWTH}.json").read_text())
+    titles = {"value_bytes": "CPU ns of a {}, for each byte of its value",
+              "batch": "CPU us of a {}-many, for each of its keys",
+              "keys": "CPU us of a {}, by the keys held", "clients": "CPU us of a {}, by the clients"}
+    charts = looked.script("""return [...document.querySelectorAll('figure details')].map(one => [one.textContent,
+        [...one.querySelectorAll('tr')].map(row => [...row.cells].map(cell => cell.textContent))])""")
+    compared = 0
+    for one in grown:
+        title = titles[one["over"]].format(one["part"])
+        found = [rows for text, rows in charts if text.startswith(f"Numbers: {title}")]
+        looked.must(len(found) == 1, f"growth: {len(found)} charts '{title}'")
+        heads, *rows = found[0]
+        column = next(place for place, head in enumerate(heads) if head.split(",")[0] == one["target"])
+        is_out = one["verdict"] == "out_of_proportion"
+        looked.must(heads[column].endswith(", out of proportion") == is_out, f"growth: {heads[column]} in '{title}'")
+        for size in one["sizes"]:
+            cell = next(row[column] for row in rows if row[0] == f"{size['n']:,}")
+            worth = (1e3 if one["over"] == "value_bytes" else 1) / size["n"]
+            fields = ["cpu_us_median", "cpu_us_lowest", "cpu_us_highest"]
+            for digits, field in zip(re.finditer(r"\d+(?:\.(\d+))?", cell), fields):
+                compared += 1
+                looked.must(abs(float(digits[0]) - size[field] * worth) <= 0.501 * 10 ** -len(digits[1] or ""),
+                            f"growth, {title}, {one['target']}: {cell} of {size['n']}, and {field} is {size[field]}")
+    looked.must(compared > 50, f"growth: {compared} numbers compared")
+    no_error_was_logged(looked, GROWTH)
+
+
 def axe_finds_nothing(looked, name, axe):
     for scheme in ["light", "dark"]:
         looked.cdp("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
@@ -347,11 +422,18 @@ def it_can_be_printed(looked, name):
     return pages
 
 
-def after_a_frame(looked, act):
-    began = time.monotonic()
+def until_painted(looked, kind, act):
+    """How long the browser took from an event of that kind to the next picture, in seconds, as it measures that itself:
+    what drives it takes longer to press a key. What took less than 16 ms it does not tell."""
+    looked.script("""
+        window.took = [];
+        const seen = new PerformanceObserver(list => took.push(...list.getEntries()));
+        seen.observe({type: 'event', durationThreshold: 16});""")
     act()
-    looked.script("return new Promise(done => requestAnimationFrame(done))")
-    return time.monotonic() - began
+    # An entry comes after the picture.
+    looked.driver.execute_async_script("const done = arguments[0]; requestAnimationFrame(() => setTimeout(done, 300))")
+    took = looked.script("return took.filter(one => one.name === arguments[0]).map(one => one.duration)", kind)
+    return max(took, default=16) / 1e3
 
 
 def many_records_are_no_burden(looked):
@@ -360,13 +442,13 @@ def many_records_are_no_burden(looked):
     paint = WebDriverWait(looked.driver, 20).until(lambda driver: driver.execute_script(painted))
     usable = looked.script("return performance.getEntriesByType('navigation')[0].domContentLoadedEventEnd")
     nodes = looked.script("return document.querySelectorAll('*').length")
-    sorted_s = after_a_frame(looked, looked.driver.find_element(By.CSS_SELECTOR, "table.sorted th button").click)
+    sorted_s = until_painted(looked, "click", looked.driver.find_element(By.CSS_SELECTOR, "table.sorted th button").click)
     field = looked.driver.find_elements(By.CSS_SELECTOR, "input[type=search]")
     looked.must(field, "10,000 records: no filter")
     rows = "return [...document.querySelectorAll('table.sorted')].map(one => [...one.querySelectorAll('tr.row')]" \
            ".filter(row => row.checkVisibility()).map(row => row.cells[0].textContent).sort())[0]"
     # One letter, as each letter filters anew.
-    filtered_s = after_a_frame(looked, lambda: field[0].send_keys("+")) if field else 0.0
+    filtered_s = until_painted(looked, "input", lambda: field[0].send_keys("+")) if field else 0.0
     looked.must(looked.script(rows) == ["redis+unix", "redis+unix?second"], f"10,000 records: filtered by '+': {looked.script(rows)}")
     # Its packed table.
     looked.script("document.querySelectorAll('details').forEach(details => details.open = true)")
@@ -430,15 +512,18 @@ def main(folder, axe):
     try:
         looked = Looked(driver, Path(folder))
         numbers, papers = set(), []
-        for name in PAGES:
+        for name in PAGES + [GROWTH]:
             nothing_is_loaded_and_no_error(looked, name)
             it_is_readable_without_scripts_and_styles(looked, name)
-            numbers |= its_numbers_are_those_of_show(looked, name)
+            numbers |= its_numbers_are_those_of_show(looked, name) if name in PAGES else set()
             the_keyboard_is_enough(looked, name)
             axe_finds_nothing(looked, name, Path(axe).read_text())
             it_fits_a_telephone(looked, name)
             papers.append(it_can_be_printed(looked, name))
             colours_of_the_system_are_kept(looked, name)
+        for name in CHARTS:
+            charts_are_walked_by_arrow_keys(looked, name)
+        the_charts_of_growth_have_its_numbers(looked)
         for name in COMPARED + ["warned"]:
             the_first_screen_has_a_picture(looked, name)
         for name in COMPARED:
@@ -449,7 +534,7 @@ def main(folder, axe):
         hostile_labels_are_text(looked)
         many_records_are_no_burden(looked)
         firefox_shows_it_too(looked, "fans")
-        print(f"printed: {', '.join(f'{name} {pages}' for name, pages in zip(PAGES, papers))} pages")
+        print(f"printed: {', '.join(f'{name} {pages}' for name, pages in zip(PAGES + [GROWTH], papers))} pages")
         print(f"{driver.capabilities['browserName']} {driver.capabilities['browserVersion']}: {looked.wrong} wrong, "
               f"{len(numbers)} columns compared")
         return 1 if looked.wrong else 0

@@ -9,7 +9,7 @@ use serde_json::Value;
 use crate::desk::{Desk, Started};
 use crate::forms::results;
 
-const PAGES: &[&str] = &["fans", "noisy", "getset", "rates"];
+const PAGES: &[&str] = &["fans", "noisy", "getset", "rates", "growth"];
 const MANY: usize = 10_000;
 /// What a browser must show as text, wherever it stands.
 const HOSTILE: &str = "<script>alert(1)</script><img src=x onerror=alert(2)>\"'";

@@ -70,7 +70,8 @@ fn measured(desk: &Desk, target: &str, expected: &[&str]) -> Vec<Value> {
 fn real_stores_are_not_blamed_whatever_else_the_machine_does() {
     let desk = Desk::new();
     let mut spinner = desk.command("sh", &["-c", "while :; do :; done"]).spawn().expect("a shell");
-    let said = desk.run(&["growth", "ram", "lmdb", "redis+unix", "--budget", "15s", "--json"]);
+    let files = ["--output", "out.jsonl", "--html", "growth.html"];
+    let said = desk.run(&[&["growth", "ram", "lmdb", "redis+unix", "--budget", "15s", "--json"], &files[..]].concat());
     spinner.kill().and_then(|()| spinner.wait()).expect("our own child");
     let grown = grown(&said);
     assert_eq!(found(&grown), Vec::<String>::new(), "{}", said.out);
@@ -78,6 +79,23 @@ fn real_stores_are_not_blamed_whatever_else_the_machine_does() {
     for one in grown.iter().filter(|one| one["verdict"].is_object()) {
         assert!(one["verdict"]["unclear"].as_str().is_some_and(|why| why.len() > 9), "{one}");
     }
+    shown_again_is_what_it_was(&desk, &said);
+}
+
+/// The file tells all that the command told.
+fn shown_again_is_what_it_was(desk: &Desk, said: &Said) {
+    said.complains("page: growth.html");
+    let again = desk.run(&["show", "out.jsonl", "--json", "--html", "again.html"]);
+    assert_eq!((again.out.as_str(), again.code), (said.out.as_str(), said.code), "{}", again.err);
+    let page = |name: &str| std::fs::read_to_string(desk.home().join(name)).expect(name);
+    assert!(page("growth.html") == page("again.html"), "{}", page("again.html"));
+    let text = desk.run(&["show", "out.jsonl"]);
+    assert_eq!(text.code, said.code);
+    text.shows("growth: the CPU of client and server as n grows, seed ").shows("lmdb");
+    // Before anything is measured.
+    let taken = desk.run(&["growth", "ram", "--html", "growth.html", "--output", "other.jsonl"]);
+    taken.exits(1).complains("growth.html is there already");
+    assert!(!desk.home().join("other.jsonl").exists());
 }
 
 #[test]

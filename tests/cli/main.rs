@@ -25,6 +25,7 @@ mod exec;
 mod faults;
 mod forms;
 mod gone;
+mod grown;
 mod growth;
 mod guarded;
 mod headlines;

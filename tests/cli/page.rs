@@ -328,6 +328,20 @@ fn a_run_writes_the_page_that_show_writes() {
 }
 
 #[test]
+fn the_page_of_a_comparison_has_its_finding_first() {
+    let desk = Desk::new();
+    let compare = ["compare", "ngrams", "--messages=30", "--blocks=2", "--output=out.jsonl", "--html=page.html"];
+    desk.run(&[&compare[..], &["--base", "lmdb", "--head", "lmdb?name=head"]].concat()).complains("page: page.html");
+    let page = read(&desk, "page.html");
+    says(&page, &["<caption>head against lmdb</caption>", "<th scope=\"col\">found</th>", "<h2>Time</h2>"]);
+    assert!(page.find("head against lmdb") < page.find("<caption>Medians over the blocks</caption>"), "{page}");
+    let said = desk.run(&["compare", "out.jsonl", "out.jsonl", "--html", "files.html"]);
+    said.exits(2).complains("two files have no blocks in common").complains("hint: `kvfair show`");
+    let said = desk.run(&[&compare[..4], &["--html=page.html", "--base", "ram", "--head", "null"]].concat());
+    said.exits(1).complains("page.html is there already");
+}
+
+#[test]
 fn each_size_of_a_run_has_its_own_part() {
     let desk = Desk::new();
     let run =
@@ -349,7 +363,7 @@ fn latency_is_drawn_by_percentile_with_its_numbers_beside() {
         ("rates", "latency of a request "),
     ] {
         let (_, page) = page_of(&results(name));
-        says(&page, &["<h2>Latency by percentile</h2>", title, "<th scope=\"row\">99 %</th>"]);
+        says(&page, &["<h2>Latency by percentile</h2>", title, ">99 %</th>"]);
     }
     let (_, page) = page_of(&results("fans"));
     assert!(!page.contains("Latency by percentile"), "only of jobs of requests");

@@ -40,6 +40,7 @@ fn memory_and_disk_are_measures_where_two_targets_have_their_bytes() {
     }
     let (_, page) = changed(|record| {
         with_bytes(record);
+        // A block that counts.
         if is_of(record, "redis") && record["block"] == 2 {
             record["bytes_on_disk"] = Value::Null;
         }

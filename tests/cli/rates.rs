@@ -155,7 +155,7 @@ fn answers_that_come_too_late_for_their_users_are_counted_and_said() {
 #[test]
 fn the_highest_rate_that_keeps_a_promise_is_found() {
     let desk = Desk::new();
-    let find = ["find-max", "mixed", "--records", "300", "--step", "1", "--slo", "p50:400ms"];
+    let find = ["find-max", "mixed", "--records", "300", "--step", "1", "--slo", "p50:400ms", "--html", "page.html"];
     let said = desk.run(&[&find[..], &["redis+unix", "faulty?fault=corrupt&after=2000"]].concat());
     // Wrong answers are no rate.
     said.exits(4).shows("p50 at most 400 ms").shows("/s (fails at ").shows("With p50 at most 400 ms: redis+unix ");
@@ -163,6 +163,13 @@ fn the_highest_rate_that_keeps_a_promise_is_found() {
         desk.records().into_iter().filter(|record| record["target"]["label"] == "redis+unix").collect();
     assert!(kept.len() >= 5, "{} steps", kept.len());
     assert!(kept.iter().all(|record| record["verdict"]["kind"] == "right"));
+    let page = std::fs::read_to_string(desk.home().join("page.html")).expect("a page");
+    let found = ["<h1>With p50 at most 400 ms: redis+unix ", "/s (fails at ", "FAILED: wrong answers from faulty"];
+    for words in
+        [&found[..], &["<caption>the highest rate that keeps the promise: p50 at most 400 ms</caption>"]].concat()
+    {
+        assert!(page.contains(words), "{words}\n{page}");
+    }
 }
 
 #[test]

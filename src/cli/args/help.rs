@@ -87,13 +87,13 @@ const REFUSED: &[(&str, &[&str], &str)] = &[
         "only jobs of requests have a rate",
     ),
     ("find-max", &["exec", "answer"], "a program has no rate"),
-    ("find-max", &["csv", "markdown", "html", "all", "wide", "stat", "no_warn"], "it prints one table, or --json"),
+    ("find-max", &["csv", "markdown", "all", "wide", "stat", "no_warn"], "it prints one table, or --json"),
     ("levers", &["rate", "arrivals", "replay"], "levers are compared as fast as they go"),
     ("levers", &["read_only"], "it changes stores that are started here"),
     ("levers", &["keep", "answers_only", "list", "no_aa"], "it chooses trials by itself"),
     ("levers", &["csv", "markdown", "all", "wide", "stat", "no_warn"], "`kvfair show` has it"),
     ("compare", &["csv", "all"], "it prints a table, --markdown or --json"),
-    ("compare", &["list", "html"], "`kvfair run` has it"),
+    ("compare", &["list"], "`kvfair run` has it"),
 ];
 
 /// The commands whose options are many.

@@ -2,7 +2,7 @@
 
 use maud::{Markup, html};
 
-use super::plot::{PlotSize, drawn, px, summary};
+use super::plot::{PlotSize, drawn, guide, px, summary};
 use super::{Chart, Plot, PlotPoint};
 use crate::model::units;
 
@@ -34,22 +34,23 @@ fn figure(plot: &Plot) -> Markup {
     }
 }
 
-/// The numbers that are drawn: a row a place, a column a target.
+/// The numbers that are drawn: a row a place, a column a target. The page's script walks through the rows, and draws
+/// the line that each of them has for it.
 fn numbers(plot: &Plot) -> Markup {
     let step = plot.across.places.len().div_ceil(ROWS_MAX).max(1);
     html! {
         details {
             summary { "Numbers: " (plot.title) @if step > 1 { ", each " (step) "th" } }
-            div.scroll tabindex="0" role="region" aria-label=(plot.title) {
+            div.scroll tabindex="0" role="region" aria-label=(format!("Numbers: {}", plot.title)) {
                 table {
                     thead { tr {
                         th scope="col" { (plot.across.title) }
                         @for line in &plot.lines { th scope="col" { (line.target) (line.remark) } }
                     } }
                     tbody {
-                        @for (row, (_, words)) in plot.across.places.iter().enumerate().step_by(step) {
+                        @for (row, (place, words)) in plot.across.places.iter().enumerate().step_by(step) {
                             tr {
-                                th scope="row" { (words) }
+                                th scope="row" data-walk=(guide(plot, *place)) { (words) }
                                 @for line in &plot.lines { td { (cell(line.points.get(row))) } }
                             }
                         }
@@ -79,13 +80,13 @@ mod tests {
     fn a_plot_has_a_title_and_a_table() {
         let html = figure(&plot(&["a"], &[0.0, 5.0, 10.0])).into_string();
         assert!(html.contains("role=\"img\"") && html.contains("CPU &lt;busy&gt; by seconds: a at most 10"), "{html}");
-        assert_eq!(html.matches("<tr><th scope=\"row\">").count(), 3, "{html}");
+        assert_eq!(html.matches("<tr><th scope=\"row\" data-walk=\"M").count(), 3, "{html}");
     }
 
     #[test]
     fn a_long_line_has_a_short_table() {
         let html = figure(&plot(&["a"], &[1.0; 1000])).into_string();
-        assert_eq!(html.matches("<tr><th scope=\"row\">").count(), ROWS_MAX, "{html}");
+        assert_eq!(html.matches("<tr><th scope=\"row\" data-walk=\"M").count(), ROWS_MAX, "{html}");
         assert!(html.contains(", each 25th"), "the table says what it leaves out");
     }
 

@@ -108,6 +108,11 @@ fn y(plot: &Plot, number: f64) -> f64 {
     bottom - plot.up.share(number) * (bottom - TOP)
 }
 
+/// The data of an upright line through the points of a place.
+pub fn guide(plot: &Plot, place: f64) -> String {
+    format!("M{} {}V{}", px(x(plot, place)), px(TOP), px(bottom(plot)))
+}
+
 /// All of a plot but the element around it.
 pub fn drawn(plot: &Plot) -> Markup {
     let size = PlotSize::of(plot);
@@ -261,6 +266,17 @@ mod tests {
         assert_eq!((lines.len(), at[0].1), (2, TOP + PLOT_HEIGHT));
         let above = |place: usize| at[0].1 - at[place].1;
         assert!((above(2) / above(1) - 2.0).abs() < 0.01, "{at:?}");
+    }
+
+    #[test]
+    fn a_guide_goes_through_the_points_of_its_place() {
+        let plot = plot(&["a"], &[0.0, 5.0, 10.0]);
+        let svg = svg(&plot);
+        let at = points(all(&svg, "polyline", "points")[1]);
+        for ((place, _), (x, y)) in plot.across.places.iter().zip(at) {
+            assert_eq!(guide(&plot, *place), format!("M{} {}V{}", px(x), px(TOP), px(bottom(&plot))));
+            assert!((TOP..=bottom(&plot)).contains(&y), "{y}");
+        }
     }
 
     #[test]

@@ -44,10 +44,17 @@ pub fn details(input: &PageInput<'_>) -> Result<Markup> {
             }))
         }
         (folded("Answers", answers(records)))
-        (folded("Versions and settings", settings(input)))
-        (folded("Machine", machine(&records[0])))
-        (folded("Command, seeds and digests", origin(input)))
+        (of_run(input))
     })
+}
+
+/// What holds of the run, whatever its trials ask.
+pub fn of_run(input: &PageInput<'_>) -> Markup {
+    html! {
+        (folded("Versions and settings", settings(input)))
+        (folded("Machine", machine(&input.largest().seen.records[0])))
+        (folded("Command, seeds and digests", origin(input)))
+    }
 }
 
 fn folded(summary: &str, inside: Markup) -> Markup {

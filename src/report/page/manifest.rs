@@ -11,6 +11,7 @@ use crate::model::record::Record;
 use crate::model::trial::{Configuration, Data, Durability, Seeds, Split, Via};
 use crate::report::cells::Row;
 use crate::report::columns;
+use crate::report::growth::Grown;
 use crate::report::json::ClaimJson;
 use crate::report::levers::LeverReport;
 
@@ -40,6 +41,8 @@ struct Manifest<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     levers: Option<&'a LeverReport>,
     sentence: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    growth: Option<&'a [Grown]>,
 }
 
 #[derive(Serialize)]
@@ -74,8 +77,8 @@ struct ManifestTarget<'a> {
     seconds: Option<f64>,
 }
 
-/// As a text that may stand in an element `script`.
-pub fn json(input: &PageInput<'_>) -> Result<String> {
+/// As a text that may stand in an element `script`. `growth` is what was found of how costs grow, where that was asked.
+pub fn json(input: &PageInput<'_>, growth: Option<&[Grown]>) -> Result<String> {
     let part = input.largest();
     let (first, standings) = (part.seen.records.first().context("no trials")?, part.seen.standings);
     let (recipe, seed) = match &first.job.data {
@@ -114,6 +117,7 @@ pub fn json(input: &PageInput<'_>) -> Result<String> {
         claims: &input.claims,
         levers: input.levers.as_ref().map(|levers| &levers.report),
         sentence: &input.sentence,
+        growth,
     };
     // No text can end the element, nor begin a comment in it.
     Ok(serde_json::to_string(&manifest)?.replace('<', "\\u003c"))

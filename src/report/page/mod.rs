@@ -19,6 +19,7 @@ use crate::model::logins;
 mod bases;
 mod details;
 mod forced;
+mod growth;
 mod levers;
 mod manifest;
 mod marks;
@@ -31,6 +32,7 @@ mod style;
 mod tables;
 mod waterfall;
 
+pub use growth::growth_page;
 pub use mask::Mask;
 use ratios::RatioPicture;
 use strip::one_line;
@@ -117,7 +119,7 @@ pub fn page(input: &PageInput<'_>) -> Result<String> {
         @if let Some(bases) = bases::json(input)? {
             script type="application/json" id="bases" { (PreEscaped(bases)) }
         }
-        script type="application/json" id="manifest" { (PreEscaped(manifest::json(input)?)) }
+        script type="application/json" id="manifest" { (PreEscaped(manifest::json(input, None)?)) }
     };
     let subject = words::subject(largest.records);
     let subject = subject.split(" · ").next().unwrap_or_default();

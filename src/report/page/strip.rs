@@ -39,10 +39,21 @@ pub fn top(input: &PageInput<'_>) -> Markup {
             (fact("answers", &answers(input)))
             (fact("same store twice", &twice(standings)))
             (fact("blocks", &blocks(standings)))
-            (fact("durability", &durability(records)))
-            (fact("machine", &machine(&records[0].machine)))
-            (fact("date", &date(&records[0].run.began)))
+            (facts_of_run(records))
         }
+    }
+}
+
+/// The facts of trials that are not compared with each other.
+pub fn facts_of_trials(input: &PageInput<'_>) -> Markup {
+    html! { (fact("answers", &answers(input))) (facts_of_run(input.largest().seen.records)) }
+}
+
+fn facts_of_run(records: &[Record]) -> Markup {
+    html! {
+        (fact("durability", &durability(records)))
+        (fact("machine", &machine(&records[0].machine)))
+        (fact("date", &date(&records[0].run.began)))
     }
 }
 
@@ -89,7 +100,8 @@ fn noisy(standings: &Standings<'_>) -> Option<String> {
     }
 }
 
-fn banners(input: &PageInput<'_>) -> Vec<String> {
+/// What a reader must know first.
+pub fn banners(input: &PageInput<'_>) -> Vec<String> {
     let first = &input.largest().seen.records[0];
     let debug = "kvfair was built without optimisation (a debug build): its clients and embedded stores are many times \
         slower. No number here is one of a release.";

@@ -1,6 +1,6 @@
-//! How a page looks, and its own script: it sorts, filters, and unpacks long tables. Both stand in the page; nothing
-//! else is loaded, and a policy with the script's hash makes the browser
-//! refuse any other script.
+//! How a page looks, and its own script: it sorts, filters, unpacks long tables, and lets arrow keys walk through
+//! charts. Both stand in the page; nothing else is loaded, and a policy with the script's hash makes the browser refuse
+//! any other script.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -14,7 +14,7 @@ use crate::report::chart::palette;
 const SHEET: &str = include_str!("page.css");
 
 /// Without it headings are text, all measures are shown, and long tables name the command that prints them.
-const SCRIPT: &str = include_str!("page.js");
+const SCRIPT: &str = concat!(include_str!("page.js"), include_str!("charts.js"));
 
 /// The whole document around its title, which is escaped here, and its body, which is HTML.
 pub fn document(title: &str, body: &str) -> String {

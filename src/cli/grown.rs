@@ -1,0 +1,60 @@
+//! What is printed and drawn of the records of `kvfair growth`, by that command and by `kvfair show`.
+
+use anyhow::{Result, bail};
+
+use super::Exit;
+use super::args::Look;
+use super::shown::{listed, page};
+use crate::model::record::{Outcome, Record, Verdict as Answers};
+use crate::report::chart::{Chart, document};
+use crate::report::growth::{self, Grown, GrowthVerdict};
+use crate::report::{export, growth_chart};
+
+/// Whether records are those of such a run.
+pub fn is_growth(records: &[Record]) -> bool {
+    records.first().is_some_and(growth::is_of)
+}
+
+/// What is printed, and how a command that did no more than that ends.
+pub fn shown(records: &[Record], look: &Look) -> Result<(String, Exit)> {
+    if look.csv || look.all {
+        let option = if look.csv { "--csv" } else { "--all" };
+        bail!("{option} is no form of what growth found\nhint: --json has all numbers, --markdown the table");
+    }
+    let grown = growth::grown(records);
+    let text = match look {
+        Look { json: true, .. } => format!("{}\n", serde_json::to_string_pretty(&grown)?),
+        Look { markdown: true, .. } => {
+            let said = growth::sentences(&grown).into_iter().flat_map(|said| [said.clear, said.unclear].concat());
+            let parts = [export::markdown(&growth::lines(&grown)), listed(&said.collect::<Vec<_>>())];
+            page(&growth::headline(records), &parts)
+        }
+        _ => format!("{}\n{}{}", growth::headline(records), growth::table(&grown), growth::text(&grown)),
+    };
+    Ok((text, exit_of(records, &grown)))
+}
+
+/// As a file of its own.
+pub fn drawn(records: &[Record]) -> Result<String> {
+    let chart: Chart = growth_chart::chart(&growth::grown(records), records);
+    if chart.plots.is_empty() {
+        bail!("nothing was measured at two sizes, so there is no growth to draw");
+    }
+    Ok(document(&growth::headline(records), &[chart]))
+}
+
+/// What grows out of proportion is a result and no failure.
+fn exit_of(records: &[Record], grown: &[Grown]) -> Exit {
+    let any = |is: &dyn Fn(&Record) -> bool| records.iter().any(is);
+    if any(&|record| matches!(record.verdict, Answers::Wrong { .. })) {
+        Exit::WrongAnswers
+    } else if any(&|record| matches!(record.outcome, Outcome::Missing { .. })) {
+        Exit::Missing
+    } else if grown.iter().any(|one| matches!(one.verdict, GrowthVerdict::Untried(_))) {
+        Exit::Error
+    } else if grown.iter().any(|one| matches!(one.verdict, GrowthVerdict::Unclear(_))) {
+        Exit::Inconclusive
+    } else {
+        Exit::Ok
+    }
+}
