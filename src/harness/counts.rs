@@ -38,7 +38,7 @@ pub fn check(plan: &Plan, summary: &Summary, record: &Record) -> Result<(), Stri
 fn expected(plan: &Plan, summary: &Summary, record: &Record, phase: &Phase) -> (u64, RangeInclusive<u64>) {
     let Summary { stream, .. } = summary;
     if record.job.load.is_none() {
-        return (stream.units, expected_ops(plan, summary, record.job.via));
+        return (stream.units, expected_ops(summary, record.job.via, record.clients));
     }
     let point = points_of(&record.job).into_iter().find(|at| at.number == phase.point);
     let at = point.unwrap_or_else(|| At::closed(phase.clients, 0));
@@ -55,9 +55,9 @@ fn writes_what_it_read(plan: &Plan) -> bool {
 
 /// From so many to so many. How many clients have a part in a unit is not known from the expected state, nor how often
 /// they get in each other's way.
-fn expected_ops(plan: &Plan, summary: &Summary, via: Via) -> RangeInclusive<u64> {
+fn expected_ops(summary: &Summary, via: Via, clients: u32) -> RangeInclusive<u64> {
     let Summary { stream, asking_units, .. } = summary;
-    let clients = u64::from(plan.clients);
+    let clients = u64::from(clients);
     match via {
         Via::Portable => stream.ops..=stream.ops,
         Via::Batch => 2 * asking_units..=2 * asking_units * clients,

@@ -18,7 +18,7 @@ pub struct LeverRun {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct RunLever {
-    /// As `--levers` takes it: `transport`, `via`, `cache`, or the name of a setting.
+    /// As `--levers` takes it: `transport`, `via`, `cache`, `clients`, `depth`, or the name of a setting.
     pub name: String,
     /// To what: "unix", "via native", "protocol=binary".
     pub change: String,
@@ -67,6 +67,8 @@ pub enum LeverPart {
     Gains,
     /// Base, all, and a set that may be enough; the first set is the attempt 1.
     Confirm { attempt: u32 },
+    /// Base and each lever alone on the job `getset`, where the run is of another job.
+    Synthetic,
     /// Base at each durability level that its store keeps.
     Durability,
 }

@@ -7,14 +7,17 @@ use anyhow::Result;
 use serde::Serialize;
 
 use super::standing::{self, Counted};
-use super::{aa, costs, store_stats};
+use super::{aa, cells, costs, next, store_stats, words};
 use crate::model::levers::{LeverPart, LeverRun, RunLever, TriedValue, UntriedLever};
 use crate::model::record::{Outcome, Record};
 use crate::model::trial::Durability;
 use crate::stats::floor::AaNoise;
 use crate::stats::levers::{self as stats, Confirmation, Confirmed, Contrast, Gain, LeverSet, SetCosts};
 use crate::stats::paired::{LogRatios, Ratio};
+use crate::stats::sample::Sample;
 
+#[cfg(test)]
+mod tests;
 mod text;
 
 pub use self::text::text;
@@ -62,6 +65,9 @@ pub struct Attempt {
 pub struct LeverReport {
     #[serde(skip)]
     pub headline: String,
+    /// What was typed of it behind the command: the job, or the program.
+    #[serde(skip)]
+    pub asked: String,
     /// Each lever was measured alone: by `kvfair advise`.
     pub is_advice: bool,
     pub base: String,
@@ -72,6 +78,8 @@ pub struct LeverReport {
     /// Base against all that go together.
     pub together: Option<Gain>,
     pub enough: EnoughLevers,
+    /// What each lever gains on set/get alone, where that was measured.
+    pub synthetic: Option<SyntheticAnswer>,
     pub durability: Vec<LevelRow>,
     pub left_out: Vec<UntriedLever>,
 }
@@ -86,12 +94,25 @@ pub struct LeverRow {
     pub alone: Option<Gain>,
     /// All but it against all.
     pub last: Option<Gain>,
+    /// Alone on set/get alone: see [`SyntheticAnswer`].
+    pub synthetic: Option<Gain>,
     /// Why it is not among all.
     pub not_in_all: Option<String>,
     /// Why its own target has no number.
     pub failed: Option<String>,
     /// "commands 1,474,142 -> 33".
     pub counters: Vec<String>,
+}
+
+/// Levers on a job of requests that does nothing else.
+#[derive(Serialize)]
+pub struct SyntheticAnswer {
+    /// Its name.
+    pub job: String,
+    pub blocks: usize,
+    /// The share of its time that the user's job waits for the store, as it is now: what it does besides, no lever of a
+    /// store changes.
+    pub waiting_share: Option<f64>,
 }
 
 /// The smallest set of levers that is as fast as all of them, as far as can be told.
@@ -211,13 +232,21 @@ pub fn attempts(records: &[Record]) -> Vec<Attempt> {
 /// None of records that are of no such run.
 pub fn report(records: &[Record]) -> Result<Option<LeverReport>> {
     let Some(seen) = seen(records) else { return Ok(None) };
-    let gains = of_part(records, |part| part == LeverPart::Gains);
+    let mut gains = of_part(records, |part| part == LeverPart::Gains);
+    // The headline tells of the first one: what base is asked.
+    gains.sort_by_key(|record| set_of(record, &seen.run) != LeverSet::BASE);
+    let (synthetic, synthetic_gains) = synthetic(records, &gains, &seen);
     let mut levers = Vec::new();
     for (place, lever) in seen.run.levers.iter().enumerate() {
-        levers.push(row(lever, place, &seen, &gains)?);
+        let synthetic = stats::gain(&synthetic_gains, Contrast::alone(place)).copied();
+        levers.push(LeverRow { synthetic, ..row(lever, place, &seen, &gains)? });
     }
     Ok(Some(LeverReport {
-        headline: super::words::headline(&gains, &standing::standings(&gains)),
+        headline: words::headline(&gains, &standing::standings(&gains)),
+        asked: gains[0]
+            .job
+            .program()
+            .map_or_else(|| gains[0].job.name.clone(), |(command, _)| format!("--exec {}", next::quoted(command))),
         is_advice: seen.all == LeverSet::BASE,
         base: seen.run.base.clone(),
         job: gains[0].job.name.clone(),
@@ -226,6 +255,7 @@ pub fn report(records: &[Record]) -> Result<Option<LeverReport>> {
         levers,
         together: stats::gain(&seen.gains, Contrast::together(seen.all)).copied(),
         enough: enough(&seen, attempts(records).pop()),
+        synthetic,
         durability: levels(records),
         left_out: seen.run.left_out.clone(),
     }))
@@ -246,10 +276,29 @@ fn row(lever: &RunLever, place: usize, seen: &GainsSeen, records: &[Record]) -> 
         tried: lever.tried.clone(),
         alone: gain(Contrast::alone(place)),
         last,
+        synthetic: None,
         not_in_all: lever.not_in_all.clone(),
         failed,
         counters: store_stats::changed(&base, &alone, COUNTERS)?,
     })
+}
+
+/// What the levers gain on set/get alone; `gains` are the records of the blocks of gains.
+fn synthetic(records: &[Record], gains: &[Record], seen: &GainsSeen) -> (Option<SyntheticAnswer>, Vec<Gain>) {
+    let records = of_part(records, |part| part == LeverPart::Synthetic);
+    let Some(first) = records.first() else { return (None, Vec::new()) };
+    let counted = Counted::of(&records);
+    let (costs, lengths_s, noise) = judged_by(&records, &seen.run, &counted, seen.cost);
+    let contrasts: Vec<Contrast> =
+        costs.keys().filter(|set| set.count() == 1).map(|set| Contrast::together(*set)).collect();
+    let is_base = |record: &&Record| set_of(record, &seen.run) == LeverSet::BASE && failure(record).is_none();
+    let waiting: Vec<f64> = gains.iter().filter(is_base).filter_map(cells::waiting_share).collect();
+    let answer = SyntheticAnswer {
+        job: first.job.name.clone(),
+        blocks: counted.blocks.len(),
+        waiting_share: Sample::new(waiting).map(|sample| sample.median()),
+    };
+    (Some(answer), stats::gains(&contrasts, &costs, &lengths_s, &noise))
 }
 
 /// So many counters stand beside a lever.

@@ -2,34 +2,81 @@
 
 use std::collections::BTreeSet;
 
+use super::levers;
+use crate::model::levers::LeverPart;
 use crate::model::record::{Outcome, Record};
+use crate::stats::levers::{LeverSet, first_set};
 
 /// "block 3 has 1 of 4 trials", where targets are missing from the last block that had no reason to be. Nothing where
 /// nothing tells: a run may have fewer blocks than were planned, and targets that failed are in no later block.
 pub fn cut_off(records: &[Record]) -> Option<String> {
-    let has_blocks = |record: &&Record| {
-        matches!(record.run.command.first().map(String::as_str), None | Some("run" | "compare"))
-            && !record.aa_control
-            && !record.ahead
-            && !matches!(record.outcome, Outcome::LeftOut { .. })
-    };
-    let counted: Vec<&Record> = records.iter().filter(has_blocks).collect();
+    let command = records.first()?.run.command.first().map(String::as_str);
+    match command {
+        _ if records[0].levers.is_some() => of_levers(records),
+        None | Some("run" | "compare") => last_block(&records.iter().collect::<Vec<_>>()),
+        Some(_) => None,
+    }
+}
+
+/// The trials that are missing from the last of these blocks, which have the same targets.
+fn last_block(records: &[&Record]) -> Option<String> {
+    let counted: Vec<&Record> = records.iter().copied().filter(|record| is_of_a_block(record)).collect();
     let last = counted.iter().map(|record| record.block).max()?;
-    let of = |record: &Record| (record.target.label.clone(), record.job.units);
+    let of = |record: &Record| (record.target.label.clone(), record.job.units, record.durability);
     let with = |is: &dyn Fn(&Record) -> bool| -> BTreeSet<_> {
         counted.iter().filter(|record| is(record)).map(|record| of(record)).collect()
     };
-    let is_good = |record: &Record| record.outcome == Outcome::Finished && record.is_right();
     let before = with(&|record| record.block < last);
     let out = with(&|record| record.block < last && !is_good(record));
     let (due, there) = (before.difference(&out).count(), with(&|record| record.block == last).len());
     (there < due).then(|| format!("block {last} has {there} of {due} trials"))
 }
 
+fn is_of_a_block(record: &Record) -> bool {
+    !record.aa_control && !record.ahead && !matches!(record.outcome, Outcome::LeftOut { .. })
+}
+
+fn is_good(record: &Record) -> bool {
+    record.outcome == Outcome::Finished && record.is_right()
+}
+
+/// Of a run of levers each part has its blocks, and what the blocks of gains chose is tried in fresh ones.
+fn of_levers(records: &[Record]) -> Option<String> {
+    let part = |record: &Record| record.levers.as_ref().map(|levers| levers.part);
+    let last = part(records.last()?)?;
+    let of_last: Vec<&Record> = records.iter().filter(|record| part(record) == Some(last)).collect();
+    let name = match last {
+        LeverPart::Gains => "the blocks of gains",
+        LeverPart::Confirm { .. } => "the fresh blocks",
+        LeverPart::Synthetic => "the blocks of set/get alone",
+        LeverPart::Durability => "the durability levels",
+    };
+    let missing = last_block(&of_last).or_else(|| fewer_blocks(&of_last)).map(|what| format!("{name}: {what}"));
+    missing.or_else(|| (last == LeverPart::Gains).then(|| no_fresh_blocks(records)).flatten())
+}
+
+/// Where their number was fixed, and some target was still good.
+fn fewer_blocks(records: &[&Record]) -> Option<String> {
+    let first = records.first()?;
+    let done = records.iter().map(|record| record.block).max()?;
+    let is_fixed = first.run.plus_minus.is_none();
+    let goes_on = records.iter().any(|record| record.block == done && is_good(record));
+    (is_fixed && goes_on && done < first.run.blocks).then(|| format!("{done} of {} blocks", first.run.blocks))
+}
+
+/// Some levers of those that were measured together were chosen, and not tried.
+fn no_fresh_blocks(records: &[Record]) -> Option<String> {
+    let seen = levers::seen(records)?;
+    let set = first_set(seen.all, &seen.gains);
+    (set != LeverSet::BASE && set != seen.all).then(|| "no fresh blocks of the levers that may be enough".to_string())
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::histograms::tests::record;
     use super::*;
+    use crate::model::levers::{LeverRun, LeverTrial};
+    use crate::model::trial::Durability;
 
     fn of(block: u32, label: &str) -> Record {
         Record { block, ..record(label, "finished", &[]) }
@@ -53,5 +100,35 @@ mod tests {
             record
         });
         assert_eq!(cut_off(&searched[..5]), None);
+    }
+
+    fn of_part(part: LeverPart, block: u32, label: &str) -> Record {
+        let levers = Some(LeverTrial { part, changed: Vec::new() });
+        let mut record = Record { levers, ..of(block, label) };
+        record.run.command = vec!["levers".to_string()];
+        record.run.levers = Some(LeverRun::default());
+        record.run.blocks = 2;
+        record
+    }
+
+    #[test]
+    fn each_part_of_a_run_of_levers_has_its_blocks() {
+        let gains = |block, label| of_part(LeverPart::Gains, block, label);
+        let whole = [gains(1, "a"), gains(1, "b"), gains(2, "b"), gains(2, "a")];
+        assert_eq!(cut_off(&whole), None);
+        assert_eq!(cut_off(&whole[..3]).as_deref(), Some("the blocks of gains: block 2 has 1 of 2 trials"));
+        assert_eq!(cut_off(&whole[..2]).as_deref(), Some("the blocks of gains: 1 of 2 blocks"));
+        let mut open = whole[..2].to_vec();
+        open.iter_mut().for_each(|record| record.run.plus_minus = Some(0.03));
+        assert_eq!(cut_off(&open), None, "they may have ended early");
+        let fresh = |block, label| of_part(LeverPart::Confirm { attempt: 1 }, block, label);
+        let all = [&whole[..], &[fresh(1, "a"), fresh(1, "b"), fresh(1, "c"), fresh(2, "c")]].concat();
+        assert_eq!(cut_off(&all[..7]).as_deref(), Some("the fresh blocks: 1 of 2 blocks"));
+        assert_eq!(cut_off(&all).as_deref(), Some("the fresh blocks: block 2 has 1 of 3 trials"));
+        // Levels are of one target.
+        let level = |block, durability| Record { durability, ..of_part(LeverPart::Durability, block, "a") };
+        let levels = [level(1, Durability::None), level(1, Durability::Power), level(2, Durability::Power)];
+        let cut = cut_off(&[&whole[..], &levels].concat());
+        assert_eq!(cut.as_deref(), Some("the durability levels: block 2 has 1 of 2 trials"));
     }
 }

@@ -25,6 +25,8 @@ pub struct LeverSession<'a> {
     /// All that was finished.
     pub records: Vec<Record>,
     pub preflight: Option<Preflight>,
+    /// The time that the whole run has, and when it ends.
+    pub budget: Duration,
     pub end: End,
 }
 
