@@ -136,6 +136,7 @@ fn settings() -> JobSettings {
         split: Default::default(),
         load: None,
         replay_percent: None,
+        ngrams: Default::default(),
     }
 }
 

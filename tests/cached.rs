@@ -20,7 +20,7 @@ fn open(store: &str, settings: &[(&str, &str)]) -> Box<dyn Store> {
 }
 
 fn cached(inner: Box<dyn Store>, memory_bytes: u64, clients: u32) -> Cached {
-    Cached::new(inner, Cache { memory_bytes, counts: CacheCounts::Entries, items: None }, clients)
+    Cached::new(inner, Cache { memory_bytes, counts: CacheCounts::Entries, items: None, merge: None }, clients)
 }
 
 fn get(session: &mut dyn Session, key: &str) -> Option<Vec<u8>> {
@@ -57,7 +57,12 @@ fn a_cache_that_is_too_small_answers_as_a_map_would() {
         for step in 0..20_000 {
             let key = format!("key {}", random.below(60));
             let counter = format!("counter {}", random.below(60));
-            match random.below(7) {
+            match random.below(8) {
+                7 => {
+                    *numbers.entry(counter.clone()).or_insert(0) += 2;
+                    let answer = session.ask(&Op::Add { key: counter.as_bytes(), by: 2 }).expect("an answer");
+                    assert_eq!(answer, Reply::Done, "{counter} at {step}");
+                }
                 0 | 1 => {
                     let value = vec![step as u8; random.below(300) as usize];
                     set(session.as_mut(), &key, &value).expect("it is set");
@@ -117,6 +122,53 @@ fn increments_gather_and_go_out_as_one() {
     assert_eq!(inner.session().expect("a session").ask(&Op::Number(b"n")).expect("an answer"), Reply::Number(2_000));
 }
 
+/// An add asks the store for nothing until the cache must: not even what a counter was before.
+#[test]
+fn adds_read_nothing_and_go_out_together() {
+    let cached = cached(open("ram", &[]), 1 << 20, 1);
+    let mut session = cached.session().expect("a session");
+    for turn in 0..1_000_u32 {
+        let key = (turn % 250).to_be_bytes();
+        assert_eq!(session.ask(&Op::Add { key: &key, by: 2 }).expect("an answer"), Reply::Done);
+    }
+    assert_eq!(cached.count().expect("a count"), Some(0));
+    // Who asks for a sum hears all of it, although nothing was read before.
+    let key = 7_u32.to_be_bytes();
+    assert_eq!(session.ask(&Op::Increment { key: &key, by: 1 }).expect("an answer"), Reply::Number(9));
+    assert_eq!(session.ask(&Op::Increment { key: &key, by: -10 }).expect("an answer"), Reply::Number(-1));
+    drop(session);
+    assert_eq!((cached.counters()["cache hits"], cached.counters()["cache misses"]), (751, 251));
+    cached.final_flush().expect("it flushes");
+    let inner = cached.into_inner();
+    assert_eq!(inner.count().expect("a count"), Some(250));
+    let mut session = inner.session().expect("a session");
+    for (key, sum) in [(7_u32, -1), (8, 8)] {
+        assert_eq!(session.ask(&Op::Number(&key.to_be_bytes())).expect("an answer"), Reply::Number(sum));
+    }
+}
+
+/// After so many units the sums are in the store, and what is added next is added to them.
+#[test]
+fn a_merge_sends_what_was_added_and_forgets_it() {
+    for clients in [1, 4] {
+        let limit = Cache { memory_bytes: 1 << 20, counts: CacheCounts::Entries, items: None, merge: Some(3) };
+        let cached = Cached::new(open("ram", &[]), limit, clients);
+        let mut session = cached.session().expect("a session");
+        for unit in 1..=7_i64 {
+            session.ask(&Op::Add { key: b"n", by: 1 }).expect("an answer");
+            session.flush().expect("it flushes");
+            assert_eq!(cached.count().expect("a count"), Some(u64::from(unit >= 3)), "unit {unit}");
+        }
+        assert_eq!(cached.counters()["cache misses"], 3, "the first add after each merge");
+        assert_eq!(session.ask(&Op::Number(b"n")).expect("an answer"), Reply::Number(7));
+        drop(session);
+        cached.final_flush().expect("it flushes");
+        let inner = cached.into_inner();
+        let answer = inner.session().expect("a session").ask(&Op::Number(b"n")).map(|reply| reply == Reply::Number(7));
+        assert!(answer.expect("an answer"));
+    }
+}
+
 /// A write that the store refuses is told, and what it would have written is still there to be read and written later.
 #[test]
 fn what_could_not_be_written_stays() {
@@ -166,7 +218,7 @@ fn what_a_cache_cannot_answer_is_said() {
 #[test]
 fn a_cache_may_be_limited_by_records() {
     for items in [1, 2, 7, 30] {
-        let limit = Cache { memory_bytes: 1 << 30, counts: CacheCounts::Entries, items: Some(items) };
+        let limit = Cache { memory_bytes: 1 << 30, counts: CacheCounts::Entries, items: Some(items), merge: None };
         let cached = Cached::new(open("null", &[]), limit, 1);
         let mut session = cached.session().expect("a session");
         let (mut order, mut misses, mut random) = (Vec::new(), 0, Random(3));
@@ -200,7 +252,7 @@ fn a_cache_may_be_limited_by_records() {
 #[test]
 fn a_limit_by_records_is_held_by_several_clients_too() {
     for (items, clients) in [(1, 2), (10, 2), (10, 50), (33, 4), (1_001, 7), (10_000, 50)] {
-        let limit = Cache { memory_bytes: 1 << 30, counts: CacheCounts::Entries, items: Some(items) };
+        let limit = Cache { memory_bytes: 1 << 30, counts: CacheCounts::Entries, items: Some(items), merge: None };
         let cached = Cached::new(open("null", &[]), limit, clients);
         let mut session = cached.session().expect("a session");
         // So many that each part of it is full.
@@ -221,8 +273,11 @@ fn misses_are_those_that_others_published() {
     let published = [93_374, 89_783, 83_572, 81_722, 72_494, 72_104, 71_972, 71_704];
     for (index, expected) in published.into_iter().enumerate() {
         let memory_bytes = (index as u64 + 1) * (128 << 20);
-        let cached =
-            Cached::new(open("null", &[]), Cache { memory_bytes, counts: CacheCounts::Values, items: None }, 1);
+        let cached = Cached::new(
+            open("null", &[]),
+            Cache { memory_bytes, counts: CacheCounts::Values, items: None, merge: None },
+            1,
+        );
         let mut session = cached.session().expect("a session");
         let value = vec![0; 1 << 20];
         for request in trace.chunks_exact(24) {

@@ -38,6 +38,7 @@ fn settings(units: Option<u64>, skip_bad: u64) -> JobSettings {
         split: Default::default(),
         load: None,
         replay_percent: None,
+        ngrams: Default::default(),
     }
 }
 

@@ -10,7 +10,7 @@ use kvfair::jobs::text::{Messages, Terms};
 use kvfair::jobs::{Ask, Heard, Part, Source};
 use kvfair::model::load::At;
 use kvfair::model::op::Reply;
-use kvfair::model::trial::{Data, JobSettings};
+use kvfair::model::trial::{Data, JobSettings, NgramSettings, NgramUnit};
 
 #[path = "common/published.rs"]
 mod published;
@@ -161,10 +161,32 @@ fn terms_are_words_and_pairs() {
         ("a_b\tc", &["a", "a b", "b", "b c", "c"]),
         ("[`{/:\u{7f}\0", &[]),
     ] {
-        terms.read(message.as_bytes());
+        terms.read(message);
         let found: Vec<&str> = (0..terms.len()).map(|index| str::from_utf8(terms.get(index)).unwrap()).collect();
         assert_eq!(found, expected, "{message}");
     }
+}
+
+fn runs(message: &str, order: u32, unit: NgramUnit) -> Vec<String> {
+    let mut terms = Terms::of(NgramSettings { order, unit });
+    // What was read before must not show.
+    terms.read("some other words, of which there are more than in any of these messages");
+    terms.read(message);
+    (0..terms.len()).map(|index| String::from_utf8(terms.get(index).to_vec()).unwrap()).collect()
+}
+
+#[test]
+fn runs_are_of_so_many_words_or_characters() {
+    for (order, expected) in [
+        (1, &["a", "b", "c"][..]),
+        (3, &["a", "a b", "a b c", "b", "b c", "c"]),
+        (5, &["a", "a b", "a b c", "b", "b c", "c"]),
+    ] {
+        assert_eq!(runs("A, b: c!", order, NgramUnit::Word), expected, "{order}");
+    }
+    assert_eq!(runs(" \u{c9}A \t b ", 2, NgramUnit::Char), ["\u{c9}", "\u{c9}a", "a", "a ", " ", " b", "b"]);
+    assert_eq!(runs("ab", 1, NgramUnit::Char), ["a", "b"]);
+    assert!(runs(" \n", 3, NgramUnit::Char).is_empty() && runs("", 1, NgramUnit::Word).is_empty());
 }
 
 proptest::proptest! {
@@ -176,7 +198,7 @@ proptest::proptest! {
         let mut expected: Vec<String> = words.windows(2).map(|pair| pair.join(" ")).collect();
         expected.extend(words.iter().map(|word| word.to_string()));
         let mut terms = Terms::default();
-        terms.read(message.as_bytes());
+        terms.read(&message);
         let mut found: Vec<&str> = (0..terms.len()).map(|index| str::from_utf8(terms.get(index)).unwrap()).collect();
         found.sort_unstable();
         expected.sort_unstable();
@@ -189,7 +211,7 @@ proptest::proptest! {
 fn every_byte_is_of_a_word_or_not() {
     let mut terms = Terms::default();
     for byte in 0..=255u8 {
-        terms.read(&[byte]);
+        terms.read(&char::from(byte).to_string());
         let word = byte.is_ascii_alphanumeric() || b"#@'".contains(&byte);
         assert_eq!(terms.len(), usize::from(word), "{byte}");
         assert!(!word || terms.get(0) == [byte.to_ascii_lowercase()]);
@@ -272,6 +294,7 @@ fn settings(format: &str, skip_bad: u64, units: Option<u64>) -> JobSettings {
         split: Default::default(),
         load: None,
         replay_percent: None,
+        ngrams: Default::default(),
     }
 }
 

@@ -214,6 +214,7 @@ fn settings(format: &str) -> JobSettings {
         split: Default::default(),
         load: None,
         replay_percent: None,
+        ngrams: Default::default(),
     }
 }
 

@@ -63,6 +63,7 @@ fn settings(load: Load) -> JobSettings {
         split: Default::default(),
         load: Some(load),
         replay_percent: None,
+        ngrams: Default::default(),
     }
 }
 

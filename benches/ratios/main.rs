@@ -192,13 +192,14 @@ fn straight(file: &Path) -> f64 {
         split: Default::default(),
         load: None,
         replay_percent: None,
+        ngrams: Default::default(),
     };
     let source = DataFile::new(file, &data);
     let began = Instant::now();
     let mut messages = Messages::open(&settings, &source).expect("the file opens");
     let mut counts: HashMap<Box<[u8]>, i64, RandomState> = HashMap::default();
     let mut terms = Terms::default();
-    while messages.read(|message| terms.read(message.as_bytes())).expect("good messages") {
+    while messages.read(|message| terms.read(message)).expect("good messages") {
         for index in 0..terms.len() {
             let term = terms.get(index);
             match counts.get_mut(term) {
@@ -364,6 +365,7 @@ fn each_page(file: &Path, mut each: impl FnMut(&[u8], usize, &merge::Pages, &mut
         split: Default::default(),
         load: None,
         replay_percent: None,
+        ngrams: Default::default(),
     };
     let mut profiles = Profiles::open(&settings, &DataFile::new(file, &data)).expect("the file opens");
     let (mut profile, mut pages, mut out) = (Profile::default(), merge::Pages::default(), Vec::new());

@@ -66,6 +66,7 @@ pub fn read(form: &str, file: &Path) {
         split: Default::default(),
         load: None,
         replay_percent: None,
+        ngrams: Default::default(),
     };
     let began = Instant::now();
     let mut recorded = Recorded::open(&settings, &DataFile::new(file, &data)).expect("the file opens");

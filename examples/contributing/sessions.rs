@@ -2,7 +2,7 @@
 
 use super::getset::data;
 use super::keyed::KeyedJob;
-use super::{EndState, JobKind, Part, Reading, Requests, Writing};
+use super::{EndState, JobKind, Part, Reading, Requests, Writing, asked_once};
 use crate::model::load::Keys;
 use crate::model::trial::Via;
 
@@ -29,6 +29,8 @@ pub static SESSIONS: JobKind = JobKind {
         options: &["--records", "--values", "--keys"],
     }),
     ways: &[Via::Portable],
+    splits: false,
+    asked: asked_once,
     end_state: |_| EndState::Versions,
     data: |seed, units, out| data(&SESSIONS, seed, units, out),
     open: |settings| Box::new(KeyedJob::new(settings, &[Part::Load, Part::Run])),

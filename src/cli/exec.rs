@@ -39,6 +39,7 @@ pub fn plan_of(args: &RunArgs, command: &str) -> Result<Plan> {
         split: Split::default(),
         load: None,
         replay_percent: None,
+        ngrams: Default::default(),
     };
     planned::started(args, chosen, job)
 }
@@ -51,6 +52,8 @@ fn of_jobs(how: &How) -> Option<&'static str> {
         (!how.columns.is_empty(), "--columns"),
         (how.field.is_some(), "--field"),
         (how.skip_bad > 0, "--skip-bad"),
+        (how.order.is_some(), "--order"),
+        (how.unit.is_some(), "--unit"),
         (!how.size.profiles.is_empty(), "--profiles"),
         (!how.size.messages.is_empty(), "--messages"),
         (how.size.requests.is_some(), "--requests"),

@@ -12,10 +12,13 @@ use super::{Usage, complain, exec, find_job, target};
 use crate::harness::plan::{Chosen, Plan};
 use crate::harness::signals::Interrupt;
 use crate::harness::{input, pin, plan};
+use crate::jobs::ngrams::NGRAMS;
 use crate::jobs::{self, JobKind};
 use crate::model::effort::{BLOCKS_MAX, Blocks};
 use crate::model::names::file_name;
-use crate::model::trial::{Configuration, Data, Durability, JobSettings, Pinned, ReadAs, Seeds, Split, Verify, Via};
+use crate::model::trial::{
+    Configuration, Data, Durability, JobSettings, NgramSettings, Pinned, ReadAs, Seeds, Split, Verify, Via,
+};
 use crate::stats::rank;
 
 /// Everything that was typed, checked and made sense of.
@@ -141,7 +144,20 @@ fn job_of(args: &RunArgs, kind: &JobKind, seed: u64, points: &[u32]) -> Result<J
     let read_as = read_as_of(&args.how, kind)?;
     let replay_percent = replay_of(args, kind, &format)?;
     let (name, skip_bad, via, split) = (kind.name.to_string(), args.how.skip_bad, Via::default(), args.how.split);
-    Ok(JobSettings { name, data, format, read_as, units, skip_bad, via, split, load, replay_percent })
+    let ngrams = ngrams_of(&args.how, kind)?;
+    Ok(JobSettings { name, data, format, read_as, units, skip_bad, via, split, load, replay_percent, ngrams })
+}
+
+/// Of other jobs there are no n-grams to count.
+fn ngrams_of(how: &How, kind: &JobKind) -> Result<NgramSettings> {
+    let given =
+        [(how.order.is_some(), "--order"), (how.unit.is_some(), "--unit")].into_iter().find(|(given, _)| *given);
+    if let (Some((_, option)), false) = (given, kind.name == NGRAMS.name) {
+        let what = format!("{option} is no option of the job {}\nhint: kvfair run {} has it", kind.name, NGRAMS.name);
+        return Err(anyhow!(Usage(what)));
+    }
+    let usual = NgramSettings::default();
+    Ok(NgramSettings { order: how.order.unwrap_or(usual.order), unit: how.unit.unwrap_or(usual.unit) })
 }
 
 /// What was typed of how a file is read; the rest its first lines tell.
@@ -202,7 +218,7 @@ fn each_way(chosen: Vec<Chosen>, args: &RunArgs, kind: &JobKind, points: &[u32])
         return usage(format!("the job {} has no way '{via}'\nhint: leave --via out", kind.name));
     }
     if args.how.split == Split::Profiles {
-        if kind.ways == [Via::Portable] {
+        if !kind.splits {
             return usage(format!("the job {} has no --split\nhint: leave it out", kind.name));
         }
         let loses = |via: &&Via| matches!(via, Via::Portable | Via::Batch);

@@ -8,7 +8,7 @@ use crate::harness::pin::{self, PROCESSORS};
 use crate::harness::plan::Chosen;
 use crate::harness::program;
 use crate::harness::serve::{self, PROGRAM};
-use crate::jobs::{JobKind, Reading};
+use crate::jobs::{EndState, JobKind, Reading};
 use crate::model::trial::{Answer, Durability, Transport, Via};
 use crate::stores::{self, Means, Place, Role};
 
@@ -164,7 +164,10 @@ fn lacks(chosen: &Chosen, wanted: &Intent<'_>) -> Option<String> {
 fn needed(chosen: &Chosen, wanted: &Intent<'_>) -> Option<(Means, String)> {
     let Intent::Job(_, kind) = wanted else { return None };
     match chosen.via {
-        Via::Native => Some((Means::Tally, format!("--via {}", chosen.via))),
+        Via::Native => {
+            let tallies = (kind.end_state)(chosen.via) == EndState::Tallies;
+            tallies.then(|| (Means::Tally, format!("--via {}", chosen.via)))
+        }
         Via::Cas => Some((Means::Versions, format!("--via {}", chosen.via))),
         Via::Portable | Via::Batch => {
             let scans = kind.requests.as_ref().is_some_and(|requests| requests.reading == Reading::Scan);

@@ -29,6 +29,8 @@ pub fn first_look() -> Result<Exit> {
             columns: Vec::new(),
             field: None,
             skip_bad: 0,
+            order: None,
+            unit: None,
             size: Size::default(),
             clients: None,
             replay: None,

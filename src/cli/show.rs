@@ -10,11 +10,11 @@ use super::{Exit, complain, levered, paged, verified};
 use crate::harness::load::Parts;
 use crate::harness::save;
 use crate::model::record::{Outcome, Record};
-use crate::report::chart::plot;
+use crate::report::chart::{Chart, document};
 use crate::report::point::is_swept;
 use crate::report::standing::standings;
 use crate::report::warn::WarningInput;
-use crate::report::{ahead, by_second, cells, chart, histograms, percentiles, sizes, sweep, words};
+use crate::report::{ahead, by_second, cells, histograms, percentiles, sizes, sweep, sweep_chart, words};
 
 /// A page says why it shows nothing, as the error does.
 pub fn show(args: &Show) -> Result<Exit> {
@@ -99,15 +99,14 @@ fn drawn(records: &[Record]) -> Result<String> {
     let rows = cells::rows(records, &standings);
     let points = if is_swept(records, &standings.counted) { sweep::points(records, false)? } else { Vec::new() };
     let headline = words::headline(records, &standings);
-    let sweep = chart::svg(&points, &rows, &headline);
     let seen = WarningInput { records, ahead: &[], rows: &rows, points: &points, standings: &standings };
-    let mut plots = percentiles::plots(&seen)?;
-    plots.extend(by_second::by_second(&seen).plots);
-    match sweep {
-        sweep if plots.is_empty() => sweep,
-        Ok(sweep) => Ok(plot::document(&headline, chart::sized(&sweep), &plots)),
-        Err(_) => Ok(plot::document(&headline, None, &plots)),
+    let sweep = sweep_chart::chart(&points, &rows);
+    let others = [percentiles::chart(&seen)?, by_second::chart(&seen)];
+    if others.iter().all(|chart| chart.plots.is_empty()) {
+        return Ok(document(&headline, &[sweep?]));
     }
+    let all: Vec<Chart> = sweep.into_iter().chain(others).collect();
+    Ok(document(&headline, &all))
 }
 
 /// How many histograms there were to write.

@@ -199,7 +199,7 @@ impl Asked {
         }
         for (name, value) in url::form_urlencoded::parse(query.as_bytes()) {
             match name.as_ref() {
-                "memory" | "count" | "items" if is_cached => {
+                "memory" | "count" | "items" | "merge" if is_cached => {
                     let cache = asked.cache.as_mut().expect("it is cached");
                     set_cache(cache, &name, &value)?;
                 }
@@ -234,10 +234,10 @@ impl Asked {
 
 /// A cache of which nothing is said: a quarter of the machine's memory.
 pub fn usual_cache() -> Cache {
-    Cache { memory_bytes: machine::memory_bytes() / 4, counts: CacheCounts::default(), items: None }
+    Cache { memory_bytes: machine::memory_bytes() / 4, counts: CacheCounts::default(), items: None, merge: None }
 }
 
-/// `?memory=256MB`, `?count=entries|values` and `?items=10000` of a cache.
+/// `?memory=256MB`, `?count=entries|values`, `?items=10000` and `?merge=1000` of a cache.
 fn set_cache(cache: &mut Cache, name: &str, value: &str) -> Result<()> {
     match (name, value) {
         ("memory", size) => {
@@ -248,6 +248,11 @@ fn set_cache(cache: &mut Cache, name: &str, value: &str) -> Result<()> {
             let items = count.parse().ok().filter(|items| *items > 0);
             cache.items =
                 Some(items.ok_or_else(|| anyhow!("?items={count} is no number of records, which is 1 or more"))?);
+        }
+        ("merge", count) => {
+            let units = count.parse().ok().filter(|units| *units > 0);
+            cache.merge =
+                Some(units.ok_or_else(|| anyhow!("?merge={count} is no number of messages, which is 1 or more"))?);
         }
         (_, "entries") => cache.counts = CacheCounts::Entries,
         (_, "values") => cache.counts = CacheCounts::Values,

@@ -4,11 +4,10 @@ use std::ops::RangeInclusive;
 
 use super::oracle::Summary;
 use super::plan::Plan;
-use crate::jobs::Writing;
 use crate::jobs::keyed::questions::points_of;
+use crate::jobs::{StreamCounts, Writing};
 use crate::model::load::At;
 use crate::model::record::{Phase, Record};
-use crate::model::trial::Via;
 
 /// All targets must have been asked the same: the expected state holds how many units and ops that is.
 pub fn check(plan: &Plan, summary: &Summary, record: &Record) -> Result<(), String> {
@@ -38,7 +37,10 @@ pub fn check(plan: &Plan, summary: &Summary, record: &Record) -> Result<(), Stri
 fn expected(plan: &Plan, summary: &Summary, record: &Record, phase: &Phase) -> (u64, RangeInclusive<u64>) {
     let Summary { stream, .. } = summary;
     if record.job.load.is_none() {
-        return (stream.units, expected_ops(summary, record.job.via, record.clients));
+        let counts =
+            StreamCounts { ops: stream.ops, asking_units: summary.asking_units, clients: u64::from(record.clients) };
+        let ops = plan.kind.map_or(0..=u64::MAX, |kind| (kind.asked)(record.job.via, &counts));
+        return (stream.units, ops);
     }
     let point = points_of(&record.job).into_iter().find(|at| at.number == phase.point);
     let at = point.unwrap_or_else(|| At::closed(phase.clients, 0));
@@ -51,18 +53,4 @@ fn expected(plan: &Plan, summary: &Summary, record: &Record, phase: &Phase) -> (
 fn writes_what_it_read(plan: &Plan) -> bool {
     let requests = plan.kind.and_then(|kind| kind.requests.as_ref());
     requests.is_some_and(|requests| requests.writing == Writing::ReadModifyWrite)
-}
-
-/// From so many to so many. How many clients have a part in a unit is not known from the expected state, nor how often
-/// they get in each other's way.
-fn expected_ops(summary: &Summary, via: Via, clients: u32) -> RangeInclusive<u64> {
-    let Summary { stream, asking_units, .. } = summary;
-    let clients = u64::from(clients);
-    match via {
-        Via::Portable => stream.ops..=stream.ops,
-        Via::Batch => 2 * asking_units..=2 * asking_units * clients,
-        Via::Native => *asking_units..=asking_units * clients,
-        Via::Cas if clients == 1 => stream.ops..=stream.ops,
-        Via::Cas => stream.ops..=u64::MAX,
-    }
 }

@@ -305,6 +305,7 @@ pub mod tests {
             split: Default::default(),
             load,
             replay_percent: None,
+            ngrams: Default::default(),
         };
         Plan {
             chosen: Vec::new(),

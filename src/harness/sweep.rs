@@ -195,6 +195,8 @@ fn touched<'n>(op: Op<'_>, touch: &mut Touch<'_>, nothing: &'n mut ValueList) ->
         Op::Tally { records, .. } => all(records).map(|()| Reply::Done),
         Op::Set { key, .. } | Op::SetIfAbsent { key, .. } => touch(key).map(|()| Reply::Done),
         Op::Increment { key, by } => touch(key).map(|()| Reply::Number(by)),
+        Op::Add { key, .. } => touch(key).map(|()| Reply::Done),
+        Op::AddMany(sums) => all(sums.keys()).map(|()| Reply::Done),
         other => Err(Fault::unsupported("taking back what was written", &other)),
     }
 }

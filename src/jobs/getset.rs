@@ -45,6 +45,8 @@ pub static GETSET: JobKind = JobKind {
         ],
     }),
     ways: &[Via::Portable],
+    splits: false,
+    asked: super::asked_once,
     end_state: |_| EndState::Versions,
     data: |seed, units, out| data(&GETSET, seed, units, out),
     open: |settings| Box::new(KeyedJob::new(settings, parts(&load_of(settings)))),
@@ -81,6 +83,7 @@ pub(super) fn data(kind: &JobKind, seed: u64, units: u64, out: &mut dyn Write) -
         split: Default::default(),
         load,
         replay_percent: None,
+        ngrams: Default::default(),
     };
     let parts = (kind.open)(&settings).parts();
     Asked::of(&settings).write(units, parts, out)

@@ -43,6 +43,8 @@ pub static MIXED: JobKind = JobKind {
         ],
     }),
     ways: &[Via::Portable],
+    splits: false,
+    asked: super::asked_once,
     end_state: |_| EndState::Versions,
     data: |seed, units, out| data(&MIXED, seed, units, out),
     open: |settings| Box::new(KeyedJob::new(settings, parts(settings))),

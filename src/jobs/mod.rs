@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::io::{self, BufRead, Write};
+use std::ops::RangeInclusive;
 
 use crate::model::load::{At, Keys};
 use crate::model::metrics::Metrics;
@@ -62,8 +63,12 @@ pub struct JobKind {
     pub requests: Option<Requests>,
     /// The ways in which it can ask a store; the first one is the default.
     pub ways: &'static [Via],
+    /// Whether clients may share a unit (`--split`).
+    pub splits: bool,
+    /// How many ops it takes by each way.
+    pub asked: fn(Via, &StreamCounts) -> RangeInclusive<u64>,
     /// How the end state is read back.
-    pub end_state: fn(&JobSettings) -> EndState,
+    pub end_state: fn(Via) -> EndState,
     /// Writes the recipe's data. Streams: memory does not grow with `units`.
     pub data: fn(seed: u64, units: u64, out: &mut dyn Write) -> io::Result<()>,
     pub open: fn(&JobSettings) -> Box<dyn Job>,
@@ -71,6 +76,21 @@ pub struct JobKind {
 
 /// Tells the form of an input by its beginning, or what is wrong with it.
 pub type Recognise = fn(&InputSample<'_>, &ReadAs) -> Result<Recognised, String>;
+
+/// What the expected state has counted of a job's input, and how many clients share it.
+#[derive(Clone, Copy, Debug)]
+pub struct StreamCounts {
+    /// Ops of the way that is the default.
+    pub ops: u64,
+    /// Units that ask something.
+    pub asking_units: u64,
+    pub clients: u64,
+}
+
+/// Of a job that has one way.
+pub fn asked_once(_: Via, counts: &StreamCounts) -> RangeInclusive<u64> {
+    counts.ops..=counts.ops
+}
 
 /// What a job of requests asks unless it is told otherwise. Its clients draw their questions, so that any number of
 /// them can share the work.
@@ -112,6 +132,8 @@ pub enum Writing {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EndState {
     Values,
+    /// Counts that are values in decimal.
+    Decimals,
     Counters,
     /// Fields with counts, of which a value can be made.
     Tallies,

@@ -6,7 +6,7 @@ use std::io::{self, BufWriter, Write};
 use super::draw::{Alias, Rng, mix, zipf};
 use super::lines::UnitLines;
 use super::{InputFault, Source};
-use crate::model::trial::JobSettings;
+use crate::model::trial::{JobSettings, NgramSettings, NgramUnit};
 
 /// The messages of one input, in its order, one a line.
 pub struct Messages {
@@ -41,26 +41,47 @@ impl Messages {
     }
 }
 
-/// The words of one message and the pairs of neighbouring words, in the order in which they begin: a, a b, b, b c, c.
+/// The n-grams of one message: runs of 1 to so many neighbouring words or characters, in the order in which they begin,
+/// the shorter ones first: a, a b, b, b c, c.
 ///
-/// The words lie in one buffer, one space between them, so that every word and every pair is a slice of it and none is
+/// The units lie in one buffer, words with one space between them, so that every run is a slice of it and none is
 /// copied.
 #[derive(Default)]
 pub struct Terms {
+    settings: NgramSettings,
     text: Vec<u8>,
-    words: usize,
-    /// Where each word begins, and where a further one would: two bytes behind the last one's last.
+    /// Where each unit begins, and where a further one would: of words two bytes behind the last one's last.
     starts: Vec<usize>,
+    /// Where each run begins and ends.
+    runs: Vec<(u32, u32)>,
 }
 
 impl Terms {
-    /// Puts the terms of `message` in place of what it held, by the tokeniser `ascii`: A-Z become a-z, a word is a run
-    /// of
-    /// `[a-z0-9#@']`, and every other byte separates, those of letters with accents as well.
+    pub fn of(settings: NgramSettings) -> Terms {
+        Terms { settings, ..Terms::default() }
+    }
+
+    /// Puts the n-grams of `message` in place of what it held.
+    pub fn read(&mut self, message: &str) {
+        let (units, between) = match self.settings.unit {
+            NgramUnit::Word => (self.read_words(message.as_bytes()), 1),
+            NgramUnit::Char => (self.read_characters(message), 0),
+        };
+        let order = self.settings.order as usize;
+        self.runs.clear();
+        for first in 0..units {
+            let ends = &self.starts[first + 1..(first + order).min(units) + 1];
+            let begin = self.starts[first] as u32;
+            self.runs.extend(ends.iter().map(|end| (begin, (end - between) as u32)));
+        }
+    }
+
+    /// Words by the tokeniser `ascii`: A-Z become a-z, a word is a run of `[a-z0-9#@']`, and every other byte
+    /// separates, those of letters with accents as well. How many there are.
     ///
     /// Every byte is written, and counts only where the place to write moves on: words end too often and too
     /// irregularly for a branch, which a processor would foretell wrongly once a word.
-    pub fn read(&mut self, message: &[u8]) {
+    fn read_words(&mut self, message: &[u8]) -> usize {
         self.make_room(message.len());
         let (text, starts) = (self.text.as_mut_slice(), self.starts.as_mut_slice());
         let (mut words, mut end, mut in_word) = (0, 0, false);
@@ -75,27 +96,43 @@ impl Terms {
         };
         message.iter().for_each(|byte| take(*byte));
         take(SEPARATOR);
-        self.words = words;
+        words
+    }
+
+    /// Characters: A-Z become a-z, a run of white space is one space, and none stands at the ends. How many there are.
+    fn read_characters(&mut self, message: &str) -> usize {
+        self.text.clear();
+        self.starts.clear();
+        self.starts.push(0);
+        for word in message.split_whitespace() {
+            let space = if self.text.is_empty() { "" } else { " " };
+            for character in space.chars().chain(word.chars()) {
+                let mut bytes = [0; 4];
+                self.text.extend_from_slice(character.to_ascii_lowercase().encode_utf8(&mut bytes).as_bytes());
+                self.starts.push(self.text.len());
+            }
+        }
+        self.starts.len() - 1
     }
 
     pub fn clear(&mut self) {
-        self.words = 0;
+        self.runs.clear();
     }
 
     #[inline]
     pub fn len(&self) -> usize {
-        (2 * self.words).saturating_sub(1)
+        self.runs.len()
     }
 
     #[inline]
     pub fn is_empty(&self) -> bool {
-        self.words == 0
+        self.runs.is_empty()
     }
 
     #[inline]
     pub fn get(&self, index: usize) -> &[u8] {
-        let (first, last) = (index / 2, index.div_ceil(2));
-        &self.text[self.starts[first]..self.starts[last + 1] - 1]
+        let (begin, end) = self.runs[index];
+        &self.text[begin as usize..end as usize]
     }
 
     /// A separator is taken at the end of every message; no two words are without one between them.

@@ -39,6 +39,8 @@ pub static TRACE: JobKind = JobKind {
     expected: recognise::EXPECTED,
     requests: None,
     ways: &[Via::Portable],
+    splits: false,
+    asked: super::asked_once,
     end_state: |_| EndState::Recorded,
     data: |_, _, _| Err(io::Error::other("recorded traffic is not made by a recipe")),
     open: |settings| Box::new(Trace { settings: settings.clone(), values: OnceLock::new() }),
@@ -280,6 +282,7 @@ mod tests {
             split: Default::default(),
             load: None,
             replay_percent: None,
+            ngrams: Default::default(),
         };
         (TRACE.open)(&settings).client(Part::Run, index, At::closed(of, 0), &Text(text.to_string())).unwrap()
     }

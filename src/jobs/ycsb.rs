@@ -110,6 +110,8 @@ const fn workload(
         expected: "",
         requests: Some(requests),
         ways: &[Via::Portable],
+        splits: false,
+        asked: super::asked_once,
         end_state: |_| EndState::Versions,
         data,
         open,

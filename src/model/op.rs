@@ -22,6 +22,11 @@ pub enum Op<'a> {
     Delete(&'a [u8]),
     /// Adds to a counter, which starts at 0: `Number`, its new value.
     Increment { key: &'a [u8], by: i64 },
+    /// Adds 0 or more to a counter, which starts at 0, where nobody asks for its new value: `Done`. A sum past the last
+    /// number that the store counts to may go unnoticed.
+    Add { key: &'a [u8], by: i64 },
+    /// Adds to many counters as `Add` does, each key once: `Done`. Not necessarily all or nothing.
+    AddMany(Sums<'a>),
     /// A counter's value: `Number` or `Missing`. Not every store keeps counters as text that `Get` would understand.
     Number(&'a [u8]),
     /// Many counters' values, in the order of the keys: `Numbers`.
@@ -68,6 +73,8 @@ impl Op<'_> {
             Op::SetIfAbsent { .. } => "set-if-absent",
             Op::Delete(_) => "delete",
             Op::Increment { .. } => "increment",
+            Op::Add { .. } => "add",
+            Op::AddMany(_) => "add-many",
             Op::Number(_) => "number",
             Op::NumberMany(_) => "number-many",
             Op::GetVersion(_) => "get-version",
@@ -82,9 +89,11 @@ impl Op<'_> {
     pub fn key(&self) -> &[u8] {
         match self {
             Op::Get(key) | Op::Delete(key) | Op::Number(key) | Op::GetVersion(key) | Op::ReadTally(key) => key,
-            Op::Set { key, .. } | Op::SetIfAbsent { key, .. } | Op::Increment { key, .. } | Op::Cas { key, .. } => key,
+            Op::Set { key, .. } | Op::SetIfAbsent { key, .. } | Op::Cas { key, .. } => key,
+            Op::Increment { key, .. } | Op::Add { key, .. } => key,
             Op::GetMany(keys) | Op::NumberMany(keys) => keys.first(),
             Op::SetMany(pairs) => pairs.keys.first(),
+            Op::AddMany(sums) => sums.keys().first(),
             Op::Tally { records, .. } => records.first(),
             Op::Scan { from, .. } => from,
         }
@@ -98,7 +107,8 @@ impl Op<'_> {
             Op::Set { key, value, .. } | Op::SetIfAbsent { key, value } | Op::Cas { key, value, .. } => {
                 key.len() + value.len()
             }
-            Op::Increment { key, .. } => key.len() + size_of::<i64>(),
+            Op::Increment { key, .. } | Op::Add { key, .. } => key.len() + size_of::<i64>(),
+            Op::AddMany(sums) => sums.keys().bytes() + sums.len() * size_of::<i64>(),
             Op::GetMany(keys) | Op::NumberMany(keys) => keys.bytes(),
             Op::SetMany(pairs) => pairs.keys.bytes() + pairs.values.bytes(),
             Op::Tally { records, fields, .. } => records.bytes() + fields.bytes(),
@@ -220,6 +230,60 @@ pub struct Pairs<'a> {
 impl<'a> Pairs<'a> {
     pub fn iter(&self) -> impl ExactSizeIterator<Item = (&'a [u8], &'a [u8])> + use<'a> {
         self.keys.iter().zip(self.values.iter())
+    }
+}
+
+/// Keys and what is added to each, no key twice. One pointer wide, as [`Keys`] is.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Sums<'a>(&'a SumList);
+
+impl<'a> Sums<'a> {
+    pub fn len(&self) -> usize {
+        self.0.by.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.0.by.is_empty()
+    }
+
+    pub fn keys(&self) -> Keys<'a> {
+        self.0.keys.lend()
+    }
+
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = (&'a [u8], i64)> + use<'a> {
+        self.keys().iter().zip(self.0.by.iter().copied())
+    }
+}
+
+/// An owned list that lends itself as [`Sums`]. Clearing keeps its memory.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct SumList {
+    keys: KeyList,
+    by: Vec<i64>,
+}
+
+impl SumList {
+    /// Puts a key at the end, which must not be there yet.
+    pub fn push(&mut self, key: &[u8], by: i64) {
+        self.keys.push(key);
+        self.by.push(by);
+    }
+
+    pub fn len(&self) -> usize {
+        self.by.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.by.is_empty()
+    }
+
+    pub fn clear(&mut self) {
+        self.keys.clear();
+        self.by.clear();
+    }
+
+    pub fn lend(&self) -> Sums<'_> {
+        Sums(self)
     }
 }
 

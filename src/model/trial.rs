@@ -129,17 +129,17 @@ impl fmt::Display for Transport {
     }
 }
 
-/// How the job `fans` asks a store: the same answer by different means.
+/// How the jobs `fans` and `ngrams` ask a store: the same answer by different means.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Via {
-    /// Whole values, one page after another: what every store can do.
+    /// What every store can do, one after another: the whole values of pages, or an increment of each term.
     #[default]
     Portable,
-    /// A profile's pages in one get-many and one set-many.
+    /// A profile's pages in one get-many and one set-many, or a message's terms in one add-many.
     Batch,
-    /// The store's own means of counting, one op a profile.
+    /// The store's own means of counting: a tally of each profile, or an add of each term.
     Native,
     /// A version with every value, and check-and-set: who comes second asks again.
     Cas,
@@ -209,6 +209,10 @@ pub struct Cache {
     /// The most records that it holds, where that is limited too.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub items: Option<u64>,
+    /// After so many units all that has changed goes to the store, and counters are forgotten; only where their place is
+    /// needed and at the end where nothing is said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub merge: Option<u64>,
 }
 
 /// What counts against a cache's memory.
@@ -272,6 +276,62 @@ pub struct JobSettings {
     /// said.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub replay_percent: Option<u32>,
+    /// What the job `ngrams` counts; nothing else reads it.
+    #[serde(default, skip_serializing_if = "is_usual")]
+    pub ngrams: NgramSettings,
+}
+
+fn is_usual(settings: &NgramSettings) -> bool {
+    *settings == NgramSettings::default()
+}
+
+/// What the job `ngrams` counts: every run of 1 to `order` neighbouring units.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub struct NgramSettings {
+    /// 1 to [`NgramSettings::ORDER_MAX`].
+    pub order: u32,
+    pub unit: NgramUnit,
+}
+
+impl NgramSettings {
+    pub const ORDER_MAX: u32 = 5;
+}
+
+/// Words and pairs of words.
+impl Default for NgramSettings {
+    fn default() -> NgramSettings {
+        NgramSettings { order: 2, unit: NgramUnit::Word }
+    }
+}
+
+/// What an n-gram is a run of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "lowercase")]
+pub enum NgramUnit {
+    Word,
+    /// A Unicode character.
+    Char,
+}
+
+impl fmt::Display for NgramUnit {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(match self {
+            NgramUnit::Word => "word",
+            NgramUnit::Char => "char",
+        })
+    }
+}
+
+impl FromStr for NgramUnit {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let found = [NgramUnit::Word, NgramUnit::Char].into_iter().find(|unit| unit.to_string() == text);
+        found.ok_or_else(|| format!("'{text}' is no unit of n-grams: word or char"))
+    }
 }
 
 /// The form of a file of the user's, and which part of it is meant.

@@ -71,6 +71,13 @@ impl Limits {
         Err(Fault::Unsupported(what))
     }
 
+    /// What is added where the sum is not asked for.
+    fn step_of(self, op: &Op<'_>, by: i64) -> Result<u64, Fault> {
+        let (store, name) = (self.store, op.name());
+        let below = || Fault::Unsupported(format!("{store} has no {name} of {by}: it adds 0 or more"));
+        u64::try_from(by).map_err(|_| below())
+    }
+
     #[inline]
     fn lifetime_s(self, ttl_s: Option<u32>) -> Result<u32, Fault> {
         let store = self.store;

@@ -213,11 +213,20 @@ impl Resp {
             }
             Op::SetIfAbsent { key, value } => one(&[b"SET", key, value, b"NX"], Awaited::Absent, out),
             Op::Delete(key) => one(&[b"DEL", key], Awaited::Removed, out),
-            // The server negates the step, and the least number has no opposite.
-            Op::Increment { key, by } if by < 0 && by != i64::MIN => {
-                one(&[b"DECRBY", key, digits.format(by.unsigned_abs()).as_bytes()], Awaited::Sum, out)
+            Op::Increment { key, by } => {
+                increment(key, by, out);
+                Awaited::Sum
             }
-            Op::Increment { key, by } => one(&[b"INCRBY", key, digits.format(by).as_bytes()], Awaited::Sum, out),
+            Op::Add { key, by } => {
+                increment(key, by, out);
+                Awaited::Sums(1)
+            }
+            Op::AddMany(sums) if sums.is_empty() => return Err(self.nothing(op)),
+            // All of them are on their way before the first answer is read.
+            Op::AddMany(sums) => {
+                sums.iter().for_each(|(key, by)| increment(key, by, out));
+                Awaited::Sums(sums.len())
+            }
             Op::Number(key) => one(&[b"GET", key], Awaited::Count, out),
             Op::ReadTally(record) => one(&[b"HGETALL", record], Awaited::Fields, out),
             Op::GetMany(keys) => self.many(b"MGET", op, keys, Awaited::Values(keys.len()), out)?,
@@ -488,6 +497,15 @@ fn set_of(key: &[u8], value: &[u8]) -> impl FnOnce(&mut Vec<u8>) -> usize {
         let key_at = head.len() - 2 - key.len();
         bulk_head(value.len(), head);
         key_at
+    }
+}
+
+/// A negative step is taken away: the server negates it, and the least number has no opposite.
+fn increment(key: &[u8], by: i64, out: &mut Vec<u8>) {
+    let mut digits = itoa::Buffer::new();
+    match by {
+        i64::MIN | 0.. => command(&[b"INCRBY", key, digits.format(by).as_bytes()], out),
+        _ => command(&[b"DECRBY", key, digits.format(by.unsigned_abs()).as_bytes()], out),
     }
 }
 

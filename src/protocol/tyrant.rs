@@ -10,7 +10,7 @@ use std::collections::VecDeque;
 use super::asked::PendingKeys;
 use super::text::{garbled, unasked};
 use super::{Codec, Decoded};
-use crate::model::op::{Fault, Keys, Op, Pairs, Reply, ValueList, readable};
+use crate::model::op::{Fault, Keys, Op, Pairs, Reply, Sums, ValueList, readable};
 
 const MAGIC: u8 = 0xC8;
 const PUT: u8 = 0x10;
@@ -36,6 +36,8 @@ pub struct Tyrant {
     /// Of the answer to the op in front: codes heard, or records still to come once the head was heard.
     parts: usize,
     left: Option<u32>,
+    /// What the adds in `waiting` add, whose sums are only looked at.
+    steps: VecDeque<i32>,
     /// Keys of the op in front that were answered or passed over.
     passed: usize,
     /// The first error among the parts of that answer.
@@ -56,6 +58,8 @@ enum Awaited {
     Deleted,
     /// A sum that grew by so much.
     Sum(i32),
+    /// So many sums that nobody asks for.
+    Sums(usize),
     Values(usize),
     Counts(usize),
 }
@@ -69,6 +73,7 @@ impl Tyrant {
             asked: PendingKeys::default(),
             parts: 0,
             left: None,
+            steps: VecDeque::new(),
             passed: 0,
             refusal: None,
             values: ValueList::default(),
@@ -98,7 +103,13 @@ impl Codec for Tyrant {
                 self.put(PUT_KEEP, op, key, value, out)?;
                 Awaited::Kept
             }
-            Op::Increment { key, by } => self.add(op, key, by, out)?,
+            Op::Increment { key, by } => Awaited::Sum(self.add(op, key, by, out)?),
+            Op::Add { key, by } => {
+                let step = self.add(op, key, by, out)?;
+                self.steps.push_back(step);
+                Awaited::Sums(1)
+            }
+            Op::AddMany(sums) => self.add_many(op, sums, out)?,
             Op::Set { ttl_s: Some(_), .. }
             | Op::GetVersion(_)
             | Op::Cas { .. }
@@ -106,7 +117,7 @@ impl Codec for Tyrant {
             | Op::ReadTally(_)
             | Op::Scan { .. } => return Err(Fault::unsupported(self.store, op)),
         };
-        self.commands += if let Awaited::Stored(count) = awaited { count as u64 } else { 1 };
+        self.commands += if let Awaited::Stored(count) | Awaited::Sums(count) = awaited { count as u64 } else { 1 };
         self.waiting.push_back(awaited);
         Ok(())
     }
@@ -121,6 +132,7 @@ impl Codec for Tyrant {
             Awaited::Values(count) => self.hear_many(false, count, bytes),
             Awaited::Counts(count) => self.hear_many(true, count, bytes),
             Awaited::Stored(count) => Ok(self.hear_codes(count, bytes)),
+            Awaited::Sums(count) => Ok(self.hear_sums(count, bytes)),
             awaited => self.hear_change(awaited, bytes),
         }
     }
@@ -187,7 +199,8 @@ impl Tyrant {
         Ok(Awaited::Stored(pairs.keys.len()))
     }
 
-    fn add(&self, op: &Op<'_>, key: &[u8], by: i64, out: &mut Vec<u8>) -> Result<Awaited, Fault> {
+    /// What is added, as the counter takes it.
+    fn add(&self, op: &Op<'_>, key: &[u8], by: i64, out: &mut Vec<u8>) -> Result<i32, Fault> {
         self.check(op, key)?;
         let Ok(by) = i32::try_from(by) else {
             let (store, name) = (self.store, op.name());
@@ -198,7 +211,24 @@ impl Tyrant {
         push_length(key.len(), out);
         out.extend_from_slice(&by.to_be_bytes());
         out.extend_from_slice(key);
-        Ok(Awaited::Sum(by))
+        Ok(by)
+    }
+
+    /// A command a key, all on their way before the first answer is read.
+    fn add_many(&mut self, op: &Op<'_>, sums: Sums<'_>, out: &mut Vec<u8>) -> Result<Awaited, Fault> {
+        self.check_count(op, sums.keys())?;
+        let (before, steps) = (out.len(), self.steps.len());
+        for (key, by) in sums.iter() {
+            match self.add(op, key, by, out) {
+                Ok(step) => self.steps.push_back(step),
+                Err(fault) => {
+                    out.truncate(before);
+                    self.steps.truncate(steps);
+                    return Err(fault);
+                }
+            }
+        }
+        Ok(Awaited::Sums(sums.len()))
     }
 
     #[inline]
@@ -344,6 +374,34 @@ impl Tyrant {
         Some((used, Decoded::Reply(Reply::Done)))
     }
 
+    /// A code for each add, and behind that of success the sum.
+    fn hear_sums<'b>(&'b mut self, count: usize, bytes: &'b [u8]) -> Option<(usize, Decoded<'b>)> {
+        let mut used = 0;
+        while self.parts < count {
+            let again = (used > 0).then_some((used, Decoded::Again));
+            let Some(&code) = bytes.get(used) else { return again };
+            let step = self.steps.front().copied().unwrap_or_default();
+            let heard = match code {
+                0 => match four(bytes, used + 1) {
+                    Some(sum) => grown(sum.cast_signed(), step).map(drop),
+                    None => return again,
+                },
+                code => Err(no_sum(code)),
+            };
+            used += if code == 0 { 5 } else { 1 };
+            self.steps.pop_front();
+            self.parts += 1;
+            if let Err(words) = heard {
+                self.refusal.get_or_insert(words);
+            }
+        }
+        if let Some(words) = self.refusal.take() {
+            return Some((used, self.refused(words, 0)));
+        }
+        self.done(0);
+        Some((used, Decoded::Reply(Reply::Done)))
+    }
+
     /// A code, and a sum where one was asked for.
     #[inline]
     fn hear_change<'b>(&'b mut self, awaited: Awaited, bytes: &'b [u8]) -> Result<Option<(usize, Decoded<'b>)>, Fault> {
@@ -359,11 +417,7 @@ impl Tyrant {
                 used = 5;
                 grown(sum.cast_signed(), by).map(Reply::Number)
             }
-            _ => Err(format!(
-                "addint failed with code {code}: what is there is no number of four bytes, or its sum is {}, which the server \
-                 takes for a failure",
-                i32::MIN
-            )),
+            _ => Err(no_sum(code)),
         };
         Ok(Some(match heard {
             Ok(reply) => {
@@ -388,6 +442,14 @@ impl Tyrant {
         self.done(keys);
         Decoded::Refused(words)
     }
+}
+
+fn no_sum(code: u8) -> String {
+    format!(
+        "addint failed with code {code}: what is there is no number of four bytes, or its sum is {}, which the server \
+         takes for a failure",
+        i32::MIN
+    )
 }
 
 /// One record of an answer to `mget`, once it is all there.

@@ -54,8 +54,8 @@ const MATTERS: &[Matter] = &[
             let same_load =
                 one.job.load == other.job.load || (are_of_levers(one, other) && same_but_levers(one, other));
             let (one, other) = (&one.job, &other.job);
-            (&one.name, one.split, &one.format, one.replay_percent)
-                == (&other.name, other.split, &other.format, other.replay_percent)
+            (&one.name, one.split, &one.format, one.replay_percent, one.ngrams)
+                == (&other.name, other.split, &other.format, other.replay_percent, other.ngrams)
                 && same_load
         },
         told: |record| record.job.name.clone(),

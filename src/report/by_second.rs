@@ -1,7 +1,8 @@
 //! CPU and memory of each store second by second: one trial of each target, as lines.
 
 use super::chart::axis::Axis;
-use super::chart::plot::{LINES_MAX, Plot, PlotAxis, PlotLine};
+use super::chart::palette::Inks;
+use super::chart::{Chart, Plot, PlotAxis, PlotLine, PlotPoint, first_lines};
 use super::warn::WarningInput;
 use crate::model::record::{Record, Second};
 
@@ -16,25 +17,23 @@ struct SecondsLine<'a> {
 }
 
 /// CPU and memory; nothing where no trial took some seconds.
-pub struct BySecond {
-    pub plots: Vec<Plot>,
-    /// Targets for which there is no colour.
-    pub not_drawn: Vec<String>,
-}
-
-pub fn by_second(seen: &WarningInput<'_>) -> BySecond {
+pub fn chart(seen: &WarningInput<'_>) -> Chart {
     let lines: Vec<SecondsLine<'_>> = seen.rows.iter().filter_map(|row| line(seen, &row.target)).collect();
-    let (shown, more) = lines.split_at(lines.len().min(LINES_MAX));
-    let plots = match shown {
-        [] => Vec::new(),
-        _ => vec![
-            plot("CPU, processors kept busy", shown, |second| second.cpu_s),
-            plot("memory of its own at the end of each second, MB", shown, |second| {
-                second.anonymous_bytes as f64 / 1e6
-            }),
-        ],
-    };
-    BySecond { plots, not_drawn: more.iter().map(|line| line.target.to_string()).collect() }
+    if lines.is_empty() {
+        return Chart::default();
+    }
+    let numbered = seen.rows.iter().filter(|row| row.status.has_numbers());
+    let inks = Inks::of(numbered.map(|row| (row.target.as_str(), row.baseline)));
+    let mut plots = vec![
+        plot("CPU, processors kept busy", &lines, &inks, |second| second.cpu_s),
+        plot("memory of its own at the end of each second, MB", &lines, &inks, |second| {
+            second.anonymous_bytes as f64 / 1e6
+        }),
+    ];
+    let left_out = plots.iter_mut().map(|plot| first_lines(&mut plot.lines, "the first ones of the table"));
+    // The same targets in both.
+    let notes = left_out.collect::<Vec<_>>().pop().flatten().into_iter().collect();
+    Chart { plots, notes }
 }
 
 fn line<'a>(seen: &WarningInput<'a>, target: &'a str) -> Option<SecondsLine<'a>> {
@@ -48,7 +47,7 @@ fn line<'a>(seen: &WarningInput<'a>, target: &'a str) -> Option<SecondsLine<'a>>
     (seconds.len() >= LEAST_SECONDS && !trial.run.answers_only).then_some(SecondsLine { target, block, seconds })
 }
 
-fn plot(title: &str, lines: &[SecondsLine<'_>], value: fn(&Second) -> f64) -> Plot {
+fn plot(title: &str, lines: &[SecondsLine<'_>], inks: &Inks<'_>, value: fn(&Second) -> f64) -> Plot {
     let all: Vec<f64> = lines.iter().flat_map(|line| line.seconds.iter().map(value)).collect();
     let longest = lines.iter().map(|line| line.seconds.len()).max().unwrap_or(1);
     let axis = Axis::of_measure(&[longest as f64]);
@@ -56,12 +55,13 @@ fn plot(title: &str, lines: &[SecondsLine<'_>], value: fn(&Second) -> f64) -> Pl
     let line = |line: &SecondsLine<'_>| PlotLine {
         target: line.target.to_string(),
         remark: format!(", block {}", line.block),
-        numbers: line.seconds.iter().map(|second| Some(value(second))).collect(),
+        ink: inks.ink(line.target),
+        points: line.seconds.iter().map(|second| Some(PlotPoint::plain(value(second)))).collect(),
     };
     Plot {
         title: title.to_string(),
         across: PlotAxis {
-            title: "seconds of the trial",
+            title: "seconds of the trial".to_string(),
             ticks: ticks.collect(),
             places: (1..=longest).map(|second| (second as f64, second.to_string())).collect(),
             axis,

@@ -367,7 +367,7 @@ fn system_share(trial: &Record) -> Option<f64> {
     (cpu_s > 0.0).then_some(system_s / cpu_s)
 }
 
-fn bytes_written(trial: &Record) -> Option<f64> {
+pub(super) fn bytes_written(trial: &Record) -> Option<f64> {
     let usages = trial.measured().map(|phase| phase.server.unwrap_or(phase.client).bytes_written);
     usages.sum::<Option<u64>>().map(|bytes| bytes as f64)
 }

@@ -1,6 +1,6 @@
 //! What a trial cost, and what it may be compared with.
 
-use super::verified;
+use super::{cells, verified};
 use crate::model::record::{Phase, Record};
 use crate::model::trial::Via;
 
@@ -27,4 +27,25 @@ pub(super) fn cpu_s(trial: &Record) -> Option<f64> {
 pub(super) fn cpu_us_per_op(trial: &Record) -> Option<f64> {
     let ops = trial.metrics().ops;
     Some(cpu_s(trial)? * 1e6 / ops as f64).filter(|_| ops > 0)
+}
+
+/// Memory of the store that the kernel cannot take back, at its peak; none where nothing is known.
+pub(super) fn memory_bytes(trial: &Record) -> Option<f64> {
+    let memory = trial.store_memory()?;
+    some_bytes((memory.anonymous_bytes + memory.shared_bytes) as f64)
+}
+
+/// What the store's files take on disk.
+pub(super) fn disk_bytes(trial: &Record) -> Option<f64> {
+    some_bytes(trial.bytes_on_disk? as f64)
+}
+
+/// What the store wrote towards disks.
+pub(super) fn written_bytes(trial: &Record) -> Option<f64> {
+    some_bytes(cells::bytes_written(trial)?)
+}
+
+/// No bytes are as good as unknown, as in tables.
+fn some_bytes(bytes: f64) -> Option<f64> {
+    Some(bytes).filter(|bytes| *bytes > 0.0)
 }

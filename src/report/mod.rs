@@ -35,6 +35,7 @@ pub mod sizes;
 pub mod standing;
 pub mod store_stats;
 pub mod sweep;
+pub mod sweep_chart;
 pub mod table;
 pub mod times;
 pub mod trials;

@@ -4,7 +4,8 @@
 use anyhow::Result;
 
 use super::chart::axis::Axis;
-use super::chart::plot::{LINES_MAX, Plot, PlotAxis, PlotLine};
+use super::chart::palette::Inks;
+use super::chart::{Chart, Plot, PlotAxis, PlotLine, PlotPoint, first_lines};
 use super::point::{called, with};
 use super::times::merged;
 use super::warn::WarningInput;
@@ -30,41 +31,59 @@ const TICKS: [&str; 6] = ["50 %", "90 %", "99 %", "99.9 %", "99.99 %", "99.999 %
 /// A percentile above which there are fewer requests is theirs alone, and is not shown.
 const BEYOND_MIN: f64 = 10.0;
 
+/// Where the median stands in them.
+const MEDIAN: usize = 1;
+
 /// A plot a part of the job; nothing of jobs that are none of requests.
-pub fn plots(seen: &WarningInput<'_>) -> Result<Vec<Plot>> {
-    let mut plots = Vec::new();
+pub fn chart(seen: &WarningInput<'_>) -> Result<Chart> {
+    let mut chart = Chart::default();
     for part in ["set", "get", "run"] {
-        plots.extend(plot(seen, part)?);
+        let Some((plot, left_out)) = plot(seen, part)? else { continue };
+        chart.notes.extend(left_out.map(|left_out| format!("{}: {left_out}", plot.title)));
+        chart.plots.push(plot);
     }
-    Ok(plots)
+    Ok(chart)
 }
 
-fn plot(seen: &WarningInput<'_>, part: &str) -> Result<Option<Plot>> {
+/// The lines by their medians, the quickest first, and who is left out.
+fn quickest(lines: &mut Vec<PlotLine>) -> Option<String> {
+    let median = |line: &PlotLine| line.points[MEDIAN].map_or(f64::INFINITY, |point| point.number);
+    lines.sort_by(|one, other| median(one).total_cmp(&median(other)));
+    first_lines(lines, "those with the lowest medians")
+}
+
+fn plot(seen: &WarningInput<'_>, part: &str) -> Result<Option<(Plot, Option<String>)>> {
     let kept = seen.points.iter().filter(|point| point.part == part && point.has_number() && !point.baseline);
     let kept = kept.filter(|point| point.rated.as_ref().is_none_or(|rated| rated.kept));
     let last = kept.clone().max_by_key(|point| point.step());
+    let numbered = seen.rows.iter().filter(|row| row.status.has_numbers());
+    let inks = Inks::of(numbered.map(|row| (row.target.as_str(), row.baseline)));
     let mut lines = Vec::new();
     for row in seen.rows.iter().filter(|row| !row.baseline && row.of_requests && row.status.has_numbers()) {
         let at = last.map(|last| last.step());
         if at.is_some() && !kept.clone().any(|point| Some(point.step()) == at && point.target == row.target) {
             continue;
         }
-        let numbers = numbers(&of_target(seen, part, &row.target, at)?);
-        if numbers.iter().flatten().count() > 1 && lines.len() < LINES_MAX {
-            lines.push(PlotLine { target: row.target.clone(), remark: String::new(), numbers });
+        let points = numbers(&of_target(seen, part, &row.target, at)?);
+        let points: Vec<_> = points.into_iter().map(|number| number.map(PlotPoint::plain)).collect();
+        if points.iter().flatten().count() > 1 {
+            let (target, ink) = (row.target.clone(), inks.ink(&row.target));
+            lines.push(PlotLine { target, remark: String::new(), ink, points });
         }
     }
-    let all: Vec<f64> = lines.iter().flat_map(|line| line.numbers.iter().flatten().copied()).collect();
+    let left_out = quickest(&mut lines);
+    let all: Vec<f64> = lines.iter().flat_map(|line| line.points.iter().flatten().map(|point| point.number)).collect();
     if all.is_empty() {
         return Ok(None);
     }
     let at = last.map_or_else(String::new, |point| format!(" {}", with(point.swept, point.step())));
-    Ok(Some(Plot {
+    let plot = Plot {
         title: format!("latency of a {}{at}, us (logarithmic)", called(part)),
-        across: across(lines.iter().map(|line| line.numbers.iter().flatten().count()).max().unwrap_or(0)),
+        across: across(lines.iter().map(|line| line.points.iter().flatten().count()).max().unwrap_or(0)),
         up: Axis::of_latencies(&all),
         lines,
-    }))
+    };
+    Ok(Some((plot, left_out)))
 }
 
 /// The first so many percentiles, a step of the axis for each time that ten times fewer are left.
@@ -74,7 +93,7 @@ fn across(count: usize) -> PlotAxis {
         PERCENTILES[..count].iter().map(|(name, left)| (place(*left), name.to_string())).collect();
     let ticks = places.iter().filter(|(_, name)| TICKS.contains(&name.as_str())).cloned();
     PlotAxis {
-        title: "percentile",
+        title: "percentile".to_string(),
         axis: Axis::of_measure(&[places.last().map_or(1.0, |(place, _)| *place)]),
         ticks: ticks.collect(),
         places,

@@ -123,9 +123,18 @@ impl<'a> Standings<'a> {
     /// CPU of client and server for an op, in all groups and baselines too: what is used up does not wait. Found out
     /// anew, for the few who ask.
     pub fn cpu(&self) -> Option<Standing<'a>> {
+        self.by(costs::cpu_us_per_op, |_| true)
+    }
+
+    /// By any cost, of the targets that `of` names: in the blocks in which all of them have it.
+    pub fn by(
+        &self,
+        cost: impl Fn(&Record) -> Option<f64> + Copy + Sync,
+        of: impl Fn(&str) -> bool + Sync,
+    ) -> Option<Standing<'a>> {
         let (records, counted) = (self.records, &self.counted);
-        let noise = aa::noise(records, counted, costs::cpu_us_per_op);
-        let costs = by_target(records, counted, costs::cpu_us_per_op, |_| true);
+        let noise = aa::noise(records, counted, cost);
+        let costs = by_target(records, counted, cost, of);
         Standing::new(costs, &lengths_s(records, counted), &noise, &counted.seeds)
     }
 

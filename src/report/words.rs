@@ -12,7 +12,7 @@ use crate::model::effort::CLAIM_BLOCKS;
 use crate::model::load::{Arrivals, Keys, Load, Only};
 use crate::model::op::readable;
 use crate::model::record::{KEYS_DRAWN, Record, Traced, Verdict};
-use crate::model::trial::{Configuration, Data, Durability, Verify, file_in_words};
+use crate::model::trial::{Configuration, Data, Durability, NgramSettings, Verify, file_in_words};
 use crate::model::units;
 
 /// "fans, 10,000 profiles · durability none (claimed) · 1 client · 3 blocks, no claim".
@@ -37,6 +37,10 @@ pub fn headline(records: &[Record], standings: &Standings<'_>) -> String {
         Some(100) => " · at the recorded times".to_string(),
         Some(percent) => format!(" · {} times as fast as recorded", f64::from(percent) / 100.0),
     };
+    let ngrams = match first.job.ngrams {
+        usual if usual == NgramSettings::default() => String::new(),
+        NgramSettings { order, unit } => format!(" · runs of 1 to {order} {unit}s"),
+    };
     // Latencies are shown of requests alone.
     let shared = match (first.machine.cpus, first.job.load.is_some()) {
         _ if first.run.pinned.is_some() => String::new(),
@@ -49,8 +53,11 @@ pub fn headline(records: &[Record], standings: &Standings<'_>) -> String {
     let shared = format!("{shared}{}", pinned(first));
     let sizes: Vec<String> = first.run.sizes.iter().map(|&size| units::thousands(size)).collect();
     let units = if sizes.is_empty() { units::thousands(first.stream.units) } else { sizes.join(", ") };
-    wrap(&format!("{}, {units} {unit} · {lies}{kept} · {clients}{replayed}{shared} · {claim}", first.job.name), width())
-        .join("\n")
+    wrap(
+        &format!("{}, {units} {unit} · {lies}{kept} · {clients}{ngrams}{replayed}{shared} · {claim}", first.job.name),
+        width(),
+    )
+    .join("\n")
 }
 
 /// "`./mine.py -h {host}` · in RAM · durability none (claimed) · 6 blocks".

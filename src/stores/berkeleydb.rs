@@ -14,7 +14,7 @@ use super::bytemap::{ByteMap, Engine};
 use super::library::{c_path, fill};
 use super::store_stats::StoreStats;
 use super::{Adapter, Facts, Launch, Means, Price, Role, Setting, SettingValues, Store};
-use crate::model::op::{Fault, KeyList};
+use crate::model::op::{Fault, KeyList, Pairs};
 use crate::model::trial::{Durability, Transport};
 use crate::model::units;
 use interface::*;
@@ -361,6 +361,39 @@ impl Engine for Berkeley {
         self.changed(bytes)
     }
 
+    /// In one transaction, where there are any.
+    fn put_many(&self, pairs: Pairs<'_>) -> Result<(), Fault> {
+        if self.environment.is_null() {
+            return pairs.iter().try_for_each(|(key, value)| self.put(key, value));
+        }
+        let database = self.lock();
+        let mut transaction = null_mut();
+        // SAFETY: the environment is open, and asked as its header says.
+        let began = unsafe {
+            let begin = method::<Begin>(self.environment, at::ENV_TXN_BEGIN);
+            begin(self.environment, null_mut(), &mut transaction, 0)
+        };
+        self.check(began, "txn_begin")?;
+        let mut bytes = 0;
+        let put = pairs.iter().try_for_each(|(key, value)| {
+            bytes += key.len() + value.len();
+            let (mut key, mut value) = (Thing::of(key)?, Thing::of(value)?);
+            // SAFETY: as in `put`, in a transaction that is open.
+            let put = unsafe { method::<KeyValue>(*database, at::DB_PUT) };
+            // SAFETY: as above.
+            self.check(unsafe { put(*database, transaction, &mut key, &mut value, 0) }, "put")
+        });
+        // SAFETY: either ends the transaction, whatever it answers, and its handle is not used again.
+        unsafe {
+            match &put {
+                Ok(()) => self.check(method::<Commit>(transaction, at::TXN_COMMIT)(transaction, 0), "commit")?,
+                Err(_) => drop(method::<Abort>(transaction, at::TXN_ABORT)(transaction)),
+            }
+        }
+        put?;
+        self.changed(bytes)
+    }
+
     fn remove(&self, key: &[u8]) -> Result<bool, Fault> {
         let bytes = key.len();
         let mut key = Thing::of(key)?;
@@ -400,7 +433,7 @@ impl Engine for Berkeley {
         Ok(Facts {
             version: self.version.clone(),
             client_library: format!("libdb {} (C)", self.version),
-            increment: "get + put under one lock".to_string(),
+            increment: "get + put under one lock; add-many: puts in one transaction, where there are any".to_string(),
             settings: self.settings.iter().map(|(name, value)| (name.to_string(), value.clone())).collect(),
             ..Facts::default()
         })

@@ -5,7 +5,7 @@ use std::sync::{Mutex, MutexGuard};
 
 use super::store_stats::StoreStats;
 use super::{Facts, Session, Store, cell};
-use crate::model::op::{Fault, KeyList, Op, Pairs, Reply, ValueList};
+use crate::model::op::{Fault, KeyList, Op, Pairs, Reply, Sums, ValueList};
 
 /// An engine whose handle may be used by several threads at once.
 pub trait Engine: Send + Sync {
@@ -13,6 +13,10 @@ pub trait Engine: Send + Sync {
     /// Puts the value of a key into `out`, in place of what is there. False where there is none.
     fn get(&self, key: &[u8], out: &mut Vec<u8>) -> Result<bool, Fault>;
     fn put(&self, key: &[u8], value: &[u8]) -> Result<(), Fault>;
+    /// Puts many values: as one change, where the engine has such.
+    fn put_many(&self, pairs: Pairs<'_>) -> Result<(), Fault> {
+        pairs.iter().try_for_each(|(key, value)| self.put(key, value))
+    }
     /// Whether there was such a key.
     fn remove(&self, key: &[u8]) -> Result<bool, Fault>;
     /// Whether a key has that value.
@@ -22,6 +26,10 @@ pub trait Engine: Send + Sync {
     }
     /// The engine's own addition, where it has one of 64 bits, with the value as it then lies there.
     fn add(&self, _key: &[u8], _by: i64) -> Option<Result<i64, Fault>> {
+        None
+    }
+    /// Adds without a reading, as one change; nothing where the engine has no such.
+    fn merge(&self, _sums: &mut dyn Iterator<Item = (&[u8], i64)>) -> Option<Result<(), Fault>> {
         None
     }
     /// The counter in a record that the engine's own addition made.
@@ -57,6 +65,16 @@ impl<E: Engine> ByteMap<E> {
 
     fn lock(&self) -> MutexGuard<'_, ()> {
         self.writer.lock().expect("no client panics in the middle of a change")
+    }
+
+    /// The engine's own addition, under the writers' lock. It wraps: then it is taken back.
+    fn own_addition(&self, key: &[u8], by: i64) -> Option<Result<i64, Fault>> {
+        let sum = self.engine.add(key, by)?;
+        if sum.as_ref().is_ok_and(|sum| cell::went_around(*sum, by)) {
+            let _ = self.engine.add(key, by.wrapping_neg());
+            return Some(Err(cell::beyond(self.engine.name(), key)));
+        }
+        Some(sum)
     }
 }
 
@@ -108,6 +126,14 @@ impl<E: Engine> Session for Client<'_, E> {
                 Ok(Reply::Done)
             }
             Op::Increment { key, by } => self.increment(key, by).map(Reply::Number),
+            Op::Add { key, by } => {
+                match engine.merge(&mut std::iter::once((key, by))) {
+                    Some(merged) => merged?,
+                    None => drop(self.increment(key, by)?),
+                }
+                Ok(Reply::Done)
+            }
+            Op::AddMany(sums) => self.add_many(sums).map(|()| Reply::Done),
             Op::Number(key) => Ok(self.number(key)?.map_or(Reply::Missing, Reply::Number)),
             Op::GetMany(keys) => {
                 self.values.clear();
@@ -127,7 +153,7 @@ impl<E: Engine> Session for Client<'_, E> {
             }
             Op::SetMany(pairs) => {
                 let _writer = self.store.lock();
-                pairs.iter().try_for_each(|(key, value)| engine.put(key, value))?;
+                engine.put_many(pairs)?;
                 Ok(Reply::Done)
             }
             Op::Delete(key) => {
@@ -160,18 +186,38 @@ impl<E: Engine> Client<'_, E> {
     fn increment(&mut self, key: &[u8], by: i64) -> Result<i64, Fault> {
         let store = self.store;
         let _writer = store.lock();
-        if let Some(sum) = store.engine.add(key, by) {
-            // Its own addition wraps: under the writers' lock it is taken back.
-            if sum.as_ref().is_ok_and(|sum| cell::went_around(*sum, by)) {
-                let _ = store.engine.add(key, by.wrapping_neg());
-                return Err(cell::beyond(store.engine.name(), key));
-            }
+        if let Some(sum) = store.own_addition(key, by) {
             return sum;
         }
         let found = self.read(key)?;
         let sum = cell::add(store.engine.name(), key, found.then_some(self.value.as_slice()), by)?;
         store.engine.put(key, &cell::encode(sum))?;
         Ok(sum)
+    }
+
+    /// All in one change where the engine has such; each by itself where it adds on its own.
+    fn add_many(&mut self, sums: Sums<'_>) -> Result<(), Fault> {
+        let store = self.store;
+        if let Some(merged) = store.engine.merge(&mut sums.iter()) {
+            return merged;
+        }
+        let _writer = store.lock();
+        let (mut keys, mut values) = std::mem::take(&mut self.rows);
+        keys.clear();
+        values.clear();
+        for (key, by) in sums.iter() {
+            if let Some(sum) = store.own_addition(key, by) {
+                sum?;
+                continue;
+            }
+            let found = self.read(key)?;
+            let sum = cell::add(store.engine.name(), key, found.then_some(self.value.as_slice()), by)?;
+            keys.push(key);
+            values.push(&cell::encode(sum));
+        }
+        self.rows = (keys, values);
+        let pairs = Pairs { keys: self.rows.0.lend(), values: self.rows.1.lend() };
+        if pairs.keys.is_empty() { Ok(()) } else { store.engine.put_many(pairs) }
     }
 
     fn number(&mut self, key: &[u8]) -> Result<Option<i64>, Fault> {

@@ -1,8 +1,8 @@
 //! A write-back cache in the client's memory in front of any store. It must not know which store it wraps.
 //!
 //! Values are read and changed in memory; what has changed goes to the store when its place is needed, and all of it
-//! at the final flush. Counters gather what was added and pass it on as one increment. A record is dropped only
-//! once the store has taken it: a write that fails is the caller's fault to hear, and the record stays.
+//! at the final flush. Counters gather what was added and pass it on as one add; what the store counted before is read
+//! only where it is asked for. A record is dropped only once the store has taken it: a write that fails is the caller's fault to hear, and the record stays.
 
 mod shard;
 
@@ -92,6 +92,7 @@ impl Store for Cached {
             value: Vec::new(),
             values: ValueList::default(),
             numbers: Vec::new(),
+            units: 0,
         }))
     }
 
@@ -105,6 +106,9 @@ impl Store for Cached {
         facts.settings.insert("cache counts".to_string(), counted.to_string());
         if let Some(items) = self.settings.items {
             facts.settings.insert("cache items".to_string(), items.to_string());
+        }
+        if let Some(merge) = self.settings.merge {
+            facts.settings.insert("cache merge".to_string(), merge.to_string());
         }
         Ok(facts)
     }
@@ -143,6 +147,8 @@ struct Caching<'c> {
     value: Vec<u8>,
     values: ValueList,
     numbers: Vec<Option<i64>>,
+    /// Units since it was opened.
+    units: u64,
 }
 
 impl Session for Caching<'_> {
@@ -163,6 +169,11 @@ impl Session for Caching<'_> {
             Op::Cas { key, version, value } => self.set_if(key, value, Some(version)),
             Op::Delete(key) => self.delete(key),
             Op::Increment { key, by } => self.add(key, by).map(Reply::Number),
+            Op::Add { key, by } => self.add_unread(key, by).map(|()| Reply::Done),
+            Op::AddMany(sums) => {
+                sums.iter().try_for_each(|(key, by)| self.add_unread(key, by))?;
+                Ok(Reply::Done)
+            }
             Op::Number(key) => Ok(self.number(key)?.map_or(Reply::Missing, Reply::Number)),
             Op::NumberMany(keys) => {
                 self.numbers.clear();
@@ -178,7 +189,12 @@ impl Session for Caching<'_> {
         }
     }
 
+    /// A unit is at its end.
     fn flush(&mut self) -> Result<(), Fault> {
+        self.units += 1;
+        if self.cached.settings.merge.is_some_and(|every| self.units.is_multiple_of(every)) {
+            self.merge()?;
+        }
         self.inner.flush()
     }
 
@@ -346,8 +362,8 @@ impl Caching<'_> {
         self.with(key, |session, shard| {
             let cached = session.cached;
             if let Some(CacheEntry::Counter { stored, added }) = shard.entries.get_mut(key) {
-                cached.hits.fetch_add(1, Ordering::Relaxed);
-                let sum = added.checked_add(by).and_then(|added| Some((added, stored.checked_add(added)?)));
+                let before = session.known(key, stored)?;
+                let sum = added.checked_add(by).and_then(|added| Some((added, before.checked_add(added)?)));
                 let (more, number) = sum.ok_or_else(|| overflow(key))?;
                 *added = more;
                 return Ok(number);
@@ -355,23 +371,67 @@ impl Caching<'_> {
             session.hand_back(shard, key)?;
             let stored = session.ask_number(key)?.unwrap_or(0);
             let number = stored.checked_add(by).ok_or_else(|| overflow(key))?;
-            shard.put(key, CacheEntry::Counter { stored, added: by }, session.inner.as_mut(), &cached.evictions)?;
+            let entry = CacheEntry::Counter { stored: Some(stored), added: by };
+            shard.put(key, entry, session.inner.as_mut(), &cached.evictions)?;
             Ok(number)
+        })
+    }
+
+    /// Adds in memory, and asks the store for nothing.
+    fn add_unread(&mut self, key: &[u8], by: i64) -> Result<(), Fault> {
+        self.with(key, |session, shard| {
+            let cached = session.cached;
+            if let Some(CacheEntry::Counter { stored, added }) = shard.entries.get_mut(key) {
+                cached.hits.fetch_add(1, Ordering::Relaxed);
+                let more = added.checked_add(by).filter(|added| stored.unwrap_or(0).checked_add(*added).is_some());
+                *added = more.ok_or_else(|| overflow(key))?;
+                return Ok(());
+            }
+            session.hand_back(shard, key)?;
+            cached.misses.fetch_add(1, Ordering::Relaxed);
+            let entry = CacheEntry::Counter { stored: None, added: by };
+            shard.put(key, entry, session.inner.as_mut(), &cached.evictions)
         })
     }
 
     fn number(&mut self, key: &[u8]) -> Result<Option<i64>, Fault> {
         self.with(key, |session, shard| {
-            let cached = session.cached;
-            if let Some(CacheEntry::Counter { stored, added }) = shard.entries.get(key) {
-                cached.hits.fetch_add(1, Ordering::Relaxed);
-                return Ok(Some(stored + added));
+            if let Some(CacheEntry::Counter { stored, added }) = shard.entries.get_mut(key) {
+                let before = session.known(key, stored)?;
+                return before.checked_add(*added).map(Some).ok_or_else(|| overflow(key));
             }
             session.hand_back(shard, key)?;
             let Some(stored) = session.ask_number(key)? else { return Ok(None) };
-            shard.put(key, CacheEntry::Counter { stored, added: 0 }, session.inner.as_mut(), &cached.evictions)?;
+            let entry = CacheEntry::Counter { stored: Some(stored), added: 0 };
+            shard.put(key, entry, session.inner.as_mut(), &session.cached.evictions)?;
             Ok(Some(stored))
         })
+    }
+
+    /// What the store counted before of a counter in memory; it is asked where that is not known yet.
+    fn known(&mut self, key: &[u8], stored: &mut Option<i64>) -> Result<i64, Fault> {
+        if let Some(before) = *stored {
+            self.cached.hits.fetch_add(1, Ordering::Relaxed);
+            return Ok(before);
+        }
+        let before = self.ask_number(key)?.unwrap_or(0);
+        *stored = Some(before);
+        Ok(before)
+    }
+
+    /// Sends all that has changed, and forgets the counters: what is added next is added to nothing.
+    fn merge(&mut self) -> Result<(), Fault> {
+        let cached = self.cached;
+        for shard in &cached.shards {
+            let mut shard = lock(shard)?;
+            shard.write_all(self.inner.as_mut())?;
+            shard.forget_counters();
+            // As in `with`: nobody waits for a part while holding the store's only writer.
+            if cached.shards.len() > 1 {
+                self.inner.flush()?;
+            }
+        }
+        Ok(())
     }
 
     fn ask_number(&mut self, key: &[u8]) -> Result<Option<i64>, Fault> {

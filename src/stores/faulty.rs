@@ -449,20 +449,24 @@ fn write(store: &Faulty, data: &mut Data, writer: u64, op: Op<'_>) -> Result<Rep
             };
             return Ok(if done { Reply::Done } else { Reply::Missing });
         }
-        Op::Increment { key, by } => {
-            let number = store.number(data, writer, key)?.unwrap_or(0).checked_add(by);
-            let number = number.ok_or_else(|| Fault::Refused(format!("{NAME}: no counter goes past 64 bits")))?;
-            let number = match store.wrong {
-                Wrong::Wrap => i64::from(number as i32),
-                Wrong::Clamp => number.min(1 << 53),
-                _ => number,
-            };
-            store.put(data, key, number.to_string().as_bytes());
-            return Ok(Reply::Number(number));
-        }
+        Op::Increment { key, by } => return add(store, data, writer, key, by).map(Reply::Number),
+        Op::Add { key, by } => drop(add(store, data, writer, key, by)?),
+        Op::AddMany(sums) => sums.iter().try_for_each(|(key, by)| add(store, data, writer, key, by).map(drop))?,
         op => return Err(Fault::unsupported(NAME, &op)),
     }
     Ok(Reply::Done)
+}
+
+fn add(store: &Faulty, data: &mut Data, writer: u64, key: &[u8], by: i64) -> Result<i64, Fault> {
+    let number = store.number(data, writer, key)?.unwrap_or(0).checked_add(by);
+    let number = number.ok_or_else(|| Fault::Refused(format!("{NAME}: no counter goes past 64 bits")))?;
+    let number = match store.wrong {
+        Wrong::Wrap => i64::from(number as i32),
+        Wrong::Clamp => number.min(1 << 53),
+        _ => number,
+    };
+    store.put(data, key, number.to_string().as_bytes());
+    Ok(number)
 }
 
 /// What is kept of a value, where there was another one before.

@@ -9,7 +9,7 @@ use fjall::{CompressionType, Database, Keyspace, KeyspaceCreateOptions, PersistM
 
 use super::store_stats::StoreStats;
 use super::{Adapter, Facts, Launch, Means, Role, Session, Store, cell};
-use crate::model::op::{Fault, KeyList, Keys, Op, Pairs, Reply, ValueList};
+use crate::model::op::{Fault, KeyList, Keys, Op, Pairs, Reply, Sums, ValueList};
 use crate::model::trial::{Durability, Transport};
 
 pub static FJALL: Adapter = Adapter {
@@ -103,6 +103,22 @@ impl Fjall {
 
     fn get(&self, key: &[u8]) -> Result<Option<Slice>, Fault> {
         self.records.get(key).map_err(refused)
+    }
+
+    fn add(&self, key: &[u8], by: i64) -> Result<i64, Fault> {
+        let number = cell::add(NAME, key, self.get(key)?.as_deref(), by)?;
+        self.put(key, &cell::encode(number))?;
+        Ok(number)
+    }
+
+    /// All in one batch, which is one write to the journal.
+    fn add_many(&self, sums: Sums<'_>) -> Result<(), Fault> {
+        let mut batch = self.database.batch();
+        for (key, by) in sums.iter() {
+            let number = cell::add(NAME, key, self.get(key)?.as_deref(), by)?;
+            batch.insert(&self.records, key, cell::encode(number));
+        }
+        batch.commit().map_err(refused)
     }
 
     fn put(&self, key: &[u8], value: &[u8]) -> Result<(), Fault> {
@@ -218,11 +234,9 @@ impl Session for Client<'_> {
                 store.records.remove(key).map_err(refused)?;
                 Ok(Reply::Done)
             }),
-            Op::Increment { key, by } => self.change(|| {
-                let number = cell::add(NAME, key, store.get(key)?.as_deref(), by)?;
-                store.put(key, &cell::encode(number))?;
-                Ok(Reply::Number(number))
-            }),
+            Op::Increment { key, by } => self.change(|| store.add(key, by).map(Reply::Number)),
+            Op::Add { key, by } => self.change(|| store.add(key, by).map(|_| Reply::Done)),
+            Op::AddMany(sums) => self.change(|| store.add_many(sums).map(|()| Reply::Done)),
             Op::Number(key) => match self.get(key)? {
                 Some(record) => Ok(Reply::Number(cell::decode(NAME, key, record)?)),
                 None => Ok(Reply::Missing),
@@ -301,6 +315,7 @@ fn check_keys(op: &Op<'_>) -> Result<(), Fault> {
     match op {
         Op::GetMany(keys) | Op::NumberMany(keys) => keys.iter().try_for_each(check),
         Op::SetMany(pairs) => pairs.keys.iter().try_for_each(check),
+        Op::AddMany(sums) => sums.keys().iter().try_for_each(check),
         Op::Scan { .. } | Op::Tally { .. } | Op::ReadTally(_) => Ok(()),
         op => check(op.key()),
     }

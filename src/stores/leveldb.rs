@@ -10,7 +10,7 @@ use super::bytemap::{ByteMap, Engine};
 use super::library::{Shared, c_path, interface, start};
 use super::store_stats::StoreStats;
 use super::{Adapter, Facts, Launch, Means, Price, Role, Setting, SettingValues, Store, cell};
-use crate::model::op::{Fault, KeyList};
+use crate::model::op::{Fault, KeyList, Pairs};
 use crate::model::trial::{Durability, Transport};
 
 pub static LEVELDB: Adapter = Adapter {
@@ -129,6 +129,10 @@ interface!(Common {
     iter_key(Handle, *mut usize) -> *const u8;
     iter_value(Handle, *mut usize) -> *const u8;
     property_value(Handle, *const c_char) -> *mut c_char;
+    write(Handle, Handle, Handle, Error);
+    writebatch_create() -> Handle;
+    writebatch_destroy(Handle);
+    writebatch_put(Handle, *const u8, usize, *const u8, usize);
 });
 
 interface!(OnlyLevel {
@@ -148,6 +152,8 @@ interface!(OnlyRocks {
     block_based_options_create() -> Handle;
     block_based_options_set_block_cache(Handle, Handle);
     options_set_block_based_table_factory(Handle, Handle);
+    options_set_uint64add_merge_operator(Handle);
+    writebatch_merge(Handle, *const u8, usize, *const u8, usize);
 });
 
 impl Kind {
@@ -207,6 +213,10 @@ fn open(kind: &'static Kind, launch: &Launch) -> Result<Box<dyn Store>, Fault> {
         if let Some(name) = compression {
             (common.options_set_compression)(options, compression_code(name));
         }
+        if let Some(rocks) = &rocks {
+            // A counter has 64 bits, little-endian, for this operator as for `cell`.
+            (rocks.options_set_uint64add_merge_operator)(options);
+        }
         let mut cache = null_mut();
         if matched {
             cache = (common.cache_create_lru)(cache_bytes);
@@ -264,6 +274,19 @@ impl Tree {
             return Err(Fault::Lost(std::io::Error::new(std::io::ErrorKind::StorageFull, words)));
         }
         Err(Fault::Refused(format!("{}: {words}", self.kind.name)))
+    }
+
+    /// What `fill` puts into a batch, as one change.
+    fn write_batch(&self, fill: impl FnOnce(Handle)) -> Result<(), Fault> {
+        let mut error = null_mut();
+        // SAFETY: a batch of this library, written with handles of the same, and destroyed once.
+        unsafe {
+            let batch = (self.common.writebatch_create)();
+            fill(batch);
+            (self.common.write)(self.database, self.writing, batch, &mut error);
+            (self.common.writebatch_destroy)(batch);
+        }
+        self.check(error)
     }
 
     /// What the library prints under a name of its own; nothing where it does not know the name.
@@ -338,6 +361,26 @@ impl Engine for Tree {
         self.check(error)
     }
 
+    fn put_many(&self, pairs: Pairs<'_>) -> Result<(), Fault> {
+        self.write_batch(|batch| {
+            for (key, value) in pairs.iter() {
+                // SAFETY: pointers and lengths belong together, and the batch copies what they say.
+                unsafe { (self.common.writebatch_put)(batch, start(key), key.len(), start(value), value.len()) };
+            }
+        })
+    }
+
+    fn merge(&self, sums: &mut dyn Iterator<Item = (&[u8], i64)>) -> Option<Result<(), Fault>> {
+        let rocks = self.rocks.as_ref()?;
+        Some(self.write_batch(|batch| {
+            for (key, by) in sums {
+                let by = cell::encode(by);
+                // SAFETY: as in `put_many`.
+                unsafe { (rocks.writebatch_merge)(batch, start(key), key.len(), by.as_ptr(), by.len()) };
+            }
+        }))
+    }
+
     fn remove(&self, key: &[u8]) -> Result<bool, Fault> {
         let mut old = Vec::new();
         if !self.get(key, &mut old)? {
@@ -401,7 +444,11 @@ impl Engine for Tree {
         Ok(Facts {
             version: self.version.clone(),
             client_library: format!("lib{} {} (C)", self.kind.name, self.version),
-            increment: "get + put under one lock".to_string(),
+            increment: match self.kind.is_rocks {
+                true => "get + put under one lock; add: merge (uint64add)",
+                false => "get + put under one lock; add-many: one write batch",
+            }
+            .to_string(),
             settings: settings.into_iter().map(|(name, value)| (name.to_string(), value)).collect(),
             ..Facts::default()
         })

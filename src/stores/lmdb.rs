@@ -183,6 +183,12 @@ fn refused(error: heed::Error) -> Fault {
     }
 }
 
+fn add(records: Records, write: &mut RwTxn<'_>, key: &[u8], by: i64) -> Result<i64, Fault> {
+    let number = cell::add(NAME, key, records.get(write, key).map_err(refused)?, by)?;
+    records.put(write, key, &cell::encode(number)).map_err(refused)?;
+    Ok(number)
+}
+
 /// One client's session. What it lends lies in the map itself, under the transaction that read it.
 struct Client<'s> {
     store: &'s Lmdb,
@@ -235,10 +241,11 @@ impl<'s> Client<'s> {
                 let found = records.delete(write, key).map_err(refused)?;
                 Ok(if found { Reply::Done } else { Reply::Missing })
             }),
-            Op::Increment { key, by } => self.change(|records, write| {
-                let number = cell::add(NAME, key, records.get(write, key).map_err(refused)?, by)?;
-                records.put(write, key, &cell::encode(number)).map_err(refused)?;
-                Ok(Reply::Number(number))
+            Op::Increment { key, by } => self.change(|records, write| add(records, write, key, by).map(Reply::Number)),
+            Op::Add { key, by } => self.change(|records, write| add(records, write, key, by).map(|_| Reply::Done)),
+            Op::AddMany(sums) => self.change(|records, write| {
+                sums.iter().try_for_each(|(key, by)| add(records, write, key, by).map(drop))?;
+                Ok(Reply::Done)
             }),
             Op::Number(key) => match self.get(key)? {
                 Some(record) => Ok(Reply::Number(cell::decode(NAME, key, record)?)),
@@ -345,6 +352,7 @@ impl<'s> Client<'s> {
         match op {
             Op::GetMany(keys) | Op::NumberMany(keys) => keys.iter().try_for_each(check),
             Op::SetMany(pairs) => pairs.keys.iter().try_for_each(check),
+            Op::AddMany(sums) => sums.keys().iter().try_for_each(check),
             Op::Scan { from: b"", .. } | Op::Tally { .. } | Op::ReadTally(_) => Ok(()),
             op => check(op.key()),
         }

@@ -68,7 +68,8 @@ impl Session for Forgetful {
     fn ask<'s>(&'s mut self, op: &Op<'_>) -> Result<Reply<'s>, Fault> {
         Ok(match *op {
             Op::Get(_) | Op::Number(_) | Op::GetVersion(_) | Op::Delete(_) | Op::ReadTally(_) => Reply::Missing,
-            Op::Set { .. } | Op::SetMany(_) | Op::SetIfAbsent { .. } | Op::Cas { .. } | Op::Tally { .. } => Reply::Done,
+            Op::Set { .. } | Op::SetMany(_) | Op::SetIfAbsent { .. } | Op::Cas { .. } => Reply::Done,
+            Op::Add { .. } | Op::AddMany(_) | Op::Tally { .. } => Reply::Done,
             Op::Increment { by, .. } => Reply::Number(by),
             Op::GetMany(keys) => {
                 self.values.reset(keys.len());

@@ -226,6 +226,10 @@ impl<R: Reach> Session for Client<R> {
                 let hash = hash(key);
                 self.reach.map(hash)?.add(hash, key, by).map(Reply::Number)
             }
+            Op::Add { key, by } => {
+                let hash = hash(key);
+                self.reach.map(hash)?.add(hash, key, by).map(|_| Reply::Done)
+            }
             Op::Get(key) => {
                 let found = self.reach.read(key, &mut self.text)?;
                 Ok(found.map_or(Reply::Missing, |(value, _)| Reply::Value(value)))
@@ -278,6 +282,13 @@ impl<R: Reach> Client<R> {
                 for (key, value) in pairs.iter() {
                     let hash = hash(key);
                     self.reach.map(hash)?.set(hash, key, value);
+                }
+                Ok(Reply::Done)
+            }
+            Op::AddMany(sums) => {
+                for (key, by) in sums.iter() {
+                    let hash = hash(key);
+                    self.reach.map(hash)?.add(hash, key, by)?;
                 }
                 Ok(Reply::Done)
             }

@@ -187,7 +187,12 @@ impl Session for Client<'_> {
                 let found = records.remove(key).map_err(refused)?.is_some();
                 Ok(if found { Reply::Done } else { Reply::Missing })
             }),
-            Op::Increment { key, by } => self.change(|records| add(records, key, by)),
+            Op::Increment { key, by } => self.change(|records| add(records, key, by).map(Reply::Number)),
+            Op::Add { key, by } => self.change(|records| add(records, key, by).map(|_| Reply::Done)),
+            Op::AddMany(sums) => self.change(|records| {
+                sums.iter().try_for_each(|(key, by)| add(records, key, by).map(drop))?;
+                Ok(Reply::Done)
+            }),
             Op::Number(key) => match self.get(key)? {
                 Some(record) => Ok(Reply::Number(cell::decode(NAME, key, record)?)),
                 None => Ok(Reply::Missing),
@@ -216,14 +221,14 @@ impl Session for Client<'_> {
 }
 
 /// Adds to a counter in place: one walk down the tree where it is there already.
-fn add(records: &mut Records<'_>, key: &[u8], by: i64) -> Result<Reply<'static>, Fault> {
+fn add(records: &mut Records<'_>, key: &[u8], by: i64) -> Result<i64, Fault> {
     if let Some(mut found) = records.get_mut(key).map_err(refused)? {
         let number = cell::add(NAME, key, Some(found.value()), by)?;
         found.insert(cell::encode(number).as_slice()).map_err(refused)?;
-        return Ok(Reply::Number(number));
+        return Ok(number);
     }
     records.insert(key, cell::encode(by).as_slice()).map_err(refused)?;
-    Ok(Reply::Number(by))
+    Ok(by)
 }
 
 impl Client<'_> {

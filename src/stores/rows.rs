@@ -52,6 +52,7 @@ impl Longest {
         match op {
             Op::GetMany(keys) | Op::NumberMany(keys) => keys.iter().try_for_each(key),
             Op::SetMany(pairs) => pairs.keys.iter().try_for_each(key),
+            Op::AddMany(sums) => sums.keys().iter().try_for_each(key),
             Op::Tally { records, fields, .. } => {
                 records.iter().try_for_each(|record| check("records", record, self.record))?;
                 fields.iter().try_for_each(|field| check("fields", field, self.field))

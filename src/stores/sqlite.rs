@@ -57,6 +57,9 @@ const DELETE_TALLY: &str = "DELETE FROM tally WHERE record = ?1";
 /// Gives no row where the old value is no counter, or the sum would leave 64 bits (which SQLite would make a float).
 const INCREMENT: &str = "INSERT INTO kv VALUES (?1, ?2) ON CONFLICT (key) DO UPDATE SET value = value + excluded.value
     WHERE typeof(value) = 'integer' AND typeof(value + excluded.value) = 'integer' RETURNING value";
+/// Changes no row where there is a value, or the sum would leave 64 bits.
+const ADD: &str = "INSERT INTO kv VALUES (?1, ?2) ON CONFLICT (key) DO UPDATE SET value = value + excluded.value
+    WHERE typeof(value) = 'integer' AND typeof(value + excluded.value) = 'integer'";
 const TALLY: &str = "INSERT INTO tally VALUES (?1, ?2, ?3)
     ON CONFLICT (record, field) DO UPDATE SET count = count + excluded.count";
 const READ_TALLY: &str = "SELECT field, count FROM tally WHERE record = ?1";
@@ -272,6 +275,13 @@ impl Session for Client<'_> {
                 Ok(if rows == 0 { Reply::Missing } else { Reply::Done })
             }),
             Op::Increment { key, by } => self.change(Span::One, |connection| increment(connection, key, by)),
+            Op::Add { key, by } => self.change(Span::One, |connection| add(connection, key, by)),
+            Op::AddMany(sums) => self.change(Span::Several, |connection| {
+                for (key, by) in sums.iter() {
+                    add(connection, key, by)?;
+                }
+                Ok(Reply::Done)
+            }),
             Op::Number(key) => Ok(read_number(held(&self.connection), key)?.map_or(Reply::Missing, Reply::Number)),
             Op::NumberMany(keys) => self.number_many(keys),
             Op::GetVersion(key) => {
@@ -421,10 +431,19 @@ fn increment(connection: &Connection, key: &[u8], by: i64) -> Result<Reply<'stat
     };
     // To its end, because that is where a statement by itself commits, and says if it cannot.
     while rows.next().map_err(refused)?.is_some() {}
-    number.map(Reply::Number).ok_or_else(|| {
-        let key = readable(key, 80);
-        Fault::Refused(format!("sqlite: the record of key '{key}' is no counter, or it would leave 64 bits"))
-    })
+    number.map(Reply::Number).ok_or_else(|| no_counter(key))
+}
+
+fn no_counter(key: &[u8]) -> Fault {
+    let key = readable(key, 80);
+    Fault::Refused(format!("sqlite: the record of key '{key}' is no counter, or it would leave 64 bits"))
+}
+
+fn add(connection: &Connection, key: &[u8], by: i64) -> Result<Reply<'static>, Fault> {
+    match prepare(connection, ADD)?.execute(params![key, by]).map_err(refused)? {
+        0 => Err(no_counter(key)),
+        _ => Ok(Reply::Done),
+    }
 }
 
 fn tally(connection: &Connection, records: Keys<'_>, fields: Keys<'_>, by: i64) -> Result<Reply<'static>, Fault> {

@@ -1,13 +1,18 @@
-"""Looks at pages of `kvfair show --html` in Chromium, and prints a line for each thing that is wrong.
+"""Looks at pages of `kvfair show --html` in Chromium, and in Firefox where it is installed. Prints what was seen, and a
+line for each thing that is wrong.
 
-page.py FOLDER AXE: FOLDER has NAME.html and NAME.json for each name in PAGES, hostile.html and many.html; AXE is the
-file axe.min.js. Exit code 1 if anything is wrong.
+page.py FOLDER AXE: FOLDER has NAME.html and NAME.json for each name in PAGES, hostile.html, many.html (with hostile
+labels), bytes.html (with bytes on disk) and warned.html (noisy, of a debug build); AXE is the file axe.min.js. Exit code 1 if anything is wrong.
 """
 import base64
 import json
+import os
 import re
+import shutil
+import subprocess
 import sys
 import time
+import zlib
 from pathlib import Path
 
 from selenium import webdriver
@@ -16,9 +21,14 @@ from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.ui import WebDriverWait
 
 PAGES = ["fans", "noisy", "getset", "rates"]
+# Those of whole jobs, with pictures of ratios and a choice of the base.
+COMPARED = ["fans", "noisy"]
 # What a page of 10,000 records may take on a quiet machine, in seconds, and how much longer on a busy one.
-PAINTED_S, USABLE_S, SORTED_S, BUSY = 0.3, 1.0, 0.1, 10
+PAINTED_S, USABLE_S, SORTED_S, FILTERED_S, BUSY = 0.3, 1.0, 0.1, 0.1, 10
 PDF_PAGES_MAX = 14
+# A screen on which the verdict and the first picture are to be seen without scrolling, in pixels.
+SCREEN = (1280, 900)
+FIREFOX_S = 120
 # Columns of the page's table and fields of `show --json`, with what one unit of the field is in the page's.
 COLUMNS = [
     ("seconds", "took_s", 1), ("vs best", "vs_best", 1), ("CPU vs least", "cpu_vs_least", 1), ("ops", "ops", 1),
@@ -154,8 +164,121 @@ def hostile_labels_are_text(looked):
     looked.must("<script>alert(1)</script>" in text, "hostile: the label is not shown")
     looked.must(not looked.driver.find_elements(By.TAG_NAME, "img"), "hostile: a label became an image")
     scripts = looked.script("return document.scripts.length")
-    looked.must(scripts == 2, f"hostile: {scripts} scripts")
+    looked.must(scripts == 3, f"hostile: {scripts} scripts")
     no_error_was_logged(looked, "hostile")
+
+
+def bodies(looked):
+    """Of each table of targets its rows as text."""
+    return looked.script("""return [...document.querySelectorAll('table.sorted')].map(table =>
+        [...table.querySelectorAll('tr.row')].map(row => [...row.cells].map(cell => cell.textContent)))""")
+
+
+def choose(looked, label, value):
+    """Chooses from the list behind these words, as a person does; False where there is none."""
+    return looked.script("""
+        const label = [...document.querySelectorAll('label')].find(one => one.firstChild.data.startsWith(arguments[0]));
+        if (!label) return false;
+        label.querySelector('select').value = arguments[1];
+        label.querySelector('select').dispatchEvent(new Event('change'));
+        return label.querySelector('select').value === arguments[1];""", label, value)
+
+
+def pictures_seen(looked):
+    return looked.script("""return [...document.querySelectorAll('section[data-measure]')]
+        .filter(one => one.checkVisibility()).map(one => one.querySelector('h2').textContent)""")
+
+
+def a_measure_is_chosen(looked):
+    looked.open("bytes")
+    usual = pictures_seen(looked)
+    looked.must(usual == ["Time", "CPU of an op"], f"bytes: at first {usual} are seen")
+    for measure, titles in [("memory", ["Memory"]), ("disk", ["Bytes on disk", "Bytes written"]), ("cpu", usual[1:]),
+                            ("all", usual + ["Memory", "Bytes on disk", "Bytes written"]), ("", usual)]:
+        looked.must(choose(looked, "Measure", measure), f"bytes: no measure {measure}")
+        seen = pictures_seen(looked)
+        looked.must(seen == titles, f"bytes: of the measure '{measure}' {seen} are seen")
+    no_error_was_logged(looked, "bytes")
+
+
+def a_base_is_chosen(looked, name):
+    looked.open(name)
+    before = bodies(looked)
+    columns = json.loads(looked.script("return document.getElementById('bases').textContent"))
+    base = columns[0]["targets"][len(columns[0]["cells"]) - 1]
+    looked.must(choose(looked, "In tables", base), f"{name}: {base} cannot be chosen")
+    swapped = 0
+    for caption, rows in tables(looked):
+        for row in rows:
+            for column in columns:
+                cell = row.get(f"{column['before']} {base}")
+                owed = column["cells"][column["targets"].index(base)][column["targets"].index(row["target"]["text"])]
+                swapped += cell is not None
+                looked.must(cell is None or cell["text"] == owed, f"{name}, {caption}: {cell} beside {base}, not {owed}")
+                looked.must(column["heading"] not in row, f"{name}, {caption}: {column['heading']} is still there")
+    looked.must(swapped >= 2, f"{name}: {swapped} cells were exchanged")
+    address = looked.script("return location.href")
+    looked.must("base=" in address, f"{name}: {address} has no base")
+    chosen = bodies(looked)
+    # The address alone gives the same.
+    looked.driver.get("about:blank")
+    looked.driver.get(address)
+    looked.must(bodies(looked) == chosen, f"{name}: {address} shows another base")
+    looked.must(choose(looked, "In tables", "") and bodies(looked) == before, f"{name}: the best does not come back")
+    no_error_was_logged(looked, name)
+
+
+def the_first_screen_has_a_picture(looked, name):
+    looked.driver.set_window_size(*SCREEN)
+    looked.cdp("Emulation.setDeviceMetricsOverride", width=SCREEN[0], height=SCREEN[1], deviceScaleFactor=1, mobile=False)
+    looked.open(name)
+    bottom = looked.script("return document.querySelector('section[data-measure] svg').getBoundingClientRect().bottom")
+    looked.must(bottom <= SCREEN[1], f"{name}: the first picture ends at {bottom:.0f} of {SCREEN[1]} px")
+    looked.driver.save_screenshot(str(looked.folder / f"{name}-first.png"))
+    looked.cdp("Emulation.clearDeviceMetricsOverride")
+
+
+def colours_of_the_system_are_kept(looked, name):
+    """Where the system chooses the colours, pictures and text have those of the system alone, and contrast."""
+    for scheme in ["light", "dark"]:
+        features = [{"name": "forced-colors", "value": "active"}, {"name": "prefers-color-scheme", "value": scheme}]
+        looked.cdp("Emulation.setEmulatedMedia", features=features)
+        looked.open(name)
+        looked.must(looked.script("return matchMedia('(forced-colors: active)').matches"), "no forced colours here")
+        strange, faint = looked.script("""
+            const probe = document.body.appendChild(document.createElement('i'));
+            const system = name => (probe.style.color = name, getComputedStyle(probe).color);
+            probe.style.forcedColorAdjust = 'none';
+            const names = ['Canvas', 'CanvasText', 'LinkText', 'GrayText'];
+            const known = Object.fromEntries(names.map(name => [system(name), name]));
+            const canvas = system('Canvas');
+            probe.remove();
+            const light = colour => {
+                const [r, g, b] = colour.match(/[0-9.]+/g).map(part => part / 255)
+                    .map(part => part <= 0.04045 ? part / 12.92 : ((part + 0.055) / 1.055) ** 2.4);
+                return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+            };
+            const contrast = (a, b) => (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
+            const strange = new Set(), faint = new Set();
+            for (const one of document.querySelectorAll('svg *')) {
+                if (one instanceof SVGTitleElement) continue;
+                for (const what of ['fill', 'stroke']) {
+                    const colour = getComputedStyle(one)[what];
+                    if (colour === 'none') continue;
+                    if (!known[colour]) strange.add(`${one.tagName} ${what} ${one.getAttribute(what)} ${colour}`);
+                    const is_text = one.tagName === 'text' && what === 'fill';
+                    if (is_text && contrast(light(colour), light(canvas)) < 4.5) faint.add(`${one.textContent} ${colour}`);
+                }
+            }
+            for (const circle of document.querySelectorAll('svg circle')) {
+                const {fill, stroke} = getComputedStyle(circle);
+                if (contrast(light(stroke === 'none' ? fill : stroke), light(canvas)) < 3) faint.add('a mark');
+            }
+            return [[...strange], [...faint]];""")
+        looked.must(not strange, f"{name}, {scheme}: not of the system: {strange[:5]}")
+        looked.must(not faint, f"{name}, {scheme}: faint: {faint[:5]}")
+        looked.driver.save_screenshot(str(looked.folder / f"{name}-forced-{scheme}.png"))
+    looked.cdp("Emulation.setEmulatedMedia", features=[])
 
 
 def the_keyboard_is_enough(looked, name):
@@ -210,6 +333,25 @@ def it_can_be_printed(looked, name):
     (looked.folder / f"{name}.pdf").write_bytes(pdf)
     pages = len(re.findall(rb"/Type\s*/Page\b", pdf))
     looked.must(1 <= pages <= PDF_PAGES_MAX, f"{name}: {pages} pages of paper")
+    # What is folded, and measures that were not chosen, stand on paper.
+    looked.cdp("Emulation.setEmulatedMedia", media="print")
+    hidden = looked.script("""
+        const hidden = one => !one.checkVisibility({contentVisibilityAuto: true}) || !one.getBoundingClientRect().height;
+        const inside = [...document.querySelectorAll('details > :not(summary), section[data-measure] svg')];
+        return inside.filter(hidden).map(one => one.parentNode.textContent.slice(0, 40));""")
+    controls = looked.script("return [...document.querySelectorAll('label, p > button')].filter(one => one.checkVisibility())"
+                             ".map(one => one.textContent)")
+    looked.must(not hidden, f"{name}: not on paper: {hidden}")
+    looked.must(not controls, f"{name}: on paper: {controls}")
+    looked.cdp("Emulation.setEmulatedMedia", media="")
+    return pages
+
+
+def after_a_frame(looked, act):
+    began = time.monotonic()
+    act()
+    looked.script("return new Promise(done => requestAnimationFrame(done))")
+    return time.monotonic() - began
 
 
 def many_records_are_no_burden(looked):
@@ -218,29 +360,76 @@ def many_records_are_no_burden(looked):
     paint = WebDriverWait(looked.driver, 20).until(lambda driver: driver.execute_script(painted))
     usable = looked.script("return performance.getEntriesByType('navigation')[0].domContentLoadedEventEnd")
     nodes = looked.script("return document.querySelectorAll('*').length")
-    button = looked.driver.find_element(By.CSS_SELECTOR, "table.sorted th button")
-    began = time.monotonic()
-    button.click()
-    looked.script("return new Promise(done => requestAnimationFrame(done))")
-    sorted_s = time.monotonic() - began
+    sorted_s = after_a_frame(looked, looked.driver.find_element(By.CSS_SELECTOR, "table.sorted th button").click)
+    field = looked.driver.find_elements(By.CSS_SELECTOR, "input[type=search]")
+    looked.must(field, "10,000 records: no filter")
+    rows = "return [...document.querySelectorAll('table.sorted')].map(one => [...one.querySelectorAll('tr.row')]" \
+           ".filter(row => row.checkVisibility()).map(row => row.cells[0].textContent).sort())[0]"
+    # One letter, as each letter filters anew.
+    filtered_s = after_a_frame(looked, lambda: field[0].send_keys("+")) if field else 0.0
+    looked.must(looked.script(rows) == ["redis+unix", "redis+unix?second"], f"10,000 records: filtered by '+': {looked.script(rows)}")
     # Its packed table.
     looked.script("document.querySelectorAll('details').forEach(details => details.open = true)")
     WebDriverWait(looked.driver, 20).until(lambda driver: driver.find_elements(By.CSS_SELECTOR, "table[data-rows] tbody tr"))
+    hostile = looked.script("return document.querySelector('table[data-rows] tbody').textContent")
+    looked.must("<script>alert(1)</script><img src=x" in hostile, "10,000 records: the packed rows have no hostile label")
+    looked.must("\"'" in hostile, "10,000 records: quotes of the label are no text")
+    for name, owed in [("script", 3), ("img", 0), ("table[data-rows] td *", 0)]:
+        found = len(looked.driver.find_elements(By.CSS_SELECTOR, name))
+        looked.must(found == owed, f"10,000 records: {found} elements {name}")
     no_error_was_logged(looked, "many")
     painted_s, usable_s = max(paint) / 1e3, usable / 1e3
     size = (looked.folder / "many.html").stat().st_size
     print(f"10,000 records: {size} bytes, {nodes} nodes; painted after {painted_s:.2f} s (owed {PAINTED_S} on a quiet "
-          f"machine), usable after {usable_s:.2f} s ({USABLE_S}), sorted in {sorted_s:.2f} s ({SORTED_S})")
+          f"machine), usable after {usable_s:.2f} s ({USABLE_S}), sorted in {sorted_s:.2f} s ({SORTED_S}), filtered in "
+          f"{filtered_s:.2f} s ({FILTERED_S})")
     for took_s, owed_s, what in [(painted_s, PAINTED_S, "painted"), (usable_s, USABLE_S, "usable"),
-                                 (sorted_s, SORTED_S, "sorted")]:
+                                 (sorted_s, SORTED_S, "sorted"), (filtered_s, FILTERED_S, "filtered")]:
         looked.must(took_s <= BUSY * owed_s, f"10,000 records: {what} after {took_s:.2f} s")
+
+
+def distinct_rows(png):
+    """How many lines of pixels differ from each other: one, or a few, in a blank picture."""
+    at, packed, width = 8, b"", 0
+    while at < len(png):
+        length, kind = int.from_bytes(png[at:at + 4], "big"), png[at + 4:at + 8]
+        if kind == b"IHDR":
+            width, depth, colours = int.from_bytes(png[at + 8:at + 12], "big"), png[at + 16], png[at + 17]
+            row = 1 + width * depth // 8 * {0: 1, 2: 3, 6: 4}[colours]
+        packed += png[at + 8:at + 8 + length] if kind == b"IDAT" else b""
+        at += 12 + length
+    pixels = zlib.decompress(packed)
+    return len({pixels[start:start + row] for start in range(0, len(pixels), row)})
+
+
+def firefox_shows_it_too(looked, name):
+    firefox = shutil.which("firefox") or shutil.which("firefox-esr")
+    if firefox is None:
+        print("!! neither firefox nor firefox-esr is here: pages NOT looked at in Firefox")
+        return
+    picture, profile = looked.folder / f"{name}-firefox.png", looked.folder / "firefox"
+    profile.mkdir(exist_ok=True)
+    try:
+        said = subprocess.run([firefox, "--headless", "--no-remote", "--profile", profile, "--window-size", "1280,900",
+                               "--screenshot", picture, f"file://{looked.folder}/{name}.html"],
+                              env={**os.environ, "HOME": str(looked.folder)}, timeout=FIREFOX_S,
+                              capture_output=True, text=True)
+    except subprocess.TimeoutExpired:
+        looked.must(False, f"{name}: Firefox made no picture in {FIREFOX_S} s")
+        return
+    if not picture.exists():
+        looked.must(False, f"{name}: Firefox made no picture: {said.stderr[-500:]}")
+        return
+    rows = distinct_rows(picture.read_bytes())
+    looked.must(rows > 50, f"{name}: the picture of Firefox is blank: {rows} lines differ")
+    print(f"firefox: a picture of {name} with {rows} different lines of pixels")
 
 
 def main(folder, axe):
     driver = browser()
     try:
         looked = Looked(driver, Path(folder))
-        numbers = set()
+        numbers, papers = set(), []
         for name in PAGES:
             nothing_is_loaded_and_no_error(looked, name)
             it_is_readable_without_scripts_and_styles(looked, name)
@@ -248,11 +437,19 @@ def main(folder, axe):
             the_keyboard_is_enough(looked, name)
             axe_finds_nothing(looked, name, Path(axe).read_text())
             it_fits_a_telephone(looked, name)
-            it_can_be_printed(looked, name)
+            papers.append(it_can_be_printed(looked, name))
+            colours_of_the_system_are_kept(looked, name)
+        for name in COMPARED + ["warned"]:
+            the_first_screen_has_a_picture(looked, name)
+        for name in COMPARED:
+            a_base_is_chosen(looked, name)
+        a_measure_is_chosen(looked)
         owed = {heading for heading, _, _ in COLUMNS} | {"units_per_s"}
         looked.must(numbers >= owed, f"not compared with show --json: {sorted(owed - numbers)}")
         hostile_labels_are_text(looked)
         many_records_are_no_burden(looked)
+        firefox_shows_it_too(looked, "fans")
+        print(f"printed: {', '.join(f'{name} {pages}' for name, pages in zip(PAGES, papers))} pages")
         print(f"{driver.capabilities['browserName']} {driver.capabilities['browserVersion']}: {looked.wrong} wrong, "
               f"{len(numbers)} columns compared")
         return 1 if looked.wrong else 0

@@ -35,6 +35,7 @@ fn trial(launch: Launch) -> TrialTask {
             split: Default::default(),
             load: Some(load),
             replay_percent: None,
+            ngrams: Default::default(),
         },
         input: "nothing".into(),
         expected: "nothing".into(),

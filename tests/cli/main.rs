@@ -40,6 +40,7 @@ mod own_data;
 mod own_files;
 mod own_tables;
 mod page;
+mod page_choices;
 mod pinned;
 mod plain;
 mod quick_start;

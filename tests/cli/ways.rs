@@ -1,4 +1,4 @@
-//! The ways in which `fans` asks, the cache, the durability levels and the configurations: the same answer from every
+//! The ways in which `fans` and `ngrams` ask, the cache, the durability levels and the configurations: the same answer from every
 //! store by each of them, or a refusal that names what the store lacks.
 
 use kvfair::stores::{self, Means};
@@ -60,6 +60,55 @@ fn check(records: &[Value]) -> usize {
         }
     }
     right
+}
+
+/// Increments, adds one by one and a message at a time, and check-and-set come to the same counts, also behind a cache
+/// that merges in between.
+#[test]
+fn each_way_of_counting_gives_the_same_answer() {
+    let targets = quick();
+    for (via, means) in [("portable,batch,native", None), ("cas", Some((Means::Versions, "cas")))] {
+        let desk = Desk::new();
+        let lacks = |target: &&String| {
+            let name = target.split('?').next().unwrap_or_default().trim_end_matches("+unix");
+            let adapter = stores::find(name).expect("a store of ours");
+            means.is_some_and(|(means, _)| (adapter.lacks)(&Default::default()).contains(&means))
+        };
+        let mut able: Vec<String> = targets.iter().filter(|target| !lacks(target)).cloned().collect();
+        able.extend(["cached:ram", "cached:redis?merge=10", "cached:ram?memory=64KB"].map(str::to_string));
+        run(&desk, &["ngrams", "--messages", "100", "--via", via], &able).exits(0);
+        let records = desk.records();
+        assert_eq!(records.len(), via.split(',').count() * able.len());
+        let right = check(&records);
+        assert!(right == records.len() && able.len() > 6, "{via}: {right} right of {}", records.len());
+    }
+}
+
+/// Longer runs, and runs of characters, are counted as they are told beforehand, and say so above the table.
+#[test]
+fn runs_of_each_order_and_unit_are_counted() {
+    let desk = Desk::new();
+    for (order, unit, headline) in
+        [("1", "word", "1 to 1 words"), ("5", "word", "1 to 5 words"), ("3", "char", "1 to 3 chars")]
+    {
+        let arguments = ["ngrams", "--messages", "100", "--order", order, "--unit", unit, "--via", "portable,batch"];
+        let said = run(&desk, &arguments, &["lmdb".to_string(), "redis".to_string()]);
+        said.exits(0).shows(headline);
+    }
+    assert_eq!(check(&desk.records()), 12);
+    desk.run(&["run", "ngrams", "--order", "9", "ram"]).exits(2).complains("9 is not in 1..=5");
+    desk.run(&["run", "ngrams", "--unit", "line", "ram"]).exits(2).complains("word or char");
+    desk.run(&["run", "fans", "--order", "3", "ram"]).exits(2).complains("--order is no option of the job fans");
+}
+
+/// Clients who count the same terms do not lose any by any way that has versions or adds.
+#[test]
+fn several_clients_count_the_same_terms() {
+    let desk = Desk::new();
+    let able = ["redis", "lmdb", "rocksdb", "memcached", "cached:redis?merge=7"].map(str::to_string);
+    let arguments = ["ngrams", "--messages", "200", "--clients", "4", "--via", "portable,batch,native,cas"];
+    run(&desk, &arguments, &able).exits(0);
+    assert_eq!(check(&desk.records()), 4 * able.len());
 }
 
 #[test]
@@ -133,10 +182,14 @@ fn what_would_lose_data_or_means_nothing_is_refused() {
     let desk = Desk::new();
     let sharing = ["run", "fans", "--split", "profiles", "--clients", "2", "ram"];
     desk.run(&sharing).exits(2).complains("would overwrite each other's records");
-    desk.run(&["run", "ngrams", "--via", "native", "ram"]).exits(2).complains("the job ngrams has no way 'native'");
+    desk.run(&["run", "getset", "--via", "native", "ram"]).exits(2).complains("the job getset has no way 'native'");
     desk.run(&["run", "ngrams", "--split", "profiles", "ram"]).exits(2).complains("the job ngrams has no --split");
     desk.run(&["run", "fans", "--via", "swift", "ram"]).exits(2).complains("is no way");
     desk.run(&["run", "fans", "cached:ram?memory=much"]).exits(2).complains("is no size");
+    for merge in ["0", "often"] {
+        let target = format!("cached:ram?merge={merge}");
+        desk.run(&["run", "ngrams", &target]).exits(2).complains("is no number of messages, which is 1 or more");
+    }
     desk.run(&["run", "fans", "cached:ram?count=beans"]).exits(2).complains("entries or values");
     desk.run(&["run", "fans", "ram?memory=1MB"]).exits(2).complains("no setting 'memory'");
 }

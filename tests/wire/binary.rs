@@ -4,7 +4,7 @@ use kvfair::model::op::{Fault, Op, Pairs};
 use kvfair::protocol::Codec;
 use kvfair::protocol::memcache::{Binary, noop};
 
-use super::{Case, Got, case, hear_all, is_garbled, keys, refused, value};
+use super::{Case, Got, case, hear_all, is_garbled, keys, refused, sums, value};
 
 const GET: u8 = 0x00;
 const SET: u8 = 0x01;
@@ -15,6 +15,7 @@ const DECREMENT: u8 = 0x06;
 const GET_QUIETLY: u8 = 0x09;
 const NOOP: u8 = 0x0a;
 const SET_QUIETLY: u8 = 0x11;
+const INCREMENT_QUIETLY: u8 = 0x15;
 
 pub fn codec() -> Box<dyn Codec> {
     Box::new(Binary::new("memcached"))
@@ -198,6 +199,27 @@ fn counters() -> Vec<Case> {
                     [answer(INCREMENT, 1, 0, 0, b"", b"Not found"), answer(DECREMENT, 1, 1, 0, b"", b"Not found")]
                         .concat(),
                     refused("counters cannot be below 0 or above 9223372036854775807: this one would be -5"),
+                ),
+            ],
+        ),
+        one(
+            Op::Add { key: b"k", by: 5 },
+            question(INCREMENT, 0, 0, &extras(5), b"k", b""),
+            vec![(sum(9), Got::Done), (answer(INCREMENT, 6, 0, 0, b"", b"Non-numeric"), refused("Non-numeric"))],
+        ),
+        one(
+            Op::AddMany(sums(&[("a", 1), ("bc", 2)]).lend()),
+            [
+                question(INCREMENT_QUIETLY, 0, 0, &extras(1), b"a", b""),
+                question(INCREMENT_QUIETLY, 1, 0, &extras(2), b"bc", b""),
+                question(NOOP, 2, 0, b"", b"", b""),
+            ]
+            .concat(),
+            vec![
+                (answer(NOOP, 0, 2, 0, b"", b""), Got::Done),
+                (
+                    [answer(INCREMENT_QUIETLY, 6, 1, 0, b"", b"Non-numeric"), answer(NOOP, 0, 2, 0, b"", b"")].concat(),
+                    refused("Non-numeric"),
                 ),
             ],
         ),

@@ -13,7 +13,7 @@ mod tyrant;
 
 use std::time::{Duration, Instant};
 
-use kvfair::model::op::{Fault, KeyList, Op, Pairs, Reply, readable};
+use kvfair::model::op::{Fault, KeyList, Op, Pairs, Reply, SumList, readable};
 use kvfair::protocol::{Codec, Decoded};
 
 /// What was heard, owned, so that it can be kept and compared.
@@ -80,6 +80,12 @@ fn case(op: Op<'static>, said: &'static [u8], answers: Vec<(&'static [u8], Got)>
 
 fn keys(list: &[&[u8]]) -> &'static KeyList {
     Box::leak(Box::new(list.iter().copied().collect()))
+}
+
+fn sums(list: &[(&str, i64)]) -> &'static SumList {
+    let mut sums = SumList::default();
+    list.iter().for_each(|(key, by)| sums.push(key.as_bytes(), *by));
+    Box::leak(Box::new(sums))
 }
 
 fn refused(words: &str) -> Got {

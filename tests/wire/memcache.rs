@@ -5,7 +5,7 @@ use kvfair::protocol::Codec;
 use kvfair::protocol::memcache::{Dialect, Memcache, stats, version};
 use proptest::prelude::*;
 
-use super::{Case, Got, case, hear_all, is_garbled, keys, refused, value};
+use super::{Case, Got, case, hear_all, is_garbled, keys, refused, sums, value};
 
 pub fn codec() -> Box<dyn Codec> {
     Box::new(Memcache::new("memcached"))
@@ -99,7 +99,26 @@ fn writes() -> Vec<Case> {
 }
 
 fn counters() -> Vec<Case> {
+    let ab = sums(&[("a", 1), ("b c", 23)]);
     vec![
+        case(
+            Op::Add { key: b"k", by: 5 },
+            b"add k 0 0 1\r\n0\r\nincr k 5\r\n",
+            vec![
+                (b"STORED\r\n5\r\n", Got::Done),
+                (b"NOT_STORED\r\n12\r\n", Got::Done),
+                (b"SERVER_ERROR out of memory\r\nNOT_FOUND\r\n", refused("SERVER_ERROR out of memory")),
+                (b"STORED\r\nNOT_FOUND\r\n", refused("NOT_FOUND: the counter was dropped as soon as it was made")),
+            ],
+        ),
+        case(
+            Op::AddMany(ab.lend()),
+            b"add a 0 0 1\r\n0\r\nincr a 1\r\nadd b%20c 0 0 1\r\n0\r\nincr b%20c 23\r\n",
+            vec![
+                (b"STORED\r\n1\r\nNOT_STORED\r\n40\r\n", Got::Done),
+                (b"STORED\r\n1\r\nNOT_STORED\r\nCLIENT_ERROR no number\r\n", refused("CLIENT_ERROR no number")),
+            ],
+        ),
         case(
             Op::Increment { key: b"k", by: 5 },
             b"incr k 5\r\n",

@@ -4,7 +4,7 @@ use kvfair::model::op::{Op, Pairs};
 use kvfair::protocol::Codec;
 use kvfair::protocol::memcache::Meta;
 
-use super::{Case, Got, case, is_garbled, keys, refused, value};
+use super::{Case, Got, case, is_garbled, keys, refused, sums, value};
 
 pub fn codec() -> Box<dyn Codec> {
     Box::new(Meta::new("memcached"))
@@ -94,7 +94,18 @@ fn writes() -> Vec<Case> {
 }
 
 fn counters_and_versions() -> Vec<Case> {
+    let ab = sums(&[("a", 1), ("b c", 23)]);
     vec![
+        case(
+            Op::Add { key: b"k", by: 5 },
+            b"ma k N0 J5 D5\r\n",
+            vec![(b"HD\r\n", Got::Done), (b"CLIENT_ERROR non-numeric\r\n", refused("CLIENT_ERROR non-numeric"))],
+        ),
+        case(
+            Op::AddMany(ab.lend()),
+            b"ma a N0 J1 D1 q\r\nma b%20c N0 J23 D23 q\r\nmn\r\n",
+            vec![(b"MN\r\n", Got::Done), (b"CLIENT_ERROR one\r\nMN\r\n", refused("CLIENT_ERROR one"))],
+        ),
         case(
             Op::Increment { key: b"k", by: 5 },
             b"ma k N0 J5 D5 v\r\n",

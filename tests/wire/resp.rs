@@ -4,7 +4,7 @@ use kvfair::model::op::{Fault, Op, Pairs};
 use kvfair::protocol::Codec;
 use kvfair::protocol::resp::{Greeting, Resp, Value, command, pong, value as read_value};
 
-use super::{Case, Got, case, hear_all, is_garbled, keys, refused, value};
+use super::{Case, Got, case, hear_all, is_garbled, keys, refused, sums, value};
 
 pub fn codec() -> Box<dyn Codec> {
     Box::new(Resp::new("redis", Greeting::default()))
@@ -80,7 +80,22 @@ fn writes() -> Vec<Case> {
 }
 
 fn counters() -> Vec<Case> {
+    let ab = sums(&[("a", 1), ("b", 23)]);
     vec![
+        case(
+            Op::Add { key: b"k", by: 5 },
+            b"*3\r\n$6\r\nINCRBY\r\n$1\r\nk\r\n$1\r\n5\r\n",
+            vec![(b":9\r\n", Got::Done), (b"-ERR no integer\r\n", refused("ERR no integer"))],
+        ),
+        case(
+            Op::AddMany(ab.lend()),
+            b"*3\r\n$6\r\nINCRBY\r\n$1\r\na\r\n$1\r\n1\r\n*3\r\n$6\r\nINCRBY\r\n$1\r\nb\r\n$2\r\n23\r\n",
+            vec![
+                (b":1\r\n:23\r\n", Got::Done),
+                (b"-ERR one\r\n:23\r\n", refused("ERR one")),
+                (b":1\r\n-ERR other\r\n", refused("ERR other")),
+            ],
+        ),
         case(
             Op::Increment { key: b"k", by: -5 },
             b"*3\r\n$6\r\nDECRBY\r\n$1\r\nk\r\n$1\r\n5\r\n",

@@ -4,7 +4,7 @@ use kvfair::model::op::{Fault, Op, Pairs};
 use kvfair::protocol::Codec;
 use kvfair::protocol::tyrant::{Tyrant, stats};
 
-use super::{Case, Got, case, hear_all, is_garbled, keys, refused, value};
+use super::{Case, Got, case, hear_all, is_garbled, keys, refused, sums, value};
 
 const NO_SUM: &str = "addint failed with code 1: what is there is no number of four bytes, or its sum is -2147483648, \
                       which the server takes for a failure";
@@ -88,7 +88,28 @@ fn writes() -> Vec<Case> {
 }
 
 fn counters() -> Vec<Case> {
+    let ab = sums(&[("a", 1), ("bc", 2)]);
     vec![
+        case(
+            Op::Add { key: b"k", by: 5 },
+            b"\xC8\x60\0\0\0\x01\0\0\0\x05k",
+            vec![(b"\0\0\0\0\x05", Got::Done), (b"\x01", refused(NO_SUM))],
+        ),
+        case(
+            Op::AddMany(ab.lend()),
+            b"\xC8\x60\0\0\0\x01\0\0\0\x01a\xC8\x60\0\0\0\x02\0\0\0\x02bc",
+            vec![
+                (b"\0\0\0\0\x01\0\0\0\0\x02", Got::Done),
+                (b"\x01\0\0\0\0\x02", refused(NO_SUM)),
+                (
+                    b"\0\0\0\0\x01\0\x80\0\0\x01",
+                    refused(
+                        "the counter went past 2147483647 and around to -2147483647: it has 32 bits and is wrong from \
+                         now on",
+                    ),
+                ),
+            ],
+        ),
         case(
             Op::Increment { key: b"k", by: 5 },
             b"\xC8\x60\0\0\0\x01\0\0\0\x05k",

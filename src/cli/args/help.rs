@@ -39,14 +39,14 @@ const OF_ONE: &[(&str, &str, &str)] = &[
     ("levers", "job", "The job: fans, ngrams, ... (`kvfair jobs`)"),
     ("levers", "profiles", "Size of `fans` (others: --messages, --requests)"),
     ("levers", "clients", "Clients at once: one number"),
-    ("levers", "via", "How `fans` asks now; other ways are levers"),
+    ("levers", "via", "How `fans` or `ngrams` asks now; other ways are levers"),
     ("levers", "budget", "The time that it has [default: 15m]"),
     ("compare", "wide", "All columns, warnings (others: --json, --markdown)"),
 ];
 
 /// What `--help` shows under headings. The common options stand in none of them and come first.
 const SECTIONS: &[(&str, &[&str])] = &[
-    ("Data", &["format", "columns", "field", "skip_bad", "messages", "requests", "seed"]),
+    ("Data", &["format", "columns", "field", "skip_bad", "order", "unit", "messages", "requests", "seed"]),
     (
         "Requests (getset, mixed, ycsb-*, trace)",
         &[
@@ -80,7 +80,10 @@ const REFUSED: &[(&str, &[&str], &str)] = &[
     ("find-max", &["depth", "batch"], "at a rate each request is sent when it is due"),
     (
         "find-max",
-        &["profiles", "messages", "input", "format", "columns", "field", "skip_bad", "via", "split", "replay"],
+        &[
+            "profiles", "messages", "input", "format", "columns", "field", "skip_bad", "order", "unit", "via", "split",
+            "replay",
+        ],
         "only jobs of requests have a rate",
     ),
     ("find-max", &["exec", "answer"], "a program has no rate"),

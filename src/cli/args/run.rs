@@ -12,7 +12,7 @@ use crate::cli::{nearest, renamed};
 use crate::jobs;
 use crate::model::effort::{BLOCKS_MAX, Effort};
 use crate::model::load::{Arrivals, Keys, Only};
-use crate::model::trial::{Configuration, Durability, Split, Verify, Via};
+use crate::model::trial::{Configuration, Durability, NgramSettings, NgramUnit, Split, Verify, Via};
 use crate::report::point::Statistic;
 use crate::report::warn;
 
@@ -82,6 +82,12 @@ pub struct How {
     /// Pass over at most N bad lines of the input, and count them
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub skip_bad: u64,
+    /// What `ngrams` counts: runs of 1 to N neighbouring units, N up to 5 [default: 2]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=i64::from(NgramSettings::ORDER_MAX)))]
+    pub order: Option<u32>,
+    /// What they are runs of: `word` or `char` [default: word]
+    #[arg(long, value_name = "UNIT")]
+    pub unit: Option<NgramUnit>,
     #[command(flatten)]
     pub size: Size,
     /// Clients that work at once; for a job of requests a list, with LO..HI:STEP for a range [default: 1; `getset`
@@ -94,8 +100,8 @@ pub struct How {
     pub replay: Option<Replay>,
     #[command(flatten)]
     pub load: RequestArgs,
-    /// How `fans` asks: whole values one by one (portable), a profile's at once (batch), by the store's own means of
-    /// counting (native), or by check-and-set (cas); several, as in portable,batch, stand side by side
+    /// How `fans` and `ngrams` ask: one by one (portable), a profile or message at once (batch), by the store's own
+    /// means of counting (native), or by check-and-set (cas); several, as in portable,batch, stand side by side
     #[arg(long, value_name = "WAYS", value_delimiter = ',', default_value = "portable")]
     pub via: Vec<Via>,
     /// How many clients share `fans`: each owns some pages, or takes whole profiles and meets the others

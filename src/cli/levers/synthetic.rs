@@ -85,6 +85,7 @@ fn job_of(kind: &JobKind, clients: u32) -> JobSettings {
         split: Default::default(),
         load: load::usual(kind, RECORDS, clients),
         replay_percent: None,
+        ngrams: Default::default(),
     }
 }
 

@@ -15,7 +15,8 @@ pub fn asked(op: &Op<'_>) -> String {
         Op::Set { value, ttl_s: None, .. } => format!("set {key} to {}", bytes(value)),
         Op::Set { value, ttl_s: Some(ttl_s), .. } => format!("set {key} to {} for {ttl_s} s", bytes(value)),
         Op::SetIfAbsent { value, .. } | Op::Cas { value, .. } => format!("{name} {key} to {}", bytes(value)),
-        Op::Increment { by, .. } => format!("increment {key} by {by}"),
+        Op::Increment { by, .. } | Op::Add { by, .. } => format!("{name} {key} by {by}"),
+        Op::AddMany(sums) => format!("{name} of {} keys, the first {key}", sums.len()),
         Op::GetMany(keys) | Op::NumberMany(keys) => format!("{name} of {} keys, the first {key}", keys.len()),
         Op::SetMany(pairs) => format!("{name} of {} keys, the first {key}", pairs.keys.len()),
         Op::Tally { records, fields, by } => {

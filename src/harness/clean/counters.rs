@@ -23,10 +23,10 @@ pub fn look_through(settings: &JobSettings, source: &dyn Source, looker: &mut Lo
 /// How often each term is counted.
 fn counts(settings: &JobSettings, source: &dyn Source) -> Result<HashMap<Box<[u8]>, u64>, String> {
     let mut messages = Messages::open(settings, source).map_err(|error| format!("{}: {error}", source.name()))?;
-    let (mut terms, mut counts) = (Terms::default(), HashMap::<Box<[u8]>, u64>::new());
+    let (mut terms, mut counts) = (Terms::of(settings.ngrams), HashMap::<Box<[u8]>, u64>::new());
     loop {
         terms.clear();
-        if !messages.read(|message| terms.read(message.as_bytes())).map_err(|fault| fault.to_string())? {
+        if !messages.read(|message| terms.read(message)).map_err(|fault| fault.to_string())? {
             return Ok(counts);
         }
         for place in 0..terms.len() {

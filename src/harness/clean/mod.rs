@@ -92,10 +92,10 @@ pub fn find(chosen: &Chosen, visits: &[Visit], scratch: &Path, interrupt: &Inter
         let input = if job.data.is_stdin() { input.context(NEEDED_AGAIN) } else { input }?;
         let source = DataFile::new(&input, &job.data);
         let store = open(chosen, visit)?;
-        let shape = match (kind.end_state)(job) {
+        let shape = match (kind.end_state)(job.via) {
             EndState::Counters => Shape::Counter,
             EndState::Tallies => Shape::Tally,
-            EndState::Values | EndState::Versions | EndState::Recorded => Shape::Value,
+            _ => Shape::Value,
         };
         // One that wants a login, or still loads, says so here, and not at each key.
         if store.count().map_err(|fault| anyhow!("{}: {fault}", chosen.target.label))? == Some(0) {
@@ -103,9 +103,9 @@ pub fn find(chosen: &Chosen, visits: &[Visit], scratch: &Path, interrupt: &Inter
         }
         let mut looker =
             Looker { reader: Reader::new(store.as_ref(), shape, interrupt), visit: place, found: &mut found };
-        let looked = match (kind.end_state)(job) {
+        let looked = match (kind.end_state)(job.via) {
             EndState::Versions => requests::look_through(job, &mut looker),
-            EndState::Counters => counters::look_through(job, &source, &mut looker),
+            EndState::Counters | EndState::Decimals => counters::look_through(job, &source, &mut looker),
             EndState::Recorded => recorded::look_through(job, &source, &mut looker),
             EndState::Values | EndState::Tallies => lists::look_through(job, visit.clients, &source, &mut looker),
         };

@@ -395,9 +395,9 @@ impl Comparison {
     fn batch(&mut self, batch: &Batch, session: &mut dyn Session) -> Result<(), Fault> {
         let keys = batch.keys.lend();
         let many = match self.end_state {
-            EndState::Values | EndState::Versions | EndState::Recorded => Op::GetMany(keys),
             EndState::Counters => Op::NumberMany(keys),
             EndState::Tallies => return self.one_by_one(batch, session),
+            _ => Op::GetMany(keys),
         };
         match session.ask(&many) {
             Ok(Reply::Values(values)) if values.len() == keys.len() => {
@@ -422,9 +422,9 @@ impl Comparison {
     fn one_by_one(&mut self, batch: &Batch, session: &mut dyn Session) -> Result<(), Fault> {
         for (key, &digest) in batch.keys.lend().iter().zip(&batch.digests) {
             let one = match self.end_state {
-                EndState::Values | EndState::Versions | EndState::Recorded => Op::Get(key),
                 EndState::Counters => Op::Number(key),
                 EndState::Tallies => Op::ReadTally(key),
+                _ => Op::Get(key),
             };
             match session.ask(&one)? {
                 Reply::Rows(tally) => {

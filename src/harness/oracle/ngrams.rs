@@ -9,7 +9,7 @@ use hashbrown::HashMap;
 use super::{Counts, Each, Replay, Sample, sha256_of_sorted};
 use crate::jobs::text::Messages;
 use crate::jobs::{InputFault, Source};
-use crate::model::trial::JobSettings;
+use crate::model::trial::{JobSettings, NgramSettings, NgramUnit};
 
 /// So many terms are told in the answer.
 const TOP: usize = 20;
@@ -31,7 +31,9 @@ impl Replay for Ngrams {
         let mut message = String::new();
         while messages.read(|text| text.clone_into(&mut message))? {
             counts.units += 1;
-            counts.ops += self.add(&message, sample);
+            let ops = self.add(&message, settings.ngrams, sample);
+            counts.ops += ops;
+            counts.asking_units += u64::from(ops > 0);
             if sample.outgrown(self.counts.len()) {
                 self.counts.retain(|term, _| sample.takes(term));
             }
@@ -59,14 +61,28 @@ impl Replay for Ngrams {
 }
 
 impl Ngrams {
-    /// One message: its words, and its pairs of neighbouring words. Says how many that were.
-    fn add(&mut self, message: &str, sample: &Sample) -> u64 {
-        let lower = message.to_ascii_lowercase().into_bytes();
-        let is_separator = |byte: &u8| !matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'#' | b'@' | b'\'');
-        let words: Vec<&[u8]> = lower.split(is_separator).filter(|word| !word.is_empty()).collect();
-        words.iter().for_each(|word| self.count(word, sample));
-        words.windows(2).for_each(|pair| self.count(&pair.join(&b' '), sample));
-        (words.len() + words.len().saturating_sub(1)) as u64
+    /// One message: its words or characters, and the runs of them. Says how many that were.
+    fn add(&mut self, message: &str, settings: NgramSettings, sample: &Sample) -> u64 {
+        let lower = message.to_ascii_lowercase();
+        let (units, between): (Vec<String>, &str) = match settings.unit {
+            NgramUnit::Word => {
+                let is_of_word = |byte: &u8| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'#' | b'@' | b'\'');
+                let words = lower.as_bytes().split(|byte| !is_of_word(byte)).filter(|word| !word.is_empty());
+                (words.map(|word| String::from_utf8_lossy(word).into_owned()).collect(), " ")
+            }
+            NgramUnit::Char => {
+                let joined = lower.split_whitespace().collect::<Vec<_>>().join(" ");
+                (joined.chars().map(String::from).collect(), "")
+            }
+        };
+        let mut ops = 0;
+        for length in 1..=settings.order as usize {
+            for run in units.windows(length) {
+                self.count(run.join(between).as_bytes(), sample);
+                ops += 1;
+            }
+        }
+        ops
     }
 
     fn count(&mut self, term: &[u8], sample: &Sample) {

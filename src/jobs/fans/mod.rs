@@ -2,11 +2,12 @@
 //! record is written (`merge`), nor how profiles are (`people`).
 
 use std::io;
+use std::ops::RangeInclusive;
 
 use super::input::profiles;
 use super::merge::Broken;
 use super::people::{self, Profiles};
-use super::{Client, EndState, Heard, Job, JobKind, Part, Source, draw};
+use super::{Client, EndState, Heard, Job, JobKind, Part, Source, StreamCounts, draw};
 use crate::model::load::At;
 use crate::model::op::{Keys, Reply, Wrong, readable};
 use crate::model::trial::{JobSettings, Split, Via};
@@ -30,10 +31,24 @@ pub static FANS: JobKind = JobKind {
     expected: profiles::EXPECTED,
     requests: None,
     ways: &Via::ALL,
-    end_state: |settings| if settings.via == Via::Native { EndState::Tallies } else { EndState::Values },
+    splits: true,
+    asked,
+    end_state: |via| if via == Via::Native { EndState::Tallies } else { EndState::Values },
     data: people::likes10k,
     open: |settings| Box::new(Fans { settings: settings.clone() }),
 };
+
+/// How many clients have a part in a profile is not known from the input, nor how often they get in each other's way.
+fn asked(via: Via, counts: &StreamCounts) -> RangeInclusive<u64> {
+    let StreamCounts { ops, asking_units, clients } = *counts;
+    match via {
+        Via::Portable => ops..=ops,
+        Via::Batch => 2 * asking_units..=2 * asking_units * clients,
+        Via::Native => asking_units..=asking_units * clients,
+        Via::Cas if clients == 1 => ops..=ops,
+        Via::Cas => ops..=u64::MAX,
+    }
+}
 
 /// So much of a bad value is shown.
 const SHOWN_BYTES_MAX: usize = 200;

@@ -312,6 +312,7 @@ mod tests {
             split: Default::default(),
             load: Some(load),
             replay_percent: None,
+            ngrams: Default::default(),
         };
         Asked::of(&settings)
     }

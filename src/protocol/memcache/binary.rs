@@ -27,6 +27,7 @@ const DECREMENT: u8 = 0x06;
 const GET_QUIETLY: u8 = 0x09;
 const NOOP: u8 = 0x0a;
 const SET_QUIETLY: u8 = 0x11;
+const INCREMENT_QUIETLY: u8 = 0x15;
 
 const NOT_FOUND: u16 = 1;
 const EXISTS: u16 = 2;
@@ -81,6 +82,10 @@ enum Awaited {
         count: u32,
         largest: usize,
     },
+    /// A sum that nobody asks for.
+    Counted,
+    /// Errors, if any, and the noop's answer.
+    AllCounted(u32),
     /// The values of those found, and the noop's answer.
     Values(u32),
     Counts(u32),
@@ -131,6 +136,8 @@ impl Codec for Binary {
             }
             Op::SetMany(pairs) => self.store_many(op, pairs, out)?,
             Op::Increment { key, by } => self.increment(key, by, out)?,
+            Op::Add { key, by } => self.add(op, key, by, out)?,
+            Op::AddMany(sums) => self.add_many(op, sums, out)?,
             Op::Tally { .. } | Op::ReadTally(_) | Op::Scan { .. } => {
                 return Err(Fault::unsupported(self.limits.store, op));
             }
@@ -150,7 +157,8 @@ impl Codec for Binary {
         match *self.waiting.front().ok_or_else(|| unasked(bytes))? {
             Awaited::Values(count) => self.hear_many(false, count, bytes),
             Awaited::Counts(count) => self.hear_many(true, count, bytes),
-            Awaited::AllStored { count, largest } => self.hear_all_stored(count, largest, bytes),
+            Awaited::AllStored { count, largest } => self.hear_all_done(SET_QUIETLY, count, largest, bytes),
+            Awaited::AllCounted(count) => self.hear_all_done(INCREMENT_QUIETLY, count, 0, bytes),
             Awaited::Lowered { by } => self.hear_lowered(by, bytes),
             awaited => self.hear_one(awaited, bytes),
         }
@@ -378,8 +386,9 @@ impl Binary {
         Ok(Some((used, Decoded::Reply(reply))))
     }
 
-    fn hear_all_stored<'b>(
+    fn hear_all_done<'b>(
         &'b mut self,
+        command: u8,
         count: u32,
         largest: usize,
         bytes: &'b [u8],
@@ -387,7 +396,7 @@ impl Binary {
         let Some((used, answer)) = answer(bytes)? else {
             return Ok(None);
         };
-        if self.place(&answer, SET_QUIETLY, count, bytes)? < count {
+        if self.place(&answer, command, count, bytes)? < count {
             self.note(in_words(&answer, largest));
             return Ok(Some((used, Decoded::Again)));
         }
@@ -449,7 +458,8 @@ impl Awaited {
     /// How many questions were asked for it.
     fn questions(self) -> u32 {
         match self {
-            Awaited::Values(count) | Awaited::Counts(count) | Awaited::AllStored { count, .. } => count + 1,
+            Awaited::Values(count) | Awaited::Counts(count) | Awaited::AllCounted(count) => count + 1,
+            Awaited::AllStored { count, .. } => count + 1,
             Awaited::Lowered { .. } => 2,
             _ => 1,
         }
@@ -458,7 +468,7 @@ impl Awaited {
     fn command(self) -> u8 {
         match self {
             Awaited::Value | Awaited::Count | Awaited::Version => GET,
-            Awaited::Sum => INCREMENT,
+            Awaited::Sum | Awaited::Counted => INCREMENT,
             Awaited::Added { .. } => ADD,
             Awaited::Deleted => DELETE,
             _ => SET,

@@ -10,7 +10,7 @@ use super::super::text::{garbled, line, push_number, unasked, unsigned};
 use super::super::{Codec, Decoded};
 use super::frames::{LINE_MAX, VALUE_MAX, counter, data, escape, is_error, lowered};
 use super::{Limits, explained};
-use crate::model::op::{Fault, Keys, Op, Pairs, Reply, ValueList};
+use crate::model::op::{Fault, Keys, Op, Pairs, Reply, Sums, ValueList};
 
 /// One connection's side of memcached's meta commands.
 pub struct Meta {
@@ -103,6 +103,11 @@ impl Codec for Meta {
             }
             Op::SetMany(pairs) => self.store_many(op, pairs, out)?,
             Op::Increment { key, by } => self.increment(key, by, out)?,
+            Op::Add { key, by } => {
+                self.add(op, key, by, b"\r\n", out)?;
+                Awaited::Stored { size: 0 }
+            }
+            Op::AddMany(sums) => self.add_many(op, sums, out)?,
             Op::Tally { .. } | Op::ReadTally(_) | Op::Scan { .. } => {
                 return Err(Fault::unsupported(self.limits.store, op));
             }
@@ -110,6 +115,7 @@ impl Codec for Meta {
         self.commands += match *op {
             Op::GetMany(keys) | Op::NumberMany(keys) => keys.len() as u64 + 1,
             Op::SetMany(pairs) => pairs.keys.len() as u64 + 1,
+            Op::AddMany(sums) => sums.len() as u64 + 1,
             Op::Increment { by: ..0, .. } => 2,
             _ => 1,
         };
@@ -202,6 +208,32 @@ impl Meta {
         }
         out.extend_from_slice(b"mn\r\n");
         Ok(Awaited::AllStored { largest: pairs.values.iter().map(<[u8]>::len).max().unwrap_or(0) })
+    }
+
+    /// Adds to a counter, or makes it (N, with J as its first value) where there is none, and asks for nothing.
+    fn add(&self, op: &Op<'_>, key: &[u8], by: i64, end: &[u8], out: &mut Vec<u8>) -> Result<(), Fault> {
+        self.limits.check_key(key)?;
+        let step = self.limits.step_of(op, by)?;
+        out.extend_from_slice(b"ma ");
+        escape(key, out);
+        flag(b" N0 J", step, out);
+        flag(b" D", step, out);
+        out.extend_from_slice(end);
+        Ok(())
+    }
+
+    /// Successes are quiet, errors are not.
+    fn add_many(&self, op: &Op<'_>, sums: Sums<'_>, out: &mut Vec<u8>) -> Result<Awaited, Fault> {
+        if sums.is_empty() {
+            return Err(self.limits.nothing(op));
+        }
+        let before = out.len();
+        if let Err(fault) = sums.iter().try_for_each(|(key, by)| self.add(op, key, by, b" q\r\n", out)) {
+            out.truncate(before);
+            return Err(fault);
+        }
+        out.extend_from_slice(b"mn\r\n");
+        Ok(Awaited::AllStored { largest: 0 })
     }
 
     /// Adds to a counter, or makes it (N, with J as its first value) where there is none, and asks for its new value

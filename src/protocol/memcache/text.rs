@@ -73,6 +73,8 @@ enum Awaited {
     Sum {
         added: bool,
     },
+    /// So many times what is said of an `add` and the `incr` behind it.
+    Sums(usize),
     /// A number, and the one that is left of it.
     Lowered {
         by: u64,
@@ -169,6 +171,7 @@ impl Codec for Memcache {
             Awaited::Stored { commands, largest } => self.hear_stored(commands, largest, bytes),
             Awaited::Sum { added: true } if self.parts == 0 => self.hear_added(bytes),
             Awaited::Sum { added } => self.hear_sum(added, bytes, out),
+            Awaited::Sums(count) => self.hear_sums(count, bytes),
             Awaited::Lowered { by } => self.hear_lowered(by, bytes),
             awaited => self.hear_line(awaited, bytes),
         }

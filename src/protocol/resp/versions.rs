@@ -51,9 +51,9 @@ impl Resp {
     pub(super) fn writes_watched(&self, op: &Op<'_>) -> bool {
         match *op {
             _ if self.watched.lend().is_empty() => false,
-            Op::Set { key, .. } | Op::SetIfAbsent { key, .. } | Op::Delete(key) | Op::Increment { key, .. } => {
-                self.is_watched(key)
-            }
+            Op::Set { key, .. } | Op::SetIfAbsent { key, .. } | Op::Delete(key) => self.is_watched(key),
+            Op::Increment { key, .. } | Op::Add { key, .. } => self.is_watched(key),
+            Op::AddMany(sums) => sums.keys().iter().any(|key| self.is_watched(key)),
             Op::SetMany(Pairs { keys, .. }) | Op::Tally { records: keys, .. } => {
                 keys.iter().any(|key| self.is_watched(key))
             }

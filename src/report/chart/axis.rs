@@ -1,9 +1,5 @@
 //! An axis: which numbers it spans, whether in equal steps or in equal ratios, and where its ticks stand.
 
-use std::ops::Range;
-
-use plotters::coord::ranged1d::{KeyPointHint, NoDefaultFormatting, Ranged, ValueFormatter};
-
 use crate::model::units;
 
 /// From so many times the smallest number on, what was swept is drawn in equal ratios.
@@ -100,34 +96,20 @@ impl Axis {
         };
         share.clamp(0.0, 1.0)
     }
-}
 
-impl Ranged for Axis {
-    type FormatOption = NoDefaultFormatting;
-    type ValueType = f64;
-
-    fn map(&self, number: &f64, limit: (i32, i32)) -> i32 {
-        limit.0 + (self.share(*number) * f64::from(limit.1 - limit.0)).round() as i32
-    }
-
-    fn key_points<Hint: KeyPointHint>(&self, _: Hint) -> Vec<f64> {
-        self.ticks.clone()
-    }
-
-    fn range(&self) -> Range<f64> {
-        self.low..self.high
-    }
-}
-
-impl ValueFormatter<f64> for Axis {
-    /// "0.05", "2.5", "5,000", "20 k".
-    fn format_ext(&self, number: &f64) -> String {
-        match *number {
+    /// A number of the axis in words: "0.05", "2.5", "5,000", "20 k".
+    pub fn words(&self, number: f64) -> String {
+        match number {
             number if number >= 10_000.0 => units::count(number),
             number if number >= 1000.0 => units::thousands(number.round() as u64),
             // Ticks are round: what stands in further places is only how binary numbers are added.
             number => format!("{number:.6}").trim_end_matches('0').trim_end_matches('.').to_string(),
         }
+    }
+
+    /// What an axis in equal ratios adds to its title.
+    pub fn scale(&self) -> &'static str {
+        if self.logarithmic { " (logarithmic)" } else { "" }
     }
 }
 
@@ -158,13 +140,13 @@ mod tests {
     fn what_was_measured_begins_at_nothing_unless_it_is_too_far_apart() {
         let axis = Axis::of_measure(&[90_000.0, 210_000.0]);
         assert_eq!((axis.low, axis.logarithmic), (0.0, false));
-        let told: Vec<String> = axis.ticks.iter().map(|tick| axis.format_ext(tick)).collect();
+        let told: Vec<String> = axis.ticks.iter().map(|tick| axis.words(*tick)).collect();
         assert_eq!(told, ["0", "50 k", "100 k", "150 k", "200 k"]);
         let axis = Axis::of_measure(&[0.3, 0.11]);
-        let told: Vec<String> = axis.ticks.iter().map(|tick| axis.format_ext(tick)).collect();
+        let told: Vec<String> = axis.ticks.iter().map(|tick| axis.words(*tick)).collect();
         assert_eq!(told, ["0", "0.1", "0.2", "0.3"]);
         let axis = Axis::of_measure(&[3000.0, 400_000.0]);
-        let told: Vec<String> = axis.ticks.iter().map(|tick| axis.format_ext(tick)).collect();
+        let told: Vec<String> = axis.ticks.iter().map(|tick| axis.words(*tick)).collect();
         assert_eq!(told, ["5,000", "10 k", "20 k", "50 k", "100 k", "200 k", "500 k"]);
         assert_eq!(Axis::of_measure(&[0.0]).share(0.0), 0.0);
     }
@@ -172,7 +154,7 @@ mod tests {
     #[test]
     fn an_axis_of_latencies_ends_at_round_numbers() {
         let axis = Axis::of_latencies(&[33.0, 41.0]);
-        let told: Vec<String> = axis.ticks.iter().map(|tick| axis.format_ext(tick)).collect();
+        let told: Vec<String> = axis.ticks.iter().map(|tick| axis.words(*tick)).collect();
         assert!(axis.logarithmic);
         assert_eq!(told, ["20", "50"]);
         let told = Axis::of_latencies(&[0.0, 7_000.0]).ticks;

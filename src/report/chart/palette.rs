@@ -1,24 +1,19 @@
 //! What a chart is drawn with: colours for light and for dark screens, dashes and marks.
 //!
-//! The plotting crate writes the light colours. A style sheet in the picture names each of them and says what it is in
-//! the dark, and how lines of it are dashed: a reader without style sheets has a light picture all the same.
-
-use plotters::style::RGBColor;
+//! Attributes have the light colours. A style sheet in the picture names each of them and says what it is in the dark,
+//! and how lines of it are dashed: a reader without style sheets has a light picture all the same.
 
 /// A colour on a light screen, what it is on a dark one, and how lines of it are dashed (lengths in pixels; empty for a
-/// line that is not).
+/// line that is not). Colours are 0xRRGGBB.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Stroke {
-    pub light: RGBColor,
-    dark: RGBColor,
+    pub light: u32,
+    dark: u32,
     dashes: &'static str,
 }
 
 const fn stroke(light: u32, dark: u32, dashes: &'static str) -> Stroke {
-    const fn colour(hex: u32) -> RGBColor {
-        RGBColor((hex >> 16) as u8, (hex >> 8) as u8, hex as u8)
-    }
-    Stroke { light: colour(light), dark: colour(dark), dashes }
+    Stroke { light, dark, dashes }
 }
 
 pub const PAPER: Stroke = stroke(0xFFFFFF, 0x15181C, "");
@@ -53,15 +48,49 @@ pub const MARKS: [Mark; 5] = [Mark::Circle, Mark::Square, Mark::Up, Mark::Diamon
 
 impl Mark {
     /// Corners around the middle, in pixels; none for a circle. They are chosen to look equally large.
-    pub fn corners(self, radius: i32) -> Vec<(i32, i32)> {
-        let (small, large) = (radius - 1, radius + 1);
+    pub fn corners(self, radius: f64) -> Vec<(f64, f64)> {
+        let (small, large) = (radius - 1.0, radius + 1.0);
         match self {
             Mark::Circle => Vec::new(),
             Mark::Square => vec![(-small, -small), (small, -small), (small, small), (-small, small)],
-            Mark::Up => vec![(0, -large), (large, small), (-large, small)],
-            Mark::Diamond => vec![(0, -large), (large, 0), (0, large), (-large, 0)],
-            Mark::Down => vec![(0, large), (large, -small), (-large, -small)],
+            Mark::Up => vec![(0.0, -large), (large, small), (-large, small)],
+            Mark::Diamond => vec![(0.0, -large), (large, 0.0), (0.0, large), (-large, 0.0)],
+            Mark::Down => vec![(0.0, large), (large, -small), (-large, -small)],
         }
+    }
+}
+
+/// How a target is drawn.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Ink {
+    pub stroke: Stroke,
+    pub mark: Mark,
+    /// Thin, and below the others.
+    pub is_baseline: bool,
+}
+
+/// The inks of targets, the same in all charts of a run: in the order in which they are named, baselines in grey.
+pub struct Inks<'a>(Vec<(&'a str, Ink)>);
+
+impl<'a> Inks<'a> {
+    /// Targets, each with whether it is a baseline. What is named again keeps its ink.
+    pub fn of(targets: impl Iterator<Item = (&'a str, bool)>) -> Inks<'a> {
+        let mut inks: Vec<(&str, Ink)> = Vec::new();
+        for (target, is_baseline) in targets {
+            if inks.iter().any(|(other, _)| *other == target) {
+                continue;
+            }
+            let place = inks.iter().filter(|(_, ink)| ink.is_baseline == is_baseline).count();
+            let stroke = if is_baseline { GREY } else { LINES[place % LINES.len()] };
+            inks.push((target, Ink { stroke, mark: MARKS[place % MARKS.len()], is_baseline }));
+        }
+        Inks(inks)
+    }
+
+    /// Grey for a target that was not named.
+    pub fn ink(&self, target: &str) -> Ink {
+        let found = self.0.iter().find(|(name, _)| *name == target);
+        found.map_or(Ink { stroke: GREY, mark: Mark::Circle, is_baseline: true }, |(_, ink)| *ink)
     }
 }
 
@@ -90,9 +119,9 @@ pub fn rules() -> String {
     text
 }
 
-/// As the plotting crate writes it.
-pub fn hex(RGBColor(red, green, blue): RGBColor) -> String {
-    format!("#{red:02X}{green:02X}{blue:02X}")
+/// As attributes and style sheets write it: `#1B5E9E`.
+pub fn hex(colour: u32) -> String {
+    format!("#{colour:06X}")
 }
 
 #[cfg(test)]
@@ -100,13 +129,13 @@ mod tests {
     use super::*;
 
     /// Contrast as WCAG 2.2 defines it.
-    fn contrast(one: RGBColor, other: RGBColor) -> f64 {
-        let linear = |part: u8| {
-            let share = f64::from(part) / 255.0;
+    fn contrast(one: u32, other: u32) -> f64 {
+        let linear = |part: u32| {
+            let share = f64::from(part & 0xFF) / 255.0;
             if share <= 0.04045 { share / 12.92 } else { ((share + 0.055) / 1.055).powf(2.4) }
         };
         let luminance =
-            |RGBColor(red, green, blue)| 0.2126 * linear(red) + 0.7152 * linear(green) + 0.0722 * linear(blue);
+            |colour: u32| 0.2126 * linear(colour >> 16) + 0.7152 * linear(colour >> 8) + 0.0722 * linear(colour);
         let (one, other) = (luminance(one), luminance(other));
         (one.max(other) + 0.05) / (one.min(other) + 0.05)
     }
@@ -127,5 +156,13 @@ mod tests {
             assert!(all[..index].iter().all(|other| other.light != stroke.light), "{stroke:?}");
             assert!(LINES.iter().filter(|line| line.dashes == stroke.dashes).count() <= 1, "{stroke:?}");
         }
+    }
+
+    #[test]
+    fn targets_keep_their_inks_and_baselines_are_grey() {
+        let inks = Inks::of([("a", false), ("null", true), ("b", false), ("a", false)].into_iter());
+        assert_eq!((inks.ink("a").stroke, inks.ink("b").stroke), (LINES[0], LINES[1]));
+        assert_ne!(inks.ink("a").mark, inks.ink("b").mark);
+        assert_eq!((inks.ink("null").stroke, inks.ink("null").is_baseline), (GREY, true));
     }
 }

@@ -7,15 +7,17 @@
 use anyhow::Result;
 use maud::{Markup, PreEscaped, html};
 
-use super::chart::plot::figure;
+use super::chart::{Chart, figures};
 use super::grid::Grid;
 use super::json::ClaimJson;
 use super::remarks::remarks;
 use super::warn::{Warning, WarningInput};
-use super::{by_second, chart, notes, percentiles, words};
+use super::{by_second, notes, percentiles, sweep_chart, words};
 use crate::model::logins;
 
+mod bases;
 mod details;
+mod forced;
 mod manifest;
 mod mask;
 mod packed;
@@ -26,6 +28,7 @@ mod style;
 mod tables;
 
 pub use mask::Mask;
+use ratios::RatioPicture;
 use strip::one_line;
 
 /// What a page is made of.
@@ -94,6 +97,9 @@ pub fn page(input: &PageInput<'_>) -> Result<String> {
         (seconds(largest))
         @if !input.next.is_empty() { p { (logins::hidden(&one_line(&input.next), &[])) } }
         (details::details(input)?)
+        @if let Some(bases) = bases::json(input)? {
+            script type="application/json" id="bases" { (PreEscaped(bases)) }
+        }
         script type="application/json" id="manifest" { (PreEscaped(manifest::json(input)?)) }
     };
     let headline = one_line(&words::headline(largest.records, largest.standings));
@@ -111,22 +117,29 @@ pub fn without_results(why: &str) -> String {
     style::document("kvfair: no results", &Mask::default().applied(&body.into_string()))
 }
 
-/// Times and CPU as ratios; on a noisy machine CPU comes first.
+/// Times and CPU as ratios, on a noisy machine CPU first; then memory and disk, which the page's script shows when they
+/// are chosen.
 fn pictures(input: &PageInput<'_>) -> Markup {
     // Of a sweep each point is compared by itself: the charts show them.
-    let whole = input.parts.iter().filter(|part| part.seen.points.is_empty());
+    let whole = || input.parts.iter().filter(|part| part.seen.points.is_empty());
+    let costs = whole().flat_map(|part| {
+        let (seconds, cpu) = (ratios::of_seconds(part), ratios::of_cpu(part));
+        let all = if part.seen.standings.is_noisy() { [cpu, seconds] } else { [seconds, cpu] };
+        all.into_iter().flatten()
+    });
+    let costs: Vec<RatioPicture> = costs.collect();
+    let bytes: Vec<RatioPicture> = whole().flat_map(ratios::of_bytes).collect();
+    let each = costs.iter().map(|picture| (picture, false));
+    let each = each.chain(bytes.iter().map(|picture| (picture, !costs.is_empty())));
     html! {
-        @for part in whole {
-            @let seconds = ratios::of_seconds(part);
-            @let cpu = ratios::of_cpu(part);
-            @let (first, second) = if part.seen.standings.is_noisy() { (cpu, seconds) } else { (seconds, cpu) };
-            @for picture in [first, second].iter().flatten() {
-                section data-measure=(picture.measure) {
-                    h2 { (picture.title) }
-                    (picture::figure(picture))
-                }
+        @for (place, (picture, is_more)) in each.enumerate() {
+            section data-measure=(picture.measure) data-more=[is_more.then_some("")] {
+                h2 { (picture.title) }
+                (picture::figure(picture))
             }
+            @if place == 0 { (strip::evidence(input)) }
         }
+        @if costs.is_empty() && bytes.is_empty() { (strip::evidence(input)) }
     }
 }
 
@@ -145,49 +158,29 @@ fn below(seen: &WarningInput<'_>) -> Markup {
 
 /// Latency by percentile, for jobs of requests only.
 fn latencies(seen: &WarningInput<'_>) -> Result<Markup> {
-    let plots = percentiles::plots(seen)?;
-    Ok(html! {
-        @if !plots.is_empty() {
-            h2 { "Latency by percentile" }
-            p.grey {
-                "All blocks that count together. A percentile is shown where ten or more requests took longer; the \
-                 table of targets has medians of the blocks' own."
-            }
-            div.two { @for plot in &plots { (figure(plot)) } }
-        }
-    })
+    let about = "All blocks that count together. A percentile is shown where ten or more requests took longer; the \
+                 table of targets has medians of the blocks' own.";
+    Ok(charted("Latency by percentile", about, &percentiles::chart(seen)?))
 }
 
 /// CPU and memory of the store; nothing where no trial took some seconds.
 fn seconds(seen: &WarningInput<'_>) -> Markup {
-    let lines = by_second::by_second(seen);
-    html! {
-        @if !lines.plots.is_empty() {
-            h2 { "The store, second by second" }
-            p.grey {
-                "One trial of each target: its first block that counts. Of a server its processes, of a store in the \
-                 process the trial's own."
-                @if !lines.not_drawn.is_empty() { " Not drawn: " (lines.not_drawn.join(", ")) "." }
-            }
-            div.two { @for plot in &lines.plots { (figure(plot)) } }
-        }
-    }
+    let about = "One trial of each target: its first block that counts. Of a server its processes, of a store in the \
+                 process the trial's own.";
+    charted("The store, second by second", about, &by_second::chart(seen))
 }
 
-/// The charts of a sweep; nothing where there is no line to draw.
+/// The charts of a sweep; nothing where there is no line to draw: what cannot be drawn is in the tables.
 fn swept(seen: &WarningInput<'_>) -> Markup {
-    // What cannot be drawn is in the tables.
-    let Ok(svg) = chart::svg(seen.points, seen.rows, "") else { return html! {} };
-    let (before, rest) = svg.split_once("<style>").unwrap_or((&svg, ""));
-    let behind = rest.split_once("</style>").map_or("", |(_, behind)| behind);
-    let title = html! { title { "The sweep as lines, a line a target; the tables have its numbers" } };
-    let opened = before.replacen("<svg ", "<svg role=\"img\" ", 1);
+    charted("The sweep", "", &sweep_chart::chart(seen.points, seen.rows).unwrap_or_default())
+}
+
+fn charted(heading: &str, about: &str, chart: &Chart) -> Markup {
     html! {
-        h2 { "The sweep" }
-        figure {
-            div.scroll tabindex="0" role="region" aria-label="Charts of the sweep" {
-                (PreEscaped(opened)) (title) (PreEscaped(behind))
-            }
+        @if !chart.plots.is_empty() {
+            h2 { (heading) }
+            @if !about.is_empty() { p.grey { (about) } }
+            (figures(chart))
         }
     }
 }

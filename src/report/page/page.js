@@ -34,7 +34,7 @@ const add = (name, words, before) => {
   before.before(one);
   return one;
 };
-const state = { measure: '', filter: '' };
+const state = { measure: '', base: '', filter: '' };
 const decoded = (text) => {
   try {
     return decodeURIComponent(text);
@@ -45,29 +45,64 @@ const decoded = (text) => {
 for (const part of location.hash.slice(1).split(',')) {
   const [name, value] = part.split('=').map(decoded);
   if (value === undefined) state.measure = name;
-  else if (name === 'filter') state.filter = value;
+  else if (name === 'filter' || name === 'base') state[name] = value;
 }
 const sections = [...document.querySelectorAll('section[data-measure]')];
 const measures = [...new Set(sections.map((one) => one.dataset.measure))];
+const isMore = (one) => one.dataset.more !== undefined;
+const embedded = document.getElementById('bases');
+const bases = embedded ? JSON.parse(embedded.textContent) : [];
+const columns = [];
+for (const table of document.querySelectorAll('table.sorted'))
+  for (const base of bases) {
+    const head = table.tHead && [...table.tHead.rows[0].cells].find((one) => one.textContent === base.heading);
+    if (!head) continue;
+    const rows = [...table.querySelectorAll('tr.row')].map((row) => {
+      const cell = row.cells[head.cellIndex];
+      return { cell, best: cell.textContent, place: base.targets.indexOf(row.cells[0].textContent) };
+    });
+    columns.push({ head, base, rows });
+  }
+const compare = () => {
+  for (const { head, base, rows } of columns) {
+    const place = base.targets.indexOf(state.base);
+    const text = place < 0 ? base.heading : base.before + ' ' + state.base;
+    const button = head.querySelector('button');
+    if (button.textContent === text) continue;
+    button.textContent = text;
+    head.removeAttribute('aria-sort');
+    for (const row of rows) {
+      row.cell.textContent = place < 0 ? row.best : (base.cells[place][row.place] ?? '-');
+      const key = Number.parseFloat(row.cell.textContent.replace('~', ''));
+      if (Number.isNaN(key)) delete row.cell.dataset.v;
+      else row.cell.dataset.v = key;
+    }
+  }
+};
 const apply = () => {
-  for (const one of sections) one.hidden = state.measure !== '' && one.dataset.measure !== state.measure;
+  compare();
+  for (const one of sections)
+    one.hidden = state.measure === '' ? isMore(one) : !['all', one.dataset.measure].includes(state.measure);
   const words = state.filter.toLowerCase();
   for (const row of document.querySelectorAll('tr.row'))
     row.hidden = !row.cells[0].textContent.toLowerCase().includes(words);
 };
 const choose = () => {
-  const told = [state.measure, state.filter && 'filter=' + encodeURIComponent(state.filter)].filter(
-    (one) => one,
-  );
+  const named = ['base', 'filter'].map((name) => state[name] && name + '=' + encodeURIComponent(state[name]));
+  const told = [state.measure, ...named].filter((one) => one);
   history.replaceState(null, '', told.length ? '#' + told.join(',') : location.pathname + location.search);
   apply();
 };
-if (!measures.includes(state.measure)) state.measure = '';
+if (!['all', ...measures].includes(state.measure)) state.measure = '';
 if (measures.length > 1) {
   const label = add('label', 'Measure ', sections[0]);
   const select = document.createElement('select');
-  for (const name of ['', ...measures])
-    select.append(new Option(name === 'cpu' ? 'CPU' : name || 'all', name, false, name === state.measure));
+  const called = (name) => (name === 'cpu' ? 'CPU' : name);
+  const usual = new Set(sections.filter((one) => !isMore(one)).map((one) => called(one.dataset.measure)));
+  select.append(new Option([...usual].join(' and '), ''));
+  for (const name of [...measures, ...(sections.some(isMore) ? ['all'] : [])])
+    select.append(new Option(called(name), name));
+  select.value = state.measure;
   select.addEventListener('change', () => {
     state.measure = select.value;
     choose();
@@ -75,6 +110,20 @@ if (measures.length > 1) {
   label.append(select);
 }
 const first = document.querySelector('table.sorted');
+const possible = bases.length ? bases[0].targets.slice(0, bases[0].cells.length) : [];
+if (!possible.includes(state.base)) state.base = '';
+if (possible.length) {
+  const label = add('label', 'In tables compare with ', first.closest('div.scroll'));
+  const select = document.createElement('select');
+  select.append(new Option('the best', ''));
+  for (const name of possible) select.append(new Option(name, name));
+  select.value = state.base;
+  select.addEventListener('change', () => {
+    state.base = select.value;
+    choose();
+  });
+  label.append(select);
+}
 if (first && first.querySelectorAll('tr.row').length > 3) {
   const label = add('label', 'Filter targets ', first.closest('div.scroll'));
   const input = document.createElement('input');

@@ -93,6 +93,7 @@ pub fn figure(picture: &RatioPicture) -> Markup {
 
 fn caption(picture: &RatioPicture) -> String {
     let said = [
+        (!picture.about.is_empty(), picture.about),
         (true, "Logarithmic axis; ratios compare trials of the same block."),
         (picture.is_seen_once, "Seen once, no claim: one block has no interval."),
         (picture.is_noisy, "Noisy: bars are dashed, and only the end of an interval nearest to 1 is claimed."),

@@ -9,15 +9,18 @@ use crate::report::cells::{Row, Status, least_cpu};
 use crate::report::standing::by_target;
 use crate::report::versus::Versus;
 use crate::report::{aa, costs};
+use crate::stats::sample::Sample;
 
 /// Rows of ratios on one axis.
 pub struct RatioPicture {
-    /// "seconds" or "cpu", as the address names it.
+    /// "seconds", "cpu", "memory" or "disk", as the address names it.
     pub measure: &'static str,
     /// What is compared.
     pub title: String,
     /// What the axis counts.
     pub axis: &'static str,
+    /// What is counted, where it needs words.
+    pub about: &'static str,
     pub panels: Vec<RatioPanel>,
     /// Between which ratios the same store came out from itself when it was run twice.
     pub band: Option<(f64, f64)>,
@@ -92,6 +95,7 @@ pub fn of_seconds(part: &PagePart<'_>) -> Option<RatioPicture> {
         measure: "seconds",
         title: format!("Time{}", part.title_behind()),
         axis: if groups.len() > 1 { "times as long as the best of its panel" } else { "times as long as the best" },
+        about: "",
         panels,
         band: band(standings.repeated.iter().map(aa::Repeated::versus)),
         is_noisy: standings.is_noisy(),
@@ -99,34 +103,111 @@ pub fn of_seconds(part: &PagePart<'_>) -> Option<RatioPicture> {
     })
 }
 
-/// By CPU of client and server for an op, in all groups: what is used up does not wait.
+/// What a target uses up, beside the one that used least of it: in all groups, since it does not wait.
+struct Used {
+    measure: &'static str,
+    title: &'static str,
+    axis: &'static str,
+    about: &'static str,
+    cost: fn(&Record) -> Option<f64>,
+}
+
+/// Of client and server.
+const CPU: Used = Used {
+    measure: "cpu",
+    title: "CPU of an op",
+    axis: "times the CPU of the least",
+    about: "",
+    cost: costs::cpu_us_per_op,
+};
+
+const BYTES: &[Used] = &[
+    Used {
+        measure: "memory",
+        title: "Memory",
+        axis: "times the memory of the least",
+        about: "What the kernel cannot take back, at its peak: of a server its processes, of a store in the process \
+                the trial's own with the job in it.",
+        cost: costs::memory_bytes,
+    },
+    Used {
+        measure: "disk",
+        title: "Bytes on disk",
+        axis: "times the bytes of the least",
+        about: "What the store's files take after the final flush.",
+        cost: costs::disk_bytes,
+    },
+    Used {
+        measure: "disk",
+        title: "Bytes written",
+        axis: "times the bytes of the least",
+        about: "What went towards disks until the end of the final flush, as the kernel counts it.",
+        cost: costs::written_bytes,
+    },
+];
+
 pub fn of_cpu(part: &PagePart<'_>) -> Option<RatioPicture> {
-    let (rows, standings) = (part.seen.rows, part.seen.standings);
+    let rows = part.seen.rows;
     let least = least_cpu(rows)?;
-    let costs = by_target(part.seen.records, &standings.counted, costs::cpu_us_per_op, |_| true);
-    let mut used: Vec<(&Row, Versus)> =
-        rows.iter().filter_map(|row| Some((row, row.numbers.as_ref()?.cpu_vs_least?))).collect();
-    used.sort_by(|one, other| one.1.ratio.total_cmp(&other.1.ratio));
+    let of_program = rows.iter().any(|row| row.of_program);
+    let used = Used { title: if of_program { "CPU" } else { CPU.title }, ..CPU };
+    let each = rows.iter().filter_map(|row| Some((row, row.numbers.as_ref()?.cpu_vs_least?)));
+    let costs = by_target(part.seen.records, &part.seen.standings.counted, CPU.cost, |_| true);
+    let drawn = drawn(part, &used, &costs, least, each.collect())?;
+    let repeated = aa::repeated(part.seen.records, &part.seen.standings.counted, CPU.cost);
+    Some(RatioPicture { is_noisy: repeated.iter().any(|one| one.control().is_noisy()), ..drawn })
+}
+
+/// By memory and by what went to disk, each where two targets have such a number in each of their trials. Nothing is
+/// claimed of bytes.
+pub fn of_bytes(part: &PagePart<'_>) -> Vec<RatioPicture> {
+    BYTES.iter().filter_map(|used| by_bytes(part, used)).collect()
+}
+
+fn by_bytes(part: &PagePart<'_>, used: &Used) -> Option<RatioPicture> {
+    let (rows, standings) = (part.seen.rows, part.seen.standings);
+    let costs = by_target(part.seen.records, &standings.counted, used.cost, |_| true);
+    // Fewer numbers than trials would be of other blocks than those of other targets.
+    let all_of = |row: &Row| costs.get(row.target.as_str()).filter(|by_block| by_block.len() == row.trials);
+    let median = |row: &Row| Some(Sample::new(all_of(row)?.values().copied().collect())?.median());
+    let known = rows.iter().filter(|row| row.numbers.is_some());
+    let known: Vec<(&Row, f64)> = known.filter_map(|row| Some((row, median(row)?))).collect();
+    // A baseline is never the winner.
+    let of_stores = known.iter().filter(|(row, _)| !row.baseline);
+    let (least, _) = of_stores.min_by(|one, other| one.1.total_cmp(&other.1))?;
+    let standing = standings.by(used.cost, |label| known.iter().any(|(row, _)| row.target == label))?;
+    let each = known.iter().filter_map(|(row, _)| Some((*row, standing.versus(&row.target, &least.target)?)));
+    drawn(part, used, &costs, least, each.collect())
+}
+
+/// Nothing of a target alone.
+fn drawn(
+    part: &PagePart<'_>,
+    used: &Used,
+    costs: &BlockCosts<'_>,
+    least: &Row,
+    mut each: Vec<(&Row, Versus)>,
+) -> Option<RatioPicture> {
+    let standings = part.seen.standings;
+    each.sort_by(|one, other| one.1.ratio.total_cmp(&other.1.ratio));
     let row = |(row, versus): (&Row, Versus)| RatioRow {
         target: row.target.clone(),
         rank: None,
         is_baseline: row.baseline,
-        place: RatioPlace::At { versus, blocks: in_blocks(&costs, &row.target, &least.target) },
+        place: RatioPlace::At { versus, blocks: in_blocks(costs, &row.target, &least.target) },
     };
-    let of_program = rows.iter().any(|row| row.of_program);
-    let what = if of_program { "CPU" } else { "CPU of an op" };
-    let repeated = aa::repeated(part.seen.records, &standings.counted, costs::cpu_us_per_op);
-    let is_noisy = repeated.iter().any(|one| one.control().is_noisy());
-    Some(RatioPicture {
-        measure: "cpu",
-        title: format!("{what}{}", part.title_behind()),
-        axis: "times the CPU of the least",
-        panels: vec![RatioPanel { title: String::new(), rows: used.into_iter().map(row).collect() }],
+    let rows: Vec<RatioRow> = each.into_iter().map(row).collect();
+    let repeated = aa::repeated(part.seen.records, &standings.counted, used.cost);
+    (rows.len() > 1).then(|| RatioPicture {
+        measure: used.measure,
+        title: format!("{}{}", used.title, part.title_behind()),
+        axis: used.axis,
+        about: used.about,
+        panels: vec![RatioPanel { title: String::new(), rows }],
         band: band(repeated.iter().map(aa::Repeated::versus)),
-        is_noisy,
+        is_noisy: false,
         is_seen_once: standings.blocks() == 1,
     })
-    .filter(|picture| picture.panels[0].rows.len() > 1)
 }
 
 fn is_cut_off(row: &Row) -> bool {

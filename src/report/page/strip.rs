@@ -24,11 +24,6 @@ pub fn top(input: &PageInput<'_>) -> Markup {
             @if let Some(why) = &noisy { "Noisy: " (why) ". " }
             (sentence(input))
         }
-        @if noisy.is_some() {
-            @for warning in input.warnings.iter().filter(|warning| matches!(warning.id, "discarded" | "aa-control")) {
-                p { (warning.evidence) }
-            }
-        }
         p.grey { (one_line(&words::headline(records, standings))) }
         @for what in banners(input) { p.banner role="note" { (what) } }
         dl.strip {
@@ -40,6 +35,13 @@ pub fn top(input: &PageInput<'_>) -> Markup {
             (fact("date", &date(&records[0].run.began)))
         }
     }
+}
+
+/// What makes a noisy run noisy: it stands below the first picture, which is to be seen first.
+pub fn evidence(input: &PageInput<'_>) -> Markup {
+    let of_noise = input.warnings.iter().filter(|warning| matches!(warning.id, "discarded" | "aa-control"));
+    let is_noisy = input.parts.iter().any(|part| part.seen.standings.is_noisy());
+    html! { @for warning in of_noise.filter(|_| is_noisy) { p { (warning.evidence) } } }
 }
 
 fn fact(name: &str, words: &str) -> Markup {

@@ -7,6 +7,7 @@ use base64::engine::general_purpose::STANDARD;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 use sha2::{Digest, Sha256};
 
+use super::forced;
 use crate::report::chart::palette;
 
 /// Text stands out from paper at least 4.5 to 1, light and dark; GREY of the palette is on paper only.
@@ -31,7 +32,7 @@ pub fn document(title: &str, body: &str) -> String {
                 meta name="color-scheme" content="light dark";
                 meta name="referrer" content="no-referrer";
                 title { (title) }
-                style { (PreEscaped(SHEET)) (PreEscaped(palette::rules())) }
+                style { (PreEscaped(SHEET)) (PreEscaped(palette::rules())) (PreEscaped(forced::rules())) }
             }
             body {
                 main { (PreEscaped(body)) }

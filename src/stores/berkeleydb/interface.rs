@@ -84,7 +84,10 @@ pub mod at {
     pub const ENV_OPEN: usize = 1328;
     pub const ENV_SET_CACHESIZE: usize = 1632;
     pub const ENV_SET_FLAGS: usize = 1728;
+    pub const ENV_TXN_BEGIN: usize = 2040;
     pub const ENV_TXN_CHECKPOINT: usize = 2048;
+    pub const TXN_ABORT: usize = 232;
+    pub const TXN_COMMIT: usize = 240;
     pub const CURSOR_CLOSE: usize = 352;
     pub const CURSOR_GET: usize = 392;
 }
@@ -122,6 +125,9 @@ pub type SetLog = unsafe extern "C" fn(Handle, u32, c_int) -> c_int;
 pub type GetLog = unsafe extern "C" fn(Handle, u32, *mut c_int) -> c_int;
 // SAFETY: as above.
 pub type Checkpoint = unsafe extern "C" fn(Handle, u32, u32, u32) -> c_int;
+pub type Begin = unsafe extern "C" fn(Handle, Handle, *mut Handle, u32) -> c_int;
+pub type Commit = unsafe extern "C" fn(Handle, u32) -> c_int;
+pub type Abort = unsafe extern "C" fn(Handle) -> c_int;
 pub type KeyValue = unsafe extern "C" fn(Handle, Handle, *mut Thing, *mut Thing, u32) -> c_int;
 pub type Delete = unsafe extern "C" fn(Handle, Handle, *mut Thing, u32) -> c_int;
 pub type NewCursor = unsafe extern "C" fn(Handle, Handle, *mut Handle, u32) -> c_int;

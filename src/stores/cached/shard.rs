@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use lru::LruCache;
 
-use crate::model::op::{Fault, KeyList, Op, Pairs, Reply};
+use crate::model::op::{Fault, KeyList, Op, Pairs, Reply, SumList};
 use crate::model::trial::CacheCounts;
 use crate::stores::Session;
 
@@ -32,9 +32,9 @@ pub enum CacheEntry {
         value: Vec<u8>,
         changed: bool,
     },
-    /// A counter as the store has it, and what was added since.
+    /// A counter as the store has it, where that is known, and what was added since.
     Counter {
-        stored: i64,
+        stored: Option<i64>,
         added: i64,
     },
 }
@@ -110,66 +110,120 @@ impl Shard {
         true
     }
 
-    /// Writes all that has changed, values many at once. What the store has not taken stays changed.
+    /// Writes all that has changed, many at once. What the store has not taken stays changed.
     pub fn write_all(&mut self, inner: &mut dyn Session) -> Result<(), Fault> {
-        let (mut keys, mut values, mut bytes) = (KeyList::default(), KeyList::default(), 0);
-        let mut together: Vec<&mut bool> = Vec::new();
+        let (mut values, mut sums) = (ChangedValues::default(), ChangedCounters::default());
         for (key, entry) in self.entries.iter_mut() {
             match entry {
-                CacheEntry::Value { value, changed } if *changed => {
-                    keys.push(key);
-                    values.push(value);
-                    bytes += key.len() + value.len();
-                    together.push(changed);
-                }
-                CacheEntry::Counter { stored, added } if *added != 0 => {
-                    write(key, &CacheEntry::Counter { stored: *stored, added: *added }, inner)?;
-                    *stored += *added;
-                    *added = 0;
-                }
+                CacheEntry::Value { value, changed } if *changed => values.push(key, value, changed),
+                CacheEntry::Counter { added: 0, .. } => {}
+                CacheEntry::Counter { stored, added } => match *added {
+                    0.. => sums.push(key, stored, added),
+                    // Not every store can take away from many at once.
+                    less => {
+                        write(key, &CacheEntry::Counter { stored: *stored, added: less }, inner)?;
+                        (*stored, *added) = (stored.map(|stored| stored + less), 0);
+                    }
+                },
                 _ => {}
             }
-            if together.len() == BATCH_RECORDS || bytes >= BATCH_BYTES {
-                set_all(&keys, &values, &mut together, inner)?;
-                keys.clear();
-                values.clear();
-                bytes = 0;
+            if values.entries.len() == BATCH_RECORDS || values.bytes >= BATCH_BYTES {
+                values.send(inner)?;
+            }
+            if sums.entries.len() == BATCH_RECORDS {
+                sums.send(inner)?;
             }
         }
-        set_all(&keys, &values, &mut together, inner)
+        values.send(inner)?;
+        sums.send(inner)
+    }
+
+    /// Those that were written, all of them.
+    pub fn forget_counters(&mut self) {
+        let is_counter = |entry: &CacheEntry| matches!(entry, CacheEntry::Counter { added: 0, .. });
+        let counters = self.entries.iter().filter(|(_, entry)| is_counter(entry));
+        let keys: Vec<Box<[u8]>> = counters.map(|(key, _)| key.clone()).collect();
+        for key in keys {
+            self.forget(&key);
+        }
     }
 }
 
-fn set_all(
-    keys: &KeyList,
-    values: &KeyList,
-    changed: &mut Vec<&mut bool>,
-    inner: &mut dyn Session,
-) -> Result<(), Fault> {
-    if changed.is_empty() {
-        return Ok(());
+/// Values on their way to the store.
+#[derive(Default)]
+struct ChangedValues<'e> {
+    keys: KeyList,
+    values: KeyList,
+    bytes: usize,
+    entries: Vec<&'e mut bool>,
+}
+
+impl<'e> ChangedValues<'e> {
+    fn push(&mut self, key: &[u8], value: &[u8], changed: &'e mut bool) {
+        self.keys.push(key);
+        self.values.push(value);
+        self.bytes += key.len() + value.len();
+        self.entries.push(changed);
     }
-    expect_done(inner.ask(&Op::SetMany(Pairs { keys: keys.lend(), values: values.lend() }))?)?;
-    changed.drain(..).for_each(|changed| *changed = false);
-    Ok(())
+
+    fn send(&mut self, inner: &mut dyn Session) -> Result<(), Fault> {
+        if self.entries.is_empty() {
+            return Ok(());
+        }
+        let pairs = Pairs { keys: self.keys.lend(), values: self.values.lend() };
+        expect_done("set-many", inner.ask(&Op::SetMany(pairs))?)?;
+        self.entries.drain(..).for_each(|changed| *changed = false);
+        self.keys.clear();
+        self.values.clear();
+        self.bytes = 0;
+        Ok(())
+    }
+}
+
+/// What was added to counters, on its way to the store.
+#[derive(Default)]
+struct ChangedCounters<'e> {
+    sums: SumList,
+    entries: Vec<(&'e mut Option<i64>, &'e mut i64)>,
+}
+
+impl<'e> ChangedCounters<'e> {
+    fn push(&mut self, key: &[u8], stored: &'e mut Option<i64>, added: &'e mut i64) {
+        self.sums.push(key, *added);
+        self.entries.push((stored, added));
+    }
+
+    fn send(&mut self, inner: &mut dyn Session) -> Result<(), Fault> {
+        if self.entries.is_empty() {
+            return Ok(());
+        }
+        expect_done("add-many", inner.ask(&Op::AddMany(self.sums.lend()))?)?;
+        for (stored, added) in self.entries.drain(..) {
+            *stored = stored.map(|stored| stored + *added);
+            *added = 0;
+        }
+        self.sums.clear();
+        Ok(())
+    }
 }
 
 /// Puts one record into the store, if it has changed.
 pub fn write(key: &[u8], entry: &CacheEntry, inner: &mut dyn Session) -> Result<(), Fault> {
     match entry {
         entry if !entry.is_changed() => Ok(()),
-        CacheEntry::Value { value, .. } => expect_done(inner.ask(&Op::Set { key, value, ttl_s: None })?),
-        CacheEntry::Counter { added, .. } => match inner.ask(&Op::Increment { key, by: *added })? {
+        CacheEntry::Value { value, .. } => expect_done("set", inner.ask(&Op::Set { key, value, ttl_s: None })?),
+        CacheEntry::Counter { added, .. } if *added < 0 => match inner.ask(&Op::Increment { key, by: *added })? {
             Reply::Number(_) => Ok(()),
             other => Err(unexpected("increment", other)),
         },
+        CacheEntry::Counter { added, .. } => expect_done("add", inner.ask(&Op::Add { key, by: *added })?),
     }
 }
 
-fn expect_done(reply: Reply<'_>) -> Result<(), Fault> {
+fn expect_done(op: &str, reply: Reply<'_>) -> Result<(), Fault> {
     match reply {
         Reply::Done => Ok(()),
-        other => Err(unexpected("set", other)),
+        other => Err(unexpected(op, other)),
     }
 }
 

@@ -12,7 +12,7 @@ use scylla::value::{Counter, CqlValue, Row};
 use tokio::task::JoinSet;
 
 use super::{Cassandra, NAME, fault, garbled};
-use crate::model::op::{Fault, KeyList, Keys, Op, Pairs, Reply, ValueList};
+use crate::model::op::{Fault, KeyList, Keys, Op, Pairs, Reply, Sums, ValueList};
 use crate::stores::Session;
 use crate::stores::cell::{self, check_key};
 use crate::stores::version_seen::VersionSeen;
@@ -131,6 +131,12 @@ impl Session for Asking<'_> {
                 }
                 Ok(Reply::Number(number))
             }
+            Op::Add { key, by } => {
+                self.check(op, key, 0)?;
+                self.execute(|statements| &statements.add, (Counter(by), key))?;
+                Ok(Reply::Done)
+            }
+            Op::AddMany(sums) => self.add_many(op, sums),
             Op::Number(key) => {
                 self.check(op, key, 0)?;
                 Ok(self.number(key)?.map_or(Reply::Missing, Reply::Number))
@@ -296,6 +302,14 @@ impl<'c> Asking<'c> {
         let statement = Arc::new(self.statements.set.clone());
         let pairs = pairs.iter().map(|(key, value)| (key.to_vec(), value.to_vec()));
         self.all(pairs, &statement, |_, _| Ok(()))?;
+        Ok(Reply::Done)
+    }
+
+    fn add_many(&mut self, op: &Op<'_>, sums: Sums<'_>) -> Result<Reply<'static>, Fault> {
+        sums.keys().iter().try_for_each(|key| self.check(op, key, 0))?;
+        let statement = Arc::new(self.statements.add.clone());
+        let sums = sums.iter().map(|(key, by)| (Counter(by), key.to_vec()));
+        self.all(sums, &statement, |_, _| Ok(()))?;
         Ok(Reply::Done)
     }
 

@@ -153,6 +153,10 @@ pub fn additions(fields: Keys<'_>, by: i64) -> Result<RawDocumentBuf, Fault> {
     Ok(rawdoc! { "$inc": additions })
 }
 
+pub fn add(key: &[u8], by: i64) -> RawDocumentBuf {
+    rawdoc! { "q": { "_id": id(key) }, "u": { "$inc": { "v": by } }, "upsert": true }
+}
+
 pub fn tally(record: &[u8], additions: &RawDocumentBuf) -> RawDocumentBuf {
     rawdoc! { "q": { "_id": id(record) }, "u": additions.clone(), "upsert": true }
 }

@@ -10,8 +10,8 @@ use crate::model::op::{Fault, KeyList, Keys, Op, Pairs, Reply, ValueList, readab
 use crate::stores::version_seen::VersionSeen;
 use crate::stores::{Session, cell};
 use documents::{
-    RECORD_BYTES, RECORDS, Writes, additions, field_of, id, key_in, number, number_in, number_of, put_value, record,
-    replace, replace_if, tally, words,
+    RECORD_BYTES, RECORDS, Writes, add, additions, field_of, id, key_in, number, number_in, number_of, put_value,
+    record, replace, replace_if, tally, words,
 };
 
 /// What the server answers where a key is there already.
@@ -33,7 +33,9 @@ pub struct Asking<'s> {
 impl Session for Asking<'_> {
     fn ask<'s>(&'s mut self, op: &Op<'_>) -> Result<Reply<'s>, Fault> {
         match *op {
-            Op::Increment { .. } | Op::Cas { .. } | Op::Tally { .. } if self.loses_changes => {
+            Op::Increment { .. } | Op::Add { .. } | Op::AddMany(_) | Op::Cas { .. } | Op::Tally { .. }
+                if self.loses_changes =>
+            {
                 let (name, op, clients) = (self.store.name, op.name(), self.store.launch.clients);
                 Err(Fault::Unsupported(format!(
                     "{name} has no {op} for {clients} clients at a time: this server, FerretDB 1, reads a record and \
@@ -61,6 +63,14 @@ impl Session for Asking<'_> {
             }
             Op::Delete(key) => self.delete(key),
             Op::Increment { key, by } => self.increment(key, by),
+            Op::Add { key, by } => self.update(Writes::of(add(key, by))).map(|_| Reply::Done),
+            Op::AddMany(sums) => {
+                let mut writes = Writes::default();
+                for (key, by) in sums.iter() {
+                    self.gather(&mut writes, add(key, by))?;
+                }
+                self.finish(writes)
+            }
             Op::Number(key) => match self.find(key)? {
                 Some(found) => number_in(&found).map(Reply::Number).ok_or_else(|| self.store.no_counter(key)),
                 None => Ok(Reply::Missing),

@@ -13,7 +13,7 @@ use mysql::{Binary, Conn, Params, QueryResult, Row, Statement, Value};
 use rows::{Longest, RECORDS, TALLIES};
 
 use super::{HALF, KEY, Mysql};
-use crate::model::op::{Fault, KeyList, Keys, Op, Pairs, Reply, ValueList};
+use crate::model::op::{Fault, KeyList, Keys, Op, Pairs, Reply, Sums, ValueList};
 use crate::stores::{Session, rows};
 
 /// So many rows a statement at most: each number of them is a statement of its own, and a server keeps 16,382 in all.
@@ -33,6 +33,7 @@ enum Said {
     SetIfAbsent,
     Delete,
     Increment,
+    Add,
     Cas,
     ReadTally,
     DeleteTally,
@@ -61,6 +62,11 @@ impl Said {
             Said::Increment => format!(
                 "INSERT INTO {RECORDS} (k, n) VALUES (?, ?)
                     ON DUPLICATE KEY UPDATE n = CAST(LAST_INSERT_ID(n + VALUES(n)) AS SIGNED)"
+            ),
+            // Where there is a value, n is NULL and stays so: the row does not change. VALUES(n) is the step.
+            Said::Add => format!(
+                "INSERT INTO {RECORDS} (k, n) VALUES {} ON DUPLICATE KEY UPDATE n = n + VALUES(n)",
+                several("(?, ?)")
             ),
             Said::ReadTally => format!("SELECT field, n FROM {TALLIES} WHERE record = ?"),
             Said::DeleteTally => format!("DELETE FROM {TALLIES} WHERE record = ?"),
@@ -139,6 +145,12 @@ impl Session for MysqlSession<'_> {
                 Ok(if done.rows == 0 { Reply::Missing } else { Reply::Done })
             }
             Op::Increment { key, by } => self.increment(key, by),
+            Op::Add { key, by } => {
+                let done = self.run(Said::Add, 1, vec![bytes(key), Value::Int(by)])?;
+                // Nothing has changed: 0 was added, or a value is no number.
+                if done.rows == 0 { self.number(key).map(|_| Reply::Done) } else { Ok(Reply::Done) }
+            }
+            Op::AddMany(sums) => self.add_many(sums),
             Op::Number(key) => self.number(key),
             Op::NumberMany(keys) => self.number_many(keys),
             Op::GetVersion(key) => self.get_version(key),
@@ -306,6 +318,18 @@ impl MysqlSession<'_> {
             // Nothing has changed: 0 was added, or a value is no number.
             _ => self.number(key),
         }
+    }
+
+    /// In the order of the keys, so that clients do not lock crosswise. A record that is a value is not told from a
+    /// counter here: it stays as it is, which its reading shows.
+    fn add_many(&mut self, sums: Sums<'_>) -> Result<Reply<'_>, Fault> {
+        let mut rows: Vec<(&[u8], i64)> = sums.iter().collect();
+        rows.sort_unstable();
+        for some in rows.chunks(ROWS) {
+            let values = some.iter().flat_map(|(key, by)| [bytes(key), Value::Int(*by)]);
+            self.run(Said::Add, some.len(), values.collect())?;
+        }
+        Ok(Reply::Done)
     }
 
     fn number(&mut self, key: &[u8]) -> Result<Reply<'_>, Fault> {

@@ -7,7 +7,7 @@ use postgres::{Client, Row, Statement};
 use rows::{Longest, RECORDS, TALLIES};
 
 use super::{NAME, Postgres};
-use crate::model::op::{Fault, KeyList, Keys, Op, Pairs, Reply, ValueList};
+use crate::model::op::{Fault, KeyList, Keys, Op, Pairs, Reply, Sums, ValueList};
 use crate::stores::{Session as Asks, rows};
 
 /// A row of an index has at most a third of a page, 2704 bytes, heads included: 8 for the row, 4 for a value's length,
@@ -29,6 +29,8 @@ enum Said {
     SetIfAbsent,
     Delete,
     Increment,
+    Add,
+    AddMany,
     Number,
     NumberMany,
     GetVersion,
@@ -65,6 +67,16 @@ impl Said {
             Said::Increment => format!(
                 "INSERT INTO {RECORDS} AS old (k, n) VALUES ($1, $2)
                     ON CONFLICT (k) DO UPDATE SET n = old.n + excluded.n WHERE old.v IS NULL RETURNING n"
+            ),
+            // Changes no row where there is a value.
+            Said::Add => format!(
+                "INSERT INTO {RECORDS} AS old (k, n) VALUES ($1, $2)
+                    ON CONFLICT (k) DO UPDATE SET n = old.n + excluded.n WHERE old.v IS NULL"
+            ),
+            // In the order of the keys, so that clients do not lock crosswise.
+            Said::AddMany => format!(
+                "INSERT INTO {RECORDS} AS old (k, n) SELECT k, n FROM unnest($1::bytea[], $2::bigint[]) AS given (k, n)
+                    ORDER BY k ON CONFLICT (k) DO UPDATE SET n = old.n + excluded.n WHERE old.v IS NULL"
             ),
             Said::Number => format!("SELECT n FROM {RECORDS} WHERE k = $1"),
             Said::NumberMany => format!("SELECT k, n FROM {RECORDS} WHERE k = ANY($1)"),
@@ -143,6 +155,11 @@ impl Asks for Asking<'_> {
                 let row = row.ok_or_else(|| rows::no_counter(NAME, key))?;
                 Ok(Reply::Number(row.get(0)))
             }
+            Op::Add { key, by } => match self.change(Said::Add, &[&key, &by])? {
+                0 => Err(rows::no_counter(NAME, key)),
+                _ => Ok(Reply::Done),
+            },
+            Op::AddMany(sums) => self.add_many(sums),
             Op::Number(key) => match self.row_of(Said::Number, &[&key])? {
                 Some(row) => {
                     let number: Option<i64> = row.get(0);
@@ -248,6 +265,16 @@ impl Asking<'_> {
         let (keys, values): (Vec<_>, Vec<_>) = pairs.iter().unzip();
         self.change(Said::SetMany, &[&keys, &values])?;
         Ok(Reply::Done)
+    }
+
+    fn add_many(&mut self, sums: Sums<'_>) -> Result<Reply<'_>, Fault> {
+        let (keys, numbers): (Vec<_>, Vec<_>) = sums.iter().unzip();
+        let rows = self.change(Said::AddMany, &[&keys, &numbers])?;
+        if rows == keys.len() as u64 {
+            return Ok(Reply::Done);
+        }
+        let values = keys.len() as u64 - rows;
+        Err(Fault::Refused(format!("{NAME}: {values} of the records to add to are no counters")))
     }
 
     fn number_many(&mut self, keys: Keys<'_>) -> Result<Reply<'_>, Fault> {

@@ -2,7 +2,7 @@
 
 use super::super::messages;
 use super::super::talk::{ProbeSession, Probed, Stop};
-use crate::model::op::{Fault, KeyList, Op, Reply};
+use crate::model::op::{Fault, KeyList, Op, Reply, SumList};
 use crate::model::units::thousands;
 
 fn add(talk: &mut ProbeSession<'_>, key: &[u8], by: i64, expected: i64) -> Probed {
@@ -181,4 +181,45 @@ pub fn many(talk: &mut ProbeSession<'_>) -> Probed {
     talk.expect(Op::NumberMany(list.lend()), Reply::Numbers(&numbers))?;
     talk.flush()?;
     talk.expect(Op::NumberMany(list.lend()), Reply::Numbers(&numbers))
+}
+
+/// What is added is there at once, for increments as well, whoever made the counter.
+pub fn add_alone(talk: &mut ProbeSession<'_>) -> Probed {
+    for (place, made_by_add) in [true, false].into_iter().enumerate() {
+        let key = talk.key(format!("n{place}"))?;
+        match made_by_add {
+            true => talk.expect(Op::Add { key: &key, by: 2 }, Reply::Done)?,
+            false => add(talk, &key, 2, 2)?,
+        }
+        talk.expect(Op::Number(&key), Reply::Number(2))?;
+        add(talk, &key, 3, 5)?;
+        talk.flush()?;
+        talk.expect(Op::Add { key: &key, by: 1_000_000_000 }, Reply::Done)?;
+        talk.expect(Op::Number(&key), Reply::Number(1_000_000_005))?;
+        add(talk, &key, 1, 1_000_000_006)?;
+        talk.expect(Op::Delete(&key), Reply::Done)?;
+        talk.expect(Op::Number(&key), Reply::Missing)?;
+    }
+    Ok(())
+}
+
+/// Every second counter is there before.
+pub fn add_many(talk: &mut ProbeSession<'_>) -> Probed {
+    for count in [1_usize, 2, 9, 10, 11, 99, 100, 101] {
+        let (mut keys, mut sums, mut numbers) = (KeyList::default(), SumList::default(), Vec::new());
+        for place in 0..count {
+            let key = talk.key(format!("{count}-{place}"))?;
+            let (before, by) = ((place % 2) as i64 * 7, place as i64 + 1);
+            if before > 0 {
+                talk.prepare(Op::Increment { key: &key, by: before }, Reply::Number(before))?;
+            }
+            keys.push(&key);
+            sums.push(&key, by);
+            numbers.push(Some(before + by));
+        }
+        talk.expect(Op::AddMany(sums.lend()), Reply::Done)?;
+        talk.flush()?;
+        talk.expect(Op::NumberMany(keys.lend()), Reply::Numbers(&numbers))?;
+    }
+    Ok(())
 }

@@ -12,6 +12,7 @@ mod split;
 mod values;
 
 use super::talk::{ProbeSession, Probed};
+use crate::model::op::Op;
 
 /// Clients of the probes of several.
 pub const CLIENTS: u32 = 4;
@@ -65,6 +66,8 @@ pub const ALONE: &[Probe] = &[
     probe("counters below zero", "below", counters::below_zero),
     probe("counters at 2^63", "last", counters::last),
     probe("increment of text", "no-number", counters::of_text),
+    probe("add, beside increment", "add", counters::add_alone),
+    probe("add-many, half of the counters missing", "add-many", counters::add_many),
     probe("number-many with missing keys", "numbers", counters::many),
     probe("replies split at every byte", "split", split::small),
     probe("large replies split at borders", "split-large", split::large),
@@ -76,6 +79,7 @@ pub const TOGETHER: &[Probe] = &[
     probe("the count of records", "count", changes::count),
     probe("several clients, each its own keys", "apart", shared::apart),
     probe("what one client sets another sees", "seen", shared::seen),
-    probe("several clients on one counter", "sum", shared::sum),
+    probe("several clients on one counter", "sum", |talk| shared::sum(talk, |key| Op::Increment { key, by: 1 })),
+    probe("several clients who add to one counter", "added", |talk| shared::sum(talk, |key| Op::Add { key, by: 1 })),
     probe("two clients' check-and-set", "race", shared::race),
 ];

@@ -129,18 +129,20 @@ fn burst(talk: &mut ProbeSession<'_>, connection: &mut Connection, op: Op<'_>) -
     refusal.map_or(Ok(BURST), |words| Err(talk.refused(&op, words)))
 }
 
-pub fn sum(talk: &mut ProbeSession<'_>) -> Probed {
+/// Additions of several clients, of which none may be lost; `up` adds 1 to a counter.
+pub fn sum(talk: &mut ProbeSession<'_>, up: fn(&[u8]) -> Op<'_>) -> Probed {
     let ground = talk.ground;
     let key = talk.key("n")?;
     // An op that is lacking is found by one.
-    talk.prepare(Op::Increment { key: &key, by: 1 }, Reply::Number(1))?;
+    let reply = if matches!(up(&key), Op::Add { .. }) { Reply::Done } else { Reply::Number(1) };
+    talk.prepare(up(&key), reply)?;
     talk.flush()?;
     let (counter, until, added) = (&key, Instant::now() + SUMMING, AtomicI64::new(0));
     together(|_| {
         let mut talk = ProbeSession::begin(ground, "sum")?;
         let mut connection =
             ground.store.connection().transpose().map_err(|fault| failed("a new connection".to_string(), &fault))?;
-        let (up, mut rounds) = (Op::Increment { key: counter, by: 1 }, 0);
+        let (up, mut rounds) = (up(counter), 0);
         while rounds < ROUNDS || Instant::now() < until {
             match &mut connection {
                 Some(connection) => rounds += burst(&mut talk, connection, up)?,
@@ -162,7 +164,11 @@ pub fn sum(talk: &mut ProbeSession<'_>) -> Probed {
             let came = messages::instead(&other, &Reply::Number(sum));
             let times = thousands(added.unsigned_abs());
             Err(wrong(
-                format!("increment {} by 1 from {CLIENTS} clients, {times} times in all", messages::key(&key)),
+                format!(
+                    "{} {} by 1 from {CLIENTS} clients, {times} times in all",
+                    up(&key).name(),
+                    messages::key(&key)
+                ),
                 came,
             ))
         }

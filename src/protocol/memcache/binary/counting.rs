@@ -3,8 +3,8 @@
 use super::super::super::Decoded;
 use super::super::super::text::garbled;
 use super::super::frames::lowered;
-use super::{Awaited, Binary, DECREMENT, INCREMENT, NOT_FOUND, answer, head, in_words};
-use crate::model::op::{Fault, Reply};
+use super::{Awaited, Binary, DECREMENT, INCREMENT, INCREMENT_QUIETLY, NOOP, NOT_FOUND, answer, head, in_words};
+use crate::model::op::{Fault, Op, Reply, Sums};
 
 /// What a counter that is not there is made with: nothing, or a first value that never ends.
 const NOT_MADE: u32 = u32::MAX;
@@ -23,6 +23,31 @@ impl Binary {
         change(INCREMENT, key, 0, NOT_MADE, self.next, out);
         change(DECREMENT, key, step, NOT_MADE, self.next.wrapping_add(1), out);
         Ok(Awaited::Lowered { by: step })
+    }
+
+    /// The same where nobody asks for the sum. The protocol tells it all the same.
+    pub(super) fn add(&self, op: &Op<'_>, key: &[u8], by: i64, out: &mut Vec<u8>) -> Result<Awaited, Fault> {
+        self.limits.check_plain_key(key)?;
+        change(INCREMENT, key, self.limits.step_of(op, by)?, FOR_EVER, self.next, out);
+        Ok(Awaited::Counted)
+    }
+
+    /// Sums are quiet, errors are not.
+    pub(super) fn add_many(&self, op: &Op<'_>, sums: Sums<'_>, out: &mut Vec<u8>) -> Result<Awaited, Fault> {
+        if sums.is_empty() {
+            return Err(self.limits.nothing(op));
+        }
+        for (key, by) in sums.iter() {
+            self.limits.check_plain_key(key)?;
+            self.limits.step_of(op, by)?;
+        }
+        let mut number = self.next;
+        for (key, by) in sums.iter() {
+            change(INCREMENT_QUIETLY, key, by.unsigned_abs(), FOR_EVER, number, out);
+            number = number.wrapping_add(1);
+        }
+        head(NOOP, 0, 0, 0, number, 0, out);
+        Ok(Awaited::AllCounted(sums.len() as u32))
     }
 
     /// What a counter was, and then what is left of it.

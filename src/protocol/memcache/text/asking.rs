@@ -43,6 +43,11 @@ impl Memcache {
                 Awaited::Deleted
             }
             Op::Increment { key, by } => self.increment(op, key, by, out)?,
+            Op::Add { key, by } => {
+                self.add(op, key, by, out)?;
+                Awaited::Sums(1)
+            }
+            Op::AddMany(sums) => self.add_many(op, sums, out)?,
             Op::Tally { .. } | Op::ReadTally(_) | Op::Scan { .. } => {
                 return Err(Fault::unsupported(self.limits.store, op));
             }
@@ -50,6 +55,7 @@ impl Memcache {
         self.commands += match awaited {
             Awaited::Stored { commands, .. } => commands as u64,
             Awaited::Sum { added: true } | Awaited::Lowered { .. } => 2,
+            Awaited::Sums(count) => 2 * count as u64,
             _ => 1,
         };
         self.waiting.push(awaited);

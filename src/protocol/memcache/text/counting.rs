@@ -4,7 +4,7 @@ use super::super::super::Decoded;
 use super::super::super::text::{garbled, line, push_number, unsigned};
 use super::super::frames::{LINE_MAX, counter, escape, is_error, lowered};
 use super::{Awaited, Dialect, Memcache};
-use crate::model::op::{Fault, Op, Reply};
+use crate::model::op::{Fault, Op, Reply, Sums};
 
 impl Memcache {
     /// Adds to a counter. A negative step is taken away by `decr`, as any server of the protocol understands it: not
@@ -32,6 +32,67 @@ impl Memcache {
         }
         incr(key, step, out);
         Ok(Awaited::Sum { added })
+    }
+
+    /// Makes the counter where there is none, and adds to it: two commands on their way before the first answer is
+    /// read, since most counters of a large count are new.
+    pub(super) fn add(&self, op: &Op<'_>, key: &[u8], by: i64, out: &mut Vec<u8>) -> Result<(), Fault> {
+        self.limits.check_key(key)?;
+        let step = self.limits.step_of(op, by)?;
+        out.extend_from_slice(b"add ");
+        escape(key, out);
+        out.extend_from_slice(ZERO);
+        change(b"incr ", |out| escape(key, out), step, out);
+        Ok(())
+    }
+
+    pub(super) fn add_many(&self, op: &Op<'_>, sums: Sums<'_>, out: &mut Vec<u8>) -> Result<Awaited, Fault> {
+        if sums.is_empty() {
+            return Err(self.limits.nothing(op));
+        }
+        let before = out.len();
+        if let Err(fault) = sums.iter().try_for_each(|(key, by)| self.add(op, key, by, out)) {
+            out.truncate(before);
+            return Err(fault);
+        }
+        Ok(Awaited::Sums(sums.len()))
+    }
+
+    /// The answers to `add` and `incr` in turn: a line each.
+    pub(super) fn hear_sums<'b>(
+        &'b mut self,
+        count: usize,
+        bytes: &'b [u8],
+    ) -> Result<Option<(usize, Decoded<'b>)>, Fault> {
+        let mut used = 0;
+        while self.parts < 2 * count {
+            let rest = &bytes[used..];
+            let Some(words) = line(rest, LINE_MAX)? else {
+                return Ok((used > 0).then_some((used, Decoded::Again)));
+            };
+            match (self.parts % 2, words) {
+                (0, b"STORED" | b"NOT_STORED") => {}
+                (_, words) if is_error(words) => self.note(String::from_utf8_lossy(words).into_owned()),
+                (1, b"NOT_FOUND") => self.note("NOT_FOUND: the counter was dropped as soon as it was made".to_string()),
+                (1, number) => {
+                    unsigned(number.trim_ascii_end()).ok_or_else(|| garbled("a number or NOT_FOUND", rest))?;
+                    counter(number).err().into_iter().for_each(|words| self.note(words));
+                }
+                _ => return Err(garbled("STORED or NOT_STORED", rest)),
+            }
+            used += words.len() + 2;
+            self.parts += 1;
+        }
+        if self.refusal.is_some() {
+            return Ok(Some((used, self.refused(b"", 0))));
+        }
+        self.done(0);
+        Ok(Some((used, Decoded::Reply(Reply::Done))))
+    }
+
+    #[cold]
+    fn note(&mut self, words: String) {
+        self.refusal.get_or_insert(words);
     }
 
     /// The answer to the `add` ahead of an `incr`: either way there is a counter now.
@@ -120,11 +181,14 @@ impl Memcache {
     }
 }
 
+/// What stands behind the key of an `add`: flags, time to live, length, and the value 0.
+const ZERO: &[u8] = b" 0 0 1\r\n0\r\n";
+
 /// Makes a counter where there is none.
 fn add_zero(key: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(b"add ");
     out.extend_from_slice(key);
-    out.extend_from_slice(b" 0 0 1\r\n0\r\n");
+    out.extend_from_slice(ZERO);
 }
 
 fn incr(key: &[u8], step: u64, out: &mut Vec<u8>) {

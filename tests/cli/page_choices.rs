@@ -1,0 +1,118 @@
+//! What a reader of the page of `--html` may choose: by which measure targets are drawn, and beside which of them the
+//! tables compare.
+
+use serde_json::{Value, json};
+
+use crate::desk::Desk;
+use crate::forms::results;
+use crate::page::{changed, embedded, is_of, lines, page_of, records, says};
+
+/// What the ratios of 40 targets to each other may take, in bytes, where nothing has an interval.
+const BASES_BYTES_MAX: usize = 30_000;
+
+/// One of the page's pictures with its heading.
+fn picture<'a>(page: &'a str, title: &str) -> &'a str {
+    let (_, rest) = page.split_once(&format!("<h2>{title}</h2>")).expect(title);
+    rest.split_once("</section>").expect("its end").0
+}
+
+#[test]
+fn memory_and_disk_are_measures_where_two_targets_have_their_bytes() {
+    let (_, page) = page_of(&results("fans"));
+    let memory = "<section data-measure=\"memory\" data-more=\"\"><h2>Memory</h2>";
+    says(&page, &[memory, "<section data-measure=\"cpu\"><h2>"]);
+    says(picture(&page, "Memory"), &["times the memory of the least", "one block each", "of a server its processes"]);
+    assert!(!page.contains("data-measure=\"disk\""), "Redis kept nothing on disk");
+    let with_bytes = |record: &mut Value| {
+        let bytes = if is_of(record, "redis") { 1_000_000 } else { 3_000_000 };
+        record["bytes_on_disk"] = bytes.into();
+        let phases = record["phases"].as_array_mut().expect("phases");
+        phases.iter_mut().for_each(|phase| phase["server"]["bytes_written"] = (4_000_000 - bytes).into());
+    };
+    let (_, page) = changed(with_bytes);
+    // Each has its own least, and bytes that never differ have no interval.
+    for (title, told) in
+        [("Bytes on disk", "redis 1.00x, redis+unix 3.00x"), ("Bytes written", "redis+unix 1.00x, redis 3.00x")]
+    {
+        let picture = picture(&page, title);
+        assert!(picture.contains(&format!("{title}, times the bytes of the least: {told}</title>")), "{picture}");
+        assert!(!picture.contains("95 % interval") && picture.contains("one block each"), "{picture}");
+    }
+    let (_, page) = changed(|record| {
+        with_bytes(record);
+        if is_of(record, "redis") && record["block"] == 3 {
+            record["bytes_on_disk"] = Value::Null;
+        }
+    });
+    says(&page, &["<h2>Bytes written</h2>"]);
+    assert!(!page.contains("<h2>Bytes on disk</h2>"), "one trial's are not known");
+}
+
+/// The cells of a Markdown table, by target and heading.
+fn markdown_cell(markdown: &str, target: &str, heading: &str) -> String {
+    let cells = |line: &str| -> Vec<String> {
+        line.trim_matches('|').split('|').map(|cell| cell.trim().replace("\\[", "[")).collect()
+    };
+    let lines = || markdown.lines().filter(|line| line.starts_with('|')).map(cells);
+    let headings = lines().find(|cells| cells[0] == "target").expect("headings");
+    let place = headings.iter().position(|one| one == heading).expect(heading);
+    lines().find(|cells| cells[0] == target).expect(target)[place].clone()
+}
+
+#[test]
+fn beside_the_best_a_page_says_what_the_terminal_says_and_any_target_may_be_the_base() {
+    for name in ["fans", "noisy"] {
+        let desk = Desk::with_only(&[]);
+        desk.file("out.jsonl", results(name));
+        let markdown = desk.run(&["show", "out.jsonl", "--markdown", "--wide"]).exits(0).out.clone();
+        let (_, page) = page_of(&results(name));
+        let columns = embedded(&page, "bases");
+        for column in columns.as_array().expect("columns") {
+            let texts = |list: &Value| -> Vec<String> {
+                list.as_array().expect("a list").iter().map(|text| text.as_str().expect("text").to_string()).collect()
+            };
+            let (heading, targets) = (column["heading"].as_str().expect("a heading"), texts(&column["targets"]));
+            let told = |target: &String| markdown_cell(&markdown, target, heading);
+            let bases = column["cells"].as_array().expect("bases");
+            // By CPU a baseline may be the least, which is no base to choose.
+            let best = targets[..bases.len()].iter().position(|target| told(target) == "1.00x");
+            assert!(best.is_some() || (name, heading) == ("noisy", "CPU vs least"), "{name}: {heading}");
+            let Some(best) = best else { continue };
+            for (target, cell) in targets.iter().zip(texts(&bases[best])) {
+                assert_eq!(cell.split(", ").next(), Some(told(target).as_str()), "{name}: {heading} of {target}");
+            }
+        }
+    }
+    let columns = embedded(&page_of(&results("fans")).1, "bases");
+    assert_eq!(columns[0]["targets"], json!(["redis+unix", "redis"]));
+    let unix_first = [["1.00x", "1.18x [1.14-1.27], slower"], ["0.85x [0.78-0.87], faster", "1.00x"]];
+    assert_eq!(columns[0]["cells"], json!(unix_first));
+    assert!(page_of(&results("noisy")).1.contains(", no claim\""));
+    let (_, sweep) = page_of(&results("getset"));
+    assert!(!sweep.contains("id=\"bases\""), "of a sweep each point is compared by itself");
+}
+
+/// So many targets in one block.
+fn crowd(targets: usize) -> String {
+    let all = records("fans");
+    let one = all.iter().find(|record| record["block"] == 1 && record["aa_control"] == false).expect("a record");
+    let named = |number: usize| {
+        let mut record = one.clone();
+        record["target"]["label"] = format!("redis?maxclients={}", 1000 + number).into();
+        record["position"] = (number + 1).into();
+        record["run"]["blocks"] = 1.into();
+        record
+    };
+    lines(&(0..targets).map(named).collect::<Vec<_>>())
+}
+
+#[test]
+fn forty_targets_may_be_the_base_and_of_more_none() {
+    let (_, page) = page_of(&crowd(40));
+    let columns = embedded(&page, "bases");
+    assert_eq!(columns[0]["cells"].as_array().map(Vec::len), Some(40));
+    assert!(!columns.to_string().contains(", "), "one block claims nothing: {columns}");
+    assert!(columns.to_string().len() <= BASES_BYTES_MAX, "{} bytes", columns.to_string().len());
+    let (_, page) = page_of(&crowd(41));
+    assert!(!page.contains("id=\"bases\"") && page.contains("<h2>Targets</h2>"));
+}
