@@ -51,6 +51,7 @@ impl Bounds {
 }
 
 /// What the trials of a block have in common: all targets get the same.
+#[derive(Clone)]
 pub struct DataSet {
     /// The job with this data.
     pub job: JobSettings,

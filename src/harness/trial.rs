@@ -90,6 +90,12 @@ impl<'a> Bench<'a> {
         Ok(bench)
     }
 
+    /// The same data for another plan, which differs in nothing that they depend on.
+    pub fn with_plan(&self, plan: &'a Plan) -> Bench<'a> {
+        let bench = Bench::with(plan, self.data.clone(), self.scratch, self.interrupt);
+        Bench { by_clients: self.by_clients.clone(), ..bench }
+    }
+
     /// The data of each seed, and the expected state about it: one at least.
     pub fn data_of(plan: &Plan, scratch: &Path, interrupt: &Interrupt) -> Result<Vec<DataSet>> {
         plan.jobs().into_iter().map(|job| DataSet::prepare(plan, job, scratch, interrupt)).collect()

@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::trial::Durability;
+
 /// The levers of a run, the same in all of its records.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
@@ -12,6 +14,9 @@ pub struct LeverRun {
     pub levers: Vec<RunLever>,
     /// Those that were not.
     pub left_out: Vec<UntriedLever>,
+    /// The durability levels at which base is run at the end, those for which no time is left among them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub levels: Vec<Durability>,
 }
 
 /// One thing that was changed.

@@ -136,6 +136,8 @@ pub struct LevelRow {
     /// How many times as long it takes as at the run's own level; none of that one itself.
     pub ratio: Option<Ratio>,
     pub blocks: usize,
+    /// Why it has no number.
+    pub failed: Option<String>,
 }
 
 impl LeverReport {
@@ -352,7 +354,8 @@ fn levels(records: &[Record]) -> Vec<LevelRow> {
         let both = these.iter().filter_map(|(block, cost)| Some((*cost, *first.get(block)?)));
         let (these, others): (Vec<f64>, Vec<f64>) = both.unzip();
         let ratio = LogRatios::of(&these, &others).filter(|_| place > 0).map(|ratios| ratios.ratio());
-        LevelRow { level: part[0].durability, keeps: part[0].keeps.clone(), ratio, blocks: these.len() }
+        let failed = if these.is_empty() { part.iter().find_map(failure) } else { None };
+        LevelRow { level: part[0].durability, keeps: part[0].keeps.clone(), ratio, blocks: these.len(), failed }
     };
     parts.iter().enumerate().map(level).collect()
 }

@@ -40,35 +40,38 @@ fn is_good(record: &Record) -> bool {
     record.outcome == Outcome::Finished && record.is_right()
 }
 
-/// Of a run of levers each part has its blocks, and what the blocks of gains chose is tried in fresh ones.
+/// Of a run of levers each part has its blocks. What the blocks of gains chose is tried in fresh ones, and durability
+/// levels come last: where no time was left for these, they have records that say so.
 fn of_levers(records: &[Record]) -> Option<String> {
     let part = |record: &Record| record.levers.as_ref().map(|levers| levers.part);
     let last = part(records.last()?)?;
     let of_last: Vec<&Record> = records.iter().filter(|record| part(record) == Some(last)).collect();
-    let name = match last {
-        LeverPart::Gains => "the blocks of gains",
-        LeverPart::Confirm { .. } => "the fresh blocks",
-        LeverPart::Synthetic => "the blocks of set/get alone",
-        LeverPart::Durability => "the durability levels",
+    let levels = records[0].run.levers.as_ref().map_or(0, |run| run.levels.len());
+    let (name, is_the_end) = match last {
+        LeverPart::Gains => ("the blocks of gains", levels == 0 && !awaits_fresh_blocks(records)),
+        LeverPart::Confirm { .. } => ("the fresh blocks", levels == 0),
+        LeverPart::Synthetic => ("the blocks of set/get alone", levels == 0),
+        LeverPart::Durability => ("the durability levels", true),
     };
-    let missing = last_block(&of_last).or_else(|| fewer_blocks(&of_last)).map(|what| format!("{name}: {what}"));
-    missing.or_else(|| (last == LeverPart::Gains).then(|| no_fresh_blocks(records)).flatten())
+    let missing =
+        last_block(&of_last).or_else(|| levels_of_one_block(&of_last).filter(|_| last == LeverPart::Durability));
+    match missing {
+        Some(what) => Some(format!("{name}: {what}")),
+        None => (!is_the_end).then(|| format!("nothing follows {name}")),
+    }
 }
 
-/// Where their number was fixed, and some target was still good.
-fn fewer_blocks(records: &[&Record]) -> Option<String> {
-    let first = records.first()?;
-    let done = records.iter().map(|record| record.block).max()?;
-    let is_fixed = first.run.plus_minus.is_none();
-    let goes_on = records.iter().any(|record| record.block == done && is_good(record));
-    (is_fixed && goes_on && done < first.run.blocks).then(|| format!("{done} of {} blocks", first.run.blocks))
+/// The first block has each level.
+fn levels_of_one_block(records: &[&Record]) -> Option<String> {
+    let due = records.first()?.run.levers.as_ref()?.levels.len();
+    let there = records.iter().map(|record| record.durability).collect::<BTreeSet<_>>().len();
+    (there < due).then(|| format!("block 1 has {there} of {due} trials"))
 }
 
-/// Some levers of those that were measured together were chosen, and not tried.
-fn no_fresh_blocks(records: &[Record]) -> Option<String> {
-    let seen = levers::seen(records)?;
-    let set = first_set(seen.all, &seen.gains);
-    (set != LeverSet::BASE && set != seen.all).then(|| "no fresh blocks of the levers that may be enough".to_string())
+/// Some levers of those that were measured together were chosen.
+fn awaits_fresh_blocks(records: &[Record]) -> bool {
+    let chosen = levers::seen(records).map(|seen| (first_set(seen.all, &seen.gains), seen.all));
+    chosen.is_some_and(|(set, all)| set != LeverSet::BASE && set != all)
 }
 
 #[cfg(test)]
@@ -117,18 +120,36 @@ mod tests {
         let whole = [gains(1, "a"), gains(1, "b"), gains(2, "b"), gains(2, "a")];
         assert_eq!(cut_off(&whole), None);
         assert_eq!(cut_off(&whole[..3]).as_deref(), Some("the blocks of gains: block 2 has 1 of 2 trials"));
-        assert_eq!(cut_off(&whole[..2]).as_deref(), Some("the blocks of gains: 1 of 2 blocks"));
-        let mut open = whole[..2].to_vec();
-        open.iter_mut().for_each(|record| record.run.plus_minus = Some(0.03));
-        assert_eq!(cut_off(&open), None, "they may have ended early");
+        assert_eq!(cut_off(&whole[..2]), None, "the time was over, perhaps");
         let fresh = |block, label| of_part(LeverPart::Confirm { attempt: 1 }, block, label);
         let all = [&whole[..], &[fresh(1, "a"), fresh(1, "b"), fresh(1, "c"), fresh(2, "c")]].concat();
-        assert_eq!(cut_off(&all[..7]).as_deref(), Some("the fresh blocks: 1 of 2 blocks"));
+        assert_eq!(cut_off(&all[..7]), None);
         assert_eq!(cut_off(&all).as_deref(), Some("the fresh blocks: block 2 has 1 of 3 trials"));
-        // Levels are of one target.
-        let level = |block, durability| Record { durability, ..of_part(LeverPart::Durability, block, "a") };
-        let levels = [level(1, Durability::None), level(1, Durability::Power), level(2, Durability::Power)];
-        let cut = cut_off(&[&whole[..], &levels].concat());
-        assert_eq!(cut.as_deref(), Some("the durability levels: block 2 has 1 of 2 trials"));
+    }
+
+    /// They are the last part of a run that has them, whether there was time for them or not.
+    #[test]
+    fn a_run_of_levers_ends_with_its_durability_levels() {
+        let levels = [Durability::None, Durability::Power];
+        let with_levels = |mut record: Record| {
+            record.run.levers = Some(LeverRun { levels: levels.to_vec(), ..LeverRun::default() });
+            record
+        };
+        let gains = |block| with_levels(of_part(LeverPart::Gains, block, "a"));
+        let level = |block, place: usize| {
+            let record = with_levels(of_part(LeverPart::Durability, block, "a"));
+            Record { durability: levels[place], ..record }
+        };
+        let whole = [gains(1), gains(2), level(1, 0), level(1, 1), level(2, 1), level(2, 0)];
+        let cut = |records: usize| cut_off(&whole[..records]);
+        assert_eq!(cut(2).as_deref(), Some("nothing follows the blocks of gains"));
+        assert_eq!(cut(3).as_deref(), Some("the durability levels: block 1 has 1 of 2 trials"));
+        assert_eq!((cut(4), cut(6)), (None, None));
+        assert_eq!(cut(5).as_deref(), Some("the durability levels: block 2 has 1 of 2 trials"));
+        let mut no_time = whole[..4].to_vec();
+        for record in &mut no_time[2..] {
+            record.outcome = Outcome::LeftOut { reason: "the time of the run was over before its turn".to_string() };
+        }
+        assert_eq!(cut_off(&no_time), None);
     }
 }

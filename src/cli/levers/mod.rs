@@ -152,7 +152,8 @@ fn measured(
         Question::Enough => ground.all(&levers),
         Question::Advice => (LeverSet::BASE, vec![Some(ALONE.to_string()); levers.len()]),
     };
-    let run = LeverRun { base: ground.base().target.label.clone(), levers: told(&levers, reasons), left_out };
+    let levels = if question == Question::Enough { levels_of(ground) } else { Vec::new() };
+    let run = LeverRun { base: ground.base().target.label.clone(), levers: told(&levers, reasons), left_out, levels };
     tell_plan(&run, all);
     let mut plan = of_gains(ground, plan, &levers, all, &run);
     let time = session.end.left().mul_f64(GAINS);
@@ -230,7 +231,8 @@ fn confirmed(
     let Some(seen) = report::seen(&session.records) else { return Ok(None) };
     let mut set = stats::first_set(all, &seen.gains);
     for attempt in 1..=ATTEMPTS {
-        if set == LeverSet::BASE || set == all || plan.is_over() {
+        // Where no time is left for the first set, its blocks say so.
+        if set == LeverSet::BASE || set == all || (attempt > 1 && plan.is_over()) {
             break;
         }
         let chosen = [LeverSet::BASE, all, set].map(|set| labelled(ground, levers, set, all)).to_vec();
@@ -251,14 +253,18 @@ fn confirmed(
     Ok(None)
 }
 
-/// The base at each durability level that its store keeps, in blocks of their own.
-fn durability(session: &mut LeverSession<'_>, ground: &Ground<'_>, plan: &Plan) -> Result<Ended> {
-    let whole = Ok(Ended::Stopped(RunEnd::AllBlocks));
+/// The durability levels that are compared, two at least: those that the store keeps.
+fn levels_of(ground: &Ground<'_>) -> Vec<Durability> {
     let keeps = |level: &Durability| (ground.base().adapter.keeps)(*level).is_ok();
     let levels: Vec<Durability> = Durability::ALL.into_iter().filter(keeps).collect();
-    if plan.configuration == Configuration::Shipped || levels.len() < 2 || plan.is_over() {
-        return whole;
-    }
+    let are_compared = ground.plan.configuration != Configuration::Shipped && levels.len() > 1;
+    if are_compared { levels } else { Vec::new() }
+}
+
+/// The base at each durability level, in blocks of their own. Levels for which no time is left say so.
+fn durability(session: &mut LeverSession<'_>, ground: &Ground<'_>, plan: &Plan) -> Result<Ended> {
+    let levels = levels_of(ground);
+    let Some(safest) = levels.last() else { return Ok(Ended::Stopped(RunEnd::AllBlocks)) };
     let blocks = Blocks::exactly(ground.args.how.blocks.unwrap_or(DURABILITY_BLOCKS).min(DURABILITY_BLOCKS));
     let run = plan.levers.as_ref().map(|(run, _)| (run.clone(), LeverPart::Durability));
     let base = Plan {
@@ -270,13 +276,18 @@ fn durability(session: &mut LeverSession<'_>, ground: &Ground<'_>, plan: &Plan) 
         ..plan.clone()
     };
     // What fits the level that keeps most fits all.
-    let mut safest = Plan { durability: levels[levels.len() - 1], ..base.clone() };
-    let time = session.end.left() / (levels.len() as u32 * 2);
-    pilots::size_at_most(session, &mut safest, time, plan.job.units)?;
+    let mut safest = Plan { durability: *safest, ..base.clone() };
+    if !plan.is_over() {
+        let time = session.end.left() / (levels.len() as u32 * 2);
+        pilots::size_at_most(session, &mut safest, time, plan.job.units)?;
+    }
     let of =
         |&durability: &Durability| Plan { durability, job: safest.job.clone(), blocks: safest.blocks, ..base.clone() };
     let plans: Vec<Plan> = levels.iter().map(of).collect();
-    complain("kvfair: the durability levels, apart");
+    complain(match plan.is_over() {
+        false => "kvfair: the durability levels, apart",
+        true => "kvfair: no time is left for the durability levels: give a longer --budget",
+    });
     session.blocks(&plans, session.end.left())
 }
 

@@ -16,13 +16,13 @@ fn lever(name: &str, change: &str) -> RunLever {
 
 fn run() -> LeverRun {
     let levers = vec![lever("transport", "unix"), lever("io-threads", "io-threads=2")];
-    LeverRun { base: "redis".to_string(), levers, left_out: Vec::new() }
+    LeverRun { base: "store".to_string(), levers, ..LeverRun::default() }
 }
 
 /// Blocks of a part: each set at its cost in seconds, with a little noise, and base twice.
 fn part(run: &LeverRun, part: LeverPart, costs: &[(&[&str], f64)]) -> Vec<Record> {
     let one = |changed: &[&str], block: u32, cost_s: f64, aa_control: bool| {
-        let label = if changed.is_empty() { "redis".to_string() } else { format!("redis with {}", changed.join(" ")) };
+        let label = if changed.is_empty() { "store".to_string() } else { format!("store with {}", changed.join(" ")) };
         let mut made = record(&label, "finished", &[]);
         let wobble = 1.0 + f64::from((block * 13 + label.len() as u32 * 7 + u32::from(aa_control)) % 11) / 2e4;
         let took_s = cost_s * wobble;
@@ -81,8 +81,8 @@ fn a_set_is_confirmed_by_fresh_blocks_alone() {
     assert!(text.contains("no smaller set that was tried is enough"), "{text}");
 
     // The gain that is told of it is that of the fresh blocks too.
-    let slower = told(&[gains(), fresh(1, 2.04)]).0.enough.gain.expect("fresh blocks").ratio.estimate;
-    assert!((slower - 4.0 / 2.04).abs() < 0.005, "{slower}");
+    let slower = told(&[gains(), fresh(1, 2.02)]).0.enough.gain.expect("fresh blocks").ratio.estimate;
+    assert!((slower - 4.0 / 2.02).abs() < 0.005, "{slower}");
 }
 
 #[test]
@@ -117,4 +117,21 @@ fn the_answer_of_set_and_get_alone_stands_beside_that_of_the_job() {
     assert_eq!(json["synthetic"]["job"], "getset");
     assert!(json["levers"][0]["synthetic"]["ratio"].is_object() && json["levers"][1]["synthetic"].is_null());
     assert_eq!(report.job, "fans");
+}
+
+/// A level for which there was no time says so, and is no failure.
+#[test]
+fn a_durability_level_without_a_number_has_a_reason() {
+    let base = part(&run(), LeverPart::Durability, &[(BASE, 4.0)]);
+    let at = |durability: Durability, outcome: Outcome| {
+        let one = Record { durability, outcome, ..base[0].clone() };
+        vec![Record { phases: Vec::new(), keeps: "synced".to_string(), ..one }]
+    };
+    let over = || Outcome::LeftOut { reason: "the time of the run was over".to_string() };
+    let (report, text) = told(&[gains(), fresh(1, 2.0), base.clone(), at(Durability::Power, over())]);
+    assert_eq!(report.durability[1].failed.as_deref(), Some("the time of the run was over"));
+    assert!(text.contains("power: no number: the time of the run was over (synced)"), "{text}");
+    assert!(!text.contains("none: no number"), "the first level was measured: {text}");
+    let text = told(&[gains(), at(Durability::None, over()), at(Durability::Power, over())]).1;
+    assert!(text.contains("none: no number: the time of the run was over"), "{text}");
 }

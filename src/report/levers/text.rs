@@ -211,7 +211,7 @@ fn durability(report: &LeverReport, width: usize) -> Vec<String> {
     let Some(first) = report.durability.first() else { return Vec::new() };
     let mut lines =
         vec![format!("apart, {} at other durability levels, in times of level {}:", report.base, first.level)];
-    for row in report.durability.iter().skip(1) {
+    for row in report.durability.iter().filter(|row| row.level != first.level || row.failed.is_some()) {
         lines.extend(wrap(&format!("  {}", level(row)), width));
     }
     lines
@@ -222,7 +222,10 @@ fn level(row: &LevelRow) -> String {
     let blocks = if row.blocks == 1 { "1 block".to_string() } else { format!("{} blocks", row.blocks) };
     match row.ratio {
         Some(ratio) => format!("{}: {} as long ({}; {blocks})", row.level, versus(ratio.into()), row.keeps),
-        None => format!("{}: no number ({})", row.level, row.keeps),
+        None => {
+            let why = row.failed.as_deref().unwrap_or("no block has it and the first level");
+            format!("{}: no number: {why} ({})", row.level, row.keeps)
+        }
     }
 }
 
