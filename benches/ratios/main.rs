@@ -5,6 +5,7 @@
 
 mod adapters;
 mod connections;
+mod counting;
 mod embedded;
 mod generator;
 mod rate;
@@ -83,6 +84,7 @@ const FIGURES: &[Figure] = &[
     Figure { name: "merge", run: merge },
     Figure { name: "adapters", run: adapters::measure },
     Figure { name: "ngrams", run: ngrams },
+    Figure { name: "counting", run: counting::measure },
     Figure { name: "fans", run: fans },
     Figure { name: "overhead", run: overhead },
     Figure { name: "memory", run: memory },

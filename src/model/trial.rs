@@ -209,8 +209,8 @@ pub struct Cache {
     /// The most records that it holds, where that is limited too.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub items: Option<u64>,
-    /// After so many units all that has changed goes to the store, and counters are forgotten; only where their place is
-    /// needed and at the end where nothing is said.
+    /// After so many units all that has changed goes to the store, and counters are forgotten. Without it this happens
+    /// only where their place is needed and at the end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub merge: Option<u64>,
 }

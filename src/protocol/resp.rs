@@ -10,9 +10,11 @@ use super::waiting::Waiting;
 use super::{Codec, Decoded, KnownCodec};
 use crate::model::op::{Alike, Fault, KeyList, Keys, Op, Pairs, Pattern, Reply, ValueList, readable};
 
+mod awaited;
 mod frames;
 mod versions;
 
+use awaited::Awaited;
 pub use frames::{PING, Value, command, pong, value};
 use frames::{Token, array, bulk, bulk_head, short_bulk, token};
 
@@ -49,32 +51,6 @@ pub struct Greeting {
     pub user: Option<String>,
     pub password: Option<String>,
     pub database: Option<u32>,
-}
-
-/// The answer that an op waits for.
-#[derive(Clone, Copy, PartialEq)]
-enum Awaited {
-    Login,
-    Select,
-    Status,
-    Absent,
-    Removed,
-    Sum,
-    Value,
-    Count,
-    Values(usize),
-    Counts(usize),
-    /// `+OK` so many times, then the value.
-    Watched {
-        epoch: u64,
-        statuses: usize,
-    },
-    /// MULTI, SET and EXEC.
-    Swap,
-    /// A check-and-set whose version is over: nothing was written.
-    Stale,
-    Sums(usize),
-    Fields,
 }
 
 impl Resp {
@@ -455,21 +431,6 @@ impl Resp {
             _ => words,
         };
         self.done(Decoded::Refused(words))
-    }
-}
-
-impl Awaited {
-    #[cold]
-    fn expected(self) -> &'static str {
-        match self {
-            Awaited::Login | Awaited::Select | Awaited::Status => "+OK",
-            Awaited::Absent => "+OK or $-1",
-            Awaited::Removed => ":1 or :0",
-            Awaited::Sum => "a sum",
-            Awaited::Swap => "what became of MULTI, SET and EXEC",
-            Awaited::Stale => "+PONG",
-            _ => "a bulk string",
-        }
     }
 }
 

@@ -12,6 +12,10 @@ use super::text::{garbled, unasked};
 use super::{Codec, Decoded};
 use crate::model::op::{Fault, Keys, Op, Pairs, Reply, Sums, ValueList, readable};
 
+mod stats;
+
+pub use stats::{STAT_QUESTION, TyrantStats, stats};
+
 const MAGIC: u8 = 0xC8;
 const PUT: u8 = 0x10;
 const PUT_KEEP: u8 = 0x11;
@@ -19,13 +23,10 @@ const OUT: u8 = 0x20;
 const GET: u8 = 0x30;
 const GET_MANY: u8 = 0x31;
 const ADD_INT: u8 = 0x60;
-const STAT: u8 = 0x88;
 
 /// The server closes the connection on a longer key or value, and on more keys at once.
 const BYTES_MAX: usize = 256 << 20;
 const KEYS_MAX: usize = 1 << 20;
-/// An answer to `stat` has some two thousand bytes.
-const STAT_MAX: usize = 1 << 20;
 
 /// One connection's side of Tokyo Tyrant's protocol.
 pub struct Tyrant {
@@ -480,32 +481,4 @@ fn grown(sum: i32, by: i32) -> Result<i64, String> {
     }
     let limit = if by > 0 { i32::MAX } else { i32::MIN };
     Err(format!("the counter went past {limit} and around to {sum}: it has 32 bits and is wrong from now on"))
-}
-
-/// The question for `stat`.
-pub const STAT_QUESTION: &[u8] = &[MAGIC, STAT];
-
-/// Names and values.
-pub type TyrantStats = Vec<(String, String)>;
-
-/// What `stat` says, by name, and the bytes it took: not for ops, since it copies what it reads.
-pub fn stats(bytes: &[u8]) -> Result<Option<(usize, TyrantStats)>, Fault> {
-    match bytes.first() {
-        None => return Ok(None),
-        Some(0) => {}
-        Some(_) => return Err(garbled("the answer to stat", bytes)),
-    }
-    let Some(size) = four(bytes, 1) else {
-        return Ok(None);
-    };
-    let used = 5 + size as usize;
-    if used > STAT_MAX {
-        return Err(garbled(&format!("an answer to stat of at most {STAT_MAX} bytes"), bytes));
-    }
-    let Some(text) = bytes.get(5..used) else {
-        return Ok(None);
-    };
-    let text = String::from_utf8_lossy(text);
-    let pairs = text.lines().filter_map(|line| line.split_once('\t'));
-    Ok(Some((used, pairs.map(|(name, value)| (name.to_string(), value.to_string())).collect())))
 }

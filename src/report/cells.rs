@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use anyhow::Result;
 
-use super::costs::{group, is_many};
+use super::costs::{bytes_written, group, is_many};
 use super::standing::{Counted, Standings};
 use super::times;
 use super::versus::Versus;
@@ -365,11 +365,6 @@ fn system_share(trial: &Record) -> Option<f64> {
     let usages = trial.measured().flat_map(|phase| std::iter::once(phase.client).chain(phase.server));
     let (system_s, cpu_s) = usages.fold((0.0, 0.0), |sum, usage| (sum.0 + usage.system_s, sum.1 + usage.cpu_s()));
     (cpu_s > 0.0).then_some(system_s / cpu_s)
-}
-
-pub(super) fn bytes_written(trial: &Record) -> Option<f64> {
-    let usages = trial.measured().map(|phase| phase.server.unwrap_or(phase.client).bytes_written);
-    usages.sum::<Option<u64>>().map(|bytes| bytes as f64)
 }
 
 fn cores_used(trial: &Record) -> Option<f64> {

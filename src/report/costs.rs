@@ -1,6 +1,6 @@
 //! What a trial cost, and what it may be compared with.
 
-use super::{cells, verified};
+use super::verified;
 use crate::model::record::{Phase, Record};
 use crate::model::trial::Via;
 
@@ -42,7 +42,13 @@ pub(super) fn disk_bytes(trial: &Record) -> Option<f64> {
 
 /// What the store wrote towards disks.
 pub(super) fn written_bytes(trial: &Record) -> Option<f64> {
-    some_bytes(cells::bytes_written(trial)?)
+    some_bytes(bytes_written(trial)?)
+}
+
+/// As `written_bytes`, where none are a number too.
+pub(super) fn bytes_written(trial: &Record) -> Option<f64> {
+    let usages = trial.measured().map(|phase| phase.server.unwrap_or(phase.client).bytes_written);
+    usages.sum::<Option<u64>>().map(|bytes| bytes as f64)
 }
 
 /// No bytes are as good as unknown, as in tables.

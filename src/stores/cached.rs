@@ -2,7 +2,8 @@
 //!
 //! Values are read and changed in memory; what has changed goes to the store when its place is needed, and all of it
 //! at the final flush. Counters gather what was added and pass it on as one add; what the store counted before is read
-//! only where it is asked for. A record is dropped only once the store has taken it: a write that fails is the caller's fault to hear, and the record stays.
+//! only where it is asked for. A record is dropped only once the store has taken it: a write that fails is an error of
+//! the caller's op, and the record stays.
 
 mod shard;
 

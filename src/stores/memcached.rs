@@ -132,7 +132,7 @@ impl Store for Memcached {
         let (increment, keys) = match protocol {
             "meta" => ("ma, which makes a missing counter", ESCAPED),
             "binary" => ("Increment, which makes a missing counter", "as they are, at most 250 bytes"),
-            _ => ("incr; where there is no counter, add and incr", ESCAPED),
+            _ => ("incr; where there is no counter, add and incr; addition: add and incr at once", ESCAPED),
         };
         let mut facts = Facts {
             version: version.unwrap_or_else(|| UNKNOWN.to_string()),

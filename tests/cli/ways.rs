@@ -1,5 +1,5 @@
-//! The ways in which `fans` and `ngrams` ask, the cache, the durability levels and the configurations: the same answer from every
-//! store by each of them, or a refusal that names what the store lacks.
+//! The ways in which `fans` and `ngrams` ask, the cache, the durability levels and the configurations: the same answer
+//! from every store by each of them, or a refusal that names what the store lacks.
 
 use kvfair::stores::{self, Means};
 use serde_json::Value;

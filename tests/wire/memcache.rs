@@ -12,7 +12,7 @@ pub fn codec() -> Box<dyn Codec> {
 }
 
 pub fn cases() -> Vec<Case> {
-    [reads(), writes(), counters(), versions()].concat()
+    [reads(), writes(), additions(), counters(), versions()].concat()
 }
 
 fn reads() -> Vec<Case> {
@@ -98,7 +98,7 @@ fn writes() -> Vec<Case> {
     ]
 }
 
-fn counters() -> Vec<Case> {
+fn additions() -> Vec<Case> {
     let ab = sums(&[("a", 1), ("b c", 23)]);
     vec![
         case(
@@ -119,6 +119,11 @@ fn counters() -> Vec<Case> {
                 (b"STORED\r\n1\r\nNOT_STORED\r\nCLIENT_ERROR no number\r\n", refused("CLIENT_ERROR no number")),
             ],
         ),
+    ]
+}
+
+fn counters() -> Vec<Case> {
+    vec![
         case(
             Op::Increment { key: b"k", by: 5 },
             b"incr k 5\r\n",

@@ -39,7 +39,7 @@ const OF_ONE: &[(&str, &str, &str)] = &[
     ("levers", "job", "The job: fans, ngrams, ... (`kvfair jobs`)"),
     ("levers", "profiles", "Size of `fans` (others: --messages, --requests)"),
     ("levers", "clients", "Clients at once: one number"),
-    ("levers", "via", "How `fans` or `ngrams` asks now; other ways are levers"),
+    ("levers", "via", "How the job asks now; other ways are levers"),
     ("levers", "budget", "The time that it has [default: 15m]"),
     ("compare", "wide", "All columns, warnings (others: --json, --markdown)"),
 ];

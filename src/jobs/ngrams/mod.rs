@@ -35,7 +35,7 @@ pub static NGRAMS: JobKind = JobKind {
     open: |settings| Box::new(Ngrams { settings: settings.clone() }),
 };
 
-/// An op for each term, one for each message, or two for each term; of these more where clients get in each other's way.
+/// An op for each term, one for each message, or two for each term. Of the last there are more where clients conflict.
 fn asked(via: Via, counts: &StreamCounts) -> RangeInclusive<u64> {
     let StreamCounts { ops, asking_units, clients } = *counts;
     match via {

@@ -126,6 +126,7 @@ pub type GetLog = unsafe extern "C" fn(Handle, u32, *mut c_int) -> c_int;
 // SAFETY: as above.
 pub type Checkpoint = unsafe extern "C" fn(Handle, u32, u32, u32) -> c_int;
 pub type Begin = unsafe extern "C" fn(Handle, Handle, *mut Handle, u32) -> c_int;
+// SAFETY: as above.
 pub type Commit = unsafe extern "C" fn(Handle, u32) -> c_int;
 pub type Abort = unsafe extern "C" fn(Handle) -> c_int;
 pub type KeyValue = unsafe extern "C" fn(Handle, Handle, *mut Thing, *mut Thing, u32) -> c_int;

@@ -121,15 +121,7 @@ impl Session for Asking<'_> {
             }
             Op::Increment { key, by } => {
                 self.check(op, key, 0)?;
-                self.execute(|statements| &statements.add, (Counter(by), key))?;
-                let number = self.number(key)?;
-                let number = number.ok_or_else(|| garbled("a counter that was added to is not there"))?;
-                // Its counters wrap: what went past the end is taken back.
-                if cell::went_around(number, by) {
-                    self.execute(|statements| &statements.add, (Counter(by.wrapping_neg()), key))?;
-                    return Err(cell::beyond(NAME, key));
-                }
-                Ok(Reply::Number(number))
+                self.increment(key, by)
             }
             Op::Add { key, by } => {
                 self.check(op, key, 0)?;
@@ -243,6 +235,17 @@ impl<'c> Asking<'c> {
     fn value(&self) -> Result<Option<&[u8]>, Fault> {
         let Some(answer) = &self.answer else { return Ok(None) };
         Ok(answer.maybe_first_row::<(&[u8],)>().map_err(garbled)?.map(|(value,)| value))
+    }
+
+    fn increment(&mut self, key: &[u8], by: i64) -> Result<Reply<'static>, Fault> {
+        self.execute(|statements| &statements.add, (Counter(by), key))?;
+        let number = self.number(key)?.ok_or_else(|| garbled("a counter that was added to is not there"))?;
+        // Its counters wrap: what went past the end is taken back.
+        if cell::went_around(number, by) {
+            self.execute(|statements| &statements.add, (Counter(by.wrapping_neg()), key))?;
+            return Err(cell::beyond(NAME, key));
+        }
+        Ok(Reply::Number(number))
     }
 
     fn number(&mut self, key: &[u8]) -> Result<Option<i64>, Fault> {
