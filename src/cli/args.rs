@@ -305,18 +305,22 @@ pub struct Growth {
 #[command(after_long_help = "Examples:\n  \
     kvfair levers fans redis\n  \
     kvfair levers ngrams berkeleydb --levers type,cache --budget 5m\n  \
-    kvfair levers getset memcached --clients 50\n\n\
+    kvfair levers getset memcached --clients 50\n  \
+    kvfair levers --exec './mine {host} {port}' redis   what no change of the program needs\n\n\
     Exit codes: 0 it is clear which levers are enough, or that none helps; 6 it is not (a noisy machine, no time for \
     fresh blocks).")]
 pub struct Levers {
-    /// The job: see `kvfair jobs`
+    /// The job: see `kvfair jobs`; with --exec the store
     pub job: String,
     /// The store by name, as it is now: `redis`, `redis+unix`, `'berkeleydb?type=btree'`; a URL is refused
-    pub store: String,
-    /// Only these levers, by name: transport, via, cache, or a setting of the store (`kvfair stores`) [default: all
-    /// that it has]
+    #[arg(required_unless_present = "exec")]
+    pub store: Option<String>,
+    /// Only these levers, by name: transport, via, cache, clients, depth, processors, or a setting of the store
+    /// (`kvfair stores`) [default: all that it has]
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     pub levers: Vec<String>,
+    #[command(flatten)]
+    pub own: Exec,
     #[command(flatten)]
     pub how: How,
 }

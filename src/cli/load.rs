@@ -16,7 +16,7 @@ use crate::model::units::thousands;
 /// Clients of a job whose clients each read the whole input, on a thread of their own.
 const THREADS_MAX: u32 = 1000;
 /// What one client may have under way, in bytes.
-const BATCH_BYTES_MAX: u64 = 64 << 20;
+pub const BATCH_BYTES_MAX: u64 = 64 << 20;
 /// Keys that are drawn of those that a store holds, at most.
 const EXISTING_MAX: u64 = 100_000;
 /// Clients where the job would sweep over their number, and something else is swept over.
@@ -177,6 +177,13 @@ pub fn untimely(load: &Load, requests: Option<u64>, timeout: Duration) -> Option
 /// Where blocks were numbered, or a rate is searched for, it is kept for as long as one look needs.
 fn rated_s(args: &RunArgs) -> Option<u32> {
     (args.how.load.rate.is_some() && args.how.blocks.is_none()).then(|| args.how.effort.unwrap_or_default().rated_s())
+}
+
+/// What a job of requests asks where nothing was typed but how many records and clients there are; nothing of another
+/// job.
+pub fn usual(kind: &JobKind, records: u64, clients: u32) -> Option<Load> {
+    let asked = RequestArgs { records: Some(records), ..RequestArgs::default() };
+    kind.requests.as_ref().map(|defaults| asked_of(&asked, defaults, &[clients]))
 }
 
 fn asked_of(asked: &RequestArgs, defaults: &Defaults, points: &[u32]) -> Load {

@@ -114,6 +114,7 @@ fn of_levers(all: &[Record], mask: &Mask, look: &Look, source: Source) -> Result
     let title = |record: &Record| match record.levers.as_ref().map(|levers| levers.part) {
         Some(LeverPart::Confirm { attempt }) => Some(format!("fresh blocks {attempt}")),
         Some(LeverPart::Durability) => Some(format!("durability {}", record.durability)),
+        Some(LeverPart::Synthetic) => Some("set/get alone".to_string()),
         Some(LeverPart::Gains) | None => None,
     };
     let parts: Vec<(String, Vec<Record>)> =

@@ -4,6 +4,7 @@ use anyhow::{Result, anyhow};
 
 use super::args::RunArgs;
 use super::{Usage, complain};
+use crate::harness::pin::{self, PROCESSORS};
 use crate::harness::plan::Chosen;
 use crate::harness::program;
 use crate::harness::serve::{self, PROGRAM};
@@ -29,7 +30,9 @@ const RULES: &[Rule] = &[
     not_started_here,
     holds_nothing,
     stays_where_it_is,
+    no_processors,
     not_behind_a_cache,
+    one_at_a_time,
     lacks,
     no_target_of_a_program,
 ];
@@ -108,6 +111,17 @@ fn stays_where_it_is(chosen: &Chosen, wanted: &Intent<'_>) -> Option<String> {
         .then(|| format!("--pin: kvfair did not start {label} and cannot pin it\nhint: name `{name}`"))
 }
 
+/// A server gets some of the processors that there are, and gets them once.
+fn no_processors(chosen: &Chosen, wanted: &Intent<'_>) -> Option<String> {
+    let (label, share) = (&chosen.target.label, chosen.target.settings.get(PROCESSORS)?);
+    if matches!(wanted, Intent::Job(args, _) | Intent::Program { args, .. } if args.how.pin) {
+        return Some(format!(
+            "{label}: --pin gives each server half of the processors\nhint: leave ?{PROCESSORS}= out"
+        ));
+    }
+    pin::of_a_target(share).err().map(|why| format!("{label}: ?{PROCESSORS}={share} {why}"))
+}
+
 /// A cache holds values, and sees neither what a store counts by itself nor the order of its keys.
 fn not_behind_a_cache(chosen: &Chosen, wanted: &Intent<'_>) -> Option<String> {
     let label = &chosen.target.cache.and(Some(&chosen.target.label))?;
@@ -121,6 +135,14 @@ fn not_behind_a_cache(chosen: &Chosen, wanted: &Intent<'_>) -> Option<String> {
         }
         (Means::Versions, _) => None,
     }
+}
+
+/// A cache in the client answers each request before the next one is asked.
+fn one_at_a_time(chosen: &Chosen, wanted: &Intent<'_>) -> Option<String> {
+    let Intent::Job(args, _) = wanted else { return None };
+    let depth = chosen.asking.depth.or(args.how.load.depth).filter(|depth| *depth > 1)?;
+    let label = &chosen.target.cache.and(Some(&chosen.target.label))?;
+    Some(format!("{label}: a cache answers one request at a time, not {depth}\nhint: leave cached: or --depth out"))
 }
 
 /// An op of the job, or of the way in which it asks, that the store has not.

@@ -7,7 +7,8 @@ use anyhow::{Context, Result, anyhow, bail};
 use url::Url;
 
 use super::{Usage, login, renamed};
-use crate::harness::plan::Chosen;
+use crate::harness::pin::PROCESSORS;
+use crate::harness::plan::{Chosen, TargetClients};
 use crate::harness::{machine, serve};
 use crate::model::logins;
 use crate::model::trial::{Cache, CacheCounts, Target, Transport, Via};
@@ -18,6 +19,8 @@ use crate::stores::{self, Adapter, Login, Place, Role};
 
 /// What stands before a target that is to be behind a cache.
 const CACHED: &str = "cached:";
+/// Settings of every server that is started here.
+const OF_SERVERS: [&str; 2] = [serve::PROGRAM, PROCESSORS];
 /// Schemes that mean TLS.
 const WITH_TLS: &[&str] = &["rediss", "valkeys"];
 
@@ -55,8 +58,8 @@ fn read(text: &str) -> Result<Chosen> {
     }
     let mut asked = Asked::read(adapter, query, !cached.is_empty())?;
     let placed = rest.map(|rest| place(adapter, transport, rest, &mut asked)).transpose()?;
-    if placed.is_some() && asked.settings.contains_key(serve::PROGRAM) {
-        bail!("?program= is for a server that is started here");
+    if let Some(name) = OF_SERVERS.iter().find(|name| placed.is_some() && asked.settings.contains_key(**name)) {
+        bail!("?{name}= is for a server that is started here");
     }
     let (place, shown) =
         placed.map_or((None, name.to_string()), |(place, shown)| (Some(place), format!("{name}:{shown}")));
@@ -76,6 +79,7 @@ fn read(text: &str) -> Result<Chosen> {
         place,
         login: asked.login,
         via: Via::Portable,
+        asking: TargetClients::default(),
         changed: Vec::new(),
         first_used: Default::default(),
     })
@@ -207,6 +211,10 @@ impl Asked {
                         .map_err(|error| anyhow!("?program={value} is no path: {error}"))?;
                     asked.settings.insert(name.into_owned(), path.display().to_string());
                 }
+                PROCESSORS if adapter.server.is_some() => {
+                    asked.settings.insert(name.into_owned(), value.into_owned());
+                }
+                PROCESSORS => bail!("?processors= is for servers: {} runs in kvfair's process", adapter.name),
                 // A number or name of a database, unless the store means something else by it.
                 "db" if adapter.server.is_some() && !adapter.settings.iter().any(|own| own.name == "db") => {
                     check_database(adapter, &value).map_err(|why| anyhow!("?db= {why}"))?;
@@ -263,7 +271,7 @@ fn check_setting(adapter: &Adapter, name: &str, value: &str) -> Result<()> {
         if let Some(new) = renamed::new_name(renamed::SETTINGS, name) {
             bail!("the setting '{name}' is now called '{new}'\nhint: ?{new}={value}");
         }
-        let of_servers = adapter.server.map_or(&[][..], |_| &[serve::PROGRAM, "db"]);
+        let of_servers = adapter.server.map_or(&[][..], |_| &[serve::PROGRAM, PROCESSORS, "db"]);
         let own = adapter.settings.iter().map(|setting| setting.name);
         let names: Vec<&str> = own.chain(["name"]).chain(of_servers.iter().copied()).collect();
         let near = super::nearest(name, names.iter().copied());

@@ -271,7 +271,7 @@ impl<'a> Attendant<'a> {
     }
 
     fn data(&self) -> &DataSet {
-        self.bench.data(self.record.block)
+        self.bench.data_for(self.target.0, self.record.block)
     }
 
     fn readings(&self) -> (UsageReading, UsageReading) {

@@ -38,7 +38,7 @@ fn expected(plan: &Plan, summary: &Summary, record: &Record, phase: &Phase) -> (
     let Summary { stream, .. } = summary;
     if record.job.load.is_none() {
         let counts =
-            StreamCounts { ops: stream.ops, asking_units: summary.asking_units, clients: u64::from(plan.clients) };
+            StreamCounts { ops: stream.ops, asking_units: summary.asking_units, clients: u64::from(record.clients) };
         let ops = plan.kind.map_or(0..=u64::MAX, |kind| (kind.asked)(record.job.via, &counts));
         return (stream.units, ops);
     }

@@ -51,6 +51,7 @@ impl Bounds {
 }
 
 /// What the trials of a block have in common: all targets get the same.
+#[derive(Clone)]
 pub struct DataSet {
     /// The job with this data.
     pub job: JobSettings,
@@ -79,7 +80,9 @@ impl DataSet {
 
     /// Prepares the data and computes the expected state, in a process of its own.
     pub fn prepare(plan: &Plan, job: JobSettings, scratch: &Path, interrupt: &Interrupt) -> Result<DataSet> {
-        let expected = scratch.join(format!("expected-{}-{}", job.seed(), job.units.unwrap_or(0)));
+        // Which version of a record is right depends on who may have set it.
+        let (seed, units, clients) = (job.seed(), job.units.unwrap_or(0), plan.clients);
+        let expected = scratch.join(format!("expected-{seed}-{units}-{clients}"));
         let Some(kind) = plan.kind else {
             let (input, summary, bounds) = (PathBuf::new(), run_of_a_program(), Bounds::of(plan));
             return Ok(DataSet { job, input, expected, summary, bounds });

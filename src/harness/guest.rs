@@ -49,7 +49,10 @@ impl MemoryQuery {
             let load = job.load.as_ref();
             let batch = load.and_then(|load| load.batches.iter().max().copied()).unwrap_or(1);
             let depth = load.map_or(1, |load| load.depth);
-            weight.connect(u64::from(plan.clients), largest.saturating_mul(u64::from(depth) * u64::from(batch)));
+            weight.connect(
+                u64::from(plan.clients_of(chosen)),
+                largest.saturating_mul(u64::from(depth) * u64::from(batch)),
+            );
             weight.connect(1, u64::from(LOAD_BYTES));
             weight
         });

@@ -1,21 +1,51 @@
-//! Servers on processors of their own, and clients on the others.
+//! Servers on processors of their own and clients on the others, or one target's server on some of the processors.
 
 use std::collections::BTreeMap;
 
-use super::serve;
+use super::process;
 use crate::model::trial::Pinned;
 
 /// The program that starts another one on certain processors, of util-linux.
 const TASKSET: &str = "taskset";
 
+/// The setting of a target that gives its server some of the processors: `half`, `all` or so many.
+pub const PROCESSORS: &str = "processors";
+
+/// Its values that are worth trying, the usual one last: what a server leaves is there for its clients.
+pub const SHARES: [&str; 2] = ["half", "all"];
+
 /// The processors that we may run on, in halves; why there are none where that cannot be done.
 pub fn halves() -> Result<Pinned, String> {
-    let all = allowed()?;
-    if serve::on_path(TASKSET).is_none() {
-        return Err(format!("--pin needs the program {TASKSET} (util-linux)"));
+    may_give().and_then(halves_of).map_err(|why| format!("--pin {why}"))
+}
+
+/// The command that starts a server on so many of the processors that we may run on; nothing where that is all.
+pub fn of_a_target(share: &str) -> Result<Vec<String>, String> {
+    if share == "all" {
+        return Ok(Vec::new());
     }
+    let all = may_give()?;
     let count = all.len();
-    split(&cores(all)).ok_or_else(|| format!("--pin needs two processors or more, and there is {count}"))
+    if share == "half" {
+        return Ok(under(&halves_of(all)?.server));
+    }
+    let first = |number: &usize| under(&cores(all)[..].concat()[..*number]);
+    let number = share.parse::<usize>().ok().filter(|number| (1..=count).contains(number));
+    number.as_ref().map(first).ok_or_else(|| format!("takes half, all or a number from 1 to {count}"))
+}
+
+fn halves_of(all: Vec<u32>) -> Result<Pinned, String> {
+    let count = all.len();
+    split(&cores(all)).ok_or_else(|| format!("needs two processors or more, and there is {count}"))
+}
+
+/// The processors that we may run on, and can give away.
+fn may_give() -> Result<Vec<u32>, String> {
+    let all = allowed()?;
+    match process::on_path(TASKSET) {
+        Some(_) => Ok(all),
+        None => Err(format!("needs the program {TASKSET} (util-linux)")),
+    }
 }
 
 /// The command that starts a server on its processors; nothing where it may have all.
@@ -38,14 +68,13 @@ fn allowed() -> Result<Vec<u32>, String> {
     use nix::sched::{CpuSet, sched_getaffinity};
     use nix::unistd::Pid;
 
-    let set =
-        sched_getaffinity(Pid::from_raw(0)).map_err(|error| format!("--pin cannot see our processors: {error}"))?;
+    let set = sched_getaffinity(Pid::from_raw(0)).map_err(|error| format!("cannot see our processors: {error}"))?;
     Ok((0..CpuSet::count()).filter(|&number| set.is_set(number).unwrap_or(false)).map(|number| number as u32).collect())
 }
 
 #[cfg(not(target_os = "linux"))]
 fn allowed() -> Result<Vec<u32>, String> {
-    Err("--pin works on Linux only".to_string())
+    Err("works on Linux only".to_string())
 }
 
 /// Processors that are one core share what they are made of, so that they belong to one side.

@@ -24,6 +24,7 @@ pub struct Chosen {
     pub place: Option<Place>,
     pub login: Login,
     pub via: Via,
+    pub asking: TargetClients,
     /// The names of the levers by which it differs from the base of `kvfair levers`.
     pub changed: Vec<String>,
     /// Memory that a server that is not ours used before the first trial of this run, in bytes.
@@ -40,6 +41,15 @@ impl Chosen {
         let (settings, login) = (self.target.settings.clone(), self.login.clone());
         Launch { settings, login, ..Launch::at(self.place.clone().unwrap_or(ours), patience) }
     }
+}
+
+/// What the clients of one target do otherwise than those of the others, where anything.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TargetClients {
+    /// So many clients share the requests.
+    pub clients: Option<u32>,
+    /// So many requests each of them has under way.
+    pub depth: Option<u32>,
 }
 
 /// What one trial took, in seconds.
@@ -107,6 +117,18 @@ impl Plan {
             }
             _ => vec![self.job.clone()],
         }
+    }
+
+    /// So many clients work at a target.
+    pub fn clients_of(&self, chosen: &Chosen) -> u32 {
+        chosen.asking.clients.unwrap_or(self.clients)
+    }
+
+    /// The plan with another number of clients.
+    pub fn with_clients(&self, clients: u32) -> Plan {
+        let mut plan = Plan { clients, ..self.clone() };
+        plan.job.load.iter_mut().for_each(|load| load.clients = vec![clients]);
+        plan
     }
 
     /// The plan with the job at each of its sizes: at least one.
@@ -187,12 +209,12 @@ impl Plan {
         (0..self.chosen.len()).find(|&place| !self.chosen[place].target.baseline && may_be(place))
     }
 
-    /// A trial's points in their order: random, and the same for all targets of a block.
-    pub fn points(&self, block: u32) -> Vec<At> {
-        if self.job.load.is_none() {
+    /// The points of a trial of this job in their order: random, and the same for all targets of a block.
+    pub fn points(&self, job: &JobSettings, block: u32) -> Vec<At> {
+        if job.load.is_none() {
             return vec![At::closed(self.clients, 0)];
         }
-        let mut points = points_of(&self.job);
+        let mut points = points_of(job);
         shuffle(&mut points, !self.seeds.order.wrapping_add(u64::from(block).wrapping_mul(STEP)));
         points
     }
@@ -331,6 +353,7 @@ pub mod tests {
             login: Default::default(),
             first_used: Default::default(),
             via: Via::default(),
+            asking: TargetClients::default(),
             changed: Vec::new(),
         };
         let blocks = Blocks { least: 6, most: 10, plus_minus: Some(0.1) };

@@ -12,7 +12,8 @@ use std::time::{Duration, Instant};
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::password;
-use super::process::{self, Leashed, in_words};
+use super::pin::{self, PROCESSORS};
+use super::process::{self, Leashed, in_words, is_program, on_path};
 use super::remote_place::{self, Instead};
 use super::signals::Interrupt;
 use crate::model::op::Fault;
@@ -94,6 +95,8 @@ pub fn start(
         Some(named) => return Err(Unserved::Missing(format!("{} is no program that can be run", named.display()))),
         None => program(server).ok_or_else(|| Unserved::Missing(not_here(server)))?,
     };
+    let processors = launch.settings.get(PROCESSORS).map_or(Ok(Vec::new()), |asked| pin::of_a_target(asked));
+    let under = [processors.map_err(Unserved::Failed)?, under.to_vec()].concat();
     let is_guarded = site.is_guarded && server.takes_password && transport == Transport::Tcp;
     for attempt in 1.. {
         let place = private_place(server, transport, site.scratch).map_err(Unserved::Failed)?;
@@ -103,7 +106,7 @@ pub fn start(
             login.password = Some(fresh);
         }
         let launch = Launch { place, login, patience: PROBE, ..launch.clone() };
-        let result = start_once(under, adapter, server, &program, &launch, site, limit, interrupt);
+        let result = start_once(&under, adapter, server, &program, &launch, site, limit, interrupt);
         let result = result.map_err(|unserved| unserved.without(launch.login.password.as_deref()));
         match result {
             Err(Unserved::Failed(why)) if attempt < PORTS_TRIED && why.contains("in use") => continue,
@@ -383,11 +386,6 @@ fn is_link_to(file: &Path, programs: &[&str]) -> bool {
     name.is_some_and(|name| programs.iter().any(|program| name == *program))
 }
 
-pub fn on_path(name: &str) -> Option<PathBuf> {
-    let path = std::env::var_os("PATH")?;
-    std::env::split_paths(&path).map(|directory| directory.join(name)).find(|file| is_program(file))
-}
-
 fn not_here(server: &Server) -> String {
     let places: Vec<&str> = std::iter::once("on PATH").chain(server.directories.iter().copied()).collect();
     format!("there is no {} {}", server.programs.join(" or "), places.join(" nor in "))
@@ -401,11 +399,6 @@ pub fn no_program(file: &Path) -> Option<String> {
         Ok(meta) if meta.is_dir() => Some("it is a directory".to_string()),
         Ok(_) => (!is_program(file)).then(|| "it may not be executed".to_string()),
     }
-}
-
-fn is_program(file: &Path) -> bool {
-    use std::os::unix::fs::PermissionsExt;
-    fs::metadata(file).is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
 }
 
 /// The version that a server's program prints; an error says why it cannot be had.

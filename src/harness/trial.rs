@@ -48,6 +48,8 @@ pub struct Bench<'a> {
     pub scratch: &'a Path,
     /// The job's data with the expected state about it, for each seed: one at least.
     data: Vec<DataSet>,
+    /// The same for the numbers of clients that some targets have of their own.
+    by_clients: Vec<(u32, Vec<DataSet>)>,
     pub interrupt: &'a Interrupt,
     /// What was seen of the machine before the run, for whoever looked.
     pub preflight: Option<Preflight>,
@@ -78,7 +80,20 @@ pub struct Interrupted {
 impl<'a> Bench<'a> {
     /// Prepares the data of each seed and computes the expected state about it.
     pub fn set_up(plan: &'a Plan, scratch: &'a Path, interrupt: &'a Interrupt) -> Result<Bench<'a>> {
-        Ok(Bench::with(plan, Bench::data_of(plan, scratch, interrupt)?, scratch, interrupt))
+        let mut bench = Bench::with(plan, Bench::data_of(plan, scratch, interrupt)?, scratch, interrupt);
+        let mut own: Vec<u32> = plan.chosen.iter().filter_map(|chosen| chosen.asking.clients).collect();
+        own.sort_unstable();
+        own.dedup();
+        for clients in own {
+            bench.by_clients.push((clients, Bench::data_of(&plan.with_clients(clients), scratch, interrupt)?));
+        }
+        Ok(bench)
+    }
+
+    /// The same data for another plan, which differs in nothing that they depend on.
+    pub fn with_plan(&self, plan: &'a Plan) -> Bench<'a> {
+        let bench = Bench::with(plan, self.data.clone(), self.scratch, self.interrupt);
+        Bench { by_clients: self.by_clients.clone(), ..bench }
     }
 
     /// The data of each seed, and the expected state about it: one at least.
@@ -89,12 +104,27 @@ impl<'a> Bench<'a> {
     /// The same where the data is there already.
     pub fn with(plan: &'a Plan, data: Vec<DataSet>, scratch: &'a Path, interrupt: &'a Interrupt) -> Bench<'a> {
         let (processor_probe, programs) = (ProcessorProbe::default(), RefCell::default());
-        Bench { plan, scratch, data, interrupt, preflight: None, processor_probe, programs }
+        Bench { plan, scratch, data, by_clients: Vec::new(), interrupt, preflight: None, processor_probe, programs }
     }
 
     /// The data of a block: that of each seed in turn.
     pub fn data(&self, block: u32) -> &DataSet {
         &self.data[block as usize % self.data.len()]
+    }
+
+    /// The same as the clients of this target have it.
+    pub fn data_for(&self, chosen: &Chosen, block: u32) -> &DataSet {
+        let own = self.by_clients.iter().find(|(clients, _)| Some(*clients) == chosen.asking.clients);
+        own.map_or(self.data(block), |(_, data)| &data[block as usize % data.len()])
+    }
+
+    /// The job of a block as the clients of this target do it.
+    fn job_for(&self, chosen: &Chosen, block: u32) -> JobSettings {
+        let mut job = JobSettings { via: chosen.via, ..self.data_for(chosen, block).job.clone() };
+        if let (Some(load), Some(depth)) = (&mut job.load, chosen.asking.depth) {
+            load.depth = depth;
+        }
+        job
     }
 
     /// One trial, whatever becomes of it. `watch` hears how far it is.
@@ -152,8 +182,7 @@ impl<'a> Bench<'a> {
     }
 
     fn blank(&self, chosen: &Chosen, block: u32, position: u32) -> Record {
-        let (plan, data) = (self.plan, self.data(block));
-        let mut job = JobSettings { via: chosen.via, ..data.job.clone() };
+        let (plan, data, mut job) = (self.plan, self.data_for(chosen, block), self.job_for(chosen, block));
         if let Data::Program { command, .. } = &mut job.data {
             *command = logins::hidden(command, &self.secrets());
         }
@@ -186,7 +215,7 @@ impl<'a> Bench<'a> {
             configuration: plan.configuration,
             keeps: plan.keeps(chosen).unwrap_or_default().to_string(),
             job,
-            clients: plan.clients,
+            clients: plan.clients_of(chosen),
             stream: data.summary.stream.clone(),
             store: None,
             room: None,
@@ -224,7 +253,7 @@ impl<'a> Bench<'a> {
         let worked = worked.and_then(|()| is_alive(served.as_mut()));
         let stopped = served.map_or(Ok(()), Served::stop);
         worked.and(stopped.map_err(|reason| Outcome::Failed { reason }))?;
-        counts::check(self.plan, &self.data(record.block).summary, record)
+        counts::check(self.plan, &self.data_for(chosen, record.block).summary, record)
             .map_err(|reason| Outcome::Failed { reason })?;
         self.note_if_kept(chosen, &data, &launch.login).map_err(failed)
     }
@@ -275,9 +304,9 @@ impl<'a> Bench<'a> {
         Launch {
             durability: self.plan.durability,
             configuration: self.plan.configuration,
-            clients: self.plan.clients,
-            data_bytes: self.plan.kind.map(|_| self.data(block).summary.data_bytes),
-            answer_bytes: self.plan.kind.and_then(|_| self.data(block).longest_answer()),
+            clients: self.plan.clients_of(chosen),
+            data_bytes: self.plan.kind.map(|_| self.data_for(chosen, block).summary.data_bytes),
+            answer_bytes: self.plan.kind.and_then(|_| self.data_for(chosen, block).longest_answer()),
             ..chosen.launch(data, self.plan.timeout)
         }
     }
@@ -399,21 +428,21 @@ impl<'a> Bench<'a> {
     }
 
     fn task(&self, chosen: &Chosen, launch: &Launch, block: u32) -> TrialTask {
-        let data = self.data(block);
+        let (data, job) = (self.data_for(chosen, block), self.job_for(chosen, block));
         TrialTask {
             store: chosen.adapter.name.to_string(),
             launch: launch.clone(),
             doubles: self.plan.doubles(machine::processors()),
             pinned: self.plan.pinned.is_some(),
             limit_s: self.plan.limit().map(|limit| limit.as_secs_f64()),
-            points: self.plan.points(block),
-            job: JobSettings { via: chosen.via, ..data.job.clone() },
+            points: self.plan.points(&job, block),
             input: data.input.clone(),
             expected: data.expected.clone(),
             drawn: self.scratch.join(format!("drawn-{}", file_name(&chosen.target.label))),
             verify: self.plan.verify,
             guest: self.plan.is_guest(chosen),
-            room: guest::MemoryQuery::of(self.plan, chosen, &data.job, &data.summary),
+            room: guest::MemoryQuery::of(self.plan, chosen, &job, &data.summary),
+            job,
             only_take_back: false,
             cache: chosen.target.cache,
             program: None,

@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::trial::Durability;
+
 /// The levers of a run, the same in all of its records.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
@@ -12,13 +14,16 @@ pub struct LeverRun {
     pub levers: Vec<RunLever>,
     /// Those that were not.
     pub left_out: Vec<UntriedLever>,
+    /// The durability levels at which base is run at the end, those for which no time is left among them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub levels: Vec<Durability>,
 }
 
 /// One thing that was changed.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct RunLever {
-    /// As `--levers` takes it: `transport`, `via`, `cache`, or the name of a setting.
+    /// As `--levers` takes it: `transport`, `via`, `cache`, `clients`, `depth`, or the name of a setting.
     pub name: String,
     /// To what: "unix", "via native", "protocol=binary".
     pub change: String,
@@ -67,6 +72,8 @@ pub enum LeverPart {
     Gains,
     /// Base, all, and a set that may be enough; the first set is the attempt 1.
     Confirm { attempt: u32 },
+    /// Base and each lever alone on the job `getset`, where the run is of another job.
+    Synthetic,
     /// Base at each durability level that its store keeps.
     Durability,
 }

@@ -52,9 +52,12 @@ const MATTERS: &[Matter] = &[
     Matter {
         what: "job",
         same: |one, other| {
+            let same_load =
+                one.job.load == other.job.load || (are_of_levers(one, other) && same_but_levers(one, other));
             let (one, other) = (&one.job, &other.job);
-            (&one.name, one.split, &one.format, &one.load, one.replay_percent, one.ngrams)
-                == (&other.name, other.split, &other.format, &other.load, other.replay_percent, other.ngrams)
+            (&one.name, one.split, &one.format, one.replay_percent, one.ngrams)
+                == (&other.name, other.split, &other.format, other.replay_percent, other.ngrams)
+                && same_load
         },
         told: |record| record.job.name.clone(),
         is_searched: true,
@@ -79,7 +82,7 @@ const MATTERS: &[Matter] = &[
     },
     Matter {
         what: "clients",
-        same: |one, other| one.clients == other.clients || is_of_growth(one, other),
+        same: |one, other| one.clients == other.clients || is_of_growth(one, other) || are_of_levers(one, other),
         told: |record| record.clients.to_string(),
         is_searched: false,
     },
@@ -131,6 +134,16 @@ fn differing(one: &Record, other: &Record, matters: impl Fn(&Matter) -> bool) ->
     })
 }
 
+/// Both are of a run of levers, of which the number of clients and the depth of their requests may be two.
+fn are_of_levers(one: &Record, other: &Record) -> bool {
+    one.levers.is_some() && other.levers.is_some()
+}
+
+fn same_but_levers(one: &Record, other: &Record) -> bool {
+    let rest = |record: &Record| Some(Load { clients: Vec::new(), depth: 1, ..record.job.load.as_ref()?.clone() });
+    rest(one) == rest(other)
+}
+
 /// Both are of the part of a run of levers that compares durability levels.
 fn is_of_durability(one: &Record, other: &Record) -> bool {
     [one, other].iter().all(|record| record.levers.as_ref().is_some_and(|of| of.part == LeverPart::Durability))
@@ -145,9 +158,10 @@ fn is_of_growth(one: &Record, other: &Record) -> bool {
 /// one run differ, and so do the steps of a search. Two runs have no blocks in common, whatever their numbers.
 pub fn mixed(records: &[Record]) -> Option<(usize, String)> {
     let first = records.first()?;
-    let of_seed = |record: &Record| records.iter().find(|one| one.job.seed() == record.job.seed());
-    // The parts of a run of levers have a size of the job and durability levels of their own.
+    // The parts of a run of levers have a job, a size of it and durability levels of their own.
     let part = |record: &Record| record.levers.as_ref().map(|levers| levers.part);
+    let of_seed =
+        |record: &Record| records.iter().find(|one| one.job.seed() == record.job.seed() && part(one) == part(record));
     let of_part = |record: &Record| records.iter().find(|one| part(one) == part(record));
     let reasons = parallel::map(records, is_many(records), |record| {
         // Where blocks have data of several seeds, the first is of one of them.

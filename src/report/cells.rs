@@ -345,7 +345,8 @@ fn is_counted(trial: &Record, counted: &Counted) -> bool {
     trial.took_s().is_some() && trial.is_right() && counted.has(trial)
 }
 
-fn waiting_share(trial: &Record) -> Option<f64> {
+/// The share of the time of all clients that they waited for the store.
+pub(super) fn waiting_share(trial: &Record) -> Option<f64> {
     // The final flush keeps one client waiting, the run all of them.
     let all_s: f64 = trial
         .measured()

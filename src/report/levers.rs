@@ -7,14 +7,17 @@ use anyhow::Result;
 use serde::Serialize;
 
 use super::standing::{self, Counted};
-use super::{aa, costs, store_stats};
+use super::{aa, cells, costs, next, store_stats, words};
 use crate::model::levers::{LeverPart, LeverRun, RunLever, TriedValue, UntriedLever};
 use crate::model::record::{Outcome, Record};
 use crate::model::trial::Durability;
 use crate::stats::floor::AaNoise;
 use crate::stats::levers::{self as stats, Confirmation, Confirmed, Contrast, Gain, LeverSet, SetCosts};
 use crate::stats::paired::{LogRatios, Ratio};
+use crate::stats::sample::Sample;
 
+#[cfg(test)]
+mod tests;
 pub mod text;
 pub mod waterfall;
 
@@ -63,6 +66,9 @@ pub struct Attempt {
 pub struct LeverReport {
     #[serde(skip)]
     pub headline: String,
+    /// What was typed of it behind the command: the job, or the program.
+    #[serde(skip)]
+    pub asked: String,
     /// Each lever was measured alone: by `kvfair advise`.
     pub is_advice: bool,
     pub base: String,
@@ -73,6 +79,8 @@ pub struct LeverReport {
     /// Base against all that go together.
     pub together: Option<Gain>,
     pub enough: EnoughLevers,
+    /// What each lever gains on set/get alone, where that was measured.
+    pub synthetic: Option<SyntheticAnswer>,
     pub durability: Vec<LevelRow>,
     pub left_out: Vec<UntriedLever>,
 }
@@ -87,12 +95,25 @@ pub struct LeverRow {
     pub alone: Option<Gain>,
     /// All but it against all.
     pub last: Option<Gain>,
+    /// Alone on set/get alone: see [`SyntheticAnswer`].
+    pub synthetic: Option<Gain>,
     /// Why it is not among all.
     pub not_in_all: Option<String>,
     /// Why its own target has no number.
     pub failed: Option<String>,
     /// "commands 1,474,142 -> 33".
     pub counters: Vec<String>,
+}
+
+/// Levers on a job of requests that does nothing else.
+#[derive(Serialize)]
+pub struct SyntheticAnswer {
+    /// Its name.
+    pub job: String,
+    pub blocks: usize,
+    /// The share of its time that the user's job waits for the store, as it is now: what it does besides, no lever of a
+    /// store changes.
+    pub waiting_share: Option<f64>,
 }
 
 /// The smallest set of levers that is as fast as all of them, as far as can be told.
@@ -116,6 +137,8 @@ pub struct LevelRow {
     /// How many times as long it takes as at the run's own level; none of that one itself.
     pub ratio: Option<Ratio>,
     pub blocks: usize,
+    /// Why it has no number.
+    pub failed: Option<String>,
 }
 
 impl LeverRow {
@@ -220,14 +243,22 @@ pub fn attempts(records: &[Record]) -> Vec<Attempt> {
 /// None of records that are of no such run.
 pub fn report(records: &[Record]) -> Result<Option<LeverReport>> {
     let Some(seen) = seen(records) else { return Ok(None) };
-    let gains = of_part(records, |part| part == LeverPart::Gains);
+    let mut gains = of_part(records, |part| part == LeverPart::Gains);
+    // The headline tells of the first one: what base is asked.
+    gains.sort_by_key(|record| set_of(record, &seen.run) != LeverSet::BASE);
+    let (synthetic, synthetic_gains) = synthetic(records, &gains, &seen);
     let mut levers = Vec::new();
     for (place, lever) in seen.run.levers.iter().enumerate() {
-        levers.push(row(lever, place, &seen, &gains)?);
+        let synthetic = stats::gain(&synthetic_gains, Contrast::alone(place)).copied();
+        levers.push(LeverRow { synthetic, ..row(lever, place, &seen, &gains)? });
     }
     levers.sort_by(|one, other| other.worth().total_cmp(&one.worth()));
     Ok(Some(LeverReport {
-        headline: super::words::headline(&gains, &standing::standings(&gains)),
+        headline: words::headline(&gains, &standing::standings(&gains)),
+        asked: gains[0]
+            .job
+            .program()
+            .map_or_else(|| gains[0].job.name.clone(), |(command, _)| format!("--exec {}", next::quoted(command))),
         is_advice: seen.all == LeverSet::BASE,
         base: seen.run.base.clone(),
         job: gains[0].job.name.clone(),
@@ -236,6 +267,7 @@ pub fn report(records: &[Record]) -> Result<Option<LeverReport>> {
         levers,
         together: stats::gain(&seen.gains, Contrast::together(seen.all)).copied(),
         enough: enough(&seen, attempts(records).pop()),
+        synthetic,
         durability: levels(records),
         left_out: seen.run.left_out.clone(),
     }))
@@ -256,10 +288,29 @@ fn row(lever: &RunLever, place: usize, seen: &GainsSeen, records: &[Record]) -> 
         tried: lever.tried.clone(),
         alone: gain(Contrast::alone(place)),
         last,
+        synthetic: None,
         not_in_all: lever.not_in_all.clone(),
         failed,
         counters: store_stats::changed(&base, &alone, COUNTERS)?,
     })
+}
+
+/// What the levers gain on set/get alone; `gains` are the records of the blocks of gains.
+fn synthetic(records: &[Record], gains: &[Record], seen: &GainsSeen) -> (Option<SyntheticAnswer>, Vec<Gain>) {
+    let records = of_part(records, |part| part == LeverPart::Synthetic);
+    let Some(first) = records.first() else { return (None, Vec::new()) };
+    let counted = Counted::of(&records);
+    let (costs, lengths_s, noise) = judged_by(&records, &seen.run, &counted, seen.cost);
+    let contrasts: Vec<Contrast> =
+        costs.keys().filter(|set| set.count() == 1).map(|set| Contrast::together(*set)).collect();
+    let is_base = |record: &&Record| set_of(record, &seen.run) == LeverSet::BASE && failure(record).is_none();
+    let waiting: Vec<f64> = gains.iter().filter(is_base).filter_map(cells::waiting_share).collect();
+    let answer = SyntheticAnswer {
+        job: first.job.name.clone(),
+        blocks: counted.blocks.len(),
+        waiting_share: Sample::new(waiting).map(|sample| sample.median()),
+    };
+    (Some(answer), stats::gains(&contrasts, &costs, &lengths_s, &noise))
 }
 
 /// So many counters stand beside a lever.
@@ -313,7 +364,8 @@ fn levels(records: &[Record]) -> Vec<LevelRow> {
         let both = these.iter().filter_map(|(block, cost)| Some((*cost, *first.get(block)?)));
         let (these, others): (Vec<f64>, Vec<f64>) = both.unzip();
         let ratio = LogRatios::of(&these, &others).filter(|_| place > 0).map(|ratios| ratios.ratio());
-        LevelRow { level: part[0].durability, keeps: part[0].keeps.clone(), ratio, blocks: these.len() }
+        let failed = if these.is_empty() { part.iter().find_map(failure) } else { None };
+        LevelRow { level: part[0].durability, keeps: part[0].keeps.clone(), ratio, blocks: these.len(), failed }
     };
     parts.iter().enumerate().map(level).collect()
 }

@@ -281,7 +281,7 @@ fn with(typed: Vec<String>, option: &str, value: &str) -> Vec<String> {
 }
 
 /// As a shell takes it for one word, on this line: results may be somebody else's.
-fn quoted(word: &str) -> String {
+pub(super) fn quoted(word: &str) -> String {
     let word = plain::line(word);
     let is_plain = |letter: char| letter.is_alphanumeric() || "-_./:=,%+@".contains(letter);
     if !word.is_empty() && word.chars().all(is_plain) {

@@ -13,7 +13,7 @@ use crate::harness::trial::{Bench, Interrupted, Live};
 use crate::model::answers::{self, Given};
 use crate::model::disturbed::Disturbed;
 use crate::model::noise::{Noise, discarded_blocks};
-use crate::model::record::{Outcome, Record};
+use crate::model::record::{Outcome, Record, Verdict};
 use crate::stats::paired::LogRatios;
 
 /// Something that happened, for whoever saves or watches.
@@ -159,9 +159,12 @@ fn run_block(
             Ok(record) => record,
             Err(Interrupted { left_behind }) => return Ok(Err(Ended::Interrupted(left_behind))),
         };
-        if plan.is_over() && record.outcome != Outcome::Finished && seen.blocks > 0 {
-            // Every target has its row from whole blocks.
-            return Ok(Err(Ended::Stopped(RunEnd::Budget)));
+        if plan.is_over() && record.outcome != Outcome::Finished {
+            if seen.blocks > 0 {
+                // Every target has its row from whole blocks.
+                return Ok(Err(Ended::Stopped(RunEnd::Budget)));
+            }
+            record = if plan.levers.is_some() { unmeasured(record) } else { record };
         }
         record.aa_control = second_of.is_some();
         if let Some(given) = answers::given(&record) {
@@ -182,6 +185,16 @@ fn run_block(
         seen.drop_wrong(plan);
     }
     Ok(Ok(()))
+}
+
+/// The time of a run of levers may be over before a part of it was measured, which is no failure of the target.
+fn unmeasured(mut record: Record) -> Record {
+    if matches!(record.outcome, Outcome::TimedOut { .. } | Outcome::Failed { .. })
+        && !matches!(record.verdict, Verdict::Wrong { .. })
+    {
+        record.outcome = Outcome::LeftOut { reason: "the time of the run was over before it was measured".to_string() };
+    }
+    record
 }
 
 /// One trial of so many, again where it must be.

@@ -6,7 +6,9 @@
 use std::path::{Path, PathBuf};
 
 use super::resp_server::{self, RespProduct};
-use super::{Adapter, Launch, Means, Place, Role, Server, Step};
+use super::setting::check_threads;
+use super::{Adapter, Launch, Means, Place, Price, Role, Server, Setting, SettingValues, Step};
+use crate::model::op::Fault;
 use crate::model::trial::{Durability, Transport};
 
 pub static DRAGONFLY: Adapter = Adapter {
@@ -15,7 +17,7 @@ pub static DRAGONFLY: Adapter = Adapter {
     role: Role::Store,
     transports: &[Transport::Unix, Transport::Tcp],
     schemes: &[],
-    settings: &[],
+    settings: &[THREADS],
     // <https://www.dragonflydb.io/docs/managing-dragonfly/backups>
     keeps: |level| match level {
         Durability::None => Ok("dbfilename '' (no snapshots)"),
@@ -45,6 +47,15 @@ pub static DRAGONFLY: Adapter = Adapter {
 
 const NAME: &str = "dragonfly";
 
+/// Each has its share of the keys; a single one hands no request to another.
+const THREADS: Setting = Setting {
+    name: "threads",
+    about: "threads that share the keys, of a server of ours (proactor_threads) [default: one a processor]",
+    default: "",
+    values: SettingValues::Checked { check: check_threads, worth_trying: &["1"] },
+    price: Price::Nothing,
+};
+
 static PRODUCT: RespProduct = RespProduct {
     // Whether it is loading stands in a section that INFO alone leaves out.
     // <https://github.com/dragonflydb/dragonfly/blob/main/src/server/server_family.cc>, `ServerFamily::Info`
@@ -64,7 +75,12 @@ static PRODUCT: RespProduct = RespProduct {
     // Those of its flags that CONFIG knows. It knows no `save`, `appendonly` or `maxmemory-policy`.
     settings: &["dbfilename", "snapshot_cron", "maxclients", "dbnum"],
     // `keeps` has refused what it cannot be asked for.
-    check: |_, _, _| Ok(()),
+    check: |launch, settings, name| match (launch.settings.get(THREADS.name), settings.get("thread_count")) {
+        (Some(wanted), Some(found)) if found != wanted => {
+            Err(Fault::Unsupported(format!("{name} has {found} threads, not {wanted}")))
+        }
+        _ => Ok(()),
+    },
 };
 
 /// The password as a flag in a file: a command line shows it to everybody, and standard input is not read.
@@ -83,8 +99,8 @@ fn version_printed(printed: &str) -> Option<String> {
 }
 
 /// The command line. What is not named is left at its default on purpose and read back by `facts`: `proactor_threads`
-/// (one a processor, which is what the program is for) and `maxmemory` (four fifths of the memory that is free; beyond
-/// it writes are refused).
+/// (one a processor, which is what the program is for) unless a target names it, and `maxmemory` (four fifths of the
+/// memory that is free; beyond it writes are refused).
 fn arguments(launch: &Launch, data: &Path) -> Vec<String> {
     let mut arguments = Vec::new();
     let mut flag = |name: &str, value: &str| arguments.push(format!("--{name}={value}"));
@@ -106,6 +122,9 @@ fn arguments(launch: &Launch, data: &Path) -> Vec<String> {
     flag("dir", &data.display().to_string()); // Its files go nowhere else,
     flag("logtostderr", "true"); // nor does its log, which is a file of its own below /tmp by default.
     flag("version_check", "false"); // By default it asks its makers for a newer version.
+    if let Some(threads) = launch.settings.get(THREADS.name) {
+        flag("proactor_threads", threads);
+    }
     if !launch.is_shipped() {
         // It saves nothing when it stops: no durability level needs that.
         flag("dbfilename", "");

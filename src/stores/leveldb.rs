@@ -9,7 +9,7 @@ use std::ptr::null_mut;
 use super::bytemap::{ByteMap, Engine};
 use super::library::{Shared, c_path, interface, start};
 use super::store_stats::StoreStats;
-use super::{Adapter, Facts, Launch, Means, Role, Store, cell};
+use super::{Adapter, Facts, Launch, Means, Price, Role, Setting, SettingValues, Store, cell};
 use crate::model::op::{Fault, KeyList, Pairs};
 use crate::model::trial::{Durability, Transport};
 
@@ -20,6 +20,7 @@ pub static LEVELDB: Adapter = Adapter {
         Durability::None | Durability::Crash => Ok("log written at each write, sync off"),
         Durability::Power => Ok("sync on"),
     },
+    settings: &[Setting { values: SettingValues::OneOf(&["snappy", "none"]), ..COMPRESSION }],
     open: |launch| open(&LEVEL, launch),
     version: || LEVEL.version(),
     get_it: "apt install libleveldb1d",
@@ -34,6 +35,7 @@ pub static ROCKSDB: Adapter = Adapter {
         Durability::Crash => Ok("log written at each write, sync off"),
         Durability::Power => Ok("sync on"),
     },
+    settings: &[Setting { values: SettingValues::OneOf(&["snappy", "none", "lz4", "zstd"]), ..COMPRESSION }],
     open: |launch| open(&ROCKS, launch),
     version: || ROCKS.version(),
     get_it: "apt install librocksdb7.8",
@@ -55,6 +57,25 @@ const BOTH: Adapter = Adapter {
     version: || LEVEL.version(),
     get_it: "",
 };
+
+/// Of the files that it writes; what it holds in memory and its log are never compressed.
+const COMPRESSION: Setting = Setting {
+    name: "compression",
+    about: "how its files are compressed, where the library can",
+    default: "snappy",
+    values: SettingValues::OneOf(&[]),
+    price: Price::Pays("disk without, CPU with"),
+};
+
+/// What the libraries call it: `leveldb/include/leveldb/c.h` and `rocksdb/include/rocksdb/c.h`, which kept the numbers.
+fn compression_code(name: &str) -> c_int {
+    match name {
+        "none" => 0,
+        "lz4" => 4,
+        "zstd" => 7,
+        _ => 1,
+    }
+}
 
 /// One of the two: its library, the first word of its functions, and which functions only it has.
 struct Kind {
@@ -91,6 +112,7 @@ interface!(Common {
     options_destroy(Handle);
     options_set_create_if_missing(Handle, u8);
     options_set_write_buffer_size(Handle, usize);
+    options_set_compression(Handle, c_int);
     cache_create_lru(usize) -> Handle;
     cache_destroy(Handle);
     readoptions_create() -> Handle;
@@ -182,11 +204,15 @@ fn open(kind: &'static Kind, launch: &Launch) -> Result<Box<dyn Store>, Fault> {
     let matched = !launch.is_shipped();
     let sync = matched && launch.durability == Durability::Power;
     let logless = matched && launch.durability == Durability::None;
+    let compression = launch.settings.get(COMPRESSION.name);
     // SAFETY: each function is called as its header says, on handles that the same library has just made; those that
     // are kept are destroyed once, in `drop`. Tested by tests/contract.rs.
     let (options, cache, reading, writing, database, error) = unsafe {
         let options = (common.options_create)();
         (common.options_set_create_if_missing)(options, 1);
+        if let Some(name) = compression {
+            (common.options_set_compression)(options, compression_code(name));
+        }
         if let Some(rocks) = &rocks {
             // A counter has 64 bits, little-endian, for this operator as for `cell`.
             (rocks.options_set_uint64add_merge_operator)(options);
@@ -220,6 +246,7 @@ fn open(kind: &'static Kind, launch: &Launch) -> Result<Box<dyn Store>, Fault> {
     let settings = vec![
         ("sync", sync.to_string()),
         ("log", log.to_string()),
+        ("compression", compression.map_or("its own", String::as_str).to_string()),
         ("block cache", if matched { cache_bytes.to_string() } else { "its own".to_string() }),
         ("write buffer", if matched { WRITE_BUFFER_BYTES.to_string() } else { "its own".to_string() }),
     ];

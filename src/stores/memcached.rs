@@ -5,6 +5,7 @@ use std::path::Path;
 
 use super::blocking::{Blocking, BlockingConnection, Connection};
 use super::room::{ServerMemory, Weight};
+use super::setting::check_threads;
 use super::store_stats::{StoreStats, bounded};
 use super::{
     Adapter, Facts, Launch, Means, Place, Price, Role, Server, Session, Setting, SettingValues, Store, UNKNOWN, Watch,
@@ -22,7 +23,7 @@ pub static MEMCACHED: Adapter = Adapter {
     role: Role::Store,
     transports: &[Transport::Unix, Transport::Tcp],
     schemes: &["memcache"],
-    settings: &[PROTOCOL],
+    settings: &[PROTOCOL, THREADS],
     keeps: |level| match level {
         Durability::None => Ok("keeps everything in memory"),
         _ => Err("memcached keeps everything in memory"),
@@ -55,6 +56,15 @@ const PROTOCOL: Setting = Setting {
     about: "what is spoken: the classic text commands, the meta commands, or the binary protocol",
     default: "text",
     values: SettingValues::OneOf(&["text", "meta", "binary"]),
+    price: Price::Nothing,
+};
+
+/// One thread leaves processors to clients on the same machine; more than the default of four may serve a large one.
+const THREADS: Setting = Setting {
+    name: "threads",
+    about: "threads that answer clients, of a server of ours [default: one a processor, four at most]",
+    default: "",
+    values: SettingValues::Checked { check: check_threads, worth_trying: &["1", "8"] },
     price: Price::Nothing,
 };
 
@@ -145,6 +155,7 @@ impl Store for Memcached {
             }
         }
         facts.settings.insert("keys".to_string(), keys.to_string());
+        check_settings(&self.launch, &facts)?;
         Ok(facts)
     }
 
@@ -179,6 +190,17 @@ impl Store for Memcached {
 
     fn expires(&self) -> bool {
         true
+    }
+}
+
+/// What was asked for by name must be in force, in a server that kvfair did not start too.
+fn check_settings(launch: &Launch, facts: &Facts) -> Result<(), Fault> {
+    match (launch.settings.get(THREADS.name), facts.settings.get("num_threads")) {
+        (Some(wanted), found) if found != Some(wanted) => {
+            let found = found.map_or("an unknown number of", String::as_str);
+            Err(Fault::Unsupported(format!("{NAME} has {found} threads, not {wanted}")))
+        }
+        _ => Ok(()),
     }
 }
 
@@ -223,13 +245,15 @@ fn arguments(launch: &Launch, _data: &Path) -> Vec<String> {
     if nix::unistd::geteuid().is_root() {
         option("-u", "root"); // It refuses to start as root unless told whom to be.
     }
+    let threads = launch.settings.get(THREADS.name).cloned();
     if launch.is_shipped() {
+        threads.iter().for_each(|threads| option("-t", threads));
         return arguments;
     }
     option("-U", "0"); // No UDP, which some older versions open by default.
     option("-m", &memory_mb(launch.data_bytes).to_string());
     option("-c", &launch.clients.saturating_add(100).max(1024).to_string()); // As many as are asked for; 1024 is the default.
-    option("-t", &threads().to_string());
+    option("-t", &threads.unwrap_or_else(usual_threads));
     arguments
 }
 
@@ -244,8 +268,8 @@ fn memory_mb(data_bytes: Option<u64>) -> u64 {
 
 /// Its default is 4; its own advice is never more than there are processors, which on a small machine would only be in
 /// each other's way. <https://docs.memcached.org/serverguide/configuring/#threading>
-fn threads() -> usize {
-    std::thread::available_parallelism().map_or(1, usize::from).min(4)
+fn usual_threads() -> String {
+    std::thread::available_parallelism().map_or(1, usize::from).min(4).to_string()
 }
 
 #[cfg(test)]

@@ -22,7 +22,7 @@ use tokio::runtime::Runtime;
 
 use self::documents::{RECORDS, number, words};
 use super::store_stats::StoreStats;
-use super::{Adapter, Facts, Launch, Place, Role, Server, Session, Store, password};
+use super::{Adapter, Facts, Launch, Place, Price, Role, Server, Session, Setting, SettingValues, Store, password};
 use crate::model::op::{Fault, readable};
 use crate::model::trial::{Durability, Transport};
 
@@ -35,6 +35,7 @@ pub static MONGODB: Adapter = Adapter {
         // <https://www.mongodb.com/docs/manual/core/journaling/>
         Durability::Crash | Durability::Power => Ok("w:1, j:true"),
     },
+    settings: &[COMPRESSION],
     open: |launch| open("mongodb", launch),
     server: Some(&Server {
         programs: &["mongod"],
@@ -81,6 +82,17 @@ const BOTH: Adapter = Adapter {
     version: || Err("a server's version is its program's".to_string()),
     get_it: "",
 };
+
+/// <https://www.mongodb.com/docs/manual/reference/program/mongod/>
+const COMPRESSION: Setting = Setting {
+    name: "compression",
+    about: "how records are compressed on disk, by a server of ours (wiredTigerCollectionBlockCompressor)",
+    default: "snappy",
+    values: SettingValues::OneOf(&["snappy", "none", "zlib", "zstd"]),
+    price: Price::Pays("disk without, CPU with"),
+};
+/// What the server calls it where it tells how it was started.
+const COMPRESSED: &str = "storage.wiredTiger.collectionConfig.blockCompressor";
 
 /// The driver knows a socket by the end of its name.
 const SERVER: Server = Server {
@@ -253,6 +265,7 @@ impl Store for Mongo {
             flatten("", given.get_document("parsed").unwrap_or(&Document::new()), &mut settings);
         }
         check_journal(self.launch.durability, &settings, self.name)?;
+        check_compression(&self.launch, &settings, self.name)?;
         let concern = Document::try_from(&self.write_concern).map_err(Fault::refused)?;
         settings.insert("writeConcern".to_string(), concern.to_string());
         Ok(Facts {
@@ -363,6 +376,17 @@ fn check_journal(level: Durability, settings: &BTreeMap<String, String>, name: &
     Err(Fault::Unsupported(format!("{name} was started without its journal, which does not keep '{level}'")))
 }
 
+/// What was asked for by name must be in force, in a server that kvfair did not start too.
+fn check_compression(launch: &Launch, settings: &BTreeMap<String, String>, name: &str) -> Result<(), Fault> {
+    let found = settings.get(COMPRESSED).map_or(COMPRESSION.default, String::as_str);
+    match launch.settings.get(COMPRESSION.name) {
+        Some(wanted) if wanted != found => {
+            Err(Fault::Unsupported(format!("{name} has compression {found}, not {wanted}")))
+        }
+        _ => Ok(()),
+    }
+}
+
 /// The version out of what a program printed.
 fn version_after(printed: &str, mark: &str) -> Option<String> {
     let (_, rest) = printed.split_once(mark)?;
@@ -382,6 +406,9 @@ fn mongod(launch: &Launch, data: &Path) -> Vec<String> {
     }
     // No socket in /tmp besides.
     arguments.push("--nounixsocket".to_string());
+    if let Some(compression) = launch.settings.get(COMPRESSION.name) {
+        arguments.extend(["--wiredTigerCollectionBlockCompressor".to_string(), compression.clone()]);
+    }
     if !launch.is_shipped() {
         // The budget of all stores; the default is half of the memory.
         let gib = launch.cache_bytes() as f64 / (1u64 << 30) as f64;

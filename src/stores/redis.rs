@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use super::resp_server::{self, RespProduct, untold};
+use super::setting::check_threads;
 use super::{Adapter, Launch, Means, Place, Price, Role, Server, Setting, SettingValues};
 use crate::model::op::Fault;
 use crate::model::trial::{Durability, Transport};
@@ -34,7 +35,7 @@ const BOTH: Adapter = Adapter {
     role: Role::Store,
     transports: &[Transport::Unix, Transport::Tcp],
     schemes: &[],
-    settings: &[APPENDONLY, APPENDFSYNC],
+    settings: &[APPENDONLY, APPENDFSYNC, IO_THREADS],
     keeps: |level| match level {
         Durability::None => Ok("save '', appendonly no"),
         Durability::Crash => Ok("appendonly yes, appendfsync no"),
@@ -65,6 +66,15 @@ const APPENDFSYNC: Setting = Setting {
     default: "",
     values: SettingValues::OneOf(&["always", "everysec", "no"]),
     price: Price::Durability,
+};
+
+/// Its makers' advice is two or three on a machine of four cores, and more on larger ones: redis.conf, "THREADED I/O".
+const IO_THREADS: Setting = Setting {
+    name: "io-threads",
+    about: "threads that read and write for clients, of a server of ours [default: its own, which is 1]",
+    default: "",
+    values: SettingValues::Checked { check: check_threads, worth_trying: &["2", "4"] },
+    price: Price::Nothing,
 };
 
 const SERVER: Server = Server {
@@ -134,7 +144,8 @@ fn check_settings(
     settings: &BTreeMap<String, String>,
     name: &str,
 ) -> Result<(), Fault> {
-    let own = [APPENDONLY, APPENDFSYNC].into_iter().filter_map(|own| Some((own.name, asked.get(own.name)?)));
+    let own =
+        [APPENDONLY, APPENDFSYNC, IO_THREADS].into_iter().filter_map(|own| Some((own.name, asked.get(own.name)?)));
     for (setting, wanted) in own {
         let what = match settings.get(setting) {
             Some(found) if found == wanted => continue,
@@ -156,8 +167,7 @@ fn version_printed(printed: &str) -> Option<String> {
 }
 
 /// The command line. What is not named here is left at its default on purpose and read back by `facts`: `io-threads`
-/// (the project's advice is to raise it only on machines of many cores), `auto-aof-rewrite-*` (rewriting is part of a
-/// log's price),
+/// unless a target names it, `auto-aof-rewrite-*` (rewriting is part of a log's price),
 /// `latency-monitor-threshold` (off), `hz`. All options:
 /// <https://redis.io/docs/latest/operate/oss_and_stack/management/config-file/>
 fn arguments(launch: &Launch, data: &Path) -> Vec<String> {
@@ -183,7 +193,7 @@ fn arguments(launch: &Launch, data: &Path) -> Vec<String> {
         matched(launch, &mut option);
     }
     // The last word counts.
-    for setting in [APPENDONLY, APPENDFSYNC] {
+    for setting in [APPENDONLY, APPENDFSYNC, IO_THREADS] {
         if let Some(value) = launch.settings.get(setting.name) {
             option(setting.name, value);
         }

@@ -46,6 +46,15 @@ impl Setting {
     }
 }
 
+/// A number of threads.
+pub fn check_threads(value: &str) -> Result<(), String> {
+    let is_one = value.parse::<u32>().is_ok_and(|threads| (1..=THREADS_MAX).contains(&threads));
+    if is_one { Ok(()) } else { Err(format!("a number of threads from 1 to {THREADS_MAX}")) }
+}
+
+/// memcached warns above it, and Redis takes no more than twice as many.
+const THREADS_MAX: u32 = 64;
+
 /// "always, everysec or no".
 fn any_of(values: &[&str]) -> String {
     match values.split_last() {

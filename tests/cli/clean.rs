@@ -8,7 +8,7 @@ use std::path::Path;
 use std::process::Command;
 
 use kvfair::harness::clean::{self, Deleted};
-use kvfair::harness::plan::Chosen;
+use kvfair::harness::plan::{Chosen, TargetClients};
 use kvfair::harness::signals::Interrupt;
 use kvfair::harness::visits;
 use kvfair::jobs::keyed::values::{Values, version};
@@ -279,6 +279,7 @@ fn what_is_changed_after_it_was_found_stays() {
         place: visit.place.clone(),
         login: Login::default(),
         via: Via::default(),
+        asking: TargetClients::default(),
         changed: Vec::new(),
         first_used: Default::default(),
     };

@@ -55,6 +55,37 @@ fn a_store_is_measured_with_each_lever_and_the_file_shows_the_same() {
     assert_eq!(json["durability"].as_array().expect("levels").len(), 3);
     let csv = desk.run(&["show", OUT, "--csv"]);
     assert_eq!(csv.out.lines().count(), 1 + 4, "a row a target:\n{}", csv.out);
+    // The same levers on requests alone, but for the way of the job.
+    let synthetic = labels(&records, "synthetic");
+    assert_eq!(synthetic.into_iter().collect::<Vec<_>>(), ["redis", "redis with unix"]);
+    said.shows("on set/get alone: ");
+    assert_eq!(json["synthetic"]["job"], "getset");
+    let share = json["synthetic"]["waiting_share"].as_f64().expect("a share");
+    assert!((0.0..=1.0).contains(&share), "{share}");
+    assert!(!again.err.contains("cut off"), "{}", again.err);
+    is_told_where_it_was_cut_off(&desk, &records);
+}
+
+/// As a kill or Ctrl-C leaves a file: in the middle of a block, or between two of them.
+fn is_told_where_it_was_cut_off(desk: &Desk, records: &[Value]) {
+    let text = std::fs::read_to_string(desk.home().join(OUT)).expect("results");
+    let lines: Vec<&str> = text.lines().collect();
+    assert_eq!(lines.len(), records.len());
+    let of = |part: &str, block: u64| {
+        let is = |record: &Value| {
+            let is_second = record["aa_control"] == true;
+            record["levers"]["part"]["kind"] == part && record["block"] == block && !is_second
+        };
+        records.iter().rposition(is).expect("a record")
+    };
+    let cut = |lines: &[&str]| {
+        desk.file("cut.jsonl", &(lines.join("\n") + "\n"));
+        desk.run(&["show", "cut.jsonl"])
+    };
+    cut(&lines[..of("gains", 3)]).complains("the run was cut off").complains("the blocks of gains: block 3 has");
+    let gains = records.iter().filter(|record| record["levers"]["part"]["kind"] == "gains").count();
+    cut(&lines[..gains]).complains("the run was cut off").complains("nothing follows the blocks of gains");
+    cut(&lines[..of("durability", 4)]).complains("the durability levels: block 4 has");
 }
 
 /// A cache cannot see what a store counts by itself: the two stand alone, and not together.
@@ -97,6 +128,16 @@ fn what_is_no_lever_or_cannot_be_changed_is_refused_by_name() {
     let levers = |more: &[&str]| desk.run(&[&["levers"], more].concat());
     let unknown = levers(&["fans", "redis", "--levers", "colour"]);
     unknown.exits(2).complains("redis has no such lever for the job fans").complains("transport, via, cache");
+    // What is said of an unknown name names those of the store and of the job.
+    for has in ["io-threads", "processors"] {
+        unknown.complains(has);
+    }
+    let of_requests = levers(&["mixed", "memcached", "--levers", "colour"]);
+    of_requests.exits(2).complains("clients, depth").complains("threads");
+    levers(&["fans", "redis", "--levers", "clients"]).exits(2).complains("no such lever for the job fans");
+    levers(&["fans", "redis", "--levers", "processors", "--pin"]).exits(2).complains("--pin gives each server half");
+    levers(&["--exec", "true", "fans", "redis"]).exits(2).complains("a program is run on one store");
+    levers(&["--exec", "true", "lmdb"]).exits(2).complains("lmdb has no lever for a program");
     levers(&["fans", "redis", "--levers", "appendfsync"]).exits(2).complains("changes what survives a crash");
     levers(&["fans", "redis://localhost:1"]).exits(2).complains("only stores that are started here are changed");
     levers(&["fans", "ram"]).exits(2).complains("ram is a baseline");
@@ -140,4 +181,115 @@ fn an_advice_is_a_few_lines_with_gain_price_and_command() {
     assert!(!said.out.contains("6. "), "{}", said.out);
     assert_eq!(desk.run(&["show", OUT]).out, said.out);
     desk.run(&["advise", "fans", "redis", "--csv"]).exits(2).complains("`kvfair show` has it");
+}
+
+/// Clients and their depth are the job's own: each of their targets has an expected state of its own.
+#[test]
+fn clients_and_depth_are_levers_of_a_job_of_requests() {
+    let desk = Desk::new();
+    let job = ["mixed", "redis+unix", "--clients", "4", "--requests", "3000", "--records", "500"];
+    let said = measured(&desk, &job, &["--levers", "clients,depth"]);
+    said.shows("clients=").shows("depth=").shows("costs code: it asks on before it is answered");
+    let records = records_in(&desk.home().join(OUT));
+    let wrong = records.iter().find(|record| record["verdict"]["kind"] != "right");
+    assert!(wrong.is_none(), "{wrong:?}");
+    let of = |lever: &str| {
+        let one = records.iter().find(|record| record["levers"]["changed"] == serde_json::json!([lever]));
+        one.unwrap_or_else(|| panic!("no trial with {lever} alone"))
+    };
+    let clients = of("clients");
+    assert!([1, 16].map(Value::from).contains(&clients["clients"]), "{}", clients["clients"]);
+    assert_eq!(clients["job"]["load"]["clients"][0], clients["clients"]);
+    assert_eq!(clients["job"]["load"]["depth"], 1);
+    let depth = of("depth");
+    assert!([4, 16].map(Value::from).contains(&depth["job"]["load"]["depth"]), "{}", depth["job"]["load"]);
+    assert_eq!(depth["clients"], 4);
+    // The headline tells of base.
+    said.shows("4 clients");
+    assert_eq!(desk.run(&["show", OUT]).out, said.out);
+    // A cache in the client answers one request at a time.
+    let apart = ["levers", "mixed", "redis+unix", "--requests", "1000", "--records", "200", "--blocks", "4"];
+    desk.run(&[&apart[..], &["--levers", "cache,depth", "--output", "apart.jsonl"]].concat());
+    desk.run(&["show", "apart.jsonl"]).shows("cannot be combined").shows("a cache answers one request at a time");
+}
+
+/// What a server is given is its own: threads by its command line, processors by the system.
+#[test]
+#[cfg(target_os = "linux")]
+fn threads_and_processors_of_a_server_are_levers() {
+    if std::thread::available_parallelism().is_ok_and(|count| count.get() < 2) {
+        eprintln!("!! one processor: ?processors= is NOT tested");
+        return;
+    }
+    let desk = Desk::new();
+    let said = measured(&desk, &["fans", "memcached", "--profiles", "150"], &["--levers", "threads,processors"]);
+    said.shows("threads=").shows("processors=half");
+    let records = records_in(&desk.home().join(OUT));
+    let threads = |record: &&Value| record["levers"]["changed"] == serde_json::json!(["threads"]);
+    let one = records.iter().find(threads).expect("a trial with threads alone");
+    assert_eq!(one["store"]["settings"]["num_threads"], one["target"]["settings"]["threads"]);
+    let run = ["run", "fans", "redis?processors=1&io-threads=2", "--profiles", "100", "--blocks", "1"];
+    desk.run(&run).exits(0);
+    let record = desk.record("redis?processors=1&io-threads=2");
+    assert_eq!(record["store"]["settings"]["io-threads"], "2");
+    let told = |target: &str| desk.run(&["run", "fans", target, "--profiles", "10", "--blocks", "1"]);
+    told("redis?processors=0").exits(2).complains("takes half, all or a number from 1 to");
+    told("redis?processors=many").exits(2).complains("takes half, all or a number from 1 to");
+    told("lmdb?processors=half").exits(2).complains("?processors= is for servers: lmdb runs in kvfair's process");
+    told("redis://localhost:1?processors=1").exits(2).complains("?processors= is for a server that is started here");
+    told("memcached?threads=0").exits(2).complains("a number of threads from 1 to 64");
+}
+
+/// Levers that need no change of a program: where its server is reached, and how it is started.
+#[test]
+fn a_program_has_the_levers_of_its_server() {
+    let desk = Desk::new();
+    let program = "redis-cli -u {url} set a 1 > /dev/null; redis-cli -u {url} get a";
+    let run = ["--exec", program, "redis"];
+    let said = measured(&desk, &run, &["--levers", "io-threads"]);
+    said.shows("io-threads=");
+    let records = records_in(&desk.home().join(OUT));
+    assert!(records.iter().all(|record| record["outcome"]["kind"] == "finished"), "{said:?}", said = said.err);
+    assert_eq!(labels(&records, "durability").len(), 1);
+    assert!(labels(&records, "synthetic").is_empty(), "nobody knows what a program asks");
+    assert_eq!(desk.run(&["show", OUT]).out, said.out);
+    // Of two addresses it takes one: a socket has no port.
+    let over_tcp = "redis-cli -h {host} -p {port} ping";
+    let only = desk.run(&["levers", "--exec", over_tcp, "redis", "--levers", "transport"]);
+    only.exits(2).complains("has no {host}").complains("--levers transport");
+}
+
+/// What is planned fits into the time that it has, and what is under way at its end is cut off.
+#[test]
+fn an_advice_keeps_its_time() {
+    let desk = Desk::new();
+    let began = std::time::Instant::now();
+    let said = desk.run(&["advise", "fans", "redis", "--budget", "25s", "--output", OUT]);
+    let took_s = began.elapsed().as_secs_f64();
+    assert!([0, 6].contains(&said.code), "{}\n{}{}", said.code, said.out, said.err);
+    assert!(took_s < 35.0, "{took_s} s\n{}", said.err);
+    assert!(labels(&records_in(&desk.home().join(OUT)), "gains").len() >= 2, "base and a lever:\n{}", said.err);
+    desk.run(&["advise", "-h"]).exits(0).shows("[default: 2m]");
+}
+
+/// Where the time of the run is over, what is left says so, and is no failure of the store.
+#[test]
+fn levels_for_which_there_was_no_time_say_so() {
+    let desk = Desk::new();
+    let over = |said: &Said, level: &str| {
+        let is_of_it = |line: &&str| line.trim_start().starts_with(&format!("{level}: no number: "));
+        said.out.lines().find(is_of_it).is_some_and(|line| line.contains("the time of the run was over"))
+    };
+    // The pilots alone take longer.
+    let said = desk.run(&["levers", "fans", "redis", "--budget", "1s", "--output", OUT]);
+    said.exits(6).shows("too little was measured");
+    assert!(["none", "crash", "power"].into_iter().all(|level| over(&said, level)), "{}", said.out);
+    let again = desk.run(&["show", OUT]);
+    assert_eq!((again.out.as_str(), again.code), (said.out.as_str(), 6));
+    assert!(!again.err.contains("cut off"), "it is whole: {}", again.err);
+    // The time is over somewhere: what was under way then has failed no more than what had no turn.
+    let larger = ["levers", "fans", "lmdb", "--profiles", "3000", "--levers", "via", "--budget", "4s"];
+    let said = desk.run(&[&larger[..], &["--output", "larger.jsonl"]].concat());
+    assert!([0, 6].contains(&said.code), "{}\n{}{}", said.code, said.out, said.err);
+    assert!(!said.out.contains("cut off after"), "{}", said.out);
 }

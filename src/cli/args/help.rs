@@ -36,11 +36,11 @@ const OF_ONE: &[(&str, &str, &str)] = &[
     ("find-max", "budget", "The time that the search has, as in 90s or 5m"),
     ("find-max", "json", "Print what was found as JSON"),
     ("advise", "budget", "The time that it has [default: 2m]"),
+    ("levers", "job", "The job: fans, ngrams, ... (`kvfair jobs`)"),
     ("levers", "profiles", "Size of `fans` (others: --messages, --requests)"),
     ("levers", "clients", "Clients at once: one number"),
     ("levers", "via", "How the job asks now; other ways are levers"),
     ("levers", "budget", "The time that it has [default: 15m]"),
-    ("levers", "json", "Print what was found as JSON"),
     ("compare", "wide", "All columns, warnings (others: --json, --markdown)"),
 ];
 

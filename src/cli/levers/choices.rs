@@ -4,11 +4,14 @@
 use anyhow::{Result, anyhow};
 
 use crate::cli::args::RunArgs;
+use crate::cli::points::CLIENTS_MAX;
 use crate::cli::refusals::{self, Intent};
-use crate::cli::{Usage, target};
+use crate::cli::{Usage, load, target};
+use crate::harness::pin::{self, PROCESSORS};
 use crate::harness::plan::{Chosen, Plan};
 use crate::jobs::JobKind;
 use crate::model::levers::{TriedValue, UntriedLever};
+use crate::model::load::Load;
 use crate::model::trial::{Cache, Split, Transport, Via};
 use crate::stats::levers::LeverSet;
 use crate::stores::{Price, Role};
@@ -37,7 +40,16 @@ enum Change {
     Transport(Transport),
     Cache(Cache),
     Via(Via),
+    Clients(u32),
+    Depth(u32),
     Setting(&'static str, &'static str),
+}
+
+impl Lever {
+    /// It is of the store or of the way to it, not of what the job asks.
+    pub fn is_of_any_job(&self) -> bool {
+        matches!(self.values[0].change, Change::Transport(_) | Change::Cache(_) | Change::Setting(..))
+    }
 }
 
 impl LeverValue {
@@ -46,6 +58,8 @@ impl LeverValue {
             Change::Transport(transport) => chosen.target.transport = *transport,
             Change::Cache(cache) => chosen.target.cache = Some(*cache),
             Change::Via(via) => chosen.via = *via,
+            Change::Clients(clients) => chosen.asking.clients = Some(*clients),
+            Change::Depth(depth) => chosen.asking.depth = Some(*depth),
             Change::Setting(name, value) => {
                 chosen.target.settings.insert(name.to_string(), value.to_string());
             }
@@ -56,7 +70,8 @@ impl LeverValue {
 /// What the levers are asked of: the base and the job that it does.
 pub struct Ground<'a> {
     pub args: &'a RunArgs,
-    pub kind: &'static JobKind,
+    /// None of a program of the user's.
+    pub kind: Option<&'static JobKind>,
     pub plan: &'a Plan,
 }
 
@@ -65,9 +80,22 @@ impl Ground<'_> {
         &self.plan.chosen[0]
     }
 
+    fn intent(&self) -> Intent<'_> {
+        match (self.kind, self.plan.job.program()) {
+            (Some(kind), _) => Intent::Job(self.args, kind),
+            (None, Some((command, answer))) => Intent::Program { args: self.args, command, answer },
+            (None, None) => unreachable!("what is run is a job or a program"),
+        }
+    }
+
+    /// What is done, in words: "the job fans".
+    pub fn what(&self) -> String {
+        self.kind.map_or_else(|| "a program".to_string(), |kind| format!("the job {}", kind.name))
+    }
+
     /// Why a target cannot do the job; its first line.
     pub fn refusal(&self, chosen: &Chosen) -> Option<String> {
-        let refused = refusals::why(chosen, &Intent::Job(self.args, self.kind));
+        let refused = refusals::why(chosen, &self.intent());
         let refused = refused.or_else(|| self.plan.may_run(chosen).err())?;
         Some(refused.lines().next().unwrap_or_default().to_string())
     }
@@ -150,7 +178,7 @@ fn of_the_client(ground: &Ground<'_>) -> Vec<Lever> {
         let change = Change::Transport(Transport::Unix);
         add("transport", vec![LeverValue { words: "unix".to_string(), pays: "client on the same machine", change }]);
     }
-    let ways = ground.kind.ways.iter().filter(|via| **via != base.via);
+    let ways = ground.kind.map_or(&[][..], |kind| kind.ways).iter().filter(|via| **via != base.via);
     // Clients who share profiles would overwrite each other's records by the other ways.
     let shares = ground.args.how.split == Split::Profiles;
     let ways = ways.filter(|via| !shares || matches!(via, Via::Native | Via::Cas));
@@ -158,9 +186,51 @@ fn of_the_client(ground: &Ground<'_>) -> Vec<Lever> {
     if base.target.cache.is_none() && base.adapter.role == Role::Store {
         let change = Change::Cache(target::usual_cache());
         let pays = "memory of the client, stale reads elsewhere";
-        add("cache", vec![LeverValue { words: "cache".to_string(), pays, change }]);
+        add(cache_name(base), vec![LeverValue { words: "cache".to_string(), pays, change }]);
+    }
+    if let Some(load) = &ground.plan.job.load {
+        add("clients", numbers_of_clients(ground.plan.clients).map(clients).collect());
+        add("depth", depths(load, base.target.transport).map(depth).collect());
     }
     levers
+}
+
+/// A store may have a cache of its own among its settings: levers are told apart by their names.
+fn cache_name(base: &Chosen) -> &'static str {
+    let has_its_own = base.adapter.settings.iter().any(|setting| setting.name == CACHE);
+    if has_its_own { "client-cache" } else { CACHE }
+}
+
+const CACHE: &str = "cache";
+
+/// A few and many: a store may need more of them to be busy, or be slowed down by so many.
+const TIMES: u32 = 4;
+
+fn numbers_of_clients(now: u32) -> impl Iterator<Item = u32> {
+    let others = [now.saturating_mul(TIMES).min(CLIENTS_MAX), now / TIMES];
+    others.into_iter().filter(move |clients| *clients > 0 && *clients != now)
+}
+
+fn clients(clients: u32) -> LeverValue {
+    let pays = "latency where clients wait for each other";
+    LeverValue { words: format!("clients={clients}"), pays, change: Change::Clients(clients) }
+}
+
+/// The second is what redis-benchmark's documentation pipelines by:
+/// <https://redis.io/docs/latest/operate/oss_and_stack/management/optimization/benchmarks/>
+const DEPTHS: [u32; 2] = [4, 16];
+
+/// Only what is reached by a connection can have several requests under way, and one batch is under way at a time.
+fn depths(load: &Load, transport: Transport) -> impl Iterator<Item = u32> {
+    let now = load.depth;
+    let may = transport != Transport::InProcess && load.batches.iter().all(|batch| *batch == 1);
+    let fits = load::BATCH_BYTES_MAX / load.longest_value().max(1);
+    DEPTHS.into_iter().filter(move |depth| may && *depth != now && u64::from(*depth) <= fits)
+}
+
+fn depth(depth: u32) -> LeverValue {
+    let pays = "code: it asks on before it is answered";
+    LeverValue { words: format!("depth={depth}"), pays, change: Change::Depth(depth) }
 }
 
 fn way(via: Via) -> LeverValue {
@@ -198,7 +268,21 @@ fn of_the_store(base: &Chosen, left_out: &mut Vec<UntriedLever>) -> Vec<Lever> {
             levers.push(Lever { values, ..lever_named(setting.name) });
         }
     }
+    levers.extend(base.adapter.server.map(|_| processors(base)));
     levers
+}
+
+/// Processors that a server gets.
+fn processors(base: &Chosen) -> Lever {
+    let [half, all] = pin::SHARES;
+    let now = base.target.settings.get(PROCESSORS).map_or(all, String::as_str);
+    let value = |share: &'static str| LeverValue {
+        words: format!("{PROCESSORS}={share}"),
+        pays: if share == half { "" } else { "processors of others" },
+        change: Change::Setting(PROCESSORS, share),
+    };
+    let values = pin::SHARES.into_iter().filter(|share| *share != now).map(value).collect();
+    Lever { values, ..lever_named(PROCESSORS) }
 }
 
 /// Those that were asked for, in the order in which they are known; all where none was.
@@ -207,12 +291,12 @@ pub fn asked_for(
     (levers, mut left_out): (Vec<Lever>, Vec<UntriedLever>),
     names: &[String],
 ) -> Result<(Vec<Lever>, Vec<UntriedLever>)> {
-    let (store, job) = (ground.base().adapter.name, ground.kind.name);
+    let (store, what) = (ground.base().adapter.name, ground.what());
     let usage = |what: String| Err(anyhow!(Usage(what)));
     let has = levers.iter().map(|lever| lever.name.as_str()).collect::<Vec<_>>().join(", ");
     if levers.is_empty() {
         let why = left_out.iter().map(|lever| format!("\n{}: {}", lever.name, lever.reason)).collect::<String>();
-        return usage(format!("{store} has no lever for the job {job}{why}"));
+        return usage(format!("{store} has no lever for {what}{why}"));
     }
     for name in names {
         if levers.iter().any(|lever| lever.name == *name) {
@@ -220,7 +304,7 @@ pub fn asked_for(
         }
         return match left_out.iter().find(|lever| lever.name == *name) {
             Some(lever) => usage(format!("--levers {name}: {}\nhint: it has {has}", lever.reason)),
-            None => usage(format!("--levers {name}: {store} has no such lever for the job {job}\nhint: it has {has}")),
+            None => usage(format!("--levers {name}: {store} has no such lever for {what}\nhint: it has {has}")),
         };
     }
     let (asked, others): (Vec<Lever>, Vec<Lever>) =

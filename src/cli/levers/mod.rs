@@ -8,10 +8,11 @@ use anyhow::{Context, Result, anyhow};
 mod choices;
 mod parts;
 mod pilots;
+mod synthetic;
 
 use self::choices::{Ground, Lever, LeverValue};
 use self::parts::LeverSession;
-use super::args::{Exec, How, Levers, Look, RunArgs};
+use super::args::{Levers, Look, RunArgs};
 use super::measure::or_lost;
 use super::planned::{plan_of, resolve_input};
 use super::refusals::{self, Intent};
@@ -70,11 +71,10 @@ pub fn advise(args: Levers) -> Result<Exit> {
 }
 
 fn answered(args: Levers, question: Question) -> Result<Exit> {
-    let Levers { job, store, levers: names, how } = args;
-    let kind = find_job(&job)?;
-    let look = how.look();
+    let (names, look) = (args.levers.clone(), args.how.look());
     paged::is_to_be_new(&look)?;
-    let run = run_args(job, store, how)?;
+    let run = run_args(args)?;
+    let kind = run.job.as_deref().map(find_job).transpose()?;
     let plan = plan_of(&run)?;
     is_one_point(&run, &plan)?;
     refusals::refuse(&plan.chosen, &Intent::Levers)?;
@@ -83,38 +83,46 @@ fn answered(args: Levers, question: Question) -> Result<Exit> {
     let interrupt = Interrupt::listen().context("cannot listen for Ctrl-C")?;
     let scratch = scratch::make()?;
     let path = run.how.output.clone().unwrap_or_else(|| save::default_path(&plan.began, "levers"));
+    let budget = run.how.budget.unwrap_or(match question {
+        Question::Enough => BUDGET,
+        Question::Advice => ADVICE_BUDGET,
+    });
     let mut session = LeverSession {
         scratch: scratch.path(),
         interrupt: &interrupt,
         results: Results::create(&path)?,
         records: Vec::new(),
         preflight: None,
-        end: End::within(run.how.budget.unwrap_or(match question {
-            Question::Enough => BUDGET,
-            Question::Advice => ADVICE_BUDGET,
-        })),
+        budget,
+        end: End::within(budget),
     };
     let ended = measured(&mut session, &ground, question, levers, left_out);
     finish(session, ended, &look)
 }
 
 /// Those of a run of this target alone: with more blocks and time than a run has.
-fn run_args(job: String, store: String, mut how: How) -> Result<RunArgs> {
-    let kind = find_job(&job)?;
+fn run_args(args: Levers) -> Result<RunArgs> {
+    let Levers { job, store, own, mut how, .. } = args;
+    let (job, store) = match (&own.exec, store) {
+        (None, Some(store)) => (Some(job), store),
+        (Some(_), None) => (None, job),
+        _ => return Err(anyhow!(Usage("--exec: a program is run on one store\nhint: leave the job out".to_string()))),
+    };
+    let kind = job.as_deref().map(find_job).transpose()?;
     how.effort = how.effort.or_else(|| how.blocks.is_none().then_some(Effort::Normal));
     if how.via.len() > 1 {
         return Err(anyhow!(Usage("--via: name the base's way; the others are levers".to_string())));
     }
-    let sweeps = kind.requests.as_ref().is_some_and(|requests| requests.clients.contains(','));
-    if sweeps && how.clients.is_none() {
+    let requests = kind.and_then(|kind| kind.requests.as_ref());
+    if how.clients.is_none() && requests.is_some_and(|requests| requests.clients.contains(',')) {
         how.clients = Some(points::parse(CLIENTS).map_err(|why| anyhow!(why))?);
     }
-    Ok(RunArgs { job: Some(job), targets: vec![store], own: Exec::default(), how })
+    Ok(RunArgs { job, targets: vec![store], own, how })
 }
 
 /// Levers are compared at one number of clients, one size of values and one size of the job.
 fn is_one_point(run: &RunArgs, plan: &Plan) -> Result<()> {
-    let points = plan.points(1).len();
+    let points = plan.points(&plan.job, 1).len();
     if points > 1 || plan.sizes.len() > 1 || plan.is_paced() {
         let (what, hint) =
             ("levers are compared at one point, as fast as it goes", "name one number in place of a list");
@@ -133,14 +141,20 @@ fn measured(
 ) -> Result<Ended> {
     let mut plan = Plan { end: Some(session.end), ..ground.plan.clone() };
     resolve_input(&mut plan, session.scratch, session.interrupt)?;
-    let (levers, tried) = pilots::best_values(session, ground, &plan, levers)?;
+    let (levers, tried) = pilots::best_values(session, ground, &plan, levers, &mut left_out)?;
     let together = |all| question.together(all);
-    let levers = pilots::that_fit(session, ground, (levers, &tried), together, &mut left_out)?;
+    if levers.is_empty() {
+        let told = |lever: &UntriedLever| format!("{}: {}", lever.name, lever.reason);
+        let why = left_out.iter().map(told).collect::<Vec<_>>().join("\n");
+        return Err(anyhow!("{}: no lever can be tried\n{why}", ground.base().target.label));
+    }
+    let levers = pilots::that_fit(session, ground, (levers, &tried), together, &mut left_out);
     let (all, reasons) = match question {
         Question::Enough => ground.all(&levers),
         Question::Advice => (LeverSet::BASE, vec![Some(ALONE.to_string()); levers.len()]),
     };
-    let run = LeverRun { base: ground.base().target.label.clone(), levers: told(&levers, reasons), left_out };
+    let levels = if question == Question::Enough { levels_of(ground) } else { Vec::new() };
+    let run = LeverRun { base: ground.base().target.label.clone(), levers: told(&levers, reasons), left_out, levels };
     tell_plan(&run, all);
     let mut plan = of_gains(ground, plan, &levers, all, &run);
     let time = session.end.left().mul_f64(GAINS);
@@ -152,6 +166,10 @@ fn measured(
     let ended = confirmed(session, ground, &plan, &levers, all)?;
     if matches!(ended, Some(Ended::Interrupted(_))) {
         return Ok(ended.expect("it is there"));
+    }
+    let ended = synthetic::synthetic(session, ground, &plan, (&levers, all))?;
+    if matches!(ended, Ended::Interrupted(_)) {
+        return Ok(ended);
     }
     durability(session, ground, &plan)
 }
@@ -214,7 +232,8 @@ fn confirmed(
     let Some(seen) = report::seen(&session.records) else { return Ok(None) };
     let mut set = stats::first_set(all, &seen.gains);
     for attempt in 1..=ATTEMPTS {
-        if set == LeverSet::BASE || set == all || plan.is_over() {
+        // Where no time is left for the first set, its blocks say so.
+        if set == LeverSet::BASE || set == all || (attempt > 1 && plan.is_over()) {
             break;
         }
         let chosen = [LeverSet::BASE, all, set].map(|set| labelled(ground, levers, set, all)).to_vec();
@@ -235,14 +254,18 @@ fn confirmed(
     Ok(None)
 }
 
-/// The base at each durability level that its store keeps, in blocks of their own.
-fn durability(session: &mut LeverSession<'_>, ground: &Ground<'_>, plan: &Plan) -> Result<Ended> {
-    let whole = Ok(Ended::Stopped(RunEnd::AllBlocks));
+/// The durability levels that are compared, two at least: those that the store keeps.
+fn levels_of(ground: &Ground<'_>) -> Vec<Durability> {
     let keeps = |level: &Durability| (ground.base().adapter.keeps)(*level).is_ok();
     let levels: Vec<Durability> = Durability::ALL.into_iter().filter(keeps).collect();
-    if plan.configuration == Configuration::Shipped || levels.len() < 2 || plan.is_over() {
-        return whole;
-    }
+    let are_compared = ground.plan.configuration != Configuration::Shipped && levels.len() > 1;
+    if are_compared { levels } else { Vec::new() }
+}
+
+/// The base at each durability level, in blocks of their own. Levels for which no time is left say so.
+fn durability(session: &mut LeverSession<'_>, ground: &Ground<'_>, plan: &Plan) -> Result<Ended> {
+    let levels = levels_of(ground);
+    let Some(safest) = levels.last() else { return Ok(Ended::Stopped(RunEnd::AllBlocks)) };
     let blocks = Blocks::exactly(ground.args.how.blocks.unwrap_or(DURABILITY_BLOCKS).min(DURABILITY_BLOCKS));
     let run = plan.levers.as_ref().map(|(run, _)| (run.clone(), LeverPart::Durability));
     let base = Plan {
@@ -254,13 +277,18 @@ fn durability(session: &mut LeverSession<'_>, ground: &Ground<'_>, plan: &Plan) 
         ..plan.clone()
     };
     // What fits the level that keeps most fits all.
-    let mut safest = Plan { durability: levels[levels.len() - 1], ..base.clone() };
-    let time = session.end.left() / (levels.len() as u32 * 2);
-    pilots::size_at_most(session, &mut safest, time, plan.job.units)?;
+    let mut safest = Plan { durability: *safest, ..base.clone() };
+    if !plan.is_over() {
+        let time = session.end.left() / (levels.len() as u32 * 2);
+        pilots::size_at_most(session, &mut safest, time, plan.job.units)?;
+    }
     let of =
         |&durability: &Durability| Plan { durability, job: safest.job.clone(), blocks: safest.blocks, ..base.clone() };
     let plans: Vec<Plan> = levels.iter().map(of).collect();
-    complain("kvfair: the durability levels, apart");
+    complain(match plan.is_over() {
+        false => "kvfair: the durability levels, apart",
+        true => "kvfair: no time is left for the durability levels: give a longer --budget",
+    });
     session.blocks(&plans, session.end.left())
 }
 

@@ -25,6 +25,8 @@ pub struct LeverSession<'a> {
     /// All that was finished.
     pub records: Vec<Record>,
     pub preflight: Option<Preflight>,
+    /// The time that the whole run has, and when it ends.
+    pub budget: Duration,
     pub end: End,
 }
 
@@ -33,10 +35,8 @@ impl LeverSession<'_> {
     /// their durability level.
     pub fn blocks(&mut self, plans: &[Plan], time: Duration) -> Result<Ended> {
         let plan = &plans[0];
-        let mut benches = Vec::new();
-        for plan in plans {
-            benches.push(Bench::set_up(plan, self.scratch, self.interrupt)?);
-        }
+        let mut benches = vec![Bench::set_up(plan, self.scratch, self.interrupt)?];
+        benches.extend(plans[1..].iter().map(|plan| benches[0].with_plan(plan)).collect::<Vec<_>>());
         let stream = &benches[0].data(1).summary.stream;
         let units = plan.units_of_a_trial(stream.units);
         if plan.blocks.may_claim() && self.preflight.is_none() {

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use crate::harness::serve;
+use crate::harness::process;
 use crate::harness::signals::Interrupt;
 use crate::model::crash::syncs::traced;
 
@@ -21,7 +21,7 @@ pub struct Tracer(PathBuf);
 impl Tracer {
     /// An error says why nothing can be counted here.
     pub fn find() -> Result<Tracer, String> {
-        let program = serve::on_path("strace").ok_or("no strace")?;
+        let program = process::on_path("strace").ok_or("no strace")?;
         let us = std::env::current_exe().map_err(|error| format!("cannot find our own program: {error}"))?;
         let tried = Command::new(&program)
             .args(["-f", "-o", "/dev/null", "-e", "trace=fsync", "--"])

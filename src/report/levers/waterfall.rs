@@ -188,6 +188,7 @@ pub mod tests {
             alone: Some(alone),
             last,
             not_in_all: None,
+            synthetic: None,
             failed: None,
             counters: vec!["commands 1,474 -> 33".to_string()],
         }
@@ -210,9 +211,11 @@ pub mod tests {
             keeps: "appendonly yes".to_string(),
             ratio: times.map(ratio),
             blocks: 6,
+            failed: None,
         };
         LeverReport {
             headline: "fans, 1,000 profiles".to_string(),
+            asked: "fans".to_string(),
             is_advice: false,
             base: "redis".to_string(),
             job: "fans".to_string(),
@@ -233,6 +236,7 @@ pub mod tests {
                 gain: Some(gain(6.1, helps)),
                 confirmation: Some(Confirmation { all: gain(1.01, None), found: Confirmed::Enough }),
             },
+            synthetic: None,
             durability: vec![
                 level(Durability::None, None),
                 level(Durability::Crash, Some(3.0)),

@@ -4,19 +4,20 @@ use maud::{Markup, html};
 
 use super::waterfall;
 use crate::model::logins;
-use crate::report::levers::text::{advised, cell, level_numbers, measured, not_multiplied, tried};
+use crate::report::levers::text::{advised, beside, cell, level_numbers, measured, not_multiplied, tried};
 use crate::report::levers::waterfall::waterfall;
 use crate::report::levers::{LeverCost, LeverReport, LeverRow};
 use crate::stats::levers::Gain;
 
 pub fn levers(report: &LeverReport) -> Markup {
-    let seen = waterfall(report);
+    let (seen, synthetic) = (waterfall(report), beside(report));
     html! {
         h2 { (seen.title) }
         (advice(report))
         (waterfall::figure(&seen))
         h2 { "Levers" }
         (table(report))
+        @if !synthetic.is_empty() { p { (hidden(&synthetic)) } }
         (levels(report))
         (left_out(report))
     }
@@ -86,6 +87,7 @@ fn row(lever: &LeverRow, is_advice: bool) -> Markup {
                 td.left { (if lever.pays.is_empty() { "nothing known" } else { &lever.pays }) }
                 td.left {
                     @for counter in &lever.counters { div.whole { (counter) } }
+                    @if lever.synthetic.is_some() { div { "on set/get alone: " (cell(lever.synthetic.as_ref())) } }
                     @if let Some(tried) = tried(lever) { div.grey { (tried) } }
                 }
             }
@@ -143,7 +145,10 @@ fn levels(report: &LeverReport) -> Markup {
                             th scope="row" { (level.level.to_string()) }
                             td { (level_numbers(level)) }
                             td { (level.blocks) }
-                            td.left { (level.keeps) }
+                            td.left {
+                                (level.keeps)
+                                @if let Some(why) = &level.failed { div.bad { (hidden(why)) } }
+                            }
                         }
                     }
                 }
