@@ -4,7 +4,6 @@ use anyhow::{Result, bail};
 
 use super::Exit;
 use super::args::Look;
-use super::shown::{listed, page};
 use crate::model::record::{Outcome, Record, Verdict as Answers};
 use crate::report::chart::{Chart, document};
 use crate::report::growth::{self, Grown, GrowthVerdict};
@@ -26,8 +25,8 @@ pub fn shown(records: &[Record], look: &Look) -> Result<(String, Exit)> {
         Look { json: true, .. } => format!("{}\n", serde_json::to_string_pretty(&grown)?),
         Look { markdown: true, .. } => {
             let said = growth::sentences(&grown).into_iter().flat_map(|said| [said.clear, said.unclear].concat());
-            let parts = [export::markdown(&growth::lines(&grown)), listed(&said.collect::<Vec<_>>())];
-            page(&growth::headline(records), &parts)
+            let parts = [export::markdown(&growth::lines(&grown)), export::listed(&said.collect::<Vec<_>>())];
+            export::page(&growth::headline(records), &parts)
         }
         _ => format!("{}\n{}{}", growth::headline(records), growth::table(&grown), growth::text(&grown)),
     };

@@ -134,7 +134,7 @@ fn plain(seen: &WarningInput<'_>, look: &Look) -> Result<String> {
     Ok(match look {
         Look { markdown: true, .. } => {
             let table = export::markdown(&table::lines(rows, look.wide, table::Ranks::InAColumn));
-            page(&headline(seen), &[table, listed(&warned), export::escaped(&sentence)])
+            export::page(&headline(seen), &[table, export::listed(&warned), export::escaped(&sentence)])
         }
         _ => text(seen, look, &table::table(rows, look.wide), &warned, &sentence)?,
     })
@@ -160,9 +160,9 @@ fn swept(seen: &WarningInput<'_>, look: &Look) -> Result<String> {
             let grids = grid::grids(points, look.wide, usize::MAX).into_iter();
             let tables =
                 grids.map(|grid| format!("{}\n\n{}", export::escaped(&grid.title), export::markdown(&grid.lines)));
-            let remarks = listed(&[remarks::remarks(points), warned(seen, look)].concat());
+            let remarks = export::listed(&[remarks::remarks(points), warned(seen, look)].concat());
             let rest = [remarks, export::markdown(&grid::silent(rows)), export::escaped(&sentence)];
-            page(&headline(seen), &tables.chain(rest).collect::<Vec<_>>())
+            export::page(&headline(seen), &tables.chain(rest).collect::<Vec<_>>())
         }
         _ => text(seen, look, &grid::tables(points, rows, look.wide), &warned(seen, look), &sentence)?,
     })
@@ -171,7 +171,7 @@ fn swept(seen: &WarningInput<'_>, look: &Look) -> Result<String> {
 /// A line a trial, however long.
 pub fn all(trials: &[Trial], headline: &str, look: &Look) -> String {
     match look.markdown {
-        true => page(headline, &[export::markdown(&trials::lines(trials))]),
+        true => export::page(headline, &[export::markdown(&trials::lines(trials))]),
         false => format!("{headline}\n{}", table::layout(&trials::lines(trials), usize::MAX)),
     }
 }
@@ -210,21 +210,8 @@ fn warned(seen: &WarningInput<'_>, look: &Look) -> Vec<String> {
     warn::printed(&warn::warnings(seen), &look.no_warn, look.wide)
 }
 
-/// Lines as a list of Markdown.
-pub fn listed(lines: &[String]) -> String {
-    lines.iter().map(|line| format!("- {}\n", export::escaped(line))).collect()
-}
-
 fn wrapped(lines: &[String]) -> String {
     lines.iter().flat_map(|line| table::wrap(line, table::width())).collect::<Vec<_>>().join("\n")
-}
-
-/// Paragraphs of Markdown.
-pub fn page(headline: &str, parts: &[String]) -> String {
-    let headline = export::escaped(headline);
-    let parts = std::iter::once(headline.as_str()).chain(parts.iter().map(|part| part.trim_end()));
-    let parts: Vec<&str> = parts.filter(|part| !part.is_empty()).collect();
-    format!("{}\n", parts.join("\n\n"))
 }
 
 /// Says in one line which stores are not here, on a terminal.

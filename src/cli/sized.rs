@@ -3,7 +3,7 @@
 use anyhow::Result;
 
 use super::args::Look;
-use super::shown::{all, headline, listed, page, text};
+use super::shown::{all, headline, text};
 use super::{Exit, exit_of};
 use crate::model::record::Record;
 use crate::model::units;
@@ -77,8 +77,8 @@ fn printed(parts: &SizedRecords, standings: &[(u64, Standings<'_>)], look: &Look
     let sentence = sizes::sentence(&grown, standings, &records[0].stream.unit);
     let lines = lines(parts, &grown, look.wide);
     if look.markdown {
-        let parts = [export::markdown(&lines), listed(&warned), export::escaped(&sentence)];
-        return Ok(page(&headline(&seen), &parts));
+        let parts = [export::markdown(&lines), export::listed(&warned), export::escaped(&sentence)];
+        return Ok(export::page(&headline(&seen), &parts));
     }
     let width = if look.wide { usize::MAX } else { table::width() };
     let mut tables = table::layout(&lines, width);

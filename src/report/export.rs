@@ -90,6 +90,19 @@ pub fn escaped(text: &str) -> String {
     words.chars().flat_map(|letter| marks.contains(&letter).then_some('\\').into_iter().chain([letter])).collect()
 }
 
+/// Lines as a list of Markdown.
+pub fn listed(lines: &[String]) -> String {
+    lines.iter().map(|line| format!("- {}\n", escaped(line))).collect()
+}
+
+/// Paragraphs of Markdown.
+pub fn page(headline: &str, parts: &[String]) -> String {
+    let headline = escaped(headline);
+    let parts = std::iter::once(headline.as_str()).chain(parts.iter().map(|part| part.trim_end()));
+    let parts: Vec<&str> = parts.filter(|part| !part.is_empty()).collect();
+    format!("{}\n", parts.join("\n\n"))
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::columns::{composed, exported};
