@@ -214,7 +214,7 @@ pub mod tests {
         LeverReport {
             headline: "fans, 1,000 profiles".to_string(),
             is_advice: false,
-            base: "redis".to_string(),
+            base: "store".to_string(),
             job: "fans".to_string(),
             cost: LeverCost::Seconds,
             blocks: 11,
@@ -261,7 +261,7 @@ pub mod tests {
         let seen = waterfall(&report());
         let names: Vec<&str> = seen.rows.iter().map(|row| row.name.as_str()).collect();
         let levers = ["via native", "unix", "<b>io-threads=4", "hz=500", "cache", "broken=yes"];
-        assert_eq!(names, [&["redis"], &levers[..], &["enough", "all together"]].concat());
+        assert_eq!(names, [&["store"], &levers[..], &["enough", "all together"]].concat());
         let native = named(&seen, "via native");
         assert_eq!(marks(native), [(MarkKind::Alone, 5.8, true), (MarkKind::Last, 4.9, true)]);
         assert_eq!(native.numbers, ["alone: 5.8x [5.7-5.9]", "last: 4.90x [4.80-5.00]"]);
