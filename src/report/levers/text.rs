@@ -328,14 +328,14 @@ mod tests {
         let mut seen = report();
         let fast = "6.1x [6.0-6.2] as fast as now";
         let confirmed = "confirmed in 11 fresh blocks (all levers are at most 3 % faster)";
-        assert_eq!(sentence(&seen), format!("redis: via native and unix are enough: {fast}; {confirmed}."));
+        assert_eq!(sentence(&seen), format!("store: via native and unix are enough: {fast}; {confirmed}."));
         (seen.enough.is_all, seen.enough.confirmation) = (true, None);
-        assert_eq!(sentence(&seen), format!("redis: via native and unix are both needed: {fast}."));
+        assert_eq!(sentence(&seen), format!("store: via native and unix are both needed: {fast}."));
         seen.enough.levers.push("hz=500".to_string());
         seen.enough.confirmation = report().enough.confirmation;
         let tried = "no smaller set that was tried is enough";
         let all = "via native, unix and hz=500 are all needed";
-        assert_eq!(sentence(&seen), format!("redis: {all}: {fast}; {tried}."));
+        assert_eq!(sentence(&seen), format!("store: {all}: {fast}; {tried}."));
     }
 
     #[test]
