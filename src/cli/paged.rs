@@ -12,9 +12,11 @@ use crate::harness::save;
 use crate::model::answers;
 use crate::model::record::Record;
 use crate::model::units;
+use crate::report::columns::PartStep;
 use crate::report::grid::{self, Grid};
 use crate::report::next::{self, Known};
 use crate::report::page::{self, Mask, PageInput, PagePart, RawResults};
+use crate::report::sizes::Axis;
 use crate::report::standing::standings;
 use crate::report::table::{self, Ranks};
 use crate::report::warn::{self, WarningInput};
@@ -105,7 +107,11 @@ fn of_one_size(all: &[Record], mask: &Mask, look: &Look, source: Source) -> Resu
         tables,
         sentence: if is_swept { sweep::sentence(&points) } else { sentence(&seen) },
         warnings: warn::heard(&warn::warnings(&seen), &look.no_warn),
-        claims: if is_swept { json::swept_claims(&points) } else { json::claims(&rows, &standings, None) },
+        claims: if is_swept {
+            json::swept_claims(&points)
+        } else {
+            json::claims(&rows, &standings, PartStep::default())
+        },
         next: next(&seen, look),
         cut_off: cut_off(all).filter(|_| source.broken.is_none()),
         results: source.results,
@@ -121,19 +127,19 @@ fn of_sizes(all: &[Record], mask: &Mask, look: &Look, source: Source) -> Result<
     for ((_, rows), ((_, records), (_, standings))) in rows.iter_mut().zip(parts.iter().zip(&standings)) {
         cells::fill_in(rows, records, standings)?;
     }
-    let grown = sizes::grown(&rows);
-    let unit = &parts[0].1[0].stream.unit;
+    let axis = Axis::of(all);
+    let grown = sizes::grown(&axis, &rows);
     let each = || parts.iter().zip(&standings).zip(&rows);
     let of_each = each().map(|(((size, records), (_, standings)), (_, rows))| PagePart {
-        title: format!("{} {unit}s", units::thousands(*size)),
+        title: axis.at(*size),
         seen: WarningInput { records, ahead: &[], rows, points: &[], standings },
     });
     let page_parts: Vec<PagePart<'_>> = of_each.collect();
-    let claims = each().flat_map(|((_, (_, standings)), (size, rows))| json::claims(rows, standings, Some(*size)));
+    let claims = each().flat_map(|((_, (_, standings)), (size, rows))| json::claims(rows, standings, axis.part(*size)));
     page::page(&PageInput {
         mask,
-        tables: vec![Grid { title: String::new(), lines: sized::lines(&parts, &grown, look.wide) }],
-        sentence: sizes::sentence(&grown, &standings, unit),
+        tables: vec![Grid { title: String::new(), lines: sized::lines(&axis, &parts, &grown, look.wide) }],
+        sentence: sizes::sentence(&axis, &grown, &standings),
         warnings: warn::heard(&sized::warnings(&parts, &standings), &look.no_warn),
         claims: claims.collect(),
         next: next(&page_parts[page_parts.len() - 1].seen, look),

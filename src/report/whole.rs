@@ -15,7 +15,8 @@ pub fn cut_off(records: &[Record]) -> Option<String> {
     };
     let counted: Vec<&Record> = records.iter().filter(has_blocks).collect();
     let last = counted.iter().map(|record| record.block).max()?;
-    let of = |record: &Record| (record.target.label.clone(), record.job.units);
+    let rtt_us = |record: &Record| record.network.map(|network| network.rtt_us);
+    let of = |record: &Record| (record.target.label.clone(), record.job.units, rtt_us(record));
     let with = |is: &dyn Fn(&Record) -> bool| -> BTreeSet<_> {
         counted.iter().filter(|record| is(record)).map(|record| of(record)).collect()
     };
