@@ -36,6 +36,10 @@ fn side_by_side(args: Compare, job: &str, base: &str, head: &str) -> Result<Exit
         let what = "compare takes one size\nhint: `kvfair run` has lists, as in --profiles 500,2000";
         return Err(anyhow!(Usage(what.to_string())));
     }
+    if args.how.rtt.as_ref().is_some_and(|rtts| rtts.0.len() > 1) {
+        let what = "compare takes one round-trip time\nhint: `kvfair run` has lists, as in --rtt 0,0.2ms,1ms";
+        return Err(anyhow!(Usage(what.to_string())));
+    }
     let labels = [base, head].map(|text| target::parse(text).map(|chosen| chosen.target.label));
     let [base_label, head_label] = labels.map(|label| label.map_err(|error| anyhow!(Usage(format!("{error:#}")))));
     let (base_label, head_label) = (base_label?, head_label?);
@@ -78,7 +82,7 @@ fn files(args: &Compare, base: &Path, head: &Path) -> Result<Exit> {
     }
     let (before, after) = (read(base, Parts::Tables)?, read(head, Parts::Tables)?);
     if let Some((path, _)) = [(base, &before), (head, &after)].iter().find(|(_, all)| !sizes::parts(all).is_empty()) {
-        let hint = "hint: compare runs of one size each";
+        let hint = "hint: compare runs of one size and one round-trip time each";
         return Err(anyhow!("{}: a run of several sizes is several comparisons\n{hint}", path.display()));
     }
     if let Some((path, _)) = [(base, &before), (head, &after)].iter().find(|(_, all)| grown::is_growth(all)) {

@@ -6,7 +6,7 @@ use anyhow::{Context, Result, anyhow};
 
 use super::args::FindMax;
 use super::contact::contact;
-use super::measure::{or_lost, tell_left};
+use super::measure::{or_lost, ping, tell_left};
 use super::paged::{self, PageFindings};
 use super::planned::plan_of;
 use super::points::Rates;
@@ -48,6 +48,7 @@ pub fn find_max(mut args: FindMax) -> Result<Exit> {
     contact(&plan)?;
     let interrupt = Interrupt::listen().context("cannot listen for Ctrl-C")?;
     let scratch = scratch::make()?;
+    ping(&mut plan, scratch.path())?;
     let path = args.run.how.output.clone().unwrap_or_else(|| save::default_path(&plan.began, &plan.job.name));
     let mut results = Results::create(&path)?;
     plan.visits = Some(visits::beside(&path));

@@ -2,6 +2,7 @@
 //! elsewhere.
 
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow};
@@ -12,16 +13,18 @@ use super::live::{Screen, discarded};
 use super::planned::{plan_of, resolve_input};
 use super::points::Rates;
 use super::{Exit, Usage, complain, exit_of, foretold, interrupted, load, sized, target, verified};
+use crate::harness::dataset::DataSet;
 use crate::harness::plan::Plan;
 use crate::harness::save::{self, Results};
 use crate::harness::signals::Interrupt;
 use crate::harness::timing::{End, Timer};
 use crate::harness::trial::Bench;
-use crate::harness::{gates, scratch, visits};
+use crate::harness::{gates, network, pin, scratch, visits};
 use crate::model::answers;
 use crate::model::disturbed::Disturbed;
 use crate::model::effort::Blocks;
 use crate::model::names::file_name;
+use crate::model::network::Network;
 use crate::model::record::{Record, Verdict};
 use crate::model::trial::{Data, Transport, file_in_words};
 use crate::model::units::thousands;
@@ -197,17 +200,16 @@ fn run_blocks(
     if !errand.shares.is_empty() {
         rate_by_share(errand, scratch, interrupt, results)?;
     }
-    let mut data = Vec::new();
-    for plan in errand.plan.of_each_size() {
-        data.push(Bench::data_of(&plan, scratch, interrupt)?);
-    }
-    let sizes: Vec<u64> = data.iter().map(|data| data[0].summary.stream.units).collect();
+    let data = data_of(&errand.plan, scratch, interrupt)?;
+    let mut sizes: Vec<u64> = data.iter().map(|data| data[0].summary.stream.units).collect();
+    sizes.dedup();
     holds_what_is_asked(&errand.plan, &sizes)?;
     if let (Sizing::Foretold, Some(time)) = (errand.size, errand.time) {
         foretell(errand, &sizes, left, (scratch, interrupt), || timer.left_of(time.at_most))?;
     }
     let plan = &errand.plan;
-    let plans = plan.of_each_size();
+    let mut plans = plan.parts();
+    plans.iter_mut().try_for_each(|part| ping(part, scratch))?;
     let with = |(plan, data)| Bench::with(plan, data, scratch, interrupt);
     let mut benches: Vec<Bench<'_>> = plans.iter().zip(data).map(with).collect();
     if plan.blocks.may_claim() {
@@ -216,7 +218,8 @@ fn run_blocks(
         benches.iter_mut().for_each(|bench| bench.preflight = Some(preflight.clone()));
     }
     let largest = plan.units_of_a_trial(sizes.iter().copied().max().unwrap_or(1));
-    let mut screen = Screen::new(plan.blocks, plan.chosen.len() * plans.len(), largest, plan.end);
+    let trials = plans.iter().map(|part| part.chosen.len()).sum();
+    let mut screen = Screen::new(plan.blocks, trials, largest, plan.end);
     for (chosen, reason) in &plan.left_out {
         let record = benches[0].left_out(chosen, reason);
         screen.note(&record);
@@ -244,6 +247,27 @@ fn run_blocks(
     Ok((ended, records))
 }
 
+/// The data of each part of a run: one for all, but where they differ in size.
+fn data_of(plan: &Plan, scratch: &Path, interrupt: &Interrupt) -> Result<Vec<Rc<[DataSet]>>> {
+    let parts = plan.parts();
+    if plan.sizes.is_empty() {
+        let data = Bench::data_of(&parts[0], scratch, interrupt)?;
+        return Ok(vec![data; parts.len()]);
+    }
+    parts.iter().map(|part| Bench::data_of(part, scratch, interrupt)).collect()
+}
+
+/// Finds out what a ping shows of the plan's network, and says it where that is not what was asked for.
+pub fn ping(plan: &mut Plan, scratch: &Path) -> Result<()> {
+    let Some(Network { rtt_us, .. }) = plan.network else { return Ok(()) };
+    let network = network::ping(rtt_us, &pin::clients(&plan.pinned), scratch)?;
+    if !network.is_kept() {
+        complain(&format!("kvfair: {}", network.off()));
+    }
+    plan.network = Some(network);
+    Ok(())
+}
+
 /// Saves what happened.
 pub fn keep(event: &rounds::RunEvent<'_>, results: &mut Results) -> Result<()> {
     match event {
@@ -256,7 +280,7 @@ pub fn keep(event: &rounds::RunEvent<'_>, results: &mut Results) -> Result<()> {
 /// A file that holds less than was asked for would be measured under a size that it does not have.
 fn holds_what_is_asked(plan: &Plan, sizes: &[u64]) -> Result<()> {
     let (Data::File { path }, Some(kind)) = (&plan.job.data, plan.kind) else { return Ok(()) };
-    let asked = plan.of_each_size().into_iter().filter_map(|plan| plan.job.units);
+    let asked = plan.parts().into_iter().filter_map(|plan| plan.job.units);
     let Some((asked, held)) = asked.zip(sizes).find(|(asked, held)| *asked > **held) else { return Ok(()) };
     let (path, unit, scale) = (file_in_words(path), kind.unit, kind.scale);
     let (asked, held) = (thousands(asked), thousands(*held));

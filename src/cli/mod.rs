@@ -11,7 +11,7 @@ use crate::harness::check::prober;
 use crate::harness::crash::client;
 use crate::harness::signals::{INTERRUPTED, Interrupt};
 use crate::harness::task::{Event, Task};
-use crate::harness::{child, files, oracle, worker};
+use crate::harness::{child, files, network, oracle, worker};
 use crate::jobs::{self, JobKind};
 use crate::model::logins;
 use crate::model::record::Record;
@@ -203,6 +203,7 @@ fn child(name: &str) -> Result<Exit> {
         }
         Task::Probe(probes) => prober::run(&probes),
         Task::Ledger(ledger) => client::run(&ledger)?,
+        Task::Proxy(task) => network::serve(&task),
     }
     Ok(Exit::Ok)
 }

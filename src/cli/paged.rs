@@ -13,10 +13,12 @@ use crate::model::answers;
 use crate::model::levers::LeverPart;
 use crate::model::record::Record;
 use crate::model::units;
+use crate::report::columns::PartStep;
 use crate::report::grid::{self, Grid};
 use crate::report::levers;
 use crate::report::next::{self, Known};
 use crate::report::page::{self, LeverPage, Mask, PageInput, PagePart, RawResults};
+use crate::report::sizes::Axis;
 use crate::report::standing::{Standings, standings};
 use crate::report::table::{self, Ranks};
 use crate::report::warn::{self, WarningInput};
@@ -158,7 +160,11 @@ fn of_one_size(
         tables: found.tables.into_iter().chain(tables).collect(),
         sentence: found.heading.unwrap_or(sentence),
         warnings: warn::heard(&warn::warnings(&seen), &look.no_warn),
-        claims: if is_swept { json::swept_claims(&points) } else { json::claims(&rows, &standings, None) },
+        claims: if is_swept {
+            json::swept_claims(&points)
+        } else {
+            json::claims(&rows, &standings, PartStep::default())
+        },
         // The next command of a run names targets as they were typed, and those of levers were not typed.
         next: if levers.is_none() { next(&seen, look) } else { String::new() },
         cut_off: cut_off(all).filter(|_| source.broken.is_none()),
@@ -200,19 +206,19 @@ fn of_sizes(all: &[Record], mask: &Mask, look: &Look, source: Source) -> Result<
     for ((_, rows), ((_, records), (_, standings))) in rows.iter_mut().zip(parts.iter().zip(&standings)) {
         cells::fill_in(rows, records, standings)?;
     }
-    let grown = sizes::grown(&rows);
-    let unit = &parts[0].1[0].stream.unit;
+    let axis = Axis::of(all);
+    let grown = sizes::grown(&axis, &rows);
     let each = || parts.iter().zip(&standings).zip(&rows);
     let of_each = each().map(|(((size, records), (_, standings)), (_, rows))| PagePart {
-        title: format!("{} {unit}s", units::thousands(*size)),
+        title: axis.at(*size),
         seen: WarningInput { records, ahead: &[], rows, points: &[], standings },
     });
     let page_parts: Vec<PagePart<'_>> = of_each.collect();
-    let claims = each().flat_map(|((_, (_, standings)), (size, rows))| json::claims(rows, standings, Some(*size)));
+    let claims = each().flat_map(|((_, (_, standings)), (size, rows))| json::claims(rows, standings, axis.part(*size)));
     page::page(&PageInput {
         mask,
-        tables: vec![Grid { title: String::new(), lines: sized::lines(&parts, &grown, look.wide) }],
-        sentence: sizes::sentence(&grown, &standings, unit),
+        tables: vec![Grid { title: String::new(), lines: sized::lines(&axis, &parts, &grown, look.wide) }],
+        sentence: sizes::sentence(&axis, &grown, &standings),
         warnings: warn::heard(&sized::warnings(&parts, &standings), &look.no_warn),
         claims: claims.collect(),
         next: next(&page_parts[page_parts.len() - 1].seen, look),

@@ -6,16 +6,17 @@ use anyhow::{Result, anyhow};
 
 use super::args::{How, RunArgs, Size};
 use super::load::{load_of, points_of};
-use super::points::Replay;
+use super::points::{Replay, Rtts};
 use super::refusals::{self, Intent};
 use super::{Usage, complain, exec, find_job, target};
 use crate::harness::plan::{Chosen, Plan};
 use crate::harness::signals::Interrupt;
-use crate::harness::{input, pin, plan};
+use crate::harness::{input, network, pin, plan};
 use crate::jobs::ngrams::NGRAMS;
 use crate::jobs::{self, JobKind};
 use crate::model::effort::{BLOCKS_MAX, Blocks};
 use crate::model::names::file_name;
+use crate::model::network::Network;
 use crate::model::trial::{
     Configuration, Data, Durability, JobSettings, NgramSettings, Pinned, ReadAs, Seeds, Split, Verify, Via,
 };
@@ -45,7 +46,39 @@ pub fn plan_of(args: &RunArgs) -> Result<Plan> {
     }
     let (clients, sizes) = (points.iter().copied().max().unwrap_or(1), several_sizes(args, kind)?);
     let seeds = Seeds { order: seed, data: data_seeds_of(args, &job) };
-    Ok(Plan { kind: Some(kind), clients, verify: args.how.verify, seeds, sizes, ..started(args, chosen, job)? })
+    let plan = Plan { kind: Some(kind), clients, verify: args.how.verify, seeds, sizes, ..started(args, chosen, job)? };
+    has_one_list(args, &plan)?;
+    Ok(plan)
+}
+
+/// Each round-trip time of several is compared by itself, by whole jobs of one size.
+fn has_one_list(args: &RunArgs, plan: &Plan) -> Result<()> {
+    if plan.rtts_us.len() < 2 {
+        return Ok(());
+    }
+    let beside = match () {
+        () if !plan.sizes.is_empty() => format!("--{}s", plan.kind.map_or("unit", |kind| kind.unit)),
+        () if args.how.load.rate.is_some() => "--rate".to_string(),
+        () if plan.is_paced() => "--replay".to_string(),
+        () if plan.points(1).len() > 1 => "a sweep".to_string(),
+        () => return Ok(()),
+    };
+    let hint = "hint: name one --rtt, or one number of the other (--clients 50)";
+    Err(anyhow!(Usage(format!("--rtt takes one time beside {beside}: each has a table of its own\n{hint}"))))
+}
+
+/// The round-trip times that were typed. Where no target has a network there is nothing to delay.
+fn rtts_of(how: &How, chosen: &[Chosen]) -> Result<Vec<u64>> {
+    let Some(Rtts(rtts_us)) = &how.rtt else { return Ok(Vec::new()) };
+    if let Some(what) = network::missing() {
+        return Err(anyhow!(Usage(what.to_string())));
+    }
+    if !chosen.iter().any(Chosen::has_network) {
+        let label = chosen.first().map_or("no target", |chosen| chosen.target.label.as_str());
+        let what = format!("--rtt: {label} has no network: the store is in the client's own process");
+        return Err(anyhow!(Usage(format!("{what}\nhint: name a server beside it, as in redis"))));
+    }
+    Ok(rtts_us.clone())
 }
 
 /// What every run has: `job` once on each of `chosen`, by one client.
@@ -55,7 +88,10 @@ pub fn started(args: &RunArgs, chosen: Vec<Chosen>, job: JobSettings) -> Result<
     if let Some(keep) = &args.how.keep {
         keeps_nothing_yet(keep, &chosen)?;
     }
+    let rtts_us = rtts_of(&args.how, &chosen)?;
     Ok(Plan {
+        network: rtts_us.iter().max().copied().map(Network::of),
+        rtts_us,
         pinned: pinned(&args.how)?,
         kind: None,
         clients: 1,

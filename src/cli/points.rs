@@ -3,7 +3,9 @@
 use std::fmt;
 use std::time::Duration;
 
+use crate::harness::network::{RTT_LEAST, RTT_MOST};
 use crate::model::load::{Spread, VALUE_BYTES_MAX};
+use crate::model::network;
 use crate::model::units;
 
 /// The most clients that a run may have.
@@ -155,6 +157,38 @@ fn share(text: &str) -> Result<u64, String> {
     }
 }
 
+/// Round-trip times in microseconds, the first as it was typed first; none where there is no proxy.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Rtts(pub Vec<u64>);
+
+/// `0.2ms`, or `0,200us,1ms`; each once.
+pub fn rtts(text: &str) -> Result<Rtts, String> {
+    let all: Vec<u64> = text.split(',').map(rtt_us).collect::<Result<_, _>>()?;
+    match all.iter().enumerate().find(|(place, one)| all[..*place].contains(one)) {
+        Some((_, twice)) => Err(format!("{} is named twice", network::in_words(*twice))),
+        None => Ok(Rtts(all)),
+    }
+}
+
+fn rtt_us(text: &str) -> Result<u64, String> {
+    let scales = [("us", 1.0), ("ms", 1e3), ("s", 1e6)];
+    let scaled = scales.into_iter().find_map(|(unit, scale)| Some((text.strip_suffix(unit)?, scale)));
+    let (number, scale) = scaled.unwrap_or((text, 0.0));
+    let no_time = || format!("'{text}' is no round-trip time, as in 0.2ms, 200us or 0");
+    let number: f64 = number.parse().map_err(|_| no_time())?;
+    let (least, most) = (RTT_LEAST.as_micros() as f64, RTT_MOST.as_micros() as f64);
+    match number * scale {
+        _ if number == 0.0 => Ok(0),
+        _ if scale == 0.0 || number.is_nan() || number < 0.0 => Err(no_time()),
+        us if us < least => {
+            let least = network::in_words(least as u64).replace(' ', "");
+            Err(format!("{text} is shorter than the timers of this system can keep: at least {least}, or 0"))
+        }
+        us if us > most => Err(format!("{text} is longer than any round trip: at most {} s", most / 1e6)),
+        us => Ok(us.round() as u64),
+    }
+}
+
 /// `60s`, `5m`, `500ms`, `1.5h`; a bare number is seconds.
 pub fn duration(text: &str) -> Result<Duration, String> {
     let end = text.find(|letter: char| !letter.is_ascii_digit() && letter != '.').unwrap_or(text.len());
@@ -227,6 +261,19 @@ mod tests {
         for bad in ["", "0", "10001", "1,,2", "5..1", "1..9:0", "1,1", "2..4,3", "-1", "1..10000", "many"] {
             assert!(parse(bad).is_err(), "{bad}");
         }
+    }
+
+    #[test]
+    fn round_trip_times() {
+        assert_eq!(rtts("0,0.2ms,1ms"), Ok(Rtts(vec![0, 200, 1_000])));
+        assert_eq!(rtts("50us"), Ok(Rtts(vec![50])));
+        assert_eq!(rtts("1s,0ms"), Ok(Rtts(vec![1_000_000, 0])));
+        for bad in
+            ["", "9x", "1", "-1ms", "0.2ms,", "ms", "nanms", "infms", "1e9s", "2s", "49us", "0.01ms", "1ms,1000us"]
+        {
+            assert!(rtts(bad).is_err(), "{bad}");
+        }
+        assert!(rtts("0.01ms").unwrap_err().contains("at least 0.05ms, or 0"));
     }
 
     #[test]

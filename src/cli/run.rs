@@ -9,7 +9,8 @@ use super::measure::{Ran, measure, measure_and_look_ahead, or_lost};
 use super::planned::plan_of;
 use super::shown::{print_shown, shown, tell_absent};
 use super::{Exit, complain, paged, print};
-use crate::harness::plan::Plan;
+use crate::harness::plan::{Chosen, Plan};
+use crate::model::network;
 use crate::model::trial::Via;
 
 /// The first look.
@@ -42,6 +43,7 @@ pub fn first_look() -> Result<Exit> {
             effort: None,
             blocks: None,
             budget: None,
+            rtt: None,
             pin: false,
             no_aa: false,
             until_budget: false,
@@ -88,11 +90,16 @@ fn print_all(ran: Ran, args: &RunArgs) -> Result<Exit> {
 /// `--list`: the trials in their order, and nothing done.
 fn list(plan: &Plan) -> Result<Exit> {
     let mut text = format!("seed {}\n", plan.seeds.order);
+    let parts = plan.parts();
+    let all: Vec<(&Plan, &Chosen)> =
+        parts.iter().flat_map(|part| part.chosen.iter().map(move |chosen| (part, chosen))).collect();
     for block in plan.first_block()..=plan.blocks.most {
-        let sizes = plan.sizes.len().max(1);
-        for (position, place) in (1..).zip(plan.order(block, plan.chosen.len() * sizes)) {
-            let label = &plan.chosen[place % plan.chosen.len()].target.label;
-            let of = plan.sizes.get(place / plan.chosen.len()).map_or_else(String::new, |size| format!(" of {size}"));
+        for (position, place) in (1..).zip(plan.order(block, all.len())) {
+            let (part, chosen) = all[place];
+            let label = &chosen.target.label;
+            let size = part.job.units.filter(|_| !plan.sizes.is_empty()).map(|size| format!(" of {size}"));
+            let rtt = part.network_of(chosen).map(|network| format!(" at {}", network::in_words(network.rtt_us)));
+            let of = [size, rtt].into_iter().flatten().collect::<String>();
             text.push_str(&format!("block {block} trial {position}: {}{of} on {label}\n", plan.job.name));
         }
     }

@@ -41,7 +41,10 @@ fn looked_at(args: &Show) -> Result<Exit> {
     paged::write(records, &look, Some(&path)).map_err(about)?;
     let (counting, _) = ahead::split(&by_targets);
     if (args.svg.is_some() || args.histograms.is_some()) && !sizes::parts(records).is_empty() {
-        bail!("{}: a run of several sizes has neither a chart nor histograms of its own", path.display());
+        bail!(
+            "{}: a run of several sizes or round-trip times has neither a chart nor histograms of its own",
+            path.display()
+        );
     }
     if args.histograms.is_some() && grown::is_growth(records) {
         bail!("{}: what growth found has no histograms of its own", path.display());

@@ -13,6 +13,7 @@ use crate::model::answers;
 use crate::model::record::Record;
 use crate::model::trial::Durability;
 use crate::report::cells;
+use crate::report::columns::PartStep;
 use crate::report::next::Known;
 use crate::report::point::{Point, Statistic};
 use crate::report::standing::standings;
@@ -118,7 +119,7 @@ fn for_programs(seen: &WarningInput<'_>, is_swept: bool, look: &Look) -> Result<
     let told = json::ReportJson {
         claims: match is_swept {
             true => json::swept_claims(seen.points),
-            false => json::claims(seen.rows, seen.standings, None),
+            false => json::claims(seen.rows, seen.standings, PartStep::default()),
         },
         warnings: warn::heard(&warn::warnings(seen), &look.no_warn),
         sentence: if is_swept { sweep::sentence(seen.points) } else { sentence(seen) },

@@ -1,4 +1,5 @@
-//! What is printed of a run that has its job at several sizes: one table of how times grow, and each size by itself.
+//! What is printed of a run that has its job at several sizes or with several round-trip times: one table of how times
+//! grow, and each part by itself.
 
 use anyhow::Result;
 
@@ -6,9 +7,8 @@ use super::args::Look;
 use super::shown::{all, headline, text};
 use super::{Exit, exit_of};
 use crate::model::record::Record;
-use crate::model::units;
 use crate::report::cells::{self, Row};
-use crate::report::sizes::{self, SizeGrowth};
+use crate::report::sizes::{self, Axis, SizeGrowth};
 use crate::report::standing::{Standings, standings};
 use crate::report::table::{self, TableLine};
 use crate::report::trials::{self, Trial};
@@ -36,7 +36,9 @@ pub fn rows(records: &[Record]) -> (Vec<Row>, bool) {
 /// The table as far as it is; nothing where the run has one size.
 pub fn table(records: &[Record], width: usize) -> Option<String> {
     let parts = Some(sizes::parts(records)).filter(|parts| !parts.is_empty())?;
-    Some(table::layout(&lines(&parts, &sizes::grown(&rows_of(&parts, &standings_of(&parts))), false), width))
+    let axis = Axis::of(records);
+    let grown = sizes::grown(&axis, &rows_of(&parts, &standings_of(&parts)));
+    Some(table::layout(&lines(&axis, &parts, &grown, false), width))
 }
 
 /// What is printed, and how a command that did no more than that ends.
@@ -57,8 +59,8 @@ pub fn rows_of(parts: &SizedRecords, standings: &[(u64, Standings<'_>)]) -> Vec<
     each.map(|((size, records), (_, standings))| (*size, cells::rows(records, standings))).collect()
 }
 
-pub fn lines(parts: &SizedRecords, grown: &[SizeGrowth], wide: bool) -> Vec<TableLine> {
-    sizes::lines(grown, &parts.iter().map(|(size, _)| *size).collect::<Vec<_>>(), wide)
+pub fn lines(axis: &Axis, parts: &SizedRecords, grown: &[SizeGrowth], wide: bool) -> Vec<TableLine> {
+    sizes::lines(axis, grown, &parts.iter().map(|(size, _)| *size).collect::<Vec<_>>(), wide)
 }
 
 fn printed(parts: &SizedRecords, standings: &[(u64, Standings<'_>)], look: &Look) -> Result<String> {
@@ -72,10 +74,11 @@ fn printed(parts: &SizedRecords, standings: &[(u64, Standings<'_>)], look: &Look
     if look.all {
         return Ok(all(&trials_of(parts)?, &words::headline(records, largest), look));
     }
-    let grown = sizes::grown(&rows);
+    let axis = Axis::of(records);
+    let grown = sizes::grown(&axis, &rows);
     let warned = warn::printed(&warnings(parts, standings), &look.no_warn, look.wide);
-    let sentence = sizes::sentence(&grown, standings, &records[0].stream.unit);
-    let lines = lines(parts, &grown, look.wide);
+    let sentence = sizes::sentence(&axis, &grown, standings);
+    let lines = lines(&axis, parts, &grown, look.wide);
     if look.markdown {
         let parts = [export::markdown(&lines), export::listed(&warned), export::escaped(&sentence)];
         return Ok(export::page(&headline(&seen), &parts));
@@ -99,15 +102,16 @@ fn for_programs(
     for ((_, rows), ((_, records), (_, standings))) in rows.iter_mut().zip(parts.iter().zip(standings)) {
         cells::fill_in(rows, records, standings)?;
     }
-    let grown = sizes::grown(&rows);
-    let lines = sizes::fields_of(&grown, &rows, standings);
+    let axis = Axis::of(seen.records);
+    let grown = sizes::grown(&axis, &rows);
+    let lines = sizes::fields_of(&axis, &grown, &rows, standings);
     let each = rows.iter().zip(standings);
     let claims =
-        || each.flat_map(|((size, rows), (_, standings))| json::claims(rows, standings, Some(*size))).collect();
+        || each.flat_map(|((step, rows), (_, standings))| json::claims(rows, standings, axis.part(*step))).collect();
     let told = json::ReportJson {
         claims: if look.json { claims() } else { Vec::new() },
         warnings: warn::heard(&warnings(parts, standings), &look.no_warn),
-        sentence: sizes::sentence(&grown, standings, &seen.records[0].stream.unit),
+        sentence: sizes::sentence(&axis, &grown, standings),
     };
     match look {
         Look { csv: true, all: true, .. } => Ok(export::csv(trials::TRIALS, &trials_of(parts)?)),
@@ -123,9 +127,9 @@ fn each_size(parts: &SizedRecords, standings: &[(u64, Standings<'_>)]) -> Result
     for ((size, records), (_, standings)) in parts.iter().zip(standings) {
         let mut rows = cells::rows(records, standings);
         cells::fill_in(&mut rows, records, standings)?;
-        let (unit, table) = (&records[0].stream.unit, table::table(&rows, true));
+        let (at, table) = (Axis::of(records).at(*size), table::table(&rows, true));
         let sentence = table::wrap(&claims::sentence(&rows, standings), table::width()).join("\n");
-        said += &format!("{} {unit}s:\n{table}{sentence}\n", units::thousands(*size));
+        said += &format!("{at}:\n{table}{sentence}\n");
     }
     Ok(said)
 }
@@ -138,7 +142,7 @@ pub fn warnings(parts: &SizedRecords, standings: &[(u64, Standings<'_>)]) -> Vec
         let warned = warn::warnings(&WarningInput { records, ahead: &[], rows: &rows, points: &[], standings });
         for warning in warned {
             if !found.iter().any(|known| known.id == warning.id) {
-                found.push(warning.at(&format!("{} {}s", units::thousands(*size), records[0].stream.unit)));
+                found.push(warning.at(&Axis::of(records).at(*size)));
             }
         }
     }
@@ -152,5 +156,7 @@ fn trials_of(parts: &SizedRecords) -> Result<Vec<Trial>> {
         found.extend(trials::trials(records, &[], false)?);
     }
     found.sort_by_key(|trial| (trial.block, trial.position));
+    // What has no network is in every part.
+    found.dedup_by_key(|trial| (trial.block, trial.position, trial.target.clone()));
     Ok(found)
 }

@@ -32,11 +32,21 @@ const LONGEST_REASON: usize = 300;
 /// What ends itself at its time-out is given so long until what is under way then is answered.
 const LAST_ANSWERS: Duration = Duration::from_secs(5);
 
+/// What client, server and proxy had used up.
+#[derive(Default)]
+struct Readings {
+    client: UsageReading,
+    server: UsageReading,
+    proxy: UsageReading,
+}
+
 /// Who listens to one child and looks at its processes.
 pub struct Attendant<'a> {
     child: u32,
     /// Ours, or somebody else's on this machine that we may look at.
     server: Option<u32>,
+    /// Between the two, where it stands for a network.
+    proxy: Option<u32>,
     record: &'a mut Record,
     command: Vec<String>,
     /// Where the store's files are, if they are ours to see.
@@ -44,7 +54,7 @@ pub struct Attendant<'a> {
     beside_guest: bool,
     bench: &'a Bench<'a>,
     began: Instant,
-    before: (UsageReading, UsageReading),
+    before: Readings,
     window: Window,
     client_peaks: Peaks,
     server_peaks: Peaks,
@@ -65,7 +75,7 @@ pub struct Attendant<'a> {
 impl<'a> Attendant<'a> {
     pub fn new(
         child: u32,
-        server: Option<u32>,
+        (server, proxy): (Option<u32>, Option<u32>),
         record: &'a mut Record,
         command: Vec<String>,
         files: Option<&'a Path>,
@@ -78,10 +88,11 @@ impl<'a> Attendant<'a> {
         // Of a server that kvfair did not start nothing is known, and our own process is not the store.
         let beside_guest = server.is_none() && files.is_none();
         Attendant {
-            window: Window::around(child, server, record, beside_guest),
+            window: Window::around(child, server, proxy, record, beside_guest),
             beside_guest,
             child,
             server,
+            proxy,
             record,
             command,
             files,
@@ -195,8 +206,8 @@ impl<'a> Attendant<'a> {
                 self.window.begins(&phase, self.bench.programs.borrow().as_ref());
                 self.phase = phase;
                 self.before = self.readings();
-                self.series = (self.server.is_some() || !self.beside_guest)
-                    .then(|| Series::begin(if self.server.is_some() { self.before.1 } else { self.before.0 }));
+                let of_store = if self.server.is_some() { self.before.server } else { self.before.client };
+                self.series = (self.server.is_some() || !self.beside_guest).then(|| Series::begin(of_store));
             }
             Event::Progress(units) => {
                 self.units = units;
@@ -245,9 +256,10 @@ impl<'a> Attendant<'a> {
         let PhaseNoise { client_s, server_s, noise } = self.window.ended(&phase.name, left);
         phase.noise = noise;
         // A program's processes are counted by who waits for them.
-        let client = if self.keeps_program() { phase.client } else { now.0.since(&self.before.0) };
+        let client = if self.keeps_program() { phase.client } else { now.client.since(&self.before.client) };
         phase.client = Usage { run_delay_s: client_s, ..client };
-        phase.server = self.server.map(|_| Usage { run_delay_s: server_s, ..now.1.since(&self.before.1) });
+        phase.server = self.server.map(|_| Usage { run_delay_s: server_s, ..now.server.since(&self.before.server) });
+        phase.proxy = self.proxy.map(|_| now.proxy.since(&self.before.proxy));
         self.look();
         self.count_memory();
         phase.store_by_second = self.series.take().map_or_else(Vec::new, Series::end);
@@ -274,8 +286,9 @@ impl<'a> Attendant<'a> {
         self.bench.data_for(self.target.0, self.record.block)
     }
 
-    fn readings(&self) -> (UsageReading, UsageReading) {
-        (watch::reading(self.child), self.server.map(watch::reading).unwrap_or_default())
+    fn readings(&self) -> Readings {
+        let of = |process: Option<u32>| process.map(watch::reading).unwrap_or_default();
+        Readings { client: watch::reading(self.child), server: of(self.server), proxy: of(self.proxy) }
     }
 
     /// Between phases, up to the end of the final flush.

@@ -12,7 +12,10 @@ use crate::jobs::{JobKind, Part};
 use crate::model::effort::Blocks;
 use crate::model::levers::{LeverPart, LeverRun};
 use crate::model::load::{At, Swept};
-use crate::model::trial::{Configuration, Data, Durability, JobSettings, Pinned, Seeds, Target, Verify, Via};
+use crate::model::network::Network;
+use crate::model::trial::{
+    Configuration, Data, Durability, JobSettings, Pinned, Seeds, Target, Transport, Verify, Via,
+};
 use crate::stores::{Adapter, Launch, Login, Place, Role};
 
 /// A target with all that is needed to reach it.
@@ -40,6 +43,11 @@ impl Chosen {
         };
         let (settings, login) = (self.target.settings.clone(), self.login.clone());
         Launch { settings, login, ..Launch::at(self.place.clone().unwrap_or(ours), patience) }
+    }
+
+    /// It is a server, of ours or not.
+    pub fn has_network(&self) -> bool {
+        self.target.transport != Transport::InProcess
     }
 }
 
@@ -78,6 +86,10 @@ pub struct Plan {
     pub seeds: Seeds,
     /// Each block has the job at all of these sizes, in units; none where it has one.
     pub sizes: Vec<u64>,
+    /// Each block has all of these round-trip times, in microseconds; none without a proxy before servers.
+    pub rtts_us: Vec<u64>,
+    /// Of a part of the run: the network that it has. Before there are parts, the slowest one.
+    pub network: Option<Network>,
     /// Some targets are run twice in each block (A/A controls), where anything is claimed.
     pub aa_control: bool,
     pub answers_only: bool,
@@ -131,14 +143,30 @@ impl Plan {
         plan
     }
 
-    /// The plan with the job at each of its sizes: at least one.
-    pub fn of_each_size(&self) -> Vec<Plan> {
-        let of = |&size: &u64| {
+    /// The plan with the job at each of its sizes, or with each of its round-trip times: at least one.
+    pub fn parts(&self) -> Vec<Plan> {
+        let of_size = |&size: &u64| {
             let mut plan = self.clone();
             plan.job.units = Some(size);
             plan
         };
-        if self.sizes.is_empty() { vec![self.clone()] } else { self.sizes.iter().map(of).collect() }
+        match () {
+            () if !self.sizes.is_empty() => self.sizes.iter().map(of_size).collect(),
+            () if self.rtts_us.len() > 1 => (0..).zip(&self.rtts_us).map(|place| self.at_rtt(place)).collect(),
+            () => vec![self.clone()],
+        }
+    }
+
+    /// What has no network is the same at each of them, and is in the first part alone.
+    fn at_rtt(&self, (place, &rtt_us): (usize, &u64)) -> Plan {
+        let mut plan = Plan { network: Some(Network::of(rtt_us)), ..self.clone() };
+        plan.chosen.retain(|chosen| place == 0 || chosen.has_network());
+        plan
+    }
+
+    /// The network between a target and its clients, where a proxy is to stand for one.
+    pub fn network_of(&self, chosen: &Chosen) -> Option<Network> {
+        self.network.filter(|_| chosen.has_network())
     }
 
     /// How a target's store keeps the durability level that is asked for, or why it cannot. As its makers ship it, none
@@ -289,7 +317,6 @@ pub mod tests {
     use std::collections::BTreeMap;
 
     use crate::model::load::Load;
-    use crate::model::trial::Transport;
     use crate::{jobs, stores};
 
     pub fn plan(load: Option<Load>) -> Plan {
@@ -319,6 +346,8 @@ pub mod tests {
             blocks: Blocks::exactly(1),
             seeds: Seeds { order: 1, data: Vec::new() },
             sizes: Vec::new(),
+            rtts_us: Vec::new(),
+            network: None,
             aa_control: true,
             answers_only: false,
             accepts_unchecked: false,
@@ -372,6 +401,19 @@ pub mod tests {
         assert!(!plan(None).doubles(64));
         let own = Some(Pinned { server: vec![0], clients: vec![1] });
         assert!(!Plan { pinned: own, ..plan(Some(clients(&many))) }.doubles(64));
+    }
+
+    #[test]
+    fn what_has_no_network_is_in_the_first_of_several_round_trip_times() {
+        let mut plan = plan_of(&[("embedded", false), ("served", false)]);
+        plan.chosen[1].target.transport = Transport::Tcp;
+        let parts = Plan { rtts_us: vec![1_000, 0], ..plan.clone() }.parts();
+        let labels =
+            |part: &Plan| part.chosen.iter().map(|chosen| chosen.target.label.clone()).collect::<Vec<_>>().join(" ");
+        assert_eq!(parts.iter().map(labels).collect::<Vec<_>>(), ["embedded served", "served"]);
+        let rtt_us = |part: &Plan, place: usize| part.network_of(&part.chosen[place]).map(|network| network.rtt_us);
+        assert_eq!([rtt_us(&parts[0], 0), rtt_us(&parts[0], 1), rtt_us(&parts[1], 0)], [None, Some(1_000), Some(0)]);
+        assert_eq!(Plan { rtts_us: vec![1_000], ..plan }.parts().len(), 1);
     }
 
     #[test]

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
@@ -17,7 +18,7 @@ use crate::model::op::Wrong;
 use crate::model::record::{Peak, Phase, Verdict};
 use crate::model::room::Headroom;
 use crate::model::trial::{Cache, JobSettings, Verify};
-use crate::stores::{Facts, Launch};
+use crate::stores::{Facts, Launch, Place};
 
 /// What a child is to do. Secrets travel here and nowhere else.
 #[derive(Serialize, Deserialize)]
@@ -27,6 +28,7 @@ pub enum Task {
     ExpectedState(OracleTask),
     Probe(ProbeTask),
     Ledger(LedgerTask),
+    Proxy(ProxyTask),
 }
 
 impl Task {
@@ -37,6 +39,7 @@ impl Task {
             Task::ExpectedState(_) => "expected-state",
             Task::Probe(_) => "probe",
             Task::Ledger(_) => "ledger",
+            Task::Proxy(_) => "proxy",
         }
     }
 
@@ -51,6 +54,9 @@ impl Task {
 pub struct TrialTask {
     pub store: String,
     pub launch: Launch,
+    /// Where the server is reached through the proxy that stands for the network: what is measured goes there. Looking
+    /// before and reading back do not.
+    pub through: Option<Place>,
     /// How long a part may take, where the others go on without it.
     pub limit_s: Option<f64>,
     /// What the most clients do is done once more with twice the threads.
@@ -111,6 +117,28 @@ pub enum LedgerWork {
     Read { slots: Vec<Vec<u64>> },
 }
 
+/// A proxy before one server, until its standard input is closed.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct ProxyTask {
+    pub server: Place,
+    /// Each way.
+    pub delay: Duration,
+    /// Connections that there may be at once.
+    pub clients: u32,
+    /// For its socket.
+    pub directory: PathBuf,
+}
+
+/// What a proxy passed on, both ways together.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Passed {
+    pub bytes: u64,
+    /// What came at once.
+    pub chunks: u64,
+    /// How much later than they were due all chunks together were passed on.
+    pub late_s: f64,
+}
+
 /// What a child tells its parent.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -145,6 +173,8 @@ pub enum Event {
     Limit(String),
     /// The store has answered something.
     Alive,
+    /// Where a proxy takes clients.
+    Listens(Place),
     /// What it wrote and could not remove from a store that is not ours.
     LeftBehind(String),
     /// A write, at that second of the epoch.
@@ -165,5 +195,6 @@ pub enum Event {
     /// A client heard a wrong answer while it worked.
     Wrong(Wrong),
     ExpectedState(Box<Summary>),
+    Passed(Passed),
     Done,
 }

@@ -3,6 +3,7 @@
 use std::cell::RefCell;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 use std::sync::mpsc::RecvTimeoutError;
 use std::time::{Duration, Instant};
 
@@ -13,6 +14,7 @@ use super::child::Child;
 use super::dataset::DataSet;
 use super::gates::processor_probe::{self, ProcessorProbe};
 use super::gates::programs::Programs;
+use super::network::Proxy;
 use super::password;
 use super::plan::{Chosen, Plan};
 use super::program::{self, Program};
@@ -47,7 +49,7 @@ pub struct Bench<'a> {
     pub plan: &'a Plan,
     pub scratch: &'a Path,
     /// The job's data with the expected state about it, for each seed: one at least.
-    data: Vec<DataSet>,
+    data: Rc<[DataSet]>,
     /// The same for the numbers of clients that some targets have of their own.
     by_clients: Vec<(u32, Vec<DataSet>)>,
     pub interrupt: &'a Interrupt,
@@ -97,12 +99,12 @@ impl<'a> Bench<'a> {
     }
 
     /// The data of each seed, and the expected state about it: one at least.
-    pub fn data_of(plan: &Plan, scratch: &Path, interrupt: &Interrupt) -> Result<Vec<DataSet>> {
+    pub fn data_of(plan: &Plan, scratch: &Path, interrupt: &Interrupt) -> Result<Rc<[DataSet]>> {
         plan.jobs().into_iter().map(|job| DataSet::prepare(plan, job, scratch, interrupt)).collect()
     }
 
     /// The same where the data is there already.
-    pub fn with(plan: &'a Plan, data: Vec<DataSet>, scratch: &'a Path, interrupt: &'a Interrupt) -> Bench<'a> {
+    pub fn with(plan: &'a Plan, data: Rc<[DataSet]>, scratch: &'a Path, interrupt: &'a Interrupt) -> Bench<'a> {
         let (processor_probe, programs) = (ProcessorProbe::default(), RefCell::default());
         Bench { plan, scratch, data, by_clients: Vec::new(), interrupt, preflight: None, processor_probe, programs }
     }
@@ -200,6 +202,7 @@ impl<'a> Bench<'a> {
                 accepts_noise: plan.accepts_noise,
                 pinned: plan.pinned.clone(),
                 sizes: plan.sizes.clone(),
+                rtts_us: plan.rtts_us.clone(),
                 levers: plan.levers.as_ref().map(|(run, _)| run.clone()),
             },
             block,
@@ -216,6 +219,7 @@ impl<'a> Bench<'a> {
             keeps: plan.keeps(chosen).unwrap_or_default().to_string(),
             job,
             clients: plan.clients_of(chosen),
+            network: plan.network_of(chosen),
             stream: data.summary.stream.clone(),
             store: None,
             room: None,
@@ -248,9 +252,11 @@ impl<'a> Bench<'a> {
             _ => None,
         };
         let launch = served.as_ref().map_or(launch.clone(), |served| served.reached(&launch));
-        let worked = self.attend(chosen, &launch, served.as_mut(), &data, directory, record, watch);
+        let proxy = self.proxy(chosen, &launch, directory).map_err(failed)?;
+        let worked = self.attend(chosen, &launch, served.as_mut(), proxy.as_ref(), &data, directory, record, watch);
+        let passed = proxy.map_or(Ok(()), |proxy| proxy.end(record));
         let worked = worked.map_err(|outcome| with_servers_end(outcome, served.as_mut()));
-        let worked = worked.and_then(|()| is_alive(served.as_mut()));
+        let worked = worked.and_then(|()| is_alive(served.as_mut())).and(passed.map_err(failed));
         let stopped = served.map_or(Ok(()), Served::stop);
         worked.and(stopped.map_err(|reason| Outcome::Failed { reason }))?;
         counts::check(self.plan, &self.data_for(chosen, record.block).summary, record)
@@ -328,6 +334,14 @@ impl<'a> Bench<'a> {
         })
     }
 
+    /// The proxy that stands for the network, where the run has one and the target is reached over one: on the client's
+    /// processors.
+    fn proxy(&self, chosen: &Chosen, launch: &Launch, directory: &Path) -> Result<Option<Proxy>> {
+        let Some(network) = self.plan.network_of(chosen) else { return Ok(None) };
+        let (under, rtt) = (pin::clients(&self.plan.pinned), Duration::from_micros(network.rtt_us));
+        Proxy::start(&under, &launch.place, rtt, self.plan.clients, directory).map(Some)
+    }
+
     /// Starts the child and listens to it until it is done, dead or out of time. A supervisor has a moment to end its
     /// program.
     #[allow(clippy::too_many_arguments)] // The plot of one trial: each of these is one of its actors.
@@ -336,24 +350,27 @@ impl<'a> Bench<'a> {
         chosen: &Chosen,
         launch: &Launch,
         served: Option<&mut Served>,
+        proxy: Option<&Proxy>,
         data: &Path,
         directory: &Path,
         record: &mut Record,
         watch: &mut dyn FnMut(Live),
     ) -> Result<(), Outcome> {
-        let program = self.program(chosen, launch, data, directory).map_err(failed)?;
+        let through = proxy.map(|proxy| proxy.place.clone());
+        let reached = through.as_ref().unwrap_or(&launch.place);
+        let program = self.program(chosen, reached, data, directory).map_err(failed)?;
         let keeps = program.is_some();
-        let task = TrialTask { program, ..self.task(chosen, launch, record.block) };
+        let task = TrialTask { program, through, ..self.task(chosen, launch, record.block) };
         let (under, log) = (pin::clients(&self.plan.pinned), directory.join("trial.log"));
         let mut child = Child::start(&under, &Task::Trial(Box::new(task)), &log).map_err(failed)?;
         let command = served.as_ref().map(|served| served.command.clone()).unwrap_or_default();
-        let server = served.as_ref().map(|served| served.id());
+        let servers = (served.as_ref().map(|served| served.id()), proxy.map(Proxy::id));
         let files = match &launch.place {
             Place::Path(path) => Some(path.as_path()),
             _ if chosen.place.is_some() => None,
             _ => Some(data),
         };
-        let mut attendant = Attendant::new(child.id(), server, record, command, files, self, (chosen, launch));
+        let mut attendant = Attendant::new(child.id(), servers, record, command, files, self, (chosen, launch));
         let mut deadline = Instant::now() + self.plan.timeout + SLACK;
         let cut_off = loop {
             match attendant.wait(&child, LOOK) {
@@ -432,6 +449,7 @@ impl<'a> Bench<'a> {
         TrialTask {
             store: chosen.adapter.name.to_string(),
             launch: launch.clone(),
+            through: None,
             doubles: self.plan.doubles(machine::processors()),
             pinned: self.plan.pinned.is_some(),
             limit_s: self.plan.limit().map(|limit| limit.as_secs_f64()),
@@ -451,12 +469,12 @@ impl<'a> Bench<'a> {
 
     /// The program of the user's that is run instead of a job, with a directory that it has for itself: that of an
     /// embedded store is its data's.
-    fn program(&self, chosen: &Chosen, launch: &Launch, data: &Path, directory: &Path) -> Result<Option<Program>> {
+    fn program(&self, chosen: &Chosen, place: &Place, data: &Path, directory: &Path) -> Result<Option<Program>> {
         let Some((command, answer)) = self.plan.job.program() else { return Ok(None) };
         let own = directory.join("dir");
         let own = if chosen.adapter.server.is_none() { data } else { own.as_path() };
         fs::create_dir_all(own).with_context(|| format!("cannot make {}", own.display()))?;
-        let (label, adapter, place, login) = (&chosen.target.label, chosen.adapter, &launch.place, &chosen.login);
+        let (label, adapter, login) = (&chosen.target.label, chosen.adapter, &chosen.login);
         Ok(Some(Program::new(
             command,
             answer,

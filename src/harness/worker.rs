@@ -25,7 +25,7 @@ use crate::model::op::{Fault, Wrong};
 use crate::model::record::{Answered, CutOff, Phase, Usage, Verdict};
 use crate::stores::cached::Cached;
 use crate::stores::store_stats::StoreStats;
-use crate::stores::{self, Adapter, Place, Role, Store};
+use crate::stores::{self, Adapter, Launch, Place, Role, Store};
 
 mod beat;
 mod drawn;
@@ -95,12 +95,15 @@ fn carry_out(trial: &TrialTask) -> Result<(), Early> {
     let evicted_before = if job.fills() { evicted(store.as_ref())? } else { 0 };
     let (finished, misses, played) = (Cell::new(0), Cell::new(0), RefCell::new(Vec::new()));
     let stage = Stage { trial, adapter, job, source: &source, finished, misses, played };
-    let (mut store, worked) = stage.work(store);
+    let (mut store, worked) = stage.work(through(trial, adapter, store)?);
     let compared = worked.and_then(|()| {
-        if matches!(launch.place, Place::Path(_)) {
-            // What was only in the library's memory must not count as kept.
+        let is_embedded = matches!(launch.place, Place::Path(_));
+        if is_embedded || trial.through.is_some() {
+            // What was only in the library's memory must not count as kept; past the proxy reading back is quick.
             drop(store);
-            boundary(&Event::Closed);
+            if is_embedded {
+                boundary(&Event::Closed);
+            }
             store =
                 (adapter.open)(launch).map_err(|fault| Early::Failed(format!("could not be opened again: {fault}")))?;
         }
@@ -116,6 +119,13 @@ fn carry_out(trial: &TrialTask) -> Result<(), Early> {
         }
         Err(what) => Err(compared.err().map_or(Early::Failed(what.clone()), |early| early.and(&what))),
     }
+}
+
+/// The store as it is reached through the proxy, where there is one.
+fn through(trial: &TrialTask, adapter: &Adapter, store: Box<dyn Store>) -> Result<Box<dyn Store>, Early> {
+    let Some(place) = &trial.through else { return Ok(store) };
+    drop(store);
+    (adapter.open)(&Launch { place: place.clone(), ..trial.launch.clone() }).map_err(|fault| reach(place, &fault))
 }
 
 fn reach(place: &Place, fault: &Fault) -> Early {
@@ -318,6 +328,7 @@ fn phase(name: &str, clients: u32, seen: LoadStats, units_by_second: Vec<u64>) -
         units_by_second,
         client: Usage::default(),
         server: None,
+        proxy: None,
         store_by_second: Vec::new(),
         noise: None,
     }

@@ -12,6 +12,7 @@ pub mod load;
 pub mod logins;
 pub mod metrics;
 pub mod names;
+pub mod network;
 pub mod noise;
 pub mod op;
 pub mod plain;

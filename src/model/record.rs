@@ -9,13 +9,17 @@ use super::crash::ClaimStanding;
 use super::hist::Packed;
 use super::lazy_json::LazyJson;
 use super::levers::{LeverRun, LeverTrial};
-use super::load::Arrivals;
 use super::metrics::Metrics;
+use super::network::Network;
 use super::noise::Noise;
 use super::op::Wrong;
 use super::preflight::Preflight;
 use super::room::Headroom;
 use super::trial::{Configuration, Durability, JobSettings, Pinned, Seeds, Target, Verify};
+
+mod rated;
+
+pub use rated::{CutOff, Open};
 
 /// One line of a results file.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -61,6 +65,10 @@ pub struct Record {
     pub keeps: String,
     pub job: JobSettings,
     pub clients: u32,
+    /// The network that a proxy stood for, as `--rtt` asked for it; nothing where there was no proxy, as where the store
+    /// is in the client's process.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub network: Option<Network>,
     pub stream: Stream,
     /// What the store said of itself; nothing where it was never reached.
     pub store: Option<StoreFacts>,
@@ -115,6 +123,10 @@ pub struct Run {
     /// Each block had the job at all of these sizes, in units; none where it had one. Each is compared by itself.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub sizes: Vec<u64>,
+    /// The round-trip times of `--rtt`, in microseconds; none without a proxy. Where there are several each block had
+    /// all of them, and each is compared by itself; stores without a network ran once a block.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub rtts_us: Vec<u64>,
     /// What `kvfair levers` changed; nothing of other commands.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub levers: Option<LeverRun>,
@@ -299,6 +311,9 @@ pub struct Phase {
     pub client: Usage,
     /// The server's processes, where we started them.
     pub server: Option<Usage>,
+    /// The proxy that stands for the network; it is no part of the two above.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub proxy: Option<Usage>,
     /// Each whole second of the server's processes, or of the trial's where the store lives in it; nothing is known of
     /// a server that kvfair did not start.
     #[serde(default)]
@@ -317,48 +332,6 @@ impl Phase {
     /// CPU for each unit, in microseconds.
     pub fn cpu_us_per_unit(&self, cpu_s: f64) -> f64 {
         cpu_s * 1e6 / self.metrics.units.max(1) as f64
-    }
-}
-
-/// How far a part came until its time-out; all that was asked by then was answered.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct CutOff {
-    pub after_s: f64,
-    pub done_share: f64,
-}
-
-/// Requests that came when they were due, whether those before were answered or not.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct Open {
-    /// Requests a second of all clients together.
-    pub rate: u64,
-    pub arrivals: Arrivals,
-    /// Over connections that may have several requests under way: their lag is the generator's alone.
-    #[serde(default)]
-    pub pipelined: bool,
-    /// From when a request was due to its answer: what a user would have waited. `times_ns` counts from its sending, or
-    /// from the answer before it on its connection where that came later.
-    pub response_ns: Packed,
-    /// From when it was due to its sending: the generator's own share, or the wait for a client that is free.
-    pub lag_ns: Packed,
-    /// When the last request was due, in seconds from the first client's start.
-    pub due_s: f64,
-    /// Requests that were due and not answered when the rate was given up; none where it was kept to the end.
-    pub late: Option<u64>,
-    /// When neighbouring requests were sent, from the first of them on: whether they came as they were to come.
-    pub sends_ns: Vec<u64>,
-}
-
-/// What a rate may take longer than its requests came in: the answers' own time.
-const KEPT_SHARE: f64 = 1.01;
-const KEPT_S: f64 = 0.1;
-
-impl Open {
-    /// All requests were answered in the time that they came in, of a phase that took so long.
-    pub fn is_kept(&self, took_s: f64) -> bool {
-        self.late.is_none() && took_s <= self.due_s * KEPT_SHARE + KEPT_S
     }
 }
 

@@ -6,6 +6,7 @@ use super::costs::is_many;
 use super::growth;
 use crate::model::levers::LeverPart;
 use crate::model::load::Load;
+use crate::model::network;
 use crate::model::op::readable;
 use crate::model::record::Record;
 use crate::stats::parallel;
@@ -102,6 +103,15 @@ const MATTERS: &[Matter] = &[
         what: "pinning",
         same: |one, other| one.run.pinned == other.run.pinned,
         told: |record| record.run.pinned.as_ref().map_or_else(|| "none".to_string(), |pinned| pinned.to_string()),
+        is_searched: false,
+    },
+    Matter {
+        what: "round-trip time",
+        same: |one, other| one.run.rtts_us == other.run.rtts_us,
+        told: |record| match record.run.rtts_us.as_slice() {
+            [] => "no --rtt".to_string(),
+            rtts_us => network::listed(rtts_us),
+        },
         is_searched: false,
     },
     Matter {

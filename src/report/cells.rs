@@ -25,6 +25,8 @@ pub struct Row {
     /// What it may be ranked with: how the job asked, and whether from behind a cache. Empty for the usual way.
     pub group: String,
     pub baseline: bool,
+    /// The round-trip time to its server that a proxy kept; none without a proxy.
+    pub rtt_us: Option<u64>,
     /// The best and the worst place that it may have in its group; none where nothing is ranked.
     pub rank: Option<(usize, usize)>,
     /// The job is one of requests, each answered by itself: what counts is how many are served.
@@ -63,6 +65,8 @@ pub struct Numbers {
     pub waiting_share: f64,
     pub client_cpu_us_per_op: f64,
     pub server_cpu_us_per_op: Option<f64>,
+    /// Of the proxy that stands for the network; it is in no other number.
+    pub proxy_cpu_us_per_op: Option<f64>,
     /// Of all the CPU time, the share in the kernel.
     pub system_share: f64,
     /// Of the server, or of the trial's process where the store lives in it; none of a server that could not be looked
@@ -209,6 +213,7 @@ fn row(trials: &[&Record], counted: &Counted) -> Row {
         transport: trials[0].target.transport,
         group: group(trials[0]),
         baseline: trials[0].target.baseline,
+        rtt_us: trials[0].network.map(|network| network.rtt_us),
         rank: None,
         of_requests: trials[0].job.load.is_some(),
         of_trace: trials[0].stream.traced.is_some(),
@@ -257,7 +262,7 @@ pub(super) fn status(trials: &[&Record]) -> Status {
 }
 
 /// What a trial came to, number by number; nothing where there is none.
-type Seen = [Option<f64>; 16];
+type Seen = [Option<f64>; 17];
 
 /// All of it at once: a trial's parts lie far from each other in memory, and there may be thousands of trials.
 fn seen(trial: &Record) -> Seen {
@@ -284,6 +289,7 @@ fn seen(trial: &Record) -> Seen {
         written_per_user_byte(trial),
         allocated_per_user_byte(trial),
         client_anonymous_bytes(trial).map(|bytes| bytes as f64),
+        per_op(&|phase| phase.proxy),
     ]
 }
 
@@ -293,7 +299,8 @@ fn numbers(trials: &[&Record]) -> Option<Numbers> {
     let seconds = of(0)?;
     let medians: Seen = std::array::from_fn(|place| of(place).map(|sample| sample.median()));
     let [_, final_flush_s, hit_share, waiting, client_cpu, server_cpu, system, anonymous, file, shared, ..] = medians;
-    let [.., on_disk, written, cores_used, written_per_user_byte, allocated_per_user_byte, client_anonymous] = medians;
+    let [.., on_disk, written, cores_used, written_per_user_byte, allocated_per_user_byte, _, _] = medians;
+    let [.., client_anonymous, proxy_cpu] = medians;
     let run = trials[0].phase("run")?;
     Some(Numbers {
         seconds: seconds.median(),
@@ -308,6 +315,7 @@ fn numbers(trials: &[&Record]) -> Option<Numbers> {
         waiting_share: waiting.unwrap_or(0.0),
         client_cpu_us_per_op: client_cpu.unwrap_or(0.0),
         server_cpu_us_per_op: server_cpu,
+        proxy_cpu_us_per_op: proxy_cpu,
         system_share: system.unwrap_or(0.0),
         anonymous_bytes: anonymous.map(|bytes| bytes as u64),
         shared_bytes: shared.map(|bytes| bytes as u64),

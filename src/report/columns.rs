@@ -60,6 +60,13 @@ pub(super) fn view<T>(all: &'static [Column<T>], names: &[&str]) -> Vec<&'static
     names.iter().map(named).collect()
 }
 
+/// Which part of a run that has several: the size of its job, or its round-trip time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PartStep {
+    pub units: Option<u64>,
+    pub rtt_us: Option<u64>,
+}
+
 /// One target; in a sweep, or at rates, one target at one point.
 #[derive(Clone, Debug)]
 pub struct FieldLine {
@@ -70,6 +77,10 @@ pub struct FieldLine {
     pub units: Option<u64>,
     /// The seconds grow with this power of the size.
     pub growth_exponent: Option<f64>,
+    /// The round-trip time of the table that it stands in, where a run has several: also of a row without a network.
+    pub rtt_us: Option<u64>,
+    /// Round trips that the job waits for, one after the other, where a run has several round-trip times.
+    pub round_trips: Option<f64>,
     pub beside: Option<Beside>,
     pub cpu_beside: Option<Beside>,
 }
@@ -77,7 +88,9 @@ pub struct FieldLine {
 impl FieldLine {
     /// A row of a whole job, beside no other.
     pub fn of(row: &Row) -> FieldLine {
-        FieldLine { row: row.clone(), point: None, units: None, growth_exponent: None, beside: None, cpu_beside: None }
+        let row = row.clone();
+        let (point, units, rtt_us, beside, cpu_beside) = (None, None, None, None, None);
+        FieldLine { row, point, units, growth_exponent: None, rtt_us, round_trips: None, beside, cpu_beside }
     }
 }
 
@@ -132,6 +145,7 @@ pub const ROWS: &[Column<FieldLine>] = &[
     exported("reason", reason_of_line),
     shown("trials", "trials", plain, |line| line.point.as_ref().map_or(line.row.trials, |point| point.trials).into()),
     exported("units", |line| value(line.units)),
+    exported("rtt_us", |line| value(line.rtt_us.or(line.row.rtt_us))),
     exported("part", |line| value(line.point.as_ref().map(|point| point.part.as_str()))),
     exported("swept", |line| value(line.point.as_ref().map(|point| swept(point.swept)))),
     exported("clients", |line| value(line.point.as_ref().map(|point| point.clients))),
@@ -178,6 +192,7 @@ pub const ROWS: &[Column<FieldLine>] = &[
     exported("server_cpu_us_per_op", |line| {
         either(line, |numbers| numbers.server_cpu_us_per_op, |point| point.server_cpu_us_per_request)
     }),
+    exported("proxy_cpu_us_per_op", |line| job(line, |numbers| numbers.proxy_cpu_us_per_op)),
     shown("latency_us_p50", "op p50", microseconds, |line| {
         op(line, |times| Some(times.op_ns_p50), |of| Some(of.service_ns_p50))
     }),
@@ -224,6 +239,7 @@ pub const ROWS: &[Column<FieldLine>] = &[
         job(line, |numbers| numbers.allocated_per_user_byte)
     }),
     exported("growth_exponent", |line| value(line.growth_exponent)),
+    exported("round_trips", |line| value(line.round_trips)),
 ];
 
 pub(super) fn value<T: Into<Value>>(known: Option<T>) -> Value {

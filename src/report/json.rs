@@ -9,7 +9,7 @@ use serde::ser::{Serialize, SerializeMap, Serializer};
 
 use super::beside;
 use super::cells::{self, Row};
-use super::columns::{self, Column, FieldLine, ROWS};
+use super::columns::{self, Column, FieldLine, PartStep, ROWS};
 use super::export::Object;
 use super::point::Beside;
 use super::point::Point;
@@ -46,6 +46,8 @@ struct RunTold<'a> {
     durability: Durability,
     configuration: Configuration,
     clients: u32,
+    /// The round-trip times of `--rtt`.
+    rtts_us: &'a [u64],
     job: &'a JobSettings,
     data: &'a Stream,
     machine: &'a Machine,
@@ -80,6 +82,8 @@ pub struct ClaimJson<'a> {
     pub measure: &'static str,
     /// The job's size, where a run has several.
     pub units: Option<u64>,
+    /// The round-trip time, where a run has several.
+    pub rtt_us: Option<u64>,
     pub part: Option<&'a str>,
     pub swept: Option<&'static str>,
     pub step: Option<u64>,
@@ -156,6 +160,7 @@ fn run(first: &Record) -> RunTold<'_> {
         durability: first.durability,
         configuration: first.configuration,
         clients: first.clients,
+        rtts_us: &first.run.rtts_us,
         job: &first.job,
         data: &first.stream,
         machine: &first.machine,
@@ -169,8 +174,8 @@ fn targets(rows: &[Row]) -> BTreeMap<&'static str, usize> {
 }
 
 /// What is claimed of whole jobs: each pair of a group by seconds, and who used more CPU for an op than the one that
-/// used least. `units` is the size, where a run has several.
-pub fn claims<'a>(rows: &'a [Row], standings: &Standings<'_>, units: Option<u64>) -> Vec<ClaimJson<'a>> {
+/// used least. `step` is the size or the round-trip time, where a run has several.
+pub fn claims<'a>(rows: &'a [Row], standings: &Standings<'_>, step: PartStep) -> Vec<ClaimJson<'a>> {
     if standings.blocks() < CLAIM_BLOCKS as usize || standings.refused.is_some() {
         return Vec::new();
     }
@@ -179,11 +184,11 @@ pub fn claims<'a>(rows: &'a [Row], standings: &Standings<'_>, units: Option<u64>
     for one in &stores {
         let Some(standing) = standings.groups.get(&one.group) else { continue };
         let others = stores.iter().filter(|other| other.group == one.group);
-        claims.extend(others.filter_map(|other| claim("seconds", standing, one, other, units)));
+        claims.extend(others.filter_map(|other| claim("seconds", standing, one, other, step)));
     }
     let (cpu, least) = (standings.cpu(), cells::least_cpu(rows).filter(|least| !least.baseline));
     if let (Some(cpu), Some(least)) = (cpu, least) {
-        claims.extend(stores.iter().filter_map(|other| claim("cpu", &cpu, least, other, units)));
+        claims.extend(stores.iter().filter_map(|other| claim("cpu", &cpu, least, other, step)));
     }
     claims
 }
@@ -193,7 +198,7 @@ fn claim<'a>(
     standing: &Standing<'_>,
     less: &'a Row,
     more: &'a Row,
-    units: Option<u64>,
+    step: PartStep,
 ) -> Option<ClaimJson<'a>> {
     if !standing.is_less(&less.target, &more.target) {
         return None;
@@ -201,7 +206,8 @@ fn claim<'a>(
     let bar = standing.bar(&more.target, &less.target);
     Some(ClaimJson {
         measure,
-        units,
+        units: step.units,
+        rtt_us: step.rtt_us,
         part: None,
         swept: None,
         step: None,
@@ -220,6 +226,7 @@ pub fn swept_claims(points: &[Point]) -> Vec<ClaimJson<'_>> {
         claimed.map(move |(best, point, beside)| ClaimJson {
             measure,
             units: None,
+            rtt_us: None,
             part: Some(&point.part),
             swept: Some(columns::swept(point.swept)),
             step: Some(point.step()),

@@ -1,10 +1,14 @@
 //! What is said below a table of single targets.
 
+use std::collections::BTreeMap;
+
 use super::point::{asked, at, called, step, with};
 use super::table::{width, wrap};
+use crate::model::network::in_words;
 use crate::model::op::readable;
 use crate::model::record::{LOOKED_AT, Phase, Record};
 use crate::model::units;
+use crate::stats::sample::Sample;
 
 /// A line for each target that has something to say; `wide` tells where.
 pub fn notes(records: &[Record], wide: bool) -> String {
@@ -12,7 +16,37 @@ pub fn notes(records: &[Record], wide: bool) -> String {
     targets.sort_unstable();
     targets.dedup();
     let of_target = |target| [neighbour(records, target), reconnects(records, target, wide)];
-    targets.into_iter().flat_map(of_target).flatten().collect()
+    let told: String = targets.into_iter().flat_map(of_target).flatten().collect();
+    told + &network(records)
+}
+
+/// What stands for the network, what that costs, and who has none.
+fn network(records: &[Record]) -> String {
+    let Some(network) = records.iter().find_map(|record| record.network) else { return String::new() };
+    let mut cpu_us: BTreeMap<&str, Vec<f64>> = BTreeMap::new();
+    for record in records.iter().filter(|record| record.is_right() && record.block > 0) {
+        let cpu_s: Option<f64> = record.measured().map(|phase| Some(phase.proxy?.cpu_s())).sum();
+        let of_target = cpu_us.entry(&record.target.label).or_default();
+        of_target.extend(cpu_s.map(|cpu_s| cpu_s * 1e6 / record.metrics().ops.max(1) as f64));
+    }
+    let (without, with): (Vec<_>, Vec<_>) = cpu_us.into_iter().partition(|(_, cpu_us)| cpu_us.is_empty());
+    let each = with
+        .into_iter()
+        .filter_map(|(target, cpu_us)| Some(format!("{target} {}", units::digits(Sample::new(cpu_us)?.median()))));
+    let without: Vec<&str> = without.into_iter().map(|(target, _)| target).collect();
+    let without = match without.is_empty() {
+        true => String::new(),
+        false => format!(". No network: {}", without.join(", ")),
+    };
+    let words = format!(
+        "network: a proxy of kvfair's on the client's processors. A ping through it took {:.2} ms at {}, and {:.2} ms \
+         without a delay. Its CPU us/op, in no other number: {}{without}",
+        network.ping_us / 1e3,
+        in_words(network.rtt_us),
+        network.own_us / 1e3,
+        each.collect::<Vec<_>>().join(", ")
+    );
+    wrap(&words, width() - 1).iter().map(|line| format!(" {line}\n")).collect()
 }
 
 /// A server of somebody else's that could be looked at.

@@ -1,13 +1,15 @@
-//! A run of one job at several sizes: each size is compared by itself, and one table tells how times grow from size to
-//! size.
+//! A run of one job at several sizes or with several round-trip times: each is compared by itself, and one table tells
+//! how times grow from one to the next.
 
 use super::cells::Row;
-use super::columns::{self, FieldLine};
+use super::columns::{self, FieldLine, PartStep};
 use super::standing::Standings;
 use super::table::TableLine;
 use super::versus::Versus;
 use super::versus::versus;
-use crate::model::record::Record;
+use crate::model::network;
+use crate::model::record::{Record, Run};
+use crate::model::trial::{Transport, Via};
 use crate::model::units;
 use crate::stats::growth;
 
@@ -17,13 +19,104 @@ const SAME: f64 = 1.2;
 const WITH_INTERVALS: usize = 3;
 /// So many changes of order are told, and so many gaps.
 const TOLD: usize = 3;
+/// So many stores that gain by being asked in another way.
+const WAYS_TOLD: usize = 2;
 
-/// The sizes of a run, the smallest first, each with its records; nothing where the run has one size.
+/// What the parts of a run differ in.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Axis {
+    /// The job's size, in units called so: "profile".
+    Size(String),
+    RoundTrip,
+}
+
+impl Axis {
+    pub fn of(records: &[Record]) -> Axis {
+        match records.first() {
+            Some(first) if first.run.sizes.is_empty() && !first.run.rtts_us.is_empty() => Axis::RoundTrip,
+            first => Axis::Size(first.map_or_else(String::new, |first| first.stream.unit.clone())),
+        }
+    }
+
+    /// "10,000", "0.2 ms".
+    fn step(&self, step: u64) -> String {
+        match self {
+            Axis::Size(_) => units::thousands(step),
+            Axis::RoundTrip => network::in_words(step),
+        }
+    }
+
+    /// "60 and 240 messages", "0 ms and 1 ms".
+    fn named(&self, steps: &[u64], between: &str) -> String {
+        let steps: Vec<String> = steps.iter().map(|&step| self.step(step)).collect();
+        match self {
+            Axis::Size(unit) => format!("{} {unit}s", steps.join(between)),
+            Axis::RoundTrip => steps.join(between),
+        }
+    }
+
+    /// "10,000 profiles", "0.2 ms".
+    pub fn at(&self, step: u64) -> String {
+        self.named(&[step], "")
+    }
+
+    /// As CSV and JSON tell it.
+    pub fn part(&self, step: u64) -> PartStep {
+        match self {
+            Axis::Size(_) => PartStep { units: Some(step), rtt_us: None },
+            Axis::RoundTrip => PartStep { units: None, rtt_us: Some(step) },
+        }
+    }
+
+    /// What times grow with.
+    fn name(&self) -> &'static str {
+        match self {
+            Axis::Size(_) => "size",
+            Axis::RoundTrip => "the round trip",
+        }
+    }
+
+    /// The heading of how a target grows, and what stands below it.
+    fn growth_heading(&self) -> &'static str {
+        match self {
+            Axis::Size(_) => "grows with",
+            Axis::RoundTrip => "round trips",
+        }
+    }
+
+    fn growth(&self, one: &SizeGrowth) -> String {
+        match (self, one.growth) {
+            (Axis::RoundTrip, _) if !one.has_network() => "no network".to_string(),
+            (Axis::Size(_), Some(exponent)) => format!("n^{exponent:.2}"),
+            (Axis::RoundTrip, Some(trips)) => units::count(trips.max(0.0)),
+            (_, None) => "-".to_string(),
+        }
+    }
+
+    /// Of (step, seconds): the power of the size that seconds grow with, or the round trips that they wait for, one
+    /// after the other.
+    fn grown(&self, took: &[(f64, f64)]) -> Option<f64> {
+        match self {
+            Axis::Size(_) => growth::power(took),
+            Axis::RoundTrip => {
+                growth::slope(&took.iter().map(|(rtt_us, took_s)| (rtt_us / 1e6, *took_s)).collect::<Vec<_>>())
+            }
+        }
+    }
+}
+
+/// The parts of a run, the smallest size or shortest round trip first, each with its records; nothing where the run has
+/// one part. What has no network is the same at each round-trip time, and stands in every part.
 pub fn parts(records: &[Record]) -> Vec<(u64, Vec<Record>)> {
-    let mut sizes = records.first().map_or_else(Vec::new, |record| record.run.sizes.clone());
-    sizes.sort_unstable();
-    let of = |size: u64| records.iter().filter(|record| record.job.units == Some(size)).cloned().collect::<Vec<_>>();
-    sizes.into_iter().map(|size| (size, of(size))).filter(|(_, records)| !records.is_empty()).collect()
+    let Some(Run { sizes, rtts_us, .. }) = records.first().map(|record| &record.run) else { return Vec::new() };
+    let is_of: fn(&Record, u64) -> bool = match sizes.is_empty() {
+        false => |record, size| record.job.units == Some(size),
+        true => |record, rtt_us| record.network.is_none_or(|network| network.rtt_us == rtt_us),
+    };
+    let mut steps = if sizes.is_empty() && rtts_us.len() > 1 { rtts_us.clone() } else { sizes.clone() };
+    steps.sort_unstable();
+    let of = |step: u64| records.iter().filter(|record| is_of(record, step)).cloned().collect::<Vec<_>>();
+    steps.into_iter().map(|step| (step, of(step))).filter(|(_, records)| !records.is_empty()).collect()
 }
 
 /// One target at all sizes.
@@ -31,15 +124,22 @@ pub fn parts(records: &[Record]) -> Vec<(u64, Vec<Record>)> {
 pub struct SizeGrowth {
     pub target: String,
     pub baseline: bool,
-    /// Its seconds grow with this power of the size; none below two sizes with numbers.
-    pub exponent: Option<f64>,
+    /// Its seconds grow with this power of the size, or wait for so many round trips; none below two with numbers.
+    pub growth: Option<f64>,
     pub sizes: Vec<SizePoint>,
+}
+
+impl SizeGrowth {
+    fn has_network(&self) -> bool {
+        self.sizes.iter().any(|at| at.row.transport != Transport::InProcess)
+    }
 }
 
 /// One target at one size.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SizePoint {
-    pub units: u64,
+    /// The size, or the round-trip time in microseconds.
+    pub step: u64,
     pub row: Row,
 }
 
@@ -54,29 +154,29 @@ impl SizePoint {
 }
 
 /// All targets, in the order that they have at the largest size.
-pub fn grown(sizes: &[(u64, Vec<Row>)]) -> Vec<SizeGrowth> {
+pub fn grown(axis: &Axis, sizes: &[(u64, Vec<Row>)]) -> Vec<SizeGrowth> {
     let mut all: Vec<SizeGrowth> = Vec::new();
     for row in sizes.iter().rev().flat_map(|(_, rows)| rows) {
         if all.iter().any(|one| one.target == row.target) {
             continue;
         }
-        let at = |(units, rows): &(u64, Vec<Row>)| {
-            Some(SizePoint { units: *units, row: rows.iter().find(|other| other.target == row.target)?.clone() })
+        let at = |(step, rows): &(u64, Vec<Row>)| {
+            Some(SizePoint { step: *step, row: rows.iter().find(|other| other.target == row.target)?.clone() })
         };
         let sizes: Vec<SizePoint> = sizes.iter().filter_map(at).collect();
-        let took: Vec<(f64, f64)> = sizes.iter().filter_map(|at| Some((at.units as f64, at.seconds()?))).collect();
+        let took: Vec<(f64, f64)> = sizes.iter().filter_map(|at| Some((at.step as f64, at.seconds()?))).collect();
         let (target, baseline) = (row.target.clone(), row.baseline);
-        all.push(SizeGrowth { target, baseline, exponent: growth::power(&took), sizes });
+        all.push(SizeGrowth { target, baseline, growth: axis.grown(&took), sizes });
     }
     all.sort_by_key(|one| one.baseline);
     all
 }
 
-/// The table: seconds and the ratio to the best at each size, and the exponent.
-pub fn lines(all: &[SizeGrowth], sizes: &[u64], wide: bool) -> Vec<TableLine> {
-    let headings = sizes.iter().flat_map(|&size| [units::thousands(size), "vs best".to_string()]);
+/// The table: seconds and the ratio to the best at each size, and how they grow.
+pub fn lines(axis: &Axis, all: &[SizeGrowth], sizes: &[u64], wide: bool) -> Vec<TableLine> {
+    let headings = sizes.iter().flat_map(|&size| [axis.step(size), "vs best".to_string()]);
     let mut lines = vec![TableLine::Cells(
-        std::iter::once("target".to_string()).chain(headings).chain([String::from("grows with")]).collect(),
+        std::iter::once("target".to_string()).chain(headings).chain([axis.growth_heading().to_string()]).collect(),
     )];
     let mut reasons = Vec::new();
     let mut baselines = false;
@@ -87,7 +187,7 @@ pub fn lines(all: &[SizeGrowth], sizes: &[u64], wide: bool) -> Vec<TableLine> {
         }
         let mut cells = vec![one.target.clone()];
         for size in sizes {
-            let at = one.sizes.iter().find(|at| at.units == *size);
+            let at = one.sizes.iter().find(|at| at.step == *size);
             let numbers = at.and_then(|at| at.row.numbers.as_ref());
             let ratio = numbers.and_then(|numbers| numbers.vs_best).map_or_else(String::new, |ratio| {
                 if wide || sizes.len() <= WITH_INTERVALS { versus(ratio) } else { format!("{:.1}x", ratio.ratio) }
@@ -96,11 +196,11 @@ pub fn lines(all: &[SizeGrowth], sizes: &[u64], wide: bool) -> Vec<TableLine> {
             cells.push(ratio);
             let silent = at.filter(|at| !at.row.status.has_numbers());
             reasons.extend(silent.map(|at| {
-                let why = format!("at {}: {}", units::thousands(*size), at.row.status.in_words());
+                let why = format!("at {}: {}", axis.step(*size), at.row.status.in_words());
                 TableLine::Reason(one.target.clone(), why)
             }));
         }
-        cells.push(one.exponent.map_or_else(|| "-".to_string(), |exponent| format!("n^{exponent:.2}")));
+        cells.push(axis.growth(one));
         lines.push(TableLine::Cells(cells));
     }
     lines.extend(reasons);
@@ -108,52 +208,63 @@ pub fn lines(all: &[SizeGrowth], sizes: &[u64], wide: bool) -> Vec<TableLine> {
 }
 
 /// A line for each target and size; `all` is what [`grown`] made of these sizes.
-pub fn fields_of(all: &[SizeGrowth], sizes: &[(u64, Vec<Row>)], standings: &[(u64, Standings<'_>)]) -> Vec<FieldLine> {
+pub fn fields_of(
+    axis: &Axis,
+    all: &[SizeGrowth],
+    sizes: &[(u64, Vec<Row>)],
+    standings: &[(u64, Standings<'_>)],
+) -> Vec<FieldLine> {
     let mut lines = Vec::new();
     for ((size, rows), (_, standings)) in sizes.iter().zip(standings) {
-        let exponent = |row: &Row| all.iter().find(|one| one.target == row.target)?.exponent;
+        let PartStep { units, rtt_us } = axis.part(*size);
+        let growth = |row: &Row| all.iter().find(|one| one.target == row.target)?.growth;
         lines.extend(columns::lines(rows, standings).into_iter().map(|line| FieldLine {
-            units: Some(*size),
-            growth_exponent: exponent(&line.row),
+            units,
+            rtt_us,
+            growth_exponent: units.and_then(|_| growth(&line.row)),
+            round_trips: line.row.rtt_us.and_then(|_| growth(&line.row)),
             ..line
         }));
     }
     lines
 }
 
-/// Whose order changes between sizes, and how the gaps to the best do. Each size is compared by itself: `standings` are
-/// theirs.
-pub fn sentence(all: &[SizeGrowth], standings: &[(u64, Standings<'_>)], unit: &str) -> String {
-    let ranked: Vec<&SizeGrowth> = all.iter().filter(|one| !one.baseline && one.exponent.is_some()).collect();
+/// Whose order changes between sizes, what asking in another way gains over a network, and how the gaps to the best
+/// change. Each size is compared by itself: `standings` are theirs.
+pub fn sentence(axis: &Axis, all: &[SizeGrowth], standings: &[(u64, Standings<'_>)]) -> String {
+    let ranked: Vec<&SizeGrowth> = all.iter().filter(|one| !one.baseline && one.growth.is_some()).collect();
     let (Some((smallest, _)), Some((largest, _))) = (standings.first(), standings.last()) else { return String::new() };
     if ranked.len() < 2 {
         return String::new();
     }
     let mut changes = Vec::new();
     for (place, one) in ranked.iter().enumerate() {
-        changes.extend(ranked[place + 1..].iter().filter_map(|other| change(one, other, standings, unit)));
+        changes.extend(ranked[place + 1..].iter().filter_map(|other| change(axis, one, other, standings)));
     }
     // Claimed ones first.
     changes.sort_by_key(|(claimed, _)| !claimed);
     let more = changes.len().saturating_sub(TOLD);
     let mut told: Vec<String> = changes.into_iter().take(TOLD).map(|(_, words)| words).collect();
     if told.is_empty() {
-        let (low, high) = (units::thousands(*smallest), units::thousands(*largest));
-        told.push(format!("By the medians the order of targets is the same from {low} to {high} {unit}s"));
+        let steps = axis.named(&[*smallest, *largest], " to ");
+        told.push(format!("By the medians the order of targets is the same from {steps}"));
     }
     if more > 0 {
         told.push(format!("{more} other pairs change places"));
     }
-    told.extend(gaps(&ranked));
+    if *axis == Axis::RoundTrip {
+        told.extend(ways(axis, &ranked, standings));
+    }
+    told.extend(gaps(axis, &ranked));
     format!("{}.", told.join(". "))
 }
 
 /// The pair whose order is another one at another size, if it is, and whether both orders are claimed.
 fn change(
+    axis: &Axis,
     one: &SizeGrowth,
     other: &SizeGrowth,
     standings: &[(u64, Standings<'_>)],
-    unit: &str,
 ) -> Option<(bool, String)> {
     let group = |grown: &SizeGrowth| grown.sizes.first().map(|at| at.row.group.clone());
     if group(one) != group(other) {
@@ -162,35 +273,63 @@ fn change(
     let leads = |faster: &SizeGrowth, slower: &SizeGrowth| {
         let is_claimed = |(size, standings): &&(u64, Standings<'_>)| {
             let standing = group(one).and_then(|group| standings.groups.get(&group));
-            let may_rank = standings.may_rank() && faster.sizes.iter().any(|at| at.units == *size);
+            let may_rank = standings.may_rank() && faster.sizes.iter().any(|at| at.step == *size);
             may_rank && standing.is_some_and(|standing| standing.is_less(&faster.target, &slower.target))
         };
         standings.iter().filter(is_claimed).map(|(size, _)| *size).collect::<Vec<u64>>()
     };
-    let thousands = |sizes: &[u64]| sizes.iter().map(|&size| units::thousands(size)).collect::<Vec<_>>().join(" and ");
     let (first, second) = (leads(one, other), leads(other, one));
     if let (false, false) = (first.is_empty(), second.is_empty()) {
+        let second: Vec<String> = second.iter().map(|&step| axis.step(step)).collect();
         let words = format!(
-            "{} is faster than {} at {} {unit}s, and slower at {}",
+            "{} is faster than {} at {}, and slower at {}",
             one.target,
             other.target,
-            thousands(&first),
-            thousands(&second)
+            axis.named(&first, " and "),
+            second.join(" and ")
         );
         return Some((true, words));
     }
-    let took = |at: &SizePoint| other.sizes.iter().find(|beside| beside.units == at.units)?.seconds();
+    let took = |at: &SizePoint| other.sizes.iter().find(|beside| beside.step == at.step)?.seconds();
     let ratios: Vec<(u64, f64)> =
-        one.sizes.iter().filter_map(|at| Some((at.units, at.seconds()? / took(at)?))).collect();
+        one.sizes.iter().filter_map(|at| Some((at.step, at.seconds()? / took(at)?))).collect();
     let ((low, first), (high, last)) = (ratios.first()?, ratios.last()?);
     let words = format!(
-        "{} and {} change places between {} and {} {unit}s (seen, not claimed)",
+        "{} and {} change places between {} (seen, not claimed)",
         one.target,
         other.target,
-        units::thousands(*low),
-        units::thousands(*high)
+        axis.named(&[*low, *high], " and ")
     );
     ((first - 1.0) * (last - 1.0) < 0.0).then_some((false, words))
+}
+
+/// What a store gains that is asked in another way than one by one, over the longest round trip and over the shortest:
+/// the largest gains first.
+fn ways(axis: &Axis, ranked: &[&SizeGrowth], standings: &[(u64, Standings<'_>)]) -> Vec<String> {
+    let (Some((shortest, near)), Some((longest, far))) = (standings.first(), standings.last()) else {
+        return Vec::new();
+    };
+    let mut gains: Vec<(f64, String)> = Vec::new();
+    let served: Vec<&&SizeGrowth> = ranked.iter().filter(|one| one.has_network()).collect();
+    for (base, other) in served.iter().flat_map(|base| served.iter().map(move |other| (base, other))) {
+        let (base, other) = (&base.target, &other.target);
+        let way = other.strip_prefix(base.as_str()).and_then(|way| way.strip_prefix(' '));
+        if way.is_none_or(|way| way.parse::<Via>().is_err()) {
+            continue;
+        }
+        let gain = |standings: &Standings<'_>| {
+            let both = standings.by(Record::cost, |label| label == base || label == other)?;
+            let is_claimed = standings.may_rank() && both.is_less(other, base);
+            Some((both.versus(base, other)?.ratio, both.in_words(base, other)?, is_claimed))
+        };
+        let (Some((ratio, words, is_claimed)), Some((_, near, _))) = (gain(far), gain(near)) else { continue };
+        let seen = if is_claimed { "" } else { " (seen, not claimed)" };
+        let (far, shortest) = (axis.step(*longest), axis.step(*shortest));
+        let words = format!("At {far} {other} is {words} as fast as {base} one by one, and {near} at {shortest}{seen}");
+        gains.push((ratio, words));
+    }
+    gains.sort_by(|one, other| other.0.total_cmp(&one.0));
+    gains.into_iter().take(WAYS_TOLD).map(|(_, words)| words).collect()
 }
 
 /// Whether the intervals of two ratios have nothing in common, and are of blocks enough to be intervals.
@@ -203,23 +342,22 @@ fn is_apart(one: &Versus, other: &Versus) -> bool {
 }
 
 /// How the ratios to the best change from the smallest to the largest size, those that change most first.
-fn gaps(ranked: &[&SizeGrowth]) -> Vec<String> {
+fn gaps(axis: &Axis, ranked: &[&SizeGrowth]) -> Vec<String> {
     let mut gaps: Vec<(f64, String)> = Vec::new();
     for one in ranked {
-        let ratios: Vec<(u64, Versus)> = one.sizes.iter().filter_map(|at| Some((at.units, at.versus()?))).collect();
+        let ratios: Vec<(u64, Versus)> = one.sizes.iter().filter_map(|at| Some((at.step, at.versus()?))).collect();
         let (Some((_, first)), Some((_, last))) = (ratios.first(), ratios.last()) else { continue };
         let change = (last.ratio / first.ratio).max(first.ratio / last.ratio);
         if change > SAME && first.ratio.min(last.ratio) > 1.0 {
             let way = if last.ratio > first.ratio { "grows" } else { "shrinks" };
-            let each: Vec<String> = ratios
-                .iter()
-                .map(|(size, ratio)| format!("{} at {}", versus(*ratio), units::thousands(*size)))
-                .collect();
+            let each: Vec<String> =
+                ratios.iter().map(|(size, ratio)| format!("{} at {}", versus(*ratio), axis.step(*size))).collect();
             let seen = if is_apart(first, last) { "" } else { " (seen, not claimed)" };
-            let words = format!("The gap of {} to the best {way} with size: {}{seen}", one.target, each.join(", "));
+            let words =
+                format!("The gap of {} to the best {way} with {}: {}{seen}", one.target, axis.name(), each.join(", "));
             gaps.push((change, words));
         }
     }
     gaps.sort_by(|one, other| other.0.total_cmp(&one.0));
-    gaps.into_iter().take(TOLD).map(|(_, words)| words).collect()
+    gaps.into_iter().take(if *axis == Axis::RoundTrip { 1 } else { TOLD }).map(|(_, words)| words).collect()
 }

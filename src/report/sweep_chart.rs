@@ -223,6 +223,7 @@ mod tests {
             target: name.to_string(),
             group: String::new(),
             baseline: false,
+            rtt_us: None,
             of_requests: true,
             of_trace: false,
             of_program: false,

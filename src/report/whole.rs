@@ -22,7 +22,8 @@ pub fn cut_off(records: &[Record]) -> Option<String> {
 fn last_block(records: &[&Record]) -> Option<String> {
     let counted: Vec<&Record> = records.iter().copied().filter(|record| is_of_a_block(record)).collect();
     let last = counted.iter().map(|record| record.block).max()?;
-    let of = |record: &Record| (record.target.label.clone(), record.job.units, record.durability);
+    let rtt_us = |record: &Record| record.network.map(|network| network.rtt_us);
+    let of = |record: &Record| (record.target.label.clone(), record.job.units, record.durability, rtt_us(record));
     let with = |is: &dyn Fn(&Record) -> bool| -> BTreeSet<_> {
         counted.iter().filter(|record| is(record)).map(|record| of(record)).collect()
     };

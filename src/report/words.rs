@@ -10,6 +10,7 @@ use super::versus::versus;
 use super::{verified, warn};
 use crate::model::effort::CLAIM_BLOCKS;
 use crate::model::load::{Arrivals, Keys, Load, Only};
+use crate::model::network;
 use crate::model::op::readable;
 use crate::model::record::{KEYS_DRAWN, Record, Traced, Verdict};
 use crate::model::trial::{Configuration, Data, Durability, NgramSettings, Verify, file_in_words};
@@ -55,7 +56,7 @@ pub fn subject(records: &[Record]) -> String {
         _ => String::new(),
     };
     let (lies, kept) = lies_and_kept(records, first);
-    let shared = format!("{shared}{}", pinned(first));
+    let shared = format!("{shared}{}{}", network(first), pinned(first));
     let sizes: Vec<String> = first.run.sizes.iter().map(|&size| units::thousands(size)).collect();
     let units = if sizes.is_empty() { units::thousands(first.stream.units) } else { sizes.join(", ") };
     format!("{}, {units} {unit} · {lies}{kept} · {clients}{ngrams}{replayed}{shared}", first.job.name)
@@ -66,7 +67,16 @@ fn of_program(command: &str, records: &[Record]) -> String {
     let first = &records[0];
     let (lies, kept) = lies_and_kept(records, first);
     let command = readable(command.as_bytes(), COMMAND_BYTES);
-    format!("`{command}` · {lies}{kept}{}", pinned(first))
+    format!("`{command}` · {lies}{kept}{}{}", network(first), pinned(first))
+}
+
+/// " · round trips of 0, 0.2, 1 ms by a proxy".
+fn network(first: &Record) -> String {
+    match first.run.rtts_us.as_slice() {
+        [] => String::new(),
+        [one] => format!(" · a round trip of {} by a proxy", network::in_words(*one)),
+        several => format!(" · round trips of {} by a proxy", network::listed(several)),
+    }
 }
 
 /// " · server on processor 0, client on processor 1".

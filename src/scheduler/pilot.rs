@@ -52,7 +52,7 @@ struct Piloted {
     growing_s: f64,
     /// The power of the job's units that it grows with.
     growth: f64,
-    /// How often a block has it: A/A controls are run twice.
+    /// How often a block has it: A/A controls are run twice, and at each round-trip time.
     times: f64,
     failed: bool,
     /// Of a trial that was right.
@@ -91,6 +91,17 @@ impl Cost {
         let controls = controls::choose(small, |place| controls::by_label(&all, label(place)), |_| true);
         let labels: Vec<&str> = controls.into_iter().map(label).collect();
         self.each.iter_mut().filter(|tried| labels.contains(&tried.label.as_str())).for_each(|tried| tried.times = 2.0);
+    }
+
+    /// What is reached over a network runs at each of several round-trip times; the pilot is at the longest, so that no
+    /// other takes longer.
+    fn add_round_trip_times(&mut self, small: &Plan) {
+        let of = |label: &str| small.chosen.iter().find(|chosen| chosen.target.label == label);
+        for tried in &mut self.each {
+            if of(&tried.label).is_some_and(|chosen| small.network_of(chosen).is_some()) {
+                tried.times *= small.rtts_us.len() as f64;
+            }
+        }
     }
 
     /// Of a job so many times as large.
@@ -386,6 +397,7 @@ fn block_cost(
         cost.each.push(tried(small, place, &record, took.as_secs_f64()));
     }
     cost.add_controls(small);
+    cost.add_round_trip_times(small);
     Ok(cost)
 }
 

@@ -70,7 +70,8 @@ const QUIET_WITHIN: Duration = Duration::from_secs(60);
 /// With `time` no block begins that would outlast it, going by the longest one so far; the first one always does. Where
 /// that is the one before the first, and no other fits, it is what is shown.
 ///
-/// `benches` are of one plan, one for each size of its job: a block has them all, and each is compared by itself.
+/// `benches` are the parts of one plan, as of each size of its job: a block has them all, and each is compared by
+/// itself.
 pub fn run(
     benches: &[Bench<'_>],
     time: Option<Time>,
@@ -101,17 +102,18 @@ pub fn run(
         }
         tell(RunEvent::Block(block))?;
         let end = if plan.is_over() { RunEnd::Budget } else { RunEnd::AllBlocks };
-        let all_out = seen.iter().all(|seen| seen.out.len() >= plan.chosen.len()).then_some(end);
-        if let Some(stopped) = stops(&seen, plan).or(all_out) {
+        let is_out = |(seen, bench): (&Seen, &Bench<'_>)| seen.out.len() >= bench.plan.chosen.len();
+        let all_out = seen.iter().zip(benches).all(is_out).then_some(end);
+        if let Some(stopped) = stops(&seen, benches).or(all_out) {
             return Ok(Ended::Stopped(stopped));
         }
     }
     unreachable!("a run ends before its blocks have no number")
 }
 
-/// Why a run ends: once there is a reason at each size, the widest interval or what is not that.
-fn stops(all: &[Seen], plan: &Plan) -> Option<RunEnd> {
-    let each: Option<Vec<RunEnd>> = all.iter().map(|seen| seen.stops(plan)).collect();
+/// Why a run ends: once there is a reason in each part, the widest interval or what is not that.
+fn stops(all: &[Seen], benches: &[Bench<'_>]) -> Option<RunEnd> {
+    let each: Option<Vec<RunEnd>> = all.iter().zip(benches).map(|(seen, bench)| seen.stops(bench.plan)).collect();
     each?.into_iter().reduce(|one, other| match (one, other) {
         (RunEnd::Narrow(one), RunEnd::Narrow(other)) => RunEnd::Narrow(one.max(other)),
         (RunEnd::Narrow(_), other) => other,
@@ -119,7 +121,7 @@ fn stops(all: &[Seen], plan: &Plan) -> Option<RunEnd> {
     })
 }
 
-/// What was seen at one size of the targets so far, by their places in the plan; second trials of A/A controls are
+/// What was seen in one part of the targets so far, by their places in its plan; second trials of A/A controls are
 /// behind the last.
 #[derive(Default)]
 struct Seen {
@@ -143,16 +145,20 @@ fn run_block(
     seen: &mut [Seen],
     tell: &mut dyn FnMut(RunEvent<'_>) -> Result<()>,
 ) -> Result<Result<(), Ended>> {
-    let plan = benches[0].plan;
-    let repeated: Vec<Vec<usize>> = seen.iter().map(|seen| seen.controls(plan, block)).collect();
-    let of_size = |size: usize| (0..plan.chosen.len() + repeated[size].len()).map(move |place| (size, place));
-    let all: Vec<(usize, usize)> = (0..benches.len()).flat_map(of_size).collect();
-    let order = plan.order(block, all.len()).into_iter().map(|index| all[index]);
-    let order: Vec<(usize, usize)> = order.filter(|(size, place)| !seen[*size].out.contains(place)).collect();
+    let controls = |(seen, bench): (&Seen, &Bench<'_>)| seen.controls(bench.plan, block);
+    let repeated: Vec<Vec<usize>> = seen.iter().zip(benches).map(controls).collect();
+    let of_part = |part: usize| {
+        let count = benches[part].plan.chosen.len() + repeated[part].len();
+        (0..count).map(move |place| (part, place))
+    };
+    let all: Vec<(usize, usize)> = (0..benches.len()).flat_map(of_part).collect();
+    let order = benches[0].plan.order(block, all.len()).into_iter().map(|index| all[index]);
+    let order: Vec<(usize, usize)> = order.filter(|(part, place)| !seen[*part].out.contains(place)).collect();
     let trials = order.len() as u32;
-    for (position, &(size, place)) in (1..).zip(&order) {
-        let (bench, seen) = (&benches[size], &mut seen[size]);
-        let second_of = place.checked_sub(plan.chosen.len()).map(|place| repeated[size][place]);
+    for (position, &(part, place)) in (1..).zip(&order) {
+        let (bench, seen) = (&benches[part], &mut seen[part]);
+        let plan = bench.plan;
+        let second_of = place.checked_sub(plan.chosen.len()).map(|place| repeated[part][place]);
         let chosen: &Chosen = &plan.chosen[second_of.unwrap_or(place)];
         let began = Timer::start();
         let mut record = match run_trial(bench, chosen, (block, position, trials), tell)? {
@@ -180,9 +186,9 @@ fn run_block(
             seen.costs.entry(place).or_default().insert(block, cost);
         }
     }
-    for seen in seen {
+    for (seen, bench) in seen.iter_mut().zip(benches) {
         seen.blocks += u32::from(block > 0);
-        seen.drop_wrong(plan);
+        seen.drop_wrong(bench.plan);
     }
     Ok(Ok(()))
 }

@@ -31,8 +31,8 @@ pub fn power(points: &[(f64, f64)]) -> Option<f64> {
     slope(&logs)
 }
 
-/// Of the line through these points, by least squares.
-fn slope(logs: &[(f64, f64)]) -> Option<f64> {
+/// Of the line through these points, by least squares; `None` for fewer than two.
+pub fn slope(logs: &[(f64, f64)]) -> Option<f64> {
     if logs.len() < 2 {
         return None;
     }

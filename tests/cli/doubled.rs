@@ -21,6 +21,7 @@ fn trial(launch: Launch) -> TrialTask {
         store: "redis".to_string(),
         launch: Launch { clients: 9, ..launch },
         limit_s: None,
+        through: None,
         doubles: true,
         pinned: false,
         points,

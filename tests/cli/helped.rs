@@ -50,6 +50,7 @@ const TRIED: &[(&str, &str, &str, &[&str])] = &[
     ("records", "9", "mixed", &[]),
     ("replay", "asap", "trace", &["--input", "file", "--format", "twitter"]),
     ("requests", "9", "mixed", &[]),
+    ("rtt", "0.2ms", "mixed", &[]),
     ("seed", "9", "mixed", &[]),
     ("skip-bad", "9", "mixed", &[]),
     ("slo", "p99:9ms", "mixed", &[]),

@@ -52,6 +52,8 @@ mod reconnects;
 mod regressions;
 mod results;
 mod room;
+#[cfg(target_os = "linux")]
+mod rtt;
 mod secrets;
 mod seeds;
 mod sizes;

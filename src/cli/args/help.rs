@@ -65,7 +65,7 @@ const SECTIONS: &[(&str, &[&str])] = &[
             "read_only",
         ],
     ),
-    ("Blocks and time", &["blocks", "timeout", "no_aa", "pin", "accept_noise", "list"]),
+    ("Blocks and time", &["blocks", "timeout", "no_aa", "pin", "rtt", "accept_noise", "list"]),
     ("Stores and answers", &["split", "configuration", "verify", "answers_only", "keep", "accept_unchecked", "answer"]),
     ("Output", &["json", "csv", "markdown", "html", "stat", "all", "no_warn"]),
 ];
@@ -89,6 +89,7 @@ const REFUSED: &[(&str, &[&str], &str)] = &[
     ("find-max", &["exec", "answer"], "a program has no rate"),
     ("find-max", &["csv", "markdown", "all", "wide", "stat", "no_warn"], "it prints one table, or --json"),
     ("levers", &["rate", "arrivals", "replay"], "levers are compared as fast as they go"),
+    ("levers", &["rtt"], "levers are compared without a network"),
     ("levers", &["read_only"], "it changes stores that are started here"),
     ("levers", &["keep", "answers_only", "list", "no_aa"], "it chooses trials by itself"),
     ("levers", &["csv", "markdown", "all", "wide", "stat", "no_warn"], "`kvfair show` has it"),

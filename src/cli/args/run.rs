@@ -7,7 +7,7 @@ use clap::Args;
 
 use super::exec::Exec;
 
-use crate::cli::points::{self, Points, Rates, Replay, SizeList, ValueLengths};
+use crate::cli::points::{self, Points, Rates, Replay, Rtts, SizeList, ValueLengths};
 use crate::cli::{nearest, renamed};
 use crate::jobs;
 use crate::model::effort::{BLOCKS_MAX, Effort};
@@ -57,6 +57,7 @@ const EXAMPLES: &str = "Examples:\n  \
     kvfair run mixed memcached tokyotyrant mariadb --reads 9 --writes 1 --keys zipf:0.99\n  \
     kvfair run mixed redis+unix lmdb mariadb --rate 20%,50%,80%\n  \
     kvfair run trace --input cluster52.000.zst --format twitter redis memcached\n  \
+    kvfair run fans redis sqlite postgres --via portable,batch --rtt 0,0.2ms,1ms\n  \
     kvfair run fans redis://host:6379/9 'redis?name=mine' --blocks 5\n  \
     kvfair run --exec './mine.py -h {host} -p {port}' redis valkey memcached\n  \
     kvfair run fans lmdb --keep ./kept     then: kvfair query lmdb:./kept/lmdb 'Michael Jackson'";
@@ -132,6 +133,14 @@ pub struct How {
     /// that is under way at its end is cut off [default: the effort's]
     #[arg(long, value_name = "TIME", value_parser = points::duration)]
     pub budget: Option<Duration>,
+    /// Put a network between clients and servers: a proxy of kvfair's delays each way by half of this round trip, as in
+    /// 0.2ms; a list, as in 0,0.2ms,1ms, tells in one table what a network changes (Linux)
+    ///
+    /// For servers that kvfair starts and for URLs, over TCP and Unix sockets. The proxy takes nothing from how many
+    /// bytes pass. It uses the client's processors: a row at 0 goes through it too, and shows what that costs. A store
+    /// in the client's own process has no network and is measured once. From 0.05ms to 1s.
+    #[arg(long, value_name = "TIMES", value_parser = points::rtts)]
+    pub rtt: Option<Rtts>,
     /// Give servers half of the processors, and clients, with embedded stores, the others (Linux)
     #[arg(long)]
     pub pin: bool,

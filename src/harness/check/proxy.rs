@@ -1,16 +1,15 @@
 //! A server's words in pieces: a proxy between a codec and its server, which passes on what is asked as it comes, and
 //! what is answered split where it is told to, or byte by byte, or many answers at once. It knows no protocol.
 
-use std::fs;
 use std::io::{self, ErrorKind, Read, Write};
-use std::net::{Shutdown, TcpListener, TcpStream};
-use std::os::unix::net::{UnixListener, UnixStream};
+use std::net::Shutdown;
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
+use crate::harness::pipe::{Door, Pipe};
 use crate::model::op::Fault;
 use crate::stores::{Adapter, Launch, Place, Store};
 
@@ -60,7 +59,7 @@ impl Through<'_> {
 }
 
 impl Proxy {
-    /// Listens on the loopback, or for a server on a Unix socket in our own `directory`, until this process ends.
+    /// Listens on the loopback, or for a server on a Unix socket in a `directory` of its own, until this process ends.
     pub fn begin(server: &Place, directory: &Path) -> io::Result<Proxy> {
         let shared = Arc::new(Shared {
             manner: Mutex::new(Manner::AsTheyCome),
@@ -68,30 +67,14 @@ impl Proxy {
             passed: AtomicUsize::new(0),
         });
         let (for_all, server) = (shared.clone(), server.clone());
-        let place = match &server {
-            Place::Unix(path) => {
-                // Some clients know a socket by its name.
-                let ours = directory.join(path.file_name().unwrap_or_default());
-                let _ = fs::remove_file(&ours);
-                let listener = UnixListener::bind(&ours)?;
-                thread::spawn(move || {
-                    for client in listener.incoming().flatten() {
-                        let _ = connect(Pipe::Unix(client), &server, &for_all);
-                    }
-                });
-                Place::Unix(ours)
+        let (door, place) = Door::for_clients_of(&server, directory)?;
+        thread::spawn(move || {
+            loop {
+                if let Ok(client) = door.accept() {
+                    let _ = connect(client, &server, &for_all);
+                }
             }
-            _ => {
-                let listener = TcpListener::bind(("127.0.0.1", 0))?;
-                let port = listener.local_addr()?.port();
-                thread::spawn(move || {
-                    for client in listener.incoming().flatten() {
-                        let _ = connect(Pipe::Tcp(client), &server, &for_all);
-                    }
-                });
-                Place::Tcp { host: "127.0.0.1".to_string(), port }
-            }
-        };
+        });
         Ok(Proxy { place, shared })
     }
 
@@ -113,13 +96,8 @@ impl Proxy {
 
 /// A thread for each way.
 fn connect(client: Pipe, server: &Place, shared: &Arc<Shared>) -> io::Result<()> {
-    let server = match server {
-        Place::Tcp { host, port } => Pipe::Tcp(TcpStream::connect((host.as_str(), *port))?),
-        Place::Unix(path) => Pipe::Unix(UnixStream::connect(path)?),
-        Place::Memory | Place::Path(_) => return Err(ErrorKind::InvalidInput.into()),
-    };
+    let server = Pipe::to(server)?;
     client.without_delay()?;
-    server.without_delay()?;
     // Bytes of answers since this connection's last question.
     let since = Arc::new(AtomicUsize::new(0));
     let (questions, from_client, to_server) = (since.clone(), client.try_clone()?, server.try_clone()?);
@@ -137,7 +115,7 @@ fn pass_questions(mut from: Pipe, mut to: Pipe, since: &AtomicUsize) -> io::Resu
     let mut bytes = vec![0; 64 << 10];
     loop {
         match from.read(&mut bytes) {
-            Ok(0) | Err(_) => return to.shut(),
+            Ok(0) | Err(_) => return to.shut(Shutdown::Both),
             Ok(count) => {
                 since.store(0, Ordering::Relaxed);
                 to.write_all(&bytes[..count])?;
@@ -150,7 +128,7 @@ fn pass_answers(mut from: Pipe, mut to: Pipe, since: &AtomicUsize, shared: &Shar
     let mut bytes = vec![0; 64 << 10];
     loop {
         let mut count = match from.read(&mut bytes) {
-            Ok(0) | Err(_) => return to.shut(),
+            Ok(0) | Err(_) => return to.shut(Shutdown::Both),
             Ok(count) => count,
         };
         let manner = *shared.manner.lock().expect("no thread of the proxy panics");
@@ -192,68 +170,11 @@ fn join(from: &mut Pipe, bytes: &mut [u8], mut count: usize) -> io::Result<usize
     Ok(count)
 }
 
-/// A connected socket of either kind.
-enum Pipe {
-    Tcp(TcpStream),
-    Unix(UnixStream),
-}
-
-impl Pipe {
-    fn try_clone(&self) -> io::Result<Pipe> {
-        match self {
-            Pipe::Tcp(stream) => stream.try_clone().map(Pipe::Tcp),
-            Pipe::Unix(stream) => stream.try_clone().map(Pipe::Unix),
-        }
-    }
-
-    /// A piece goes out by itself.
-    fn without_delay(&self) -> io::Result<()> {
-        match self {
-            Pipe::Tcp(stream) => stream.set_nodelay(true),
-            Pipe::Unix(_) => Ok(()),
-        }
-    }
-
-    fn wait_at_most(&self, limit: Option<Duration>) -> io::Result<()> {
-        match self {
-            Pipe::Tcp(stream) => stream.set_read_timeout(limit),
-            Pipe::Unix(stream) => stream.set_read_timeout(limit),
-        }
-    }
-
-    /// Who has heard the end of the one side tells it to the other.
-    fn shut(&self) -> io::Result<()> {
-        match self {
-            Pipe::Tcp(stream) => stream.shutdown(Shutdown::Both),
-            Pipe::Unix(stream) => stream.shutdown(Shutdown::Both),
-        }
-    }
-}
-
-impl Read for Pipe {
-    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
-        match self {
-            Pipe::Tcp(stream) => stream.read(into),
-            Pipe::Unix(stream) => stream.read(into),
-        }
-    }
-}
-
-impl Write for Pipe {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        match self {
-            Pipe::Tcp(stream) => stream.write(bytes),
-            Pipe::Unix(stream) => stream.write(bytes),
-        }
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use std::fs;
+    use std::os::unix::net::{UnixListener, UnixStream};
+
     use super::*;
 
     /// A server that answers every byte with ten.

@@ -22,6 +22,8 @@ pub struct Window {
     root: u32,
     child: u32,
     server: Option<u32>,
+    /// Between them, on the processors of the child.
+    proxy: Option<u32>,
     cpus: u32,
     pinned: Option<Pinned>,
     beside_guest: bool,
@@ -40,6 +42,7 @@ struct Before {
     began: Instant,
     client: Option<Waits>,
     server: Option<Waits>,
+    proxy: Option<Waits>,
     programs: Option<Programs>,
 }
 
@@ -62,13 +65,13 @@ pub struct PhaseNoise {
 }
 
 impl Window {
-    /// Around a child that works on this server of ours, or on somebody else's.
-    pub fn around(child: u32, server: Option<u32>, record: &Record, beside_guest: bool) -> Window {
+    /// Around a child that works on this server of ours, or on somebody else's, through that proxy if there is one.
+    pub fn around(child: u32, server: Option<u32>, proxy: Option<u32>, record: &Record, beside_guest: bool) -> Window {
         let (root, cpus, pinned) = (std::process::id(), record.machine.cpus, record.run.pinned.clone());
         let has_points = record.job.load.is_some() || record.job.replay_percent.is_some();
         let judged = Judged::default();
         let (opened, before, stalled_s) = (None, None, 0.0);
-        Window { root, child, server, cpus, pinned, beside_guest, has_points, opened, before, stalled_s, judged }
+        Window { root, child, server, proxy, cpus, pinned, beside_guest, has_points, opened, before, stalled_s, judged }
     }
 
     /// A phase is about to begin. `known` is how programs were seen last: who has not run since is not read again.
@@ -80,8 +83,9 @@ impl Window {
             self.opened = programs.clone();
         }
         let (client, server) = (queue::waits(self.child), self.server.and_then(queue::waits));
+        let proxy = self.proxy.and_then(queue::waits);
         self.stalled_s = 0.0;
-        self.before = Some(Before { began: Instant::now(), client, server, programs });
+        self.before = Some(Before { began: Instant::now(), client, server, proxy, programs });
     }
 
     fn is_point(&self, phase: &str) -> bool {
@@ -97,16 +101,19 @@ impl Window {
 
     /// It has ended, and of the trial's own threads these with it.
     pub fn ended(&mut self, phase: &str, left: Waits) -> PhaseNoise {
-        let Some(Before { began, client, server, programs }) = self.before.take() else { return PhaseNoise::default() };
+        let Some(Before { began, client, server, proxy, programs }) = self.before.take() else {
+            return PhaseNoise::default();
+        };
         let wall_s = began.elapsed().as_secs_f64();
         let waited = |before: Option<Waits>, after: Option<Waits>| -> Option<Waited> {
             Some(queue::between(&before?, &after?, wall_s))
         };
         let client = waited(client, queue::waits(self.child).map(|alive| alive.into_iter().chain(left).collect()));
         let server = waited(server, self.server.and_then(queue::waits));
+        let proxy = waited(proxy, self.proxy.and_then(queue::waits));
         let busy = |waited: Option<Waited>| waited.map_or(0, |waited| waited.busy);
         let mut judged = Judged::default();
-        if phase != "load" && had_room(busy(client), busy(server), self.cpus, self.pinned.as_ref()) {
+        if phase != "load" && had_room(busy(client) + busy(proxy), busy(server), self.cpus, self.pinned.as_ref()) {
             let worst_s = |waited: Option<Waited>| waited.map(|waited| waited.worst_s);
             let (client_s, server_s, stalled_s) = (worst_s(client), worst_s(server), self.stalled_s);
             judged = Judged { wall_s, client_s, server_s, stalled_s };

@@ -50,6 +50,8 @@ struct ManifestJob<'a> {
     name: &'a str,
     unit: &'a str,
     sizes: Vec<u64>,
+    #[serde(skip_serializing_if = "<[u64]>::is_empty")]
+    rtts_us: &'a [u64],
     ops: u64,
     via: Via,
     split: Split,
@@ -71,6 +73,8 @@ struct ManifestTarget<'a> {
     version: &'a str,
     client_library: &'a str,
     units: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    rtt_us: Option<u64>,
     status: &'static str,
     trials: usize,
     rank: Option<(usize, usize)>,
@@ -85,6 +89,9 @@ pub fn json(input: &PageInput<'_>, growth: Option<&[Grown]>) -> Result<String> {
         Data::Recipe { name, seed } => (Some(name.as_str()), Some(*seed)),
         Data::File { .. } | Data::Program { .. } => (None, None),
     };
+    let mut sizes: Vec<u64> =
+        input.parts.iter().filter_map(|part| Some(part.seen.records.first()?.stream.units)).collect();
+    sizes.dedup();
     let targets = input.parts.iter().flat_map(|part| {
         let units = part.seen.records.first().map_or(0, |record: &Record| record.stream.units);
         part.seen.rows.iter().map(move |row| target(row, units))
@@ -105,7 +112,8 @@ pub fn json(input: &PageInput<'_>, growth: Option<&[Grown]>) -> Result<String> {
         job: ManifestJob {
             name: &first.job.name,
             unit: &first.stream.unit,
-            sizes: input.parts.iter().filter_map(|part| Some(part.seen.records.first()?.stream.units)).collect(),
+            sizes,
+            rtts_us: &first.run.rtts_us,
             ops: first.stream.ops,
             via: first.job.via,
             split: first.job.split,
@@ -143,6 +151,7 @@ fn target(row: &Row, units: u64) -> ManifestTarget<'_> {
         version: &row.version,
         client_library: &row.client_library,
         units,
+        rtt_us: row.rtt_us,
         status: columns::kind(&row.status),
         trials: row.trials,
         rank: row.rank,

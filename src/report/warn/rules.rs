@@ -216,6 +216,24 @@ fn limited(points: &[Point]) -> Option<Warning> {
     (limited > 0).then(|| warning("client-limited", limited == all, evidence, fix))
 }
 
+/// A delay that is not the one that was asked for.
+pub(super) fn rtt(seen: &WarningInput<'_>) -> Vec<Warning> {
+    let mut networks = seen.records.iter().filter_map(|record| record.network);
+    if let Some(network) = networks.find(|network| !network.is_kept()) {
+        let fix = "a machine whose timers and processors are free, or a longer --rtt";
+        return vec![warning("rtt", true, network.off(), fix)];
+    }
+    let counted = seen.records.iter().filter(|record| seen.standings.counted.has(record));
+    let late = counted.filter_map(|record| Some((record, record.network.filter(|one| !one.is_kept_under_load())?)));
+    let worst = late.max_by(|(_, one), (_, other)| one.late_us.abs().total_cmp(&other.late_us.abs()));
+    let told = worst.map(|(record, network)| {
+        let (target, late_ms) = (&record.target.label, network.late_us / 1e3);
+        let evidence = format!("under load the proxy before {target} was {late_ms:.2} ms late each way, on average");
+        warning("rtt", true, evidence, "fewer clients, or more processors: the proxy shares them")
+    });
+    told.into_iter().collect()
+}
+
 /// Targets that get slower or faster block by block: no one number is theirs.
 pub(super) fn drift(seen: &WarningInput<'_>) -> Vec<Warning> {
     let mut found = Vec::new();
