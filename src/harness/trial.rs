@@ -51,7 +51,7 @@ pub struct Bench<'a> {
     /// The job's data with the expected state about it, for each seed: one at least.
     data: Rc<[DataSet]>,
     /// The same for the numbers of clients that some targets have of their own.
-    by_clients: Vec<(u32, Vec<DataSet>)>,
+    by_clients: Vec<(u32, Rc<[DataSet]>)>,
     pub interrupt: &'a Interrupt,
     /// What was seen of the machine before the run, for whoever looked.
     pub preflight: Option<Preflight>,
