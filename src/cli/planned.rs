@@ -12,7 +12,7 @@ use super::{Usage, complain, exec, find_job, target};
 use crate::harness::plan::{Chosen, Plan};
 use crate::harness::signals::Interrupt;
 use crate::harness::{input, pin, plan};
-use crate::jobs::ngrams::NGRAMS;
+use crate::jobs::lookup::LOOKUP;
 use crate::jobs::{self, JobKind};
 use crate::model::effort::{BLOCKS_MAX, Blocks};
 use crate::model::names::file_name;
@@ -29,6 +29,10 @@ pub fn plan_of(args: &RunArgs) -> Result<Plan> {
     let kind = find_job(args.job())?;
     let seed = args.how.size.seed.unwrap_or(kind.default_seed);
     let points = points_of(args, kind)?;
+    if args.how.verify == Verify::Sample && kind.name == LOOKUP.name {
+        let what = "--verify sample: the job lookup compares every answer, for which all counts must be known";
+        return Err(anyhow!(Usage(format!("{what}\nhint: leave it out"))));
+    }
     let job = job_of(args, kind, seed, &points)?;
     let wanted = Intent::Job(args, kind);
     let mut chosen = match args.targets.as_slice() {
@@ -148,14 +152,18 @@ fn job_of(args: &RunArgs, kind: &JobKind, seed: u64, points: &[u32]) -> Result<J
     Ok(JobSettings { name, data, format, read_as, units, skip_bad, via, split, load, replay_percent, ngrams })
 }
 
+/// Options that belong to few jobs are a mistake elsewhere, not a no-op.
+fn has_options(kind: &JobKind, given: &[(bool, &str)]) -> Result<()> {
+    let lacks = |option: &str| !kind.options.contains(&option);
+    let Some((_, option)) = given.iter().find(|(given, option)| *given && lacks(option)) else { return Ok(()) };
+    let has = jobs::ALL.iter().find(|job| job.options.contains(option)).map_or("", |job| job.name);
+    let what = format!("{option} is no option of the job {}\nhint: kvfair run {has} has it", kind.name);
+    Err(anyhow!(Usage(what)))
+}
+
 /// Of other jobs there are no n-grams to count.
 fn ngrams_of(how: &How, kind: &JobKind) -> Result<NgramSettings> {
-    let given =
-        [(how.order.is_some(), "--order"), (how.unit.is_some(), "--unit")].into_iter().find(|(given, _)| *given);
-    if let (Some((_, option)), false) = (given, kind.name == NGRAMS.name) {
-        let what = format!("{option} is no option of the job {}\nhint: kvfair run {} has it", kind.name, NGRAMS.name);
-        return Err(anyhow!(Usage(what)));
-    }
+    has_options(kind, &[(how.order.is_some(), "--order"), (how.unit.is_some(), "--unit")])?;
     let usual = NgramSettings::default();
     Ok(NgramSettings { order: how.order.unwrap_or(usual.order), unit: how.unit.unwrap_or(usual.unit) })
 }
@@ -218,9 +226,7 @@ fn each_way(chosen: Vec<Chosen>, args: &RunArgs, kind: &JobKind, points: &[u32])
         return usage(format!("the job {} has no way '{via}'\nhint: leave --via out", kind.name));
     }
     if args.how.split == Split::Profiles {
-        if !kind.splits {
-            return usage(format!("the job {} has no --split\nhint: leave it out", kind.name));
-        }
+        has_options(kind, &[(true, "--split")])?;
         let loses = |via: &&Via| matches!(via, Via::Portable | Via::Batch);
         if let (Some(via), true) = (args.how.via.iter().find(loses), points.len() > 1 || points[0] > 1) {
             return usage(format!(

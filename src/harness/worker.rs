@@ -75,7 +75,7 @@ fn carry_out(trial: &TrialTask) -> Result<(), Early> {
     let adapter = stores::find(&trial.store).ok_or_else(|| Early::Failed(format!("no store {}", trial.store)))?;
     let kind = jobs::find(&trial.job.name).ok_or_else(|| Early::Failed(format!("no job {}", trial.job.name)))?;
     let job = (kind.open)(&trial.job);
-    let source = DataFile::new(&trial.input, &trial.job.data);
+    let source = DataFile::new(&trial.input, &trial.job.data).with_expected(oracle::scores_beside(&trial.expected));
     let launch = &trial.launch;
     let take_back = || sweep::clear(job.as_ref(), &trial.points, &source, launch, adapter);
     if trial.only_take_back {
@@ -169,6 +169,9 @@ impl Stage<'_> {
             for &part in load.iter().filter(|_| place == 0 || sized) {
                 self.drive(store, part, At { number: 0, clients: LOADERS, rate: None, batch: 1, ..at }, false)?;
                 self.played.borrow_mut().clear();
+                if self.trial.job.load.is_none() {
+                    self.flush(part.name(), store)?;
+                }
             }
             for &part in &measured {
                 // Once, after the first loading: no phase is under way.
@@ -180,7 +183,7 @@ impl Stage<'_> {
                 }
             }
         }
-        self.final_flush(store)?;
+        self.flush("final_flush", store)?;
         tell(&Event::Counters(store.counters()));
         let before = stats_before.unwrap_or_else(|| Ok(StoreStats::default()));
         let stats = before.and_then(|before| Ok(before.until(&store.stats()?))).map_err(|fault| fault.to_string());
@@ -291,12 +294,13 @@ impl Stage<'_> {
         threads::run(work, ready)
     }
 
-    fn final_flush(&self, store: &dyn Store) -> Result<(), Early> {
-        boundary(&Event::Begins("final_flush".to_string()));
+    /// A phase of that name, in which one client waits for all that was written.
+    fn flush(&self, name: &str, store: &dyn Store) -> Result<(), Early> {
+        boundary(&Event::Begins(name.to_string()));
         let began = Instant::now();
         store.final_flush().map_err(|fault| Early::Failed(format!("final flush: {fault}")))?;
         let took_s = began.elapsed().as_secs_f64();
-        boundary(&Event::Ended(Box::new(flushed(took_s)), Waits::new()));
+        boundary(&Event::Ended(Box::new(flushed(name, took_s)), Waits::new()));
         Ok(())
     }
 }
@@ -323,11 +327,11 @@ fn phase(name: &str, clients: u32, seen: LoadStats, units_by_second: Vec<u64>) -
     }
 }
 
-/// One client waited for the final flush all the time.
-fn flushed(took_s: f64) -> Phase {
+/// One client waited for the flush all the time.
+fn flushed(name: &str, took_s: f64) -> Phase {
     let metrics = Metrics { waiting_s: took_s, ..Metrics::default() };
     let seen = LoadStats { threads: 1, took_s, metrics, timed_one_in: 1, ..LoadStats::default() };
-    phase("final_flush", 1, seen, Vec::new())
+    phase(name, 1, seen, Vec::new())
 }
 
 fn early(stopped: Stopped, trial: &TrialTask, units: u64) -> Early {

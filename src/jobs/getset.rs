@@ -45,7 +45,7 @@ pub static GETSET: JobKind = JobKind {
         ],
     }),
     ways: &[Via::Portable],
-    splits: false,
+    options: &[],
     asked: super::asked_once,
     end_state: |_| EndState::Versions,
     data: |seed, units, out| data(&GETSET, seed, units, out),

@@ -225,6 +225,7 @@ mod tests {
             baseline: false,
             of_requests: true,
             of_trace: false,
+            of_lookup: false,
             of_program: false,
             version: String::new(),
             client_library: String::new(),

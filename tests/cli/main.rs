@@ -33,6 +33,7 @@ mod kept;
 mod levers;
 mod limits;
 mod look;
+mod lookup;
 mod mistakes;
 mod noise;
 mod outages;

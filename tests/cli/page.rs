@@ -170,10 +170,7 @@ fn no_request_leaves_a_page() {
         {
             assert!(!page.contains(bad), "{name}: {bad}");
         }
-        says(
-            &page,
-            &["default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-", "prefers-color-scheme"],
-        );
+        says(&page, &["default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-", "prefers-color-scheme"]);
     }
 }
 

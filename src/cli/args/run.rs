@@ -82,7 +82,7 @@ pub struct How {
     /// Pass over at most N bad lines of the input, and count them
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub skip_bad: u64,
-    /// What `ngrams` counts: runs of 1 to N neighbouring units, N up to 5 [default: 2]
+    /// What `ngrams` counts and `lookup` reads: runs of 1 to N neighbouring units, N up to 5 [default: 2]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=i64::from(NgramSettings::ORDER_MAX)))]
     pub order: Option<u32>,
     /// What they are runs of: `word` or `char` [default: word]
@@ -263,7 +263,7 @@ pub struct Size {
     /// grow with size
     #[arg(long, value_name = "N", value_delimiter = ',', value_parser = clap::value_parser!(u64).range(1..))]
     pub profiles: Vec<u64>,
-    /// Messages of the job `ngrams` [default: 45000, or all of the input]; or several
+    /// Messages of the jobs `ngrams` and `lookup` [default: 45000, or all of the input]; or several
     #[arg(long, value_name = "N", value_delimiter = ',', value_parser = clap::value_parser!(u64).range(1..))]
     pub messages: Vec<u64>,
     /// Requests of `getset` (sets and gets each), `mixed` or `ycsb-*` at each number of clients or rate [default:
