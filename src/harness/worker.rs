@@ -11,7 +11,7 @@ use super::child::{abort_on_panic, tell};
 use super::gates::queue::{self, Waits};
 use super::input::DataFile;
 use super::oracle::Played;
-use super::task::{Event, TrialTask};
+use super::task::{Event, Step, TrialTask};
 use super::ttl_shim::TtlShim;
 use super::{files, oracle, sweep};
 use crate::jobs::draw::mix;
@@ -30,6 +30,7 @@ use crate::stores::{self, Adapter, Place, Role, Store};
 mod beat;
 mod drawn;
 mod entry;
+mod readers;
 mod supervisor;
 
 use beat::Beat;
@@ -90,12 +91,30 @@ fn carry_out(trial: &TrialTask) -> Result<(), Early> {
         entry::must_be_empty(store.as_ref(), trial, look)?;
         entry::must_have_room(store.as_ref(), trial)?;
     }
+    if trial.step == Step::Read {
+        entry::must_hold_something(store.as_ref(), trial)?;
+    }
+    if trial.step == Step::Read && trial.job.lookup.readers > 1 {
+        tell(&Event::Facts(store.facts().map_err(|fault| reach(&launch.place, &fault))?));
+        drop(store);
+        readers::work(trial)?;
+        let store = (adapter.open)(launch).map_err(|fault| reach(&launch.place, &fault))?;
+        return compare(trial, adapter, kind, store.as_ref(), oracle::TrialCounts::default(), &[]);
+    }
+    let one_of = match trial.step {
+        Step::Reader(index) => Some(readers::OneOf { job: job.as_ref(), index, of: trial.job.lookup.readers }),
+        _ => None,
+    };
     let drawn = drawn::job(trial, kind, store.as_ref())?;
     let job: &dyn Job = drawn.as_ref().map_or(job.as_ref(), |drawn| drawn);
+    let job: &dyn Job = one_of.as_ref().map_or(job, |one| one);
     let evicted_before = if job.fills() { evicted(store.as_ref())? } else { 0 };
     let (finished, misses, played) = (Cell::new(0), Cell::new(0), RefCell::new(Vec::new()));
     let stage = Stage { trial, adapter, job, source: &source, finished, misses, played };
     let (mut store, worked) = stage.work(store);
+    if matches!(trial.step, Step::Fill | Step::Reader(_)) {
+        return worked;
+    }
     let compared = worked.and_then(|()| {
         if matches!(launch.place, Place::Path(_)) {
             // What was only in the library's memory must not count as kept.
@@ -161,7 +180,7 @@ impl Stage<'_> {
         files::allow(launch.clients).map_err(Early::Refused)?;
         let shim = TtlShim::new(store);
         let store: &dyn Store = if self.job.fills() && !store.expires() { &shim } else { store };
-        let (load, measured): (Vec<Part>, Vec<Part>) = self.job.parts().iter().partition(|&&part| part == Part::Load);
+        let (load, measured) = self.parts();
         let mut stats_before = None;
         // Values of another size are other records.
         let sized = self.trial.job.load.as_ref().is_some_and(|load| !load.sizes.is_empty());
@@ -183,12 +202,25 @@ impl Stage<'_> {
                 }
             }
         }
+        if matches!(self.trial.step, Step::Fill | Step::Reader(_)) {
+            return Ok(());
+        }
         self.flush("final_flush", store)?;
         tell(&Event::Counters(store.counters()));
         let before = stats_before.unwrap_or_else(|| Ok(StoreStats::default()));
         let stats = before.and_then(|before| Ok(before.until(&store.stats()?))).map_err(|fault| fault.to_string());
         tell(&Event::StoreStats(stats));
         Ok(())
+    }
+
+    /// What is loaded and what is measured, of the step that is this process's.
+    fn parts(&self) -> (Vec<Part>, Vec<Part>) {
+        let (load, measured) = self.job.parts().iter().partition(|&&part| part == Part::Load);
+        match self.trial.step {
+            Step::Whole => (load, measured),
+            Step::Fill => (load, Vec::new()),
+            Step::Read | Step::Reader(_) => (Vec::new(), measured),
+        }
     }
 
     /// Goes through a part of a point. Whether it came to its end.

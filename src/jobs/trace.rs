@@ -283,6 +283,7 @@ mod tests {
             load: None,
             replay_percent: None,
             ngrams: Default::default(),
+            lookup: Default::default(),
         };
         (TRACE.open)(&settings).client(Part::Run, index, At::closed(of, 0), &Text(text.to_string())).unwrap()
     }

@@ -19,5 +19,6 @@ pub mod preflight;
 pub mod promise;
 pub mod record;
 pub mod room;
+pub mod stream;
 pub mod trial;
 pub mod units;

@@ -7,6 +7,7 @@ use crate::model::levers::LeverPart;
 use crate::model::load::Load;
 use crate::model::op::readable;
 use crate::model::record::Record;
+use crate::model::trial::JobSettings;
 use crate::stats::parallel;
 
 /// What may move numbers and is not the store.
@@ -52,8 +53,8 @@ const MATTERS: &[Matter] = &[
         what: "job",
         same: |one, other| {
             let (one, other) = (&one.job, &other.job);
-            (&one.name, one.split, &one.format, &one.load, one.replay_percent, one.ngrams)
-                == (&other.name, other.split, &other.format, &other.load, other.replay_percent, other.ngrams)
+            let told = |job: &JobSettings| (job.split, job.replay_percent, job.ngrams, job.lookup);
+            (&one.name, &one.format, &one.load, told(one)) == (&other.name, &other.format, &other.load, told(other))
         },
         told: |record| record.job.name.clone(),
         is_searched: true,

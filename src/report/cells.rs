@@ -383,7 +383,10 @@ fn waiting_share(trial: &Record) -> Option<f64> {
     // The final flush keeps one client waiting, the run all of them.
     let all_s: f64 = trial
         .measured()
-        .map(|phase| phase.took_s * if phase.name == "run" { f64::from(trial.clients) } else { 1.0 })
+        .map(|phase| {
+            phase.took_s
+                * if phase.name == "run" { f64::from(trial.clients * trial.job.lookup.readers.max(1)) } else { 1.0 }
+        })
         .sum();
     Some((trial.metrics().waiting_s / all_s.max(1e-9)).min(1.0))
 }

@@ -36,6 +36,7 @@ fn trial(launch: Launch) -> TrialTask {
             load: Some(load),
             replay_percent: None,
             ngrams: Default::default(),
+            lookup: Default::default(),
         },
         input: "nothing".into(),
         expected: "nothing".into(),
@@ -44,6 +45,7 @@ fn trial(launch: Launch) -> TrialTask {
         guest: false,
         room: Default::default(),
         only_take_back: false,
+        step: Step::Whole,
         cache: None,
         program: None,
     }

@@ -66,7 +66,10 @@ const SECTIONS: &[(&str, &[&str])] = &[
         ],
     ),
     ("Blocks and time", &["blocks", "timeout", "no_aa", "pin", "accept_noise", "list"]),
-    ("Stores and answers", &["split", "configuration", "verify", "answers_only", "keep", "accept_unchecked", "answer"]),
+    (
+        "Stores and answers",
+        &["split", "cold", "readers", "configuration", "verify", "answers_only", "keep", "accept_unchecked", "answer"],
+    ),
     ("Output", &["json", "csv", "markdown", "html", "stat", "all", "no_warn"]),
 ];
 

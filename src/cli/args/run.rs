@@ -12,7 +12,7 @@ use crate::cli::{nearest, renamed};
 use crate::jobs;
 use crate::model::effort::{BLOCKS_MAX, Effort};
 use crate::model::load::{Arrivals, Keys, Only};
-use crate::model::trial::{Configuration, Durability, NgramSettings, NgramUnit, Split, Verify, Via};
+use crate::model::trial::{Configuration, Durability, LookupSettings, NgramSettings, NgramUnit, Split, Verify, Via};
 use crate::report::point::Statistic;
 use crate::report::warn;
 
@@ -88,6 +88,12 @@ pub struct How {
     /// What they are runs of: `word` or `char` [default: word]
     #[arg(long, value_name = "UNIT")]
     pub unit: Option<NgramUnit>,
+    /// Restart the store of `lookup` before it is read, and drop its files from the page cache (Linux)
+    #[arg(long)]
+    pub cold: bool,
+    /// Processes that read the store of `lookup` at once, each as one client [default: 1]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=i64::from(LookupSettings::READERS_MAX)))]
+    pub readers: Option<u32>,
     #[command(flatten)]
     pub size: Size,
     /// Clients that work at once; for a job of requests a list, with LO..HI:STEP for a range [default: 1; `getset`

@@ -29,7 +29,7 @@ pub static LOOKUP: JobKind = JobKind {
     expected: messages::EXPECTED,
     requests: None,
     ways: &[Via::Portable, Via::Batch],
-    options: &["--order", "--unit"],
+    options: &["--order", "--unit", "--cold", "--readers"],
     asked,
     end_state: |_| EndState::Counters,
     data: text::tweets2,
