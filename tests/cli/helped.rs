@@ -18,7 +18,6 @@ const TRIED: &[(&str, &str, &str, &[&str])] = &[
     ("budget", "60s", "mixed", &[]),
     ("clients", "2", "mixed", &[]),
     ("color", "never", "mixed", &[]),
-    ("cold", "", "lookup", &[]),
     ("columns", "user,page", "fans", &["--input", "file"]),
     ("compressible", "20", "mixed", &[]),
     ("config", "shipped", "mixed", &[]),
@@ -67,8 +66,8 @@ const TRIED: &[(&str, &str, &str, &[&str])] = &[
     ("writes", "3", "mixed", &[]),
 ];
 
-/// Of a comparison: its targets. `--pin` is for servers of our own.
-const NOT_TRIED: [&str; 5] = ["base", "head", "pin", "help", "version"];
+/// Of a comparison: its targets. `--pin` and `--cold` are for servers of our own.
+const NOT_TRIED: [&str; 6] = ["base", "head", "pin", "cold", "help", "version"];
 
 /// The options that stand at the beginnings of lines: `-o, --output <FILE>`.
 fn options(help: &str) -> Vec<String> {

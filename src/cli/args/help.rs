@@ -38,7 +38,7 @@ const OF_ONE: &[(&str, &str, &str)] = &[
     ("advise", "budget", "The time that it has [default: 2m]"),
     ("levers", "profiles", "Size of `fans` (others: --messages, --requests)"),
     ("levers", "clients", "Clients at once: one number"),
-    ("levers", "via", "How `fans` or `ngrams` asks now; other ways are levers"),
+    ("levers", "via", "How the job asks now; other ways are levers"),
     ("levers", "budget", "The time that it has [default: 15m]"),
     ("levers", "json", "Print what was found as JSON"),
     ("compare", "wide", "All columns, warnings (others: --json, --markdown)"),
@@ -84,8 +84,8 @@ const REFUSED: &[(&str, &[&str], &str)] = &[
     (
         "find-max",
         &[
-            "profiles", "messages", "input", "format", "columns", "field", "skip_bad", "order", "unit", "via", "split",
-            "replay",
+            "profiles", "messages", "input", "format", "columns", "field", "skip_bad", "order", "unit", "cold",
+            "readers", "via", "split", "replay",
         ],
         "only jobs of requests have a rate",
     ),
