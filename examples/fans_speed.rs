@@ -137,6 +137,7 @@ fn settings() -> JobSettings {
         load: None,
         replay_percent: None,
         ngrams: Default::default(),
+        lookup: Default::default(),
     }
 }
 

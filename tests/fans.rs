@@ -39,6 +39,7 @@ fn settings(units: Option<u64>, skip_bad: u64) -> JobSettings {
         load: None,
         replay_percent: None,
         ngrams: Default::default(),
+        lookup: Default::default(),
     }
 }
 

@@ -295,6 +295,7 @@ fn settings(format: &str, skip_bad: u64, units: Option<u64>) -> JobSettings {
         load: None,
         replay_percent: None,
         ngrams: Default::default(),
+        lookup: Default::default(),
     }
 }
 

@@ -215,6 +215,7 @@ fn settings(format: &str) -> JobSettings {
         load: None,
         replay_percent: None,
         ngrams: Default::default(),
+        lookup: Default::default(),
     }
 }
 

@@ -55,6 +55,7 @@ fn allocations(store: &dyn kvfair::stores::Store, part: Part, requests: u64, (de
         load: Some(Load { records: 1000, value_bytes: 32, depth, batches: vec![batch], ..Load::default() }),
         replay_percent: None,
         ngrams: Default::default(),
+        lookup: Default::default(),
     };
     let (job, progress, at) =
         ((GETSET.open)(&settings), Progress::new(20), At { value_bytes: 32, batch, ..At::closed(20, requests) });

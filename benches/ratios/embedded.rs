@@ -64,6 +64,7 @@ fn settings(load: Load) -> JobSettings {
         load: Some(load),
         replay_percent: None,
         ngrams: Default::default(),
+        lookup: Default::default(),
     }
 }
 

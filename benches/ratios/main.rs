@@ -195,6 +195,7 @@ fn straight(file: &Path) -> f64 {
         load: None,
         replay_percent: None,
         ngrams: Default::default(),
+        lookup: Default::default(),
     };
     let source = DataFile::new(file, &data);
     let began = Instant::now();
@@ -368,6 +369,7 @@ fn each_page(file: &Path, mut each: impl FnMut(&[u8], usize, &merge::Pages, &mut
         load: None,
         replay_percent: None,
         ngrams: Default::default(),
+        lookup: Default::default(),
     };
     let mut profiles = Profiles::open(&settings, &DataFile::new(file, &data)).expect("the file opens");
     let (mut profile, mut pages, mut out) = (Profile::default(), merge::Pages::default(), Vec::new());

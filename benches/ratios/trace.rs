@@ -67,6 +67,7 @@ pub fn read(form: &str, file: &Path) {
         load: None,
         replay_percent: None,
         ngrams: Default::default(),
+        lookup: Default::default(),
     };
     let began = Instant::now();
     let mut recorded = Recorded::open(&settings, &DataFile::new(file, &data)).expect("the file opens");

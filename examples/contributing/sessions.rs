@@ -29,7 +29,7 @@ pub static SESSIONS: JobKind = JobKind {
         options: &["--records", "--values", "--keys"],
     }),
     ways: &[Via::Portable],
-    splits: false,
+    options: &[],
     asked: asked_once,
     end_state: |_| EndState::Versions,
     data: |seed, units, out| data(&SESSIONS, seed, units, out),

@@ -68,6 +68,8 @@ pub enum Command {
     Data(DataOf),
     /// Ask a store that holds the answer of `fans`: which pages share fans with a page
     Query(Query),
+    /// Ask a store that holds counts of n-grams: how often words were counted
+    Lookup(Lookup),
     /// Find the highest rate at which each target keeps a latency promise (SLO)
     FindMax(Box<FindMax>),
     /// Compare two results files, or two targets in one run
@@ -207,6 +209,18 @@ pub struct Query {
     /// Print all pages that share fans with it, as JSON
     #[arg(long)]
     pub json: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(after_long_help = "Examples:\n  \
+    kvfair run lookup lmdb --keep ./kept\n  \
+    kvfair lookup lmdb:./kept/lmdb ba be")]
+pub struct Lookup {
+    /// A store that `ngrams` or `lookup` filled: a URL, or STORE:DIR as `kvfair run --keep` printed it
+    pub target: String,
+    /// Words: each run of them, as long as was counted, is told with its count
+    #[arg(required = true)]
+    pub words: Vec<String>,
 }
 
 #[derive(Debug, Args)]

@@ -40,6 +40,7 @@ pub fn plan_of(args: &RunArgs, command: &str) -> Result<Plan> {
         load: None,
         replay_percent: None,
         ngrams: Default::default(),
+        lookup: Default::default(),
     };
     planned::started(args, chosen, job)
 }

@@ -20,6 +20,7 @@ use crate::harness::signals::Interrupt;
 use crate::harness::timing::{End, Timer};
 use crate::harness::trial::Bench;
 use crate::harness::{gates, network, pin, scratch, visits};
+use crate::jobs::lookup::LOOKUP;
 use crate::model::answers;
 use crate::model::disturbed::Disturbed;
 use crate::model::effort::Blocks;
@@ -422,6 +423,8 @@ fn kept(errand: &Errand<'_>, rows: &[Row]) {
         let query = if errand.plan.job.name == "fans" {
             let page = if matches!(errand.plan.job.data, Data::File { .. }) { "PAGE" } else { "'Michael Jackson'" };
             format!("kvfair query {name}:{} {page}", place.display())
+        } else if errand.plan.job.name == LOOKUP.name {
+            format!("kvfair run {} {name}:{}", LOOKUP.name, place.display())
         } else {
             place.display().to_string()
         };

@@ -42,6 +42,7 @@ mod lists;
 mod live;
 mod load;
 mod login;
+mod lookup;
 mod manual;
 mod measure;
 mod paged;
@@ -115,6 +116,7 @@ pub fn main() -> ExitCode {
         Some(Command::Jobs) => lists::jobs(),
         Some(Command::Data(args)) => lists::data(&args),
         Some(Command::Query(args)) => query::query(&args),
+        Some(Command::Lookup(args)) => lookup::lookup(&args),
         #[cfg(test)]
         Some(Command::Levels(args)) => levels::levels(&args),
         Some(Command::Manual { directory }) => manual::manual(&directory),

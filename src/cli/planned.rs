@@ -6,21 +6,23 @@ use anyhow::{Result, anyhow};
 
 use super::args::{How, RunArgs, Size};
 use super::load::{load_of, points_of};
-use super::points::{Replay, Rtts};
+use super::points::{Points, Replay, Rtts};
 use super::refusals::{self, Intent};
 use super::{Usage, complain, exec, find_job, target};
 use crate::harness::plan::{Chosen, Plan};
 use crate::harness::signals::Interrupt;
 use crate::harness::{input, network, pin, plan};
-use crate::jobs::ngrams::NGRAMS;
+use crate::jobs::lookup::LOOKUP;
 use crate::jobs::{self, JobKind};
 use crate::model::effort::{BLOCKS_MAX, Blocks};
 use crate::model::names::file_name;
 use crate::model::network::Network;
 use crate::model::trial::{
-    Configuration, Data, Durability, JobSettings, NgramSettings, Pinned, ReadAs, Seeds, Split, Verify, Via,
+    Configuration, Data, Durability, JobSettings, LookupSettings, NgramSettings, Pinned, ReadAs, Seeds, Split, Verify,
+    Via,
 };
 use crate::stats::rank;
+use crate::stores::Place;
 
 /// Everything that was typed, checked and made sense of.
 pub fn plan_of(args: &RunArgs) -> Result<Plan> {
@@ -30,12 +32,19 @@ pub fn plan_of(args: &RunArgs) -> Result<Plan> {
     let kind = find_job(args.job())?;
     let seed = args.how.size.seed.unwrap_or(kind.default_seed);
     let points = points_of(args, kind)?;
+    if args.how.verify == Verify::Sample && kind.name == LOOKUP.name {
+        let what = "--verify sample: the job lookup compares every answer, for which all counts must be known";
+        return Err(anyhow!(Usage(format!("{what}\nhint: leave it out"))));
+    }
     let job = job_of(args, kind, seed, &points)?;
     let wanted = Intent::Job(args, kind);
     let mut chosen = match args.targets.as_slice() {
-        [] => refusals::leave_out(each_way(target::all_here(), args, kind, &points)?, &wanted)?,
+        [] => refusals::leave_out(each_way(all_for(kind), args, kind, &points)?, &wanted)?,
         named => each_way(target::parse_all(named)?, args, kind, &points)?,
     };
+    if kind.name == LOOKUP.name {
+        chosen.iter_mut().for_each(as_kept);
+    }
     refusals::refuse(&chosen, &wanted)?;
     // The baseline beside a sweep knows no batches, and holds nothing to be read.
     let alone = args.how.load.batch.is_some() || args.how.load.read_only;
@@ -79,6 +88,12 @@ fn rtts_of(how: &How, chosen: &[Chosen]) -> Result<Vec<u64>> {
         return Err(anyhow!(Usage(format!("{what}\nhint: name a server beside it, as in redis"))));
     }
     Ok(rtts_us.clone())
+}
+
+/// Whoever names no target has all that are here, and beside stores that are read what is only read.
+fn all_for(kind: &JobKind) -> Vec<Chosen> {
+    let beside = if kind.name == LOOKUP.name { target::only_read() } else { Vec::new() };
+    target::all_here().into_iter().chain(beside).collect()
 }
 
 /// What every run has: `job` once on each of `chosen`, by one client.
@@ -180,20 +195,47 @@ fn job_of(args: &RunArgs, kind: &JobKind, seed: u64, points: &[u32]) -> Result<J
     let read_as = read_as_of(&args.how, kind)?;
     let replay_percent = replay_of(args, kind, &format)?;
     let (name, skip_bad, via, split) = (kind.name.to_string(), args.how.skip_bad, Via::default(), args.how.split);
-    let ngrams = ngrams_of(&args.how, kind)?;
-    Ok(JobSettings { name, data, format, read_as, units, skip_bad, via, split, load, replay_percent, ngrams })
+    let (ngrams, lookup) = (ngrams_of(&args.how, kind)?, lookup_of(&args.how, kind)?);
+    Ok(JobSettings { name, data, format, read_as, units, skip_bad, via, split, load, replay_percent, ngrams, lookup })
+}
+
+/// Options that belong to few jobs are a mistake elsewhere, not a no-op.
+fn has_options(kind: &JobKind, given: &[(bool, &str)]) -> Result<()> {
+    let lacks = |option: &str| !kind.options.contains(&option);
+    let Some((_, option)) = given.iter().find(|(given, option)| *given && lacks(option)) else { return Ok(()) };
+    let has = jobs::ALL.iter().find(|job| job.options.contains(option)).map_or("", |job| job.name);
+    let what = format!("{option} is no option of the job {}\nhint: kvfair run {has} has it", kind.name);
+    Err(anyhow!(Usage(what)))
 }
 
 /// Of other jobs there are no n-grams to count.
 fn ngrams_of(how: &How, kind: &JobKind) -> Result<NgramSettings> {
-    let given =
-        [(how.order.is_some(), "--order"), (how.unit.is_some(), "--unit")].into_iter().find(|(given, _)| *given);
-    if let (Some((_, option)), false) = (given, kind.name == NGRAMS.name) {
-        let what = format!("{option} is no option of the job {}\nhint: kvfair run {} has it", kind.name, NGRAMS.name);
-        return Err(anyhow!(Usage(what)));
-    }
+    has_options(kind, &[(how.order.is_some(), "--order"), (how.unit.is_some(), "--unit")])?;
     let usual = NgramSettings::default();
     Ok(NgramSettings { order: how.order.unwrap_or(usual.order), unit: how.unit.unwrap_or(usual.unit) })
+}
+
+/// How a store is read that was filled before.
+fn lookup_of(how: &How, kind: &JobKind) -> Result<LookupSettings> {
+    has_options(kind, &[(how.cold, "--cold"), (how.readers.is_some(), "--readers")])?;
+    let readers = how.readers.unwrap_or(1);
+    if readers > 1 && how.clients.as_ref().is_some_and(|Points(clients)| *clients != [1]) {
+        let what = "--readers and --clients: each reader is one client\nhint: leave --clients out";
+        return Err(anyhow!(Usage(what.to_string())));
+    }
+    if how.cold && !cfg!(target_os = "linux") {
+        let what = "--cold: only Linux drops a file from its page cache when it is asked to\nhint: leave it out";
+        return Err(anyhow!(Usage(what.to_string())));
+    }
+    Ok(LookupSettings { cold: how.cold, readers })
+}
+
+/// A directory that `--keep` left is read where it is, and not written to.
+fn as_kept(chosen: &mut Chosen) {
+    if let Some(Place::Path(path)) = chosen.place.take_if(|place| matches!(place, Place::Path(_))) {
+        chosen.kept = Some(path);
+        chosen.target.managed = true;
+    }
 }
 
 /// What was typed of how a file is read; the rest its first lines tell.
@@ -254,9 +296,7 @@ fn each_way(chosen: Vec<Chosen>, args: &RunArgs, kind: &JobKind, points: &[u32])
         return usage(format!("the job {} has no way '{via}'\nhint: leave --via out", kind.name));
     }
     if args.how.split == Split::Profiles {
-        if !kind.splits {
-            return usage(format!("the job {} has no --split\nhint: leave it out", kind.name));
-        }
+        has_options(kind, &[(true, "--split")])?;
         let loses = |via: &&Via| matches!(via, Via::Portable | Via::Batch);
         if let (Some(via), true) = (args.how.via.iter().find(loses), points.len() > 1 || points[0] > 1) {
             return usage(format!(

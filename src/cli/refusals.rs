@@ -8,6 +8,7 @@ use crate::harness::pin::{self, PROCESSORS};
 use crate::harness::plan::Chosen;
 use crate::harness::program;
 use crate::harness::serve::{self, PROGRAM};
+use crate::jobs::lookup::LOOKUP;
 use crate::jobs::{EndState, JobKind, Reading};
 use crate::model::trial::{Answer, Durability, Transport, Via};
 use crate::stores::{self, Means, Place, Role};
@@ -28,6 +29,7 @@ type Rule = fn(&Chosen, &Intent<'_>) -> Option<String>;
 const RULES: &[Rule] = &[
     no_program,
     not_started_here,
+    is_only_read,
     holds_nothing,
     stays_where_it_is,
     no_processors,
@@ -82,12 +84,23 @@ fn not_started_here(chosen: &Chosen, wanted: &Intent<'_>) -> Option<String> {
     Some(format!("{label}: only stores that are started here are {what}\nhint: kvfair {command} {name}"))
 }
 
+/// What is filled once and then only read is for the job that reads so.
+fn is_only_read(chosen: &Chosen, wanted: &Intent<'_>) -> Option<String> {
+    let reads = matches!(wanted, Intent::Job(_, kind) if kind.name == LOOKUP.name);
+    let (label, name, job) = (&chosen.target.label, chosen.adapter.name, LOOKUP.name);
+    (chosen.adapter.role == Role::ReadOnly && !reads)
+        .then(|| format!("{label} is filled once and then only read\nhint: kvfair run {job} {name}"))
+}
+
 /// What there is to read, to check or to be kept.
 fn holds_nothing(chosen: &Chosen, wanted: &Intent<'_>) -> Option<String> {
     let label = &chosen.target.label;
     match wanted {
         Intent::Job(args, _) if args.how.load.read_only && chosen.place.is_none() => {
             Some(format!("--read-only: {label} is started here and holds nothing\nhint: name a store by URL"))
+        }
+        Intent::Job(args, _) if args.how.keep.is_some() && chosen.kept.is_some() => {
+            Some(format!("--keep: {label} is kept already\nhint: leave --keep out"))
         }
         Intent::Levers if chosen.target.baseline => {
             Some(format!("{label} is a baseline: it has nothing to change\nhint: name a store, as in redis"))
@@ -102,11 +115,19 @@ fn holds_nothing(chosen: &Chosen, wanted: &Intent<'_>) -> Option<String> {
     }
 }
 
-/// Processors are given to servers of ours only.
+/// Processors are given to servers of ours only, and only these are restarted.
 fn stays_where_it_is(chosen: &Chosen, wanted: &Intent<'_>) -> Option<String> {
     let (Intent::Job(args, _) | Intent::Program { args, .. }) = wanted else { return None };
     let is_elsewhere = matches!(chosen.place, Some(Place::Tcp { .. } | Place::Unix(_)));
     let (label, name) = (&chosen.target.label, chosen.adapter.name);
+    if args.how.readers.is_some_and(|readers| readers > 1) {
+        let is_shared = matches!(chosen.adapter.role, Role::Store | Role::ReadOnly) && !is_elsewhere;
+        let what = "several processes read only what kvfair has filled in a store of its own";
+        return (!is_shared).then(|| format!("--readers: {label}: {what}\nhint: leave {label} out"));
+    }
+    if args.how.cold && is_elsewhere {
+        return Some(format!("--cold: kvfair did not start {label} and cannot restart it\nhint: name `{name}`"));
+    }
     (args.how.pin && is_elsewhere)
         .then(|| format!("--pin: kvfair did not start {label} and cannot pin it\nhint: name `{name}`"))
 }

@@ -32,6 +32,8 @@ pub fn first_look() -> Result<Exit> {
             skip_bad: 0,
             order: None,
             unit: None,
+            cold: false,
+            readers: None,
             size: Size::default(),
             clients: None,
             replay: None,

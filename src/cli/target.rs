@@ -77,6 +77,7 @@ fn read(text: &str) -> Result<Chosen> {
         target,
         adapter,
         place,
+        kept: None,
         login: asked.login,
         via: Via::Portable,
         asking: TargetClients::default(),
@@ -92,6 +93,12 @@ pub fn all_here() -> Vec<Chosen> {
         .filter(|adapter| adapter.role.is_offered() && is_here(adapter))
         .flat_map(|adapter| adapter.transports.iter().map(|transport| managed_name(adapter, *transport)));
     names.map(|name| parse(&name).expect("our own names parse")).collect()
+}
+
+/// The baselines that are filled once and then only read.
+pub fn only_read() -> Vec<Chosen> {
+    let adapters = stores::ALL.iter().filter(|adapter| adapter.role == Role::ReadOnly);
+    adapters.map(|adapter| parse(adapter.name).expect("our own names parse")).collect()
 }
 
 /// What stands beside a sweep of these targets to show how far it could go: one for each protocol and transport.
@@ -284,7 +291,7 @@ fn check_setting(adapter: &Adapter, name: &str, value: &str) -> Result<()> {
 
 /// What follows the scheme's colon: where that is, and how it is shown.
 fn place(adapter: &Adapter, transport: Transport, rest: &str, asked: &mut Asked) -> Result<(Place, String)> {
-    if adapter.role != Role::Store {
+    if !matches!(adapter.role, Role::Store | Role::ReadOnly) {
         return if rest.is_empty() {
             Ok((Place::Memory, String::new()))
         } else {

@@ -139,7 +139,7 @@ impl<'a> Attendant<'a> {
     pub fn is_limited_anew(&self, told: &Event) -> bool {
         match told {
             Event::Counters(_) | Event::Closed | Event::Verifying(_) | Event::Verdict(..) => true,
-            Event::Begins(_) => self.phase.is_empty() || self.record.job.load.is_some(),
+            Event::Begins(_) => self.phase.is_empty() || self.phase == "load" || self.record.job.load.is_some(),
             _ => false,
         }
     }
@@ -357,7 +357,7 @@ impl<'a> Attendant<'a> {
         if self.phase.is_empty() {
             return Outcome::Failed { reason: "did not open within the time-out".to_string() };
         }
-        let all = plan.units_of_a_trial(self.data().summary.stream.units).max(1) as f64;
+        let all = plan.units_of_a_trial(self.data().summary.stream.measured_units()).max(1) as f64;
         let done_share = if worked { 1.0 } else { self.units as f64 / all };
         // To a tenth of a second: it stands in the table.
         let tenths = |time: Duration| (time.as_secs_f64() * 10.0).round() / 10.0;

@@ -40,7 +40,7 @@ fn expected(plan: &Plan, summary: &Summary, record: &Record, phase: &Phase) -> (
         let counts =
             StreamCounts { ops: stream.ops, asking_units: summary.asking_units, clients: u64::from(record.clients) };
         let ops = plan.kind.map_or(0..=u64::MAX, |kind| (kind.asked)(record.job.via, &counts));
-        return (stream.units, ops);
+        return (stream.measured_units(), ops);
     }
     let point = points_of(&record.job).into_iter().find(|at| at.number == phase.point);
     let at = point.unwrap_or_else(|| At::closed(phase.clients, 0));

@@ -28,6 +28,8 @@ pub struct DataFile {
     /// What messages call it.
     name: String,
     path: PathBuf,
+    /// Where the expected state tells what is to be heard.
+    expected: Option<PathBuf>,
 }
 
 impl DataFile {
@@ -37,7 +39,12 @@ impl DataFile {
             Data::Recipe { name, seed } => format!("recipe {name}, seed {seed}"),
             Data::Program { command, .. } => command.clone(),
         };
-        DataFile { name, path: path.to_path_buf() }
+        DataFile { name, path: path.to_path_buf(), expected: None }
+    }
+
+    /// With what clients must hear of it, if that job's expected state tells.
+    pub fn with_expected(self, path: PathBuf) -> DataFile {
+        DataFile { expected: Some(path), ..self }
     }
 }
 
@@ -56,6 +63,11 @@ impl Source for DataFile {
             Some(Packing::Zstd) => Box::new(BufReader::with_capacity(BUFFER_BYTES, zstd::Decoder::new(file)?)),
             None => Box::new(BufReader::with_capacity(BUFFER_BYTES, file)),
         })
+    }
+
+    fn expected(&self) -> io::Result<Box<dyn BufRead>> {
+        let path = self.expected.as_ref().ok_or_else(|| io::Error::other("nobody knows what is to be heard"))?;
+        Ok(Box::new(BufReader::with_capacity(BUFFER_BYTES, File::open(path)?)))
     }
 }
 

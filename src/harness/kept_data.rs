@@ -13,8 +13,10 @@ use super::password;
 use super::plan::Chosen;
 use super::serve::{self, Served, Site, Unserved};
 use super::signals::Interrupt;
-use crate::model::op::{Op, Reply};
-use crate::model::trial::{Configuration, Durability, Via};
+use crate::jobs::{self, text::Terms};
+use crate::model::op::{Fault, Op, Reply};
+use crate::model::record::Record;
+use crate::model::trial::{Configuration, Durability, JobSettings, Via};
 use crate::stores::{Launch, Place, Store};
 
 /// Beside the store's own files.
@@ -31,6 +33,11 @@ pub struct Note {
     #[serde(default)]
     pub via: Via,
     pub settings: BTreeMap<String, String>,
+    /// What was done, and the sha256 of its data.
+    #[serde(default)]
+    pub job: Option<JobSettings>,
+    #[serde(default)]
+    pub sha256: String,
 }
 
 /// Notes how the data in `directory` was written.
@@ -40,8 +47,46 @@ pub fn note(directory: &Path, note: &Note) -> Result<()> {
     fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))
 }
 
-/// The value of one key in a store that somebody names; a server that was kept is started on its directory for it.
+/// The value of one key in a store that somebody names.
 pub fn get(chosen: &Chosen, key: &[u8], scratch: &Path, interrupt: &Interrupt) -> Result<Option<Vec<u8>>> {
+    asked(chosen, scratch, interrupt, |store, note| ask(store, key, note.via))
+}
+
+/// How often each n-gram of some words was counted, in the order in which they stand there.
+pub fn counts(chosen: &Chosen, words: &str, scratch: &Path, interrupt: &Interrupt) -> Result<Vec<(String, i64)>> {
+    asked(chosen, scratch, interrupt, |store, note| {
+        let counted = |job: &JobSettings| jobs::find(&job.name).is_some_and(|kind| kind.options.contains(&"--order"));
+        if note.job.as_ref().is_some_and(|job| !counted(job)) {
+            bail!("it holds no counts of n-grams\nhint: `kvfair run lookup STORE --keep DIR` fills one");
+        }
+        if store.count()? == Some(0) {
+            bail!("it is empty\nhint: `kvfair run lookup STORE --keep DIR` fills one");
+        }
+        let mut terms = Terms::of(note.job.as_ref().map(|job| job.ngrams).unwrap_or_default());
+        terms.read(words);
+        let mut session = store.session()?;
+        let count = |place: usize| -> Result<(String, i64)> {
+            let term = terms.get(place);
+            let op = if note.via == Via::Cas { Op::Get(term) } else { Op::Number(term) };
+            let count = match session.ask(&op)? {
+                Reply::Number(count) => count,
+                Reply::Value(text) => str::from_utf8(text)?.parse()?,
+                Reply::Missing => 0,
+                other => bail!("{} was answered by {other:?}", op.name()),
+            };
+            Ok((String::from_utf8_lossy(term).into_owned(), count))
+        };
+        (0..terms.len()).map(count).collect()
+    })
+}
+
+/// Opens a store that somebody names; a server that was kept is started on its directory for it.
+fn asked<T>(
+    chosen: &Chosen,
+    scratch: &Path,
+    interrupt: &Interrupt,
+    ask: impl FnOnce(&dyn Store, &Note) -> Result<T>,
+) -> Result<T> {
     let label = &chosen.target.label;
     let Some(place) = chosen.place.clone() else {
         bail!(
@@ -49,9 +94,9 @@ pub fn get(chosen: &Chosen, key: &[u8], scratch: &Path, interrupt: &Interrupt) -
             chosen.adapter.name
         );
     };
-    let (launch, via) = launch(chosen, place)?;
+    let (launch, note) = launch(chosen, place)?;
     let (store, served) = open(chosen, launch, scratch, interrupt)?;
-    let value = ask(store.as_ref(), key, via).with_context(|| label.clone());
+    let value = ask(store.as_ref(), &note).with_context(|| label.clone());
     drop(store);
     let stopped = served.map_or(Ok(()), Served::stop);
     let value = value?;
@@ -60,15 +105,17 @@ pub fn get(chosen: &Chosen, key: &[u8], scratch: &Path, interrupt: &Interrupt) -
 }
 
 /// How the data was opened when it was written, and how its records were.
-fn launch(chosen: &Chosen, place: Place) -> Result<(Launch, Via)> {
-    let Note { durability, configuration, via, settings } = match &place {
+fn launch(chosen: &Chosen, place: Place) -> Result<(Launch, Note)> {
+    let note = match &place {
         Place::Path(path) if !path.exists() => bail!("there is nothing at {}", path.display()),
         Place::Path(path) => read_note(path)?,
         _ => Note::default(),
     };
-    let settings = if chosen.target.settings.is_empty() { settings } else { chosen.target.settings.clone() };
+    let Note { durability, configuration, .. } = note;
+    let own = &chosen.target.settings;
+    let settings = if own.is_empty() { note.settings.clone() } else { own.clone() };
     let login = chosen.login.clone();
-    Ok((Launch { durability, configuration, settings, login, ..Launch::at(place, PATIENCE) }, via))
+    Ok((Launch { durability, configuration, settings, login, ..Launch::at(place, PATIENCE) }, note))
 }
 
 fn read_note(directory: &Path) -> Result<Note> {
@@ -78,6 +125,31 @@ fn read_note(directory: &Path) -> Result<Note> {
     }
     let text = fs::read(&path).with_context(|| format!("cannot read {}", path.display()))?;
     serde_json::from_slice(&text).with_context(|| format!("{} is not kvfair's note", path.display()))
+}
+
+/// The settings with which the data in a directory was written, if it is what a trial is to read; else why it is not.
+pub fn fitting(directory: &Path, trial: &Record) -> Result<BTreeMap<String, String>, String> {
+    let place = directory.display();
+    let note = read_note(directory).map_err(|error| format!("{error:#}"))?;
+    let again = |what: String| Err(format!("{place} {what}"));
+    let Some(job) = note.job.filter(|job| job.name == trial.job.name) else {
+        let name = &trial.job.name;
+        return again(format!(
+            "holds nothing that the job {name} left: `kvfair run {name} STORE --keep DIR` fills one"
+        ));
+    };
+    if job.ngrams != trial.job.ngrams {
+        return again(format!("was filled with {}, and {} is asked for: type the same", job.ngrams, trial.job.ngrams));
+    }
+    if note.sha256 != trial.stream.sha256 {
+        let units = job.units.map_or_else(|| "all".to_string(), |units| units.to_string());
+        return again(format!("was filled with other data ({units} messages): name its --input and --messages again"));
+    }
+    if note.durability != trial.durability || note.configuration != trial.configuration {
+        let (level, whose) = (note.durability, note.configuration);
+        return again(format!("was filled with --durability {level} --config {whose}: type the same"));
+    }
+    Ok(if trial.target.settings.is_empty() { note.settings } else { trial.target.settings.clone() })
 }
 
 type Opened = (Box<dyn Store>, Option<Served>);
@@ -111,7 +183,12 @@ fn open(chosen: &Chosen, launch: Launch, scratch: &Path, interrupt: &Interrupt) 
 fn ask(store: &dyn Store, key: &[u8], via: Via) -> Result<Option<Vec<u8>>> {
     let mut session = store.session()?;
     let op = if via == Via::Native { Op::ReadTally(key) } else { Op::Get(key) };
-    match session.ask(&op)? {
+    let answer = match session.ask(&op) {
+        // No key at all is one that some stores do not even look for.
+        Err(Fault::Unsupported(_) | Fault::Refused(_)) if key.is_empty() => Reply::Missing,
+        answer => answer?,
+    };
+    match answer {
         Reply::Rows(tally) => {
             let mut record = Vec::new();
             record_of_tally(key, tally, &mut record);

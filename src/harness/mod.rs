@@ -9,6 +9,7 @@ mod counts;
 pub mod crash;
 pub mod dataset;
 pub mod files;
+mod filled;
 pub mod gates;
 mod guest;
 pub mod input;

@@ -25,6 +25,8 @@ pub struct Chosen {
     pub adapter: &'static Adapter,
     /// Where it is, if it is somebody else's; we make a place for our own.
     pub place: Option<Place>,
+    /// Where an earlier run left the data that is read, and our own store works.
+    pub kept: Option<PathBuf>,
     pub login: Login,
     pub via: Via,
     pub asking: TargetClients,
@@ -38,7 +40,7 @@ impl Chosen {
     /// How one client opens it: where it is, or among our own files in `data`.
     pub fn launch(&self, data: &Path, patience: Duration) -> Launch {
         let ours = match self.adapter.role {
-            Role::Store => Place::Path(data.to_path_buf()),
+            Role::Store | Role::ReadOnly => Place::Path(data.to_path_buf()),
             Role::Baseline | Role::Null | Role::Ceiling | Role::Faulty => Place::Memory,
         };
         let (settings, login) = (self.target.settings.clone(), self.login.clone());
@@ -333,6 +335,7 @@ pub mod tests {
             load,
             replay_percent: None,
             ngrams: Default::default(),
+            lookup: Default::default(),
         };
         Plan {
             chosen: Vec::new(),
@@ -379,6 +382,7 @@ pub mod tests {
             },
             adapter: stores::ALL[0],
             place: None,
+            kept: None,
             login: Default::default(),
             first_used: Default::default(),
             via: Via::default(),

@@ -33,6 +33,7 @@ fn bounds() -> Vec<(&'static str, &'static str, Value)> {
         least("job/replay_percent", 1),
         least("job/ngrams/order", 1),
         ("job/ngrams/order", "maximum", json!(5)),
+        least("job/lookup/readers", 1),
         least("job/load/batches/[]", 1),
         least("job/load/clients/[]", 1),
         least("job/load/depth", 1),

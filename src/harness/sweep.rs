@@ -30,9 +30,10 @@ pub fn clear(
     let alone = At::closed(1, 0);
     // A job that inserts has one point.
     let inserting = points.first().copied().filter(|_| job.inserts());
+    let has_requests = points.iter().any(|at| at.requests > 0);
     match (job.parts()[0], store.connection()) {
         // What is loaded is all that a job of requests ever writes to, but for what it inserts.
-        (Part::Load, Some(connection)) => {
+        (Part::Load, Some(connection)) if has_requests => {
             drop(connection);
             let (job, progress) = (TakeBack(job), Progress::new(1));
             let (store, part) = (store.as_ref(), Part::Load);

@@ -79,9 +79,22 @@ pub struct TrialTask {
     pub room: MemoryQuery,
     /// Nothing else is to be done: the trial itself was cut off.
     pub only_take_back: bool,
+    /// What of it is this child's.
+    pub step: Step,
     pub cache: Option<Cache>,
     /// What is run instead of a job.
     pub program: Option<Program>,
+}
+
+/// What a child does of a trial, where one fills a store and another one reads it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Step {
+    Whole,
+    Fill,
+    Read,
+    /// One of several that read at once, by its number.
+    Reader(u32),
 }
 
 /// The probes of a check.

@@ -20,7 +20,7 @@ use super::plan::{Chosen, Plan};
 use super::program::{self, Program};
 use super::serve::{self, Served, Site, Unserved};
 use super::signals::Interrupt;
-use super::task::{Event, Task, TrialTask};
+use super::task::{Event, Step, Task, TrialTask};
 use super::visits::VisitEntry;
 use super::{counts, guest, kept_data, machine, pin, signals};
 use crate::model::levers::LeverTrial;
@@ -215,6 +215,7 @@ impl<'a> Bench<'a> {
             durability: plan.durability,
             tried: None,
             is_under_way: false,
+            is_warm: false,
             configuration: plan.configuration,
             keeps: plan.keeps(chosen).unwrap_or_default().to_string(),
             job,
@@ -246,22 +247,49 @@ impl<'a> Bench<'a> {
         self.plan.may_run(chosen).map_err(|reason| Outcome::Refused { reason })?;
         let data = self.data_directory(chosen, directory).map_err(failed)?;
         record.noise = self.noise_before(&data);
-        let launch = self.launch(chosen, record.block, &data);
+        let mut launch = self.launch(chosen, record.block, &data);
+        if let Some(kept) = &chosen.kept {
+            launch.settings = kept_data::fitting(kept, record).map_err(|reason| Outcome::Refused { reason })?;
+        }
         let mut served = match chosen.adapter.server {
             Some(_) if chosen.place.is_none() => Some(self.serve(chosen, &launch, &data, directory)?),
             _ => None,
         };
-        let launch = served.as_ref().map_or(launch.clone(), |served| served.reached(&launch));
-        let proxy = self.proxy(chosen, &launch, directory).map_err(failed)?;
-        let worked = self.attend(chosen, &launch, served.as_mut(), proxy.as_ref(), &data, directory, record, watch);
-        let passed = proxy.map_or(Ok(()), |proxy| proxy.end(record));
+        let worked = self.work(chosen, &launch, &mut served, (&data, directory), record, watch);
+        let login = served.as_ref().map_or_else(|| launch.login.clone(), |served| served.login.clone());
         let worked = worked.map_err(|outcome| with_servers_end(outcome, served.as_mut()));
-        let worked = worked.and_then(|()| is_alive(served.as_mut())).and(passed.map_err(failed));
+        let worked = worked.and_then(|()| is_alive(served.as_mut()));
         let stopped = served.map_or(Ok(()), Served::stop);
         worked.and(stopped.map_err(|reason| Outcome::Failed { reason }))?;
         counts::check(self.plan, &self.data_for(chosen, record.block).summary, record)
             .map_err(|reason| Outcome::Failed { reason })?;
-        self.note_if_kept(chosen, &data, &launch.login).map_err(failed)
+        self.note_if_kept(chosen, &data, &login, record).map_err(failed)
+    }
+
+    /// All steps of a trial, each by a child of its own.
+    fn work(
+        &self,
+        chosen: &Chosen,
+        launch: &Launch,
+        served: &mut Option<Served>,
+        (data, directory): (&Path, &Path),
+        record: &mut Record,
+        watch: &mut dyn FnMut(Live),
+    ) -> Result<(), Outcome> {
+        for &step in self.steps(chosen) {
+            if step != Step::Fill && self.plan.job.lookup.cold {
+                self.make_cold(chosen, launch, served, (data, directory), record)?;
+            }
+            let launch = served.as_ref().map_or_else(|| launch.clone(), |served| served.reached(launch));
+            // What fills the store is not measured.
+            let proxy =
+                if step == Step::Fill { None } else { self.proxy(chosen, &launch, directory).map_err(failed)? };
+            let worked =
+                self.attend(chosen, &launch, served.as_mut(), proxy.as_ref(), data, directory, record, watch, step);
+            let passed = proxy.map_or(Ok(()), |proxy| proxy.end(record));
+            worked.and(passed.map_err(failed))?;
+        }
+        Ok(())
     }
 
     /// What processor and disk are like just now.
@@ -272,7 +300,7 @@ impl<'a> Bench<'a> {
     }
 
     /// What `kvfair query` must know to open the data again.
-    fn note_if_kept(&self, chosen: &Chosen, data: &Path, login: &Login) -> Result<()> {
+    fn note_if_kept(&self, chosen: &Chosen, data: &Path, login: &Login, record: &Record) -> Result<()> {
         // What a program has left there it knows best.
         if self.plan.keep.is_none() || self.plan.kind.is_none() {
             return Ok(());
@@ -287,6 +315,8 @@ impl<'a> Bench<'a> {
                 configuration: self.plan.configuration,
                 via: chosen.via,
                 settings: chosen.target.settings.clone(),
+                job: Some(record.job.clone()),
+                sha256: record.stream.sha256.clone(),
             },
         )
     }
@@ -294,6 +324,9 @@ impl<'a> Bench<'a> {
     /// Where the store's files go: in the trial's own directory, or where they are to be kept.
     fn data_directory(&self, chosen: &Chosen, directory: &Path) -> Result<PathBuf> {
         fs::create_dir_all(directory).with_context(|| format!("cannot make {}", directory.display()))?;
+        if let Some(kept) = &chosen.kept {
+            return kept.canonicalize().with_context(|| format!("there is nothing at {}", kept.display()));
+        }
         let data = match &self.plan.keep {
             Some(keep) => keep.join(file_name(&chosen.target.label)),
             None => directory.join("data"),
@@ -317,7 +350,13 @@ impl<'a> Bench<'a> {
         }
     }
 
-    fn serve(&self, chosen: &Chosen, launch: &Launch, data: &Path, directory: &Path) -> Result<Served, Outcome> {
+    pub(super) fn serve(
+        &self,
+        chosen: &Chosen,
+        launch: &Launch,
+        data: &Path,
+        directory: &Path,
+    ) -> Result<Served, Outcome> {
         let transport = chosen.target.transport;
         let limit = self.plan.at_most(self.plan.timeout.min(START));
         let under = pin::server(&self.plan.pinned);
@@ -355,12 +394,13 @@ impl<'a> Bench<'a> {
         directory: &Path,
         record: &mut Record,
         watch: &mut dyn FnMut(Live),
+        step: Step,
     ) -> Result<(), Outcome> {
         let through = proxy.map(|proxy| proxy.place.clone());
         let reached = through.as_ref().unwrap_or(&launch.place);
         let program = self.program(chosen, reached, data, directory).map_err(failed)?;
         let keeps = program.is_some();
-        let task = TrialTask { program, through, ..self.task(chosen, launch, record.block) };
+        let task = TrialTask { program, through, step, ..self.task(chosen, launch, record.block) };
         let (under, log) = (pin::clients(&self.plan.pinned), directory.join("trial.log"));
         let mut child = Child::start(&under, &Task::Trial(Box::new(task)), &log).map_err(failed)?;
         let command = served.as_ref().map(|served| served.command.clone()).unwrap_or_default();
@@ -462,6 +502,7 @@ impl<'a> Bench<'a> {
             room: guest::MemoryQuery::of(self.plan, chosen, &job, &data.summary),
             job,
             only_take_back: false,
+            step: Step::Whole,
             cache: chosen.target.cache,
             program: None,
         }
@@ -502,6 +543,6 @@ fn is_alive(served: Option<&mut Served>) -> Result<(), Outcome> {
     }
 }
 
-fn failed(error: anyhow::Error) -> Outcome {
+pub(super) fn failed(error: anyhow::Error) -> Outcome {
     Outcome::Failed { reason: format!("{error:#}") }
 }

@@ -11,7 +11,7 @@ use super::child::{abort_on_panic, tell};
 use super::gates::queue::{self, Waits};
 use super::input::DataFile;
 use super::oracle::Played;
-use super::task::{Event, TrialTask};
+use super::task::{Event, Step, TrialTask};
 use super::ttl_shim::TtlShim;
 use super::{files, oracle, sweep};
 use crate::jobs::draw::mix;
@@ -30,6 +30,7 @@ use crate::stores::{self, Adapter, Launch, Place, Role, Store};
 mod beat;
 mod drawn;
 mod entry;
+mod readers;
 mod supervisor;
 
 use beat::Beat;
@@ -75,7 +76,7 @@ fn carry_out(trial: &TrialTask) -> Result<(), Early> {
     let adapter = stores::find(&trial.store).ok_or_else(|| Early::Failed(format!("no store {}", trial.store)))?;
     let kind = jobs::find(&trial.job.name).ok_or_else(|| Early::Failed(format!("no job {}", trial.job.name)))?;
     let job = (kind.open)(&trial.job);
-    let source = DataFile::new(&trial.input, &trial.job.data);
+    let source = DataFile::new(&trial.input, &trial.job.data).with_expected(oracle::scores_beside(&trial.expected));
     let launch = &trial.launch;
     let take_back = || sweep::clear(job.as_ref(), &trial.points, &source, launch, adapter);
     if trial.only_take_back {
@@ -90,12 +91,30 @@ fn carry_out(trial: &TrialTask) -> Result<(), Early> {
         entry::must_be_empty(store.as_ref(), trial, look)?;
         entry::must_have_room(store.as_ref(), trial)?;
     }
+    if trial.step == Step::Read {
+        entry::must_hold_something(store.as_ref(), trial)?;
+    }
+    if trial.step == Step::Read && trial.job.lookup.readers > 1 {
+        tell(&Event::Facts(store.facts().map_err(|fault| reach(&launch.place, &fault))?));
+        drop(store);
+        readers::work(trial)?;
+        let store = (adapter.open)(launch).map_err(|fault| reach(&launch.place, &fault))?;
+        return compare(trial, adapter, kind, store.as_ref(), oracle::TrialCounts::default(), &[]);
+    }
+    let one_of = match trial.step {
+        Step::Reader(index) => Some(readers::OneOf { job: job.as_ref(), index, of: trial.job.lookup.readers }),
+        _ => None,
+    };
     let drawn = drawn::job(trial, kind, store.as_ref())?;
     let job: &dyn Job = drawn.as_ref().map_or(job.as_ref(), |drawn| drawn);
+    let job: &dyn Job = one_of.as_ref().map_or(job, |one| one);
     let evicted_before = if job.fills() { evicted(store.as_ref())? } else { 0 };
     let (finished, misses, played) = (Cell::new(0), Cell::new(0), RefCell::new(Vec::new()));
     let stage = Stage { trial, adapter, job, source: &source, finished, misses, played };
     let (mut store, worked) = stage.work(through(trial, adapter, store)?);
+    if matches!(trial.step, Step::Fill | Step::Reader(_)) {
+        return worked;
+    }
     let compared = worked.and_then(|()| {
         let is_embedded = matches!(launch.place, Place::Path(_));
         if is_embedded || trial.through.is_some() {
@@ -171,7 +190,7 @@ impl Stage<'_> {
         files::allow(launch.clients).map_err(Early::Refused)?;
         let shim = TtlShim::new(store);
         let store: &dyn Store = if self.job.fills() && !store.expires() { &shim } else { store };
-        let (load, measured): (Vec<Part>, Vec<Part>) = self.job.parts().iter().partition(|&&part| part == Part::Load);
+        let (load, measured) = self.parts();
         let mut stats_before = None;
         // Values of another size are other records.
         let sized = self.trial.job.load.as_ref().is_some_and(|load| !load.sizes.is_empty());
@@ -179,6 +198,9 @@ impl Stage<'_> {
             for &part in load.iter().filter(|_| place == 0 || sized) {
                 self.drive(store, part, At { number: 0, clients: LOADERS, rate: None, batch: 1, ..at }, false)?;
                 self.played.borrow_mut().clear();
+                if self.trial.job.load.is_none() {
+                    self.flush(part.name(), store)?;
+                }
             }
             for &part in &measured {
                 // Once, after the first loading: no phase is under way.
@@ -190,12 +212,25 @@ impl Stage<'_> {
                 }
             }
         }
-        self.final_flush(store)?;
+        if matches!(self.trial.step, Step::Fill | Step::Reader(_)) {
+            return Ok(());
+        }
+        self.flush("final_flush", store)?;
         tell(&Event::Counters(store.counters()));
         let before = stats_before.unwrap_or_else(|| Ok(StoreStats::default()));
         let stats = before.and_then(|before| Ok(before.until(&store.stats()?))).map_err(|fault| fault.to_string());
         tell(&Event::StoreStats(stats));
         Ok(())
+    }
+
+    /// What is loaded and what is measured, of the step that is this process's.
+    fn parts(&self) -> (Vec<Part>, Vec<Part>) {
+        let (load, measured) = self.job.parts().iter().partition(|&&part| part == Part::Load);
+        match self.trial.step {
+            Step::Whole => (load, measured),
+            Step::Fill => (load, Vec::new()),
+            Step::Read | Step::Reader(_) => (Vec::new(), measured),
+        }
     }
 
     /// Goes through a part of a point. Whether it came to its end.
@@ -301,12 +336,13 @@ impl Stage<'_> {
         threads::run(work, ready)
     }
 
-    fn final_flush(&self, store: &dyn Store) -> Result<(), Early> {
-        boundary(&Event::Begins("final_flush".to_string()));
+    /// A phase of that name, in which one client waits for all that was written.
+    fn flush(&self, name: &str, store: &dyn Store) -> Result<(), Early> {
+        boundary(&Event::Begins(name.to_string()));
         let began = Instant::now();
         store.final_flush().map_err(|fault| Early::Failed(format!("final flush: {fault}")))?;
         let took_s = began.elapsed().as_secs_f64();
-        boundary(&Event::Ended(Box::new(flushed(took_s)), Waits::new()));
+        boundary(&Event::Ended(Box::new(flushed(name, took_s)), Waits::new()));
         Ok(())
     }
 }
@@ -334,11 +370,11 @@ fn phase(name: &str, clients: u32, seen: LoadStats, units_by_second: Vec<u64>) -
     }
 }
 
-/// One client waited for the final flush all the time.
-fn flushed(took_s: f64) -> Phase {
+/// One client waited for the flush all the time.
+fn flushed(name: &str, took_s: f64) -> Phase {
     let metrics = Metrics { waiting_s: took_s, ..Metrics::default() };
     let seen = LoadStats { threads: 1, took_s, metrics, timed_one_in: 1, ..LoadStats::default() };
-    phase("final_flush", 1, seen, Vec::new())
+    phase(name, 1, seen, Vec::new())
 }
 
 fn early(stopped: Stopped, trial: &TrialTask, units: u64) -> Early {

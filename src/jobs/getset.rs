@@ -45,7 +45,7 @@ pub static GETSET: JobKind = JobKind {
         ],
     }),
     ways: &[Via::Portable],
-    splits: false,
+    options: &[],
     asked: super::asked_once,
     end_state: |_| EndState::Versions,
     data: |seed, units, out| data(&GETSET, seed, units, out),
@@ -84,6 +84,7 @@ pub(super) fn data(kind: &JobKind, seed: u64, units: u64, out: &mut dyn Write) -
         load,
         replay_percent: None,
         ngrams: Default::default(),
+        lookup: Default::default(),
     };
     let parts = (kind.open)(&settings).parts();
     Asked::of(&settings).write(units, parts, out)

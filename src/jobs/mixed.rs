@@ -43,7 +43,7 @@ pub static MIXED: JobKind = JobKind {
         ],
     }),
     ways: &[Via::Portable],
-    splits: false,
+    options: &[],
     asked: super::asked_once,
     end_state: |_| EndState::Versions,
     data: |seed, units, out| data(&MIXED, seed, units, out),

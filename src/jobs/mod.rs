@@ -16,6 +16,7 @@ pub mod getset;
 pub mod input;
 pub mod keyed;
 pub mod lines;
+pub mod lookup;
 pub mod merge;
 pub mod mixed;
 mod names;
@@ -29,6 +30,7 @@ pub mod ycsb;
 pub const ALL: &[&JobKind] = &[
     &fans::FANS,
     &ngrams::NGRAMS,
+    &lookup::LOOKUP,
     &getset::GETSET,
     &mixed::MIXED,
     &ycsb::A,
@@ -63,8 +65,8 @@ pub struct JobKind {
     pub requests: Option<Requests>,
     /// The ways in which it can ask a store; the first one is the default.
     pub ways: &'static [Via],
-    /// Whether clients may share a unit (`--split`).
-    pub splits: bool,
+    /// The options that few jobs have, of those that a job without requests may have.
+    pub options: &'static [&'static str],
     /// How many ops it takes by each way.
     pub asked: fn(Via, &StreamCounts) -> RangeInclusive<u64>,
     /// How the end state is read back.
@@ -176,6 +178,10 @@ pub trait Source: Send + Sync {
     /// What messages call it: the file's path, or the recipe.
     fn name(&self) -> &str;
     fn open(&self) -> io::Result<Box<dyn BufRead>>;
+    /// What a client must hear, for a job whose expected state tells that beforehand, in that job's own form.
+    fn expected(&self) -> io::Result<Box<dyn BufRead>> {
+        Err(io::Error::other("nobody knows what is to be heard"))
+    }
 }
 
 /// A piece of real work, told as a number of clients who each know only their own part.

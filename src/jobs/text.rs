@@ -54,6 +54,8 @@ pub struct Terms {
     starts: Vec<usize>,
     /// Where each run begins and ends.
     runs: Vec<(u32, u32)>,
+    /// Words or characters of the message.
+    units: usize,
 }
 
 impl Terms {
@@ -69,6 +71,7 @@ impl Terms {
         };
         let order = self.settings.order as usize;
         self.runs.clear();
+        self.units = units;
         for first in 0..units {
             let ends = &self.starts[first + 1..(first + order).min(units) + 1];
             let begin = self.starts[first] as u32;
@@ -117,6 +120,12 @@ impl Terms {
 
     pub fn clear(&mut self) {
         self.runs.clear();
+        self.units = 0;
+    }
+
+    /// Words or characters of the message.
+    pub fn units(&self) -> usize {
+        self.units
     }
 
     #[inline]

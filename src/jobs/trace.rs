@@ -39,7 +39,7 @@ pub static TRACE: JobKind = JobKind {
     expected: recognise::EXPECTED,
     requests: None,
     ways: &[Via::Portable],
-    splits: false,
+    options: &[],
     asked: super::asked_once,
     end_state: |_| EndState::Recorded,
     data: |_, _, _| Err(io::Error::other("recorded traffic is not made by a recipe")),
@@ -283,6 +283,7 @@ mod tests {
             load: None,
             replay_percent: None,
             ngrams: Default::default(),
+            lookup: Default::default(),
         };
         (TRACE.open)(&settings).client(Part::Run, index, At::closed(of, 0), &Text(text.to_string())).unwrap()
     }

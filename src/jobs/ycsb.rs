@@ -110,7 +110,7 @@ const fn workload(
         expected: "",
         requests: Some(requests),
         ways: &[Via::Portable],
-        splits: false,
+        options: &[],
         asked: super::asked_once,
         end_state: |_| EndState::Versions,
         data,

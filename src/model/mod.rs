@@ -20,5 +20,6 @@ pub mod preflight;
 pub mod promise;
 pub mod record;
 pub mod room;
+pub mod stream;
 pub mod trial;
 pub mod units;

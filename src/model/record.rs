@@ -15,6 +15,7 @@ use super::noise::Noise;
 use super::op::Wrong;
 use super::preflight::Preflight;
 use super::room::Headroom;
+pub use super::stream::{Model, Stream, Traced};
 use super::trial::{Configuration, Durability, JobSettings, Pinned, Seeds, Target, Verify};
 
 mod rated;
@@ -58,6 +59,9 @@ pub struct Record {
     /// What was found out of that durability level since, on this machine; never stored.
     #[serde(skip)]
     pub tried: Option<ClaimStanding>,
+    /// It was to be cold, and could not be: its data is in memory only.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_warm: bool,
     /// The run was still going on when this was read back; never stored.
     #[serde(skip)]
     pub is_under_way: bool,
@@ -130,39 +134,6 @@ pub struct Run {
     /// What `kvfair levers` changed; nothing of other commands.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub levers: Option<LeverRun>,
-}
-
-/// The stream of questions that all targets of a run were asked.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct Stream {
-    /// sha256 of the job's data as it was read, decompressed: what `kvfair data JOB | sha256sum` prints.
-    pub sha256: String,
-    /// What a unit is: "profile".
-    pub unit: String,
-    pub units: u64,
-    pub ops: u64,
-    /// Bad lines that were passed over, as `--skip-bad` allowed.
-    pub skipped_lines: u64,
-    /// What is known of recorded traffic; nothing for other data.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub traced: Option<Traced>,
-    /// What zstd leaves, at its fastest level, of a sample of drawn values, as a share; nothing for other data.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub zstd_share: Option<f64>,
-}
-
-/// What is known of recorded traffic before any store is asked.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct Traced {
-    /// Of the units, those that are gets.
-    pub gets: u64,
-    /// Of them, those that find nothing in a store that keeps everything; unknown where only a sample of the keys was
-    /// replayed.
-    pub misses: Option<u64>,
-    /// Recorded requests for which no store is asked: see docs/workloads.md. They are no units.
-    pub unasked: u64,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

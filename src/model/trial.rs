@@ -276,13 +276,37 @@ pub struct JobSettings {
     /// said.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub replay_percent: Option<u32>,
-    /// What the job `ngrams` counts; nothing else reads it.
+    /// What the jobs `ngrams` and `lookup` count; nothing else reads it.
     #[serde(default, skip_serializing_if = "is_usual")]
     pub ngrams: NgramSettings,
+    /// How the job `lookup` reads; nothing else reads it.
+    #[serde(default, skip_serializing_if = "is_usual")]
+    pub lookup: LookupSettings,
 }
 
-fn is_usual(settings: &NgramSettings) -> bool {
-    *settings == NgramSettings::default()
+fn is_usual<T: Default + PartialEq>(settings: &T) -> bool {
+    *settings == T::default()
+}
+
+/// How the job `lookup` reads what a store was filled with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub struct LookupSettings {
+    /// The store is restarted first, and its files are dropped from the page cache.
+    pub cold: bool,
+    /// Processes that read at once, each as one client where they are more than one.
+    pub readers: u32,
+}
+
+impl LookupSettings {
+    pub const READERS_MAX: u32 = 256;
+}
+
+impl Default for LookupSettings {
+    fn default() -> LookupSettings {
+        LookupSettings { cold: false, readers: 1 }
+    }
 }
 
 /// What the job `ngrams` counts: every run of 1 to `order` neighbouring units.
@@ -314,6 +338,13 @@ pub enum NgramUnit {
     Word,
     /// A Unicode character.
     Char,
+}
+
+/// "--order 2 --unit word".
+impl fmt::Display for NgramSettings {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "--order {} --unit {}", self.order, self.unit)
+    }
 }
 
 impl fmt::Display for NgramUnit {

@@ -9,6 +9,7 @@ use crate::model::load::Load;
 use crate::model::network;
 use crate::model::op::readable;
 use crate::model::record::Record;
+use crate::model::trial::JobSettings;
 use crate::stats::parallel;
 
 /// What may move numbers and is not the store.
@@ -56,9 +57,8 @@ const MATTERS: &[Matter] = &[
             let same_load =
                 one.job.load == other.job.load || (are_of_levers(one, other) && same_but_levers(one, other));
             let (one, other) = (&one.job, &other.job);
-            (&one.name, one.split, &one.format, one.replay_percent, one.ngrams)
-                == (&other.name, other.split, &other.format, other.replay_percent, other.ngrams)
-                && same_load
+            let told = |job: &JobSettings| (job.split, job.replay_percent, job.ngrams, job.lookup);
+            (&one.name, &one.format, told(one)) == (&other.name, &other.format, told(other)) && same_load
         },
         told: |record| record.job.name.clone(),
         is_searched: true,

@@ -33,6 +33,8 @@ pub struct Row {
     pub of_requests: bool,
     /// The job replays recorded traffic: what counts besides is how often a get found nothing.
     pub of_trace: bool,
+    /// The job reads what a store was filled with: what counts is how many it finds, and what each takes up.
+    pub of_lookup: bool,
     /// A program of the user's was run, which is one op: what is told of an op is told of its run.
     pub of_program: bool,
     pub version: String,
@@ -85,9 +87,23 @@ pub struct Numbers {
     pub written_per_user_byte: Option<f64>,
     /// Bytes allocated on disk for each byte of keys and values that the store held at the end.
     pub allocated_per_user_byte: Option<f64>,
+    /// Of a job that reads what a store was filled with.
+    pub lookups: Option<Lookups>,
     /// Only where they were asked for: see [`fill_in`].
     pub op_times: Option<OpTimes>,
     pub timed_one_in: u32,
+}
+
+/// Of a job that reads what a store was filled with.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Lookups {
+    /// What filling it took, its flush included. It counts for nothing else.
+    pub fill_s: f64,
+    pub lookups_per_s: f64,
+    /// From a question to its answer, shared among the lookups of a question.
+    pub lookup_us: f64,
+    pub found_share: f64,
+    pub entries: u64,
 }
 
 /// Times of single ops, of all trials' ops together.
@@ -217,6 +233,7 @@ fn row(trials: &[&Record], counted: &Counted) -> Row {
         rank: None,
         of_requests: trials[0].job.load.is_some(),
         of_trace: trials[0].stream.traced.is_some(),
+        of_lookup: trials[0].stream.model.is_some(),
         of_program: trials[0].job.program().is_some(),
         version: facts.map_or_else(String::new, |facts| facts.version.clone()),
         client_library: facts.map_or_else(String::new, |facts| facts.client_library.clone()),
@@ -262,7 +279,7 @@ pub(super) fn status(trials: &[&Record]) -> Status {
 }
 
 /// What a trial came to, number by number; nothing where there is none.
-type Seen = [Option<f64>; 17];
+type Seen = [Option<f64>; 19];
 
 /// All of it at once: a trial's parts lie far from each other in memory, and there may be thousands of trials.
 fn seen(trial: &Record) -> Seen {
@@ -290,6 +307,8 @@ fn seen(trial: &Record) -> Seen {
         allocated_per_user_byte(trial),
         client_anonymous_bytes(trial).map(|bytes| bytes as f64),
         per_op(&|phase| phase.proxy),
+        Some(trial.phases.iter().filter(|phase| phase.name == "load").map(|phase| phase.took_s).sum()),
+        trial.phase("run").map(|run| run.metrics.waiting_s),
     ]
 }
 
@@ -299,9 +318,16 @@ fn numbers(trials: &[&Record]) -> Option<Numbers> {
     let seconds = of(0)?;
     let medians: Seen = std::array::from_fn(|place| of(place).map(|sample| sample.median()));
     let [_, final_flush_s, hit_share, waiting, client_cpu, server_cpu, system, anonymous, file, shared, ..] = medians;
-    let [.., on_disk, written, cores_used, written_per_user_byte, allocated_per_user_byte, _, _] = medians;
-    let [.., client_anonymous, proxy_cpu] = medians;
+    let [.., on_disk, written, cores_used, _, _, _, _, _, _] = medians;
+    let [.., written_per_user_byte, allocated_per_user_byte, client_anonymous, proxy_cpu, fill_s, waiting_s] = medians;
     let run = trials[0].phase("run")?;
+    let lookups = trials[0].stream.model.map(|model| Lookups {
+        fill_s: fill_s.unwrap_or(0.0),
+        lookups_per_s: model.lookups as f64 / seconds.median().max(1e-9),
+        lookup_us: waiting_s.unwrap_or(0.0) * 1e6 / model.lookups.max(1) as f64,
+        found_share: model.found as f64 / model.lookups.max(1) as f64,
+        entries: model.entries,
+    });
     Some(Numbers {
         seconds: seconds.median(),
         seconds_lowest: seconds.lowest(),
@@ -326,6 +352,7 @@ fn numbers(trials: &[&Record]) -> Option<Numbers> {
         cores_used: cores_used.unwrap_or(0.0),
         written_per_user_byte,
         allocated_per_user_byte,
+        lookups,
         op_times: None,
         timed_one_in: run.timed_one_in,
     })
@@ -343,6 +370,12 @@ impl Numbers {
         Some(self.anonymous_bytes? + self.shared_bytes?)
     }
 
+    /// So many of these for each counter that the store was filled with.
+    pub fn per_entry(&self, bytes: Option<u64>) -> Option<f64> {
+        let entries = self.lookups?.entries.max(1);
+        Some(bytes? as f64 / entries as f64)
+    }
+
     /// Of client and server.
     pub fn cpu_us_per_op(&self) -> f64 {
         self.client_cpu_us_per_op + self.server_cpu_us_per_op.unwrap_or(0.0)
@@ -358,7 +391,10 @@ pub(super) fn waiting_share(trial: &Record) -> Option<f64> {
     // The final flush keeps one client waiting, the run all of them.
     let all_s: f64 = trial
         .measured()
-        .map(|phase| phase.took_s * if phase.name == "run" { f64::from(trial.clients) } else { 1.0 })
+        .map(|phase| {
+            phase.took_s
+                * if phase.name == "run" { f64::from(trial.clients * trial.job.lookup.readers.max(1)) } else { 1.0 }
+        })
         .sum();
     Some((trial.metrics().waiting_s / all_s.max(1e-9)).min(1.0))
 }

@@ -3,7 +3,7 @@
 
 use serde_json::Value;
 
-use super::cells::{self, Numbers, OpTimes, Row, Status};
+use super::cells::{self, Lookups, Numbers, OpTimes, Row, Status};
 use super::formats::{
     both, bytes, count, digits, disk, hundredths, memories, microseconds, one_in, per_second, plain, seconds, share,
 };
@@ -162,6 +162,11 @@ pub const ROWS: &[Column<FieldLine>] = &[
     shown("final_flush_s", "final flush", seconds, |line| job(line, |numbers| Some(numbers.final_flush_s))),
     shown("units_per_s", "units/s", per_second, units_per_s),
     composed("requests_per_s", "requests/s", |line| per_second(&units_per_s(line)).into()),
+    shown("lookups_per_s", "lookups/s", per_second, |line| lookup(line, |lookups| lookups.lookups_per_s)),
+    shown("lookup_us", "us/lookup", digits, |line| lookup(line, |lookups| lookups.lookup_us)),
+    shown("found_share", "found", share, |line| lookup(line, |lookups| lookups.found_share)),
+    shown("fill_s", "filled in", seconds, |line| lookup(line, |lookups| lookups.fill_s)),
+    shown("entries", "entries", count, |line| job(line, |numbers| Some(numbers.lookups?.entries))),
     exported("units_per_s_lowest", |line| at(line, |point| Some(point.requests_per_s_lowest))),
     exported("units_per_s_highest", |line| at(line, |point| Some(point.requests_per_s_highest))),
     exported("units_per_s_low", |line| at(line, |point| Some(point.requests_per_s_interval?.0))),
@@ -233,6 +238,12 @@ pub const ROWS: &[Column<FieldLine>] = &[
     shown("file_bytes", "mapped", bytes, |line| job(line, |numbers| numbers.file_bytes)),
     exported("client_anonymous_bytes", |line| job(line, |numbers| numbers.client_anonymous_bytes)),
     shown("disk_bytes", "disk", bytes, |line| job(line, |numbers| numbers.bytes_on_disk)),
+    shown("memory_bytes_per_entry", "memory/entry", digits, |line| {
+        job(line, |numbers| numbers.per_entry(numbers.memory_bytes()))
+    }),
+    shown("disk_bytes_per_entry", "disk/entry", digits, |line| {
+        job(line, |numbers| numbers.per_entry(numbers.bytes_on_disk))
+    }),
     shown("written_bytes", "written", bytes, |line| job(line, |numbers| numbers.bytes_written)),
     shown("written_per_user_byte", "a user byte", digits, |line| job(line, |numbers| numbers.written_per_user_byte)),
     shown("allocated_per_user_byte", "disk/byte held", digits, |line| {
@@ -262,6 +273,10 @@ fn point(line: &FieldLine) -> Option<&Point> {
 
 fn job<T: Into<Value>>(line: &FieldLine, number: fn(&Numbers) -> Option<T>) -> Value {
     value(numbers(line).and_then(number))
+}
+
+fn lookup(line: &FieldLine, number: fn(&Lookups) -> f64) -> Value {
+    value(numbers(line).and_then(|numbers| numbers.lookups.as_ref()).map(number))
 }
 
 fn at<T: Into<Value>>(line: &FieldLine, number: fn(&Point) -> Option<T>) -> Value {

@@ -13,8 +13,9 @@ pub fn is_many(records: &[Record]) -> bool {
 /// rival of the rest.
 pub(super) fn group(trial: &Record) -> String {
     let via = (trial.job.via != Via::Portable).then(|| format!("via {}", trial.job.via));
+    let warm = trial.is_warm.then(|| "in memory only, so it stays warm".to_string());
     let cached = trial.target.cache.map(|_| "behind a cache in the client".to_string());
-    via.into_iter().chain(cached).chain(verified::demoted(trial)).collect::<Vec<_>>().join(", ")
+    via.into_iter().chain(warm).chain(cached).chain(verified::demoted(trial)).collect::<Vec<_>>().join(", ")
 }
 
 /// CPU of client and server of a whole trial, in seconds; none where its clock is too coarse to tell.

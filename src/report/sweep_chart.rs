@@ -226,6 +226,7 @@ mod tests {
             rtt_us: None,
             of_requests: true,
             of_trace: false,
+            of_lookup: false,
             of_program: false,
             version: String::new(),
             client_library: String::new(),

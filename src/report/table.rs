@@ -48,6 +48,21 @@ const OF_REQUESTS: &[&str] = &[
 const OF_TRACE: &[&str] =
     &["took_s", "vs_best_interval", "requests_per_s", "waiting_share", "cpu_us_per_op", "memory_bytes", "disk_bytes"];
 
+/// And a job that reads what a store was filled with.
+const OF_LOOKUPS: &[&str] = &[
+    "lookups_per_s",
+    "vs_best_interval",
+    "lookup_us",
+    "latency_us_p50",
+    "latency_us_p99",
+    "memory_bytes_per_entry",
+    "disk_bytes_per_entry",
+];
+
+/// What can be told of it besides.
+const WIDE_OF_LOOKUPS: &[&str] =
+    &["took_s", "fill_s", "entries", "found_share", "cpu_us_per_op", "memory_bytes", "disk_bytes"];
+
 /// And a program of the user's, of which no op is known.
 const OF_PROGRAMS: &[&str] = &["took_s", "vs_best_interval", "cpu_s", "both_memory_bytes", "disk_bytes"];
 
@@ -91,7 +106,7 @@ const WIDE: &[&str] = &[
 
 /// Whether the table tells times of single ops, which must be filled in before.
 pub fn tells_op_times(rows: &[Row], wide: bool) -> bool {
-    wide || rows.iter().any(|row| row.of_requests)
+    wide || rows.iter().any(|row| row.of_requests || row.of_lookup)
 }
 
 /// The table, its lines ended. Controls stand below a rule; what has no number says why over the whole line.
@@ -109,20 +124,26 @@ pub enum Ranks {
 /// What stands in the table, the headings first.
 pub fn lines(rows: &[Row], wide: bool, ranks: Ranks) -> Vec<TableLine> {
     let of_program = rows.iter().any(|row| row.of_program);
+    let of_lookup = rows.iter().any(|row| row.of_lookup);
     let usual = match rows {
         rows if rows.iter().any(|row| row.of_requests) => OF_REQUESTS,
         rows if rows.iter().any(|row| row.of_trace) => OF_TRACE,
+        _ if of_lookup => OF_LOOKUPS,
         _ if of_program => OF_PROGRAMS,
         _ => OF_JOBS,
     };
     let besides = match (wide, of_program) {
-        (false, _) => &[],
-        (true, false) => WIDE,
-        (true, true) => WIDE_OF_PROGRAMS,
+        (false, _) => Vec::new(),
+        (true, true) => WIDE_OF_PROGRAMS.to_vec(),
+        // What stands there already is not told again.
+        (true, false) if of_lookup => {
+            WIDE_OF_LOOKUPS.iter().chain(WIDE).filter(|name| !OF_LOOKUPS.contains(name)).copied().collect()
+        }
+        (true, false) => WIDE.to_vec(),
     };
     let is_ranked = rows.iter().any(|row| row.rank.is_some());
     let rank_column = if is_ranked && ranks == Ranks::InAColumn { &["rank"][..] } else { &[] };
-    let columns = view(ROWS, &[rank_column, usual, besides].concat());
+    let columns = view(ROWS, &[rank_column, usual, &besides].concat());
     let before = is_ranked && ranks == Ranks::BeforeNames;
     let named = |row: &Row| if before { format!("{:5} {}", rank(row), row.target) } else { row.target.clone() };
     let first = if before { "rank  target" } else { "target" };
@@ -282,7 +303,7 @@ mod tests {
 
     #[test]
     fn views_have_columns_of_their_table() {
-        let views = [OF_JOBS, OF_REQUESTS, OF_TRACE, OF_PROGRAMS, WIDE, WIDE_OF_PROGRAMS];
+        let views = [OF_JOBS, OF_REQUESTS, OF_TRACE, OF_LOOKUPS, OF_PROGRAMS, WIDE, WIDE_OF_LOOKUPS, WIDE_OF_PROGRAMS];
         views.iter().for_each(|names| assert!(view(ROWS, names).iter().all(|column| !column.heading.is_empty())));
     }
 

@@ -48,6 +48,11 @@ pub fn subject(records: &[Record]) -> String {
         usual if usual == NgramSettings::default() => String::new(),
         NgramSettings { order, unit } => format!(" · runs of 1 to {order} {unit}s"),
     };
+    let cold = if first.job.lookup.cold { " · cold: restarted, files dropped from the page cache" } else { "" };
+    let readers = match first.job.lookup.readers {
+        0 | 1 => String::new(),
+        readers => format!(" · {readers} processes read at once"),
+    };
     // Latencies are shown of requests alone.
     let shared = match (first.machine.cpus, first.job.load.is_some()) {
         _ if first.run.pinned.is_some() => String::new(),
@@ -59,7 +64,7 @@ pub fn subject(records: &[Record]) -> String {
     let shared = format!("{shared}{}{}", network(first), pinned(first));
     let sizes: Vec<String> = first.run.sizes.iter().map(|&size| units::thousands(size)).collect();
     let units = if sizes.is_empty() { units::thousands(first.stream.units) } else { sizes.join(", ") };
-    format!("{}, {units} {unit} · {lies}{kept} · {clients}{ngrams}{replayed}{shared}", first.job.name)
+    format!("{}, {units} {unit} · {lies}{kept} · {clients}{ngrams}{cold}{readers}{replayed}{shared}", first.job.name)
 }
 
 /// "`./mine.py -h {host}` · in RAM · durability none (claimed)".

@@ -16,6 +16,7 @@ use crate::model::trial::{Durability, Transport};
 pub mod array;
 #[cfg(feature = "libraries")]
 mod berkeleydb;
+mod bisect;
 pub mod blocking;
 #[cfg(feature = "libraries")]
 mod bytemap;
@@ -38,6 +39,7 @@ mod faulty;
 pub mod features;
 #[cfg(feature = "fjall")]
 mod fjall;
+mod fst;
 #[cfg(feature = "libraries")]
 mod kyotocabinet;
 mod launch;
@@ -59,6 +61,7 @@ mod password;
 #[cfg(feature = "sql")]
 mod postgres;
 mod ram;
+mod read_only;
 #[cfg(feature = "redb")]
 mod redb;
 mod redis;
@@ -81,6 +84,9 @@ mod version_seen;
 pub const ALL: &[&Adapter] = &[
     &null::NULL,
     &ram::RAM,
+    &ram::dict::DICT,
+    &bisect::BISECT,
+    &fst::FST,
     #[cfg(feature = "lmdb")]
     &lmdb::LMDB,
     #[cfg(feature = "sqlite")]
@@ -279,6 +285,8 @@ pub enum Role {
     Store,
     /// Shows what the job costs without a store around it; never ranked.
     Baseline,
+    /// A baseline that is filled once and then only read: for the job that reads so.
+    ReadOnly,
     /// A control that holds nothing, so that its answers cannot be checked: only its count of ops is.
     Null,
     /// A control that is no store at all but shows how fast the way to one is; measured beside those whose way it
@@ -291,12 +299,12 @@ pub enum Role {
 impl Role {
     /// Whether it is offered to whoever names no store.
     pub fn is_offered(self) -> bool {
-        !matches!(self, Role::Ceiling | Role::Faulty)
+        !matches!(self, Role::ReadOnly | Role::Ceiling | Role::Faulty)
     }
 
     /// Whether it stands apart from what is compared.
     pub fn is_baseline(self) -> bool {
-        matches!(self, Role::Baseline | Role::Null | Role::Ceiling)
+        matches!(self, Role::Baseline | Role::ReadOnly | Role::Null | Role::Ceiling)
     }
 }
 

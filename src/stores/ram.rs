@@ -4,6 +4,7 @@
 //! already (`records::table`), no allocation, and with a single client no lock and no copy. It knows no disk, no order
 //! and no clock.
 
+pub mod dict;
 mod records;
 
 use std::ops::DerefMut;

@@ -276,6 +276,7 @@ fn what_is_changed_after_it_was_found_stays() {
     let chosen = Chosen {
         target: visit.target.clone(),
         adapter: stores::find("redis").expect("it is there"),
+        kept: None,
         place: visit.place.clone(),
         login: Login::default(),
         via: Via::default(),

@@ -40,11 +40,12 @@ const TRIED: &[(&str, &str, &str, &[&str])] = &[
     ("no-aa", "", "mixed", &[]),
     ("no-warn", "short", "mixed", &[]),
     ("only", "get", "getset", &[]),
-    ("order", "3", "ngrams", &[]),
+    ("order", "3", "lookup", &[]),
     ("output", "out.jsonl", "mixed", &[]),
     ("profiles", "9", "fans", &[]),
     ("rate", "1k", "mixed", &[]),
     ("read-only", "", "mixed", &[]),
+    ("readers", "1", "lookup", &[]),
     ("reads", "3", "mixed", &[]),
     ("reconnect", "", "mixed", &[]),
     ("records", "9", "mixed", &[]),
@@ -58,7 +59,7 @@ const TRIED: &[(&str, &str, &str, &[&str])] = &[
     ("stat", "best", "mixed", &[]),
     ("step", "9", "mixed", &[]),
     ("timeout", "90s", "mixed", &[]),
-    ("unit", "char", "ngrams", &[]),
+    ("unit", "char", "lookup", &[]),
     ("values", "9", "mixed", &[]),
     ("verify", "sample", "mixed", &[]),
     ("via", "batch", "fans", &[]),
@@ -66,8 +67,8 @@ const TRIED: &[(&str, &str, &str, &[&str])] = &[
     ("writes", "3", "mixed", &[]),
 ];
 
-/// Of a comparison: its targets. `--pin` is for servers of our own.
-const NOT_TRIED: [&str; 5] = ["base", "head", "pin", "help", "version"];
+/// Of a comparison: its targets. `--pin` and `--cold` are for servers of our own.
+const NOT_TRIED: [&str; 6] = ["base", "head", "pin", "cold", "help", "version"];
 
 /// The options that stand at the beginnings of lines: `-o, --output <FILE>`.
 fn options(help: &str) -> Vec<String> {

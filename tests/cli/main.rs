@@ -35,6 +35,7 @@ mod levers;
 mod levers_page;
 mod limits;
 mod look;
+mod lookup;
 mod mistakes;
 mod noise;
 mod outages;

@@ -183,7 +183,9 @@ fn what_would_lose_data_or_means_nothing_is_refused() {
     let sharing = ["run", "fans", "--split", "profiles", "--clients", "2", "ram"];
     desk.run(&sharing).exits(2).complains("would overwrite each other's records");
     desk.run(&["run", "getset", "--via", "native", "ram"]).exits(2).complains("the job getset has no way 'native'");
-    desk.run(&["run", "ngrams", "--split", "profiles", "ram"]).exits(2).complains("the job ngrams has no --split");
+    desk.run(&["run", "ngrams", "--split", "profiles", "ram"])
+        .exits(2)
+        .complains("--split is no option of the job ngrams");
     desk.run(&["run", "fans", "--via", "swift", "ram"]).exits(2).complains("is no way");
     desk.run(&["run", "fans", "cached:ram?memory=much"]).exits(2).complains("is no size");
     for merge in ["0", "often"] {

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use kvfair::model::trial::Durability;
-use kvfair::stores::{self, Adapter, Launch, Place};
+use kvfair::stores::{self, Adapter, Launch, Place, Role};
 
 /// Settings that make another engine of a store.
 const OTHERWISE: &[(&str, &str, &str)] =
@@ -18,7 +18,7 @@ pub struct Shape {
 
 /// Every embedded store that answers, in every shape.
 pub fn shapes() -> impl Iterator<Item = Shape> {
-    let chosen = |adapter: &&&Adapter| adapter.server.is_none() && adapter.name != "null";
+    let chosen = |adapter: &&&Adapter| adapter.server.is_none() && !matches!(adapter.role, Role::Null | Role::ReadOnly);
     stores::ALL.iter().filter(chosen).flat_map(|adapter| {
         let otherwise = OTHERWISE.iter().filter(|(store, ..)| *store == adapter.name);
         let settings = otherwise.map(|(_, name, value)| Some((*name, *value)));

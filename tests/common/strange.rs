@@ -259,6 +259,7 @@ fn settings(name: &str, depth: u32, value_bytes: u32) -> JobSettings {
         load: Some(Load { records: RECORDS, value_bytes, depth, writes: 1, ..Load::default() }),
         replay_percent: None,
         ngrams: Default::default(),
+        lookup: Default::default(),
     }
 }
 

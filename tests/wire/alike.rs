@@ -24,6 +24,7 @@ fn client(part: Part, value_bytes: u32, keys: Keys) -> Box<dyn Client> {
         load: Some(Load { records: 200_000_000, value_bytes, keys, ..Load::default() }),
         replay_percent: None,
         ngrams: Default::default(),
+        lookup: Default::default(),
     };
     let at = At { value_bytes, ..At::closed(1, REQUESTS) };
     (GETSET.open)(&settings).client(part, 0, at, &Nothing).expect("a client")

@@ -66,7 +66,10 @@ const SECTIONS: &[(&str, &[&str])] = &[
         ],
     ),
     ("Blocks and time", &["blocks", "timeout", "no_aa", "pin", "rtt", "accept_noise", "list"]),
-    ("Stores and answers", &["split", "configuration", "verify", "answers_only", "keep", "accept_unchecked", "answer"]),
+    (
+        "Stores and answers",
+        &["split", "cold", "readers", "configuration", "verify", "answers_only", "keep", "accept_unchecked", "answer"],
+    ),
     ("Output", &["json", "csv", "markdown", "html", "stat", "all", "no_warn"]),
 ];
 
@@ -81,8 +84,8 @@ const REFUSED: &[(&str, &[&str], &str)] = &[
     (
         "find-max",
         &[
-            "profiles", "messages", "input", "format", "columns", "field", "skip_bad", "order", "unit", "via", "split",
-            "replay",
+            "profiles", "messages", "input", "format", "columns", "field", "skip_bad", "order", "unit", "cold",
+            "readers", "via", "split", "replay",
         ],
         "only jobs of requests have a rate",
     ),

@@ -12,7 +12,7 @@ use crate::cli::{nearest, renamed};
 use crate::jobs;
 use crate::model::effort::{BLOCKS_MAX, Effort};
 use crate::model::load::{Arrivals, Keys, Only};
-use crate::model::trial::{Configuration, Durability, NgramSettings, NgramUnit, Split, Verify, Via};
+use crate::model::trial::{Configuration, Durability, LookupSettings, NgramSettings, NgramUnit, Split, Verify, Via};
 use crate::report::point::Statistic;
 use crate::report::warn;
 
@@ -83,12 +83,18 @@ pub struct How {
     /// Pass over at most N bad lines of the input, and count them
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub skip_bad: u64,
-    /// What `ngrams` counts: runs of 1 to N neighbouring units, N up to 5 [default: 2]
+    /// What `ngrams` counts and `lookup` reads: runs of 1 to N neighbouring units, N up to 5 [default: 2]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=i64::from(NgramSettings::ORDER_MAX)))]
     pub order: Option<u32>,
     /// What they are runs of: `word` or `char` [default: word]
     #[arg(long, value_name = "UNIT")]
     pub unit: Option<NgramUnit>,
+    /// Restart the store of `lookup` before it is read, and drop its files from the page cache (Linux)
+    #[arg(long)]
+    pub cold: bool,
+    /// Processes that read the store of `lookup` at once, each as one client [default: 1]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=i64::from(LookupSettings::READERS_MAX)))]
+    pub readers: Option<u32>,
     #[command(flatten)]
     pub size: Size,
     /// Clients that work at once; for a job of requests a list, with LO..HI:STEP for a range [default: 1; `getset`
@@ -272,7 +278,7 @@ pub struct Size {
     /// grow with size
     #[arg(long, value_name = "N", value_delimiter = ',', value_parser = clap::value_parser!(u64).range(1..))]
     pub profiles: Vec<u64>,
-    /// Messages of the job `ngrams` [default: 45000, or all of the input]; or several
+    /// Messages of the jobs `ngrams` and `lookup` [default: 45000, or all of the input]; or several
     #[arg(long, value_name = "N", value_delimiter = ',', value_parser = clap::value_parser!(u64).range(1..))]
     pub messages: Vec<u64>,
     /// Requests of `getset` (sets and gets each), `mixed` or `ycsb-*` at each number of clients or rate [default:

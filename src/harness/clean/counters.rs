@@ -1,4 +1,4 @@
-//! What `ngrams` may have written: under each term of its messages a counter from 1 to the term's final count. A
+//! What `ngrams` and `lookup` may have written: under each term of the messages that are counted a counter from 1 to the term's final count. A
 //! counter does not say who counted: one of another program, within these bounds and under the same name, looks the
 //! same.
 
@@ -6,6 +6,7 @@ use std::collections::HashMap;
 
 use super::Looker;
 use crate::jobs::Source;
+use crate::jobs::lookup::{LOOKUP, is_scored};
 use crate::jobs::text::{Messages, Terms};
 use crate::model::trial::JobSettings;
 
@@ -26,7 +27,13 @@ fn counts(settings: &JobSettings, source: &dyn Source) -> Result<HashMap<Box<[u8
     let (mut terms, mut counts) = (Terms::of(settings.ngrams), HashMap::<Box<[u8]>, u64>::new());
     loop {
         terms.clear();
-        if !messages.read(|message| terms.read(message)).map_err(|fault| fault.to_string())? {
+        let is_counted = settings.name != LOOKUP.name || !is_scored(messages.count());
+        let read = messages.read(|message| {
+            if is_counted {
+                terms.read(message)
+            }
+        });
+        if !read.map_err(|fault| fault.to_string())? {
             return Ok(counts);
         }
         for place in 0..terms.len() {

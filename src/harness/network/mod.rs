@@ -79,7 +79,8 @@ impl Proxy {
             network.late_us = passed.late_s * 1e6 / passed.chunks.max(1) as f64;
         }
         let moved = |phase: &Phase| phase.metrics.bytes_out + phase.metrics.bytes_in;
-        let moved: u64 = record.phases.iter().map(moved).sum();
+        // A store that one process fills for another is filled past it.
+        let moved: u64 = record.measured().map(moved).sum();
         // What a cache answers does not come by.
         let least = if record.target.cache.is_some() { 0 } else { moved / 2 };
         if passed.bytes == 0 || passed.bytes < least {

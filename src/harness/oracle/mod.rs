@@ -18,12 +18,13 @@ use xxhash_rust::xxh3::{xxh3_64, xxh3_128};
 use super::input::DataFile;
 use crate::jobs::{self, EndState, InputFault, Source};
 use crate::model::op::{Fault, KeyList, Op, Reply, Wrong, readable};
-use crate::model::record::{Checked, Stream, Traced, Verdict};
+use crate::model::record::{Checked, Model, Stream, Traced, Verdict};
 use crate::model::trial::{JobSettings, Verify};
 use crate::stores::room::Weight;
 use crate::stores::{Session, Store};
 
 mod fans;
+mod lookup;
 mod ngrams;
 mod requests;
 mod trace;
@@ -121,6 +122,8 @@ struct Counts {
     drawn: Option<Drawn>,
     /// Of recorded traffic.
     traced: Option<Traced>,
+    /// Of a store that is filled to be read.
+    model: Option<Model>,
 }
 
 /// What is known of a job that reads nothing.
@@ -159,6 +162,7 @@ pub fn compute(question: &OracleTask) -> Result<Summary, String> {
             ops: counts.ops,
             skipped_lines: counts.skipped_lines,
             traced: counts.traced,
+            model: counts.model,
             zstd_share: counts.drawn.as_ref().and_then(|drawn| drawn.zstd_share),
         },
         asking_units: counts.asking_units,
@@ -193,10 +197,18 @@ fn replay_of(job: &str) -> Result<Box<dyn Replay>, String> {
     match job {
         "fans" => Ok(Box::<fans::Fans>::default()),
         "ngrams" => Ok(Box::<ngrams::Ngrams>::default()),
+        "lookup" => Ok(Box::<lookup::Lookup>::default()),
         "trace" => Ok(Box::<trace::Trace>::default()),
         name if jobs::find(name).is_some_and(|job| job.requests.is_some()) => Ok(Box::new(requests::ExpectedRequests)),
         other => Err(format!("no expected state is known of job {other}")),
     }
+}
+
+/// Where what clients must hear is told, beside the pairs.
+pub fn scores_beside(pairs: &Path) -> PathBuf {
+    let mut name = pairs.as_os_str().to_owned();
+    name.push(".scores");
+    PathBuf::from(name)
 }
 
 fn write_pairs<R: Replay + ?Sized>(replay: &R, out: &Path, summary: &mut Summary) -> io::Result<()> {

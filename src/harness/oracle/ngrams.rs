@@ -16,7 +16,7 @@ const TOP: usize = 20;
 
 #[derive(Default)]
 pub struct Ngrams {
-    counts: HashMap<Box<[u8]>, u64, RandomState>,
+    pub(super) counts: HashMap<Box<[u8]>, u64, RandomState>,
 }
 
 impl Replay for Ngrams {
@@ -62,19 +62,8 @@ impl Replay for Ngrams {
 
 impl Ngrams {
     /// One message: its words or characters, and the runs of them. Says how many that were.
-    fn add(&mut self, message: &str, settings: NgramSettings, sample: &Sample) -> u64 {
-        let lower = message.to_ascii_lowercase();
-        let (units, between): (Vec<String>, &str) = match settings.unit {
-            NgramUnit::Word => {
-                let is_of_word = |byte: &u8| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'#' | b'@' | b'\'');
-                let words = lower.as_bytes().split(|byte| !is_of_word(byte)).filter(|word| !word.is_empty());
-                (words.map(|word| String::from_utf8_lossy(word).into_owned()).collect(), " ")
-            }
-            NgramUnit::Char => {
-                let joined = lower.split_whitespace().collect::<Vec<_>>().join(" ");
-                (joined.chars().map(String::from).collect(), "")
-            }
-        };
+    pub(super) fn add(&mut self, message: &str, settings: NgramSettings, sample: &Sample) -> u64 {
+        let (units, between) = units_of(message, settings);
         let mut ops = 0;
         for length in 1..=settings.order as usize {
             for run in units.windows(length) {
@@ -92,6 +81,22 @@ impl Ngrams {
         match self.counts.get_mut(term) {
             Some(count) => *count += 1,
             None => drop(self.counts.insert(term.into(), 1)),
+        }
+    }
+}
+
+/// The words or characters of a message, and what stands between two of them in a run.
+pub(super) fn units_of(message: &str, settings: NgramSettings) -> (Vec<String>, &'static str) {
+    let lower = message.to_ascii_lowercase();
+    match settings.unit {
+        NgramUnit::Word => {
+            let is_of_word = |byte: &u8| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'#' | b'@' | b'\'');
+            let words = lower.as_bytes().split(|byte| !is_of_word(byte)).filter(|word| !word.is_empty());
+            (words.map(|word| String::from_utf8_lossy(word).into_owned()).collect(), " ")
+        }
+        NgramUnit::Char => {
+            let joined = lower.split_whitespace().collect::<Vec<_>>().join(" ");
+            (joined.chars().map(String::from).collect(), "")
         }
     }
 }

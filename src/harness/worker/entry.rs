@@ -27,6 +27,18 @@ pub fn must_be_empty(
     }
 }
 
+/// What another process has filled. Of what cannot count its records, lookups tell.
+pub fn must_hold_something(store: &dyn Store, trial: &TrialTask) -> Result<(), Early> {
+    let place = &trial.launch.place;
+    match store.count().map_err(|fault| reach(place, &fault))? {
+        Some(0) => Err(Early::Refused(format!(
+            "{place} is empty, so that there is nothing to look up: `kvfair run {} {} --keep DIR` fills one",
+            trial.job.name, trial.store
+        ))),
+        _ => Ok(()),
+    }
+}
+
 /// What does not fit would drive its owner's records out.
 pub fn must_have_room(store: &dyn Store, trial: &TrialTask) -> Result<(), Early> {
     let place = &trial.launch.place;

@@ -123,7 +123,7 @@ fn final_flush(store: Option<&dyn Store>, parent: &ParentPipe) -> Result<(), Ear
     let began = Instant::now();
     store.map_or(Ok(()), Store::final_flush).map_err(|fault| Early::Failed(format!("final flush: {fault}")))?;
     let took_s = if store.is_some() { began.elapsed().as_secs_f64() } else { 0.0 };
-    parent.boundary(&Event::Ended(Box::new(flushed(took_s)), Waits::new()));
+    parent.boundary(&Event::Ended(Box::new(flushed("final_flush", took_s)), Waits::new()));
     Ok(())
 }
 

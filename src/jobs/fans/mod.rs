@@ -31,7 +31,7 @@ pub static FANS: JobKind = JobKind {
     expected: profiles::EXPECTED,
     requests: None,
     ways: &Via::ALL,
-    splits: true,
+    options: &["--split"],
     asked,
     end_state: |via| if via == Via::Native { EndState::Tallies } else { EndState::Values },
     data: people::likes10k,

@@ -123,6 +123,7 @@ mod tests {
             load: Some(Load { records: 9, reads: 1, writes: 0, read_only: true, ..Load::default() }),
             replay_percent: None,
             ngrams: Default::default(),
+            lookup: Default::default(),
         };
         let keys: KeyList = [&b"a"[..], b"b b", b"\xff"].into_iter().collect();
         let job = Existing::new(&settings, &[Part::Run], keys);

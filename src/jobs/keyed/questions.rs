@@ -313,6 +313,7 @@ mod tests {
             load: Some(load),
             replay_percent: None,
             ngrams: Default::default(),
+            lookup: Default::default(),
         };
         Asked::of(&settings)
     }

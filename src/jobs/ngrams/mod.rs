@@ -11,7 +11,7 @@ use crate::model::load::At;
 use crate::model::op::{Reply, Wrong, readable};
 use crate::model::trial::{JobSettings, Via};
 
-mod batch;
+pub mod batch;
 mod cas;
 mod one_by_one;
 
@@ -28,7 +28,7 @@ pub static NGRAMS: JobKind = JobKind {
     expected: messages::EXPECTED,
     requests: None,
     ways: &Via::ALL,
-    splits: false,
+    options: &["--order", "--unit"],
     asked,
     end_state: |via| if via == Via::Cas { EndState::Decimals } else { EndState::Counters },
     data: text::tweets2,
@@ -58,12 +58,8 @@ struct Ngrams {
 
 impl Job for Ngrams {
     fn client(&self, _: Part, index: u32, at: At, source: &dyn Source) -> io::Result<Box<dyn Client>> {
-        let share = Share {
-            messages: Messages::open(&self.settings, source)?,
-            terms: Terms::of(self.settings.ngrams),
-            index: u64::from(index),
-            of: u64::from(at.clients),
-        };
+        let (index, of) = (u64::from(index), u64::from(at.clients));
+        let share = Share::open(&self.settings, source, Box::new(move |number| number % of == index))?;
         Ok(match self.settings.via {
             Via::Portable => Box::new(one_by_one::OneByOne::incrementing(share)),
             Via::Native => Box::new(one_by_one::OneByOne::adding(share)),
@@ -73,21 +69,27 @@ impl Job for Ngrams {
     }
 }
 
-/// The messages whose number, divided by that of all clients, leaves this one's own.
-struct Share {
+/// Whether a client counts the message of that number.
+pub type Takes = Box<dyn Fn(u64) -> bool>;
+
+/// The messages that one client counts.
+pub struct Share {
     messages: Messages,
     /// Those of the message under way.
     terms: Terms,
-    index: u64,
-    of: u64,
+    takes: Takes,
 }
 
 impl Share {
+    pub fn open(settings: &JobSettings, source: &dyn Source, takes: Takes) -> io::Result<Share> {
+        Ok(Share { messages: Messages::open(settings, source)?, terms: Terms::of(settings.ngrams), takes })
+    }
+
     /// Goes on to this client's next message; false when there is none.
     fn turn(&mut self) -> Result<bool, InputFault> {
         self.terms.clear();
         loop {
-            let mine = self.messages.count() % self.of == self.index;
+            let mine = (self.takes)(self.messages.count());
             let terms = &mut self.terms;
             let read = self.messages.read(|message| {
                 if mine {
@@ -100,9 +102,9 @@ impl Share {
         }
     }
 
-    /// Every client reads the whole input, so that one of them tells of its bad lines for all.
+    /// Every client reads the whole input, so that the first one tells of its bad lines for all.
     fn skipped(&self) -> u64 {
-        if self.index == 0 { self.messages.skipped() } else { 0 }
+        if (self.takes)(0) { self.messages.skipped() } else { 0 }
     }
 }
 

@@ -1,0 +1,154 @@
+//! `--readers`: processes that read one filled store at once, each as one client. The trial's child starts them, lets
+//! them go together and adds up what they saw; it holds no store itself meanwhile.
+
+use std::io;
+use std::path::PathBuf;
+use std::sync::mpsc::RecvTimeoutError;
+use std::time::Duration;
+
+use super::{Early, boundary, flushed};
+use crate::harness::child::{Child, tell};
+use crate::harness::gates::queue::Waits;
+use crate::harness::task::{Event, Step, Task, TrialTask};
+use crate::jobs::{Client, Job, Part, Source};
+use crate::model::load::At;
+use crate::model::record::Phase;
+
+/// How often a reader that says nothing is looked at: the parent ends a trial that takes too long.
+const LOOK: Duration = Duration::from_secs(1);
+
+/// The share of one reader among so many, as a job of one client.
+pub(super) struct OneOf<'a> {
+    pub job: &'a dyn Job,
+    pub index: u32,
+    pub of: u32,
+}
+
+impl Job for OneOf<'_> {
+    fn parts(&self) -> &'static [Part] {
+        self.job.parts()
+    }
+
+    fn client(&self, part: Part, _: u32, at: At, source: &dyn Source) -> io::Result<Box<dyn Client>> {
+        self.job.client(part, self.index, At { clients: self.of, ..at }, source)
+    }
+}
+
+/// The run and its final flush, told to the parent as one process would.
+pub(super) fn work(trial: &TrialTask) -> Result<(), Early> {
+    let started: Result<Vec<Reader>, Early> =
+        (0..trial.job.lookup.readers).map(|index| Reader::start(trial, index)).collect();
+    let mut readers = started?;
+    for reader in &mut readers {
+        reader.until(|event| matches!(event, Event::Begins(_)).then_some(()))?;
+    }
+    boundary(&Event::Begins(Part::Run.name().to_string()));
+    readers.iter_mut().for_each(|reader| reader.0.go());
+    let (mut phases, mut waits) = (Vec::new(), Waits::new());
+    for reader in &mut readers {
+        let (phase, left) = reader.until(|event| match event {
+            Event::Ended(phase, left) => Some((phase, left)),
+            _ => None,
+        })?;
+        phases.push(*phase);
+        waits.extend(left);
+    }
+    let all = sum(phases).map_err(Early::Failed)?;
+    let units = all.metrics.units;
+    // They wait as well, so that the parent sees their memory.
+    boundary(&Event::Ended(Box::new(all), waits));
+    tell(&Event::Progress(units));
+    for mut reader in readers {
+        reader.0.go();
+        reader.until(|event| matches!(event, Event::Done).then_some(()))?;
+    }
+    // Nothing was written.
+    boundary(&Event::Begins("final_flush".to_string()));
+    boundary(&Event::Ended(Box::new(flushed("final_flush", 0.0)), Waits::new()));
+    Ok(())
+}
+
+struct Reader(Child);
+
+impl Reader {
+    fn start(trial: &TrialTask, index: u32) -> Result<Reader, Early> {
+        let task = TrialTask { step: Step::Reader(index), ..trial.clone() };
+        let mut log = trial.expected.clone().into_os_string();
+        log.push(format!(".reader-{index}.log"));
+        let child = Child::start(&[], &Task::Trial(Box::new(task)), &PathBuf::from(log));
+        child.map(Reader).map_err(|error| Early::Failed(format!("{error:#}")))
+    }
+
+    /// Listens until it says what is wanted.
+    fn until<T>(&mut self, wanted: impl Fn(Event) -> Option<T>) -> Result<T, Early> {
+        loop {
+            match self.0.next(LOOK) {
+                Ok(Event::Refused(reason)) => return Err(Early::Refused(reason)),
+                Ok(Event::Failed(reason)) => return Err(Early::Failed(reason)),
+                Ok(Event::Wrong(wrong)) => return Err(Early::Wrong(wrong)),
+                Ok(event) => {
+                    if let Some(found) = wanted(event) {
+                        return Ok(found);
+                    }
+                }
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => {
+                    return Err(Early::Failed(format!("a reader's process died: {}", self.0.ending())));
+                }
+            }
+        }
+    }
+}
+
+/// What all of them saw together: they began at the same time, and the last one ended it.
+fn sum(phases: Vec<Phase>) -> Result<Phase, String> {
+    let mut all = Phase::default();
+    let mut times = all.times_ns.times()?;
+    for phase in phases {
+        times.merge(&phase.times_ns.times()?);
+        all.metrics.add(&phase.metrics);
+        let seconds = all.units_by_second.len().max(phase.units_by_second.len());
+        all.units_by_second.resize(seconds, 0);
+        all.units_by_second.iter_mut().zip(&phase.units_by_second).for_each(|(sum, units)| *sum += units);
+        all = Phase {
+            name: phase.name,
+            clients: all.clients + phase.clients,
+            threads: all.threads + phase.threads,
+            took_s: all.took_s.max(phase.took_s),
+            timed_one_in: all.timed_one_in.max(phase.timed_one_in),
+            clock_ns: all.clock_ns.max(phase.clock_ns),
+            ..all
+        };
+    }
+    Ok(Phase { times_ns: times.into(), ..all })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::hist::Times;
+    use crate::model::metrics::Metrics;
+
+    #[test]
+    fn readers_are_added_up_and_the_last_one_ends_the_phase() {
+        let phase = |units: u64, took_s: f64, by_second: &[u64]| {
+            let mut times = Times::default();
+            (0..units).for_each(|unit| times.record(100 + unit));
+            Phase {
+                name: "run".to_string(),
+                clients: 1,
+                threads: 1,
+                took_s,
+                metrics: Metrics { units, ops: 2 * units, ..Metrics::default() },
+                timed_one_in: 1,
+                times_ns: times.into(),
+                units_by_second: by_second.to_vec(),
+                ..Phase::default()
+            }
+        };
+        let all = sum(vec![phase(30, 1.5, &[20, 10]), phase(40, 0.5, &[40])]).expect("its times are whole");
+        assert_eq!((all.name.as_str(), all.clients, all.threads, all.took_s), ("run", 2, 2, 1.5));
+        assert_eq!((all.metrics.units, all.metrics.ops, all.units_by_second), (70, 140, vec![60, 10]));
+        assert_eq!(all.times_ns.times().expect("its times").count(), 70);
+    }
+}
