@@ -18,7 +18,7 @@ use super::plan::{Chosen, Plan};
 use super::program::{self, Program};
 use super::serve::{self, Served, Site, Unserved};
 use super::signals::Interrupt;
-use super::task::{Event, Step, Task, TrialTask};
+use super::task::{Event, Task, TrialStep, TrialTask};
 use super::visits::VisitEntry;
 use super::{counts, guest, kept_data, machine, pin, signals};
 use crate::model::levers::LeverTrial;
@@ -244,7 +244,7 @@ impl<'a> Bench<'a> {
         watch: &mut dyn FnMut(Live),
     ) -> Result<(), Outcome> {
         for &step in self.steps(chosen) {
-            if step != Step::Fill && self.plan.job.lookup.cold {
+            if step != TrialStep::Fill && self.plan.job.lookup.cold {
                 self.make_cold(chosen, launch, served, (data, directory), record)?;
             }
             let launch = served.as_ref().map_or_else(|| launch.clone(), |served| served.reached(launch));
@@ -346,7 +346,7 @@ impl<'a> Bench<'a> {
         directory: &Path,
         record: &mut Record,
         watch: &mut dyn FnMut(Live),
-        step: Step,
+        step: TrialStep,
     ) -> Result<(), Outcome> {
         let program = self.program(chosen, launch, data, directory).map_err(failed)?;
         let keeps = program.is_some();
@@ -451,7 +451,7 @@ impl<'a> Bench<'a> {
             guest: self.plan.is_guest(chosen),
             room: guest::MemoryQuery::of(self.plan, chosen, &data.job, &data.summary),
             only_take_back: false,
-            step: Step::Whole,
+            step: TrialStep::Whole,
             cache: chosen.target.cache,
             program: None,
         }
