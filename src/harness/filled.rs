@@ -6,7 +6,7 @@ use std::path::Path;
 
 use super::plan::Chosen;
 use super::serve::Served;
-use super::task::Step;
+use super::task::TrialStep;
 use super::trial::Bench;
 use crate::jobs::lookup::LOOKUP;
 use crate::model::record::{Outcome, Record};
@@ -14,13 +14,13 @@ use crate::stores::{Launch, Role};
 
 impl Bench<'_> {
     /// What the children of a trial do, one after another. What is only in a process's memory has one child.
-    pub(super) fn steps(&self, chosen: &Chosen) -> &'static [Step] {
+    pub(super) fn steps(&self, chosen: &Chosen) -> &'static [TrialStep] {
         let is_filled = self.plan.kind.is_some_and(|kind| kind.name == LOOKUP.name);
         let is_ours = matches!(chosen.adapter.role, Role::Store | Role::ReadOnly) && chosen.place.is_none();
         match (is_filled && is_ours, &chosen.kept) {
-            (false, _) => &[Step::Whole],
-            (true, None) => &[Step::Fill, Step::Read],
-            (true, Some(_)) => &[Step::Read],
+            (false, _) => &[TrialStep::Whole],
+            (true, None) => &[TrialStep::Fill, TrialStep::Read],
+            (true, Some(_)) => &[TrialStep::Read],
         }
     }
 

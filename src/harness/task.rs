@@ -80,7 +80,7 @@ pub struct TrialTask {
     /// Nothing else is to be done: the trial itself was cut off.
     pub only_take_back: bool,
     /// What of it is this child's.
-    pub step: Step,
+    pub step: TrialStep,
     pub cache: Option<Cache>,
     /// What is run instead of a job.
     pub program: Option<Program>,
@@ -89,7 +89,7 @@ pub struct TrialTask {
 /// What a child does of a trial, where one fills a store and another one reads it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Step {
+pub enum TrialStep {
     Whole,
     Fill,
     Read,

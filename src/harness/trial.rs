@@ -20,7 +20,7 @@ use super::plan::{Chosen, Plan};
 use super::program::{self, Program};
 use super::serve::{self, Served, Site, Unserved};
 use super::signals::Interrupt;
-use super::task::{Event, Step, Task, TrialTask};
+use super::task::{Event, Task, TrialStep, TrialTask};
 use super::visits::VisitEntry;
 use super::{counts, guest, kept_data, machine, pin, signals};
 use crate::model::levers::LeverTrial;
@@ -277,13 +277,13 @@ impl<'a> Bench<'a> {
         watch: &mut dyn FnMut(Live),
     ) -> Result<(), Outcome> {
         for &step in self.steps(chosen) {
-            if step != Step::Fill && self.plan.job.lookup.cold {
+            if step != TrialStep::Fill && self.plan.job.lookup.cold {
                 self.make_cold(chosen, launch, served, (data, directory), record)?;
             }
             let launch = served.as_ref().map_or_else(|| launch.clone(), |served| served.reached(launch));
             // What fills the store is not measured.
             let proxy =
-                if step == Step::Fill { None } else { self.proxy(chosen, &launch, directory).map_err(failed)? };
+                if step == TrialStep::Fill { None } else { self.proxy(chosen, &launch, directory).map_err(failed)? };
             let worked =
                 self.attend(chosen, &launch, served.as_mut(), proxy.as_ref(), data, directory, record, watch, step);
             let passed = proxy.map_or(Ok(()), |proxy| proxy.end(record));
@@ -394,7 +394,7 @@ impl<'a> Bench<'a> {
         directory: &Path,
         record: &mut Record,
         watch: &mut dyn FnMut(Live),
-        step: Step,
+        step: TrialStep,
     ) -> Result<(), Outcome> {
         let through = proxy.map(|proxy| proxy.place.clone());
         let reached = through.as_ref().unwrap_or(&launch.place);
@@ -502,7 +502,7 @@ impl<'a> Bench<'a> {
             room: guest::MemoryQuery::of(self.plan, chosen, &job, &data.summary),
             job,
             only_take_back: false,
-            step: Step::Whole,
+            step: TrialStep::Whole,
             cache: chosen.target.cache,
             program: None,
         }

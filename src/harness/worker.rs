@@ -11,7 +11,7 @@ use super::child::{abort_on_panic, tell};
 use super::gates::queue::{self, Waits};
 use super::input::DataFile;
 use super::oracle::Played;
-use super::task::{Event, Step, TrialTask};
+use super::task::{Event, TrialStep, TrialTask};
 use super::ttl_shim::TtlShim;
 use super::{files, oracle, sweep};
 use crate::jobs::draw::mix;
@@ -91,10 +91,10 @@ fn carry_out(trial: &TrialTask) -> Result<(), Early> {
         entry::must_be_empty(store.as_ref(), trial, look)?;
         entry::must_have_room(store.as_ref(), trial)?;
     }
-    if trial.step == Step::Read {
+    if trial.step == TrialStep::Read {
         entry::must_hold_something(store.as_ref(), trial)?;
     }
-    if trial.step == Step::Read && trial.job.lookup.readers > 1 {
+    if trial.step == TrialStep::Read && trial.job.lookup.readers > 1 {
         tell(&Event::Facts(store.facts().map_err(|fault| reach(&launch.place, &fault))?));
         drop(store);
         readers::work(trial)?;
@@ -102,7 +102,7 @@ fn carry_out(trial: &TrialTask) -> Result<(), Early> {
         return compare(trial, adapter, kind, store.as_ref(), oracle::TrialCounts::default(), &[]);
     }
     let one_of = match trial.step {
-        Step::Reader(index) => Some(readers::OneOf { job: job.as_ref(), index, of: trial.job.lookup.readers }),
+        TrialStep::Reader(index) => Some(readers::OneOf { job: job.as_ref(), index, of: trial.job.lookup.readers }),
         _ => None,
     };
     let drawn = drawn::job(trial, kind, store.as_ref())?;
@@ -112,7 +112,7 @@ fn carry_out(trial: &TrialTask) -> Result<(), Early> {
     let (finished, misses, played) = (Cell::new(0), Cell::new(0), RefCell::new(Vec::new()));
     let stage = Stage { trial, adapter, job, source: &source, finished, misses, played };
     let (mut store, worked) = stage.work(through(trial, adapter, store)?);
-    if matches!(trial.step, Step::Fill | Step::Reader(_)) {
+    if matches!(trial.step, TrialStep::Fill | TrialStep::Reader(_)) {
         return worked;
     }
     let compared = worked.and_then(|()| {
@@ -212,7 +212,7 @@ impl Stage<'_> {
                 }
             }
         }
-        if matches!(self.trial.step, Step::Fill | Step::Reader(_)) {
+        if matches!(self.trial.step, TrialStep::Fill | TrialStep::Reader(_)) {
             return Ok(());
         }
         self.flush("final_flush", store)?;
@@ -227,9 +227,9 @@ impl Stage<'_> {
     fn parts(&self) -> (Vec<Part>, Vec<Part>) {
         let (load, measured) = self.job.parts().iter().partition(|&&part| part == Part::Load);
         match self.trial.step {
-            Step::Whole => (load, measured),
-            Step::Fill => (load, Vec::new()),
-            Step::Read | Step::Reader(_) => (Vec::new(), measured),
+            TrialStep::Whole => (load, measured),
+            TrialStep::Fill => (load, Vec::new()),
+            TrialStep::Read | TrialStep::Reader(_) => (Vec::new(), measured),
         }
     }
 

@@ -1,5 +1,5 @@
-//! `fst`: counts in a finite state transducer, whose keys share their beginnings and ends. About the least that keys and
-//! counts need in memory.
+//! `fst`: counts in a finite state transducer, whose keys share their beginnings and ends. About the least that keys
+//! and counts need in memory.
 
 use std::io::{self, Write};
 

@@ -4,7 +4,7 @@
 use std::io::{BufRead, BufReader, Write};
 use std::process::Stdio;
 
-use kvfair::harness::task::{Event, Step, Task, TrialTask};
+use kvfair::harness::task::{Event, Task, TrialStep, TrialTask};
 use kvfair::model::load::Load;
 use kvfair::model::record::{Phase, Record, Verdict};
 use kvfair::model::trial::{Data, JobSettings, Transport, Verify};
@@ -46,7 +46,7 @@ fn trial(launch: Launch) -> TrialTask {
         guest: false,
         room: Default::default(),
         only_take_back: false,
-        step: Step::Whole,
+        step: TrialStep::Whole,
         cache: None,
         program: None,
     }

@@ -1,6 +1,6 @@
-//! What `ngrams` and `lookup` may have written: under each term of the messages that are counted a counter from 1 to the term's final count. A
-//! counter does not say who counted: one of another program, within these bounds and under the same name, looks the
-//! same.
+//! What `ngrams` and `lookup` may have written: under each term of the messages that are counted a counter from 1 to
+//! the term's final count. A counter does not say who counted: one of another program, within these bounds and under
+//! the same name, looks the same.
 
 use std::collections::HashMap;
 

@@ -20,7 +20,7 @@ use crate::model::trial::{JobSettings, NgramSettings};
 const ALPHA: f64 = 0.4;
 
 #[derive(Default)]
-pub struct Lookup {
+pub struct ExpectedScores {
     counted: Ngrams,
     /// Units that were counted.
     all: u64,
@@ -33,7 +33,7 @@ struct Scored {
     log10: f64,
 }
 
-impl Replay for Lookup {
+impl Replay for ExpectedScores {
     fn replay(
         &mut self,
         source: &dyn Source,
@@ -107,7 +107,7 @@ impl Replay for Lookup {
     }
 }
 
-impl Lookup {
+impl ExpectedScores {
     fn score(&self, units: &[String], between: &str, settings: NgramSettings) -> Scored {
         let order = settings.order as usize;
         let (mut counts, mut known) = (Vec::new(), HashSet::new());

@@ -197,7 +197,7 @@ fn replay_of(job: &str) -> Result<Box<dyn Replay>, String> {
     match job {
         "fans" => Ok(Box::<fans::Fans>::default()),
         "ngrams" => Ok(Box::<ngrams::Ngrams>::default()),
-        "lookup" => Ok(Box::<lookup::Lookup>::default()),
+        "lookup" => Ok(Box::<lookup::ExpectedScores>::default()),
         "trace" => Ok(Box::<trace::Trace>::default()),
         name if jobs::find(name).is_some_and(|job| job.requests.is_some()) => Ok(Box::new(requests::ExpectedRequests)),
         other => Err(format!("no expected state is known of job {other}")),

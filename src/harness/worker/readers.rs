@@ -9,7 +9,7 @@ use std::time::Duration;
 use super::{Early, boundary, flushed};
 use crate::harness::child::{Child, tell};
 use crate::harness::gates::queue::Waits;
-use crate::harness::task::{Event, Step, Task, TrialTask};
+use crate::harness::task::{Event, Task, TrialStep, TrialTask};
 use crate::jobs::{Client, Job, Part, Source};
 use crate::model::load::At;
 use crate::model::record::Phase;
@@ -72,7 +72,7 @@ struct Reader(Child);
 
 impl Reader {
     fn start(trial: &TrialTask, index: u32) -> Result<Reader, Early> {
-        let task = TrialTask { step: Step::Reader(index), ..trial.clone() };
+        let task = TrialTask { step: TrialStep::Reader(index), ..trial.clone() };
         let mut log = trial.expected.clone().into_os_string();
         log.push(format!(".reader-{index}.log"));
         let child = Child::start(&[], &Task::Trial(Box::new(task)), &PathBuf::from(log));
