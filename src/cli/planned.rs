@@ -69,7 +69,7 @@ fn has_one_list(args: &RunArgs, plan: &Plan) -> Result<()> {
         () if !plan.sizes.is_empty() => format!("--{}s", plan.kind.map_or("unit", |kind| kind.unit)),
         () if args.how.load.rate.is_some() => "--rate".to_string(),
         () if plan.is_paced() => "--replay".to_string(),
-        () if plan.points(1).len() > 1 => "a sweep".to_string(),
+        () if plan.points(&plan.job, 1).len() > 1 => "a sweep".to_string(),
         () => return Ok(()),
     };
     let hint = "hint: name one --rtt, or one number of the other (--clients 50)";

@@ -86,6 +86,7 @@ fn job_of(kind: &JobKind, clients: u32) -> JobSettings {
         load: load::usual(kind, RECORDS, clients),
         replay_percent: None,
         ngrams: Default::default(),
+        lookup: Default::default(),
     }
 }
 
