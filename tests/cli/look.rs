@@ -26,12 +26,11 @@ fn a_first_look_says_how_the_gap_changes_with_size_and_leaves_nothing_out_in_sil
     let units = |record: &Value| record["job"]["units"].as_u64().expect("a size");
     assert!(ahead.iter().all(|record| units(record) == 4 * units(counting[0])));
     let blocks = counting.iter().filter(|record| record["target"]["label"] == "lmdb" && record["block"] != 0).count();
-    assert!(blocks >= 4, "{blocks}");
+    assert!(blocks >= 2, "{blocks}");
     let words = one_line(&said.out);
-    assert!(
-        words.contains(" (the median of 3 trials there): ") && words.contains("`kvfair run fans --profiles 10000 "),
-        "{words}"
-    );
+    // Three where there is time for them.
+    let is_told = [" trials there): ", " (one trial there): "].iter().any(|trials| words.contains(trials));
+    assert!(is_told && words.contains("`kvfair run fans --profiles 10000 "), "{words}");
     let is_expected = words.contains(" At 10,000 expect ") && words.contains("x for redis");
     assert!(is_expected || words.contains("The noise hides what to expect at 10,000"), "{words}");
     // The larger job is in no row, and the file says the same.
