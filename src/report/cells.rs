@@ -168,11 +168,12 @@ pub fn fill_in(rows: &mut [Row], records: &[Record], standings: &Standings<'_>) 
     Ok(())
 }
 
-/// The one that used least CPU for an op; `null` uses none to speak of.
+/// The one that used least CPU for an op: a baseline only where there is nothing else, and never `null`, which uses
+/// next to none.
 pub fn least_cpu(rows: &[Row]) -> Option<&Row> {
     let cpu_us = |row: &Row| row.numbers.as_ref().map_or(f64::MAX, Numbers::cpu_us_per_op);
     let used = rows.iter().filter(|row| row.numbers.is_some() && row.status.is_of_a_store());
-    used.min_by(|one, other| cpu_us(one).total_cmp(&cpu_us(other)))
+    used.min_by(|one, other| one.baseline.cmp(&other.baseline).then(cpu_us(one).total_cmp(&cpu_us(other))))
 }
 
 /// Ranks, and ratios to the best of each group.

@@ -218,9 +218,9 @@ fn one_block_is_seen_once() {
 #[test]
 fn a_noisy_run_says_so_first_and_shows_cpu_first() {
     let (_, page) = page_of(&results("noisy"));
-    assert!(heading(&page).starts_with("Noisy: 6 of 8 blocks were discarded. lmdb is at least"), "{}", heading(&page));
+    assert!(heading(&page).starts_with("Noisy: 6 of 8 blocks were disturbed. lmdb is at least"), "{}", heading(&page));
     // The first picture is on the first screen, and why the run is noisy stands below it.
-    let evidence = "<p>6 of 8 blocks were discarded (the processor was 32 % slower";
+    let evidence = "<p>6 of 8 blocks were disturbed (the processor was 32 % slower";
     let places = ["<h1>", "<h2>CPU of an op</h2>", evidence, "<h2>Time</h2>"].map(|what| page.find(what));
     assert!(places.is_sorted() && places.iter().all(Option::is_some), "{places:?}");
     says(&page, &["stroke-dasharray=\"4 3\"", ">2-3</text>"]);
