@@ -86,8 +86,8 @@ fn files(args: &Compare, base: &Path, head: &Path) -> Result<Exit> {
         return Err(anyhow!("{}: a run of several sizes is several comparisons\n{hint}", path.display()));
     }
     if let Some((path, _)) = [(base, &before), (head, &after)].iter().find(|(_, all)| grown::is_growth(all)) {
-        let hint = "hint: `kvfair show` prints it; compare runs of one job each";
-        return Err(anyhow!("{}: what growth found is not compared\n{hint}", path.display()));
+        let hint = "hint: `kvfair show` prints them; compare two runs of one job";
+        return Err(anyhow!("{}: results of `kvfair growth` cannot be compared\n{hint}", path.display()));
     }
     let compared = compare::across(ahead::split(&before).0, ahead::split(&after).0);
     if compared.is_empty() {

@@ -18,7 +18,7 @@ pub fn is_growth(records: &[Record]) -> bool {
 pub fn shown(records: &[Record], look: &Look) -> Result<(String, Exit)> {
     if look.csv || look.all {
         let option = if look.csv { "--csv" } else { "--all" };
-        bail!("{option} is no form of what growth found\nhint: --json has all numbers, --markdown the table");
+        bail!("{option}: `kvfair growth` has no such form\nhint: --json has all numbers, --markdown the table");
     }
     let grown = growth::grown(records);
     let text = match look {

@@ -29,7 +29,7 @@ pub fn is_to_be_new(look: &Look) -> Result<()> {
     look.html.as_deref().map_or(Ok(()), save::is_to_be_new)
 }
 
-/// What a command found besides what records tell: tables that come first, and its heading where it has one.
+/// What a command found that is in no record: tables that come first, and its heading where it has one.
 #[derive(Default)]
 pub struct PageFindings {
     pub heading: Option<String>,

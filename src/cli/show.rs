@@ -47,7 +47,7 @@ fn looked_at(args: &Show) -> Result<Exit> {
         );
     }
     if args.histograms.is_some() && grown::is_growth(records) {
-        bail!("{}: what growth found has no histograms of its own", path.display());
+        bail!("{}: results of `kvfair growth` have no histograms", path.display());
     }
     if let Some(file) = &args.svg {
         let svg = if levered::is_levers(records) { levered::drawn(records) } else { drawn(counting) };

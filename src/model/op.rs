@@ -22,8 +22,8 @@ pub enum Op<'a> {
     Delete(&'a [u8]),
     /// Adds to a counter, which starts at 0: `Number`, its new value.
     Increment { key: &'a [u8], by: i64 },
-    /// Adds 0 or more to a counter, which starts at 0, where nobody asks for its new value: `Done`. A sum past the last
-    /// number that the store counts to may go unnoticed.
+    /// Adds 0 or more to a counter, which starts at 0, and does not answer with its new value: `Done`. A sum past the
+    /// last number that the store counts to may go unnoticed.
     Add { key: &'a [u8], by: i64 },
     /// Adds to many counters as `Add` does, each key once: `Done`. Not necessarily all or nothing.
     AddMany(Sums<'a>),

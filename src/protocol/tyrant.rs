@@ -59,7 +59,7 @@ enum Awaited {
     Deleted,
     /// A sum that grew by so much.
     Sum(i32),
-    /// So many sums that nobody asks for.
+    /// So many sums that are not asked for.
     Sums(usize),
     Values(usize),
     Counts(usize),

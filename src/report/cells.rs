@@ -1,7 +1,7 @@
 //! From the records of a run to one row a target: medians over its trials, and what became of those that did not
 //! finish.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::Result;
 
@@ -56,7 +56,7 @@ pub struct Numbers {
     pub final_flush_s: f64,
     /// Times the seconds of its group's best row, by pairs of the same block; none for baselines.
     pub vs_best: Option<Versus>,
-    /// Times the CPU of an op of whoever used least, `null` left out; only where it was asked for: see [`fill_in`].
+    /// Times the CPU of the job of whoever used least, `null` left out; only where it was asked for: see [`fill_in`].
     pub cpu_vs_least: Option<Versus>,
     pub units_per_s: f64,
     /// Of the first trial's run: all trials count the same, but for what depends on who is faster.
@@ -188,11 +188,20 @@ pub fn fill_in(rows: &mut [Row], records: &[Record], standings: &Standings<'_>) 
     Ok(())
 }
 
-/// The one that used least CPU for an op; `null` uses none to speak of.
+/// Whether all stores were asked as many ops, so that CPU an op compares as CPU of the job does. A program's ops are
+/// not known, and an op of one way of asking (`--via`) is not an op of another.
+pub fn have_the_same_ops(rows: &[Row]) -> bool {
+    let ops = rows.iter().filter(|row| !row.baseline).filter_map(|row| Some(row.numbers.as_ref()?.run.ops));
+    let ops: BTreeSet<u64> = ops.collect();
+    ops.len() <= 1 && !rows.iter().any(|row| row.of_program)
+}
+
+/// The one that used least CPU for the job: a baseline only where there is nothing else, and never `null`, which uses
+/// next to none.
 pub fn least_cpu(rows: &[Row]) -> Option<&Row> {
-    let cpu_us = |row: &Row| row.numbers.as_ref().map_or(f64::MAX, Numbers::cpu_us_per_op);
+    let cpu_us = |row: &Row| row.numbers.as_ref().map_or(f64::MAX, Numbers::cpu_us);
     let used = rows.iter().filter(|row| row.numbers.is_some() && row.status.is_of_a_store());
-    used.min_by(|one, other| cpu_us(one).total_cmp(&cpu_us(other)))
+    used.min_by(|one, other| one.baseline.cmp(&other.baseline).then(cpu_us(one).total_cmp(&cpu_us(other))))
 }
 
 /// Ranks, and ratios to the best of each group.
@@ -379,6 +388,11 @@ impl Numbers {
     /// Of client and server.
     pub fn cpu_us_per_op(&self) -> f64 {
         self.client_cpu_us_per_op + self.server_cpu_us_per_op.unwrap_or(0.0)
+    }
+
+    /// The same for all ops.
+    pub fn cpu_us(&self) -> f64 {
+        self.cpu_us_per_op() * self.run.ops.max(1) as f64
     }
 }
 

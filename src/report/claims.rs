@@ -1,7 +1,7 @@
 //! What may be said of a run in plain words: differences that would come out the same tomorrow, who cannot be told
 //! apart, and why nothing is claimed.
 
-use super::cells::{Row, Status};
+use super::cells::{Row, Status, have_the_same_ops};
 use super::standing::{Standing, Standings};
 use crate::model::effort::CLAIM_BLOCKS;
 use crate::model::trial::Transport;
@@ -196,12 +196,16 @@ fn seen(numbered: &[&Row], why: &str) -> String {
     }
 }
 
-/// CPU an op: which store used least, and what others used of it where that may be claimed. The one that used next to
+/// CPU: which store used least, and what others used of it where that may be claimed. The one that used next to
 /// least and the one that used most stand for those between. A baseline is never the winner.
 fn of_cpu(rows: &[Row], standings: &Standings<'_>) -> String {
     let Some(cpu) = standings.cpu().filter(Standing::has_controls) else { return String::new() };
-    let by = if rows.iter().any(|row| row.of_program) { "By CPU" } else { "By CPU an op" };
-    let used = |row: &&&Row| row.numbers.as_ref().map_or(f64::MAX, |numbers| numbers.cpu_us_per_op());
+    let by = match () {
+        () if have_the_same_ops(rows) => "By CPU an op",
+        () if rows.iter().any(|row| row.of_program) => "By CPU",
+        () => "By CPU of the whole job",
+    };
+    let used = |row: &&&Row| row.numbers.as_ref().map_or(f64::MAX, |numbers| numbers.cpu_us());
     let mut stores: Vec<&Row> = rows.iter().filter(|row| !row.baseline && row.numbers.is_some()).collect();
     stores.sort_by(|one, other| used(&one).total_cmp(&used(&other)));
     let Some(least) = stores.first() else { return String::new() };

@@ -123,7 +123,7 @@ impl<'a> Standings<'a> {
     /// CPU of client and server for an op, in all groups and baselines too: what is used up does not wait. Found out
     /// anew, for the few who ask.
     pub fn cpu(&self) -> Option<Standing<'a>> {
-        self.by(costs::cpu_us_per_op, |_| true)
+        self.by(costs::cpu_s, |_| true)
     }
 
     /// By any cost, of the targets that `of` names: in the blocks in which all of them have it.

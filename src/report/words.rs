@@ -176,13 +176,13 @@ pub fn medians(rows: &[Row]) -> String {
     )
 }
 
-/// "noise ok", "noisy: 7 of 12 blocks discarded".
+/// "noise ok", "noisy: 7 of 12 blocks disturbed".
 fn noise(standings: &Standings<'_>) -> String {
     let counted = &standings.counted;
     let (discarded, all) = (counted.discarded.len(), counted.blocks.union(&counted.discarded).count());
     let blocks = if discarded == 1 { "1 block".to_string() } else { format!("{discarded} blocks") };
     match discarded {
-        _ if counted.is_noisy() => format!("noisy: {discarded} of {all} blocks discarded"),
+        _ if counted.is_noisy() => format!("noisy: {discarded} of {all} blocks disturbed"),
         0 if standings.is_noisy() => "noisy".to_string(),
         0 => "noise ok".to_string(),
         _ if standings.is_noisy() => format!("noisy, {blocks} discarded"),

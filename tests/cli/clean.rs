@@ -243,7 +243,7 @@ fn killed_in_a_trace_on_memcached() {
         assert!(memcached(&server, &format!("set {key} 0 0 {}\r\n{value}", value.len())).contains("STORED"));
     }
     let ours = curr_items() - 3;
-    assert!(ours > 10_000, "{ours}");
+    assert!(ours > 1_000, "{ours}");
     // Other data under the same name would have other keys.
     let rows = std::fs::read_to_string(desk.home().join("twitter.csv")).unwrap();
     desk.file("twitter.csv", rows.replacen("key0,", "key1,", 1));

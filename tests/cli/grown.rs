@@ -112,14 +112,16 @@ fn what_is_no_form_of_growth_and_what_is_not_one_run_is_refused() {
     desk.file("fans.jsonl", results("fans"));
     for option in ["--csv", "--all"] {
         let said = desk.run(&["show", "growth.jsonl", option]);
-        said.exits(1).complains(&format!("growth.jsonl: {option} is no form")).complains("hint: --json");
+        said.exits(1)
+            .complains(&format!("growth.jsonl: {option}: `kvfair growth` has no such form"))
+            .complains("hint: --json");
     }
     let said = desk.run(&["show", "growth.jsonl", "--histograms", "times"]);
-    said.exits(1).complains("has no histograms of its own");
+    said.exits(1).complains("results of `kvfair growth` have no histograms");
     for files in [["growth.jsonl", "fans.jsonl"], ["fans.jsonl", "growth.jsonl"]] {
         desk.run(&["compare", files[0], files[1]])
             .exits(1)
-            .complains("growth.jsonl: what growth found is not compared");
+            .complains("growth.jsonl: results of `kvfair growth` cannot be compared");
     }
     let all = records("growth");
     let again = lines(&[&all[..], &all[..1]].concat());

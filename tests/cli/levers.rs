@@ -189,7 +189,7 @@ fn clients_and_depth_are_levers_of_a_job_of_requests() {
     let desk = Desk::new();
     let job = ["mixed", "redis+unix", "--clients", "4", "--requests", "3000", "--records", "500"];
     let said = measured(&desk, &job, &["--levers", "clients,depth"]);
-    said.shows("clients=").shows("depth=").shows("costs code: it asks on before it is answered");
+    said.shows("clients=").shows("depth=").shows("costs code: it sends requests before earlier answers");
     let records = records_in(&desk.home().join(OUT));
     let wrong = records.iter().find(|record| record["verdict"]["kind"] != "right");
     assert!(wrong.is_none(), "{wrong:?}");

@@ -21,7 +21,7 @@ const COMMON: &[(&str, &str)] = &[
     ("profiles", "Size of `fans` (others: --messages, --requests)"),
     ("clients", "Clients at once; of requests a list, as in 1,10,50"),
     ("rate", "Requests a second, as in 20k or 20%,50%,80%"),
-    ("via", "How `fans` asks: portable, batch, native, cas"),
+    ("via", "How the job asks: portable, batch, native, cas"),
     ("durability", "What must survive of writes: none, crash, power"),
     ("effort", "How sure: quick (2 minutes), normal (15), careful"),
     ("budget", "The time that the run has, as in 90s or 5m"),

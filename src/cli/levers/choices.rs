@@ -195,7 +195,7 @@ fn of_the_client(ground: &Ground<'_>) -> Vec<Lever> {
     levers
 }
 
-/// A store may have a cache of its own among its settings: levers are told apart by their names.
+/// A store may have a setting of this name: then the cache of the client has another name.
 fn cache_name(base: &Chosen) -> &'static str {
     let has_its_own = base.adapter.settings.iter().any(|setting| setting.name == CACHE);
     if has_its_own { "client-cache" } else { CACHE }
@@ -229,7 +229,7 @@ fn depths(load: &Load, transport: Transport) -> impl Iterator<Item = u32> {
 }
 
 fn depth(depth: u32) -> LeverValue {
-    let pays = "code: it asks on before it is answered";
+    let pays = "code: it sends requests before earlier answers arrive";
     LeverValue { words: format!("depth={depth}"), pays, change: Change::Depth(depth) }
 }
 

@@ -145,7 +145,7 @@ pub fn that_fit(
     levers
 }
 
-/// So many of the first levers can be told apart within this time where a trial takes so long: one at least.
+/// How many of the first levers fit into this time, by the blocks that they need and what a trial takes: one at least.
 fn count_in(
     time: Duration,
     trial_s: f64,

@@ -38,7 +38,7 @@ pub fn synthetic(
     let whole = Ended::Stopped(RunEnd::AllBlocks);
     let time = time_of(session.budget, session.end.left());
     let Some(mut plan) = plan_of(ground, plan, levers, all).filter(|_| !time.is_zero()) else { return Ok(whole) };
-    complain(&format!("kvfair: the same levers on the job {JOB}, beside"));
+    complain(&format!("kvfair: the same levers on the job {JOB}"));
     pilots::size_at_most(session, &mut plan, time, Some(REQUESTS))?;
     session.blocks(&[plan], time_of(session.budget, session.end.left()).min(time))
 }

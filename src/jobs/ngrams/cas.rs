@@ -1,4 +1,4 @@
-//! The way `cas`: the count of a term is got with its version, and set if nobody was faster; else it is asked again.
+//! The way `cas`: gets a term's count with its version, and sets the new count. After a conflict it gets it again.
 //! Counts are values in decimal.
 
 use super::{STEP, Share, wrong};

@@ -1,4 +1,4 @@
-//! One op for each term: an increment, whose answer is the new count, or an add, whose answer nobody needs. The ways
+//! One op for each term: an increment, which answers with the new count, or an add, which does not. The ways
 //! `portable` and `native`.
 
 use super::{STEP, Share, wrong};

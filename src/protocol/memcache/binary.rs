@@ -82,7 +82,7 @@ enum Awaited {
         count: u32,
         largest: usize,
     },
-    /// A sum that nobody asks for.
+    /// A sum that is not asked for.
     Counted,
     /// Errors, if any, and the noop's answer.
     AllCounted(u32),

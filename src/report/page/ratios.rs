@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use super::PagePart;
 use crate::model::record::Record;
-use crate::report::cells::{Row, Status, least_cpu};
+use crate::report::cells::{Row, Status, have_the_same_ops, least_cpu};
 use crate::report::standing::by_target;
 use crate::report::versus::Versus;
 use crate::report::{aa, costs};
@@ -113,13 +113,8 @@ struct Used {
 }
 
 /// Of client and server.
-const CPU: Used = Used {
-    measure: "cpu",
-    title: "CPU of an op",
-    axis: "times the CPU of the least",
-    about: "",
-    cost: costs::cpu_us_per_op,
-};
+const CPU: Used =
+    Used { measure: "cpu", title: "CPU of an op", axis: "times the CPU of the least", about: "", cost: costs::cpu_s };
 
 const BYTES: &[Used] = &[
     Used {
@@ -149,8 +144,7 @@ const BYTES: &[Used] = &[
 pub fn of_cpu(part: &PagePart<'_>) -> Option<RatioPicture> {
     let rows = part.seen.rows;
     let least = least_cpu(rows)?;
-    let of_program = rows.iter().any(|row| row.of_program);
-    let used = Used { title: if of_program { "CPU" } else { CPU.title }, ..CPU };
+    let used = Used { title: if have_the_same_ops(rows) { CPU.title } else { "CPU of the job" }, ..CPU };
     let each = rows.iter().filter_map(|row| Some((row, row.numbers.as_ref()?.cpu_vs_least?)));
     let costs = by_target(part.seen.records, &part.seen.standings.counted, CPU.cost, |_| true);
     let drawn = drawn(part, &used, &costs, least, each.collect())?;

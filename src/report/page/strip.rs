@@ -95,7 +95,7 @@ fn noisy(standings: &Standings<'_>) -> Option<String> {
     let (discarded, all) = (counted.discarded.len(), counted.blocks.union(&counted.discarded).count());
     match standings.is_noisy() {
         false => None,
-        true if counted.is_noisy() => Some(format!("{discarded} of {all} blocks were discarded")),
+        true if counted.is_noisy() => Some(format!("{discarded} of {all} blocks were disturbed")),
         true => Some("the same store run twice did not come out the same".to_string()),
     }
 }
@@ -161,7 +161,7 @@ fn blocks(standings: &Standings<'_>) -> String {
     match (blocks, discarded) {
         (1, 0) => "1: seen once, no claim".to_string(),
         (_, 0) => format!("{blocks}, none discarded"),
-        _ if counted.is_noisy() => format!("{blocks} used, {discarded} of them noisy"),
+        _ if counted.is_noisy() => format!("{blocks} used, {discarded} of them disturbed"),
         _ => format!("{blocks} counted, {discarded} discarded"),
     }
 }

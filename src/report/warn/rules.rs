@@ -91,11 +91,11 @@ pub(super) fn discarded(seen: &WarningInput<'_>) -> Vec<Warning> {
         Gate::Discard(reasons) => reasons,
         _ => Vec::new(),
     });
-    let then = match counted.is_noisy() {
-        true => "all blocks are used, and only what is beyond the noise is claimed",
-        false => "they were run again",
+    let (what, then) = match counted.is_noisy() {
+        true => ("disturbed", "all blocks are used, and only what is beyond the noise is claimed"),
+        false => ("discarded", "they were run again"),
     };
-    let evidence = format!("{discarded} of {all} blocks were discarded ({why}); {then}");
+    let evidence = format!("{discarded} of {all} blocks were {what} ({why}); {then}");
     vec![warning("discarded", true, evidence, "stop other programs, or run when the machine is quiet")]
 }
 

@@ -183,7 +183,7 @@ pub fn many(talk: &mut ProbeSession<'_>) -> Probed {
     talk.expect(Op::NumberMany(list.lend()), Reply::Numbers(&numbers))
 }
 
-/// What is added is there at once, for increments as well, whoever made the counter.
+/// An addition is read at once, by number and by increment, whether an add or an increment made the counter.
 pub fn add_alone(talk: &mut ProbeSession<'_>) -> Probed {
     for (place, made_by_add) in [true, false].into_iter().enumerate() {
         let key = talk.key(format!("n{place}"))?;

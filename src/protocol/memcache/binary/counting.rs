@@ -25,7 +25,7 @@ impl Binary {
         Ok(Awaited::Lowered { by: step })
     }
 
-    /// The same where nobody asks for the sum. The protocol tells it all the same.
+    /// The same where the sum is not asked for. The protocol answers with it all the same.
     pub(super) fn add(&self, op: &Op<'_>, key: &[u8], by: i64, out: &mut Vec<u8>) -> Result<Awaited, Fault> {
         self.limits.check_plain_key(key)?;
         change(INCREMENT, key, self.limits.step_of(op, by)?, FOR_EVER, self.next, out);
