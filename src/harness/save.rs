@@ -118,9 +118,16 @@ pub fn write_new(files: &[(PathBuf, String)]) -> Result<()> {
     Ok(())
 }
 
-/// An error where something has that name.
+/// An error where something has that name, or where no file can be made.
 pub fn is_to_be_new(path: &Path) -> Result<()> {
-    if path.symlink_metadata().is_ok() { Err(is_there(path)) } else { Ok(()) }
+    if path.symlink_metadata().is_ok() {
+        return Err(is_there(path));
+    }
+    // Directories that are not there yet are made.
+    let nearest = path.ancestors().skip(1).find(|directory| directory.symlink_metadata().is_ok());
+    let directory = nearest.unwrap_or(Path::new("."));
+    as_any_file().tempfile_in(directory).with_context(|| format!("cannot write to {}", directory.display()))?;
+    Ok(())
 }
 
 fn is_there(path: &Path) -> anyhow::Error {

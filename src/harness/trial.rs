@@ -1,5 +1,7 @@
 //! The parent's side of a trial: a place for it, the server, the child, what is seen from outside, and the record.
 
+mod blank;
+
 use std::cell::RefCell;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -23,13 +25,12 @@ use super::signals::Interrupt;
 use super::task::{Event, Task, TrialStep, TrialTask};
 use super::visits::VisitEntry;
 use super::{counts, guest, kept_data, machine, pin, signals};
-use crate::model::levers::LeverTrial;
 use crate::model::logins;
 use crate::model::names::file_name;
 use crate::model::noise::Noise;
 use crate::model::preflight::Preflight;
-use crate::model::record::{Machine, Memory, Outcome, Record, Run, Verdict};
-use crate::model::trial::{Data, Durability, JobSettings, METHOD};
+use crate::model::record::{Outcome, Record};
+use crate::model::trial::{Durability, JobSettings};
 use crate::stores::{Launch, Login, Place};
 
 /// How often memory is looked at, and how soon a Ctrl-C is seen.
@@ -174,65 +175,6 @@ impl<'a> Bench<'a> {
             Outcome::Refused { reason } => Outcome::Refused { reason: hidden(reason) },
             Outcome::Missing { reason, get_it } => Outcome::Missing { reason: hidden(reason), get_it },
             other => other,
-        }
-    }
-
-    /// The record of what is not run.
-    pub fn left_out(&self, chosen: &Chosen, reason: &str) -> Record {
-        let outcome = Outcome::LeftOut { reason: reason.to_string() };
-        Record { outcome, ..self.blank(chosen, self.plan.first_block(), 0) }
-    }
-
-    fn blank(&self, chosen: &Chosen, block: u32, position: u32) -> Record {
-        let (plan, data, mut job) = (self.plan, self.data_for(chosen, block), self.job_for(chosen, block));
-        if let Data::Program { command, .. } = &mut job.data {
-            *command = logins::hidden(command, &self.secrets());
-        }
-        Record {
-            method: METHOD,
-            kvfair: env!("CARGO_PKG_VERSION").to_string(),
-            debug_build: cfg!(debug_assertions),
-            run: Run {
-                began: plan.began.clone(),
-                command: plan.command.iter().map(|word| logins::hidden(word, &self.secrets())).collect(),
-                seeds: plan.seeds.clone(),
-                blocks: plan.blocks.most,
-                plus_minus: plan.blocks.plus_minus,
-                answers_only: plan.answers_only,
-                accepts_noise: plan.accepts_noise,
-                pinned: plan.pinned.clone(),
-                sizes: plan.sizes.clone(),
-                rtts_us: plan.rtts_us.clone(),
-                levers: plan.levers.as_ref().map(|(run, _)| run.clone()),
-            },
-            block,
-            position,
-            aa_control: false,
-            discarded: false,
-            ahead: false,
-            levers: plan.levers.as_ref().map(|(_, part)| LeverTrial { part: *part, changed: chosen.changed.clone() }),
-            target: chosen.target.clone(),
-            durability: plan.durability,
-            tried: None,
-            is_under_way: false,
-            is_warm: false,
-            configuration: plan.configuration,
-            keeps: plan.keeps(chosen).unwrap_or_default().to_string(),
-            job,
-            clients: plan.clients_of(chosen),
-            network: plan.network_of(chosen),
-            stream: data.summary.stream.clone(),
-            store: None,
-            room: None,
-            outcome: Outcome::Finished,
-            verdict: Verdict::NotReached,
-            phases: Vec::new(),
-            memory: Memory::default(),
-            counters: Default::default(),
-            store_stats: Default::default(),
-            bytes_on_disk: None,
-            machine: Machine { preflight: self.preflight.clone(), ..machine::read(self.scratch) },
-            noise: Noise::default(),
         }
     }
 

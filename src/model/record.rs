@@ -69,8 +69,8 @@ pub struct Record {
     pub keeps: String,
     pub job: JobSettings,
     pub clients: u32,
-    /// The network that a proxy stood for, as `--rtt` asked for it; nothing where there was no proxy, as where the store
-    /// is in the client's process.
+    /// The network that a proxy stood for, as `--rtt` asked for it. Nothing where there was no proxy, as for a store in
+    /// the client's process.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub network: Option<Network>,
     pub stream: Stream,
