@@ -12,48 +12,48 @@ use std::time::Duration;
 use crate::stores::Place;
 
 /// Where a proxy takes clients in place of a server.
-pub enum Door {
+pub enum Listener {
     Tcp(TcpListener),
     Unix(UnixListener),
 }
 
-impl Door {
+impl Listener {
     /// For a server at a Unix socket a socket in `directory`, which is closed to others, else a port of the loopback;
     /// and where that is.
-    pub fn for_clients_of(server: &Place, directory: &Path) -> io::Result<(Door, Place)> {
+    pub fn for_clients_of(server: &Place, directory: &Path) -> io::Result<(Listener, Place)> {
         let Place::Unix(path) = server else {
             let listener = TcpListener::bind(("127.0.0.1", 0))?;
             let port = listener.local_addr()?.port();
-            return Ok((Door::Tcp(listener), Place::Tcp { host: "127.0.0.1".to_string(), port }));
+            return Ok((Listener::Tcp(listener), Place::Tcp { host: "127.0.0.1".to_string(), port }));
         };
         DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
         // Some clients know a socket by its name.
         let ours = directory.join(path.file_name().unwrap_or_default());
         let _ = fs::remove_file(&ours);
-        Ok((Door::Unix(UnixListener::bind(&ours)?), Place::Unix(ours)))
+        Ok((Listener::Unix(UnixListener::bind(&ours)?), Place::Unix(ours)))
     }
 
     /// The next client.
     pub fn accept(&self) -> io::Result<Pipe> {
         match self {
-            Door::Tcp(listener) => listener.accept().map(|(stream, _)| Pipe::Tcp(stream)),
-            Door::Unix(listener) => listener.accept().map(|(stream, _)| Pipe::Unix(stream)),
+            Listener::Tcp(listener) => listener.accept().map(|(stream, _)| Pipe::Tcp(stream)),
+            Listener::Unix(listener) => listener.accept().map(|(stream, _)| Pipe::Unix(stream)),
         }
     }
 
     pub fn set_nonblocking(&self) -> io::Result<()> {
         match self {
-            Door::Tcp(listener) => listener.set_nonblocking(true),
-            Door::Unix(listener) => listener.set_nonblocking(true),
+            Listener::Tcp(listener) => listener.set_nonblocking(true),
+            Listener::Unix(listener) => listener.set_nonblocking(true),
         }
     }
 }
 
-impl AsRawFd for Door {
+impl AsRawFd for Listener {
     fn as_raw_fd(&self) -> RawFd {
         match self {
-            Door::Tcp(listener) => listener.as_raw_fd(),
-            Door::Unix(listener) => listener.as_raw_fd(),
+            Listener::Tcp(listener) => listener.as_raw_fd(),
+            Listener::Unix(listener) => listener.as_raw_fd(),
         }
     }
 }

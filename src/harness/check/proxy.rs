@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
-use crate::harness::pipe::{Door, Pipe};
+use crate::harness::pipe::{Listener, Pipe};
 use crate::model::op::Fault;
 use crate::stores::{Adapter, Launch, Place, Store};
 
@@ -67,10 +67,10 @@ impl Proxy {
             passed: AtomicUsize::new(0),
         });
         let (for_all, server) = (shared.clone(), server.clone());
-        let (door, place) = Door::for_clients_of(&server, directory)?;
+        let (listener, place) = Listener::for_clients_of(&server, directory)?;
         thread::spawn(move || {
             loop {
-                if let Ok(client) = door.accept() {
+                if let Ok(client) = listener.accept() {
                     let _ = connect(client, &server, &for_all);
                 }
             }

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, anyhow, bail};
 
 use super::child::{Child, tell};
-use super::pipe::{Door, Pipe};
+use super::pipe::{Listener, Pipe};
 use super::task::{Event, ProxyTask, Task};
 use crate::model::network::Network;
 use crate::model::record::{Phase, Record};
@@ -124,9 +124,9 @@ fn run(_: &ProxyTask) -> Result<(), String> {
 pub fn ping(rtt_us: u64, under: &[String], scratch: &Path) -> Result<Network> {
     let cannot = |error: std::io::Error| anyhow!("--rtt: no ping through a proxy: {error}");
     let any = Place::Tcp { host: String::new(), port: 0 };
-    let (door, place) = Door::for_clients_of(&any, scratch).map_err(cannot)?;
+    let (listener, place) = Listener::for_clients_of(&any, scratch).map_err(cannot)?;
     let proxies = if rtt_us == 0 { 1 } else { 2 };
-    thread::spawn(move || (0..proxies).for_each(|_| door.accept().map_or((), echo)));
+    thread::spawn(move || (0..proxies).for_each(|_| listener.accept().map_or((), echo)));
     let through = |rtt_us: u64| -> Result<f64> {
         let rtt = Duration::from_micros(rtt_us);
         let proxy = Proxy::start(under, &place, rtt, 1, &scratch.join(format!("ping-{rtt_us}")))?;
@@ -177,9 +177,9 @@ mod tests {
 
     /// A proxy before a server that answers every byte with itself, at a place like this one.
     fn before_an_echo(like: &Place, directory: &Path) -> Place {
-        let (door, server) = Door::for_clients_of(like, &directory.join("e")).unwrap();
+        let (listener, server) = Listener::for_clients_of(like, &directory.join("e")).unwrap();
         thread::spawn(move || {
-            while let Ok(mut pipe) = door.accept() {
+            while let Ok(mut pipe) = listener.accept() {
                 thread::spawn(move || {
                     let mut bytes = vec![0; 64 << 10];
                     while let Ok(count @ 1..) = pipe.read(&mut bytes) {

@@ -18,7 +18,7 @@ use super::peer;
 use super::queue::DelayQueue;
 use crate::harness::child::tell;
 use crate::harness::files;
-use crate::harness::pipe::{Door, Pipe};
+use crate::harness::pipe::{Listener, Pipe};
 use crate::harness::task::{Event, Passed, ProxyTask};
 use crate::stores::Place;
 
@@ -30,7 +30,7 @@ const LATE_MAX: Duration = Duration::from_micros(100);
 const WEIGHT: f64 = 1.0 / 16.0;
 
 const PARENT: Token = Token(0);
-const DOOR: Token = Token(1);
+const LISTENER: Token = Token(1);
 const TIMER: Token = Token(2);
 /// The first of a pair of connections; its client's is even, its server's the next one.
 const FIRST: usize = 4;
@@ -40,8 +40,8 @@ pub fn run(task: &ProxyTask) -> Result<(), String> {
     // A client has two connections here.
     files::allow(task.clients.saturating_mul(2))?;
     let failed = |error: io::Error| format!("the proxy before {} failed: {error}", task.server);
-    let (door, place) = Door::for_clients_of(&task.server, &task.directory).map_err(failed)?;
-    let mut proxy = Proxy::new(door, task, Some(io::stdin().as_raw_fd())).map_err(failed)?;
+    let (listener, place) = Listener::for_clients_of(&task.server, &task.directory).map_err(failed)?;
+    let mut proxy = Proxy::new(listener, task, Some(io::stdin().as_raw_fd())).map_err(failed)?;
     tell(&Event::Listens(place));
     proxy.serve().map_err(failed)?;
     tell(&Event::Passed(proxy.passed));
@@ -49,7 +49,7 @@ pub fn run(task: &ProxyTask) -> Result<(), String> {
 }
 
 struct Proxy<'a> {
-    door: Door,
+    listener: Listener,
     server: &'a Place,
     delay: Duration,
     began: Instant,
@@ -81,15 +81,15 @@ struct Side {
 
 impl<'a> Proxy<'a> {
     /// It ends when `parent` is closed, if that is anything.
-    fn new(door: Door, task: &'a ProxyTask, parent: Option<RawFd>) -> io::Result<Proxy<'a>> {
+    fn new(listener: Listener, task: &'a ProxyTask, parent: Option<RawFd>) -> io::Result<Proxy<'a>> {
         let (poll, timer) = (Poll::new()?, TimerFd::new(ClockId::CLOCK_MONOTONIC, TimerFlags::TFD_NONBLOCK)?);
-        door.set_nonblocking()?;
-        let sources = [(door.as_raw_fd(), DOOR), (timer.as_fd().as_raw_fd(), TIMER)];
+        listener.set_nonblocking()?;
+        let sources = [(listener.as_raw_fd(), LISTENER), (timer.as_fd().as_raw_fd(), TIMER)];
         for (descriptor, token) in sources.into_iter().chain(parent.map(|parent| (parent, PARENT))) {
             poll.registry().register(&mut SourceFd(&descriptor), token, Interest::READABLE)?;
         }
         Ok(Proxy {
-            door,
+            listener,
             server: &task.server,
             delay: task.delay,
             began: Instant::now(),
@@ -116,7 +116,7 @@ impl<'a> Proxy<'a> {
                 match event.token() {
                     // It says nothing: this is its end.
                     PARENT => return Ok(()),
-                    DOOR => self.take_clients()?,
+                    LISTENER => self.take_clients()?,
                     TIMER => self.went_off(),
                     Token(number) => self.woken(number, event),
                 }
@@ -159,10 +159,10 @@ impl<'a> Proxy<'a> {
         }
     }
 
-    /// All that wait at the door.
+    /// All connections that wait to be accepted.
     fn take_clients(&mut self) -> io::Result<()> {
         loop {
-            match self.door.accept() {
+            match self.listener.accept() {
                 // Who is not let in, or finds no server, sees its connection closed.
                 Ok(client) if client.over_tcp().is_some_and(|(other, ours)| peer::is_stranger(other, ours)) => {}
                 Ok(client) => drop(self.take(client)),
@@ -276,9 +276,9 @@ impl<'a> Proxy<'a> {
 /// Where a proxy listens that goes on as long as its test.
 #[cfg(test)]
 pub(super) fn serve_in_a_thread(task: ProxyTask) -> Place {
-    let (door, place) = Door::for_clients_of(&task.server, &task.directory).expect("a door");
+    let (listener, place) = Listener::for_clients_of(&task.server, &task.directory).expect("a listener");
     std::thread::spawn(move || {
-        let mut proxy = Proxy::new(door, &task, None).expect("a proxy");
+        let mut proxy = Proxy::new(listener, &task, None).expect("a proxy");
         let _ = proxy.serve();
     });
     place
