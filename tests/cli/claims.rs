@@ -98,7 +98,7 @@ fn a_comparison_is_shown_as_markdown() {
     let desk = Desk::new();
     let base = ["compare", "ngrams", "--messages", "60", "--blocks", "4", "--markdown", "--output", "one.jsonl"];
     let said = desk.run(&[&base[..], &["--base", "faulty?name=x", "--head", "faulty?name=a|b"]].concat());
-    let heading = "\n\n| target | seconds |  | CPU an op |  |\n| :-- | --: | --: | --: | --: |\n";
+    let heading = "\n\n| target | seconds |  | CPU per op |  |\n| :-- | --: | --: | --: | --: |\n";
     let (page, compared) = said.exits(0).out.split_once(heading).expect("a table of the comparison");
     assert!(page.contains("ngrams, 60 messages") && page.contains("\n\n| ") && page.contains("| a\\|b |"), "{page}");
     let cells: Vec<&str> = compared.trim_end().split(" | ").collect();
