@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
-use crate::desk::{Desk, Said, one_line};
+use crate::desk::{Desk, Said};
 use crate::forms::results;
 
 /// Results of another day, whose pages are kept.
@@ -59,7 +59,7 @@ pub fn says(page: &str, words: &[&str]) {
     }
 }
 
-fn heading(page: &str) -> &str {
+pub fn heading(page: &str) -> &str {
     let (_, rest) = page.split_once("<h1>").expect("a heading");
     rest.split_once("</h1>").expect("its end").0
 }
@@ -123,40 +123,6 @@ fn the_page_says_what_the_terminal_says() {
 pub fn embedded(page: &str, id: &str) -> Value {
     let (_, rest) = page.split_once(&format!("<script type=\"application/json\" id=\"{id}\">")).expect(id);
     serde_json::from_str(rest.split_once("</script>").expect("its end").0).expect("JSON")
-}
-
-/// Who sees the first screen alone finds the numbers of the heading in the picture below it, beside what they are of.
-#[test]
-fn the_pictures_have_the_words_and_numbers_of_the_heading() {
-    let (_, page) = page_of(&results("fans"));
-    let told = "redis over a Unix socket (0.89 s) is faster than over TCP, which takes 1.18 times as long [1.14-1.27]. \
-                redis+unix uses the least CPU per op; redis uses 1.17 times as much [1.13-1.25].";
-    assert_eq!(heading(&page), told);
-    says(&page, &[">times as long as redis+unix</text>", ">times as much CPU per op as redis+unix</text>"]);
-    says(
-        &page,
-        &[">1.18x [1.14-1.27]</text>", ">1.06 s</text>", ">1.17x [1.13-1.25]</text>", ">18.1 + 23.5 us</text>"],
-    );
-    says(&page, &[">server, Unix socket</text>", ">server, TCP</text>", "the same in all charts of time and CPU"]);
-    says(&page, &["Asked of each store: for each profile", "<b>Trial</b>", "<b>Block</b>", "<b>Durability none</b>"]);
-    // Where the same ratio stands.
-    let place = |title: &str| {
-        let (_, section) = page.split_once(&format!("<h2>{title}</h2>")).expect(title);
-        let tick = section.split("<text ").find(|text| text.contains(">1.1x<")).expect("a tick");
-        tick.split(' ').next().expect("x").to_string()
-    };
-    assert_eq!(place("Time"), place("CPU per op"), "one scale");
-    let (_, page) = page_of(&results("noisy"));
-    for told in ["7.4 times as much", "9.6 times as much", "7.5 times as long"] {
-        assert!(heading(&page).contains(&format!("at least {told}")), "{}", heading(&page));
-        let number = told.split(' ').next().expect("a number");
-        says(&page, &[&format!(">at least {number}x</text>")]);
-    }
-    says(
-        &page,
-        &[">embedded</text>", ">baseline</text>", "null (forgets everything), ram (a hash map in this process)"],
-    );
-    says(&page, &["8 blocks of 5 (redis twice, null not checked) and a warm-up of 4"]);
 }
 
 #[test]
@@ -515,22 +481,4 @@ fn all_six_forms_show_the_same_numbers() {
             assert!(svg.contains(&told) && page.contains(&told), "{told}");
         }
     }
-}
-
-/// An op by one way of asking is not an op by another: then CPU is that of the whole job.
-#[test]
-fn cpu_is_that_of_the_whole_job_where_targets_ask_in_several_ways() {
-    let told = |cpu: &str| format!("redis+unix uses the least {cpu}; redis uses 1.17 times as much [1.13-1.25].");
-    let (said, _) = changed(|_| ());
-    assert!(one_line(&said.out).contains(&told("CPU per op")), "{}", said.out);
-    let (said, page) = changed(|record| {
-        if is_of(record, "redis") {
-            record["job"]["via"] = "batch".into();
-            for phase in record["phases"].as_array_mut().expect("phases") {
-                phase["ops"] = (phase["ops"].as_u64().expect("a count") / 10).into();
-            }
-        }
-    });
-    assert!(one_line(&said.out).contains(&told("CPU for the whole job")), "{}", said.out);
-    says(&page, &["<h2>CPU for the whole job</h2>", "times as much CPU as redis+unix"]);
 }
