@@ -1,5 +1,6 @@
 //! The page of `--html`: what a command prints of a run, and more, as one file.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use anyhow::{Error, Result};
@@ -9,6 +10,7 @@ use super::shown::{keeps_crash, points, sentence};
 use super::{complain, grown, levered, sized};
 use crate::harness::load::BrokenLine;
 use crate::harness::save;
+use crate::jobs;
 use crate::model::answers;
 use crate::model::levers::LeverPart;
 use crate::model::record::Record;
@@ -23,6 +25,7 @@ use crate::report::standing::{Standings, standings};
 use crate::report::table::{self, Ranks};
 use crate::report::warn::{self, WarningInput};
 use crate::report::{ahead, alike, cells, growth, json, point, sizes, sweep, whole};
+use crate::stores;
 
 /// Refused before anything is measured: a page is never overwritten.
 pub fn is_to_be_new(look: &Look) -> Result<()> {
@@ -159,6 +162,8 @@ fn of_one_size(
         mask,
         tables: found.tables.into_iter().chain(tables).collect(),
         sentence: found.heading.unwrap_or(sentence),
+        job: job(records),
+        baselines: baselines(records),
         warnings: warn::heard(&warn::warnings(&seen), &look.no_warn),
         claims: if is_swept {
             json::swept_claims(&points)
@@ -187,6 +192,8 @@ fn of_growth(records: &[Record], mask: &Mask, source: Source) -> Result<String> 
         mask,
         tables: vec![Grid { title: "The CPU of client and server".to_string(), lines: growth::lines(&grown) }],
         sentence: said.collect::<Vec<_>>().join(" "),
+        job: job(records),
+        baselines: baselines(records),
         warnings: Vec::new(),
         claims: Vec::new(),
         next: String::new(),
@@ -219,6 +226,8 @@ fn of_sizes(all: &[Record], mask: &Mask, look: &Look, source: Source) -> Result<
         mask,
         tables: vec![Grid { title: String::new(), lines: sized::lines(&axis, &parts, &grown, look.wide) }],
         sentence: sizes::sentence(&axis, &grown, &standings),
+        job: job(all),
+        baselines: baselines(all),
         warnings: warn::heard(&sized::warnings(&parts, &standings), &look.no_warn),
         claims: claims.collect(),
         next: next(&page_parts[page_parts.len() - 1].seen, look),
@@ -228,6 +237,22 @@ fn of_sizes(all: &[Record], mask: &Mask, look: &Look, source: Source) -> Result<
         levers: None,
         parts: page_parts,
     })
+}
+
+/// What the job does; nothing of a program.
+fn job(records: &[Record]) -> &'static str {
+    records.first().and_then(|record| jobs::find(&record.job.name)).map_or("", |kind| kind.about)
+}
+
+/// "null (forgets everything), ram (a hash map in this process)", of the baselines that were run.
+fn baselines(records: &[Record]) -> String {
+    let run = records.iter().filter(|record| record.target.baseline);
+    let run: BTreeSet<&str> = run.map(|record| record.target.store.as_str()).collect();
+    let each = run.into_iter().filter_map(|name| {
+        let what = stores::find(name)?.about.split(':').next()?;
+        Some(format!("{name} ({what})"))
+    });
+    each.collect::<Vec<_>>().join(", ")
 }
 
 fn silent(rows: &[cells::Row]) -> Option<Grid> {

@@ -11,7 +11,8 @@ use crate::model::trial::{Data, JobSettings, Via};
 
 pub static GETSET: JobKind = JobKind {
     name: "getset",
-    about: "sets, then gets, small values on random keys, with more and more clients: requests a second, and CPU a request",
+    about: "sets, then gets, small values on random keys, with more and more clients: requests per second, and CPU per \
+            request",
     unit: "request",
     scale: "requests",
     default_units: 100_000,

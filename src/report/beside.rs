@@ -174,7 +174,7 @@ pub fn cpu_sentence(points: &[Point]) -> String {
     let is_claimed = |beside: &Beside| beside.is_best || beside.noise_floor.is_some();
     let enough = compared.iter().all(|(_, beside)| beside.blocks >= CLAIM_BLOCKS as usize && is_claimed(beside));
     let said = if enough { claims(&compared, "used least", "as much") } else { Vec::new() };
-    if said.is_empty() { String::new() } else { format!("By CPU a request: {}.", said.join("; ")) }
+    if said.is_empty() { String::new() } else { format!("CPU per request: {}.", said.join("; ")) }
 }
 
 /// Of each group the best, those that cost more, and those of which no difference was found.

@@ -188,7 +188,7 @@ pub fn fill_in(rows: &mut [Row], records: &[Record], standings: &Standings<'_>) 
     Ok(())
 }
 
-/// Whether all stores were asked as many ops, so that CPU an op compares as CPU of the job does. A program's ops are
+/// Whether all stores were asked as many ops, so that CPU per op compares as CPU of the job does. A program's ops are
 /// not known, and an op of one way of asking (`--via`) is not an op of another.
 pub fn have_the_same_ops(rows: &[Row]) -> bool {
     let ops = rows.iter().filter(|row| !row.baseline).filter_map(|row| Some(row.numbers.as_ref()?.run.ops));

@@ -3,6 +3,7 @@
 
 use super::cells::{Row, Status, have_the_same_ops};
 use super::standing::{Standing, Standings};
+use super::versus::in_a_sentence;
 use crate::model::effort::CLAIM_BLOCKS;
 use crate::model::trial::Transport;
 use crate::model::units;
@@ -42,8 +43,16 @@ pub fn sentence(rows: &[Row], standings: &Standings<'_>) -> String {
         Some(if several { format!("{}: {said}", called(group[0])) } else { said })
     });
     let mut said: Vec<String> = each.collect();
-    said.push(of_cpu(rows, standings));
+    let cpu = of_cpu(rows, standings);
+    if !cpu.is_empty() {
+        said.insert(if standings.is_noisy() { 0 } else { said.len() }, cpu);
+    }
     said.join(" ")
+}
+
+/// Whether CPU is the first that is said something of: where the noise, or the machine, makes times doubtful.
+pub fn leads_with_cpu(rows: &[Row], standings: &Standings<'_>) -> bool {
+    (standings.refused.is_some() || standings.is_noisy()) && !of_cpu(rows, standings).is_empty()
 }
 
 /// What one group's ranks say.
@@ -75,6 +84,8 @@ fn claims(group: &[&Row], standing: &Standing<'_>) -> Option<String> {
 /// A difference that may be claimed.
 struct Claim<'a> {
     faster: &'a str,
+    /// What the faster one took, in seconds.
+    took_s: f64,
     slower: &'a str,
     /// How many times as long the slower one took: "1.29x [1.23-1.34]", "at least 36x".
     ratio: String,
@@ -90,10 +101,11 @@ impl<'a> Claim<'a> {
         slower: &'a Row,
         words: Option<(String, String)>,
     ) -> Option<Claim<'a>> {
+        let took_s = seconds(faster);
         let (faster, slower) = (faster.target.as_str(), slower.target.as_str());
         let preliminary = standing.versus(slower, faster)?.preliminary;
         let ratio = standing.in_words(slower, faster)?.trim_start_matches('~').to_string();
-        Some(Claim { faster, slower, ratio, preliminary, words })
+        Some(Claim { faster, took_s, slower, ratio, preliminary, words })
     }
 
     fn in_words(&self) -> String {
@@ -102,7 +114,8 @@ impl<'a> Claim<'a> {
             None => (self.faster, self.slower),
         };
         let preliminary = if self.preliminary { ", preliminary" } else { "" };
-        format!("{faster} is {} as fast as {slower}{preliminary}", self.ratio)
+        let (took, ratio) = (units::seconds(self.took_s), in_a_sentence(&self.ratio, "as long"));
+        format!("{faster} ({took} s) is faster than {slower}, which takes {ratio}{preliminary}")
     }
 }
 
@@ -156,11 +169,7 @@ fn hidden(pairs: &[Pair<'_>], standing: &Standing<'_>) -> String {
         standing.bar(one, other).map_or(0.0, |bar| bar.floor).max(SEEN * width)
     };
     let hidden = pairs.iter().map(below).fold(0.0, f64::max);
-    if hidden > 0.0 {
-        format!(" (differences below {:.0} % would not show there)", hidden * 100.0)
-    } else {
-        String::new()
-    }
+    if hidden > 0.0 { format!(" (noise hides differences below {:.0} %)", hidden * 100.0) } else { String::new() }
 }
 
 /// Why nothing is claimed from so many blocks.
@@ -200,10 +209,10 @@ fn seen(numbered: &[&Row], why: &str) -> String {
 /// least and the one that used most stand for those between. A baseline is never the winner.
 fn of_cpu(rows: &[Row], standings: &Standings<'_>) -> String {
     let Some(cpu) = standings.cpu().filter(Standing::has_controls) else { return String::new() };
-    let by = match () {
-        () if have_the_same_ops(rows) => "By CPU an op",
-        () if rows.iter().any(|row| row.of_program) => "By CPU",
-        () => "By CPU of the whole job",
+    let cpu_of = match () {
+        () if have_the_same_ops(rows) => "CPU per op",
+        () if rows.iter().any(|row| row.of_program) => "CPU",
+        () => "CPU for the whole job",
     };
     let used = |row: &&&Row| row.numbers.as_ref().map_or(f64::MAX, |numbers| numbers.cpu_us());
     let mut stores: Vec<&Row> = rows.iter().filter(|row| !row.baseline && row.numbers.is_some()).collect();
@@ -211,18 +220,21 @@ fn of_cpu(rows: &[Row], standings: &Standings<'_>) -> String {
     let Some(least) = stores.first() else { return String::new() };
     let others = stores.iter().filter(|row| cpu.is_less(&least.target, &row.target));
     let mut each: Vec<String> = others
-        .filter_map(|row| Some(format!("{} {}", row.target, cpu.in_words(&row.target, &least.target)?)))
+        .filter_map(|row| {
+            let ratio = cpu.in_words(&row.target, &least.target)?;
+            Some(format!("{} uses {}", row.target, in_a_sentence(&ratio, "as much")))
+        })
         .collect();
     if each.is_empty() {
         return match stores.len() {
             0 | 1 => String::new(),
-            _ => format!("{by} they cannot be told apart."),
+            _ => format!("The stores cannot be told apart by {cpu_of}."),
         };
     }
     if each.len() > TOLD {
         each.drain(1..each.len() - 1);
     }
-    format!("{by} {} used least; {} as much.", least.target, each.join(", "))
+    format!("{} uses the least {cpu_of}; {}.", least.target, each.join(", "))
 }
 
 fn seconds(row: &Row) -> f64 {

@@ -325,7 +325,8 @@ fn ratio(known: Option<Versus>) -> String {
     known.map_or_else(String::new, versus)
 }
 
-fn cpu_us_per_op(numbers: &Numbers) -> String {
+/// "15.1 + 20.3": of client and server; one number where the store is in the client.
+pub(super) fn cpu_us_per_op(numbers: &Numbers) -> String {
     both(numbers.client_cpu_us_per_op, numbers.server_cpu_us_per_op)
 }
 

@@ -71,7 +71,7 @@ impl Difference {
     }
 }
 
-/// Which regressions fail a comparison: `slower:3%` of seconds, `cpu:3%` of CPU an op.
+/// Which regressions fail a comparison: `slower:3%` of seconds, `cpu:3%` of CPU per op.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RegressionLimit {
     pub of_cpu: bool,
@@ -288,7 +288,7 @@ pub fn table(compared: &[ComparedCost]) -> String {
 /// What stands in the table, the headings first. Of a program of the user's no op is known.
 pub fn lines(compared: &[ComparedCost]) -> Vec<TableLine> {
     let of_program = compared.iter().any(|one| one.of_program);
-    let headings = ["target", "seconds", "", if of_program { "CPU" } else { "CPU an op" }, ""];
+    let headings = ["target", "seconds", "", if of_program { "CPU" } else { "CPU per op" }, ""];
     let mut lines = vec![TableLine::Cells(headings.map(str::to_string).to_vec())];
     for one in compared {
         let reason = [&one.seconds, &one.cpu].into_iter().filter_map(|finding| match finding {

@@ -70,19 +70,19 @@ pub fn tables(points: &[Point], rows: &[Row], wide: bool) -> String {
 pub(super) fn heading(swept: Swept) -> &'static str {
     match swept {
         Swept::Clients => "clients",
-        Swept::Rate => "a second",
+        Swept::Rate => "per second",
         Swept::ValueBytes => "bytes",
         Swept::Batch => "batch",
     }
 }
 
 const MEASURES: &[Measure] = &[Measure {
-    words: |part, _| format!("{part}s a second"),
+    words: |part, _| format!("{part}s per second"),
     cell: |point| format!("{}{}", units::count(point.requests_per_s), if point.client_limited { "*" } else { "" }),
 }];
 
 /// Below those.
-const COMMON: &[Measure] = &[Measure { words: |part, _| format!("CPU us a {part}, client + server"), cell: cpu }];
+const COMMON: &[Measure] = &[Measure { words: |part, _| format!("CPU us per {part}, client + server"), cell: cpu }];
 
 /// And where blocks are enough for intervals.
 const APART: Measure =
@@ -100,7 +100,7 @@ const WIDE: &[Measure] = &[
         cell: |point| tail(point.service.and_then(|service| service.service_ns_p99)),
     },
     Measure {
-        words: |part, _| format!("{part}s a second, lowest..highest of the blocks"),
+        words: |part, _| format!("{part}s per second, lowest..highest of the blocks"),
         cell: |point| {
             format!("{}..{}", units::count(point.requests_per_s_lowest), units::count(point.requests_per_s_highest))
         },

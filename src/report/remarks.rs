@@ -32,8 +32,9 @@ pub fn remarks(points: &[Point]) -> Vec<String> {
         ));
     }
     if points.iter().any(|point| point.statistic == Statistic::Best) {
-        remarks
-            .push("requests a second are those of each target's best block: nothing is claimed from them".to_string());
+        remarks.push(
+            "requests per second are those of each target's best block: nothing is claimed from them".to_string(),
+        );
     }
     let others = points.iter().filter(|point| !point.client_limited).filter_map(|point| point.ceiling_share);
     if let Some(most) = others.max_by(f64::total_cmp).filter(|share| *share > ceilings::NOTED_SHARE) {

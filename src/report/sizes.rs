@@ -325,7 +325,8 @@ fn ways(axis: &Axis, ranked: &[&SizeGrowth], standings: &[(u64, Standings<'_>)])
         let (Some((ratio, words, is_claimed)), Some((_, near, _))) = (gain(far), gain(near)) else { continue };
         let seen = if is_claimed { "" } else { " (seen, not claimed)" };
         let (far, shortest) = (axis.step(*longest), axis.step(*shortest));
-        let words = format!("At {far} {other} is {words} as fast as {base} one by one, and {near} at {shortest}{seen}");
+        let words =
+            format!("At {far} {base} one by one takes {words} as long as {other}, and {near} at {shortest}{seen}");
         gains.push((ratio, words));
     }
     gains.sort_by(|one, other| other.0.total_cmp(&one.0));

@@ -112,7 +112,7 @@ pub fn sentence(points: &[Point]) -> String {
     }
     best.sort_by(|one, other| other.requests_per_s.total_cmp(&one.requests_per_s));
     let each: Vec<String> = best.iter().map(|point| most(point)).collect();
-    let most = format!("Most {}s a second: {}.", called(&first.part), each.join(", "));
+    let most = format!("Most {}s per second: {}.", called(&first.part), each.join(", "));
     let ranked = points.iter().any(|point| !point.baseline && !point.client_limited && point.has_number());
     let said = match ranked {
         true => beside::sentence(points),

@@ -15,7 +15,7 @@ use crate::model::units;
 /// What was swept over, as its axis is called.
 fn swept(points: &[&Point]) -> &'static str {
     match points.first().map(|point| point.swept) {
-        Some(Swept::Rate) => "requests a second",
+        Some(Swept::Rate) => "requests per second",
         Some(Swept::ValueBytes) => "bytes of a value",
         Some(Swept::Batch) => "keys of a question",
         Some(Swept::Clients) | None => "clients",
@@ -30,14 +30,14 @@ struct Measure {
 }
 
 const CPU: Measure = Measure {
-    title: |part| format!("CPU us a {part}, client + server"),
+    title: |part| format!("CPU us per {part}, client + server"),
     value: Point::cpu_us_per_request,
     span: |_| None,
 };
 
 const CLOSED: [Measure; 2] = [
     Measure {
-        title: |part| format!("{part}s a second"),
+        title: |part| format!("{part}s per second"),
         value: |point| point.requests_per_s,
         span: |point| Some(band(point)),
     },
@@ -139,7 +139,7 @@ fn broken(points: &[Point]) -> Vec<String> {
         }
     }
     let lines = found.iter().map(|(target, rate)| {
-        format!("{}: did not keep {} requests a second", shortened(target), units::thousands(*rate))
+        format!("{}: did not keep {} requests per second", shortened(target), units::thousands(*rate))
     });
     lines.collect()
 }
@@ -185,7 +185,7 @@ mod tests {
         let points = [point("a", 1, 1000.0), point("a", 10, 3000.0), point("a", 100, 2000.0), point("b", 10, 5.0)];
         let chart = drawn(&points.map(cpu));
         let titles: Vec<&str> = chart.plots.iter().map(|plot| plot.title.as_str()).collect();
-        assert_eq!(titles, ["sets a second (logarithmic)", "CPU us a set, client + server (logarithmic)"]);
+        assert_eq!(titles, ["sets per second (logarithmic)", "CPU us per set, client + server (logarithmic)"]);
         assert_eq!(chart.plots[0].across.title, "clients (logarithmic)");
         assert_eq!(numbers(&chart.plots[0], 0), [1000.0, 3000.0, 2000.0]);
         assert_eq!(numbers(&chart.plots[1], 0), [3.0, 21.0, 201.0], "1 us in the client");

@@ -53,6 +53,11 @@ pub(super) fn at_least(ratio: f64) -> String {
     format!("at least {:.*}x", places as usize, (ratio * scale).floor() / scale)
 }
 
+/// A ratio that was written as above, in a sentence: "1.18 times as long [1.14-1.27]", "at least 36 times as long".
+pub(super) fn in_a_sentence(ratio: &str, as_what: &str) -> String {
+    ratio.replacen('x', &format!(" times {as_what}"), 1)
+}
+
 /// To the first digit of half the interval, and three digits in all.
 fn places_of(width: f64, ratio: f64) -> usize {
     let most = (2.0 - libm::log10(ratio.max(1e-9)).floor()).clamp(0.0, 2.0);

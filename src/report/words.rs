@@ -131,10 +131,17 @@ fn claim_so_far(first: &Record, standings: &Standings<'_>) -> String {
     if first.run.answers_only {
         return "answers only, nothing timed".to_string();
     }
-    let in_words = |count: usize| if count == 1 { "1 block".to_string() } else { format!("{count} blocks") };
-    let blocks = match first.run.seeds.data.len() {
-        0 | 1 => in_words(standings.blocks()),
-        seeds => format!("{} of {seeds} data sets", in_words(standings.blocks())),
+    let of_sets = match first.run.seeds.data.len() {
+        0 | 1 => String::new(),
+        seeds => format!(" of {seeds} data sets"),
+    };
+    let in_words = |count: usize| format!("{count} block{}{of_sets}", if count == 1 { "" } else { "s" });
+    let (counting, discarded) = (standings.blocks(), standings.counted.discarded.len());
+    let blocks = match discarded {
+        0 => in_words(counting),
+        // All of them count.
+        _ if standings.counted.is_noisy() => in_words(counting),
+        _ => format!("{} ran, {counting} count, {discarded} discarded for noise", in_words(counting + discarded)),
     };
     if standings.blocks() < CLAIM_BLOCKS as usize {
         return format!("{blocks}, no claim");
@@ -176,17 +183,15 @@ pub fn medians(rows: &[Row]) -> String {
     )
 }
 
-/// "noise ok", "noisy: 7 of 12 blocks disturbed".
+/// Of the blocks that count: "noise ok", "noisy: 7 of 12 blocks disturbed, all count".
 fn noise(standings: &Standings<'_>) -> String {
     let counted = &standings.counted;
     let (discarded, all) = (counted.discarded.len(), counted.blocks.union(&counted.discarded).count());
-    let blocks = if discarded == 1 { "1 block".to_string() } else { format!("{discarded} blocks") };
-    match discarded {
-        _ if counted.is_noisy() => format!("noisy: {discarded} of {all} blocks disturbed"),
-        0 if standings.is_noisy() => "noisy".to_string(),
-        0 => "noise ok".to_string(),
-        _ if standings.is_noisy() => format!("noisy, {blocks} discarded"),
-        _ => format!("noise ok, {blocks} discarded"),
+    let of_which = if discarded > 0 { " in the blocks that count" } else { "" };
+    match () {
+        () if counted.is_noisy() => format!("noisy: {discarded} of {all} blocks disturbed, all count"),
+        () if standings.is_noisy() => format!("noisy{of_which}"),
+        () => format!("noise ok{of_which}"),
     }
 }
 

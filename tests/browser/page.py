@@ -43,7 +43,7 @@ COLUMNS = [
 # What the units of the page are worth; a number without one is itself.
 WORTH = {"k": 1e3, "M": 1e6, "ns": 1e-9, "us": 1e-6, "ms": 1e-3}
 # The same of the tables of a sweep, by their captions: a line a step, a column a target.
-SWEEPS = re.compile("(set|get|run)s a second$")
+SWEEPS = re.compile("(set|get|run)s per second$")
 
 
 def browser():
@@ -134,8 +134,8 @@ def pairs(caption, row, shown):
     sweep = SWEEPS.match(caption)
     for target, cell in row.items() if sweep else []:
         for one in shown:
-            step = one["rate_per_s"] if "a second" in row else one["clients"]
-            of_row = row["a second" if "a second" in row else "clients"]["number"]
+            step = one["rate_per_s"] if "per second" in row else one["clients"]
+            of_row = row["per second" if "per second" in row else "clients"]["number"]
             if one["target"] == target and one["part"] == sweep[1] and step == float(of_row):
                 yield f"{target} at {step}", cell, "units_per_s", one["units_per_s"], 1
 
@@ -197,7 +197,7 @@ def pictures_seen(looked):
 def a_measure_is_chosen(looked):
     looked.open("bytes")
     usual = pictures_seen(looked)
-    looked.must(usual == ["Time", "CPU of an op"], f"bytes: at first {usual} are seen")
+    looked.must(usual == ["Time", "CPU per op"], f"bytes: at first {usual} are seen")
     for measure, titles in [("memory", ["Memory"]), ("disk", ["Bytes on disk", "Bytes written"]), ("cpu", usual[1:]),
                             ("all", usual + ["Memory", "Bytes on disk", "Bytes written"]), ("", usual)]:
         looked.must(choose(looked, "Measure", measure), f"bytes: no measure {measure}")

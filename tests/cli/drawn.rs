@@ -44,7 +44,9 @@ fn a_sweep_is_drawn_beside_its_table() {
     for (text, panels) in [("&lt;script&gt;&amp;&quot;", 4), ("redis+unix", 6), ("array+unix", 4), ("null", 4)] {
         assert_eq!(svg.matches(&format!(">{text}</text>")).count(), panels, "{text}");
     }
-    for text in ["sets a second", "CPU us a set, client + server", "gets a second", "CPU us a get, client + server"] {
+    for text in
+        ["sets per second", "CPU us per set, client + server", "gets per second", "CPU us per get, client + server"]
+    {
         let is_title = |end: &str| svg.contains(&format!(">{text}{end}</text>"));
         assert!(is_title("") || is_title(" (logarithmic)"), "{text}");
     }

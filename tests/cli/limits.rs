@@ -213,7 +213,7 @@ fn a_full_disk_under_the_results_of_a_search() {
     let find = ["find-max", "mixed", "redis+unix", "lmdb", "--records", "100", "--step", "1", "--slo", "p99:9s"];
     let said = run_on_disk(&desk, "full", "1m", fill, &[&find[..], &["--output", "full/out.jsonl"]].concat());
     said.exits(1).complains("kvfair: cannot write results to full/out.jsonl: No space left on device");
-    said.shows("mixed, ").shows(" a second").shows("redis+unix");
+    said.shows("mixed, ").shows(" per second").shows("redis+unix");
     assert!(!said.out.contains("No target"), "nothing was found out of the promise: {}", said.out);
     assert!(!said.err.contains("lmdb"), "the search goes on without its results: {}", said.err);
 }

@@ -1,11 +1,11 @@
-//! What a reader of the page of `--html` may choose: by which measure targets are drawn, and beside which of them the
-//! tables compare.
+//! What a reader of the page of `--html` sees first, and may choose: by which measure targets are drawn, and beside which
+//! of them the tables compare.
 
 use serde_json::{Value, json};
 
-use crate::desk::Desk;
+use crate::desk::{Desk, one_line};
 use crate::forms::results;
-use crate::page::{changed, embedded, is_of, lines, page_of, records, says};
+use crate::page::{changed, embedded, heading, is_of, lines, page_of, records, says};
 
 /// What the ratios of 40 targets to each other may take, in bytes, where nothing has an interval.
 const BASES_BYTES_MAX: usize = 30_000;
@@ -21,7 +21,7 @@ fn memory_and_disk_are_measures_where_two_targets_have_their_bytes() {
     let (_, page) = page_of(&results("fans"));
     let memory = "<section data-measure=\"memory\" data-more=\"\"><h2>Memory</h2>";
     says(&page, &[memory, "<section data-measure=\"cpu\"><h2>"]);
-    says(picture(&page, "Memory"), &["times the memory of the least", "one block each", "of a server its processes"]);
+    says(picture(&page, "Memory"), &["times as much memory as redis<", "one block each", "of a server its processes"]);
     assert!(!page.contains("data-measure=\"disk\""), "Redis kept nothing on disk");
     let with_bytes = |record: &mut Value| {
         let bytes = if is_of(record, "redis") { 1_000_000 } else { 3_000_000 };
@@ -35,7 +35,8 @@ fn memory_and_disk_are_measures_where_two_targets_have_their_bytes() {
         [("Bytes on disk", "redis 1.00x, redis+unix 3.00x"), ("Bytes written", "redis+unix 1.00x, redis 3.00x")]
     {
         let picture = picture(&page, title);
-        assert!(picture.contains(&format!("{title}, times the bytes of the least: {told}</title>")), "{picture}");
+        let least = told.split(' ').next().expect("the least");
+        assert!(picture.contains(&format!("{title}, times as many bytes as {least}: {told}</title>")), "{picture}");
         assert!(!picture.contains("95 % interval") && picture.contains("one block each"), "{picture}");
     }
     let (_, page) = changed(|record| {
@@ -114,4 +115,56 @@ fn forty_targets_may_be_the_base_and_of_more_none() {
     assert!(columns.to_string().len() <= BASES_BYTES_MAX, "{} bytes", columns.to_string().len());
     let (_, page) = page_of(&crowd(41));
     assert!(!page.contains("id=\"bases\"") && page.contains("<h2>Targets</h2>"));
+}
+
+/// Who sees the first screen alone finds the numbers of the heading in the picture below it, beside what they are of.
+#[test]
+fn the_pictures_have_the_words_and_numbers_of_the_heading() {
+    let (_, page) = page_of(&results("fans"));
+    let told = "redis over a Unix socket (0.89 s) is faster than over TCP, which takes 1.18 times as long [1.14-1.27]. \
+                redis+unix uses the least CPU per op; redis uses 1.17 times as much [1.13-1.25].";
+    assert_eq!(heading(&page), told);
+    says(&page, &[">times as long as redis+unix</text>", ">times as much CPU per op as redis+unix</text>"]);
+    says(
+        &page,
+        &[">1.18x [1.14-1.27]</text>", ">1.06 s</text>", ">1.17x [1.13-1.25]</text>", ">18.1 + 23.5 us</text>"],
+    );
+    says(&page, &[">server, Unix socket</text>", ">server, TCP</text>", "the same in all charts of time and CPU"]);
+    says(&page, &["Asked of each store: for each profile", "<b>Trial</b>", "<b>Block</b>", "<b>Durability none</b>"]);
+    // Where the same ratio stands.
+    let place = |title: &str| {
+        let (_, section) = page.split_once(&format!("<h2>{title}</h2>")).expect(title);
+        let tick = section.split("<text ").find(|text| text.contains(">1.1x<")).expect("a tick");
+        tick.split(' ').next().expect("x").to_string()
+    };
+    assert_eq!(place("Time"), place("CPU per op"), "one scale");
+    let (_, page) = page_of(&results("noisy"));
+    for told in ["7.4 times as much", "9.6 times as much", "7.5 times as long"] {
+        assert!(heading(&page).contains(&format!("at least {told}")), "{}", heading(&page));
+        let number = told.split(' ').next().expect("a number");
+        says(&page, &[&format!(">at least {number}x</text>")]);
+    }
+    says(
+        &page,
+        &[">embedded</text>", ">baseline</text>", "null (forgets everything), ram (a hash map in this process)"],
+    );
+    says(&page, &["8 blocks of 5 (redis twice, null not checked) and a warm-up of 4"]);
+}
+
+/// An op by one way of asking is not an op by another: then CPU is that of the whole job.
+#[test]
+fn cpu_is_that_of_the_whole_job_where_targets_ask_in_several_ways() {
+    let told = |cpu: &str| format!("redis+unix uses the least {cpu}; redis uses 1.17 times as much [1.13-1.25].");
+    let (said, _) = changed(|_| ());
+    assert!(one_line(&said.out).contains(&told("CPU per op")), "{}", said.out);
+    let (said, page) = changed(|record| {
+        if is_of(record, "redis") {
+            record["job"]["via"] = "batch".into();
+            for phase in record["phases"].as_array_mut().expect("phases") {
+                phase["ops"] = (phase["ops"].as_u64().expect("a count") / 10).into();
+            }
+        }
+    });
+    assert!(one_line(&said.out).contains(&told("CPU for the whole job")), "{}", said.out);
+    says(&page, &["<h2>CPU for the whole job</h2>", "times as much CPU as redis+unix"]);
 }

@@ -48,7 +48,7 @@ fn rates_are_kept_alike_on_every_kind_of_store_and_every_answer_is_looked_at() {
     }
     desk.run(&["show", "--svg", "rates.svg", "--histograms", "full"]).exits(0);
     let drawn = std::fs::read_to_string(desk.home().join("rates.svg")).expect("a picture");
-    assert!(drawn.contains("response of a request, p99 in us") && drawn.contains("requests a second"));
+    assert!(drawn.contains("response of a request, p99 in us") && drawn.contains("requests per second"));
     for kind in ["response", "service", "lag"] {
         let text = std::fs::read_to_string(desk.home().join(format!("full/lmdb.run.7.500.{kind}.hgrm")));
         assert!(text.expect("a histogram").contains("Total count    =         1000]"), "{kind}");

@@ -16,8 +16,8 @@ fn a_sweep_has_a_point_for_each_number_of_clients_and_every_answer_is_looked_at(
         ["ram", "null", "lmdb", "redis", "redis+unix", "memcached+unix", "memcached?protocol=meta", "tokyotyrant+unix"];
     let said = desk.run(&[&SWEEP[..], &["--clients", "1,3..5:2,40"], &targets].concat());
     said.exits(0)
-        .shows("sets a second")
-        .shows("CPU us a get, client + server")
+        .shows("sets per second")
+        .shows("CPU us per get, client + server")
         .shows("1,000 records hold some client's");
     for record in desk.records() {
         let target = &record["target"]["label"];
@@ -124,7 +124,7 @@ fn gets_and_sets_come_mixed_and_the_end_state_is_looked_at() {
 fn mixed_requests_can_be_swept_and_pipelined() {
     let desk = Desk::new();
     let said = desk.run(&[&MIXED[..], &["--clients", "2,30", "--depth", "8", "redis", "memcached+unix"]].concat());
-    said.exits(0).shows(" requests a second").shows("500 records hold some client's");
+    said.exits(0).shows(" requests per second").shows("500 records hold some client's");
 }
 
 #[test]

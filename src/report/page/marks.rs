@@ -77,7 +77,7 @@ impl RatioAxis {
             let all = (first..).map(|count| count as f64 * step);
             return all.take_while(|tick| *tick <= self.high).collect();
         }
-        let times: &[f64] = if span > 300.0 { &[1.0] } else { &[1.0, 2.0, 5.0] };
+        let times: &[f64] = if span > 1000.0 { &[1.0] } else { &[1.0, 2.0, 5.0] };
         let powers = (libm::log10(self.low).floor() as i32)..=(libm::log10(self.high).ceil() as i32);
         let ticks = powers.flat_map(|power| times.iter().map(move |times| times * 10_f64.powi(power)));
         ticks.filter(|tick| self.has(*tick)).collect()
@@ -152,13 +152,12 @@ pub fn dot(x: f64, y: f64, stroke: Stroke, is_hollow: bool) -> Markup {
     }
 }
 
-/// An interval.
+/// An interval; of a noisy run a thin one.
 pub fn bar(from: f64, to: f64, y: f64, stroke: Stroke, is_noisy: bool) -> Markup {
     let (from, to) = (px(from), px(to.max(from + 1.0)));
     let path = format!("M{from} {end}v8M{from} {y}H{to}M{to} {end}v8", y = px(y), end = px(y - 4.0));
     html! {
-        path d=(path) fill="none" stroke=(hex(stroke.light)) stroke-width="3"
-            stroke-dasharray=[is_noisy.then_some("4 3")] {}
+        path d=(path) fill="none" stroke=(hex(stroke.light)) stroke-width=(if is_noisy { "1.5" } else { "3" }) {}
     }
 }
 

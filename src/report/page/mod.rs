@@ -13,7 +13,7 @@ use super::json::ClaimJson;
 use super::levers::LeverReport;
 use super::remarks::remarks;
 use super::warn::{Warning, WarningInput};
-use super::{by_second, notes, percentiles, sweep_chart, words};
+use super::{by_second, claims, notes, percentiles, sweep_chart, words};
 use crate::model::logins;
 
 mod bases;
@@ -30,6 +30,7 @@ mod ratios;
 mod strip;
 mod style;
 mod tables;
+mod terms;
 mod waterfall;
 
 pub use growth::growth_page;
@@ -47,6 +48,10 @@ pub struct PageInput<'a> {
     /// The tables that the terminal prints.
     pub tables: Vec<Grid>,
     pub sentence: String,
+    /// What the job does; empty for a program.
+    pub job: &'static str,
+    /// What the baselines are, if any were run: "null (forgets everything)".
+    pub baselines: String,
     pub warnings: Vec<Warning>,
     pub claims: Vec<ClaimJson<'a>>,
     /// The next command worth typing.
@@ -102,6 +107,7 @@ pub fn page(input: &PageInput<'_>) -> Result<String> {
     let mask = input.mask;
     let body = html! {
         (strip::top(input))
+        (terms::terms(input))
         @match &input.levers {
             Some(seen) => (levers::levers(&seen.report)),
             None => (pictures(input)),
@@ -140,25 +146,30 @@ pub fn without_results(why: &str) -> String {
     style::document("kvfair: no results", &Mask::default().applied(&body.into_string()))
 }
 
-/// Times and CPU as ratios, on a noisy machine CPU first; then memory and disk, which the page's script shows when they
-/// are chosen.
+/// Times and CPU as ratios, first what the heading speaks of first; then memory and disk, which the page's script shows
+/// when they are chosen.
 fn pictures(input: &PageInput<'_>) -> Markup {
+    // What the heading speaks of first; that of several sizes speaks of how times grow.
+    let leads_with_cpu =
+        |part: &PagePart<'_>| input.parts.len() == 1 && claims::leads_with_cpu(part.seen.rows, part.seen.standings);
     // Of a sweep each point is compared by itself: the charts show them.
     let whole = || input.parts.iter().filter(|part| part.seen.points.is_empty());
     let costs = whole().flat_map(|part| {
         let (seconds, cpu) = (ratios::of_seconds(part), ratios::of_cpu(part));
-        let all = if part.seen.standings.is_noisy() { [cpu, seconds] } else { [seconds, cpu] };
+        let all = if leads_with_cpu(part) { [cpu, seconds] } else { [seconds, cpu] };
         all.into_iter().flatten()
     });
     let costs: Vec<RatioPicture> = costs.collect();
     let bytes: Vec<RatioPicture> = whole().flat_map(ratios::of_bytes).collect();
-    let each = costs.iter().map(|picture| (picture, false));
-    let each = each.chain(bytes.iter().map(|picture| (picture, !costs.is_empty())));
+    let of_costs = (picture::axis_of(&costs), if costs.len() > 1 { "time and CPU" } else { "" });
+    let of_bytes = (picture::axis_of(&bytes), if bytes.len() > 1 { "memory and disk" } else { "" });
+    let each = costs.iter().map(|picture| (picture, &of_costs, false));
+    let each = each.chain(bytes.iter().map(|picture| (picture, &of_bytes, !costs.is_empty())));
     html! {
-        @for (place, (picture, is_more)) in each.enumerate() {
+        @for (place, (picture, (axis, alike), is_more)) in each.enumerate() {
             section data-measure=(picture.measure) data-more=[is_more.then_some("")] {
                 h2 { (picture.title) }
-                (picture::figure(picture))
+                (picture::figure(picture, axis, alike))
             }
             @if place == 0 { (strip::evidence(input)) }
         }

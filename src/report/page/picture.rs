@@ -6,10 +6,10 @@ use super::marks::{
     self, AXIS, DrawMark, Legend, MARGIN, RatioAxis, WIDTH, arrow, band, bar, cut, dot, reason, said, text,
 };
 use super::ratios::{RatioPanel, RatioPicture, RatioPlace, RatioRow};
-use crate::report::chart::palette::{GREY, LINES, PAPER, TEXT, hex};
+use crate::report::chart::palette::{GREY, LINES, PAPER, Stroke, TEXT, hex};
 use crate::report::chart::plot::px;
 use crate::report::chart::shortened;
-use crate::report::versus::{Versus, at_least, versus};
+use crate::report::versus::Versus;
 
 // Lengths in the picture's own pixels.
 /// Where names, the plot and the numbers begin; ranks stand at the margin.
@@ -18,14 +18,16 @@ const NAMES: f64 = 54.0;
 const PLOT: f64 = 304.0;
 const PLOT_END: f64 = 684.0;
 const NUMBERS: f64 = 724.0;
-const ROW: f64 = 30.0;
+const ROW: f64 = 36.0;
+/// Below the name what it is, and below the ratio what it is of.
+const SMALL_LETTERS: f64 = 11.0;
 const TITLE: f64 = 26.0;
 /// So much of a reason stands in the picture; the table has all of it.
 const REASON_LETTERS: usize = 62;
 
-/// Around all that is drawn.
-fn axis_of(picture: &RatioPicture) -> RatioAxis {
-    let rows = picture.panels.iter().flat_map(|panel| &panel.rows);
+/// Around all that is drawn in these pictures, which are compared by eye.
+pub fn axis_of(pictures: &[RatioPicture]) -> RatioAxis {
+    let rows = pictures.iter().flat_map(|picture| &picture.panels).flat_map(|panel| &panel.rows);
     let drawn = rows.flat_map(|row| match &row.place {
         RatioPlace::At { versus, blocks } => {
             let ends = [Some(versus.ratio), versus.low, versus.high].into_iter().flatten();
@@ -34,29 +36,33 @@ fn axis_of(picture: &RatioPicture) -> RatioAxis {
         RatioPlace::AtLeast(ratio) => vec![*ratio],
         RatioPlace::Nowhere(_) => Vec::new(),
     });
-    let band = picture.band.into_iter().flat_map(|(low, high)| [low, high]);
+    let band = pictures.iter().filter_map(|picture| picture.band).flat_map(|(low, high)| [low, high]);
     RatioAxis::around(drawn.chain(band), (PLOT, PLOT_END))
 }
 
-/// The picture with its caption.
-pub fn figure(picture: &RatioPicture) -> Markup {
-    let (height, drawn) = drawn(picture);
-    marks::figure(&picture.title, height, &drawn, &caption(picture))
+/// The picture with its caption. `alike` names the pictures that have the same axis; empty for one by itself.
+pub fn figure(picture: &RatioPicture, axis: &RatioAxis, alike: &str) -> Markup {
+    let (height, drawn) = drawn(picture, axis);
+    marks::figure(&picture.title, height, &drawn, &caption(picture, alike))
 }
 
-fn caption(picture: &RatioPicture) -> String {
+fn caption(picture: &RatioPicture, alike: &str) -> String {
+    let axis = match alike {
+        "" => "Logarithmic axis.".to_string(),
+        alike => format!("Logarithmic axis, the same in all charts of {alike}."),
+    };
     said(&[
         (!picture.about.is_empty(), picture.about),
-        (true, "Logarithmic axis; ratios compare trials of the same block."),
+        (true, &axis),
+        (true, "Ratios compare trials of the same block."),
         (picture.is_seen_once, "Seen once, no claim: one block has no interval."),
-        (picture.is_noisy, "Noisy: bars are dashed, and only the end of an interval nearest to 1 is claimed."),
+        (picture.is_noisy, "Noisy: only the end of an interval that is nearest to 1x is claimed (at least)."),
         (picture.band.is_none(), "No store was run twice often enough, so the noise is unknown."),
     ])
 }
 
 /// How high it is, and what is in it.
-fn drawn(picture: &RatioPicture) -> (f64, Markup) {
-    let axis = axis_of(picture);
+fn drawn(picture: &RatioPicture, axis: &RatioAxis) -> (f64, Markup) {
     let legend = legend(picture);
     let top = legend.bottom();
     let (placed, others): (Vec<_>, Vec<_>) = picture.panels.iter().partition(|panel| has_place(panel));
@@ -70,9 +76,9 @@ fn drawn(picture: &RatioPicture) -> (f64, Markup) {
         @if let Some((low, high)) = picture.band {
             (band(axis.x(low), axis.x(high), top, bottom))
         }
-        (axis.drawn(top, bottom, picture.axis))
+        (axis.drawn(top, bottom, &picture.axis))
         @for (top, panel) in placed.into_iter().chain(others) {
-            (drawn_panel(panel, top, &axis, picture.is_noisy))
+            (drawn_panel(panel, top, axis, picture.is_noisy))
         }
     };
     (height, drawn)
@@ -100,16 +106,11 @@ fn panel_height(panel: &RatioPanel) -> f64 {
 /// What the picture shows, for who does not see it.
 fn summary(picture: &RatioPicture) -> String {
     let rows = picture.panels.iter().flat_map(|panel| &panel.rows);
-    let each = rows.map(|row| format!("{} {}", row.target, number(&row.place)));
+    let each = rows.map(|row| match row.place {
+        RatioPlace::Nowhere(_) => format!("{} no number", row.target),
+        _ => format!("{} {}", row.target, row.ratio),
+    });
     format!("{}, {}: {}", picture.title, picture.axis, each.collect::<Vec<_>>().join(", "))
-}
-
-fn number(place: &RatioPlace) -> String {
-    match place {
-        RatioPlace::At { versus: seen, .. } => versus(*seen),
-        RatioPlace::AtLeast(ratio) => at_least(*ratio),
-        RatioPlace::Nowhere(_) => "no number".to_string(),
-    }
 }
 
 fn drawn_panel(panel: &RatioPanel, top: f64, axis: &RatioAxis, is_noisy: bool) -> Markup {
@@ -150,19 +151,32 @@ fn drawn_row(row: &RatioRow, y: f64, axis: &RatioAxis, is_noisy: bool) -> Markup
             let ends = versus.low.zip(versus.high).filter(|(low, high)| low < high);
             html! {
                 (ticks(x, y))
-                @if let Some((low, high)) = ends { (bar(axis.x(low), axis.x(high), y, LINES[0], is_noisy)) }
+                @let stroke = if row.is_baseline { GREY } else { LINES[0] };
+                @if let Some((low, high)) = ends { (bar(axis.x(low), axis.x(high), y, stroke, is_noisy)) }
                 @if row.is_baseline { (baseline(axis.x(versus.ratio), y)) }
-                @else { (dot(axis.x(versus.ratio), y, LINES[0], false)) }
+                @else { (dot(axis.x(versus.ratio), y, LINES[0], is_noisy)) }
             }
         }
         RatioPlace::AtLeast(ratio) => arrow(axis.x(*ratio), y),
         RatioPlace::Nowhere(why) => reason(PLOT, y + 4.5, &cut(why, REASON_LETTERS)),
     };
-    let numbers = (!matches!(row.place, RatioPlace::Nowhere(_))).then(|| number(&row.place));
+    let name = shortened(&row.target);
     html! {
-        (text(NAMES, y + 4.5, &shortened(&row.target), if row.is_baseline { GREY } else { TEXT }, "start"))
+        (two_lines(NAMES, y, (&name, if row.is_baseline { GREY } else { TEXT }), row.kind))
         (marks)
-        @if let Some(numbers) = numbers { (text(NUMBERS, y + 4.5, &numbers, TEXT, "start")) }
+        (two_lines(NUMBERS, y, (&row.ratio, TEXT), &row.median))
+    }
+}
+
+/// A line with a smaller one below it, around the middle of a row; one alone stands in the middle.
+fn two_lines(x: f64, y: f64, (upper, stroke): (&str, Stroke), lower: &str) -> Markup {
+    html! {
+        @if !upper.is_empty() {
+            (text(x, if lower.is_empty() { y + 4.5 } else { y - 2.5 }, upper, stroke, "start"))
+        }
+        @if !lower.is_empty() {
+            text x=(px(x)) y=(px(y + 11.5)) font-size=(px(SMALL_LETTERS)) fill=(hex(GREY.light)) { (lower) }
+        }
     }
 }
 
@@ -175,15 +189,19 @@ fn legend(picture: &RatioPicture) -> Legend {
     let is_interval = |place: &RatioPlace| matches!(place, RatioPlace::At { versus, .. } if has_interval(versus));
     let has_blocks = |place: &RatioPlace| matches!(place, RatioPlace::At { blocks, .. } if !blocks.is_empty());
     let is_cut_off = |place: &RatioPlace| matches!(place, RatioPlace::AtLeast(_));
-    let marks: [(DrawMark, _, _); 7] = [
-        (|x, y| dot(x + 16.0, y, LINES[0], false), "median", true),
-        (|x, y| bar(x, x + 32.0, y, LINES[0], false), "95 % interval", any(&is_interval)),
+    let is_noisy = picture.is_noisy;
+    let has_median = rows.iter().any(|row| !row.is_baseline && matches!(row.place, RatioPlace::At { .. }));
+    let marks: [(DrawMark, _, _); 9] = [
+        (|x, y| dot(x + 16.0, y, LINES[0], false), "median", has_median && !is_noisy),
+        (|x, y| dot(x + 16.0, y, LINES[0], true), "median, uncertain", has_median && is_noisy),
+        (|x, y| bar(x, x + 32.0, y, LINES[0], false), "95 % interval", any(&is_interval) && !is_noisy),
+        (|x, y| bar(x, x + 32.0, y, LINES[0], true), "95 % interval", any(&is_interval) && is_noisy),
         (
             |x, y| ticks([3.0, 12.0, 15.0, 24.0].map(|at| x + at).into_iter(), y - 6.0),
             "one block each",
             any(&has_blocks),
         ),
-        (|x, y| band(x + 2.0, x + 30.0, y - 9.0, y + 9.0), "the same store run twice (noise)", picture.band.is_some()),
+        (|x, y| band(x + 2.0, x + 30.0, y - 9.0, y + 9.0), "noise: the same store run twice", picture.band.is_some()),
         (|x, y| bracket(x + 20.0, y, y), "places that cannot be told apart", shared),
         (|x, y| baseline(x + 16.0, y), "baseline", rows.iter().any(|row| row.is_baseline)),
         (arrow, "cut off: at least", any(&is_cut_off)),
@@ -192,7 +210,8 @@ fn legend(picture: &RatioPicture) -> Legend {
 }
 
 fn baseline(x: f64, y: f64) -> Markup {
-    dot(x, y, GREY, true)
+    let path = format!("M{} {}l6 6l-6 6l-6 -6z", px(x), px(y - 6.0));
+    html! { path d=(path) fill=(hex(PAPER.light)) stroke=(hex(GREY.light)) stroke-width="2" {} }
 }
 
 /// Around rows, from the middle of the first one to that of the last one.

@@ -5,10 +5,12 @@ use std::collections::BTreeMap;
 
 use super::PagePart;
 use crate::model::record::Record;
-use crate::report::cells::{Row, Status, have_the_same_ops, least_cpu};
-use crate::report::standing::by_target;
-use crate::report::versus::Versus;
-use crate::report::{aa, costs};
+use crate::model::trial::Transport;
+use crate::model::units;
+use crate::report::cells::{Numbers, Row, Status, have_the_same_ops, least_cpu};
+use crate::report::standing::{Standing, by_target};
+use crate::report::versus::{Versus, at_least, versus};
+use crate::report::{aa, columns, costs};
 use crate::stats::sample::Sample;
 
 /// Rows of ratios on one axis.
@@ -17,8 +19,8 @@ pub struct RatioPicture {
     pub measure: &'static str,
     /// What is compared.
     pub title: String,
-    /// What the axis counts.
-    pub axis: &'static str,
+    /// What the axis counts, and of which target: the words of the heading's claims.
+    pub axis: String,
     /// What is counted, where it needs words.
     pub about: &'static str,
     pub panels: Vec<RatioPanel>,
@@ -38,6 +40,12 @@ pub struct RatioPanel {
 
 pub struct RatioRow {
     pub target: String,
+    /// "embedded", "server, TCP"; empty for a program.
+    pub kind: &'static str,
+    /// The ratio in words: what is claimed where anything is, as in the heading.
+    pub ratio: String,
+    /// The median itself, with its unit: "0.89 s". Empty where there is none.
+    pub median: String,
     pub rank: Option<(usize, usize)>,
     pub is_baseline: bool,
     pub place: RatioPlace,
@@ -76,11 +84,12 @@ pub fn of_seconds(part: &PagePart<'_>) -> Option<RatioPicture> {
                 (_, name) => format!("{name} (ranked apart)"),
             };
             let of_group = group.iter().copied().chain(cut_off.filter(|row| is_cut_off(row)));
-            RatioPanel { title, rows: of_group.filter_map(|row| of_row(row, group[0], &costs)).collect() }
+            let standing = standings.groups.get(&group[0].group);
+            RatioPanel { title, rows: of_group.filter_map(|row| of_row(row, group[0], &costs, standing)).collect() }
         })
         .collect();
     let baselines = rows.iter().filter(|row| row.baseline && (row.numbers.is_some() || is_cut_off(row)));
-    let baselines: Vec<RatioRow> = baselines.filter_map(|row| of_row(row, first, &costs)).collect();
+    let baselines: Vec<RatioRow> = baselines.filter_map(|row| of_row(row, first, &costs, None)).collect();
     if !baselines.is_empty() {
         let title = "baselines: what the job costs without a store around it".to_string();
         panels.push(RatioPanel { title, rows: baselines });
@@ -94,7 +103,10 @@ pub fn of_seconds(part: &PagePart<'_>) -> Option<RatioPicture> {
     Some(RatioPicture {
         measure: "seconds",
         title: format!("Time{}", part.title_behind()),
-        axis: if groups.len() > 1 { "times as long as the best of its panel" } else { "times as long as the best" },
+        axis: match groups.len() {
+            1 => format!("times as long as {}", first.target),
+            _ => "times as long as the best of its panel".to_string(),
+        },
         about: "",
         panels,
         band: band(standings.repeated.iter().map(aa::Repeated::versus)),
@@ -107,49 +119,67 @@ pub fn of_seconds(part: &PagePart<'_>) -> Option<RatioPicture> {
 struct Used {
     measure: &'static str,
     title: &'static str,
+    /// What the axis counts, without whose it is.
     axis: &'static str,
     about: &'static str,
     cost: fn(&Record) -> Option<f64>,
+    /// A row's median, as the tables write it.
+    median: fn(&Numbers) -> Option<String>,
 }
 
 /// Of client and server.
-const CPU: Used =
-    Used { measure: "cpu", title: "CPU of an op", axis: "times the CPU of the least", about: "", cost: costs::cpu_s };
+const CPU: Used = Used {
+    measure: "cpu",
+    title: "CPU per op",
+    axis: "times as much CPU per op as",
+    about: "",
+    cost: costs::cpu_s,
+    median: |numbers| Some(format!("{} us", columns::cpu_us_per_op(numbers))),
+};
+
+/// Where an op of one target is not an op of another.
+const CPU_OF_JOB: Used = Used { title: "CPU for the whole job", axis: "times as much CPU as", median: |_| None, ..CPU };
 
 const BYTES: &[Used] = &[
     Used {
         measure: "memory",
         title: "Memory",
-        axis: "times the memory of the least",
+        axis: "times as much memory as",
         about: "What the kernel cannot take back, at its peak: of a server its processes, of a store in the process \
                 the trial's own with the job in it.",
         cost: costs::memory_bytes,
+        median: |numbers| numbers.memory_bytes().map(units::bytes),
     },
     Used {
         measure: "disk",
         title: "Bytes on disk",
-        axis: "times the bytes of the least",
+        axis: "times as many bytes as",
         about: "What the store's files take after the final flush.",
         cost: costs::disk_bytes,
+        median: |numbers| numbers.bytes_on_disk.map(units::bytes),
     },
     Used {
         measure: "disk",
         title: "Bytes written",
-        axis: "times the bytes of the least",
+        axis: "times as many bytes as",
         about: "What went towards disks until the end of the final flush, as the kernel counts it.",
         cost: costs::written_bytes,
+        median: |numbers| numbers.bytes_written.map(units::bytes),
     },
 ];
 
 pub fn of_cpu(part: &PagePart<'_>) -> Option<RatioPicture> {
     let rows = part.seen.rows;
     let least = least_cpu(rows)?;
-    let used = Used { title: if have_the_same_ops(rows) { CPU.title } else { "CPU of the job" }, ..CPU };
+    let used = if have_the_same_ops(rows) { CPU } else { CPU_OF_JOB };
+    let standing = part.seen.standings.cpu();
     let each = rows.iter().filter_map(|row| Some((row, row.numbers.as_ref()?.cpu_vs_least?)));
     let costs = by_target(part.seen.records, &part.seen.standings.counted, CPU.cost, |_| true);
-    let drawn = drawn(part, &used, &costs, least, each.collect())?;
-    let repeated = aa::repeated(part.seen.records, &part.seen.standings.counted, CPU.cost);
-    Some(RatioPicture { is_noisy: repeated.iter().any(|one| one.control().is_noisy()), ..drawn })
+    let drawn = drawn(part, &used, &costs, least, (each.collect(), standing.as_ref()))?;
+    let counted = &part.seen.standings.counted;
+    let repeated = aa::repeated(part.seen.records, counted, CPU.cost);
+    let is_noisy = counted.is_noisy() || repeated.iter().any(|one| one.control().is_noisy());
+    Some(RatioPicture { is_noisy, ..drawn })
 }
 
 /// By memory and by what went to disk, each where two targets have such a number in each of their trials. Nothing is
@@ -171,21 +201,24 @@ fn by_bytes(part: &PagePart<'_>, used: &Used) -> Option<RatioPicture> {
     let (least, _) = of_stores.min_by(|one, other| one.1.total_cmp(&other.1))?;
     let standing = standings.by(used.cost, |label| known.iter().any(|(row, _)| row.target == label))?;
     let each = known.iter().filter_map(|(row, _)| Some((*row, standing.versus(&row.target, &least.target)?)));
-    drawn(part, used, &costs, least, each.collect())
+    drawn(part, used, &costs, least, (each.collect(), None))
 }
 
-/// Nothing of a target alone.
+/// Nothing of a target alone. Only by a standing anything is claimed.
 fn drawn(
     part: &PagePart<'_>,
     used: &Used,
     costs: &BlockCosts<'_>,
     least: &Row,
-    mut each: Vec<(&Row, Versus)>,
+    (mut each, standing): (Vec<(&Row, Versus)>, Option<&Standing<'_>>),
 ) -> Option<RatioPicture> {
     let standings = part.seen.standings;
     each.sort_by(|one, other| one.1.ratio.total_cmp(&other.1.ratio));
     let row = |(row, versus): (&Row, Versus)| RatioRow {
         target: row.target.clone(),
+        kind: kind(row),
+        ratio: in_words(standing, row, least, versus),
+        median: row.numbers.as_ref().and_then(used.median).unwrap_or_default(),
         rank: None,
         is_baseline: row.baseline,
         place: RatioPlace::At { versus, blocks: in_blocks(costs, &row.target, &least.target) },
@@ -195,7 +228,7 @@ fn drawn(
     (rows.len() > 1).then(|| RatioPicture {
         measure: used.measure,
         title: format!("{}{}", used.title, part.title_behind()),
-        axis: used.axis,
+        axis: format!("{} {}", used.axis, least.target),
         about: used.about,
         panels: vec![RatioPanel { title: String::new(), rows }],
         band: band(repeated.iter().map(aa::Repeated::versus)),
@@ -208,23 +241,42 @@ fn is_cut_off(row: &Row) -> bool {
     matches!(row.status, Status::TimedOut { .. })
 }
 
-fn of_row(row: &Row, best: &Row, costs: &BlockCosts<'_>) -> Option<RatioRow> {
+fn of_row(row: &Row, best: &Row, costs: &BlockCosts<'_>, standing: Option<&Standing<'_>>) -> Option<RatioRow> {
     let best_s = best.numbers.as_ref()?.seconds.max(1e-9);
-    let place = match (&row.numbers, &row.status) {
-        (Some(numbers), _) => RatioPlace::At {
+    let (place, ratio, median) = match (&row.numbers, &row.status) {
+        (Some(numbers), _) => {
             // A baseline is never ranked, but it is shown.
-            versus: numbers.vs_best.unwrap_or(Versus {
-                ratio: numbers.seconds / best_s,
-                low: None,
-                high: None,
-                preliminary: false,
-            }),
-            blocks: in_blocks(costs, &row.target, &best.target),
-        },
-        (None, Status::TimedOut { after_s, .. }) => RatioPlace::AtLeast(after_s / best_s),
+            let plain = Versus { ratio: numbers.seconds / best_s, low: None, high: None, preliminary: false };
+            let versus = numbers.vs_best.unwrap_or(plain);
+            let blocks = in_blocks(costs, &row.target, &best.target);
+            let ratio = in_words(standing, row, best, versus);
+            (RatioPlace::At { versus, blocks }, ratio, format!("{} s", units::seconds(numbers.seconds)))
+        }
+        (None, Status::TimedOut { after_s, .. }) => {
+            let ratio = after_s / best_s;
+            (RatioPlace::AtLeast(ratio), at_least(ratio), format!("> {} s", units::seconds(*after_s)))
+        }
         (None, _) => return None,
     };
-    Some(RatioRow { target: row.target.clone(), rank: row.rank, is_baseline: row.baseline, place })
+    let (target, kind, is_baseline) = (row.target.clone(), kind(row), row.baseline);
+    Some(RatioRow { target, kind, ratio, median, rank: row.rank, is_baseline, place })
+}
+
+/// "embedded", "server, Unix socket": of a program it is not known.
+fn kind(row: &Row) -> &'static str {
+    match row.transport {
+        _ if row.baseline => "baseline",
+        _ if row.of_program => "",
+        Transport::InProcess => "embedded",
+        Transport::Unix => "server, Unix socket",
+        Transport::Tcp => "server, TCP",
+    }
+}
+
+/// What is claimed of a target beside the best one, else what was seen: on a noisy run "at least 7.5x" and "9x [8-11]".
+fn in_words(standing: Option<&Standing<'_>>, row: &Row, best: &Row, seen: Versus) -> String {
+    let claimed = standing.filter(|standing| standing.is_less(&best.target, &row.target));
+    claimed.and_then(|standing| standing.in_words(&row.target, &best.target)).unwrap_or_else(|| versus(seen))
 }
 
 fn nowhere(row: &Row) -> RatioRow {
@@ -233,8 +285,9 @@ fn nowhere(row: &Row) -> RatioRow {
         status if status.has_numbers() => "not timed".to_string(),
         status => status.in_words(),
     };
-    let place = RatioPlace::Nowhere(words);
-    RatioRow { target: row.target.clone(), rank: None, is_baseline: row.baseline, place }
+    let (target, kind, place) = (row.target.clone(), kind(row), RatioPlace::Nowhere(words));
+    let (ratio, median) = (String::new(), String::new());
+    RatioRow { target, kind, ratio, median, rank: None, is_baseline: row.baseline, place }
 }
 
 /// What one target cost of what the other one cost, block by block; nothing of the other one itself.

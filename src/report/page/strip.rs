@@ -32,13 +32,16 @@ pub fn top(input: &PageInput<'_>) -> Markup {
                 // The facts below have the blocks and the noise.
                 p.grey { (words::subject(records)) }
             }
-            None => p.grey { (one_line(&words::headline(records, standings))) },
+            None => p.subject {
+                span.grey { (words::subject(records)) }
+                @if !input.job.is_empty() { ". Asked of each store: " (input.job) "." }
+            },
         }
         @for what in banners(input) { p.banner role="note" { (what) } }
         dl.strip {
-            (fact("answers", &answers(input)))
-            (fact("same store twice", &twice(standings)))
+            (fact("answers", &answers(input, &made_up(input))))
             (fact("blocks", &blocks(standings)))
+            (fact("noise: same store twice", &twice(standings)))
             (facts_of_run(records))
         }
     }
@@ -46,7 +49,7 @@ pub fn top(input: &PageInput<'_>) -> Markup {
 
 /// The facts of trials that are not compared with each other.
 pub fn facts_of_trials(input: &PageInput<'_>) -> Markup {
-    html! { (fact("answers", &answers(input))) (facts_of_run(input.largest().seen.records)) }
+    html! { (fact("answers", &answers(input, ""))) (facts_of_run(input.largest().seen.records)) }
 }
 
 fn facts_of_run(records: &[Record]) -> Markup {
@@ -129,8 +132,8 @@ fn has_verdict(input: &PageInput<'_>, is: fn(&Verdict) -> bool) -> bool {
     input.parts.iter().flat_map(|part| part.seen.records).any(|record| is(&record.verdict))
 }
 
-/// "right in 48 of 48 trials"; of all trials but those of what holds nothing.
-fn answers(input: &PageInput<'_>) -> String {
+/// "right in 48 of 48 trials"; of all trials but those of what holds nothing. `made_up` says how so many came about.
+fn answers(input: &PageInput<'_>, made_up: &str) -> String {
     let records = || input.parts.iter().flat_map(|part| part.seen.records);
     if records().any(|record| record.job.load.as_ref().is_some_and(|load| load.read_only)) {
         return "not checked".to_string();
@@ -140,7 +143,8 @@ fn answers(input: &PageInput<'_>) -> String {
         (trials().count(), trials().filter(|record| matches!(record.verdict, Verdict::Right(_))).count());
     let unchecked = trials().filter(|record| matches!(record.verdict, Verdict::Answered(_))).count();
     let wrong = trials().filter(|record| matches!(record.verdict, Verdict::Wrong { .. })).count();
-    let mut said = format!("right in {} of {} trials", units::thousands(right as u64), units::thousands(all as u64));
+    let [told_right, told_all] = [right, all].map(|count| units::thousands(count as u64));
+    let mut said = format!("right in {told_right} of {told_all} trials{made_up}");
     for (count, words) in [(wrong, "wrong"), (unchecked, "not checked")] {
         if count > 0 {
             said += &format!("; {} {words}", units::thousands(count as u64));
@@ -149,10 +153,38 @@ fn answers(input: &PageInput<'_>) -> String {
     said
 }
 
+/// ": 17 blocks of 3 (redis twice) and a warm-up of 2", how the trials that are checked are made up, where all blocks
+/// have as many.
+fn made_up(input: &PageInput<'_>) -> String {
+    let [part] = input.parts.as_slice() else { return String::new() };
+    let mut blocks: BTreeMap<u32, usize> = BTreeMap::new();
+    for record in part.seen.records.iter().filter(|record| record.verdict != Verdict::Baseline) {
+        *blocks.entry(record.block).or_default() += 1;
+    }
+    let warm_up = blocks.remove(&0).map_or_else(String::new, |trials| format!(" and a warm-up of {trials}"));
+    let Some(each) = blocks.values().next().copied() else { return String::new() };
+    if blocks.values().any(|trials| *trials != each) || input.levers.is_some() {
+        return String::new();
+    }
+    let twice: Vec<&str> = part.seen.standings.repeated.iter().map(|one| one.target).collect();
+    let twice = (!twice.is_empty()).then(|| format!("{} twice", twice.join(" and ")));
+    let unchecked = part.seen.rows.iter().filter(|row| matches!(row.status, Status::Baseline));
+    let unchecked: Vec<&str> = unchecked.map(|row| row.target.as_str()).collect();
+    let unchecked = (!unchecked.is_empty()).then(|| format!("{} not checked", unchecked.join(", ")));
+    let which: Vec<String> = twice.into_iter().chain(unchecked).collect();
+    let which = if which.is_empty() { String::new() } else { format!(" ({})", which.join(", ")) };
+    let s = if blocks.len() == 1 { "" } else { "s" };
+    format!(": {} block{s} of {each}{which}{warm_up}", units::thousands(blocks.len() as u64))
+}
+
 fn twice(standings: &Standings<'_>) -> String {
     let each = standings.repeated.iter().map(|one| format!("{} {}", one.target, versus(one.versus())));
     let each: Vec<String> = each.collect();
-    if each.is_empty() { "not run: the noise is unknown".to_string() } else { each.join(", ") }
+    if each.is_empty() {
+        "not run: the noise is unknown".to_string()
+    } else {
+        format!("{}; 1x is no noise", each.join(", "))
+    }
 }
 
 fn blocks(standings: &Standings<'_>) -> String {
@@ -160,9 +192,9 @@ fn blocks(standings: &Standings<'_>) -> String {
     let (blocks, discarded) = (standings.blocks(), counted.discarded.len());
     match (blocks, discarded) {
         (1, 0) => "1: seen once, no claim".to_string(),
-        (_, 0) => format!("{blocks}, none discarded"),
-        _ if counted.is_noisy() => format!("{blocks} used, {discarded} of them disturbed"),
-        _ => format!("{blocks} counted, {discarded} discarded"),
+        (_, 0) => format!("{blocks} ran, all count"),
+        _ if counted.is_noisy() => format!("{blocks} ran and count, though {discarded} were disturbed"),
+        _ => format!("{} ran: {blocks} count, {discarded} were discarded for noise", blocks + discarded),
     }
 }
 

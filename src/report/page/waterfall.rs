@@ -66,7 +66,7 @@ fn caption(waterfall: &Waterfall) -> String {
         (true, "Logarithmic axis."),
         (true, blocks.as_str()),
         (waterfall.by_cpu, "CPU of client and server: times cannot be told here."),
-        (waterfall.is_noisy, "Noisy: bars are dashed, and only the end of an interval nearest to 1 is claimed."),
+        (waterfall.is_noisy, "Noisy: bars are thin, and only the end of an interval nearest to 1 is claimed."),
         (
             waterfall.band.is_none(),
             "No target was run twice often enough, so the noise is unknown and nothing is claimed.",

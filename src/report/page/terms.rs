@@ -1,0 +1,41 @@
+//! The words that the first screen of a page uses, for those who see it without the documents.
+
+use maud::{Markup, html};
+
+use super::PageInput;
+use crate::model::record::Record;
+use crate::model::trial::{Configuration, Durability};
+use crate::report::verified;
+
+/// Only of words that the page uses.
+pub fn terms(input: &PageInput<'_>) -> Markup {
+    let records = input.largest().seen.records;
+    let first = &records[0];
+    let each = if first.job.program().is_some() { "program" } else { "store" };
+    html! {
+        p.terms {
+            b { "Trial" } ": the whole job once on one " (each) ", with fresh data. "
+            b { "Block" } ": one trial of each " (each) ", in random order; a first block warms up and never counts. "
+            @if let Some(durability) = durability(records) {
+                b { "Durability " (first.durability) } ": " (durability) ". "
+            }
+            @if !input.baselines.is_empty() {
+                b { "Baselines" } " show what the job costs without a store: " (input.baselines) "."
+            }
+        }
+    }
+}
+
+/// What the level promises, and what "claimed" means where the page says it. Nothing where none was asked for.
+fn durability(records: &[Record]) -> Option<String> {
+    let first = &records[0];
+    let survives = match (first.configuration, first.durability) {
+        (Configuration::Shipped, _) => return None,
+        (_, Durability::None) => "nothing has to survive a crash",
+        (_, Durability::Crash) => "what was acknowledged survives a killed process",
+        (_, Durability::Power) => "what was acknowledged survives a loss of power",
+    };
+    let is_claimed = verified::in_words(records).contains("claimed");
+    let claimed = if is_claimed { "; claimed: by the store's settings, not tested here" } else { "" };
+    Some(format!("{survives}{claimed}"))
+}
