@@ -311,7 +311,9 @@ fn each_way(chosen: Vec<Chosen>, args: &RunArgs, kind: &JobKind, points: &[u32])
         }
         Chosen { target, via, ..chosen.clone() }
     };
-    Ok(chosen.iter().flat_map(|chosen| args.how.via.iter().map(|&via| named(chosen, via))).collect())
+    // What counts everything at once is asked in no way, and stands once.
+    let ways = |chosen: &Chosen| if chosen.target.batch { &[Via::Portable] } else { args.how.via.as_slice() };
+    Ok(chosen.iter().flat_map(|chosen| ways(chosen).iter().map(|&via| named(chosen, via))).collect())
 }
 
 /// The sizes of a run that has several, each compared by itself.

@@ -40,7 +40,7 @@ impl Chosen {
     /// How one client opens it: where it is, or among our own files in `data`.
     pub fn launch(&self, data: &Path, patience: Duration) -> Launch {
         let ours = match self.adapter.role {
-            Role::Store | Role::ReadOnly => Place::Path(data.to_path_buf()),
+            Role::Store | Role::ReadOnly | Role::Batch => Place::Path(data.to_path_buf()),
             Role::Baseline | Role::Null | Role::Ceiling | Role::Faulty => Place::Memory,
         };
         let (settings, login) = (self.target.settings.clone(), self.login.clone());
@@ -373,7 +373,8 @@ pub mod tests {
         let chosen = |&(label, baseline): &(&str, bool)| Chosen {
             target: Target {
                 label: label.to_string(),
-                store: stores::ALL[0].name.to_string(),
+                baseline,
+                batch: false,
                 baseline,
                 transport: Transport::InProcess,
                 managed: true,

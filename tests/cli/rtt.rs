@@ -121,7 +121,8 @@ fn a_proxy_lets_nobody_else_in() {
     let run = ["run", "fans", "--profiles", "3000", "--blocks", "1", "--output", "out.jsonl", "--rtt", "1ms"];
     let started = Started::new(desk.kvfair(&[&run[..], &["memcached"]].concat()));
     let proxy = wait_for("the proxy", || {
-        let mut proxies = desk.processes().into_iter().filter(|pid| crate::desk::command_line(*pid).ends_with("proxy\0"));
+        let mut proxies =
+            desk.processes().into_iter().filter(|pid| crate::desk::command_line(*pid).ends_with("proxy\0"));
         proxies.next_back().filter(|_| desk.trials().len() == 1)
     });
     let table = std::process::Command::new("ss").args(["-ltnpH"]).output().expect("ss");
