@@ -11,6 +11,7 @@ mod answers;
 mod bad_data;
 mod bad_servers;
 mod bare;
+mod batch;
 mod browser;
 mod budgets;
 mod check;
