@@ -3,8 +3,9 @@
 
 use super::cells::Row;
 use super::columns::{self, FieldLine, PartStep};
+use super::costs::BATCH_ENGINES;
 use super::standing::Standings;
-use super::table::TableLine;
+use super::table::{BASELINES, BATCHES, TableLine};
 use super::versus::Versus;
 use super::versus::versus;
 use crate::model::network;
@@ -130,6 +131,10 @@ pub struct SizeGrowth {
 }
 
 impl SizeGrowth {
+    fn is_batch(&self) -> bool {
+        self.sizes.iter().any(|at| at.row.group == BATCH_ENGINES)
+    }
+
     fn has_network(&self) -> bool {
         self.sizes.iter().any(|at| at.row.transport != Transport::InProcess)
     }
@@ -168,7 +173,7 @@ pub fn grown(axis: &Axis, sizes: &[(u64, Vec<Row>)]) -> Vec<SizeGrowth> {
         let (target, baseline) = (row.target.clone(), row.baseline);
         all.push(SizeGrowth { target, baseline, growth: axis.grown(&took), sizes });
     }
-    all.sort_by_key(|one| one.baseline);
+    all.sort_by_key(|one| (one.baseline, one.is_batch()));
     all
 }
 
@@ -179,11 +184,16 @@ pub fn lines(axis: &Axis, all: &[SizeGrowth], sizes: &[u64], wide: bool) -> Vec<
         std::iter::once("target".to_string()).chain(headings).chain([axis.growth_heading().to_string()]).collect(),
     )];
     let mut reasons = Vec::new();
-    let mut baselines = false;
+    let mut above = "";
     for one in all {
-        if one.baseline && !baselines {
-            lines.push(TableLine::Words("baselines: what the job costs without a store around it".to_string()));
-            baselines = true;
+        let words = match (one.baseline, one.is_batch()) {
+            (_, true) => BATCHES,
+            (true, false) => BASELINES,
+            (false, false) => "",
+        };
+        if words != above {
+            lines.push(TableLine::Words(words.to_string()));
+            above = words;
         }
         let mut cells = vec![one.target.clone()];
         for size in sizes {

@@ -9,6 +9,9 @@ use super::costs::BATCH_ENGINES;
 
 /// The widest line of text and of a table that is not wide: longer lines are hard to read.
 pub const WIDTH: usize = 100;
+/// What stands above baselines, and above batch engines.
+pub const BASELINES: &str = "baselines: what the job costs without a store around it";
+pub const BATCHES: &str = "batch engines: programs that count everything at once";
 /// Nothing is made narrower than this.
 const WIDTH_LEAST: usize = 60;
 
@@ -154,11 +157,11 @@ pub fn lines(rows: &[Row], wide: bool, ranks: Ranks) -> Vec<TableLine> {
     for row in rows.iter() {
         if row.group == BATCH_ENGINES && row.numbers.is_some() {
             if group != BATCH_ENGINES {
-                lines.push(TableLine::Words(format!("{BATCH_ENGINES}: programs that count everything at once")));
+                lines.push(TableLine::Words(BATCHES.to_string()));
             }
             group = BATCH_ENGINES;
         } else if row.baseline && !baselines && row.numbers.is_some() {
-            lines.push(TableLine::Words("baselines: what the job costs without a store around it".to_string()));
+            lines.push(TableLine::Words(BASELINES.to_string()));
             baselines = true;
         }
         if !row.baseline && row.numbers.is_some() && row.group != group {
