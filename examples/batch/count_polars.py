@@ -4,27 +4,24 @@ MESSAGES has one message a line. COUNTS gets one line a term, "TERM<tab>COUNT", 
 UNIT is `word` or `char`; runs of 1 to ORDER neighbouring units of a message are counted.
 """
 
+import string
 import sys
 
 import polars as pl
 
 messages, counts, order, unit = sys.argv[1:]
 
-# A word is a run of these; A-Z become a-z. Of characters, a run of white space is one space, and none stands at the ends.
-WORD, CHAR, SPACE = "[A-Za-z0-9#@']+", "(?s).", r"\s+"
-with open(messages, encoding="utf-8", newline="\n") as file:
-    message = pl.Series("message", file.read().split("\n"))
-lines = pl.LazyFrame([message]).with_row_index("number")
-text = pl.col("message")
+# A-Z become a-z, and no other letter changes.
+text = pl.col("message").str.replace_many(list(string.ascii_uppercase), list(string.ascii_lowercase))
 if unit == "word":
-    units, between = text.str.extract_all(WORD), " "
+    units, between = text.str.extract_all("[a-z0-9#@']+"), " "
 else:
-    units, between = text.str.replace_all(SPACE, " ").str.strip_chars(" ").str.extract_all(CHAR), ""
-# The units of all messages, one below the other. What is not A-Z has another lower case at most in Unicode.
-column = lines.select("number", units.alias("unit")).explode("unit").drop_nulls("unit")
-upper = pl.col("unit").str.contains("^[A-Z#@'0-9a-z]+$")
-column = column.with_columns(pl.when(upper).then(pl.col("unit").str.to_lowercase()).otherwise(pl.col("unit")))
-column = column.collect().lazy()
+    # A run of white space is one space, and none stands at the ends.
+    units, between = text.str.replace_all(r"\s+", " ").str.strip_chars(" ").str.extract_all("(?s)."), ""
+# The units of all messages, one below the other.
+with open(messages, encoding="utf-8", newline="\n") as file:
+    lines = pl.LazyFrame({"message": file.read().split("\n")}).with_row_index("number")
+column = lines.select("number", units.alias("unit")).explode("unit").drop_nulls("unit").collect().lazy()
 
 
 def runs(length):

@@ -13,7 +13,7 @@ use crate::report::standing::{Standings, standings};
 use crate::report::table::{self, TableLine};
 use crate::report::trials::{self, Trial};
 use crate::report::warn::{self, Warning, WarningInput};
-use crate::report::{batch, claims, columns, export, json, words};
+use crate::report::{batch, claims, columns, export, json, orders, words};
 
 /// The records of each size.
 pub type SizedRecords = Vec<(u64, Vec<Record>)>;
@@ -60,6 +60,9 @@ pub fn rows_of(parts: &SizedRecords, standings: &[(u64, Standings<'_>)]) -> Vec<
 }
 
 pub fn lines(axis: &Axis, parts: &SizedRecords, grown: &[SizeGrowth], wide: bool) -> Vec<TableLine> {
+    if *axis == Axis::Order {
+        return orders::lines(parts, grown);
+    }
     sizes::lines(axis, grown, &parts.iter().map(|(size, _)| *size).collect::<Vec<_>>(), wide)
 }
 

@@ -28,6 +28,7 @@ pub mod levers;
 pub mod limits;
 pub mod next;
 pub mod notes;
+pub mod orders;
 pub mod page;
 pub mod percentiles;
 pub mod point;

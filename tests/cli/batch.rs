@@ -156,6 +156,41 @@ fn what_an_engine_cannot_do_is_refused_before_anything_starts() {
     }
 }
 
+/// A row for each target and order, with terms, bytes and seconds.
+#[test]
+fn orders_of_a_list_are_compared_each_by_itself() {
+    let desk = Desk::new();
+    let size = ["--messages", "300", "--blocks", "1", "--order", "1,3,2", "--via", "portable,batch"];
+    let said = ngrams(&desk, &[&size[..], &["lmdb", "redis", "sort"]].concat());
+    said.exits(0).shows("runs of 1 to 1, 3, 2 words").shows("bytes/term");
+    let records = desk.records();
+    assert_eq!(records.len(), 15);
+    let of = |order: u64| records.iter().filter(move |record| record["job"]["ngrams"]["order"] == order);
+    let mut keys = Vec::new();
+    for order in [1, 2, 3] {
+        let first = of(order).next().expect("a record");
+        assert!(of(order).all(|record| record["verdict"]["kind"] == "right" && terms(record) == terms(first)));
+        let count = first["verdict"]["keys"].as_u64().expect("a number");
+        let told = kvfair::model::units::thousands(count);
+        let rows: Vec<&str> = said.out.lines().filter(|line| line.contains(&format!("  {order}  {told:>5}"))).collect();
+        assert_eq!(rows.len(), 5, "order {order}, {told} terms: {}", said.out);
+        keys.push(count);
+    }
+    assert!(keys.is_sorted() && keys[0] < keys[1] && keys[1] < keys[2], "{keys:?}");
+    let rows = desk.json(&[])["rows"].as_array().expect("rows").clone();
+    assert_eq!(rows.iter().filter(|row| row["order"] == 3).count(), 5);
+    desk.run(&["show", "--csv"]).exits(0).shows("order");
+    for (arguments, words) in [
+        (&["run", "ngrams", "lmdb", "--order", "2,2"][..], "--order: 2 is named twice"),
+        (&["run", "ngrams", "lmdb", "--order", "1,9"], "9 is not in 1..=5"),
+        (&["run", "ngrams", "lmdb", "--order", "1,2", "--keep", "kept"], "it takes one --order"),
+        (&["run", "ngrams", "lmdb", "--order", "1,2", "--messages", "5,6"], "each has a table of its own"),
+        (&["run", "lookup", "lmdb", "--order", "1,2"], "hint: kvfair run ngrams has lists"),
+    ] {
+        desk.run(arguments).exits(2).complains(words);
+    }
+}
+
 /// Two stores and DuckDB agree about runs of three words of a million messages.
 #[test]
 #[ignore = "takes many minutes and some GB: ./test slow"]
