@@ -1,4 +1,5 @@
-//! A batch engine's trial: its program with the messages of the job, in one file of plain text.
+//! What a trial runs in place of clients of kvfair's: a batch engine's program, with the messages of the job in one
+//! file of plain text, or the user's.
 
 use std::fs::{self, File};
 use std::io::{BufWriter, Write};
@@ -9,17 +10,46 @@ use anyhow::{Context, Result, anyhow};
 
 use super::dataset::DataSet;
 use super::input::DataFile;
-use super::program::{Batch, Program, quoted};
+use super::plan::Chosen;
+use super::program::{Batch, Program, ProgramTarget, quoted};
+use super::trial::{Bench, failed};
 use crate::jobs::text::Messages;
 use crate::model::op::readable;
+use crate::model::record::{Outcome, Record};
 use crate::model::trial::Answer;
+use crate::stores::Place;
 use crate::stores::batch::{self, Engine};
 
 /// So much of what a program said is told.
 const SHOWN_BYTES: usize = 200;
 
+impl Bench<'_> {
+    /// What is run instead of clients: a batch engine's program, or the user's with a directory that it has for itself.
+    /// That of an embedded store is its data's.
+    pub(super) fn program_of(
+        &self,
+        chosen: &Chosen,
+        place: &Place,
+        (data, directory): (&Path, &Path),
+        record: &Record,
+    ) -> Result<Option<Program>, Outcome> {
+        if let Some(engine) = batch::engine(chosen.adapter.name) {
+            let get_it = chosen.adapter.get_it.to_string();
+            let version = version(engine).map_err(|reason| Outcome::Missing { reason, get_it })?;
+            let set = self.data_for(chosen, record.block);
+            return program(engine, version, set, self.scratch, (directory, data)).map(Some).map_err(failed);
+        }
+        let Some((command, answer)) = self.plan.job.program() else { return Ok(None) };
+        let own = directory.join("dir");
+        let own = if chosen.adapter.server.is_none() { data } else { own.as_path() };
+        fs::create_dir_all(own).with_context(|| format!("cannot make {}", own.display())).map_err(failed)?;
+        let (label, adapter, login) = (&chosen.target.label, chosen.adapter, &chosen.login);
+        Ok(Some(Program::new(command, answer, &ProgramTarget { label, adapter, place, login, directory: own })))
+    }
+}
+
 /// The version of an engine, or why it cannot be run here.
-pub fn version(engine: &Engine) -> Result<String, String> {
+fn version(engine: &Engine) -> Result<String, String> {
     let (program, arguments) = engine.version.split_first().expect("it has a command");
     let output = Command::new(program).args(arguments).stdin(Stdio::null()).output();
     let output = output.map_err(|error| format!("{program} does not start: {error}"))?;
@@ -34,9 +64,9 @@ pub fn version(engine: &Engine) -> Result<String, String> {
     }
 }
 
-/// The program of a trial, whose files are in `directory` and whose counts go to `counts`. The messages are written once
-/// a run, into `scratch`: good ones only, as many as the job has.
-pub fn program(
+/// The program of a trial, whose files are in `directory` and whose counts go to `counts`. The messages are written
+/// once a run, into `scratch`: good ones only, as many as the job has.
+fn program(
     engine: &Engine,
     version: String,
     data: &DataSet,

@@ -382,9 +382,9 @@ pub mod tests {
         let chosen = |&(label, baseline): &(&str, bool)| Chosen {
             target: Target {
                 label: label.to_string(),
+                store: stores::ALL[0].name.to_string(),
                 baseline,
                 batch: false,
-                baseline,
                 transport: Transport::InProcess,
                 managed: true,
                 cache: None,

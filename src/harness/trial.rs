@@ -10,7 +10,6 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result};
 
 use super::attend::Attendant;
-use super::batch;
 use super::child::Child;
 use super::dataset::DataSet;
 use super::gates::processor_probe::{self, ProcessorProbe};
@@ -18,7 +17,6 @@ use super::gates::programs::Programs;
 use super::network::Proxy;
 use super::password;
 use super::plan::{Chosen, Plan};
-use super::program::{self, Program};
 use super::serve::{self, Served, Site, Unserved};
 use super::signals::Interrupt;
 use super::task::{Event, Task, TrialStep, TrialTask};
@@ -31,7 +29,7 @@ use crate::model::noise::Noise;
 use crate::model::preflight::Preflight;
 use crate::model::record::{Machine, Memory, Outcome, Record, Run, Verdict};
 use crate::model::trial::{Data, Durability, JobSettings, METHOD};
-use crate::stores::{self, Launch, Login, Place};
+use crate::stores::{Launch, Login, Place};
 
 /// How often memory is looked at, and how soon a Ctrl-C is seen.
 const LOOK: Duration = Duration::from_millis(20);
@@ -400,7 +398,7 @@ impl<'a> Bench<'a> {
     ) -> Result<(), Outcome> {
         let through = proxy.map(|proxy| proxy.place.clone());
         let reached = through.as_ref().unwrap_or(&launch.place);
-        let program = self.program(chosen, reached, (data, directory), record)?;
+        let program = self.program_of(chosen, reached, (data, directory), record)?;
         let keeps = program.is_some();
         let task = TrialTask { program, through, step, ..self.task(chosen, launch, record.block) };
         let (under, log) = (pin::clients(&self.plan.pinned), directory.join("trial.log"));
@@ -508,33 +506,6 @@ impl<'a> Bench<'a> {
             cache: chosen.target.cache,
             program: None,
         }
-    }
-
-    /// The program of the user's that is run instead of a job, with a directory that it has for itself: that of an
-    /// embedded store is its data's.
-    fn program(
-        &self,
-        chosen: &Chosen,
-        place: &Place,
-        (data, directory): (&Path, &Path),
-        record: &Record,
-    ) -> Result<Option<Program>, Outcome> {
-        if let Some(engine) = stores::batch::engine(chosen.adapter.name) {
-            let get_it = chosen.adapter.get_it.to_string();
-            let version = batch::version(engine).map_err(|reason| Outcome::Missing { reason, get_it })?;
-            let set = self.data_for(chosen, record.block);
-            return batch::program(engine, version, set, self.scratch, (directory, data)).map(Some).map_err(failed);
-        }
-        let Some((command, answer)) = self.plan.job.program() else { return Ok(None) };
-        let own = directory.join("dir");
-        let own = if chosen.adapter.server.is_none() { data } else { own.as_path() };
-        fs::create_dir_all(own).with_context(|| format!("cannot make {}", own.display())).map_err(failed)?;
-        let (label, adapter, login) = (&chosen.target.label, chosen.adapter, &chosen.login);
-        Ok(Some(Program::new(
-            command,
-            answer,
-            &program::ProgramTarget { label, adapter, place, login, directory: own },
-        )))
     }
 }
 

@@ -1,6 +1,6 @@
-//! The batch engines: programs that count all of `ngrams` at once and leave one file of counts. They show what counting
-//! incrementally in a store costs over that, and are never ranked with stores. The programs are in `examples/batch`, and
-//! in kvfair itself.
+//! The batch engines: programs that count all of `ngrams` at once and leave one file of counts. They show what
+//! counting incrementally in a store costs over that, and are never ranked with stores. The programs are in
+//! `examples/batch`, and in kvfair itself.
 
 use std::collections::HashMap;
 use std::io::{self, Write};
