@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use kvfair::model::trial::Durability;
 use kvfair::report::warn;
+use kvfair::stores::Role;
 use kvfair::{cli, jobs, stores};
 
 fn root() -> &'static Path {
@@ -77,7 +78,24 @@ fn the_table_of_jobs_is_that_of_the_program() {
         };
         table += &format!("| `{}` | {} | {size} | {} |\n", kind.name, cell(kind.about), cell(&also));
     }
-    is_generated("docs/jobs.md", "Jobs", &table);
+    is_generated("docs/jobs.md", "Jobs", &format!("{table}{}", batch_engines()));
+}
+
+/// What stands beside the stores of one job.
+fn batch_engines() -> String {
+    let mut text = "\n## Batch engines\n\n\
+        `kvfair run ngrams lmdb redis duckdb polars sort` has batch engines beside stores. Each is a program in\n\
+        [examples/batch](../examples/batch), and in kvfair itself. It reads the same messages from a file and counts all of\n\
+        them at once. Its time includes the start of the program, reading, counting and writing the counts to a file. It\n\
+        uses as many processors as it likes. Its counts are compared with the expected state: a wrong count fails the\n\
+        trial. Batch engines are never ranked with stores. One sentence tells what counting incrementally in the fastest\n\
+        store costs over the fastest batch engine.\n\n\
+        | engine | what it is | how to get it |\n|---|---|---|\n"
+        .to_string();
+    for engine in stores::ALL.iter().filter(|adapter| adapter.role == Role::Batch) {
+        text += &format!("| `{}` | {} | {} |\n", engine.name, cell(engine.about), cell(engine.get_it));
+    }
+    text
 }
 
 #[test]

@@ -53,7 +53,7 @@ fn of_jobs(how: &How) -> Option<&'static str> {
         (!how.columns.is_empty(), "--columns"),
         (how.field.is_some(), "--field"),
         (how.skip_bad > 0, "--skip-bad"),
-        (how.order.is_some(), "--order"),
+        (!how.order.is_empty(), "--order"),
         (how.unit.is_some(), "--unit"),
         (!how.size.profiles.is_empty(), "--profiles"),
         (!how.size.messages.is_empty(), "--messages"),

@@ -13,7 +13,7 @@ use crate::model::trial::Durability;
 use crate::model::units;
 use crate::report::table::wrap;
 use crate::stores::features::{self, Featured};
-use crate::stores::{self, Adapter};
+use crate::stores::{self, Adapter, Role};
 
 /// One store in `kvfair stores`.
 #[derive(Serialize)]
@@ -50,6 +50,10 @@ pub fn stores(json: bool) -> Result<Exit> {
     if !missing.is_empty() {
         text.push_str("missing:\n");
         missing.iter().for_each(|store| text.push_str(&line(store)));
+    }
+    text.push_str("batch engines, which stand beside stores in `kvfair run ngrams`:\n");
+    for engine in stores::ALL.iter().filter(|adapter| adapter.role == Role::Batch) {
+        text.push_str(&format!("  {:<13} {:<9} {}; get it: {}\n", engine.name, "", engine.about, engine.get_it));
     }
     print(&text)?;
     Ok(Exit::Ok)

@@ -13,6 +13,7 @@ use crate::harness::plan::{Chosen, Plan};
 use crate::harness::signals::Interrupt;
 use crate::harness::{input, network, pin, plan};
 use crate::jobs::lookup::LOOKUP;
+use crate::jobs::ngrams::NGRAMS;
 use crate::jobs::{self, JobKind};
 use crate::model::effort::{BLOCKS_MAX, Blocks};
 use crate::model::names::file_name;
@@ -55,8 +56,18 @@ pub fn plan_of(args: &RunArgs) -> Result<Plan> {
     }
     let (clients, sizes) = (points.iter().copied().max().unwrap_or(1), several_sizes(args, kind)?);
     let seeds = Seeds { order: seed, data: data_seeds_of(args, &job) };
-    let plan = Plan { kind: Some(kind), clients, verify: args.how.verify, seeds, sizes, ..started(args, chosen, job)? };
+    let orders = several_orders(&args.how, kind)?;
+    let plan = Plan {
+        kind: Some(kind),
+        clients,
+        verify: args.how.verify,
+        seeds,
+        sizes,
+        orders,
+        ..started(args, chosen, job)?
+    };
     has_one_list(args, &plan)?;
+    has_orders_alone(&plan)?;
     Ok(plan)
 }
 
@@ -74,6 +85,41 @@ fn has_one_list(args: &RunArgs, plan: &Plan) -> Result<()> {
     };
     let hint = "hint: name one --rtt, or one number of the other (--clients 50)";
     Err(anyhow!(Usage(format!("--rtt takes one time beside {beside}: each has a table of its own\n{hint}"))))
+}
+
+/// The orders of a run that has several, each compared by itself.
+fn several_orders(how: &How, kind: &JobKind) -> Result<Vec<u32>> {
+    let orders = &how.order;
+    if orders.len() < 2 {
+        return Ok(Vec::new());
+    }
+    let usage = |what: String| Err(anyhow!(Usage(what)));
+    if let Some((_, twice)) = orders.iter().enumerate().find(|(place, order)| orders[..*place].contains(order)) {
+        return usage(format!("--order: {twice} is named twice"));
+    }
+    if kind.name != NGRAMS.name {
+        let name = NGRAMS.name;
+        return usage(format!("--order takes one number for {}\nhint: kvfair run {name} has lists", kind.name));
+    }
+    if how.keep.is_some() {
+        return usage(format!(
+            "--keep leaves one data set in place: it takes one --order\nhint: --order {}",
+            orders[0]
+        ));
+    }
+    Ok(orders.clone())
+}
+
+/// Each order of several has rows of its own.
+fn has_orders_alone(plan: &Plan) -> Result<()> {
+    let beside = match () {
+        () if plan.orders.is_empty() => return Ok(()),
+        () if !plan.sizes.is_empty() => "--messages",
+        () if plan.rtts_us.len() > 1 => "--rtt",
+        () => return Ok(()),
+    };
+    let hint = "hint: name one --order, or one of the other";
+    Err(anyhow!(Usage(format!("several --order and several {beside}: each has a table of its own\n{hint}"))))
 }
 
 /// The round-trip times that were typed. Where no target has a network there is nothing to delay.
@@ -118,6 +164,7 @@ pub fn started(args: &RunArgs, chosen: Vec<Chosen>, job: JobSettings) -> Result<
         chosen,
         seeds: Seeds { order: args.how.size.seed.unwrap_or_default(), data: Vec::new() },
         sizes: Vec::new(),
+        orders: Vec::new(),
         aa_control: !args.how.no_aa,
         answers_only: args.how.answers_only,
         accepts_unchecked: args.how.accept_unchecked,
@@ -210,9 +257,12 @@ fn has_options(kind: &JobKind, given: &[(bool, &str)]) -> Result<()> {
 
 /// Of other jobs there are no n-grams to count.
 fn ngrams_of(how: &How, kind: &JobKind) -> Result<NgramSettings> {
-    has_options(kind, &[(how.order.is_some(), "--order"), (how.unit.is_some(), "--unit")])?;
+    has_options(kind, &[(!how.order.is_empty(), "--order"), (how.unit.is_some(), "--unit")])?;
     let usual = NgramSettings::default();
-    Ok(NgramSettings { order: how.order.unwrap_or(usual.order), unit: how.unit.unwrap_or(usual.unit) })
+    Ok(NgramSettings {
+        order: how.order.iter().copied().max().unwrap_or(usual.order),
+        unit: how.unit.unwrap_or(usual.unit),
+    })
 }
 
 /// How a store is read that was filled before.
@@ -311,7 +361,9 @@ fn each_way(chosen: Vec<Chosen>, args: &RunArgs, kind: &JobKind, points: &[u32])
         }
         Chosen { target, via, ..chosen.clone() }
     };
-    Ok(chosen.iter().flat_map(|chosen| args.how.via.iter().map(|&via| named(chosen, via))).collect())
+    // What counts everything at once is asked in no way, and stands once.
+    let ways = |chosen: &Chosen| if chosen.target.batch { &[Via::Portable] } else { args.how.via.as_slice() };
+    Ok(chosen.iter().flat_map(|chosen| ways(chosen).iter().map(|&via| named(chosen, via))).collect())
 }
 
 /// The sizes of a run that has several, each compared by itself.

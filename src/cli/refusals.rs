@@ -9,9 +9,10 @@ use crate::harness::plan::Chosen;
 use crate::harness::program;
 use crate::harness::serve::{self, PROGRAM};
 use crate::jobs::lookup::LOOKUP;
+use crate::jobs::ngrams::NGRAMS;
 use crate::jobs::{EndState, JobKind, Reading};
-use crate::model::trial::{Answer, Durability, Transport, Via};
-use crate::stores::{self, Means, Place, Role};
+use crate::model::trial::{Answer, Durability, NgramUnit, Transport, Via};
+use crate::stores::{self, Means, Place, Role, batch};
 
 /// What is to be done with targets.
 pub enum Intent<'a> {
@@ -30,6 +31,7 @@ const RULES: &[Rule] = &[
     no_program,
     not_started_here,
     is_only_read,
+    counts_at_once,
     holds_nothing,
     stays_where_it_is,
     no_processors,
@@ -90,6 +92,27 @@ fn is_only_read(chosen: &Chosen, wanted: &Intent<'_>) -> Option<String> {
     let (label, name, job) = (&chosen.target.label, chosen.adapter.name, LOOKUP.name);
     (chosen.adapter.role == Role::ReadOnly && !reads)
         .then(|| format!("{label} is filled once and then only read\nhint: kvfair run {job} {name}"))
+}
+
+/// A batch engine does one job in one pass, and leaves nothing to be kept.
+fn counts_at_once(chosen: &Chosen, wanted: &Intent<'_>) -> Option<String> {
+    let engine = batch::engine(chosen.adapter.name)?;
+    let (label, job) = (&chosen.target.label, NGRAMS.name);
+    let Some(how) = (match wanted {
+        Intent::Job(args, kind) if kind.name == job => Some(&args.how),
+        _ => None,
+    }) else {
+        return Some(format!("{label} counts n-grams, all at once\nhint: kvfair run {job} {}", engine.name));
+    };
+    let out = |what: &str| Some(format!("{label} {what}"));
+    match () {
+        () if chosen.target.cache.is_some() => out("asks no store: it has no cache\nhint: leave cached: out"),
+        () if how.keep.is_some() => out("leaves no store to be kept\nhint: leave --keep or the batch engine out"),
+        () if engine.words_only && how.unit == Some(NgramUnit::Char) => {
+            out("counts words, not characters\nhint: leave it out, or --unit char")
+        }
+        () => None,
+    }
 }
 
 /// What there is to read, to check or to be kept.

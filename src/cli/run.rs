@@ -30,7 +30,7 @@ pub fn first_look() -> Result<Exit> {
             columns: Vec::new(),
             field: None,
             skip_bad: 0,
-            order: None,
+            order: Vec::new(),
             unit: None,
             cold: false,
             readers: None,
@@ -100,8 +100,9 @@ fn list(plan: &Plan) -> Result<Exit> {
             let (part, chosen) = all[place];
             let label = &chosen.target.label;
             let size = part.job.units.filter(|_| !plan.sizes.is_empty()).map(|size| format!(" of {size}"));
+            let order = (plan.orders.len() > 1).then(|| format!(" of order {}", part.job.ngrams.order));
             let rtt = part.network_of(chosen).map(|network| format!(" at {}", network::in_words(network.rtt_us)));
-            let of = [size, rtt].into_iter().flatten().collect::<String>();
+            let of = [size, order, rtt].into_iter().flatten().collect::<String>();
             text.push_str(&format!("block {block} trial {position}: {}{of} on {label}\n", plan.job.name));
         }
     }

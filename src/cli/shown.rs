@@ -20,8 +20,8 @@ use crate::report::standing::standings;
 use crate::report::trials::{self, Trial};
 use crate::report::warn::{self, WarningInput};
 use crate::report::{
-    ahead, alike, claims, columns, costs, export, grid, json, next, notes, point, remarks, sizes, store_stats, sweep,
-    table, whole, words,
+    ahead, alike, batch, claims, columns, costs, export, grid, json, next, notes, point, remarks, sizes, store_stats,
+    sweep, table, whole, words,
 };
 use crate::stats::floor::Control;
 use crate::stats::parallel;
@@ -142,7 +142,8 @@ fn plain(seen: &WarningInput<'_>, look: &Look) -> Result<String> {
 }
 
 pub fn sentence(seen: &WarningInput<'_>) -> String {
-    [claims::sentence(seen.rows, seen.standings), of_size(seen)].join(" ").trim().to_string()
+    let said = [claims::sentence(seen.rows, seen.standings), batch::sentence(seen.rows, seen.standings), of_size(seen)];
+    said.into_iter().filter(|said| !said.is_empty()).collect::<Vec<_>>().join(" ")
 }
 
 /// What the larger trials of a first look tell.

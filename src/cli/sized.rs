@@ -13,7 +13,7 @@ use crate::report::standing::{Standings, standings};
 use crate::report::table::{self, TableLine};
 use crate::report::trials::{self, Trial};
 use crate::report::warn::{self, Warning, WarningInput};
-use crate::report::{claims, columns, export, json, words};
+use crate::report::{batch, claims, columns, export, json, orders, words};
 
 /// The records of each size.
 pub type SizedRecords = Vec<(u64, Vec<Record>)>;
@@ -60,6 +60,9 @@ pub fn rows_of(parts: &SizedRecords, standings: &[(u64, Standings<'_>)]) -> Vec<
 }
 
 pub fn lines(axis: &Axis, parts: &SizedRecords, grown: &[SizeGrowth], wide: bool) -> Vec<TableLine> {
+    if *axis == Axis::Order {
+        return orders::lines(parts, grown);
+    }
     sizes::lines(axis, grown, &parts.iter().map(|(size, _)| *size).collect::<Vec<_>>(), wide)
 }
 
@@ -77,7 +80,7 @@ fn printed(parts: &SizedRecords, standings: &[(u64, Standings<'_>)], look: &Look
     let axis = Axis::of(records);
     let grown = sizes::grown(&axis, &rows);
     let warned = warn::printed(&warnings(parts, standings), &look.no_warn, look.wide);
-    let sentence = sizes::sentence(&axis, &grown, standings);
+    let sentence = sentence(&axis, &grown, standings, &rows);
     let lines = lines(&axis, parts, &grown, look.wide);
     if look.markdown {
         let parts = [export::markdown(&lines), export::listed(&warned), export::escaped(&sentence)];
@@ -89,6 +92,15 @@ fn printed(parts: &SizedRecords, standings: &[(u64, Standings<'_>)], look: &Look
         tables += &each_size(parts, standings)?;
     }
     text(&seen, look, &tables, &warned, &sentence)
+}
+
+/// What may be said of all sizes, and of the largest beside a batch engine.
+fn sentence(axis: &Axis, grown: &[SizeGrowth], standings: &[(u64, Standings<'_>)], rows: &[(u64, Vec<Row>)]) -> String {
+    let ((step, standing), (_, rows)) = (&standings[standings.len() - 1], &rows[rows.len() - 1]);
+    let of_batch = batch::sentence(rows, standing);
+    let of_batch = if of_batch.is_empty() { of_batch } else { format!("At {}: {of_batch}", axis.at(*step)) };
+    let said = [sizes::sentence(axis, grown, standings), of_batch];
+    said.into_iter().filter(|said| !said.is_empty()).collect::<Vec<_>>().join(" ")
 }
 
 /// CSV and JSON of all sizes together.
@@ -111,7 +123,7 @@ fn for_programs(
     let told = json::ReportJson {
         claims: if look.json { claims() } else { Vec::new() },
         warnings: warn::heard(&warnings(parts, standings), &look.no_warn),
-        sentence: sizes::sentence(&axis, &grown, standings),
+        sentence: sentence(&axis, &grown, standings, &rows),
     };
     match look {
         Look { csv: true, all: true, .. } => Ok(export::csv(trials::TRIALS, &trials_of(parts)?)),

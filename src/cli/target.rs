@@ -68,6 +68,7 @@ fn read(text: &str) -> Result<Chosen> {
         label: logins::hidden_word(&label),
         store: adapter.name.to_string(),
         baseline: adapter.role.is_baseline(),
+        batch: adapter.role == Role::Batch,
         transport,
         managed: place.is_none(),
         cache: asked.cache,

@@ -123,7 +123,7 @@ impl<'a> Attendant<'a> {
 
     /// The child is none of what is measured.
     fn keeps_program(&self) -> bool {
-        self.bench.plan.kind.is_none()
+        self.bench.plan.kind.is_none() || self.record.target.batch
     }
 
     /// Waits for the child to say something, and notes where that took far longer than it was to.

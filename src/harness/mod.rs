@@ -1,6 +1,7 @@
 //! Processes, files and /proc: everything around a trial. It measures and never prints, and knows no statistics.
 
 mod attend;
+mod batch;
 pub mod check;
 pub mod child;
 pub mod clean;

@@ -40,7 +40,7 @@ impl Chosen {
     /// How one client opens it: where it is, or among our own files in `data`.
     pub fn launch(&self, data: &Path, patience: Duration) -> Launch {
         let ours = match self.adapter.role {
-            Role::Store | Role::ReadOnly => Place::Path(data.to_path_buf()),
+            Role::Store | Role::ReadOnly | Role::Batch => Place::Path(data.to_path_buf()),
             Role::Baseline | Role::Null | Role::Ceiling | Role::Faulty => Place::Memory,
         };
         let (settings, login) = (self.target.settings.clone(), self.login.clone());
@@ -88,6 +88,8 @@ pub struct Plan {
     pub seeds: Seeds,
     /// Each block has the job at all of these sizes, in units; none where it has one.
     pub sizes: Vec<u64>,
+    /// Each block has the n-grams of all of these orders; none where it has those of one.
+    pub orders: Vec<u32>,
     /// Each block has all of these round-trip times, in microseconds; none without a proxy before servers.
     pub rtts_us: Vec<u64>,
     /// Of a part of the run: the network that it has. Before there are parts, the slowest one.
@@ -145,14 +147,20 @@ impl Plan {
         plan
     }
 
-    /// The plan with the job at each of its sizes, or with each of its round-trip times: at least one.
+    /// The plan with the job at each of its sizes or orders, or with each of its round-trip times: at least one.
     pub fn parts(&self) -> Vec<Plan> {
         let of_size = |&size: &u64| {
             let mut plan = self.clone();
             plan.job.units = Some(size);
             plan
         };
+        let of_order = |&order: &u32| {
+            let mut plan = self.clone();
+            plan.job.ngrams.order = order;
+            plan
+        };
         match () {
+            () if !self.orders.is_empty() => self.orders.iter().map(of_order).collect(),
             () if !self.sizes.is_empty() => self.sizes.iter().map(of_size).collect(),
             () if self.rtts_us.len() > 1 => (0..).zip(&self.rtts_us).map(|place| self.at_rtt(place)).collect(),
             () => vec![self.clone()],
@@ -349,6 +357,7 @@ pub mod tests {
             blocks: Blocks::exactly(1),
             seeds: Seeds { order: 1, data: Vec::new() },
             sizes: Vec::new(),
+            orders: Vec::new(),
             rtts_us: Vec::new(),
             network: None,
             aa_control: true,
@@ -375,6 +384,7 @@ pub mod tests {
                 label: label.to_string(),
                 store: stores::ALL[0].name.to_string(),
                 baseline,
+                batch: false,
                 transport: Transport::InProcess,
                 managed: true,
                 cache: None,

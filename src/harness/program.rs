@@ -20,8 +20,21 @@ pub struct Program {
     pub answer: Answer,
     /// What no message may repeat.
     pub secrets: Vec<String>,
+    /// It counts as a batch engine does, and what it counted is compared with the expected state.
+    pub batch: Option<Batch>,
     /// There is a server to be asked for its version, counters and records; else the store is the program's affair.
     pub served: bool,
+}
+
+/// What is known of a batch engine's program before it is run.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Batch {
+    pub version: String,
+    /// The file in which it leaves its counts.
+    pub counts: PathBuf,
+    /// What its input has.
+    pub units: u64,
+    pub ops: u64,
 }
 
 /// What may stand in braces, in the order in which help names them.
@@ -75,6 +88,7 @@ impl Program {
             environment: all.map(|(name, value)| (format!("KVFAIR_{}", name.to_uppercase()), value)).collect(),
             answer,
             secrets: target.login.password.as_deref().map_or_else(Vec::new, logins::forms),
+            batch: None,
             served: target.adapter.server.is_some(),
         }
     }
@@ -142,7 +156,7 @@ fn replace(text: &str, mut value: impl FnMut(&'static str) -> Option<String>) ->
 }
 
 /// A value as one word of a shell.
-fn quoted(value: &str) -> String {
+pub fn quoted(value: &str) -> String {
     let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "_-./:@%+=,".contains(letter);
     if !value.is_empty() && value.chars().all(is_plain) {
         return value.to_string();

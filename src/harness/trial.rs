@@ -19,7 +19,6 @@ use super::gates::programs::Programs;
 use super::network::Proxy;
 use super::password;
 use super::plan::{Chosen, Plan};
-use super::program::{self, Program};
 use super::serve::{self, Served, Site, Unserved};
 use super::signals::Interrupt;
 use super::task::{Event, Task, TrialStep, TrialTask};
@@ -340,7 +339,7 @@ impl<'a> Bench<'a> {
     ) -> Result<(), Outcome> {
         let through = proxy.map(|proxy| proxy.place.clone());
         let reached = through.as_ref().unwrap_or(&launch.place);
-        let program = self.program(chosen, reached, data, directory).map_err(failed)?;
+        let program = self.program_of(chosen, reached, (data, directory), record)?;
         let keeps = program.is_some();
         let task = TrialTask { program, through, step, ..self.task(chosen, launch, record.block) };
         let (under, log) = (pin::clients(&self.plan.pinned), directory.join("trial.log"));
@@ -448,21 +447,6 @@ impl<'a> Bench<'a> {
             cache: chosen.target.cache,
             program: None,
         }
-    }
-
-    /// The program of the user's that is run instead of a job, with a directory that it has for itself: that of an
-    /// embedded store is its data's.
-    fn program(&self, chosen: &Chosen, place: &Place, data: &Path, directory: &Path) -> Result<Option<Program>> {
-        let Some((command, answer)) = self.plan.job.program() else { return Ok(None) };
-        let own = directory.join("dir");
-        let own = if chosen.adapter.server.is_none() { data } else { own.as_path() };
-        fs::create_dir_all(own).with_context(|| format!("cannot make {}", own.display()))?;
-        let (label, adapter, login) = (&chosen.target.label, chosen.adapter, &chosen.login);
-        Ok(Some(Program::new(
-            command,
-            answer,
-            &program::ProgramTarget { label, adapter, place, login, directory: own },
-        )))
     }
 }
 

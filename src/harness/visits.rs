@@ -127,6 +127,7 @@ mod tests {
             label: "redis://host".to_string(),
             store: "some".to_string(),
             baseline: false,
+            batch: false,
             transport: Transport::Tcp,
             managed: false,
             cache: None,

@@ -127,6 +127,9 @@ pub struct Run {
     /// Each block had the job at all of these sizes, in units; none where it had one. Each is compared by itself.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub sizes: Vec<u64>,
+    /// Each block had the n-grams of all of these orders; none where it had those of one. Each is compared by itself.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub orders: Vec<u32>,
     /// The round-trip times of `--rtt`, in microseconds; none without a proxy. Where there are several each block had
     /// all of them, and each is compared by itself; stores without a network ran once a block.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

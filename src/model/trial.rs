@@ -461,6 +461,9 @@ pub struct Target {
     pub store: String,
     /// Shows what the job costs without a store around it, and is never ranked.
     pub baseline: bool,
+    /// A program that counts everything at once: it stands with others of its kind.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub batch: bool,
     pub transport: Transport,
     /// Started by us, or a server that kvfair did not start or directory.
     pub managed: bool,

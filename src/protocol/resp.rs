@@ -11,10 +11,12 @@ use super::{Codec, Decoded, KnownCodec};
 use crate::model::op::{Alike, Fault, KeyList, Keys, Op, Pairs, Pattern, Reply, ValueList, readable};
 
 mod awaited;
+mod counters;
 mod frames;
 mod versions;
 
 use awaited::Awaited;
+pub use counters::Counters;
 pub use frames::{PING, Value, command, pong, value};
 use frames::{Token, array, bulk, bulk_head, short_bulk, token};
 
@@ -24,6 +26,7 @@ const DONE: &[u8; 5] = b"+OK\r\n";
 pub struct Resp {
     store: &'static str,
     greeting: Greeting,
+    counters: Counters,
     waiting: Waiting<Awaited>,
     prepared_get: PreparedCommand,
     prepared_set: PreparedCommand,
@@ -59,6 +62,7 @@ impl Resp {
         Resp {
             store,
             greeting,
+            counters: Counters::default(),
             waiting: Waiting::default(),
             prepared_get: PreparedCommand::default(),
             prepared_set: PreparedCommand::default(),
@@ -188,25 +192,26 @@ impl Resp {
                 one(&[b"SET", key, value, b"EX", digits.format(ttl_s).as_bytes()], Awaited::Status, out)
             }
             Op::SetIfAbsent { key, value } => one(&[b"SET", key, value, b"NX"], Awaited::Absent, out),
-            Op::Delete(key) => one(&[b"DEL", key], Awaited::Removed, out),
+            Op::Delete(key) => self.counters.delete(key, out),
             Op::Increment { key, by } => {
-                increment(key, by, out);
+                self.counters.increment(key, by, out);
                 Awaited::Sum
             }
             Op::Add { key, by } => {
-                increment(key, by, out);
+                self.counters.increment(key, by, out);
                 Awaited::Sums(1)
             }
             Op::AddMany(sums) if sums.is_empty() => return Err(self.nothing(op)),
             // All of them are on their way before the first answer is read.
             Op::AddMany(sums) => {
-                sums.iter().for_each(|(key, by)| increment(key, by, out));
+                sums.iter().for_each(|(key, by)| self.counters.increment(key, by, out));
                 Awaited::Sums(sums.len())
             }
-            Op::Number(key) => one(&[b"GET", key], Awaited::Count, out),
+            Op::Number(key) => self.counters.number(key, out),
             Op::ReadTally(record) => one(&[b"HGETALL", record], Awaited::Fields, out),
-            Op::GetMany(keys) => self.many(b"MGET", op, keys, Awaited::Values(keys.len()), out)?,
-            Op::NumberMany(keys) => self.many(b"MGET", op, keys, Awaited::Counts(keys.len()), out)?,
+            Op::GetMany(keys) => self.get_many(op, keys, out)?,
+            Op::NumberMany(keys) if keys.is_empty() => return Err(self.nothing(op)),
+            Op::NumberMany(keys) => self.counters.numbers(keys, out),
             Op::SetMany(pairs) => self.set_many(op, pairs, out)?,
             Op::GetVersion(key) => self.watch(key, out),
             Op::Cas { key, version, value } => self.swap(key, version, value, out),
@@ -241,21 +246,14 @@ impl Resp {
         self.waiting.push(Awaited::Status);
     }
 
-    fn many(
-        &self,
-        name: &[u8],
-        op: &Op<'_>,
-        keys: Keys<'_>,
-        awaited: Awaited,
-        out: &mut Vec<u8>,
-    ) -> Result<Awaited, Fault> {
+    fn get_many(&self, op: &Op<'_>, keys: Keys<'_>, out: &mut Vec<u8>) -> Result<Awaited, Fault> {
         if keys.is_empty() {
             return Err(self.nothing(op));
         }
         array(keys.len() + 1, out);
-        bulk(name, out);
+        bulk(b"MGET", out);
         keys.iter().for_each(|key| bulk(key, out));
-        Ok(awaited)
+        Ok(Awaited::Values(keys.len()))
     }
 
     fn set_many(&self, op: &Op<'_>, pairs: Pairs<'_>, out: &mut Vec<u8>) -> Result<Awaited, Fault> {
@@ -458,15 +456,6 @@ fn set_of(key: &[u8], value: &[u8]) -> impl FnOnce(&mut Vec<u8>) -> usize {
         let key_at = head.len() - 2 - key.len();
         bulk_head(value.len(), head);
         key_at
-    }
-}
-
-/// A negative step is taken away: the server negates it, and the least number has no opposite.
-fn increment(key: &[u8], by: i64, out: &mut Vec<u8>) {
-    let mut digits = itoa::Buffer::new();
-    match by {
-        i64::MIN | 0.. => command(&[b"INCRBY", key, digits.format(by).as_bytes()], out),
-        _ => command(&[b"DECRBY", key, digits.format(by.unsigned_abs()).as_bytes()], out),
     }
 }
 

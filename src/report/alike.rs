@@ -56,9 +56,13 @@ const MATTERS: &[Matter] = &[
         same: |one, other| {
             let same_load =
                 one.job.load == other.job.load || (are_of_levers(one, other) && same_but_levers(one, other));
+            // Of a run of several orders each is a part.
+            let same_order = !one.run.orders.is_empty() || one.job.ngrams.order == other.job.ngrams.order;
+            let same_orders = same_order && one.run.orders == other.run.orders;
             let (one, other) = (&one.job, &other.job);
-            let told = |job: &JobSettings| (job.split, job.replay_percent, job.ngrams, job.lookup);
-            (&one.name, &one.format, told(one)) == (&other.name, &other.format, told(other)) && same_load
+            let told = |job: &JobSettings| (job.split, job.replay_percent, job.ngrams.unit, job.lookup);
+            let is_told = (&one.name, &one.format, told(one)) == (&other.name, &other.format, told(other));
+            is_told && same_load && same_orders
         },
         told: |record| record.job.name.clone(),
         is_searched: true,

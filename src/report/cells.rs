@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::Result;
 
-use super::costs::{bytes_written, group, is_many};
+use super::costs::{BATCH_ENGINES, bytes_written, group, is_many};
 use super::standing::{Counted, Standings};
 use super::times;
 use super::versus::Versus;
@@ -171,7 +171,8 @@ pub fn fill_in(rows: &mut [Row], records: &[Record], standings: &Standings<'_>) 
     for row in rows {
         let Some(numbers) = &mut row.numbers else { continue };
         numbers.cpu_vs_least = least.as_ref().and_then(|(cpu, least)| cpu.versus(&row.target, least));
-        if row.of_program {
+        // What a program asks of nobody has no times.
+        if row.of_program || row.group == BATCH_ENGINES {
             continue;
         }
         let counted = |trial: &&Record| is_counted(trial, &standings.counted);
@@ -223,7 +224,8 @@ fn beside_the_best(rows: &mut [Row], standings: &Standings<'_>) {
 
 fn order(row: &Row) -> (bool, bool, &str, f64, &str) {
     let seconds = row.numbers.as_ref().map_or(0.0, |numbers| numbers.seconds);
-    let group = if row.baseline { "" } else { row.group.as_str() };
+    // Batch engines stand behind the baselines.
+    let group = if row.baseline && row.group != BATCH_ENGINES { "" } else { row.group.as_str() };
     (row.numbers.is_none(), row.baseline, group, seconds, &row.target)
 }
 

@@ -60,10 +60,11 @@ pub(super) fn view<T>(all: &'static [Column<T>], names: &[&str]) -> Vec<&'static
     names.iter().map(named).collect()
 }
 
-/// Which part of a run that has several: the size of its job, or its round-trip time.
+/// Which part of a run that has several: the size of its job, its order of n-grams, or its round-trip time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PartStep {
     pub units: Option<u64>,
+    pub order: Option<u64>,
     pub rtt_us: Option<u64>,
 }
 
@@ -75,6 +76,8 @@ pub struct FieldLine {
     pub point: Option<Point>,
     /// The job's size, where a run has several.
     pub units: Option<u64>,
+    /// The order of its n-grams, where a run has several.
+    pub order: Option<u64>,
     /// The seconds grow with this power of the size.
     pub growth_exponent: Option<f64>,
     /// The round-trip time of the table that it stands in, where a run has several: also of a row without a network.
@@ -89,8 +92,9 @@ impl FieldLine {
     /// A row of a whole job, beside no other.
     pub fn of(row: &Row) -> FieldLine {
         let row = row.clone();
-        let (point, units, rtt_us, beside, cpu_beside) = (None, None, None, None, None);
-        FieldLine { row, point, units, growth_exponent: None, rtt_us, round_trips: None, beside, cpu_beside }
+        let (point, units, order, rtt_us) = (None, None, None, None);
+        let (beside, cpu_beside) = (None, None);
+        FieldLine { row, point, units, order, growth_exponent: None, rtt_us, round_trips: None, beside, cpu_beside }
     }
 }
 
@@ -145,6 +149,7 @@ pub const ROWS: &[Column<FieldLine>] = &[
     exported("reason", reason_of_line),
     shown("trials", "trials", plain, |line| line.point.as_ref().map_or(line.row.trials, |point| point.trials).into()),
     exported("units", |line| value(line.units)),
+    exported("order", |line| value(line.order)),
     exported("rtt_us", |line| value(line.rtt_us.or(line.row.rtt_us))),
     exported("part", |line| value(line.point.as_ref().map(|point| point.part.as_str()))),
     exported("swept", |line| value(line.point.as_ref().map(|point| swept(point.swept)))),

@@ -9,9 +9,15 @@ pub fn is_many(records: &[Record]) -> bool {
     records.len() >= 1_000
 }
 
+/// What batch engines are called, which are ranked with none.
+pub(super) const BATCH_ENGINES: &str = "batch engines";
+
 /// "via batch", "behind a cache": what is asked in another way, answered from memory or keeps less, is no
 /// rival of the rest.
 pub(super) fn group(trial: &Record) -> String {
+    if trial.target.batch {
+        return BATCH_ENGINES.to_string();
+    }
     let via = (trial.job.via != Via::Portable).then(|| format!("via {}", trial.job.via));
     let warm = trial.is_warm.then(|| "in memory only, so it stays warm".to_string());
     let cached = trial.target.cache.map(|_| "behind a cache in the client".to_string());

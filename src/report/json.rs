@@ -82,6 +82,8 @@ pub struct ClaimJson<'a> {
     pub measure: &'static str,
     /// The job's size, where a run has several.
     pub units: Option<u64>,
+    /// The order of the n-grams, where a run has several.
+    pub order: Option<u64>,
     /// The round-trip time, where a run has several.
     pub rtt_us: Option<u64>,
     pub part: Option<&'a str>,
@@ -207,6 +209,7 @@ fn claim<'a>(
     Some(ClaimJson {
         measure,
         units: step.units,
+        order: step.order,
         rtt_us: step.rtt_us,
         part: None,
         swept: None,
@@ -226,6 +229,7 @@ pub fn swept_claims(points: &[Point]) -> Vec<ClaimJson<'_>> {
         claimed.map(move |(best, point, beside)| ClaimJson {
             measure,
             units: None,
+            order: None,
             rtt_us: None,
             part: Some(&point.part),
             swept: Some(columns::swept(point.swept)),

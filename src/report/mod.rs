@@ -3,6 +3,7 @@
 mod aa;
 pub mod ahead;
 pub mod alike;
+pub mod batch;
 pub mod beside;
 pub mod by_second;
 mod ceilings;
@@ -27,6 +28,7 @@ pub mod levers;
 pub mod limits;
 pub mod next;
 pub mod notes;
+pub mod orders;
 pub mod page;
 pub mod percentiles;
 pub mod point;

@@ -3,8 +3,9 @@
 
 use super::cells::Row;
 use super::columns::{self, FieldLine, PartStep};
+use super::costs::BATCH_ENGINES;
 use super::standing::Standings;
-use super::table::TableLine;
+use super::table::{BASELINES, BATCHES, TableLine};
 use super::versus::Versus;
 use super::versus::versus;
 use crate::model::network;
@@ -28,11 +29,14 @@ pub enum Axis {
     /// The job's size, in units called so: "profile".
     Size(String),
     RoundTrip,
+    /// The order of n-grams.
+    Order,
 }
 
 impl Axis {
     pub fn of(records: &[Record]) -> Axis {
         match records.first() {
+            Some(first) if !first.run.orders.is_empty() => Axis::Order,
             Some(first) if first.run.sizes.is_empty() && !first.run.rtts_us.is_empty() => Axis::RoundTrip,
             first => Axis::Size(first.map_or_else(String::new, |first| first.stream.unit.clone())),
         }
@@ -43,6 +47,7 @@ impl Axis {
         match self {
             Axis::Size(_) => units::thousands(step),
             Axis::RoundTrip => network::in_words(step),
+            Axis::Order => format!("order {step}"),
         }
     }
 
@@ -51,7 +56,7 @@ impl Axis {
         let steps: Vec<String> = steps.iter().map(|&step| self.step(step)).collect();
         match self {
             Axis::Size(unit) => format!("{} {unit}s", steps.join(between)),
-            Axis::RoundTrip => steps.join(between),
+            Axis::RoundTrip | Axis::Order => steps.join(between),
         }
     }
 
@@ -63,8 +68,9 @@ impl Axis {
     /// As CSV and JSON tell it.
     pub fn part(&self, step: u64) -> PartStep {
         match self {
-            Axis::Size(_) => PartStep { units: Some(step), rtt_us: None },
-            Axis::RoundTrip => PartStep { units: None, rtt_us: Some(step) },
+            Axis::Size(_) => PartStep { units: Some(step), ..PartStep::default() },
+            Axis::RoundTrip => PartStep { rtt_us: Some(step), ..PartStep::default() },
+            Axis::Order => PartStep { order: Some(step), ..PartStep::default() },
         }
     }
 
@@ -73,6 +79,7 @@ impl Axis {
         match self {
             Axis::Size(_) => "size",
             Axis::RoundTrip => "the round trip",
+            Axis::Order => "the order",
         }
     }
 
@@ -81,13 +88,14 @@ impl Axis {
         match self {
             Axis::Size(_) => "grows with",
             Axis::RoundTrip => "round trips",
+            Axis::Order => "grows with",
         }
     }
 
     fn growth(&self, one: &SizeGrowth) -> String {
         match (self, one.growth) {
             (Axis::RoundTrip, _) if !one.has_network() => "no network".to_string(),
-            (Axis::Size(_), Some(exponent)) => format!("n^{exponent:.2}"),
+            (Axis::Size(_) | Axis::Order, Some(exponent)) => format!("n^{exponent:.2}"),
             (Axis::RoundTrip, Some(trips)) => units::count(trips.max(0.0)),
             (_, None) => "-".to_string(),
         }
@@ -97,7 +105,7 @@ impl Axis {
     /// after the other.
     fn grown(&self, took: &[(f64, f64)]) -> Option<f64> {
         match self {
-            Axis::Size(_) => growth::power(took),
+            Axis::Size(_) | Axis::Order => growth::power(took),
             Axis::RoundTrip => {
                 growth::slope(&took.iter().map(|(rtt_us, took_s)| (rtt_us / 1e6, *took_s)).collect::<Vec<_>>())
             }
@@ -108,12 +116,19 @@ impl Axis {
 /// The parts of a run, the smallest size or shortest round trip first, each with its records; nothing where the run has
 /// one part. What has no network is the same at each round-trip time, and stands in every part.
 pub fn parts(records: &[Record]) -> Vec<(u64, Vec<Record>)> {
-    let Some(Run { sizes, rtts_us, .. }) = records.first().map(|record| &record.run) else { return Vec::new() };
+    let Some(Run { sizes, rtts_us, orders, .. }) = records.first().map(|record| &record.run) else { return Vec::new() };
     let is_of: fn(&Record, u64) -> bool = match sizes.is_empty() {
+        _ if !orders.is_empty() => |record, order| u64::from(record.job.ngrams.order) == order,
         false => |record, size| record.job.units == Some(size),
         true => |record, rtt_us| record.network.is_none_or(|network| network.rtt_us == rtt_us),
     };
-    let mut steps = if sizes.is_empty() && rtts_us.len() > 1 { rtts_us.clone() } else { sizes.clone() };
+    let mut steps = if !orders.is_empty() {
+        orders.iter().copied().map(u64::from).collect()
+    } else if sizes.is_empty() && rtts_us.len() > 1 {
+        rtts_us.clone()
+    } else {
+        sizes.clone()
+    };
     steps.sort_unstable();
     let of = |step: u64| records.iter().filter(|record| is_of(record, step)).cloned().collect::<Vec<_>>();
     steps.into_iter().map(|step| (step, of(step))).filter(|(_, records)| !records.is_empty()).collect()
@@ -130,6 +145,19 @@ pub struct SizeGrowth {
 }
 
 impl SizeGrowth {
+    /// What stands above it and its like in a table; nothing above stores.
+    pub fn heading(&self) -> &'static str {
+        match (self.baseline, self.is_batch()) {
+            (_, true) => BATCHES,
+            (true, false) => BASELINES,
+            (false, false) => "",
+        }
+    }
+
+    fn is_batch(&self) -> bool {
+        self.sizes.iter().any(|at| at.row.group == BATCH_ENGINES)
+    }
+
     fn has_network(&self) -> bool {
         self.sizes.iter().any(|at| at.row.transport != Transport::InProcess)
     }
@@ -144,11 +172,11 @@ pub struct SizePoint {
 }
 
 impl SizePoint {
-    fn seconds(&self) -> Option<f64> {
+    pub fn seconds(&self) -> Option<f64> {
         self.row.numbers.as_ref().map(|numbers| numbers.seconds)
     }
 
-    fn versus(&self) -> Option<Versus> {
+    pub fn versus(&self) -> Option<Versus> {
         self.row.numbers.as_ref()?.vs_best
     }
 }
@@ -168,7 +196,7 @@ pub fn grown(axis: &Axis, sizes: &[(u64, Vec<Row>)]) -> Vec<SizeGrowth> {
         let (target, baseline) = (row.target.clone(), row.baseline);
         all.push(SizeGrowth { target, baseline, growth: axis.grown(&took), sizes });
     }
-    all.sort_by_key(|one| one.baseline);
+    all.sort_by_key(|one| (one.baseline, one.is_batch()));
     all
 }
 
@@ -179,11 +207,11 @@ pub fn lines(axis: &Axis, all: &[SizeGrowth], sizes: &[u64], wide: bool) -> Vec<
         std::iter::once("target".to_string()).chain(headings).chain([axis.growth_heading().to_string()]).collect(),
     )];
     let mut reasons = Vec::new();
-    let mut baselines = false;
+    let mut above = "";
     for one in all {
-        if one.baseline && !baselines {
-            lines.push(TableLine::Words("baselines: what the job costs without a store around it".to_string()));
-            baselines = true;
+        if one.heading() != above {
+            above = one.heading();
+            lines.push(TableLine::Words(above.to_string()));
         }
         let mut cells = vec![one.target.clone()];
         for size in sizes {
@@ -216,10 +244,11 @@ pub fn fields_of(
 ) -> Vec<FieldLine> {
     let mut lines = Vec::new();
     for ((size, rows), (_, standings)) in sizes.iter().zip(standings) {
-        let PartStep { units, rtt_us } = axis.part(*size);
+        let PartStep { units, order, rtt_us } = axis.part(*size);
         let growth = |row: &Row| all.iter().find(|one| one.target == row.target)?.growth;
         lines.extend(columns::lines(rows, standings).into_iter().map(|line| FieldLine {
             units,
+            order,
             rtt_us,
             growth_exponent: units.and_then(|_| growth(&line.row)),
             round_trips: line.row.rtt_us.and_then(|_| growth(&line.row)),

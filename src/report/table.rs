@@ -5,9 +5,13 @@ use std::sync::OnceLock;
 
 use super::cells::Row;
 use super::columns::{FieldLine, ROWS, rank, view};
+use super::costs::BATCH_ENGINES;
 
 /// The widest line of text and of a table that is not wide: longer lines are hard to read.
 pub const WIDTH: usize = 100;
+/// What stands above baselines, and above batch engines.
+pub const BASELINES: &str = "baselines: what the job costs without a store around it";
+pub const BATCHES: &str = "batch engines: programs that count everything at once";
 /// Nothing is made narrower than this.
 const WIDTH_LEAST: usize = 60;
 
@@ -151,8 +155,13 @@ pub fn lines(rows: &[Row], wide: bool, ranks: Ranks) -> Vec<TableLine> {
     let mut lines = vec![TableLine::Cells(headings.map(str::to_string).collect())];
     let (mut baselines, mut group) = (false, "");
     for row in rows.iter() {
-        if row.baseline && !baselines && row.numbers.is_some() {
-            lines.push(TableLine::Words("baselines: what the job costs without a store around it".to_string()));
+        if row.group == BATCH_ENGINES && row.numbers.is_some() {
+            if group != BATCH_ENGINES {
+                lines.push(TableLine::Words(BATCHES.to_string()));
+            }
+            group = BATCH_ENGINES;
+        } else if row.baseline && !baselines && row.numbers.is_some() {
+            lines.push(TableLine::Words(BASELINES.to_string()));
             baselines = true;
         }
         if !row.baseline && row.numbers.is_some() && row.group != group {

@@ -24,6 +24,8 @@ pub struct Trial {
     pub position: u32,
     /// The job's size, where trials of a run differ in it.
     pub units: Option<u64>,
+    /// The order of its n-grams, where a run has several.
+    pub order: Option<u32>,
     /// The round-trip time that a proxy kept.
     pub rtt_us: Option<u64>,
     pub target: String,
@@ -112,6 +114,7 @@ fn trial(record: &Record, counted: &Counted) -> Trial {
         block: record.block,
         position: record.position,
         units: None,
+        order: (!record.run.orders.is_empty()).then_some(record.job.ngrams.order),
         rtt_us: record.network.map(|network| network.rtt_us),
         target: record.target.label.clone(),
         baseline: record.target.baseline,
@@ -170,6 +173,7 @@ pub const TRIALS: &[Column<Trial>] = &[
     exported("status", |trial| kind(&trial.status).into()),
     exported("reason", |trial| value(reason(&trial.status))),
     shown("units", "size", count, |trial| value(trial.units)),
+    shown("order", "order", plain, |trial| value(trial.order)),
     shown("rtt_us", "rtt us", plain, |trial| value(trial.rtt_us)),
     shown("part", "part", plain, |trial| place(trial, |place| place.part.as_str().into())),
     exported("swept", |trial| place(trial, |place| swept(place.swept).into())),
@@ -209,7 +213,8 @@ pub fn lines(trials: &[Trial]) -> Vec<TableLine> {
     let used = if trials.iter().any(|trial| trial.of_program) { OF_PROGRAMS } else { OF_JOBS };
     let units = if trials.iter().any(|trial| trial.units.is_some()) { &["units"][..] } else { &[] };
     let rtt = if trials.iter().any(|trial| trial.rtt_us.is_some()) { &["rtt_us"][..] } else { &[] };
-    let columns = view(TRIALS, &[FIRST, units, rtt, middle, response, used, LAST].concat());
+    let order = if trials.iter().any(|trial| trial.order.is_some()) { &["order"][..] } else { &[] };
+    let columns = view(TRIALS, &[FIRST, units, order, rtt, middle, response, used, LAST].concat());
     let swept = place.map_or("", |place| grid::heading(place.swept));
     let headings = columns.iter().map(|column| if column.name == "step" { swept } else { column.heading });
     let mut lines = vec![TableLine::Cells(headings.map(str::to_string).collect())];

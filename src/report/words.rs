@@ -45,6 +45,10 @@ pub fn subject(records: &[Record]) -> String {
         Some(percent) => format!(" · {} times as fast as recorded", f64::from(percent) / 100.0),
     };
     let ngrams = match first.job.ngrams {
+        NgramSettings { unit, .. } if !first.run.orders.is_empty() => {
+            let orders: Vec<String> = first.run.orders.iter().map(u32::to_string).collect();
+            format!(" · runs of 1 to {} {unit}s", orders.join(", "))
+        }
         usual if usual == NgramSettings::default() => String::new(),
         NgramSettings { order, unit } => format!(" · runs of 1 to {order} {unit}s"),
     };

@@ -5,7 +5,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::resp_server::{self, RespProduct};
+use super::resp_server::{self, COUNTERS, RespProduct};
 use super::setting::check_threads;
 use super::{Adapter, Launch, Means, Place, Price, Role, Server, Setting, SettingValues, Step};
 use crate::model::op::Fault;
@@ -17,7 +17,7 @@ pub static DRAGONFLY: Adapter = Adapter {
     role: Role::Store,
     transports: &[Transport::Unix, Transport::Tcp],
     schemes: &[],
-    settings: &[THREADS],
+    settings: &[THREADS, COUNTERS],
     // <https://www.dragonflydb.io/docs/managing-dragonfly/backups>
     keeps: |level| match level {
         Durability::None => Ok("dbfilename '' (no snapshots)"),

@@ -14,6 +14,7 @@ use crate::model::op::{Fault, KeyList, Op, Reply};
 use crate::model::trial::{Durability, Transport};
 
 pub mod array;
+pub mod batch;
 #[cfg(feature = "libraries")]
 mod berkeleydb;
 mod bisect;
@@ -87,6 +88,9 @@ pub const ALL: &[&Adapter] = &[
     &ram::dict::DICT,
     &bisect::BISECT,
     &fst::FST,
+    &batch::DUCKDB,
+    &batch::POLARS,
+    &batch::SORT,
     #[cfg(feature = "lmdb")]
     &lmdb::LMDB,
     #[cfg(feature = "sqlite")]
@@ -287,6 +291,8 @@ pub enum Role {
     Baseline,
     /// A baseline that is filled once and then only read: for the job that reads so.
     ReadOnly,
+    /// A program that counts everything at once: what counting in a store costs over that. Ranked with none.
+    Batch,
     /// A control that holds nothing, so that its answers cannot be checked: only its count of ops is.
     Null,
     /// A control that is no store at all but shows how fast the way to one is; measured beside those whose way it
@@ -299,12 +305,12 @@ pub enum Role {
 impl Role {
     /// Whether it is offered to whoever names no store.
     pub fn is_offered(self) -> bool {
-        !matches!(self, Role::ReadOnly | Role::Ceiling | Role::Faulty)
+        !matches!(self, Role::ReadOnly | Role::Batch | Role::Ceiling | Role::Faulty)
     }
 
     /// Whether it stands apart from what is compared.
     pub fn is_baseline(self) -> bool {
-        matches!(self, Role::Baseline | Role::ReadOnly | Role::Null | Role::Ceiling)
+        matches!(self, Role::Baseline | Role::ReadOnly | Role::Batch | Role::Null | Role::Ceiling)
     }
 }
 

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use super::resp_server::{self, RespProduct, untold};
+use super::resp_server::{self, COUNTERS, RespProduct, untold};
 use super::setting::check_threads;
 use super::{Adapter, Launch, Means, Place, Price, Role, Server, Setting, SettingValues};
 use crate::model::op::Fault;
@@ -35,7 +35,7 @@ const BOTH: Adapter = Adapter {
     role: Role::Store,
     transports: &[Transport::Unix, Transport::Tcp],
     schemes: &[],
-    settings: &[APPENDONLY, APPENDFSYNC, IO_THREADS],
+    settings: &[APPENDONLY, APPENDFSYNC, IO_THREADS, COUNTERS],
     keeps: |level| match level {
         Durability::None => Ok("save '', appendonly no"),
         Durability::Crash => Ok("appendonly yes, appendfsync no"),

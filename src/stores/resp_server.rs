@@ -6,14 +6,33 @@ use std::sync::OnceLock;
 
 use super::blocking::{Blocking, BlockingConnection, Connection};
 use super::room::ServerMemory;
+use super::setting::{Price, Setting, SettingValues};
 use super::store_stats::{StoreStats, bounded};
 use super::{Facts, Launch, Session, Store, UNKNOWN, Watch};
 use crate::model::op::{Fault, KeyList, readable};
 use crate::model::record::LAST_USE;
-use crate::protocol::resp::{self, Greeting, PING, Resp, Value, command, value};
+use crate::protocol::resp::{self, Counters, Greeting, PING, Resp, Value, command, value};
 
 mod drawn;
 mod room;
+
+/// Where counters are: of every server of RESP, also of one that kvfair did not start. Values are keys either way.
+pub const COUNTERS: Setting = Setting {
+    name: "counters",
+    about: "where counters are: keys of their own, or the fields of one hash (HINCRBY) [default: keys]",
+    default: "keys",
+    // What counts nothing gains nothing by it.
+    values: SettingValues::Checked { check: check_counters, worth_trying: &[] },
+    price: Price::Nothing,
+};
+
+const HASH: &str = "hash";
+/// The hash of all counters.
+const HASH_NAME: &str = "kvfair:counters";
+
+fn check_counters(value: &str) -> Result<(), String> {
+    if ["keys", HASH].contains(&value) { Ok(()) } else { Err("keys or hash".to_string()) }
+}
 
 /// What one product has of its own.
 pub struct RespProduct {
@@ -46,6 +65,13 @@ struct RespServer {
 }
 
 impl RespServer {
+    fn counters(&self) -> Counters {
+        match self.launch.settings.get(COUNTERS.name).map(String::as_str) {
+            Some(HASH) => Counters::Hash(HASH_NAME),
+            _ => Counters::Keys,
+        }
+    }
+
     fn connect(&self) -> Result<Blocking<Resp>, Fault> {
         let login = self.launch.login.clone();
         let number = login.database.map(|database| {
@@ -53,7 +79,8 @@ impl RespServer {
             database.parse().map_err(wrong)
         });
         let greeting = Greeting { user: login.user, password: login.password, database: number.transpose()? };
-        let mut session = Blocking::open(self.name, &self.launch, Resp::new(self.name, greeting))?;
+        let codec = Resp::new(self.name, greeting).with(self.counters());
+        let mut session = Blocking::open(self.name, &self.launch, codec)?;
         if self.no_touch.get() == Some(&true) {
             drawn::no_touch(session.connection())?;
         }
@@ -93,7 +120,7 @@ impl Store for RespServer {
         Ok(Facts {
             version: version_informed(self.name, &info),
             client_library: "resp".to_string(),
-            increment: "INCRBY".to_string(),
+            increment: if let Counters::Hash(_) = self.counters() { "HINCRBY" } else { "INCRBY" }.to_string(),
             settings,
             process_id: info.get("process_id").and_then(|id| id.parse().ok()),
             started: info.get(product.started).cloned(),
@@ -107,16 +134,13 @@ impl Store for RespServer {
         Ok(())
     }
 
-    /// Records of the selected database.
+    /// Records of the selected database: of a hash of counters each of its fields, and not the hash itself.
     fn count(&self) -> Result<Option<u64>, Fault> {
         let mut session = self.connect()?;
-        match ask(session.connection(), &[b"DBSIZE"])? {
-            Value::Number(count) => Ok(u64::try_from(count).ok()),
-            // What speaks the protocol need not count.
-            Value::Error(words) if is_login(&words) => Err(Fault::Refused(words)),
-            Value::Error(_) => Ok(None),
-            other => Err(strange(session.connection(), "DBSIZE", &other)),
-        }
+        let keys = counted(session.connection(), &[b"DBSIZE"])?;
+        let (Some(keys), Counters::Hash(hash)) = (keys, self.counters()) else { return Ok(keys) };
+        let fields = counted(session.connection(), &[b"HLEN", hash.as_bytes()])?;
+        Ok(fields.map(|fields| (keys + fields).saturating_sub(u64::from(fields > 0))))
     }
 
     /// Every number of INFO, those of its commands included.
@@ -149,6 +173,16 @@ impl Store for RespServer {
 
     fn expires(&self) -> bool {
         true
+    }
+}
+
+/// What the server counts, where it does: what speaks the protocol need not.
+fn counted(connection: &mut BlockingConnection, parts: &[&[u8]]) -> Result<Option<u64>, Fault> {
+    match ask(connection, parts)? {
+        Value::Number(count) => Ok(u64::try_from(count).ok()),
+        Value::Error(words) if is_login(&words) => Err(Fault::Refused(words)),
+        Value::Error(_) => Ok(None),
+        other => Err(strange(connection, &String::from_utf8_lossy(parts[0]), &other)),
     }
 }
 

@@ -201,6 +201,20 @@ fn killed_in_ngrams_whose_counters_may_be_anything_up_to_the_last_count() {
     assert_leaves(&desk, &server, &url, 1, &planted, 2);
 }
 
+/// Counters in one hash: what is kept under a term itself is somebody else's.
+#[test]
+fn killed_in_ngrams_whose_counters_are_in_one_hash() {
+    let (server, desk) = (common::start("redis", Transport::Tcp), Desk::new());
+    let url = format!("redis://127.0.0.1:{}/1?counters=hash", port_of(&server));
+    killed(&desk, &url, &["ngrams", "--blocks", "1"], 0);
+    assert_eq!(some_key(&server, 1, &[]), "kvfair:counters");
+    assert_eq!(redis(&server, 1, &[b"SET", b"ba", b"1"]), "+OK\r\n");
+    let said = cleaned(&desk, &url);
+    said.exits(0).shows("keys hold what this run may have written").shows("it holds 1 records now");
+    assert_eq!(redis(&server, 1, &[b"KEYS", b"*"]), "*1\r\n$2\r\nba\r\n");
+    assert!(!Path::new(&desk.home().join("out.jsonl.guest")).exists(), "all is taken back");
+}
+
 /// The store's own means of counting, and clients in no known order: records are looked at number by number.
 #[test]
 fn killed_in_the_other_ways_of_fans() {

@@ -18,7 +18,9 @@ pub struct Shape {
 
 /// Every embedded store that answers, in every shape.
 pub fn shapes() -> impl Iterator<Item = Shape> {
-    let chosen = |adapter: &&&Adapter| adapter.server.is_none() && !matches!(adapter.role, Role::Null | Role::ReadOnly);
+    let chosen = |adapter: &&&Adapter| {
+        adapter.server.is_none() && !matches!(adapter.role, Role::Null | Role::ReadOnly | Role::Batch)
+    };
     stores::ALL.iter().filter(chosen).flat_map(|adapter| {
         let otherwise = OTHERWISE.iter().filter(|(store, ..)| *store == adapter.name);
         let settings = otherwise.map(|(_, name, value)| Some((*name, *value)));

@@ -98,7 +98,7 @@ fn value(bytes: &[u8]) -> Got {
 
 type Make = fn() -> Box<dyn Codec>;
 type Cases = fn() -> Vec<Case>;
-const CODECS: [(Make, Cases); 7] = [
+const CODECS: [(Make, Cases); 8] = [
     (resp::codec, resp::cases),
     (memcache::codec, memcache::cases),
     (meta::codec, meta::cases),
@@ -106,9 +106,10 @@ const CODECS: [(Make, Cases); 7] = [
     (tyrant::codec, tyrant::cases),
     (|| plainly(resp::codec), resp::cases),
     (|| plainly(memcache::codec), memcache::cases),
+    (resp::in_a_hash, resp::cases_in_a_hash),
 ];
 /// Those whose answers do not say which question they belong to.
-const IN_ORDER: [(Make, Cases); 6] = [CODECS[0], CODECS[1], CODECS[2], CODECS[4], CODECS[5], CODECS[6]];
+const IN_ORDER: [(Make, Cases); 7] = [CODECS[0], CODECS[1], CODECS[2], CODECS[4], CODECS[5], CODECS[6], CODECS[7]];
 
 /// A codec that hears answers as who is in a hurry does: plain ones first.
 struct Plainly(Box<dyn Codec>);

@@ -2,7 +2,7 @@
 
 use kvfair::model::op::{Fault, Op, Pairs};
 use kvfair::protocol::Codec;
-use kvfair::protocol::resp::{Greeting, Resp, Value, command, pong, value as read_value};
+use kvfair::protocol::resp::{Counters, Greeting, Resp, Value, command, pong, value as read_value};
 
 use super::{Case, Got, case, hear_all, is_garbled, keys, refused, sums, value};
 
@@ -12,6 +12,46 @@ pub fn codec() -> Box<dyn Codec> {
 
 pub fn cases() -> Vec<Case> {
     [reads(), writes(), counters(), versions(), tallies()].concat()
+}
+
+/// Whose counters are the fields of one hash.
+pub fn in_a_hash() -> Box<dyn Codec> {
+    Box::new(Resp::new("redis", Greeting::default()).with(Counters::Hash("h")))
+}
+
+pub fn cases_in_a_hash() -> Vec<Case> {
+    let (ab, list) = (sums(&[("a", 1), ("b", -2)]), keys(&[b"a", b"b"]));
+    let delete = "if redis.call('HDEL', KEYS[1], KEYS[2]) == 1 then return 1 end return redis.call('DEL', KEYS[2])";
+    let delete = format!("*5\r\n$4\r\nEVAL\r\n${}\r\n{delete}\r\n$1\r\n2\r\n$1\r\nh\r\n$1\r\nk\r\n", delete.len());
+    vec![
+        case(
+            Op::Increment { key: b"k", by: -5 },
+            b"*4\r\n$7\r\nHINCRBY\r\n$1\r\nh\r\n$1\r\nk\r\n$2\r\n-5\r\n",
+            vec![(b":-3\r\n", Got::Number(-3)), (b"-WRONGTYPE no hash\r\n", refused("WRONGTYPE no hash"))],
+        ),
+        case(
+            Op::AddMany(ab.lend()),
+            b"*4\r\n$7\r\nHINCRBY\r\n$1\r\nh\r\n$1\r\na\r\n$1\r\n1\r\n\
+              *4\r\n$7\r\nHINCRBY\r\n$1\r\nh\r\n$1\r\nb\r\n$2\r\n-2\r\n",
+            vec![(b":1\r\n:-2\r\n", Got::Done), (b":1\r\n-ERR other\r\n", refused("ERR other"))],
+        ),
+        case(
+            Op::Number(b"k"),
+            b"*3\r\n$4\r\nHGET\r\n$1\r\nh\r\n$1\r\nk\r\n",
+            vec![(b"$2\r\n12\r\n", Got::Number(12)), (b"$-1\r\n", Got::Missing)],
+        ),
+        case(
+            Op::NumberMany(list.lend()),
+            b"*4\r\n$5\r\nHMGET\r\n$1\r\nh\r\n$1\r\na\r\n$1\r\nb\r\n",
+            vec![(b"*2\r\n$2\r\n-7\r\n$-1\r\n", Got::Numbers(vec![Some(-7), None]))],
+        ),
+        case(
+            Op::Delete(b"k"),
+            Box::leak(delete.into_boxed_str()).as_bytes(),
+            vec![(b":1\r\n", Got::Done), (b":0\r\n", Got::Missing), (b"-NOPERM\r\n", refused("NOPERM"))],
+        ),
+        case(Op::Get(b"k"), b"*2\r\n$3\r\nGET\r\n$1\r\nk\r\n", vec![(b"$1\r\nv\r\n", value(b"v"))]),
+    ]
 }
 
 fn reads() -> Vec<Case> {

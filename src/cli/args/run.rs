@@ -83,9 +83,11 @@ pub struct How {
     /// Pass over at most N bad lines of the input, and count them
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub skip_bad: u64,
-    /// What `ngrams` counts and `lookup` reads: runs of 1 to N neighbouring units, N up to 5 [default: 2]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=i64::from(NgramSettings::ORDER_MAX)))]
-    pub order: Option<u32>,
+    /// What `ngrams` counts and `lookup` reads: runs of 1 to N neighbouring units, N up to 5; for `ngrams` a list, each
+    /// compared by itself [default: 2]
+    #[arg(long, value_name = "N", value_delimiter = ',',
+        value_parser = clap::value_parser!(u32).range(1..=i64::from(NgramSettings::ORDER_MAX)))]
+    pub order: Vec<u32>,
     /// What they are runs of: `word` or `char` [default: word]
     #[arg(long, value_name = "UNIT")]
     pub unit: Option<NgramUnit>,

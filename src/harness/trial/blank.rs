@@ -36,6 +36,7 @@ impl Bench<'_> {
                 accepts_noise: plan.accepts_noise,
                 pinned: plan.pinned.clone(),
                 sizes: plan.sizes.clone(),
+                orders: plan.orders.clone(),
                 rtts_us: plan.rtts_us.clone(),
                 levers: plan.levers.as_ref().map(|(run, _)| run.clone()),
             },

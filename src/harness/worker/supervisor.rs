@@ -25,9 +25,11 @@ use sha2::{Digest, Sha256};
 use super::entry::{must_be_empty, must_have_room};
 use super::{Early, Event, TrialTask, flushed, phase, reach, tell};
 use crate::harness::gates::queue::{self, Waits};
+use crate::harness::oracle::TrialCounts;
 use crate::harness::process::{self, in_words};
-use crate::harness::program::Program;
+use crate::harness::program::{Batch, Program};
 use crate::harness::watch::{self, Peaks};
+use crate::jobs;
 use crate::loadgen::LoadStats;
 use crate::model::logins;
 use crate::model::metrics::Metrics;
@@ -65,6 +67,7 @@ pub fn carry_out(trial: &TrialTask, program: &Program) -> Result<(), Early> {
         must_have_room(store, trial)?;
     }
     let stats = store.map(Store::stats);
+    program.batch.iter().for_each(|batch| tell(&Event::Facts(facts_of(batch))));
     let before = answer_file(program).map(identity);
     parent.boundary(&Event::Begins("run".to_string()));
     let limit = Duration::from_secs_f64(trial.limit_s.unwrap_or(f64::from(u32::MAX)));
@@ -72,13 +75,18 @@ pub fn carry_out(trial: &TrialTask, program: &Program) -> Result<(), Early> {
     let ended = ran.judged(program, limit);
     let ended = and_left(ended, trial, store);
     tell(&Event::Peak(ran.peaks.peak));
-    let metrics = Metrics { units: 1, ops: 1, ..Metrics::default() };
+    let batch = program.batch.as_ref();
+    let (units, ops) = batch.map_or((1, 1), |batch| (batch.units, batch.ops));
+    let metrics = Metrics { units, ops, ..Metrics::default() };
     let seen = LoadStats { metrics, threads: 1, took_s: ran.took_s, timed_one_in: 1, ..LoadStats::default() };
     let mut run = phase("run", 1, seen, Vec::new());
     run.client = ran.usage;
     parent.boundary(&Event::Ended(Box::new(run), ran.waits));
     ended?;
     final_flush(store, &parent)?;
+    if let Some(batch) = batch {
+        return compare(trial, batch);
+    }
     if let (Some(store), Some(stats)) = (store, stats) {
         let stats = stats.and_then(|before| Ok(StoreStats::until(&before, &store.stats()?)));
         tell(&Event::StoreStats(stats.map_err(|fault| fault.to_string())));
@@ -107,6 +115,26 @@ fn open(trial: &TrialTask) -> Result<(Box<dyn Store>, Facts), Early> {
         ..facts.clone()
     }));
     Ok((store, facts))
+}
+
+fn facts_of(batch: &Batch) -> Facts {
+    Facts {
+        version: batch.version.clone(),
+        client_library: CLIENT_LIBRARY.to_string(),
+        increment: "none: everything is counted at once".to_string(),
+        ..Facts::default()
+    }
+}
+
+/// What a batch engine counted must be the expected state, as what a store holds must.
+fn compare(trial: &TrialTask, batch: &Batch) -> Result<(), Early> {
+    if !batch.counts.exists() {
+        return Err(Early::Failed("the command ended well and wrote no counts".to_string()));
+    }
+    let kind = jobs::find(&trial.job.name).ok_or_else(|| Early::Failed(format!("no job {}", trial.job.name)))?;
+    let adapter = stores::find(&trial.store).ok_or_else(|| Early::Failed(format!("no store {}", trial.store)))?;
+    let counted = (adapter.open)(&trial.launch).map_err(|fault| Early::Failed(format!("its counts: {fault}")))?;
+    super::compare(trial, adapter, kind, counted.as_ref(), TrialCounts::default(), &[])
 }
 
 /// The server must still be there, and must never have gone: what a program did on a server that died under it, or that

@@ -1,0 +1,21 @@
+//! Batch engines beside stores: what counting incrementally costs over a batch count.
+
+use super::cells::Row;
+use super::costs::BATCH_ENGINES;
+use super::standing::Standings;
+use super::versus::versus;
+use crate::model::record::Record;
+
+/// "Counting incrementally in lmdb took 3.1x as long as the batch count by duckdb.": the best store and the best engine.
+/// Empty where there are no two of them.
+pub fn sentence(rows: &[Row], standings: &Standings<'_>) -> String {
+    let numbered = || rows.iter().filter(|row| row.numbers.is_some());
+    // Rows of a group are sorted by their seconds.
+    let store = numbered().find(|row| !row.baseline);
+    let engine = numbered().find(|row| row.group == BATCH_ENGINES);
+    let (Some(store), Some(engine)) = (store, engine) else { return String::new() };
+    let (store, engine) = (store.target.as_str(), engine.target.as_str());
+    let both = standings.by(Record::cost, |label| label == store || label == engine);
+    let Some(ratio) = both.and_then(|both| both.versus(store, engine)) else { return String::new() };
+    format!("Counting incrementally in {store} took {} as long as the batch count by {engine}.", versus(ratio))
+}
