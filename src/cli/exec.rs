@@ -41,6 +41,7 @@ pub fn plan_of(args: &RunArgs, command: &str) -> Result<Plan> {
         replay_percent: None,
         ngrams: Default::default(),
         lookup: Default::default(),
+        fans: Default::default(),
     };
     planned::started(args, chosen, job)
 }
@@ -61,6 +62,7 @@ fn of_jobs(how: &How) -> Option<&'static str> {
         (how.clients.is_some(), "--clients"),
         (how.replay.is_some(), "--replay"),
         (how.via != [Via::Portable], "--via"),
+        (how.queries.is_some(), "--queries"),
         (how.split != Split::default(), "--split"),
         (how.verify != Verify::default(), "--verify"),
     ];

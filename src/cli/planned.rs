@@ -15,6 +15,7 @@ use crate::harness::{input, network, pin, plan};
 use crate::jobs::lookup::LOOKUP;
 use crate::jobs::{self, JobKind};
 use crate::model::effort::{BLOCKS_MAX, Blocks};
+use crate::model::fans::FansSettings;
 use crate::model::names::file_name;
 use crate::model::network::Network;
 use crate::model::trial::{
@@ -196,7 +197,22 @@ fn job_of(args: &RunArgs, kind: &JobKind, seed: u64, points: &[u32]) -> Result<J
     let replay_percent = replay_of(args, kind, &format)?;
     let (name, skip_bad, via, split) = (kind.name.to_string(), args.how.skip_bad, Via::default(), args.how.split);
     let (ngrams, lookup) = (ngrams_of(&args.how, kind)?, lookup_of(&args.how, kind)?);
-    Ok(JobSettings { name, data, format, read_as, units, skip_bad, via, split, load, replay_percent, ngrams, lookup })
+    let fans = fans_of(&args.how, kind)?;
+    Ok(JobSettings {
+        name,
+        data,
+        format,
+        read_as,
+        units,
+        skip_bad,
+        via,
+        split,
+        load,
+        replay_percent,
+        ngrams,
+        lookup,
+        fans,
+    })
 }
 
 /// Options that belong to few jobs are a mistake elsewhere, not a no-op.
@@ -213,6 +229,16 @@ fn ngrams_of(how: &How, kind: &JobKind) -> Result<NgramSettings> {
     has_options(kind, &[(how.order.is_some(), "--order"), (how.unit.is_some(), "--unit")])?;
     let usual = NgramSettings::default();
     Ok(NgramSettings { order: how.order.unwrap_or(usual.order), unit: how.unit.unwrap_or(usual.unit) })
+}
+
+/// What `fans` is asked once its records are built.
+fn fans_of(how: &How, kind: &JobKind) -> Result<FansSettings> {
+    has_options(kind, &[(how.queries.is_some(), "--queries")])?;
+    if how.queries.is_some() && how.verify == Verify::Sample {
+        let what = "--queries and --verify sample: every answer is compared, for which all records must be known";
+        return Err(anyhow!(Usage(format!("{what}\nhint: leave one of them out"))));
+    }
+    Ok(FansSettings { queries: how.queries.unwrap_or(0) })
 }
 
 /// How a store is read that was filled before.

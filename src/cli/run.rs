@@ -34,6 +34,7 @@ pub fn first_look() -> Result<Exit> {
             unit: None,
             cold: false,
             readers: None,
+            queries: None,
             size: Size::default(),
             clients: None,
             replay: None,

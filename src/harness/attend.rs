@@ -202,13 +202,18 @@ impl<'a> Attendant<'a> {
                 if self.phase.is_empty() {
                     self.count_memory();
                 }
-                watch(if phase == "final_flush" { Live::FinalFlush } else { Live::Working(self.units) });
+                watch(match phase.as_str() {
+                    "final_flush" => Live::FinalFlush,
+                    "ask" => Live::Asking,
+                    _ => Live::Working(self.units),
+                });
                 self.window.begins(&phase, self.bench.programs.borrow().as_ref());
                 self.phase = phase;
                 self.before = self.readings();
                 let of_store = if self.server.is_some() { self.before.server } else { self.before.client };
                 self.series = (self.server.is_some() || !self.beside_guest).then(|| Series::begin(of_store));
             }
+            Event::Progress(_) if self.phase == "ask" => watch(Live::Asking),
             Event::Progress(units) => {
                 self.units = units;
                 watch(Live::Working(units));
@@ -350,6 +355,9 @@ impl<'a> Attendant<'a> {
         let worked = self.phase == "final_flush";
         if plan.is_over() && self.phase.is_empty() {
             return Outcome::LeftOut { reason: "it was not open when the time of the run was over".to_string() };
+        }
+        if !plan.is_over() && self.phase == "ask" && self.record.asked().is_none() {
+            return Outcome::Failed { reason: "did not answer all queries within the time-out".to_string() };
         }
         if !plan.is_over() && self.record.phase("final_flush").is_some() {
             return Outcome::Failed { reason: "stopped answering while its answers were read back".to_string() };

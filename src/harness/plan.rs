@@ -285,7 +285,7 @@ impl Plan {
 
 /// How many parts of a job are measured.
 fn parts_of(kind: &JobKind, job: &JobSettings) -> usize {
-    (kind.open)(job).parts().iter().filter(|&&part| part != Part::Load).count()
+    (kind.open)(job).parts().iter().filter(|&&part| !matches!(part, Part::Load | Part::Ask)).count()
 }
 
 const DOUBLING_MIN: usize = 4;
@@ -336,6 +336,7 @@ pub mod tests {
             replay_percent: None,
             ngrams: Default::default(),
             lookup: Default::default(),
+            fans: Default::default(),
         };
         Plan {
             chosen: Vec::new(),

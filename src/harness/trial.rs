@@ -68,6 +68,8 @@ pub enum Live {
     /// Units done of the job's.
     Working(u64),
     FinalFlush,
+    /// What was built is asked for.
+    Asking,
     /// Keys compared of the expected state.
     Verifying(u64),
 }

@@ -154,6 +154,8 @@ pub enum Part {
     Run,
     Set,
     Get,
+    /// Questions about what was built, once all of it has come to its durability level.
+    Ask,
 }
 
 impl Part {
@@ -164,6 +166,7 @@ impl Part {
             Part::Run => "run",
             Part::Set => "set",
             Part::Get => "get",
+            Part::Ask => "ask",
         }
     }
 }

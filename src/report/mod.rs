@@ -30,6 +30,7 @@ pub mod notes;
 pub mod page;
 pub mod percentiles;
 pub mod point;
+pub mod queries;
 pub mod rated;
 pub mod remarks;
 pub mod sizes;

@@ -95,6 +95,10 @@ pub struct How {
     /// Processes that read the store of `lookup` at once, each as one client [default: 1]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=i64::from(LookupSettings::READERS_MAX)))]
     pub readers: Option<u32>,
+    /// Once `fans` has built its records: ask for the fans of N pages, half of them popular, and for the pages that
+    /// share the most of them; every answer is checked, and timed apart
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=10_000_000))]
+    pub queries: Option<u64>,
     #[command(flatten)]
     pub size: Size,
     /// Clients that work at once; for a job of requests a list, with LO..HI:STEP for a range [default: 1; `getset`

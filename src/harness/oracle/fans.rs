@@ -1,16 +1,23 @@
 //! The expected state of `fans`: every page's fans, and for every other page how many of them it shares.
 
 use std::collections::BTreeMap;
-use std::io;
+use std::fs::File;
+use std::io::{self, BufWriter, Write};
+use std::path::Path;
 
 use foldhash::fast::RandomState;
 use hashbrown::HashMap;
 
-use super::{Counts, Each, Replay, Sample, sha256_of_sorted};
+use super::queries::drawn;
+use super::{Counts, Each, Replay, Sample, Summary, answers_beside, sha256_of_sorted, write_pairs};
 use crate::jobs::people::{Profile, Profiles};
 use crate::jobs::{InputFault, Source};
 use crate::model::op::Pairs;
 use crate::model::trial::JobSettings;
+use crate::model::units::thousands;
+
+/// So many of the pages that share fans are in the answer to a query.
+const NAMED: usize = 10;
 
 #[derive(Default)]
 pub struct Fans {
@@ -19,6 +26,8 @@ pub struct Fans {
     pages: Vec<Page>,
     /// Entries in all `also`.
     entries: usize,
+    /// The pages that are asked for at the end, in that order.
+    queries: Vec<usize>,
 }
 
 struct Page {
@@ -53,7 +62,25 @@ impl Replay for Fans {
             }
         }
         counts.skipped_lines = profiles.skipped();
+        self.queries =
+            self.draw(settings).map_err(|what| InputFault { source: source.name().to_string(), line: 0, what })?;
         Ok(counts)
+    }
+
+    /// The records as pairs, and beside them what is asked at the end with the answers: see `jobs::fans`.
+    fn write(&self, out: &Path, summary: &mut Summary) -> io::Result<()> {
+        write_pairs(self, out, summary)?;
+        if self.queries.is_empty() {
+            return Ok(());
+        }
+        let mut file = BufWriter::with_capacity(1 << 20, File::create(answers_beside(out))?);
+        for &page in &self.queries {
+            for text in [self.pages[page].name.as_ref(), &self.query(&self.pages[page])] {
+                file.write_all(&(text.len() as u32).to_le_bytes())?;
+                file.write_all(text)?;
+            }
+        }
+        file.flush()
     }
 
     fn entries(&self, each: Each<'_>) -> io::Result<()> {
@@ -172,6 +199,29 @@ impl Fans {
     fn write_record(&self, page: &Page, out: &mut Vec<u8>) {
         let also = self.sorted_also(page).into_iter().map(|(name, count)| (name, count.to_string()));
         write_record(page.fans.to_string().as_bytes(), also, out);
+    }
+
+    fn draw(&self, settings: &JobSettings) -> Result<Vec<usize>, String> {
+        let (queries, pages) = (settings.fans.queries, self.pages.len());
+        if queries > pages as u64 {
+            let (asked, there) = (thousands(queries), thousands(pages as u64));
+            let hint = format!("hint: --queries {pages} or fewer, or more profiles");
+            return Err(format!("--queries {asked}: it has {there} pages, and each is asked for once at most\n{hint}"));
+        }
+        let mut ranked: Vec<usize> = (0..pages).collect();
+        let by_fans = |page: &usize| (std::cmp::Reverse(self.pages[*page].fans), &self.pages[*page].name);
+        ranked.sort_unstable_by(|one, other| by_fans(one).cmp(&by_fans(other)));
+        Ok(drawn(ranked, queries as usize, settings.seed()))
+    }
+
+    /// What is to be heard of a page: "406 fans; Green Bay Packers 22, Madonna 17".
+    fn query(&self, page: &Page) -> Vec<u8> {
+        let mut also = self.sorted_also(page);
+        also.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
+        let named = also.iter().take(NAMED).map(|(name, count)| [name, format!(" {count}").as_bytes()].concat());
+        let named = named.collect::<Vec<_>>().join(b", ".as_slice());
+        let between: &[u8] = if named.is_empty() { b"" } else { b"; " };
+        [format!("{} fans", page.fans).as_bytes(), between, &named].concat()
     }
 
     /// "Michael Jackson: 406 fans, 22 of them also of Green Bay Packers".

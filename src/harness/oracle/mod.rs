@@ -26,6 +26,7 @@ use crate::stores::{Session, Store};
 mod fans;
 mod lookup;
 mod ngrams;
+mod queries;
 mod requests;
 mod trace;
 
@@ -205,9 +206,9 @@ fn replay_of(job: &str) -> Result<Box<dyn Replay>, String> {
 }
 
 /// Where what clients must hear is told, beside the pairs.
-pub fn scores_beside(pairs: &Path) -> PathBuf {
+pub fn answers_beside(pairs: &Path) -> PathBuf {
     let mut name = pairs.as_os_str().to_owned();
-    name.push(".scores");
+    name.push(".answers");
     PathBuf::from(name)
 }
 

@@ -12,6 +12,7 @@ use crate::model::load::At;
 use crate::model::op::{Keys, Reply, Wrong, readable};
 use crate::model::trial::{JobSettings, Split, Via};
 
+mod ask;
 mod batch;
 mod cas;
 mod native;
@@ -31,7 +32,7 @@ pub static FANS: JobKind = JobKind {
     expected: profiles::EXPECTED,
     requests: None,
     ways: &Via::ALL,
-    options: &["--split"],
+    options: &["--split", "--queries"],
     asked,
     end_state: |via| if via == Via::Native { EndState::Tallies } else { EndState::Values },
     data: people::likes10k,
@@ -58,7 +59,15 @@ struct Fans {
 }
 
 impl Job for Fans {
-    fn client(&self, _: Part, index: u32, at: At, source: &dyn Source) -> io::Result<Box<dyn Client>> {
+    fn parts(&self) -> &'static [Part] {
+        if self.settings.fans.queries == 0 { &[Part::Run] } else { &[Part::Run, Part::Ask] }
+    }
+
+    fn client(&self, part: Part, index: u32, at: At, source: &dyn Source) -> io::Result<Box<dyn Client>> {
+        if part == Part::Ask {
+            let is_tally = self.settings.via == Via::Native;
+            return Ok(Box::new(ask::Asker::open(source, (index, at.clients), is_tally)?));
+        }
         let profiles = Profiles::open(&self.settings, source)?;
         let share = Share { index: u64::from(index), of: u64::from(at.clients), split: self.settings.split, read: 0 };
         Ok(match self.settings.via {
