@@ -6,6 +6,7 @@ use super::args::{How, RunArgs};
 use super::refusals::{self, Intent};
 use super::{Usage, planned, target};
 use crate::harness::plan::Plan;
+use crate::model::fans::Encoding;
 use crate::model::trial::{Data, JobSettings, Split, Verify, Via};
 
 /// What records and results files call it in the place of a job's name.
@@ -63,6 +64,7 @@ fn of_jobs(how: &How) -> Option<&'static str> {
         (how.replay.is_some(), "--replay"),
         (how.via != [Via::Portable], "--via"),
         (how.queries.is_some(), "--queries"),
+        (how.encoding != [Encoding::Json], "--encoding"),
         (how.split != Split::default(), "--split"),
         (how.verify != Verify::default(), "--verify"),
     ];

@@ -15,7 +15,7 @@ use crate::harness::{input, network, pin, plan};
 use crate::jobs::lookup::LOOKUP;
 use crate::jobs::{self, JobKind};
 use crate::model::effort::{BLOCKS_MAX, Blocks};
-use crate::model::fans::FansSettings;
+use crate::model::fans::{Encoding, FansSettings};
 use crate::model::names::file_name;
 use crate::model::network::Network;
 use crate::model::trial::{
@@ -238,7 +238,7 @@ fn fans_of(how: &How, kind: &JobKind) -> Result<FansSettings> {
         let what = "--queries and --verify sample: every answer is compared, for which all records must be known";
         return Err(anyhow!(Usage(format!("{what}\nhint: leave one of them out"))));
     }
-    Ok(FansSettings { queries: how.queries.unwrap_or(0) })
+    Ok(FansSettings { queries: how.queries.unwrap_or(0), ..FansSettings::default() })
 }
 
 /// How a store is read that was filled before.
@@ -315,7 +315,7 @@ fn replay_of(args: &RunArgs, kind: &JobKind, format: &str) -> Result<Option<u32>
     }
 }
 
-/// Every target once for each way in which it is to be asked.
+/// Every target once for each way in which it is to be asked, and for each encoding of its records.
 fn each_way(chosen: Vec<Chosen>, args: &RunArgs, kind: &JobKind, points: &[u32]) -> Result<Vec<Chosen>> {
     let usage = |what: String| Err(anyhow!(Usage(what)));
     if let Some(via) = args.how.via.iter().find(|via| !kind.ways.contains(via)) {
@@ -330,14 +330,26 @@ fn each_way(chosen: Vec<Chosen>, args: &RunArgs, kind: &JobKind, points: &[u32])
             ));
         }
     }
-    let named = |chosen: &Chosen, via: Via| {
+    let encodings = &args.how.encoding;
+    if *encodings != [Encoding::Json] {
+        has_options(kind, &[(true, "--encoding")])?;
+        if args.how.via.contains(&Via::Native) {
+            let what = "--encoding: by way of 'native' a store counts in its own fields, and no record is written";
+            return usage(format!("{what}\nhint: --via portable,batch,cas"));
+        }
+    }
+    let named = |chosen: &Chosen, via: Via, encoding: Encoding| {
         let mut target = chosen.target.clone();
         if via != Via::Portable {
             target.label = format!("{} {via}", target.label);
         }
-        Chosen { target, via, ..chosen.clone() }
+        if encoding != Encoding::Json {
+            target.label = format!("{} {encoding}", target.label);
+        }
+        Chosen { target, via, encoding, ..chosen.clone() }
     };
-    Ok(chosen.iter().flat_map(|chosen| args.how.via.iter().map(|&via| named(chosen, via))).collect())
+    let ways = || args.how.via.iter().flat_map(|&via| encodings.iter().map(move |&encoding| (via, encoding)));
+    Ok(chosen.iter().flat_map(|chosen| ways().map(|(via, encoding)| named(chosen, via, encoding))).collect())
 }
 
 /// The sizes of a run that has several, each compared by itself.

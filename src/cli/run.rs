@@ -10,6 +10,7 @@ use super::planned::plan_of;
 use super::shown::{print_shown, shown, tell_absent};
 use super::{Exit, complain, paged, print};
 use crate::harness::plan::{Chosen, Plan};
+use crate::model::fans::Encoding;
 use crate::model::network;
 use crate::model::trial::Via;
 
@@ -40,6 +41,7 @@ pub fn first_look() -> Result<Exit> {
             replay: None,
             load: RequestArgs::default(),
             via: vec![Via::Portable],
+            encoding: vec![Encoding::Json],
             split: Default::default(),
             durability: Default::default(),
             configuration: Default::default(),

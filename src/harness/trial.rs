@@ -125,6 +125,7 @@ impl<'a> Bench<'a> {
     /// The job of a block as the clients of this target do it.
     fn job_for(&self, chosen: &Chosen, block: u32) -> JobSettings {
         let mut job = JobSettings { via: chosen.via, ..self.data_for(chosen, block).job.clone() };
+        job.fans.encoding = chosen.encoding;
         if let (Some(load), Some(depth)) = (&mut job.load, chosen.asking.depth) {
             load.depth = depth;
         }

@@ -419,7 +419,7 @@ fn compare(
         return Ok(());
     }
     let heard = |keys| tell(&Event::Verifying(keys));
-    let compared = match (kind.end_state)(trial.job.via) {
+    let compared = match kind.left_by(&trial.job) {
         EndState::Versions => oracle::versions(&trial.job, played, store, heard),
         EndState::Recorded => oracle::recorded(&trial.expected, trial.verify, asked, store, heard),
         end_state => oracle::compare(&trial.expected, trial.verify, end_state, store, heard),

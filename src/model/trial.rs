@@ -283,7 +283,7 @@ pub struct JobSettings {
     /// How the job `lookup` reads; nothing else reads it.
     #[serde(default, skip_serializing_if = "is_usual")]
     pub lookup: LookupSettings,
-    /// What the job `fans` does beyond building its records; nothing else reads it.
+    /// What the job `fans` writes and asks; nothing else reads it.
     #[serde(default, skip_serializing_if = "is_usual")]
     pub fans: FansSettings,
 }

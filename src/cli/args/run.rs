@@ -11,6 +11,7 @@ use crate::cli::points::{self, Points, Rates, Replay, Rtts, SizeList, ValueLengt
 use crate::cli::{nearest, renamed};
 use crate::jobs;
 use crate::model::effort::{BLOCKS_MAX, Effort};
+use crate::model::fans::Encoding;
 use crate::model::load::{Arrivals, Keys, Only};
 use crate::model::trial::{Configuration, Durability, LookupSettings, NgramSettings, NgramUnit, Split, Verify, Via};
 use crate::report::point::Statistic;
@@ -115,6 +116,9 @@ pub struct How {
     /// means of counting (native), or by check-and-set (cas); several, as in portable,batch, stand side by side
     #[arg(long, value_name = "WAYS", value_delimiter = ',', default_value = "portable")]
     pub via: Vec<Via>,
+    /// How the records of `fans` are written: json or binary; both, as in json,binary, stand side by side
+    #[arg(long, value_name = "ENCODINGS", value_delimiter = ',', default_value = "json")]
+    pub encoding: Vec<Encoding>,
     /// How many clients share `fans`: each owns some pages, or takes whole profiles and meets the others
     #[arg(long, value_name = "HOW", default_value_t = Split::Pages)]
     pub split: Split,

@@ -133,6 +133,36 @@ pub fn record_of_tally(page: &[u8], tally: Pairs<'_>, out: &mut Vec<u8>) {
     write_record(fans, also.into_iter(), out);
 }
 
+/// Names with their counts as text.
+type Also<'a> = Vec<(&'a [u8], String)>;
+
+/// The record in JSON that a record in few bytes stands for: see `jobs::packed`. False where it is none.
+pub fn record_of_packed(packed: &[u8], out: &mut Vec<u8>) -> bool {
+    fn number(rest: &mut &[u8]) -> Option<u64> {
+        let length = rest.iter().position(|byte| *byte < 128)? + 1;
+        let (bytes, behind) = rest.split_at(length);
+        *rest = behind;
+        let number =
+            bytes.iter().rev().try_fold(0_u128, |sum, byte| (length <= 10).then(|| sum << 7 | u128::from(byte % 128)));
+        let is_shortest = length == 1 || bytes[length - 1] > 0;
+        number.filter(|number| is_shortest && *number > 0).and_then(|number| u64::try_from(number).ok())
+    }
+    fn contents(mut rest: &[u8]) -> Option<(u64, Also<'_>)> {
+        let fans = number(&mut rest)?;
+        let mut also: Also<'_> = Vec::new();
+        while !rest.is_empty() {
+            let length = number(&mut rest)? as usize;
+            let (name, behind) = rest.split_at_checked(length)?;
+            rest = behind;
+            also.push((name, number(&mut rest)?.to_string()));
+        }
+        also.is_sorted_by(|one, other| one.0 < other.0).then_some((fans, also))
+    }
+    let Some((fans, also)) = contents(packed) else { return false };
+    write_record(fans.to_string().as_bytes(), also.into_iter(), out);
+    true
+}
+
 fn write_record<'a>(fans: &[u8], sorted_also: impl Iterator<Item = (&'a [u8], impl AsRef<[u8]>)>, out: &mut Vec<u8>) {
     out.clear();
     out.extend_from_slice(b"{\"fans\":");

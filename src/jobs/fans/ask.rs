@@ -6,7 +6,8 @@ use std::io::{self, BufRead, Write};
 
 use super::{read_fault, shown, wrong};
 use crate::jobs::merge::{self, Broken};
-use crate::jobs::{Ask, Client, Heard, InputFault, Source};
+use crate::jobs::{Ask, Client, Heard, InputFault, Source, packed};
+use crate::model::fans::Encoding;
 use crate::model::metrics::Metrics;
 use crate::model::op::{Op, Pairs, Reply, readable};
 
@@ -17,27 +18,43 @@ const SHOWN_BYTES: usize = 400;
 
 pub struct Asker {
     questions: Questions,
-    /// Records are tallies of the store's own.
-    is_tally: bool,
+    form: Form,
     under_way: bool,
     /// The answer that was heard.
     found: Vec<u8>,
     misses: u64,
 }
 
+/// What a store holds of a page.
+#[derive(Clone, Copy, PartialEq)]
+pub enum Form {
+    Record(Encoding),
+    /// A tally of the store's own.
+    Tally,
+}
+
 impl Asker {
     /// Client `index` of `of`.
-    pub fn open(source: &dyn Source, (index, of): (u32, u32), is_tally: bool) -> io::Result<Asker> {
+    pub fn open(source: &dyn Source, (index, of): (u32, u32), form: Form) -> io::Result<Asker> {
         let (reader, source) = (source.expected()?, source.name().to_string());
         let (index, of) = (u64::from(index), u64::from(of));
         let questions = Questions { reader, source, index, of, read: 0, page: Vec::new(), expected: Vec::new() };
-        Ok(Asker { questions, is_tally, under_way: false, found: Vec::new(), misses: 0 })
+        Ok(Asker { questions, form, under_way: false, found: Vec::new(), misses: 0 })
     }
 
     /// What is wrong with a record, if anything is.
-    fn take(&mut self, record: &[u8]) -> Result<(), Broken> {
-        let (fans, entries) = merge::read(record)?;
-        let most = most_shared(entries)?;
+    fn take(&mut self, record: &[u8], encoding: Encoding) -> Result<(), Broken> {
+        let (fans, most) = match encoding {
+            Encoding::Json => {
+                let (fans, entries) = merge::read(record)?;
+                (fans, most_shared(entries)?)
+            }
+            Encoding::Binary => {
+                let (fans, entries) = packed::read(record)?;
+                let named = entries.map(|entry| entry.map(|(name, count)| (Cow::Borrowed(name), count)));
+                (fans, most_shared(named)?)
+            }
+        };
         tell(fans, &most, &mut self.found);
         Ok(())
     }
@@ -77,22 +94,22 @@ impl Client for Asker {
         }
         self.under_way = true;
         let page = self.questions.page.as_slice();
-        Ask::Op(if self.is_tally { Op::ReadTally(page) } else { Op::Get(page) })
+        Ask::Op(if self.form == Form::Tally { Op::ReadTally(page) } else { Op::Get(page) })
     }
 
     fn hear(&mut self, reply: &Reply<'_>) -> Heard {
         self.under_way = false;
-        let broken = match *reply {
-            Reply::Value(record) if !self.is_tally => {
-                self.take(record).map_err(|broken| read_fault(Some(record), &broken)).err()
+        let broken = match (*reply, self.form) {
+            (Reply::Value(record), Form::Record(encoding)) => {
+                self.take(record, encoding).map_err(|broken| read_fault(Some(record), &broken)).err()
             }
-            Reply::Rows(tally) if self.is_tally => self.take_tally(tally).map_err(|broken| broken.to_string()).err(),
+            (Reply::Rows(tally), Form::Tally) => self.take_tally(tally).map_err(|broken| broken.to_string()).err(),
             // Whether a page may be missing is for who knows the store.
-            Reply::Missing => {
+            (Reply::Missing, _) => {
                 self.misses += 1;
                 return Heard::Unit { counted: 1 };
             }
-            other => Some(shown(other)),
+            (other, _) => Some(shown(other)),
         };
         match broken {
             None => self.heard(),
