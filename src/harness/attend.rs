@@ -202,21 +202,16 @@ impl<'a> Attendant<'a> {
                 if self.phase.is_empty() {
                     self.count_memory();
                 }
-                watch(match phase.as_str() {
-                    "final_flush" => Live::FinalFlush,
-                    "ask" => Live::Asking,
-                    _ => Live::Working(self.units),
-                });
+                watch(live(&phase, self.units));
                 self.window.begins(&phase, self.bench.programs.borrow().as_ref());
                 self.phase = phase;
                 self.before = self.readings();
                 let of_store = if self.server.is_some() { self.before.server } else { self.before.client };
                 self.series = (self.server.is_some() || !self.beside_guest).then(|| Series::begin(of_store));
             }
-            Event::Progress(_) if self.phase == "ask" => watch(Live::Asking),
             Event::Progress(units) => {
                 self.units = units;
-                watch(Live::Working(units));
+                watch(live(&self.phase, units));
             }
             Event::Ended(phase, left) => self.ended(*phase, left),
             // What a store writes only when it is closed takes up room all the same.
@@ -371,6 +366,15 @@ impl<'a> Attendant<'a> {
         let tenths = |time: Duration| (time.as_secs_f64() * 10.0).round() / 10.0;
         let after_s = if plan.is_over() { tenths(self.began.elapsed()) } else { plan.timeout.as_secs_f64() };
         Outcome::TimedOut { after_s, done_share }
+    }
+}
+
+/// How far it is in that phase, after so many units.
+fn live(phase: &str, units: u64) -> Live {
+    match phase {
+        "final_flush" => Live::FinalFlush,
+        "ask" => Live::Asking,
+        _ => Live::Working(units),
     }
 }
 

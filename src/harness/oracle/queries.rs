@@ -7,8 +7,8 @@ const QUERIES: u64 = 0x7175_6572_6965_7321;
 /// Popular are the pages that are among the first of so many by their fans.
 const POPULAR_ONE_IN: usize = 10;
 
-/// So many of the pages of `ranked`, each at most once, in the order in which they are asked for. `ranked` has the pages
-/// with the most fans first. Half of them are drawn from the first tenth, or from as many as it takes; the others from
+/// So many of the pages of `ranked`, which has the pages with the most fans first: each at most once, in the order in
+/// which they are asked for. Half of them are drawn from the first tenth, or from as many as it takes; the others from
 /// the last half.
 pub fn drawn(mut ranked: Vec<usize>, queries: usize, seed: u64) -> Vec<usize> {
     let mut random = Rng::new(mix(seed ^ QUERIES));
