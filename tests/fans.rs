@@ -40,6 +40,7 @@ fn settings(units: Option<u64>, skip_bad: u64) -> JobSettings {
         replay_percent: None,
         ngrams: Default::default(),
         lookup: Default::default(),
+        fans: Default::default(),
     }
 }
 

@@ -296,6 +296,7 @@ fn settings(format: &str, skip_bad: u64, units: Option<u64>) -> JobSettings {
         replay_percent: None,
         ngrams: Default::default(),
         lookup: Default::default(),
+        fans: Default::default(),
     }
 }
 

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use kvfair::jobs::merge::{Broken, Pages, merge, read};
+use kvfair::jobs::packed;
 use kvfair::model::op::KeyList;
 use proptest::collection::{btree_set, vec};
 use proptest::prelude::*;
@@ -260,4 +261,96 @@ fn signs_within_names_are_no_structure() {
     assert_eq!(entries.len(), 5);
     let (_, new) = merged(Some(record.as_bytes()), "own", &set(&["a,", "a-", "own", ",\":"])).unwrap();
     assert_eq!(new, r#"{"fans":4,"also":{",":1,",\":":3,":1,":3,"a,":5,"a-":1,"{}":5}}"#);
+}
+
+/// The same of a record in few bytes.
+fn packed_contents(record: &[u8]) -> Result<Contents, Broken> {
+    let (fans, entries) = packed::read(record)?;
+    let entries: Result<Vec<_>, Broken> =
+        entries.map(|entry| entry.map(|(name, count)| (name.to_vec(), count))).collect();
+    Ok((fans, entries?))
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(500))]
+
+    #[test]
+    fn records_in_few_bytes_have_the_same_contents(profiles in vec(profile(), 1..12), own in name()) {
+        let (mut text, mut packed): (Option<Vec<u8>>, Option<Vec<u8>>) = (None, None);
+        for mut profile in profiles {
+            profile.insert(own.clone());
+            let index = profile.iter().position(|page| *page == own).unwrap();
+            let (pages, mut new_text, mut new_packed) = (pages(&profile), Vec::new(), b"before".to_vec());
+            let fans = merge(text.as_deref(), index, &pages, &mut new_text).unwrap();
+            prop_assert_eq!(packed::merge(packed.as_deref(), index, &pages, &mut new_packed), Ok(fans));
+            (text, packed) = (Some(new_text), Some(new_packed));
+        }
+        let (text, packed) = (text.unwrap(), packed.unwrap());
+        prop_assert_eq!(packed_contents(&packed), Ok(contents(&text).unwrap()));
+        prop_assert!(packed.len() < text.len());
+    }
+
+    #[test]
+    fn broken_records_in_few_bytes_never_panic(
+        profiles in vec(profile(), 1..6),
+        changes in vec((any::<Index>(), any::<u8>(), 0..3u8), 1..5),
+        noise in vec(any::<u8>(), 0..40),
+    ) {
+        let mut record = Vec::new();
+        for profile in &profiles {
+            let old = (!record.is_empty()).then(|| record.clone());
+            packed::merge(old.as_deref(), 0, &pages(profile), &mut record).unwrap();
+        }
+        for (place, byte, change) in changes {
+            let place = place.index(record.len().max(1));
+            match change {
+                0 if place < record.len() => record[place] = byte,
+                1 => record.insert(place.min(record.len()), byte),
+                _ => record.truncate(place),
+            }
+        }
+        for record in [record, noise] {
+            let mut out = Vec::new();
+            let merged = packed::merge(Some(&record), 0, &pages(&profiles[0]), &mut out);
+            match packed_contents(&record) {
+                // What is sound stays so; only a count that is full may stop it.
+                Ok((fans, _)) => {
+                    prop_assert!(merged == Ok(fans + 1) || merged.unwrap_err().what == "a count that cannot grow");
+                    prop_assert!(merged.is_err() || packed_contents(&out).is_ok());
+                }
+                Err(_) => prop_assert!(merged.is_err()),
+            }
+        }
+    }
+}
+
+#[test]
+fn a_record_in_few_bytes_is_as_documented() {
+    let record = b"\x96\x03\x11Green Bay Packers\x16\x07Madonna\x11";
+    let known = vec![(b"Green Bay Packers".to_vec(), 22), (b"Madonna".to_vec(), 17)];
+    assert_eq!(packed_contents(record), Ok((406, known)));
+    let profile = set(&["Michael Jackson", "Madonna", "Abba"]);
+    let mut out = Vec::new();
+    assert_eq!(packed::merge(Some(record), 2, &pages(&profile), &mut out), Ok(407));
+    assert_eq!(out, b"\x97\x03\x04Abba\x01\x11Green Bay Packers\x16\x07Madonna\x12");
+    assert_eq!(packed::merge(None, 0, &pages(&set(&["Abba"])), &mut out), Ok(1));
+    assert_eq!(out, b"\x01");
+    for (record, what) in [
+        (&b""[..], "a number that is cut short"),
+        (b"\x80", "a number that is cut short"),
+        (b"\x00", "a number below 1"),
+        (b"\x81\x00", "a number of more bytes than it needs"),
+        (b"\xff\xff\xff\xff\xff\xff\xff\xff\xff\x02", "a number of more than 64 bits"),
+        (b"\xff\xff\xff\xff\xff\xff\xff\xff\xff\x81\x00", "a number of more than 64 bits"),
+        (b"\x01\x05Abba", "a name longer than the record"),
+        (b"\x01\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01Abba", "a name longer than the record"),
+        (b"\x01\x04Abba", "a number that is cut short"),
+        (b"\x01\x01b\x01\x01a\x01", "a name that is not in its place"),
+        (b"\x01\x01a\x01\x01a\x01", "a name that is not in its place"),
+    ] {
+        assert_eq!(packed_contents(record).unwrap_err().what, what, "{record:?}");
+        assert!(packed::merge(Some(record), 0, &pages(&profile), &mut out).is_err(), "{record:?}");
+    }
+    let full = b"\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01";
+    assert_eq!(packed::merge(Some(full), 0, &pages(&profile), &mut out).unwrap_err().what, "a count that cannot grow");
 }

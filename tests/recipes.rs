@@ -216,6 +216,7 @@ fn settings(format: &str) -> JobSettings {
         replay_percent: None,
         ngrams: Default::default(),
         lookup: Default::default(),
+        fans: Default::default(),
     }
 }
 

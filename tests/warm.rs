@@ -56,6 +56,7 @@ fn allocations(store: &dyn kvfair::stores::Store, part: Part, requests: u64, (de
         replay_percent: None,
         ngrams: Default::default(),
         lookup: Default::default(),
+        fans: Default::default(),
     };
     let (job, progress, at) =
         ((GETSET.open)(&settings), Progress::new(20), At { value_bytes: 32, batch, ..At::closed(20, requests) });

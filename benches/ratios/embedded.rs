@@ -65,6 +65,7 @@ fn settings(load: Load) -> JobSettings {
         replay_percent: None,
         ngrams: Default::default(),
         lookup: Default::default(),
+        fans: Default::default(),
     }
 }
 

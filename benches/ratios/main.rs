@@ -196,6 +196,7 @@ fn straight(file: &Path) -> f64 {
         replay_percent: None,
         ngrams: Default::default(),
         lookup: Default::default(),
+        fans: Default::default(),
     };
     let source = DataFile::new(file, &data);
     let began = Instant::now();
@@ -370,6 +371,7 @@ fn each_page(file: &Path, mut each: impl FnMut(&[u8], usize, &merge::Pages, &mut
         replay_percent: None,
         ngrams: Default::default(),
         lookup: Default::default(),
+        fans: Default::default(),
     };
     let mut profiles = Profiles::open(&settings, &DataFile::new(file, &data)).expect("the file opens");
     let (mut profile, mut pages, mut out) = (Profile::default(), merge::Pages::default(), Vec::new());

@@ -68,6 +68,7 @@ pub fn read(form: &str, file: &Path) {
         replay_percent: None,
         ngrams: Default::default(),
         lookup: Default::default(),
+        fans: Default::default(),
     };
     let began = Instant::now();
     let mut recorded = Recorded::open(&settings, &DataFile::new(file, &data)).expect("the file opens");

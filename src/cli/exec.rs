@@ -6,6 +6,7 @@ use super::args::{How, RunArgs};
 use super::refusals::{self, Intent};
 use super::{Usage, planned, target};
 use crate::harness::plan::Plan;
+use crate::model::fans::Encoding;
 use crate::model::trial::{Data, JobSettings, Split, Verify, Via};
 
 /// What records and results files call it in the place of a job's name.
@@ -41,6 +42,7 @@ pub fn plan_of(args: &RunArgs, command: &str) -> Result<Plan> {
         replay_percent: None,
         ngrams: Default::default(),
         lookup: Default::default(),
+        fans: Default::default(),
     };
     planned::started(args, chosen, job)
 }
@@ -61,6 +63,8 @@ fn of_jobs(how: &How) -> Option<&'static str> {
         (how.clients.is_some(), "--clients"),
         (how.replay.is_some(), "--replay"),
         (how.via != [Via::Portable], "--via"),
+        (how.queries.is_some(), "--queries"),
+        (how.encoding != [Encoding::Json], "--encoding"),
         (how.split != Split::default(), "--split"),
         (how.verify != Verify::default(), "--verify"),
     ];

@@ -61,6 +61,7 @@ impl Screen {
                     Live::Starting => ("starting", 0),
                     Live::Working(units) => ("working", units * STEPS / self.units),
                     Live::FinalFlush => ("final flush", STEPS),
+                    Live::Asking => ("asking", STEPS),
                     Live::Verifying(_) => ("checking answers", STEPS),
                 };
                 // With the second trials of A/A controls.

@@ -16,6 +16,7 @@ use crate::jobs::lookup::LOOKUP;
 use crate::jobs::ngrams::NGRAMS;
 use crate::jobs::{self, JobKind};
 use crate::model::effort::{BLOCKS_MAX, Blocks};
+use crate::model::fans::{Encoding, FansSettings};
 use crate::model::names::file_name;
 use crate::model::network::Network;
 use crate::model::trial::{
@@ -243,7 +244,22 @@ fn job_of(args: &RunArgs, kind: &JobKind, seed: u64, points: &[u32]) -> Result<J
     let replay_percent = replay_of(args, kind, &format)?;
     let (name, skip_bad, via, split) = (kind.name.to_string(), args.how.skip_bad, Via::default(), args.how.split);
     let (ngrams, lookup) = (ngrams_of(&args.how, kind)?, lookup_of(&args.how, kind)?);
-    Ok(JobSettings { name, data, format, read_as, units, skip_bad, via, split, load, replay_percent, ngrams, lookup })
+    let fans = fans_of(&args.how, kind)?;
+    Ok(JobSettings {
+        name,
+        data,
+        format,
+        read_as,
+        units,
+        skip_bad,
+        via,
+        split,
+        load,
+        replay_percent,
+        ngrams,
+        lookup,
+        fans,
+    })
 }
 
 /// Options that belong to few jobs are a mistake elsewhere, not a no-op.
@@ -263,6 +279,16 @@ fn ngrams_of(how: &How, kind: &JobKind) -> Result<NgramSettings> {
         order: how.order.iter().copied().max().unwrap_or(usual.order),
         unit: how.unit.unwrap_or(usual.unit),
     })
+}
+
+/// What `fans` is asked once its records are built.
+fn fans_of(how: &How, kind: &JobKind) -> Result<FansSettings> {
+    has_options(kind, &[(how.queries.is_some(), "--queries")])?;
+    if how.queries.is_some() && how.verify == Verify::Sample {
+        let what = "--queries and --verify sample: every answer is compared, for which all records must be known";
+        return Err(anyhow!(Usage(format!("{what}\nhint: leave one of them out"))));
+    }
+    Ok(FansSettings { queries: how.queries.unwrap_or(0), ..FansSettings::default() })
 }
 
 /// How a store is read that was filled before.
@@ -339,7 +365,7 @@ fn replay_of(args: &RunArgs, kind: &JobKind, format: &str) -> Result<Option<u32>
     }
 }
 
-/// Every target once for each way in which it is to be asked.
+/// Every target once for each way in which it is to be asked, and for each encoding of its records.
 fn each_way(chosen: Vec<Chosen>, args: &RunArgs, kind: &JobKind, points: &[u32]) -> Result<Vec<Chosen>> {
     let usage = |what: String| Err(anyhow!(Usage(what)));
     if let Some(via) = args.how.via.iter().find(|via| !kind.ways.contains(via)) {
@@ -354,16 +380,31 @@ fn each_way(chosen: Vec<Chosen>, args: &RunArgs, kind: &JobKind, points: &[u32])
             ));
         }
     }
-    let named = |chosen: &Chosen, via: Via| {
+    let encodings = &args.how.encoding;
+    if *encodings != [Encoding::Json] {
+        has_options(kind, &[(true, "--encoding")])?;
+        if args.how.via.contains(&Via::Native) {
+            let what = "--encoding: by way of 'native' a store counts in its own fields, and no record is written";
+            return usage(format!("{what}\nhint: --via portable,batch,cas"));
+        }
+    }
+    let named = |chosen: &Chosen, via: Via, encoding: Encoding| {
         let mut target = chosen.target.clone();
         if via != Via::Portable {
             target.label = format!("{} {via}", target.label);
         }
-        Chosen { target, via, ..chosen.clone() }
+        if encoding != Encoding::Json {
+            target.label = format!("{} {encoding}", target.label);
+        }
+        Chosen { target, via, encoding, ..chosen.clone() }
     };
     // What counts everything at once is asked in no way, and stands once.
     let ways = |chosen: &Chosen| if chosen.target.batch { &[Via::Portable] } else { args.how.via.as_slice() };
-    Ok(chosen.iter().flat_map(|chosen| ways(chosen).iter().map(|&via| named(chosen, via))).collect())
+    let named = |chosen: &'_ Chosen| {
+        let each = ways(chosen).iter().flat_map(|&via| encodings.iter().map(move |&encoding| (via, encoding)));
+        each.map(|(via, encoding)| named(chosen, via, encoding)).collect::<Vec<_>>()
+    };
+    Ok(chosen.iter().flat_map(named).collect())
 }
 
 /// The sizes of a run that has several, each compared by itself.

@@ -10,6 +10,7 @@ use super::planned::plan_of;
 use super::shown::{print_shown, shown, tell_absent};
 use super::{Exit, complain, paged, print};
 use crate::harness::plan::{Chosen, Plan};
+use crate::model::fans::Encoding;
 use crate::model::network;
 use crate::model::trial::Via;
 
@@ -34,11 +35,13 @@ pub fn first_look() -> Result<Exit> {
             unit: None,
             cold: false,
             readers: None,
+            queries: None,
             size: Size::default(),
             clients: None,
             replay: None,
             load: RequestArgs::default(),
             via: vec![Via::Portable],
+            encoding: vec![Encoding::Json],
             split: Default::default(),
             durability: Default::default(),
             configuration: Default::default(),

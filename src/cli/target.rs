@@ -10,6 +10,7 @@ use super::{Usage, login, renamed};
 use crate::harness::pin::PROCESSORS;
 use crate::harness::plan::{Chosen, TargetClients};
 use crate::harness::{machine, serve};
+use crate::model::fans::Encoding;
 use crate::model::logins;
 use crate::model::trial::{Cache, CacheCounts, Target, Transport, Via};
 use crate::model::units;
@@ -81,6 +82,7 @@ fn read(text: &str) -> Result<Chosen> {
         kept: None,
         login: asked.login,
         via: Via::Portable,
+        encoding: Encoding::default(),
         asking: TargetClients::default(),
         changed: Vec::new(),
         first_used: Default::default(),

@@ -202,7 +202,7 @@ impl<'a> Attendant<'a> {
                 if self.phase.is_empty() {
                     self.count_memory();
                 }
-                watch(if phase == "final_flush" { Live::FinalFlush } else { Live::Working(self.units) });
+                watch(live(&phase, self.units));
                 self.window.begins(&phase, self.bench.programs.borrow().as_ref());
                 self.phase = phase;
                 self.before = self.readings();
@@ -211,7 +211,7 @@ impl<'a> Attendant<'a> {
             }
             Event::Progress(units) => {
                 self.units = units;
-                watch(Live::Working(units));
+                watch(live(&self.phase, units));
             }
             Event::Ended(phase, left) => self.ended(*phase, left),
             // What a store writes only when it is closed takes up room all the same.
@@ -351,6 +351,9 @@ impl<'a> Attendant<'a> {
         if plan.is_over() && self.phase.is_empty() {
             return Outcome::LeftOut { reason: "it was not open when the time of the run was over".to_string() };
         }
+        if !plan.is_over() && self.phase == "ask" && self.record.asked().is_none() {
+            return Outcome::Failed { reason: "did not answer all queries within the time-out".to_string() };
+        }
         if !plan.is_over() && self.record.phase("final_flush").is_some() {
             return Outcome::Failed { reason: "stopped answering while its answers were read back".to_string() };
         }
@@ -363,6 +366,15 @@ impl<'a> Attendant<'a> {
         let tenths = |time: Duration| (time.as_secs_f64() * 10.0).round() / 10.0;
         let after_s = if plan.is_over() { tenths(self.began.elapsed()) } else { plan.timeout.as_secs_f64() };
         Outcome::TimedOut { after_s, done_share }
+    }
+}
+
+/// How far it is in that phase, after so many units.
+fn live(phase: &str, units: u64) -> Live {
+    match phase {
+        "final_flush" => Live::FinalFlush,
+        "ask" => Live::Asking,
+        _ => Live::Working(units),
     }
 }
 

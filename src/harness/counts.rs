@@ -5,7 +5,7 @@ use std::ops::RangeInclusive;
 use super::oracle::Summary;
 use super::plan::Plan;
 use crate::jobs::keyed::questions::points_of;
-use crate::jobs::{StreamCounts, Writing};
+use crate::jobs::{Part, StreamCounts, Writing};
 use crate::model::load::At;
 use crate::model::record::{Phase, Record};
 
@@ -36,6 +36,10 @@ pub fn check(plan: &Plan, summary: &Summary, record: &Record) -> Result<(), Stri
 /// The units and ops of a part: each point of a job of requests has its own, any other job those of its input.
 fn expected(plan: &Plan, summary: &Summary, record: &Record, phase: &Phase) -> (u64, RangeInclusive<u64>) {
     let Summary { stream, .. } = summary;
+    if phase.name == Part::Ask.name() {
+        let queries = record.job.fans.queries;
+        return (queries, queries..=queries);
+    }
     if record.job.load.is_none() {
         let counts =
             StreamCounts { ops: stream.ops, asking_units: summary.asking_units, clients: u64::from(record.clients) };

@@ -8,12 +8,13 @@ use std::time::Duration;
 use anyhow::{Context, Result, anyhow, bail};
 use serde::{Deserialize, Serialize};
 
-use super::oracle::record_of_tally;
+use super::oracle::{record_of_packed, record_of_tally};
 use super::password;
 use super::plan::Chosen;
 use super::serve::{self, Served, Site, Unserved};
 use super::signals::Interrupt;
 use crate::jobs::{self, text::Terms};
+use crate::model::fans::Encoding;
 use crate::model::op::{Fault, Op, Reply};
 use crate::model::record::Record;
 use crate::model::trial::{Configuration, Durability, JobSettings, Via};
@@ -49,7 +50,13 @@ pub fn note(directory: &Path, note: &Note) -> Result<()> {
 
 /// The value of one key in a store that somebody names.
 pub fn get(chosen: &Chosen, key: &[u8], scratch: &Path, interrupt: &Interrupt) -> Result<Option<Vec<u8>>> {
-    asked(chosen, scratch, interrupt, |store, note| ask(store, key, note.via))
+    asked(chosen, scratch, interrupt, |store, note| {
+        let value = ask(store, key, note.via)?;
+        let is_packed = note.job.as_ref().is_some_and(|job| job.fans.encoding == Encoding::Binary);
+        let mut record = Vec::new();
+        // What is no record stays as it is, for the caller to show.
+        Ok(value.map(|value| if is_packed && record_of_packed(&value, &mut record) { record } else { value }))
+    })
 }
 
 /// How often each n-gram of some words was counted, in the order in which they stand there.

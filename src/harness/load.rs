@@ -149,7 +149,9 @@ fn forget(record: &mut Record) {
     if let Some(store) = &mut record.store {
         (store.settings, store.command) = Default::default();
     }
-    if record.job.load.is_none() {
+    // A table tells them of requests, lookups and queries.
+    let are_told = record.job.load.is_some() || record.stream.model.is_some() || record.asked().is_some();
+    if !are_told {
         record.phases.iter_mut().for_each(|phase| phase.times_ns = Packed::forgotten());
     }
 }

@@ -10,6 +10,7 @@ use crate::jobs::draw::{Rng, mix};
 use crate::jobs::keyed::questions::points_of;
 use crate::jobs::{JobKind, Part};
 use crate::model::effort::Blocks;
+use crate::model::fans::Encoding;
 use crate::model::levers::{LeverPart, LeverRun};
 use crate::model::load::{At, Swept};
 use crate::model::network::Network;
@@ -29,6 +30,7 @@ pub struct Chosen {
     pub kept: Option<PathBuf>,
     pub login: Login,
     pub via: Via,
+    pub encoding: Encoding,
     pub asking: TargetClients,
     /// The names of the levers by which it differs from the base of `kvfair levers`.
     pub changed: Vec<String>,
@@ -293,7 +295,7 @@ impl Plan {
 
 /// How many parts of a job are measured.
 fn parts_of(kind: &JobKind, job: &JobSettings) -> usize {
-    (kind.open)(job).parts().iter().filter(|&&part| part != Part::Load).count()
+    (kind.open)(job).parts().iter().filter(|&&part| !matches!(part, Part::Load | Part::Ask)).count()
 }
 
 const DOUBLING_MIN: usize = 4;
@@ -344,6 +346,7 @@ pub mod tests {
             replay_percent: None,
             ngrams: Default::default(),
             lookup: Default::default(),
+            fans: Default::default(),
         };
         Plan {
             chosen: Vec::new(),
@@ -396,6 +399,7 @@ pub mod tests {
             login: Default::default(),
             first_used: Default::default(),
             via: Via::default(),
+            encoding: Encoding::default(),
             asking: TargetClients::default(),
             changed: Vec::new(),
         };

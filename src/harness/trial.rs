@@ -68,6 +68,8 @@ pub enum Live {
     /// Units done of the job's.
     Working(u64),
     FinalFlush,
+    /// What was built is asked for.
+    Asking,
     /// Keys compared of the expected state.
     Verifying(u64),
 }
@@ -123,6 +125,7 @@ impl<'a> Bench<'a> {
     /// The job of a block as the clients of this target do it.
     fn job_for(&self, chosen: &Chosen, block: u32) -> JobSettings {
         let mut job = JobSettings { via: chosen.via, ..self.data_for(chosen, block).job.clone() };
+        job.fans.encoding = chosen.encoding;
         if let (Some(load), Some(depth)) = (&mut job.load, chosen.asking.depth) {
             load.depth = depth;
         }

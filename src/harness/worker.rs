@@ -76,7 +76,7 @@ fn carry_out(trial: &TrialTask) -> Result<(), Early> {
     let adapter = stores::find(&trial.store).ok_or_else(|| Early::Failed(format!("no store {}", trial.store)))?;
     let kind = jobs::find(&trial.job.name).ok_or_else(|| Early::Failed(format!("no job {}", trial.job.name)))?;
     let job = (kind.open)(&trial.job);
-    let source = DataFile::new(&trial.input, &trial.job.data).with_expected(oracle::scores_beside(&trial.expected));
+    let source = DataFile::new(&trial.input, &trial.job.data).with_expected(oracle::answers_beside(&trial.expected));
     let launch = &trial.launch;
     let take_back = || sweep::clear(job.as_ref(), &trial.points, &source, launch, adapter);
     if trial.only_take_back {
@@ -190,7 +190,7 @@ impl Stage<'_> {
         files::allow(launch.clients).map_err(Early::Refused)?;
         let shim = TtlShim::new(store);
         let store: &dyn Store = if self.job.fills() && !store.expires() { &shim } else { store };
-        let (load, measured) = self.parts();
+        let (load, measured, asked) = self.parts();
         let mut stats_before = None;
         // Values of another size are other records.
         let sized = self.trial.job.load.as_ref().is_some_and(|load| !load.sizes.is_empty());
@@ -220,16 +220,20 @@ impl Stage<'_> {
         let before = stats_before.unwrap_or_else(|| Ok(StoreStats::default()));
         let stats = before.and_then(|before| Ok(before.until(&store.stats()?))).map_err(|fault| fault.to_string());
         tell(&Event::StoreStats(stats));
+        for (&at, &part) in self.trial.points.iter().flat_map(|at| asked.iter().map(move |part| (at, part))) {
+            self.drive(store, part, at, false)?;
+        }
         Ok(())
     }
 
-    /// What is loaded and what is measured, of the step that is this process's.
-    fn parts(&self) -> (Vec<Part>, Vec<Part>) {
-        let (load, measured) = self.job.parts().iter().partition(|&&part| part == Part::Load);
+    /// What is loaded, what is measured and what is asked at the end, of the step that is this process's.
+    fn parts(&self) -> (Vec<Part>, Vec<Part>, Vec<Part>) {
+        let (load, others): (Vec<Part>, Vec<Part>) = self.job.parts().iter().partition(|&&part| part == Part::Load);
+        let (asked, measured) = others.into_iter().partition(|&part| part == Part::Ask);
         match self.trial.step {
-            TrialStep::Whole => (load, measured),
-            TrialStep::Fill => (load, Vec::new()),
-            TrialStep::Read | TrialStep::Reader(_) => (Vec::new(), measured),
+            TrialStep::Whole => (load, measured, asked),
+            TrialStep::Fill => (load, Vec::new(), Vec::new()),
+            TrialStep::Read | TrialStep::Reader(_) => (Vec::new(), measured, asked),
         }
     }
 
@@ -274,7 +278,7 @@ impl Stage<'_> {
         seen.asked.sort_unstable();
         let asked = seen.asked.iter().map(|(_, asked)| *asked).collect();
         self.played.borrow_mut().push(Played { part, at, asked });
-        if part != Part::Load && !doubled {
+        if !matches!(part, Part::Load | Part::Ask) && !doubled {
             self.finished.set(self.finished.get() + units);
         }
         let open =
@@ -287,7 +291,8 @@ impl Stage<'_> {
         self.misses.set(self.misses.get() + misses);
         // Only who keeps nothing may lack what was loaded.
         if misses > 0 && self.adapter.role != Role::Null && !self.job.may_miss() {
-            let (key, found) = ("(all that was loaded)".to_string(), format!("{misses} missing"));
+            let asked = if part == Part::Ask { "(all that was built)" } else { "(all that was loaded)" };
+            let (key, found) = (asked.to_string(), format!("{misses} missing"));
             return Err(Early::Wrong(Wrong { key, expected: "a value for every get".to_string(), found }));
         }
         Ok(ended)
@@ -414,7 +419,7 @@ fn compare(
         return Ok(());
     }
     let heard = |keys| tell(&Event::Verifying(keys));
-    let compared = match (kind.end_state)(trial.job.via) {
+    let compared = match kind.left_by(&trial.job) {
         EndState::Versions => oracle::versions(&trial.job, played, store, heard),
         EndState::Recorded => oracle::recorded(&trial.expected, trial.verify, asked, store, heard),
         end_state => oracle::compare(&trial.expected, trial.verify, end_state, store, heard),

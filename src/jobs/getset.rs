@@ -86,6 +86,7 @@ pub(super) fn data(kind: &JobKind, seed: u64, units: u64, out: &mut dyn Write) -
         replay_percent: None,
         ngrams: Default::default(),
         lookup: Default::default(),
+        fans: Default::default(),
     };
     let parts = (kind.open)(&settings).parts();
     Asked::of(&settings).write(units, parts, out)

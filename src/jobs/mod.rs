@@ -4,6 +4,7 @@ use std::fmt;
 use std::io::{self, BufRead, Write};
 use std::ops::RangeInclusive;
 
+use crate::model::fans::Encoding;
 use crate::model::load::{At, Keys};
 use crate::model::metrics::Metrics;
 use crate::model::op::{Alike, Op, Pattern, Reply, Wrong};
@@ -21,6 +22,7 @@ pub mod merge;
 pub mod mixed;
 mod names;
 pub mod ngrams;
+pub mod packed;
 pub mod people;
 pub mod text;
 pub mod trace;
@@ -139,6 +141,8 @@ pub enum EndState {
     Counters,
     /// Fields with counts, of which a value can be made.
     Tallies,
+    /// Values in fewer bytes, of which the value can be made.
+    Packed,
     /// Values that tell who set them and when; any client's last one of a key is right.
     Versions,
     /// Values that tell which recorded request set them; keys may be missing where a store evicts by its own account.
@@ -154,6 +158,8 @@ pub enum Part {
     Run,
     Set,
     Get,
+    /// Questions about what was built, once all of it has come to its durability level.
+    Ask,
 }
 
 impl Part {
@@ -164,6 +170,7 @@ impl Part {
             Part::Run => "run",
             Part::Set => "set",
             Part::Get => "get",
+            Part::Ask => "ask",
         }
     }
 }
@@ -172,6 +179,16 @@ impl Part {
 pub const LOAD_DEPTH: u32 = 512;
 /// Bytes of their values at most: memory is the store's, and nobody is to wait for a gigabyte.
 pub const LOAD_BYTES: u32 = 4 << 20;
+
+impl JobKind {
+    /// How the end state of a trial of that job is read back.
+    pub fn left_by(&self, job: &JobSettings) -> EndState {
+        match (self.end_state)(job.via) {
+            EndState::Values if job.fans.encoding == Encoding::Binary => EndState::Packed,
+            other => other,
+        }
+    }
+}
 
 /// Opens a job's input once more from its beginning.
 pub trait Source: Send + Sync {

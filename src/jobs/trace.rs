@@ -284,6 +284,7 @@ mod tests {
             replay_percent: None,
             ngrams: Default::default(),
             lookup: Default::default(),
+            fans: Default::default(),
         };
         (TRACE.open)(&settings).client(Part::Run, index, At::closed(of, 0), &Text(text.to_string())).unwrap()
     }

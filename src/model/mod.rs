@@ -5,6 +5,7 @@ pub mod check;
 pub mod crash;
 pub mod disturbed;
 pub mod effort;
+pub mod fans;
 pub mod hist;
 pub mod lazy_json;
 pub mod levers;

@@ -250,7 +250,7 @@ pub struct Checked {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Phase {
-    /// `load`, `run`, `set`, `get` or `final_flush`.
+    /// `load`, `run`, `set`, `get`, `final_flush` or `ask`.
     pub name: String,
     /// Which point it was of, counted from 1 as they were named; 0 where there are none.
     #[serde(default)]
@@ -410,9 +410,14 @@ impl Record {
         self.took_s().filter(|took_s| !is_rated && *took_s > 0.0)
     }
 
-    /// The phases that count: the run and its final flush, not the loading.
+    /// The phases that count: the run and its final flush, not the loading, nor what is asked afterwards.
     pub fn measured(&self) -> impl Iterator<Item = &Phase> {
-        self.phases.iter().filter(|phase| phase.name != "load" && !phase.doubled)
+        self.phases.iter().filter(|phase| !matches!(phase.name.as_str(), "load" | "ask") && !phase.doubled)
+    }
+
+    /// What was asked once everything was built.
+    pub fn asked(&self) -> Option<&Phase> {
+        self.phase("ask")
     }
 
     /// What was counted in the phases that count.

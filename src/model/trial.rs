@@ -7,6 +7,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
+use super::fans::FansSettings;
 use super::load::Load;
 
 /// The version of how we measure. Numbers of different methods are never compared.
@@ -282,6 +283,9 @@ pub struct JobSettings {
     /// How the job `lookup` reads; nothing else reads it.
     #[serde(default, skip_serializing_if = "is_usual")]
     pub lookup: LookupSettings,
+    /// What the job `fans` writes and asks; nothing else reads it.
+    #[serde(default, skip_serializing_if = "is_usual")]
+    pub fans: FansSettings,
 }
 
 fn is_usual<T: Default + PartialEq>(settings: &T) -> bool {

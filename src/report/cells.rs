@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use anyhow::Result;
 
 use super::costs::{BATCH_ENGINES, bytes_written, group, is_many};
+use super::queries::Queries;
 use super::standing::{Counted, Standings};
 use super::times;
 use super::versus::Versus;
@@ -89,6 +90,8 @@ pub struct Numbers {
     pub allocated_per_user_byte: Option<f64>,
     /// Of a job that reads what a store was filled with.
     pub lookups: Option<Lookups>,
+    /// What was asked once everything was built, where anything was.
+    pub queries: Option<Queries>,
     /// Only where they were asked for: see [`fill_in`].
     pub op_times: Option<OpTimes>,
     pub timed_one_in: u32,
@@ -177,7 +180,11 @@ pub fn fill_in(rows: &mut [Row], records: &[Record], standings: &Standings<'_>) 
         }
         let counted = |trial: &&Record| is_counted(trial, &standings.counted);
         let trials = records.iter().filter(|trial| trial.target.label == row.target).filter(counted);
-        let runs: Vec<_> = trials.filter_map(|trial| Some((trial, trial.phase("run")?))).collect();
+        let trials: Vec<&Record> = trials.collect();
+        if let Some(queries) = &mut numbers.queries {
+            queries.fill_in(&trials)?;
+        }
+        let runs: Vec<_> = trials.into_iter().filter_map(|trial| Some((trial, trial.phase("run")?))).collect();
         let times = times::merged(&runs, |run| Some(&run.times_ns))?;
         numbers.op_times = Some(OpTimes {
             op_ns_p50: times.median_ns(),
@@ -364,6 +371,7 @@ fn numbers(trials: &[&Record]) -> Option<Numbers> {
         written_per_user_byte,
         allocated_per_user_byte,
         lookups,
+        queries: Queries::of(trials),
         op_times: None,
         timed_one_in: run.timed_one_in,
     })

@@ -8,6 +8,7 @@ use super::formats::{
     both, bytes, count, digits, disk, hundredths, memories, microseconds, one_in, per_second, plain, seconds, share,
 };
 use super::point::{Beside, Point, Rated, Service, Statistic};
+use super::queries::Queries;
 use super::standing::{Standing, Standings};
 use super::versus::{Versus, versus};
 use crate::model::load::Swept;
@@ -172,6 +173,9 @@ pub const ROWS: &[Column<FieldLine>] = &[
     shown("found_share", "found", share, |line| lookup(line, |lookups| lookups.found_share)),
     shown("fill_s", "filled in", seconds, |line| lookup(line, |lookups| lookups.fill_s)),
     shown("entries", "entries", count, |line| job(line, |numbers| Some(numbers.lookups?.entries))),
+    shown("ask_s", "asked in", seconds, |line| query(line, |queries| Some(queries.ask_s))),
+    shown("ask_us_p50", "ask p50", microseconds, |line| query(line, |queries| us(queries.ns_p50))),
+    shown("ask_us_p99", "ask p99", microseconds, |line| query(line, |queries| us(queries.ns_p99))),
     exported("units_per_s_lowest", |line| at(line, |point| Some(point.requests_per_s_lowest))),
     exported("units_per_s_highest", |line| at(line, |point| Some(point.requests_per_s_highest))),
     exported("units_per_s_low", |line| at(line, |point| Some(point.requests_per_s_interval?.0))),
@@ -278,6 +282,10 @@ fn point(line: &FieldLine) -> Option<&Point> {
 
 fn job<T: Into<Value>>(line: &FieldLine, number: fn(&Numbers) -> Option<T>) -> Value {
     value(numbers(line).and_then(number))
+}
+
+fn query(line: &FieldLine, number: fn(&Queries) -> Option<f64>) -> Value {
+    value(numbers(line).and_then(|numbers| numbers.queries.as_ref()).and_then(number))
 }
 
 fn lookup(line: &FieldLine, number: fn(&Lookups) -> f64) -> Value {

@@ -1,6 +1,7 @@
 //! What a trial cost, and what it may be compared with.
 
 use super::verified;
+use crate::model::fans::Encoding;
 use crate::model::record::{Phase, Record};
 use crate::model::trial::Via;
 
@@ -12,16 +13,23 @@ pub fn is_many(records: &[Record]) -> bool {
 /// What batch engines are called, which are ranked with none.
 pub(super) const BATCH_ENGINES: &str = "batch engines";
 
-/// "via batch", "behind a cache": what is asked in another way, answered from memory or keeps less, is no
-/// rival of the rest.
+/// "via batch", "binary records", "behind a cache": what is asked or written in another way, answered from memory or
+/// keeps less, is no rival of the rest.
 pub(super) fn group(trial: &Record) -> String {
     if trial.target.batch {
         return BATCH_ENGINES.to_string();
     }
     let via = (trial.job.via != Via::Portable).then(|| format!("via {}", trial.job.via));
+    let packed = (trial.job.fans.encoding != Encoding::Json).then(|| format!("{} records", trial.job.fans.encoding));
     let warm = trial.is_warm.then(|| "in memory only, so it stays warm".to_string());
     let cached = trial.target.cache.map(|_| "behind a cache in the client".to_string());
-    via.into_iter().chain(warm).chain(cached).chain(verified::demoted(trial)).collect::<Vec<_>>().join(", ")
+    via.into_iter()
+        .chain(packed)
+        .chain(warm)
+        .chain(cached)
+        .chain(verified::demoted(trial))
+        .collect::<Vec<_>>()
+        .join(", ")
 }
 
 /// CPU of client and server of a whole trial, in seconds; none where its clock is too coarse to tell.

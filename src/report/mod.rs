@@ -32,6 +32,7 @@ pub mod orders;
 pub mod page;
 pub mod percentiles;
 pub mod point;
+pub mod queries;
 pub mod rated;
 pub mod remarks;
 pub mod sizes;

@@ -37,6 +37,10 @@ pub fn width() -> usize {
 const OF_JOBS: &[&str] =
     &["took_s", "vs_best_interval", "waiting_share", "cpu_us_per_op", "memory_bytes", "disk_bytes"];
 
+/// The same where questions followed.
+const OF_QUERIES: &[&str] =
+    &["took_s", "vs_best_interval", "ask_s", "ask_us_p50", "ask_us_p99", "cpu_us_per_op", "memory_bytes", "disk_bytes"];
+
 /// What a job of requests tells instead of its seconds.
 const OF_REQUESTS: &[&str] = &[
     "requests_per_s",
@@ -110,7 +114,11 @@ const WIDE: &[&str] = &[
 
 /// Whether the table tells times of single ops, which must be filled in before.
 pub fn tells_op_times(rows: &[Row], wide: bool) -> bool {
-    wide || rows.iter().any(|row| row.of_requests || row.of_lookup)
+    wide || has_queries(rows) || rows.iter().any(|row| row.of_requests || row.of_lookup)
+}
+
+fn has_queries(rows: &[Row]) -> bool {
+    rows.iter().filter_map(|row| row.numbers.as_ref()).any(|numbers| numbers.queries.is_some())
 }
 
 /// The table, its lines ended. Controls stand below a rule; what has no number says why over the whole line.
@@ -134,6 +142,7 @@ pub fn lines(rows: &[Row], wide: bool, ranks: Ranks) -> Vec<TableLine> {
         rows if rows.iter().any(|row| row.of_trace) => OF_TRACE,
         _ if of_lookup => OF_LOOKUPS,
         _ if of_program => OF_PROGRAMS,
+        _ if has_queries(rows) => OF_QUERIES,
         _ => OF_JOBS,
     };
     let besides = match (wide, of_program) {
@@ -312,7 +321,17 @@ mod tests {
 
     #[test]
     fn views_have_columns_of_their_table() {
-        let views = [OF_JOBS, OF_REQUESTS, OF_TRACE, OF_LOOKUPS, OF_PROGRAMS, WIDE, WIDE_OF_LOOKUPS, WIDE_OF_PROGRAMS];
+        let views = [
+            OF_JOBS,
+            OF_QUERIES,
+            OF_REQUESTS,
+            OF_TRACE,
+            OF_LOOKUPS,
+            OF_PROGRAMS,
+            WIDE,
+            WIDE_OF_LOOKUPS,
+            WIDE_OF_PROGRAMS,
+        ];
         views.iter().for_each(|names| assert!(view(ROWS, names).iter().all(|column| !column.heading.is_empty())));
     }
 

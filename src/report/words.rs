@@ -57,6 +57,11 @@ pub fn subject(records: &[Record]) -> String {
         0 | 1 => String::new(),
         readers => format!(" · {readers} processes read at once"),
     };
+    let queries = match first.job.fans.queries {
+        0 => String::new(),
+        1 => " · then 1 query".to_string(),
+        queries => format!(" · then {} queries", units::thousands(queries)),
+    };
     // Latencies are shown of requests alone.
     let shared = match (first.machine.cpus, first.job.load.is_some()) {
         _ if first.run.pinned.is_some() => String::new(),
@@ -68,7 +73,10 @@ pub fn subject(records: &[Record]) -> String {
     let shared = format!("{shared}{}{}", network(first), pinned(first));
     let sizes: Vec<String> = first.run.sizes.iter().map(|&size| units::thousands(size)).collect();
     let units = if sizes.is_empty() { units::thousands(first.stream.units) } else { sizes.join(", ") };
-    format!("{}, {units} {unit} · {lies}{kept} · {clients}{ngrams}{cold}{readers}{replayed}{shared}", first.job.name)
+    format!(
+        "{}, {units} {unit} · {lies}{kept} · {clients}{ngrams}{queries}{cold}{readers}{replayed}{shared}",
+        first.job.name
+    )
 }
 
 /// "`./mine.py -h {host}` · in RAM · durability none (claimed)".

@@ -298,6 +298,8 @@ fn small(plan: &Plan, units: u64) -> Plan {
         ..plan.clone()
     };
     small.job.units = Some(units);
+    // It may have fewer pages than are asked for; what is asked at the end takes little.
+    small.job.fans.queries = 0;
     // What is refused for another reason than the pilot's own takes none of the time; its row says why.
     let may_run = |chosen: &Chosen| plan.may_run(chosen).is_ok();
     if plan.chosen.iter().any(may_run) {

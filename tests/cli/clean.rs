@@ -294,6 +294,7 @@ fn what_is_changed_after_it_was_found_stays() {
         place: visit.place.clone(),
         login: Login::default(),
         via: Via::default(),
+        encoding: Default::default(),
         asking: TargetClients::default(),
         changed: Vec::new(),
         first_used: Default::default(),

@@ -38,6 +38,7 @@ fn trial(launch: Launch) -> TrialTask {
             replay_percent: None,
             ngrams: Default::default(),
             lookup: Default::default(),
+            fans: Default::default(),
         },
         input: "nothing".into(),
         expected: "nothing".into(),

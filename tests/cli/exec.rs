@@ -20,13 +20,19 @@ fn exec(desk: &Desk, command: &str, others: &[&str]) -> Said {
 
 fn exec_command(desk: &Desk, command: &str, others: &[&str]) -> Command {
     let mut kvfair = desk.kvfair(&[&["run", "--exec", command][..], others].concat());
-    kvfair.env("PYTHONPATH", libraries());
+    kvfair.env("PYTHONPATH", tool("python")).env("NODE_PATH", tool("node_modules"));
     kvfair
 }
 
-/// Where ./test puts the Python libraries of the tests' own programs.
-fn libraries() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("target/test-tools/python")
+/// Where ./test puts the client libraries of the tests' own programs.
+fn tool(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("target/test-tools").join(name)
+}
+
+/// Whether that command can be run and ends well.
+fn works(program: &str, arguments: &[&str]) -> bool {
+    let done = Command::new(program).args(arguments).env("NODE_PATH", tool("node_modules")).output();
+    done.is_ok_and(|done| done.status.success())
 }
 
 fn of_the_project(file: &str) -> String {
@@ -45,7 +51,7 @@ fn run_of(record: &Value) -> Value {
 /// A real program by real client libraries gives the straight calculation's answer from every store, over every way.
 #[test]
 fn fans_in_python_are_the_same_from_every_store() {
-    if !libraries().join("redis").is_dir() || !libraries().join("pymemcache").is_dir() {
+    if !tool("python/redis").is_dir() || !tool("python/pymemcache").is_dir() {
         return eprintln!(
             "!! redis-py and pymemcache are not here (./test installs them): --exec NOT tested with them"
         );
@@ -55,7 +61,7 @@ fn fans_in_python_are_the_same_from_every_store() {
     desk.file("profiles.jsonl", &data.exits(0).out);
     let straight = desk.command("python3", &[&of_the_project("tests/golden/fans.py"), "profiles.jsonl"]);
     let straight = Started::new(straight).wait();
-    let command = format!("python3 {} {{url}} profiles.jsonl", of_the_project("tests/exec/fans.py"));
+    let command = format!("python3 {} {{url}} profiles.jsonl", of_the_project("examples/languages/fans.py"));
     let targets = ["redis", "redis+unix", "valkey", "memcached", "memcached+unix"];
     let said = exec(&desk, &command, &[&["--blocks", "1", "--output", "one.jsonl"], &targets[..]].concat());
     said.exits(0).shows("{url} profiles.jsonl` · in RAM").shows("the same from every target").shows("CPU s");
@@ -85,6 +91,39 @@ fn fans_in_python_are_the_same_from_every_store() {
         all.out
     );
     desk.run(&["compare", "one.jsonl", "one.jsonl"]).exits(0).shows("target seconds CPU");
+}
+
+/// The same program in other languages, with their usual clients.
+#[test]
+fn fans_in_php_and_node_give_the_same_answer() {
+    let desk = Desk::new();
+    let data = desk.run(&["data", "fans", "--profiles", "40"]);
+    let mut profiles = data.exits(0).out.clone();
+    // Names that are numbers, and two that UTF-8 and UTF-16 put in different orders.
+    profiles.push_str(r#"{"user": "odd", "likes": ["7", "42", "tea \"x\"", "\ud83c\udf75", "\uff5e", "a/b"]}"#);
+    desk.file("profiles.jsonl", profiles);
+    let straight = desk.command("python3", &[&of_the_project("tests/golden/fans.py"), "profiles.jsonl"]);
+    let straight = Started::new(straight).wait();
+    let redis = &["redis", "redis+unix", "valkey"][..];
+    let every = &["redis", "redis+unix", "valkey", "memcached", "memcached+unix"][..];
+    let has_php = works("php", &["-r", "exit(extension_loaded('redis') && extension_loaded('memcached') ? 0 : 1);"]);
+    for (program, file, is_here, targets) in [
+        ("php", "examples/languages/fans.php", has_php, every),
+        ("node", "examples/languages/fans.js", works("node", &["-e", "require('ioredis')"]), redis),
+    ] {
+        if !is_here {
+            eprintln!("!! {program} with its clients is not here (./test installs it): {file} NOT tested");
+            continue;
+        }
+        let command = format!("{program} {} {{url}} profiles.jsonl", of_the_project(file));
+        let output = format!("{program}.jsonl");
+        exec(&desk, &command, &[&["--blocks", "1", "--output", &output], targets].concat()).exits(0);
+        let records = records_in(&desk.home().join(output));
+        assert_eq!(records.len(), targets.len());
+        for record in records {
+            assert_eq!(record["verdict"]["sha256"], hex(straight.out.as_bytes()), "{program} on {}", record["target"]);
+        }
+    }
 }
 
 #[test]

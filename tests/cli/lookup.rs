@@ -82,6 +82,7 @@ fn scores_follow_order_unit_and_data() {
 fn what_is_told_of_lookups_stands_in_every_form() {
     let desk = Desk::new();
     run(&desk, &["--messages", "300"], &["lmdb", "redis+unix", "ram", "null"]).exits(0).shows("us/lookup");
+    desk.run(&["show"]).exits(0).shows("us/lookup").shows("op p99");
     let said = desk.run(&["show", "--wide"]);
     said.exits(0).shows("filled in").shows("entries").shows("found");
     desk.run(&["show", "--json"]).exits(0);

@@ -48,6 +48,7 @@ mod page;
 mod page_choices;
 mod pinned;
 mod plain;
+mod queries;
 mod quick_start;
 mod rates;
 mod read_only;

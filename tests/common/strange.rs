@@ -260,6 +260,7 @@ fn settings(name: &str, depth: u32, value_bytes: u32) -> JobSettings {
         replay_percent: None,
         ngrams: Default::default(),
         lookup: Default::default(),
+        fans: Default::default(),
     }
 }
 

@@ -25,6 +25,7 @@ fn settings(form: &str, units: Option<u64>, skip_bad: u64) -> JobSettings {
         replay_percent: None,
         ngrams: Default::default(),
         lookup: Default::default(),
+        fans: Default::default(),
     }
 }
 

@@ -25,6 +25,7 @@ fn client(part: Part, value_bytes: u32, keys: Keys) -> Box<dyn Client> {
         replay_percent: None,
         ngrams: Default::default(),
         lookup: Default::default(),
+        fans: Default::default(),
     };
     let at = At { value_bytes, ..At::closed(1, REQUESTS) };
     (GETSET.open)(&settings).client(part, 0, at, &Nothing).expect("a client")

@@ -11,6 +11,7 @@ use crate::cli::points::{self, Points, Rates, Replay, Rtts, SizeList, ValueLengt
 use crate::cli::{nearest, renamed};
 use crate::jobs;
 use crate::model::effort::{BLOCKS_MAX, Effort};
+use crate::model::fans::Encoding;
 use crate::model::load::{Arrivals, Keys, Only};
 use crate::model::trial::{Configuration, Durability, LookupSettings, NgramSettings, NgramUnit, Split, Verify, Via};
 use crate::report::point::Statistic;
@@ -97,6 +98,10 @@ pub struct How {
     /// Processes that read the store of `lookup` at once, each as one client [default: 1]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=i64::from(LookupSettings::READERS_MAX)))]
     pub readers: Option<u32>,
+    /// Once `fans` has built its records: ask for the fans of N pages, half of them popular, and for the pages that
+    /// share the most of them; every answer is checked, and timed apart
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=10_000_000))]
+    pub queries: Option<u64>,
     #[command(flatten)]
     pub size: Size,
     /// Clients that work at once; for a job of requests a list, with LO..HI:STEP for a range [default: 1; `getset`
@@ -113,6 +118,9 @@ pub struct How {
     /// means of counting (native), or by check-and-set (cas); several, as in portable,batch, stand side by side
     #[arg(long, value_name = "WAYS", value_delimiter = ',', default_value = "portable")]
     pub via: Vec<Via>,
+    /// How the records of `fans` are written: json or binary; both, as in json,binary, stand side by side
+    #[arg(long, value_name = "ENCODINGS", value_delimiter = ',', default_value = "json")]
+    pub encoding: Vec<Encoding>,
     /// How many clients share `fans`: each owns some pages, or takes whole profiles and meets the others
     #[arg(long, value_name = "HOW", default_value_t = Split::Pages)]
     pub split: Split,

@@ -87,6 +87,7 @@ fn job_of(kind: &JobKind, clients: u32) -> JobSettings {
         replay_percent: None,
         ngrams: Default::default(),
         lookup: Default::default(),
+        fans: Default::default(),
     }
 }
 

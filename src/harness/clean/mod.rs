@@ -107,7 +107,9 @@ pub fn find(chosen: &Chosen, visits: &[Visit], scratch: &Path, interrupt: &Inter
             EndState::Versions => requests::look_through(job, &mut looker),
             EndState::Counters | EndState::Decimals => counters::look_through(job, &source, &mut looker),
             EndState::Recorded => recorded::look_through(job, &source, &mut looker),
-            EndState::Values | EndState::Tallies => lists::look_through(job, visit.clients, &source, &mut looker),
+            EndState::Values | EndState::Packed | EndState::Tallies => {
+                lists::look_through(job, visit.clients, &source, &mut looker)
+            }
         };
         looked.map_err(|what| anyhow!("{}: {what}", chosen.target.label))?;
     }

@@ -1,16 +1,23 @@
 //! The expected state of `fans`: every page's fans, and for every other page how many of them it shares.
 
 use std::collections::BTreeMap;
-use std::io;
+use std::fs::File;
+use std::io::{self, BufWriter, Write};
+use std::path::Path;
 
 use foldhash::fast::RandomState;
 use hashbrown::HashMap;
 
-use super::{Counts, Each, Replay, Sample, sha256_of_sorted};
+use super::queries::drawn;
+use super::{Counts, Each, Replay, Sample, Summary, answers_beside, sha256_of_sorted, write_pairs};
 use crate::jobs::people::{Profile, Profiles};
 use crate::jobs::{InputFault, Source};
 use crate::model::op::Pairs;
 use crate::model::trial::JobSettings;
+use crate::model::units::thousands;
+
+/// So many of the pages that share fans are in the answer to a query.
+const NAMED: usize = 10;
 
 #[derive(Default)]
 pub struct Fans {
@@ -19,6 +26,8 @@ pub struct Fans {
     pages: Vec<Page>,
     /// Entries in all `also`.
     entries: usize,
+    /// The pages that are asked for at the end, in that order.
+    queries: Vec<usize>,
 }
 
 struct Page {
@@ -53,7 +62,25 @@ impl Replay for Fans {
             }
         }
         counts.skipped_lines = profiles.skipped();
+        self.queries =
+            self.draw(settings).map_err(|what| InputFault { source: source.name().to_string(), line: 0, what })?;
         Ok(counts)
+    }
+
+    /// The records as pairs, and beside them what is asked at the end with the answers: see `jobs::fans`.
+    fn write(&self, out: &Path, summary: &mut Summary) -> io::Result<()> {
+        write_pairs(self, out, summary)?;
+        if self.queries.is_empty() {
+            return Ok(());
+        }
+        let mut file = BufWriter::with_capacity(1 << 20, File::create(answers_beside(out))?);
+        for &page in &self.queries {
+            for text in [self.pages[page].name.as_ref(), &self.query(&self.pages[page])] {
+                file.write_all(&(text.len() as u32).to_le_bytes())?;
+                file.write_all(text)?;
+            }
+        }
+        file.flush()
     }
 
     fn entries(&self, each: Each<'_>) -> io::Result<()> {
@@ -104,6 +131,36 @@ pub fn record_of_tally(page: &[u8], tally: Pairs<'_>, out: &mut Vec<u8>) {
     }
     also.sort_unstable();
     write_record(fans, also.into_iter(), out);
+}
+
+/// Names with their counts as text.
+type Also<'a> = Vec<(&'a [u8], String)>;
+
+/// The record in JSON that a record in few bytes stands for: see `jobs::packed`. False where it is none.
+pub fn record_of_packed(packed: &[u8], out: &mut Vec<u8>) -> bool {
+    fn number(rest: &mut &[u8]) -> Option<u64> {
+        let length = rest.iter().position(|byte| *byte < 128)? + 1;
+        let (bytes, behind) = rest.split_at(length);
+        *rest = behind;
+        let number =
+            bytes.iter().rev().try_fold(0_u128, |sum, byte| (length <= 10).then(|| sum << 7 | u128::from(byte % 128)));
+        let is_shortest = length == 1 || bytes[length - 1] > 0;
+        number.filter(|number| is_shortest && *number > 0).and_then(|number| u64::try_from(number).ok())
+    }
+    fn contents(mut rest: &[u8]) -> Option<(u64, Also<'_>)> {
+        let fans = number(&mut rest)?;
+        let mut also: Also<'_> = Vec::new();
+        while !rest.is_empty() {
+            let length = number(&mut rest)? as usize;
+            let (name, behind) = rest.split_at_checked(length)?;
+            rest = behind;
+            also.push((name, number(&mut rest)?.to_string()));
+        }
+        also.is_sorted_by(|one, other| one.0 < other.0).then_some((fans, also))
+    }
+    let Some((fans, also)) = contents(packed) else { return false };
+    write_record(fans.to_string().as_bytes(), also.into_iter(), out);
+    true
 }
 
 fn write_record<'a>(fans: &[u8], sorted_also: impl Iterator<Item = (&'a [u8], impl AsRef<[u8]>)>, out: &mut Vec<u8>) {
@@ -172,6 +229,29 @@ impl Fans {
     fn write_record(&self, page: &Page, out: &mut Vec<u8>) {
         let also = self.sorted_also(page).into_iter().map(|(name, count)| (name, count.to_string()));
         write_record(page.fans.to_string().as_bytes(), also, out);
+    }
+
+    fn draw(&self, settings: &JobSettings) -> Result<Vec<usize>, String> {
+        let (queries, pages) = (settings.fans.queries, self.pages.len());
+        if queries > pages as u64 {
+            let (asked, there) = (thousands(queries), thousands(pages as u64));
+            let hint = format!("hint: --queries {pages} or fewer, or more profiles");
+            return Err(format!("--queries {asked}: it has {there} pages, and each is asked for once at most\n{hint}"));
+        }
+        let mut ranked: Vec<usize> = (0..pages).collect();
+        let by_fans = |page: &usize| (std::cmp::Reverse(self.pages[*page].fans), &self.pages[*page].name);
+        ranked.sort_unstable_by(|one, other| by_fans(one).cmp(&by_fans(other)));
+        Ok(drawn(ranked, queries as usize, settings.seed()))
+    }
+
+    /// What is to be heard of a page: "406 fans; Green Bay Packers 22, Madonna 17".
+    fn query(&self, page: &Page) -> Vec<u8> {
+        let mut also = self.sorted_also(page);
+        also.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
+        let named = also.iter().take(NAMED).map(|(name, count)| [name, format!(" {count}").as_bytes()].concat());
+        let named = named.collect::<Vec<_>>().join(b", ".as_slice());
+        let between: &[u8] = if named.is_empty() { b"" } else { b"; " };
+        [format!("{} fans", page.fans).as_bytes(), between, &named].concat()
     }
 
     /// "Michael Jackson: 406 fans, 22 of them also of Green Bay Packers".

@@ -9,7 +9,7 @@ use std::path::Path;
 use sha2::{Digest, Sha256};
 
 use super::ngrams::{Ngrams, units_of};
-use super::{Counts, Each, Replay, Sample, Summary, hex, scores_beside, write_pairs};
+use super::{Counts, Each, Replay, Sample, Summary, answers_beside, hex, write_pairs};
 use crate::jobs::lookup::is_scored;
 use crate::jobs::text::Messages;
 use crate::jobs::{InputFault, Source};
@@ -83,7 +83,7 @@ impl Replay for ExpectedScores {
     /// The counts as pairs, and beside them what clients must hear: see `jobs::lookup`.
     fn write(&self, out: &Path, summary: &mut Summary) -> io::Result<()> {
         write_pairs(self, out, summary)?;
-        let mut file = BufWriter::with_capacity(1 << 20, File::create(scores_beside(out))?);
+        let mut file = BufWriter::with_capacity(1 << 20, File::create(answers_beside(out))?);
         file.write_all(&self.all.to_le_bytes())?;
         for Scored { counts, log10 } in &self.scored {
             file.write_all(&(counts.len() as u32).to_le_bytes())?;

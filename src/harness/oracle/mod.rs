@@ -26,10 +26,11 @@ use crate::stores::{Session, Store};
 mod fans;
 mod lookup;
 mod ngrams;
+mod queries;
 mod requests;
 mod trace;
 
-pub use fans::record_of_tally;
+pub use fans::{record_of_packed, record_of_tally};
 pub use requests::{Played, compare as versions};
 pub use trace::{TrialCounts, compare as recorded};
 
@@ -205,9 +206,9 @@ fn replay_of(job: &str) -> Result<Box<dyn Replay>, String> {
 }
 
 /// Where what clients must hear is told, beside the pairs.
-pub fn scores_beside(pairs: &Path) -> PathBuf {
+pub fn answers_beside(pairs: &Path) -> PathBuf {
     let mut name = pairs.as_os_str().to_owned();
-    name.push(".scores");
+    name.push(".answers");
     PathBuf::from(name)
 }
 
@@ -464,10 +465,17 @@ impl Comparison {
         self.value = text;
     }
 
+    fn is_of(&mut self, value: &[u8], digest: u128) -> bool {
+        match self.end_state {
+            EndState::Packed => fans::record_of_packed(value, &mut self.value) && xxh3_128(&self.value) == digest,
+            _ => xxh3_128(value) == digest,
+        }
+    }
+
     fn key(&mut self, key: &[u8], value: Option<&[u8]>, digest: u128) {
         self.keys += 1;
         self.bytes += value.map_or(0, |value| (key.len() + value.len()) as u64);
-        if value.is_some_and(|value| xxh3_128(value) == digest) {
+        if value.is_some_and(|value| self.is_of(value, digest)) {
             return;
         }
         self.wrong_keys += 1;

@@ -1,13 +1,13 @@
 //! The batch way: a profile's pages are got in one question, changed, and set in another.
 
 use super::turn::{Next, Turn};
-use super::{Share, read_fault, shown, wrong};
-use crate::jobs::merge;
+use super::{Merge, Share, read_fault, shown, wrong};
 use crate::jobs::people::Profiles;
 use crate::jobs::{Ask, Client, Heard};
 use crate::model::op::{KeyList, Op, Pairs, Reply};
 
 pub struct Batch {
+    merge: Merge,
     turn: Turn,
     step: Step,
     /// The merged records, in the order of the names, and the one that is being merged.
@@ -25,8 +25,14 @@ enum Step {
 }
 
 impl Batch {
-    pub fn new(share: Share, profiles: Profiles) -> Batch {
-        Batch { turn: Turn::new(share, profiles), step: Step::Read, records: KeyList::default(), record: Vec::new() }
+    pub fn new(share: Share, profiles: Profiles, merge: Merge) -> Batch {
+        Batch {
+            merge,
+            turn: Turn::new(share, profiles),
+            step: Step::Read,
+            records: KeyList::default(),
+            record: Vec::new(),
+        }
     }
 }
 
@@ -63,7 +69,7 @@ impl Client for Batch {
             (Step::Got, Reply::Values(values)) if values.len() == self.turn.owned.len() => {
                 self.records.clear();
                 for (&page, old) in self.turn.owned.iter().zip(values.iter()) {
-                    if let Err(broken) = merge::merge(old, page, &self.turn.pages, &mut self.record) {
+                    if let Err(broken) = (self.merge)(old, page, &self.turn.pages, &mut self.record) {
                         let name = self.turn.pages.names().get(page);
                         return wrong(name, "a fans record", read_fault(old, &broken));
                     }

@@ -1,14 +1,14 @@
 //! The way of check-and-set: a value is got with its version and set only if nobody was faster; else it is asked again.
 
 use super::turn::{Next, Turn};
-use super::{Share, read_fault, shown, wrong};
-use crate::jobs::merge;
+use super::{Merge, Share, read_fault, shown, wrong};
 use crate::jobs::people::Profiles;
 use crate::jobs::{Ask, Client, Heard};
 use crate::model::metrics::Metrics;
 use crate::model::op::{Op, Reply};
 
 pub struct Cas {
+    merge: Merge,
     turn: Turn,
     /// How many of the owned pages are finished.
     done: usize,
@@ -29,8 +29,8 @@ enum Step {
 }
 
 impl Cas {
-    pub fn new(share: Share, profiles: Profiles) -> Cas {
-        Cas { turn: Turn::new(share, profiles), done: 0, step: Step::Read, record: Vec::new(), conflicts: 0 }
+    pub fn new(share: Share, profiles: Profiles, merge: Merge) -> Cas {
+        Cas { merge, turn: Turn::new(share, profiles), done: 0, step: Step::Read, record: Vec::new(), conflicts: 0 }
     }
 
     fn name(&self) -> &[u8] {
@@ -84,7 +84,7 @@ impl Client for Cas {
             (_, other) => return wrong(self.name(), "a value with its version, or none", shown(other)),
         };
         let page = self.turn.owned[self.done];
-        match merge::merge(old, page, &self.turn.pages, &mut self.record) {
+        match (self.merge)(old, page, &self.turn.pages, &mut self.record) {
             Ok(_) => {
                 self.step = Step::Merged(version);
                 Heard::More

@@ -5,13 +5,15 @@ use std::io;
 use std::ops::RangeInclusive;
 
 use super::input::profiles;
-use super::merge::Broken;
+use super::merge::{Broken, Pages};
 use super::people::{self, Profiles};
 use super::{Client, EndState, Heard, Job, JobKind, Part, Source, StreamCounts, draw};
+use crate::model::fans::Encoding;
 use crate::model::load::At;
 use crate::model::op::{Keys, Reply, Wrong, readable};
 use crate::model::trial::{JobSettings, Split, Via};
 
+mod ask;
 mod batch;
 mod cas;
 mod native;
@@ -32,7 +34,7 @@ pub static FANS: JobKind = JobKind {
     expected: profiles::EXPECTED,
     requests: None,
     ways: &Via::ALL,
-    options: &["--split"],
+    options: &["--split", "--queries", "--encoding"],
     asked,
     end_state: |via| if via == Via::Native { EndState::Tallies } else { EndState::Values },
     data: people::likes10k,
@@ -59,15 +61,37 @@ struct Fans {
 }
 
 impl Job for Fans {
-    fn client(&self, _: Part, index: u32, at: At, source: &dyn Source) -> io::Result<Box<dyn Client>> {
+    fn parts(&self) -> &'static [Part] {
+        if self.settings.fans.queries == 0 { &[Part::Run] } else { &[Part::Run, Part::Ask] }
+    }
+
+    fn client(&self, part: Part, index: u32, at: At, source: &dyn Source) -> io::Result<Box<dyn Client>> {
+        if part == Part::Ask {
+            let form = match (self.settings.via, self.settings.fans.encoding) {
+                (Via::Native, _) => ask::Form::Tally,
+                (_, encoding) => ask::Form::Record(encoding),
+            };
+            return Ok(Box::new(ask::Asker::open(source, (index, at.clients), form)?));
+        }
         let profiles = Profiles::open(&self.settings, source)?;
         let share = Share { index: u64::from(index), of: u64::from(at.clients), split: self.settings.split, read: 0 };
+        let merge = merge_of(self.settings.fans.encoding);
         Ok(match self.settings.via {
-            Via::Portable => Box::new(portable::Portable::new(share, profiles)),
-            Via::Batch => Box::new(batch::Batch::new(share, profiles)),
+            Via::Portable => Box::new(portable::Portable::new(share, profiles, merge)),
+            Via::Batch => Box::new(batch::Batch::new(share, profiles, merge)),
             Via::Native => Box::new(native::Native::new(share, profiles)),
-            Via::Cas => Box::new(cas::Cas::new(share, profiles)),
+            Via::Cas => Box::new(cas::Cas::new(share, profiles, merge)),
         })
+    }
+}
+
+/// Adds a profile to a record: see [`super::merge::merge`].
+type Merge = fn(Option<&[u8]>, usize, &Pages, &mut Vec<u8>) -> Result<u64, Broken>;
+
+fn merge_of(encoding: Encoding) -> Merge {
+    match encoding {
+        Encoding::Json => super::merge::merge,
+        Encoding::Binary => super::packed::merge,
     }
 }
 

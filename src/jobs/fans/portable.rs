@@ -3,8 +3,8 @@
 
 use std::collections::VecDeque;
 
-use super::{Share, read_fault, shown, wrong};
-use crate::jobs::merge::{self, Pages};
+use super::{Merge, Share, read_fault, shown, wrong};
+use crate::jobs::merge::Pages;
 use crate::jobs::people::{Profile, Profiles};
 use crate::jobs::{Ask, Client, Heard, InputFault};
 use crate::model::op::{Op, Reply};
@@ -15,6 +15,7 @@ const TASKS_MAX: usize = 1024;
 /// The client who owns the pages whose hash falls to it. Parts and tasks that are finished are used again, the last
 /// one first, so that a client with one question under way stays within the same memory.
 pub struct Portable {
+    merge: Merge,
     share: Share,
     profiles: Profiles,
     profile: Profile,
@@ -75,8 +76,9 @@ enum Next {
 }
 
 impl Portable {
-    pub fn new(share: Share, profiles: Profiles) -> Portable {
+    pub fn new(share: Share, profiles: Profiles, merge: Merge) -> Portable {
         Portable {
+            merge,
             share,
             profiles,
             profile: Profile::default(),
@@ -128,7 +130,7 @@ impl Client for Portable {
             (Step::Set, Reply::Done) => return self.finish(index),
             (Step::Set, other) => return self.give_up(index, "that it was set", shown(other)),
         };
-        match merge::merge(old, page, &self.parts[part].pages, record) {
+        match (self.merge)(old, page, &self.parts[part].pages, record) {
             Ok(_) => {
                 self.tasks[index].step = Step::Set;
                 self.ready.push_back(index);

@@ -124,6 +124,7 @@ mod tests {
             replay_percent: None,
             ngrams: Default::default(),
             lookup: Default::default(),
+            fans: Default::default(),
         };
         let keys: KeyList = [&b"a"[..], b"b b", b"\xff"].into_iter().collect();
         let job = Existing::new(&settings, &[Part::Run], keys);

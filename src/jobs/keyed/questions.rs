@@ -233,7 +233,7 @@ impl Asked {
         };
         let sets = match part {
             Part::Set | Part::Load => Sets::All,
-            Part::Get => Sets::None,
+            Part::Get | Part::Ask => Sets::None,
             Part::Run => Sets::Share((u64::from(writes) << 32) / u64::from((reads + writes).max(1))),
         };
         Questions { count: 0, begin, keys, sets }
@@ -314,6 +314,7 @@ mod tests {
             replay_percent: None,
             ngrams: Default::default(),
             lookup: Default::default(),
+            fans: Default::default(),
         };
         Asked::of(&settings)
     }
