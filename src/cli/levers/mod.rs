@@ -24,7 +24,6 @@ use crate::harness::signals::Interrupt;
 use crate::harness::timing::End;
 use crate::model::answers;
 use crate::model::effort::{Blocks, Effort};
-use crate::model::fans::Encoding;
 use crate::model::levers::{LeverPart, LeverRun, RunLever, UntriedLever};
 use crate::model::trial::{Configuration, Durability};
 use crate::report::levers as report;
@@ -113,11 +112,6 @@ fn run_args(args: Levers) -> Result<RunArgs> {
     how.effort = how.effort.or_else(|| how.blocks.is_none().then_some(Effort::Normal));
     if how.via.len() > 1 {
         return Err(anyhow!(Usage("--via: name the base's way; the others are levers".to_string())));
-    }
-    if how.encoding != [Encoding::Json] {
-        return Err(anyhow!(Usage(
-            "--encoding is no option of `kvfair levers`\nhint: kvfair run fans has it".to_string()
-        )));
     }
     let requests = kind.and_then(|kind| kind.requests.as_ref());
     if how.clients.is_none() && requests.is_some_and(|requests| requests.clients.contains(',')) {
