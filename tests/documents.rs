@@ -85,11 +85,11 @@ fn the_table_of_jobs_is_that_of_the_program() {
 fn batch_engines() -> String {
     let mut text = "\n## Batch engines\n\n\
         `kvfair run ngrams lmdb redis duckdb polars sort` has batch engines beside stores. Each is a program in\n\
-        [examples/batch](../examples/batch), and in kvfair itself. It reads the same messages from a file and counts all of\n\
-        them at once. Its time includes the start of the program, reading, counting and writing the counts to a file. It\n\
-        uses as many processors as it likes. Its counts are compared with the expected state: a wrong count fails the\n\
-        trial. Batch engines are never ranked with stores. One sentence tells what counting incrementally in the fastest\n\
-        store costs over the fastest batch engine.\n\n\
+        [examples/batch](../examples/batch), and in kvfair itself. It reads the same messages from a file and\n\
+        counts all of them at once. Its time includes the start of the program, reading, counting and writing\n\
+        the counts to a file. It uses as many processors as it likes. Its counts are compared with the expected\n\
+        state: a wrong count fails the trial. Batch engines are never ranked with stores. One sentence tells\n\
+        what counting incrementally in the fastest store costs over the fastest batch engine.\n\n\
         | engine | what it is | how to get it |\n|---|---|---|\n"
         .to_string();
     for engine in stores::ALL.iter().filter(|adapter| adapter.role == Role::Batch) {

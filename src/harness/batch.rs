@@ -11,7 +11,7 @@ use anyhow::{Context, Result, anyhow};
 use super::dataset::DataSet;
 use super::input::DataFile;
 use super::plan::Chosen;
-use super::program::{Batch, Program, ProgramTarget, quoted};
+use super::program::{BatchProgram, Program, ProgramTarget, quoted};
 use super::trial::{Bench, failed};
 use crate::jobs::text::Messages;
 use crate::model::op::readable;
@@ -88,7 +88,7 @@ fn program(
         answer: Answer::None,
         secrets: Vec::new(),
         served: false,
-        batch: Some(Batch { version, counts, units: stream.units, ops: stream.ops }),
+        batch: Some(BatchProgram { version, counts, units: stream.units, ops: stream.ops }),
     })
 }
 

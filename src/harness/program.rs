@@ -21,14 +21,14 @@ pub struct Program {
     /// What no message may repeat.
     pub secrets: Vec<String>,
     /// It counts as a batch engine does, and what it counted is compared with the expected state.
-    pub batch: Option<Batch>,
+    pub batch: Option<BatchProgram>,
     /// There is a server to be asked for its version, counters and records; else the store is the program's affair.
     pub served: bool,
 }
 
 /// What is known of a batch engine's program before it is run.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Batch {
+pub struct BatchProgram {
     pub version: String,
     /// The file in which it leaves its counts.
     pub counts: PathBuf,

@@ -27,7 +27,7 @@ use super::{Early, Event, TrialTask, flushed, phase, reach, tell};
 use crate::harness::gates::queue::{self, Waits};
 use crate::harness::oracle::TrialCounts;
 use crate::harness::process::{self, in_words};
-use crate::harness::program::{Batch, Program};
+use crate::harness::program::{BatchProgram, Program};
 use crate::harness::watch::{self, Peaks};
 use crate::jobs;
 use crate::loadgen::LoadStats;
@@ -117,7 +117,7 @@ fn open(trial: &TrialTask) -> Result<(Box<dyn Store>, Facts), Early> {
     Ok((store, facts))
 }
 
-fn facts_of(batch: &Batch) -> Facts {
+fn facts_of(batch: &BatchProgram) -> Facts {
     Facts {
         version: batch.version.clone(),
         client_library: CLIENT_LIBRARY.to_string(),
@@ -127,7 +127,7 @@ fn facts_of(batch: &Batch) -> Facts {
 }
 
 /// What a batch engine counted must be the expected state, as what a store holds must.
-fn compare(trial: &TrialTask, batch: &Batch) -> Result<(), Early> {
+fn compare(trial: &TrialTask, batch: &BatchProgram) -> Result<(), Early> {
     if !batch.counts.exists() {
         return Err(Early::Failed("the command ended well and wrote no counts".to_string()));
     }
