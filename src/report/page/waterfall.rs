@@ -388,7 +388,7 @@ mod tests {
         assert!(!words.contains("Noisy") && !words.contains("CPU"), "{words}");
         let noisy = Waterfall { is_noisy: true, by_cpu: true, band: None, blocks: 1, ..seen };
         let words = caption(&noisy);
-        for part in ["Noisy: bars are dashed", "times cannot be told here", "noise is unknown", "Seen once"] {
+        for part in ["Noisy: bars are thin", "times cannot be told here", "noise is unknown", "Seen once"] {
             assert!(words.contains(part), "{part}: {words}");
         }
     }
