@@ -126,7 +126,7 @@ pub fn is_to_be_new(path: &Path) -> Result<()> {
     // Directories that are not there yet are made.
     let nearest = path.ancestors().skip(1).find(|directory| directory.symlink_metadata().is_ok());
     let directory = nearest.unwrap_or(Path::new("."));
-    as_any_file().tempfile_in(directory).with_context(|| format!("cannot write to {}", directory.display()))?;
+    as_any_file().tempfile_in(directory).with_context(|| format!("cannot write {}", path.display()))?;
     Ok(())
 }
 

@@ -237,7 +237,8 @@ fn the_shortest_and_a_long_target_are_run_twice() {
     desk.run(&[&["run", "fans", "--profiles", "100", "--blocks", "4"], &targets[..]].concat());
     let records = desk.records();
     let twice: Vec<&str> = targets.into_iter().filter(|target| !blocks(&records, target, true).is_empty()).collect();
-    assert!(twice.len() == 2 && twice[0] == "lmdb", "{twice:?}");
+    // On a busy machine another embedded store may be the shortest.
+    assert!(twice.len() == 2 && ["lmdb", "sqlite"].contains(&twice[0]), "{twice:?}");
     let headline = desk.run(&["show"]).out;
     let headline = headline.replace('\n', " ");
     assert!(headline.contains("same store twice: ") && headline.contains(&format!(" {},", twice[0])), "{headline}");

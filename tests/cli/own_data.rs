@@ -376,5 +376,5 @@ fn help_and_readme_have_an_example_of_each_form_that_is_read() {
             }
         }
     }
-    assert_eq!(examples, 9);
+    assert_eq!(examples, 12);
 }

@@ -335,7 +335,7 @@ fn a_page_is_written_over_nothing() {
         said.exits(1).complains("taken.html is there already");
         assert_eq!((said.out.as_str(), read(&desk, "taken.html").as_str()), ("", "precious"));
         let said = desk.run(&[command, &["--html", "taken.html/in/page.html"]].concat());
-        said.exits(1).complains("cannot write to taken.html");
+        said.exits(1).complains("cannot write taken.html/in/page.html");
         assert_eq!(said.out, "");
     }
     assert!(!desk.home().join("kvfair-results").exists(), "refused before anything is measured");

@@ -1,5 +1,5 @@
-//! What a reader of the page of `--html` sees first, and may choose: by which measure targets are drawn, and beside which
-//! of them the tables compare.
+//! What a reader of the page of `--html` sees first, and may choose: by which measure targets are drawn, and beside
+//! which of them the tables compare.
 
 use serde_json::{Value, json};
 

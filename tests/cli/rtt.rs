@@ -77,7 +77,7 @@ fn a_round_trip_is_owed_by_each_question_and_a_row_at_0_goes_through_the_proxy_t
 fn what_is_asked_together_waits_for_one_round_trip() {
     let desk = Desk::new();
     let said = desk.run(&[FANS, &["redis", "--via", "portable,batch", "--rtt", "0,5ms"]].concat());
-    said.exits(0).shows("At 5 ms redis batch is");
+    said.exits(0).shows("At 5 ms redis one by one takes");
     let took_s = |label: &str| {
         let of = |record: &&Value| record["target"]["label"] == label && record["network"]["rtt_us"] == 5_000;
         run_of(desk.records().iter().find(of).expect("a record"))["took_s"].as_f64().expect("seconds")
