@@ -68,7 +68,7 @@ pub enum Command {
     Data(DataOf),
     /// Ask a store that holds the answer of `fans`: which pages share fans with a page
     Query(Query),
-    /// Ask a store that holds counts of n-grams: how often words were counted
+    /// Print how often words were counted, from a store that `ngrams` or `lookup` filled
     Lookup(Lookup),
     /// Find the highest rate at which each target keeps a latency promise (SLO)
     FindMax(Box<FindMax>),
@@ -218,7 +218,7 @@ pub struct Query {
 pub struct Lookup {
     /// A store that `ngrams` or `lookup` filled: a URL, or STORE:DIR as `kvfair run --keep` printed it
     pub target: String,
-    /// Words: each run of them, as long as was counted, is told with its count
+    /// Prints the count of each of these words, and of each run of them as long as was counted
     #[arg(required = true)]
     pub words: Vec<String>,
 }

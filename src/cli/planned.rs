@@ -137,7 +137,7 @@ fn rtts_of(how: &How, chosen: &[Chosen]) -> Result<Vec<u64>> {
     Ok(rtts_us.clone())
 }
 
-/// Whoever names no target has all that are here, and beside stores that are read what is only read.
+/// Without a target: all stores that are installed, and for a job that only reads the read-only baselines too.
 fn all_for(kind: &JobKind) -> Vec<Chosen> {
     let beside = if kind.name == LOOKUP.name { target::only_read() } else { Vec::new() };
     target::all_here().into_iter().chain(beside).collect()

@@ -66,7 +66,7 @@ impl Source for DataFile {
     }
 
     fn expected(&self) -> io::Result<Box<dyn BufRead>> {
-        let path = self.expected.as_ref().ok_or_else(|| io::Error::other("nobody knows what is to be heard"))?;
+        let path = self.expected.as_ref().ok_or_else(|| io::Error::other("the expected answers are missing"))?;
         Ok(Box::new(BufReader::with_capacity(BUFFER_BYTES, File::open(path)?)))
     }
 }

@@ -48,7 +48,7 @@ pub fn note(directory: &Path, note: &Note) -> Result<()> {
     fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))
 }
 
-/// The value of one key in a store that somebody names.
+/// The value of one key in the store that the user names.
 pub fn get(chosen: &Chosen, key: &[u8], scratch: &Path, interrupt: &Interrupt) -> Result<Option<Vec<u8>>> {
     asked(chosen, scratch, interrupt, |store, note| {
         let value = ask(store, key, note.via)?;
@@ -87,7 +87,7 @@ pub fn counts(chosen: &Chosen, words: &str, scratch: &Path, interrupt: &Interrup
     })
 }
 
-/// Opens a store that somebody names; a server that was kept is started on its directory for it.
+/// Opens the store that the user names. Starts the server of a kept data directory.
 fn asked<T>(
     chosen: &Chosen,
     scratch: &Path,

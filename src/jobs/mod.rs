@@ -197,7 +197,7 @@ pub trait Source: Send + Sync {
     fn open(&self) -> io::Result<Box<dyn BufRead>>;
     /// What a client must hear, for a job whose expected state tells that beforehand, in that job's own form.
     fn expected(&self) -> io::Result<Box<dyn BufRead>> {
-        Err(io::Error::other("nobody knows what is to be heard"))
+        Err(io::Error::other("the expected answers are missing"))
     }
 }
 

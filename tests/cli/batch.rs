@@ -147,7 +147,7 @@ fn what_an_engine_cannot_do_is_refused_before_anything_starts() {
         (&["run", "--exec", "true", "sort"], "hint: kvfair run ngrams sort"),
         (&["check", "polars"], "polars counts n-grams, all at once"),
         (&["run", "ngrams", "cached:duckdb"], "hint: leave cached: out"),
-        (&["run", "ngrams", "duckdb", "--keep", "kept"], "leaves no store to be kept"),
+        (&["run", "ngrams", "duckdb", "--keep", "kept"], "has no data that could be kept"),
         (&["run", "ngrams", "sort", "--unit", "char"], "counts words, not characters"),
         (&["run", "ngrams", "duckdb:/tmp"], "lives nowhere"),
         (&["run", "ngrams", "duckdb?threads=1"], "has no setting 'threads'"),

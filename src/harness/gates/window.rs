@@ -65,7 +65,7 @@ pub struct PhaseNoise {
 }
 
 impl Window {
-    /// Around a child that works on this server of ours, or on somebody else's, through that proxy if there is one.
+    /// Around a child that works on a server, managed or guest, through that proxy if there is one.
     pub fn around(child: u32, server: Option<u32>, proxy: Option<u32>, record: &Record, beside_guest: bool) -> Window {
         let (root, cpus, pinned) = (std::process::id(), record.machine.cpus, record.run.pinned.clone());
         let has_points = record.job.load.is_some() || record.job.replay_percent.is_some();

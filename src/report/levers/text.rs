@@ -97,6 +97,13 @@ fn sentence(report: &LeverReport) -> String {
         return format!("{base}{by_cpu}: no lever is seen to help (all together: {}).", cell(report.together.as_ref()));
     }
     let words = listed(&enough.levers);
+    if let Some(gain) = enough.gain.as_ref().filter(|gain| !gain.helps() && gain.p.is_some() && gain.bar.is_some()) {
+        let all = cell(report.together.as_ref());
+        return format!(
+            "{base}{by_cpu}: no set of levers is seen to help ({words}: {}; all together: {all}).",
+            cell(Some(gain))
+        );
+    }
     let fast = enough.gain.as_ref().map(|gain| format!(": {}", gained(gain, report.cost))).unwrap_or_default();
     let are = match enough.levers.len() {
         1 => "is enough",
@@ -336,6 +343,21 @@ mod tests {
         let tried = "no smaller set that was tried is enough";
         let all = "via native, unix and hz=500 are all needed";
         assert_eq!(sentence(&seen), format!("store: {all}: {fast}; {tried}."));
+    }
+
+    #[test]
+    fn a_set_without_effect_is_not_called_enough() {
+        let mut seen = report();
+        seen.enough.gain = Some(gain(1.01, None));
+        let none =
+            "store: no set of levers is seen to help (via native and unix: no effect seen (< 5 %); all together: ";
+        assert!(sentence(&seen).starts_with(none), "{}", sentence(&seen));
+        seen.enough.gain = Some(gain(0.8, Some(LeverEffect::Hurts)));
+        assert!(
+            sentence(&seen).contains("no set of levers is seen to help (via native and unix: 0.8"),
+            "{}",
+            sentence(&seen)
+        );
     }
 
     #[test]
