@@ -110,6 +110,16 @@ pub fn columns_of_screen() -> Option<u16> {
     terminal_size_of(io::stderr()).map(|(Width(columns), _)| columns)
 }
 
+/// Lines as long as a screen of so many columns shows them. What a terminal wraps, it cannot draw again in place.
+fn cut(text: &str, columns: Option<u16>) -> String {
+    let most = columns.map_or(usize::MAX, |columns| usize::from(columns.max(2)) - 1);
+    let line = |line: &str| match line.char_indices().nth(most) {
+        Some(_) => format!("{}…", line.chars().take(most - 1).collect::<String>()),
+        None => line.to_string(),
+    };
+    text.split('\n').map(line).collect::<Vec<_>>().join("\n")
+}
+
 /// The bar itself, in columns.
 const BAR: usize = 16;
 
@@ -158,8 +168,8 @@ impl ProgressLine {
 
     /// What stands above it.
     pub fn set_message(&self, text: &str) {
-        let plain = plain::text(text);
-        let shown = if color::is_wanted(is_watched()) { color::painted(&plain) } else { plain.into_owned() };
+        let plain = cut(&plain::text(text), columns_of_screen());
+        let shown = if color::is_wanted(is_watched()) { color::painted(&plain) } else { plain };
         self.bar.set_message(shown);
     }
 

@@ -122,6 +122,22 @@ fn a_setting_of_an_adapter_is_a_lever() {
     assert_eq!(settings.len(), 2, "base has none, the lever has the best one: {settings:?}");
 }
 
+/// How a store's files are compressed is a lever with a price, and the store was opened with what the label says.
+#[test]
+fn compression_is_a_lever() {
+    let desk = Desk::new();
+    let said = measured(&desk, &["ngrams", "leveldb", "--messages", "300"], &["--levers", "compression"]);
+    said.shows("compression=").shows("disk without, CPU with");
+    let records = records_in(&desk.home().join(OUT));
+    let changed = |record: &&Value| record["levers"]["changed"] == serde_json::json!(["compression"]);
+    let alone = records.iter().find(changed).expect("a trial with compression alone");
+    let asked = &alone["target"]["settings"]["compression"];
+    assert!(asked.is_string() && *asked != "snappy", "{asked}");
+    assert_eq!(alone["store"]["settings"]["compression"], *asked);
+    let base = records.iter().find(|record| record["levers"]["changed"] == serde_json::json!([]));
+    assert_eq!(base.expect("a trial of the base")["store"]["settings"]["compression"], "its own");
+}
+
 #[test]
 fn what_is_no_lever_or_cannot_be_changed_is_refused_by_name() {
     let desk = Desk::new();

@@ -161,6 +161,18 @@ fn a_low_or_a_plain_terminal_gets_what_it_can_show() {
     assert!(!dumb.contains('\u{1b}'), "{dumb}");
 }
 
+/// A line that the terminal wraps would be drawn again below itself.
+#[test]
+fn a_line_of_the_table_is_cut_where_a_narrow_terminal_ends() {
+    let desk = Desk::new();
+    let all = without_colours(&shown(&desk, 40, "run fans null ram lmdb sqlite --profiles 1000 --blocks 2"));
+    // Each line that is drawn fills the screen's with blanks.
+    let drawn = all.split(['\n', '\u{1b}']).find(|part| part.contains("A target "));
+    let (_, table) = drawn.and_then(|part| part.split_once('A')).unwrap_or_else(|| panic!("{all}"));
+    let first: String = table.chars().take(40).collect();
+    assert!(first.trim_end().ends_with('…') && first.trim_end().chars().count() == 39, "{first:?} of {all}");
+}
+
 /// Beside programs that take the processors, blocks are discarded, and a line says why as long as the run goes on.
 #[test]
 fn why_a_block_was_discarded_stands_above_the_bar() {

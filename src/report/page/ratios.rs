@@ -44,7 +44,8 @@ pub struct RatioRow {
     pub kind: &'static str,
     /// The ratio in words: what is claimed where anything is, as in the heading.
     pub ratio: String,
-    /// The median itself, with its unit: "0.89 s". Empty where there is none.
+    /// The median itself, with its unit: "0.89 s"; before it, where the claim is "at least", the ratio at the dot. Empty
+    /// where there is none.
     pub median: String,
     pub rank: Option<(usize, usize)>,
     pub is_baseline: bool,
@@ -132,13 +133,14 @@ const CPU: Used = Used {
     measure: "cpu",
     title: "CPU per op",
     axis: "times as much CPU per op as",
-    about: "",
+    about: "Below each ratio: the client's CPU + the server's.",
     cost: costs::cpu_s,
     median: |numbers| Some(format!("{} us", columns::cpu_us_per_op(numbers))),
 };
 
 /// Where an op of one target is not an op of another.
-const CPU_OF_JOB: Used = Used { title: "CPU for the whole job", axis: "times as much CPU as", median: |_| None, ..CPU };
+const CPU_OF_JOB: Used =
+    Used { title: "CPU for the whole job", axis: "times as much CPU as", about: "", median: |_| None, ..CPU };
 
 const BYTES: &[Used] = &[
     Used {
@@ -218,7 +220,7 @@ fn drawn(
         target: row.target.clone(),
         kind: kind(row),
         ratio: in_words(standing, row, least, versus),
-        median: row.numbers.as_ref().and_then(used.median).unwrap_or_default(),
+        median: with_seen(standing, row, least, versus, row.numbers.as_ref().and_then(used.median)),
         rank: None,
         is_baseline: row.baseline,
         place: RatioPlace::At { versus, blocks: in_blocks(costs, &row.target, &least.target) },
@@ -250,7 +252,8 @@ fn of_row(row: &Row, best: &Row, costs: &BlockCosts<'_>, standing: Option<&Stand
             let versus = numbers.vs_best.unwrap_or(plain);
             let blocks = in_blocks(costs, &row.target, &best.target);
             let ratio = in_words(standing, row, best, versus);
-            (RatioPlace::At { versus, blocks }, ratio, format!("{} s", units::seconds(numbers.seconds)))
+            let median = Some(format!("{} s", units::seconds(numbers.seconds)));
+            (RatioPlace::At { versus, blocks }, ratio, with_seen(standing, row, best, versus, median))
         }
         (None, Status::TimedOut { after_s, .. }) => {
             let ratio = after_s / best_s;
@@ -277,6 +280,14 @@ fn kind(row: &Row) -> &'static str {
 fn in_words(standing: Option<&Standing<'_>>, row: &Row, best: &Row, seen: Versus) -> String {
     let claimed = standing.filter(|standing| standing.is_less(&best.target, &row.target));
     claimed.and_then(|standing| standing.in_words(&row.target, &best.target)).unwrap_or_else(|| versus(seen))
+}
+
+/// The median, behind the ratio at which the dot stands where the claim is "at least": "9.0x seen, 0.89 s".
+fn with_seen(standing: Option<&Standing<'_>>, row: &Row, best: &Row, seen: Versus, median: Option<String>) -> String {
+    let at_dot = Versus { low: None, high: None, ..seen };
+    let is_least = in_words(standing, row, best, seen).starts_with("at least");
+    let dot = is_least.then(|| format!("{} seen", versus(at_dot)));
+    [dot, median].into_iter().flatten().collect::<Vec<_>>().join(", ")
 }
 
 fn nowhere(row: &Row) -> RatioRow {

@@ -20,10 +20,13 @@ pub fn top(input: &PageInput<'_>) -> Markup {
     let part = input.largest();
     let (records, standings) = (part.seen.records, part.seen.standings);
     let noisy = input.parts.iter().find_map(|part| noisy(part.seen.standings));
+    let sentence = sentence(input);
+    let (first, rest) = sentence.split_once(". ").unwrap_or((&sentence, ""));
     html! {
         h1 {
             @if let Some(why) = &noisy { "Noisy: " (why) ". " }
-            (sentence(input))
+            // A heading of six lines is not read.
+            (first) @if !rest.is_empty() { ". " span { (rest) } }
         }
         @match &input.levers {
             Some(seen) => {
