@@ -9,6 +9,8 @@ use crate::model::effort::{Blocks, CLAIM_BLOCKS};
 pub const LEAST_UNITS: u64 = 250;
 /// The share of what is left that is planned for: trials of the pilot are too short to be trusted to the last second.
 const TRUST: f64 = 0.65;
+/// The same of what a small job takes to start and to stop: that does not grow, and was seen.
+const FIXED_TRUST: f64 = 0.9;
 /// A job is small if it has less than one in so many of its default units.
 const SMALL_ONE_IN: u64 = 20;
 /// And if what is measured takes less of its trials' time: the rest is starting, filling, reading back and stopping.
@@ -37,17 +39,21 @@ pub struct JobSize {
 impl TriedBlock {
     /// The largest job of which `least` blocks, and `before` blocks before them, fit into `left`: `most` units at most.
     ///
-    /// Where fewer blocks may be planned and the job would be a small one, there are fewer blocks of a larger job, down
-    /// to the least that still give a claim.
+    /// Where fewer blocks may be planned and the job would be a small one, the time is used more closely, and if need be
+    /// there are fewer blocks of a larger job, down to the least that still give a claim.
     pub fn choose(&self, left: Duration, (least, before): (u32, u32), most: u64, may_lower: bool) -> JobSize {
-        let of = |least: u32| JobSize { units: self.fit(left / (least + before), most), least };
-        let asked = of(least);
-        if !may_lower {
+        let block_s = |least: u32| (left / (least + before)).as_secs_f64();
+        let asked = JobSize { units: self.fit(block_s(least) * TRUST - self.fixed_s, most), least };
+        if !may_lower || !self.is_small(asked.units, most) {
             return asked;
         }
-        let mut chosen = asked;
+        let closely = |least: u32| {
+            let growing_s = (block_s(least) * FIXED_TRUST - self.fixed_s) * TRUST;
+            JobSize { units: self.fit(growing_s, most), least }
+        };
+        let mut chosen = closely(least);
         while self.is_small(chosen.units, most) && chosen.least > CLAIM_BLOCKS {
-            chosen = of(chosen.least - 1);
+            chosen = closely(chosen.least - 1);
         }
         // Where nothing fits fewer blocks are no larger job.
         if chosen.units > asked.units { chosen } else { asked }
@@ -64,10 +70,9 @@ impl TriedBlock {
         libm::pow(units as f64 / self.units.max(1) as f64, self.growth)
     }
 
-    /// The largest job of which a block takes no longer than is trusted of `block`, rounded down to two digits.
-    fn fit(&self, block: Duration, most: u64) -> u64 {
-        let growing_s = (block.as_secs_f64() * TRUST - self.fixed_s).max(0.0);
-        let times = (growing_s / self.growing_s.max(1e-6)).powf(1.0 / self.growth);
+    /// The largest job of which that which grows takes no longer in a block, rounded down to two digits.
+    fn fit(&self, growing_s: f64, most: u64) -> u64 {
+        let times = (growing_s.max(0.0) / self.growing_s.max(1e-6)).powf(1.0 / self.growth);
         let units = (self.units as f64 * times).min(most as f64) as u64;
         rounded(units as f64).max(LEAST_UNITS.min(most))
     }
@@ -148,8 +153,9 @@ mod tests {
         let choose = |left_s| tried(250, 1.0, LOOKUPS).choose(seconds(left_s), (6, 1), 45_000, true);
         let asked = tried(250, 1.0, LOOKUPS).choose(seconds(110), (6, 1), 45_000, false);
         assert_eq!(asked, JobSize { units: 750, least: 6 }, "that is what it was");
-        assert_eq!(choose(110), JobSize { units: 2_400, least: 4 });
-        assert_eq!(choose(140), JobSize { units: 2_800, least: 5 }, "no fewer than it takes");
+        assert_eq!(choose(110), JobSize { units: 3_000, least: 4 });
+        assert_eq!(choose(125), JobSize { units: 2_800, least: 5 }, "no fewer than it takes");
+        assert_eq!(choose(140), JobSize { units: 2_600, least: 6 }, "the time is used more closely");
         assert_eq!(choose(900), JobSize { units: 31_000, least: 6 }, "and none where it is no small job");
         assert_eq!(choose(20), JobSize { units: 250, least: 6 }, "nothing fits: blocks are left out later");
     }
