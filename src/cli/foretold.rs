@@ -26,6 +26,19 @@ pub fn foretell(plan: &mut Plan, foreseen: &Foreseen, time: Duration, always: bo
     plan.blocks = fewer;
 }
 
+/// Says where the job would have been a small one in the blocks that were asked for, and there are fewer.
+pub fn tell_fewer_blocks(plan: &Plan, asked: u32) {
+    let (least, units) = (plan.blocks.least, plan.job.units.unwrap_or(0));
+    if least < asked {
+        let unit = plan.kind.map_or("unit", |kind| kind.unit);
+        complain(&format!(
+            "kvfair: {least} blocks of {} {unit}s: in {asked} blocks the job would be smaller, and starting and filling \
+             stores would take most of the time",
+            units::thousands(units)
+        ));
+    }
+}
+
 /// The same of programs of the user's, by what their first block took.
 pub fn of_programs(plan: &Plan, block: &[Record], time: Duration) {
     let one =

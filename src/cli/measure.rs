@@ -34,7 +34,7 @@ use crate::report::cells::{self, Row, Status};
 use crate::report::standing::{Counted, standings};
 use crate::report::unclear;
 use crate::scheduler::gated::Gates;
-use crate::scheduler::pilot;
+use crate::scheduler::pilot::{self, Freedom};
 use crate::scheduler::rounds::{self, Ended, RunEnd, Time};
 
 /// What a run needs besides its plan.
@@ -353,14 +353,17 @@ fn fit_into(left: Duration, errand: &mut Errand<'_>, scratch: &Path, interrupt: 
     let timer = Timer::start();
     let mut tell = |units| complain(&format!("kvfair: a pilot of {} {unit}s on each target", thousands(units)));
     let mut gates = Gates::new(left / REPEATED);
-    let (plan, all_stay) = (&mut errand.plan, errand.targets_named);
-    let foreseen = pilot::fit_into(left, plan, !all_stay, scratch, interrupt, (&mut gates, &mut tell))?;
+    let asked = errand.plan.blocks.least;
+    let plan = &mut errand.plan;
+    let freedom = Freedom { only_quick: !errand.targets_named, fewer_blocks: !errand.looks_ahead };
+    let foreseen = pilot::fit_into(left, plan, freedom, scratch, interrupt, (&mut gates, &mut tell))?;
     tell_disturbed(&gates);
     if errand.looks_ahead {
         // Nothing was asked for that could be left out.
         return Ok(());
     }
     let at_most = errand.time.map_or(left, |time| time.at_most);
+    foretold::tell_fewer_blocks(&errand.plan, asked);
     foretold::foretell(&mut errand.plan, &foreseen, timer.left_of(at_most), false);
     Ok(())
 }

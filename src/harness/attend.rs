@@ -20,6 +20,7 @@ use super::task::Event;
 use super::trial::{Bench, Live};
 use super::visits::{Visit, VisitEntry};
 use super::watch::{self, Peaks, Series, UsageReading};
+use crate::jobs::Part;
 use crate::model::noise::Noise;
 use crate::model::op::readable;
 use crate::model::record::{LOOKED_AT, Outcome, Phase, Record, StoreFacts, UNREAD, Usage, Verdict};
@@ -254,7 +255,11 @@ impl<'a> Attendant<'a> {
     fn ended(&mut self, mut phase: Phase, left: Waits) {
         let now = self.readings();
         let PhaseNoise { client_s, server_s, noise } = self.window.ended(&phase.name, left);
-        phase.noise = noise;
+        match noise {
+            // One verdict is about both: the disturbed one speaks for the trial.
+            Some(noise) if phase.name == Part::Ask.name() => self.record.noise = self.record.noise.or_worse(noise),
+            noise => phase.noise = noise,
+        }
         // A program's processes are counted by who waits for them.
         let client = if self.keeps_program() { phase.client } else { now.client.since(&self.before.client) };
         phase.client = Usage { run_delay_s: client_s, ..client };

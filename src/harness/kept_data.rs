@@ -13,6 +13,7 @@ use super::password;
 use super::plan::Chosen;
 use super::serve::{self, Served, Site, Unserved};
 use super::signals::Interrupt;
+use crate::jobs::ngrams::NGRAMS;
 use crate::jobs::{self, text::Terms};
 use crate::model::fans::Encoding;
 use crate::model::op::{Fault, Op, Reply};
@@ -139,8 +140,19 @@ pub fn fitting(directory: &Path, trial: &Record) -> Result<BTreeMap<String, Stri
     let place = directory.display();
     let note = read_note(directory).map_err(|error| format!("{error:#}"))?;
     let again = |what: String| Err(format!("{place} {what}"));
-    let Some(job) = note.job.filter(|job| job.name == trial.job.name) else {
-        let name = &trial.job.name;
+    let name = &trial.job.name;
+    if note.job.as_ref().is_some_and(|job| job.name == NGRAMS.name) {
+        // Scores of messages that were counted tell little, every lookup finds something, and by `--via cas` counts
+        // are text.
+        let store = &trial.target.store;
+        return again(format!(
+            "holds the counts of all messages, as the job {} leaves them; {name} scores one message in ten by the \
+             counts of the others, and each count would be wrong: `kvfair run {name} {store} --keep DIR` fills one, \
+             and `kvfair lookup {store}:{place} WORD` reads this one",
+            NGRAMS.name
+        ));
+    }
+    let Some(job) = note.job.filter(|job| job.name == *name) else {
         return again(format!(
             "holds nothing that the job {name} left: `kvfair run {name} STORE --keep DIR` fills one"
         ));

@@ -20,6 +20,7 @@ pub mod load;
 pub mod machine;
 pub mod network;
 pub mod oracle;
+mod page_cache;
 mod password;
 pub mod pin;
 mod pipe;

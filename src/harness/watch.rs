@@ -1,4 +1,4 @@
-//! CPU, memory and bytes written of other processes, seen from outside so that watching costs them nothing.
+//! CPU, memory, and bytes read and written of other processes, seen from outside so that watching costs them nothing.
 
 use std::time::Instant;
 
@@ -11,6 +11,7 @@ pub struct UsageReading {
     user_ticks: u64,
     system_ticks: u64,
     bytes_written: Option<u64>,
+    bytes_read: Option<u64>,
 }
 
 /// A store's processes by whole seconds.
@@ -53,8 +54,14 @@ impl UsageReading {
             0.0 => self.user_ticks as f64 / (self.user_ticks + self.system_ticks).max(1) as f64,
             ticks => user / ticks,
         };
-        let written = self.bytes_written.zip(earlier.bytes_written).map(|(now, then)| now.saturating_sub(then));
-        Usage { user_s: cpu_s * share, system_s: cpu_s * (1.0 - share), bytes_written: written, run_delay_s: None }
+        let more = |now: Option<u64>, then: Option<u64>| Some(now?.saturating_sub(then?));
+        Usage {
+            user_s: cpu_s * share,
+            system_s: cpu_s * (1.0 - share),
+            bytes_written: more(self.bytes_written, earlier.bytes_written),
+            bytes_read: more(self.bytes_read, earlier.bytes_read),
+            run_delay_s: None,
+        }
     }
 }
 
@@ -165,12 +172,12 @@ mod linux {
             sum.cpu_s += cpu_s(pid) + (dead_user + dead_system) as f64 / procfs::ticks_per_second() as f64;
             sum.user_ticks += stat.utime + dead_user;
             sum.system_ticks += stat.stime + dead_system;
-            // Another user's /proc/PID/io is not ours to read: then nothing is said of bytes written.
-            let written = process.io().ok().map(|io| io.write_bytes.saturating_sub(io.cancelled_write_bytes));
-            sum.bytes_written = match (sum.bytes_written, written) {
-                (Some(before), Some(more)) => Some(before + more),
-                (before, more) => before.or(more),
-            };
+            // Another user's /proc/PID/io is not ours to read: then nothing is said of bytes. Those of dead children
+            // that were waited for are in it.
+            let Ok(io) = process.io() else { continue };
+            let written = io.write_bytes.saturating_sub(io.cancelled_write_bytes);
+            sum.bytes_written = Some(sum.bytes_written.unwrap_or(0) + written);
+            sum.bytes_read = Some(sum.bytes_read.unwrap_or(0) + io.read_bytes);
         }
         sum
     }
@@ -420,6 +427,29 @@ mod tests {
         let _ = shell.wait();
         assert!(alone_bytes < 10_000_000, "{alone_bytes} bytes before");
         assert!(peaks.peak.anonymous_bytes >= 50_000_000, "{:?}", peaks.peak);
+    }
+
+    /// A file that is in no cache is read from the disk once.
+    #[test]
+    fn what_comes_from_a_disk_is_counted_and_what_is_cached_is_not() {
+        use nix::fcntl::{PosixFadviseAdvice, posix_fadvise};
+        let mut file = tempfile::NamedTempFile::new().expect("a file");
+        file.write_all(&vec![7; 4 << 20]).and_then(|()| file.as_file().sync_all()).expect("written");
+        posix_fadvise(file.as_file(), 0, 0, PosixFadviseAdvice::POSIX_FADV_DONTNEED).expect("dropped");
+        let read_bytes = || {
+            let mut shell = Command::new("sh");
+            shell.args(["-c", "cat \"$1\" > /dev/null; echo; read line", "sh"]).arg(file.path());
+            let mut shell = shell.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("sh");
+            shell.stdout.as_mut().expect("a pipe").read_exact(&mut [0; 1]).expect("it answers");
+            let read = reading(shell.id()).bytes_read.expect("it is ours");
+            let _ = shell.kill().and_then(|()| shell.wait());
+            read
+        };
+        let disk = crate::harness::machine::filesystem(file.path());
+        if disk.is_some_and(|disk| !disk.starts_with("tmpfs ")) {
+            assert!(read_bytes() >= 4 << 20, "it was dropped");
+        }
+        assert!(read_bytes() < 4 << 20, "it was read just before");
     }
 
     /// As a server forks to write its file: what the child used up is the server's, alive and after its end.

@@ -91,14 +91,12 @@ fn carry_out(trial: &TrialTask) -> Result<(), Early> {
         entry::must_be_empty(store.as_ref(), trial, look)?;
         entry::must_have_room(store.as_ref(), trial)?;
     }
-    if trial.step == TrialStep::Read {
-        entry::must_hold_something(store.as_ref(), trial)?;
-    }
     if trial.step == TrialStep::Read && trial.job.lookup.readers > 1 {
         tell(&Event::Facts(store.facts().map_err(|fault| reach(&launch.place, &fault))?));
         drop(store);
-        readers::work(trial)?;
+        let worked = readers::work(trial);
         let store = (adapter.open)(launch).map_err(|fault| reach(&launch.place, &fault))?;
+        worked.map_err(|early| entry::or_empty(early, store.as_ref(), trial))?;
         return compare(trial, adapter, kind, store.as_ref(), oracle::TrialCounts::default(), &[]);
     }
     let one_of = match trial.step {
@@ -115,6 +113,7 @@ fn carry_out(trial: &TrialTask) -> Result<(), Early> {
     if matches!(trial.step, TrialStep::Fill | TrialStep::Reader(_)) {
         return worked;
     }
+    let worked = worked.map_err(|early| entry::or_empty(early, store.as_ref(), trial));
     let compared = worked.and_then(|()| {
         let is_embedded = matches!(launch.place, Place::Path(_));
         if is_embedded || trial.through.is_some() {

@@ -8,7 +8,8 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// What was seen beside one trial, from the first phase that is measured to the end of the final flush.
+/// What was seen beside one trial, from the first phase that is measured to the end of the final flush; or beside the
+/// queries that followed, where the gates judge these more harshly.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Noise {
@@ -153,6 +154,20 @@ impl Noise {
         }
     }
 
+    /// This, or what was seen beside another part of the same trial where that is judged more harshly. Probes are made
+    /// once, before the trial.
+    pub fn or_worse(self, other: Noise) -> Noise {
+        let Noise { processor_probe_ns, disk_sync_ns, .. } = self;
+        let other = Noise { processor_probe_ns, disk_sync_ns, ..other };
+        let weight = |noise: &Noise| match noise.gate(Yardstick::default()) {
+            Gate::Ok => 0,
+            Gate::Note(_) => 1,
+            Gate::Warn(_) => 2,
+            Gate::Discard(_) => 3,
+        };
+        if weight(&other) > weight(&self) { other } else { self }
+    }
+
     fn share(&self, sign: Sign, yardstick: Yardstick) -> Option<f64> {
         let slower =
             |now: Option<u64>, best: Option<u64>| Some(now? as f64 / best.filter(|&best| best > 0)? as f64 - 1.0);
@@ -239,6 +254,20 @@ mod tests {
             Noise { processor_probe_ns: Some(9), ..quiet() }.gate(Yardstick { processor_probe_ns: Some(0), ..USUALLY }),
             Gate::Ok
         );
+    }
+
+    #[test]
+    fn the_part_of_a_trial_that_was_disturbed_speaks_for_it() {
+        let build = quiet();
+        let disturbed = Noise { foreign_share: Some(0.3), processor_probe_ns: None, disk_sync_ns: None, ..quiet() };
+        let either = build.or_worse(disturbed);
+        assert_eq!((either.foreign_share, either.processor_probe_ns), (Some(0.3), Some(1_000)));
+        assert_eq!(either.or_worse(Noise { processor_probe_ns: None, disk_sync_ns: None, ..quiet() }), either);
+        let doubted = Noise { foreign_share: Some(0.03), ..quiet() };
+        assert_eq!(build.or_worse(doubted), doubted);
+        assert_eq!(doubted.or_worse(either), either);
+        let short = Noise { seen_s: 0.02, ..disturbed };
+        assert_eq!(build.or_worse(short), build, "what is within a tick says nothing");
     }
 
     #[test]

@@ -62,6 +62,10 @@ pub struct Record {
     /// It was to be cold, and could not be: its data is in memory only.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_warm: bool,
+    /// It was to be cold, and the kernel kept this share of its files' pages in the page cache all the same. `None` where
+    /// nothing was dropped, or where the kernel does not tell.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub still_cached_share: Option<f64>,
     /// The run was still going on when this was read back; never stored.
     #[serde(skip)]
     pub is_under_way: bool,
@@ -100,6 +104,9 @@ pub struct Record {
     #[serde(default)]
     pub noise: Noise,
 }
+
+/// A store is cold if no more than this share of its files' pages is in the page cache.
+pub const COLD_SHARE: f64 = 0.01;
 
 /// The run that a trial belongs to.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -326,6 +333,9 @@ pub struct Usage {
     /// Bytes that went towards a disk, as the kernel counts them (whole pages; see docs/method.md). `None` where it
     /// does not tell.
     pub bytes_written: Option<u64>,
+    /// Bytes that came from a disk, as the kernel counts them: not from its page cache. `None` where it does not tell.
+    #[serde(default)]
+    pub bytes_read: Option<u64>,
     /// How long threads could have worked and waited for a processor, summed over threads: those of the trial, and of a
     /// server those that lived to the phase's end. `None` where the kernel does not tell.
     #[serde(default)]

@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use anyhow::Result;
 
 use super::costs::{BATCH_ENGINES, bytes_written, group, is_many};
+use super::lookups::Lookups;
 use super::queries::Queries;
 use super::standing::{Counted, Standings};
 use super::times;
@@ -95,18 +96,6 @@ pub struct Numbers {
     /// Only where they were asked for: see [`fill_in`].
     pub op_times: Option<OpTimes>,
     pub timed_one_in: u32,
-}
-
-/// Of a job that reads what a store was filled with.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Lookups {
-    /// What filling it took, its flush included. It counts for nothing else.
-    pub fill_s: f64,
-    pub lookups_per_s: f64,
-    /// From a question to its answer, shared among the lookups of a question.
-    pub lookup_us: f64,
-    pub found_share: f64,
-    pub entries: u64,
 }
 
 /// Times of single ops, of all trials' ops together.
@@ -297,7 +286,7 @@ pub(super) fn status(trials: &[&Record]) -> Status {
 }
 
 /// What a trial came to, number by number; nothing where there is none.
-type Seen = [Option<f64>; 19];
+type Seen = [Option<f64>; 17];
 
 /// All of it at once: a trial's parts lie far from each other in memory, and there may be thousands of trials.
 fn seen(trial: &Record) -> Seen {
@@ -325,8 +314,6 @@ fn seen(trial: &Record) -> Seen {
         allocated_per_user_byte(trial),
         client_anonymous_bytes(trial).map(|bytes| bytes as f64),
         per_op(&|phase| phase.proxy),
-        Some(trial.phases.iter().filter(|phase| phase.name == "load").map(|phase| phase.took_s).sum()),
-        trial.phase("run").map(|run| run.metrics.waiting_s),
     ]
 }
 
@@ -336,16 +323,9 @@ fn numbers(trials: &[&Record]) -> Option<Numbers> {
     let seconds = of(0)?;
     let medians: Seen = std::array::from_fn(|place| of(place).map(|sample| sample.median()));
     let [_, final_flush_s, hit_share, waiting, client_cpu, server_cpu, system, anonymous, file, shared, ..] = medians;
-    let [.., on_disk, written, cores_used, _, _, _, _, _, _] = medians;
-    let [.., written_per_user_byte, allocated_per_user_byte, client_anonymous, proxy_cpu, fill_s, waiting_s] = medians;
+    let [.., on_disk, written, cores_used, _, _, _, _] = medians;
+    let [.., written_per_user_byte, allocated_per_user_byte, client_anonymous, proxy_cpu] = medians;
     let run = trials[0].phase("run")?;
-    let lookups = trials[0].stream.model.map(|model| Lookups {
-        fill_s: fill_s.unwrap_or(0.0),
-        lookups_per_s: model.lookups as f64 / seconds.median().max(1e-9),
-        lookup_us: waiting_s.unwrap_or(0.0) * 1e6 / model.lookups.max(1) as f64,
-        found_share: model.found as f64 / model.lookups.max(1) as f64,
-        entries: model.entries,
-    });
     Some(Numbers {
         seconds: seconds.median(),
         seconds_lowest: seconds.lowest(),
@@ -370,7 +350,7 @@ fn numbers(trials: &[&Record]) -> Option<Numbers> {
         cores_used: cores_used.unwrap_or(0.0),
         written_per_user_byte,
         allocated_per_user_byte,
-        lookups,
+        lookups: Lookups::of(trials, seconds.median()),
         queries: Queries::of(trials),
         op_times: None,
         timed_one_in: run.timed_one_in,

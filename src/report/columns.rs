@@ -3,10 +3,11 @@
 
 use serde_json::Value;
 
-use super::cells::{self, Lookups, Numbers, OpTimes, Row, Status};
+use super::cells::{self, Numbers, OpTimes, Row, Status};
 use super::formats::{
     both, bytes, count, digits, disk, hundredths, memories, microseconds, one_in, per_second, plain, seconds, share,
 };
+use super::lookups::Lookups;
 use super::point::{Beside, Point, Rated, Service, Statistic};
 use super::queries::Queries;
 use super::standing::{Standing, Standings};
@@ -172,6 +173,10 @@ pub const ROWS: &[Column<FieldLine>] = &[
     shown("lookup_us", "us/lookup", digits, |line| lookup(line, |lookups| lookups.lookup_us)),
     shown("found_share", "found", share, |line| lookup(line, |lookups| lookups.found_share)),
     shown("fill_s", "filled in", seconds, |line| lookup(line, |lookups| lookups.fill_s)),
+    shown("read_bytes", "read", bytes, |line| job(line, |numbers| numbers.lookups?.read_bytes)),
+    shown("read_bytes_per_lookup", "read/lookup", digits, |line| {
+        job(line, |numbers| numbers.lookups?.read_bytes_per_lookup)
+    }),
     shown("entries", "entries", count, |line| job(line, |numbers| Some(numbers.lookups?.entries))),
     shown("ask_s", "asked in", seconds, |line| query(line, |queries| Some(queries.ask_s))),
     shown("ask_us_p50", "ask p50", microseconds, |line| query(line, |queries| us(queries.ns_p50))),

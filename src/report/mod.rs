@@ -26,6 +26,7 @@ pub mod histograms;
 pub mod json;
 pub mod levers;
 pub mod limits;
+pub mod lookups;
 pub mod next;
 pub mod notes;
 pub mod orders;

@@ -67,9 +67,20 @@ const OF_LOOKUPS: &[&str] = &[
     "disk_bytes_per_entry",
 ];
 
+/// The same where something came from a disk.
+const OF_READING: &[&str] = &[
+    "lookups_per_s",
+    "vs_best_interval",
+    "lookup_us",
+    "latency_us_p99",
+    "read_bytes_per_lookup",
+    "memory_bytes_per_entry",
+    "disk_bytes_per_entry",
+];
+
 /// What can be told of it besides.
 const WIDE_OF_LOOKUPS: &[&str] =
-    &["took_s", "fill_s", "entries", "found_share", "cpu_us_per_op", "memory_bytes", "disk_bytes"];
+    &["took_s", "fill_s", "entries", "found_share", "read_bytes", "cpu_us_per_op", "memory_bytes", "disk_bytes"];
 
 /// And a program of the user's, of which no op is known.
 const OF_PROGRAMS: &[&str] = &["took_s", "vs_best_interval", "cpu_s", "both_memory_bytes", "disk_bytes"];
@@ -117,6 +128,10 @@ pub fn tells_op_times(rows: &[Row], wide: bool) -> bool {
     wide || has_queries(rows) || rows.iter().any(|row| row.of_requests || row.of_lookup)
 }
 
+fn has_read(rows: &[Row]) -> bool {
+    rows.iter().filter_map(|row| row.numbers.as_ref()?.lookups).any(|lookups| lookups.has_read())
+}
+
 fn has_queries(rows: &[Row]) -> bool {
     rows.iter().filter_map(|row| row.numbers.as_ref()).any(|numbers| numbers.queries.is_some())
 }
@@ -140,6 +155,7 @@ pub fn lines(rows: &[Row], wide: bool, ranks: Ranks) -> Vec<TableLine> {
     let usual = match rows {
         rows if rows.iter().any(|row| row.of_requests) => OF_REQUESTS,
         rows if rows.iter().any(|row| row.of_trace) => OF_TRACE,
+        _ if of_lookup && has_read(rows) => OF_READING,
         _ if of_lookup => OF_LOOKUPS,
         _ if of_program => OF_PROGRAMS,
         _ if has_queries(rows) => OF_QUERIES,
@@ -150,7 +166,7 @@ pub fn lines(rows: &[Row], wide: bool, ranks: Ranks) -> Vec<TableLine> {
         (true, true) => WIDE_OF_PROGRAMS.to_vec(),
         // What stands there already is not told again.
         (true, false) if of_lookup => {
-            WIDE_OF_LOOKUPS.iter().chain(WIDE).filter(|name| !OF_LOOKUPS.contains(name)).copied().collect()
+            WIDE_OF_LOOKUPS.iter().chain(WIDE).filter(|name| !usual.contains(name)).copied().collect()
         }
         (true, false) => WIDE.to_vec(),
     };

@@ -6,4 +6,5 @@ pub mod gated;
 pub mod growth;
 pub mod pilot;
 pub mod rounds;
+mod size;
 pub mod values;

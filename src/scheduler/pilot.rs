@@ -8,24 +8,22 @@ use anyhow::{Result, anyhow};
 
 use super::controls;
 use super::gated::{GatedTrial, Gates, Tell, Unclear};
+pub use super::size::{Expected, Foreseen};
+use super::size::{JobSize, LEAST_UNITS as PILOT_UNITS, TriedBlock, rounded};
 use crate::harness::plan::{Chosen, Plan, Took};
 use crate::harness::signals::{INTERRUPTED, Interrupt};
 use crate::harness::timing::Timer;
 use crate::harness::trial::Bench;
-use crate::model::effort::{Blocks, CLAIM_BLOCKS};
+use crate::model::effort::Blocks;
 use crate::model::record::{Outcome, Phase, Record};
-use crate::model::trial::Seeds;
+use crate::model::trial::{Data, Seeds};
 use crate::model::units;
 
-/// Units of the first pilot's job: enough to see a trial's own cost beside its starting and stopping.
-const PILOT_UNITS: u64 = 250;
 /// Most of the time of so small a job may be what does not grow with it (threads, first connections, empty caches):
 /// what fits is found low, and the next pilot is as large as that.
 const PILOTS: usize = 3;
 /// A job's time grows a little faster than its units where values grow with it (`fans`, 250 to 10,000 profiles: 1.1).
 const GROWTH: f64 = 1.1;
-/// The share of what is left that is planned for: trials of the pilot are too short to be trusted to the last second.
-const TRUST: f64 = 0.65;
 
 /// A pilot warms the machine up for a job that is up to so many times as large.
 const WARMED: u64 = 2;
@@ -41,15 +39,22 @@ const SECOND: u64 = 4;
 const SECOND_SHARE: f64 = 0.1;
 /// What two small trials may be believed of that growth.
 const GROWTHS: (f64, f64) = (0.9, 1.5);
+/// Queries of a pilot whose data is made: its pages are more. Other data may have but one page.
+const PILOT_QUERIES: u64 = 100;
 
 /// What one small trial took of a target.
 #[derive(Clone, Debug)]
 struct Piloted {
     label: String,
-    /// Starting, checking and stopping, which do not grow with the job.
+    /// Starting, checking and stopping, which do not grow with the job, and all that is asked at its end.
     fixed_s: f64,
-    /// The job itself, and reading its answers back where there are the more of them the larger it is.
+    /// The job itself, what fills a store for it, and reading its answers back where there are the more of them the
+    /// larger it is.
     growing_s: f64,
+    /// The job itself.
+    measured_s: f64,
+    /// One query at the job's end.
+    query_s: f64,
     /// The power of the job's units that it grows with.
     growth: f64,
     /// How often a block has it: A/A controls are run twice, and at each round-trip time.
@@ -68,12 +73,22 @@ struct Cost {
 }
 
 impl Cost {
-    fn fixed_s(&self) -> f64 {
-        self.each.iter().map(|tried| tried.fixed_s * tried.times).sum()
+    /// All of it, of a job of so many units.
+    fn sum(&self, units: u64, growth: f64) -> TriedBlock {
+        let sum = |part: fn(&Piloted) -> f64| self.each.iter().map(|tried| part(tried) * tried.times).sum();
+        TriedBlock {
+            units,
+            growth,
+            fixed_s: sum(|tried| tried.fixed_s),
+            growing_s: sum(|tried| tried.growing_s),
+            measured_s: sum(|tried| tried.measured_s),
+        }
     }
 
-    fn growing_s(&self) -> f64 {
-        self.each.iter().map(|tried| tried.growing_s * tried.times).sum()
+    /// So many queries follow the job, however large it is.
+    fn add_queries(mut self, queries: u64) -> Cost {
+        self.each.iter_mut().for_each(|tried| tried.fixed_s += tried.query_s * queries as f64);
+        self
     }
 
     /// What a trial of each target took that was right, by label.
@@ -115,39 +130,13 @@ impl Cost {
     }
 }
 
-/// How long a trial of one target will take, in seconds, and how often it is run in a block.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Expected {
-    pub label: String,
-    pub took_s: f64,
-    pub times: f64,
-}
-
-/// How long a trial of each target will take.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Foreseen(pub Vec<Expected>);
-
-impl Foreseen {
-    pub fn block_s(&self) -> f64 {
-        self.0.iter().map(|one| one.took_s * one.times).sum()
-    }
-
-    /// How many blocks there are time for, and whether the run can be one that claims something; `None` where the
-    /// least of the plan, and one before them, fit.
-    pub fn fewer_blocks(&self, plan: &Plan, time: Duration) -> Option<Blocks> {
-        let time_s = time.as_secs_f64();
-        let fit = (time_s / self.block_s().max(1e-9)) as u32;
-        let fit = fit.saturating_sub(1 - plan.first_block());
-        if fit >= plan.blocks.least {
-            return None;
-        }
-        if fit >= CLAIM_BLOCKS {
-            return Some(Blocks { least: fit, ..plan.blocks });
-        }
-        // Then nothing is run twice, and no block is left uncounted.
-        let once_s: f64 = self.0.iter().map(|one| one.took_s).sum();
-        Some(Blocks::exactly(((time_s / once_s.max(1e-9)) as u32).clamp(1, CLAIM_BLOCKS - 1).min(plan.blocks.least)))
-    }
+/// What may be done so that a plan fits into its time.
+#[derive(Clone, Copy, Debug)]
+pub struct Freedom {
+    /// Stores that are not quick are left out.
+    pub only_quick: bool,
+    /// There are fewer blocks where the job would be a small one.
+    pub fewer_blocks: bool,
 }
 
 /// Sets the plan's units so that the pilot and the least blocks fit into `budget`, at most the job's default. Says how
@@ -159,7 +148,7 @@ impl Foreseen {
 pub fn fit_into(
     budget: Duration,
     plan: &mut Plan,
-    only_quick: bool,
+    Freedom { only_quick, fewer_blocks }: Freedom,
     scratch: &Path,
     interrupt: &Interrupt,
     (gates, tell): (&mut Gates, &mut dyn FnMut(u64)),
@@ -171,15 +160,20 @@ pub fn fit_into(
     tell(tried);
     let longest = if only_quick { QUICK } else { budget.mul_f64(PATIENCE).min(plan.timeout) };
     let first = Plan { timeout: longest, ..small(plan, tried) };
-    let mut cost = block_cost(&first, Some((longest, only_quick)), scratch, interrupt, gates)?;
+    let queries = plan.job.fans.queries;
+    let mut cost = block_cost(&first, Some((longest, only_quick)), scratch, interrupt, gates)?.add_queries(queries);
     leave_out(plan, &cost.slow, only_quick, &format!("{tried} {}s", kind.unit), longest);
+    // Whoever names blocks, or has data of several seeds in turn, has them.
+    let may_lower = fewer_blocks && plan.blocks.plus_minus.is_some() && plan.seeds.data.is_empty();
     let fits = |plan: &Plan, cost: &Cost, tried| {
-        fit(cost, tried, growth(plan), timer.left_of(budget) / blocks(plan), kind.default_units)
+        let blocks = (plan.blocks.least, 1 - plan.first_block());
+        cost.sum(tried, growth(plan)).choose(timer.left_of(budget), blocks, kind.default_units, may_lower)
     };
-    let (mut units, mut failed) = (fits(plan, &cost, tried), Vec::new());
+    let (mut size, mut failed) = (fits(plan, &cost, tried), Vec::new());
     for _ in 1..PILOTS {
         // Nobody waits twice for who never comes.
         failed.extend(cost.each.iter().filter(|tried| tried.failed).map(|tried| tried.label.clone()));
+        let JobSize { units, .. } = size;
         let mut larger = small(plan, units);
         larger.chosen.retain(|chosen| !failed.contains(&chosen.target.label));
         if units <= WARMED * tried || larger.chosen.is_empty() {
@@ -187,11 +181,13 @@ pub fn fit_into(
         }
         tried = units;
         tell(tried);
-        cost = block_cost(&larger, None, scratch, interrupt, gates)?;
-        units = fits(plan, &cost, tried);
+        cost = block_cost(&larger, None, scratch, interrupt, gates)?.add_queries(queries);
+        size = fits(plan, &cost, tried);
     }
+    let JobSize { units, least } = size;
     plan.piloted = cost.took();
     plan.job.units = Some(units);
+    plan.blocks.least = least;
     plan.warm = units <= WARMED * tried;
     Ok(cost.foreseen(units as f64 / tried as f64))
 }
@@ -228,7 +224,8 @@ pub fn foresee(
     let pilot = |units| Plan { timeout, ..small(plan, units) };
     let largest = sizes.iter().copied().max().unwrap_or(1);
     let first = PILOT_UNITS.min(sizes.iter().copied().min().unwrap_or(1).max(1));
-    let mut cost = block_cost(&pilot(first), None, scratch, interrupt, gates)?;
+    let queries = plan.job.fans.queries;
+    let mut cost = block_cost(&pilot(first), None, scratch, interrupt, gates)?.add_queries(queries);
     let second = first * SECOND;
     let would_take_s = cost.foreseen(SECOND as f64).block_s();
     if plan.job.load.is_none() && second < largest && would_take_s <= left.as_secs_f64() * SECOND_SHARE {
@@ -298,19 +295,15 @@ fn small(plan: &Plan, units: u64) -> Plan {
         ..plan.clone()
     };
     small.job.units = Some(units);
-    // It may have fewer pages than are asked for; what is asked at the end takes little.
-    small.job.fans.queries = 0;
+    // It may have fewer pages than are asked for.
+    let is_made = matches!(plan.job.data, Data::Recipe { .. }) && units >= PILOT_UNITS;
+    small.job.fans.queries = plan.job.fans.queries.min(if is_made { PILOT_QUERIES } else { 1 });
     // What is refused for another reason than the pilot's own takes none of the time; its row says why.
     let may_run = |chosen: &Chosen| plan.may_run(chosen).is_ok();
     if plan.chosen.iter().any(may_run) {
         small.chosen.retain(may_run);
     }
     small
-}
-
-/// Blocks that are run at least, the one that is counted nowhere among them.
-fn blocks(plan: &Plan) -> u32 {
-    plan.blocks.least + 1 - plan.first_block()
 }
 
 /// Sets the plan's rates to these hundredths of what its slowest target can do: the lesser of its parts, all clients
@@ -366,13 +359,6 @@ pub fn at_most(record: &Record) -> Option<f64> {
     parts.map(Phase::units_per_s).min_by(f64::total_cmp)
 }
 
-/// To two digits, downwards, and at least 1.
-fn rounded(rate: f64) -> u64 {
-    let whole = rate.max(1.0) as u64;
-    let magnitude = 10_u64.pow(whole.ilog10().saturating_sub(1));
-    whole / magnitude * magnitude
-}
-
 /// What the small trials took of those targets that were quick enough; with whether the rest of a slow store's are left
 /// untried.
 fn block_cost(
@@ -405,33 +391,31 @@ fn block_cost(
 
 /// What a small trial took of its target.
 fn tried(small: &Plan, place: usize, record: &Record, took_s: f64) -> Piloted {
-    let growing_s = match record.outcome {
-        // Records are as many however many requests there are.
-        Outcome::Finished => {
-            record.took_s().unwrap_or(0.0) + if small.job.load.is_some() { 0.0 } else { record.checked_s() }
-        }
+    // Records are as many however many requests there are.
+    let is_filled = small.job.load.is_none();
+    let filled_s = || record.phases.iter().filter(|phase| phase.name == "load").map(|phase| phase.took_s).sum::<f64>();
+    let measured_s = match record.outcome {
+        Outcome::Finished => record.took_s().unwrap_or(0.0),
         Outcome::TimedOut { after_s, done_share } => after_s / done_share.max(0.01),
         _ => 0.0,
     };
+    let is_finished = record.outcome == Outcome::Finished;
+    let besides_s = if is_finished && is_filled { filled_s() + record.checked_s() } else { 0.0 };
+    let growing_s = measured_s + besides_s;
+    let asked = record.asked().filter(|_| is_finished);
+    let asked_s = asked.map_or(0.0, |asked| asked.took_s);
     Piloted {
         // By what it was asked for: a server may say that it is another product.
         label: small.chosen[place].target.label.clone(),
-        fixed_s: (took_s - growing_s).max(0.0),
+        fixed_s: (took_s - growing_s - asked_s).max(0.0),
         growing_s,
+        measured_s,
+        query_s: asked_s / small.job.fans.queries.max(1) as f64,
         growth: growth(small),
         times: 1.0,
-        failed: record.outcome != Outcome::Finished,
+        failed: !is_finished,
         took: record.took_s().filter(|_| record.is_right()).map(|job_s| Took { job_s, all_s: took_s }),
     }
-}
-
-/// The largest job of which a block takes no longer than is trusted of `block`, rounded down to two digits, where one
-/// of `tried` units took so much.
-fn fit(cost: &Cost, tried: u64, growth: f64, block: Duration, most: u64) -> u64 {
-    let growing_s = (block.as_secs_f64() * TRUST - cost.fixed_s()).max(0.0);
-    let times = (growing_s / cost.growing_s().max(1e-6)).powf(1.0 / growth);
-    let units = (tried as f64 * times).min(most as f64) as u64;
-    rounded(units as f64).max(PILOT_UNITS.min(most))
 }
 
 #[cfg(test)]
@@ -444,6 +428,8 @@ mod tests {
             label: place.to_string(),
             fixed_s,
             growing_s,
+            measured_s: growing_s,
+            query_s: 0.0,
             growth: 1.0,
             times: if place == 0 { 2.0 } else { 1.0 },
             failed: false,
@@ -471,13 +457,17 @@ mod tests {
     }
 
     #[test]
-    fn the_job_grows_with_what_is_left_but_never_beyond_its_default() {
-        let cost = cost(&[(1.0, 0.5)]);
-        let units = |tried, growth, seconds| fit(&cost, tried, growth, Duration::from_secs(seconds) / 6, 10_000);
-        assert_eq!(units(250, GROWTH, 8), 250, "nothing fits: the smallest job there is");
-        assert_eq!(units(250, GROWTH, 60), 2_200);
-        assert_eq!(units(250, 1.0, 60), 2_700, "requests take as long each");
-        assert_eq!(units(500, 1.0, 60), 5_500, "twice as many took as long");
-        assert_eq!(units(250, GROWTH, 100_000), 10_000);
+    fn queries_take_their_time_however_large_the_job_is() {
+        let mut asked = cost(&[(0.5, 0.05), (3.0, 0.5)]);
+        asked.each[0].query_s = 0.001;
+        let block_s = |queries, times| asked_of(&asked, queries).foreseen(times).block_s();
+        assert_eq!(block_s(1_000, 10.0), block_s(0, 10.0) + 2.0, "of the one that is run twice");
+        assert_eq!(block_s(1_000, 50.0), block_s(0, 50.0) + 2.0);
+        let sum = asked_of(&asked, 1_000).sum(250, 1.0);
+        assert_eq!((sum.fixed_s, sum.growing_s), (6.0, 0.6));
+    }
+
+    fn asked_of(cost: &Cost, queries: u64) -> Cost {
+        Cost { each: cost.each.clone(), slow: Vec::new() }.add_queries(queries)
     }
 }

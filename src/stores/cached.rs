@@ -5,15 +5,14 @@
 //! only where it is asked for. A record is dropped only once the store has taken it: a write that fails is an error of
 //! the caller's op, and the record stays.
 
+mod recent;
 mod shard;
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard};
 
-use lru::LruCache;
-
-use shard::{CacheEntry, Shard, unexpected, write};
+use recent::{HashedKey, Recent};
+use shard::{CacheEntry, Counted, Shard, unexpected, write};
 
 use super::store_stats::StoreStats;
 use super::{Facts, Session, Store};
@@ -31,9 +30,6 @@ pub struct Cached {
     inner: Box<dyn Store>,
     settings: Cache,
     shards: Box<[Mutex<Shard>]>,
-    hits: AtomicU64,
-    misses: AtomicU64,
-    evictions: AtomicU64,
 }
 
 impl Cached {
@@ -41,20 +37,13 @@ impl Cached {
         let size = |limit: u64| usize::try_from(limit).unwrap_or(usize::MAX);
         let (memory_bytes, items) = (size(settings.memory_bytes), settings.items.map(size));
         let shards = shards(clients, items);
-        let counts = settings.counts;
+        let (counts, counted) = (settings.counts, Counted::default());
         let shard = |place: usize| {
             let share = |limit: usize| limit / shards + usize::from(place < limit % shards);
             let (limit_bytes, limit_items) = (share(memory_bytes), items.map_or(usize::MAX, share));
-            Shard { entries: LruCache::unbounded(), bytes: 0, limit_bytes, limit_items, counts, changes: 0 }
+            Shard { entries: Recent::default(), bytes: 0, limit_bytes, limit_items, counts, changes: 0, counted }
         };
-        Cached {
-            inner,
-            settings,
-            shards: (0..shards).map(|place| Mutex::new(shard(place))).collect(),
-            hits: AtomicU64::new(0),
-            misses: AtomicU64::new(0),
-            evictions: AtomicU64::new(0),
-        }
+        Cached { inner, settings, shards: (0..shards).map(|place| Mutex::new(shard(place))).collect() }
     }
 
     /// The store without its cache, to see what it really holds.
@@ -63,9 +52,8 @@ impl Cached {
     }
 
     /// Held while the store is asked, so that nobody reads there what is on its way from here.
-    fn shard(&self, key: &[u8]) -> Result<MutexGuard<'_, Shard>, Fault> {
-        let hash = xxhash_rust::xxh3::xxh3_64(key) as usize;
-        lock(&self.shards[hash & (self.shards.len() - 1)])
+    fn shard(&self, key: HashedKey<'_>) -> Result<MutexGuard<'_, Shard>, Fault> {
+        lock(&self.shards[key.part(self.shards.len())])
     }
 }
 
@@ -135,8 +123,11 @@ impl Store for Cached {
 
     fn counters(&self) -> BTreeMap<String, u64> {
         let mut counters = self.inner.counters();
-        let ours = [("cache hits", &self.hits), ("cache misses", &self.misses), ("cache evictions", &self.evictions)];
-        counters.extend(ours.map(|(name, counter)| (name.to_string(), counter.load(Ordering::Relaxed))));
+        let seen: Vec<Counted> = self.shards.iter().filter_map(|shard| Some(lock(shard).ok()?.counted)).collect();
+        let sum = |counter: fn(&Counted) -> u64| seen.iter().map(counter).sum();
+        counters.insert("cache hits".to_string(), sum(|seen| seen.hits));
+        counters.insert("cache misses".to_string(), sum(|seen| seen.misses));
+        counters.insert("cache evictions".to_string(), sum(|seen| seen.evictions));
         counters
     }
 }
@@ -216,7 +207,7 @@ impl Caching<'_> {
     /// writer and wait here for another, who waits for the writer.
     fn with<T>(
         &mut self,
-        key: &[u8],
+        key: HashedKey<'_>,
         work: impl FnOnce(&mut Self, &mut Shard) -> Result<T, Fault>,
     ) -> Result<T, Fault> {
         let cached = self.cached;
@@ -230,15 +221,15 @@ impl Caching<'_> {
 
     /// Copies a value to `self.value`, out of memory or out of the store. False where there is none.
     fn load(&mut self, key: &[u8]) -> Result<bool, Fault> {
+        let key = HashedKey::of(key);
         self.with(key, |session, shard| session.load_in(shard, key))
     }
 
-    fn load_in(&mut self, shard: &mut Shard, key: &[u8]) -> Result<bool, Fault> {
-        let cached = self.cached;
+    fn load_in(&mut self, shard: &mut Shard, key: HashedKey<'_>) -> Result<bool, Fault> {
         self.value.clear();
-        match shard.entries.get(key) {
+        match shard.entries.get_mut(key) {
             Some(CacheEntry::Value { value, .. }) => {
-                cached.hits.fetch_add(1, Ordering::Relaxed);
+                shard.counted.hits += 1;
                 self.value.extend_from_slice(value);
                 return Ok(true);
             }
@@ -246,37 +237,39 @@ impl Caching<'_> {
             Some(CacheEntry::Counter { .. }) => self.hand_back(shard, key)?,
             None => {}
         }
-        cached.misses.fetch_add(1, Ordering::Relaxed);
-        match self.inner.ask(&Op::Get(key))? {
+        shard.counted.misses += 1;
+        match self.inner.ask(&Op::Get(&key))? {
             Reply::Value(value) => self.value.extend_from_slice(value),
             Reply::Missing => return Ok(false),
             other => return Err(unexpected("get", other)),
         }
         let entry = CacheEntry::Value { value: self.value.clone(), changed: false };
-        shard.put(key, entry, self.inner.as_mut(), &cached.evictions)?;
+        shard.put(key, entry, self.inner.as_mut())?;
         Ok(true)
     }
 
     /// Writes a record and forgets it, for an op that the store must do itself.
-    fn hand_back(&mut self, shard: &mut Shard, key: &[u8]) -> Result<(), Fault> {
+    fn hand_back(&mut self, shard: &mut Shard, key: HashedKey<'_>) -> Result<(), Fault> {
         if let Some(entry) = shard.entries.peek(key) {
-            write(key, entry, self.inner.as_mut())?;
+            write(&key, entry, self.inner.as_mut())?;
             shard.forget(key);
         }
         Ok(())
     }
 
     fn set(&mut self, key: &[u8], value: &[u8]) -> Result<(), Fault> {
+        let key = HashedKey::of(key);
         self.with(key, |session, shard| session.set_in(shard, key, value))
     }
 
-    fn set_in(&mut self, shard: &mut Shard, key: &[u8], value: &[u8]) -> Result<(), Fault> {
+    fn set_in(&mut self, shard: &mut Shard, key: HashedKey<'_>, value: &[u8]) -> Result<(), Fault> {
         let entry = CacheEntry::Value { value: value.to_vec(), changed: true };
-        shard.put(key, entry, self.inner.as_mut(), &self.cached.evictions)
+        shard.put(key, entry, self.inner.as_mut())
     }
 
     /// Sets where the record is as it was (`Some` version) or is not there (`None`).
     fn set_if(&mut self, key: &[u8], value: &[u8], was: Option<u64>) -> Result<Reply<'static>, Fault> {
+        let key = HashedKey::of(key);
         self.with(key, |session, shard| {
             let found = session.load_in(shard, key)?.then(|| version(&session.value));
             if found != was {
@@ -289,8 +282,9 @@ impl Caching<'_> {
 
     /// What is only in memory is gone with its entry; what the store has must go there too.
     fn delete(&mut self, key: &[u8]) -> Result<Reply<'static>, Fault> {
+        let key = HashedKey::of(key);
         self.with(key, |session, shard| {
-            let stored = match session.inner.ask(&Op::Delete(key))? {
+            let stored = match session.inner.ask(&Op::Delete(&key))? {
                 Reply::Done => true,
                 Reply::Missing => false,
                 other => return Err(unexpected("delete", other)),
@@ -303,24 +297,25 @@ impl Caching<'_> {
     }
 
     fn get_many(&mut self, keys: Keys<'_>) -> Result<Reply<'_>, Fault> {
-        let cached = self.cached;
         self.values.reset(keys.len());
         let (mut missing, mut places) = (KeyList::default(), Vec::new());
         for (place, key) in keys.iter().enumerate() {
+            let key = HashedKey::of(key);
             let changes = self.with(key, |session, shard| {
-                match shard.entries.get(key) {
+                match shard.entries.get_mut(key) {
                     Some(CacheEntry::Value { value, .. }) => {
-                        cached.hits.fetch_add(1, Ordering::Relaxed);
+                        shard.counted.hits += 1;
                         session.values.put(place, value);
                         return Ok(None);
                     }
                     Some(CacheEntry::Counter { .. }) => session.hand_back(shard, key)?,
                     None => {}
                 }
+                shard.counted.misses += 1;
                 Ok(Some(shard.changes))
             })?;
             if let Some(changes) = changes {
-                missing.push(key);
+                missing.push(&key);
                 places.push((place, changes));
             }
         }
@@ -333,23 +328,23 @@ impl Caching<'_> {
     /// Asks the store for what was not in memory, in one question.
     fn fetch(&mut self, missing: &KeyList, places: &[(usize, u64)]) -> Result<(), Fault> {
         let cached = self.cached;
-        cached.misses.fetch_add(places.len() as u64, Ordering::Relaxed);
         let mut found = Vec::with_capacity(places.len());
         match self.inner.ask(&Op::GetMany(missing.lend()))? {
             Reply::Values(values) => found.extend(values.iter().map(|value| value.map(<[u8]>::to_vec))),
             other => return Err(unexpected("get-many", other)),
         }
         for ((key, &(place, changes)), value) in missing.lend().iter().zip(places).zip(found) {
+            let key = HashedKey::of(key);
             self.with(key, |session, shard| {
                 // Somebody may have set it since: then that is the newer one.
-                if let Some(CacheEntry::Value { value, .. }) = shard.entries.get(key) {
+                if let Some(CacheEntry::Value { value, .. }) = shard.entries.get_mut(key) {
                     session.values.put(place, value);
                 } else if let Some(value) = value {
                     session.values.put(place, &value);
                     // What was set and written meanwhile is newer than what we were told: it must not be covered up.
                     if shard.changes == changes || cached.shards.len() == 1 {
                         let entry = CacheEntry::Value { value, changed: false };
-                        shard.put(key, entry, session.inner.as_mut(), &cached.evictions)?;
+                        shard.put(key, entry, session.inner.as_mut())?;
                     }
                 }
                 Ok(())
@@ -360,62 +355,72 @@ impl Caching<'_> {
 
     /// Adds in memory; the store is asked only for what it counted before.
     fn add(&mut self, key: &[u8], by: i64) -> Result<i64, Fault> {
+        let key = HashedKey::of(key);
         self.with(key, |session, shard| {
-            let cached = session.cached;
-            if let Some(CacheEntry::Counter { stored, added }) = shard.entries.get_mut(key) {
-                let before = session.known(key, stored)?;
-                let sum = added.checked_add(by).and_then(|added| Some((added, before.checked_add(added)?)));
-                let (more, number) = sum.ok_or_else(|| overflow(key))?;
-                *added = more;
-                return Ok(number);
+            match shard.entries.get_mut(key) {
+                Some(CacheEntry::Counter { stored, added }) => {
+                    let before = session.known(&key, stored, &mut shard.counted)?;
+                    let sum = added.checked_add(by).and_then(|added| Some((added, before.checked_add(added)?)));
+                    let (more, number) = sum.ok_or_else(|| overflow(&key))?;
+                    *added = more;
+                    return Ok(number);
+                }
+                Some(CacheEntry::Value { .. }) => session.hand_back(shard, key)?,
+                None => {}
             }
-            session.hand_back(shard, key)?;
-            let stored = session.ask_number(key)?.unwrap_or(0);
-            let number = stored.checked_add(by).ok_or_else(|| overflow(key))?;
+            let stored = session.ask_number(&key, &mut shard.counted)?.unwrap_or(0);
+            let number = stored.checked_add(by).ok_or_else(|| overflow(&key))?;
             let entry = CacheEntry::Counter { stored: Some(stored), added: by };
-            shard.put(key, entry, session.inner.as_mut(), &cached.evictions)?;
+            shard.put(key, entry, session.inner.as_mut())?;
             Ok(number)
         })
     }
 
     /// Adds in memory, and asks the store for nothing.
     fn add_unread(&mut self, key: &[u8], by: i64) -> Result<(), Fault> {
+        let key = HashedKey::of(key);
         self.with(key, |session, shard| {
-            let cached = session.cached;
-            if let Some(CacheEntry::Counter { stored, added }) = shard.entries.get_mut(key) {
-                cached.hits.fetch_add(1, Ordering::Relaxed);
-                let more = added.checked_add(by).filter(|added| stored.unwrap_or(0).checked_add(*added).is_some());
-                *added = more.ok_or_else(|| overflow(key))?;
-                return Ok(());
+            match shard.entries.get_mut(key) {
+                Some(CacheEntry::Counter { stored, added }) => {
+                    shard.counted.hits += 1;
+                    let more = added.checked_add(by).filter(|added| stored.unwrap_or(0).checked_add(*added).is_some());
+                    *added = more.ok_or_else(|| overflow(&key))?;
+                    return Ok(());
+                }
+                Some(CacheEntry::Value { .. }) => session.hand_back(shard, key)?,
+                None => {}
             }
-            session.hand_back(shard, key)?;
-            cached.misses.fetch_add(1, Ordering::Relaxed);
+            shard.counted.misses += 1;
             let entry = CacheEntry::Counter { stored: None, added: by };
-            shard.put(key, entry, session.inner.as_mut(), &cached.evictions)
+            shard.put(key, entry, session.inner.as_mut())
         })
     }
 
     fn number(&mut self, key: &[u8]) -> Result<Option<i64>, Fault> {
+        let key = HashedKey::of(key);
         self.with(key, |session, shard| {
-            if let Some(CacheEntry::Counter { stored, added }) = shard.entries.get_mut(key) {
-                let before = session.known(key, stored)?;
-                return before.checked_add(*added).map(Some).ok_or_else(|| overflow(key));
+            match shard.entries.get_mut(key) {
+                Some(CacheEntry::Counter { stored, added }) => {
+                    let before = session.known(&key, stored, &mut shard.counted)?;
+                    return before.checked_add(*added).map(Some).ok_or_else(|| overflow(&key));
+                }
+                Some(CacheEntry::Value { .. }) => session.hand_back(shard, key)?,
+                None => {}
             }
-            session.hand_back(shard, key)?;
-            let Some(stored) = session.ask_number(key)? else { return Ok(None) };
+            let Some(stored) = session.ask_number(&key, &mut shard.counted)? else { return Ok(None) };
             let entry = CacheEntry::Counter { stored: Some(stored), added: 0 };
-            shard.put(key, entry, session.inner.as_mut(), &session.cached.evictions)?;
+            shard.put(key, entry, session.inner.as_mut())?;
             Ok(Some(stored))
         })
     }
 
     /// What the store counted before of a counter in memory; it is asked where that is not known yet.
-    fn known(&mut self, key: &[u8], stored: &mut Option<i64>) -> Result<i64, Fault> {
+    fn known(&mut self, key: &[u8], stored: &mut Option<i64>, counted: &mut Counted) -> Result<i64, Fault> {
         if let Some(before) = *stored {
-            self.cached.hits.fetch_add(1, Ordering::Relaxed);
+            counted.hits += 1;
             return Ok(before);
         }
-        let before = self.ask_number(key)?.unwrap_or(0);
+        let before = self.ask_number(key, counted)?.unwrap_or(0);
         *stored = Some(before);
         Ok(before)
     }
@@ -435,8 +440,8 @@ impl Caching<'_> {
         Ok(())
     }
 
-    fn ask_number(&mut self, key: &[u8]) -> Result<Option<i64>, Fault> {
-        self.cached.misses.fetch_add(1, Ordering::Relaxed);
+    fn ask_number(&mut self, key: &[u8], counted: &mut Counted) -> Result<Option<i64>, Fault> {
+        counted.misses += 1;
         match self.inner.ask(&Op::Number(key))? {
             Reply::Number(number) => Ok(Some(number)),
             Reply::Missing => Ok(None),

@@ -31,6 +31,8 @@ pub struct Launch {
     pub answer_bytes: Option<u64>,
     /// How long an answer may take before its socket counts as lost.
     pub patience: Duration,
+    /// Several processes have an embedded store open at once, and all of them only read.
+    pub is_read_by_several: bool,
 }
 
 impl Launch {
@@ -46,6 +48,7 @@ impl Launch {
             data_bytes: None,
             answer_bytes: None,
             patience,
+            is_read_by_several: false,
         }
     }
 

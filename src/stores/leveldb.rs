@@ -142,6 +142,7 @@ interface!(OnlyLevel {
 });
 
 interface!(OnlyRocks {
+    open_for_read_only(Handle, *const c_char, u8, Error) -> Handle;
     property_int(Handle, *const c_char, *mut u64) -> c_int;
     get_pinned(Handle, Handle, *const u8, usize, Error) -> Handle;
     pinnableslice_value(Handle, *mut usize) -> *const u8;
@@ -157,6 +158,15 @@ interface!(OnlyRocks {
 });
 
 impl Kind {
+    /// LevelDB's files are for one process at a time: <https://github.com/google/leveldb/blob/main/doc/index.md#concurrency>.
+    /// RocksDB's may be read by several: <https://github.com/facebook/rocksdb/wiki/Read-only-and-Secondary-instances>.
+    fn may_be_opened(&self, launch: &Launch) -> Result<(), String> {
+        match launch.is_read_by_several && !self.is_rocks {
+            true => Err("by design one process at a time has its files open: it locks them".to_string()),
+            false => Ok(()),
+        }
+    }
+
     /// LevelDB says it; RocksDB's C interface of these years does not, but its file's name does.
     fn version(&self) -> Result<String, String> {
         let Kind { shared, prefix, .. } = self;
@@ -195,6 +205,7 @@ unsafe impl Sync for Tree {}
 
 fn open(kind: &'static Kind, launch: &Launch) -> Result<Box<dyn Store>, Fault> {
     let missing = |why: String| Fault::Unsupported(format!("{}: {why}", kind.name));
+    kind.may_be_opened(launch).map_err(missing)?;
     let common = Common::load(&kind.shared, kind.prefix).map_err(missing)?;
     let version = kind.version().map_err(missing)?;
     let rocks = if kind.is_rocks { Some(OnlyRocks::load(&kind.shared, kind.prefix).map_err(missing)?) } else { None };
@@ -239,7 +250,11 @@ fn open(kind: &'static Kind, launch: &Launch) -> Result<Box<dyn Store>, Fault> {
             (rocks.writeoptions_disable_WAL)(writing, c_int::from(logless));
         }
         let mut error = null_mut();
-        let database = (common.open)(options, path.as_ptr(), &mut error);
+        let database = match rocks.as_ref().filter(|_| launch.is_read_by_several) {
+            // It locks nothing. Where there is a log of writes (0: no error) it is read into memory.
+            Some(rocks) => (rocks.open_for_read_only)(options, path.as_ptr(), 0, &mut error),
+            None => (common.open)(options, path.as_ptr(), &mut error),
+        };
         (options, cache, reading, writing, database, error)
     };
     let log = if kind.is_rocks && logless { "off" } else { "on" };

@@ -40,6 +40,21 @@ fn a_kept_hash_of_counters_is_read_and_asked() {
     asked.exits(0).shows("ba");
 }
 
+/// Dragonfly's own server comes with no package: a stand-in that takes its flags answers.
+#[test]
+fn dragonfly_keeps_counters_in_one_hash() {
+    let desk = Desk::new();
+    let stand_in = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/servers/dragonfly.py");
+    let target = format!("dragonfly?program={stand_in}&counters=hash&name=mine");
+    for (job, ways) in [("ngrams", "portable,batch,native"), ("lookup", "portable,batch")] {
+        desk.run(&["run", job, "--messages", "100", "--blocks", "1", "--via", ways, &target, "ram"]).exits(0);
+    }
+    for record in desk.records().iter().filter(|record| record["target"]["store"] == "dragonfly") {
+        assert_eq!(record["verdict"]["kind"], "right", "{}", record["outcome"]);
+        assert!(record["store"]["increment"].as_str().is_some_and(|told| told.contains("HINCRBY")), "{record}");
+    }
+}
+
 /// A check passes, and a run leaves nothing at a URL.
 #[test]
 fn a_hash_of_counters_is_taken_back_from_a_url() {

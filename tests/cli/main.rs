@@ -18,6 +18,7 @@ mod check;
 mod claims;
 mod clean;
 mod clean_up;
+mod cold;
 mod counters;
 mod crash;
 mod doubled;

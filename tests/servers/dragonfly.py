@@ -183,6 +183,16 @@ class Client(asyncio.Protocol):
         self.put(key, fields)
         return b":%b\r\n" % fields[field]
 
+    def on_hget(self, key, field):
+        return bulk((self.find(key, dict) or {}).get(field))
+
+    def on_hmget(self, key, *names):
+        fields = self.find(key, dict) or {}
+        return array([bulk(fields.get(name)) for name in names])
+
+    def on_hlen(self, key):
+        return b":%d\r\n" % len(self.find(key, dict) or {})
+
     def on_hgetall(self, key):
         fields = self.find(key, dict) or {}
         return array([bulk(part) for pair in fields.items() for part in pair])

@@ -16,7 +16,7 @@ use crate::model::levers::{TriedValue, UntriedLever};
 use crate::model::trial::Data;
 use crate::model::units::thousands;
 use crate::scheduler::gated::Gates;
-use crate::scheduler::pilot;
+use crate::scheduler::pilot::{self, Freedom};
 use crate::scheduler::values::{self, PilotTime};
 use crate::stats::levers::{self as stats, LeverSet};
 
@@ -196,7 +196,8 @@ fn fitted(session: &LeverSession<'_>, plan: &mut Plan, time: Duration) -> Result
     let mut tell = |units| complain(&format!("kvfair: a pilot of {} {unit}s on each target", thousands(units)));
     let mut gates = Gates::new(time / REPEATED);
     let (scratch, interrupt) = (session.scratch, session.interrupt);
-    let foreseen = pilot::fit_into(time, plan, false, scratch, interrupt, (&mut gates, &mut tell))?;
+    let freedom = Freedom { only_quick: false, fewer_blocks: false };
+    let foreseen = pilot::fit_into(time, plan, freedom, scratch, interrupt, (&mut gates, &mut tell))?;
     foretold::foretell(plan, &foreseen, time, false);
     Ok(())
 }

@@ -1,10 +1,12 @@
 //! The readings around one trial: from when the clock first runs for what is measured to the end of the final flush.
-//! Loading is in it only where records are loaded anew between two points.
+//! Loading is in it only where records are loaded anew between two points. Queries that follow have readings of their
+//! own.
 
 use std::time::{Duration, Instant};
 
 use super::programs::{self, Programs};
 use super::queue::{self, Waited, Waits};
+use crate::jobs::Part;
 use crate::model::noise::Noise;
 use crate::model::record::Record;
 use crate::model::trial::Pinned;
@@ -60,7 +62,7 @@ pub struct PhaseNoise {
     /// Seconds that the threads of the trial and of the server waited for a processor.
     pub client_s: Option<f64>,
     pub server_s: Option<f64>,
-    /// Of a point alone.
+    /// Of a point alone, and of queries.
     pub noise: Option<Noise>,
 }
 
@@ -78,7 +80,7 @@ impl Window {
     pub fn begins(&mut self, phase: &str, known: Option<&Programs>) {
         let opens = self.opened.is_none() && phase != "load";
         let known = self.opened.as_ref().or(known);
-        let programs = (opens || self.is_point(phase)).then(|| programs::look(self.root, known)).flatten();
+        let programs = (opens || self.is_apart(phase)).then(|| programs::look(self.root, known)).flatten();
         if opens {
             self.opened = programs.clone();
         }
@@ -88,8 +90,9 @@ impl Window {
         self.before = Some(Before { began: Instant::now(), client, server, proxy, programs });
     }
 
-    fn is_point(&self, phase: &str) -> bool {
-        self.has_points && phase != "load" && phase != "final_flush"
+    /// It is judged by itself: a point, or what is asked once all is built.
+    fn is_apart(&self, phase: &str) -> bool {
+        phase == Part::Ask.name() || (self.has_points && phase != "load" && phase != "final_flush")
     }
 
     /// The one who looks slept so much longer than it was to.
@@ -120,7 +123,7 @@ impl Window {
             self.judged.add(&judged);
         }
         let noise = || Some(self.since(programs.as_ref()?, &judged).0);
-        let noise = if self.is_point(phase) { noise() } else { None };
+        let noise = if self.is_apart(phase) { noise() } else { None };
         PhaseNoise {
             client_s: client.map(|client| client.delay_s),
             server_s: server.map(|server| server.delay_s),
@@ -173,6 +176,45 @@ fn had_room(client: u32, server: u32, cpus: u32, pinned: Option<&Pinned>) -> boo
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// All that is not below a process that sleeps is somebody else's: so is this test, which works while queries are
+    /// asked.
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn what_goes_on_while_queries_are_asked_is_seen() {
+        let mut asleep = std::process::Command::new("sleep").arg("60").spawn().expect("sleep");
+        let mut window = Window {
+            root: asleep.id(),
+            child: std::process::id(),
+            server: None,
+            proxy: None,
+            cpus: 2,
+            pinned: None,
+            beside_guest: false,
+            has_points: false,
+            opened: None,
+            before: None,
+            stalled_s: 0.0,
+            judged: Judged::default(),
+        };
+        let phase = |window: &mut Window, name: &str, work: &dyn Fn()| {
+            window.begins(name, None);
+            work();
+            window.ended(name, Waits::new()).noise
+        };
+        let rest = || std::thread::sleep(Duration::from_millis(50));
+        assert_eq!(phase(&mut window, "run", &rest), None, "it is part of the trial's");
+        assert!(window.close().0.seen_s > 0.0);
+        let burn = || {
+            let began = Instant::now();
+            while began.elapsed() < Duration::from_millis(300) {
+                std::hint::spin_loop();
+            }
+        };
+        let asked = phase(&mut window, "ask", &burn).expect("queries have readings of their own");
+        let _ = asleep.kill().and_then(|()| asleep.wait());
+        assert!(asked.seen_s >= 0.3 && asked.foreign_share > Some(0.05), "{asked:?}");
+    }
 
     #[test]
     fn threads_with_processors_of_their_own_have_no_others() {

@@ -51,6 +51,7 @@ impl Bench<'_> {
             tried: None,
             is_under_way: false,
             is_warm: false,
+            still_cached_share: None,
             configuration: plan.configuration,
             keeps: plan.keeps(chosen).unwrap_or_default().to_string(),
             job,

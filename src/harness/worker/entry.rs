@@ -1,6 +1,7 @@
-//! What a server that is not ours must fulfil before a trial writes its first key to it.
+//! What a server that is not ours must fulfil before a trial writes its first key to it, and what a store holds that
+//! another process has filled.
 
-use super::{Early, Event, TrialTask, reach, tell};
+use super::{Early, Event, TrialStep, TrialTask, reach, tell};
 use crate::stores::Store;
 
 /// We overwrite keys and delete them afterwards: never in a store that holds somebody's data. Where a store cannot say
@@ -27,16 +28,17 @@ pub fn must_be_empty(
     }
 }
 
-/// What another process has filled. Of what cannot count its records, lookups tell.
-pub fn must_hold_something(store: &dyn Store, trial: &TrialTask) -> Result<(), Early> {
-    let place = &trial.launch.place;
-    match store.count().map_err(|fault| reach(place, &fault))? {
-        Some(0) => Err(Early::Refused(format!(
-            "{place} is empty, so that there is nothing to look up: `kvfair run {} {} --keep DIR` fills one",
-            trial.job.name, trial.store
-        ))),
-        _ => Ok(()),
+/// Why lookups in a store that another process has filled were wrong, where it holds nothing. It is asked afterwards:
+/// counting reads all of some stores, which would no longer be cold.
+pub fn or_empty(early: Early, store: &dyn Store, trial: &TrialTask) -> Early {
+    let is_asked = trial.step == TrialStep::Read && matches!(early, Early::Wrong(_));
+    if !is_asked || !matches!(store.count(), Ok(Some(0))) {
+        return early;
     }
+    let (place, name, store) = (&trial.launch.place, &trial.job.name, &trial.store);
+    Early::Refused(format!(
+        "{place} is empty, so that there is nothing to look up: `kvfair run {name} {store} --keep DIR` fills one"
+    ))
 }
 
 /// What does not fit would drive its owner's records out.

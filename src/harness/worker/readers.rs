@@ -13,6 +13,7 @@ use crate::harness::task::{Event, Task, TrialStep, TrialTask};
 use crate::jobs::{Client, Job, Part, Source};
 use crate::model::load::At;
 use crate::model::record::Phase;
+use crate::stores::Launch;
 
 /// How often a reader that says nothing is looked at: the parent ends a trial that takes too long.
 const LOOK: Duration = Duration::from_secs(1);
@@ -72,7 +73,8 @@ struct Reader(Child);
 
 impl Reader {
     fn start(trial: &TrialTask, index: u32) -> Result<Reader, Early> {
-        let task = TrialTask { step: TrialStep::Reader(index), ..trial.clone() };
+        let launch = Launch { is_read_by_several: true, ..trial.launch.clone() };
+        let task = TrialTask { launch, step: TrialStep::Reader(index), ..trial.clone() };
         let mut log = trial.expected.clone().into_os_string();
         log.push(format!(".reader-{index}.log"));
         let child = Child::start(&[], &Task::Trial(Box::new(task)), &PathBuf::from(log));

@@ -366,6 +366,7 @@ fn usage() -> Result<Usage, String> {
         user_s: used.user_time().num_microseconds() as f64 / 1e6,
         system_s: used.system_time().num_microseconds() as f64 / 1e6,
         bytes_written: u64::try_from(used.block_writes()).ok().map(|blocks| blocks * BLOCK_BYTES),
+        bytes_read: u64::try_from(used.block_reads()).ok().map(|blocks| blocks * BLOCK_BYTES),
         run_delay_s: None,
     })
 }

@@ -6,7 +6,7 @@ use super::{Warning, WarningInput, warning};
 use crate::model::effort::CLAIM_BLOCKS;
 use crate::model::noise::{self, Gate, Yardstick, percent};
 use crate::model::preflight::Severity;
-use crate::model::record::{EVICTS, LAST_USE, Record};
+use crate::model::record::{COLD_SHARE, EVICTS, LAST_USE, Record};
 use crate::model::trial::Durability;
 use crate::model::units;
 use crate::report::aa::{self, Repeated};
@@ -230,6 +230,19 @@ pub(super) fn rtt(seen: &WarningInput<'_>) -> Vec<Warning> {
         let (target, late_ms) = (&record.target.label, network.late_us / 1e3);
         let evidence = format!("under load the proxy before {target} was {late_ms:.2} ms late each way, on average");
         warning("rtt", true, evidence, "fewer clients, or more processors: the proxy shares them")
+    });
+    told.into_iter().collect()
+}
+
+/// Files that were to be read from a disk and were in memory all the same.
+pub(super) fn cold(seen: &WarningInput<'_>) -> Vec<Warning> {
+    let counted = seen.records.iter().filter(|record| seen.standings.counted.has(record));
+    let kept = counted.filter_map(|record| Some((record, record.still_cached_share?)));
+    let worst = kept.filter(|(_, share)| *share > COLD_SHARE).max_by(|(_, one), (_, other)| one.total_cmp(other));
+    let told = worst.map(|(record, share)| {
+        let (target, share) = (&record.target.label, percent(share));
+        let evidence = format!("{share} of the files of {target} stayed in the page cache: it was not cold");
+        warning("cold", true, evidence, "end what else has these files open or mapped")
     });
     told.into_iter().collect()
 }

@@ -1,10 +1,7 @@
 //! One part of a cache: which records it holds, what they cost, and which of them goes first. It must not know what is
 //! asked of them.
 
-use std::sync::atomic::{AtomicU64, Ordering};
-
-use lru::LruCache;
-
+use super::recent::{HashedKey, Recent};
 use crate::model::op::{Fault, KeyList, Op, Pairs, Reply, SumList};
 use crate::model::trial::CacheCounts;
 use crate::stores::Session;
@@ -18,13 +15,23 @@ const BATCH_BYTES: usize = 1 << 20;
 
 /// A part of the records, the least recently used ones first to go.
 pub struct Shard {
-    pub entries: LruCache<Box<[u8]>, CacheEntry>,
+    pub entries: Recent<CacheEntry>,
     pub bytes: usize,
     pub limit_bytes: usize,
     pub limit_items: usize,
     pub counts: CacheCounts,
     /// Rises whenever an entry comes, changes or goes.
     pub changes: u64,
+    pub counted: Counted,
+}
+
+/// What became of ops.
+#[derive(Clone, Copy, Default)]
+pub struct Counted {
+    pub hits: u64,
+    pub misses: u64,
+    /// What had to go.
+    pub evictions: u64,
 }
 
 pub enum CacheEntry {
@@ -60,53 +67,47 @@ impl Shard {
         }
     }
 
-    /// Takes an entry in place of the one that is there, whatever it held, and makes room for it; `evicted` counts what
-    /// had to go. One that is larger than all the room there is goes straight to the store.
-    pub fn put(
-        &mut self,
-        key: &[u8],
-        entry: CacheEntry,
-        inner: &mut dyn Session,
-        evicted: &AtomicU64,
-    ) -> Result<(), Fault> {
+    /// Takes an entry in place of the one that is there, whatever it held, and makes room for it. One that is larger than all the room there is goes straight to the store.
+    pub fn put(&mut self, key: HashedKey<'_>, entry: CacheEntry, inner: &mut dyn Session) -> Result<(), Fault> {
         self.changes += 1;
-        let cost = self.cost(key, &entry);
+        let cost = self.cost(&key, &entry);
         if cost > self.limit_bytes || self.limit_items == 0 {
-            write(key, &entry, inner)?;
+            write(&key, &entry, inner)?;
             self.forget(key);
             return Ok(());
         }
-        let old = self.entries.peek(key).map(|old| self.cost(key, old));
+        let old = self.entries.peek(key).map(|old| self.cost(&key, old));
         let (old, more) = (old.unwrap_or(0), usize::from(old.is_none()));
         while self.bytes - old + cost > self.limit_bytes || self.entries.len() + more > self.limit_items {
             // The one that is replaced must not be the one that goes: what it held is no longer wanted.
-            if self.entries.peek_lru().is_some_and(|(last, _)| last.as_ref() == key) {
-                self.entries.promote(key);
+            if self.entries.oldest().is_some_and(|(last, _)| *last == *key) {
+                self.entries.get_mut(key);
             }
             self.evict(inner)?;
-            evicted.fetch_add(1, Ordering::Relaxed);
+            self.counted.evictions += 1;
         }
         self.bytes = self.bytes - old + cost;
-        match self.entries.get_mut(key) {
-            Some(place) => *place = entry,
-            None => drop(self.entries.put(key.into(), entry)),
+        if more == 1 {
+            self.entries.insert(key, entry);
+        } else if let Some(place) = self.entries.get_mut(key) {
+            *place = entry;
         }
         Ok(())
     }
 
     /// Writes the least recently used record if it has changed, and only then lets go of it.
     fn evict(&mut self, inner: &mut dyn Session) -> Result<(), Fault> {
-        let Some((key, entry)) = self.entries.peek_lru() else { return Ok(()) };
-        write(key, entry, inner)?;
-        self.bytes -= self.cost(key, entry);
-        self.entries.pop_lru();
+        let Some((key, entry)) = self.entries.oldest() else { return Ok(()) };
+        write(&key, entry, inner)?;
+        self.bytes -= self.cost(&key, entry);
+        self.entries.remove_oldest();
         Ok(())
     }
 
-    pub fn forget(&mut self, key: &[u8]) -> bool {
-        let Some(entry) = self.entries.pop(key) else { return false };
+    pub fn forget(&mut self, key: HashedKey<'_>) -> bool {
+        let Some(entry) = self.entries.remove(key) else { return false };
         self.changes += 1;
-        self.bytes -= self.cost(key, &entry);
+        self.bytes -= self.cost(&key, &entry);
         true
     }
 
@@ -140,12 +141,17 @@ impl Shard {
 
     /// Those that were written, all of them.
     pub fn forget_counters(&mut self) {
-        let is_counter = |entry: &CacheEntry| matches!(entry, CacheEntry::Counter { added: 0, .. });
-        let counters = self.entries.iter().filter(|(_, entry)| is_counter(entry));
-        let keys: Vec<Box<[u8]>> = counters.map(|(key, _)| key.clone()).collect();
-        for key in keys {
-            self.forget(&key);
-        }
+        let (mut entries, mut gone_bytes) = (std::mem::take(&mut self.entries), 0);
+        entries.remove_if(|key, entry| {
+            let is_counter = matches!(entry, CacheEntry::Counter { added: 0, .. });
+            if is_counter {
+                gone_bytes += self.cost(key, entry);
+            }
+            is_counter
+        });
+        self.changes += 1;
+        self.bytes -= gone_bytes;
+        self.entries = entries;
     }
 }
 
