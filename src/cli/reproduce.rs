@@ -1,7 +1,7 @@
 //! `kvfair reproduce`: the posts' questions asked again here, by the same way as `kvfair run`, and the answers beside
 //! theirs.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow, bail};
@@ -147,8 +147,8 @@ fn choice(post: Post) -> Choice {
 fn not_here(text: &str) -> Option<String> {
     match target::parse(text) {
         Ok(chosen) if target::is_here(chosen.adapter) => None,
-        Ok(chosen) => Some(format!("{} is not installed ({})", chosen.adapter.name, chosen.adapter.get_it)),
-        Err(_) => Some(format!("this build does not know {text} (build with --features full)")),
+        Ok(chosen) => Some(format!("{} is not installed: {}", chosen.adapter.name, chosen.adapter.get_it)),
+        Err(_) => Some(format!("this build does not know {text}: build it with --features full")),
     }
 }
 
@@ -173,9 +173,8 @@ fn listed(choices: &[Choice]) -> String {
         text.push_str(&format!("{}  {} ({}, {})\n", post.number, post.title, post.author, post.date));
         let words: Vec<String> = post.command.iter().chain(targets).map(|word| report::quoted(word)).collect();
         let stand_ins = post.cells().flat_map(|(_, cell)| &cell.stand_ins);
-        let mut lines: Vec<&String> = absent.values().collect();
-        lines.extend(stand_ins.filter(|one| targets.contains(&one.target)).map(|one| &one.words));
-        lines.dedup();
+        let stand_ins = stand_ins.filter(|one| targets.contains(&one.target)).map(|one| &one.words);
+        let lines: BTreeSet<&String> = absent.values().chain(stand_ins).collect();
         text.push_str(&format!("  kvfair {}\n", words.join(" ")));
         lines.iter().for_each(|line| text.push_str(&format!("  {line}\n")));
     }

@@ -31,7 +31,8 @@ fn results(desk: &Desk) -> Vec<PathBuf> {
 
 /// Results of another day as if they were the first post's, each target by another name.
 fn as_if_of_the_first_post(desk: &Desk, file: &str, renamed: &dyn Fn(&str) -> String) {
-    let lines = forms::results("fans").lines().map(|line| {
+    let results = forms::results("fans");
+    let lines = results.lines().map(|line| {
         let mut record: Value = serde_json::from_str(line).expect("a record");
         record["run"]["command"] = serde_json::json!(["reproduce", "000"]);
         let label = record["target"]["label"].as_str().expect("a label").to_string();

@@ -7,8 +7,10 @@ use super::marks::{AXIS, DrawMark, Legend, MARGIN, RatioAxis, WIDTH, bar, cut, d
 use super::{Mask, style, tables};
 use crate::report::chart::palette::{GREY, LINES, PAPER, TEXT, hex};
 use crate::report::chart::plot::px;
-use crate::report::reproduce::text::{marked, notes, table};
-use crate::report::reproduce::{CellReport, Declined, JudgedSentence, Judgement, PanelReport, PostReport, headline};
+use crate::report::reproduce::text::{capital, marked, notes, table};
+use crate::report::reproduce::{
+    CellReport, Declined, JudgedSentence, Judgement, PanelReport, PostReport, headline, once,
+};
 use crate::report::versus::versus;
 
 // Lengths in the picture's own pixels.
@@ -88,9 +90,9 @@ fn post(report: &PostReport) -> Markup {
 /// With all its comparisons, folded.
 fn sentence(one: &JudgedSentence) -> Markup {
     html! {
-        b class=[(one.judgement == Judgement::Reversed).then_some("bad")] { (one.judgement.in_words()) }
+        b class=[(one.judgement == Judgement::Reversed).then_some("bad")] { (one.in_words()) }
         ": " (one.says)
-        @if !one.why.is_empty() { div.grey { (one.why) "." } }
+        @if !one.why.is_empty() { div.grey { (capital(&one.why)) "." } }
         details {
             summary { "All comparisons" }
             ul { @for pair in &one.pairs { li { (pair.judgement.in_words()) ": " (pair.in_words()) } } }
@@ -181,7 +183,7 @@ fn drawn_row(row: &CellReport, y: f64, axis: &RatioAxis) -> Markup {
         (text(MARGIN, y + 4.5, &cut(&marked(row), NAME_LETTERS), if today.is_some() { TEXT } else { GREY }, "start"))
         @if let Some(then) = row.then_ratio {
             (dot(axis.x(then), y - APART, GREY, true))
-            (text(NUMBERS, y - 2.5, &format!("{then:.2}x then"), GREY, "start"))
+            (text(NUMBERS, y - 2.5, &format!("{} then", once(then)), GREY, "start"))
         }
         @if let Some((low, high)) = interval { (bar(axis.x(low), axis.x(high), y + APART, LINES[0], false)) }
         @match today {
@@ -202,7 +204,7 @@ fn today_in_words(row: &CellReport) -> String {
 fn in_words(report: &PostReport) -> String {
     let rows = report.panels.iter().flat_map(|panel| panel.rows.iter().map(move |row| (panel, row)));
     let each = rows.map(|(panel, row)| {
-        let then = row.then_ratio.map_or_else(|| "-".to_string(), |ratio| format!("{ratio:.2}x"));
+        let then = row.then_ratio.map_or_else(|| "-".to_string(), once);
         let today = if row.today.is_some() { today_in_words(row) } else { "no number".to_string() };
         format!("{} {} then {then}, today {today}", panel.title, row.name).trim().to_string()
     });

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use super::measured::{self, ByBlock};
-use super::posts::{Cell, CostKind, Direction, Panel, Post, Sentence, Source, StandIn, Unit};
+use super::posts::{CostKind, Direction, Panel, Post, PostCell, Sentence, SentenceSource, StandIn, Unit};
 use crate::model::record::Record;
 use crate::report::standing::{Standing, Standings, lengths_s};
 use crate::report::versus::{Versus, versus};
@@ -47,11 +47,21 @@ impl Judgement {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct JudgedSentence {
     pub says: String,
-    pub source: Source,
+    pub source: SentenceSource,
     pub cost: CostKind,
     pub judgement: Judgement,
+    /// Some of its comparisons cannot be run here.
+    pub in_part: bool,
     pub why: String,
     pub pairs: Vec<JudgedPair>,
+}
+
+impl JudgedSentence {
+    /// "still so in part": nothing is said of what cannot be run.
+    pub fn in_words(&self) -> String {
+        let in_part = if self.in_part && self.judgement == Judgement::StillSo { " in part" } else { "" };
+        format!("{}{in_part}", self.judgement.in_words())
+    }
 }
 
 /// Two cells: the first costs less than the second, or as much, says the post.
@@ -104,7 +114,8 @@ pub fn judged(seen: &Evidence<'_>, sentence: &Sentence) -> JudgedSentence {
         sentence.pairs.iter().filter_map(|pair| judged_pair(seen, sentence, cost, &standings, pair)).collect();
     let judgement = together(pairs.iter().map(|pair| pair.judgement));
     let why = reasons(judgement, &pairs);
-    JudgedSentence { says: sentence.says.clone(), source: sentence.source, cost, judgement, why, pairs }
+    let in_part = pairs.iter().any(|pair| pair.judgement == Judgement::CannotBeRun);
+    JudgedSentence { says: sentence.says.clone(), source: sentence.source, cost, judgement, in_part, why, pairs }
 }
 
 /// Of all comparisons of a sentence. What could not be run is no evidence; one reversed comparison refutes it.
@@ -170,7 +181,7 @@ fn judged_pair(
 }
 
 /// A cell's name; where panels have cells of the same name, with the panel.
-fn named(cell: &Cell, panel: &Panel, post: &Post) -> String {
+fn named(cell: &PostCell, panel: &Panel, post: &Post) -> String {
     let is_twice = post.cells().filter(|(_, other)| other.name == cell.name).count() > 1;
     match is_twice && panel.part.is_empty() {
         true => format!("{} {}", cell.name, panel.title),
@@ -179,7 +190,7 @@ fn named(cell: &Cell, panel: &Panel, post: &Post) -> String {
 }
 
 /// What the second costs in times of the first in the post's table, which tells of times only.
-fn then(first: &Cell, second: &Cell, post: &Post, cost: CostKind) -> Option<f64> {
+fn then(first: &PostCell, second: &PostCell, post: &Post, cost: CostKind) -> Option<f64> {
     let (first, second) = (first.figure?, second.figure?);
     let ratio = if post.unit == Unit::Seconds { second / first } else { first / second };
     (cost == CostKind::Seconds).then_some(ratio)
@@ -197,8 +208,8 @@ fn compared(standing: Option<&Standing<'_>>, one: &str, other: &str) -> Option<C
 }
 
 /// Why two cells cannot be compared here.
-fn absent(seen: &Evidence<'_>, first: &Cell, second: &Cell) -> Option<String> {
-    let of = |cell: &Cell| seen.today.get(cell.id.as_str());
+fn absent(seen: &Evidence<'_>, first: &PostCell, second: &PostCell) -> Option<String> {
+    let of = |cell: &PostCell| seen.today.get(cell.id.as_str());
     let whys = [first, second].map(|cell| match of(cell) {
         Some(CellToday::Absent(why)) => Some(why.clone()),
         Some(CellToday::Run { .. }) => None,
@@ -207,7 +218,7 @@ fn absent(seen: &Evidence<'_>, first: &Cell, second: &Cell) -> Option<String> {
     if let Some(why) = whys.into_iter().flatten().next() {
         return Some(why);
     }
-    let engine = |cell: &Cell| match of(cell) {
+    let engine = |cell: &PostCell| match of(cell) {
         Some(CellToday::Run { stand_in: Some(stand_in), .. }) if stand_in.is_engine => Some(stand_in.words.clone()),
         _ => None,
     };
@@ -218,7 +229,7 @@ fn absent(seen: &Evidence<'_>, first: &Cell, second: &Cell) -> Option<String> {
 }
 
 /// Why a cell that was run has no such number.
-fn no_number(seen: &Evidence<'_>, cost: CostKind, cells: [&Cell; 2]) -> String {
+fn no_number(seen: &Evidence<'_>, cost: CostKind, cells: [&PostCell; 2]) -> String {
     let failed = cells.into_iter().find_map(|cell| {
         let Some(CellToday::Run { target, .. }) = seen.today.get(cell.id.as_str()) else { return None };
         let row = seen.rows.iter().find(|row| row.target == *target)?;
@@ -256,7 +267,7 @@ fn judge(direction: Direction, seen: Compared) -> (Judgement, String) {
 fn unclear(seen: Compared, low: f64, high: f64) -> String {
     match seen.noise_floor {
         _ if low <= 1.0 && high >= 1.0 => "the interval contains 1".to_string(),
-        Some(floor) => format!("the noise hides differences below {:.0} %", (floor * 100.0).ceil()),
+        Some(floor) => format!("not surely beyond the noise of {:.0} %", (floor * 100.0).ceil()),
         None => "the noise is unknown".to_string(),
     }
 }
@@ -292,13 +303,18 @@ fn distance(pair: &JudgedPair) -> f64 {
     pair.today.map_or(f64::MAX, |today| libm::log(today.ratio).abs())
 }
 
+/// A ratio of single runs, which has no interval.
+pub fn once(ratio: f64) -> String {
+    versus(Versus { ratio, low: None, high: None, preliminary: false })
+}
+
 impl JudgedPair {
     /// "Redis TCP Socket is 1.14x Redis Domain Socket then, 1.3x [1.2-1.4] today".
     pub fn in_words(&self) -> String {
         let point = if self.point.is_empty() { String::new() } else { format!("{}: ", self.point) };
         let numbers = match (self.then, self.today) {
-            (Some(then), Some(today)) => format!(" is {then:.2}x {} then, {} today", self.one, versus(today)),
-            (Some(then), None) => format!(" is {then:.2}x {} then", self.one),
+            (Some(then), Some(today)) => format!(" is {} {} then, {} today", once(then), self.one, versus(today)),
+            (Some(then), None) => format!(" is {} {} then", once(then), self.one),
             (None, Some(today)) => format!(" is {} {} today", versus(today), self.one),
             (None, None) => format!(" and {}", self.one),
         };
@@ -330,7 +346,7 @@ mod tests {
         is(less, compared(1.2, 1.4), Judgement::StillSo, "");
         is(less, compared(0.7, 0.8), Judgement::Reversed, "");
         is(less, compared(0.9, 1.2), Judgement::CannotBeTold, "contains 1");
-        is(less, compared(1.01, 1.04), Judgement::CannotBeTold, "below 5 %");
+        is(less, compared(1.01, 1.04), Judgement::CannotBeTold, "noise of 5 %");
     }
 
     #[test]

@@ -6,9 +6,9 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use self::judge::{CellToday, Evidence, NOT_MEASURED};
-pub use self::judge::{JudgedPair, JudgedSentence, Judgement};
+pub use self::judge::{JudgedPair, JudgedSentence, Judgement, once};
 use self::measured::median;
-use self::posts::{Cell, CostKind, Panel};
+use self::posts::{CostKind, Panel, PostCell};
 pub use self::posts::{Declined, Post, Unit, declined, numbers, posts};
 use super::cells::{self, Row};
 use super::standing::{Standings, standings};
@@ -122,11 +122,18 @@ pub fn tally(reports: &[PostReport]) -> [(Judgement, usize); 4] {
     Judgement::ALL.map(|judgement| (judgement, all().filter(|one| one.judgement == judgement).count()))
 }
 
-/// "23 sentences of 5 posts: 8 still so, 2 reversed, 5 cannot be told, 8 cannot be run here."
+/// "25 sentences of 5 posts: 9 still so (2 in part), 2 reversed, 6 cannot be told, 8 cannot be run here."
 pub fn headline(reports: &[PostReport]) -> String {
     let plural = |count: usize, of: &str| format!("{count} {of}{}", if count == 1 { "" } else { "s" });
     let all = tally(reports);
-    let each: Vec<String> = all.iter().map(|(judgement, count)| format!("{count} {}", judgement.in_words())).collect();
+    let sentences = reports.iter().flat_map(|report| &report.sentences);
+    let in_part = sentences.filter(|one| one.in_part && one.judgement == Judgement::StillSo).count();
+    let behind = |judgement: Judgement| match (judgement, in_part) {
+        (Judgement::StillSo, 1..) => format!(" ({in_part} in part)"),
+        _ => String::new(),
+    };
+    let each = all.iter().map(|(judgement, count)| format!("{count} {}{}", judgement.in_words(), behind(*judgement)));
+    let each: Vec<String> = each.collect();
     let sentences = all.iter().map(|(_, count)| count).sum();
     format!("{} of {}: {}.", plural(sentences, "sentence"), plural(reports.len(), "post"), each.join(", "))
 }
@@ -137,7 +144,7 @@ fn today<'a>(
     records: &[Record],
     absent: &BTreeMap<String, String>,
 ) -> BTreeMap<&'a str, CellToday<'a>> {
-    let of = |cell: &'a Cell| {
+    let of = |cell: &'a PostCell| {
         let run =
             cell.candidates().find(|(target, _)| of_target(records, target).any(|record| not_run(record).is_none()));
         let today = match run {
@@ -173,7 +180,7 @@ fn first(records: &[Record]) -> Option<&Record> {
 /// The command of a user: with the targets that were run, or with all.
 fn command(post: &Post, today: &BTreeMap<&str, CellToday<'_>>) -> String {
     let mut targets: Vec<&str> = Vec::new();
-    let run = |cell: &Cell| match today.get(cell.id.as_str()) {
+    let run = |cell: &PostCell| match today.get(cell.id.as_str()) {
         Some(CellToday::Run { target, .. }) => Some(target.to_string()),
         _ => None,
     };
@@ -250,15 +257,15 @@ fn panel_report(seen: &Evidence<'_>, panel: &Panel) -> PanelReport {
 
 /// The post's base where it was run or nothing was, else the first cell that was: of all panels, since a panel may have
 /// no base of its own.
-fn base<'a>(seen: &Evidence<'a>, panel: &Panel) -> Option<(&'a Panel, &'a Cell)> {
-    let is_run = |cell: &Cell| matches!(seen.today.get(cell.id.as_str()), Some(CellToday::Run { .. }));
+fn base<'a>(seen: &Evidence<'a>, panel: &Panel) -> Option<(&'a Panel, &'a PostCell)> {
+    let is_run = |cell: &PostCell| matches!(seen.today.get(cell.id.as_str()), Some(CellToday::Run { .. }));
     let named = seen.post.cell(&panel.base).filter(|(_, cell)| is_run(cell));
-    let is_here = |(of, _): &(&Panel, &Cell)| of.point() == panel.point();
+    let is_here = |(of, _): &(&Panel, &PostCell)| of.point() == panel.point();
     let other = || seen.post.cells().filter(is_here).find(|(_, cell)| is_run(cell));
     named.or_else(other).or_else(|| seen.post.cell(&panel.base))
 }
 
-fn cell_report(seen: &Evidence<'_>, panel: &Panel, base: Option<(&Panel, &Cell)>, cell: &Cell) -> CellReport {
+fn cell_report(seen: &Evidence<'_>, panel: &Panel, base: Option<(&Panel, &PostCell)>, cell: &PostCell) -> CellReport {
     let nothing = CellReport {
         name: cell.name.clone(),
         is_base: base.is_some_and(|(_, base)| base.id == cell.id),
@@ -302,13 +309,13 @@ fn why(row: Option<&Row>) -> String {
     status.map_or_else(|| "other programs disturbed its trials".to_string(), |status| status.in_words())
 }
 
-fn then_ratio(unit: Unit, cell: &Cell, base: &Cell) -> Option<f64> {
+fn then_ratio(unit: Unit, cell: &PostCell, base: &PostCell) -> Option<f64> {
     let (cell, base) = (cell.figure?, base.figure?);
     Some(if unit == Unit::Seconds { cell / base } else { base / cell })
 }
 
 /// In the blocks that both have.
-fn today_ratio(seen: &Evidence<'_>, base: (&Panel, &Cell), panel: &Panel, target: &str) -> Option<Versus> {
+fn today_ratio(seen: &Evidence<'_>, base: (&Panel, &PostCell), panel: &Panel, target: &str) -> Option<Versus> {
     let Some(CellToday::Run { target: base_target, .. }) = seen.today.get(base.1.id.as_str()) else { return None };
     let of = |target: &str, panel: &Panel| {
         let cost = |record: &Record| measured::cost(record, CostKind::Seconds, panel);

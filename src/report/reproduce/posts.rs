@@ -51,12 +51,12 @@ pub struct Panel {
     pub clients: u32,
     /// The cell that the others are in times of.
     pub base: String,
-    pub cells: Vec<Cell>,
+    pub cells: Vec<PostCell>,
 }
 
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Cell {
+pub struct PostCell {
     /// One in the post.
     pub id: String,
     /// As the post names it.
@@ -104,7 +104,7 @@ pub enum CostKind {
 #[serde(deny_unknown_fields)]
 pub struct Sentence {
     pub says: String,
-    pub source: Source,
+    pub source: SentenceSource,
     pub cost: Option<CostKind>,
     #[serde(default)]
     pub is: Direction,
@@ -115,7 +115,7 @@ pub struct Sentence {
 /// Where a sentence comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Source {
+pub enum SentenceSource {
     /// The post says it.
     Text,
     /// Its table shows it.
@@ -160,16 +160,16 @@ impl Panel {
 }
 
 impl Post {
-    pub fn cells(&self) -> impl Iterator<Item = (&Panel, &Cell)> {
+    pub fn cells(&self) -> impl Iterator<Item = (&Panel, &PostCell)> {
         self.panels.iter().flat_map(|panel| panel.cells.iter().map(move |cell| (panel, cell)))
     }
 
-    pub fn cell(&self, id: &str) -> Option<(&Panel, &Cell)> {
+    pub fn cell(&self, id: &str) -> Option<(&Panel, &PostCell)> {
         self.cells().find(|(_, cell)| cell.id == id)
     }
 }
 
-impl Cell {
+impl PostCell {
     /// The store of the post, then what stands in for it.
     pub fn candidates(&self) -> impl Iterator<Item = (&str, Option<&StandIn>)> {
         let stand_ins = self.stand_ins.iter().map(|stand_in| (stand_in.target.as_str(), Some(stand_in)));
@@ -206,7 +206,7 @@ mod tests {
     #[test]
     fn sentences_of_tables_hold_in_them() {
         for post in posts().expect("they can be read") {
-            for sentence in post.sentences.iter().filter(|sentence| sentence.source == Source::Table) {
+            for sentence in post.sentences.iter().filter(|sentence| sentence.source == SentenceSource::Table) {
                 for [one, other] in &sentence.pairs {
                     let figure = |id: &str| post.cell(id).and_then(|(_, cell)| cell.figure).expect("a figure");
                     let (one, other) = match post.unit {

@@ -1,5 +1,6 @@
 //! Posts beside today, as text.
 
+use super::judge::once;
 use super::{CellReport, Declined, PostReport, headline};
 use crate::model::units;
 use crate::report::table::{TableLine, layout, width, wrap};
@@ -23,7 +24,9 @@ pub fn text(reports: &[PostReport], declined: &[Declined]) -> String {
 
 fn of_post(report: &PostReport) -> Vec<String> {
     let mut lines = hanging("", &format!("{}  {}", report.number, report.title));
-    lines.extend(hanging("  ", &format!("{}, {}, {}", report.author, report.date, report.address)));
+    lines.extend(hanging("  ", &format!("{}, {}", report.author, report.date)));
+    // Whole, so that it can be copied.
+    lines.push(format!("  {}", report.address));
     lines.extend(hanging("  ", &format!("then: {}; {}", report.then.machine, report.then.software)));
     match &report.today {
         Some(today) => {
@@ -39,8 +42,8 @@ fn of_post(report: &PostReport) -> Vec<String> {
     lines.extend(notes(report).iter().flat_map(|note| wrap(note, width())));
     lines.push(String::new());
     for sentence in &report.sentences {
-        let why = if sentence.why.is_empty() { String::new() } else { format!(" {}.", sentence.why) };
-        let words = format!("{}: {}{why}", sentence.judgement.in_words(), sentence.says);
+        let why = if sentence.why.is_empty() { String::new() } else { format!(" {}.", capital(&sentence.why)) };
+        let words = format!("{}: {}{why}", sentence.in_words(), sentence.says);
         lines.extend(hanging("  ", &words));
     }
     lines
@@ -53,7 +56,8 @@ fn hanging(indent: &str, words: &str) -> Vec<String> {
     each.map(|(place, line)| format!("{indent}{}{line}", if place == 0 { "" } else { "  " })).collect()
 }
 
-fn capital(words: &str) -> String {
+/// A sentence begins so.
+pub fn capital(words: &str) -> String {
     let mut letters = words.chars();
     letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
 }
@@ -76,7 +80,7 @@ pub fn table(report: &PostReport) -> Vec<TableLine> {
 
 fn cells(row: &CellReport, has_joules: bool) -> TableLine {
     let number = |number: Option<f64>| number.map_or_else(|| "-".to_string(), units::digits);
-    let then_ratio = row.then_ratio.map_or_else(|| "-".to_string(), |ratio| format!("{ratio:.2}x"));
+    let then_ratio = row.then_ratio.map_or_else(|| "-".to_string(), once);
     let today_ratio = match row.today_ratio {
         Some(ratio) => versus(ratio),
         None if row.is_base && row.today.is_some() => "1.00x".to_string(),
