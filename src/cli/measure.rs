@@ -91,7 +91,11 @@ pub struct Ran {
 
 /// Everything but the printing of results, which are not lost whatever happens.
 pub fn measure(args: &RunArgs) -> Result<Ran> {
-    let plan = plan_of(args)?;
+    measure_plan(args, plan_of(args)?)
+}
+
+/// The same of a plan that was made of these arguments.
+pub fn measure_plan(args: &RunArgs, plan: Plan) -> Result<Ran> {
     // A rate is kept for its time whatever the budget is: then it is blocks that are left out.
     let may_size = plan.job.units.is_none() && args.how.input.is_none() && args.how.load.rate.is_none();
     let time = budget_of(args);

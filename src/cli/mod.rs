@@ -51,6 +51,7 @@ mod points;
 mod query;
 mod refusals;
 mod renamed;
+mod reproduce;
 mod run;
 mod show;
 mod shown;
@@ -109,6 +110,7 @@ pub fn main() -> ExitCode {
         Some(Command::Growth(args)) => growth::growth(&args),
         Some(Command::Levers(args)) => levers::levers(*args),
         Some(Command::Advise(args)) => levers::advise(*args),
+        Some(Command::Reproduce(args)) => reproduce::reproduce(&args),
         Some(Command::Show(args)) => show::show(&args),
         Some(Command::Check(args)) => check::check(&args),
         Some(Command::Clean(args)) => clean::clean(&args),

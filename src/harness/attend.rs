@@ -9,6 +9,7 @@ use anyhow::Result;
 
 use super::child::Child;
 use super::dataset::DataSet;
+use super::energy::Energy;
 use super::gates::queue::Waits;
 use super::gates::window::{PhaseNoise, Window};
 use super::guest::EvictionWatch;
@@ -39,6 +40,7 @@ struct Readings {
     client: UsageReading,
     server: UsageReading,
     proxy: UsageReading,
+    machine: Energy,
 }
 
 /// Who listens to one child and looks at its processes.
@@ -264,6 +266,7 @@ impl<'a> Attendant<'a> {
         let client = if self.keeps_program() { phase.client } else { now.client.since(&self.before.client) };
         phase.client = Usage { run_delay_s: client_s, ..client };
         phase.server = self.server.map(|_| Usage { run_delay_s: server_s, ..now.server.since(&self.before.server) });
+        phase.machine_joules = now.machine.joules_since(&self.before.machine);
         phase.proxy = self.proxy.map(|_| now.proxy.since(&self.before.proxy));
         self.look();
         self.count_memory();
@@ -293,7 +296,8 @@ impl<'a> Attendant<'a> {
 
     fn readings(&self) -> Readings {
         let of = |process: Option<u32>| process.map(watch::reading).unwrap_or_default();
-        Readings { client: watch::reading(self.child), server: of(self.server), proxy: of(self.proxy) }
+        let (server, proxy) = (of(self.server), of(self.proxy));
+        Readings { client: watch::reading(self.child), server, proxy, machine: Energy::of_machine() }
     }
 
     /// Between phases, up to the end of the final flush.

@@ -9,6 +9,7 @@ pub mod contact;
 mod counts;
 pub mod crash;
 pub mod dataset;
+mod energy;
 pub mod files;
 mod filled;
 pub mod gates;

@@ -370,6 +370,7 @@ fn phase(name: &str, clients: u32, seen: LoadStats, units_by_second: Vec<u64>) -
         server: None,
         proxy: None,
         store_by_second: Vec::new(),
+        machine_joules: None,
         noise: None,
     }
 }

@@ -299,6 +299,10 @@ pub struct Phase {
     /// a server that kvfair did not start.
     #[serde(default)]
     pub store_by_second: Vec<Second>,
+    /// What the processors of the whole machine took up meanwhile, by its own counters; nothing where it has none that
+    /// may be read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub machine_joules: Option<f64>,
     /// What else went on in this phase alone, of jobs of requests: each phase is a point of its own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub noise: Option<Noise>,

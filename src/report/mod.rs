@@ -36,6 +36,7 @@ pub mod point;
 pub mod queries;
 pub mod rated;
 pub mod remarks;
+pub mod reproduce;
 pub mod sizes;
 pub mod standing;
 pub mod store_stats;

@@ -1,8 +1,8 @@
 """Looks at pages of `kvfair show --html` in Chromium, and in Firefox where it is installed. Prints what was seen, and a
 line for each thing that is wrong.
 
-page.py FOLDER AXE: FOLDER has NAME.html and NAME.json for each name in PAGES and GROWTH, hostile.html, many.html (with
-hostile labels), bytes.html (with bytes on disk) and warned.html (noisy, of a debug build); AXE is the file axe.min.js.
+page.py FOLDER AXE: FOLDER has NAME.html and NAME.json for each name in PAGES and GROWTH, reproduced.html, hostile.html,
+many.html (with hostile labels), bytes.html (with bytes on disk) and warned.html (noisy, of a debug build); AXE is the file axe.min.js.
 Exit code 1 if anything is wrong.
 """
 import base64
@@ -22,8 +22,9 @@ from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.ui import WebDriverWait
 
 PAGES = ["fans", "noisy", "getset", "rates"]
-# The page of `kvfair growth`.
+# The pages of `kvfair growth` and of `kvfair reproduce`.
 GROWTH = "growth"
+REPRODUCED = "reproduced"
 # Pages with charts, and how many they have.
 CHARTS = {"getset": 6, "rates": 5, GROWTH: 8}
 # Those of whole jobs, with pictures of ratios and a choice of the base.
@@ -512,7 +513,7 @@ def main(folder, axe):
     try:
         looked = Looked(driver, Path(folder))
         numbers, papers = set(), []
-        for name in PAGES + [GROWTH]:
+        for name in PAGES + [GROWTH, REPRODUCED]:
             nothing_is_loaded_and_no_error(looked, name)
             it_is_readable_without_scripts_and_styles(looked, name)
             numbers |= its_numbers_are_those_of_show(looked, name) if name in PAGES else set()
@@ -534,7 +535,7 @@ def main(folder, axe):
         hostile_labels_are_text(looked)
         many_records_are_no_burden(looked)
         firefox_shows_it_too(looked, "fans")
-        print(f"printed: {', '.join(f'{name} {pages}' for name, pages in zip(PAGES + [GROWTH], papers))} pages")
+        print(f"printed: {', '.join(f'{name} {pages}' for name, pages in zip(PAGES + [GROWTH, REPRODUCED], papers))} pages")
         print(f"{driver.capabilities['browserName']} {driver.capabilities['browserVersion']}: {looked.wrong} wrong, "
               f"{len(numbers)} columns compared")
         return 1 if looked.wrong else 0

@@ -105,6 +105,8 @@ fn a_browser_shows_the_page_as_it_is_meant() {
         desk.run(&["show", &file, "--html", &format!("{name}.html")]);
         desk.file(&format!("{name}.json"), desk.run(&["show", &file, "--json"]).out);
     }
+    let reproduced = fs::read(of_the_project("tests/golden/shown/reproduce.html")).expect("the page of posts");
+    desk.file("reproduced.html", reproduced);
     let (page, axe) =
         (of_the_project("tests/browser/page.py"), of_the_project("target/test-tools/node_modules/axe-core/axe.min.js"));
     let home = desk.home();

@@ -55,6 +55,7 @@ mod rates;
 mod read_only;
 mod reconnects;
 mod regressions;
+mod reproduce;
 mod results;
 mod room;
 #[cfg(target_os = "linux")]

@@ -27,6 +27,7 @@ mod mask;
 mod packed;
 mod picture;
 mod ratios;
+mod reproduced;
 mod strip;
 mod style;
 mod tables;
@@ -36,6 +37,7 @@ mod waterfall;
 pub use growth::growth_page;
 pub use mask::Mask;
 use ratios::RatioPicture;
+pub use reproduced::reproduced_page;
 use strip::one_line;
 pub use waterfall::document as waterfall_svg;
 
