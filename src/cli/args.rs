@@ -13,10 +13,12 @@ use crate::report::compare::RegressionLimit;
 
 mod exec;
 mod help;
+mod history;
 mod run;
 
 pub use exec::Exec;
 pub use help::refused;
+pub use history::History;
 pub use run::{How, Look, RequestArgs, RunArgs, Size};
 
 #[derive(Debug, Parser)]
@@ -87,6 +89,8 @@ pub enum Command {
         Each lever is measured alone; `kvfair levers` measures them together too. Exit codes: 0 it is clear what \
         helps, or that nothing does; 6 it is not (a noisy machine, too little time).")]
     Advise(Box<Levers>),
+    /// Compare versions of a store in the same blocks, or follow results files over time
+    History(Box<History>),
     /// Print a results file again
     Show(Show),
     #[cfg(test)]

@@ -32,6 +32,7 @@ mod findmax;
 mod foretold;
 mod grown;
 mod growth;
+mod history;
 /// The command of CONTRIBUTING.md, where it would stand.
 #[cfg(test)]
 #[path = "../../examples/contributing/levels.rs"]
@@ -58,6 +59,7 @@ mod sized;
 mod target;
 mod terminal;
 mod verified;
+mod versioned;
 
 use args::{Cli, Command};
 use terminal::print;
@@ -109,6 +111,7 @@ pub fn main() -> ExitCode {
         Some(Command::Growth(args)) => growth::growth(&args),
         Some(Command::Levers(args)) => levers::levers(*args),
         Some(Command::Advise(args)) => levers::advise(*args),
+        Some(Command::History(args)) => history::history(*args),
         Some(Command::Show(args)) => show::show(&args),
         Some(Command::Check(args)) => check::check(&args),
         Some(Command::Clean(args)) => clean::clean(&args),
