@@ -37,7 +37,7 @@ by_pip() {
 by_mvn() {
     needs mvn "$1"
     mvn -q -B org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy -Dartifact="$1:$2" \
-        -DoutputDirectory="$(cd "$work" && pwd)/got" || fail "mvn could not download $1 $2" "is the network there?"
+        -DoutputDirectory="$(cd "$work" && pwd)/got" >&2 || fail "mvn could not download $1 $2" "is the network there?"
     mv "$work"/got/*.jar "$work/package"
 }
 

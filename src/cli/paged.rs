@@ -75,7 +75,7 @@ fn text(found: PageFindings, records: &[Record], look: &Look, from: (Option<&Pat
             let report = versions::report(ahead::split(records).0, &labels);
             PageFindings {
                 heading: Some(report.heading()),
-                tables: vec![Grid { title: "Versions".to_string(), lines: report.lines() }],
+                tables: vec![Grid { title: "Versions".to_string(), lines: report.lines(true) }],
                 versions: Some(report.chart()),
             }
         }

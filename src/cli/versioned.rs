@@ -45,7 +45,7 @@ pub fn told(report: &VersionsReport, look: &Look) -> Result<String> {
     Ok(match look {
         Look { json: true, .. } => format!("{}\n", serde_json::to_string_pretty(report)?),
         Look { markdown: true, .. } => {
-            format!("\n{}\n{}\n", export::markdown(&report.lines()), export::listed(&report.sentences()))
+            format!("\n{}\n{}\n", export::markdown(&report.lines(true)), export::listed(&report.sentences()))
         }
         _ => report.text(),
     })

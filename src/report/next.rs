@@ -16,7 +16,7 @@ use crate::model::trial::{Configuration, Data, Durability};
 /// Who waits longer than this share of its time is told what would help.
 const WAITS_SHARE: f64 = 0.8;
 /// Options that name what must not exist yet: what was typed has made it.
-const MADE: [&str; 4] = ["--output", "-o", "--keep", "--html"];
+const MADE: [&str; 5] = ["--output", "-o", "--keep", "--html", "--svg"];
 
 /// How standard input is named: what came from it must come again.
 const STDIN: [&str; 4] = ["-", "-i-", "-i=-", "--input=-"];

@@ -281,24 +281,26 @@ impl VersionsReport {
         }
     }
 
-    /// What stands in the table, the headings first.
-    pub fn lines(&self) -> Vec<TableLine> {
-        let headings = ["version", "target", "seconds", "vs first", "CPU vs first", "step"];
-        let mut lines = vec![TableLine::Cells(headings.map(str::to_string).to_vec())];
+    /// What stands in the table, the headings first. A terminal has no room for targets.
+    pub fn lines(&self, with_targets: bool) -> Vec<TableLine> {
+        let headings = ["version", "seconds", "vs first", "CPU vs first", "step"];
+        let headings = headings.into_iter().chain(with_targets.then_some("target"));
+        let mut lines = vec![TableLine::Cells(headings.map(str::to_string).collect())];
         for (place, row) in self.versions.iter().enumerate() {
             if let Some(why) = &row.failed {
                 lines.push(TableLine::Reason(row.name.clone(), format!("no number: {why}")));
                 continue;
             }
             let told = |seen: Option<Versus>| seen.map_or_else(|| "base".to_string(), versus);
-            lines.push(TableLine::Cells(vec![
+            let mut cells = vec![
                 row.name.clone(),
-                row.target.clone(),
                 row.seconds.map_or_else(|| "-".to_string(), units::seconds),
                 told(row.seconds_versus_first),
                 told(row.cpu_versus_first),
                 self.step_in_words(place),
-            ]));
+            ];
+            cells.extend(with_targets.then(|| row.target.clone()));
+            lines.push(TableLine::Cells(cells));
         }
         lines
     }
@@ -321,7 +323,9 @@ impl VersionsReport {
         let said = self.sentences();
         let told = said.iter().flat_map(|sentence| wrap(sentence, width())).collect::<Vec<_>>().join("\n");
         let heading = format!("versions in their order, {} blocks; the first is the base.{by}", self.blocks);
-        format!("\n{heading}\n{}{told}\n", layout(&self.lines(), width()))
+        let named = self.versions.iter().filter(|row| row.name != row.target);
+        let named = named.map(|row| format!(" {}: {}\n", row.name, row.target)).collect::<String>();
+        format!("\n{heading}\n{named}{}{told}\n", layout(&self.lines(false), width()))
     }
 
     /// The picture: ratios to the first version, and levels between the claimed steps.
