@@ -31,13 +31,13 @@ fn called(records: &[Record], labels: &[String]) -> Vec<String> {
             seen.push(&record.target.label);
         }
     }
-    let mut renamed = seen.iter().filter(|label| !labels.iter().any(|one| one == **label));
-    let is_there = |label: &String| records.iter().any(|record| record.target.label == *label);
-    let known = |label: &String| match is_there(label) {
-        true => Some(label.clone()),
-        false => renamed.next().map(|name| name.to_string()),
-    };
-    labels.iter().filter_map(known).collect()
+    // The way in which a target is asked stands behind its label.
+    let is_of =
+        |seen: &str, label: &str| seen.strip_prefix(label).is_some_and(|way| way.is_empty() || way.starts_with(' '));
+    let mut renamed = seen.iter().filter(|seen| !labels.iter().any(|label| is_of(seen, label)));
+    let all = || records.iter().map(|record| record.target.label.as_str());
+    let known = |label: &String| all().find(|seen| is_of(seen, label)).or_else(|| renamed.next().copied());
+    labels.iter().filter_map(known).map(str::to_string).collect()
 }
 
 /// What stands below the table of the run; alone as JSON.

@@ -1,5 +1,5 @@
-//! What a picture of steps shows: a number at each place from left to right, and levels that change only where a step is
-//! claimed. The page draws it.
+//! What a picture of steps shows: a number at each place from left to right, and levels that change only where a step
+//! is claimed. The page draws it.
 
 pub struct StepChart {
     pub title: String,

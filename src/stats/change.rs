@@ -1,9 +1,9 @@
 //! Change points: where the numbers of a series of runs changed their level, if they did.
 //!
 //! The statistic is that of E-divisive (Matteson and James, Journal of the American Statistical Association 109, 2014):
-//! the energy distance of what stands before a split and what stands behind it, the largest over all splits. How large it
-//! is by chance, permutations of the series tell. They know no order: runs that depend on the runs before them raise
-//! false alarms (docs/statistics.md has how many).
+//! the energy distance of what stands before a split and what stands behind it, the largest over all splits.
+//! Permutations of the series tell how large it is by chance. They know no order: runs that depend on the runs before
+//! them raise false alarms (docs/statistics.md has how many).
 
 use serde::Serialize;
 

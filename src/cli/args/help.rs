@@ -39,6 +39,7 @@ const OF_ONE: &[(&str, &str, &str)] = &[
     ("history", "what", "A job and versions; or results files [default: all]"),
     ("history", "measure", "Over time: ratio (to a baseline), seconds or cpu"),
     ("history", "svg", "Write the picture into this file"),
+    ("history", "wide", "All columns, warnings (others: --json, --markdown)"),
     ("history", "clients", "Clients at once: one number"),
     ("levers", "job", "The job: fans, ngrams, ... (`kvfair jobs`)"),
     ("levers", "profiles", "Size of `fans` (others: --messages, --requests)"),

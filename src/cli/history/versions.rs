@@ -21,6 +21,8 @@ use crate::report::versions as report;
 
 /// Clients of a job that sweeps over their number unless it is told otherwise.
 const CLIENTS: &str = "10";
+const ONE_POINT: &str =
+    "versions are compared at one point, as fast as it goes\nhint: name one number or way in place of a list";
 
 pub fn versions(args: History, job: &str, targets: Vec<String>) -> Result<Exit> {
     let (svg, look) = (args.svg, args.how.look());
@@ -35,6 +37,9 @@ pub fn versions(args: History, job: &str, targets: Vec<String>) -> Result<Exit> 
     let how = one_point(job, args.how)?;
     let run = RunArgs { job: Some(job.to_string()), targets, own: Exec::default(), how };
     let plan = plan_of(&run)?;
+    if plan.chosen.len() != run.targets.len() {
+        return Err(anyhow!(Usage(ONE_POINT.to_string())));
+    }
     is_one_point(&plan)?;
     if let Some(exit) = all_start(&plan)? {
         return Ok(exit);
@@ -55,8 +60,7 @@ fn one_point(job: &str, mut how: How) -> Result<How> {
 fn is_one_point(plan: &Plan) -> Result<()> {
     let points = plan.points(&plan.job, 1).len();
     if points > 1 || plan.sizes.len() > 1 || plan.orders.len() > 1 || plan.rtts_us.len() > 1 || plan.is_paced() {
-        let what = "versions are compared at one point, as fast as it goes\nhint: name one number in place of a list";
-        return Err(anyhow!(Usage(what.to_string())));
+        return Err(anyhow!(Usage(ONE_POINT.to_string())));
     }
     Ok(())
 }

@@ -1,7 +1,7 @@
 //! Results files of a directory over time: series of one number a run, and where they changed.
 //!
-//! A series is of one target under one set-up: what [`alike::unlike`] compares. Where the set-up changes the series ends
-//! and another one begins. A change is only a reason to look: the paired run that it names decides.
+//! A series is of one target under one set-up: what [`alike::unlike`] compares. Where the set-up changes the series
+//! ends and another one begins. A change is only a reason to look: the paired run that it names decides.
 
 use std::collections::BTreeSet;
 use std::str::FromStr;

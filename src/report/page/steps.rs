@@ -149,7 +149,9 @@ fn drawn(chart: &StepChart) -> (f64, Markup) {
         @for rule in &chart.rules { (ruled(chart, rule.before, &rule.words, rule.is_break, (axis.top, bottom))) }
         @if chart.is_joined { (joined(chart, &axis)) }
         (levels(chart, &axis))
-        @for (place, one) in chart.places.iter().enumerate() { (marked(x(chart, place as f64), one.mark, &axis, bottom)) }
+        @for (place, one) in chart.places.iter().enumerate() {
+            (marked(x(chart, place as f64), one.mark, &axis, bottom))
+        }
     };
     (height, picture)
 }

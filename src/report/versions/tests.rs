@@ -12,7 +12,7 @@ fn records(versions: &[(&str, &str, f64)], blocks: u32) -> Vec<Record> {
         made.phases = vec![Phase { name: "run".to_string(), took_s: took_s * wobble, ..Phase::default() }];
         made.run.blocks = blocks;
         made.job.name = "getset".to_string();
-        made.target.store = "redis".to_string();
+        made.target.store = "store".to_string();
         made.store = Some(StoreFacts {
             version: version.to_string(),
             client_library: String::new(),
@@ -45,10 +45,10 @@ const FOUR: &[(&str, &str, f64)] =
 fn steps_are_told_between_neighbours_by_the_versions_that_servers_told() {
     let report = told(&records(FOUR, 8));
     let said = report.sentences();
-    assert!(said[0].starts_with("From redis 6.2.5 to redis 7.0.15 no step is seen: one of "), "{said:?}");
-    assert!(said[1].starts_with("redis 8.2.3 takes 1.2"), "{said:?}");
-    assert!(said[1].contains(" times as long as redis 7.0.15 [1."), "{said:?}");
-    assert!(said[2].starts_with("valkey 9.1.2 takes 0.75 times as long as redis 8.2.3 ["), "{said:?}");
+    assert!(said[0].starts_with("From store 6.2.5 to store 7.0.15 no step is seen: one of "), "{said:?}");
+    assert!(said[1].starts_with("store 8.2.3 takes 1.2"), "{said:?}");
+    assert!(said[1].contains(" times as long as store 7.0.15 [1."), "{said:?}");
+    assert!(said[2].starts_with("valkey 9.1.2 takes 0.75 times as long as store 8.2.3 ["), "{said:?}");
     assert_eq!(report.heading(), said[1..].join(" "));
     let text = report.text();
     assert!(text.contains("none seen") && text.contains("slower") && text.contains("faster"), "{text}");
@@ -87,8 +87,8 @@ fn a_version_without_a_number_is_named_and_stepped_over() {
     of_b.for_each(|record| record.outcome = Outcome::Failed { reason: "it broke".to_string() });
     let report = told(&broken);
     let said = report.sentences();
-    assert_eq!(said[0], "redis 7.0.15 has no number: it broke.");
-    assert!(said[1].contains("times as long as redis 6.2.5"), "{said:?}");
+    assert_eq!(said[0], "store 7.0.15 has no number: it broke.");
+    assert!(said[1].contains("times as long as store 6.2.5"), "{said:?}");
     assert_eq!(report.chart().places[1].mark, StepMark::Failed);
 }
 
