@@ -13,11 +13,13 @@ use crate::report::compare::RegressionLimit;
 
 mod exec;
 mod help;
+mod history;
 mod reproduce;
 mod run;
 
 pub use exec::Exec;
 pub use help::refused;
+pub use history::History;
 pub use reproduce::Reproduce;
 pub use run::{How, Look, RequestArgs, RunArgs, Size};
 
@@ -91,6 +93,8 @@ pub enum Command {
     Advise(Box<Levers>),
     /// Repeat the benchmarks of blog posts of 2009 and 2010, and compare
     Reproduce(Reproduce),
+    /// Compare versions of a store in the same blocks, or follow results files over time
+    History(Box<History>),
     /// Print a results file again
     Show(Show),
     #[cfg(test)]

@@ -66,7 +66,7 @@ fn side_by_side(args: Compare, job: &str, base: &str, head: &str) -> Result<Exit
     let results = ran.lost.is_none().then_some(ran.path.as_path()).filter(|_| !ran.records.is_empty());
     let table = Grid { title: format!("{head} against {base}"), lines: compare::lines(&compared) };
     let tables = if is_compared { vec![table] } else { Vec::new() };
-    let paged = paged::write_with(PageFindings { heading: None, tables }, &ran.records, &look, results);
+    let paged = paged::write_with(PageFindings { tables, ..PageFindings::default() }, &ran.records, &look, results);
     let ended = match ran.ended {
         Ok(exit) if is_compared => end(&compared, limit, exit, &look),
         ended => ended,

@@ -114,7 +114,12 @@ fn shown(found: &[Found], args: &FindMax, records: &[Record], results: Option<&P
     }
     let heading = Some(limits::sentence(found, &args.slo)).filter(|sentence| !sentence.is_empty());
     let tables = vec![Grid { title: limits::title(&args.slo), lines: limits::lines(found) }];
-    paged::write_with(PageFindings { heading, tables }, &counted, &args.run.how.look(), results)?;
+    paged::write_with(
+        PageFindings { heading, tables, ..PageFindings::default() },
+        &counted,
+        &args.run.how.look(),
+        results,
+    )?;
     let failed = found.iter().any(|one| !one.unclear && !one.reason.is_empty());
     let unclear = found.iter().any(|one| one.unclear);
     let rows = cells::rows(&counted, &standings);

@@ -32,6 +32,7 @@ mod findmax;
 mod foretold;
 mod grown;
 mod growth;
+mod history;
 /// The command of CONTRIBUTING.md, where it would stand.
 #[cfg(test)]
 #[path = "../../examples/contributing/levels.rs"]
@@ -59,6 +60,7 @@ mod sized;
 mod target;
 mod terminal;
 mod verified;
+mod versioned;
 
 use args::{Cli, Command};
 use terminal::print;
@@ -111,6 +113,7 @@ pub fn main() -> ExitCode {
         Some(Command::Levers(args)) => levers::levers(*args),
         Some(Command::Advise(args)) => levers::advise(*args),
         Some(Command::Reproduce(args)) => reproduce::reproduce(&args),
+        Some(Command::History(args)) => history::history(*args),
         Some(Command::Show(args)) => show::show(&args),
         Some(Command::Check(args)) => check::check(&args),
         Some(Command::Clean(args)) => clean::clean(&args),

@@ -7,7 +7,7 @@ use anyhow::{Error, Result};
 
 use super::args::Look;
 use super::shown::{keeps_crash, points, sentence};
-use super::{complain, grown, levered, sized};
+use super::{complain, grown, levered, sized, versioned};
 use crate::harness::load::BrokenLine;
 use crate::harness::save;
 use crate::jobs;
@@ -22,9 +22,10 @@ use crate::report::next::{self, Known};
 use crate::report::page::{self, LeverPage, Mask, PageInput, PagePart, RawResults};
 use crate::report::sizes::Axis;
 use crate::report::standing::{Standings, standings};
+use crate::report::steps::StepChart;
 use crate::report::table::{self, Ranks};
 use crate::report::warn::{self, WarningInput};
-use crate::report::{ahead, alike, cells, growth, json, point, sizes, sweep, whole};
+use crate::report::{ahead, alike, cells, growth, json, point, sizes, sweep, versions, whole};
 use crate::stores;
 
 /// Refused before anything is measured: a page is never overwritten.
@@ -37,6 +38,8 @@ pub fn is_to_be_new(look: &Look) -> Result<()> {
 pub struct PageFindings {
     pub heading: Option<String>,
     pub tables: Vec<Grid>,
+    /// The picture of versions.
+    pub versions: Option<StepChart>,
 }
 
 /// Writes the page, if one was asked for. `results` is the file that the records lie in.
@@ -64,7 +67,20 @@ fn text(found: PageFindings, records: &[Record], look: &Look, from: (Option<&Pat
     let (results, broken) = from;
     let raw = results.map(raw).transpose()?.flatten();
     let mask = Mask::of(records);
+    let versions = versioned::labels(records);
     let records = &mask.labelled(records);
+    let found = match versions {
+        Some(labels) => {
+            let labels: Vec<String> = labels.iter().map(|label| mask.applied(label)).collect();
+            let report = versions::report(ahead::split(records).0, &labels);
+            PageFindings {
+                heading: Some(report.heading()),
+                tables: vec![Grid { title: "Versions".to_string(), lines: report.lines(true) }],
+                versions: Some(report.chart()),
+            }
+        }
+        None => found,
+    };
     let source = Source { results: raw, broken };
     Ok(match () {
         () if ahead::split(records).0.is_empty() => {
@@ -102,7 +118,7 @@ fn before(line: &BrokenLine, error: &Error, look: &Look) -> Option<String> {
 }
 
 /// What comes through a pipe cannot be read twice.
-fn raw(path: &Path) -> Result<Option<RawResults>> {
+pub fn raw(path: &Path) -> Result<Option<RawResults>> {
     if !path.metadata().is_ok_and(|meta| meta.is_file()) {
         return Ok(None);
     }
@@ -132,7 +148,7 @@ fn of_levers(all: &[Record], mask: &Mask, look: &Look, source: Source) -> Result
         seen: WarningInput { records, ahead: &[], rows, points: &[], standings },
     });
     let evidence = evidence.collect();
-    let found = PageFindings { heading: Some(levers::text::heading(&report)), tables: Vec::new() };
+    let found = PageFindings { heading: Some(levers::text::heading(&report)), ..PageFindings::default() };
     of_one_size(found, &gains, mask, look, source, Some(LeverPage { report, evidence }))
 }
 
@@ -176,6 +192,7 @@ fn of_one_size(
         results: source.results,
         broken: source.broken,
         levers,
+        versions: found.versions,
         parts: vec![PagePart { title: String::new(), seen }],
     })
 }
@@ -201,6 +218,7 @@ fn of_growth(records: &[Record], mask: &Mask, source: Source) -> Result<String> 
         results: source.results,
         broken: source.broken,
         levers: None,
+        versions: None,
         parts: vec![PagePart { title: String::new(), seen }],
     };
     page::growth_page(&input, &grown)
@@ -235,6 +253,7 @@ fn of_sizes(all: &[Record], mask: &Mask, look: &Look, source: Source) -> Result<
         results: source.results,
         broken: source.broken,
         levers: None,
+        versions: None,
         parts: page_parts,
     })
 }

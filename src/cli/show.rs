@@ -6,7 +6,7 @@ use anyhow::{Result, anyhow, bail};
 
 use super::args::{Look, Show};
 use super::shown::{print_shown, read, shown};
-use super::{Exit, complain, grown, levered, paged, verified};
+use super::{Exit, complain, grown, levered, paged, verified, versioned};
 use crate::harness::load::Parts;
 use crate::harness::save;
 use crate::model::record::{Outcome, Record};
@@ -14,7 +14,7 @@ use crate::report::chart::{Chart, document};
 use crate::report::point::is_swept;
 use crate::report::standing::standings;
 use crate::report::warn::WarningInput;
-use crate::report::{ahead, by_second, cells, histograms, percentiles, sizes, sweep, sweep_chart, words};
+use crate::report::{ahead, by_second, cells, histograms, percentiles, sizes, sweep, sweep_chart, versions, words};
 
 /// A page says why it shows nothing, as the error does.
 pub fn show(args: &Show) -> Result<Exit> {
@@ -50,7 +50,11 @@ fn looked_at(args: &Show) -> Result<Exit> {
         bail!("{}: results of `kvfair growth` have no histograms", path.display());
     }
     if let Some(file) = &args.svg {
-        let svg = if levered::is_levers(records) { levered::drawn(records) } else { drawn(counting) };
+        let svg = match versioned::labels(records) {
+            Some(labels) => Ok(versioned::drawn(&versions::report(records, &labels))),
+            None if levered::is_levers(records) => levered::drawn(records),
+            None => drawn(counting),
+        };
         let svg = svg.map_err(about)?;
         save::write_new(&[(file.clone(), svg)])?;
         complain(&format!("chart: {}", file.display()));

@@ -5,7 +5,7 @@ use std::path::Path;
 use anyhow::{Result, bail};
 
 use super::args::Look;
-use super::{Exit, complain, exit_of, grown, levered, sized, target, terminal};
+use super::{Exit, complain, exit_of, grown, levered, sized, target, terminal, versioned};
 use crate::harness::load::{self, Parts};
 use crate::harness::save;
 use crate::jobs;
@@ -21,7 +21,7 @@ use crate::report::trials::{self, Trial};
 use crate::report::warn::{self, WarningInput};
 use crate::report::{
     ahead, alike, batch, claims, columns, costs, export, grid, json, next, notes, point, remarks, sizes, store_stats,
-    sweep, table, whole, words,
+    sweep, table, versions, whole, words,
 };
 use crate::stats::floor::Control;
 use crate::stats::parallel;
@@ -57,6 +57,17 @@ pub fn read(path: &Path, parts: Parts) -> Result<Vec<Record>> {
 
 /// What is printed of a run's records, and how a command that did no more than that ends.
 pub fn shown(records: &[Record], look: &Look) -> Result<(String, Exit)> {
+    let Some(labels) = versioned::labels(records).filter(|_| !look.csv && !look.all) else {
+        return of_a_run(records, look);
+    };
+    let report = versions::report(records, &labels);
+    let below = versioned::told(&report, look)?;
+    let (text, exit) = of_a_run(records, look)?;
+    // As JSON there is one document, the versions.
+    Ok((if look.json { below } else { format!("{text}{below}") }, exit))
+}
+
+fn of_a_run(records: &[Record], look: &Look) -> Result<(String, Exit)> {
     if levered::is_levers(records) {
         return match look {
             Look { csv: true, .. } | Look { markdown: true, .. } | Look { all: true, .. } | Look { wide: true, .. } => {

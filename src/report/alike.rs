@@ -139,6 +139,11 @@ pub fn unlike(one: &Record, other: &Record) -> Option<String> {
     differing(one, other, |_| true)
 }
 
+/// The same in a word or two: "machine", "size".
+pub fn what_differs(one: &Record, other: &Record) -> Option<&'static str> {
+    MATTERS.iter().find(|matter| !(matter.same)(one, other)).map(|matter| matter.what)
+}
+
 fn differing(one: &Record, other: &Record, matters: impl Fn(&Matter) -> bool) -> Option<String> {
     let matter = MATTERS.iter().filter(|matter| matters(matter)).find(|matter| !(matter.same)(one, other))?;
     let (one, other) = ((matter.told)(one), (matter.told)(other));

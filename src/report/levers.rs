@@ -316,7 +316,7 @@ fn synthetic(records: &[Record], gains: &[Record], seen: &GainsSeen) -> (Option<
 /// So many counters stand beside a lever.
 const COUNTERS: usize = 2;
 
-fn failure(record: &Record) -> Option<String> {
+pub(super) fn failure(record: &Record) -> Option<String> {
     match &record.outcome {
         Outcome::Finished if record.is_right() => None,
         Outcome::Finished => Some("wrong answers".to_string()),

@@ -16,7 +16,7 @@ use crate::model::trial::{Configuration, Data, Durability};
 /// Who waits longer than this share of its time is told what would help.
 const WAITS_SHARE: f64 = 0.8;
 /// Options that name what must not exist yet: what was typed has made it.
-const MADE: [&str; 4] = ["--output", "-o", "--keep", "--html"];
+const MADE: [&str; 5] = ["--output", "-o", "--keep", "--html", "--svg"];
 
 /// How standard input is named: what came from it must come again.
 const STDIN: [&str; 4] = ["-", "-i-", "-i=-", "--input=-"];
@@ -62,7 +62,7 @@ fn helps(seen: &WarningInput<'_>, first: &Record, known: &Known<'_>) -> Option<(
         return None;
     }
     let typed = match first.run.command.first().map(String::as_str) {
-        Some("run" | "compare" | "find-max") => first.run.command.clone(),
+        Some("run" | "compare" | "find-max" | "history") => first.run.command.clone(),
         // The first look, and records that do not tell.
         None => words(&["run", &first.job.name]),
         Some(_) => return None,
@@ -281,7 +281,7 @@ fn with(typed: Vec<String>, option: &str, value: &str) -> Vec<String> {
 }
 
 /// As a shell takes it for one word, on this line: results may be somebody else's.
-pub(super) fn quoted(word: &str) -> String {
+pub fn quoted(word: &str) -> String {
     let word = plain::line(word);
     let is_plain = |letter: char| letter.is_alphanumeric() || "-_./:=,%+@".contains(letter);
     if !word.is_empty() && word.chars().all(is_plain) {

@@ -13,7 +13,7 @@ pub fn cut_off(records: &[Record]) -> Option<String> {
     let command = records.first()?.run.command.first().map(String::as_str);
     match command {
         _ if records[0].levers.is_some() => of_levers(records),
-        None | Some("run" | "compare") => last_block(&records.iter().collect::<Vec<_>>()),
+        None | Some("run" | "compare" | "history") => last_block(&records.iter().collect::<Vec<_>>()),
         Some(_) => None,
     }
 }

@@ -8,9 +8,9 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use super::floor::{AaNoise, Bar};
-use super::paired::{LEAST_BLOCKS, LogRatios, Ratio};
+use super::paired::Ratio;
+use super::planned::{self, Costs, Judged};
 use super::rank::{self, Claim};
-use super::{holm, sample::Sample};
 
 /// Levers by their places in a run, 32 at most.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -139,7 +139,7 @@ impl Gain {
 }
 
 /// What each set cost in each block; less is better.
-pub type SetCosts = BTreeMap<LeverSet, BTreeMap<u32, f64>>;
+pub type SetCosts = Costs<LeverSet>;
 
 /// Judges the contrasts, in their order; those without a common block are left out. `lengths_s` is how long a trial of
 /// each set takes, in seconds: the median of its costs where it is not named.
@@ -149,45 +149,17 @@ pub fn gains(
     lengths_s: &BTreeMap<LeverSet, f64>,
     noise: &AaNoise,
 ) -> Vec<Gain> {
-    let seen: Vec<(Contrast, LogRatios)> =
-        contrasts.iter().filter_map(|contrast| Some((*contrast, paired(*contrast, costs)?))).collect();
-    // How many blocks there are decides on the test, never what they showed.
-    let least = seen.iter().map(|(_, ratios)| ratios.blocks()).min().unwrap_or(0);
-    let p_value = |ratios: &LogRatios| match least {
-        blocks if blocks >= rank::blocks_for(contrasts.len(), LEVEL) => Some(ratios.wilcoxon()),
-        blocks if blocks >= LEAST_BLOCKS => ratios.student(),
-        _ => None,
-    };
-    let p_values: Option<Vec<f64>> = seen.iter().map(|(_, ratios)| p_value(ratios)).collect();
-    let adjusted = p_values.map(|mut p_values| {
-        // One that could not be seen is a test all the same.
-        p_values.resize(contrasts.len(), 1.0);
-        holm::adjusted(&p_values)
-    });
-    let length_s = |set: LeverSet| {
-        let median = || Sample::new(costs.get(&set)?.values().copied().collect()).map(|sample| sample.median());
-        lengths_s.get(&set).copied().or_else(median).unwrap_or_default()
-    };
-    let judged = seen.iter().enumerate().map(|(place, (contrast, ratios))| {
-        let ratio = ratios.ratio();
-        let p = adjusted.as_ref().map(|adjusted| adjusted[place]);
-        let bar = noise.bar(length_s(contrast.before), length_s(contrast.after));
-        let claim = p.filter(|p| *p <= LEVEL).zip(bar).and_then(|(_, bar)| rank::claim(ratio, bar));
+    let pairs: Vec<(LeverSet, LeverSet)> = contrasts.iter().map(|contrast| (contrast.before, contrast.after)).collect();
+    let judged = planned::judged(&pairs, costs, lengths_s, noise, LEVEL).into_iter();
+    let gain = |seen: Judged<LeverSet>| {
+        let Judged { one: before, other: after, ratio, blocks, p, bar, claim } = seen;
         let effect = claim.map(|claim| match claim {
             Claim::Slower => LeverEffect::Helps,
             Claim::Faster => LeverEffect::Hurts,
         });
-        Gain { contrast: *contrast, ratio, blocks: ratios.blocks(), p, bar, effect }
-    });
-    judged.collect()
-}
-
-/// Cost before to cost after, in the blocks that have both.
-fn paired(contrast: Contrast, costs: &SetCosts) -> Option<LogRatios> {
-    let (before, after) = (costs.get(&contrast.before)?, costs.get(&contrast.after)?);
-    let (before, after): (Vec<f64>, Vec<f64>) =
-        before.iter().filter_map(|(block, cost)| Some((*cost, *after.get(block)?))).unzip();
-    LogRatios::of(&before, &after)
+        Gain { contrast: Contrast { before, after }, ratio, blocks, p, bar, effect }
+    };
+    judged.map(gain).collect()
 }
 
 pub fn gain(gains: &[Gain], contrast: Contrast) -> Option<&Gain> {

@@ -3,6 +3,7 @@
 pub mod across;
 pub mod arrivals;
 pub mod averages;
+pub mod change;
 pub mod floor;
 pub mod growth;
 pub mod holm;
@@ -11,6 +12,7 @@ pub mod never;
 pub mod normal;
 pub mod paired;
 pub mod parallel;
+pub mod planned;
 pub mod rank;
 pub mod sample;
 pub mod shift;

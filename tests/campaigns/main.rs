@@ -6,6 +6,7 @@
 mod binomial;
 mod equal;
 mod files;
+mod history;
 mod levers;
 mod noise;
 mod power;

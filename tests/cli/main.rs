@@ -33,6 +33,7 @@ mod growth;
 mod guarded;
 mod headlines;
 mod helped;
+mod history;
 mod kept;
 mod levers;
 mod levers_page;

@@ -4,7 +4,7 @@ use crate::desk::{Desk, real};
 use crate::noise::so_many_spinners;
 
 /// A Redis that burns so many microseconds of CPU more for each write; its program's name.
-fn slower_redis(desk: &Desk, burn_us: u32) -> String {
+pub fn slower_redis(desk: &Desk, burn_us: u32) -> String {
     use std::os::unix::fs::PermissionsExt;
     let (library, program) = (desk.home().join("burn.so"), desk.home().join("slower-redis"));
     let source = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/servers/burn.c");

@@ -36,6 +36,11 @@ const OF_ONE: &[(&str, &str, &str)] = &[
     ("find-max", "budget", "The time that the search has, as in 90s or 5m"),
     ("find-max", "json", "Print what was found as JSON"),
     ("advise", "budget", "The time that it has [default: 2m]"),
+    ("history", "what", "A job and versions; or results files [default: all]"),
+    ("history", "measure", "Over time: ratio (to a baseline), seconds or cpu"),
+    ("history", "svg", "Write the picture into this file"),
+    ("history", "wide", "All columns, warnings (others: --json, --markdown)"),
+    ("history", "clients", "Clients at once: one number"),
     ("levers", "job", "The job: fans, ngrams, ... (`kvfair jobs`)"),
     ("levers", "profiles", "Size of `fans` (others: --messages, --requests)"),
     ("levers", "clients", "Clients at once: one number"),
@@ -109,12 +114,15 @@ const REFUSED: &[(&str, &[&str], &str)] = &[
     ("levers", &["read_only"], "it changes stores that are started here"),
     ("levers", &["keep", "answers_only", "list", "no_aa"], "it chooses trials by itself"),
     ("levers", &["csv", "markdown", "all", "wide", "stat", "no_warn"], "`kvfair show` has it"),
+    ("history", &["rate", "arrivals", "replay"], "versions are compared as fast as they go"),
+    ("history", &["keep", "answers_only", "list", "read_only"], "it compares what versions take"),
+    ("history", &["csv", "all"], "it prints a table, --markdown or --json"),
     ("compare", &["csv", "all"], "it prints a table, --markdown or --json"),
     ("compare", &["list"], "`kvfair run` has it"),
 ];
 
 /// The commands whose options are many.
-const LONG: [&str; 5] = ["run", "find-max", "compare", "levers", "advise"];
+const LONG: [&str; 6] = ["run", "find-max", "compare", "levers", "advise", "history"];
 
 /// Whether what is said of one command holds for another: `advise` is the short form of `levers`.
 fn holds_for(of: &str, command: &str) -> bool {

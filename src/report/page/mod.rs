@@ -12,6 +12,7 @@ use super::grid::Grid;
 use super::json::ClaimJson;
 use super::levers::LeverReport;
 use super::remarks::remarks;
+use super::steps::StepChart;
 use super::warn::{Warning, WarningInput};
 use super::{by_second, claims, notes, percentiles, sweep_chart, words};
 use crate::model::logins;
@@ -20,6 +21,7 @@ mod bases;
 mod details;
 mod forced;
 mod growth;
+mod history;
 mod levers;
 mod manifest;
 mod marks;
@@ -28,6 +30,7 @@ mod packed;
 mod picture;
 mod ratios;
 mod reproduced;
+mod steps;
 mod strip;
 mod style;
 mod tables;
@@ -35,9 +38,11 @@ mod terms;
 mod waterfall;
 
 pub use growth::growth_page;
+pub use history::{history_page, history_svg};
 pub use mask::Mask;
 use ratios::RatioPicture;
 pub use reproduced::reproduced_page;
+pub use steps::document as steps_svg;
 use strip::one_line;
 pub use waterfall::document as waterfall_svg;
 
@@ -66,6 +71,8 @@ pub struct PageInput<'a> {
     pub results: Option<RawResults>,
     /// What levers gain, of a run of these: the part is its blocks of gains.
     pub levers: Option<LeverPage<'a>>,
+    /// Versions of a store, which stand before the ratios of targets.
+    pub versions: Option<StepChart>,
 }
 
 /// What stands in place of the ratios of targets.
@@ -110,6 +117,10 @@ pub fn page(input: &PageInput<'_>) -> Result<String> {
     let body = html! {
         (strip::top(input))
         (terms::terms(input))
+        @if let Some(versions) = &input.versions {
+            h2 { (versions.title) }
+            (steps::figure(versions))
+        }
         @match &input.levers {
             Some(seen) => (levers::levers(&seen.report)),
             None => (pictures(input)),

@@ -1,0 +1,139 @@
+//! A picture for each target of a job: its runs from left to right, across the set-ups that follow each other.
+
+use super::text::day;
+use super::{DotSeen, HistoryReport, SeriesSeen, SetUp};
+use crate::report::steps::{StepChart, StepLevel, StepMark, StepPlace, StepRule};
+use crate::stats::sample::Sample;
+
+/// A page with more pictures is none that anybody looks through.
+const CHARTS_MAX: usize = 24;
+
+/// The pictures, those with changes first, and how many there is no room for.
+pub fn charts(report: &HistoryReport) -> (Vec<StepChart>, usize) {
+    let mut tracks: Vec<Track<'_>> = Vec::new();
+    for setup in &report.setups {
+        for series in &setup.series {
+            match tracks.iter_mut().find(|track| track.is_followed_by(setup, series)) {
+                Some(track) => track.parts.push((setup, series)),
+                None => tracks.push(Track { parts: vec![(setup, series)] }),
+            }
+        }
+    }
+    tracks.retain(|track| track.has_numbers());
+    tracks.sort_by_key(|track| (!track.has_changes(), track.parts[0].1.is_baseline));
+    let left_out = tracks.len().saturating_sub(CHARTS_MAX);
+    let of_one = |track: &Track<'_>| tracks.iter().filter(|other| other.name() == track.name()).count();
+    let chart = |track: &Track<'_>| {
+        let chart = track.chart();
+        // Two set-ups in turn have a picture each.
+        let title =
+            if of_one(track) > 1 { format!("{} · {}", track.name(), track.parts[0].0.subject) } else { track.name() };
+        StepChart { title, ..chart }
+    };
+    (tracks.iter().take(CHARTS_MAX).map(chart).collect(), left_out)
+}
+
+/// One target of a job under set-ups of which each begins when the one before it has ended.
+struct Track<'a> {
+    parts: Vec<(&'a SetUp, &'a SeriesSeen)>,
+}
+
+impl<'a> Track<'a> {
+    fn is_followed_by(&self, setup: &SetUp, series: &SeriesSeen) -> bool {
+        let (before, target) = self.parts[self.parts.len() - 1];
+        let is_over = before.runs.last().map(|run| &run.began) < setup.runs.first().map(|run| &run.began);
+        before.job == setup.job && target.target == series.target && target.counted == series.counted && is_over
+    }
+
+    fn name(&self) -> String {
+        format!("{}, {}", self.parts[0].0.job, self.parts[0].1.target)
+    }
+
+    fn has_numbers(&self) -> bool {
+        let mut seen = self.parts.iter().flat_map(|(_, series)| &series.dots);
+        seen.any(|dot| matches!(dot.seen, DotSeen::Used { .. } | DotSeen::Noisy { .. }))
+    }
+
+    fn has_changes(&self) -> bool {
+        self.parts.iter().any(|(_, series)| !series.changes.is_empty())
+    }
+
+    fn chart(&self) -> StepChart {
+        let series = self.parts[0].1;
+        let mut chart = StepChart {
+            title: self.name(),
+            across: "runs in the order of time".to_string(),
+            up: series.counted.clone(),
+            places: Vec::new(),
+            levels: Vec::new(),
+            rules: Vec::new(),
+            band: None,
+            is_joined: true,
+            notes: vec![
+                "Dots: runs, with their 95 % intervals; thin lines join runs that follow each other.".to_string(),
+                "A step is only a reason to look: the paired run in the table decides.".to_string(),
+            ],
+        };
+        for (place, (setup, series)) in self.parts.iter().enumerate() {
+            let from = chart.places.len();
+            if place > 0 {
+                let before = self.parts[place - 1].0;
+                // What differs is told of the set-up before it of the same job, which may be another one.
+                let words = if setup.differs_in.is_empty() {
+                    "another set-up".to_string()
+                } else {
+                    format!("another {}", setup.differs_in)
+                };
+                let words = if before.subject == setup.subject { words } else { format!("{words}: {}", setup.subject) };
+                chart.rules.push(StepRule { before: from, words, is_break: true });
+            }
+            chart.places.extend(
+                setup
+                    .runs
+                    .iter()
+                    .zip(&series.dots)
+                    .map(|(run, dot)| StepPlace { label: day(&run.began).to_string(), mark: mark(&dot.seen) }),
+            );
+            chart.rules.extend(new_versions(series, from));
+            chart.levels.extend(levels(series, from));
+        }
+        chart
+    }
+}
+
+fn mark(seen: &DotSeen) -> StepMark {
+    match seen {
+        DotSeen::Used { number, low, high, .. } => {
+            StepMark::At { number: *number, span: low.zip(*high), is_hollow: false }
+        }
+        DotSeen::Noisy { number, .. } => StepMark::At { number: *number, span: None, is_hollow: true },
+        DotSeen::Failed { .. } => StepMark::Failed,
+        DotSeen::Absent => StepMark::Nothing,
+    }
+}
+
+/// Where the store told another version than in the run before.
+fn new_versions(series: &SeriesSeen, from: usize) -> Vec<StepRule> {
+    let told = series.dots.iter().enumerate().filter_map(|(place, dot)| Some((place, dot.version.as_ref()?)));
+    let told: Vec<(usize, &String)> = told.collect();
+    let new = told.windows(2).filter(|pair| pair[0].1 != pair[1].1);
+    new.map(|pair| StepRule { before: from + pair[1].0, words: pair[1].1.clone(), is_break: false }).collect()
+}
+
+/// The median between changes; nothing where too few runs say anything.
+fn levels(series: &SeriesSeen, from: usize) -> Vec<StepLevel> {
+    let starts: Vec<usize> = [0].into_iter().chain(series.changes.iter().map(|change| change.at)).collect();
+    let ends = starts.iter().skip(1).copied().chain([series.dots.len()]);
+    let level = |(first, end): (&usize, usize)| {
+        let numbers = series.dots[*first..end].iter().filter_map(|dot| match dot.seen {
+            DotSeen::Used { number, .. } => Some(number),
+            _ => None,
+        });
+        let median = Sample::new(numbers.collect())?.median();
+        Some(StepLevel { first: from + first, last: from + end - 1, number: median })
+    };
+    if series.used < crate::stats::change::LEAST_RUNS {
+        return Vec::new();
+    }
+    starts.iter().zip(ends).filter_map(level).collect()
+}

@@ -1,0 +1,182 @@
+//! What is printed of a history: a table for each set-up, its changes, and what ends its lines.
+
+use super::{ChangeSeen, DotSeen, HistoryReport, SeriesSeen, SetUp};
+use crate::model::units;
+use crate::report::grid::Grid;
+use crate::report::next::quoted;
+use crate::report::table::{TableLine, layout, width, wrap};
+use crate::report::versus::{in_a_sentence, versus};
+use crate::stats::change::LEAST_RUNS;
+
+/// The sentence that stands above everything.
+pub fn heading(report: &HistoryReport) -> String {
+    let found = |is: fn(&ChangeSeen) -> bool| {
+        let series = report.setups.iter().flat_map(|setup| &setup.series);
+        series.flat_map(|series| &series.changes).filter(|change| is(change)).count()
+    };
+    let (stores, machine) = (found(|change| change.machine.is_none()), found(|change| change.machine.is_some()));
+    let followed = report.setups.iter().flat_map(|setup| &setup.series).filter(|series| is_followed(series)).count();
+    let machine = match machine {
+        0 => String::new(),
+        1 => " 1 change is the machine's.".to_string(),
+        count => format!(" {count} changes are the machine's."),
+    };
+    match (followed, stores) {
+        (0, _) => {
+            format!("No target has {LEAST_RUNS} runs that can be held against each other: changes are not looked for.")
+        }
+        (_, 0) => format!("No change of a store is seen.{machine}"),
+        (_, 1) => format!("1 change may be a store's: a paired run decides.{machine}"),
+        (_, count) => format!("{count} changes may be a store's: paired runs decide.{machine}"),
+    }
+}
+
+fn is_followed(series: &SeriesSeen) -> bool {
+    series.used >= LEAST_RUNS
+}
+
+/// One for each set-up, and one of all changes, which comes first.
+pub fn tables(report: &HistoryReport) -> Vec<Grid> {
+    let changes = changes(report);
+    let changes = (changes.len() > 1).then(|| Grid { title: "Changes".to_string(), lines: changes });
+    let of_each = report.setups.iter().map(|setup| Grid { title: title(setup), lines: lines(setup) });
+    changes.into_iter().chain(of_each).collect()
+}
+
+/// "fans, 2,000 profiles · ... · 14 runs, 2026-11-01 to 2026-11-20".
+fn title(setup: &SetUp) -> String {
+    let [first, .., last] = setup.runs.as_slice() else {
+        return format!("{} · 1 run, {}", setup.subject, day(&setup.runs[0].began));
+    };
+    format!("{} · {} runs, {} to {}", setup.subject, setup.runs.len(), day(&first.began), day(&last.began))
+}
+
+pub(super) fn day(began: &str) -> &str {
+    began.split(' ').next().unwrap_or(began)
+}
+
+/// A line a target.
+fn lines(setup: &SetUp) -> Vec<TableLine> {
+    let headings = ["target", "runs used", "of", "median", "sd", "last", "found"];
+    let mut lines = vec![TableLine::Cells(headings.map(str::to_string).to_vec())];
+    let told = |number: Option<f64>| number.map_or_else(|| "-".to_string(), units::digits);
+    for series in &setup.series {
+        let last = series.dots.iter().rev().find_map(|dot| match dot.seen {
+            DotSeen::Used { number, .. } => Some(number),
+            _ => None,
+        });
+        lines.push(TableLine::Cells(vec![
+            series.target.clone(),
+            format!("{} of {}", series.used, series.dots.len()),
+            series.counted.clone(),
+            told(series.median),
+            series.sd.map_or_else(|| "-".to_string(), |sd| format!("{:.1} %", sd * 100.0)),
+            told(last),
+            found(series),
+        ]));
+    }
+    lines
+}
+
+fn found(series: &SeriesSeen) -> String {
+    let failed = series.dots.iter().filter(|dot| matches!(dot.seen, DotSeen::Failed { .. })).count();
+    let failed = if failed > 0 { format!(", {failed} failed") } else { String::new() };
+    let said = match series.changes.as_slice() {
+        _ if !is_followed(series) => format!("{} of {LEAST_RUNS} runs", series.used),
+        [] => "no change seen".to_string(),
+        [change] if change.machine.is_none() => format!("maybe since {}", day(&change.since)),
+        [_] => "the machine changed".to_string(),
+        several => format!("{} changes", several.len()),
+    };
+    format!("{said}{failed}")
+}
+
+/// The table of changes; its headings alone where there are none.
+fn changes(report: &HistoryReport) -> Vec<TableLine> {
+    let headings = ["target", "maybe since", "of before", "store", "the command that decides"];
+    let mut lines = vec![TableLine::Cells(headings.map(str::to_string).to_vec())];
+    for (series, change) in all_changes(report) {
+        lines.push(TableLine::Cells(vec![
+            series.target.clone(),
+            change.since.clone(),
+            versus(change.change.ratio.into()),
+            change.versions.clone().unwrap_or_else(|| "same version".to_string()),
+            change.machine.clone().unwrap_or_else(|| change.decide.clone()),
+        ]));
+    }
+    lines
+}
+
+fn all_changes(report: &HistoryReport) -> impl Iterator<Item = (&SeriesSeen, &ChangeSeen)> {
+    let series = report.setups.iter().flat_map(|setup| &setup.series);
+    series.flat_map(|series| series.changes.iter().map(move |change| (series, change)))
+}
+
+/// "redis: maybe since 2026-11-12 03:00 1.12 times as much as before [1.08-1.16]; redis 7.0.15 -> redis 8.2.3."
+fn in_words(series: &SeriesSeen, change: &ChangeSeen) -> String {
+    let ratio = in_a_sentence(&versus(change.change.ratio.into()), "as much as before");
+    let versions = change.versions.as_ref().map_or_else(String::new, |versions| format!("; {versions}"));
+    let machine = change.machine.as_ref().map_or_else(String::new, |machine| format!("; {machine}"));
+    let (target, counted, since) = (&series.target, &series.counted, &change.since);
+    format!("{target}: maybe since {since} {ratio} ({counted}){versions}{machine}.")
+}
+
+/// What ends a line, what runs are missing, and what helps.
+pub fn notes(report: &HistoryReport) -> Vec<String> {
+    let mut notes: Vec<String> = Vec::new();
+    for setup in &report.setups {
+        if let (Some(differs), Some(first)) = (&setup.differs, setup.runs.first()) {
+            notes.push(format!("{}: the lines of {} end at {differs}.", first.began, setup.job));
+        }
+    }
+    if report.setups.iter().any(|setup| matches!(setup.differs_in, "size" | "data")) {
+        notes.push(
+            "A job that is sized by its time has another size in each run: name it, as in --profiles 2000.".to_string(),
+        );
+    }
+    if report.setups.iter().any(|setup| setup.series.iter().any(|series| !is_followed(series))) {
+        notes.push(format!("Changes are looked for from {LEAST_RUNS} runs on."));
+    }
+    notes.extend(report.setups.iter().filter_map(until_then));
+    notes
+}
+
+/// The command for two runs, where there are few.
+fn until_then(setup: &SetUp) -> Option<String> {
+    let few = setup.series.iter().filter(|series| !is_followed(series)).map(|series| series.used).max()?;
+    match setup.runs.as_slice() {
+        [first, .., last] => {
+            let compare = format!("kvfair compare {} {}", quoted(&first.file), quoted(&last.file));
+            Some(format!("{few} of {LEAST_RUNS} runs; until then: {compare}"))
+        }
+        _ => Some(format!("{few} of {LEAST_RUNS} runs: a second one can be compared with it.")),
+    }
+}
+
+/// Text for a terminal.
+pub fn text(report: &HistoryReport) -> String {
+    let mut parts = wrap(&heading(report), width());
+    for (series, change) in all_changes(report) {
+        parts.extend(wrap(&in_words(series, change), width()));
+        if change.machine.is_none() {
+            // A command is one line, so that it can be copied.
+            parts.push(format!("  decide: {}", change.decide));
+        }
+    }
+    for setup in &report.setups {
+        parts.push(String::new());
+        parts.extend(wrap(&title(setup), width()));
+        parts.push(layout(&lines(setup), width()).trim_end().to_string());
+    }
+    let notes = notes(report);
+    if !notes.is_empty() {
+        parts.push(String::new());
+    }
+    for note in &notes {
+        match note.contains("kvfair compare") {
+            true => parts.push(note.clone()),
+            false => parts.extend(wrap(note, width())),
+        }
+    }
+    format!("{}\n", parts.join("\n"))
+}
