@@ -54,6 +54,7 @@ mod renamed;
 mod run;
 mod show;
 mod shown;
+mod site;
 mod sized;
 mod target;
 mod terminal;
@@ -110,6 +111,7 @@ pub fn main() -> ExitCode {
         Some(Command::Levers(args)) => levers::levers(*args),
         Some(Command::Advise(args)) => levers::advise(*args),
         Some(Command::Show(args)) => show::show(&args),
+        Some(Command::Site(args)) => site::site(&args),
         Some(Command::Check(args)) => check::check(&args),
         Some(Command::Clean(args)) => clean::clean(&args),
         Some(Command::Stores(args)) => lists::stores(args.json),

@@ -33,6 +33,7 @@ mod schema;
 pub mod scratch;
 pub mod serve;
 pub mod signals;
+pub mod site;
 mod sweep;
 pub mod task;
 pub mod timing;

@@ -3,8 +3,8 @@
 use crate::desk::{Desk, real};
 use crate::noise::so_many_spinners;
 
-/// A Redis that burns so many microseconds of CPU more for each write; its program's name.
-fn slower_redis(desk: &Desk, burn_us: u32) -> String {
+/// A program `slower-redis`: a Redis that burns so many microseconds of CPU more for each write.
+pub fn slower_redis(desk: &Desk, burn_us: u32) {
     use std::os::unix::fs::PermissionsExt;
     let (library, program) = (desk.home().join("burn.so"), desk.home().join("slower-redis"));
     let source = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/servers/burn.c");
@@ -18,7 +18,6 @@ fn slower_redis(desk: &Desk, burn_us: u32) -> String {
     );
     std::fs::write(&program, script).expect("a script");
     std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).expect("it is ours");
-    "redis+unix?program=./slower-redis&name=slower".to_string()
 }
 
 /// On a noisy machine a regression may be unclear, but it is never called good; and only the time ends the run.
@@ -26,9 +25,10 @@ fn slower_redis(desk: &Desk, burn_us: u32) -> String {
 #[test]
 fn a_server_that_burns_15_us_a_write_is_never_called_good() {
     let desk = Desk::with_only(&["redis-server"]);
-    let slower = slower_redis(&desk, 15);
+    slower_redis(&desk, 15);
+    let slower = "redis+unix?program=./slower-redis&name=slower";
     let load = so_many_spinners(&desk, 2);
-    let compare = ["compare", "getset", "--base", "redis+unix", "--head", &slower, "--fail-if", "slower:5%"];
+    let compare = ["compare", "getset", "--base", "redis+unix", "--head", slower, "--fail-if", "slower:5%"];
     let job = ["--only", "set", "--clients", "1", "--requests", "5000", "--records", "1000", "--budget", "20s"];
     let said = desk.run(&[&compare[..], &job[..]].concat());
     drop(load);

@@ -18,8 +18,10 @@ use crate::model::logins;
 
 mod bases;
 mod details;
+mod facts;
 mod forced;
 mod growth;
+mod index;
 mod levers;
 mod manifest;
 mod marks;
@@ -33,10 +35,13 @@ mod tables;
 mod terms;
 mod waterfall;
 
+pub use facts::{PageFacts, facts};
 pub use growth::growth_page;
+pub use index::{IndexEntry, index};
 pub use mask::Mask;
 use ratios::RatioPicture;
 use strip::one_line;
+pub(super) use strip::{blocks, machine, twice};
 pub use waterfall::document as waterfall_svg;
 
 /// What a page is made of.
