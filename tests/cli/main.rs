@@ -15,6 +15,7 @@ mod batch;
 mod browser;
 mod budgets;
 mod check;
+mod ci;
 mod claims;
 mod clean;
 mod clean_up;
