@@ -9,7 +9,7 @@ use clap::{Args, ColorChoice, CommandFactory, Parser, Subcommand};
 use super::points;
 use crate::model::promise::Promise;
 use crate::model::trial::Durability;
-use crate::report::compare::RegressionLimit;
+use crate::report::regression::RegressionLimit;
 
 mod exec;
 mod help;
@@ -97,6 +97,8 @@ pub enum Command {
     History(Box<History>),
     /// Print a results file again
     Show(Show),
+    /// Write pages of several runs into a directory, with an index
+    Site(SiteArgs),
     #[cfg(test)]
     /// Print the durability levels that a store claims
     Levels(Levels),
@@ -249,7 +251,9 @@ pub struct FindMax {
 #[derive(Debug, Args)]
 #[command(after_long_help = "Examples:\n  \
     kvfair compare fans --base redis --head redis+unix\n  \
-    kvfair compare fans --base redis --head 'redis?program=./src/redis-server' --fail-if slower:3%\n  \
+    kvfair compare fans --base redis --head 'redis?program=./src/redis-server' --fail-if slower:3% \
+    --fail-if cpu:5%\n  \
+    kvfair compare fans --base redis --head redis+unix --markdown   a comment for a pull request\n  \
     kvfair compare monday.jsonl tuesday.jsonl")]
 pub struct Compare {
     /// Two results files, the older first; or the job on which --base and --head are compared [default: fans]
@@ -261,9 +265,9 @@ pub struct Compare {
     #[arg(long, value_name = "TARGET")]
     pub head: Option<String>,
     /// Exit with 5 where it takes so much more, and with 6 where that cannot be ruled out: slower:3% (seconds) or
-    /// cpu:3%
+    /// cpu:3%; once for each of them, and one that is exceeded is enough
     #[arg(long, value_name = "LIMIT")]
-    pub fail_if: Option<RegressionLimit>,
+    pub fail_if: Vec<RegressionLimit>,
     #[command(flatten)]
     pub how: How,
 }
@@ -373,6 +377,22 @@ pub struct Show {
     pub histograms: Option<PathBuf>,
     #[command(flatten)]
     pub look: Look,
+}
+
+#[derive(Debug, Args)]
+#[command(after_long_help = "Examples:\n  \
+    kvfair site ./site kvfair-results/*.jsonl\n  \
+    kvfair site ./site monday.jsonl pages/tuesday.html")]
+pub struct SiteArgs {
+    /// The directory: new, empty, or made by `kvfair site`
+    ///
+    /// Pages of an earlier time that are not among RESULTS are deleted. A file that kvfair did not write there is never
+    /// overwritten or deleted.
+    #[arg(value_name = "DIR")]
+    pub directory: PathBuf,
+    /// Results files, of which a page each is written, and pages (.html), which are copied
+    #[arg(required = true)]
+    pub results: Vec<PathBuf>,
 }
 
 // The command of CONTRIBUTING.md.

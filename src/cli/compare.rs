@@ -10,12 +10,15 @@ use super::paged::{self, PageFindings};
 use super::shown::{print_shown, read, shown};
 use super::{Exit, Usage, complain, grown, print, target};
 use crate::harness::load::Parts;
-use crate::report::compare::{self, ComparedCost, ComparisonEnd};
+use crate::report::comment::{ComparedRuns, comment};
+use crate::report::compare::{self, ComparedCost};
 use crate::report::grid::Grid;
-use crate::report::{ahead, export, sizes};
+use crate::report::regression::{self, CLEARER, ComparisonEnd, JudgedLimit, RegressionLimit};
+use crate::report::{ahead, sizes};
 
 pub fn compare(args: Compare) -> Result<Exit> {
     let usage = |what: &str| Err(anyhow!(Usage(what.to_string())));
+    regression::one_of_each_measure(&args.fail_if).map_err(|what| anyhow!(Usage(what)))?;
     let what = args.what.clone();
     match (args.base.clone(), args.head.clone(), what.as_slice()) {
         (Some(base), Some(head), []) => side_by_side(args, "fans", &base, &head),
@@ -44,17 +47,18 @@ fn side_by_side(args: Compare, job: &str, base: &str, head: &str) -> Result<Exit
     let [base_label, head_label] = labels.map(|label| label.map_err(|error| anyhow!(Usage(format!("{error:#}")))));
     let (base_label, head_label) = (base_label?, head_label?);
     let targets = vec![base.to_string(), head.to_string()];
-    let (limit, look) = (args.fail_if, args.how.look());
+    let (limits, look) = (args.fail_if, args.how.look());
     paged::is_to_be_new(&look)?;
     // A run that ended by what it found would find a regression by chance.
-    let how = How { until_budget: limit.is_some(), ..args.how };
+    let how = How { until_budget: !limits.is_empty(), ..args.how };
     let ran = measure(&RunArgs { job: Some(job.to_string()), targets, own: Exec::default(), how })?;
-    // As JSON there is one document, the comparison.
-    if !ran.records.is_empty() && !look.json {
-        print_shown(&shown(&ran.records, &look)?.0, &look)?;
-    }
     // Where the durability level cannot hold CPU is compared all the same.
     let is_compared = matches!(ran.ended, Ok(Exit::Ok | Exit::Inconclusive));
+    // As JSON there is one document, the comparison; as Markdown one comment, if there is a comparison.
+    let is_alone = look.json || look.markdown && is_compared;
+    if !ran.records.is_empty() && !is_alone {
+        print_shown(&shown(&ran.records, &look)?.0, &look)?;
+    }
     // A server may say that it is another product than the one that was named.
     let called = |label: &str, place: usize| -> String {
         let first = ran.records.iter().find(|record| record.target.label == label).or_else(|| ran.records.get(place));
@@ -68,7 +72,10 @@ fn side_by_side(args: Compare, job: &str, base: &str, head: &str) -> Result<Exit
     let tables = if is_compared { vec![table] } else { Vec::new() };
     let paged = paged::write_with(PageFindings { tables, ..PageFindings::default() }, &ran.records, &look, results);
     let ended = match ran.ended {
-        Ok(exit) if is_compared => end(&compared, limit, exit, &look),
+        Ok(exit) if is_compared => {
+            let of = ComparedRuns::OneRun { records: &ran.records, base: &base, head: &head };
+            end(&compared, &limits, exit, &look, &of)
+        }
         ended => ended,
     };
     or_lost(ended, ran.lost.or(paged.err()))
@@ -89,29 +96,37 @@ fn files(args: &Compare, base: &Path, head: &Path) -> Result<Exit> {
         let hint = "hint: `kvfair show` prints them; compare two runs of one job";
         return Err(anyhow!("{}: results of `kvfair growth` cannot be compared\n{hint}", path.display()));
     }
-    let compared = compare::across(ahead::split(&before).0, ahead::split(&after).0);
+    let (before, after) = (ahead::split(&before).0, ahead::split(&after).0);
+    let compared = compare::across(before, after);
     if compared.is_empty() {
         return Err(anyhow!("{} and {} have no target in common", base.display(), head.display()));
     }
-    end(&compared, args.fail_if, Exit::Ok, &args.how.look)
+    end(&compared, &args.fail_if, Exit::Ok, &args.how.look, &ComparedRuns::TwoRuns { base: before, head: after })
 }
 
 /// Without a limit a run's own end is the comparison's.
-fn end(compared: &[ComparedCost], limit: Option<compare::RegressionLimit>, ran: Exit, look: &Look) -> Result<Exit> {
+fn end(
+    compared: &[ComparedCost],
+    limits: &[RegressionLimit],
+    ran: Exit,
+    look: &Look,
+    of: &ComparedRuns<'_>,
+) -> Result<Exit> {
+    let judged: Vec<JudgedLimit<'_>> = limits.iter().map(|limit| regression::judge(compared, *limit)).collect();
     print(&match look {
         Look { json: true, .. } => format!("{}\n", serde_json::to_string_pretty(compared)?),
-        Look { markdown: true, .. } => format!("\n{}", export::markdown(&compare::lines(compared))),
+        Look { markdown: true, .. } => comment(compared, &judged, of),
         _ => compare::table(compared),
     })?;
-    let Some(limit) = limit else { return Ok(ran) };
-    Ok(match compare::judge(compared, limit) {
-        ComparisonEnd::Good => Exit::Ok,
-        ComparisonEnd::Regressed => Exit::Regression,
-        ComparisonEnd::Unclear => {
-            complain(
-                "kvfair: a regression of that size can neither be shown nor ruled out: a longer --budget, --effort normal, or a quieter machine",
-            );
-            Exit::Inconclusive
-        }
+    for limit in &judged {
+        let told = limit.in_words(|one| one.target.clone());
+        let hint = if limit.end == ComparisonEnd::Unclear { format!("\nhint: {CLEARER}") } else { String::new() };
+        complain(&format!("kvfair: {told}{hint}"));
+    }
+    Ok(match regression::worst(&judged) {
+        None => ran,
+        Some(ComparisonEnd::Good) => Exit::Ok,
+        Some(ComparisonEnd::Regressed) => Exit::Regression,
+        Some(ComparisonEnd::Unclear) => Exit::Inconclusive,
     })
 }

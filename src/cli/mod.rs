@@ -56,6 +56,7 @@ mod reproduce;
 mod run;
 mod show;
 mod shown;
+mod site;
 mod sized;
 mod target;
 mod terminal;
@@ -115,6 +116,7 @@ pub fn main() -> ExitCode {
         Some(Command::Reproduce(args)) => reproduce::reproduce(&args),
         Some(Command::History(args)) => history::history(*args),
         Some(Command::Show(args)) => show::show(&args),
+        Some(Command::Site(args)) => site::site(&args),
         Some(Command::Check(args)) => check::check(&args),
         Some(Command::Clean(args)) => clean::clean(&args),
         Some(Command::Stores(args)) => lists::stores(args.json),

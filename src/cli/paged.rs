@@ -3,12 +3,12 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use anyhow::{Error, Result};
+use anyhow::{Error, Result, anyhow, bail};
 
 use super::args::Look;
-use super::shown::{keeps_crash, points, sentence};
-use super::{complain, grown, levered, sized, versioned};
-use crate::harness::load::BrokenLine;
+use super::shown::{keeps_crash, points, read, sentence};
+use super::{complain, grown, levered, sized, verified, versioned};
+use crate::harness::load::{BrokenLine, Parts};
 use crate::harness::save;
 use crate::jobs;
 use crate::model::answers;
@@ -54,6 +54,18 @@ pub fn write_with(found: PageFindings, records: &[Record], look: &Look, results:
     save::write_new(&[(file.clone(), text)])?;
     complain(&format!("page: {}", file.display()));
     Ok(())
+}
+
+/// The page of a results file, as `show --html` writes it.
+pub fn of_file(path: &Path) -> Result<String> {
+    if !path.metadata().is_ok_and(|meta| meta.is_file()) {
+        bail!("cannot read results from {}: it is no file", path.display());
+    }
+    let mut records = read(path, Parts::All)?;
+    verified::note(&mut records);
+    let look = Look { file: Some(path.to_path_buf()), ..Look::default() };
+    let text = text(PageFindings::default(), &records, &look, (Some(path), None));
+    text.map_err(|error| anyhow!("{}: {error:#}", path.display()))
 }
 
 /// Where records come from.

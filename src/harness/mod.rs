@@ -35,6 +35,7 @@ mod schema;
 pub mod scratch;
 pub mod serve;
 pub mod signals;
+pub mod site;
 pub mod starts;
 mod sweep;
 pub mod task;

@@ -2,7 +2,6 @@
 //! what may not be compared at all.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::str::FromStr;
 
 use serde::Serialize;
 
@@ -55,7 +54,7 @@ impl Difference {
     }
 
     /// How far the end of the interval that is nearer to 1 is from it, as a share; 0 where it holds 1.
-    fn near_end(self) -> f64 {
+    pub(super) fn near_end(self) -> f64 {
         let interval = self.versus.low.zip(self.versus.high).map(|(low, high)| Interval::Exact { low, high });
         interval.and_then(Interval::near_end).unwrap_or(0.0)
     }
@@ -71,51 +70,26 @@ impl Difference {
     }
 }
 
-/// Which regressions fail a comparison: `slower:3%` of seconds, `cpu:3%` of CPU per op.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct RegressionLimit {
-    pub of_cpu: bool,
-    pub share: f64,
-}
-
-impl FromStr for RegressionLimit {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let wrong = || format!("'{text}' is no limit: slower:3% or cpu:3%");
-        let (what, share) = text.split_once(':').ok_or_else(wrong)?;
-        let percent: f64 = share.strip_suffix('%').ok_or_else(wrong)?.trim().parse().map_err(|_| wrong())?;
-        match what {
-            "slower" | "cpu" if (0.0..=1000.0).contains(&percent) => {
-                Ok(RegressionLimit { of_cpu: what == "cpu", share: percent / 100.0 })
-            }
-            _ => Err(wrong()),
+impl CostChange {
+    /// "1.29x [1.23-1.34]", "at least 1.2x"; nothing where it is not comparable.
+    pub(super) fn ratio(&self) -> Option<String> {
+        match self {
+            CostChange::Less(seen) | CostChange::More(seen) => Some(seen.in_words()),
+            CostChange::NoDifference(seen) => Some(versus(seen.versus)),
+            CostChange::NotComparable { .. } => None,
         }
     }
-}
 
-/// How a comparison ends for whoever waits for it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum ComparisonEnd {
-    Good,
-    /// A regression of that size cannot be ruled out, or nothing could be compared.
-    Unclear,
-    Regressed,
-}
-
-/// The worst of all that was compared. A regression is one whose near end exceeds limit and noise floor both; one is
-/// ruled out where the far end stays below the limit and the noise floor does not hide as much.
-pub fn judge(compared: &[ComparedCost], limit: RegressionLimit) -> ComparisonEnd {
-    let one = |compared: &ComparedCost| match if limit.of_cpu { &compared.cpu } else { &compared.seconds } {
-        CostChange::Less(_) => ComparisonEnd::Good,
-        CostChange::More(seen) if seen.near_end() > limit.share.max(seen.noise_floor) => ComparisonEnd::Regressed,
-        CostChange::More(seen) | CostChange::NoDifference(seen) => {
-            let ruled_out = seen.versus.high.is_some_and(|high| high - 1.0 < limit.share);
-            if ruled_out && seen.noise_floor <= limit.share { ComparisonEnd::Good } else { ComparisonEnd::Unclear }
+    /// What is claimed: one of the two words, or that nothing is.
+    pub(super) fn claim(&self, less: &str, more: &str) -> String {
+        match self {
+            CostChange::Less(_) => less.to_string(),
+            CostChange::More(_) => more.to_string(),
+            CostChange::NoDifference(seen) if seen.noisy => "within the noise".to_string(),
+            CostChange::NoDifference(_) => "no difference found".to_string(),
+            CostChange::NotComparable { .. } => String::new(),
         }
-        CostChange::NotComparable { .. } => ComparisonEnd::Unclear,
-    };
-    compared.iter().map(one).max().unwrap_or(ComparisonEnd::Unclear)
+    }
 }
 
 /// Two targets of one run, block by block.
@@ -307,20 +281,13 @@ pub fn lines(compared: &[ComparedCost]) -> Vec<TableLine> {
     lines
 }
 
-fn cells((finding, less, more): (&CostChange, &str, &str)) -> Vec<String> {
-    match finding {
-        CostChange::Less(seen) => vec![seen.in_words(), less.to_string()],
-        CostChange::More(seen) => vec![seen.in_words(), more.to_string()],
-        CostChange::NoDifference(seen) => {
-            let words = if seen.noisy { "within the noise" } else { "no difference found" };
-            vec![versus(seen.versus), words.to_string()]
-        }
-        CostChange::NotComparable { .. } => vec!["-".to_string(), String::new()],
-    }
+fn cells((change, less, more): (&CostChange, &str, &str)) -> Vec<String> {
+    vec![change.ratio().unwrap_or_else(|| "-".to_string()), change.claim(less, more)]
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::regression::{ComparisonEnd, JudgedLimit, judge, worst};
     use super::*;
     use crate::stats::floor::Control;
 
@@ -374,15 +341,42 @@ mod tests {
 
     #[test]
     fn a_limit_is_broken_kept_or_unclear() {
-        let limit: RegressionLimit = "slower:3%".parse().unwrap();
-        assert_eq!(judge(&compared(found(1.05)), limit), ComparisonEnd::Regressed);
-        assert_eq!(judge(&compared(found(1.0)), limit), ComparisonEnd::Good);
-        assert_eq!(judge(&compared(found(0.5)), limit), ComparisonEnd::Good);
-        assert_eq!(judge(&compared(found(1.0)), "cpu:0.1%".parse().unwrap()), ComparisonEnd::Unclear);
-        assert_eq!(judge(&[], limit), ComparisonEnd::Unclear);
-        for wrong in ["slower", "slower:3", "faster:3%", "slower:-1%", "cpu:x%", ""] {
-            assert!(wrong.parse::<RegressionLimit>().is_err(), "{wrong}");
-        }
+        let judged = |change: CostChange, limit: &str| {
+            let compared = compared(change);
+            let judged = judge(&compared, limit.parse().expect("a limit"));
+            (judged.end, judged.in_words(|one| one.target.clone()))
+        };
+        let (end, words) = judged(found(1.05), "slower:3%");
+        assert_eq!(end, ComparisonEnd::Regressed);
+        assert!(words.starts_with("slower:3% is exceeded: x takes 1.05x ["), "{words}");
+        let (end, words) = judged(found(1.0), "slower:3%");
+        assert!(end == ComparisonEnd::Good && words.starts_with("slower:3% is kept: x takes 1"), "{words}");
+        assert_eq!(judged(found(0.5), "slower:3%").0, ComparisonEnd::Good);
+        let (end, words) = judged(found(1.0), "cpu:0.1%");
+        assert!(end == ComparisonEnd::Unclear && words.contains("nor ruled out: x uses 1"), "{words}");
+        assert_eq!(judge(&[], "slower:3%".parse().expect("a limit")).end, ComparisonEnd::Unclear);
+    }
+
+    /// Any limit that is exceeded decides, and only what exceeds it is named.
+    #[test]
+    fn the_worst_limit_decides() {
+        let one = |target: &str, seconds: f64, cpu: f64| ComparedCost {
+            target: target.to_string(),
+            seconds: found(seconds),
+            cpu: found(cpu),
+            of_program: false,
+        };
+        let all = [one("x", 1.0, 1.2), one("y", 1.0, 1.0)];
+        let judged = |limits: &[&str]| -> Vec<JudgedLimit<'_>> {
+            limits.iter().map(|limit| judge(&all, limit.parse().expect("a limit"))).collect()
+        };
+        let both = judged(&["slower:3%", "cpu:10%"]);
+        assert_eq!(worst(&both), Some(ComparisonEnd::Regressed));
+        assert_eq!(both[1].decided_by, [&all[0]]);
+        assert_eq!(worst(&judged(&["slower:3%", "cpu:50%"])), Some(ComparisonEnd::Good));
+        assert_eq!(worst(&judged(&["slower:0.1%", "cpu:50%"])), Some(ComparisonEnd::Unclear));
+        assert_eq!(worst(&judged(&["slower:0.1%", "cpu:10%"])), Some(ComparisonEnd::Regressed));
+        assert_eq!(worst(&[]), None);
     }
 
     #[test]

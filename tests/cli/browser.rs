@@ -16,12 +16,12 @@ const HOSTILE: &str = "<script>alert(1)</script><img src=x onerror=alert(2)>\"'"
 /// What was seen: output of a test that passes is not printed, so `./test` prints this at its end.
 const TIMES: &str = "target/page-times.txt";
 
-fn of_the_project(file: &str) -> PathBuf {
+pub fn of_the_project(file: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(file)
 }
 
 /// What `./test` installs; in CI its absence is a failure.
-fn is_here() -> bool {
+pub fn is_here() -> bool {
     let files = ["target/test-tools/python/selenium", "target/test-tools/node_modules/axe-core/axe.min.js"];
     let files =
         files.map(of_the_project).into_iter().chain(["/usr/bin/chromium", "/usr/bin/chromedriver"].map(Into::into));

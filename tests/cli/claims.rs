@@ -92,26 +92,39 @@ fn two_results_files_are_compared_where_they_may_be() {
     desk.run(&["compare", "one.jsonl", "none.jsonl"]).exits(1).complains("cannot read results from none.jsonl");
 }
 
-/// Below the run's own page, and alone where two files are compared: a blank line stands before each table.
+/// One comment: the verdict, a table with two rows a target, and what is folded.
 #[test]
 fn a_comparison_is_shown_as_markdown() {
     let desk = Desk::new();
     let base = ["compare", "ngrams", "--messages", "60", "--blocks", "4", "--markdown", "--output", "one.jsonl"];
     let said = desk.run(&[&base[..], &["--base", "faulty?name=x", "--head", "faulty?name=a|b"]].concat());
-    let heading = "\n\n| target | seconds |  | CPU per op |  |\n| :-- | --: | --: | --: | --: |\n";
-    let (page, compared) = said.exits(0).out.split_once(heading).expect("a table of the comparison");
-    assert!(page.contains("ngrams, 60 messages") && page.contains("\n\n| ") && page.contains("| a\\|b |"), "{page}");
-    let cells: Vec<&str> = compared.trim_end().split(" | ").collect();
-    assert!(cells[0] == "| a\\|b against x" && cells[1].contains('x') && cells.len() == 5, "{compared}");
+    let heading =
+        "\n\n| target | measure | base | head | head / base | claim |\n| :-- | :-- | --: | --: | --: | :-- |\n";
+    let (verdict, rest) = said.exits(0).out.split_once(heading).expect("a table of the comparison");
+    assert!(
+        verdict.starts_with("**") && verdict.contains("**: <code>a&#124;b</code> against <code>x</code> "),
+        "{verdict}"
+    );
+    let (rows, details) = rest.split_once("\n\n<details>").expect("what is folded");
+    let begins: Vec<Vec<&str>> = rows.lines().map(|row| row.split(" | ").take(2).collect()).collect();
+    assert_eq!(begins, [["| <code>a&#124;b</code>", "time"], ["| <code>a&#124;b</code>", "CPU per op"]], "{rows}");
+    for line in [
+        "- Job: ngrams, 60 messages",
+        "- Machine: ",
+        "- Versions: <code>",
+        "- Noise",
+        "- Command: <code>kvfair compare",
+    ] {
+        assert!(details.contains(line), "{line}: {details}");
+    }
+    assert!(details.trim_end().ends_with("</details>"), "{details}");
 
     let said = desk.run(&["compare", "one.jsonl", "one.jsonl", "--markdown"]);
-    let rows = said.exits(0).out.split_once(heading.trim_start()).expect("the same table").1;
-    let begins: Vec<&str> = rows.lines().filter_map(|row| row.split(" | ").next()).collect();
-    assert_eq!(begins, ["| a\\|b", "| x"], "{rows}");
+    let rows = said.exits(0).out.split_once(heading).expect("the same table").1;
+    assert_eq!(rows.lines().take_while(|row| row.starts_with("| ")).count(), 4, "{rows}");
     desk.run(&["run", "ngrams", "--messages", "70", "--blocks", "4", "--output", "other.jsonl", "faulty?name=x"]);
     let said = desk.run(&["compare", "one.jsonl", "other.jsonl", "--markdown"]);
-    said.exits(0);
-    assert!(said.out.contains("\n\n- **x**: not comparable: another data"), "{}", said.out);
+    said.exits(0).shows("**Not comparable**: <code>x</code> another data").shows("| not comparable: another data");
 }
 
 #[test]

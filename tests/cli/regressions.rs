@@ -3,7 +3,7 @@
 use crate::desk::{Desk, real};
 use crate::noise::so_many_spinners;
 
-/// A Redis that burns so many microseconds of CPU more for each write; its program's name.
+/// A Redis that burns so many microseconds of CPU more for each write, as a target.
 pub fn slower_redis(desk: &Desk, burn_us: u32) -> String {
     use std::os::unix::fs::PermissionsExt;
     let (library, program) = (desk.home().join("burn.so"), desk.home().join("slower-redis"));

@@ -16,7 +16,7 @@ use crate::report::json::ClaimJson;
 use crate::report::levers::LeverReport;
 
 /// The form of this object.
-const FORM: u32 = 1;
+pub const FORM: u32 = 1;
 
 #[derive(Serialize)]
 struct Manifest<'a> {

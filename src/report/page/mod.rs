@@ -19,9 +19,11 @@ use crate::model::logins;
 
 mod bases;
 mod details;
+mod facts;
 mod forced;
 mod growth;
 mod history;
+mod index;
 mod levers;
 mod manifest;
 mod marks;
@@ -37,13 +39,16 @@ mod tables;
 mod terms;
 mod waterfall;
 
+pub use facts::{PageFacts, facts};
 pub use growth::growth_page;
 pub use history::{history_page, history_svg};
+pub use index::{IndexEntry, index};
 pub use mask::Mask;
 use ratios::RatioPicture;
 pub use reproduced::reproduced_page;
 pub use steps::document as steps_svg;
 use strip::one_line;
+pub(super) use strip::{blocks, machine, twice};
 pub use waterfall::document as waterfall_svg;
 
 /// What a page is made of.

@@ -180,7 +180,7 @@ fn made_up(input: &PageInput<'_>) -> String {
     format!(": {} block{s} of {each}{which}{warm_up}", units::thousands(blocks.len() as u64))
 }
 
-fn twice(standings: &Standings<'_>) -> String {
+pub fn twice(standings: &Standings<'_>) -> String {
     let each = standings.repeated.iter().map(|one| format!("{} {}", one.target, versus(one.versus())));
     let each: Vec<String> = each.collect();
     if each.is_empty() {
@@ -190,7 +190,7 @@ fn twice(standings: &Standings<'_>) -> String {
     }
 }
 
-fn blocks(standings: &Standings<'_>) -> String {
+pub fn blocks(standings: &Standings<'_>) -> String {
     let counted = &standings.counted;
     let (blocks, discarded) = (standings.blocks(), counted.discarded.len());
     match (blocks, discarded) {
@@ -209,7 +209,7 @@ fn durability(records: &[Record]) -> String {
 }
 
 /// "Intel(R) Xeon(R), 2 processors, 25 GB, ext4 on /dev/vda".
-fn machine(machine: &Machine) -> String {
+pub fn machine(machine: &Machine) -> String {
     let processors = if machine.cpus == 1 { "1 processor".to_string() } else { format!("{} processors", machine.cpus) };
     let memory = units::bytes(machine.memory_bytes);
     [machine.cpu.as_str(), &processors, &memory, &machine.filesystem]
@@ -220,7 +220,7 @@ fn machine(machine: &Machine) -> String {
 }
 
 /// "20261122T032606Z" as people write it.
-fn date(began: &str) -> String {
+pub fn date(began: &str) -> String {
     let digits: BTreeMap<usize, char> = began.char_indices().filter(|(_, letter)| letter.is_ascii_digit()).collect();
     let is_time = began.len() == 16 && digits.len() == 14 && began.is_ascii();
     if !is_time {

@@ -14,14 +14,25 @@ use crate::report::chart::palette;
 const SHEET: &str = include_str!("page.css");
 
 /// Without it headings are text, all measures are shown, and long tables name the command that prints them.
-const SCRIPT: &str = concat!(include_str!("page.js"), include_str!("charts.js"));
+pub const SCRIPT: &str = concat!(include_str!("page.js"), include_str!("charts.js"));
 
 /// The whole document around its title, which is escaped here, and its body, which is HTML.
 pub fn document(title: &str, body: &str) -> String {
-    let policy = format!(
-        "default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-{}'; base-uri 'none'; form-action 'none'",
-        STANDARD.encode(Sha256::digest(SCRIPT))
-    );
+    document_with(title, body, SCRIPT, "")
+}
+
+/// What the policy of each document is, around the digest of its script.
+pub const POLICY: [&str; 2] =
+    ["default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-", "'; base-uri 'none'; form-action 'none'"];
+
+/// The digest of a script in a policy.
+pub fn digest(script: &str) -> String {
+    STANDARD.encode(Sha256::digest(script))
+}
+
+/// The same with another script, and with rules behind those of all pages.
+pub fn document_with(title: &str, body: &str, script: &str, rules: &str) -> String {
+    let policy = format!("{}{}{}", POLICY[0], digest(script), POLICY[1]);
     let page: Markup = html! {
         (DOCTYPE)
         html lang="en" {
@@ -32,11 +43,14 @@ pub fn document(title: &str, body: &str) -> String {
                 meta name="color-scheme" content="light dark";
                 meta name="referrer" content="no-referrer";
                 title { (title) }
-                style { (PreEscaped(SHEET)) (PreEscaped(palette::rules())) (PreEscaped(forced::rules())) }
+                style {
+                    (PreEscaped(SHEET)) (PreEscaped(palette::rules())) (PreEscaped(forced::rules()))
+                    (PreEscaped(rules))
+                }
             }
             body {
                 main { (PreEscaped(body)) }
-                script { (PreEscaped(SCRIPT)) }
+                script { (PreEscaped(script)) }
             }
         }
     };
