@@ -11,10 +11,12 @@ use crate::model::promise::Promise;
 use crate::model::trial::Durability;
 use crate::report::compare::RegressionLimit;
 
+mod bundle;
 mod exec;
 mod help;
 mod run;
 
+pub use bundle::{Bundle, Rerun};
 pub use exec::Exec;
 pub use help::refused;
 pub use run::{How, Look, RequestArgs, RunArgs, Size};
@@ -87,8 +89,12 @@ pub enum Command {
         Each lever is measured alone; `kvfair levers` measures them together too. Exit codes: 0 it is clear what \
         helps, or that nothing does; 6 it is not (a noisy machine, too little time).")]
     Advise(Box<Levers>),
-    /// Print a results file again
+    /// Print a results file again, or join pages
     Show(Show),
+    /// Pack a results file with all that a stranger needs to run it again
+    Bundle(Bundle),
+    /// Run what a bundle or a page holds, and judge each of its claims
+    Rerun(Rerun),
     #[cfg(test)]
     /// Print the durability levels that a store claims
     Levels(Levels),
@@ -345,11 +351,12 @@ pub struct Levers {
     kvfair show mine.jsonl --markdown\n  \
     kvfair show --all --csv > trials.csv\n  \
     kvfair show --html page.html\n  \
+    kvfair show here.html there.html --html both.html\n  \
     kvfair show --svg sweep.svg\n  \
     kvfair show mine.jsonl --histograms ./histograms")]
 pub struct Show {
-    /// A results file; the newest in ./kvfair-results if none is named
-    pub results: Option<PathBuf>,
+    /// A results file; the newest in ./kvfair-results if none is named. Or pages of one job, to be joined into --html
+    pub results: Vec<PathBuf>,
     /// Draw what the job has into this file, which must not exist yet
     ///
     /// Of a sweep requests a second (at rates the response, p99) and CPU a request against what was swept over. Of a

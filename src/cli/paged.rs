@@ -53,6 +53,11 @@ pub fn write_with(found: PageFindings, records: &[Record], look: &Look, results:
     Ok(())
 }
 
+/// The page alone. `results` is the file that the records lie in.
+pub fn of_records(records: &[Record], look: &Look, results: Option<&Path>) -> Result<String> {
+    text(PageFindings::default(), records, look, (results, None))
+}
+
 /// Where records come from.
 struct Source {
     results: Option<RawResults>,

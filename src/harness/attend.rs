@@ -48,7 +48,8 @@ pub struct Attendant<'a> {
     /// Between the two, where it stands for a network.
     proxy: Option<u32>,
     record: &'a mut Record,
-    command: Vec<String>,
+    /// Of a server that was started here, and the sha256 of its program.
+    command: (Vec<String>, Option<String>),
     /// Where the store's files are, if they are ours to see.
     files: Option<&'a Path>,
     beside_guest: bool,
@@ -77,7 +78,7 @@ impl<'a> Attendant<'a> {
         child: u32,
         (server, proxy): (Option<u32>, Option<u32>),
         record: &'a mut Record,
-        command: Vec<String>,
+        command: (Vec<String>, Option<String>),
         files: Option<&'a Path>,
         bench: &'a Bench<'a>,
         target: (&'a Chosen, &'a Launch),
@@ -190,7 +191,8 @@ impl<'a> Attendant<'a> {
                     client_library: facts.client_library,
                     increment: facts.increment,
                     settings: facts.settings,
-                    command: std::mem::take(&mut self.command),
+                    command: std::mem::take(&mut self.command.0),
+                    program_sha256: self.command.1.take(),
                 });
             }
             Event::Room(room) => self.watch_evictions(room),

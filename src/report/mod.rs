@@ -35,6 +35,7 @@ pub mod point;
 pub mod queries;
 pub mod rated;
 pub mod remarks;
+pub mod replicated;
 pub mod sizes;
 pub mod standing;
 pub mod store_stats;

@@ -14,6 +14,7 @@ mod bare;
 mod batch;
 mod browser;
 mod budgets;
+mod bundles;
 mod check;
 mod claims;
 mod clean;
@@ -54,6 +55,7 @@ mod rates;
 mod read_only;
 mod reconnects;
 mod regressions;
+mod reruns;
 mod results;
 mod room;
 #[cfg(target_os = "linux")]

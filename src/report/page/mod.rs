@@ -18,9 +18,11 @@ use crate::model::logins;
 
 mod bases;
 mod details;
+mod evidence;
 mod forced;
 mod growth;
 mod levers;
+mod machines;
 mod manifest;
 mod marks;
 mod mask;
@@ -34,6 +36,7 @@ mod terms;
 mod waterfall;
 
 pub use growth::growth_page;
+pub use machines::machines_page;
 pub use mask::Mask;
 use ratios::RatioPicture;
 use strip::one_line;
@@ -104,7 +107,7 @@ impl PagePart<'_> {
 /// The whole page. The same input gives the same bytes.
 pub fn page(input: &PageInput<'_>) -> Result<String> {
     let largest = &input.largest().seen;
-    let mask = input.mask;
+    let (mask, run) = (input.mask, manifest::run(input)?);
     let body = html! {
         (strip::top(input))
         (terms::terms(input))
@@ -113,6 +116,7 @@ pub fn page(input: &PageInput<'_>) -> Result<String> {
             None => (pictures(input)),
         }
         (swept(largest))
+        (evidence::claims(input, &run))
         h2 { "Targets" }
         @for grid in &input.tables {
             (tables::table(if grid.title.is_empty() { "Medians over the blocks" } else { &grid.title }, &grid.lines))
