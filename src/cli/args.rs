@@ -355,7 +355,9 @@ pub struct Levers {
     kvfair show --svg sweep.svg\n  \
     kvfair show mine.jsonl --histograms ./histograms")]
 pub struct Show {
-    /// A results file; the newest in ./kvfair-results if none is named. Or pages of one job, to be joined into --html
+    /// A results file; the newest in ./kvfair-results if none is named
+    ///
+    /// Or pages of one job (A.html B.html), which are joined into the page of --html.
     pub results: Vec<PathBuf>,
     /// Draw what the job has into this file, which must not exist yet
     ///

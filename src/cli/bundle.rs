@@ -161,15 +161,15 @@ fn readme(run: &PageRun, data: &BundledData) -> String {
          - Seed of the order: {}\n\
          - Data: {held}; SHA-256 as the job reads it: {}\n\
          - Claims: {}\n\n\
-         `kvfair rerun THIS_FILE` runs the same job with the same seeds on your machine, and says of each claim whether \
-         it is reproduced, contradicted, or cannot be told.\n\n\
+         `kvfair rerun THIS_FILE` runs the same job with the same seeds on your machine, and says of each claim \
+         whether it is reproduced, contradicted, or cannot be told.\n\n\
          | file | contents |\n|---|---|\n\
          | `{RECORDS}` | a record of each trial |\n\
          | `{PAGE}` | the report: open it in a browser |\n\
          | `{SERVERS}` | each store: version, command, settings, SHA-256 of its program |\n\
          | `manifest.json` | the SHA-256 of each file, and versions |\n\n\
-         Not in it: configuration files that a server reads besides its command, libraries that are opened at run time, \
-         and the program of kvfair that made the records. Passwords, home directories and names of hosts are masked.\n",
+         Not in it: configuration files that a server reads besides its command, libraries that are opened at run \
+         time, and the program of kvfair that made the records. Passwords, home directories and names of hosts are masked.\n",
         run.kvfair,
         run.method,
         run.began,

@@ -24,7 +24,7 @@ use crate::model::noise::Noise;
 use crate::model::op::readable;
 use crate::model::record::{LOOKED_AT, Outcome, Phase, Record, StoreFacts, UNREAD, Usage, Verdict};
 use crate::model::room::Headroom;
-use crate::stores::Launch;
+use crate::stores::{Facts, Launch};
 
 /// The most bytes of why counters could not be read: they may be a stranger's words.
 const LONGEST_REASON: usize = 300;
@@ -186,14 +186,10 @@ impl<'a> Attendant<'a> {
                     target.label = target.label.replacen(&target.store, &product, 1);
                     target.store = product;
                 }
-                self.record.store = Some(StoreFacts {
-                    version: facts.version,
-                    client_library: facts.client_library,
-                    increment: facts.increment,
-                    settings: facts.settings,
-                    command: std::mem::take(&mut self.command.0),
-                    program_sha256: self.command.1.take(),
-                });
+                let (command, program_sha256) = std::mem::take(&mut self.command);
+                let Facts { version, client_library, increment, settings, .. } = facts;
+                let seen = StoreFacts { version, client_library, increment, settings, command, program_sha256 };
+                self.record.store = Some(seen);
             }
             Event::Room(room) => self.watch_evictions(room),
             Event::Begins(phase) => {

@@ -175,8 +175,8 @@ fn targets(rows: &[Row]) -> BTreeMap<&'static str, usize> {
     targets
 }
 
-/// What is claimed of whole jobs: each pair of a group by seconds, and each pair by CPU for an op. `step` is the size or
-/// the round-trip time, where a run has several.
+/// What is claimed of whole jobs: each pair of a group by seconds, and each pair by CPU for an op. `step` is the size
+/// or the round-trip time, where a run has several.
 pub fn claims<'a>(rows: &'a [Row], standings: &Standings<'_>, step: PartStep) -> Vec<ClaimJson<'a>> {
     if standings.blocks() < CLAIM_BLOCKS as usize || standings.refused.is_some() {
         return Vec::new();

@@ -8,10 +8,10 @@ use clap::Args;
 #[command(after_long_help = "Examples:\n  \
     kvfair run fans redis lmdb --output fans.jsonl && kvfair bundle fans.jsonl\n  \
     kvfair rerun fans.tar.zst               on another machine\n\n\
-    The archive (.tar.zst) has the records, command, seeds, data or its recipe, servers as they were started, versions, \
-    digests of programs, the page, a README and a manifest with the SHA-256 of each file. A file of yours is in it if it \
-    has at most 20 MB; else its SHA-256 is. It has no passwords, home directories or names of hosts. The same results \
-    give the same bytes.")]
+    The archive (.tar.zst) has the records, command, seeds, data or its recipe, servers as they were started, \
+    versions, digests of programs, the page, a README and a manifest with the SHA-256 of each file. A file of yours is \
+    in it if it has at most 20 MB; else its SHA-256 is. It has no passwords, home directories or names of hosts. The \
+    same results give the same bytes.")]
 pub struct Bundle {
     /// A results file
     pub results: PathBuf,

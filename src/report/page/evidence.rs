@@ -28,7 +28,7 @@ pub fn claims(input: &PageInput<'_>, run: &PageRun) -> Markup {
             @for claim in run.claims.iter().take(TOLD) {
                 details {
                     summary { (in_words(claim, &run.targets)) }
-                    p { (evidence(claim)) ". " (rests_on(run)) (noise(claim.noise_floor)) }
+                    p { (evidence(claim)) ". " (rests_on(run)) "." (noise(claim.noise_floor)) }
                     p { "Would refute it: " code.command { (refute::command(run, claim)) } }
                 }
             }
@@ -37,16 +37,15 @@ pub fn claims(input: &PageInput<'_>, run: &PageRun) -> Markup {
     }
 }
 
-/// "17 blocks that count, 7 discarded, order by seed 0."
+/// "10 blocks count, 7 were disturbed; seed 797 of the order".
 pub fn rests_on(run: &PageRun) -> String {
-    let s = if run.blocks == 1 { "" } else { "s" };
-    let discarded =
-        if run.discarded_blocks > 0 { format!(", {} discarded", run.discarded_blocks) } else { String::new() };
-    format!(
-        "{} block{s} that count{discarded}, seed {} of the order.",
-        units::thousands(run.blocks as u64),
-        run.seeds.order
-    )
+    let counts = if run.blocks == 1 { "block counts" } else { "blocks count" };
+    let disturbed = match run.discarded_blocks {
+        0 => String::new(),
+        1 => ", 1 was disturbed".to_string(),
+        many => format!(", {} were disturbed", units::thousands(many as u64)),
+    };
+    format!("{} {counts}{disturbed}; seed {} of the order", units::thousands(run.blocks as u64), run.seeds.order)
 }
 
 fn noise(floor: Option<f64>) -> String {

@@ -126,7 +126,9 @@ fn machine_lines(runs: &[&PageRun]) -> Vec<TableLine> {
         line("kernel", &|run| run.machine.kernel.clone()),
         line("filesystem", &|run| run.machine.filesystem.clone()),
         line("date", &|run| run.began.clone()),
-        line("kvfair", &|run| format!("{}, method {}", run.kvfair, run.method)),
+        line("kvfair", &|run| {
+            format!("{}, method {}{}", run.kvfair, run.method, if run.debug_build { ", a debug build" } else { "" })
+        }),
         line("blocks", &|run| evidence::rests_on(run)),
     ]
 }

@@ -190,12 +190,99 @@ impl ClaimAcross<'_> {
     }
 }
 
-/// What a reader is told first of several runs: what is contradicted, then the same store by two ways, then the rest.
+/// What a reader is told first of several runs: what is contradicted, then what the first run claims of times, of these
+/// first the same store by two ways.
 pub fn sentence(rows: &[ClaimAcross<'_>], runs: &[&PageRun]) -> String {
     const TOLD: usize = 2;
     let mut first: Vec<&ClaimAcross<'_>> = rows.iter().collect();
     let is_of_time = |row: &ClaimAcross<'_>| row.claim.measure != "cpu";
-    first.sort_by_key(|row| (row.count(Judgement::Contradicted) == 0, !is_of_time(row), !row.words.contains(" over ")));
+    first.sort_by_key(|row| {
+        let is_of_first = row.by_run.first().is_some_and(|one| one.judgement != Judgement::Untold);
+        (row.count(Judgement::Contradicted) == 0, !is_of_first, !is_of_time(row), !row.words.contains(" over "))
+    });
     let told = first.iter().take(TOLD).map(|row| format!("{}: {}.", row.words, row.held(runs)));
     told.collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{of_json, unlike};
+    use super::*;
+
+    fn claim(less: &str, more: &str) -> serde_json::Value {
+        serde_json::json!({"measure": "seconds", "less": less, "more": more, "ratio": 1.29, "low": 1.23, "high": 1.34,
+            "preliminary": false, "noisy": false})
+    }
+
+    /// A run of two targets on a machine of that name.
+    fn run(cpu: &str, claims: &[serde_json::Value]) -> PageRun {
+        let target = |name: &str, transport: &str| {
+            serde_json::json!({"target": name, "store": "redis", "transport": transport, "version": "7",
+                "client_library": "", "units": 9, "status": "right", "trials": 6, "seconds": 1.0})
+        };
+        let run = serde_json::json!({
+            "form": 2, "kvfair": "0.2.0", "method": 2, "debug_build": false, "began": "20261121T020000Z",
+            "command": ["run", "fans", "redis", "lmdb", "--profiles=9", "redis+unix", "--html", "x.html", "--json"],
+            "seeds": {"order": 1}, "blocks": 6, "discarded_blocks": 0, "durability": "none",
+            "configuration": "matched", "clients": 1,
+            "job": {"name": "fans", "unit": "profile", "sizes": [9], "ops": 9, "via": "portable", "split": "pages"},
+            "data": {"recipe": "likes10k", "seed": 1, "sha256": "0".repeat(64)},
+            "machine": {"cpu": cpu, "cpus": 2, "memory_bytes": 1, "kernel": "", "os": "", "filesystem": ""},
+            "targets": [target("redis", "tcp"), target("redis+unix", "unix"), target("lmdb", "in-process")],
+            "claims": claims
+        });
+        of_json(&run.to_string()).expect("a run")
+    }
+
+    #[test]
+    fn a_claim_is_held_against_each_machine() {
+        let one = run("a", &[claim("redis+unix", "redis")]);
+        let (other, silent) = (run("b", &[claim("redis", "redis+unix")]), run("c", &[claim("lmdb", "redis")]));
+        let (again, none) = (run("a", &[claim("redis+unix", "redis")]), run("d", &[]));
+        let told = |run: &PageRun| {
+            let judged = judge(&one.claims[0], run);
+            (judged.judgement, judged.words)
+        };
+        assert_eq!(told(&again), (Judgement::Reproduced, "1.29x [1.23-1.34]".to_string()));
+        let contradicted = "redis+unix takes 1.29 times as long [1.23-1.34], beside redis".to_string();
+        assert_eq!(told(&other), (Judgement::Contradicted, contradicted));
+        assert_eq!(told(&silent), (Judgement::Untold, "not told apart there".to_string()));
+        assert_eq!(told(&none), (Judgement::Untold, "nothing could be claimed there".to_string()));
+        let held = |runs: &[&PageRun]| sentence(&across(runs), runs);
+        let words = "redis over a Unix socket is faster than over TCP: held on";
+        assert_eq!(held(&[&one]), format!("{words} 1 of 1 machine."));
+        let all = held(&[&one, &other, &silent]);
+        assert!(
+            all.starts_with(&format!("{words} 1 of 3 machines; contradicted on 1; cannot be told on 1. ")),
+            "{all}"
+        );
+        let words = words.replace(" on", " in");
+        assert_eq!(held(&[&one, &again]), format!("{words} 2 of 2 runs on 1 machine."));
+        assert_eq!(
+            super::super::refute::command(&one, &one.claims[0]),
+            "kvfair run fans redis --profiles=9 redis+unix"
+        );
+    }
+
+    #[test]
+    fn what_is_missing_or_failed_is_why_nothing_can_be_told() {
+        let one = run("a", &[claim("redis+unix", "redis")]);
+        let mut other = run("b", &[claim("lmdb", "redis")]);
+        other.targets[1].status = "missing".to_string();
+        assert_eq!(judge(&one.claims[0], &other).words, "redis+unix: missing");
+        other.targets.remove(1);
+        assert_eq!(judge(&one.claims[0], &other).words, "redis+unix did not run");
+    }
+
+    #[test]
+    fn runs_of_other_jobs_are_not_laid_side_by_side() {
+        let one = run("a", &[]);
+        assert_eq!(unlike(&one, &run("b", &[])), None);
+        let mut other = run("b", &[]);
+        other.job.name = "ngrams".to_string();
+        assert_eq!(unlike(&one, &other).as_deref(), Some("another job: \"fans\" and \"ngrams\""));
+        other = run("b", &[]);
+        other.data.sha256 = "1".repeat(64);
+        assert!(unlike(&one, &other).is_some_and(|what| what.starts_with("another SHA-256 of the data: ")));
+    }
 }
