@@ -11,12 +11,14 @@ use crate::model::promise::Promise;
 use crate::model::trial::Durability;
 use crate::report::regression::RegressionLimit;
 
+mod bundle;
 mod exec;
 mod help;
 mod history;
 mod reproduce;
 mod run;
 
+pub use bundle::{Bundle, Rerun};
 pub use exec::Exec;
 pub use help::refused;
 pub use history::History;
@@ -95,10 +97,14 @@ pub enum Command {
     Reproduce(Reproduce),
     /// Compare versions of a store in the same blocks, or follow results files over time
     History(Box<History>),
-    /// Print a results file again
+    /// Print a results file again, or join pages
     Show(Show),
     /// Write pages of several runs into a directory, with an index
     Site(SiteArgs),
+    /// Pack a results file with all that a stranger needs to run it again
+    Bundle(Bundle),
+    /// Run what a bundle or a page holds, and judge each of its claims
+    Rerun(Rerun),
     #[cfg(test)]
     /// Print the durability levels that a store claims
     Levels(Levels),
@@ -357,11 +363,14 @@ pub struct Levers {
     kvfair show mine.jsonl --markdown\n  \
     kvfair show --all --csv > trials.csv\n  \
     kvfair show --html page.html\n  \
+    kvfair show here.html there.html --html both.html\n  \
     kvfair show --svg sweep.svg\n  \
     kvfair show mine.jsonl --histograms ./histograms")]
 pub struct Show {
     /// A results file; the newest in ./kvfair-results if none is named
-    pub results: Option<PathBuf>,
+    ///
+    /// Or pages of one job (A.html B.html), which are joined into the page of --html.
+    pub results: Vec<PathBuf>,
     /// Draw what the job has into this file, which must not exist yet
     ///
     /// Of a sweep requests a second (at rates the response, p99) and CPU a request against what was swept over. Of a

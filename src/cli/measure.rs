@@ -253,7 +253,7 @@ fn run_blocks(
 }
 
 /// The data of each part of a run: one for all, but where they differ in size.
-fn data_of(plan: &Plan, scratch: &Path, interrupt: &Interrupt) -> Result<Vec<Rc<[DataSet]>>> {
+pub fn data_of(plan: &Plan, scratch: &Path, interrupt: &Interrupt) -> Result<Vec<Rc<[DataSet]>>> {
     let parts = plan.parts();
     if plan.sizes.is_empty() && plan.orders.is_empty() {
         let data = Bench::data_of(&parts[0], scratch, interrupt)?;

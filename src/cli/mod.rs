@@ -20,7 +20,9 @@ use crate::report::table;
 use crate::scheduler::gated::Unclear;
 use crate::stores::array::server::{self, Door, Protocol};
 
+mod again;
 mod args;
+mod bundle;
 mod check;
 mod clean;
 mod color;
@@ -47,12 +49,14 @@ mod lookup;
 mod manual;
 mod measure;
 mod paged;
+mod pages;
 mod planned;
 mod points;
 mod query;
 mod refusals;
 mod renamed;
 mod reproduce;
+mod rerun;
 mod run;
 mod show;
 mod shown;
@@ -117,6 +121,8 @@ pub fn main() -> ExitCode {
         Some(Command::History(args)) => history::history(*args),
         Some(Command::Show(args)) => show::show(&args),
         Some(Command::Site(args)) => site::site(&args),
+        Some(Command::Bundle(args)) => bundle::bundle(&args),
+        Some(Command::Rerun(args)) => rerun::rerun(&args),
         Some(Command::Check(args)) => check::check(&args),
         Some(Command::Clean(args)) => clean::clean(&args),
         Some(Command::Stores(args)) => lists::stores(args.json),

@@ -68,6 +68,11 @@ pub fn of_file(path: &Path) -> Result<String> {
     text.map_err(|error| anyhow!("{}: {error:#}", path.display()))
 }
 
+/// The page alone. `results` is the file that the records lie in.
+pub fn of_records(records: &[Record], look: &Look, results: Option<&Path>) -> Result<String> {
+    text(PageFindings::default(), records, look, (results, None))
+}
+
 /// Where records come from.
 struct Source {
     results: Option<RawResults>,

@@ -177,7 +177,7 @@ pub fn started(args: &RunArgs, chosen: Vec<Chosen>, job: JobSettings) -> Result<
         levers: None,
         end: None,
         began: plan::utc_now(),
-        command: super::typed(),
+        command: args.how.again.clone().unwrap_or_else(super::typed),
         visits: None,
         job,
     })

@@ -52,6 +52,7 @@ pub fn first_look() -> Result<Exit> {
             pin: false,
             no_aa: false,
             until_budget: false,
+            again: None,
             timeout: Duration::from_secs(300),
             verify: Default::default(),
             output: None,

@@ -6,7 +6,7 @@ use anyhow::{Result, anyhow, bail};
 
 use super::args::{Look, Show};
 use super::shown::{print_shown, read, shown};
-use super::{Exit, complain, grown, levered, paged, verified, versioned};
+use super::{Exit, Usage, complain, grown, levered, paged, pages, verified, versioned};
 use crate::harness::load::Parts;
 use crate::harness::save;
 use crate::model::record::{Outcome, Record};
@@ -19,6 +19,14 @@ use crate::report::{ahead, by_second, cells, histograms, percentiles, sizes, swe
 /// A page says why it shows nothing, as the error does.
 pub fn show(args: &Show) -> Result<Exit> {
     paged::is_to_be_new(&args.look)?;
+    if args.results.iter().any(|path| pages::is_page(path)) {
+        return pages::join(&args.results, &args.look);
+    }
+    if args.results.len() > 1 {
+        let what =
+            "show takes one results file\nhint: `kvfair compare ONE.jsonl OTHER.jsonl` holds two against each other";
+        return Err(anyhow!(Usage(what.to_string())));
+    }
     looked_at(args).inspect_err(|error| paged::write_why_not(&args.look, error))
 }
 
@@ -28,7 +36,7 @@ fn looked_at(args: &Show) -> Result<Exit> {
     let Look { wide, json, csv, .. } = args.look;
     let is_whole = wide || json || csv || args.look.html.is_some() || args.histograms.is_some();
     let parts = if is_whole { Parts::All } else { Parts::Tables };
-    let (path, records) = match &args.results {
+    let (path, records) = match args.results.first() {
         Some(path) => (path.clone(), read(path, parts)?),
         None => newest(parts)?,
     };
@@ -36,7 +44,7 @@ fn looked_at(args: &Show) -> Result<Exit> {
     verified::note(records);
     let records: &[Record] = records;
     let about = |error: anyhow::Error| anyhow!("{}: {error:#}", path.display());
-    let look = Look { file: args.results.clone(), ..args.look.clone() };
+    let look = Look { file: args.results.first().cloned(), ..args.look.clone() };
     let by_targets = levered::by_targets(records);
     paged::write(records, &look, Some(&path)).map_err(about)?;
     let (counting, _) = ahead::split(&by_targets);

@@ -26,7 +26,7 @@ use crate::model::noise::Noise;
 use crate::model::op::readable;
 use crate::model::record::{LOOKED_AT, Outcome, Phase, Record, StoreFacts, UNREAD, Usage, Verdict};
 use crate::model::room::Headroom;
-use crate::stores::Launch;
+use crate::stores::{Facts, Launch};
 
 /// The most bytes of why counters could not be read: they may be a stranger's words.
 const LONGEST_REASON: usize = 300;
@@ -51,7 +51,8 @@ pub struct Attendant<'a> {
     /// Between the two, where it stands for a network.
     proxy: Option<u32>,
     record: &'a mut Record,
-    command: Vec<String>,
+    /// Of a server that was started here, and the sha256 of its program.
+    command: (Vec<String>, Option<String>),
     /// Where the store's files are, if they are ours to see.
     files: Option<&'a Path>,
     beside_guest: bool,
@@ -80,7 +81,7 @@ impl<'a> Attendant<'a> {
         child: u32,
         (server, proxy): (Option<u32>, Option<u32>),
         record: &'a mut Record,
-        command: Vec<String>,
+        command: (Vec<String>, Option<String>),
         files: Option<&'a Path>,
         bench: &'a Bench<'a>,
         target: (&'a Chosen, &'a Launch),
@@ -188,13 +189,10 @@ impl<'a> Attendant<'a> {
                     target.label = target.label.replacen(&target.store, &product, 1);
                     target.store = product;
                 }
-                self.record.store = Some(StoreFacts {
-                    version: facts.version,
-                    client_library: facts.client_library,
-                    increment: facts.increment,
-                    settings: facts.settings,
-                    command: std::mem::take(&mut self.command),
-                });
+                let (command, program_sha256) = std::mem::take(&mut self.command);
+                let Facts { version, client_library, increment, settings, .. } = facts;
+                let seen = StoreFacts { version, client_library, increment, settings, command, program_sha256 };
+                self.record.store = Some(seen);
             }
             Event::Room(room) => self.watch_evictions(room),
             Event::Begins(phase) => {

@@ -2,6 +2,7 @@
 
 mod attend;
 mod batch;
+pub mod bundle;
 pub mod check;
 pub mod child;
 pub mod clean;
@@ -9,6 +10,7 @@ pub mod contact;
 mod counts;
 pub mod crash;
 pub mod dataset;
+mod digest;
 mod energy;
 pub mod files;
 mod filled;

@@ -23,7 +23,7 @@ use super::serve::{self, Served, Site, Unserved};
 use super::signals::Interrupt;
 use super::task::{Event, Task, TrialStep, TrialTask};
 use super::visits::VisitEntry;
-use super::{counts, guest, kept_data, machine, pin, signals};
+use super::{counts, digest, guest, kept_data, machine, pin, signals};
 use crate::model::logins;
 use crate::model::names::file_name;
 use crate::model::noise::Noise;
@@ -346,15 +346,18 @@ impl<'a> Bench<'a> {
         let keeps = program.is_some();
         let task = TrialTask { program, through, step, ..self.task(chosen, launch, record.block) };
         let (under, log) = (pin::clients(&self.plan.pinned), directory.join("trial.log"));
-        let mut child = Child::start(&under, &Task::Trial(Box::new(task)), &log).map_err(failed)?;
         let command = served.as_ref().map(|served| served.command.clone()).unwrap_or_default();
+        // Read once a run, and not beside a trial.
+        let sha256 = command.first().and_then(|program| digest::of_program(Path::new(program)));
+        let mut child = Child::start(&under, &Task::Trial(Box::new(task)), &log).map_err(failed)?;
         let servers = (served.as_ref().map(|served| served.id()), proxy.map(Proxy::id));
         let files = match &launch.place {
             Place::Path(path) => Some(path.as_path()),
             _ if chosen.place.is_some() => None,
             _ => Some(data),
         };
-        let mut attendant = Attendant::new(child.id(), servers, record, command, files, self, (chosen, launch));
+        let mut attendant =
+            Attendant::new(child.id(), servers, record, (command, sha256), files, self, (chosen, launch));
         let mut deadline = Instant::now() + self.plan.timeout + SLACK;
         let cut_off = loop {
             match attendant.wait(&child, LOOK) {

@@ -158,6 +158,9 @@ pub struct StoreFacts {
     pub settings: BTreeMap<String, String>,
     /// The command that started it; nothing where we did not.
     pub command: Vec<String>,
+    /// sha256 of the program that was started; nothing where we did not, or where it is kvfair itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub program_sha256: Option<String>,
 }
 
 /// Among a store's settings: the name of the process whose memory and CPU are told, of a server that is not ours.

@@ -134,7 +134,7 @@ fn transports<'a>(group: &[&'a Row], standing: &Standing<'_>) -> Vec<Claim<'a>> 
     claims.collect()
 }
 
-fn over(transport: Transport) -> &'static str {
+pub(super) fn over(transport: Transport) -> &'static str {
     match transport {
         Transport::InProcess => "in process",
         Transport::Unix => "over a Unix socket",

@@ -8,7 +8,7 @@ use anyhow::{Context, Result};
 use serde::ser::{Serialize, SerializeMap, Serializer};
 
 use super::beside;
-use super::cells::{self, Row};
+use super::cells::Row;
 use super::columns::{self, Column, FieldLine, PartStep, ROWS};
 use super::export::Object;
 use super::point::Beside;
@@ -175,8 +175,8 @@ fn targets(rows: &[Row]) -> BTreeMap<&'static str, usize> {
     targets
 }
 
-/// What is claimed of whole jobs: each pair of a group by seconds, and who used more CPU for an op than the one that
-/// used least. `step` is the size or the round-trip time, where a run has several.
+/// What is claimed of whole jobs: each pair of a group by seconds, and each pair by CPU for an op. `step` is the size
+/// or the round-trip time, where a run has several.
 pub fn claims<'a>(rows: &'a [Row], standings: &Standings<'_>, step: PartStep) -> Vec<ClaimJson<'a>> {
     if standings.blocks() < CLAIM_BLOCKS as usize || standings.refused.is_some() {
         return Vec::new();
@@ -188,9 +188,10 @@ pub fn claims<'a>(rows: &'a [Row], standings: &Standings<'_>, step: PartStep) ->
         let others = stores.iter().filter(|other| other.group == one.group);
         claims.extend(others.filter_map(|other| claim("seconds", standing, one, other, step)));
     }
-    let (cpu, least) = (standings.cpu(), cells::least_cpu(rows).filter(|least| !least.baseline));
-    if let (Some(cpu), Some(least)) = (cpu, least) {
-        claims.extend(stores.iter().filter_map(|other| claim("cpu", &cpu, least, other, step)));
+    if let Some(cpu) = standings.cpu() {
+        for one in &stores {
+            claims.extend(stores.iter().filter_map(|other| claim("cpu", &cpu, one, other, step)));
+        }
     }
     claims
 }

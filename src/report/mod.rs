@@ -39,6 +39,7 @@ pub mod queries;
 pub mod rated;
 pub mod regression;
 pub mod remarks;
+pub mod replicated;
 pub mod reproduce;
 pub mod sizes;
 pub mod standing;

@@ -14,6 +14,7 @@ mod bare;
 mod batch;
 mod browser;
 mod budgets;
+mod bundles;
 mod check;
 mod ci;
 mod claims;
@@ -59,6 +60,7 @@ mod read_only;
 mod reconnects;
 mod regressions;
 mod reproduce;
+mod reruns;
 mod results;
 mod room;
 #[cfg(target_os = "linux")]

@@ -166,6 +166,9 @@ pub struct How {
     /// Run blocks until the time is over, however narrow intervals are: `compare --fail-if` does so
     #[arg(skip)]
     pub until_budget: bool,
+    /// What was typed of the run that this is once more, by `kvfair rerun`
+    #[arg(skip)]
+    pub again: Option<Vec<String>>,
     /// Cut a trial off after this time, or a point of a sweep; its row then says how far it came
     #[arg(long, value_name = "TIME", default_value = "300s", value_parser = points::duration)]
     pub timeout: Duration,

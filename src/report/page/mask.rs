@@ -2,7 +2,10 @@
 //! what chance named, so that two runs have the same commands. It goes by the records alone, so that a file gives the
 //! same page on every machine.
 
-use crate::model::logins::HIDDEN;
+use serde_json::Value;
+
+use super::manifest::told as told_command;
+use crate::model::logins::{HIDDEN, hidden, hidden_word};
 use crate::model::plain;
 use crate::model::record::Record;
 
@@ -43,6 +46,37 @@ impl Mask {
         records.iter().map(labelled).collect()
     }
 
+    /// A record without them, whatever its fields are; and without the values of settings that are named like secrets
+    /// or hosts.
+    pub fn record(&self, record: Value) -> Value {
+        self.masked("", record)
+    }
+
+    fn masked(&self, name: &str, value: Value) -> Value {
+        match value {
+            Value::String(text) if text.starts_with(PACKED) => Value::String(text),
+            Value::String(text) if matches!(name, "reason" | "program") => self.applied(&hidden(&text, &[])).into(),
+            Value::String(text) => self.applied(&text).into(),
+            Value::Array(all) if name == "command" => {
+                let words: Vec<String> = all.iter().map(|word| word.as_str().unwrap_or_default().to_string()).collect();
+                told_command(&words).iter().map(|word| self.applied(word)).collect()
+            }
+            Value::Array(all) => all.into_iter().map(|one| self.masked(name, one)).collect(),
+            Value::Object(all) => {
+                let inner = |key: &String| if name == "program" { name.to_string() } else { key.clone() };
+                let each = all.into_iter().map(|(key, value)| match value {
+                    Value::String(_) if name == "settings" && is_private(&key) => (key, HIDDEN.into()),
+                    value => {
+                        let value = self.masked(&inner(&key), value);
+                        (self.applied(&key), value)
+                    }
+                });
+                Value::Object(each.collect())
+            }
+            other => other,
+        }
+    }
+
     /// The text without them; what steers a terminal or turns the order of letters round is escaped.
     pub fn applied(&self, text: &str) -> String {
         let mut named: Vec<(&String, String)> =
@@ -51,8 +85,33 @@ impl Mask {
         named.sort_by_key(|(host, _)| std::cmp::Reverse(host.len()));
         let text = named.iter().fold(without_logins(text), |text, (host, name)| renamed(&text, host, name));
         let text = HOMES.iter().fold(text, |text, home| without_home(&text, home));
-        plain::text(&without_chance(&without_root(&text))).into_owned()
+        plain::text(&without_chance(&without_root(&without_mount(&text)))).into_owned()
     }
+}
+
+/// How a packed histogram begins: its text names nothing, whatever it looks like.
+const PACKED: &str = "HISTFAAA";
+
+/// A setting that is named like a secret, or like a host.
+fn is_private(name: &str) -> bool {
+    let lower = name.to_ascii_lowercase();
+    lower.contains("host") || hidden_word(&format!("{}=x", name.replace(['.', '-'], "_"))).ends_with(HIDDEN)
+}
+
+/// "nfs4 on host:/export" in place of "nfs4 on nas:/export": the server of a mounted filesystem.
+fn without_mount(text: &str) -> String {
+    const ON: &str = " on ";
+    let mut parts = text.split(ON);
+    let mut said = parts.next().unwrap_or_default().to_string();
+    for rest in parts {
+        said.push_str(ON);
+        let is_part = |letter: char| letter.is_alphanumeric() || matches!(letter, '-' | '_' | '.');
+        match rest.split_once(":/").filter(|(host, _)| !host.is_empty() && host.chars().all(is_part)) {
+            Some((_, path)) => said.extend(["host:/", path]),
+            None => said.push_str(rest),
+        }
+    }
+    said
 }
 
 /// What may follow a URL in text or in HTML.
@@ -207,6 +266,34 @@ mod tests {
         {
             assert_eq!(masked(&[], other), other);
         }
+    }
+
+    #[test]
+    fn servers_of_mounted_filesystems_are_told_nowhere() {
+        assert_eq!(masked(&[], "nfs4 on nas-1:/export, ext4 on /dev/vda"), "nfs4 on host:/export, ext4 on /dev/vda");
+        assert_eq!(masked(&[], "did not run on redis://x"), "did not run on redis://x");
+    }
+
+    #[test]
+    fn a_record_is_told_without_its_private_settings() {
+        let mask = Mask { hosts: vec!["db.example".to_string()] };
+        let record = serde_json::json!({
+            "run": {"command": ["run", "--password", "S", "redis://db.example/1"]},
+            "outcome": {"kind": "failed", "reason": "db.example said --auth=S"},
+            "store": {"settings": {"requirepass": "S", "hostname": "S", "save": "3600 1"}, "version": "7.0"},
+            "job": {"data": {"program": {"command": "./a --token S", "answer": "none"}}},
+            "times_ns": "HISTFAAA/root/S",
+            "n": 1.5
+        });
+        let told = serde_json::json!({
+            "run": {"command": ["run", "--password", "***", "redis://host1/1"]},
+            "outcome": {"kind": "failed", "reason": "host1 said --auth=***"},
+            "store": {"settings": {"requirepass": "***", "hostname": "***", "save": "3600 1"}, "version": "7.0"},
+            "job": {"data": {"program": {"command": "./a --token ***", "answer": "none"}}},
+            "times_ns": "HISTFAAA/root/S",
+            "n": 1.5
+        });
+        assert_eq!(mask.record(record), told);
     }
 
     #[test]

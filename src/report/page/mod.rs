@@ -19,12 +19,14 @@ use crate::model::logins;
 
 mod bases;
 mod details;
+mod evidence;
 mod facts;
 mod forced;
 mod growth;
 mod history;
 mod index;
 mod levers;
+mod machines;
 mod manifest;
 mod marks;
 mod mask;
@@ -43,6 +45,7 @@ pub use facts::{PageFacts, facts};
 pub use growth::growth_page;
 pub use history::{history_page, history_svg};
 pub use index::{IndexEntry, index};
+pub use machines::machines_page;
 pub use mask::Mask;
 use ratios::RatioPicture;
 pub use reproduced::reproduced_page;
@@ -118,7 +121,7 @@ impl PagePart<'_> {
 /// The whole page. The same input gives the same bytes.
 pub fn page(input: &PageInput<'_>) -> Result<String> {
     let largest = &input.largest().seen;
-    let mask = input.mask;
+    let (mask, run) = (input.mask, manifest::run(input)?);
     let body = html! {
         (strip::top(input))
         (terms::terms(input))
@@ -131,6 +134,7 @@ pub fn page(input: &PageInput<'_>) -> Result<String> {
             None => (pictures(input)),
         }
         (swept(largest))
+        (evidence::claims(input, &run))
         h2 { "Targets" }
         @for grid in &input.tables {
             (tables::table(if grid.title.is_empty() { "Medians over the blocks" } else { &grid.title }, &grid.lines))

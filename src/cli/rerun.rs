@@ -1,0 +1,169 @@
+//! `kvfair rerun`: the run of a bundle or a page once more, on this machine, and what it says to each claim.
+
+use std::io::{self, IsTerminal};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, anyhow};
+
+use super::again::{Again, digests};
+use super::args::{Look, Rerun};
+use super::measure::{Ran, measure, or_lost};
+use super::shown::{print_shown, shown};
+use super::{Exit, Usage, complain, paged, pages, print, terminal};
+use crate::harness::load::{self, Parts};
+use crate::harness::{bundle, save, scratch};
+use crate::model::answers;
+use crate::model::trial::METHOD;
+use crate::report::replicated::judge::{JudgedClaim, Judgement, in_words, judge};
+use crate::report::replicated::{PageRun, difference, merged, parse, refute};
+use crate::report::table;
+
+pub fn rerun(args: &Rerun) -> Result<Exit> {
+    let scratch = scratch::make()?;
+    let (page, data, is_page) = open(&args.file, scratch.path())?;
+    let html = args.html.clone().or_else(|| is_page.then(|| pages::beside(&args.file)));
+    html.as_deref().map_or(Ok(()), save::is_to_be_new)?;
+    let about = || args.file.display().to_string();
+    may_be_judged(&page).with_context(about)?;
+    let mut again = Again::of(&page, args.input.clone().or(data)).with_context(about)?;
+    again.args.how.output = args.output.clone();
+    may_start(args, &again.programs)?;
+    complain(&format!("kvfair: again, seed {}: {}", page.seeds.order, refute::in_a_shell(&refute::typed(&page))));
+    for (target, why) in &again.left_out {
+        complain(&format!("kvfair: without {target}: {why}"));
+    }
+    if again.args.how.input.is_some() {
+        has_digest(&again, &page)?;
+    }
+    let ran = measure(&again.args)?;
+    if ran.records.is_empty() {
+        return or_lost(ran.ended, ran.lost);
+    }
+    print_shown(&shown(&ran.records, &Look::default())?.0, &Look::default())?;
+    judged(&page, ran, html.as_deref())
+}
+
+/// The runs that a file tells of, the data that it holds, and whether it is a page.
+fn open(file: &Path, scratch: &Path) -> Result<(PageRun, Option<PathBuf>, bool)> {
+    let is_bundle = bundle::is_one(file).with_context(|| format!("cannot read {}", file.display()))?;
+    if !is_bundle {
+        return Ok((pages::read(file)?, None, true));
+    }
+    let directory = scratch.join("bundle");
+    let manifest = bundle::unpack(file, &directory)?;
+    let about = || file.display().to_string();
+    let path = directory.join(bundle::RECORDS);
+    // The records are the evidence: what is claimed is computed from them anew.
+    let mut records = load::records(&path, Parts::All).with_context(about)?;
+    records.retain(|record| !record.discarded);
+    records.sort_by_key(|record| record.ahead);
+    answers::note(&mut records);
+    let page = paged::of_records(&records, &Look::default(), Some(&path)).with_context(about)?;
+    let page = parse(&page).map_err(|what| anyhow!("{}: {what}", file.display()))?;
+    Ok((page, manifest.data.file.map(|name| directory.join(name)), false))
+}
+
+/// Why nothing of a run could be held against another one.
+fn may_be_judged(page: &PageRun) -> Result<()> {
+    if page.method != METHOD {
+        return Err(anyhow!(
+            "it was measured by method {} (kvfair {}), and this kvfair measures by method {METHOD}\nhint: use a kvfair \
+             of that version: numbers of two methods are not compared",
+            page.method,
+            page.kvfair
+        ));
+    }
+    if page.claims.is_empty() {
+        return Err(anyhow!(
+            "it claims nothing, so nothing can be reproduced\nhint: a claim needs two targets, blocks enough (--blocks \
+             6), and a target that runs twice in each"
+        ));
+    }
+    Ok(())
+}
+
+/// Programs of strangers are started only where somebody says so.
+fn may_start(args: &Rerun, programs: &[String]) -> Result<()> {
+    if programs.is_empty() || args.yes {
+        return Ok(());
+    }
+    let listed = programs.join("\n  ");
+    if !io::stdin().is_terminal() {
+        let what = format!("it names programs, which would run with your rights:\n  {listed}\nhint: --yes starts them");
+        return Err(anyhow!(Usage(what)));
+    }
+    match terminal::ask(&format!("start these programs with your rights?\n  {listed}\n[y/N] "))?.trim() {
+        "y" | "Y" | "yes" => Ok(()),
+        _ => Err(anyhow!("nothing was run")),
+    }
+}
+
+/// Other data would be another run.
+fn has_digest(again: &Again, page: &PageRun) -> Result<()> {
+    let found = digests(&again.args)?;
+    if found.contains(&page.data.sha256) {
+        return Ok(());
+    }
+    let file = again.args.how.input.as_deref().unwrap_or(Path::new("-")).display();
+    let found = found.join(", ");
+    Err(anyhow!(
+        "--input {file}: its SHA-256 as the job reads it is {found}, and that of the first run is {}",
+        page.data.sha256
+    ))
+}
+
+/// Prints what differs and what this run says to each claim, and writes the page of all runs.
+fn judged(page: &PageRun, ran: Ran, html: Option<&Path>) -> Result<Exit> {
+    let results = ran.lost.is_none().then_some(ran.path.as_path());
+    let here = parse(&paged::of_records(&ran.records, &Look::default(), results)?);
+    let mut here = here.map_err(|what| anyhow!("nothing can be judged: {what}"))?;
+    // What the data is called here is nobody's business.
+    here.data.file.clone_from(&page.data.file);
+    let differences = difference::all(page, &here);
+    let each: Vec<(String, JudgedClaim)> =
+        page.claims.iter().map(|claim| (in_words(claim, &page.targets), judge(claim, &here))).collect();
+    print(&text(&differences, &each))?;
+    let wrote = html.map_or(Ok(()), |out| {
+        let all = merged(vec![page.clone(), here]);
+        pages::write(&all.map_err(|what| anyhow!("no page is written, for this run is another one: {what}"))?, out)
+    });
+    let ended = ran.ended.map(|exit| match exit {
+        Exit::WrongAnswers | Exit::Interrupted => exit,
+        _ => exit_of(&each),
+    });
+    or_lost(ended, ran.lost.or(wrote.err()))
+}
+
+fn count(each: &[(String, JudgedClaim)], judgement: Judgement) -> usize {
+    each.iter().filter(|(_, one)| one.judgement == judgement).count()
+}
+
+fn exit_of(each: &[(String, JudgedClaim)]) -> Exit {
+    match () {
+        () if count(each, Judgement::Contradicted) > 0 => Exit::Regression,
+        () if count(each, Judgement::Untold) > 0 => Exit::Inconclusive,
+        () => Exit::Ok,
+    }
+}
+
+fn text(differences: &[String], each: &[(String, JudgedClaim)]) -> String {
+    let mut said = "\nset-up, beside the first run\n".to_string();
+    for difference in differences {
+        said += &format!("  {difference}\n");
+    }
+    if differences.is_empty() {
+        said += "  no difference is known: machine, kernel, versions and data are the same\n";
+    }
+    said += "claims of the first run\n";
+    for (words, one) in each {
+        said += &format!("  {:<14}  {words}: {}\n", one.judgement.in_words(), one.words);
+    }
+    let [reproduced, contradicted, untold] =
+        [Judgement::Reproduced, Judgement::Contradicted, Judgement::Untold].map(|judgement| count(each, judgement));
+    let s = if each.len() == 1 { "" } else { "s" };
+    let end = format!(
+        "{reproduced} of {} claim{s} reproduced, {contradicted} contradicted, {untold} cannot be told.",
+        each.len()
+    );
+    said + &table::wrap(&end, table::width()).join("\n") + "\n"
+}
