@@ -42,6 +42,7 @@ fn run_with(day: u32, targets: &[Took<'_>], twice: f64) -> HistoryRun {
             increment: String::new(),
             settings: Default::default(),
             command: Vec::new(),
+            program_sha256: None,
         });
         Record { block, aa_control, ..made }
     };

@@ -19,6 +19,7 @@ fn records(versions: &[(&str, &str, f64)], blocks: u32) -> Vec<Record> {
             increment: String::new(),
             settings: Default::default(),
             command: Vec::new(),
+            program_sha256: None,
         });
         Record { block, aa_control, ..made }
     };
