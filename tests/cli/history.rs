@@ -97,30 +97,31 @@ fn what_is_no_history_is_refused_before_anything_is_measured() {
 /// The records of a small run, as often as there are days, with times of their own: `of` gives those of a day's targets
 /// in seconds, the method, the processors of the machine, and the store's version.
 fn days(desk: &Desk, days: u32, of: impl Fn(u32) -> (f64, u32, u32, &'static str)) {
-    let run = ["run", "fans", "lmdb", "ram", "--profiles", "30", "--blocks", "4", "--output", "one.jsonl"];
+    let run = ["run", "fans", "redis+unix", "ram", "--profiles", "30", "--blocks", "4", "--output", "one.jsonl"];
     desk.run(&run);
     let records = records_in(&desk.home().join("one.jsonl"));
     let directory = desk.home().join("kvfair-results");
     fs::create_dir_all(&directory).expect("a directory");
     for day in 1..=days {
-        let (lmdb_s, method, cpus, version) = of(day);
+        let (took_s, method, cpus, version) = of(day);
         let edited = records.iter().map(|record| {
             let mut record = record.clone();
             let block = record["block"].as_u64().expect("a block");
-            let is_lmdb = record["target"]["label"] == "lmdb";
+            let is_redis = record["target"]["label"] == "redis+unix";
             // A little of the day's and the block's own, the same for both targets.
             let wobble = 1.0 + ((u64::from(day) * 7 + block * 3) % 11) as f64 / 2e3;
             for phase in record["phases"].as_array_mut().expect("phases") {
                 phase.as_object_mut().expect("a phase").remove("noise");
-                phase["took_s"] = json!(if is_lmdb { lmdb_s } else { 0.1 } * wobble);
+                phase["took_s"] = json!(if is_redis { took_s } else { 0.1 } * wobble);
             }
             // What the machine did while the records were made is no part of this.
             record.as_object_mut().expect("a record").remove("noise");
             record["run"]["began"] = json!(format!("202611{day:02}T020000Z"));
             record["method"] = json!(method);
             record["machine"]["cpus"] = json!(cpus);
-            if is_lmdb {
+            if is_redis {
                 record["store"]["version"] = json!(version);
+                record["store"]["command"] = json!([format!("/opt/redis-{version}/redis-server")]);
             }
             format!("{record}\n")
         });
@@ -135,18 +136,19 @@ fn a_change_over_time_is_found_with_the_command_that_decides() {
     days(&desk, 20, |day| if day > 10 { (0.3, METHOD, 2, "2.0") } else { (0.25, METHOD, 2, "1.0") });
     desk.file("kvfair-results/broken.jsonl", "{}\n");
     let said = desk.run(&["history", "--html", "page.html", "--svg", "time.svg"]);
-    said.exits(0).shows("1 change may be a store's").shows("lmdb: maybe since 2026-11-11 02:00 1.20 times as much");
-    said.shows("lmdb 1.0 -> lmdb 2.0")
+    said.exits(0).shows("1 change may be a store's").shows("redis+unix: maybe since 2026-11-11 02:00 1.20 times as much");
+    said.shows("redis 1.0 -> redis 2.0")
         .shows("seconds, ratio to ram")
         .complains("passed over kvfair-results/broken.jsonl");
-    // Both are built into kvfair: no program could be named.
-    said.shows("decide: kvfair compare kvfair-results/20261110T020000Z-fans.jsonl");
+    let base = "--base 'redis+unix?program=/opt/redis-1.0/redis-server'";
+    let head = "--head 'redis+unix?program=/opt/redis-2.0/redis-server'";
+    said.shows(&format!("decide: kvfair compare fans {base} {head} --profiles 30 --blocks 4\n"));
     let read = |name: &str| fs::read_to_string(desk.home().join(name)).expect("it was written");
-    assert!(read("page.html").contains("<h2>fans, lmdb</h2>") && read("time.svg").contains("fans, lmdb"));
+    assert!(read("page.html").contains("<h2>fans, redis+unix</h2>") && read("time.svg").contains("fans, redis+unix"));
     let told = desk.run(&["history", "--json", "--measure", "seconds"]);
     let told: Value = serde_json::from_str(&told.exits(0).out).expect("JSON");
     assert_eq!(told["setups"][0]["series"].as_array().expect("series").len(), 2, "{told}");
-    desk.run(&["history", "--markdown"]).exits(0).shows("| lmdb ");
+    desk.run(&["history", "--markdown"]).exits(0).shows("| redis+unix ");
     desk.run(&["history", "--svg", "time.svg"]).exits(1).complains("is there already");
 }
 

@@ -63,7 +63,8 @@ fn runs(files: &[PathBuf], are_named: bool) -> Result<(Vec<HistoryRun>, Vec<Stri
     let (mut runs, mut passed): (Vec<HistoryRun>, Vec<String>) = (Vec::new(), Vec::new());
     for file in files {
         let path = file.display().to_string();
-        let read = read(file, Parts::Tables).map_err(|error| format!("{error:#}"));
+        // The command that decides names the programs, which tables do not need.
+        let read = read(file, Parts::All).map_err(|error| format!("{error:#}"));
         let read = read.and_then(|records| match history::no_run(&records) {
             Some(why) => Err(format!("{path}: {why}")),
             None => Ok(records),

@@ -126,7 +126,7 @@ fn legend(chart: &StepChart) -> Legend {
         (mark, "estimate and its interval", has(|mark| matches!(mark, StepMark::At { is_hollow: false, .. }))),
         (hollow, "noisy: not used", has(|mark| matches!(mark, StepMark::At { is_hollow: true, .. }))),
         (failed, "no number", has(|mark| *mark == StepMark::Failed)),
-        (level, "level: it changes where a step is claimed", !chart.levels.is_empty()),
+        (level, "level between steps", !chart.levels.is_empty()),
     ])
 }
 
