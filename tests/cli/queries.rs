@@ -211,7 +211,10 @@ fn a_forecast_contains_the_queries() {
 #[test]
 fn data_of_two_pages_has_pilots() {
     let desk = Desk::new();
-    desk.file("two.jsonl", "{\"user\": \"a\", \"likes\": [\"tea\", \"rain\"]}\n{\"user\": \"b\", \"likes\": [\"rain\", \"tea\"]}\n");
+    desk.file(
+        "two.jsonl",
+        "{\"user\": \"a\", \"likes\": [\"tea\", \"rain\"]}\n{\"user\": \"b\", \"likes\": [\"rain\", \"tea\"]}\n",
+    );
     let size = ["run", "fans", "ram", "--input", "two.jsonl", "--queries", "2", "--budget", "5s"];
     desk.run(&size);
     assert_eq!(desk.record("ram")["verdict"]["kind"], "right");
