@@ -72,6 +72,29 @@ fn a_round_trip_is_owed_by_each_question_and_a_row_at_0_goes_through_the_proxy_t
     assert!(page.contains("\"rtts_us\":[0,2000]") && page.contains("round trips"), "{page}");
 }
 
+/// Client libraries are delayed as our own codecs are, and so is a server with a processor of its own.
+#[test]
+fn whatever_speaks_to_a_server_goes_through_the_proxy() {
+    let desk = Desk::new();
+    let here = |targets: &[&'static str]| -> Vec<&'static str> {
+        targets.iter().copied().filter(|target| common::is_here(target)).collect()
+    };
+    let few = ["run", "fans", "--profiles", "5", "--blocks", "1", "--rtt", "2ms"];
+    desk.run(&[&few[..], &here(&["mariadb", "postgres", "ferretdb", "cassandra"])].concat()).exits(0);
+    let of_all = desk.records().len();
+    if std::thread::available_parallelism().is_ok_and(|cpus| cpus.get() > 1) {
+        desk.run(&[&few[..], &["--pin"], &here(&["mariadb", "redis"])].concat()).exits(0).shows("client on processor");
+        assert!(desk.records().len() > of_all);
+    }
+    for record in desk.records() {
+        let (run, target) = (run_of(&record), &record["target"]["label"]);
+        let took_s = run["took_s"].as_f64().expect("seconds");
+        assert!(took_s >= run["ops"].as_f64().expect("ops") * 0.98 * 2e-3, "{target}: {run}");
+        assert!(cpu_s(&run["proxy"]) > 0.0, "{target}: {}", run["proxy"]);
+        assert_eq!(record["verdict"]["kind"], "right", "{target}: {}", record["outcome"]);
+    }
+}
+
 /// A batch has its questions under way together: it is delayed once.
 #[test]
 fn what_is_asked_together_waits_for_one_round_trip() {
