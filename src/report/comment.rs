@@ -7,7 +7,7 @@
 use super::compare::{ComparedCost, CostChange};
 use super::costs;
 use super::page::{Mask, blocks, machine, twice};
-use super::regression::{CLEARER, ComparisonEnd, JudgedLimit, worst};
+use super::regression::{CLEARER, ComparisonEnd, JudgedLimit};
 use super::standing::{self, Counted, standings};
 use super::verified;
 use super::words;
@@ -76,8 +76,11 @@ fn verdict(
     named: &impl Fn(&ComparedCost) -> String,
     mask: &Mask,
 ) -> String {
+    // What decides comes first.
+    let mut limits: Vec<&JudgedLimit<'_>> = limits.iter().collect();
+    limits.sort_by_key(|limit| std::cmp::Reverse(limit.end));
     let told = limits.iter().map(|limit| ours(&limit.in_words(named))).collect::<Vec<_>>().join("; ");
-    match worst(limits) {
+    match limits.first().map(|limit| limit.end) {
         Some(ComparisonEnd::Regressed) => return format!("**Regression**: {told}."),
         Some(ComparisonEnd::Unclear) => return format!("**Unclear**: {told}. What helps: {CLEARER}."),
         Some(ComparisonEnd::Good) => return format!("**No regression**: {told}."),

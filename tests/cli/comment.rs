@@ -95,6 +95,8 @@ fn one_limit_that_is_exceeded_decides() {
     said.exits(6)
         .complains("cpu:0%: a regression of that size can neither be shown nor ruled out")
         .complains(" hint: ");
+    let said = compared(&desk, &["--markdown", "--fail-if", "cpu:300%", "--fail-if", "slower:5%"]);
+    said.exits(5).shows("**Regression**: slower:5% is exceeded: <code>redis</code> takes");
     with(&["slower:5%", "cpu:0%"]).exits(5).complains("slower:5% is exceeded").complains("nor ruled out");
 }
 
