@@ -106,7 +106,10 @@ fn without_mount(text: &str) -> String {
     for rest in parts {
         said.push_str(ON);
         let is_part = |letter: char| letter.is_alphanumeric() || matches!(letter, '-' | '_' | '.');
-        match rest.split_once(":/").filter(|(host, _)| !host.is_empty() && host.chars().all(is_part)) {
+        // "redis://host" is a URL.
+        let is_mount =
+            |(host, path): &(&str, &str)| !host.is_empty() && host.chars().all(is_part) && !path.starts_with('/');
+        match rest.split_once(":/").filter(is_mount) {
             Some((_, path)) => said.extend(["host:/", path]),
             None => said.push_str(rest),
         }
