@@ -105,6 +105,10 @@ fn a_browser_shows_the_page_as_it_is_meant() {
         desk.run(&["show", &file, "--html", &format!("{name}.html")]);
         desk.file(&format!("{name}.json"), desk.run(&["show", &file, "--json"]).out);
     }
+    // The same run, as if on another machine.
+    let page = fs::read_to_string(desk.home().join("fans.html")).expect("a page");
+    desk.file("other.html", page.replace("\"cpus\":", "\"cpus\":1"));
+    desk.run(&["show", "fans.html", "other.html", "--html", "machines.html"]).exits(0);
     let (page, axe) =
         (of_the_project("tests/browser/page.py"), of_the_project("target/test-tools/node_modules/axe-core/axe.min.js"));
     let home = desk.home();
