@@ -25,6 +25,8 @@ PAGES = ["fans", "noisy", "getset", "rates"]
 # The pages of `kvfair growth` and of `kvfair reproduce`.
 GROWTH = "growth"
 REPRODUCED = "reproduced"
+# Of two runs, without pictures.
+MACHINES = "machines"
 # Pages with charts, and how many they have.
 CHARTS = {"getset": 6, "rates": 5, GROWTH: 8}
 # Those of whole jobs, with pictures of ratios and a choice of the base.
@@ -522,6 +524,10 @@ def main(folder, axe):
             it_fits_a_telephone(looked, name)
             papers.append(it_can_be_printed(looked, name))
             colours_of_the_system_are_kept(looked, name)
+        nothing_is_loaded_and_no_error(looked, MACHINES)
+        axe_finds_nothing(looked, MACHINES, Path(axe).read_text())
+        it_fits_a_telephone(looked, MACHINES)
+        it_can_be_printed(looked, MACHINES)
         for name in CHARTS:
             charts_are_walked_by_arrow_keys(looked, name)
         the_charts_of_growth_have_its_numbers(looked)

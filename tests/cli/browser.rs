@@ -107,6 +107,10 @@ fn a_browser_shows_the_page_as_it_is_meant() {
     }
     let reproduced = fs::read(of_the_project("tests/golden/shown/reproduce.html")).expect("the page of posts");
     desk.file("reproduced.html", reproduced);
+    // The same run, as if on another machine.
+    let page = fs::read_to_string(desk.home().join("fans.html")).expect("a page");
+    desk.file("other.html", page.replace("\"cpus\":", "\"cpus\":1"));
+    desk.run(&["show", "fans.html", "other.html", "--html", "machines.html"]).exits(0);
     let (page, axe) =
         (of_the_project("tests/browser/page.py"), of_the_project("target/test-tools/node_modules/axe-core/axe.min.js"));
     let home = desk.home();

@@ -10,17 +10,25 @@ use crate::report::replicated::judge::{ClaimAcross, Judgement, across, sentence}
 use crate::report::replicated::{PageRun, PageTarget, machines, refute};
 use crate::report::table::TableLine;
 
+/// So many claims are told at the most, contradicted ones first.
+const TOLD: usize = 60;
+
 /// The whole page; the same runs give the same bytes.
 pub fn machines_page(page: &PageRun) -> Result<String> {
     let runs = page.all();
-    let rows = across(&runs);
+    let mut rows = across(&runs);
+    let heading = sentence(&rows, &runs);
+    rows.sort_by_key(|row| row.count(Judgement::Contradicted) == 0);
+    let all = rows.len();
+    rows.truncate(TOLD);
     let body = html! {
-        h1 { (sentence(&rows, &runs)) }
+        h1 { (heading) }
         p.subject { span.grey { (subject(page, &runs)) } }
         h2 { "Claims" }
         p.grey { "A ratio says how many times as much the second target costs, with its 95 % interval. Each claim unfolds below." }
         (tables::table("What each machine says to each claim", &claim_lines(&rows, &runs)))
         @for row in &rows { (unfolded(row, &runs)) }
+        @if all > TOLD { p.grey { "The other claims, " (units::thousands((all - TOLD) as u64)) " of them, are in the page's manifest." } }
         h2 { "Targets" }
         (tables::table("Median seconds of the job", &target_lines(&runs)))
         h2 { "Machines" }

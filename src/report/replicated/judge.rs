@@ -1,6 +1,8 @@
 //! The claims of one run held against another run: which of them it makes too, which it makes the other way round, and
 //! of which it can say nothing.
 
+use std::collections::BTreeSet;
+
 use super::{PageClaim, PageRun, PageTarget, machines};
 use crate::model::network;
 use crate::model::trial::Transport;
@@ -60,7 +62,7 @@ pub fn judge(claim: &PageClaim, run: &PageRun) -> JudgedClaim {
 }
 
 /// What a claim is about, besides its two targets.
-fn about(claim: &PageClaim) -> impl PartialEq + '_ {
+fn about(claim: &PageClaim) -> impl Ord + '_ {
     let part = (&claim.part, &claim.swept, claim.step);
     (&claim.measure, claim.units, claim.order, claim.rtt_us, part)
 }
@@ -143,20 +145,15 @@ pub fn evidence(claim: &PageClaim) -> String {
 /// Every claim of these runs, that of the first run first. One that a later run makes the other way round is no other
 /// claim.
 pub fn across<'a>(runs: &[&'a PageRun]) -> Vec<ClaimAcross<'a>> {
+    let mut seen = BTreeSet::new();
     let mut rows: Vec<(&PageClaim, &PageRun)> = Vec::new();
     for run in runs {
-        for claim in &run.claims {
-            let pair = |one: &PageClaim| {
-                if one.less < one.more {
-                    (one.less.clone(), one.more.clone())
-                } else {
-                    (one.more.clone(), one.less.clone())
-                }
-            };
-            if !rows.iter().any(|(one, _)| about(one) == about(claim) && pair(one) == pair(claim)) {
-                rows.push((claim, run));
-            }
-        }
+        let is_new = |claim: &&'a PageClaim| {
+            let pair = [&claim.less, &claim.more];
+            let pair = if pair.is_sorted() { pair } else { [pair[1], pair[0]] };
+            seen.insert((about(claim), pair))
+        };
+        rows.extend(run.claims.iter().filter(is_new).map(|claim| (claim, *run)));
     }
     let each = rows.into_iter().map(|(claim, run)| ClaimAcross {
         claim,

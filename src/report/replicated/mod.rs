@@ -20,6 +20,8 @@ pub const FORM: u32 = 2;
 pub const MANIFEST_BYTES_MAX: usize = 64 << 20;
 /// So many runs are laid side by side at the most.
 pub const RUNS_MAX: usize = 1000;
+/// A run of 100 targets has half as many claims: each is held against each of another run.
+pub const CLAIMS_MAX: usize = 20_000;
 /// Where the manifest begins in a page.
 pub const BEGINS: &str = "<script type=\"application/json\" id=\"manifest\">";
 
@@ -282,6 +284,9 @@ fn checked(run: &PageRun) -> Result<(), String> {
     let is_number = |number: Option<f64>| number.is_none_or(|number| number.is_finite() && number >= 0.0);
     if let Some(target) = run.targets.iter().find(|target| !is_number(target.seconds) || !is_number(target.cpu_us)) {
         return Err(format!("its manifest has no number where the seconds of {} should be", target.target));
+    }
+    if run.claims.len() > CLAIMS_MAX {
+        return Err(format!("its manifest has {} claims, and at most {CLAIMS_MAX} are read", run.claims.len()));
     }
     let names: BTreeSet<&str> = run.targets.iter().map(|target| target.target.as_str()).collect();
     for claim in &run.claims {
