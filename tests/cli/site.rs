@@ -87,7 +87,7 @@ fn results_that_make_no_page_are_named_and_nothing_is_written() {
     desk.file("plain.html", "<!DOCTYPE html><p>hello</p>");
     let manifest = "<script type=\"application/json\" id=\"manifest\">";
     desk.file("bare.html", page.replace(manifest, "<script type=\"application/json\" id=\"other\">"));
-    desk.file("form.html", page.replace("{\"form\":1,", "{\"form\":77,"));
+    desk.file("form.html", page.replace("{\"form\":2,", "{\"form\":77,"));
     desk.file("open.html", page.replace("default-src 'none'", "default-src *"));
     desk.file("large.html", page.clone() + &" ".repeat(9 << 20));
     desk.file("bytes.html", [0xff, 0xfe, 0x00]);
