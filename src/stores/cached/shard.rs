@@ -6,8 +6,8 @@ use crate::model::op::{Fault, KeyList, Op, Pairs, Reply, SumList};
 use crate::model::trial::CacheCounts;
 use crate::stores::Session;
 
-/// What keeping an entry costs besides its key and value: its place in the map and the list, two allocations, and the
-/// map's spare room. Measured as a process' growth over a million entries.
+/// What keeping an entry costs besides its key and value: its place in the map and the list, the key's allocation, and
+/// spare room. A process grew by 85 bytes an entry over 400,000 counters; a map that has just grown takes more.
 const ENTRY_BYTES: usize = 150;
 /// Records that go out together when all must.
 const BATCH_RECORDS: usize = 100;
