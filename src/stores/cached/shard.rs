@@ -67,7 +67,8 @@ impl Shard {
         }
     }
 
-    /// Takes an entry in place of the one that is there, whatever it held, and makes room for it. One that is larger than all the room there is goes straight to the store.
+    /// Takes an entry in place of the one that is there, whatever it held, and makes room for it. One that
+    /// is larger than all the room there is goes straight to the store.
     pub fn put(&mut self, key: HashedKey<'_>, entry: CacheEntry, inner: &mut dyn Session) -> Result<(), Fault> {
         self.changes += 1;
         let cost = self.cost(&key, &entry);
