@@ -82,8 +82,8 @@ impl DataSet {
     pub fn prepare(plan: &Plan, job: JobSettings, scratch: &Path, interrupt: &Interrupt) -> Result<DataSet> {
         // Which version of a record is right depends on who may have set it.
         let (seed, units, clients) = (job.seed(), job.units.unwrap_or(0), plan.clients);
-        let order = job.ngrams.order;
-        let expected = scratch.join(format!("expected-{seed}-{units}-{order}-{clients}"));
+        let (order, queries) = (job.ngrams.order, job.fans.queries);
+        let expected = scratch.join(format!("expected-{seed}-{units}-{order}-{queries}-{clients}"));
         let Some(kind) = plan.kind else {
             let (input, summary, bounds) = (PathBuf::new(), run_of_a_program(), Bounds::of(plan));
             return Ok(DataSet { job, input, expected, summary, bounds });

@@ -62,8 +62,8 @@ pub struct Record {
     /// It was to be cold, and could not be: its data is in memory only.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_warm: bool,
-    /// It was to be cold, and the kernel kept this share of its files' pages in the page cache all the same. `None` where
-    /// nothing was dropped, or where the kernel does not tell.
+    /// It was to be cold, and the kernel kept this share of its files' pages in the page cache all the same. `None`
+    /// where nothing was dropped, or where the kernel does not tell.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub still_cached_share: Option<f64>,
     /// The run was still going on when this was read back; never stored.

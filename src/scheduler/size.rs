@@ -39,7 +39,7 @@ pub struct JobSize {
 impl TriedBlock {
     /// The largest job of which `least` blocks, and `before` blocks before them, fit into `left`: `most` units at most.
     ///
-    /// Where fewer blocks may be planned and the job would be a small one, the time is used more closely, and if need be
+    /// Where fewer blocks may be planned and the job would be a small one, the time is used more closely. If need be
     /// there are fewer blocks of a larger job, down to the least that still give a claim.
     pub fn choose(&self, left: Duration, (least, before): (u32, u32), most: u64, may_lower: bool) -> JobSize {
         let block_s = |least: u32| (left / (least + before)).as_secs_f64();

@@ -158,8 +158,9 @@ interface!(OnlyRocks {
 });
 
 impl Kind {
-    /// LevelDB's files are for one process at a time: <https://github.com/google/leveldb/blob/main/doc/index.md#concurrency>.
-    /// RocksDB's may be read by several: <https://github.com/facebook/rocksdb/wiki/Read-only-and-Secondary-instances>.
+    /// LevelDB's files are for one process at a time, and RocksDB's may be read by several:
+    /// <https://github.com/google/leveldb/blob/main/doc/index.md#concurrency>,
+    /// <https://github.com/facebook/rocksdb/wiki/Read-only-and-Secondary-instances>.
     fn may_be_opened(&self, launch: &Launch) -> Result<(), String> {
         match launch.is_read_by_several && !self.is_rocks {
             true => Err("by design one process at a time has its files open: it locks them".to_string()),

@@ -193,18 +193,21 @@ fn what_cannot_be_encoded_is_refused() {
     desk.run(&["run", "--exec", "true", "--encoding", "binary", "ram"]).exits(2).complains("--encoding");
 }
 
-/// Twenty queries over 20 ms take 0.4 s of each trial, and a block has two.
+/// Twenty queries over 100 ms take 2 s of each trial, and there are fourteen. What a pilot asked for is not what is
+/// asked for then.
 #[test]
 fn a_forecast_contains_the_queries() {
     let desk = Desk::new();
     let foretold_s = |queries: &str| {
         let size = ["run", "fans", "redis", "--profiles", "5", "--via", "batch", "--queries", queries];
-        let said = desk.run(&[&size[..], &["--rtt", "20ms", "--budget", "4s"]].concat());
+        let said = desk.run(&[&size[..], &["--rtt", "100ms", "--budget", "12s"]].concat());
+        // The last trial may be cut off.
+        assert!(desk.records().iter().all(|record| record["outcome"]["kind"] != "failed"), "{}", said.out);
         let words = said.err.lines().find_map(|line| line.split_once("blocks take about ")).expect("a forecast").1;
         words.split(' ').next().and_then(|seconds| seconds.parse::<f64>().ok()).expect("seconds")
     };
     let (few_s, many_s) = (foretold_s("1"), foretold_s("20"));
-    assert!(many_s > few_s + 4.0, "{few_s} s and {many_s} s");
+    assert!(many_s > few_s + 15.0, "{few_s} s and {many_s} s");
 }
 
 /// A pilot of data that nobody has made asks for one page: there may be no more.
@@ -217,5 +220,6 @@ fn data_of_two_pages_has_pilots() {
     );
     let size = ["run", "fans", "ram", "--input", "two.jsonl", "--queries", "2", "--budget", "5s"];
     desk.run(&size);
-    assert_eq!(desk.record("ram")["verdict"]["kind"], "right");
+    let record = desk.record("ram");
+    assert_eq!((&record["outcome"]["kind"], &record["verdict"]["kind"]), (&"finished".into(), &"right".into()));
 }

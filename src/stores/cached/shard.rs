@@ -6,8 +6,8 @@ use crate::model::op::{Fault, KeyList, Op, Pairs, Reply, SumList};
 use crate::model::trial::CacheCounts;
 use crate::stores::Session;
 
-/// What keeping an entry costs besides its key and value: its place in the map and the list, two allocations, and the
-/// map's spare room. Measured as a process' growth over a million entries.
+/// What keeping an entry costs besides its key and value: its place in the map and the list, the key's allocation, and
+/// spare room. A process grew by 85 bytes an entry over 400,000 counters; a map that has just grown takes more.
 const ENTRY_BYTES: usize = 150;
 /// Records that go out together when all must.
 const BATCH_RECORDS: usize = 100;
@@ -67,7 +67,8 @@ impl Shard {
         }
     }
 
-    /// Takes an entry in place of the one that is there, whatever it held, and makes room for it. One that is larger than all the room there is goes straight to the store.
+    /// Takes an entry in place of the one that is there, whatever it held, and makes room for it. One that
+    /// is larger than all the room there is goes straight to the store.
     pub fn put(&mut self, key: HashedKey<'_>, entry: CacheEntry, inner: &mut dyn Session) -> Result<(), Fault> {
         self.changes += 1;
         let cost = self.cost(&key, &entry);
