@@ -113,6 +113,22 @@ mod tests {
         assert_eq!(steps(&[1.0, 2.0], 4, &quiet()), [Some(Claim::Slower)]);
     }
 
+    /// One step among seven contrasts must show more than it would alone.
+    #[test]
+    fn holm_adjusts_over_the_contrasts() {
+        let mut costs = versions(&[1.0; 8], 6);
+        let ratios = [1.005, 1.01, 1.03, 1.06, 1.06, 1.03];
+        let later = (1..).zip(&ratios).map(|(block, ratio)| (block, costs[&6][&block] * ratio));
+        let later: BTreeMap<u32, f64> = later.collect();
+        costs.insert(7, later);
+        let of = |contrasts: &[(usize, usize)]| {
+            let judged = judged(contrasts, &costs, &BTreeMap::new(), &quiet(), rank::LEVEL);
+            judged.into_iter().find(|one| one.one == 7).and_then(|one| one.claim)
+        };
+        let neighbours: Vec<(usize, usize)> = (1..8).map(|place| (place, place - 1)).collect();
+        assert_eq!((of(&[(7, 6)]), of(&neighbours)), (Some(Claim::Slower), None));
+    }
+
     #[test]
     fn what_has_no_block_in_common_is_left_out_and_counts_as_a_test() {
         let mut costs = versions(&[1.0, 1.2, 1.0], 6);

@@ -136,13 +136,15 @@ fn a_change_over_time_is_found_with_the_command_that_decides() {
     days(&desk, 20, |day| if day > 10 { (0.3, METHOD, 2, "2.0") } else { (0.25, METHOD, 2, "1.0") });
     desk.file("kvfair-results/broken.jsonl", "{}\n");
     let said = desk.run(&["history", "--html", "page.html", "--svg", "time.svg"]);
-    said.exits(0).shows("1 change may be a store's").shows("redis+unix: maybe since 2026-11-11 02:00 1.20 times as much");
+    said.exits(0)
+        .shows("1 change may be a store's")
+        .shows("redis+unix: maybe since 2026-11-11 02:00 1.20 times as much");
     said.shows("redis 1.0 -> redis 2.0")
         .shows("seconds, ratio to ram")
         .complains("passed over kvfair-results/broken.jsonl");
     let base = "--base 'redis+unix?program=/opt/redis-1.0/redis-server'";
     let head = "--head 'redis+unix?program=/opt/redis-2.0/redis-server'";
-    said.shows(&format!("decide: kvfair compare fans {base} {head} --profiles 30 --blocks 4\n"));
+    said.shows(&format!("decide: kvfair compare fans {base} {head} --profiles 30 --blocks 4"));
     let read = |name: &str| fs::read_to_string(desk.home().join(name)).expect("it was written");
     assert!(read("page.html").contains("<h2>fans, redis+unix</h2>") && read("time.svg").contains("fans, redis+unix"));
     let told = desk.run(&["history", "--json", "--measure", "seconds"]);
