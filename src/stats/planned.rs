@@ -13,7 +13,7 @@ pub type Costs<K> = BTreeMap<K, BTreeMap<u32, f64>>;
 
 /// What was seen of one contrast.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Judged<K> {
+pub struct JudgedContrast<K> {
     /// What the ratio is of, and what it is to.
     pub one: K,
     pub other: K,
@@ -36,7 +36,7 @@ pub fn judged<K: Copy + Ord>(
     lengths_s: &BTreeMap<K, f64>,
     noise: &AaNoise,
     level: f64,
-) -> Vec<Judged<K>> {
+) -> Vec<JudgedContrast<K>> {
     let seen: Vec<(K, K, LogRatios)> =
         contrasts.iter().filter_map(|&(one, other)| Some((one, other, paired(one, other, costs)?))).collect();
     // How many blocks there are decides on the test, never what they showed.
@@ -61,7 +61,7 @@ pub fn judged<K: Copy + Ord>(
         let p = adjusted.as_ref().map(|adjusted| adjusted[place]);
         let bar = noise.bar(length_s(*one), length_s(*other));
         let claim = p.filter(|p| *p <= level).zip(bar).and_then(|(_, bar)| rank::claim(ratio, bar));
-        Judged { one: *one, other: *other, ratio, blocks: ratios.blocks(), p, bar, claim }
+        JudgedContrast { one: *one, other: *other, ratio, blocks: ratios.blocks(), p, bar, claim }
     });
     judged.collect()
 }
