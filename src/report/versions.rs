@@ -15,7 +15,7 @@ use crate::model::record::Record;
 use crate::model::units;
 use crate::stats::floor::{AaNoise, Bar};
 use crate::stats::paired::{LogRatios, Ratio};
-use crate::stats::planned::{self, Costs, Judged};
+use crate::stats::planned::{self, Costs, JudgedContrast};
 use crate::stats::rank::{Claim, LEVEL};
 use crate::stats::sample::Sample;
 
@@ -154,7 +154,7 @@ impl Seen {
         judged.into_iter().map(|step| self.step(&step, counted)).collect()
     }
 
-    fn step(&self, seen: &Judged<usize>, counted: &Counted) -> VersionStep {
+    fn step(&self, seen: &JudgedContrast<usize>, counted: &Counted) -> VersionStep {
         let depends_on_data = seen.claim.is_some_and(|claim| !self.holds_for_each(seen, claim, counted));
         VersionStep {
             from: seen.other,
@@ -170,7 +170,7 @@ impl Seen {
     }
 
     /// Whether the claim points the same way in the blocks of each seed's data.
-    fn holds_for_each(&self, seen: &Judged<usize>, claim: Claim, counted: &Counted) -> bool {
+    fn holds_for_each(&self, seen: &JudgedContrast<usize>, claim: Claim, counted: &Counted) -> bool {
         let kinds: BTreeSet<u64> = counted.seeds.values().copied().collect();
         let of = |place: usize, kind: u64| {
             let is_of = |block: &u32| counted.seeds.get(block) == Some(&kind);

@@ -37,7 +37,7 @@ const SEED: u64 = 0x6b76_6661_6972;
 
 /// A series of one number a run, in the order of the runs.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Series {
+pub struct RunSeries {
     /// All above 0 and finite.
     pub numbers: Vec<f64>,
     /// What a change must exceed, as a share beyond 1: what the same target differs by in a run. At least
@@ -59,7 +59,7 @@ pub struct Change {
 /// The changes of each series, in order. A series is split at most once a round; the parts of those that were split are
 /// series of the next round. Holm's adjustment is over all series of a round: a round that follows none but true splits
 /// has its own level.
-pub fn changes(all: &[Series]) -> Vec<Vec<Change>> {
+pub fn changes(all: &[RunSeries]) -> Vec<Vec<Change>> {
     let mut found: Vec<Vec<Change>> = vec![Vec::new(); all.len()];
     let mut parts: Vec<(usize, usize, usize)> =
         all.iter().enumerate().map(|(series, one)| (series, 0, one.numbers.len())).collect();
@@ -85,7 +85,7 @@ pub fn changes(all: &[Series]) -> Vec<Vec<Change>> {
 }
 
 /// The best split of each part that is long enough.
-fn splits_of(all: &[Series], parts: &[(usize, usize, usize)]) -> Vec<((usize, usize, usize), Split)> {
+fn splits_of(all: &[RunSeries], parts: &[(usize, usize, usize)]) -> Vec<((usize, usize, usize), Split)> {
     let splits = parallel::map(parts, true, |&(series, from, to)| {
         split(&all[series].numbers[from..to], PERMUTATIONS * parts.len())
     });
@@ -215,14 +215,14 @@ mod tests {
     use super::*;
 
     /// Levels one after the other, each of so many runs, with a little noise that is the same every time.
-    fn series(levels: &[(f64, usize)]) -> Series {
+    fn series(levels: &[(f64, usize)]) -> RunSeries {
         let mut random = Random(1);
         let mut noise = || 1.0 + 0.02 * (random.below(1_000_001) as f64 / 1e6 - 0.5);
         let numbers = levels.iter().flat_map(|(level, runs)| vec![*level; *runs]).map(|level| level * noise());
-        Series { numbers: numbers.collect(), margin: 0.0 }
+        RunSeries { numbers: numbers.collect(), margin: 0.0 }
     }
 
-    fn places(series: &Series) -> Vec<usize> {
+    fn places(series: &RunSeries) -> Vec<usize> {
         changes(std::slice::from_ref(series))[0].iter().map(|change| change.at).collect()
     }
 
@@ -261,7 +261,7 @@ mod tests {
     fn no_change_is_found_where_there_is_none_or_where_it_is_small_or_near_an_end() {
         assert_eq!(places(&series(&[(1.0, 30)])), [0; 0]);
         assert_eq!(places(&series(&[(1.0, 15), (1.015, 15)])), [0; 0], "less than 2 %");
-        let wide = Series { margin: 0.2, ..series(&[(1.0, 15), (1.1, 15)]) };
+        let wide = RunSeries { margin: 0.2, ..series(&[(1.0, 15), (1.1, 15)]) };
         assert_eq!(places(&wide), [0; 0], "less than the same target differs by");
         assert_eq!(places(&series(&[(1.0, 4), (1.5, 5)])), [0; 0], "nine runs");
         assert_eq!(places(&series(&[(1.0, 5), (1.5, 5)])), [5]);
@@ -272,7 +272,7 @@ mod tests {
 
     #[test]
     fn equal_numbers_are_no_change_and_bad_ones_no_series() {
-        assert_eq!(places(&Series { numbers: vec![2.0; 40], margin: 0.0 }), [0; 0]);
+        assert_eq!(places(&RunSeries { numbers: vec![2.0; 40], margin: 0.0 }), [0; 0]);
         assert_eq!(split(&[1.0; 20], 0).map(|split| split.p), Some(1.0));
         assert_eq!(split(&[&[1.0; 19][..], &[0.0]].concat(), 0), None);
         assert_eq!(changes(&[]), Vec::<Vec<Change>>::new());
@@ -283,7 +283,7 @@ mod tests {
     fn the_more_series_the_more_a_change_must_show() {
         let one = series(&[(1.0, 15), (1.1, 15)]);
         let alone = changes(std::slice::from_ref(&one))[0][0].p;
-        let many: Vec<Series> = std::iter::once(one).chain(vec![series(&[(1.0, 30)]); 20]).collect();
+        let many: Vec<RunSeries> = std::iter::once(one).chain(vec![series(&[(1.0, 30)]); 20]).collect();
         let among = changes(&many).remove(0)[0].p;
         assert!((alone - 1.0 / 2_000.0).abs() < 1e-9 && (among - 21.0 / 21_001.0).abs() < 1e-9, "{alone} {among}");
     }

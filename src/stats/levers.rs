@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use super::floor::{AaNoise, Bar};
 use super::paired::Ratio;
-use super::planned::{self, Costs, Judged};
+use super::planned::{self, Costs, JudgedContrast};
 use super::rank::{self, Claim};
 
 /// Levers by their places in a run, 32 at most.
@@ -151,8 +151,8 @@ pub fn gains(
 ) -> Vec<Gain> {
     let pairs: Vec<(LeverSet, LeverSet)> = contrasts.iter().map(|contrast| (contrast.before, contrast.after)).collect();
     let judged = planned::judged(&pairs, costs, lengths_s, noise, LEVEL).into_iter();
-    let gain = |seen: Judged<LeverSet>| {
-        let Judged { one: before, other: after, ratio, blocks, p, bar, claim } = seen;
+    let gain = |seen: JudgedContrast<LeverSet>| {
+        let JudgedContrast { one: before, other: after, ratio, blocks, p, bar, claim } = seen;
         let effect = claim.map(|claim| match claim {
             Claim::Slower => LeverEffect::Helps,
             Claim::Faster => LeverEffect::Hurts,

@@ -13,7 +13,7 @@ pub type Costs<K> = BTreeMap<K, BTreeMap<u32, f64>>;
 
 /// What was seen of one contrast.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Judged<K> {
+pub struct JudgedContrast<K> {
     /// What the ratio is of, and what it is to.
     pub one: K,
     pub other: K,
@@ -36,7 +36,7 @@ pub fn judged<K: Copy + Ord>(
     lengths_s: &BTreeMap<K, f64>,
     noise: &AaNoise,
     level: f64,
-) -> Vec<Judged<K>> {
+) -> Vec<JudgedContrast<K>> {
     let seen: Vec<(K, K, LogRatios)> =
         contrasts.iter().filter_map(|&(one, other)| Some((one, other, paired(one, other, costs)?))).collect();
     // How many blocks there are decides on the test, never what they showed.
@@ -61,7 +61,7 @@ pub fn judged<K: Copy + Ord>(
         let p = adjusted.as_ref().map(|adjusted| adjusted[place]);
         let bar = noise.bar(length_s(*one), length_s(*other));
         let claim = p.filter(|p| *p <= level).zip(bar).and_then(|(_, bar)| rank::claim(ratio, bar));
-        Judged { one: *one, other: *other, ratio, blocks: ratios.blocks(), p, bar, claim }
+        JudgedContrast { one: *one, other: *other, ratio, blocks: ratios.blocks(), p, bar, claim }
     });
     judged.collect()
 }
@@ -111,6 +111,22 @@ mod tests {
         assert_eq!(steps(&[1.0, 2.0], 3, &quiet()), [None]);
         assert_eq!(steps(&[1.0, 2.0], 8, &AaNoise::default()), [None]);
         assert_eq!(steps(&[1.0, 2.0], 4, &quiet()), [Some(Claim::Slower)]);
+    }
+
+    /// One step among seven contrasts must show more than it would alone.
+    #[test]
+    fn holm_adjusts_over_the_contrasts() {
+        let mut costs = versions(&[1.0; 8], 6);
+        let ratios = [1.005, 1.01, 1.03, 1.06, 1.06, 1.03];
+        let later = (1..).zip(&ratios).map(|(block, ratio)| (block, costs[&6][&block] * ratio));
+        let later: BTreeMap<u32, f64> = later.collect();
+        costs.insert(7, later);
+        let of = |contrasts: &[(usize, usize)]| {
+            let judged = judged(contrasts, &costs, &BTreeMap::new(), &quiet(), rank::LEVEL);
+            judged.into_iter().find(|one| one.one == 7).and_then(|one| one.claim)
+        };
+        let neighbours: Vec<(usize, usize)> = (1..8).map(|place| (place, place - 1)).collect();
+        assert_eq!((of(&[(7, 6)]), of(&neighbours)), (Some(Claim::Slower), None));
     }
 
     #[test]

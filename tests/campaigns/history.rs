@@ -1,7 +1,7 @@
 //! Change points tried on series whose true steps are known. A number is the ratio of a target to the baseline of its
 //! own run: what a machine does to all of a run is in none of them. The sd is that of these ratios between runs.
 
-use kvfair::stats::change::{Change, Series, changes};
+use kvfair::stats::change::{Change, RunSeries, changes};
 
 use super::each;
 use super::noise::Random;
@@ -18,7 +18,7 @@ struct Between {
 }
 
 /// A series with a step of that size after so many runs.
-fn series(between: Between, step: f64, after: usize, seed: u64) -> Series {
+fn series(between: Between, step: f64, after: usize, seed: u64) -> RunSeries {
     let mut random = Random::new(seed);
     let mut noise = between.sd * random.normal();
     let fresh = between.sd * (1.0 - between.kept * between.kept).sqrt();
@@ -28,7 +28,7 @@ fn series(between: Between, step: f64, after: usize, seed: u64) -> Series {
         noise = between.kept * noise + fresh * random.normal();
         number
     });
-    Series { numbers: numbers.collect(), margin: 0.02 }
+    RunSeries { numbers: numbers.collect(), margin: 0.02 }
 }
 
 fn found(between: Between, step: f64, after: usize, seed: u64) -> Vec<Change> {

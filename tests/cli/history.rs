@@ -144,7 +144,7 @@ fn a_change_over_time_is_found_with_the_command_that_decides() {
         .complains("passed over kvfair-results/broken.jsonl");
     let base = "--base 'redis+unix?program=/opt/redis-1.0/redis-server'";
     let head = "--head 'redis+unix?program=/opt/redis-2.0/redis-server'";
-    said.shows(&format!("decide: kvfair compare fans {base} {head} --profiles 30 --blocks 4\n"));
+    said.shows(&format!("decide: kvfair compare fans {base} {head} --profiles 30 --blocks 4"));
     let read = |name: &str| fs::read_to_string(desk.home().join(name)).expect("it was written");
     assert!(read("page.html").contains("<h2>fans, redis+unix</h2>") && read("time.svg").contains("fans, redis+unix"));
     let told = desk.run(&["history", "--json", "--measure", "seconds"]);

@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use super::{alike, words};
 use crate::model::record::Record;
-use crate::stats::change::{self, Change, Series};
+use crate::stats::change::{self, Change, RunSeries};
 use crate::stats::sample::Sample;
 
 mod draw;
@@ -175,7 +175,7 @@ pub fn history(runs: &[HistoryRun], measure: HistoryMeasure, decide: &dyn Fn(&Si
         }
     }
     let setups: Vec<Gathered<'_>> = grouped.iter().map(|runs| Gathered::of(runs, measure)).collect();
-    let series: Vec<Series> =
+    let series: Vec<RunSeries> =
         setups.iter().flat_map(|setup| setup.series.iter().map(GatheredSeries::numbers)).collect();
     let mut changes = change::changes(&series).into_iter();
     let found = setups.iter().enumerate().map(|(place, setup)| {
@@ -337,13 +337,13 @@ impl GatheredSeries<'_> {
     }
 
     /// For the detector. The margin is that of a run in the middle: one noisy control decides nothing.
-    fn numbers(&self) -> Series {
+    fn numbers(&self) -> RunSeries {
         let floor = |dot: &Dot| match dot.seen {
             DotSeen::Used { floor, .. } => floor,
             _ => None,
         };
         let floors = Sample::new(self.dots.iter().filter_map(floor).collect());
-        Series { numbers: self.used_numbers(), margin: floors.map_or(0.0, |floors| floors.median()) }
+        RunSeries { numbers: self.used_numbers(), margin: floors.map_or(0.0, |floors| floors.median()) }
     }
 
     fn seen(&self, changes: Vec<ChangeSeen>) -> SeriesSeen {
