@@ -50,7 +50,8 @@ pub fn reproduce(args: &Reproduce) -> Result<Exit> {
     let (mut reports, mut exits) = (Vec::new(), Vec::new());
     let timer = Timer::start();
     for (place, choice) in choices.iter().enumerate() {
-        let share = timer.left_of(budget) / (choices.len() - place) as u32;
+        let left: u32 = choices[place..].iter().map(Choice::weight).sum();
+        let share = timer.left_of(budget) * choice.weight() / left;
         let (records, exit) = match choice.has_store() {
             true => measured(choice, share),
             false => (Vec::new(), Ok(Exit::Ok)),
@@ -147,12 +148,17 @@ fn choice(post: Post) -> Choice {
 fn not_here(text: &str) -> Option<String> {
     match target::parse(text) {
         Ok(chosen) if target::is_here(chosen.adapter) => None,
-        Ok(chosen) => Some(format!("{} is not installed: {}", chosen.adapter.name, chosen.adapter.get_it)),
+        Ok(chosen) => Some(report::not_installed(chosen.adapter.name, chosen.adapter.get_it)),
         Err(_) => Some(format!("this build does not know {text}: build it with --features full")),
     }
 }
 
 impl Choice {
+    /// What a post's share of the time goes by: a block has a trial of each target, and more around them.
+    fn weight(&self) -> u32 {
+        self.targets.len() as u32 + 4
+    }
+
     /// Baselines are always here.
     fn has_store(&self) -> bool {
         self.targets.iter().any(|target| target::parse(target).is_ok_and(|chosen| !chosen.target.baseline))

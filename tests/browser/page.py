@@ -2,8 +2,8 @@
 line for each thing that is wrong.
 
 page.py FOLDER AXE: FOLDER has NAME.html and NAME.json for each name in PAGES and GROWTH, reproduced.html, hostile.html,
-many.html (with hostile labels), bytes.html (with bytes on disk) and warned.html (noisy, of a debug build); AXE is the file axe.min.js.
-Exit code 1 if anything is wrong.
+many.html (with hostile labels), bytes.html (with bytes on disk) and warned.html (noisy, of a debug build); AXE is the
+file axe.min.js. Exit code 1 if anything is wrong.
 """
 import base64
 import json

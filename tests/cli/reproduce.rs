@@ -107,6 +107,31 @@ fn a_sentence_is_still_so_or_reversed_by_the_records_alone() {
     assert!(why.contains("1 block: an interval needs 4"), "{why}");
 }
 
+/// A store that is not here is another thing than one for which the run had no time.
+#[test]
+fn what_was_left_out_cannot_be_told_and_what_is_not_here_cannot_be_run() {
+    let desk = Desk::with_only(&[]);
+    as_if_of_the_first_post(&desk, "out.jsonl", &str::to_string);
+    let lines = fs::read_to_string(desk.home().join("out.jsonl")).expect("records");
+    for (reason, expected) in
+        [("the time was over", "cannot_be_told"), ("redis is not installed: apt install redis", "cannot_be_run")]
+    {
+        let changed = lines.lines().map(|line| {
+            let mut record: Value = serde_json::from_str(line).expect("a record");
+            if record["target"]["label"] == "redis" {
+                record["outcome"] = serde_json::json!({ "kind": "left_out", "reason": reason });
+            }
+            format!("{record}\n")
+        });
+        let file = format!("{expected}.jsonl");
+        desk.file(&file, changed.collect::<String>());
+        let all = judged(&desk.run(&["reproduce", "--from", &file, "--json"]).exits(0).out);
+        let (judgement, why) = of(&all, "A Unix socket is faster than TCP");
+        assert_eq!(judgement, expected, "{why}");
+        assert!(why.contains(reason), "{why}");
+    }
+}
+
 /// `KVFAIR_GOLDEN=write` writes them anew, to be read in the diff.
 #[test]
 fn the_text_and_the_page_are_as_they_were() {

@@ -81,8 +81,13 @@ pub struct JudgedPair {
 /// What runs for a cell today, or why nothing does.
 #[derive(Clone, Debug)]
 pub enum CellToday<'a> {
-    Run { target: &'a str, stand_in: Option<&'a StandIn> },
+    Run {
+        target: &'a str,
+        stand_in: Option<&'a StandIn>,
+    },
     Absent(String),
+    /// It is here, and the run had no time for it.
+    LeftOut(String),
 }
 
 /// Everything that a sentence is judged by.
@@ -212,7 +217,7 @@ fn absent(seen: &Evidence<'_>, first: &PostCell, second: &PostCell) -> Option<St
     let of = |cell: &PostCell| seen.today.get(cell.id.as_str());
     let whys = [first, second].map(|cell| match of(cell) {
         Some(CellToday::Absent(why)) => Some(why.clone()),
-        Some(CellToday::Run { .. }) => None,
+        Some(CellToday::Run { .. } | CellToday::LeftOut(_)) => None,
         None => Some(NOT_MEASURED.to_string()),
     });
     if let Some(why) = whys.into_iter().flatten().next() {
@@ -231,7 +236,11 @@ fn absent(seen: &Evidence<'_>, first: &PostCell, second: &PostCell) -> Option<St
 /// Why a cell that was run has no such number.
 fn no_number(seen: &Evidence<'_>, cost: CostKind, cells: [&PostCell; 2]) -> String {
     let failed = cells.into_iter().find_map(|cell| {
-        let Some(CellToday::Run { target, .. }) = seen.today.get(cell.id.as_str()) else { return None };
+        let target = match seen.today.get(cell.id.as_str())? {
+            CellToday::Run { target, .. } => target,
+            CellToday::LeftOut(why) => return Some(why.clone()),
+            CellToday::Absent(_) => return None,
+        };
         let row = seen.rows.iter().find(|row| row.target == *target)?;
         (!row.status.has_numbers()).then(|| format!("{target}: {}", row.status.in_words()))
     });

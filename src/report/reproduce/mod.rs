@@ -25,6 +25,8 @@ pub mod text;
 
 /// The command's name: records of its runs begin with it.
 pub const NAME: &str = "reproduce";
+/// Stands in every reason of a store that is not here, and in no other.
+const NOT_INSTALLED: &str = " is not installed: ";
 
 /// A post beside today.
 #[derive(Clone, Debug, Serialize)]
@@ -93,6 +95,11 @@ pub struct CellReport {
     pub why: Option<String>,
 }
 
+/// Why a store is not run.
+pub fn not_installed(store: &str, get_it: &str) -> String {
+    format!("{store}{NOT_INSTALLED}{get_it}")
+}
+
 /// A post and the records of its run. `absent` says of targets why they cannot be run here.
 pub fn report(post: &Post, records: &[Record], absent: &BTreeMap<String, String>) -> PostReport {
     let standings = standings(records);
@@ -150,9 +157,12 @@ fn today<'a>(
         let today = match run {
             Some((target, stand_in)) => CellToday::Run { target, stand_in },
             None => {
-                let known =
-                    of_target(records, &cell.target).find_map(not_run).or(absent.get(&cell.target).map(String::as_str));
-                CellToday::Absent(known.unwrap_or(NOT_MEASURED).to_string())
+                let reasons = cell.candidates().flat_map(|(target, _)| of_target(records, target)).filter_map(not_run);
+                match (reasons.min_by_key(|(_, is_absent)| *is_absent), absent.get(&cell.target)) {
+                    (Some((why, false)), _) => CellToday::LeftOut(why.to_string()),
+                    (Some((why, true)), _) => CellToday::Absent(why.to_string()),
+                    (None, why) => CellToday::Absent(why.map_or(NOT_MEASURED, String::as_str).to_string()),
+                }
             }
         };
         (cell.id.as_str(), today)
@@ -164,10 +174,11 @@ fn of_target<'a>(records: &'a [Record], target: &str) -> impl Iterator<Item = &'
     records.iter().filter(move |record| !record.ahead && record.target.label == target)
 }
 
-/// Why a target has no trial.
-fn not_run(record: &Record) -> Option<&str> {
+/// Why a target has no trial, and whether that is because it is not here.
+fn not_run(record: &Record) -> Option<(&str, bool)> {
     match &record.outcome {
-        Outcome::LeftOut { reason } | Outcome::Missing { reason, .. } => Some(reason),
+        Outcome::LeftOut { reason } => Some((reason, reason.contains(NOT_INSTALLED))),
+        Outcome::Missing { reason, .. } => Some((reason, true)),
         _ => None,
     }
 }
@@ -181,6 +192,8 @@ fn first(records: &[Record]) -> Option<&Record> {
 fn command(post: &Post, today: &BTreeMap<&str, CellToday<'_>>) -> String {
     let mut targets: Vec<&str> = Vec::new();
     let run = |cell: &PostCell| match today.get(cell.id.as_str()) {
+        // What names itself otherwise cannot be typed.
+        Some(CellToday::Run { stand_in: Some(stand_in), .. }) if stand_in.names_itself => Some(cell.target.clone()),
         Some(CellToday::Run { target, .. }) => Some(target.to_string()),
         _ => None,
     };
@@ -206,7 +219,8 @@ pub fn quoted(word: &str) -> String {
 fn differs(post: &Post, records: &[Record]) -> Vec<String> {
     let size = first(records).map(|record| {
         let (units, unit) = (units::thousands(record.stream.units), &record.stream.unit);
-        format!("Today's run had {units} {unit}s{}.", if record.job.load.is_some() { " at each point" } else { "" })
+        let is_swept = post.panels.iter().any(|panel| !panel.part.is_empty());
+        format!("Today's run had {units} {unit}s{}.", if is_swept { " at each point" } else { "" })
     });
     post.differs.iter().cloned().chain(size).collect()
 }
@@ -281,7 +295,9 @@ fn cell_report(seen: &Evidence<'_>, panel: &Panel, base: Option<(&Panel, &PostCe
     };
     let (target, stand_in) = match seen.today.get(cell.id.as_str()) {
         Some(CellToday::Run { target, stand_in }) => (*target, *stand_in),
-        Some(CellToday::Absent(why)) => return CellReport { why: Some(why.clone()), ..nothing },
+        Some(CellToday::Absent(why) | CellToday::LeftOut(why)) => {
+            return CellReport { why: Some(why.clone()), ..nothing };
+        }
         None => return nothing,
     };
     let counted = &seen.standings.counted;

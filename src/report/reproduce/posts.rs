@@ -78,6 +78,9 @@ pub struct StandIn {
     /// It is the engine in the client's process, in place of a server: comparable with engines only.
     #[serde(default)]
     pub is_engine: bool,
+    /// The program that was found in place of the store's own names itself so: what is typed is the store.
+    #[serde(default)]
+    pub names_itself: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]

@@ -1,5 +1,7 @@
 //! Posts beside today, as text.
 
+use std::collections::BTreeSet;
+
 use super::judge::once;
 use super::{CellReport, Declined, PostReport, headline};
 use crate::model::units;
@@ -114,8 +116,7 @@ pub fn notes(report: &PostReport) -> Vec<String> {
     if rows().any(|row| row.then.is_some()) {
         notes.push(SINGLE_RUN.to_string());
     }
-    let mut stand_ins: Vec<&str> = rows().filter_map(|row| row.stand_in.as_deref()).collect();
-    stand_ins.dedup();
+    let stand_ins: BTreeSet<&str> = rows().filter_map(|row| row.stand_in.as_deref()).collect();
     notes.extend(stand_ins.iter().map(|words| format!("* {words}.")));
     let mut absent: Vec<(&str, Vec<&str>)> = Vec::new();
     for row in rows() {
