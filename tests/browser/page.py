@@ -413,10 +413,16 @@ def it_can_be_printed(looked, name):
     looked.must(1 <= pages <= PDF_PAGES_MAX, f"{name}: {pages} pages of paper")
     # What is folded, and measures that were not chosen, stand on paper.
     looked.cdp("Emulation.setEmulatedMedia", media="print")
-    hidden = looked.script("""
+    find_hidden = """
         const hidden = one => !one.checkVisibility({contentVisibilityAuto: true}) || !one.getBoundingClientRect().height;
         const inside = [...document.querySelectorAll('details > :not(summary), section[data-measure] svg')];
-        return inside.filter(hidden).map(one => one.parentNode.textContent.slice(0, 40));""")
+        return inside.filter(hidden).map(one => one.parentNode.textContent.slice(0, 40));"""
+    # On a busy machine the browser takes up the new medium a moment later.
+    for _ in range(50):
+        hidden = looked.script(find_hidden)
+        if not hidden:
+            break
+        time.sleep(0.1)
     controls = looked.script("return [...document.querySelectorAll('label, p > button')].filter(one => one.checkVisibility())"
                              ".map(one => one.textContent)")
     looked.must(not hidden, f"{name}: not on paper: {hidden}")
