@@ -94,8 +94,8 @@ mod linux {
         Ok(posix_fadvise(file, 0, 0, PosixFadviseAdvice::POSIX_FADV_DONTNEED)?)
     }
 
-    /// How many pages a file has, and how many of them are in the page cache: mincore(2). To owners and those who may
-    /// write the file it tells the truth, to others that all are there.
+    /// How many pages a file has, and how many of them are in the page cache: mincore(2). Its owner and
+    /// those who may write it are told; to others it says that all are there.
     pub fn cached(file: &File) -> io::Result<Pages> {
         let mut pages = Pages::default();
         if file.metadata()?.len() == 0 {
