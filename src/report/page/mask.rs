@@ -98,20 +98,22 @@ fn is_private(name: &str) -> bool {
     lower.contains("host") || hidden_word(&format!("{}=x", name.replace(['.', '-'], "_"))).ends_with(HIDDEN)
 }
 
-/// "nfs4 on host:/export" in place of "nfs4 on nas:/export": the server of a mounted filesystem.
+/// Filesystems whose device names a server, as the kernel calls them.
+const MOUNTED: [&str; 7] = ["nfs", "nfs4", "cifs", "smb3", "ceph", "fuse.sshfs", "fuse.glusterfs"];
+
+/// "nfs4 on host:/export" in place of "nfs4 on nas:/export", "cifs on //host/x" in place of "cifs on //nas/x".
 fn without_mount(text: &str) -> String {
     const ON: &str = " on ";
     let mut parts = text.split(ON);
     let mut said = parts.next().unwrap_or_default().to_string();
     for rest in parts {
+        let kind = said.rsplit(|letter: char| !letter.is_alphanumeric() && letter != '.').next().unwrap_or_default();
+        let is_mounted = MOUNTED.contains(&kind);
         said.push_str(ON);
-        let is_part = |letter: char| letter.is_alphanumeric() || matches!(letter, '-' | '_' | '.');
-        // "redis://host" is a URL.
-        let is_mount =
-            |(host, path): &(&str, &str)| !host.is_empty() && host.chars().all(is_part) && !path.starts_with('/');
-        match rest.split_once(":/").filter(is_mount) {
-            Some((_, path)) => said.extend(["host:/", path]),
-            None => said.push_str(rest),
+        let share = rest.strip_prefix("//").and_then(|share| share.split_once('/'));
+        match share.map(|(_, path)| ("//host/", path)).or_else(|| Some(("host:/", rest.split_once(":/")?.1))) {
+            Some((host, path)) if is_mounted => said.extend([host, path]),
+            _ => said.push_str(rest),
         }
     }
     said
@@ -274,7 +276,11 @@ mod tests {
     #[test]
     fn servers_of_mounted_filesystems_are_told_nowhere() {
         assert_eq!(masked(&[], "nfs4 on nas-1:/export, ext4 on /dev/vda"), "nfs4 on host:/export, ext4 on /dev/vda");
-        assert_eq!(masked(&[], "did not run on redis://x"), "did not run on redis://x");
+        assert_eq!(masked(&[], "\"fuse.sshfs on ann@nas:/x\""), "\"fuse.sshfs on host:/x\"");
+        assert_eq!(masked(&[], "cifs on //nas/share"), "cifs on //host/share");
+        for other in ["did not run on redis://x", "the job on lmdb:/data", "nfs is not on"] {
+            assert_eq!(masked(&[], other), other);
+        }
     }
 
     #[test]
