@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard};
 
 use recent::{HashedKey, Recent};
-use shard::{CacheEntry, CacheOutcomes, Shard, unexpected, write};
+use shard::{CacheEntry, CacheUse, Shard, unexpected, write};
 
 use super::store_stats::StoreStats;
 use super::{Facts, Session, Store};
@@ -37,7 +37,7 @@ impl Cached {
         let size = |limit: u64| usize::try_from(limit).unwrap_or(usize::MAX);
         let (memory_bytes, items) = (size(settings.memory_bytes), settings.items.map(size));
         let shards = shards(clients, items);
-        let (counts, counted) = (settings.counts, CacheOutcomes::default());
+        let (counts, counted) = (settings.counts, CacheUse::default());
         let shard = |place: usize| {
             let share = |limit: usize| limit / shards + usize::from(place < limit % shards);
             let (limit_bytes, limit_items) = (share(memory_bytes), items.map_or(usize::MAX, share));
@@ -123,8 +123,8 @@ impl Store for Cached {
 
     fn counters(&self) -> BTreeMap<String, u64> {
         let mut counters = self.inner.counters();
-        let seen: Vec<CacheOutcomes> = self.shards.iter().filter_map(|shard| Some(lock(shard).ok()?.counted)).collect();
-        let sum = |counter: fn(&CacheOutcomes) -> u64| seen.iter().map(counter).sum();
+        let seen: Vec<CacheUse> = self.shards.iter().filter_map(|shard| Some(lock(shard).ok()?.counted)).collect();
+        let sum = |counter: fn(&CacheUse) -> u64| seen.iter().map(counter).sum();
         counters.insert("cache hits".to_string(), sum(|seen| seen.hits));
         counters.insert("cache misses".to_string(), sum(|seen| seen.misses));
         counters.insert("cache evictions".to_string(), sum(|seen| seen.evictions));
@@ -415,7 +415,7 @@ impl Caching<'_> {
     }
 
     /// What the store counted before of a counter in memory; it is asked where that is not known yet.
-    fn known(&mut self, key: &[u8], stored: &mut Option<i64>, counted: &mut CacheOutcomes) -> Result<i64, Fault> {
+    fn known(&mut self, key: &[u8], stored: &mut Option<i64>, counted: &mut CacheUse) -> Result<i64, Fault> {
         if let Some(before) = *stored {
             counted.hits += 1;
             return Ok(before);
@@ -440,7 +440,7 @@ impl Caching<'_> {
         Ok(())
     }
 
-    fn ask_number(&mut self, key: &[u8], counted: &mut CacheOutcomes) -> Result<Option<i64>, Fault> {
+    fn ask_number(&mut self, key: &[u8], counted: &mut CacheUse) -> Result<Option<i64>, Fault> {
         counted.misses += 1;
         match self.inner.ask(&Op::Number(key))? {
             Reply::Number(number) => Ok(Some(number)),

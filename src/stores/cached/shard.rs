@@ -22,12 +22,12 @@ pub struct Shard {
     pub counts: CacheCounts,
     /// Rises whenever an entry comes, changes or goes.
     pub changes: u64,
-    pub counted: CacheOutcomes,
+    pub counted: CacheUse,
 }
 
 /// What became of ops.
 #[derive(Clone, Copy, Default)]
-pub struct CacheOutcomes {
+pub struct CacheUse {
     pub hits: u64,
     pub misses: u64,
     /// What had to go.
