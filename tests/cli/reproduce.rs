@@ -31,10 +31,15 @@ fn results(desk: &Desk) -> Vec<PathBuf> {
 
 /// Results of another day as if they were the first post's, each target by another name.
 fn as_if_of_the_first_post(desk: &Desk, file: &str, renamed: &dyn Fn(&str) -> String) {
-    let results = forms::results("fans");
+    as_if_of(("fans", "000"), desk, file, renamed);
+}
+
+/// The same of other results and another post.
+fn as_if_of((name, number): (&str, &str), desk: &Desk, file: &str, renamed: &dyn Fn(&str) -> String) {
+    let results = forms::results(name);
     let lines = results.lines().map(|line| {
         let mut record: Value = serde_json::from_str(line).expect("a record");
-        record["run"]["command"] = serde_json::json!(["reproduce", "000"]);
+        record["run"]["command"] = serde_json::json!(["reproduce", number]);
         let label = record["target"]["label"].as_str().expect("a label").to_string();
         record["target"]["label"] = renamed(&label).into();
         format!("{record}\n")
@@ -105,6 +110,24 @@ fn a_sentence_is_still_so_or_reversed_by_the_records_alone() {
     let (judgement, why) = of(&all, claim);
     assert_eq!(judgement, "cannot_be_told", "{why}");
     assert!(why.contains("1 block: an interval needs 4"), "{why}");
+}
+
+/// Redis was limited at one client in these records. Nothing is said of times there, as in every sweep, whatever CPU it
+/// used.
+#[test]
+fn nothing_is_said_of_times_that_the_load_generator_limits() {
+    let desk = Desk::with_only(&[]);
+    as_if_of(("getset", "001"), &desk, "out.jsonl", &|label| match label {
+        "redis+unix" => "redis".to_string(),
+        "lmdb" => "memcached".to_string(),
+        label => label.to_string(),
+    });
+    let all = judged(&desk.run(&["reproduce", "--from", "out.jsonl", "--json"]).exits(0).out);
+    let (judgement, why) = of(&all, "With one client Redis and memcached are level");
+    assert_eq!(judgement, "cannot_be_told", "{why}");
+    assert!(why.contains("limited by the load generator"), "{why}");
+    let (judgement, why) = of(&all, "Both use the same CPU");
+    assert_eq!(judgement, "reversed", "{why}");
 }
 
 /// A store that is not here is another thing than one for which the run had no time.

@@ -8,6 +8,7 @@ use serde::Serialize;
 use super::measured::{self, ByBlock};
 use super::posts::{CostKind, Direction, Panel, Post, PostCell, Sentence, SentenceSource, StandIn, Unit};
 use crate::model::record::Record;
+use crate::report::point::Point;
 use crate::report::standing::{Standing, Standings, lengths_s};
 use crate::report::versus::{Versus, versus};
 use crate::report::{aa, cells};
@@ -17,6 +18,7 @@ use crate::stats::paired::LEAST_BLOCKS;
 pub const LEVEL: f64 = 1.1;
 /// Why a cell has no number where nothing else is known.
 pub const NOT_MEASURED: &str = "it was not measured";
+const CLIENT_LIMITED: &str = "limited by the load generator";
 /// So many comparisons are told in words; the page and `--json` have all.
 const TOLD: usize = 2;
 
@@ -96,6 +98,8 @@ pub struct Evidence<'a> {
     pub records: &'a [Record],
     pub standings: &'a Standings<'a>,
     pub rows: &'a [cells::Row],
+    /// Of a sweep.
+    pub points: &'a [Point],
     pub today: &'a BTreeMap<&'a str, CellToday<'a>>,
 }
 
@@ -170,6 +174,9 @@ fn judged_pair(
         Some(why) => (Judgement::CannotBeRun, why),
         None => match (compared, seen.standings.refused) {
             (_, Some(refused)) if cost == CostKind::Seconds => (Judgement::CannotBeTold, refused.in_words()),
+            _ if cost == CostKind::Seconds && is_client_limited(seen, panel, [first, second]) => {
+                (Judgement::CannotBeTold, CLIENT_LIMITED.to_string())
+            }
             (Some(compared), _) => judge(sentence.is, compared),
             (None, _) => (Judgement::CannotBeTold, no_number(seen, cost, [first, second])),
         },
@@ -231,6 +238,18 @@ fn absent(seen: &Evidence<'_>, first: &PostCell, second: &PostCell) -> Option<St
         (Some(words), None) | (None, Some(words)) => Some(format!("{words}: an engine is no server")),
         _ => None,
     }
+}
+
+/// The generator's own limit is near at the point of one of them: as in every sweep, such times are not ranked.
+fn is_client_limited(seen: &Evidence<'_>, panel: &Panel, cells: [&PostCell; 2]) -> bool {
+    let is_of = |point: &Point, cell: &PostCell| {
+        let is_target = matches!(
+            seen.today.get(cell.id.as_str()),
+            Some(CellToday::Run { target, .. }) if point.target == *target
+        );
+        is_target && (point.part.as_str(), point.clients) == panel.point()
+    };
+    seen.points.iter().filter(|point| point.client_limited).any(|point| cells.iter().any(|cell| is_of(point, cell)))
 }
 
 /// Why a cell that was run has no such number.

@@ -13,7 +13,7 @@ pub use self::posts::{Declined, Post, Unit, declined, numbers, posts};
 use super::cells::{self, Row};
 use super::standing::{Standings, standings};
 use super::versus::Versus;
-use super::words;
+use super::{sweep, words};
 use crate::model::record::{Machine, Outcome, Record};
 use crate::model::units;
 use crate::stats::paired::LogRatios;
@@ -105,7 +105,10 @@ pub fn report(post: &Post, records: &[Record], absent: &BTreeMap<String, String>
     let standings = standings(records);
     let rows = cells::rows(records, &standings);
     let today = today(post, records, absent);
-    let seen = Evidence { post, records, standings: &standings, rows: &rows, today: &today };
+    let is_swept = post.panels.iter().any(|panel| !panel.part.is_empty());
+    // Only of rates a point needs what may be broken in a record, and no post has rates.
+    let points = if is_swept { sweep::points(records, false).unwrap_or_default() } else { Vec::new() };
+    let seen = Evidence { post, records, standings: &standings, rows: &rows, points: &points, today: &today };
     PostReport {
         number: post.number.clone(),
         title: post.title.clone(),
