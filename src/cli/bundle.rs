@@ -40,7 +40,8 @@ pub fn bundle(args: &args::Bundle) -> Result<Exit> {
     records.sort_by_key(|record| record.ahead);
     answers::note(&mut records);
     let page = paged::of_records(&records, &Look::default(), Some(&path))?;
-    let run = replicated::parse(&page).map_err(|_| anyhow!("{}: no trial was finished", results.display()))?;
+    let run = replicated::parse(&page)
+        .map_err(|what| anyhow!("{}: nothing of it can be run again: {what}", results.display()))?;
     let (data, file) = data(&original[0], &run)?;
     let first = &records[0];
     let mut files = BTreeMap::new();

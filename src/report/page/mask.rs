@@ -110,8 +110,13 @@ fn without_mount(text: &str) -> String {
         let kind = said.rsplit(|letter: char| !letter.is_alphanumeric() && letter != '.').next().unwrap_or_default();
         let is_mounted = MOUNTED.contains(&kind);
         said.push_str(ON);
-        let share = rest.strip_prefix("//").and_then(|share| share.split_once('/'));
-        match share.map(|(_, path)| ("//host/", path)).or_else(|| Some(("host:/", rest.split_once(":/")?.1))) {
+        // What follows may be all the rest of a page.
+        let is_host = |(host, _): &(&str, &str)| {
+            !host.is_empty() && host.chars().all(|letter| letter.is_alphanumeric() || "-_.@[]".contains(letter))
+        };
+        let share = rest.strip_prefix("//").and_then(|share| share.split_once('/')).filter(is_host);
+        let export = rest.split_once(":/").filter(is_host);
+        match share.map(|(_, path)| ("//host/", path)).or(export.map(|(_, path)| ("host:/", path))) {
             Some((host, path)) if is_mounted => said.extend([host, path]),
             _ => said.push_str(rest),
         }
@@ -278,7 +283,7 @@ mod tests {
         assert_eq!(masked(&[], "nfs4 on nas-1:/export, ext4 on /dev/vda"), "nfs4 on host:/export, ext4 on /dev/vda");
         assert_eq!(masked(&[], "\"fuse.sshfs on ann@nas:/x\""), "\"fuse.sshfs on host:/x\"");
         assert_eq!(masked(&[], "cifs on //nas/share"), "cifs on //host/share");
-        for other in ["did not run on redis://x", "the job on lmdb:/data", "nfs is not on"] {
+        for other in ["did not run on redis://x", "the job on lmdb:/data", "nfs on ~/x, redis://x"] {
             assert_eq!(masked(&[], other), other);
         }
     }
