@@ -157,7 +157,7 @@ fn an_effort_tells_how_many_blocks_there_are() {
 fn what_just_ran_needs_no_block_to_warm_up() {
     let desk = Desk::new();
     // So slow to start that nothing larger fits.
-    desk.wrap("redis-server", "case \"$*\" in *--version*) ;; *) sleep 0.5;; esac\nexec \"$real\" \"$@\"");
+    desk.wrap("redis-server", "case \"$*\" in *--version*) ;; *) sleep 1.5;; esac\nexec \"$real\" \"$@\"");
     let said = desk.run(&["run", "fans", "redis+unix", "lmdb", "--effort", "quick", "--budget", "10s"]);
     said.shows("fans, 250 profiles").complains("block 1 of ");
     assert!(desk.records().iter().all(|record| record["block"] != 0), "{}", said.err);
