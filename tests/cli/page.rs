@@ -96,8 +96,8 @@ fn the_page_says_what_the_terminal_says() {
     let sentence = said.exits(0).out.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(sentence.contains(&heading(&page)), "{}", heading(&page));
     let strip = [
-        "right in 53 of 53 trials: 17 blocks of 3 (redis twice) and a warm-up of 2",
-        "redis 0.98x [0.94-1.03]; 1x is no noise",
+        "right in 53 of 53 trials: 17 blocks of 3 trials (redis twice) and a warm-up of 2",
+        "redis 0.98x [0.94-1.03]; 1x would be no noise",
         "17 ran: 10 count, 7 were discarded for noise",
         "2026-11-22 03:26 UTC",
     ];

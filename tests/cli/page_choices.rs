@@ -148,7 +148,7 @@ fn the_pictures_have_the_words_and_numbers_of_the_heading() {
         &page,
         &[">embedded</text>", ">baseline</text>", "null (forgets everything), ram (a hash map in this process)"],
     );
-    says(&page, &["8 blocks of 5 (redis twice, null not checked) and a warm-up of 4"]);
+    says(&page, &["8 blocks of 5 trials (redis twice, null not checked) and a warm-up of 4"]);
 }
 
 /// An op by one way of asking is not an op by another: then CPU is that of the whole job.

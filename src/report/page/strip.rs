@@ -156,7 +156,7 @@ fn answers(input: &PageInput<'_>, made_up: &str) -> String {
     said
 }
 
-/// ": 17 blocks of 3 (redis twice) and a warm-up of 2", how the trials that are checked are made up, where all blocks
+/// ": 17 blocks of 3 trials (redis twice) and a warm-up of 2", how the trials that are checked are made up, where all blocks
 /// have as many.
 fn made_up(input: &PageInput<'_>) -> String {
     let [part] = input.parts.as_slice() else { return String::new() };
@@ -177,7 +177,7 @@ fn made_up(input: &PageInput<'_>) -> String {
     let which: Vec<String> = twice.into_iter().chain(unchecked).collect();
     let which = if which.is_empty() { String::new() } else { format!(" ({})", which.join(", ")) };
     let s = if blocks.len() == 1 { "" } else { "s" };
-    format!(": {} block{s} of {each}{which}{warm_up}", units::thousands(blocks.len() as u64))
+    format!(": {} block{s} of {each} trials{which}{warm_up}", units::thousands(blocks.len() as u64))
 }
 
 pub fn twice(standings: &Standings<'_>) -> String {
@@ -186,7 +186,7 @@ pub fn twice(standings: &Standings<'_>) -> String {
     if each.is_empty() {
         "not run: the noise is unknown".to_string()
     } else {
-        format!("{}; 1x is no noise", each.join(", "))
+        format!("{}; 1x would be no noise", each.join(", "))
     }
 }
 
