@@ -21,7 +21,7 @@ pub struct Again {
     pub args: RunArgs,
     /// Targets that cannot run here, and why.
     pub left_out: Vec<(String, String)>,
-    /// Programs that the page names: somebody must allow them.
+    /// Programs that the page names. The user must allow them.
     pub programs: Vec<String>,
 }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use anyhow::{Error, Result, anyhow, bail};
+use anyhow::{Context, Error, Result, anyhow, bail};
 
 use super::args::Look;
 use super::shown::{keeps_crash, points, read, sentence};
@@ -58,8 +58,9 @@ pub fn write_with(found: PageFindings, records: &[Record], look: &Look, results:
 
 /// The page of a results file, as `show --html` writes it.
 pub fn of_file(path: &Path) -> Result<String> {
-    if !path.metadata().is_ok_and(|meta| meta.is_file()) {
-        bail!("cannot read results from {}: it is no file", path.display());
+    let about = || format!("cannot read results from {}", path.display());
+    if !path.metadata().with_context(about)?.is_file() {
+        bail!("{}: it is a directory or a pipe, not a results file", about());
     }
     let mut records = read(path, Parts::All)?;
     verified::note(&mut records);

@@ -1,14 +1,12 @@
 //! Pages of one job, joined: `kvfair show A.html B.html --html OUT.html`, and the page that `kvfair rerun` writes.
 
-use std::fs::File;
-use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result, anyhow};
+use anyhow::{Result, anyhow};
 
 use super::args::Look;
 use super::{Exit, Usage, complain, print};
-use crate::harness::save;
+use crate::harness::{save, site};
 use crate::report::page::machines_page;
 use crate::report::replicated::judge::across;
 use crate::report::replicated::{PageRun, merged, parse};
@@ -23,13 +21,8 @@ pub fn is_page(path: &Path) -> bool {
 
 /// The runs of a page, checked.
 pub fn read(path: &Path) -> Result<PageRun> {
-    let about = || format!("cannot read {}", path.display());
-    let mut bytes = Vec::new();
-    File::open(path).with_context(about)?.take(PAGE_BYTES_MAX + 1).read_to_end(&mut bytes).with_context(about)?;
-    if bytes.len() as u64 > PAGE_BYTES_MAX {
-        return Err(anyhow!("{} is larger than any page of kvfair", path.display()));
-    }
-    let text = String::from_utf8(bytes).map_err(|_| anyhow!("{} is no page: it is no text", path.display()))?;
+    let text = String::from_utf8(site::read_at_most(path, PAGE_BYTES_MAX)?)
+        .map_err(|_| anyhow!("{} is no page: it is no text", path.display()))?;
     parse(&text).map_err(|what| anyhow!("{}: {what}", path.display()))
 }
 

@@ -82,7 +82,7 @@ fn may_be_judged(page: &PageRun) -> Result<()> {
     Ok(())
 }
 
-/// Programs of strangers are started only where somebody says so.
+/// A program that a bundle or page names is started only after `--yes` or an answer at the terminal.
 fn may_start(args: &Rerun, programs: &[String]) -> Result<()> {
     if programs.is_empty() || args.yes {
         return Ok(());
@@ -117,7 +117,7 @@ fn judged(page: &PageRun, ran: Ran, html: Option<&Path>) -> Result<Exit> {
     let results = ran.lost.is_none().then_some(ran.path.as_path());
     let here = parse(&paged::of_records(&ran.records, &Look::default(), results)?);
     let mut here = here.map_err(|what| anyhow!("nothing can be judged: {what}"))?;
-    // What the data is called here is nobody's business.
+    // The page must not tell the name of a file on this machine.
     here.data.file.clone_from(&page.data.file);
     let differences = difference::all(page, &here);
     let each: Vec<(String, JudgedClaim)> =

@@ -107,7 +107,7 @@ pub fn write(path: &Path, files: BTreeMap<String, Vec<u8>>, mut manifest: Bundle
     Ok(())
 }
 
-/// By name, of nobody, at no time.
+/// Sorted by name, without owner and time.
 fn pack(out: &mut File, files: &BTreeMap<String, Vec<u8>>) -> io::Result<()> {
     let mut builder = tar::Builder::new(zstd::Encoder::new(out, LEVEL)?);
     for (name, bytes) in files {

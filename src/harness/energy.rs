@@ -1,5 +1,5 @@
 //! The energy that the machine's processors have taken up, by the kernel's powercap counters (RAPL): of whole packages,
-//! whoever used them.
+//! for all programs together.
 //!
 //! Documentation: <https://docs.kernel.org/power/powercap/powercap.html>.
 

@@ -53,7 +53,7 @@ pub fn one_of_each_measure(limits: &[RegressionLimit]) -> Result<(), String> {
     }
 }
 
-/// How a comparison ends for whoever waits for it.
+/// How a comparison ends: what its exit code tells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ComparisonEnd {
     Good,

@@ -105,8 +105,8 @@ fn results_that_make_no_page_are_named_and_nothing_is_written() {
     of("bytes.html").exits(1).complains("bytes.html is no text");
     of("method.jsonl").exits(1).complains("method.jsonl:1").complains("numbers of different methods");
     of("broken.jsonl").exits(1).complains("broken.jsonl:1");
-    of("none.jsonl").exits(1).complains("none.jsonl");
-    of("pages").exits(1).complains("pages: it is no file");
+    of("none.jsonl").exits(1).complains("none.jsonl: No such file or directory");
+    of("pages").exits(1).complains("pages: it is a directory or a pipe, not a results file");
     of("index.jsonl").exits(1).complains("index.html is the name of the index");
     of("again/fans.jsonl").exits(1).complains("again/fans.jsonl").complains("the page of each would be fans.html");
     of("fans.jsonl").exits(1).complains("the page of each would be fans.html");
