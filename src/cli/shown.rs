@@ -197,6 +197,7 @@ pub fn text(seen: &WarningInput<'_>, look: &Look, table: &str, warned: &[String]
         if look.wide { store_stats::section(records)? } else { String::new() },
         table::wrap(&words::medians(rows), table::width()).join("\n"),
         words::misses(rows, records),
+        words::stale(rows),
         words::answer(records),
         notes::notes(records, look.wide),
         table::wrap(&words::stream(records), table::width()).join("\n"),

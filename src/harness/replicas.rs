@@ -2,9 +2,11 @@
 //! for until both are in sync. It does not know what is measured.
 //!
 //! `start` gives back replicas that are in sync. Who kills a server, promotes a replica, or waits for the end of a
-//! trial asks `wait_for` again: it needs two open stores, not the processes.
+//! trial asks `wait_for` again: it needs two open stores, not the processes. `Servers` is a primary with its replicas,
+//! as a trial holds them.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -45,6 +47,41 @@ pub struct Start<'a> {
     pub interrupt: &'a Interrupt,
 }
 
+/// A server of ours with its replicas; most have none.
+pub struct Servers {
+    pub primary: Served,
+    pub replicas: Vec<Replica>,
+}
+
+impl Servers {
+    /// The server, followed by as many replicas as the settings of its `launch` ask for, all in sync.
+    pub fn follow(primary: Served, launch: &Launch, how: &Start<'_>) -> Result<Servers, Unserved> {
+        let replicas = start(&primary, launch, how)?;
+        Ok(Servers { primary, replicas })
+    }
+
+    /// How clients reach the primary, and with the same login its replicas.
+    pub fn reached(&self, launch: &Launch) -> Launch {
+        let replicas = self.replicas.iter().map(|replica| replica.served.place.clone()).collect();
+        Launch { replicas, ..self.primary.reached(launch) }
+    }
+
+    /// How the first of them that is no longer there has ended.
+    pub fn ending_within(&mut self, limit: Duration) -> Option<String> {
+        let of_replica = |replica: &mut Replica| {
+            let ending = replica.served.ending_within(Duration::ZERO)?;
+            Some(format!("{}: {ending}", replica.name))
+        };
+        self.primary.ending_within(limit).or_else(|| self.replicas.iter_mut().find_map(of_replica))
+    }
+
+    /// Stops all of them. Replicas are stopped first: a primary may wait for those that lag behind.
+    pub fn stop(self) -> Result<(), String> {
+        let stopped: Vec<_> = self.replicas.into_iter().map(Replica::stop).collect();
+        self.primary.stop().and(stopped.into_iter().collect())
+    }
+}
+
 /// Starts as many replicas of `primary` as the settings of `launch` ask for and waits until all are in sync. Where one
 /// is not, all that were started are ended, and the error names it. `launch` is the one that the primary was started
 /// with.
@@ -53,7 +90,7 @@ pub fn start(primary: &Served, launch: &Launch, how: &Start<'_>) -> Result<Vec<R
     // Whoever is dropped is killed.
     let mut replicas = Vec::new();
     for number in 1..=replication::count(&launch.settings) {
-        let name = format!("replica {number}");
+        let name = name(number);
         let started = start_one(&name, &launch, how);
         replicas.push(started.map_err(|unserved| of_replica(&name, unserved))?);
     }
@@ -64,11 +101,18 @@ pub fn start(primary: &Served, launch: &Launch, how: &Start<'_>) -> Result<Vec<R
     Ok(replicas)
 }
 
+/// What messages call the replica of that number, counted from 1.
+pub fn name(number: u32) -> String {
+    format!("replica {number}")
+}
+
 fn start_one(name: &str, launch: &Launch, how: &Start<'_>) -> Result<Replica, Unserved> {
     let failed = Unserved::Failed;
     let directory = how.directory.join(name.replace(' ', "-"));
     let data = directory.join("data");
-    let made = fs::create_dir_all(&data).and_then(|()| data.canonicalize());
+    // Some servers take no directory that others may enter.
+    let private = || fs::set_permissions(&data, fs::Permissions::from_mode(0o700));
+    let made = fs::create_dir_all(&data).and_then(|()| private()).and_then(|()| data.canonicalize());
     let data = made.map_err(|error| failed(format!("cannot make {}: {error}", data.display())))?;
     let link = match replication::link_delay(&launch.settings) {
         Some(delay) => {
@@ -88,7 +132,7 @@ fn start_one(name: &str, launch: &Launch, how: &Start<'_>) -> Result<Replica, Un
 impl Replica {
     /// How clients reach it; `launch` is the primary's.
     pub fn reached(&self, launch: &Launch) -> Launch {
-        Launch { replicas: Vec::new(), ..self.served.reached(launch) }
+        Launch { follows: Some(launch.place.clone()), replicas: Vec::new(), ..self.served.reached(launch) }
     }
 
     fn wait_until_in_sync(&mut self, primary: &Launch, how: &Start<'_>, end: Instant) -> Result<(), Unserved> {

@@ -42,6 +42,7 @@ pub mod remarks;
 pub mod replicated;
 pub mod reproduce;
 pub mod sizes;
+pub mod staleness;
 pub mod standing;
 pub mod steps;
 pub mod store_stats;

@@ -33,7 +33,7 @@ pub struct Launch {
     pub patience: Duration,
     /// Several processes have an embedded store open at once, and all of them only read.
     pub is_read_by_several: bool,
-    /// A server that is to be started follows the one there, as its replica.
+    /// It is a replica of the server there: one that is to be started, or that is reached.
     pub follows: Option<Place>,
     /// Where the replicas of the store are reached, with the same login.
     pub replicas: Vec<Place>,

@@ -204,11 +204,12 @@ fn below(seen: &WarningInput<'_>) -> Markup {
     let remarks = remarks(seen.points);
     let medians = words::medians(seen.rows);
     let misses = words::misses(seen.rows, seen.records);
+    let stale = words::stale(seen.rows);
     let notes = one_line(&notes::notes(seen.records, false));
     html! {
         @if !remarks.is_empty() { ul { @for remark in &remarks { li { (remark) } } } }
         @for text in [medians, notes].iter().filter(|text| !text.is_empty()) { p { (text) } }
-        @if !misses.is_empty() { pre { (misses) } }
+        @for text in [misses, stale].iter().filter(|text| !text.is_empty()) { pre { (text) } }
     }
 }
 
