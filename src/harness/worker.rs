@@ -195,14 +195,15 @@ impl Stage<'_> {
         }
     }
 
-    /// Load, everything that is measured, final flush. What is loaded goes through `loaded`: a server's records over
-    /// one connection with many writes under way.
+    /// Load, everything that is measured, final flush. What a store with replicas is loaded with goes to its primary
+    /// alone, `loaded`, over one connection with many writes under way.
     fn phases(&self, store: &dyn Store, loaded: &dyn Store) -> Result<(), Early> {
         let launch = &self.trial.launch;
         tell(&Event::Facts(store.facts().map_err(|fault| reach(&launch.place, &fault))?));
         files::allow(launch.clients * (1 + launch.replicas.len() as u32)).map_err(Early::Refused)?;
         let shim = TtlShim::new(store);
         let store: &dyn Store = if self.job.fills() && !store.expires() { &shim } else { store };
+        let loaded = if self.replicas.is_some() { loaded } else { store };
         let (load, measured, asked) = self.parts();
         let mut stats_before = None;
         // Values of another size are other records.

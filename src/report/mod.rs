@@ -41,6 +41,7 @@ pub mod regression;
 pub mod remarks;
 pub mod replicated;
 pub mod reproduce;
+pub mod servers;
 pub mod sizes;
 pub mod staleness;
 pub mod standing;

@@ -34,9 +34,6 @@ pub const LINK_DELAY: Setting = Setting {
     price: Price::Pays("reads that may be old"),
 };
 
-/// The settings above, in the order in which they are documented.
-pub const ALL: [&Setting; 3] = [&REPLICAS, &READ, &LINK_DELAY];
-
 /// A hundred is beyond what one machine can measure; nothing here depends on it.
 const REPLICAS_MAX: u32 = 100;
 /// The longest delay that the proxy has each way.
@@ -101,8 +98,8 @@ fn parse_delay(value: &str) -> Option<Duration> {
             None => (value.strip_suffix('s')?, 1.0),
         },
     };
-    let delay_s = number.parse::<f64>().ok().filter(|number| number.is_finite() && *number >= 0.0)? / per_s;
-    Some(Duration::from_secs_f64(delay_s)).filter(|delay| *delay <= DELAY_MAX)
+    let delay_s = number.parse::<f64>().ok()? / per_s;
+    Duration::try_from_secs_f64(delay_s).ok().filter(|delay| *delay <= DELAY_MAX)
 }
 
 fn check_delay(value: &str) -> Result<(), String> {

@@ -40,11 +40,11 @@ pub(super) fn begin(replicas: Option<&Replicas>, primary: &dyn Store, launch: &L
 pub(super) fn catch_up(replicas: &Replicas, primary: &dyn Store, launch: &Launch) -> Result<Vec<f64>, Early> {
     let limit = launch.patience.min(CATCH_UP);
     let waited: Result<Vec<f64>, String> = thread::scope(|scope| {
-        let wait = |(store, number): (&Box<dyn Store>, u32)| {
-            let name = replicas::name(number);
-            replicas::wait_for(&name, primary, store.as_ref(), limit, &|| false)
+        let one = |(store, number): (&'_ dyn Store, u32)| {
+            replicas::wait_for(&replicas::name(number), primary, store, limit, &|| false)
         };
-        let waits: Vec<_> = replicas.stores.iter().zip(1..).map(|one| scope.spawn(move || wait(one))).collect();
+        let stores = replicas.stores.iter().map(|store| store.as_ref()).zip(1..);
+        let waits: Vec<_> = stores.map(|store| scope.spawn(move || one(store))).collect();
         let ended = waits.into_iter().map(|wait| wait.join().expect("a wait does not panic"));
         ended.map(|waited| waited.map(|time| time.as_secs_f64())).collect()
     });
