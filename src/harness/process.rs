@@ -151,7 +151,8 @@ pub fn kill_all() {
     orphans().into_iter().for_each(kill_family);
 }
 
-fn kill_family(root: u32) {
+/// Kills a process and all below it.
+pub fn kill_family(root: u32) {
     for pid in watch::family(root) {
         // An error means that it is gone.
         let _ = kill(Pid::from_raw(pid as i32), Signal::SIGKILL);

@@ -335,6 +335,12 @@ impl Served {
         self.leash.kill();
     }
 
+    /// Kills it and all processes below it at once, as the loss of its machine does.
+    pub fn kill_all(mut self) {
+        process::kill_family(self.id());
+        self.leash.kill();
+    }
+
     /// Stops it and makes sure that nobody answers there any more.
     pub fn stop(mut self) -> Result<(), String> {
         let stopped = if self.keeps_nothing {

@@ -28,6 +28,7 @@ mod doubled;
 mod dragonfly;
 mod drawn;
 mod exec;
+mod failover;
 mod faults;
 mod forms;
 mod gone;
