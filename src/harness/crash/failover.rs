@@ -284,11 +284,16 @@ impl<'a> Group<'a> {
         let of_primary = writes.iter().filter(|client| client.client < CLIENTS);
         let first_us = of_primary.flat_map(|client| &client.acknowledged_us).copied().filter(|at_us| *at_us > 0).min();
         kill.after_s = first_us.map_or(0.0, |first_us| since_s(first_us, killed_us));
-        (kill.acknowledged, kill.lost) = (before.acknowledged, before.lost);
+        (kill.acknowledged, kill.lost, kill.holes) = (before.acknowledged, before.lost, before.holes);
         kill.oldest_lost_s = before.oldest_us.map(|oldest_us| since_s(oldest_us, killed_us));
         (kill.acknowledged_later, kill.lost_later) = (later.acknowledged, later.lost);
         kill.wrong = before.wrong + later.wrong;
         kill.fault = before.first_wrong.or(later.first_wrong);
+        if before.holes > 0 {
+            let (holes, name) = (before.holes, &kill.promoted);
+            let what = || format!("{holes} writes are gone though {name} has a later one of the same client");
+            kill.fault.get_or_insert_with(what);
+        }
         if later.lost > 0 {
             let (lost, name) = (later.lost, &kill.promoted);
             kill.fault.get_or_insert_with(|| format!("{lost} writes are gone that {name} acknowledged as a primary"));

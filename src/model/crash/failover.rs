@@ -25,6 +25,8 @@ pub struct Losses {
     pub acknowledged: u64,
     /// Acknowledged writes that are gone, overwritten ones too.
     pub lost: u64,
+    /// Those of them that are older than another write of the same client that is there.
+    pub holes: u64,
     /// When the oldest of these was acknowledged, in microseconds of the epoch.
     pub oldest_us: Option<u64>,
     /// Keys that hold a value that was never written there.
@@ -60,6 +62,8 @@ impl ClientWrites {
                 losses.first_wrong.get_or_insert_with(what);
             }
         }
+        let sequences = found.values().map(|found| if let FoundValue::Write(sequence) = found { *sequence } else { 0 });
+        let newest_found = sequences.filter(|sequence| *sequence <= asked).max().unwrap_or(0);
         for (&at_us, sequence) in self.acknowledged_us.iter().zip(1_u64..).filter(|(at_us, _)| **at_us > 0) {
             losses.acknowledged += 1;
             let is_lost = match found.get(&slot(sequence)) {
@@ -70,6 +74,7 @@ impl ClientWrites {
             };
             if is_lost {
                 losses.lost += 1;
+                losses.holes += u64::from(sequence < newest_found);
                 losses.oldest_us = Some(losses.oldest_us.map_or(at_us, |oldest| oldest.min(at_us)));
             }
         }
@@ -81,6 +86,7 @@ impl Losses {
     pub fn add(&mut self, other: Losses) {
         self.acknowledged += other.acknowledged;
         self.lost += other.lost;
+        self.holes += other.holes;
         self.wrong += other.wrong;
         self.oldest_us = [self.oldest_us, other.oldest_us].into_iter().flatten().min();
         self.first_wrong = self.first_wrong.take().or(other.first_wrong);
@@ -97,7 +103,9 @@ pub struct FailoverKill {
     pub acknowledged: u64,
     /// Those of them that the promoted replica does not have.
     pub lost: u64,
-    /// How long before the kill the oldest of these was acknowledged.
+    /// Those of the lost writes that are older than another write of the same client that was found.
+    pub holes: u64,
+    /// How long before the kill the oldest lost write was acknowledged.
     pub oldest_lost_s: Option<f64>,
     /// Keys that hold a value that was never written there.
     pub wrong: u64,
@@ -214,7 +222,9 @@ mod tests {
     #[test]
     fn a_hole_is_a_loss_and_an_unacknowledged_write_may_be_there_or_not() {
         let mut writes = written(100);
-        assert_eq!(writes.judge(&kept(&writes, |sequence| sequence != 50)).lost, 1);
+        let losses = writes.judge(&kept(&writes, |sequence| sequence != 50));
+        assert_eq!((losses.lost, losses.holes), (1, 1));
+        assert_eq!(writes.judge(&kept(&writes, |sequence| sequence <= 50)).holes, 0, "the end is missing");
         writes.acknowledged_us[99] = 0;
         for has in [99, 100] {
             let losses = writes.judge(&kept(&writes, |sequence| sequence <= has));
