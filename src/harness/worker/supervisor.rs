@@ -134,9 +134,7 @@ fn compare(trial: &TrialTask, batch: &BatchProgram) -> Result<(), Early> {
     let kind = jobs::find(&trial.job.name).ok_or_else(|| Early::Failed(format!("no job {}", trial.job.name)))?;
     let adapter = stores::find(&trial.store).ok_or_else(|| Early::Failed(format!("no store {}", trial.store)))?;
     let counted = (adapter.open)(&trial.launch).map_err(|fault| Early::Failed(format!("its counts: {fault}")))?;
-    let judged = super::judge(trial, adapter, kind, counted.as_ref(), TrialCounts::default(), &[])?;
-    tell(&Event::Verdict(judged.verdict, judged.wrong_key));
-    Ok(())
+    super::compare(trial, adapter, kind, counted.as_ref(), TrialCounts::default(), &[])
 }
 
 /// The server must still be there, and must never have gone: what a program did on a server that died under it, or that
