@@ -177,13 +177,13 @@ fn judged_pair(
             _ if cost == CostKind::Seconds && is_client_limited(seen, panel, [first, second]) => {
                 (Judgement::CannotBeTold, CLIENT_LIMITED.to_string())
             }
-            (Some(compared), _) => judge(sentence.is, compared),
+            (Some(compared), _) => of_the_post(judge(sentence.is, compared), seen, [first, second]),
             (None, _) => (Judgement::CannotBeTold, no_number(seen, cost, [first, second])),
         },
     };
     Some(JudgedPair {
-        one: named(first, panel, seen.post),
-        other: named(second, seen.post.cell(other)?.0, seen.post),
+        one: named(first, panel, seen),
+        other: named(second, seen.post.cell(other)?.0, seen),
         point: if panel.part.is_empty() { String::new() } else { panel.title.clone() },
         then: then(first, second, seen.post, cost),
         today: compared.map(|compared| compared.ratio),
@@ -192,12 +192,31 @@ fn judged_pair(
     })
 }
 
-/// A cell's name; where panels have cells of the same name, with the panel.
-fn named(cell: &PostCell, panel: &Panel, post: &Post) -> String {
-    let is_twice = post.cells().filter(|(_, other)| other.name == cell.name).count() > 1;
+/// A program in the place of the post's store does not refute what the post says of that store.
+fn of_the_post(found: (Judgement, String), seen: &Evidence<'_>, cells: [&PostCell; 2]) -> (Judgement, String) {
+    match cells.into_iter().find_map(|cell| stand_in(seen, cell)) {
+        Some(stand_in) if found.0 == Judgement::Reversed => {
+            (Judgement::CannotBeTold, format!("reversed with {}, which refutes nothing", stand_in.words))
+        }
+        _ => found,
+    }
+}
+
+fn stand_in<'a>(seen: &Evidence<'a>, cell: &PostCell) -> Option<&'a StandIn> {
+    match seen.today.get(cell.id.as_str()) {
+        Some(CellToday::Run { stand_in, .. }) => *stand_in,
+        _ => None,
+    }
+}
+
+/// A cell's name, with a star where another program runs in its place; where panels have cells of the same name, with
+/// the panel.
+fn named(cell: &PostCell, panel: &Panel, seen: &Evidence<'_>) -> String {
+    let is_twice = seen.post.cells().filter(|(_, other)| other.name == cell.name).count() > 1;
+    let star = if stand_in(seen, cell).is_some() { " *" } else { "" };
     match is_twice && panel.part.is_empty() {
-        true => format!("{} {}", cell.name, panel.title),
-        false => cell.name.clone(),
+        true => format!("{} {}{star}", cell.name, panel.title),
+        false => format!("{}{star}", cell.name),
     }
 }
 
@@ -230,10 +249,7 @@ fn absent(seen: &Evidence<'_>, first: &PostCell, second: &PostCell) -> Option<St
     if let Some(why) = whys.into_iter().flatten().next() {
         return Some(why);
     }
-    let engine = |cell: &PostCell| match of(cell) {
-        Some(CellToday::Run { stand_in: Some(stand_in), .. }) if stand_in.is_engine => Some(stand_in.words.clone()),
-        _ => None,
-    };
+    let engine = |cell| stand_in(seen, cell).filter(|found| found.is_engine).map(|found| found.words.clone());
     match (engine(first), engine(second)) {
         (Some(words), None) | (None, Some(words)) => Some(format!("{words}: an engine is no server")),
         _ => None,
