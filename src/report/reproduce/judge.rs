@@ -170,6 +170,7 @@ fn judged_pair(
 ) -> Option<JudgedPair> {
     let ((panel, first), (_, second)) = (seen.post.cell(one)?, seen.post.cell(other)?);
     let compared = compared(standings.get(&panel.point()), one, other);
+    let stood_in = [first, second].into_iter().find_map(|cell| stand_in(seen, cell));
     let (judgement, why) = match absent(seen, first, second) {
         Some(why) => (Judgement::CannotBeRun, why),
         None => match (compared, seen.standings.refused) {
@@ -177,7 +178,7 @@ fn judged_pair(
             _ if cost == CostKind::Seconds && is_client_limited(seen, panel, [first, second]) => {
                 (Judgement::CannotBeTold, CLIENT_LIMITED.to_string())
             }
-            (Some(compared), _) => of_the_post(judge(sentence.is, compared), seen, [first, second]),
+            (Some(compared), _) => unrefuted(judge(sentence.is, compared), stood_in),
             (None, _) => (Judgement::CannotBeTold, no_number(seen, cost, [first, second])),
         },
     };
@@ -193,8 +194,8 @@ fn judged_pair(
 }
 
 /// A program in the place of the post's store does not refute what the post says of that store.
-fn of_the_post(found: (Judgement, String), seen: &Evidence<'_>, cells: [&PostCell; 2]) -> (Judgement, String) {
-    match cells.into_iter().find_map(|cell| stand_in(seen, cell)) {
+fn unrefuted(found: (Judgement, String), stand_in: Option<&StandIn>) -> (Judgement, String) {
+    match stand_in {
         Some(stand_in) if found.0 == Judgement::Reversed => {
             (Judgement::CannotBeTold, format!("reversed with {}, which refutes nothing", stand_in.words))
         }
@@ -411,6 +412,18 @@ mod tests {
             is(direction, once, Judgement::CannotBeTold, "1 block: an interval needs 4");
             is(direction, alone, Judgement::CannotBeTold, "noise is unknown");
         }
+    }
+
+    #[test]
+    fn a_stand_in_confirms_and_does_not_refute() {
+        let words = "FerretDB in place of MongoDB".to_string();
+        let stand_in = StandIn { target: "ferretdb".to_string(), words, is_engine: false, names_itself: false };
+        let of = |low, high, stand_in| unrefuted(judge(Direction::Less, compared(low, high)), stand_in);
+        assert_eq!(of(0.7, 0.8, None).0, Judgement::Reversed);
+        let (judgement, why) = of(0.7, 0.8, Some(&stand_in));
+        assert_eq!(judgement, Judgement::CannotBeTold);
+        assert_eq!(why, "reversed with FerretDB in place of MongoDB, which refutes nothing");
+        assert_eq!(of(1.2, 1.4, Some(&stand_in)).0, Judgement::StillSo);
     }
 
     #[test]
