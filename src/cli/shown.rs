@@ -62,7 +62,7 @@ pub fn shown(records: &[Record], look: &Look) -> Result<(String, Exit)> {
     };
     let report = versions::report(records, &labels);
     let below = versioned::told(&report, look)?;
-    let (text, exit) = of_a_run(records, look)?;
+    let (text, exit) = of_a_run(&report.named(records), look)?;
     // As JSON there is one document, the versions.
     Ok((if look.json { below } else { format!("{text}{below}") }, exit))
 }

@@ -422,7 +422,7 @@ fn evicted(store: &dyn Store) -> Result<u64, Early> {
         .map_err(|fault| Early::Failed(format!("asking for evictions: {fault}")))
 }
 
-/// Tells what `judge` came to.
+/// Tells the verdict of `judge`.
 fn compare(
     trial: &TrialTask,
     adapter: &Adapter,

@@ -11,9 +11,9 @@ use crate::model::op::Fault;
 /// How many replicas a server of ours has.
 pub const REPLICAS: Setting = Setting {
     name: "replicas",
-    about: "servers that follow it, of a server of ours: 1 to 100 [default: none]",
+    about: "replicas, of a server of ours: 1 to 100 [default: none]",
     default: "",
-    // Nobody needs a replica for speed alone: reads from it may be old.
+    // A replica is no lever for speed: reads from it may be stale.
     values: SettingValues::Checked { check: check_count, worth_trying: &[] },
     price: Price::Pays("memory and CPU of each replica"),
 };
@@ -30,7 +30,7 @@ pub const READ: Setting = Setting {
 /// What stands for the way between the primary and its replicas.
 pub const LINK_DELAY: Setting = Setting {
     name: "link-delay",
-    about: "with ?replicas=, how late what the primary sends arrives, as in 5ms, by a proxy [default: no proxy]",
+    about: "with ?replicas=, delay each way between primary and replica, as in 5ms [default: none]",
     default: "",
     values: SettingValues::Checked { check: check_delay, worth_trying: &[] },
     price: Price::Pays("reads that may be old"),
@@ -101,11 +101,8 @@ pub trait Failover {
 
 fn check_count(value: &str) -> Result<(), String> {
     let is_one = value.parse::<u32>().is_ok_and(|count| (1..=REPLICAS_MAX).contains(&count));
-    if is_one {
-        Ok(())
-    } else {
-        Err(format!("a number of replicas from 1 to {REPLICAS_MAX}; without any, leave it out"))
-    }
+    let what = || format!("a number of replicas from 1 to {REPLICAS_MAX}; without any, leave it out");
+    if is_one { Ok(()) } else { Err(what()) }
 }
 
 fn parse_read(value: &str) -> Option<ReadFrom> {
