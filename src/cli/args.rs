@@ -294,8 +294,8 @@ pub struct Crash {
     /// The durability level to try: crash or power [default: each that a store claims]
     #[arg(long, value_name = "LEVEL")]
     pub durability: Option<Durability>,
-    /// How often each store is killed at each durability level, and as often where that is a loss of power [default: 20;
-    /// 5 with --failover]
+    /// How often each store is killed at each durability level, and as often where that is a loss of power [default:
+    /// 20; 5 with --failover]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub kills: Option<u32>,
     /// Kill the primary of targets with replicas (`redis?replicas=2`), promote a replica, and count the writes that are
@@ -309,7 +309,8 @@ pub struct Crash {
     #[arg(long)]
     pub json: bool,
     /// Try nothing: remove what is kept of that store from the verified durability levels, and print it
-    #[arg(long, value_name = "STORE", conflicts_with_all = ["targets", "durability", "kills", "failover", "seed", "json"])]
+    #[arg(long, value_name = "STORE")]
+    #[arg(conflicts_with_all = ["targets", "durability", "kills", "failover", "seed", "json"])]
     pub forget: Option<String>,
 }
 

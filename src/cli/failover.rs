@@ -15,7 +15,7 @@ use crate::harness::signals::Interrupt;
 use crate::model::crash::failover::{FailoverKill, Failovers};
 use crate::model::trial::Durability;
 use crate::report::failover::{self as report, FailoverRow};
-use crate::stores::replication::{self, REPLICAS};
+use crate::stores::replication::{self, LINK_DELAY, REPLICAS};
 
 /// How often each primary is killed: so that a number has a spread.
 const KILLS: u32 = 5;
@@ -68,6 +68,12 @@ pub fn failover(args: &Crash) -> Result<Exit> {
         }
     }
     show(args.json, level, &rows)?;
+    if chosen.iter().zip(&rows).any(|(chosen, row)| loses_nothing_near(chosen, &row.seen)) {
+        complain(&format!(
+            "hint: all servers are on this machine, and little is under way to a replica. As over a network: &{}=5ms",
+            LINK_DELAY.name
+        ));
+    }
     let is_faulty = ended != Exit::Interrupted && rows.iter().any(|row| row.seen.fault().is_some());
     Ok(if is_faulty { worse(ended, Exit::WrongAnswers) } else { ended })
 }
@@ -91,6 +97,13 @@ fn chosen(args: &Crash, level: Durability) -> Result<Vec<Chosen>> {
     Ok(chosen)
 }
 
+/// Nothing was lost, and a delay of the link was possible that was not asked for.
+fn loses_nothing_near(chosen: &Chosen, seen: &Failovers) -> bool {
+    let can_delay = chosen.adapter.settings.iter().any(|setting| setting.name == LINK_DELAY.name);
+    let is_near = replication::link_delay(&chosen.target.settings).is_none();
+    can_delay && is_near && seen.wait == 0 && !seen.kills.is_empty() && seen.lost() == 0
+}
+
 fn show(json: bool, level: Durability, rows: &[FailoverRow]) -> Result<()> {
     if json {
         let told: Vec<_> = rows.iter().map(|row| Shown::new(row, level)).collect();
@@ -110,6 +123,9 @@ struct Shown<'a> {
     acknowledged: u64,
     lost: u64,
     lost_share: Option<f64>,
+    /// Of all kills.
+    accepted_s_median: Option<f64>,
+    accepted_s_worst: Option<f64>,
     wrong: u64,
     /// What must not happen, and did.
     fault: Option<String>,
@@ -130,6 +146,8 @@ impl<'a> Shown<'a> {
             acknowledged: seen.acknowledged(),
             lost: seen.lost(),
             lost_share: seen.lost_share(),
+            accepted_s_median: seen.accepted_s().map(|(median, _)| median),
+            accepted_s_worst: seen.accepted_s().map(|(_, worst)| worst),
             wrong: seen.wrong(),
             fault: seen.fault(),
             reason: seen.reason.as_deref(),

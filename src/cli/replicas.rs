@@ -40,7 +40,11 @@ pub fn check(adapter: &Adapter, place: Option<&Place>, target: &Target) -> Resul
     }
     let (count, wait) = (replication::count(&target.settings), replication::wait(&target.settings));
     if wait > count {
-        bail!("{count} replicas cannot have what {wait} must have\nhint: ?{}={count} at most", WAIT.name);
+        // One fewer than there are: a failover needs them too.
+        let (some, enough) = (count.max(2), count.max(2) - 1);
+        let hint = format!("{name}?{}={some}&{}={enough}", REPLICAS.name, WAIT.name);
+        let replicas = if count == 1 { "replica" } else { "replicas" };
+        bail!("{count} {replicas} cannot have what {wait} must have\nhint: {hint}");
     }
     match network::missing() {
         Some(_) if has(LINK_DELAY.name) => bail!("?{}= works on Linux only\nhint: leave it out", LINK_DELAY.name),

@@ -21,7 +21,7 @@ pub fn headline(kills: u32, level: Durability, clients: u32, seed: u64) -> Strin
 
 /// The table, then what is to be said of each target.
 pub fn shown(rows: &[FailoverRow]) -> String {
-    let headings = ["target", "writes/s", "lost", "share", "oldest", "accepted", "worst", "followed", "wrong"];
+    let headings = ["target", "writes/s", "lost", "oldest", "accepted", "worst", "followed"];
     let mut lines = vec![TableLine::Cells(headings.map(str::to_string).to_vec())];
     lines.extend(rows.iter().map(line));
     let mut text = layout(&lines, width());
@@ -38,18 +38,16 @@ fn line(row: &FailoverRow) -> TableLine {
         return TableLine::Reason(row.label.clone(), "not tried".to_string());
     }
     let rate = |kill: &FailoverKill| kill.acknowledged as f64 / kill.after_s.max(1e-3);
-    let accepted = Spread::of(&seen.kills, |kill| Some(kill.accepted_s));
+    let accepted = seen.accepted_s();
     let dash = || "-".to_string();
     TableLine::Cells(vec![
         row.label.clone(),
         Spread::of(&seen.kills, |kill| Some(rate(kill))).map_or_else(dash, |rates| units::count(rates.median)),
         units::thousands(seen.lost()),
-        seen.lost_share().map_or_else(dash, percent),
         Spread::of(&seen.kills, |kill| kill.oldest_lost_s).map_or_else(dash, |oldest| time(oldest.most)),
-        accepted.as_ref().map_or_else(dash, |accepted| time(accepted.median)),
-        accepted.as_ref().map_or_else(dash, |accepted| time(accepted.most)),
+        accepted.map_or_else(dash, |(median, _)| time(median)),
+        accepted.map_or_else(dash, |(_, worst)| time(worst)),
         followed(seen).unwrap_or_else(dash),
-        units::thousands(seen.wrong()),
     ])
 }
 
@@ -65,23 +63,25 @@ fn sentences(seen: &Failovers) -> String {
         return format!("not tried: {}", seen.reason.as_deref().unwrap_or_default());
     }
     let promise = match seen.wait {
-        0 => "the primary alone acknowledges a write".to_string(),
-        1 => "a write is acknowledged when 1 replica has it".to_string(),
-        wait => format!("a write is acknowledged when {wait} replicas have it"),
+        0 => "The primary alone acknowledges a write".to_string(),
+        1 => "A write is acknowledged when 1 replica has it".to_string(),
+        wait => format!("A write is acknowledged when {wait} replicas have it"),
     };
-    let mut said = vec![promise, lost(seen), accepted(seen)];
+    // What is wrong stands first.
+    let mut said: Vec<String> =
+        seen.fault().map(|fault| format!("This must not happen: {fault}")).into_iter().collect();
+    said.extend([promise, lost(seen), accepted(seen)]);
     said.extend(others(seen));
     said.push(match seen.wrong() {
-        0 => "no key held a value that was never written there".to_string(),
+        0 => "No key held a value that was never written there".to_string(),
         1 => "1 key held a value that was never written there".to_string(),
         wrong => format!("{} keys held a value that was never written there", units::thousands(wrong)),
     });
-    said.extend(seen.fault().map(|fault| format!("this must not happen: {fault}")));
-    said.extend(seen.reason.as_ref().map(|reason| format!("there is no further kill: {reason}")));
-    format!("{}.", said.join("; "))
+    said.extend(seen.reason.as_ref().map(|reason| format!("There is no further kill: {reason}")));
+    format!("{}.", said.join(". "))
 }
 
-/// "0 of 5 kills lost any of 81,203 acknowledged writes: at most 45 % would at 95 %".
+/// "0 of 5 kills lost any of 81,203 acknowledged writes (at 95 % confidence, at most 45 % of kills do)".
 fn lost(seen: &Failovers) -> String {
     let (kills, writes) = (seen.kills.len(), units::thousands(seen.acknowledged()));
     let bad = seen.kills.iter().filter(|kill| kill.lost > 0).count();
@@ -90,7 +90,8 @@ fn lost(seen: &Failovers) -> String {
     else {
         let bound = 100.0 * never::at_most(kills);
         return format!(
-            "0 of {kills} kills lost any of {writes} acknowledged writes: at most {bound:.0} % would at 95 %"
+            "{} lost any of {writes} acknowledged writes (at 95 % confidence, at most {bound:.0} % of kills do)",
+            of_kills(0, kills)
         );
     };
     let (share, least, most) = (percent(seen.lost_share().unwrap_or_default()), each.least, each.most);
@@ -99,21 +100,28 @@ fn lost(seen: &Failovers) -> String {
     } else {
         format!(", {} to {} a kill", units::thousands(least as u64), units::thousands(most as u64))
     };
+    let when = if oldest.most > 0.0 { format!("{} before", time(oldest.most)) } else { "during".to_string() };
     format!(
-        "{bad} of {kills} kills lost {} of {writes} acknowledged writes ({share}){each}, the oldest of them acknowledged \
-         {} before the kill",
+        "{} lost {} of {writes} acknowledged writes ({share}){each}. The oldest of them was acknowledged \
+         {when} the kill",
+        of_kills(bad, kills),
         units::thousands(seen.lost()),
-        time(oldest.most)
     )
 }
 
-/// "writes were accepted again 14 ms after the kill (9 ms to 33 ms): a client noticed after 2 ms, ...".
+/// "1 of 5 kills".
+fn of_kills(some: usize, kills: usize) -> String {
+    format!("{some} of {kills} {}", if kills == 1 { "kill" } else { "kills" })
+}
+
+/// "Writes were accepted again 14 ms (9 ms to 33 ms) after the kill: a client noticed it after 2 ms, ...".
 fn accepted(seen: &Failovers) -> String {
     let spread = |of: fn(&FailoverKill) -> Option<f64>| Spread::of(&seen.kills, of).unwrap_or_default();
     let detected = spread(|kill| Some(kill.detected_s));
     let promoted = spread(|kill| Some(kill.promoted_s));
     format!(
-        "writes were accepted again {} after the kill: a client noticed it after {}, the replica was a primary after {}",
+        "Writes were accepted again {} after the kill: a client noticed it after {}, the replica was a primary \
+         after {}",
         spread(|kill| Some(kill.accepted_s)).in_words(),
         time(detected.median),
         time(promoted.median)
@@ -122,14 +130,15 @@ fn accepted(seen: &Failovers) -> String {
 
 fn others(seen: &Failovers) -> Option<String> {
     let followed = followed(seen)?;
+    let kills = if seen.kills.len() == 1 { "kill" } else { "kills" };
     let in_sync = |kill: &FailoverKill| kill.followers.iter().filter_map(|other| other.in_sync_s).reduce(f64::max);
     let when = Spread::of(&seen.kills, in_sync);
     let when = when.map_or_else(String::new, |when| format!(", in sync {} after the kill", when.in_words()));
     let mut failed = seen.kills.iter().flat_map(|kill| &kill.followers).filter(|other| other.in_sync_s.is_none());
     let why = failed.next().map_or_else(String::new, |other| {
-        format!("; {} did not: {}", other.name, other.reason.as_deref().unwrap_or("no reason is known"))
+        format!(". {} did not: {}", other.name, other.reason.as_deref().unwrap_or("no reason is known"))
     });
-    Some(format!("the other replicas followed the new primary after {followed} kills{when}{why}"))
+    Some(format!("The other replicas followed the new primary after {followed} {kills}{when}{why}"))
 }
 
 /// Of some numbers, one a kill.
@@ -203,15 +212,15 @@ mod tests {
         assert!(text.lines().all(|line| line.chars().count() <= width()), "{text}");
         let one_line = text.split_whitespace().collect::<Vec<_>>().join(" ");
         for words in [
-            "some?replicas=2 10 k 4,500 10.0 % 302 ms 29 ms 44 ms 3 of 3 0",
-            "2 of 3 kills lost 4,500 of 45,000 acknowledged writes (10.0 %), 0 to 3,000 a kill, the oldest of them",
-            "acknowledged 302 ms before the kill",
-            "some?wait=1: a write is acknowledged when 1 replica has it; 0 of 3 kills lost any of 45,000 acknowledged",
-            "at most 63 % would at 95 %",
+            "some?replicas=2 10 k 4,500 302 ms 29 ms 44 ms 3 of 3",
+            "2 of 3 kills lost 4,500 of 45,000 acknowledged writes (10.0 %), 0 to 3,000 a kill. The oldest of",
+            "them was acknowledged 302 ms before the kill.",
+            "some?wait=1: A write is acknowledged when 1 replica has it. 0 of 3 kills lost any of 45,000 acknowledged",
+            "(at 95 % confidence, at most 63 % of kills do)",
             "a client noticed it after 2.0 ms, the replica was a primary after 6.0 ms",
-            "the other replicas followed the new primary after 3 of 3 kills, in sync 120 ms (120 ms to 120 ms) after the kill",
+            "The other replicas followed the new primary after 3 of 3 kills, in sync 120 ms (120 ms to 120 ms)",
             "replica 2 did not: no link",
-            "this must not happen: 7 writes were acknowledged after 1 replica had them, and are gone",
+            "broken: This must not happen: 7 writes were acknowledged after 1 replica had them, and are gone",
             "dead: not tried: replica 1 cannot be promoted",
         ] {
             assert!(one_line.contains(words), "no '{words}' in\n{text}");

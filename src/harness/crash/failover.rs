@@ -161,17 +161,17 @@ impl<'a> Group<'a> {
     fn kill_primary(&mut self, moment: Duration) -> Result<FailoverKill, Untried> {
         let mut clients = self.clients()?;
         clients.work_until(moment)?;
-        let killed_us = now_us();
-        if let Some(primary) = self.primary.take() {
-            primary.kill_all();
-        }
-        let mut kill = FailoverKill { detected_s: clients.detect(killed_us)?, ..FailoverKill::default() };
+        let killed_at = self.primary.take().map_or_else(SystemTime::now, Served::kill_all);
+        let (killed_us, mut kill) = (microseconds(killed_at), FailoverKill::default());
+        clients.detect()?;
         let new = self.promote()?;
         self.promoted = Some(new);
         kill.promoted.clone_from(&self.replicas[new].name);
-        kill.promoted_s = since_s(killed_us, now_us());
+        let promoted_s = since_s(killed_us, now_us());
         kill.followers = self.follow(new, killed_us)?;
-        kill.accepted_s = clients.resume(killed_us)?;
+        (kill.detected_s, kill.accepted_s) = clients.resume(killed_us)?;
+        // A replica that takes writes is a primary, though it has not been asked yet.
+        kill.promoted_s = promoted_s.min(kill.accepted_s);
         let writes = clients.stop()?;
         self.judge(new, &writes, killed_us, &mut kill)?;
         Ok(kill)
@@ -386,7 +386,11 @@ fn not_interrupted(interrupt: &Interrupt) -> Result<(), Untried> {
 }
 
 fn now_us() -> u64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_micros() as u64)
+    microseconds(SystemTime::now())
+}
+
+fn microseconds(at: SystemTime) -> u64 {
+    at.duration_since(UNIX_EPOCH).map_or(0, |since| since.as_micros() as u64)
 }
 
 /// Negative where it came before.

@@ -105,7 +105,7 @@ pub struct FailoverKill {
     pub lost: u64,
     /// Those of the lost writes that are older than another write of the same client that was found.
     pub holes: u64,
-    /// How long before the kill the oldest lost write was acknowledged.
+    /// How long before the kill the oldest lost write was acknowledged; negative where that was noted after it.
     pub oldest_lost_s: Option<f64>,
     /// Keys that hold a value that was never written there.
     pub wrong: u64,
@@ -169,6 +169,13 @@ impl Failovers {
 
     pub fn wrong(&self) -> u64 {
         self.kills.iter().map(|kill| kill.wrong).sum()
+    }
+
+    /// From the kill until writes were accepted again: the median of all kills, and the worst.
+    pub fn accepted_s(&self) -> Option<(f64, f64)> {
+        let mut all: Vec<f64> = self.kills.iter().map(|kill| kill.accepted_s).collect();
+        all.sort_by(f64::total_cmp);
+        Some((*all.get(all.len() / 2)?, *all.last()?))
     }
 
     /// The share of acknowledged writes that were lost.

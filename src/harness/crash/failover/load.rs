@@ -24,6 +24,8 @@ const AFTERWARDS: Duration = Duration::from_millis(500);
 pub struct Clients<'a> {
     child: Child,
     interrupt: &'a Interrupt,
+    /// When the first of them saw that its connection is broken, in microseconds of the epoch.
+    broken_us: Option<u64>,
 }
 
 impl<'a> Clients<'a> {
@@ -37,7 +39,7 @@ impl<'a> Clients<'a> {
         let task = FailoverTask { store: store.to_string(), servers, clients: CLIENTS, limit: RESUMPTION };
         let child = Child::start(&[], &Task::Failover(task), log);
         let child = child.map_err(|error| Untried::Failed(format!("{error:#}")))?;
-        Ok(Clients { child, interrupt })
+        Ok(Clients { child, interrupt, broken_us: None })
     }
 
     /// What they tell next; nothing where that is not until then.
@@ -46,7 +48,12 @@ impl<'a> Clients<'a> {
             let told = self.child.next(LOOK);
             not_interrupted(self.interrupt)?;
             match told {
-                Ok(Event::Failover(event)) => return Ok(Some(event)),
+                Ok(Event::Failover(event)) => {
+                    if let FailoverEvent::Broken { at_us, .. } = event {
+                        self.broken_us = Some(self.broken_us.map_or(at_us, |first_us| first_us.min(at_us)));
+                    }
+                    return Ok(Some(event));
+                }
                 Ok(Event::Failed(why)) => return Err(Untried::Failed(why)),
                 Ok(told) => return Err(Untried::Failed(format!("its clients said {told:?}"))),
                 Err(RecvTimeoutError::Timeout) if Instant::now() >= until => return Ok(None),
@@ -84,20 +91,20 @@ impl<'a> Clients<'a> {
         }
     }
 
-    /// After how many seconds the first client saw that its connection is broken.
-    pub fn detect(&mut self, killed_us: u64) -> Result<f64, Untried> {
+    /// Returns when a client has seen that its connection is broken.
+    pub fn detect(&mut self) -> Result<(), Untried> {
         let end = Instant::now() + DETECTION;
-        while let Some(told) = self.hear(end)? {
-            if let FailoverEvent::Broken { at_us, .. } = told {
-                return Ok(since_s(killed_us, at_us));
+        while self.hear(end)?.is_some() {
+            if self.broken_us.is_some() {
+                return Ok(());
             }
         }
         Err(Untried::Failed(format!("no client noticed the kill within {} s", DETECTION.as_secs())))
     }
 
-    /// After how many seconds the first write was acknowledged again; returns when all clients have written for a
-    /// while.
-    pub fn resume(&mut self, killed_us: u64) -> Result<f64, Untried> {
+    /// After how many seconds the first client saw the kill, and the first write was acknowledged again. Returns when
+    /// all clients have written for a while.
+    pub fn resume(&mut self, killed_us: u64) -> Result<(f64, f64), Untried> {
         let mut end = Instant::now() + RESUMPTION;
         let mut first_us = u64::MAX;
         let mut resumed = 0;
@@ -111,7 +118,10 @@ impl<'a> Clients<'a> {
                     }
                 }
                 Some(_) => {}
-                None if resumed == CLIENTS => return Ok(since_s(killed_us, first_us)),
+                None if resumed == CLIENTS => {
+                    let broken_us = self.broken_us.unwrap_or(killed_us);
+                    return Ok((since_s(killed_us, broken_us), since_s(killed_us, first_us)));
+                }
                 None => {
                     let within_s = RESUMPTION.as_secs();
                     return Err(Untried::Failed(format!("{resumed} of {CLIENTS} clients went on within {within_s} s")));
