@@ -38,12 +38,15 @@ pub struct Known<'a> {
     pub file: Option<&'a Path>,
     /// Whether a store of that name can keep what it has acknowledged when its process is killed.
     pub keeps_crash: fn(&str) -> bool,
+    /// Whether a store of that name can be typed.
+    pub has_name: fn(&str) -> bool,
 }
 
 /// A line, or nothing where there are no records.
 pub fn next(seen: &WarningInput<'_>, known: &Known<'_>) -> String {
     let Some(first) = seen.records.first() else { return String::new() };
-    let slow = seen.rows.iter().filter(|row| !row.baseline && first.clients == 1);
+    let is_slow = |row: &&Row| !row.baseline && first.clients == 1 && (known.has_name)(&row.store);
+    let slow = seen.rows.iter().filter(is_slow);
     if let Some(words) = slow.filter_map(|row| waits(row, first)).next() {
         return wrap(&words, width()).join("\n");
     }
@@ -366,7 +369,7 @@ mod tests {
     }
 
     /// Nothing is known but that `b` keeps nothing.
-    const KNOWN: Known<'_> = Known { file: None, keeps_crash: |store| store != "b" };
+    const KNOWN: Known<'_> = Known { file: None, keeps_crash: |store| store != "b", has_name: |_| true };
 
     fn next_of(run: &Run, points: &[Point]) -> String {
         next_with(run, points, &KNOWN, |_| ())
@@ -450,6 +453,20 @@ mod tests {
         let as_shipped = |record: &mut Record| record.configuration = Configuration::Shipped;
         let shipped = Run { typed: &["run", "fans", "a", "--config", "shipped"], ..CLEAR };
         assert_eq!(next_with(&shipped, &[], &KNOWN, as_shipped), "next: kvfair show --wide");
+    }
+
+    #[test]
+    fn what_a_server_calls_itself_is_not_proposed() {
+        let slow = |record: &mut Record| {
+            record.clients = 1;
+            for phase in &mut record.phases {
+                (phase.metrics.waiting_s, phase.server) = (phase.took_s, Some(phase.client));
+            }
+        };
+        let told = |known: &Known<'_>| next_with(&CLEAR, &[], known, slow);
+        assert!(told(&KNOWN).starts_with("100 % of a is waiting"), "{}", told(&KNOWN));
+        let known = Known { has_name: |name| name != "a", ..KNOWN };
+        assert!(told(&known).starts_with("100 % of b is waiting"), "{}", told(&known));
     }
 
     #[test]

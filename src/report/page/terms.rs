@@ -20,7 +20,8 @@ pub fn terms(input: &PageInput<'_>) -> Markup {
                 b { "Durability " (first.durability) } ": " (durability) ". "
             }
             @if !input.baselines.is_empty() {
-                b { "Baselines" } " show what the job costs without a store: " (input.baselines) "."
+                b { "Baselines" } " are no stores and are never ranked: they show what the job costs without one: "
+                (input.baselines) "."
             }
         }
     }
