@@ -20,8 +20,7 @@ pub fn terms(input: &PageInput<'_>) -> Markup {
                 b { "Durability " (first.durability) } ": " (durability) ". "
             }
             @if !input.baselines.is_empty() {
-                b { "Baselines" } " are no stores and are never ranked: they show what the job costs without one: "
-                (input.baselines) "."
+                b { "Baselines" } ": no stores, never ranked; what the job costs without one: " (input.baselines) "."
             }
         }
     }
