@@ -77,9 +77,9 @@ fn of_right_answers(rows: &[Row], standings: &Standings<'_>) -> String {
     let mut said: Vec<String> = each.collect();
     let cpu = of_cpu(rows, standings);
     if standings.is_noisy() {
-        // What is disturbed less comes first.
-        let of_times = if numbered.len() > 1 { BEYOND_NOISE } else { "" };
-        said.splice(0..0, [cpu, of_times.to_string()].into_iter().filter(|said| !said.is_empty()));
+        // CPU is disturbed less, so it comes before times.
+        let rule = if numbered.len() > 1 { BEYOND_NOISE } else { "" };
+        said.splice(0..0, [rule.to_string(), cpu].into_iter().filter(|said| !said.is_empty()));
     } else if !cpu.is_empty() {
         said.push(cpu);
     }
@@ -93,8 +93,8 @@ pub fn leads_with_cpu(rows: &[Row], standings: &Standings<'_>) -> bool {
     (standings.refused.is_some() || standings.is_noisy()) && !of_cpu(rows, standings).is_empty()
 }
 
-/// What leads from CPU to times that are disturbed.
-const BEYOND_NOISE: &str = "Of times, only what is beyond the noise is claimed.";
+/// What is still claimed of a noisy run.
+const BEYOND_NOISE: &str = "Only differences beyond the noise are claimed.";
 const TIED: &str = " are tied";
 
 /// What one group's ranks say, a sentence each.

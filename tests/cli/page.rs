@@ -241,7 +241,8 @@ fn a_noisy_run_says_so_first_and_shows_cpu_first() {
     let (_, page) = page_of(&results("noisy"));
     assert!(
         heading(&page).starts_with(
-            "Times cannot be believed: the machine disturbed 6 of 8 blocks. lmdb uses the least CPU per op; "
+            "Times cannot be believed: the machine disturbed 6 of 8 blocks. \
+             <span>Only differences beyond the noise are claimed. lmdb uses the least CPU per op; "
         ),
         "{}",
         heading(&page)
