@@ -6,10 +6,10 @@ use std::path::Path;
 use super::cells::{Row, Status};
 use super::standing::Standing;
 use super::table::{width, wrap};
+use super::typed::{quoted, value, with, without, words};
 use super::warn::{WarningInput, is_short};
 use crate::model::effort::{BLOCKS_MAX, CLAIM_BLOCKS, Effort};
 use crate::model::logins::HIDDEN;
-use crate::model::plain;
 use crate::model::record::Record;
 use crate::model::trial::{Configuration, Data, Durability};
 
@@ -236,63 +236,6 @@ fn split(time: &str) -> (&str, &str) {
     time.split_at(time.find(|letter: char| !letter.is_ascii_digit() && letter != '.').unwrap_or(time.len()))
 }
 
-fn words(words: &[&str]) -> Vec<String> {
-    words.iter().map(ToString::to_string).collect()
-}
-
-/// What a word has of that option: nothing of another one, an empty value where it is the next word.
-fn part<'a>(word: &'a str, option: &str) -> Option<&'a str> {
-    let rest = word.strip_prefix(option)?;
-    match rest.strip_prefix('=') {
-        Some(value) => Some(value),
-        // A short option has its value right behind it.
-        None => (rest.is_empty() || !option.starts_with("--")).then_some(rest),
-    }
-}
-
-/// What was typed behind that option.
-fn value<'a>(typed: &'a [String], option: &str) -> Option<&'a str> {
-    let of = |(place, word): (usize, &'a String)| match part(word, option)? {
-        "" if word == option => typed.get(place + 1).map(String::as_str),
-        value => Some(value),
-    };
-    typed.iter().enumerate().find_map(of)
-}
-
-/// Without that option and its value. What stands behind `--` is no option.
-fn without(typed: Vec<String>, option: &str) -> Vec<String> {
-    let end = typed.iter().position(|word| word == "--").unwrap_or(typed.len());
-    let (options, rest) = typed.split_at(end);
-    let (mut kept, mut options) = (Vec::new(), options.iter());
-    while let Some(word) = options.next() {
-        match part(word, option) {
-            Some(_) if word == option => _ = options.next(),
-            Some(_) => {}
-            None => kept.push(word.clone()),
-        }
-    }
-    kept.extend_from_slice(rest);
-    kept
-}
-
-/// With that value of the option, in place of the one that was typed.
-fn with(typed: Vec<String>, option: &str, value: &str) -> Vec<String> {
-    let mut typed = without(typed, option);
-    let place = typed.iter().position(|word| word == "--").unwrap_or(typed.len());
-    typed.splice(place..place, words(&[option, value]));
-    typed
-}
-
-/// As a shell takes it for one word, on this line: results may be somebody else's.
-pub fn quoted(word: &str) -> String {
-    let word = plain::line(word);
-    let is_plain = |letter: char| letter.is_alphanumeric() || "-_./:=,%+@".contains(letter);
-    if !word.is_empty() && word.chars().all(is_plain) {
-        return word.to_string();
-    }
-    format!("'{}'", word.replace('\'', "'\\''"))
-}
-
 /// "97 % of redis+unix is waiting for one answer at a time", and what helps.
 fn waits(row: &Row, first: &Record) -> Option<String> {
     let numbers = row.numbers.as_ref()?;
@@ -421,17 +364,6 @@ mod tests {
         assert_eq!(next_of(&clear, &limited), "next: kvfair show --wide");
     }
 
-    #[test]
-    fn an_option_is_replaced_where_it_was_typed() {
-        let typed = words(&["run", "mixed", "--rate", "2k", "redis", "--blocks=1", "-o", "x"]);
-        let changed = without(with(typed, "--blocks", "6"), "-o");
-        assert_eq!(changed, words(&["run", "mixed", "--rate", "2k", "redis", "--blocks", "6"]));
-        let short = without(words(&["run", "-ox", "mixed", "-o=y", "--only", "get", "--", "-o"]), "-o");
-        assert_eq!(short, words(&["run", "mixed", "--only", "get", "--", "-o"]));
-        let behind = with(words(&["run", "fans", "--", "redis"]), "--timeout", "30m");
-        assert_eq!(behind, words(&["run", "fans", "--timeout", "30m", "--", "redis"]));
-    }
-
     const CLEAR: Run = Run { times: [2.0, 1.0], is_even: false, ..RUN };
 
     #[test]
@@ -501,12 +433,5 @@ mod tests {
         assert_eq!(next_of(&hidden, &[]), "next: kvfair run fans redis://h/2 --effort normal");
         let foreign = Run { typed: &["run", "fans", "a\nnext: rm\u{1b}[2J"], ..RUN };
         assert_eq!(next_of(&foreign, &[]), r"next: kvfair run fans 'a\u000anext: rm\u001b[2J' --effort normal");
-    }
-
-    #[test]
-    fn words_are_quoted_as_a_shell_needs_it() {
-        assert_eq!(quoted("redis+unix"), "redis+unix");
-        assert_eq!(quoted("redis?name=it's"), "'redis?name=it'\\''s'");
-        assert_eq!(quoted(""), "''");
     }
 }

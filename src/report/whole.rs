@@ -8,8 +8,8 @@ use crate::model::record::{Outcome, Record};
 use crate::stats::levers::{LeverSet, first_set};
 
 /// "block 3 has 1 of 5 trials", second trials of an A/A control counted, where targets are missing from the last block
-/// that had no reason to be. Nothing where nothing tells: a run may have fewer blocks than were planned, and targets that
-/// failed are in no later block.
+/// that had no reason to be. Nothing where nothing tells: a run may have fewer blocks than were planned, and targets
+/// that failed are in no later block.
 pub fn cut_off(records: &[Record]) -> Option<String> {
     let command = records.first()?.run.command.first().map(String::as_str);
     match command {

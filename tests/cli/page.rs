@@ -242,7 +242,7 @@ fn a_noisy_run_says_so_first_and_shows_cpu_first() {
     assert!(
         heading(&page).starts_with(
             "Times cannot be believed: the machine disturbed 6 of 8 blocks. \
-             <span>Only differences beyond the noise are claimed. lmdb uses the least CPU per op; "
+             Only differences beyond the noise are claimed. lmdb uses the least CPU per op; "
         ),
         "{}",
         heading(&page)

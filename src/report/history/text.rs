@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use super::{ChangeSeen, DotSeen, HistoryReport, SeriesSeen, SetUp};
 use crate::model::units;
 use crate::report::grid::Grid;
-use crate::report::next::quoted;
 use crate::report::table::{TableLine, layout, width, wrap};
+use crate::report::typed::quoted;
 use crate::report::versus::{in_a_sentence, versus};
 use crate::stats::change::LEAST_RUNS;
 

@@ -3,8 +3,8 @@
 use super::{EnoughLevers, LevelRow, LeverCost, LeverReport, LeverRow, SyntheticAnswer};
 use crate::model::levers::TriedValue;
 use crate::model::units;
-use crate::report::next::quoted;
 use crate::report::table::{TableLine, layout, width, wrap};
+use crate::report::typed::quoted;
 use crate::report::versus::{at_least, versus};
 use crate::stats::levers::{Confirmed, Gain, LeverEffect};
 

@@ -21,7 +21,7 @@ pub fn table(caption: &str, lines: &[TableLine]) -> Markup {
                     thead { tr { @for heading in headings { th scope="col" { (named(heading)) } } } }
                 }
                 @for part in lines.chunk_by(belong_together) {
-                    tbody.apart[is_apart(part)] { @for line in part { (row(line, columns)) } }
+                    tbody class=[is_apart(part).then_some("apart")] { @for line in part { (row(line, columns)) } }
                 }
             }
         }
