@@ -134,7 +134,7 @@ fn what_cannot_be_scored_is_refused() {
 fn counts_that_are_only_read_stand_beside_stores() {
     let desk = Desk::new();
     let said = run(&desk, &["--messages", "500", "--cold", "--clients", "2"], &["lmdb", "dict", "bisect", "fst"]);
-    said.exits(0).shows("baselines: ");
+    said.exits(0).shows("Baselines: ");
     let bytes = |target: &str| desk.record(target)["bytes_on_disk"].as_u64().expect("a file");
     assert!(bytes("fst") < bytes("bisect") && bytes("bisect") < bytes("dict") && bytes("dict") < bytes("lmdb"));
     for target in ["dict", "bisect", "fst"] {

@@ -15,9 +15,9 @@ use crate::report::versus::Versus;
 /// Where names, the plot and the numbers begin; ranks stand at the margin.
 const BRACKET: f64 = 44.0;
 const NAMES: f64 = 54.0;
-const PLOT: f64 = 304.0;
-const PLOT_END: f64 = 684.0;
-const NUMBERS: f64 = 724.0;
+const PLOT: f64 = 284.0;
+const PLOT_END: f64 = 652.0;
+const NUMBERS: f64 = 686.0;
 const ROW: f64 = 36.0;
 /// Below the name what it is, and below the ratio what it is of.
 const SMALL_LETTERS: f64 = 11.0;
@@ -193,7 +193,8 @@ fn legend(picture: &RatioPicture) -> Legend {
     let is_cut_off = |place: &RatioPlace| matches!(place, RatioPlace::AtLeast(_));
     let is_noisy = picture.is_noisy;
     let has_median = rows.iter().any(|row| !row.is_baseline && matches!(row.place, RatioPlace::At { .. }));
-    let marks: [(DrawMark, _, _); 9] = [
+    // The title of the panel says what a diamond is.
+    let marks: [(DrawMark, _, _); 8] = [
         (|x, y| dot(x + 16.0, y, LINES[0], false), "median", has_median && !is_noisy),
         (|x, y| dot(x + 16.0, y, LINES[0], true), "median, uncertain", has_median && is_noisy),
         (|x, y| bar(x, x + 32.0, y, LINES[0], false), "95 % interval", any(&is_interval) && !is_noisy),
@@ -203,9 +204,8 @@ fn legend(picture: &RatioPicture) -> Legend {
             "one block each",
             any(&has_blocks),
         ),
-        (|x, y| band(x + 2.0, x + 30.0, y - 9.0, y + 9.0), "noise: the same store run twice", picture.band.is_some()),
+        (|x, y| band(x + 2.0, x + 30.0, y - 9.0, y + 9.0), "noise: same store twice", picture.band.is_some()),
         (|x, y| bracket(x + 20.0, y, y), "tied: the order is not known", shared),
-        (|x, y| baseline(x + 16.0, y), "no store, never ranked", rows.iter().any(|row| row.is_baseline)),
         (arrow, "cut off: at least", any(&is_cut_off)),
     ];
     Legend::of(&marks)
