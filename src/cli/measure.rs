@@ -12,7 +12,7 @@ use super::contact::contact;
 use super::live::{Screen, discarded};
 use super::planned::{plan_of, resolve_input};
 use super::points::Rates;
-use super::{Exit, Usage, complain, exit_of, foretold, interrupted, load, sized, target, verified};
+use super::{Exit, Usage, agents, complain, exit_of, foretold, interrupted, load, sized, target, verified};
 use crate::harness::dataset::DataSet;
 use crate::harness::plan::Plan;
 use crate::harness::save::{self, Results};
@@ -135,6 +135,7 @@ fn carry_out(mut errand: Errand<'_>) -> Result<Ran> {
     errand.plan.end = errand.time.map(|time| End::within(time.at_most));
     let interrupt = Interrupt::listen().context("cannot listen for Ctrl-C")?;
     let scratch = scratch::make()?;
+    agents::greet(&errand.plan, scratch.path())?;
     let path =
         errand.output.map_or_else(|| save::default_path(&errand.plan.began, &errand.plan.job.name), Path::to_path_buf);
     let mut results = Results::create(&path)?;

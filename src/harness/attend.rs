@@ -195,6 +195,10 @@ impl<'a> Attendant<'a> {
                 self.record.store = Some(seen);
             }
             Event::Room(room) => self.watch_evictions(room),
+            Event::Agents(agents, processes) => {
+                self.record.agents = agents;
+                self.window.also_ours(processes);
+            }
             Event::Begins(phase) => {
                 if let Err(error) = self.write_down() {
                     return Some(Err(Outcome::Failed { reason: format!("{error:#}") }));
@@ -258,11 +262,14 @@ impl<'a> Attendant<'a> {
         match noise {
             // One verdict is about both: the disturbed one speaks for the trial.
             Some(noise) if phase.name == Part::Ask.name() => self.record.noise = self.record.noise.or_worse(noise),
-            noise => phase.noise = noise,
+            // What agents saw of their own machines.
+            noise => phase.noise = noise.map(|noise| noise.or_worse(phase.noise.unwrap_or(noise))),
         }
-        // A program's processes are counted by who waits for them.
-        let client = if self.keeps_program() { phase.client } else { now.client.since(&self.before.client) };
-        phase.client = Usage { run_delay_s: client_s, ..client };
+        if phase.agents.is_empty() {
+            // A program's processes are counted by who waits for them.
+            let client = if self.keeps_program() { phase.client } else { now.client.since(&self.before.client) };
+            phase.client = Usage { run_delay_s: client_s, ..client };
+        }
         phase.server = self.server.map(|_| Usage { run_delay_s: server_s, ..now.server.since(&self.before.server) });
         phase.machine_joules = now.machine.joules_since(&self.before.machine);
         phase.proxy = self.proxy.map(|_| now.proxy.since(&self.before.proxy));
@@ -275,6 +282,8 @@ impl<'a> Attendant<'a> {
             self.record.bytes_on_disk = self.bytes_on_disk();
             let Noise { processor_probe_ns, disk_sync_ns, .. } = self.record.noise;
             let (noise, programs) = self.window.close();
+            let of_agents = self.record.phases.iter().flat_map(|phase| &phase.agents).filter_map(|agent| agent.noise);
+            let noise = of_agents.fold(noise, Noise::or_worse);
             self.record.noise = Noise { processor_probe_ns, disk_sync_ns, ..noise };
             *self.bench.programs.borrow_mut() = programs;
         }

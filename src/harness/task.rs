@@ -12,7 +12,7 @@ use super::guest::MemoryQuery;
 use super::oracle::{OracleTask, Summary};
 use super::program::Program;
 use crate::jobs::Part;
-use crate::model::agents::{Agent, Share};
+use crate::model::agents::{Agent, AgentShare};
 use crate::model::check::ProbeEnd;
 use crate::model::crash::ledger::FoundValue;
 use crate::model::load::At;
@@ -123,15 +123,17 @@ pub enum AgentOrder {
 #[derive(Serialize, Deserialize)]
 pub struct AgentTask {
     pub trial: TrialTask,
-    pub share: Share,
+    pub share: AgentShare,
     /// How many agents share the processors of its machine.
     pub beside: u32,
+    /// The head looks at its own machine; what goes on at another one only an agent there can tell.
+    pub is_elsewhere: bool,
     /// The processes of all agents of its machine, where it is to look at that for all of them.
     pub watches: Option<Vec<u32>>,
 }
 
 /// What an agent says first, in every version in this form: of another one no more can be read.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Hello {
     pub kvfair: String,
     pub method: u32,
@@ -146,18 +148,25 @@ pub struct Hello {
     pub rank: Option<u32>,
 }
 
-/// What an agent saw of its share of a part.
-#[derive(Debug, Serialize, Deserialize)]
-pub struct ShareEnd {
-    /// Of its clients alone, and its own CPU.
+/// What was seen of a part of a point, by one process or by all agents together.
+#[derive(Debug, Default, Serialize, Deserialize)]
+pub struct PartSeen {
     pub phase: Phase,
     /// The limit came first.
     pub cut_off: bool,
     /// How many questions each client has drawn, by its number among all clients.
     pub asked: Vec<(u32, u64)>,
+    /// Of threads that ended with the part.
+    pub waits: Waits,
+}
+
+/// What an agent saw of its share of a part.
+#[derive(Debug, Default, Serialize, Deserialize)]
+pub struct ShareEnd {
+    /// Of its clients alone, with its own CPU.
+    pub seen: PartSeen,
     /// When it began, by its own clock, in nanoseconds.
     pub began_ns: u64,
-    pub waits: Waits,
 }
 
 /// What a child does of a trial, where one fills a store and another one reads it.

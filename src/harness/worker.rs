@@ -7,11 +7,12 @@ use std::sync::Mutex;
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
+use super::agents::Team;
 use super::child::{abort_on_panic, tell};
 use super::gates::queue::{self, Waits};
 use super::input::DataFile;
 use super::oracle::Played;
-use super::task::{Event, TrialStep, TrialTask};
+use super::task::{Event, PartSeen, TrialStep, TrialTask};
 use super::ttl_shim::TtlShim;
 use super::{files, oracle, sweep};
 use crate::jobs::draw::mix;
@@ -27,11 +28,13 @@ use crate::stores::cached::Cached;
 use crate::stores::store_stats::StoreStats;
 use crate::stores::{self, Adapter, Launch, Place, Role, Store};
 
+pub mod agent;
 mod beat;
 mod drawn;
 mod entry;
 mod readers;
 mod supervisor;
+mod team;
 
 use beat::Beat;
 
@@ -63,18 +66,27 @@ impl Early {
 pub fn run(trial: &TrialTask) {
     abort_on_panic();
     let carried_out = trial.program.as_ref().map_or_else(|| carry_out(trial), |own| supervisor::carry_out(trial, own));
-    tell(&match carried_out {
+    tell(&last_word(carried_out));
+}
+
+fn last_word(carried_out: Result<(), Early>) -> Event {
+    match carried_out {
         Ok(()) => Event::Done,
         Err(Early::Refused(reason)) => Event::Refused(reason),
         Err(Early::Failed(reason)) => Event::Failed(reason),
         Err(Early::Wrong(wrong)) => Event::Wrong(wrong),
-    });
+    }
+}
+
+fn known(trial: &TrialTask) -> Result<(&'static Adapter, &'static JobKind), Early> {
+    let adapter = stores::find(&trial.store).ok_or_else(|| Early::Failed(format!("no store {}", trial.store)))?;
+    let kind = jobs::find(&trial.job.name).ok_or_else(|| Early::Failed(format!("no job {}", trial.job.name)))?;
+    Ok((adapter, kind))
 }
 
 /// The plot of a trial.
 fn carry_out(trial: &TrialTask) -> Result<(), Early> {
-    let adapter = stores::find(&trial.store).ok_or_else(|| Early::Failed(format!("no store {}", trial.store)))?;
-    let kind = jobs::find(&trial.job.name).ok_or_else(|| Early::Failed(format!("no job {}", trial.job.name)))?;
+    let (adapter, kind) = known(trial)?;
     let job = (kind.open)(&trial.job);
     let source = DataFile::new(&trial.input, &trial.job.data).with_expected(oracle::answers_beside(&trial.expected));
     let launch = &trial.launch;
@@ -107,9 +119,10 @@ fn carry_out(trial: &TrialTask) -> Result<(), Early> {
     let job: &dyn Job = drawn.as_ref().map_or(job.as_ref(), |drawn| drawn);
     let job: &dyn Job = one_of.as_ref().map_or(job, |one| one);
     let evicted_before = if job.fills() { evicted(store.as_ref())? } else { 0 };
-    let (finished, misses, played) = (Cell::new(0), Cell::new(0), RefCell::new(Vec::new()));
-    let stage = Stage { trial, adapter, job, source: &source, finished, misses, played };
+    let team = team::started(trial)?;
+    let stage = Stage { team, ..Stage::new(trial, adapter, job, &source) };
     let (mut store, worked) = stage.work(through(trial, adapter, store)?);
+    let may_still_write = worked.is_err() && stage.team.as_ref().is_some_and(|team| team.borrow().is_elsewhere());
     if matches!(trial.step, TrialStep::Fill | TrialStep::Reader(_)) {
         return worked;
     }
@@ -132,7 +145,10 @@ fn carry_out(trial: &TrialTask) -> Result<(), Early> {
     });
     match if trial.guest { take_back() } else { Ok(()) } {
         Ok(()) => {
-            tell(&Event::TakenBack);
+            // What an agent that is lost writes from now on is left to `kvfair clean`.
+            if !may_still_write {
+                tell(&Event::TakenBack);
+            }
             compared
         }
         Err(what) => Err(compared.err().map_or(Early::Failed(what.clone()), |early| early.and(&what))),
@@ -164,9 +180,28 @@ struct Stage<'a> {
     misses: Cell<u64>,
     /// What was written at each point so far.
     played: RefCell<Vec<Played>>,
+    /// Who drives the clients of what is measured, where that is not this process.
+    team: Option<RefCell<Team>>,
+    /// Processes that share the generator's half of the processors.
+    beside: u32,
 }
 
-impl Stage<'_> {
+/// Clients to be driven in this process.
+struct Drive<'a> {
+    job: &'a dyn Job,
+    part: Part,
+    at: At,
+    pace: Option<Pace>,
+    doubled: bool,
+    /// How far it is is told even while all clients wait.
+    always_beats: bool,
+}
+
+impl<'a> Stage<'a> {
+    fn new(trial: &'a TrialTask, adapter: &'a Adapter, job: &'a dyn Job, source: &'a DataFile) -> Stage<'a> {
+        let (finished, misses, played) = (Cell::new(0), Cell::new(0), RefCell::new(Vec::new()));
+        Stage { trial, adapter, job, source, finished, misses, played, team: None, beside: 1 }
+    }
     /// Works on the store, behind a cache if there is to be one. Gives back the store itself, to be looked into.
     fn work(&self, store: Box<dyn Store>) -> (Box<dyn Store>, Result<(), Early>) {
         match self.trial.cache {
@@ -238,22 +273,59 @@ impl Stage<'_> {
 
     /// Goes through a part of a point. Whether it came to its end.
     fn drive(&self, store: &dyn Store, part: Part, at: At, doubled: bool) -> Result<bool, Early> {
+        let seen = match &self.team {
+            Some(team) if part != Part::Load => team::drive(self, &mut team.borrow_mut(), part, at)?,
+            _ => {
+                let drive = Drive { job: self.job, part, at, pace: self.pace(part, at), doubled, always_beats: false };
+                self.load(store, drive, || boundary(&Event::Begins(part.name().to_string())))?
+            }
+        };
+        let PartSeen { mut phase, cut_off, asked, waits } = seen;
+        let Metrics { units, misses, .. } = phase.metrics;
+        let done_share = units as f64 / at.requests.max(1) as f64;
+        let cut_off = self.limit(part).filter(|_| cut_off && units < at.requests);
+        phase.cut_off = cut_off.map(|limit| CutOff { after_s: limit.as_secs_f64(), done_share });
+        let asked = asked.into_iter().map(|(_, asked)| asked).collect();
+        self.played.borrow_mut().push(Played { part, at, asked });
+        if !matches!(part, Part::Load | Part::Ask) && !doubled {
+            self.finished.set(self.finished.get() + units);
+        }
+        boundary(&Event::Ended(Box::new(phase), waits));
+        self.misses.set(self.misses.get() + misses);
+        // Only who keeps nothing may lack what was loaded.
+        if misses > 0 && self.adapter.role != Role::Null && !self.job.may_miss() {
+            let asked = if part == Part::Ask { "(all that was built)" } else { "(all that was loaded)" };
+            let (key, found) = (asked.to_string(), format!("{misses} missing"));
+            return Err(Early::Wrong(Wrong { key, expected: "a value for every get".to_string(), found }));
+        }
+        Ok(cut_off.is_none())
+    }
+
+    /// How long a part may take. Without its records nothing can follow.
+    fn limit(&self, part: Part) -> Option<Duration> {
+        self.trial.limit_s.filter(|_| part != Part::Load).map(Duration::from_secs_f64)
+    }
+
+    /// Drives clients in this process. They are connected when `begin` is called, and ask once it returns.
+    fn load(&self, store: &dyn Store, drive: Drive<'_>, begin: impl FnOnce()) -> Result<PartSeen, Early> {
+        let Drive { job, part, at, pace, doubled, always_beats } = drive;
         let beat = Mutex::new(Beat::new(self.finished.get()));
         let heard = |units| beat.lock().expect("the beat does not panic").at(units);
         let waits = Mutex::new(Waits::new());
         let left = || waits.lock().expect("waits are only gathered").extend(queue::own());
         let progress = Progress::heard_by(at.clients, &heard).left_by(&left);
-        let pace = self.pace(part, at);
-        let (job, source, pace) = (self.job, self.source, pace.as_ref());
-        // Without its records nothing can follow.
-        let limit = self.trial.limit_s.filter(|_| part != Part::Load).map(Duration::from_secs_f64);
-        let work = Work { store, job, source, part, at, pace, limit, progress: &progress };
+        let (source, limit) = (self.source, self.limit(part));
+        let work = Work { store, job, source, part, at, pace: pace.as_ref(), limit, progress: &progress };
         let begin = || {
-            boundary(&Event::Begins(part.name().to_string()));
+            begin();
             beat.lock().expect("the beat does not panic").began = (!doubled).then(Instant::now);
         };
-        let seen = if self.has_connection(store) {
-            self.run_line(&work, doubled, begin)
+        let has_connection = self.has_connection(store);
+        let run = |begin| {
+            if has_connection { self.run_line(&work, doubled, begin) } else { self.run_threads(&work, begin) }
+        };
+        let seen = if has_connection && !always_beats {
+            run(begin)
         } else {
             std::thread::scope(|scope| {
                 let (stop, stopped) = mpsc::channel::<()>();
@@ -263,38 +335,19 @@ impl Stage<'_> {
                         heard(progress.units());
                     }
                 });
-                let seen = self.run_threads(&work, begin);
+                let seen = run(begin);
                 drop(stop);
                 seen
             })
         };
         let units_by_second = beat.lock().expect("the beat does not panic").end(progress.units());
         let mut seen = seen.map_err(|stopped| early(stopped, self.trial, progress.units()))?;
-        let Metrics { units, misses, .. } = seen.metrics;
-        let done_share = units as f64 / at.requests.max(1) as f64;
-        let cut_off = limit.filter(|_| seen.cut_off && units < at.requests);
-        let cut_off = cut_off.map(|limit| CutOff { after_s: limit.as_secs_f64(), done_share });
         seen.asked.sort_unstable();
-        let asked = seen.asked.iter().map(|(_, asked)| *asked).collect();
-        self.played.borrow_mut().push(Played { part, at, asked });
-        if !matches!(part, Part::Load | Part::Ask) && !doubled {
-            self.finished.set(self.finished.get() + units);
-        }
-        let open =
-            pace.zip(seen.lateness.take()).map(|(pace, lateness)| pace.open(lateness, self.has_connection(store)));
-        let ended = cut_off.is_none();
-        let phase =
-            Phase { open, cut_off, doubled, point: at.number, ..phase(part.name(), at.clients, seen, units_by_second) };
+        let (cut_off, asked) = (seen.cut_off, std::mem::take(&mut seen.asked));
+        let open = pace.as_ref().zip(seen.lateness.take()).map(|(pace, lateness)| pace.open(lateness, has_connection));
+        let phase = Phase { open, doubled, point: at.number, ..phase(part.name(), at.clients, seen, units_by_second) };
         let waits = std::mem::take(&mut *waits.lock().expect("waits are only gathered"));
-        boundary(&Event::Ended(Box::new(phase), waits));
-        self.misses.set(self.misses.get() + misses);
-        // Only who keeps nothing may lack what was loaded.
-        if misses > 0 && self.adapter.role != Role::Null && !self.job.may_miss() {
-            let asked = if part == Part::Ask { "(all that was built)" } else { "(all that was loaded)" };
-            let (key, found) = (asked.to_string(), format!("{misses} missing"));
-            return Err(Early::Wrong(Wrong { key, expected: "a value for every get".to_string(), found }));
-        }
-        Ok(ended)
+        Ok(PartSeen { phase, cut_off, asked, waits })
     }
 
     /// When each request is due, where there is a rate: the same for every store.
@@ -322,7 +375,7 @@ impl Stage<'_> {
         let threads = match (doubled, self.trial.pinned) {
             (true, _) => Threads::Doubled,
             (false, true) => Threads::All,
-            (false, false) => Threads::Half,
+            (false, false) => Threads::HalfOf(self.beside),
         };
         sockets::run(work, Conduct { depth, patience, reopens, threads }, ready)
     }
@@ -372,6 +425,7 @@ fn phase(name: &str, clients: u32, seen: LoadStats, units_by_second: Vec<u64>) -
         store_by_second: Vec::new(),
         machine_joules: None,
         noise: None,
+        agents: Vec::new(),
     }
 }
 

@@ -16,14 +16,14 @@ pub const SATURATED_SHARE: f64 = 0.90;
 
 /// Which part of the load is an agent's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Share {
+pub struct AgentShare {
     /// Counted from 0.
     pub rank: u32,
     /// How many agents there are.
     pub world: u32,
 }
 
-impl Share {
+impl AgentShare {
     /// This rank's part of `all` things that are numbered from 0 (clients, messages): consecutive numbers, none of
     /// which another rank has. Ranks differ by one at most.
     pub fn of(self, all: u64) -> Range<u64> {
@@ -106,7 +106,7 @@ mod tests {
     #[test]
     fn shares_are_all_there_is_and_differ_by_one_at_most() {
         for (all, world) in [(10, 3), (13, 8), (8, 8), (1, 1), (u64::MAX, 7), (3, 8), (0, 2)] {
-            let shares: Vec<Range<u64>> = (0..world).map(|rank| Share { rank, world }.of(all)).collect();
+            let shares: Vec<Range<u64>> = (0..world).map(|rank| AgentShare { rank, world }.of(all)).collect();
             assert_eq!((shares[0].start, shares[shares.len() - 1].end), (0, all));
             assert!(shares.windows(2).all(|two| two[0].end == two[1].start), "{shares:?}");
             let sizes = || shares.iter().map(|share| share.end - share.start);
