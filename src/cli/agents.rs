@@ -11,6 +11,7 @@ use super::{Exit, Usage, complain};
 use crate::harness::agents::{AgentPlan, Team, Trouble};
 use crate::harness::plan::{Chosen, Plan};
 use crate::harness::program::quoted;
+use crate::harness::signals::Interrupt;
 use crate::harness::task::AgentCommand;
 use crate::harness::worker;
 use crate::jobs::JobKind;
@@ -132,11 +133,12 @@ fn hosts_of(path: &Path, count: u32) -> Result<Vec<String>> {
 }
 
 /// Starts all agents once and ends them again, before anything is made for a run; says what they are.
-pub fn greet(plan: &Plan, scratch: &Path) -> Result<()> {
+pub fn greet(plan: &Plan, scratch: &Path, interrupt: &Interrupt) -> Result<()> {
     if plan.agents.commands.is_empty() {
         return Ok(());
     }
-    let team = Team::greet(&plan.agents.commands, scratch, plan.timeout).map_err(|trouble| match trouble {
+    let stop = || interrupt.is_set();
+    let team = Team::greet(&plan.agents.commands, scratch, plan.timeout, &stop).map_err(|trouble| match trouble {
         Trouble::Refused(reason) | Trouble::Failed(reason) => anyhow!("{reason}"),
         Trouble::Wrong(wrong) => anyhow!("{}", wrong.found),
     })?;

@@ -48,7 +48,10 @@ pub fn find_max(mut args: FindMax) -> Result<Exit> {
     contact(&plan)?;
     let interrupt = Interrupt::listen().context("cannot listen for Ctrl-C")?;
     let scratch = scratch::make()?;
-    agents::greet(&plan, scratch.path())?;
+    match agents::greet(&plan, scratch.path(), &interrupt) {
+        Err(_) if interrupt.is_set() => return Ok(interrupted(&interrupt, "nothing was run")),
+        greeted => greeted?,
+    }
     ping(&mut plan, scratch.path())?;
     let path = args.run.how.output.clone().unwrap_or_else(|| save::default_path(&plan.began, &plan.job.name));
     let mut results = Results::create(&path)?;

@@ -135,7 +135,6 @@ fn carry_out(mut errand: Errand<'_>) -> Result<Ran> {
     errand.plan.end = errand.time.map(|time| End::within(time.at_most));
     let interrupt = Interrupt::listen().context("cannot listen for Ctrl-C")?;
     let scratch = scratch::make()?;
-    agents::greet(&errand.plan, scratch.path())?;
     let path =
         errand.output.map_or_else(|| save::default_path(&errand.plan.began, &errand.plan.job.name), Path::to_path_buf);
     let mut results = Results::create(&path)?;
@@ -198,6 +197,7 @@ fn run_blocks(
     interrupt: &Interrupt,
     results: &mut Results,
 ) -> Result<Blocked> {
+    agents::greet(&errand.plan, scratch, interrupt)?;
     resolve_input(&mut errand.plan, scratch, interrupt)?;
     let left = errand.time.map(|time| timer.left_of(time.whole)).unwrap_or_default();
     if errand.size == Sizing::Fitted {

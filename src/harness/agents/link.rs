@@ -6,9 +6,13 @@ use std::sync::mpsc::RecvTimeoutError;
 use std::time::{Duration, Instant};
 
 use crate::harness::child::Child;
+use crate::harness::signals::INTERRUPTED;
 use crate::harness::task::{AgentCommand, AgentOrder, Event, Hello};
 use crate::model::agents::named;
 use crate::model::op::Wrong;
+
+/// How often it is asked whether an agent is still to be waited for.
+const LOOK: Duration = Duration::from_millis(50);
 
 /// Why agents are of no more use.
 #[derive(Debug)]
@@ -44,10 +48,22 @@ impl Link {
     }
 
     /// Waits for its first word.
-    pub fn greeted(&mut self, began: Instant, limit: Duration) -> Result<(), Trouble> {
-        let hello = |event| if let Event::Hello(hello) = event { Some(hello) } else { None };
-        self.hello = self.until_since(began, limit, "it did not answer", hello)?;
-        Ok(())
+    pub fn greeted(&mut self, began: Instant, limit: Duration, stop: &dyn Fn() -> bool) -> Result<(), Trouble> {
+        while !stop() {
+            if let Some(Event::Hello(hello)) = self.next(LOOK)? {
+                self.hello = hello;
+                return Ok(());
+            }
+            if began.elapsed() >= limit {
+                return Err(self.silent_for("it did not answer", limit));
+            }
+        }
+        Err(Trouble::Failed(INTERRUPTED.to_string()))
+    }
+
+    fn silent_for(&self, lacking: &str, limit: Duration) -> Trouble {
+        let (name, limit_s) = (self.name(), limit.as_secs_f64().round());
+        Trouble::Failed(format!("{name}: {lacking} within {limit_s} s{}", self.hint()))
     }
 
     pub fn order(&mut self, order: &AgentOrder) {
@@ -59,27 +75,15 @@ impl Link {
         &mut self,
         limit: Duration,
         lacking: &str,
-        wanted: impl FnMut(Event) -> Option<T>,
-    ) -> Result<T, Trouble> {
-        self.until_since(Instant::now(), limit, lacking, wanted)
-    }
-
-    /// The same where the time began before.
-    fn until_since<T>(
-        &mut self,
-        began: Instant,
-        limit: Duration,
-        lacking: &str,
         mut wanted: impl FnMut(Event) -> Option<T>,
     ) -> Result<T, Trouble> {
-        let deadline = began + limit;
+        let deadline = Instant::now() + limit;
         loop {
             if let Some(found) = self.next(deadline.saturating_duration_since(Instant::now()))?.and_then(&mut wanted) {
                 return Ok(found);
             }
             if Instant::now() >= deadline {
-                let (name, limit_s) = (self.name(), limit.as_secs_f64().round());
-                return Err(Trouble::Failed(format!("{name}: {lacking} within {limit_s} s{}", self.hint())));
+                return Err(self.silent_for(lacking, limit));
             }
         }
     }

@@ -50,13 +50,18 @@ pub struct Team {
 
 impl Team {
     /// Starts all agents, waits for their first words and looks at their clocks. Their error output goes to files in
-    /// `directory`.
-    pub fn greet(commands: &[AgentCommand], directory: &Path, patience: Duration) -> Result<Team, Trouble> {
+    /// `directory`. Nobody is waited for once `stop` is true.
+    pub fn greet(
+        commands: &[AgentCommand],
+        directory: &Path,
+        patience: Duration,
+        stop: &dyn Fn() -> bool,
+    ) -> Result<Team, Trouble> {
         let limit = patience.min(GREETING);
         let started = (0..).zip(commands).map(|(rank, command)| Link::start(rank, command, directory));
         let mut links = started.collect::<Result<Vec<Link>, Trouble>>()?;
         let began = Instant::now();
-        links.iter_mut().try_for_each(|link| link.greeted(began, limit))?;
+        links.iter_mut().try_for_each(|link| link.greeted(began, limit, stop))?;
         are_alike(&links).map_err(Trouble::Refused)?;
         let offsets = links.iter_mut().map(clocks::measure).collect::<Result<Vec<Offset>, Trouble>>()?;
         let hellos: Vec<&Hello> = links.iter().map(|link| &link.hello).collect();

@@ -28,7 +28,8 @@ pub(super) fn started(trial: &TrialTask) -> Result<Option<RefCell<Team>>, Early>
         return Ok(None);
     }
     let directory = trial.expected.parent().unwrap_or(Path::new("."));
-    let mut team = Team::greet(&trial.agents, directory, trial.launch.patience)?;
+    // Whoever wants a trial to stop kills this process.
+    let mut team = Team::greet(&trial.agents, directory, trial.launch.patience, &|| false)?;
     team.work(trial);
     tell(&Event::Agents(team.agents().to_vec(), team.processes_here()));
     Ok(Some(RefCell::new(team)))
