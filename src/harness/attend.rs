@@ -22,6 +22,7 @@ use super::trial::{Bench, Live};
 use super::visits::{Visit, VisitEntry};
 use super::watch::{self, Peaks, Series, UsageReading};
 use crate::jobs::Part;
+use crate::model::agents::Agent;
 use crate::model::noise::Noise;
 use crate::model::op::readable;
 use crate::model::record::{LOOKED_AT, Outcome, Phase, Record, StoreFacts, UNREAD, Usage, Verdict};
@@ -195,10 +196,7 @@ impl<'a> Attendant<'a> {
                 self.record.store = Some(seen);
             }
             Event::Room(room) => self.watch_evictions(room),
-            Event::Agents(agents, processes) => {
-                self.record.agents = agents;
-                self.window.also_ours(processes);
-            }
+            Event::Agents(agents, processes) => self.note_agents(agents, processes),
             Event::Begins(phase) => {
                 if let Err(error) = self.write_down() {
                     return Some(Err(Outcome::Failed { reason: format!("{error:#}") }));
@@ -244,6 +242,12 @@ impl<'a> Attendant<'a> {
             told => return Some(Err(Outcome::Failed { reason: format!("the trial's process said {told:?}") })),
         }
         None
+    }
+
+    /// Who drives the clients; of these the processes on this machine.
+    fn note_agents(&mut self, agents: Vec<Agent>, processes: Vec<u32>) {
+        self.record.agents = agents;
+        self.window.also_ours(processes);
     }
 
     fn watch_evictions(&mut self, room: Headroom) {
