@@ -17,7 +17,7 @@ use crate::harness::worker;
 use crate::jobs::JobKind;
 use crate::model::agents::Agent;
 use crate::model::trial::Transport;
-use crate::stores::Place;
+use crate::stores::{Place, replication};
 
 /// What a host is called where there are no others.
 const HERE: &str = "localhost";
@@ -56,6 +56,13 @@ fn beside(how: &How) -> Option<String> {
 /// All agents must reach the target by a network.
 fn out_of_reach(chosen: &Chosen, elsewhere: bool) -> Option<String> {
     let (label, name) = (&chosen.target.label, chosen.adapter.name);
+    if replication::count(&chosen.target.settings) > 0 {
+        let replicas = replication::REPLICAS.name;
+        return Some(format!(
+            "{label}: how far replicas are behind is known to one process of clients\nhint: leave ?{replicas}= out, or \
+             --agents"
+        ));
+    }
     if chosen.target.cache.is_some() {
         return Some(format!("{label}: the cache is in one process\nhint: leave cached: out"));
     }

@@ -97,7 +97,9 @@ pub fn start(
     };
     let processors = launch.settings.get(PROCESSORS).map_or(Ok(Vec::new()), |asked| pin::of_a_target(asked));
     let under = [processors.map_err(Unserved::Failed)?, under.to_vec()].concat();
-    let is_guarded = site.is_guarded && server.takes_password && transport == Transport::Tcp;
+    // A replica has the password of its primary.
+    let is_new = launch.follows.is_none();
+    let is_guarded = site.is_guarded && is_new && server.takes_password && transport == Transport::Tcp;
     for attempt in 1.. {
         let place = private_place(server, transport, site.scratch).map_err(Unserved::Failed)?;
         let mut login = launch.login.clone();

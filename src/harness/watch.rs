@@ -353,10 +353,14 @@ mod linux {
         #[test]
         fn a_status_tells_our_own_memory() {
             let held = vec![1_u8; 20 << 20];
-            let (by_status, by_shares) = (statuses_of(&[std::process::id()]), shares_of(&[std::process::id()]));
-            assert!(by_status.anonymous_bytes > held.len() as u64, "{by_status:?}");
-            let apart = by_status.anonymous_bytes.abs_diff(by_shares.anonymous_bytes);
-            assert!(apart < 8 << 20, "{by_status:?} {by_shares:?}");
+            // Other tests of this process take and free memory between both readings: the nearest two count.
+            let read = || {
+                let (by_status, by_shares) = (statuses_of(&[std::process::id()]), shares_of(&[std::process::id()]));
+                assert!(by_status.anonymous_bytes > held.len() as u64, "{by_status:?}");
+                by_status.anonymous_bytes.abs_diff(by_shares.anonymous_bytes)
+            };
+            let apart = (0..50).map(|_| read()).min().expect("it was read");
+            assert!(apart < 8 << 20, "{apart}");
         }
     }
 }

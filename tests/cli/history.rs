@@ -30,6 +30,9 @@ fn two_versions_of_redis_run_in_the_same_blocks() {
     said.shows("redis 6.2.").shows("versions in their order").complains("redis+unix: ");
     let sentence = ["takes", "no step is seen", "nothing can be said", "as much CPU"];
     assert!(sentence.iter().any(|words| said.out.contains(words)), "{}", said.out);
+    // The run's own tables call them by their versions too; the command that goes on has what was typed.
+    let (above, _) = said.out.split_once("versions in their order").expect("both parts");
+    assert!(above.lines().all(|line| line.starts_with("next") || !line.contains("program=")), "{above}");
     let records = records_in(&desk.home().join(OUT));
     assert!(records.iter().all(|record| record["verdict"]["kind"] == "right"), "{records:?}");
     let versions = |block: u64| {
