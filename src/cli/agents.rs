@@ -8,14 +8,13 @@ use anyhow::{Context, Result, anyhow};
 
 use super::args::{How, RunArgs};
 use super::{Exit, Usage, complain};
-use crate::harness::agents::{AgentPlan, Team, Trouble};
+use crate::harness::agents::{Team, Trouble};
 use crate::harness::plan::{Chosen, Plan};
 use crate::harness::program::quoted;
 use crate::harness::signals::Interrupt;
-use crate::harness::task::AgentCommand;
 use crate::harness::worker;
 use crate::jobs::JobKind;
-use crate::model::agents::Agent;
+use crate::model::agents::{Agent, AgentCommand, AgentPlan};
 use crate::model::trial::Transport;
 use crate::stores::{Place, replication};
 

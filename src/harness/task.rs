@@ -12,7 +12,7 @@ use super::guest::MemoryQuery;
 use super::oracle::{OracleTask, Summary};
 use super::program::Program;
 use crate::jobs::Part;
-use crate::model::agents::{Agent, AgentShare};
+use crate::model::agents::{Agent, AgentCommand, AgentShare};
 use crate::model::check::ProbeEnd;
 use crate::model::crash::ledger::FoundValue;
 use crate::model::load::At;
@@ -92,17 +92,8 @@ pub struct TrialTask {
     pub judges_start: bool,
 }
 
-/// How an agent is started.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct AgentCommand {
-    /// What messages call its machine.
-    pub host: String,
-    /// For `sh -c`: it connects its standard input and output to those of `kvfair agent`.
-    pub line: String,
-}
-
-/// What an agent is told, a line of JSON each. It answers `Clock` by `Event::Clock`; `Drive` by `Event::Begins` once its
-/// clients are connected; `Begin` by `Event::Progress` now and then and `Event::ShareEnded` at the end. When its
+/// What an agent is told, a line of JSON each. It answers `Clock` by `Event::Clock`; `Drive` by `Event::Begins` once
+/// its clients are connected; `Begin` by `Event::Progress` now and then and `Event::ShareEnded` at the end. When its
 /// standard input is closed it ends.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

@@ -108,12 +108,7 @@ fn carry_out(trial: &TrialTask) -> Result<(), Early> {
         entry::must_have_room(store.as_ref(), trial)?;
     }
     if trial.step == TrialStep::Read && trial.job.lookup.readers > 1 {
-        tell(&Event::Facts(store.facts().map_err(|fault| reach(&launch.place, &fault))?));
-        drop(store);
-        let worked = readers::work(trial);
-        let store = (adapter.open)(launch).map_err(|fault| reach(&launch.place, &fault))?;
-        worked.map_err(|early| entry::or_empty(early, store.as_ref(), trial))?;
-        return compare(trial, adapter, kind, store.as_ref(), oracle::TrialCounts::default(), &[]);
+        return read_by_several(trial, adapter, kind, store);
     }
     let one_of = match trial.step {
         TrialStep::Reader(index) => Some(readers::OneOf { job: job.as_ref(), index, of: trial.job.lookup.readers }),
@@ -160,6 +155,17 @@ fn carry_out(trial: &TrialTask) -> Result<(), Early> {
         }
         Err(what) => Err(compared.err().map_or(Early::Failed(what.clone()), |early| early.and(&what))),
     }
+}
+
+/// Several processes read, of which this one is none.
+fn read_by_several(trial: &TrialTask, adapter: &Adapter, kind: &JobKind, store: Box<dyn Store>) -> Result<(), Early> {
+    let launch = &trial.launch;
+    tell(&Event::Facts(store.facts().map_err(|fault| reach(&launch.place, &fault))?));
+    drop(store);
+    let worked = readers::work(trial);
+    let store = (adapter.open)(launch).map_err(|fault| reach(&launch.place, &fault))?;
+    worked.map_err(|early| entry::or_empty(early, store.as_ref(), trial))?;
+    compare(trial, adapter, kind, store.as_ref(), oracle::TrialCounts::default(), &[])
 }
 
 /// The store as it is reached through the proxy, where there is one.

@@ -4,9 +4,9 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use super::task::{AgentCommand, AgentOrder, AgentTask, Event, Hello, PartSeen, ShareEnd, TrialTask};
+use super::task::{AgentOrder, AgentTask, Event, Hello, PartSeen, ShareEnd, TrialTask};
 use crate::jobs::Part;
-use crate::model::agents::{Agent, AgentShare, SPREAD_MAX_SHARE, spread_s};
+use crate::model::agents::{Agent, AgentCommand, AgentShare, SPREAD_MAX_SHARE, spread_s};
 use crate::model::load::At;
 use crate::model::trial::METHOD;
 
@@ -29,15 +29,6 @@ const LEAD: Duration = Duration::from_millis(30);
 const LOOK: Duration = Duration::from_millis(5);
 /// An agent notices that nobody listens to it any more when it tells how far it is, a tenth of a second later at most.
 const LETTING_GO: Duration = Duration::from_millis(500);
-
-/// The agents of a run.
-#[derive(Clone, Debug, Default)]
-pub struct AgentPlan {
-    /// Nobody where trials drive their clients themselves.
-    pub commands: Vec<AgentCommand>,
-    /// A trial whose agents begin too far apart does not count. A pilot is too short for that.
-    pub judges_start: bool,
-}
 
 pub struct Team {
     links: Vec<Link>,
