@@ -23,8 +23,9 @@ const GREETING: Duration = Duration::from_secs(60);
 const CONNECTING: Duration = Duration::from_secs(60);
 /// An agent that drives clients tells so ten times a second. After so long without a word it counts as lost.
 const SILENCE: Duration = Duration::from_secs(15);
-/// How far ahead the moment lies at which all begin, beside what the slowest round trip takes.
-const LEAD: Duration = Duration::from_millis(30);
+/// How far ahead the moment lies at which all begin, beside what the slowest round trip takes: an agent on a busy
+/// machine has to wait for a processor before it hears of the moment.
+const LEAD: Duration = Duration::from_millis(100);
 /// How often agents are listened to.
 const LOOK: Duration = Duration::from_millis(5);
 /// An agent notices that nobody listens to it any more when it tells how far it is, a tenth of a second later at most.
