@@ -277,7 +277,7 @@ fn what_agents_cannot_share_is_refused_before_anything_starts() {
         (&["mixed", url, "--agents", "11"], "11 agents cannot share 10 clients"),
         (&["getset", url, "--agents", "2", "--clients", "1,5"], "2 agents cannot share 1 clients"),
         (&["mixed", url, "--agents", "2", "--rtt", "1ms"], "not with --rtt"),
-        (&["mixed", url, "--agents", "2", "--pin"], "not with --pin"),
+        (&["mixed", "redis", "--agents", "2", "--pin"], "not with --pin"),
         (&["mixed", url, "--agents", "2", "--read-only"], "not with --read-only"),
         (&["mixed", url, "--launch", "kvfair agent"], "--agents"),
         (&["mixed", url, "--agents", "2", "--launch", "ssh {host} kvfair agent"], "there is no --hosts"),
