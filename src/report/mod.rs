@@ -52,6 +52,7 @@ pub mod sweep_chart;
 pub mod table;
 pub mod times;
 pub mod trials;
+pub mod typed;
 pub mod unclear;
 pub mod verified;
 pub mod versions;

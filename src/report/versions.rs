@@ -267,9 +267,8 @@ impl VersionsReport {
                 VersionCost::CpuSeconds => ("uses", "as much CPU as"),
             };
             let ratio = step.ratio_in_words();
-            let preliminary = if ratio.starts_with('~') { ", preliminary" } else { "" };
-            let ratio = in_a_sentence(ratio.trim_start_matches('~'), &format!("{as_what} {from}"));
-            return format!("{to} {takes} {ratio}{preliminary}.");
+            let ratio = in_a_sentence(&ratio, &format!("{as_what} {from}"));
+            return format!("{to} {takes} {ratio}.");
         }
         let between = format!("From {from} to {to}");
         match (&self.unjudged, step.unseen()) {

@@ -99,7 +99,7 @@ fn results_that_make_no_page_are_named_and_nothing_is_written() {
     let of = |bad: &str| desk.run(&["site", "site", "fans.jsonl", bad]);
     of("plain.html").exits(1).complains("plain.html: no page of kvfair").complains("hint: `kvfair show");
     of("bare.html").exits(1).complains("bare.html: it has no manifest").complains("hint: ");
-    of("form.html").exits(1).complains("form.html: its manifest is of form 77");
+    of("form.html").exits(1).complains("form.html: its manifest has form 77");
     of("open.html").exits(1).complains("open.html: no page of kvfair");
     of("large.html").exits(1).complains("large.html has more than 8388608 bytes");
     of("bytes.html").exits(1).complains("bytes.html is no text");

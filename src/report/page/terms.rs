@@ -20,7 +20,7 @@ pub fn terms(input: &PageInput<'_>) -> Markup {
                 b { "Durability " (first.durability) } ": " (durability) ". "
             }
             @if !input.baselines.is_empty() {
-                b { "Baselines" } " show what the job costs without a store: " (input.baselines) "."
+                b { "Baselines" } ": no stores, never ranked; what the job costs without one: " (input.baselines) "."
             }
         }
     }
