@@ -96,13 +96,19 @@ fn commands(how: &How, count: u32) -> Result<Vec<AgentCommand>> {
         let line = format!("exec {} agent", quoted(&program.to_string_lossy()));
         return Ok((0..count).map(|_| AgentCommand { host: HERE.to_string(), line: line.clone() }).collect());
     };
+    if launch.trim().is_empty() {
+        return usage("--launch is empty\nhint: what starts one agent, as in 'ssh {host} kvfair agent'".to_string());
+    }
     if let Some(name) = unknown(launch) {
         return usage(format!("--launch: {{{name}}} stands for nothing\nhint: it has {{host}} and {{rank}}"));
     }
     let hosts = match (&how.agents.hosts, launch.contains("{host}")) {
         (Some(path), true) => hosts_of(path, count)?,
         (None, false) => vec![HERE.to_string(); count as usize],
-        (Some(_), false) => return usage("--hosts: --launch has no {host} that stands for one of them".to_string()),
+        (Some(_), false) => {
+            let hint = "hint: --launch 'ssh {host} kvfair agent', or leave --hosts out";
+            return usage(format!("--hosts: --launch has no {{host}} that stands for one of them\n{hint}"));
+        }
         (None, true) => return usage("--launch has {host}, and there is no --hosts\nhint: --hosts FILE".to_string()),
     };
     let line = |rank: u32, host: &str| launch.replace("{host}", &quoted(host)).replace("{rank}", &rank.to_string());
@@ -118,16 +124,20 @@ fn unknown(launch: &str) -> Option<&str> {
 }
 
 fn hosts_of(path: &Path, count: u32) -> Result<Vec<String>> {
-    let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
+    let text = std::fs::read_to_string(path).with_context(|| format!("--hosts {}", path.display()))?;
     let mut hosts = Vec::new();
     for (number, line) in (1..).zip(text.lines()) {
         let host = line.split('#').next().unwrap_or_default().trim();
         // A program would take what begins with a dash for one of its options.
         if host.starts_with('-') || host.chars().any(|letter| letter.is_whitespace() || letter.is_control()) {
-            let what = format!("{}:{number}: no host\nhint: one host a line", path.display());
+            let why = "no host: it has a space, or a dash in front";
+            let what = format!("{}:{number}: {why}\nhint: one host a line", path.display());
             return Err(anyhow!(Usage(what)));
         }
         hosts.extend(Some(host.to_string()).filter(|host| !host.is_empty()));
+    }
+    if hosts.is_empty() {
+        return Err(anyhow!(Usage(format!("--hosts: {} names no host\nhint: one host a line", path.display()))));
     }
     if hosts.len() < count as usize {
         let (path, found) = (path.display(), hosts.len());
@@ -202,6 +212,7 @@ mod tests {
         };
         assert_eq!(of("# all\na\n\n b # second\nc\n", 2), Ok(vec!["a".to_string(), "b".to_string()]));
         assert!(of("a\nb\n", 3).is_err_and(|why| why.contains("has 2 hosts")));
+        assert!(of("# none\n", 3).is_err_and(|why| why.contains("names no host")));
         for bad in ["-oProxyCommand=x\n", "a b\n", "a\u{7}\n"] {
             assert!(of(bad, 1).is_err_and(|why| why.contains("hosts:1: no host")), "{bad:?}");
         }

@@ -282,6 +282,7 @@ fn what_agents_cannot_share_is_refused_before_anything_starts() {
         (&["mixed", url, "--launch", "kvfair agent"], "--agents"),
         (&["mixed", url, "--agents", "2", "--launch", "ssh {host} kvfair agent"], "there is no --hosts"),
         (&["mixed", url, "--agents", "2", "--launch", "ssh {node} kvfair agent"], "{node} stands for nothing"),
+        (&["mixed", url, "--agents", "2", "--launch", " "], "--launch is empty"),
         (&["mixed", url, "--agents", "2", "--launch", "kvfair agent", "--hosts", "hosts"], "--launch has no {host}"),
     ];
     for (words, why) in refused {
@@ -388,6 +389,7 @@ fn an_agent_that_is_killed_is_named_and_there_is_no_number() {
     signal(victim, Signal::SIGKILL);
     let said = started.wait();
     said.exits(1).shows("agent 1 (localhost) is lost");
+    assert!(!said.out.contains("They began"), "no part was driven to its end: {}", said.out);
     assert_eq!(desk.reason(&url), "failed: agent 1 (localhost) is lost: killed by SIGKILL");
     let record = desk.record(&url);
     assert!(record["phases"].as_array().expect("phases").iter().all(|phase| phase["name"] != "run"), "no number");
