@@ -454,7 +454,8 @@ pub fn names_differ(chosen: &[Chosen]) -> Result<()> {
     for (index, one) in chosen.iter().enumerate() {
         let label = &one.target.label;
         if chosen[..index].iter().any(|other| other.target.label == *label) {
-            let what = format!("two targets are called '{label}'\nhint: name one of them: '{label}?name=other'");
+            let mark = if label.contains('?') { '&' } else { '?' };
+            let what = format!("two targets are called '{label}'\nhint: name one of them: '{label}{mark}name=other'");
             return Err(anyhow!(Usage(what)));
         }
     }

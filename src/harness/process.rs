@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use nix::sys::signal::{Signal, kill, killpg};
 use nix::sys::wait::{WaitPidFlag, waitpid};
@@ -138,7 +138,9 @@ fn end_orphans() {
         if orphans.is_empty() || began.elapsed() > GOING {
             return;
         }
-        orphans.iter().for_each(|&pid| kill_family(pid));
+        for pid in &orphans {
+            kill_family(*pid);
+        }
         orphans.into_iter().for_each(reap);
         std::thread::sleep(Duration::from_millis(1));
     }
@@ -147,15 +149,20 @@ fn end_orphans() {
 /// Kills all that we have started. Who waits for it reaps it.
 pub fn kill_all() {
     let leashed = leashed().clone();
-    leashed.into_iter().for_each(kill_family);
-    orphans().into_iter().for_each(kill_family);
+    for root in leashed.into_iter().chain(orphans()) {
+        kill_family(root);
+    }
 }
 
-fn kill_family(root: u32) {
-    for pid in watch::family(root) {
+/// Kills a process and all below it, and tells when the first of them was killed.
+pub fn kill_family(root: u32) -> SystemTime {
+    let family = watch::family(root);
+    let killed_at = SystemTime::now();
+    for pid in family {
         // An error means that it is gone.
         let _ = kill(Pid::from_raw(pid as i32), Signal::SIGKILL);
     }
+    killed_at
 }
 
 fn reap(pid: u32) {

@@ -7,7 +7,7 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -333,6 +333,13 @@ impl Served {
     /// Kills it as `kill -9` does.
     pub fn kill(mut self) {
         self.leash.kill();
+    }
+
+    /// Kills it and all processes below it at once, as the loss of its machine does.
+    pub fn kill_all(mut self) -> SystemTime {
+        let killed_at = process::kill_family(self.id());
+        self.leash.kill();
+        killed_at
     }
 
     /// Stops it and makes sure that nobody answers there any more.

@@ -14,6 +14,7 @@ use super::program::Program;
 use crate::jobs::Part;
 use crate::model::agents::{Agent, AgentCommand, AgentShare};
 use crate::model::check::ProbeEnd;
+use crate::model::crash::failover::ClientWrites;
 use crate::model::crash::ledger::FoundValue;
 use crate::model::load::At;
 use crate::model::op::Wrong;
@@ -30,6 +31,7 @@ pub enum Task {
     ExpectedState(OracleTask),
     Probe(ProbeTask),
     Ledger(LedgerTask),
+    Failover(FailoverTask),
     Proxy(ProxyTask),
 }
 
@@ -41,6 +43,7 @@ impl Task {
             Task::ExpectedState(_) => "expected-state",
             Task::Probe(_) => "probe",
             Task::Ledger(_) => "ledger",
+            Task::Failover(_) => "failover",
             Task::Proxy(_) => "proxy",
         }
     }
@@ -204,6 +207,31 @@ pub enum LedgerWork {
     Read { slots: Vec<Vec<u64>> },
 }
 
+/// The clients of a primary that is to be killed.
+#[derive(Serialize, Deserialize)]
+pub struct FailoverTask {
+    pub store: String,
+    /// The primary, then its replicas.
+    pub servers: Vec<Launch>,
+    pub clients: u32,
+    /// How long a client may find no server that takes its writes.
+    pub limit: Duration,
+}
+
+/// What these clients tell. Times are microseconds of the epoch.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FailoverEvent {
+    /// Some writes of the client were acknowledged.
+    Works { client: u32 },
+    /// Its connection to the primary is broken.
+    Broken { client: u32, at_us: u64, why: String },
+    /// A write of it was acknowledged again.
+    Resumed { client: u32, at_us: u64 },
+    /// What each client wrote to each primary: the last that they tell.
+    Wrote(Vec<ClientWrites>),
+}
+
 /// A proxy before one server, until its standard input is closed.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ProxyTask {
@@ -286,6 +314,7 @@ pub enum Event {
     Agents(Vec<Agent>, Vec<u32>),
     /// What was said is no event: its beginning.
     Strange(String),
+    Failover(FailoverEvent),
     // One of these is the last of a child.
     /// A limit of the store, an op that it lacks, or a library that is not here.
     Refused(String),

@@ -29,6 +29,7 @@ mod doubled;
 mod dragonfly;
 mod drawn;
 mod exec;
+mod failover;
 mod faults;
 mod forms;
 mod gone;

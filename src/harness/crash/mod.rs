@@ -25,6 +25,7 @@ use crate::stores::{Launch, Place};
 
 mod audit;
 pub mod client;
+pub mod failover;
 pub mod ground;
 pub mod outage;
 mod untried;
