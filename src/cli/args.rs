@@ -11,6 +11,7 @@ use crate::model::promise::Promise;
 use crate::model::trial::Durability;
 use crate::report::regression::RegressionLimit;
 
+mod agents;
 mod bundle;
 mod exec;
 mod help;
@@ -18,6 +19,7 @@ mod history;
 mod reproduce;
 mod run;
 
+pub use agents::AgentArgs;
 pub use bundle::{Bundle, Rerun};
 pub use exec::Exec;
 pub use help::refused;
@@ -119,6 +121,13 @@ pub enum Command {
     Child {
         /// The name of the task, for lists of processes
         task: String,
+    },
+    /// A part of the clients of a run that `--agents` shares; the run tells it what to do on its standard input
+    #[command(hide = true)]
+    Agent {
+        /// The rank that it is to have, where the command that starts it knows
+        #[arg(long)]
+        rank: Option<u32>,
     },
     /// A store that is to lose its power, under a tracer
     #[command(hide = true)]

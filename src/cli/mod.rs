@@ -22,6 +22,7 @@ use crate::scheduler::gated::Unclear;
 use crate::stores::array::server::{self, Door, Protocol};
 
 mod again;
+mod agents;
 mod args;
 mod bundle;
 mod check;
@@ -138,6 +139,7 @@ pub fn main() -> ExitCode {
         Some(Command::Levels(args)) => levels::levels(&args),
         Some(Command::Manual { directory }) => manual::manual(&directory),
         Some(Command::Child { task }) => child(&task),
+        Some(Command::Agent { rank }) => agents::agent(rank),
         Some(Command::Outage(args)) => crash::outage(args),
         Some(Command::Array(args)) => serve_array(args),
     };

@@ -7,6 +7,7 @@ mod common;
 mod desk;
 
 mod accounts;
+mod agents;
 mod answers;
 mod bad_data;
 mod bad_servers;
