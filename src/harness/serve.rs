@@ -16,6 +16,7 @@ use super::pin::{self, PROCESSORS};
 use super::process::{self, Leashed, in_words, is_program, on_path};
 use super::remote_place::{self, Instead};
 use super::signals::Interrupt;
+use super::watch;
 use crate::model::op::Fault;
 use crate::model::trial::Transport;
 use crate::stores::{Adapter, Facts, Launch, Login, Place, Server, Step, Store};
@@ -330,15 +331,13 @@ impl Served {
         Some(without(ending, self.login.password.as_deref()))
     }
 
-    /// Kills it as `kill -9` does.
-    pub fn kill(mut self) {
+    /// Kills it and all processes below it, as `kill -9` of each does, waits until none is left, and tells when the first
+    /// was killed. PostgreSQL does not start again while one of its old processes has its shared memory.
+    pub fn kill(mut self) -> SystemTime {
+        let family = watch::family(self.id());
+        let killed_at = process::kill_each(&family);
         self.leash.kill();
-    }
-
-    /// Kills it and all processes below it at once, as the loss of its machine does.
-    pub fn kill_all(mut self) -> SystemTime {
-        let killed_at = process::kill_family(self.id());
-        self.leash.kill();
+        process::wait_until_gone(&family);
         killed_at
     }
 

@@ -234,7 +234,7 @@ impl<'a> Yard<'a> {
         }
         kill.after_s = first_at.map_or(0.0, |first| first.elapsed().as_secs_f64());
         match self.served.take() {
-            Some(served) => served.kill(),
+            Some(served) => _ = served.kill(),
             None => child.kill(),
         }
         // What the clients heard before it died is in the pipe.
