@@ -331,9 +331,14 @@ impl Served {
         Some(without(ending, self.login.password.as_deref()))
     }
 
-    /// Kills it and all processes below it, as `kill -9` of each does, waits until none is left, and tells when the first
-    /// was killed. PostgreSQL does not start again while one of its old processes has its shared memory.
-    pub fn kill(mut self) -> SystemTime {
+    /// Kills its process group as `kill -9` does. A tracer below it has a group of its own, and lives on.
+    pub fn kill(mut self) {
+        self.leash.kill();
+    }
+
+    /// Kills it and all processes below it, waits until none is left, and tells when the first was killed. PostgreSQL
+    /// does not start again while one of its old processes has its shared memory.
+    pub fn kill_all(mut self) -> SystemTime {
         let family = watch::family(self.id());
         let killed_at = process::kill_each(&family);
         self.leash.kill();

@@ -161,7 +161,7 @@ impl<'a> Group<'a> {
     fn kill_primary(&mut self, moment: Duration) -> Result<FailoverKill, Untried> {
         let mut clients = self.clients()?;
         clients.work_until(moment)?;
-        let killed_at = self.primary.take().map_or_else(SystemTime::now, Served::kill);
+        let killed_at = self.primary.take().map_or_else(SystemTime::now, Served::kill_all);
         let (killed_us, mut kill) = (microseconds(killed_at), FailoverKill::default());
         clients.detect()?;
         let new = self.promote()?;

@@ -234,7 +234,8 @@ impl<'a> Yard<'a> {
         }
         kill.after_s = first_at.map_or(0.0, |first| first.elapsed().as_secs_f64());
         match self.served.take() {
-            Some(served) => _ = served.kill(),
+            Some(served) if matches!(self.under, Under::Outage(_)) => served.kill(),
+            Some(served) => _ = served.kill_all(),
             None => child.kill(),
         }
         // What the clients heard before it died is in the pipe.
