@@ -44,7 +44,7 @@ impl Waiting {
 
 impl Session for Waiting {
     fn ask<'s>(&'s mut self, op: &Op<'_>) -> Result<Reply<'s>, Fault> {
-        if reads(op) {
+        if op.is_read() {
             return self.session.ask(op);
         }
         let reply = match self.session.ask(op)? {
@@ -65,19 +65,6 @@ impl Session for Waiting {
     fn commands(&self) -> Option<u64> {
         self.session.commands().map(|commands| commands + self.waits)
     }
-}
-
-fn reads(op: &Op<'_>) -> bool {
-    matches!(
-        op,
-        Op::Get(_)
-            | Op::GetMany(_)
-            | Op::Number(_)
-            | Op::NumberMany(_)
-            | Op::GetVersion(_)
-            | Op::ReadTally(_)
-            | Op::Scan { .. }
-    )
 }
 
 /// <https://redis.io/docs/latest/commands/replicaof/>
