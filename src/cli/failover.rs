@@ -1,4 +1,4 @@
-//! `kvfair crash --failover`: what is lost when a primary is killed, and how long nobody takes writes.
+//! `kvfair crash --failover`: what is lost when a primary is killed, and how long no write is accepted.
 
 use anyhow::{Context, Result, anyhow};
 use serde::Serialize;

@@ -165,7 +165,7 @@ fn read_by_several(trial: &TrialTask, adapter: &Adapter, kind: &JobKind, store: 
     let worked = readers::work(trial);
     let store = (adapter.open)(launch).map_err(|fault| reach(&launch.place, &fault))?;
     worked.map_err(|early| entry::or_empty(early, store.as_ref(), trial))?;
-    compare(trial, adapter, kind, store.as_ref(), oracle::TrialCounts::default(), &[])
+    compare(trial, adapter, kind, store.as_ref())
 }
 
 /// The store as it is reached through the proxy, where there is one.

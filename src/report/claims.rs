@@ -79,7 +79,8 @@ fn of_right_answers(rows: &[Row], standings: &Standings<'_>) -> String {
     if standings.is_noisy() {
         // CPU is disturbed less, so it comes before times.
         let rule = if numbered.len() > 1 { BEYOND_NOISE } else { "" };
-        let of_times = if cpu.is_empty() || said.is_empty() { "" } else { "By time:" };
+        // Several groups are named, each before what is said of it.
+        let of_times = if cpu.is_empty() || said.is_empty() || several { "" } else { "By time:" };
         let first = [rule.to_string(), cpu, of_times.to_string()];
         said.splice(0..0, first.into_iter().filter(|said| !said.is_empty()));
     } else if !cpu.is_empty() {

@@ -28,7 +28,7 @@ const SILENCE: Duration = Duration::from_secs(15);
 const LEAD: Duration = Duration::from_millis(100);
 /// How often agents are listened to.
 const LOOK: Duration = Duration::from_millis(5);
-/// An agent notices that nobody listens to it any more when it tells how far it is, a tenth of a second later at most.
+/// An agent notices that the head is gone when it reports its progress, a tenth of a second later at most.
 const LETTING_GO: Duration = Duration::from_millis(500);
 
 pub struct Team {
@@ -42,7 +42,7 @@ pub struct Team {
 
 impl Team {
     /// Starts all agents, waits for their first words and looks at their clocks. Their error output goes to files in
-    /// `directory`. Nobody is waited for once `stop` is true.
+    /// `directory`. It stops waiting once `stop` is true.
     pub fn greet(
         commands: &[AgentCommand],
         directory: &Path,
@@ -74,7 +74,7 @@ impl Team {
         &self.agents
     }
 
-    /// The processes of agents that run on this machine, where we can see them: they are ours, whoever started them.
+    /// The processes of agents that run on this machine, as far as they can be seen. They are no other programs.
     pub fn processes_here(&self) -> Vec<u32> {
         self.processes_on(0, &namespace())
     }
@@ -211,7 +211,7 @@ impl Team {
     }
 }
 
-/// Waits until agents have noticed that nobody listens to them any more, where a command started them elsewhere.
+/// Waits until agents that a command started elsewhere have noticed that the head is gone.
 pub fn let_go() {
     std::thread::sleep(LETTING_GO);
 }
