@@ -38,7 +38,7 @@ pub fn plan_of(args: &RunArgs, kind: &JobKind, chosen: &[Chosen], points: &[u32]
 
 fn not_split(kind: &JobKind) -> Option<String> {
     let is_split = kind.requests.is_some();
-    (!is_split).then(|| format!("agents do not share the job {}\nhint: getset, mixed and ycsb-* they do", kind.name))
+    (!is_split).then(|| format!("agents cannot share the job {}\nhint: they share getset, mixed and ycsb-*", kind.name))
 }
 
 /// Options that hold within one process or on one machine.
@@ -73,10 +73,10 @@ fn out_of_reach(chosen: &Chosen, elsewhere: bool) -> Option<String> {
     }
     let here = match chosen.place {
         Some(_) => "is a socket of this machine",
-        None => "is started by kvfair and listens on this machine alone",
+        None => "is started by kvfair and listens only on this machine",
     };
     Some(format!(
-        "{label} {here}, where agents that --launch starts may not be\nhint: name a server by URL, as in {name}://HOST, or \
+        "{label} {here}; agents that --launch starts may be on another\nhint: name a server by URL, as in {name}://HOST, or \
          leave --launch out"
     ))
 }
@@ -100,7 +100,7 @@ fn commands(how: &How, count: u32) -> Result<Vec<AgentCommand>> {
         return usage("--launch is empty\nhint: what starts one agent, as in 'ssh {host} kvfair agent'".to_string());
     }
     if let Some(name) = unknown(launch) {
-        return usage(format!("--launch: {{{name}}} stands for nothing\nhint: it has {{host}} and {{rank}}"));
+        return usage(format!("--launch: {{{name}}} is unknown\nhint: {{host}} and {{rank}} are filled in"));
     }
     let hosts = match (&how.agents.hosts, launch.contains("{host}")) {
         (Some(path), true) => hosts_of(path, count)?,

@@ -268,9 +268,9 @@ fn what_agents_cannot_share_is_refused_before_anything_starts() {
     let elsewhere = ["--launch", "ssh {host} kvfair agent", "--hosts", "hosts"];
     let refused: &[(&[&str], &str)] = &[
         (&["mixed", url, "--agents", "0"], "0 is not in 1..=10000"),
-        (&["fans", url, "--agents", "2"], "agents do not share the job fans"),
-        (&["ngrams", url, "--agents", "2"], "agents do not share the job ngrams"),
-        (&["lookup", url, "--agents", "2"], "agents do not share the job lookup"),
+        (&["fans", url, "--agents", "2"], "agents cannot share the job fans"),
+        (&["ngrams", url, "--agents", "2"], "agents cannot share the job ngrams"),
+        (&["lookup", url, "--agents", "2"], "agents cannot share the job lookup"),
         (&["mixed", "redis?replicas=2", "--agents", "2"], "known to one process of clients"),
         (&["mixed", "lmdb", "--agents", "2"], "lmdb is in one process, which agents cannot share"),
         (&["mixed", "cached:redis", "--agents", "2"], "the cache is in one process"),
@@ -281,7 +281,7 @@ fn what_agents_cannot_share_is_refused_before_anything_starts() {
         (&["mixed", url, "--agents", "2", "--read-only"], "not with --read-only"),
         (&["mixed", url, "--launch", "kvfair agent"], "--agents"),
         (&["mixed", url, "--agents", "2", "--launch", "ssh {host} kvfair agent"], "there is no --hosts"),
-        (&["mixed", url, "--agents", "2", "--launch", "ssh {node} kvfair agent"], "{node} stands for nothing"),
+        (&["mixed", url, "--agents", "2", "--launch", "ssh {node} kvfair agent"], "{node} is unknown"),
         (&["mixed", url, "--agents", "2", "--launch", " "], "--launch is empty"),
         (&["mixed", url, "--agents", "2", "--launch", "kvfair agent", "--hosts", "hosts"], "--launch has no {host}"),
     ];
@@ -290,7 +290,7 @@ fn what_agents_cannot_share_is_refused_before_anything_starts() {
     }
     let with = |words: &[&str]| desk.run(&[&["run", "mixed"], words, &elsewhere].concat());
     with(&[url, "--agents", "3"]).exits(2).complains("--agents 3: hosts has 2 hosts");
-    with(&["redis", "--agents", "2"]).exits(2).complains("listens on this machine alone");
+    with(&["redis", "--agents", "2"]).exits(2).complains("listens only on this machine");
     with(&["redis+unix:///a/socket", "--agents", "2"]).exits(2).complains("is a socket of this machine");
     desk.run(&["run", "--exec", "true", "redis", "--agents", "2"]).exits(2).complains("--agents is an option of jobs");
     assert!(desk.records().is_empty());
