@@ -44,7 +44,7 @@ fn line(row: &FailoverRow) -> TableLine {
         row.label.clone(),
         Spread::of(&seen.kills, |kill| Some(rate(kill))).map_or_else(dash, |rates| units::count(rates.median)),
         units::thousands(seen.lost()),
-        Spread::of(&seen.kills, |kill| kill.oldest_lost_s).map_or_else(dash, |oldest| time(oldest.most)),
+        Spread::of(&seen.kills, |kill| kill.oldest_lost_s).map_or_else(dash, |oldest| before_kill(oldest.most)),
         accepted.map_or_else(dash, |(median, _)| time(median)),
         accepted.map_or_else(dash, |(_, worst)| time(worst)),
         followed(seen).unwrap_or_else(dash),
@@ -100,10 +100,11 @@ fn lost(seen: &Failovers) -> String {
     } else {
         format!(", {} to {} a kill", units::thousands(least as u64), units::thousands(most as u64))
     };
-    let when = if oldest.most > 0.0 { format!("{} before", time(oldest.most)) } else { "during".to_string() };
+    let when = before_kill(oldest.most);
+    let when = if oldest.most > 0.0 { format!("{when} before the kill") } else { when };
     format!(
         "{} lost {} of {writes} acknowledged writes ({share}){each}. The oldest of them was acknowledged \
-         {when} the kill",
+         {when}",
         of_kills(bad, kills),
         units::thousands(seen.lost()),
     )
@@ -166,6 +167,11 @@ impl Spread {
             _ => format!("{} ({} to {})", time(self.median), time(self.least), time(self.most)),
         }
     }
+}
+
+/// How long before the kill; what a client noted after it was acknowledged while processes were killed.
+fn before_kill(before_s: f64) -> String {
+    if before_s > 0.0 { time(before_s) } else { "at the kill".to_string() }
 }
 
 fn time(took_s: f64) -> String {
