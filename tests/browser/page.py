@@ -289,6 +289,24 @@ def colours_of_the_system_are_kept(looked, name):
     looked.cdp("Emulation.setEmulatedMedia", features=[])
 
 
+def no_picture_cuts_a_word(looked, name):
+    looked.open(name)
+    cut = looked.script("""
+        const cut = [];
+        for (const svg of document.querySelectorAll('svg')) {
+            const picture = svg.getBoundingClientRect();
+            if (picture.width === 0) continue;
+            for (const text of svg.querySelectorAll('text')) {
+                const box = text.getBoundingClientRect();
+                const is_cut = box.left < picture.left - 1 || box.right > picture.right + 1
+                    || box.top < picture.top - 1 || box.bottom > picture.bottom + 1;
+                if (is_cut) cut.push(`${text.textContent} ${box.right - picture.right}`);
+            }
+        }
+        return cut;""")
+    looked.must(not cut, f"{name}: cut at the edge of a picture: {cut[:5]}")
+
+
 def the_keyboard_is_enough(looked, name):
     looked.open(name)
     controls = "button, summary, select, input, [tabindex='0']"
@@ -530,10 +548,12 @@ def main(folder, axe):
             it_fits_a_telephone(looked, name)
             papers.append(it_can_be_printed(looked, name))
             colours_of_the_system_are_kept(looked, name)
+            no_picture_cuts_a_word(looked, name)
         nothing_is_loaded_and_no_error(looked, MACHINES)
         axe_finds_nothing(looked, MACHINES, Path(axe).read_text())
         it_fits_a_telephone(looked, MACHINES)
         it_can_be_printed(looked, MACHINES)
+        no_picture_cuts_a_word(looked, MACHINES)
         for name in CHARTS:
             charts_are_walked_by_arrow_keys(looked, name)
         the_charts_of_growth_have_its_numbers(looked)
