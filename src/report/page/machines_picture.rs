@@ -1,5 +1,5 @@
-//! What each machine says to each claim, as SVG: a row a claim with a line a run, on the logarithmic axis of ratios that
-//! the page of one run has.
+//! What each machine says to each claim, as SVG: a row a claim with a line a run, on the logarithmic axis of ratios
+//! that the page of one run has.
 
 use maud::{Markup, html};
 
@@ -43,7 +43,7 @@ pub fn figure(rows: &[ClaimAcross<'_>], runs: &[&PageRun]) -> Markup {
         (true, "Logarithmic axis. Right of 1x a run says what the claim says; left of 1x it says the opposite."),
         (
             picture.any(|seen| seen.noisy),
-            "Uncertain: of a noisy run only the end of the interval nearest to 1x is claimed.",
+            "Uncertain: of a noisy run only the end of an interval nearest to 1x is claimed.",
         ),
         (shown < all, &more_claims),
         (picture.runs.len() < runs.len(), &more_runs),
