@@ -15,7 +15,7 @@ const TOLD: usize = 2;
 /// A step is found nine times in ten where it is so many times the ± of intervals (simulated: docs/statistics.md).
 const SEEN: f64 = 1.8;
 
-/// One or a few sentences that can be quoted. Of a noisy run the first one says that times cannot be believed.
+/// One or a few sentences that can be quoted. Of a noisy run the first one says that single times are not reliable.
 pub fn sentence(rows: &[Row], standings: &Standings<'_>) -> String {
     let wrong: Vec<&str> =
         rows.iter().filter(|row| matches!(row.status, Status::Wrong { .. })).map(|row| row.target.as_str()).collect();
@@ -29,7 +29,7 @@ pub fn sentence(rows: &[Row], standings: &Standings<'_>) -> String {
     if said.is_empty() { said } else { doubted(standings, said) }
 }
 
-/// A sentence about times, behind the one that says why they cannot be believed, if they cannot.
+/// A sentence about times, behind the one that says why single times are not reliable, if they are not.
 pub fn doubted(standings: &Standings<'_>, said: String) -> String {
     match doubt(standings) {
         Some(doubt) if said.is_empty() => doubt,
@@ -38,7 +38,7 @@ pub fn doubted(standings: &Standings<'_>, said: String) -> String {
     }
 }
 
-/// Why the times of a run cannot be believed; nothing of a quiet run.
+/// Why the single times of a run are not reliable; nothing of a quiet run.
 fn doubt(standings: &Standings<'_>) -> Option<String> {
     let counted = &standings.counted;
     let (discarded, all) = (counted.discarded.len(), counted.blocks.union(&counted.discarded).count());
@@ -47,7 +47,7 @@ fn doubt(standings: &Standings<'_>) -> Option<String> {
         true if counted.is_noisy() => format!("the machine disturbed {discarded} of {all} blocks"),
         true => format!("the same store run twice differed by up to {}", percent(noise_floor(standings))),
     };
-    Some(format!("Times cannot be believed: {why}."))
+    Some(format!("Single times are not reliable: {why}."))
 }
 
 fn noise_floor(standings: &Standings<'_>) -> f64 {
@@ -79,13 +79,18 @@ fn of_right_answers(rows: &[Row], standings: &Standings<'_>) -> String {
     if standings.is_noisy() {
         // CPU is disturbed less, so it comes before times.
         let rule = if numbered.len() > 1 { BEYOND_NOISE } else { "" };
-        said.splice(0..0, [rule.to_string(), cpu].into_iter().filter(|said| !said.is_empty()));
+        // Several groups are named, each before what is said of it.
+        let of_times = if cpu.is_empty() || said.is_empty() || several { "" } else { "By time:" };
+        let first = [rule.to_string(), cpu, of_times.to_string()];
+        said.splice(0..0, first.into_iter().filter(|said| !said.is_empty()));
     } else if !cpu.is_empty() {
         said.push(cpu);
     }
-    let unseen = unseen(rows, standings).filter(|_| said.iter().any(|said| said.contains(TIED)));
-    said.extend(unseen.map(|share| format!("Tied: a difference below {} does not show in this run.", percent(share))));
-    said.join(" ")
+    let said = said.join(" ");
+    match unseen_in_words(rows, standings, &said).filter(|_| said.contains(TIED)) {
+        Some(unseen) => format!("{said} {unseen}"),
+        None => said,
+    }
 }
 
 /// Whether CPU is the first that is said something of: where the noise, or the machine, makes times doubtful.
@@ -143,6 +148,15 @@ fn listed(rows: &[&Row]) -> String {
     }
     let last = names.pop().unwrap_or_default();
     if names.is_empty() { last } else { format!("{} and {last}", names.join(", ")) }
+}
+
+/// What `unseen` means beside what is said of the run.
+pub fn unseen_in_words(rows: &[Row], standings: &Standings<'_>, said: &str) -> Option<String> {
+    let share = percent(unseen(rows, standings)?);
+    Some(match said.contains(TIED) {
+        true => format!("Ties may hide differences below {share}."),
+        false => format!("A difference below {share} cannot be detected."),
+    })
 }
 
 /// How large a difference would have shown between targets that are tied: one number for a run. Where nothing is tied,

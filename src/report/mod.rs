@@ -19,6 +19,7 @@ pub mod crash;
 pub mod disturbed_block;
 mod doubled;
 pub mod export;
+pub mod failover;
 mod formats;
 pub mod grid;
 pub mod growth;

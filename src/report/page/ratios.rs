@@ -146,9 +146,15 @@ const CPU: Used = Used {
     measure: "cpu",
     title: "CPU per op",
     axis: "times as much CPU per op as",
-    about: "Below each ratio: the client's CPU + the server's.",
+    about: "",
     cost: costs::cpu_s,
-    median: |numbers| Some(format!("{} us", columns::cpu_us_per_op(numbers))),
+    median: |numbers| {
+        let both = columns::cpu_us_per_op(numbers);
+        Some(match both.split_once(" + ") {
+            Some((client, server)) => format!("client {client} + server {server} us"),
+            None => format!("{both} us"),
+        })
+    },
 };
 
 /// Where an op of one target is not an op of another.
@@ -231,7 +237,7 @@ fn drawn(
     each.sort_by(|one, other| one.1.ratio.total_cmp(&other.1.ratio));
     let row = |(row, versus): (&Row, Versus)| {
         let ratio = in_words(standing, row, least, versus);
-        let median = with_dot(standing, row, least, versus, row.numbers.as_ref().and_then(used.median));
+        let median = row.numbers.as_ref().and_then(used.median).unwrap_or_default();
         let (numbers, rank) = (numbers(row, ratio, median), None);
         let place = RatioPlace::At { versus, blocks: in_blocks(costs, &row.target, &least.target) };
         RatioRow { target: row.target.clone(), kind: kind(row), numbers, rank, is_baseline: row.baseline, place }

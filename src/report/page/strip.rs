@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 use maud::{Markup, html};
 
 use super::PageInput;
-use crate::model::noise::percent;
 use crate::model::record::{Machine, Record, Verdict};
 use crate::model::trial::Configuration;
 use crate::model::units;
@@ -146,7 +145,7 @@ fn answers(input: &PageInput<'_>, made_up: &str) -> String {
     said
 }
 
-/// ": 17 blocks of 3 trials (redis twice) and a warm-up of 2", how the trials that are checked are made up, where all
+/// ": 17 blocks of 3 trials (redis twice) and 2 of a warm-up", how the trials that are checked are made up, where all
 /// blocks have as many but one that was cut off.
 fn made_up(input: &PageInput<'_>) -> String {
     let [part] = input.parts.as_slice() else { return String::new() };
@@ -154,7 +153,7 @@ fn made_up(input: &PageInput<'_>) -> String {
     for record in part.seen.records.iter().filter(|record| record.verdict != Verdict::Baseline) {
         *blocks.entry(record.block).or_default() += 1;
     }
-    let warm_up = blocks.remove(&0).map_or_else(String::new, |trials| format!(" and a warm-up of {trials}"));
+    let warm_up = blocks.remove(&0).map_or_else(String::new, |trials| format!(" and {trials} of a warm-up"));
     let Some(each) = blocks.values().next().copied() else { return String::new() };
     let is_short = input.cut_off.is_some() && blocks.len() > 1;
     let short = blocks.last_key_value().map(|(_, trials)| *trials).filter(|trials| is_short && *trials < each);
@@ -179,15 +178,14 @@ fn made_up(input: &PageInput<'_>) -> String {
 /// What the A/A controls tell, and what follows from that for the heading.
 fn noise(input: &PageInput<'_>) -> String {
     let seen = &input.largest().seen;
-    let unseen = claims::unseen(seen.rows, seen.standings);
+    let unseen = claims::unseen_in_words(seen.rows, seen.standings, &sentence(input));
     let unseen = unseen.filter(|_| seen.points.is_empty() && input.levers.is_none());
-    let unseen =
-        unseen.map_or_else(String::new, |share| format!(". A difference below {} does not show.", percent(share)));
+    let unseen = unseen.map_or_else(String::new, |unseen| format!(". {unseen}"));
     format!("{}{unseen}", twice(seen.standings))
 }
 
 pub fn twice(standings: &Standings<'_>) -> String {
-    let each = standings.repeated.iter().map(|one| format!("{} {}", one.target, of_twice(one.versus())));
+    let each = standings.repeated.iter().map(|one| format!("{} against itself {}", one.target, of_twice(one.versus())));
     let each: Vec<String> = each.collect();
     if each.is_empty() {
         "not run: the noise is unknown".to_string()
@@ -203,16 +201,18 @@ pub fn blocks(standings: &Standings<'_>) -> String {
         (1, 0) => "1 ran: too few for a claim".to_string(),
         (_, 0) => format!("{blocks} ran, all count"),
         _ if counted.is_noisy() => format!("{blocks} ran and count, though {discarded} were disturbed"),
-        _ => format!("{} ran: {blocks} count, {discarded} were discarded for noise", blocks + discarded),
+        _ => format!("{} ran: {blocks} count, {discarded} were disturbed, discarded and run again", blocks + discarded),
     }
 }
 
-/// The same with how many were planned, which more run than where some are discarded, and what became of the last one.
+/// The same with how many were planned, where fewer ran, and what became of the last one.
 fn blocks_and_plan(input: &PageInput<'_>) -> String {
     let part = input.largest();
     let (run, counted) = (&part.seen.records[0].run, &part.seen.standings.counted);
     let at_most = if run.plus_minus.is_some() { "at most " } else { "" };
-    let planned = if run.blocks > 1 { format!("{at_most}{} planned, ", run.blocks) } else { String::new() };
+    let ran = (counted.blocks.len() + counted.discarded.difference(&counted.blocks).count()) as u32;
+    let is_less = run.blocks > 1 && ran < run.blocks;
+    let planned = if is_less { format!("{at_most}{} planned, ", run.blocks) } else { String::new() };
     let last = part.seen.records.iter().map(|record| record.block).max();
     let cut_off = match last.filter(|_| input.cut_off.is_some()) {
         Some(last) if counted.blocks.contains(&last) => "; the last was cut off, and counts as far as it came",

@@ -16,6 +16,7 @@ pub fn terms(input: &PageInput<'_>) -> Markup {
         p.terms {
             b { "Trial" } ": the whole job once on one " (each) ", with fresh data. "
             b { "Block" } ": one trial of each " (each) ", in random order; a first block warms up and never counts. "
+            b { "Op" } ": one read or write of a record. "
             @if let Some(durability) = durability(records) {
                 b { "Durability " (first.durability) } ": " (durability) ". "
             }
