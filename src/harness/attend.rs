@@ -26,7 +26,7 @@ use crate::model::noise::Noise;
 use crate::model::op::readable;
 use crate::model::record::{LOOKED_AT, Outcome, Phase, Record, StoreFacts, UNREAD, Usage, Verdict};
 use crate::model::room::Headroom;
-use crate::stores::{Facts, Launch};
+use crate::stores::{Facts, Launch, Place};
 
 /// The most bytes of why counters could not be read: they may be a stranger's words.
 const LONGEST_REASON: usize = 300;
@@ -46,8 +46,9 @@ struct Readings {
 /// Who listens to one child and looks at its processes.
 pub struct Attendant<'a> {
     child: u32,
-    /// Ours, or somebody else's on this machine that we may look at.
-    server: Option<u32>,
+    /// The store's servers: ours, or somebody else's on this machine that we may look at. None where there are none, or
+    /// where not all of them can be looked at.
+    servers: Vec<u32>,
     /// Between the two, where it stands for a network.
     proxy: Option<u32>,
     record: &'a mut Record,
@@ -59,6 +60,7 @@ pub struct Attendant<'a> {
     bench: &'a Bench<'a>,
     began: Instant,
     before: Readings,
+    nodes_before: Vec<UsageReading>,
     window: Window,
     client_peaks: Peaks,
     server_peaks: Peaks,
@@ -79,7 +81,7 @@ pub struct Attendant<'a> {
 impl<'a> Attendant<'a> {
     pub fn new(
         child: u32,
-        (server, proxy): (Option<u32>, Option<u32>),
+        (servers, proxy): (Vec<u32>, Option<u32>),
         record: &'a mut Record,
         command: (Vec<String>, Option<String>),
         files: Option<&'a Path>,
@@ -90,12 +92,12 @@ impl<'a> Attendant<'a> {
         let (place, database) = (chosen.place.clone(), chosen.login.database.clone());
         let visit = Visit::of_record(record).map(|visit| Visit { place, database, ..visit });
         // Of a server that kvfair did not start nothing is known, and our own process is not the store.
-        let beside_guest = server.is_none() && files.is_none();
+        let beside_guest = servers.is_empty() && files.is_none();
         Attendant {
-            window: Window::around(child, server, proxy, record, beside_guest),
+            window: Window::around(child, servers.clone(), proxy, record, beside_guest),
             beside_guest,
             child,
-            server,
+            servers,
             proxy,
             record,
             command,
@@ -103,6 +105,7 @@ impl<'a> Attendant<'a> {
             bench,
             began: Instant::now(),
             before: Default::default(),
+            nodes_before: Vec::new(),
             client_peaks: Peaks::default(),
             server_peaks: Peaks::default(),
             series: None,
@@ -177,10 +180,10 @@ impl<'a> Attendant<'a> {
     fn take_down(&mut self, told: Event, watch: &mut dyn FnMut(Live)) -> Option<Result<(), Outcome>> {
         match told {
             Event::Facts(mut facts) => {
-                if self.server.is_none() && self.record.target.is_guest() {
-                    self.server = listeners::neighbour(&self.target.1.place, facts.process_id);
+                if self.servers.is_empty() && self.record.target.is_guest() {
+                    self.servers = neighbours(&self.target.1.place, &facts);
                     self.server_peaks = Peaks::of_guest();
-                    let name = self.server.and_then(watch::name_of);
+                    let name = self.servers.first().copied().and_then(watch::name_of);
                     let name = name.map(|name| readable(name.as_bytes(), LONGEST_REASON));
                     facts.settings.extend(name.map(|name| (LOOKED_AT.to_string(), name)));
                 }
@@ -207,8 +210,9 @@ impl<'a> Attendant<'a> {
                 self.window.begins(&phase, self.bench.programs.borrow().as_ref());
                 self.phase = phase;
                 self.before = self.readings();
-                let of_store = if self.server.is_some() { self.before.server } else { self.before.client };
-                self.series = (self.server.is_some() || !self.beside_guest).then(|| Series::begin(of_store));
+                self.nodes_before = self.nodes();
+                let of_store = if self.has_server() { self.before.server } else { self.before.client };
+                self.series = (self.has_server() || !self.beside_guest).then(|| Series::begin(of_store));
             }
             Event::Progress(units) => {
                 self.units = units;
@@ -263,7 +267,9 @@ impl<'a> Attendant<'a> {
         // A program's processes are counted by who waits for them.
         let client = if self.keeps_program() { phase.client } else { now.client.since(&self.before.client) };
         phase.client = Usage { run_delay_s: client_s, ..client };
-        phase.server = self.server.map(|_| Usage { run_delay_s: server_s, ..now.server.since(&self.before.server) });
+        let server = Usage { run_delay_s: server_s, ..now.server.since(&self.before.server) };
+        phase.server = self.has_server().then_some(server);
+        phase.nodes = self.nodes().iter().zip(&self.nodes_before).map(|(now, before)| now.since(before)).collect();
         phase.machine_joules = now.machine.joules_since(&self.before.machine);
         phase.proxy = self.proxy.map(|_| now.proxy.since(&self.before.proxy));
         self.look();
@@ -271,7 +277,7 @@ impl<'a> Attendant<'a> {
         phase.store_by_second = self.series.take().map_or_else(Vec::new, Series::end);
         if phase.name == "final_flush" {
             self.record.memory.client = self.client_peaks.peak;
-            self.record.memory.server = self.server.map(|_| self.server_peaks.peak);
+            self.record.memory.server = self.has_server().then_some(self.server_peaks.peak);
             self.record.bytes_on_disk = self.bytes_on_disk();
             let Noise { processor_probe_ns, disk_sync_ns, .. } = self.record.noise;
             let (noise, programs) = self.window.close();
@@ -288,13 +294,23 @@ impl<'a> Attendant<'a> {
         Ok(())
     }
 
+    fn has_server(&self) -> bool {
+        !self.servers.is_empty()
+    }
+
+    /// What each of several servers has used up; nothing of one alone.
+    fn nodes(&self) -> Vec<UsageReading> {
+        let nodes = if self.servers.len() > 1 { self.servers.as_slice() } else { &[] };
+        nodes.iter().copied().map(watch::reading).collect()
+    }
+
     fn data(&self) -> &DataSet {
         self.bench.data_for(self.target.0, self.record.block)
     }
 
     fn readings(&self) -> Readings {
-        let of = |process: Option<u32>| process.map(watch::reading).unwrap_or_default();
-        let (server, proxy) = (of(self.server), of(self.proxy));
+        let server = watch::reading_of_all(&self.servers);
+        let proxy = self.proxy.map(watch::reading).unwrap_or_default();
         Readings { client: watch::reading(self.child), server, proxy, machine: Energy::of_machine() }
     }
 
@@ -302,10 +318,10 @@ impl<'a> Attendant<'a> {
     fn count_memory(&mut self) {
         if self.record.phase("final_flush").is_none() {
             if !self.keeps_program() {
-                self.client_peaks.count(self.child);
+                self.client_peaks.count(&[self.child]);
             }
-            if let Some(server) = self.server {
-                self.server_peaks.count(server);
+            if self.has_server() {
+                self.server_peaks.count(&self.servers);
             }
         }
     }
@@ -315,15 +331,15 @@ impl<'a> Attendant<'a> {
             self.bench.interrupt.stop(why);
         }
         if let Some(series) = &mut self.series {
-            series.look(self.server.unwrap_or(self.child));
+            series.look(if self.servers.is_empty() { std::slice::from_ref(&self.child) } else { &self.servers });
         }
         // Memory counts up to the end of the final flush: reading back is ours, not the store's.
         if self.record.phase("final_flush").is_none() {
             if !self.keeps_program() {
-                self.client_peaks.look(self.child);
+                self.client_peaks.look(&[self.child]);
             }
-            if let Some(server) = self.server {
-                self.server_peaks.look(server);
+            if self.has_server() {
+                self.server_peaks.look(&self.servers);
             }
         }
     }
@@ -374,6 +390,14 @@ impl<'a> Attendant<'a> {
         let after_s = if plan.is_over() { tenths(self.began.elapsed()) } else { plan.timeout.as_secs_f64() };
         Outcome::TimedOut { after_s, done_share }
     }
+}
+
+/// The processes of a store that is not ours: of several servers all of them, or none.
+fn neighbours(place: &Place, facts: &Facts) -> Vec<u32> {
+    let alone = [(place.clone(), facts.process_id)];
+    let servers = if facts.servers.is_empty() { &alone[..] } else { &facts.servers };
+    let found: Option<Vec<u32>> = servers.iter().map(|(place, told)| listeners::neighbour(place, *told)).collect();
+    found.unwrap_or_default()
 }
 
 /// How far it is in that phase, after so many units.

@@ -350,7 +350,7 @@ impl<'a> Bench<'a> {
         // Read once a run, and not beside a trial.
         let sha256 = command.first().and_then(|program| digest::of_program(Path::new(program)));
         let mut child = Child::start(&under, &Task::Trial(Box::new(task)), &log).map_err(failed)?;
-        let servers = (served.as_ref().map(|served| served.id()), proxy.map(Proxy::id));
+        let servers = (served.as_ref().map_or_else(Vec::new, |served| served.ids()), proxy.map(Proxy::id));
         let files = match &launch.place {
             Place::Path(path) => Some(path.as_path()),
             _ if chosen.place.is_some() => None,

@@ -368,6 +368,7 @@ fn phase(name: &str, clients: u32, seen: LoadStats, units_by_second: Vec<u64>) -
         units_by_second,
         client: Usage::default(),
         server: None,
+        nodes: Vec::new(),
         proxy: None,
         store_by_second: Vec::new(),
         machine_joules: None,

@@ -114,6 +114,7 @@ pub const ALL: &[&Adapter] = &[
     &array::ARRAY,
     &redis::REDIS,
     &redis::VALKEY,
+    &redis::REDIS_CLUSTER,
     &dragonfly::DRAGONFLY,
     &memcached::MEMCACHED,
     #[cfg(feature = "sql")]
@@ -188,6 +189,11 @@ pub trait Store: Send + Sync {
     fn counters(&self) -> BTreeMap<String, u64> {
         BTreeMap::new()
     }
+    /// Moves this key, with all that are kept together with it, from one of its servers to another one while clients use
+    /// them: how many keys that were. Nothing where it is one server, or none of ours.
+    fn relocate(&self, _key: &[u8]) -> Option<Result<u64, Fault>> {
+        None
+    }
     /// Takes away what holds the records (tables), where that was made for them in a store by URL. Asked when
     /// the records themselves are gone and no session is open any more.
     fn leave(&self) -> Result<(), Fault> {
@@ -235,6 +241,9 @@ pub struct Facts {
     pub settings: BTreeMap<String, String>,
     /// The server's process as it says itself, where there is one.
     pub process_id: Option<u32>,
+    /// Of a store of several servers: where each is, and its process as it says itself.
+    #[serde(default)]
+    pub servers: Vec<(Place, Option<u32>)>,
     /// What a server says otherwise once it was started again, whatever its process is called: the id of its run, the
     /// moment of its start.
     pub started: Option<String>,
@@ -275,6 +284,11 @@ impl Adapter {
     pub fn scheme_of_sockets(&self) -> String {
         let own = self.server.and_then(|server| server.socket_scheme);
         own.map_or_else(|| format!("{}+unix", self.scheme()), str::to_string)
+    }
+
+    /// How many servers are one store with these settings: nothing where it is one alone, 0 where only they know.
+    pub fn nodes(&self, settings: &BTreeMap<String, String>) -> Option<u32> {
+        self.server.and_then(|server| server.cluster).and_then(|cluster| (cluster.nodes)(settings))
     }
 
     /// Whether its databases have names, not numbers.
@@ -366,6 +380,18 @@ pub struct Server {
     pub listens_elsewhere: bool,
     /// It has nothing to write when it stops, so that it may as well be killed.
     pub keeps_nothing: bool,
+    /// How several of them become one store, where they do.
+    pub cluster: Option<&'static ClusterRecipe>,
+}
+
+/// How several servers become one store.
+pub struct ClusterRecipe {
+    /// How many there are with these settings: nothing where it is one alone, 0 where only they know.
+    pub nodes: fn(&BTreeMap<String, String>) -> Option<u32>,
+    /// So much higher than a server's port is the one over which it speaks with the others.
+    pub bus_offset: u16,
+    /// Makes one store of the servers of a launch, none of which knows another one yet.
+    pub join: fn(&Launch) -> Result<(), Fault>,
 }
 
 impl Server {
@@ -393,6 +419,7 @@ impl Server {
         instead_of_root: None,
         listens_elsewhere: false,
         keeps_nothing: false,
+        cluster: None,
     };
 }
 

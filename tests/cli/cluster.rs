@@ -1,0 +1,147 @@
+//! Targets that are a cluster: `redis?cluster=3` is started, checked and measured; `redis-cluster://` is left as it was.
+
+use kvfair::model::trial::{Durability, Transport};
+use kvfair::stores::Place;
+
+use crate::common::{self, Running};
+use crate::desk::Desk;
+
+fn started(product: &str) -> Running {
+    common::start_set(product, Transport::Tcp, Durability::None, &[("cluster", "3")])
+}
+
+fn nodes_of(cluster: &Running) -> Vec<Place> {
+    std::iter::once(&cluster.launch.place).chain(&cluster.launch.peers).cloned().collect()
+}
+
+/// The first line that a node answers.
+fn told(node: &Place, command: &str) -> String {
+    use std::io::{BufRead, BufReader, Write};
+    let mut stream = std::net::TcpStream::connect(node.to_string()).expect("a node");
+    stream.write_all(format!("{command}\r\n").as_bytes()).expect("a node");
+    let mut line = String::new();
+    BufReader::new(stream).read_line(&mut line).expect("an answer");
+    line.trim_end().to_string()
+}
+
+const CLUSTERS: [&str; 2] = ["redis?cluster=3", "valkey?cluster=3"];
+
+#[test]
+fn a_cluster_gives_the_same_answers_as_one_server() {
+    let desk = Desk::new();
+    for job in [["fans", "--profiles"], ["ngrams", "--messages"]] {
+        for via in ["portable", "batch", "native", "cas"] {
+            let ways = ["run", job[0], job[1], "300", "--blocks", "1", "--no-aa", "--via", via, "--clients", "2"];
+            let ways = if job[0] == "ngrams" && via == "native" { continue } else { ways };
+            let said = desk.run(&[&ways[..], &["redis"], &CLUSTERS[..]].concat());
+            said.exits(0);
+            let answer = |target: &str| desk.record(target)["verdict"]["right"]["answer"].clone();
+            assert!(answer("redis").is_object(), "{}", desk.record("redis")["verdict"]);
+            CLUSTERS.iter().for_each(|cluster| assert_eq!(answer(cluster), answer("redis"), "{} {via}", job[0]));
+            if via == "batch" {
+                said.shows("3 nodes with 5461, 5461, 5462 slots").shows("split by slot");
+            }
+        }
+    }
+    let record = desk.record("redis?cluster=3");
+    let phase = record["phases"].as_array().unwrap().iter().find(|phase| phase["name"] == "run").expect("a run");
+    let nodes = phase["nodes"].as_array().expect("each node's share");
+    let cpu_s = |usage: &serde_json::Value| usage["user_s"].as_f64().unwrap() + usage["system_s"].as_f64().unwrap();
+    assert_eq!(nodes.len(), 3);
+    assert!((nodes.iter().map(cpu_s).sum::<f64>() - cpu_s(&phase["server"])).abs() < 0.02, "{phase}");
+    let schema = serde_json::from_str(include_str!("../../schema/record.schema.json")).expect("the schema");
+    jsonschema::validator_for(&schema).expect("the schema is one").validate(&record).expect("valid by the schema");
+}
+
+#[test]
+fn jobs_of_requests_work_on_a_cluster() {
+    let desk = Desk::new();
+    let targets = ["redis?cluster=3", "valkey?cluster=3"];
+    let mixed = ["run", "mixed", "--requests", "3000", "--clients", "4", "--blocks", "1", "--no-aa"];
+    desk.run(&[&mixed[..], &targets].concat()).exits(0);
+    let getset = ["run", "getset", "--requests", "2000", "--clients", "1,4", "--blocks", "1", "--no-aa"];
+    desk.run(&[&getset[..], &targets].concat()).exits(0);
+    let rated = ["run", "mixed", "--requests", "1000", "--rate", "2000", "--blocks", "1", "--no-aa"];
+    desk.run(&[&rated[..], &targets].concat()).exits(0);
+    let lookup = ["run", "lookup", "--messages", "200", "--blocks", "1", "--no-aa"];
+    desk.run(&[&lookup[..], &targets].concat()).exits(0);
+}
+
+/// A slot moves while clients write: nothing is lost, and nothing is done twice.
+#[test]
+fn a_check_moves_a_slot_while_clients_write() {
+    let said = Desk::new().run(&["check", "redis?cluster=3", "valkey?cluster=3"]);
+    said.exits(0);
+    assert!(!said.out.contains("WRONG"), "{}", said.out);
+}
+
+#[test]
+fn a_cluster_by_url_is_left_as_it_was() {
+    for product in ["redis", "valkey"] {
+        let cluster = started(product);
+        let desk = Desk::new();
+        let url = format!("redis-cluster://{}", cluster.launch.place);
+        for job in ["fans", "ngrams", "mixed"] {
+            let size: &[&str] = if job == "mixed" { &["--requests", "500"] } else { &[] };
+            let size = if job == "fans" { &["--profiles", "200"][..] } else { size };
+            let size = if job == "ngrams" { &["--messages", "200"][..] } else { size };
+            desk.run(&[&["run", job, "--blocks", "2", "--no-aa"][..], size, &[&url]].concat()).exits(0);
+            assert!(nodes_of(&cluster).iter().all(|node| told(node, "DBSIZE") == ":0"), "{job} left keys");
+        }
+        let record = desk.record(&url);
+        assert_eq!(record["store"]["settings"]["cluster nodes"], "3");
+        assert!(record["room"].is_object(), "its memory was asked for");
+        desk.run(&["check", &url]).exits(0);
+        assert!(nodes_of(&cluster).iter().all(|node| told(node, "DBSIZE") == ":0"), "a check left keys");
+        // Whoever holds records keeps them, whichever node has them.
+        let key = (0..).map(|number| format!("k{number}"));
+        let last = nodes_of(&cluster).pop().expect("a node");
+        let mine = key.into_iter().find(|key| told(&last, &format!("SET {key} mine")) == "+OK").expect("a key of its");
+        desk.run(&["run", "fans", "--profiles", "50", "--blocks", "1", &url]).exits(1).shows("holds 1 records");
+        assert_eq!(told(&last, &format!("DEL {mine}")), ":1");
+        // Every node must have room.
+        told(&last, "CONFIG SET maxmemory 2000000");
+        let said = desk.run(&["run", "fans", "--profiles", "50000", "--blocks", "1", &url]);
+        said.exits(1).shows("bytes of memory left");
+    }
+}
+
+#[test]
+fn what_a_cluster_cannot_do_is_refused() {
+    let desk = Desk::new();
+    let refused = |arguments: &[&str], words: &str| {
+        desk.run(arguments).exits(2).complains(words);
+    };
+    for count in ["0", "1", "2", "17", "x"] {
+        refused(&["check", &format!("redis?cluster={count}")], "a number of nodes from 3 to 16");
+    }
+    let cluster = "redis?cluster=3";
+    refused(&["run", "mixed", cluster, "--depth", "8"], "leave --depth out");
+    refused(&["run", "mixed", cluster, "--reconnect"], "leave --reconnect out");
+    refused(&["run", "fans", cluster, "--keep", "kept"], "leave --keep out");
+    refused(&["run", "fans", cluster, "--rtt", "1ms"], "leave --rtt out");
+    refused(&["run", "lookup", cluster, "--cold"], "leave --cold out");
+    refused(&["crash", cluster], "crash kills one");
+    refused(&["levers", "fans", cluster], "levers change one");
+    refused(&["run", "--exec", "true", cluster], "--exec is given the address of one");
+    refused(&["check", "redis+unix?cluster=3"], "over TCP");
+    refused(&["check", "redis-cluster"], "redis-cluster://HOST:PORT");
+    refused(&["check", "redis://127.0.0.1:1?cluster=3"], "redis-cluster://HOST:PORT");
+    assert!(desk.records().is_empty(), "nothing was run");
+}
+
+#[test]
+fn a_url_of_another_kind_says_so() {
+    let (alone, cluster, desk) = (common::start("redis", Transport::Tcp), started("redis"), Desk::new());
+    let fans = ["run", "fans", "--profiles", "20", "--blocks", "1"];
+    let url = format!("redis-cluster://{}", alone.launch.place);
+    desk.run(&[&fans[..], &[&url]].concat());
+    assert!(desk.reason(&url).contains("is a single server and no node of a cluster"), "{}", desk.reason(&url));
+    let url = format!("redis://{}", cluster.launch.place);
+    desk.run(&[&fans[..], &[&url]].concat());
+    assert!(desk.reason(&url).contains("is a node of a cluster: redis-cluster://"), "{}", desk.reason(&url));
+    told(&cluster.launch.place, "CLUSTER DELSLOTSRANGE 5 6");
+    let url = format!("redis-cluster://{}", cluster.launch.place);
+    desk.run(&[&fans[..], &[&url]].concat());
+    assert!(desk.reason(&url).contains("slots 5 to 6 have no node"), "{}", desk.reason(&url));
+}
