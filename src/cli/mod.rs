@@ -55,6 +55,7 @@ mod points;
 mod query;
 mod refusals;
 mod renamed;
+mod replicas;
 mod reproduce;
 mod rerun;
 mod run;

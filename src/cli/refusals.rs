@@ -3,7 +3,7 @@
 use anyhow::{Result, anyhow};
 
 use super::args::RunArgs;
-use super::{Usage, complain};
+use super::{Usage, complain, replicas};
 use crate::harness::pin::{self, PROCESSORS};
 use crate::harness::plan::Chosen;
 use crate::harness::program;
@@ -39,6 +39,7 @@ const RULES: &[Rule] = &[
     not_behind_a_cache,
     one_at_a_time,
     lacks,
+    replicas::refused,
     no_target_of_a_program,
 ];
 

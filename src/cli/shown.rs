@@ -20,8 +20,8 @@ use crate::report::standing::standings;
 use crate::report::trials::{self, Trial};
 use crate::report::warn::{self, WarningInput};
 use crate::report::{
-    ahead, alike, batch, claims, columns, costs, export, grid, json, next, notes, point, remarks, sizes, store_stats,
-    sweep, table, versions, whole, words,
+    ahead, alike, batch, claims, columns, costs, export, grid, json, next, notes, point, remarks, servers, sizes,
+    store_stats, sweep, table, versions, whole, words,
 };
 use crate::stats::floor::Control;
 use crate::stats::parallel;
@@ -197,6 +197,8 @@ pub fn text(seen: &WarningInput<'_>, look: &Look, table: &str, warned: &[String]
         if look.wide { store_stats::section(records)? } else { String::new() },
         table::wrap(&words::medians(rows), table::width()).join("\n"),
         words::misses(rows, records),
+        words::stale(rows),
+        servers::told(records),
         words::answer(records),
         notes::notes(records, look.wide),
         table::wrap(&words::stream(records), table::width()).join("\n"),

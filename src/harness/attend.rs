@@ -1,7 +1,7 @@
 //! Who attends a running trial: takes down what the child says, looks at the processes from outside, watches the clock.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::mpsc::RecvTimeoutError;
 use std::time::{Duration, Instant};
 
@@ -16,6 +16,7 @@ use super::guest::EvictionWatch;
 use super::listeners;
 use super::oracle;
 use super::plan::Chosen;
+use super::replicas::{Replica, Servers};
 use super::signals::INTERRUPTED;
 use super::task::Event;
 use super::trial::{Bench, Live};
@@ -24,7 +25,7 @@ use super::watch::{self, Peaks, Series, UsageReading};
 use crate::jobs::Part;
 use crate::model::noise::Noise;
 use crate::model::op::readable;
-use crate::model::record::{LOOKED_AT, Outcome, Phase, Record, StoreFacts, UNREAD, Usage, Verdict};
+use crate::model::record::{LOOKED_AT, Outcome, Phase, Record, ReplicaFacts, StoreFacts, UNREAD, Usage, Verdict};
 use crate::model::room::Headroom;
 use crate::stores::{Facts, Launch, Place};
 
@@ -43,6 +44,21 @@ struct Readings {
     machine: Energy,
 }
 
+/// A replica of the server, as it is seen from outside.
+struct Follower {
+    id: u32,
+    data: PathBuf,
+    before: UsageReading,
+    peaks: Peaks,
+}
+
+impl Follower {
+    fn of(replica: &Replica) -> Follower {
+        let (id, data) = (replica.served.id(), replica.data.clone());
+        Follower { id, data, before: UsageReading::default(), peaks: Peaks::default() }
+    }
+}
+
 /// Who listens to one child and looks at its processes.
 pub struct Attendant<'a> {
     child: u32,
@@ -51,6 +67,7 @@ pub struct Attendant<'a> {
     servers: Vec<u32>,
     /// Between the two, where it stands for a network.
     proxy: Option<u32>,
+    replicas: Vec<Follower>,
     record: &'a mut Record,
     /// Of a server that was started here, and the sha256 of its program.
     command: (Vec<String>, Option<String>),
@@ -81,7 +98,7 @@ pub struct Attendant<'a> {
 impl<'a> Attendant<'a> {
     pub fn new(
         child: u32,
-        (servers, proxy): (Vec<u32>, Option<u32>),
+        (servers, proxy): (Option<&Servers>, Option<u32>),
         record: &'a mut Record,
         command: (Vec<String>, Option<String>),
         files: Option<&'a Path>,
@@ -89,6 +106,13 @@ impl<'a> Attendant<'a> {
         target: (&'a Chosen, &'a Launch),
     ) -> Self {
         let chosen = target.0;
+        let replicas = servers.map_or(&[][..], |servers| servers.replicas.as_slice());
+        let servers = servers.map_or_else(Vec::new, |servers| servers.primary.ids());
+        let told = |replica: &Replica| {
+            let (name, command) = (replica.name.clone(), replica.served.command.clone());
+            ReplicaFacts { name, command, ..ReplicaFacts::default() }
+        };
+        record.replicas = replicas.iter().map(told).collect();
         let (place, database) = (chosen.place.clone(), chosen.login.database.clone());
         let visit = Visit::of_record(record).map(|visit| Visit { place, database, ..visit });
         // Of a server that kvfair did not start nothing is known, and our own process is not the store.
@@ -99,6 +123,7 @@ impl<'a> Attendant<'a> {
             child,
             servers,
             proxy,
+            replicas: replicas.iter().map(Follower::of).collect(),
             record,
             command,
             files,
@@ -210,6 +235,7 @@ impl<'a> Attendant<'a> {
                 self.window.begins(&phase, self.bench.programs.borrow().as_ref());
                 self.phase = phase;
                 self.before = self.readings();
+                self.replicas.iter_mut().for_each(|replica| replica.before = watch::reading(replica.id));
                 self.nodes_before = self.nodes();
                 let of_store = if self.has_server() { self.before.server } else { self.before.client };
                 self.series = (self.has_server() || !self.beside_guest).then(|| Series::begin(of_store));
@@ -228,6 +254,10 @@ impl<'a> Attendant<'a> {
                 if let Some(store) = &mut self.record.store {
                     store.settings.insert(UNREAD.to_string(), readable(why.as_bytes(), LONGEST_REASON));
                 }
+            }
+            Event::CaughtUp(times_s) => {
+                let caught_up = self.record.replicas.iter_mut().zip(times_s);
+                caught_up.for_each(|(replica, time_s)| replica.caught_up_s = Some(time_s));
             }
             Event::TakenBack => self.entry().into_iter().for_each(VisitEntry::strike),
             Event::Verifying(keys) => watch(Live::Verifying(keys)),
@@ -270,6 +300,8 @@ impl<'a> Attendant<'a> {
         let server = Usage { run_delay_s: server_s, ..now.server.since(&self.before.server) };
         phase.server = self.has_server().then_some(server);
         phase.nodes = self.nodes().iter().zip(&self.nodes_before).map(|(now, before)| now.since(before)).collect();
+        let used = |replica: &Follower| watch::reading(replica.id).since(&replica.before);
+        phase.replicas = self.replicas.iter().map(used).collect();
         phase.machine_joules = now.machine.joules_since(&self.before.machine);
         phase.proxy = self.proxy.map(|_| now.proxy.since(&self.before.proxy));
         self.look();
@@ -279,6 +311,10 @@ impl<'a> Attendant<'a> {
             self.record.memory.client = self.client_peaks.peak;
             self.record.memory.server = self.has_server().then_some(self.server_peaks.peak);
             self.record.bytes_on_disk = self.bytes_on_disk();
+            for (facts, replica) in self.record.replicas.iter_mut().zip(&self.replicas) {
+                facts.memory = replica.peaks.peak;
+                facts.bytes_on_disk = Some(allocated(&replica.data));
+            }
             let Noise { processor_probe_ns, disk_sync_ns, .. } = self.record.noise;
             let (noise, programs) = self.window.close();
             self.record.noise = Noise { processor_probe_ns, disk_sync_ns, ..noise };
@@ -323,6 +359,7 @@ impl<'a> Attendant<'a> {
             if self.has_server() {
                 self.server_peaks.count(&self.servers);
             }
+            self.replicas.iter_mut().for_each(|replica| replica.peaks.count(&[replica.id]));
         }
     }
 
@@ -341,6 +378,7 @@ impl<'a> Attendant<'a> {
             if self.has_server() {
                 self.server_peaks.look(&self.servers);
             }
+            self.replicas.iter_mut().for_each(|replica| replica.peaks.look(&[replica.id]));
         }
     }
 

@@ -102,7 +102,9 @@ pub fn start(
     let processors = launch.settings.get(PROCESSORS).map_or(Ok(Vec::new()), |asked| pin::of_a_target(asked));
     let under = [processors.map_err(Unserved::Failed)?, under.to_vec()].concat();
     let mut login = launch.login.clone();
-    if site.is_guarded && server.takes_password && transport == Transport::Tcp {
+    // A replica has the password of its primary.
+    let is_new = launch.follows.is_none();
+    if site.is_guarded && is_new && server.takes_password && transport == Transport::Tcp {
         let fresh = password::fresh().map_err(|error| Unserved::Failed(format!("no random password: {error}")))?;
         login.password = Some(fresh);
     }

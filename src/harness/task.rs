@@ -174,6 +174,8 @@ pub enum Event {
     Counters(BTreeMap<String, u64>),
     /// The store's own counters, before what is measured and after it, or why they could not be read.
     StoreStats(Result<BTreeMap<String, [f64; 2]>, String>),
+    /// How many seconds after the final flush each replica had all that the primary had.
+    CaughtUp(Vec<f64>),
     /// Nothing that it wrote is left in a store that is not ours.
     TakenBack,
     /// Keys compared so far.

@@ -10,13 +10,14 @@ use std::time::{Duration, Instant};
 use super::child::{abort_on_panic, tell};
 use super::gates::queue::{self, Waits};
 use super::input::DataFile;
-use super::oracle::Played;
+use super::oracle::{Compared, Played};
 use super::task::{Event, TrialStep, TrialTask};
 use super::ttl_shim::TtlShim;
 use super::{files, oracle, sweep};
 use crate::jobs::draw::mix;
 use crate::jobs::{self, EndState, Job, JobKind, LOAD_BYTES, LOAD_DEPTH, Part};
 use crate::loadgen::pace::Pace;
+use crate::loadgen::replicated::Replicas;
 use crate::loadgen::sockets::{self, Conduct, Threads};
 use crate::loadgen::{LoadStats, Progress, Stopped, Work, threads};
 use crate::model::load::At;
@@ -30,6 +31,7 @@ use crate::stores::{self, Adapter, Launch, Place, Role, Store};
 mod beat;
 mod drawn;
 mod entry;
+mod followers;
 mod readers;
 mod supervisor;
 
@@ -97,7 +99,9 @@ fn carry_out(trial: &TrialTask) -> Result<(), Early> {
         let worked = readers::work(trial);
         let store = (adapter.open)(launch).map_err(|fault| reach(&launch.place, &fault))?;
         worked.map_err(|early| entry::or_empty(early, store.as_ref(), trial))?;
-        return compare(trial, adapter, kind, store.as_ref(), oracle::TrialCounts::default(), &[]);
+        let judged = judge(trial, adapter, kind, store.as_ref(), oracle::TrialCounts::default(), &[])?;
+        tell(&Event::Verdict(judged.verdict, judged.wrong_key));
+        return Ok(());
     }
     let one_of = match trial.step {
         TrialStep::Reader(index) => Some(readers::OneOf { job: job.as_ref(), index, of: trial.job.lookup.readers }),
@@ -108,7 +112,8 @@ fn carry_out(trial: &TrialTask) -> Result<(), Early> {
     let job: &dyn Job = one_of.as_ref().map_or(job, |one| one);
     let evicted_before = if job.fills() { evicted(store.as_ref())? } else { 0 };
     let (finished, misses, played) = (Cell::new(0), Cell::new(0), RefCell::new(Vec::new()));
-    let stage = Stage { trial, adapter, job, source: &source, finished, misses, played };
+    let replicas = followers::open(adapter, launch)?;
+    let stage = Stage { trial, adapter, job, source: &source, replicas, finished, misses, played };
     let (mut store, worked) = stage.work(through(trial, adapter, store)?);
     if matches!(trial.step, TrialStep::Fill | TrialStep::Reader(_)) {
         return worked;
@@ -128,7 +133,11 @@ fn carry_out(trial: &TrialTask) -> Result<(), Early> {
         let evicted = if job.fills() { evicted(store.as_ref())?.saturating_sub(evicted_before) } else { 0 };
         let expires = store.expires() && trial.cache.is_none();
         let asked = oracle::TrialCounts { misses: stage.misses.get(), evicted, expires };
-        compare(trial, adapter, kind, store.as_ref(), asked, &stage.played.borrow())
+        let played = stage.played.borrow();
+        let judge = |store: &dyn Store| judge(trial, adapter, kind, store, asked, &played);
+        let Compared { verdict, wrong_key } = followers::judge(stage.replicas.as_ref(), store.as_ref(), judge)?;
+        tell(&Event::Verdict(verdict, wrong_key));
+        Ok(())
     });
     match if trial.guest { take_back() } else { Ok(()) } {
         Ok(()) => {
@@ -159,6 +168,7 @@ struct Stage<'a> {
     adapter: &'a Adapter,
     job: &'a dyn Job,
     source: &'a DataFile,
+    replicas: Option<Replicas>,
     /// Units of the phases that were measured so far.
     finished: Cell<u64>,
     misses: Cell<u64>,
@@ -171,31 +181,38 @@ impl Stage<'_> {
     fn work(&self, store: Box<dyn Store>) -> (Box<dyn Store>, Result<(), Early>) {
         match self.trial.cache {
             None => {
-                let worked = self.phases(store.as_ref());
+                let worked = match &self.replicas {
+                    None => self.phases(store.as_ref(), store.as_ref()),
+                    Some(replicas) => self.phases(&replicas.of(store.as_ref()), store.as_ref()),
+                };
                 (store, worked)
             }
             Some(cache) => {
                 let cached = Cached::new(store, cache, self.trial.launch.clients);
-                let worked = self.phases(&cached);
+                let worked = self.phases(&cached, &cached);
                 (cached.into_inner(), worked)
             }
         }
     }
 
-    /// Load, everything that is measured, final flush.
-    fn phases(&self, store: &dyn Store) -> Result<(), Early> {
+    /// Load, everything that is measured, final flush. What a store with replicas is loaded with goes to its primary
+    /// alone, `loaded`, over one connection with many writes under way.
+    fn phases(&self, store: &dyn Store, loaded: &dyn Store) -> Result<(), Early> {
         let launch = &self.trial.launch;
-        tell(&Event::Facts(store.facts().map_err(|fault| reach(&launch.place, &fault))?));
-        files::allow(launch.clients).map_err(Early::Refused)?;
+        let facts = store.facts().map_err(|fault| reach(&launch.place, &fault))?;
+        let servers = facts.servers.len().max(1) + launch.replicas.len();
+        tell(&Event::Facts(facts));
+        files::allow(launch.clients * servers as u32).map_err(Early::Refused)?;
         let shim = TtlShim::new(store);
         let store: &dyn Store = if self.job.fills() && !store.expires() { &shim } else { store };
+        let loaded = if self.replicas.is_some() { loaded } else { store };
         let (load, measured, asked) = self.parts();
         let mut stats_before = None;
         // Values of another size are other records.
         let sized = self.trial.job.load.as_ref().is_some_and(|load| !load.sizes.is_empty());
         for (place, &at) in self.trial.points.iter().enumerate() {
             for &part in load.iter().filter(|_| place == 0 || sized) {
-                self.drive(store, part, At { number: 0, clients: LOADERS, rate: None, batch: 1, ..at }, false)?;
+                self.drive(loaded, part, At { number: 0, clients: LOADERS, rate: None, batch: 1, ..at }, false)?;
                 self.played.borrow_mut().clear();
                 if self.trial.job.load.is_none() {
                     self.flush(part.name(), store)?;
@@ -215,6 +232,9 @@ impl Stage<'_> {
             return Ok(());
         }
         self.flush("final_flush", store)?;
+        if let Some(replicas) = &self.replicas {
+            tell(&Event::CaughtUp(followers::catch_up(replicas, store, launch)?));
+        }
         tell(&Event::Counters(store.counters()));
         let before = stats_before.unwrap_or_else(|| Ok(StoreStats::default()));
         let stats = before.and_then(|before| Ok(before.until(&store.stats()?))).map_err(|fault| fault.to_string());
@@ -238,6 +258,7 @@ impl Stage<'_> {
 
     /// Goes through a part of a point. Whether it came to its end.
     fn drive(&self, store: &dyn Store, part: Part, at: At, doubled: bool) -> Result<bool, Early> {
+        followers::begin(self.replicas.as_ref(), store, &self.trial.launch)?;
         let beat = Mutex::new(Beat::new(self.finished.get()));
         let heard = |units| beat.lock().expect("the beat does not panic").at(units);
         let waits = Mutex::new(Waits::new());
@@ -283,8 +304,9 @@ impl Stage<'_> {
         let open =
             pace.zip(seen.lateness.take()).map(|(pace, lateness)| pace.open(lateness, self.has_connection(store)));
         let ended = cut_off.is_none();
-        let phase =
-            Phase { open, cut_off, doubled, point: at.number, ..phase(part.name(), at.clients, seen, units_by_second) };
+        let staleness = self.replicas.as_ref().filter(|_| part != Part::Load).map(Replicas::staleness);
+        let phase = phase(part.name(), at.clients, seen, units_by_second);
+        let phase = Phase { open, cut_off, doubled, staleness, point: at.number, ..phase };
         let waits = std::mem::take(&mut *waits.lock().expect("waits are only gathered"));
         boundary(&Event::Ended(Box::new(phase), waits));
         self.misses.set(self.misses.get() + misses);
@@ -369,6 +391,8 @@ fn phase(name: &str, clients: u32, seen: LoadStats, units_by_second: Vec<u64>) -
         client: Usage::default(),
         server: None,
         nodes: Vec::new(),
+        replicas: Vec::new(),
+        staleness: None,
         proxy: None,
         store_by_second: Vec::new(),
         machine_joules: None,
@@ -405,19 +429,18 @@ fn evicted(store: &dyn Store) -> Result<u64, Early> {
 }
 
 /// Reads the end state back through a fresh session and compares it with the expected state.
-fn compare(
+fn judge(
     trial: &TrialTask,
     adapter: &Adapter,
     kind: &JobKind,
     store: &dyn Store,
     asked: oracle::TrialCounts,
     played: &[Played],
-) -> Result<(), Early> {
+) -> Result<Compared, Early> {
     let read_only = trial.job.load.as_ref().is_some_and(|load| load.read_only);
     if read_only || adapter.role == Role::Null {
         let unchecked = if read_only { Verdict::Answered(Answered::default()) } else { Verdict::Baseline };
-        tell(&Event::Verdict(unchecked, None));
-        return Ok(());
+        return Ok(Compared { verdict: unchecked, wrong_key: None });
     }
     let heard = |keys| tell(&Event::Verifying(keys));
     let compared = match kind.left_by(&trial.job) {
@@ -425,9 +448,7 @@ fn compare(
         EndState::Recorded => oracle::recorded(&trial.expected, trial.verify, asked, store, heard),
         end_state => oracle::compare(&trial.expected, trial.verify, end_state, store, heard),
     };
-    let compared = compared.map_err(Early::Failed)?;
-    tell(&Event::Verdict(compared.verdict, compared.wrong_key));
-    Ok(())
+    compared.map_err(Early::Failed)
 }
 
 /// Tells, and waits until the parent has looked and says go.

@@ -65,7 +65,7 @@ fn cpu_us(record: &Record, phase: &Phase) -> Result<Option<f64>> {
     if phase.cut_off.is_some() || disturbed(record, phase).is_some() {
         return Ok(None);
     }
-    let cpu_s = phase.client.cpu_s() + phase.server.map_or(0.0, |server| server.cpu_s());
+    let cpu_s = phase.client.cpu_s() + phase.servers().map_or(0.0, |servers| servers.cpu_s());
     Ok(Some(phase.cpu_us_per_unit(cpu_s)).filter(|cpu_us| *cpu_us > 0.0))
 }
 

@@ -305,6 +305,15 @@ pub fn misses(rows: &[Row], records: &[Record]) -> String {
     format!("gets that found nothing, each followed by a set:\n{}", lines.collect::<String>())
 }
 
+/// How old what each target's replicas answered was, a line each; nothing where no replica was read.
+pub fn stale(rows: &[Row]) -> String {
+    let of = |row: &Row| Some((row.target.clone(), row.numbers.as_ref()?.stale?.in_words()));
+    let lines: Vec<(String, String)> = rows.iter().filter_map(of).collect();
+    let width = lines.iter().map(|(name, _)| name.chars().count()).max().unwrap_or(0);
+    let lines: String = lines.iter().map(|(name, words)| format!(" {name:width$}  {words}\n")).collect();
+    if lines.is_empty() { lines } else { format!("reads from replicas (p50 / p99 / worst of stale reads):\n{lines}") }
+}
+
 fn reads_only(record: &Record) -> bool {
     record.job.load.as_ref().is_some_and(|load| load.read_only)
 }

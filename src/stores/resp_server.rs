@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
 use super::blocking::{Blocking, BlockingConnection, Connection};
+use super::replication::LogPosition;
 use super::room::ServerMemory;
 use super::setting::{Price, Setting, SettingValues};
 use super::store_stats::{StoreStats, bounded};
@@ -168,6 +169,12 @@ impl Store for RespServer {
         Ok(())
     }
 
+    /// <https://redis.io/docs/latest/commands/info/>, section Replication.
+    fn log_position(&self) -> Result<Option<LogPosition>, Fault> {
+        let told = info(self.connect()?.connection(), &[b"INFO", b"replication"])?;
+        Ok(position_told(&told))
+    }
+
     /// Records of the selected database: of a hash of counters each of its fields, and not the hash itself.
     fn count(&self) -> Result<Option<u64>, Fault> {
         let mut session = self.connect()?;
@@ -250,6 +257,18 @@ fn info(connection: &mut BlockingConnection, parts: &[&[u8]]) -> Result<BTreeMap
     }
 }
 
+/// A primary tells what it has written, a replica what it has applied of that.
+fn position_told(told: &BTreeMap<String, String>) -> Option<LogPosition> {
+    let number = |name: &str| -> Option<u64> { told.get(name)?.parse().ok() };
+    let is = |name: &str, text: &str| told.get(name).is_some_and(|found| found == text);
+    if is("role", "master") {
+        return Some(LogPosition { bytes: number("master_repl_offset")?, is_linked: true });
+    }
+    // -1 or nothing before the first copy of the primary is there.
+    let is_linked = is("master_link_status", "up") && !is("master_sync_in_progress", "1");
+    Some(LogPosition { bytes: number("slave_repl_offset").unwrap_or(0), is_linked })
+}
+
 fn named_lines(text: &str) -> BTreeMap<String, String> {
     let pairs = text.lines().filter_map(|line| line.split_once(':'));
     pairs.map(|(name, value)| (name.to_string(), value.trim_end().to_string())).collect()
@@ -316,6 +335,19 @@ mod tests {
         let said = StoreStats::of_texts(told.iter().flat_map(|(name, text)| apart(name, text)));
         let set = [("cmdstat_set.calls", 2.0), ("cmdstat_set.usec", 18.0), ("cmdstat_set.usec_per_call", 9.0)];
         assert_eq!(said, set.into_iter().chain([("evicted_keys", 3.0)]).collect());
+    }
+
+    #[test]
+    fn positions_are_read_from_what_primary_and_replica_tell() {
+        let told = |text: &str| position_told(&named_lines(text));
+        let primary = told("role:master\r\nconnected_slaves:2\r\nmaster_repl_offset:1400\r\n");
+        assert_eq!(primary, Some(LogPosition { bytes: 1400, is_linked: true }));
+        let offsets = "slave_read_repl_offset:1400\r\nslave_repl_offset:1386\r\n";
+        let applied = told(&format!("role:slave\r\nmaster_link_status:up\r\n{offsets}"));
+        assert_eq!(applied, Some(LogPosition { bytes: 1386, is_linked: true }), "what is read is not applied yet");
+        let lost = "role:slave\r\nmaster_link_status:down\r\nslave_repl_offset:-1\r\n";
+        assert_eq!(told(lost), Some(LogPosition { bytes: 0, is_linked: false }));
+        assert_eq!(told("role:master\r\n"), None);
     }
 
     #[test]

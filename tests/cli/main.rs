@@ -60,6 +60,8 @@ mod rates;
 mod read_only;
 mod reconnects;
 mod regressions;
+#[cfg(target_os = "linux")]
+mod replicas;
 mod reproduce;
 mod reruns;
 mod results;

@@ -14,7 +14,7 @@ use super::levers::LeverReport;
 use super::remarks::remarks;
 use super::steps::StepChart;
 use super::warn::{Warning, WarningInput};
-use super::{by_second, claims, notes, percentiles, sweep_chart, words};
+use super::{by_second, claims, notes, percentiles, servers, sweep_chart, words};
 use crate::model::logins;
 
 mod bases;
@@ -204,11 +204,12 @@ fn below(seen: &WarningInput<'_>) -> Markup {
     let remarks = remarks(seen.points);
     let medians = words::medians(seen.rows);
     let misses = words::misses(seen.rows, seen.records);
+    let (stale, servers) = (words::stale(seen.rows), servers::told(seen.records));
     let notes = one_line(&notes::notes(seen.records, false));
     html! {
         @if !remarks.is_empty() { ul { @for remark in &remarks { li { (remark) } } } }
         @for text in [medians, notes].iter().filter(|text| !text.is_empty()) { p { (text) } }
-        @if !misses.is_empty() { pre { (misses) } }
+        @for text in [misses, stale, servers].iter().filter(|text| !text.is_empty()) { pre { (text) } }
     }
 }
 
