@@ -255,10 +255,7 @@ impl<'a> Attendant<'a> {
                     store.settings.insert(UNREAD.to_string(), readable(why.as_bytes(), LONGEST_REASON));
                 }
             }
-            Event::CaughtUp(times_s) => {
-                let caught_up = self.record.replicas.iter_mut().zip(times_s);
-                caught_up.for_each(|(replica, time_s)| replica.caught_up_s = Some(time_s));
-            }
+            Event::CaughtUp(times_s) => self.caught_up(&times_s),
             Event::TakenBack => self.entry().into_iter().for_each(VisitEntry::strike),
             Event::Verifying(keys) => watch(Live::Verifying(keys)),
             Event::Verdict(verdict, wrong_key) => self.record.verdict = self.explained(verdict, wrong_key),
@@ -274,6 +271,11 @@ impl<'a> Attendant<'a> {
             told => return Some(Err(Outcome::Failed { reason: format!("the trial's process said {told:?}") })),
         }
         None
+    }
+
+    fn caught_up(&mut self, times_s: &[f64]) {
+        let replicas = self.record.replicas.iter_mut().zip(times_s);
+        replicas.for_each(|(replica, time_s)| replica.caught_up_s = Some(*time_s));
     }
 
     fn watch_evictions(&mut self, room: Headroom) {

@@ -99,9 +99,7 @@ fn carry_out(trial: &TrialTask) -> Result<(), Early> {
         let worked = readers::work(trial);
         let store = (adapter.open)(launch).map_err(|fault| reach(&launch.place, &fault))?;
         worked.map_err(|early| entry::or_empty(early, store.as_ref(), trial))?;
-        let judged = judge(trial, adapter, kind, store.as_ref(), oracle::TrialCounts::default(), &[])?;
-        tell(&Event::Verdict(judged.verdict, judged.wrong_key));
-        return Ok(());
+        return compare(trial, adapter, kind, store.as_ref(), oracle::TrialCounts::default(), &[]);
     }
     let one_of = match trial.step {
         TrialStep::Reader(index) => Some(readers::OneOf { job: job.as_ref(), index, of: trial.job.lookup.readers }),
@@ -135,8 +133,7 @@ fn carry_out(trial: &TrialTask) -> Result<(), Early> {
         let asked = oracle::TrialCounts { misses: stage.misses.get(), evicted, expires };
         let played = stage.played.borrow();
         let judge = |store: &dyn Store| judge(trial, adapter, kind, store, asked, &played);
-        let Compared { verdict, wrong_key } = followers::judge(stage.replicas.as_ref(), store.as_ref(), judge)?;
-        tell(&Event::Verdict(verdict, wrong_key));
+        tell_verdict(followers::judge(stage.replicas.as_ref(), store.as_ref(), judge)?);
         Ok(())
     });
     match if trial.guest { take_back() } else { Ok(()) } {
@@ -426,6 +423,23 @@ fn evicted(store: &dyn Store) -> Result<u64, Early> {
         .evicted()
         .map(Option::unwrap_or_default)
         .map_err(|fault| Early::Failed(format!("asking for evictions: {fault}")))
+}
+
+/// Tells what `judge` came to.
+fn compare(
+    trial: &TrialTask,
+    adapter: &Adapter,
+    kind: &JobKind,
+    store: &dyn Store,
+    asked: oracle::TrialCounts,
+    played: &[Played],
+) -> Result<(), Early> {
+    tell_verdict(judge(trial, adapter, kind, store, asked, played)?);
+    Ok(())
+}
+
+fn tell_verdict(compared: Compared) {
+    tell(&Event::Verdict(compared.verdict, compared.wrong_key));
 }
 
 /// Reads the end state back through a fresh session and compares it with the expected state.

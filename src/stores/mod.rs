@@ -386,7 +386,7 @@ pub struct Server {
     pub listens_elsewhere: bool,
     /// It has nothing to write when it stops, so that it may as well be killed.
     pub keeps_nothing: bool,
-    /// Over which transports another server of this store can follow it, with `Launch::follows`; nothing where none can.
+    /// Over which transports another server of this store can follow it (`Launch::follows`); nothing where none can.
     pub replicates_over: &'static [Transport],
     /// How several of them become one store, where they do.
     pub cluster: Option<&'static ClusterRecipe>,

@@ -74,11 +74,8 @@ pub struct LogPosition {
 
 fn check_count(value: &str) -> Result<(), String> {
     let is_one = value.parse::<u32>().is_ok_and(|count| (1..=REPLICAS_MAX).contains(&count));
-    if is_one {
-        Ok(())
-    } else {
-        Err(format!("a number of replicas from 1 to {REPLICAS_MAX}; without any, leave it out"))
-    }
+    let what = || format!("a number of replicas from 1 to {REPLICAS_MAX}; without any, leave it out");
+    if is_one { Ok(()) } else { Err(what()) }
 }
 
 fn parse_read(value: &str) -> Option<ReadFrom> {

@@ -157,7 +157,7 @@ fn an_end_state_that_is_wrong_on_one_replica_is_found_and_the_replica_named() {
     let script = format!("case \"$*\" in *replica-2*)\n{meddled};; esac\nexec \"$real\" \"$@\"");
     desk.wrap("redis-server", &script);
     let run = ["--records", "100", "--clients", "2", "--rate", "300", "--requests", "900", "redis?replicas=2"];
-    desk.run(&[MIXED, &run].concat()).exits(1).shows("on replica 2");
+    desk.run(&[MIXED, &run].concat()).exits(4).shows("on replica 2");
     let verdict = &desk.record("redis?replicas=2")["verdict"];
     assert_eq!(verdict["kind"], "wrong", "{verdict}");
     assert_eq!(verdict["first"]["found"], "101 on replica 2", "{verdict}");
@@ -176,7 +176,7 @@ fn settings_that_do_not_go_together_are_refused() {
     refused("redis?read=replicas", "?read= is for a store with replicas");
     refused("redis?link-delay=5ms", "?link-delay= is for a store with replicas");
     refused("redis://127.0.0.1:1?replicas=2", "?replicas= is for a server that is started here");
-    refused("redis+unix?replicas=2", "replicas of redis follow it over TCP");
+    refused("redis+unix?replicas=2", "replicas of redis follow it over tcp");
     refused("cached:redis?replicas=2", "a cache in the client would hide");
     refused("lmdb?replicas=2", "lmdb has no setting 'replicas'");
     refused("memcached?replicas=2", "memcached has no setting 'replicas'");
