@@ -195,8 +195,8 @@ pub trait Store: Send + Sync {
     fn counters(&self) -> BTreeMap<String, u64> {
         BTreeMap::new()
     }
-    /// Moves this key, with all that are kept together with it, from one of its servers to another one while clients use
-    /// them: how many keys that were. Nothing where it is one server, or none of ours.
+    /// Moves this key, with all that are kept together with it, from one of its servers to another one while clients
+    /// use them: how many keys that were. Nothing where it is one server, or none of ours.
     fn relocate(&self, _key: &[u8]) -> Option<Result<u64, Fault>> {
         None
     }

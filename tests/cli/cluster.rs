@@ -1,4 +1,4 @@
-//! Targets that are a cluster: `redis?cluster=3` is started, checked and measured; `redis-cluster://` is left as it was.
+//! Targets that are a cluster: `redis?cluster=3` is started, checked and measured. A cluster by URL is left as it was.
 
 use kvfair::model::trial::{Durability, Transport};
 use kvfair::stores::Place;
