@@ -103,6 +103,8 @@ fn with(args: RunArgs, run: &PageRun, targets: Vec<String>, input: Option<PathBu
     }
     how.input = input;
     how.keep = None;
+    // A command of a stranger.
+    (how.agents.launch, how.agents.hosts) = (None, None);
     (how.accept_unchecked, how.list, how.answers_only) = (false, false, false);
     how.look = Look::default();
     let typed = || ["run".to_string(), run.job.name.clone()].into_iter().chain(targets.clone()).collect();

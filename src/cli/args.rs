@@ -11,6 +11,7 @@ use crate::model::promise::Promise;
 use crate::model::trial::Durability;
 use crate::report::regression::RegressionLimit;
 
+mod agents;
 mod bundle;
 mod exec;
 mod help;
@@ -18,6 +19,7 @@ mod history;
 mod reproduce;
 mod run;
 
+pub use agents::AgentArgs;
 pub use bundle::{Bundle, Rerun};
 pub use exec::Exec;
 pub use help::refused;
@@ -119,6 +121,13 @@ pub enum Command {
     Child {
         /// The name of the task, for lists of processes
         task: String,
+    },
+    /// A part of the clients of a run that `--agents` shares; the run tells it what to do on its standard input
+    #[command(hide = true)]
+    Agent {
+        /// The rank that it is to have, where the command that starts it knows
+        #[arg(long)]
+        rank: Option<u32>,
     },
     /// A store that is to lose its power, under a tracer
     #[command(hide = true)]
@@ -281,9 +290,11 @@ pub struct Compare {
 #[derive(Debug, Args)]
 #[command(after_long_help = "Examples:\n  \
     kvfair crash redis sqlite --kills 100\n  \
-    kvfair crash --durability power\n\n\
+    kvfair crash --durability power\n  \
+    kvfair crash --failover 'redis?replicas=2' 'redis?replicas=2&wait=1'\n\n\
     Exit codes: 0 every claim holds, 1 a store was named that claims no such level, 4 a claim failed, 6 a claim cannot \
-    be said here (no strace, data in memory).")]
+    be said here (no strace, data in memory). With --failover: 1 no replica could be promoted, 4 a value was wrong, or \
+    a write was lost that waited for replicas.")]
 pub struct Crash {
     /// Stores by name (`redis`, `lmdb`); every store found here that claims to keep anything if none is named
     ///
@@ -292,9 +303,14 @@ pub struct Crash {
     /// The durability level to try: crash or power [default: each that a store claims]
     #[arg(long, value_name = "LEVEL")]
     pub durability: Option<Durability>,
-    /// How often each store is killed at each durability level, and as often where that is a loss of power
-    #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=10_000))]
-    pub kills: u32,
+    /// How often each store is killed at each durability level, and as often where that is a loss of power [default:
+    /// 20; 5 with --failover]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pub kills: Option<u32>,
+    /// Kill the primary of targets with replicas (`redis?replicas=2`), promote a replica, and count the writes that are
+    /// lost
+    #[arg(long)]
+    pub failover: bool,
     /// Seed of the moments of the kills [default: another one each time; it is printed]
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,
@@ -302,7 +318,8 @@ pub struct Crash {
     #[arg(long)]
     pub json: bool,
     /// Try nothing: remove what is kept of that store from the verified durability levels, and print it
-    #[arg(long, value_name = "STORE", conflicts_with_all = ["targets", "durability", "kills", "seed", "json"])]
+    #[arg(long, value_name = "STORE")]
+    #[arg(conflicts_with_all = ["targets", "durability", "kills", "failover", "seed", "json"])]
     pub forget: Option<String>,
 }
 

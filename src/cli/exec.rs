@@ -61,6 +61,7 @@ fn of_jobs(how: &How) -> Option<&'static str> {
         (!how.size.messages.is_empty(), "--messages"),
         (how.size.requests.is_some(), "--requests"),
         (how.clients.is_some(), "--clients"),
+        (how.agents.agents.is_some(), "--agents"),
         (how.replay.is_some(), "--replay"),
         (how.via != [Via::Portable], "--via"),
         (how.queries.is_some(), "--queries"),

@@ -10,7 +10,7 @@ use super::measure::{or_lost, ping, tell_left};
 use super::paged::{self, PageFindings};
 use super::planned::plan_of;
 use super::points::Rates;
-use super::{Exit, Usage, complain, exit_of, find_job, interrupted, print};
+use super::{Exit, Usage, agents, complain, exit_of, find_job, interrupted, print};
 use crate::harness::save::{self, Results};
 use crate::harness::signals::Interrupt;
 use crate::harness::timing::End;
@@ -48,6 +48,10 @@ pub fn find_max(mut args: FindMax) -> Result<Exit> {
     contact(&plan)?;
     let interrupt = Interrupt::listen().context("cannot listen for Ctrl-C")?;
     let scratch = scratch::make()?;
+    match agents::greet(&plan, scratch.path(), &interrupt) {
+        Err(_) if interrupt.is_set() => return Ok(interrupted(&interrupt, "nothing was run")),
+        greeted => greeted?,
+    }
     ping(&mut plan, scratch.path())?;
     let path = args.run.how.output.clone().unwrap_or_else(|| save::default_path(&plan.began, &plan.job.name));
     let mut results = Results::create(&path)?;

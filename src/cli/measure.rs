@@ -12,7 +12,7 @@ use super::contact::contact;
 use super::live::{Screen, discarded};
 use super::planned::{plan_of, resolve_input};
 use super::points::Rates;
-use super::{Exit, Usage, complain, exit_of, foretold, interrupted, load, sized, target, verified};
+use super::{Exit, Usage, agents, complain, exit_of, foretold, interrupted, load, sized, target, verified};
 use crate::harness::dataset::DataSet;
 use crate::harness::plan::Plan;
 use crate::harness::save::{self, Results};
@@ -197,6 +197,7 @@ fn run_blocks(
     interrupt: &Interrupt,
     results: &mut Results,
 ) -> Result<Blocked> {
+    agents::greet(&errand.plan, scratch, interrupt)?;
     resolve_input(&mut errand.plan, scratch, interrupt)?;
     let left = errand.time.map(|time| timer.left_of(time.whole)).unwrap_or_default();
     if errand.size == Sizing::Fitted {

@@ -8,7 +8,7 @@ use super::args::{How, RunArgs, Size};
 use super::load::{load_of, points_of};
 use super::points::{Points, Replay, Rtts};
 use super::refusals::{self, Intent};
-use super::{Usage, complain, exec, find_job, replicas, target};
+use super::{Usage, agents, complain, exec, find_job, replicas, target};
 use crate::harness::plan::{Chosen, Plan};
 use crate::harness::signals::Interrupt;
 use crate::harness::{input, network, pin, plan};
@@ -48,9 +48,10 @@ pub fn plan_of(args: &RunArgs) -> Result<Plan> {
         chosen.iter_mut().for_each(as_kept);
     }
     refusals::refuse(&chosen, &wanted)?;
+    let agents = agents::plan_of(args, kind, &chosen, &points)?;
     job = replicas::with_one_writer(job, &chosen)?;
     // The baseline beside a sweep knows no batches, and holds nothing to be read.
-    let alone = args.how.load.batch.is_some() || args.how.load.read_only;
+    let alone = args.how.load.batch.is_some() || args.how.load.read_only || args.how.agents.launch.is_some();
     let swept = kind.requests.is_some() && points.len() > 1 && !alone;
     if swept && args.how.durability == Durability::None && args.how.keep.is_none() {
         let ceilings = target::ceilings(&chosen);
@@ -66,6 +67,7 @@ pub fn plan_of(args: &RunArgs) -> Result<Plan> {
         seeds,
         sizes,
         orders,
+        agents,
         ..started(args, chosen, job)?
     };
     has_one_list(args, &plan)?;
@@ -176,6 +178,7 @@ pub fn started(args: &RunArgs, chosen: Vec<Chosen>, job: JobSettings) -> Result<
         piloted: Vec::new(),
         left_out: Vec::new(),
         levers: None,
+        agents: Default::default(),
         end: None,
         began: plan::utc_now(),
         command: args.how.again.clone().unwrap_or_else(super::typed),
@@ -451,7 +454,8 @@ pub fn names_differ(chosen: &[Chosen]) -> Result<()> {
     for (index, one) in chosen.iter().enumerate() {
         let label = &one.target.label;
         if chosen[..index].iter().any(|other| other.target.label == *label) {
-            let what = format!("two targets are called '{label}'\nhint: name one of them: '{label}?name=other'");
+            let mark = if label.contains('?') { '&' } else { '?' };
+            let what = format!("two targets are called '{label}'\nhint: name one of them: '{label}{mark}name=other'");
             return Err(anyhow!(Usage(what)));
         }
     }

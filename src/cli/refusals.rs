@@ -21,6 +21,7 @@ pub enum Intent<'a> {
     Growth,
     Levers,
     Crash,
+    Failover,
     Check,
 }
 
@@ -39,6 +40,7 @@ const RULES: &[Rule] = &[
     not_behind_a_cache,
     one_at_a_time,
     lacks,
+    replicas::none_to_promote,
     replicas::refused,
     no_target_of_a_program,
 ];
@@ -81,6 +83,7 @@ fn not_started_here(chosen: &Chosen, wanted: &Intent<'_>) -> Option<String> {
         Intent::Growth => ("asked so much", "growth"),
         Intent::Levers => ("changed", "levers JOB"),
         Intent::Crash => ("killed", "crash"),
+        Intent::Failover => ("killed", "crash --failover"),
         _ => return None,
     };
     chosen.place.as_ref()?;
@@ -133,7 +136,7 @@ fn holds_nothing(chosen: &Chosen, wanted: &Intent<'_>) -> Option<String> {
         Intent::Check if matches!(chosen.adapter.role, Role::Null | Role::Ceiling) => {
             Some(format!("{label} holds nothing on purpose: there is nothing to check\nhint: leave it out"))
         }
-        Intent::Crash if chosen.target.cache.is_some() => {
+        Intent::Crash | Intent::Failover if chosen.target.cache.is_some() => {
             Some(format!("{label}: a cache in front of a store keeps nothing\nhint: leave cached: out"))
         }
         _ => None,

@@ -1,4 +1,5 @@
-//! Targets with replicas: what of a target cannot go with them, and which jobs can read from them.
+//! Targets with replicas: what of a target cannot go with them, which jobs can read from them, and which of them can
+//! be promoted.
 
 use anyhow::{Result, anyhow, bail};
 
@@ -11,8 +12,8 @@ use crate::jobs::keyed::lengths::Lengths;
 use crate::jobs::keyed::values::HEAD_BYTES;
 use crate::jobs::{self, JobKind, Reading, Writing};
 use crate::model::trial::{JobSettings, Target};
-use crate::stores::replication::{self, LINK_DELAY, READ, REPLICAS};
-use crate::stores::{Adapter, Place};
+use crate::stores::replication::{self, LINK_DELAY, READ, REPLICAS, WAIT};
+use crate::stores::{self, Adapter, Place};
 
 /// What is wrong with the settings of a target, at `place` where it is not ours to start.
 pub fn check(adapter: &Adapter, place: Option<&Place>, target: &Target) -> Result<()> {
@@ -20,7 +21,7 @@ pub fn check(adapter: &Adapter, place: Option<&Place>, target: &Target) -> Resul
     let Some(server) = adapter.server.filter(|server| !server.replicates_over.is_empty()) else { return Ok(()) };
     let name = adapter.name;
     if !has(REPLICAS.name) {
-        let alone = [READ, LINK_DELAY].into_iter().find(|setting| has(setting.name));
+        let alone = [READ, LINK_DELAY, WAIT].into_iter().find(|setting| has(setting.name));
         return alone.map_or(Ok(()), |setting| {
             let (own, replicas) = (setting.name, REPLICAS.name);
             bail!("?{own}= is for a store with replicas\nhint: {name}?{replicas}=2&{own}=...")
@@ -39,6 +40,14 @@ pub fn check(adapter: &Adapter, place: Option<&Place>, target: &Target) -> Resul
         let over: Vec<String> = server.replicates_over.iter().map(|transport| transport.to_string()).collect();
         let (over, count) = (over.join(" or "), replication::count(&target.settings));
         bail!("replicas of {name} follow it over {over}\nhint: {name}?{}={count}", REPLICAS.name);
+    }
+    let (count, wait) = (replication::count(&target.settings), replication::wait(&target.settings));
+    if wait > count {
+        // One fewer than there are: a failover needs them too.
+        let (some, enough) = (count.max(2), count.max(2) - 1);
+        let hint = format!("{name}?{}={some}&{}={enough}", REPLICAS.name, WAIT.name);
+        let replicas = if count == 1 { "replica" } else { "replicas" };
+        bail!("{count} {replicas} cannot have what {wait} must have\nhint: {hint}");
     }
     match network::missing() {
         Some(_) if has(LINK_DELAY.name) => bail!("?{}= works on Linux only\nhint: leave it out", LINK_DELAY.name),
@@ -67,8 +76,45 @@ pub fn refused(chosen: &Chosen, wanted: &Intent<'_>) -> Option<String> {
         Intent::Program { .. } => alone("a program is told the place of one server"),
         Intent::Growth => alone("growth fills one server"),
         Intent::Levers => alone("levers change one server"),
-        Intent::Crash => alone("crash kills one server"),
+        Intent::Crash => Some(format!("{label}: crash kills one server\nhint: kvfair crash --failover '{label}'")),
+        Intent::Failover => None,
         Intent::Check => alone("check asks one server"),
+    }
+}
+
+/// Stores of which a replica can be promoted.
+pub fn having_replicas() -> impl Iterator<Item = &'static Adapter> {
+    let replicates = |adapter: &&&'static Adapter| adapter.server.is_some_and(|own| !own.replicates_over.is_empty());
+    stores::ALL.iter().filter(replicates).copied()
+}
+
+/// Why no replica of a target can be promoted.
+pub fn none_to_promote(chosen: &Chosen, wanted: &Intent<'_>) -> Option<String> {
+    let Intent::Failover = wanted else { return None };
+    let (label, name, settings) = (&chosen.target.label, chosen.adapter.name, &chosen.target.settings);
+    let (replicas, wait) = (replication::count(settings), replication::wait(settings));
+    let names = || having_replicas().map(|adapter| adapter.name).collect::<Vec<_>>().join(", ");
+    match chosen.adapter.server {
+        None => Some(format!(
+            "{label} is opened in a process of kvfair: it has no replica to promote\nhint: stores with replicas: {}",
+            names()
+        )),
+        Some(server) if server.replicates_over.is_empty() => {
+            Some(format!("{label}: kvfair starts no replicas of {name}\nhint: stores with replicas: {}", names()))
+        }
+        Some(_) if replicas == 0 => {
+            Some(format!("{label} has no replica to promote\nhint: '{name}?{}=2'", REPLICAS.name))
+        }
+        Some(_) if wait >= replicas => {
+            let (own, enough) = (WAIT.name, wait + 1);
+            Some(format!(
+                "{label}: the promoted replica has {} others: too few for ?{own}={wait}, so it could acknowledge no \
+                 write\nhint: ?{}={enough}",
+                replicas - 1,
+                REPLICAS.name
+            ))
+        }
+        Some(_) => None,
     }
 }
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use anyhow::Result;
 
-use super::args::{Exec, How, Look, RequestArgs, RunArgs, Size};
+use super::args::{AgentArgs, Exec, How, Look, RequestArgs, RunArgs, Size};
 use super::measure::{Ran, measure, measure_and_look_ahead, or_lost};
 use super::planned::plan_of;
 use super::shown::{print_shown, shown, tell_absent};
@@ -40,6 +40,7 @@ pub fn first_look() -> Result<Exit> {
             clients: None,
             replay: None,
             load: RequestArgs::default(),
+            agents: AgentArgs::default(),
             via: vec![Via::Portable],
             encoding: vec![Encoding::Json],
             split: Default::default(),

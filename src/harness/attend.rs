@@ -23,6 +23,7 @@ use super::trial::{Bench, Live};
 use super::visits::{Visit, VisitEntry};
 use super::watch::{self, Peaks, Series, UsageReading};
 use crate::jobs::Part;
+use crate::model::agents::Agent;
 use crate::model::noise::Noise;
 use crate::model::op::readable;
 use crate::model::record::{LOOKED_AT, Outcome, Phase, Record, ReplicaFacts, StoreFacts, UNREAD, Usage, Verdict};
@@ -223,6 +224,7 @@ impl<'a> Attendant<'a> {
                 self.record.store = Some(seen);
             }
             Event::Room(room) => self.watch_evictions(room),
+            Event::Agents(agents, processes) => self.note_agents(agents, processes),
             Event::Begins(phase) => {
                 if let Err(error) = self.write_down() {
                     return Some(Err(Outcome::Failed { reason: format!("{error:#}") }));
@@ -273,6 +275,12 @@ impl<'a> Attendant<'a> {
         None
     }
 
+    /// Who drives the clients; of these the processes on this machine.
+    fn note_agents(&mut self, agents: Vec<Agent>, processes: Vec<u32>) {
+        self.record.agents = agents;
+        self.window.also_ours(processes);
+    }
+
     fn caught_up(&mut self, times_s: &[f64]) {
         let replicas = self.record.replicas.iter_mut().zip(times_s);
         replicas.for_each(|(replica, time_s)| replica.caught_up_s = Some(*time_s));
@@ -294,11 +302,14 @@ impl<'a> Attendant<'a> {
         match noise {
             // One verdict is about both: the disturbed one speaks for the trial.
             Some(noise) if phase.name == Part::Ask.name() => self.record.noise = self.record.noise.or_worse(noise),
-            noise => phase.noise = noise,
+            // What agents saw of their own machines.
+            noise => phase.noise = noise.map(|noise| noise.or_worse(phase.noise.unwrap_or(noise))),
         }
-        // A program's processes are counted by who waits for them.
-        let client = if self.keeps_program() { phase.client } else { now.client.since(&self.before.client) };
-        phase.client = Usage { run_delay_s: client_s, ..client };
+        if phase.agents.is_empty() {
+            // A program's processes are counted by who waits for them.
+            let client = if self.keeps_program() { phase.client } else { now.client.since(&self.before.client) };
+            phase.client = Usage { run_delay_s: client_s, ..client };
+        }
         let server = Usage { run_delay_s: server_s, ..now.server.since(&self.before.server) };
         phase.server = self.has_server().then_some(server);
         phase.nodes = self.nodes().iter().zip(&self.nodes_before).map(|(now, before)| now.since(before)).collect();
@@ -319,6 +330,8 @@ impl<'a> Attendant<'a> {
             }
             let Noise { processor_probe_ns, disk_sync_ns, .. } = self.record.noise;
             let (noise, programs) = self.window.close();
+            let of_agents = self.record.phases.iter().flat_map(|phase| &phase.agents).filter_map(|agent| agent.noise);
+            let noise = of_agents.fold(noise, Noise::or_worse);
             self.record.noise = Noise { processor_probe_ns, disk_sync_ns, ..noise };
             *self.bench.programs.borrow_mut() = programs;
         }

@@ -2,21 +2,26 @@
 //! line. What is told stands in `task`.
 
 use std::fs::{self, File};
-use std::io::{self, BufRead, BufReader, Write};
+use std::io::{self, BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
-use std::process::{ChildStdin, ChildStdout, Stdio};
+use std::process::{ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 
 use super::process::{self, Leashed, in_words};
-use super::task::{Event, Task};
+use super::task::{AgentOrder, Event, Task};
+use crate::model::op::readable;
 
 /// The hidden command. The name of the task follows it, so that a list of processes shows what a child does.
 const COMMAND: &str = "child";
 /// How long a child may take to end once it has said its last word or its standard input is closed.
 const ENDING: Duration = Duration::from_secs(5);
+/// The most bytes of an event: what another machine says may have no end.
+const LONGEST: u64 = 64 << 20;
+/// How much is shown of what is no event.
+const SHOWN_BYTES: usize = 120;
 
 /// A child at its task. It does not outlive this value: its standard input is closed, then it is killed.
 pub struct Child {
@@ -39,19 +44,40 @@ impl Child {
         if !program.exists() {
             bail!("kvfair's own program was replaced or deleted while it ran\nhint: start the run again");
         }
-        let errors = File::create(log).with_context(|| format!("cannot write {}", log.display()))?;
         let mut command = process::under(under, &program);
-        command.args([COMMAND, name]).env_remove(process::PASSWORD_VARIABLE);
-        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(errors);
+        command.args([COMMAND, name]);
         let spawn = if task.is_supervisor() { Leashed::spawn_supervisor } else { Leashed::spawn };
-        let mut leash = spawn(&mut command).with_context(|| format!("cannot start the process of a {name}"))?;
-        let pipe = leash.child().stdin.take();
-        let heard = listen(leash.child().stdout.take().expect("stdout is piped"));
-        let mut child = Child { pipe, leash, heard, log: log.to_path_buf() };
+        let child = Child::spawn(command, spawn, log);
+        let mut child = child.with_context(|| format!("cannot start the process of a {name}"))?;
         if child.write(&line).is_err() {
             bail!("the process of a {name} died: {}", child.ending());
         }
         Ok(child)
+    }
+
+    /// A command of the user's that connects its standard input and output to those of an agent.
+    pub(super) fn launch(line: &str, log: &Path) -> Result<Child> {
+        let mut command = Command::new("sh");
+        command.args(["-c", line]);
+        Child::spawn(command, Leashed::spawn, log)
+    }
+
+    fn spawn(mut command: Command, spawn: fn(&mut Command) -> io::Result<Leashed>, log: &Path) -> Result<Child> {
+        let errors = File::create(log).with_context(|| format!("cannot write {}", log.display()))?;
+        command.env_remove(process::PASSWORD_VARIABLE);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(errors);
+        let mut leash = spawn(&mut command)?;
+        let pipe = leash.child().stdin.take();
+        let heard = listen(leash.child().stdout.take().expect("stdout is piped"));
+        Ok(Child { pipe, leash, heard, log: log.to_path_buf() })
+    }
+
+    /// Tells an agent what to do.
+    pub(super) fn order(&mut self, order: &AgentOrder) {
+        let mut line = serde_json::to_vec(order).expect("an order is plain data");
+        line.push(b'\n');
+        // An error means that it is dead, which `next` notices.
+        let _ = self.write(&line);
     }
 
     fn write(&mut self, line: &[u8]) -> io::Result<()> {
@@ -96,12 +122,15 @@ impl Child {
 fn listen(output: ChildStdout) -> mpsc::Receiver<Event> {
     let (speak, heard) = mpsc::channel();
     std::thread::spawn(move || {
-        for line in BufReader::new(output).lines() {
-            let told = line.ok().and_then(|line| serde_json::from_str(&line).ok());
-            let Some(told) = told else { break };
-            if speak.send(told).is_err() {
+        let (mut output, mut line) = (BufReader::new(output), Vec::new());
+        while (&mut output).take(LONGEST).read_until(b'\n', &mut line).is_ok_and(|length| length > 0) {
+            let told = serde_json::from_slice(&line);
+            let is_event = told.is_ok();
+            let told = told.unwrap_or_else(|_| Event::Strange(readable(line.trim_ascii(), SHOWN_BYTES)));
+            if speak.send(told).is_err() || !is_event {
                 break;
             }
+            line.clear();
         }
     });
     heard

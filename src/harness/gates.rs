@@ -48,7 +48,7 @@ pub fn preflight(data: &Path, data_bytes: Option<u64>) -> Preflight {
 /// What a thread that never sleeps sees: how long it waited, and who else ran.
 fn spun(long: Duration) -> Preflight {
     let us = std::process::id();
-    let before = programs::look(us, None);
+    let before = programs::look(&[us], None);
     let spinner = std::thread::spawn(move || {
         let (began, first) = (Instant::now(), queue::own());
         while began.elapsed() < long {
@@ -59,7 +59,7 @@ fn spun(long: Duration) -> Preflight {
         Some(waited_ns? as f64 / began.elapsed().as_nanos() as f64)
     });
     let spin_delay_share = spinner.join().expect("spinning does not panic");
-    let after = programs::look(us, before.as_ref());
+    let after = programs::look(&[us], before.as_ref());
     let noise = before.zip(after.as_ref()).map_or_else(Noise::default, |(before, after)| after.since(&before, false));
     let mut lacking = Vec::new();
     if !after.as_ref().is_some_and(programs::Programs::sees_all) {

@@ -1,5 +1,6 @@
 //! Processes, files and /proc: everything around a trial. It measures and never prints, and knows no statistics.
 
+pub mod agents;
 mod attend;
 mod batch;
 pub mod bundle;

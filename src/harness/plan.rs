@@ -9,6 +9,7 @@ use super::timing::End;
 use crate::jobs::draw::{Rng, mix};
 use crate::jobs::keyed::questions::points_of;
 use crate::jobs::{JobKind, Part};
+use crate::model::agents::AgentPlan;
 use crate::model::effort::Blocks;
 use crate::model::fans::Encoding;
 use crate::model::levers::{LeverPart, LeverRun};
@@ -115,6 +116,8 @@ pub struct Plan {
     pub left_out: Vec<(Chosen, String)>,
     /// The levers of `kvfair levers`, and the part of its run that this is.
     pub levers: Option<(LeverRun, LeverPart)>,
+    /// Who drives the clients instead of the trials' own processes.
+    pub agents: AgentPlan,
     /// When the run ends: a trial that is under way then is cut off, and none begins.
     pub end: Option<End>,
     /// When the run began, in UTC.
@@ -282,7 +285,7 @@ impl Plan {
     /// threads. Half of the processors drive clients: with fewer than four that is one, and a second
     /// one would take the server's. Clients with processors of their own use all of these as it is.
     pub fn doubles(&self, processors: usize) -> bool {
-        let load = self.job.load.as_ref().filter(|_| self.pinned.is_none());
+        let load = self.job.load.as_ref().filter(|_| self.pinned.is_none() && self.agents.commands.is_empty());
         load.is_some_and(|load| load.swept() == Swept::Clients && load.clients.len() > 1) && processors >= DOUBLING_MIN
     }
 
@@ -372,6 +375,7 @@ pub mod tests {
             piloted: Vec::new(),
             left_out: Vec::new(),
             levers: None,
+            agents: AgentPlan::default(),
             end: None,
             pinned: None,
             began: String::new(),

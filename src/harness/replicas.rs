@@ -1,8 +1,8 @@
 //! Replicas of a server of ours: each is started after its primary, follows it over a link of its own, and is waited
 //! for until both are in sync. It does not know what is measured.
 //!
-//! `start` gives back replicas that are in sync. Who kills a server, promotes a replica, or waits for the end of a
-//! trial asks `wait_for` again: it needs two open stores, not the processes. `Servers` is a primary with its replicas,
+//! `start` gives back replicas that are in sync. `wait_for` waits again, at the end of a trial for example: it needs
+//! two open stores, not the processes. `Servers` is a primary with its replicas,
 //! as a trial holds them.
 
 use std::fs;
@@ -87,7 +87,7 @@ impl Servers {
 /// with.
 pub fn start(primary: &Served, launch: &Launch, how: &Start<'_>) -> Result<Vec<Replica>, Unserved> {
     let launch = primary.reached(launch);
-    // Whoever is dropped is killed.
+    // A replica that is dropped is killed.
     let mut replicas = Vec::new();
     for number in 1..=replication::count(&launch.settings) {
         let name = name(number);
@@ -145,7 +145,7 @@ impl Replica {
         if how.interrupt.is_set() {
             return Err(Unserved::Interrupted);
         }
-        // Whoever has ended says why itself.
+        // A replica that has ended has told why itself.
         let ending = self.served.ending_within(Duration::ZERO);
         Err(Unserved::Failed(ending.map_or(why, |ending| format!("{} ended: {ending}", self.name))))
     }
@@ -160,8 +160,8 @@ impl Replica {
     }
 }
 
-/// Waits until a replica has applied all that its primary has written by now. How long that took, or why it did not
-/// come to pass within the limit. It is asked through its own store: what it has only received does not count.
+/// Waits until a replica has applied all that its primary has written by now. How long that took, or what was
+/// missing at the limit. The replica itself is asked: what it has only received does not count.
 pub fn wait_for(
     name: &str,
     primary: &dyn Store,

@@ -7,7 +7,7 @@ use std::net::{SocketAddr, TcpStream};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -16,6 +16,7 @@ use super::pin::{self, PROCESSORS};
 use super::process::{self, Leashed, in_words, is_program, on_path};
 use super::remote_place::{self, Instead};
 use super::signals::Interrupt;
+use super::watch;
 use crate::model::op::Fault;
 use crate::model::trial::Transport;
 use crate::stores::{Adapter, ClusterRecipe, Facts, Launch, Login, Place, Server, Step, Store};
@@ -369,10 +370,21 @@ impl Served {
         Some(without(ending, self.login.password.as_deref()))
     }
 
-    /// Kills it as `kill -9` does.
+    /// Kills its process group as `kill -9` does. A tracer below it has a group of its own, and lives on.
     pub fn kill(mut self) {
         self.leash.kill();
         self.peers.into_iter().for_each(Served::kill);
+    }
+
+    /// Kills it and all processes below it, waits until none is left, and tells when the first was killed. PostgreSQL
+    /// does not start again while one of its old processes has its shared memory.
+    pub fn kill_all(mut self) -> SystemTime {
+        let family = watch::families(&self.ids());
+        let killed_at = process::kill_each(&family);
+        self.leash.kill();
+        self.peers.iter_mut().for_each(|peer| peer.leash.kill());
+        process::wait_until_gone(&family);
+        killed_at
     }
 
     /// Stops it and makes sure that nobody answers there any more.

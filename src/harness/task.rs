@@ -11,7 +11,10 @@ use super::gates::queue::Waits;
 use super::guest::MemoryQuery;
 use super::oracle::{OracleTask, Summary};
 use super::program::Program;
+use crate::jobs::Part;
+use crate::model::agents::{Agent, AgentCommand, AgentShare};
 use crate::model::check::ProbeEnd;
+use crate::model::crash::failover::ClientWrites;
 use crate::model::crash::ledger::FoundValue;
 use crate::model::load::At;
 use crate::model::op::Wrong;
@@ -28,6 +31,7 @@ pub enum Task {
     ExpectedState(OracleTask),
     Probe(ProbeTask),
     Ledger(LedgerTask),
+    Failover(FailoverTask),
     Proxy(ProxyTask),
 }
 
@@ -39,6 +43,7 @@ impl Task {
             Task::ExpectedState(_) => "expected-state",
             Task::Probe(_) => "probe",
             Task::Ledger(_) => "ledger",
+            Task::Failover(_) => "failover",
             Task::Proxy(_) => "proxy",
         }
     }
@@ -84,6 +89,78 @@ pub struct TrialTask {
     pub cache: Option<Cache>,
     /// What is run instead of a job.
     pub program: Option<Program>,
+    /// Who drives the clients of what is measured instead of this process; nobody where it does so itself.
+    pub agents: Vec<AgentCommand>,
+    /// Whether agents that start too far apart make the trial one that does not count: not in a pilot.
+    pub judges_start: bool,
+}
+
+/// What an agent is told, a line of JSON each. It answers `Clock` by `Event::Clock`; `Drive` by `Event::Begins` once
+/// its clients are connected; `Begin` by `Event::Progress` now and then and `Event::ShareEnded` at the end. When its
+/// standard input is closed it ends.
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum AgentOrder {
+    Clock,
+    /// Once, before everything that follows.
+    Work(Box<AgentTask>),
+    /// The clients of its share of this part of that point are to be connected.
+    Drive {
+        part: Part,
+        at: At,
+    },
+    /// They are to begin at this moment of the agent's own clock, in nanoseconds.
+    Begin(u64),
+}
+
+/// All that an agent needs to know of a trial. Its files are those of the head's machine.
+#[derive(Serialize, Deserialize)]
+pub struct AgentTask {
+    pub trial: TrialTask,
+    pub share: AgentShare,
+    /// How many agents share the processors of its machine.
+    pub beside: u32,
+    /// The head looks at its own machine; what goes on at another one only an agent there can tell.
+    pub is_elsewhere: bool,
+    /// The processes of all agents of its machine, where it is to look at that for all of them.
+    pub watches: Option<Vec<u32>>,
+}
+
+/// What an agent says first, in every version in this form: of another one no more can be read.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct Hello {
+    pub kvfair: String,
+    pub method: u32,
+    pub debug_build: bool,
+    /// The machine, until it is started anew.
+    pub boot: String,
+    /// Processes of one machine that do not see each other have different ones.
+    pub process_namespace: String,
+    pub process: u32,
+    pub processors: u32,
+    /// The rank that its command line named.
+    pub rank: Option<u32>,
+}
+
+/// What was seen of a part of a point, by one process or by all agents together.
+#[derive(Debug, Default, Serialize, Deserialize)]
+pub struct PartSeen {
+    pub phase: Phase,
+    /// The limit came first.
+    pub cut_off: bool,
+    /// How many questions each client has drawn, by its number among all clients.
+    pub asked: Vec<(u32, u64)>,
+    /// Of threads that ended with the part.
+    pub waits: Waits,
+}
+
+/// What an agent saw of its share of a part.
+#[derive(Debug, Default, Serialize, Deserialize)]
+pub struct ShareEnd {
+    /// Of its clients alone, with its own CPU.
+    pub seen: PartSeen,
+    /// When it began, by its own clock, in nanoseconds.
+    pub began_ns: u64,
 }
 
 /// What a child does of a trial, where one fills a store and another one reads it.
@@ -128,6 +205,31 @@ pub enum LedgerWork {
     Write { first: Vec<u64>, at_most: Option<u64> },
     /// One client reads these keys of each client.
     Read { slots: Vec<Vec<u64>> },
+}
+
+/// The clients of a primary that is to be killed.
+#[derive(Serialize, Deserialize)]
+pub struct FailoverTask {
+    pub store: String,
+    /// The primary, then its replicas.
+    pub servers: Vec<Launch>,
+    pub clients: u32,
+    /// How long a client may find no server that takes its writes.
+    pub limit: Duration,
+}
+
+/// What these clients tell. Times are microseconds of the epoch.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FailoverEvent {
+    /// Some writes of the client were acknowledged.
+    Works { client: u32 },
+    /// Its connection to the primary is broken.
+    Broken { client: u32, at_us: u64, why: String },
+    /// A write of it was acknowledged again.
+    Resumed { client: u32, at_us: u64 },
+    /// What each client wrote to each primary: the last that they tell.
+    Wrote(Vec<ClientWrites>),
 }
 
 /// A proxy before one server, until its standard input is closed.
@@ -203,6 +305,16 @@ pub enum Event {
         slot: u64,
         found: FoundValue,
     },
+    /// The first word of an agent.
+    Hello(Hello),
+    /// An agent's own clock, in nanoseconds from a moment of its own.
+    Clock(u64),
+    ShareEnded(Box<ShareEnd>),
+    /// Who drives the clients, with the processes of those that run on this machine.
+    Agents(Vec<Agent>, Vec<u32>),
+    /// What was said is no event: its beginning.
+    Strange(String),
+    Failover(FailoverEvent),
     // One of these is the last of a child.
     /// A limit of the store, an op that it lacks, or a library that is not here.
     Refused(String),

@@ -24,7 +24,7 @@ use super::serve::{self, Site, Unserved};
 use super::signals::Interrupt;
 use super::task::{Event, Task, TrialStep, TrialTask};
 use super::visits::VisitEntry;
-use super::{counts, digest, guest, kept_data, machine, pin, signals};
+use super::{agents, counts, digest, guest, kept_data, machine, pin, signals};
 use crate::model::logins;
 use crate::model::names::file_name;
 use crate::model::noise::Noise;
@@ -394,6 +394,9 @@ impl<'a> Bench<'a> {
             child.end();
         }
         child.kill();
+        if !self.plan.agents.commands.is_empty() {
+            agents::let_go();
+        }
         let owes = self.plan.is_guest(chosen) && attendant.has_begun() && !keeps;
         let entry = attendant.entry();
         Err(if owes { self.take_back(entry, chosen, launch, record.block, directory, cut_off) } else { cut_off })
@@ -456,6 +459,8 @@ impl<'a> Bench<'a> {
             step: TrialStep::Whole,
             cache: chosen.target.cache,
             program: None,
+            agents: self.plan.agents.commands.clone(),
+            judges_start: self.plan.agents.judges_start,
         }
     }
 }

@@ -7,15 +7,16 @@ use std::sync::Mutex;
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
+use super::agents::Team;
 use super::child::{abort_on_panic, tell};
 use super::gates::queue::{self, Waits};
 use super::input::DataFile;
-use super::oracle::{Compared, Played};
-use super::task::{Event, TrialStep, TrialTask};
+use super::oracle::Played;
+use super::task::{Event, PartSeen, TrialStep, TrialTask};
 use super::ttl_shim::TtlShim;
 use super::{files, oracle, sweep};
 use crate::jobs::draw::mix;
-use crate::jobs::{self, EndState, Job, JobKind, LOAD_BYTES, LOAD_DEPTH, Part};
+use crate::jobs::{self, Job, JobKind, LOAD_BYTES, LOAD_DEPTH, Part};
 use crate::loadgen::pace::Pace;
 use crate::loadgen::replicated::Replicas;
 use crate::loadgen::sockets::{self, Conduct, Threads};
@@ -23,19 +24,23 @@ use crate::loadgen::{LoadStats, Progress, Stopped, Work, threads};
 use crate::model::load::At;
 use crate::model::metrics::Metrics;
 use crate::model::op::{Fault, Wrong};
-use crate::model::record::{Answered, CutOff, Phase, Usage, Verdict};
+use crate::model::record::{CutOff, Phase, Usage};
 use crate::stores::cached::Cached;
 use crate::stores::store_stats::StoreStats;
 use crate::stores::{self, Adapter, Launch, Place, Role, Store};
 
+pub mod agent;
 mod beat;
 mod drawn;
 mod entry;
 mod followers;
 mod readers;
 mod supervisor;
+mod team;
+mod verdict;
 
 use beat::Beat;
+use verdict::{compare, judge, tell_verdict};
 
 /// How often the parent hears how far we are.
 const BEAT: Duration = Duration::from_millis(100);
@@ -65,18 +70,27 @@ impl Early {
 pub fn run(trial: &TrialTask) {
     abort_on_panic();
     let carried_out = trial.program.as_ref().map_or_else(|| carry_out(trial), |own| supervisor::carry_out(trial, own));
-    tell(&match carried_out {
+    tell(&last_word(carried_out));
+}
+
+fn last_word(carried_out: Result<(), Early>) -> Event {
+    match carried_out {
         Ok(()) => Event::Done,
         Err(Early::Refused(reason)) => Event::Refused(reason),
         Err(Early::Failed(reason)) => Event::Failed(reason),
         Err(Early::Wrong(wrong)) => Event::Wrong(wrong),
-    });
+    }
+}
+
+fn known(trial: &TrialTask) -> Result<(&'static Adapter, &'static JobKind), Early> {
+    let adapter = stores::find(&trial.store).ok_or_else(|| Early::Failed(format!("no store {}", trial.store)))?;
+    let kind = jobs::find(&trial.job.name).ok_or_else(|| Early::Failed(format!("no job {}", trial.job.name)))?;
+    Ok((adapter, kind))
 }
 
 /// The plot of a trial.
 fn carry_out(trial: &TrialTask) -> Result<(), Early> {
-    let adapter = stores::find(&trial.store).ok_or_else(|| Early::Failed(format!("no store {}", trial.store)))?;
-    let kind = jobs::find(&trial.job.name).ok_or_else(|| Early::Failed(format!("no job {}", trial.job.name)))?;
+    let (adapter, kind) = known(trial)?;
     let job = (kind.open)(&trial.job);
     let source = DataFile::new(&trial.input, &trial.job.data).with_expected(oracle::answers_beside(&trial.expected));
     let launch = &trial.launch;
@@ -94,12 +108,7 @@ fn carry_out(trial: &TrialTask) -> Result<(), Early> {
         entry::must_have_room(store.as_ref(), trial)?;
     }
     if trial.step == TrialStep::Read && trial.job.lookup.readers > 1 {
-        tell(&Event::Facts(store.facts().map_err(|fault| reach(&launch.place, &fault))?));
-        drop(store);
-        let worked = readers::work(trial);
-        let store = (adapter.open)(launch).map_err(|fault| reach(&launch.place, &fault))?;
-        worked.map_err(|early| entry::or_empty(early, store.as_ref(), trial))?;
-        return compare(trial, adapter, kind, store.as_ref(), oracle::TrialCounts::default(), &[]);
+        return read_by_several(trial, adapter, kind, store);
     }
     let one_of = match trial.step {
         TrialStep::Reader(index) => Some(readers::OneOf { job: job.as_ref(), index, of: trial.job.lookup.readers }),
@@ -109,10 +118,10 @@ fn carry_out(trial: &TrialTask) -> Result<(), Early> {
     let job: &dyn Job = drawn.as_ref().map_or(job.as_ref(), |drawn| drawn);
     let job: &dyn Job = one_of.as_ref().map_or(job, |one| one);
     let evicted_before = if job.fills() { evicted(store.as_ref())? } else { 0 };
-    let (finished, misses, played) = (Cell::new(0), Cell::new(0), RefCell::new(Vec::new()));
-    let replicas = followers::open(adapter, launch)?;
-    let stage = Stage { trial, adapter, job, source: &source, replicas, finished, misses, played };
+    let (team, replicas) = (team::started(trial)?, followers::open(adapter, launch)?);
+    let stage = Stage { team, replicas, ..Stage::new(trial, adapter, job, &source) };
     let (mut store, worked) = stage.work(through(trial, adapter, store)?);
+    let may_still_write = worked.is_err() && stage.team.as_ref().is_some_and(|team| team.borrow().is_elsewhere());
     if matches!(trial.step, TrialStep::Fill | TrialStep::Reader(_)) {
         return worked;
     }
@@ -138,11 +147,25 @@ fn carry_out(trial: &TrialTask) -> Result<(), Early> {
     });
     match if trial.guest { take_back() } else { Ok(()) } {
         Ok(()) => {
-            tell(&Event::TakenBack);
+            // What an agent that is lost writes from now on is left to `kvfair clean`.
+            if !may_still_write {
+                tell(&Event::TakenBack);
+            }
             compared
         }
         Err(what) => Err(compared.err().map_or(Early::Failed(what.clone()), |early| early.and(&what))),
     }
+}
+
+/// Several processes read, of which this one is none.
+fn read_by_several(trial: &TrialTask, adapter: &Adapter, kind: &JobKind, store: Box<dyn Store>) -> Result<(), Early> {
+    let launch = &trial.launch;
+    tell(&Event::Facts(store.facts().map_err(|fault| reach(&launch.place, &fault))?));
+    drop(store);
+    let worked = readers::work(trial);
+    let store = (adapter.open)(launch).map_err(|fault| reach(&launch.place, &fault))?;
+    worked.map_err(|early| entry::or_empty(early, store.as_ref(), trial))?;
+    compare(trial, adapter, kind, store.as_ref())
 }
 
 /// The store as it is reached through the proxy, where there is one.
@@ -171,9 +194,29 @@ struct Stage<'a> {
     misses: Cell<u64>,
     /// What was written at each point so far.
     played: RefCell<Vec<Played>>,
+    /// Who drives the clients of what is measured, where that is not this process.
+    team: Option<RefCell<Team>>,
+    /// Processes that share the generator's half of the processors.
+    beside: u32,
 }
 
-impl Stage<'_> {
+/// Clients to be driven in this process.
+struct Drive<'a> {
+    job: &'a dyn Job,
+    part: Part,
+    at: At,
+    pace: Option<Pace>,
+    doubled: bool,
+    /// How far it is is told even while all clients wait.
+    always_beats: bool,
+}
+
+impl<'a> Stage<'a> {
+    fn new(trial: &'a TrialTask, adapter: &'a Adapter, job: &'a dyn Job, source: &'a DataFile) -> Stage<'a> {
+        let (finished, misses, played) = (Cell::new(0), Cell::new(0), RefCell::new(Vec::new()));
+        Stage { trial, adapter, job, source, replicas: None, finished, misses, played, team: None, beside: 1 }
+    }
+
     /// Works on the store, behind a cache if there is to be one. Gives back the store itself, to be looked into.
     fn work(&self, store: Box<dyn Store>) -> (Box<dyn Store>, Result<(), Early>) {
         match self.trial.cache {
@@ -256,22 +299,59 @@ impl Stage<'_> {
     /// Goes through a part of a point. Whether it came to its end.
     fn drive(&self, store: &dyn Store, part: Part, at: At, doubled: bool) -> Result<bool, Early> {
         followers::begin(self.replicas.as_ref(), store, &self.trial.launch)?;
+        let seen = match &self.team {
+            Some(team) if part != Part::Load => team::drive(self, &mut team.borrow_mut(), part, at)?,
+            _ => {
+                let drive = Drive { job: self.job, part, at, pace: self.pace(part, at), doubled, always_beats: false };
+                self.load(store, drive, || boundary(&Event::Begins(part.name().to_string())))?
+            }
+        };
+        let PartSeen { mut phase, cut_off, asked, waits } = seen;
+        let Metrics { units, misses, .. } = phase.metrics;
+        let done_share = units as f64 / at.requests.max(1) as f64;
+        let cut_off = self.limit(part).filter(|_| cut_off && units < at.requests);
+        phase.cut_off = cut_off.map(|limit| CutOff { after_s: limit.as_secs_f64(), done_share });
+        let asked = asked.into_iter().map(|(_, asked)| asked).collect();
+        self.played.borrow_mut().push(Played { part, at, asked });
+        if !matches!(part, Part::Load | Part::Ask) && !doubled {
+            self.finished.set(self.finished.get() + units);
+        }
+        boundary(&Event::Ended(Box::new(phase), waits));
+        self.misses.set(self.misses.get() + misses);
+        // Only who keeps nothing may lack what was loaded.
+        if misses > 0 && self.adapter.role != Role::Null && !self.job.may_miss() {
+            let asked = if part == Part::Ask { "(all that was built)" } else { "(all that was loaded)" };
+            let (key, found) = (asked.to_string(), format!("{misses} missing"));
+            return Err(Early::Wrong(Wrong { key, expected: "a value for every get".to_string(), found }));
+        }
+        Ok(cut_off.is_none())
+    }
+
+    /// How long a part may take. Without its records nothing can follow.
+    fn limit(&self, part: Part) -> Option<Duration> {
+        self.trial.limit_s.filter(|_| part != Part::Load).map(Duration::from_secs_f64)
+    }
+
+    /// Drives clients in this process. They are connected when `begin` is called, and ask once it returns.
+    fn load(&self, store: &dyn Store, drive: Drive<'_>, begin: impl FnOnce()) -> Result<PartSeen, Early> {
+        let Drive { job, part, at, pace, doubled, always_beats } = drive;
         let beat = Mutex::new(Beat::new(self.finished.get()));
         let heard = |units| beat.lock().expect("the beat does not panic").at(units);
         let waits = Mutex::new(Waits::new());
         let left = || waits.lock().expect("waits are only gathered").extend(queue::own());
         let progress = Progress::heard_by(at.clients, &heard).left_by(&left);
-        let pace = self.pace(part, at);
-        let (job, source, pace) = (self.job, self.source, pace.as_ref());
-        // Without its records nothing can follow.
-        let limit = self.trial.limit_s.filter(|_| part != Part::Load).map(Duration::from_secs_f64);
-        let work = Work { store, job, source, part, at, pace, limit, progress: &progress };
+        let (source, limit) = (self.source, self.limit(part));
+        let work = Work { store, job, source, part, at, pace: pace.as_ref(), limit, progress: &progress };
         let begin = || {
-            boundary(&Event::Begins(part.name().to_string()));
+            begin();
             beat.lock().expect("the beat does not panic").began = (!doubled).then(Instant::now);
         };
-        let seen = if self.has_connection(store) {
-            self.run_line(&work, doubled, begin)
+        let has_connection = self.has_connection(store);
+        let run = |begin| {
+            if has_connection { self.run_line(&work, doubled, begin) } else { self.run_threads(&work, begin) }
+        };
+        let seen = if has_connection && !always_beats {
+            run(begin)
         } else {
             std::thread::scope(|scope| {
                 let (stop, stopped) = mpsc::channel::<()>();
@@ -281,39 +361,21 @@ impl Stage<'_> {
                         heard(progress.units());
                     }
                 });
-                let seen = self.run_threads(&work, begin);
+                let seen = run(begin);
                 drop(stop);
                 seen
             })
         };
         let units_by_second = beat.lock().expect("the beat does not panic").end(progress.units());
         let mut seen = seen.map_err(|stopped| early(stopped, self.trial, progress.units()))?;
-        let Metrics { units, misses, .. } = seen.metrics;
-        let done_share = units as f64 / at.requests.max(1) as f64;
-        let cut_off = limit.filter(|_| seen.cut_off && units < at.requests);
-        let cut_off = cut_off.map(|limit| CutOff { after_s: limit.as_secs_f64(), done_share });
         seen.asked.sort_unstable();
-        let asked = seen.asked.iter().map(|(_, asked)| *asked).collect();
-        self.played.borrow_mut().push(Played { part, at, asked });
-        if !matches!(part, Part::Load | Part::Ask) && !doubled {
-            self.finished.set(self.finished.get() + units);
-        }
-        let open =
-            pace.zip(seen.lateness.take()).map(|(pace, lateness)| pace.open(lateness, self.has_connection(store)));
-        let ended = cut_off.is_none();
+        let (cut_off, asked) = (seen.cut_off, std::mem::take(&mut seen.asked));
+        let open = pace.as_ref().zip(seen.lateness.take()).map(|(pace, lateness)| pace.open(lateness, has_connection));
         let staleness = self.replicas.as_ref().filter(|_| part != Part::Load).map(Replicas::staleness);
         let phase = phase(part.name(), at.clients, seen, units_by_second);
-        let phase = Phase { open, cut_off, doubled, staleness, point: at.number, ..phase };
+        let phase = Phase { open, doubled, staleness, point: at.number, ..phase };
         let waits = std::mem::take(&mut *waits.lock().expect("waits are only gathered"));
-        boundary(&Event::Ended(Box::new(phase), waits));
-        self.misses.set(self.misses.get() + misses);
-        // Only who keeps nothing may lack what was loaded.
-        if misses > 0 && self.adapter.role != Role::Null && !self.job.may_miss() {
-            let asked = if part == Part::Ask { "(all that was built)" } else { "(all that was loaded)" };
-            let (key, found) = (asked.to_string(), format!("{misses} missing"));
-            return Err(Early::Wrong(Wrong { key, expected: "a value for every get".to_string(), found }));
-        }
-        Ok(ended)
+        Ok(PartSeen { phase, cut_off, asked, waits })
     }
 
     /// When each request is due, where there is a rate: the same for every store.
@@ -341,7 +403,7 @@ impl Stage<'_> {
         let threads = match (doubled, self.trial.pinned) {
             (true, _) => Threads::Doubled,
             (false, true) => Threads::All,
-            (false, false) => Threads::Half,
+            (false, false) => Threads::HalfOf(self.beside),
         };
         sockets::run(work, Conduct { depth, patience, reopens, threads }, ready)
     }
@@ -394,6 +456,7 @@ fn phase(name: &str, clients: u32, seen: LoadStats, units_by_second: Vec<u64>) -
         store_by_second: Vec::new(),
         machine_joules: None,
         noise: None,
+        agents: Vec::new(),
     }
 }
 
@@ -423,46 +486,6 @@ fn evicted(store: &dyn Store) -> Result<u64, Early> {
         .evicted()
         .map(Option::unwrap_or_default)
         .map_err(|fault| Early::Failed(format!("asking for evictions: {fault}")))
-}
-
-/// Tells what `judge` came to.
-fn compare(
-    trial: &TrialTask,
-    adapter: &Adapter,
-    kind: &JobKind,
-    store: &dyn Store,
-    asked: oracle::TrialCounts,
-    played: &[Played],
-) -> Result<(), Early> {
-    tell_verdict(judge(trial, adapter, kind, store, asked, played)?);
-    Ok(())
-}
-
-fn tell_verdict(compared: Compared) {
-    tell(&Event::Verdict(compared.verdict, compared.wrong_key));
-}
-
-/// Reads the end state back through a fresh session and compares it with the expected state.
-fn judge(
-    trial: &TrialTask,
-    adapter: &Adapter,
-    kind: &JobKind,
-    store: &dyn Store,
-    asked: oracle::TrialCounts,
-    played: &[Played],
-) -> Result<Compared, Early> {
-    let read_only = trial.job.load.as_ref().is_some_and(|load| load.read_only);
-    if read_only || adapter.role == Role::Null {
-        let unchecked = if read_only { Verdict::Answered(Answered::default()) } else { Verdict::Baseline };
-        return Ok(Compared { verdict: unchecked, wrong_key: None });
-    }
-    let heard = |keys| tell(&Event::Verifying(keys));
-    let compared = match kind.left_by(&trial.job) {
-        EndState::Versions => oracle::versions(&trial.job, played, store, heard),
-        EndState::Recorded => oracle::recorded(&trial.expected, trial.verify, asked, store, heard),
-        end_state => oracle::compare(&trial.expected, trial.verify, end_state, store, heard),
-    };
-    compared.map_err(Early::Failed)
 }
 
 /// Tells, and waits until the parent has looked and says go.

@@ -4,6 +4,8 @@ use std::fmt;
 use std::io::{self, BufRead, Write};
 use std::ops::RangeInclusive;
 
+use serde::{Deserialize, Serialize};
+
 use crate::model::fans::Encoding;
 use crate::model::load::{At, Keys};
 use crate::model::metrics::Metrics;
@@ -150,7 +152,8 @@ pub enum EndState {
 }
 
 /// A part of a trial that is measured by itself.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Part {
     /// Puts the data in place before anything is measured.
     Load,

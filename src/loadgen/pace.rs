@@ -3,6 +3,7 @@
 //! All due times are drawn beforehand, the same for every store. None is skipped or moved: a late request is
 //! sent immediately, and the lateness counts (coordinated omission: G. Tene, README of wrk2).
 
+use std::ops::Range;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -65,6 +66,19 @@ impl Pace {
             late: AtomicU64::new(0),
             sends_ns: (0..WATCHED.min(requests as usize)).map(|_| AtomicU64::new(0)).collect(),
         }
+    }
+
+    /// Of the same due times those of some clients alone: request number n is client n modulo their count's. Their own
+    /// clients have them in turn again.
+    pub fn of_clients(self, own: &Range<u64>, all: u64) -> Pace {
+        if self.is_recorded() {
+            return self;
+        }
+        let is_own = |number: &usize| own.contains(&(*number as u64 % all));
+        let due_ns: Vec<u64> = (0..self.due_ns.len()).filter(is_own).map(|number| self.due_ns[number]).collect();
+        let rate = (self.rate * (own.end - own.start) / all.max(1)).max(1);
+        let sends_ns = (0..WATCHED.min(due_ns.len())).map(|_| AtomicU64::new(0)).collect();
+        Pace { rate, due_ns, sends_ns, ..self }
     }
 
     /// The job's clients themselves know when each request is due.
@@ -247,6 +261,23 @@ mod tests {
         let due: Vec<u64> = (0..4).filter_map(|number| pace.due_ns(number)).collect();
         assert_eq!(due, [130_885, 177_987, 382_340, 387_566]);
         assert_eq!(pace.due_ns(4), None);
+    }
+
+    #[test]
+    fn agents_share_the_due_times_of_all_clients() {
+        let draw = || Pace::draw(1_000, Arrivals::Poisson, 1_003, 7, 0);
+        let whole = draw();
+        let mut all: Vec<(u64, u64)> = Vec::new();
+        for own in [0..3, 3..6, 6..10] {
+            let pace = draw().of_clients(&own, 10);
+            let clients = own.end - own.start;
+            assert_eq!(pace.backlog_max(), (100 * clients * BACKLOG_S).max(BACKLOG.0));
+            // The generator gives request n to its client n modulo their count.
+            all.extend((0..).map_while(|number| Some((own.start + number % clients, pace.due_ns(number)?))));
+        }
+        all.sort_unstable_by_key(|(_, due_ns)| *due_ns);
+        let alone: Vec<(u64, u64)> = (0..1_003).map(|number| (number % 10, whole.due_ns(number).unwrap())).collect();
+        assert_eq!(all, alone);
     }
 
     #[test]

@@ -60,6 +60,8 @@ pub struct Conduct {
 pub enum Threads {
     /// As many as half of the processors: the others are the server's.
     Half,
+    /// So many processes share that half.
+    HalfOf(u32),
     /// Twice as many, to see whether these were too few.
     Doubled,
     /// As many as processors: the server is on others than those that we may run on.
@@ -99,6 +101,7 @@ fn generator_threads(clients: u32, threads: Threads, processors: usize) -> usize
     let of = |count: usize| count.clamp(1, THREADS_MAX);
     let count = match threads {
         Threads::Half => of(processors / 2),
+        Threads::HalfOf(beside) => of(processors / 2 / beside.max(1) as usize),
         Threads::Doubled => 2 * of(processors / 2),
         Threads::All => of(processors),
     };
@@ -468,6 +471,7 @@ mod tests {
     fn half_of_the_processors_drive_connections_or_all_that_are_our_own() {
         let of = |threads| [1, 2, 4, 6, 64].map(|processors| generator_threads(50, threads, processors));
         assert_eq!(of(Threads::Half), [1, 1, 2, 3, THREADS_MAX]);
+        assert_eq!(of(Threads::HalfOf(8)), [1, 1, 1, 1, THREADS_MAX], "eight agents of one machine");
         assert_eq!(of(Threads::Doubled), [2, 2, 4, 6, 2 * THREADS_MAX]);
         assert_eq!(of(Threads::All), [1, 2, 4, 4, THREADS_MAX]);
         assert_eq!(generator_threads(1, Threads::All, 64), 1, "a client has one connection");

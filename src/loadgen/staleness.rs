@@ -72,8 +72,8 @@ impl Observer {
         self.shard(record).entry(record).or_default().push(Write { version, acknowledged_ns: NEVER });
     }
 
-    /// The last write of this key is acknowledged. The clock is read under the lock: who judges a read later misses no
-    /// write that was acknowledged before that read was sent.
+    /// The last write of this key is acknowledged. The clock is read under the lock: a read that is judged later misses
+    /// no write that was acknowledged before that read was sent.
     pub fn acknowledged(&self, record: u64) {
         let mut shard = self.shard(record);
         if let Some(write) = shard.get_mut(&record).and_then(|writes| writes.last_mut()) {

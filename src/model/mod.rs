@@ -1,5 +1,6 @@
 //! The vocabulary: plain data that every other module uses. No clock, no I/O, no randomness.
 
+pub mod agents;
 pub mod answers;
 pub mod check;
 pub mod crash;

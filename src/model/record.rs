@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use super::agents::{Agent, AgentPhase};
 use super::crash::ClaimStanding;
 use super::hist::Packed;
 use super::lazy_json::LazyJson;
@@ -79,6 +80,9 @@ pub struct Record {
     /// the client's process.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub network: Option<Network>,
+    /// Who drove the clients, where it was not the trial's own process: `--agents`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub agents: Vec<Agent>,
     pub stream: Stream,
     /// What the store said of itself; nothing where it was never reached.
     pub store: Option<StoreFacts>,
@@ -327,6 +331,9 @@ pub struct Phase {
     /// What else went on in this phase alone, of jobs of requests: each phase is a point of its own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub noise: Option<Noise>,
+    /// What each agent saw of it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub agents: Vec<AgentPhase>,
 }
 
 impl Phase {

@@ -158,7 +158,7 @@ pub fn claimed(points: &[Point], of: fn(&Point) -> Option<Beside>) -> Vec<(&Poin
 pub fn sentence(points: &[Point]) -> String {
     let Some((first, last, compared)) = compared(points, |point| point.beside) else { return String::new() };
     if compared.iter().any(|(_, beside)| beside.blocks < CLAIM_BLOCKS as usize) {
-        return format!("Seen here, not claimed: {CLAIM_BLOCKS} blocks are the least.");
+        return format!("No claim: a claim needs at least {CLAIM_BLOCKS} blocks.");
     }
     let others = || compared.iter().filter(|(_, beside)| !beside.is_best);
     if others().count() > 0 && others().all(|(_, beside)| beside.noise_floor.is_none()) {

@@ -1,9 +1,10 @@
 //! What is said below a table of single targets.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::point::{asked, at, called, step, with};
 use super::table::{width, wrap};
+use crate::model::agents::{AgentPhase, spread_s};
 use crate::model::network::in_words;
 use crate::model::op::readable;
 use crate::model::record::{LOOKED_AT, NODES, Phase, Record, SLOTS_OF_NODES};
@@ -17,7 +18,7 @@ pub fn notes(records: &[Record], wide: bool) -> String {
     targets.dedup();
     let of_target = |target| [cluster(records, target), neighbour(records, target), reconnects(records, target, wide)];
     let told: String = targets.into_iter().flat_map(of_target).flatten().collect();
-    told + &network(records)
+    told + &network(records) + &agents(records)
 }
 
 /// What stands for the network, what that costs, and who has none.
@@ -78,6 +79,27 @@ fn cluster(records: &[Record], target: &str) -> Option<String> {
         units::thousands(questions)
     );
     Some(wrap(&format!("{target}: {words}"), width() - 1).iter().map(|line| format!(" {line}\n")).collect())
+}
+
+/// Who drove the clients, and how nearly at one time.
+fn agents(records: &[Record]) -> String {
+    let Some(record) = records.iter().find(|record| !record.agents.is_empty()) else { return String::new() };
+    let machines: BTreeSet<u32> = record.agents.iter().map(|agent| agent.machine).collect();
+    let counted = records.iter().filter(|record| record.block > 0 && !record.discarded);
+    let phases: Vec<&[AgentPhase]> = counted.flat_map(Record::measured).map(|phase| phase.agents.as_slice()).collect();
+    let apart_s = phases.iter().map(|agents| spread_s(agents)).fold(0.0, f64::max);
+    let bounds_us = phases.iter().flat_map(|agents| agents.iter()).map(|agent| agent.bound_us);
+    let (apart_ms, bound_ms) = (apart_s * 1e3, bounds_us.reduce(f64::max).map(|bound_us| bound_us / 1e3));
+    // Without a part that all of them drove nothing is known of that.
+    let together = bound_ms.map_or_else(String::new, |bound_ms| {
+        format!(". They began at most {apart_ms:.2} ms apart, by clocks known to {bound_ms:.2} ms")
+    });
+    let words = format!(
+        "agents: {} on {} drove the clients{together}",
+        record.agents.len(),
+        if machines.len() == 1 { "one machine".to_string() } else { format!("{} machines", machines.len()) }
+    );
+    wrap(&words, width() - 1).iter().map(|line| format!(" {line}\n")).collect()
 }
 
 /// A server of somebody else's that could be looked at.

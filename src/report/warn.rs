@@ -8,6 +8,7 @@ use super::standing::Standings;
 use crate::model::preflight;
 use crate::model::record::Record;
 
+mod agents;
 mod rules;
 
 pub use rules::{data_share, is_short, where_data_lies};
@@ -45,6 +46,7 @@ const OWN: &[(&str, &str)] = &[
     ("no-aa", "no target was run twice (`--no-aa`, `--keep`): nothing is claimed"),
     ("timeout", "more than 0.01 % of the requests at a rate took 10 s or longer"),
     ("client-limited", "the load generator limits points of a sweep or a rate: they are not ranked"),
+    ("agents", "agents began more than 10 ms apart, had no time left, or had others at work beside them"),
     ("rtt", "the proxy did not keep the round-trip time of `--rtt`, by a ping before the run or under load"),
     ("cold", "more than 1 % of a store's files stayed in the page cache when `--cold` dropped them"),
     ("drift", "a target became slower or faster from block to block"),
@@ -79,6 +81,7 @@ const RULES: &[Rule] = &[
     rules::no_aa_control,
     rules::timeouts,
     rules::client_limited,
+    agents::agents,
     rules::rtt,
     rules::cold,
     rules::drift,

@@ -295,6 +295,7 @@ fn small(plan: &Plan, units: u64) -> Plan {
         ..plan.clone()
     };
     small.job.units = Some(units);
+    small.agents.judges_start = false;
     // It may have fewer pages than are asked for.
     let is_made = matches!(plan.job.data, Data::Recipe { .. }) && units >= PILOT_UNITS;
     small.job.fans.queries = plan.job.fans.queries.min(if is_made { PILOT_QUERIES } else { 1 });

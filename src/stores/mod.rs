@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use self::blocking::Connection;
 pub use self::launch::{Launch, Login, Place};
 pub use self::means::Means;
-use self::replication::LogPosition;
+use self::replication::{Failover, LogPosition};
 use self::room::{ServerMemory, Weight};
 pub use self::setting::{Price, Setting, SettingValues};
 use self::store_stats::StoreStats;
@@ -151,6 +151,10 @@ pub trait Store: Send + Sync {
     /// Where it is in the log of writes that its replicas follow; nothing where it can have no replicas.
     fn log_position(&self) -> Result<Option<LogPosition>, Fault> {
         Ok(None)
+    }
+    /// How it takes the place of its primary; nothing where it can have no replicas.
+    fn failover(&self) -> Option<&dyn Failover> {
+        None
     }
     /// How many records it holds, where it can say.
     fn count(&self) -> Result<Option<u64>, Fault>;

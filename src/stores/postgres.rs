@@ -16,7 +16,7 @@ use postgres::{Client, Config, Error, NoTls};
 
 use rows::{Needed, RECORDS, TALLIES};
 
-use super::replication::{self, LogPosition, READ, REPLICAS};
+use super::replication::{self, Failover, LogPosition, READ, REPLICAS, WAIT};
 use super::store_stats::StoreStats;
 use super::{Adapter, Facts, Launch, Place, Role, Server, Session, Step, Store, password, rows};
 use crate::model::op::Fault;
@@ -29,7 +29,7 @@ pub static POSTGRES: Adapter = Adapter {
     transports: &[Transport::Unix, Transport::Tcp],
     schemes: &["postgresql"],
     // As root a standby is another user than kvfair, whom the proxy of a link lets in alone.
-    settings: &[REPLICAS, READ],
+    settings: &[REPLICAS, READ, WAIT],
     keeps: |level| match level {
         Durability::None => Ok("fsync off, synchronous_commit off, tables not logged"),
         Durability::Crash => Ok("fsync off, synchronous_commit on"),
@@ -132,7 +132,12 @@ impl Postgres {
 
     /// What a session may ask for itself, at a server of somebody else's as well.
     fn options(&self) -> String {
-        let commit = if self.launch.durability == Durability::None { "off" } else { "on" };
+        let commit = match (self.launch.durability, replication::wait(&self.launch.settings)) {
+            (Durability::None, _) => "off",
+            (_, 0) => "on",
+            // Sessions wait for standbys. What is done before there are any does not.
+            _ => "local",
+        };
         // Plans are made while the tables are still empty, when reading all of a table looks cheaper than its index,
         // and are kept. <https://www.postgresql.org/docs/current/runtime-config-query.html#GUC-ENABLE-SEQSCAN>
         format!("-c synchronous_commit={commit} -c enable_seqscan=off")
@@ -233,6 +238,9 @@ impl Store for Postgres {
     fn session(&self) -> Result<Box<dyn Session + '_>, Fault> {
         let mut client = self.connect()?;
         self.make_tables(&mut client)?;
+        if replication::wait(&self.launch.settings) > 0 {
+            client.batch_execute(standby::WAITS).map_err(|error| self.fault(error))?;
+        }
         Ok(Box::new(session::Asking::new(self, client)))
     }
 
@@ -260,6 +268,10 @@ impl Store for Postgres {
 
     fn log_position(&self) -> Result<Option<LogPosition>, Fault> {
         standby::log_position(&mut self.connect()?).map_err(|error| self.fault(error))
+    }
+
+    fn failover(&self) -> Option<&dyn Failover> {
+        Some(self)
     }
 
     /// What is in our tables; where there are none, nothing.
@@ -407,9 +419,6 @@ fn arguments(launch: &Launch, data: &Path) -> Vec<String> {
             set("port", &port.to_string());
         }
         Place::Memory | Place::Path(_) => {}
-    }
-    if let Some(primary) = standby::primary(launch, data) {
-        set("primary_conninfo", &primary);
     }
     if launch.is_shipped() {
         return arguments;

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use super::replication::{self, LINK_DELAY, READ, REPLICAS};
+use super::replication::{self, LINK_DELAY, READ, REPLICAS, WAIT};
 use super::resp_server::{self, CLUSTER, COUNTERS, RespProduct, untold};
 use super::setting::check_threads;
 use super::{Adapter, ClusterRecipe, Launch, Means, Place, Price, Role, Server, Setting, SettingValues};
@@ -56,7 +56,7 @@ const BOTH: Adapter = Adapter {
     role: Role::Store,
     transports: &[Transport::Unix, Transport::Tcp],
     schemes: &[],
-    settings: &[APPENDONLY, APPENDFSYNC, IO_THREADS, COUNTERS, CLUSTER, REPLICAS, READ, LINK_DELAY],
+    settings: &[APPENDONLY, APPENDFSYNC, IO_THREADS, COUNTERS, CLUSTER, REPLICAS, READ, LINK_DELAY, WAIT],
     keeps: |level| match level {
         Durability::None => Ok("save '', appendonly no"),
         Durability::Crash => Ok("appendonly yes, appendfsync no"),

@@ -4,14 +4,16 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use super::Place;
 use super::setting::{Price, Setting, SettingValues};
+use crate::model::op::Fault;
 
 /// How many replicas a server of ours has.
 pub const REPLICAS: Setting = Setting {
     name: "replicas",
-    about: "servers that follow it, of a server of ours: 1 to 100 [default: none]",
+    about: "replicas, of a server of ours: 1 to 100 [default: none]",
     default: "",
-    // Nobody needs a replica for speed alone: reads from it may be old.
+    // A replica is no lever for speed: reads from it may be stale.
     values: SettingValues::Checked { check: check_count, worth_trying: &[] },
     price: Price::Pays("memory and CPU of each replica"),
 };
@@ -28,10 +30,19 @@ pub const READ: Setting = Setting {
 /// What stands for the way between the primary and its replicas.
 pub const LINK_DELAY: Setting = Setting {
     name: "link-delay",
-    about: "with ?replicas=, how late what the primary sends arrives, as in 5ms, by a proxy [default: no proxy]",
+    about: "with ?replicas=, delay each way between primary and replica, as in 5ms [default: none]",
     default: "",
     values: SettingValues::Checked { check: check_delay, worth_trying: &[] },
     price: Price::Pays("reads that may be old"),
+};
+
+/// How many replicas must have a write before it is acknowledged.
+pub const WAIT: Setting = Setting {
+    name: "wait",
+    about: "with ?replicas=, how many of them must have a write before it is acknowledged [default: none]",
+    default: "",
+    values: SettingValues::Checked { check: check_count, worth_trying: &[] },
+    price: Price::Pays("a longer response of each write"),
 };
 
 /// A hundred is beyond what one machine can measure; nothing here depends on it.
@@ -53,6 +64,11 @@ pub fn count(settings: &BTreeMap<String, String>) -> u32 {
     settings.get(REPLICAS.name).and_then(|count| count.parse().ok()).unwrap_or(0)
 }
 
+/// How many replicas must have a write before it is acknowledged, by these settings.
+pub fn wait(settings: &BTreeMap<String, String>) -> u32 {
+    settings.get(WAIT.name).and_then(|count| count.parse().ok()).unwrap_or(0)
+}
+
 /// Where reads go by these settings.
 pub fn read_from(settings: &BTreeMap<String, String>) -> ReadFrom {
     settings.get(READ.name).and_then(|read| parse_read(read)).unwrap_or(ReadFrom::Primary)
@@ -70,6 +86,17 @@ pub struct LogPosition {
     pub bytes: u64,
     /// Whether a replica has all that its primary had when it came, and hears of what is new. True of a primary.
     pub is_linked: bool,
+}
+
+/// How a replica takes the place of its primary, by the store's own means. Asked of a replica.
+pub trait Failover {
+    /// Bytes of the log that it has and that it keeps when it becomes a primary.
+    fn received(&self) -> Result<u64, Fault>;
+    /// Tells it to become a primary. It may be one a moment later.
+    fn promote(&self) -> Result<(), Fault>;
+    fn is_primary(&self) -> Result<bool, Fault>;
+    /// Tells it to follow another primary.
+    fn follow(&self, primary: &Place) -> Result<(), Fault>;
 }
 
 fn check_count(value: &str) -> Result<(), String> {
@@ -119,8 +146,8 @@ mod tests {
         };
         let none = settings(&[]);
         assert_eq!((count(&none), read_from(&none), link_delay(&none)), (0, ReadFrom::Primary, None));
-        let all = settings(&[("replicas", "2"), ("read", "all"), ("link-delay", "0.5s")]);
-        assert_eq!((count(&all), read_from(&all)), (2, ReadFrom::All));
+        let all = settings(&[("replicas", "2"), ("read", "all"), ("link-delay", "0.5s"), ("wait", "1")]);
+        assert_eq!((count(&all), read_from(&all), wait(&all), wait(&none)), (2, ReadFrom::All, 1, 0));
         assert_eq!(link_delay(&all), Some(Duration::from_millis(500)));
         assert_eq!(parse_delay("200us"), Some(Duration::from_micros(200)));
         assert_eq!(parse_delay("5ms"), Some(Duration::from_millis(5)));

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
 use super::blocking::{Blocking, BlockingConnection, Connection};
-use super::replication::LogPosition;
+use super::replication::{self, Failover, LogPosition};
 use super::room::ServerMemory;
 use super::setting::{Price, Setting, SettingValues};
 use super::store_stats::{StoreStats, bounded};
@@ -16,6 +16,7 @@ use crate::protocol::resp::{self, Counters, Greeting, PING, Resp, Value, command
 
 mod cluster;
 mod drawn;
+mod replicas;
 mod room;
 
 pub use cluster::join;
@@ -120,11 +121,17 @@ impl RespServer {
 
 impl Store for RespServer {
     fn session(&self) -> Result<Box<dyn Session + '_>, Fault> {
-        Ok(Box::new(self.connect()?))
+        let session = self.connect()?;
+        Ok(match replication::wait(&self.launch.settings) {
+            0 => Box::new(session),
+            replicas => Box::new(replicas::Waiting::new(session, replicas, self.launch.patience)),
+        })
     }
 
+    /// A write that waits for replicas is two questions, which a session asks one after the other.
     fn connection(&self) -> Option<Result<Connection, Fault>> {
-        Some(self.connect().and_then(|session| session.into_line(PING, resp::pong)))
+        let waits = replication::wait(&self.launch.settings) > 0;
+        (!waits).then(|| self.connect().and_then(|session| session.into_line(PING, resp::pong)))
     }
 
     /// Fails while the server still reads its data from disk, and where its settings do not keep the durability level.
@@ -173,6 +180,10 @@ impl Store for RespServer {
     fn log_position(&self) -> Result<Option<LogPosition>, Fault> {
         let told = info(self.connect()?.connection(), &[b"INFO", b"replication"])?;
         Ok(position_told(&told))
+    }
+
+    fn failover(&self) -> Option<&dyn Failover> {
+        Some(self)
     }
 
     /// Records of the selected database: of a hash of counters each of its fields, and not the hash itself.

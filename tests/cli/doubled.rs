@@ -50,6 +50,8 @@ fn trial(launch: Launch) -> TrialTask {
         step: TrialStep::Whole,
         cache: None,
         program: None,
+        agents: Vec::new(),
+        judges_start: false,
     }
 }
 

@@ -9,6 +9,7 @@ const NOBODY: &str = "redis://127.0.0.1:1";
 const TRIED: &[(&str, &str, &str, &[&str])] = &[
     ("accept-noise", "", "mixed", &[]),
     ("accept-unchecked", "", "mixed", &[]),
+    ("agents", "2", "mixed", &[]),
     ("all", "", "mixed", &[]),
     ("answer", "none", "", &["--exec", "true", "--blocks", "1"]),
     ("answers-only", "", "mixed", &[]),
@@ -30,11 +31,13 @@ const TRIED: &[(&str, &str, &str, &[&str])] = &[
     ("fail-if", "slower:3%", "mixed", &[]),
     ("field", "liked", "fans", &["--input", "file"]),
     ("format", "jsonl", "fans", &["--input", "file"]),
+    ("hosts", "file", "mixed", &["--agents", "1", "--launch", "true {host}"]),
     ("html", "page.html", "mixed", &[]),
     ("input", "file", "fans", &[]),
     ("json", "", "mixed", &[]),
     ("keep", "kept", "fans", &[]),
     ("keys", "latest", "mixed", &[]),
+    ("launch", "true", "mixed", &["--agents", "2"]),
     ("list", "", "mixed", &[]),
     ("markdown", "", "mixed", &[]),
     ("messages", "9", "ngrams", &[]),
@@ -93,7 +96,7 @@ fn each_option_in_the_help_of_a_command_is_taken_by_it() {
             let mut words = vec![command, if value.is_empty() { typed.trim_end_matches('=') } else { &typed }];
             words.extend(Some(*job).filter(|job| !job.is_empty()));
             // A search chooses the rate by itself.
-            words.extend(more.iter().filter(|_| command != "find-max"));
+            words.extend(more.iter().filter(|_| command != "find-max" || more.contains(&"--agents")));
             match command {
                 "compare" => words.extend(["--base", NOBODY, "--head", "redis://127.0.0.1:1/2"]),
                 _ => words.push(NOBODY),

@@ -7,6 +7,7 @@ mod common;
 mod desk;
 
 mod accounts;
+mod agents;
 mod answers;
 mod bad_data;
 mod bad_servers;
@@ -29,6 +30,7 @@ mod doubled;
 mod dragonfly;
 mod drawn;
 mod exec;
+mod failover;
 mod faults;
 mod forms;
 mod gone;

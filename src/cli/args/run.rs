@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use clap::Args;
 
+use super::agents::AgentArgs;
 use super::exec::Exec;
 
 use crate::cli::points::{self, Points, Rates, Replay, Rtts, SizeList, ValueLengths};
@@ -114,6 +115,8 @@ pub struct How {
     pub replay: Option<Replay>,
     #[command(flatten)]
     pub load: RequestArgs,
+    #[command(flatten)]
+    pub agents: AgentArgs,
     /// How `fans` and `ngrams` ask: one by one (portable), a profile or message at once (batch), by the store's own
     /// means of counting (native), or by check-and-set (cas); several, as in portable,batch, stand side by side
     #[arg(long, value_name = "WAYS", value_delimiter = ',', default_value = "portable")]

@@ -42,8 +42,9 @@ impl Process {
     }
 }
 
-/// Looks at everything; ours are `root` and what descends from it. Who has not run since `earlier` is not read again.
-pub fn look(root: u32, earlier: Option<&Programs>) -> Option<Programs> {
+/// Looks at everything; ours are `roots` and what descends from them. Who has not run since `earlier` is not read
+/// again.
+pub fn look(roots: &[u32], earlier: Option<&Programs>) -> Option<Programs> {
     let at = Instant::now();
     let processors = std::fs::read_to_string("/proc/stat").ok().and_then(|text| parse_processors(&text));
     let mut processes = HashMap::new();
@@ -60,7 +61,7 @@ pub fn look(root: u32, earlier: Option<&Programs>) -> Option<Programs> {
     let known =
         |earlier: &Programs| earlier.ours.iter().filter(|pid| earlier.processes.contains_key(pid)).copied().collect();
     let mut ours: HashSet<u32> = earlier.map_or_else(HashSet::new, known);
-    ours.insert(root);
+    ours.extend(roots);
     add_descendants(&mut ours, &processes);
     (!processes.is_empty()).then_some(Programs { at, processors, processes, ours })
 }
@@ -280,9 +281,9 @@ mod tests {
 
         /// Seconds that went to strangers: as a family sees it, and as somebody without one would have.
         fn foreign_s(root: u32, meanwhile: impl FnOnce()) -> [f64; 2] {
-            let before = look(root, None).expect("/proc is there");
+            let before = look(&[root], None).expect("/proc is there");
             meanwhile();
-            let after = look(root, Some(&before)).expect("/proc is there");
+            let after = look(&[root], Some(&before)).expect("/proc is there");
             let alone = Programs { ours: HashSet::new(), ..after.clone() };
             [after, alone].map(|after| {
                 let noise = after.since(&before, false);
@@ -331,7 +332,7 @@ mod tests {
         fn what_the_kernel_writes_back_for_us_is_no_strangers() {
             let Some(before_ns) = kernels_ns() else { return eprintln!("the kernel's threads cannot be seen here") };
             let us = std::process::id();
-            let before = look(us, None).expect("/proc is there");
+            let before = look(&[us], None).expect("/proc is there");
             let mut file = tempfile::tempfile().expect("a file");
             let mut written = 0;
             // Until the kernel's threads have worked for long enough to be told from nothing.
@@ -339,7 +340,7 @@ mod tests {
                 file.write_all(&[7; 1 << 20]).and_then(|()| file.sync_data()).expect("the disk takes it");
                 written += 1;
             }
-            let after = look(us, Some(&before)).expect("/proc is there");
+            let after = look(&[us], Some(&before)).expect("/proc is there");
             let kernels_s = (kernels_ns().expect("they are still there") - before_ns) as f64 / 1e9;
             let noise = after.since(&before, false);
             // Who could not tell the kernel's threads from programs would see so many more strangers.
@@ -364,9 +365,9 @@ mod tests {
             let idle = shell("read line");
             let of = |programs: &Programs| programs.processes.get(&idle.0.id()).copied();
             let is_known = || {
-                let first = look(std::process::id(), None).expect("/proc is there");
+                let first = look(&[std::process::id()], None).expect("/proc is there");
                 std::thread::sleep(Duration::from_millis(20));
-                let second = look(std::process::id(), Some(&first)).expect("/proc is there");
+                let second = look(&[std::process::id()], Some(&first)).expect("/proc is there");
                 assert!(second.ours.contains(&idle.0.id()), "our child is ours");
                 of(&first).is_some() && of(&first) == of(&second)
             };
@@ -385,10 +386,10 @@ mod tests {
                 eprintln!("{what}: {:.3} ms", (used_ns() - began_ns) as f64 / 1e8);
             };
             let us = std::process::id();
-            let first = look(us, None).expect("/proc is there");
+            let first = look(&[us], None).expect("/proc is there");
             eprintln!("{} processes", first.processes.len());
-            time("first look", &mut || drop(look(us, None)));
-            time("second look", &mut || drop(look(us, Some(&first))));
+            time("first look", &mut || drop(look(&[us], None)));
+            time("second look", &mut || drop(look(&[us], Some(&first))));
             time("waits of one process", &mut || drop(crate::harness::gates::queue::waits(&[us])));
             let processor_probe = crate::harness::gates::processor_probe::ProcessorProbe::default();
             processor_probe.look();

@@ -20,8 +20,8 @@ const JUDGED_SHARE: f64 = 0.5;
 const STALL: Duration = Duration::from_millis(50);
 
 pub struct Window {
-    /// Ourselves: all that we start descends from us.
-    root: u32,
+    /// Ourselves, from whom all descends that we start; and agents of the trial that somebody else started here for us.
+    roots: Vec<u32>,
     child: u32,
     servers: Vec<u32>,
     /// Between them, on the processors of the child.
@@ -69,12 +69,12 @@ pub struct PhaseNoise {
 impl Window {
     /// Around a child that works on a store's servers, managed or guest, through that proxy if there is one.
     pub fn around(child: u32, servers: Vec<u32>, proxy: Option<u32>, record: &Record, beside_guest: bool) -> Window {
-        let (root, cpus, pinned) = (std::process::id(), record.machine.cpus, record.run.pinned.clone());
+        let (roots, cpus, pinned) = (vec![std::process::id()], record.machine.cpus, record.run.pinned.clone());
         let has_points = record.job.load.is_some() || record.job.replay_percent.is_some();
         let judged = Judged::default();
         let (opened, before, stalled_s) = (None, None, 0.0);
         Window {
-            root,
+            roots,
             child,
             servers,
             proxy,
@@ -89,11 +89,16 @@ impl Window {
         }
     }
 
+    /// These processes on this machine are the trial's too.
+    pub fn also_ours(&mut self, processes: Vec<u32>) {
+        self.roots.extend(processes);
+    }
+
     /// A phase is about to begin. `known` is how programs were seen last: who has not run since is not read again.
     pub fn begins(&mut self, phase: &str, known: Option<&Programs>) {
         let opens = self.opened.is_none() && phase != "load";
         let known = self.opened.as_ref().or(known);
-        let programs = (opens || self.is_apart(phase)).then(|| programs::look(self.root, known)).flatten();
+        let programs = (opens || self.is_apart(phase)).then(|| programs::look(&self.roots, known)).flatten();
         if opens {
             self.opened = programs.clone();
         }
@@ -151,7 +156,7 @@ impl Window {
 
     /// What went on since programs were seen like this, and how they are seen now.
     fn since(&self, opened: &Programs, judged: &Judged) -> (Noise, Option<Programs>) {
-        let now = programs::look(self.root, Some(opened));
+        let now = programs::look(&self.roots, Some(opened));
         let noise = now.as_ref().map_or_else(Noise::default, |now| now.since(opened, self.beside_guest));
         // Whom the kernel's threads kept waiting was kept waiting by its own writes: at most for as long as those ran.
         let kernels_s = noise.kernel_share.unwrap_or(0.0) * noise.seen_s * f64::from(noise.cpus);
@@ -197,7 +202,7 @@ mod tests {
     fn what_goes_on_while_queries_are_asked_is_seen() {
         let mut asleep = std::process::Command::new("sleep").arg("60").spawn().expect("sleep");
         let mut window = Window {
-            root: asleep.id(),
+            roots: vec![asleep.id()],
             child: std::process::id(),
             servers: Vec::new(),
             proxy: None,

@@ -57,6 +57,7 @@ impl Bench<'_> {
             job,
             clients: plan.clients_of(chosen),
             network: plan.network_of(chosen),
+            agents: Vec::new(),
             stream: data.summary.stream.clone(),
             store: None,
             room: None,

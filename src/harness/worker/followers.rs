@@ -28,7 +28,7 @@ pub(super) fn open(adapter: &Adapter, launch: &Launch) -> Result<Option<Replicas
     Ok(Some(Replicas::new(opened.collect::<Result<_, _>>()?, replication::read_from(&launch.settings))))
 }
 
-/// A phase is about to begin, on servers that hold the same.
+/// Before a phase: waits until all servers hold the same.
 pub(super) fn begin(replicas: Option<&Replicas>, primary: &dyn Store, launch: &Launch) -> Result<(), Early> {
     let Some(replicas) = replicas else { return Ok(()) };
     catch_up(replicas, primary, launch)?;
@@ -51,7 +51,7 @@ pub(super) fn catch_up(replicas: &Replicas, primary: &dyn Store, launch: &Launch
     waited.map_err(Early::Failed)
 }
 
-/// The verdict about the primary and each replica, which hold the same by now. The first that is wrong speaks for all,
+/// The verdict about the primary and each replica, which hold the same by now. The first that is wrong decides,
 /// and is named.
 pub(super) fn judge(
     replicas: Option<&Replicas>,

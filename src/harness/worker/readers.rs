@@ -7,12 +7,12 @@ use std::sync::mpsc::RecvTimeoutError;
 use std::time::Duration;
 
 use super::{Early, boundary, flushed};
+use crate::harness::agents::merge;
 use crate::harness::child::{Child, tell};
 use crate::harness::gates::queue::Waits;
 use crate::harness::task::{Event, Task, TrialStep, TrialTask};
 use crate::jobs::{Client, Job, Part, Source};
 use crate::model::load::At;
-use crate::model::record::Phase;
 use crate::stores::Launch;
 
 /// How often a reader that says nothing is looked at: the parent ends a trial that takes too long.
@@ -54,7 +54,7 @@ pub(super) fn work(trial: &TrialTask) -> Result<(), Early> {
         phases.push(*phase);
         waits.extend(left);
     }
-    let all = sum(phases).map_err(Early::Failed)?;
+    let all = merge::sum(phases).map_err(Early::Failed)?;
     let units = all.metrics.units;
     // They wait as well, so that the parent sees their memory.
     boundary(&Event::Ended(Box::new(all), waits));
@@ -99,58 +99,5 @@ impl Reader {
                 }
             }
         }
-    }
-}
-
-/// What all of them saw together: they began at the same time, and the last one ended it.
-fn sum(phases: Vec<Phase>) -> Result<Phase, String> {
-    let mut all = Phase::default();
-    let mut times = all.times_ns.times()?;
-    for phase in phases {
-        times.merge(&phase.times_ns.times()?);
-        all.metrics.add(&phase.metrics);
-        let seconds = all.units_by_second.len().max(phase.units_by_second.len());
-        all.units_by_second.resize(seconds, 0);
-        all.units_by_second.iter_mut().zip(&phase.units_by_second).for_each(|(sum, units)| *sum += units);
-        all = Phase {
-            name: phase.name,
-            clients: all.clients + phase.clients,
-            threads: all.threads + phase.threads,
-            took_s: all.took_s.max(phase.took_s),
-            timed_one_in: all.timed_one_in.max(phase.timed_one_in),
-            clock_ns: all.clock_ns.max(phase.clock_ns),
-            ..all
-        };
-    }
-    Ok(Phase { times_ns: times.into(), ..all })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::model::hist::Times;
-    use crate::model::metrics::Metrics;
-
-    #[test]
-    fn readers_are_added_up_and_the_last_one_ends_the_phase() {
-        let phase = |units: u64, took_s: f64, by_second: &[u64]| {
-            let mut times = Times::default();
-            (0..units).for_each(|unit| times.record(100 + unit));
-            Phase {
-                name: "run".to_string(),
-                clients: 1,
-                threads: 1,
-                took_s,
-                metrics: Metrics { units, ops: 2 * units, ..Metrics::default() },
-                timed_one_in: 1,
-                times_ns: times.into(),
-                units_by_second: by_second.to_vec(),
-                ..Phase::default()
-            }
-        };
-        let all = sum(vec![phase(30, 1.5, &[20, 10]), phase(40, 0.5, &[40])]).expect("its times are whole");
-        assert_eq!((all.name.as_str(), all.clients, all.threads, all.took_s), ("run", 2, 2, 1.5));
-        assert_eq!((all.metrics.units, all.metrics.ops, all.units_by_second), (70, 140, vec![60, 10]));
-        assert_eq!(all.times_ns.times().expect("its times").count(), 70);
     }
 }

@@ -24,7 +24,8 @@ impl Mask {
         let mut hosts: Vec<String> = Vec::new();
         for record in records {
             let texts = record.run.command.iter().chain([&record.target.label]);
-            for host in texts.flat_map(|text| hosts_in(text)) {
+            let of_agents = record.agents.iter().map(|agent| agent.host.clone()).filter(|host| host != "localhost");
+            for host in texts.flat_map(|text| hosts_in(text)).chain(of_agents) {
                 if !hosts.contains(&host) {
                     hosts.push(host);
                 }

@@ -6,9 +6,10 @@ use std::path::{Path, PathBuf};
 
 use postgres::Client;
 
-use super::USER;
+use super::{Postgres, USER};
+use crate::model::op::Fault;
 use crate::model::trial::Durability;
-use crate::stores::replication::{self, LogPosition};
+use crate::stores::replication::{self, Failover, LogPosition};
 use crate::stores::{Launch, Place, Step};
 
 /// A replica that lags behind finds so much of the log at its primary.
@@ -45,6 +46,11 @@ pub(super) fn prepare(launch: &Launch, data: &Path, primary: &str) -> Vec<Step> 
         Step::Write { path: password_file(data), text: format!("*:*:*:{USER}:{password}\n") },
         Step::Run { program: "pg_basebackup", arguments, is_synced },
         Step::Write { path: data.join("standby.signal"), text: String::new() },
+        // Not in the command line, which nothing can change while the server runs: it may have to follow another one.
+        Step::Write {
+            path: data.join("postgresql.auto.conf"),
+            text: format!("primary_conninfo = {}\n", quoted(primary)),
+        },
     ]
 }
 
@@ -54,6 +60,65 @@ pub(super) fn arguments(launch: &Launch, set: &mut dyn FnMut(&str, &str)) {
     // A copy needs two for a moment.
     set("max_wal_senders", &(2 * replication::count(&launch.settings) + 2).to_string());
     set("wal_keep_size", KEPT_LOG);
+    let wait = replication::wait(&launch.settings);
+    if wait > 0 {
+        set("synchronous_standby_names", &format!("ANY {wait} (*)"));
+    }
+}
+
+/// A commit of such a session returns when as many standbys as the server's settings name have written it.
+/// <https://www.postgresql.org/docs/current/runtime-config-wal.html#GUC-SYNCHRONOUS-COMMIT>
+pub(super) const WAITS: &str = "SET synchronous_commit = on";
+
+/// A value in a file of settings. <https://www.postgresql.org/docs/current/config-setting.html>
+fn quoted(value: &str) -> String {
+    format!("'{}'", value.replace('\\', "\\\\").replace('\'', "''"))
+}
+
+/// The same primary's login at another place.
+fn moved(conninfo: &str, place: &Place) -> Result<String, Fault> {
+    let rest = conninfo.find(" user=").map(|at| &conninfo[at..]);
+    match (place, rest) {
+        (Place::Tcp { host, port }, Some(rest)) => Ok(format!("host={host} port={port}{rest}")),
+        _ => Err(Fault::Unsupported(format!("a standby cannot follow {place}"))),
+    }
+}
+
+impl Postgres {
+    fn ask_one<T: for<'a> postgres::types::FromSql<'a>>(&self, ask: &str) -> Result<T, Fault> {
+        let row = self.connect()?.query_one(ask, &[]).map_err(|error| self.fault(error))?;
+        row.try_get(0).map_err(|error| self.fault(error))
+    }
+}
+
+/// <https://www.postgresql.org/docs/current/functions-admin.html#FUNCTIONS-RECOVERY-CONTROL>
+impl Failover for Postgres {
+    /// What it has received is applied before it is a primary.
+    fn received(&self) -> Result<u64, Fault> {
+        let ask =
+            "SELECT coalesce(pg_wal_lsn_diff(greatest(pg_last_wal_receive_lsn(), pg_last_wal_replay_lsn()), '0/0'),
+            0)::bigint";
+        self.ask_one::<i64>(ask).map(|bytes| u64::try_from(bytes).unwrap_or(0))
+    }
+
+    fn promote(&self) -> Result<(), Fault> {
+        match self.ask_one("SELECT pg_promote(wait => false)")? {
+            true => Ok(()),
+            false => Err(Fault::Refused("pg_promote answered false".to_string())),
+        }
+    }
+
+    fn is_primary(&self) -> Result<bool, Fault> {
+        self.ask_one("SELECT NOT pg_is_in_recovery()")
+    }
+
+    fn follow(&self, primary: &Place) -> Result<(), Fault> {
+        let conninfo = moved(&self.ask_one::<String>("SELECT current_setting('primary_conninfo')")?, primary)?;
+        let mut client = self.connect()?;
+        let set = format!("ALTER SYSTEM SET primary_conninfo = '{}'", conninfo.replace('\'', "''"));
+        client.batch_execute(&set).map_err(|error| self.fault(error))?;
+        client.batch_execute("SELECT pg_reload_conf()").map_err(|error| self.fault(error))
+    }
 }
 
 /// Of a primary what it has put into its log, whether that is on disk or not; of a standby what it has applied.
@@ -95,5 +160,9 @@ mod tests {
         launch.login.password = Some("secret".to_string());
         let told = primary(&launch, data).expect("a primary");
         assert_eq!(told, "host=127.0.0.1 port=5433 user=postgres passfile='/x y\\'z/passfile'");
+        let elsewhere = Place::Tcp { host: "127.0.0.2".to_string(), port: 6000 };
+        let moved = moved(&told, &elsewhere).expect("a place");
+        assert_eq!(moved, "host=127.0.0.2 port=6000 user=postgres passfile='/x y\\'z/passfile'");
+        assert_eq!(quoted(r"a'b\c"), r"'a''b\\c'");
     }
 }

@@ -1,0 +1,58 @@
+//! A trial whose clients are driven by agents: this process fills the store and reads it back, and adds up what they
+//! saw in between.
+
+use std::cell::RefCell;
+use std::path::Path;
+use std::time::Instant;
+
+use super::{BEAT, Early, Stage, boundary};
+use crate::harness::agents::{Team, Trouble};
+use crate::harness::child::tell;
+use crate::harness::task::{Event, PartSeen, TrialTask};
+use crate::jobs::Part;
+use crate::model::load::At;
+
+impl From<Trouble> for Early {
+    fn from(trouble: Trouble) -> Early {
+        match trouble {
+            Trouble::Refused(reason) => Early::Refused(reason),
+            Trouble::Failed(reason) => Early::Failed(reason),
+            Trouble::Wrong(wrong) => Early::Wrong(wrong),
+        }
+    }
+}
+
+/// The agents of a trial, at work and waiting for their first part; none where it has none.
+pub(super) fn started(trial: &TrialTask) -> Result<Option<RefCell<Team>>, Early> {
+    if trial.agents.is_empty() {
+        return Ok(None);
+    }
+    let directory = trial.expected.parent().unwrap_or(Path::new("."));
+    // Whoever wants a trial to stop kills this process.
+    let mut team = Team::greet(&trial.agents, directory, trial.launch.patience, &|| false)?;
+    team.work(trial);
+    tell(&Event::Agents(team.agents().to_vec(), team.processes_here()));
+    Ok(Some(RefCell::new(team)))
+}
+
+/// A part of a point by all of them. Where that fails, all have ended and none writes any more.
+pub(super) fn drive(stage: &Stage<'_>, team: &mut Team, part: Part, at: At) -> Result<PartSeen, Early> {
+    let driven = driven(stage, team, part, at);
+    if driven.is_err() {
+        team.end();
+    }
+    driven
+}
+
+fn driven(stage: &Stage<'_>, team: &mut Team, part: Part, at: At) -> Result<PartSeen, Early> {
+    team.connect(part, at)?;
+    boundary(&Event::Begins(part.name().to_string()));
+    let (finished, mut told) = (stage.finished.get(), Instant::now());
+    let mut heard = |units| {
+        if told.elapsed() >= BEAT {
+            told = Instant::now();
+            tell(&Event::Progress(finished + units));
+        }
+    };
+    Ok(team.drive(&mut heard)?)
+}
