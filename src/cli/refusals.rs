@@ -166,7 +166,7 @@ fn of_several_servers(chosen: &Chosen, wanted: &Intent<'_>) -> Option<String> {
     let label = &chosen.target.label;
     let refused = |what: &str, hint: &str| Some(format!("{label} is several servers: {what}\nhint: {hint}"));
     let args = match wanted {
-        Intent::Crash => return refused("crash kills one", "leave it out"),
+        Intent::Crash | Intent::Failover => return refused("crash kills one", "leave it out"),
         Intent::Levers => return refused("levers change one", "leave it out"),
         Intent::Program { .. } => return refused("--exec is given the address of one", "leave it out"),
         Intent::Growth | Intent::Check => return None,

@@ -1,8 +1,10 @@
 //! CPU, memory, and bytes read and written of other processes, seen from outside so that watching costs them nothing.
 
-use std::time::Instant;
+use crate::model::record::{Peak, Usage};
 
-use crate::model::record::{Peak, Second, Usage};
+mod series;
+
+pub use series::Series;
 
 /// What a process tree had used up at one moment; two of them make a [`Usage`].
 #[derive(Clone, Copy, Debug, Default)]
@@ -12,34 +14,6 @@ pub struct UsageReading {
     system_ticks: u64,
     bytes_written: Option<u64>,
     bytes_read: Option<u64>,
-}
-
-/// A store's processes by whole seconds.
-pub struct Series {
-    seconds: Vec<Second>,
-    began: Instant,
-    before: UsageReading,
-}
-
-impl Series {
-    /// Begins now, with the second that is to come.
-    pub fn begin(before: UsageReading) -> Series {
-        Series { seconds: Vec::new(), began: Instant::now(), before }
-    }
-
-    /// Looks whether another second is over. A look that comes late makes one second a little longer, not a gap.
-    pub fn look(&mut self, roots: &[u32]) {
-        if self.began.elapsed().as_secs() as usize > self.seconds.len() {
-            let now = reading_of_all(roots);
-            let cpu_s = now.since(&self.before).cpu_s();
-            self.seconds.push(Second { cpu_s, anonymous_bytes: memory_of(&families(roots)).anonymous_bytes });
-            self.before = now;
-        }
-    }
-
-    pub fn end(self) -> Vec<Second> {
-        self.seconds
-    }
 }
 
 impl UsageReading {
@@ -452,7 +426,7 @@ mod tests {
         peaks.look(&[shell.id()]);
         let alone_bytes = peaks.peak.anonymous_bytes;
         shell.stdin.as_mut().expect("a pipe").write_all(b"go\n").expect("it listens");
-        let began = Instant::now();
+        let began = std::time::Instant::now();
         while peaks.peak.anonymous_bytes < 50_000_000 && began.elapsed().as_secs() < 10 {
             std::thread::sleep(std::time::Duration::from_millis(20));
             peaks.look(&[shell.id()]);
