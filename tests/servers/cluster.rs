@@ -3,7 +3,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use kvfair::model::op::{Fault, KeyList, Op, Pairs, Reply, SumList};
 use kvfair::model::trial::{Durability, Transport};
@@ -238,19 +238,26 @@ fn a_node_that_kvfair_did_not_start_is_not_connected_to() {
     store.relocate(b"k").expect("it is ours").unwrap();
     // RFC 5737: an address of documentation. Every node hears of it before long.
     tell(&to, "CONFIG SET cluster-announce-ip 192.0.2.1");
-    let began = std::time::Instant::now();
-    let words = loop {
+    let words = soon(|| {
         let mut session = store.session().expect("connections to the nodes as they were");
-        match session.ask(&Op::Get(b"k")) {
-            Err(fault) => break fault.to_string(),
-            Ok(_) => assert!(began.elapsed() < Duration::from_secs(30), "nobody names the other address"),
-        }
-        thread::sleep(Duration::from_millis(50));
-    };
+        session.ask(&Op::Get(b"k")).err()
+    });
     let named = format!("MOVED {} 192.0.2.1:{}", slot(b"k"), port(&to));
     assert!(words.contains(&named) && words.contains("kvfair did not start that"), "{words}");
-    let words = (cluster.adapter.open)(&cluster.launch).err().expect("refused").to_string();
+    let words = soon(|| (cluster.adapter.open)(&cluster.launch).err());
     assert!(words.contains("kvfair did not start that"), "{words}");
+}
+
+/// The first refusal: nodes hear of each other's addresses one after the other.
+fn soon(mut ask: impl FnMut() -> Option<Fault>) -> String {
+    let began = Instant::now();
+    loop {
+        match ask() {
+            Some(fault) => return fault.to_string(),
+            None => assert!(began.elapsed() < Duration::from_secs(30), "nobody names the other address"),
+        }
+        thread::sleep(Duration::from_millis(50));
+    }
 }
 
 #[test]
