@@ -5,7 +5,7 @@ use kvfair::stores::Place;
 use serde_json::Value;
 
 use crate::common::{self, Running};
-use crate::desk::Desk;
+use crate::desk::{Desk, one_line};
 
 fn started(product: &str) -> Running {
     common::start_set(product, Transport::Tcp, Durability::None, &[("cluster", "3")])
@@ -33,7 +33,9 @@ fn a_cluster_gives_the_same_answers_as_one_server() {
         for via in ["portable", "batch", "native", "cas"] {
             let desk = Desk::new();
             let ways = ["run", job[0], job[1], "300", "--blocks", "1", "--no-aa", "--via", via, "--clients", "2"];
-            let said = desk.run(&[&ways[..], &["redis"], &CLUSTERS[..]].concat());
+            // The ways of one are those of the other: Valkey is asked in one of them.
+            let clusters = if via == "batch" { &CLUSTERS[..] } else { &CLUSTERS[..1] };
+            let said = desk.run(&[&ways[..], &["redis"], clusters].concat());
             said.exits(0);
             // The way stands behind the target's name, unless it is the usual one.
             let is_of = |record: &Value, target: &str| {
@@ -44,9 +46,14 @@ fn a_cluster_gives_the_same_answers_as_one_server() {
                 record.unwrap_or_else(|| panic!("no record of {target}"))["verdict"]["answer"].clone()
             };
             assert!(answer("redis").is_object());
-            CLUSTERS.iter().for_each(|cluster| assert_eq!(answer(cluster), answer("redis"), "{} {via}", job[0]));
+            clusters.iter().for_each(|cluster| assert_eq!(answer(cluster), answer("redis"), "{} {via}", job[0]));
             if via == "batch" {
                 said.shows("3 nodes with 5461, 5461, 5462 slots").shows("split by slot");
+                let metrics = |phase: &Value, what: &str| phase["metrics"][what].as_u64().unwrap_or(0);
+                let record = desk.records().into_iter().find(|record| is_of(record, CLUSTERS[0])).expect("a record");
+                let run = phase_of(&record, "run");
+                let (commands, ops) = (metrics(run, "commands"), metrics(run, "ops"));
+                assert!(commands > ops, "a question about many keys is several commands: {run}");
             }
             if via == "portable" {
                 nodes_have_their_share(&desk);
@@ -55,9 +62,14 @@ fn a_cluster_gives_the_same_answers_as_one_server() {
     }
 }
 
+fn phase_of<'a>(record: &'a Value, name: &str) -> &'a Value {
+    let phases = record["phases"].as_array().expect("phases");
+    phases.iter().find(|phase| phase["name"] == name).unwrap_or_else(|| panic!("no {name} in {}", record["outcome"]))
+}
+
 fn nodes_have_their_share(desk: &Desk) {
     let record = desk.record("redis?cluster=3");
-    let phase = record["phases"].as_array().unwrap().iter().find(|phase| phase["name"] == "run").expect("a run");
+    let phase = phase_of(&record, "run");
     let nodes = phase["nodes"].as_array().expect("each node's share");
     let cpu_s = |usage: &Value| usage["user_s"].as_f64().unwrap() + usage["system_s"].as_f64().unwrap();
     assert_eq!(nodes.len(), 3);
@@ -69,23 +81,40 @@ fn nodes_have_their_share(desk: &Desk) {
 #[test]
 fn jobs_of_requests_work_on_a_cluster() {
     let desk = Desk::new();
-    let targets = ["redis?cluster=3", "valkey?cluster=3"];
     let mixed = ["run", "mixed", "--requests", "3000", "--clients", "4", "--blocks", "1", "--no-aa"];
-    desk.run(&[&mixed[..], &targets].concat()).exits(0);
+    desk.run(&[&mixed[..], &CLUSTERS].concat()).exits(0);
     let getset = ["run", "getset", "--requests", "2000", "--clients", "1,4", "--blocks", "1", "--no-aa"];
-    desk.run(&[&getset[..], &targets].concat()).exits(0);
+    desk.run(&[&getset[..], &CLUSTERS].concat()).exits(0);
     let rated = ["run", "mixed", "--requests", "1000", "--rate", "2000", "--blocks", "1", "--no-aa"];
-    desk.run(&[&rated[..], &targets].concat()).exits(0);
+    desk.run(&[&rated[..], &CLUSTERS].concat()).exits(0);
     let lookup = ["run", "lookup", "--messages", "200", "--blocks", "1", "--no-aa"];
-    desk.run(&[&lookup[..], &targets].concat()).exits(0);
+    desk.run(&[&lookup[..], &CLUSTERS].concat()).exits(0);
+}
+
+/// Every agent has a connection to each node for each of its clients.
+#[test]
+fn agents_share_the_clients_of_a_cluster() {
+    let (cluster, desk) = (started("redis"), Desk::new());
+    let url = format!("redis-cluster://{}", cluster.launch.place);
+    let shared = ["--agents", "2", "--clients", "4", "--requests", "20000", "--blocks", "1"];
+    desk.run(&[&["run", "mixed", &url][..], &shared].concat()).exits(0);
+    let record = desk.record(&url);
+    assert_eq!(record["verdict"]["kind"], "right", "{}", record["outcome"]);
+    assert_eq!(record["agents"].as_array().map(Vec::len), Some(2));
+    assert!(nodes_of(&cluster).iter().all(|node| told(node, "DBSIZE") == ":0"), "agents left keys");
 }
 
 /// A slot moves while clients write: nothing is lost, and nothing is done twice.
 #[test]
 fn a_check_moves_a_slot_while_clients_write() {
-    let said = Desk::new().run(&["check", "redis?cluster=3", "valkey?cluster=3"]);
+    let said = Desk::new().run(&[&["check"][..], &CLUSTERS].concat());
     said.exits(0);
     assert!(!said.out.contains("WRONG"), "{}", said.out);
+    // 509 keys at each move: 500 values, a shared counter, and two of each of four clients, once these have written.
+    let told = one_line(&said.out);
+    let moves = told.split("limit: ").filter_map(|limit| limit.split_once(" keys moved between servers in 6 moves"));
+    let moved: Vec<u32> = moves.map(|(keys, _)| keys.replace(',', "").parse().expect("a number")).collect();
+    assert!(moved.len() == 2 && moved.iter().all(|keys| (6 * 500..=6 * 509).contains(keys)), "{}", said.out);
 }
 
 #[test]
@@ -135,6 +164,7 @@ fn what_a_cluster_cannot_do_is_refused() {
     refused(&["run", "fans", cluster, "--rtt", "1ms"], "leave --rtt out");
     refused(&["run", "lookup", cluster, "--cold"], "leave --cold out");
     refused(&["crash", cluster], "crash kills one");
+    refused(&["crash", "--failover", "redis?cluster=3&replicas=2"], "the nodes of a cluster have no replicas");
     refused(&["levers", "fans", cluster], "levers change one");
     refused(&["run", "--exec", "true", cluster], "--exec is given the address of one");
     refused(&["check", "redis+unix?cluster=3"], "over TCP");

@@ -28,7 +28,8 @@ impl Starter<'_> {
         let mut first = all.remove(0);
         first.peers = all;
         let launch = first.reached(launch);
-        let joined = (recipe.join)(&launch);
+        // It is asked once, so that it may take as long as all attempts to reach a server.
+        let joined = (recipe.join)(&Launch { patience: self.limit, ..launch.clone() });
         joined
             .map_err(|fault| Unserved::Failed(format!("the {nodes} servers could not be made one store: {fault}")))?;
         // Each node says that the store works once it has heard of all others.

@@ -1,13 +1,14 @@
 //! Keys that go from one server of a store to another one while clients use them: nothing is lost, and nothing is done
 //! twice. Only where kvfair has started the servers.
 
-use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
 use super::super::talk::{ProbeSession, Probed, Stop, failed, wrong};
 use super::{CLIENTS, Probe};
 use crate::model::op::{Fault, KeyList, Op, Reply, ValueList};
+use crate::model::units;
 
 pub const MOVED: Probe =
     Probe { name: "keys that move between servers while clients use them", keys: "moved", ask: moved };
@@ -34,35 +35,48 @@ struct Keys {
 
 fn moved(talk: &mut ProbeSession<'_>) -> Probed {
     let keys = prepared(talk)?;
-    let (store, is_over, added) = (talk.ground.store, &AtomicBool::new(false), &AtomicI64::new(0));
-    let ground = talk.ground;
-    let keys = &keys;
-    let (moves, ended): (Result<u64, Stop>, Vec<Probed>) = thread::scope(|scope| {
+    let (ground, is_over, keys) = (talk.ground, &AtomicBool::new(false), &keys);
+    let (moves, ended): (_, Vec<Result<i64, Stop>>) = thread::scope(|scope| {
         let client = |number: usize| {
             move || {
-                let ended = ProbeSession::begin(ground, "moved").and_then(|mut talk| {
-                    use_while(&mut talk, keys, number, is_over).map(|rounds| added.fetch_add(rounds, Ordering::Relaxed))
-                });
+                let begun = ProbeSession::begin(ground, "moved");
+                let rounds = begun.and_then(|mut talk| use_while(&mut talk, keys, number, is_over));
                 // A client that has failed ends the moving too.
-                is_over.fetch_or(ended.is_err(), Ordering::Relaxed);
-                ended.map(drop)
+                is_over.fetch_or(rounds.is_err(), Ordering::Relaxed);
+                rounds
             }
         };
         let clients: Vec<_> = (0..CLIENTS as usize).map(|number| scope.spawn(client(number))).collect();
-        let moves = move_on(|| store.relocate(&keys.sum), is_over);
+        let moves = move_on(|| ground.store.relocate(&keys.sum), is_over);
         is_over.store(true, Ordering::Relaxed);
         (moves, clients.into_iter().map(|client| client.join().expect("a panic aborts")).collect())
     });
-    ended.into_iter().collect::<Probed>()?;
-    let moved = moves?;
+    let rounds: Vec<i64> = ended.into_iter().collect::<Result<_, Stop>>()?;
+    let (moved, all) = (moves?, rounds.iter().sum());
     if moved == 0 {
         return Err(wrong("moves of keys".to_string(), "no key was moved".to_string()));
     }
-    talk.expect(Op::Number(&keys.sum), Reply::Number(added.load(Ordering::Relaxed)))?;
+    talk.expect(Op::Number(&keys.sum), Reply::Number(all))?;
+    for (number, ([count, own], rounds)) in keys.own.iter().zip(rounds).enumerate() {
+        talk.expect(Op::Number(count), Reply::Number(rounds))?;
+        talk.holds(own, own_value(number, rounds).as_bytes())?;
+    }
     for (number, key) in keys.values.iter().enumerate() {
         talk.holds(key, &value(number))?;
     }
+    let limit = format!(
+        "{} keys moved between servers in {MOVES} moves, while {CLIENTS} clients used them {} times, the most that was \
+         tried",
+        units::thousands(moved),
+        units::thousands(all as u64)
+    );
+    ground.learned().limits.push(limit);
     Ok(())
+}
+
+/// What a client has set in a round.
+fn own_value(number: usize, round: i64) -> String {
+    format!("{number} in round {round}")
 }
 
 fn value(number: usize) -> Vec<u8> {
@@ -108,7 +122,7 @@ fn use_while(talk: &mut ProbeSession<'_>, keys: &Keys, number: usize, is_over: &
         }
         // One that was done twice, or a counter that came back as it was before, is seen at once.
         talk.expect(Op::Increment { key: count, by: 1 }, Reply::Number(rounds))?;
-        let value = format!("{number} in round {rounds}");
+        let value = own_value(number, rounds);
         talk.set(own, value.as_bytes())?;
         talk.holds(own, value.as_bytes())?;
         get_some(talk, keys, rounds as usize * 7 + number)?;
