@@ -173,8 +173,10 @@ fn a_command_follows_a_slot_that_has_moved() {
         assert_eq!(get(old, b"k").as_deref(), Some(&b"v"[..]));
         assert_eq!(old.commands(), Some(before + 3), "it knows the slot's node now");
         assert_eq!(old.ask(&Op::Cas { key: b"k", version, value: b"w" }).unwrap(), Reply::Conflict, "of another node");
-        let version = version_of(old, b"k");
-        assert_eq!(old.ask(&Op::Cas { key: b"k", version, value: b"w" }).unwrap(), Reply::Done);
+        let newer = version_of(old, b"k");
+        let of_older = Op::Cas { key: b"k", version, value: b"x" };
+        assert_eq!(old.ask(&of_older).unwrap(), Reply::Conflict, "each node counts its watches by itself");
+        assert_eq!(old.ask(&Op::Cas { key: b"k", version: newer, value: b"w" }).unwrap(), Reply::Done);
         assert_eq!(get(old, b"k").as_deref(), Some(&b"w"[..]));
     }
 }
