@@ -205,24 +205,7 @@ impl<'a> Attendant<'a> {
 
     fn take_down(&mut self, told: Event, watch: &mut dyn FnMut(Live)) -> Option<Result<(), Outcome>> {
         match told {
-            Event::Facts(mut facts) => {
-                if self.servers.is_empty() && self.record.target.is_guest() {
-                    self.servers = neighbours(&self.target.1.place, &facts);
-                    self.server_peaks = Peaks::of_guest();
-                    let name = self.servers.first().copied().and_then(watch::name_of);
-                    let name = name.map(|name| readable(name.as_bytes(), LONGEST_REASON));
-                    facts.settings.extend(name.map(|name| (LOOKED_AT.to_string(), name)));
-                }
-                if let Some(product) = facts.product {
-                    let target = &mut self.record.target;
-                    target.label = target.label.replacen(&target.store, &product, 1);
-                    target.store = product;
-                }
-                let (command, program_sha256) = std::mem::take(&mut self.command);
-                let Facts { version, client_library, increment, settings, .. } = facts;
-                let seen = StoreFacts { version, client_library, increment, settings, command, program_sha256 };
-                self.record.store = Some(seen);
-            }
+            Event::Facts(facts) => self.note_store(facts),
             Event::Room(room) => self.watch_evictions(room),
             Event::Agents(agents, processes) => self.note_agents(agents, processes),
             Event::Begins(phase) => {
@@ -273,6 +256,26 @@ impl<'a> Attendant<'a> {
             told => return Some(Err(Outcome::Failed { reason: format!("the trial's process said {told:?}") })),
         }
         None
+    }
+
+    /// What the store is, and which processes are its own.
+    fn note_store(&mut self, mut facts: Facts) {
+        if self.servers.is_empty() && self.record.target.is_guest() {
+            self.servers = neighbours(&self.target.1.place, &facts);
+            self.server_peaks = Peaks::of_guest();
+            let name = self.servers.first().copied().and_then(watch::name_of);
+            let name = name.map(|name| readable(name.as_bytes(), LONGEST_REASON));
+            facts.settings.extend(name.map(|name| (LOOKED_AT.to_string(), name)));
+        }
+        if let Some(product) = facts.product {
+            let target = &mut self.record.target;
+            target.label = target.label.replacen(&target.store, &product, 1);
+            target.store = product;
+        }
+        let (command, program_sha256) = std::mem::take(&mut self.command);
+        let Facts { version, client_library, increment, settings, .. } = facts;
+        let seen = StoreFacts { version, client_library, increment, settings, command, program_sha256 };
+        self.record.store = Some(seen);
     }
 
     /// Who drives the clients; of these the processes on this machine.
