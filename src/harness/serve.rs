@@ -358,10 +358,13 @@ impl Served {
         checked.map_err(|what| format!("{}: {what}", self.command[0]))
     }
 
-    /// How a server of it ended, with its last words, if it is no longer there.
+    /// How a server of it ended, with its last words, if it is no longer there. Another one than the first is named.
     pub fn ending_within(&mut self, limit: Duration) -> Option<String> {
-        let ending = self.own_ending_within(limit);
-        ending.or_else(|| self.peers.iter_mut().find_map(|peer| peer.own_ending_within(Duration::ZERO)))
+        let of_peer = |peer: &mut Served| {
+            let ending = peer.own_ending_within(Duration::ZERO)?;
+            Some(format!("{}: {ending}", peer.place))
+        };
+        self.own_ending_within(limit).or_else(|| self.peers.iter_mut().find_map(of_peer))
     }
 
     fn own_ending_within(&mut self, limit: Duration) -> Option<String> {

@@ -132,6 +132,11 @@ fn a_cluster_by_url_is_left_as_it_was() {
         let record = desk.record(&url);
         assert_eq!(record["store"]["settings"]["cluster nodes"], "3");
         assert!(record["room"].is_object(), "its memory was asked for");
+        if cfg!(target_os = "linux") {
+            // All nodes are on this machine and ours.
+            assert_eq!(phase_of(&record, "run")["nodes"].as_array().map(Vec::len), Some(3));
+            assert!(record["memory"]["server"].is_object(), "{}", record["memory"]);
+        }
         desk.run(&["check", &url]).exits(0);
         assert!(nodes_of(&cluster).iter().all(|node| told(node, "DBSIZE") == ":0"), "a check left keys");
         // Whoever holds records keeps them, whichever node has them.
@@ -186,4 +191,53 @@ fn a_url_of_another_kind_says_so() {
     let url = format!("redis-cluster://{}", cluster.launch.place);
     desk.run(&[&fans[..], &[&url]].concat());
     assert!(desk.reason(&url).contains("slots 5 to 6 have no node"), "{}", desk.reason(&url));
+}
+
+/// What is killed is found in /proc.
+#[cfg(target_os = "linux")]
+mod killed {
+    use nix::sys::signal::Signal;
+
+    use super::*;
+    use crate::desk::{Started, signal};
+
+    /// As the kernel's out-of-memory killer does.
+    #[test]
+    fn a_node_that_dies_in_the_middle() {
+        let desk = Desk::new();
+        let run = ["run", "fans", "--profiles", "20000", "--blocks", "1", "--no-aa", CLUSTERS[0], "ram"];
+        let started = Started::new(desk.kvfair(&run));
+        let node = desk.wait_until_busy(|desk| desk.processes_named("redis-server"), 0.2);
+        signal(node, Signal::SIGKILL);
+        started.wait().exits(1).shows("the server ended: ").shows("killed by SIGKILL");
+        let reason = desk.reason(CLUSTERS[0]);
+        assert!(reason.starts_with("failed: after ") && reason.contains("redis at 127.0.0.1:"), "{reason}");
+        assert_eq!(desk.record("ram")["verdict"]["kind"], "right");
+    }
+
+    #[test]
+    fn a_node_that_is_gone_before_a_run_is_named() {
+        let (cluster, desk) = (started("redis"), Desk::new());
+        let others = cluster.facts.servers.iter().filter(|(place, _)| *place != cluster.launch.place);
+        let (place, node) = others.last().expect("three nodes");
+        signal(node.expect("a process"), Signal::SIGKILL);
+        let url = format!("redis-cluster://{}", cluster.launch.place);
+        desk.run(&["run", "fans", "--profiles", "20", "--blocks", "1", &url]).exits(1);
+        assert!(desk.reason(&url).contains(&place.to_string()), "{} of {place}", desk.reason(&url));
+    }
+
+    #[test]
+    fn what_a_killed_run_left_is_removed_from_each_node() {
+        let (cluster, desk) = (started("redis"), Desk::new());
+        let url = format!("redis-cluster://{}", cluster.launch.place);
+        let run = ["run", "fans", "--profiles", "20000", "--blocks", "1", "--output", "out.jsonl", &url];
+        let started = Started::new(desk.kvfair(&run));
+        desk.wait_until_busy(Desk::trials, 0.3);
+        started.interrupt(Signal::SIGKILL);
+        started.wait().exits(-1);
+        desk.no_process_is_left();
+        assert!(nodes_of(&cluster).iter().all(|node| told(node, "DBSIZE") != ":0"), "it was in the middle");
+        desk.run(&["clean", &url, "--of", "out.jsonl", "--yes"]).exits(0);
+        assert!(nodes_of(&cluster).iter().all(|node| told(node, "DBSIZE") == ":0"), "a node has keys");
+    }
 }
