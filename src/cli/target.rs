@@ -490,6 +490,7 @@ mod tests {
         assert!(error("redis-cluster").contains("hint: redis-cluster://HOST:PORT; kvfair starts one: redis?cluster=3"));
         assert_eq!(place("valkey-cluster://h:7000"), tcp("h", 7_000));
         assert!(error("redis?cluster=3&replicas=2").contains("the nodes of a cluster have no replicas"));
+        assert!(error("redis?cluster=3&wait=1").contains("?wait= is for a store with replicas"));
         assert!(error("memcached?cluster=3").contains("no setting 'cluster'"));
     }
 }

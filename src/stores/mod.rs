@@ -199,8 +199,8 @@ pub trait Store: Send + Sync {
     fn counters(&self) -> BTreeMap<String, u64> {
         BTreeMap::new()
     }
-    /// Moves this key, with all that are kept together with it, from one of its servers to another one while clients
-    /// use them: how many keys that were. Nothing where it is one server, or none of ours.
+    /// Moves this key, with all keys that stay together with it, from one server of the store to another one while
+    /// clients use them. Returns their number. None for a single server, and for servers that kvfair did not start.
     fn relocate(&self, _key: &[u8]) -> Option<Result<u64, Fault>> {
         None
     }
@@ -296,7 +296,8 @@ impl Adapter {
         own.map_or_else(|| format!("{}+unix", self.scheme()), str::to_string)
     }
 
-    /// How many servers are one store with these settings: nothing where it is one alone, 0 where only they know.
+    /// The number of servers that are one store with these settings. None for a single server, 0 where only the servers
+    /// know it.
     pub fn nodes(&self, settings: &BTreeMap<String, String>) -> Option<u32> {
         self.server.and_then(|server| server.cluster).and_then(|cluster| (cluster.nodes)(settings))
     }
@@ -398,9 +399,9 @@ pub struct Server {
 
 /// How several servers become one store.
 pub struct ClusterRecipe {
-    /// How many there are with these settings: nothing where it is one alone, 0 where only they know.
+    /// Their number with these settings. None for a single server, 0 where only the servers know it.
     pub nodes: fn(&BTreeMap<String, String>) -> Option<u32>,
-    /// So much higher than a server's port is the one over which it speaks with the others.
+    /// A server's port plus this is the port over which it speaks with the others.
     pub bus_offset: u16,
     /// Makes one store of the servers of a launch, none of which knows another one yet.
     pub join: fn(&Launch) -> Result<(), Fault>,

@@ -32,10 +32,10 @@ pub const COUNTERS: Setting = Setting {
     price: Price::Nothing,
 };
 
-/// Of servers of ours: so many of them are one store.
+/// The number of servers of ours that are one store.
 pub const CLUSTER: Setting = Setting {
     name: "cluster",
-    about: "so many servers of ours are one cluster, 3 to 16 (over TCP) [default: one server alone]",
+    about: "number of servers of ours that are one cluster, 3 to 16 (over TCP) [default: one server alone]",
     default: "",
     values: SettingValues::Checked { check: check_nodes, worth_trying: &[] },
     price: Price::Nothing,

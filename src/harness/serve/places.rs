@@ -8,7 +8,7 @@ use crate::stores::{Place, Server};
 
 /// The longest path of a Unix socket that every system takes (macOS: 104 bytes with the end mark).
 const SOCKET_PATH_MAX: usize = 103;
-/// Of a server that needs two ports so many are looked at.
+/// The number of ports that are tried for a server that needs two.
 const PORTS_LOOKED_AT: u32 = 100;
 
 /// A Unix socket in our own directory, or a loopback port that was free a moment ago.

@@ -1,10 +1,10 @@
-//! Slots: into which of them a key falls, and what the nodes of a cluster say about who has one.
+//! Slots: the slot of a key, and what the nodes of a cluster say about the nodes of slots.
 //!
 //! <https://redis.io/docs/latest/operate/oss_and_stack/reference/cluster-spec/>
 
 use super::Value;
 
-/// So many slots has every cluster.
+/// The number of slots of a cluster.
 pub const SLOTS: usize = 16_384;
 
 /// The slot of a key.
@@ -140,7 +140,8 @@ pub fn keys_in_slot(told: Value) -> Option<Vec<Vec<u8>>> {
     keys.into_iter().map(text).collect()
 }
 
-/// The first and the last slot that a node begins with, of so many nodes: all have as many, but for one more or less.
+/// The first and the last slot of a node at first, by its number and the number of nodes. The shares differ by one slot
+/// at most.
 pub fn fair_share(number: usize, nodes: usize) -> (usize, usize) {
     (number * SLOTS / nodes, (number + 1) * SLOTS / nodes - 1)
 }

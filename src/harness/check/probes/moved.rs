@@ -13,23 +13,23 @@ use crate::model::units;
 pub const MOVED: Probe =
     Probe { name: "keys that move between servers while clients use them", keys: "moved", ask: moved };
 
-/// What stands in braces decides where a key is: all of these move together.
+/// The part in braces decides the server of a key: all of these keys move together.
 const TOGETHER: &str = "{moved}";
-/// So often they move, a moment apart: with three servers twice around.
+/// The number of moves, a moment apart. Of three servers each has the keys twice.
 const MOVES: u32 = 6;
 const APART: Duration = Duration::from_millis(50);
 /// Values that are there before, so that a move takes several steps.
 const VALUES: usize = 500;
-/// Of them so many are asked for at once.
+/// The number of values of a get-many.
 const AT_ONCE: usize = 5;
 
 /// The keys of the probe.
 struct Keys {
-    /// Which no client writes.
+    /// No client writes them.
     values: Vec<Vec<u8>>,
-    /// To which all clients add.
+    /// All clients add to it.
     sum: Vec<u8>,
-    /// Of each client: a counter, and a value.
+    /// A counter and a value of each client.
     own: Vec<[Vec<u8>; 2]>,
 }
 
@@ -95,7 +95,7 @@ fn prepared(talk: &mut ProbeSession<'_>) -> Result<Keys, Stop> {
     Ok(keys)
 }
 
-/// Moves the keys again and again, unless a client has failed. How many keys went along in all.
+/// Moves the keys again and again, unless a client has failed. Returns the number of keys that were moved.
 fn move_on(mut relocate: impl FnMut() -> Option<Result<u64, Fault>>, is_over: &AtomicBool) -> Result<u64, Stop> {
     let mut moved = 0;
     for _ in 0..MOVES {
@@ -110,7 +110,7 @@ fn move_on(mut relocate: impl FnMut() -> Option<Result<u64, Fault>>, is_over: &A
     Ok(moved)
 }
 
-/// Adds, sets and gets until all is over. How many rounds that were.
+/// Adds, sets and gets until all is over. Returns the number of rounds.
 fn use_while(talk: &mut ProbeSession<'_>, keys: &Keys, number: usize, is_over: &AtomicBool) -> Result<i64, Stop> {
     let [count, own] = &keys.own[number];
     let mut rounds = 0;

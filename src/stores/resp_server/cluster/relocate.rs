@@ -17,7 +17,7 @@ const ROUNDS_MAX: u32 = 100_000;
 /// How long a node may take to hand keys to another one, in milliseconds.
 const TIMEOUT_MS: &[u8] = b"5000";
 
-/// Moves the slot of this key from the node that has it to the next one. How many keys went along.
+/// Moves the slot of this key from the node that has it to the next one. Returns the number of its keys.
 pub fn to_next_node(cluster: &Cluster, key: &[u8]) -> Result<u64, Fault> {
     let slot = slot(key);
     // Not as it was when the cluster was opened: it may have been moved before.
@@ -54,7 +54,7 @@ fn id_of(connection: &mut BlockingConnection) -> Result<Vec<u8>, Fault> {
     id.ok_or_else(|| strange(connection, "CLUSTER MYID", &told))
 }
 
-/// Hands keys over until the source has none of them left. How many that were.
+/// Hands keys over until the source has none left. Returns their number.
 fn migrate_all(source: &mut BlockingConnection, slot: &[u8], target: &RespServer) -> Result<u64, Fault> {
     let Place::Tcp { host, port } = &target.launch.place else {
         return Err(Fault::Unsupported("a node is reached over tcp".to_string()));

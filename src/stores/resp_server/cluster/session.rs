@@ -19,15 +19,15 @@ use crate::stores::blocking::Blocking;
 use crate::stores::deadline::Deadline;
 use crate::stores::{Place, Session};
 
-/// So often a question is sent elsewhere. A node that is asked for a slot that has just been moved says so once.
+/// A question is sent elsewhere at most so often. A slot that has just been moved needs one redirect.
 const REDIRECTS_MAX: u32 = 16;
-/// After so many of them a question waits a moment: nodes that disagree hear of each other soon.
+/// After so many redirects a question waits a moment: nodes that disagree hear of each other soon.
 const REDIRECTS_AT_ONCE: u32 = 2;
 const PAUSE_MIN: Duration = Duration::from_millis(1);
 const PAUSE_MAX: Duration = Duration::from_millis(64);
-/// So often a session looks whether the cluster has a node that it does not know.
+/// A session asks at most so often whether the cluster has a node that it does not know.
 const RELOADS_MAX: u32 = 16;
-/// Versions of values have the index of their node in so many bits: [`NODES_MAX`] fit.
+/// The bits of a version that hold the index of its node: [`NODES_MAX`] fit.
 const NODE_BITS: u32 = 10;
 const _: () = assert!(NODES_MAX <= 1 << NODE_BITS);
 
@@ -67,7 +67,7 @@ struct Part {
     end: u32,
 }
 
-/// Whom a command goes to.
+/// The node that a command goes to.
 #[derive(Clone, Copy)]
 struct To {
     node: u16,
@@ -398,7 +398,7 @@ struct Tries {
 }
 
 impl Tries {
-    /// Returns when it may be sent again, or with the last words where it may not.
+    /// Returns when it may be sent again. An error has the last refusal.
     fn again(&mut self, waits: bool, words: &str, patience: Duration) -> Result<(), Fault> {
         if !waits {
             self.redirects += 1;
