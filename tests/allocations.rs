@@ -5,7 +5,7 @@ use std::cell::Cell;
 
 use kvfair::model::op::{KeyList, Op, Pairs, Reply};
 use kvfair::protocol::memcache::{Memcache, Meta};
-use kvfair::protocol::resp::Resp;
+use kvfair::protocol::resp::{Resp, slot};
 use kvfair::protocol::tyrant::Tyrant;
 use kvfair::protocol::{Codec, Decoded};
 
@@ -198,4 +198,28 @@ fn tyrant_allocates_nothing_for_many_keys_once_warm() {
 #[test]
 fn the_counting_counts() {
     assert!(allocations_of(|| drop(std::hint::black_box(vec![1_u8; 100]))) >= 1);
+}
+
+/// What a cluster needs besides: the slot of a key, and ASKING before a command.
+#[test]
+fn slots_and_asking_allocate_nothing_once_warm() {
+    let mut codec = Resp::new("redis", Default::default());
+    let mut out = Vec::new();
+    let mut round = || {
+        assert_eq!(slot(b"foo{hash_tag}"), 2_515);
+        out.clear();
+        codec.asking(&mut out);
+        codec.say(&Op::Get(b"k"), &mut out).unwrap();
+        let answer = b"+OK\r\n$1\r\nv\r\n";
+        let used = match codec.hear(answer, &mut out).unwrap() {
+            Some((used, Decoded::Greeted)) => used,
+            other => panic!("ASKING was answered {other:?}"),
+        };
+        match codec.hear(&answer[used..], &mut out).unwrap() {
+            Some((_, Decoded::Reply(reply))) => assert_eq!(reply, Reply::Value(b"v")),
+            other => panic!("a get was answered {other:?}"),
+        }
+    };
+    (0..10).for_each(|_| round());
+    assert_eq!(allocations_of(|| (0..100).for_each(|_| round())), 0);
 }

@@ -35,6 +35,7 @@ const RULES: &[Rule] = &[
     counts_at_once,
     holds_nothing,
     stays_where_it_is,
+    of_several_servers,
     no_processors,
     not_behind_a_cache,
     one_at_a_time,
@@ -157,6 +158,31 @@ fn stays_where_it_is(chosen: &Chosen, wanted: &Intent<'_>) -> Option<String> {
     }
     (args.how.pin && is_elsewhere)
         .then(|| format!("--pin: kvfair did not start {label} and cannot pin it\nhint: name `{name}`"))
+}
+
+/// What is done with one server, and not yet with several that are one store.
+fn of_several_servers(chosen: &Chosen, wanted: &Intent<'_>) -> Option<String> {
+    chosen.adapter.nodes(&chosen.target.settings)?;
+    let label = &chosen.target.label;
+    let refused = |what: &str, hint: &str| Some(format!("{label} is several servers: {what}\nhint: {hint}"));
+    let args = match wanted {
+        Intent::Crash | Intent::Failover => return refused("crash kills one", "leave it out"),
+        Intent::Levers => return refused("levers change one", "leave it out"),
+        Intent::Program { .. } => return refused("--exec is given the address of one", "leave it out"),
+        Intent::Growth | Intent::Check => return None,
+        Intent::Job(args, _) => args,
+    };
+    let how = &args.how;
+    let is_deep = chosen.asking.depth.or(how.load.depth).is_some_and(|depth| depth > 1);
+    match () {
+        () if how.keep.is_some() => refused("--keep keeps the data of one", "leave --keep out"),
+        () if how.cold => refused("--cold restarts one", "leave --cold out"),
+        () if how.readers.is_some_and(|readers| readers > 1) => refused("--readers reopen one", "leave --readers out"),
+        () if how.rtt.is_some() => refused("--rtt has a proxy before one", "leave --rtt out"),
+        () if how.load.reconnect => refused("--reconnect opens connections to one again", "leave --reconnect out"),
+        () if is_deep => refused("a client asks them one question at a time", "leave --depth out"),
+        () => None,
+    }
 }
 
 /// A server gets some of the processors that there are, and gets them once.

@@ -30,6 +30,9 @@ pub fn check(adapter: &Adapter, place: Option<&Place>, target: &Target) -> Resul
     if place.is_some() {
         bail!("?{}= is for a server that is started here\nhint: name `{name}`, without a place", REPLICAS.name);
     }
+    if adapter.nodes(&target.settings).is_some() {
+        bail!("the nodes of a cluster have no replicas\nhint: leave ?{}= out", REPLICAS.name);
+    }
     if target.cache.is_some() {
         bail!("a cache in the client would hide what replicas answer\nhint: leave cached: or ?{}= out", REPLICAS.name);
     }

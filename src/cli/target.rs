@@ -47,7 +47,7 @@ fn read(text: &str) -> Result<Chosen> {
         Some((name, rest)) => (name, Some(rest)),
         None => (place_text, None),
     };
-    let is_name = name.chars().all(|letter| letter.is_ascii_alphanumeric() || letter == '+');
+    let is_name = name.chars().all(|letter| letter.is_ascii_alphanumeric() || "+-".contains(letter));
     if text.contains('@') && !(is_name && rest.is_none_or(|rest| rest.starts_with("//")) || is_known(name)) {
         bail!("it begins with no store's name\nhint: STORE://USER:PASSWORD@HOST:PORT");
     }
@@ -62,6 +62,9 @@ fn read(text: &str) -> Result<Chosen> {
     let placed = rest.map(|rest| place(adapter, transport, rest, &mut asked)).transpose()?;
     if let Some(name) = OF_SERVERS.iter().find(|name| placed.is_some() && asked.settings.contains_key(**name)) {
         bail!("?{name}= is for a server that is started here");
+    }
+    if let Some(nodes) = adapter.nodes(&asked.settings) {
+        check_nodes(adapter, nodes, placed.is_some(), transport)?;
     }
     let (place, shown) =
         placed.map_or((None, name.to_string()), |(place, shown)| (Some(place), format!("{name}:{shown}")));
@@ -89,6 +92,18 @@ fn read(text: &str) -> Result<Chosen> {
         changed: Vec::new(),
         first_used: Default::default(),
     })
+}
+
+/// Several servers are one store: those that kvfair starts, or those that one in a URL knows.
+fn check_nodes(adapter: &Adapter, nodes: u32, by_url: bool, transport: Transport) -> Result<()> {
+    match (nodes, by_url) {
+        (0, false) => bail!("it is reached by URL\nhint: {}://HOST:PORT; {}", adapter.name, adapter.get_it),
+        (1.., true) => bail!("?cluster= is for servers that are started here\nhint: redis-cluster://HOST:PORT"),
+        (1.., false) if transport != Transport::Tcp => {
+            bail!("the nodes of a cluster reach each other over TCP\nhint: {}?cluster={nodes}", adapter.name)
+        }
+        _ => Ok(()),
+    }
 }
 
 /// All targets that this machine can run: each store over each of its transports, if its program is here.
@@ -402,6 +417,7 @@ mod tests {
         assert_eq!(place("memcached://h"), tcp("h", 11211));
         assert_eq!(place("unix:///run/redis.sock?db=2"), Some(Place::Unix(PathBuf::from("/run/redis.sock"))));
         assert_eq!(place("redis+unix:///s"), Some(Place::Unix(PathBuf::from("/s"))));
+        assert_eq!(place("redis-cluster://h"), tcp("h", 6379));
         assert_eq!(place("lmdb:/data"), Some(Place::Path(PathBuf::from("/data"))));
     }
 
@@ -465,5 +481,16 @@ mod tests {
         assert!(error("ram?nmae=x").contains("did you mean `name`?"));
         assert!(error("lmdb+unix").contains("in process"));
         assert!(error("redis://host/x").contains("no database number"));
+        for nodes in ["0", "1", "2", "17", "-3", "x", ""] {
+            let words = error(&format!("redis?cluster={nodes}"));
+            assert!(words.contains(&format!("?cluster={nodes}: a number of nodes from 3 to 16")), "{words}");
+        }
+        assert!(error("redis+unix?cluster=3").contains("hint: redis?cluster=3"));
+        assert!(error("redis://h:1?cluster=3").contains("hint: redis-cluster://HOST:PORT"));
+        assert!(error("redis-cluster").contains("hint: redis-cluster://HOST:PORT; kvfair starts one: redis?cluster=3"));
+        assert_eq!(place("valkey-cluster://h:7000"), tcp("h", 7_000));
+        assert!(error("redis?cluster=3&replicas=2").contains("the nodes of a cluster have no replicas"));
+        assert!(error("redis?cluster=3&wait=1").contains("?wait= is for a store with replicas"));
+        assert!(error("memcached?cluster=3").contains("no setting 'cluster'"));
     }
 }

@@ -28,7 +28,7 @@ use crate::model::noise::Noise;
 use crate::model::op::readable;
 use crate::model::record::{LOOKED_AT, Outcome, Phase, Record, ReplicaFacts, StoreFacts, UNREAD, Usage, Verdict};
 use crate::model::room::Headroom;
-use crate::stores::{Facts, Launch};
+use crate::stores::{Facts, Launch, Place};
 
 /// The most bytes of why counters could not be read: they may be a stranger's words.
 const LONGEST_REASON: usize = 300;
@@ -63,8 +63,9 @@ impl Follower {
 /// Who listens to one child and looks at its processes.
 pub struct Attendant<'a> {
     child: u32,
-    /// Ours, or somebody else's on this machine that we may look at.
-    server: Option<u32>,
+    /// The store's servers: ours, or somebody else's on this machine that we may look at. None where there are none, or
+    /// where not all of them can be looked at.
+    servers: Vec<u32>,
     /// Between the two, where it stands for a network.
     proxy: Option<u32>,
     replicas: Vec<Follower>,
@@ -77,6 +78,7 @@ pub struct Attendant<'a> {
     bench: &'a Bench<'a>,
     began: Instant,
     before: Readings,
+    nodes_before: Vec<UsageReading>,
     window: Window,
     client_peaks: Peaks,
     server_peaks: Peaks,
@@ -105,8 +107,8 @@ impl<'a> Attendant<'a> {
         target: (&'a Chosen, &'a Launch),
     ) -> Self {
         let chosen = target.0;
-        let server = servers.map(|servers| servers.primary.id());
         let replicas = servers.map_or(&[][..], |servers| servers.replicas.as_slice());
+        let servers = servers.map_or_else(Vec::new, |servers| servers.primary.ids());
         let told = |replica: &Replica| {
             let (name, command) = (replica.name.clone(), replica.served.command.clone());
             ReplicaFacts { name, command, ..ReplicaFacts::default() }
@@ -115,12 +117,12 @@ impl<'a> Attendant<'a> {
         let (place, database) = (chosen.place.clone(), chosen.login.database.clone());
         let visit = Visit::of_record(record).map(|visit| Visit { place, database, ..visit });
         // Of a server that kvfair did not start nothing is known, and our own process is not the store.
-        let beside_guest = server.is_none() && files.is_none();
+        let beside_guest = servers.is_empty() && files.is_none();
         Attendant {
-            window: Window::around(child, server, proxy, record, beside_guest),
+            window: Window::around(child, servers.clone(), proxy, record, beside_guest),
             beside_guest,
             child,
-            server,
+            servers,
             proxy,
             replicas: replicas.iter().map(Follower::of).collect(),
             record,
@@ -129,6 +131,7 @@ impl<'a> Attendant<'a> {
             bench,
             began: Instant::now(),
             before: Default::default(),
+            nodes_before: Vec::new(),
             client_peaks: Peaks::default(),
             server_peaks: Peaks::default(),
             series: None,
@@ -202,24 +205,7 @@ impl<'a> Attendant<'a> {
 
     fn take_down(&mut self, told: Event, watch: &mut dyn FnMut(Live)) -> Option<Result<(), Outcome>> {
         match told {
-            Event::Facts(mut facts) => {
-                if self.server.is_none() && self.record.target.is_guest() {
-                    self.server = listeners::neighbour(&self.target.1.place, facts.process_id);
-                    self.server_peaks = Peaks::of_guest();
-                    let name = self.server.and_then(watch::name_of);
-                    let name = name.map(|name| readable(name.as_bytes(), LONGEST_REASON));
-                    facts.settings.extend(name.map(|name| (LOOKED_AT.to_string(), name)));
-                }
-                if let Some(product) = facts.product {
-                    let target = &mut self.record.target;
-                    target.label = target.label.replacen(&target.store, &product, 1);
-                    target.store = product;
-                }
-                let (command, program_sha256) = std::mem::take(&mut self.command);
-                let Facts { version, client_library, increment, settings, .. } = facts;
-                let seen = StoreFacts { version, client_library, increment, settings, command, program_sha256 };
-                self.record.store = Some(seen);
-            }
+            Event::Facts(facts) => self.note_store(facts),
             Event::Room(room) => self.watch_evictions(room),
             Event::Agents(agents, processes) => self.note_agents(agents, processes),
             Event::Begins(phase) => {
@@ -235,8 +221,9 @@ impl<'a> Attendant<'a> {
                 self.phase = phase;
                 self.before = self.readings();
                 self.replicas.iter_mut().for_each(|replica| replica.before = watch::reading(replica.id));
-                let of_store = if self.server.is_some() { self.before.server } else { self.before.client };
-                self.series = (self.server.is_some() || !self.beside_guest).then(|| Series::begin(of_store));
+                self.nodes_before = self.nodes();
+                let of_store = if self.has_server() { self.before.server } else { self.before.client };
+                self.series = (self.has_server() || !self.beside_guest).then(|| Series::begin(of_store));
             }
             Event::Progress(units) => {
                 self.units = units;
@@ -269,6 +256,26 @@ impl<'a> Attendant<'a> {
             told => return Some(Err(Outcome::Failed { reason: format!("the trial's process said {told:?}") })),
         }
         None
+    }
+
+    /// What the store is, and which processes are its own.
+    fn note_store(&mut self, mut facts: Facts) {
+        if self.servers.is_empty() && self.record.target.is_guest() {
+            self.servers = neighbours(&self.target.1.place, &facts);
+            self.server_peaks = Peaks::of_guest();
+            let name = self.servers.first().copied().and_then(watch::name_of);
+            let name = name.map(|name| readable(name.as_bytes(), LONGEST_REASON));
+            facts.settings.extend(name.map(|name| (LOOKED_AT.to_string(), name)));
+        }
+        if let Some(product) = facts.product {
+            let target = &mut self.record.target;
+            target.label = target.label.replacen(&target.store, &product, 1);
+            target.store = product;
+        }
+        let (command, program_sha256) = std::mem::take(&mut self.command);
+        let Facts { version, client_library, increment, settings, .. } = facts;
+        let seen = StoreFacts { version, client_library, increment, settings, command, program_sha256 };
+        self.record.store = Some(seen);
     }
 
     /// Who drives the clients; of these the processes on this machine.
@@ -306,7 +313,9 @@ impl<'a> Attendant<'a> {
             let client = if self.keeps_program() { phase.client } else { now.client.since(&self.before.client) };
             phase.client = Usage { run_delay_s: client_s, ..client };
         }
-        phase.server = self.server.map(|_| Usage { run_delay_s: server_s, ..now.server.since(&self.before.server) });
+        let server = Usage { run_delay_s: server_s, ..now.server.since(&self.before.server) };
+        phase.server = self.has_server().then_some(server);
+        phase.nodes = self.nodes().iter().zip(&self.nodes_before).map(|(now, before)| now.since(before)).collect();
         let used = |replica: &Follower| watch::reading(replica.id).since(&replica.before);
         phase.replicas = self.replicas.iter().map(used).collect();
         phase.machine_joules = now.machine.joules_since(&self.before.machine);
@@ -316,7 +325,7 @@ impl<'a> Attendant<'a> {
         phase.store_by_second = self.series.take().map_or_else(Vec::new, Series::end);
         if phase.name == "final_flush" {
             self.record.memory.client = self.client_peaks.peak;
-            self.record.memory.server = self.server.map(|_| self.server_peaks.peak);
+            self.record.memory.server = self.has_server().then_some(self.server_peaks.peak);
             self.record.bytes_on_disk = self.bytes_on_disk();
             for (facts, replica) in self.record.replicas.iter_mut().zip(&self.replicas) {
                 facts.memory = replica.peaks.peak;
@@ -339,13 +348,23 @@ impl<'a> Attendant<'a> {
         Ok(())
     }
 
+    fn has_server(&self) -> bool {
+        !self.servers.is_empty()
+    }
+
+    /// What each of several servers has used up; nothing of one alone.
+    fn nodes(&self) -> Vec<UsageReading> {
+        let nodes = if self.servers.len() > 1 { self.servers.as_slice() } else { &[] };
+        nodes.iter().copied().map(watch::reading).collect()
+    }
+
     fn data(&self) -> &DataSet {
         self.bench.data_for(self.target.0, self.record.block)
     }
 
     fn readings(&self) -> Readings {
-        let of = |process: Option<u32>| process.map(watch::reading).unwrap_or_default();
-        let (server, proxy) = (of(self.server), of(self.proxy));
+        let server = watch::reading_of_all(&self.servers);
+        let proxy = self.proxy.map(watch::reading).unwrap_or_default();
         Readings { client: watch::reading(self.child), server, proxy, machine: Energy::of_machine() }
     }
 
@@ -353,12 +372,12 @@ impl<'a> Attendant<'a> {
     fn count_memory(&mut self) {
         if self.record.phase("final_flush").is_none() {
             if !self.keeps_program() {
-                self.client_peaks.count(self.child);
+                self.client_peaks.count(&[self.child]);
             }
-            if let Some(server) = self.server {
-                self.server_peaks.count(server);
+            if self.has_server() {
+                self.server_peaks.count(&self.servers);
             }
-            self.replicas.iter_mut().for_each(|replica| replica.peaks.count(replica.id));
+            self.replicas.iter_mut().for_each(|replica| replica.peaks.count(&[replica.id]));
         }
     }
 
@@ -367,17 +386,17 @@ impl<'a> Attendant<'a> {
             self.bench.interrupt.stop(why);
         }
         if let Some(series) = &mut self.series {
-            series.look(self.server.unwrap_or(self.child));
+            series.look(if self.servers.is_empty() { std::slice::from_ref(&self.child) } else { &self.servers });
         }
         // Memory counts up to the end of the final flush: reading back is ours, not the store's.
         if self.record.phase("final_flush").is_none() {
             if !self.keeps_program() {
-                self.client_peaks.look(self.child);
+                self.client_peaks.look(&[self.child]);
             }
-            if let Some(server) = self.server {
-                self.server_peaks.look(server);
+            if self.has_server() {
+                self.server_peaks.look(&self.servers);
             }
-            self.replicas.iter_mut().for_each(|replica| replica.peaks.look(replica.id));
+            self.replicas.iter_mut().for_each(|replica| replica.peaks.look(&[replica.id]));
         }
     }
 
@@ -427,6 +446,14 @@ impl<'a> Attendant<'a> {
         let after_s = if plan.is_over() { tenths(self.began.elapsed()) } else { plan.timeout.as_secs_f64() };
         Outcome::TimedOut { after_s, done_share }
     }
+}
+
+/// The processes of a store that is not ours: of several servers all of them, or none.
+fn neighbours(place: &Place, facts: &Facts) -> Vec<u32> {
+    let alone = [(place.clone(), facts.process_id)];
+    let servers = if facts.servers.is_empty() { &alone[..] } else { &facts.servers };
+    let found: Option<Vec<u32>> = servers.iter().map(|(place, told)| listeners::neighbour(place, *told)).collect();
+    found.unwrap_or_default()
 }
 
 /// How far it is in that phase, after so many units.

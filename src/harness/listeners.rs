@@ -21,14 +21,15 @@ struct Found {
 }
 
 impl Listeners {
-    /// Exactly the one place, and that private; `elsewhere` lets others pass that only this machine can reach.
-    pub fn check(&self, place: &Place, elsewhere: bool) -> Result<(), String> {
+    /// Exactly the one place, and that private, and the port over which servers of one store speak with each other;
+    /// `elsewhere` lets others pass that only this machine can reach.
+    pub fn check(&self, place: &Place, bus: Option<u16>, elsewhere: bool) -> Result<(), String> {
         let Some(found) = &self.0 else { return Ok(()) };
         if let Some(open) = found.tcp.iter().find(|address| !address.ip().is_loopback()) {
             return Err(format!("listens on {open}, which others can reach: it is not measured"));
         }
         let expected_ports: Vec<u16> = match place {
-            Place::Tcp { port, .. } => vec![*port],
+            Place::Tcp { port, .. } => std::iter::once(*port).chain(bus).collect(),
             _ => vec![],
         };
         let other = found.tcp.iter().find(|address| !expected_ports.contains(&address.port()));
@@ -222,13 +223,18 @@ mod tests {
     #[test]
     fn only_the_place_that_was_meant_will_do() {
         let place = Place::Tcp { host: "127.0.0.1".to_string(), port: 7001 };
-        assert!(tcp("127.0.0.1:7001").check(&place, false).is_ok());
-        assert!(tcp("0.0.0.0:7001").check(&place, true).unwrap_err().contains("others can reach"));
-        assert!(tcp("127.0.0.1:7002").check(&place, false).unwrap_err().contains("besides"));
-        assert!(tcp("127.0.0.1:7002").check(&place, true).unwrap_err().contains("not the process"));
-        assert!(Listeners(Some(Found::default())).check(&place, false).unwrap_err().contains("not the process"));
+        assert!(tcp("127.0.0.1:7001").check(&place, None, false).is_ok());
+        assert!(tcp("0.0.0.0:7001").check(&place, None, true).unwrap_err().contains("others can reach"));
+        assert!(tcp("127.0.0.1:7002").check(&place, None, false).unwrap_err().contains("besides"));
+        assert!(tcp("127.0.0.1:7002").check(&place, None, true).unwrap_err().contains("not the process"));
+        assert!(tcp("127.0.0.1:17001").check(&place, Some(17_001), false).unwrap_err().contains("not the process"));
+        let both = ["127.0.0.1:7001", "127.0.0.1:17001"].map(|address| address.parse().unwrap()).to_vec();
+        let both = Listeners(Some(Found { tcp: both, unix: vec![] }));
+        assert!(both.check(&place, Some(17_001), false).is_ok());
+        assert!(both.check(&place, None, false).unwrap_err().contains("besides"));
+        assert!(Listeners(Some(Found::default())).check(&place, None, false).unwrap_err().contains("not the process"));
         let socket = Place::Unix(PathBuf::from("/x/s"));
-        assert!(tcp("127.0.0.1:7001").check(&socket, false).unwrap_err().contains("besides"));
+        assert!(tcp("127.0.0.1:7001").check(&socket, None, false).unwrap_err().contains("besides"));
     }
 
     #[test]

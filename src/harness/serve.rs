@@ -3,7 +3,7 @@
 
 use std::fs::{self, File};
 use std::io::{ErrorKind, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{SocketAddr, TcpStream};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -19,7 +19,10 @@ use super::signals::Interrupt;
 use super::watch;
 use crate::model::op::Fault;
 use crate::model::trial::Transport;
-use crate::stores::{Adapter, Facts, Launch, Login, Place, Server, Step, Store};
+use crate::stores::{Adapter, ClusterRecipe, Facts, Launch, Login, Place, Server, Step, Store};
+
+mod cluster;
+mod places;
 
 /// How long one probe of a starting server may take.
 const PROBE: Duration = Duration::from_secs(1);
@@ -27,8 +30,6 @@ const PROBE: Duration = Duration::from_secs(1);
 const STOP: Duration = Duration::from_secs(15);
 /// A free port may be taken between our looking and the server's binding; so often we look again.
 const PORTS_TRIED: u32 = 3;
-/// The longest path of a Unix socket that every system takes (macOS: 104 bytes with the end mark).
-const SOCKET_PATH_MAX: usize = 103;
 
 /// A server that we started and that answers.
 pub struct Served {
@@ -42,6 +43,8 @@ pub struct Served {
     pub command: Vec<String>,
     pub facts: Facts,
     log: PathBuf,
+    /// The others, where several servers are one store.
+    peers: Vec<Served>,
 }
 
 /// Why there is no server.
@@ -80,7 +83,8 @@ pub struct Site<'a> {
     pub is_guarded: bool,
 }
 
-/// Starts the server of `adapter`; its program is started by the command `under`, where that is one.
+/// Starts the server of `adapter`, or as many as are one store; its program is started by the command `under`, where
+/// that is one.
 pub fn start(
     under: &[String],
     adapter: &Adapter,
@@ -98,53 +102,70 @@ pub fn start(
     };
     let processors = launch.settings.get(PROCESSORS).map_or(Ok(Vec::new()), |asked| pin::of_a_target(asked));
     let under = [processors.map_err(Unserved::Failed)?, under.to_vec()].concat();
+    let mut login = launch.login.clone();
     // A replica has the password of its primary.
     let is_new = launch.follows.is_none();
-    let is_guarded = site.is_guarded && is_new && server.takes_password && transport == Transport::Tcp;
-    for attempt in 1.. {
-        let place = private_place(server, transport, site.scratch).map_err(Unserved::Failed)?;
-        let mut login = launch.login.clone();
-        if is_guarded {
-            let fresh = password::fresh().map_err(|error| Unserved::Failed(format!("no random password: {error}")))?;
-            login.password = Some(fresh);
-        }
-        let launch = Launch { place, login, patience: PROBE, ..launch.clone() };
-        let result = start_once(&under, adapter, server, &program, &launch, site, limit, interrupt);
-        let result = result.map_err(|unserved| unserved.without(launch.login.password.as_deref()));
-        match result {
-            Err(Unserved::Failed(why)) if attempt < PORTS_TRIED && why.contains("in use") => continue,
-            other => return other,
-        }
+    if site.is_guarded && is_new && server.takes_password && transport == Transport::Tcp {
+        let fresh = password::fresh().map_err(|error| Unserved::Failed(format!("no random password: {error}")))?;
+        login.password = Some(fresh);
     }
-    unreachable!("the last attempt returns")
+    let launch = Launch { login, patience: PROBE, ..launch.clone() };
+    let nodes = adapter.nodes(&launch.settings);
+    let cluster = server.cluster.filter(|_| nodes.is_some());
+    let starter = Starter { under, adapter, server, cluster, program, transport, limit, interrupt };
+    let served = match (cluster, nodes) {
+        (Some(cluster), Some(nodes)) => starter.cluster(cluster, nodes, &launch, site),
+        _ => starter.one(&launch, site),
+    };
+    served.map_err(|unserved| unserved.without(launch.login.password.as_deref()))
 }
 
-#[allow(clippy::too_many_arguments)] // One caller; a struct for it would only give the same eight things other names.
-fn start_once(
-    under: &[String],
-    adapter: &Adapter,
-    server: &Server,
-    program: &Path,
-    launch: &Launch,
-    site: Site<'_>,
+/// What all servers of a target are started by.
+struct Starter<'a> {
+    under: Vec<String>,
+    adapter: &'a Adapter,
+    server: &'a Server,
+    /// They are to become one store.
+    cluster: Option<&'a ClusterRecipe>,
+    program: PathBuf,
+    transport: Transport,
     limit: Duration,
-    interrupt: &Interrupt,
-) -> Result<Served, Unserved> {
-    let data = site.data;
-    let instead = remote_place::who(server.instead_of_root).map_err(Unserved::Failed)?;
-    let ground = Ground { program, site, environment: (server.environment)(launch, data), instead };
-    ground.prepare((server.prepare)(launch, data), limit, interrupt)?;
-    let arguments = (server.arguments)(launch, data);
-    let input = (server.input)(launch);
-    let (leash, log) = ground.spawn(under, program, &arguments, input, "server.log").map_err(Unserved::Failed)?;
-    let command = std::iter::once(program.display().to_string()).chain(arguments).collect();
-    let keeps_nothing = server.keeps_nothing;
-    let (place, login, facts) = (launch.place.clone(), launch.login.clone(), Facts::default());
-    let mut served = Served { leash, keeps_nothing, place, login, command, facts, log };
-    let open = || (server.admit)(launch, data).and_then(|()| (adapter.open)(launch));
-    served.ask_until_it_answers(&open, limit, interrupt)?;
-    served.check_identity(&launch.place, server).map_err(Unserved::Failed)?;
-    Ok(served)
+    interrupt: &'a Interrupt,
+}
+
+impl Starter<'_> {
+    /// Starts one server, at a place that is free.
+    fn one(&self, launch: &Launch, site: Site<'_>) -> Result<Served, Unserved> {
+        let bus_offset = self.cluster.map(|cluster| cluster.bus_offset);
+        for attempt in 1.. {
+            let place = places::private(self.server, self.transport, site.scratch, bus_offset);
+            let launch = Launch { place: place.map_err(Unserved::Failed)?, ..launch.clone() };
+            match self.once(&launch, site) {
+                Err(Unserved::Failed(why)) if attempt < PORTS_TRIED && why.contains("in use") => continue,
+                other => return other,
+            }
+        }
+        unreachable!("the last attempt returns")
+    }
+
+    fn once(&self, launch: &Launch, site: Site<'_>) -> Result<Served, Unserved> {
+        let Starter { under, adapter, server, program, limit, interrupt, .. } = self;
+        let data = site.data;
+        let instead = remote_place::who(server.instead_of_root).map_err(Unserved::Failed)?;
+        let ground = Ground { program, site, environment: (server.environment)(launch, data), instead };
+        ground.prepare((server.prepare)(launch, data), *limit, interrupt)?;
+        let arguments = (server.arguments)(launch, data);
+        let input = (server.input)(launch);
+        let (leash, log) = ground.spawn(under, program, &arguments, input, "server.log").map_err(Unserved::Failed)?;
+        let command = std::iter::once(program.display().to_string()).chain(arguments).collect();
+        let (keeps_nothing, peers) = (server.keeps_nothing, Vec::new());
+        let (place, login, facts) = (launch.place.clone(), launch.login.clone(), Facts::default());
+        let mut served = Served { leash, keeps_nothing, place, login, command, facts, log, peers };
+        let open = || (server.admit)(launch, data).and_then(|()| (adapter.open)(launch));
+        served.ask_until_it_answers(&open, *limit, interrupt)?;
+        served.check_identity(server, self.cluster).map_err(Unserved::Failed)?;
+        Ok(served)
+    }
 }
 
 /// The setting that names another build of a server than the one that PATH knows.
@@ -273,11 +294,18 @@ impl Ground<'_> {
 impl Served {
     /// How it is reached: where it listens, and with its password.
     pub fn reached(&self, launch: &Launch) -> Launch {
-        Launch { place: self.place.clone(), login: self.login.clone(), ..launch.clone() }
+        let peers = self.peers.iter().map(|peer| peer.place.clone()).collect();
+        Launch { place: self.place.clone(), peers, login: self.login.clone(), ..launch.clone() }
     }
 
+    /// Of a store of several servers that of the first.
     pub fn id(&self) -> u32 {
         self.leash.id()
+    }
+
+    /// The processes of all its servers.
+    pub fn ids(&self) -> Vec<u32> {
+        std::iter::once(self).chain(&self.peers).map(Served::id).collect()
     }
 
     fn ask_until_it_answers(
@@ -315,17 +343,31 @@ impl Served {
     }
 
     /// The server that answered must be the process that we started, and must listen where we said and nowhere else.
-    fn check_identity(&self, place: &Place, server: &Server) -> Result<(), String> {
+    fn check_identity(&self, server: &Server, cluster: Option<&ClusterRecipe>) -> Result<(), String> {
+        let place = &self.place;
         if let Some(answered) = self.facts.process_id.filter(|&answered| answered != self.id()) {
             let ours = self.id();
             return Err(format!("the server that answers at {place} is process {answered}, not ours ({ours})"));
         }
         let listening = super::listeners::of(self.id())?;
-        listening.check(place, server.listens_elsewhere).map_err(|what| format!("{}: {what}", self.command[0]))
+        let bus = match place {
+            Place::Tcp { port, .. } => cluster.and_then(|cluster| port.checked_add(cluster.bus_offset)),
+            _ => None,
+        };
+        let checked = listening.check(place, bus, server.listens_elsewhere);
+        checked.map_err(|what| format!("{}: {what}", self.command[0]))
     }
 
-    /// How the server ended, with its last words, if it is no longer there.
+    /// How a server of it ended, with its last words, if it is no longer there. Another one than the first is named.
     pub fn ending_within(&mut self, limit: Duration) -> Option<String> {
+        let of_peer = |peer: &mut Served| {
+            let ending = peer.own_ending_within(Duration::ZERO)?;
+            Some(format!("{}: {ending}", peer.place))
+        };
+        self.own_ending_within(limit).or_else(|| self.peers.iter_mut().find_map(of_peer))
+    }
+
+    fn own_ending_within(&mut self, limit: Duration) -> Option<String> {
         let status = self.leash.wait_at_most(limit)?;
         let ending = format!("{}{}", in_words(status), last_words(&self.log));
         Some(without(ending, self.login.password.as_deref()))
@@ -334,20 +376,27 @@ impl Served {
     /// Kills its process group as `kill -9` does. A tracer below it has a group of its own, and lives on.
     pub fn kill(mut self) {
         self.leash.kill();
+        self.peers.into_iter().for_each(Served::kill);
     }
 
     /// Kills it and all processes below it, waits until none is left, and tells when the first was killed. PostgreSQL
     /// does not start again while one of its old processes has its shared memory.
     pub fn kill_all(mut self) -> SystemTime {
-        let family = watch::family(self.id());
+        let family = watch::families(&self.ids());
         let killed_at = process::kill_each(&family);
         self.leash.kill();
+        self.peers.iter_mut().for_each(|peer| peer.leash.kill());
         process::wait_until_gone(&family);
         killed_at
     }
 
     /// Stops it and makes sure that nobody answers there any more.
     pub fn stop(mut self) -> Result<(), String> {
+        let peers: Vec<_> = std::mem::take(&mut self.peers).into_iter().map(Served::stop).collect();
+        self.stop_alone().and(peers.into_iter().collect())
+    }
+
+    fn stop_alone(mut self) -> Result<(), String> {
         let stopped = if self.keeps_nothing {
             self.leash.kill();
             true
@@ -400,6 +449,9 @@ fn is_link_to(file: &Path, programs: &[&str]) -> bool {
 }
 
 fn not_here(server: &Server) -> String {
+    if server.programs.is_empty() {
+        return "it is reached by URL only".to_string();
+    }
     let places: Vec<&str> = std::iter::once("on PATH").chain(server.directories.iter().copied()).collect();
     format!("there is no {} {}", server.programs.join(" or "), places.join(" nor in "))
 }
@@ -421,25 +473,6 @@ pub fn version(server: &Server) -> Result<String, String> {
     let output = output.map_err(|error| format!("{} does not start: {error}", program.display()))?;
     let said = String::from_utf8_lossy(&output.stdout);
     (server.version)(&said).ok_or_else(|| format!("{} {} says no version", program.display(), server.version_argument))
-}
-
-/// A Unix socket in our own directory, or a loopback port that was free a moment ago.
-fn private_place(server: &Server, transport: Transport, scratch: &Path) -> Result<Place, String> {
-    if transport == Transport::Unix {
-        let path = scratch.join(server.socket);
-        let length = path.as_os_str().len();
-        return if length <= SOCKET_PATH_MAX {
-            Ok(Place::Unix(path))
-        } else {
-            Err(format!(
-                "the socket path {} has {length} bytes, at most {SOCKET_PATH_MAX} work: set TMPDIR to a shorter one",
-                path.display()
-            ))
-        };
-    }
-    let port = TcpListener::bind(("127.0.0.1", 0)).and_then(|listener| listener.local_addr());
-    let port = port.map_err(|error| format!("no free port on 127.0.0.1: {error}"))?.port();
-    Ok(Place::Tcp { host: "127.0.0.1".to_string(), port })
 }
 
 fn answers(place: &Place) -> bool {

@@ -1,8 +1,10 @@
 //! CPU, memory, and bytes read and written of other processes, seen from outside so that watching costs them nothing.
 
-use std::time::Instant;
+use crate::model::record::{Peak, Usage};
 
-use crate::model::record::{Peak, Second, Usage};
+mod series;
+
+pub use series::Series;
 
 /// What a process tree had used up at one moment; two of them make a [`Usage`].
 #[derive(Clone, Copy, Debug, Default)]
@@ -14,35 +16,19 @@ pub struct UsageReading {
     bytes_read: Option<u64>,
 }
 
-/// A store's processes by whole seconds.
-pub struct Series {
-    seconds: Vec<Second>,
-    began: Instant,
-    before: UsageReading,
-}
-
-impl Series {
-    /// Begins now, with the second that is to come.
-    pub fn begin(before: UsageReading) -> Series {
-        Series { seconds: Vec::new(), began: Instant::now(), before }
-    }
-
-    /// Looks whether another second is over. A look that comes late makes one second a little longer, not a gap.
-    pub fn look(&mut self, root: u32) {
-        if self.began.elapsed().as_secs() as usize > self.seconds.len() {
-            let now = reading(root);
-            let cpu_s = now.since(&self.before).cpu_s();
-            self.seconds.push(Second { cpu_s, anonymous_bytes: memory_of(&family(root)).anonymous_bytes });
-            self.before = now;
+impl UsageReading {
+    /// Of both together. Where nothing is known of one, nothing is known of both.
+    fn and(&self, other: &UsageReading) -> UsageReading {
+        let both = |one: Option<u64>, other: Option<u64>| Some(one? + other?);
+        UsageReading {
+            cpu_s: self.cpu_s + other.cpu_s,
+            user_ticks: self.user_ticks + other.user_ticks,
+            system_ticks: self.system_ticks + other.system_ticks,
+            bytes_written: both(self.bytes_written, other.bytes_written),
+            bytes_read: both(self.bytes_read, other.bytes_read),
         }
     }
 
-    pub fn end(self) -> Vec<Second> {
-        self.seconds
-    }
-}
-
-impl UsageReading {
     /// What was used up since `earlier`. The sum is exact to the nanosecond where the kernel has a CPU clock for other
     /// processes; its split into user and system is as fine as the kernel's ticks.
     pub fn since(&self, earlier: &UsageReading) -> Usage {
@@ -63,6 +49,16 @@ impl UsageReading {
             run_delay_s: None,
         }
     }
+}
+
+/// The processes of several trees, none of which is part of another one.
+pub fn families(roots: &[u32]) -> Vec<u32> {
+    roots.iter().flat_map(|&root| family(root)).collect()
+}
+
+/// What several trees had used up together.
+pub fn reading_of_all(roots: &[u32]) -> UsageReading {
+    roots.iter().map(|&root| reading(root)).reduce(|sum, one| sum.and(&one)).unwrap_or_default()
 }
 
 /// Who belongs to a tree is asked at one look in so many: it costs several times what their memory does.
@@ -94,9 +90,9 @@ impl Peaks {
     }
 
     /// Looks once more.
-    pub fn look(&mut self, root: u32) {
+    pub fn look(&mut self, roots: &[u32]) {
         if self.looks.is_multiple_of(LOOKS_A_FAMILY) {
-            self.family = family(root);
+            self.family = families(roots);
         }
         self.looks += 1;
         let anonymous_bytes = memory_of(&self.family).anonymous_bytes.saturating_sub(self.twice_bytes);
@@ -104,8 +100,8 @@ impl Peaks {
     }
 
     /// Counts every page once, as far as the processes' maps may be read.
-    pub fn count(&mut self, root: u32) {
-        self.family = family(root);
+    pub fn count(&mut self, roots: &[u32]) {
+        self.family = families(roots);
         let counted = if self.is_guest { statuses_of(&self.family) } else { shares_of(&self.family) };
         self.twice_bytes = memory_of(&self.family).anonymous_bytes.saturating_sub(counted.anonymous_bytes);
         self.take(counted);
@@ -427,13 +423,13 @@ mod tests {
         let mut shell =
             Command::new("sh").args(["-c", script]).stdin(Stdio::piped()).stdout(Stdio::null()).spawn().expect("sh");
         let mut peaks = Peaks::default();
-        peaks.look(shell.id());
+        peaks.look(&[shell.id()]);
         let alone_bytes = peaks.peak.anonymous_bytes;
         shell.stdin.as_mut().expect("a pipe").write_all(b"go\n").expect("it listens");
-        let began = Instant::now();
+        let began = std::time::Instant::now();
         while peaks.peak.anonymous_bytes < 50_000_000 && began.elapsed().as_secs() < 10 {
             std::thread::sleep(std::time::Duration::from_millis(20));
-            peaks.look(shell.id());
+            peaks.look(&[shell.id()]);
         }
         let all = family(shell.id());
         for pid in all.into_iter().rev() {

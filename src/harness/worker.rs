@@ -239,8 +239,10 @@ impl<'a> Stage<'a> {
     /// alone, `loaded`, over one connection with many writes under way.
     fn phases(&self, store: &dyn Store, loaded: &dyn Store) -> Result<(), Early> {
         let launch = &self.trial.launch;
-        tell(&Event::Facts(store.facts().map_err(|fault| reach(&launch.place, &fault))?));
-        files::allow(launch.clients * (1 + launch.replicas.len() as u32)).map_err(Early::Refused)?;
+        let facts = store.facts().map_err(|fault| reach(&launch.place, &fault))?;
+        let servers = facts.servers.len().max(1) + launch.replicas.len();
+        tell(&Event::Facts(facts));
+        files::allow(launch.clients * servers as u32).map_err(Early::Refused)?;
         let shim = TtlShim::new(store);
         let store: &dyn Store = if self.job.fills() && !store.expires() { &shim } else { store };
         let loaded = if self.replicas.is_some() { loaded } else { store };
@@ -447,6 +449,7 @@ fn phase(name: &str, clients: u32, seen: LoadStats, units_by_second: Vec<u64>) -
         units_by_second,
         client: Usage::default(),
         server: None,
+        nodes: Vec::new(),
         replicas: Vec::new(),
         staleness: None,
         proxy: None,

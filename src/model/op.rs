@@ -264,6 +264,10 @@ impl<'a> Sums<'a> {
         self.0.keys.lend()
     }
 
+    pub fn get(&self, index: usize) -> (&'a [u8], i64) {
+        (self.keys().get(index), self.0.by[index])
+    }
+
     pub fn iter(&self) -> impl ExactSizeIterator<Item = (&'a [u8], i64)> + use<'a> {
         self.keys().iter().zip(self.0.by.iter().copied())
     }

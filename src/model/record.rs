@@ -172,6 +172,10 @@ pub struct StoreFacts {
     pub program_sha256: Option<String>,
 }
 
+/// Among a store's settings: of how many servers it is made, and how many slots each of them has.
+pub const NODES: &str = "cluster nodes";
+pub const SLOTS_OF_NODES: &str = "cluster slots";
+
 /// Among a store's settings: the name of the process whose memory and CPU are told, of a server that is not ours.
 pub const LOOKED_AT: &str = "process looked at";
 
@@ -304,6 +308,9 @@ pub struct Phase {
     pub client: Usage,
     /// The server's processes, where we started them.
     pub server: Option<Usage>,
+    /// Each of several servers that are one store, all of which `server` counts together; nothing of one alone.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub nodes: Vec<Usage>,
     /// Each of the server's replicas.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub replicas: Vec<Usage>,

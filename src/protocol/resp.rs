@@ -13,12 +13,16 @@ use crate::model::op::{Alike, Fault, KeyList, Keys, Op, Pairs, Pattern, Reply, V
 mod awaited;
 mod counters;
 mod frames;
+mod slots;
 mod versions;
 
 use awaited::Awaited;
 pub use counters::Counters;
 pub use frames::{PING, Value, command, pong, value};
 use frames::{Token, array, bulk, bulk_head, short_bulk, token};
+pub use slots::{
+    Address, Redirect, SLOTS, SlotRange, cluster_field, fair_share, keys_in_slot, node_id, slot, slot_ranges,
+};
 
 const DONE: &[u8; 5] = b"+OK\r\n";
 
@@ -289,6 +293,13 @@ impl Resp {
         Ok(Awaited::Sums(records.len() * fields.len()))
     }
 
+    /// The next command is for a slot that is on its way to this node.
+    pub fn asking(&mut self, out: &mut Vec<u8>) {
+        command(&[b"ASKING"], out);
+        self.commands += 1;
+        self.waiting.push(Awaited::Asking);
+    }
+
     fn nothing(&self, op: &Op<'_>) -> Fault {
         Fault::Unsupported(format!("{} has no {} of nothing", self.store, op.name()))
     }
@@ -377,7 +388,9 @@ impl Resp {
         let reply = match (awaited, last) {
             _ if self.refusal.is_some() => return Ok(self.refused(awaited, b"")),
             (_, Token::Error(words)) => return Ok(self.refused(awaited, words)),
-            (Awaited::Login | Awaited::Select, Token::Status(b"OK")) => return Ok(self.done(Decoded::Greeted)),
+            (Awaited::Login | Awaited::Select | Awaited::Asking, Token::Status(b"OK")) => {
+                return Ok(self.done(Decoded::Greeted));
+            }
             (Awaited::Status | Awaited::Absent | Awaited::Swap, Token::Status(b"OK")) => Reply::Done,
             // Dragonfly's EXEC answers with either: <https://github.com/dragonflydb/dragonfly/pull/8098>
             (Awaited::Absent | Awaited::Swap, Token::Nil) | (Awaited::Swap, Token::NilArray) => Reply::Conflict,

@@ -7,7 +7,7 @@ use super::table::{width, wrap};
 use crate::model::agents::{AgentPhase, spread_s};
 use crate::model::network::in_words;
 use crate::model::op::readable;
-use crate::model::record::{LOOKED_AT, Phase, Record};
+use crate::model::record::{LOOKED_AT, NODES, Phase, Record, SLOTS_OF_NODES};
 use crate::model::units;
 use crate::stats::sample::Sample;
 
@@ -16,7 +16,7 @@ pub fn notes(records: &[Record], wide: bool) -> String {
     let mut targets: Vec<&str> = records.iter().map(|record| record.target.label.as_str()).collect();
     targets.sort_unstable();
     targets.dedup();
-    let of_target = |target| [neighbour(records, target), reconnects(records, target, wide)];
+    let of_target = |target| [cluster(records, target), neighbour(records, target), reconnects(records, target, wide)];
     let told: String = targets.into_iter().flat_map(of_target).flatten().collect();
     told + &network(records) + &agents(records)
 }
@@ -48,6 +48,37 @@ fn network(records: &[Record]) -> String {
         each.collect::<Vec<_>>().join(", ")
     );
     wrap(&words, width() - 1).iter().map(|line| format!(" {line}\n")).collect()
+}
+
+/// Of a store of several servers: how many commands its questions became, and which share of the CPU each server took.
+fn cluster(records: &[Record], target: &str) -> Option<String> {
+    let is_it = |record: &&Record| record.target.label == target && record.is_right() && record.block > 0;
+    let of_target: Vec<&Record> = records.iter().filter(is_it).collect();
+    let settings = of_target.iter().find_map(|record| record.store.as_ref()).map(|store| &store.settings)?;
+    let (nodes, slots) = (settings.get(NODES)?, settings.get(SLOTS_OF_NODES)?);
+    let (mut questions, mut commands, mut cpu_s) = (0, 0, Vec::new());
+    for record in of_target {
+        let metrics = record.metrics();
+        questions += metrics.ops;
+        commands += metrics.commands;
+        for phase in record.measured() {
+            cpu_s.resize(phase.nodes.len().max(cpu_s.len()), 0.0);
+            cpu_s.iter_mut().zip(&phase.nodes).for_each(|(sum, node)| *sum += node.cpu_s());
+        }
+    }
+    let all_s: f64 = cpu_s.iter().sum();
+    let shares: Vec<String> = cpu_s.iter().map(|cpu_s| format!("{:.0}", cpu_s / all_s * 100.0)).collect();
+    let shares =
+        if all_s > 0.0 { format!("; their shares of the CPU: {} %", shares.join(", ")) } else { String::new() };
+    let each = commands as f64 / (questions as f64).max(1.0);
+    let words = format!(
+        "{} nodes with {} slots{shares}. Keys of one question are split by slot: {} commands a question (mean of {})",
+        readable(nodes.as_bytes(), 10),
+        readable(slots.as_bytes(), 100),
+        units::digits(each),
+        units::thousands(questions)
+    );
+    Some(wrap(&format!("{target}: {words}"), width() - 1).iter().map(|line| format!(" {line}\n")).collect())
 }
 
 /// Who drove the clients, and how nearly at one time.

@@ -72,6 +72,23 @@ impl<C: Codec> Blocking<C> {
         Ok(Connection { stream, codec: Box::new(self.codec), name, answer_bytes_max })
     }
 
+    /// Begins a question that `write` and `send` make, and `answer` ends: for who asks several connections at once.
+    pub(super) fn begin(&mut self) -> Result<(), Fault> {
+        self.check_in_step()?;
+        self.out.clear();
+        Ok(())
+    }
+
+    /// Appends to the question what the codec says.
+    pub(super) fn write<T>(&mut self, say: impl FnOnce(&mut C, &mut Vec<u8>) -> T) -> T {
+        say(&mut self.codec, &mut self.out)
+    }
+
+    /// Sends what was appended, where that is something.
+    pub(super) fn send(&mut self) -> Result<(), Fault> {
+        if self.out.is_empty() { Ok(()) } else { self.connection.send(&self.out) }
+    }
+
     /// The connection, for questions that are no ops. Not to be used while an op is unanswered.
     pub fn connection(&mut self) -> &mut BlockingConnection {
         &mut self.connection
@@ -110,7 +127,8 @@ impl<C: Codec> Blocking<C> {
         self.connection.check_all_read()
     }
 
-    fn answer(&mut self) -> Result<Reply<'_>, Fault> {
+    /// The answer to the oldest op that has none.
+    pub(super) fn answer(&mut self) -> Result<Reply<'_>, Fault> {
         let mut this = self;
         loop {
             let part_of_it = polonius!(|this| -> Result<Reply<'polonius>, Fault> {

@@ -57,6 +57,8 @@ const THREADS: Setting = Setting {
 };
 
 static PRODUCT: RespProduct = RespProduct {
+    // Its cluster mode is another one.
+    by_url: None,
     // Whether it is loading stands in a section that INFO alone leaves out.
     // <https://github.com/dragonflydb/dragonfly/blob/main/src/server/server_family.cc>, `ServerFamily::Info`
     info: &[b"INFO", b"ALL"],

@@ -19,6 +19,8 @@ const CACHE_BYTES: u64 = 1 << 30;
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Launch {
     pub place: Place,
+    /// The other servers of a store of several that kvfair has started.
+    pub peers: Vec<Place>,
     pub durability: Durability,
     pub configuration: Configuration,
     pub settings: BTreeMap<String, String>,
@@ -44,6 +46,7 @@ impl Launch {
     pub fn at(place: Place, patience: Duration) -> Launch {
         Launch {
             place,
+            peers: Vec::new(),
             durability: Durability::None,
             configuration: Configuration::Matched,
             settings: BTreeMap::new(),

@@ -116,6 +116,7 @@ pub const ALL: &[&Adapter] = &[
     &array::ARRAY,
     &redis::REDIS,
     &redis::VALKEY,
+    &redis::REDIS_CLUSTER,
     &dragonfly::DRAGONFLY,
     &memcached::MEMCACHED,
     #[cfg(feature = "sql")]
@@ -198,6 +199,11 @@ pub trait Store: Send + Sync {
     fn counters(&self) -> BTreeMap<String, u64> {
         BTreeMap::new()
     }
+    /// Moves this key, with all keys that stay together with it, from one server of the store to another one while
+    /// clients use them. Returns their number. None for a single server, and for servers that kvfair did not start.
+    fn relocate(&self, _key: &[u8]) -> Option<Result<u64, Fault>> {
+        None
+    }
     /// Takes away what holds the records (tables), where that was made for them in a store by URL. Asked when
     /// the records themselves are gone and no session is open any more.
     fn leave(&self) -> Result<(), Fault> {
@@ -245,6 +251,9 @@ pub struct Facts {
     pub settings: BTreeMap<String, String>,
     /// The server's process as it says itself, where there is one.
     pub process_id: Option<u32>,
+    /// Of a store of several servers: where each is, and its process as it says itself.
+    #[serde(default)]
+    pub servers: Vec<(Place, Option<u32>)>,
     /// What a server says otherwise once it was started again, whatever its process is called: the id of its run, the
     /// moment of its start.
     pub started: Option<String>,
@@ -285,6 +294,12 @@ impl Adapter {
     pub fn scheme_of_sockets(&self) -> String {
         let own = self.server.and_then(|server| server.socket_scheme);
         own.map_or_else(|| format!("{}+unix", self.scheme()), str::to_string)
+    }
+
+    /// The number of servers that are one store with these settings. None for a single server, 0 where only the servers
+    /// know it.
+    pub fn nodes(&self, settings: &BTreeMap<String, String>) -> Option<u32> {
+        self.server.and_then(|server| server.cluster).and_then(|cluster| (cluster.nodes)(settings))
     }
 
     /// Whether its databases have names, not numbers.
@@ -378,6 +393,18 @@ pub struct Server {
     pub keeps_nothing: bool,
     /// Over which transports another server of this store can follow it (`Launch::follows`); nothing where none can.
     pub replicates_over: &'static [Transport],
+    /// How several of them become one store, where they do.
+    pub cluster: Option<&'static ClusterRecipe>,
+}
+
+/// How several servers become one store.
+pub struct ClusterRecipe {
+    /// Their number with these settings. None for a single server, 0 where only the servers know it.
+    pub nodes: fn(&BTreeMap<String, String>) -> Option<u32>,
+    /// A server's port plus this is the port over which it speaks with the others.
+    pub bus_offset: u16,
+    /// Makes one store of the servers of a launch, none of which knows another one yet.
+    pub join: fn(&Launch) -> Result<(), Fault>,
 }
 
 impl Server {
@@ -406,6 +433,7 @@ impl Server {
         listens_elsewhere: false,
         keeps_nothing: false,
         replicates_over: &[],
+        cluster: None,
     };
 }
 

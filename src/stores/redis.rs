@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use super::replication::{self, LINK_DELAY, READ, REPLICAS, WAIT};
-use super::resp_server::{self, COUNTERS, RespProduct, untold};
+use super::resp_server::{self, CLUSTER, COUNTERS, RespProduct, untold};
 use super::setting::check_threads;
-use super::{Adapter, Launch, Means, Place, Price, Role, Server, Setting, SettingValues};
+use super::{Adapter, ClusterRecipe, Launch, Means, Place, Price, Role, Server, Setting, SettingValues};
 use crate::model::op::Fault;
 use crate::model::trial::{Durability, Transport};
 
@@ -25,10 +25,30 @@ pub static VALKEY: Adapter = Adapter {
     name: "valkey",
     about: "the Linux Foundation's continuation of Redis 7.2",
     open: |launch| resp_server::open("valkey", &PRODUCT, launch),
-    server: Some(&Server { programs: &["valkey-server"], scheme: Some("redis"), ..SERVER }),
+    server: Some(&Server {
+        programs: &["valkey-server"],
+        scheme: Some("redis"),
+        cluster: Some(&ClusterRecipe { join: |launch| resp_server::join("valkey", &PRODUCT, launch), ..NODES }),
+        ..SERVER
+    }),
     get_it: "https://valkey.io/download (Debian 13 and later: apt install valkey-server)",
     ..BOTH
 };
+
+/// Of nodes that somebody else has started.
+pub static REDIS_CLUSTER: Adapter = Adapter {
+    name: BY_URL,
+    about: "a cluster of Redis or Valkey servers that is there already",
+    transports: &[Transport::Tcp],
+    schemes: &["valkey-cluster"],
+    settings: &[APPENDONLY, APPENDFSYNC, IO_THREADS],
+    open: |launch| resp_server::open_cluster(BY_URL, &PRODUCT, launch),
+    server: Some(&Server { cluster: Some(&ClusterRecipe { nodes: |_| Some(0), ..NODES }), ..SERVER }),
+    get_it: "kvfair starts one: redis?cluster=3",
+    ..BOTH
+};
+
+const BY_URL: &str = "redis-cluster";
 
 const BOTH: Adapter = Adapter {
     name: "",
@@ -36,7 +56,7 @@ const BOTH: Adapter = Adapter {
     role: Role::Store,
     transports: &[Transport::Unix, Transport::Tcp],
     schemes: &[],
-    settings: &[APPENDONLY, APPENDFSYNC, IO_THREADS, COUNTERS, REPLICAS, READ, LINK_DELAY, WAIT],
+    settings: &[APPENDONLY, APPENDFSYNC, IO_THREADS, COUNTERS, CLUSTER, REPLICAS, READ, LINK_DELAY, WAIT],
     keeps: |level| match level {
         Durability::None => Ok("save '', appendonly no"),
         Durability::Crash => Ok("appendonly yes, appendfsync no"),
@@ -88,13 +108,22 @@ const SERVER: Server = Server {
     // <https://redis.io/docs/latest/develop/tools/cli/>
     password_variable: Some("REDISCLI_AUTH"),
     takes_password: true,
+    cluster: Some(&NODES),
     input: secrets,
     // A replica is told a host and a port.
     replicates_over: &[Transport::Tcp],
     ..Server::PLAIN
 };
 
+/// <https://redis.io/docs/latest/operate/oss_and_stack/management/scaling/>
+const NODES: ClusterRecipe = ClusterRecipe {
+    nodes: |settings| settings.get(CLUSTER.name).and_then(|nodes| nodes.parse().ok()),
+    bus_offset: 10_000,
+    join: |launch| resp_server::join("redis", &PRODUCT, launch),
+};
+
 static PRODUCT: RespProduct = RespProduct {
+    by_url: Some(BY_URL),
     info: &[b"INFO"],
     // Packages use jemalloc, some builds libc's allocator.
     informed: &["mem_allocator", "arch_bits", "multiplexing_api", "role", "evicted_keys"],
@@ -195,6 +224,10 @@ fn arguments(launch: &Launch, data: &Path) -> Vec<String> {
             option("port", &port.to_string());
         }
         Place::Memory | Place::Path(_) => {}
+    }
+    if launch.settings.contains_key(CLUSTER.name) {
+        option("cluster-enabled", "yes");
+        option("cluster-announce-ip", "127.0.0.1"); // What it tells clients and nodes, before any node has told it.
     }
     option("protected-mode", "yes"); // The default, kept by name.
     option("daemonize", "no"); // It stays our child, to be watched and stopped.

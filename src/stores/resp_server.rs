@@ -14,9 +14,13 @@ use crate::model::op::{Fault, KeyList, readable};
 use crate::model::record::LAST_USE;
 use crate::protocol::resp::{self, Counters, Greeting, PING, Resp, Value, command, value};
 
+mod cluster;
 mod drawn;
 mod replicas;
 mod room;
+
+pub use cluster::join;
+pub use cluster::open as open_cluster;
 
 /// Where counters are: of every server of RESP, also of one that kvfair did not start. Values are keys either way.
 pub const COUNTERS: Setting = Setting {
@@ -27,6 +31,23 @@ pub const COUNTERS: Setting = Setting {
     values: SettingValues::Checked { check: check_counters, worth_trying: &[] },
     price: Price::Nothing,
 };
+
+/// The number of servers of ours that are one store.
+pub const CLUSTER: Setting = Setting {
+    name: "cluster",
+    about: "number of servers of ours that are one cluster, 3 to 16 (over TCP) [default: one server alone]",
+    default: "",
+    values: SettingValues::Checked { check: check_nodes, worth_trying: &[] },
+    price: Price::Nothing,
+};
+
+/// With fewer than three no majority could outvote a node that is cut off.
+const NODES: std::ops::RangeInclusive<u32> = 3..=16;
+
+fn check_nodes(value: &str) -> Result<(), String> {
+    let is_one = value.parse().is_ok_and(|nodes| NODES.contains(&nodes));
+    if is_one { Ok(()) } else { Err(format!("a number of nodes from {} to {}", NODES.start(), NODES.end())) }
+}
 
 const HASH: &str = "hash";
 /// The hash of all counters.
@@ -46,6 +67,8 @@ pub struct RespProduct {
     pub started: &'static str,
     /// What CONFIG GET is asked for: all that could move a number or break a durability level.
     pub settings: &'static [&'static str],
+    /// The scheme of a URL by which a cluster of such servers is reached, where there are any.
+    pub by_url: Option<&'static str>,
     /// An error where what is in force is not what was asked for.
     pub check: Check,
 }
@@ -55,7 +78,11 @@ type Check = fn(&Launch, &BTreeMap<String, String>, &str) -> Result<(), Fault>;
 
 /// Opens a server of `product`, which messages call `name`.
 pub fn open(name: &'static str, product: &'static RespProduct, launch: &Launch) -> Result<Box<dyn Store>, Fault> {
-    Ok(Box::new(RespServer { name, product, launch: launch.clone(), no_touch: OnceLock::new() }))
+    if !launch.peers.is_empty() {
+        return open_cluster(name, product, launch);
+    }
+    let (no_touch, is_node) = (OnceLock::new(), launch.settings.contains_key(CLUSTER.name));
+    Ok(Box::new(RespServer { name, product, launch: launch.clone(), no_touch, is_node }))
 }
 
 struct RespServer {
@@ -64,6 +91,8 @@ struct RespServer {
     launch: Launch,
     /// Set where what is opened from now on must not count as a use of a key: whether the server knows how.
     no_touch: OnceLock<bool>,
+    /// It is asked as one node of a cluster.
+    is_node: bool,
 }
 
 impl RespServer {
@@ -117,6 +146,11 @@ impl Store for RespServer {
         };
         if info.get("loading").is_some_and(|loading| loading == "1") {
             return Err(Fault::Refused(format!("LOADING {} still reads its data from disk", connection.name())));
+        }
+        let is_node = !self.is_node && info.get("cluster_enabled").is_some_and(|enabled| enabled == "1");
+        if let Some(scheme) = product.by_url.filter(|_| is_node) {
+            let (name, place) = (connection.name(), &self.launch.place);
+            return Err(Fault::Unsupported(format!("{name} is a node of a cluster: {scheme}://{place} is all of it")));
         }
         let mut settings = config(connection, product.settings)?;
         (product.check)(&self.launch, &settings, connection.name())?;

@@ -23,6 +23,15 @@ impl StoreStats {
         pairs.into_iter().filter_map(|(name, text)| Some((name, number(text.as_ref())?))).collect()
     }
 
+    /// Of several servers: each counter added up.
+    pub fn sum(all: &[StoreStats]) -> StoreStats {
+        let mut sums = BTreeMap::new();
+        for (name, number) in all.iter().flat_map(|stats| &stats.0) {
+            *sums.entry(name.clone()).or_insert(0.0) += number;
+        }
+        sums.into_iter().collect()
+    }
+
     pub fn get(&self, name: &str) -> Option<f64> {
         self.0.get(name).copied()
     }

@@ -21,6 +21,7 @@ mod ci;
 mod claims;
 mod clean;
 mod clean_up;
+mod cluster;
 mod cold;
 mod comment;
 mod counters;

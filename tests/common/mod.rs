@@ -98,7 +98,7 @@ fn start_in(
         Unserved::Missing(why) => format!("{why}: {}", adapter.get_it),
         other => format!("{other:?}"),
     })?;
-    let launch = Launch { place: served.place.clone(), ..launch.clone() };
+    let launch = Launch { login: launch.login.clone(), ..served.reached(launch) };
     Ok(Running { facts: served.facts.clone(), served, adapter, transport, launch, directory })
 }
 

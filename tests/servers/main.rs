@@ -5,6 +5,7 @@ mod common;
 
 #[cfg(feature = "cassandra")]
 mod cassandra;
+mod cluster;
 mod memcached;
 mod memcachedb;
 #[cfg(target_os = "linux")]

@@ -37,7 +37,7 @@ fn counted(store: &str) -> Counted {
     }
     session.flush().expect("it is written");
     let mut peaks = Peaks::default();
-    peaks.count(server.id());
+    peaks.count(&[server.id()]);
     let family = watch::family(server.id());
     // While the session's own process lives.
     let of = |name| rollup(&family, name);

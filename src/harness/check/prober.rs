@@ -8,7 +8,7 @@ use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use super::journal::{self, Journal};
-use super::probes::{ALONE, CLIENTS, Probe, TOGETHER, reopened};
+use super::probes::{ALONE, CLIENTS, Probe, TOGETHER, moved, reopened};
 use super::proxy::{Proxy, Through};
 use super::talk::{KEYS, Learned, ProbeContext, ProbeSession, Probed, Stop, delete_all, refused};
 use crate::harness::child::{abort_on_panic, tell};
@@ -60,6 +60,8 @@ fn carry_out(task: &ProbeTask, adapter: &Adapter) -> Result<(), String> {
     let asked = File::create(asked_in(&task.directory)).map_err(cannot)?;
     let proxy = match &launch.place {
         _ if task.cache.is_some() => None,
+        // Of several servers clients go past it to all but one.
+        _ if adapter.nodes(&launch.settings).is_some() => None,
         Place::Tcp { .. } | Place::Unix(_) => {
             Some(Proxy::begin(&launch.place, &task.directory.join("p")).map_err(cannot)?)
         }
@@ -86,6 +88,9 @@ fn carry_out(task: &ProbeTask, adapter: &Adapter) -> Result<(), String> {
     drop(store);
     let store = open(task, adapter, CLIENTS)?;
     goes_on = goes_on && probe_all(TOGETHER, &around.on(store.as_ref()));
+    if !task.guest && !launch.peers.is_empty() && task.cache.is_none() {
+        goes_on = goes_on && probe_all(&[moved::MOVED], &around.on(store.as_ref()));
+    }
     // What a store in memory held is gone with it, and that is no fault.
     if !goes_on || matches!(launch.place, Place::Memory) {
         leave(&around.on(store.as_ref()));

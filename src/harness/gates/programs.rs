@@ -390,7 +390,7 @@ mod tests {
             eprintln!("{} processes", first.processes.len());
             time("first look", &mut || drop(look(&[us], None)));
             time("second look", &mut || drop(look(&[us], Some(&first))));
-            time("waits of one process", &mut || drop(crate::harness::gates::queue::waits(us)));
+            time("waits of one process", &mut || drop(crate::harness::gates::queue::waits(&[us])));
             let processor_probe = crate::harness::gates::processor_probe::ProcessorProbe::default();
             processor_probe.look();
             time("processor_probe", &mut || assert!(processor_probe.look().is_some()));

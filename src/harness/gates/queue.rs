@@ -59,8 +59,8 @@ fn parse(text: &str) -> Option<Wait> {
 }
 
 /// All threads of a process and of its descendants that live; `None` where the kernel does not tell.
-pub fn waits(root: u32) -> Option<Waits> {
-    Some(waits_of(&crate::harness::watch::family(root))).filter(|waits| !waits.is_empty())
+pub fn waits(roots: &[u32]) -> Option<Waits> {
+    Some(waits_of(&crate::harness::watch::families(roots))).filter(|waits| !waits.is_empty())
 }
 
 /// All threads of these processes; none where the kernel does not tell.
@@ -98,7 +98,7 @@ mod tests {
         for bad in ["", "0 0 0", "1 2", "1 2 x", "-1 2 3", "99999999999999999999 1 1", "\u{0}\u{0}"] {
             assert_eq!(parse(bad), None, "{bad:?}");
         }
-        assert_eq!(waits(u32::MAX >> 1), None, "no such process");
+        assert_eq!(waits(&[u32::MAX >> 1]), None, "no such process");
     }
 
     #[test]

@@ -23,7 +23,7 @@ pub struct Window {
     /// Ourselves, from whom all descends that we start; and agents of the trial that somebody else started here for us.
     roots: Vec<u32>,
     child: u32,
-    server: Option<u32>,
+    servers: Vec<u32>,
     /// Between them, on the processors of the child.
     proxy: Option<u32>,
     cpus: u32,
@@ -67,8 +67,8 @@ pub struct PhaseNoise {
 }
 
 impl Window {
-    /// Around a child that works on a server, managed or guest, through that proxy if there is one.
-    pub fn around(child: u32, server: Option<u32>, proxy: Option<u32>, record: &Record, beside_guest: bool) -> Window {
+    /// Around a child that works on a store's servers, managed or guest, through that proxy if there is one.
+    pub fn around(child: u32, servers: Vec<u32>, proxy: Option<u32>, record: &Record, beside_guest: bool) -> Window {
         let (roots, cpus, pinned) = (vec![std::process::id()], record.machine.cpus, record.run.pinned.clone());
         let has_points = record.job.load.is_some() || record.job.replay_percent.is_some();
         let judged = Judged::default();
@@ -76,7 +76,7 @@ impl Window {
         Window {
             roots,
             child,
-            server,
+            servers,
             proxy,
             cpus,
             pinned,
@@ -102,8 +102,8 @@ impl Window {
         if opens {
             self.opened = programs.clone();
         }
-        let (client, server) = (queue::waits(self.child), self.server.and_then(queue::waits));
-        let proxy = self.proxy.and_then(queue::waits);
+        let (client, server) = (queue::waits(&[self.child]), queue::waits(&self.servers));
+        let proxy = self.proxy.and_then(|proxy| queue::waits(&[proxy]));
         self.stalled_s = 0.0;
         self.before = Some(Before { began: Instant::now(), client, server, proxy, programs });
     }
@@ -129,9 +129,9 @@ impl Window {
         let waited = |before: Option<Waits>, after: Option<Waits>| -> Option<Waited> {
             Some(queue::between(&before?, &after?, wall_s))
         };
-        let client = waited(client, queue::waits(self.child).map(|alive| alive.into_iter().chain(left).collect()));
-        let server = waited(server, self.server.and_then(queue::waits));
-        let proxy = waited(proxy, self.proxy.and_then(queue::waits));
+        let client = waited(client, queue::waits(&[self.child]).map(|alive| alive.into_iter().chain(left).collect()));
+        let server = waited(server, queue::waits(&self.servers));
+        let proxy = waited(proxy, self.proxy.and_then(|proxy| queue::waits(&[proxy])));
         let busy = |waited: Option<Waited>| waited.map_or(0, |waited| waited.busy);
         let mut judged = Judged::default();
         if phase != "load" && had_room(busy(client) + busy(proxy), busy(server), self.cpus, self.pinned.as_ref()) {
@@ -204,7 +204,7 @@ mod tests {
         let mut window = Window {
             roots: vec![asleep.id()],
             child: std::process::id(),
-            server: None,
+            servers: Vec::new(),
             proxy: None,
             cpus: 2,
             pinned: None,

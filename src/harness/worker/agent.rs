@@ -136,14 +136,14 @@ struct Before {
 impl Before {
     fn now(programs: Option<Programs>) -> Before {
         let own = std::process::id();
-        Before { used: watch::reading(own), waits: queue::waits(own), programs }
+        Before { used: watch::reading(own), waits: queue::waits(&[own]), programs }
     }
 
     /// Notes what was used up since, and what else went on where only this agent can see it.
     fn note(self, task: &AgentTask, seen: &mut PartSeen, wall_s: f64) {
         let own = std::process::id();
         let used = watch::reading(own).since(&self.used);
-        let after = queue::waits(own).map(|alive| alive.into_iter().chain(seen.waits.clone()).collect());
+        let after = queue::waits(&[own]).map(|alive| alive.into_iter().chain(seen.waits.clone()).collect());
         let waited = self.waits.zip(after).map(|(before, after)| queue::between(&before, &after, wall_s));
         seen.phase.client = Usage { run_delay_s: waited.map(|waited| waited.delay_s), ..used };
         if !task.is_elsewhere {

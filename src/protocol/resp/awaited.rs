@@ -5,6 +5,7 @@
 pub enum Awaited {
     Login,
     Select,
+    Asking,
     Status,
     Absent,
     Removed,
@@ -30,7 +31,7 @@ impl Awaited {
     #[cold]
     pub fn expected(self) -> &'static str {
         match self {
-            Awaited::Login | Awaited::Select | Awaited::Status => "+OK",
+            Awaited::Login | Awaited::Select | Awaited::Asking | Awaited::Status => "+OK",
             Awaited::Absent => "+OK or $-1",
             Awaited::Removed => ":1 or :0",
             Awaited::Sum => "a sum",

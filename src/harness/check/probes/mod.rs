@@ -6,6 +6,7 @@ mod counters;
 mod joined;
 mod keys;
 mod many;
+pub mod moved;
 pub mod reopened;
 mod shared;
 mod split;
