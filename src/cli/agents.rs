@@ -15,6 +15,7 @@ use crate::harness::signals::Interrupt;
 use crate::harness::task::AgentCommand;
 use crate::harness::worker;
 use crate::jobs::JobKind;
+use crate::jobs::ngrams::NGRAMS;
 use crate::model::agents::Agent;
 use crate::model::trial::Transport;
 use crate::stores::Place;
@@ -37,9 +38,18 @@ pub fn plan_of(args: &RunArgs, kind: &JobKind, chosen: &[Chosen], points: &[u32]
     }
 }
 
+/// A job that has one client unless more are asked for has one for each agent.
+pub fn one_each(args: &RunArgs, kind: &JobKind, points: Vec<u32>) -> Vec<u32> {
+    match args.how.agents.agents {
+        Some(count) if args.how.clients.is_none() && kind.requests.is_none() => vec![count],
+        _ => points,
+    }
+}
+
 fn not_split(kind: &JobKind) -> Option<String> {
-    let is_split = kind.requests.is_some();
-    (!is_split).then(|| format!("agents do not share the job {}\nhint: getset, mixed and ycsb-* they do", kind.name))
+    let is_split = kind.requests.is_some() || kind.name == NGRAMS.name;
+    let hint = "hint: getset, mixed, ycsb-* and ngrams they do";
+    (!is_split).then(|| format!("agents do not share the job {}\n{hint}", kind.name))
 }
 
 /// Options that hold within one process or on one machine.
