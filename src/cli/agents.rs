@@ -8,17 +8,16 @@ use anyhow::{Context, Result, anyhow};
 
 use super::args::{How, RunArgs};
 use super::{Exit, Usage, complain};
-use crate::harness::agents::{AgentPlan, Team, Trouble};
+use crate::harness::agents::{Team, Trouble};
 use crate::harness::plan::{Chosen, Plan};
 use crate::harness::program::quoted;
 use crate::harness::signals::Interrupt;
-use crate::harness::task::AgentCommand;
 use crate::harness::worker;
 use crate::jobs::JobKind;
 use crate::jobs::ngrams::NGRAMS;
-use crate::model::agents::Agent;
+use crate::model::agents::{Agent, AgentCommand, AgentPlan};
 use crate::model::trial::Transport;
-use crate::stores::Place;
+use crate::stores::{Place, replication};
 
 /// What a host is called where there are no others.
 const HERE: &str = "localhost";
@@ -48,8 +47,8 @@ pub fn one_each(args: &RunArgs, kind: &JobKind, points: Vec<u32>) -> Vec<u32> {
 
 fn not_split(kind: &JobKind) -> Option<String> {
     let is_split = kind.requests.is_some() || kind.name == NGRAMS.name;
-    let hint = "hint: getset, mixed, ycsb-* and ngrams they do";
-    (!is_split).then(|| format!("agents do not share the job {}\n{hint}", kind.name))
+    let hint = "hint: they share getset, mixed, ycsb-* and ngrams";
+    (!is_split).then(|| format!("agents cannot share the job {}\n{hint}", kind.name))
 }
 
 /// Options that hold within one process or on one machine.
@@ -66,6 +65,13 @@ fn beside(how: &How) -> Option<String> {
 /// All agents must reach the target by a network.
 fn out_of_reach(chosen: &Chosen, elsewhere: bool) -> Option<String> {
     let (label, name) = (&chosen.target.label, chosen.adapter.name);
+    if replication::count(&chosen.target.settings) > 0 {
+        let replicas = replication::REPLICAS.name;
+        return Some(format!(
+            "{label}: how far replicas are behind is known to one process of clients\nhint: leave ?{replicas}= out, or \
+             --agents"
+        ));
+    }
     if chosen.target.cache.is_some() {
         return Some(format!("{label}: the cache is in one process\nhint: leave cached: out"));
     }
@@ -77,10 +83,10 @@ fn out_of_reach(chosen: &Chosen, elsewhere: bool) -> Option<String> {
     }
     let here = match chosen.place {
         Some(_) => "is a socket of this machine",
-        None => "is started by kvfair and listens on this machine alone",
+        None => "is started by kvfair and listens only on this machine",
     };
     Some(format!(
-        "{label} {here}, where agents that --launch starts may not be\nhint: name a server by URL, as in {name}://HOST, or \
+        "{label} {here}; agents that --launch starts may be on another\nhint: name a server by URL, as in {name}://HOST, or \
          leave --launch out"
     ))
 }
@@ -100,13 +106,19 @@ fn commands(how: &How, count: u32) -> Result<Vec<AgentCommand>> {
         let line = format!("exec {} agent", quoted(&program.to_string_lossy()));
         return Ok((0..count).map(|_| AgentCommand { host: HERE.to_string(), line: line.clone() }).collect());
     };
+    if launch.trim().is_empty() {
+        return usage("--launch is empty\nhint: what starts one agent, as in 'ssh {host} kvfair agent'".to_string());
+    }
     if let Some(name) = unknown(launch) {
-        return usage(format!("--launch: {{{name}}} stands for nothing\nhint: it has {{host}} and {{rank}}"));
+        return usage(format!("--launch: {{{name}}} is unknown\nhint: {{host}} and {{rank}} are filled in"));
     }
     let hosts = match (&how.agents.hosts, launch.contains("{host}")) {
         (Some(path), true) => hosts_of(path, count)?,
         (None, false) => vec![HERE.to_string(); count as usize],
-        (Some(_), false) => return usage("--hosts: --launch has no {host} that stands for one of them".to_string()),
+        (Some(_), false) => {
+            let hint = "hint: --launch 'ssh {host} kvfair agent', or leave --hosts out";
+            return usage(format!("--hosts: --launch has no {{host}} that stands for one of them\n{hint}"));
+        }
         (None, true) => return usage("--launch has {host}, and there is no --hosts\nhint: --hosts FILE".to_string()),
     };
     let line = |rank: u32, host: &str| launch.replace("{host}", &quoted(host)).replace("{rank}", &rank.to_string());
@@ -122,16 +134,20 @@ fn unknown(launch: &str) -> Option<&str> {
 }
 
 fn hosts_of(path: &Path, count: u32) -> Result<Vec<String>> {
-    let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
+    let text = std::fs::read_to_string(path).with_context(|| format!("--hosts {}", path.display()))?;
     let mut hosts = Vec::new();
     for (number, line) in (1..).zip(text.lines()) {
         let host = line.split('#').next().unwrap_or_default().trim();
         // A program would take what begins with a dash for one of its options.
         if host.starts_with('-') || host.chars().any(|letter| letter.is_whitespace() || letter.is_control()) {
-            let what = format!("{}:{number}: no host\nhint: one host a line", path.display());
+            let why = "no host: it has a space, or a dash in front";
+            let what = format!("{}:{number}: {why}\nhint: one host a line", path.display());
             return Err(anyhow!(Usage(what)));
         }
         hosts.extend(Some(host.to_string()).filter(|host| !host.is_empty()));
+    }
+    if hosts.is_empty() {
+        return Err(anyhow!(Usage(format!("--hosts: {} names no host\nhint: one host a line", path.display()))));
     }
     if hosts.len() < count as usize {
         let (path, found) = (path.display(), hosts.len());
@@ -206,6 +222,7 @@ mod tests {
         };
         assert_eq!(of("# all\na\n\n b # second\nc\n", 2), Ok(vec!["a".to_string(), "b".to_string()]));
         assert!(of("a\nb\n", 3).is_err_and(|why| why.contains("has 2 hosts")));
+        assert!(of("# none\n", 3).is_err_and(|why| why.contains("names no host")));
         for bad in ["-oProxyCommand=x\n", "a b\n", "a\u{7}\n"] {
             assert!(of(bad, 1).is_err_and(|why| why.contains("hosts:1: no host")), "{bad:?}");
         }

@@ -290,9 +290,11 @@ pub struct Compare {
 #[derive(Debug, Args)]
 #[command(after_long_help = "Examples:\n  \
     kvfair crash redis sqlite --kills 100\n  \
-    kvfair crash --durability power\n\n\
+    kvfair crash --durability power\n  \
+    kvfair crash --failover 'redis?replicas=2' 'redis?replicas=2&wait=1'\n\n\
     Exit codes: 0 every claim holds, 1 a store was named that claims no such level, 4 a claim failed, 6 a claim cannot \
-    be said here (no strace, data in memory).")]
+    be said here (no strace, data in memory). With --failover: 1 no replica could be promoted, 4 a value was wrong, or \
+    a write was lost that waited for replicas.")]
 pub struct Crash {
     /// Stores by name (`redis`, `lmdb`); every store found here that claims to keep anything if none is named
     ///
@@ -301,9 +303,14 @@ pub struct Crash {
     /// The durability level to try: crash or power [default: each that a store claims]
     #[arg(long, value_name = "LEVEL")]
     pub durability: Option<Durability>,
-    /// How often each store is killed at each durability level, and as often where that is a loss of power
-    #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=10_000))]
-    pub kills: u32,
+    /// How often each store is killed at each durability level, and as often where that is a loss of power [default:
+    /// 20; 5 with --failover]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pub kills: Option<u32>,
+    /// Kill the primary of targets with replicas (`redis?replicas=2`), promote a replica, and count the writes that are
+    /// lost
+    #[arg(long)]
+    pub failover: bool,
     /// Seed of the moments of the kills [default: another one each time; it is printed]
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,
@@ -311,7 +318,8 @@ pub struct Crash {
     #[arg(long)]
     pub json: bool,
     /// Try nothing: remove what is kept of that store from the verified durability levels, and print it
-    #[arg(long, value_name = "STORE", conflicts_with_all = ["targets", "durability", "kills", "seed", "json"])]
+    #[arg(long, value_name = "STORE")]
+    #[arg(conflicts_with_all = ["targets", "durability", "kills", "failover", "seed", "json"])]
     pub forget: Option<String>,
 }
 

@@ -32,23 +32,27 @@ pub fn outage(args: OutageArgs) -> Result<Exit> {
 /// Durability levels that promise anything.
 const LEVELS: [Durability; 2] = [Durability::Crash, Durability::Power];
 
+/// How often each store is killed at each durability level.
+const KILLS: u32 = 20;
+
 pub fn crash(args: &Crash) -> Result<Exit> {
     if let Some(store) = &args.forget {
         return forget(store);
     }
+    let kills = args.kills.unwrap_or(KILLS);
     let claims = claims(args)?;
     let interrupt = Interrupt::listen().context("cannot listen for Ctrl-C")?;
     let scratch = scratch::make()?;
     let ground = ground::look(scratch.path())?;
     let seed = args.seed.unwrap_or_else(plan::any_seed);
     let began = plan::utc_now();
-    let headline = report::headline(args.kills, seed, &ground);
+    let headline = report::headline(kills, seed, &ground);
     if args.json {
         complain(&headline)
     } else {
         print(&format!("{headline}\n"))?
     }
-    let bench = CrashBench { scratch: scratch.path(), kills: args.kills, seed, ground, began, interrupt: &interrupt };
+    let bench = CrashBench { scratch: scratch.path(), kills, seed, ground, began, interrupt: &interrupt };
     let (mut rows, mut ended) = (Vec::new(), Exit::Ok);
     for Claim { chosen, level, unclaimed } in claims {
         let label = chosen.target.label.clone();
@@ -58,8 +62,8 @@ pub fn crash(args: &Crash) -> Result<Exit> {
             continue;
         }
         let tried = bench.try_one(&chosen, level, &mut |what, done| {
-            if terminal::is_watched() || done == args.kills {
-                complain(&format!("{label}, {level}: {done} of {} {what}", args.kills));
+            if terminal::is_watched() || done == kills {
+                complain(&format!("{label}, {level}: {done} of {kills} {what}"));
             }
         });
         let exit = match &tried {
@@ -127,7 +131,7 @@ fn forget(store: &str) -> Result<Exit> {
     Ok(Exit::Ok)
 }
 
-fn full_disk(scratch: &Path) -> String {
+pub fn full_disk(scratch: &Path) -> String {
     let directory = scratch.parent().unwrap_or(scratch).display();
     format!("hint: make room on the disk of {directory}, or set TMPDIR to a directory on another one")
 }
@@ -180,7 +184,7 @@ fn exit_of(tried: &Tried) -> Exit {
 }
 
 /// A claim that failed is worse than a store that is not here, and that worse than one of which nothing can be said.
-fn worse(one: Exit, other: Exit) -> Exit {
+pub fn worse(one: Exit, other: Exit) -> Exit {
     let order = [Exit::WrongAnswers, Exit::Error, Exit::Missing, Exit::Inconclusive, Exit::Ok];
     order.into_iter().find(|exit| [one, other].contains(exit)).unwrap_or(one)
 }

@@ -220,5 +220,6 @@ fn asked_of(asked: &RequestArgs, defaults: &Defaults, points: &[u32]) -> Load {
         compressible_percent: asked.compressible.unwrap_or(COMPRESSIBLE_PERCENT),
         reconnect: asked.reconnect,
         read_only: asked.read_only,
+        one_writer: false,
     }
 }

@@ -9,6 +9,7 @@ use clap::error::ErrorKind;
 
 use crate::harness::check::prober;
 use crate::harness::crash::client;
+use crate::harness::crash::failover::clients;
 use crate::harness::signals::{INTERRUPTED, Interrupt};
 use crate::harness::task::{Event, Task};
 use crate::harness::{child, files, network, oracle, worker};
@@ -31,6 +32,7 @@ mod compare;
 mod contact;
 mod crash;
 mod exec;
+mod failover;
 mod findmax;
 mod foretold;
 mod grown;
@@ -56,6 +58,7 @@ mod points;
 mod query;
 mod refusals;
 mod renamed;
+mod replicas;
 mod reproduce;
 mod rerun;
 mod run;
@@ -114,6 +117,7 @@ pub fn main() -> ExitCode {
         Some(Command::Run(args)) => run::run(*args),
         Some(Command::FindMax(args)) => findmax::find_max(*args),
         Some(Command::Compare(args)) => compare::compare(*args),
+        Some(Command::Crash(args)) if args.failover => failover::failover(&args),
         Some(Command::Crash(args)) => crash::crash(&args),
         Some(Command::Growth(args)) => growth::growth(&args),
         Some(Command::Levers(args)) => levers::levers(*args),
@@ -220,6 +224,7 @@ fn child(name: &str) -> Result<Exit> {
         }
         Task::Probe(probes) => prober::run(&probes),
         Task::Ledger(ledger) => client::run(&ledger)?,
+        Task::Failover(task) => clients::run(&task),
         Task::Proxy(task) => network::serve(&task),
     }
     Ok(Exit::Ok)

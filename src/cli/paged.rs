@@ -6,7 +6,7 @@ use std::path::Path;
 use anyhow::{Context, Error, Result, anyhow, bail};
 
 use super::args::Look;
-use super::shown::{keeps_crash, points, read, sentence};
+use super::shown::{has_name, keeps_crash, points, read, sentence};
 use super::{complain, grown, levered, sized, verified, versioned};
 use crate::harness::load::{BrokenLine, Parts};
 use crate::harness::save;
@@ -25,7 +25,7 @@ use crate::report::standing::{Standings, standings};
 use crate::report::steps::StepChart;
 use crate::report::table::{self, Ranks};
 use crate::report::warn::{self, WarningInput};
-use crate::report::{ahead, alike, cells, growth, json, point, sizes, sweep, versions, whole};
+use crate::report::{ahead, alike, cells, growth, json, point, sizes, versions, whole};
 use crate::stores;
 
 /// Refused before anything is measured: a page is never overwritten.
@@ -191,7 +191,7 @@ fn of_one_size(
         false => vec![Grid { title: String::new(), lines: table::lines(&rows, look.wide, Ranks::InAColumn) }],
     };
     let seen = WarningInput { records, ahead, rows: &rows, points: &points, standings: &standings };
-    let sentence = if is_swept { sweep::sentence(&points) } else { sentence(&seen) };
+    let sentence = sentence(&seen);
     page::page(&PageInput {
         mask,
         tables: found.tables.into_iter().chain(tables).collect(),
@@ -298,7 +298,7 @@ fn silent(rows: &[cells::Row]) -> Option<Grid> {
 }
 
 fn next(seen: &WarningInput<'_>, look: &Look) -> String {
-    next::next(seen, &Known { file: look.file.as_deref(), keeps_crash })
+    next::next(seen, &Known { file: look.file.as_deref(), keeps_crash, has_name })
 }
 
 /// A run that is still going on is no run that was cut off.

@@ -8,7 +8,7 @@ use super::args::{How, RunArgs, Size};
 use super::load::{load_of, points_of};
 use super::points::{Points, Replay, Rtts};
 use super::refusals::{self, Intent};
-use super::{Usage, agents, complain, exec, find_job, target};
+use super::{Usage, agents, complain, exec, find_job, replicas, target};
 use crate::harness::plan::{Chosen, Plan};
 use crate::harness::signals::Interrupt;
 use crate::harness::{input, network, pin, plan};
@@ -38,7 +38,7 @@ pub fn plan_of(args: &RunArgs) -> Result<Plan> {
         let what = "--verify sample: the job lookup compares every answer, for which all counts must be known";
         return Err(anyhow!(Usage(format!("{what}\nhint: leave it out"))));
     }
-    let job = job_of(args, kind, seed, &points)?;
+    let mut job = job_of(args, kind, seed, &points)?;
     let wanted = Intent::Job(args, kind);
     let mut chosen = match args.targets.as_slice() {
         [] => refusals::leave_out(each_way(all_for(kind), args, kind, &points)?, &wanted)?,
@@ -49,6 +49,7 @@ pub fn plan_of(args: &RunArgs) -> Result<Plan> {
     }
     refusals::refuse(&chosen, &wanted)?;
     let agents = agents::plan_of(args, kind, &chosen, &points)?;
+    job = replicas::with_one_writer(job, &chosen)?;
     // The baseline beside a sweep knows no batches, and holds nothing to be read.
     let alone = args.how.load.batch.is_some() || args.how.load.read_only || args.how.agents.launch.is_some();
     let swept = kind.requests.is_some() && points.len() > 1 && !alone;
@@ -453,7 +454,8 @@ pub fn names_differ(chosen: &[Chosen]) -> Result<()> {
     for (index, one) in chosen.iter().enumerate() {
         let label = &one.target.label;
         if chosen[..index].iter().any(|other| other.target.label == *label) {
-            let what = format!("two targets are called '{label}'\nhint: name one of them: '{label}?name=other'");
+            let mark = if label.contains('?') { '&' } else { '?' };
+            let what = format!("two targets are called '{label}'\nhint: name one of them: '{label}{mark}name=other'");
             return Err(anyhow!(Usage(what)));
         }
     }

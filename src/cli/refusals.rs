@@ -3,7 +3,7 @@
 use anyhow::{Result, anyhow};
 
 use super::args::RunArgs;
-use super::{Usage, complain};
+use super::{Usage, complain, replicas};
 use crate::harness::pin::{self, PROCESSORS};
 use crate::harness::plan::Chosen;
 use crate::harness::program;
@@ -21,6 +21,7 @@ pub enum Intent<'a> {
     Growth,
     Levers,
     Crash,
+    Failover,
     Check,
 }
 
@@ -38,6 +39,8 @@ const RULES: &[Rule] = &[
     not_behind_a_cache,
     one_at_a_time,
     lacks,
+    replicas::none_to_promote,
+    replicas::refused,
     no_target_of_a_program,
 ];
 
@@ -79,6 +82,7 @@ fn not_started_here(chosen: &Chosen, wanted: &Intent<'_>) -> Option<String> {
         Intent::Growth => ("asked so much", "growth"),
         Intent::Levers => ("changed", "levers JOB"),
         Intent::Crash => ("killed", "crash"),
+        Intent::Failover => ("killed", "crash --failover"),
         _ => return None,
     };
     chosen.place.as_ref()?;
@@ -131,7 +135,7 @@ fn holds_nothing(chosen: &Chosen, wanted: &Intent<'_>) -> Option<String> {
         Intent::Check if matches!(chosen.adapter.role, Role::Null | Role::Ceiling) => {
             Some(format!("{label} holds nothing on purpose: there is nothing to check\nhint: leave it out"))
         }
-        Intent::Crash if chosen.target.cache.is_some() => {
+        Intent::Crash | Intent::Failover if chosen.target.cache.is_some() => {
             Some(format!("{label}: a cache in front of a store keeps nothing\nhint: leave cached: out"))
         }
         _ => None,

@@ -79,7 +79,7 @@ fn looked_at(args: &Show) -> Result<Exit> {
 /// The newest results in which something was measured, or else the newest that can be read. What is passed over is
 /// named.
 fn newest(parts: Parts) -> Result<(PathBuf, Vec<Record>)> {
-    let files = save::newest_first()?;
+    let files = save::newest_first("kvfair show FILE")?;
     let mut passed = Vec::new();
     let name = |passed: &[String]| passed.iter().for_each(|what| complain(what));
     for path in &files {

@@ -20,8 +20,8 @@ use crate::report::standing::standings;
 use crate::report::trials::{self, Trial};
 use crate::report::warn::{self, WarningInput};
 use crate::report::{
-    ahead, alike, batch, claims, columns, costs, export, grid, json, next, notes, point, remarks, sizes, store_stats,
-    sweep, table, versions, whole, words,
+    ahead, alike, batch, claims, columns, costs, export, grid, json, next, notes, point, remarks, servers, sizes,
+    store_stats, sweep, table, versions, whole, words,
 };
 use crate::stats::floor::Control;
 use crate::stats::parallel;
@@ -62,7 +62,7 @@ pub fn shown(records: &[Record], look: &Look) -> Result<(String, Exit)> {
     };
     let report = versions::report(records, &labels);
     let below = versioned::told(&report, look)?;
-    let (text, exit) = of_a_run(records, look)?;
+    let (text, exit) = of_a_run(&report.named(records), look)?;
     // As JSON there is one document, the versions.
     Ok((if look.json { below } else { format!("{text}{below}") }, exit))
 }
@@ -133,7 +133,7 @@ fn for_programs(seen: &WarningInput<'_>, is_swept: bool, look: &Look) -> Result<
             false => json::claims(seen.rows, seen.standings, PartStep::default()),
         },
         warnings: warn::heard(&warn::warnings(seen), &look.no_warn),
-        sentence: if is_swept { sweep::sentence(seen.points) } else { sentence(seen) },
+        sentence: sentence(seen),
     };
     json::document(seen, &told, if look.all { json::JsonRows::Trials(&trials) } else { json::JsonRows::Rows(&lines) })
 }
@@ -153,6 +153,9 @@ fn plain(seen: &WarningInput<'_>, look: &Look) -> Result<String> {
 }
 
 pub fn sentence(seen: &WarningInput<'_>) -> String {
+    if !seen.points.is_empty() {
+        return claims::doubted(seen.standings, sweep::sentence(seen.points));
+    }
     let said = [claims::sentence(seen.rows, seen.standings), batch::sentence(seen.rows, seen.standings), of_size(seen)];
     said.into_iter().filter(|said| !said.is_empty()).collect::<Vec<_>>().join(" ")
 }
@@ -167,7 +170,7 @@ fn of_size(seen: &WarningInput<'_>) -> String {
 /// A table a part of the job and measure.
 fn swept(seen: &WarningInput<'_>, look: &Look) -> Result<String> {
     let (rows, points) = (seen.rows, seen.points);
-    let sentence = sweep::sentence(points);
+    let sentence = sentence(seen);
     Ok(match look {
         Look { markdown: true, .. } => {
             let grids = grid::grids(points, look.wide, usize::MAX).into_iter();
@@ -196,13 +199,16 @@ pub fn text(seen: &WarningInput<'_>, look: &Look, table: &str, warned: &[String]
         table.to_string(),
         if look.wide { store_stats::section(records)? } else { String::new() },
         table::wrap(&words::medians(rows), table::width()).join("\n"),
+        words::rough(rows).to_string(),
         words::misses(rows, records),
+        words::stale(rows),
+        servers::told(records),
         words::answer(records),
         notes::notes(records, look.wide),
         table::wrap(&words::stream(records), table::width()).join("\n"),
         wrapped(warned),
         table::wrap(sentence, table::width()).join("\n"),
-        next::next(seen, &Known { file: look.file.as_deref(), keeps_crash }),
+        next::next(seen, &Known { file: look.file.as_deref(), keeps_crash, has_name }),
     ];
     let parts: Vec<&str> = parts.iter().map(|part| part.trim_end()).filter(|part| !part.is_empty()).collect();
     Ok(format!("{}\n", parts.join("\n")))
@@ -212,6 +218,11 @@ pub fn text(seen: &WarningInput<'_>, look: &Look, table: &str, warned: &[String]
 /// forbidden.
 pub fn keeps_crash(store: &str) -> bool {
     stores::find(store).is_none_or(|adapter| (adapter.keeps)(Durability::Crash).is_ok())
+}
+
+/// Whether users can type a store's name: a server may have told another one.
+pub fn has_name(store: &str) -> bool {
+    stores::find(store).is_some()
 }
 
 pub fn headline(seen: &WarningInput<'_>) -> String {

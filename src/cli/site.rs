@@ -65,7 +65,8 @@ fn page_of(path: &Path) -> Result<(String, PageFacts)> {
             // Its page says so, and has no manifest.
             false => ("nothing in it can be shown".to_string(), "`kvfair show` tells more"),
         };
-        anyhow!("{}: {why}\nhint: {hint}", path.display())
+        let hint = if why.contains("\nhint: ") { String::new() } else { format!("\nhint: {hint}") };
+        anyhow!("{}: {why}{hint}", path.display())
     })?;
     if facts.has_other_script {
         let shown = path.display();

@@ -100,7 +100,9 @@ fn sentence(axis: &Axis, grown: &[SizeGrowth], standings: &[(u64, Standings<'_>)
     let of_batch = batch::sentence(rows, standing);
     let of_batch = if of_batch.is_empty() { of_batch } else { format!("At {}: {of_batch}", axis.at(*step)) };
     let said = [sizes::sentence(axis, grown, standings), of_batch];
-    said.into_iter().filter(|said| !said.is_empty()).collect::<Vec<_>>().join(" ")
+    let said = said.into_iter().filter(|said| !said.is_empty()).collect::<Vec<_>>().join(" ");
+    let noisy = standings.iter().map(|(_, standings)| standings).find(|standings| standings.is_noisy());
+    claims::doubted(noisy.unwrap_or(standing), said)
 }
 
 /// CSV and JSON of all sizes together.

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use anyhow::{Context, Result, anyhow, bail};
 use url::Url;
 
-use super::{Usage, login, renamed};
+use super::{Usage, login, renamed, replicas};
 use crate::harness::pin::PROCESSORS;
 use crate::harness::plan::{Chosen, TargetClients};
 use crate::harness::{machine, serve};
@@ -16,6 +16,7 @@ use crate::model::trial::{Cache, CacheCounts, Target, Transport, Via};
 use crate::model::units;
 use crate::stores::array;
 use crate::stores::features;
+use crate::stores::replication;
 use crate::stores::{self, Adapter, Login, Place, Role};
 
 /// What stands before a target that is to be behind a cache.
@@ -75,6 +76,7 @@ fn read(text: &str) -> Result<Chosen> {
         cache: asked.cache,
         settings: asked.settings,
     };
+    replicas::check(adapter, place.as_ref(), &target)?;
     Ok(Chosen {
         target,
         adapter,
@@ -107,7 +109,7 @@ pub fn only_read() -> Vec<Chosen> {
 /// What stands beside a sweep of these targets to show how far it could go: one for each protocol and transport.
 pub fn ceilings(chosen: &[Chosen]) -> Vec<Chosen> {
     let mut names = BTreeSet::new();
-    for Chosen { target, adapter, .. } in chosen.iter().filter(|chosen| chosen.target.cache.is_none()) {
+    for Chosen { target, adapter, .. } in chosen.iter().filter(|chosen| is_like_a_ceiling(chosen)) {
         let protocol = target.settings.get("protocol").map(String::as_str);
         let Some(protocol) = adapter.server.and_then(|server| (server.ceiling)(protocol)) else { continue };
         let name = managed_name(&array::ARRAY, target.transport);
@@ -115,6 +117,11 @@ pub fn ceilings(chosen: &[Chosen]) -> Vec<Chosen> {
     }
     let beside = names.iter().map(|name| parse(name).expect("our own names parse"));
     beside.filter(|one| chosen.iter().all(|chosen| chosen.target.label != one.target.label)).collect()
+}
+
+/// Its clients share few threads, as those of a ceiling do.
+fn is_like_a_ceiling(chosen: &Chosen) -> bool {
+    chosen.target.cache.is_none() && replication::count(&chosen.target.settings) == 0
 }
 
 pub fn is_here(adapter: &Adapter) -> bool {

@@ -1,7 +1,7 @@
 //! Who attends a running trial: takes down what the child says, looks at the processes from outside, watches the clock.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::mpsc::RecvTimeoutError;
 use std::time::{Duration, Instant};
 
@@ -16,15 +16,17 @@ use super::guest::EvictionWatch;
 use super::listeners;
 use super::oracle;
 use super::plan::Chosen;
+use super::replicas::{Replica, Servers};
 use super::signals::INTERRUPTED;
 use super::task::Event;
 use super::trial::{Bench, Live};
 use super::visits::{Visit, VisitEntry};
 use super::watch::{self, Peaks, Series, UsageReading};
 use crate::jobs::Part;
+use crate::model::agents::Agent;
 use crate::model::noise::Noise;
 use crate::model::op::readable;
-use crate::model::record::{LOOKED_AT, Outcome, Phase, Record, StoreFacts, UNREAD, Usage, Verdict};
+use crate::model::record::{LOOKED_AT, Outcome, Phase, Record, ReplicaFacts, StoreFacts, UNREAD, Usage, Verdict};
 use crate::model::room::Headroom;
 use crate::stores::{Facts, Launch};
 
@@ -43,6 +45,21 @@ struct Readings {
     machine: Energy,
 }
 
+/// A replica of the server, as it is seen from outside.
+struct Follower {
+    id: u32,
+    data: PathBuf,
+    before: UsageReading,
+    peaks: Peaks,
+}
+
+impl Follower {
+    fn of(replica: &Replica) -> Follower {
+        let (id, data) = (replica.served.id(), replica.data.clone());
+        Follower { id, data, before: UsageReading::default(), peaks: Peaks::default() }
+    }
+}
+
 /// Who listens to one child and looks at its processes.
 pub struct Attendant<'a> {
     child: u32,
@@ -50,6 +67,7 @@ pub struct Attendant<'a> {
     server: Option<u32>,
     /// Between the two, where it stands for a network.
     proxy: Option<u32>,
+    replicas: Vec<Follower>,
     record: &'a mut Record,
     /// Of a server that was started here, and the sha256 of its program.
     command: (Vec<String>, Option<String>),
@@ -79,7 +97,7 @@ pub struct Attendant<'a> {
 impl<'a> Attendant<'a> {
     pub fn new(
         child: u32,
-        (server, proxy): (Option<u32>, Option<u32>),
+        (servers, proxy): (Option<&Servers>, Option<u32>),
         record: &'a mut Record,
         command: (Vec<String>, Option<String>),
         files: Option<&'a Path>,
@@ -87,6 +105,13 @@ impl<'a> Attendant<'a> {
         target: (&'a Chosen, &'a Launch),
     ) -> Self {
         let chosen = target.0;
+        let server = servers.map(|servers| servers.primary.id());
+        let replicas = servers.map_or(&[][..], |servers| servers.replicas.as_slice());
+        let told = |replica: &Replica| {
+            let (name, command) = (replica.name.clone(), replica.served.command.clone());
+            ReplicaFacts { name, command, ..ReplicaFacts::default() }
+        };
+        record.replicas = replicas.iter().map(told).collect();
         let (place, database) = (chosen.place.clone(), chosen.login.database.clone());
         let visit = Visit::of_record(record).map(|visit| Visit { place, database, ..visit });
         // Of a server that kvfair did not start nothing is known, and our own process is not the store.
@@ -97,6 +122,7 @@ impl<'a> Attendant<'a> {
             child,
             server,
             proxy,
+            replicas: replicas.iter().map(Follower::of).collect(),
             record,
             command,
             files,
@@ -195,10 +221,7 @@ impl<'a> Attendant<'a> {
                 self.record.store = Some(seen);
             }
             Event::Room(room) => self.watch_evictions(room),
-            Event::Agents(agents, processes) => {
-                self.record.agents = agents;
-                self.window.also_ours(processes);
-            }
+            Event::Agents(agents, processes) => self.note_agents(agents, processes),
             Event::Begins(phase) => {
                 if let Err(error) = self.write_down() {
                     return Some(Err(Outcome::Failed { reason: format!("{error:#}") }));
@@ -211,6 +234,7 @@ impl<'a> Attendant<'a> {
                 self.window.begins(&phase, self.bench.programs.borrow().as_ref());
                 self.phase = phase;
                 self.before = self.readings();
+                self.replicas.iter_mut().for_each(|replica| replica.before = watch::reading(replica.id));
                 let of_store = if self.server.is_some() { self.before.server } else { self.before.client };
                 self.series = (self.server.is_some() || !self.beside_guest).then(|| Series::begin(of_store));
             }
@@ -229,6 +253,7 @@ impl<'a> Attendant<'a> {
                     store.settings.insert(UNREAD.to_string(), readable(why.as_bytes(), LONGEST_REASON));
                 }
             }
+            Event::CaughtUp(times_s) => self.caught_up(&times_s),
             Event::TakenBack => self.entry().into_iter().for_each(VisitEntry::strike),
             Event::Verifying(keys) => watch(Live::Verifying(keys)),
             Event::Verdict(verdict, wrong_key) => self.record.verdict = self.explained(verdict, wrong_key),
@@ -244,6 +269,17 @@ impl<'a> Attendant<'a> {
             told => return Some(Err(Outcome::Failed { reason: format!("the trial's process said {told:?}") })),
         }
         None
+    }
+
+    /// Who drives the clients; of these the processes on this machine.
+    fn note_agents(&mut self, agents: Vec<Agent>, processes: Vec<u32>) {
+        self.record.agents = agents;
+        self.window.also_ours(processes);
+    }
+
+    fn caught_up(&mut self, times_s: &[f64]) {
+        let replicas = self.record.replicas.iter_mut().zip(times_s);
+        replicas.for_each(|(replica, time_s)| replica.caught_up_s = Some(*time_s));
     }
 
     fn watch_evictions(&mut self, room: Headroom) {
@@ -271,6 +307,8 @@ impl<'a> Attendant<'a> {
             phase.client = Usage { run_delay_s: client_s, ..client };
         }
         phase.server = self.server.map(|_| Usage { run_delay_s: server_s, ..now.server.since(&self.before.server) });
+        let used = |replica: &Follower| watch::reading(replica.id).since(&replica.before);
+        phase.replicas = self.replicas.iter().map(used).collect();
         phase.machine_joules = now.machine.joules_since(&self.before.machine);
         phase.proxy = self.proxy.map(|_| now.proxy.since(&self.before.proxy));
         self.look();
@@ -280,6 +318,10 @@ impl<'a> Attendant<'a> {
             self.record.memory.client = self.client_peaks.peak;
             self.record.memory.server = self.server.map(|_| self.server_peaks.peak);
             self.record.bytes_on_disk = self.bytes_on_disk();
+            for (facts, replica) in self.record.replicas.iter_mut().zip(&self.replicas) {
+                facts.memory = replica.peaks.peak;
+                facts.bytes_on_disk = Some(allocated(&replica.data));
+            }
             let Noise { processor_probe_ns, disk_sync_ns, .. } = self.record.noise;
             let (noise, programs) = self.window.close();
             let of_agents = self.record.phases.iter().flat_map(|phase| &phase.agents).filter_map(|agent| agent.noise);
@@ -316,6 +358,7 @@ impl<'a> Attendant<'a> {
             if let Some(server) = self.server {
                 self.server_peaks.count(server);
             }
+            self.replicas.iter_mut().for_each(|replica| replica.peaks.count(replica.id));
         }
     }
 
@@ -334,6 +377,7 @@ impl<'a> Attendant<'a> {
             if let Some(server) = self.server {
                 self.server_peaks.look(server);
             }
+            self.replicas.iter_mut().for_each(|replica| replica.peaks.look(replica.id));
         }
     }
 

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use super::page_cache::drop_pages;
 use super::plan::Chosen;
-use super::serve::Served;
+use super::replicas::Servers;
 use super::task::TrialStep;
 use super::trial::Bench;
 use crate::jobs::lookup::LOOKUP;
@@ -30,7 +30,7 @@ impl Bench<'_> {
         &self,
         chosen: &Chosen,
         launch: &Launch,
-        served: &mut Option<Served>,
+        served: &mut Option<Servers>,
         (data, directory): (&Path, &Path),
         record: &mut Record,
     ) -> Result<(), Outcome> {
@@ -40,7 +40,7 @@ impl Bench<'_> {
         }
         let server = served.take();
         let is_served = server.is_some();
-        server.map_or(Ok(()), Served::stop).map_err(|reason| Outcome::Failed { reason })?;
+        server.map_or(Ok(()), Servers::stop).map_err(|reason| Outcome::Failed { reason })?;
         let stayed = drop_pages(data).map_err(|what| Outcome::Refused { reason: format!("--cold: {what}") })?;
         record.still_cached_share = stayed;
         if is_served {

@@ -48,6 +48,27 @@ impl fmt::Display for BrokenLine {
     }
 }
 
+/// A record that another method made, which cannot be read: its fields may be others.
+#[derive(Debug)]
+pub struct OtherMethod {
+    pub method: u32,
+    pub job: String,
+    pub began: String,
+}
+
+impl fmt::Display for OtherMethod {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            out,
+            "measured by method {}, this kvfair is of method {METHOD}\nhint: numbers of different methods are never \
+             shown together; measure again, or use the kvfair that wrote it",
+            self.method
+        )
+    }
+}
+
+impl std::error::Error for OtherMethod {}
+
 /// Reads a results file back. A last line that was cut off by a crash is left out; any other bad line is an error.
 pub fn records(path: &Path, parts: Parts) -> Result<Vec<Record>> {
     let about = || format!("cannot read results from {}", path.display());
@@ -202,24 +223,42 @@ fn next_line<T>(file: &mut BufReader<File>, rest: &mut Vec<u8>, make: impl FnOnc
 
 /// One line's record. Of another method not even the fields need be the same.
 fn record(line: &[u8]) -> Result<Record> {
-    #[derive(Deserialize)]
+    #[derive(Default, Deserialize)]
     struct Written {
         method: u32,
         kvfair: String,
+        #[serde(default)]
+        job: WrittenJob,
+        #[serde(default)]
+        run: WrittenRun,
+    }
+    #[derive(Default, Deserialize)]
+    struct WrittenJob {
+        #[serde(default)]
+        name: String,
+    }
+    #[derive(Default, Deserialize)]
+    struct WrittenRun {
+        #[serde(default)]
+        began: String,
     }
     // Looked at as a whole: string by string takes three times as long.
     let line = std::str::from_utf8(line).context("not a record of kvfair")?;
     let record = serde_json::from_str(line);
     let written = match &record {
-        Ok(Record { method, .. }) => Some(Written { method: *method, kvfair: String::new() }),
+        Ok(Record { method, job, run, .. }) if *method != METHOD => Some(Written {
+            method: *method,
+            kvfair: String::new(),
+            job: WrittenJob { name: job.name.clone() },
+            run: WrittenRun { began: run.began.clone() },
+        }),
+        Ok(_) => None,
         Err(_) => serde_json::from_str(line).ok(),
     };
     match written {
-        Some(Written { method, .. }) if method != METHOD => {
-            bail!(
-                "measured by method {method}, this kvfair is of method {METHOD}\nhint: numbers of different methods are \
-                 never shown together; measure again, or use the kvfair that wrote it"
-            )
+        Some(Written { method, job, run, .. }) if method != METHOD => {
+            let (job, began) = (plain::line(&job.name).into_owned(), plain::line(&run.began).into_owned());
+            Err(anyhow!(OtherMethod { method, job, began }))
         }
         Some(Written { kvfair, .. }) if record.is_err() && kvfair != env!("CARGO_PKG_VERSION") => {
             let (ours, its) = (env!("CARGO_PKG_VERSION"), plain::line(&kvfair));

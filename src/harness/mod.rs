@@ -33,6 +33,7 @@ pub mod plan;
 pub mod process;
 pub mod program;
 mod remote_place;
+pub mod replicas;
 pub mod save;
 #[cfg(test)]
 mod schema;

@@ -5,11 +5,11 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::time::Duration;
 
-use super::agents::AgentPlan;
 use super::timing::End;
 use crate::jobs::draw::{Rng, mix};
 use crate::jobs::keyed::questions::points_of;
 use crate::jobs::{JobKind, Part};
+use crate::model::agents::AgentPlan;
 use crate::model::effort::Blocks;
 use crate::model::fans::Encoding;
 use crate::model::levers::{LeverPart, LeverRun};

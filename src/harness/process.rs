@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use nix::sys::signal::{Signal, kill, killpg};
 use nix::sys::wait::{WaitPidFlag, waitpid};
@@ -138,7 +138,9 @@ fn end_orphans() {
         if orphans.is_empty() || began.elapsed() > GOING {
             return;
         }
-        orphans.iter().for_each(|&pid| kill_family(pid));
+        for pid in &orphans {
+            kill_family(*pid);
+        }
         orphans.into_iter().for_each(reap);
         std::thread::sleep(Duration::from_millis(1));
     }
@@ -147,14 +149,31 @@ fn end_orphans() {
 /// Kills all that we have started. Who waits for it reaps it.
 pub fn kill_all() {
     let leashed = leashed().clone();
-    leashed.into_iter().for_each(kill_family);
-    orphans().into_iter().for_each(kill_family);
+    for root in leashed.into_iter().chain(orphans()) {
+        kill_family(root);
+    }
 }
 
+/// Kills a process and all below it.
 fn kill_family(root: u32) {
-    for pid in watch::family(root) {
+    kill_each(&watch::family(root));
+}
+
+/// Kills them one after another, and tells when the first of them was killed.
+pub fn kill_each(family: &[u32]) -> SystemTime {
+    let killed_at = SystemTime::now();
+    for pid in family {
         // An error means that it is gone.
-        let _ = kill(Pid::from_raw(pid as i32), Signal::SIGKILL);
+        let _ = kill(Pid::from_raw(*pid as i32), Signal::SIGKILL);
+    }
+    killed_at
+}
+
+/// Waits until none of these runs any more, but not for ever: one that was killed has memory and ports a moment longer.
+pub fn wait_until_gone(family: &[u32]) {
+    let began = Instant::now();
+    while family.iter().any(|pid| watch::runs(*pid)) && began.elapsed() < GOING {
+        std::thread::sleep(Duration::from_millis(1));
     }
 }
 
@@ -219,5 +238,31 @@ pub fn in_words(status: ExitStatus) -> String {
         (Some(code), _) => format!("exit code {code}"),
         (None, Some(signal)) => format!("killed by {signal}"),
         (None, None) => status.to_string(),
+    }
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use super::*;
+
+    /// A server's processes may be in sessions of their own, as PostgreSQL's are: no signal to its group reaches them.
+    #[test]
+    fn what_is_killed_is_gone_with_all_below_it() {
+        let mut shell = Command::new("sh");
+        let mut leash = Leashed::spawn(shell.args(["-c", "setsid sleep 60 & sleep 60"])).unwrap();
+        let began = Instant::now();
+        let family = loop {
+            let family = watch::family(leash.id());
+            if family.len() == 3 || began.elapsed() > GOING {
+                break family;
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        };
+        assert_eq!(family.len(), 3, "the shell and both of its children");
+        assert!(family.iter().all(|pid| watch::runs(*pid)));
+        kill_each(&family);
+        leash.kill();
+        wait_until_gone(&family);
+        assert!(!family.iter().any(|pid| watch::runs(*pid)));
     }
 }

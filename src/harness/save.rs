@@ -162,17 +162,18 @@ pub fn default_path(began: &str, job: &str) -> PathBuf {
 }
 
 /// The results files in the usual place, the newest first; at least one.
-pub fn newest_first() -> Result<Vec<PathBuf>> {
-    let entries = std::fs::read_dir(DIRECTORY).with_context(|| {
-        format!("no results yet: there is no ./{DIRECTORY} here\nhint: `kvfair run fans` makes some, or name a file: `kvfair show FILE`")
-    })?;
+/// `with_files` is the command with files named.
+pub fn newest_first(with_files: &str) -> Result<Vec<PathBuf>> {
+    let hint = format!("`kvfair run fans` makes some, or name files: `{with_files}`");
+    let entries = std::fs::read_dir(DIRECTORY)
+        .with_context(|| format!("no results yet: there is no ./{DIRECTORY} here\nhint: {hint}"))?;
     let files = entries.flatten().map(|entry| entry.path());
     let mut files: Vec<PathBuf> = files.filter(|path| path.extension().is_some_and(|end| end == "jsonl")).collect();
     // Names begin with the time of the run, so their order is its order; the time of writing orders equal ones.
     files.sort_by_cached_key(|path| (path.metadata().and_then(|meta| meta.modified()).ok(), path.clone()));
     files.reverse();
     if files.is_empty() {
-        return Err(anyhow!("no results yet in ./{DIRECTORY}\nhint: `kvfair run fans` makes some"));
+        return Err(anyhow!("no results yet in ./{DIRECTORY}\nhint: {hint}"));
     }
     Ok(files)
 }

@@ -7,7 +7,7 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -16,6 +16,7 @@ use super::pin::{self, PROCESSORS};
 use super::process::{self, Leashed, in_words, is_program, on_path};
 use super::remote_place::{self, Instead};
 use super::signals::Interrupt;
+use super::watch;
 use crate::model::op::Fault;
 use crate::model::trial::Transport;
 use crate::stores::{Adapter, Facts, Launch, Login, Place, Server, Step, Store};
@@ -97,7 +98,9 @@ pub fn start(
     };
     let processors = launch.settings.get(PROCESSORS).map_or(Ok(Vec::new()), |asked| pin::of_a_target(asked));
     let under = [processors.map_err(Unserved::Failed)?, under.to_vec()].concat();
-    let is_guarded = site.is_guarded && server.takes_password && transport == Transport::Tcp;
+    // A replica has the password of its primary.
+    let is_new = launch.follows.is_none();
+    let is_guarded = site.is_guarded && is_new && server.takes_password && transport == Transport::Tcp;
     for attempt in 1.. {
         let place = private_place(server, transport, site.scratch).map_err(Unserved::Failed)?;
         let mut login = launch.login.clone();
@@ -328,9 +331,19 @@ impl Served {
         Some(without(ending, self.login.password.as_deref()))
     }
 
-    /// Kills it as `kill -9` does.
+    /// Kills its process group as `kill -9` does. A tracer below it has a group of its own, and lives on.
     pub fn kill(mut self) {
         self.leash.kill();
+    }
+
+    /// Kills it and all processes below it, waits until none is left, and tells when the first was killed. PostgreSQL
+    /// does not start again while one of its old processes has its shared memory.
+    pub fn kill_all(mut self) -> SystemTime {
+        let family = watch::family(self.id());
+        let killed_at = process::kill_each(&family);
+        self.leash.kill();
+        process::wait_until_gone(&family);
+        killed_at
     }
 
     /// Stops it and makes sure that nobody answers there any more.

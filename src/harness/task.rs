@@ -12,8 +12,9 @@ use super::guest::MemoryQuery;
 use super::oracle::{OracleTask, Summary};
 use super::program::Program;
 use crate::jobs::Part;
-use crate::model::agents::{Agent, AgentShare};
+use crate::model::agents::{Agent, AgentCommand, AgentShare};
 use crate::model::check::ProbeEnd;
+use crate::model::crash::failover::ClientWrites;
 use crate::model::crash::ledger::FoundValue;
 use crate::model::load::At;
 use crate::model::op::Wrong;
@@ -30,6 +31,7 @@ pub enum Task {
     ExpectedState(OracleTask),
     Probe(ProbeTask),
     Ledger(LedgerTask),
+    Failover(FailoverTask),
     Proxy(ProxyTask),
 }
 
@@ -41,6 +43,7 @@ impl Task {
             Task::ExpectedState(_) => "expected-state",
             Task::Probe(_) => "probe",
             Task::Ledger(_) => "ledger",
+            Task::Failover(_) => "failover",
             Task::Proxy(_) => "proxy",
         }
     }
@@ -94,17 +97,8 @@ pub struct TrialTask {
     pub judges_start: bool,
 }
 
-/// How an agent is started.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct AgentCommand {
-    /// What messages call its machine.
-    pub host: String,
-    /// For `sh -c`: it connects its standard input and output to those of `kvfair agent`.
-    pub line: String,
-}
-
-/// What an agent is told, a line of JSON each. It answers `Clock` by `Event::Clock`; `Drive` by `Event::Begins` once its
-/// clients are connected; `Begin` by `Event::Progress` now and then and `Event::ShareEnded` at the end. When its
+/// What an agent is told, a line of JSON each. It answers `Clock` by `Event::Clock`; `Drive` by `Event::Begins` once
+/// its clients are connected; `Begin` by `Event::Progress` now and then and `Event::ShareEnded` at the end. When its
 /// standard input is closed it ends.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -215,6 +209,31 @@ pub enum LedgerWork {
     Read { slots: Vec<Vec<u64>> },
 }
 
+/// The clients of a primary that is to be killed.
+#[derive(Serialize, Deserialize)]
+pub struct FailoverTask {
+    pub store: String,
+    /// The primary, then its replicas.
+    pub servers: Vec<Launch>,
+    pub clients: u32,
+    /// How long a client may find no server that takes its writes.
+    pub limit: Duration,
+}
+
+/// What these clients tell. Times are microseconds of the epoch.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FailoverEvent {
+    /// Some writes of the client were acknowledged.
+    Works { client: u32 },
+    /// Its connection to the primary is broken.
+    Broken { client: u32, at_us: u64, why: String },
+    /// A write of it was acknowledged again.
+    Resumed { client: u32, at_us: u64 },
+    /// What each client wrote to each primary: the last that they tell.
+    Wrote(Vec<ClientWrites>),
+}
+
 /// A proxy before one server, until its standard input is closed.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ProxyTask {
@@ -259,6 +278,8 @@ pub enum Event {
     Counters(BTreeMap<String, u64>),
     /// The store's own counters, before what is measured and after it, or why they could not be read.
     StoreStats(Result<BTreeMap<String, [f64; 2]>, String>),
+    /// How many seconds after the final flush each replica had all that the primary had.
+    CaughtUp(Vec<f64>),
     /// Nothing that it wrote is left in a store that is not ours.
     TakenBack,
     /// Keys compared so far.
@@ -295,6 +316,7 @@ pub enum Event {
     Agents(Vec<Agent>, Vec<u32>),
     /// What was said is no event: its beginning.
     Strange(String),
+    Failover(FailoverEvent),
     // One of these is the last of a child.
     /// A limit of the store, an op that it lacks, or a library that is not here.
     Refused(String),

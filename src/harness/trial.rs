@@ -19,7 +19,8 @@ use super::gates::programs::Programs;
 use super::network::Proxy;
 use super::password;
 use super::plan::{Chosen, Plan};
-use super::serve::{self, Served, Site, Unserved};
+use super::replicas::{Servers, Start};
+use super::serve::{self, Site, Unserved};
 use super::signals::Interrupt;
 use super::task::{Event, Task, TrialStep, TrialTask};
 use super::visits::VisitEntry;
@@ -200,10 +201,10 @@ impl<'a> Bench<'a> {
             _ => None,
         };
         let worked = self.work(chosen, &launch, &mut served, (&data, directory), record, watch);
-        let login = served.as_ref().map_or_else(|| launch.login.clone(), |served| served.login.clone());
+        let login = served.as_ref().map_or_else(|| launch.login.clone(), |served| served.primary.login.clone());
         let worked = worked.map_err(|outcome| with_servers_end(outcome, served.as_mut()));
         let worked = worked.and_then(|()| is_alive(served.as_mut()));
-        let stopped = served.map_or(Ok(()), Served::stop);
+        let stopped = served.map_or(Ok(()), Servers::stop);
         worked.and(stopped.map_err(|reason| Outcome::Failed { reason }))?;
         counts::check(self.plan, &self.data_for(chosen, record.block).summary, record)
             .map_err(|reason| Outcome::Failed { reason })?;
@@ -215,7 +216,7 @@ impl<'a> Bench<'a> {
         &self,
         chosen: &Chosen,
         launch: &Launch,
-        served: &mut Option<Served>,
+        served: &mut Option<Servers>,
         (data, directory): (&Path, &Path),
         record: &mut Record,
         watch: &mut dyn FnMut(Live),
@@ -300,13 +301,16 @@ impl<'a> Bench<'a> {
         launch: &Launch,
         data: &Path,
         directory: &Path,
-    ) -> Result<Served, Outcome> {
+    ) -> Result<Servers, Outcome> {
         let transport = chosen.target.transport;
         let limit = self.plan.at_most(self.plan.timeout.min(START));
         let under = pin::server(&self.plan.pinned);
         let prepared = self.scratch.join("prepared");
         let site = Site { data, scratch: directory, prepared: Some(&prepared), is_guarded: self.plan.kind.is_some() };
-        let served = serve::start(&under, chosen.adapter, transport, launch, site, limit, self.interrupt);
+        let (adapter, interrupt) = (chosen.adapter, self.interrupt);
+        let served = serve::start(&under, adapter, transport, launch, site, limit, interrupt);
+        let how = Start { under: &under, adapter, transport, directory, limit, interrupt };
+        let served = served.and_then(|primary| Servers::follow(primary, launch, &how));
         served.map_err(|unserved| match unserved {
             Unserved::Failed(_) if self.plan.is_over() => {
                 Outcome::LeftOut { reason: "it had not started when the time of the run was over".to_string() }
@@ -332,7 +336,7 @@ impl<'a> Bench<'a> {
         &self,
         chosen: &Chosen,
         launch: &Launch,
-        served: Option<&mut Served>,
+        served: Option<&mut Servers>,
         proxy: Option<&Proxy>,
         data: &Path,
         directory: &Path,
@@ -346,11 +350,11 @@ impl<'a> Bench<'a> {
         let keeps = program.is_some();
         let task = TrialTask { program, through, step, ..self.task(chosen, launch, record.block) };
         let (under, log) = (pin::clients(&self.plan.pinned), directory.join("trial.log"));
-        let command = served.as_ref().map(|served| served.command.clone()).unwrap_or_default();
+        let command = served.as_ref().map(|served| served.primary.command.clone()).unwrap_or_default();
         // Read once a run, and not beside a trial.
         let sha256 = command.first().and_then(|program| digest::of_program(Path::new(program)));
         let mut child = Child::start(&under, &Task::Trial(Box::new(task)), &log).map_err(failed)?;
-        let servers = (served.as_ref().map(|served| served.id()), proxy.map(Proxy::id));
+        let servers = (served.as_deref(), proxy.map(Proxy::id));
         let files = match &launch.place {
             Place::Path(path) => Some(path.as_path()),
             _ if chosen.place.is_some() => None,
@@ -463,7 +467,7 @@ impl<'a> Bench<'a> {
 }
 
 /// A connection is lost a moment before its server's end can be seen.
-fn with_servers_end(outcome: Outcome, served: Option<&mut Served>) -> Outcome {
+fn with_servers_end(outcome: Outcome, served: Option<&mut Servers>) -> Outcome {
     match (outcome, served) {
         (Outcome::Failed { reason }, Some(served)) => match served.ending_within(ENDING) {
             Some(ending) => Outcome::Failed { reason: format!("{reason}; the server ended: {ending}") },
@@ -474,7 +478,7 @@ fn with_servers_end(outcome: Outcome, served: Option<&mut Served>) -> Outcome {
 }
 
 /// What was done on a server that is gone by the end may have been done on another one in its place.
-fn is_alive(served: Option<&mut Served>) -> Result<(), Outcome> {
+fn is_alive(served: Option<&mut Servers>) -> Result<(), Outcome> {
     match served.and_then(|served| served.ending_within(Duration::ZERO)) {
         Some(ending) => Err(Outcome::Failed { reason: format!("the server ended before the trial did: {ending}") }),
         None => Ok(()),

@@ -124,7 +124,7 @@ impl Peaks {
 }
 
 #[cfg(target_os = "linux")]
-pub use linux::{children, family, memory_of, name_of, reading, shares_of, statuses_of};
+pub use linux::{children, family, memory_of, name_of, reading, runs, shares_of, statuses_of};
 
 #[cfg(target_os = "linux")]
 mod linux {
@@ -150,6 +150,12 @@ mod linux {
     /// What the kernel calls a process: fifteen bytes that it may have chosen itself.
     pub fn name_of(pid: u32) -> Option<String> {
         Some(Process::new(pid as i32).ok()?.stat().ok()?.comm)
+    }
+
+    /// Whether it has not ended. One that nobody has waited for has ended too.
+    pub fn runs(pid: u32) -> bool {
+        let stat = Process::new(pid as i32).and_then(|process| process.stat());
+        stat.is_ok_and(|stat| !matches!(stat.state, 'Z' | 'X'))
     }
 
     /// The children of a process, dead ones that nobody has waited for included.
@@ -353,10 +359,14 @@ mod linux {
         #[test]
         fn a_status_tells_our_own_memory() {
             let held = vec![1_u8; 20 << 20];
-            let (by_status, by_shares) = (statuses_of(&[std::process::id()]), shares_of(&[std::process::id()]));
-            assert!(by_status.anonymous_bytes > held.len() as u64, "{by_status:?}");
-            let apart = by_status.anonymous_bytes.abs_diff(by_shares.anonymous_bytes);
-            assert!(apart < 8 << 20, "{by_status:?} {by_shares:?}");
+            // Other tests of this process take and free memory between both readings: the nearest two count.
+            let read = || {
+                let (by_status, by_shares) = (statuses_of(&[std::process::id()]), shares_of(&[std::process::id()]));
+                assert!(by_status.anonymous_bytes > held.len() as u64, "{by_status:?}");
+                by_status.anonymous_bytes.abs_diff(by_shares.anonymous_bytes)
+            };
+            let apart = (0..50).map(|_| read()).min().expect("it was read");
+            assert!(apart < 8 << 20, "{apart}");
         }
     }
 }
@@ -370,6 +380,11 @@ pub fn reading(_: u32) -> UsageReading {
 #[cfg(not(target_os = "linux"))]
 pub fn family(root: u32) -> Vec<u32> {
     vec![root]
+}
+
+#[cfg(not(target_os = "linux"))]
+pub fn runs(_: u32) -> bool {
+    false
 }
 
 #[cfg(not(target_os = "linux"))]

@@ -16,14 +16,15 @@ use super::task::{Event, PartSeen, TrialStep, TrialTask};
 use super::ttl_shim::TtlShim;
 use super::{files, oracle, sweep};
 use crate::jobs::draw::mix;
-use crate::jobs::{self, EndState, Job, JobKind, LOAD_BYTES, LOAD_DEPTH, Part};
+use crate::jobs::{self, Job, JobKind, LOAD_BYTES, LOAD_DEPTH, Part};
 use crate::loadgen::pace::Pace;
+use crate::loadgen::replicated::Replicas;
 use crate::loadgen::sockets::{self, Conduct, Threads};
 use crate::loadgen::{LoadStats, Progress, Stopped, Work, threads};
 use crate::model::load::At;
 use crate::model::metrics::Metrics;
 use crate::model::op::{Fault, Wrong};
-use crate::model::record::{Answered, CutOff, Phase, Usage, Verdict};
+use crate::model::record::{CutOff, Phase, Usage};
 use crate::stores::cached::Cached;
 use crate::stores::store_stats::StoreStats;
 use crate::stores::{self, Adapter, Launch, Place, Role, Store};
@@ -32,11 +33,14 @@ pub mod agent;
 mod beat;
 mod drawn;
 mod entry;
+mod followers;
 mod readers;
 mod supervisor;
 mod team;
+mod verdict;
 
 use beat::Beat;
+use verdict::{compare, judge, tell_verdict};
 
 /// How often the parent hears how far we are.
 const BEAT: Duration = Duration::from_millis(100);
@@ -104,12 +108,7 @@ fn carry_out(trial: &TrialTask) -> Result<(), Early> {
         entry::must_have_room(store.as_ref(), trial)?;
     }
     if trial.step == TrialStep::Read && trial.job.lookup.readers > 1 {
-        tell(&Event::Facts(store.facts().map_err(|fault| reach(&launch.place, &fault))?));
-        drop(store);
-        let worked = readers::work(trial);
-        let store = (adapter.open)(launch).map_err(|fault| reach(&launch.place, &fault))?;
-        worked.map_err(|early| entry::or_empty(early, store.as_ref(), trial))?;
-        return compare(trial, adapter, kind, store.as_ref(), oracle::TrialCounts::default(), &[]);
+        return read_by_several(trial, adapter, kind, store);
     }
     let one_of = match trial.step {
         TrialStep::Reader(index) => Some(readers::OneOf { job: job.as_ref(), index, of: trial.job.lookup.readers }),
@@ -119,8 +118,8 @@ fn carry_out(trial: &TrialTask) -> Result<(), Early> {
     let job: &dyn Job = drawn.as_ref().map_or(job.as_ref(), |drawn| drawn);
     let job: &dyn Job = one_of.as_ref().map_or(job, |one| one);
     let evicted_before = if job.fills() { evicted(store.as_ref())? } else { 0 };
-    let team = team::started(trial)?;
-    let stage = Stage { team, ..Stage::new(trial, adapter, job, &source) };
+    let (team, replicas) = (team::started(trial)?, followers::open(adapter, launch)?);
+    let stage = Stage { team, replicas, ..Stage::new(trial, adapter, job, &source) };
     let (mut store, worked) = stage.work(through(trial, adapter, store)?);
     let may_still_write = worked.is_err() && stage.team.as_ref().is_some_and(|team| team.borrow().is_elsewhere());
     if matches!(trial.step, TrialStep::Fill | TrialStep::Reader(_)) {
@@ -141,7 +140,10 @@ fn carry_out(trial: &TrialTask) -> Result<(), Early> {
         let evicted = if job.fills() { evicted(store.as_ref())?.saturating_sub(evicted_before) } else { 0 };
         let expires = store.expires() && trial.cache.is_none();
         let asked = oracle::TrialCounts { misses: stage.misses.get(), evicted, expires };
-        compare(trial, adapter, kind, store.as_ref(), asked, &stage.played.borrow())
+        let played = stage.played.borrow();
+        let judge = |store: &dyn Store| judge(trial, adapter, kind, store, asked, &played);
+        tell_verdict(followers::judge(stage.replicas.as_ref(), store.as_ref(), judge)?);
+        Ok(())
     });
     match if trial.guest { take_back() } else { Ok(()) } {
         Ok(()) => {
@@ -153,6 +155,17 @@ fn carry_out(trial: &TrialTask) -> Result<(), Early> {
         }
         Err(what) => Err(compared.err().map_or(Early::Failed(what.clone()), |early| early.and(&what))),
     }
+}
+
+/// Several processes read, of which this one is none.
+fn read_by_several(trial: &TrialTask, adapter: &Adapter, kind: &JobKind, store: Box<dyn Store>) -> Result<(), Early> {
+    let launch = &trial.launch;
+    tell(&Event::Facts(store.facts().map_err(|fault| reach(&launch.place, &fault))?));
+    drop(store);
+    let worked = readers::work(trial);
+    let store = (adapter.open)(launch).map_err(|fault| reach(&launch.place, &fault))?;
+    worked.map_err(|early| entry::or_empty(early, store.as_ref(), trial))?;
+    compare(trial, adapter, kind, store.as_ref())
 }
 
 /// The store as it is reached through the proxy, where there is one.
@@ -175,6 +188,7 @@ struct Stage<'a> {
     adapter: &'a Adapter,
     job: &'a dyn Job,
     source: &'a DataFile,
+    replicas: Option<Replicas>,
     /// Units of the phases that were measured so far.
     finished: Cell<u64>,
     misses: Cell<u64>,
@@ -200,37 +214,43 @@ struct Drive<'a> {
 impl<'a> Stage<'a> {
     fn new(trial: &'a TrialTask, adapter: &'a Adapter, job: &'a dyn Job, source: &'a DataFile) -> Stage<'a> {
         let (finished, misses, played) = (Cell::new(0), Cell::new(0), RefCell::new(Vec::new()));
-        Stage { trial, adapter, job, source, finished, misses, played, team: None, beside: 1 }
+        Stage { trial, adapter, job, source, replicas: None, finished, misses, played, team: None, beside: 1 }
     }
+
     /// Works on the store, behind a cache if there is to be one. Gives back the store itself, to be looked into.
     fn work(&self, store: Box<dyn Store>) -> (Box<dyn Store>, Result<(), Early>) {
         match self.trial.cache {
             None => {
-                let worked = self.phases(store.as_ref());
+                let worked = match &self.replicas {
+                    None => self.phases(store.as_ref(), store.as_ref()),
+                    Some(replicas) => self.phases(&replicas.of(store.as_ref()), store.as_ref()),
+                };
                 (store, worked)
             }
             Some(cache) => {
                 let cached = Cached::new(store, cache, self.trial.launch.clients);
-                let worked = self.phases(&cached);
+                let worked = self.phases(&cached, &cached);
                 (cached.into_inner(), worked)
             }
         }
     }
 
-    /// Load, everything that is measured, final flush.
-    fn phases(&self, store: &dyn Store) -> Result<(), Early> {
+    /// Load, everything that is measured, final flush. What a store with replicas is loaded with goes to its primary
+    /// alone, `loaded`, over one connection with many writes under way.
+    fn phases(&self, store: &dyn Store, loaded: &dyn Store) -> Result<(), Early> {
         let launch = &self.trial.launch;
         tell(&Event::Facts(store.facts().map_err(|fault| reach(&launch.place, &fault))?));
-        files::allow(launch.clients).map_err(Early::Refused)?;
+        files::allow(launch.clients * (1 + launch.replicas.len() as u32)).map_err(Early::Refused)?;
         let shim = TtlShim::new(store);
         let store: &dyn Store = if self.job.fills() && !store.expires() { &shim } else { store };
+        let loaded = if self.replicas.is_some() { loaded } else { store };
         let (load, measured, asked) = self.parts();
         let mut stats_before = None;
         // Values of another size are other records.
         let sized = self.trial.job.load.as_ref().is_some_and(|load| !load.sizes.is_empty());
         for (place, &at) in self.trial.points.iter().enumerate() {
             for &part in load.iter().filter(|_| place == 0 || sized) {
-                self.drive(store, part, At { number: 0, clients: LOADERS, rate: None, batch: 1, ..at }, false)?;
+                self.drive(loaded, part, At { number: 0, clients: LOADERS, rate: None, batch: 1, ..at }, false)?;
                 self.played.borrow_mut().clear();
                 if self.trial.job.load.is_none() {
                     self.flush(part.name(), store)?;
@@ -250,6 +270,9 @@ impl<'a> Stage<'a> {
             return Ok(());
         }
         self.flush("final_flush", store)?;
+        if let Some(replicas) = &self.replicas {
+            tell(&Event::CaughtUp(followers::catch_up(replicas, store, launch)?));
+        }
         tell(&Event::Counters(store.counters()));
         let before = stats_before.unwrap_or_else(|| Ok(StoreStats::default()));
         let stats = before.and_then(|before| Ok(before.until(&store.stats()?))).map_err(|fault| fault.to_string());
@@ -273,6 +296,7 @@ impl<'a> Stage<'a> {
 
     /// Goes through a part of a point. Whether it came to its end.
     fn drive(&self, store: &dyn Store, part: Part, at: At, doubled: bool) -> Result<bool, Early> {
+        followers::begin(self.replicas.as_ref(), store, &self.trial.launch)?;
         let seen = match &self.team {
             Some(team) if part != Part::Load => team::drive(self, &mut team.borrow_mut(), part, at)?,
             _ => {
@@ -345,7 +369,9 @@ impl<'a> Stage<'a> {
         seen.asked.sort_unstable();
         let (cut_off, asked) = (seen.cut_off, std::mem::take(&mut seen.asked));
         let open = pace.as_ref().zip(seen.lateness.take()).map(|(pace, lateness)| pace.open(lateness, has_connection));
-        let phase = Phase { open, doubled, point: at.number, ..phase(part.name(), at.clients, seen, units_by_second) };
+        let staleness = self.replicas.as_ref().filter(|_| part != Part::Load).map(Replicas::staleness);
+        let phase = phase(part.name(), at.clients, seen, units_by_second);
+        let phase = Phase { open, doubled, staleness, point: at.number, ..phase };
         let waits = std::mem::take(&mut *waits.lock().expect("waits are only gathered"));
         Ok(PartSeen { phase, cut_off, asked, waits })
     }
@@ -421,6 +447,8 @@ fn phase(name: &str, clients: u32, seen: LoadStats, units_by_second: Vec<u64>) -
         units_by_second,
         client: Usage::default(),
         server: None,
+        replicas: Vec::new(),
+        staleness: None,
         proxy: None,
         store_by_second: Vec::new(),
         machine_joules: None,
@@ -455,32 +483,6 @@ fn evicted(store: &dyn Store) -> Result<u64, Early> {
         .evicted()
         .map(Option::unwrap_or_default)
         .map_err(|fault| Early::Failed(format!("asking for evictions: {fault}")))
-}
-
-/// Reads the end state back through a fresh session and compares it with the expected state.
-fn compare(
-    trial: &TrialTask,
-    adapter: &Adapter,
-    kind: &JobKind,
-    store: &dyn Store,
-    asked: oracle::TrialCounts,
-    played: &[Played],
-) -> Result<(), Early> {
-    let read_only = trial.job.load.as_ref().is_some_and(|load| load.read_only);
-    if read_only || adapter.role == Role::Null {
-        let unchecked = if read_only { Verdict::Answered(Answered::default()) } else { Verdict::Baseline };
-        tell(&Event::Verdict(unchecked, None));
-        return Ok(());
-    }
-    let heard = |keys| tell(&Event::Verifying(keys));
-    let compared = match kind.left_by(&trial.job) {
-        EndState::Versions => oracle::versions(&trial.job, played, store, heard),
-        EndState::Recorded => oracle::recorded(&trial.expected, trial.verify, asked, store, heard),
-        end_state => oracle::compare(&trial.expected, trial.verify, end_state, store, heard),
-    };
-    let compared = compared.map_err(Early::Failed)?;
-    tell(&Event::Verdict(compared.verdict, compared.wrong_key));
-    Ok(())
 }
 
 /// Tells, and waits until the parent has looked and says go.

@@ -19,6 +19,7 @@ pub mod lengths;
 pub mod questions;
 pub mod turns;
 pub mod values;
+mod writer;
 
 use batches::Batched;
 use keytext::{KEY_BYTES, KeyText};

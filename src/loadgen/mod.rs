@@ -15,7 +15,9 @@ use pace::{Lateness, Pace};
 
 pub mod ahead;
 pub mod pace;
+pub mod replicated;
 pub mod sockets;
+pub mod staleness;
 mod tally;
 pub mod threads;
 

@@ -14,6 +14,24 @@ pub const SPREAD_MAX_SHARE: f64 = 0.01;
 /// An agent whose threads worked for more of the time may have been the limit itself.
 pub const SATURATED_SHARE: f64 = 0.90;
 
+/// How an agent is started.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AgentCommand {
+    /// What messages call its machine.
+    pub host: String,
+    /// For `sh -c`: it connects its standard input and output to those of `kvfair agent`.
+    pub line: String,
+}
+
+/// The agents of a run.
+#[derive(Clone, Debug, Default)]
+pub struct AgentPlan {
+    /// Nobody where trials drive their clients themselves.
+    pub commands: Vec<AgentCommand>,
+    /// A trial whose agents begin too far apart does not count. A pilot is too short for that.
+    pub judges_start: bool,
+}
+
 /// Which part of the load is an agent's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AgentShare {

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::trial::Durability;
 
 pub mod calls;
+pub mod failover;
 pub mod ledger;
 pub mod syncs;
 

@@ -60,6 +60,9 @@ pub struct Load {
     /// Nothing is loaded or written: `records` is the most keys that are drawn of those that the store holds.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub read_only: bool,
+    /// Each key is set by one client alone, so that its versions have an order: where a target has replicas.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub one_writer: bool,
 }
 
 /// The most records of one scan: YCSB's default.

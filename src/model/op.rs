@@ -62,6 +62,20 @@ pub struct Pattern<'a> {
 }
 
 impl Op<'_> {
+    /// Whether it leaves what the store holds as it is.
+    pub fn is_read(&self) -> bool {
+        matches!(
+            self,
+            Op::Get(_)
+                | Op::GetMany(_)
+                | Op::Number(_)
+                | Op::NumberMany(_)
+                | Op::GetVersion(_)
+                | Op::ReadTally(_)
+                | Op::Scan { .. }
+        )
+    }
+
     /// The op's name as reports and messages say it.
     pub fn name(&self) -> &'static str {
         match self {

@@ -20,8 +20,10 @@ pub use super::stream::{Model, Stream, Traced};
 use super::trial::{Configuration, Durability, JobSettings, Pinned, Seeds, Target, Verify};
 
 mod rated;
+mod replication;
 
 pub use rated::{CutOff, Open};
+pub use replication::{ReplicaFacts, Staleness};
 
 /// One line of a results file.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -92,6 +94,9 @@ pub struct Record {
     /// Load, run and final flush, as far as the trial came.
     pub phases: Vec<Phase>,
     pub memory: Memory,
+    /// What followed the server; nothing where it had no replicas.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub replicas: Vec<ReplicaFacts>,
     /// What was counted beside the clients: a cache's hits and misses.
     #[serde(default)]
     pub counters: BTreeMap<String, u64>,
@@ -299,7 +304,13 @@ pub struct Phase {
     pub client: Usage,
     /// The server's processes, where we started them.
     pub server: Option<Usage>,
-    /// The proxy that stands for the network; it is no part of the two above.
+    /// Each of the server's replicas.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub replicas: Vec<Usage>,
+    /// How old what was read from them was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub staleness: Option<Staleness>,
+    /// The proxy that stands for the network; it is no part of the others.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub proxy: Option<Usage>,
     /// Each whole second of the server's processes, or of the trial's where the store lives in it; nothing is known of
@@ -457,12 +468,6 @@ impl Record {
             Verdict::Right(checked) | Verdict::Wrong { checked, .. } => checked.took_s,
             Verdict::Answered(_) | Verdict::Baseline | Verdict::NotReached => 0.0,
         }
-    }
-
-    /// Memory of the store: of its server, or of the trial's process where the store lives in it. Nothing of a server
-    /// that kvfair did not start and could not look into.
-    pub fn store_memory(&self) -> Option<Peak> {
-        self.memory.server.or_else(|| (!self.target.is_guest()).then_some(self.memory.client))
     }
 
     /// Whether the number may stand in a table: an answer that was not found wrong may.

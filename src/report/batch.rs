@@ -3,11 +3,11 @@
 use super::cells::Row;
 use super::costs::BATCH_ENGINES;
 use super::standing::Standings;
-use super::versus::versus;
+use super::versus::{in_a_sentence, versus};
 use crate::model::record::Record;
 
-/// "Counting incrementally in lmdb took 3.1x as long as the batch count by duckdb.": the best store and the best engine.
-/// Empty where there are no two of them.
+/// "Counting incrementally in lmdb took 3.1 times as long as the batch count by duckdb.": the best store and the best
+/// engine. Empty where there are no two of them.
 pub fn sentence(rows: &[Row], standings: &Standings<'_>) -> String {
     let numbered = || rows.iter().filter(|row| row.numbers.is_some());
     // Rows of a group are sorted by their seconds.
@@ -17,5 +17,6 @@ pub fn sentence(rows: &[Row], standings: &Standings<'_>) -> String {
     let (store, engine) = (store.target.as_str(), engine.target.as_str());
     let both = standings.by(Record::cost, |label| label == store || label == engine);
     let Some(ratio) = both.and_then(|both| both.versus(store, engine)) else { return String::new() };
-    format!("Counting incrementally in {store} took {} as long as the batch count by {engine}.", versus(ratio))
+    let ratio = in_a_sentence(&versus(ratio), &format!("as long as the batch count by {engine}"));
+    format!("Counting incrementally in {store} took {ratio}.")
 }

@@ -65,7 +65,7 @@ fn cpu_us(record: &Record, phase: &Phase) -> Result<Option<f64>> {
     if phase.cut_off.is_some() || disturbed(record, phase).is_some() {
         return Ok(None);
     }
-    let cpu_s = phase.client.cpu_s() + phase.server.map_or(0.0, |server| server.cpu_s());
+    let cpu_s = phase.client.cpu_s() + phase.servers().map_or(0.0, |servers| servers.cpu_s());
     Ok(Some(phase.cpu_us_per_unit(cpu_s)).filter(|cpu_us| *cpu_us > 0.0))
 }
 
@@ -158,7 +158,7 @@ pub fn claimed(points: &[Point], of: fn(&Point) -> Option<Beside>) -> Vec<(&Poin
 pub fn sentence(points: &[Point]) -> String {
     let Some((first, last, compared)) = compared(points, |point| point.beside) else { return String::new() };
     if compared.iter().any(|(_, beside)| beside.blocks < CLAIM_BLOCKS as usize) {
-        return format!("Seen here, not claimed: {CLAIM_BLOCKS} blocks are the least.");
+        return format!("No claim: a claim needs at least {CLAIM_BLOCKS} blocks.");
     }
     let others = || compared.iter().filter(|(_, beside)| !beside.is_best);
     if others().count() > 0 && others().all(|(_, beside)| beside.noise_floor.is_none()) {

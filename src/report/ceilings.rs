@@ -14,7 +14,9 @@ pub(super) const LIMITED_SHARE: f64 = 0.8;
 /// Puts the points of each way to a server (what is spoken, over what) beside the baseline that shows how far it goes.
 pub(super) fn mark(points: &mut [Point], records: &[&Record]) {
     let mut ways: BTreeMap<&str, (&str, Transport)> = BTreeMap::new();
-    for record in records.iter().filter(|record| record.target.transport != Transport::InProcess) {
+    // Of a store with replicas each client has a thread of its own.
+    let is_alike = |record: &&&Record| record.target.transport != Transport::InProcess && record.replicas.is_empty();
+    for record in records.iter().filter(is_alike) {
         if let Some(facts) = &record.store {
             ways.insert(&record.target.label, (&facts.client_library, record.target.transport));
         }

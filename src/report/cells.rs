@@ -8,6 +8,7 @@ use anyhow::Result;
 use super::costs::{BATCH_ENGINES, bytes_written, group, is_many};
 use super::lookups::Lookups;
 use super::queries::Queries;
+use super::staleness::Stale;
 use super::standing::{Counted, Standings};
 use super::times;
 use super::versus::Versus;
@@ -93,6 +94,8 @@ pub struct Numbers {
     pub lookups: Option<Lookups>,
     /// What was asked once everything was built, where anything was.
     pub queries: Option<Queries>,
+    /// How old what replicas answered was; only where it was asked for: see [`fill_in`].
+    pub stale: Option<Stale>,
     /// Only where they were asked for: see [`fill_in`].
     pub op_times: Option<OpTimes>,
     pub timed_one_in: u32,
@@ -174,6 +177,7 @@ pub fn fill_in(rows: &mut [Row], records: &[Record], standings: &Standings<'_>) 
             queries.fill_in(&trials)?;
         }
         let runs: Vec<_> = trials.into_iter().filter_map(|trial| Some((trial, trial.phase("run")?))).collect();
+        numbers.stale = Stale::of(&runs)?;
         let times = times::merged(&runs, |run| Some(&run.times_ns))?;
         numbers.op_times = Some(OpTimes {
             op_ns_p50: times.median_ns(),
@@ -302,12 +306,12 @@ fn seen(trial: &Record) -> Seen {
         hit_share(trial),
         waiting_share(trial),
         per_op(&|phase| Some(phase.client)),
-        per_op(&|phase| phase.server),
+        per_op(&|phase| phase.servers()),
         system_share(trial),
         memory.map(|memory| memory.anonymous_bytes as f64),
         memory.map(|memory| memory.file_bytes as f64),
         memory.map(|memory| memory.shared_bytes as f64),
-        trial.bytes_on_disk.map(|bytes| bytes as f64),
+        trial.disk_bytes().map(|bytes| bytes as f64),
         bytes_written(trial),
         cores_used(trial),
         written_per_user_byte(trial),
@@ -352,6 +356,7 @@ fn numbers(trials: &[&Record]) -> Option<Numbers> {
         allocated_per_user_byte,
         lookups: Lookups::of(trials, seconds.median()),
         queries: Queries::of(trials),
+        stale: None,
         op_times: None,
         timed_one_in: run.timed_one_in,
     })
@@ -410,13 +415,13 @@ fn hit_share(trial: &Record) -> Option<f64> {
 }
 
 fn system_share(trial: &Record) -> Option<f64> {
-    let usages = trial.measured().flat_map(|phase| std::iter::once(phase.client).chain(phase.server));
+    let usages = trial.measured().flat_map(|phase| std::iter::once(phase.client).chain(phase.servers()));
     let (system_s, cpu_s) = usages.fold((0.0, 0.0), |sum, usage| (sum.0 + usage.system_s, sum.1 + usage.cpu_s()));
     (cpu_s > 0.0).then_some(system_s / cpu_s)
 }
 
 fn cores_used(trial: &Record) -> Option<f64> {
-    let used = |phase: &Phase| phase.client.cpu_s() + phase.server.map_or(0.0, |server| server.cpu_s());
+    let used = |phase: &Phase| phase.client.cpu_s() + phase.servers().map_or(0.0, |servers| servers.cpu_s());
     let took_s: f64 = trial.measured().map(|phase| phase.took_s).sum();
     Some(trial.measured().map(used).sum::<f64>() / took_s).filter(|_| took_s > 0.0)
 }
@@ -427,7 +432,7 @@ fn written_per_user_byte(trial: &Record) -> Option<f64> {
 }
 
 fn allocated_per_user_byte(trial: &Record) -> Option<f64> {
-    let (Verdict::Right(checked), Some(allocated)) = (&trial.verdict, trial.bytes_on_disk) else { return None };
+    let (Verdict::Right(checked), Some(allocated)) = (&trial.verdict, trial.disk_bytes()) else { return None };
     // A sample of the keys stands for all of them.
     let held = checked.bytes as f64 / checked.keys.max(1) as f64 * checked.keys_expected as f64;
     (held > 0.0 && allocated > 0).then(|| allocated as f64 / held)

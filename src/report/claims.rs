@@ -1,19 +1,21 @@
-//! What may be said of a run in plain words: differences that would come out the same tomorrow, who cannot be told
-//! apart, and why nothing is claimed.
+//! What may be said of a run in plain words: differences that would come out the same tomorrow, which targets are tied,
+//! and why nothing is claimed.
 
 use super::cells::{Row, Status, have_the_same_ops};
 use super::standing::{Standing, Standings};
 use super::versus::in_a_sentence;
 use crate::model::effort::CLAIM_BLOCKS;
+use crate::model::noise::percent;
 use crate::model::trial::Transport;
 use crate::model::units;
+use crate::stats::floor::Control;
 
-/// So many differences are told, and so many pairs that cannot be told apart.
+/// So many differences are told, and so many pairs that are tied.
 const TOLD: usize = 2;
 /// A step is found nine times in ten where it is so many times the ± of intervals (simulated: docs/statistics.md).
 const SEEN: f64 = 1.8;
 
-/// One or a few sentences that can be quoted.
+/// One or a few sentences that can be quoted. Of a noisy run the first one says that single times are not reliable.
 pub fn sentence(rows: &[Row], standings: &Standings<'_>) -> String {
     let wrong: Vec<&str> =
         rows.iter().filter(|row| matches!(row.status, Status::Wrong { .. })).map(|row| row.target.as_str()).collect();
@@ -23,6 +25,36 @@ pub fn sentence(rows: &[Row], standings: &Standings<'_>) -> String {
     if !wrong.is_empty() {
         return format!("{} gave wrong answers and has no numbers.", wrong.join(", "));
     }
+    let said = of_right_answers(rows, standings);
+    if said.is_empty() { said } else { doubted(standings, said) }
+}
+
+/// A sentence about times, behind the one that says why single times are not reliable, if they are not.
+pub fn doubted(standings: &Standings<'_>, said: String) -> String {
+    match doubt(standings) {
+        Some(doubt) if said.is_empty() => doubt,
+        Some(doubt) if !said.starts_with(&doubt) => format!("{doubt} {said}"),
+        _ => said,
+    }
+}
+
+/// Why the single times of a run are not reliable; nothing of a quiet run.
+fn doubt(standings: &Standings<'_>) -> Option<String> {
+    let counted = &standings.counted;
+    let (discarded, all) = (counted.discarded.len(), counted.blocks.union(&counted.discarded).count());
+    let why = match standings.is_noisy() {
+        false => return None,
+        true if counted.is_noisy() => format!("the machine disturbed {discarded} of {all} blocks"),
+        true => format!("the same store run twice differed by up to {}", percent(noise_floor(standings))),
+    };
+    Some(format!("Single times are not reliable: {why}."))
+}
+
+fn noise_floor(standings: &Standings<'_>) -> f64 {
+    standings.noise.controls().iter().filter_map(Control::floor).fold(0.0, f64::max)
+}
+
+fn of_right_answers(rows: &[Row], standings: &Standings<'_>) -> String {
     if let Some(refused) = &standings.refused {
         return format!("{} {}", refused.in_words(), of_cpu(rows, standings));
     }
@@ -44,10 +76,21 @@ pub fn sentence(rows: &[Row], standings: &Standings<'_>) -> String {
     });
     let mut said: Vec<String> = each.collect();
     let cpu = of_cpu(rows, standings);
-    if !cpu.is_empty() {
-        said.insert(if standings.is_noisy() { 0 } else { said.len() }, cpu);
+    if standings.is_noisy() {
+        // CPU is disturbed less, so it comes before times.
+        let rule = if numbered.len() > 1 { BEYOND_NOISE } else { "" };
+        // Several groups are named, each before what is said of it.
+        let of_times = if cpu.is_empty() || said.is_empty() || several { "" } else { "By time:" };
+        let first = [rule.to_string(), cpu, of_times.to_string()];
+        said.splice(0..0, first.into_iter().filter(|said| !said.is_empty()));
+    } else if !cpu.is_empty() {
+        said.push(cpu);
     }
-    said.join(" ")
+    let said = said.join(" ");
+    match unseen_in_words(rows, standings, &said).filter(|_| said.contains(TIED)) {
+        Some(unseen) => format!("{said} {unseen}"),
+        None => said,
+    }
 }
 
 /// Whether CPU is the first that is said something of: where the noise, or the machine, makes times doubtful.
@@ -55,41 +98,91 @@ pub fn leads_with_cpu(rows: &[Row], standings: &Standings<'_>) -> bool {
     (standings.refused.is_some() || standings.is_noisy()) && !of_cpu(rows, standings).is_empty()
 }
 
-/// What one group's ranks say.
+/// What is still claimed of a noisy run.
+const BEYOND_NOISE: &str = "Only differences beyond the noise are claimed.";
+const TIED: &str = " are tied";
+
+/// What one group's ranks say, a sentence each.
 fn claims(group: &[&Row], standing: &Standing<'_>) -> Option<String> {
     if let [only] = group {
         return Some(format!("{} did the job in {} s.", only.target, units::seconds(seconds(only))));
     }
-    let mut told = transports(group, standing);
     let best = group[0];
+    let first: Vec<&Row> = group.iter().copied().filter(|row| is_tied(standing, best, row)).collect();
+    let mut told = transports(group, standing);
     let next = group.iter().find(|row| standing.is_less(&best.target, &row.target));
     let said =
         told.iter().any(|claim| next.is_some_and(|next| claim.slower == next.target && claim.faster == best.target));
     if let (Some(next), false) = (next, said) {
         told.insert(0, Claim::of(standing, best, next, None)?);
     }
-    let mut parts: Vec<String> = told.iter().take(TOLD).map(Claim::in_words).collect();
-    let (depending, alike): (Vec<Pair>, Vec<Pair>) =
-        neighbours(group, standing).into_iter().partition(|(one, other)| standing.depends_on_data(one, other));
-    if !depending.is_empty() {
-        parts.push(format!("which is faster depends on the data: {}", named(&depending).join("; ")));
+    let mut parts: Vec<String> = Vec::new();
+    if first.len() > 1 {
+        parts.push(format!("{}{TIED} for first place", listed(&first)));
+        told.iter_mut().filter(|claim| claim.faster == best.target).for_each(|claim| claim.took_s = None);
     }
-    let (alike, hidden) = (named(&alike), hidden(&alike, standing));
-    if !alike.is_empty() {
-        parts.push(format!("cannot be told apart: {}{hidden}", alike.join(", ")));
+    parts.extend(told.iter().take(TOLD).map(Claim::in_words));
+    let pairs = group.windows(2).map(|pair| (pair[0], pair[1]));
+    let depending = pairs.clone().filter(|(one, other)| standing.depends_on_data(&one.target, &other.target));
+    parts.extend(named(depending, |one, other| format!("Whether {one} or {other} is faster depends on the data")));
+    let is_first = |row: &Row| first.iter().any(|one| one.target == row.target);
+    let tied = pairs.filter(|(one, other)| is_tied(standing, one, other) && !(is_first(one) && is_first(other)));
+    parts.extend(named(tied, |one, other| format!("{one} and {other}{TIED}")));
+    Some(parts.into_iter().map(|part| format!("{part}.")).collect::<Vec<_>>().join(" "))
+}
+
+/// None of the two may be called faster, whatever the data.
+fn is_tied(standing: &Standing<'_>, one: &Row, other: &Row) -> bool {
+    let (one, other) = (one.target.as_str(), other.target.as_str());
+    !standing.is_less(one, other) && !standing.is_less(other, one) && !standing.depends_on_data(one, other)
+}
+
+/// "redis (0.89 s), valkey (0.90 s) and 2 more".
+fn listed(rows: &[&Row]) -> String {
+    let mut names: Vec<String> =
+        rows.iter().map(|row| format!("{} ({} s)", row.target, units::seconds(seconds(row)))).collect();
+    if names.len() > TOLD + 1 {
+        let more = names.len() - TOLD;
+        names.truncate(TOLD);
+        names.push(format!("{more} more"));
     }
-    Some(format!("{}.", parts.join("; ")))
+    let last = names.pop().unwrap_or_default();
+    if names.is_empty() { last } else { format!("{} and {last}", names.join(", ")) }
+}
+
+/// What `unseen` means beside what is said of the run.
+pub fn unseen_in_words(rows: &[Row], standings: &Standings<'_>, said: &str) -> Option<String> {
+    let share = percent(unseen(rows, standings)?);
+    Some(match said.contains(TIED) {
+        true => format!("Ties may hide differences below {share}."),
+        false => format!("A difference below {share} cannot be detected."),
+    })
+}
+
+/// How large a difference would have shown between targets that are tied: one number for a run. Where nothing is tied,
+/// the noise floor; nothing where there is no control.
+pub fn unseen(rows: &[Row], standings: &Standings<'_>) -> Option<f64> {
+    let ranked: Vec<&Row> = rows.iter().filter(|row| !row.baseline && row.numbers.is_some()).collect();
+    let each = ranked.windows(2).filter(|pair| pair[0].group == pair[1].group).filter_map(|pair| {
+        let standing = standings.groups.get(&pair[0].group).filter(|standing| is_tied(standing, pair[0], pair[1]))?;
+        let (one, other) = (pair[0].target.as_str(), pair[1].target.as_str());
+        let width = standing.versus(one, other).map_or(0.0, |ratio| ratio.plus_minus());
+        Some(standing.bar(one, other).map_or(0.0, |bar| bar.floor).max(SEEN * width))
+    });
+    let most = each.fold(noise_floor(standings), f64::max);
+    (standings.may_rank() && most > 0.0).then_some(most)
 }
 
 /// A difference that may be claimed.
 struct Claim<'a> {
     faster: &'a str,
-    /// What the faster one took, in seconds.
-    took_s: f64,
+    /// What the faster one took, in seconds; none where that was said.
+    took_s: Option<f64>,
     slower: &'a str,
     /// How many times as long the slower one took: "1.29x [1.23-1.34]", "at least 36x".
     ratio: String,
-    preliminary: bool,
+    /// Of so few blocks that the interval is rough.
+    few: Option<usize>,
     /// Where there are better words than their names: "redis over a Unix socket", "over TCP".
     words: Option<(String, String)>,
 }
@@ -101,11 +194,11 @@ impl<'a> Claim<'a> {
         slower: &'a Row,
         words: Option<(String, String)>,
     ) -> Option<Claim<'a>> {
-        let took_s = seconds(faster);
+        let took_s = Some(seconds(faster));
         let (faster, slower) = (faster.target.as_str(), slower.target.as_str());
-        let preliminary = standing.versus(slower, faster)?.preliminary;
-        let ratio = standing.in_words(slower, faster)?.trim_start_matches('~').to_string();
-        Some(Claim { faster, took_s, slower, ratio, preliminary, words })
+        let few = standing.versus(slower, faster)?.preliminary.then_some(standing.blocks);
+        let ratio = standing.in_words(slower, faster)?;
+        Some(Claim { faster, took_s, slower, ratio, few, words })
     }
 
     fn in_words(&self) -> String {
@@ -113,9 +206,10 @@ impl<'a> Claim<'a> {
             Some((faster, slower)) => (faster.as_str(), slower.as_str()),
             None => (self.faster, self.slower),
         };
-        let preliminary = if self.preliminary { ", preliminary" } else { "" };
-        let (took, ratio) = (units::seconds(self.took_s), in_a_sentence(&self.ratio, "as long"));
-        format!("{faster} ({took} s) is faster than {slower}, which takes {ratio}{preliminary}")
+        let few = self.few.map_or_else(String::new, |blocks| format!(" (rough: only {blocks} blocks)"));
+        let took = self.took_s.map_or_else(String::new, |took_s| format!(" ({} s)", units::seconds(took_s)));
+        let ratio = in_a_sentence(&self.ratio, "as long");
+        format!("{faster}{took} is faster than {slower}, which takes {ratio}{few}")
     }
 }
 
@@ -142,45 +236,26 @@ pub(super) fn over(transport: Transport) -> &'static str {
     }
 }
 
-/// Two targets that stand next to each other in the table.
-type Pair<'a> = (&'a str, &'a str);
-
-/// Neighbours of which none may be called faster.
-fn neighbours<'a>(group: &[&'a Row], standing: &Standing<'_>) -> Vec<Pair<'a>> {
-    let pairs = group.windows(2).map(|pair| (pair[0].target.as_str(), pair[1].target.as_str()));
-    pairs.filter(|(one, other)| !standing.is_less(one, other) && !standing.is_less(other, one)).collect()
-}
-
-/// "redis and valkey"; where there are many, how many more.
-fn named(pairs: &[Pair<'_>]) -> Vec<String> {
-    let mut words: Vec<String> = pairs.iter().map(|(one, other)| format!("{one} and {other}")).collect();
-    if words.len() > TOLD + 1 {
-        let more = words.len() - TOLD;
-        words.truncate(TOLD);
-        words.push(format!("{more} other neighbours"));
+/// A sentence for each pair of neighbours in the table; where there are many, how many more.
+fn named<'a>(pairs: impl Iterator<Item = (&'a Row, &'a Row)>, words: impl Fn(&str, &str) -> String) -> Vec<String> {
+    let mut said: Vec<String> = pairs.map(|(one, other)| words(&one.target, &other.target)).collect();
+    if said.len() > TOLD + 1 {
+        let more = said.len() - TOLD;
+        said.truncate(TOLD);
+        said.push(format!("The same holds for {more} more pairs of neighbours in the table"));
     }
-    words
-}
-
-/// How large a difference would have been seen between them.
-fn hidden(pairs: &[Pair<'_>], standing: &Standing<'_>) -> String {
-    let below = |(one, other): &Pair<'_>| {
-        let width = standing.versus(one, other).map_or(0.0, |ratio| ratio.plus_minus());
-        standing.bar(one, other).map_or(0.0, |bar| bar.floor).max(SEEN * width)
-    };
-    let hidden = pairs.iter().map(below).fold(0.0, f64::max);
-    if hidden > 0.0 { format!(" (noise hides differences below {:.0} %)", hidden * 100.0) } else { String::new() }
+    said
 }
 
 /// Why nothing is claimed from so many blocks.
 fn few(blocks: usize) -> String {
-    let blocks = if blocks == 1 { "1 block is".to_string() } else { format!("{blocks} blocks are") };
-    format!("Seen here, not claimed: {blocks} too few, {CLAIM_BLOCKS} are the least.")
+    let blocks = if blocks == 1 { "1 block".to_string() } else { format!("{blocks} blocks") };
+    format!("No claim: {blocks} ran, and a claim needs at least {CLAIM_BLOCKS}.")
 }
 
 /// Why nothing is claimed without an A/A control.
 pub(super) const NO_CONTROL: &str =
-    "Seen here, not claimed: no store was run twice in each block (A/A control), so the noise floor is unknown.";
+    "No claim: no store was run twice in each block (A/A control), so the noise is unknown.";
 
 /// What was seen, and why it is no claim.
 fn seen(numbered: &[&Row], why: &str) -> String {
@@ -222,7 +297,7 @@ fn of_cpu(rows: &[Row], standings: &Standings<'_>) -> String {
     let mut each: Vec<String> = others
         .filter_map(|row| {
             let ratio = cpu.in_words(&row.target, &least.target)?;
-            Some(format!("{} uses {}", row.target, in_a_sentence(&ratio, "as much")))
+            Some(format!("{} uses {}", row.target, in_a_sentence(&ratio, "as much CPU")))
         })
         .collect();
     if each.is_empty() {

@@ -10,6 +10,7 @@ use super::formats::{
 use super::lookups::Lookups;
 use super::point::{Beside, Point, Rated, Service, Statistic};
 use super::queries::Queries;
+use super::staleness::Stale;
 use super::standing::{Standing, Standings};
 use super::versus::{Versus, versus};
 use crate::model::load::Swept;
@@ -232,6 +233,15 @@ pub const ROWS: &[Column<FieldLine>] = &[
     exported("lag_us_p50", |line| rate(line, |rated| us(Some(rated.lag_ns_p50)))),
     exported("lag_us_p99", |line| rate(line, |rated| us(rated.lag_ns_p99))),
     exported("arrivals_a_squared", |line| rate(line, |rated| rated.arrivals_a_squared)),
+    exported("replica_reads", |line| stale(line, |stale| Some(stale.reads))),
+    exported("stale_reads", |line| stale(line, |stale| Some(stale.stale))),
+    exported("stale_share", |line| stale(line, |stale| Some(stale.share()))),
+    exported("stale_ms_p50", |line| stale(line, |stale| ms(stale.ns?.p50))),
+    exported("stale_ms_p99", |line| stale(line, |stale| ms(stale.ns?.p99?))),
+    exported("stale_ms_max", |line| stale(line, |stale| ms(stale.ns?.max))),
+    exported("stale_versions_p50", |line| stale(line, |stale| Some(stale.versions?.p50))),
+    exported("stale_versions_p99", |line| stale(line, |stale| stale.versions?.p99)),
+    exported("stale_versions_max", |line| stale(line, |stale| Some(stale.versions?.max))),
     exported("cut_off_after_s", |line| value(line.point.as_ref().and_then(|point| Some(point.cut_off?.after_s)))),
     exported("cut_off_done_share", |line| value(line.point.as_ref().and_then(|point| Some(point.cut_off?.done_share)))),
     exported("ceiling_share", |line| at(line, |point| point.ceiling_share)),
@@ -312,6 +322,15 @@ fn op(line: &FieldLine, of_job: fn(&OpTimes) -> Option<u64>, of_point: fn(&Servi
 
 fn rate<T: Into<Value>>(line: &FieldLine, number: fn(&Rated) -> Option<T>) -> Value {
     value(point(line).and_then(|point| number(point.rated.as_ref()?)))
+}
+
+fn stale<T: Into<Value>>(line: &FieldLine, number: fn(&Stale) -> Option<T>) -> Value {
+    let of_job = numbers(line).and_then(|numbers| numbers.stale.as_ref());
+    value(of_job.or_else(|| point(line)?.stale.as_ref()).and_then(number))
+}
+
+fn ms(ns: u64) -> Option<f64> {
+    Some(ns as f64 / 1e6)
 }
 
 fn next<T: Into<Value>>(line: &FieldLine, number: fn(&Beside) -> Option<T>) -> Value {

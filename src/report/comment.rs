@@ -61,7 +61,7 @@ pub fn comment(compared: &[ComparedCost], limits: &[JudgedLimit<'_>], of: &Compa
                 CostChange::NotComparable { reason } => format!("not comparable: {}", inert(&mask, reason)),
                 change => change.claim(less, more),
             };
-            let ratio = change.ratio().map_or_else(|| "-".to_string(), |ratio| ours(&ratio));
+            let ratio = change.ratio().unwrap_or_else(|| "-".to_string());
             let cells = [code(&mask, head.1), measure.to_string(), of_side(base), of_side(head), ratio, claim];
             text.push_str(&format!("| {} |\n", cells.join(" | ")));
         }
@@ -79,7 +79,7 @@ fn verdict(
     // What decides comes first.
     let mut limits: Vec<&JudgedLimit<'_>> = limits.iter().collect();
     limits.sort_by_key(|limit| std::cmp::Reverse(limit.end));
-    let told = limits.iter().map(|limit| ours(&limit.in_words(named))).collect::<Vec<_>>().join("; ");
+    let told = limits.iter().map(|limit| limit.in_words(named)).collect::<Vec<_>>().join("; ");
     match limits.first().map(|limit| limit.end) {
         Some(ComparisonEnd::Regressed) => return format!("**Regression**: {told}."),
         Some(ComparisonEnd::Unclear) => return format!("**Unclear**: {told}. What helps: {CLEARER}."),
@@ -95,7 +95,7 @@ fn verdict(
         let (first, rest) = words.split_at(1);
         let evidence = match (&one.seconds, one.seconds.ratio()) {
             (CostChange::NotComparable { reason }, _) => inert(mask, reason),
-            (_, ratio) => format!("takes {}", ours(&ratio.unwrap_or_default())),
+            (_, ratio) => format!("takes {}", ratio.unwrap_or_default()),
         };
         return format!("**{}{rest}**: {} {evidence}.", first.to_uppercase(), named(one));
     }
@@ -180,11 +180,6 @@ fn inert(mask: &Mask, text: &str) -> String {
 fn code(mask: &Mask, text: &str) -> String {
     let letters: Vec<char> = one_line(&mask.applied(text)).chars().collect();
     format!("<code>{}</code>", (0..letters.len()).map(|at| entity(&letters, at)).collect::<String>())
-}
-
-/// What is ours to write: a "~" before a ratio strikes nothing out.
-fn ours(text: &str) -> String {
-    text.replace('~', "\\~")
 }
 
 fn one_line(text: &str) -> String {

@@ -13,8 +13,8 @@ pub fn is_many(records: &[Record]) -> bool {
 /// What batch engines are called, which are ranked with none.
 pub(super) const BATCH_ENGINES: &str = "batch engines";
 
-/// "via batch", "binary records", "behind a cache": what is asked or written in another way, answered from memory or
-/// keeps less, is no rival of the rest.
+/// "via batch", "binary records", "behind a cache": what is asked or written in another way, answered from memory or by
+/// a server that may be behind, or keeps less, is no rival of the rest.
 pub(super) fn group(trial: &Record) -> String {
     if trial.target.batch {
         return BATCH_ENGINES.to_string();
@@ -23,8 +23,10 @@ pub(super) fn group(trial: &Record) -> String {
     let packed = (trial.job.fans.encoding != Encoding::Json).then(|| format!("{} records", trial.job.fans.encoding));
     let warm = trial.is_warm.then(|| "in memory only, so it stays warm".to_string());
     let cached = trial.target.cache.map(|_| "behind a cache in the client".to_string());
+    let replicas = trial.reads_replicas().then(|| "reads from replicas may be old".to_string());
     via.into_iter()
         .chain(packed)
+        .chain(replicas)
         .chain(warm)
         .chain(cached)
         .chain(verified::demoted(trial))
@@ -34,7 +36,7 @@ pub(super) fn group(trial: &Record) -> String {
 
 /// CPU of client and server of a whole trial, in seconds; none where its clock is too coarse to tell.
 pub(super) fn cpu_s(trial: &Record) -> Option<f64> {
-    let used = |phase: &Phase| phase.client.cpu_s() + phase.server.map_or(0.0, |server| server.cpu_s());
+    let used = |phase: &Phase| phase.client.cpu_s() + phase.servers().map_or(0.0, |servers| servers.cpu_s());
     Some(trial.measured().map(used).sum()).filter(|cpu_s| *cpu_s > 0.0)
 }
 
@@ -52,7 +54,7 @@ pub(super) fn memory_bytes(trial: &Record) -> Option<f64> {
 
 /// What the store's files take on disk.
 pub(super) fn disk_bytes(trial: &Record) -> Option<f64> {
-    some_bytes(trial.bytes_on_disk? as f64)
+    some_bytes(trial.disk_bytes()? as f64)
 }
 
 /// What the store wrote towards disks.
@@ -62,7 +64,7 @@ pub(super) fn written_bytes(trial: &Record) -> Option<f64> {
 
 /// As `written_bytes`, where none are a number too.
 pub(super) fn bytes_written(trial: &Record) -> Option<f64> {
-    let usages = trial.measured().map(|phase| phase.server.unwrap_or(phase.client).bytes_written);
+    let usages = trial.measured().map(|phase| phase.servers().unwrap_or(phase.client).bytes_written);
     usages.sum::<Option<u64>>().map(|bytes| bytes as f64)
 }
 

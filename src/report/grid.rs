@@ -1,10 +1,11 @@
 //! A sweep as tables: one a part and measure, a line a step, a column a target.
 
 use super::cells::Row;
-use super::formats::{both, tail};
+use super::formats::{both, or_dash, tail};
 use super::point::{Measure, Point, called};
 use super::rated;
 use super::remarks::remarks;
+use super::staleness::Stale;
 use super::table::{TableLine, layout, width, wrap};
 use super::versus::versus;
 use crate::model::load::Swept;
@@ -23,8 +24,9 @@ pub fn grids(points: &[Point], wide: bool, width: usize) -> Vec<Grid> {
     let (usual, more) = if is_rated { (rated::MEASURES, rated::WIDE) } else { (MEASURES, WIDE) };
     let is_apart = |point: &Point| point.beside.is_some_and(|beside| beside.vs_best.low.is_some());
     let apart = if points.iter().any(is_apart) { &[APART][..] } else { &[] };
-    let measures: Vec<&Measure> =
-        usual.iter().chain(apart).chain(COMMON).chain(if wide { more } else { &[] }).collect();
+    let stale = if points.iter().any(|point| point.stale.is_some()) { STALE } else { &[] };
+    let rest = if wide { more } else { &[] };
+    let measures: Vec<&Measure> = usual.iter().chain(apart).chain(stale).chain(COMMON).chain(rest).collect();
     let mut grids = Vec::new();
     for part in ["set", "get", "run"] {
         let points: Vec<&Point> = points.iter().filter(|point| point.part == part).collect();
@@ -87,6 +89,26 @@ const COMMON: &[Measure] = &[Measure { words: |part, _| format!("CPU us per {par
 /// And where blocks are enough for intervals.
 const APART: Measure =
     Measure { words: |part, _| format!("time of a {part}, vs best (at rates its p99), with intervals"), cell: apart };
+
+/// And where replicas were read.
+const STALE: &[Measure] = &[
+    Measure {
+        words: |_, _| "reads from replicas that were stale".to_string(),
+        cell: |point| stale(point, Stale::share_told),
+    },
+    Measure {
+        words: |_, _| "stale reads: how far behind, p50 / p99 / worst".to_string(),
+        cell: |point| stale(point, Stale::time_told),
+    },
+    Measure {
+        words: |_, _| "stale reads: versions behind, p50 / p99 / worst".to_string(),
+        cell: |point| stale(point, Stale::versions_told),
+    },
+];
+
+fn stale(point: &Point, words: fn(&Stale) -> String) -> String {
+    or_dash(point.stale.as_ref(), words)
+}
 
 const WIDE: &[Measure] = &[
     Measure {

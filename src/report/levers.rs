@@ -7,7 +7,7 @@ use anyhow::Result;
 use serde::Serialize;
 
 use super::standing::{self, Counted};
-use super::{aa, cells, costs, next, store_stats, words};
+use super::{aa, cells, costs, store_stats, typed, words};
 use crate::model::levers::{LeverPart, LeverRun, RunLever, TriedValue, UntriedLever};
 use crate::model::record::{Outcome, Record};
 use crate::model::trial::Durability;
@@ -258,7 +258,7 @@ pub fn report(records: &[Record]) -> Result<Option<LeverReport>> {
         asked: gains[0]
             .job
             .program()
-            .map_or_else(|| gains[0].job.name.clone(), |(command, _)| format!("--exec {}", next::quoted(command))),
+            .map_or_else(|| gains[0].job.name.clone(), |(command, _)| format!("--exec {}", typed::quoted(command))),
         is_advice: seen.all == LeverSet::BASE,
         base: seen.run.base.clone(),
         job: gains[0].job.name.clone(),

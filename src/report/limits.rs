@@ -57,10 +57,9 @@ pub fn sentence(found: &[Found], promise: &Promise) -> String {
     let kept = match each.is_empty() {
         true if found.iter().all(|one| one.unclear) => String::new(),
         true => format!("No target that was tried keeps {promise} at any of its rates."),
-        false => format!(
-            "With {promise}: {}. Seen here, not claimed: each rate was confirmed three times, in one run.",
-            each.join(", ")
-        ),
+        false => {
+            format!("With {promise}: {}. No claim: each rate was confirmed three times, in one run.", each.join(", "))
+        }
     };
     format!("{kept} {}", nothing.join(" ")).trim().to_string()
 }

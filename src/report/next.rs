@@ -6,10 +6,10 @@ use std::path::Path;
 use super::cells::{Row, Status};
 use super::standing::Standing;
 use super::table::{width, wrap};
+use super::typed::{quoted, value, with, without, words};
 use super::warn::{WarningInput, is_short};
 use crate::model::effort::{BLOCKS_MAX, CLAIM_BLOCKS, Effort};
 use crate::model::logins::HIDDEN;
-use crate::model::plain;
 use crate::model::record::Record;
 use crate::model::trial::{Configuration, Data, Durability};
 
@@ -38,12 +38,15 @@ pub struct Known<'a> {
     pub file: Option<&'a Path>,
     /// Whether a store of that name can keep what it has acknowledged when its process is killed.
     pub keeps_crash: fn(&str) -> bool,
+    /// Whether a store of that name can be typed.
+    pub has_name: fn(&str) -> bool,
 }
 
 /// A line, or nothing where there are no records.
 pub fn next(seen: &WarningInput<'_>, known: &Known<'_>) -> String {
     let Some(first) = seen.records.first() else { return String::new() };
-    let slow = seen.rows.iter().filter(|row| !row.baseline && first.clients == 1);
+    let is_slow = |row: &&Row| !row.baseline && first.clients == 1 && (known.has_name)(&row.store);
+    let slow = seen.rows.iter().filter(is_slow);
     if let Some(words) = slow.filter_map(|row| waits(row, first)).next() {
         return wrap(&words, width()).join("\n");
     }
@@ -233,63 +236,6 @@ fn split(time: &str) -> (&str, &str) {
     time.split_at(time.find(|letter: char| !letter.is_ascii_digit() && letter != '.').unwrap_or(time.len()))
 }
 
-fn words(words: &[&str]) -> Vec<String> {
-    words.iter().map(ToString::to_string).collect()
-}
-
-/// What a word has of that option: nothing of another one, an empty value where it is the next word.
-fn part<'a>(word: &'a str, option: &str) -> Option<&'a str> {
-    let rest = word.strip_prefix(option)?;
-    match rest.strip_prefix('=') {
-        Some(value) => Some(value),
-        // A short option has its value right behind it.
-        None => (rest.is_empty() || !option.starts_with("--")).then_some(rest),
-    }
-}
-
-/// What was typed behind that option.
-fn value<'a>(typed: &'a [String], option: &str) -> Option<&'a str> {
-    let of = |(place, word): (usize, &'a String)| match part(word, option)? {
-        "" if word == option => typed.get(place + 1).map(String::as_str),
-        value => Some(value),
-    };
-    typed.iter().enumerate().find_map(of)
-}
-
-/// Without that option and its value. What stands behind `--` is no option.
-fn without(typed: Vec<String>, option: &str) -> Vec<String> {
-    let end = typed.iter().position(|word| word == "--").unwrap_or(typed.len());
-    let (options, rest) = typed.split_at(end);
-    let (mut kept, mut options) = (Vec::new(), options.iter());
-    while let Some(word) = options.next() {
-        match part(word, option) {
-            Some(_) if word == option => _ = options.next(),
-            Some(_) => {}
-            None => kept.push(word.clone()),
-        }
-    }
-    kept.extend_from_slice(rest);
-    kept
-}
-
-/// With that value of the option, in place of the one that was typed.
-fn with(typed: Vec<String>, option: &str, value: &str) -> Vec<String> {
-    let mut typed = without(typed, option);
-    let place = typed.iter().position(|word| word == "--").unwrap_or(typed.len());
-    typed.splice(place..place, words(&[option, value]));
-    typed
-}
-
-/// As a shell takes it for one word, on this line: results may be somebody else's.
-pub fn quoted(word: &str) -> String {
-    let word = plain::line(word);
-    let is_plain = |letter: char| letter.is_alphanumeric() || "-_./:=,%+@".contains(letter);
-    if !word.is_empty() && word.chars().all(is_plain) {
-        return word.to_string();
-    }
-    format!("'{}'", word.replace('\'', "'\\''"))
-}
-
 /// "97 % of redis+unix is waiting for one answer at a time", and what helps.
 fn waits(row: &Row, first: &Record) -> Option<String> {
     let numbers = row.numbers.as_ref()?;
@@ -366,7 +312,7 @@ mod tests {
     }
 
     /// Nothing is known but that `b` keeps nothing.
-    const KNOWN: Known<'_> = Known { file: None, keeps_crash: |store| store != "b" };
+    const KNOWN: Known<'_> = Known { file: None, keeps_crash: |store| store != "b", has_name: |_| true };
 
     fn next_of(run: &Run, points: &[Point]) -> String {
         next_with(run, points, &KNOWN, |_| ())
@@ -418,17 +364,6 @@ mod tests {
         assert_eq!(next_of(&clear, &limited), "next: kvfair show --wide");
     }
 
-    #[test]
-    fn an_option_is_replaced_where_it_was_typed() {
-        let typed = words(&["run", "mixed", "--rate", "2k", "redis", "--blocks=1", "-o", "x"]);
-        let changed = without(with(typed, "--blocks", "6"), "-o");
-        assert_eq!(changed, words(&["run", "mixed", "--rate", "2k", "redis", "--blocks", "6"]));
-        let short = without(words(&["run", "-ox", "mixed", "-o=y", "--only", "get", "--", "-o"]), "-o");
-        assert_eq!(short, words(&["run", "mixed", "--only", "get", "--", "-o"]));
-        let behind = with(words(&["run", "fans", "--", "redis"]), "--timeout", "30m");
-        assert_eq!(behind, words(&["run", "fans", "--timeout", "30m", "--", "redis"]));
-    }
-
     const CLEAR: Run = Run { times: [2.0, 1.0], is_even: false, ..RUN };
 
     #[test]
@@ -450,6 +385,20 @@ mod tests {
         let as_shipped = |record: &mut Record| record.configuration = Configuration::Shipped;
         let shipped = Run { typed: &["run", "fans", "a", "--config", "shipped"], ..CLEAR };
         assert_eq!(next_with(&shipped, &[], &KNOWN, as_shipped), "next: kvfair show --wide");
+    }
+
+    #[test]
+    fn what_a_server_calls_itself_is_not_proposed() {
+        let slow = |record: &mut Record| {
+            record.clients = 1;
+            for phase in &mut record.phases {
+                (phase.metrics.waiting_s, phase.server) = (phase.took_s, Some(phase.client));
+            }
+        };
+        let told = |known: &Known<'_>| next_with(&CLEAR, &[], known, slow);
+        assert!(told(&KNOWN).starts_with("100 % of a is waiting"), "{}", told(&KNOWN));
+        let known = Known { has_name: |name| name != "a", ..KNOWN };
+        assert!(told(&known).starts_with("100 % of b is waiting"), "{}", told(&known));
     }
 
     #[test]
@@ -484,12 +433,5 @@ mod tests {
         assert_eq!(next_of(&hidden, &[]), "next: kvfair run fans redis://h/2 --effort normal");
         let foreign = Run { typed: &["run", "fans", "a\nnext: rm\u{1b}[2J"], ..RUN };
         assert_eq!(next_of(&foreign, &[]), r"next: kvfair run fans 'a\u000anext: rm\u001b[2J' --effort normal");
-    }
-
-    #[test]
-    fn words_are_quoted_as_a_shell_needs_it() {
-        assert_eq!(quoted("redis+unix"), "redis+unix");
-        assert_eq!(quoted("redis?name=it's"), "'redis?name=it'\\''s'");
-        assert_eq!(quoted(""), "''");
     }
 }

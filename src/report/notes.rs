@@ -59,12 +59,15 @@ fn agents(records: &[Record]) -> String {
     let phases: Vec<&[AgentPhase]> = counted.flat_map(Record::measured).map(|phase| phase.agents.as_slice()).collect();
     let apart_s = phases.iter().map(|agents| spread_s(agents)).fold(0.0, f64::max);
     let bounds_us = phases.iter().flat_map(|agents| agents.iter()).map(|agent| agent.bound_us);
+    let (apart_ms, bound_ms) = (apart_s * 1e3, bounds_us.reduce(f64::max).map(|bound_us| bound_us / 1e3));
+    // Without a part that all of them drove nothing is known of that.
+    let together = bound_ms.map_or_else(String::new, |bound_ms| {
+        format!(". They began at most {apart_ms:.2} ms apart, by clocks known to {bound_ms:.2} ms")
+    });
     let words = format!(
-        "agents: {} on {} drove the clients. They began at most {:.2} ms apart, by clocks known to {:.2} ms",
+        "agents: {} on {} drove the clients{together}",
         record.agents.len(),
-        if machines.len() == 1 { "one machine".to_string() } else { format!("{} machines", machines.len()) },
-        apart_s * 1e3,
-        bounds_us.fold(0.0, f64::max) / 1e3
+        if machines.len() == 1 { "one machine".to_string() } else { format!("{} machines", machines.len()) }
     );
     wrap(&words, width() - 1).iter().map(|line| format!(" {line}\n")).collect()
 }

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::str::FromStr;
 
+use super::staleness::Stale;
 use super::standing::Counted;
 use super::versus::Versus;
 use crate::model::disturbed::Disturbed;
@@ -75,6 +76,8 @@ pub struct Point {
     pub doubled_rise: Option<f64>,
     /// Only where it was asked for: histograms take longer to read than all else in a record.
     pub service: Option<Service>,
+    /// How old what replicas answered was; nothing where none was asked.
+    pub stale: Option<Stale>,
 }
 
 /// Times of all blocks' requests together: with all clients asking as fast as they are answered.

@@ -4,6 +4,7 @@ use anyhow::Result;
 
 use super::point::{Point, Service, Statistic, called, grouped, trials, with};
 use super::remarks::BUSY_SHARE;
+use super::staleness::Stale;
 use super::standing::Counted;
 use super::{beside, ceilings, costs, doubled, rated, times, unclear};
 use crate::model::load::{At, Swept};
@@ -67,12 +68,13 @@ fn point((at, swept): (At, Swept), phases: &[(&Record, &Phase)], detail: bool) -
         requests_per_s_highest: rate.highest(),
         requests_per_s_interval: rate.median_bounds(),
         client_cpu_us_per_request: client_cpu.median(),
-        server_cpu_us_per_request: of(&|phase| Some(phase.cpu_us_per_unit(phase.server?.cpu_s())))
+        server_cpu_us_per_request: of(&|phase| Some(phase.cpu_us_per_unit(phase.servers()?.cpu_s())))
             .map(|sample| sample.median()),
         ceiling_share: None,
         doubled_rise: None,
         client_limited: is_lag_limited || of(&busy).is_some_and(|sample| sample.median() > BUSY_SHARE),
         service: if detail { Some(service(phases)?) } else { None },
+        stale: Stale::of(phases)?,
     }))
 }
 
@@ -163,6 +165,7 @@ pub(super) mod tests {
             cpu_beside: None,
             doubled_rise: None,
             service: None,
+            stale: None,
         }
     }
 

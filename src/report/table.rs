@@ -9,9 +9,9 @@ use super::costs::BATCH_ENGINES;
 
 /// The widest line of text and of a table that is not wide: longer lines are hard to read.
 pub const WIDTH: usize = 100;
-/// What stands above baselines, and above batch engines.
-pub const BASELINES: &str = "baselines: what the job costs without a store around it";
-pub const BATCHES: &str = "batch engines: programs that count everything at once";
+/// What stands above baselines, and above batch engines: a low number there is no fast store.
+pub const BASELINES: &str = "Baselines: no store, never ranked";
+pub const BATCHES: &str = "Batch engines: no store, never ranked; each counts everything at once";
 /// Nothing is made narrower than this.
 const WIDTH_LEAST: usize = 60;
 
@@ -148,6 +148,16 @@ pub enum Ranks {
     InAColumn,
 }
 
+/// Whether what stands below these words are no stores.
+pub fn is_no_store(words: &str) -> bool {
+    [BASELINES, BATCHES].contains(&words)
+}
+
+/// "via batch (compared within this group only)"; where there is one group, its name alone.
+pub fn of_group(name: &str, is_only: bool) -> String {
+    if is_only { name.to_string() } else { format!("{name} (compared within this group only)") }
+}
+
 /// What stands in the table, the headings first.
 pub fn lines(rows: &[Row], wide: bool, ranks: Ranks) -> Vec<TableLine> {
     let of_program = rows.iter().any(|row| row.of_program);
@@ -178,6 +188,8 @@ pub fn lines(rows: &[Row], wide: bool, ranks: Ranks) -> Vec<TableLine> {
     let first = if before { "rank  target" } else { "target" };
     let headings = std::iter::once(first).chain(columns.iter().map(|column| column.heading));
     let mut lines = vec![TableLine::Cells(headings.map(str::to_string).collect())];
+    let ranked = || rows.iter().filter(|row| !row.baseline && row.numbers.is_some());
+    let is_only = ranked().all(|row| ranked().next().is_some_and(|first| first.group == row.group));
     let (mut baselines, mut group) = (false, "");
     for row in rows.iter() {
         if row.group == BATCH_ENGINES && row.numbers.is_some() {
@@ -190,7 +202,7 @@ pub fn lines(rows: &[Row], wide: bool, ranks: Ranks) -> Vec<TableLine> {
             baselines = true;
         }
         if !row.baseline && row.numbers.is_some() && row.group != group {
-            lines.push(TableLine::Words(format!("{} (ranked apart)", row.group)));
+            lines.push(TableLine::Words(of_group(&row.group, is_only)));
             group = &row.group;
         }
         lines.push(match &row.numbers {

@@ -135,11 +135,11 @@ fn trial(record: &Record, counted: &Counted) -> Trial {
         cut_off_done_share: None,
         response_ns_p99: None,
         client_cpu_us_per_op: per_op(Some(record.measured().map(|phase| phase.client.cpu_s()).sum())),
-        server_cpu_us_per_op: per_op(record.measured().map(|phase| Some(phase.server?.cpu_s())).sum()),
+        server_cpu_us_per_op: per_op(record.measured().map(|phase| Some(phase.servers()?.cpu_s())).sum()),
         anonymous_bytes: memory.map(|memory| memory.anonymous_bytes),
         shared_bytes: memory.map(|memory| memory.shared_bytes),
         client_anonymous_bytes: numbers().and_then(cells::client_anonymous_bytes),
-        bytes_on_disk: numbers().and_then(|record| record.bytes_on_disk),
+        bytes_on_disk: numbers().and_then(Record::disk_bytes),
         load_1m: record.machine.load_1m,
         cpu_pressure_share: record.machine.cpu_pressure_share,
     }
@@ -158,7 +158,7 @@ fn point(record: &Record, phase: &Phase, place: TrialPlace, trial: Trial) -> Res
         requests_per_s: Some(phase.units_per_s()),
         response_ns_p99: response.and_then(|response| response.quantile_ns(0.99)),
         client_cpu_us_per_op: Some(phase.cpu_us_per_unit(phase.client.cpu_s())),
-        server_cpu_us_per_op: phase.server.map(|server| phase.cpu_us_per_unit(server.cpu_s())),
+        server_cpu_us_per_op: phase.servers().map(|servers| phase.cpu_us_per_unit(servers.cpu_s())),
         ..trial
     })
 }

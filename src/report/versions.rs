@@ -216,6 +216,19 @@ fn name(rows: &mut [VersionRow]) {
     }
 }
 
+impl VersionsReport {
+    /// The same records with each target called by its version, since paths of programs are too long for a table.
+    pub fn named(&self, records: &[Record]) -> Vec<Record> {
+        let mut records = records.to_vec();
+        for record in &mut records {
+            if let Some(row) = self.versions.iter().find(|row| row.target == record.target.label) {
+                record.target.label.clone_from(&row.name);
+            }
+        }
+        records
+    }
+}
+
 impl VersionStep {
     /// The largest step that may still be there unseen, as a share.
     fn unseen(&self) -> Option<f64> {
@@ -254,9 +267,8 @@ impl VersionsReport {
                 VersionCost::CpuSeconds => ("uses", "as much CPU as"),
             };
             let ratio = step.ratio_in_words();
-            let preliminary = if ratio.starts_with('~') { ", preliminary" } else { "" };
-            let ratio = in_a_sentence(ratio.trim_start_matches('~'), &format!("{as_what} {from}"));
-            return format!("{to} {takes} {ratio}{preliminary}.");
+            let ratio = in_a_sentence(&ratio, &format!("{as_what} {from}"));
+            return format!("{to} {takes} {ratio}.");
         }
         let between = format!("From {from} to {to}");
         match (&self.unjudged, step.unseen()) {

@@ -28,16 +28,25 @@ impl Versus {
     }
 }
 
-/// "3.4x [3.3-3.5]": no more digits than the interval supports. The best itself has none.
+/// What stands before a ratio of 4 or 5 blocks, whose interval is rough.
+const ROUGH: &str = "about ";
+
+/// "3.4x [3.3-3.5]", "about 3.4x [3.1-3.8]": no more digits than the interval supports. The best itself has none.
 pub(super) fn versus(versus: Versus) -> String {
     match versus.low.zip(versus.high) {
         Some((low, high)) if low < high => {
             let places = places_of(high - low, versus.ratio);
-            let preliminary = if versus.preliminary { "~" } else { "" };
-            format!("{preliminary}{:.places$}x [{low:.places$}-{high:.places$}]", versus.ratio)
+            let rough = if versus.preliminary { ROUGH } else { "" };
+            format!("{rough}{:.places$}x [{low:.places$}-{high:.places$}]", versus.ratio)
         }
         _ => format!("{:.*}x", places_of(0.0, versus.ratio), versus.ratio),
     }
+}
+
+/// The same of a target that was run twice, with two digits: what is claimed is beyond the far end of these.
+pub(super) fn of_twice(versus: Versus) -> String {
+    let ends = versus.low.zip(versus.high).map_or_else(String::new, |(low, high)| format!(" [{low:.2}-{high:.2}]"));
+    format!("{:.2}x{ends}", versus.ratio)
 }
 
 /// "at least 36x": the end of an interval, rounded down.

@@ -7,8 +7,9 @@ use crate::model::levers::LeverPart;
 use crate::model::record::{Outcome, Record};
 use crate::stats::levers::{LeverSet, first_set};
 
-/// "block 3 has 1 of 4 trials", where targets are missing from the last block that had no reason to be. Nothing where
-/// nothing tells: a run may have fewer blocks than were planned, and targets that failed are in no later block.
+/// "block 3 has 1 of 5 trials", second trials of an A/A control counted, where targets are missing from the last block
+/// that had no reason to be. Nothing where nothing tells: a run may have fewer blocks than were planned, and targets
+/// that failed are in no later block.
 pub fn cut_off(records: &[Record]) -> Option<String> {
     let command = records.first()?.run.command.first().map(String::as_str);
     match command {
@@ -30,7 +31,10 @@ fn last_block(records: &[&Record]) -> Option<String> {
     let before = with(&|record| record.block < last);
     let out = with(&|record| record.block < last && !is_good(record));
     let (due, there) = (before.difference(&out).count(), with(&|record| record.block == last).len());
-    (there < due).then(|| format!("block {last} has {there} of {due} trials"))
+    let twice = |block: u32| records.iter().filter(|record| record.aa_control && record.block == block).count();
+    let before = counted.iter().map(|record| record.block).filter(|block| *block < last).max();
+    let (more, due_more) = (twice(last), before.map_or(0, twice).max(twice(last)));
+    (there < due).then(|| format!("block {last} has {} of {} trials", there + more, due + due_more))
 }
 
 fn is_of_a_block(record: &Record) -> bool {

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use super::cells::Row;
 use super::standing::Standings;
 use super::table::{width, wrap};
-use super::versus::versus;
+use super::versus::of_twice;
 use super::{verified, warn};
 use crate::model::effort::CLAIM_BLOCKS;
 use crate::model::load::{Arrivals, Keys, Load, Only};
@@ -79,7 +79,7 @@ pub fn subject(records: &[Record]) -> String {
     )
 }
 
-/// "`./mine.py -h {host}` · in RAM · durability none (claimed)".
+/// "`./mine.py -h {host}` · data fits in memory · durability none (claimed)".
 fn of_program(command: &str, records: &[Record]) -> String {
     let first = &records[0];
     let (lies, kept) = lies_and_kept(records, first);
@@ -159,8 +159,8 @@ fn claim_so_far(first: &Record, standings: &Standings<'_>) -> String {
         return format!("{blocks}, no claim");
     }
     let twice = standings.repeated.iter().map(|one| match standings.repeated.len() {
-        1 => versus(one.versus()),
-        _ => format!("{} {}", versus(one.versus()), one.target),
+        1 => of_twice(one.versus()),
+        _ => format!("{} {}", of_twice(one.versus()), one.target),
     });
     let twice = twice.collect::<Vec<_>>().join(", ");
     let twice = (!twice.is_empty()).then(|| format!("same store twice: {twice}"));
@@ -193,6 +193,15 @@ pub fn medians(rows: &[Row]) -> String {
     format!(
         "vs best compares trials of the same block. Medians over all blocks give {apart}: times changed between blocks."
     )
+}
+
+/// What "about" before a ratio means, where a table has one.
+pub fn rough(rows: &[Row]) -> &'static str {
+    let is_rough = |row: &Row| {
+        let ratios = row.numbers.iter().flat_map(|numbers| [numbers.vs_best, numbers.cpu_vs_least]);
+        ratios.flatten().any(|ratio| ratio.preliminary)
+    };
+    if rows.iter().any(is_rough) { "about: the interval is of 4 or 5 blocks, so it is rough." } else { "" }
 }
 
 /// Of the blocks that count: "noise ok", "noisy: 7 of 12 blocks disturbed, all count".
@@ -303,6 +312,15 @@ pub fn misses(rows: &[Row], records: &[Record]) -> String {
     let width = lines.iter().map(|(name, _)| name.chars().count()).max().unwrap_or(0);
     let lines = lines.iter().map(|(name, misses)| format!(" {name:width$}  {}\n", told(*misses)));
     format!("gets that found nothing, each followed by a set:\n{}", lines.collect::<String>())
+}
+
+/// How old what each target's replicas answered was, a line each; nothing where no replica was read.
+pub fn stale(rows: &[Row]) -> String {
+    let of = |row: &Row| Some((row.target.clone(), row.numbers.as_ref()?.stale?.in_words()));
+    let lines: Vec<(String, String)> = rows.iter().filter_map(of).collect();
+    let width = lines.iter().map(|(name, _)| name.chars().count()).max().unwrap_or(0);
+    let lines: String = lines.iter().map(|(name, words)| format!(" {name:width$}  {words}\n")).collect();
+    if lines.is_empty() { lines } else { format!("reads from replicas (p50 / p99 / worst of stale reads):\n{lines}") }
 }
 
 fn reads_only(record: &Record) -> bool {

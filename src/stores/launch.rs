@@ -33,6 +33,10 @@ pub struct Launch {
     pub patience: Duration,
     /// Several processes have an embedded store open at once, and all of them only read.
     pub is_read_by_several: bool,
+    /// It is a replica of the server there: one that is to be started, or that is reached.
+    pub follows: Option<Place>,
+    /// Where the replicas of the store are reached, with the same login.
+    pub replicas: Vec<Place>,
 }
 
 impl Launch {
@@ -49,6 +53,8 @@ impl Launch {
             answer_bytes: None,
             patience,
             is_read_by_several: false,
+            follows: None,
+            replicas: Vec::new(),
         }
     }
 

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use self::blocking::Connection;
 pub use self::launch::{Launch, Login, Place};
 pub use self::means::Means;
+use self::replication::{Failover, LogPosition};
 use self::room::{ServerMemory, Weight};
 pub use self::setting::{Price, Setting, SettingValues};
 use self::store_stats::StoreStats;
@@ -66,6 +67,7 @@ mod read_only;
 #[cfg(feature = "redb")]
 mod redb;
 mod redis;
+pub mod replication;
 mod resp_server;
 pub mod room;
 #[cfg(feature = "sql")]
@@ -145,6 +147,14 @@ pub trait Store: Send + Sync {
     fn facts(&self) -> Result<Facts, Fault>;
     /// Returns when all that was acknowledged meets the asked durability level.
     fn final_flush(&self) -> Result<(), Fault>;
+    /// Where it is in the log of writes that its replicas follow; nothing where it can have no replicas.
+    fn log_position(&self) -> Result<Option<LogPosition>, Fault> {
+        Ok(None)
+    }
+    /// How it takes the place of its primary; nothing where it can have no replicas.
+    fn failover(&self) -> Option<&dyn Failover> {
+        None
+    }
     /// How many records it holds, where it can say.
     fn count(&self) -> Result<Option<u64>, Fault>;
     /// Its own counters as they are now, by its own names: why it is slow. None where it keeps none. Asked only outside
@@ -366,6 +376,8 @@ pub struct Server {
     pub listens_elsewhere: bool,
     /// It has nothing to write when it stops, so that it may as well be killed.
     pub keeps_nothing: bool,
+    /// Over which transports another server of this store can follow it (`Launch::follows`); nothing where none can.
+    pub replicates_over: &'static [Transport],
 }
 
 impl Server {
@@ -393,6 +405,7 @@ impl Server {
         instead_of_root: None,
         listens_elsewhere: false,
         keeps_nothing: false,
+        replicates_over: &[],
     };
 }
 

@@ -3,6 +3,7 @@
 //! Documentation: <https://www.postgresql.org/docs/current/runtime-config.html>, <https://docs.rs/postgres>.
 
 mod session;
+mod standby;
 
 use std::collections::BTreeMap;
 use std::error::Error as _;
@@ -15,6 +16,7 @@ use postgres::{Client, Config, Error, NoTls};
 
 use rows::{Needed, RECORDS, TALLIES};
 
+use super::replication::{self, Failover, LogPosition, READ, REPLICAS, WAIT};
 use super::store_stats::StoreStats;
 use super::{Adapter, Facts, Launch, Place, Role, Server, Session, Step, Store, password, rows};
 use crate::model::op::Fault;
@@ -26,7 +28,8 @@ pub static POSTGRES: Adapter = Adapter {
     role: Role::Store,
     transports: &[Transport::Unix, Transport::Tcp],
     schemes: &["postgresql"],
-    settings: &[],
+    // As root a standby is another user than kvfair, whom the proxy of a link lets in alone.
+    settings: &[REPLICAS, READ, WAIT],
     keeps: |level| match level {
         Durability::None => Ok("fsync off, synchronous_commit off, tables not logged"),
         Durability::Crash => Ok("fsync off, synchronous_commit on"),
@@ -51,6 +54,7 @@ pub static POSTGRES: Adapter = Adapter {
         takes_password: true,
         admit,
         instead_of_root: Some("postgres"),
+        replicates_over: &[Transport::Tcp],
         ..Server::PLAIN
     }),
     version: || Err("a server's version is its program's".to_string()),
@@ -128,7 +132,12 @@ impl Postgres {
 
     /// What a session may ask for itself, at a server of somebody else's as well.
     fn options(&self) -> String {
-        let commit = if self.launch.durability == Durability::None { "off" } else { "on" };
+        let commit = match (self.launch.durability, replication::wait(&self.launch.settings)) {
+            (Durability::None, _) => "off",
+            (_, 0) => "on",
+            // Sessions wait for standbys. What is done before there are any does not.
+            _ => "local",
+        };
         // Plans are made while the tables are still empty, when reading all of a table looks cheaper than its index,
         // and are kept. <https://www.postgresql.org/docs/current/runtime-config-query.html#GUC-ENABLE-SEQSCAN>
         format!("-c synchronous_commit={commit} -c enable_seqscan=off")
@@ -181,9 +190,15 @@ impl Postgres {
     }
 
     fn make_tables(&self, client: &mut Client) -> Result<(), Fault> {
+        // A standby has those of its primary.
+        if self.launch.follows.is_some() {
+            return Ok(());
+        }
         let mut has_tables = self.has_tables.lock().expect("no thread panics while making tables");
         if !*has_tables {
-            let logged = self.launch.is_shipped() || self.launch.durability > Durability::None;
+            // Standbys have what is in the log.
+            let is_followed = replication::count(&self.launch.settings) > 0;
+            let logged = self.launch.is_shipped() || self.launch.durability > Durability::None || is_followed;
             client.batch_execute(&open_tables(logged)).map_err(|error| self.fault(error))?;
             self.check_tables(client)?;
             *has_tables = true;
@@ -223,6 +238,9 @@ impl Store for Postgres {
     fn session(&self) -> Result<Box<dyn Session + '_>, Fault> {
         let mut client = self.connect()?;
         self.make_tables(&mut client)?;
+        if replication::wait(&self.launch.settings) > 0 {
+            client.batch_execute(standby::WAITS).map_err(|error| self.fault(error))?;
+        }
         Ok(Box::new(session::Asking::new(self, client)))
     }
 
@@ -246,6 +264,14 @@ impl Store for Postgres {
     /// Commits are all a durability level needs, and every statement was one.
     fn final_flush(&self) -> Result<(), Fault> {
         Ok(())
+    }
+
+    fn log_position(&self) -> Result<Option<LogPosition>, Fault> {
+        standby::log_position(&mut self.connect()?).map_err(|error| self.fault(error))
+    }
+
+    fn failover(&self) -> Option<&dyn Failover> {
+        Some(self)
     }
 
     /// What is in our tables; where there are none, nothing.
@@ -328,7 +354,8 @@ fn version_printed(printed: &str) -> Option<String> {
 fn admin_socket<'d>(launch: &Launch, data: &'d Path) -> Option<&'d Path> {
     /// A socket's path has 107 bytes at most, and the name takes 16: "/.s.PGSQL.65535".
     const LONGEST: usize = 90;
-    let is_tcp = matches!(launch.place, Place::Tcp { .. });
+    // A standby has its primary's password.
+    let is_tcp = matches!(launch.place, Place::Tcp { .. }) && launch.follows.is_none();
     (is_tcp && launch.login.password.is_some() && data.as_os_str().len() <= LONGEST).then_some(data)
 }
 
@@ -343,11 +370,16 @@ fn admit(launch: &Launch, data: &Path) -> Result<(), Fault> {
     store.connect()?.batch_execute(&set).map_err(|error| store.fault(error))
 }
 
-/// Over TCP by password only. <https://www.postgresql.org/docs/current/auth-pg-hba-conf.html>
-const ADMITTED: &str = "local all all trust\nhost all all 127.0.0.1/32 scram-sha-256\n";
+/// Over TCP by password only; replicas are no part of all.
+/// <https://www.postgresql.org/docs/current/auth-pg-hba-conf.html>
+const ADMITTED: &str = "local all all trust\nhost all all 127.0.0.1/32 scram-sha-256\n\
+                        host replication all 127.0.0.1/32 scram-sha-256\n";
 
 /// <https://www.postgresql.org/docs/current/app-initdb.html>.
 fn prepare(launch: &Launch, data: &Path) -> Vec<Step> {
+    if let Some(primary) = standby::primary(launch, data) {
+        return standby::prepare(launch, data, &primary);
+    }
     let directory = data.display().to_string();
     let mut arguments = ["-D", &directory, "-U", USER, "-A", "trust"].map(str::to_string).to_vec();
     let is_synced = launch.is_shipped() || launch.durability == Durability::Power;
@@ -399,9 +431,13 @@ fn arguments(launch: &Launch, data: &Path) -> Vec<String> {
     set("synchronous_commit", on_at(Durability::Crash));
     // Whole pages go to the log against halves of pages after a crash.
     set("full_page_writes", on_at(Durability::Crash));
-    // No replica and no restore to a moment: the log holds what a crash needs.
-    set("wal_level", "minimal");
-    set("max_wal_senders", "0");
+    if replication::count(&launch.settings) > 0 {
+        standby::arguments(launch, &mut set);
+    } else {
+        // No replica and no restore to a moment: the log holds what a crash needs.
+        set("wal_level", "minimal");
+        set("max_wal_senders", "0");
+    }
     // https://www.postgresql.org/docs/current/runtime-config-resource.html#GUC-SHARED-BUFFERS
     set("shared_buffers", &format!("{}kB", launch.cache_bytes() / 1024));
     set("max_connections", &launch.clients.saturating_add(20).max(100).to_string());

@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use super::replication::{self, LINK_DELAY, READ, REPLICAS, WAIT};
 use super::resp_server::{self, COUNTERS, RespProduct, untold};
 use super::setting::check_threads;
 use super::{Adapter, Launch, Means, Place, Price, Role, Server, Setting, SettingValues};
@@ -35,7 +36,7 @@ const BOTH: Adapter = Adapter {
     role: Role::Store,
     transports: &[Transport::Unix, Transport::Tcp],
     schemes: &[],
-    settings: &[APPENDONLY, APPENDFSYNC, IO_THREADS, COUNTERS],
+    settings: &[APPENDONLY, APPENDFSYNC, IO_THREADS, COUNTERS, REPLICAS, READ, LINK_DELAY, WAIT],
     keeps: |level| match level {
         Durability::None => Ok("save '', appendonly no"),
         Durability::Crash => Ok("appendonly yes, appendfsync no"),
@@ -87,7 +88,9 @@ const SERVER: Server = Server {
     // <https://redis.io/docs/latest/develop/tools/cli/>
     password_variable: Some("REDISCLI_AUTH"),
     takes_password: true,
-    input: |launch| launch.login.password.as_ref().map(|password| format!("requirepass {password}\n")),
+    input: secrets,
+    // A replica is told a host and a port.
+    replicates_over: &[Transport::Tcp],
     ..Server::PLAIN
 };
 
@@ -160,6 +163,13 @@ fn check_settings(
     Ok(())
 }
 
+/// What no command line may show. All servers of a target have one password, so that a replica gets in by its own.
+fn secrets(launch: &Launch) -> Option<String> {
+    let password = launch.login.password.as_ref()?;
+    let of_primary = launch.follows.as_ref().map_or_else(String::new, |_| format!("masterauth {password}\n"));
+    Some(format!("requirepass {password}\n{of_primary}"))
+}
+
 /// `Redis server v=7.0.15 sha=...`: the version.
 fn version_printed(printed: &str) -> Option<String> {
     let (_, rest) = printed.split_once(" v=")?;
@@ -197,6 +207,13 @@ fn arguments(launch: &Launch, data: &Path) -> Vec<String> {
         if let Some(value) = launch.settings.get(setting.name) {
             option(setting.name, value);
         }
+    }
+    if replication::count(&launch.settings) > 0 {
+        // By default the first copy waits 5 s for more replicas to come. No write is under way then.
+        option("repl-diskless-sync-delay", "0");
+    }
+    if let Some(Place::Tcp { host, port }) = &launch.follows {
+        arguments.extend(["--replicaof".to_string(), host.clone(), port.to_string()]);
     }
     arguments
 }

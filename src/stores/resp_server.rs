@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
 use super::blocking::{Blocking, BlockingConnection, Connection};
+use super::replication::{self, Failover, LogPosition};
 use super::room::ServerMemory;
 use super::setting::{Price, Setting, SettingValues};
 use super::store_stats::{StoreStats, bounded};
@@ -14,6 +15,7 @@ use crate::model::record::LAST_USE;
 use crate::protocol::resp::{self, Counters, Greeting, PING, Resp, Value, command, value};
 
 mod drawn;
+mod replicas;
 mod room;
 
 /// Where counters are: of every server of RESP, also of one that kvfair did not start. Values are keys either way.
@@ -90,11 +92,17 @@ impl RespServer {
 
 impl Store for RespServer {
     fn session(&self) -> Result<Box<dyn Session + '_>, Fault> {
-        Ok(Box::new(self.connect()?))
+        let session = self.connect()?;
+        Ok(match replication::wait(&self.launch.settings) {
+            0 => Box::new(session),
+            replicas => Box::new(replicas::Waiting::new(session, replicas, self.launch.patience)),
+        })
     }
 
+    /// A write that waits for replicas is two questions, which a session asks one after the other.
     fn connection(&self) -> Option<Result<Connection, Fault>> {
-        Some(self.connect().and_then(|session| session.into_line(PING, resp::pong)))
+        let waits = replication::wait(&self.launch.settings) > 0;
+        (!waits).then(|| self.connect().and_then(|session| session.into_line(PING, resp::pong)))
     }
 
     /// Fails while the server still reads its data from disk, and where its settings do not keep the durability level.
@@ -132,6 +140,16 @@ impl Store for RespServer {
     /// <https://redis.io/docs/latest/operate/oss_and_stack/management/persistence/>
     fn final_flush(&self) -> Result<(), Fault> {
         Ok(())
+    }
+
+    /// <https://redis.io/docs/latest/commands/info/>, section Replication.
+    fn log_position(&self) -> Result<Option<LogPosition>, Fault> {
+        let told = info(self.connect()?.connection(), &[b"INFO", b"replication"])?;
+        Ok(position_told(&told))
+    }
+
+    fn failover(&self) -> Option<&dyn Failover> {
+        Some(self)
     }
 
     /// Records of the selected database: of a hash of counters each of its fields, and not the hash itself.
@@ -216,6 +234,18 @@ fn info(connection: &mut BlockingConnection, parts: &[&[u8]]) -> Result<BTreeMap
     }
 }
 
+/// A primary tells what it has written, a replica what it has applied of that.
+fn position_told(told: &BTreeMap<String, String>) -> Option<LogPosition> {
+    let number = |name: &str| -> Option<u64> { told.get(name)?.parse().ok() };
+    let is = |name: &str, text: &str| told.get(name).is_some_and(|found| found == text);
+    if is("role", "master") {
+        return Some(LogPosition { bytes: number("master_repl_offset")?, is_linked: true });
+    }
+    // -1 or nothing before the first copy of the primary is there.
+    let is_linked = is("master_link_status", "up") && !is("master_sync_in_progress", "1");
+    Some(LogPosition { bytes: number("slave_repl_offset").unwrap_or(0), is_linked })
+}
+
 fn named_lines(text: &str) -> BTreeMap<String, String> {
     let pairs = text.lines().filter_map(|line| line.split_once(':'));
     pairs.map(|(name, value)| (name.to_string(), value.trim_end().to_string())).collect()
@@ -282,6 +312,19 @@ mod tests {
         let said = StoreStats::of_texts(told.iter().flat_map(|(name, text)| apart(name, text)));
         let set = [("cmdstat_set.calls", 2.0), ("cmdstat_set.usec", 18.0), ("cmdstat_set.usec_per_call", 9.0)];
         assert_eq!(said, set.into_iter().chain([("evicted_keys", 3.0)]).collect());
+    }
+
+    #[test]
+    fn positions_are_read_from_what_primary_and_replica_tell() {
+        let told = |text: &str| position_told(&named_lines(text));
+        let primary = told("role:master\r\nconnected_slaves:2\r\nmaster_repl_offset:1400\r\n");
+        assert_eq!(primary, Some(LogPosition { bytes: 1400, is_linked: true }));
+        let offsets = "slave_read_repl_offset:1400\r\nslave_repl_offset:1386\r\n";
+        let applied = told(&format!("role:slave\r\nmaster_link_status:up\r\n{offsets}"));
+        assert_eq!(applied, Some(LogPosition { bytes: 1386, is_linked: true }), "what is read is not applied yet");
+        let lost = "role:slave\r\nmaster_link_status:down\r\nslave_repl_offset:-1\r\n";
+        assert_eq!(told(lost), Some(LogPosition { bytes: 0, is_linked: false }));
+        assert_eq!(told("role:master\r\n"), None);
     }
 
     #[test]

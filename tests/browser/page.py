@@ -152,7 +152,7 @@ def its_numbers_are_those_of_show(looked, name):
             for what, cell, field, value, unit in pairs(caption, row, shown):
                 if cell is None or value is None:
                     continue
-                # The first number of the text, as in "~1.2x [1.1-1.3]", "39 k*", "427 us".
+                # The first number of the text, as in "about 1.2x [1.1-1.3]", "39 k*", "427 us".
                 digits = re.search(r"([\d,]+(?:\.(\d+))?) ?(\w*)", cell["text"])
                 if digits is None:
                     continue

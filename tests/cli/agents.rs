@@ -80,6 +80,21 @@ impl Drop for Namespaces {
     }
 }
 
+/// Agents on a busy machine may begin too far apart, and are right to refuse the trial then: it is run again.
+fn run_until_together(mut run: impl FnMut() -> Said) -> Said {
+    const APART: &str = "agents began up to";
+    for _ in 0..2 {
+        let said = run();
+        // Text is broken into lines at spaces.
+        let words: Vec<&str> = said.out.split_whitespace().chain(said.err.split_whitespace()).collect();
+        if said.code == 0 || !words.join(" ").contains(APART) {
+            return said;
+        }
+        eprintln!("!! agents began apart: {}", said.out);
+    }
+    run()
+}
+
 /// Runs `mixed` or `getset` with so many agents. What each says goes to `agent-RANK.lines` as well.
 fn run_shared(desk: &Desk, agents: usize, job: &[&str]) -> Said {
     let count = agents.to_string();
@@ -91,14 +106,27 @@ fn run_shared(desk: &Desk, agents: usize, job: &[&str]) -> Said {
             desk.file("hosts", spaces.names[1..].join("\n"));
             let (url, launch) = (format!("redis://{SERVER}:{PORT}"), format!("ip netns exec {{host}} {tee}"));
             let reached = [&url, "--hosts", "hosts", "--launch", &launch];
-            Started::new(spaces.inside(desk, &[&[KVFAIR, "run"], job, &reached, &options].concat())).wait()
+            let words = [&[KVFAIR, "run"], job, &reached, &options].concat();
+            run_until_together(|| {
+                forget(desk);
+                Started::new(spaces.inside(desk, &words)).wait()
+            })
         }
         None => {
             let server = common::start("redis", Transport::Tcp);
             let url = url_of(&server);
-            desk.run(&[&["run"], job, &[&url, "--launch", &tee], &options[..]].concat())
+            let words = [&["run"], job, &[&url, "--launch", &tee], &options[..]].concat();
+            run_until_together(|| {
+                forget(desk);
+                desk.run(&words)
+            })
         }
     }
+}
+
+/// A results file is added to: each try has one of its own.
+fn forget(desk: &Desk) {
+    let _ = fs::remove_file(desk.home().join("out.jsonl"));
 }
 
 fn url_of(server: &Running) -> String {
@@ -197,7 +225,10 @@ fn a_search_for_the_highest_rate_is_shared() {
     let find = ["find-max", "getset", "--only", "get", "--slo", "p99:200ms", "--step", "1", "--budget", "40s"];
     let shared = ["--agents", "3", "--clients", "3", "--records", "100", "--output", "out.jsonl"];
     let url = url_of(&server);
-    let said = desk.run(&[&find[..], &shared[..], &[&url]].concat());
+    let said = run_until_together(|| {
+        forget(&desk);
+        desk.run(&[&find[..], &shared[..], &[&url]].concat())
+    });
     assert!([0, 1, 6].contains(&said.code), "{}{}", said.out, said.err);
     said.complains("3 agents on one machine");
     let records = crate::desk::records_in(&desk.home().join("out.jsonl"));
@@ -237,16 +268,21 @@ fn what_agents_cannot_share_is_refused_before_anything_starts() {
     let elsewhere = ["--launch", "ssh {host} kvfair agent", "--hosts", "hosts"];
     let refused: &[(&[&str], &str)] = &[
         (&["mixed", url, "--agents", "0"], "0 is not in 1..=10000"),
-        (&["fans", url, "--agents", "2"], "agents do not share the job fans"),
+        (&["fans", url, "--agents", "2"], "agents cannot share the job fans"),
+        (&["ngrams", url, "--agents", "2"], "agents cannot share the job ngrams"),
+        (&["lookup", url, "--agents", "2"], "agents cannot share the job lookup"),
+        (&["mixed", "redis?replicas=2", "--agents", "2"], "known to one process of clients"),
         (&["mixed", "lmdb", "--agents", "2"], "lmdb is in one process, which agents cannot share"),
         (&["mixed", "cached:redis", "--agents", "2"], "the cache is in one process"),
         (&["mixed", url, "--agents", "11"], "11 agents cannot share 10 clients"),
         (&["getset", url, "--agents", "2", "--clients", "1,5"], "2 agents cannot share 1 clients"),
         (&["mixed", url, "--agents", "2", "--rtt", "1ms"], "not with --rtt"),
+        (&["mixed", "redis", "--agents", "2", "--pin"], "not with --pin"),
         (&["mixed", url, "--agents", "2", "--read-only"], "not with --read-only"),
         (&["mixed", url, "--launch", "kvfair agent"], "--agents"),
         (&["mixed", url, "--agents", "2", "--launch", "ssh {host} kvfair agent"], "there is no --hosts"),
-        (&["mixed", url, "--agents", "2", "--launch", "ssh {node} kvfair agent"], "{node} stands for nothing"),
+        (&["mixed", url, "--agents", "2", "--launch", "ssh {node} kvfair agent"], "{node} is unknown"),
+        (&["mixed", url, "--agents", "2", "--launch", " "], "--launch is empty"),
         (&["mixed", url, "--agents", "2", "--launch", "kvfair agent", "--hosts", "hosts"], "--launch has no {host}"),
     ];
     for (words, why) in refused {
@@ -254,7 +290,7 @@ fn what_agents_cannot_share_is_refused_before_anything_starts() {
     }
     let with = |words: &[&str]| desk.run(&[&["run", "mixed"], words, &elsewhere].concat());
     with(&[url, "--agents", "3"]).exits(2).complains("--agents 3: hosts has 2 hosts");
-    with(&["redis", "--agents", "2"]).exits(2).complains("listens on this machine alone");
+    with(&["redis", "--agents", "2"]).exits(2).complains("listens only on this machine");
     with(&["redis+unix:///a/socket", "--agents", "2"]).exits(2).complains("is a socket of this machine");
     desk.run(&["run", "--exec", "true", "redis", "--agents", "2"]).exits(2).complains("--agents is an option of jobs");
     assert!(desk.records().is_empty());
@@ -324,6 +360,20 @@ fn a_clock_that_jumps_leaves_no_number() {
     assert_eq!(ask(&server, "DBSIZE"), ":0", "all was taken back");
 }
 
+/// One agent is told half a second too late when to begin.
+#[test]
+fn agents_that_begin_apart_leave_no_number() {
+    let desk = Desk::new();
+    let server = common::start("redis", Transport::Tcp);
+    let late = r#"sed -u '/"begin"/e sleep 0.5'"#;
+    let launch = format!("if [ {{rank}} = 1 ]; then {late} | {KVFAIR} agent; else {KVFAIR} agent; fi");
+    run_launched(&desk, &server, &launch, &[]).exits(1);
+    let reason = desk.reason(&url_of(&server));
+    assert!(reason.starts_with("refused: agents began up to "), "{reason}");
+    assert!(reason.contains(" ms apart, agent 1 (localhost) last: more than 1 % of the "), "{reason}");
+    assert_eq!(ask(&server, "DBSIZE"), ":0", "all was taken back");
+}
+
 #[test]
 fn an_agent_that_is_killed_is_named_and_there_is_no_number() {
     let desk = Desk::new();
@@ -339,6 +389,7 @@ fn an_agent_that_is_killed_is_named_and_there_is_no_number() {
     signal(victim, Signal::SIGKILL);
     let said = started.wait();
     said.exits(1).shows("agent 1 (localhost) is lost");
+    assert!(!said.out.contains("They began"), "no part was driven to its end: {}", said.out);
     assert_eq!(desk.reason(&url), "failed: agent 1 (localhost) is lost: killed by SIGKILL");
     let record = desk.record(&url);
     assert!(record["phases"].as_array().expect("phases").iter().all(|phase| phase["name"] != "run"), "no number");

@@ -52,7 +52,7 @@ fn a_run_that_may_claim_warms_up_and_runs_a_store_twice() {
 fn a_run_of_three_blocks_claims_nothing_and_does_nothing_besides() {
     let desk = Desk::new();
     let said = desk.run(&run(&["--blocks", "3", "lmdb", "sqlite"]));
-    said.exits(0).shows("3 blocks, no claim").shows("Seen here, not claimed");
+    said.exits(0).shows("3 blocks, no claim").shows("No claim: 3 blocks ran, and a claim needs at least 4.");
     assert_eq!(desk.records().len(), 6);
     assert!(!said.out.contains("rank") && !said.out.contains('['), "no interval, no rank: {}", said.out);
 }

@@ -273,7 +273,8 @@ fn what_was_tested_is_kept_and_shown_and_what_failed_is_demoted() {
     std::fs::write(&kept, format!("{{\"store\":\"sqlite\"}}\n{lost}")).expect("written");
     let said = desk.run(&run);
     said.exits(0).shows("crash (claimed: redb; claimed, tested none: sqlite)");
-    said.shows("none (claimed crash) (ranked apart)").complains("durability.ndjson:1: not a verified durability level");
+    said.shows("none (claimed crash) (compared within this group only)")
+        .complains("durability.ndjson:1: not a verified durability level");
     desk.run(&["stores"]).exits(0).shows("(claimed, but keeps only none: tested 2");
     // Of another version nothing is known.
     std::fs::write(&kept, lost.replace("\"version\":\"", "\"version\":\"1")).expect("written");

@@ -51,7 +51,8 @@ fn a_sweep_is_drawn_beside_its_table() {
         assert!(is_title("") || is_title(" (logarithmic)"), "{text}");
     }
     assert!(
-        svg.contains("getset, 1,000 requests · in RAM · durability none (claimed)") && svg.contains("bands: lowest to")
+        svg.contains("getset, 1,000 requests · data fits in memory · durability none (claimed)")
+            && svg.contains("bands: lowest to")
     );
     assert!(!svg.contains("<script"), "{svg}");
 

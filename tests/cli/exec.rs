@@ -64,7 +64,10 @@ fn fans_in_python_are_the_same_from_every_store() {
     let command = format!("python3 {} {{url}} profiles.jsonl", of_the_project("examples/languages/fans.py"));
     let targets = ["redis", "redis+unix", "valkey", "memcached", "memcached+unix"];
     let said = exec(&desk, &command, &[&["--blocks", "1", "--output", "one.jsonl"], &targets[..]].concat());
-    said.exits(0).shows("{url} profiles.jsonl` · in RAM").shows("the same from every target").shows("CPU s");
+    said.exits(0)
+        .shows("{url} profiles.jsonl` · data fits in memory")
+        .shows("the same from every target")
+        .shows("CPU s");
     for record in records_in(&desk.home().join("one.jsonl")) {
         let answered = &record["verdict"];
         let digest = (answered["kind"].as_str(), answered["sha256"].as_str());

@@ -80,9 +80,12 @@ fn a_headline_does_not_say_of_a_strangers_server_what_is_true_of_ours() {
     };
     let alone = headline(&[&url, "ram"]);
     assert!(alone.contains(" · a server not started by kvfair · "), "{alone}");
-    assert!(!alone.contains("in RAM") && !alone.contains("durability"), "{alone}");
+    assert!(!alone.contains("in memory") && !alone.contains("durability"), "{alone}");
     let both = headline(&[&url, "lmdb"]);
-    assert!(both.contains("in RAM · durability none (claimed) · a server not started by kvfair: redis://"), "{both}");
+    assert!(
+        both.contains("data fits in memory · durability none (claimed) · a server not started by kvfair: redis://"),
+        "{both}"
+    );
     let other = format!("redis://127.0.0.1:{}/6", port_of(&server));
     let two = headline(&[&url, &other]);
     assert!(two.contains(" · servers not started by kvfair · ") && !two.contains("durability"), "{two}");

@@ -30,6 +30,9 @@ fn two_versions_of_redis_run_in_the_same_blocks() {
     said.shows("redis 6.2.").shows("versions in their order").complains("redis+unix: ");
     let sentence = ["takes", "no step is seen", "nothing can be said", "as much CPU"];
     assert!(sentence.iter().any(|words| said.out.contains(words)), "{}", said.out);
+    // The run's own tables call them by their versions too; the command that goes on has what was typed.
+    let (above, _) = said.out.split_once("versions in their order").expect("both parts");
+    assert!(above.lines().all(|line| line.starts_with("next") || !line.contains("program=")), "{above}");
     let records = records_in(&desk.home().join(OUT));
     assert!(records.iter().all(|record| record["verdict"]["kind"] == "right"), "{records:?}");
     let versions = |block: u64| {
@@ -162,6 +165,10 @@ fn histories_of_two_methods_and_of_two_machines_end_their_lines() {
     let said = desk.run(&["history"]);
     said.exits(0).shows("10 of 10").shows("10 runs, 2026-11-11 to 2026-11-20");
     said.complains("passed over kvfair-results/20261101T020000Z-fans.jsonl:1: measured by method 1");
+    said.shows("The lines of fans break where method 1 measured (10 runs, the last 2026-11-10 02:00)");
+    desk.run(&["history", "--svg", "methods.svg"]).exits(0);
+    let svg = std::fs::read_to_string(desk.home().join("methods.svg")).expect("a picture");
+    assert!(svg.contains("method 1: not comparable"), "{svg}");
     let desk = Desk::new();
     days(&desk, 8, |day| (0.25, METHOD, if day > 4 { 64 } else { 2 }, "1.0"));
     let said = desk.run(&["history"]);

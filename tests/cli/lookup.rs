@@ -134,7 +134,7 @@ fn what_cannot_be_scored_is_refused() {
 fn counts_that_are_only_read_stand_beside_stores() {
     let desk = Desk::new();
     let said = run(&desk, &["--messages", "500", "--cold", "--clients", "2"], &["lmdb", "dict", "bisect", "fst"]);
-    said.exits(0).shows("baselines: ");
+    said.exits(0).shows("Baselines: ");
     let bytes = |target: &str| desk.record(target)["bytes_on_disk"].as_u64().expect("a file");
     assert!(bytes("fst") < bytes("bisect") && bytes("bisect") < bytes("dict") && bytes("dict") < bytes("lmdb"));
     for target in ["dict", "bisect", "fst"] {
@@ -196,12 +196,12 @@ fn what_was_kept_must_be_what_is_asked_for() {
     refused(&["--messages", "100"], kept, "is empty, so that there is nothing to look up");
 }
 
-/// Files that are dropped are read again; what is in memory only stays as it is and is ranked apart.
+/// Files that are dropped are read again; what is in memory only stays as it is and is a group of its own.
 #[test]
 fn a_cold_store_is_restarted_and_one_in_memory_is_marked() {
     let desk = Desk::new();
     let said = run(&desk, &["--messages", "200", "--cold"], &["lmdb", "sqlite", "redis", "memcached", "ram"]);
-    said.exits(0).shows("cold: restarted").shows("in memory only, so it stays warm (ranked apart)");
+    said.exits(0).shows("cold: restarted").shows("in memory only, so it stays warm (compared within this group only)");
     for (target, is_warm) in [("lmdb", false), ("sqlite", false), ("redis", true), ("memcached", true), ("ram", true)] {
         let record = desk.record(target);
         assert_eq!(record["is_warm"] == true, is_warm, "{target}");

@@ -29,6 +29,7 @@ mod doubled;
 mod dragonfly;
 mod drawn;
 mod exec;
+mod failover;
 mod faults;
 mod forms;
 mod gone;
@@ -60,6 +61,8 @@ mod rates;
 mod read_only;
 mod reconnects;
 mod regressions;
+#[cfg(target_os = "linux")]
+mod replicas;
 mod reproduce;
 mod reruns;
 mod results;

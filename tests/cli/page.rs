@@ -96,9 +96,9 @@ fn the_page_says_what_the_terminal_says() {
     let sentence = said.exits(0).out.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(sentence.contains(&heading(&page)), "{}", heading(&page));
     let strip = [
-        "right in 53 of 53 trials: 17 blocks of 3 trials (redis twice) and a warm-up of 2",
-        "redis 0.98x [0.94-1.03]; 1x would be no noise",
-        "17 ran: 10 count, 7 were discarded for noise",
+        "right in 53 of 53 trials: 17 blocks of 3 trials (redis twice) and 2 of a warm-up",
+        "redis against itself 0.98x [0.94-1.03]; 1x would be no noise",
+        "17 ran: 10 count, 7 were disturbed, discarded and run again",
         "2026-11-22 03:26 UTC",
     ];
     says(&page, &strip);
@@ -227,16 +227,23 @@ fn one_block_is_seen_once() {
     said.exits(0);
     says(
         &page,
-        &["1: seen once, no claim", "Seen once, no claim: one block has no interval.", "Seen here, not claimed"],
+        &[
+            "<dd>1 ran: too few for a claim</dd>",
+            "One block ran: there is no interval and no claim.",
+            "No claim: 1 block ran, and a claim needs at least 4.",
+        ],
     );
-    assert!(!page.contains("95 % interval") && !page.contains("Noisy"), "{page}");
+    assert!(!page.contains("95 % interval") && !page.contains("are not reliable"), "{page}");
 }
 
 #[test]
 fn a_noisy_run_says_so_first_and_shows_cpu_first() {
     let (_, page) = page_of(&results("noisy"));
     assert!(
-        heading(&page).starts_with("Noisy: 6 of 8 blocks were disturbed. lmdb uses the least CPU per op; "),
+        heading(&page).starts_with(
+            "Single times are not reliable: the machine disturbed 6 of 8 blocks. \
+             Only differences beyond the noise are claimed. lmdb uses the least CPU per op; "
+        ),
         "{}",
         heading(&page)
     );
@@ -245,7 +252,7 @@ fn a_noisy_run_says_so_first_and_shows_cpu_first() {
     let places = ["<h1>", "<h2>CPU per op</h2>", evidence, "<h2>Time</h2>"].map(|what| page.find(what));
     assert!(places.is_sorted() && places.iter().all(Option::is_some), "{places:?}");
     says(&page, &["stroke-width=\"1.5\"", ">2-3</text>", "median, uncertain"]);
-    says(&page, &["baselines: what the job costs without a store around it", "noisy, used all the same: "]);
+    says(&page, &["Baselines: no store, never ranked", "noisy, used all the same: "]);
 }
 
 #[test]
@@ -284,7 +291,11 @@ fn targets_that_are_not_comparable_have_panels_of_their_own() {
     });
     says(
         &page,
-        &["via batch (ranked apart)", "times as long as the best of its panel", "one value at a time, without a cache"],
+        &[
+            "via batch (compared within this group only)",
+            "times as long as the best of its panel",
+            "one value at a time, without a cache",
+        ],
     );
 }
 
@@ -304,7 +315,7 @@ fn a_debug_build_unchecked_answers_and_a_run_that_was_cut_off_have_banners() {
     all.retain(|record| record["block"].as_u64() != last);
     all.push(first);
     let (_, page) = page_of(&lines(&all));
-    says(&page, &["The run was cut off by its time limit or by a signal: block 17 has 1 of 2 trials."]);
+    says(&page, &["The run was cut off by its time limit or by a signal: block 17 has 1 of 3 trials."]);
 }
 
 #[test]

@@ -122,12 +122,17 @@ fn forty_targets_may_be_the_base_and_of_more_none() {
 fn the_pictures_have_the_words_and_numbers_of_the_heading() {
     let (_, page) = page_of(&results("fans"));
     let told = "redis over a Unix socket (0.89 s) is faster than over TCP, which takes 1.18 times as long [1.14-1.27]. \
-                redis+unix uses the least CPU per op; redis uses 1.17 times as much [1.13-1.25].";
+                redis+unix uses the least CPU per op; redis uses 1.17 times as much CPU [1.13-1.25].";
     assert_eq!(heading(&page), told);
     says(&page, &[">times as long as redis+unix</text>", ">times as much CPU per op as redis+unix</text>"]);
     says(
         &page,
-        &[">1.18x [1.14-1.27]</text>", ">1.06 s</text>", ">1.17x [1.13-1.25]</text>", ">18.1 + 23.5 us</text>"],
+        &[
+            ">1.18x [1.14-1.27]</text>",
+            ">1.06 s</text>",
+            ">1.17x [1.13-1.25]</text>",
+            ">client 18.1 + server 23.5 us</text>",
+        ],
     );
     says(&page, &[">server, Unix socket</text>", ">server, TCP</text>", "the same in all charts of time and CPU"]);
     says(&page, &["Asked of each store: for each profile", "<b>Trial</b>", "<b>Block</b>", "<b>Durability none</b>"]);
@@ -146,15 +151,39 @@ fn the_pictures_have_the_words_and_numbers_of_the_heading() {
     }
     says(
         &page,
-        &[">embedded</text>", ">baseline</text>", "null (forgets everything), ram (a hash map in this process)"],
+        &[
+            ">embedded</text>",
+            ">baseline</text>",
+            "Baselines: no store, never ranked",
+            "null (forgets everything), ram (a hash map in this process)",
+        ],
     );
-    says(&page, &["8 blocks of 5 trials (redis twice, null not checked) and a warm-up of 4"]);
+    says(&page, &["8 blocks of 5 trials (redis twice, null not checked) and 4 of a warm-up"]);
+}
+
+/// A store that is as fast as the first is named beside it, and in no later sentence.
+#[test]
+fn a_tie_for_first_place_is_said_first() {
+    let (said, page) = changed(|record| {
+        if is_of(record, "redis") {
+            for phase in record["phases"].as_array_mut().expect("phases") {
+                phase["took_s"] = json!(phase["took_s"].as_f64().expect("seconds") / 1.2);
+            }
+        }
+    });
+    let told = one_line(&heading(&page));
+    let (first, rest) = told.split_once(". ").expect("two sentences");
+    assert!(first.ends_with(" are tied for first place"), "{first}");
+    assert!(first.contains("redis (0.8") && first.contains("redis+unix (0.89 s)"), "{first}");
+    assert!(!rest.contains("is faster") && rest.contains("Ties may hide differences below "), "{rest}");
+    assert!(one_line(&said.out).contains(&format!("{first}. ")), "{}", said.out);
+    says(&page, &["tied: the order is not known", "Ties may hide differences below "]);
 }
 
 /// An op by one way of asking is not an op by another: then CPU is that of the whole job.
 #[test]
 fn cpu_is_that_of_the_whole_job_where_targets_ask_in_several_ways() {
-    let told = |cpu: &str| format!("redis+unix uses the least {cpu}; redis uses 1.17 times as much [1.13-1.25].");
+    let told = |cpu: &str| format!("redis+unix uses the least {cpu}; redis uses 1.17 times as much CPU [1.13-1.25].");
     let (said, _) = changed(|_| ());
     assert!(one_line(&said.out).contains(&told("CPU per op")), "{}", said.out);
     let (said, page) = changed(|record| {

@@ -145,7 +145,7 @@ fn records_may_be_written_in_few_bytes() {
     let how = ["--encoding", "json,binary", "--via", "portable,batch,cas", "--clients", "2"];
     for data in [["--profiles", "60", "--queries", "50"], ["--input", "mine.jsonl", "--queries", "6"]] {
         let said = run(&desk, &[&data[..], &how].concat(), &["redis", "sqlite", "ram"]);
-        said.exits(0).shows("redis batch binary").shows("via batch, binary records (ranked apart)");
+        said.exits(0).shows("redis batch binary").shows("via batch, binary records (compared within this group only)");
     }
     let records = desk.records();
     assert_eq!(records.len(), 2 * 3 * 3 * 2);

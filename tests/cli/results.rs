@@ -33,6 +33,7 @@ fn results_are_never_overwritten() {
 fn a_table_is_printed_again_from_its_file() {
     let desk = Desk::new();
     desk.run(&["show"]).exits(1).complains("no results yet").complains("`kvfair run fans` makes some");
+    desk.run(&["history"]).exits(1).complains("or name files: `kvfair history FILES`");
     let said = run(&desk, &[]);
     assert_eq!(desk.run(&["show"]).exits(0).out, said.out);
     let wide = desk.run(&["show", "--wide"]);

@@ -102,7 +102,7 @@ fn what_many_writers_cannot_do_is_refused() {
         ),
         (&["ngrams", "lmdb", "--agents", "2"], "lmdb is in one process, which agents cannot share"),
         (&["ngrams", "redis", "--agents", "3", "--clients", "2"], "3 agents cannot share 2 clients"),
-        (&["fans", "redis", "--agents", "2"], "agents do not share the job fans"),
+        (&["fans", "redis", "--agents", "2"], "agents cannot share the job fans"),
     ] {
         let run = [&["run"], arguments].concat();
         desk.run(&run).exits(2).complains(words);

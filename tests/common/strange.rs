@@ -121,10 +121,8 @@ fn answer(mut stream: UnixStream, records: &Records, manner: Manner, first: &Onc
         drop(records);
         match manner {
             Manner::Closing(after) if count > after => return Ok(()),
-            Manner::Away { after, .. } if count > after && first.get().is_none() => {
-                first.get_or_init(Instant::now);
-                return Ok(());
-            }
+            // Of two connections that are that far at the same moment, one is lost.
+            Manner::Away { after, .. } if count > after && first.set(Instant::now()).is_ok() => return Ok(()),
             Manner::Silent(after) if count > after => continue,
             Manner::Flooding(after) if count > after => return flood(&mut stream),
             Manner::Trickling(after) if count > after && first.set(Instant::now()).is_ok() => {

@@ -1,5 +1,7 @@
 //! What only the speakers of RESP have: watches, tallies, logins, databases, durability, a name of their own.
 
+use std::time::Duration;
+
 use kvfair::model::op::{KeyList, Op, Reply};
 use kvfair::model::trial::{Durability, Transport};
 use kvfair::protocol::resp::{self, Value, command};
@@ -158,4 +160,20 @@ fn a_server_of_another_name_is_told_by_its_own() {
     let server = start("valkey", Transport::Unix);
     let facts = (find("redis").unwrap().open)(&server.launch).unwrap().facts().unwrap();
     assert_eq!(facts.version, format!("valkey {}", server.facts.version));
+}
+
+/// What too few replicas have is not acknowledged, though the primary has it.
+#[test]
+fn a_write_that_too_few_replicas_have_is_not_acknowledged() {
+    for store in SPEAKERS_OF_RESP {
+        let server = start(store, Transport::Tcp);
+        let settings = [("replicas".to_string(), "1".to_string()), ("wait".to_string(), "1".to_string())].into();
+        let launch = Launch { settings, patience: Duration::from_millis(400), ..server.launch.clone() };
+        let waits = (server.adapter.open)(&launch).unwrap();
+        let mut waiting = session(waits.as_ref());
+        let words = refusal(waiting.as_mut(), Op::Set { key: b"x", value: b"1", ttl_s: None });
+        assert!(words.contains("0 of 1 replicas had the write after 200 ms"), "{words}");
+        assert_eq!(get(waiting.as_mut(), b"x").as_deref(), Some(&b"1"[..]), "reads do not wait");
+        assert!(waits.connection().is_none(), "no connection skips the wait");
+    }
 }

@@ -7,7 +7,7 @@ use super::super::target::managed_name;
 use crate::harness::serve::PROGRAM;
 use crate::model::record::Record;
 use crate::report::history::Sides;
-use crate::report::next::quoted;
+use crate::report::typed::quoted;
 use crate::stores;
 
 /// Options of `run` that a paired run has no use for, or that name what is there already.

@@ -8,10 +8,10 @@ use super::super::args::{History, Look};
 use super::super::shown::read;
 use super::super::{Exit, Usage, complain, paged, print, typed};
 use super::decide;
-use crate::harness::load::Parts;
+use crate::harness::load::{OtherMethod, Parts};
 use crate::harness::save;
 use crate::report::export;
-use crate::report::history::{self, HistoryReport, HistoryRun};
+use crate::report::history::{self, HistoryReport, HistoryRun, OtherMethodRun};
 use crate::report::page::{self, Mask, RawResults};
 
 /// What may be typed beside files. The other options are of runs.
@@ -20,11 +20,13 @@ const OWN: [&str; 6] = ["--measure", "--svg", "--html", "--json", "--markdown", 
 pub fn over_time(args: &History) -> Result<Exit> {
     refuse_options_of_runs()?;
     let files = match args.what.as_slice() {
-        [] => save::newest_first()?,
+        [] => save::newest_first("kvfair history FILES")?,
         named => named.iter().map(PathBuf::from).collect(),
     };
-    let (runs, passed) = runs(&files, !args.what.is_empty())?;
-    let report = history::history(&runs, args.measure, &decide::command);
+    let Found { runs, passed, mut other_methods } = runs(&files, !args.what.is_empty())?;
+    let mut report = history::history(&runs, args.measure, &decide::command);
+    other_methods.sort();
+    report.other_methods = other_methods;
     print(&told(&report, &args.how.look)?)?;
     if let Some(file) = &args.svg {
         let svg = page::history_svg(&report).ok_or_else(|| anyhow!("no run has a number that could be drawn"))?;
@@ -57,14 +59,28 @@ fn refuse_options_of_runs() -> Result<()> {
     }
 }
 
-/// The runs of these files, and what was passed over and why. A file that cannot be read takes nothing from the others;
+/// What files hold.
+#[derive(Default)]
+struct Found {
+    runs: Vec<HistoryRun>,
+    /// What was passed over, and why.
+    passed: Vec<String>,
+    /// Of those the runs that another method made.
+    other_methods: Vec<OtherMethodRun>,
+}
+
+/// The runs of these files, and what was passed over. A file that cannot be read takes nothing from the others;
 /// one that was named and is of another command is passed over like one that was found.
-fn runs(files: &[PathBuf], are_named: bool) -> Result<(Vec<HistoryRun>, Vec<String>)> {
-    let (mut runs, mut passed): (Vec<HistoryRun>, Vec<String>) = (Vec::new(), Vec::new());
+fn runs(files: &[PathBuf], are_named: bool) -> Result<Found> {
+    let Found { mut runs, mut passed, mut other_methods } = Found::default();
     for file in files {
         let path = file.display().to_string();
         // The command that decides names the programs, which tables do not need.
-        let read = read(file, Parts::All).map_err(|error| format!("{error:#}"));
+        let read = read(file, Parts::All).map_err(|error| {
+            let other = error.downcast_ref::<OtherMethod>();
+            other_methods.extend(other.map(|other| OtherMethodRun::of(&other.began, &other.job, other.method, &path)));
+            format!("{error:#}")
+        });
         let read = read.and_then(|records| match history::no_run(&records) {
             Some(why) => Err(format!("{path}: {why}")),
             None => Ok(records),
@@ -82,7 +98,7 @@ fn runs(files: &[PathBuf], are_named: bool) -> Result<(Vec<HistoryRun>, Vec<Stri
         let hint = if are_named { "name results files of `kvfair run`" } else { "`kvfair run fans` makes some" };
         bail!("no results file has a run that can be followed\nhint: {hint}");
     }
-    Ok((runs, passed))
+    Ok(Found { runs, passed, other_methods })
 }
 
 fn told(report: &HistoryReport, look: &Look) -> Result<String> {

@@ -35,7 +35,7 @@ const BUDGET: Duration = Duration::from_secs(900);
 const ADVICE_BUDGET: Duration = Duration::from_secs(120);
 /// Shares of what is left: of the blocks that measure gains, and of those that confirm a set.
 const GAINS: f64 = 0.65;
-const CONFIRM: f64 = 0.75;
+const CONFIRM: f64 = 0.5;
 /// Sets that are tried in fresh blocks, at most.
 const ATTEMPTS: u32 = 3;
 /// Clients of a job that sweeps over their number unless it is told otherwise.

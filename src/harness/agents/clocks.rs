@@ -12,7 +12,7 @@ use crate::harness::task::{AgentOrder, Event};
 const ROUNDS: u32 = 10;
 /// How long one may take.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// Two clocks that nobody has set drift apart by so much at the most: the frequencies that adjtimex(2) can correct are
+/// Two clocks that are never set drift apart by so much at the most: the frequencies that adjtimex(2) can correct are
 /// up to 500 millionths.
 const DRIFT: f64 = 500e-6;
 

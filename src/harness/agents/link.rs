@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 
 use crate::harness::child::Child;
 use crate::harness::signals::INTERRUPTED;
-use crate::harness::task::{AgentCommand, AgentOrder, Event, Hello};
-use crate::model::agents::named;
+use crate::harness::task::{AgentOrder, Event, Hello};
+use crate::model::agents::{AgentCommand, named};
 use crate::model::op::Wrong;
 
 /// How often it is asked whether an agent is still to be waited for.

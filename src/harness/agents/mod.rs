@@ -4,9 +4,9 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use super::task::{AgentCommand, AgentOrder, AgentTask, Event, Hello, PartSeen, ShareEnd, TrialTask};
+use super::task::{AgentOrder, AgentTask, Event, Hello, PartSeen, ShareEnd, TrialTask};
 use crate::jobs::Part;
-use crate::model::agents::{Agent, AgentShare, SPREAD_MAX_SHARE, spread_s};
+use crate::model::agents::{Agent, AgentCommand, AgentShare, SPREAD_MAX_SHARE, spread_s};
 use crate::model::load::At;
 use crate::model::trial::METHOD;
 
@@ -23,21 +23,13 @@ const GREETING: Duration = Duration::from_secs(60);
 const CONNECTING: Duration = Duration::from_secs(60);
 /// An agent that drives clients tells so ten times a second. After so long without a word it counts as lost.
 const SILENCE: Duration = Duration::from_secs(15);
-/// How far ahead the moment lies at which all begin, beside what the slowest round trip takes.
-const LEAD: Duration = Duration::from_millis(30);
+/// How far ahead the moment lies at which all begin, beside what the slowest round trip takes: an agent on a busy
+/// machine has to wait for a processor before it hears of the moment.
+const LEAD: Duration = Duration::from_millis(100);
 /// How often agents are listened to.
 const LOOK: Duration = Duration::from_millis(5);
-/// An agent notices that nobody listens to it any more when it tells how far it is, a tenth of a second later at most.
+/// An agent notices that the head is gone when it reports its progress, a tenth of a second later at most.
 const LETTING_GO: Duration = Duration::from_millis(500);
-
-/// The agents of a run.
-#[derive(Clone, Debug, Default)]
-pub struct AgentPlan {
-    /// Nobody where trials drive their clients themselves.
-    pub commands: Vec<AgentCommand>,
-    /// A trial whose agents begin too far apart does not count. A pilot is too short for that.
-    pub judges_start: bool,
-}
 
 pub struct Team {
     links: Vec<Link>,
@@ -52,7 +44,7 @@ pub struct Team {
 
 impl Team {
     /// Starts all agents, waits for their first words and looks at their clocks. Their error output goes to files in
-    /// `directory`. Nobody is waited for once `stop` is true.
+    /// `directory`. It stops waiting once `stop` is true.
     pub fn greet(
         commands: &[AgentCommand],
         directory: &Path,
@@ -84,7 +76,7 @@ impl Team {
         &self.agents
     }
 
-    /// The processes of agents that run on this machine, where we can see them: they are ours, whoever started them.
+    /// The processes of agents that run on this machine, as far as they can be seen. They are no other programs.
     pub fn processes_here(&self) -> Vec<u32> {
         self.processes_on(0, &namespace())
     }
@@ -225,7 +217,7 @@ impl Team {
     }
 }
 
-/// Waits until agents have noticed that nobody listens to them any more, where a command started them elsewhere.
+/// Waits until agents that a command started elsewhere have noticed that the head is gone.
 pub fn let_go() {
     std::thread::sleep(LETTING_GO);
 }

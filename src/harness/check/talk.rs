@@ -147,7 +147,7 @@ impl<'g> ProbeSession<'g> {
         let ProbeSession { ground, session, changed, .. } = self;
         let words = messages::asked(&op);
         note_asked(ground.asked, &words);
-        if is_change(&op) {
+        if !op.is_read() {
             changed.clone_from(&words);
         }
         let began = Instant::now();
@@ -271,7 +271,7 @@ pub fn refused(sent: String, words: String) -> Stop {
 /// The change before a question about one key belongs to what was sent.
 fn sent(changed: &str, op: &Op<'_>) -> String {
     let asked = messages::asked(op);
-    let stands_alone = is_change(op) || matches!(op, Op::GetMany(_) | Op::NumberMany(_) | Op::Scan { .. });
+    let stands_alone = !op.is_read() || matches!(op, Op::GetMany(_) | Op::NumberMany(_) | Op::Scan { .. });
     if changed.is_empty() || stands_alone { asked } else { format!("{changed}; {asked}") }
 }
 
@@ -281,19 +281,6 @@ fn command(op: &Op<'_>) -> &'static str {
         Op::Increment { by: ..0, .. } => "decrement",
         op => op.name(),
     }
-}
-
-fn is_change(op: &Op<'_>) -> bool {
-    !matches!(
-        op,
-        Op::Get(_)
-            | Op::GetMany(_)
-            | Op::Number(_)
-            | Op::NumberMany(_)
-            | Op::GetVersion(_)
-            | Op::ReadTally(_)
-            | Op::Scan { .. }
-    )
 }
 
 fn journal_failed(error: &io::Error) -> Stop {

@@ -25,6 +25,7 @@ use crate::stores::{Launch, Place};
 
 mod audit;
 pub mod client;
+pub mod failover;
 pub mod ground;
 pub mod outage;
 mod untried;
@@ -233,7 +234,8 @@ impl<'a> Yard<'a> {
         }
         kill.after_s = first_at.map_or(0.0, |first| first.elapsed().as_secs_f64());
         match self.served.take() {
-            Some(served) => served.kill(),
+            Some(served) if matches!(self.under, Under::Outage(_)) => served.kill(),
+            Some(served) => _ = served.kill_all(),
             None => child.kill(),
         }
         // What the clients heard before it died is in the pipe.

@@ -42,7 +42,8 @@ impl Process {
     }
 }
 
-/// Looks at everything; ours are `roots` and what descends from them. Who has not run since `earlier` is not read again.
+/// Looks at everything; ours are `roots` and what descends from them. Who has not run since `earlier` is not read
+/// again.
 pub fn look(roots: &[u32], earlier: Option<&Programs>) -> Option<Programs> {
     let at = Instant::now();
     let processors = std::fs::read_to_string("/proc/stat").ok().and_then(|text| parse_processors(&text));

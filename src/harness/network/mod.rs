@@ -68,6 +68,11 @@ impl Proxy {
         self.child.id()
     }
 
+    /// Ends it where nothing is measured of what it passed on.
+    pub fn stop(mut self) {
+        self.child.end();
+    }
+
     /// Ends it and notes what it passed on. Who was not spoken to through it is no measurement.
     pub fn end(mut self, record: &mut Record) -> Result<()> {
         self.child.end();

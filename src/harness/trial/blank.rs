@@ -64,6 +64,7 @@ impl Bench<'_> {
             outcome: Outcome::Finished,
             verdict: Verdict::NotReached,
             phases: Vec::new(),
+            replicas: Vec::new(),
             memory: Memory::default(),
             counters: Default::default(),
             store_stats: Default::default(),

@@ -1,5 +1,5 @@
 //! The agent's own side: drives its share of the clients of a trial when it is told to. It opens no store for anything
-//! else, and writes no file but its messages. When nobody listens to it any more it ends.
+//! else, and writes no file but its messages. It ends when the head is gone.
 
 use std::io;
 use std::path::Path;

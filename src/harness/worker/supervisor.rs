@@ -25,7 +25,6 @@ use sha2::{Digest, Sha256};
 use super::entry::{must_be_empty, must_have_room};
 use super::{Early, Event, TrialTask, flushed, phase, reach, tell};
 use crate::harness::gates::queue::{self, Waits};
-use crate::harness::oracle::TrialCounts;
 use crate::harness::process::{self, in_words};
 use crate::harness::program::{BatchProgram, Program};
 use crate::harness::watch::{self, Peaks};
@@ -134,7 +133,7 @@ fn compare(trial: &TrialTask, batch: &BatchProgram) -> Result<(), Early> {
     let kind = jobs::find(&trial.job.name).ok_or_else(|| Early::Failed(format!("no job {}", trial.job.name)))?;
     let adapter = stores::find(&trial.store).ok_or_else(|| Early::Failed(format!("no store {}", trial.store)))?;
     let counted = (adapter.open)(&trial.launch).map_err(|fault| Early::Failed(format!("its counts: {fault}")))?;
-    super::compare(trial, adapter, kind, counted.as_ref(), TrialCounts::default(), &[])
+    super::compare(trial, adapter, kind, counted.as_ref())
 }
 
 /// The server must still be there, and must never have gone: what a program did on a server that died under it, or that

@@ -35,7 +35,7 @@ pub(super) fn started(trial: &TrialTask) -> Result<Option<RefCell<Team>>, Early>
     Ok(Some(RefCell::new(team)))
 }
 
-/// A part of a point by all of them. They are at their end where that fails: nobody writes any more.
+/// A part of a point by all of them. Where that fails, all have ended and none writes any more.
 pub(super) fn drive(stage: &Stage<'_>, team: &mut Team, part: Part, at: At) -> Result<PartSeen, Early> {
     let driven = driven(stage, team, part, at);
     if driven.is_err() {

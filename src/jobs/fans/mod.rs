@@ -23,7 +23,7 @@ mod turn;
 pub static FANS: JobKind = JobKind {
     name: "fans",
     about: "for each profile (a user's list of liked pages), reads, changes and writes the record of every page in it; \
-            records grow, and tell which pages share fans",
+            these growing records tell which pages share fans",
     unit: "profile",
     scale: "profiles",
     default_units: 10_000,

@@ -5,6 +5,7 @@ use std::io::{self, Write};
 use std::sync::Arc;
 
 use super::keytext::KeyText;
+use super::writer::Writer;
 use crate::jobs::draw::{Alias, Rng, mix, zipf};
 use crate::jobs::{Part, find};
 use crate::model::load::{At, Keys, Load, SCANNED_MAX, ZIPF_THOUSANDTHS};
@@ -26,6 +27,8 @@ pub struct Questions {
     begin: u64,
     keys: Chosen,
     sets: Sets,
+    /// Where each key has one writer: whose questions these are.
+    writer: Option<Writer>,
 }
 
 /// How a count becomes a key.
@@ -73,7 +76,7 @@ impl Questions {
     /// The loading: client `index` of `of` sets its share of all keys.
     pub fn loading(of: u32, index: u32) -> Questions {
         let keys = Chosen::InTurn { first: index.into(), step: of.into(), records: u64::MAX };
-        Questions { count: 0, begin: 0, keys, sets: Sets::All }
+        Questions { count: 0, begin: 0, keys, sets: Sets::All, writer: None }
     }
 
     /// How many were drawn or passed over.
@@ -106,7 +109,7 @@ impl Questions {
     #[inline(always)]
     pub fn draw_records(&mut self, count: u32, mut each: impl FnMut(u64)) {
         // What is asked most is drawn without looking at what it is for each anew.
-        let Chosen::Uniform { records } = self.keys else {
+        let (&Chosen::Uniform { records }, None) = (&self.keys, self.writer) else {
             return (0..count).for_each(|_| each(self.draw().record));
         };
         let (begin, first) = (self.begin, self.count);
@@ -133,6 +136,10 @@ impl Questions {
             Sets::All => true,
             Sets::None => false,
             Sets::Share(share) => mix(random ^ OTHER) >> 32 < share,
+        };
+        let record = match self.writer {
+            Some(writer) if set => writer.own_key(record),
+            _ => record,
         };
         Question { record, set }
     }
@@ -236,7 +243,9 @@ impl Asked {
             Part::Get | Part::Ask => Sets::None,
             Part::Run => Sets::Share((u64::from(writes) << 32) / u64::from((reads + writes).max(1))),
         };
-        Questions { count: 0, begin, keys, sets }
+        let (index, of) = (index.into(), at.clients.into());
+        let writer = self.load.one_writer.then_some(Writer { index, of, records });
+        Questions { count: 0, begin, keys, sets, writer }
     }
 
     /// How many questions client `index` asks in a part of a point, if all are asked and shared out evenly.

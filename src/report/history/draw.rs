@@ -1,7 +1,7 @@
 //! A picture for each target of a job: its runs from left to right, across the set-ups that follow each other.
 
 use super::text::day;
-use super::{DotSeen, HistoryReport, SeriesSeen, SetUp};
+use super::{DotSeen, HistoryReport, OtherMethodRun, SeriesSeen, SetUp};
 use crate::report::steps::{StepChart, StepLevel, StepMark, StepPlace, StepRule};
 use crate::stats::sample::Sample;
 
@@ -24,7 +24,7 @@ pub fn charts(report: &HistoryReport) -> (Vec<StepChart>, usize) {
     let left_out = tracks.len().saturating_sub(CHARTS_MAX);
     let of_one = |track: &Track<'_>| tracks.iter().filter(|other| other.name() == track.name()).count();
     let chart = |track: &Track<'_>| {
-        let chart = track.chart();
+        let chart = track.chart(&report.other_methods);
         // Two set-ups in turn have a picture each.
         let title =
             if of_one(track) > 1 { format!("{} · {}", track.name(), track.parts[0].0.subject) } else { track.name() };
@@ -58,7 +58,7 @@ impl<'a> Track<'a> {
         self.parts.iter().any(|(_, series)| !series.changes.is_empty())
     }
 
-    fn chart(&self) -> StepChart {
+    fn chart(&self, others: &[OtherMethodRun]) -> StepChart {
         let series = self.parts[0].1;
         let mut chart = StepChart {
             title: self.name(),
@@ -97,7 +97,22 @@ impl<'a> Track<'a> {
             chart.rules.extend(new_versions(series, from));
             chart.levels.extend(levels(series, from));
         }
+        for other in others.iter().filter(|other| other.job == self.parts[0].0.job) {
+            self.break_at(&mut chart, other);
+        }
         chart
+    }
+
+    /// An upright line where a run by another method lies between two of these, before them or behind them.
+    fn break_at(&self, chart: &mut StepChart, other: &OtherMethodRun) {
+        let runs = self.parts.iter().flat_map(|(setup, _)| &setup.runs);
+        let before = runs.filter(|run| run.began < other.began).count();
+        let words = format!("method {}: not comparable", other.method);
+        match chart.rules.iter_mut().find(|rule| rule.is_break && rule.before == before) {
+            Some(rule) if rule.words.contains(&words) => {}
+            Some(rule) => rule.words = format!("{}; {words}", rule.words),
+            None => chart.rules.push(StepRule { before, words, is_break: true }),
+        }
     }
 }
 

@@ -71,6 +71,26 @@ pub struct HistoryReport {
     pub runs: usize,
     /// By their first run.
     pub setups: Vec<SetUp>,
+    /// In the order of time. Lines break where one of these lies between two runs.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub other_methods: Vec<OtherMethodRun>,
+}
+
+/// A run by another method, whose numbers are never compared with those of this one.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub struct OtherMethodRun {
+    /// "2026-11-01 02:00".
+    pub began: String,
+    pub job: String,
+    pub method: u32,
+    pub file: String,
+}
+
+impl OtherMethodRun {
+    /// `began` is as records have it.
+    pub fn of(began: &str, job: &str, method: u32, file: &str) -> OtherMethodRun {
+        OtherMethodRun { began: when(began), job: job.to_string(), method, file: file.to_string() }
+    }
 }
 
 /// Runs that may be held against each other.
@@ -184,7 +204,7 @@ pub fn history(runs: &[HistoryRun], measure: HistoryMeasure, decide: &dyn Fn(&Si
         let before = setups[..place].iter().rfind(|before| before.first().job.name == *job);
         setup.seen(before.map(Gathered::first), &changes, decide)
     });
-    HistoryReport { measure, runs: runs.len(), setups: found.collect() }
+    HistoryReport { measure, runs: runs.len(), setups: found.collect(), other_methods: Vec::new() }
 }
 
 /// Runs of one set-up with all that is seen of each target.

@@ -1,10 +1,12 @@
 //! What is printed of a history: a table for each set-up, its changes, and what ends its lines.
 
+use std::collections::BTreeMap;
+
 use super::{ChangeSeen, DotSeen, HistoryReport, SeriesSeen, SetUp};
 use crate::model::units;
 use crate::report::grid::Grid;
-use crate::report::next::quoted;
 use crate::report::table::{TableLine, layout, width, wrap};
+use crate::report::typed::quoted;
 use crate::report::versus::{in_a_sentence, versus};
 use crate::stats::change::LEAST_RUNS;
 
@@ -129,6 +131,7 @@ pub fn notes(report: &HistoryReport) -> Vec<String> {
             notes.push(format!("{}: the lines of {} end at {differs}.", first.began, setup.job));
         }
     }
+    notes.extend(of_other_methods(report));
     if report.setups.iter().any(|setup| matches!(setup.differs_in, "size" | "data")) {
         notes.push(
             "A job that is sized by its time has another size in each run: name it, as in --profiles 2000.".to_string(),
@@ -139,6 +142,23 @@ pub fn notes(report: &HistoryReport) -> Vec<String> {
     }
     notes.extend(report.setups.iter().filter_map(until_then));
     notes
+}
+
+/// Runs that other methods made, by job and method.
+fn of_other_methods(report: &HistoryReport) -> Vec<String> {
+    let mut counted: BTreeMap<(&str, u32), Vec<&str>> = BTreeMap::new();
+    for run in &report.other_methods {
+        counted.entry((&run.job, run.method)).or_default().push(&run.began);
+    }
+    let told = counted.into_iter().map(|((job, method), began)| {
+        let (count, s) = (began.len(), if began.len() == 1 { "" } else { "s" });
+        format!(
+            "The lines of {job} break where method {method} measured ({count} run{s}, the last {}): numbers of \
+             different methods are not comparable.",
+            began[count - 1]
+        )
+    });
+    told.collect()
 }
 
 /// The command for two runs, where there are few.

@@ -3,8 +3,8 @@
 use super::{EnoughLevers, LevelRow, LeverCost, LeverReport, LeverRow, SyntheticAnswer};
 use crate::model::levers::TriedValue;
 use crate::model::units;
-use crate::report::next::quoted;
 use crate::report::table::{TableLine, layout, width, wrap};
+use crate::report::typed::quoted;
 use crate::report::versus::{at_least, versus};
 use crate::stats::levers::{Confirmed, Gain, LeverEffect};
 
@@ -178,7 +178,7 @@ fn gained(gain: &Gain, cost: LeverCost) -> String {
 pub fn cell(gain: Option<&Gain>) -> String {
     let Some(gain) = gain else { return "not measured".to_string() };
     match (gain.effect, gain.bar, gain.ratio.interval.near_end()) {
-        (None, ..) if gain.p.is_none() => format!("{} (seen)", versus(gain.ratio.into())),
+        (None, ..) if gain.p.is_none() => format!("{} (no claim)", versus(gain.ratio.into())),
         (None, ..) => none_seen(gain),
         (Some(_), Some(bar), Some(near)) if bar.is_noisy && gain.helps() => at_least(1.0 + near),
         (Some(_), ..) => versus(gain.ratio.into()),
@@ -194,7 +194,7 @@ pub fn measured(gain: &Gain) -> Option<String> {
 fn none_seen(gain: &Gain) -> String {
     match gain.unseen() {
         Some(unseen) => format!("no effect seen (< {:.0} %)", (unseen * 100.0).ceil()),
-        None => format!("{} (seen)", versus(gain.ratio.into())),
+        None => format!("{} (no claim)", versus(gain.ratio.into())),
     }
 }
 

@@ -49,5 +49,5 @@ pub fn rests_on(run: &PageRun) -> String {
 }
 
 fn noise(floor: Option<f64>) -> String {
-    floor.map_or_else(String::new, |floor| format!(" Noise hides differences below {:.0} %.", floor * 100.0))
+    floor.map_or_else(String::new, |floor| format!(" A difference below {:.0} % would not be claimed.", floor * 100.0))
 }

@@ -1,9 +1,7 @@
 //! What a page tells of itself, read back from its text: for an index of pages. The text may come from anybody.
 
-use serde::Deserialize;
-
 use super::style::{self, POLICY};
-use crate::report::replicated::FORM;
+use crate::report::replicated;
 
 /// What an index tells of a page.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -20,29 +18,8 @@ pub struct PageFacts {
     pub has_other_script: bool,
 }
 
-/// Of the manifest, what is read here.
-#[derive(Deserialize)]
-struct Manifest {
-    form: u32,
-    method: u32,
-    began: String,
-    job: Job,
-    targets: Vec<Target>,
-}
-
-#[derive(Deserialize)]
-struct Job {
-    name: String,
-}
-
-#[derive(Deserialize)]
-struct Target {
-    store: String,
-}
-
 /// How each page begins, before its policy.
 const BEGINNING: &str = "<!DOCTYPE html><html lang=\"en\"><head><meta charset=\"utf-8\"><meta http-equiv=\"Content-Security-Policy\" content=\"";
-const MANIFEST: &str = "<script type=\"application/json\" id=\"manifest\">";
 
 /// Why a text is no page, where it is none. A page without the policy could send a reader anywhere.
 pub fn facts(page: &str) -> Result<PageFacts, String> {
@@ -54,27 +31,17 @@ pub fn facts(page: &str) -> Result<PageFacts, String> {
     if !digest.chars().all(is_base64) || !rest.starts_with(&format!("{ends}\">")) {
         return Err(no_page.to_string());
     }
-    match page.matches(MANIFEST).count() {
-        1 => {}
-        0 => return Err("it has no manifest, so it is no page of results".to_string()),
-        _ => return Err("it has several manifests".to_string()),
-    }
-    let manifest = between(page, MANIFEST, "</script>").unwrap_or_default();
-    let manifest: Manifest = serde_json::from_str(manifest).map_err(|error| format!("its manifest: {error}"))?;
-    if manifest.form != FORM {
-        let (its, ours) = (manifest.form, FORM);
-        return Err(format!("its manifest is of form {its}, and this kvfair reads form {ours}"));
-    }
-    let mut stores: Vec<String> = manifest.targets.into_iter().map(|target| target.store).collect();
+    let run = replicated::parse(page)?;
+    let mut stores: Vec<String> = run.targets.into_iter().map(|target| target.store).collect();
     stores.sort();
     stores.dedup();
     Ok(PageFacts {
         sentence: text(between(page, "<h1>", "</h1>").ok_or("it has no heading")?),
-        job: manifest.job.name,
+        job: run.job.name,
         stores,
         machine: between(page, "<dt>machine</dt><dd>", "</dd>").map_or_else(|| "unknown".to_string(), text),
-        began: manifest.began,
-        method: manifest.method,
+        began: run.began,
+        method: run.method,
         has_other_script: digest != style::digest(style::SCRIPT),
     })
 }
@@ -92,21 +59,40 @@ fn text(html: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
+    use super::replicated::BEGINS;
     use super::*;
 
-    const OF_A_PAGE: &str = r#"{"form":2,"method":2,"began":"20261122T032606Z","job":{"name":"fans"},
-        "targets":[{"store":"redis","rank":null},{"store":"lmdb"},{"store":"redis"}],"sentence":"x"}"#;
+    /// The manifest of a page of those stores.
+    fn manifest(stores: &[&str]) -> String {
+        let target = |store: &&str| {
+            json!({"target": store, "store": store, "transport": "tcp", "version": "7", "client_library": "",
+                "units": 9, "status": "right", "trials": 6, "rank": null, "seconds": 1.0})
+        };
+        let run = json!({
+            "form": 2, "kvfair": "0.2.0", "method": 2, "debug_build": false, "began": "20261122T032606Z", "command": [],
+            "seeds": {"order": 1}, "blocks": 6, "discarded_blocks": 0, "durability": "none",
+            "configuration": "matched", "clients": 1,
+            "job": {"name": "fans", "unit": "profile", "sizes": [9], "ops": 9, "via": "portable", "split": "pages"},
+            "data": {"recipe": "likes10k", "seed": 1, "sha256": "0".repeat(64)},
+            "machine": {"cpu": "x", "cpus": 2, "memory_bytes": 1, "kernel": "", "os": "", "filesystem": ""},
+            "targets": stores.iter().map(target).collect::<Vec<_>>(), "claims": [], "sentence": "x"
+        });
+        run.to_string()
+    }
 
     fn page(manifest: &str) -> String {
         let body = format!(
             "<h1>a &lt; <span>b &amp;amp;</span></h1><dl><div><dt>machine</dt><dd>x86, 2 processors</dd></div></dl>\
-             {MANIFEST}{manifest}</script>"
+             {BEGINS}{manifest}</script>"
         );
         style::document("kvfair", &body)
     }
 
     #[test]
     fn a_page_tells_what_it_is_of() {
+        let of_a_page = page(&manifest(&["redis", "lmdb", "redis"]));
         let expected = PageFacts {
             sentence: "a < b &amp;".to_string(),
             job: "fans".to_string(),
@@ -116,14 +102,14 @@ mod tests {
             method: 2,
             has_other_script: false,
         };
-        assert_eq!(facts(&page(OF_A_PAGE)), Ok(expected));
-        let other = page(OF_A_PAGE).replacen("sha256-", "sha256-A", 1);
+        assert_eq!(facts(&of_a_page), Ok(expected));
+        let other = of_a_page.replacen("sha256-", "sha256-A", 1);
         assert!(facts(&other).expect("a page").has_other_script);
     }
 
     #[test]
     fn what_is_no_page_of_results_is_refused() {
-        let good = page(OF_A_PAGE);
+        let good = page(&manifest(&["redis"]));
         let of = |text: &str| facts(text).expect_err("no page of results");
         assert!(of("").contains("policy") && of("<!DOCTYPE html><html>").contains("policy"));
         assert!(of(&good.replacen("default-src 'none'", "default-src *", 1)).contains("policy"));
@@ -132,12 +118,10 @@ mod tests {
         );
         assert!(of(&good.replacen("sha256-", "sha256-x' 'unsafe-inline", 1)).contains("policy"));
         assert!(of(&style::document("kvfair", "<h1>x</h1>")).contains("no manifest"));
-        assert!(
-            of(&good.replacen(MANIFEST, &format!("{MANIFEST}</script>{MANIFEST}"), 1)).contains("several manifests")
-        );
-        assert!(of(&page("{}")).starts_with("its manifest: missing field"));
-        assert!(of(&page("[")).starts_with("its manifest: "));
-        assert!(of(&page(&OF_A_PAGE.replace("\"form\":2", "\"form\":99"))).contains("of form 99"));
+        assert!(of(&good.replacen(BEGINS, &format!("{BEGINS}</script>{BEGINS}"), 1)).contains("two manifests"));
+        assert!(of(&page("{}")).starts_with("its manifest cannot be read: missing field"));
+        assert!(of(&page("[")).starts_with("its manifest cannot be read: "));
+        assert!(of(&page(&manifest(&["redis"]).replace("\"form\":2", "\"form\":99"))).contains("form 99"));
         assert!(of(&good.replace("h1>", "h2>")).contains("no heading"));
     }
 }

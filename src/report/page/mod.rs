@@ -14,7 +14,7 @@ use super::levers::LeverReport;
 use super::remarks::remarks;
 use super::steps::StepChart;
 use super::warn::{Warning, WarningInput};
-use super::{by_second, claims, notes, percentiles, sweep_chart, words};
+use super::{by_second, claims, notes, percentiles, servers, sweep_chart, words};
 use crate::model::logins;
 
 mod bases;
@@ -202,13 +202,14 @@ fn pictures(input: &PageInput<'_>) -> Markup {
 /// What the terminal says below its table.
 fn below(seen: &WarningInput<'_>) -> Markup {
     let remarks = remarks(seen.points);
-    let medians = words::medians(seen.rows);
+    let (medians, rough) = (words::medians(seen.rows), words::rough(seen.rows).to_string());
     let misses = words::misses(seen.rows, seen.records);
+    let (stale, servers) = (words::stale(seen.rows), servers::told(seen.records));
     let notes = one_line(&notes::notes(seen.records, false));
     html! {
         @if !remarks.is_empty() { ul { @for remark in &remarks { li { (remark) } } } }
-        @for text in [medians, notes].iter().filter(|text| !text.is_empty()) { p { (text) } }
-        @if !misses.is_empty() { pre { (misses) } }
+        @for text in [rough, medians, notes].iter().filter(|text| !text.is_empty()) { p { (text) } }
+        @for text in [misses, stale, servers].iter().filter(|text| !text.is_empty()) { pre { (text) } }
     }
 }
 

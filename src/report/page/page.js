@@ -73,7 +73,7 @@ const compare = () => {
     head.removeAttribute('aria-sort');
     for (const row of rows) {
       row.cell.textContent = place < 0 ? row.best : (base.cells[place][row.place] ?? '-');
-      const key = Number.parseFloat(row.cell.textContent.replace('~', ''));
+      const key = Number.parseFloat(row.cell.textContent.replace('about ', ''));
       if (Number.isNaN(key)) delete row.cell.dataset.v;
       else row.cell.dataset.v = key;
     }

@@ -3,10 +3,10 @@
 use maud::{Markup, html};
 
 use super::marks::{
-    self, AXIS, DrawMark, Legend, MARGIN, RatioAxis, WIDTH, arrow, band, bar, cut, dot, reason, said, text,
+    self, AXIS, DrawMark, Legend, MARGIN, RatioAxis, WIDTH, arrow, band, bar, cut, dot, line, reason, said, text,
 };
 use super::ratios::{RatioPanel, RatioPicture, RatioPlace, RatioRow};
-use crate::report::chart::palette::{GREY, LINES, PAPER, Stroke, TEXT, hex};
+use crate::report::chart::palette::{GREY, GRID, LINES, PAPER, Stroke, TEXT, hex};
 use crate::report::chart::plot::px;
 use crate::report::chart::shortened;
 use crate::report::versus::Versus;
@@ -15,9 +15,9 @@ use crate::report::versus::Versus;
 /// Where names, the plot and the numbers begin; ranks stand at the margin.
 const BRACKET: f64 = 44.0;
 const NAMES: f64 = 54.0;
-const PLOT: f64 = 304.0;
-const PLOT_END: f64 = 684.0;
-const NUMBERS: f64 = 724.0;
+const PLOT: f64 = 284.0;
+const PLOT_END: f64 = 652.0;
+const NUMBERS: f64 = 686.0;
 const ROW: f64 = 36.0;
 /// Below the name what it is, and below the ratio what it is of.
 const SMALL_LETTERS: f64 = 11.0;
@@ -55,7 +55,8 @@ fn caption(picture: &RatioPicture, alike: &str) -> String {
         (!picture.about.is_empty(), picture.about),
         (true, &axis),
         (true, "Ratios compare trials of the same block."),
-        (picture.is_seen_once, "Seen once, no claim: one block has no interval."),
+        (picture.is_seen_once, "One block ran: there is no interval and no claim."),
+        (picture.is_rough(), "About: 4 or 5 blocks count, so the interval is rough."),
         (picture.is_noisy, "Noisy: only the end of an interval that is nearest to 1x is claimed (at least)."),
         (picture.band.is_none(), "No store was run twice often enough, so the noise is unknown."),
     ])
@@ -108,7 +109,7 @@ fn summary(picture: &RatioPicture) -> String {
     let rows = picture.panels.iter().flat_map(|panel| &panel.rows);
     let each = rows.map(|row| match row.place {
         RatioPlace::Nowhere(_) => format!("{} no number", row.target),
-        _ => format!("{} {}", row.target, row.ratio),
+        _ => format!("{} {}", row.target, row.numbers[0]),
     });
     format!("{}, {}: {}", picture.title, picture.axis, each.collect::<Vec<_>>().join(", "))
 }
@@ -127,7 +128,8 @@ fn drawn_panel(panel: &RatioPanel, top: f64, axis: &RatioAxis, is_noisy: bool) -
         @if !panel.title.is_empty() {
             // No line of the axis goes through the words.
             rect y=(px(top)) width=(px(WIDTH)) height=(px(TITLE)) fill=(hex(PAPER.light)) {}
-            (text(MARGIN, top + 18.0, &panel.title, GREY, "start"))
+            (line((MARGIN, top + 1.0), (WIDTH - MARGIN, top + 1.0), GRID))
+            (text(MARGIN, top + 18.0, &panel.title, TEXT, "start"))
         }
         @for (rank, ends) in &ranks { (drawn_rank(*rank, *ends)) }
         @for (place, row) in panel.rows.iter().enumerate() { (drawn_row(row, middle(place), axis, is_noisy)) }
@@ -160,11 +162,11 @@ fn drawn_row(row: &RatioRow, y: f64, axis: &RatioAxis, is_noisy: bool) -> Markup
         RatioPlace::AtLeast(ratio) => arrow(axis.x(*ratio), y),
         RatioPlace::Nowhere(why) => reason(PLOT, y + 4.5, &cut(why, REASON_LETTERS)),
     };
-    let name = shortened(&row.target);
+    let (name, stroke) = (shortened(&row.target), if row.is_baseline { GREY } else { TEXT });
     html! {
-        (two_lines(NAMES, y, (&name, if row.is_baseline { GREY } else { TEXT }), row.kind))
+        (two_lines(NAMES, y, (&name, stroke), row.kind))
         (marks)
-        (two_lines(NUMBERS, y, (&row.ratio, TEXT), &row.median))
+        (two_lines(NUMBERS, y, (&row.numbers[0], stroke), &row.numbers[1]))
     }
 }
 
@@ -191,7 +193,8 @@ fn legend(picture: &RatioPicture) -> Legend {
     let is_cut_off = |place: &RatioPlace| matches!(place, RatioPlace::AtLeast(_));
     let is_noisy = picture.is_noisy;
     let has_median = rows.iter().any(|row| !row.is_baseline && matches!(row.place, RatioPlace::At { .. }));
-    let marks: [(DrawMark, _, _); 9] = [
+    // The title of the panel says what a diamond is.
+    let marks: [(DrawMark, _, _); 8] = [
         (|x, y| dot(x + 16.0, y, LINES[0], false), "median", has_median && !is_noisy),
         (|x, y| dot(x + 16.0, y, LINES[0], true), "median, uncertain", has_median && is_noisy),
         (|x, y| bar(x, x + 32.0, y, LINES[0], false), "95 % interval", any(&is_interval) && !is_noisy),
@@ -201,9 +204,8 @@ fn legend(picture: &RatioPicture) -> Legend {
             "one block each",
             any(&has_blocks),
         ),
-        (|x, y| band(x + 2.0, x + 30.0, y - 9.0, y + 9.0), "noise: the same store run twice", picture.band.is_some()),
-        (|x, y| bracket(x + 20.0, y, y), "places that cannot be told apart", shared),
-        (|x, y| baseline(x + 16.0, y), "baseline", rows.iter().any(|row| row.is_baseline)),
+        (|x, y| band(x + 2.0, x + 30.0, y - 9.0, y + 9.0), "noise: same store twice", picture.band.is_some()),
+        (|x, y| bracket(x + 20.0, y, y), "tied: the order is not known", shared),
         (arrow, "cut off: at least", any(&is_cut_off)),
     ];
     Legend::of(&marks)

@@ -8,9 +8,10 @@ use crate::model::record::Record;
 use crate::model::trial::Transport;
 use crate::model::units;
 use crate::report::cells::{Numbers, Row, Status, have_the_same_ops, least_cpu};
+use crate::report::costs::BATCH_ENGINES;
 use crate::report::standing::{Standing, by_target};
 use crate::report::versus::{Versus, at_least, versus};
-use crate::report::{aa, columns, costs};
+use crate::report::{aa, columns, costs, table};
 use crate::stats::sample::Sample;
 
 /// Rows of ratios on one axis.
@@ -32,6 +33,14 @@ pub struct RatioPicture {
     pub is_seen_once: bool,
 }
 
+impl RatioPicture {
+    /// Some interval is of 4 or 5 blocks.
+    pub fn is_rough(&self) -> bool {
+        let rough = |row: &RatioRow| matches!(&row.place, RatioPlace::At { versus, .. } if versus.preliminary);
+        self.panels.iter().flat_map(|panel| &panel.rows).any(rough)
+    }
+}
+
 /// Targets that are compared with each other.
 pub struct RatioPanel {
     pub title: String,
@@ -42,11 +51,9 @@ pub struct RatioRow {
     pub target: String,
     /// "embedded", "server, TCP"; empty for a program.
     pub kind: &'static str,
-    /// The ratio in words: what is claimed where anything is, as in the heading.
-    pub ratio: String,
-    /// The median itself, with its unit: "0.89 s"; before it, where the claim is "at least", the ratio at the dot. Empty
-    /// where there is none.
-    pub median: String,
+    /// The ratio in words: what is claimed where anything is, as in the heading. Below it the median itself, with its
+    /// unit: "0.89 s"; before that, where the claim is "at least", the ratio at the dot. Empty where there is none.
+    pub numbers: [String; 2],
     pub rank: Option<(usize, usize)>,
     pub is_baseline: bool,
     pub place: RatioPlace,
@@ -82,19 +89,15 @@ pub fn of_seconds(part: &PagePart<'_>) -> Option<RatioPicture> {
             let title = match (groups.len(), group[0].group.as_str()) {
                 (1, "") => String::new(),
                 (_, "") => "one value at a time, without a cache".to_string(),
-                (_, name) => format!("{name} (ranked apart)"),
+                (count, name) => table::of_group(name, count == 1),
             };
             let of_group = group.iter().copied().chain(cut_off.filter(|row| is_cut_off(row)));
             let standing = standings.groups.get(&group[0].group);
             RatioPanel { title, rows: of_group.filter_map(|row| of_row(row, group[0], &costs, standing)).collect() }
         })
         .collect();
-    let baselines = rows.iter().filter(|row| row.baseline && (row.numbers.is_some() || is_cut_off(row)));
-    let baselines: Vec<RatioRow> = baselines.filter_map(|row| of_row(row, first, &costs, None)).collect();
-    if !baselines.is_empty() {
-        let title = "baselines: what the job costs without a store around it".to_string();
-        panels.push(RatioPanel { title, rows: baselines });
-    }
+    let no_stores = rows.iter().filter(|row| row.baseline && (row.numbers.is_some() || is_cut_off(row)));
+    panels.extend(apart(no_stores.filter_map(|row| Some((row, of_row(row, first, &costs, None)?)))));
     let is_drawn = |row: &Row| panels.iter().flat_map(|panel| &panel.rows).any(|drawn| drawn.target == row.target);
     let nowhere: Vec<RatioRow> =
         rows.iter().filter(|row| row.numbers.is_none() && !is_drawn(row)).map(nowhere).collect();
@@ -116,6 +119,16 @@ pub fn of_seconds(part: &PagePart<'_>) -> Option<RatioPicture> {
     })
 }
 
+/// Baselines and batch engines below the stores, in panels of their own.
+fn apart<'a>(rows: impl Iterator<Item = (&'a Row, RatioRow)>) -> Vec<RatioPanel> {
+    let (batches, baselines): (Vec<_>, Vec<_>) = rows.partition(|(row, _)| row.group == BATCH_ENGINES);
+    let panels = [(table::BASELINES, baselines), (table::BATCHES, batches)].map(|(title, rows)| RatioPanel {
+        title: title.to_string(),
+        rows: rows.into_iter().map(|(_, row)| row).collect(),
+    });
+    panels.into_iter().filter(|panel| !panel.rows.is_empty()).collect()
+}
+
 /// What a target uses up, beside the one that used least of it: in all groups, since it does not wait.
 struct Used {
     measure: &'static str,
@@ -133,9 +146,15 @@ const CPU: Used = Used {
     measure: "cpu",
     title: "CPU per op",
     axis: "times as much CPU per op as",
-    about: "Below each ratio: the client's CPU + the server's.",
+    about: "",
     cost: costs::cpu_s,
-    median: |numbers| Some(format!("{} us", columns::cpu_us_per_op(numbers))),
+    median: |numbers| {
+        let both = columns::cpu_us_per_op(numbers);
+        Some(match both.split_once(" + ") {
+            Some((client, server)) => format!("client {client} + server {server} us"),
+            None => format!("{both} us"),
+        })
+    },
 };
 
 /// Where an op of one target is not an op of another.
@@ -216,23 +235,25 @@ fn drawn(
 ) -> Option<RatioPicture> {
     let standings = part.seen.standings;
     each.sort_by(|one, other| one.1.ratio.total_cmp(&other.1.ratio));
-    let row = |(row, versus): (&Row, Versus)| RatioRow {
-        target: row.target.clone(),
-        kind: kind(row),
-        ratio: in_words(standing, row, least, versus),
-        median: with_seen(standing, row, least, versus, row.numbers.as_ref().and_then(used.median)),
-        rank: None,
-        is_baseline: row.baseline,
-        place: RatioPlace::At { versus, blocks: in_blocks(costs, &row.target, &least.target) },
+    let row = |(row, versus): (&Row, Versus)| {
+        let ratio = in_words(standing, row, least, versus);
+        let median = row.numbers.as_ref().and_then(used.median).unwrap_or_default();
+        let (numbers, rank) = (numbers(row, ratio, median), None);
+        let place = RatioPlace::At { versus, blocks: in_blocks(costs, &row.target, &least.target) };
+        RatioRow { target: row.target.clone(), kind: kind(row), numbers, rank, is_baseline: row.baseline, place }
     };
-    let rows: Vec<RatioRow> = each.into_iter().map(row).collect();
+    let count = each.len();
+    let (no_stores, stores): (Vec<_>, Vec<_>) = each.into_iter().partition(|(row, _)| row.baseline);
+    let stores = RatioPanel { title: String::new(), rows: stores.into_iter().map(row).collect() };
+    let panels = std::iter::once(stores).filter(|panel| !panel.rows.is_empty());
+    let panels = panels.chain(apart(no_stores.into_iter().map(|one| (one.0, row(one)))));
     let repeated = aa::repeated(part.seen.records, &standings.counted, used.cost);
-    (rows.len() > 1).then(|| RatioPicture {
+    (count > 1).then(|| RatioPicture {
         measure: used.measure,
         title: format!("{}{}", used.title, part.title_behind()),
         axis: format!("{} {}", used.axis, least.target),
         about: used.about,
-        panels: vec![RatioPanel { title: String::new(), rows }],
+        panels: panels.collect(),
         band: band(repeated.iter().map(aa::Repeated::versus)),
         is_noisy: false,
         is_seen_once: standings.blocks() == 1,
@@ -253,7 +274,7 @@ fn of_row(row: &Row, best: &Row, costs: &BlockCosts<'_>, standing: Option<&Stand
             let blocks = in_blocks(costs, &row.target, &best.target);
             let ratio = in_words(standing, row, best, versus);
             let median = Some(format!("{} s", units::seconds(numbers.seconds)));
-            (RatioPlace::At { versus, blocks }, ratio, with_seen(standing, row, best, versus, median))
+            (RatioPlace::At { versus, blocks }, ratio, with_dot(standing, row, best, versus, median))
         }
         (None, Status::TimedOut { after_s, .. }) => {
             let ratio = after_s / best_s;
@@ -262,12 +283,18 @@ fn of_row(row: &Row, best: &Row, costs: &BlockCosts<'_>, standing: Option<&Stand
         (None, _) => return None,
     };
     let (target, kind, is_baseline) = (row.target.clone(), kind(row), row.baseline);
-    Some(RatioRow { target, kind, ratio, median, rank: row.rank, is_baseline, place })
+    Some(RatioRow { target, kind, numbers: numbers(row, ratio, median), rank: row.rank, is_baseline, place })
+}
+
+/// What stands beside the row's marks: of a baseline its own number first, since its ratio is no store's.
+fn numbers(row: &Row, ratio: String, median: String) -> [String; 2] {
+    if row.baseline && !median.is_empty() { [median, ratio] } else { [ratio, median] }
 }
 
 /// "embedded", "server, Unix socket": of a program it is not known.
 fn kind(row: &Row) -> &'static str {
     match row.transport {
+        _ if row.group == BATCH_ENGINES => "batch engine",
         _ if row.baseline => "baseline",
         _ if row.of_program => "",
         Transport::InProcess => "embedded",
@@ -282,11 +309,11 @@ fn in_words(standing: Option<&Standing<'_>>, row: &Row, best: &Row, seen: Versus
     claimed.and_then(|standing| standing.in_words(&row.target, &best.target)).unwrap_or_else(|| versus(seen))
 }
 
-/// The median, behind the ratio at which the dot stands where the claim is "at least": "9.0x seen, 0.89 s".
-fn with_seen(standing: Option<&Standing<'_>>, row: &Row, best: &Row, seen: Versus, median: Option<String>) -> String {
+/// The median, behind the ratio at which the dot stands where the claim is "at least": "median 9.0x, 0.89 s".
+fn with_dot(standing: Option<&Standing<'_>>, row: &Row, best: &Row, seen: Versus, median: Option<String>) -> String {
     let at_dot = Versus { low: None, high: None, ..seen };
     let is_least = in_words(standing, row, best, seen).starts_with("at least");
-    let dot = is_least.then(|| format!("{} seen", versus(at_dot)));
+    let dot = is_least.then(|| format!("median {}", versus(at_dot)));
     [dot, median].into_iter().flatten().collect::<Vec<_>>().join(", ")
 }
 
@@ -297,8 +324,7 @@ fn nowhere(row: &Row) -> RatioRow {
         status => status.in_words(),
     };
     let (target, kind, place) = (row.target.clone(), kind(row), RatioPlace::Nowhere(words));
-    let (ratio, median) = (String::new(), String::new());
-    RatioRow { target, kind, ratio, median, rank: None, is_baseline: row.baseline, place }
+    RatioRow { target, kind, numbers: [String::new(), String::new()], rank: None, is_baseline: row.baseline, place }
 }
 
 /// What one target cost of what the other one cost, block by block; nothing of the other one itself.

@@ -9,22 +9,22 @@ use crate::model::record::{Machine, Record, Verdict};
 use crate::model::trial::Configuration;
 use crate::model::units;
 use crate::report::cells::{Row, Status};
+use crate::report::claims;
 use crate::report::levers;
 use crate::report::standing::Standings;
 use crate::report::verified;
-use crate::report::versus::versus;
+use crate::report::versus::of_twice;
 use crate::report::words;
 
 /// Heading, banners, and the strip of facts.
 pub fn top(input: &PageInput<'_>) -> Markup {
     let part = input.largest();
     let (records, standings) = (part.seen.records, part.seen.standings);
-    let noisy = input.parts.iter().find_map(|part| noisy(part.seen.standings));
-    let sentence = sentence(input);
+    let noisy = input.parts.iter().map(|part| part.seen.standings).find(|standings| standings.is_noisy());
+    let sentence = claims::doubted(noisy.unwrap_or(standings), sentence(input));
     let (first, rest) = sentence.split_once(". ").unwrap_or((&sentence, ""));
     html! {
         h1 {
-            @if let Some(why) = &noisy { "Noisy: " (why) ". " }
             // A heading of six lines is not read.
             (first) @if !rest.is_empty() { ". " span { (rest) } }
         }
@@ -43,8 +43,8 @@ pub fn top(input: &PageInput<'_>) -> Markup {
         @for what in banners(input) { p.banner role="note" { (what) } }
         dl.strip {
             (fact("answers", &answers(input, &made_up(input))))
-            (fact("blocks", &blocks(standings)))
-            (fact("noise: same store twice", &twice(standings)))
+            (fact("blocks", &blocks_and_plan(input)))
+            (fact("noise: same store twice", &noise(input)))
             (facts_of_run(records))
         }
     }
@@ -92,17 +92,6 @@ fn sentence(input: &PageInput<'_>) -> String {
         0 => format!("No target has numbers: none of {all} came to its end with right answers."),
         _ if rows().any(|row| row.numbers.is_some()) => format!("{good} of {all} targets have numbers."),
         _ => format!("Nothing was timed: {good} of {all} targets answered without a mistake."),
-    }
-}
-
-/// Why a run is called noisy.
-fn noisy(standings: &Standings<'_>) -> Option<String> {
-    let counted = &standings.counted;
-    let (discarded, all) = (counted.discarded.len(), counted.blocks.union(&counted.discarded).count());
-    match standings.is_noisy() {
-        false => None,
-        true if counted.is_noisy() => Some(format!("{discarded} of {all} blocks were disturbed")),
-        true => Some("the same store run twice did not come out the same".to_string()),
     }
 }
 
@@ -156,16 +145,22 @@ fn answers(input: &PageInput<'_>, made_up: &str) -> String {
     said
 }
 
-/// ": 17 blocks of 3 trials (redis twice) and a warm-up of 2", how the trials that are checked are made up, where all blocks
-/// have as many.
+/// ": 17 blocks of 3 trials (redis twice) and 2 of a warm-up", how the trials that are checked are made up, where all
+/// blocks have as many but one that was cut off.
 fn made_up(input: &PageInput<'_>) -> String {
     let [part] = input.parts.as_slice() else { return String::new() };
     let mut blocks: BTreeMap<u32, usize> = BTreeMap::new();
     for record in part.seen.records.iter().filter(|record| record.verdict != Verdict::Baseline) {
         *blocks.entry(record.block).or_default() += 1;
     }
-    let warm_up = blocks.remove(&0).map_or_else(String::new, |trials| format!(" and a warm-up of {trials}"));
+    let warm_up = blocks.remove(&0).map_or_else(String::new, |trials| format!(" and {trials} of a warm-up"));
     let Some(each) = blocks.values().next().copied() else { return String::new() };
+    let is_short = input.cut_off.is_some() && blocks.len() > 1;
+    let short = blocks.last_key_value().map(|(_, trials)| *trials).filter(|trials| is_short && *trials < each);
+    if short.is_some() {
+        blocks.pop_last();
+    }
+    let short = short.map_or_else(String::new, |trials| format!(", {trials} of a block that was cut off"));
     if blocks.values().any(|trials| *trials != each) || input.levers.is_some() {
         return String::new();
     }
@@ -177,11 +172,20 @@ fn made_up(input: &PageInput<'_>) -> String {
     let which: Vec<String> = twice.into_iter().chain(unchecked).collect();
     let which = if which.is_empty() { String::new() } else { format!(" ({})", which.join(", ")) };
     let s = if blocks.len() == 1 { "" } else { "s" };
-    format!(": {} block{s} of {each} trials{which}{warm_up}", units::thousands(blocks.len() as u64))
+    format!(": {} block{s} of {each} trials{which}{short}{warm_up}", units::thousands(blocks.len() as u64))
+}
+
+/// What the A/A controls tell, and what follows from that for the heading.
+fn noise(input: &PageInput<'_>) -> String {
+    let seen = &input.largest().seen;
+    let unseen = claims::unseen_in_words(seen.rows, seen.standings, &sentence(input));
+    let unseen = unseen.filter(|_| seen.points.is_empty() && input.levers.is_none());
+    let unseen = unseen.map_or_else(String::new, |unseen| format!(". {unseen}"));
+    format!("{}{unseen}", twice(seen.standings))
 }
 
 pub fn twice(standings: &Standings<'_>) -> String {
-    let each = standings.repeated.iter().map(|one| format!("{} {}", one.target, versus(one.versus())));
+    let each = standings.repeated.iter().map(|one| format!("{} against itself {}", one.target, of_twice(one.versus())));
     let each: Vec<String> = each.collect();
     if each.is_empty() {
         "not run: the noise is unknown".to_string()
@@ -194,11 +198,28 @@ pub fn blocks(standings: &Standings<'_>) -> String {
     let counted = &standings.counted;
     let (blocks, discarded) = (standings.blocks(), counted.discarded.len());
     match (blocks, discarded) {
-        (1, 0) => "1: seen once, no claim".to_string(),
+        (1, 0) => "1 ran: too few for a claim".to_string(),
         (_, 0) => format!("{blocks} ran, all count"),
         _ if counted.is_noisy() => format!("{blocks} ran and count, though {discarded} were disturbed"),
-        _ => format!("{} ran: {blocks} count, {discarded} were discarded for noise", blocks + discarded),
+        _ => format!("{} ran: {blocks} count, {discarded} were disturbed, discarded and run again", blocks + discarded),
     }
+}
+
+/// The same with how many were planned, where fewer ran, and what became of the last one.
+fn blocks_and_plan(input: &PageInput<'_>) -> String {
+    let part = input.largest();
+    let (run, counted) = (&part.seen.records[0].run, &part.seen.standings.counted);
+    let at_most = if run.plus_minus.is_some() { "at most " } else { "" };
+    let ran = (counted.blocks.len() + counted.discarded.difference(&counted.blocks).count()) as u32;
+    let is_less = run.blocks > 1 && ran < run.blocks;
+    let planned = if is_less { format!("{at_most}{} planned, ", run.blocks) } else { String::new() };
+    let last = part.seen.records.iter().map(|record| record.block).max();
+    let cut_off = match last.filter(|_| input.cut_off.is_some()) {
+        Some(last) if counted.blocks.contains(&last) => "; the last was cut off, and counts as far as it came",
+        Some(_) => "; the last was cut off",
+        None => "",
+    };
+    format!("{planned}{}{cut_off}", blocks(part.seen.standings))
 }
 
 fn durability(records: &[Record]) -> String {
@@ -208,11 +229,13 @@ fn durability(records: &[Record]) -> String {
     }
 }
 
-/// "Intel(R) Xeon(R), 2 processors, 25 GB, ext4 on /dev/vda".
+/// "Intel(R) Xeon(R), 2 processors, 25 GB of memory, store files on ext4 on /dev/vda".
 pub fn machine(machine: &Machine) -> String {
     let processors = if machine.cpus == 1 { "1 processor".to_string() } else { format!("{} processors", machine.cpus) };
-    let memory = units::bytes(machine.memory_bytes);
-    [machine.cpu.as_str(), &processors, &memory, &machine.filesystem]
+    let memory = format!("{} of memory", units::bytes(machine.memory_bytes));
+    let files = Some(&machine.filesystem).filter(|filesystem| !filesystem.is_empty());
+    let files = files.map_or_else(String::new, |filesystem| format!("store files on {filesystem}"));
+    [machine.cpu.as_str(), &processors, &memory, &files]
         .into_iter()
         .filter(|part| !part.is_empty())
         .collect::<Vec<_>>()

@@ -3,7 +3,7 @@
 use maud::{Markup, html};
 
 use crate::model::logins;
-use crate::report::table::TableLine;
+use crate::report::table::{TableLine, is_no_store};
 
 /// A table that can be sorted within its parts, which begin with a line of words.
 pub fn table(caption: &str, lines: &[TableLine]) -> Markup {
@@ -12,6 +12,7 @@ pub fn table(caption: &str, lines: &[TableLine]) -> Markup {
         _ => (&[][..], lines),
     };
     let columns = headings.len().max(2);
+    let is_apart = |part: &[TableLine]| matches!(&part[0], TableLine::Words(words) if is_no_store(words));
     html! {
         div.scroll tabindex="0" role="region" aria-label=(caption) {
             table.sorted {
@@ -20,7 +21,7 @@ pub fn table(caption: &str, lines: &[TableLine]) -> Markup {
                     thead { tr { @for heading in headings { th scope="col" { (named(heading)) } } } }
                 }
                 @for part in lines.chunk_by(belong_together) {
-                    tbody { @for line in part { (row(line, columns)) } }
+                    tbody class=[is_apart(part).then_some("apart")] { @for line in part { (row(line, columns)) } }
                 }
             }
         }
@@ -78,13 +79,13 @@ const UNITS: &[(&str, f64)] = &[
     ("ms", 1e-3),
 ];
 
-/// The number of a cell: "12 MB", "1.18x [1.14-1.27]"; of "15.1 + 20.3" the sum. Nothing for other text.
+/// The number of a cell: "12 MB", "about 1.18x [1.14-1.27]"; of "15.1 + 20.3" the sum. Nothing for other text.
 fn sort_key(cell: &str) -> Option<f64> {
     cell.split(" + ").map(number).sum()
 }
 
 fn number(text: &str) -> Option<f64> {
-    let text = text.trim_start_matches(['~', '>', ' ']);
+    let text = text.trim_start_matches("about ").trim_start_matches(['>', ' ']);
     let end = text.find(|letter: char| !letter.is_ascii_digit() && !matches!(letter, '.' | ','));
     let (digits, rest) = text.split_at(end.unwrap_or(text.len()));
     let number: f64 = digits.replace(',', "").parse().ok()?;
@@ -100,7 +101,7 @@ mod tests {
     #[test]
     fn cells_are_sorted_by_their_numbers() {
         let keys =
-            ["12 MB", "1.18x [1.14-1.27]", "15.5 + 20.25", "96 %", "10,145", "39 k*", "2-3", "> 300 s", "427 us"];
+            ["12 MB", "about 1.18x [1.14-1.27]", "15.5 + 20.25", "96 %", "10,145", "39 k*", "2-3", "> 300 s", "427 us"];
         let keys = keys.map(|cell| sort_key(cell).expect("a number"));
         assert_eq!(keys, [12e6, 1.18, 35.75, 96.0, 10_145.0, 39e3, 2.0, 300.0, 427.0 * 1e-6]);
         assert!(["-", "", "redis", "7.0.15", "0.1..0.2"].iter().all(|cell| sort_key(cell).is_none()));

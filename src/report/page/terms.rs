@@ -16,11 +16,12 @@ pub fn terms(input: &PageInput<'_>) -> Markup {
         p.terms {
             b { "Trial" } ": the whole job once on one " (each) ", with fresh data. "
             b { "Block" } ": one trial of each " (each) ", in random order; a first block warms up and never counts. "
+            b { "Op" } ": one read or write of a record. "
             @if let Some(durability) = durability(records) {
                 b { "Durability " (first.durability) } ": " (durability) ". "
             }
             @if !input.baselines.is_empty() {
-                b { "Baselines" } " show what the job costs without a store: " (input.baselines) "."
+                b { "Baselines" } ": no stores, never ranked; what the job costs without one: " (input.baselines) "."
             }
         }
     }

@@ -80,7 +80,7 @@ fn why_not(claim: &PageClaim, run: &PageRun) -> String {
     if run.claims.is_empty() {
         return "nothing could be claimed there".to_string();
     }
-    "not told apart there".to_string()
+    "no difference was found there".to_string()
 }
 
 /// "1.29x [1.23-1.34]"; of a noisy run the near end alone.
@@ -138,7 +138,7 @@ pub fn evidence(claim: &PageClaim) -> String {
         "cpu" => ("uses", "as much CPU"),
         _ => ("takes", "as long"),
     };
-    let told = in_a_sentence(ratio(claim).trim_start_matches('~'), as_what);
+    let told = in_a_sentence(&ratio(claim), as_what);
     format!("{} {verb} {told}, beside {}", claim.more, claim.less)
 }
 
@@ -243,7 +243,7 @@ mod tests {
         assert_eq!(told(&again), (Judgement::Reproduced, "1.29x [1.23-1.34]".to_string()));
         let contradicted = "redis+unix takes 1.29 times as long [1.23-1.34], beside redis".to_string();
         assert_eq!(told(&other), (Judgement::Contradicted, contradicted));
-        assert_eq!(told(&silent), (Judgement::Untold, "not told apart there".to_string()));
+        assert_eq!(told(&silent), (Judgement::Untold, "no difference was found there".to_string()));
         assert_eq!(told(&none), (Judgement::Untold, "nothing could be claimed there".to_string()));
         let held = |runs: &[&PageRun]| sentence(&across(runs), runs);
         let words = "redis over a Unix socket is faster than over TCP: held on";

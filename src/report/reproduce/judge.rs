@@ -170,6 +170,7 @@ fn judged_pair(
 ) -> Option<JudgedPair> {
     let ((panel, first), (_, second)) = (seen.post.cell(one)?, seen.post.cell(other)?);
     let compared = compared(standings.get(&panel.point()), one, other);
+    let stood_in = [first, second].into_iter().find_map(|cell| stand_in(seen, cell));
     let (judgement, why) = match absent(seen, first, second) {
         Some(why) => (Judgement::CannotBeRun, why),
         None => match (compared, seen.standings.refused) {
@@ -177,13 +178,13 @@ fn judged_pair(
             _ if cost == CostKind::Seconds && is_client_limited(seen, panel, [first, second]) => {
                 (Judgement::CannotBeTold, CLIENT_LIMITED.to_string())
             }
-            (Some(compared), _) => judge(sentence.is, compared),
+            (Some(compared), _) => unrefuted(judge(sentence.is, compared), stood_in),
             (None, _) => (Judgement::CannotBeTold, no_number(seen, cost, [first, second])),
         },
     };
     Some(JudgedPair {
-        one: named(first, panel, seen.post),
-        other: named(second, seen.post.cell(other)?.0, seen.post),
+        one: named(first, panel, seen),
+        other: named(second, seen.post.cell(other)?.0, seen),
         point: if panel.part.is_empty() { String::new() } else { panel.title.clone() },
         then: then(first, second, seen.post, cost),
         today: compared.map(|compared| compared.ratio),
@@ -192,12 +193,31 @@ fn judged_pair(
     })
 }
 
-/// A cell's name; where panels have cells of the same name, with the panel.
-fn named(cell: &PostCell, panel: &Panel, post: &Post) -> String {
-    let is_twice = post.cells().filter(|(_, other)| other.name == cell.name).count() > 1;
+/// A program in the place of the post's store does not refute what the post says of that store.
+fn unrefuted(found: (Judgement, String), stand_in: Option<&StandIn>) -> (Judgement, String) {
+    match stand_in {
+        Some(stand_in) if found.0 == Judgement::Reversed => {
+            (Judgement::CannotBeTold, format!("reversed with {}, which refutes nothing", stand_in.words))
+        }
+        _ => found,
+    }
+}
+
+fn stand_in<'a>(seen: &Evidence<'a>, cell: &PostCell) -> Option<&'a StandIn> {
+    match seen.today.get(cell.id.as_str()) {
+        Some(CellToday::Run { stand_in, .. }) => *stand_in,
+        _ => None,
+    }
+}
+
+/// A cell's name, with a star where another program runs in its place; where panels have cells of the same name, with
+/// the panel.
+fn named(cell: &PostCell, panel: &Panel, seen: &Evidence<'_>) -> String {
+    let is_twice = seen.post.cells().filter(|(_, other)| other.name == cell.name).count() > 1;
+    let star = if stand_in(seen, cell).is_some() { " *" } else { "" };
     match is_twice && panel.part.is_empty() {
-        true => format!("{} {}", cell.name, panel.title),
-        false => cell.name.clone(),
+        true => format!("{} {}{star}", cell.name, panel.title),
+        false => format!("{}{star}", cell.name),
     }
 }
 
@@ -230,10 +250,7 @@ fn absent(seen: &Evidence<'_>, first: &PostCell, second: &PostCell) -> Option<St
     if let Some(why) = whys.into_iter().flatten().next() {
         return Some(why);
     }
-    let engine = |cell: &PostCell| match of(cell) {
-        Some(CellToday::Run { stand_in: Some(stand_in), .. }) if stand_in.is_engine => Some(stand_in.words.clone()),
-        _ => None,
-    };
+    let engine = |cell| stand_in(seen, cell).filter(|found| found.is_engine).map(|found| found.words.clone());
     match (engine(first), engine(second)) {
         (Some(words), None) | (None, Some(words)) => Some(format!("{words}: an engine is no server")),
         _ => None,
@@ -395,6 +412,18 @@ mod tests {
             is(direction, once, Judgement::CannotBeTold, "1 block: an interval needs 4");
             is(direction, alone, Judgement::CannotBeTold, "noise is unknown");
         }
+    }
+
+    #[test]
+    fn a_stand_in_confirms_and_does_not_refute() {
+        let words = "FerretDB in place of MongoDB".to_string();
+        let stand_in = StandIn { target: "ferretdb".to_string(), words, is_engine: false, names_itself: false };
+        let of = |low, high, stand_in| unrefuted(judge(Direction::Less, compared(low, high)), stand_in);
+        assert_eq!(of(0.7, 0.8, None).0, Judgement::Reversed);
+        let (judgement, why) = of(0.7, 0.8, Some(&stand_in));
+        assert_eq!(judgement, Judgement::CannotBeTold);
+        assert_eq!(why, "reversed with FerretDB in place of MongoDB, which refutes nothing");
+        assert_eq!(of(1.2, 1.4, Some(&stand_in)).0, Judgement::StillSo);
     }
 
     #[test]

@@ -79,7 +79,7 @@ fn at<'a>(record: &'a Record, panel: &Panel) -> Option<Option<&'a Phase>> {
 }
 
 fn cpu_us(phase: &Phase) -> f64 {
-    phase.cpu_us_per_unit(phase.client.cpu_s() + phase.server.map_or(0.0, |server| server.cpu_s()))
+    phase.cpu_us_per_unit(phase.client.cpu_s() + phase.servers().map_or(0.0, |servers| servers.cpu_s()))
 }
 
 /// The last second is not a whole one.

@@ -13,7 +13,7 @@ use crate::report::aa::{self, Repeated};
 use crate::report::cells::Row;
 use crate::report::costs;
 use crate::report::point::{self, Point};
-use crate::report::versus::versus;
+use crate::report::versus::of_twice;
 use crate::stats::floor::LEAST_DIFFERENCE;
 use crate::stats::sample::Sample;
 use crate::stats::shift::{self, Course};
@@ -139,7 +139,7 @@ pub(super) fn aa_control(seen: &WarningInput<'_>) -> Vec<Warning> {
     let (apart, wide): (Vec<_>, Vec<_>) = seen.standings.repeated.iter().filter(noisy).partition(|one| one.differs());
     let mut found: Vec<Warning> = apart.iter().map(|one| differs(one, "time", true)).collect();
     if !wide.is_empty() {
-        let wide: Vec<String> = wide.iter().map(|one| format!("{} {}", one.target, versus(one.versus()))).collect();
+        let wide: Vec<String> = wide.iter().map(|one| format!("{} {}", one.target, of_twice(one.versus()))).collect();
         let evidence = format!("the same store run twice differed by more than 5 %: {}", wide.join(", "));
         found.push(warning("aa-control", true, evidence, "more blocks (--effort normal), or a quieter machine"));
     }
@@ -159,7 +159,7 @@ fn differs(one: &Repeated<'_>, measure: &str, weighty: bool) -> Warning {
     let evidence = format!(
         "the same store run twice differed from itself: the second trial of {} took {} the {measure} of its first{floor}",
         one.target,
-        versus(one.versus())
+        of_twice(one.versus())
     );
     warning(
         "aa-control",
@@ -350,12 +350,12 @@ pub fn data_share(records: &[Record]) -> Option<f64> {
     Some(most as f64 / memory as f64)
 }
 
-/// "in RAM", "partly in RAM", "beyond RAM".
+/// "data fits in memory", "data fits in memory in part", "data larger than memory".
 pub fn where_data_lies(records: &[Record]) -> Option<&'static str> {
     data_share(records).map(|share| match share {
-        share if share < IN_MEMORY => "in RAM",
-        share if share <= ON_DISK => "partly in RAM",
-        _ => "beyond RAM",
+        share if share < IN_MEMORY => "data fits in memory",
+        share if share <= ON_DISK => "data fits in memory in part",
+        _ => "data larger than memory",
     })
 }
 

@@ -1,0 +1,235 @@
+//! What is said of primaries that were killed and of the replicas that took their place: a table, and some sentences.
+
+use super::table::{TableLine, layout, width, wrap};
+use crate::model::crash::failover::{FailoverKill, Failovers};
+use crate::model::trial::Durability;
+use crate::model::units;
+use crate::stats::never;
+
+/// A target, and what was seen of it.
+pub struct FailoverRow {
+    pub label: String,
+    pub seen: Failovers,
+}
+
+/// "failover: 5 kills of each primary at durability crash, 4 clients, seed 7".
+pub fn headline(kills: u32, level: Durability, clients: u32, seed: u64) -> String {
+    let times = if kills == 1 { "1 kill".to_string() } else { format!("{} kills", units::thousands(kills.into())) };
+    let text = format!("failover: {times} of each primary at durability {level}, {clients} clients, seed {seed}");
+    wrap(&text, width()).join("\n")
+}
+
+/// The table, then what is to be said of each target.
+pub fn shown(rows: &[FailoverRow]) -> String {
+    let headings = ["target", "writes/s", "lost", "oldest", "accepted", "worst", "followed"];
+    let mut lines = vec![TableLine::Cells(headings.map(str::to_string).to_vec())];
+    lines.extend(rows.iter().map(line));
+    let mut text = layout(&lines, width());
+    for row in rows {
+        let said = format!("{}: {}", row.label, sentences(&row.seen));
+        text.push_str(&format!("{}\n", wrap(&said, width()).join("\n")));
+    }
+    text
+}
+
+fn line(row: &FailoverRow) -> TableLine {
+    let seen = &row.seen;
+    if seen.kills.is_empty() {
+        return TableLine::Reason(row.label.clone(), "not tried".to_string());
+    }
+    let rate = |kill: &FailoverKill| kill.acknowledged as f64 / kill.after_s.max(1e-3);
+    let accepted = seen.accepted_s();
+    let dash = || "-".to_string();
+    TableLine::Cells(vec![
+        row.label.clone(),
+        Spread::of(&seen.kills, |kill| Some(rate(kill))).map_or_else(dash, |rates| units::count(rates.median)),
+        units::thousands(seen.lost()),
+        Spread::of(&seen.kills, |kill| kill.oldest_lost_s).map_or_else(dash, |oldest| before_kill(oldest.most)),
+        accepted.map_or_else(dash, |(median, _)| time(median)),
+        accepted.map_or_else(dash, |(_, worst)| time(worst)),
+        followed(seen).unwrap_or_else(dash),
+    ])
+}
+
+/// "5 of 5"; nothing where there is no other replica.
+fn followed(seen: &Failovers) -> Option<String> {
+    let has_others = seen.kills.iter().any(|kill| !kill.followers.is_empty());
+    let all = seen.kills.iter().filter(|kill| kill.all_followed()).count();
+    has_others.then(|| format!("{all} of {}", seen.kills.len()))
+}
+
+fn sentences(seen: &Failovers) -> String {
+    if seen.kills.is_empty() {
+        return format!("not tried: {}", seen.reason.as_deref().unwrap_or_default());
+    }
+    let promise = match seen.wait {
+        0 => "The primary alone acknowledges a write".to_string(),
+        1 => "A write is acknowledged when 1 replica has it".to_string(),
+        wait => format!("A write is acknowledged when {wait} replicas have it"),
+    };
+    // What is wrong stands first.
+    let mut said: Vec<String> =
+        seen.fault().map(|fault| format!("This must not happen: {fault}")).into_iter().collect();
+    said.extend([promise, lost(seen), accepted(seen)]);
+    said.extend(others(seen));
+    said.push(match seen.wrong() {
+        0 => "No key held a value that was never written there".to_string(),
+        1 => "1 key held a value that was never written there".to_string(),
+        wrong => format!("{} keys held a value that was never written there", units::thousands(wrong)),
+    });
+    said.extend(seen.reason.as_ref().map(|reason| format!("There is no further kill: {reason}")));
+    format!("{}.", said.join(". "))
+}
+
+/// "0 of 5 kills lost any of 81,203 acknowledged writes (at 95 % confidence, at most 45 % of kills do)".
+fn lost(seen: &Failovers) -> String {
+    let (kills, writes) = (seen.kills.len(), units::thousands(seen.acknowledged()));
+    let bad = seen.kills.iter().filter(|kill| kill.lost > 0).count();
+    let (Some(each), Some(oldest)) =
+        (Spread::of(&seen.kills, |kill| Some(kill.lost as f64)), Spread::of(&seen.kills, |kill| kill.oldest_lost_s))
+    else {
+        let bound = 100.0 * never::at_most(kills);
+        return format!(
+            "{} lost any of {writes} acknowledged writes (at 95 % confidence, at most {bound:.0} % of kills do)",
+            of_kills(0, kills)
+        );
+    };
+    let (share, least, most) = (percent(seen.lost_share().unwrap_or_default()), each.least, each.most);
+    let each = if kills == 1 {
+        String::new()
+    } else {
+        format!(", {} to {} a kill", units::thousands(least as u64), units::thousands(most as u64))
+    };
+    let when = before_kill(oldest.most);
+    let when = if oldest.most > 0.0 { format!("{when} before the kill") } else { when };
+    format!(
+        "{} lost {} of {writes} acknowledged writes ({share}){each}. The oldest of them was acknowledged \
+         {when}",
+        of_kills(bad, kills),
+        units::thousands(seen.lost()),
+    )
+}
+
+/// "1 of 5 kills".
+fn of_kills(some: usize, kills: usize) -> String {
+    format!("{some} of {kills} {}", if kills == 1 { "kill" } else { "kills" })
+}
+
+/// "Writes were accepted again 14 ms (9 ms to 33 ms) after the kill: a client noticed it after 2 ms, ...".
+fn accepted(seen: &Failovers) -> String {
+    let spread = |of: fn(&FailoverKill) -> Option<f64>| Spread::of(&seen.kills, of).unwrap_or_default();
+    let detected = spread(|kill| Some(kill.detected_s));
+    let promoted = spread(|kill| Some(kill.promoted_s));
+    format!(
+        "Writes were accepted again {} after the kill: a client noticed it after {}, the replica was a primary \
+         after {}",
+        spread(|kill| Some(kill.accepted_s)).in_words(),
+        time(detected.median),
+        time(promoted.median)
+    )
+}
+
+fn others(seen: &Failovers) -> Option<String> {
+    let followed = followed(seen)?;
+    let kills = if seen.kills.len() == 1 { "kill" } else { "kills" };
+    let in_sync = |kill: &FailoverKill| kill.followers.iter().filter_map(|other| other.in_sync_s).reduce(f64::max);
+    let when = Spread::of(&seen.kills, in_sync);
+    let when = when.map_or_else(String::new, |when| format!(", in sync {} after the kill", when.in_words()));
+    let mut failed = seen.kills.iter().flat_map(|kill| &kill.followers).filter(|other| other.in_sync_s.is_none());
+    let why = failed.next().map_or_else(String::new, |other| {
+        format!(". {} did not: {}", other.name, other.reason.as_deref().unwrap_or("no reason is known"))
+    });
+    Some(format!("The other replicas followed the new primary after {followed} {kills}{when}{why}"))
+}
+
+/// Of some numbers, one a kill.
+#[derive(Default)]
+struct Spread {
+    count: usize,
+    least: f64,
+    median: f64,
+    most: f64,
+}
+
+impl Spread {
+    /// Nothing where no kill has one.
+    fn of(kills: &[FailoverKill], what: impl Fn(&FailoverKill) -> Option<f64>) -> Option<Spread> {
+        let mut all: Vec<f64> = kills.iter().filter_map(what).collect();
+        all.sort_by(f64::total_cmp);
+        let (least, most) = (*all.first()?, *all.last()?);
+        Some(Spread { count: all.len(), least, median: all[all.len() / 2], most })
+    }
+
+    /// Of seconds: "14 ms (9 ms to 33 ms)".
+    fn in_words(&self) -> String {
+        match self.count {
+            0 | 1 => time(self.median),
+            _ => format!("{} ({} to {})", time(self.median), time(self.least), time(self.most)),
+        }
+    }
+}
+
+/// How long before the kill; what a client noted after it was acknowledged while processes were killed.
+fn before_kill(before_s: f64) -> String {
+    if before_s > 0.0 { time(before_s) } else { "at the kill".to_string() }
+}
+
+fn time(took_s: f64) -> String {
+    units::nanoseconds((took_s.max(0.0) * 1e9) as u64)
+}
+
+fn percent(share: f64) -> String {
+    if share == 0.0 { "0 %".to_string() } else { format!("{} %", units::digits(100.0 * share)) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::crash::failover::Follower;
+
+    fn kill(lost: u64) -> FailoverKill {
+        let follower = Follower { name: "replica 2".to_string(), in_sync_s: Some(0.12), ..Follower::default() };
+        FailoverKill {
+            after_s: 1.5,
+            acknowledged: 15_000,
+            lost,
+            oldest_lost_s: (lost > 0).then_some(0.302),
+            detected_s: 0.002,
+            promoted: "replica 1".to_string(),
+            promoted_s: 0.006,
+            accepted_s: 0.014 + lost as f64 / 1e5,
+            acknowledged_later: 5000,
+            followers: vec![follower],
+            ..FailoverKill::default()
+        }
+    }
+
+    #[test]
+    fn the_table_fits_and_the_sentences_tell_all() {
+        let row = |label: &str, seen: Failovers| FailoverRow { label: label.to_string(), seen };
+        let lossy = Failovers { kills: vec![kill(3000), kill(0), kill(1500)], ..Failovers::default() };
+        let waits = Failovers { wait: 1, kills: vec![kill(0); 3], ..Failovers::default() };
+        let mut broken = Failovers { wait: 1, kills: vec![kill(7)], ..Failovers::default() };
+        broken.kills[0].followers[0] =
+            Follower { name: "replica 2".to_string(), reason: Some("no link".to_string()), ..Follower::default() };
+        let dead = Failovers { reason: Some("replica 1 cannot be promoted".to_string()), ..Failovers::default() };
+        let rows = [row("some?replicas=2", lossy), row("some?wait=1", waits), row("broken", broken), row("dead", dead)];
+        let text = shown(&rows);
+        assert!(text.lines().all(|line| line.chars().count() <= width()), "{text}");
+        let one_line = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        for words in [
+            "some?replicas=2 10 k 4,500 302 ms 29 ms 44 ms 3 of 3",
+            "2 of 3 kills lost 4,500 of 45,000 acknowledged writes (10.0 %), 0 to 3,000 a kill. The oldest of",
+            "them was acknowledged 302 ms before the kill.",
+            "some?wait=1: A write is acknowledged when 1 replica has it. 0 of 3 kills lost any of 45,000 acknowledged",
+            "(at 95 % confidence, at most 63 % of kills do)",
+            "a client noticed it after 2.0 ms, the replica was a primary after 6.0 ms",
+            "The other replicas followed the new primary after 3 of 3 kills, in sync 120 ms (120 ms to 120 ms)",
+            "replica 2 did not: no link",
+            "broken: This must not happen: 7 writes were acknowledged after 1 replica had them, and are gone",
+            "dead: not tried: replica 1 cannot be promoted",
+        ] {
+            assert!(one_line.contains(words), "no '{words}' in\n{text}");
+        }
+    }
+}
