@@ -37,7 +37,7 @@ pub fn plan_of(args: &RunArgs, kind: &JobKind, chosen: &[Chosen], points: &[u32]
     }
 }
 
-/// A job that has one client unless more are asked for has one for each agent.
+/// A job that has one client by default has one for each agent.
 pub fn one_each(args: &RunArgs, kind: &JobKind, points: Vec<u32>) -> Vec<u32> {
     match args.how.agents.agents {
         Some(count) if args.how.clients.is_none() && kind.requests.is_none() => vec![count],

@@ -94,7 +94,7 @@ impl Team {
     pub fn work(&mut self, trial: &TrialTask) {
         self.judges_start = trial.judges_start;
         if trial.job.load.is_none() {
-            // The messages are made or read first.
+            // Each agent writes its messages first.
             self.connecting = CONNECTING.max(trial.launch.patience);
         }
         let world = self.links.len() as u32;
@@ -198,7 +198,7 @@ impl Team {
         let last = last.and_then(|last| self.links.get(last.rank as usize)).map_or_else(String::new, Link::name);
         Err(Trouble::Refused(format!(
             "agents began up to {:.2} ms apart, {last} last: more than {} % of the {:.2} s that the part took\nhint: a \
-             longer run (--requests), or fewer agents a machine",
+             longer run (--requests, --messages), or fewer agents a machine",
             apart_s * 1e3,
             SPREAD_MAX_SHARE * 100.0,
             phase.took_s

@@ -83,21 +83,21 @@ fn work(task: &AgentTask) -> Result<(), Early> {
     Ok(())
 }
 
-/// A task with the messages of one agent alone.
+/// A task that reads the messages of one agent.
 struct OwnMessages {
     trial: TrialTask,
-    /// Where they lie, if not among the files of the run.
+    /// Holds their file where the files of the run are on another machine.
     _scratch: Option<Scratch>,
 }
 
-/// Messages are split before they are read. Nothing where a job reads none.
+/// Writes the messages of this agent to a file. None for a job that reads no messages.
 fn with_own_messages(kind: &JobKind, task: &AgentTask) -> Result<Option<OwnMessages>, Early> {
-    if kind.requests.is_some() {
+    if task.trial.job.load.is_some() {
         return Ok(None);
     }
     let told = |error: anyhow::Error| Early::Failed(format!("{error:#}"));
     let TrialTask { job, input, stream, expected, .. } = &task.trial;
-    // On another machine there is no such directory.
+    // Another machine has no such directory.
     let beside = expected.parent().filter(|directory| directory.is_dir());
     let scratch = if beside.is_none() { Some(scratch::make().map_err(told)?) } else { None };
     let directory = beside.or(scratch.as_ref().map(Scratch::path)).unwrap_or(Path::new("."));
@@ -114,7 +114,7 @@ fn drive(stage: &Stage<'_>, task: &AgentTask, store: &dyn Store, part: Part, at:
     }
     let first = own.start as u32;
     let share = ShareOf { job: stage.job, first, all: at };
-    // Its messages are nobody else's, and its clients share them among themselves.
+    // The messages are split over agents already: the clients of this agent share its own.
     let job: &dyn Job = if stage.trial.job.load.is_none() { stage.job } else { &share };
     let pace = stage.pace(part, at).map(|pace| pace.of_clients(&own, at.clients.into()));
     let own_at = At { clients: (own.end - own.start) as u32, ..at };
