@@ -14,6 +14,7 @@ use crate::harness::program::quoted;
 use crate::harness::signals::Interrupt;
 use crate::harness::worker;
 use crate::jobs::JobKind;
+use crate::jobs::ngrams::NGRAMS;
 use crate::model::agents::{Agent, AgentCommand, AgentPlan};
 use crate::model::trial::Transport;
 use crate::stores::{Place, replication};
@@ -36,9 +37,18 @@ pub fn plan_of(args: &RunArgs, kind: &JobKind, chosen: &[Chosen], points: &[u32]
     }
 }
 
+/// A job that has one client by default has one for each agent.
+pub fn one_each(args: &RunArgs, kind: &JobKind, points: Vec<u32>) -> Vec<u32> {
+    match args.how.agents.agents {
+        Some(count) if args.how.clients.is_none() && kind.requests.is_none() => vec![count],
+        _ => points,
+    }
+}
+
 fn not_split(kind: &JobKind) -> Option<String> {
-    let is_split = kind.requests.is_some();
-    (!is_split).then(|| format!("agents cannot share the job {}\nhint: they share getset, mixed and ycsb-*", kind.name))
+    let is_split = kind.requests.is_some() || kind.name == NGRAMS.name;
+    let hint = "hint: they share getset, mixed, ycsb-* and ngrams";
+    (!is_split).then(|| format!("agents cannot share the job {}\n{hint}", kind.name))
 }
 
 /// Options that hold within one process or on one machine.

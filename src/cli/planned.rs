@@ -33,7 +33,7 @@ pub fn plan_of(args: &RunArgs) -> Result<Plan> {
     }
     let kind = find_job(args.job())?;
     let seed = args.how.size.seed.unwrap_or(kind.default_seed);
-    let points = points_of(args, kind)?;
+    let points = agents::one_each(args, kind, points_of(args, kind)?);
     if args.how.verify == Verify::Sample && kind.name == LOOKUP.name {
         let what = "--verify sample: the job lookup compares every answer, for which all counts must be known";
         return Err(anyhow!(Usage(format!("{what}\nhint: leave it out"))));

@@ -22,6 +22,7 @@ pub mod kept_data;
 mod listeners;
 pub mod load;
 pub mod machine;
+pub mod message_range;
 pub mod network;
 pub mod oracle;
 mod page_cache;

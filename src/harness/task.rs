@@ -18,7 +18,7 @@ use crate::model::crash::failover::ClientWrites;
 use crate::model::crash::ledger::FoundValue;
 use crate::model::load::At;
 use crate::model::op::Wrong;
-use crate::model::record::{Peak, Phase, Verdict};
+use crate::model::record::{Peak, Phase, Stream, Verdict};
 use crate::model::room::Headroom;
 use crate::model::trial::{Cache, JobSettings, Verify};
 use crate::stores::{Facts, Launch, Place};
@@ -73,6 +73,8 @@ pub struct TrialTask {
     pub job: JobSettings,
     /// Where the job's data lies.
     pub input: PathBuf,
+    /// What is in it.
+    pub stream: Stream,
     /// Where the expected state lies, and how much of it to compare.
     pub expected: PathBuf,
     /// Where the keys are noted that are drawn to be read, for the trials that follow.

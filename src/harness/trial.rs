@@ -449,6 +449,7 @@ impl<'a> Bench<'a> {
             limit_s: self.plan.limit().map(|limit| limit.as_secs_f64()),
             points: self.plan.points(&job, block),
             input: data.input.clone(),
+            stream: data.summary.stream.clone(),
             expected: data.expected.clone(),
             drawn: self.scratch.join(format!("drawn-{}", file_name(&chosen.target.label))),
             verify: self.plan.verify,

@@ -14,6 +14,7 @@ pub mod claims;
 pub mod columns;
 pub mod comment;
 pub mod compare;
+mod contention;
 pub mod costs;
 pub mod crash;
 pub mod disturbed_block;

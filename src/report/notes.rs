@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::contention;
 use super::point::{asked, at, called, step, with};
 use super::table::{width, wrap};
 use crate::model::agents::{AgentPhase, spread_s};
@@ -16,7 +17,10 @@ pub fn notes(records: &[Record], wide: bool) -> String {
     let mut targets: Vec<&str> = records.iter().map(|record| record.target.label.as_str()).collect();
     targets.sort_unstable();
     targets.dedup();
-    let of_target = |target| [cluster(records, target), neighbour(records, target), reconnects(records, target, wide)];
+    let of_target = |target| {
+        let apart = reconnects(records, target, wide);
+        [cluster(records, target), neighbour(records, target), apart, met(records, target)]
+    };
     let told: String = targets.into_iter().flat_map(of_target).flatten().collect();
     told + &network(records) + &agents(records)
 }
@@ -111,6 +115,12 @@ fn neighbour(records: &[Record], target: &str) -> Option<String> {
     let words = format!("on this machine, not started by kvfair: memory and CPU are of all that {it} does");
     let lines = wrap(&format!("{target}: {words}"), width() - 1);
     Some(lines.iter().map(|line| format!(" {line}\n")).collect())
+}
+
+/// What its clients cost each other.
+fn met(records: &[Record], target: &str) -> Option<String> {
+    let words = contention::words(records, target)?;
+    Some(wrap(&format!("{target}: {words}"), width() - 1).iter().map(|line| format!(" {line}\n")).collect())
 }
 
 /// How many of a target's connections were lost.

@@ -68,7 +68,14 @@ const TELLING: &[(&str, &str)] = &[
     ("pg_stat_checkpointer.num_requested", "checkpoints because there was much log"),
     ("pg_stat_bgwriter.buffers_backend", "pages that sessions had to write"),
     ("wiredTiger.transaction.transaction checkpoints", "checkpoints"),
-    // Who waited for whom.
+    ("conn_yields", "connections that had to let others go first"),
+    ("listen_disabled_num", "times that no connection was taken"),
+    ("rejected_connections", "connections refused"),
+    ("total_error_replies", "answers that were errors"),
+];
+
+/// Who waited for whom.
+const WAITS: &[(&str, &str)] = &[
     ("Innodb_row_lock_waits", "waits for a row's lock"),
     ("Innodb_row_lock_time", "ms of waiting for rows' locks"),
     ("Table_locks_waited", "waits for a table's lock"),
@@ -77,10 +84,6 @@ const TELLING: &[(&str, &str)] = &[
     ("metrics.operation.writeConflicts", "writes that had to begin again"),
     ("st_region_wait", "waits for the log's lock"),
     ("thread_pools.*.blocked_tasks_all_time", "tasks that had to wait for a place"),
-    ("conn_yields", "connections that had to let others go first"),
-    ("listen_disabled_num", "times that no connection was taken"),
-    ("rejected_connections", "connections refused"),
-    ("total_error_replies", "answers that were errors"),
 ];
 
 /// What tells besides these why one way to ask a store is faster than another.
@@ -129,7 +132,7 @@ fn line(target: &str, trials: &[&Record]) -> Result<Option<String>> {
         Some(why) => format!("could not be asked: {why}"),
         None if said.is_empty() => return Ok(None),
         None => {
-            let grown = grown(&said);
+            let grown = [grown(TELLING, &said), grown(WAITS, &said)].concat();
             if grown.is_empty() { "nothing of note".to_string() } else { grown.join("; ") }
         }
     };
@@ -142,9 +145,15 @@ fn counters(record: &Record) -> Result<Counters> {
     })
 }
 
-/// "records dropped to make room +1,203 (evicted_keys)": the median difference of each telling counter that has one.
-fn grown(trials: &[Counters]) -> Vec<String> {
-    let told = TELLING.iter().filter_map(|(name, words)| {
+/// What the stores say of clients that waited for each other; nothing where they say nothing, or cannot be read.
+pub fn waits(trials: &[&Record]) -> Vec<String> {
+    let said: Vec<Counters> = trials.iter().filter_map(|trial| counters(trial).ok()).collect();
+    grown(WAITS, &said)
+}
+
+/// "records dropped to make room +1,203 (evicted_keys)": the median difference of each of these counters that has one.
+fn grown(counters: &[(&str, &str)], trials: &[Counters]) -> Vec<String> {
+    let told = counters.iter().filter_map(|(name, words)| {
         let differences = trials.iter().map(|said| difference(said, name)).collect();
         let median = Sample::new(differences)?.median();
         (median != 0.0).then(|| format!("{words} {} ({name})", signed(median)))
@@ -176,7 +185,7 @@ pub fn changed(before: &[&Record], after: &[&Record], most: usize) -> Result<Vec
         Some(grown.max(0.0))
     };
     let mut found: Vec<(f64, String)> = Vec::new();
-    for (name, words) in TELLING.iter().chain(ASKED) {
+    for (name, words) in TELLING.iter().chain(WAITS).chain(ASKED) {
         let Some((one, other)) = median(&before, name).zip(median(&after, name)) else { continue };
         // One more of each: what was never counted has no ratio.
         let times = (one + 1.0).max(other + 1.0) / (one + 1.0).min(other + 1.0);
@@ -216,8 +225,8 @@ mod tests {
             counters(&[("evicted_keys", [5.0, 1208.0]), ("used_memory", [1.0, 9.0]), ("total_forks", [1.0, 1.0])]);
         let second = counters(&[("evicted_keys", [0.0, 5000.0])]);
         let third = counters(&[("evicted_keys", [0.0, 9.0])]);
-        assert_eq!(grown(&[first, second, third]), ["records dropped to make room +1,203 (evicted_keys)"]);
-        assert_eq!(grown(&[counters(&[("used_memory", [1.0, 9.0])])]), [""; 0]);
+        assert_eq!(grown(TELLING, &[first, second, third]), ["records dropped to make room +1,203 (evicted_keys)"]);
+        assert_eq!(grown(TELLING, &[counters(&[("used_memory", [1.0, 9.0])])]), [""; 0]);
     }
 
     #[test]
@@ -227,7 +236,7 @@ mod tests {
             ("Level 1 Time(sec)", [0.0, 1.5]),
             ("Level 1 Files", [0.0, 9.0]),
         ]);
-        assert_eq!(grown(&[levels]), ["seconds of flushing and merging +2.75 (Level * Time(sec))"]);
+        assert_eq!(grown(TELLING, &[levels]), ["seconds of flushing and merging +2.75 (Level * Time(sec))"]);
     }
 
     #[test]
@@ -238,7 +247,7 @@ mod tests {
 
     #[test]
     fn no_name_stands_twice() {
-        let names: std::collections::BTreeSet<_> = TELLING.iter().map(|(name, _)| name).collect();
-        assert_eq!(names.len(), TELLING.len());
+        let names: std::collections::BTreeSet<_> = TELLING.iter().chain(WAITS).map(|(name, _)| name).collect();
+        assert_eq!(names.len(), TELLING.len() + WAITS.len());
     }
 }

@@ -81,7 +81,7 @@ impl Drop for Namespaces {
 }
 
 /// Agents on a busy machine may begin too far apart, and are right to refuse the trial then: it is run again.
-fn run_until_together(mut run: impl FnMut() -> Said) -> Said {
+pub fn run_until_together(mut run: impl FnMut() -> Said) -> Said {
     const APART: &str = "agents began up to";
     for _ in 0..2 {
         let said = run();
@@ -129,7 +129,7 @@ fn forget(desk: &Desk) {
     let _ = fs::remove_file(desk.home().join("out.jsonl"));
 }
 
-fn url_of(server: &Running) -> String {
+pub fn url_of(server: &Running) -> String {
     format!("redis://127.0.0.1:{}", port_of(server))
 }
 
@@ -269,7 +269,6 @@ fn what_agents_cannot_share_is_refused_before_anything_starts() {
     let refused: &[(&[&str], &str)] = &[
         (&["mixed", url, "--agents", "0"], "0 is not in 1..=10000"),
         (&["fans", url, "--agents", "2"], "agents cannot share the job fans"),
-        (&["ngrams", url, "--agents", "2"], "agents cannot share the job ngrams"),
         (&["lookup", url, "--agents", "2"], "agents cannot share the job lookup"),
         (&["mixed", "redis?replicas=2", "--agents", "2"], "known to one process of clients"),
         (&["mixed", "lmdb", "--agents", "2"], "lmdb is in one process, which agents cannot share"),

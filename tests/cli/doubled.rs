@@ -41,6 +41,7 @@ fn trial(launch: Launch) -> TrialTask {
             fans: Default::default(),
         },
         input: "nothing".into(),
+        stream: Default::default(),
         expected: "nothing".into(),
         drawn: "nothing".into(),
         verify: Verify::Full,

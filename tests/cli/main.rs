@@ -82,4 +82,5 @@ mod sweeps;
 mod terminal;
 mod traces;
 mod ways;
+mod writers;
 mod ycsb;

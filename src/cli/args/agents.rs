@@ -7,10 +7,11 @@ use clap::Args;
 /// Who drives the clients.
 #[derive(Clone, Debug, Default, Args)]
 pub struct AgentArgs {
-    /// Drive the clients of a job of requests from N processes, the agents, which share clients and rates
+    /// Drive the clients of a job of requests, or of `ngrams`, from N processes, the agents, which share them
     ///
-    /// Each has at least one client. They begin at one moment, and their results are added up exactly. A lost agent is
-    /// named and leaves no number. Without --launch all run on this machine. See docs/agents.md.
+    /// Each has at least one client, and its part of the rates or messages. They begin at one moment, and their results
+    /// are added up exactly. A lost agent is named and leaves no number. Without --launch all run on this machine. See
+    /// docs/agents.md.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub agents: Option<u32>,
     /// The command that starts one agent elsewhere and connects its standard input and output: `ssh {host} kvfair

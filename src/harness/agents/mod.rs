@@ -38,6 +38,8 @@ pub struct Team {
     judges_start: bool,
     /// The point whose part is under way.
     under_way: Option<At>,
+    /// How long the clients of an agent may take to connect.
+    connecting: Duration,
 }
 
 impl Team {
@@ -67,7 +69,7 @@ impl Team {
             clock_bound_us: offset.bound_ns as f64 / 1e3,
         });
         let agents = agents.collect();
-        Ok(Team { links, agents, judges_start: true, under_way: None })
+        Ok(Team { links, agents, judges_start: true, under_way: None, connecting: CONNECTING })
     }
 
     pub fn agents(&self) -> &[Agent] {
@@ -91,6 +93,10 @@ impl Team {
     /// Tells each what it works on. The first one of each machine but ours looks at that machine for all of its agents.
     pub fn work(&mut self, trial: &TrialTask) {
         self.judges_start = trial.judges_start;
+        if trial.job.load.is_none() {
+            // Each agent writes its messages first.
+            self.connecting = CONNECTING.max(trial.launch.patience);
+        }
         let world = self.links.len() as u32;
         for place in 0..self.links.len() {
             let machine = self.agents[place].machine;
@@ -111,7 +117,7 @@ impl Team {
         self.links.iter_mut().for_each(|link| link.order(&AgentOrder::Drive { part, at }));
         self.under_way = Some(at);
         for link in &mut self.links {
-            link.until(CONNECTING, "its clients were not connected", |event| {
+            link.until(self.connecting, "its clients were not connected", |event| {
                 matches!(event, Event::Begins(_)).then_some(())
             })?;
         }
@@ -192,7 +198,7 @@ impl Team {
         let last = last.and_then(|last| self.links.get(last.rank as usize)).map_or_else(String::new, Link::name);
         Err(Trouble::Refused(format!(
             "agents began up to {:.2} ms apart, {last} last: more than {} % of the {:.2} s that the part took\nhint: a \
-             longer run (--requests), or fewer agents a machine",
+             longer run (--requests, --messages), or fewer agents a machine",
             apart_s * 1e3,
             SPREAD_MAX_SHARE * 100.0,
             phase.took_s

@@ -96,7 +96,7 @@ impl Replay for Fans {
         (self.entries + self.pages.len()) as u64
     }
 
-    fn answer(&self) -> BTreeMap<String, String> {
+    fn answer(&self) -> io::Result<BTreeMap<String, String>> {
         let mut fans = Vec::with_capacity(self.pages.len());
         let mut also = Vec::with_capacity(self.entries);
         for page in &self.pages {
@@ -117,7 +117,7 @@ impl Replay for Fans {
         {
             answer.insert("top page".to_string(), self.in_words(top));
         }
-        answer
+        Ok(answer)
     }
 }
 

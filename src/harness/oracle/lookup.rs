@@ -93,8 +93,8 @@ impl Replay for ExpectedScores {
         file.flush()
     }
 
-    fn answer(&self) -> BTreeMap<String, String> {
-        let mut answer = self.counted.answer();
+    fn answer(&self) -> io::Result<BTreeMap<String, String>> {
+        let mut answer = self.counted.answer()?;
         answer.remove("top 20");
         let mut hash = Sha256::new();
         self.scored.iter().for_each(|scored| hash.update(format!("{:.6}\n", scored.log10)));
@@ -103,7 +103,7 @@ impl Replay for ExpectedScores {
             ("sha256 scores".to_string(), hex(&hash.finalize())),
             ("scored".to_string(), format!("{} messages, log10 {sum:.6} of all together", self.scored.len())),
         ]);
-        answer
+        Ok(answer)
     }
 }
 

@@ -1,7 +1,8 @@
 //! The agent's own side: drives its share of the clients of a trial when it is told to. It opens no store for anything
-//! else, and writes no file. It ends when the head is gone.
+//! else, and writes no file but its messages. It ends when the head is gone.
 
 use std::io;
+use std::path::Path;
 use std::time::Duration;
 
 use super::{Drive, Early, Stage, known, last_word, reach};
@@ -11,10 +12,11 @@ use crate::harness::child::{abort_on_panic, tell};
 use crate::harness::gates::programs::{self, Programs};
 use crate::harness::gates::queue::{self, Waits};
 use crate::harness::input::DataFile;
-use crate::harness::task::{AgentOrder, AgentTask, Event, PartSeen, ShareEnd};
+use crate::harness::scratch::{self, Scratch};
+use crate::harness::task::{AgentOrder, AgentTask, Event, PartSeen, ShareEnd, TrialTask};
 use crate::harness::watch::{self, UsageReading};
-use crate::harness::{files, guest, machine, oracle};
-use crate::jobs::{Client, Job, Part, Source};
+use crate::harness::{files, guest, machine, message_range, oracle};
+use crate::jobs::{Client, Job, JobKind, Part, Source};
 use crate::model::load::At;
 use crate::model::noise::Noise;
 use crate::model::record::Usage;
@@ -62,8 +64,9 @@ fn out_of_turn() -> Early {
 }
 
 fn work(task: &AgentTask) -> Result<(), Early> {
-    let trial = &task.trial;
-    let (adapter, kind) = known(trial)?;
+    let (adapter, kind) = known(&task.trial)?;
+    let own = with_own_messages(kind, task)?;
+    let trial = own.as_ref().map_or(&task.trial, |own| &own.trial);
     let job = (kind.open)(&trial.job);
     let source = DataFile::new(&trial.input, &trial.job.data).with_expected(oracle::answers_beside(&trial.expected));
     let own = task.share.of(trial.launch.clients.into());
@@ -80,6 +83,29 @@ fn work(task: &AgentTask) -> Result<(), Early> {
     Ok(())
 }
 
+/// A task that reads the messages of one agent.
+struct OwnMessages {
+    trial: TrialTask,
+    /// Holds their file where the files of the run are on another machine.
+    _scratch: Option<Scratch>,
+}
+
+/// Writes the messages of this agent to a file. None for a job that reads no messages.
+fn with_own_messages(kind: &JobKind, task: &AgentTask) -> Result<Option<OwnMessages>, Early> {
+    if task.trial.job.load.is_some() {
+        return Ok(None);
+    }
+    let told = |error: anyhow::Error| Early::Failed(format!("{error:#}"));
+    let TrialTask { job, input, stream, expected, .. } = &task.trial;
+    // Another machine has no such directory.
+    let beside = expected.parent().filter(|directory| directory.is_dir());
+    let scratch = if beside.is_none() { Some(scratch::make().map_err(told)?) } else { None };
+    let directory = beside.or(scratch.as_ref().map(Scratch::path)).unwrap_or(Path::new("."));
+    let out = directory.join(format!("messages-{}.txt", task.share.rank));
+    let job = message_range::write(kind, job, input, stream, task.share, &out).map_err(told)?;
+    Ok(Some(OwnMessages { trial: TrialTask { job, input: out, ..task.trial.clone() }, _scratch: scratch }))
+}
+
 /// Its share of a part: the same clients with the same questions and due times as in one process.
 fn drive(stage: &Stage<'_>, task: &AgentTask, store: &dyn Store, part: Part, at: At) -> Result<ShareEnd, Early> {
     let own = task.share.of(at.clients.into());
@@ -87,10 +113,12 @@ fn drive(stage: &Stage<'_>, task: &AgentTask, store: &dyn Store, part: Part, at:
         return Err(Early::Failed(format!("{} clients are too few for {} agents", at.clients, task.share.world)));
     }
     let first = own.start as u32;
-    let job = ShareOf { job: stage.job, first, all: at };
+    let share = ShareOf { job: stage.job, first, all: at };
+    // The messages are split over agents already: the clients of this agent share its own.
+    let job: &dyn Job = if stage.trial.job.load.is_none() { stage.job } else { &share };
     let pace = stage.pace(part, at).map(|pace| pace.of_clients(&own, at.clients.into()));
     let own_at = At { clients: (own.end - own.start) as u32, ..at };
-    let drive = Drive { job: &job, part, at: own_at, pace, doubled: false, always_beats: true };
+    let drive = Drive { job, part, at: own_at, pace, doubled: false, always_beats: true };
     // Looking at all programs takes a while: before anybody waits for this agent.
     let programs = task.watches.as_ref().and_then(|others| programs::look(others, None));
     let (mut began_ns, mut before) = (0, Before::default());
