@@ -197,11 +197,12 @@ pub fn twice(standings: &Standings<'_>) -> String {
 pub fn blocks(standings: &Standings<'_>) -> String {
     let counted = &standings.counted;
     let (blocks, discarded) = (standings.blocks(), counted.discarded.len());
+    let were = if discarded == 1 { "was" } else { "were" };
     match (blocks, discarded) {
         (1, 0) => "1 ran: too few for a claim".to_string(),
         (_, 0) => format!("{blocks} ran, all count"),
-        _ if counted.is_noisy() => format!("{blocks} ran and count, though {discarded} were disturbed"),
-        _ => format!("{} ran: {blocks} count, {discarded} were disturbed, discarded and run again", blocks + discarded),
+        _ if counted.is_noisy() => format!("{blocks} ran and count, though {discarded} {were} disturbed"),
+        _ => format!("{} ran: {blocks} count, {discarded} {were} disturbed, discarded and run again", blocks + discarded),
     }
 }
 
