@@ -219,7 +219,7 @@ mod killed {
     fn a_node_that_is_gone_before_a_run_is_named() {
         let (cluster, desk) = (started("redis"), Desk::new());
         let mut others = cluster.facts.servers.iter().filter(|(place, _)| *place != cluster.launch.place);
-        let (place, node) = others.next_back().expect("three nodes");
+        let (place, node) = others.next().expect("three nodes");
         signal(node.expect("a process"), Signal::SIGKILL);
         let url = format!("redis-cluster://{}", cluster.launch.place);
         desk.run(&["run", "fans", "--profiles", "20", "--blocks", "1", &url]).exits(1);
