@@ -5,7 +5,7 @@ use maud::{Markup, html};
 use super::PageInput;
 use crate::model::units;
 use crate::report::replicated::PageRun;
-use crate::report::replicated::findings::{self, Finding};
+use crate::report::replicated::findings::{self, PageFinding};
 use crate::report::replicated::judge::{evidence, in_words};
 use crate::report::replicated::refute;
 
@@ -43,7 +43,7 @@ pub fn claims(input: &PageInput<'_>, run: &PageRun) -> Markup {
 
 /// What a search or a set of levers found.
 fn found(run: &PageRun) -> Markup {
-    let claims: Vec<&Finding> = run.findings.iter().filter(|finding| finding.is_claim()).collect();
+    let claims: Vec<&PageFinding> = run.findings.iter().filter(|finding| finding.is_claim()).collect();
     let all = claims.len();
     html! {
         @if all > 0 {

@@ -202,7 +202,9 @@ pub fn blocks(standings: &Standings<'_>) -> String {
         (1, 0) => "1 ran: too few for a claim".to_string(),
         (_, 0) => format!("{blocks} ran, all count"),
         _ if counted.is_noisy() => format!("{blocks} ran and count, though {discarded} {were} disturbed"),
-        _ => format!("{} ran: {blocks} count, {discarded} {were} disturbed, discarded and run again", blocks + discarded),
+        _ => {
+            format!("{} ran: {blocks} count, {discarded} {were} disturbed, discarded and run again", blocks + discarded)
+        }
     }
 }
 

@@ -18,7 +18,7 @@ use crate::stats::sample::rank_bounds;
 
 /// Something that was found.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Finding {
+pub struct PageFinding {
     /// What it is about: the same in each run that looked at it.
     pub about: String,
     /// The answer, as a word that other runs have too; none where it is unclear, or is a rate.
@@ -53,7 +53,7 @@ impl FoundRate {
     }
 }
 
-impl Finding {
+impl PageFinding {
     pub fn is_claim(&self) -> bool {
         self.answer.is_some() || self.rate.is_some()
     }
@@ -69,9 +69,9 @@ pub struct SeenRun<'a> {
 /// A command whose findings can be held against those of another run.
 pub struct FindingKind {
     pub command: &'static str,
-    pub found: fn(&SeenRun<'_>) -> Vec<Finding>,
+    pub found: fn(&SeenRun<'_>) -> Vec<PageFinding>,
     /// A finding, those of the other run, and whether both ran on the same machine.
-    pub judge: fn(&Finding, &[Finding], bool) -> JudgedClaim,
+    pub judge: fn(&PageFinding, &[PageFinding], bool) -> JudgedClaim,
     /// Both runs must have the same size and data. Others choose sizes as they go.
     pub has_one_size: bool,
 }
@@ -98,7 +98,7 @@ const NEAR: f64 = 1.25;
 const FAR: f64 = 2.0;
 
 /// The same answer reproduces a finding, and another one contradicts it.
-fn by_answer(finding: &Finding, there: &[Finding], _: bool) -> JudgedClaim {
+fn by_answer(finding: &PageFinding, there: &[PageFinding], _: bool) -> JudgedClaim {
     let Some(other) = there.iter().find(|other| other.about == finding.about) else {
         return judged(Judgement::Untold, "it was not measured there".to_string());
     };
@@ -110,7 +110,7 @@ fn by_answer(finding: &Finding, there: &[Finding], _: bool) -> JudgedClaim {
 }
 
 /// A rate is one of its machine: on another one it is reproduced, or nothing can be told.
-fn by_rate(finding: &Finding, there: &[Finding], is_same_machine: bool) -> JudgedClaim {
+fn by_rate(finding: &PageFinding, there: &[PageFinding], is_same_machine: bool) -> JudgedClaim {
     let Some(rate) = finding.rate else { return by_answer(finding, there, is_same_machine) };
     let Some(other) = there.iter().find(|other| other.about == finding.about) else {
         return judged(Judgement::Untold, "it was not measured there".to_string());
@@ -133,7 +133,7 @@ fn judged(judgement: Judgement, words: String) -> JudgedClaim {
 }
 
 /// Each lever alone, all together, and the sets that were tried in fresh blocks.
-fn of_levers(seen: &SeenRun<'_>) -> Vec<Finding> {
+fn of_levers(seen: &SeenRun<'_>) -> Vec<PageFinding> {
     let Some(report) = seen.levers else { return Vec::new() };
     let base = &report.base;
     let of_gain = |what: &str, gain: Option<&Gain>| {
@@ -143,9 +143,9 @@ fn of_levers(seen: &SeenRun<'_>) -> Vec<Finding> {
         });
         let words = format!("{base}: {what} {}", answer.unwrap_or("is not told apart"));
         let (about, answer) = (format!("{base}: {what}"), answer.map(str::to_string));
-        Finding { about, answer, rate: None, words, evidence: cell(gain) }
+        PageFinding { about, answer, rate: None, words, evidence: cell(gain) }
     };
-    let mut found: Vec<Finding> =
+    let mut found: Vec<PageFinding> =
         report.levers.iter().map(|lever| of_gain(&lever.change, lever.alone.as_ref())).collect();
     if report.is_advice {
         return found;
@@ -165,7 +165,7 @@ fn of_levers(seen: &SeenRun<'_>) -> Vec<Finding> {
         };
         let (verb, answer) = (if tried.levers.len() == 1 { "is" } else { "are" }, answer.map(str::to_string));
         let words = format!("{what} {verb} {}", answer.as_deref().unwrap_or("not told apart from all"));
-        Finding { about: format!("{what} beside all"), answer, rate: None, words, evidence: evidence.to_string() }
+        PageFinding { about: format!("{what} beside all"), answer, rate: None, words, evidence: evidence.to_string() }
     }));
     found
 }
@@ -177,7 +177,7 @@ fn in_order(changes: &[String]) -> String {
     listed(&sorted)
 }
 
-fn of_growth(seen: &SeenRun<'_>) -> Vec<Finding> {
+fn of_growth(seen: &SeenRun<'_>) -> Vec<PageFinding> {
     let one = |grown: &Grown| {
         let what = format!("{}: the CPU of {}", grown.target, grown.over.what(grown.part));
         let fit = grown.fit.map_or_else(|| "no growth".to_string(), power);
@@ -187,13 +187,13 @@ fn of_growth(seen: &SeenRun<'_>) -> Vec<Finding> {
             GrowthVerdict::Unclear(why) | GrowthVerdict::Untried(why) => (None, why.clone()),
         };
         let words = format!("{what} grows {}", answer.unwrap_or("in an unknown way"));
-        Finding { about: what, answer: answer.map(str::to_string), rate: None, words, evidence }
+        PageFinding { about: what, answer: answer.map(str::to_string), rate: None, words, evidence }
     };
     seen.grown.unwrap_or_default().iter().map(one).collect()
 }
 
 /// The highest rate of each target, and which of two targets has the higher one.
-fn highest_rates(seen: &SeenRun<'_>) -> Vec<Finding> {
+fn highest_rates(seen: &SeenRun<'_>) -> Vec<PageFinding> {
     let Some(promise) = seen.records.first().and_then(|first| promise_of(&first.run.command)) else {
         return Vec::new();
     };
@@ -202,7 +202,7 @@ fn highest_rates(seen: &SeenRun<'_>) -> Vec<Finding> {
         steps.entry(&record.target.label).or_default().extend(step(record, promise));
     }
     let rates: Vec<(&str, Option<FoundRate>)> = steps.iter().map(|(target, steps)| (*target, highest(steps))).collect();
-    let alone = rates.iter().map(|&(target, rate)| Finding {
+    let alone = rates.iter().map(|&(target, rate)| PageFinding {
         about: format!("{target}: the highest rate with {promise}"),
         answer: None,
         rate,
@@ -214,7 +214,7 @@ fn highest_rates(seen: &SeenRun<'_>) -> Vec<Finding> {
         let (first, second) = (first?, second?);
         let (high, low) = if first.kept >= second.kept { (one, two) } else { (two, one) };
         let is_told = first.times(second) > NEAR;
-        Some(Finding {
+        Some(PageFinding {
             about: format!("{one} and {two}: which keeps {promise} at the higher rate"),
             answer: is_told.then(|| high.to_string()),
             rate: None,
@@ -285,16 +285,16 @@ fn highest(steps: &[Step]) -> Option<FoundRate> {
 mod tests {
     use super::*;
 
-    fn rate(kept: u64, fails_at: u64) -> Finding {
+    fn rate(kept: u64, fails_at: u64) -> PageFinding {
         let rate = Some(FoundRate { kept, fails_at: Some(fails_at) });
         let (about, words) = ("r".to_string(), String::new());
-        Finding { about, answer: None, rate, words, evidence: kept.to_string() }
+        PageFinding { about, answer: None, rate, words, evidence: kept.to_string() }
     }
 
     #[test]
     fn rates_that_are_near_are_the_same_and_far_ones_contradict_on_the_same_machine() {
         let one = rate(1_000, 1_050);
-        let told = |other: Finding, is_same: bool| by_rate(&one, &[other], is_same).judgement;
+        let told = |other: PageFinding, is_same: bool| by_rate(&one, &[other], is_same).judgement;
         assert_eq!(told(rate(1_040, 1_090), true), Judgement::Reproduced);
         assert_eq!(told(rate(1_312, 1_400), true), Judgement::Reproduced);
         assert_eq!(told(rate(800, 840), true), Judgement::Reproduced);
@@ -303,13 +303,13 @@ mod tests {
         assert_eq!(told(rate(2_100, 2_200), true), Judgement::Contradicted);
         assert_eq!(told(rate(400, 420), true), Judgement::Contradicted);
         assert_eq!(told(rate(400, 420), false), Judgement::Untold, "another machine");
-        assert_eq!(told(Finding { rate: None, ..rate(1, 1) }, true), Judgement::Untold);
-        assert_eq!(told(Finding { about: "other".to_string(), ..rate(1, 1) }, true), Judgement::Untold);
+        assert_eq!(told(PageFinding { rate: None, ..rate(1, 1) }, true), Judgement::Untold);
+        assert_eq!(told(PageFinding { about: "other".to_string(), ..rate(1, 1) }, true), Judgement::Untold);
     }
 
     #[test]
     fn answers_are_the_same_or_others_or_none() {
-        let of = |answer: Option<&str>| Finding { rate: None, answer: answer.map(str::to_string), ..rate(1, 1) };
+        let of = |answer: Option<&str>| PageFinding { rate: None, answer: answer.map(str::to_string), ..rate(1, 1) };
         let told = |other: Option<&str>| by_answer(&of(Some("helps")), &[of(other)], true).judgement;
         assert_eq!(told(Some("helps")), Judgement::Reproduced);
         assert_eq!(told(Some("hurts")), Judgement::Contradicted);

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use super::findings::{self, Finding, FindingKind};
+use super::findings::{self, FindingKind, PageFinding};
 use super::{PageClaim, PageRun, PageTarget, machines};
 use crate::model::network;
 use crate::model::trial::Transport;
@@ -81,7 +81,7 @@ pub fn each(first: &PageRun, run: &PageRun) -> Vec<(String, JudgedClaim)> {
     claims.map(|finding| (finding.words.clone(), by_kind(kind, finding, first, run))).collect()
 }
 
-fn by_kind(kind: &FindingKind, finding: &Finding, first: &PageRun, run: &PageRun) -> JudgedClaim {
+fn by_kind(kind: &FindingKind, finding: &PageFinding, first: &PageRun, run: &PageRun) -> JudgedClaim {
     (kind.judge)(finding, &run.findings, first.machine == run.machine)
 }
 

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 
-use self::findings::Finding;
+use self::findings::PageFinding;
 use super::json::ClaimJson;
 use crate::model::load::Load;
 use crate::model::record::Machine;
@@ -51,7 +51,7 @@ pub struct PageRun {
     pub claims: Vec<PageClaim>,
     /// Of a command that finds something else than what targets cost beside each other.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub findings: Vec<Finding>,
+    pub findings: Vec<PageFinding>,
     /// The same job on other machines, or on other days. They have none themselves.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub replications: Vec<PageRun>,
