@@ -1,10 +1,13 @@
 """The cluster: one actor a node, in one placement group. An existing cluster is used and never stopped."""
 
 import os
+import socket
 
 from kvfair_ray.node import Node
 from kvfair_ray.trouble import NOT_HERE, USAGE, Trouble
 
+# How long a host of the cluster may take to answer.
+CONNECTING_S = 10
 # How long the cluster may take to reserve the group, and to start an actor.
 PLACING_S = 60
 STARTING_S = 120
@@ -28,15 +31,25 @@ def load():
 def join(address):
     """Connects to a running cluster."""
     ray = load()
+    hint = "ray start --head --port=6379 on one host, ray start --address=HOST:6379 on the others"
     if address == "local":
         raise Trouble("--address local would start a cluster", "--address auto, or HOST:PORT", USAGE)
     try:
+        if address != "auto":
+            must_listen(address)
         ray.init(address=address, log_to_driver=False, logging_level="ERROR")
     except (ConnectionError, ValueError, RuntimeError, OSError) as error:
         words = str(error).strip().splitlines() or [type(error).__name__]
-        hint = "ray start --head --port=6379 on one host, ray start --address=HOST:6379 on the others"
         raise Trouble(f"no Ray cluster answers at --address {address}: {words[0]}", hint, NOT_HERE) from error
     return ray
+
+
+def must_listen(address):
+    """Ray itself tries for minutes to reach an address where nobody listens."""
+    host, _, port = address.rpartition(":")
+    if not host or not port.isdecimal():
+        raise Trouble(f"--address {address} is no address", "--address auto, or HOST:PORT", USAGE)
+    socket.create_connection((host.strip("[]"), int(port)), timeout=CONNECTING_S).close()
 
 
 class Group:
