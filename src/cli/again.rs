@@ -4,31 +4,38 @@
 use std::path::PathBuf;
 
 use anyhow::{Context, Result, anyhow};
-use clap::FromArgMatches;
+use clap::{FromArgMatches, Parser};
 
-use super::args::{self, Cli, Command, Look, RunArgs};
+use super::args::{self, Cli, Command, FindMax, Growth, Levers, Look, RunArgs};
 use super::measure::data_of;
 use super::planned::{plan_of, resolve_input};
-use super::{find_job, target};
+use super::{Exit, find_job, findmax, growth, levers, target};
 use crate::harness::scratch;
 use crate::harness::serve::PROGRAM;
 use crate::harness::signals::Interrupt;
 use crate::model::logins::HIDDEN;
-use crate::report::replicated::PageRun;
+use crate::report::replicated::{PageRun, findings};
 
 /// A run that is to be done again.
 pub struct Again {
     pub args: RunArgs,
+    /// None of a run of a job.
+    pub command: Option<AgainCommand>,
     /// Targets that cannot run here, and why.
     pub left_out: Vec<(String, String)>,
     /// Programs that the page names. The user must allow them.
     pub programs: Vec<String>,
 }
 
+/// Another command than `run`: it takes what it has in common with a run, prints what it finds, and writes its records
+/// to the output.
+pub type AgainCommand = Box<dyn Fn(RunArgs) -> Result<Exit>>;
+
 impl Again {
     /// With the data of `input`, where that is a file.
     pub fn of(run: &PageRun, input: Option<PathBuf>) -> Result<Again> {
-        let args = understood(run).with_context(|| format!("its command is `kvfair {}`", run.command.join(" ")))?;
+        let (args, command) =
+            understood(run).with_context(|| format!("its command is `kvfair {}`", run.command.join(" ")))?;
         let (mut left_out, mut programs) = (Vec::new(), Vec::new());
         let named: Vec<String> =
             args.own.exec.iter().flat_map(|_| args.job.clone()).chain(args.targets.clone()).collect();
@@ -53,12 +60,12 @@ impl Again {
         }
         programs.extend(args.own.exec.clone());
         let args = with(args, run, targets, input)?;
-        Ok(Again { args, left_out, programs })
+        Ok(Again { args, command, left_out, programs })
     }
 }
 
-/// What was typed, as far as it is a run of a job.
-fn understood(run: &PageRun) -> Result<RunArgs> {
+/// What was typed, as far as it can be run again.
+fn understood(run: &PageRun) -> Result<(RunArgs, Option<AgainCommand>)> {
     let mut words = run.command.clone();
     if words.is_empty() {
         words = ["run".to_string(), run.job.name.clone()].into_iter().chain(labels(run)).collect();
@@ -70,14 +77,58 @@ fn understood(run: &PageRun) -> Result<RunArgs> {
         return Err(anyhow!("{what}"));
     }
     match Cli::from_arg_matches(&typed).map_err(unknown)?.command {
-        Some(Command::Run(args)) => Ok(*args),
+        Some(Command::Run(args)) => Ok((*args, None)),
         Some(Command::Compare(compare)) => {
             let job = compare.what.first().cloned().unwrap_or_else(|| "fans".to_string());
             let targets = compare.base.into_iter().chain(compare.head).collect();
-            Ok(RunArgs { job: Some(job), targets, own: Default::default(), how: compare.how })
+            Ok((RunArgs { job: Some(job), targets, own: Default::default(), how: compare.how }, None))
         }
-        _ => Err(anyhow!("only runs of jobs are run again\nhint: type that command yourself")),
+        Some(Command::Levers(args)) => Ok(of_levers(*args, levers::levers)),
+        Some(Command::Advise(args)) => Ok(of_levers(*args, levers::advise)),
+        Some(Command::FindMax(args)) => {
+            let FindMax { run, slo, step } = *args;
+            Ok((run, Some(Box::new(move |run| findmax::find_max(FindMax { run, slo, step })))))
+        }
+        Some(Command::Growth(args)) => of_growth(args),
+        _ => {
+            let kinds = findings::KINDS.map(|kind| kind.command).join(", ");
+            Err(anyhow!(
+                "kvfair cannot judge another run of that command\nhint: run, compare --base --head, {kinds} are run \
+                 again; type any other command yourself"
+            ))
+        }
     }
+}
+
+fn of_levers(args: Levers, again: fn(Levers) -> Result<Exit>) -> (RunArgs, Option<AgainCommand>) {
+    let Levers { job, store, levers, own, how } = args;
+    // With a program the store stands in place of the job.
+    let (job, store) = match store {
+        Some(store) => (Some(job), store),
+        None => (None, job),
+    };
+    let command = move |RunArgs { job, targets, own, how }: RunArgs| {
+        let store = targets.into_iter().next();
+        let (job, store) = match job {
+            Some(job) => (job, store),
+            None => (store.unwrap_or_default(), None),
+        };
+        again(Levers { job, store, levers: levers.clone(), own, how })
+    };
+    (RunArgs { job, targets: vec![store], own, how }, Some(Box::new(command)))
+}
+
+fn of_growth(args: Growth) -> Result<(RunArgs, Option<AgainCommand>)> {
+    let Growth { targets, budget, seed, .. } = args;
+    let words = ["kvfair", "run", "getset", "--"].map(str::to_string).into_iter().chain(targets);
+    let Some(Command::Run(run)) = Cli::try_parse_from(words)?.command else {
+        return Err(anyhow!("`run` is a command"));
+    };
+    let command = move |RunArgs { targets, how, .. }: RunArgs| {
+        let (seed, output, again) = (seed.or(how.size.seed), how.output, how.again);
+        growth::growth(&Growth { targets, budget, seed, output, json: false, html: None, again })
+    };
+    Ok((*run, Some(Box::new(command))))
 }
 
 /// The targets of a run that named none; a way that stands behind a name is an option of the command.
@@ -113,7 +164,9 @@ fn with(args: RunArgs, run: &PageRun, targets: Vec<String>, input: Option<PathBu
         how.size.seed = Some(run.seeds.order);
     }
     let is_program = args.own.exec.is_some();
-    let is_sized = !how.size.profiles.is_empty() || !how.size.messages.is_empty() || how.size.requests.is_some();
+    let chooses_size = findings::kind(run).is_some_and(|kind| !kind.has_one_size);
+    let is_sized =
+        chooses_size || !how.size.profiles.is_empty() || !how.size.messages.is_empty() || how.size.requests.is_some();
     if let (false, false, Some(units)) = (is_program, is_sized, run.job.units) {
         match find_job(args.job.as_deref().unwrap_or_default())?.scale {
             "profiles" => how.size.profiles = vec![units],

@@ -7,7 +7,7 @@ use std::time::Duration;
 use clap::{Args, ColorChoice, CommandFactory, Parser, Subcommand};
 
 use super::points;
-use crate::model::promise::Promise;
+use crate::model::promise::{self, Promise};
 use crate::model::trial::Durability;
 use crate::report::regression::RegressionLimit;
 
@@ -256,7 +256,7 @@ pub struct FindMax {
     #[command(flatten)]
     pub run: RunArgs,
     /// The promise: a share of all requests answered within a time from when they were due
-    #[arg(long, value_name = "PROMISE", default_value = "p99:1ms")]
+    #[arg(long, value_name = "PROMISE", default_value = promise::USUAL)]
     pub slo: Promise,
     /// How long each rate is kept, in whole seconds; three times as long where it must be certain
     #[arg(long, value_name = "SECONDS", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=600))]
@@ -348,6 +348,9 @@ pub struct Growth {
     /// Write an HTML page with charts into this file, which must be new
     #[arg(long, value_name = "FILE")]
     pub html: Option<PathBuf>,
+    /// What was typed the first time, where it is run again
+    #[arg(skip)]
+    pub again: Option<Vec<String>>,
 }
 
 #[derive(Debug, Args)]

@@ -66,7 +66,7 @@ pub fn bundle(args: &args::Bundle) -> Result<Exit> {
     if let Some(why) = &manifest.data.why_not {
         complain(&format!("kvfair: the data ({}) is not in the bundle: {why}", manifest.data.origin));
     }
-    if run.claims.is_empty() {
+    if run.claimed() == 0 {
         complain("kvfair: these results claim nothing: `kvfair rerun` has nothing to judge in this bundle");
     }
     bundle::write(&out, files, manifest)?;
@@ -176,6 +176,6 @@ fn readme(run: &PageRun, data: &BundledData) -> String {
         run.began,
         run.seeds.order,
         data.sha256,
-        run.claims.len()
+        run.claimed()
     )
 }

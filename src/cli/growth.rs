@@ -79,6 +79,9 @@ fn plan(args: &Growth) -> Result<Plan> {
     let run = Cli::try_parse_from(words).map_err(|error| anyhow!(Usage(error.to_string())))?;
     let Some(Command::Run(run)) = run.command else { return Err(anyhow!("`run` is a command")) };
     let mut plan = plan_of(&run)?;
+    if let Some(typed) = &args.again {
+        plan.command.clone_from(typed);
+    }
     // By its name the file is known for what it is.
     let place = plan.command.iter().position(|word| word == report::NAME).unwrap_or(0);
     plan.command.drain(..place);

@@ -11,11 +11,12 @@ use super::measure::{Ran, measure, or_lost};
 use super::shown::{print_shown, shown};
 use super::{Exit, Usage, complain, paged, pages, print, terminal};
 use crate::harness::load::{self, Parts};
-use crate::harness::{bundle, save, scratch};
+use crate::harness::{bundle, plan, save, scratch};
 use crate::model::answers;
+use crate::model::record::Record;
 use crate::model::trial::METHOD;
-use crate::report::replicated::judge::{JudgedClaim, Judgement, in_words, judge};
-use crate::report::replicated::{PageRun, difference, merged, parse, refute};
+use crate::report::replicated::judge::{JudgedClaim, Judgement, each};
+use crate::report::replicated::{PageRun, difference, findings, merged, parse, refute};
 use crate::report::table;
 
 pub fn rerun(args: &Rerun) -> Result<Exit> {
@@ -35,11 +36,10 @@ pub fn rerun(args: &Rerun) -> Result<Exit> {
     if again.args.how.input.is_some() {
         has_digest(&again, &page)?;
     }
-    let ran = measure(&again.args)?;
+    let ran = once_more(again, page.made_by())?;
     if ran.records.is_empty() {
         return or_lost(ran.ended, ran.lost);
     }
-    print_shown(&shown(&ran.records, &Look::default())?.0, &Look::default())?;
     judged(&page, ran, html.as_deref())
 }
 
@@ -54,13 +54,38 @@ fn open(file: &Path, scratch: &Path) -> Result<(PageRun, Option<PathBuf>, bool)>
     let about = || file.display().to_string();
     let path = directory.join(bundle::RECORDS);
     // The records are the evidence: what is claimed is computed from them anew.
-    let mut records = load::records(&path, Parts::All).with_context(about)?;
-    records.retain(|record| !record.discarded);
-    records.sort_by_key(|record| record.ahead);
-    answers::note(&mut records);
+    let records = counted(&path).with_context(about)?;
     let page = paged::of_records(&records, &Look::default(), Some(&path)).with_context(about)?;
     let page = parse(&page).map_err(|what| anyhow!("{}: {what}", file.display()))?;
     Ok((page, manifest.data.file.map(|name| directory.join(name)), false))
+}
+
+/// The records of a results file that are shown.
+fn counted(path: &Path) -> Result<Vec<Record>> {
+    let mut records = load::records(path, Parts::All)?;
+    records.retain(|record| !record.discarded);
+    records.sort_by_key(|record| record.ahead);
+    answers::note(&mut records);
+    Ok(records)
+}
+
+/// Runs it, and prints its own results.
+fn once_more(again: Again, name: &str) -> Result<Ran> {
+    let Again { mut args, command, .. } = again;
+    let Some(command) = command else {
+        let ran = measure(&args)?;
+        if !ran.records.is_empty() {
+            print_shown(&shown(&ran.records, &Look::default())?.0, &Look::default())?;
+        }
+        return Ok(ran);
+    };
+    // Named here, since the command hands over no records.
+    let path = args.how.output.clone().unwrap_or_else(|| save::default_path(&plan::utc_now(), name));
+    save::is_to_be_new(&path)?;
+    args.how.output = Some(path.clone());
+    let ended = command(args);
+    let records = if path.exists() { counted(&path)? } else { Vec::new() };
+    Ok(Ran { records, ended, lost: None, path })
 }
 
 /// Why nothing of a run could be held against another one.
@@ -73,11 +98,12 @@ fn may_be_judged(page: &PageRun) -> Result<()> {
             page.kvfair
         ));
     }
-    if page.claims.is_empty() {
-        return Err(anyhow!(
-            "it claims nothing, so nothing can be reproduced\nhint: a claim needs two targets, blocks enough (--blocks \
-             6), and a target that runs twice in each"
-        ));
+    if page.claimed() == 0 {
+        let hint = match findings::kind(page) {
+            None => "a claim needs two targets, blocks enough (--blocks 6), and a target that runs twice in each",
+            Some(_) => "its answer was unclear: a quiet machine, or more time (--budget), makes it clear",
+        };
+        return Err(anyhow!("it claims nothing, so nothing can be reproduced\nhint: {hint}"));
     }
     Ok(())
 }
@@ -120,8 +146,7 @@ fn judged(page: &PageRun, ran: Ran, html: Option<&Path>) -> Result<Exit> {
     // The page must not tell the name of a file on this machine.
     here.data.file.clone_from(&page.data.file);
     let differences = difference::all(page, &here);
-    let each: Vec<(String, JudgedClaim)> =
-        page.claims.iter().map(|claim| (in_words(claim, &page.targets), judge(claim, &here))).collect();
+    let each = each(page, &here);
     print(&text(&differences, &each))?;
     let wrote = html.map_or(Ok(()), |out| {
         let all = merged(vec![page.clone(), here]);

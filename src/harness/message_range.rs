@@ -10,8 +10,8 @@ use anyhow::{Context, Result, anyhow, bail};
 
 use super::input::DataFile;
 use super::oracle::Hashed;
-use crate::jobs::text::Messages;
 use crate::jobs::JobKind;
+use crate::jobs::text::Messages;
 use crate::model::agents::AgentShare;
 use crate::model::record::Stream;
 use crate::model::trial::{Data, JobSettings};
@@ -150,7 +150,8 @@ mod tests {
         let (stream, parts) = parts(&job, &input, scratch.path(), 2);
         assert_eq!(parts, ["one\n\n", "two three\nfour\n"]);
         std::fs::write(&input, b"one\r\n\xff\n\ntwo three\nfive\n").expect("there is room");
-        let wrong = write(&NGRAMS, &job, &input, &stream, AgentShare { rank: 0, world: 2 }, &scratch.path().join("wrong"));
+        let share = AgentShare { rank: 0, world: 2 };
+        let wrong = write(&NGRAMS, &job, &input, &stream, share, &scratch.path().join("wrong"));
         let words = wrong.expect_err("another file").to_string();
         assert!(words.contains("the data differ: 4 messages") && words.contains("hint: put the same file"), "{words}");
     }

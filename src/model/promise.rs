@@ -12,6 +12,32 @@ pub struct Promise {
     pub limit_ns: u64,
 }
 
+/// What is promised where nothing else is asked for.
+pub const USUAL: &str = "p99:1ms";
+
+/// Trials in a row that must keep it before a rate is said to.
+pub const CONFIRMATIONS: u32 = 3;
+
+/// What one rate was found to be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Judged {
+    Kept,
+    Broken,
+    /// The quantile's own interval has the limit in it.
+    Unclear,
+}
+
+impl Promise {
+    /// By the ends of the quantile's own interval, in nanoseconds.
+    pub fn judged(self, lower_ns: u64, upper_ns: u64) -> Judged {
+        match () {
+            () if upper_ns <= self.limit_ns => Judged::Kept,
+            () if lower_ns > self.limit_ns => Judged::Broken,
+            () => Judged::Unclear,
+        }
+    }
+}
+
 /// Of times, in nanoseconds.
 const UNITS: [(&str, f64); 4] = [("ns", 1.0), ("us", 1e3), ("ms", 1e6), ("s", 1e9)];
 

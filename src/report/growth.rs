@@ -79,7 +79,7 @@ impl Over {
     }
 
     /// "a get-many of n keys".
-    fn what(self, part: &str) -> String {
+    pub(super) fn what(self, part: &str) -> String {
         match self {
             Over::ValueBytes => format!("a {part} of n bytes"),
             Over::Batch => format!("a {part}-many of n keys"),
@@ -361,7 +361,7 @@ pub fn table(grown: &[Grown]) -> String {
 }
 
 /// "n^1.9 [1.8-2.0]".
-fn power(fit: Fit) -> String {
+pub(super) fn power(fit: Fit) -> String {
     format!("n^{:.1} [{:.1}-{:.1}]", fit.exponent, fit.low, fit.high)
 }
 

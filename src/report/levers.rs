@@ -53,6 +53,13 @@ pub struct GainsSeen {
     pub blocks: usize,
 }
 
+impl GainsSeen {
+    /// What is changed in a set.
+    fn changes(&self, set: LeverSet) -> Vec<String> {
+        set.places().map(|place| self.run.levers[place].change.clone()).collect()
+    }
+}
+
 /// A set in fresh blocks.
 pub struct Attempt {
     pub set: LeverSet,
@@ -79,6 +86,9 @@ pub struct LeverReport {
     /// Base against all that go together.
     pub together: Option<Gain>,
     pub enough: EnoughLevers,
+    /// In their order.
+    #[serde(skip)]
+    pub tried_sets: Vec<TriedSet>,
     /// What each lever gains on set/get alone, where that was measured.
     pub synthetic: Option<SyntheticAnswer>,
     pub durability: Vec<LevelRow>,
@@ -114,6 +124,13 @@ pub struct SyntheticAnswer {
     /// The share of its time that the user's job waits for the store, as it is now: what it does besides, no lever of a
     /// store changes.
     pub waiting_share: Option<f64>,
+}
+
+/// What is changed in a set that was tried in fresh blocks, and what those say.
+#[derive(Clone, Debug)]
+pub struct TriedSet {
+    pub levers: Vec<String>,
+    pub found: Option<Confirmed>,
 }
 
 /// The smallest set of levers that is as fast as all of them, as far as can be told.
@@ -253,6 +270,11 @@ pub fn report(records: &[Record]) -> Result<Option<LeverReport>> {
         levers.push(LeverRow { synthetic, ..row(lever, place, &seen, &gains)? });
     }
     levers.sort_by(|one, other| other.worth().total_cmp(&one.worth()));
+    let mut attempts = attempts(records);
+    let tried = |attempt: &Attempt| TriedSet {
+        levers: seen.changes(attempt.set),
+        found: attempt.confirmation.map(|confirmation| confirmation.found),
+    };
     Ok(Some(LeverReport {
         headline: words::headline(&gains, &standing::standings(&gains)),
         asked: gains[0]
@@ -266,7 +288,8 @@ pub fn report(records: &[Record]) -> Result<Option<LeverReport>> {
         blocks: seen.blocks,
         levers,
         together: stats::gain(&seen.gains, Contrast::together(seen.all)).copied(),
-        enough: enough(&seen, attempts(records).pop()),
+        tried_sets: attempts.iter().map(tried).collect(),
+        enough: enough(&seen, attempts.pop()),
         synthetic,
         durability: levels(records),
         left_out: seen.run.left_out.clone(),
@@ -328,7 +351,7 @@ pub(super) fn failure(record: &Record) -> Option<String> {
 
 fn enough(seen: &GainsSeen, attempt: Option<Attempt>) -> EnoughLevers {
     let together = || stats::gain(&seen.gains, Contrast::together(seen.all)).copied();
-    let words = |set: LeverSet| set.places().map(|place| seen.run.levers[place].change.clone()).collect();
+    let words = |set| seen.changes(set);
     let is_short = |attempt: &Attempt| attempt.confirmation.is_some_and(|one| one.found == Confirmed::Short);
     match attempt {
         // What fell short and was not tried with one more is no answer: all are.

@@ -15,19 +15,10 @@ use crate::harness::trial::Bench;
 use crate::model::disturbed::Disturbed;
 use crate::model::effort::Blocks;
 use crate::model::hist::Times;
-use crate::model::promise::{Found, OVER, Promise};
+use crate::model::promise::{CONFIRMATIONS, Found, Judged, OVER, Promise};
 use crate::model::record::{Open, Outcome, Phase, Record};
 use crate::model::units;
 use crate::stats::sample::rank_bounds;
-
-/// What one rate was found to be.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Judged {
-    Kept,
-    Broken,
-    /// The quantile's own interval has the limit in it.
-    Unclear,
-}
 
 /// How the search goes.
 #[derive(Clone, Copy, Debug)]
@@ -44,7 +35,6 @@ const TO: f64 = 1.2;
 const CLOSE: f64 = 1.05;
 /// An unclear step is tried once more for so many times as long; so is each confirmation.
 const LONGER: u32 = 3;
-const CONFIRMATIONS: u32 = 3;
 /// A step has so many requests at least.
 const STEP_REQUESTS: u64 = 10_000;
 /// And so many at the most: when each is due is drawn beforehand.
@@ -291,13 +281,7 @@ fn judged(phase: &Phase, open: &Open, response: &Times, promise: Promise) -> Jud
         return Judged::Broken;
     }
     let (lower, upper) = rank_bounds(response.count(), promise.quantile);
-    if response.at_rank(upper) <= promise.limit_ns {
-        Judged::Kept
-    } else if response.at_rank(lower) > promise.limit_ns {
-        Judged::Broken
-    } else {
-        Judged::Unclear
-    }
+    promise.judged(response.at_rank(lower), response.at_rank(upper))
 }
 
 #[cfg(test)]

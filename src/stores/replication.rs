@@ -90,8 +90,8 @@ pub struct LogPosition {
 
 /// How a replica takes the place of its primary, by the store's own means. Asked of a replica.
 pub trait Failover {
-    /// Bytes of the log that it has and that it keeps when it becomes a primary.
-    fn received(&self) -> Result<u64, Fault>;
+    /// What it has of the log and keeps when it becomes a primary. While it is linked, more may come.
+    fn received(&self) -> Result<LogPosition, Fault>;
     /// Tells it to become a primary. It may be one a moment later.
     fn promote(&self) -> Result<(), Fault>;
     fn is_primary(&self) -> Result<bool, Fault>;

@@ -25,7 +25,7 @@ PAGES = ["fans", "noisy", "getset", "rates"]
 # The pages of `kvfair growth` and of `kvfair reproduce`.
 GROWTH = "growth"
 REPRODUCED = "reproduced"
-# Of two runs, without pictures.
+# Of two runs, which a picture lays side by side.
 MACHINES = "machines"
 # Pages with charts, and how many they have.
 CHARTS = {"getset": 6, "rates": 5, GROWTH: 8}
@@ -289,6 +289,24 @@ def colours_of_the_system_are_kept(looked, name):
     looked.cdp("Emulation.setEmulatedMedia", features=[])
 
 
+def no_picture_cuts_a_word(looked, name):
+    looked.open(name)
+    cut = looked.script("""
+        const cut = [];
+        for (const svg of document.querySelectorAll('svg')) {
+            const picture = svg.getBoundingClientRect();
+            if (picture.width === 0) continue;
+            for (const text of svg.querySelectorAll('text')) {
+                const box = text.getBoundingClientRect();
+                const is_cut = box.left < picture.left - 1 || box.right > picture.right + 1
+                    || box.top < picture.top - 1 || box.bottom > picture.bottom + 1;
+                if (is_cut) cut.push(`${text.textContent} ${box.right - picture.right}`);
+            }
+        }
+        return cut;""")
+    looked.must(not cut, f"{name}: cut at the edge of a picture: {cut[:5]}")
+
+
 def the_keyboard_is_enough(looked, name):
     looked.open(name)
     controls = "button, summary, select, input, [tabindex='0']"
@@ -493,6 +511,25 @@ def distinct_rows(png):
     return len({pixels[start:start + row] for start in range(0, len(pixels), row)})
 
 
+def a_dot_for_each_machine(looked):
+    """Both runs say the same of each claim: each has a line with a dot right of 1x, and the title has the words."""
+    looked.open(MACHINES)
+    claims, first, second, right, title = looked.script("""
+        const svg = document.querySelector('figure svg');
+        const texts = [...svg.querySelectorAll('text')];
+        const lanes = number => texts.filter(one => one.textContent.startsWith(`run ${number}: `)).length;
+        const one = texts.find(one => one.textContent === '1x').getBBox();
+        const middle = one.x + one.width / 2, below = texts.find(one => one.textContent.startsWith('run 1: ')).getBBox().y;
+        const dots = [...svg.querySelectorAll('circle')].map(dot => dot.getBBox()).filter(dot => dot.y > below - 4);
+        const claims = document.querySelector('table').tBodies[0].rows.length;
+        return [claims, lanes(1), lanes(2), dots.filter(dot => dot.x + dot.width / 2 > middle).length,
+                svg.querySelector('title').textContent];
+    """)
+    looked.must(claims > 0 and [first, second, right] == [claims, claims, 2 * claims],
+                f"machines: {claims} claims, lines {first} and {second}, {right} dots right of 1x")
+    looked.must("run 1 " in title and "run 2 " in title, f"machines: the picture's words are {title}")
+
+
 def firefox_shows_it_too(looked, name):
     firefox = shutil.which("firefox") or shutil.which("firefox-esr")
     if firefox is None:
@@ -530,10 +567,15 @@ def main(folder, axe):
             it_fits_a_telephone(looked, name)
             papers.append(it_can_be_printed(looked, name))
             colours_of_the_system_are_kept(looked, name)
+            no_picture_cuts_a_word(looked, name)
         nothing_is_loaded_and_no_error(looked, MACHINES)
+        it_is_readable_without_scripts_and_styles(looked, MACHINES)
+        a_dot_for_each_machine(looked)
         axe_finds_nothing(looked, MACHINES, Path(axe).read_text())
         it_fits_a_telephone(looked, MACHINES)
         it_can_be_printed(looked, MACHINES)
+        colours_of_the_system_are_kept(looked, MACHINES)
+        no_picture_cuts_a_word(looked, MACHINES)
         for name in CHARTS:
             charts_are_walked_by_arrow_keys(looked, name)
         the_charts_of_growth_have_its_numbers(looked)

@@ -251,8 +251,8 @@ fn a_program_of_a_bundle_is_started_by_nobody_who_was_not_asked() {
 fn a_command_of_a_bundle_writes_nowhere() {
     let desk = Desk::with_only(&[]);
     let bad = [
-        (json!(["clean", "redis://h", "--of", "x", "--yes"]), "only runs of jobs are run again"),
-        (json!(["levers", "fans", "redis"]), "only runs of jobs are run again"),
+        (json!(["clean", "redis://h", "--of", "x", "--yes"]), "cannot judge another run of that command"),
+        (json!(["levers", "fans", "redis"]), "it claims nothing"),
         (json!(["run", "fans", "redis://***@host1/1", "lmdb:/tmp"]), "none of its targets can run here"),
         (json!(["run", "fans", "--no-such-option", "redis"]), "it is not understood"),
         (json!(["run", "fans", "--input", "/etc/passwd", "redis", "lmdb"]), "leave --input out"),

@@ -65,6 +65,7 @@ mod regressions;
 mod replicas;
 mod reproduce;
 mod reruns;
+mod reruns_found;
 mod results;
 mod room;
 #[cfg(target_os = "linux")]

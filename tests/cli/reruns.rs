@@ -209,6 +209,16 @@ fn pages_of_one_job_are_joined_and_others_are_named() {
     said.exits(0).shows(words).complains("page: both.html");
     let both = read(&desk, "both.html");
     says(&both, &[words, "&lt;b&gt;another&lt;/b&gt;", "<details>", "default-src 'none'"]);
+    // Each run has a line in the picture, and the opposite stands left of 1x.
+    says(
+        &both,
+        &[
+            "<title>Claims by machine. redis",
+            "run 2 contradicted: 0.8",
+            "run 2: &lt;b&gt;another",
+            ">contradicted</text>",
+        ],
+    );
     desk.run(&["show", "both.html", "fans.html", "--html", "again.html"]).exits(0);
     assert_eq!(read(&desk, "again.html"), both, "the same runs give the same bytes");
     let said = desk.run(&["show", "fans.html", "noisy.html", "--html", "no.html"]);

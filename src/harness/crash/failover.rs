@@ -19,7 +19,7 @@ use crate::jobs::draw::Rng;
 use crate::model::crash::failover::{ClientWrites, FailoverKill, Follower, FoundKeys, Losses};
 use crate::model::op::Fault;
 use crate::model::trial::Durability;
-use crate::stores::replication::{self, Failover};
+use crate::stores::replication::{self, Failover, LogPosition};
 use crate::stores::{Launch, Place, Store};
 
 pub mod clients;
@@ -40,6 +40,8 @@ const REPLY: Duration = Duration::from_secs(2);
 const PROMOTION: Duration = Duration::from_secs(20);
 /// How long the others may take to be in sync with it.
 const FOLLOWING: Duration = Duration::from_secs(60);
+/// How long a replica may go on to receive what the old primary had sent.
+const DRAINING: Duration = Duration::from_secs(5);
 /// How often a replica is asked whether it is a primary by now.
 const PAUSE: Duration = Duration::from_millis(1);
 /// Of a link to a new primary, with room for copies.
@@ -212,20 +214,24 @@ impl<'a> Group<'a> {
         }
     }
 
-    /// Of those that answer.
+    /// Of those that answer, once nothing more comes from the old primary. A replica that went on to receive could be
+    /// ahead of the new primary.
     fn most_advanced(&self, end: Instant) -> Result<usize, Untried> {
+        let drained = Instant::now() + DRAINING;
         loop {
             let mut silent = Vec::new();
-            let mut most: Option<(u64, usize)> = None;
+            let mut told: Vec<(LogPosition, usize)> = Vec::new();
             for (index, store) in self.stores.iter().enumerate() {
                 match failover(store.as_ref())?.received() {
-                    Ok(bytes) if most.is_none_or(|(others, _)| bytes > others) => most = Some((bytes, index)),
-                    Ok(_) => {}
+                    Ok(position) => told.push((position, index)),
                     Err(fault) => silent.push(format!("{}: {fault}", self.replicas[index].name)),
                 }
             }
-            if let Some((_, index)) = most {
-                return Ok(index);
+            let is_drained = told.iter().all(|(position, _)| !position.is_linked) || Instant::now() >= drained;
+            // Of equals the first one.
+            let most = told.iter().rev().max_by_key(|(position, _)| position.bytes);
+            if let (true, Some((_, index))) = (is_drained, most) {
+                return Ok(*index);
             }
             not_interrupted(self.bench.interrupt)?;
             if Instant::now() >= end {

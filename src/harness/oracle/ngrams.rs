@@ -17,8 +17,8 @@ use crate::model::trial::{JobSettings, NgramSettings, NgramUnit};
 /// So many terms are told in the answer.
 const TOP: usize = 20;
 
-/// Memory of a term with its count, in bytes: 86 in a table that grows, 32 for the term itself, 24 in a sorted list, and
-/// room to spare.
+/// Memory of a term with its count, in bytes: 86 in a table that grows, 32 for the term itself, 24 in a sorted list,
+/// and room to spare.
 const BYTES_OF_A_TERM: u64 = 200;
 
 pub struct Ngrams {

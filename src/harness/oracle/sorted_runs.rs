@@ -39,7 +39,8 @@ impl SortedRuns {
 
     /// Gives each key once, in their order, with the sum of its counts in all runs and in `last`, which is sorted.
     pub fn merged(&self, last: &[(&[u8], u64)], each: Take<'_>) -> io::Result<()> {
-        let mut readers: Vec<RunReader> = self.paths.iter().map(|path| RunReader::open(path)).collect::<Result<_, _>>()?;
+        let readers = self.paths.iter().map(|path| RunReader::open(path));
+        let mut readers = readers.collect::<io::Result<Vec<RunReader>>>()?;
         let mut next: BinaryHeap<Reverse<(Vec<u8>, usize, u64)>> = BinaryHeap::new();
         for (place, reader) in readers.iter_mut().enumerate() {
             next.extend(reader.read()?.map(|(key, count)| Reverse((key, place, count))));

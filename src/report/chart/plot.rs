@@ -31,6 +31,8 @@ const BAND_OPACITY: &str = "0.15";
 const MARKS_MAX: usize = 16;
 /// The mean width of a letter by its height, in the wide faces of screens (Verdana, DejaVu Sans).
 pub const LETTER_SHARE: f64 = 0.6;
+/// The same of names, which are short and often have an m, a w or a +.
+const NAME_SHARE: f64 = 0.67;
 /// A longer name is cut.
 const NAME_LETTERS: usize = 32;
 
@@ -44,7 +46,7 @@ impl PlotSize {
     /// Room for all names, and for a label of each line above the others.
     pub fn of(plot: &Plot) -> PlotSize {
         let longest = plot.lines.iter().map(|line| label(line).chars().count()).max().unwrap_or(0);
-        let labels = SAMPLE + SAMPLE_GAP + (longest as f64 * LABEL * LETTER_SHARE).ceil();
+        let labels = SAMPLE + SAMPLE_GAP + (longest as f64 * LABEL * NAME_SHARE).ceil();
         let title = 2.0 * LETTER_BASE + (plot.title.chars().count() as f64 * LABEL * LETTER_SHARE).ceil();
         PlotSize { width: (PLOT_END + LEADER + labels).max(title), height: bottom(plot) + AXIS_HEIGHT }
     }

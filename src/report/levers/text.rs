@@ -318,7 +318,7 @@ pub fn level_numbers(row: &LevelRow) -> String {
 }
 
 /// "unix, cache and via native".
-pub(super) fn listed(words: &[String]) -> String {
+pub fn listed(words: &[String]) -> String {
     match words.split_last() {
         Some((last, before)) if !before.is_empty() => format!("{} and {last}", before.join(", ")),
         _ => words.concat(),

@@ -237,6 +237,7 @@ pub mod tests {
                 confirmation: Some(Confirmation { all: gain(1.01, None), found: Confirmed::Enough }),
             },
             synthetic: None,
+            tried_sets: Vec::new(),
             durability: vec![
                 level(Durability::None, None),
                 level(Durability::Crash, Some(3.0)),

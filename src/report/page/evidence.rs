@@ -5,6 +5,7 @@ use maud::{Markup, html};
 use super::PageInput;
 use crate::model::units;
 use crate::report::replicated::PageRun;
+use crate::report::replicated::findings::{self, Finding};
 use crate::report::replicated::judge::{evidence, in_words};
 use crate::report::replicated::refute;
 
@@ -13,6 +14,9 @@ const TOLD: usize = 60;
 
 /// Nothing where nothing is claimed.
 pub fn claims(input: &PageInput<'_>, run: &PageRun) -> Markup {
+    if findings::kind(run).is_some() {
+        return found(run);
+    }
     let all = run.claims.len();
     if all == 0 || input.levers.is_some() {
         return html! {};
@@ -33,6 +37,23 @@ pub fn claims(input: &PageInput<'_>, run: &PageRun) -> Markup {
                 }
             }
             @if all > TOLD { p.grey { "The other claims are in the page's manifest." } }
+        }
+    }
+}
+
+/// What a search or a set of levers found.
+fn found(run: &PageRun) -> Markup {
+    let claims: Vec<&Finding> = run.findings.iter().filter(|finding| finding.is_claim()).collect();
+    let all = claims.len();
+    html! {
+        @if all > 0 {
+            details {
+                summary { "Claims (" (units::thousands(all as u64)) "): evidence, and what would refute them" }
+                ul { @for one in claims.iter().take(TOLD) { li { (one.words) ": " (one.evidence) } } }
+                @if all > TOLD { p.grey { "The other claims are in the page's manifest." } }
+                p { "Would refute them: " code.command { (refute::in_a_shell(&refute::typed(run))) } }
+                p.grey { code { "kvfair rerun PAGE" } " runs it again on another machine, and judges each claim." }
+            }
         }
     }
 }

@@ -5,7 +5,7 @@ use anyhow::Result;
 use maud::{PreEscaped, html};
 
 use super::strip::{self, one_line};
-use super::{PageInput, details, manifest, style, tables};
+use super::{PageInput, details, evidence, manifest, style, tables};
 use crate::report::chart::figures;
 use crate::report::growth::{self, Grown};
 use crate::report::growth_chart;
@@ -32,6 +32,7 @@ pub fn growth_page(input: &PageInput<'_>, grown: &[Grown]) -> Result<String> {
             "What grows with n^1 is in proportion: twice as much costs twice as much. The intervals of a target hold \
              all together 95 times in 100."
         }
+        (evidence::claims(input, &manifest::run(input, Some(grown))?))
         (details::of_run(input))
         script type="application/json" id="manifest" { (PreEscaped(manifest::json(input, Some(grown))?)) }
     };

@@ -4,7 +4,7 @@
 use anyhow::Result;
 use maud::{Markup, PreEscaped, html};
 
-use super::{Mask, evidence, manifest, style, tables};
+use super::{Mask, evidence, machines_picture, manifest, style, tables};
 use crate::model::units;
 use crate::report::replicated::judge::{ClaimAcross, Judgement, across, sentence};
 use crate::report::replicated::{PageRun, PageTarget, machines, refute};
@@ -26,6 +26,7 @@ pub fn machines_page(page: &PageRun) -> Result<String> {
         p.subject { span.grey { (subject(page, &runs)) } }
         h2 { "Claims" }
         p.grey { "A ratio says how many times as much the second target costs, with its 95 % interval. Each claim unfolds below." }
+        (machines_picture::figure(&rows, &runs))
         (tables::table("What each machine says to each claim", &claim_lines(&rows, &runs)))
         @for row in &rows { (unfolded(row, &runs)) }
         @if all > TOLD { p.grey { "The other claims, " (units::thousands((all - TOLD) as u64)) " of them, are in the page's manifest." } }
@@ -34,7 +35,7 @@ pub fn machines_page(page: &PageRun) -> Result<String> {
         h2 { "Machines" }
         (tables::table("Where and when each run was", &machine_lines(&runs)))
         p.grey {
-            "Pictures and blocks of a run are on its own page. " code { "kvfair rerun PAGE" }
+            "The blocks of a run, and its other pictures, are on its own page. " code { "kvfair rerun PAGE" }
             " runs the job of this page and adds this machine as one more column; "
             code { "kvfair show A.html B.html --html OUT.html" } " joins pages."
         }
@@ -79,7 +80,11 @@ fn claim_lines(rows: &[ClaimAcross<'_>], runs: &[&PageRun]) -> Vec<TableLine> {
 }
 
 fn unfolded(row: &ClaimAcross<'_>, runs: &[&PageRun]) -> Markup {
-    let of = runs.iter().find(|run| run.claims.contains(row.claim)).unwrap_or(&runs[0]);
+    let of = |claim| runs.iter().find(|run| run.claims.contains(claim)).unwrap_or(&runs[0]);
+    let refuted_by = match row.claim {
+        Some(claim) => refute::command(of(claim), claim),
+        None => refute::in_a_shell(&refute::typed(runs[0])),
+    };
     html! {
         details {
             summary { (row.words) ": " (row.held(runs)) }
@@ -88,7 +93,7 @@ fn unfolded(row: &ClaimAcross<'_>, runs: &[&PageRun]) -> Markup {
                     li { "run " (place + 1) ": " (one.judgement.in_words()) ", " (one.words) "; " (evidence::rests_on(run)) }
                 }
             }
-            p { "Would refute it: " code.command { (refute::command(of, row.claim)) } }
+            p { "Would refute it: " code.command { (refuted_by) } }
         }
     }
 }

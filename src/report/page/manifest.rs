@@ -14,6 +14,7 @@ use crate::report::cells::Row;
 use crate::report::columns;
 use crate::report::growth::Grown;
 use crate::report::levers::LeverReport;
+use crate::report::replicated::findings::{self, SeenRun};
 use crate::report::replicated::{FORM, PageClaim, PageData, PageJob, PageRun, PageTarget};
 
 #[derive(Serialize)]
@@ -31,7 +32,7 @@ struct Manifest<'a> {
 /// As a text that may stand in an element `script`. `growth` is what was found of how costs grow, where that was asked.
 pub fn json(input: &PageInput<'_>, growth: Option<&[Grown]>) -> Result<String> {
     let levers = input.levers.as_ref().map(|levers| &levers.report);
-    let manifest = Manifest { run: run(input)?, levers, sentence: &input.sentence, growth };
+    let manifest = Manifest { run: run(input, growth)?, levers, sentence: &input.sentence, growth };
     as_script(&manifest)
 }
 
@@ -40,8 +41,8 @@ pub fn as_script(manifest: &impl Serialize) -> Result<String> {
     Ok(serde_json::to_string(manifest)?.replace('<', "\\u003c"))
 }
 
-/// What others need to run it again.
-pub fn run(input: &PageInput<'_>) -> Result<PageRun> {
+/// What others need to run it again. `grown` is what was found of how costs grow, where that was asked.
+pub fn run(input: &PageInput<'_>, grown: Option<&[Grown]>) -> Result<PageRun> {
     let part = input.largest();
     let (first, standings) = (part.seen.records.first().context("no trials")?, part.seen.standings);
     let mut sizes: Vec<u64> =
@@ -51,6 +52,9 @@ pub fn run(input: &PageInput<'_>) -> Result<PageRun> {
         let units = part.seen.records.first().map_or(0, |record: &Record| record.stream.units);
         part.seen.rows.iter().map(move |row| target(row, units))
     });
+    let levers = input.levers.as_ref().map(|levers| &levers.report);
+    let seen = SeenRun { records: part.seen.records, levers, grown };
+    let kind = first.run.command.first().and_then(|command| findings::kind_of(command));
     Ok(PageRun {
         form: FORM,
         kvfair: first.kvfair.clone(),
@@ -80,6 +84,7 @@ pub fn run(input: &PageInput<'_>) -> Result<PageRun> {
         results_sha256: input.results.as_ref().map(|results| results.sha256.clone()),
         targets: targets.collect(),
         claims: input.claims.iter().map(PageClaim::from).collect(),
+        findings: kind.map_or_else(Vec::new, |kind| (kind.found)(&seen)),
         replications: Vec::new(),
     })
 }

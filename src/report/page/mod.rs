@@ -27,6 +27,7 @@ mod history;
 mod index;
 mod levers;
 mod machines;
+mod machines_picture;
 mod manifest;
 mod marks;
 mod mask;
@@ -121,7 +122,7 @@ impl PagePart<'_> {
 /// The whole page. The same input gives the same bytes.
 pub fn page(input: &PageInput<'_>) -> Result<String> {
     let largest = &input.largest().seen;
-    let (mask, run) = (input.mask, manifest::run(input)?);
+    let (mask, run) = (input.mask, manifest::run(input, None)?);
     let body = html! {
         (strip::top(input))
         (terms::terms(input))

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeSet;
 
+use super::findings::{self, Finding, FindingKind};
 use super::{PageClaim, PageRun, PageTarget, machines};
 use crate::model::network;
 use crate::model::trial::Transport;
@@ -37,14 +38,51 @@ pub struct JudgedClaim {
     pub judgement: Judgement,
     /// The ratio there, or why there is none.
     pub words: String,
+    /// The same in numbers, as the claim has it: how many times as much its second target costs.
+    pub seen: Option<SeenRatio>,
+}
+
+/// A ratio with the interval that it has.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct SeenRatio {
+    pub ratio: f64,
+    pub span: Option<[f64; 2]>,
+    pub noisy: bool,
+}
+
+impl SeenRatio {
+    fn of(claim: &PageClaim) -> SeenRatio {
+        let PageClaim { ratio, low, high, noisy, .. } = *claim;
+        SeenRatio { ratio, span: low.zip(high).map(|(low, high)| [low, high]), noisy }
+    }
+
+    /// The same of the two targets the other way round.
+    fn inverse(self) -> SeenRatio {
+        let span = self.span.filter(|[low, _]| *low > 0.0).map(|[low, high]| [1.0 / high, 1.0 / low]);
+        SeenRatio { ratio: 1.0 / self.ratio, span, ..self }
+    }
 }
 
 /// A claim and what each of several runs says to it.
 pub struct ClaimAcross<'a> {
-    pub claim: &'a PageClaim,
+    /// None of a finding.
+    pub claim: Option<&'a PageClaim>,
     /// "redis over a Unix socket is faster than over TCP".
     pub words: String,
     pub by_run: Vec<JudgedClaim>,
+}
+
+/// What a run says to each claim of another one, in words.
+pub fn each(first: &PageRun, run: &PageRun) -> Vec<(String, JudgedClaim)> {
+    let Some(kind) = findings::kind(first) else {
+        return first.claims.iter().map(|claim| (in_words(claim, &first.targets), judge(claim, run))).collect();
+    };
+    let claims = first.findings.iter().filter(|finding| finding.is_claim());
+    claims.map(|finding| (finding.words.clone(), by_kind(kind, finding, first, run))).collect()
+}
+
+fn by_kind(kind: &FindingKind, finding: &Finding, first: &PageRun, run: &PageRun) -> JudgedClaim {
+    (kind.judge)(finding, &run.findings, first.machine == run.machine)
 }
 
 /// What this run says to a claim of another one.
@@ -53,12 +91,14 @@ pub fn judge(claim: &PageClaim, run: &PageRun) -> JudgedClaim {
         run.claims.iter().find(|one| about(one) == about(claim) && one.less == less && one.more == more)
     };
     if let Some(same) = of(&claim.less, &claim.more) {
-        return JudgedClaim { judgement: Judgement::Reproduced, words: ratio(same) };
+        let seen = Some(SeenRatio::of(same));
+        return JudgedClaim { judgement: Judgement::Reproduced, words: ratio(same), seen };
     }
     if let Some(other) = of(&claim.more, &claim.less) {
-        return JudgedClaim { judgement: Judgement::Contradicted, words: evidence(other) };
+        let seen = Some(SeenRatio::of(other).inverse());
+        return JudgedClaim { judgement: Judgement::Contradicted, words: evidence(other), seen };
     }
-    JudgedClaim { judgement: Judgement::Untold, words: why_not(claim, run) }
+    JudgedClaim { judgement: Judgement::Untold, words: why_not(claim, run), seen: None }
 }
 
 /// What a claim is about, besides its two targets.
@@ -145,6 +185,9 @@ pub fn evidence(claim: &PageClaim) -> String {
 /// Every claim of these runs, that of the first run first. One that a later run makes the other way round is no other
 /// claim.
 pub fn across<'a>(runs: &[&'a PageRun]) -> Vec<ClaimAcross<'a>> {
+    if let Some(kind) = runs.first().and_then(|first| findings::kind(first)) {
+        return findings_across(kind, runs);
+    }
     let mut seen = BTreeSet::new();
     let mut rows: Vec<(&PageClaim, &PageRun)> = Vec::new();
     for run in runs {
@@ -156,9 +199,21 @@ pub fn across<'a>(runs: &[&'a PageRun]) -> Vec<ClaimAcross<'a>> {
         rows.extend(run.claims.iter().filter(is_new).map(|claim| (claim, *run)));
     }
     let each = rows.into_iter().map(|(claim, run)| ClaimAcross {
-        claim,
+        claim: Some(claim),
         words: in_words(claim, &run.targets),
         by_run: runs.iter().map(|run| judge(claim, run)).collect(),
+    });
+    each.collect()
+}
+
+fn findings_across<'a>(kind: &FindingKind, runs: &[&'a PageRun]) -> Vec<ClaimAcross<'a>> {
+    let mut seen = BTreeSet::new();
+    let all = runs.iter().flat_map(|run| run.findings.iter().map(move |finding| (finding, *run)));
+    let first = all.filter(|(finding, _)| finding.is_claim() && seen.insert(&finding.about));
+    let each = first.map(|(finding, of)| ClaimAcross {
+        claim: None,
+        words: finding.words.clone(),
+        by_run: runs.iter().map(|run| by_kind(kind, finding, of, run)).collect(),
     });
     each.collect()
 }
@@ -192,7 +247,7 @@ impl ClaimAcross<'_> {
 pub fn sentence(rows: &[ClaimAcross<'_>], runs: &[&PageRun]) -> String {
     const TOLD: usize = 2;
     let mut first: Vec<&ClaimAcross<'_>> = rows.iter().collect();
-    let is_of_time = |row: &ClaimAcross<'_>| row.claim.measure != "cpu";
+    let is_of_time = |row: &ClaimAcross<'_>| row.claim.is_none_or(|claim| claim.measure != "cpu");
     first.sort_by_key(|row| {
         let is_of_first = row.by_run.first().is_some_and(|one| one.judgement != Judgement::Untold);
         (row.count(Judgement::Contradicted) == 0, !is_of_first, !is_of_time(row), !row.words.contains(" over "))
@@ -243,6 +298,10 @@ mod tests {
         assert_eq!(told(&again), (Judgement::Reproduced, "1.29x [1.23-1.34]".to_string()));
         let contradicted = "redis+unix takes 1.29 times as long [1.23-1.34], beside redis".to_string();
         assert_eq!(told(&other), (Judgement::Contradicted, contradicted));
+        let seen = judge(&one.claims[0], &other).seen.expect("a ratio");
+        assert!((seen.ratio * 1.29 - 1.0).abs() < 1e-9, "{seen:?}");
+        let [low, high] = seen.span.expect("an interval");
+        assert!((low * 1.34 - 1.0).abs() < 1e-9 && (high * 1.23 - 1.0).abs() < 1e-9, "{seen:?}");
         assert_eq!(told(&silent), (Judgement::Untold, "no difference was found there".to_string()));
         assert_eq!(told(&none), (Judgement::Untold, "nothing could be claimed there".to_string()));
         let held = |runs: &[&PageRun]| sentence(&across(runs), runs);

@@ -5,12 +5,14 @@ use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 
+use self::findings::Finding;
 use super::json::ClaimJson;
 use crate::model::load::Load;
 use crate::model::record::Machine;
 use crate::model::trial::{Configuration, Durability, Seeds, Split, Transport, Via};
 
 pub mod difference;
+pub mod findings;
 pub mod judge;
 pub mod refute;
 
@@ -47,6 +49,9 @@ pub struct PageRun {
     pub results_sha256: Option<String>,
     pub targets: Vec<PageTarget>,
     pub claims: Vec<PageClaim>,
+    /// Of a command that finds something else than what targets cost beside each other.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub findings: Vec<Finding>,
     /// The same job on other machines, or on other days. They have none themselves.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub replications: Vec<PageRun>,
@@ -169,6 +174,14 @@ impl PageRun {
         told(self) == told(other) && self.machine == other.machine
     }
 
+    /// How many of its claims can be held against another run.
+    pub fn claimed(&self) -> usize {
+        match findings::kind(self) {
+            Some(_) => self.findings.iter().filter(|finding| finding.is_claim()).count(),
+            None => self.claims.len(),
+        }
+    }
+
     /// The command of kvfair that made it: `run` too where nothing was typed.
     pub fn made_by(&self) -> &str {
         self.command.first().map_or("run", String::as_str)
@@ -210,14 +223,20 @@ pub fn unlike(one: &PageRun, other: &PageRun) -> Option<String> {
     fn told<T: std::fmt::Debug + PartialEq>(name: &str, one: &T, other: &T) -> Option<String> {
         (one != other).then(|| format!("another {name}: {one:?} and {other:?}"))
     }
+    let kind = [one, other].map(|run| findings::kind(run).map(|kind| kind.command).unwrap_or_default());
+    let searches = findings::kind(one).is_some_and(|kind| !kind.has_one_size);
+    let of_one_size = || {
+        told("size", &one.job.sizes, &other.job.sizes)
+            .or_else(|| told("SHA-256 of the data", &one.data.sha256, &other.data.sha256))
+            .or_else(|| told("load", &one.job.load, &other.job.load))
+    };
     told("method", &one.method, &other.method)
+        .or_else(|| told("command", &kind[0], &kind[1]))
         .or_else(|| told("job", &one.job.name, &other.job.name))
-        .or_else(|| told("size", &one.job.sizes, &other.job.sizes))
-        .or_else(|| told("SHA-256 of the data", &one.data.sha256, &other.data.sha256))
+        .or_else(|| if searches { told("command", &refute::typed(one), &refute::typed(other)) } else { of_one_size() })
         .or_else(|| told("round-trip time", &one.job.rtts_us, &other.job.rtts_us))
         .or_else(|| told("way (--via)", &one.job.via, &other.job.via))
         .or_else(|| told("split", &one.job.split, &other.job.split))
-        .or_else(|| told("load", &one.job.load, &other.job.load))
         .or_else(|| told("number of clients", &one.clients, &other.clients))
         .or_else(|| told("durability level", &one.durability, &other.durability))
         .or_else(|| told("configuration", &one.configuration, &other.configuration))
@@ -285,8 +304,9 @@ fn checked(run: &PageRun) -> Result<(), String> {
     if let Some(target) = run.targets.iter().find(|target| !is_number(target.seconds) || !is_number(target.cpu_us)) {
         return Err(format!("its manifest has no number where the seconds of {} should be", target.target));
     }
-    if run.claims.len() > CLAIMS_MAX {
-        return Err(format!("its manifest has {} claims, and at most {CLAIMS_MAX} are read", run.claims.len()));
+    let claims = run.claims.len().max(run.findings.len());
+    if claims > CLAIMS_MAX {
+        return Err(format!("its manifest has {claims} claims, and at most {CLAIMS_MAX} are read"));
     }
     let names: BTreeSet<&str> = run.targets.iter().map(|target| target.target.as_str()).collect();
     for claim in &run.claims {

@@ -94,11 +94,14 @@ impl Postgres {
 /// <https://www.postgresql.org/docs/current/functions-admin.html#FUNCTIONS-RECOVERY-CONTROL>
 impl Failover for Postgres {
     /// What it has received is applied before it is a primary.
-    fn received(&self) -> Result<u64, Fault> {
-        let ask =
-            "SELECT coalesce(pg_wal_lsn_diff(greatest(pg_last_wal_receive_lsn(), pg_last_wal_replay_lsn()), '0/0'),
-            0)::bigint";
-        self.ask_one::<i64>(ask).map(|bytes| u64::try_from(bytes).unwrap_or(0))
+    fn received(&self) -> Result<LogPosition, Fault> {
+        let ask = "SELECT coalesce(pg_wal_lsn_diff(greatest(pg_last_wal_receive_lsn(), pg_last_wal_replay_lsn()),
+                '0/0'), 0)::bigint,
+            EXISTS (SELECT FROM pg_stat_wal_receiver WHERE status = 'streaming')";
+        let row = self.connect()?.query_one(ask, &[]).map_err(|error| self.fault(error))?;
+        let bytes: i64 = row.try_get(0).map_err(|error| self.fault(error))?;
+        let is_linked = row.try_get(1).map_err(|error| self.fault(error))?;
+        Ok(LogPosition { bytes: u64::try_from(bytes).unwrap_or(0), is_linked })
     }
 
     fn promote(&self) -> Result<(), Fault> {

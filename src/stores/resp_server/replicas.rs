@@ -6,7 +6,7 @@ use super::{RespServer, ask, info, strange};
 use crate::model::op::{Fault, Op, Reply};
 use crate::protocol::resp::{Resp, Value};
 use crate::stores::blocking::{Blocking, BlockingConnection};
-use crate::stores::replication::Failover;
+use crate::stores::replication::{Failover, LogPosition};
 use crate::stores::{Place, Session};
 
 /// A session whose writes are acknowledged only when so many replicas have them.
@@ -70,9 +70,9 @@ impl Session for Waiting {
 /// <https://redis.io/docs/latest/commands/replicaof/>
 impl Failover for RespServer {
     /// What it has applied. It keeps no more, and it tells its primary of no more.
-    fn received(&self) -> Result<u64, Fault> {
+    fn received(&self) -> Result<LogPosition, Fault> {
         let told = info(self.connect()?.connection(), &[b"INFO", b"replication"])?;
-        Ok(super::position_told(&told).map_or(0, |position| position.bytes))
+        Ok(super::position_told(&told).unwrap_or(LogPosition { bytes: 0, is_linked: false }))
     }
 
     fn promote(&self) -> Result<(), Fault> {
