@@ -9,10 +9,12 @@ import sys
 import tempfile
 
 from kvfair_ray import cluster
-from kvfair_ray.node import find, first_line
+from kvfair_ray.node import VERSION_S, find, first_line
 from kvfair_ray.relay import Relay
 from kvfair_ray.trouble import NOT_HERE, USAGE, Trouble
 
+# After Ctrl-C, as of kvfair.
+INTERRUPTED = 130
 # What kvfair-ray gives to kvfair itself.
 OWN = ("--launch", "--hosts")
 
@@ -40,8 +42,8 @@ def arguments(typed):
 
 def version_of(program):
     try:
-        told = subprocess.run([program, "--version"], capture_output=True, text=True, check=False)
-    except OSError as error:
+        told = subprocess.run([program, "--version"], capture_output=True, text=True, timeout=VERSION_S, check=False)
+    except (OSError, subprocess.TimeoutExpired) as error:
         raise Trouble(f"{program} does not start: {error}", code=NOT_HERE) from error
     return first_line(told.stdout)
 
@@ -92,6 +94,8 @@ def main():
     except Trouble as trouble:
         print(f"kvfair-ray: {trouble}", file=sys.stderr)
         return trouble.code
+    except KeyboardInterrupt:
+        return INTERRUPTED
 
 
 if __name__ == "__main__":

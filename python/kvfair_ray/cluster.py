@@ -1,13 +1,18 @@
 """The cluster: one actor a node, in one placement group. An existing cluster is used and never stopped."""
 
+import contextlib
 import os
 import socket
+import sys
+import threading
 
 from kvfair_ray.node import Node
 from kvfair_ray.trouble import NOT_HERE, USAGE, Trouble
 
 # How long a host of the cluster may take to answer.
 CONNECTING_S = 10
+# How long it may take to join the cluster.
+JOINING_S = 60
 # How long the cluster may take to reserve the group, and to start an actor.
 PLACING_S = 60
 STARTING_S = 120
@@ -34,20 +39,32 @@ def join(address):
     hint = "ray start --head --port=6379 on one host, ray start --address=HOST:6379 on the others"
     if address == "local":
         raise Trouble("--address local would start a cluster", "--address auto, or HOST:PORT", USAGE)
+    what = f"no Ray cluster answers at --address {address}"
+    late = threading.Timer(JOINING_S, give_up, [Trouble(f"{what} within {JOINING_S} s", hint, NOT_HERE)])
+    late.daemon = True
     try:
         if address != "auto":
             must_listen(address)
+        late.start()
         ray.init(address=address, log_to_driver=False, logging_level="ERROR")
     except (ConnectionError, ValueError, RuntimeError, OSError) as error:
         words = str(error).strip().splitlines() or [type(error).__name__]
-        raise Trouble(f"no Ray cluster answers at --address {address}: {words[0]}", hint, NOT_HERE) from error
+        raise Trouble(f"{what}: {words[0]}", hint, NOT_HERE) from error
+    finally:
+        late.cancel()
     return ray
 
 
+def give_up(trouble):
+    """Ends this process: Ray tries for minutes to reach what is no cluster, and cannot be stopped. Nothing was begun."""
+    print(f"kvfair-ray: {trouble}", file=sys.stderr, flush=True)
+    os._exit(trouble.code)
+
+
 def must_listen(address):
-    """Ray itself tries for minutes to reach an address where nobody listens."""
+    """Tells at once of an address where nobody listens."""
     host, _, port = address.rpartition(":")
-    if not host or not port.isdecimal():
+    if not host or "/" in host or not port.isdecimal():
         raise Trouble(f"--address {address} is no address", "--address auto, or HOST:PORT", USAGE)
     socket.create_connection((host.strip("[]"), int(port)), timeout=CONNECTING_S).close()
 
@@ -122,7 +139,9 @@ class Group:
         """Ends the actors and gives their nodes back. The cluster goes on."""
         from ray.util.placement_group import remove_placement_group
 
-        for actor in self.actors:
-            self.ray.kill(actor, no_restart=True)
-        if self.placed is not None:
-            remove_placement_group(self.placed)
+        # Of a cluster that is lost nothing is left to give back.
+        with contextlib.suppress(self.ray.exceptions.RayError):
+            for actor in self.actors:
+                self.ray.kill(actor, no_restart=True)
+            if self.placed is not None:
+                remove_placement_group(self.placed)

@@ -73,6 +73,11 @@ class Node:
         agent, _ = self.agents[number]
         return os.read(agent.stdout.fileno(), CHUNK_BYTES)
 
+    def kill(self, number):
+        """Ends an agent at once."""
+        self.agents[number][0].kill()
+        return self.end(number)
+
     def end(self, number):
         """Waits for an agent's end. Its exit code, and what it complained of last."""
         agent, errors = self.agents[number]

@@ -55,8 +55,8 @@ class Relay:
         except ray.exceptions.RayError as error:
             self.lost(rank, f"Ray lost it: {str(error).strip().splitlines()[0]}")
         except OSError:
-            # kvfair has ended the pipe: it needs no more of this agent.
-            pass
+            # kvfair has ended the pipe. The agent may be at work, and must not write any more.
+            actor.kill.remote(number)
         finally:
             connection.close()
 

@@ -202,6 +202,10 @@ def no_cluster_is_started(cluster):
     told = cluster.run(kvfair_ray(*ngrams("--agents", "2", "--address", f"{address(2)}:9")))
     assert told.returncode == 3, told
     shows(told, "no Ray cluster answers", "hint: ray start --head")
+    # Redis listens there.
+    told = cluster.run(kvfair_ray(*ngrams("--agents", "2", "--address", f"{address(1)}:{PORT}")))
+    assert told.returncode == 3, told
+    shows(told, "no Ray cluster answers", "within 60 s", "hint: ray start --head")
     told = cluster.run(kvfair_ray(*ngrams("--agents", "2", "--address", "local")))
     assert told.returncode == 2, told
     shows(told, "--address local would start a cluster")
@@ -213,18 +217,48 @@ def another_version_on_a_node_is_named(cluster):
     shows(told, "node node3 (rank ", "has kvfair 0.0.1, and here is kvfair ", "on every node")
 
 
-def a_killed_node_is_named_and_there_is_no_number(cluster):
-    words = ngrams("--messages", "100000", "--agents", "3", "--output", "/tmp/killed.jsonl")
+def agent_on(cluster, node):
+    """The process of an agent on that node."""
+    space = os.readlink(f"/proc/{cluster.nodes[node - 1]}/ns/pid")
+    for process in pathlib.Path("/proc").glob("[0-9]*"):
+        try:
+            is_there = os.readlink(process / "ns/pid") == space
+            if is_there and (process / "cmdline").read_bytes().endswith(b"kvfair\0agent\0"):
+                return int(process.name)
+        except OSError:
+            # It has ended.
+            continue
+    return None
+
+
+def leaves_no_number(cluster, kill, name):
+    """A run, part of which is killed in the middle. Why it failed."""
+    path = f"/tmp/{name}.jsonl"
+    words = ngrams("--messages", "100000", "--agents", "3", "--output", path)
     child = subprocess.Popen(
         cluster.command(kvfair_ray(*words)),
         stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
     )
     wait(lambda: (keys(cluster) or 0) > 1000, ENDS_S, "the first terms")
-    cluster.kill(NODES)
+    kill()
     said, _ = child.communicate(timeout=ENDS_S)
-    assert child.returncode not in (0, None), said
-    outcome = records(cluster, "/tmp/killed.jsonl")[0]["outcome"]
-    assert outcome["kind"] == "failed" and "node node3 (rank " in outcome["reason"], (outcome, said)
+    assert child.returncode == 1, said
+    record = records(cluster, path)[0]
+    assert record["outcome"]["kind"] == "failed", (record["outcome"], said)
+    assert all(phase["name"] != "run" for phase in record["phases"]), "no number"
+    assert keys(cluster) == 0, "what was written is taken back"
+    return record["outcome"]["reason"]
+
+
+def a_killed_agent_is_named_and_there_is_no_number(cluster):
+    reason = leaves_no_number(cluster, lambda: os.kill(agent_on(cluster, 2), signal.SIGKILL), "agent")
+    assert "(node2) is lost" in reason and "the agent ended with exit code -9" in reason, reason
+
+
+def a_killed_node_is_named_and_there_is_no_number(cluster):
+    reason = leaves_no_number(cluster, lambda: cluster.kill(NODES), "node")
+    # By Ray's own notice, or because nothing was heard of it.
+    assert "(node3) is lost" in reason, reason
     wait(lambda: cluster.alive() == NODES - 1, UP_S, "the cluster without that node")
 
 
@@ -234,6 +268,7 @@ TESTS = [
     too_small_a_cluster_is_named,
     another_version_on_a_node_is_named,
     counts_as_one_writer_and_as_ray_data_do,
+    a_killed_agent_is_named_and_there_is_no_number,
     # It comes last: the node is gone.
     a_killed_node_is_named_and_there_is_no_number,
 ]
