@@ -13,8 +13,9 @@ const OPS_OF_A_CONFLICT: f64 = 2.0;
 /// "contention: 1,234 conflicts; ..." of a target whose clients share one job; nothing where neither the way nor the
 /// store shows any.
 pub fn words(records: &[Record], target: &str) -> Option<String> {
-    let counts = |record: &&Record| record.target.label == target && record.block > 0 && record.is_right();
-    let trials: Vec<&Record> = records.iter().filter(counts).filter(|record| is_shared(record)).collect();
+    let counts = |record: &&Record| record.block > 0 && !record.discarded && record.is_right();
+    let of_target = records.iter().filter(|record| record.target.label == target);
+    let trials: Vec<&Record> = of_target.filter(counts).filter(|record| is_shared(record)).collect();
     let told: Vec<String> = conflicts(&trials).into_iter().chain(store_stats::waits(&trials)).collect();
     (!told.is_empty()).then(|| format!("contention: {}", told.join("; ")))
 }
@@ -36,8 +37,7 @@ fn conflicts(trials: &[&Record]) -> Option<String> {
     }
     let plural = if conflicts == 1.0 { "" } else { "s" };
     Some(format!(
-        "{} conflict{plural}; {} % of the ops were asked for nothing, which took about {} of the {} seconds that its \
-         clients waited",
+        "{} conflict{plural}; {} % of the ops were wasted, about {} s of the {} s that clients waited",
         units::thousands(conflicts.round() as u64),
         units::digits(median(lost_share) * 100.0),
         units::seconds(median(|trial| lost_share(trial) * waited_s(trial))),
@@ -51,7 +51,47 @@ fn lost_share(trial: &Record) -> f64 {
     (OPS_OF_A_CONFLICT * metrics.conflicts as f64 / metrics.ops.max(1) as f64).min(1.0)
 }
 
-/// For answers: the final flush asks nothing.
+/// How long clients waited for answers, without the final flush.
 fn waited_s(trial: &Record) -> f64 {
     trial.phase("run").map_or(0.0, |run| run.metrics.waiting_s)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+    use crate::model::metrics::Metrics;
+    use crate::model::record::Phase;
+    use crate::report::histograms::tests::record;
+
+    /// A trial of 7 clients.
+    fn trial(via: Via, conflicts: u64) -> Record {
+        let mut trial = record("a", "finished", &[]);
+        trial.job.via = via;
+        let metrics = Metrics { ops: 1_000 + 2 * conflicts, conflicts, waiting_s: 4.0, ..Metrics::default() };
+        trial.phases = vec![Phase { name: "run".to_string(), took_s: 1.0, metrics, ..Phase::default() }];
+        trial
+    }
+
+    #[test]
+    fn conflicts_cost_their_share_of_the_waiting() {
+        let told = |trials: &[Record]| words(trials, "a");
+        let half = "contention: 500 conflicts; 50.0 % of the ops were wasted, about 2.00 s of the 4.00 s that clients \
+                    waited";
+        assert_eq!(told(&[trial(Via::Cas, 500)]).as_deref(), Some(half));
+        assert_eq!(told(&[trial(Via::Cas, 0)]).as_deref(), Some("contention: no conflicts"));
+        assert_eq!(told(&[trial(Via::Batch, 0)]), None);
+        let alone = Record { clients: 1, ..trial(Via::Cas, 500) };
+        let discarded = Record { discarded: true, ..trial(Via::Cas, 500) };
+        let warmed_up = Record { block: 0, ..trial(Via::Cas, 500) };
+        assert_eq!((told(&[alone]), told(&[discarded]), told(&[warmed_up])), (None, None, None));
+    }
+
+    #[test]
+    fn what_the_store_says_of_waiting_is_told() {
+        let waits = BTreeMap::from([("Innodb_row_lock_waits".to_string(), [2.0, 9.0])]);
+        let told = words(&[Record { store_stats: waits.into(), ..trial(Via::Portable, 0) }], "a");
+        assert_eq!(told.as_deref(), Some("contention: waits for a row's lock +7 (Innodb_row_lock_waits)"));
+    }
 }

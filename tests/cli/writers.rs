@@ -80,7 +80,7 @@ fn writers_by_check_and_set_count_their_conflicts() {
     let input = desk.file("messages.txt", REPEATED.repeat(6_001));
     let arguments = ["--input", input, "--format", "text", "redis+unix", "--via", "cas", "--agents", "3"];
     let said = ngrams(&desk, "cas.jsonl", &arguments);
-    said.exits(0).shows("contention: ").shows("% of the ops were asked for nothing");
+    said.exits(0).shows("contention: ").shows("% of the ops were wasted, about");
     let record = &desk.record_in("cas.jsonl");
     is_right(record);
     assert_eq!(shares(record), [2_000, 2_000, 2_001]);
