@@ -140,13 +140,30 @@ fn listed(text: &str, most: u64, what: &str) -> Result<SizeList, String> {
 }
 
 fn rate(text: &str) -> Result<u64, String> {
+    let whole = whole(text, RATE_MAX);
+    whole.ok_or_else(|| format!("'{text}' is no whole number of requests a second from 1 to 10M, as in 20000 or 20k"))
+}
+
+/// How large a job is: `20000`, `20k` or `1.5M`.
+pub fn count(text: &str) -> Result<u64, String> {
+    counted(text, 1e10, "10 billion")
+}
+
+/// How many records are loaded before a job.
+pub fn records(text: &str) -> Result<u64, String> {
+    counted(text, 1e9, "1 billion")
+}
+
+fn counted(text: &str, most: f64, in_words: &str) -> Result<u64, String> {
+    whole(text, most).ok_or_else(|| format!("'{text}' is no whole number from 1 to {in_words}, as in 20000 or 20k"))
+}
+
+fn whole(text: &str, most: f64) -> Option<u64> {
     let scales = [("k", 1e3), ("M", 1e6)];
     let scaled = scales.into_iter().find_map(|(letter, scale)| Some((text.strip_suffix(letter)?, scale)));
     let (number, scale) = scaled.unwrap_or((text, 1.0));
-    match number.parse::<f64>().map(|number| number * scale) {
-        Ok(rate) if (1.0..=RATE_MAX).contains(&rate) && rate.fract() == 0.0 => Ok(rate as u64),
-        _ => Err(format!("'{text}' is no whole number of requests a second from 1 to 10M, as in 20000 or 20k")),
-    }
+    let number = number.parse::<f64>().ok()? * scale;
+    ((1.0..=most).contains(&number) && number.fract() == 0.0).then_some(number as u64)
 }
 
 fn share(text: &str) -> Result<u64, String> {
@@ -243,6 +260,16 @@ mod tests {
             assert!(values(bad).is_err(), "{bad}");
         }
         assert!(batches("10001").is_err());
+    }
+
+    #[test]
+    fn sizes_of_jobs() {
+        let of = |text| count(text).ok();
+        assert_eq!(["1", "20k", "1.5M", "10000M"].map(of), [1, 20_000, 1_500_000, 10_000_000_000].map(Some));
+        for bad in ["", "0", "-1", "0.5", "1.0001k", "10001M", "k", "20K", "nan", "inf"] {
+            assert_eq!(of(bad), None, "{bad}");
+        }
+        assert_eq!((records("100k").ok(), records("1001M").ok()), (Some(100_000), None));
     }
 
     #[test]

@@ -85,7 +85,9 @@ fn a_list_of_sizes_is_a_mistake_where_it_makes_no_sense() {
     let desk = Desk::with_only(&[]);
     let run = |more: &[&str]| desk.run(more);
     run(&["run", "fans", "lmdb", "--profiles", "60,60"]).exits(2).complains("--profiles: 60 is named twice");
-    run(&["run", "fans", "lmdb", "--profiles", "60,0"]).exits(2).complains("0 is not in 1..");
+    run(&["run", "fans", "lmdb", "--profiles", "60,0"])
+        .exits(2)
+        .complains("'0' is no whole number from 1 to 10 billion, as in 20000 or 20k");
     run(&["run", "fans", "lmdb", "--profiles", "60,240", "--keep", "kept"])
         .exits(2)
         .complains("takes one of --profiles");

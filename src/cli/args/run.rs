@@ -213,7 +213,7 @@ impl How {
 pub struct RequestArgs {
     /// Records that are loaded before a job of requests begins, and among which keys are drawn [default: 100000;
     /// `mixed` 10000]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1_000_000_000))]
+    #[arg(long, value_name = "N", value_parser = points::records)]
     pub records: Option<u64>,
     /// Bytes of each value of a job of requests; a range 16-4k or `etc` (as in Facebook's memcached) for lengths that
     /// differ from key to key; a list 32,1k,32k,1M to sweep over, with all records loaded anew for each [default:
@@ -292,15 +292,15 @@ impl RequestArgs {
 pub struct Size {
     /// Profiles of the job `fans` [default: 10000, or all of the input]; several, as in 500,2000,10000, tell how times
     /// grow with size
-    #[arg(long, value_name = "N", value_delimiter = ',', value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "N", value_delimiter = ',', value_parser = points::count)]
     pub profiles: Vec<u64>,
     /// Messages of the jobs `ngrams` and `lookup` [default: 45000, or all of the input]; or several
-    #[arg(long, value_name = "N", value_delimiter = ',', value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "N", value_delimiter = ',', value_parser = points::count)]
     pub messages: Vec<u64>,
     /// Requests of `getset` (sets and gets each), `mixed` or `ycsb-*` at each number of clients or rate [default:
     /// 100000; `mixed` 200000; at a --rate 10 seconds' worth, and 10000 at least], or of `trace` [default: all of the
     /// input]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=10_000_000_000))]
+    #[arg(long, value_name = "N", value_parser = points::count)]
     pub requests: Option<u64>,
     /// Seed of the data and of the order of trials [default: the recipe's own, so that runs repeat; `--effort careful`
     /// has data of 0, 1 and 2]
