@@ -58,6 +58,9 @@ class Relay:
             # kvfair has ended the pipe. The agent may be at work, and must not write any more.
             actor.kill.remote(number)
         finally:
+            # While `send` still reads it, closing alone would tell the other end nothing.
+            with contextlib.suppress(OSError):
+                connection.shutdown(socket.SHUT_RDWR)
             connection.close()
 
     def send(self, actor, number, connection):

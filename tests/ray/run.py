@@ -1,6 +1,7 @@
 """Tests of kvfair-ray on three nodes of Ray, each in network, process, mount and host name namespaces of its own.
 
-run.py KVFAIR RAY: the program, and the directory that `pip install --target` put Ray in. Needs root and redis-server.
+run.py KVFAIR RAY [TEST]: the program, the directory that `pip install --target` put Ray in, and part of the names of the
+tests to run. Needs root and redis-server.
 All addresses are of these namespaces alone.
 """
 
@@ -276,6 +277,7 @@ TESTS = [
 
 def main():
     kvfair, ray = (os.path.abspath(path) for path in sys.argv[1:3])
+    tests = [test for test in TESTS if "".join(sys.argv[3:]) in test.__name__]
     failed = 0
     target = HERE.parent.parent / "target"
     target.mkdir(exist_ok=True)
@@ -285,7 +287,7 @@ def main():
         cluster = Cluster(work, kvfair, ray)
         cluster.up()
         redis(cluster)
-        for test in TESTS:
+        for test in tests:
             began = time.monotonic()
             try:
                 test(cluster)
@@ -295,7 +297,7 @@ def main():
                 outcome = f"FAILED: {error}"
             print(f"test ray {test.__name__} ... {outcome} <{time.monotonic() - began:.1f}s>", flush=True)
     except TimeoutError as error:
-        failed = len(TESTS)
+        failed = len(tests)
         print(f"the cluster did not come up: {error}", flush=True)
         for log in sorted(work.glob("*.log")):
             print(f"{log.name}:\n{log.read_text(errors='replace')[-2000:]}")
@@ -303,7 +305,7 @@ def main():
         if cluster is not None:
             cluster.close()
         shutil.rmtree(work, ignore_errors=True)
-    print(f"{len(TESTS) - failed} passed, {failed} failed")
+    print(f"{len(tests) - failed} passed, {failed} failed")
     return 1 if failed else 0
 
 
