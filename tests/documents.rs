@@ -210,6 +210,16 @@ fn documents_are_as_short_as_they_promise() {
 }
 
 /// Comments cite what a reader can have.
+/// Of kvfair-ray and of the kvfair that it needs.
+#[test]
+fn the_python_package_has_the_version_of_the_program() {
+    let text = fs::read_to_string(root().join("python/pyproject.toml")).expect("the package beside the wheel");
+    let version = env!("CARGO_PKG_VERSION");
+    for line in [format!("version = \"{version}\""), format!("\"kvfair=={version}\"")] {
+        assert!(text.contains(&line), "python/pyproject.toml has no {line}");
+    }
+}
+
 #[test]
 fn no_file_cites_rules_of_a_document_outside() {
     fn look(place: &Path, faults: &mut Vec<String>) {

@@ -41,6 +41,14 @@ const ENGINES: &[Engine] = &[
         words_only: false,
     },
     Engine {
+        name: "ray-data",
+        interpreter: "python3",
+        file: "count_ray.py",
+        text: include_str!("../../examples/batch/count_ray.py"),
+        version: &["python3", "-c", "import ray.data; print(ray.__version__)"],
+        words_only: false,
+    },
+    Engine {
         name: "sort",
         interpreter: "sh",
         file: "count_sort.sh",
@@ -62,6 +70,11 @@ pub static DUCKDB: Adapter = Adapter { about: "DuckDB counts in one query", ..ad
 
 pub static POLARS: Adapter =
     Adapter { about: "Polars counts in one pass over data frames", ..adapter("polars", "pip install polars") };
+
+pub static RAY_DATA: Adapter = Adapter {
+    about: "Ray Data counts on the nodes of a cluster that runs",
+    ..adapter("ray-data", "pip install 'ray[data]', and start a cluster: docs/ray.md")
+};
 
 pub static SORT: Adapter = Adapter {
     about: "`sort | uniq -c` counts sorted words",
@@ -154,7 +167,7 @@ mod tests {
 
     #[test]
     fn every_engine_has_a_store_of_its_name() {
-        let named = [&DUCKDB, &POLARS, &SORT].map(|adapter| adapter.name);
+        let named = [&DUCKDB, &POLARS, &RAY_DATA, &SORT].map(|adapter| adapter.name);
         assert_eq!(ENGINES.iter().map(|engine| engine.name).collect::<Vec<_>>(), named);
     }
 }

@@ -92,6 +92,7 @@ pub const ALL: &[&Adapter] = &[
     &fst::FST,
     &batch::DUCKDB,
     &batch::POLARS,
+    &batch::RAY_DATA,
     &batch::SORT,
     #[cfg(feature = "lmdb")]
     &lmdb::LMDB,
