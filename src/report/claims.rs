@@ -75,6 +75,7 @@ fn of_right_answers(rows: &[Row], standings: &Standings<'_>) -> String {
         Some(if several { format!("{}: {said}", called(group[0])) } else { said })
     });
     let mut said: Vec<String> = each.collect();
+    let has_ties = said.iter().any(|said| said.contains(TIED));
     let cpu = of_cpu(rows, standings);
     if standings.is_noisy() {
         // CPU is disturbed less, so it comes before times.
@@ -87,7 +88,7 @@ fn of_right_answers(rows: &[Row], standings: &Standings<'_>) -> String {
         said.push(cpu);
     }
     let said = said.join(" ");
-    match unseen_in_words(rows, standings, &said).filter(|_| said.contains(TIED)) {
+    match unseen_in_words(rows, standings, &said).filter(|_| has_ties) {
         Some(unseen) => format!("{said} {unseen}"),
         None => said,
     }
@@ -124,10 +125,11 @@ fn claims(group: &[&Row], standing: &Standing<'_>) -> Option<String> {
     parts.extend(told.iter().take(TOLD).map(Claim::in_words));
     let pairs = group.windows(2).map(|pair| (pair[0], pair[1]));
     let depending = pairs.clone().filter(|(one, other)| standing.depends_on_data(&one.target, &other.target));
-    parts.extend(named(depending, |one, other| format!("Whether {one} or {other} is faster depends on the data")));
+    let depends = |one: &str, other: &str| format!("Whether {one} or {other} is faster depends on the data");
+    parts.extend(named(depending, depends, " depend on the data"));
     let is_first = |row: &Row| first.iter().any(|one| one.target == row.target);
     let tied = pairs.filter(|(one, other)| is_tied(standing, one, other) && !(is_first(one) && is_first(other)));
-    parts.extend(named(tied, |one, other| format!("{one} and {other}{TIED}")));
+    parts.extend(named(tied, |one, other| format!("{one} and {other}{TIED}"), TIED));
     Some(parts.into_iter().map(|part| format!("{part}.")).collect::<Vec<_>>().join(" "))
 }
 
@@ -237,12 +239,16 @@ pub(super) fn over(transport: Transport) -> &'static str {
 }
 
 /// A sentence for each pair of neighbours in the table; where there are many, how many more.
-fn named<'a>(pairs: impl Iterator<Item = (&'a Row, &'a Row)>, words: impl Fn(&str, &str) -> String) -> Vec<String> {
+fn named<'a>(
+    pairs: impl Iterator<Item = (&'a Row, &'a Row)>,
+    words: impl Fn(&str, &str) -> String,
+    they: &str,
+) -> Vec<String> {
     let mut said: Vec<String> = pairs.map(|(one, other)| words(&one.target, &other.target)).collect();
     if said.len() > TOLD + 1 {
         let more = said.len() - TOLD;
         said.truncate(TOLD);
-        said.push(format!("The same holds for {more} more pairs of neighbours in the table"));
+        said.push(format!("{more} more pairs of neighbours in the table{they}"));
     }
     said
 }
@@ -280,7 +286,7 @@ fn seen(numbered: &[&Row], why: &str) -> String {
     }
 }
 
-/// CPU: which store used least, and what others used of it where that may be claimed. The one that used next to
+/// CPU: which stores used least, and what others used of it where that may be claimed. The one that used next to
 /// least and the one that used most stand for those between. A baseline is never the winner.
 fn of_cpu(rows: &[Row], standings: &Standings<'_>) -> String {
     let Some(cpu) = standings.cpu().filter(Standing::has_controls) else { return String::new() };
@@ -293,11 +299,14 @@ fn of_cpu(rows: &[Row], standings: &Standings<'_>) -> String {
     let mut stores: Vec<&Row> = rows.iter().filter(|row| !row.baseline && row.numbers.is_some()).collect();
     stores.sort_by(|one, other| used(&one).total_cmp(&used(&other)));
     let Some(least) = stores.first() else { return String::new() };
-    let others = stores.iter().filter(|row| cpu.is_less(&least.target, &row.target));
+    let (others, tied): (Vec<&Row>, Vec<&Row>) =
+        stores[1..].iter().partition(|row| cpu.is_less(&least.target, &row.target));
+    let beside = if tied.is_empty() { String::new() } else { format!(" as {}", least.target) };
     let mut each: Vec<String> = others
+        .iter()
         .filter_map(|row| {
             let ratio = cpu.in_words(&row.target, &least.target)?;
-            Some(format!("{} uses {}", row.target, in_a_sentence(&ratio, "as much CPU")))
+            Some(format!("{} uses {}{beside}", row.target, in_a_sentence(&ratio, "as much CPU")))
         })
         .collect();
     if each.is_empty() {
@@ -309,7 +318,13 @@ fn of_cpu(rows: &[Row], standings: &Standings<'_>) -> String {
     if each.len() > TOLD {
         each.drain(1..each.len() - 1);
     }
-    format!("{} uses the least {cpu_of}; {}.", least.target, each.join(", "))
+    let who = match tied.len() {
+        0 => format!("{} uses the least {cpu_of}", least.target),
+        1 => format!("{} and {} are tied for the least {cpu_of}", least.target, tied[0].target),
+        2 => format!("{}, {} and {} are tied for the least {cpu_of}", least.target, tied[0].target, tied[1].target),
+        more => format!("{} and {more} more are tied for the least {cpu_of}", least.target),
+    };
+    format!("{who}; {}.", each.join(", "))
 }
 
 fn seconds(row: &Row) -> f64 {

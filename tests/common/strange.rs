@@ -303,9 +303,10 @@ impl Drive {
 
     /// Loads, then does the part. What came of it at the rate stands beside.
     pub fn against(self, manner: Manner) -> Result<(LoadStats, Option<Open>), Stopped> {
+        // A batch of large values takes its time, and so does a busy machine.
+        let ends_well = matches!(manner, Manner::Plain | Manner::Dripping | Manner::Hoarding(_));
+        let is_slow = ends_well || self.rate.is_some() || self.value_bytes > 1 << 19;
         let (_directory, path) = serve(manner);
-        // A batch of large values takes its time.
-        let is_slow = self.rate.is_some() || self.value_bytes > 1 << 19;
         let patience = Duration::from_millis(if is_slow { 5_000 } else { 500 });
         let launch = Launch {
             clients: self.clients,

@@ -140,7 +140,7 @@ pub(super) fn aa_control(seen: &WarningInput<'_>) -> Vec<Warning> {
     let mut found: Vec<Warning> = apart.iter().map(|one| differs(one, "time", true)).collect();
     if !wide.is_empty() {
         let wide: Vec<String> = wide.iter().map(|one| format!("{} {}", one.target, of_twice(one.versus()))).collect();
-        let evidence = format!("the same store run twice differed by more than 5 %: {}", wide.join(", "));
+        let evidence = format!("the same store run twice may differ by more than 5 %: {}", wide.join(", "));
         found.push(warning("aa-control", true, evidence, "more blocks (--effort normal), or a quieter machine"));
     }
     // Of CPU only what raises the noise floor above the least difference that is ever claimed.
