@@ -359,16 +359,16 @@ fn the_expected_state_is_computed_within_a_time_and_a_memory() {
 
 /// Examples that nobody can copy are none: each is read as what it stands for.
 #[test]
-fn help_and_readme_have_an_example_of_each_form_that_is_read() {
+fn help_and_documents_have_an_example_of_each_form_that_is_read() {
     let help = Desk::new().run(&["run", "--help"]).out;
-    let readme = include_str!("../../README.md");
+    let document = include_str!("../../docs/workloads.md");
     let mut examples = 0;
     for kind in jobs::ALL.iter().filter(|kind| kind.recognise.is_some()) {
         for line in kind.expected.lines().skip(1) {
             assert!(help.contains(line.trim()), "--help lacks: {line}\n{help}");
-            assert!(readme.contains(line.trim()), "README lacks: {line}");
             let (form, example) = line.trim().rsplit_once("  ").expect("a form and an example");
             if !form.starts_with("oracle") && !example.starts_with("binary") {
+                assert!(document.contains(example), "docs/workloads.md lacks: {example}");
                 let sample = InputSample { bytes: example.as_bytes(), whole: true, ending: "" };
                 let read = kind.recognise.expect("it reads files")(&sample, &Default::default());
                 read.unwrap_or_else(|what| panic!("{}: {example}: {what}", kind.name));

@@ -117,6 +117,23 @@ fn forty_targets_may_be_the_base_and_of_more_none() {
     assert!(!page.contains("id=\"bases\"") && page.contains("<h2>Targets</h2>"));
 }
 
+/// A store that used as much CPU in each block is tied with the one that is said to use least.
+#[test]
+fn the_least_cpu_may_be_tied() {
+    let mut all = records("fans");
+    let of_unix = |record: &&Value| record["target"]["label"] == "redis+unix" && record["aa_control"] == false;
+    let equals: Vec<Value> = all.iter().filter(of_unix).cloned().collect();
+    all.extend(equals.into_iter().map(|mut equal| {
+        equal["target"]["label"] = "redis+unix?maxclients=1001".into();
+        equal["position"] = 100.into();
+        equal
+    }));
+    let (_, page) = page_of(&lines(&all));
+    let told = "redis+unix and redis+unix?maxclients=1001 are tied for the least CPU per op; \
+                redis uses 1.17 times as much CPU [1.13-1.25] as redis+unix.";
+    assert!(heading(&page).contains(told), "{}", heading(&page));
+}
+
 /// Who sees the first screen alone finds the numbers of the heading in the picture below it, beside what they are of.
 #[test]
 fn the_pictures_have_the_words_and_numbers_of_the_heading() {
