@@ -25,7 +25,7 @@ use crate::report::{
 };
 use crate::stats::floor::Control;
 use crate::stats::parallel;
-use crate::stores;
+use crate::stores::{self, Adapter};
 
 /// The records of a results file, which are of one run.
 pub fn read(path: &Path, parts: Parts) -> Result<Vec<Record>> {
@@ -240,7 +240,8 @@ fn wrapped(lines: &[String]) -> String {
 
 /// Says in one line which stores are not here, on a terminal.
 pub fn tell_absent() {
-    let absent = stores::ALL.iter().filter(|adapter| adapter.role.is_offered() && !target::is_here(adapter));
+    let can_be_here = |adapter: &&&Adapter| adapter.role.is_offered() && !adapter.is_only_by_url();
+    let absent = stores::ALL.iter().filter(can_be_here).filter(|adapter| !target::is_here(adapter));
     let absent: Vec<&str> = absent.map(|adapter| adapter.name).collect();
     if !absent.is_empty() && terminal::is_watched() {
         complain(&format!("not here: {} (`kvfair stores` says how to get them)", absent.join(", ")));

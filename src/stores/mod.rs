@@ -297,6 +297,11 @@ impl Adapter {
         own.map_or_else(|| format!("{}+unix", self.scheme()), str::to_string)
     }
 
+    /// Whether kvfair starts no server of it, and only reaches one.
+    pub fn is_only_by_url(&self) -> bool {
+        self.server.is_some_and(|server| server.programs.is_empty())
+    }
+
     /// The number of servers that are one store with these settings. None for a single server, 0 where only the servers
     /// know it.
     pub fn nodes(&self, settings: &BTreeMap<String, String>) -> Option<u32> {
