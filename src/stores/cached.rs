@@ -1,9 +1,9 @@
 //! A write-back cache in the client's memory in front of any store. It must not know which store it wraps.
 //!
 //! Values are read and changed in memory; what has changed goes to the store when its place is needed, and all of it
-//! at the final flush. Counters gather what was added and pass it on as one add. Where the sum is asked for of a
-//! counter that is not in memory, the store adds. A record is dropped only once the store has taken it: a write that
-//! fails is an error of the caller's op, and the record stays.
+//! at the final flush. Counters gather what was added and pass it on as one add; what the store counted before is read
+//! only where it is asked for. A record is dropped only once the store has taken it: a write that fails is an error of
+//! the caller's op, and the record stays.
 
 mod recent;
 mod shard;
@@ -353,7 +353,7 @@ impl Caching<'_> {
         Ok(())
     }
 
-    /// Adds in memory; of a counter that is not there the store adds and says the sum.
+    /// Adds in memory; the store is asked only for what it counted before.
     fn add(&mut self, key: &[u8], by: i64) -> Result<i64, Fault> {
         let key = HashedKey::of(key);
         self.with(key, |session, shard| {
@@ -368,13 +368,9 @@ impl Caching<'_> {
                 Some(CacheEntry::Value { .. }) => session.hand_back(shard, key)?,
                 None => {}
             }
-            // The store adds, where it would have to be asked anyway: many counters are added to only once.
-            shard.counted.misses += 1;
-            let number = match session.inner.ask(&Op::Increment { key: &key, by })? {
-                Reply::Number(number) => number,
-                other => return Err(unexpected("increment", other)),
-            };
-            let entry = CacheEntry::Counter { stored: Some(number), added: 0 };
+            let stored = session.ask_number(&key, &mut shard.counted)?.unwrap_or(0);
+            let number = stored.checked_add(by).ok_or_else(|| overflow(&key))?;
+            let entry = CacheEntry::Counter { stored: Some(stored), added: by };
             shard.put(key, entry, session.inner.as_mut())?;
             Ok(number)
         })
