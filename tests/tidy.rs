@@ -391,7 +391,7 @@ fn what_security_promises_is_what_the_stores_say() {
     let open = open.split_once("\n- ").expect("its end").0;
     let mut faults = Vec::new();
     for adapter in kvfair::stores::ALL {
-        // Who is reached by URL only is started by nobody here.
+        // kvfair starts no server of a store that it reaches by URL only.
         let started = adapter.server.filter(|server| server.own || !server.programs.is_empty());
         let Some(server) = started else { continue };
         let (name, has_tcp) = (format!("`{}`", adapter.name), adapter.transports.contains(&Transport::Tcp));

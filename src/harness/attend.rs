@@ -63,7 +63,7 @@ impl Follower {
 /// Who listens to one child and looks at its processes.
 pub struct Attendant<'a> {
     child: u32,
-    /// The store's servers: ours, or somebody else's on this machine that we may look at. None where there are none, or
+    /// The store's servers: ours, or a foreign one on this machine that we may look at. None where there are none, or
     /// where not all of them can be looked at.
     servers: Vec<u32>,
     /// Between the two, where it stands for a network.

@@ -1,4 +1,4 @@
-//! The digest of a job's data, taken while somebody reads it.
+//! The digest of a job's data, taken while the data is read.
 
 use std::io::{self, BufRead, Read};
 use std::sync::{Arc, Mutex};
