@@ -39,6 +39,8 @@ const SECOND: u64 = 4;
 const SECOND_SHARE: f64 = 0.1;
 /// What two small trials may be believed of that growth.
 const GROWTHS: (f64, f64) = (0.9, 1.5);
+/// The first requests of a trial are slow: a pilot of requests is followed by one of so many times as many.
+const WARM_REQUESTS: u64 = 16;
 /// Queries of a pilot whose data is made: its pages are more. Other data may have but one page.
 const PILOT_QUERIES: u64 = 100;
 
@@ -225,10 +227,17 @@ pub fn foresee(
     let largest = sizes.iter().copied().max().unwrap_or(1);
     let first = PILOT_UNITS.min(sizes.iter().copied().min().unwrap_or(1).max(1));
     let queries = plan.job.fans.queries;
+    let share_s = left.as_secs_f64() * SECOND_SHARE;
     let mut cost = block_cost(&pilot(first), None, scratch, interrupt, gates)?.add_queries(queries);
+    let mut tried = first;
+    let warmed = first * WARM_REQUESTS;
+    if plan.job.load.is_some() && warmed < largest && cost.foreseen(WARM_REQUESTS as f64).block_s() <= share_s {
+        cost = block_cost(&pilot(warmed), None, scratch, interrupt, gates)?.add_queries(queries);
+        tried = warmed;
+    }
     let second = first * SECOND;
     let would_take_s = cost.foreseen(SECOND as f64).block_s();
-    if plan.job.load.is_none() && second < largest && would_take_s <= left.as_secs_f64() * SECOND_SHARE {
+    if plan.job.load.is_none() && second < largest && would_take_s <= share_s {
         let larger = block_cost(&pilot(second), None, scratch, interrupt, gates)?;
         for tried in &mut cost.each {
             let same = larger.each.iter().find(|other| other.label == tried.label && !other.failed);
@@ -238,14 +247,18 @@ pub fn foresee(
         }
     }
     let of = |&size: &u64| {
-        let times = plan.units_of_a_trial(size) as f64 / plan.units_of_a_trial(first) as f64;
-        let mut each = cost.foreseen(times).0;
+        let mut each = cost.foreseen(times_as_large(plan, size, tried)).0;
         if sizes.len() > 1 {
             each.iter_mut().for_each(|one| one.label = format!("{} at {}", one.label, units::thousands(size)));
         }
         each
     };
     Ok(Foreseen(sizes.iter().flat_map(of).collect()))
+}
+
+/// How many times as many units a trial of the plan has as its pilot of `tried` units, where its input has `size`.
+fn times_as_large(plan: &Plan, size: u64, tried: u64) -> f64 {
+    plan.units_of_a_trial(size) as f64 / small(plan, tried).units_of_a_trial(tried) as f64
 }
 
 /// The power of a job's units that its time grows with. Requests take as long each, however many there are.
@@ -423,6 +436,7 @@ fn tried(small: &Plan, place: usize, record: &Record, took_s: f64) -> Piloted {
 mod tests {
     use super::*;
     use crate::harness::plan::tests::plan;
+    use crate::model::load::Load;
 
     fn cost(each: &[(f64, f64)]) -> Cost {
         let one = |(place, &(fixed_s, growing_s)): (usize, &(f64, f64))| Piloted {
@@ -455,6 +469,15 @@ mod tests {
         assert_eq!(fewer(40), Some(Blocks::exactly(3)), "three, and one that is not counted, claim nothing");
         assert_eq!(fewer(20), Some(Blocks::exactly(2)), "of nine seconds, where nothing is run twice");
         assert_eq!(fewer(1), Some(Blocks::exactly(1)));
+    }
+
+    /// A number of requests that the user names holds for the trial, and not for its pilot.
+    #[test]
+    fn a_trial_of_requests_is_so_many_times_its_pilot() {
+        let mut asked = plan(Some(Load { clients: vec![5], ..Load::default() }));
+        asked.job.units = Some(1_000_000);
+        assert_eq!(times_as_large(&asked, 1_000_000, 1_000), 1_000.0);
+        assert_eq!(times_as_large(&plan(None), 45_000, 1_000), 45.0);
     }
 
     #[test]
