@@ -45,6 +45,7 @@ fn a_store_is_measured_with_each_lever_and_the_file_shows_the_same() {
     assert!(said.out.lines().skip(2).all(|line| line.chars().count() <= 100), "{}", said.out);
     // Many ops of one key each against one op of the store's own a profile.
     assert!(said.out.contains(" -> "), "no counters:\n{}", said.out);
+    has_the_control_that_costs_least(&records);
     let levels = labels(&records, "durability");
     assert_eq!(levels.into_iter().collect::<Vec<_>>(), ["redis"]);
     said.shows("crash: ").shows("power: ");
@@ -64,6 +65,14 @@ fn a_store_is_measured_with_each_lever_and_the_file_shows_the_same() {
     assert!((0.0..=1.0).contains(&share), "{share}");
     assert!(!again.err.contains("cut off"), "{}", again.err);
     is_told_where_it_was_cut_off(&desk, &records);
+}
+
+/// The base takes many times as long as all levers together: twice in each fresh block it would cost most of the time.
+fn has_the_control_that_costs_least(records: &[Value]) {
+    let fresh = records.iter().filter(|record| record["levers"]["part"]["kind"] == "confirm");
+    let controls: Vec<&Value> =
+        fresh.filter(|record| record["aa_control"] == true).map(|record| &record["target"]["label"]).collect();
+    assert!(!controls.iter().any(|label| **label == "redis"), "{controls:?}");
 }
 
 /// As a kill or Ctrl-C leaves a file: in the middle of a block, or between two of them.

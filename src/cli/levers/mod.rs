@@ -17,7 +17,7 @@ use super::measure::or_lost;
 use super::planned::{plan_of, resolve_input};
 use super::refusals::{self, Intent};
 use super::{Exit, Usage, complain, find_job, interrupted, levered, paged, points, print, verified};
-use crate::harness::plan::{Chosen, Plan};
+use crate::harness::plan::{Chosen, Plan, Took};
 use crate::harness::save::{self, Results};
 use crate::harness::scratch;
 use crate::harness::signals::Interrupt;
@@ -25,6 +25,7 @@ use crate::harness::timing::End;
 use crate::model::answers;
 use crate::model::effort::{Blocks, Effort};
 use crate::model::levers::{LeverPart, LeverRun, RunLever, UntriedLever};
+use crate::model::record::Record;
 use crate::model::trial::{Configuration, Durability};
 use crate::report::levers as report;
 use crate::scheduler::rounds::{Ended, RunEnd};
@@ -239,7 +240,9 @@ fn confirmed(
         let chosen = [LeverSet::BASE, all, set].map(|set| labelled(ground, levers, set, all)).to_vec();
         let blocks = ground.args.how.blocks.map_or(CONFIRM_BLOCKS, Blocks::exactly);
         let run = plan.levers.as_ref().map(|(run, _)| (run.clone(), LeverPart::Confirm { attempt }));
-        let fresh = Plan { chosen, blocks, levers: run, warm: true, left_out: Vec::new(), ..plan.clone() };
+        // No block warms up, so that the A/A controls are chosen by what each took before.
+        let piloted = took(&session.records);
+        let fresh = Plan { chosen, blocks, levers: run, warm: true, left_out: Vec::new(), piloted, ..plan.clone() };
         complain(&format!("kvfair: fresh blocks: {}", fresh.chosen[2].target.label));
         let ended = session.blocks(&[fresh], session.end.left().mul_f64(CONFIRM))?;
         if matches!(ended, Ended::Interrupted(_)) {
@@ -252,6 +255,15 @@ fn confirmed(
         }
     }
     Ok(None)
+}
+
+/// What the first trial of each target took that finished, by label.
+fn took(records: &[Record]) -> Vec<(String, Took)> {
+    let of = |record: &Record| {
+        let took = Took { job_s: record.took_s()?, all_s: record.noise.seen_s };
+        Some((record.target.label.clone(), took))
+    };
+    records.iter().filter_map(of).collect()
 }
 
 /// The durability levels that are compared, two at least: those that the store keeps.
