@@ -1,5 +1,6 @@
 //! The records of `ram`: values, counters and tallies by their keys. It must not know of sessions and locks.
 
+mod slab;
 mod table;
 
 use std::hash::{BuildHasher, Hasher};
@@ -9,10 +10,10 @@ use foldhash::fast::FixedState;
 use hashbrown::HashTable;
 
 use crate::model::op::{Fault, readable};
-use table::{Entry, Held, Slab, Table};
+use slab::Slab;
+use table::{Entry, Held, Table};
 
 /// The records of a shard, hashed by ourselves so that every op hashes its key once.
-#[derive(Default)]
 pub struct Map {
     table: Table,
     values: Slab<Vec<u8>>,
@@ -29,6 +30,12 @@ const LINES_AHEAD: usize = 64;
 /// Fields and their counts.
 pub type Tally = HashTable<(FieldName, i64)>;
 
+impl Default for Map {
+    fn default() -> Map {
+        Map { table: Table::new(hash), values: Slab::default(), tallies: Slab::default(), changes: 0 }
+    }
+}
+
 impl Map {
     /// Has the place of a key of this hash fetched from memory.
     #[inline]
@@ -43,7 +50,7 @@ impl Map {
     /// What a record holds, and its version.
     #[inline]
     pub fn find(&self, hash: u64, key: &[u8]) -> Option<(Cell<'_>, u64)> {
-        self.table.find(hash, key).map(|bucket| (self.cell(bucket.held()), bucket.version))
+        self.table.find(hash, key).map(|bucket| (self.cell(bucket.held()), bucket.version()))
     }
 
     #[inline]
@@ -64,7 +71,7 @@ impl Map {
                 Ok(by)
             }
             Entry::Found(bucket) => {
-                bucket.version = self.changes;
+                bucket.set_version(self.changes);
                 let Held::Number(number) = bucket.held() else { return self.add_to_text(hash, key, by) };
                 let number = sum(key, number, by)?;
                 bucket.hold(Held::Number(number));
@@ -94,7 +101,7 @@ impl Map {
                 self.table.put(place, hash, key, held, self.changes);
             }
             Entry::Found(bucket) => {
-                bucket.version = self.changes;
+                bucket.set_version(self.changes);
                 let before = bucket.held();
                 if let Held::Bytes(slot) = before {
                     return refill(self.values.get_mut(slot), value);
@@ -114,7 +121,7 @@ impl Map {
     }
 
     pub fn replace(&mut self, hash: u64, key: &[u8], version: u64, value: &[u8]) -> bool {
-        let is_same = self.table.find(hash, key).is_some_and(|bucket| bucket.version == version);
+        let is_same = self.table.find(hash, key).is_some_and(|bucket| bucket.version() == version);
         if is_same {
             self.set(hash, key, value);
         }
@@ -144,7 +151,7 @@ impl Map {
         self.changes += 1;
         let slot = match self.table.entry(hash, key) {
             Entry::Found(bucket) => {
-                bucket.version = self.changes;
+                bucket.set_version(self.changes);
                 let Held::Counts(slot) = bucket.held() else { return Err(not(key, "tally")) };
                 slot
             }

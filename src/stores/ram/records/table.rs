@@ -1,14 +1,17 @@
 //! The table of `ram`: which key has which record, at the price of one look at distant memory. It must not know what is
 //! done with a record, and holds only numbers and slots; what is larger lies in slabs.
 //!
-//! Most of the time of an increment goes for memory that is in no cache. So a record is one cache line, its key in it;
-//! lines lie one after another, tried in that order (linear probing: Knuth, The Art of Computer Programming, volume 3,
-//! 6.4); and a large table asks for huge pages, without which the processor looks for the address of a line in memory
-//! as well. Tags beside the lines, as in `hashbrown`, were no faster: a million messages have too many for the second
-//! cache.
+//! Most of the time of an increment goes for memory: for a line that is in no cache, and for pages that the system
+//! clears first. So a record is half a cache line, a short key in it. Records lie one after another and are tried in
+//! that order (linear probing: Knuth, The Art of Computer Programming, volume 3, 6.4). A large table asks for huge
+//! pages, without which the processor looks for the address of a line in memory as well. The hash of a short key is
+//! not kept: it is computed again when the table grows. Tags beside the lines, as in `hashbrown`, were no faster: a
+//! million messages have too many for the second cache.
 
 use bytemuck::{Pod, Zeroable};
 use memmap2::{MmapMut, MmapOptions};
+
+use super::slab::Slab;
 
 /// Buckets of a new table: as many as fill the smallest page that there is.
 const BUCKETS_MIN: usize = 4096 / size_of::<Bucket>();
@@ -31,8 +34,11 @@ pub struct Table {
     buckets: usize,
     len: usize,
     long_keys: LongKeys,
+    hash: Hash,
 }
 
+/// The hash of a key, by which it was put in.
+type Hash = fn(&[u8]) -> u64;
 type LongKeys = Slab<Box<[u8]>>;
 
 /// The record of a key, or the place where it may be put.
@@ -45,22 +51,25 @@ pub enum Entry<'t> {
 #[derive(Clone, Copy)]
 pub struct BucketPlace(usize);
 
-/// A record, in a cache line of its own. All zeros are an empty bucket.
+/// A record. All zeros are an empty bucket.
 #[derive(Clone, Copy, Pod, Zeroable)]
-#[repr(C, align(64))]
+#[repr(C, align(32))]
 pub struct Bucket {
-    hash: u64,
-    pub version: u64,
     /// A counter, or a slot.
     number: i64,
+    /// 48 bits: at ten million changes a second they come again after 325 days.
+    version_low: u32,
+    version_high: u16,
     kind: u8,
     /// Of a key in `key`; or `LONG`.
     key_len: u8,
-    /// The key from its first byte on; of a long one its slot in `long_keys`.
-    key: [u8; SHORT_MAX],
+    key: KeyWords,
 }
 
-const SHORT_MAX: usize = 38;
+/// A short key from its first byte on, zeros behind it; of a long one its hash, and its slot in `long_keys`.
+type KeyWords = [u64; 2];
+
+const SHORT_MAX: usize = size_of::<KeyWords>();
 const LONG: u8 = u8::MAX;
 
 const EMPTY: u8 = 0;
@@ -96,26 +105,69 @@ impl Bucket {
     }
 
     #[inline]
-    fn is(&self, hash: u64, key: &[u8], long_keys: &LongKeys) -> bool {
-        self.hash == hash
-            && match self.key.get(..usize::from(self.key_len)) {
-                Some(short) => short == key,
-                None => long_keys.get(self.slot_of_key()).as_ref() == key,
-            }
+    pub fn version(&self) -> u64 {
+        u64::from(self.version_high) << 32 | u64::from(self.version_low)
     }
 
+    #[inline]
+    pub fn set_version(&mut self, version: u64) {
+        (self.version_low, self.version_high) = (version as u32, (version >> 32) as u16);
+    }
+
+    /// What a long key has instead of its bytes: its hash and its slot.
     fn slot_of_key(&self) -> usize {
-        usize::from_ne_bytes(*self.key.first_chunk().expect("a key has room for a slot"))
+        self.key[1] as usize
+    }
+
+    fn hash(&self, hash: Hash) -> u64 {
+        if self.key_len == LONG {
+            self.key[0]
+        } else {
+            hash(&bytemuck::bytes_of(&self.key)[..usize::from(self.key_len)])
+        }
     }
 }
 
-impl Default for Table {
-    fn default() -> Table {
-        Table { memory: zeros(BUCKETS_MIN), buckets: BUCKETS_MIN, len: 0, long_keys: Slab::default() }
+/// A key that is looked for, as a bucket has it.
+struct Wanted<'k> {
+    key: &'k [u8],
+    len: u8,
+    words: KeyWords,
+}
+
+impl<'k> Wanted<'k> {
+    #[inline(always)]
+    fn of(hash: u64, key: &'k [u8]) -> Wanted<'k> {
+        match short(key) {
+            Some(words) => Wanted { key, len: key.len() as u8, words },
+            None => Wanted { key, len: LONG, words: [hash, 0] },
+        }
     }
+
+    #[inline(always)]
+    fn is_of(&self, bucket: &Bucket, long_keys: &LongKeys) -> bool {
+        bucket.key_len == self.len
+            && bucket.key[0] == self.words[0]
+            && match self.len {
+                LONG => long_keys.get(bucket.slot_of_key()).as_ref() == self.key,
+                _ => bucket.key[1] == self.words[1],
+            }
+    }
+}
+
+/// The bytes of a key that fits, zeros behind them.
+#[inline(always)]
+fn short(key: &[u8]) -> Option<KeyWords> {
+    let mut bytes = [0; SHORT_MAX];
+    bytes.get_mut(..key.len())?.copy_from_slice(key);
+    Some(bytemuck::cast(bytes))
 }
 
 impl Table {
+    pub fn new(hash: Hash) -> Table {
+        Table { memory: zeros(BUCKETS_MIN), buckets: BUCKETS_MIN, len: 0, long_keys: Slab::default(), hash }
+    }
+
     pub fn len(&self) -> usize {
         self.len
     }
@@ -147,9 +199,13 @@ impl Table {
     /// Puts a record where `entry` found none with this key.
     #[inline]
     pub fn put(&mut self, place: BucketPlace, hash: u64, key: &[u8], held: Held, version: u64) {
-        let (key_len, key) = self.keep(key);
+        let (key_len, key) = match short(key) {
+            Some(words) => (key.len() as u8, words),
+            None => (LONG, [hash, self.long_keys.put(key.into()) as u64]),
+        };
         let bucket = &mut self.buckets_mut()[place.0];
-        *bucket = Bucket { hash, version, number: 0, kind: EMPTY, key_len, key };
+        *bucket = Bucket { key_len, key, ..Bucket::zeroed() };
+        bucket.set_version(version);
         bucket.hold(held);
         self.len += 1;
         if self.len * FULL.1 > self.buckets().len() * FULL.0 {
@@ -160,6 +216,7 @@ impl Table {
     /// Takes a record out, and moves those behind it forward that would no longer be found: no mark is left that later
     /// searches would have to pass (Knuth, 6.4, algorithm R).
     pub fn remove(&mut self, hash: u64, key: &[u8]) -> Option<Held> {
+        let of_key = self.hash;
         let buckets = &mut bytemuck::cast_slice_mut::<u8, Bucket>(&mut self.memory)[..self.buckets];
         let mut hole = place(buckets, &self.long_keys, hash, key);
         let bucket = buckets[hole];
@@ -177,7 +234,7 @@ impl Table {
             if next.kind == EMPTY {
                 break;
             }
-            let from_home = at.wrapping_sub(next.hash as usize) & mask;
+            let from_home = at.wrapping_sub(next.hash(of_key) as usize) & mask;
             if from_home >= (at.wrapping_sub(hole) & mask) {
                 buckets[hole] = next;
                 hole = at;
@@ -188,31 +245,19 @@ impl Table {
         Some(bucket.held())
     }
 
-    #[inline]
-    fn keep(&mut self, key: &[u8]) -> (u8, [u8; SHORT_MAX]) {
-        let mut kept = [0; SHORT_MAX];
-        if let Some(short) = kept.get_mut(..key.len()) {
-            short.copy_from_slice(key);
-            return (key.len() as u8, kept);
-        }
-        let slot = self.long_keys.put(key.into());
-        kept[..size_of::<usize>()].copy_from_slice(&slot.to_ne_bytes());
-        (LONG, kept)
-    }
-
     #[cold]
     #[inline(never)]
     fn grow(&mut self) {
-        let before = self.buckets;
+        let (before, hash) = (self.buckets, self.hash);
         self.buckets = 2 * before;
         if self.buckets * size_of::<Bucket>() > self.memory.len() {
             let old = std::mem::replace(&mut self.memory, zeros(self.buckets));
             let new = self.buckets_mut();
             let old = &bytemuck::cast_slice::<u8, Bucket>(&old)[..before];
-            old.iter().filter(|bucket| bucket.kind != EMPTY).for_each(|bucket| put_back(new, *bucket));
+            old.iter().filter(|bucket| bucket.kind != EMPTY).for_each(|bucket| put_back(new, *bucket, hash));
         } else {
             ask_for_huge_pages(&self.memory, self.buckets);
-            spread(self.buckets_mut());
+            spread(self.buckets_mut(), hash);
         }
     }
 
@@ -233,7 +278,7 @@ impl Table {
 /// was put there before it was taken from before it, so that it never goes past the place where it was, and all that
 /// lies between its home and its place stays there. The records before the first empty bucket are taken out beforehand:
 /// those that have their home at the table's end would else be in the way of, or behind, what comes over the new end.
-fn spread(buckets: &mut [Bucket]) {
+fn spread(buckets: &mut [Bucket], hash: Hash) {
     let half = buckets.len() / 2;
     let first_empty = buckets[..half].iter().position(|bucket| bucket.kind == EMPTY).unwrap_or(half);
     let first = buckets[..first_empty].to_vec();
@@ -241,17 +286,17 @@ fn spread(buckets: &mut [Bucket]) {
     for at in first_empty..half {
         if buckets[at].kind != EMPTY {
             let bucket = std::mem::replace(&mut buckets[at], Bucket::zeroed());
-            put_back(buckets, bucket);
+            put_back(buckets, bucket, hash);
         }
     }
-    first.into_iter().for_each(|bucket| put_back(buckets, bucket));
+    first.into_iter().for_each(|bucket| put_back(buckets, bucket, hash));
 }
 
 /// Puts a record into the first empty bucket from its home on.
 #[inline]
-fn put_back(buckets: &mut [Bucket], bucket: Bucket) {
+fn put_back(buckets: &mut [Bucket], bucket: Bucket, hash: Hash) {
     let mask = buckets.len() - 1;
-    let mut at = bucket.hash as usize & mask;
+    let mut at = bucket.hash(hash) as usize & mask;
     while buckets[at].kind != EMPTY {
         at = (at + 1) & mask;
     }
@@ -272,7 +317,8 @@ pub fn prefetch<T>(things: &[T]) {
 fn place(buckets: &[Bucket], long_keys: &LongKeys, hash: u64, key: &[u8]) -> usize {
     let mask = buckets.len() - 1;
     let mut at = hash as usize & mask;
-    while !buckets[at].is(hash, key, long_keys) && buckets[at].kind != EMPTY {
+    let wanted = Wanted::of(hash, key);
+    while !wanted.is_of(&buckets[at], long_keys) && buckets[at].kind != EMPTY {
         at = (at + 1) & mask;
     }
     at
@@ -298,53 +344,6 @@ fn ask_for_huge_pages(memory: &MmapMut, buckets: usize) {
     let _ = (memory, buckets);
 }
 
-/// Things in numbered slots, those that are free used again.
-pub struct Slab<T> {
-    slots: Vec<T>,
-    free: Vec<usize>,
-}
-
-impl<T> Default for Slab<T> {
-    fn default() -> Slab<T> {
-        Slab { slots: Vec::new(), free: Vec::new() }
-    }
-}
-
-impl<T: Default> Slab<T> {
-    #[inline]
-    pub fn get(&self, slot: usize) -> &T {
-        &self.slots[slot]
-    }
-
-    #[inline]
-    pub fn get_mut(&mut self, slot: usize) -> &mut T {
-        &mut self.slots[slot]
-    }
-
-    pub fn put(&mut self, thing: T) -> usize {
-        match self.free.pop() {
-            Some(slot) => {
-                self.slots[slot] = thing;
-                slot
-            }
-            None => {
-                self.slots.push(thing);
-                self.slots.len() - 1
-            }
-        }
-    }
-
-    pub fn take(&mut self, slot: usize) -> T {
-        self.free.push(slot);
-        std::mem::take(&mut self.slots[slot])
-    }
-
-    #[cfg(test)]
-    pub fn count(&self) -> usize {
-        self.slots.len() - self.free.len()
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::collections::HashMap;
@@ -355,18 +354,22 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_record_is_a_cache_line() {
-        assert_eq!((size_of::<Bucket>(), align_of::<Bucket>()), (64, 64));
+    fn two_records_are_a_cache_line() {
+        assert_eq!((size_of::<Bucket>(), align_of::<Bucket>()), (32, 32));
     }
 
     /// Keys around the length that fits a record, of few hashes, most of which share a home, the last one too.
     fn key(number: u16) -> (u64, Vec<u8>) {
-        let len = [1, 8, 37, 38, 39, 255, 300][usize::from(number) % 7].max(2);
+        let len = [2, 8, 15, 16, 17, 255, 300][usize::from(number) % 7];
         let mut key = vec![b'k'; len];
         key[..2].copy_from_slice(&number.to_le_bytes());
-        let home = [0, 1, 5, u64::MAX, u64::MAX - 1, u64::from(number).wrapping_mul(0x9e37_79b9_7f4a_7c15)]
-            [usize::from(number) % 6];
-        (home, key)
+        (home(&key), key)
+    }
+
+    fn home(key: &[u8]) -> u64 {
+        let number = u16::from_le_bytes([key[0], key[1]]);
+        [0, 1, 5, u64::MAX, u64::MAX - 1, u64::from(number).wrapping_mul(0x9e37_79b9_7f4a_7c15)]
+            [usize::from(number) % 6]
     }
 
     #[derive(Clone, Debug)]
@@ -387,7 +390,7 @@ mod tests {
     proptest! {
         #[test]
         fn a_table_is_a_map(changes in vec(change(), 1..800)) {
-            let mut table = Table::default();
+            let mut table = Table::new(home);
             let mut model: HashMap<Vec<u8>, (i64, u64)> = HashMap::new();
             for (version, change) in changes.into_iter().enumerate() {
                 let version = version as u64;
@@ -397,7 +400,7 @@ mod tests {
                         match table.entry(hash, &key) {
                             Entry::Found(bucket) => {
                                 bucket.hold(Held::Number(held));
-                                bucket.version = version;
+                                bucket.set_version(version);
                             }
                             Entry::Free(place) => table.put(place, hash, &key, Held::Number(held), version),
                         }
@@ -413,7 +416,7 @@ mod tests {
             }
             for number in 0..200 {
                 let (hash, key) = key(number);
-                let found = table.find(hash, &key).map(|bucket| (bucket.held(), bucket.version));
+                let found = table.find(hash, &key).map(|bucket| (bucket.held(), bucket.version()));
                 prop_assert_eq!(found, model.get(&key).map(|(held, version)| (Held::Number(*held), *version)));
             }
             let full = table.buckets().iter().filter(|bucket| bucket.kind != EMPTY).count();
@@ -427,8 +430,11 @@ mod tests {
     #[test]
     fn a_table_grows_with_all_that_it_holds() {
         const KEYS: u64 = 100_000;
-        let mut table = Table::default();
         let hash = |number: u64| number.wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(32);
+        let mut table = Table::new(|key| {
+            let number = u64::from_le_bytes(*key.first_chunk().expect("eight bytes"));
+            number.wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(32)
+        });
         for number in 0..KEYS {
             let Entry::Free(place) = table.entry(hash(number), &number.to_le_bytes()) else { panic!("it is there") };
             table.put(place, hash(number), &number.to_le_bytes(), Held::Bytes(number as usize), number);
@@ -437,18 +443,32 @@ mod tests {
         assert!(table.buckets * size_of::<Bucket>() >= 2 << 20);
         for number in 0..KEYS {
             let bucket = table.find(hash(number), &number.to_le_bytes()).expect("it was put in");
-            assert_eq!((bucket.held(), bucket.version), (Held::Bytes(number as usize), number));
+            assert_eq!((bucket.held(), bucket.version()), (Held::Bytes(number as usize), number));
         }
         assert!((0..KEYS).all(|number| table.remove(hash(number), &number.to_le_bytes()).is_some()));
         assert!(table.buckets().iter().all(|bucket| bucket.kind == EMPTY));
     }
 
+    /// Zeros behind a key are not of the key, and no key at all is one too.
     #[test]
-    fn free_slots_are_used_again() {
-        let mut slab = Slab::default();
-        let (first, second) = (slab.put(vec![1]), slab.put(vec![2]));
-        assert_eq!(slab.take(first), [1]);
-        assert_eq!(slab.put(vec![3]), first);
-        assert_eq!((slab.get(first).as_slice(), slab.get(second).as_slice()), ([3].as_slice(), [2].as_slice()));
+    fn keys_that_differ_in_zeros_at_their_ends_are_others() {
+        let keys: Vec<Vec<u8>> = (0..=SHORT_MAX + 1).map(|zeros| vec![0; zeros]).collect();
+        let mut table = Table::new(|_| 7);
+        for (number, key) in keys.iter().enumerate() {
+            let Entry::Free(place) = table.entry(7, key) else { panic!("{number} zeros are there already") };
+            table.put(place, 7, key, Held::Number(number as i64), number as u64);
+        }
+        for (number, key) in keys.iter().enumerate() {
+            assert_eq!(table.find(7, key).map(Bucket::held), Some(Held::Number(number as i64)));
+        }
+    }
+
+    #[test]
+    fn a_version_has_48_bits() {
+        let mut bucket = Bucket::zeroed();
+        for version in [0, 1, u64::from(u32::MAX), 1 << 32, (1 << 48) - 1] {
+            bucket.set_version(version);
+            assert_eq!(bucket.version(), version);
+        }
     }
 }
