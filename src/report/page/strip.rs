@@ -190,7 +190,7 @@ pub fn twice(standings: &Standings<'_>) -> String {
     if each.is_empty() {
         "not run: the noise is unknown".to_string()
     } else {
-        format!("{}; 1x would be no noise", each.join(", "))
+        format!("{}; 1.00x is no difference", each.join(", "))
     }
 }
 
