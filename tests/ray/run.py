@@ -1,7 +1,8 @@
 """Tests of kvfair-ray on three nodes of Ray, each in network, process, mount and host name namespaces of its own.
 
-run.py KVFAIR RAY [TEST]: the program, the directory that `pip install --target` put Ray in, and part of the names of the
-tests to run. Needs root and redis-server.
+run.py KVFAIR RAY [TEST]: the program, the directory that `pip install --target` put Ray in, and part of the names
+of the tests to run. Those that take many minutes are run only where they are named. Needs root and redis-server, and
+DuckDB for the large size.
 All addresses are of these namespaces alone.
 """
 
@@ -16,6 +17,7 @@ import tempfile
 import time
 
 HERE = pathlib.Path(__file__).resolve().parent
+ROOT = HERE.parent.parent
 PYTHON = sys.executable
 NODES = 3
 PORT = 7000
@@ -59,7 +61,7 @@ class Cluster:
         return {
             "PATH": f"{self.work}/bin/node{node}:{os.environ['PATH']}",
             "HOME": "/tmp/home",
-            "PYTHONPATH": f"{self.ray}:{HERE.parent.parent / 'python'}",
+            "PYTHONPATH": ":".join(map(str, [self.ray, ROOT / "python", ROOT / "target/test-tools/python"])),
             "RAY_memory_monitor_refresh_ms": "0",
             "PYTHONDONTWRITEBYTECODE": "1",
         }
@@ -94,10 +96,9 @@ class Cluster:
         settings = {**self.environment(), **changed}.items()
         return [*enter, "env", "-i", "-C", "/tmp", *[f"{name}={value}" for name, value in settings], *words]
 
-    def run(self, words, **changed):
-        return subprocess.run(
-            self.command(words, **changed), capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=ENDS_S
-        )
+    def run(self, words, within_s=ENDS_S, **changed):
+        command = self.command(words, **changed)
+        return subprocess.run(command, capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=within_s)
 
     def alive(self):
         """How many nodes the cluster has."""
@@ -187,6 +188,27 @@ def counts_as_one_writer_and_as_ray_data_do(cluster):
     assert cluster.alive() == NODES, "the cluster goes on"
 
 
+def three_million_messages_are_counted_alike(cluster):
+    """By four writers of one Redis, by DuckDB, and by Ray Data on the cluster."""
+    records_of = {}
+    for target, more in {
+        f"redis://{address(1)}:{PORT}": ["--via", "batch", "--agents", "4", "--launch", "kvfair agent"],
+        "duckdb": [],
+        "ray-data": [],
+    }.items():
+        words = ["kvfair", "run", "ngrams", target, "--messages", "3000000", "--blocks", "1", "--no-aa", *more]
+        words += ["--timeout", "3600s", "--output", "/tmp/large.jsonl"]
+        told = cluster.run(words, within_s=2 * 3600)
+        assert told.returncode == 0, told.stdout + told.stderr
+        print(told.stdout, flush=True)
+        [records_of[target]] = records(cluster, "/tmp/large.jsonl")
+        cluster.run(["rm", "/tmp/large.jsonl"])
+        assert records_of[target]["verdict"]["kind"] == "right", records_of[target]["verdict"]
+        assert records_of[target]["stream"]["units"] == 3000000
+    digests = {record["verdict"]["answer"]["sha256 terms"] for record in records_of.values()}
+    assert len(digests) == 1, digests
+
+
 def too_small_a_cluster_is_named(cluster):
     told = cluster.run(kvfair_ray(*ngrams("--agents", "4")))
     assert told.returncode == 3, told
@@ -194,7 +216,7 @@ def too_small_a_cluster_is_named(cluster):
 
 
 def without_ray_it_is_said_how_to_get_it(cluster):
-    told = cluster.run(kvfair_ray(*ngrams("--agents", "2")), PYTHONPATH=str(HERE.parent.parent / "python"))
+    told = cluster.run(kvfair_ray(*ngrams("--agents", "2")), PYTHONPATH=str(ROOT / "python"))
     assert told.returncode == 3, told
     shows(told, "Ray is not installed here", "hint: pip install 'kvfair[ray]'")
 
@@ -274,12 +296,16 @@ TESTS = [
     a_killed_node_is_named_and_there_is_no_number,
 ]
 
+# They take many minutes.
+SLOW = [three_million_messages_are_counted_alike]
+
 
 def main():
     kvfair, ray = (os.path.abspath(path) for path in sys.argv[1:3])
-    tests = [test for test in TESTS if "".join(sys.argv[3:]) in test.__name__]
+    asked = "".join(sys.argv[3:])
+    tests = [test for test in TESTS + (SLOW if asked else []) if asked in test.__name__]
     failed = 0
-    target = HERE.parent.parent / "target"
+    target = ROOT / "target"
     target.mkdir(exist_ok=True)
     work = pathlib.Path(tempfile.mkdtemp(prefix="ray-tests-", dir=target))
     cluster = None
