@@ -301,6 +301,8 @@ SLOW = [three_million_messages_are_counted_alike]
 
 
 def main():
+    # A run that is ended ends its cluster.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     kvfair, ray = (os.path.abspath(path) for path in sys.argv[1:3])
     asked = "".join(sys.argv[3:])
     tests = [test for test in TESTS + (SLOW if asked else []) if asked in test.__name__]
