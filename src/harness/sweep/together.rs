@@ -1,6 +1,6 @@
 //! Many keys of which the same is asked: whether a store holds one, or that it is deleted. Each is asked for by itself,
-//! many at once where there is a connection. A question for many keys would do less: a Redis answers it with nothing for
-//! a key that holds no string.
+//! many at once where there is a connection. A question for many keys would do less: a Redis answers it with nothing
+//! for a key that holds no string.
 
 use std::hash::BuildHasher;
 use std::io;
