@@ -46,6 +46,8 @@ def join(address):
         if address != "auto":
             must_listen(address)
         late.start()
+        # Ray prints its notices, such as of a dead node, to standard output, which is for kvfair's results.
+        sys.stdout = sys.stderr
         ray.init(address=address, log_to_driver=False, logging_level="ERROR")
     except (ConnectionError, ValueError, RuntimeError, OSError) as error:
         words = str(error).strip().splitlines() or [type(error).__name__]
