@@ -268,7 +268,7 @@ def leaves_no_number(cluster, kill, name):
     kill()
     results, said = child.communicate(timeout=ENDS_S)
     assert child.returncode == 1, results + said
-    assert "raylet" not in results, f"standard output is for results:\n{results}"
+    assert "(raylet)" not in results, f"standard output is for results:\n{results}"
     record = records(cluster, path)[0]
     assert record["outcome"]["kind"] == "failed", (record["outcome"], said)
     assert all(phase["name"] != "run" for phase in record["phases"]), "no number"
