@@ -54,7 +54,7 @@ const OWN: &[(&str, &str)] = &[
     ("short", "a target took less than 0.5 s, or a point of a sweep less than 0.05 s: fixed costs dominate"),
     (
         "memory",
-        "the largest store held between a quarter of the machine's memory and twice of it: what is cached is chance",
+        "the largest store with files held between a quarter and twice of the machine's memory: what is cached is chance",
     ),
     ("debug-build", "kvfair was built without optimisation"),
 ];

@@ -338,12 +338,12 @@ pub(super) fn memory(seen: &WarningInput<'_>) -> Vec<Warning> {
 }
 
 /// What the largest store held, on disk or in memory, as a share of the machine's memory. What a server holds
-/// that somebody else started is not known.
+/// that somebody else started is not known. A store without files reads nothing from a disk, however large it is.
 pub fn data_share(records: &[Record]) -> Option<f64> {
     let is_ours = |record: &&Record| !record.target.baseline && !record.target.is_guest();
     let bytes = |record: &Record| {
-        let held = record.store_memory().unwrap_or_default();
-        record.bytes_on_disk.unwrap_or(0).max(held.held_bytes())
+        let held = record.store_memory().unwrap_or_default().held_bytes();
+        record.bytes_on_disk.filter(|on_disk| *on_disk > 0).map_or(0, |on_disk| on_disk.max(held))
     };
     let most = records.iter().filter(is_ours).map(bytes).max()?;
     let memory = records.first().map(|record| record.machine.memory_bytes).filter(|bytes| *bytes > 0)?;
@@ -375,6 +375,7 @@ mod few_ops;
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::record::Peak;
 
     #[test]
     fn points_of_stores_are_counted_that_the_client_limits() {
@@ -389,5 +390,15 @@ mod tests {
             said(&[is_limited("ceiling"), is_limited("fast"), is_limited("slow")]),
             of("2 of 2 points are", true)
         );
+    }
+
+    #[test]
+    fn data_without_files_is_in_memory_however_large_it_is() {
+        let mut record = crate::report::histograms::tests::record("redis+unix", "finished", &[]);
+        record.machine.memory_bytes = 24 << 30;
+        record.memory.server = Some(Peak { anonymous_bytes: 7 << 30, ..Peak::default() });
+        assert_eq!(where_data_lies(std::slice::from_ref(&record)), Some("data fits in memory"));
+        record.bytes_on_disk = Some(1 << 20);
+        assert_eq!(where_data_lies(&[record]), Some("data fits in memory in part"));
     }
 }
