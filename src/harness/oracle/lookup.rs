@@ -8,7 +8,7 @@ use std::path::Path;
 
 use sha2::{Digest, Sha256};
 
-use super::ngrams::{Ngrams, units_of};
+use super::ngrams::{Ngrams, normalised, units_of};
 use super::{Counts, Each, Replay, Sample, Summary, answers_beside, hex, write_pairs};
 use crate::jobs::lookup::is_scored;
 use crate::jobs::text::Messages;
@@ -43,11 +43,12 @@ impl Replay for ExpectedScores {
         let mut messages = Messages::open(settings, source).map_err(|error| InputFault::opening(source, &error))?;
         let (mut counts, mut message, mut to_score) = (Counts::default(), String::new(), Vec::new());
         while messages.read(|text| text.clone_into(&mut message))? {
+            let normalised = normalised(&message, settings.ngrams.unit);
             if is_scored(counts.units) {
-                to_score.push(units_of(&message, settings.ngrams));
+                to_score.push(normalised);
             } else {
-                self.all += units_of(&message, settings.ngrams).0.len() as u64;
-                self.counted.add(&message, settings.ngrams, sample);
+                self.all += units_of(&normalised, settings.ngrams.unit).0.len() as u64;
+                self.counted.add(&normalised, settings.ngrams, sample);
             }
             counts.units += 1;
             if sample.outgrown(self.counted.counts.len()) {
@@ -62,7 +63,7 @@ impl Replay for ExpectedScores {
             );
             return Err(InputFault { source: source.name().to_string(), line: 0, what });
         }
-        self.scored = to_score.iter().map(|(units, between)| self.score(units, between, settings.ngrams)).collect();
+        self.scored = to_score.iter().map(|message| self.score(message, settings.ngrams)).collect();
         let lookups = || self.scored.iter().flat_map(|scored| &scored.counts);
         counts.skipped_lines = messages.skipped();
         counts.ops = lookups().count() as u64;
@@ -73,6 +74,7 @@ impl Replay for ExpectedScores {
             lookups: counts.ops,
             found: lookups().filter(|count| **count > 0).count() as u64,
         });
+        self.counted.sort();
         Ok(counts)
     }
 
@@ -108,7 +110,9 @@ impl Replay for ExpectedScores {
 }
 
 impl ExpectedScores {
-    fn score(&self, units: &[String], between: &str, settings: NgramSettings) -> Scored {
+    /// Of a normalised message.
+    fn score(&self, message: &str, settings: NgramSettings) -> Scored {
+        let (units, between) = units_of(message, settings.unit);
         let order = settings.order as usize;
         let (mut counts, mut known) = (Vec::new(), HashSet::new());
         for first in 0..units.len() {
@@ -127,7 +131,7 @@ impl ExpectedScores {
     }
 
     /// S of the last unit of a run behind those before it.
-    fn share(&self, run: &[String], between: &str) -> f64 {
+    fn share(&self, run: &[&str], between: &str) -> f64 {
         let count = self.count(&run.join(between)) as f64;
         match run.len() {
             1 if count > 0.0 => count / self.all as f64,

@@ -1,7 +1,7 @@
 //! The expected state of `ngrams`: how often each word and each pair of neighbouring words occurs.
 
 use std::collections::BTreeMap;
-use std::io;
+use std::io::{self, Write};
 use std::path::Path;
 
 use foldhash::fast::RandomState;
@@ -17,21 +17,30 @@ use crate::model::trial::{JobSettings, NgramSettings, NgramUnit};
 /// So many terms are told in the answer.
 const TOP: usize = 20;
 
-/// Memory of a term with its count, in bytes: 86 in a table that grows, 32 for the term itself, 24 in a sorted list,
+/// Memory of a term with its count, in bytes: 86 in a table that grows, 32 for the term itself, 32 in a sorted list,
 /// and room to spare.
 const BYTES_OF_A_TERM: u64 = 200;
 
 pub struct Ngrams {
     pub(super) counts: HashMap<Box<[u8]>, u64, RandomState>,
+    /// All of them, once everything is counted.
+    sorted: Vec<Term>,
     /// What did not fit into memory.
     runs: Option<SortedRuns>,
     /// Terms in memory at the most.
     most: usize,
 }
 
+/// A term and its count. It sorts by its first bytes, and what is longer by all of them.
+struct Term {
+    first: u64,
+    term: Box<[u8]>,
+    count: u64,
+}
+
 impl Default for Ngrams {
     fn default() -> Ngrams {
-        Ngrams { counts: HashMap::default(), runs: None, most: usize::MAX }
+        Ngrams { counts: HashMap::default(), sorted: Vec::new(), runs: None, most: usize::MAX }
     }
 }
 
@@ -47,7 +56,7 @@ impl Replay for Ngrams {
         let mut message = String::new();
         while messages.read(|text| text.clone_into(&mut message))? {
             counts.units += 1;
-            let ops = self.add(&message, settings.ngrams, sample);
+            let ops = self.add(&normalised(&message, settings.ngrams.unit), settings.ngrams, sample);
             counts.ops += ops;
             counts.asking_units += u64::from(ops > 0);
             if sample.outgrown(self.counts.len()) {
@@ -60,22 +69,23 @@ impl Replay for Ngrams {
             })?;
         }
         counts.skipped_lines = messages.skipped();
+        self.sort();
         Ok(counts)
     }
 
     fn entries(&self, each: Each<'_>) -> io::Result<()> {
-        match &self.runs {
-            None => self.counts.iter().try_for_each(|(term, count)| each(term, count.to_string().as_bytes())),
-            Some(_) => self.in_order(&mut |term, count| each(term, count.to_string().as_bytes())),
-        }
+        self.in_order(&mut |term, count| each(term, count.to_string().as_bytes()))
     }
 
     fn answer(&self) -> io::Result<BTreeMap<String, String>> {
         let (mut hash, mut terms, mut increments) = (Sha256::new(), 0_u64, 0_u64);
         let mut top: Vec<(u64, String)> = Vec::new();
+        let mut line = Vec::new();
         self.in_order(&mut |term, count| {
-            hash.update(term);
-            hash.update(format!("\t{count}\n"));
+            line.clear();
+            line.extend_from_slice(term);
+            writeln!(line, "\t{count}")?;
+            hash.update(&line);
             (terms, increments) = (terms + 1, increments + count);
             // Of terms with one count the first one in their order comes first.
             if top.len() < TOP || top.last().is_some_and(|least| count > least.0) {
@@ -107,29 +117,40 @@ impl Ngrams {
         if self.counts.len() <= self.most {
             return Ok(());
         }
+        self.sort();
         if let Some(runs) = &mut self.runs {
-            runs.add(&sorted(&self.counts))?;
-            self.counts.clear();
+            runs.add(&mut self.sorted.drain(..).map(|entry| (entry.term, entry.count)))?;
         }
         Ok(())
     }
 
+    /// Makes a list of what was counted since the last one.
+    pub(super) fn sort(&mut self) {
+        self.sorted = self.counts.drain().map(|(term, count)| Term { first: first_of(&term), term, count }).collect();
+        self.sorted.sort_unstable_by(|one, other| one.first.cmp(&other.first).then_with(|| one.term.cmp(&other.term)));
+    }
+
     /// Every term with its count, in the order of their bytes.
     fn in_order(&self, each: &mut dyn FnMut(&[u8], u64) -> io::Result<()>) -> io::Result<()> {
-        let in_memory = sorted(&self.counts);
+        let mut in_memory = self.sorted.iter().map(|entry| (entry.term.as_ref(), entry.count));
         match &self.runs {
-            None => in_memory.iter().try_for_each(|(term, count)| each(term, *count)),
-            Some(runs) => runs.merged(&in_memory, each),
+            None => in_memory.try_for_each(|(term, count)| each(term, count)),
+            Some(runs) => runs.merged(&mut in_memory, each),
         }
     }
 
-    /// One message: its words or characters, and the runs of them. Says how many that were.
+    /// One normalised message: its words or characters, and the runs of them. Says how many that were.
     pub(super) fn add(&mut self, message: &str, settings: NgramSettings, sample: &Sample) -> u64 {
-        let (units, between) = units_of(message, settings);
-        let mut ops = 0;
+        let (units, between) = units_of(message, settings.unit);
+        let (mut ops, mut term) = (0, String::new());
         for length in 1..=settings.order as usize {
             for run in units.windows(length) {
-                self.count(run.join(between).as_bytes(), sample);
+                term.clear();
+                for (place, unit) in run.iter().enumerate() {
+                    term.push_str(if place > 0 { between } else { "" });
+                    term.push_str(unit);
+                }
+                self.count(term.as_bytes(), sample);
                 ops += 1;
             }
         }
@@ -147,24 +168,33 @@ impl Ngrams {
     }
 }
 
-fn sorted(counts: &HashMap<Box<[u8]>, u64, RandomState>) -> Vec<(&[u8], u64)> {
-    let mut sorted: Vec<(&[u8], u64)> = counts.iter().map(|(term, &count)| (term.as_ref(), count)).collect();
-    sorted.sort_unstable_by_key(|(term, _)| *term);
-    sorted
+/// The first 8 bytes as a number that compares as they do. What is shorter has zeros at its end.
+fn first_of(term: &[u8]) -> u64 {
+    let mut first = [0; 8];
+    let length = term.len().min(first.len());
+    first[..length].copy_from_slice(&term[..length]);
+    u64::from_be_bytes(first)
 }
 
-/// The words or characters of a message, and what stands between two of them in a run.
-pub(super) fn units_of(message: &str, settings: NgramSettings) -> (Vec<String>, &'static str) {
+/// A message as its units are read from it.
+pub(super) fn normalised(message: &str, unit: NgramUnit) -> String {
     let lower = message.to_ascii_lowercase();
-    match settings.unit {
+    match unit {
+        NgramUnit::Word => lower,
+        NgramUnit::Char => lower.split_whitespace().collect::<Vec<_>>().join(" "),
+    }
+}
+
+/// The words or characters of a normalised message, and what stands between two of them in a run.
+pub(super) fn units_of(message: &str, unit: NgramUnit) -> (Vec<&str>, &'static str) {
+    match unit {
         NgramUnit::Word => {
-            let is_of_word = |byte: &u8| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'#' | b'@' | b'\'');
-            let words = lower.as_bytes().split(|byte| !is_of_word(byte)).filter(|word| !word.is_empty());
-            (words.map(|word| String::from_utf8_lossy(word).into_owned()).collect(), " ")
+            let is_of_word = |letter: char| matches!(letter, 'a'..='z' | '0'..='9' | '#' | '@' | '\'');
+            (message.split(|letter| !is_of_word(letter)).filter(|word| !word.is_empty()).collect(), " ")
         }
         NgramUnit::Char => {
-            let joined = lower.split_whitespace().collect::<Vec<_>>().join(" ");
-            (joined.chars().map(String::from).collect(), "")
+            let letters = message.char_indices();
+            (letters.map(|(at, letter)| &message[at..at + letter.len_utf8()]).collect(), "")
         }
     }
 }

@@ -23,7 +23,7 @@ impl SortedRuns {
     }
 
     /// Writes one run, which is sorted.
-    pub fn add(&mut self, run: &[(&[u8], u64)]) -> io::Result<()> {
+    pub fn add(&mut self, run: &mut dyn Iterator<Item = (Box<[u8]>, u64)>) -> io::Result<()> {
         let mut name = self.beside.clone().into_os_string();
         name.push(format!(".run-{}", self.paths.len()));
         let path = PathBuf::from(name);
@@ -31,29 +31,29 @@ impl SortedRuns {
         self.paths.push(path);
         for (key, count) in run {
             out.write_all(&(key.len() as u32).to_le_bytes())?;
-            out.write_all(key)?;
+            out.write_all(&key)?;
             out.write_all(&count.to_le_bytes())?;
         }
         out.flush()
     }
 
     /// Gives each key once, in their order, with the sum of its counts in all runs and in `last`, which is sorted.
-    pub fn merged(&self, last: &[(&[u8], u64)], each: Take<'_>) -> io::Result<()> {
+    pub fn merged(&self, last: &mut dyn Iterator<Item = (&[u8], u64)>, each: Take<'_>) -> io::Result<()> {
         let readers = self.paths.iter().map(|path| RunReader::open(path));
         let mut readers = readers.collect::<io::Result<Vec<RunReader>>>()?;
         let mut next: BinaryHeap<Reverse<(Vec<u8>, usize, u64)>> = BinaryHeap::new();
         for (place, reader) in readers.iter_mut().enumerate() {
             next.extend(reader.read()?.map(|(key, count)| Reverse((key, place, count))));
         }
-        let mut last = last.iter().peekable();
+        let mut last = last.peekable();
         while let Some(Reverse((key, place, count))) = next.pop() {
             next.extend(readers[place].read()?.map(|(key, count)| Reverse((key, place, count))));
             let mut sum = count;
             while let Some((other, count)) = last.next_if(|(other, _)| *other <= key.as_slice()) {
-                if *other == key.as_slice() {
+                if other == key.as_slice() {
                     sum += count;
                 } else {
-                    each(other, *count)?;
+                    each(other, count)?;
                 }
             }
             while next.peek().is_some_and(|Reverse((other, ..))| *other == key) {
@@ -63,7 +63,7 @@ impl SortedRuns {
             }
             each(&key, sum)?;
         }
-        last.try_for_each(|(key, count)| each(key, *count))
+        last.try_for_each(|(key, count)| each(key, count))
     }
 }
 
@@ -108,13 +108,16 @@ mod tests {
                 all.push_str(&format!("{} {count}, ", String::from_utf8_lossy(key)));
                 Ok(())
             };
-            runs.merged(last, &mut take).expect("they can be read");
+            runs.merged(&mut last.iter().copied(), &mut take).expect("they can be read");
             all
         };
         assert_eq!(merged(&runs, &[]), "");
         assert_eq!(merged(&runs, &[(b"a", 1), (b"b", 2)]), "a 1, b 2, ");
-        runs.add(&[(b"b", 1), (b"bb", 7), (b"d", 1)]).expect("there is room");
-        runs.add(&[(b"a", 5), (b"b", 10), (b"d", 20)]).expect("there is room");
+        let boxed = |run: &[(&str, u64)]| run.iter().map(|(key, count)| (key.as_bytes().into(), *count)).collect();
+        for run in [[("b", 1), ("bb", 7), ("d", 1)], [("a", 5), ("b", 10), ("d", 20)]] {
+            let run: Vec<(Box<[u8]>, u64)> = boxed(&run);
+            runs.add(&mut run.into_iter()).expect("there is room");
+        }
         assert_eq!(merged(&runs, &[]), "a 5, b 11, bb 7, d 21, ");
         let last: &[(&[u8], u64)] = &[(b"", 9), (b"b", 100), (b"c", 3), (b"d", 300), (b"e", 4)];
         assert_eq!(merged(&runs, last), " 9, a 5, b 111, bb 7, c 3, d 321, e 4, ");
