@@ -11,7 +11,7 @@ use crate::model::record::Record;
 mod agents;
 mod rules;
 
-pub use rules::{data_share, is_short, where_data_lies};
+pub use rules::{is_short, where_data_lies};
 
 /// One thing that a reader must know before believing a table.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -54,7 +54,7 @@ const OWN: &[(&str, &str)] = &[
     ("short", "a target took less than 0.5 s, or a point of a sweep less than 0.05 s: fixed costs dominate"),
     (
         "memory",
-        "the largest store with files held between a quarter and twice of the machine's memory: what is cached is chance",
+        "the largest store's files had between a quarter of the machine's memory and twice that: what is cached is chance",
     ),
     ("debug-build", "kvfair was built without optimisation"),
 ];

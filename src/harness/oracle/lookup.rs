@@ -43,12 +43,12 @@ impl Replay for ExpectedScores {
         let mut messages = Messages::open(settings, source).map_err(|error| InputFault::opening(source, &error))?;
         let (mut counts, mut message, mut to_score) = (Counts::default(), String::new(), Vec::new());
         while messages.read(|text| text.clone_into(&mut message))? {
-            let normalised = normalised(&message, settings.ngrams.unit);
+            let text = normalised(&message, settings.ngrams.unit);
             if is_scored(counts.units) {
-                to_score.push(normalised);
+                to_score.push(text);
             } else {
-                self.all += units_of(&normalised, settings.ngrams.unit).0.len() as u64;
-                self.counted.add(&normalised, settings.ngrams, sample);
+                self.all += units_of(&text, settings.ngrams.unit).0.len() as u64;
+                self.counted.add(&text, settings.ngrams, sample);
             }
             counts.units += 1;
             if sample.outgrown(self.counted.counts.len()) {
@@ -110,7 +110,7 @@ impl Replay for ExpectedScores {
 }
 
 impl ExpectedScores {
-    /// Of a normalised message.
+    /// The counts and the score of a normalised message.
     fn score(&self, message: &str, settings: NgramSettings) -> Scored {
         let (units, between) = units_of(message, settings.unit);
         let order = settings.order as usize;

@@ -23,7 +23,7 @@ const BYTES_OF_A_TERM: u64 = 200;
 
 pub struct Ngrams {
     pub(super) counts: HashMap<Box<[u8]>, u64, RandomState>,
-    /// All of them, once everything is counted.
+    /// What memory has of them in their order, once everything is counted.
     sorted: Vec<Term>,
     /// What did not fit into memory.
     runs: Option<SortedRuns>,
@@ -31,7 +31,7 @@ pub struct Ngrams {
     most: usize,
 }
 
-/// A term and its count. It sorts by its first bytes, and what is longer by all of them.
+/// A term and its count. Terms compare by their first bytes, and where these are equal by all.
 struct Term {
     first: u64,
     term: Box<[u8]>,
@@ -114,24 +114,22 @@ impl Ngrams {
 
     /// Writes down what was counted, once it is all that memory takes.
     fn make_room(&mut self) -> io::Result<()> {
+        let Some(runs) = &mut self.runs else { return Ok(()) };
         if self.counts.len() <= self.most {
             return Ok(());
         }
-        self.sort();
-        if let Some(runs) = &mut self.runs {
-            runs.add(&mut self.sorted.drain(..).map(|entry| (entry.term, entry.count)))?;
-        }
-        Ok(())
+        let sorted = in_their_order(self.counts.drain());
+        runs.add(&mut sorted.into_iter().map(|entry| (entry.term, entry.count)))
     }
 
-    /// Makes a list of what was counted since the last one.
+    /// Puts what memory has in order and gives up the table. Nothing is counted after it.
     pub(super) fn sort(&mut self) {
-        self.sorted = self.counts.drain().map(|(term, count)| Term { first: first_of(&term), term, count }).collect();
-        self.sorted.sort_unstable_by(|one, other| one.first.cmp(&other.first).then_with(|| one.term.cmp(&other.term)));
+        self.sorted = in_their_order(std::mem::take(&mut self.counts).into_iter());
     }
 
     /// Every term with its count, in the order of their bytes.
     fn in_order(&self, each: &mut dyn FnMut(&[u8], u64) -> io::Result<()>) -> io::Result<()> {
+        assert!(self.counts.is_empty(), "what is counted is sorted before it is read");
         let mut in_memory = self.sorted.iter().map(|entry| (entry.term.as_ref(), entry.count));
         match &self.runs {
             None => in_memory.try_for_each(|(term, count)| each(term, count)),
@@ -166,6 +164,12 @@ impl Ngrams {
             None => drop(self.counts.insert(term.into(), 1)),
         }
     }
+}
+
+fn in_their_order(counts: impl Iterator<Item = (Box<[u8]>, u64)>) -> Vec<Term> {
+    let mut sorted: Vec<Term> = counts.map(|(term, count)| Term { first: first_of(&term), term, count }).collect();
+    sorted.sort_unstable_by(|one, other| one.first.cmp(&other.first).then_with(|| one.term.cmp(&other.term)));
+    sorted
 }
 
 /// The first 8 bytes as a number that compares as they do. What is shorter has zeros at its end.
@@ -220,8 +224,31 @@ mod tests {
             Ok(())
         };
         replay.entries(&mut take).expect("they can be read");
-        entries.sort();
         (counts.ops, replay.answer().expect("it can be read"), entries)
+    }
+
+    #[test]
+    fn terms_are_in_the_order_of_their_bytes() {
+        let terms = [
+            "b",
+            "a",
+            "",
+            "a\0",
+            "a\0b",
+            "ä",
+            "aaaaaaaa",
+            "aaaaaaa",
+            "aaaaaaab",
+            "aaaaaaaa b",
+            "aaaaaaaa a",
+            "日本",
+            "日",
+        ];
+        let counted = terms.iter().map(|term| (term.as_bytes().into(), 1));
+        let in_order: Vec<Box<[u8]>> = in_their_order(counted).into_iter().map(|entry| entry.term).collect();
+        let mut expected: Vec<Box<[u8]>> = terms.iter().map(|term| term.as_bytes().into()).collect();
+        expected.sort();
+        assert_eq!(in_order, expected);
     }
 
     #[test]

@@ -337,14 +337,11 @@ pub(super) fn memory(seen: &WarningInput<'_>) -> Vec<Warning> {
     vec![warning("memory", true, evidence, "a job well below a quarter of the memory, or twice as large")]
 }
 
-/// What the largest store held, on disk or in memory, as a share of the machine's memory. What a server holds
-/// that somebody else started is not known. A store without files reads nothing from a disk, however large it is.
-pub fn data_share(records: &[Record]) -> Option<f64> {
+/// How large the files of the largest store were, as a share of the machine's memory. What a store holds in memory alone
+/// is read from no disk, however large it is. What a server holds that somebody else started is not known.
+fn data_share(records: &[Record]) -> Option<f64> {
     let is_ours = |record: &&Record| !record.target.baseline && !record.target.is_guest();
-    let bytes = |record: &Record| {
-        let held = record.store_memory().unwrap_or_default().held_bytes();
-        record.bytes_on_disk.filter(|on_disk| *on_disk > 0).map_or(0, |on_disk| on_disk.max(held))
-    };
+    let bytes = |record: &Record| record.bytes_on_disk.unwrap_or(0);
     let most = records.iter().filter(is_ours).map(bytes).max()?;
     let memory = records.first().map(|record| record.machine.memory_bytes).filter(|bytes| *bytes > 0)?;
     Some(most as f64 / memory as f64)
@@ -393,12 +390,19 @@ mod tests {
     }
 
     #[test]
-    fn data_without_files_is_in_memory_however_large_it_is() {
+    fn where_data_lies_is_told_by_its_files() {
         let mut record = crate::report::histograms::tests::record("redis+unix", "finished", &[]);
         record.machine.memory_bytes = 24 << 30;
         record.memory.server = Some(Peak { anonymous_bytes: 7 << 30, ..Peak::default() });
-        assert_eq!(where_data_lies(std::slice::from_ref(&record)), Some("data fits in memory"));
-        record.bytes_on_disk = Some(1 << 20);
-        assert_eq!(where_data_lies(&[record]), Some("data fits in memory in part"));
+        for (bytes_on_disk, told) in [
+            (None, "data fits in memory"),
+            (Some(0), "data fits in memory"),
+            (Some(1 << 20), "data fits in memory"),
+            (Some(7 << 30), "data fits in memory in part"),
+            (Some(60 << 30), "data larger than memory"),
+        ] {
+            record.bytes_on_disk = bytes_on_disk;
+            assert_eq!(where_data_lies(std::slice::from_ref(&record)), Some(told), "{bytes_on_disk:?}");
+        }
     }
 }
