@@ -337,8 +337,8 @@ pub(super) fn memory(seen: &WarningInput<'_>) -> Vec<Warning> {
     vec![warning("memory", true, evidence, "a job well below a quarter of the memory, or twice as large")]
 }
 
-/// How large the files of the largest store were, as a share of the machine's memory. What a store holds in memory alone
-/// is read from no disk, however large it is. What a server holds that somebody else started is not known.
+/// How large the files of the largest store were, as a share of the machine's memory. What a store holds in memory
+/// alone is read from no disk, however large it is. What a server holds that somebody else started is not known.
 fn data_share(records: &[Record]) -> Option<f64> {
     let is_ours = |record: &&Record| !record.target.baseline && !record.target.is_guest();
     let bytes = |record: &Record| record.bytes_on_disk.unwrap_or(0);
