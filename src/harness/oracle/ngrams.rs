@@ -23,7 +23,7 @@ const BYTES_OF_A_TERM: u64 = 200;
 
 pub struct Ngrams {
     pub(super) counts: HashMap<Box<[u8]>, u64, RandomState>,
-    /// What memory has of them in their order, once everything is counted.
+    /// The counts in memory, in the order of their terms, once everything is counted.
     sorted: Vec<Term>,
     /// What did not fit into memory.
     runs: Option<SortedRuns>,
@@ -122,7 +122,7 @@ impl Ngrams {
         runs.add(&mut sorted.into_iter().map(|entry| (entry.term, entry.count)))
     }
 
-    /// Puts what memory has in order and gives up the table. Nothing is counted after it.
+    /// Sorts the counts in memory and frees the table. Nothing is counted after it.
     pub(super) fn sort(&mut self) {
         self.sorted = in_their_order(std::mem::take(&mut self.counts).into_iter());
     }
@@ -180,7 +180,7 @@ fn first_of(term: &[u8]) -> u64 {
     u64::from_be_bytes(first)
 }
 
-/// A message as its units are read from it.
+/// A message in lower case. For characters each run of white space becomes one space.
 pub(super) fn normalised(message: &str, unit: NgramUnit) -> String {
     let lower = message.to_ascii_lowercase();
     match unit {

@@ -338,7 +338,7 @@ pub(super) fn memory(seen: &WarningInput<'_>) -> Vec<Warning> {
 }
 
 /// How large the files of the largest store were, as a share of the machine's memory. What a store holds in memory
-/// alone is read from no disk, however large it is. What a server holds that somebody else started is not known.
+/// alone is read from no disk, however large it is. The files of a server that kvfair did not start are not known.
 fn data_share(records: &[Record]) -> Option<f64> {
     let is_ours = |record: &&Record| !record.target.baseline && !record.target.is_guest();
     let bytes = |record: &Record| record.bytes_on_disk.unwrap_or(0);
