@@ -165,7 +165,7 @@ pub fn greet(plan: &Plan, scratch: &Path, interrupt: &Interrupt) -> Result<()> {
     }
     let stop = || interrupt.is_set();
     let team = Team::greet(&plan.agents.commands, scratch, plan.timeout, &stop).map_err(|trouble| match trouble {
-        Trouble::Refused(reason) | Trouble::Failed(reason) => anyhow!("{reason}"),
+        Trouble::Refused(reason) | Trouble::Apart(_, reason) | Trouble::Failed(reason) => anyhow!("{reason}"),
         Trouble::Wrong(wrong) => anyhow!("{}", wrong.found),
     })?;
     team.agents().iter().for_each(|agent| complain(&format!("kvfair: {}", line_of(agent))));

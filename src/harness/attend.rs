@@ -241,6 +241,7 @@ impl<'a> Attendant<'a> {
                 }
             }
             Event::CaughtUp(times_s) => self.caught_up(&times_s),
+            Event::AgentsApart(apart_ms) => self.record.agents_apart_ms.push(apart_ms),
             Event::TakenBack => self.entry().into_iter().for_each(VisitEntry::strike),
             Event::Verifying(keys) => watch(Live::Verifying(keys)),
             Event::Verdict(verdict, wrong_key) => self.record.verdict = self.explained(verdict, wrong_key),

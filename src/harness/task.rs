@@ -314,6 +314,8 @@ pub enum Event {
     ShareEnded(Box<ShareEnd>),
     /// Who drives the clients, with the processes of those that run on this machine.
     Agents(Vec<Agent>, Vec<u32>),
+    /// They began too far apart, by so many milliseconds: the trial is refused.
+    AgentsApart(f64),
     /// What was said is no event: its beginning.
     Strange(String),
     Failover(FailoverEvent),

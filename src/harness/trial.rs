@@ -1,6 +1,7 @@
 //! The parent's side of a trial: a place for it, the server, the child, what is seen from outside, and the record.
 
 mod blank;
+mod together;
 
 use std::cell::RefCell;
 use std::fs;
@@ -133,20 +134,10 @@ impl<'a> Bench<'a> {
         job
     }
 
-    /// One trial, whatever becomes of it. `watch` hears how far it is.
-    pub fn trial(
-        &self,
-        chosen: &Chosen,
-        block: u32,
-        position: u32,
-        watch: &mut dyn FnMut(Live),
-    ) -> Result<Record, Interrupted> {
+    /// Tries a trial whose record is blank.
+    fn tried(&self, chosen: &Chosen, mut record: Record, watch: &mut dyn FnMut(Live)) -> Result<Record, Interrupted> {
         watch(Live::Starting);
-        let mut record = self.blank(chosen, block, position);
-        if self.plan.is_over() {
-            record.outcome = Outcome::LeftOut { reason: "the time of the run was over before its turn".to_string() };
-            return Ok(record);
-        }
+        let (block, position) = (record.block, record.position);
         let directory = self.scratch.join(format!("{block}-{position}"));
         if let Err(outcome) = self.attempt(chosen, &directory, &mut record, watch) {
             record.outcome = self.without_logins(outcome);

@@ -11,6 +11,8 @@ use super::noise::Noise;
 pub const SPREAD_WARN_S: f64 = 0.010;
 /// Beyond this share of a phase's length its trial is refused: the agents did not work at the same time.
 pub const SPREAD_MAX_SHARE: f64 = 0.01;
+/// So often a trial is tried whose agents begin too far apart: on a busy machine that is chance.
+pub const ATTEMPTS_TOGETHER: usize = 3;
 /// An agent whose threads worked for more of the time may have been the limit itself.
 pub const SATURATED_SHARE: f64 = 0.90;
 

@@ -83,6 +83,9 @@ pub struct Record {
     /// Who drove the clients, where it was not the trial's own process: `--agents`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub agents: Vec<Agent>,
+    /// How many milliseconds apart they began each time that the trial was given up for that and tried again.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub agents_apart_ms: Vec<f64>,
     pub stream: Stream,
     /// What the store said of itself; nothing where it was never reached.
     pub store: Option<StoreFacts>,

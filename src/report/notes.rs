@@ -98,8 +98,12 @@ fn agents(records: &[Record]) -> String {
     let together = bound_ms.map_or_else(String::new, |bound_ms| {
         format!(". They began at most {apart_ms:.2} ms apart, by clocks known to {bound_ms:.2} ms")
     });
+    let apart_ms: Vec<f64> = records.iter().flat_map(|record| record.agents_apart_ms.iter().copied()).collect();
+    let again = apart_ms.iter().copied().reduce(f64::max).map_or_else(String::new, |most_ms| {
+        format!(". Trials given up since they began too far apart: {}, by up to {most_ms:.2} ms", apart_ms.len())
+    });
     let words = format!(
-        "agents: {} on {} drove the clients{together}",
+        "agents: {} on {} drove the clients{together}{again}",
         record.agents.len(),
         if machines.len() == 1 { "one machine".to_string() } else { format!("{} machines", machines.len()) }
     );

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use kvfair::model::trial::Transport;
 use serde_json::Value;
 
-use crate::agents::{run_until_together, url_of};
+use crate::agents::url_of;
 use crate::common;
 use crate::desk::{Desk, Said, Started, wait_for};
 use crate::strangers::ask;
@@ -20,12 +20,9 @@ fn libraries() -> PathBuf {
 /// One block, whose records are the only ones of a results file.
 fn ngrams(desk: &Desk, results: &str, arguments: &[&str]) -> Said {
     let run = ["run", "ngrams", "--blocks", "1", "--no-aa", "--output", results];
-    run_until_together(|| {
-        let _ = std::fs::remove_file(desk.home().join(results));
-        let mut kvfair = desk.kvfair(&[&run[..], arguments].concat());
-        kvfair.env("PYTHONPATH", libraries());
-        Started::new(kvfair).wait()
-    })
+    let mut kvfair = desk.kvfair(&[&run[..], arguments].concat());
+    kvfair.env("PYTHONPATH", libraries());
+    Started::new(kvfair).wait()
 }
 
 fn is_right(record: &Value) {

@@ -19,6 +19,8 @@ const LOOK: Duration = Duration::from_millis(50);
 pub enum Trouble {
     /// What was asked cannot be had.
     Refused(String),
+    /// They began too far apart: by so many milliseconds, and in words.
+    Apart(f64, String),
     Failed(String),
     /// A client of an agent's heard a wrong answer.
     Wrong(Wrong),

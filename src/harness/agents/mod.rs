@@ -196,13 +196,14 @@ impl Team {
         }
         let last = phase.agents.iter().max_by(|one, other| one.began_us.total_cmp(&other.began_us));
         let last = last.and_then(|last| self.links.get(last.rank as usize)).map_or_else(String::new, Link::name);
-        Err(Trouble::Refused(format!(
-            "agents began up to {:.2} ms apart, {last} last: more than {} % of the {:.2} s that the part took\nhint: a \
-             longer run (--requests, --messages), or fewer agents a machine",
-            apart_s * 1e3,
+        let apart_ms = apart_s * 1e3;
+        let reason = format!(
+            "agents began up to {apart_ms:.2} ms apart, {last} last: more than {} % of the {:.2} s that the part \
+             took\nhint: a longer run (--requests, --messages), or fewer agents a machine",
             SPREAD_MAX_SHARE * 100.0,
             phase.took_s
-        )))
+        );
+        Err(Trouble::Apart(apart_ms, reason))
     }
 
     /// Some run on other machines.

@@ -58,6 +58,7 @@ impl Bench<'_> {
             clients: plan.clients_of(chosen),
             network: plan.network_of(chosen),
             agents: Vec::new(),
+            agents_apart_ms: Vec::new(),
             stream: data.summary.stream.clone(),
             store: None,
             room: None,

@@ -15,7 +15,7 @@ use crate::model::load::At;
 impl From<Trouble> for Early {
     fn from(trouble: Trouble) -> Early {
         match trouble {
-            Trouble::Refused(reason) => Early::Refused(reason),
+            Trouble::Refused(reason) | Trouble::Apart(_, reason) => Early::Refused(reason),
             Trouble::Failed(reason) => Early::Failed(reason),
             Trouble::Wrong(wrong) => Early::Wrong(wrong),
         }
@@ -54,5 +54,9 @@ fn driven(stage: &Stage<'_>, team: &mut Team, part: Part, at: At) -> Result<Part
             tell(&Event::Progress(finished + units));
         }
     };
-    Ok(team.drive(&mut heard)?)
+    let driven = team.drive(&mut heard);
+    if let Err(Trouble::Apart(apart_ms, _)) = driven {
+        tell(&Event::AgentsApart(apart_ms));
+    }
+    Ok(driven?)
 }
