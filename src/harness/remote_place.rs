@@ -54,6 +54,10 @@ pub fn who(name: Option<&str>) -> Result<Option<Instead>, String> {
 }
 
 impl Instead {
+    pub fn id(&self) -> u32 {
+        self.0.uid.as_raw()
+    }
+
     /// Why a program may be denied to it: directories above ours that are closed to others.
     pub fn denied(&self, data: &Path) -> String {
         let Instead(user) = self;

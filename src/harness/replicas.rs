@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use super::network::Proxy;
+use super::remote_place;
 use super::serve::{self, Served, Site, Unserved};
 use super::signals::{INTERRUPTED, Interrupt};
 use crate::model::trial::Transport;
@@ -19,8 +20,6 @@ use crate::stores::{Adapter, Launch, Place, Store};
 
 /// How often a replica that is not in sync is asked.
 const PAUSE: Duration = Duration::from_millis(5);
-/// A replica has one connection to its primary, and others while it is copied.
-const CONNECTIONS: u32 = 8;
 
 /// A replica that runs.
 pub struct Replica {
@@ -114,19 +113,21 @@ fn start_one(name: &str, launch: &Launch, how: &Start<'_>) -> Result<Replica, Un
     let private = || fs::set_permissions(&data, fs::Permissions::from_mode(0o700));
     let made = fs::create_dir_all(&data).and_then(|()| private()).and_then(|()| data.canonicalize());
     let data = made.map_err(|error| failed(format!("cannot make {}: {error}", data.display())))?;
-    let link = match replication::link_delay(&launch.settings) {
-        Some(delay) => {
-            let link = Proxy::start(&[], &launch.place, delay * 2, CONNECTIONS, &directory);
-            Some(link.map_err(|error| failed(format!("{error:#}")))?)
-        }
-        None => None,
-    };
+    let link = link(how.adapter, launch, &launch.place, &directory).map_err(failed)?;
     let follows = link.as_ref().map_or(&launch.place, |link| &link.place).clone();
     let place = Place::Path(data.clone());
     let launch = Launch { place, follows: Some(follows), ..launch.clone() };
     let site = Site { data: &data, scratch: &directory, prepared: None, is_guarded: false };
     let served = serve::start(how.under, how.adapter, how.transport, &launch, site, how.limit, how.interrupt)?;
     Ok(Replica { name: name.to_string(), served, data, link })
+}
+
+/// What stands for the way to `server`, where the settings of `launch` ask for a delay. Its files are in `directory`.
+pub fn link(adapter: &Adapter, launch: &Launch, server: &Place, directory: &Path) -> Result<Option<Proxy>, String> {
+    let Some(delay) = replication::link_delay(&launch.settings) else { return Ok(None) };
+    let runs_as = remote_place::who(adapter.server.and_then(|server| server.instead_of_root))?;
+    let link = Proxy::link(server, delay, runs_as.map(|user| user.id()), directory);
+    link.map(Some).map_err(|error| format!("{error:#}"))
 }
 
 impl Replica {

@@ -242,6 +242,8 @@ pub struct ProxyTask {
     pub delay: Duration,
     /// Connections that there may be at once.
     pub clients: u32,
+    /// A user who is let in besides ours.
+    pub lets_in: Option<u32>,
     /// For its socket.
     pub directory: PathBuf,
 }

@@ -16,7 +16,7 @@ use postgres::{Client, Config, Error, NoTls};
 
 use rows::{Needed, RECORDS, TALLIES};
 
-use super::replication::{self, Failover, LogPosition, READ, REPLICAS, WAIT};
+use super::replication::{self, Failover, LINK_DELAY, LogPosition, READ, REPLICAS, WAIT};
 use super::store_stats::StoreStats;
 use super::{Adapter, Facts, Launch, Place, Role, Server, Session, Step, Store, password, rows};
 use crate::model::op::Fault;
@@ -29,7 +29,7 @@ pub static POSTGRES: Adapter = Adapter {
     transports: &[Transport::Unix, Transport::Tcp],
     schemes: &["postgresql"],
     // As root a standby is another user than kvfair, whom the proxy of a link lets in alone.
-    settings: &[REPLICAS, READ, WAIT],
+    settings: &[REPLICAS, READ, LINK_DELAY, WAIT],
     keeps: |level| match level {
         Durability::None => Ok("fsync off, synchronous_commit off, tables not logged"),
         Durability::Crash => Ok("fsync off, synchronous_commit on"),

@@ -85,7 +85,7 @@ fn a_standby_is_promoted_and_the_other_follows_it() {
         return;
     }
     let desk = Desk::new();
-    let targets = ["postgres?replicas=2", "postgres?replicas=2&wait=1"];
+    let targets = ["postgres?replicas=2", "postgres?replicas=2&link-delay=50ms&wait=1"];
     let said = desk.run(&[CRASH, &["--kills", "1", "--json"], &targets[..]].concat());
     said.exits(0);
     let seen = seen(&said);

@@ -19,7 +19,7 @@ use crate::jobs::draw::Rng;
 use crate::model::crash::failover::{ClientWrites, FailoverKill, Follower, FoundKeys, Losses};
 use crate::model::op::Fault;
 use crate::model::trial::Durability;
-use crate::stores::replication::{self, Failover, LogPosition};
+use crate::stores::replication::{Failover, LogPosition};
 use crate::stores::{Launch, Place, Store};
 
 pub mod clients;
@@ -44,8 +44,6 @@ const FOLLOWING: Duration = Duration::from_secs(60);
 const DRAINING: Duration = Duration::from_secs(5);
 /// How often a replica is asked whether it is a primary by now.
 const PAUSE: Duration = Duration::from_millis(1);
-/// Of a link to a new primary, with room for copies.
-const CONNECTIONS: u32 = 64;
 
 /// What all kills of one command share.
 pub struct FailoverBench<'a> {
@@ -151,11 +149,9 @@ impl<'a> Group<'a> {
             let launch = Launch { patience: REPLY, ..replica.reached(&self.reached) };
             let store = (self.chosen.adapter.open)(&launch);
             self.stores.push(store.map_err(|fault| Untried::Failed(format!("{}: {fault}", replica.name)))?);
-            if let Some(delay) = replication::link_delay(&self.launch.settings) {
-                let directory = self.directory.join(format!("link-{}", self.links.len() + 1));
-                let link = Proxy::start(&[], &replica.served.place, delay * 2, CONNECTIONS, &directory);
-                self.links.push(link.map_err(|error| Untried::Failed(format!("{error:#}")))?);
-            }
+            let directory = self.directory.join(format!("link-{}", self.stores.len()));
+            let link = replicas::link(self.chosen.adapter, &self.launch, &replica.served.place, &directory);
+            self.links.extend(link.map_err(Untried::Failed)?);
         }
         Ok(())
     }

@@ -37,6 +37,9 @@ const PINGS: usize = 400;
 const PINGS_LEAST: usize = 5;
 const PINGING: Duration = Duration::from_millis(500);
 
+/// A replica has one connection to its primary, and others while it is copied; several may follow one promoted replica.
+const REPLICA_CONNECTIONS: u32 = 64;
+
 /// A proxy before one server, until its end.
 pub struct Proxy {
     child: Child,
@@ -46,8 +49,23 @@ pub struct Proxy {
 
 impl Proxy {
     /// Before `server`, for so many clients, with its socket and log in `directory`; started by the command `under`,
-    /// where that is one.
+    /// where that is one. Clients are this user's.
     pub fn start(under: &[String], server: &Place, rtt: Duration, clients: u32, directory: &Path) -> Result<Proxy> {
+        Proxy::of(under, server, rtt / 2, (clients, None), directory)
+    }
+
+    /// Between a primary and its replica, which may run as the user `lets_in`.
+    pub fn link(server: &Place, delay: Duration, lets_in: Option<u32>, directory: &Path) -> Result<Proxy> {
+        Proxy::of(&[], server, delay, (REPLICA_CONNECTIONS, lets_in), directory)
+    }
+
+    fn of(
+        under: &[String],
+        server: &Place,
+        delay: Duration,
+        (clients, lets_in): (u32, Option<u32>),
+        directory: &Path,
+    ) -> Result<Proxy> {
         if let Place::Unix(path) = server
             && path.is_dir()
         {
@@ -55,7 +73,7 @@ impl Proxy {
         }
         let directory = directory.join("p");
         fs::create_dir_all(&directory).with_context(|| format!("cannot make {}", directory.display()))?;
-        let task = ProxyTask { server: server.clone(), delay: rtt / 2, clients, directory: directory.join("s") };
+        let task = ProxyTask { server: server.clone(), delay, clients, lets_in, directory: directory.join("s") };
         let mut child = Child::start(under, &Task::Proxy(task), &directory.join("proxy.log"))?;
         match child.next(PATIENCE) {
             Ok(Event::Listens(place)) => Ok(Proxy { child, place }),
@@ -193,7 +211,8 @@ mod tests {
                 });
             }
         });
-        serve_in_a_thread(ProxyTask { server, delay: RTT / 2, clients: 9, directory: directory.join("p") })
+        let (delay, directory) = (RTT / 2, directory.join("p"));
+        serve_in_a_thread(ProxyTask { server, delay, clients: 9, lets_in: None, directory })
     }
 
     fn places(directory: &Path) -> [Place; 2] {

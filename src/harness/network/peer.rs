@@ -16,12 +16,12 @@ const IPPROTO_TCP: u8 = 6;
 /// numbers.
 const USER_AT: usize = 16 + 4 + 48 + 12;
 
-/// Whether `other` belongs to another user, of a connection to `ours`. Nobody is a stranger where the kernel does not
-/// tell, and who is gone already is none either.
+/// Whether `other` belongs to a user who is neither ours nor `known`, of a connection to `ours`. Nobody is a stranger
+/// where the kernel does not tell, and who is gone already is none either.
 ///
 /// The kernel is asked for this one socket: /proc/net/tcp, which tells it as well, takes it 8 ms.
-pub fn is_stranger(other: SocketAddr, ours: SocketAddr) -> bool {
-    user_of(other, ours).is_some_and(|user| user != geteuid().as_raw())
+pub fn is_stranger(other: SocketAddr, ours: SocketAddr, known: Option<u32>) -> bool {
+    user_of(other, ours).is_some_and(|user| user != geteuid().as_raw() && Some(user) != known)
 }
 
 fn user_of(other: SocketAddr, ours: SocketAddr) -> Option<u32> {
@@ -65,7 +65,7 @@ mod tests {
         let client = TcpStream::connect(ours).unwrap();
         let other = client.local_addr().unwrap();
         assert_eq!(user_of(other, ours), Some(geteuid().as_raw()));
-        assert!(!is_stranger(other, ours));
+        assert!(!is_stranger(other, ours, None) && !is_stranger(other, ours, Some(65534)));
         let nobody: SocketAddr = "127.0.0.1:1".parse().unwrap();
         assert_eq!(user_of(nobody, ours), None);
     }

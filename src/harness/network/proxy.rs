@@ -52,6 +52,7 @@ struct Proxy<'a> {
     listener: Listener,
     server: &'a Place,
     delay: Duration,
+    lets_in: Option<u32>,
     began: Instant,
     poll: Poll,
     timer: TimerFd,
@@ -92,6 +93,7 @@ impl<'a> Proxy<'a> {
             listener,
             server: &task.server,
             delay: task.delay,
+            lets_in: task.lets_in,
             began: Instant::now(),
             poll,
             timer,
@@ -164,7 +166,8 @@ impl<'a> Proxy<'a> {
         loop {
             match self.listener.accept() {
                 // Who is not let in, or finds no server, sees its connection closed.
-                Ok(client) if client.over_tcp().is_some_and(|(other, ours)| peer::is_stranger(other, ours)) => {}
+                Ok(client)
+                    if client.over_tcp().is_some_and(|(other, ours)| peer::is_stranger(other, ours, self.lets_in)) => {}
                 Ok(client) => drop(self.take(client)),
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(()),
                 Err(error) if matches!(error.kind(), ErrorKind::Interrupted | ErrorKind::ConnectionAborted) => {}
