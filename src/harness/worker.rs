@@ -300,7 +300,7 @@ impl<'a> Stage<'a> {
     fn drive(&self, store: &dyn Store, part: Part, at: At, doubled: bool) -> Result<bool, Early> {
         followers::begin(self.replicas.as_ref(), store, &self.trial.launch)?;
         let seen = match &self.team {
-            Some(team) if part != Part::Load => team::drive(self, &mut team.borrow_mut(), part, at)?,
+            Some(team) if part != Part::Load => team::drive(self, store, &mut team.borrow_mut(), part, at)?,
             _ => {
                 let drive = Drive { job: self.job, part, at, pace: self.pace(part, at), doubled, always_beats: false };
                 self.load(store, drive, || boundary(&Event::Begins(part.name().to_string())))?

@@ -88,6 +88,20 @@ fn writers_by_check_and_set_count_their_conflicts() {
     assert_eq!(number("ops"), 2 * (terms + number("conflicts")));
 }
 
+/// The first session makes a server's tables: eight agents that made them at the same time would fail.
+#[test]
+fn eight_writers_begin_on_a_server_without_tables() {
+    let desk = Desk::new();
+    for store in ["postgres", "mariadb", "cassandra"].into_iter().filter(|store| common::is_here(store)) {
+        let results = format!("{store}.jsonl");
+        ngrams(&desk, &results, &[store, "--messages", "400", "--via", "batch", "--agents", "8"]);
+        let record = &desk.record_in(&results);
+        // So few messages take little time, of which 1 % passes soon.
+        let is_apart = record["outcome"].to_string().contains("agents began up to ");
+        assert!(is_apart || record["verdict"]["kind"] == "right", "{} {}", record["outcome"], record["verdict"]);
+    }
+}
+
 /// By URL the terms are deleted again. Agents pass over the bad line that one writer passes over.
 #[test]
 fn writers_share_a_server_by_url_and_leave_it_as_it_was() {

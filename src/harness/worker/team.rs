@@ -5,12 +5,13 @@ use std::cell::RefCell;
 use std::path::Path;
 use std::time::Instant;
 
-use super::{BEAT, Early, Stage, boundary};
+use super::{BEAT, Early, Stage, boundary, reach};
 use crate::harness::agents::{Team, Trouble};
 use crate::harness::child::tell;
 use crate::harness::task::{Event, PartSeen, TrialTask};
 use crate::jobs::Part;
 use crate::model::load::At;
+use crate::stores::Store;
 
 impl From<Trouble> for Early {
     fn from(trouble: Trouble) -> Early {
@@ -36,12 +37,23 @@ pub(super) fn started(trial: &TrialTask) -> Result<Option<RefCell<Team>>, Early>
 }
 
 /// A part of a point by all of them. Where that fails, all have ended and none writes any more.
-pub(super) fn drive(stage: &Stage<'_>, team: &mut Team, part: Part, at: At) -> Result<PartSeen, Early> {
-    let driven = driven(stage, team, part, at);
+pub(super) fn drive(
+    stage: &Stage<'_>,
+    store: &dyn Store,
+    team: &mut Team,
+    part: Part,
+    at: At,
+) -> Result<PartSeen, Early> {
+    let driven = made_ready(stage, store).and_then(|()| driven(stage, team, part, at));
     if driven.is_err() {
         team.end();
     }
     driven
+}
+
+/// The first session makes the tables. Agents that made them at the same time would get errors from some servers.
+fn made_ready(stage: &Stage<'_>, store: &dyn Store) -> Result<(), Early> {
+    store.session().map(drop).map_err(|fault| reach(&stage.trial.launch.place, &fault))
 }
 
 fn driven(stage: &Stage<'_>, team: &mut Team, part: Part, at: At) -> Result<PartSeen, Early> {
