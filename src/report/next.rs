@@ -247,6 +247,7 @@ fn waits(row: &Row, first: &Record) -> Option<String> {
     let is_usual = row.group.is_empty() && first.target.cache.is_none();
     let help = match first.job.name.as_str() {
         "fans" if is_usual => format!("see --via batch, --via native, cached:{}, --clients 8", row.target),
+        _ if !first.agents.is_empty() => "see --agents 8".to_string(),
         _ => "see --clients 8".to_string(),
     };
     Some(format!("{waiting}: {help}."))
