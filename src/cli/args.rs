@@ -367,8 +367,8 @@ pub struct Levers {
     /// The store by name, as it is now: `redis`, `redis+unix`, `'berkeleydb?type=btree'`; a URL is refused
     #[arg(required_unless_present = "exec")]
     pub store: Option<String>,
-    /// Only these levers, by name: transport, via, cache, clients, depth, processors, or a setting of the store
-    /// (`kvfair stores`) [default: all that it has]
+    /// Only these levers, by name: transport, via, cache (client-cache where the store has a cache of its own),
+    /// clients, depth, processors, or a setting of the store (`kvfair stores`) [default: all that it has]
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     pub levers: Vec<String>,
     #[command(flatten)]
@@ -395,7 +395,7 @@ pub struct Show {
     ///
     /// Of a sweep requests a second (at rates the response, p99) and CPU a request against what was swept over. Of a
     /// job of requests latency by percentile. Of trials of some seconds CPU and memory of the store by second. Of
-    /// levers what each gains. Of `kvfair growth` how costs grow.
+    /// levers what each gains. Of `kvfair growth` how costs grow. Of all else the targets beside each other.
     #[arg(long, value_name = "FILE")]
     pub svg: Option<PathBuf>,
     /// Write all op times to DIR for other tools: an .hgrm file each, in microseconds, and histograms.hlog

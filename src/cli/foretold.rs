@@ -10,8 +10,8 @@ use crate::model::units;
 use crate::scheduler::pilot::{Expected, Foreseen};
 
 /// Says how long the least blocks take where `always`, and otherwise only where they do not fit into `time`: then as
-/// many blocks are planned as do.
-pub fn foretell(plan: &mut Plan, foreseen: &Foreseen, time: Duration, always: bool) {
+/// many blocks are planned as do. `apart` is what other parts of the run have of its budget.
+pub fn foretell(plan: &mut Plan, foreseen: &Foreseen, (time, apart): (Duration, Duration), always: bool) {
     let fewer = foreseen.fewer_blocks(plan, time);
     let (least, before) = (plan.blocks.least, 1 - plan.first_block());
     let takes_s = foreseen.block_s() * f64::from(least + before);
@@ -22,7 +22,7 @@ pub fn foretell(plan: &mut Plan, foreseen: &Foreseen, time: Duration, always: bo
         }
         return;
     };
-    too_long(plan, foreseen, fewer, time);
+    too_long(plan, foreseen, fewer, (time, apart));
     plan.blocks = fewer;
 }
 
@@ -47,18 +47,24 @@ pub fn of_programs(plan: &Plan, block: &[Record], time: Duration) {
     // Where the time is over already the rows say so.
     let fewer = foreseen.fewer_blocks(plan, time).filter(|_| !time.is_zero() && !foreseen.0.is_empty());
     if let Some(fewer) = fewer {
-        too_long(plan, &foreseen, fewer, time);
+        too_long(plan, &foreseen, fewer, (time, Duration::ZERO));
     }
 }
 
 /// What the least blocks take, target by target, and what to leave out.
-fn too_long(plan: &Plan, foreseen: &Foreseen, fewer: Blocks, time: Duration) {
+fn too_long(plan: &Plan, foreseen: &Foreseen, fewer: Blocks, (time, apart): (Duration, Duration)) {
     let least = plan.blocks.least;
     let takes_s = foreseen.block_s() * f64::from(least + 1 - plan.first_block());
     let blocks = if fewer.least == 1 { "1 block is".to_string() } else { format!("{} blocks are", fewer.least) };
     let claims = if fewer.least < CLAIM_BLOCKS { ", from which nothing is claimed" } else { "" };
+    if foreseen.0.is_empty() {
+        let minutes = whole_minutes((time + apart).as_secs_f64() * 2.0);
+        return complain(&format!(
+            "kvfair: pilots took the time of the run: {blocks} run{claims}\nhint: give it more time: --budget {minutes}m"
+        ));
+    }
     complain(&format!(
-        "kvfair: {least} blocks take about {}, and the run has {}: {blocks} run{claims}",
+        "kvfair: {least} blocks take about {}, and the run has {} for them: {blocks} run{claims}",
         in_words(takes_s),
         in_words(time.as_secs_f64())
     ));
@@ -66,11 +72,15 @@ fn too_long(plan: &Plan, foreseen: &Foreseen, fewer: Blocks, time: Duration) {
     each.sort_by(|one, other| one.took_s.total_cmp(&other.took_s));
     let told: Vec<String> = each.iter().map(|one| format!("{} {} s", one.label, units::seconds(one.took_s))).collect();
     complain(&format!("kvfair: a trial takes about: {}", told.join(", ")));
-    // The next whole minute, with some to spare.
-    let minutes = (takes_s * SPARED / 60.0).ceil();
+    let minutes = whole_minutes(takes_s * SPARED + apart.as_secs_f64());
     let out = too_slow(plan, foreseen, time);
     let out = if out.is_empty() { String::new() } else { format!("leave out {}, or ", out.join(", ")) };
     complain(&format!("hint: {out}give it more time: --budget {minutes}m"));
+}
+
+/// The next one: some time is to spare.
+fn whole_minutes(time_s: f64) -> f64 {
+    (time_s / 60.0).ceil().max(1.0)
 }
 
 /// What is foreseen is no more than a guess.

@@ -306,7 +306,7 @@ fn foretell(
     let mut gates = Gates::new(left / REPEATED);
     let foreseen = pilot::foresee(&errand.plan, sizes, left, (scratch, interrupt), &mut gates)?;
     tell_disturbed(&gates);
-    foretold::foretell(&mut errand.plan, &foreseen, at_most(), true);
+    foretold::foretell(&mut errand.plan, &foreseen, (at_most(), Duration::ZERO), true);
     Ok(())
 }
 
@@ -369,7 +369,7 @@ fn fit_into(left: Duration, errand: &mut Errand<'_>, scratch: &Path, interrupt: 
     }
     let at_most = errand.time.map_or(left, |time| time.at_most);
     foretold::tell_fewer_blocks(&errand.plan, asked);
-    foretold::foretell(&mut errand.plan, &foreseen, timer.left_of(at_most), false);
+    foretold::foretell(&mut errand.plan, &foreseen, (timer.left_of(at_most), Duration::ZERO), false);
     Ok(())
 }
 

@@ -11,6 +11,7 @@ use crate::harness::load::Parts;
 use crate::harness::save;
 use crate::model::record::{Outcome, Record};
 use crate::report::chart::{Chart, document};
+use crate::report::page::{self, PagePart};
 use crate::report::point::is_swept;
 use crate::report::standing::standings;
 use crate::report::warn::WarningInput;
@@ -112,7 +113,8 @@ fn measured(path: &Path, parts: Parts) -> Result<Vec<Record>> {
     Ok(records)
 }
 
-/// Whatever the job has: its sweep, latency by percentile, CPU and memory by second; or how costs grow.
+/// Whatever the job has: its sweep, latency by percentile, CPU and memory by second; or how costs grow. Where it has
+/// none of these its targets beside each other.
 fn drawn(records: &[Record]) -> Result<String> {
     if grown::is_growth(records) {
         return grown::drawn(records);
@@ -125,7 +127,9 @@ fn drawn(records: &[Record]) -> Result<String> {
     let sweep = sweep_chart::chart(&points, &rows);
     let others = [percentiles::chart(&seen)?, by_second::chart(&seen)];
     if others.iter().all(|chart| chart.plots.is_empty()) {
-        return Ok(document(&headline, &[sweep?]));
+        let part = PagePart { title: String::new(), seen };
+        let targets = || Some(page::ratios_svg(&headline, &part)).filter(|_| points.is_empty()).flatten();
+        return sweep.map(|sweep| document(&headline, &[sweep])).or_else(|why| targets().ok_or(why));
     }
     let all: Vec<Chart> = sweep.into_iter().chain(others).collect();
     Ok(document(&headline, &all))

@@ -120,7 +120,12 @@ impl Peaks {
 }
 
 #[cfg(target_os = "linux")]
-pub use linux::{children, family, memory_of, name_of, reading, runs, shares_of, statuses_of};
+mod tree;
+
+#[cfg(target_os = "linux")]
+pub use linux::{memory_of, name_of, reading, runs, shares_of, statuses_of};
+#[cfg(target_os = "linux")]
+pub use tree::{children, family};
 
 #[cfg(target_os = "linux")]
 mod linux {
@@ -130,18 +135,8 @@ mod linux {
     use procfs::process::{MMPermissions, MMapPath, MemoryMap, MemoryMaps, Process};
 
     use super::UsageReading;
+    use super::tree::family;
     use crate::model::record::Peak;
-
-    /// A process and all that descend from it and still live.
-    pub fn family(root: u32) -> Vec<u32> {
-        let mut members = vec![root];
-        let mut next = 0;
-        while next < members.len() {
-            members.extend(children(members[next]));
-            next += 1;
-        }
-        members
-    }
 
     /// What the kernel calls a process: fifteen bytes that it may have chosen itself.
     pub fn name_of(pid: u32) -> Option<String> {
@@ -152,35 +147,6 @@ mod linux {
     pub fn runs(pid: u32) -> bool {
         let stat = Process::new(pid as i32).and_then(|process| process.stat());
         stat.is_ok_and(|stat| !matches!(stat.state, 'Z' | 'X'))
-    }
-
-    /// So often children are listed until two lists are the same.
-    const LISTS: usize = 8;
-
-    /// The children of a process, dead ones that nobody has waited for included. A list may lack a child that lives if
-    /// another one ends meanwhile (proc_pid_task(5), `children`): what any of a few lists has counts, until two are the
-    /// same.
-    pub fn children(parent: u32) -> Vec<u32> {
-        let mut known = listed(parent);
-        let mut last = known.clone();
-        for _ in 1..LISTS {
-            let list = listed(parent);
-            if list == last {
-                break;
-            }
-            let new: Vec<u32> = list.iter().copied().filter(|child| !known.contains(child)).collect();
-            known.extend(new);
-            last = list;
-        }
-        known
-    }
-
-    fn listed(parent: u32) -> Vec<u32> {
-        let children = Process::new(parent as i32).and_then(|process| {
-            let tasks = process.tasks()?.flatten();
-            Ok(tasks.filter_map(|task| task.children().ok()).flatten().collect::<Vec<_>>())
-        });
-        children.unwrap_or_default()
     }
 
     /// What a process tree has used up by now, its dead children included. A process that is gone counts nothing.
@@ -434,28 +400,6 @@ mod tests {
     use std::process::{Command, Stdio};
 
     use super::*;
-
-    /// Two hundred older children end while the list is read.
-    #[cfg(target_os = "linux")]
-    #[test]
-    fn a_child_that_lives_is_listed_while_others_end() {
-        let script = "for i in $(seq 100 300); do sleep 0.$i & done; exec 3>&1; sleep 20 >/dev/null & echo $! >&3; exec >&- 3>&-; wait";
-        let mut shell = Command::new("bash").args(["-c", script]).stdout(Stdio::piped()).spawn().expect("bash");
-        let mut line = String::new();
-        let mut told = std::io::BufReader::new(shell.stdout.take().expect("a pipe"));
-        std::io::BufRead::read_line(&mut told, &mut line).expect("a line");
-        let lives: u32 = line.trim().parse().expect("a number");
-        let (began, mut lacking, mut lists) = (std::time::Instant::now(), 0, 0);
-        while began.elapsed().as_secs_f64() < 0.5 {
-            lists += 1;
-            lacking += u32::from(!children(shell.id()).contains(&lives));
-        }
-        for pid in [lives, shell.id()] {
-            let _ = nix::sys::signal::kill(nix::unistd::Pid::from_raw(pid as i32), nix::sys::signal::Signal::SIGKILL);
-        }
-        let _ = shell.wait();
-        assert_eq!(lacking, 0, "of {lists} lists");
-    }
 
     /// Who joins a tree after it was first looked at counts too.
     #[test]

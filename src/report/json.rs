@@ -17,7 +17,7 @@ use super::standing::{Standing, Standings};
 use super::trials::{TRIALS, Trial};
 use super::versus::Versus;
 use super::warn::{Warning, WarningInput};
-use super::words;
+use super::{whole, words};
 use crate::model::effort::CLAIM_BLOCKS;
 use crate::model::load::Swept;
 use crate::model::record::{Machine, Record, Stream};
@@ -41,7 +41,7 @@ struct RunTold<'a> {
     method: u32,
     debug_build: bool,
     began: &'a str,
-    /// False where the run was still going on when the file was read.
+    /// False where the run was still going on when the file was read, or was cut off.
     finished: bool,
     durability: Durability,
     configuration: Configuration,
@@ -133,7 +133,7 @@ pub fn document(seen: &WarningInput<'_>, told: &ReportJson<'_>, lines: JsonRows<
     let standings = seen.standings;
     let repeated = standings.repeated.iter();
     let document = Document {
-        run: run(first),
+        run: run(first, seen.records),
         verdict: Verdict {
             headline: words::headline(seen.records, standings).replace('\n', " "),
             sentence: &told.sentence,
@@ -151,14 +151,14 @@ pub fn document(seen: &WarningInput<'_>, told: &ReportJson<'_>, lines: JsonRows<
     Ok(format!("{}\n", serde_json::to_string_pretty(&document)?))
 }
 
-fn run(first: &Record) -> RunTold<'_> {
+fn run<'r>(first: &'r Record, records: &[Record]) -> RunTold<'r> {
     RunTold {
         command: &first.run.command,
         kvfair: &first.kvfair,
         method: first.method,
         debug_build: first.debug_build,
         began: &first.run.began,
-        finished: !first.is_under_way,
+        finished: !first.is_under_way && whole::cut_off(records).is_none(),
         durability: first.durability,
         configuration: first.configuration,
         clients: first.clients,

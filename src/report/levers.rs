@@ -73,9 +73,9 @@ pub struct Attempt {
 pub struct LeverReport {
     #[serde(skip)]
     pub headline: String,
-    /// What was typed of it behind the command: the job, or the program.
+    /// `kvfair levers` as it was typed, or as it would ask the same as an advice: without its levers and its time.
     #[serde(skip)]
-    pub asked: String,
+    pub asked: Vec<String>,
     /// Each lever was measured alone: by `kvfair advise`.
     pub is_advice: bool,
     pub base: String,
@@ -277,10 +277,7 @@ pub fn report(records: &[Record]) -> Result<Option<LeverReport>> {
     };
     Ok(Some(LeverReport {
         headline: words::headline(&gains, &standing::standings(&gains)),
-        asked: gains[0]
-            .job
-            .program()
-            .map_or_else(|| gains[0].job.name.clone(), |(command, _)| format!("--exec {}", typed::quoted(command))),
+        asked: asked(&gains[0], &seen.run.base),
         is_advice: seen.all == LeverSet::BASE,
         base: seen.run.base.clone(),
         job: gains[0].job.name.clone(),
@@ -294,6 +291,16 @@ pub fn report(records: &[Record]) -> Result<Option<LeverReport>> {
         durability: levels(records),
         left_out: seen.run.left_out.clone(),
     }))
+}
+
+fn asked(record: &Record, base: &str) -> Vec<String> {
+    if record.run.command.is_empty() {
+        return typed::words(&["levers", &record.job.name, base]);
+    }
+    let mut asked = typed::again(&record.run.command);
+    asked[0] = "levers".to_string();
+    asked.retain(|word| word != "--json");
+    ["--levers", "--budget"].iter().fold(asked, |asked, option| typed::without(asked, option))
 }
 
 fn row(lever: &RunLever, place: usize, seen: &GainsSeen, records: &[Record]) -> Result<LeverRow> {

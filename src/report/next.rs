@@ -6,18 +6,14 @@ use std::path::Path;
 use super::cells::{Row, Status};
 use super::standing::Standing;
 use super::table::{width, wrap};
-use super::typed::{quoted, value, with, without, words};
+use super::typed::{again, line, value, with, without, words};
 use super::warn::{WarningInput, is_short};
 use crate::model::effort::{BLOCKS_MAX, CLAIM_BLOCKS, Effort};
-use crate::model::logins::HIDDEN;
 use crate::model::record::Record;
 use crate::model::trial::{Configuration, Data, Durability};
 
 /// Who waits longer than this share of its time is told what would help.
 const WAITS_SHARE: f64 = 0.8;
-/// Options that name what must not exist yet: what was typed has made it.
-const MADE: [&str; 5] = ["--output", "-o", "--keep", "--html", "--svg"];
-
 /// How standard input is named: what came from it must come again.
 const STDIN: [&str; 4] = ["-", "-i-", "-i=-", "--input=-"];
 
@@ -56,7 +52,7 @@ pub fn next(seen: &WarningInput<'_>, known: &Known<'_>) -> String {
     });
     let is_piped = command.iter().any(|word| STDIN.contains(&word.as_str()));
     let pipe = if is_piped && first.job.data.is_stdin() { "... | " } else { "" };
-    format!("next{when}: {pipe}kvfair {}", command.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" "))
+    format!("next{when}: {pipe}{}", line(&command))
 }
 
 /// What was typed, with what helps most, and when that is to be run.
@@ -64,14 +60,13 @@ fn helps(seen: &WarningInput<'_>, first: &Record, known: &Known<'_>) -> Option<(
     if matches!(first.job.data, Data::Program { .. }) || first.job.load.as_ref().is_some_and(|load| load.read_only) {
         return None;
     }
-    let typed = match first.run.command.first().map(String::as_str) {
-        Some("run" | "compare" | "find-max" | "history") => first.run.command.clone(),
+    let of_job = words(&["run", &first.job.name]);
+    let typed = again(match first.run.command.first().map(String::as_str) {
+        Some("run" | "compare" | "find-max" | "history") => &first.run.command,
         // The first look, and records that do not tell.
-        None => words(&["run", &first.job.name]),
+        None => &of_job,
         Some(_) => return None,
-    };
-    let typed = typed.iter().map(|word| word.replace(&format!("://{HIDDEN}@"), "://")).collect();
-    let typed: Vec<String> = MADE.iter().fold(typed, |typed, option| without(typed, option));
+    });
     if let Some(after_s) = cut_off_after_s(seen.rows) {
         let typed_s = value(&typed, "--timeout").and_then(seconds);
         // What ended before its time-out was cut off by the end of the run.
@@ -119,7 +114,7 @@ fn tells_more(
         return None;
     }
     if first.run.blocks < CLAIM_BLOCKS && stores > 1 {
-        return Some(Some(("", without(typed, "--blocks"))));
+        return Some(enough_blocks(typed, seen).map(|typed| ("", typed)));
     }
     Some(match doubt(seen, stores)? {
         Doubt::Machine => Some((", on a quiet machine", typed)),
@@ -199,6 +194,17 @@ fn larger(typed: Vec<String>, seen: &WarningInput<'_>, first: &Record) -> Option
     }
 }
 
+/// As many blocks as a claim needs: they were typed, or there was no time for more.
+fn enough_blocks(typed: Vec<String>, seen: &WarningInput<'_>) -> Option<Vec<String>> {
+    if value(&typed, "--blocks").is_some() {
+        return Some(without(typed, "--blocks"));
+    }
+    match value(&typed, "--budget").and_then(doubled) {
+        Some(budget) => Some(with(typed, "--budget", &budget)),
+        None => longer(typed, seen),
+    }
+}
+
 /// More blocks, or more time for them; nothing where there are as many as there may be.
 fn longer(typed: Vec<String>, seen: &WarningInput<'_>) -> Option<Vec<String>> {
     let planned = seen.records.first().map_or(0, |record| record.run.blocks);
@@ -236,6 +242,12 @@ fn split(time: &str) -> (&str, &str) {
     time.split_at(time.find(|letter: char| !letter.is_ascii_digit() && letter != '.').unwrap_or(time.len()))
 }
 
+/// Whether it is called otherwise than it is typed: `redis?name=old`.
+fn has_own_name(row: &Row, first: &Record) -> bool {
+    let named = format!("name={}", row.target);
+    first.run.command.iter().any(|word| word.contains(&named))
+}
+
 /// "97 % of redis+unix is waiting for one answer at a time", and what helps.
 fn waits(row: &Row, first: &Record) -> Option<String> {
     let numbers = row.numbers.as_ref()?;
@@ -246,7 +258,10 @@ fn waits(row: &Row, first: &Record) -> Option<String> {
         format!("{:.0} % of {} is waiting for one answer at a time", numbers.waiting_share * 100.0, row.target);
     let is_usual = row.group.is_empty() && first.target.cache.is_none();
     let help = match first.job.name.as_str() {
-        "fans" if is_usual => format!("see --via batch, --via native, cached:{}, --clients 8", row.target),
+        "fans" if is_usual && !has_own_name(row, first) => {
+            format!("see --via batch, --via native, cached:{}, --clients 8", row.target)
+        }
+        "fans" if is_usual => "see --via batch, --via native, --clients 8".to_string(),
         _ if !first.agents.is_empty() => "see --agents 8".to_string(),
         _ => "see --clients 8".to_string(),
     };

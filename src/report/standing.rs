@@ -33,7 +33,8 @@ pub struct Counted {
 
 impl Counted {
     pub fn of(records: &[Record]) -> Counted {
-        let all = || records.iter().filter(|record| record.block > 0);
+        // Of a block that was cut off there may be no more than the second trial of an A/A control.
+        let all = || records.iter().filter(|record| record.block > 0 && !record.aa_control);
         // Where nothing is claimed nothing need be discarded.
         let claims = records.first().is_some_and(|record| record.run.blocks >= CLAIM_BLOCKS);
         let discarded = discarded_blocks(records.iter().map(|record| (record.block, &record.noise)).filter(|_| claims));

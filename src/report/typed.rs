@@ -1,5 +1,6 @@
 //! A command as it was typed: its options changed, and its words quoted for a shell.
 
+use crate::model::logins::HIDDEN;
 use crate::model::plain;
 
 /// Words as a command has them.
@@ -48,6 +49,20 @@ pub fn with(typed: Vec<String>, option: &str, value: &str) -> Vec<String> {
     let place = typed.iter().position(|word| word == "--").unwrap_or(typed.len());
     typed.splice(place..place, words(&[option, value]));
     typed
+}
+
+/// Options that name what must not exist yet: what was typed has made it.
+const MADE: [&str; 5] = ["--output", "-o", "--keep", "--html", "--svg"];
+
+/// As it is to be typed another time: without what it has made, and without logins.
+pub fn again(typed: &[String]) -> Vec<String> {
+    let typed = typed.iter().map(|word| word.replace(&format!("://{HIDDEN}@"), "://")).collect();
+    MADE.iter().fold(typed, |typed, option| without(typed, option))
+}
+
+/// The command as a shell takes it.
+pub fn line(typed: &[String]) -> String {
+    format!("kvfair {}", typed.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" "))
 }
 
 /// As a shell takes it for one word, on this line: results may be somebody else's.

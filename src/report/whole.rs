@@ -22,7 +22,9 @@ pub fn cut_off(records: &[Record]) -> Option<String> {
 /// The trials that are missing from the last of these blocks, which have the same targets.
 fn last_block(records: &[&Record]) -> Option<String> {
     let counted: Vec<&Record> = records.iter().copied().filter(|record| is_of_a_block(record)).collect();
-    let last = counted.iter().map(|record| record.block).max()?;
+    // A block may have begun with the second trial of an A/A control.
+    let is_run = |record: &&&Record| record.aa_control || is_of_a_block(record);
+    let last = records.iter().filter(is_run).map(|record| record.block).max()?;
     let rtt_us = |record: &Record| record.network.map(|network| network.rtt_us);
     let of = |record: &Record| (record.target.label.clone(), record.job.units, record.durability, rtt_us(record));
     let with = |is: &dyn Fn(&Record) -> bool| -> BTreeSet<_> {
@@ -102,7 +104,9 @@ mod tests {
         assert_eq!(cut_off(&failed[..4]).as_deref(), Some("block 2 has 1 of 2 trials"));
         let mut aa_control = of(2, "a");
         aa_control.aa_control = true;
-        assert!(cut_off(&[&whole[..4], &[aa_control]].concat()).is_some(), "a second trial stands for no first one");
+        assert!(cut_off(&[&whole[..4], &[aa_control.clone()]].concat()).is_some(), "it stands for no first one");
+        let begun = [&whole[..3], &[aa_control]].concat();
+        assert_eq!(cut_off(&begun).as_deref(), Some("block 2 has 1 of 4 trials"), "it may be the first of its block");
         let searched = whole.clone().map(|mut record| {
             record.run.command = vec!["find-max".to_string()];
             record

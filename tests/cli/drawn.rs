@@ -63,10 +63,20 @@ fn a_sweep_is_drawn_beside_its_table() {
     assert_eq!(names_in(&desk, "new"), ["sweep.svg"], "nothing else is left behind");
 }
 
+/// The picture that a page begins with.
 #[test]
-fn what_is_no_sweep_is_not_drawn() {
+fn what_is_no_sweep_is_drawn_as_targets_beside_each_other() {
     let desk = Desk::new();
-    desk.run(&[&NGRAMS[..], &["ngrams.jsonl", "ram"]].concat()).exits(0);
+    desk.run(&[&NGRAMS[..], &["ngrams.jsonl", "ram", "lmdb"]].concat()).exits(0);
+    desk.run(&["show", "ngrams.jsonl", "--svg", "ngrams.svg"]).exits(0);
+    let svg = read(&desk, "ngrams.svg");
+    assert!([">ram<", ">lmdb<", "1.00x"].iter().all(|word| svg.contains(word)), "{svg}");
+}
+
+#[test]
+fn what_has_no_number_is_not_drawn() {
+    let desk = Desk::new();
+    desk.run(&[&NGRAMS[..], &["ngrams.jsonl", "null"]].concat());
     let said = desk.run(&["show", "ngrams.jsonl", "--svg", "ngrams.svg"]);
     said.exits(1).complains("ngrams.jsonl: there is no sweep to draw").complains("hint: `kvfair run getset --clients");
     assert_eq!((said.out.as_str(), names_in(&desk, ".")), ("", vec!["ngrams.jsonl".to_string()]));

@@ -186,7 +186,8 @@ fn of_the_client(ground: &Ground<'_>) -> Vec<Lever> {
     if base.target.cache.is_none() && base.adapter.role == Role::Store {
         let change = Change::Cache(target::usual_cache());
         let pays = "memory of the client, stale reads elsewhere";
-        add(cache_name(base), vec![LeverValue { words: "cache".to_string(), pays, change }]);
+        let name = cache_name(base);
+        add(name, vec![LeverValue { words: name.to_string(), pays, change }]);
     }
     if let Some(load) = &ground.plan.job.load {
         add("clients", numbers_of_clients(ground.plan.clients).map(clients).collect());

@@ -178,7 +178,8 @@ pub fn size(session: &LeverSession<'_>, ground: &Ground<'_>, plan: &mut Plan, ti
     let mut gates = Gates::new(time / REPEATED);
     let place = (session.scratch, session.interrupt);
     let foreseen = pilot::foresee(plan, &[units], time, place, &mut gates)?;
-    foretold::foretell(plan, &foreseen, time, ground.args.how.blocks.is_none());
+    let apart = session.budget.saturating_sub(time);
+    foretold::foretell(plan, &foreseen, (time, apart), ground.args.how.blocks.is_none());
     Ok(())
 }
 
@@ -198,7 +199,7 @@ fn fitted(session: &LeverSession<'_>, plan: &mut Plan, time: Duration) -> Result
     let (scratch, interrupt) = (session.scratch, session.interrupt);
     let freedom = Freedom { only_quick: false, fewer_blocks: false };
     let foreseen = pilot::fit_into(time, plan, freedom, scratch, interrupt, (&mut gates, &mut tell))?;
-    foretold::foretell(plan, &foreseen, time, false);
+    foretold::foretell(plan, &foreseen, (time, session.budget.saturating_sub(time)), false);
     Ok(())
 }
 

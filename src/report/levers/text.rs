@@ -4,7 +4,7 @@ use super::{EnoughLevers, LevelRow, LeverCost, LeverReport, LeverRow, SyntheticA
 use crate::model::levers::TriedValue;
 use crate::model::units;
 use crate::report::table::{TableLine, layout, width, wrap};
-use crate::report::typed::quoted;
+use crate::report::typed;
 use crate::report::versus::{at_least, versus};
 use crate::stats::levers::{Confirmed, Gain, LeverEffect};
 
@@ -62,7 +62,7 @@ pub fn advised(report: &LeverReport) -> Vec<AdvisedLever> {
         let pays = if lever.pays.is_empty() { "nothing known" } else { &lever.pays };
         AdvisedLever {
             what: format!("{}: {}; costs {pays}", lever.change, gained(gain, report.cost)),
-            command: format!("kvfair levers {} {} --levers {}", report.asked, quoted(&report.base), lever.name),
+            command: typed::line(&typed::with(report.asked.clone(), "--levers", &lever.name)),
         }
     };
     helpful.iter().take(ADVICE_MAX).map(one).collect()

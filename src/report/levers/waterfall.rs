@@ -215,7 +215,7 @@ pub mod tests {
         };
         LeverReport {
             headline: "fans, 1,000 profiles".to_string(),
-            asked: "fans".to_string(),
+            asked: crate::report::typed::words(&["levers", "fans", "store"]),
             is_advice: false,
             base: "store".to_string(),
             job: "fans".to_string(),

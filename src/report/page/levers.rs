@@ -216,7 +216,7 @@ mod tests {
             (lever.last, lever.not_in_all) = (None, Some("each alone".to_string()));
         });
         let html = levers(&advice).into_string();
-        says(&html, &["<code class=\"command\">kvfair levers fans store --levers via native</code>"]);
+        says(&html, &["<code class=\"command\">kvfair levers fans store --levers 'via native'</code>"]);
         for bad in ["as the last one", "all together", "cannot be combined", "<s>", "each alone"] {
             assert!(!html.contains(bad), "{bad}\n{html}");
         }

@@ -5,12 +5,16 @@ use maud::{Markup, html};
 
 use crate::model::units;
 use crate::report::chart::palette::{GREY, GRID, LINES, PAPER, Stroke, TEXT, hex};
-use crate::report::chart::plot::{LETTER_SHARE, px};
+use crate::report::chart::plot::{LETTER_SHARE, letters_in, px};
+use crate::report::chart::{file, paragraph};
+use crate::report::table::wrap;
 
 // Lengths in the picture's own pixels.
 pub const WIDTH: f64 = 880.0;
 pub const MARGIN: f64 = 8.0;
 pub const LETTERS: f64 = 13.0;
+const HEADING: f64 = 15.0;
+const HEADING_LINE: f64 = 20.0;
 /// The numbers and the title of an axis.
 pub const AXIS: f64 = 44.0;
 const LEGEND: f64 = 24.0;
@@ -31,6 +35,23 @@ pub fn figure(title: &str, height: f64, drawn: &Markup, caption: &str) -> Markup
             figcaption { (caption) }
         }
     }
+}
+
+/// What is drawn below a heading and above its caption, as a file of its own.
+pub fn document(heading: &str, height: f64, drawn: &Markup, caption: &str) -> String {
+    let inside = WIDTH - 2.0 * MARGIN;
+    let heading = wrap(heading, letters_in(inside, HEADING));
+    let caption = wrap(caption, letters_in(inside, LETTERS));
+    let top = MARGIN + heading.len() as f64 * HEADING_LINE;
+    let bottom = top + height;
+    let whole = bottom + (caption.len() as f64 + 0.5) * HEADING_LINE;
+    let body = html! {
+        rect width=(px(WIDTH)) height=(px(whole)) fill=(hex(PAPER.light)) {}
+        (paragraph(&heading, (MARGIN, MARGIN), HEADING, HEADING_LINE, TEXT))
+        g transform=(format!("translate(0 {})", px(top))) { (drawn) }
+        (paragraph(&caption, (MARGIN, bottom), LETTERS, HEADING_LINE, GREY))
+    };
+    file((WIDTH, whole), LETTERS, &body.into_string())
 }
 
 /// The sentences that are true, one behind the other.

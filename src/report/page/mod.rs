@@ -171,6 +171,15 @@ pub fn without_results(why: &str) -> String {
 
 /// Times and CPU as ratios, first what the heading speaks of first; then memory and disk, which the page's script shows
 /// when they are chosen.
+/// The first picture of a page, as a file of its own: seconds, or CPU where the heading speaks of that. Nothing where
+/// no target has a number.
+pub fn ratios_svg(heading: &str, part: &PagePart<'_>) -> Option<String> {
+    let leads_with_cpu = claims::leads_with_cpu(part.seen.rows, part.seen.standings);
+    let (seconds, cpu) = (ratios::of_seconds(part), ratios::of_cpu(part));
+    let first = if leads_with_cpu { cpu.or(seconds) } else { seconds.or(cpu) };
+    first.map(|first| picture::document(heading, &first))
+}
+
 fn pictures(input: &PageInput<'_>) -> Markup {
     // What the heading speaks of first; that of several sizes speaks of how times grow.
     let leads_with_cpu =

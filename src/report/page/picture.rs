@@ -46,6 +46,12 @@ pub fn figure(picture: &RatioPicture, axis: &RatioAxis, alike: &str) -> Markup {
     marks::figure(&picture.title, height, &drawn, &caption(picture, alike))
 }
 
+/// The picture as a file of its own.
+pub fn document(heading: &str, picture: &RatioPicture) -> String {
+    let (height, drawn) = drawn(picture, &axis_of(std::slice::from_ref(picture)));
+    marks::document(heading, height, &drawn, &caption(picture, ""))
+}
+
 fn caption(picture: &RatioPicture, alike: &str) -> String {
     let axis = match alike {
         "" => "Logarithmic axis.".to_string(),

@@ -137,7 +137,9 @@ fn answers(input: &PageInput<'_>, made_up: &str) -> String {
     let wrong = trials().filter(|record| matches!(record.verdict, Verdict::Wrong { .. })).count();
     let [told_right, told_all] = [right, all].map(|count| units::thousands(count as u64));
     let mut said = format!("right in {told_right} of {told_all} trials{made_up}");
-    for (count, words) in [(wrong, "wrong"), (unchecked, "not checked")] {
+    // It was refused, did not start, or failed.
+    let none = all - right - unchecked - wrong;
+    for (count, words) in [(wrong, "wrong"), (unchecked, "not checked"), (none, "without an answer")] {
         if count > 0 {
             said += &format!("; {} {words}", units::thousands(count as u64));
         }

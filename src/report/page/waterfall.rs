@@ -8,7 +8,7 @@ use super::marks::{
 };
 use crate::report::chart::palette::{GREY, GRID, LINES, PAPER, Stroke, TEXT, hex};
 use crate::report::chart::plot::{letters_in, px};
-use crate::report::chart::{file, paragraph, shortened};
+use crate::report::chart::shortened;
 use crate::report::levers::waterfall::{MarkKind, Waterfall, WaterfallMark, WaterfallPlace, WaterfallRow};
 use crate::report::table::wrap;
 
@@ -30,8 +30,6 @@ const SMALL_LINES_MAX: usize = 3;
 const LEVEL_ROOM: f64 = 4.0;
 /// Between the strokes of what is hatched.
 const HATCH: f64 = 6.0;
-const HEADING: f64 = 15.0;
-const HEADING_LINE: f64 = 20.0;
 
 /// The picture with its caption.
 pub fn figure(waterfall: &Waterfall) -> Markup {
@@ -39,22 +37,10 @@ pub fn figure(waterfall: &Waterfall) -> Markup {
     marks::figure(&waterfall.title, height, &drawn, &caption(waterfall))
 }
 
-/// The picture below a heading and above its caption, as a file of its own.
+/// The picture as a file of its own.
 pub fn document(heading: &str, waterfall: &Waterfall) -> String {
-    let inside = WIDTH - 2.0 * MARGIN;
-    let heading = wrap(heading, letters_in(inside, HEADING));
-    let caption = wrap(&caption(waterfall), letters_in(inside, LETTERS));
     let (height, drawn) = drawn(waterfall);
-    let top = MARGIN + heading.len() as f64 * HEADING_LINE;
-    let bottom = top + height;
-    let whole = bottom + (caption.len() as f64 + 0.5) * HEADING_LINE;
-    let body = html! {
-        rect width=(px(WIDTH)) height=(px(whole)) fill=(hex(PAPER.light)) {}
-        (paragraph(&heading, (MARGIN, MARGIN), HEADING, HEADING_LINE, TEXT))
-        g transform=(format!("translate(0 {})", px(top))) { (drawn) }
-        (paragraph(&caption, (MARGIN, bottom), LETTERS, HEADING_LINE, GREY))
-    };
-    file((WIDTH, whole), LETTERS, &body.into_string())
+    marks::document(heading, height, &drawn, &caption(waterfall))
 }
 
 fn caption(waterfall: &Waterfall) -> String {
