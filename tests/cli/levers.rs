@@ -201,7 +201,10 @@ fn an_advice_is_a_few_lines_with_gain_price_and_command() {
     // Many keys in one question help, but on the busiest machine nothing can be told.
     match advice {
         0 => said.shows("redis: ").shows("via "),
-        _ => said.shows("1. via ").shows("; costs ").shows("kvfair levers fans redis --profiles 150 --blocks 6 --levers via"),
+        _ => said
+            .shows("1. via ")
+            .shows("; costs ")
+            .shows("kvfair levers fans redis --profiles 150 --blocks 6 --levers via"),
     };
     assert!(!said.out.contains("6. "), "{}", said.out);
     assert_eq!(desk.run(&["show", OUT]).out, said.out);
