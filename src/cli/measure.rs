@@ -21,6 +21,7 @@ use crate::harness::timing::{End, Timer};
 use crate::harness::trial::Bench;
 use crate::harness::{gates, network, pin, scratch, visits};
 use crate::jobs::lookup::LOOKUP;
+use crate::jobs::ngrams::NGRAMS;
 use crate::model::answers;
 use crate::model::disturbed::Disturbed;
 use crate::model::effort::Blocks;
@@ -32,7 +33,7 @@ use crate::model::units::thousands;
 use crate::report::ahead;
 use crate::report::cells::{self, Row, Status};
 use crate::report::standing::{Counted, standings};
-use crate::report::unclear;
+use crate::report::{typed, unclear};
 use crate::scheduler::gated::Gates;
 use crate::scheduler::pilot::{self, Freedom};
 use crate::scheduler::rounds::{self, Ended, RunEnd, Time};
@@ -421,6 +422,21 @@ fn in_words(stopped: RunEnd, blocks: Blocks) -> String {
     }
 }
 
+/// What was typed of a job's data and how they are kept.
+const DATA_OPTIONS: [&str; 9] =
+    ["--input", "-i", "--format", "--messages", "--skip-bad", "--order", "--unit", "--durability", "--config"];
+
+/// The job that reads what was kept: with the options that say which data it is.
+fn same_data(command: &[String], target: &str) -> Vec<String> {
+    let mut again = typed::words(&["run", LOOKUP.name, target]);
+    for option in DATA_OPTIONS {
+        if let Some(value) = typed::value(command, option) {
+            again.extend(typed::words(&[option, value]));
+        }
+    }
+    again
+}
+
 /// The commands that query what `--keep` left behind.
 fn kept(errand: &Errand<'_>, rows: &[Row]) {
     let Some(keep) = &errand.plan.keep else { return };
@@ -432,7 +448,9 @@ fn kept(errand: &Errand<'_>, rows: &[Row]) {
             let page = if matches!(errand.plan.job.data, Data::File { .. }) { "PAGE" } else { "'Michael Jackson'" };
             format!("kvfair query {name}:{} {page}", place.display())
         } else if errand.plan.job.name == LOOKUP.name {
-            format!("kvfair run {} {name}:{}", LOOKUP.name, place.display())
+            typed::line(&same_data(&errand.plan.command, &format!("{name}:{}", place.display())))
+        } else if errand.plan.job.name == NGRAMS.name {
+            format!("kvfair lookup {name}:{} WORD", place.display())
         } else {
             place.display().to_string()
         };

@@ -114,7 +114,7 @@ fn counts_at_once(chosen: &Chosen, wanted: &Intent<'_>) -> Option<String> {
         () if chosen.target.cache.is_some() => out("uses no store, so it cannot have a cache\nhint: leave cached: out"),
         () if how.keep.is_some() => out("has no data that could be kept\nhint: leave --keep or the batch engine out"),
         () if engine.words_only && how.unit == Some(NgramUnit::Char) => {
-            out("counts words, not characters\nhint: leave it out, or --unit char")
+            out("counts words, not characters\nhint: leave it out, or --unit word")
         }
         () => None,
     }

@@ -29,6 +29,9 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// What must be known to open kept data again.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub struct Note {
+    /// Whose files they are; empty in notes of before this was noted.
+    #[serde(default)]
+    pub store: String,
     pub durability: Durability,
     #[serde(default)]
     pub configuration: Configuration,
@@ -115,8 +118,7 @@ fn asked<T>(
 /// How the data was opened when it was written, and how its records were.
 fn launch(chosen: &Chosen, place: Place) -> Result<(Launch, Note)> {
     let note = match &place {
-        Place::Path(path) if !path.exists() => bail!("there is nothing at {}", path.display()),
-        Place::Path(path) => read_note(path)?,
+        Place::Path(path) => note_of(chosen.adapter.name, path)?,
         _ => Note::default(),
     };
     let Note { durability, configuration, .. } = note;
@@ -124,6 +126,31 @@ fn launch(chosen: &Chosen, place: Place) -> Result<(Launch, Note)> {
     let settings = if own.is_empty() { note.settings.clone() } else { own.clone() };
     let login = chosen.login.clone();
     Ok((Launch { durability, configuration, settings, login, ..Launch::at(place, PATIENCE) }, note))
+}
+
+/// The note of a store of that name. Opening a directory without one would make files there.
+fn note_of(store: &str, directory: &Path) -> Result<Note> {
+    let place = directory.display();
+    if !directory.exists() {
+        bail!("there is nothing at {place}");
+    }
+    if !directory.join(NOTE).exists() {
+        let is_empty = fs::read_dir(directory).is_ok_and(|mut entries| entries.next().is_none());
+        let what = if is_empty { "it is empty" } else { "it is no directory that `kvfair run --keep` filled" };
+        bail!("{store}:{place}: {what}\nhint: `kvfair run lookup STORE --keep DIR` fills one");
+    }
+    let note = read_note(directory)?;
+    if let Some(what) = other_store(&note, store, directory) {
+        bail!(what);
+    }
+    Ok(note)
+}
+
+/// Why the files there are not this store's, where they are another one's.
+fn other_store(note: &Note, store: &str, directory: &Path) -> Option<String> {
+    let (own, place) = (&note.store, directory.display());
+    let is_other = !own.is_empty() && own != store;
+    is_other.then(|| format!("{place} was filled by {own}, and {store} is asked for: {own}:{place}"))
 }
 
 fn read_note(directory: &Path) -> Result<Note> {
@@ -139,6 +166,9 @@ fn read_note(directory: &Path) -> Result<Note> {
 pub fn fitting(directory: &Path, trial: &Record) -> Result<BTreeMap<String, String>, String> {
     let place = directory.display();
     let note = read_note(directory).map_err(|error| format!("{error:#}"))?;
+    if let Some(what) = other_store(&note, &trial.target.store, directory) {
+        return Err(what);
+    }
     let again = |what: String| Err(format!("{place} {what}"));
     let name = &trial.job.name;
     if note.job.as_ref().is_some_and(|job| job.name == NGRAMS.name) {

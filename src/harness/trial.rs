@@ -247,6 +247,7 @@ impl<'a> Bench<'a> {
         kept_data::note(
             data,
             &kept_data::Note {
+                store: chosen.adapter.name.to_string(),
                 durability: self.plan.durability,
                 configuration: self.plan.configuration,
                 via: chosen.via,

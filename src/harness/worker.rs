@@ -108,7 +108,7 @@ fn carry_out(trial: &TrialTask) -> Result<(), Early> {
         entry::must_have_room(store.as_ref(), trial)?;
     }
     if trial.step == TrialStep::Read && trial.job.lookup.readers > 1 {
-        return read_by_several(trial, adapter, kind, store);
+        return readers::read_by_several(trial, adapter, kind, store);
     }
     let one_of = match trial.step {
         TrialStep::Reader(index) => Some(readers::OneOf { job: job.as_ref(), index, of: trial.job.lookup.readers }),
@@ -145,7 +145,7 @@ fn carry_out(trial: &TrialTask) -> Result<(), Early> {
         tell_verdict(followers::judge(stage.replicas.as_ref(), store.as_ref(), judge)?);
         Ok(())
     });
-    match if trial.guest { take_back() } else { Ok(()) } {
+    match if trial.guest && stage.has_begun.get() { take_back() } else { Ok(()) } {
         Ok(()) => {
             // What an agent that is lost writes from now on is left to `kvfair clean`.
             if !may_still_write {
@@ -155,17 +155,6 @@ fn carry_out(trial: &TrialTask) -> Result<(), Early> {
         }
         Err(what) => Err(compared.err().map_or(Early::Failed(what.clone()), |early| early.and(&what))),
     }
-}
-
-/// Several processes read, of which this one is none.
-fn read_by_several(trial: &TrialTask, adapter: &Adapter, kind: &JobKind, store: Box<dyn Store>) -> Result<(), Early> {
-    let launch = &trial.launch;
-    tell(&Event::Facts(store.facts().map_err(|fault| reach(&launch.place, &fault))?));
-    drop(store);
-    let worked = readers::work(trial);
-    let store = (adapter.open)(launch).map_err(|fault| reach(&launch.place, &fault))?;
-    worked.map_err(|early| entry::or_empty(early, store.as_ref(), trial))?;
-    compare(trial, adapter, kind, store.as_ref())
 }
 
 /// The store as it is reached through the proxy, where there is one.
@@ -198,6 +187,8 @@ struct Stage<'a> {
     team: Option<RefCell<Team>>,
     /// Processes that share the generator's half of the processors.
     beside: u32,
+    /// A part was begun: something may have been written.
+    has_begun: Cell<bool>,
 }
 
 /// Clients to be driven in this process.
@@ -214,7 +205,8 @@ struct Drive<'a> {
 impl<'a> Stage<'a> {
     fn new(trial: &'a TrialTask, adapter: &'a Adapter, job: &'a dyn Job, source: &'a DataFile) -> Stage<'a> {
         let (finished, misses, played) = (Cell::new(0), Cell::new(0), RefCell::new(Vec::new()));
-        Stage { trial, adapter, job, source, replicas: None, finished, misses, played, team: None, beside: 1 }
+        let (replicas, team, beside, has_begun) = (None, None, 1, Cell::new(false));
+        Stage { trial, adapter, job, source, replicas, finished, misses, played, team, beside, has_begun }
     }
 
     /// Works on the store, behind a cache if there is to be one. Gives back the store itself, to be looked into.
@@ -298,6 +290,7 @@ impl<'a> Stage<'a> {
 
     /// Goes through a part of a point. Whether it came to its end.
     fn drive(&self, store: &dyn Store, part: Part, at: At, doubled: bool) -> Result<bool, Early> {
+        self.has_begun.set(true);
         followers::begin(self.replicas.as_ref(), store, &self.trial.launch)?;
         let seen = match &self.team {
             Some(team) if part != Part::Load => team::drive(self, store, &mut team.borrow_mut(), part, at)?,

@@ -10,8 +10,9 @@ use crate::model::record::Record;
 /// engine. Empty where there are no two of them.
 pub fn sentence(rows: &[Row], standings: &Standings<'_>) -> String {
     let numbered = || rows.iter().filter(|row| row.numbers.is_some());
+    let seconds = |row: &&Row| row.numbers.as_ref().map_or(f64::INFINITY, |numbers| numbers.seconds);
+    let store = numbered().filter(|row| !row.baseline).min_by(|one, other| seconds(one).total_cmp(&seconds(other)));
     // Rows of a group are sorted by their seconds.
-    let store = numbered().find(|row| !row.baseline);
     let engine = numbered().find(|row| row.group == BATCH_ENGINES);
     let (Some(store), Some(engine)) = (store, engine) else { return String::new() };
     let (store, engine) = (store.target.as_str(), engine.target.as_str());

@@ -86,8 +86,17 @@ fn helps(seen: &WarningInput<'_>, first: &Record, known: &Known<'_>) -> Option<(
     // What keeps nothing at all has nothing to lose by a durability level.
     let has_rows = seen.rows.iter().any(|row| !row.baseline && row.numbers.is_some());
     let may_lose = first.durability == Durability::None && has_rows;
-    let may_choose = may_lose && first.configuration != Configuration::Shipped && all_typed_keep(&typed, seen, known);
+    // What was kept is read at the level at which it was filled.
+    let reads_kept = first.job.name == "lookup" && typed.iter().any(|word| is_kept(word));
+    let may_choose =
+        may_lose && !reads_kept && first.configuration != Configuration::Shipped && all_typed_keep(&typed, seen, known);
     may_choose.then(|| ("", with(typed, "--durability", "crash")))
+}
+
+/// `lmdb:kept/lmdb`, as `--keep` printed it.
+fn is_kept(word: &str) -> bool {
+    !word.starts_with('-')
+        && word.split_once(':').is_some_and(|(name, rest)| name != "cached" && !rest.starts_with("//"))
 }
 
 /// When the first of the trials that were cut off ended, in seconds.
@@ -263,6 +272,7 @@ fn waits(row: &Row, first: &Record) -> Option<String> {
         }
         "fans" if is_usual => "see --via batch, --via native, --clients 8".to_string(),
         _ if !first.agents.is_empty() => "see --agents 8".to_string(),
+        _ if first.job.lookup.readers > 1 => "see --readers 8".to_string(),
         _ => "see --clients 8".to_string(),
     };
     Some(format!("{waiting}: {help}."))

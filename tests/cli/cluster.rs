@@ -187,6 +187,8 @@ fn a_url_of_another_kind_says_so() {
     let url = format!("redis://{}", cluster.launch.place);
     desk.run(&[&fans[..], &[&url]].concat());
     assert!(desk.reason(&url).contains("is a node of a cluster: redis-cluster://"), "{}", desk.reason(&url));
+    // Nothing was written, so that nothing is deleted.
+    assert!(!desk.reason(&url).contains("removed"), "{}", desk.reason(&url));
     told(&cluster.launch.place, "CLUSTER DELSLOTSRANGE 5 6");
     let url = format!("redis-cluster://{}", cluster.launch.place);
     desk.run(&[&fans[..], &[&url]].concat());

@@ -383,7 +383,7 @@ fn a_guest_leaves_nothing_and_tells_no_password() {
         assert!(!text.contains("s3cr"), "{text}");
     }
     let said = run("true", "1");
-    said.exits(1).shows("refused").shows("holds 1 records that are not ours");
+    said.exits(1).shows("refused").shows("holds 1 record that is not ours");
     let clean = "redis-cli -u {url}";
     assert_eq!(admin(&["-a", "s3cr et", "--no-auth-warning", "-n", "3", "DEL", "left"]), "1");
     run(&format!("{clean} set a 1; {clean} del a"), "2").exits(0).shows("last line 1");

@@ -142,5 +142,6 @@ fn questions_without_an_answer() {
     desk.run(&["query", "sqlite:.", "ba"]).exits(1);
     let without = Desk::with_only(&[]);
     std::fs::create_dir(without.home().join("k")).expect("a directory");
+    without.file("k/kvfair-kept.json", r#"{"durability":"none","settings":{}}"#);
     without.run(&["query", "redis:k", "ba"]).exits(1).complains("apt install redis-server");
 }

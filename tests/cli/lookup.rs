@@ -269,7 +269,12 @@ fn words_are_looked_up_by_hand() {
     desk.file("mine.txt", "nothing\nTea in the rain\ntea in June\n");
     for (job, target) in [("lookup", "lmdb"), ("ngrams", "sqlite")] {
         let keep = ["run", job, "--blocks", "1", "--input", "mine.txt", "--keep", job, target];
-        desk.run(&keep).exits(0);
+        let said = desk.run(&keep);
+        // What is printed is what can be typed.
+        match job {
+            "lookup" => said.exits(0).complains("kept: kvfair run lookup lmdb:lookup/lmdb --input mine.txt"),
+            _ => said.exits(0).complains("kept: kvfair lookup sqlite:ngrams/sqlite WORD"),
+        };
         let place = format!("{target}:{job}/{target}");
         let said = desk.run(&["lookup", &place, "TEA", "in", "april"]);
         assert_eq!(
@@ -282,7 +287,19 @@ fn words_are_looked_up_by_hand() {
     desk.run(&["lookup", "lmdb:lookup/lmdb"]).exits(2);
     desk.run(&["lookup", "lmdb:none", "tea"]).exits(1).complains("there is nothing at none");
     std::fs::create_dir(desk.home().join("empty")).expect("a directory");
-    desk.run(&["lookup", "lmdb:empty", "tea"]).exits(1).complains("it is empty");
+    desk.run(&["lookup", "lmdb:empty", "tea"]).exits(1).complains("lmdb:empty: it is empty");
+    // Nothing is made where nothing is asked for.
+    std::fs::create_dir(desk.home().join("plain")).expect("a directory");
+    desk.file("plain/note.txt", "mine");
+    for store in ["rocksdb", "sqlite", "redis", "lmdb"] {
+        let words = "it is no directory that `kvfair run --keep` filled";
+        desk.run(&["lookup", &format!("{store}:plain"), "tea"]).exits(1).complains(words);
+        desk.run(&["query", &format!("{store}:plain"), "tea"]).exits(1).complains(words);
+    }
+    let files = |directory: &str| std::fs::read_dir(desk.home().join(directory)).expect("a directory").count();
+    let before = files("lookup/lmdb");
+    desk.run(&["lookup", "sqlite:lookup/lmdb", "tea"]).exits(1).complains("lookup/lmdb was filled by lmdb");
+    assert_eq!((files("empty"), files("plain"), files("lookup/lmdb")), (0, 1, before));
     desk.run(&["run", "fans", "--profiles", "5", "--blocks", "1", "--keep", "fans", "lmdb"]).exits(0);
     desk.run(&["lookup", "lmdb:fans/lmdb", "tea"]).exits(1).complains("it holds no counts of n-grams");
 }

@@ -270,7 +270,7 @@ fn only_the_database_that_was_named_is_used_and_it_is_left_empty() {
     let (full, empty) =
         (format!("redis://127.0.0.1:{}", port_of(&server)), format!("redis://127.0.0.1:{}/9", port_of(&server)));
     let said = desk.run(&["run", "fans", "--profiles", "50", "--blocks", "2", &full, &empty]);
-    said.exits(1).shows("holds 1 records that are not ours: name an empty database");
+    said.exits(1).shows("holds 1 record that is not ours: name an empty database");
     assert_eq!(desk.record(&empty)["verdict"]["kind"], "right");
     assert_eq!(ask(&server, "GET mine"), "$1", "untouched");
     let keyspace = ask_info(&server);

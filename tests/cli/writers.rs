@@ -113,8 +113,9 @@ fn writers_share_a_server_by_url_and_leave_it_as_it_was() {
     let input = desk.file("messages.txt", text);
     let size = ["--input", input, "--format", "text", "--skip-bad", "1", "--messages", "40002"];
     for via in ["portable", "batch"] {
-        ngrams(&desk, "url.jsonl", &[&size[..], &[&url, "--via", via, "--agents", "2"]].concat()).exits(0);
-        let record = desk.record_in("url.jsonl");
+        let results = format!("{via}.jsonl");
+        ngrams(&desk, &results, &[&size[..], &[&url, "--via", via, "--agents", "2"]].concat()).exits(0);
+        let record = desk.record_in(&results);
         is_right(&record);
         assert_eq!((shares(&record), &record["stream"]["skipped_lines"]), (vec![20_001, 20_001], &1.into()), "{via}");
         assert_eq!(record["verdict"]["keys"], 6, "{via}");

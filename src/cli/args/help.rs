@@ -70,7 +70,7 @@ const SECTIONS: &[(&str, &[&str])] = &[
             "read_only",
         ],
     ),
-    ("Agents (getset, mixed, ycsb-*)", &["agents", "launch", "hosts"]),
+    ("Agents (getset, mixed, ycsb-*, ngrams)", &["agents", "launch", "hosts"]),
     ("Blocks and time", &["blocks", "timeout", "no_aa", "pin", "rtt", "accept_noise", "list"]),
     (
         "Stores and answers",

@@ -17,9 +17,10 @@ pub fn must_be_empty(
         Some(0) => Ok(()),
         None if trial.room.accepts_unchecked => holds_none_of_ours(),
         Some(count) => Err(Early::Refused(format!(
-            "{place} holds {count} records that are not ours: name an empty database (for Redis redis://host/9, whose \
-             server bears the load too), or --read-only for gets of what is there; what a killed run has left `kvfair \
-             clean` removes"
+            "{place} holds {count} record{} not ours: name an empty database (for Redis redis://host/9, whose server \
+             bears the load too), or --read-only for gets of what is there; what a killed run has left `kvfair clean` \
+             removes",
+            if count == 1 { " that is" } else { "s that are" }
         ))),
         None => Err(Early::Refused(format!(
             "{place} cannot say whether it is empty: with --accept-unchecked a job asks for every key that it would \

@@ -6,14 +6,14 @@ use std::path::PathBuf;
 use std::sync::mpsc::RecvTimeoutError;
 use std::time::Duration;
 
-use super::{Early, boundary, flushed};
+use super::{Early, boundary, compare, entry, flushed, reach};
 use crate::harness::agents::merge;
 use crate::harness::child::{Child, tell};
 use crate::harness::gates::queue::Waits;
 use crate::harness::task::{Event, Task, TrialStep, TrialTask};
-use crate::jobs::{Client, Job, Part, Source};
+use crate::jobs::{Client, Job, JobKind, Part, Source};
 use crate::model::load::At;
-use crate::stores::Launch;
+use crate::stores::{Adapter, Launch, Store};
 
 /// How often a reader that says nothing is looked at: the parent ends a trial that takes too long.
 const LOOK: Duration = Duration::from_secs(1);
@@ -100,4 +100,20 @@ impl Reader {
             }
         }
     }
+}
+
+/// Several processes read, of which this one is none.
+pub(super) fn read_by_several(
+    trial: &TrialTask,
+    adapter: &Adapter,
+    kind: &JobKind,
+    store: Box<dyn Store>,
+) -> Result<(), Early> {
+    let launch = &trial.launch;
+    tell(&Event::Facts(store.facts().map_err(|fault| reach(&launch.place, &fault))?));
+    drop(store);
+    let worked = work(trial);
+    let store = (adapter.open)(launch).map_err(|fault| reach(&launch.place, &fault))?;
+    worked.map_err(|early| entry::or_empty(early, store.as_ref(), trial))?;
+    compare(trial, adapter, kind, store.as_ref())
 }
