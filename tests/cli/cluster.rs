@@ -143,7 +143,7 @@ fn a_cluster_by_url_is_left_as_it_was() {
         let key = (0..).map(|number| format!("k{number}"));
         let last = nodes_of(&cluster).pop().expect("a node");
         let mine = key.into_iter().find(|key| told(&last, &format!("SET {key} mine")) == "+OK").expect("a key of its");
-        desk.run(&["run", "fans", "--profiles", "50", "--blocks", "1", &url]).exits(1).shows("holds 1 records");
+        desk.run(&["run", "fans", "--profiles", "50", "--blocks", "1", &url]).exits(1).shows("holds 1 record");
         assert_eq!(told(&last, &format!("DEL {mine}")), ":1");
         // Every node must have room.
         told(&last, "CONFIG SET maxmemory 2000000");
