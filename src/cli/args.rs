@@ -395,7 +395,7 @@ pub struct Show {
     ///
     /// Of a sweep requests a second (at rates the response, p99) and CPU a request against what was swept over. Of a
     /// job of requests latency by percentile. Of trials of some seconds CPU and memory of the store by second. Of
-    /// levers what each gains. Of `kvfair growth` how costs grow. Of all else the targets beside each other.
+    /// levers what each gains. Of `kvfair growth` how costs grow. Of other runs the targets beside each other.
     #[arg(long, value_name = "FILE")]
     pub svg: Option<PathBuf>,
     /// Write all op times to DIR for other tools: an .hgrm file each, in microseconds, and histograms.hlog

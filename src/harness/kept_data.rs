@@ -136,7 +136,7 @@ fn note_of(store: &str, directory: &Path) -> Result<Note> {
     }
     if !directory.join(NOTE).exists() {
         let is_empty = fs::read_dir(directory).is_ok_and(|mut entries| entries.next().is_none());
-        let what = if is_empty { "it is empty" } else { "it is no directory that `kvfair run --keep` filled" };
+        let what = if is_empty { "it is empty" } else { "`kvfair run --keep` did not fill this directory" };
         bail!("{store}:{place}: {what}\nhint: `kvfair run lookup STORE --keep DIR` fills one");
     }
     let note = read_note(directory)?;
@@ -150,7 +150,7 @@ fn note_of(store: &str, directory: &Path) -> Result<Note> {
 fn other_store(note: &Note, store: &str, directory: &Path) -> Option<String> {
     let (own, place) = (&note.store, directory.display());
     let is_other = !own.is_empty() && own != store;
-    is_other.then(|| format!("{place} was filled by {own}, and {store} is asked for: {own}:{place}"))
+    is_other.then(|| format!("{own} filled {place}, not {store}: name it as {own}:{place}"))
 }
 
 fn read_note(directory: &Path) -> Result<Note> {

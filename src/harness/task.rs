@@ -242,7 +242,7 @@ pub struct ProxyTask {
     pub delay: Duration,
     /// Connections that there may be at once.
     pub clients: u32,
-    /// A user who is let in besides ours.
+    /// Clients of this user may connect too, besides those of ours.
     pub lets_in: Option<u32>,
     /// For its socket.
     pub directory: PathBuf,

@@ -100,7 +100,9 @@ fn agents(records: &[Record]) -> String {
     });
     let apart_ms: Vec<f64> = records.iter().flat_map(|record| record.agents_apart_ms.iter().copied()).collect();
     let again = apart_ms.iter().copied().reduce(f64::max).map_or_else(String::new, |most_ms| {
-        format!(". Trials given up since they began too far apart: {}, by up to {most_ms:.2} ms", apart_ms.len())
+        let count = apart_ms.len();
+        let trials = if count == 1 { "1 trial was".to_string() } else { format!("{count} trials were") };
+        format!(". {trials} tried again: agents began up to {most_ms:.2} ms apart")
     });
     let words = format!(
         "agents: {} on {} drove the clients{together}{again}",

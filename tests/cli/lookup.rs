@@ -292,13 +292,13 @@ fn words_are_looked_up_by_hand() {
     std::fs::create_dir(desk.home().join("plain")).expect("a directory");
     desk.file("plain/note.txt", "mine");
     for store in ["rocksdb", "sqlite", "redis", "lmdb"] {
-        let words = "it is no directory that `kvfair run --keep` filled";
+        let words = "`kvfair run --keep` did not fill this directory";
         desk.run(&["lookup", &format!("{store}:plain"), "tea"]).exits(1).complains(words);
         desk.run(&["query", &format!("{store}:plain"), "tea"]).exits(1).complains(words);
     }
     let files = |directory: &str| std::fs::read_dir(desk.home().join(directory)).expect("a directory").count();
     let before = files("lookup/lmdb");
-    desk.run(&["lookup", "sqlite:lookup/lmdb", "tea"]).exits(1).complains("lookup/lmdb was filled by lmdb");
+    desk.run(&["lookup", "sqlite:lookup/lmdb", "tea"]).exits(1).complains("lmdb filled lookup/lmdb, not sqlite");
     assert_eq!((files("empty"), files("plain"), files("lookup/lmdb")), (0, 1, before));
     desk.run(&["run", "fans", "--profiles", "5", "--blocks", "1", "--keep", "fans", "lmdb"]).exits(0);
     desk.run(&["lookup", "lmdb:fans/lmdb", "tea"]).exits(1).complains("it holds no counts of n-grams");

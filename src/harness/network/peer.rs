@@ -16,8 +16,8 @@ const IPPROTO_TCP: u8 = 6;
 /// numbers.
 const USER_AT: usize = 16 + 4 + 48 + 12;
 
-/// Whether `other` belongs to a user who is neither ours nor `known`, of a connection to `ours`. Nobody is a stranger
-/// where the kernel does not tell, and who is gone already is none either.
+/// Whether the client `other` of a connection to `ours` runs as a user who is neither ours nor `known`. False if the
+/// kernel does not tell, or if the client is gone already.
 ///
 /// The kernel is asked for this one socket: /proc/net/tcp, which tells it as well, takes it 8 ms.
 pub fn is_stranger(other: SocketAddr, ours: SocketAddr, known: Option<u32>) -> bool {

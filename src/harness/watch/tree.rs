@@ -13,23 +13,19 @@ pub fn family(root: u32) -> Vec<u32> {
     members
 }
 
-/// So often children are listed until two lists are the same.
+/// The most lists of children that are read.
 const LISTS: usize = 8;
 
-/// The children of a process, dead ones that nobody has waited for included. A list may lack a child that lives if
-/// another one ends meanwhile (proc_pid_task(5), `children`): what any of a few lists has counts, until two are the
-/// same.
+/// The children of a process, zombies included. The kernel's list may lack a live child if another one ends meanwhile
+/// (proc_pid_task(5), `children`). So lists are read until one has nothing new.
 pub fn children(parent: u32) -> Vec<u32> {
     let mut known = listed(parent);
-    let mut last = known.clone();
     for _ in 1..LISTS {
-        let list = listed(parent);
-        if list == last {
+        let new: Vec<u32> = listed(parent).into_iter().filter(|child| !known.contains(child)).collect();
+        if new.is_empty() {
             break;
         }
-        let new: Vec<u32> = list.iter().copied().filter(|child| !known.contains(child)).collect();
         known.extend(new);
-        last = list;
     }
     known
 }
