@@ -9,8 +9,7 @@ use kvfair::model::trial::{Cache, CacheCounts};
 use kvfair::stores::cached::Cached;
 use kvfair::stores::{self, Launch, Place, Session, Store};
 
-#[path = "common/published.rs"]
-mod published;
+use crate::common::needs::{self, Need, needs};
 
 fn open(store: &str, settings: &[(&str, &str)]) -> Box<dyn Store> {
     let adapter = stores::find(store).expect("it is built in");
@@ -268,8 +267,8 @@ fn a_limit_by_records_is_held_by_several_clients_too() {
 /// libCacheSim's own test of the least recently used order, on its own trace: see the data's README.
 #[test]
 fn misses_are_those_that_others_published() {
-    let Some(trace) = published::file("cloudphysics.oracleGeneral.bin") else { return };
-    let trace = std::fs::read(trace).expect("the trace");
+    needs!(Need::published("cloudphysics.oracleGeneral.bin"));
+    let trace = std::fs::read(needs::published("cloudphysics.oracleGeneral.bin")).expect("the trace");
     let published = [93_374, 89_783, 83_572, 81_722, 72_494, 72_104, 71_972, 71_704];
     for (index, expected) in published.into_iter().enumerate() {
         let memory_bytes = (index as u64 + 1) * (128 << 20);

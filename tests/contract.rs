@@ -3,21 +3,19 @@
 
 #[path = "../examples/contributing/btree.rs"]
 mod btree;
-mod common;
-#[path = "contract/killed.rs"]
 mod killed;
-#[path = "contract/store_stats.rs"]
 mod store_stats;
 
 use std::path::Path;
 
-use common::contract::contract;
-use common::embedded::{launch, shapes};
 use kvfair::model::op::{Op, Reply};
 use kvfair::model::trial::Durability;
+use kvfair::stores;
 // What the store of CONTRIBUTING.md imports from where it would stand.
 use kvfair::stores::{Adapter, Facts, Launch, Means, Role, Session, Store};
-use kvfair::{model, stores};
+
+use crate::common::contract::contract;
+use crate::common::embedded::{launch, shapes};
 
 /// What a store has no means for, in the order of the checks. A new gap must be written down here.
 const GAPS: &[(&str, &[&str])] = &[

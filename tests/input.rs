@@ -12,9 +12,6 @@ use kvfair::model::load::At;
 use kvfair::model::op::Reply;
 use kvfair::model::trial::{Data, JobSettings, NgramSettings, NgramUnit};
 
-#[path = "common/published.rs"]
-mod published;
-#[path = "input/recorded.rs"]
 mod recorded;
 
 #[test]

@@ -1,16 +1,13 @@
 //! Many connections on a few threads, against a server of our own that answers right but as no real one does: a byte at
 //! a time, several answers in one piece, wrong bytes, too much, nothing.
 
-#[path = "common/strange.rs"]
-mod strange;
-
 use std::time::Duration;
 
+use crate::common::strange::{Drive, Manner, REQUESTS};
 use kvfair::jobs::Part;
 use kvfair::loadgen::{LoadStats, Stopped};
 use kvfair::model::metrics::Metrics;
 use kvfair::model::record::Open;
-use strange::{Drive, Manner, REQUESTS};
 
 fn drive(manner: Manner, part: Part, clients: u32, depth: u32, value_bytes: u32) -> Result<LoadStats, Stopped> {
     Drive::new(part, clients, depth, value_bytes).against(manner).map(|(seen, _)| seen)

@@ -2,17 +2,14 @@
 //!
 //! One test, since two at once would disturb each other's moments.
 
-#[path = "common/strange.rs"]
-mod strange;
-
 use std::time::{Duration, Instant};
 
+use crate::common::strange::{Drive, Manner};
 use kvfair::jobs::Part;
 use kvfair::loadgen::LoadStats;
 use kvfair::model::hist::Times;
 use kvfair::model::record::Open;
 use kvfair::stats::arrivals::{CRITICAL, a_squared};
-use strange::{Drive, Manner};
 
 /// Other programs can only make moments later than they are: what is right once is right.
 const ATTEMPTS: u32 = 5;

@@ -12,10 +12,7 @@ use kvfair::loadgen::{Progress, Work};
 use kvfair::model::load::{At, Load};
 use kvfair::model::trial::{Data, JobSettings, Transport};
 
-#[path = "common/mod.rs"]
-mod common;
-
-use common::nothing::Nothing;
+use crate::common::nothing::Nothing;
 
 struct Counting;
 
@@ -73,7 +70,7 @@ fn allocations(store: &dyn kvfair::stores::Store, part: Part, requests: u64, (de
 #[test]
 fn a_request_allocates_nothing_once_all_is_warm() {
     for name in ["redis", "memcached"] {
-        let server = common::start(name, Transport::Unix);
+        let server = crate::common::start(name, Transport::Unix);
         let store = server.open();
         for together in [(1, 1), (16, 1), (1, 10)] {
             allocations(store.as_ref(), Part::Load, 0, together);

@@ -3,9 +3,9 @@
 use kvfair::model::trial::Transport;
 use serde_json::Value;
 
+use crate::cli::strangers::port_of;
 use crate::common;
-use crate::desk::{Desk, Started};
-use crate::strangers::port_of;
+use crate::common::desk::{Desk, Started};
 
 const SMALL: [&str; 5] = ["run", "fans", "--profiles", "200", "--blocks"];
 
@@ -70,7 +70,7 @@ fn a_server_is_found_by_what_it_listens_on() {
     let run = [&SMALL[..], &["1", "--accept-unchecked", "--output", "found.jsonl"]].concat();
     let said = desk.run(&[&run[..], &urls.each_ref().map(String::as_str)].concat());
     said.exits(0).shows("all that its process redis-server does").shows("all that its process postgres does");
-    for record in crate::desk::records_in(&desk.home().join("found.jsonl")) {
+    for record in crate::common::desk::records_in(&desk.home().join("found.jsonl")) {
         assert!(held(&record, "server", "anonymous_bytes") > 500_000, "{}", record["memory"]);
         if record["target"]["store"] == "postgres" {
             assert!(held(&record, "server", "shared_bytes") > 5_000_000, "{}", record["memory"]);

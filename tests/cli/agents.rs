@@ -11,9 +11,10 @@ use kvfair::model::trial::Transport;
 use nix::sys::signal::Signal;
 use serde_json::Value;
 
+use crate::cli::strangers::{ask, port_of};
+use crate::common::desk::{Desk, Said, Started, command_line, signal, wait_for};
+use crate::common::needs::{self, Need};
 use crate::common::{self, Running};
-use crate::desk::{Desk, Said, Started, command_line, signal, wait_for};
-use crate::strangers::{ask, port_of};
 
 const KVFAIR: &str = env!("CARGO_BIN_EXE_kvfair");
 
@@ -28,13 +29,13 @@ const PORT: &str = "6379";
 const SERVER: &str = "10.77.0.1";
 
 impl Namespaces {
-    /// None where they may not be made.
+    /// None, and the calling test is reported as run in part, where they may not be made.
     fn make(desk: &Desk, agents: usize) -> Option<Namespaces> {
         let ip = |words: &str| Started::new(desk.command("ip", &words.split(' ').collect::<Vec<_>>())).wait().code == 0;
         let name = |place: usize| format!("kvfair-{}-{agents}-{place}", std::process::id());
         let made = Namespaces { names: (0..=agents).map(name).collect(), server: None };
         if !ip(&format!("netns add {}", made.names[0])) {
-            eprintln!("!! ip netns is not permitted here: agents are tested as processes of one namespace only");
+            needs::report("part", &Need::new("network namespaces", false, "run the tests as root on Linux"));
             return None;
         }
         let hub = &made.names[0];
@@ -202,7 +203,7 @@ fn a_search_for_the_highest_rate_is_shared() {
     let said = desk.run(&[&find[..], &shared[..], &[&url]].concat());
     assert!([0, 1, 6].contains(&said.code), "{}{}", said.out, said.err);
     said.complains("3 agents on one machine");
-    let records = crate::desk::records_in(&desk.home().join("out.jsonl"));
+    let records = crate::common::desk::records_in(&desk.home().join("out.jsonl"));
     let rated = records.iter().filter(|record| record["outcome"]["kind"] == "finished");
     let rated: Vec<&Value> = rated.filter(|record| !record["job"]["load"]["rates"].is_null()).collect();
     assert!(!rated.is_empty(), "{}", said.err);

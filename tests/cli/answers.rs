@@ -2,8 +2,8 @@
 
 use serde_json::Value;
 
-use crate::common::published;
-use crate::desk::{Desk, Said};
+use crate::common::desk::{Desk, Said};
+use crate::common::needs::{self, Need, needs};
 
 /// The answer that a target's record holds.
 fn answer(desk: &Desk, target: &str) -> Value {
@@ -51,11 +51,9 @@ fn every_store_that_this_machine_should_have_does_both_jobs() {
 /// Groceries of the R package arules: the digests of an independent program.
 #[test]
 fn the_groceries_have_the_digests_that_others_computed_on_every_store() {
-    let (Some(file), Some(answers)) = (published::file("groceries.tsv"), published::file("groceries.answers.json"))
-    else {
-        return;
-    };
-    let published = std::fs::read_to_string(answers).expect("the published answers");
+    needs!(Need::published("groceries.tsv"), Need::published("groceries.answers.json"));
+    let file = needs::published("groceries.tsv");
+    let published = std::fs::read_to_string(needs::published("groceries.answers.json")).expect("the published answers");
     let published: Value = serde_json::from_str(&published).expect("JSON");
     let published = &published["by an independent program"];
     let desk = Desk::new();

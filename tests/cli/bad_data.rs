@@ -6,11 +6,11 @@ use std::os::unix::fs::PermissionsExt;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 
-use crate::desk::{Desk, Started};
+use crate::common::desk::{Desk, Started};
 
 const GOOD: &str = "{\"user\": \"a\", \"likes\": [\"Tea\", \"Rain\"]}\n";
 
-fn run(desk: &Desk, arguments: &[&str]) -> crate::desk::Said {
+fn run(desk: &Desk, arguments: &[&str]) -> crate::common::desk::Said {
     desk.run(&[&["run", "fans", "ram", "--blocks", "1"], arguments].concat())
 }
 

@@ -6,10 +6,10 @@ use std::net::TcpListener;
 
 use nix::sys::signal::Signal;
 
-use crate::desk::{Desk, Started, signal};
+use crate::common::desk::{Desk, Started, signal};
 
 /// A short run on a wrapped redis-server and on two bystanders that must not suffer.
-fn run(desk: &Desk, more: &[&str]) -> crate::desk::Said {
+fn run(desk: &Desk, more: &[&str]) -> crate::common::desk::Said {
     let target = if more.contains(&"redis+unix") { "memcached" } else { "redis" };
     let base = ["run", "ngrams", "--messages", "20", "--blocks", "1", "ram", "memcached+unix", target];
     desk.run(&[&base, more].concat())

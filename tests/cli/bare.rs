@@ -9,7 +9,8 @@ use std::sync::{Arc, Mutex};
 
 use serde_json::Value;
 
-use crate::desk::{Desk, Started, one_line};
+use crate::common::desk::{Desk, Started, one_line};
+use crate::common::needs::{Need, needs};
 
 type Records = Arc<Mutex<HashMap<Vec<u8>, Vec<u8>>>>;
 
@@ -176,7 +177,7 @@ fn is_measured(scheme: &str, port: u16, records: &Records) -> Value {
     desk.run(&[&requests[..], &["--accept-unchecked", &url]].concat()).exits(0);
     let left: Vec<Vec<u8>> = records.lock().expect("records").drain().map(|(key, _)| key).collect();
     assert_eq!(left, [b"theirs".to_vec()], "only our own keys are deleted");
-    crate::desk::records_in(&desk.home().join("job.jsonl")).remove(0)
+    crate::common::desk::records_in(&desk.home().join("job.jsonl")).remove(0)
 }
 
 #[test]
@@ -250,10 +251,10 @@ fn keys_that_a_job_would_overwrite_are_asked_for_many_at_once() {
 #[test]
 fn a_list_under_a_key_of_the_job_is_found_before_too() {
     let server = crate::common::start("redis", kvfair::model::trial::Transport::Tcp);
-    let ask = |command: &str| crate::strangers::ask(&server, command);
+    let ask = |command: &str| crate::cli::strangers::ask(&server, command);
     assert_eq!(ask("RPUSH \"Michael Jackson\" theirs"), ":1");
     assert_eq!(ask("ACL SETUSER default -dbsize"), "+OK");
-    let url = format!("redis://127.0.0.1:{}", crate::strangers::port_of(&server));
+    let url = format!("redis://127.0.0.1:{}", crate::cli::strangers::port_of(&server));
     let said = Desk::new().run(&[&SMALL[..], &["1", "--accept-unchecked", &url]].concat());
     said.exits(1).shows("Michael Jackson").shows("WRONGTYPE");
     assert_eq!(ask("LLEN \"Michael Jackson\""), ":1", "it is as it was");
@@ -273,14 +274,12 @@ fn a_server_that_tells_nothing_is_checked() {
 #[test]
 #[cfg(target_os = "linux")]
 fn a_table_database_is_told_from_one_that_keeps_values() {
-    if !crate::common::is_here("tokyotyrant") {
-        return;
-    }
+    needs!(Need::server("tokyotyrant"));
     for (file, words) in [("x.tct", "is a table database (.tct)"), ("x.tcf", "is a fixed-length database (.tcf)")] {
         let desk = Desk::new();
         let port = TcpListener::bind("127.0.0.1:0").and_then(|free| free.local_addr()).expect("a free port").port();
         let server = Started::new(desk.command("ttserver", &["-host", "127.0.0.1", "-port", &port.to_string(), file]));
-        crate::desk::wait_for("ttserver", || TcpStream::connect(("127.0.0.1", port)).ok());
+        crate::common::desk::wait_for("ttserver", || TcpStream::connect(("127.0.0.1", port)).ok());
         let url = format!("tokyotyrant://127.0.0.1:{port}");
         let checked = desk.run(&["check", &url]);
         checked
@@ -290,7 +289,7 @@ fn a_table_database_is_told_from_one_that_keeps_values() {
             .shows("start ttserver with '*', a .tch or a .tcb file");
         let run = desk.run(&[&SMALL[..], &["1", &url]].concat());
         run.exits(1).shows("refused: ").shows(words).shows("start ttserver with '*', a .tch or a .tcb file");
-        crate::desk::signal(server.id(), nix::sys::signal::Signal::SIGKILL);
+        crate::common::desk::signal(server.id(), nix::sys::signal::Signal::SIGKILL);
         server.wait();
     }
 }

@@ -1,25 +1,21 @@
 //! Batch engines beside stores: the same counts, their rows, and what is refused or wrong.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use serde_json::Value;
 
-use crate::desk::{Desk, Said, Started};
+use crate::common::desk::{Desk, Said, Started};
+use crate::common::needs::{Need, are_met, tools};
 
 const ENGINES: [&str; 3] = ["duckdb", "polars", "sort"];
 
-/// Where ./test puts the Python libraries of the engines.
+/// The Python libraries of the engines.
 fn libraries() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("target/test-tools/python")
+    tools().join("python")
 }
 
-/// Whether the engines are here; said where they are not.
-fn are_here() -> bool {
-    let here = ["duckdb", "polars"].iter().all(|name| libraries().join(name).is_dir());
-    if !here {
-        eprintln!("!! DuckDB and Polars are not here (./test installs them): batch engines NOT tested");
-    }
-    here
+fn engines() -> [Need; 2] {
+    ["python/duckdb", "python/polars"].map(Need::tool)
 }
 
 fn ngrams(desk: &Desk, arguments: &[&str]) -> Said {
@@ -34,7 +30,7 @@ fn terms(record: &Value) -> &Value {
 
 #[test]
 fn every_engine_counts_what_a_store_counts() {
-    if !are_here() {
+    if !are_met(&engines()) {
         return;
     }
     let runs: [&[&str]; 4] = [&[], &["--order", "3"], &["--order", "1"], &["--unit", "char", "--order", "4"]];
@@ -63,7 +59,7 @@ fn every_engine_counts_what_a_store_counts() {
 /// Letters with accents, white space of every kind, control characters, quotes and separators of CSV.
 #[test]
 fn engines_split_odd_messages_as_kvfair_does() {
-    if !are_here() {
+    if !are_met(&engines()) {
         return;
     }
     let odd = "Na\u{ef}ve K\u{212a} caf\u{e9} \u{130}x \u{df}\n\n \u{85}a\u{2028}b\u{a0}\u{3000}c \u{1c}d\u{1}e\n\
@@ -197,7 +193,7 @@ fn orders_of_a_list_are_compared_each_by_itself() {
 #[test]
 #[ignore = "takes many minutes and some GB: ./test slow"]
 fn a_million_messages_are_counted_alike_by_two_stores_and_duckdb() {
-    assert!(are_here());
+    assert!(are_met(&engines()));
     let desk = Desk::new();
     let size = ["--messages", "1000000", "--order", "3", "--blocks", "1", "--no-aa", "--timeout", "3600"];
     let said = ngrams(&desk, &[&size[..], &["--via", "batch", "rocksdb", "redis+unix", "duckdb"]].concat());

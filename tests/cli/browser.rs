@@ -6,8 +6,9 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use crate::desk::{Desk, Started};
-use crate::forms::results;
+use crate::cli::forms::results;
+use crate::common::desk::{Desk, Started};
+use crate::common::needs::{Need, are_met};
 
 const PAGES: &[&str] = &["fans", "noisy", "getset", "rates", "growth"];
 const MANY: usize = 10_000;
@@ -20,17 +21,11 @@ pub fn of_the_project(file: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(file)
 }
 
-/// What `./test` installs; in CI its absence is a failure.
-pub fn is_here() -> bool {
-    let files = ["target/test-tools/python/selenium", "target/test-tools/node_modules/axe-core/axe.min.js"];
-    let files =
-        files.map(of_the_project).into_iter().chain(["/usr/bin/chromium", "/usr/bin/chromedriver"].map(Into::into));
-    let missing: Vec<PathBuf> = files.filter(|file| !file.exists()).collect();
-    assert!(missing.is_empty() || env::var_os("CI").is_none(), "{missing:?} not here: no page was looked at");
-    if !missing.is_empty() {
-        eprintln!("!! {missing:?} not here (./test installs them): pages NOT tested in a browser");
-    }
-    missing.is_empty()
+/// A browser, and what drives it and judges its pages.
+pub fn browser() -> [Need; 4] {
+    let [selenium, axe] = ["python/selenium", "node_modules/axe-core/axe.min.js"].map(Need::tool);
+    let [chromium, driver] = ["chromium", "chromedriver"].map(Need::program);
+    [selenium, axe, chromium, driver]
 }
 
 /// The golden run of `fans`, each record changed.
@@ -87,7 +82,7 @@ fn many() -> String {
 
 #[test]
 fn a_browser_shows_the_page_as_it_is_meant() {
-    if !is_here() {
+    if !are_met(&browser()) {
         return;
     }
     let desk = Desk::new();

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use nix::sys::signal::Signal;
 
-use crate::desk::{Desk, Said, Started, wait_for};
+use crate::common::desk::{Desk, Said, Started, wait_for};
 
 /// What starting, stopping and cleaning up may add on a machine that does other things.
 const GRACE: Duration = Duration::from_secs(8);

@@ -9,9 +9,9 @@ use std::path::Path;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
-use crate::desk::{Desk, Said};
-use crate::forms::results;
-use crate::page::{is_of, lines, records};
+use crate::cli::forms::results;
+use crate::cli::page::{is_of, lines, records};
+use crate::common::desk::{Desk, Said};
 
 /// The files of an archive, in their order.
 pub fn unpacked(path: &Path) -> Vec<(String, Vec<u8>)> {

@@ -9,9 +9,10 @@ use std::time::{Duration, Instant};
 use kvfair::model::op::Op;
 use kvfair::model::trial::Transport;
 
+use crate::cli::strangers::{SECRET, ask, ask_info, port_of};
 use crate::common;
-use crate::desk::{Desk, Started, signal, wait_for};
-use crate::strangers::{SECRET, ask, ask_info, port_of};
+use crate::common::desk::{Desk, Started, signal, wait_for};
+use crate::common::needs::servers_here;
 
 /// Checks faulty stores, and has each told by the probe that is there for it.
 #[track_caller]
@@ -23,7 +24,7 @@ fn finds(faults: &[(&str, &str, &str)]) {
         targets.map(|(place, (fault, ..))| format!("faulty?fault={fault}&name={}", name(place))).collect();
     let said = desk.run(&[&["check"][..], &targets.iter().map(String::as_str).collect::<Vec<_>>()].concat());
     said.exits(4);
-    let told = crate::desk::one_line(&said.out);
+    let told = crate::common::desk::one_line(&said.out);
     for (place, (fault, probe, came)) in faults.iter().enumerate() {
         let headline = |place| told.find(&format!("{} {} by none: ", name(place), env!("CARGO_PKG_VERSION")));
         let from = headline(place).unwrap_or_else(|| panic!("{fault}: {told}"));
@@ -126,7 +127,7 @@ fn a_guest_leaves_nothing_and_touches_nothing() {
 #[test]
 fn a_guest_of_a_database_leaves_its_own_records_alone() {
     let desk = Desk::new();
-    for name in ["postgres", "mariadb", "ferretdb", "cassandra"].into_iter().filter(|name| common::is_here(name)) {
+    for name in servers_here(&["postgres", "mariadb", "ferretdb", "cassandra"]) {
         let server = common::start(name, Transport::Tcp);
         let store = server.open();
         let mine = Op::Set { key: b"mine", value: b"1", ttl_s: None };

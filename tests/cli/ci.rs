@@ -6,8 +6,9 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use crate::desk::{Desk, Said, Started, real};
-use crate::regressions::slower_redis;
+use crate::cli::regressions::slower_redis;
+use crate::common::desk::{Desk, Said, Started, real};
+use crate::common::needs::{Need, needs, tools};
 
 const SCRIPT: &str = "examples/ci/compare.sh";
 const PREFIX: &str = "KVFAIR_CI_";
@@ -155,7 +156,7 @@ fn the_action_and_the_script_take_the_same() {
     assert!(gitlab.len() > 5 && gitlab.is_subset(&of_inputs), "{gitlab:?}");
 }
 
-/// By Python's parser, where it is installed.
+/// By Python's parser.
 #[test]
 fn the_files_of_ci_are_yaml() {
     let parse = "import sys, yaml\nfor name in sys.argv[1:]: print(sorted(map(str, yaml.safe_load(open(name)))))";
@@ -165,11 +166,10 @@ fn the_files_of_ci_are_yaml() {
         let text = fs::read_to_string(file).expect("a file");
         assert!(!text.contains('\t') && text.ends_with('\n'), "{}", file.display());
     }
-    if !Command::new("python3").args(["-c", "import yaml"]).output().is_ok_and(|done| done.status.success()) {
-        eprintln!("!! python3 has no yaml here: action.yml NOT parsed");
-        return;
-    }
-    let done = Command::new("python3").arg("-c").arg(parse).args(&files).output().expect("python3");
+    needs!(Need::tool("python/yaml"));
+    let mut python = Command::new("python3");
+    let done = python.env("PYTHONPATH", tools().join("python")).arg("-c").arg(parse).args(&files).output();
+    let done = done.expect("python3");
     let said = String::from_utf8_lossy(&done.stdout);
     assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
     assert!(

@@ -3,7 +3,7 @@
 use kvfair::model::trial::METHOD;
 use serde_json::Value;
 
-use crate::desk::{Desk, one_line, real};
+use crate::common::desk::{Desk, one_line, real};
 
 const SMALL: [&str; 4] = ["run", "ngrams", "--messages", "60"];
 
@@ -228,7 +228,7 @@ fn leading(words: &str) -> u64 {
 #[test]
 fn on_a_machine_that_is_never_quiet_what_is_evident_is_claimed() {
     let desk = Desk::new();
-    let spinners = crate::noise::spinners(&desk);
+    let spinners = crate::cli::noise::spinners(&desk);
     // A difference of ten times that nine of ten runs claim (docs/statistics.md), and other tests on top of the
     // spinners.
     let is_claimed = (1..=4).any(|_| {

@@ -16,9 +16,9 @@ use kvfair::model::trial::{Transport, Via};
 use kvfair::stores::{self, Login};
 use nix::sys::signal::Signal;
 
+use crate::cli::strangers::port_of;
+use crate::common::desk::{Desk, Said, Started, wait_for};
 use crate::common::{self, Running};
-use crate::desk::{Desk, Said, Started, wait_for};
-use crate::strangers::port_of;
 
 const OUT: &str = "out.jsonl";
 

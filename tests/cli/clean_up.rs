@@ -9,7 +9,7 @@ use kvfair::model::trial::Transport;
 use nix::sys::signal::Signal;
 
 use crate::common;
-use crate::desk::{Desk, Started, records_in, signal, wait_for};
+use crate::common::desk::{Desk, Started, records_in, signal, wait_for};
 
 /// A run long enough to be stopped in its middle, with short trials before it.
 const LONG: &[&str] = &["run", "fans", "--profiles", "3000", "--blocks", "9", "--output", "out.jsonl", "ram", "redis"];
@@ -91,7 +91,7 @@ fn ctrl_c_while_the_expected_state_is_computed() {
     let text: String = (0..300_000).map(|number| format!("word{number} ")).collect();
     desk.file("much.txt", format!("{text}\n").repeat(5));
     let started = Started::new(desk.kvfair(&["run", "ngrams", "--input", "much.txt", "ram"]));
-    let is_oracle = |pid: &u32| crate::desk::command_line(*pid).ends_with("\0expected-state\0");
+    let is_oracle = |pid: &u32| crate::common::desk::command_line(*pid).ends_with("\0expected-state\0");
     let expected = wait_for("the process of the expected state", || desk.processes().into_iter().find(is_oracle));
     // It will never answer now: nobody may wait for it.
     signal(expected, Signal::SIGSTOP);

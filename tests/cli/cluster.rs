@@ -4,8 +4,8 @@ use kvfair::model::trial::{Durability, Transport};
 use kvfair::stores::Place;
 use serde_json::Value;
 
+use crate::common::desk::{Desk, one_line};
 use crate::common::{self, Running};
-use crate::desk::{Desk, one_line};
 
 fn started(product: &str) -> Running {
     common::start_set(product, Transport::Tcp, Durability::None, &[("cluster", "3")])
@@ -201,7 +201,7 @@ mod killed {
     use nix::sys::signal::Signal;
 
     use super::*;
-    use crate::desk::{Started, signal};
+    use crate::common::desk::{Started, signal};
 
     /// As the kernel's out-of-memory killer does.
     #[test]

@@ -3,7 +3,7 @@
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Command, Stdio};
 
-use crate::desk::{Desk, Said};
+use crate::common::desk::{Desk, Said};
 
 fn run(desk: &Desk, arguments: &[&str], targets: &[&str]) -> Said {
     desk.run(&[&["run", "lookup", "--blocks", "1"], arguments, targets].concat())

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 
 use serde_json::Value;
 
-use crate::desk::{Desk, Said};
-use crate::page::{is_of, lines, records};
+use crate::cli::page::{is_of, lines, records};
+use crate::common::desk::{Desk, Said};
 
 /// What attackers call a target.
 const HOSTILE: &str = "<script>alert(1)</script>|`x` @ann [y](http://z) \\| **w** #1\u{202e}";

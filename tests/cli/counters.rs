@@ -2,9 +2,9 @@
 
 use kvfair::model::trial::Transport;
 
+use crate::cli::strangers::port_of;
 use crate::common;
-use crate::desk::Desk;
-use crate::strangers::port_of;
+use crate::common::desk::Desk;
 
 #[test]
 fn counters_in_one_hash_are_the_same_by_every_way() {

@@ -5,8 +5,8 @@
 use nix::sys::signal::Signal;
 use serde_json::Value;
 
-use crate::desk::{Desk, Said, Started, command_line, signal, wait_for};
-use crate::limits::{FILED, run_on_disk};
+use crate::cli::limits::{FILED, run_on_disk};
+use crate::common::desk::{Desk, Said, Started, command_line, signal, wait_for};
 
 /// What `crash --json` says of one target.
 fn seen(said: &Said) -> Value {

@@ -12,7 +12,7 @@ use kvfair::report::sweep;
 use kvfair::stores::Launch;
 
 use crate::common;
-use crate::desk::Desk;
+use crate::common::desk::Desk;
 
 fn trial(launch: Launch) -> TrialTask {
     let load = Load { records: 100, value_bytes: 32, depth: 3, clients: vec![2, 9], ..Load::default() };

@@ -10,8 +10,8 @@ use nix::sys::signal::Signal;
 use serde_json::Value;
 
 use crate::common::contract::contract;
+use crate::common::desk::{Desk, Started, signal, wait_for};
 use crate::common::{launch_at, session, start_set};
-use crate::desk::{Desk, Started, signal, wait_for};
 
 const STAND_IN: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/servers/dragonfly.py");
 /// INFO has `df-v` before it.
@@ -140,7 +140,7 @@ fn its_counters_grow_with_what_it_is_asked() {
 #[test]
 #[cfg(target_os = "linux")]
 fn over_tcp_it_lets_nobody_else_in() {
-    crate::guarded::lets_nobody_else_in(&ours("dragonfly"), "dragonfly", "python3", "--port=");
+    crate::cli::guarded::lets_nobody_else_in(&ours("dragonfly"), "dragonfly", "python3", "--port=");
 }
 
 #[test]

@@ -11,7 +11,7 @@ use hdrhistogram::serialization::interval_log::{IntervalLogIterator, LogEntry};
 use kvfair::model::hist::Times;
 use kvfair::model::record::Record;
 
-use crate::desk::Desk;
+use crate::common::desk::Desk;
 
 const SWEEP: [&str; 7] =
     ["run", "getset", "--blocks=2", "--requests=1000", "--records=500", "--clients=1,3,20", "--output"];

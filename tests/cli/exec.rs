@@ -2,7 +2,7 @@
 //! same, and that nothing of it is left however it ends.
 #![cfg(target_os = "linux")]
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 
 use nix::sys::signal::Signal;
@@ -10,7 +10,8 @@ use serde_json::Value;
 use sha2::{Digest, Sha256};
 
 use crate::common;
-use crate::desk::{Desk, Said, Started, one_line, records_in, signal, wait_for};
+use crate::common::desk::{Desk, Said, Started, one_line, records_in, signal, wait_for};
+use crate::common::needs::{Need, needs, tools};
 use kvfair::model::trial::Transport;
 
 /// Runs `--exec` with this command, on these targets and with these options.
@@ -20,18 +21,13 @@ fn exec(desk: &Desk, command: &str, others: &[&str]) -> Said {
 
 fn exec_command(desk: &Desk, command: &str, others: &[&str]) -> Command {
     let mut kvfair = desk.kvfair(&[&["run", "--exec", command][..], others].concat());
-    kvfair.env("PYTHONPATH", tool("python")).env("NODE_PATH", tool("node_modules"));
+    kvfair.env("PYTHONPATH", tools().join("python")).env("NODE_PATH", tools().join("node_modules"));
     kvfair
-}
-
-/// Where ./test puts the client libraries of the tests' own programs.
-fn tool(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("target/test-tools").join(name)
 }
 
 /// Whether that command can be run and ends well.
 fn works(program: &str, arguments: &[&str]) -> bool {
-    let done = Command::new(program).args(arguments).env("NODE_PATH", tool("node_modules")).output();
+    let done = Command::new(program).args(arguments).env("NODE_PATH", tools().join("node_modules")).output();
     done.is_ok_and(|done| done.status.success())
 }
 
@@ -51,11 +47,7 @@ fn run_of(record: &Value) -> Value {
 /// A real program by real client libraries gives the straight calculation's answer from every store, over every way.
 #[test]
 fn fans_in_python_are_the_same_from_every_store() {
-    if !tool("python/redis").is_dir() || !tool("python/pymemcache").is_dir() {
-        return eprintln!(
-            "!! redis-py and pymemcache are not here (./test installs them): --exec NOT tested with them"
-        );
-    }
+    needs!(Need::tool("python/redis"), Need::tool("python/pymemcache"));
     let desk = Desk::new();
     let data = desk.run(&["data", "fans", "--profiles", "40"]);
     desk.file("profiles.jsonl", &data.exits(0).out);
@@ -110,14 +102,14 @@ fn fans_in_php_and_node_give_the_same_answer() {
     let redis = &["redis", "redis+unix", "valkey"][..];
     let every = &["redis", "redis+unix", "valkey", "memcached", "memcached+unix"][..];
     let has_php = works("php", &["-r", "exit(extension_loaded('redis') && extension_loaded('memcached') ? 0 : 1);"]);
-    for (program, file, is_here, targets) in [
-        ("php", "examples/languages/fans.php", has_php, every),
-        ("node", "examples/languages/fans.js", works("node", &["-e", "require('ioredis')"]), redis),
-    ] {
-        if !is_here {
-            eprintln!("!! {program} with its clients is not here (./test installs it): {file} NOT tested");
-            continue;
-        }
+    let has_node = works("node", &["-e", "require('ioredis')"]);
+    needs!(
+        Need::new("PHP with redis and memcached", has_php, "./test installs them"),
+        Need::new("node with ioredis", has_node, "./test installs it"),
+    );
+    for (program, file, targets) in
+        [("php", "examples/languages/fans.php", every), ("node", "examples/languages/fans.js", redis)]
+    {
         let command = format!("{program} {} {{url}} profiles.jsonl", of_the_project(file));
         let output = format!("{program}.jsonl");
         exec(&desk, &command, &[&["--blocks", "1", "--output", &output], targets].concat()).exits(0);

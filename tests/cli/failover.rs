@@ -5,8 +5,8 @@ use std::time::Instant;
 
 use serde_json::Value;
 
-use crate::common;
-use crate::desk::{Desk, Said};
+use crate::common::desk::{Desk, Said};
+use crate::common::needs::{Need, needs, servers_here};
 
 const CRASH: &[&str] = &["crash", "--failover", "--seed", "7"];
 
@@ -63,7 +63,7 @@ fn behind_a_slow_link_writes_are_lost_unless_they_wait_for_a_replica() {
 
 #[test]
 fn both_variants_stand_beside_each_other() {
-    for store in ["redis", "valkey"].into_iter().filter(|store| common::is_here(store)) {
+    for store in servers_here(&["redis", "valkey"]) {
         let desk = Desk::new();
         let (alone, waits) = (format!("{store}?replicas=2"), format!("{store}?replicas=2&wait=1"));
         let said = desk.run(&[CRASH, &["--kills", "1", &alone, &waits]].concat());
@@ -81,9 +81,7 @@ fn both_variants_stand_beside_each_other() {
 /// Standbys: `pg_promote`, and `synchronous_commit` where writes wait.
 #[test]
 fn a_standby_is_promoted_and_the_other_follows_it() {
-    if !common::is_here("postgres") {
-        return;
-    }
+    needs!(Need::server("postgres"));
     let desk = Desk::new();
     let targets = ["postgres?replicas=2", "postgres?replicas=2&link-delay=50ms&wait=1"];
     let said = desk.run(&[CRASH, &["--kills", "1", "--json"], &targets[..]].concat());
@@ -118,7 +116,7 @@ fn a_replica_that_refuses_to_be_promoted_is_named_and_the_others_go_on() {
         "case \"$*\" in *replicaof*) set -- \"$@\" --rename-command REPLICAOF GONE;; esac\nexec \"$real\" \"$@\"";
     desk.wrap("redis-server", script);
     let whole = desk.home().join("whole");
-    std::os::unix::fs::symlink(crate::desk::real("redis-server"), &whole).expect("a link of the test");
+    std::os::unix::fs::symlink(crate::common::desk::real("redis-server"), &whole).expect("a link of the test");
     let other = "redis?program=./whole&replicas=2&name=whole";
     let said = desk.run(&[CRASH, &["--kills", "1", "redis?replicas=1", other]].concat());
     said.exits(1).shows("redis?replicas=1 not tried").shows("replica 1 cannot be promoted: refused: redis at");

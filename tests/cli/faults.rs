@@ -1,6 +1,6 @@
 //! The store that lies, drops, stalls and dies on purpose: every one of its faults is noticed, and told as what it is.
 
-use crate::desk::{Desk, Said};
+use crate::common::desk::{Desk, Said};
 
 fn run(desk: &Desk, fault: &str, more: &[&str]) -> Said {
     let target = format!("faulty?fault={fault}&name=faulty");

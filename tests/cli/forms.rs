@@ -10,7 +10,7 @@ use std::time::Duration;
 use flate2::bufread::MultiGzDecoder;
 use serde_json::Value;
 
-use crate::desk::Desk;
+use crate::common::desk::Desk;
 
 /// What `show` is asked, and the ending of what it answered.
 const FORMS: &[(&[&str], &str)] = &[

@@ -5,7 +5,7 @@ use std::net::TcpListener;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-use crate::desk::{Desk, Said, Started, real, wait_for};
+use crate::common::desk::{Desk, Said, Started, real, wait_for};
 
 fn exec(desk: &Desk, command: &str, targets: &[&str]) -> Said {
     Started::new(desk.kvfair(&[&["run", "--blocks", "1", "--exec", command][..], targets].concat())).wait()

@@ -2,9 +2,9 @@
 
 use serde_json::{Value, json};
 
-use crate::desk::Desk;
-use crate::forms::results;
-use crate::page::{embedded, lines, page_of, records, says};
+use crate::cli::forms::results;
+use crate::cli::page::{embedded, lines, page_of, records, says};
+use crate::common::desk::Desk;
 
 /// Two stores: one with a fault that was planted, and one without.
 const FAULT: &str = "bad: the CPU of a get-many of n keys grows with n^";

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use crate::desk::{Desk, Said, records_in};
+use crate::common::desk::{Desk, Said, records_in};
 
 /// All growths of one command, of which something may be unclear on a noisy machine.
 fn grown(said: &Said) -> Vec<Value> {

@@ -12,11 +12,12 @@ use kvfair::model::trial::Durability;
 use kvfair::stores::{self, Launch, Place};
 use nix::sys::signal::Signal;
 
+use crate::common::desk::{Desk, Started, command_line, wait_for};
 use crate::common::launch_at;
-use crate::desk::{Desk, Started, command_line, wait_for};
+use crate::common::needs::servers_here;
 
 /// Stores that take a password, their server's process and how its command line tells its port.
-const GUARDED: &[(&str, &str, &str)] = &[
+const GUARDED: [(&str, &str, &str); 4] = [
     ("redis", "redis-server", " 127.0.0.1:"),
     ("valkey", "valkey-server", " 127.0.0.1:"),
     ("mariadb", "mariadbd", "--port="),
@@ -42,7 +43,8 @@ fn port_in(desk: &Desk, server: &str, option: &str) -> Option<u16> {
 
 #[test]
 fn a_server_over_tcp_lets_nobody_else_in() {
-    for (store, server, option) in GUARDED.iter().filter(|(store, ..)| crate::common::is_here(store)) {
+    let here = servers_here(&GUARDED.each_ref().map(|(store, ..)| *store));
+    for (store, server, option) in GUARDED.iter().filter(|(store, ..)| here.contains(store)) {
         lets_nobody_else_in(store, store, server, option);
     }
 }
@@ -120,10 +122,7 @@ fn a_password_is_fresh_and_told_to_nobody_else() {
 #[test]
 fn kept_data_notes_its_password_for_its_owner() {
     let desk = Desk::new();
-    for (store, ..) in GUARDED {
-        if !crate::common::is_here(store) {
-            continue;
-        }
+    for store in servers_here(&GUARDED.each_ref().map(|(store, ..)| *store)) {
         let run =
             ["run", "fans", "--profiles", "200", "--blocks", "2", "--durability", "crash", "--keep", "kept", store];
         desk.run(&run).exits(0);

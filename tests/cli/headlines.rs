@@ -3,10 +3,10 @@
 use nix::sys::signal::Signal;
 use serde_json::Value;
 
+use crate::cli::forms;
+use crate::cli::strangers::port_of;
 use crate::common;
-use crate::desk::{Desk, Started, one_line, wait_for};
-use crate::forms;
-use crate::strangers::port_of;
+use crate::common::desk::{Desk, Started, one_line, wait_for};
 
 /// Results of another day in which every second trial of a block took so much more time and CPU.
 fn with_second_trials(time: f64, cpu: f64) -> String {
@@ -95,7 +95,7 @@ fn a_headline_does_not_say_of_a_strangers_server_what_is_true_of_ours() {
 #[test]
 fn what_a_server_does_not_tell_of_itself_is_not_assumed() {
     let server = common::start("redis", kvfair::model::trial::Transport::Tcp);
-    assert_eq!(crate::strangers::ask(&server, "ACL SETUSER default -config"), "+OK");
+    assert_eq!(crate::cli::strangers::ask(&server, "ACL SETUSER default -config"), "+OK");
     let desk = Desk::new();
     let url = format!("redis://127.0.0.1:{}", port_of(&server));
     let small = ["run", "fans", "--profiles", "30", "--blocks", "1"];

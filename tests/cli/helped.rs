@@ -1,7 +1,7 @@
 //! Help and what is taken: each option that the help of a command names is tried, on a server that is not there. What
 //! is wrong with an option is found before that, and is another exit code.
 
-use crate::desk::Desk;
+use crate::common::desk::Desk;
 
 const NOBODY: &str = "redis://127.0.0.1:1";
 

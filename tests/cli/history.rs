@@ -5,15 +5,15 @@ use std::os::unix::fs::PermissionsExt;
 
 use serde_json::{Value, json};
 
-use crate::desk::{Desk, real, records_in};
-use crate::regressions::slower_redis;
+use crate::cli::regressions::slower_redis;
+use crate::common::desk::{Desk, real, records_in};
 
 const OUT: &str = "out.jsonl";
 const METHOD: u32 = kvfair::model::trial::METHOD;
 /// A job that is over at once.
 const SMALL: &[&str] = &["--only", "set", "--clients", "1", "--requests", "600", "--records", "100"];
 
-fn measured(desk: &Desk, versions: &[&str], more: &[&str]) -> crate::desk::Said {
+fn measured(desk: &Desk, versions: &[&str], more: &[&str]) -> crate::common::desk::Said {
     let said = desk.run(&[&["history", "getset"], versions, SMALL, more, &["--output", OUT]].concat());
     assert!([0, 6].contains(&said.code), "{}\n{}{}", said.code, said.out, said.err);
     said

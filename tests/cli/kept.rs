@@ -5,7 +5,8 @@ use std::os::unix::fs::PermissionsExt;
 
 use serde_json::Value;
 
-use crate::desk::{Desk, Said, Started};
+use crate::common::desk::{Desk, Said, Started};
+use crate::common::needs::{Need, needs};
 
 const PAGE: &str = "Michael Jackson";
 
@@ -100,10 +101,8 @@ fn what_is_refused_has_no_pilot_and_the_hint_names_no_page_of_others() {
 /// As root, PostgreSQL runs as another user, who may not enter a directory that is closed to others.
 #[test]
 fn who_cannot_enter_the_directory_is_named() {
+    needs!(Need::root());
     let desk = Desk::new();
-    if !nix::unistd::geteuid().is_root() {
-        return eprintln!("not root: nothing is run as somebody else");
-    }
     std::fs::create_dir(desk.home().join("closed")).expect("it is ours");
     std::fs::set_permissions(desk.home().join("closed"), std::fs::Permissions::from_mode(0o700)).expect("it is ours");
     desk.run(&["run", "fans", "--profiles", "5", "--blocks", "1", "--keep", "closed/kept", "postgres+unix"]);

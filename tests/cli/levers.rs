@@ -5,7 +5,8 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use crate::desk::{Desk, Said, records_in};
+use crate::common::desk::{Desk, Said, records_in};
+use crate::common::needs::{Need, needs};
 
 const OUT: &str = "levers.jsonl";
 
@@ -245,10 +246,7 @@ fn clients_and_depth_are_levers_of_a_job_of_requests() {
 #[test]
 #[cfg(target_os = "linux")]
 fn threads_and_processors_of_a_server_are_levers() {
-    if std::thread::available_parallelism().is_ok_and(|count| count.get() < 2) {
-        eprintln!("!! one processor: ?processors= is NOT tested");
-        return;
-    }
+    needs!(Need::processors(2));
     let desk = Desk::new();
     let said = measured(&desk, &["fans", "memcached", "--profiles", "150"], &["--levers", "threads,processors"]);
     said.shows("threads=").shows("processors=half");

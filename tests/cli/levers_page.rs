@@ -6,7 +6,7 @@ use std::fs;
 use nix::sys::signal::Signal;
 use serde_json::Value;
 
-use crate::desk::{Desk, Said, Started, wait_for};
+use crate::common::desk::{Desk, Said, Started, wait_for};
 
 const OUT: &str = "levers.jsonl";
 /// What the page of a run of a few levers may take, in bytes.

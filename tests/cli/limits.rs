@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use crate::desk::{Desk, Said, Started};
+use crate::common::desk::{Desk, Said, Started};
 
 /// A hub that everybody likes, and pages with long names that only one likes: the hub's record grows past 1 MB.
 fn hub() -> String {

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use crate::desk::{Desk, one_line};
+use crate::common::desk::{Desk, one_line};
 
 /// On a machine that does many other things; a quiet one needs less.
 const IN_ALL: Duration = Duration::from_secs(90);
@@ -49,7 +49,7 @@ fn a_first_look_says_how_the_gap_changes_with_size_and_leaves_nothing_out_in_sil
 fn a_larger_job_is_no_excuse_for_other_data() {
     let desk = Desk::new();
     desk.run(&["run", "ngrams", "--messages", "60", "--blocks", "1", "--output", "one.jsonl", "lmdb"]).exits(0);
-    let mut record: Value = crate::desk::records_in(&desk.home().join("one.jsonl")).remove(0);
+    let mut record: Value = crate::common::desk::records_in(&desk.home().join("one.jsonl")).remove(0);
     let first = record.to_string();
     let shows =
         |name: &'static str, record: &Value| desk.run(&["show", desk.file(name, format!("{first}\n{record}\n"))]);

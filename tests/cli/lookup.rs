@@ -2,8 +2,9 @@
 
 use serde_json::Value;
 
-use crate::answers::expected;
-use crate::desk::{Desk, Said, Started};
+use crate::cli::answers::expected;
+use crate::common::desk::{Desk, Said, Started};
+use crate::common::needs::{Need, needs};
 
 fn run(desk: &Desk, arguments: &[&str], targets: &[&str]) -> Said {
     desk.run(&[&["run", "lookup", "--blocks", "1"], arguments, targets].concat())
@@ -220,7 +221,8 @@ fn what_cannot_be_cold_is_refused() {
     desk.run(&["run", "ngrams", "--cold", "ram"]).exits(2).complains("--cold is no option of the job ngrams");
     let url = "redis://127.0.0.1:1";
     run(&desk, &["--cold"], &[url]).exits(2).complains("did not start redis://127.0.0.1:1 and cannot restart it");
-    let Ok(in_memory) = tempfile::tempdir_in("/dev/shm") else { return eprintln!("no /dev/shm") };
+    needs!(Need::new("/dev/shm", std::path::Path::new("/dev/shm").is_dir(), "run the tests on Linux"));
+    let in_memory = tempfile::tempdir_in("/dev/shm").expect("a directory");
     let run = ["run", "lookup", "--blocks", "1", "--messages", "100", "--cold", "lmdb"];
     let mut command = desk.kvfair(&run);
     command.env("TMPDIR", in_memory.path());

@@ -1,6 +1,6 @@
 //! What was typed wrong, or names what is not here: the message says what was probably meant, or how to get it.
 
-use crate::desk::Desk;
+use crate::common::desk::Desk;
 
 #[test]
 fn what_is_unknown_is_a_usage_error_that_names_the_nearest() {
@@ -188,7 +188,7 @@ fn without_a_place_for_scratch_files_nothing_begins() {
     let desk = Desk::new();
     let mut command = desk.kvfair(&["run", "ngrams", "ram"]);
     command.env("TMPDIR", "/no/such/place");
-    let said = crate::desk::Started::new(command).wait();
+    let said = crate::common::desk::Started::new(command).wait();
     said.exits(1).complains("cannot make a scratch directory in /no/such/place hint: set TMPDIR");
 }
 

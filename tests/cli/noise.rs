@@ -8,7 +8,7 @@ use kvfair::model::trial::Transport;
 use serde_json::Value;
 
 use crate::common;
-use crate::desk::Desk;
+use crate::common::desk::Desk;
 
 /// Others at work: three for each processor, until the value goes.
 pub struct Spinners(Vec<std::process::Child>);

@@ -4,7 +4,7 @@
 use nix::sys::signal::Signal;
 use serde_json::Value;
 
-use crate::desk::{Desk, Said, Started, command_line, signal, wait_for};
+use crate::common::desk::{Desk, Said, Started, command_line, signal, wait_for};
 
 /// What `crash --json` says of one target at a durability level.
 fn tried(target: &str, level: &str, kills: &str, code: i32) -> Value {

@@ -11,7 +11,7 @@ use kvfair::jobs;
 use kvfair::jobs::input::InputSample;
 use nix::sys::signal::Signal;
 
-use crate::desk::{Desk, Said, Started, signal, wait_for};
+use crate::common::desk::{Desk, Said, Started, signal, wait_for};
 
 fn gz(text: &[u8]) -> Vec<u8> {
     let mut packer = GzEncoder::new(Vec::new(), Compression::default());
@@ -335,7 +335,7 @@ fn the_expected_state_is_computed_within_a_time_and_a_memory() {
     let text: String = (0..300_000).map(|number| format!("word{number} ")).collect();
     desk.file("much.txt", format!("{text}\n").repeat(3));
     let started = Started::new(desk.kvfair(&["run", "ngrams", "--input", "much.txt", "--timeout", "3s", "ram"]));
-    let is_oracle = |pid: &u32| crate::desk::command_line(*pid).ends_with("\0expected-state\0");
+    let is_oracle = |pid: &u32| crate::common::desk::command_line(*pid).ends_with("\0expected-state\0");
     let limit = || {
         let expected = desk.processes().into_iter().find(is_oracle)?;
         let limits = std::fs::read_to_string(format!("/proc/{expected}/limits")).ok()?;

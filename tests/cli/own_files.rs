@@ -10,7 +10,8 @@ use std::process::Command;
 
 use nix::sys::signal::Signal;
 
-use crate::desk::{Desk, Started, real, signal, wait_for};
+use crate::common::desk::{Desk, Started, real, signal, wait_for};
+use crate::common::needs::{Need, needs};
 
 /// Short, and it sweeps what killed runs have left.
 const SHORT: &[&str] = &["run", "ngrams", "--messages", "5", "--blocks", "1", "ram"];
@@ -50,9 +51,7 @@ fn a_run_in_another_pid_namespace_leaves_the_files_of_this_one() {
             if nix::unistd::geteuid().is_root() { own } else { [&["--user", "--map-root-user"][..], &own].concat() };
         Started::new(desk.command("unshare", &own)).wait()
     };
-    if unshare(&["true"]).code != 0 {
-        return eprintln!("!! unshare is not permitted here: runs in two PID namespaces are NOT tested");
-    }
+    needs!(Need::new("PID namespaces", unshare(&["true"]).code == 0, "run the tests where unshare is permitted"));
     let mut started = waiting(&desk);
     let scratch = desk.scratch();
     assert_eq!(scratch.len(), 1, "{scratch:?}");
@@ -71,7 +70,7 @@ fn a_killed_runs_files_stay_until_its_last_process_is_gone() {
     let started = Started::new(desk.kvfair(&["run", "--blocks", "1", "--exec", command, "redis"]));
     let survivor = wait_for("the survivor", || {
         let sleeps = desk.processes_named("sleep");
-        sleeps.into_iter().find(|pid| crate::desk::command_line(*pid).contains("1000"))
+        sleeps.into_iter().find(|pid| crate::common::desk::command_line(*pid).contains("1000"))
     });
     // First the supervisor, which would end all that it keeps, and its parent before that sees it.
     signal(started.id(), Signal::SIGSTOP);
@@ -132,9 +131,7 @@ fn scratch_directories_are_closed_to_others() {
     let desk = Desk::new();
     let (user, group) = (nix::unistd::geteuid(), nix::unistd::getegid());
     assert_eq!(scratch_is(&desk, "redis"), format!("700 {user} {group}"));
-    if !user.is_root() {
-        return eprintln!("!! not root: directories of servers that run as another user are NOT tested");
-    }
+    needs!(Need::root());
     let output = Command::new("id").args(["-g", "postgres"]).output().expect("id");
     let postgres = String::from_utf8_lossy(&output.stdout).trim().to_string();
     assert_eq!(scratch_is(&desk, "postgres"), format!("710 {user} {postgres}"));

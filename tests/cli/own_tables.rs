@@ -3,9 +3,9 @@
 
 use kvfair::model::trial::Transport;
 
+use crate::cli::strangers::port_of;
 use crate::common;
-use crate::desk::{Desk, Said, Started};
-use crate::strangers::port_of;
+use crate::common::desk::{Desk, Said, Started};
 
 fn run(desk: &Desk, job: &str, text: impl AsRef<[u8]>, options: &[&str]) -> Said {
     named(desk, job, "mine", text, options)

@@ -7,8 +7,8 @@ use std::path::PathBuf;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
-use crate::desk::{Desk, Said};
-use crate::forms::results;
+use crate::cli::forms::results;
+use crate::common::desk::{Desk, Said};
 
 /// Results of another day, whose pages are kept.
 const RESULTS: &[&str] = &["fans", "noisy", "getset", "rates"];

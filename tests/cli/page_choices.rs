@@ -3,9 +3,9 @@
 
 use serde_json::{Value, json};
 
-use crate::desk::{Desk, one_line};
-use crate::forms::results;
-use crate::page::{changed, embedded, heading, is_of, lines, page_of, records, says};
+use crate::cli::forms::results;
+use crate::cli::page::{changed, embedded, heading, is_of, lines, page_of, records, says};
+use crate::common::desk::{Desk, one_line};
 
 /// What the ratios of 40 targets to each other may take, in bytes, where nothing has an interval.
 const BASES_BYTES_MAX: usize = 30_000;

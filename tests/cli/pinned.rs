@@ -5,7 +5,8 @@ use std::fs;
 
 use serde_json::{Value, json};
 
-use crate::desk::{Desk, Started};
+use crate::common::desk::{Desk, Started};
+use crate::common::needs::{Need, needs};
 
 /// The processors that a process may run on, as the kernel lists them.
 fn allowed(process: u32) -> String {
@@ -21,14 +22,6 @@ fn numbers(list: &str) -> Vec<u64> {
     ranges.flat_map(|(from, to)| number(from)..=number(to)).collect()
 }
 
-fn has_two() -> bool {
-    let has = std::thread::available_parallelism().is_ok_and(|count| count.get() > 1);
-    if !has {
-        eprintln!("!! one processor: --pin is NOT tested");
-    }
-    has
-}
-
 fn halves(record: &Value) -> (Vec<u64>, Vec<u64>) {
     let of = |side: &str| {
         let list = record["run"]["pinned"][side].as_array().expect("processors");
@@ -39,9 +32,7 @@ fn halves(record: &Value) -> (Vec<u64>, Vec<u64>) {
 
 #[test]
 fn a_job_and_its_server_are_apart() {
-    if !has_two() {
-        return;
-    }
+    needs!(Need::processors(2));
     let desk = Desk::new();
     let run = ["run", "fans", "redis+unix", "lmdb", "--profiles", "3000", "--blocks", "1", "--pin"];
     let started = Started::new(desk.kvfair(&run));
@@ -59,9 +50,7 @@ fn a_job_and_its_server_are_apart() {
 /// A program sees where it runs, and where its server does.
 #[test]
 fn a_program_and_its_server_are_apart() {
-    if !has_two() {
-        return;
-    }
+    needs!(Need::processors(2));
     let desk = Desk::new();
     let command = "process=$(redis-cli -u {url} info server | tr -d '\\r' | sed -n 's/^process_id://p'); \
                    for one in self $process; do sed -n 's/^Cpus_allowed_list:[[:blank:]]*//p' /proc/$one/status; done | tr '\\n' ' '";
@@ -83,9 +72,7 @@ fn somebody_elses_server_stays_where_it_is() {
 /// What was pinned is never held against what was not.
 #[test]
 fn pinned_runs_are_compared_with_their_like() {
-    if !has_two() {
-        return;
-    }
+    needs!(Need::processors(2));
     let desk = Desk::new();
     for (out, pin) in [("apart.jsonl", &["--pin"][..]), ("together.jsonl", &[])] {
         let run = ["run", "fans", "redis+unix", "--profiles", "100", "--blocks", "1", "--output", out];

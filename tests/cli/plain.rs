@@ -8,7 +8,7 @@ use std::net::TcpListener;
 use flate2::read::GzDecoder;
 use serde_json::Value;
 
-use crate::desk::{Desk, Said, Started};
+use crate::common::desk::{Desk, Said, Started};
 
 /// Clears the screen, names the window, turns the order of letters round, begins a line of its own.
 const HOSTILE: &str = "\u{1b}[2J\u{1b}]0;x\u{7}\u{9b}31m\u{202e}\u{2066}evil\r\nevil";

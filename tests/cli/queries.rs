@@ -2,8 +2,8 @@
 
 use serde_json::Value;
 
-use crate::answers::expected;
-use crate::desk::{Desk, Said};
+use crate::cli::answers::expected;
+use crate::common::desk::{Desk, Said};
 
 fn run(desk: &Desk, arguments: &[&str], targets: &[&str]) -> Said {
     desk.run(&[&["run", "fans", "--blocks", "1"], arguments, targets].concat())

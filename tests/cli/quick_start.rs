@@ -1,6 +1,6 @@
 //! The commands of README's quick start, at a small size: what a newcomer types first works.
 
-use crate::desk::Desk;
+use crate::common::desk::Desk;
 
 #[test]
 fn the_quick_start_works() {

@@ -5,7 +5,7 @@ use kvfair::model::record::{Open, Record};
 use nix::sys::signal::Signal;
 use serde_json::Value;
 
-use crate::desk::{Desk, Started};
+use crate::common::desk::{Desk, Started};
 
 const RATED: [&str; 5] = ["run", "mixed", "--blocks", "1", "--records=300"];
 

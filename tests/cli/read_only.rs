@@ -6,9 +6,10 @@ use std::time::{Duration, Instant};
 
 use kvfair::model::trial::Transport;
 
+use crate::cli::strangers::{ask, ask_info, port_of};
+use crate::common::desk::{Desk, Started, wait_for};
+use crate::common::needs::{Need, needs};
 use crate::common::{self, Running};
-use crate::desk::{Desk, Started, wait_for};
-use crate::strangers::{ask, ask_info, port_of};
 
 const STRINGS: u64 = 300;
 
@@ -101,9 +102,8 @@ fn no_key_is_touched_where_the_server_knows_how() {
 #[test]
 fn a_server_that_renews_times_of_last_use_is_not_asked_in_vain_and_it_is_said() {
     let server = filled("redis");
-    if told(&server, "COMMAND INFO client|no-touch\r\n").contains("no-touch") {
-        return eprintln!("this redis-server knows CLIENT NO-TOUCH: its refusal is not tested");
-    }
+    let is_old = !told(&server, "COMMAND INFO client|no-touch\r\n").contains("no-touch");
+    needs!(Need::new("redis before 7.2", is_old, "put one on PATH"));
     let (desk, url) = (Desk::new(), format!("redis://127.0.0.1:{}", port_of(&server)));
     let run = |name: &str| {
         let run = ["run", "mixed", "--read-only", "--requests", "2000", "--blocks", "2", "--output", name, &url];

@@ -8,8 +8,8 @@ use kvfair::model::trial::Transport;
 use kvfair::stores::Place;
 use serde_json::Value;
 
+use crate::common::desk::{Desk, Said, Started};
 use crate::common::{self, Running};
-use crate::desk::{Desk, Said, Started};
 
 /// So many connections that set or get are cut while a run goes on, a few at a time.
 const CUTS: u64 = 25;

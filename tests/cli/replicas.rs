@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
-use crate::common;
-use crate::desk::Desk;
+use crate::common::desk::Desk;
+use crate::common::needs::{Need, needs, servers_here};
 
 /// Two servers and more on few processors: what is tested is what is said, not how fast it is.
 const MIXED: &[&str] = &["run", "mixed", "--blocks", "1", "--reads", "1", "--writes", "1"];
@@ -25,7 +25,7 @@ fn cpu_s(usage: &Value) -> f64 {
 /// second later.
 #[test]
 fn a_delayed_link_makes_reads_as_old_as_the_delay_and_a_primary_is_never_stale() {
-    for store in ["redis", "postgres"].into_iter().filter(|store| common::is_here(store)) {
+    for store in servers_here(&["redis", "postgres"]) {
         let fresh = format!("{store}?replicas=1&read=all");
         reads_are_as_old_as_the_delay(&format!("{fresh}&link-delay=500ms"), &fresh);
     }
@@ -77,9 +77,8 @@ fn where_nothing_newer_was_acknowledged_no_read_is_stale() {
 #[test]
 fn each_server_is_in_the_record_and_holds_the_end_state() {
     let desk = Desk::new();
-    let stores = ["redis", "valkey"].into_iter().filter(|store| common::is_here(store));
     let few = ["--records", "500", "--values", "100", "--clients", "4"];
-    for store in stores {
+    for store in servers_here(&["redis", "valkey"]) {
         let target = format!("{store}?replicas=2&read=all");
         let said = desk.run(&[MIXED, &few, &["--rate", "500,1k", "--requests", "1000", &target]].concat());
         said.exits(0).shows("reads from replicas that were stale").shows("500 records hold some client's");
@@ -115,9 +114,7 @@ fn each_server_is_in_the_record_and_holds_the_end_state() {
 /// A standby is a copy of its primary that follows its log.
 #[test]
 fn standbys_are_read_and_hold_the_end_state() {
-    if !common::is_here("postgres") {
-        return;
-    }
+    needs!(Need::server("postgres"));
     let desk = Desk::new();
     let few = ["--records", "300", "--values", "100", "--clients", "3", "--rate", "200", "--requests", "600"];
     let target = "postgres?replicas=2&read=all";

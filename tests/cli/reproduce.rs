@@ -5,8 +5,8 @@ use std::path::PathBuf;
 
 use serde_json::Value;
 
-use crate::desk::{Desk, one_line, records_in};
-use crate::forms;
+use crate::cli::forms;
+use crate::common::desk::{Desk, one_line, records_in};
 
 const JUDGEMENTS: [&str; 4] = ["still_so", "reversed", "cannot_be_told", "cannot_be_run"];
 

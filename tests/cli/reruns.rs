@@ -5,10 +5,10 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-use crate::bundles::unpacked;
-use crate::desk::{Desk, Said, records_in};
-use crate::forms::results;
-use crate::page::{embedded, lines, page_of, records, says};
+use crate::cli::bundles::unpacked;
+use crate::cli::forms::results;
+use crate::cli::page::{embedded, lines, page_of, records, says};
+use crate::common::desk::{Desk, Said, records_in};
 
 /// Stores that nothing confuses.
 const RUN: &[&str] = &["run", "fans", "--profiles", "300", "--blocks", "6", "lmdb", "redis"];
@@ -60,7 +60,10 @@ fn a_bundle_and_a_page_are_run_again_elsewhere_and_swapped_targets_are_contradic
     let redis =
         records_in(&program).into_iter().rfind(|record| record["target"]["label"] == "redis").expect("a record");
     let sha256 = redis["store"]["program_sha256"].as_str().expect("of the server").to_string();
-    assert_eq!(sha256, crate::bundles::hex(&fs::read(crate::desk::real("redis-server")).expect("the server")));
+    assert_eq!(
+        sha256,
+        crate::cli::bundles::hex(&fs::read(crate::common::desk::real("redis-server")).expect("the server"))
+    );
 
     // A page with two runs is run again, too.
     let page = read(&there, "run-2.html");

@@ -4,9 +4,9 @@ use std::fs;
 
 use serde_json::Value;
 
-use crate::desk::{Desk, Said};
-use crate::forms::results;
-use crate::page::{embedded, lines, says};
+use crate::cli::forms::results;
+use crate::cli::page::{embedded, lines, says};
+use crate::common::desk::{Desk, Said};
 
 fn read(desk: &Desk, name: &str) -> String {
     fs::read_to_string(desk.home().join(name)).unwrap_or_else(|error| panic!("{name}: {error}"))

@@ -2,11 +2,11 @@
 
 use serde_json::Value;
 
-use crate::desk::{Desk, Started, one_line, records_in, signal, wait_for};
+use crate::common::desk::{Desk, Started, one_line, records_in, signal, wait_for};
 
 const SHORT: &[&str] = &["run", "ngrams", "--messages", "30", "--blocks", "2", "ram", "null"];
 
-fn run(desk: &Desk, more: &[&str]) -> crate::desk::Said {
+fn run(desk: &Desk, more: &[&str]) -> crate::common::desk::Said {
     desk.run(&[SHORT, more].concat())
 }
 
@@ -115,7 +115,7 @@ fn a_pipe_that_is_closed_early_is_no_error() {
     let desk = Desk::new();
     let script = "{ \"$0\" data fans; echo $? >code; } 2>err | head -1";
     let command = desk.command("sh", &["-c", script, env!("CARGO_BIN_EXE_kvfair")]);
-    let said = crate::desk::Started::new(command).wait();
+    let said = crate::common::desk::Started::new(command).wait();
     said.exits(0).shows("{\"user\": \"user00001\"");
     let wrote = |name: &str| std::fs::read_to_string(desk.home().join(name)).expect("written by the script");
     assert_eq!((wrote("code").as_str(), wrote("err").as_str()), ("0\n", ""));
@@ -202,7 +202,7 @@ fn many_clients_give_the_same_answers() {
             &[&["run", "--blocks", "1", "--answers-only", "--clients", "7"], &job[..], &["ram", "redis", "redis+unix"]]
                 .concat(),
         );
-        let digest = |said: &crate::desk::Said| {
+        let digest = |said: &crate::common::desk::Said| {
             let text = one_line(&said.exits(0).out);
             text.split_once("the answer").map(|(_, rest)| rest.split("data:").next().unwrap_or_default().to_string())
         };

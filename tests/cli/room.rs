@@ -8,9 +8,9 @@ use kvfair::model::trial::Transport;
 use nix::sys::signal::Signal;
 use serde_json::Value;
 
+use crate::cli::strangers::{ask, ask_info, port_of};
+use crate::common::desk::{Desk, Started, command_line};
 use crate::common::{self, Running};
-use crate::desk::{Desk, Started, command_line};
-use crate::strangers::{ask, ask_info, port_of};
 
 /// What a Redis and a Valkey have for a small job of ours.
 const REDISES: [&str; 2] = ["redis", "valkey"];

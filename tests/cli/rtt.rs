@@ -11,9 +11,10 @@ use kvfair::stores::Place;
 use nix::sys::signal::Signal;
 use serde_json::{Value, json};
 
+use crate::cli::seeds::quiet;
 use crate::common;
-use crate::desk::{Desk, Started, one_line, records_in, wait_for};
-use crate::seeds::quiet;
+use crate::common::desk::{Desk, Started, one_line, records_in, wait_for};
+use crate::common::needs::{Need, needs, servers_here};
 
 const FANS: &[&str] = &["run", "fans", "--profiles", "60", "--blocks", "1"];
 
@@ -75,17 +76,15 @@ fn a_round_trip_is_owed_by_each_question_and_a_row_at_0_goes_through_the_proxy_t
 /// Client libraries are delayed as our own codecs are, and so is a server with a processor of its own.
 #[test]
 fn whatever_speaks_to_a_server_goes_through_the_proxy() {
+    needs!(Need::processors(2));
     let desk = Desk::new();
-    let here = |targets: &[&'static str]| -> Vec<&'static str> {
-        targets.iter().copied().filter(|target| common::is_here(target)).collect()
-    };
     let few = ["run", "fans", "--profiles", "5", "--blocks", "1", "--rtt", "2ms"];
-    desk.run(&[&few[..], &here(&["mariadb", "postgres", "ferretdb", "cassandra"])].concat()).exits(0);
+    desk.run(&[&few[..], &servers_here(&["mariadb", "postgres", "ferretdb", "cassandra"])].concat()).exits(0);
     let of_all = desk.records().len();
-    if std::thread::available_parallelism().is_ok_and(|cpus| cpus.get() > 1) {
-        desk.run(&[&few[..], &["--pin"], &here(&["mariadb", "redis"])].concat()).exits(0).shows("client on processor");
-        assert!(desk.records().len() > of_all);
-    }
+    desk.run(&[&few[..], &["--pin"], &servers_here(&["mariadb", "redis"])].concat())
+        .exits(0)
+        .shows("client on processor");
+    assert!(desk.records().len() > of_all);
     for record in desk.records() {
         let (run, target) = (run_of(&record), &record["target"]["label"]);
         let took_s = run["took_s"].as_f64().expect("seconds");
@@ -145,7 +144,7 @@ fn a_proxy_lets_nobody_else_in() {
     let started = Started::new(desk.kvfair(&[&run[..], &["memcached"]].concat()));
     let proxy = wait_for("the proxy", || {
         let mut proxies =
-            desk.processes().into_iter().filter(|pid| crate::desk::command_line(*pid).ends_with("proxy\0"));
+            desk.processes().into_iter().filter(|pid| crate::common::desk::command_line(*pid).ends_with("proxy\0"));
         proxies.next_back().filter(|_| desk.trials().len() == 1)
     });
     let table = std::process::Command::new("ss").args(["-ltnpH"]).output().expect("ss");

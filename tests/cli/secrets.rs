@@ -9,9 +9,9 @@ use std::process::{Command, Stdio};
 
 use kvfair::model::trial::Transport;
 
+use crate::cli::strangers::{SECRET, ask, port_of};
+use crate::common::desk::{Desk, LIMIT, Said, Started, command_line, wait_for};
 use crate::common::{self, Running};
-use crate::desk::{Desk, LIMIT, Said, Started, command_line, wait_for};
-use crate::strangers::{SECRET, ask, port_of};
 
 /// Logins as people write them. `S` stands for the secret.
 const WRITTEN: &[&str] = &[

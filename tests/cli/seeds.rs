@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use crate::desk::Desk;
+use crate::common::desk::Desk;
 
 const CAREFUL: &[&str] =
     &["run", "fans", "faulty?name=one", "faulty?name=other", "--profiles", "60", "--effort", "careful"];
@@ -20,7 +20,7 @@ const BLOCKS: u64 = 12;
 fn careful(desk: &Desk, more: &[&str]) -> Vec<Value> {
     for (budget, out) in [("12s", "12.jsonl"), ("60s", "60.jsonl"), ("300s", "300.jsonl")] {
         desk.run(&[CAREFUL, &["--budget", budget, "--output", out], more].concat());
-        let records = crate::desk::records_in(&desk.home().join(out));
+        let records = crate::common::desk::records_in(&desk.home().join(out));
         if records.iter().filter_map(|record| record["block"].as_u64()).max() >= Some(BLOCKS) {
             std::fs::rename(desk.home().join(out), desk.home().join("out.jsonl")).expect("a file of ours");
             return records;

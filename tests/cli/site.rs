@@ -5,10 +5,11 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
-use crate::browser::{is_here, of_the_project};
-use crate::desk::{Desk, Started};
-use crate::forms::results;
-use crate::page::{heading, says};
+use crate::cli::browser::{browser, of_the_project};
+use crate::cli::forms::results;
+use crate::cli::page::{heading, says};
+use crate::common::desk::{Desk, Started};
+use crate::common::needs::are_met;
 
 const MARKER: &str = ".kvfair-site";
 const INDEX_BYTES_MAX: usize = 300_000;
@@ -180,7 +181,7 @@ fn the_index_of_the_published_results_is_that_of_its_pages() {
 
 #[test]
 fn a_browser_filters_the_index_and_asks_for_nothing() {
-    if !is_here() {
+    if !are_met(&browser()) {
         return;
     }
     let desk = Desk::new();

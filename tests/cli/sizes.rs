@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use crate::desk::{Desk, one_line};
-use crate::seeds::quiet;
+use crate::cli::seeds::quiet;
+use crate::common::desk::{Desk, one_line};
 
 const SIZES: &[&str] = &["run", "fans", "lmdb", "redis+unix", "null", "--profiles", "60,240"];
 
@@ -50,7 +50,7 @@ fn whose_order_changes_between_sizes_is_said() {
     let desk = Desk::new();
     let run = ["run", "ngrams", "faulty?name=one", "faulty?name=other", "--messages", "60,120", "--blocks", "6"];
     desk.run(&[&run[..], &["--output", "out.jsonl"]].concat());
-    let records = crate::desk::records_in(&desk.home().join("out.jsonl"));
+    let records = crate::common::desk::records_in(&desk.home().join("out.jsonl"));
     let aa_controls: BTreeSet<u64> = records.iter().filter(|record| record["aa_control"] == true).map(units).collect();
     assert_eq!(aa_controls, [60, 120].into(), "each size has an A/A control of its own");
     let told = |name: &'static str, at_60: f64, at_120: f64| {

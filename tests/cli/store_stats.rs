@@ -7,8 +7,8 @@ use kvfair::model::trial::Transport;
 use kvfair::stores::Place;
 use serde_json::Value;
 
+use crate::common::desk::{Desk, one_line};
 use crate::common::{self, Running};
-use crate::desk::{Desk, one_line};
 
 /// One of a store's own counters in its last record: before what is measured and after it.
 fn counter(desk: &Desk, target: &str, name: &str) -> (f64, f64) {

@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 use kvfair::model::trial::Transport;
 use kvfair::stores::Place;
 
+use crate::common::desk::{Desk, Said, Started, command_line, records_in};
 use crate::common::{self, Running};
-use crate::desk::{Desk, Said, Started, command_line, records_in};
 
 /// What a hostile server does instead of answering.
 #[derive(Clone, Copy, Debug)]
@@ -158,7 +158,7 @@ fn a_connection_that_is_never_taken_ends_at_its_time_out() {
         import time; time.sleep(1000)\n";
     desk.file("fill.py", fill);
     let filler = Started::new(desk.command("python3", &["fill.py"]));
-    crate::desk::wait_for("full queues", || desk.home().join("ready").exists().then_some(()));
+    crate::common::desk::wait_for("full queues", || desk.home().join("ready").exists().then_some(()));
     let port = std::fs::read_to_string(desk.home().join("port")).expect("a port");
     let urls =
         [format!("redis://localhost:{}", port.trim()), format!("unix://{}", desk.home().join("socket").display())];
@@ -168,7 +168,7 @@ fn a_connection_that_is_never_taken_ends_at_its_time_out() {
         assert!(desk.reason(url).contains("connection timed out"), "{}", desk.reason(url));
         assert!(began.elapsed() < Duration::from_secs(6), "{:?}", began.elapsed());
     }
-    crate::desk::signal(filler.id(), nix::sys::signal::Signal::SIGKILL);
+    crate::common::desk::signal(filler.id(), nix::sys::signal::Signal::SIGKILL);
     filler.wait();
 }
 

@@ -4,7 +4,7 @@ use kvfair::model::trial::Transport;
 use serde_json::Value;
 
 use crate::common;
-use crate::desk::Desk;
+use crate::common::desk::Desk;
 
 const SWEEP: [&str; 7] = ["run", "getset", "--blocks", "1", "--requests", "2000", "--records=1000"];
 

@@ -3,8 +3,8 @@
 use std::fs::File;
 use std::process::Stdio;
 
-use crate::desk::{Desk, LIMIT};
-use crate::forms::results;
+use crate::cli::forms::results;
+use crate::common::desk::{Desk, LIMIT};
 
 /// Runs kvfair on a terminal of so many columns, to its end; all that was shown, without the marks of lines redrawn.
 fn shown(desk: &Desk, columns: u32, arguments: &str) -> String {

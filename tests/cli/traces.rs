@@ -7,8 +7,9 @@ use kvfair::model::trial::Transport;
 use serde_json::Value;
 use sha2::Digest;
 
-use crate::common::{self, published};
-use crate::desk::{Desk, Said};
+use crate::common;
+use crate::common::desk::{Desk, Said};
+use crate::common::needs::{self, Need, needs};
 
 /// Misses of the least recently used order, by libCacheSim's own tests on its own sample, at 128, 256, ... 1024 MiB.
 const PUBLISHED: [u64; 8] = [93_374, 89_783, 83_572, 81_722, 72_494, 72_104, 71_972, 71_704];
@@ -23,7 +24,8 @@ fn misses_of(record: &Value) -> u64 {
 
 #[test]
 fn the_misses_are_those_that_others_published() {
-    let Some(file) = published::file("cloudphysics.oracleGeneral.bin") else { return };
+    needs!(Need::published("cloudphysics.oracleGeneral.bin"));
+    let file = needs::published("cloudphysics.oracleGeneral.bin");
     let desk = Desk::new();
     let sizes = (1..=8).map(|step| step * 128);
     let targets: Vec<String> = sizes.map(|mib| format!("cached:null?memory={mib}MiB&count=values")).collect();

@@ -4,8 +4,8 @@
 use kvfair::stores::{self, Means};
 use serde_json::Value;
 
-use crate::answers::expected;
-use crate::desk::{Desk, Said};
+use crate::cli::answers::expected;
+use crate::common::desk::{Desk, Said};
 
 /// What a row may say that has no right answer: that the store, or the cache, has no such op.
 const LACKS: &str = " has no ";

@@ -2,26 +2,20 @@
 //! writer counts.
 #![cfg(target_os = "linux")]
 
-use std::path::{Path, PathBuf};
-
 use kvfair::model::trial::Transport;
 use serde_json::Value;
 
-use crate::agents::url_of;
+use crate::cli::agents::url_of;
+use crate::cli::strangers::ask;
 use crate::common;
-use crate::desk::{Desk, Said, Started, wait_for};
-use crate::strangers::ask;
-
-/// Where ./test puts DuckDB.
-fn libraries() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("target/test-tools/python")
-}
+use crate::common::desk::{Desk, Said, Started, wait_for};
+use crate::common::needs::{Need, needs, servers_here, tools};
 
 /// One block, whose records are the only ones of a results file.
 fn ngrams(desk: &Desk, results: &str, arguments: &[&str]) -> Said {
     let run = ["run", "ngrams", "--blocks", "1", "--no-aa", "--output", results];
     let mut kvfair = desk.kvfair(&[&run[..], arguments].concat());
-    kvfair.env("PYTHONPATH", libraries());
+    kvfair.env("PYTHONPATH", tools().join("python"));
     Started::new(kvfair).wait()
 }
 
@@ -46,6 +40,7 @@ fn shares(record: &Value) -> Vec<u64> {
 
 #[test]
 fn a_hundred_thousand_messages_by_four_writers_are_counted_as_by_one_and_by_duckdb() {
+    needs!(Need::tool("python/duckdb"));
     let desk = Desk::new();
     let with = |results: &str, arguments: &[&str]| {
         let said = ngrams(&desk, results, &[&["--messages", "100000"], arguments].concat());
@@ -59,12 +54,8 @@ fn a_hundred_thousand_messages_by_four_writers_are_counted_as_by_one_and_by_duck
     assert_eq!(shares(&many), [25_000; 4]);
     let (_, one) = with("one.jsonl", &["ram"]);
     assert_eq!((terms(&many), &many["verdict"]["keys"]), (terms(&one), &one["verdict"]["keys"]));
-    if libraries().join("duckdb").is_dir() {
-        let (_, duckdb) = with("duckdb.jsonl", &["duckdb"]);
-        assert_eq!(terms(&many), terms(&duckdb));
-    } else {
-        eprintln!("!! DuckDB is not in {}: not compared", libraries().display());
-    }
+    let (_, duckdb) = with("duckdb.jsonl", &["duckdb"]);
+    assert_eq!(terms(&many), terms(&duckdb));
     desk.is_swept();
 }
 
@@ -92,7 +83,7 @@ fn writers_by_check_and_set_count_their_conflicts() {
 #[test]
 fn eight_writers_begin_on_a_server_without_tables() {
     let desk = Desk::new();
-    for store in ["postgres", "mariadb", "cassandra"].into_iter().filter(|store| common::is_here(store)) {
+    for store in servers_here(&["postgres", "mariadb", "cassandra"]) {
         let results = format!("{store}.jsonl");
         ngrams(&desk, &results, &[store, "--messages", "400", "--via", "batch", "--agents", "8"]);
         let record = &desk.record_in(&results);

@@ -3,7 +3,7 @@
 use kvfair::model::trial::Transport;
 
 use crate::common;
-use crate::desk::Desk;
+use crate::common::desk::Desk;
 
 const SMALL: [&str; 5] = ["--blocks", "1", "--requests=2000", "--records=700", "--values=200"];
 

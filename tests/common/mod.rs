@@ -1,6 +1,6 @@
 //! Real servers for tests, started by the adapters' own recipes in a directory of their own, and gone when the test
 //! ends.
-#![allow(dead_code)] // Each test binary uses its own part of this.
+#![allow(dead_code, unused_macros, unused_imports)] // Each test binary uses its own part of this.
 
 use std::net::TcpListener;
 use std::time::Duration;
@@ -11,9 +11,11 @@ use kvfair::model::trial::{Configuration, Durability, Transport};
 use kvfair::stores::{self, Adapter, Facts, Launch, Login, Place, Session, Store};
 
 pub mod contract;
+pub mod desk;
 pub mod embedded;
+pub mod needs;
 pub mod nothing;
-pub mod published;
+pub mod strange;
 
 /// How long a server may take until it answers: one in Java takes its time.
 const START_LIMIT: Duration = Duration::from_secs(90);
@@ -66,16 +68,6 @@ pub fn start_set(store: &str, transport: Transport, durability: Durability, sett
     let launch = Launch { settings, ..launch_at(Place::Memory, durability) };
     let running = start_in(adapter, transport, &launch, directory, false);
     running.unwrap_or_else(|why| panic!("{store} does not start: {why}"))
-}
-
-/// Whether the store's server is on this machine; says that it is not tested where it is not.
-pub fn is_here(store: &str) -> bool {
-    let adapter = stores::find(store).unwrap_or_else(|| panic!("no store is called {store}"));
-    let here = serve::program(adapter.server.expect("a server")).is_some();
-    if !here {
-        eprintln!("!! {store} is not tested: {}", adapter.get_it);
-    }
-    here
 }
 
 pub fn launch_at(place: Place, durability: Durability) -> Launch {

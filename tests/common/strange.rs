@@ -1,9 +1,5 @@
 //! A server of our own that answers right, but as no real one does, and a generator driven against it.
 
-#![allow(dead_code)] // Each test uses its own part.
-
-mod nothing;
-
 use std::collections::HashMap;
 use std::io::{self, Read, Write};
 use std::os::unix::net::{UnixListener, UnixStream};
@@ -22,7 +18,7 @@ use kvfair::model::record::Open;
 use kvfair::model::trial::{Data, JobSettings};
 use kvfair::stores::{self, Launch, Place};
 
-use nothing::Nothing;
+use super::nothing::Nothing;
 
 pub const RECORDS: u64 = 500;
 pub const REQUESTS: u64 = 4_000;

@@ -44,7 +44,7 @@ fn acknowledged_writes_outlive_a_kill() {
 /// was written last is missing. The check sum of 6 bits that Tkrzw's records have anyway overlooks one end in 61.
 #[test]
 fn tkrzw_does_not_believe_a_value_that_was_half_written() {
-    let Some(shape) = shapes().find(|shape| shape.name() == "tkrzw") else { return };
+    let shape = shapes().find(|shape| shape.name() == "tkrzw").expect("a store");
     let place = tempfile::tempdir().expect("a directory");
     let [data, left] = ["data", "left"].map(|name| place.path().join(name));
     [&data, &left].into_iter().for_each(|directory| std::fs::create_dir(directory).expect("a directory"));
@@ -118,7 +118,7 @@ fn check(session: &mut dyn Session, record: usize, notes: &Notes) -> Result<(), 
 /// acknowledged.
 fn write_until_killed(shape: &Shape, level: Durability, place: &Path, notes: &Notes, round: u64) -> u32 {
     let mut writer = Command::new(std::env::current_exe().expect("our own program"))
-        .args(["--exact", "killed::a_writer_to_be_killed", "--ignored", "--nocapture"])
+        .args(["--exact", "contract::killed::a_writer_to_be_killed", "--ignored", "--nocapture"])
         .env(WRITER, format!("{} {level} {round} {}", shape.name(), place.display()))
         .stdout(Stdio::piped())
         .spawn()

@@ -4,8 +4,8 @@ use kvfair::jobs::trace::forms::{NAMES, Operation, VALUE_BYTES_MAX};
 use kvfair::jobs::trace::recorded::{Recorded, RecordedRequest};
 use kvfair::model::trial::{Data, JobSettings};
 
-use super::published;
 use super::{Bytes, Gzip};
+use crate::common::needs::{self, Need, needs};
 use kvfair::jobs::Source;
 
 /// Time, key, bytes, operation and time to live.
@@ -90,8 +90,8 @@ fn rows_of_every_form_are_read_as_they_are() {
 
 #[test]
 fn ten_lines_of_twitters_own() {
-    let Some(file) = published::file("twitter-7col.csv") else { return };
-    let told = rows("twitter", std::fs::read(file).unwrap()).unwrap();
+    needs!(Need::published("twitter-7col.csv"));
+    let told = rows("twitter", std::fs::read(needs::published("twitter-7col.csv")).unwrap()).unwrap();
     assert_eq!(told.len(), 10);
     assert_eq!(told[0].1.len(), 72);
     assert_eq!(told[1], get(0, "q:q:1:8WTwl7huJeQ", 249));

@@ -7,9 +7,9 @@ use kvfair::model::op::{KeyList, Op, Pairs, Reply};
 use kvfair::model::trial::{Durability, Transport};
 use kvfair::stores::Launch;
 
-use super::common::contract::contract;
-use super::common::{Running, session, start_at};
 use super::{get, noise, set, version_of};
+use crate::common::contract::contract;
+use crate::common::{Running, session, start_at};
 
 /// What it has no means for, in the order of the checks: an order of keys, an empty key, a key of 70,000 bytes.
 const GAPS: [&str; 3] = ["scan", "set", "set"];

@@ -11,8 +11,8 @@ use kvfair::protocol::resp::{self, Value, command, slot};
 use kvfair::stores::blocking::BlockingConnection;
 use kvfair::stores::{Launch, Place, Session, Store, find};
 
-use super::common::{Running, session, start, start_set};
 use super::{get, set, version_of};
+use crate::common::{Running, session, start, start_set};
 
 const PRODUCTS: [&str; 2] = ["redis", "valkey"];
 

@@ -4,8 +4,8 @@ use kvfair::model::op::{KeyList, Op, Pairs, Reply};
 use kvfair::model::trial::{Durability, Transport};
 use kvfair::stores::blocking::BlockingConnection;
 
-use super::common::{Running, session, start};
 use super::{BOTH, get, lacks, noise, refusal, set};
+use crate::common::{Running, session, start};
 
 #[test]
 fn memcached_refuses_a_value_that_is_too_large_and_the_next_answer_is_right() {

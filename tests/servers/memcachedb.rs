@@ -4,8 +4,9 @@ use kvfair::model::op::{KeyList, Op, Pairs, Reply};
 use kvfair::model::trial::{Durability, Transport};
 use kvfair::stores::{Launch, Session, find};
 
-use super::common::{is_here, session, start, start_at};
 use super::{BOTH, get, lacks, set};
+use crate::common::needs::{Need, needs};
+use crate::common::{session, start, start_at};
 
 /// What every borrower of memcached's first commands can do.
 pub fn borrowed_ops(session: &mut dyn Session) {
@@ -55,9 +56,7 @@ fn the_adapter_of_memcachedb_asks_only_what_memcached_had_first() {
 
 #[test]
 fn memcachedb_itself_keeps_what_it_says() {
-    if !is_here("memcachedb") {
-        return;
-    }
+    needs!(Need::server("memcachedb"));
     for transport in BOTH {
         borrowed_ops(session(start("memcachedb", transport).open().as_ref()).as_mut());
     }

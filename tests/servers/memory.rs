@@ -5,6 +5,7 @@ use kvfair::model::op::Op;
 use kvfair::model::record::Peak;
 use kvfair::model::trial::Transport;
 
+use crate::common::needs::{Need, needs};
 use crate::common::{self, session};
 
 /// The sums of these lines of all processes' `smaps_rollup`, in bytes.
@@ -77,9 +78,7 @@ fn a_server_of_one_process_has_memory_of_its_own() {
 /// Its cache is in region files that it maps, wherever these lie.
 #[test]
 fn region_files_are_mapped_files() {
-    if !common::is_here("memcachedb") {
-        return;
-    }
+    needs!(Need::server("memcachedb"));
     let seen = counted("memcachedb");
     about(seen.peak.shared_bytes + seen.peak.file_bytes, seen.shmem + seen.file);
     assert!(seen.peak.file_bytes > 10_000_000 && seen.peak.shared_bytes < 1 << 20, "{:?}", seen.peak);

@@ -5,16 +5,10 @@ use kvfair::model::op::{KeyList, Op, Pairs, Reply};
 use kvfair::model::trial::{Durability, Transport};
 use kvfair::stores::{Launch, Login, Place, Store, find};
 
-use super::common::contract::contract;
-use super::common::{Running, launch_at, session, start, start_at};
 use super::{BOTH, get, lacks, noise, refusal, set, version_of};
-
-/// Those of the two that are here; FerretDB must be.
-fn here() -> Vec<&'static str> {
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let mongod = std::env::split_paths(&path).any(|directory| directory.join("mongod").is_file());
-    if mongod { vec!["ferretdb", "mongodb"] } else { vec!["ferretdb"] }
-}
+use crate::common::contract::contract;
+use crate::common::needs::servers_here;
+use crate::common::{Running, launch_at, session, start, start_at};
 
 /// A server that lets in one user only, as FerretDB has it on request; gone with the test.
 struct Guarded(std::process::Child, u16);
@@ -75,7 +69,7 @@ fn open_alone(server: &Running) -> Box<dyn Store> {
 
 #[test]
 fn they_keep_the_contract_over_both_transports() {
-    for store in here() {
+    for store in servers_here(&["ferretdb", "mongodb"]) {
         for (transport, level) in BOTH.into_iter().zip([Durability::None, Durability::Power]) {
             let server = start_at(store, transport, level);
             let found = contract(server.adapter, &alone(&server)).unwrap_or_else(|what| panic!("{what}"));
@@ -87,7 +81,7 @@ fn they_keep_the_contract_over_both_transports() {
 
 #[test]
 fn they_say_what_is_in_force_and_who_they_are() {
-    for store in here() {
+    for store in servers_here(&["ferretdb", "mongodb"]) {
         let server = start(store, Transport::Tcp);
         assert_eq!(server.facts.process_id, Some(server.id()), "{store}");
         assert!(server.facts.settings["writeConcern"].contains("\"j\": false"), "{:?}", server.facts.settings);
@@ -102,7 +96,7 @@ fn they_say_what_is_in_force_and_who_they_are() {
 
 #[test]
 fn a_tally_keeps_fields_of_every_kind_apart() {
-    for store in here() {
+    for store in servers_here(&["ferretdb", "mongodb"]) {
         let server = start(store, Transport::Unix);
         let store = open_alone(&server);
         let mut session = session(store.as_ref());
@@ -134,7 +128,7 @@ fn a_tally_keeps_fields_of_every_kind_apart() {
 
 #[test]
 fn an_older_version_is_still_good_while_the_value_is_the_same() {
-    for store in here() {
+    for store in servers_here(&["ferretdb", "mongodb"]) {
         let server = start(store, Transport::Unix);
         let store = open_alone(&server);
         let mut session = session(store.as_ref());
@@ -151,7 +145,7 @@ fn an_older_version_is_still_good_while_the_value_is_the_same() {
 
 #[test]
 fn too_large_for_a_document_is_refused_and_too_large_for_a_command_is_split() {
-    for store in here() {
+    for store in servers_here(&["ferretdb", "mongodb"]) {
         let server = start(store, Transport::Unix);
         let store = server.open();
         let mut session = session(store.as_ref());
@@ -173,7 +167,7 @@ fn too_large_for_a_document_is_refused_and_too_large_for_a_command_is_split() {
 
 #[test]
 fn what_was_acknowledged_survives_a_kill_where_the_class_says_so() {
-    for store in here() {
+    for store in servers_here(&["ferretdb", "mongodb"]) {
         for durability in [Durability::Crash, Durability::Power] {
             let server = start_at(store, Transport::Tcp, durability);
             for index in 0..100_u32 {
@@ -203,7 +197,7 @@ fn changes_that_could_undo_one_another_are_refused() {
 
 #[test]
 fn somebody_elses_server_is_left_as_it_was() {
-    for store in here() {
+    for store in servers_here(&["ferretdb", "mongodb"]) {
         let server = start(store, Transport::Tcp);
         let named = Login { database: Some("theirs".to_string()), ..Login::default() };
         let theirs = (server.adapter.open)(&Launch { login: named, ..server.launch.clone() }).unwrap();

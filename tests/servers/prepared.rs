@@ -9,7 +9,8 @@ use kvfair::harness::signals::Interrupt;
 use kvfair::model::trial::{Durability, Transport};
 use kvfair::stores::{self, Launch, Place};
 
-use super::{common, get, set};
+use super::{get, set};
+use crate::common;
 
 const LIMIT: Duration = Duration::from_secs(60);
 

@@ -4,8 +4,8 @@ use kvfair::model::op::{KeyList, Op, Reply};
 use kvfair::model::trial::{Durability, Transport};
 use kvfair::stores::{Launch, Store};
 
-use super::common::{Running, session, start_set};
 use super::{BOTH, check_and_set, common_ops, counters, get, lacks, many_ops, noise, refusal, set};
+use crate::common::{Running, session, start_set};
 
 const PROTOCOLS: [&str; 3] = ["text", "meta", "binary"];
 

@@ -8,8 +8,8 @@ use kvfair::protocol::resp::{self, Value, command};
 use kvfair::stores::blocking::BlockingConnection;
 use kvfair::stores::{Launch, find};
 
-use super::common::{session, start, start_at};
 use super::{get, lacks, refusal, set, version_of};
+use crate::common::{session, start, start_at};
 
 const SPEAKERS_OF_RESP: [&str; 2] = ["redis", "valkey"];
 

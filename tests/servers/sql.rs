@@ -5,9 +5,10 @@ use kvfair::model::op::{Fault, KeyList, Op, Pairs, Reply};
 use kvfair::model::trial::{Configuration, Durability, Transport};
 use kvfair::stores::{Launch, Login, find};
 
-use super::common::contract::contract;
-use super::common::{is_here, launch_at, session, start, start_at, start_guarded, start_shipped};
 use super::{BOTH, get, lacks, noise, refusal, set, version_of};
+use crate::common::contract::contract;
+use crate::common::needs::servers_here;
+use crate::common::{launch_at, session, start, start_at, start_guarded, start_shipped};
 
 const SPEAKERS_OF_SQL: [&str; 2] = ["mariadb", "postgres"];
 
@@ -206,10 +207,8 @@ fn a_wrong_login_is_refused_and_never_told() {
 /// Missing or wrong: what was said, and the URL that has a login.
 #[test]
 fn a_login_is_asked_for_by_url() {
-    for (store, said) in [("mariadb", "Access denied"), ("mysql", "Access denied"), ("postgres", "password")] {
-        if !is_here(store) {
-            continue;
-        }
+    for store in servers_here(&["mariadb", "mysql", "postgres"]) {
+        let said = if store == "postgres" { "password" } else { "Access denied" };
         let server = start_guarded(store);
         let place = &server.launch.place;
         for password in [None, Some("wrong")] {

@@ -9,8 +9,9 @@ use kvfair::model::trial::{Durability, Transport};
 use kvfair::stores::store_stats::StoreStats;
 use kvfair::stores::{Launch, Place, Store, find};
 
-use super::common::{is_here, launch_at, session, start_at};
 use super::set;
+use crate::common::needs::{Need, needs};
+use crate::common::{launch_at, session, start_at};
 
 const SETS: u32 = 40;
 
@@ -90,9 +91,8 @@ fn ferretdb_counts_its_commands() {
 
 #[test]
 fn tokyo_tyrant_counts_its_records() {
-    if is_here("tokyotyrant") {
-        assert_eq!(grown_at("tokyotyrant", Durability::None, &["rnum"]), [f64::from(SETS)]);
-    }
+    needs!(Need::server("tokyotyrant"));
+    assert_eq!(grown_at("tokyotyrant", Durability::None, &["rnum"]), [f64::from(SETS)]);
 }
 
 #[test]

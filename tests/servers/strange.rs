@@ -11,7 +11,7 @@ use kvfair::stores::blocking::Blocking;
 use kvfair::stores::{Launch, Place, Session, find};
 
 use super::SERVED;
-use super::common::launch_at;
+use crate::common::launch_at;
 
 #[test]
 fn nobody_there_is_said_with_the_address() {

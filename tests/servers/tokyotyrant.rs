@@ -4,10 +4,11 @@ use kvfair::model::op::{Op, Reply};
 use kvfair::model::trial::{Durability, Transport};
 use kvfair::stores::{Launch, find};
 
-use super::common::contract::contract;
-use super::common::{is_here, session, start, start_set};
 use super::memcachedb::borrowed_ops;
 use super::{BOTH, refusal};
+use crate::common::contract::contract;
+use crate::common::needs::{Need, needs};
+use crate::common::{session, start, start_set};
 
 /// What it has no means for, in the order of the contract's checks: nothing of nothing, counters of more than 32 bits.
 const GAPS: &[&str] =
@@ -15,9 +16,7 @@ const GAPS: &[&str] =
 
 #[test]
 fn every_database_keeps_the_contract() {
-    if !is_here("tokyotyrant") {
-        return;
-    }
+    needs!(Need::server("tokyotyrant"));
     for (database, transport) in [("memory", Transport::Tcp), ("hash", Transport::Unix), ("tree", Transport::Tcp)] {
         let server = start_set("tokyotyrant", transport, Durability::None, &[("db", database)]);
         let found = contract(server.adapter, &server.launch).unwrap_or_else(|what| panic!("{database}: {what}"));
@@ -28,9 +27,7 @@ fn every_database_keeps_the_contract() {
 
 #[test]
 fn it_says_what_is_in_force_and_a_stand_in_what_it_is() {
-    if !is_here("tokyotyrant") {
-        return;
-    }
+    needs!(Need::server("tokyotyrant"));
     for transport in BOTH {
         let server = start("tokyotyrant", transport);
         let facts = &server.facts;
@@ -59,9 +56,7 @@ fn it_refuses_the_classes_that_it_was_seen_to_break() {
 
 #[test]
 fn a_counter_that_wraps_is_told() {
-    if !is_here("tokyotyrant") {
-        return;
-    }
+    needs!(Need::server("tokyotyrant"));
     let server = start("tokyotyrant", Transport::Unix);
     let store = server.open();
     let mut session = session(store.as_ref());
@@ -80,9 +75,7 @@ fn a_counter_that_wraps_is_told() {
 
 #[test]
 fn memcacheds_text_is_answered_on_the_same_port() {
-    if !is_here("tokyotyrant") {
-        return;
-    }
+    needs!(Need::server("tokyotyrant"));
     for transport in BOTH {
         let server = start_set("tokyotyrant", transport, Durability::None, &[("protocol", "memcache")]);
         assert_eq!(server.facts.client_library, "memcache text");

@@ -6,8 +6,8 @@ use kvfair::model::load::{At, Keys, Load};
 use kvfair::model::trial::{Data, JobSettings};
 use kvfair::protocol::Codec;
 
-use super::nothing::Nothing;
 use super::{Make, hear_all, memcache, resp};
+use crate::common::nothing::Nothing;
 
 const REQUESTS: u64 = 40;
 

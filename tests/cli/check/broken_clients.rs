@@ -8,9 +8,9 @@ use std::time::Duration;
 
 use kvfair::model::trial::Transport;
 
+use crate::cli::strangers::port_of;
+use crate::common::desk::Desk;
 use crate::common::{self, Running};
-use crate::desk::Desk;
-use crate::strangers::port_of;
 
 /// What becomes of a piece of an answer. All connections share it.
 type Change = Box<dyn FnMut(Vec<u8>) -> Vec<u8> + Send>;

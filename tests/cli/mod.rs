@@ -1,11 +1,6 @@
 //! The program as people use it, started by its command line against real servers and real files: what it answers to
 //! bad input, and that it leaves nothing behind.
 
-#[path = "../common/mod.rs"]
-mod common;
-
-mod desk;
-
 mod accounts;
 mod agents;
 mod answers;

@@ -1,8 +1,5 @@
 //! The served stores against real servers: every op, awkward keys and values, logins, conflicts, limits.
 
-#[path = "../common/mod.rs"]
-mod common;
-
 #[cfg(feature = "cassandra")]
 mod cassandra;
 mod cluster;
@@ -23,7 +20,7 @@ mod tokyotyrant;
 
 use std::time::{Duration, Instant};
 
-use common::{session, start};
+use crate::common::{session, start};
 use kvfair::model::op::{Fault, KeyList, Op, Pairs, Reply};
 use kvfair::model::trial::Transport;
 use kvfair::stores::Session;

@@ -6,8 +6,6 @@ mod arbitrary;
 mod binary;
 mod memcache;
 mod meta;
-#[path = "../common/nothing.rs"]
-mod nothing;
 mod resp;
 mod tyrant;
 

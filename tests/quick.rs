@@ -1,0 +1,20 @@
+//! What needs neither servers nor a quiet machine: codecs, input, embedded stores, statistics, rules, documents.
+
+mod common;
+
+mod allocations;
+mod cached;
+mod campaigns;
+mod circles;
+mod contract;
+mod documents;
+mod fans;
+mod input;
+mod merge;
+mod recipes;
+mod tidy;
+mod wire;
+mod words;
+
+// What the store of CONTRIBUTING.md imports from where it would stand.
+use kvfair::model;
