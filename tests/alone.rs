@@ -2,6 +2,8 @@
 
 mod common;
 
+mod loaded;
 mod sockets;
+mod timed;
 mod timing;
 mod warm;

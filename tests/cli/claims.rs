@@ -228,7 +228,7 @@ fn leading(words: &str) -> u64 {
 #[test]
 fn on_a_machine_that_is_never_quiet_what_is_evident_is_claimed() {
     let desk = Desk::new();
-    let spinners = crate::cli::noise::spinners(&desk);
+    let spinners = crate::common::load::spinners(&desk);
     // A difference of ten times that nine of ten runs claim (docs/statistics.md), and other tests on top of the
     // spinners.
     let is_claimed = (1..=4).any(|_| {

@@ -9,28 +9,7 @@ use serde_json::Value;
 
 use crate::common;
 use crate::common::desk::Desk;
-
-/// Others at work: three for each processor, until the value goes.
-pub struct Spinners(Vec<std::process::Child>);
-
-pub fn spinners(desk: &Desk) -> Spinners {
-    let cpus = std::thread::available_parallelism().map_or(1, usize::from);
-    so_many_spinners(desk, 3 * cpus)
-}
-
-pub fn so_many_spinners(desk: &Desk, count: usize) -> Spinners {
-    let one = |_| desk.command("/bin/sh", &["-c", "while :; do :; done"]).spawn().expect("every system has a shell");
-    Spinners((0..count).map(one).collect())
-}
-
-impl Drop for Spinners {
-    fn drop(&mut self) {
-        for spinner in &mut self.0 {
-            let _ = spinner.kill();
-            let _ = spinner.wait();
-        }
-    }
-}
+use crate::common::load::spinners;
 
 fn record(desk: &Desk, target: &str) -> Record {
     serde_json::from_value(desk.record(target)).expect("a record")

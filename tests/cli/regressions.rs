@@ -1,7 +1,7 @@
 //! A server that got slower, and a limit for regressions, on a machine with others at work.
 
-use crate::cli::noise::so_many_spinners;
 use crate::common::desk::{Desk, real};
+use crate::common::load::so_many_spinners;
 
 /// A Redis that burns so many microseconds of CPU more for each write, as a target.
 pub fn slower_redis(desk: &Desk, burn_us: u32) -> String {

@@ -9,8 +9,8 @@ use kvfair::model::record::{Phase, Record};
 use nix::sys::signal::Signal;
 use serde_json::Value;
 
-use crate::cli::noise::spinners;
 use crate::common::desk::{Desk, Said, Started, signal, wait_for};
+use crate::common::load::spinners;
 
 /// As a user runs it: tests otherwise accept noise.
 fn run(desk: &Desk, arguments: &[&str]) -> Said {

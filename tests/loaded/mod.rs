@@ -1,0 +1,1 @@
+//! Tests that load the machine on purpose.
