@@ -9,5 +9,6 @@ pub mod model;
 pub mod protocol;
 pub mod report;
 pub mod scheduler;
-pub mod stats;
 pub mod stores;
+
+pub use kvfair_stats as stats;

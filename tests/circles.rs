@@ -15,6 +15,15 @@ fn modules() -> BTreeMap<Module, String> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
     let mut found = BTreeMap::new();
     collect(&root, &mut Vec::new(), &mut found);
+    for entry in fs::read_dir(root.with_file_name("crates")).expect("the folder of crates") {
+        let path = entry.expect("an entry").path();
+        let name = path.file_name().expect("a name").to_str().expect("text").to_string();
+        let mut modules = BTreeMap::new();
+        collect(&path.join("src"), &mut vec![name.clone()], &mut modules);
+        // A path from the crate on begins with the crate's name here.
+        let named = |code: String| code.replace("crate::", &format!("crate::{name}::"));
+        found.extend(modules.into_iter().map(|(module, code)| (module, named(code))));
+    }
     found
 }
 

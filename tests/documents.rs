@@ -9,6 +9,8 @@ use kvfair::report::warn;
 use kvfair::stores::Role;
 use kvfair::{cli, jobs, stores};
 
+use crate::common::golden::are_golden;
+
 fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
@@ -26,15 +28,9 @@ fn documents() -> Vec<PathBuf> {
     found
 }
 
-/// Writes a generated document anew where that was asked for, and holds what is there against it.
 fn is_generated(name: &str, title: &str, table: &str) {
-    let how = "KVFAIR_GOLDEN=write cargo test --test documents";
-    let text = format!("# {title}\n\nGenerated from the program by `{how}`.\n\n{table}");
-    let path = root().join(name);
-    if std::env::var_os("KVFAIR_GOLDEN").is_some() {
-        fs::write(&path, &text).expect("the repository can be written");
-    }
-    assert!(fs::read_to_string(&path).is_ok_and(|kept| kept == text), "{name} is stale: {how}");
+    let text = format!("# {title}\n\nGenerated from the program by `./test golden`.\n\n{table}");
+    are_golden([(name.to_string(), text.as_str())]);
 }
 
 /// A cell of a table stays in its cell.
@@ -43,7 +39,7 @@ fn cell(text: &str) -> String {
 }
 
 #[test]
-fn the_table_of_stores_is_that_of_the_program() {
+fn golden_table_of_stores_is_that_of_the_program() {
     let mut table =
         "| store | what it is | transports | durability levels | settings |\n|---|---|---|---|---|\n".to_string();
     let mut get = String::new();
@@ -67,7 +63,7 @@ fn the_table_of_stores_is_that_of_the_program() {
 }
 
 #[test]
-fn the_table_of_jobs_is_that_of_the_program() {
+fn golden_table_of_jobs_is_that_of_the_program() {
     let mut table = "| job | what it does | size | options and files |\n|---|---|---|---|\n".to_string();
     for kind in jobs::ALL {
         let usual = if kind.recipe.is_empty() { "all of the file".to_string() } else { kind.default_units.to_string() };
@@ -99,7 +95,7 @@ fn batch_engines() -> String {
 }
 
 #[test]
-fn the_table_of_warnings_is_that_of_the_program() {
+fn golden_table_of_warnings_is_that_of_the_program() {
     let lines = warn::kinds().map(|(id, when)| format!("| `{id}` | {} |\n", cell(when)));
     let table = format!("| name | shown if |\n|---|---|\n{}", lines.collect::<String>());
     let about = "A warning names what was seen and what to do about it. `--no-warn NAME` hides it. kvfair prints at most three,\n\
@@ -240,7 +236,7 @@ fn no_file_cites_rules_of_a_document_outside() {
         }
     }
     let mut faults = Vec::new();
-    ["src", "tests", "benches"].iter().for_each(|folder| look(&root().join(folder), &mut faults));
+    ["src", "crates", "tests", "benches"].iter().for_each(|folder| look(&root().join(folder), &mut faults));
     assert!(faults.is_empty(), "\n{}", faults.join("\n"));
 }
 

@@ -123,10 +123,14 @@ impl Source {
     }
 }
 
+/// All below a folder. The code of the program, "src", is also in crates.
 fn sources(directory: &str) -> Vec<Source> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let mut found = Vec::new();
     collect(&root.join(directory), &mut found);
+    if directory == "src" {
+        collect(&root.join("crates"), &mut found);
+    }
     assert!(!found.is_empty(), "no sources below {directory}");
     let read = |path: PathBuf| Source {
         path: path.strip_prefix(root).unwrap().to_str().unwrap().to_string(),

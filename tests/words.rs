@@ -93,7 +93,7 @@ fn old_words(text: &str) -> Vec<(usize, &'static str, &'static str)> {
 #[test]
 fn old_words_do_not_come_back() {
     let documents = ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "SECURITY.md", "Cargo.toml", "test", "bench"];
-    let code = ["src", "tests", "benches", "examples", "docs", "schema"];
+    let code = ["src", "crates", "tests", "benches", "examples", "docs", "schema"];
     let mut faults = Vec::new();
     for (name, text) in texts(&[&documents[..], &code[..]].concat(), &[".rs", ".md", ".json", ".toml", ".py"]) {
         let is_elsewhere = ELSEWHERE.iter().any(|(begins, ends)| name.starts_with(begins) && name.ends_with(ends));
@@ -117,8 +117,8 @@ fn public_type(line: &str) -> Option<&str> {
 #[test]
 fn no_two_public_types_of_different_modules_have_one_name() {
     let mut named: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
-    for (name, text) in texts(&["src"], &[".rs"]) {
-        let module = name.split('/').nth(1).expect("below src").to_string();
+    for (name, text) in texts(&["src", "crates"], &[".rs"]) {
+        let module = name.split('/').nth(1).expect("a module or crate").to_string();
         for of in text.lines().filter_map(public_type) {
             named.entry(of.to_string()).or_default().insert(module.clone());
         }

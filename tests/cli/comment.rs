@@ -1,12 +1,10 @@
 //! `compare --markdown`, a comment for a change, and several `--fail-if`: what decides, and that no name is markup.
 
-use std::fs;
-use std::path::PathBuf;
-
 use serde_json::Value;
 
 use crate::cli::page::{is_of, lines, records};
 use crate::common::desk::{Desk, Said};
+use crate::common::golden::are_golden;
 
 /// What attackers call a target.
 const HOSTILE: &str = "<script>alert(1)</script>|`x` @ann [y](http://z) \\| **w** #1\u{202e}";
@@ -32,18 +30,12 @@ fn compared(desk: &Desk, more: &[&str]) -> Said {
     desk.run(&[&["compare", "base.jsonl", "head.jsonl"], more].concat())
 }
 
-/// `KVFAIR_GOLDEN=write` writes it anew, to be read in the diff.
 #[test]
-fn a_comment_is_as_it_was() {
+fn golden_comment_is_as_it_was() {
     let desk = Desk::with_only(&[]);
     two_runs(&desk, &[("redis", 1.6)], |_| {});
     let said = compared(&desk, &["--markdown", "--fail-if", "slower:5%", "--fail-if", "cpu:300%"]);
-    let file = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/golden/shown/compare.md");
-    if std::env::var_os("KVFAIR_GOLDEN").is_some_and(|what| what == "write") {
-        fs::write(&file, &said.exits(5).out).expect("written");
-    }
-    let before = fs::read_to_string(&file).expect("the golden comment");
-    assert_eq!(said.exits(5).out, before);
+    are_golden([("tests/golden/shown/compare.md".to_string(), said.exits(5).out.as_str())]);
     assert_eq!(
         compared(&desk, &["--markdown"]).exits(0).out.lines().next(),
         Some("**2 targets**: 1 slower, 1 no difference found.")

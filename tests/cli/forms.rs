@@ -11,6 +11,7 @@ use flate2::bufread::MultiGzDecoder;
 use serde_json::Value;
 
 use crate::common::desk::Desk;
+use crate::common::golden::are_golden;
 
 /// What `show` is asked, and the ending of what it answered.
 const FORMS: &[(&[&str], &str)] = &[
@@ -40,24 +41,19 @@ pub fn results(name: &str) -> String {
     text
 }
 
-/// `KVFAIR_GOLDEN=write` writes them anew, to be read in the diff.
 #[test]
-fn results_of_another_day_are_shown_as_they_were_then() {
+fn golden_results_of_another_day_are_shown_as_they_were_then() {
     let desk = Desk::with_only(&[]);
-    let writes = std::env::var_os("KVFAIR_GOLDEN").is_some_and(|what| what == "write");
+    let mut forms = Vec::new();
     for name in RESULTS {
         let file = format!("{name}.jsonl");
         desk.file(&file, results(name));
         for (form, ending) in FORMS {
             let said = desk.run(&[&["show", file.as_str()], *form].concat());
-            let file = golden(&format!("{name}.{ending}"));
-            if writes {
-                fs::write(&file, &said.exits(0).out).expect("written");
-            }
-            let before = fs::read_to_string(&file).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
-            assert_eq!(said.exits(0).out, before, "{name} {form:?}");
+            forms.push((format!("tests/golden/shown/{name}.{ending}"), said.exits(0).out.clone()));
         }
     }
+    are_golden(forms.iter().map(|(name, now)| (name.clone(), now.as_str())));
 }
 
 /// The names and cells of the rows in the two forms.

@@ -9,15 +9,12 @@ use sha2::{Digest, Sha256};
 
 use crate::cli::forms::results;
 use crate::common::desk::{Desk, Said};
+use crate::common::golden::are_golden;
 
 /// Results of another day, whose pages are kept.
 const RESULTS: &[&str] = &["fans", "noisy", "getset", "rates"];
 /// What a page of 53 trials may take, in bytes.
 const PAGE_BYTES_MAX: usize = 150_000;
-
-fn golden(name: &str) -> PathBuf {
-    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/golden/shown").join(format!("{name}.html"))
-}
 
 fn read(desk: &Desk, name: &str) -> String {
     fs::read_to_string(desk.home().join(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
@@ -65,10 +62,9 @@ pub fn heading(page: &str) -> String {
     rest.split_once("</h1>").expect("its end").0.replace("<span>", "").replace("</span>", "")
 }
 
-/// `KVFAIR_GOLDEN=write` writes them anew, to be looked at in a browser.
 #[test]
-fn pages_of_another_day_are_as_they_were_then() {
-    let writes = std::env::var_os("KVFAIR_GOLDEN").is_some_and(|what| what == "write");
+fn golden_pages_of_another_day_are_as_they_were_then() {
+    let mut pages = Vec::new();
     for name in RESULTS {
         let desk = Desk::with_only(&[]);
         let file = format!("{name}.jsonl");
@@ -80,13 +76,10 @@ fn pages_of_another_day_are_as_they_were_then() {
         let page = read(&desk, "new/page.html");
         desk.run(&["show", &file, "--html", "again.html"]).exits(0);
         assert_eq!(page, read(&desk, "again.html"), "{name}: the same input gives the same bytes");
-        if writes {
-            fs::write(golden(name), &page).expect("written");
-        }
-        let before = fs::read_to_string(golden(name)).unwrap_or_else(|error| panic!("{name}.html: {error}"));
-        assert_eq!(page, before, "{name}");
         assert!(page.len() <= PAGE_BYTES_MAX, "{name}: {} bytes", page.len());
+        pages.push((format!("tests/golden/shown/{name}.html"), page));
     }
+    are_golden(pages.iter().map(|(name, page)| (name.clone(), page.as_str())));
 }
 
 /// The heading is what the terminal prints, and the table has its numbers.

@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use crate::cli::forms;
 use crate::common::desk::{Desk, one_line, records_in};
+use crate::common::golden::are_golden;
 
 const JUDGEMENTS: [&str; 4] = ["still_so", "reversed", "cannot_be_told", "cannot_be_run"];
 
@@ -155,22 +156,15 @@ fn what_was_left_out_cannot_be_told_and_what_is_not_here_cannot_be_run() {
     }
 }
 
-/// `KVFAIR_GOLDEN=write` writes them anew, to be read in the diff.
 #[test]
-fn the_text_and_the_page_are_as_they_were() {
+fn golden_text_and_page_are_as_they_were() {
     let desk = Desk::with_only(&[]);
     as_if_of_the_first_post(&desk, "out.jsonl", &str::to_string);
     let said = desk.run(&["reproduce", "--from", "out.jsonl", "--html", "page.html"]);
     let page = fs::read_to_string(desk.home().join("page.html")).expect("a page");
     assert!(said.out.lines().all(|line| line.chars().count() <= 100), "{}", said.out);
-    for (ending, now) in [("txt", &said.exits(0).out), ("html", &page)] {
-        let file = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join(format!("tests/golden/shown/reproduce.{ending}"));
-        if std::env::var_os("KVFAIR_GOLDEN").is_some_and(|what| what == "write") {
-            fs::write(&file, now).expect("written");
-        }
-        let before = fs::read_to_string(&file).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
-        assert_eq!(*now, before, "{ending}");
-    }
+    let forms = [("txt", &said.exits(0).out), ("html", &page)];
+    are_golden(forms.map(|(ending, now)| (format!("tests/golden/shown/reproduce.{ending}"), now.as_str())));
 }
 
 #[test]

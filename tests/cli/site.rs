@@ -1,14 +1,14 @@
 //! `kvfair site`: pages in a directory and their index; what is refused, and that nothing of others is touched.
 
-use std::env;
 use std::fs;
 use std::os::unix::fs::symlink;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use crate::cli::browser::{browser, of_the_project};
 use crate::cli::forms::results;
 use crate::cli::page::{heading, says};
 use crate::common::desk::{Desk, Started};
+use crate::common::golden::are_golden;
 use crate::common::needs::are_met;
 
 const MARKER: &str = ".kvfair-site";
@@ -160,9 +160,9 @@ fn the_index_of_300_results_has_at_most_300_kilobytes() {
     assert_eq!(index.matches("<tr class=\"row\">").count(), 300);
 }
 
-/// `KVFAIR_GOLDEN=write` writes it anew, as docs/results/make does.
+/// docs/results/make writes it too.
 #[test]
-fn the_index_of_the_published_results_is_that_of_its_pages() {
+fn golden_index_of_the_published_results_is_that_of_its_pages() {
     let desk = Desk::with_only(&[]);
     let folder = of_the_project("docs/results");
     // The page of the posts is of five runs.
@@ -171,12 +171,7 @@ fn the_index_of_the_published_results_is_that_of_its_pages() {
     let pages: Vec<String> = pages.map(|name| folder.join(name).display().to_string()).collect();
     let words: Vec<&str> = ["site", "site"].into_iter().chain(pages.iter().map(String::as_str)).collect();
     desk.run(&words).exits(0);
-    let (kept, index): (PathBuf, String) = (folder.join("index.html"), read(&desk, "site/index.html"));
-    if env::var_os("KVFAIR_GOLDEN").is_some_and(|what| what == "write") {
-        fs::write(&kept, &index).expect("written");
-    }
-    let before = fs::read_to_string(&kept).unwrap_or_default();
-    assert!(index == before, "docs/results/index.html is stale: KVFAIR_GOLDEN=write, or docs/results/make --draw");
+    are_golden([("docs/results/index.html".to_string(), read(&desk, "site/index.html").as_str())]);
 }
 
 #[test]

@@ -13,6 +13,7 @@ use kvfair::stores::{self, Adapter, Facts, Launch, Login, Place, Session, Store}
 pub mod contract;
 pub mod desk;
 pub mod embedded;
+pub mod golden;
 pub mod load;
 pub mod needs;
 pub mod nothing;

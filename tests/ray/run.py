@@ -326,8 +326,9 @@ def main():
                 outcome = "ok"
             except Exception as error:
                 failed += 1
-                outcome = f"FAILED: {error}"
-            print(f"test ray {test.__name__} ... {outcome} <{time.monotonic() - began:.1f}s>", flush=True)
+                outcome = "FAILED"
+                print(f"{test.__name__}: {error}", flush=True)
+            print(f"test {test.__name__} ... {outcome} <{time.monotonic() - began:.1f}s>", flush=True)
     except TimeoutError as error:
         failed = len(tests)
         print(f"the cluster did not come up: {error}", flush=True)

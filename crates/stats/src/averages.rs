@@ -121,7 +121,7 @@ fn average(one: f64, other: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::stats::sample::Sample;
+    use crate::sample::Sample;
 
     /// All of them, written down.
     fn all(numbers: &[f64]) -> Sample {

@@ -11,7 +11,7 @@ pub fn beyond(deviations: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::stats::sample::TAIL;
+    use crate::sample::TAIL;
 
     /// R's `2 * pnorm(-z)`.
     #[test]

@@ -77,8 +77,8 @@ pub fn paired<K: Ord>(one: K, other: K, costs: &Costs<K>) -> Option<LogRatios> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::stats::floor::Control;
-    use crate::stats::paired::Interval;
+    use crate::floor::Control;
+    use crate::paired::Interval;
 
     fn quiet() -> AaNoise {
         AaNoise::of([Control { interval: Interval::Exact { low: 0.99, high: 1.01 }, length_s: 1.0 }], false)

@@ -82,7 +82,7 @@ fn doubled_ranks(differences: &[f64]) -> Vec<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::stats::averages::Averages;
+    use crate::averages::Averages;
 
     /// The greatest sums that are significant at 5 %, both sides, by the number of differences from 6 on (Wilcoxon and
     /// Wilcox, "Some rapid approximate statistical procedures", 1964; McCornack, JASA 60, 1965).
