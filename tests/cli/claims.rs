@@ -45,7 +45,7 @@ fn a_run_that_may_claim_warms_up_and_runs_a_store_twice() {
         let trials = row["trials"].as_u64().expect("a count");
         assert!((1..=last).contains(&trials), "second trials and block 0 are in no row: {row}");
     }
-    assert!(records.iter().all(|record| record["method"] == METHOD));
+    assert!(records.iter().all(|record| record["method"] == METHOD), "of the blocks above");
 }
 
 #[test]
@@ -160,7 +160,8 @@ fn what_just_ran_needs_no_block_to_warm_up() {
     desk.wrap("redis-server", "case \"$*\" in *--version*) ;; *) sleep 1.5;; esac\nexec \"$real\" \"$@\"");
     let said = desk.run(&["run", "fans", "redis+unix", "lmdb", "--effort", "quick", "--budget", "10s"]);
     said.shows("fans, 250 profiles").complains("block 1 of ");
-    assert!(desk.records().iter().all(|record| record["block"] != 0), "{}", said.err);
+    let records = desk.records();
+    assert!(!records.is_empty() && records.iter().all(|record| record["block"] != 0), "{}", said.err);
 }
 
 /// Who is alone is compared with itself, and who may not be ends with the least blocks.
@@ -192,7 +193,9 @@ fn a_pilot_that_was_far_too_small_is_followed_by_a_larger_one() {
     let units = leading(said.out.strip_prefix("getset, ").expect("a headline"));
     let was_near = units <= 2 * pilots.last().expect("there are some");
     assert!(was_near || pilots.len() == 3, "{units} after {pilots:?}");
-    assert_eq!(desk.records().iter().all(|record| record["block"] != 0), was_near, "{}", said.err);
+    let records = desk.records();
+    assert!(!records.is_empty());
+    assert_eq!(records.iter().all(|record| record["block"] != 0), was_near, "{}", said.err);
 }
 
 /// A server that does not come up is waited for by the first pilot and by the first block: no other pilot, and no other

@@ -20,7 +20,7 @@ fn a_server_that_burns_15_us_a_write_is_never_called_good() {
     let said = desk.run(&[&compare[..], &job[..]].concat());
     drop(load);
     let is_exceeded = said.err.contains("slower:5% is exceeded");
-    assert_ne!(is_exceeded, said.err.contains("can neither be shown nor ruled out"), "{}", said.err);
+    assert!(!said.err.contains("slower:5% is kept"), "{}", said.err);
     said.exits(if is_exceeded { 5 } else { 6 });
     // A slow machine has time for fewer blocks than any claim needs, and says so before.
     let few = said.err.contains("blocks are run, from which nothing is claimed");
@@ -36,7 +36,7 @@ fn on_a_machine_that_is_never_quiet_what_is_evident_is_claimed() {
     let desk = Desk::with_only(&["redis-server"]);
     let slower = slower_redis(&desk, 500);
     let load = spinners(&desk);
-    let run = ["run", "getset", "--only", "set", "--clients", "1", "--requests", "1000", "--records", "100"];
+    let run = ["run", "getset", "--only", "set", "--clients", "1", "--requests", "200", "--records", "100"];
     let said = desk.run(&[&run[..], &["--blocks", "6", "lmdb", &slower]].concat());
     drop(load);
     said.exits(0).shows("noisy: ").shows("warning (discarded): ").complains("blocks were discarded as noisy");
