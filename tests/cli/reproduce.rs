@@ -50,8 +50,8 @@ fn as_if_of((name, number): (&str, &str), desk: &Desk, file: &str, renamed: &dyn
 #[test]
 fn a_post_is_run_on_real_stores_and_its_sentences_are_judged() {
     let desk = Desk::new();
-    let said = desk.run(&["reproduce", "002", "--budget", "12s", "--json", "--html", "posts.html"]);
-    said.exits(0).complains("page: posts.html").complains("post 002: at most 12 s");
+    let said = desk.run(&["reproduce", "002", "--budget", "20s", "--json", "--html", "posts.html"]);
+    said.exits(0).complains("page: posts.html").complains("post 002: at most 20 s");
     let all = judged(&said.out);
     assert_eq!(all.len(), 7, "{all:?}");
     assert!(all.iter().all(|(_, judgement, _)| JUDGEMENTS.contains(&judgement.as_str())), "{all:?}");
