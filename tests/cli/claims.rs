@@ -45,7 +45,7 @@ fn a_run_that_may_claim_warms_up_and_runs_a_store_twice() {
         let trials = row["trials"].as_u64().expect("a count");
         assert!((1..=last).contains(&trials), "second trials and block 0 are in no row: {row}");
     }
-    assert!(records.iter().all(|record| record["method"] == METHOD), "of the blocks above");
+    assert!(records.iter().all(|record| record["method"] == METHOD));
 }
 
 #[test]

@@ -34,7 +34,7 @@ fn line<'a>(said: &'a Said, claim: &str) -> &'a str {
     claims.lines().find(|line| line.contains(claim)).unwrap_or_else(|| panic!("{claim}:\n{claims}"))
 }
 
-/// Many keys in one question need a small part of the CPU: that is told on the busiest machine. The opposite is planted.
+/// Many keys in one question need a small part of the CPU: no load hides that. The opposite is planted.
 #[test]
 fn levers_are_run_again_and_one_that_is_said_to_hurt_is_never_reproduced() {
     let desk = Desk::new();
