@@ -22,7 +22,7 @@ fn text(file: &str) -> String {
 fn script(desk: &Desk, settings: &[(&str, &str)]) -> Said {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(SCRIPT);
     let mut command = desk.command(&path.display().to_string(), &[]);
-    let small = "--only set --clients 1 --requests 3000 --records 500 --budget 30s";
+    let small = "--only set --clients 1 --requests 500 --records 100 --blocks 6";
     command.envs([
         ("KVFAIR_CI_KVFAIR", env!("CARGO_BIN_EXE_kvfair")),
         ("KVFAIR_CI_JOB", "getset"),

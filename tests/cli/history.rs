@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
+use std::sync::OnceLock;
 
 use serde_json::{Value, json};
 
@@ -51,7 +52,7 @@ fn two_versions_of_redis_run_in_the_same_blocks() {
 fn a_slower_build_has_a_larger_ratio_to_the_first_one() {
     let desk = Desk::with_only(&["redis-server"]);
     let slower = slower_redis(&desk, 60);
-    measured(&desk, &["redis+unix", "redis+unix?name=same", &slower], &["--blocks", "6", "--json"]);
+    measured(&desk, &["redis+unix", "redis+unix?name=same", &slower], &["--blocks", "4", "--json"]);
     let told = desk.json(&[OUT]);
     let versions = told["versions"].as_array().expect("versions");
     let names: Vec<&str> = versions.iter().map(|row| row["name"].as_str().expect("a name")).collect();
@@ -97,12 +98,21 @@ fn what_is_no_history_is_refused_before_anything_is_measured() {
     assert!(desk.records().is_empty(), "nothing was run");
 }
 
+/// The records of a small run, which all tests share.
+fn measured_once() -> &'static [Value] {
+    static RECORDS: OnceLock<Vec<Value>> = OnceLock::new();
+    RECORDS.get_or_init(|| {
+        let desk = Desk::new();
+        let run = ["run", "fans", "redis+unix", "ram", "--profiles", "30", "--blocks", "4", "--output", "one.jsonl"];
+        desk.run(&run).exits(0);
+        records_in(&desk.home().join("one.jsonl"))
+    })
+}
+
 /// The records of a small run, as often as there are days, with times of their own: `of` gives those of a day's targets
 /// in seconds, the method, the processors of the machine, and the store's version.
 fn days(desk: &Desk, days: u32, of: impl Fn(u32) -> (f64, u32, u32, &'static str)) {
-    let run = ["run", "fans", "redis+unix", "ram", "--profiles", "30", "--blocks", "4", "--output", "one.jsonl"];
-    desk.run(&run);
-    let records = records_in(&desk.home().join("one.jsonl"));
+    let records = measured_once();
     let directory = desk.home().join("kvfair-results");
     fs::create_dir_all(&directory).expect("a directory");
     for day in 1..=days {

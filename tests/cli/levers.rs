@@ -11,10 +11,32 @@ use crate::common::needs::{Need, needs};
 const OUT: &str = "levers.jsonl";
 
 /// A small job in few blocks. What they claim depends on the machine.
-fn measured(desk: &Desk, job: &[&str], more: &[&str]) -> Said {
-    let said = desk.run(&[&["levers"], job, &["--blocks", "4", "--seed", "1", "--output", OUT], more].concat());
-    assert!([0, 6].contains(&said.code), "{}\n{}{}", said.code, said.out, said.err);
-    said
+fn measured(desk: &Desk, command: &str, job: &[&str], levers: &str) -> (Said, Value) {
+    let job = [&[command], job, &["--levers", levers]].concat();
+    let said = desk.run(&[&job[..], &["--blocks", "4", "--seed", "1", "--output", OUT]].concat());
+    let json = desk.json(&[OUT]);
+    said.exits(code_of(&json));
+    (said, json)
+}
+
+/// The exit code that belongs to what is told: 0 where times are told and enough of them is judged.
+pub fn code_of(json: &Value) -> i32 {
+    let is_judged = |gain: &Value| gain["p"].is_number() && gain["bar"].is_object();
+    let levers = json["levers"].as_array().expect("levers");
+    let enough = &json["enough"];
+    let is_confirmed = enough["confirmation"]["found"] == "enough";
+    let is_enough = is_confirmed || enough["is_all"] == true || enough["levers"] == serde_json::json!([]);
+    let is_known = match json["is_advice"].as_bool().expect("yes or no") {
+        true => levers.iter().any(|lever| is_judged(&lever["alone"])),
+        false => is_judged(&json["together"]) && is_enough,
+    };
+    if json["cost"] == "seconds" && is_known { 0 } else { 6 }
+}
+
+/// The lever of that name.
+fn lever<'a>(json: &'a Value, name: &str) -> &'a Value {
+    let found = json["levers"].as_array().expect("levers").iter().find(|lever| lever["name"] == name);
+    found.unwrap_or_else(|| panic!("no lever {name}: {json}"))
 }
 
 fn labels(records: &[Value], part: &str) -> BTreeSet<String> {
@@ -25,8 +47,8 @@ fn labels(records: &[Value], part: &str) -> BTreeSet<String> {
 #[test]
 fn a_store_is_measured_with_each_lever_and_the_file_shows_the_same() {
     let desk = Desk::new();
-    let job = ["fans", "redis", "--profiles", "150"];
-    let said = measured(&desk, &job, &["--levers", "transport,via"]);
+    let job = ["fans", "redis", "--profiles", "30"];
+    let (said, json) = measured(&desk, "levers", &job, "transport,via");
     let records = records_in(&desk.home().join(OUT));
     let wrong = records.iter().find(|record| record["verdict"]["kind"] != "right");
     assert!(wrong.is_none(), "{wrong:?}");
@@ -35,15 +57,18 @@ fn a_store_is_measured_with_each_lever_and_the_file_shows_the_same() {
     assert_eq!(found.len(), 4, "{found:?}");
     assert!(found.contains("redis") && found.contains("redis with unix") && found.contains("redis with all"));
     let via = found.iter().find(|label| label.starts_with("redis with via ")).expect("the best way");
-    let run = &records[0]["run"]["levers"];
-    let via_of_the_run = run["levers"].as_array().expect("levers").iter().find(|lever| lever["name"] == "via");
-    let via_of_the_run = via_of_the_run.expect("the lever");
+    let via_of_the_run = lever(&records[0]["run"]["levers"], "via");
     assert_eq!(format!("redis with {}", via_of_the_run["change"].as_str().expect("words")), *via);
     assert!(via_of_the_run["tried"].as_array().expect("values").len() >= 2, "{via_of_the_run}");
     for words in ["alone", "as the last one", "unix", "via ", "Together", "left out: appendonly", "left out: cache"] {
         said.shows(words);
     }
-    assert!(said.out.lines().skip(2).all(|line| line.chars().count() <= 100), "{}", said.out);
+    said.shows("best in a pilot: via ").shows("costs code: many keys in one question");
+    assert!(
+        said.out.lines().count() > 9 && said.out.lines().skip(2).all(|line| line.chars().count() <= 100),
+        "{}",
+        said.out
+    );
     // Many ops of one key each against one op of the store's own a profile.
     assert!(said.out.contains(" -> "), "no counters:\n{}", said.out);
     has_the_control_that_costs_least(&records);
@@ -52,7 +77,6 @@ fn a_store_is_measured_with_each_lever_and_the_file_shows_the_same() {
     said.shows("crash: ").shows("power: ");
     let again = desk.run(&["show", OUT]);
     assert_eq!((again.out.as_str(), again.code), (said.out.as_str(), said.code));
-    let json: Value = serde_json::from_str(&desk.run(&["show", OUT, "--json"]).out).expect("JSON");
     assert_eq!(json["levers"].as_array().expect("levers").len(), 2);
     assert_eq!(json["durability"].as_array().expect("levels").len(), 3);
     let csv = desk.run(&["show", OUT, "--csv"]);
@@ -71,8 +95,10 @@ fn a_store_is_measured_with_each_lever_and_the_file_shows_the_same() {
 /// The base takes many times as long as all levers together: twice in each fresh block it would cost most of the time.
 fn has_the_control_that_costs_least(records: &[Value]) {
     let fresh = records.iter().filter(|record| record["levers"]["part"]["kind"] == "confirm");
-    let controls: Vec<&Value> =
-        fresh.filter(|record| record["aa_control"] == true).map(|record| &record["target"]["label"]).collect();
+    let fresh: Vec<&Value> = fresh.collect();
+    let controls = fresh.iter().filter(|record| record["aa_control"] == true);
+    let controls: Vec<&Value> = controls.map(|record| &record["target"]["label"]).collect();
+    assert_eq!(controls.is_empty(), fresh.is_empty(), "a control in fresh blocks");
     assert!(!controls.iter().any(|label| **label == "redis"), "{controls:?}");
 }
 
@@ -98,25 +124,34 @@ fn is_told_where_it_was_cut_off(desk: &Desk, records: &[Value]) {
     cut(&lines[..of("durability", 4)]).complains("the durability levels: block 4 has");
 }
 
-/// A cache cannot see what a store counts by itself: the two stand alone, and not together.
+/// A cache in the client answers one request at a time: the two stand alone, and not together.
 #[test]
 fn levers_that_cannot_be_combined_are_measured_alone_and_say_why() {
     let desk = Desk::new();
-    let said =
-        measured(&desk, &["fans", "redis+unix?name=r", "--profiles", "150"], &["--levers", "via,cache", "--json"]);
-    let found: Value = serde_json::from_str(&said.out).expect("JSON");
-    let levers = found["levers"].as_array().expect("levers");
+    let job = ["mixed", "redis+unix", "--clients", "2", "--requests", "200", "--records", "50"];
+    let (_, json) = measured(&desk, "levers", &job, "cache,depth");
+    let levers = json["levers"].as_array().expect("levers");
     assert_eq!(levers.len(), 2);
-    let native = levers.iter().any(|lever| lever["change"] == "via native");
     let apart = levers.iter().filter(|lever| !lever["not_in_all"].is_null()).collect::<Vec<_>>();
-    if native {
-        let [apart] = apart.as_slice() else { panic!("{levers:?}") };
-        let reason = apart["not_in_all"].as_str().expect("a reason");
-        assert!(reason.contains("a cache cannot see that"), "{reason}");
-        assert!(apart["alone"].is_object() && apart["last"].is_null(), "{apart}");
-        desk.run(&["show", OUT]).shows("cannot be combined");
-    } else {
-        assert!(apart.is_empty(), "{levers:?}");
+    let [apart] = apart.as_slice() else { panic!("{levers:?}") };
+    let reason = apart["not_in_all"].as_str().expect("a reason");
+    assert!(reason.contains("a cache answers one request at a time"), "{reason}");
+    assert!(apart["alone"].is_object() && apart["last"].is_null(), "{apart}");
+    desk.run(&["show", OUT]).shows("cannot be combined").shows("a cache answers one request at a time");
+}
+
+/// Nor can it see what a store counts by itself, where that was the best way in a pilot.
+#[test]
+fn a_cache_is_combined_with_every_way_but_the_stores_own() {
+    let desk = Desk::new();
+    let (_, json) = measured(&desk, "levers", &["fans", "redis+unix", "--profiles", "30"], "via,cache");
+    let apart: Vec<&Value> = ["via", "cache"].map(|name| &lever(&json, name)["not_in_all"]).to_vec();
+    let reasons: Vec<&str> = apart.into_iter().filter_map(Value::as_str).collect();
+    match lever(&json, "via")["change"].as_str().expect("words") {
+        "via native" => {
+            assert!(reasons.len() == 1 && reasons[0].contains("a cache cannot see that"), "{reasons:?}");
+        }
+        _ => assert_eq!(reasons, Vec::<&str>::new()),
     }
 }
 
@@ -124,8 +159,10 @@ fn levers_that_cannot_be_combined_are_measured_alone_and_say_why() {
 #[test]
 fn a_setting_of_an_adapter_is_a_lever() {
     let desk = Desk::new();
-    let said = measured(&desk, &["ngrams", "memcached", "--messages", "300"], &["--levers", "protocol"]);
-    said.shows("protocol=").shows("best in a pilot: protocol=");
+    let (_, json) = measured(&desk, "advise", &["ngrams", "memcached", "--messages", "60"], "protocol");
+    let tried = lever(&json, "protocol")["tried"].as_array().expect("values");
+    assert!(tried.len() >= 2, "{tried:?}");
+    assert!(tried.iter().all(|value| value["change"].as_str().is_some_and(|words| words.starts_with("protocol="))));
     let records = records_in(&desk.home().join(OUT));
     let settings: BTreeSet<String> =
         records.iter().map(|record| record["target"]["settings"]["protocol"].to_string()).collect();
@@ -136,8 +173,9 @@ fn a_setting_of_an_adapter_is_a_lever() {
 #[test]
 fn compression_is_a_lever() {
     let desk = Desk::new();
-    let said = measured(&desk, &["ngrams", "leveldb", "--messages", "300"], &["--levers", "compression"]);
-    said.shows("compression=").shows("disk without, CPU with");
+    let (said, json) = measured(&desk, "advise", &["ngrams", "leveldb", "--messages", "60"], "compression");
+    said.shows("compression=");
+    assert_eq!(lever(&json, "compression")["pays"], "disk without, CPU with");
     let records = records_in(&desk.home().join(OUT));
     let changed = |record: &&Value| record["levers"]["changed"] == serde_json::json!(["compression"]);
     let alone = records.iter().find(changed).expect("a trial with compression alone");
@@ -191,22 +229,20 @@ fn a_store_that_is_not_here_says_so() {
 #[test]
 fn an_advice_is_a_few_lines_with_gain_price_and_command() {
     let desk = Desk::new();
-    let advise = ["advise", "fans", "redis", "--profiles", "150", "--blocks", "6", "--output", OUT];
+    let advise = ["advise", "fans", "redis", "--profiles", "30", "--blocks", "4", "--output", OUT];
     let said = desk.run(&advise);
-    assert!([0, 6].contains(&said.code), "{}\n{}{}", said.code, said.out, said.err);
+    let json = desk.json(&[OUT]);
+    said.exits(code_of(&json));
     let records = records_in(&desk.home().join(OUT));
     let found = labels(&records, "gains");
     assert!(found.len() >= 3 && !found.iter().any(|label| label.contains(" all")), "{found:?}");
     assert!(records.iter().all(|record| record["levers"]["part"]["kind"] == "gains"), "nothing else is measured");
-    let advice = said.out.lines().filter(|line| line.starts_with("1. ") || line.starts_with("2. ")).count();
-    // Many keys in one question help, but on the busiest machine nothing can be told.
-    match advice {
-        0 => said.shows("redis: ").shows("via "),
-        _ => said
-            .shows("1. via ")
-            .shows("; costs ")
-            .shows("kvfair levers fans redis --profiles 150 --blocks 6 --levers via"),
-    };
+    let levers = json["levers"].as_array().expect("levers");
+    let helpful = levers.iter().filter(|lever| lever["alone"]["effect"] == "helps").count();
+    let is_numbered = |line: &&str| line.split_once(". ").is_some_and(|(place, _)| place.parse::<u8>().is_ok());
+    assert_eq!(said.out.lines().filter(is_numbered).count(), helpful.min(5), "{}", said.out);
+    // Many keys in one question need a small part of the CPU: no noise hides that.
+    said.shows("1. via ").shows("; costs ").shows("kvfair levers fans redis --profiles 30 --blocks 4 --levers via");
     assert!(!said.out.contains("6. "), "{}", said.out);
     assert_eq!(desk.run(&["show", OUT]).out, said.out);
     desk.run(&["advise", "fans", "redis", "--csv"]).exits(2).complains("`kvfair show` has it");
@@ -216,9 +252,11 @@ fn an_advice_is_a_few_lines_with_gain_price_and_command() {
 #[test]
 fn clients_and_depth_are_levers_of_a_job_of_requests() {
     let desk = Desk::new();
-    let job = ["mixed", "redis+unix", "--clients", "4", "--requests", "3000", "--records", "500"];
-    let said = measured(&desk, &job, &["--levers", "clients,depth"]);
-    said.shows("clients=").shows("depth=").shows("costs code: it sends requests before earlier answers");
+    let job = ["mixed", "redis+unix", "--clients", "4", "--requests", "500", "--records", "100"];
+    let (said, json) = measured(&desk, "advise", &job, "clients,depth");
+    assert!(lever(&json, "clients")["change"].as_str().is_some_and(|words| words.starts_with("clients=")));
+    assert!(lever(&json, "depth")["change"].as_str().is_some_and(|words| words.starts_with("depth=")));
+    assert_eq!(lever(&json, "depth")["pays"], "code: it sends requests before earlier answers arrive");
     let records = records_in(&desk.home().join(OUT));
     let wrong = records.iter().find(|record| record["verdict"]["kind"] != "right");
     assert!(wrong.is_none(), "{wrong:?}");
@@ -236,10 +274,6 @@ fn clients_and_depth_are_levers_of_a_job_of_requests() {
     // The headline tells of base.
     said.shows("4 clients");
     assert_eq!(desk.run(&["show", OUT]).out, said.out);
-    // A cache in the client answers one request at a time.
-    let apart = ["levers", "mixed", "redis+unix", "--requests", "1000", "--records", "200", "--blocks", "4"];
-    desk.run(&[&apart[..], &["--levers", "cache,depth", "--output", "apart.jsonl"]].concat());
-    desk.run(&["show", "apart.jsonl"]).shows("cannot be combined").shows("a cache answers one request at a time");
 }
 
 /// What a server is given is its own: threads by its command line, processors by the system.
@@ -248,13 +282,14 @@ fn clients_and_depth_are_levers_of_a_job_of_requests() {
 fn threads_and_processors_of_a_server_are_levers() {
     needs!(Need::processors(2));
     let desk = Desk::new();
-    let said = measured(&desk, &["fans", "memcached", "--profiles", "150"], &["--levers", "threads,processors"]);
-    said.shows("threads=").shows("processors=half");
+    let (_, json) = measured(&desk, "advise", &["fans", "memcached", "--profiles", "30"], "threads,processors");
+    assert!(lever(&json, "threads")["change"].as_str().is_some_and(|words| words.starts_with("threads=")));
+    assert_eq!(lever(&json, "processors")["change"], "processors=half");
     let records = records_in(&desk.home().join(OUT));
     let threads = |record: &&Value| record["levers"]["changed"] == serde_json::json!(["threads"]);
     let one = records.iter().find(threads).expect("a trial with threads alone");
     assert_eq!(one["store"]["settings"]["num_threads"], one["target"]["settings"]["threads"]);
-    let run = ["run", "fans", "redis?processors=1&io-threads=2", "--profiles", "100", "--blocks", "1"];
+    let run = ["run", "fans", "redis?processors=1&io-threads=2", "--profiles", "10", "--blocks", "1"];
     desk.run(&run).exits(0);
     let record = desk.record("redis?processors=1&io-threads=2");
     assert_eq!(record["store"]["settings"]["io-threads"], "2");
@@ -272,7 +307,7 @@ fn a_program_has_the_levers_of_its_server() {
     let desk = Desk::new();
     let program = "redis-cli -u {url} set a 1 > /dev/null; redis-cli -u {url} get a";
     let run = ["--exec", program, "redis"];
-    let said = measured(&desk, &run, &["--levers", "io-threads"]);
+    let (said, _) = measured(&desk, "levers", &run, "io-threads");
     said.shows("io-threads=");
     let records = records_in(&desk.home().join(OUT));
     assert!(records.iter().all(|record| record["outcome"]["kind"] == "finished"), "{said:?}", said = said.err);
@@ -289,12 +324,14 @@ fn a_program_has_the_levers_of_its_server() {
 #[test]
 fn an_advice_keeps_its_time() {
     let desk = Desk::new();
-    let began = std::time::Instant::now();
-    let said = desk.run(&["advise", "fans", "redis", "--budget", "25s", "--output", OUT]);
-    let took_s = began.elapsed().as_secs_f64();
-    assert!([0, 6].contains(&said.code), "{}\n{}{}", said.code, said.out, said.err);
-    assert!(took_s < 35.0, "{took_s} s\n{}", said.err);
-    assert!(labels(&records_in(&desk.home().join(OUT)), "gains").len() >= 2, "base and a lever:\n{}", said.err);
+    let said = desk.run(&["advise", "fans", "redis", "--levers", "via", "--budget", "20s", "--output", OUT]);
+    said.exits(code_of(&desk.json(&[OUT])));
+    let records = records_in(&desk.home().join(OUT));
+    let phases = records.iter().flat_map(|record| record["phases"].as_array().expect("phases"));
+    // Trials take longer than what is measured of them, so that it fits however busy the machine is.
+    let measured_s: f64 = phases.map(|phase| phase["took_s"].as_f64().expect("seconds")).sum();
+    assert!(0.0 < measured_s && measured_s < 20.0, "{measured_s} s\n{}", said.err);
+    assert!(labels(&records, "gains").len() >= 2, "base and a lever:\n{}", said.err);
     desk.run(&["advise", "-h"]).exits(0).shows("[default: 2m]");
 }
 
@@ -316,6 +353,6 @@ fn levels_for_which_there_was_no_time_say_so() {
     // The time is over somewhere: what was under way then has failed no more than what had no turn.
     let larger = ["levers", "fans", "lmdb", "--profiles", "3000", "--levers", "via", "--budget", "4s"];
     let said = desk.run(&[&larger[..], &["--output", "larger.jsonl"]].concat());
-    assert!([0, 6].contains(&said.code), "{}\n{}{}", said.code, said.out, said.err);
+    said.exits(code_of(&desk.json(&["larger.jsonl"])));
     assert!(!said.out.contains("cut off after"), "{}", said.out);
 }

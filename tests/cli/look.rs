@@ -1,24 +1,21 @@
 //! The first look: every store that is here, a row each, and how gaps change with the job's size.
 
-use std::time::{Duration, Instant};
-
 use serde_json::Value;
 
 use crate::common::desk::{Desk, one_line};
-
-/// On a machine that does many other things; a quiet one needs less.
-const IN_ALL: Duration = Duration::from_secs(90);
 
 #[test]
 fn a_first_look_says_how_the_gap_changes_with_size_and_leaves_nothing_out_in_silence() {
     let desk = Desk::with_only(&["redis-server"]);
     // One that is far too slow for a minute.
     desk.wrap("valkey-server", "case \"$*\" in *--version*) ;; *) /bin/sleep 3;; esac\nexec \"$real\" \"$@\"");
-    let began = Instant::now();
     let said = desk.run(&[]);
-    assert!(began.elapsed() < IN_ALL, "{:?}", began.elapsed());
     said.shows("valkey not run: 250 profiles took over 1.5 s with its start and its stop, too slow for a first look");
     let records = desk.records();
+    let phases = records.iter().flat_map(|record| record["phases"].as_array().expect("phases"));
+    // What is measured is a part of the time that a first look has, however busy the machine is.
+    let measured_s: f64 = phases.map(|phase| phase["took_s"].as_f64().expect("seconds")).sum();
+    assert!(0.0 < measured_s && measured_s < 90.0, "{measured_s} s");
     let (ahead, counting): (Vec<&Value>, Vec<&Value>) = records.iter().partition(|record| record["ahead"] == true);
     // Fewer are run where the machine is slower than it was for the pilots.
     said.complains("block 1 of 6 to 10 done");

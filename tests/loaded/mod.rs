@@ -1,1 +1,4 @@
 //! Tests that load the machine on purpose.
+
+mod growth;
+mod regressions;

@@ -1,0 +1,42 @@
+//! `kvfair growth` beside other programs: real stores are not blamed.
+
+use serde_json::Value;
+
+use crate::common::desk::{Desk, Said};
+use crate::common::load::{alone, so_many_spinners};
+
+#[test]
+fn real_stores_are_not_blamed_whatever_else_the_machine_does() {
+    let _alone = alone();
+    let desk = Desk::new();
+    let spinners = so_many_spinners(&desk, 1);
+    let files = ["--output", "out.jsonl", "--html", "growth.html"];
+    let said = desk.run(&[&["growth", "ram", "lmdb", "redis+unix", "--budget", "10s", "--json"], &files[..]].concat());
+    drop(spinners);
+    let grown: Vec<Value> = serde_json::from_str(&said.out).unwrap_or_else(|_| panic!("{}{}", said.out, said.err));
+    let blamed: Vec<&Value> = grown.iter().filter(|one| one["verdict"] == "out_of_proportion").collect();
+    assert!(blamed.is_empty(), "{blamed:?}");
+    assert_eq!(grown.len(), 3 * 8, "three stores, four sizes, set and get");
+    let unclear: Vec<&Value> = grown.iter().filter(|one| one["verdict"].is_object()).collect();
+    said.exits(if unclear.is_empty() { 0 } else { 6 });
+    for one in unclear {
+        assert!(one["verdict"]["unclear"].as_str().is_some_and(|why| why.len() > 9), "{one}");
+    }
+    shown_again_is_what_it_was(&desk, &said);
+}
+
+/// The file tells all that the command told.
+fn shown_again_is_what_it_was(desk: &Desk, said: &Said) {
+    said.complains("page: growth.html");
+    let again = desk.run(&["show", "out.jsonl", "--json", "--html", "again.html"]);
+    assert_eq!((again.out.as_str(), again.code), (said.out.as_str(), said.code), "{}", again.err);
+    let page = |name: &str| std::fs::read_to_string(desk.home().join(name)).expect(name);
+    assert!(page("growth.html") == page("again.html"), "{}", page("again.html"));
+    let text = desk.run(&["show", "out.jsonl"]);
+    assert_eq!(text.code, said.code);
+    text.shows("growth: the CPU of client and server as n grows, seed ").shows("lmdb");
+    // Before anything is measured.
+    let taken = desk.run(&["growth", "ram", "--html", "growth.html", "--output", "other.jsonl"]);
+    taken.exits(1).complains("growth.html is there already");
+    assert!(!desk.home().join("other.jsonl").exists());
+}
