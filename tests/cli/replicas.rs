@@ -143,7 +143,7 @@ fn a_replica_that_never_syncs_is_named_in_time() {
     let run = ["--records", "100", "--clients", "2", "--requests", "100", "--timeout", "3s", "redis?replicas=2"];
     desk.run(&[MIXED, &run].concat()).exits(3);
     let reason = desk.reason("redis?replicas=2");
-    assert!(reason.contains("replica 2 was not in sync within 3 s"), "{reason}");
+    assert!(reason.contains("replica 2 was not in sync within 3."), "{reason}");
     assert!(reason.contains("no working link to its primary"), "{reason}");
     desk.no_process_is_left();
 }
