@@ -185,7 +185,7 @@ fn a_memcached_needs_whole_pages() {
     let said = desk.run(&["check", &whole]);
     said.exits(1);
     full.iter().for_each(|words| _ = said.shows(words));
-    desk.run(&["run", "mixed", &whole, "--blocks", "1"]).exits(1).shows("holds 40 records that are not ours");
+    desk.run(&commands_of_a_run(&whole)).exits(1).shows("holds 40 records that are not ours");
     assert_eq!(held(&server), [40, 0]);
     let said = interrupted_once_it_asks(&desk, &server, &["check", &whole]);
     is_refused_or_interrupted(said);
@@ -194,7 +194,8 @@ fn a_memcached_needs_whole_pages() {
     let deletes: Vec<String> = (0..40).map(|key| format!("delete key:{key}")).collect();
     told(&server, &deletes.join("\r\n"));
     assert_eq!(held(&server), [0, 0]);
-    desk.run(&["run", "mixed", &whole, "--blocks", "1"]).exits(1).shows("0 records in all databases");
+    let large = ["run", "mixed", &whole, "--records", "20000", "--requests", "20000", "--blocks", "1"];
+    desk.run(&large).exits(1).shows("0 records in all databases");
 
     let server = filled_memcached(1);
     let whole = url(&server, "");
@@ -250,7 +251,7 @@ fn a_run_stops_at_the_first_eviction() {
         let started = Started::new(desk.kvfair(&[&["run", "mixed", &fifth], &long[..]].concat()));
         wait_for("all records", || ask_info(&server).contains("db5:keys=1000").then_some(()));
         // Its owner needs it for something else.
-        assert_eq!(ask(&server, "CONFIG SET maxmemory 8000000"), "+OK");
+        assert_eq!(ask(&server, "CONFIG SET maxmemory 3000000"), "+OK");
         let said = started.wait();
         said.exits(1).complains("records to make room while kvfair wrote to it").complains("0 trials were finished");
         assert!(!ask_info(&server).contains("db5"), "what was written is taken back: {}", ask_info(&server));
@@ -297,12 +298,15 @@ fn took(server: &Running, before: u64) -> u64 {
 fn nothing_takes_more_than_it_asked_for() {
     for store in ["redis", "valkey", "memcached"] {
         let desk = Desk::new();
-        let server = common::start(store, Transport::Tcp);
-        let room = server.open().room().expect("it tells").expect("it has a limit");
-        desk.run(&["check", &url(&server, "")]).exits(0);
-        let (took, asked) = (self::took(&server, room.used_bytes.expect("it tells")), room.check_bytes);
-        println!("check {store}: took {took} of {asked}");
-        assert!(took > 0 && took <= asked, "check {store}: took {took} of {asked}");
+        // Redis and Valkey have one adapter, and a check is long.
+        if store != "redis" {
+            let server = common::start(store, Transport::Tcp);
+            let room = server.open().room().expect("it tells").expect("it has a limit");
+            desk.run(&["check", &url(&server, "")]).exits(0);
+            let (took, asked) = (self::took(&server, room.used_bytes.expect("it tells")), room.check_bytes);
+            println!("check {store}: took {took} of {asked}");
+            assert!(took > 0 && took <= asked, "check {store}: took {took} of {asked}");
+        }
         let jobs: [&[&str]; 6] = [
             &["mixed", "--records", "3000", "--requests", "3000", "--writes", "50"],
             &["getset", "--records", "5000", "--requests", "5000", "--clients", "1,50"],

@@ -227,6 +227,13 @@ fn on_a_terminal(desk: &Desk, arguments: &str, prompt: &str) -> String {
     let mut child = script.spawn().expect("script");
     let shown = || String::from_utf8_lossy(&fs::read(&screen).expect("what was shown")).into_owned();
     wait_for("the prompt", || shown().contains(prompt).then_some(()));
+    // What is typed before kvfair has told the terminal to show nothing is shown.
+    let kvfair = desk.processes_named("kvfair")[0];
+    let terminal = fs::read_link(format!("/proc/{kvfair}/fd/0")).expect("a terminal");
+    wait_for("a terminal that shows nothing", || {
+        let output = Command::new("stty").arg("-F").arg(&terminal).arg("-a").output().expect("stty");
+        String::from_utf8_lossy(&output.stdout).contains("-echo ").then_some(())
+    });
     let mut keys = child.stdin.take().expect("it is piped");
     keys.write_all(format!("{SECRET}\n").as_bytes()).expect("it waits");
     let began = std::time::Instant::now();
