@@ -136,9 +136,9 @@ fn a_scratch_directory_with_too_long_a_path() {
 #[cfg(target_os = "linux")]
 fn a_server_that_dies_in_the_middle() {
     let desk = Desk::new();
-    let run = ["run", "fans", "--profiles", "4000", "--blocks", "2", "ram", "redis", "memcached+unix"];
+    let run = ["run", "fans", "--profiles", "1000", "--blocks", "2", "ram", "redis", "memcached+unix"];
     let started = Started::new(desk.kvfair(&run));
-    let server = desk.wait_until_busy(|desk| desk.processes_named("redis-server"), 0.2);
+    let server = desk.wait_until_busy(|desk| desk.processes_named("redis-server"), 0.05);
     signal(server, Signal::SIGKILL);
     started.wait().exits(1).shows("redis failed: ").shows("the server ended: killed by SIGKILL");
     let reason = desk.reason("redis");
@@ -153,8 +153,8 @@ fn a_server_that_dies_in_the_middle() {
 #[cfg(target_os = "linux")]
 fn a_trial_that_dies_in_the_middle() {
     let desk = Desk::new();
-    let started = Started::new(desk.kvfair(&["run", "fans", "--profiles", "4000", "--blocks", "1", "redis", "ram"]));
-    let busy = desk.wait_until_busy(Desk::trials, 0.2);
+    let started = Started::new(desk.kvfair(&["run", "fans", "--profiles", "1000", "--blocks", "1", "redis", "ram"]));
+    let busy = desk.wait_until_busy(Desk::trials, 0.08);
     let store = if desk.processes_named("redis-server").is_empty() { "ram" } else { "redis" };
     signal(busy, Signal::SIGKILL);
     started.wait().exits(1).shows("the trial's process died: killed by SIGKILL");

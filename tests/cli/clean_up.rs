@@ -11,25 +11,37 @@ use nix::sys::signal::Signal;
 use crate::common;
 use crate::common::desk::{Desk, Started, records_in, signal, wait_for};
 
-/// A run long enough to be stopped in its middle, with short trials before it.
-const LONG: &[&str] = &["run", "fans", "--profiles", "3000", "--blocks", "9", "--output", "out.jsonl", "ram", "redis"];
+/// A run long enough to be stopped in its middle. Redis behind a delay takes seconds, but little of the processors.
+const LONG: &[&str] =
+    &["run", "fans", "--profiles", "60", "--rtt", "1ms", "--blocks", "5", "--output", "out.jsonl", "ram", "redis"];
 
 fn finished(desk: &Desk) -> usize {
     std::fs::read_to_string(desk.home().join("out.jsonl")).unwrap_or_default().lines().count()
+}
+
+/// Waits for a trial on Redis, and gives the server's process.
+fn wait_for_a_trial_on_redis(desk: &Desk) -> u32 {
+    wait_for("a trial on redis", || {
+        let server = desk.processes_named("redis-server").first().copied()?;
+        (desk.trials().len() == 1).then_some(server)
+    })
 }
 
 fn interrupted_by(what: Signal) {
     let desk = Desk::new();
     let started = Started::new(desk.kvfair(LONG));
     wait_for("two records", || (finished(&desk) >= 2).then_some(()));
-    desk.wait_until_busy(|desk| desk.processes_named("redis-server"), 0.05);
+    wait_for_a_trial_on_redis(&desk);
     started.interrupt(what);
     let said = started.wait();
     let records = records_in(&desk.home().join("out.jsonl"));
     said.exits(130).complains(&format!("interrupted; {} trials were finished", records.len()));
-    said.complains("results: out.jsonl").shows("fans, 3,000 profiles").shows("ram");
-    assert!(records.iter().all(|record| record["outcome"]["kind"] == "finished"), "only finished trials are kept");
-    desk.run(&["show", "out.jsonl"]).exits(0).shows("fans, 3,000 profiles");
+    said.complains("results: out.jsonl").shows("fans, 60 profiles").shows("ram");
+    assert!(
+        records.len() >= 2 && records.iter().all(|record| record["outcome"]["kind"] == "finished"),
+        "only finished trials are kept"
+    );
+    desk.run(&["show", "out.jsonl"]).exits(0).shows("fans, 60 profiles");
 }
 
 #[test]
@@ -50,8 +62,9 @@ fn quit_does_the_same() {
 #[test]
 fn ctrl_c_before_anything_was_finished() {
     let desk = Desk::new();
-    let started = Started::new(desk.kvfair(&["run", "fans", "--blocks", "1", "--output", "out.jsonl", "redis"]));
-    desk.wait_until_busy(|desk| desk.processes_named("redis-server"), 0.05);
+    let run = ["run", "fans", "--profiles", "60", "--rtt", "1ms", "--blocks", "1", "--output", "out.jsonl", "redis"];
+    let started = Started::new(desk.kvfair(&run));
+    wait_for_a_trial_on_redis(&desk);
     started.interrupt(Signal::SIGINT);
     started.wait().exits(130).complains("interrupted; 0 trials were finished");
     assert!(!desk.home().join("out.jsonl").exists(), "an empty results file would be in the way");
@@ -79,10 +92,9 @@ fn ctrl_c_while_data_is_made() {
             .flatten()
             .find(|file| file.metadata().is_ok_and(|meta| meta.len() > 100_000))
     });
-    let began = Instant::now();
     started.interrupt(Signal::SIGINT);
+    // All of it would take far longer than the test waits.
     started.wait().exits(130);
-    assert!(began.elapsed() < Duration::from_secs(10), "{:?}", began.elapsed());
 }
 
 #[test]
@@ -104,15 +116,14 @@ fn ctrl_c_while_the_expected_state_is_computed() {
 fn interrupted_twice(desk: &Desk) {
     let mut started = Started::new(desk.kvfair(LONG));
     wait_for("a record", || (finished(desk) >= 1).then_some(()));
-    let server = desk.wait_until_busy(|desk| desk.processes_named("redis-server"), 0.05);
-    signal(server, Signal::SIGSTOP);
+    signal(wait_for_a_trial_on_redis(desk), Signal::SIGSTOP);
+    let began = Instant::now();
     started.interrupt(Signal::SIGINT);
     std::thread::sleep(Duration::from_millis(700));
     assert!(started.is_running(), "it waits for its server to stop");
     started.interrupt(Signal::SIGINT);
-    let began = Instant::now();
-    started.wait().exits(130).complains("results: out.jsonl").shows("fans, 3,000 profiles");
-    assert!(began.elapsed() < Duration::from_secs(8), "the server's 15 s were waited for");
+    started.wait().exits(130).complains("results: out.jsonl").shows("fans, 60 profiles");
+    assert!(began.elapsed() < Duration::from_secs(15), "the server's 15 s were waited for");
 }
 
 /// A second Ctrl-C means now: nothing is waited for any more, and what was finished is still shown.
@@ -129,19 +140,22 @@ fn a_second_ctrl_c_ends_it_at_once_and_cleans_up() {
 fn signals_that_come_together_are_one_and_keys_are_taken_back() {
     let (server, desk) = (common::start("redis", Transport::Tcp), Desk::new());
     let url = format!("redis://{}", server.launch.place);
-    let run = ["run", "mixed", "--records", "300000", "--requests", "50000000", "--blocks", "1", &url];
-    for what in [Signal::SIGTERM, Signal::SIGHUP] {
-        let started = Started::new(desk.kvfair(&run));
-        desk.wait_until_busy(Desk::trials, 0.5);
-        signal(started.id(), what);
-        std::thread::sleep(Duration::from_millis(30));
-        started.interrupt(what);
-        started.wait().exits(130);
+    let run = ["run", "mixed", "--records", "2000", "--rate", "1000", "--requests", "100000", "--blocks", "1", &url];
+    let held = || {
         let mut asking = std::net::TcpStream::connect(server.launch.place.to_string()).expect("the test's own server");
         asking.write_all(b"DBSIZE\r\nQUIT\r\n").expect("it reads");
         let mut held = String::new();
         asking.read_to_string(&mut held).expect("it answers");
-        assert!(held.starts_with(":0\r\n"), "{what}: {held}");
+        held
+    };
+    for what in [Signal::SIGTERM, Signal::SIGHUP] {
+        let started = Started::new(desk.kvfair(&run));
+        wait_for("all records", || held().starts_with(":2000\r\n").then_some(()));
+        signal(started.id(), what);
+        std::thread::sleep(Duration::from_millis(10));
+        started.interrupt(what);
+        started.wait().exits(130);
+        assert!(held().starts_with(":0\r\n"), "{what}: {}", held());
     }
 }
 
@@ -168,7 +182,7 @@ fn a_second_ctrl_c_cleans_up_for_a_run_that_hangs() {
 fn kill_9_leaves_no_process_and_the_next_run_removes_its_files() {
     let desk = Desk::new();
     let started = Started::new(desk.kvfair(LONG));
-    desk.wait_until_busy(|desk| desk.processes_named("redis-server"), 0.1);
+    wait_for_a_trial_on_redis(&desk);
     signal(started.id(), Signal::SIGKILL);
     started.wait().exits(-1);
     desk.no_process_is_left();
@@ -196,7 +210,8 @@ fn a_pipe_that_is_closed_before_the_table() {
 #[test]
 fn a_trial_that_takes_too_long_is_a_row_that_says_how_far_it_came() {
     let desk = Desk::new();
-    let said = desk.run(&["run", "fans", "--profiles", "3000", "--blocks", "2", "--timeout", "1s", "redis", "null"]);
+    let slow = ["--profiles", "60", "--rtt", "1ms", "--blocks", "2", "--timeout", "1s"];
+    let said = desk.run(&[&["run", "fans"], &slow[..], &["redis", "null"]].concat());
     said.exits(1).shows("redis > 1 s, ").shows(" % done").shows("--timeout 30m");
     let outcome = &desk.record("redis")["outcome"];
     assert_eq!((outcome["kind"].as_str(), outcome["after_s"].as_f64()), (Some("timed_out"), Some(1.0)));

@@ -5,7 +5,7 @@ use std::net::TcpListener;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-use crate::common::desk::{Desk, Said, Started, real, wait_for};
+use crate::common::desk::{Desk, Said, Started, one_line, real, wait_for};
 
 fn exec(desk: &Desk, command: &str, targets: &[&str]) -> Said {
     Started::new(desk.kvfair(&[&["run", "--blocks", "1", "--exec", command][..], targets].concat())).wait()
@@ -110,13 +110,13 @@ fn a_program_that_is_deleted_while_it_runs_says_so() {
     let desk = Desk::new();
     let copy = desk.home().join("kvfair");
     std::fs::copy(env!("CARGO_BIN_EXE_kvfair"), &copy).expect("a copy of our own program");
-    let run = ["run", "fans", "null", "lmdb", "--profiles", "300", "--blocks", "9", "--output", "out.jsonl"];
+    let run = ["run", "fans", "null", "lmdb", "--profiles", "100", "--blocks", "5", "--output", "out.jsonl"];
     let started = Started::new(desk.command(&copy.display().to_string(), &run));
     let out = desk.home().join("out.jsonl");
     wait_for("a record", || std::fs::metadata(&out).is_ok_and(|file| file.len() > 0).then_some(()));
     std::fs::remove_file(&copy).expect("our own file");
     let said = started.wait();
-    assert_ne!(said.code, 0, "{}", said.out);
-    let told = format!("{}{}", said.out, said.err).split_whitespace().collect::<Vec<_>>().join(" ");
+    said.exits(1);
+    let told = one_line(&format!("{}{}", said.out, said.err));
     assert!(told.contains("kvfair's own program was replaced or deleted while it ran"), "{told}");
 }

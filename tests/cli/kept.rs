@@ -105,7 +105,7 @@ fn who_cannot_enter_the_directory_is_named() {
     let desk = Desk::new();
     std::fs::create_dir(desk.home().join("closed")).expect("it is ours");
     std::fs::set_permissions(desk.home().join("closed"), std::fs::Permissions::from_mode(0o700)).expect("it is ours");
-    desk.run(&["run", "fans", "--profiles", "5", "--blocks", "1", "--keep", "closed/kept", "postgres+unix"]);
+    desk.run(&["run", "fans", "--profiles", "5", "--blocks", "1", "--keep", "closed/kept", "postgres+unix"]).exits(3);
     let reason = desk.reason("postgres+unix");
     assert!(reason.contains("as root it runs as user postgres, who must be able to enter"), "{reason}");
 }

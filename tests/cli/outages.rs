@@ -6,16 +6,21 @@ use serde_json::Value;
 
 use crate::common::desk::{Desk, Said, Started, command_line, signal, wait_for};
 
+/// Its first two kills come within 0.3 s after the first acknowledged write, and the third and fourth within 0.5 s.
+const SOON: &str = "597";
+/// Its first kill comes after 0.2 s, its second one after 1.3 s: in between Redis has synced, as it does each second.
+const SOON_AND_LATE: &str = "183";
+
 /// What `crash --json` says of one target at a durability level.
 fn tried(target: &str, level: &str, kills: &str, code: i32) -> Value {
     let desk = Desk::new();
-    let said = crash(&desk, target, level, kills);
+    let said = crash(&desk, target, level, kills, SOON);
     said.exits(code);
     seen(&said)
 }
 
-fn crash(desk: &Desk, target: &str, level: &str, kills: &str) -> Said {
-    desk.run(&["crash", target, "--durability", level, "--kills", kills, "--seed", "7", "--json"])
+fn crash(desk: &Desk, target: &str, level: &str, kills: &str, seed: &str) -> Said {
+    desk.run(&["crash", target, "--durability", level, "--kills", kills, "--seed", seed, "--json"])
 }
 
 fn seen(said: &Said) -> Value {
@@ -40,11 +45,14 @@ fn the_three_ways_of_redis_are_told_apart() {
     let always = tried("redis+unix", "power", "2", 0);
     assert_eq!(always["keeps"], "power (tested by emulation)");
     assert_eq!(lost_shares(&always), [0.0, 0.0]);
-    // While a sync is under way Redis holds its writes back: then a kill takes some of them too (exit code 4).
-    let said = crash(&Desk::new(), "redis+unix?appendfsync=everysec", "crash", "4");
-    assert!([0, 4].contains(&said.code), "{}{}", said.out, said.err);
-    let everysec = lost_shares(&seen(&said));
-    assert!(everysec.iter().any(|share| *share > 0.0) && everysec.iter().any(|share| *share < 1.0), "{everysec:?}");
+    let said = crash(&Desk::new(), "redis+unix?appendfsync=everysec", "crash", "2", SOON_AND_LATE);
+    let everysec = seen(&said);
+    // While a sync is under way Redis holds its writes back: then a kill takes some of them too.
+    let kills = everysec["tried"]["kills"].as_array().expect("kills");
+    assert_eq!(kills.len(), 2, "{everysec}");
+    said.exits(if kills.iter().any(|kill| !kill["wrong"].is_null()) { 4 } else { 0 });
+    let shares = lost_shares(&everysec);
+    assert!(shares.iter().any(|share| *share > 0.0) && shares.iter().any(|share| *share < 1.0), "{shares:?}");
     let never = tried("redis+unix", "crash", "2", 0);
     assert_eq!(never["keeps"], "crash (tested)", "a loss of power breaks no promise of this durability level");
     assert_eq!(lost_shares(&never), [1.0, 1.0]);
@@ -75,11 +83,11 @@ fn who_syncs_too_early_is_found() {
 #[test]
 fn it_is_said_in_the_table_and_what_cannot_be_seen_is_unknown() {
     let desk = Desk::new();
-    let said = desk.run(&["crash", "redis+unix", "--durability", "crash", "--kills", "1"]);
+    let said = desk.run(&["crash", "redis+unix", "--durability", "crash", "--kills", "1", "--seed", SOON]);
     said.exits(0).shows("outage").shows("1 of 1 emulated losses of power lost something, at the median all");
     let ring = "python3 -c 'import ctypes; ctypes.CDLL(None).syscall(425, 1, (ctypes.c_char * 120)())'";
     desk.wrap("redis-server", &format!("{ring}; exec \"$real\" \"$@\""));
-    let said = desk.run(&["crash", "redis+unix", "--durability", "crash", "--kills", "1"]);
+    let said = desk.run(&["crash", "redis+unix", "--durability", "crash", "--kills", "1", "--seed", SOON]);
     said.exits(0).shows("what a loss of power takes is unknown: io_uring was seen, whose syncs no tracer sees");
 }
 
@@ -87,7 +95,8 @@ fn it_is_said_in_the_table_and_what_cannot_be_seen_is_unknown() {
 fn a_killed_kvfair_leaves_no_tracer() {
     for what in ["--of\0", "redis-server"] {
         let desk = Desk::new();
-        let started = Started::new(desk.kvfair(&["crash", "redis", "--kills", "1", "--durability", "crash"]));
+        let started =
+            Started::new(desk.kvfair(&["crash", "redis", "--kills", "1", "--seed", SOON, "--durability", "crash"]));
         let traced = || desk.processes().into_iter().find(|pid| command_line(*pid).contains("\0outage\0--owner\0"));
         wait_for("a tracer", traced);
         wait_for(what, || desk.processes().into_iter().find(|pid| command_line(*pid).contains(what)));

@@ -33,7 +33,7 @@ fn a_delayed_link_makes_reads_as_old_as_the_delay_and_a_primary_is_never_stale()
 
 fn reads_are_as_old_as_the_delay(all: &str, fresh: &str) {
     let desk = Desk::new();
-    let one_key = ["--records", "1", "--clients", "1", "--requests", "2000", "--rate", "200", "--arrivals", "constant"];
+    let one_key = ["--records", "1", "--clients", "1", "--requests", "600", "--rate", "200", "--arrivals", "constant"];
     // At `none` PostgreSQL sends its log up to 0.2 s later.
     let said = desk.run(&[MIXED, &one_key, &["--durability", "crash", all, fresh]].concat());
     said.exits(0).shows("reads from replicas that were stale").shows("stale reads: how far behind, p50 / p99 / worst");
@@ -42,7 +42,7 @@ fn reads_are_as_old_as_the_delay(all: &str, fresh: &str) {
         assert_eq!(record["verdict"]["kind"], "right", "{}", record["outcome"]);
         let seen = &phase(&record, "run")["staleness"];
         let (reads, stale) = (numbers(&seen["reads"]), numbers(&seen["stale"]));
-        assert!(reads.iter().all(|count| *count > 400), "in turn: {seen}");
+        assert!(reads.len() == 2 && reads.iter().all(|count| *count > 120), "in turn: {seen}");
         assert_eq!(stale[0], 0, "the primary has what it has acknowledged");
         // The delay is beyond what a request takes: all but the first reads are stale.
         assert!(target != all || stale[1] * 10 > reads[1] * 9, "{seen}");
@@ -50,11 +50,11 @@ fn reads_are_as_old_as_the_delay(all: &str, fresh: &str) {
     let rows = desk.rows();
     let row = |target: &str| rows.iter().find(|row| row["target"] == target).expect("a row");
     let p50_ms = row(all)["stale_ms_p50"].as_f64().expect("stale reads");
-    assert!((450.0..=600.0).contains(&p50_ms), "{}", row(all));
-    let versions = row(all)["stale_versions_p50"].as_u64().expect("stale reads");
-    assert!((30..=70).contains(&versions), "one every 10 ms: {}", row(all));
-    assert!(row(all)["stale_share"].as_f64().is_some_and(|share| share > 0.9), "{}", row(all));
-    assert!(row(fresh)["stale_share"].as_f64().is_some_and(|share| share < 0.5), "{}", row(fresh));
+    assert!(p50_ms >= 400.0, "{}", row(all));
+    let versions = row(all)["stale_versions_p50"].as_f64().expect("stale reads");
+    assert!((5.0..20.0).contains(&(p50_ms / versions)), "one every 10 ms: {}", row(all));
+    let share = |target| row(target)["stale_share"].as_f64().expect("a share");
+    assert!(share(all) > 0.9 && share(fresh) < share(all), "{} and {}", row(all), row(fresh));
     desk.run(&["show", "--csv"]).exits(0).shows("stale_share,stale_ms_p50,stale_ms_p99,stale_ms_max");
     desk.run(&["show", "--html", "page.html"]).exits(0);
     let page = std::fs::read_to_string(desk.home().join("page.html")).expect("a page");
@@ -116,7 +116,7 @@ fn each_server_is_in_the_record_and_holds_the_end_state() {
 fn standbys_are_read_and_hold_the_end_state() {
     needs!(Need::server("postgres"));
     let desk = Desk::new();
-    let few = ["--records", "300", "--values", "100", "--clients", "3", "--rate", "200", "--requests", "600"];
+    let few = ["--records", "300", "--values", "100", "--clients", "3", "--rate", "400", "--requests", "400"];
     let target = "postgres?replicas=2&read=all";
     desk.run(&[MIXED, &few, &[target]].concat()).exits(0).shows("reads from replicas that were stale");
     let record = desk.record(target);
@@ -124,7 +124,9 @@ fn standbys_are_read_and_hold_the_end_state() {
     let run = phase(&record, "run");
     let (reads, stale) = (numbers(&run["staleness"]["reads"]), numbers(&run["staleness"]["stale"]));
     assert!(reads.len() == 3 && reads.iter().all(|count| *count > 50) && stale[0] == 0, "{reads:?} {stale:?}");
-    for replica in record["replicas"].as_array().expect("replicas") {
+    let replicas = record["replicas"].as_array().expect("replicas");
+    assert_eq!(replicas.len(), 2, "{record}");
+    for replica in replicas {
         assert!(replica["memory"]["anonymous_bytes"].as_u64().is_some_and(|bytes| bytes > 100_000), "{replica}");
         assert!(replica["bytes_on_disk"].as_u64().is_some_and(|bytes| bytes > 1_000_000), "{replica}");
         assert!(replica["caught_up_s"].is_f64(), "{replica}");
@@ -138,13 +140,11 @@ fn a_replica_that_never_syncs_is_named_in_time() {
     let desk = Desk::new();
     let script = "case \"$*\" in *replica-2*) set -- \"$@\" --masterauth wrong;; esac\nexec \"$real\" \"$@\"";
     desk.wrap("redis-server", script);
-    let began = std::time::Instant::now();
     let run = ["--records", "100", "--clients", "2", "--requests", "100", "--timeout", "3s", "redis?replicas=2"];
     desk.run(&[MIXED, &run].concat()).exits(3);
     let reason = desk.reason("redis?replicas=2");
-    assert!(reason.contains("replica 2 was not in sync within"), "{reason}");
+    assert!(reason.contains("replica 2 was not in sync within 3."), "{reason}");
     assert!(reason.contains("no working link to its primary"), "{reason}");
-    assert!(began.elapsed().as_secs() < 30, "{:?}", began.elapsed());
     desk.no_process_is_left();
 }
 
@@ -160,7 +160,7 @@ fn an_end_state_that_is_wrong_on_one_replica_is_found_and_the_replica_named() {
     let meddled = format!("cat > config\n{meddle}exec \"$real\" \"$@\" < config");
     let script = format!("case \"$*\" in *replica-2*)\n{meddled};; esac\nexec \"$real\" \"$@\"");
     desk.wrap("redis-server", &script);
-    let run = ["--records", "100", "--clients", "2", "--rate", "300", "--requests", "900", "redis?replicas=2"];
+    let run = ["--records", "100", "--clients", "2", "--rate", "300", "--requests", "600", "redis?replicas=2"];
     desk.run(&[MIXED, &run].concat()).exits(4).shows("on replica 2");
     let verdict = &desk.record("redis?replicas=2")["verdict"];
     assert_eq!(verdict["kind"], "wrong", "{verdict}");

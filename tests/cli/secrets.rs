@@ -97,14 +97,32 @@ fn a_login_that_is_written_badly_is_told_nowhere() {
     for written in WRITTEN {
         let written = written.replace('S', SECRET);
         for told in TOLD {
+            let code = right_code(told, &written);
             let told: Vec<String> = told.iter().map(|word| word.replace('X', &written)).collect();
             let told: Vec<&str> = told.iter().map(String::as_str).collect();
             let said = desk.run(&told);
-            assert!(said.code >= 0, "{told:?}: {}", said.err);
+            assert_eq!(said.code, code, "{told:?}: {}{}", said.out, said.err);
             tells_no_secret(&desk, &said, &told);
         }
     }
     assert!(!desk.records().is_empty(), "some of them were run");
+}
+
+/// What is no file fails, what is no target or no option is a usage error, and few of these logins name a target.
+fn right_code(told: &[&str], written: &str) -> i32 {
+    let is_file = told.contains(&"--input=X") || told == ["show", "X"] || told == ["compare", "X", "X"];
+    let takes_a_target = matches!(told[0], "query" | "check")
+        || told.starts_with(&["run", "ngrams", "--messages"])
+        || told.contains(&"--exec");
+    // Nobody listens there.
+    let is_url = ["redis://me:%", "memcached://", "mysql://"].iter().any(|start| written.starts_with(start));
+    match told[0] {
+        _ if is_file => 1,
+        _ if takes_a_target && is_url => 1,
+        "query" if written.starts_with("ram?name=") => 1,
+        "run" | "check" if takes_a_target && written.starts_with("ram?name=") && !told.contains(&"--exec") => 0,
+        _ => 2,
+    }
 }
 
 #[test]
@@ -130,6 +148,13 @@ fn a_command_is_run_as_it_was_typed_and_recorded_without_logins() {
     tells_no_secret(&desk, desk.run(&["show", "--wide"]).exits(0), &["show"]);
 }
 
+fn ask_as_owner(server: &Running, command: &str) -> String {
+    let port = port_of(server).to_string();
+    let words: Vec<&str> = ["-p", &port].into_iter().chain(command.split(' ')).collect();
+    let output = Command::new("redis-cli").env("REDISCLI_AUTH", SECRET).args(words).output().expect("redis-cli");
+    format!("+{}", String::from_utf8_lossy(&output.stdout).trim())
+}
+
 /// A Redis that wants a password.
 fn guarded() -> Running {
     let server = common::start("redis", Transport::Tcp);
@@ -147,12 +172,12 @@ fn a_password_of_the_environment_reaches_the_server_and_nothing_else() {
     );
     let cache = common::start("memcached", Transport::Tcp);
     let memcached = format!("memcached://127.0.0.1:{}", port_of(&cache));
-    let run = ["run", "fans", "--profiles", "500", "--blocks", "2", &url, &wrong, &memcached, "redis"];
+    let run = ["run", "fans", "--profiles", "50", "--blocks", "1", &url, &wrong, &memcached, "redis"];
     for variable in ["KVFAIR_PASSWORD", "REDISCLI_AUTH"] {
         let mut kvfair = desk.kvfair(&run);
         kvfair.env(variable, SECRET);
         let started = Started::new(kvfair);
-        desk.wait_until_busy(Desk::trials, 0.02);
+        wait_for("a trial", || desk.trials().first().copied());
         for pid in desk.processes() {
             assert!(!command_line(pid).contains(SECRET), "{}", command_line(pid));
             let environment = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
@@ -166,9 +191,12 @@ fn a_password_of_the_environment_reaches_the_server_and_nothing_else() {
         }
         assert!(desk.reason("wrong").contains("WRONGPASS"), "its own password was kept: {}", desk.reason("wrong"));
     }
+    // A check is told by the server how much memory it has left.
+    assert_eq!(ask_as_owner(&server, "CONFIG SET maxmemory 1000000"), "+OK");
     let mut check = desk.kvfair(&["check", &url]);
     check.env("KVFAIR_PASSWORD", SECRET);
-    Started::new(check).wait().exits(0);
+    Started::new(check).wait().exits(1).shows("bytes of memory left (limit 1,000,000");
+    desk.run(&["check", &url]).exits(1).shows("needs a password");
 }
 
 #[test]
@@ -199,6 +227,13 @@ fn on_a_terminal(desk: &Desk, arguments: &str, prompt: &str) -> String {
     let mut child = script.spawn().expect("script");
     let shown = || String::from_utf8_lossy(&fs::read(&screen).expect("what was shown")).into_owned();
     wait_for("the prompt", || shown().contains(prompt).then_some(()));
+    // What is typed before kvfair has told the terminal to show nothing is shown.
+    let kvfair = desk.processes_named("kvfair")[0];
+    let terminal = fs::read_link(format!("/proc/{kvfair}/fd/0")).expect("a terminal");
+    wait_for("a terminal that shows nothing", || {
+        let output = Command::new("stty").arg("-F").arg(&terminal).arg("-a").output().expect("stty");
+        String::from_utf8_lossy(&output.stdout).contains("-echo ").then_some(())
+    });
     let mut keys = child.stdin.take().expect("it is piped");
     keys.write_all(format!("{SECRET}\n").as_bytes()).expect("it waits");
     let began = std::time::Instant::now();

@@ -4,12 +4,12 @@
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::os::unix::net::UnixListener;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use kvfair::model::trial::Transport;
 use kvfair::stores::Place;
 
-use crate::common::desk::{Desk, Said, Started, command_line, records_in};
+use crate::common::desk::{Desk, Said, Started, command_line, wait_for};
 use crate::common::{self, Running};
 
 /// What a hostile server does instead of answering.
@@ -113,18 +113,19 @@ fn misbehave(stream: &mut (impl Read + Write), malice: Malice) -> std::io::Resul
 #[test]
 fn servers_that_answer_badly_are_failed_rows_that_say_what_came() {
     let desk = Desk::new();
-    let mut urls = Vec::new();
-    for (malice, _) in MALICES {
-        urls.extend([serve_tcp(*malice, When::AtOnce), serve_tcp(*malice, When::AtSet)]);
-        urls.push(serve_unix(&desk, *malice, When::AtSet));
-    }
-    let mut arguments = vec!["run", "fans", "--profiles", "20", "--blocks", "1", "--timeout", "2s", "ram"];
-    arguments.extend(urls.iter().map(String::as_str));
-    let began = Instant::now();
-    desk.run(&arguments).exits(1);
-    // A dozen of them are silent for 2 s each; more would be waiting that nobody asked for.
-    assert!(began.elapsed() < Duration::from_secs(60), "{:?}", began.elapsed());
-    assert_eq!(desk.record("ram")["verdict"]["kind"], "right");
+    // Most wait for 2 s, so that the servers of each malice are asked beside the others.
+    std::fs::create_dir(desk.home().join("kvfair-results")).expect("a directory");
+    let of_malice = MALICES.iter().map(|(malice, _)| {
+        let output = format!("kvfair-results/{malice:?}.jsonl");
+        let urls = [serve_tcp(*malice, When::AtOnce), serve_tcp(*malice, When::AtSet)];
+        let unix = serve_unix(&desk, *malice, When::AtSet);
+        let run = ["run", "fans", "--profiles", "20", "--blocks", "1", "--timeout", "2s", "--output", &output, "ram"];
+        Started::new(desk.kvfair(&[&run[..], &[urls[0].as_str(), &urls[1], &unix]].concat()))
+    });
+    let started: Vec<Started> = of_malice.collect();
+    started.into_iter().for_each(|started| _ = started.wait().exits(1));
+    let right = desk.records().iter().filter(|record| record["verdict"]["kind"] == "right").count();
+    assert_eq!(right, MALICES.len(), "ram is right beside each");
     for (malice, words) in MALICES {
         for name in [format!("{malice:?}-AtOnce"), format!("{malice:?}-AtSet"), format!("unix-{malice:?}-AtSet")] {
             let reason = desk.reason(&name);
@@ -158,15 +159,16 @@ fn a_connection_that_is_never_taken_ends_at_its_time_out() {
         import time; time.sleep(1000)\n";
     desk.file("fill.py", fill);
     let filler = Started::new(desk.command("python3", &["fill.py"]));
-    crate::common::desk::wait_for("full queues", || desk.home().join("ready").exists().then_some(()));
+    wait_for("full queues", || desk.home().join("ready").exists().then_some(()));
     let port = std::fs::read_to_string(desk.home().join("port")).expect("a port");
     let urls =
         [format!("redis://localhost:{}", port.trim()), format!("unix://{}", desk.home().join("socket").display())];
     for url in &urls {
-        let began = Instant::now();
+        let began = std::time::Instant::now();
         desk.run(&["run", "ngrams", "--messages", "5", "--blocks", "1", "--timeout", "2s", url]).exits(1);
         assert!(desk.reason(url).contains("connection timed out"), "{}", desk.reason(url));
-        assert!(began.elapsed() < Duration::from_secs(6), "{:?}", began.elapsed());
+        // The kernel gives up after more than two minutes over TCP, and in a file never.
+        assert!(began.elapsed() < Duration::from_secs(100), "{:?}", began.elapsed());
     }
     crate::common::desk::signal(filler.id(), nix::sys::signal::Signal::SIGKILL);
     filler.wait();
@@ -234,10 +236,10 @@ fn a_password_works_and_is_told_nowhere() {
     let (right, wrong) =
         (format!("redis://:{SECRET}@127.0.0.1:{port}/9"), format!("redis://:{SECRET}X@127.0.0.1:{port}/9?name=wrong"));
     let without = format!("redis://127.0.0.1:{port}/8");
-    let run = ["run", "fans", "--profiles", "300", "--blocks", "2", &right, &wrong, &without];
+    let run = ["run", "fans", "--profiles", "100", "--blocks", "1", &right, &wrong, &without];
     let started = Started::new(desk.kvfair(&run));
     let parent = started.id();
-    let trial = desk.wait_until_busy(Desk::trials, 0.05);
+    let trial = wait_for("a trial", || desk.trials().first().copied());
     for pid in desk.processes().into_iter().filter(|pid| *pid != parent) {
         assert!(!command_line(pid).contains(SECRET), "{}", command_line(pid));
     }
@@ -306,7 +308,8 @@ fn a_trial_that_is_cut_off_takes_back_what_it_wrote() {
     let server = common::start("redis", Transport::Tcp);
     let desk = Desk::new();
     let url = format!("redis://127.0.0.1:{}/3", port_of(&server));
-    let said = desk.run(&["run", "fans", "--profiles", "3000", "--blocks", "1", "--timeout", "1s", &url]);
+    let slow = ["--profiles", "60", "--rtt", "1ms", "--blocks", "1", "--timeout", "1s"];
+    let said = desk.run(&[&["run", "fans", &url], &slow[..]].concat());
     said.exits(1).shows("> 1 s, ");
     assert_eq!(ask_info(&server), "", "nothing is left");
 }
@@ -317,10 +320,11 @@ fn an_interrupted_trial_takes_back_what_it_wrote() {
     let server = common::start("redis", Transport::Tcp);
     let desk = Desk::new();
     let url = format!("redis://127.0.0.1:{}/3", port_of(&server));
-    let started = Started::new(desk.kvfair(&["run", "fans", "--blocks", "1", &url, "--output", "out.jsonl"]));
-    desk.wait_until_busy(Desk::trials, 0.1);
+    let slow = ["--profiles", "60", "--rtt", "1ms", "--blocks", "1", "--output", "out.jsonl"];
+    let started = Started::new(desk.kvfair(&[&["run", "fans", &url], &slow[..]].concat()));
+    wait_for("keys", || ask_info(&server).contains("db3:keys=").then_some(()));
     started.interrupt(nix::sys::signal::Signal::SIGINT);
     started.wait().exits(130);
     assert_eq!(ask_info(&server), "", "nothing is left");
-    assert!(!desk.home().join("out.jsonl").exists() || records_in(&desk.home().join("out.jsonl")).is_empty());
+    assert!(!desk.home().join("out.jsonl").exists(), "no trial was finished");
 }

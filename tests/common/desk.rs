@@ -1,6 +1,7 @@
 //! A desk of its own for each test: a directory to work in, a TMPDIR and a PATH. When the test ends it must be clean:
 //! no process and no scratch directory may be left.
 
+use std::collections::HashSet;
 use std::fs::{self, File};
 use std::io::Read;
 use std::os::unix::fs::PermissionsExt;
@@ -21,6 +22,8 @@ pub struct Desk {
     root: tempfile::TempDir,
     /// Directories before (or instead of) those of our own PATH.
     path: String,
+    /// Processes that were there before: none of them works at this desk.
+    before: HashSet<u32>,
 }
 
 /// What a finished kvfair left to be read.
@@ -39,7 +42,7 @@ impl Desk {
             fs::create_dir(root.path().join(part)).expect("a directory for the test");
         }
         let path = format!("{}:{}", root.path().join("bin").display(), std::env::var("PATH").expect("a PATH"));
-        Desk { root, path }
+        Desk { root, path, before: all_processes().collect() }
     }
 
     /// A desk that knows these programs and no others.
@@ -147,8 +150,7 @@ impl Desk {
     /// Processes that work at this desk: their working directory lies in it, also when it is deleted by now.
     pub fn processes(&self) -> Vec<u32> {
         let root = self.root.path().canonicalize().expect("the desk is there");
-        let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
-        let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+        let pids = all_processes().filter(|pid| !self.before.contains(pid));
         let here = |pid: &u32| fs::read_link(format!("/proc/{pid}/cwd")).is_ok_and(|cwd| cwd.starts_with(&root));
         pids.filter(here).collect()
     }
@@ -178,10 +180,11 @@ impl Desk {
 
     /// The next run removes what killed ones left, once the last of their processes has let go of its lock.
     pub fn is_swept(&self) {
+        let results = self.home().join("swept.jsonl");
         wait_for("what killed runs left is gone", || {
-            // Results files are named by the second.
-            std::thread::sleep(Duration::from_millis(1_100));
-            self.run(&["run", "ngrams", "--messages", "5", "--blocks", "1", "ram"]).exits(0);
+            let run = ["run", "ngrams", "--messages", "5", "--blocks", "1", "--output", "swept.jsonl", "ram"];
+            self.run(&run).exits(0);
+            fs::remove_file(&results).expect("it was written");
             self.scratch().is_empty().then_some(())
         });
     }
@@ -240,6 +243,17 @@ impl Started {
         killpg(Pid::from_raw(self.id() as i32), what).expect("kvfair is still there");
     }
 
+    /// Interrupts kvfair as soon as it handles the signal, which would end it before. It may have ended by itself.
+    pub fn interrupt_at_once(&self, what: Signal) {
+        wait_for("a handler of the signal", || {
+            let status = fs::read_to_string(format!("/proc/{}/status", self.id())).expect("kvfair is there");
+            let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:")).expect("it is told");
+            let caught = u64::from_str_radix(caught.trim(), 16).expect("a mask");
+            (caught >> (what as u32 - 1) & 1 == 1 || status.contains("State:\tZ")).then_some(())
+        });
+        self.interrupt(what);
+    }
+
     pub fn is_running(&mut self) -> bool {
         self.child.try_wait().expect("our own child").is_none()
     }
@@ -257,6 +271,11 @@ impl Started {
         let code = status.code().unwrap_or(-1);
         Said { code, out: read(&mut self.out), err: read(&mut self.err) }
     }
+}
+
+fn all_processes() -> impl Iterator<Item = u32> {
+    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
+    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
 }
 
 fn read(file: &mut File) -> String {
