@@ -16,6 +16,7 @@ pub mod embedded;
 pub mod load;
 pub mod needs;
 pub mod nothing;
+pub mod pool;
 pub mod strange;
 
 /// How long a server may take until it answers: one in Java takes its time.
