@@ -219,7 +219,7 @@ mod killed {
     #[test]
     fn a_node_that_dies_in_the_middle() {
         let desk = Desk::new();
-        let run = ["run", "fans", "--profiles", "20000", "--blocks", "1", "--no-aa", CLUSTERS[0], "ram"];
+        let run = ["run", "fans", "--profiles", "5000", "--blocks", "1", "--no-aa", CLUSTERS[0], "ram"];
         let started = Started::new(desk.kvfair(&run));
         let node = desk.wait_until_busy(|desk| desk.processes_named("redis-server"), 0.2);
         signal(node, Signal::SIGKILL);
@@ -244,7 +244,7 @@ mod killed {
     fn what_a_killed_run_left_is_removed_from_each_node() {
         let (cluster, desk) = (started("redis"), Desk::new());
         let url = format!("redis-cluster://{}", cluster.launch.place);
-        let run = ["run", "fans", "--profiles", "20000", "--blocks", "1", "--output", "out.jsonl", &url];
+        let run = ["run", "fans", "--profiles", "5000", "--blocks", "1", "--output", "out.jsonl", &url];
         let started = Started::new(desk.kvfair(&run));
         desk.wait_until_busy(Desk::trials, 0.3);
         started.interrupt(Signal::SIGKILL);

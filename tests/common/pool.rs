@@ -1,6 +1,6 @@
-//! Servers that tests share: each is started once, for the first test that asks for it, and ends with the tests' process.
-//! They are for tests that only ask something, or that write into a database of their own. Tests of a server's start and
-//! end, its settings and its counters start servers of their own.
+//! Servers that tests share: each is started once, for the first test that asks for it, and ends with the tests'
+//! process. They are for tests that only ask something, or that write into a database of their own. Tests of a server's
+//! end and of its counters, and those that change its settings, start servers of their own.
 
 use std::collections::BTreeMap;
 use std::os::unix::fs::PermissionsExt;
@@ -44,7 +44,7 @@ fn start_for_all(store: &str, transport: Transport, durability: Durability) -> R
     server.recv().expect("the thread that starts it does not panic")
 }
 
-/// Where the shared servers have their files. Nothing of this process runs at its end, so that a shell waits for that and
+/// Where the shared servers have their files. Nothing of this process runs at its end: a shell waits for that and
 /// removes them.
 fn root() -> &'static Path {
     static ROOT: OnceLock<PathBuf> = OnceLock::new();
