@@ -397,7 +397,9 @@ fn an_agent_that_stands_still_is_lost() {
     let desk = Desk::new();
     let server = common::start("redis", Transport::Tcp);
     let url = url_of(&server);
-    let run = ["run", "mixed", &url, "--agents", "2", "--clients", "2", "--requests", "100000000", "--blocks", "1"];
+    // A rate, so that the other agent does not take a processor meanwhile.
+    let rate = ["--rate", "2k", "--requests", "200000", "--records", "1000", "--blocks", "1"];
+    let run = [&["run", "mixed", &url, "--agents", "2", "--clients", "2"], &rate[..]].concat();
     let started = Started::new(desk.kvfair(&run));
     let victim = desk.wait_until_busy(agents_of, 0.3);
     signal(victim, Signal::SIGSTOP);
