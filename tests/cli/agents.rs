@@ -3,7 +3,6 @@
 #![cfg(target_os = "linux")]
 
 use std::fs;
-use std::time::Duration;
 
 use kvfair::model::agents::AgentShare;
 use kvfair::model::hist::{Packed, Times};
@@ -154,14 +153,14 @@ fn is_the_sum(desk: &Desk, record: &Value, part: &str, agents: usize, clients: u
 #[test]
 fn three_agents_with_unequal_shares_are_one_run() {
     let desk = Desk::new();
-    let job = ["getset", "--clients", "10", "--requests", "200000", "--records", "5000", "--seed", "3"];
+    let job = ["getset", "--clients", "10", "--requests", "100000", "--records", "5000", "--seed", "3"];
     let said = run_shared(&desk, 3, &job);
     said.exits(0).complains("3 agents on one machine, all of kvfair").complains("agent 2 (");
     said.shows("agents: 3 on one machine drove the clients. They began at most");
     let record = desk.record_in("out.jsonl");
     assert_eq!((&record["verdict"]["kind"], &record["verdict"]["keys"]), (&"right".into(), &5000.into()));
     for part in ["set", "get"] {
-        is_the_sum(&desk, &record, part, 3, 10, 200_000);
+        is_the_sum(&desk, &record, part, 3, 10, 100_000);
     }
     // Clocks of one machine are one clock.
     for agent in record["agents"].as_array().expect("agents") {
@@ -197,17 +196,22 @@ fn eight_agents_keep_a_rate_together() {
 fn a_search_for_the_highest_rate_is_shared() {
     let desk = Desk::new();
     let server = common::start("redis", Transport::Tcp);
-    let find = ["find-max", "getset", "--only", "get", "--slo", "p99:200ms", "--step", "1", "--budget", "40s"];
+    let find =
+        ["find-max", "getset", "--only", "get", "--slo", "p99:200ms", "--step", "1", "--budget", "15s", "--json"];
     let shared = ["--agents", "3", "--clients", "3", "--records", "100", "--output", "out.jsonl"];
     let url = url_of(&server);
     let said = desk.run(&[&find[..], &shared[..], &[&url]].concat());
-    assert!([0, 1, 6].contains(&said.code), "{}{}", said.out, said.err);
-    said.complains("3 agents on one machine");
+    // On a busy machine a search may find nothing, and says so.
+    let found: Value = serde_json::from_str(&said.out).expect("what was found");
+    let (unclear, reason) = (found[0]["unclear"].as_bool().expect("a verdict"), found[0]["reason"].as_str());
+    said.exits(if unclear { 6 } else { i32::from(reason != Some("")) }).complains("3 agents on one machine");
+    assert_eq!(found[0]["rate"].is_number(), said.code == 0, "{}", said.out);
     let records = crate::common::desk::records_in(&desk.home().join("out.jsonl"));
     let rated = records.iter().filter(|record| record["outcome"]["kind"] == "finished");
     let rated: Vec<&Value> = rated.filter(|record| !record["job"]["load"]["rates"].is_null()).collect();
     assert!(!rated.is_empty(), "{}", said.err);
-    assert!(rated.iter().all(|record| phase(record, "get")["agents"].as_array().map(Vec::len) == Some(3)));
+    let agents = |record: &&Value| phase(record, "get")["agents"].as_array().map(Vec::len);
+    assert_eq!(rated.iter().map(agents).collect::<Vec<_>>(), vec![Some(3); rated.len()]);
 }
 
 #[test]
@@ -216,7 +220,7 @@ fn agents_without_a_command_are_processes_here_and_know_a_password() {
     let server = common::start("redis", Transport::Tcp);
     assert_eq!(ask(&server, "CONFIG SET requirepass sesame"), "+OK");
     let url = format!("redis://:sesame@127.0.0.1:{}", port_of(&server));
-    let run = ["run", "mixed", "--agents", "2", "--clients", "4", "--requests", "400000", "--blocks", "1", &url];
+    let run = ["run", "mixed", "--agents", "2", "--clients", "4", "--requests", "100000", "--blocks", "1", &url];
     let started = Started::new(desk.kvfair(&run));
     let agents = wait_for("two agents", || Some(agents_of(&desk)).filter(|agents| agents.len() == 2));
     agents.iter().for_each(|pid| assert!(!command_line(*pid).contains("sesame")));
@@ -381,7 +385,8 @@ fn an_agent_that_is_killed_is_named_and_there_is_no_number() {
     assert!(!said.out.contains("They began"), "no part was driven to its end: {}", said.out);
     assert_eq!(desk.reason(&url), "failed: agent 1 (localhost) is lost: killed by SIGKILL");
     let record = desk.record(&url);
-    assert!(record["phases"].as_array().expect("phases").iter().all(|phase| phase["name"] != "run"), "no number");
+    let phases: Vec<&Value> = record["phases"].as_array().expect("phases").iter().map(|one| &one["name"]).collect();
+    assert_eq!(phases, ["load"], "no number of the run");
     assert_eq!(ask(&server, "DBSIZE"), ":0", "all was taken back");
     desk.no_process_is_left();
 }
@@ -392,14 +397,14 @@ fn an_agent_that_stands_still_is_lost() {
     let desk = Desk::new();
     let server = common::start("redis", Transport::Tcp);
     let url = url_of(&server);
-    let run = ["run", "mixed", &url, "--agents", "2", "--clients", "2", "--requests", "100000000", "--blocks", "1"];
+    // A rate, so that the other agent does not take a processor meanwhile.
+    let rate = ["--rate", "2k", "--requests", "200000", "--records", "1000", "--blocks", "1"];
+    let run = [&["run", "mixed", &url, "--agents", "2", "--clients", "2"], &rate[..]].concat();
     let started = Started::new(desk.kvfair(&run));
     let victim = desk.wait_until_busy(agents_of, 0.3);
     signal(victim, Signal::SIGSTOP);
-    let began = std::time::Instant::now();
     started.wait().exits(1);
     assert!(desk.reason(&url).ends_with("is lost: nothing was heard of it for 15 s"), "{}", desk.reason(&url));
-    assert!(began.elapsed() < Duration::from_secs(60), "{:?}", began.elapsed());
 }
 
 #[test]

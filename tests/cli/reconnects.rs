@@ -12,7 +12,7 @@ use crate::common::desk::{Desk, Said, Started};
 use crate::common::{self, Running};
 
 /// So many connections that set or get are cut while a run goes on, a few at a time.
-const CUTS: u64 = 25;
+const CUTS: u64 = 12;
 
 /// Asks the server one thing that is answered with a text or a number.
 fn tell(stream: &mut BufReader<TcpStream>, words: &str) -> String {
@@ -69,12 +69,12 @@ fn reconnects(record: &Value) -> u64 {
 #[test]
 fn cut_connections_are_opened_again_where_that_was_asked_for() {
     for run in [
-        &["getset", "--clients", "5", "--requests", "150000"][..],
-        &["getset", "--clients", "3", "--batch", "20", "--requests", "400000"],
-        &["mixed", "--depth", "16", "--writes", "50", "--requests", "500000"],
-        &["mixed", "--rate", "5k", "--writes", "50", "--requests", "15000"],
-        &["ycsb-d", "--requests", "150000"],
-        &["ycsb-f", "--depth", "4", "--requests", "150000"],
+        &["getset", "--clients", "5", "--requests", "50000"][..],
+        &["getset", "--clients", "3", "--batch", "20", "--requests", "200000"],
+        &["mixed", "--depth", "16", "--writes", "50", "--requests", "250000"],
+        &["mixed", "--rate", "5k", "--writes", "50", "--requests", "7500"],
+        &["ycsb-d", "--requests", "50000"],
+        &["ycsb-f", "--depth", "4", "--requests", "75000"],
     ] {
         let desk = Desk::new();
         let (said, cuts) = run_with_cuts(&desk, &[run, &["--reconnect"]].concat());

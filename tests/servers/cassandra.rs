@@ -9,6 +9,7 @@ use kvfair::stores::Launch;
 
 use super::{get, noise, set, version_of};
 use crate::common::contract::contract;
+use crate::common::pool::shared;
 use crate::common::{Running, session, start_at};
 
 /// What it has no means for, in the order of the checks: an order of keys, an empty key, a key of 70,000 bytes.
@@ -16,14 +17,19 @@ const GAPS: [&str; 3] = ["scan", "set", "set"];
 
 static ONE: Mutex<()> = Mutex::new(());
 
-pub fn one(durability: Durability) -> (Running, MutexGuard<'static, ()>) {
-    let turn = ONE.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-    (start_at("cassandra", Transport::Tcp, durability), turn)
+fn turn() -> MutexGuard<'static, ()> {
+    ONE.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+}
+
+/// The one that tests share, each alone.
+pub fn one() -> (&'static Running, MutexGuard<'static, ()>) {
+    let turn = turn();
+    (shared("cassandra", Transport::Tcp, Durability::None), turn)
 }
 
 #[test]
 fn it_keeps_the_contract_and_what_is_peculiar_to_it() {
-    let (server, _turn) = one(Durability::None);
+    let (server, _turn) = one();
     assert_eq!(server.facts.settings["commitlog_sync"], "periodic");
     let power = Launch { durability: Durability::Power, ..server.launch.clone() };
     let words = (server.adapter.open)(&power).unwrap().facts().unwrap_err().to_string();
@@ -31,16 +37,16 @@ fn it_keeps_the_contract_and_what_is_peculiar_to_it() {
     let found = contract(server.adapter, &server.launch).unwrap_or_else(|what| panic!("{what}"));
     let found: Vec<_> = found.iter().map(|gap| gap.split_once(':').expect("op: words").0).collect();
     assert_eq!(found, GAPS);
-    conditions_and_plain_writes_keep_their_order(&server);
-    counters_begin_again_after_they_were_deleted(&server);
-    large_ops_are_split(&server);
+    conditions_and_plain_writes_keep_their_order(server);
+    counters_begin_again_after_they_were_deleted(server);
+    large_ops_are_split(server);
 }
 
 /// A write under a condition has another clock than a plain one.
 fn conditions_and_plain_writes_keep_their_order(server: &Running) {
     let store = server.open();
     let mut session = session(store.as_ref());
-    for round in 0..300_u32 {
+    for round in 0..100_u32 {
         let value = round.to_string();
         set(session.as_mut(), b"mixed", value.as_bytes());
         assert_eq!(session.ask(&Op::Delete(b"mixed")).unwrap(), Reply::Done);
@@ -84,7 +90,7 @@ fn large_ops_are_split(server: &Running) {
     let pairs = Pairs { keys: keys.lend(), values: list.lend() };
     assert_eq!(session.ask(&Op::SetMany(pairs)).unwrap(), Reply::Done);
     match session.ask(&Op::GetMany(keys.lend())).unwrap() {
-        Reply::Values(found) => assert!(found.iter().zip(&values).all(|(found, value)| found == Some(&value[..]))),
+        Reply::Values(found) => assert!(found.iter().eq(values.iter().map(|value| Some(value.as_slice())))),
         other => panic!("get-many answered {other:?}"),
     }
     let records: KeyList = [&b"record 1"[..], b"record 2"].into_iter().collect();
@@ -100,7 +106,8 @@ fn large_ops_are_split(server: &Running) {
 
 #[test]
 fn what_was_acknowledged_survives_a_kill_where_the_class_says_so() {
-    let (server, _turn) = one(Durability::Crash);
+    let _turn = turn();
+    let server = start_at("cassandra", Transport::Tcp, Durability::Crash);
     assert_eq!(server.facts.settings["commitlog_sync"], "batch");
     {
         let store = server.open();

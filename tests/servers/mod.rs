@@ -20,9 +20,10 @@ mod tokyotyrant;
 
 use std::time::{Duration, Instant};
 
-use crate::common::{session, start};
+use crate::common::pool::{apart, shared};
+use crate::common::session;
 use kvfair::model::op::{Fault, KeyList, Op, Pairs, Reply};
-use kvfair::model::trial::Transport;
+use kvfair::model::trial::{Durability, Transport};
 use kvfair::stores::Session;
 
 const BOTH: [Transport; 2] = [Transport::Unix, Transport::Tcp];
@@ -75,7 +76,7 @@ fn noise(size: usize) -> Vec<u8> {
 fn every_server_starts_by_its_recipe_and_says_what_is_in_force() {
     for store in SERVED {
         for transport in BOTH {
-            let server = start(store, transport);
+            let server = shared(store, transport, Durability::None);
             let facts = &server.facts;
             assert_eq!(facts.process_id, Some(server.id()), "{store}");
             let printed = std::process::Command::new(server.adapter.server.unwrap().programs[0])
@@ -101,7 +102,7 @@ fn every_server_starts_by_its_recipe_and_says_what_is_in_force() {
 fn every_op_of_every_served_store() {
     for store in SERVED {
         for transport in BOTH {
-            let server = start(store, transport);
+            let server = apart(store, transport, Durability::None);
             let store = server.open();
             let mut session = session(store.as_ref());
             common_ops(session.as_mut());
@@ -127,11 +128,13 @@ fn common_ops(session: &mut dyn Session) {
     assert_eq!(session.ask(&Op::Delete(b"b")).unwrap(), Reply::Done);
     assert_eq!(session.ask(&Op::Delete(b"b")).unwrap(), Reply::Missing);
     assert_eq!(get(session, b"b"), None);
-    assert_eq!(session.ask(&Op::Set { key: b"gone", value: b"x", ttl_s: Some(1) }).unwrap(), Reply::Done);
-    assert_eq!(get(session, b"gone").as_deref(), Some(&b"x"[..]));
     let began = Instant::now();
+    assert_eq!(session.ask(&Op::Set { key: b"gone", value: b"x", ttl_s: Some(1) }).unwrap(), Reply::Done);
+    let found = get(session, b"gone");
+    // memcached counts whole seconds of its own.
+    assert!(found.as_deref() == Some(&b"x"[..]) || began.elapsed() > Duration::from_millis(900), "{found:?}");
     while get(session, b"gone").is_some() {
-        assert!(began.elapsed() < Duration::from_secs(10), "a time to live of 1 s never ends");
+        assert!(began.elapsed() < Duration::from_secs(90), "a time to live of 1 s never ends");
         std::thread::sleep(Duration::from_millis(20));
     }
     session.flush().unwrap();
@@ -210,7 +213,7 @@ fn check_and_set(session: &mut dyn Session) {
 #[test]
 fn a_change_by_another_session_is_a_conflict() {
     for store in SERVED {
-        let server = start(store, Transport::Unix);
+        let server = apart(store, Transport::Unix, Durability::None);
         let store = server.open();
         let (mut ours, mut theirs) = (session(store.as_ref()), session(store.as_ref()));
         set(ours.as_mut(), b"k", b"1");
@@ -235,7 +238,7 @@ fn a_change_by_another_session_is_a_conflict() {
 fn values_of_every_awkward_size_come_back_as_they_were() {
     for store in SERVED {
         for transport in BOTH {
-            let server = start(store, transport);
+            let server = apart(store, transport, Durability::None);
             let store = server.open();
             let mut session = session(store.as_ref());
             let around = |size: usize| size - 1..=size + 1;
@@ -266,7 +269,7 @@ fn values_of_every_awkward_size_come_back_as_they_were() {
 #[test]
 fn keys_of_every_kind_are_told_apart() {
     for store in SERVED {
-        let server = start(store, Transport::Unix);
+        let server = apart(store, Transport::Unix, Durability::None);
         let store = server.open();
         let mut session = session(store.as_ref());
         let longest = vec![b'k'; 250];
@@ -294,6 +297,7 @@ fn keys_of_every_kind_are_told_apart() {
         let list: KeyList = keys.iter().copied().collect();
         match session.ask(&Op::GetMany(list.lend())).unwrap() {
             Reply::Values(values) => {
+                assert_eq!(values.len(), keys.len());
                 assert!(values.iter().enumerate().all(|(index, value)| value == Some(&[index as u8][..])))
             }
             other => panic!("get-many answered {other:?}"),
@@ -311,7 +315,7 @@ fn a_large_op_of_many_commands_and_a_large_answer_go_through() {
     const COUNT: usize = 30_000;
     for store in SERVED {
         for transport in BOTH {
-            let server = start(store, transport);
+            let server = apart(store, transport, Durability::None);
             let store = server.open();
             let mut session = session(store.as_ref());
             let names: Vec<String> = (0..COUNT).map(|index| format!("key:{index:012}")).collect();
@@ -322,7 +326,7 @@ fn a_large_op_of_many_commands_and_a_large_answer_go_through() {
             assert_eq!(session.ask(&Op::SetMany(pairs)).unwrap(), Reply::Done);
             match session.ask(&Op::GetMany(keys.lend())).unwrap() {
                 Reply::Values(found) => {
-                    assert!(found.iter().zip(&values).all(|(found, value)| found == Some(value.as_slice())))
+                    assert!(found.iter().eq(values.iter().map(|value| Some(value.as_slice()))))
                 }
                 other => panic!("get-many answered {other:?}"),
             }

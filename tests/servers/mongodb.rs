@@ -3,12 +3,13 @@
 
 use kvfair::model::op::{KeyList, Op, Pairs, Reply};
 use kvfair::model::trial::{Durability, Transport};
-use kvfair::stores::{Launch, Login, Place, Store, find};
+use kvfair::stores::{Launch, Login, Place, find};
 
 use super::{BOTH, get, lacks, noise, refusal, set, version_of};
 use crate::common::contract::contract;
 use crate::common::needs::servers_here;
-use crate::common::{Running, launch_at, session, start, start_at};
+use crate::common::pool::{Apart, apart, shared};
+use crate::common::{launch_at, session, start_at};
 
 /// A server that lets in one user only, as FerretDB has it on request; gone with the test.
 struct Guarded(std::process::Child, u16);
@@ -58,21 +59,18 @@ fn a_login_is_asked_for_by_url() {
     }
 }
 
-/// FerretDB changes records for one client only.
-fn alone(server: &Running) -> Launch {
-    Launch { clients: 1, ..server.launch.clone() }
-}
-
-fn open_alone(server: &Running) -> Box<dyn Store> {
-    (server.adapter.open)(&alone(server)).unwrap()
+/// A database of its own, of which FerretDB changes records for one client only.
+fn alone(store: &str, transport: Transport, durability: Durability) -> Apart {
+    let server = apart(store, transport, durability);
+    Apart { launch: Launch { clients: 1, ..server.launch.clone() }, ..server }
 }
 
 #[test]
 fn they_keep_the_contract_over_both_transports() {
     for store in servers_here(&["ferretdb", "mongodb"]) {
         for (transport, level) in BOTH.into_iter().zip([Durability::None, Durability::Power]) {
-            let server = start_at(store, transport, level);
-            let found = contract(server.adapter, &alone(&server)).unwrap_or_else(|what| panic!("{what}"));
+            let server = alone(store, transport, level);
+            let found = contract(server.adapter, &server.launch).unwrap_or_else(|what| panic!("{what}"));
             let found: Vec<_> = found.iter().map(|gap| gap.split_once(':').expect("op: words").0).collect();
             assert_eq!(found, ["set with a time to live"], "{store} over {transport} at {level}");
         }
@@ -82,7 +80,7 @@ fn they_keep_the_contract_over_both_transports() {
 #[test]
 fn they_say_what_is_in_force_and_who_they_are() {
     for store in servers_here(&["ferretdb", "mongodb"]) {
-        let server = start(store, Transport::Tcp);
+        let server = shared(store, Transport::Tcp, Durability::None);
         assert_eq!(server.facts.process_id, Some(server.id()), "{store}");
         assert!(server.facts.settings["writeConcern"].contains("\"j\": false"), "{:?}", server.facts.settings);
         // The same server, asked for under each name.
@@ -97,8 +95,7 @@ fn they_say_what_is_in_force_and_who_they_are() {
 #[test]
 fn a_tally_keeps_fields_of_every_kind_apart() {
     for store in servers_here(&["ferretdb", "mongodb"]) {
-        let server = start(store, Transport::Unix);
-        let store = open_alone(&server);
+        let store = alone(store, Transport::Unix, Durability::None).open();
         let mut session = session(store.as_ref());
         let fields: [&[u8]; 9] = [b"", b"a.b", b"a", b"$inc", b"%2e", b"_id", b"7", b"nul\0", b"\xff\xfe"];
         let list: KeyList = fields.into_iter().collect();
@@ -129,8 +126,7 @@ fn a_tally_keeps_fields_of_every_kind_apart() {
 #[test]
 fn an_older_version_is_still_good_while_the_value_is_the_same() {
     for store in servers_here(&["ferretdb", "mongodb"]) {
-        let server = start(store, Transport::Unix);
-        let store = open_alone(&server);
+        let store = alone(store, Transport::Unix, Durability::None).open();
         let mut session = session(store.as_ref());
         set(session.as_mut(), b"x", b"x0");
         set(session.as_mut(), b"y", b"y0");
@@ -146,7 +142,7 @@ fn an_older_version_is_still_good_while_the_value_is_the_same() {
 #[test]
 fn too_large_for_a_document_is_refused_and_too_large_for_a_command_is_split() {
     for store in servers_here(&["ferretdb", "mongodb"]) {
-        let server = start(store, Transport::Unix);
+        let server = apart(store, Transport::Unix, Durability::None);
         let store = server.open();
         let mut session = session(store.as_ref());
         let words = lacks(session.as_mut(), Op::Set { key: b"k", value: &vec![0; 16 << 20], ttl_s: None });
@@ -159,7 +155,7 @@ fn too_large_for_a_document_is_refused_and_too_large_for_a_command_is_split() {
         assert_eq!(session.ask(&Op::SetMany(pairs)).unwrap(), Reply::Done);
         assert_eq!(session.commands(), Some(3));
         match session.ask(&Op::GetMany(keys.lend())).unwrap() {
-            Reply::Values(found) => assert!(found.iter().zip(&large).all(|(found, value)| found == Some(&value[..]))),
+            Reply::Values(found) => assert!(found.iter().eq(large.iter().map(|value| Some(value.as_slice())))),
             other => panic!("get-many answered {other:?}"),
         }
     }
@@ -181,7 +177,7 @@ fn what_was_acknowledged_survives_a_kill_where_the_class_says_so() {
 
 #[test]
 fn changes_that_could_undo_one_another_are_refused() {
-    let server = start("ferretdb", Transport::Unix);
+    let server = apart("ferretdb", Transport::Unix, Durability::None);
     // By either name: it is the server that counts.
     for name in ["ferretdb", "mongodb"] {
         let store = (find(name).unwrap().open)(&server.launch).unwrap();
@@ -198,11 +194,8 @@ fn changes_that_could_undo_one_another_are_refused() {
 #[test]
 fn somebody_elses_server_is_left_as_it_was() {
     for store in servers_here(&["ferretdb", "mongodb"]) {
-        let server = start(store, Transport::Tcp);
-        let named = Login { database: Some("theirs".to_string()), ..Login::default() };
-        let theirs = (server.adapter.open)(&Launch { login: named, ..server.launch.clone() }).unwrap();
+        let [theirs, ours] = [(); 2].map(|()| apart(store, Transport::Tcp, Durability::None).open());
         set(session(theirs.as_ref()).as_mut(), b"k", b"v");
-        let ours = server.open();
         assert_eq!(ours.count().unwrap(), Some(0), "databases are apart");
         set(session(ours.as_ref()).as_mut(), b"k", b"v");
         ours.leave().unwrap();

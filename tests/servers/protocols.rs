@@ -70,6 +70,7 @@ fn the_two_text_protocols_find_each_others_records_and_no_key_is_another() {
         let list: KeyList = keys.iter().copied().collect();
         match other.ask(&Op::GetMany(list.lend())).unwrap() {
             Reply::Values(values) => {
+                assert_eq!(values.len(), keys.len());
                 assert!(values.iter().enumerate().all(|(index, value)| value == Some(&[index as u8][..])))
             }
             other => panic!("get-many answered {other:?}"),

@@ -9,6 +9,7 @@ use kvfair::stores::blocking::BlockingConnection;
 use kvfair::stores::{Launch, find};
 
 use super::{get, lacks, refusal, set, version_of};
+use crate::common::pool::{apart, shared};
 use crate::common::{session, start, start_at};
 
 const SPEAKERS_OF_RESP: [&str; 2] = ["redis", "valkey"];
@@ -16,8 +17,7 @@ const SPEAKERS_OF_RESP: [&str; 2] = ["redis", "valkey"];
 #[test]
 fn a_version_from_before_an_exec_never_writes() {
     for store in SPEAKERS_OF_RESP {
-        let server = start(store, Transport::Unix);
-        let store = server.open();
+        let store = apart(store, Transport::Unix, Durability::None).open();
         let mut session = session(store.as_ref());
         set(session.as_mut(), b"x", b"x0");
         set(session.as_mut(), b"y", b"y0");
@@ -44,16 +44,16 @@ fn a_version_from_before_an_exec_never_writes() {
 #[test]
 fn a_tally_adds_to_every_field_of_every_record() {
     for store in SPEAKERS_OF_RESP {
-        let server = start(store, Transport::Unix);
-        let store = server.open();
+        let store = apart(store, Transport::Unix, Durability::None).open();
         let mut session = session(store.as_ref());
         let records: KeyList = [&b"r1"[..], b"r2", b"r 3"].into_iter().collect();
         let fields: KeyList = [&b"f1"[..], b"f\r\n2"].into_iter().collect();
+        let before = session.commands().expect("a count");
         for by in [1, 41] {
             let op = Op::Tally { records: records.lend(), fields: fields.lend(), by };
             assert_eq!(session.ask(&op).unwrap(), Reply::Done);
         }
-        assert_eq!(session.commands(), Some(12));
+        assert_eq!(session.commands(), Some(before + 12));
         for record in [&b"r1"[..], b"r2", b"r 3"] {
             let mut rows: Vec<(Vec<u8>, Vec<u8>)> = match session.ask(&Op::ReadTally(record)).unwrap() {
                 Reply::Rows(pairs) => pairs.iter().map(|(field, count)| (field.to_vec(), count.to_vec())).collect(),
@@ -149,7 +149,7 @@ fn what_was_acknowledged_survives_a_kill_where_the_class_says_so() {
 
 #[test]
 fn a_server_that_does_not_keep_the_class_is_refused_by_name() {
-    let server = start_at("redis", Transport::Unix, Durability::Crash);
+    let server = shared("redis", Transport::Unix, Durability::Crash);
     let power = Launch { durability: Durability::Power, ..server.launch.clone() };
     let words = (server.adapter.open)(&power).unwrap().facts().unwrap_err().to_string();
     assert!(words.contains("appendfsync no") && words.contains("always"), "{words}");
@@ -157,7 +157,7 @@ fn a_server_that_does_not_keep_the_class_is_refused_by_name() {
 
 #[test]
 fn a_server_of_another_name_is_told_by_its_own() {
-    let server = start("valkey", Transport::Unix);
+    let server = shared("valkey", Transport::Unix, Durability::None);
     let facts = (find("redis").unwrap().open)(&server.launch).unwrap().facts().unwrap();
     assert_eq!(facts.version, format!("valkey {}", server.facts.version));
 }
@@ -166,7 +166,7 @@ fn a_server_of_another_name_is_told_by_its_own() {
 #[test]
 fn a_write_that_too_few_replicas_have_is_not_acknowledged() {
     for store in SPEAKERS_OF_RESP {
-        let server = start(store, Transport::Tcp);
+        let server = apart(store, Transport::Tcp, Durability::None);
         let settings = [("replicas".to_string(), "1".to_string()), ("wait".to_string(), "1".to_string())].into();
         let launch = Launch { settings, patience: Duration::from_millis(400), ..server.launch.clone() };
         let waits = (server.adapter.open)(&launch).unwrap();

@@ -7,7 +7,7 @@ use kvfair::stores::{Launch, find};
 use super::memcachedb::borrowed_ops;
 use super::{BOTH, refusal};
 use crate::common::contract::contract;
-use crate::common::needs::{Need, needs};
+use crate::common::needs::{Need, needs, stood_in};
 use crate::common::{session, start, start_set};
 
 /// What it has no means for, in the order of the contract's checks: nothing of nothing, counters of more than 32 bits.
@@ -37,6 +37,9 @@ fn it_says_what_is_in_force_and_a_stand_in_what_it_is() {
         let printed = std::process::Command::new("ttserver").arg("--version").output().unwrap().stdout;
         let stand_in = String::from_utf8(printed).unwrap().contains("tokyotyrant-test");
         assert_eq!(facts.product.as_deref(), stand_in.then_some("tokyotyrant-test"));
+        if stand_in && transport == Transport::Tcp {
+            stood_in("a real ttserver");
+        }
         // A server that kvfair did not start with another database than the target asks for.
         let settings = [("db".to_string(), "tree".to_string())].into_iter().collect();
         let launch = Launch { settings, ..server.launch.clone() };

@@ -13,22 +13,54 @@ use crate::common::desk::Desk;
 use crate::common::{self, Running};
 
 /// What becomes of a piece of an answer. All connections share it.
-type Change = Box<dyn FnMut(Vec<u8>) -> Vec<u8> + Send>;
+pub type Change = Box<dyn FnMut(Vec<u8>) -> Vec<u8> + Send>;
 
-/// Stands before the server; its port.
-fn before(server: &Running, change: Change) -> u16 {
+/// Stands before the server and changes nothing; its port.
+pub fn unchanged(server: &Running) -> u16 {
+    before(port_of(server), Box::new(|said| said))
+}
+
+/// Several clients race for seconds, and would use all processors meanwhile. These pieces of what they ask wait.
+const PAUSE: Duration = Duration::from_millis(10);
+
+/// Whether these bytes are of a probe in which several clients race.
+pub fn are_of_a_race(asked: &[u8]) -> bool {
+    [&b"kvfair:check:sum:"[..], b"kvfair:check:added:", b"kvfair:check:race:"]
+        .iter()
+        .any(|key| memchr::memmem::find(asked, key).is_some())
+}
+
+/// How long a piece of what a client asks waits, by its bytes and its number on its connection.
+type Wait = fn(&[u8], u32) -> Duration;
+
+/// Hands on what clients ask until one of both sides closes.
+fn hand_on(mut asks: TcpStream, mut to: TcpStream, wait: Wait) {
+    let (mut bytes, mut pieces) = (vec![0; 1 << 16], 0..);
+    while let Ok(count @ 1..) = asks.read(&mut bytes) {
+        std::thread::sleep(wait(&bytes[..count], pieces.next().unwrap_or(u32::MAX)));
+        if to.write_all(&bytes[..count]).is_err() {
+            break;
+        }
+    }
+    let _ = to.shutdown(std::net::Shutdown::Both);
+}
+
+/// Stands before the server at this port; its own port.
+pub fn before(behind: u16, change: Change) -> u16 {
+    relay(behind, |asked, _| if are_of_a_race(asked) { PAUSE } else { Duration::ZERO }, change)
+}
+
+/// The same of pieces that wait.
+pub fn relay(behind: u16, wait: Wait, change: Change) -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
-    let (port, behind) = (listener.local_addr().expect("its address").port(), port_of(server));
+    let port = listener.local_addr().expect("its address").port();
     let change = Arc::new(Mutex::new(change));
     std::thread::spawn(move || {
         for client in listener.incoming().flatten() {
             let Ok(server) = TcpStream::connect(("127.0.0.1", behind)) else { return };
-            let (mut asks, mut answers) = (client.try_clone().expect("a socket"), client);
-            let (mut to, mut from) = (server.try_clone().expect("a socket"), server);
-            std::thread::spawn(move || {
-                let _ = std::io::copy(&mut asks, &mut to);
-                let _ = to.shutdown(std::net::Shutdown::Both);
-            });
+            let (asks, mut answers) = (client.try_clone().expect("a socket"), client);
+            let (to, mut from) = (server.try_clone().expect("a socket"), server);
+            std::thread::spawn(move || hand_on(asks, to, wait));
             let change = change.clone();
             std::thread::spawn(move || {
                 let mut bytes = vec![0; 1 << 20];
@@ -58,7 +90,7 @@ fn replaced(mut said: Vec<u8>, what: &[u8], with: &[u8]) -> Vec<u8> {
 fn is_found(store: &str, change: Change, words: &[&str]) {
     let server = common::start(store, Transport::Tcp);
     let desk = Desk::new();
-    let said = desk.run(&["check", &format!("{store}://127.0.0.1:{}?name=broken", before(&server, change))]);
+    let said = desk.run(&["check", &format!("{store}://127.0.0.1:{}?name=broken", before(port_of(&server), change))]);
     said.exits(4).shows("broken ").shows(" WRONG (");
     for words in words {
         said.shows(words);
@@ -68,7 +100,7 @@ fn is_found(store: &str, change: Change, words: &[&str]) {
 #[test]
 fn a_client_that_changes_nothing_is_right() {
     let server = common::start("redis", Transport::Tcp);
-    let url = format!("redis://127.0.0.1:{}", before(&server, Box::new(|said| said)));
+    let url = format!("redis://127.0.0.1:{}", unchanged(&server));
     Desk::new().run(&["check", &url]).exits(0).shows("all right");
 }
 
