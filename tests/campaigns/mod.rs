@@ -1,6 +1,6 @@
 //! The statistics tried on thousands of runs whose true differences are known: equal targets are not claimed to differ,
-//! differences are found, and each step of the design is needed. `cargo test --test quick campaigns -- --nocapture` tries
-//! 2,000 runs a cell; `cargo test --test quick campaigns -- --ignored --nocapture` tries 10,000 and prints what
+//! differences are found, and each step of the design is needed. `cargo test --test quick campaigns -- --nocapture`
+//! tries 2,000 runs a cell; `cargo test --test quick campaigns -- --ignored --nocapture` tries 10,000 and prints what
 //! docs/statistics.md quotes. Seeds are counted from 1; none was chosen.
 
 mod binomial;

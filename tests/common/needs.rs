@@ -1,5 +1,5 @@
-//! What a test needs that a machine may lack. A test whose need is not met is not run: `./test` counts and names it. Where
-//! `KVFAIR_TESTS_STRICT` is set, as `.ci/run` does, it fails instead, unless the need stands in `CANNOT_BE_HAD`.
+//! What a test needs that a machine may lack. A test whose need is not met is not run: `./test` counts and names it.
+//! Where `KVFAIR_TESTS_STRICT` is set, as in `.ci/run`, it fails instead, unless the need stands in `CANNOT_BE_HAD`.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
