@@ -66,9 +66,10 @@ fn allocations(store: &dyn kvfair::stores::Store, part: Part, requests: u64, (de
     ALLOCATED.load(Ordering::Relaxed) - before
 }
 
-/// One test only: another one's allocations would be counted too.
+/// Alone: another test's allocations would be counted too.
 #[test]
 fn a_request_allocates_nothing_once_all_is_warm() {
+    let _alone = crate::common::load::alone();
     for name in ["redis", "memcached"] {
         let server = crate::common::start(name, Transport::Unix);
         let store = server.open();
