@@ -198,8 +198,8 @@ fn what_cannot_be_encoded_is_refused() {
     desk.run(&["run", "--exec", "true", "--encoding", "binary", "ram"]).exits(2).complains("--encoding");
 }
 
-/// Twenty queries over 100 ms take 2 s of each trial, and there are fourteen. What a pilot asked for is not what is
-/// asked for then.
+/// Twenty queries over 100 ms take 2 s of each trial, and there are fourteen. All else takes 57 s, nearly all of it for
+/// round trips. What a pilot asked for is not what is asked for then.
 #[test]
 fn a_forecast_contains_the_queries() {
     let desk = Desk::new();
@@ -209,8 +209,10 @@ fn a_forecast_contains_the_queries() {
     let records = desk.records();
     assert!(!records.is_empty() && records.iter().all(|record| record["outcome"]["kind"] != "failed"), "{}", said.out);
     let words = said.err.lines().find_map(|line| line.split_once("blocks take about ")).expect("a forecast").1;
-    let foretold_s: f64 = words.split(' ').next().and_then(|seconds| seconds.parse().ok()).expect("seconds");
-    assert!(foretold_s > 24.0, "{foretold_s} s");
+    let (number, unit) = words.split_once(' ').expect("a number and a unit");
+    let seconds = if unit.starts_with("minutes") { 60.0 } else { 1.0 };
+    let foretold_s = seconds * number.parse::<f64>().expect("a number");
+    assert!(foretold_s > 65.0, "{foretold_s} s");
 }
 
 /// A pilot of data that nobody has made asks for one page: there may be no more.

