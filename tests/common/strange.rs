@@ -135,19 +135,7 @@ fn answer(
         }
         count += 1;
         let came = Instant::now();
-        let mut records = records.lock().unwrap();
-        let mut said = match parts.as_slice() {
-            [name, key, value] if name == b"SET" => {
-                records.insert(key.clone(), value.clone());
-                b"+OK\r\n".to_vec()
-            }
-            [name, key] if name == b"GET" && manner != Manner::Forgetting(count) => match records.get(key) {
-                Some(value) => [format!("${}\r\n", value.len()).as_bytes(), value, b"\r\n"].concat(),
-                None => b"$-1\r\n".to_vec(),
-            },
-            _ => b"$-1\r\n".to_vec(),
-        };
-        drop(records);
+        let mut said = reply(&parts, records, manner, count);
         match manner {
             Manner::Closing(after) if count > after => return Ok(()),
             // Of two connections that are that far at the same moment, one is lost.
@@ -192,6 +180,22 @@ fn answer(
         }
     }
     Ok(())
+}
+
+/// What a server that is in order answers to the request of that number.
+fn reply(parts: &[Vec<u8>], records: &Records, manner: Manner, count: usize) -> Vec<u8> {
+    let mut records = records.lock().unwrap();
+    match parts {
+        [name, key, value] if name == b"SET" => {
+            records.insert(key.clone(), value.clone());
+            b"+OK\r\n".to_vec()
+        }
+        [name, key] if name == b"GET" && manner != Manner::Forgetting(count) => match records.get(key) {
+            Some(value) => [format!("${}\r\n", value.len()).as_bytes(), value, b"\r\n"].concat(),
+            None => b"$-1\r\n".to_vec(),
+        },
+        _ => b"$-1\r\n".to_vec(),
+    }
 }
 
 fn flood(stream: &mut UnixStream) -> io::Result<()> {
