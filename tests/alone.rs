@@ -3,7 +3,6 @@
 mod common;
 
 mod loaded;
-mod sockets;
 mod timed;
 mod timing;
 mod warm;

@@ -12,6 +12,7 @@ mod fans;
 mod input;
 mod merge;
 mod recipes;
+mod sockets;
 mod tidy;
 mod wire;
 mod words;

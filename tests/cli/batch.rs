@@ -70,7 +70,9 @@ fn engines_split_odd_messages_as_kvfair_does() {
         let engines = if unit == "char" { &ENGINES[..2] } else { &ENGINES };
         let options = ["--input", input, "--format", "text", "--unit", unit, "--order", "3", "--blocks", "1"];
         ngrams(&desk, &[&options[..], &["lmdb"], engines].concat()).exits(0);
-        for record in desk.records() {
+        let records = desk.records();
+        assert_eq!(records.len(), 1 + engines.len());
+        for record in records {
             assert_eq!(record["verdict"]["kind"], "right", "{unit} {}", record["verdict"]);
         }
     }

@@ -60,7 +60,9 @@ fn fans_in_python_are_the_same_from_every_store() {
         .shows("{url} profiles.jsonl` · data fits in memory")
         .shows("the same from every target")
         .shows("CPU s");
-    for record in records_in(&desk.home().join("one.jsonl")) {
+    let records = records_in(&desk.home().join("one.jsonl"));
+    assert_eq!(records.len(), targets.len());
+    for record in records {
         let answered = &record["verdict"];
         let digest = (answered["kind"].as_str(), answered["sha256"].as_str());
         assert_eq!(digest, (Some("answered"), Some(hex(straight.out.as_bytes()).as_str())), "{}", record["target"]);

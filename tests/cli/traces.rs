@@ -186,7 +186,9 @@ fn a_part_of_a_trace_and_what_is_packed() {
     }
     let read = sha2::Sha256::digest(&text.as_bytes()[..text.len() / 2]);
     let sha256: String = read.iter().map(|byte| format!("{byte:02x}")).collect();
-    for record in desk.records() {
+    let records = desk.records();
+    assert_eq!(records.len(), 2);
+    for record in records {
         assert_eq!(record["stream"]["sha256"], sha256, "of what was read, not of its packing nor of what follows");
     }
     run(&desk, &["--input", "P1.lis", "--verify", "sample", "ram"]).exits(0).shows("answers: ");

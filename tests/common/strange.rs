@@ -65,8 +65,32 @@ pub enum Manner {
 
 type Records = Arc<Mutex<HashMap<Vec<u8>, Vec<u8>>>>;
 
+/// When the server had read a request, and when it began to write the answer.
+#[derive(Clone, Copy)]
+pub struct Answered {
+    pub came: Instant,
+    pub said: Instant,
+}
+
+/// What the server saw, without the connection that loads.
+#[derive(Default)]
+struct Noted {
+    /// When the last connection was taken.
+    taken: Option<Instant>,
+    /// All requests in the order of their answers.
+    answered: Vec<Answered>,
+}
+
+type Ledger = Arc<Mutex<Noted>>;
+
+/// Notes a request that is answered now.
+fn note(ledger: &Ledger, came: Instant) {
+    ledger.lock().unwrap().answered.push(Answered { came, said: Instant::now() });
+}
+
 /// Takes connections until the test ends. What is loaded is answered plainly.
-fn serve(manner: Manner) -> (tempfile::TempDir, PathBuf) {
+fn serve(manner: Manner, ledger: &Ledger) -> (tempfile::TempDir, PathBuf) {
+    let ledger = ledger.clone();
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("s");
     let listener = UnixListener::bind(&path).unwrap();
@@ -84,16 +108,24 @@ fn serve(manner: Manner) -> (tempfile::TempDir, PathBuf) {
             if let Manner::Welcoming(pause) = manner {
                 std::thread::sleep(pause);
             }
-            std::thread::spawn(move || answer(stream, &records, manner, &first));
+            let ledger = if number == 0 { Ledger::default() } else { ledger.clone() };
+            ledger.lock().unwrap().taken = Some(Instant::now());
+            std::thread::spawn(move || answer(stream, &records, manner, &first, &ledger));
         }
     });
     (directory, path)
 }
 
-fn answer(mut stream: UnixStream, records: &Records, manner: Manner, first: &OnceLock<Instant>) -> io::Result<()> {
+fn answer(
+    mut stream: UnixStream,
+    records: &Records,
+    manner: Manner,
+    first: &OnceLock<Instant>,
+    ledger: &Ledger,
+) -> io::Result<()> {
     let mut requests = Requests { stream: stream.try_clone()?, bytes: Vec::new() };
     let mut held = Vec::new();
-    let later = Later::begin(stream.try_clone()?);
+    let later = Later::begin(stream.try_clone()?, ledger.clone());
     let mut count = 0;
     while let Some(parts) = requests.next()? {
         // Whoever connects asks that first, and it is no request.
@@ -102,19 +134,8 @@ fn answer(mut stream: UnixStream, records: &Records, manner: Manner, first: &Onc
             continue;
         }
         count += 1;
-        let mut records = records.lock().unwrap();
-        let mut said = match parts.as_slice() {
-            [name, key, value] if name == b"SET" => {
-                records.insert(key.clone(), value.clone());
-                b"+OK\r\n".to_vec()
-            }
-            [name, key] if name == b"GET" && manner != Manner::Forgetting(count) => match records.get(key) {
-                Some(value) => [format!("${}\r\n", value.len()).as_bytes(), value, b"\r\n"].concat(),
-                None => b"$-1\r\n".to_vec(),
-            },
-            _ => b"$-1\r\n".to_vec(),
-        };
-        drop(records);
+        let came = Instant::now();
+        let mut said = reply(&parts, records, manner, count);
         match manner {
             Manner::Closing(after) if count > after => return Ok(()),
             // Of two connections that are that far at the same moment, one is lost.
@@ -140,21 +161,41 @@ fn answer(mut stream: UnixStream, records: &Records, manner: Manner, first: &Onc
                     held.clear();
                 }
             }
-            Manner::Exactly(wait) => later.say(Instant::now() + wait, said),
+            Manner::Exactly(wait) => later.say(came, wait, said),
             Manner::Freezing { after, lasting } => {
                 let begins = *first.get_or_init(Instant::now) + after;
                 if Instant::now() >= begins {
                     std::thread::sleep((begins + lasting).saturating_duration_since(Instant::now()));
                 }
+                note(ledger, came);
                 stream.write_all(&said)?;
             }
-            _ => stream.write_all(&said)?,
+            _ => {
+                note(ledger, came);
+                stream.write_all(&said)?;
+            }
         }
         if manner == Manner::Parting(count) {
             return Ok(());
         }
     }
     Ok(())
+}
+
+/// What a server that is in order answers to the request of that number.
+fn reply(parts: &[Vec<u8>], records: &Records, manner: Manner, count: usize) -> Vec<u8> {
+    let mut records = records.lock().unwrap();
+    match parts {
+        [name, key, value] if name == b"SET" => {
+            records.insert(key.clone(), value.clone());
+            b"+OK\r\n".to_vec()
+        }
+        [name, key] if name == b"GET" && manner != Manner::Forgetting(count) => match records.get(key) {
+            Some(value) => [format!("${}\r\n", value.len()).as_bytes(), value, b"\r\n"].concat(),
+            None => b"$-1\r\n".to_vec(),
+        },
+        _ => b"$-1\r\n".to_vec(),
+    }
 }
 
 fn flood(stream: &mut UnixStream) -> io::Result<()> {
@@ -175,20 +216,16 @@ fn trickle(stream: &mut UnixStream) -> io::Result<()> {
     Ok(())
 }
 
-/// Says each thing at its time while others are heard.
-struct Later(mpsc::Sender<(Instant, Vec<u8>)>);
+/// Says each thing so long after it was asked, while others are heard.
+struct Later(mpsc::Sender<(Instant, Duration, Vec<u8>)>);
 
 impl Later {
-    fn begin(mut stream: UnixStream) -> Later {
-        let (say, said) = mpsc::channel::<(Instant, Vec<u8>)>();
+    fn begin(mut stream: UnixStream, ledger: Ledger) -> Later {
+        let (say, said) = mpsc::channel::<(Instant, Duration, Vec<u8>)>();
         std::thread::spawn(move || {
-            while let Ok((moment, bytes)) = said.recv() {
-                // A thread's sleep ends late; the rest is waited for awake.
-                let early = moment - Duration::from_millis(1);
-                std::thread::sleep(early.saturating_duration_since(Instant::now()));
-                while Instant::now() < moment {
-                    std::hint::spin_loop();
-                }
+            while let Ok((came, wait, bytes)) = said.recv() {
+                std::thread::sleep((came + wait).saturating_duration_since(Instant::now()));
+                note(&ledger, came);
                 if stream.write_all(&bytes).is_err() {
                     break;
                 }
@@ -197,8 +234,8 @@ impl Later {
         Later(say)
     }
 
-    fn say(&self, moment: Instant, bytes: Vec<u8>) {
-        let _ = self.0.send((moment, bytes));
+    fn say(&self, came: Instant, wait: Duration, said: Vec<u8>) {
+        let _ = self.0.send((came, wait, said));
     }
 }
 
@@ -299,11 +336,16 @@ impl Drive {
 
     /// Loads, then does the part. What came of it at the rate stands beside.
     pub fn against(self, manner: Manner) -> Result<(LoadStats, Option<Open>), Stopped> {
-        // A batch of large values takes its time, and so does a busy machine.
-        let ends_well = matches!(manner, Manner::Plain | Manner::Dripping | Manner::Hoarding(_));
-        let is_slow = ends_well || self.rate.is_some() || self.value_bytes > 1 << 19;
-        let (_directory, path) = serve(manner);
-        let patience = Duration::from_millis(if is_slow { 5_000 } else { 500 });
+        self.watched(manner).map(|watched| (watched.seen, watched.open))
+    }
+
+    /// The same, with what the server saw.
+    pub fn watched(self, manner: Manner) -> Result<Watched, Stopped> {
+        let ledger = Ledger::default();
+        let (_directory, path) = serve(manner, &ledger);
+        // A busy machine takes its time, and only some servers are waited for in vain.
+        let is_in_vain = matches!(manner, Manner::Silent(_) | Manner::Trickling(_));
+        let patience = Duration::from_millis(if is_in_vain { 500 } else { 10_000 });
         let launch = Launch {
             clients: self.clients,
             answer_bytes: Some(100 * u64::from(self.value_bytes)),
@@ -336,7 +378,28 @@ impl Drive {
         assert_eq!((loaded.metrics.units, loaded.metrics.ops, loaded.metrics.misses), (RECORDS, RECORDS, 0));
         let at = At { rate: self.rate, value_bytes: self.value_bytes, ..At::closed(self.clients, self.requests) };
         let mut seen = run(self.part, at, self.depth)?;
+        let ended = Instant::now();
         let open = pace.as_ref().zip(seen.lateness.take()).map(|(pace, lateness)| pace.open(lateness, !self.blocking));
-        Ok((seen, open))
+        let Noted { taken, answered } = std::mem::take(&mut *ledger.lock().unwrap());
+        let due = |pace: &Pace| {
+            let due_ns = (0..self.requests).map_while(|number| pace.due_ns(number));
+            due_ns.map(|due_ns| pace.began() + Duration::from_nanos(due_ns)).collect()
+        };
+        let due = pace.as_ref().map(due).unwrap_or_default();
+        Ok(Watched { seen, open, due, taken: taken.expect("a connection"), answered, ended })
     }
+}
+
+/// What the load generator measured, and what the server saw of the same requests.
+pub struct Watched {
+    pub seen: LoadStats,
+    pub open: Option<Open>,
+    /// When each request was due.
+    pub due: Vec<Instant>,
+    /// When the server took the last connection.
+    pub taken: Instant,
+    /// In the order of the answers: that of `due` where there is one connection.
+    pub answered: Vec<Answered>,
+    /// When the part was over.
+    pub ended: Instant,
 }

@@ -320,7 +320,7 @@ fn a_large_answer_in_pieces_is_read_once() {
         let mut codec = make();
         codec.say(&op, &mut Vec::new()).unwrap();
         let took = in_pieces(codec.as_mut(), &answer);
-        // Some 0.1 s; a search from the start at each of its 6,400 pieces would take minutes.
-        assert!(took < Duration::from_secs(10), "{} took {took:?}", op.name());
+        // Some 0.1 s; a search from the start at each of its 6,400 pieces would take many minutes.
+        assert!(took < Duration::from_secs(120), "{} took {took:?}", op.name());
     }
 }

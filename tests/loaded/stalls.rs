@@ -10,7 +10,7 @@ use nix::sys::signal::Signal;
 use serde_json::Value;
 
 use crate::common::desk::{Desk, Said, Started, signal, wait_for};
-use crate::common::load::spinners;
+use crate::common::load::{alone, spinners};
 
 /// As a user runs it: tests otherwise accept noise.
 fn run(desk: &Desk, arguments: &[&str]) -> Said {
@@ -30,6 +30,7 @@ fn blames_nobody(said: &Said) {
 #[cfg(target_os = "linux")]
 #[test]
 fn beside_other_programs_a_search_and_rates_are_unclear() {
+    let _alone = alone();
     let desk = Desk::with_only(&["redis-server"]);
     let strangers = spinners(&desk);
     let find = ["find-max", "mixed", "redis+unix", "--records", "100", "--step", "1", "--slo", "p99:1ms"];
@@ -69,6 +70,7 @@ fn beside_other_programs_a_search_and_rates_are_unclear() {
 #[cfg(target_os = "linux")]
 #[test]
 fn a_table_of_few_blocks_says_that_the_machine_was_noisy() {
+    let _alone = alone();
     let desk = Desk::with_only(&[]);
     let strangers = spinners(&desk);
     let said = run(&desk, &["run", "ngrams", "sqlite", "--messages", "4000", "--blocks", "1"]);
@@ -80,6 +82,7 @@ fn a_table_of_few_blocks_says_that_the_machine_was_noisy() {
 #[cfg(target_os = "linux")]
 #[test]
 fn pilots_that_other_programs_disturbed_are_run_again_and_said() {
+    let _alone = alone();
     let desk = Desk::with_only(&[]);
     let strangers = spinners(&desk);
     let said = run(&desk, &["run", "ngrams", "sqlite", "--budget", "10s", "--effort", "quick"]);
@@ -134,7 +137,6 @@ fn shown(desk: &Desk, record: &Record) -> Said {
 }
 
 #[cfg(target_os = "linux")]
-#[test]
 fn a_stall_of_the_machine_is_not_the_stores() {
     let desk = Desk::with_only(&["redis-server"]);
     let record = stopped(&desk, |desk| desk.processes());
@@ -149,7 +151,6 @@ fn a_stall_of_the_machine_is_not_the_stores() {
 }
 
 #[cfg(target_os = "linux")]
-#[test]
 fn a_stall_of_the_load_generator_is_not_the_stores() {
     let desk = Desk::with_only(&["redis-server"]);
     let record = stopped(&desk, |desk| desk.trials());
@@ -161,10 +162,21 @@ fn a_stall_of_the_load_generator_is_not_the_stores() {
 }
 
 #[cfg(target_os = "linux")]
-#[test]
 fn a_stall_of_the_store_is_its_own() {
     let desk = Desk::with_only(&["redis-server"]);
     let record = stopped(&desk, |desk| desk.processes_named("redis-server"));
     assert_eq!(disturbed(&record, rated(&record)), None, "{:?}", rated(&record).noise);
     shown(&desk, &record).shows("redis+unix could not keep 500 requests/s").shows("overload");
+}
+
+/// At once, since each stands still for most of its time.
+#[cfg(target_os = "linux")]
+#[test]
+fn who_stood_still_is_blamed() {
+    let _alone = alone();
+    std::thread::scope(|scope| {
+        scope.spawn(a_stall_of_the_machine_is_not_the_stores);
+        scope.spawn(a_stall_of_the_load_generator_is_not_the_stores);
+        scope.spawn(a_stall_of_the_store_is_its_own);
+    });
 }
