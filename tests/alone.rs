@@ -4,5 +4,4 @@ mod common;
 
 mod loaded;
 mod timed;
-mod timing;
 mod warm;

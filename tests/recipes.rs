@@ -119,7 +119,7 @@ fn messages_are_as_promised() {
 
 /// Finds seeds whose top page has 406 fans and shares 22 of them with another: takes minutes.
 #[test]
-#[ignore]
+#[ignore = "a search by hand, for minutes"]
 fn search_likes_seeds() {
     for seed in 0..4_000 {
         let data = likes10k(seed, USERS);
@@ -133,7 +133,7 @@ fn search_likes_seeds() {
 
 /// Tells how far from what is expected the data of the first seeds are: takes minutes.
 #[test]
-#[ignore]
+#[ignore = "a search by hand, for minutes"]
 fn search_message_seeds() {
     for seed in 0..300 {
         let counts = count(tweets2(seed, MESSAGES), 1, 1);

@@ -27,7 +27,7 @@ RESULTS = {"ok": PASSED, "FAILED": FAILED, "ignored": LEFT_OUT}
 PROCESSORS = os.cpu_count()
 # The test binaries in their order, and their threads. Tests of `real` wait for servers part of their time. Those of
 # `alone` measure time or load the machine.
-THREADS = {"kvfair": PROCESSORS, "quick": PROCESSORS, "real": 3 * PROCESSORS, "alone": 1}
+THREADS = {"kvfair_stats": PROCESSORS, "kvfair": PROCESSORS, "quick": PROCESSORS, "real": 3 * PROCESSORS, "alone": 1}
 SLOWEST = 30
 OUTCOME = re.compile(r"^test (.*?)(?: - should panic)? \.\.\. (ok|FAILED|ignored)(?:, (.*?))?(?: <([0-9.]+)s>)?$")
 
@@ -51,7 +51,7 @@ def timed(part, work):
 
 def build(profile):
     """Builds all targets and returns the test binaries by name. A lint that is broken fails the build."""
-    command = ["cargo", "test", "--no-run", "--all-targets", "--locked", "--features", "full", "--profile", profile]
+    command = ["cargo", "test", "--no-run", "--workspace", "--all-targets", "--locked", "--features", "full", "--profile", profile]
     command += ["--message-format", "json-render-diagnostics"]
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as cargo:
         messages = [json.loads(line) for line in cargo.stdout if line.startswith("{")]
@@ -59,7 +59,7 @@ def build(profile):
         note(OUTCOMES, FAILED, "build and lints", "", "")
         return {}
     tests = [message for message in messages if message.get("executable") and message["profile"]["test"]]
-    return {test["target"]["name"]: test["executable"] for test in tests if "bench" not in test["target"]["kind"]}
+    return {test["target"]["name"]: test["executable"] for test in tests if test["target"]["kind"] in (["lib"], ["test"])}
 
 
 def run(name, command, more):

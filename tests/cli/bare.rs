@@ -44,8 +44,8 @@ pub fn serve(talk: Talk) -> (u16, Records) {
     (port, records)
 }
 
-/// Clients of a check race for seconds, at the full speed of all processors. A short wait at each op leaves these to other
-/// tests.
+/// Clients of a check race for seconds, at the full speed of all processors. A short wait at each op leaves these to
+/// other tests.
 fn wait_in_races(from: &mut BufReader<TcpStream>) -> Option<()> {
     if are_of_a_race(from.fill_buf().ok()?) {
         std::thread::sleep(Duration::from_millis(3));

@@ -6,9 +6,9 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use crate::cli::regressions::slower_redis;
 use crate::common::desk::{Desk, Said, Started, real};
 use crate::common::needs::{Need, needs, tools};
+use crate::common::slower::slower_redis;
 
 const SCRIPT: &str = "examples/ci/compare.sh";
 const PREFIX: &str = "KVFAIR_CI_";

@@ -6,8 +6,8 @@ use std::sync::OnceLock;
 
 use serde_json::{Value, json};
 
-use crate::cli::regressions::slower_redis;
 use crate::common::desk::{Desk, real, records_in};
+use crate::common::slower::slower_redis;
 
 const OUT: &str = "out.jsonl";
 const METHOD: u32 = kvfair::model::trial::METHOD;

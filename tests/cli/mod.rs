@@ -56,7 +56,6 @@ mod quick_start;
 mod rates;
 mod read_only;
 mod reconnects;
-mod regressions;
 #[cfg(target_os = "linux")]
 mod replicas;
 mod reproduce;

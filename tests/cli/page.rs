@@ -2,7 +2,6 @@
 //! that is loaded.
 
 use std::fs;
-use std::path::PathBuf;
 
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};

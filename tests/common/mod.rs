@@ -18,6 +18,7 @@ pub mod load;
 pub mod needs;
 pub mod nothing;
 pub mod pool;
+pub mod slower;
 pub mod strange;
 
 /// How long a server may take until it answers: longer than one in Java takes on a busy machine.

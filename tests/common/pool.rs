@@ -21,7 +21,7 @@ pub fn shared(store: &str, transport: Transport, durability: Durability) -> &'st
     static SERVERS: Mutex<BTreeMap<String, &'static Started>> = Mutex::new(BTreeMap::new());
     let name = format!("{store} over {transport} at {durability}");
     let mut servers = SERVERS.lock().unwrap_or_else(PoisonError::into_inner);
-    let server: &'static Started = *servers.entry(name.clone()).or_insert_with(|| Box::leak(Box::default()));
+    let server = *servers.entry(name.clone()).or_insert_with(|| Box::leak(Box::default()));
     // Others may start meanwhile.
     drop(servers);
     let started = server.get_or_init(|| start_for_all(store, transport, durability));

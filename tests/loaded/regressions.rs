@@ -1,11 +1,8 @@
 //! A limit for regressions, and what is far beyond the noise, on a machine with others at work.
 
-#[path = "../cli/regressions.rs"]
-mod slower;
-
 use crate::common::desk::Desk;
 use crate::common::load::{alone, so_many_spinners, spinners};
-use slower::slower_redis;
+use crate::common::slower::slower_redis;
 
 /// On a noisy machine a regression may be unclear, but it is never called good; and only the time ends the run.
 #[cfg(target_os = "linux")]

@@ -6,6 +6,7 @@ DuckDB for the large size.
 All addresses are of these namespaces alone.
 """
 
+import concurrent.futures
 import json
 import os
 import pathlib
@@ -289,9 +290,11 @@ def a_killed_node_is_named_and_there_is_no_number(cluster):
     wait(lambda: cluster.alive() == NODES - 1, UP_S, "the cluster without that node")
 
 
+# It waits for a minute, beside the others.
+BESIDE = [no_cluster_is_started]
+
 TESTS = [
     without_ray_it_is_said_how_to_get_it,
-    no_cluster_is_started,
     too_small_a_cluster_is_named,
     another_version_on_a_node_is_named,
     counts_as_one_writer_and_as_ray_data_do,
@@ -304,13 +307,26 @@ TESTS = [
 SLOW = [three_million_messages_are_counted_alike]
 
 
+def passes(test, cluster):
+    """Runs a test, and prints its outcome as libtest does."""
+    began, outcome = time.monotonic(), "ok"
+    try:
+        test(cluster)
+    except Exception as error:
+        outcome = "FAILED"
+        print(f"{test.__name__}: {error}", flush=True)
+    print(f"test {test.__name__} ... {outcome} <{time.monotonic() - began:.1f}s>", flush=True)
+    return outcome == "ok"
+
+
 def main():
     # A run that is ended ends its cluster.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     kvfair, ray = (os.path.abspath(path) for path in sys.argv[1:3])
     asked = "".join(sys.argv[3:])
-    tests = [test for test in TESTS + (SLOW if asked else []) if asked in test.__name__]
-    failed = 0
+    beside, tests = [
+        [test for test in listed if asked in test.__name__] for listed in (BESIDE, TESTS + (SLOW if asked else []))
+    ]
     target = ROOT / "target"
     target.mkdir(exist_ok=True)
     work = pathlib.Path(tempfile.mkdtemp(prefix="ray-tests-", dir=target))
@@ -319,18 +335,11 @@ def main():
         cluster = Cluster(work, kvfair, ray)
         cluster.up()
         redis(cluster)
-        for test in tests:
-            began = time.monotonic()
-            try:
-                test(cluster)
-                outcome = "ok"
-            except Exception as error:
-                failed += 1
-                outcome = "FAILED"
-                print(f"{test.__name__}: {error}", flush=True)
-            print(f"test {test.__name__} ... {outcome} <{time.monotonic() - began:.1f}s>", flush=True)
+        with concurrent.futures.ThreadPoolExecutor() as threads:
+            waiting = [threads.submit(passes, test, cluster) for test in beside]
+            passed = [passes(test, cluster) for test in tests] + [each.result() for each in waiting]
     except TimeoutError as error:
-        failed = len(tests)
+        passed = []
         print(f"the cluster did not come up: {error}", flush=True)
         for log in sorted(work.glob("*.log")):
             print(f"{log.name}:\n{log.read_text(errors='replace')[-2000:]}")
@@ -338,7 +347,8 @@ def main():
         if cluster is not None:
             cluster.close()
         shutil.rmtree(work, ignore_errors=True)
-    print(f"{len(tests) - failed} passed, {failed} failed")
+    failed = len(beside + tests) - sum(passed)
+    print(f"{sum(passed)} passed, {failed} failed")
     return 1 if failed else 0
 
 

@@ -1,1 +1,4 @@
 //! Tests that measure time.
+
+mod look;
+mod timing;

@@ -1,6 +1,6 @@
-//! A server that got slower.
+//! A server that is slower than another of its kind.
 
-use crate::common::desk::{Desk, real};
+use super::desk::{Desk, real};
 
 /// A Redis that burns so many microseconds of CPU more for each write, as a target.
 pub fn slower_redis(desk: &Desk, burn_us: u32) -> String {
