@@ -242,7 +242,16 @@ fn killed_in_the_other_ways_of_fans() {
         let (first, all) = (some_key(&server, 0, &[]), count(&server, 0));
         let second = some_key(&server, 0, &[&first]);
         match way[1] {
-            "native" => drop(redis(&server, 0, &[b"HSET", first.as_bytes(), b"strange page", b"1"])),
+            "native" => {
+                redis(&server, 0, &[b"HSET", first.as_bytes(), b"strange page", b"1"]);
+                // As if the kill had come before the fans of this page were counted.
+                let third = wait_for("a page with fans and another field", || {
+                    let key = some_key(&server, 0, &[&first, &second]);
+                    let has_fans = redis(&server, 0, &[b"HEXISTS", key.as_bytes(), key.as_bytes()]) == ":1\r\n";
+                    (has_fans && integer(&redis(&server, 0, &[b"HLEN", key.as_bytes()])) > 1).then_some(key)
+                });
+                redis(&server, 0, &[b"HDEL", third.as_bytes(), third.as_bytes()]);
+            }
             _ => drop(redis(&server, 0, &[b"SET", first.as_bytes(), b"{\"fans\":1,\"also\":{\"strange page\":1}}"])),
         }
         // Of another type altogether.

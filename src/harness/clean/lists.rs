@@ -4,6 +4,7 @@
 //! of the first n profiles with the page. Where several clients take whole profiles, or a profile is counted field by
 //! field by the store's own means, the order is not known: then no number of the record may be above its final one.
 
+use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 
 use xxhash_rust::xxh3::xxh3_128;
@@ -50,12 +51,14 @@ fn found(names: HashSet<Box<[u8]>>, looker: &mut Looker<'_, '_>) -> Result<HashM
     for name in names {
         match looker.reader.read(&name)? {
             Held::Nothing => {}
-            Held::Bytes(held) if merge::read(held).is_ok() => {
-                let fans = merge::read(held).map_or(0, |(fans, _)| fans);
-                let page = Page { held: held.to_vec(), fans, record: Vec::new(), was_held: false };
-                pages.insert(name, page);
-            }
-            Held::Bytes(_) | Held::Strange => looker.is_other(&name),
+            Held::Bytes(held) => match fans_of(held) {
+                Some(fans) => {
+                    let page = Page { held: held.to_vec(), fans, record: Vec::new(), was_held: false };
+                    pages.insert(name, page);
+                }
+                None => looker.is_other(&name),
+            },
+            Held::Strange => looker.is_other(&name),
         }
     }
     Ok(pages)
@@ -88,16 +91,31 @@ fn each_profile(settings: &JobSettings, source: &dyn Source, mut take: impl FnMu
     Ok(())
 }
 
-/// Whether no number of the held record is above its final one. A tally may have been cut off before its own fans were
-/// counted.
+/// How a tally begins that was cut off before its own fans were counted. No job writes such a record.
+const NO_FANS: &[u8] = b"{\"fans\":0,";
+
+/// The record of a tally without fans as one with a fan, which can be read.
+fn readable(record: &[u8]) -> Cow<'_, [u8]> {
+    let Some(rest) = record.strip_prefix(NO_FANS) else { return record.into() };
+    [b"{\"fans\":1,", rest].concat().into()
+}
+
+fn fans_of(record: &[u8]) -> Option<u64> {
+    let fans = merge::read(&readable(record)).ok().map(|(fans, _)| fans)?;
+    Some(if record.starts_with(NO_FANS) { 0 } else { fans })
+}
+
+fn entries_of(record: &[u8]) -> Option<HashMap<Vec<u8>, u64>> {
+    let record = readable(record);
+    let (_, entries) = merge::read(&record).ok()?;
+    entries.map(|entry| entry.map(|(name, count)| (name.into_owned(), count)).ok()).collect()
+}
+
+/// Whether no number of the held record is above its final one. A tally may have no fans yet.
 fn is_within(page: &Page, tallied: bool) -> bool {
-    let entries = |record| {
-        let (fans, entries) = merge::read(record).ok()?;
-        let entries = entries.map(|entry| entry.map(|(name, count)| (name.into_owned(), count)));
-        Some((fans, entries.collect::<Result<HashMap<Vec<u8>, u64>, _>>().ok()?))
-    };
-    let (Some((fans, held)), Some((most, last))) = (entries(&page.held), entries(&page.record)) else { return false };
+    let (Some(held), Some(last)) = (entries_of(&page.held), entries_of(&page.record)) else { return false };
+    let Some(most) = fans_of(&page.record) else { return false };
     let least = u64::from(!tallied);
     let is_less = |(name, count): (&Vec<u8>, &u64)| last.get(name).is_some_and(|most| count <= most);
-    (least..=most).contains(&fans) && held.iter().all(is_less)
+    (least..=most).contains(&page.fans) && held.iter().all(is_less)
 }
