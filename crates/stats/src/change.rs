@@ -295,4 +295,21 @@ mod tests {
         assert!(!moved(&step[..8], &step[..8], 0.0) && !moved(&step[..8], &step[8..], 0.2));
         assert!(!moved(&[], &step, 0.0));
     }
+
+    /// The first numbers that splitmix64.c gives from this seed.
+    #[test]
+    fn the_generator_is_splitmix64() {
+        let mut random = Random(1_234_567);
+        let first = [random.next(), random.next(), random.next()];
+        assert_eq!(first, [6_457_827_717_110_365_317, 3_203_168_211_198_807_973, 9_817_491_932_198_370_423]);
+    }
+
+    /// No order of a gross step is as extreme as its own: the p-value tells how many orders were tried.
+    #[test]
+    fn a_long_series_is_tried_in_fewer_orders() {
+        const RUNS: usize = 100;
+        let numbers: Vec<f64> = (0..RUNS).map(|run| if run < RUNS / 2 { 1.0 } else { 9.0 }).collect();
+        let tried = 1.0 / split(&numbers, usize::MAX).expect("a long series").p - 1.0;
+        assert_eq!(tried.round() as usize, WORK_MAX / (RUNS * RUNS));
+    }
 }

@@ -181,4 +181,12 @@ mod tests {
         assert_eq!(of(|size| if size > 1e5 { 20.0 } else { 10.0 }), None, "one size alone tells nothing");
         assert_eq!(exponent(&[]), None);
     }
+
+    /// By half at least.
+    #[test]
+    fn a_cost_that_has_hardly_grown_has_no_exponent() {
+        let exponent = |second: f64| grown_from(&[(1.0, 10.0), (4.0, second), (16.0, 400.0)], 1, 10.0);
+        assert_eq!(exponent(14.9), None);
+        assert!(exponent(15.1) > Some(1.0));
+    }
 }

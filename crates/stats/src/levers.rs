@@ -328,4 +328,21 @@ mod tests {
         let without = confirmation(set, all, &costs(&[set, all], |_| 1.0, 6), &BTreeMap::new(), &AaNoise::default());
         assert_eq!(without.unwrap().found, Confirmed::Open, "no A/A control, no claim");
     }
+
+    #[test]
+    fn blocks_are_needed_by_the_number_of_contrasts() {
+        // The lever alone is the lever as the last one: 2 / 2^7 <= 0.02.
+        assert_eq!(needed_blocks(1, LeverSet::of([0])), 7);
+        // Three alone, three as the last one, all together: 2 * 7 / 2^10 <= 0.02.
+        assert_eq!(needed_blocks(3, LeverSet::of(0..3)), 10);
+    }
+
+    #[test]
+    fn an_effect_may_be_unseen_below_the_floor_and_within_the_interval() {
+        let gain = judged(1, LeverSet::of([0]), |_| 1.0)[0];
+        let far = gain.ratio.interval.far_end().expect("ten blocks");
+        let with = |floor: f64| Gain { bar: gain.bar.map(|bar| Bar { floor, ..bar }), ..gain };
+        assert_eq!((with(0.0).unseen(), with(0.5).unseen()), (Some(far), Some(0.5)));
+        assert_eq!(Gain { bar: None, ..gain }.unseen(), None);
+    }
 }

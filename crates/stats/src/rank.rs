@@ -326,4 +326,16 @@ mod tests {
         assert_eq!(of(vec![vec![0.0]]), None);
         assert_eq!(Campaign::new(vec![vec![1.0]], &[], &quiet(0.0)), None);
     }
+
+    #[test]
+    fn the_number_of_blocks_decides_which_test_is_asked() {
+        let ratios = |blocks: usize| {
+            let costs: Vec<f64> = (0..blocks).map(|block| 2.0 + block as f64).collect();
+            LogRatios::of(&costs, &vec![1.0; blocks]).unwrap()
+        };
+        let (few, enough) = (ratios(needed_blocks(2) - 1), ratios(needed_blocks(2)));
+        assert_eq!(p_value(&ratios(LEAST_BLOCKS - 1), 2), None);
+        assert!(few.student().is_some() && few.student() != Some(few.wilcoxon()));
+        assert_eq!((p_value(&few, 2), p_value(&enough, 2)), (few.student(), Some(enough.wilcoxon())));
+    }
 }
