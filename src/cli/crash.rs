@@ -14,10 +14,11 @@ use crate::harness::crash::{CrashBench, Untried, ground, verdicts};
 use crate::harness::plan::{self, Chosen};
 use crate::harness::scratch;
 use crate::harness::signals::Interrupt;
-use crate::model::crash::{ClaimStanding, Tried};
+use crate::model::crash::{ClaimStanding, TESTED_LEAST, Tried};
 use crate::model::op::readable;
 use crate::model::trial::Durability;
 use crate::report::crash::{self as report, CrashRow};
+use crate::report::verified;
 
 /// The hidden command `outage`.
 pub fn outage(args: OutageArgs) -> Result<Exit> {
@@ -32,14 +33,11 @@ pub fn outage(args: OutageArgs) -> Result<Exit> {
 /// Durability levels that promise anything.
 const LEVELS: [Durability; 2] = [Durability::Crash, Durability::Power];
 
-/// How often each store is killed at each durability level.
-const KILLS: u32 = 20;
-
 pub fn crash(args: &Crash) -> Result<Exit> {
     if let Some(store) = &args.forget {
         return forget(store);
     }
-    let kills = args.kills.unwrap_or(KILLS);
+    let kills = args.kills.unwrap_or(TESTED_LEAST as u32);
     let claims = claims(args)?;
     let interrupt = Interrupt::listen().context("cannot listen for Ctrl-C")?;
     let scratch = scratch::make()?;
@@ -123,7 +121,7 @@ fn forget(store: &str) -> Result<Exit> {
         print(&match tried {
             Ok(tried) => {
                 let (version, when) = (readable(tried.version.as_bytes(), 40), readable(tried.tried.as_bytes(), 16));
-                format!("forgotten: {store} {version}, {}, tried {when}\n", tried.in_words())
+                format!("forgotten: {store} {version}, {}, tried {when}\n", verified::verdict(&tried))
             }
             Err(why) => format!("forgotten: {store}, {why}\n"),
         })?;
@@ -138,7 +136,7 @@ pub fn full_disk(scratch: &Path) -> String {
 
 /// What is said where more luck does not take a verdict back.
 fn stood(label: &str, stands: &Tried) -> String {
-    let (words, when) = (stands.in_words(), readable(stands.tried.as_bytes(), 16));
+    let (words, when) = (verified::verdict(stands), readable(stands.tried.as_bytes(), 16));
     format!(
         "{label}: what was lost {when} is not undone by a try with more luck, so \"{words}\" stands\nhint: `kvfair crash \
          --forget {}` removes it",
@@ -170,14 +168,14 @@ impl<'a> Shown<'a> {
     fn new(row: &'a CrashRow) -> Shown<'a> {
         let tried = row.tried.as_ref().ok();
         let reason = row.tried.as_ref().err().map(String::as_str);
-        let keeps = tried.map(Tried::in_words);
+        let keeps = tried.map(verified::verdict);
         Shown { target: &row.label, level: row.level, keeps, reason, tried }
     }
 }
 
 fn exit_of(tried: &Tried) -> Exit {
     match tried.standing() {
-        ClaimStanding::Holds => Exit::Ok,
+        ClaimStanding::Holds(_) => Exit::Ok,
         ClaimStanding::Demoted(_) => Exit::WrongAnswers,
         ClaimStanding::Unknown(_) => Exit::Inconclusive,
     }

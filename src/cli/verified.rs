@@ -2,8 +2,8 @@
 
 use super::complain;
 use crate::harness::crash::verdicts;
-use crate::harness::{machine, scratch};
-use crate::model::crash::{ClaimStanding, Tried};
+use crate::harness::{machine, preload, scratch};
+use crate::model::crash::Tried;
 use crate::model::op::readable;
 use crate::model::record::Record;
 use crate::model::trial::Durability;
@@ -25,23 +25,19 @@ pub fn note(records: &mut [Record]) {
     verified::note(records, &read());
 }
 
-/// "tested 20261122T020000Z": of a store as it is started here by itself. Nothing where no durability level was tried.
+/// "tested 20261122T0200: 20 kills, ...": of a store as it is started here by itself. Nothing where no durability level was tried.
 pub fn of(tried: &[Tried], adapter: &Adapter, version: &str, level: Durability) -> String {
     let filesystem = machine::filesystem(&scratch::parent());
+    let preloaded = preload::libraries();
     let is_it = |tried: &&Tried| {
         tried.store == adapter.name
             && tried.version == version
             && tried.level == level
             && tried.settings.is_empty()
+            && tried.preloaded == preloaded
             && Some(&tried.ground.filesystem) == filesystem.as_ref()
     };
     let Some(tried) = tried.iter().rfind(is_it) else { return "claimed".to_string() };
     let when = readable(tried.tried.as_bytes(), 16);
-    match tried.standing() {
-        ClaimStanding::Holds if level == Durability::Crash => format!("tested {when}"),
-        ClaimStanding::Holds if tried.outages.are_survived() => format!("tested by emulation {when}"),
-        ClaimStanding::Holds => format!("syncs counted {when}"),
-        ClaimStanding::Demoted(less) => format!("claimed, but keeps only {less}: tested {when}"),
-        ClaimStanding::Unknown(_) => "claimed".to_string(),
-    }
+    verified::dated(tried, &when)
 }

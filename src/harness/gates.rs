@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use super::machine;
+use super::{machine, preload};
 use crate::model::noise::Noise;
 use crate::model::preflight::Preflight;
 
@@ -37,7 +37,7 @@ pub fn preflight(data: &Path, data_bytes: Option<u64>) -> Preflight {
         saves_power: saves_power(sys),
         on_battery: on_battery(sys),
         huge_pages_always: machine::huge_pages().map(|mode| mode == "always"),
-        preloaded: preloaded(std::env::var("LD_PRELOAD").ok().as_deref(), Path::new("/etc/ld.so.preload")),
+        preloaded: preload::names(),
         ..seen
     };
     preflight.lacking.extend(lacking(&preflight));
@@ -117,15 +117,6 @@ fn on_battery(sys: &Path) -> Option<bool> {
     }))
 }
 
-/// ld.so(8): names in the variable stand between blanks or colons, and so do those in the file.
-fn preloaded(variable: Option<&str>, file: &Path) -> Vec<String> {
-    let both = format!("{} {}", variable.unwrap_or_default(), std::fs::read_to_string(file).unwrap_or_default());
-    both.split(|letter: char| letter.is_whitespace() || letter == ':')
-        .filter(|name| !name.is_empty())
-        .map(str::to_string)
-        .collect()
-}
-
 #[cfg(test)]
 mod tests {
     use std::fs;
@@ -150,7 +141,6 @@ mod tests {
     fn a_machine_without_the_files_tells_nothing() {
         let empty = tree(&[]);
         assert_eq!((saves_power(empty.path()), on_battery(empty.path())), (None, None));
-        assert_eq!(preloaded(None, &empty.path().join("none")), Vec::<String>::new());
         let nothing = lacking(&Preflight::default());
         assert_eq!(nothing.len(), 6, "{nothing:?}");
     }
@@ -177,13 +167,6 @@ mod tests {
         assert_eq!(at("BAT0", "Discharging\n", "System\n"), Some(true));
         assert_eq!(at("BAT0", "Full\n", "System\n"), Some(false));
         assert_eq!(at("hidpp_battery_0", "Discharging\n", "Device\n"), Some(false), "a mouse");
-    }
-
-    #[test]
-    fn what_is_preloaded_is_read_from_both_places() {
-        let root = tree(&[("preload", "/usr/lib/libeatmydata.so\n\n/lib/b.so\n")]);
-        let both = preloaded(Some("/x/a.so:c.so"), &root.path().join("preload"));
-        assert_eq!(both, ["/x/a.so", "c.so", "/usr/lib/libeatmydata.so", "/lib/b.so"]);
     }
 
     #[test]

@@ -5,6 +5,7 @@ use std::path::Path;
 
 use nix::sys::resource::{Resource, getrlimit};
 
+use super::preload;
 use crate::model::record::Machine;
 
 /// Reads it all now; `data` is the directory in which stores keep their files.
@@ -27,6 +28,7 @@ pub fn read(data: &Path) -> Machine {
         clock_source: line("/sys/devices/system/clocksource/clocksource0/current_clocksource").unwrap_or_else(unknown),
         governor: line("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor").unwrap_or_else(unknown),
         virtualisation: virtualisation(),
+        preloaded: preload::libraries(),
         preflight: None,
     }
 }

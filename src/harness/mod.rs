@@ -30,6 +30,7 @@ mod password;
 pub mod pin;
 mod pipe;
 pub mod plan;
+pub mod preload;
 pub mod process;
 pub mod program;
 mod remote_place;

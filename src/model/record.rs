@@ -432,6 +432,9 @@ pub struct Machine {
     pub clock_source: String,
     pub governor: String,
     pub virtualisation: String,
+    /// Libraries that are loaded into every program, each with the digest of its file.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub preloaded: Vec<String>,
     /// What was seen of it before the run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub preflight: Option<Preflight>,
@@ -470,6 +473,16 @@ impl Record {
         let mut metrics = Metrics::default();
         self.measured().for_each(|phase| metrics.add(&phase.metrics));
         metrics
+    }
+
+    /// What CPU is shown for: ops as `--via portable` asks them, whatever the way of this trial; requests; or one run.
+    pub fn ops_of_job(&self) -> u64 {
+        let ops = match (&self.job.load, self.job.program()) {
+            (Some(_), _) => self.metrics().units,
+            (None, Some(_)) => self.metrics().ops,
+            (None, None) => self.stream.ops,
+        };
+        ops.max(1)
     }
 
     /// Time that reading the answers back took; it counts against nothing.

@@ -1,6 +1,7 @@
 //! What is said of stores that were killed, whose syncs were counted and who lost power: a table, and some sentences.
 
 use super::table::{TableLine, layout, width, wrap};
+use super::verified;
 use crate::model::crash::{Audit, ClaimStanding, DiskFacts, Outages, Tried};
 use crate::model::trial::Durability;
 use crate::model::units;
@@ -35,7 +36,10 @@ pub fn shown(rows: &[CrashRow], ground: &DiskFacts) -> String {
         };
         format!("{}, {}: {said}", row.label, row.level)
     });
-    sentences.chain(warning(ground)).for_each(|said| text.push_str(&format!("{}\n", wrap(&said, width()).join("\n"))));
+    sentences
+        .chain(preloaded(rows))
+        .chain(warning(ground))
+        .for_each(|said| text.push_str(&format!("{}\n", wrap(&said, width()).join("\n"))));
     text
 }
 
@@ -52,7 +56,7 @@ fn line(row: &CrashRow) -> TableLine {
         recovery_s(tried).map_or_else(|| "-".to_string(), |took_s| units::nanoseconds((took_s * 1e9) as u64)),
         tried.audit.syncs_per_write().map_or_else(|| "unknown".to_string(), |syncs| format!("{syncs:.2}")),
         outage_loses(&tried.outages),
-        tried.in_words(),
+        verified::verdict(tried),
     ])
 }
 
@@ -88,7 +92,7 @@ fn sentence(tried: &Tried) -> String {
     };
     let outages = outages(&tried.outages);
     let standing = match tried.standing() {
-        ClaimStanding::Holds => String::new(),
+        ClaimStanding::Holds(_) => String::new(),
         ClaimStanding::Demoted(less) => format!("; what it keeps is {less}, not {}", tried.level),
         // Why was said.
         ClaimStanding::Unknown(_) if tried.ground.untestable.is_none() => format!("; {} cannot be said", tried.level),
@@ -132,6 +136,13 @@ fn outages(outages: &Outages) -> String {
     }
 }
 
+/// The libraries that these verdicts were made with: without them nothing is known.
+fn preloaded(rows: &[CrashRow]) -> Option<String> {
+    let libraries = &rows.iter().find_map(|row| row.tried.as_ref().ok())?.preloaded;
+    let all = libraries.join(", ");
+    (!libraries.is_empty()).then(|| format!("preloaded: {all}. These verdicts hold only where the same is preloaded."))
+}
+
 fn warning(ground: &DiskFacts) -> Option<String> {
     ground.is_too_fast().then(|| {
         let took = units::nanoseconds(ground.sync_ns_p50);
@@ -162,6 +173,7 @@ mod tests {
             tried: String::new(),
             kvfair: String::new(),
             ground: DiskFacts::default(),
+            preloaded: Vec::new(),
             kills: std::iter::once(kill(wrong)).chain((1..20).map(|_| kill(None))).collect(),
             audit: Audit::Counted { writes: 999, by: [("fsync".to_string(), syncs)].into() },
             outages: Outages::default(),

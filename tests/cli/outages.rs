@@ -43,7 +43,7 @@ fn lost_shares(seen: &Value) -> Vec<f64> {
 #[test]
 fn the_three_ways_of_redis_are_told_apart() {
     let always = tried("redis+unix", "power", "2", 0);
-    assert_eq!(always["keeps"], "power (tested by emulation)");
+    assert_eq!(always["keeps"], "power (syncs counted)");
     assert_eq!(lost_shares(&always), [0.0, 0.0]);
     let said = crash(&Desk::new(), "redis+unix?appendfsync=everysec", "crash", "2", SOON_AND_LATE);
     let everysec = seen(&said);
@@ -54,7 +54,10 @@ fn the_three_ways_of_redis_are_told_apart() {
     let shares = lost_shares(&everysec);
     assert!(shares.iter().any(|share| *share > 0.0) && shares.iter().any(|share| *share < 1.0), "{shares:?}");
     let never = tried("redis+unix", "crash", "2", 0);
-    assert_eq!(never["keeps"], "crash (tested)", "a loss of power breaks no promise of this durability level");
+    assert_eq!(
+        never["keeps"], "crash (claimed: 2 kills)",
+        "a loss of power breaks no promise of this durability level"
+    );
     assert_eq!(lost_shares(&never), [1.0, 1.0]);
 }
 
@@ -63,7 +66,7 @@ fn the_three_ways_of_redis_are_told_apart() {
 fn embedded_stores_keep_what_they_say() {
     for target in ["lmdb", "sqlite", "redb", "fjall"] {
         let seen = tried(target, "power", "2", 0);
-        assert_eq!((seen["keeps"].as_str(), lost_shares(&seen)), (Some("power (tested by emulation)"), vec![0.0, 0.0]));
+        assert_eq!((seen["keeps"].as_str(), lost_shares(&seen)), (Some("power (syncs counted)"), vec![0.0, 0.0]));
     }
 }
 
@@ -76,7 +79,7 @@ fn who_syncs_too_early_is_found() {
     assert_eq!(seen["keeps"], "crash (claimed power)");
     assert!(lost_shares(&seen).iter().any(|share| *share > 0.0), "{seen}");
     let kept = tried("faulty?fault=kept", "power", "4", 0);
-    assert_eq!((kept["keeps"].as_str(), lost_shares(&kept)), (Some("power (tested by emulation)"), vec![0.0; 4]));
+    assert_eq!((kept["keeps"].as_str(), lost_shares(&kept)), (Some("power (syncs counted)"), vec![0.0; 4]));
 }
 
 /// What is asked through a ring is not seen, and then nothing is said.

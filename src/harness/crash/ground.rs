@@ -6,7 +6,7 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 
 use crate::harness::gates::processor_probe;
-use crate::harness::machine;
+use crate::harness::{machine, preload};
 use crate::model::crash::DiskFacts;
 
 /// Enough for a p99.
@@ -39,12 +39,11 @@ pub fn look(directory: &Path) -> Result<DiskFacts> {
         .with_context(|| format!("cannot write and sync a file in {}", directory.display()))?;
     let at = |share: usize| times_ns[(times_ns.len() * share / 100).min(times_ns.len() - 1)];
     let filesystem = machine::filesystem(directory).unwrap_or_else(|| "unknown".to_string());
-    let preloaded = std::env::var("LD_PRELOAD").unwrap_or_default();
-    let untestable = untestable(&filesystem, &machine::mount_options(directory), &preloaded);
+    let untestable = untestable(&filesystem, &machine::mount_options(directory), &preload::names());
     Ok(DiskFacts { filesystem, sync_ns_p50: at(50), sync_ns_p99: at(99), untestable })
 }
 
-fn untestable(filesystem: &str, options: &[String], preloaded: &str) -> Option<String> {
+fn untestable(filesystem: &str, options: &[String], preloaded: &[String]) -> Option<String> {
     let kind = filesystem.split(' ').next().unwrap_or_default();
     if IN_MEMORY.contains(&kind) {
         return Some(format!(
@@ -54,9 +53,8 @@ fn untestable(filesystem: &str, options: &[String], preloaded: &str) -> Option<S
     if let Some(option) = options.iter().find(|option| NO_SYNC.contains(&option.as_str())) {
         return Some(format!("cannot be tested here: the data directory is mounted with {option}"));
     }
-    preloaded
-        .contains("eatmydata")
-        .then(|| "cannot be tested here: libeatmydata is loaded, unset LD_PRELOAD".to_string())
+    let is_loaded = preloaded.iter().any(|name| name.contains("eatmydata"));
+    is_loaded.then(|| "cannot be tested here: libeatmydata is loaded, unset LD_PRELOAD".to_string())
 }
 
 #[cfg(test)]
@@ -66,13 +64,14 @@ mod tests {
     #[test]
     fn what_is_gone_with_the_power_is_void() {
         let none: &[String] = &[];
-        assert_eq!(untestable("ext4 on /dev/vda", &["rw".to_string(), "relatime".to_string()], ""), None);
-        assert!(untestable("tmpfs on shm", none, "").is_some_and(|why| why.contains("in memory")));
+        assert_eq!(untestable("ext4 on /dev/vda", &["rw".to_string(), "relatime".to_string()], none), None);
+        assert!(untestable("tmpfs on shm", none, none).is_some_and(|why| why.contains("in memory")));
         assert!(
-            untestable("overlay on overlay", &["volatile".to_string()], "").is_some_and(|why| why.contains("volatile"))
+            untestable("overlay on overlay", &["volatile".to_string()], none)
+                .is_some_and(|why| why.contains("volatile"))
         );
-        assert!(untestable("ext3 on /dev/sda", &["barrier=0".to_string()], "").is_some());
-        assert!(untestable("ext4 on /dev/vda", none, "/usr/lib/libeatmydata.so").is_some());
+        assert!(untestable("ext3 on /dev/sda", &["barrier=0".to_string()], none).is_some());
+        assert!(untestable("ext4 on /dev/vda", none, &["/usr/lib/libeatmydata.so".to_string()]).is_some());
     }
 
     #[test]

@@ -13,6 +13,7 @@ use self::outage::{Outage, Report};
 use super::child::Child;
 use super::gates;
 use super::plan::Chosen;
+use super::preload;
 use super::serve::{self, Served, Site, Unserved};
 use super::signals::{self, Interrupt};
 use super::task::{Event, LedgerTask, LedgerWork, Task};
@@ -94,6 +95,7 @@ impl CrashBench<'_> {
             tried: self.began.clone(),
             kvfair: env!("CARGO_PKG_VERSION").to_string(),
             ground: self.ground.clone(),
+            preloaded: preload::libraries(),
             kills,
             audit,
             outages,

@@ -131,6 +131,7 @@ mod tests {
             tried: tried.to_string(),
             kvfair: "0".to_string(),
             ground: DiskFacts { filesystem: "ext4 on /dev/vda".to_string(), ..DiskFacts::default() },
+            preloaded: Vec::new(),
             kills: vec![Kill { acknowledged: 10, ..Kill::default() }],
             audit: Audit::Unknown("no strace".to_string()),
             outages: Default::default(),
