@@ -9,8 +9,10 @@ use super::noise::Noise;
 
 /// Agents that start further apart are warned of.
 pub const SPREAD_WARN_S: f64 = 0.010;
-/// Beyond this share of a phase's length its trial is refused: the agents did not work at the same time.
-pub const SPREAD_MAX_SHARE: f64 = 0.01;
+/// Beyond this their trial is refused: the agents did not work at the same time. It is no share of the time that the
+/// part took: a fast store's trials would then be refused more often than a slow one's. It is 1 % of the ten seconds
+/// for which a rate is kept.
+pub const SPREAD_MAX_S: f64 = 0.100;
 /// So often a trial is tried whose agents begin too far apart: on a busy machine that is chance.
 pub const ATTEMPTS_TOGETHER: usize = 3;
 /// An agent whose threads worked for more of the time may have been the limit itself.
@@ -119,6 +121,11 @@ pub fn spread_s(agents: &[AgentPhase]) -> f64 {
     (last + if agents.len() > 1 { open } else { 0.0 }) / 1e6
 }
 
+/// How far apart agents began, in seconds, where that is too far for their trial to count.
+pub fn too_far_apart_s(agents: &[AgentPhase]) -> Option<f64> {
+    Some(spread_s(agents)).filter(|apart_s| *apart_s > SPREAD_MAX_S)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -131,6 +138,15 @@ mod tests {
             assert!(shares.windows(2).all(|two| two[0].end == two[1].start), "{shares:?}");
             let sizes = || shares.iter().map(|share| share.end - share.start);
             assert!(sizes().max().unwrap() - sizes().min().unwrap() <= 1, "{shares:?}");
+        }
+    }
+
+    #[test]
+    fn whether_a_trial_counts_depends_on_no_time_that_it_took() {
+        for took_s in [0.01, 0.4, 4.0, 4_000.0] {
+            let agent = |began_us| AgentPhase { began_us, took_s, ..AgentPhase::default() };
+            assert_eq!(too_far_apart_s(&[agent(0.0), agent(99_000.0)]), None, "{took_s} s");
+            assert_eq!(too_far_apart_s(&[agent(0.0), agent(101_000.0)]), Some(0.101), "{took_s} s");
         }
     }
 

@@ -83,7 +83,7 @@ fn writers_by_check_and_set_count_their_conflicts() {
 }
 
 /// The first session makes a server's tables: eight agents that made them at the same time would fail. What they ask
-/// first is slow on its way: of a run that takes long, they do not begin 1 % apart.
+/// first is slow on its way.
 #[test]
 fn eight_writers_begin_on_a_server_without_tables() {
     let desk = Desk::new();

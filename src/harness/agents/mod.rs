@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use super::task::{AgentOrder, AgentTask, Event, Hello, PartSeen, ShareEnd, TrialTask};
 use crate::jobs::Part;
-use crate::model::agents::{Agent, AgentCommand, AgentShare, SPREAD_MAX_SHARE, spread_s};
+use crate::model::agents::{Agent, AgentCommand, AgentShare, SPREAD_MAX_S, too_far_apart_s};
 use crate::model::load::At;
 use crate::model::trial::METHOD;
 
@@ -190,18 +190,14 @@ impl Team {
     /// Who did not begin with the others did not put the load on the store that was asked for.
     fn began_together(&self, seen: &PartSeen) -> Result<(), Trouble> {
         let phase = &seen.phase;
-        let (apart_s, most_s) = (spread_s(&phase.agents), SPREAD_MAX_SHARE * phase.took_s);
-        if !self.judges_start || apart_s <= most_s {
-            return Ok(());
-        }
+        let Some(apart_s) = too_far_apart_s(&phase.agents).filter(|_| self.judges_start) else { return Ok(()) };
         let last = phase.agents.iter().max_by(|one, other| one.began_us.total_cmp(&other.began_us));
         let last = last.and_then(|last| self.links.get(last.rank as usize)).map_or_else(String::new, Link::name);
         let apart_ms = apart_s * 1e3;
         let reason = format!(
-            "agents began up to {apart_ms:.2} ms apart, {last} last: more than {} % of the {:.2} s that the part \
-             took\nhint: a longer run (--requests, --messages), or fewer agents a machine",
-            SPREAD_MAX_SHARE * 100.0,
-            phase.took_s
+            "agents began up to {apart_ms:.2} ms apart, {last} last: more than {} ms\nhint: fewer agents a machine, or \
+             machines that do nothing else",
+            SPREAD_MAX_S * 1e3
         );
         Err(Trouble::Apart(apart_ms, reason))
     }

@@ -7,6 +7,7 @@ use super::{Warning, WarningInput, warning};
 use crate::model::agents::{AgentPhase, SATURATED_SHARE, SPREAD_WARN_S, named, spread_s};
 use crate::model::noise::{Gate, Yardstick, percent};
 use crate::model::record::Record;
+use crate::model::units;
 
 pub(super) fn agents(seen: &WarningInput<'_>) -> Vec<Warning> {
     of_records(seen.records)
@@ -53,7 +54,9 @@ fn name(record: &Record, agent: &AgentPhase) -> String {
 fn began_apart((record, agents): (&Record, &[AgentPhase])) -> Option<Warning> {
     let last = agents.iter().max_by(|one, other| one.began_us.total_cmp(&other.began_us))?;
     let (apart_ms, last) = (spread_s(agents) * 1e3, name(record, last));
-    let evidence = format!("they began up to {apart_ms:.1} ms apart, {last} last");
+    let took_s = agents.iter().map(|agent| agent.took_s).fold(0.0, f64::max);
+    let took = units::seconds(took_s);
+    let evidence = format!("they began up to {apart_ms:.1} ms apart in a part of {took} s, {last} last");
     Some(warning("agents", true, evidence, "fewer agents a machine, or machines that do nothing else"))
 }
 
@@ -96,7 +99,10 @@ mod tests {
         assert!(said(|_| ()).is_empty());
         assert!(said(|agent| agent.began_us = 9_900.0).is_empty());
         let apart = said(|agent| agent.began_us = 12_000.0);
-        assert_eq!(apart, [("they began up to 12.1 ms apart, agent 2 (host2) last".to_string(), true)]);
+        assert_eq!(
+            apart,
+            [("they began up to 12.1 ms apart in a part of 1.00 s, agent 2 (host2) last".to_string(), true)]
+        );
         let busy = said(|agent| agent.cpu_s = 1.9);
         let words = "threads worked for more than 90 % of the time, and may be the limit: agent 2 (host2) 95 %";
         assert_eq!(busy, [(words.to_string(), true)]);
