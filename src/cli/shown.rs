@@ -125,7 +125,10 @@ fn for_programs(seen: &WarningInput<'_>, is_swept: bool, look: &Look) -> Result<
         false => columns::lines(seen.rows, seen.standings),
     };
     if look.csv {
-        return Ok(if look.all { export::csv(trials::TRIALS, &trials) } else { export::csv(columns::ROWS, &lines) });
+        return Ok(match look.all {
+            true => export::csv(trials::TRIALS, &trials, look.wide),
+            false => export::csv(columns::ROWS, &lines, look.wide),
+        });
     }
     let told = json::ReportJson {
         claims: match is_swept {

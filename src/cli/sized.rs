@@ -128,8 +128,8 @@ fn for_programs(
         sentence: sentence(&axis, &grown, standings, &rows),
     };
     match look {
-        Look { csv: true, all: true, .. } => Ok(export::csv(trials::TRIALS, &trials_of(parts)?)),
-        Look { csv: true, .. } => Ok(export::csv(columns::ROWS, &lines)),
+        Look { csv: true, all: true, .. } => Ok(export::csv(trials::TRIALS, &trials_of(parts)?, look.wide)),
+        Look { csv: true, .. } => Ok(export::csv(columns::ROWS, &lines, look.wide)),
         Look { all: true, .. } => json::document(seen, &told, json::JsonRows::Trials(&trials_of(parts)?)),
         _ => json::document(seen, &told, json::JsonRows::Rows(&lines)),
     }

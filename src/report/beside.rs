@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::Result;
 
-use super::aa;
+use super::aa::{self, Repeated};
 use super::claims::NO_CONTROL;
 use super::point::{Beside, Point, called, measured, step, with};
 use super::standing::{Counted, Standing, by_target, lengths_s};
@@ -152,6 +152,20 @@ pub fn claimed(points: &[Point], of: fn(&Point) -> Option<Beside>) -> Vec<(&Poin
     let best = |group: &str| compared.iter().find(|(point, beside)| beside.is_best && point.group == group);
     let more = compared.iter().filter(|(_, beside)| beside.slower);
     more.filter_map(|(point, beside)| Some((best(&point.group)?.0, *point, *beside))).collect()
+}
+
+/// The targets that were run twice, by the cost of the point of which something is claimed, and that point in words:
+/// "requests at 20,000/s, p99". Nothing where no target was.
+pub fn repeated_at_the_claim<'a>(
+    points: &[Point],
+    records: &'a [Record],
+    counted: &Counted,
+) -> Option<(String, Vec<Repeated<'a>>)> {
+    let (first, last, _) = compared(points, |point| point.beside)?;
+    let all = all_costs(records, counted, cost).ok()?;
+    let of = |record: &Record| all.get(&trial(record))?.get(&(first.part.as_str(), last)).copied();
+    let repeated = aa::repeated(records, counted, of);
+    (!repeated.is_empty()).then(|| (at_step(first, last).to_lowercase(), repeated))
 }
 
 /// What may be claimed.

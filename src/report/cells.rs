@@ -1,7 +1,7 @@
 //! From the records of a run to one row a target: medians over its trials, and what became of those that did not
 //! finish.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use anyhow::Result;
 
@@ -68,6 +68,8 @@ pub struct Numbers {
     pub hit_share: Option<f64>,
     /// Of the clients' time, the share between a question and its answer.
     pub waiting_share: f64,
+    /// See [`Record::ops_of_job`].
+    pub ops_of_job: u64,
     pub client_cpu_us_per_op: f64,
     pub server_cpu_us_per_op: Option<f64>,
     /// Of the proxy that stands for the network; it is in no other number.
@@ -189,14 +191,6 @@ pub fn fill_in(rows: &mut [Row], records: &[Record], standings: &Standings<'_>) 
     Ok(())
 }
 
-/// Whether all stores were asked as many ops, so that CPU per op compares as CPU of the job does. A program's ops are
-/// not known, and an op of one way of asking (`--via`) is not an op of another.
-pub fn have_the_same_ops(rows: &[Row]) -> bool {
-    let ops = rows.iter().filter(|row| !row.baseline).filter_map(|row| Some(row.numbers.as_ref()?.run.ops));
-    let ops: BTreeSet<u64> = ops.collect();
-    ops.len() <= 1 && !rows.iter().any(|row| row.of_program)
-}
-
 /// The one that used least CPU for the job: a baseline only where there is nothing else, and never `null`, which uses
 /// next to none.
 pub fn least_cpu(rows: &[Row]) -> Option<&Row> {
@@ -295,7 +289,7 @@ type Seen = [Option<f64>; 17];
 /// All of it at once: a trial's parts lie far from each other in memory, and there may be thousands of trials.
 fn seen(trial: &Record) -> Seen {
     let memory = trial.store_memory();
-    let ops = trial.phase("run").map(|run| run.metrics.ops.max(1) as f64);
+    let ops = trial.phase("run").map(|_| trial.ops_of_job() as f64);
     let per_op = |usage: &dyn Fn(&Phase) -> Option<Usage>| {
         let cpu_s: Option<f64> = trial.measured().map(|phase| usage(phase).map(|usage| usage.cpu_s())).sum();
         Some(cpu_s? * 1e6 / ops?)
@@ -341,6 +335,7 @@ fn numbers(trials: &[&Record]) -> Option<Numbers> {
         run: run.metrics,
         hit_share,
         waiting_share: waiting.unwrap_or(0.0),
+        ops_of_job: trials[0].ops_of_job(),
         client_cpu_us_per_op: client_cpu.unwrap_or(0.0),
         server_cpu_us_per_op: server_cpu,
         proxy_cpu_us_per_op: proxy_cpu,
@@ -387,7 +382,7 @@ impl Numbers {
 
     /// The same for all ops.
     pub fn cpu_us(&self) -> f64 {
-        self.cpu_us_per_op() * self.run.ops.max(1) as f64
+        self.cpu_us_per_op() * self.ops_of_job as f64
     }
 }
 

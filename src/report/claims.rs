@@ -1,7 +1,8 @@
 //! What may be said of a run in plain words: differences that would come out the same tomorrow, which targets are tied,
 //! and why nothing is claimed.
 
-use super::cells::{Row, Status, have_the_same_ops};
+use super::cells::{Numbers, Row, Status};
+use super::costs;
 use super::standing::{Standing, Standings};
 use super::versus::in_a_sentence;
 use crate::model::effort::CLAIM_BLOCKS;
@@ -63,15 +64,15 @@ fn of_right_answers(rows: &[Row], standings: &Standings<'_>) -> String {
         return String::new();
     }
     if standings.blocks() < CLAIM_BLOCKS as usize {
-        return seen(&numbered, &few(standings.blocks()));
+        return no_claim(&numbered, &few(standings.blocks()));
     }
     if numbered.len() > 1 && standings.noise.controls().is_empty() {
-        return seen(&numbered, NO_CONTROL);
+        return no_claim(&numbered, NO_CONTROL);
     }
     let groups = numbered.chunk_by(|one, other| one.group == other.group);
     let several = groups.clone().count() > 1;
     let each = groups.filter_map(|group| {
-        let said = claims(group, standings.groups.get(&group[0].group)?)?;
+        let said = claims(group, standings.groups.get(&group[0].group)?, standings.blocks())?;
         Some(if several { format!("{}: {said}", called(group[0])) } else { said })
     });
     let mut said: Vec<String> = each.collect();
@@ -87,6 +88,7 @@ fn of_right_answers(rows: &[Row], standings: &Standings<'_>) -> String {
     } else if !cpu.is_empty() {
         said.push(cpu);
     }
+    said.extend(Some(of_latency(rows, standings)).filter(|said| !said.is_empty()));
     let said = said.join(" ");
     match unseen_in_words(rows, standings, &said).filter(|_| has_ties) {
         Some(unseen) => format!("{said} {unseen}"),
@@ -104,18 +106,18 @@ const BEYOND_NOISE: &str = "Only differences beyond the noise are claimed.";
 const TIED: &str = " are tied";
 
 /// What one group's ranks say, a sentence each.
-fn claims(group: &[&Row], standing: &Standing<'_>) -> Option<String> {
+fn claims(group: &[&Row], standing: &Standing<'_>, blocks: usize) -> Option<String> {
     if let [only] = group {
         return Some(format!("{} did the job in {} s.", only.target, units::seconds(seconds(only))));
     }
     let best = group[0];
     let first: Vec<&Row> = group.iter().copied().filter(|row| is_tied(standing, best, row)).collect();
-    let mut told = transports(group, standing);
+    let mut told = transports(group, standing, blocks);
     let next = group.iter().find(|row| standing.is_less(&best.target, &row.target));
     let said =
         told.iter().any(|claim| next.is_some_and(|next| claim.slower == next.target && claim.faster == best.target));
     if let (Some(next), false) = (next, said) {
-        told.insert(0, Claim::of(standing, best, next, None)?);
+        told.insert(0, Claim::of(standing, best, next, blocks, None)?);
     }
     let mut parts: Vec<String> = Vec::new();
     if first.len() > 1 {
@@ -183,8 +185,8 @@ struct Claim<'a> {
     slower: &'a str,
     /// How many times as long the slower one took: "1.29x [1.23-1.34]", "at least 36x".
     ratio: String,
-    /// Of so few blocks that the interval is rough.
-    few: Option<usize>,
+    /// Of so few blocks that the interval is rough: these, and those that count.
+    few: Option<(usize, usize)>,
     /// Where there are better words than their names: "redis over a Unix socket", "over TCP".
     words: Option<(String, String)>,
 }
@@ -194,11 +196,12 @@ impl<'a> Claim<'a> {
         standing: &Standing<'_>,
         faster: &'a Row,
         slower: &'a Row,
+        blocks: usize,
         words: Option<(String, String)>,
     ) -> Option<Claim<'a>> {
         let took_s = Some(seconds(faster));
         let (faster, slower) = (faster.target.as_str(), slower.target.as_str());
-        let few = standing.versus(slower, faster)?.preliminary.then_some(standing.blocks);
+        let few = standing.versus(slower, faster)?.preliminary.then_some((standing.blocks, blocks));
         let ratio = standing.in_words(slower, faster)?;
         Some(Claim { faster, took_s, slower, ratio, few, words })
     }
@@ -208,7 +211,10 @@ impl<'a> Claim<'a> {
             Some((faster, slower)) => (faster.as_str(), slower.as_str()),
             None => (self.faster, self.slower),
         };
-        let few = self.few.map_or_else(String::new, |blocks| format!(" (rough: only {blocks} blocks)"));
+        let few = self.few.map_or_else(String::new, |(whole, all)| match whole == all {
+            true => format!(" (rough: only {whole} blocks)"),
+            false => format!(" (rough: only {whole} of the {all} blocks that count have every target)"),
+        });
         let took = self.took_s.map_or_else(String::new, |took_s| format!(" ({} s)", units::seconds(took_s)));
         let ratio = in_a_sentence(&self.ratio, "as long");
         format!("{faster}{took} is faster than {slower}, which takes {ratio}{few}")
@@ -216,7 +222,7 @@ impl<'a> Claim<'a> {
 }
 
 /// The same store by two ways, where one is faster.
-fn transports<'a>(group: &[&'a Row], standing: &Standing<'_>) -> Vec<Claim<'a>> {
+fn transports<'a>(group: &[&'a Row], standing: &Standing<'_>, blocks: usize) -> Vec<Claim<'a>> {
     let pairs =
         group.iter().enumerate().flat_map(|(place, one)| group[place + 1..].iter().map(move |other| (one, other)));
     let same = pairs.filter(|(one, other)| one.store == other.store && one.transport != other.transport);
@@ -225,7 +231,7 @@ fn transports<'a>(group: &[&'a Row], standing: &Standing<'_>) -> Vec<Claim<'a>> 
         let words = (format!("{} {}", one.store, over(one.transport)), over(other.transport).to_string());
         // A target that was given a name of its own is called by it.
         let plain = [one, other].iter().all(|row| row.target.starts_with(&row.store));
-        Claim::of(standing, one, other, plain.then_some(words))
+        Claim::of(standing, one, other, blocks, plain.then_some(words))
     });
     claims.collect()
 }
@@ -263,66 +269,89 @@ fn few(blocks: usize) -> String {
 pub(super) const NO_CONTROL: &str =
     "No claim: no store was run twice in each block (A/A control), so the noise is unknown.";
 
-/// What was seen, and why it is no claim.
-fn seen(numbered: &[&Row], why: &str) -> String {
-    let mut bests = numbered.to_vec();
-    bests.dedup_by(|one, other| one.group == other.group);
-    if bests.len() > 1 {
-        let each =
-            bests.iter().map(|row| format!("{} {} in {} s", called(row), row.target, units::seconds(seconds(row))));
-        return format!("Fastest of each kind: {}. {why}", each.collect::<Vec<_>>().join("; "));
-    }
+/// Why nothing is claimed. No target is named before others: that would be a claim.
+fn no_claim(numbered: &[&Row], why: &str) -> String {
     match numbered {
-        // The table has the ratio: its median over blocks may be another one than that of these seconds.
-        [best, .., last] => format!(
-            "{} did the job in {} s, {} in {} s. {why}",
-            best.target,
-            units::seconds(seconds(best)),
-            last.target,
-            units::seconds(seconds(last))
-        ),
         [only] => format!("{} did the job in {} s.", only.target, units::seconds(seconds(only))),
-        [] => String::new(),
+        _ => format!("{why} The table has what was measured."),
     }
 }
 
-/// CPU: which stores used least, and what others used of it where that may be claimed. The one that used next to
-/// least and the one that used most stand for those between. A baseline is never the winner.
+/// CPU: which stores used least, and what others used of it where that may be claimed.
 fn of_cpu(rows: &[Row], standings: &Standings<'_>) -> String {
     let Some(cpu) = standings.cpu().filter(Standing::has_controls) else { return String::new() };
-    let cpu_of = match () {
-        () if have_the_same_ops(rows) => "CPU per op",
-        () if rows.iter().any(|row| row.of_program) => "CPU",
-        () => "CPU for the whole job",
+    let words = LeastWords {
+        least: if rows.iter().any(|row| row.of_program) { "CPU" } else { "CPU per op" },
+        uses: "uses",
+        the_least: "the least",
+        as_much: "as much CPU",
+        value: |_| String::new(),
     };
-    let used = |row: &&&Row| row.numbers.as_ref().map_or(f64::MAX, |numbers| numbers.cpu_us());
-    let mut stores: Vec<&Row> = rows.iter().filter(|row| !row.baseline && row.numbers.is_some()).collect();
-    stores.sort_by(|one, other| used(&one).total_cmp(&used(&other)));
-    let Some(least) = stores.first() else { return String::new() };
-    let (others, tied): (Vec<&Row>, Vec<&Row>) =
-        stores[1..].iter().partition(|row| cpu.is_less(&least.target, &row.target));
-    let beside = if tied.is_empty() { String::new() } else { format!(" as {}", least.target) };
+    let used = |row: &Row| row.numbers.as_ref().map(Numbers::cpu_us);
+    least(rows, &cpu, used, &words)
+}
+
+/// The same of latency, for jobs of requests: who answers most requests may let some of them wait longest.
+fn of_latency(rows: &[Row], standings: &Standings<'_>) -> String {
+    if !rows.iter().any(|row| row.of_requests) {
+        return String::new();
+    }
+    let is_store = |label: &str| rows.iter().any(|row| !row.baseline && row.target == label);
+    let by = standings.by(costs::latency_p99_s, is_store);
+    let Some(latency) = by.filter(Standing::has_controls) else { return String::new() };
+    let words = LeastWords {
+        least: "p99 of a request",
+        uses: "has",
+        the_least: "the shortest",
+        as_much: "as long a p99",
+        value: |p99_ns| format!(" ({})", units::nanoseconds(p99_ns as u64)),
+    };
+    let p99 = |row: &Row| Some(row.numbers.as_ref()?.op_times?.op_ns_p99? as f64);
+    least(rows, &latency, p99, &words)
+}
+
+/// How what is least is called.
+struct LeastWords {
+    least: &'static str,
+    uses: &'static str,
+    the_least: &'static str,
+    as_much: &'static str,
+    /// Behind the name of one that has least.
+    value: fn(f64) -> String,
+}
+
+/// Which stores have least, and what others have of it. The one that has next to least and the one that has most stand
+/// for those between. A baseline is never the winner.
+fn least(rows: &[Row], standing: &Standing<'_>, used: impl Fn(&Row) -> Option<f64>, words: &LeastWords) -> String {
+    let LeastWords { least: what, uses, the_least, as_much, value } = words;
+    let known = rows.iter().filter(|row| !row.baseline).filter_map(|row| Some((row, used(row)?)));
+    let mut stores: Vec<(&Row, f64)> = known.collect();
+    stores.sort_by(|one, other| one.1.total_cmp(&other.1));
+    let Some(&(least, least_used)) = stores.first() else { return String::new() };
+    let is_more = |row: &Row| standing.is_less(&least.target, &row.target);
+    let others = stores.iter().map(|(row, _)| *row).filter(|row| is_more(row));
+    let tied = stores.iter().filter(|(row, _)| !is_more(row));
+    let tied: Vec<String> = tied.map(|(row, used)| format!("{}{}", row.target, value(*used))).collect();
+    let beside = if tied.len() < 2 { String::new() } else { format!(" as {}", least.target) };
     let mut each: Vec<String> = others
-        .iter()
         .filter_map(|row| {
-            let ratio = cpu.in_words(&row.target, &least.target)?;
-            Some(format!("{} uses {}{beside}", row.target, in_a_sentence(&ratio, "as much CPU")))
+            let ratio = standing.in_words(&row.target, &least.target)?;
+            Some(format!("{} {uses} {}{beside}", row.target, in_a_sentence(&ratio, as_much)))
         })
         .collect();
     if each.is_empty() {
-        return match stores.len() {
-            0 | 1 => String::new(),
-            _ => format!("The stores cannot be told apart by {cpu_of}."),
-        };
+        let told = if value(least_used).is_empty() { String::new() } else { format!(": {}", tied.join(", ")) };
+        let is_alone = stores.len() < 2;
+        return if is_alone { String::new() } else { format!("The stores cannot be told apart by {what}{told}.") };
     }
     if each.len() > TOLD {
         each.drain(1..each.len() - 1);
     }
-    let who = match tied.len() {
-        0 => format!("{} uses the least {cpu_of}", least.target),
-        1 => format!("{} and {} are tied for the least {cpu_of}", least.target, tied[0].target),
-        2 => format!("{}, {} and {} are tied for the least {cpu_of}", least.target, tied[0].target, tied[1].target),
-        more => format!("{} and {more} more are tied for the least {cpu_of}", least.target),
+    let who = match tied.as_slice() {
+        [only] => format!("{only} {uses} {the_least} {what}"),
+        [one, other] => format!("{one} and {other} are tied for {the_least} {what}"),
+        [one, other, third] => format!("{one}, {other} and {third} are tied for {the_least} {what}"),
+        more => format!("{} and {} more are tied for {the_least} {what}", more[0], more.len() - 1),
     };
     format!("{who}; {}.", each.join(", "))
 }

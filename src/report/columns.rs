@@ -28,11 +28,18 @@ pub struct Column<T> {
     pub value: fn(&T) -> Value,
     /// CSV and JSON have it.
     pub is_exported: bool,
+    /// Of these, CSV has it only where all columns are asked for.
+    pub is_wide: bool,
 }
 
 /// A column of CSV and JSON alone.
 pub const fn exported<T>(name: &'static str, value: fn(&T) -> Value) -> Column<T> {
-    Column { name, heading: "", format: plain, value, is_exported: true }
+    Column { name, heading: "", format: plain, value, is_exported: true, is_wide: false }
+}
+
+/// A column of JSON, and of CSV with `--wide`.
+pub const fn exported_wide<T>(name: &'static str, value: fn(&T) -> Value) -> Column<T> {
+    Column { is_wide: true, ..exported(name, value) }
 }
 
 /// A column of all forms.
@@ -42,12 +49,12 @@ pub const fn shown<T>(
     format: fn(&Value) -> String,
     value: fn(&T) -> Value,
 ) -> Column<T> {
-    Column { name, heading, format, value, is_exported: true }
+    Column { name, heading, format, value, is_exported: true, is_wide: false }
 }
 
 /// A column of text and Markdown alone: several numbers as one text.
 pub const fn composed<T>(name: &'static str, heading: &'static str, value: fn(&T) -> Value) -> Column<T> {
-    Column { name, heading, format: plain, value, is_exported: false }
+    Column { name, heading, format: plain, value, is_exported: false, is_wide: false }
 }
 
 impl<T> Column<T> {
@@ -230,6 +237,9 @@ pub const ROWS: &[Column<FieldLine>] = &[
     exported("response_us_p99", |line| rate(line, |rated| us(rated.response_ns_p99))),
     exported("response_us_p999", |line| rate(line, |rated| us(rated.response_ns_p999))),
     exported("response_us_max", |line| rate(line, |rated| us(Some(rated.response_ns_max)))),
+    exported_wide("service_us_p50", |line| service(line, |of| Some(of.service_ns_p50))),
+    exported_wide("service_us_p99", |line| service(line, |of| of.service_ns_p99)),
+    exported_wide("service_us_max", |line| service(line, |of| Some(of.service_ns_max))),
     exported("lag_us_p50", |line| rate(line, |rated| us(Some(rated.lag_ns_p50)))),
     exported("lag_us_p99", |line| rate(line, |rated| us(rated.lag_ns_p99))),
     exported("arrivals_a_squared", |line| rate(line, |rated| rated.arrivals_a_squared)),
@@ -315,13 +325,21 @@ fn either(line: &FieldLine, of_job: fn(&Numbers) -> Option<f64>, of_point: impl 
     value(numbers(line).and_then(of_job).or_else(|| point(line).and_then(of_point)))
 }
 
+/// At a rate this time leaves out how long a request waited until it was sent: it is no latency. See [`service`].
 fn op(line: &FieldLine, of_job: fn(&OpTimes) -> Option<u64>, of_point: fn(&Service) -> Option<u64>) -> Value {
-    let of_point = || point(line).and_then(|point| of_point(point.service.as_ref()?));
+    let closed = || point(line).filter(|point| point.rated.is_none());
+    let of_point = || closed().and_then(|point| of_point(point.service.as_ref()?));
     value(us(numbers(line).and_then(|numbers| of_job(numbers.op_times.as_ref()?)).or_else(of_point)))
 }
 
 fn rate<T: Into<Value>>(line: &FieldLine, number: fn(&Rated) -> Option<T>) -> Value {
     value(point(line).and_then(|point| number(point.rated.as_ref()?)))
+}
+
+/// At a rate: from the sending of a request to its answer.
+fn service(line: &FieldLine, number: fn(&Service) -> Option<u64>) -> Value {
+    let rated = point(line).filter(|point| point.rated.is_some());
+    value(us(rated.and_then(|point| number(point.service.as_ref()?))))
 }
 
 fn stale<T: Into<Value>>(line: &FieldLine, number: fn(&Stale) -> Option<T>) -> Value {

@@ -1,5 +1,6 @@
 //! What a trial cost, and what it may be compared with.
 
+use super::times::times;
 use super::verified;
 use crate::model::fans::Encoding;
 use crate::model::record::{Phase, Record};
@@ -40,10 +41,17 @@ pub(super) fn cpu_s(trial: &Record) -> Option<f64> {
     Some(trial.measured().map(used).sum()).filter(|cpu_s| *cpu_s > 0.0)
 }
 
-/// CPU of client and server for each op of a trial, in microseconds; none where its clock is too coarse to tell.
+/// CPU of client and server for each op of the job ([`Record::ops_of_job`]), in microseconds; none where its clock is
+/// too coarse to tell.
 pub(super) fn cpu_us_per_op(trial: &Record) -> Option<f64> {
-    let ops = trial.metrics().ops;
-    Some(cpu_s(trial)? * 1e6 / ops as f64).filter(|_| ops > 0)
+    Some(cpu_s(trial)? * 1e6 / trial.ops_of_job() as f64)
+}
+
+/// The p99 of a trial's requests, in seconds; none where it has too few.
+pub(super) fn latency_p99_s(trial: &Record) -> Option<f64> {
+    let run = trial.phase("run")?;
+    let p99_ns = times(trial, run, &run.times_ns).ok()?.quantile_ns(0.99)?;
+    Some(p99_ns as f64 / 1e9).filter(|p99_s| *p99_s > 0.0)
 }
 
 /// Memory of the store that the kernel cannot take back, at its peak; none where nothing is known.

@@ -33,12 +33,13 @@ fn in_export<T>(columns: &[Column<T>]) -> impl Iterator<Item = &Column<T>> {
     columns.iter().filter(|column| column.is_exported)
 }
 
-/// A line of names, and a line for each; lines end as on Unix (RFC 4180 but for that).
-pub fn csv<T>(columns: &[Column<T>], all: &[T]) -> String {
+/// A line of names, and a line for each; lines end as on Unix (RFC 4180 but for that). `wide` has all columns.
+pub fn csv<T>(columns: &[Column<T>], all: &[T], wide: bool) -> String {
+    let columns: Vec<&Column<T>> = in_export(columns).filter(|column| wide || !column.is_wide).collect();
     let mut lines = csv::Writer::from_writer(Vec::new());
     let mut write = |cells: Vec<String>| lines.write_record(cells).expect("memory takes lines of one length");
-    write(in_export(columns).map(|column| column.name.to_string()).collect());
-    all.iter().for_each(|one| write(in_export(columns).map(|column| cell(&(column.value)(one))).collect()));
+    write(columns.iter().map(|column| column.name.to_string()).collect());
+    all.iter().for_each(|one| write(columns.iter().map(|column| cell(&(column.value)(one))).collect()));
     String::from_utf8(lines.into_inner().expect("memory takes all")).expect("cells are text")
 }
 
@@ -116,7 +117,7 @@ mod tests {
             exported("text", |text| text.to_string().into()),
             exported("nothing", |_| Value::Null),
         ];
-        let text = csv(COLUMNS, &["a", "a,b", "say \"a\"", "two\nlines", " blank", "\r"]);
+        let text = csv(COLUMNS, &["a", "a,b", "say \"a\"", "two\nlines", " blank", "\r"], false);
         let third = "0.30000000000000004";
         let expected = ["a", "\"a,b\"", "\"say \"\"a\"\"\"", "\"two\nlines\"", " blank", "\"\r\""];
         let lines: String = expected.iter().map(|cell| format!("{third},{cell},\n")).collect();
@@ -124,10 +125,18 @@ mod tests {
     }
 
     #[test]
+    fn wide_columns_stand_in_csv_only_where_all_are_asked_for() {
+        const COLUMNS: &[Column<u64>] =
+            &[exported("a", |of| (*of).into()), super::super::columns::exported_wide("b", |of| (*of).into())];
+        assert_eq!(csv(COLUMNS, &[1], false), "a\n1\n");
+        assert_eq!(csv(COLUMNS, &[1], true), "a,b\n1,1\n");
+    }
+
+    #[test]
     fn no_text_is_a_formula_and_empty_cells_stay_empty() {
         const COLUMNS: &[Column<&str>] = &[exported("a", |text| text.to_string().into())];
         let cells = ["", "=1+1", "+1", "@SUM(A1)", "\t=1", "=a,b", "-1", "a=1"];
-        let text = csv(COLUMNS, &cells);
+        let text = csv(COLUMNS, &cells, false);
         assert_eq!(text, "a\n\"\"\n'=1+1\n'+1\n'@SUM(A1)\n'\t=1\n\"'=a,b\"\n-1\na=1\n");
     }
 

@@ -379,6 +379,7 @@ pub fn sentences(grown: &[Grown]) -> Vec<GrowthSentences> {
         let mut said = GrowthSentences::default();
         let target = &ones[0].target;
         let is_out = |one: &&Grown| one.verdict == GrowthVerdict::OutOfProportion;
+        let within = ones.iter().filter(|one| one.verdict == GrowthVerdict::InProportion).count();
         for (one, fit) in ones.iter().filter(is_out).filter_map(|one| Some((one, one.fit?))) {
             let (what, from, unit) = (one.over.what(one.part), units::thousands(fit.from as u64), one.over.unit());
             let what = format!("{target}: the CPU of {what} grows with {} from {from} {unit} on", power(fit));
@@ -394,8 +395,12 @@ pub fn sentences(grown: &[Grown]) -> Vec<GrowthSentences> {
             let what = if what.len() == ones.len() { "everything".to_string() } else { what.join(", ") };
             said.unclear.push(format!("{target}: unclear: {what}: {why}."));
         }
-        if ones.iter().all(|one| one.verdict == GrowthVerdict::InProportion) {
-            said.clear.push(format!("{target}: nothing grows out of proportion."));
+        match (within, ones.iter().any(|one| is_out(&one))) {
+            (all, _) if all == ones.len() => said.clear.push(format!("{target}: nothing grows out of proportion.")),
+            (some, false) if some > 0 => {
+                said.clear.push(format!("{target}: {some} of {} costs grow in proportion.", ones.len()));
+            }
+            _ => {}
         }
         said
     };
@@ -436,6 +441,15 @@ mod tests {
             sizes.iter().map(|size| (size.n, size.cpu_us_lowest, size.cpu_us_median, size.cpu_us_highest)).collect();
         assert_eq!(told, [(1, 2.0, 3.0, 4.0), (4, 7.0, 8.0, 9.0)]);
         assert_eq!(sizes_of(&[]), []);
+    }
+
+    #[test]
+    fn what_is_clear_is_said_before_what_is_not() {
+        let clear = || one("get", Over::Batch, None, GrowthVerdict::InProportion);
+        let unclear = one("set", Over::Keys, None, GrowthVerdict::Unclear("few".to_string()));
+        let said = sentences(&[clear(), clear(), clear(), unclear]);
+        assert_eq!(said[0].clear, ["some: 3 of 4 costs grow in proportion."]);
+        assert_eq!(said[0].unclear.len(), 1);
     }
 
     #[test]

@@ -32,7 +32,7 @@ fn network(records: &[Record]) -> String {
     for record in records.iter().filter(|record| record.is_right() && record.block > 0) {
         let cpu_s: Option<f64> = record.measured().map(|phase| Some(phase.proxy?.cpu_s())).sum();
         let of_target = cpu_us.entry(&record.target.label).or_default();
-        of_target.extend(cpu_s.map(|cpu_s| cpu_s * 1e6 / record.metrics().ops.max(1) as f64));
+        of_target.extend(cpu_s.map(|cpu_s| cpu_s * 1e6 / record.ops_of_job() as f64));
     }
     let (without, with): (Vec<_>, Vec<_>) = cpu_us.into_iter().partition(|(_, cpu_us)| cpu_us.is_empty());
     let each = with

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::formats::{disk, or_dash};
 use super::table::{TableLine, layout, width};
-use crate::model::record::{Outcome, Phase, Record, Usage};
+use crate::model::record::{Outcome, Peak, Phase, Record, Usage};
 use crate::model::units;
 
 /// A line a server, of the first finished trial of each target that has replicas; nothing where none has.
@@ -21,26 +21,27 @@ pub fn told(records: &[Record]) -> String {
     if lines.is_empty() {
         return String::new();
     }
-    let headings = ["server, in its first trial", "CPU s", "memory", "disk", "written", "in sync after"];
+    let headings = ["server, in its first trial", "CPU s", "memory", "mapped", "disk", "written", "in sync after"];
     lines.insert(0, TableLine::Cells(headings.map(str::to_string).to_vec()));
     layout(&lines, width())
 }
 
 fn of_a_trial(record: &Record) -> Vec<TableLine> {
-    let line = |name: &str, usage: Usage, memory: u64, on_disk: Option<u64>, caught_up_s: Option<f64>| {
+    let line = |name: &str, usage: Usage, memory: Peak, on_disk: Option<u64>, caught_up_s: Option<f64>| {
         let sync = or_dash(caught_up_s, |time_s| units::nanoseconds((time_s * 1e9) as u64));
-        let (memory, on_disk, written) = (disk(Some(memory)), disk(on_disk), disk(usage.bytes_written));
-        TableLine::Cells(vec![format!("  {name}"), units::seconds(usage.cpu_s()), memory, on_disk, written, sync])
+        let (held, mapped) = (disk(Some(memory.held_bytes())), disk(Some(memory.file_bytes)));
+        let (cpu, on_disk, written) = (units::seconds(usage.cpu_s()), disk(on_disk), disk(usage.bytes_written));
+        TableLine::Cells(vec![format!("  {name}"), cpu, held, mapped, on_disk, written, sync])
     };
     let used = |of: &dyn Fn(&Phase) -> Option<Usage>| {
         let usages = record.measured().filter_map(of);
         usages.reduce(|sum, one| sum.and(&one)).unwrap_or_default()
     };
-    let memory = record.memory.server.unwrap_or_default().held_bytes();
+    let memory = record.memory.server.unwrap_or_default();
     let primary = line("primary", used(&|phase| phase.server), memory, record.bytes_on_disk, None);
     let replicas = record.replicas.iter().enumerate().map(|(place, replica)| {
         let usage = used(&|phase| phase.replicas.get(place).copied());
-        line(&replica.name, usage, replica.memory.held_bytes(), replica.bytes_on_disk, replica.caught_up_s)
+        line(&replica.name, usage, replica.memory, replica.bytes_on_disk, replica.caught_up_s)
     });
     std::iter::once(primary).chain(replicas).collect()
 }

@@ -35,11 +35,20 @@ pub fn width() -> usize {
 
 /// The first column is the target's rank and name; these columns of [`ROWS`] follow.
 const OF_JOBS: &[&str] =
-    &["took_s", "vs_best_interval", "waiting_share", "cpu_us_per_op", "memory_bytes", "disk_bytes"];
+    &["took_s", "vs_best_interval", "waiting_share", "cpu_us_per_op", "memory_bytes", "file_bytes", "disk_bytes"];
 
 /// The same where questions followed.
-const OF_QUERIES: &[&str] =
-    &["took_s", "vs_best_interval", "ask_s", "ask_us_p50", "ask_us_p99", "cpu_us_per_op", "memory_bytes", "disk_bytes"];
+const OF_QUERIES: &[&str] = &[
+    "took_s",
+    "vs_best_interval",
+    "ask_s",
+    "ask_us_p50",
+    "ask_us_p99",
+    "cpu_us_per_op",
+    "memory_bytes",
+    "file_bytes",
+    "disk_bytes",
+];
 
 /// What a job of requests tells instead of its seconds.
 const OF_REQUESTS: &[&str] = &[
@@ -49,12 +58,21 @@ const OF_REQUESTS: &[&str] = &[
     "latency_us_p99",
     "cpu_us_per_op",
     "memory_bytes",
+    "file_bytes",
     "disk_bytes",
 ];
 
 /// And a job that replays recorded traffic, whose misses stand below the table.
-const OF_TRACE: &[&str] =
-    &["took_s", "vs_best_interval", "requests_per_s", "waiting_share", "cpu_us_per_op", "memory_bytes", "disk_bytes"];
+const OF_TRACE: &[&str] = &[
+    "took_s",
+    "vs_best_interval",
+    "requests_per_s",
+    "waiting_share",
+    "cpu_us_per_op",
+    "memory_bytes",
+    "file_bytes",
+    "disk_bytes",
+];
 
 /// And a job that reads what a store was filled with.
 const OF_LOOKUPS: &[&str] = &[
@@ -64,6 +82,7 @@ const OF_LOOKUPS: &[&str] = &[
     "latency_us_p50",
     "latency_us_p99",
     "memory_bytes_per_entry",
+    "file_bytes",
     "disk_bytes_per_entry",
 ];
 
@@ -75,6 +94,7 @@ const OF_READING: &[&str] = &[
     "latency_us_p99",
     "read_bytes_per_lookup",
     "memory_bytes_per_entry",
+    "file_bytes",
     "disk_bytes_per_entry",
 ];
 
@@ -83,7 +103,7 @@ const WIDE_OF_LOOKUPS: &[&str] =
     &["took_s", "fill_s", "entries", "found_share", "read_bytes", "cpu_us_per_op", "memory_bytes", "disk_bytes"];
 
 /// And a program of the user's, of which no op is known.
-const OF_PROGRAMS: &[&str] = &["took_s", "vs_best_interval", "cpu_s", "both_memory_bytes", "disk_bytes"];
+const OF_PROGRAMS: &[&str] = &["took_s", "vs_best_interval", "cpu_s", "both_memory_bytes", "file_bytes", "disk_bytes"];
 
 /// What can be told of it besides.
 const WIDE_OF_PROGRAMS: &[&str] = &[
@@ -91,7 +111,6 @@ const WIDE_OF_PROGRAMS: &[&str] = &[
     "cpu_vs_least_interval",
     "final_flush_s",
     "system_share",
-    "file_bytes",
     "written_bytes",
     "cores_used",
     "trials",
@@ -113,7 +132,6 @@ const WIDE: &[&str] = &[
     "latency_us_max",
     "timed_one_in",
     "system_share",
-    "file_bytes",
     "written_bytes",
     "written_per_user_byte",
     "allocated_per_user_byte",
@@ -231,7 +249,7 @@ pub enum TableLine {
 const NAME_WIDTH: usize = 8;
 
 /// Columns that a narrow terminal may do without, the first to go first.
-const DISPENSABLE: [&str; 6] = ["disk", "memory", "waiting", "op p50", "CPU us/op", "CPU s"];
+const DISPENSABLE: [&str; 7] = ["op p50", "disk", "mapped", "memory", "waiting", "CPU us/op", "CPU s"];
 /// So much of the longest name must have room before columns go.
 const NAME_WANTED: usize = 14;
 

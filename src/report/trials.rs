@@ -50,6 +50,7 @@ pub struct Trial {
     /// Of the server, or of the trial's process where the store lives in it; of the whole trial.
     pub anonymous_bytes: Option<u64>,
     pub shared_bytes: Option<u64>,
+    pub file_bytes: Option<u64>,
     /// Of the trial's process where the store is a server.
     pub client_anonymous_bytes: Option<u64>,
     pub bytes_on_disk: Option<u64>,
@@ -106,7 +107,7 @@ fn trial(record: &Record, counted: &Counted) -> Trial {
     let has_numbers = status.has_numbers() && !record.run.answers_only;
     let numbers = || Some(record).filter(|_| has_numbers);
     let per_op = |cpu_s: Option<f64>| {
-        let ops = record.metrics().ops.max(1) as f64;
+        let ops = record.ops_of_job() as f64;
         cpu_s.filter(|_| has_numbers).map(|cpu_s| cpu_s * 1e6 / ops)
     };
     let memory = numbers().and_then(Record::store_memory);
@@ -138,6 +139,7 @@ fn trial(record: &Record, counted: &Counted) -> Trial {
         server_cpu_us_per_op: per_op(record.measured().map(|phase| Some(phase.servers()?.cpu_s())).sum()),
         anonymous_bytes: memory.map(|memory| memory.anonymous_bytes),
         shared_bytes: memory.map(|memory| memory.shared_bytes),
+        file_bytes: memory.map(|memory| memory.file_bytes),
         client_anonymous_bytes: numbers().and_then(cells::client_anonymous_bytes),
         bytes_on_disk: numbers().and_then(Record::disk_bytes),
         load_1m: record.machine.load_1m,
@@ -191,6 +193,7 @@ pub const TRIALS: &[Column<Trial>] = &[
     composed("both_memory_bytes", "memory", |trial| memories(trial.client_anonymous_bytes, memory_bytes(trial)).into()),
     exported("anonymous_bytes", |trial| value(trial.anonymous_bytes)),
     exported("shared_bytes", |trial| value(trial.shared_bytes)),
+    shown("file_bytes", "mapped", bytes, |trial| value(trial.file_bytes)),
     exported("client_anonymous_bytes", |trial| value(trial.client_anonymous_bytes)),
     shown("disk_bytes", "disk", bytes, |trial| value(trial.bytes_on_disk)),
     shown("load_1m", "load", digits, |trial| trial.load_1m.into()),
@@ -200,8 +203,8 @@ pub const TRIALS: &[Column<Trial>] = &[
 
 const FIRST: &[&str] = &["target", "block", "position"];
 const OF_POINTS: &[&str] = &["part", "step", "took_s", "units_per_s"];
-const OF_JOBS: &[&str] = &["cpu_us_per_op", "memory_bytes"];
-const OF_PROGRAMS: &[&str] = &["cpu_s", "both_memory_bytes"];
+const OF_JOBS: &[&str] = &["cpu_us_per_op", "memory_bytes", "file_bytes"];
+const OF_PROGRAMS: &[&str] = &["cpu_s", "both_memory_bytes", "file_bytes"];
 const LAST: &[&str] = &["disk_bytes", "load_1m", "cpu_pressure_share", "note"];
 
 /// A table of them, the headings first; a trial without numbers says why.

@@ -67,9 +67,26 @@ pub(super) fn in_a_sentence(ratio: &str, as_what: &str) -> String {
     ratio.replacen('x', &format!(" times {as_what}"), 1)
 }
 
-/// To the first digit of half the interval, and three digits in all.
+/// To the first digit of half the interval, and three digits in all; two of a ratio below 0.1, which two places would
+/// show as nothing.
 fn places_of(width: f64, ratio: f64) -> usize {
-    let most = (2.0 - libm::log10(ratio.max(1e-9)).floor()).clamp(0.0, 2.0);
+    let size = libm::log10(ratio.max(1e-9)).floor();
+    let most = if size < -1.0 { 1.0 - size } else { (2.0 - size).clamp(0.0, 2.0) };
     let supported = if width > 0.0 { (-libm::log10(width / 2.0).floor()).max(0.0) } else { most };
     supported.min(most) as usize
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_small_ratio_is_not_nothing() {
+        let of = |ratio, low, high| versus(Versus { ratio, low, high, preliminary: false });
+        assert_eq!(of(0.0029, Some(0.0019), Some(0.0042)), "0.003x [0.002-0.004]");
+        assert_eq!(of(0.0107, None, None), "0.011x");
+        assert_eq!(of(0.021, Some(0.0201), Some(0.0259)), "0.021x [0.020-0.026]");
+        assert_eq!(of(0.14, None, None), "0.14x");
+        assert_eq!(of(1.18, Some(1.14), Some(1.27)), "1.18x [1.14-1.27]");
+    }
 }

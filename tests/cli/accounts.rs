@@ -1,6 +1,7 @@
 //! Whose memory and CPU stand in a row.
 
 use kvfair::model::trial::Transport;
+use kvfair::model::units;
 use serde_json::Value;
 
 use crate::cli::strangers::port_of;
@@ -17,7 +18,9 @@ fn held(record: &Value, of: &str, what: &str) -> u64 {
 #[cfg(target_os = "linux")]
 fn maps_of_files_are_no_memory_and_shared_buffers_are() {
     let desk = Desk::new();
-    desk.run(&[&SMALL[..], &["1", "lmdb", "postgres"]].concat()).exits(0);
+    let said = desk.run(&[&SMALL[..], &["1", "lmdb", "postgres"]].concat());
+    said.exits(0).shows("CPU us/op memory mapped disk");
+    desk.run(&["show", "--all"]).exits(0).shows("CPU us/op memory mapped disk");
     let (lmdb, postgres) = (desk.record("lmdb"), desk.record("postgres"));
     assert_eq!(held(&lmdb, "client", "shared_bytes"), 0, "its file is mapped, on tmpfs too");
     assert!(
@@ -25,6 +28,9 @@ fn maps_of_files_are_no_memory_and_shared_buffers_are() {
         "{}",
         lmdb["memory"]
     );
+    let mapped = units::bytes(held(&lmdb, "client", "file_bytes"));
+    let row = said.out.lines().find(|line| line.trim_start().starts_with("lmdb ")).expect("a row");
+    assert!(row.contains(&format!("  {mapped}  ")), "{mapped}: {row}");
     assert!(held(&postgres, "server", "shared_bytes") > 5_000_000, "{}", postgres["memory"]);
     let rows = desk.rows();
     let row = rows.iter().find(|row| row["target"] == "postgres").expect("a row");

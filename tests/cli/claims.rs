@@ -57,6 +57,29 @@ fn a_run_of_three_blocks_claims_nothing_and_does_nothing_besides() {
     assert!(!said.out.contains("rank") && !said.out.contains('['), "no interval, no rank: {}", said.out);
 }
 
+/// Without a claim no sentence names one target before another.
+#[test]
+fn a_run_without_a_claim_has_no_heading_of_a_winner() {
+    let desk = Desk::new();
+    let said = desk.run(&run(&["--blocks", "1", "lmdb", "sqlite", "--html", "page.html"]));
+    said.exits(0).shows("No claim: 1 block ran, and a claim needs at least 4. The table has what was measured.");
+    let page = std::fs::read_to_string(desk.home().join("page.html")).expect("a page");
+    let heading = page.split_once("<h1>").and_then(|(_, rest)| rest.split_once("</h1>")).expect("a heading").0;
+    assert!(heading.starts_with("No claim: ") && !heading.contains("lmdb"), "{heading}");
+    desk.run(&run(&["--blocks", "1", "lmdb"])).exits(0).shows("lmdb did the job in ");
+}
+
+/// The store that answers most requests a second may let some of them wait longest.
+#[test]
+fn a_verdict_of_requests_names_latency_too() {
+    let desk = Desk::new();
+    let mixed = ["run", "mixed", "--blocks", "4", "--records", "300", "--requests", "3000", "lmdb", "redis+unix"];
+    let said = desk.run(&mixed);
+    said.exits(0).shows("p99 of a request");
+    let said = desk.run(&run(&["--blocks", "4", "lmdb", "sqlite"]));
+    assert!(!said.exits(0).out.contains("p99 of a request"), "of other jobs nothing waits for an answer: {}", said.out);
+}
+
 /// Wall time may be disturbed by whoever shares the machine; CPU is what is compared then.
 #[test]
 fn a_store_that_works_harder_is_found_by_its_cpu_whoever_else_is_at_work() {

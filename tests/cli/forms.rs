@@ -95,7 +95,12 @@ fn csv_and_json_tell_the_same_in_one_shape() {
         for (ending, rows) in [("", "rows"), ("all.", "trials")] {
             let [csv, json] = csv_and_json(name, ending, rows);
             assert!(json.len() > 2 && json[0].len() > 20, "{name}: {:?}", json[0]);
-            assert_eq!(csv, json, "{name} {rows}");
+            // JSON has all columns, and CSV has these only with --wide.
+            let usual: Vec<bool> = json[0].iter().map(|name| !name.starts_with("service_us_")).collect();
+            let usual = |row: &Vec<String>| -> Vec<String> {
+                row.iter().zip(&usual).filter(|(_, usual)| **usual).map(|(cell, _)| cell.clone()).collect()
+            };
+            assert_eq!(csv, json.iter().map(usual).collect::<Vec<_>>(), "{name} {rows}");
             names.insert((rows, json[0].clone()));
         }
     }

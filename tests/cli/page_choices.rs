@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use crate::cli::forms::results;
 use crate::cli::page::{changed, embedded, heading, is_of, lines, page_of, records, says};
-use crate::common::desk::{Desk, one_line};
+use crate::common::desk::{Desk, Said, one_line};
 
 /// What the ratios of 40 targets to each other may take, in bytes, where nothing has an interval.
 const BASES_BYTES_MAX: usize = 30_000;
@@ -197,12 +197,17 @@ fn a_tie_for_first_place_is_said_first() {
     says(&page, &["tied: the order is not known", "Ties may hide differences below "]);
 }
 
-/// An op by one way of asking is not an op by another: then CPU is that of the whole job.
+/// An op by one way of asking is not an op by another: CPU is for an op of the job as it is asked one by one.
 #[test]
-fn cpu_is_that_of_the_whole_job_where_targets_ask_in_several_ways() {
-    let told = |cpu: &str| format!("redis+unix uses the least {cpu}; redis uses 1.17 times as much CPU [1.13-1.25].");
+fn cpu_is_for_the_same_op_where_targets_ask_in_several_ways() {
+    let told = "redis+unix uses the least CPU per op; redis uses 1.17 times as much CPU [1.13-1.25].";
+    let cpu = |said: &Said| {
+        let row = said.out.lines().find(|line| line.contains(" redis  ")).expect("a row").to_string();
+        row.split("%").nth(1).expect("columns behind the waiting").to_string()
+    };
     let (said, _) = changed(|_| ());
-    assert!(one_line(&said.out).contains(&told("CPU per op")), "{}", said.out);
+    assert!(one_line(&said.out).contains(told), "{}", said.out);
+    let portable = cpu(&said);
     let (said, page) = changed(|record| {
         if is_of(record, "redis") {
             record["job"]["via"] = "batch".into();
@@ -211,6 +216,53 @@ fn cpu_is_that_of_the_whole_job_where_targets_ask_in_several_ways() {
             }
         }
     });
-    assert!(one_line(&said.out).contains(&told("CPU for the whole job")), "{}", said.out);
-    says(&page, &["<h2>CPU for the whole job</h2>", "times as much CPU as redis+unix"]);
+    assert!(one_line(&said.out).contains(told), "{}", said.out);
+    assert_eq!(cpu(&said), portable);
+    says(&page, &["times as much CPU per op as redis+unix"]);
+}
+
+/// At rates all trials take the same time: the control is that of the response that is claimed.
+#[test]
+fn the_noise_of_rates_is_that_of_their_responses() {
+    let (_, page) = page_of(&results("rates"));
+    says(&page, &[" against itself ", ", requests at 2,000/s, p99"]);
+    assert!(!page.contains("not run: the noise is unknown"), "{page}");
+}
+
+/// Five blocks count, and one of them lacks a target: both numbers are named.
+#[test]
+fn blocks_that_lack_a_target_are_no_contradiction() {
+    let mut all = records("fans");
+    all.retain(|record| record["block"].as_u64() <= Some(5));
+    all.retain(|record| record["block"] != 5 || !is_of(record, "redis") || record["aa_control"] == true);
+    for record in &mut all {
+        record.as_object_mut().expect("a record").remove("noise");
+        let slower = if is_of(record, "redis") { 3.0 } else { 1.0 };
+        for phase in record["phases"].as_array_mut().expect("phases") {
+            phase["took_s"] = (slower * phase["took_s"].as_f64().expect("seconds")).into();
+        }
+    }
+    let (said, _) = page_of(&lines(&all));
+    assert!(one_line(&said.out).contains("only 4 of the 5 blocks that count have every target"), "{}", said.out);
+}
+
+/// Each is the best of its panel, and they took 0.89 s and 1.06 s: they do not stand at the same place.
+#[test]
+fn targets_of_different_panels_stand_at_their_seconds() {
+    let (_, page) = changed(|record| {
+        if is_of(record, "redis") {
+            record["job"]["via"] = "batch".into();
+        }
+    });
+    let (_, picture) = page.split_once("<section data-measure=\"seconds\"").expect("a picture of seconds");
+    let picture = picture.split_once("</section>").expect("its end").0;
+    let places = |name: &str| {
+        let (_, row) = picture.rsplit_once(&format!(">{name}<")).expect("a row");
+        let (_, x) = row.split_once("cx=\"").expect("a dot");
+        x.split('"').next().and_then(|x| x.parse::<f64>().ok()).expect("a place")
+    };
+    let (first, second) = (places("redis+unix"), places("redis"));
+    assert!(second > first + 20.0, "{first} {second}");
+    says(picture, &[">seconds<", " s</text>", "Ratios are to the best target of the panel"]);
+    assert!(!picture.contains("noise: same store twice") && !picture.contains("1x</text>"), "{picture}");
 }

@@ -56,6 +56,31 @@ fn rates_are_kept_alike_on_every_kind_of_store_and_every_answer_is_looked_at() {
     }
 }
 
+/// The time from sending to answer leaves the wait out: no column calls it latency, and CSV has it with all columns.
+#[test]
+fn at_a_rate_only_the_response_is_a_latency() {
+    let desk = Desk::new();
+    desk.run(&[&RATED[..], &["--rate", "2k", "--requests", "2000", "--writes", "20", "redis+unix"]].concat()).exits(0);
+    let csv = |wide: &[&str]| {
+        let out = desk.run(&[&["show", "--csv"], wide].concat()).exits(0).out.clone();
+        let lines: Vec<Vec<String>> = out.lines().map(|line| line.split(',').map(str::to_string).collect()).collect();
+        move |name: &str| {
+            let place = lines[0].iter().position(|heading| heading == name)?;
+            Some(lines[1][place].parse::<f64>().ok())
+        }
+    };
+    let (usual, wide) = (csv(&[]), csv(&["--wide"]));
+    let response = usual("response_us_p99").flatten().expect("a number");
+    for name in ["latency_us_p50", "latency_us_p99", "latency_us_max"] {
+        assert_eq!(usual(name), Some(None), "{name} is empty at a rate");
+    }
+    assert_eq!(usual("service_us_p99"), None, "it is no usual column");
+    let service = wide("service_us_p99").flatten().expect("a number");
+    assert!(0.0 < service && service <= 1.01 * response, "{service} us of {response} us");
+    let row = &desk.rows()[0];
+    assert!(row["latency_us_p99"].is_null() && row["service_us_p99"].as_f64() == Some(service), "{row}");
+}
+
 /// What was asked until then must have been done all the same.
 #[test]
 fn a_rate_that_cannot_be_kept_is_given_up_said_and_checked() {

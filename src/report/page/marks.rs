@@ -59,10 +59,12 @@ pub fn said(sentences: &[(bool, &str)]) -> String {
     sentences.iter().filter(|(is, _)| *is).map(|(_, words)| *words).collect::<Vec<_>>().join(" ")
 }
 
-/// A logarithmic axis of ratios.
+/// A logarithmic axis of ratios, or of seconds.
 pub struct RatioAxis {
     low: f64,
     high: f64,
+    /// Behind its numbers.
+    unit: &'static str,
     /// Where it begins and ends in the picture.
     ends: (f64, f64),
 }
@@ -70,12 +72,22 @@ pub struct RatioAxis {
 impl RatioAxis {
     /// Around all of these ratios, and 1.
     pub fn around(ratios: impl Iterator<Item = f64>, ends: (f64, f64)) -> RatioAxis {
-        let all = ratios.filter(|ratio| *ratio > 0.0 && ratio.is_finite());
-        let (low, high) = all.fold((1.0_f64, 1.0_f64), |(low, high), ratio| (low.min(ratio), high.max(ratio)));
+        RatioAxis::of(ratios.chain([1.0]), "x", ends)
+    }
+
+    /// Around all of these seconds.
+    pub fn of_seconds(seconds: impl Iterator<Item = f64>, ends: (f64, f64)) -> RatioAxis {
+        RatioAxis::of(seconds, " s", ends)
+    }
+
+    fn of(numbers: impl Iterator<Item = f64>, unit: &'static str, ends: (f64, f64)) -> RatioAxis {
+        let all = numbers.filter(|number| *number > 0.0 && number.is_finite());
+        let span = all.map(|number| (number, number)).reduce(|one, other| (one.0.min(other.0), one.1.max(other.1)));
+        let (low, high) = span.unwrap_or((1.0, 1.0));
         // Less than this across would draw noise large.
         let (low, high) = if high / low < 1.2 { (low / 1.1, high * 1.1) } else { (low, high) };
         let margin = libm::pow(high / low, MARGIN_SHARE);
-        RatioAxis { low: low / margin, high: high * margin, ends }
+        RatioAxis { low: low / margin, high: high * margin, unit, ends }
     }
 
     /// Its end at what lies beyond it.
@@ -108,8 +120,9 @@ impl RatioAxis {
     pub fn drawn(&self, top: f64, bottom: f64, title: &str) -> Markup {
         html! {
             @for tick in self.ticks() {
-                (line((self.x(tick), top), (self.x(tick), bottom), if tick == 1.0 { GREY } else { GRID }))
-                (text(self.x(tick), bottom + 16.0, &tick_text(tick), GREY, "middle"))
+                @let is_origin = tick == 1.0 && self.unit == "x";
+                (line((self.x(tick), top), (self.x(tick), bottom), if is_origin { GREY } else { GRID }))
+                (text(self.x(tick), bottom + 16.0, &tick_text(tick, self.unit), GREY, "middle"))
             }
             (text((self.ends.0 + self.ends.1) / 2.0, bottom + 36.0, title, GREY, "middle"))
         }
@@ -214,12 +227,12 @@ pub fn reason(x: f64, y: f64, words: &str) -> Markup {
     text(x, y, words, if words.starts_with("FAILED") { LINES[5] } else { GREY }, "start")
 }
 
-/// "0.5x", "1.25x", "1,000x".
-fn tick_text(ratio: f64) -> String {
-    if ratio >= 1000.0 {
-        return format!("{}x", units::thousands(ratio.round() as u64));
+/// "0.5x", "1.25x", "1,000 s".
+fn tick_text(number: f64, unit: &str) -> String {
+    if number >= 1000.0 {
+        return format!("{}{unit}", units::thousands(number.round() as u64));
     }
-    format!("{}x", format!("{ratio:.4}").trim_end_matches('0').trim_end_matches('.'))
+    format!("{}{unit}", format!("{number:.6}").trim_end_matches('0').trim_end_matches('.'))
 }
 
 pub fn cut(text: &str, letters: usize) -> String {
@@ -242,9 +255,8 @@ mod tests {
             (0.1, 12.0, "0.1 0.2 0.5 1 2 5 10"),
             (0.05, 5000.0, "0.1 1 10 100 1,000"),
         ] {
-            let ticks = RatioAxis { low, high, ends: (0.0, 1.0) }.ticks();
-            let told: Vec<String> =
-                ticks.iter().map(|tick| tick_text(*tick).trim_end_matches('x').to_string()).collect();
+            let ticks = RatioAxis { low, high, unit: "x", ends: (0.0, 1.0) }.ticks();
+            let told: Vec<String> = ticks.iter().map(|tick| tick_text(*tick, "")).collect();
             assert_eq!(told.join(" "), expected);
         }
         assert_eq!([px(1.0), px(1.24), px(10.0)], ["1", "1.2", "10"]);
@@ -252,12 +264,14 @@ mod tests {
 
     #[test]
     fn equal_ratios_are_equal_lengths_and_what_lies_beyond_is_at_the_end() {
-        let axis = RatioAxis { low: 0.5, high: 8.0, ends: (300.0, 700.0) };
+        let axis = RatioAxis { low: 0.5, high: 8.0, unit: "x", ends: (300.0, 700.0) };
         let lengths = [axis.x(2.0) - axis.x(1.0), axis.x(4.0) - axis.x(2.0)];
         assert!((lengths[0] - lengths[1]).abs() < 1e-9 && (axis.x(8.0) - 700.0).abs() < 1e-9, "{lengths:?}");
         assert!(axis.has(8.0) && !axis.has(9.0) && (axis.x(9.0) - 700.0).abs() < 1e-9);
         let around = RatioAxis::around([3.0, f64::NAN, 0.0].into_iter(), (0.0, 1.0));
         assert!(around.has(1.0) && around.has(3.0) && !around.has(0.5));
+        let seconds = RatioAxis::of_seconds([0.02, 0.08].into_iter(), (0.0, 1.0));
+        assert!(seconds.has(0.08) && !seconds.has(1.0), "seconds have no origin");
     }
 
     #[test]

@@ -193,15 +193,14 @@ fn pictures(input: &PageInput<'_>) -> Markup {
     });
     let costs: Vec<RatioPicture> = costs.collect();
     let bytes: Vec<RatioPicture> = whole().flat_map(ratios::of_bytes).collect();
-    let of_costs = (picture::axis_of(&costs), if costs.len() > 1 { "time and CPU" } else { "" });
-    let of_bytes = (picture::axis_of(&bytes), if bytes.len() > 1 { "memory and disk" } else { "" });
-    let each = costs.iter().map(|picture| (picture, &of_costs, false));
-    let each = each.chain(bytes.iter().map(|picture| (picture, &of_bytes, !costs.is_empty())));
+    let each = costs.iter().map(|picture| (picture, &costs, false));
+    let each = each.chain(bytes.iter().map(|picture| (picture, &bytes, !costs.is_empty())));
     html! {
-        @for (place, (picture, (axis, alike), is_more)) in each.enumerate() {
+        @for (place, (picture, beside, is_more)) in each.enumerate() {
+            @let (axis, alike) = (picture::axis_of(beside, picture.unit), picture::alike(beside, picture.unit));
             section data-measure=(picture.measure) data-more=[is_more.then_some("")] {
                 h2 { (picture.title) }
-                (picture::figure(picture, axis, alike))
+                (picture::figure(picture, &axis, alike))
             }
             @if place == 0 { (strip::evidence(input)) }
         }

@@ -5,7 +5,7 @@ use maud::{Markup, html};
 use super::marks::{
     self, AXIS, DrawMark, Legend, MARGIN, RatioAxis, WIDTH, arrow, band, bar, cut, dot, line, reason, said, text,
 };
-use super::ratios::{RatioPanel, RatioPicture, RatioPlace, RatioRow};
+use super::ratios::{AxisUnit, RatioPanel, RatioPicture, RatioPlace, RatioRow};
 use crate::report::chart::palette::{GREY, GRID, LINES, PAPER, Stroke, TEXT, hex};
 use crate::report::chart::plot::px;
 use crate::report::chart::shortened;
@@ -25,8 +25,9 @@ const TITLE: f64 = 26.0;
 /// So much of a reason stands in the picture; the table has all of it.
 const REASON_LETTERS: usize = 62;
 
-/// Around all that is drawn in these pictures, which are compared by eye.
-pub fn axis_of(pictures: &[RatioPicture]) -> RatioAxis {
+/// Around all that is drawn in those of these pictures that have this unit, which are compared by eye.
+pub fn axis_of(pictures: &[RatioPicture], unit: AxisUnit) -> RatioAxis {
+    let pictures: Vec<&RatioPicture> = pictures.iter().filter(|picture| picture.unit == unit).collect();
     let rows = pictures.iter().flat_map(|picture| &picture.panels).flat_map(|panel| &panel.rows);
     let drawn = rows.flat_map(|row| match &row.place {
         RatioPlace::At { versus, blocks } => {
@@ -36,8 +37,25 @@ pub fn axis_of(pictures: &[RatioPicture]) -> RatioAxis {
         RatioPlace::AtLeast(ratio) => vec![*ratio],
         RatioPlace::Nowhere(_) => Vec::new(),
     });
-    let band = pictures.iter().filter_map(|picture| picture.band).flat_map(|(low, high)| [low, high]);
-    RatioAxis::around(drawn.chain(band), (PLOT, PLOT_END))
+    match unit {
+        AxisUnit::Seconds => RatioAxis::of_seconds(drawn, (PLOT, PLOT_END)),
+        AxisUnit::Times => {
+            let band = pictures.iter().filter_map(|picture| picture.band).flat_map(|(low, high)| [low, high]);
+            RatioAxis::around(drawn.chain(band), (PLOT, PLOT_END))
+        }
+    }
+}
+
+/// What the pictures of one axis are of; empty where there is one.
+pub fn alike(pictures: &[RatioPicture], unit: AxisUnit) -> &'static str {
+    let all: Vec<&str> = pictures.iter().filter(|picture| picture.unit == unit).map(|one| one.measure).collect();
+    match (all.contains(&"seconds"), all.contains(&"cpu")) {
+        _ if all.len() < 2 => "",
+        (true, true) => "time and CPU",
+        (true, false) => "time",
+        (false, true) => "CPU",
+        (false, false) => "memory and disk",
+    }
 }
 
 /// The picture with its caption. `alike` names the pictures that have the same axis; empty for one by itself.
@@ -48,7 +66,7 @@ pub fn figure(picture: &RatioPicture, axis: &RatioAxis, alike: &str) -> Markup {
 
 /// The picture as a file of its own.
 pub fn document(heading: &str, picture: &RatioPicture) -> String {
-    let (height, drawn) = drawn(picture, &axis_of(std::slice::from_ref(picture)));
+    let (height, drawn) = drawn(picture, &axis_of(std::slice::from_ref(picture), picture.unit));
     marks::document(heading, height, &drawn, &caption(picture, ""))
 }
 
@@ -57,10 +75,17 @@ fn caption(picture: &RatioPicture, alike: &str) -> String {
         "" => "Logarithmic axis.".to_string(),
         alike => format!("Logarithmic axis, the same in all charts of {alike}."),
     };
+    let is_of_seconds = picture.unit == AxisUnit::Seconds;
+    let noise = picture
+        .band
+        .filter(|_| is_of_seconds)
+        .map(|(low, high)| format!("Noise: the same store run twice came out from {low:.2}x to {high:.2}x of itself."));
     said(&[
         (!picture.about.is_empty(), picture.about),
         (true, &axis),
+        (is_of_seconds, "Ratios are to the best target of the panel. Nothing is claimed across panels."),
         (true, "Ratios compare trials of the same block."),
+        (noise.is_some(), noise.as_deref().unwrap_or_default()),
         (picture.is_seen_once, "One block ran: there is no interval and no claim."),
         (picture.is_rough(), "About: 4 or 5 blocks count, so the interval is rough."),
         (picture.is_noisy, "Noisy: only the end of an interval that is nearest to 1x is claimed (at least)."),
@@ -80,7 +105,7 @@ fn drawn(picture: &RatioPicture, axis: &RatioAxis) -> (f64, Markup) {
         title { (summary(picture)) }
         rect width=(px(WIDTH)) height=(px(height)) fill=(hex(PAPER.light)) {}
         (legend.drawn())
-        @if let Some((low, high)) = picture.band {
+        @if let Some((low, high)) = drawn_band(picture) {
             (band(axis.x(low), axis.x(high), top, bottom))
         }
         (axis.drawn(top, bottom, &picture.axis))
@@ -89,6 +114,11 @@ fn drawn(picture: &RatioPicture, axis: &RatioAxis) -> (f64, Markup) {
         }
     };
     (height, drawn)
+}
+
+/// Noise is a ratio: it has no place on an axis of seconds.
+fn drawn_band(picture: &RatioPicture) -> Option<(f64, f64)> {
+    picture.band.filter(|_| picture.unit == AxisUnit::Times)
 }
 
 fn has_place(panel: &RatioPanel) -> bool {
@@ -210,7 +240,7 @@ fn legend(picture: &RatioPicture) -> Legend {
             "one block each",
             any(&has_blocks),
         ),
-        (|x, y| band(x + 2.0, x + 30.0, y - 9.0, y + 9.0), "noise: same store twice", picture.band.is_some()),
+        (|x, y| band(x + 2.0, x + 30.0, y - 9.0, y + 9.0), "noise: same store twice", drawn_band(picture).is_some()),
         (|x, y| bracket(x + 20.0, y, y), "tied: the order is not known", shared),
         (arrow, "cut off: at least", any(&is_cut_off)),
     ];

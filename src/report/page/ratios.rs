@@ -7,12 +7,21 @@ use super::PagePart;
 use crate::model::record::Record;
 use crate::model::trial::Transport;
 use crate::model::units;
-use crate::report::cells::{Numbers, Row, Status, have_the_same_ops, least_cpu};
+use crate::report::cells::{Numbers, Row, Status, least_cpu};
 use crate::report::costs::BATCH_ENGINES;
 use crate::report::standing::{Standing, by_target};
 use crate::report::versus::{Versus, at_least, versus};
 use crate::report::{aa, columns, costs, table};
 use crate::stats::sample::Sample;
+
+/// What the axis of a picture counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AxisUnit {
+    /// Times one target.
+    Times,
+    /// Where panels have no target in common: one ratio in two panels would be two times.
+    Seconds,
+}
 
 /// Rows of ratios on one axis.
 pub struct RatioPicture {
@@ -22,6 +31,7 @@ pub struct RatioPicture {
     pub title: String,
     /// What the axis counts, and of which target: the words of the heading's claims.
     pub axis: String,
+    pub unit: AxisUnit,
     /// What is counted, where it needs words.
     pub about: &'static str,
     pub panels: Vec<RatioPanel>,
@@ -62,11 +72,12 @@ pub struct RatioRow {
 /// Where a target stands on the axis.
 pub enum RatioPlace {
     At {
+        /// On an axis of seconds these, without an interval.
         versus: Versus,
-        /// The ratio of each block.
+        /// The ratio of each block, or its seconds.
         blocks: Vec<f64>,
     },
-    /// It was cut off.
+    /// It was cut off at this ratio, or these seconds.
     AtLeast(f64),
     /// It has no number, and why.
     Nowhere(String),
@@ -82,6 +93,8 @@ pub fn of_seconds(part: &PagePart<'_>) -> Option<RatioPicture> {
     let ranked: Vec<&Row> = rows.iter().filter(|row| !row.baseline && row.numbers.is_some()).collect();
     let first = *ranked.first().filter(|row| costs.contains_key(row.target.as_str()))?;
     let groups: Vec<&[&Row]> = ranked.chunk_by(|one, next| one.group == next.group).collect();
+    let unit = if groups.len() == 1 { AxisUnit::Times } else { AxisUnit::Seconds };
+    let of_row = |row: &Row, best: &Row, standing| of_row(row, best, &costs, standing, unit);
     let mut panels: Vec<RatioPanel> = groups
         .iter()
         .map(|group| {
@@ -93,11 +106,11 @@ pub fn of_seconds(part: &PagePart<'_>) -> Option<RatioPicture> {
             };
             let of_group = group.iter().copied().chain(cut_off.filter(|row| is_cut_off(row)));
             let standing = standings.groups.get(&group[0].group);
-            RatioPanel { title, rows: of_group.filter_map(|row| of_row(row, group[0], &costs, standing)).collect() }
+            RatioPanel { title, rows: of_group.filter_map(|row| of_row(row, group[0], standing)).collect() }
         })
         .collect();
     let no_stores = rows.iter().filter(|row| row.baseline && (row.numbers.is_some() || is_cut_off(row)));
-    panels.extend(apart(no_stores.filter_map(|row| Some((row, of_row(row, first, &costs, None)?)))));
+    panels.extend(apart(no_stores.filter_map(|row| Some((row, of_row(row, first, None)?)))));
     let is_drawn = |row: &Row| panels.iter().flat_map(|panel| &panel.rows).any(|drawn| drawn.target == row.target);
     let nowhere: Vec<RatioRow> =
         rows.iter().filter(|row| row.numbers.is_none() && !is_drawn(row)).map(nowhere).collect();
@@ -107,10 +120,11 @@ pub fn of_seconds(part: &PagePart<'_>) -> Option<RatioPicture> {
     Some(RatioPicture {
         measure: "seconds",
         title: format!("Time{}", part.title_behind()),
-        axis: match groups.len() {
-            1 => format!("times as long as {}", first.target),
-            _ => "times as long as the best of its panel".to_string(),
+        axis: match unit {
+            AxisUnit::Times => format!("times as long as {}", first.target),
+            AxisUnit::Seconds => "seconds".to_string(),
         },
+        unit,
         about: "",
         panels,
         band: band(standings.repeated.iter().map(aa::Repeated::versus)),
@@ -157,7 +171,7 @@ const CPU: Used = Used {
     },
 };
 
-/// Where an op of one target is not an op of another.
+/// Of programs, of which no op is known.
 const CPU_OF_JOB: Used =
     Used { title: "CPU for the whole job", axis: "times as much CPU as", about: "", median: |_| None, ..CPU };
 
@@ -167,7 +181,7 @@ const BYTES: &[Used] = &[
         title: "Memory",
         axis: "times as much memory as",
         about: "What the kernel cannot take back, at its peak: of a server its processes, of a store in the process \
-                the trial's own with the job in it.",
+                the trial's own with the job in it. Pages of mapped files are apart: the table's column mapped.",
         cost: costs::memory_bytes,
         median: |numbers| numbers.memory_bytes().map(units::bytes),
     },
@@ -192,7 +206,7 @@ const BYTES: &[Used] = &[
 pub fn of_cpu(part: &PagePart<'_>) -> Option<RatioPicture> {
     let rows = part.seen.rows;
     let least = least_cpu(rows)?;
-    let used = if have_the_same_ops(rows) { CPU } else { CPU_OF_JOB };
+    let used = if rows.iter().any(|row| row.of_program) { CPU_OF_JOB } else { CPU };
     let standing = part.seen.standings.cpu();
     let each = rows.iter().filter_map(|row| Some((row, row.numbers.as_ref()?.cpu_vs_least?)));
     let costs = by_target(part.seen.records, &part.seen.standings.counted, CPU.cost, |_| true);
@@ -252,6 +266,7 @@ fn drawn(
         measure: used.measure,
         title: format!("{}{}", used.title, part.title_behind()),
         axis: format!("{} {}", used.axis, least.target),
+        unit: AxisUnit::Times,
         about: used.about,
         panels: panels.collect(),
         band: band(repeated.iter().map(aa::Repeated::versus)),
@@ -264,21 +279,34 @@ fn is_cut_off(row: &Row) -> bool {
     matches!(row.status, Status::TimedOut { .. })
 }
 
-fn of_row(row: &Row, best: &Row, costs: &BlockCosts<'_>, standing: Option<&Standing<'_>>) -> Option<RatioRow> {
+fn of_row(
+    row: &Row,
+    best: &Row,
+    costs: &BlockCosts<'_>,
+    standing: Option<&Standing<'_>>,
+    unit: AxisUnit,
+) -> Option<RatioRow> {
     let best_s = best.numbers.as_ref()?.seconds.max(1e-9);
     let (place, ratio, median) = match (&row.numbers, &row.status) {
         (Some(numbers), _) => {
             // A baseline is never ranked, but it is shown.
             let plain = Versus { ratio: numbers.seconds / best_s, low: None, high: None, preliminary: false };
             let versus = numbers.vs_best.unwrap_or(plain);
-            let blocks = in_blocks(costs, &row.target, &best.target);
+            let place = match unit {
+                AxisUnit::Times => RatioPlace::At { versus, blocks: in_blocks(costs, &row.target, &best.target) },
+                AxisUnit::Seconds => RatioPlace::At {
+                    versus: Versus { ratio: numbers.seconds, low: None, high: None, ..versus },
+                    blocks: costs.get(row.target.as_str()).into_iter().flat_map(|by| by.values().copied()).collect(),
+                },
+            };
             let ratio = in_words(standing, row, best, versus);
             let median = Some(format!("{} s", units::seconds(numbers.seconds)));
-            (RatioPlace::At { versus, blocks }, ratio, with_dot(standing, row, best, versus, median))
+            (place, ratio, with_dot(standing, row, best, versus, median))
         }
         (None, Status::TimedOut { after_s, .. }) => {
             let ratio = after_s / best_s;
-            (RatioPlace::AtLeast(ratio), at_least(ratio), format!("> {} s", units::seconds(*after_s)))
+            let place = if unit == AxisUnit::Times { ratio } else { *after_s };
+            (RatioPlace::AtLeast(place), at_least(ratio), format!("> {} s", units::seconds(*after_s)))
         }
         (None, _) => return None,
     };

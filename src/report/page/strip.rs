@@ -8,6 +8,8 @@ use super::PageInput;
 use crate::model::record::{Machine, Record, Verdict};
 use crate::model::trial::Configuration;
 use crate::model::units;
+use crate::report::aa::Repeated;
+use crate::report::beside;
 use crate::report::cells::{Row, Status};
 use crate::report::claims;
 use crate::report::levers;
@@ -183,17 +185,25 @@ fn noise(input: &PageInput<'_>) -> String {
     let unseen = claims::unseen_in_words(seen.rows, seen.standings, &sentence(input));
     let unseen = unseen.filter(|_| seen.points.is_empty() && input.levers.is_none());
     let unseen = unseen.map_or_else(String::new, |unseen| format!(". {unseen}"));
-    format!("{}{unseen}", twice(seen.standings))
+    match beside::repeated_at_the_claim(seen.points, seen.records, &seen.standings.counted) {
+        // At rates all trials take the same time: what is claimed is the response at one of them.
+        Some((at, repeated)) if seen.standings.repeated.is_empty() => {
+            format!("{}, {at}", against_themselves(&repeated))
+        }
+        _ => format!("{}{unseen}", twice(seen.standings)),
+    }
 }
 
 pub fn twice(standings: &Standings<'_>) -> String {
-    let each = standings.repeated.iter().map(|one| format!("{} against itself {}", one.target, of_twice(one.versus())));
-    let each: Vec<String> = each.collect();
-    if each.is_empty() {
-        "not run: the noise is unknown".to_string()
-    } else {
-        format!("{}; 1.00x is no difference", each.join(", "))
+    match standings.repeated.as_slice() {
+        [] => "not run: the noise is unknown".to_string(),
+        repeated => format!("{}; 1.00x is no difference", against_themselves(repeated)),
     }
+}
+
+fn against_themselves(repeated: &[Repeated<'_>]) -> String {
+    let each = repeated.iter().map(|one| format!("{} against itself {}", one.target, of_twice(one.versus())));
+    each.collect::<Vec<_>>().join(", ")
 }
 
 pub fn blocks(standings: &Standings<'_>) -> String {

@@ -7,6 +7,7 @@ use serde::Serialize;
 
 use super::measured::{self, ByBlock};
 use super::posts::{CostKind, Direction, Panel, Post, PostCell, Sentence, SentenceSource, StandIn, Unit};
+use super::stood_in;
 use crate::model::record::Record;
 use crate::report::point::Point;
 use crate::report::standing::{Standing, Standings, lengths_s};
@@ -210,15 +211,14 @@ fn stand_in<'a>(seen: &Evidence<'a>, cell: &PostCell) -> Option<&'a StandIn> {
     }
 }
 
-/// A cell's name, with a star where another program runs in its place; where panels have cells of the same name, with
-/// the panel.
+/// A cell's name, with what runs in its place; where panels have cells of the same name, with the panel.
 fn named(cell: &PostCell, panel: &Panel, seen: &Evidence<'_>) -> String {
     let is_twice = seen.post.cells().filter(|(_, other)| other.name == cell.name).count() > 1;
-    let star = if stand_in(seen, cell).is_some() { " *" } else { "" };
-    match is_twice && panel.part.is_empty() {
-        true => format!("{} {}{star}", cell.name, panel.title),
-        false => format!("{}{star}", cell.name),
-    }
+    let name = match is_twice && panel.part.is_empty() {
+        true => format!("{} {}", cell.name, panel.title),
+        false => cell.name.clone(),
+    };
+    stand_in(seen, cell).map_or(name.clone(), |found| stood_in(&name, &found.words))
 }
 
 /// What the second costs in times of the first in the post's table, which tells of times only.
@@ -411,6 +411,17 @@ mod tests {
         for direction in [Direction::Less, Direction::Level] {
             is(direction, once, Judgement::CannotBeTold, "1 block: an interval needs 4");
             is(direction, alone, Judgement::CannotBeTold, "noise is unknown");
+        }
+    }
+
+    #[test]
+    fn a_stand_in_is_named_by_what_ran() {
+        for (words, named) in [
+            ("FerretDB in place of MongoDB", "FerretDB for Mongo *"),
+            ("a test server of the same protocol, in place of Tokyo Tyrant", "a test server for Mongo *"),
+            ("Berkeley DB in the process, in place of MemcacheDB", "Berkeley DB in the process for Mongo *"),
+        ] {
+            assert_eq!(stood_in("Mongo", words), named);
         }
     }
 

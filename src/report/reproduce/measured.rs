@@ -18,7 +18,7 @@ pub type ByBlock = BTreeMap<u32, f64>;
 /// What a trial cost at the panel's point, or as a whole.
 pub fn cost(record: &Record, kind: CostKind, panel: &Panel) -> Option<f64> {
     let cost = match (kind, at(record, panel)) {
-        (CostKind::Memory, _) => costs::memory_bytes(record),
+        (CostKind::Memory, _) => resident_bytes(record),
         (CostKind::Unsteadiness, phase) => unsteadiness(phase.flatten().or_else(|| record.phase("run"))?),
         (CostKind::Seconds, None) => record.cost(),
         (CostKind::Cpu, None) => costs::cpu_us_per_op(record),
@@ -26,6 +26,12 @@ pub fn cost(record: &Record, kind: CostKind, panel: &Panel) -> Option<f64> {
         (CostKind::Cpu, Some(phase)) => Some(cpu_us(phase?)),
     };
     cost.filter(|cost| cost.is_finite() && *cost > 0.0)
+}
+
+/// All memory of the store, with the pages of mapped files: a post's "very little RAM" says nothing of which.
+fn resident_bytes(record: &Record) -> Option<f64> {
+    let memory = record.store_memory()?;
+    Some((memory.held_bytes() + memory.file_bytes) as f64)
 }
 
 /// What stands in the table: seconds, or units a second.
@@ -52,8 +58,7 @@ pub fn joules_per_op(record: &Record, panel: &Panel) -> Option<f64> {
         return Some(phase.machine_joules? / phase.metrics.ops.max(1) as f64);
     }
     let joules: Option<f64> = record.measured().map(|phase| phase.machine_joules).sum();
-    let ops = record.metrics().ops;
-    Some(joules? / ops as f64).filter(|_| ops > 0)
+    Some(joules? / record.ops_of_job() as f64)
 }
 
 /// The numbers of one target in the trials that count.

@@ -115,7 +115,7 @@ pub fn report(post: &Post, records: &[Record], absent: &BTreeMap<String, String>
         author: post.author.clone(),
         date: post.date.clone(),
         address: post.address.clone(),
-        about: post.about.clone(),
+        about: about(post, records),
         unit: unit(post.unit, records),
         then: ThenSetup { machine: post.machine.clone(), software: post.software.clone() },
         today: setup(records, &standings),
@@ -218,14 +218,31 @@ pub fn quoted(word: &str) -> String {
     if word.contains(['?', '&', '*']) { format!("'{word}'") } else { word.to_string() }
 }
 
+/// "10,000 profiles, one client; today 250 profiles": figures of two sizes stand in one table.
+fn about(post: &Post, records: &[Record]) -> String {
+    let Some(size) = first(records).map(|record| today_size(post, record)) else { return post.about.clone() };
+    if post.about.contains(&size) { post.about.clone() } else { format!("{}; today {size}", post.about) }
+}
+
+/// "250 profiles", "12,000 requests at each point".
+fn today_size(post: &Post, record: &Record) -> String {
+    let (units, unit) = (units::thousands(record.stream.units), &record.stream.unit);
+    let is_swept = post.panels.iter().any(|panel| !panel.part.is_empty());
+    format!("{units} {unit}s{}", if is_swept { " at each point" } else { "" })
+}
+
 /// With the size that today's run had.
 fn differs(post: &Post, records: &[Record]) -> Vec<String> {
-    let size = first(records).map(|record| {
-        let (units, unit) = (units::thousands(record.stream.units), &record.stream.unit);
-        let is_swept = post.panels.iter().any(|panel| !panel.part.is_empty());
-        format!("Today's run had {units} {unit}s{}.", if is_swept { " at each point" } else { "" })
-    });
+    let size = first(records).map(|record| format!("Today's run had {}.", today_size(post, record)));
     post.differs.iter().cloned().chain(size).collect()
+}
+
+/// "FerretDB for Mongo TCP Socket *": what runs in the place of what the post names. `words` are those of the stand-in,
+/// "FerretDB in place of MongoDB".
+pub fn stood_in(name: &str, words: &str) -> String {
+    let program = words.split(" in place of ").next().unwrap_or(words).trim_end_matches(',');
+    let program = program.split(" of ").next().unwrap_or(program);
+    format!("{program} for {name} *")
 }
 
 fn unit(unit: Unit, records: &[Record]) -> String {

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::judge::once;
-use super::{CellReport, Declined, PostReport, headline};
+use super::{CellReport, Declined, PostReport, headline, stood_in};
 use crate::model::units;
 use crate::report::table::{TableLine, layout, width, wrap};
 use crate::report::versus::versus;
@@ -98,9 +98,9 @@ fn joules(joules: f64) -> String {
     format!("{} uJ", units::digits(joules * 1e6))
 }
 
-/// A name; with a star where something else ran in its place.
+/// The name of what ran: with a star where it is not what the post names.
 pub fn marked(row: &CellReport) -> String {
-    if row.stand_in.is_some() { format!("{} *", row.name) } else { row.name.clone() }
+    row.stand_in.as_ref().map_or_else(|| row.name.clone(), |words| stood_in(&row.name, words))
 }
 
 pub fn has_joules(report: &PostReport) -> bool {
