@@ -41,8 +41,11 @@ pub fn plan_of(args: &RunArgs) -> Result<Plan> {
     let mut job = job_of(args, kind, seed, &points)?;
     let wanted = Intent::Job(args, kind);
     let mut chosen = match args.targets.as_slice() {
-        [] => refusals::leave_out(each_way(all_for(kind), args, kind, &points)?, &wanted)?,
-        named => each_way(target::parse_all(named)?, args, kind, &points)?,
+        [] => refusals::leave_out(each_way(all_for(kind), args, kind, &points)?.concat(), &wanted)?,
+        named => {
+            let targets = each_way(target::parse_all(named)?, args, kind, &points)?.into_iter();
+            targets.flat_map(|ways| refusals::possible_ways(ways, &wanted)).collect()
+        }
     };
     if kind.name == LOOKUP.name {
         chosen.iter_mut().for_each(as_kept);
@@ -369,8 +372,8 @@ fn replay_of(args: &RunArgs, kind: &JobKind, format: &str) -> Result<Option<u32>
     }
 }
 
-/// Every target once for each way in which it is to be asked, and for each encoding of its records.
-fn each_way(chosen: Vec<Chosen>, args: &RunArgs, kind: &JobKind, points: &[u32]) -> Result<Vec<Chosen>> {
+/// Of every target: it in each way in which it is to be asked, and in each encoding of its records.
+fn each_way(chosen: Vec<Chosen>, args: &RunArgs, kind: &JobKind, points: &[u32]) -> Result<Vec<Vec<Chosen>>> {
     let usage = |what: String| Err(anyhow!(Usage(what)));
     if let Some(via) = args.how.via.iter().find(|via| !kind.ways.contains(via)) {
         return usage(format!("the job {} has no way '{via}'\nhint: leave --via out", kind.name));
@@ -408,7 +411,7 @@ fn each_way(chosen: Vec<Chosen>, args: &RunArgs, kind: &JobKind, points: &[u32])
         let each = ways(chosen).iter().flat_map(|&via| encodings.iter().map(move |&encoding| (via, encoding)));
         each.map(|(via, encoding)| named(chosen, via, encoding)).collect::<Vec<_>>()
     };
-    Ok(chosen.iter().flat_map(named).collect())
+    Ok(chosen.iter().map(named).collect())
 }
 
 /// The sizes of a run that has several, each compared by itself.

@@ -58,11 +58,26 @@ pub fn leave_out(chosen: Vec<Chosen>, wanted: &Intent<'_>) -> Result<Vec<Chosen>
     if left.iter().all(|one| one.target.baseline) {
         refuse(&out, wanted)?;
     }
+    say_left_out(&out, wanted);
+    Ok(left)
+}
+
+/// Of one target in several ways of asking: without those that it lacks, each with a line that says why. A target that
+/// has none of them stays whole, to be refused.
+pub fn possible_ways(ways: Vec<Chosen>, wanted: &Intent<'_>) -> Vec<Chosen> {
+    let (out, left): (Vec<Chosen>, Vec<Chosen>) = ways.into_iter().partition(|way| why(way, wanted).is_some());
+    if left.is_empty() {
+        return out;
+    }
+    say_left_out(&out, wanted);
+    left
+}
+
+fn say_left_out(out: &[Chosen], wanted: &Intent<'_>) {
     for why in out.iter().filter_map(|one| why(one, wanted)) {
         let why = why.lines().next().unwrap_or_default();
         complain(&format!("kvfair: left out: {why}"));
     }
-    Ok(left)
 }
 
 /// Why it cannot be had; nothing where it can.

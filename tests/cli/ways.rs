@@ -85,6 +85,31 @@ fn each_way_of_counting_gives_the_same_answer() {
     }
 }
 
+/// Whatever an op of the way of asking is, CPU is shown for an op of the job: it compares all rows.
+#[test]
+fn an_op_of_the_cpu_column_is_the_same_in_every_way_and_for_batch_engines() {
+    let desk = Desk::new();
+    let targets = ["lmdb", "redis+unix", "sort"].map(str::to_string);
+    run(&desk, &["ngrams", "--messages", "300", "--via", "portable,batch,cas"], &targets).exits(0);
+    let rows = desk.rows();
+    assert_eq!(rows.len(), 7, "{rows:?}");
+    for row in &rows {
+        let record = desk.record(row["target"].as_str().expect("a target"));
+        let increments = record["stream"]["ops"].as_f64().expect("a count");
+        let of_phase = |phase: &Value| {
+            let used = |who: &str| {
+                phase[who]["user_s"].as_f64().unwrap_or(0.0) + phase[who]["system_s"].as_f64().unwrap_or(0.0)
+            };
+            used("client") + used("server")
+        };
+        let phases = record["phases"].as_array().expect("phases").iter().filter(|phase| phase["name"] != "load");
+        let cpu_us = 1e6 * phases.map(of_phase).sum::<f64>();
+        let told = |who: &str| row[format!("{who}_cpu_us_per_op")].as_f64().unwrap_or(0.0);
+        let shown_us = (told("client") + told("server")) * increments;
+        assert!((shown_us / cpu_us - 1.0).abs() < 1e-6, "{}: {shown_us} of {cpu_us} us", row["target"]);
+    }
+}
+
 /// Longer runs, and runs of characters, are counted as they are told beforehand, and say so above the table.
 #[test]
 fn runs_of_each_order_and_unit_are_counted() {
@@ -141,9 +166,26 @@ fn a_cache_in_front_changes_no_answer() {
         assert!(record["counters"]["cache hits"].as_u64().expect("a count") > 0, "{}", record["target"]["label"]);
     }
     for target in ["cached:ram", "cached:lmdb?memory=1MB"] {
-        let said = desk.run(&["run", "fans", "--profiles", "20", "--via", "portable,native", "ram", target]);
+        let said = desk.run(&["run", "fans", "--profiles", "20", "--via", "native", "ram", target]);
         said.exits(2).complains("--via native has the store count by itself, and a cache cannot see that");
     }
+}
+
+/// A list of ways is no demand that each store has all of them.
+#[test]
+fn a_list_of_ways_leaves_out_what_a_store_lacks_and_names_it() {
+    let desk = Desk::new();
+    let fans = ["run", "fans", "--profiles", "20", "--blocks", "1", "--via"];
+    let said = desk.run(&[&fans[..], &["portable,native,cas", "ram", "cached:ram", "lmdb"]].concat());
+    said.exits(0).complains("left out: cached:ram native: --via native has the store count by itself");
+    said.complains("left out: lmdb native: lmdb ");
+    let labels: std::collections::BTreeSet<String> =
+        desk.records().iter().map(|record| record["target"]["label"].as_str().expect("a label").to_string()).collect();
+    let expected = ["cached:ram", "cached:ram cas", "lmdb", "lmdb cas", "ram", "ram cas", "ram native"];
+    assert_eq!(Vec::from_iter(labels), expected);
+    // A target that has none of them is a mistake.
+    let said = desk.run(&[&fans[..], &["native,cas", "ram", "tokyotyrant"]].concat());
+    said.exits(2).complains("tokyotyrant native: tokyotyrant ").complains(", which --via native needs");
 }
 
 /// Clients who share profiles meet at the same records: what they count must be all there.
