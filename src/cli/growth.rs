@@ -17,7 +17,7 @@ use crate::harness::scratch;
 use crate::harness::signals::{INTERRUPTED, Interrupt};
 use crate::model::record::Record;
 use crate::report::growth as report;
-use crate::scheduler::growth as scheduler;
+use crate::scheduler::growth::{self as scheduler, NoTime};
 
 pub fn growth(args: &Growth) -> Result<Exit> {
     let look = Look { json: args.json, html: args.html.clone(), ..Look::default() };
@@ -37,7 +37,7 @@ pub fn growth(args: &Growth) -> Result<Exit> {
             results.sync()
         };
         if let Err(error) = scheduler::run(&alone, args.budget, scratch.path(), &interrupt, &mut tell) {
-            failure = Some(error);
+            failure = Some(refused(error));
             break;
         }
     }
@@ -50,15 +50,27 @@ pub fn growth(args: &Growth) -> Result<Exit> {
     if interrupt.is_set() {
         complain(&format!("kvfair: {INTERRUPTED}; {} trials were finished", records.len()));
     }
-    let (exit, lost) = match records.is_empty() {
-        true => (Exit::Ok, lost),
-        // Whatever went wrong, what was finished is shown.
-        false => show(&mut records, &look, lost, &path)?,
+    // Pilots of a budget that was refused tell nothing. Whatever else went wrong, what was finished is shown.
+    let is_refused = failure.as_ref().is_some_and(|error| error.is::<Usage>());
+    let (exit, lost) = match records.iter().any(|record| record.block > 0 || !is_refused) {
+        false => (Exit::Ok, lost),
+        true => show(&mut records, &look, lost, &path)?,
     };
     match failure {
         _ if interrupt.is_set() => or_lost(Ok(Exit::Interrupted), lost),
         Some(error) => or_lost(Err(error), lost),
         None => or_lost(Ok(exit), lost),
+    }
+}
+
+/// A budget that is too short is a matter of what was typed.
+fn refused(error: Error) -> Error {
+    match error.downcast_ref::<NoTime>() {
+        Some(no_time) => {
+            let tens = (no_time.needed.as_secs_f64() / 10.0).ceil() * 10.0;
+            anyhow!(Usage(format!("{no_time}\nhint: --budget {tens:.0}s would do")))
+        }
+        None => error,
     }
 }
 

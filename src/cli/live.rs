@@ -124,7 +124,10 @@ impl Screen {
     fn called(&self, block: u32) -> String {
         match self.blocks {
             _ if block == 0 => "warm-up".to_string(),
-            Blocks { most, .. } if block > most => format!("block {block}, in place of a discarded one"),
+            Blocks { least, most, .. } if block > most => {
+                let wanted = if least < most { format!("{least} to {most}") } else { most.to_string() };
+                format!("block {block}, for {wanted} that are not disturbed")
+            }
             Blocks { least, most, .. } if least < most => format!("block {block} of {least} to {most}"),
             Blocks { most, .. } => format!("block {block} of {most}"),
         }
@@ -155,13 +158,15 @@ pub fn discarded(record: &Record, what: &Disturbed) -> String {
     format!("{}: discarded: {what}", record.target.label)
 }
 
-/// How many blocks were discarded so far, and why the last one was.
+/// How many blocks were disturbed so far, whether they count all the same, and how the last one was.
 fn discarded_blocks(records: &[Record]) -> Option<String> {
-    let blocks = Counted::of(records).discarded;
+    let counted = Counted::of(records);
+    let blocks = &counted.discarded;
     let last = blocks.last()?;
     let trials: Vec<&Record> = records.iter().filter(|record| record.block == *last).collect();
     let why = disturbed(&trials, Yardstick::of(records.iter().map(|record| &record.noise)))?;
-    Some(format!("discarded blocks: {}; the last, block {last}: {why}", blocks.len()))
+    let then = if counted.is_noisy() { "all count" } else { "run again" };
+    Some(format!("disturbed blocks: {}, {then}; the last, block {last}: {why}", blocks.len()))
 }
 
 /// Lines below the table: why a trial was discarded, and the bar.
@@ -196,6 +201,16 @@ fn table_of(records: &[Record], width: usize) -> (usize, String) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_block_beyond_the_most_says_why_it_is_run() {
+        let blocks = Blocks { least: 6, most: 10, plus_minus: Some(0.05) };
+        let screen = Screen::new(blocks, 2, 100, None);
+        assert_eq!(screen.called(10), "block 10 of 6 to 10");
+        assert_eq!(screen.called(15), "block 15, for 6 to 10 that are not disturbed");
+        let exactly = Screen { blocks: Blocks::exactly(4), ..screen };
+        assert_eq!(exactly.called(5), "block 5, for 4 that are not disturbed");
+    }
 
     #[test]
     fn a_table_has_no_more_lines_than_the_screen() {

@@ -398,9 +398,9 @@ fn finish(
             left_behind.iter().for_each(|what| complain(&format!("kvfair: {what}")));
             return Ok(interrupted(interrupt, &format!("{} trials were finished", records.len())));
         }
-        Ended::Stopped(stopped) => complain(&in_words(stopped, errand.plan.blocks)),
+        Ended::Stopped(stopped) => complain(&in_words(stopped, errand.plan.blocks, is_left_out(&rows))),
     }
-    let left_out = rows.iter().any(|row| matches!(row.status, Status::LeftOut { .. })) && errand.targets_named;
+    let left_out = is_left_out(&rows) && errand.targets_named;
     if ahead.iter().any(|record| matches!(record.verdict, Verdict::Wrong { .. })) {
         return Ok(Exit::WrongAnswers);
     }
@@ -411,14 +411,22 @@ fn finish(
     })
 }
 
-/// Why a run stopped.
-fn in_words(stopped: RunEnd, blocks: Blocks) -> String {
+/// Whether some target was not run.
+fn is_left_out(rows: &[Row]) -> bool {
+    rows.iter().any(|row| matches!(row.status, Status::LeftOut { .. }))
+}
+
+/// Why a run stopped, in which some targets may have been left out.
+fn in_words(stopped: RunEnd, blocks: Blocks, is_left_out: bool) -> String {
     match stopped {
+        RunEnd::AllBlocks if is_left_out => "stopped: all blocks were run, of the targets that ran".to_string(),
         RunEnd::AllBlocks => "stopped: all blocks were run".to_string(),
+        RunEnd::NoTargets => "stopped: no target is left that finishes its trials".to_string(),
         RunEnd::Narrow(widest) => format!("stopped: intervals are within {:.1} % to either side", widest * 100.0),
         RunEnd::Alone => "stopped: the least blocks were run, and there is nothing to compare with".to_string(),
         RunEnd::Budget => "stopped: no further block fitted into the time".to_string(),
-        RunEnd::Noise => format!("stopped: {} blocks were discarded as noisy", blocks.most),
+        // More were disturbed than not: all are used.
+        RunEnd::Noise => format!("stopped: the machine disturbed {} blocks, so all blocks count", blocks.most),
     }
 }
 

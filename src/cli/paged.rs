@@ -17,6 +17,7 @@ use crate::model::record::Record;
 use crate::model::units;
 use crate::report::columns::PartStep;
 use crate::report::grid::{self, Grid};
+use crate::report::json::ClaimJson;
 use crate::report::levers;
 use crate::report::next::{self, Known};
 use crate::report::page::{self, LeverPage, Mask, PageInput, PagePart, RawResults};
@@ -35,9 +36,11 @@ pub fn is_to_be_new(look: &Look) -> Result<()> {
 
 /// What a command found that is in no record: tables that come first, and its heading where it has one.
 #[derive(Default)]
-pub struct PageFindings {
+pub struct PageFindings<'a> {
     pub heading: Option<String>,
     pub tables: Vec<Grid>,
+    /// What is claimed besides what the run's own table claims.
+    pub claims: Vec<ClaimJson<'a>>,
     /// The picture of versions.
     pub versions: Option<StepChart>,
 }
@@ -48,7 +51,7 @@ pub fn write(records: &[Record], look: &Look, results: Option<&Path>) -> Result<
 }
 
 /// The same, of a command that found more.
-pub fn write_with(found: PageFindings, records: &[Record], look: &Look, results: Option<&Path>) -> Result<()> {
+pub fn write_with(found: PageFindings<'_>, records: &[Record], look: &Look, results: Option<&Path>) -> Result<()> {
     let Some(file) = &look.html else { return Ok(()) };
     let text = text(found, records, look, (results, None))?;
     save::write_new(&[(file.clone(), text)])?;
@@ -81,24 +84,27 @@ struct Source {
 }
 
 /// `from` is the file of the records, and what is wrong with it.
-fn text(found: PageFindings, records: &[Record], look: &Look, from: (Option<&Path>, Option<String>)) -> Result<String> {
+fn text(
+    found: PageFindings<'_>,
+    records: &[Record],
+    look: &Look,
+    from: (Option<&Path>, Option<String>),
+) -> Result<String> {
     let (results, broken) = from;
     let raw = results.map(raw).transpose()?.flatten();
     let mask = Mask::of(records);
-    let versions = versioned::labels(records);
+    let labels = versioned::labels(records);
     let records = &mask.labelled(records);
-    let found = match versions {
-        Some(labels) => {
-            let labels: Vec<String> = labels.iter().map(|label| mask.applied(label)).collect();
-            let report = versions::report(ahead::split(records).0, &labels);
-            PageFindings {
-                heading: Some(report.heading()),
-                tables: vec![Grid { title: "Versions".to_string(), lines: report.lines(true) }],
-                versions: Some(report.chart()),
-            }
-        }
-        None => found,
-    };
+    let versions = labels.map(|labels| {
+        let labels: Vec<String> = labels.iter().map(|label| mask.applied(label)).collect();
+        versions::report(ahead::split(records).0, &labels)
+    });
+    let found = versions.as_ref().map_or(found, |report| PageFindings {
+        heading: Some(report.heading()),
+        tables: vec![Grid { title: "Versions".to_string(), lines: report.lines(true) }],
+        claims: report.claims(),
+        versions: Some(report.chart()),
+    });
     let source = Source { results: raw, broken };
     Ok(match () {
         () if ahead::split(records).0.is_empty() => {
@@ -171,7 +177,7 @@ fn of_levers(all: &[Record], mask: &Mask, look: &Look, source: Source) -> Result
 }
 
 fn of_one_size(
-    found: PageFindings,
+    found: PageFindings<'_>,
     all: &[Record],
     mask: &Mask,
     look: &Look,
@@ -192,6 +198,10 @@ fn of_one_size(
     };
     let seen = WarningInput { records, ahead, rows: &rows, points: &points, standings: &standings };
     let sentence = sentence(&seen);
+    let claims = match is_swept {
+        true => json::swept_claims(&points),
+        false => json::claims(&rows, &standings, PartStep::default()),
+    };
     page::page(&PageInput {
         mask,
         tables: found.tables.into_iter().chain(tables).collect(),
@@ -199,11 +209,7 @@ fn of_one_size(
         job: job(records),
         baselines: baselines(records),
         warnings: warn::heard(&warn::warnings(&seen), &look.no_warn),
-        claims: if is_swept {
-            json::swept_claims(&points)
-        } else {
-            json::claims(&rows, &standings, PartStep::default())
-        },
+        claims: with_those(found.claims, claims),
         // The next command of a run names targets as they were typed, and those of levers were not typed.
         next: if levers.is_none() { next(&seen, look) } else { String::new() },
         cut_off: cut_off(all).filter(|_| source.broken.is_none()),
@@ -213,6 +219,13 @@ fn of_one_size(
         versions: found.versions,
         parts: vec![PagePart { title: String::new(), seen }],
     })
+}
+
+/// Claims of a command, and those of the table of its run that are others.
+fn with_those<'a>(found: Vec<ClaimJson<'a>>, of_table: Vec<ClaimJson<'a>>) -> Vec<ClaimJson<'a>> {
+    let about = |claim: &ClaimJson<'a>| (claim.measure, claim.part, claim.less, claim.more);
+    let known: BTreeSet<_> = found.iter().map(about).collect();
+    found.into_iter().chain(of_table.into_iter().filter(|claim| !known.contains(&about(claim)))).collect()
 }
 
 fn of_growth(records: &[Record], mask: &Mask, source: Source) -> Result<String> {

@@ -23,7 +23,6 @@ use crate::report::{
     ahead, alike, batch, claims, columns, costs, export, grid, json, next, notes, point, remarks, servers, sizes,
     store_stats, sweep, table, versions, whole, words,
 };
-use crate::stats::floor::Control;
 use crate::stats::parallel;
 use crate::stores::{self, Adapter};
 
@@ -166,8 +165,7 @@ pub fn sentence(seen: &WarningInput<'_>) -> String {
 /// What the larger trials of a first look tell.
 fn of_size(seen: &WarningInput<'_>) -> String {
     let full = seen.ahead.first().and_then(|record| jobs::find(&record.job.name)).map(|kind| kind.default_units);
-    let noise_floor = seen.standings.noise.controls().iter().filter_map(Control::floor).fold(0.0, f64::max);
-    full.map_or_else(String::new, |full| ahead::sentence(seen.rows, seen.ahead, full, noise_floor))
+    full.map_or_else(String::new, |full| ahead::sentence(seen.rows, seen.ahead, full, &seen.standings.noise))
 }
 
 /// A table a part of the job and measure.
@@ -202,7 +200,7 @@ pub fn text(seen: &WarningInput<'_>, look: &Look, table: &str, warned: &[String]
         table.to_string(),
         if look.wide { store_stats::section(records)? } else { String::new() },
         table::wrap(&words::medians(rows), table::width()).join("\n"),
-        words::rough(rows).to_string(),
+        words::rough(rows, look.wide).to_string(),
         words::misses(rows, records),
         words::stale(rows),
         servers::told(records),

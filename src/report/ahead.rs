@@ -2,10 +2,12 @@
 //! trials each of a job some times as large.
 
 use super::cells::Row;
+use super::versus;
 use crate::model::effort::Effort;
 use crate::model::record::Record;
 use crate::model::trial::Transport;
 use crate::model::units;
+use crate::stats::floor::AaNoise;
 use crate::stats::sample::Sample;
 
 /// The records of a run that count, and those of the larger job, which come last.
@@ -30,9 +32,9 @@ struct Gap<'a> {
 }
 
 /// How the gaps changed, what is to be expected at the job's full size of `full` units, and the command that measures
-/// it. A change counts where it is beyond the run's noise floor, a share, at both sizes. Nothing where no embedded or
-/// no served store finished the larger job.
-pub fn sentence(rows: &[Row], ahead: &[Record], full: u64, noise_floor: f64) -> String {
+/// it. A change counts where it is beyond the run's noise floor at both sizes. Nothing where no embedded or no served
+/// store finished the larger job.
+pub fn sentence(rows: &[Row], ahead: &[Record], full: u64, noise: &AaNoise) -> String {
     let all: Vec<Seen<'_>> = rows.iter().filter_map(|row| seen(row, ahead)).collect();
     let Some(base) = all.iter().find(|one| !one.is_served) else { return String::new() };
     let gaps: Vec<Gap<'_>> = all
@@ -62,24 +64,51 @@ pub fn sentence(rows: &[Row], ahead: &[Record], full: u64, noise_floor: f64) -> 
         told += &format!(", {} {}x and {}x", gap.served, digits(gap.smaller), digits(gap.larger));
     }
     let seen = if times == 1 { "one trial there".to_string() } else { format!("the median of {times} trials there") };
-    told += &format!(" ({seen}): {}.", course(&gaps, noise_floor));
+    told += &format!(" ({seen}): {}.", course(&gaps, noise.floor()));
     if larger < full {
-        let sizes = [smaller, larger, full].map(|units| units as f64);
-        let served = all.iter().filter(|one| one.is_served);
-        let ranges = served.clone().map(|one| (one, expected(base.took_s, one.took_s, sizes, noise_floor)));
-        let expected: Vec<String> = ranges
-            .filter(|(_, (low, high))| *high <= low * TELLING)
-            .map(|(one, (low, high))| format!("{}-{}x for {}", digits(low), digits(high), one.target))
+        let expected = forecasts(rows, ahead, full, noise.floor()).into_iter().filter(|_| may_foretell(noise));
+        let expected: Vec<String> = expected
+            .filter(|forecast| forecast.high <= forecast.low * TELLING)
+            .map(|Forecast { served, low, high, .. }| format!("{}-{}x for {served}", digits(low), digits(high)))
             .collect();
         told += &match expected.is_empty() {
             true => format!(" The noise hides what to expect at {}", units::thousands(full)),
             false => format!(" At {} expect {}", units::thousands(full), expected.join(", ")),
         };
-        let served: Vec<&str> = served.map(|one| one.target).collect();
+        let served: Vec<&str> = all.iter().filter(|one| one.is_served).map(|one| one.target).collect();
         let command = format!("kvfair run {} --{unit} {full} {} {}", record.job.name, base.target, served.join(" "));
         told += &format!("; `{command}` measures it, in as many blocks as fit into {}.", minutes());
     }
     told
+}
+
+/// Beyond this noise floor nothing is foretold, nor where most blocks were discarded: both sizes would carry the noise
+/// into a size many times as large.
+const NOISE_MAX: f64 = 0.1;
+
+fn may_foretell(noise: &AaNoise) -> bool {
+    !noise.most_discarded() && noise.floor() <= NOISE_MAX
+}
+
+/// How many times as long a served target is expected to take as the embedded one, at the full size.
+#[derive(Debug)]
+pub struct Forecast<'a> {
+    pub embedded: &'a str,
+    pub served: &'a str,
+    pub low: f64,
+    pub high: f64,
+}
+
+/// A forecast for each served target, told or not; none where no embedded store finished the larger job.
+pub fn forecasts<'a>(rows: &'a [Row], ahead: &[Record], full: u64, noise_floor: f64) -> Vec<Forecast<'a>> {
+    let all: Vec<Seen<'a>> = rows.iter().filter_map(|row| seen(row, ahead)).collect();
+    let (Some(base), Some(record)) = (all.iter().find(|one| !one.is_served), ahead.first()) else { return Vec::new() };
+    let sizes = [base.smaller_units, record.stream.units, full].map(|units| units as f64);
+    let of = |one: &Seen<'a>| {
+        let (low, high) = expected(base.took_s, one.took_s, sizes, noise_floor);
+        Forecast { embedded: base.target, served: one.target, low, high }
+    };
+    all.iter().filter(|one| one.is_served).map(of).collect()
 }
 
 /// "2 minutes": what a run takes unless it is told otherwise.
@@ -143,12 +172,23 @@ fn course(gaps: &[Gap<'_>], noise_floor: f64) -> String {
 
 /// As many as one look supports: two.
 fn digits(ratio: f64) -> String {
-    if ratio < 9.95 { format!("{ratio:.1}") } else { format!("{ratio:.0}") }
+    versus::digits(ratio, if ratio < 9.95 { 1 } else { 0 })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::stats::floor::Control;
+    use crate::stats::paired::Interval;
+
+    #[test]
+    fn nothing_is_foretold_of_a_noisy_run() {
+        let control = |low, high| Control { interval: Interval::Exact { low, high }, length_s: 1.0 };
+        let may = |low, high, most_discarded| may_foretell(&AaNoise::of([control(low, high)], most_discarded));
+        assert!(may(0.98, 1.03, false) && may(0.93, 1.06, false));
+        assert!(!may(0.98, 1.03, true), "most blocks were discarded");
+        assert!(!may(0.95, 1.12, false), "a control lies beyond 10 %");
+    }
 
     fn gap(smaller: f64, larger: f64) -> Gap<'static> {
         Gap { served: "redis", smaller, larger }

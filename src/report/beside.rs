@@ -18,21 +18,23 @@ use crate::model::load::Swept;
 use crate::model::record::{Outcome, Phase, Record};
 
 impl Beside {
-    pub(super) fn of(standing: &Standing<'_>, target: &str, best: &str, vs_best: Versus) -> Beside {
+    /// Nothing of a target that is none of the standing.
+    pub(super) fn of(standing: &Standing<'_>, target: &str, best: &str, vs_best: Versus) -> Option<Beside> {
         let bar = standing.bar(target, best);
-        Beside {
+        Some(Beside {
             blocks: standing.blocks,
             vs_best,
+            versus: standing.versus(target, best)?,
             is_best: target == best,
             slower: standing.is_less(best, target),
             noise_floor: bar.map(|bar| bar.floor),
             noisy: bar.is_some_and(|bar| bar.is_noisy),
-        }
+        })
     }
 
     fn in_words(self) -> String {
-        let near_end = self.vs_best.low.filter(|_| self.noisy);
-        near_end.map_or_else(|| versus(self.vs_best), at_least)
+        let near_end = self.versus.low.filter(|_| self.noisy);
+        near_end.map_or_else(|| versus(self.versus), at_least)
     }
 }
 
@@ -122,10 +124,10 @@ fn put_beside(
         let costs = by_target(records, counted, of, |label| labels.contains(label));
         let Some(standing) = Standing::new(costs, &lengths_s, &noise, &counted.seeds) else { continue };
         let Some(best) = standing.fastest() else { continue };
+        let vs_best = standing.versus_best(|_| true);
         for point in &mut here {
-            let beside =
-                standing.versus(&point.target, best).map(|vs_best| Beside::of(&standing, &point.target, best, vs_best));
-            put(point, beside);
+            let vs_best = vs_best.get(point.target.as_str()).copied();
+            put(point, vs_best.and_then(|vs_best| Beside::of(&standing, &point.target, best, vs_best)));
         }
     }
 }

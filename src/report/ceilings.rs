@@ -71,7 +71,7 @@ mod tests {
         assert!(said.contains("limited by the client") && said.contains("at most 60 % of that"), "{said}");
         let said = sentence(&points);
         assert!(said.contains("fast at least 90 k with 1 client (limited by the load generator)"), "{said}");
-        assert!(said.starts_with("Most sets per second: in the client 900 k"), "as in the table: {said}");
+        assert!(said.starts_with("Measured once, sets per second: in the client 900 k"), "as in the table: {said}");
         assert!(sentence(&points[..2]).ends_with("Every point is limited by the load generator: nothing is ranked."));
         assert!(remarks(&points[..1]).is_empty());
     }

@@ -1,7 +1,7 @@
 //! From the records of a run to one row a target: medians over its trials, and what became of those that did not
 //! finish.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::Result;
 
@@ -57,7 +57,7 @@ pub struct Numbers {
     pub seconds_highest: f64,
     /// Of it, for the final flush to the durability level.
     pub final_flush_s: f64,
-    /// Times the seconds of its group's best row, by pairs of the same block; none for baselines.
+    /// Times the seconds of its group's best target, whichever that is, by pairs of the same block; none for baselines.
     pub vs_best: Option<Versus>,
     /// Times the CPU of the job of whoever used least, `null` left out; only where it was asked for: see [`fill_in`].
     pub cpu_vs_least: Option<Versus>,
@@ -164,10 +164,10 @@ pub fn rows(records: &[Record], standings: &Standings<'_>) -> Vec<Row> {
 /// Fills in what few ask for: CPU against who used least, and the times of single ops. Those are in histograms, which
 /// take longer to read than all else in a record; an error names the trial whose are broken.
 pub fn fill_in(rows: &mut [Row], records: &[Record], standings: &Standings<'_>) -> Result<()> {
-    let least = standings.cpu().zip(least_cpu(rows).map(|row| row.target.clone()));
+    let vs_least = cpu_vs_least(rows, standings);
     for row in rows {
         let Some(numbers) = &mut row.numbers else { continue };
-        numbers.cpu_vs_least = least.as_ref().and_then(|(cpu, least)| cpu.versus(&row.target, least));
+        numbers.cpu_vs_least = vs_least.get(row.target.as_str()).copied();
         // What a program asks of nobody has no times.
         if row.of_program || row.group == BATCH_ENGINES {
             continue;
@@ -191,6 +191,15 @@ pub fn fill_in(rows: &mut [Row], records: &[Record], standings: &Standings<'_>) 
     Ok(())
 }
 
+/// CPU of the job beside whoever of those used least that [`least_cpu`] chooses from, by target.
+fn cpu_vs_least(rows: &[Row], standings: &Standings<'_>) -> BTreeMap<String, Versus> {
+    let (Some(cpu), Some(least)) = (standings.cpu(), least_cpu(rows)) else { return BTreeMap::new() };
+    let is_in = |row: &&Row| row.numbers.is_some() && row.status.is_of_a_store() && row.baseline == least.baseline;
+    let candidates: BTreeSet<&str> = rows.iter().filter(is_in).map(|row| row.target.as_str()).collect();
+    let versus = cpu.versus_best(|target| candidates.contains(target)).into_iter();
+    versus.map(|(target, versus)| (target.to_string(), versus)).collect()
+}
+
 /// The one that used least CPU for the job: a baseline only where there is nothing else, and never `null`, which uses
 /// next to none.
 pub fn least_cpu(rows: &[Row]) -> Option<&Row> {
@@ -199,20 +208,22 @@ pub fn least_cpu(rows: &[Row]) -> Option<&Row> {
     used.min_by(|one, other| one.baseline.cmp(&other.baseline).then(cpu_us(one).total_cmp(&cpu_us(other))))
 }
 
+/// The fastest of a group: rows stand by their seconds.
+pub fn best_of<'a>(rows: &'a [Row], group: &str) -> Option<&'a Row> {
+    rows.iter().find(|row| !row.baseline && row.group == group && row.numbers.is_some())
+}
+
 /// Ranks, and ratios to the best of each group.
 fn beside_the_best(rows: &mut [Row], standings: &Standings<'_>) {
-    let mut best: BTreeMap<String, (f64, String)> = BTreeMap::new();
-    for row in rows.iter().filter(|row| !row.baseline) {
-        let Some(numbers) = &row.numbers else { continue };
-        let seconds = (numbers.seconds, row.target.clone());
-        let best = best.entry(row.group.clone()).or_insert(seconds.clone());
-        *best = if seconds.0 < best.0 { seconds } else { best.clone() };
-    }
-    for row in rows.iter_mut() {
-        let Some(numbers) = row.numbers.as_mut() else { continue };
-        let Some(standing) = standings.groups.get(&row.group).filter(|_| !row.baseline) else { continue };
-        numbers.vs_best = best.get(&row.group).and_then(|(_, best)| standing.versus(&row.target, best));
-        row.rank = standing.rank(&row.target).filter(|_| standings.may_rank());
+    let ranked = rows.iter().filter(|row| !row.baseline && row.numbers.is_some());
+    let ranked: BTreeSet<String> = ranked.map(|row| row.target.clone()).collect();
+    for (group, standing) in &standings.groups {
+        let vs_best = standing.versus_best(|target| ranked.contains(target));
+        for row in rows.iter_mut().filter(|row| !row.baseline && row.group == *group) {
+            let Some(numbers) = row.numbers.as_mut() else { continue };
+            numbers.vs_best = vs_best.get(row.target.as_str()).copied();
+            row.rank = standing.rank(&row.target).filter(|_| standings.may_rank());
+        }
     }
 }
 

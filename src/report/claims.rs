@@ -1,5 +1,5 @@
 //! What may be said of a run in plain words: differences that would come out the same tomorrow, which targets are tied,
-//! and why nothing is claimed.
+//! which are not separated, and why nothing is claimed.
 
 use super::cells::{Numbers, Row, Status};
 use super::costs;
@@ -9,7 +9,7 @@ use crate::model::effort::CLAIM_BLOCKS;
 use crate::model::noise::percent;
 use crate::model::trial::Transport;
 use crate::model::units;
-use crate::stats::floor::Control;
+use crate::stats::rank::Unclaimed;
 
 /// So many differences are told, and so many pairs that are tied.
 const TOLD: usize = 2;
@@ -46,13 +46,9 @@ fn doubt(standings: &Standings<'_>) -> Option<String> {
     let why = match standings.is_noisy() {
         false => return None,
         true if counted.is_noisy() => format!("the machine disturbed {discarded} of {all} blocks"),
-        true => format!("the same store run twice differed by up to {}", percent(noise_floor(standings))),
+        true => format!("noise floor {}", percent(standings.noise.floor())),
     };
     Some(format!("Single times are not reliable: {why}."))
-}
-
-fn noise_floor(standings: &Standings<'_>) -> f64 {
-    standings.noise.controls().iter().filter_map(Control::floor).fold(0.0, f64::max)
 }
 
 fn of_right_answers(rows: &[Row], standings: &Standings<'_>) -> String {
@@ -76,7 +72,7 @@ fn of_right_answers(rows: &[Row], standings: &Standings<'_>) -> String {
         Some(if several { format!("{}: {said}", called(group[0])) } else { said })
     });
     let mut said: Vec<String> = each.collect();
-    let has_ties = said.iter().any(|said| said.contains(TIED));
+    let is_open = said.iter().any(|said| said.contains(TIED) || said.contains(NOT_SEPARATED));
     let cpu = of_cpu(rows, standings);
     if standings.is_noisy() {
         // CPU is disturbed less, so it comes before times.
@@ -90,7 +86,7 @@ fn of_right_answers(rows: &[Row], standings: &Standings<'_>) -> String {
     }
     said.extend(Some(of_latency(rows, standings)).filter(|said| !said.is_empty()));
     let said = said.join(" ");
-    match unseen_in_words(rows, standings, &said).filter(|_| has_ties) {
+    match unseen_in_words(rows, standings, &said).filter(|_| is_open) {
         Some(unseen) => format!("{said} {unseen}"),
         None => said,
     }
@@ -103,7 +99,10 @@ pub fn leads_with_cpu(rows: &[Row], standings: &Standings<'_>) -> bool {
 
 /// What is still claimed of a noisy run.
 const BEYOND_NOISE: &str = "Only differences beyond the noise are claimed.";
+/// Of targets whose ratio lies within the noise floor.
 const TIED: &str = " are tied";
+/// Of targets of which nothing is claimed, and that may differ by more.
+const NOT_SEPARATED: &str = " not separated";
 
 /// What one group's ranks say, a sentence each.
 fn claims(group: &[&Row], standing: &Standing<'_>, blocks: usize) -> Option<String> {
@@ -111,7 +110,7 @@ fn claims(group: &[&Row], standing: &Standing<'_>, blocks: usize) -> Option<Stri
         return Some(format!("{} did the job in {} s.", only.target, units::seconds(seconds(only))));
     }
     let best = group[0];
-    let first: Vec<&Row> = group.iter().copied().filter(|row| is_tied(standing, best, row)).collect();
+    let first: Vec<&Row> = group.iter().copied().filter(|row| is_unclaimed(standing, best, row)).collect();
     let mut told = transports(group, standing, blocks);
     let next = group.iter().find(|row| standing.is_less(&best.target, &row.target));
     let said =
@@ -121,7 +120,7 @@ fn claims(group: &[&Row], standing: &Standing<'_>, blocks: usize) -> Option<Stri
     }
     let mut parts: Vec<String> = Vec::new();
     if first.len() > 1 {
-        parts.push(format!("{}{TIED} for first place", listed(&first)));
+        parts.extend(first_place(standing, best, &first[1..]));
         told.iter_mut().filter(|claim| claim.faster == best.target).for_each(|claim| claim.took_s = None);
     }
     parts.extend(told.iter().take(TOLD).map(Claim::in_words));
@@ -130,15 +129,55 @@ fn claims(group: &[&Row], standing: &Standing<'_>, blocks: usize) -> Option<Stri
     let depends = |one: &str, other: &str| format!("Whether {one} or {other} is faster depends on the data");
     parts.extend(named(depending, depends, " depend on the data"));
     let is_first = |row: &Row| first.iter().any(|one| one.target == row.target);
-    let tied = pairs.filter(|(one, other)| is_tied(standing, one, other) && !(is_first(one) && is_first(other)));
-    parts.extend(named(tied, |one, other| format!("{one} and {other}{TIED}"), TIED));
+    let open = pairs.filter(|(one, other)| is_unclaimed(standing, one, other) && !(is_first(one) && is_first(other)));
+    let (tied, open): (Vec<_>, Vec<_>) = open.partition(|(one, other)| is_tied(standing, one, other));
+    parts.extend(named(tied.into_iter(), |one, other| format!("{one} and {other}{TIED}"), TIED));
+    let not_separated = format!(" are{NOT_SEPARATED}");
+    parts.extend(named(open.into_iter(), |one, other| format!("{one} and {other}{not_separated}"), &not_separated));
     Some(parts.into_iter().map(|part| format!("{part}.")).collect::<Vec<_>>().join(" "))
 }
 
+/// The best row, and those that it is not claimed to be faster than: which of them are tied with it, and which are not
+/// separated from it, for want of blocks.
+fn first_place(standing: &Standing<'_>, best: &Row, others: &[&Row]) -> Vec<String> {
+    let (tied, open): (Vec<&Row>, Vec<&Row>) = others.iter().copied().partition(|row| is_tied(standing, best, row));
+    let tied: Vec<&Row> = [best].into_iter().chain(tied).collect();
+    let is_alone = tied.len() == 1;
+    let mut said = Vec::new();
+    if !is_alone {
+        said.push(format!("{}{TIED} for first place", listed(&tied)));
+    }
+    if !open.is_empty() {
+        let are = if open.len() == 1 { "is" } else { "are" };
+        let named = match is_alone {
+            true => format!("{} are{NOT_SEPARATED}", listed(&[&tied[..], &open].concat())),
+            false => format!("{} {are}{NOT_SEPARATED} from {}", listed(&open), best.target),
+        };
+        said.push(format!("{named}: {}", too_few(standing, best, &open)));
+    }
+    said
+}
+
+/// "too few blocks, about 14 would do": the most that any of these needs.
+fn too_few(standing: &Standing<'_>, best: &Row, open: &[&Row]) -> String {
+    let blocks = open.iter().map(|row| match standing.unclaimed(&best.target, &row.target) {
+        Some(Unclaimed::NotSeparated { blocks }) => blocks,
+        Some(Unclaimed::Tied) | None => None,
+    });
+    match blocks.collect::<Option<Vec<usize>>>().and_then(|blocks| blocks.into_iter().max()) {
+        Some(blocks) => format!("too few blocks, about {} would do", units::thousands(blocks as u64)),
+        None => "too much noise, more blocks alone would not do".to_string(),
+    }
+}
+
 /// None of the two may be called faster, whatever the data.
+fn is_unclaimed(standing: &Standing<'_>, one: &Row, other: &Row) -> bool {
+    one.target == other.target || standing.unclaimed(&one.target, &other.target).is_some()
+}
+
+/// Nor does one of them differ from the other by more than the noise floor.
 fn is_tied(standing: &Standing<'_>, one: &Row, other: &Row) -> bool {
-    let (one, other) = (one.target.as_str(), other.target.as_str());
-    !standing.is_less(one, other) && !standing.is_less(other, one) && !standing.depends_on_data(one, other)
+    standing.unclaimed(&one.target, &other.target) == Some(Unclaimed::Tied)
 }
 
 /// "redis (0.89 s), valkey (0.90 s) and 2 more".
@@ -163,17 +202,18 @@ pub fn unseen_in_words(rows: &[Row], standings: &Standings<'_>, said: &str) -> O
     })
 }
 
-/// How large a difference would have shown between targets that are tied: one number for a run. Where nothing is tied,
-/// the noise floor; nothing where there is no control.
+/// How large a difference would have shown between targets of which none is claimed to be faster: one number for a run.
+/// Where there are none, the noise floor; nothing where there is no control.
 pub fn unseen(rows: &[Row], standings: &Standings<'_>) -> Option<f64> {
     let ranked: Vec<&Row> = rows.iter().filter(|row| !row.baseline && row.numbers.is_some()).collect();
     let each = ranked.windows(2).filter(|pair| pair[0].group == pair[1].group).filter_map(|pair| {
-        let standing = standings.groups.get(&pair[0].group).filter(|standing| is_tied(standing, pair[0], pair[1]))?;
+        let standing =
+            standings.groups.get(&pair[0].group).filter(|standing| is_unclaimed(standing, pair[0], pair[1]))?;
         let (one, other) = (pair[0].target.as_str(), pair[1].target.as_str());
         let width = standing.versus(one, other).map_or(0.0, |ratio| ratio.plus_minus());
         Some(standing.bar(one, other).map_or(0.0, |bar| bar.floor).max(SEEN * width))
     });
-    let most = each.fold(noise_floor(standings), f64::max);
+    let most = each.fold(standings.noise.floor(), f64::max);
     (standings.may_rank() && most > 0.0).then_some(most)
 }
 
@@ -330,8 +370,8 @@ fn least(rows: &[Row], standing: &Standing<'_>, used: impl Fn(&Row) -> Option<f6
     let Some(&(least, least_used)) = stores.first() else { return String::new() };
     let is_more = |row: &Row| standing.is_less(&least.target, &row.target);
     let others = stores.iter().map(|(row, _)| *row).filter(|row| is_more(row));
-    let tied = stores.iter().filter(|(row, _)| !is_more(row));
-    let tied: Vec<String> = tied.map(|(row, used)| format!("{}{}", row.target, value(*used))).collect();
+    let equal: Vec<&(&Row, f64)> = stores.iter().filter(|(row, _)| !is_more(row)).collect();
+    let tied: Vec<String> = equal.iter().map(|(row, used)| format!("{}{}", row.target, value(*used))).collect();
     let beside = if tied.len() < 2 { String::new() } else { format!(" as {}", least.target) };
     let mut each: Vec<String> = others
         .filter_map(|row| {
@@ -347,11 +387,15 @@ fn least(rows: &[Row], standing: &Standing<'_>, used: impl Fn(&Row) -> Option<f6
     if each.len() > TOLD {
         each.drain(1..each.len() - 1);
     }
+    let are = match equal.iter().all(|(row, _)| is_tied(standing, least, row)) {
+        true => format!("are tied for {the_least} {what}"),
+        false => format!("are{NOT_SEPARATED} at {the_least} {what}"),
+    };
     let who = match tied.as_slice() {
         [only] => format!("{only} {uses} {the_least} {what}"),
-        [one, other] => format!("{one} and {other} are tied for {the_least} {what}"),
-        [one, other, third] => format!("{one}, {other} and {third} are tied for {the_least} {what}"),
-        more => format!("{} and {} more are tied for {the_least} {what}", more[0], more.len() - 1),
+        [one, other] => format!("{one} and {other} {are}"),
+        [one, other, third] => format!("{one}, {other} and {third} {are}"),
+        more => format!("{} and {} more {are}", more[0], more.len() - 1),
     };
     format!("{who}; {}.", each.join(", "))
 }

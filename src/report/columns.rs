@@ -117,7 +117,7 @@ pub fn lines(rows: &[Row], standings: &Standings<'_>) -> Vec<FieldLine> {
         let (vs_best, vs_least) =
             (numbers.and_then(|numbers| numbers.vs_best), numbers.and_then(|numbers| numbers.cpu_vs_least));
         FieldLine {
-            beside: beside(row, vs_best, best_of(rows, &row.group), standing),
+            beside: beside(row, vs_best, cells::best_of(rows, &row.group), standing),
             cpu_beside: beside(row, vs_least, cells::least_cpu(rows), cpu.as_ref()),
             ..FieldLine::of(row)
         }
@@ -126,12 +126,7 @@ pub fn lines(rows: &[Row], standings: &Standings<'_>) -> Vec<FieldLine> {
 }
 
 fn beside(row: &Row, versus: Option<Versus>, best: Option<&Row>, standing: Option<&Standing<'_>>) -> Option<Beside> {
-    Some(Beside::of(standing?, &row.target, &best?.target, versus?))
-}
-
-/// Rows of a group stand by their seconds.
-fn best_of<'a>(rows: &'a [Row], group: &str) -> Option<&'a Row> {
-    rows.iter().find(|row| !row.baseline && row.group == group && row.numbers.is_some())
+    Beside::of(standing?, &row.target, &best?.target, versus?)
 }
 
 /// Of a sweep: its points, and below them the targets that have none.

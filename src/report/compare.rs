@@ -8,8 +8,7 @@ use serde::Serialize;
 use super::alike::unlike;
 use super::standing::{self, Counted, Standing};
 use super::table::{TableLine, layout, width};
-use super::versus::Versus;
-use super::versus::{at_least, versus};
+use super::versus::{self, Versus};
 use super::{aa, costs};
 use crate::model::record::{Outcome, Record};
 use crate::stats::across::{self, Moved, TwoRuns, TwoRunsTarget};
@@ -62,11 +61,9 @@ impl Difference {
     /// "1.29x [1.23-1.34]", "at least 1.2x".
     fn in_words(self) -> String {
         if self.noisy && self.near_end() > 0.0 {
-            let near = 1.0 + self.near_end();
-            let way = if self.versus.ratio < 1.0 { 1.0 / near } else { near };
-            return if way < 1.0 { format!("at most {way:.2}x") } else { at_least(way) };
+            return versus::near_end(self.near_end(), self.versus.ratio < 1.0);
         }
-        versus(self.versus)
+        versus::versus(self.versus)
     }
 }
 
@@ -75,7 +72,7 @@ impl CostChange {
     pub(super) fn ratio(&self) -> Option<String> {
         match self {
             CostChange::Less(seen) | CostChange::More(seen) => Some(seen.in_words()),
-            CostChange::NoDifference(seen) => Some(versus(seen.versus)),
+            CostChange::NoDifference(seen) => Some(versus::versus(seen.versus)),
             CostChange::NotComparable { .. } => None,
         }
     }

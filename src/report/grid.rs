@@ -197,8 +197,15 @@ mod tests {
     #[test]
     fn who_is_compared_with_nobody_has_no_column_there() {
         let vs_best = Versus { ratio: 1.5, low: Some(1.4), high: Some(1.6), preliminary: false };
-        let beside =
-            Some(Beside { blocks: 6, vs_best, is_best: false, slower: true, noise_floor: Some(0.02), noisy: false });
+        let beside = Some(Beside {
+            blocks: 6,
+            vs_best,
+            versus: vs_best,
+            is_best: false,
+            slower: true,
+            noise_floor: Some(0.02),
+            noisy: false,
+        });
         let points = [point("ceiling", 5, 9_000.0), Point { beside, ..point("store", 5, 1_000.0) }];
         let headings: Vec<Vec<String>> = grids(&points, false, width())
             .into_iter()

@@ -237,7 +237,7 @@ pub fn swept_claims(points: &[Point]) -> Vec<ClaimJson<'_>> {
             step: Some(point.step()),
             less: &best.target,
             more: &point.target,
-            versus: beside.vs_best,
+            versus: beside.versus,
             noise_floor: beside.noise_floor,
             noisy: beside.noisy,
         })

@@ -178,14 +178,16 @@ pub struct Rated {
 pub struct Beside {
     /// Whole blocks that were compared.
     pub blocks: usize,
-    /// Its time for a request of the fastest one's; at a rate, its response.
+    /// Its time for a request of the fastest one's, whichever that is; at a rate, its response.
     pub vs_best: Versus,
+    /// Against the one that was the fastest here, by itself: what a claim names.
+    pub versus: Versus,
     pub is_best: bool,
     /// It is slower, and would be tomorrow.
     pub slower: bool,
     /// What a claimed ratio must exceed, as a share beyond 1; none where no target was run twice.
     pub noise_floor: Option<f64>,
-    /// Only the near end of `vs_best` may be told.
+    /// Only the near end of `versus` may be told.
     pub noisy: bool,
 }
 

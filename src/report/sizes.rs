@@ -6,8 +6,7 @@ use super::columns::{self, FieldLine, PartStep};
 use super::costs::BATCH_ENGINES;
 use super::standing::Standings;
 use super::table::{BASELINES, BATCHES, TableLine};
-use super::versus::Versus;
-use super::versus::versus;
+use super::versus::{Versus, digits, versus};
 use crate::model::network;
 use crate::model::record::{Record, Run};
 use crate::model::trial::{Transport, Via};
@@ -218,7 +217,11 @@ pub fn lines(axis: &Axis, all: &[SizeGrowth], sizes: &[u64], wide: bool) -> Vec<
             let at = one.sizes.iter().find(|at| at.step == *size);
             let numbers = at.and_then(|at| at.row.numbers.as_ref());
             let ratio = numbers.and_then(|numbers| numbers.vs_best).map_or_else(String::new, |ratio| {
-                if wide || sizes.len() <= WITH_INTERVALS { versus(ratio) } else { format!("{:.1}x", ratio.ratio) }
+                if wide || sizes.len() <= WITH_INTERVALS {
+                    versus(ratio)
+                } else {
+                    format!("{}x", digits(ratio.ratio, 1))
+                }
             });
             cells.push(numbers.map_or_else(|| "-".to_string(), |numbers| units::seconds(numbers.seconds)));
             cells.push(ratio);

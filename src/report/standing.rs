@@ -7,13 +7,13 @@ use serde::Serialize;
 
 use super::versus::{self, Versus};
 use super::{aa, costs};
-use crate::model::effort::CLAIM_BLOCKS;
+use crate::model::effort::{BLOCKS_MAX, CLAIM_BLOCKS};
 use crate::model::noise::discarded_blocks;
 use crate::model::preflight::Severity;
 use crate::model::record::{Outcome, Record};
 use crate::stats::floor::{AaNoise, Bar, Control};
 use crate::stats::parallel;
-use crate::stats::rank::{Campaign, Claim, Pair};
+use crate::stats::rank::{Campaign, Claim, Pair, Unclaimed};
 use crate::stats::sample::Sample;
 use crate::stats::shift::{self, Drift};
 
@@ -192,6 +192,13 @@ impl<'a> Standing<'a> {
         Some(self.campaign.pair(one, other)?.ratio.into())
     }
 
+    /// What each costs of whichever of these costs least, with intervals that hold all together: of the best one too,
+    /// since another one may be it.
+    pub fn versus_best(&self, is_in: impl Fn(&str) -> bool) -> BTreeMap<&'a str, Versus> {
+        let ratios = self.campaign.versus_best(|place| is_in(self.targets[place]));
+        self.targets.iter().copied().zip(ratios.into_iter().map(Versus::from)).collect()
+    }
+
     /// The one costs less, and would tomorrow.
     pub fn is_less(&self, one: &str, other: &str) -> bool {
         self.pair(one, other).is_some_and(|pair| pair.claim == Some(Claim::Faster))
@@ -207,13 +214,21 @@ impl<'a> Standing<'a> {
         self.pair(one, other).is_some_and(|pair| pair.depends_on_data)
     }
 
+    /// How the two stand to each other where none is claimed to cost less, whatever the data.
+    pub fn unclaimed(&self, one: &str, other: &str) -> Option<Unclaimed> {
+        self.campaign.unclaimed(self.place(one)?, self.place(other)?, BLOCKS_MAX as usize)
+    }
+
     /// What one costs of what the other costs, in words: "1.29x [1.23-1.34]"; where the noise allows to tell no more
     /// than the near end, "at least 36x".
     pub fn in_words(&self, one: &str, other: &str) -> Option<String> {
         let pair = self.pair(one, other)?;
         let is_noisy = pair.bar.is_some_and(|bar| bar.is_noisy);
         let near_end = pair.ratio.interval.near_end().filter(|_| is_noisy);
-        Some(near_end.map_or_else(|| versus::versus(pair.ratio.into()), |near| versus::at_least(1.0 + near)))
+        Some(near_end.map_or_else(
+            || versus::versus(pair.ratio.into()),
+            |near| versus::near_end(near, pair.ratio.estimate < 1.0),
+        ))
     }
 
     /// The run has an A/A control: differences may be claimed.

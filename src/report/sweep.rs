@@ -114,7 +114,11 @@ pub fn sentence(points: &[Point]) -> String {
     }
     best.sort_by(|one, other| other.requests_per_s.total_cmp(&one.requests_per_s));
     let each: Vec<String> = best.iter().map(|point| most(point)).collect();
-    let most = format!("Most {}s per second: {}.", called(&first.part), each.join(", "));
+    let per_second = format!("{}s per second: {}.", called(&first.part), each.join(", "));
+    let most = match best.iter().map(|point| point.trials).max() {
+        Some(1) => format!("Measured once, {per_second}"),
+        _ => format!("Most {per_second}"),
+    };
     let ranked = points.iter().any(|point| !point.baseline && !point.client_limited && point.has_number());
     let said = match ranked {
         true => beside::sentence(points),
@@ -182,6 +186,16 @@ pub(super) mod tests {
         assert!(said.contains("3.0 k") && said.contains("best block"), "{said}");
         assert_eq!("best".parse(), Ok(Statistic::Best));
         assert!("mean".parse::<Statistic>().is_err());
+    }
+
+    #[test]
+    fn a_single_block_proves_no_superlative() {
+        let points = [point("fast", 5, 2_000.0), point("slow", 5, 1_000.0)];
+        let said = sentence(&points);
+        let told = "sets per second: fast 2.0 k with 5 clients, slow 1.0 k with 5 clients.";
+        assert_eq!(said, format!("Measured once, {told}"));
+        let points = points.map(|point| Point { trials: 6, ..point });
+        assert_eq!(sentence(&points), format!("Most {told}"));
     }
 
     #[test]

@@ -5,18 +5,19 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 
+use super::json::ClaimJson;
 use super::levers::failure;
 use super::standing::{self, Counted};
 use super::steps::{StepChart, StepLevel, StepMark, StepPlace};
 use super::table::{TableLine, layout, width, wrap};
-use super::versus::{Versus, at_least, in_a_sentence, versus};
+use super::versus::{Versus, in_a_sentence, near_end, versus};
 use super::{aa, costs};
 use crate::model::record::Record;
 use crate::model::units;
 use crate::stats::floor::{AaNoise, Bar};
 use crate::stats::paired::{LogRatios, Ratio};
 use crate::stats::planned::{self, Costs, JudgedContrast};
-use crate::stats::rank::{Claim, LEVEL};
+use crate::stats::rank::{Claim, LEVEL, claim};
 use crate::stats::sample::Sample;
 
 #[cfg(test)]
@@ -155,18 +156,26 @@ impl Seen {
     }
 
     fn step(&self, seen: &JudgedContrast<usize>, counted: &Counted) -> VersionStep {
-        let depends_on_data = seen.claim.is_some_and(|claim| !self.holds_for_each(seen, claim, counted));
+        let bar = seen.bar.map(|bar| self.beyond_far_end(bar));
+        let claim = seen.claim.and(bar).and_then(|bar| claim(seen.ratio, bar));
+        let depends_on_data = claim.is_some_and(|claim| !self.holds_for_each(seen, claim, counted));
         VersionStep {
             from: seen.other,
             to: seen.one,
             versus: seen.ratio.into(),
             blocks: seen.blocks,
             p: seen.p,
-            claim: seen.claim.filter(|_| !depends_on_data),
+            claim: claim.filter(|_| !depends_on_data),
             depends_on_data,
             ratio: seen.ratio,
-            bar: seen.bar,
+            bar,
         }
+    }
+
+    /// A step is the heading of a page: it lies beyond all that the same version may differ from itself.
+    fn beyond_far_end(&self, bar: Bar) -> Bar {
+        let far_ends = self.noise.controls().iter().filter_map(|control| control.interval.far_end());
+        Bar { floor: far_ends.fold(bar.floor, f64::max), ..bar }
     }
 
     /// Whether the claim points the same way in the blocks of each seed's data.
@@ -238,11 +247,7 @@ impl VersionStep {
     /// "1.12x [1.08-1.16]"; of a noisy run only what is sure: "at least 1.1x".
     fn ratio_in_words(&self) -> String {
         let near = self.ratio.interval.near_end().filter(|_| self.bar.is_some_and(|bar| bar.is_noisy));
-        match near {
-            Some(near) if self.ratio.estimate >= 1.0 => at_least(1.0 + near),
-            Some(near) => format!("at most {:.2}x", 1.0 / (1.0 + near)),
-            None => versus(self.versus),
-        }
+        near.map_or_else(|| versus(self.versus), |near| near_end(near, self.ratio.estimate < 1.0))
     }
 }
 
@@ -262,13 +267,13 @@ impl VersionsReport {
     fn sentence(&self, step: &VersionStep) -> String {
         let (from, to) = (&self.versions[step.from].name, &self.versions[step.to].name);
         if step.claim.is_some() {
-            let (takes, as_what) = match self.cost {
-                VersionCost::Seconds => ("takes", "as long as"),
-                VersionCost::CpuSeconds => ("uses", "as much CPU as"),
+            let (takes, as_what, cost) = match self.cost {
+                VersionCost::Seconds => ("takes", "as long as", "seconds"),
+                VersionCost::CpuSeconds => ("uses", "as much CPU as", "CPU"),
             };
             let ratio = step.ratio_in_words();
             let ratio = in_a_sentence(&ratio, &format!("{as_what} {from}"));
-            return format!("{to} {takes} {ratio}.");
+            return format!("{to} {takes} {ratio} ({cost} of the whole {}).", self.job);
         }
         let between = format!("From {from} to {to}");
         match (&self.unjudged, step.unseen()) {
@@ -279,6 +284,33 @@ impl VersionsReport {
             }
             (None, None) => format!("{between} no step is seen."),
         }
+    }
+
+    /// The claims as pages and other programs have them.
+    pub fn claims(&self) -> Vec<ClaimJson<'_>> {
+        let measure = if self.cost == VersionCost::Seconds { "seconds" } else { "cpu" };
+        let of = |step: &VersionStep| {
+            let [from, to] = [step.from, step.to].map(|place| self.versions[place].target.as_str());
+            let (less, more, ratio) = match step.claim? {
+                Claim::Slower => (from, to, step.ratio),
+                Claim::Faster => (to, from, step.ratio.inverse()),
+            };
+            Some(ClaimJson {
+                measure,
+                units: None,
+                order: None,
+                rtt_us: None,
+                part: None,
+                swept: None,
+                step: None,
+                less,
+                more,
+                versus: ratio.into(),
+                noise_floor: step.bar.map(|bar| bar.floor),
+                noisy: step.bar.is_some_and(|bar| bar.is_noisy),
+            })
+        };
+        self.steps.iter().filter_map(of).collect()
     }
 
     /// The claims alone, for a heading.
@@ -354,7 +386,7 @@ impl VersionsReport {
             Some(seen) => StepMark::At { number: seen.ratio, span: seen.low.zip(seen.high), is_hollow: false },
         };
         let marks: Vec<StepMark> = self.versions.iter().enumerate().map(mark).collect();
-        let floor = self.noise.controls().iter().filter_map(|control| control.floor()).fold(0.0, f64::max);
+        let floor = self.noise.floor();
         let names = self.versions.iter().map(|row| row.name.clone());
         let what = if self.cost == VersionCost::Seconds { "times as long" } else { "times as much CPU" };
         StepChart {
@@ -370,30 +402,39 @@ impl VersionsReport {
                 format!("{} blocks; ratios compare trials of the same block.", self.blocks),
                 "Bars: 95 % intervals against the first version.".to_string(),
                 "Grey band: the same version run twice may differ by as much.".to_string(),
-                "A step is drawn only where it is claimed between neighbours.".to_string(),
+                "A step is drawn only where it is claimed between neighbours, and a line only where the interval leaves \
+                 out 1."
+                    .to_string(),
             ],
         }
     }
 
-    /// From one claimed step to the next, at the mean of the ratios there.
+    /// From one claimed step to the next, at the mean of the ratios there: 1 before the first step. Behind it no line
+    /// is drawn of a version that may cost as much as the first one.
     fn levels(&self, marks: &[StepMark]) -> Vec<StepLevel> {
-        let begins = |place: &usize| self.steps.iter().any(|step| step.to == *place && step.claim.is_some());
-        let starts: Vec<usize> = [0].into_iter().chain((1..marks.len()).filter(begins)).collect();
-        let ends = starts.iter().skip(1).copied().chain([marks.len()]);
-        let level = |(first, end): (&usize, usize)| {
-            let logs = marks[*first..end].iter().filter_map(|mark| match mark {
-                StepMark::At { number, .. } => Some(libm::log(*number)),
-                StepMark::Failed | StepMark::Nothing => None,
-            });
-            let logs: Vec<f64> = logs.collect();
-            let number = libm::exp(logs.iter().sum::<f64>() / logs.len().max(1) as f64);
-            (!logs.is_empty()).then_some(StepLevel { first: *first, last: end - 1, number })
-        };
         if self.unjudged.is_some() || self.steps.is_empty() {
             return Vec::new();
         }
-        starts.iter().zip(ends).filter_map(level).collect()
+        let begins = |place: &usize| self.steps.iter().any(|step| step.to == *place && step.claim.is_some());
+        let first = (1..marks.len()).find(begins).unwrap_or(marks.len());
+        let raised: Vec<usize> = (first..marks.len()).filter(|place| differs(&marks[*place])).collect();
+        let lines = raised.chunk_by(|one, other| other - one == 1 && !begins(other)).map(|line| level(marks, line));
+        [StepLevel { first: 0, last: first - 1, number: 1.0 }].into_iter().chain(lines).collect()
     }
+}
+
+/// Whether its interval has no room for 1.
+fn differs(mark: &StepMark) -> bool {
+    matches!(mark, StepMark::At { span: Some((low, high)), .. } if *low > 1.0 || *high < 1.0)
+}
+
+fn level(marks: &[StepMark], places: &[usize]) -> StepLevel {
+    let logs = places.iter().filter_map(|place| match marks[*place] {
+        StepMark::At { number, .. } => Some(libm::log(number)),
+        StepMark::Failed | StepMark::Nothing => None,
+    });
+    let number = libm::exp(logs.sum::<f64>() / places.len() as f64);
+    StepLevel { first: places[0], last: places[places.len() - 1], number }
 }
 
 /// "4 %", "0.8 %".

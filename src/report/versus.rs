@@ -28,38 +28,77 @@ impl Versus {
     }
 }
 
-/// What stands before a ratio of 4 or 5 blocks, whose interval is rough.
+/// What stands before a ratio of too few blocks for an exact interval, which is rough.
 const ROUGH: &str = "about ";
+/// No ratio is written with more places: nearer to 1 it is 1.
+const PLACES_MAX: usize = 6;
 
-/// "3.4x [3.3-3.5]", "about 3.4x [3.1-3.8]": no more digits than the interval supports. The best itself has none.
+/// "3.4x [3.3-3.5]", "about 3.4x [3.1-3.8]": no more digits than the interval supports, and two at least. Without an
+/// interval "1.00x".
 pub(super) fn versus(versus: Versus) -> String {
     match versus.low.zip(versus.high) {
         Some((low, high)) if low < high => {
             let places = places_of(high - low, versus.ratio);
             let rough = if versus.preliminary { ROUGH } else { "" };
-            format!("{rough}{:.places$}x [{low:.places$}-{high:.places$}]", versus.ratio)
+            let [ratio, low, high] = [versus.ratio, low, high].map(|ratio| digits(ratio, places));
+            format!("{rough}{ratio}x [{low}-{high}]")
         }
-        _ => format!("{:.*}x", places_of(0.0, versus.ratio), versus.ratio),
+        _ => format!("{}x", digits(versus.ratio, places_of(0.0, versus.ratio))),
     }
 }
 
 /// The same of a target that was run twice, with two digits: what is claimed is beyond the far end of these.
 pub(super) fn of_twice(versus: Versus) -> String {
-    let ends = versus.low.zip(versus.high).map_or_else(String::new, |(low, high)| format!(" [{low:.2}-{high:.2}]"));
-    format!("{:.2}x{ends}", versus.ratio)
+    let end = |ratio: f64| digits(ratio, 2);
+    let ends = versus.low.zip(versus.high);
+    let ends = ends.map_or_else(String::new, |(low, high)| format!(" [{}-{}]", end(low), end(high)));
+    format!("{}x{ends}", end(versus.ratio))
 }
 
-/// "at least 36x": the end of an interval, rounded down.
-pub(super) fn at_least(ratio: f64) -> String {
-    let places = if ratio >= 10.0 {
-        0
-    } else if ratio >= 1.1 {
-        1
-    } else {
-        2
+/// With so many places, or with more where two digits take more, or the side of 1 on which it lies: only 1 itself is
+/// written as 1, and nothing as 0.
+pub(super) fn digits(ratio: f64, places: usize) -> String {
+    let is_seen = |places: usize| {
+        let scale = libm::exp10(places as f64);
+        ((ratio * scale).round() / scale).total_cmp(&1.0) == ratio.total_cmp(&1.0)
     };
-    let scale = 10_f64.powi(places);
-    format!("at least {:.*}x", places as usize, (ratio * scale).floor() / scale)
+    let places = (places.max(places_of_two(ratio))..PLACES_MAX).find(|places| is_seen(*places)).unwrap_or(PLACES_MAX);
+    format!("{ratio:.places$}")
+}
+
+/// "at least 36x": the end of an interval above 1, rounded down and not onto 1.
+pub(super) fn at_least(ratio: f64) -> String {
+    let places = match ratio {
+        10.0.. => 0,
+        1.1.. => 1,
+        _ => 2,
+    };
+    format!("at least {}x", rounded(ratio, places, f64::floor))
+}
+
+/// "at most 0.83x": the end of an interval below 1, rounded up and not onto 1.
+pub(super) fn at_most(ratio: f64) -> String {
+    format!("at most {}x", rounded(ratio, places_of_two(ratio).max(2), f64::ceil))
+}
+
+/// What is sure of a ratio whose interval has this near end, a share: "at least 1.2x", or "at most 0.83x" where it is
+/// below 1.
+pub(super) fn near_end(near_end: f64, is_below_1: bool) -> String {
+    if is_below_1 { at_most(1.0 / (1.0 + near_end)) } else { at_least(1.0 + near_end) }
+}
+
+fn rounded(ratio: f64, places: usize, round: fn(f64) -> f64) -> String {
+    let at = |places: usize| {
+        let scale = libm::exp10(places as f64);
+        round(ratio * scale) / scale
+    };
+    let places = (places..PLACES_MAX).find(|places| at(*places) != 1.0).unwrap_or(PLACES_MAX);
+    format!("{:.places$}", at(places))
+}
+
+/// The places that two digits take.
+fn places_of_two(ratio: f64) -> usize {
+    (1.0 - libm::log10(ratio.max(1e-9)).floor()).max(0.0) as usize
 }
 
 /// A ratio that was written as above, in a sentence: "1.18 times as long [1.14-1.27]", "at least 36 times as long".
@@ -67,11 +106,9 @@ pub(super) fn in_a_sentence(ratio: &str, as_what: &str) -> String {
     ratio.replacen('x', &format!(" times {as_what}"), 1)
 }
 
-/// To the first digit of half the interval, and three digits in all; two of a ratio below 0.1, which two places would
-/// show as nothing.
+/// To the first digit of half the interval, and three digits in all.
 fn places_of(width: f64, ratio: f64) -> usize {
-    let size = libm::log10(ratio.max(1e-9)).floor();
-    let most = if size < -1.0 { 1.0 - size } else { (2.0 - size).clamp(0.0, 2.0) };
+    let most = (2.0 - libm::log10(ratio.max(1e-9)).floor()).clamp(0.0, 2.0);
     let supported = if width > 0.0 { (-libm::log10(width / 2.0).floor()).max(0.0) } else { most };
     supported.min(most) as usize
 }
@@ -80,13 +117,31 @@ fn places_of(width: f64, ratio: f64) -> usize {
 mod tests {
     use super::*;
 
+    fn of(ratio: f64, low: f64, high: f64) -> String {
+        versus(Versus { ratio, low: Some(low), high: Some(high), preliminary: false })
+    }
+
     #[test]
-    fn a_small_ratio_is_not_nothing() {
-        let of = |ratio, low, high| versus(Versus { ratio, low, high, preliminary: false });
-        assert_eq!(of(0.0029, Some(0.0019), Some(0.0042)), "0.003x [0.002-0.004]");
-        assert_eq!(of(0.0107, None, None), "0.011x");
-        assert_eq!(of(0.021, Some(0.0201), Some(0.0259)), "0.021x [0.020-0.026]");
-        assert_eq!(of(0.14, None, None), "0.14x");
-        assert_eq!(of(1.18, Some(1.14), Some(1.27)), "1.18x [1.14-1.27]");
+    fn a_ratio_has_two_digits_at_least_and_is_never_0() {
+        assert_eq!(of(1.1, 0.034, 4.2), "1.1x [0.034-4.2]");
+        assert_eq!(of(2.0, 1.2, 5.1), "2.0x [1.2-5.1]");
+        assert_eq!(of(31.2, 29.1, 33.3), "31x [29-33]");
+        assert_eq!(of(3.42, 3.31, 3.52), "3.4x [3.3-3.5]");
+        assert_eq!(of(0.0021, 0.0012, 0.0045), "0.0021x [0.0012-0.0045]");
+        assert_eq!(of(120.0, 60.0, 300.0), "120x [60-300]");
+    }
+
+    #[test]
+    fn a_ratio_is_never_rounded_onto_1_or_over_it() {
+        assert_eq!(of(1.2, 1.004, 1.4), "1.2x [1.004-1.4]");
+        assert_eq!(of(0.98, 0.7, 0.9996), "0.98x [0.70-0.9996]");
+        assert_eq!(of(1.0, 1.0, 1.03), "1.00x [1.00-1.03]");
+        assert_eq!(digits(1.04, 1), "1.04");
+        assert_eq!(digits(0.97, 1), "0.97");
+        assert_eq!(at_least(1.004), "at least 1.004x");
+        assert_eq!(at_least(1.19), "at least 1.1x");
+        assert_eq!(at_most(0.9996), "at most 0.9996x");
+        assert_eq!(at_most(0.0341), "at most 0.035x");
+        assert_eq!((near_end(0.25, true), near_end(0.25, false)), ("at most 0.80x".into(), "at least 1.2x".into()));
     }
 }

@@ -3,10 +3,10 @@
 
 use std::collections::BTreeSet;
 
-use super::cells::Row;
+use super::cells::{Numbers, Row};
 use super::standing::Standings;
 use super::table::{width, wrap};
-use super::versus::of_twice;
+use super::versus::{digits, of_twice};
 use super::{verified, warn};
 use crate::model::effort::CLAIM_BLOCKS;
 use crate::model::load::{Arrivals, Keys, Load, Only};
@@ -183,7 +183,7 @@ pub fn medians(rows: &[Row]) -> String {
         if let (Some((low, high)), Some(ratio)) = (interval, ratio)
             && (ratio < low || ratio > high)
         {
-            apart.push(format!("{} {ratio:.1}x", row.target));
+            apart.push(format!("{} {}x", row.target, digits(ratio, 1)));
         }
     }
     if apart.is_empty() {
@@ -196,12 +196,18 @@ pub fn medians(rows: &[Row]) -> String {
 }
 
 /// What "about" before a ratio means, where a table has one.
-pub fn rough(rows: &[Row]) -> &'static str {
+/// `has_cpu` is whether it has the column of CPU too.
+pub fn rough(rows: &[Row], has_cpu: bool) -> &'static str {
     let is_rough = |row: &Row| {
-        let ratios = row.numbers.iter().flat_map(|numbers| [numbers.vs_best, numbers.cpu_vs_least]);
+        let cpu = |numbers: &Numbers| numbers.cpu_vs_least.filter(|_| has_cpu);
+        let ratios = row.numbers.iter().flat_map(|numbers| [numbers.vs_best, cpu(numbers)]);
         ratios.flatten().any(|ratio| ratio.preliminary)
     };
-    if rows.iter().any(is_rough) { "about: the interval is of 4 or 5 blocks, so it is rough." } else { "" }
+    if rows.iter().any(is_rough) {
+        "about: there are too few blocks for an exact interval, so it is rough."
+    } else {
+        ""
+    }
 }
 
 /// Of the blocks that count: "noise ok", "noisy: 7 of 12 blocks disturbed, all count".

@@ -13,10 +13,13 @@ use crate::harness::trial::Bench;
 use crate::model::load::Load;
 use crate::model::noise::{Gate, Noise, Yardstick};
 use crate::model::record::{Outcome, Record};
+use crate::stats::paired::LEAST_BLOCKS;
 
 /// Repetitions that count, and trials at the most until there are so many: noisy ones are repeated.
 const REPETITIONS: usize = 6;
 const TRIALS_MAX: usize = 18;
+/// With fewer nothing is told of a kind.
+const LEAST: usize = LEAST_BLOCKS;
 /// What is planned for of the time that the pilots leave.
 const TRUST: f64 = 0.75;
 /// The share of the budget that second pilots take.
@@ -33,6 +36,9 @@ const SIZES: &[u32] = &[32, 128, 512, 2_048, 8_192, 32_768, 131_072, 524_288];
 const BATCHES: &[u32] = &[1, 4, 16, 64, 256, 1_024];
 const KEYS: &[u64] = &[1_024, 4_096, 16_384, 65_536];
 const CLIENTS: &[u32] = &[1, 4, 16, 64];
+
+/// Values, keys at once, clients, and each number of keys held.
+const KINDS: u32 = 3 + KEYS.len() as u32;
 
 /// A kind of trial: what it asks, how many requests a point has in its pilot, and its share of a repetition's time.
 struct Kind {
@@ -63,8 +69,25 @@ struct Known {
     trials: usize,
 }
 
+/// A budget in which nothing would be told.
+#[derive(Debug)]
+pub struct NoTime {
+    pub target: String,
+    /// The one that would do.
+    pub needed: Duration,
+}
+
+impl std::fmt::Display for NoTime {
+    fn fmt(&self, into: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(into, "{}: the budget has no time for {LEAST} repetitions of each kind of trial", self.target)
+    }
+}
+
+impl std::error::Error for NoTime {}
+
 /// Runs the plan's first target for at most `budget`: a pilot of each kind as block 0, then repetitions as blocks from
-/// 1 on. A kind that fails is not run again. `tell` hears of every trial; an error is the caller's or an interruption.
+/// 1 on. A kind that fails is not run again. `tell` hears of every trial; an error is the caller's, an interruption, or
+/// [`NoTime`] once the pilots show it.
 pub fn run(
     plan: &Plan,
     budget: Duration,
@@ -88,7 +111,9 @@ pub fn run(
     let mut known = Vec::new();
     for (position, kind) in (1..).zip(kinds(&load)) {
         if timer.left_of(budget).is_zero() {
-            return Ok(());
+            // The others take as long as those so far, and all as long again for each repetition.
+            let pilots = timer.elapsed() / (position - 1).max(1) * KINDS;
+            enough(plan, budget, pilots * (1 + LEAST as u32))?;
         }
         let (mut record, took) = trial(&kind, kind.pilot, 0, position)?;
         if matches!(record.outcome, Outcome::Missing { .. }) {
@@ -109,6 +134,8 @@ pub fn run(
             known.push(Known { kind, requests, fixed_s, request_s, longest: took, noise, trials: 0 });
         }
     }
+    let repetition: Duration = known.iter().map(|known: &Known| known.longest).sum();
+    enough(plan, budget, timer.elapsed() + repetition * LEAST as u32)?;
     size(&mut known, timer.left_of(budget));
     for block in 1.. {
         let order = plan.order(block, known.len());
@@ -128,6 +155,15 @@ pub fn run(
         }
     }
     Ok(())
+}
+
+/// Refuses a budget that is less than what is needed.
+fn enough(plan: &Plan, budget: Duration, needed: Duration) -> Result<()> {
+    if needed <= budget {
+        return Ok(());
+    }
+    // A machine may be slower now and then.
+    Err(anyhow!(NoTime { target: plan.chosen[0].target.label.clone(), needed: needed.div_f64(TRUST) }))
 }
 
 /// How long the requests of a trial took: neither loading nor the final flush.

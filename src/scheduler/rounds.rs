@@ -36,6 +36,8 @@ pub enum RunEvent<'a> {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum RunEnd {
     AllBlocks,
+    /// Each target has failed, or was too slow.
+    NoTargets,
     /// All intervals against the reference are as narrow as they were to be: the widest, to either side.
     Narrow(f64),
     /// The least blocks were run of what nothing is compared with.
@@ -101,10 +103,10 @@ pub fn run(
             benches[0].processor_probe.wait_until_quiet(left, benches[0].interrupt);
         }
         tell(RunEvent::Block(block))?;
-        let end = if plan.is_over() { RunEnd::Budget } else { RunEnd::AllBlocks };
+        let end = if plan.is_over() { RunEnd::Budget } else { RunEnd::NoTargets };
         let is_out = |(seen, bench): (&Seen, &Bench<'_>)| seen.out.len() >= bench.plan.chosen.len();
         let all_out = seen.iter().zip(benches).all(is_out).then_some(end);
-        if let Some(stopped) = stops(&seen, benches).or(all_out) {
+        if let Some(stopped) = all_out.or_else(|| stops(&seen, benches)) {
             return Ok(Ended::Stopped(stopped));
         }
     }

@@ -3,6 +3,7 @@
 //! tries 2,000 runs a cell; `cargo test --test quick campaigns -- --ignored --nocapture` tries 10,000 and prints what
 //! docs/statistics.md quotes. Seeds are counted from 1; none was chosen.
 
+mod best;
 mod binomial;
 mod equal;
 mod files;

@@ -95,6 +95,18 @@ fn measured(desk: &Desk, target: &str, expected: &[&str]) -> Vec<Value> {
     all
 }
 
+/// Its pilots alone take longer.
+#[test]
+fn a_budget_that_tells_nothing_is_refused_with_one_that_would() {
+    let desk = Desk::new();
+    let said = desk.run(&["growth", "lmdb", "--budget", "200ms"]);
+    said.exits(2).complains("the budget has no time for 4 repetitions").complains("hint: --budget ");
+    assert_eq!(said.out, "", "nothing is told of pilots");
+    let advise = desk.run(&["advise", "fans", "redis", "--levers", "via", "--budget", "1s"]);
+    advise.exits(2).complains("--budget: 1 s have no time for 4 blocks of one lever: a trial takes ");
+    assert!(advise.err.contains("0s would do") && advise.out.is_empty(), "{}{}", advise.out, advise.err);
+}
+
 #[test]
 fn what_cannot_be_asked_is_refused_or_named() {
     let desk = Desk::new();

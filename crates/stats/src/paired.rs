@@ -38,22 +38,43 @@ impl LogRatios {
     /// block out of line moves it little, and it says nothing else when the next block comes. It always lies inside the
     /// interval of Student's t, since a median is no further from its mean than their standard deviation.
     pub fn ratio(&self) -> Ratio {
+        self.ratio_at(TAIL)
+    }
+
+    /// The same with an interval that has the true ratio beyond either end with the chance `tail`: exact where there
+    /// are enough blocks for that, else Student's.
+    pub fn ratio_at(&self, tail: f64) -> Ratio {
         let averages = Averages::new(self.0.clone()).expect("there is at least one, and all are finite");
-        let exact = wilcoxon::interval_place(self.blocks()).and_then(|place| averages.median_and_bounds(place));
+        let place = wilcoxon::interval_place(self.blocks(), tail);
+        let exact = place.and_then(|place| averages.median_and_bounds(place));
         let (median, interval) = match exact {
             Some((median, (low, high))) => (median, Interval::Exact { low: libm::exp(low), high: libm::exp(high) }),
-            None => (averages.median(), self.preliminary()),
+            None => (averages.median(), self.preliminary(tail)),
         };
         Ratio { estimate: libm::exp(median), interval }
     }
 
     /// Student's t of the logarithms: below six blocks no exact interval of 95 in 100 is to be had.
-    fn preliminary(&self) -> Interval {
+    fn preliminary(&self, tail: f64) -> Interval {
         let Some((freedom, mean, error)) = self.mean_and_error().filter(|_| self.blocks() >= LEAST_BLOCKS) else {
             return Interval::None;
         };
-        let half = student::quantile(1.0 - TAIL, freedom) * error;
+        let half = student::quantile(1.0 - tail, freedom) * error;
         Interval::Preliminary { low: libm::exp(mean - half), high: libm::exp(mean + half) }
+    }
+
+    /// So many blocks would have an interval at this `tail` that reaches no further than `gap`, a logarithm, from its
+    /// middle: as far as the deviation of these tells, by Student's t. `None` where more than `most` would be needed,
+    /// or where there is a single block.
+    pub fn blocks_for(&self, gap: f64, tail: f64, most: usize) -> Option<usize> {
+        let (_, _, error) = self.mean_and_error()?;
+        let deviation = error * (self.blocks() as f64).sqrt();
+        let is_wide = |blocks: &usize| {
+            let freedom = NonZeroUsize::new(blocks - 1).expect("four blocks at least");
+            student::quantile(1.0 - tail, freedom) * deviation / (*blocks as f64).sqrt() >= gap
+        };
+        let all: Vec<usize> = (LEAST_BLOCKS..=most).collect();
+        all.get(all.partition_point(is_wide)).copied()
     }
 
     /// The p-value of "neither is faster" by Wilcoxon's signed ranks, exact, both sides.
@@ -104,7 +125,8 @@ impl Ratio {
 pub enum Interval {
     /// Of three blocks or fewer: nothing is known.
     None,
-    /// Of four or five, by Student's t: true if the noise is that of the normal distribution.
+    /// Of four or five, or of too few for an exact one, by Student's t: true if the noise is that of the normal
+    /// distribution.
     Preliminary { low: f64, high: f64 },
     /// Of six or more, by Wilcoxon's signed ranks: true of any noise that favours neither target.
     Exact { low: f64, high: f64 },
@@ -192,6 +214,19 @@ mod tests {
         let p = LogRatios::of(&four, &[1.0; 4]).unwrap().student().unwrap();
         // t is 3.873; R's 2 * pt(-3.872983, 3) is 0.03046617.
         assert!((p - 0.030466).abs() < 1e-5, "{p}");
+    }
+
+    /// By hand: a deviation of 0.1 and t of 1.984 at 100 blocks make 0.0198, and of 1.984 at 99 blocks 0.0199.
+    #[test]
+    fn the_blocks_that_would_do_are_those_of_students_t() {
+        let logs = [0.3, 0.2, 0.1, 0.3 - 0.1732050807568877];
+        let mean = logs.iter().sum::<f64>() / 4.0;
+        let deviation = (logs.iter().map(|log| (log - mean).powi(2)).sum::<f64>() / 3.0).sqrt();
+        let ratios: Vec<f64> = logs.iter().map(|log| (log * 0.1 / deviation).exp()).collect();
+        let ratios = LogRatios::of(&ratios, &[1.0; 4]).unwrap();
+        assert_eq!(ratios.blocks_for(0.0199, TAIL, 1_000), Some(100));
+        assert_eq!(ratios.blocks_for(0.0199, TAIL, 99), None);
+        assert_eq!(ratios.blocks_for(1.0, TAIL, 1_000), Some(4));
     }
 
     #[test]

@@ -39,7 +39,7 @@ pub fn judged<K: Copy + Ord>(
 ) -> Vec<JudgedContrast<K>> {
     let seen: Vec<(K, K, LogRatios)> =
         contrasts.iter().filter_map(|&(one, other)| Some((one, other, paired(one, other, costs)?))).collect();
-    // How many blocks there are decides on the test, never what they showed.
+    // The number of blocks decides on the test: see `rank`.
     let least = seen.iter().map(|(.., ratios)| ratios.blocks()).min().unwrap_or(0);
     let p_value = |ratios: &LogRatios| match least {
         blocks if blocks >= rank::blocks_for(contrasts.len(), level) => Some(ratios.wilcoxon()),

@@ -6,8 +6,9 @@ use serde::Serialize;
 
 use super::floor::{AaNoise, Bar, beyond_one};
 use super::holm;
-use super::paired::{LEAST_BLOCKS, LogRatios, Ratio, logs};
+use super::paired::{Interval, LEAST_BLOCKS, LogRatios, Ratio, logs};
 use super::parallel;
+use super::sample::TAIL;
 
 /// Of runs whose targets are all the same, at most so many claim any difference.
 pub const LEVEL: f64 = 0.05;
@@ -42,6 +43,16 @@ pub struct Pair {
 pub enum Claim {
     Faster,
     Slower,
+}
+
+/// How two targets stand to each other where none is claimed to be faster.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unclaimed {
+    /// The interval of their ratio lies within the noise floor: no difference that would be claimed is left.
+    Tied,
+    /// There may be one. So many blocks in all would tell, as far as these do; none where no number of blocks would, or
+    /// where these should have been enough.
+    NotSeparated { blocks: Option<usize> },
 }
 
 impl Campaign {
@@ -111,6 +122,49 @@ impl Campaign {
         Some(if one == first { *pair } else { pair.turned() })
     }
 
+    /// What each target costs of the one among these that costs least, whichever that is: a ratio to the best, whose
+    /// intervals hold all together 95 times in 100. The best is no fixed reference: it is chosen by the same blocks.
+    /// Therefore the intervals are those of multiple comparisons with the best (Hsu, Annals of Statistics 12, 1984):
+    /// from intervals of a target's ratios to each of the others, which hold all together (Bonferroni over the pairs),
+    /// the greatest lower end and the greatest upper end, and never below 1 where the target is among these itself.
+    pub fn versus_best(&self, is_in: impl Fn(usize) -> bool) -> Vec<Ratio> {
+        let pairs: Vec<&Pair> = self.pairs.iter().filter(|pair| is_in(pair.one) || is_in(pair.other)).collect();
+        let tail = LEVEL / 2.0 / pairs.len().max(1) as f64;
+        let ratios = parallel::map(&pairs, self.blocks() >= MANY_BLOCKS, |pair| {
+            let ratios = LogRatios::of(&self.costs[pair.one], &self.costs[pair.other]);
+            ratios.expect("costs were checked").ratio_at(tail)
+        });
+        let seen_from = |target: usize| {
+            let both = pairs
+                .iter()
+                .zip(&ratios)
+                .flat_map(|(pair, ratio)| [(pair.one, pair.other, *ratio), (pair.other, pair.one, ratio.inverse())]);
+            both.filter(|(one, other, _)| *one == target && is_in(*other)).map(|(.., ratio)| ratio).collect::<Vec<_>>()
+        };
+        (0..self.targets()).map(|target| greatest(&seen_from(target), is_in(target))).collect()
+    }
+
+    /// How the two stand to each other where none is claimed to be faster. `most` blocks may be run at the most.
+    pub fn unclaimed(&self, one: usize, other: usize, most: usize) -> Option<Unclaimed> {
+        let pair = self.pair(one, other).filter(|pair| pair.claim.is_none() && !pair.depends_on_data)?;
+        let Some(bar) = pair.bar else { return Some(Unclaimed::NotSeparated { blocks: None }) };
+        if pair.ratio.interval.far_end().is_some_and(|far| far <= bar.floor) {
+            return Some(Unclaimed::Tied);
+        }
+        let ratios = LogRatios::of(&self.costs[one], &self.costs[other])?;
+        let (apart, floor) = (libm::log(pair.ratio.estimate).abs(), libm::log(1.0 + bar.floor));
+        let blocks = match apart > floor {
+            // The smallest p-value of Holm's adjustment is one of all pairs.
+            true => {
+                let tail = LEVEL / 2.0 / self.pairs.len() as f64;
+                let clear = apart - libm::log(1.0 + bar.near_end);
+                ratios.blocks_for(clear, tail, most).map(|blocks| blocks.max(needed_blocks(self.targets())))
+            }
+            false => ratios.blocks_for(floor - apart, TAIL, most),
+        };
+        Some(Unclaimed::NotSeparated { blocks: blocks.filter(|blocks| *blocks > self.blocks()) })
+    }
+
     /// For each target the best and the worst place that it may have, from 1: no better than behind those that are
     /// surely faster, no worse than before those that are surely slower.
     pub fn ranks(&self) -> Vec<(usize, usize)> {
@@ -126,6 +180,21 @@ impl Campaign {
         }
         ranks
     }
+}
+
+/// The greatest of these ratios, with the greatest of either ends: 1 at least where the target is one of those that it
+/// is compared with.
+fn greatest(ratios: &[Ratio], is_in: bool) -> Ratio {
+    let least = if is_in { 1.0 } else { 0.0 };
+    let greatest = |of: &dyn Fn(&Ratio) -> Option<f64>| ratios.iter().filter_map(of).fold(least, f64::max);
+    let low = greatest(&|ratio| Some(ratio.interval.bounds()?.0));
+    let high = greatest(&|ratio| Some(ratio.interval.bounds()?.1));
+    let interval = match ratios.first().map(|ratio| ratio.interval) {
+        Some(Interval::Exact { .. }) => Interval::Exact { low, high },
+        Some(Interval::Preliminary { .. }) => Interval::Preliminary { low, high },
+        Some(Interval::None) | None => Interval::None,
+    };
+    Ratio { estimate: greatest(&|ratio| Some(ratio.estimate)), interval }
 }
 
 impl Pair {
@@ -176,7 +245,8 @@ fn judged(
 const MANY_BLOCKS: usize = 200;
 
 /// By Wilcoxon where it can say anything at all, else by Student's t, which can, and which errs on the side of silence
-/// where blocks are out of line. How many blocks there are decides, never what they showed.
+/// where blocks are out of line. The number of blocks decides. Where a run ends by itself that number depends on how
+/// wide the intervals are, and on nothing else that the blocks showed: `tests/campaigns` tries such runs.
 fn p_value(ratios: &LogRatios, targets: usize) -> Option<f64> {
     match ratios.blocks() {
         blocks if blocks >= needed_blocks(targets) => Some(ratios.wilcoxon()),
@@ -199,7 +269,6 @@ pub fn claim(ratio: Ratio, bar: Bar) -> Option<Claim> {
 #[cfg(test)]
 mod tests {
     use super::super::floor::Control;
-    use super::super::paired::Interval;
     use super::*;
 
     /// So many targets, each slower than the one before it by a factor, with a little noise that differs by block.
@@ -288,6 +357,57 @@ mod tests {
         assert_eq!(campaign.ranks(), [(1, 2), (1, 2), (3, 3)]);
         let depends = |one, other| campaign.pair(one, other).unwrap().depends_on_data;
         assert!(depends(0, 1) && depends(1, 0) && !depends(0, 2) && !depends(1, 2));
+    }
+
+    /// By hand, of logarithms: three targets have 3 pairs, so that each interval is one of 1 - 0.05 / 3. Seven blocks
+    /// are enough, and its ends are the first averages from either end.
+    #[test]
+    fn intervals_beside_the_best_are_the_greatest_of_those_beside_each() {
+        let costs: Vec<Vec<f64>> = vec![
+            (0..7).map(|block| 1.0 + f64::from(block) / 100.0).collect(),
+            vec![1.02; 7],
+            (0..7).map(|block| 2.0 + f64::from(block) / 10.0).collect(),
+        ];
+        let seen = of(costs, &quiet(0.0)).unwrap().versus_best(|_| true);
+        let bounds: Vec<(f64, f64)> = seen.iter().map(|ratio| ratio.interval.bounds().unwrap()).collect();
+        let near = |one: (f64, f64), other: (f64, f64)| (one.0 - other.0).abs() + (one.1 - other.1).abs() < 1e-9;
+        // Of the first beside the second: 1 / 1.02 to 1.06 / 1.02, and what it is beside the third is below 1.
+        assert!(near(bounds[0], (1.0, 1.06 / 1.02)), "{bounds:?}");
+        assert!(near(bounds[1], (1.0, 1.02)), "{bounds:?}");
+        // Beside the second 2 / 1.02 to 2.6 / 1.02, beside the first 2 to 2.6 / 1.06.
+        assert!(near(bounds[2], (2.0, 2.6 / 1.02)), "{bounds:?}");
+        assert!(seen.iter().all(|ratio| matches!(ratio.interval, Interval::Exact { .. })));
+        assert!(seen.iter().all(|ratio| ratio.estimate >= 1.0 && ratio.interval.contains(ratio.estimate)));
+    }
+
+    /// Eight targets need 11 blocks for exact intervals, and one that is no candidate may cost less than they do.
+    #[test]
+    fn intervals_beside_the_best_are_preliminary_of_few_blocks_and_of_others_too() {
+        let kind = |blocks| of(stairs(&[1.0; 8], blocks), &quiet(0.0)).unwrap().versus_best(|_| true)[0].interval;
+        assert!(matches!(kind(11), Interval::Exact { .. }));
+        assert!(matches!(kind(10), Interval::Preliminary { .. }));
+        assert_eq!(kind(3), Interval::None);
+        let seen = of(stairs(&[1.0, 2.0, 4.0], 8), &quiet(0.0)).unwrap().versus_best(|target| target > 0);
+        let (low, high) = seen[0].interval.bounds().unwrap();
+        assert!(low < 0.5 && 0.5 < high && high < 0.51, "{low} {high}");
+        assert_eq!(of(stairs(&[1.0], 8), &quiet(0.0)).unwrap().versus_best(|_| true)[0].interval, Interval::None);
+    }
+
+    /// Four blocks in which one of three takes 1.56 to 2.08 times as long are no tie, and more would tell.
+    #[test]
+    fn a_tie_lies_within_the_noise_floor() {
+        let of =
+            |second: [f64; 4], floor| of(vec![vec![1.0; 4], second.to_vec(), vec![9.0; 4]], &quiet(floor)).unwrap();
+        let wide = [1.56, 2.08, 1.60, 2.00];
+        let campaign = of(wide, 0.9);
+        assert_eq!(campaign.pair(0, 1).unwrap().claim, None);
+        assert!(matches!(campaign.unclaimed(0, 1, 1_000), Some(Unclaimed::NotSeparated { blocks: Some(5..) })));
+        assert_eq!(campaign.unclaimed(0, 2, 1_000), None, "that is a claim");
+        assert_eq!(of([1.01, 1.0, 1.015, 1.005], 0.04).unclaimed(0, 1, 1_000), Some(Unclaimed::Tied));
+        let far = of([1.0, 3.0, 0.9, 2.6], 0.02);
+        let Some(Unclaimed::NotSeparated { blocks: Some(blocks) }) = far.unclaimed(1, 0, 1_000) else { panic!() };
+        assert!((8..40).contains(&blocks), "{blocks}");
+        assert_eq!(far.unclaimed(1, 0, blocks - 1), Some(Unclaimed::NotSeparated { blocks: None }));
     }
 
     /// Eleven blocks of eight targets can be ranked by Wilcoxon, ten only by Student's t.

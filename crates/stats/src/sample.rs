@@ -56,11 +56,16 @@ pub const TAIL: f64 = 0.025;
 /// of a statistic that is reached or undercut with a chance of at most [`TAIL`]. `chances` are those of the values 0,
 /// 1, 2, ... of a statistic whose distribution is symmetric; `None` where 0 is already too likely.
 pub fn place(chances: impl IntoIterator<Item = f64>) -> Option<usize> {
+    place_at(chances, TAIL)
+}
+
+/// The same with another chance than [`TAIL`] beyond each end.
+pub fn place_at(chances: impl IntoIterator<Item = f64>, tail: f64) -> Option<usize> {
     let sums = chances.into_iter().scan(0.0, |sum, chance| {
         *sum += chance;
         Some(*sum)
     });
-    let place = sums.take_while(|sum| *sum <= TAIL).count();
+    let place = sums.take_while(|sum| *sum <= tail).count();
     (place > 0).then_some(place)
 }
 

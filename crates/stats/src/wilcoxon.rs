@@ -4,7 +4,7 @@
 //! distribution tells.
 
 use super::normal;
-use super::sample::place;
+use super::sample::place_at;
 
 /// Up to so many differences the distribution is exact: the most blocks that any effort asks for. Beyond, it would take
 /// seconds, and the normal distribution is right to the third digit of what matters.
@@ -39,17 +39,19 @@ fn nearly(ranks: &[usize], least: usize) -> f64 {
     normal::beyond((mean - least as f64 - 1.0).max(0.0) / deviation)
 }
 
-/// How far from either end of the sorted averages the interval of 95 in 100 begins, counted from 1; `None` below six
-/// differences, which could all be above 0 by chance.
-pub fn interval_place(differences: usize) -> Option<usize> {
+/// How far from either end of the sorted averages the interval begins that has the true value beyond either end with
+/// the chance `tail`, counted from 1; `None` of so few differences that they could all be above 0 by that chance: below
+/// six where `tail` is 2.5 in 100.
+pub fn interval_place(differences: usize, tail: f64) -> Option<usize> {
     if differences > MOST_EXACT {
         let count = differences as f64;
         // Hollander, Wolfe and Chicken, section 3.3; half a rank as above.
         let (mean, variance) = (count * (count + 1.0) / 4.0, count * (count + 1.0) * (2.0 * count + 1.0) / 24.0);
-        return Some((mean - normal::UPPER * variance.sqrt() + 0.5) as usize);
+        let place = (mean - normal::upper(tail) * variance.sqrt() + 0.5) as usize;
+        return (place > 0).then_some(place);
     }
     // The place is below the middle, so that half of the sums are enough.
-    place(chances(1..=differences, differences * (differences + 1) / 4))
+    place_at(chances(1..=differences, differences * (differences + 1) / 4), tail)
 }
 
 /// The chance of each sum from 0 to `most` of a random subset of these ranks, each of which is in it or not like the
@@ -83,6 +85,7 @@ fn doubled_ranks(differences: &[f64]) -> Vec<usize> {
 mod tests {
     use super::*;
     use crate::averages::Averages;
+    use crate::sample::{TAIL, place};
 
     /// The greatest sums that are significant at 5 %, both sides, by the number of differences from 6 on (Wilcoxon and
     /// Wilcox, "Some rapid approximate statistical procedures", 1964; McCornack, JASA 60, 1965).
@@ -92,9 +95,9 @@ mod tests {
     #[test]
     fn places_are_those_of_the_table() {
         for (count, critical) in (6..).zip(CRITICAL) {
-            assert_eq!(interval_place(count), Some(critical + 1), "{count} differences");
+            assert_eq!(interval_place(count, TAIL), Some(critical + 1), "{count} differences");
         }
-        assert_eq!((1..6).find_map(interval_place), None);
+        assert_eq!((1..6).find_map(|count| interval_place(count, TAIL)), None);
     }
 
     /// Where the exact distribution ends, the other one goes on: places are the same or next to it, chances the same to
@@ -103,7 +106,7 @@ mod tests {
     fn many_differences_are_told_nearly_as_exactly() {
         for count in MOST_EXACT + 1..=150 {
             let exact = place(chances(1..=count, count * (count + 1) / 4)).unwrap();
-            assert!(interval_place(count).unwrap().abs_diff(exact) <= 1, "{count} differences");
+            assert!(interval_place(count, TAIL).unwrap().abs_diff(exact) <= 1, "{count} differences");
             let ranks: Vec<usize> = (1..=count).map(|rank| 2 * rank).collect();
             for place in [exact - 1, exact, exact + exact / 8] {
                 let exactly = 2.0 * chances(1..=count, place).iter().sum::<f64>();
@@ -120,6 +123,28 @@ mod tests {
         assert!((p_value(&differences) - 2.038193717551002e-5).abs() < 1e-16, "{}", p_value(&differences));
         assert_eq!(p_value(&[0.5; 1_000]), nearly(&[1_001; 1_000], 0));
         assert!(p_value(&[0.5; 1_000]) < 1e-100);
+    }
+
+    /// A level below the usual one takes more differences, and its place is nearer to the ends.
+    #[test]
+    fn places_at_other_levels_are_those_of_the_distribution() {
+        for (count, tail) in [(6, 0.025), (7, 0.01), (11, 0.025 / 28.0), (13, 0.025 / 91.0)] {
+            assert_eq!(interval_place(count, tail), Some(place_by_hand(count, tail)), "{count} at {tail}");
+            assert_eq!(interval_place(count, 0.9 / 2_f64.powi(count as i32)), None, "{count} differences");
+        }
+        for count in [61, 100, 150] {
+            for tail in [0.025, 0.025 / 28.0, 0.025 / 4_950.0] {
+                let exact = place_by_hand(count, tail);
+                // Far out the normal distribution has more: the interval is a little wider.
+                let nearly = interval_place(count, tail).unwrap();
+                assert!(nearly <= exact + 1 && nearly + exact / 10 >= exact, "{count} at {tail}: {nearly}, {exact}");
+            }
+        }
+    }
+
+    fn place_by_hand(count: usize, tail: f64) -> usize {
+        let chances = chances(1..=count, count * (count + 1) / 4);
+        (0..chances.len()).find(|place| chances[..=*place].iter().sum::<f64>() > tail).unwrap()
     }
 
     /// All falls of the coins, counted one by one.

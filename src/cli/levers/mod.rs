@@ -149,7 +149,7 @@ fn measured(
         let why = left_out.iter().map(told).collect::<Vec<_>>().join("\n");
         return Err(anyhow!("{}: no lever can be tried\n{why}", ground.base().target.label));
     }
-    let levers = pilots::that_fit(session, ground, (levers, &tried), together, &mut left_out);
+    let levers = pilots::that_fit(session, ground, (levers, &tried), together, &mut left_out)?;
     let (all, reasons) = match question {
         Question::Enough => ground.all(&levers),
         Question::Advice => (LeverSet::BASE, vec![Some(ALONE.to_string()); levers.len()]),

@@ -3,18 +3,18 @@
 
 use std::time::Duration;
 
-use anyhow::Result;
+use anyhow::{Result, anyhow};
 
 use super::GAINS;
 use super::choices::{Ground, Lever, LeverValue};
 use super::parts::LeverSession;
-use crate::cli::{complain, foretold};
+use crate::cli::{Usage, complain, foretold};
 use crate::harness::plan::{Chosen, Plan};
 use crate::harness::trial::Bench;
-use crate::model::effort::Blocks;
+use crate::model::effort::{Blocks, CLAIM_BLOCKS};
 use crate::model::levers::{TriedValue, UntriedLever};
 use crate::model::trial::Data;
-use crate::model::units::thousands;
+use crate::model::units::{seconds, thousands};
 use crate::scheduler::gated::Gates;
 use crate::scheduler::pilot::{self, Freedom};
 use crate::scheduler::values::{self, PilotTime};
@@ -74,6 +74,8 @@ pub fn best_values(
     }
     let trial_s = once.all_s + once.job_s.map_or(0.0, |job_s| job_s * (units as f64 / first as f64 - 1.0));
     let round_s = trial_s * chosen.len() as f64;
+    // A trial of the blocks takes no less than this one.
+    fits(session, ground, Duration::from_secs_f64(round_s), once.all_s)?;
     let trials = trials_in(session.end.left().mul_f64(VALUES), round_s);
     let mut rest = values::times(&small(units, chosen), trials, place, &mut gates)?.into_iter();
     let base = rest.next().unwrap_or_default();
@@ -120,6 +122,24 @@ fn with_its_best(mut lever: Lever, times: &mut impl Iterator<Item = PilotTime>) 
     (lever, time)
 }
 
+/// Refuses a budget in which not even one lever can be claimed to do anything: `first` comes before its blocks, whose
+/// trials take so long.
+fn fits(session: &LeverSession<'_>, ground: &Ground<'_>, first: Duration, trial_s: f64) -> Result<()> {
+    let (budget, is_over) = (session.budget, session.end.left().is_zero());
+    // A pilot that was cut off would have taken longer still.
+    let trial_s = if is_over { trial_s.max(budget.as_secs_f64()) } else { trial_s };
+    let blocks = ground.args.how.blocks.map_or(CLAIM_BLOCKS, |blocks| blocks.min(CLAIM_BLOCKS));
+    let of_one = Duration::from_secs_f64(takes_s(LeverSet::of([0]), 1, blocks, trial_s) / GAINS);
+    let past = session.budget.saturating_sub(session.end.left());
+    if past + first + of_one <= session.budget {
+        return Ok(());
+    }
+    let needed_s = tens((past + first + of_one).as_secs_f64());
+    let what = format!("--budget: {:.0} s have no time for {blocks} blocks of one lever", budget.as_secs_f64());
+    let at_hand = format!("a trial takes {} s", seconds(trial_s));
+    Err(anyhow!(Usage(format!("{what}: {at_hand}\nhint: --budget {needed_s}s would do"))))
+}
+
 /// As many levers as there is time for, those that gain least left out.
 pub fn that_fit(
     session: &LeverSession<'_>,
@@ -127,12 +147,13 @@ pub fn that_fit(
     (levers, tried): (Vec<Lever>, &PilotTimes),
     together: impl Fn(LeverSet) -> LeverSet,
     left_out: &mut Vec<UntriedLever>,
-) -> Vec<Lever> {
+) -> Result<Vec<Lever>> {
     let may_be_smaller = ground.plan.job.units.is_none() && matches!(ground.plan.job.data, Data::Recipe { .. });
     let smaller = if may_be_smaller { SMALLER } else { 1.0 };
     let of_trials = [&tried.base].into_iter().chain(&tried.alone);
     let trials_s: Vec<f64> = of_trials.map(|time| time.all_s - time.job_s.unwrap_or(0.0) * (1.0 - smaller)).collect();
     let trial_s = trials_s.iter().sum::<f64>() / trials_s.len() as f64;
+    fits(session, ground, Duration::ZERO, trial_s)?;
     let time = session.end.left().mul_f64(GAINS);
     let most = levers.len().min(LEVERS_MAX);
     let count = count_in(time, trial_s, most, ground.args.how.blocks, together);
@@ -142,7 +163,7 @@ pub fn that_fit(
             "no time for it, and a pilot saw less of it than of the others: give a longer --budget".to_string();
         left_out.push(UntriedLever { name: lever.name, reason });
     }
-    levers
+    Ok(levers)
 }
 
 /// How many of the first levers fit into this time, by the blocks that they need and what a trial takes: one at least.
@@ -155,11 +176,20 @@ fn count_in(
 ) -> usize {
     let takes_s = |count: usize| {
         let all = together(LeverSet::of(0..count));
-        let blocks = blocks.unwrap_or(stats::needed_blocks(count, all) as u32);
-        // Two targets are run twice in each block, and pilots of the job's size take about as long as one.
-        (stats::sets(count, all).len() + 2) as f64 * f64::from(blocks + 1) * trial_s
+        takes_s(all, count, blocks.unwrap_or(stats::needed_blocks(count, all) as u32), trial_s)
     };
     (1..=most).rev().find(|count| takes_s(*count) <= time.as_secs_f64()).unwrap_or(1)
+}
+
+/// What so many blocks of so many levers take: two targets are run twice in each, and pilots of the job's size take
+/// about as long as one block.
+fn takes_s(all: LeverSet, levers: usize, blocks: u32, trial_s: f64) -> f64 {
+    (stats::sets(levers, all).len() + 2) as f64 * f64::from(blocks + 1) * trial_s
+}
+
+/// Seconds as they are typed: whole tens, above these.
+fn tens(seconds: f64) -> u64 {
+    (seconds / 10.0).ceil() as u64 * 10
 }
 
 /// The job's size: by a pilot where the data is made and none was asked for; else it is said how long it takes.

@@ -177,6 +177,20 @@ fn noisy_runs_are_not_used_failures_are_named_and_gaps_stay() {
     assert_eq!(found.dots[7].seen, DotSeen::Failed { why: "it broke".to_string() });
     let text = text(&report);
     assert!(text.contains("11 of 14") && text.contains("no change seen, 1 failed"), "{text}");
+    let why = "store: 3 of 14 runs are not used: it broke (1), it did not run, or the run has no baseline (1), the same \
+               store run twice did not come out the same (1).";
+    assert!(notes(&report).iter().any(|note| note == why), "{:?}", notes(&report));
+}
+
+/// All that is said of runs of which none is used says why.
+#[test]
+fn of_runs_that_are_all_noisy_it_is_said_why_none_is_used() {
+    let runs: Vec<HistoryRun> =
+        (1..=5).map(|day| run_with(day, &[took("base", 1.0), took("store", 2.0)], 1.2)).collect();
+    let report = told(&runs, HistoryMeasure::Ratio);
+    assert_eq!(series(&report, "store").used, 0);
+    let why = "base, store: 5 of 5 runs are not used: the same store run twice did not come out the same (5).";
+    assert!(notes(&report).iter().any(|note| note == why), "{:?}", notes(&report));
 }
 
 /// Versions are marked, whether or not anything changed.

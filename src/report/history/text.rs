@@ -141,7 +141,38 @@ pub fn notes(report: &HistoryReport) -> Vec<String> {
         notes.push(format!("Changes are looked for from {LEAST_RUNS} runs on."));
     }
     notes.extend(report.setups.iter().filter_map(until_then));
+    notes.extend(report.setups.iter().flat_map(not_used));
     notes
+}
+
+/// Why runs of a target are not used, of each target of which some are not: "redis, valkey: 5 of 5 runs are not used:
+/// most blocks were disturbed (4), wrong answers (1)." Targets of which the same is to be said share a sentence.
+fn not_used(setup: &SetUp) -> Vec<String> {
+    let mut targets: Vec<(String, Vec<&str>)> = Vec::new();
+    for series in setup.series.iter().filter(|series| series.used < series.dots.len()) {
+        let why = why_not_used(series);
+        match targets.iter_mut().find(|(said, _)| *said == why) {
+            Some((_, targets)) => targets.push(&series.target),
+            None => targets.push((why, vec![&series.target])),
+        }
+    }
+    targets.into_iter().map(|(why, targets)| format!("{}: {why}.", targets.join(", "))).collect()
+}
+
+fn why_not_used(series: &SeriesSeen) -> String {
+    let mut reasons: BTreeMap<&str, usize> = BTreeMap::new();
+    for dot in &series.dots {
+        let why = match &dot.seen {
+            DotSeen::Used { .. } => continue,
+            DotSeen::Noisy { why, .. } => why,
+            DotSeen::Failed { why } => why,
+            DotSeen::Absent => "it did not run, or the run has no baseline",
+        };
+        *reasons.entry(why).or_default() += 1;
+    }
+    let unused: usize = reasons.values().sum();
+    let reasons: Vec<String> = reasons.iter().map(|(why, runs)| format!("{why} ({runs})")).collect();
+    format!("{unused} of {} runs are not used: {}", series.dots.len(), reasons.join(", "))
 }
 
 /// Runs that other methods made, by job and method.

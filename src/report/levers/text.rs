@@ -104,6 +104,11 @@ fn sentence(report: &LeverReport) -> String {
             cell(Some(gain))
         );
     }
+    // What fresh blocks cannot tell is not called enough, nor do they name a gain.
+    if enough.gain.as_ref().is_some_and(|gain| gain.p.is_none() || gain.bar.is_none()) {
+        let all = cell(report.together.as_ref());
+        return format!("{base}{by_cpu}: {words} may be enough; {}; all together: {all}.", confirmed(enough));
+    }
     let fast = enough.gain.as_ref().map(|gain| format!(": {}", gained(gain, report.cost))).unwrap_or_default();
     let are = match enough.levers.len() {
         1 => "is enough",
@@ -157,9 +162,13 @@ pub(super) fn confirmed(enough: &EnoughLevers) -> String {
     let at_most = high.map(|high| format!("all levers are at most {high:.0} % faster")).unwrap_or_default();
     match seen.found {
         Confirmed::Enough => format!("confirmed in {blocks} fresh blocks ({at_most})"),
-        _ if at_most.is_empty() => format!("not confirmed: {blocks} fresh blocks are too few"),
+        _ if at_most.is_empty() => format!("not confirmed: {blocks} fresh block{} too few", are(blocks)),
         _ => format!("not confirmed: {blocks} fresh blocks cannot tell it apart from all levers ({at_most})"),
     }
+}
+
+fn are(blocks: usize) -> &'static str {
+    if blocks == 1 { " is" } else { "s are" }
 }
 
 /// "5.8x as fast as now [5.1-6.4]".
@@ -178,7 +187,7 @@ fn gained(gain: &Gain, cost: LeverCost) -> String {
 pub fn cell(gain: Option<&Gain>) -> String {
     let Some(gain) = gain else { return "not measured".to_string() };
     match (gain.effect, gain.bar, gain.ratio.interval.near_end()) {
-        (None, ..) if gain.p.is_none() => format!("{} (no claim)", versus(gain.ratio.into())),
+        (None, ..) if gain.p.is_none() => format!("{} (too few blocks to tell)", versus(gain.ratio.into())),
         (None, ..) => none_seen(gain),
         (Some(_), Some(bar), Some(near)) if bar.is_noisy && gain.helps() => at_least(1.0 + near),
         (Some(_), ..) => versus(gain.ratio.into()),
@@ -194,7 +203,7 @@ pub fn measured(gain: &Gain) -> Option<String> {
 fn none_seen(gain: &Gain) -> String {
     match gain.unseen() {
         Some(unseen) => format!("no effect seen (< {:.0} %)", (unseen * 100.0).ceil()),
-        None => format!("{} (no claim)", versus(gain.ratio.into())),
+        None => format!("{} (the noise is unknown)", versus(gain.ratio.into())),
     }
 }
 
@@ -358,6 +367,22 @@ mod tests {
             "{}",
             sentence(&seen)
         );
+    }
+
+    #[test]
+    fn what_fresh_blocks_cannot_tell_is_not_called_enough() {
+        let mut seen = report();
+        seen.enough.gain = Some(Gain { p: None, ..gain(2.08, None) });
+        if let Some(confirmation) = &mut seen.enough.confirmation {
+            confirmation.found = Confirmed::Open;
+            confirmation.all.ratio.interval = crate::stats::paired::Interval::None;
+            confirmation.all.blocks = 3;
+        }
+        let said = sentence(&seen);
+        let start =
+            "store: via native and unix may be enough; not confirmed: 3 fresh blocks are too few; all together: ";
+        assert!(said.starts_with(start) && !said.contains("claim") && !said.contains("2.08"), "{said}");
+        assert!(cell(seen.enough.gain.as_ref()).ends_with(" (too few blocks to tell)"));
     }
 
     #[test]

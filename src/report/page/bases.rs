@@ -6,9 +6,9 @@ use serde::Serialize;
 
 use super::PageInput;
 use crate::model::effort::CLAIM_BLOCKS;
-use crate::report::cells::Row;
+use crate::report::cells::{self, Row};
 use crate::report::standing::Standing;
-use crate::report::versus::versus;
+use crate::report::versus::{Versus, versus};
 
 /// Of more targets the pairs would be most of the page, and there is no choice.
 const BASES_MAX: usize = 40;
@@ -39,12 +39,20 @@ pub fn json(input: &PageInput<'_>) -> Result<Option<String>> {
     let cpu = standings.cpu();
     let claims_cpu = standings.blocks() >= CLAIM_BLOCKS as usize && cpu.as_ref().is_some_and(Standing::has_controls);
     let seconds = |base: &Row, target: &Row| match standings.groups.get(&base.group).filter(|_| !target.baseline) {
-        Some(group) => cell(group, base, target, standings.may_rank().then_some(["slower", "faster"])),
+        Some(group) => {
+            let is_best = cells::best_of(rows, &base.group).is_some_and(|best| best.target == base.target);
+            let in_table = target.numbers.as_ref().and_then(|numbers| numbers.vs_best).filter(|_| is_best);
+            cell(group, (base, target), in_table, standings.may_rank().then_some(["slower", "faster"]))
+        }
         // As in the table.
         None => String::new(),
     };
     let by_cpu = |base: &Row, target: &Row| match &cpu {
-        Some(cpu) => cell(cpu, base, target, claims_cpu.then_some(["more", "less"])),
+        Some(cpu) => {
+            let is_least = cells::least_cpu(rows).is_some_and(|least| least.target == base.target);
+            let in_table = target.numbers.as_ref().and_then(|numbers| numbers.cpu_vs_least).filter(|_| is_least);
+            cell(cpu, (base, target), in_table, claims_cpu.then_some(["more", "less"]))
+        }
         None => String::new(),
     };
     let column = |heading, before, text: &dyn Fn(&Row, &Row) -> String| BaseColumn {
@@ -57,10 +65,16 @@ pub fn json(input: &PageInput<'_>) -> Result<Option<String>> {
     Ok(Some(serde_json::to_string(&columns)?.replace('<', "\\u003c")))
 }
 
-/// "1.18x [1.14-1.27], slower": what the column of the best says, and what may be claimed where anything may be. A dash
-/// for what is ranked apart.
-fn cell(standing: &Standing<'_>, base: &Row, target: &Row, claims: Option<[&str; 2]>) -> String {
-    let Some(seen) = standing.versus(&target.target, &base.target) else { return "-".to_string() };
+/// "1.18x [1.14-1.27], slower": what the column of the table says where the base is its best, else the ratio of the two,
+/// and what may be claimed where anything may be. A dash for what is ranked apart.
+fn cell(
+    standing: &Standing<'_>,
+    (base, target): (&Row, &Row),
+    in_table: Option<Versus>,
+    claims: Option<[&str; 2]>,
+) -> String {
+    let seen = in_table.or_else(|| standing.versus(&target.target, &base.target));
+    let Some(seen) = seen else { return "-".to_string() };
     let Some([costs_more, costs_less]) = claims.filter(|_| base.target != target.target) else { return versus(seen) };
     let claim = match () {
         () if standing.is_less(&base.target, &target.target) => costs_more,

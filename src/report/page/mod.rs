@@ -211,7 +211,7 @@ fn pictures(input: &PageInput<'_>) -> Markup {
 /// What the terminal says below its table.
 fn below(seen: &WarningInput<'_>) -> Markup {
     let remarks = remarks(seen.points);
-    let (medians, rough) = (words::medians(seen.rows), words::rough(seen.rows).to_string());
+    let (medians, rough) = (words::medians(seen.rows), words::rough(seen.rows, true).to_string());
     let misses = words::misses(seen.rows, seen.records);
     let (stale, servers) = (words::stale(seen.rows), servers::told(seen.records));
     let notes = one_line(&notes::notes(seen.records, false));

@@ -87,7 +87,7 @@ fn caption(picture: &RatioPicture, alike: &str) -> String {
         (true, "Ratios compare trials of the same block."),
         (noise.is_some(), noise.as_deref().unwrap_or_default()),
         (picture.is_seen_once, "One block ran: there is no interval and no claim."),
-        (picture.is_rough(), "About: 4 or 5 blocks count, so the interval is rough."),
+        (picture.is_rough(), "About: too few blocks count for an exact interval, so it is rough."),
         (picture.is_noisy, "Noisy: only the end of an interval that is nearest to 1x is claimed (at least)."),
         (picture.band.is_none(), "No store was run twice often enough, so the noise is unknown."),
     ])
@@ -241,7 +241,7 @@ fn legend(picture: &RatioPicture) -> Legend {
             any(&has_blocks),
         ),
         (|x, y| band(x + 2.0, x + 30.0, y - 9.0, y + 9.0), "noise: same store twice", drawn_band(picture).is_some()),
-        (|x, y| bracket(x + 20.0, y, y), "tied: the order is not known", shared),
+        (|x, y| bracket(x + 20.0, y, y), "the order is not known", shared),
         (arrow, "cut off: at least", any(&is_cut_off)),
     ];
     Legend::of(&marks)

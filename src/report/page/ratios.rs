@@ -44,7 +44,7 @@ pub struct RatioPicture {
 }
 
 impl RatioPicture {
-    /// Some interval is of 4 or 5 blocks.
+    /// Some interval is of too few blocks to be exact.
     pub fn is_rough(&self) -> bool {
         let rough = |row: &RatioRow| matches!(&row.place, RatioPlace::At { versus, .. } if versus.preliminary);
         self.panels.iter().flat_map(|panel| &panel.rows).any(rough)
@@ -235,7 +235,9 @@ fn by_bytes(part: &PagePart<'_>, used: &Used) -> Option<RatioPicture> {
     let of_stores = known.iter().filter(|(row, _)| !row.baseline);
     let (least, _) = of_stores.min_by(|one, other| one.1.total_cmp(&other.1))?;
     let standing = standings.by(used.cost, |label| known.iter().any(|(row, _)| row.target == label))?;
-    let each = known.iter().filter_map(|(row, _)| Some((*row, standing.versus(&row.target, &least.target)?)));
+    let is_store = |target: &str| known.iter().any(|(row, _)| row.target == target && !row.baseline);
+    let vs_least = standing.versus_best(is_store);
+    let each = known.iter().filter_map(|(row, _)| Some((*row, *vs_least.get(row.target.as_str())?)));
     drawn(part, used, &costs, least, (each.collect(), None))
 }
 

@@ -37,7 +37,6 @@ fn durability(records: &[Record]) -> Option<String> {
         (_, Durability::Power) => "what was acknowledged survives a loss of power",
     };
     let is_claimed = verified::in_words(records).contains("claimed");
-    let claimed =
-        if is_claimed { "; claimed: by the store's settings, not tested here by 20 kills or more" } else { "" };
+    let claimed = if is_claimed { "; claimed: by the store's settings, not tested here" } else { "" };
     Some(format!("{survives}{claimed}"))
 }

@@ -109,3 +109,51 @@ fn what_depends_on_the_data_is_no_step() {
     assert!(report.steps[0].claim.is_none() && report.steps[0].depends_on_data, "{:?}", report.steps);
     assert!(report.sentences()[0].contains("depends on the data"), "{:?}", report.sentences());
 }
+
+/// The same with an A/A control that comes out up to 6 % from itself: its floor is 4 %, the ± of its interval.
+fn beside_a_control(versions: &[(&str, &str, f64)]) -> VersionsReport {
+    let mut records = records(versions, 8);
+    for record in records.iter_mut().filter(|record| record.aa_control) {
+        record.phases[0].took_s *= if record.block.is_multiple_of(2) { 1.06 } else { 0.98 };
+    }
+    told(&records)
+}
+
+#[test]
+fn a_step_lies_beyond_the_far_end_of_the_control() {
+    let of = |factor| beside_a_control(&[("a", "6.2.5", 1.0), ("b", "7.0.15", factor)]);
+    let within = of(1.05);
+    assert!((within.noise.floor() - 0.04).abs() < 0.005, "{:?}", within.noise);
+    assert_eq!((within.steps[0].claim, within.claims().len()), (None, 0));
+    assert!(within.heading().starts_with("No step is seen"), "{}", within.heading());
+    let beyond = of(1.08);
+    let said = "store 7.0.15 takes 1.08 times as long as store 6.2.5 [";
+    assert!(beyond.heading().starts_with(said), "{}", beyond.heading());
+    assert!(beyond.heading().ends_with("(seconds of the whole getset)."), "{}", beyond.heading());
+}
+
+/// What the heading says stands among the claims, with the one that costs less first.
+#[test]
+fn each_step_of_the_heading_is_a_claim() {
+    let report = told(&records(FOUR, 8));
+    let claims = report.claims();
+    let pairs: Vec<(&str, &str)> = claims.iter().map(|claim| (claim.less, claim.more)).collect();
+    assert_eq!(pairs, [("b", "c"), ("d", "c")]);
+    assert!(claims.iter().all(|claim| claim.measure == "seconds" && claim.versus.ratio > 1.1 && !claim.noisy));
+}
+
+/// The third version may cost as much as the first one.
+#[test]
+fn no_line_is_raised_of_a_version_whose_interval_holds_1() {
+    let mut records = records(&[("a", "6.2.5", 1.0), ("b", "7.0.15", 1.2), ("c", "8.2.3", 1.15)], 8);
+    let levels = |records: &[Record]| -> Vec<(usize, usize)> {
+        told(records).chart().levels.iter().map(|level| (level.first, level.last)).collect()
+    };
+    for record in records.iter_mut().filter(|record| record.target.label == "c") {
+        record.phases[0].took_s *= if record.block.is_multiple_of(2) { 1.25 } else { 0.8 };
+    }
+    assert_eq!(levels(&records), [(0, 0), (1, 1)]);
+    let chart = told(&records).chart();
+    assert_eq!(chart.levels[0].number, 1.0);
+    assert!((chart.levels[1].number - 1.2).abs() < 0.01, "{:?}", chart.levels);
+}
