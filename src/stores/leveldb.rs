@@ -1,6 +1,7 @@
 //! `leveldb` and `rocksdb`: log-structured trees by their C interfaces, of which the second kept the first one's. It
 //! knows how each durability level is set.
 
+mod rocks_version;
 mod store_stats;
 
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
@@ -179,7 +180,9 @@ impl Kind {
         OnlyRocks::load(shared, prefix)?;
         let maps = std::fs::read_to_string("/proc/self/maps").unwrap_or_default();
         let file = maps.lines().find_map(|line| line.split("librocksdb.so.").nth(1));
-        Ok(file.unwrap_or("unknown").to_string())
+        let version = file.unwrap_or("unknown").to_string();
+        // Where the system does not tell the file of a library it cannot be known.
+        if maps.is_empty() { Ok(version) } else { rocks_version::known(&version).map(|()| version) }
     }
 }
 

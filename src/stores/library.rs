@@ -88,6 +88,11 @@ macro_rules! interface {
                 crate::stores::library::words(&self.library, variable)
             }
 
+            /// Where a function of the library's is, if it exports it.
+            pub fn address(&self, function: &str) -> Option<usize> {
+                crate::stores::library::address(&self.library, function)
+            }
+
             /// A variable of the library's that is a pointer; null where it has none of that name.
             pub fn pointer(&self, variable: &str) -> *const std::ffi::c_char {
                 crate::stores::library::pointer(&self.library, variable)
@@ -111,6 +116,12 @@ pub fn words(library: &Library, variable: &str) -> String {
 pub fn pointer(library: &Library, variable: &str) -> *const c_char {
     // SAFETY: the library's header declares it as a pointer to characters, set when the library is loaded.
     unsafe { library.get::<*const *const c_char>(variable.as_bytes()).map_or(null(), |found| **found) }
+}
+
+/// Where a function of the library's is, if it exports it.
+pub fn address(library: &Library, function: &str) -> Option<usize> {
+    // SAFETY: the address of a symbol is only compared.
+    unsafe { library.get::<unsafe extern "C" fn()>(function.as_bytes()).ok().map(|found| *found as usize) }
 }
 
 /// A path as C wants it.

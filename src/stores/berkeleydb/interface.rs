@@ -149,7 +149,60 @@ pub fn load() -> Result<(Api, String), String> {
     let (mut major, mut minor, mut patch) = (0, 0, 0);
     // SAFETY: three places for numbers, as the header says.
     unsafe { (api.version)(&mut major, &mut minor, &mut patch) };
-    known(major, minor).map(|()| (api, format!("{major}.{minor}.{patch}")))
+    known(major, minor)?;
+    check_places(&api)?;
+    Ok((api, format!("{major}.{minor}.{patch}")))
+}
+
+/// Functions that the library also exports, and where they must be in a new database and in a new environment.
+const DB_PLACES: &[(usize, &str)] = &[
+    (at::DB_CLOSE, "__db_close_pp"),
+    (at::DB_CURSOR, "__db_cursor_pp"),
+    (at::DB_DEL, "__db_del_pp"),
+    (at::DB_GET, "__db_get_pp"),
+    (at::DB_OPEN, "__db_open_pp"),
+    (at::DB_PUT, "__db_put_pp"),
+];
+const ENV_PLACES: &[(usize, &str)] = &[
+    (at::ENV_CLOSE, "__env_close_pp"),
+    (at::ENV_LOG_GET_CONFIG, "__log_get_config"),
+    (at::ENV_MEMP_STAT, "__memp_stat_pp"),
+    (at::ENV_OPEN, "__env_open_pp"),
+    (at::ENV_SET_FLAGS, "__env_set_flags"),
+    (at::ENV_TXN_BEGIN, "__txn_begin_pp"),
+    (at::ENV_TXN_CHECKPOINT, "__txn_checkpoint_pp"),
+];
+
+/// A library of the same version may have been built with other structures: its own symbols say where they are.
+fn check_places(api: &Api) -> Result<(), String> {
+    let (mut database, mut environment) = (null_mut(), null_mut());
+    // SAFETY: two functions of the header that make a handle each, which nothing was asked of.
+    let made = unsafe { ((api.create)(&mut database, null_mut(), 0), (api.env_create)(&mut environment, 0)) };
+    if made != (0, 0) {
+        return Err(format!("{} makes no handles: errors {made:?}", SHARED.names[0]));
+    }
+    check_handle(api, database, DB_PLACES)?;
+    check_handle(api, environment, ENV_PLACES)?;
+    // SAFETY: both handles were just made, and the places of both functions are known by now.
+    unsafe {
+        method::<Close>(database, at::DB_CLOSE)(database, 0);
+        method::<Close>(environment, at::ENV_CLOSE)(environment, 0);
+    }
+    Ok(())
+}
+
+fn check_handle(api: &Api, handle: Handle, places: &[(usize, &str)]) -> Result<(), String> {
+    for &(place, name) in places {
+        // Some builds add the version to their names.
+        let exported = [name.to_string(), format!("{name}_5003")].into_iter().find_map(|name| api.address(&name));
+        // SAFETY: structures of this version are longer than every place; a number is read and not called.
+        let found: usize = unsafe { method(handle, place) };
+        if exported != Some(found) {
+            let library = SHARED.names[0];
+            return Err(format!("{library} has {name} not at byte {place} of its structure: another build is needed"));
+        }
+    }
+    Ok(())
 }
 
 /// Whether the places in `at` are that version's.
@@ -162,7 +215,22 @@ fn known(major: c_int, minor: c_int) -> Result<(), String> {
 
 #[cfg(test)]
 mod tests {
-    use super::known;
+    use super::*;
+
+    /// What is called there would be another function.
+    #[test]
+    fn a_structure_with_other_places_is_not_spoken_to() {
+        let Ok((api, _)) = load() else { return eprintln!("!! no Berkeley DB: its places are NOT tested") };
+        let mut database = null_mut();
+        // SAFETY: a function of the header that makes a handle.
+        assert_eq!(unsafe { (api.create)(&mut database, null_mut(), 0) }, 0);
+        check_handle(&api, database, DB_PLACES).expect("its own places");
+        let moved: Vec<_> = DB_PLACES.iter().map(|(place, name)| (place + 8, *name)).collect();
+        let said = check_handle(&api, database, &moved).expect_err("other places");
+        assert!(said.contains("__db_close_pp not at byte 576"), "{said}");
+        // SAFETY: it was just made.
+        unsafe { method::<Close>(database, at::DB_CLOSE)(database, 0) };
+    }
 
     /// Another version would be asked at the wrong places.
     #[test]
