@@ -9,12 +9,13 @@ use serde_json::{Value, json};
 
 use super::again::{Again, digests};
 use super::args::{self, Look};
-use super::{Exit, complain, paged, shown};
+use super::{Exit, complain, interrupted, paged, shown};
 use crate::harness::bundle::{
     self, BundleManifest, BundledBy, BundledData, DATA_BYTES_MAX, PAGE, README, RECORDS, SERVERS, data_name,
     record_digest,
 };
 use crate::harness::load::{self, Parts};
+use crate::harness::signals::Interrupt;
 use crate::harness::{save, scratch};
 use crate::model::answers;
 use crate::model::record::Record;
@@ -31,6 +32,7 @@ pub fn bundle(args: &args::Bundle) -> Result<Exit> {
         return Err(anyhow!("{}: its run is still going on\nhint: wait for its end", results.display()));
     }
     let original = shown::read(results, Parts::All)?;
+    let interrupt = Interrupt::listen().context("cannot listen for Ctrl-C")?;
     let scratch = scratch::make()?;
     let path = scratch.path().join(RECORDS);
     let text = masked(results, &Mask::of(&original))?;
@@ -43,6 +45,9 @@ pub fn bundle(args: &args::Bundle) -> Result<Exit> {
     let run = replicated::parse(&page)
         .map_err(|what| anyhow!("{}: nothing of it can be run again: {what}", results.display()))?;
     let (data, file) = data(&original[0], &run)?;
+    if interrupt.is_set() {
+        return Ok(interrupted(&interrupt, "no bundle was written"));
+    }
     let first = &records[0];
     let mut files = BTreeMap::new();
     files.insert(README.to_string(), readme(&run, &data).into_bytes());

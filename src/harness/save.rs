@@ -25,12 +25,9 @@ pub struct Results {
 }
 
 impl Results {
-    /// Creates a file that must not be there yet, and the directory it lies in.
+    /// Creates a file that must not be there yet.
     pub fn create(path: &Path) -> Result<Results> {
-        if let Some(directory) = path.parent().filter(|directory| !directory.as_os_str().is_empty()) {
-            std::fs::create_dir_all(directory)
-                .with_context(|| format!("cannot make the directory {} for the results", directory.display()))?;
-        }
+        directory_of(path)?;
         let file = OpenOptions::new().append(true).create_new(true).open(path);
         let file = file.map_err(|error| match error.kind() {
             ErrorKind::AlreadyExists => {
@@ -98,15 +95,12 @@ pub fn is_being_written(path: &Path) -> bool {
     is_file && matches!(lock(), Some(Err(TryLockError::WouldBlock)))
 }
 
-/// Writes files that must not be there yet, and makes their directories. Nothing is written if one of them is there,
-/// and each is there as a whole or not at all.
+/// Writes files that must not be there yet. Nothing is written if one of them is there, and each is there as a whole or
+/// not at all.
 pub fn write_new(files: &[(PathBuf, String)]) -> Result<()> {
     files.iter().try_for_each(|(path, _)| is_to_be_new(path))?;
     for (path, text) in files {
-        let directory = path.parent().filter(|directory| !directory.as_os_str().is_empty());
-        let directory = directory.unwrap_or(Path::new("."));
-        std::fs::create_dir_all(directory)
-            .with_context(|| format!("cannot make the directory {}", directory.display()))?;
+        let directory = directory_of(path)?;
         let beside = as_any_file().tempfile_in(directory);
         let mut beside = beside.with_context(|| format!("cannot write to {}", directory.display()))?;
         beside.write_all(text.as_bytes()).with_context(|| format!("cannot write {}", path.display()))?;
@@ -123,11 +117,25 @@ pub fn is_to_be_new(path: &Path) -> Result<()> {
     if path.symlink_metadata().is_ok() {
         return Err(is_there(path));
     }
-    // Directories that are not there yet are made.
-    let nearest = path.ancestors().skip(1).find(|directory| directory.symlink_metadata().is_ok());
-    let directory = nearest.unwrap_or(Path::new("."));
-    as_any_file().tempfile_in(directory).with_context(|| format!("cannot write {}", path.display()))?;
+    as_any_file().tempfile_in(directory_of(path)?).with_context(|| format!("cannot write {}", path.display()))?;
     Ok(())
+}
+
+/// The directory of a file that is to be written. It must be there: a name with a mistake in it makes no directories.
+/// Only the usual one is made.
+fn directory_of(path: &Path) -> Result<&Path> {
+    let directory = path.parent().filter(|directory| !directory.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    if directory == Path::new(DIRECTORY) {
+        std::fs::create_dir_all(directory)
+            .with_context(|| format!("cannot make the directory {}", directory.display()))?;
+    }
+    let why = match directory.metadata() {
+        Ok(meta) if meta.is_dir() => return Ok(directory),
+        Ok(_) => format!("{} is no directory", directory.display()),
+        Err(error) if error.kind() == ErrorKind::NotFound => format!("there is no directory {}", directory.display()),
+        Err(error) => format!("{}: {error}", directory.display()),
+    };
+    Err(anyhow!("cannot write {}: {why}\nhint: make the directory, or name another file", path.display()))
 }
 
 fn is_there(path: &Path) -> anyhow::Error {

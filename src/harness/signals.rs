@@ -28,7 +28,13 @@ impl Interrupt {
     /// From here on the first signal sets the flag instead of ending the process. A later one kills all that we have
     /// started, so that nothing is waited for any more: what is finished is still printed, and nothing is left.
     pub fn listen() -> io::Result<Interrupt> {
-        let interrupt = Interrupt::default();
+        /// One flag for all that listen in this process, in whichever order they do.
+        static FLAG: OnceLock<Arc<AtomicBool>> = OnceLock::new();
+        let is_first = FLAG.get().is_none();
+        let interrupt = Interrupt(Arc::clone(FLAG.get_or_init(Arc::default)), Arc::default());
+        if !is_first {
+            return Ok(interrupt);
+        }
         for signal in STOPPING {
             signal_hook::flag::register(signal, Arc::clone(&interrupt.0))?;
         }

@@ -11,7 +11,7 @@ use sha2::{Digest, Sha256};
 
 use crate::cli::forms::results;
 use crate::cli::page::{is_of, lines, records};
-use crate::common::desk::{Desk, Said};
+use crate::common::desk::{Desk, Said, Started, command_line, wait_for};
 
 /// The files of an archive, in their order.
 pub fn unpacked(path: &Path) -> Vec<(String, Vec<u8>)> {
@@ -78,13 +78,29 @@ fn with_manifest(files: &[(String, Vec<u8>)], manifest: &Value) -> Vec<(String, 
     files.iter().map(changed).collect()
 }
 
+/// Its data is read again, which takes a while.
+#[test]
+fn a_bundle_that_is_hung_up_on_leaves_nothing() {
+    let desk = Desk::new();
+    desk.file("people.jsonl", desk.run(&["data", "fans", "--profiles", "20000"]).out);
+    let run =
+        ["run", "fans", "--input", "people.jsonl", "--profiles", "5000", "--blocks", "1", "--output", "run.jsonl"];
+    desk.run(&[&run[..], &["ram", "null"]].concat()).exits(0);
+    let started = Started::new(desk.kvfair(&["bundle", "run.jsonl"]));
+    let reads = |pid: &u32| command_line(*pid).ends_with("\0child\0expected-state\0");
+    wait_for("the data is read", || desk.processes().into_iter().find(reads));
+    started.interrupt(nix::sys::signal::Signal::SIGHUP);
+    started.wait().exits(130).complains("no bundle was written");
+    assert!(!desk.home().join("run.tar.zst").exists());
+}
+
 #[test]
 fn a_bundle_has_the_same_bytes_each_time_and_every_digest() {
     let desk = Desk::with_only(&[]);
     let files = bundle_of_fans(&desk);
-    desk.run(&["bundle", "fans.jsonl", "--output", "new/again.tar.zst"]).exits(0);
+    desk.run(&["bundle", "fans.jsonl", "--output", "again.tar.zst"]).exits(0);
     let read = |name: &str| fs::read(desk.home().join(name)).expect("a bundle");
-    assert_eq!(read("fans.tar.zst"), read("new/again.tar.zst"));
+    assert_eq!(read("fans.tar.zst"), read("again.tar.zst"));
     desk.run(&["bundle", "fans.jsonl"]).exits(1).complains("fans.tar.zst is there already");
     let names: Vec<&str> = files.iter().map(|(name, _)| name.as_str()).collect();
     assert_eq!(names, ["README.md", "manifest.json", "page.html", "records.jsonl", "servers.json"]);

@@ -10,6 +10,27 @@ fn run(desk: &Desk, more: &[&str]) -> crate::common::desk::Said {
     desk.run(&[SHORT, more].concat())
 }
 
+/// A name with a mistake in it would become a directory, also of root's.
+#[test]
+fn no_directory_is_made_for_what_is_written() {
+    let desk = Desk::new();
+    run(&desk, &["--output", "out.jsonl"]).exits(0);
+    let commands: [&[&str]; 6] = [
+        &["run", "ngrams", "--messages", "5", "--blocks", "1", "ram", "--output", "new/x.jsonl"],
+        &["run", "ngrams", "--messages", "5", "--blocks", "1", "ram", "--html", "new/x.html"],
+        &["find-max", "mixed", "ram", "--slo", "p99:9s", "--output", "new/x.jsonl"],
+        &["show", "out.jsonl", "--html", "new/x.html"],
+        &["bundle", "out.jsonl", "--output", "new/x.tar.zst"],
+        &["growth", "ram", "--budget", "9s", "--output", "new/x.jsonl"],
+    ];
+    for command in commands {
+        let said = desk.run(command);
+        said.exits(1).complains("cannot write new/x.").complains("there is no directory new hint: make the directory");
+        assert_eq!(said.out, "", "{command:?}: nothing was measured before");
+        assert!(!desk.home().join("new").exists(), "{command:?}");
+    }
+}
+
 #[test]
 fn results_are_never_overwritten() {
     let desk = Desk::new();
@@ -19,8 +40,8 @@ fn results_are_never_overwritten() {
     run(&desk, &["--output", "."]).exits(1).complains("is there already");
     run(&desk, &["--output", "mine.jsonl/out.jsonl"]).exits(1).complains("mine.jsonl");
     run(&desk, &["--output", "/proc/nowhere/out.jsonl"]).exits(1).complains("/proc/nowhere");
-    run(&desk, &["--output", "new/place/out.jsonl"]).exits(0).complains("results: new/place/out.jsonl");
-    assert_eq!(records_in(&desk.home().join("new/place/out.jsonl")).len(), 4);
+    run(&desk, &["--output", "out.jsonl"]).exits(0).complains("results: out.jsonl");
+    assert_eq!(records_in(&desk.home().join("out.jsonl")).len(), 4);
     // Three runs within a second or two: their names must differ all the same.
     for _ in 0..3 {
         run(&desk, &[]).exits(0);
@@ -326,6 +347,7 @@ fn results_that_are_removed_during_a_run_are_said_to_be_lost() {
 fn results_are_on_the_disk_after_each_block() {
     let desk = Desk::new();
     let kvfair = env!("CARGO_BIN_EXE_kvfair");
+    std::fs::create_dir(desk.home().join("kept")).expect("a directory");
     let traced =
         ["-y", "-e", "trace=write,fsync,fdatasync", "-o", "calls", kvfair, "run", "ngrams", "--messages", "20"];
     let run = ["--blocks", "3", "--output", "kept/out.jsonl", "ram", "null"];
@@ -345,6 +367,7 @@ fn results_are_on_the_disk_after_each_block() {
 fn results_are_on_the_disk_after_a_run_that_was_cut_off() {
     let desk = Desk::new();
     let kvfair = env!("CARGO_BIN_EXE_kvfair");
+    std::fs::create_dir(desk.home().join("kept")).expect("a directory");
     let traced = ["-y", "-e", "trace=write,fsync,fdatasync", "-o", "calls", kvfair, "run", "fans"];
     let run = ["--profiles", "1000", "--blocks", "1", "--output", "kept/out.jsonl", "ram", "redis", "lmdb"];
     let started = Started::new(desk.command("strace", &[&traced[..], &run].concat()));

@@ -19,6 +19,7 @@ fn with_results(desk: &Desk) {
     for name in ["fans", "noisy", "getset"] {
         desk.file(&format!("{name}.jsonl"), results(name));
     }
+    fs::create_dir(desk.home().join("pages")).expect("a directory");
     desk.run(&["show", "getset.jsonl", "--html", "pages/sets.html"]).exits(0);
 }
 
