@@ -120,6 +120,16 @@ fn an_answer_that_never_ends_is_not_waited_for() {
     assert!(stopped.contains("an answer of more than 2100352 bytes, longer than any of the job"), "{stopped}");
 }
 
+/// What was read of an answer counts too: the codec keeps it until the rest has come.
+#[test]
+fn an_answer_of_many_pieces_is_bounded_while_it_comes() {
+    for blocking in [false, true] {
+        let drive = Drive { blocking, batch: 100, ..Drive::new(Part::Get, 2, 1, 32) };
+        let stopped = drive.against(Manner::Piling).expect_err("it is too long").to_string();
+        assert!(stopped.contains("an answer of more than 2100352 bytes, longer than any of the job"), "{stopped}");
+    }
+}
+
 /// A connection is made once it waits in the server's queue: until all are taken out of it nothing is timed.
 #[test]
 fn who_has_not_been_taken_yet_is_not_timed() {

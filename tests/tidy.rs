@@ -237,6 +237,20 @@ fn what_a_module_must_never_do() {
     none(faults);
 }
 
+/// What is made elsewhere would inherit the passwords of kvfair's environment.
+#[test]
+fn only_one_file_makes_commands_of_programs() {
+    let mut faults = Vec::new();
+    let may_not = |source: &&Source| source.module() == "harness" && source.path != "src/harness/process.rs";
+    for source in sources("src").iter().filter(may_not) {
+        // Tests of one system alone are marked otherwise.
+        let lines = source.code().take_while(|(_, line)| !line.starts_with("#[cfg(all(test"));
+        let lines = lines.filter(|(_, line)| line.contains("Command::new("));
+        faults.extend(lines.map(|(number, _)| format!("{}:{number}: a program: process::program", source.path)));
+    }
+    none(faults);
+}
+
 /// What writes to standard output, standard error or the terminal, or has another do so.
 const WRITES: &[&str] = &[
     "println!",
@@ -405,7 +419,7 @@ fn what_security_promises_is_what_the_stores_say() {
             faults.push(format!("SECURITY.md: {name} takes a password: {}", server.takes_password));
         }
     }
-    let variables = kvfair::stores::ALL.iter().filter_map(|adapter| adapter.server?.password_variable);
+    let variables = kvfair::stores::password_variables();
     let variables: BTreeSet<&str> = variables.chain([kvfair::harness::process::PASSWORD_VARIABLE]).collect();
     let (_, read) = text.split_once("Of the environment kvfair reads ").expect("the list of variables");
     let named: BTreeSet<&str> =

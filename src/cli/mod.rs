@@ -216,7 +216,9 @@ fn without_logins(text: &str) -> String {
 
 /// The hidden command `child`.
 fn child(name: &str) -> Result<Exit> {
-    match child::task().with_context(|| format!("no task of a {name} on standard input"))? {
+    let task = child::task().with_context(|| format!("no task of a {name} on standard input"))?;
+    child::limit_memory(&task);
+    match task {
         Task::Trial(trial) => worker::run(&trial),
         Task::ExpectedState(asked) => {
             let expected = oracle::answer(&asked).map(Box::new);

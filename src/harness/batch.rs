@@ -4,13 +4,14 @@
 use std::fs::{self, File};
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 
 use anyhow::{Context, Result, anyhow};
 
 use super::dataset::DataSet;
 use super::input::DataFile;
 use super::plan::Chosen;
+use super::process;
 use super::program::{BatchProgram, Program, ProgramTarget, quoted};
 use super::trial::{Bench, failed};
 use crate::jobs::text::Messages;
@@ -51,7 +52,7 @@ impl Bench<'_> {
 /// The version of an engine, or why it cannot be run here.
 fn version(engine: &Engine) -> Result<String, String> {
     let (program, arguments) = engine.version.split_first().expect("it has a command");
-    let output = Command::new(program).args(arguments).stdin(Stdio::null()).output();
+    let output = process::program(program).args(arguments).stdin(Stdio::null()).output();
     let output = output.map_err(|error| format!("{program} does not start: {error}"))?;
     let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     let last = out.lines().next().and_then(|line| line.split_whitespace().last());

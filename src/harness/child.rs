@@ -3,13 +3,17 @@
 
 use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader, Read, Write};
+use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
+use nix::sys::resource::{Resource, setrlimit};
+use nix::sys::signal::Signal;
 
+use super::machine;
 use super::process::{self, Leashed, in_words};
 use super::task::{AgentOrder, Event, Task};
 use crate::model::op::readable;
@@ -45,6 +49,9 @@ impl Child {
             bail!("kvfair's own program was replaced or deleted while it ran\nhint: start the run again");
         }
         let mut command = process::under(under, &program);
+        if task.runs_users_program() {
+            command = process::of_user(command);
+        }
         command.args([COMMAND, name]);
         let spawn = if task.is_supervisor() { Leashed::spawn_supervisor } else { Leashed::spawn };
         let child = Child::spawn(command, spawn, log);
@@ -57,14 +64,13 @@ impl Child {
 
     /// A command of the user's that connects its standard input and output to those of an agent.
     pub(super) fn launch(line: &str, log: &Path) -> Result<Child> {
-        let mut command = Command::new("sh");
+        let mut command = process::program("sh");
         command.args(["-c", line]);
         Child::spawn(command, Leashed::spawn, log)
     }
 
     fn spawn(mut command: Command, spawn: fn(&mut Command) -> io::Result<Leashed>, log: &Path) -> Result<Child> {
         let errors = File::create(log).with_context(|| format!("cannot write {}", log.display()))?;
-        command.env_remove(process::PASSWORD_VARIABLE);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(errors);
         let mut leash = spawn(&mut command)?;
         let pipe = leash.child().stdin.take();
@@ -101,6 +107,14 @@ impl Child {
 
     pub(super) fn kill(&mut self) {
         self.leash.kill();
+    }
+
+    /// Whether it was ended from outside: by a user, or by the kernel where memory is short. A program that crashes
+    /// ends by another signal or by an exit code.
+    pub(super) fn was_killed(&mut self) -> bool {
+        let signal = self.leash.ended().and_then(|status| status.signal());
+        let outside = [Signal::SIGKILL, Signal::SIGTERM, Signal::SIGINT, Signal::SIGHUP, Signal::SIGQUIT];
+        signal.is_some_and(|signal| outside.iter().any(|other| *other as i32 == signal))
     }
 
     /// Closes its standard input and gives it time to end by itself.
@@ -141,6 +155,20 @@ pub fn task() -> io::Result<Task> {
     let mut line = String::new();
     io::stdin().read_line(&mut line)?;
     Ok(serde_json::from_str(&line)?)
+}
+
+/// In the child: what a server says may fill no more than a share of the machine's free memory. What a store in this
+/// process needs depends on its data, and has no limit.
+pub fn limit_memory(task: &Task) {
+    /// What a thread of each client may reserve: its stack and its heap.
+    const CLIENT_BYTES: u64 = 4 << 20;
+    /// A right trial must not end where little is free.
+    const LEAST_BYTES: u64 = 512 << 20;
+    let Some(launch) = task.asks_servers() else { return };
+    let Some(free) = machine::own_memory_bytes(machine::MEMORY_SHARE) else { return };
+    let limit = free.max(LEAST_BYTES) + u64::from(launch.clients) * CLIENT_BYTES;
+    // Where the system has no such limit it is not bounded.
+    let _ = setrlimit(Resource::RLIMIT_DATA, limit, limit);
 }
 
 /// In the child: sends an event to the parent, in one write. The child ends if the parent is gone.

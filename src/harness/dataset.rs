@@ -22,11 +22,8 @@ use crate::model::units::{bytes, thousands};
 /// How soon a Ctrl-C is seen.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// The process that computes the expected state may use such a part of the memory that is free: the machine is the
-/// user's.
-const MEMORY_SHARE: f64 = 0.75;
-
-/// And it may take as long as a trial, or so long where that is more: a short time-out shows how far a store comes.
+/// The process that computes the expected state may take as long as a trial, or so long where that is more: a short
+/// time-out shows how far a store comes.
 const TIMEOUT_MIN: Duration = Duration::from_secs(30);
 
 /// What the process that computes the expected state may take.
@@ -45,7 +42,7 @@ impl Bounds {
             true => "the least that it gets whatever --timeout says",
             false => "by --timeout",
         };
-        let memory_bytes = machine::own_memory_bytes(MEMORY_SHARE);
+        let memory_bytes = machine::own_memory_bytes(machine::MEMORY_SHARE);
         Bounds { timeout: plan.timeout.max(TIMEOUT_MIN), by, memory_bytes }
     }
 }
@@ -63,19 +60,24 @@ pub struct DataSet {
     bounds: Bounds,
 }
 
+/// The same of a job whose data has this summary.
+pub fn longest_answer(job: &JobSettings, summary: &Summary) -> Option<u64> {
+    /// What may stand around each value of an answer, its key included.
+    const AROUND: u64 = 1 << 10;
+    match &job.load {
+        Some(load) if load.read_only => None,
+        Some(load) => Some(u64::from(load.values_at_once()).saturating_mul(load.longest_value() + AROUND)),
+        // A protocol may need several bytes for each of a name or number.
+        None => Some(summary.data_bytes.max(summary.longest_value).saturating_mul(4)),
+    }
+}
+
 impl DataSet {
     /// Bytes of the longest answer that a right store can give in the job: of as many of its largest values as it may
     /// have to tell at once, or of all that its data leaves behind, or of the largest value on the way there. Nothing
     /// where others have written the values.
     pub fn longest_answer(&self) -> Option<u64> {
-        /// What may stand around each value of an answer, its key included.
-        const AROUND: u64 = 1 << 10;
-        match &self.job.load {
-            Some(load) if load.read_only => None,
-            Some(load) => Some(u64::from(load.values_at_once()).saturating_mul(load.longest_value() + AROUND)),
-            // A protocol may need several bytes for each of a name or number.
-            None => Some(self.summary.data_bytes.max(self.summary.longest_value).saturating_mul(4)),
-        }
+        longest_answer(&self.job, &self.summary)
     }
 
     /// Prepares the data and computes the expected state, in a process of its own.
@@ -130,7 +132,7 @@ impl DataSet {
                 Err(RecvTimeoutError::Disconnected) => {
                     let ending = child.ending();
                     if ending.contains(NO_MEMORY) {
-                        let share = MEMORY_SHARE * 100.0;
+                        let share = machine::MEMORY_SHARE * 100.0;
                         let limit = bytes(memory_bytes.unwrap_or_default());
                         bail!(
                             "the expected state needs more memory than the {limit} that it may have here ({share:.0} % \
@@ -138,10 +140,23 @@ impl DataSet {
                             self.way_out()
                         );
                     }
-                    bail!("the expected state could not be computed: its process died: {ending}");
+                    bail!(self.died(&ending, child.was_killed()));
                 }
             }
         }
+    }
+
+    /// What is said where the process of the expected state did not come to its end.
+    fn died(&self, ending: &str, was_killed: bool) -> String {
+        let (job, input) = (&self.job.name, self.input.display());
+        let (why, hint) = match was_killed {
+            true => (", as the kernel does where memory is short", self.way_out()),
+            false => ("", "hint: this is an error of kvfair: please report it".to_string()),
+        };
+        format!(
+            "the expected state of {job} could not be computed from {input}, before any store was asked: its process \
+             died: {ending}{why}\n{hint}"
+        )
     }
 
     /// What makes the expected state smaller.

@@ -82,6 +82,9 @@ pub fn free_memory_bytes() -> Option<u64> {
     None
 }
 
+/// The share of the free memory that a child of ours may have: the rest is the server's, and of all that runs besides.
+pub const MEMORY_SHARE: f64 = 0.75;
+
 /// Memory that a process of ours can have, in bytes: what is free, and no more than its limit or a container's.
 pub fn own_memory_bytes(free_share: f64) -> Option<u64> {
     let free = free_memory_bytes().map(|free| (free as f64 * free_share) as u64);

@@ -2,6 +2,7 @@
 //! go.
 
 use std::collections::BTreeSet;
+use std::ffi::OsStr;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus};
@@ -14,8 +15,9 @@ use nix::sys::wait::{WaitPidFlag, waitpid};
 use nix::unistd::{Pid, getpgid, getpgrp};
 
 use super::watch;
+use crate::stores;
 
-/// Where a password for servers by URL may stand. No process that we start inherits it: a trial is told by a pipe.
+/// Where a password for servers by URL may stand.
 pub const PASSWORD_VARIABLE: &str = "KVFAIR_PASSWORD";
 
 /// The ids of all children on a leash.
@@ -28,6 +30,8 @@ const GOING: Duration = Duration::from_secs(2);
 /// A child that does not outlive this value, nor this process.
 pub struct Leashed {
     child: Child,
+    /// It was waited for: its id, which is its group's too, may be another process's by now.
+    is_reaped: bool,
     /// It starts programs that may leave its process group.
     is_supervisor: bool,
 }
@@ -35,6 +39,13 @@ pub struct Leashed {
 impl Leashed {
     pub fn spawn(command: &mut Command) -> std::io::Result<Leashed> {
         die_with_parent(command);
+        Leashed::start(command, false)
+    }
+
+    /// One whose group ends with it and with us (Linux): for a program that has others do its work, whose own parents
+    /// would not be told. The process that is watched stands before the program and keeps its group.
+    pub fn spawn_group(command: &mut Command) -> std::io::Result<Leashed> {
+        group_dies_with_parent(command);
         Leashed::start(command, false)
     }
 
@@ -46,7 +57,7 @@ impl Leashed {
     fn start(command: &mut Command, is_supervisor: bool) -> std::io::Result<Leashed> {
         let child = command.process_group(0).spawn()?;
         leashed().insert(child.id());
-        Ok(Leashed { child, is_supervisor })
+        Ok(Leashed { child, is_reaped: false, is_supervisor })
     }
 
     pub fn id(&self) -> u32 {
@@ -57,9 +68,9 @@ impl Leashed {
         &mut self.child
     }
 
-    /// How it ended, if it has.
+    /// How it ended, if it has. It is not waited for: until its group is killed its id must remain its own.
     pub fn ended(&mut self) -> Option<ExitStatus> {
-        self.child.try_wait().ok().flatten()
+        if self.is_reaped { self.child.try_wait().ok().flatten() } else { ended(&mut self.child) }
     }
 
     /// Waits for its end, but not for ever.
@@ -84,11 +95,15 @@ impl Leashed {
         stopped
     }
 
-    /// Kills what is left of its group, and reaps it.
+    /// Kills what is left of its group, and reaps it. Once.
     pub fn kill(&mut self) {
+        if self.is_reaped {
+            return;
+        }
         // An error means that nothing is left of the group, which is what we want.
         let _ = killpg(Pid::from_raw(self.id() as i32), Signal::SIGKILL);
         let _ = self.child.wait();
+        self.is_reaped = true;
         leashed().remove(&self.id());
         if self.is_supervisor {
             end_orphans();
@@ -102,6 +117,26 @@ impl Drop for Leashed {
     fn drop(&mut self) {
         self.kill();
     }
+}
+
+/// How a child ended, without waiting for it: as long as nobody does, no other process gets its id.
+#[cfg(target_os = "linux")]
+fn ended(child: &mut Child) -> Option<ExitStatus> {
+    use nix::sys::wait::{Id, WaitStatus, waitid};
+    let flags = WaitPidFlag::WEXITED | WaitPidFlag::WNOHANG | WaitPidFlag::WNOWAIT;
+    // As wait(2) has it: the exit code above eight bits, the signal in them.
+    match waitid(Id::Pid(Pid::from_raw(child.id() as i32)), flags) {
+        Ok(WaitStatus::Exited(_, code)) => Some(ExitStatus::from_raw(code << 8)),
+        Ok(WaitStatus::Signaled(_, signal, has_core)) => {
+            Some(ExitStatus::from_raw(signal as i32 | if has_core { 0x80 } else { 0 }))
+        }
+        _ => None,
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+fn ended(child: &mut Child) -> Option<ExitStatus> {
+    child.try_wait().ok().flatten()
 }
 
 fn leashed() -> MutexGuard<'static, BTreeSet<u32>> {
@@ -206,6 +241,66 @@ fn die_with_parent(command: &mut Command) {
 #[cfg(not(target_os = "linux"))]
 fn die_with_parent(_: &mut Command) {}
 
+#[cfg(not(target_os = "linux"))]
+fn group_dies_with_parent(_: &mut Command) {}
+
+/// Has the kernel tell the child when the thread that spawns it dies. The child then kills its group: it does not
+/// become the program, but is the parent of a child that does, and ends as that ends.
+#[cfg(target_os = "linux")]
+fn group_dies_with_parent(command: &mut Command) {
+    let parent = nix::unistd::getpid();
+    let leash = move || keep_group(parent);
+    // SAFETY: between fork and exec only system calls are made, all of them safe after a fork; nothing is allocated or
+    // locked. Tested by tests/cli/clean_up.rs, which kills kvfair with -9 while a data directory is prepared.
+    unsafe { command.pre_exec(leash) };
+}
+
+/// In the child of a fork. Returns in the program's process alone.
+#[cfg(target_os = "linux")]
+fn keep_group(parent: Pid) -> std::io::Result<()> {
+    use nix::sys::signal::{SigSet, SigmaskHow, sigprocmask};
+    use nix::unistd::{ForkResult, fork, getpid, getppid};
+    let mut heard = SigSet::empty();
+    heard.add(Signal::SIGTERM);
+    heard.add(Signal::SIGCHLD);
+    let mut before = SigSet::empty();
+    sigprocmask(SigmaskHow::SIG_BLOCK, Some(&heard), Some(&mut before))?;
+    nix::sys::prctl::set_pdeathsig(Signal::SIGTERM)?;
+    // We may have died between the fork and the line above.
+    if getppid() != parent {
+        return Err(std::io::ErrorKind::BrokenPipe.into());
+    }
+    let between = getpid();
+    // SAFETY: the child makes system calls until it is the program.
+    match unsafe { fork()? } {
+        ForkResult::Child => {
+            nix::sys::prctl::set_pdeathsig(Signal::SIGKILL)?;
+            sigprocmask(SigmaskHow::SIG_SETMASK, Some(&before), None)?;
+            if getppid() == between { Ok(()) } else { Err(std::io::ErrorKind::BrokenPipe.into()) }
+        }
+        ForkResult::Parent { child } => wait_for_program(child, &heard),
+    }
+}
+
+/// Ends as the program does, and kills the group where it is told to end.
+#[cfg(target_os = "linux")]
+fn wait_for_program(program: Pid, heard: &nix::sys::signal::SigSet) -> ! {
+    use nix::libc;
+    use nix::sys::wait::WaitStatus;
+    // SAFETY: nothing of this process uses a file any more. Pipes that stay open would never end for their readers.
+    unsafe { libc::syscall(libc::SYS_close_range, 3, u32::MAX, 0) };
+    loop {
+        let told = heard.wait();
+        match waitpid(program, Some(WaitPidFlag::WNOHANG)) {
+            // SAFETY: it ends this process at once, without what a program of Rust does at its end.
+            Ok(WaitStatus::Exited(_, code)) => unsafe { libc::_exit(code) },
+            Ok(WaitStatus::Signaled(..)) => _ = kill(Pid::from_raw(0), Signal::SIGKILL),
+            _ if told == Ok(Signal::SIGTERM) => _ = kill(Pid::from_raw(0), Signal::SIGKILL),
+            _ => {}
+        }
+    }
+}
+
 /// Lets a child of ours trace us where only parents may (Yama's ptrace_scope 1).
 #[cfg(target_os = "linux")]
 pub fn let_be_traced() {
@@ -224,10 +319,26 @@ pub fn is_program(file: &Path) -> bool {
     std::fs::metadata(file).is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
 }
 
+/// A program that is to be started. All programs that kvfair starts are made here. None inherits a password: what a
+/// trial or server needs it is told by a pipe.
+pub fn program(name: impl AsRef<OsStr>) -> Command {
+    let mut command = Command::new(name);
+    stores::password_variables().chain([PASSWORD_VARIABLE]).for_each(|variable| _ = command.env_remove(variable));
+    command
+}
+
+/// The same for a program of the user's (`--exec`): the stores' own clients in it may read their own variables.
+pub fn of_user(mut command: Command) -> Command {
+    for variable in stores::password_variables() {
+        std::env::var_os(variable).into_iter().for_each(|value| _ = command.env(variable, value));
+    }
+    command
+}
+
 /// A program, or the command `under` that starts it.
 pub fn under(under: &[String], program: &Path) -> Command {
-    let Some((first, rest)) = under.split_first() else { return Command::new(program) };
-    let mut command = Command::new(first);
+    let Some((first, rest)) = under.split_first() else { return self::program(program) };
+    let mut command = self::program(first);
     command.args(rest).arg(program);
     command
 }
@@ -244,6 +355,45 @@ pub fn in_words(status: ExitStatus) -> String {
 #[cfg(all(test, target_os = "linux"))]
 mod tests {
     use super::*;
+
+    /// Another process could have its id else, and would be killed with its group.
+    #[test]
+    fn a_child_that_has_ended_keeps_its_id_until_its_group_is_killed() {
+        let mut leash = Leashed::spawn(Command::new("sh").args(["-c", "exit 3"])).unwrap();
+        let status = leash.wait_at_most(Duration::from_secs(60)).expect("it ends");
+        assert_eq!(in_words(status), "exit code 3");
+        let stat = || std::fs::read_to_string(format!("/proc/{}/stat", leash.id())).unwrap_or_default();
+        assert!(stat().contains(") Z "), "nobody has waited for it: '{}'", stat());
+        leash.kill();
+        let reaped = std::fs::exists(format!("/proc/{}", leash.id()));
+        assert!(!reaped.expect("an answer"), "it is waited for");
+        assert_eq!(leash.ended().map(in_words).as_deref(), Some("exit code 3"), "and how it ended is still known");
+        let mut killed = Leashed::spawn(Command::new("sleep").arg("60")).unwrap();
+        kill(Pid::from_raw(killed.id() as i32), Signal::SIGTERM).unwrap();
+        let status = killed.wait_at_most(Duration::from_secs(60)).expect("it ends");
+        assert_eq!(in_words(status), "killed by SIGTERM");
+    }
+
+    #[test]
+    fn a_program_in_a_kept_group_ends_as_it_ends_and_with_its_group() {
+        let run = |script: &str| Leashed::spawn_group(Command::new("sh").args(["-c", script])).unwrap();
+        let status = run("exit 3").wait_at_most(Duration::from_secs(60)).expect("it ends");
+        assert_eq!(in_words(status), "exit code 3");
+        let missing = Leashed::spawn_group(&mut Command::new("/no/such/program"));
+        assert_eq!(missing.err().map(|error| error.kind()), Some(std::io::ErrorKind::NotFound));
+        let mut leash = run("sleep 60 & sleep 60");
+        let began = Instant::now();
+        while watch::family(leash.id()).len() < 4 && began.elapsed() < GOING {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        let family = watch::family(leash.id());
+        assert_eq!(family.len(), 4, "the process between, the shell and both of its children");
+        // As the kernel does when kvfair is gone.
+        kill(Pid::from_raw(leash.id() as i32), Signal::SIGTERM).unwrap();
+        wait_until_gone(&family[1..]);
+        assert!(!family[1..].iter().any(|pid| watch::runs(*pid)));
+        leash.kill();
+    }
 
     /// A server's processes may be in sessions of their own, as PostgreSQL's are: no signal to its group reaches them.
     #[test]

@@ -3,12 +3,12 @@
 
 use std::fs::{self, File, Permissions};
 use std::io;
-use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 use anyhow::{Context, Result};
-use nix::fcntl::{FcntlArg, FdFlag, fcntl};
+use nix::fcntl::{FcntlArg, FdFlag, OFlag, fcntl};
 use nix::unistd::geteuid;
 use tempfile::TempDir;
 
@@ -100,15 +100,24 @@ fn remove_orphans(parent: &Path) {
     }
 }
 
-/// The lock of a directory that marker, owner and lock agree upon: ours, and of no process that lives.
+/// The lock of a directory that marker, owner and lock agree upon: ours, and of no process that lives. Other users may
+/// have put anything there: nothing is opened before name, type and owner of the directory are known.
 fn orphan(directory: &Path) -> Option<File> {
-    let (marker, lock) = (directory.join(MARKER), directory.join(LOCK));
-    let is_ours = has_our_name(directory)
-        && is_ours(directory, fs::Metadata::is_dir)
-        && [&marker, &lock].into_iter().all(|file| is_ours(file, fs::Metadata::is_file))
-        && fs::read_to_string(&marker).ok() == mark(directory).ok();
-    let lock = File::open(lock).ok().filter(|_| is_ours)?;
+    if !has_our_name(directory) || !is_ours(directory, fs::Metadata::is_dir) {
+        return None;
+    }
+    let marker = io::read_to_string(open_ours(&directory.join(MARKER))?).ok()?;
+    let lock = open_ours(&directory.join(LOCK)).filter(|_| mark(directory).is_ok_and(|mark| mark == marker))?;
     lock.try_lock().ok().map(|()| lock)
+}
+
+/// A plain file of ours. The path is opened in a way that waits for nothing and follows no link; what was opened is
+/// looked at, not what the path names.
+fn open_ours(path: &Path) -> Option<File> {
+    let flags = OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK;
+    let file = File::options().read(true).custom_flags(flags.bits()).open(path).ok()?;
+    let meta = file.metadata().ok()?;
+    (meta.is_file() && meta.uid() == geteuid().as_raw()).then_some(file)
 }
 
 fn has_our_name(directory: &Path) -> bool {
@@ -168,6 +177,35 @@ mod tests {
             remove_orphans(parent.path());
             assert!(left.exists(), "{part}");
         }
+    }
+
+    /// The same name, owner and marker: only the lock is no plain file.
+    #[test]
+    fn a_lock_that_is_no_plain_file_is_neither_waited_for_nor_followed() {
+        let parent = tempfile::tempdir().unwrap();
+        let of_living = parent.path().join("elsewhere");
+        File::create_new(&of_living).unwrap();
+        let mut left = Vec::new();
+        for kind in ["fifo", "socket", "link", "directory"] {
+            let directory = left_in(parent.path());
+            let lock = directory.join(LOCK);
+            fs::remove_file(&lock).unwrap();
+            match kind {
+                "fifo" => nix::unistd::mkfifo(&lock, nix::sys::stat::Mode::S_IRWXU).unwrap(),
+                "socket" => drop(std::os::unix::net::UnixListener::bind(&lock).unwrap()),
+                "link" => std::os::unix::fs::symlink(&of_living, &lock).unwrap(),
+                _ => fs::create_dir(&lock).unwrap(),
+            }
+            left.push(directory);
+        }
+        let (ended, waits) = std::sync::mpsc::channel();
+        let directory = parent.path().to_path_buf();
+        std::thread::spawn(move || {
+            remove_orphans(&directory);
+            ended.send(())
+        });
+        waits.recv_timeout(std::time::Duration::from_secs(60)).expect("no lock is waited for");
+        left.iter().for_each(|directory| assert!(directory.exists(), "{}", directory.display()));
     }
 
     #[test]

@@ -2,7 +2,7 @@
 //! stopped.
 
 use std::fs::{self, File};
-use std::io::{ErrorKind, Write};
+use std::io::{self, ErrorKind, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
@@ -156,7 +156,8 @@ impl Starter<'_> {
         ground.prepare((server.prepare)(launch, data), *limit, interrupt)?;
         let arguments = (server.arguments)(launch, data);
         let input = (server.input)(launch);
-        let (leash, log) = ground.spawn(under, program, &arguments, input, "server.log").map_err(Unserved::Failed)?;
+        let spawned = ground.spawn(under, program, &arguments, input, "server.log", Leashed::spawn);
+        let (leash, log) = spawned.map_err(Unserved::Failed)?;
         let command = std::iter::once(program.display().to_string()).chain(arguments).collect();
         let (keeps_nothing, peers) = (server.keeps_nothing, Vec::new());
         let (place, login, facts) = (launch.place.clone(), launch.login.clone(), Facts::default());
@@ -237,7 +238,8 @@ impl Ground<'_> {
         let beside = self.program.with_file_name(name);
         let program = if is_program(&beside) { Some(beside) } else { on_path(name) };
         let program = program.ok_or_else(|| Unserved::Missing(format!("there is no {name} on PATH")))?;
-        let (mut leash, log) = self.spawn(&[], &program, arguments, None, "prepare.log").map_err(Unserved::Failed)?;
+        let spawned = self.spawn(&[], &program, arguments, None, "prepare.log", Leashed::spawn_group);
+        let (mut leash, log) = spawned.map_err(Unserved::Failed)?;
         let began = Instant::now();
         loop {
             match leash.wait_at_most(Duration::from_millis(50)) {
@@ -263,10 +265,11 @@ impl Ground<'_> {
         arguments: &[String],
         input: Option<String>,
         log: &str,
+        leash: fn(&mut Command) -> io::Result<Leashed>,
     ) -> Result<(Leashed, PathBuf), String> {
         let log = self.site.scratch.join(log);
         let mut command = process::under(under, program);
-        command.args(arguments).current_dir(self.site.data).env_remove(process::PASSWORD_VARIABLE);
+        command.args(arguments).current_dir(self.site.data);
         command.stdin(if input.is_some() { Stdio::piped() } else { Stdio::null() });
         command.envs(self.environment.iter().map(|(name, value)| (name, value)));
         if let Some(instead) = &self.instead {
@@ -276,7 +279,7 @@ impl Ground<'_> {
         }
         let started = File::create(&log).and_then(|out| {
             command.stderr(out.try_clone()?).stdout(out);
-            Leashed::spawn(&mut command)
+            leash(&mut command)
         });
         let mut leash = started.map_err(|error| {
             let denied = self.instead.as_ref().filter(|_| error.kind() == ErrorKind::PermissionDenied);
@@ -415,7 +418,7 @@ impl Served {
 fn copy(from: &Path, to: &Path) -> Result<(), String> {
     let failed = |what: String| format!("cannot copy {} to {}: {what}", from.display(), to.display());
     fs::create_dir_all(to).map_err(|error| failed(error.to_string()))?;
-    let output = Command::new("cp").arg("-a").arg(from.join(".")).arg(to).stdin(Stdio::null()).output();
+    let output = process::program("cp").arg("-a").arg(from.join(".")).arg(to).stdin(Stdio::null()).output();
     let output = output.map_err(|error| failed(format!("cp: {error}")))?;
     let words = String::from_utf8_lossy(&output.stderr);
     if output.status.success() { Ok(()) } else { Err(failed(words.trim().to_string())) }
@@ -469,7 +472,7 @@ pub fn no_program(file: &Path) -> Option<String> {
 /// The version that a server's program prints; an error says why it cannot be had.
 pub fn version(server: &Server) -> Result<String, String> {
     let program = program(server).ok_or_else(|| not_here(server))?;
-    let output = Command::new(&program).arg(server.version_argument).stdin(Stdio::null()).output();
+    let output = process::program(&program).arg(server.version_argument).stdin(Stdio::null()).output();
     let output = output.map_err(|error| format!("{} does not start: {error}", program.display()))?;
     let said = String::from_utf8_lossy(&output.stdout);
     (server.version)(&said).ok_or_else(|| format!("{} {} says no version", program.display(), server.version_argument))

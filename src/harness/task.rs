@@ -48,6 +48,23 @@ impl Task {
         }
     }
 
+    /// Where the child reaches servers, and by how many clients at most. Programs of the user's are none of it.
+    pub fn asks_servers(&self) -> Option<&Launch> {
+        let launch = match self {
+            Task::Trial(trial) if trial.program.is_none() => &trial.launch,
+            Task::Probe(task) => &task.launch,
+            Task::Ledger(task) => &task.launch,
+            _ => return None,
+        };
+        matches!(launch.place, Place::Tcp { .. } | Place::Unix(_)).then_some(launch)
+    }
+
+    /// Whether the child runs what the user has typed.
+    pub fn runs_users_program(&self) -> bool {
+        let program = if let Task::Trial(trial) = self { trial.program.as_ref() } else { None };
+        program.is_some_and(|program| program.batch.is_none())
+    }
+
     /// Whether the child ends itself, and all that it has started, when its standard input is closed.
     pub fn is_supervisor(&self) -> bool {
         matches!(self, Task::Trial(trial) if trial.program.is_some())
@@ -192,6 +209,13 @@ pub struct ProbeTask {
     pub only_take_back: bool,
 }
 
+impl ProbeTask {
+    /// The store's own code runs in the child.
+    pub fn holds_store(&self) -> bool {
+        matches!(self.launch.place, Place::Memory | Place::Path(_))
+    }
+}
+
 /// The clients of a store that is to be killed.
 #[derive(Serialize, Deserialize)]
 pub struct LedgerTask {
@@ -228,6 +252,8 @@ pub enum FailoverEvent {
     Works { client: u32 },
     /// Its connection to the primary is broken.
     Broken { client: u32, at_us: u64, why: String },
+    /// Its writes are refused: told now and then as long as that lasts.
+    Waits { client: u32, why: String },
     /// A write of it was acknowledged again.
     Resumed { client: u32, at_us: u64 },
     /// What each client wrote to each primary: the last that they tell.

@@ -417,7 +417,9 @@ impl SimulatedClient {
             send_queue.by(self.place);
             let rest = bytes.len() - used;
             let name = || self.connection.name.clone();
-            self.connection.check_length(rest).map_err(|fault| Stopped::Connection { name: name(), fault })?;
+            self.connection
+                .check_length(self.state.gathered + rest)
+                .map_err(|fault| Stopped::Connection { name: name(), fault })?;
             // Emptied or not, what is left begins the next buffer.
             self.unread = match kept {
                 0 => bytes[used..].to_vec(),

@@ -18,7 +18,7 @@ mod versions;
 
 use awaited::Awaited;
 pub use counters::Counters;
-pub use frames::{PING, Value, command, pong, value};
+pub use frames::{PING, Value, command, pong, values};
 use frames::{Token, array, bulk, bulk_head, short_bulk, token};
 pub use slots::{
     Address, Redirect, SLOTS, SlotRange, cluster_field, fair_share, keys_in_slot, node_id, slot, slot_ranges,

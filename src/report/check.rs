@@ -37,14 +37,27 @@ fn others(probes: &[String]) -> String {
 
 /// "redis 7.0.15 by resp: 45 probes, all right (3.1 s)".
 fn headline(checked: &Checked) -> String {
-    let Checked { target, version, client_library, probes, took_s, .. } = checked;
+    let Checked { target, version, client_library, probes, .. } = checked;
     let by = if version.is_empty() { target.clone() } else { format!("{target} {version} by {client_library}") };
     match &checked.reached {
         Reached::Missing { reason, get_it } if get_it.is_empty() => format!("{by}: {}", plain(reason)),
         Reached::Missing { reason, get_it } => format!("{by}: {}; get it: {get_it}", plain(reason)),
-        Reached::Failed { reason } => format!("{by}: could not be checked: {}", plain(reason)),
-        Reached::Probed if checked.wrong.is_empty() => format!("{by}: {probes} probes, all right ({took_s:.1} s)"),
-        Reached::Probed => format!("{by}: {probes} probes, {} WRONG ({took_s:.1} s)", checked.probes_wrong()),
+        Reached::Failed { reason } if *probes == 0 && checked.wrong.is_empty() => {
+            format!("{by}: could not be checked: {}", plain(reason))
+        }
+        Reached::Failed { reason } => {
+            format!("{by}: {}; the others could not be asked: {}", probed(checked), plain(reason))
+        }
+        Reached::Probed => format!("{by}: {}", probed(checked)),
+    }
+}
+
+/// "45 probes, all right (3.1 s)".
+fn probed(checked: &Checked) -> String {
+    let Checked { probes, took_s, .. } = checked;
+    match checked.probes_wrong() {
+        0 => format!("{probes} probes, all right ({took_s:.1} s)"),
+        wrong => format!("{probes} probes, {wrong} WRONG ({took_s:.1} s)"),
     }
 }
 

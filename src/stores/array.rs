@@ -70,10 +70,10 @@ impl Array {
     /// A number that it tells of itself.
     fn told(&self, resp_name: &str, text_name: &str) -> Result<u64, Fault> {
         let told = if self.speaks_text() {
-            let stats = self.text()?.connection().exchange(b"stats\r\n", memcache::stats)?;
+            let stats = self.text()?.connection().exchange(b"stats\r\n", memcache::stats())?;
             stats.into_iter().find(|(name, _)| name == text_name).map(|(_, value)| value)
         } else {
-            match self.resp()?.connection().exchange(b"*1\r\n$4\r\nINFO\r\n", resp::value)? {
+            match self.resp()?.connection().exchange(b"*1\r\n$4\r\nINFO\r\n", resp::values())? {
                 Value::Text(text) => {
                     let text = String::from_utf8_lossy(&text).into_owned();
                     let mut lines = text.lines().filter_map(|line| line.split_once(':'));

@@ -20,6 +20,8 @@ pub use stream::Socket;
 const RECEIVE_AT_FIRST: usize = 16 << 10;
 /// What may come beside the answers of a job: a server's counters and settings.
 const ANSWER_BYTES_MIN: u64 = 2 << 20;
+/// The most bytes of an answer to what is no op: 500 keys, or the slots of a cluster.
+const EXCHANGE_BYTES_MAX: usize = 16 << 20;
 /// An answer of which nothing is known has at most so many bytes, as the longest of any protocol here.
 const ANSWER_BYTES_MAX: u64 = (1 << 30) + ANSWER_BYTES_MIN;
 /// What may be written without reading meanwhile: less than any system's socket buffer takes, so that a server that
@@ -58,7 +60,7 @@ impl<C: Codec> Blocking<C> {
     pub fn into_line<T>(
         mut self,
         request: &[u8],
-        read: impl Fn(&[u8]) -> Result<Option<(usize, T)>, Fault>,
+        read: impl FnMut(&[u8]) -> Result<Option<(usize, T)>, Fault>,
     ) -> Result<Connection, Fault>
     where
         C: 'static,
@@ -130,15 +132,17 @@ impl<C: Codec> Blocking<C> {
     /// The answer to the oldest op that has none.
     pub(super) fn answer(&mut self) -> Result<Reply<'_>, Fault> {
         let mut this = self;
+        this.connection.gathered = 0;
         loop {
             let part_of_it = polonius!(|this| -> Result<Reply<'polonius>, Fault> {
-                let BlockingConnection { received, start, end, name, .. } = &mut this.connection;
+                let BlockingConnection { received, start, end, gathered, name, .. } = &mut this.connection;
                 this.out.clear();
                 match this.codec.hear(&received[*start..*end], &mut this.out) {
                     Err(fault) => polonius_return!(Err(named(name, fault))),
                     Ok(None) => exit_polonius!(false),
                     Ok(Some((used, heard))) => {
                         *start += used;
+                        *gathered += used;
                         match heard {
                             Decoded::Reply(reply) => polonius_return!(Ok(reply)),
                             Decoded::Refused(words) => polonius_return!(Err(Fault::Refused(words))),
@@ -186,7 +190,7 @@ pub struct Connection {
 }
 
 impl Connection {
-    /// An error where the beginning of an answer, of so many bytes, is longer than any may be.
+    /// An error where what has come of an answer, read or not, has more bytes than any may have.
     #[inline]
     pub fn check_length(&self, bytes: usize) -> Result<(), Fault> {
         if bytes <= self.answer_bytes_max { Ok(()) } else { Err(too_long(self.answer_bytes_max)) }
@@ -207,6 +211,8 @@ pub struct BlockingConnection {
     received: Vec<u8>,
     start: usize,
     end: usize,
+    /// Bytes of the awaited answer that were read: the codec keeps what they said until the rest of it has come.
+    gathered: usize,
     /// A longer answer is refused.
     answer_bytes_max: usize,
     wait: Wait,
@@ -230,23 +236,27 @@ impl BlockingConnection {
         let most = launch.answer_bytes.map_or(ANSWER_BYTES_MAX, |bytes| bytes.saturating_add(ANSWER_BYTES_MIN));
         let answer_bytes_max = usize::try_from(most).unwrap_or(usize::MAX);
         let (patience, wait) = (launch.patience, Wait::NotYet);
-        Ok(BlockingConnection { stream, name, patience, received, start: 0, end: 0, answer_bytes_max, wait })
+        let (start, end, gathered) = (0, 0, 0);
+        Ok(BlockingConnection { stream, name, patience, received, start, end, gathered, answer_bytes_max, wait })
     }
 
-    /// Asks one thing that is no op, and waits until `read` has found its answer.
+    /// Asks one thing that is no op, and waits until `read` has found its answer. `read` gets all that has come so far,
+    /// each time that more has come.
     pub fn exchange<T>(
         &mut self,
         request: &[u8],
-        read: impl Fn(&[u8]) -> Result<Option<(usize, T)>, Fault>,
+        mut read: impl FnMut(&[u8]) -> Result<Option<(usize, T)>, Fault>,
     ) -> Result<T, Fault> {
         self.check_all_read()?;
         self.send(request)?;
+        let most = self.answer_bytes_max.min(EXCHANGE_BYTES_MAX);
         loop {
             match read(self.unread()).map_err(|fault| self.name_in(fault))? {
                 Some((used, answer)) => {
                     self.start += used;
                     return Ok(answer);
                 }
+                None if self.unread().len() > most => return Err(self.name_in(too_long(most))),
                 None => self.fill()?,
             }
         }
@@ -269,6 +279,7 @@ impl BlockingConnection {
         }
         self.start = 0;
         self.end = 0;
+        self.gathered = 0;
         self.wait = Wait::NotYet;
         Ok(())
     }
@@ -338,7 +349,7 @@ impl BlockingConnection {
 
     #[inline]
     fn check_length(&self) -> Result<(), Fault> {
-        if self.end - self.start <= self.answer_bytes_max {
+        if self.end - self.start + self.gathered <= self.answer_bytes_max {
             return Ok(());
         }
         Err(self.name_in(too_long(self.answer_bytes_max)))

@@ -206,7 +206,7 @@ fn check_settings(launch: &Launch, facts: &Facts) -> Result<(), Fault> {
 
 /// None where the server knows no such statistics.
 fn stats(connection: &mut BlockingConnection, request: &[u8]) -> Result<Stats, Fault> {
-    Ok(connection.exchange(request, bounded(memcache::or_refused(memcache::stats)))?.unwrap_or_default())
+    Ok(connection.exchange(request, bounded(memcache::or_refused(memcache::stats())))?.unwrap_or_default())
 }
 
 fn find<'a>(stats: &'a [(String, String)], name: &str) -> Option<&'a str> {

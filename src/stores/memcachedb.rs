@@ -86,7 +86,7 @@ impl Store for Memcachedb {
         let mut session = self.connect()?;
         let connection = session.connection();
         let version = connection.exchange(VERSION_QUESTION, memcache::or_refused(memcache::version))?;
-        let mut told = |request| connection.exchange(request, bounded(memcache::or_refused(memcache::stats)));
+        let mut told = |request| connection.exchange(request, bounded(memcache::or_refused(memcache::stats())));
         let (seen, settings) = (told(b"stats\r\n")?.unwrap_or_default(), told(b"stats bdb\r\n")?.unwrap_or_default());
         check_level(&self.launch, &settings, connection.name())?;
         let named = SETTINGS.iter().filter_map(|&name| Some((name.to_string(), find(&settings, name)?.to_string())));
@@ -106,7 +106,7 @@ impl Store for Memcachedb {
     }
 
     fn stats(&self) -> Result<StoreStats, Fault> {
-        Ok(StoreStats::of_texts(self.connect()?.connection().exchange(b"stats\r\n", bounded(memcache::stats))?))
+        Ok(StoreStats::of_texts(self.connect()?.connection().exchange(b"stats\r\n", bounded(memcache::stats()))?))
     }
 
     /// It does not count its records.

@@ -459,6 +459,11 @@ pub enum Step {
 /// The scheme of a URL that is the path of a Unix socket.
 pub const SOCKET: &str = "unix";
 
+/// The variables in which the stores' own clients look for passwords.
+pub fn password_variables() -> impl Iterator<Item = &'static str> {
+    ALL.iter().filter_map(|adapter| adapter.server?.password_variable)
+}
+
 /// The store of that name.
 pub fn find(name: &str) -> Option<&'static Adapter> {
     ALL.iter().copied().find(|adapter| adapter.name == name)

@@ -12,7 +12,7 @@ use super::store_stats::{StoreStats, bounded};
 use super::{Facts, Launch, Session, Store, UNKNOWN, Watch};
 use crate::model::op::{Fault, KeyList, readable};
 use crate::model::record::LAST_USE;
-use crate::protocol::resp::{self, Counters, Greeting, PING, Resp, Value, command, value};
+use crate::protocol::resp::{self, Counters, Greeting, PING, Resp, Value, command, values};
 
 mod cluster;
 mod drawn;
@@ -246,7 +246,7 @@ fn is_login(words: &str) -> bool {
 fn ask(connection: &mut BlockingConnection, parts: &[&[u8]]) -> Result<Value, Fault> {
     let mut request = Vec::new();
     command(parts, &mut request);
-    connection.exchange(&request, value)
+    connection.exchange(&request, values())
 }
 
 fn strange(connection: &BlockingConnection, asked: &str, answer: &Value) -> Fault {
@@ -258,7 +258,7 @@ fn strange(connection: &BlockingConnection, asked: &str, answer: &Value) -> Faul
 fn info(connection: &mut BlockingConnection, parts: &[&[u8]]) -> Result<BTreeMap<String, String>, Fault> {
     let mut request = Vec::new();
     command(parts, &mut request);
-    match connection.exchange(&request, bounded(value))? {
+    match connection.exchange(&request, bounded(values()))? {
         Value::Text(text) => Ok(named_lines(&String::from_utf8_lossy(&text))),
         Value::Error(words) if words.starts_with("NOAUTH") => {
             Err(Fault::Refused(format!("{} ({words})", super::password::needed(connection.name()))))

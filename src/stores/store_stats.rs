@@ -69,8 +69,8 @@ fn number(text: &str) -> Option<f64> {
 
 /// Reads an answer that is no longer than counters are: nobody fills our memory with them.
 pub fn bounded<T>(
-    read: impl Fn(&[u8]) -> Result<Option<(usize, T)>, Fault>,
-) -> impl Fn(&[u8]) -> Result<Option<(usize, T)>, Fault> {
+    mut read: impl FnMut(&[u8]) -> Result<Option<(usize, T)>, Fault>,
+) -> impl FnMut(&[u8]) -> Result<Option<(usize, T)>, Fault> {
     move |bytes| match read(bytes)? {
         None if bytes.len() > ANSWER_BYTES => {
             Err(Fault::Garbled(format!("counters of more than {ANSWER_BYTES} bytes")))
@@ -118,7 +118,7 @@ mod tests {
 
     #[test]
     fn a_long_answer_is_refused_before_it_is_all_there() {
-        let endless = bounded(|_| Ok(None::<(usize, ())>));
+        let mut endless = bounded(|_| Ok(None::<(usize, ())>));
         assert!(endless(&[0; ANSWER_BYTES]).is_ok());
         assert!(endless(&vec![0; ANSWER_BYTES + 1]).expect_err("too long").to_string().contains("1048576 bytes"));
     }

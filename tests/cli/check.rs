@@ -12,7 +12,7 @@ use kvfair::model::trial::Transport;
 use crate::cli::strangers::{SECRET, ask, ask_info, port_of};
 use crate::common;
 use crate::common::desk::{Desk, Said, Started, command_line, signal, wait_for};
-use crate::common::needs::servers_here;
+use crate::common::needs::{Need, needs, servers_here};
 
 use broken_clients::unchanged;
 
@@ -115,12 +115,56 @@ fn faults_of_time_and_of_several_clients_are_found() {
 #[test]
 fn a_store_that_dies_or_hangs_is_one_target() {
     let desk = Desk::new();
-    let of = |fault: &str, name: &str| format!("faulty?fault={fault}&after=500&name={name}");
+    let of = |fault: &str, name: &str| format!("faulty?fault={fault}&after=503&name={name}");
     let said = desk.run(&["check", &of("die", "dead"), &of("stall", "silent"), &of("die", "another")]);
     said.exits(4).shows("the process that asked died: killed by SIGABRT").shows("came nothing for 30 s");
     // What was asked when it happened is told.
     said.shows("WRONG values of every byte: sent get \"kvfair:check:bytes:k\"; came nothing for 30 s");
     said.shows(&format!("another {} by none: ", env!("CARGO_PKG_VERSION")));
+}
+
+/// The store is a server, and goes on: kvfair's own process is killed, as the kernel does where memory is short.
+#[test]
+#[cfg(target_os = "linux")]
+fn a_check_whose_own_process_is_killed_blames_no_store() {
+    let desk = Desk::new();
+    let started = Started::new(desk.kvfair(&["check", "memcached"]));
+    wait_for("a probe", || last_asked(&desk).contains("kvfair:check:").then_some(()));
+    let is_probe = |pid: &u32| command_line(*pid).ends_with("\0child\0probe\0");
+    desk.processes().into_iter().filter(is_probe).for_each(|pid| signal(pid, nix::sys::signal::Signal::SIGKILL));
+    let said = started.wait();
+    said.exits(1).shows("could not be").shows("the process that asked died: killed by SIGKILL");
+    assert!(!said.out.contains("WRONG"), "{}", said.out);
+}
+
+/// A replica that only reads.
+#[test]
+fn what_refuses_every_write_could_not_be_asked() {
+    let replica = common::start("redis", Transport::Tcp);
+    assert_eq!(ask(&replica, "REPLICAOF 127.0.0.1 1"), "+OK");
+    let desk = Desk::new();
+    let said = desk.run(&["check", &format!("redis://127.0.0.1:{}", port_of(&replica))]);
+    said.exits(1).shows("could not be checked: it cannot be asked: set: ").shows("READONLY");
+    assert!(!said.out.contains("WRONG"), "{}", said.out);
+}
+
+/// Its owner's table has another meaning for the name of ours.
+#[test]
+fn a_database_whose_owner_has_such_a_table_could_not_be_asked() {
+    use mysql::prelude::Queryable;
+    needs!(Need::server("mariadb"));
+    let server = common::start("mariadb", Transport::Tcp);
+    let options = mysql::OptsBuilder::new().user(Some("root")).prefer_socket(false);
+    let options = options.ip_or_hostname(Some("127.0.0.1")).tcp_port(port_of(&server));
+    let mut owner = mysql::Conn::new(options).expect("a connection");
+    owner.query_drop("CREATE DATABASE owned").expect("a database");
+    owner.query_drop("CREATE TABLE owned.kvfair_records (name INT PRIMARY KEY, price INT)").expect("a table");
+    let desk = Desk::new();
+    let said = desk.run(&["check", &format!("mariadb://127.0.0.1:{}/owned", port_of(&server))]);
+    said.exits(1).shows("could not be checked: it cannot be asked: ").shows("column");
+    assert!(!said.out.contains("WRONG"), "{}", said.out);
+    let count: Option<u64> = owner.query_first("SELECT COUNT(*) FROM owned.kvfair_records").expect("it is there");
+    assert_eq!(count, Some(0));
 }
 
 #[test]

@@ -3,6 +3,8 @@
 #![cfg(target_os = "linux")]
 
 use std::io::{Read, Write};
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
 use std::time::{Duration, Instant};
 
 use kvfair::model::trial::Transport;
@@ -10,6 +12,7 @@ use nix::sys::signal::Signal;
 
 use crate::common;
 use crate::common::desk::{Desk, Started, records_in, signal, wait_for};
+use crate::common::needs::{Need, needs};
 
 /// A run long enough to be stopped in its middle. Redis behind a delay takes seconds, but little of the processors.
 const LONG: &[&str] =
@@ -57,6 +60,46 @@ fn a_plain_kill_does_the_same() {
 #[test]
 fn quit_does_the_same() {
     interrupted_by(Signal::SIGQUIT);
+}
+
+/// In a directory that all users share anybody may make a directory of any name, with anything in it.
+#[test]
+fn what_another_user_puts_into_tmpdir_stops_nothing() {
+    needs!(Need::root(), Need::program("python3"));
+    let desk = Desk::new();
+    std::fs::set_permissions(desk.tmp(), std::fs::Permissions::from_mode(0o1777)).expect("as /tmp is");
+    let plant = "for name in kvfair-fifo other-fifo; do mkdir $name; mkfifo $name/kvfair.lock; done\n\
+        mkdir kvfair-link kvfair-to-fifo kvfair-socket kvfair-marker\n\
+        ln -s /dev/tty kvfair-link/kvfair.lock; ln -s ../kvfair-fifo/kvfair.lock kvfair-to-fifo/kvfair.lock\n\
+        touch kvfair-marker/kvfair.lock; mkfifo kvfair-marker/kvfair.scratch; mkfifo kvfair-itself\n\
+        python3 -c \"import socket; socket.socket(socket.AF_UNIX).bind('kvfair-socket/kvfair.lock')\"\n\
+        mkdir kvfair-device\n";
+    let planted = std::process::Command::new("sh").args(["-ec", plant]).current_dir(desk.tmp()).uid(65_534).status();
+    assert!(planted.expect("a shell").success());
+    // Only root makes one, and not in every container.
+    let device = desk.tmp().join("kvfair-device/kvfair.lock");
+    let _ = std::process::Command::new("mknod").arg(&device).args(["c", "5", "0"]).status();
+    let before = desk.scratch().len();
+    desk.run(&["run", "ngrams", "--messages", "5", "--blocks", "1", "--output", "out.jsonl", "ram"]).exits(0);
+    desk.run(&["check", "ram"]).exits(0);
+    assert_eq!(desk.scratch().len(), before, "nothing of theirs is removed");
+    std::fs::remove_dir_all(desk.tmp()).and_then(|()| std::fs::create_dir(desk.tmp())).expect("an empty TMPDIR");
+}
+
+/// What prepares a data directory has other programs do it, and the kernel ends only that program with kvfair.
+#[test]
+fn kill_9_while_a_data_directory_is_prepared_leaves_no_process() {
+    needs!(Need::program("mariadbd"), Need::program("mariadb-install-db"));
+    let desk = Desk::new();
+    // The one beside the server is run.
+    desk.wrap("mariadbd", "exec \"$real\" \"$@\"");
+    desk.wrap("mariadb-install-db", "sleep 1000 & wait");
+    let started = Started::new(desk.kvfair(&["run", "ngrams", "--messages", "20", "mariadb"]));
+    wait_for("the program of the program", || desk.processes_named("sleep").first().copied());
+    signal(started.id(), Signal::SIGKILL);
+    started.wait().exits(-1);
+    desk.no_process_is_left();
+    desk.is_swept();
 }
 
 #[test]
@@ -110,6 +153,22 @@ fn ctrl_c_while_the_expected_state_is_computed() {
     started.interrupt(Signal::SIGINT);
     started.wait().exits(130);
     assert!(desk.records().is_empty());
+}
+
+/// As the kernel does where memory is short: no store has been asked by then.
+#[test]
+fn an_expected_state_whose_process_is_killed_names_its_job_and_the_cause() {
+    let desk = Desk::new();
+    let text: String = (0..300_000).map(|number| format!("word{number} ")).collect();
+    desk.file("much.txt", format!("{text}\n").repeat(5));
+    let started = Started::new(desk.kvfair(&["run", "ngrams", "--input", "much.txt", "ram"]));
+    let is_oracle = |pid: &u32| crate::common::desk::command_line(*pid).ends_with("\0expected-state\0");
+    let expected = wait_for("the process of the expected state", || desk.processes().into_iter().find(is_oracle));
+    signal(expected, Signal::SIGKILL);
+    let said = started.wait();
+    said.exits(1).complains("the expected state of ngrams could not be computed from ").complains("much.txt");
+    said.complains("before any store was asked: its process died: killed by SIGKILL, as the kernel does where memory");
+    said.complains("hint: fewer of them");
 }
 
 /// Interrupts twice: the second time while the server is waited for, which does not stop when it is asked to.

@@ -3,6 +3,7 @@
 
 use serde_json::Value;
 
+use crate::cli::limits::run_on_disk;
 use crate::common::desk::{Desk, Said};
 use crate::common::needs::{Need, needs};
 
@@ -202,4 +203,14 @@ fn a_run_can_wait_for_replicas_too() {
     let target = "redis?replicas=2&wait=2";
     desk.run(&[&["run", "mixed", target], &few[..]].concat()).exits(0);
     assert_eq!(desk.record(target)["verdict"]["kind"], "right", "{}", desk.record(target)["outcome"]);
+}
+
+/// On a small disk writes are refused until the disk has room. Nothing is waited for, and the disk is named.
+#[test]
+fn a_full_disk_is_named_and_not_waited_for() {
+    let desk = Desk::new();
+    let crash = ["crash", "--failover", "redis?replicas=1", "--durability", "crash", "--kills", "3", "--seed", "7"];
+    let said = run_on_disk(&desk, "full", "3m", ": TMPDIR", &crash);
+    said.exits(1).shows("proves nothing").complains("hint: make room on the disk of");
+    assert!(!said.out.contains("within"), "it was waited for: {}", said.out);
 }

@@ -1,7 +1,7 @@
 //! Servers that somebody else started, by URL: hostile ones are survived, friendly ones are left as they were found,
 //! and no password is ever told.
 
-use std::io::{Read, Write};
+use std::io::{BufRead, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::os::unix::net::UnixListener;
 use std::time::Duration;
@@ -139,6 +139,104 @@ fn servers_that_answer_badly_are_failed_rows_that_say_what_came() {
             assert!(peak.as_u64().expect("bytes") < 50 << 20, "{name}: {peak} bytes");
         }
     }
+}
+
+/// Serves connections that answer each command by `answer`, which has the words of the command. What `answer` does not
+/// know is said again and again without an end.
+fn serve_endless(head: &'static [u8], again: &'static [u8], answer: fn(&[String]) -> Option<&'static [u8]>) -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let port = listener.local_addr().expect("its address").port();
+    std::thread::spawn(move || {
+        for stream in listener.incoming().flatten() {
+            std::thread::spawn(move || {
+                let mut lines = std::io::BufReader::new(stream.try_clone()?).lines();
+                let mut stream = stream;
+                while let Some(count) = lines.next().transpose()?.and_then(|line| line[1..].parse::<usize>().ok()) {
+                    // The length of each word stands on a line before it.
+                    let words = lines.by_ref().take(2 * count).collect::<std::io::Result<Vec<String>>>()?;
+                    let words: Vec<String> = words.into_iter().skip(1).step_by(2).collect();
+                    if let Some(answer) = answer(&words) {
+                        stream.write_all(answer)?;
+                        continue;
+                    }
+                    stream.write_all(head)?;
+                    let many = again.repeat(1_000);
+                    loop {
+                        stream.write_all(&many)?;
+                    }
+                }
+                Ok::<(), std::io::Error>(())
+            });
+        }
+    });
+    port
+}
+
+const INFO: &[u8] =
+    b"$93\r\nredis_version:7.0.15\r\nmaxmemory:0\r\nused_memory:1\r\nmaxmemory_policy:noeviction\r\nevicted_keys:0\r\n";
+
+/// Each piece of such an answer is short: what is kept of them is bounded.
+#[test]
+fn an_answer_of_endless_pieces_fills_no_memory() {
+    let pairs = serve_endless(b"*2000000000\r\n", b"$5\r\nfield\r\n$1\r\n1\r\n", |words| match words[0].as_str() {
+        "PING" => Some(b"+PONG\r\n"),
+        "INFO" => Some(INFO),
+        "CONFIG" => Some(b"*0\r\n"),
+        "DBSIZE" => Some(b":0\r\n"),
+        "HINCRBY" => Some(b":1\r\n"),
+        _ => None,
+    });
+    let keys = serve_endless(b"*2\r\n$1\r\n0\r\n*2000000000\r\n", b"$1\r\nk\r\n", |words| match words[0].as_str() {
+        "PING" => Some(b"+PONG\r\n"),
+        "INFO" => Some(INFO),
+        "CONFIG" | "COMMAND" => Some(b"*0\r\n"),
+        "CLIENT" => Some(b"+OK\r\n"),
+        "DBSIZE" => Some(b":9\r\n"),
+        _ => None,
+    });
+    let desk = Desk::new();
+    let of = |port: u16| format!("redis://127.0.0.1:{port}?name=endless");
+    let run = ["run", "fans", "--via", "native", "--profiles", "20", "--blocks", "1", "--output", "pairs.jsonl"];
+    desk.run(&[&run[..], &[&of(pairs)]].concat()).exits(1);
+    let run = [
+        "run",
+        "getset",
+        "--only",
+        "get",
+        "--read-only",
+        "--requests",
+        "100",
+        "--blocks",
+        "1",
+        "--output",
+        "keys.jsonl",
+    ];
+    desk.run(&[&run[..], &[&of(keys)]].concat()).exits(1);
+    for (file, words) in [("pairs.jsonl", "bytes, longer than any of the job"), ("keys.jsonl", "524288 elements")] {
+        let record = desk.record_in(file);
+        let reason = record["outcome"]["reason"].as_str().expect("a reason");
+        assert!(reason.contains("garbled answer") && reason.contains(words), "{file}: {reason}");
+        let peak = record["memory"]["client"]["anonymous_bytes"].as_u64().expect("bytes");
+        assert!(peak < 128 << 20, "{file}: {peak} bytes");
+    }
+}
+
+/// Of the process that asks a server; one that holds a store itself has no such limit, nor has a user's program.
+#[test]
+#[cfg(target_os = "linux")]
+fn a_process_that_asks_a_server_has_a_limit_of_memory() {
+    let limit_of = |target: &str| {
+        let desk = Desk::new();
+        let started = Started::new(desk.kvfair(&["run", "fans", "--profiles", "2000", "--blocks", "1", target]));
+        let trial = desk.wait_until_busy(Desk::trials, 0.01);
+        let limits = std::fs::read_to_string(format!("/proc/{trial}/limits")).expect("it runs");
+        started.wait().exits(0);
+        let line = limits.lines().find_map(|line| line.strip_prefix("Max data size")).expect("a limit of data");
+        line.split_whitespace().next().and_then(|soft| soft.parse::<u64>().ok())
+    };
+    let bytes = limit_of("redis").expect("a number");
+    assert!((512 << 20..1 << 50).contains(&bytes), "{bytes}");
+    assert_eq!(limit_of("lmdb"), None);
 }
 
 /// A connection that is never taken: the queue of a socket is full, over TCP and in a file.

@@ -48,6 +48,8 @@ pub enum Manner {
     Trickling(usize),
     /// After so many requests an answer has as much as the protocol allows.
     Flooding(usize),
+    /// Values of 64 KiB to the keys of one request: each is short, and all of them are much.
+    Piling,
     /// One answer too many after so many requests.
     Babbling(usize),
     /// Says nothing of one key that was set.
@@ -142,6 +144,7 @@ fn answer(
             Manner::Away { after, .. } if count > after && first.set(Instant::now()).is_ok() => return Ok(()),
             Manner::Silent(after) if count > after => continue,
             Manner::Flooding(after) if count > after => return flood(&mut stream),
+            Manner::Piling => return pile(&mut stream, parts.len() - 1),
             Manner::Trickling(after) if count > after && first.set(Instant::now()).is_ok() => {
                 return trickle(&mut stream);
             }
@@ -196,6 +199,12 @@ fn reply(parts: &[Vec<u8>], records: &Records, manner: Manner, count: usize) -> 
         },
         _ => b"$-1\r\n".to_vec(),
     }
+}
+
+fn pile(stream: &mut UnixStream, values: usize) -> io::Result<()> {
+    stream.write_all(format!("*{values}\r\n").as_bytes())?;
+    let value = [b"$65536\r\n", &[b'x'; 1 << 16][..], b"\r\n"].concat();
+    (0..values).try_for_each(|_| stream.write_all(&value))
 }
 
 fn flood(stream: &mut UnixStream) -> io::Result<()> {
@@ -304,6 +313,8 @@ pub struct Drive {
     pub clients: u32,
     pub depth: u32,
     pub value_bytes: u32,
+    /// Keys that are asked for at once.
+    pub batch: u32,
     pub requests: u64,
     /// Requests a second; none for as fast as they are answered.
     pub rate: Option<u64>,
@@ -325,6 +336,7 @@ impl Drive {
             clients,
             depth,
             value_bytes,
+            batch: 1,
             requests: REQUESTS,
             rate: None,
             blocking: false,
@@ -376,7 +388,8 @@ impl Drive {
         let loaded = run(Part::Load, At { value_bytes: self.value_bytes, ..At::closed(1, RECORDS) }, LOAD_DEPTH)
             .expect("loading");
         assert_eq!((loaded.metrics.units, loaded.metrics.ops, loaded.metrics.misses), (RECORDS, RECORDS, 0));
-        let at = At { rate: self.rate, value_bytes: self.value_bytes, ..At::closed(self.clients, self.requests) };
+        let (batch, value_bytes) = (self.batch, self.value_bytes);
+        let at = At { rate: self.rate, value_bytes, batch, ..At::closed(self.clients, self.requests) };
         let mut seen = run(self.part, at, self.depth)?;
         let ended = Instant::now();
         let open = pace.as_ref().zip(seen.lateness.take()).map(|(pace, lateness)| pace.open(lateness, !self.blocking));

@@ -38,7 +38,7 @@ fn tell(place: &Place, words: &str) -> Value {
         words.split(' ').map(|part| if part == "''" { &b""[..] } else { part.as_bytes() }).collect();
     let mut request = Vec::new();
     command(&parts, &mut request);
-    match line(place).exchange(&request, resp::value).expect("an answer") {
+    match line(place).exchange(&request, resp::values()).expect("an answer") {
         Value::Error(error) => panic!("{words}: {error}"),
         value => value,
     }

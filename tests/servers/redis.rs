@@ -108,7 +108,7 @@ fn a_login_is_taken_or_refused_by_name_and_never_told() {
 fn tell(connection: &mut BlockingConnection, parts: &[&[u8]]) -> Value {
     let mut request = Vec::new();
     command(parts, &mut request);
-    match connection.exchange(&request, resp::value).unwrap() {
+    match connection.exchange(&request, resp::values()).unwrap() {
         Value::Error(words) => panic!("{words}"),
         value => value,
     }

@@ -86,8 +86,8 @@ proptest! {
                 }
             }
         }
-        let _ = resp::value(&bytes);
-        let _ = memcache::stats(&bytes);
+        let _ = resp::values()(&bytes);
+        let _ = memcache::stats()(&bytes);
         let _ = memcache::version(&bytes);
         let _ = memcache::noop(&bytes);
         let _ = resp::pong(&bytes);
@@ -117,7 +117,7 @@ proptest! {
         let (mut codec, mut said) = (Resp::new("redis", Greeting::default()), Vec::new());
         codec.say(&Op::Set { key: &key, value: &data, ttl_s: None }, &mut said).unwrap();
         let words = [b"SET".to_vec(), key.clone(), data.clone()].map(Value::Text).to_vec();
-        prop_assert_eq!(resp::value(&said).unwrap(), Some((said.len(), Value::List(words))));
+        prop_assert_eq!(resp::values()(&said).unwrap(), Some((said.len(), Value::List(words))));
         let mut out = Vec::new();
         codec.say(&Op::Get(&key), &mut out).unwrap();
         let answer = [b"+OK\r\n", format!("${}\r\n", data.len()).as_bytes(), &data, b"\r\n"].concat();

@@ -244,16 +244,27 @@ fn statistics_and_versions_are_read() {
     let bytes = b"STAT pid 12\r\nSTAT version 1.6 x\r\nSTAT empty\r\nEND\r\n";
     let pair = |name: &str, value: &str| (name.to_string(), value.to_string());
     let expected = vec![pair("pid", "12"), pair("version", "1.6 x"), pair("empty", "")];
-    assert_eq!(stats(bytes).unwrap(), Some((bytes.len(), expected)));
+    assert_eq!(stats()(bytes).unwrap(), Some((bytes.len(), expected)));
     for cut in 0..bytes.len() {
-        assert_eq!(stats(&bytes[..cut]).unwrap(), None);
+        assert_eq!(stats()(&bytes[..cut]).unwrap(), None);
     }
-    assert!(matches!(stats(b"ERROR\r\n"), Err(Fault::Refused(_))));
-    assert!(matches!(stats(b"VALUE\r\n"), Err(Fault::Garbled(_))));
+    assert!(matches!(stats()(b"ERROR\r\n"), Err(Fault::Refused(_))));
+    assert!(matches!(stats()(b"VALUE\r\n"), Err(Fault::Garbled(_))));
     assert_eq!(version(b"VERSION 1.6.18\r\n").unwrap(), Some((16, "1.6.18".to_string())));
     assert_eq!(version(b"VERSION 1.6.18").unwrap(), None);
     assert!(matches!(version(b"SERVER_ERROR x\r\n"), Err(Fault::Refused(_))));
     assert!(matches!(version(b"+OK\r\n"), Err(Fault::Garbled(_))));
+}
+
+/// What was read may be anything by then: it is not looked at again.
+#[test]
+fn statistics_in_pieces_are_read_once() {
+    let mut read = stats();
+    assert_eq!(read(b"STAT pid 12\r\nSTAT vers").unwrap(), None);
+    let bytes = b"????????????\r\nSTAT version 1\r\nEND\r\n";
+    let bytes = &bytes[1..];
+    let expected = [("pid", "12"), ("version", "1")].map(|(name, value)| (name.to_string(), value.to_string()));
+    assert_eq!(read(bytes).unwrap(), Some((bytes.len(), expected.to_vec())));
 }
 
 /// A server of the text commands that keeps its records, one command after another.

@@ -2,7 +2,7 @@
 
 use kvfair::model::op::{Fault, Op, Pairs};
 use kvfair::protocol::Codec;
-use kvfair::protocol::resp::{Counters, Greeting, Resp, Value, command, pong, value as read_value};
+use kvfair::protocol::resp::{Counters, Greeting, Resp, Value, command, pong, values};
 
 use super::{Case, Got, case, hear_all, is_garbled, keys, refused, sums, value};
 
@@ -364,6 +364,31 @@ fn hostile_answers_of_redis_are_named() {
     for (op, answer, named) in cases {
         is_garbled(codec, &op, answer, named);
     }
+}
+
+/// An answer whose bytes are all there at once.
+fn read_value(bytes: &[u8]) -> Result<Option<(usize, Value)>, Fault> {
+    values()(bytes)
+}
+
+/// What was read may be anything by then: it is not looked at again.
+#[test]
+fn an_answer_in_pieces_is_read_once() {
+    let mut read = values();
+    assert_eq!(read(b"*2\r\n*2\r\n$1\r\na\r\n$2\r\nb").unwrap(), None);
+    let bytes = b"????????" as &[u8];
+    let bytes = [bytes, b"???????", b"$2\r\nbb\r\n:7\r\n"].concat();
+    let text = |text: &str| Value::Text(text.as_bytes().to_vec());
+    let expected = Value::List(vec![Value::List(vec![text("a"), text("bb")]), Value::Number(7)]);
+    assert_eq!(read(&bytes).unwrap(), Some((bytes.len(), expected)));
+}
+
+#[test]
+fn an_answer_of_endless_elements_is_refused() {
+    let mut bytes = b"*2000000000\r\n".to_vec();
+    (0..600_000).for_each(|_| bytes.extend_from_slice(b":1\r\n"));
+    let said = read_value(&bytes).expect_err("it is too long").to_string();
+    assert!(said.contains("at most 524288 elements"), "{said}");
 }
 
 #[test]

@@ -62,9 +62,13 @@ pub fn check(
     if interrupt.is_set() {
         return Err(Interrupted { left_behind: left_behind.map(|what| format!("{}: {what}", checked.target)) });
     }
-    if let Some(came) = left_behind {
-        let sent = "delete of every key of ours".to_string();
-        checked.note("taking back what was written", ProbeWrong { sent, came, cause: None, step: None });
+    match (left_behind, &mut checked.reached) {
+        (Some(came), Reached::Failed { reason }) => *reason = format!("{reason}; {came}"),
+        (Some(came), _) => {
+            let sent = "delete of every key of ours".to_string();
+            checked.note("taking back what was written", ProbeWrong { sent, came, cause: None, step: None });
+        }
+        (None, _) => {}
     }
     // Who was asked nothing that it understands is not right.
     if checked.reached == Reached::Probed && checked.probes == 0 && checked.wrong.is_empty() {
@@ -91,7 +95,8 @@ fn attempt(
     let made = fs::create_dir_all(&data).and_then(|()| fs::create_dir_all(directory.join("p")));
     let made = made.and_then(|()| data.canonicalize()).with_context(|| format!("cannot make {}", data.display()));
     let data = made.map_err(failed)?;
-    let launch = Launch { clients: probes::CLIENTS, ..chosen.launch(&data, PATIENCE) };
+    let answer_bytes = Some(probes::largest_tried(chosen.place.is_some()) as u64);
+    let launch = Launch { clients: probes::CLIENTS, answer_bytes, ..chosen.launch(&data, PATIENCE) };
     let mut served = match chosen.adapter.server {
         Some(_) if chosen.place.is_none() => Some(served(chosen, &launch, &data, directory, interrupt)?),
         _ => None,
@@ -132,6 +137,13 @@ fn served(
     })
 }
 
+/// Why a child was not heard to its end.
+struct CutOff {
+    came: String,
+    /// The store is to blame: no answer came, or its own code, which runs in the child, ended that.
+    by_store: bool,
+}
+
 /// Starts the child and hears it until it is done, dead or silent. Gives what it could not take back.
 fn attend(chosen: &Chosen, task: &ProbeTask, interrupt: &Interrupt, checked: &mut Checked) -> Result<Option<String>> {
     let mut child = started(task, "check.log")?;
@@ -159,14 +171,18 @@ fn attend(chosen: &Chosen, task: &ProbeTask, interrupt: &Interrupt, checked: &mu
                 hear(told, &mut probe, checked);
             }
             Err(RecvTimeoutError::Timeout) if last_heard.elapsed() > SILENCE => {
-                break Some(format!("nothing for {} s", SILENCE.as_secs()));
+                break Some(CutOff { came: format!("nothing for {} s", SILENCE.as_secs()), by_store: true });
             }
             Err(RecvTimeoutError::Timeout) if began.elapsed() > ALL => {
-                break Some(format!("the check was not through after {} s", ALL.as_secs()));
+                break Some(CutOff {
+                    came: format!("the check was not through after {} s", ALL.as_secs()),
+                    by_store: false,
+                });
             }
             Err(RecvTimeoutError::Timeout) => {}
             Err(RecvTimeoutError::Disconnected) => {
-                break Some(format!("the process that asked died: {}", child.ending()));
+                let came = format!("the process that asked died: {}", child.ending());
+                break Some(CutOff { came, by_store: task.holds_store() && !child.was_killed() });
             }
         }
         stop_if(evictions.as_ref().and_then(EvictionWatch::look), interrupt);
@@ -175,11 +191,11 @@ fn attend(chosen: &Chosen, task: &ProbeTask, interrupt: &Interrupt, checked: &mu
         }
     };
     child.kill();
-    if let Some(came) = cut_off {
+    if let Some(CutOff { came, by_store }) = cut_off {
         let sent = prober::last_asked(&task.directory);
-        match checked.version.is_empty() {
-            true => checked.reached = Reached::Failed { reason: format!("{probe}: {came}") },
-            false => checked.note(&probe, ProbeWrong { sent, came, cause: None, step: None }),
+        match by_store && !checked.version.is_empty() {
+            true => checked.note(&probe, ProbeWrong { sent, came, cause: None, step: None }),
+            false => checked.reached = Reached::Failed { reason: format!("{probe}: sent {sent}; {came}") },
         }
     }
     Ok(if chosen.place.is_some() { take_back(task) } else { None })

@@ -15,7 +15,7 @@ use crate::harness::child::{abort_on_panic, tell};
 use crate::harness::serve;
 use crate::harness::task::{Event, ProbeTask};
 use crate::model::check::ProbeEnd;
-use crate::model::op::Fault;
+use crate::model::op::{Fault, Op};
 use crate::stores::cached::Cached;
 use crate::stores::{self, Adapter, Launch, Place, Store};
 
@@ -84,6 +84,7 @@ fn carry_out(task: &ProbeTask, adapter: &Adapter) -> Result<(), String> {
         asked: &asked,
         pulse: &pulse,
     };
+    must_take_writes(&around.on(store.as_ref()), &journal_in(&task.directory))?;
     let mut goes_on = probe_all(ALONE, &around.on(store.as_ref()));
     drop(store);
     let store = open(task, adapter, CLIENTS)?;
@@ -147,6 +148,31 @@ impl<'a> Around<'a> {
         let Around { guest, journal, learned, through, asked, pulse } = *self;
         ProbeContext { store, guest, journal, learned, through, asked, pulse }
     }
+}
+
+/// Sets, reads and deletes one key before the first probe: a server that only reads, or whose tables are its owner's,
+/// has no wrong answers. It cannot be asked. No answer is judged here.
+fn must_take_writes(ground: &ProbeContext<'_>, journal: &Path) -> Result<(), String> {
+    let key = [KEYS, "first"].concat().into_bytes();
+    let cannot = |what: &str, fault: &Fault| format!("it cannot be asked: {what}: {fault}");
+    let mut session = ground.store.session().map_err(|fault| cannot("a new session", &fault))?;
+    ground.journal.note(&key).map_err(|error| format!("the journal of keys could not be written: {error}"))?;
+    for op in [Op::Set { key: &key, value: b"1", ttl_s: None }, Op::Get(&key), Op::Delete(&key)] {
+        match session.ask(&op) {
+            Ok(_) | Err(Fault::Unsupported(_)) => {}
+            Err(fault) => {
+                if matches!((&op, &fault), (Op::Set { .. }, Fault::Refused(_))) {
+                    // Nothing was written, and nothing is to be taken back.
+                    let _ = std::fs::remove_file(journal);
+                }
+                return Err(cannot(op.name(), &fault));
+            }
+        }
+        (ground.pulse)();
+    }
+    session.flush().map_err(|fault| cannot("flush", &fault))?;
+    ground.journal.take();
+    Ok(())
 }
 
 /// Asks probe after probe. Whether there still is somebody to be asked.

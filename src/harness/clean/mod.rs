@@ -11,6 +11,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, anyhow, bail};
 use xxhash_rust::xxh3::xxh3_128;
 
+use super::dataset::longest_answer;
 use super::input::{self, DataFile};
 use super::oracle::{self, OracleTask};
 use super::plan::Chosen;
@@ -42,6 +43,8 @@ pub struct KeysFound {
     ours: HashMap<Box<[u8]>, Ours>,
     /// Keys of the run that hold something else.
     others: HashSet<Box<[u8]>>,
+    /// Bytes of the longest answer that is of ours. Whoever gives a longer one holds something else.
+    answer_bytes: u64,
 }
 
 /// What a key of ours held: the visit by its place, how it is read, and the digest of what was read.
@@ -90,8 +93,10 @@ pub fn find(chosen: &Chosen, visits: &[Visit], scratch: &Path, interrupt: &Inter
         let kind = jobs::find(&job.name).ok_or_else(|| anyhow!("this kvfair knows no job {}", job.name))?;
         let input = data_of(visit, kind, scratch, interrupt);
         let input = if job.data.is_stdin() { input.context(NEEDED_AGAIN) } else { input }?;
+        let (input, answer_bytes) = input;
+        found.answer_bytes = found.answer_bytes.max(answer_bytes);
         let source = DataFile::new(&input, &job.data);
-        let store = open(chosen, visit)?;
+        let store = open(chosen, visit, answer_bytes)?;
         let shape = match (kind.end_state)(job.via) {
             EndState::Counters => Shape::Counter,
             EndState::Tallies => Shape::Tally,
@@ -125,7 +130,7 @@ pub fn delete(chosen: &Chosen, visits: &[Visit], found: &KeysFound, interrupt: &
         anyhow!("{}: {what}; {} of {} keys were deleted", chosen.target.label, deleted.deleted, found.ours())
     };
     for (place, visit) in visits.iter().enumerate() {
-        let store = open(chosen, visit)?;
+        let store = open(chosen, visit, found.answer_bytes)?;
         let mut reader = Reader::new(store.as_ref(), Shape::Value, interrupt);
         for (count, (key, ours)) in found.ours.iter().filter(|(_, ours)| ours.visit == place).enumerate() {
             reader.shape = ours.shape;
@@ -146,14 +151,15 @@ pub fn delete(chosen: &Chosen, visits: &[Visit], found: &KeysFound, interrupt: &
     Ok(deleted)
 }
 
-/// The job's data, which must be what it was, or other keys would be looked for.
-fn data_of(visit: &Visit, kind: &JobKind, scratch: &Path, interrupt: &Interrupt) -> Result<PathBuf> {
+/// The job's data, which must be what it was, or other keys would be looked for; and the bytes of its longest answer.
+fn data_of(visit: &Visit, kind: &JobKind, scratch: &Path, interrupt: &Interrupt) -> Result<(PathBuf, u64)> {
     let (job, path) = (visit.job.clone(), input::prepare(kind, &visit.job, scratch, interrupt)?.path);
     let source = DataFile::new(&path, &job.data);
     let (verify, out, input) = (Verify::Sample, scratch.join("expected-state"), path.clone());
     let question = OracleTask { job, input, verify, out, explain: None, memory_bytes: None };
-    let now = oracle::compute(&question).map_err(|what| anyhow!(what))?.stream.sha256;
-    if now != visit.sha256 {
+    let summary = oracle::compute(&question).map_err(|what| anyhow!(what))?;
+    let now = &summary.stream.sha256;
+    if *now != visit.sha256 {
         bail!(
             "the data of the job {} ({}) is not what the run had: its sha256 was {}, and now it is {now}\n\
              hint: put the same data in its place, or use the kvfair that ran it",
@@ -162,14 +168,15 @@ fn data_of(visit: &Visit, kind: &JobKind, scratch: &Path, interrupt: &Interrupt)
             visit.sha256
         );
     }
-    Ok(path)
+    Ok((path, longest_answer(&visit.job, &summary).unwrap_or(0)))
 }
 
-fn open(chosen: &Chosen, visit: &Visit) -> Result<Box<dyn Store>> {
+fn open(chosen: &Chosen, visit: &Visit, answer_bytes: u64) -> Result<Box<dyn Store>> {
     let label = &chosen.target.label;
     let place = chosen.place.clone().ok_or_else(|| anyhow!("{label} names no store that is not ours"))?;
     let (settings, login) = (visit.target.settings.clone(), chosen.login.clone());
-    let launch = Launch { settings, login, ..Launch::at(place, PATIENCE) };
+    let answer_bytes = Some(answer_bytes);
+    let launch = Launch { settings, login, answer_bytes, ..Launch::at(place, PATIENCE) };
     (chosen.adapter.open)(&launch).map_err(|fault| anyhow!("{label}: {fault}"))
 }
 

@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use crate::harness::process;
@@ -23,7 +23,7 @@ impl Tracer {
     pub fn find() -> Result<Tracer, String> {
         let program = process::on_path("strace").ok_or("no strace")?;
         let us = std::env::current_exe().map_err(|error| format!("cannot find our own program: {error}"))?;
-        let tried = Command::new(&program)
+        let tried = process::program(&program)
             .args(["-f", "-o", "/dev/null", "-e", "trace=fsync", "--"])
             .arg(us)
             .arg("--version")

@@ -13,6 +13,8 @@ use crate::stores::{self, Session, Store};
 
 /// Keys that are read back in one question.
 const AT_ONCE: usize = 64;
+/// And the most bytes of their answer: no value of a ledger has more than 20,000.
+pub const ANSWER_BYTES: u64 = AT_ONCE as u64 * 21_000;
 
 /// The whole life of the clients.
 pub fn run(task: &LedgerTask) -> io::Result<()> {

@@ -7,8 +7,9 @@ use std::sync::mpsc::RecvTimeoutError;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use super::untried::Untried;
-use super::{LOOK, PATIENCE, cannot};
+use super::{LOOK, PATIENCE, cannot, client, ground};
 use crate::harness::child::Child;
+use crate::harness::gates;
 use crate::harness::network::Proxy;
 use crate::harness::plan::Chosen;
 use crate::harness::replicas::{self, Replica, Servers, Start};
@@ -62,8 +63,9 @@ pub fn moments(seed: u64, kills: u32) -> Vec<Duration> {
 impl FailoverBench<'_> {
     /// Starts the servers, kills the primary at that moment, and tells its version and what became of the writes.
     pub fn kill_one(&self, chosen: &Chosen, moment: Duration) -> Result<(String, FailoverKill), Untried> {
-        let mut group = Group::start(self, chosen)?;
-        let kill = group.kill_primary(moment)?;
+        let mut group = Group::new(self, chosen)?;
+        let kill = group.start().and_then(|()| group.kill_primary(moment));
+        let kill = kill.map_err(|untried| group.or_full(untried))?;
         let version = std::mem::take(&mut group.version);
         group.stop();
         Ok((version, kill))
@@ -92,7 +94,7 @@ struct Group<'a> {
 }
 
 impl<'a> Group<'a> {
-    fn start(bench: &'a FailoverBench<'a>, chosen: &'a Chosen) -> Result<Group<'a>, Untried> {
+    fn new(bench: &'a FailoverBench<'a>, chosen: &'a Chosen) -> Result<Group<'a>, Untried> {
         let directory = bench.scratch.join("failover");
         let data = directory.join("data");
         fs::create_dir_all(&data).map_err(|error| cannot("make", &data, &error))?;
@@ -100,10 +102,11 @@ impl<'a> Group<'a> {
         let (durability, settings) = (bench.level, chosen.target.settings.clone());
         // One more asks for positions in the log.
         let clients = CLIENTS + 1;
-        let launch = Launch { durability, settings, clients, ..Launch::at(Place::Path(data.clone()), ANSWER) };
+        let (place, answer_bytes) = (Place::Path(data.clone()), Some(client::ANSWER_BYTES));
+        let launch = Launch { durability, settings, clients, answer_bytes, ..Launch::at(place, ANSWER) };
         let (reached, version) = (launch.clone(), String::new());
         let (primary, promoted, replicas, stores, links) = (None, None, Vec::new(), Vec::new(), Vec::new());
-        let mut group = Group {
+        Ok(Group {
             bench,
             chosen,
             directory,
@@ -116,16 +119,29 @@ impl<'a> Group<'a> {
             stores,
             links,
             promoted,
+        })
+    }
+
+    fn start(&mut self) -> Result<(), Untried> {
+        let primary = self.start_primary()?;
+        self.version.clone_from(&primary.facts.version);
+        self.reached = primary.reached(&self.launch);
+        let (chosen, interrupt) = (self.chosen, self.bench.interrupt);
+        let (adapter, transport) = (chosen.adapter, chosen.target.transport);
+        let how = Start { under: &[], adapter, transport, directory: &self.directory, limit: PATIENCE, interrupt };
+        let servers = Servers::follow(primary, &self.launch, &how).map_err(|unserved| self.untried(unserved))?;
+        (self.primary, self.replicas) = (Some(servers.primary), servers.replicas);
+        self.open_replicas()
+    }
+
+    /// What fails where the disk is full may be the disk's doing. Asked while the files are there.
+    fn or_full(&self, untried: Untried) -> Untried {
+        let why = match &untried {
+            Untried::Missing { reason, get_it } if get_it.is_empty() => reason,
+            Untried::Failed(why) => why,
+            _ => return untried,
         };
-        let primary = group.start_primary()?;
-        group.version.clone_from(&primary.facts.version);
-        group.reached = primary.reached(&group.launch);
-        let (adapter, transport, interrupt) = (chosen.adapter, chosen.target.transport, bench.interrupt);
-        let how = Start { under: &[], adapter, transport, directory: &group.directory, limit: PATIENCE, interrupt };
-        let servers = Servers::follow(primary, &group.launch, &how).map_err(|unserved| group.untried(unserved))?;
-        (group.primary, group.replicas) = (Some(servers.primary), servers.replicas);
-        group.open_replicas()?;
-        Ok(group)
+        ground::full(why, gates::free_bytes(&self.directory)).map_or(untried, Untried::Full)
     }
 
     fn start_primary(&self) -> Result<Served, Untried> {

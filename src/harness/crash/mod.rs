@@ -403,7 +403,8 @@ impl<'a> Yard<'a> {
     fn launch(&self) -> Launch {
         let (durability, settings) = (self.level, self.chosen.target.settings.clone());
         let place = Place::Path(self.data.clone());
-        Launch { durability, settings, clients: CLIENTS, ..Launch::at(place, ANSWER) }
+        let answer_bytes = Some(client::ANSWER_BYTES);
+        Launch { durability, settings, clients: CLIENTS, answer_bytes, ..Launch::at(place, ANSWER) }
     }
 
     /// A process whose clients work on the store that is there now. What only reads is not looked at.

@@ -9,7 +9,7 @@ use std::fs::{self, File};
 use std::io::{self, Read};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
-use std::process::{Command, ExitStatus, Stdio};
+use std::process::{ExitStatus, Stdio};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -251,7 +251,10 @@ struct Ran {
 
 impl Ran {
     fn of(program: &Program, limit: Duration, parent: &ParentPipe) -> Result<Ran, String> {
-        let mut command = Command::new("/bin/sh");
+        let mut command = process::program("/bin/sh");
+        if program.batch.is_none() {
+            command = process::of_user(command);
+        }
         command.args(["-c", &program.line]).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         for (name, value) in &program.environment {
             match value {

@@ -23,6 +23,8 @@ pub(super) struct State {
     answered_ns: u64,
     /// When they were asked.
     asked: Instant,
+    /// Bytes that were read of an answer whose end is still to come: the codec keeps what they said.
+    pub(super) gathered: usize,
     /// It has nothing more to ask.
     ended: bool,
     /// How often its connection was opened anew since the last answer.
@@ -32,7 +34,8 @@ pub(super) struct State {
 impl State {
     pub(super) fn new() -> State {
         let (stamps, owed) = (VecDeque::new(), VecDeque::new());
-        State { under_way: 0, stamps, owed, answered_ns: 0, asked: Instant::now(), ended: false, tries: 0 }
+        let (under_way, answered_ns, gathered, ended, tries) = (0, 0, 0, false, 0);
+        State { under_way, stamps, owed, answered_ns, asked: Instant::now(), gathered, ended, tries }
     }
 
     /// Since when the oldest of what is under way is waited for; `began` is when times at a rate begin.
@@ -108,7 +111,7 @@ pub(super) fn exchange<C: Client + ?Sized, K: Codec + ?Sized>(
     talk: &mut Talk<'_>,
 ) -> Result<usize, Trouble> {
     let was_over = state.over();
-    let (used, news) = hear(client, codec, bytes, talk)?;
+    let (used, news) = hear(client, codec, &mut state.gathered, bytes, talk)?;
     if news.answers > 0 {
         take_times(state, news.answers, talk);
         state.under_way -= news.answers;
@@ -127,6 +130,7 @@ pub(super) fn exchange<C: Client + ?Sized, K: Codec + ?Sized>(
 fn hear<C: Client + ?Sized, K: Codec + ?Sized>(
     client: &mut C,
     codec: &mut K,
+    gathered: &mut usize,
     bytes: &[u8],
     talk: &mut Talk<'_>,
 ) -> Result<(usize, News), Trouble> {
@@ -142,7 +146,11 @@ fn hear<C: Client + ?Sized, K: Codec + ?Sized>(
                 news.take(client, reply, talk.counts)?;
                 taken
             }
-            None => hear_in_full(client, codec, rest, talk, &mut news)?,
+            None => {
+                let (taken, is_part) = hear_in_full(client, codec, rest, talk, &mut news)?;
+                *gathered = if is_part { *gathered + taken } else { 0 };
+                taken
+            }
         };
         if taken == 0 {
             break;
@@ -208,7 +216,8 @@ impl News {
     }
 }
 
-/// An answer that is not of the plainest kind. The bytes that it took: none where its end has not come.
+/// An answer that is not of the plainest kind. The bytes that it took: none where its end has not come; and whether
+/// more of it is to come.
 #[inline(never)]
 fn hear_in_full<C: Client + ?Sized, K: Codec + ?Sized>(
     client: &mut C,
@@ -216,16 +225,17 @@ fn hear_in_full<C: Client + ?Sized, K: Codec + ?Sized>(
     bytes: &[u8],
     talk: &mut Talk<'_>,
     news: &mut News,
-) -> Result<usize, Trouble> {
+) -> Result<(usize, bool), Trouble> {
     let Some((taken, heard)) = codec.hear(bytes, talk.out).map_err(Trouble::Connection)? else {
-        return Ok(0);
+        return Ok((0, true));
     };
+    let is_part = matches!(heard, protocol::Decoded::Again);
     match heard {
         protocol::Decoded::Reply(reply) => news.take(client, reply, talk.counts)?,
         protocol::Decoded::Refused(words) => return Err(Trouble::Connection(Fault::Refused(words))),
         protocol::Decoded::Again | protocol::Decoded::Greeted => {}
     }
-    Ok(taken)
+    Ok((taken, is_part))
 }
 
 /// Makes the next batch of questions, up to the depth.

@@ -87,6 +87,7 @@ impl SimulatedClient {
         self.opened = Instant::now();
         self.is_lost = false;
         self.unread.clear();
+        self.state.gathered = 0;
         self.backlog.clear();
         let fd = self.connection.stream.as_fd().as_raw_fd();
         shared.poll.registry().register(&mut SourceFd(&fd), Token(self.place), Interest::READABLE).map_err(broken)?;

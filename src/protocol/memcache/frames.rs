@@ -152,7 +152,7 @@ pub(super) fn is_escaped(byte: u8) -> bool {
 pub type Read<T> = Result<Option<(usize, T)>, Fault>;
 
 /// What speaks the protocol need not know all of it: a refusal is the whole answer to the one thing that was asked.
-pub fn or_refused<T>(read: impl Fn(&[u8]) -> Read<T>) -> impl Fn(&[u8]) -> Read<Option<T>> {
+pub fn or_refused<T>(mut read: impl FnMut(&[u8]) -> Read<T>) -> impl FnMut(&[u8]) -> Read<Option<T>> {
     move |bytes| match read(bytes) {
         Err(Fault::Refused(_)) => Ok(Some((bytes.len(), None))),
         answer => Ok(answer?.map(|(used, answer)| (used, Some(answer)))),
@@ -162,22 +162,22 @@ pub fn or_refused<T>(read: impl Fn(&[u8]) -> Read<T>) -> impl Fn(&[u8]) -> Read<
 /// Names and values.
 pub type Stats = Vec<(String, String)>;
 
-/// All the lines of an answer to `stats`, by name, and the bytes they took: not for ops, since it copies what it reads.
-pub fn stats(bytes: &[u8]) -> Result<Option<(usize, Stats)>, Fault> {
-    let mut used = 0;
-    let mut stats = Stats::new();
-    loop {
-        let Some(text) = line(&bytes[used..], LINE_MAX)? else {
-            return Ok(None);
-        };
-        used += text.len() + 2;
-        let words = String::from_utf8_lossy(text);
-        match words.strip_prefix("STAT ").map(|rest| rest.split_once(' ').unwrap_or((rest, ""))) {
-            Some((name, value)) => stats.push((name.to_string(), value.to_string())),
-            None if text == b"END" => return Ok(Some((used, stats))),
-            None if is_error(text) => return Err(Fault::Refused(words.into_owned())),
-            None => return Err(garbled("STAT or END", text)),
+/// Reads an answer to `stats` as it comes, by name, and the bytes it took: every call gets the bytes of all calls
+/// before and those that came since, and goes on where it stopped. Not for ops, since it copies what it reads.
+pub fn stats() -> impl FnMut(&[u8]) -> Read<Stats> {
+    let (mut used, mut stats) = (0, Stats::new());
+    move |bytes| {
+        while let Some(text) = line(&bytes[used..], LINE_MAX)? {
+            used += text.len() + 2;
+            let words = String::from_utf8_lossy(text);
+            match words.strip_prefix("STAT ").map(|rest| rest.split_once(' ').unwrap_or((rest, ""))) {
+                Some((name, value)) => stats.push((name.to_string(), value.to_string())),
+                None if text == b"END" => return Ok(Some((used, std::mem::take(&mut stats)))),
+                None if is_error(text) => return Err(Fault::Refused(words.into_owned())),
+                None => return Err(garbled("STAT or END", text)),
+            }
         }
+        Ok(None)
     }
 }
 

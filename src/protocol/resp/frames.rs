@@ -9,8 +9,11 @@ pub(super) const BULK_MAX: i64 = 512 << 20;
 pub(super) const LINE_MAX: usize = 64 << 10;
 /// The longest line that holds one number: an i64 has at most 20 characters.
 pub(super) const NUMBER_MAX: usize = 32;
-/// How deep [`value`] follows arrays in arrays.
-pub(super) const DEPTH_MAX: u32 = 8;
+/// How deep [`values`] follows arrays in arrays.
+pub(super) const DEPTH_MAX: usize = 8;
+/// The most elements of one answer, all arrays together: a cluster whose 16,384 slots are ranges of their own with a
+/// few replicas each has some 350,000.
+pub(super) const ELEMENTS_MAX: usize = 1 << 19;
 
 /// Appends one command: its name and its arguments.
 #[inline]
@@ -128,33 +131,64 @@ pub fn pong(bytes: &[u8]) -> Result<Option<(usize, ())>, Fault> {
     }
 }
 
-/// The first answer in `bytes` and the bytes it took, once it is all there.
-pub fn value(bytes: &[u8]) -> Result<Option<(usize, Value)>, Fault> {
-    nested(bytes, DEPTH_MAX)
+/// Reads the first answer and the bytes it took, once it is all there. Every call gets the bytes of all calls before
+/// and those that came since. It goes on where it stopped, so that the price of a byte does not grow with the answer.
+pub fn values() -> impl FnMut(&[u8]) -> Result<Option<(usize, Value)>, Fault> {
+    let mut reading = Reading::default();
+    move |bytes| reading.go_on(bytes)
 }
 
-pub(super) fn nested(bytes: &[u8], depth: u32) -> Result<Option<(usize, Value)>, Fault> {
-    let Some((mut used, token)) = token(bytes)? else {
-        return Ok(None);
-    };
-    let value = match token {
-        Token::Status(text) | Token::Bulk(text) => Value::Text(text.to_vec()),
-        Token::Error(words) => Value::Error(String::from_utf8_lossy(words).into_owned()),
-        Token::Number(number) => Value::Number(number),
-        Token::Nil | Token::NilArray => Value::Missing,
-        Token::Array(_) if depth == 0 => return Err(garbled("fewer arrays in arrays", bytes)),
-        Token::Array(elements) => {
-            // Grows with what came: the number of elements is only what the server says.
-            let mut list = Vec::new();
-            for _ in 0..elements {
-                let Some((taken, element)) = nested(&bytes[used..], depth - 1)? else {
-                    return Ok(None);
-                };
-                used += taken;
-                list.push(element);
+/// An answer of which the beginning was read.
+#[derive(Default)]
+struct Reading {
+    used: usize,
+    elements: usize,
+    /// Lists that are not whole, the outer ones first: elements to come, and those that have come. A list grows with
+    /// what came: its length is only what the server says.
+    open: Vec<(usize, Vec<Value>)>,
+}
+
+impl Reading {
+    fn go_on(&mut self, bytes: &[u8]) -> Result<Option<(usize, Value)>, Fault> {
+        while let Some((taken, token)) = token(&bytes[self.used..])? {
+            self.elements += 1;
+            if self.elements > ELEMENTS_MAX {
+                return Err(garbled(&format!("at most {ELEMENTS_MAX} elements"), &bytes[self.used..]));
             }
-            Value::List(list)
+            let value = match token {
+                Token::Status(text) | Token::Bulk(text) => Value::Text(text.to_vec()),
+                Token::Error(words) => Value::Error(String::from_utf8_lossy(words).into_owned()),
+                Token::Number(number) => Value::Number(number),
+                Token::Nil | Token::NilArray => Value::Missing,
+                Token::Array(_) if self.open.len() == DEPTH_MAX => {
+                    return Err(garbled("fewer arrays in arrays", &bytes[self.used..]));
+                }
+                Token::Array(0) => Value::List(Vec::new()),
+                Token::Array(elements) => {
+                    self.used += taken;
+                    self.open.push((elements, Vec::new()));
+                    continue;
+                }
+            };
+            self.used += taken;
+            if let Some(whole) = self.put(value) {
+                return Ok(Some((self.used, whole)));
+            }
         }
-    };
-    Ok(Some((used, value)))
+        Ok(None)
+    }
+
+    /// Puts a value into the list that it belongs to, and each list that is whole by that into the one around it. The
+    /// answer, once that is whole.
+    fn put(&mut self, mut value: Value) -> Option<Value> {
+        while let Some((to_come, mut list)) = self.open.pop() {
+            list.push(value);
+            if to_come > 1 {
+                self.open.push((to_come - 1, list));
+                return None;
+            }
+            value = Value::List(list);
+        }
+        Some(value)
+    }
 }

@@ -2,13 +2,12 @@
 
 use crate::model::op::{Fault, KeyList, readable};
 use crate::model::record::EVICTS;
-use crate::protocol::resp::{Value, command, value};
+use crate::protocol::resp::{Value, command, values};
 use crate::stores::blocking::BlockingConnection;
 
 /// So many keys are asked for at once. A server that does nothing else meanwhile does it in less than a millisecond.
 const AT_ONCE: &[u8] = b"500";
-/// Bytes of one answer, and of all keys: memory is not the server's to fill.
-const ANSWER_BYTES: usize = 64 << 20;
+/// Bytes of all keys: memory is not the server's to fill.
 const KEYS_BYTES: usize = 256 << 20;
 
 /// At most so many keys that hold strings. Neither SCAN nor its TYPE, which Redis has from version 6 on, counts as a
@@ -19,7 +18,7 @@ pub fn strings(connection: &mut BlockingConnection, most: usize) -> Result<KeyLi
     loop {
         let mut request = Vec::new();
         command(&[b"SCAN", &cursor, b"COUNT", AT_ONCE, b"TYPE", b"string"], &mut request);
-        let (next, found) = match connection.exchange(&request, bounded)? {
+        let (next, found) = match connection.exchange(&request, values())? {
             Value::Error(words) => {
                 return Err(Fault::Unsupported(format!("{}: SCAN with TYPE: {words}", connection.name())));
             }
@@ -49,7 +48,7 @@ pub fn strings(connection: &mut BlockingConnection, most: usize) -> Result<KeyLi
 pub fn knows_no_touch(connection: &mut BlockingConnection) -> Result<bool, Fault> {
     let mut request = Vec::new();
     command(&[b"COMMAND", b"INFO", b"client|no-touch"], &mut request);
-    match connection.exchange(&request, bounded)? {
+    match connection.exchange(&request, values())? {
         Value::List(known) => Ok(known.iter().any(|command| *command != Value::Missing)),
         // A user who may not ask may still use it.
         _ => no_touch(connection),
@@ -73,14 +72,7 @@ pub fn last_use(knows_no_touch: bool, policy: Option<&String>) -> String {
 pub fn no_touch(connection: &mut BlockingConnection) -> Result<bool, Fault> {
     let mut request = Vec::new();
     command(&[b"CLIENT", b"NO-TOUCH", b"ON"], &mut request);
-    Ok(matches!(connection.exchange(&request, bounded)?, Value::Text(_)))
-}
-
-fn bounded(bytes: &[u8]) -> Result<Option<(usize, Value)>, Fault> {
-    match value(bytes)? {
-        None if bytes.len() > ANSWER_BYTES => Err(Fault::Garbled(format!("keys of more than {ANSWER_BYTES} bytes"))),
-        answer => Ok(answer),
-    }
+    Ok(matches!(connection.exchange(&request, values())?, Value::Text(_)))
 }
 
 fn strange(connection: &BlockingConnection, answer: &str) -> Fault {

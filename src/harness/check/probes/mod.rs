@@ -12,6 +12,8 @@ mod shared;
 mod split;
 mod values;
 
+pub use values::largest_tried;
+
 use super::talk::{ProbeSession, Probed};
 use crate::model::op::Op;
 

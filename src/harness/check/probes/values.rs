@@ -36,9 +36,14 @@ pub fn noise(length: usize) -> &'static [u8] {
     &noise[place..place + length]
 }
 
+/// The largest value that is tried.
+pub fn largest_tried(guest: bool) -> usize {
+    if guest { LARGEST_OF_A_GUEST } else { LARGEST }
+}
+
 /// The largest size that is taken, to the byte. Larger ones must be refused, and nothing of them be kept.
 pub fn largest(talk: &mut ProbeSession<'_>) -> Probed {
-    let most = if talk.ground.guest { LARGEST_OF_A_GUEST } else { LARGEST };
+    let most = largest_tried(talk.ground.guest);
     let (key, began) = (talk.key("value")?, Instant::now());
     let (mut taken, mut refused) = (0, None);
     let sizes = [1, 100, 1 << 10, 1 << 16].into_iter().chain((20..).map(|power| 1 << power));

@@ -16,6 +16,8 @@ use crate::stores::{self, Session, Store};
 
 /// Before a server is asked again that took no write, or the next one is.
 const PAUSE: Duration = Duration::from_millis(1);
+/// How often a client tells that no server takes its writes.
+const TELLING: Duration = Duration::from_secs(1);
 /// A kill must fall into work: so many writes of each client are acknowledged first.
 const LEAST_WRITES: u64 = 5;
 
@@ -71,6 +73,8 @@ struct Client<'a> {
     value: Vec<u8>,
     /// Since when no write was acknowledged, and why not.
     waits: Option<(Instant, String)>,
+    /// When that was told.
+    told: Instant,
 }
 
 /// Why a server is left.
@@ -87,7 +91,8 @@ impl<'a> Client<'a> {
     fn new(task: &FailoverTask, number: u32, is_over: &'a AtomicBool) -> Client<'a> {
         let writes = [number, number + task.clients].map(|client| ClientWrites { client, ..ClientWrites::default() });
         let (limit, value) = (task.limit, Vec::new());
-        Client { number, is_over, limit, writes, acknowledged: [0, 0], value, waits: None }
+        let (acknowledged, waits, told) = ([0, 0], None, Instant::now());
+        Client { number, is_over, limit, writes, acknowledged, value, waits, told }
     }
 
     /// First to the primary, then to whichever of the others takes writes.
@@ -161,6 +166,10 @@ impl<'a> Client<'a> {
     fn took_none(&mut self, fault: Fault) -> Result<(), Fault> {
         let (since, why) = self.waits.get_or_insert_with(|| (Instant::now(), String::new()));
         *why = fault.to_string();
+        if since.elapsed() > TELLING && self.told.elapsed() > TELLING {
+            self.told = Instant::now();
+            tell(&Event::Failover(FailoverEvent::Waits { client: self.number, why: why.clone() }));
+        }
         if since.elapsed() < self.limit {
             return Ok(());
         }

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use super::{CLIENTS, not_interrupted, since_s};
 use crate::harness::child::Child;
 use crate::harness::crash::untried::Untried;
-use crate::harness::crash::{LOOK, PATIENCE};
+use crate::harness::crash::{LOOK, PATIENCE, ground};
 use crate::harness::signals::Interrupt;
 use crate::harness::task::{Event, FailoverEvent, FailoverTask, Task};
 use crate::model::crash::failover::ClientWrites;
@@ -48,6 +48,11 @@ impl<'a> Clients<'a> {
             let told = self.child.next(LOOK);
             not_interrupted(self.interrupt)?;
             match told {
+                Ok(Event::Failover(FailoverEvent::Waits { client, why })) => {
+                    // It would be waited for to the end, and nothing of the store could be said then.
+                    let why = format!("client {client}: {why}");
+                    ground::full(&why, None).map_or(Ok(()), |why| Err(Untried::Full(why)))?;
+                }
                 Ok(Event::Failover(event)) => {
                     if let FailoverEvent::Broken { at_us, .. } = event {
                         self.broken_us = Some(self.broken_us.map_or(at_us, |first_us| first_us.min(at_us)));

@@ -6,7 +6,7 @@ use std::fs;
 use std::io::{self, BufRead, BufReader, Write};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 
 use nix::errno::Errno;
 use nix::libc;
@@ -26,14 +26,14 @@ use crate::model::crash::calls::{RING, SUBMITTED};
 pub fn become_traced(order: &OutageOrder, program: &[std::ffi::OsString]) -> io::Error {
     let Some((first, rest)) = program.split_first() else { return io::Error::other("there is no program to run") };
     match start_tracer(order) {
-        Ok(()) => Command::new(first).args(rest).exec(),
+        Ok(()) => process::program(first).args(rest).exec(),
         Err(error) => error,
     }
 }
 
 fn start_tracer(order: &OutageOrder) -> io::Result<()> {
     process::let_be_traced();
-    let mut tracer = Command::new(std::env::current_exe()?);
+    let mut tracer = process::program(std::env::current_exe()?);
     tracer.arg(COMMAND).args(["--owner", &order.owner.to_string(), "--of", &getpid().to_string()]);
     tracer.args([&order.data, &order.report]).process_group(0).stdin(Stdio::null()).stdout(Stdio::piped());
     let mut tracer = tracer.spawn()?;
