@@ -1,8 +1,9 @@
 //! `kvfair show`: a results file printed again, drawn, and written for other tools.
 
+use std::fs;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Result, anyhow, bail};
+use anyhow::{Context, Result, anyhow, bail};
 
 use super::args::{Look, Show};
 use super::shown::{print_shown, read, shown};
@@ -142,6 +143,8 @@ fn write_histograms(records: &[Record], directory: &Path) -> Result<usize> {
         bail!("--histograms: no target has right answers that were timed, so there are no op times to write");
     }
     let files: Vec<_> = files.into_iter().map(|(name, text)| (directory.join(name), text)).collect();
+    // A directory is what was named.
+    fs::create_dir_all(directory).with_context(|| format!("cannot make the directory {}", directory.display()))?;
     save::write_new(&files)?;
     // All but the log, which holds them all.
     Ok(files.len() - 1)

@@ -35,10 +35,11 @@ fn a_sweep_is_drawn_beside_its_table() {
     let hostile = "ram?name=%3Cscript%3E%26%22";
     let run = desk.run(&[&SWEEP[..], &["sweep.jsonl", hostile, "null", "redis+unix"]].concat());
     run.exits(0);
-    let said = desk.run(&["show", "sweep.jsonl", "--svg", "drawn.svg"]);
-    said.exits(0).complains("chart: drawn.svg");
+    std::fs::create_dir(desk.home().join("new")).expect("a directory");
+    let said = desk.run(&["show", "sweep.jsonl", "--svg", "new/sweep.svg"]);
+    said.exits(0).complains("chart: new/sweep.svg");
     assert_eq!(said.out, run.out, "the table is printed all the same");
-    let svg = read(&desk, "drawn.svg");
+    let svg = read(&desk, "new/sweep.svg");
     assert!(svg.starts_with("<svg ") && svg.ends_with("</svg>\n"), "{svg}");
     // Baselines are in the four plots of the sweep, and not in the two of latencies.
     for (text, panels) in [("&lt;script&gt;&amp;&quot;", 4), ("redis+unix", 6), ("array+unix", 4), ("null", 4)] {
@@ -56,8 +57,8 @@ fn a_sweep_is_drawn_beside_its_table() {
     );
     assert!(!svg.contains("<script"), "{svg}");
 
-    desk.run(&["show", "sweep.jsonl", "--svg", "drawn.svg"]).exits(1).complains("drawn.svg is there already");
-    assert_eq!(read(&desk, "drawn.svg"), svg);
+    desk.run(&["show", "sweep.jsonl", "--svg", "new/sweep.svg"]).exits(1).complains("new/sweep.svg is there already");
+    assert_eq!(read(&desk, "new/sweep.svg"), svg);
     desk.run(&["show", "sweep.jsonl", "--svg", "/proc/nowhere/a.svg"]).exits(1).complains("/proc/nowhere");
     desk.run(&["show", "sweep.jsonl", "--svg", "sweep.jsonl/a.svg"]).exits(1).complains("sweep.jsonl");
     assert_eq!(names_in(&desk, "new"), ["sweep.svg"], "nothing else is left behind");
