@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use kvfair::model::trial::Durability;
-use kvfair::report::warn;
+use kvfair::report::{exit, warn};
 use kvfair::stores::Role;
 use kvfair::{cli, jobs, stores};
 
@@ -101,6 +101,15 @@ fn golden_table_of_warnings_is_that_of_the_program() {
     let about = "A warning names what was seen and what to do about it. `--no-warn NAME` hides it. kvfair prints at most three,\n\
         the most important first; `--wide` prints all.\n\n";
     is_generated("docs/warnings.md", "Warnings", &format!("{about}{table}"));
+}
+
+#[test]
+fn golden_table_of_exit_codes_in_the_readme_is_that_of_the_program() {
+    let readme = fs::read_to_string(root().join("README.md")).expect("README.md");
+    let (before, rest) = readme.split_once("## Exit codes\n\n").expect("a section of exit codes");
+    let (_, after) = rest.split_once("\n## ").expect("a section behind it");
+    let now = format!("{before}## Exit codes\n\n{}\n## {after}", exit::markdown());
+    are_golden([("README.md".to_string(), now.as_str())]);
 }
 
 /// The words of a shell's command, up to a comment, a pipe or a redirection.

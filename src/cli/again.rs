@@ -126,7 +126,8 @@ fn of_growth(args: Growth) -> Result<(RunArgs, Option<AgainCommand>)> {
     };
     let command = move |RunArgs { targets, how, .. }: RunArgs| {
         let (seed, output, again) = (seed.or(how.size.seed), how.output, how.again);
-        growth::growth(&Growth { targets, budget, seed, output, json: false, html: None, again })
+        let skip_missing = how.skip_missing;
+        growth::growth(&Growth { targets, budget, seed, skip_missing, output, json: false, html: None, again })
     };
     Ok((*run, Some(Box::new(command))))
 }

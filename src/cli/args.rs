@@ -9,6 +9,7 @@ use clap::{Args, ColorChoice, CommandFactory, Parser, Subcommand};
 use super::points;
 use crate::model::promise::{self, Promise};
 use crate::model::trial::Durability;
+use crate::report::exit;
 use crate::report::regression::RegressionLimit;
 
 mod agents;
@@ -36,16 +37,14 @@ pub use run::{How, Look, RequestArgs, RunArgs, Size};
         kvfair runs a real job on every store the same way, starts the servers, checks every answer and counts every \
         resource. Without a command it takes a first look: the job `fans` on every store found here, in at most 90 s.",
     after_help = "`kvfair COMMAND --help` tells more.",
-    after_long_help = "Examples:\n  \
+    after_long_help = format!("Examples:\n  \
         kvfair                                  a first look\n  \
         kvfair run fans lmdb redis redis+unix   the whole job on three targets\n  \
         kvfair run ngrams --durability crash    on all stores that keep what a killed process leaves\n  \
         kvfair check redis+unix                 test whether a store is correct\n\n\
         Environment: KVFAIR_PASSWORD is the password for servers by URL that name none (REDISCLI_AUTH works too, for \
         Redis and Valkey), all on one host.\n\n\
-        Exit codes: 0 ok, 1 error (a refused level, a limit, a time-out), 2 usage, 3 a store is not here or would not \
-        start, 4 wrong answers or a broken promise, 5 compare --fail-if found it slower, 6 nothing can be said (the \
-        machine was too noisy, or a claim could not be tried), 130 interrupted (what was finished is kept and printed)."
+        Exit codes: {}.", exit::listed())
 )]
 pub struct Cli {
     /// Colour on a terminal (auto), also elsewhere (always), or none (never); NO_COLOR in the environment means never
@@ -60,6 +59,11 @@ pub fn command() -> clap::Command {
     help::laid_out(Cli::command())
 }
 
+/// The help of a command for one job, where that was typed: `kvfair help run mixed`.
+pub fn help_of_a_job(words: &[String]) -> Option<String> {
+    help::of_a_job(Cli::command(), words)
+}
+
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Run a job on targets, block by block, and print a table
@@ -68,7 +72,7 @@ pub enum Command {
     Check(Check),
     /// Delete from a store by URL what a killed run left there
     Clean(Clean),
-    /// List the stores that can be measured here, and how to get those that are missing
+    /// List the stores, or print all that is known of one (`kvfair stores redis`)
     Stores(Stores),
     /// List the jobs with their settings and defaults
     Jobs,
@@ -93,7 +97,8 @@ pub enum Command {
         kvfair advise fans redis\n  \
         kvfair advise ngrams berkeleydb --budget 5m\n\n\
         Each lever is measured alone; `kvfair levers` measures them together too. Exit codes: 0 it is clear what \
-        helps, or that nothing does; 6 it is not (a noisy machine, too little time).")]
+        helps, or that nothing does; 3 the store is not installed or did not start; 6 no verdict (a noisy machine, too \
+        little time).")]
     Advise(Box<Levers>),
     /// Repeat the benchmarks of blog posts of 2009 and 2010, and compare
     Reproduce(Reproduce),
@@ -175,7 +180,7 @@ pub struct Array {
 #[command(after_long_help = "Examples:\n  \
     kvfair check memcached 'memcached?protocol=binary'\n  \
     kvfair check redis://host:6379/2   by URL: writes only keys that begin with kvfair:check:, then deletes them\n\n\
-    Exit codes: 0 all right, 1 could not be asked, 3 not here or would not start, 4 something was wrong.")]
+    Exit codes: 0 all right, 1 could not be asked, 3 a store is not installed or did not start, 4 something was wrong.")]
 pub struct Check {
     /// Stores by name (`redis`, `redis+unix`) or URL; every store found here if none is named
     ///
@@ -185,6 +190,9 @@ pub struct Check {
     /// Write to a server by URL that does not tell how much memory it has left: it may evict records of its owner
     #[arg(long)]
     pub accept_unchecked: bool,
+    /// Leave out targets whose store is not installed; without it they are an error
+    #[arg(long)]
+    pub skip_missing: bool,
 }
 
 #[derive(Debug, Args)]
@@ -209,6 +217,8 @@ pub struct Clean {
 
 #[derive(Debug, Args)]
 pub struct Stores {
+    /// Stores by name, of which all is printed: durability levels and settings
+    pub names: Vec<String>,
     /// Print as JSON
     #[arg(long)]
     pub json: bool,
@@ -292,9 +302,9 @@ pub struct Compare {
     kvfair crash redis sqlite --kills 100\n  \
     kvfair crash --durability power\n  \
     kvfair crash --failover 'redis?replicas=2' 'redis?replicas=2&wait=1'\n\n\
-    Exit codes: 0 every claim holds, 1 a store was named that claims no such level, 4 a claim failed, 6 a claim cannot \
-    be said here (no strace, data in memory). With --failover: 1 no replica could be promoted, 4 a value was wrong, or \
-    a write was lost that waited for replicas.")]
+    Exit codes: 0 every claim holds, 1 a store was named that claims no such level, 3 a store is not installed or did \
+    not start, 4 a claim failed, 6 no verdict (no strace, data in memory). With --failover: 1 no replica could be \
+    promoted, 4 a value was wrong, or a write was lost that waited for replicas.")]
 pub struct Crash {
     /// Stores by name (`redis`, `lmdb`); every store found here that claims to keep anything if none is named
     ///
@@ -314,6 +324,9 @@ pub struct Crash {
     /// Seed of the moments of the kills [default: another one each time; it is printed]
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,
+    /// Leave out targets whose store is not installed; without it they are an error
+    #[arg(long, hide_short_help = true)]
+    pub skip_missing: bool,
     /// Print what was seen as JSON
     #[arg(long)]
     pub json: bool,
@@ -327,8 +340,8 @@ pub struct Crash {
 #[command(after_long_help = "Examples:\n  \
     kvfair growth redis+unix lmdb\n  \
     kvfair growth 'redis?program=./src/redis-server' --budget 60s --html growth.html\n\n\
-    Exit codes: 0 everything is clear, whatever grows out of proportion; 6 something is unclear (a noisy machine, or \
-    too few repetitions for the budget).")]
+    Exit codes: 0 everything is clear, whatever grows out of proportion; 3 a store is not installed or did not start; \
+    6 no verdict: something is unclear (a noisy machine, or too little time).")]
 pub struct Growth {
     /// Stores by name (`redis`, `lmdb`), as they are started here; a URL is refused
     #[arg(required = true)]
@@ -339,6 +352,9 @@ pub struct Growth {
     /// Seed of the requests and of the order of trials [default: another one each time; it is printed]
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,
+    /// Leave out targets whose store is not installed; without it they are an error
+    #[arg(long)]
+    pub skip_missing: bool,
     /// Where the records go [default: a new file in ./kvfair-results]
     #[arg(long, short, value_name = "FILE")]
     pub output: Option<PathBuf>,
@@ -359,8 +375,8 @@ pub struct Growth {
     kvfair levers ngrams berkeleydb --levers type,cache --budget 5m\n  \
     kvfair levers getset memcached --clients 50\n  \
     kvfair levers --exec './mine {host} {port}' redis   what no change of the program needs\n\n\
-    Exit codes: 0 it is clear which levers are enough, or that none helps; 6 it is not (a noisy machine, no time for \
-    fresh blocks).")]
+    Exit codes: 0 it is clear which levers are enough, or that none helps; 3 the store is not installed or did not \
+    start; 6 no verdict (a noisy machine, no time for fresh blocks).")]
 pub struct Levers {
     /// The job: see `kvfair jobs`; with --exec the store
     pub job: String,

@@ -2,27 +2,30 @@
 
 use anyhow::{Context, Result};
 
+use super::absent::{IfMissing, without_missing};
 use super::args::Check;
 use super::refusals::{self, Intent};
-use super::{Exit, complain, interrupted, print, target};
+use super::{Exit, complain, interrupted, login, print, target};
 use crate::harness::plan::Chosen;
 use crate::harness::signals::Interrupt;
 use crate::harness::trial::Interrupted;
 use crate::harness::{check as checker, scratch};
 use crate::model::check::{Checked, Reached};
 use crate::report;
+use crate::report::exit::worst;
 use crate::stores::Role;
 
 pub fn check(args: &Check) -> Result<Exit> {
     let chosen = chosen(args)?;
+    login::has_passwords(&chosen)?;
     let interrupt = Interrupt::listen().context("cannot listen for Ctrl-C")?;
     let scratch = scratch::make()?;
-    let mut worst = Exit::Ok;
+    let mut ended = Exit::Ok;
     for (place, one) in chosen.iter().enumerate() {
         match checker::check(one, &scratch.path().join(place.to_string()), args.accept_unchecked, &interrupt) {
             Ok(checked) => {
                 print(&report::check::lines(&checked))?;
-                worst = worse(worst, exit_of(&checked));
+                ended = worst([ended, exit_of(&checked)]);
             }
             Err(Interrupted { left_behind }) => {
                 left_behind.iter().for_each(|what| complain(&format!("kvfair: {what}")));
@@ -30,7 +33,7 @@ pub fn check(args: &Check) -> Result<Exit> {
             }
         }
     }
-    Ok(worst)
+    Ok(ended)
 }
 
 /// What was named, or every store that is here. What holds nothing cannot be right.
@@ -41,7 +44,7 @@ fn chosen(args: &Check) -> Result<Vec<Chosen>> {
     }
     let chosen = target::parse_all(&args.targets)?;
     refusals::refuse(&chosen, &Intent::Check)?;
-    Ok(chosen)
+    without_missing(chosen, |_| true, IfMissing::of(args.skip_missing))
 }
 
 fn exit_of(checked: &Checked) -> Exit {
@@ -51,11 +54,4 @@ fn exit_of(checked: &Checked) -> Exit {
         Reached::Failed { .. } => Exit::Error,
         Reached::Probed => Exit::Ok,
     }
-}
-
-/// As of a run's rows: wrong answers first, then what is missing.
-fn worse(one: Exit, other: Exit) -> Exit {
-    let rank =
-        |exit: Exit| [Exit::Ok, Exit::Error, Exit::Missing, Exit::WrongAnswers].iter().position(|it| *it == exit);
-    if rank(other) > rank(one) { other } else { one }
 }

@@ -8,13 +8,13 @@ use super::args::{Compare, Exec, How, Look, RunArgs};
 use super::measure::{measure, or_lost};
 use super::paged::{self, PageFindings};
 use super::shown::{print_shown, read, shown};
-use super::{Exit, Usage, complain, grown, print, target};
+use super::{Exit, Usage, complain, grown, print, target, typed};
 use crate::harness::load::Parts;
 use crate::report::comment::{ComparedRuns, comment};
 use crate::report::compare::{self, ComparedCost};
 use crate::report::grid::Grid;
 use crate::report::regression::{self, CLEARER, ComparisonEnd, JudgedLimit, RegressionLimit};
-use crate::report::{ahead, sizes};
+use crate::report::{ahead, json, sizes};
 
 pub fn compare(args: Compare) -> Result<Exit> {
     let usage = |what: &str| Err(anyhow!(Usage(what.to_string())));
@@ -113,8 +113,14 @@ fn end(
     of: &ComparedRuns<'_>,
 ) -> Result<Exit> {
     let judged: Vec<JudgedLimit<'_>> = limits.iter().map(|limit| regression::judge(compared, *limit)).collect();
+    let exit = match regression::worst(&judged) {
+        None => ran,
+        Some(ComparisonEnd::Good) => Exit::Ok,
+        Some(ComparisonEnd::Regressed) => Exit::Regression,
+        Some(ComparisonEnd::Unclear) => Exit::Inconclusive,
+    };
     print(&match look {
-        Look { json: true, .. } => format!("{}\n", serde_json::to_string_pretty(compared)?),
+        Look { json: true, .. } => json::object(&typed(), exit, json::JsonTable { rows: compared })?,
         Look { markdown: true, .. } => comment(compared, &judged, of),
         _ => compare::table(compared),
     })?;
@@ -123,10 +129,5 @@ fn end(
         let hint = if limit.end == ComparisonEnd::Unclear { format!("\nhint: {CLEARER}") } else { String::new() };
         complain(&format!("kvfair: {told}{hint}"));
     }
-    Ok(match regression::worst(&judged) {
-        None => ran,
-        Some(ComparisonEnd::Good) => Exit::Ok,
-        Some(ComparisonEnd::Regressed) => Exit::Regression,
-        Some(ComparisonEnd::Unclear) => Exit::Inconclusive,
-    })
+    Ok(exit)
 }

@@ -2,7 +2,7 @@
 
 use anyhow::{Result, bail};
 
-use super::complain;
+use super::{complain, login};
 use crate::harness::contact::{Contact, try_to};
 use crate::harness::plan::Plan;
 use crate::stores::Role;
@@ -10,6 +10,7 @@ use crate::stores::Role;
 /// Says at once of each target by URL that no process is there. The run goes on where another target can be had; a
 /// target that only shows how far a sweep could go is none.
 pub fn contact(plan: &Plan) -> Result<()> {
+    login::has_passwords(&plan.chosen)?;
     if plan.kind.is_none() {
         return Ok(());
     }

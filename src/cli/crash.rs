@@ -6,9 +6,10 @@ use std::path::Path;
 use anyhow::{Context, Result, anyhow};
 use serde::Serialize;
 
+use super::absent::{IfMissing, without_missing};
 use super::args::{Crash, OutageArgs};
 use super::refusals::{self, Intent};
-use super::{Exit, Usage, complain, planned, print, target, terminal};
+use super::{Exit, Usage, complain, planned, print, target, terminal, typed};
 use crate::harness::crash::outage::{self, OutageOrder};
 use crate::harness::crash::{CrashBench, Untried, ground, verdicts};
 use crate::harness::plan::{self, Chosen};
@@ -18,7 +19,8 @@ use crate::model::crash::{ClaimStanding, TESTED_LEAST, Tried};
 use crate::model::op::readable;
 use crate::model::trial::Durability;
 use crate::report::crash::{self as report, CrashRow};
-use crate::report::verified;
+use crate::report::exit::worst;
+use crate::report::{json, verified};
 
 /// The hidden command `outage`.
 pub fn outage(args: OutageArgs) -> Result<Exit> {
@@ -55,7 +57,7 @@ pub fn crash(args: &Crash) -> Result<Exit> {
     for Claim { chosen, level, unclaimed } in claims {
         let label = chosen.target.label.clone();
         if let Some(why) = unclaimed {
-            ended = worse(ended, Exit::Error);
+            ended = worst([ended, Exit::Error]);
             rows.push(CrashRow { label, level, tried: Err(why) });
             continue;
         }
@@ -67,7 +69,7 @@ pub fn crash(args: &Crash) -> Result<Exit> {
         let exit = match &tried {
             Ok(tried) => {
                 let kept = keep(&label, tried);
-                if kept { exit_of(tried) } else { worse(exit_of(tried), Exit::Error) }
+                if kept { exit_of(tried) } else { worst([exit_of(tried), Exit::Error]) }
             }
             Err(Untried::Interrupted) => {
                 complain(&format!("interrupted; {} claims were tried", rows.len()));
@@ -81,10 +83,10 @@ pub fn crash(args: &Crash) -> Result<Exit> {
             }
             Err(Untried::Failed(_)) => Exit::Error,
         };
-        ended = worse(ended, exit);
+        ended = worst([ended, exit]);
         rows.push(CrashRow { label, level, tried: tried.map_err(|untried| untried.to_string()) });
     }
-    show(args.json, &rows, &bench)?;
+    show(args.json, &rows, &bench, ended)?;
     Ok(ended)
 }
 
@@ -144,10 +146,10 @@ fn stood(label: &str, stands: &Tried) -> String {
     )
 }
 
-fn show(json: bool, rows: &[CrashRow], bench: &CrashBench<'_>) -> Result<()> {
-    if json {
+fn show(is_json: bool, rows: &[CrashRow], bench: &CrashBench<'_>, ended: Exit) -> Result<()> {
+    if is_json {
         let told: Vec<_> = rows.iter().map(Shown::new).collect();
-        return print(&format!("{}\n", serde_json::to_string_pretty(&told)?));
+        return print(&json::object(&typed(), ended, json::JsonTable { rows: told })?);
     }
     if rows.is_empty() { Ok(()) } else { print(&report::shown(rows, &bench.ground)) }
 }
@@ -179,12 +181,6 @@ fn exit_of(tried: &Tried) -> Exit {
         ClaimStanding::Demoted(_) => Exit::WrongAnswers,
         ClaimStanding::Unknown(_) => Exit::Inconclusive,
     }
-}
-
-/// A claim that failed is worse than a store that is not here, and that worse than one of which nothing can be said.
-pub fn worse(one: Exit, other: Exit) -> Exit {
-    let order = [Exit::WrongAnswers, Exit::Error, Exit::Missing, Exit::Inconclusive, Exit::Ok];
-    order.into_iter().find(|exit| [one, other].contains(exit)).unwrap_or(one)
 }
 
 /// A target at a durability level that it is to be tried at.
@@ -234,5 +230,5 @@ fn chosen(args: &Crash) -> Result<Vec<Chosen>> {
     let chosen = chosen.map_err(|error| anyhow!(Usage(format!("{error:#}"))))?;
     refusals::refuse(&chosen, &Intent::Crash)?;
     planned::names_differ(&chosen)?;
-    Ok(chosen)
+    without_missing(chosen, |_| true, IfMissing::of(args.skip_missing))
 }

@@ -63,6 +63,7 @@ fn of_jobs(how: &How) -> Option<&'static str> {
         (how.clients.is_some(), "--clients"),
         (how.agents.agents.is_some(), "--agents"),
         (how.replay.is_some(), "--replay"),
+        (how.strict, "--strict"),
         (how.via != [Via::Portable], "--via"),
         (how.queries.is_some(), "--queries"),
         (how.encoding != [Encoding::Json], "--encoding"),

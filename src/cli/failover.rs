@@ -3,10 +3,11 @@
 use anyhow::{Context, Result, anyhow};
 use serde::Serialize;
 
+use super::absent::{IfMissing, without_missing};
 use super::args::Crash;
-use super::crash::{full_disk, worse};
+use super::crash::full_disk;
 use super::refusals::{self, Intent};
-use super::{Exit, Usage, complain, planned, print, replicas, target, terminal};
+use super::{Exit, Usage, complain, planned, print, replicas, target, terminal, typed};
 use crate::harness::crash::Untried;
 use crate::harness::crash::failover::{self, CLIENTS, FailoverBench};
 use crate::harness::plan::{self, Chosen};
@@ -14,7 +15,9 @@ use crate::harness::scratch;
 use crate::harness::signals::Interrupt;
 use crate::model::crash::failover::{FailoverKill, Failovers};
 use crate::model::trial::Durability;
+use crate::report::exit::worst;
 use crate::report::failover::{self as report, FailoverRow};
+use crate::report::json;
 use crate::stores::replication::{self, LINK_DELAY, REPLICAS};
 
 /// How often each primary is killed: so that a number has a spread.
@@ -61,21 +64,22 @@ pub fn failover(args: &Crash) -> Result<Exit> {
                         complain(&full_disk(scratch.path()));
                     }
                     let is_missing = matches!(untried, Untried::Missing { .. });
-                    ended = worse(ended, if is_missing { Exit::Missing } else { Exit::Error });
+                    ended = worst([ended, if is_missing { Exit::Missing } else { Exit::Error }]);
                     row.seen.reason = Some(untried.to_string());
                 }
             }
         }
     }
-    show(args.json, level, &rows)?;
+    let is_faulty = ended != Exit::Interrupted && rows.iter().any(|row| row.seen.fault().is_some());
+    let ended = if is_faulty { worst([ended, Exit::WrongAnswers]) } else { ended };
+    show(args.json, level, &rows, ended)?;
     if chosen.iter().zip(&rows).any(|(chosen, row)| loses_nothing_near(chosen, &row.seen)) {
         complain(&format!(
             "hint: all servers are on this machine, and little is under way to a replica. As over a network: &{}=5ms",
             LINK_DELAY.name
         ));
     }
-    let is_faulty = ended != Exit::Interrupted && rows.iter().any(|row| row.seen.fault().is_some());
-    Ok(if is_faulty { worse(ended, Exit::WrongAnswers) } else { ended })
+    Ok(ended)
 }
 
 fn chosen(args: &Crash, level: Durability) -> Result<Vec<Chosen>> {
@@ -89,6 +93,7 @@ fn chosen(args: &Crash, level: Durability) -> Result<Vec<Chosen>> {
     let chosen = chosen.map_err(|error| usage(format!("{error:#}")))?;
     refusals::refuse(&chosen, &Intent::Failover)?;
     planned::names_differ(&chosen)?;
+    let chosen = without_missing(chosen, |_| true, IfMissing::of(args.skip_missing))?;
     for one in &chosen {
         if let Err(why) = (one.adapter.keeps)(level) {
             return Err(usage(format!("{} claims no durability {level}: {why}", one.target.label)));
@@ -104,10 +109,10 @@ fn loses_nothing_near(chosen: &Chosen, seen: &Failovers) -> bool {
     can_delay && is_near && seen.wait == 0 && !seen.kills.is_empty() && seen.lost() == 0
 }
 
-fn show(json: bool, level: Durability, rows: &[FailoverRow]) -> Result<()> {
-    if json {
+fn show(is_json: bool, level: Durability, rows: &[FailoverRow], ended: Exit) -> Result<()> {
+    if is_json {
         let told: Vec<_> = rows.iter().map(|row| Shown::new(row, level)).collect();
-        return print(&format!("{}\n", serde_json::to_string_pretty(&told)?));
+        return print(&json::object(&typed(), ended, json::JsonTable { rows: told })?);
     }
     print(&report::shown(rows))
 }

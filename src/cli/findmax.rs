@@ -6,11 +6,11 @@ use anyhow::{Context, Result, anyhow};
 
 use super::args::FindMax;
 use super::contact::contact;
-use super::measure::{or_lost, ping, tell_left};
+use super::measure::{installed, or_lost, ping, tell_left};
 use super::paged::{self, PageFindings};
 use super::planned::plan_of;
 use super::points::Rates;
-use super::{Exit, Usage, agents, complain, exit_of, find_job, interrupted, print};
+use super::{Exit, Usage, agents, complain, find_job, interrupted, print, typed};
 use crate::harness::save::{self, Results};
 use crate::harness::signals::Interrupt;
 use crate::harness::timing::End;
@@ -20,8 +20,8 @@ use crate::model::record::Record;
 use crate::model::room::Headroom;
 use crate::model::units;
 use crate::report::grid::Grid;
-use crate::report::standing::standings;
-use crate::report::{cells, limits, table, words};
+use crate::report::standing::{Standings, standings};
+use crate::report::{cells, exit, json, limits, table, words};
 use crate::scheduler::findmax::{self, Search};
 
 /// What a confirmation takes at the most, in steps.
@@ -45,6 +45,7 @@ pub fn find_max(mut args: FindMax) -> Result<Exit> {
         return Err(anyhow!(Usage(what)));
     }
     paged::is_to_be_new(&args.run.how.look)?;
+    plan.chosen = installed(&args.run, plan.chosen)?;
     contact(&plan)?;
     let interrupt = Interrupt::listen().context("cannot listen for Ctrl-C")?;
     let scratch = scratch::make()?;
@@ -105,8 +106,9 @@ fn step(record: &Record, told: &str) -> String {
 fn shown(found: &[Found], args: &FindMax, records: &[Record], results: Option<&Path>) -> Result<Exit> {
     let counted: Vec<Record> = records.iter().filter(|record| !record.discarded).cloned().collect();
     let standings = standings(&counted);
+    let exit = exit_of(found, &counted, &standings);
     if args.run.how.look.json {
-        print(&format!("{}\n", serde_json::to_string_pretty(found)?))?;
+        print(&json::object(&typed(), exit, json::JsonTable { rows: found })?)?;
     } else {
         let sentence = limits::sentence(found, &args.slo);
         let parts = [
@@ -124,12 +126,13 @@ fn shown(found: &[Found], args: &FindMax, records: &[Record], results: Option<&P
         &args.run.how.look(),
         results,
     )?;
+    Ok(exit)
+}
+
+fn exit_of(found: &[Found], counted: &[Record], standings: &Standings<'_>) -> Exit {
     let failed = found.iter().any(|one| !one.unclear && !one.reason.is_empty());
     let unclear = found.iter().any(|one| one.unclear);
-    let rows = cells::rows(&counted, &standings);
-    Ok(match exit_of(&counted, &rows) {
-        Exit::Ok if failed => Exit::Error,
-        Exit::Ok if unclear => Exit::Inconclusive,
-        exit => exit,
-    })
+    let rows = cells::rows(counted, standings);
+    let ends = [failed.then_some(Exit::Error), unclear.then_some(Exit::Inconclusive)].into_iter().flatten();
+    exit::worst(ends.chain([exit::of_rows(counted, &rows)]))
 }

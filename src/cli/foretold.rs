@@ -7,6 +7,7 @@ use crate::harness::plan::Plan;
 use crate::model::effort::{Blocks, CLAIM_BLOCKS};
 use crate::model::record::Record;
 use crate::model::units;
+use crate::report::next;
 use crate::scheduler::pilot::{Expected, Foreseen};
 
 /// Says how long the least blocks take where `always`, and otherwise only where they do not fit into `time`: then as
@@ -22,7 +23,7 @@ pub fn foretell(plan: &mut Plan, foreseen: &Foreseen, (time, apart): (Duration, 
         }
         return;
     };
-    too_long(plan, foreseen, fewer, (time, apart));
+    plan.needs_s = Some(too_long(plan, foreseen, fewer, (time, apart)).ceil() as u64);
     plan.blocks = fewer;
 }
 
@@ -47,21 +48,24 @@ pub fn of_programs(plan: &Plan, block: &[Record], time: Duration) {
     // Where the time is over already the rows say so.
     let fewer = foreseen.fewer_blocks(plan, time).filter(|_| !time.is_zero() && !foreseen.0.is_empty());
     if let Some(fewer) = fewer {
-        too_long(plan, &foreseen, fewer, (time, Duration::ZERO));
+        let _ = too_long(plan, &foreseen, fewer, (time, Duration::ZERO));
     }
 }
 
-/// What the least blocks take, target by target, and what to leave out.
-fn too_long(plan: &Plan, foreseen: &Foreseen, fewer: Blocks, (time, apart): (Duration, Duration)) {
+/// What the least blocks take, target by target, and what to leave out. Gives the time that would be enough, in
+/// seconds.
+fn too_long(plan: &Plan, foreseen: &Foreseen, fewer: Blocks, (time, apart): (Duration, Duration)) -> f64 {
     let least = plan.blocks.least;
     let takes_s = foreseen.block_s() * f64::from(least + 1 - plan.first_block());
     let blocks = if fewer.least == 1 { "1 block is".to_string() } else { format!("{} blocks are", fewer.least) };
     let claims = if fewer.least < CLAIM_BLOCKS { ", from which nothing is claimed" } else { "" };
     if foreseen.0.is_empty() {
-        let minutes = whole_minutes((time + apart).as_secs_f64() * 2.0);
-        return complain(&format!(
-            "kvfair: pilots took the time of the run: {blocks} run{claims}\nhint: give it more time: --budget {minutes}m"
+        let needs_s = (time + apart).as_secs_f64() * 2.0;
+        complain(&format!(
+            "kvfair: pilots took the time of the run: {blocks} run{claims}\nhint: give it more time: --budget {}",
+            next::budget(needs_s)
         ));
+        return needs_s;
     }
     complain(&format!(
         "kvfair: {least} blocks take about {}, and the run has {} for them: {blocks} run{claims}",
@@ -72,15 +76,11 @@ fn too_long(plan: &Plan, foreseen: &Foreseen, fewer: Blocks, (time, apart): (Dur
     each.sort_by(|one, other| one.took_s.total_cmp(&other.took_s));
     let told: Vec<String> = each.iter().map(|one| format!("{} {} s", one.label, units::seconds(one.took_s))).collect();
     complain(&format!("kvfair: a trial takes about: {}", told.join(", ")));
-    let minutes = whole_minutes(takes_s * SPARED + apart.as_secs_f64());
+    let needs_s = takes_s * SPARED + apart.as_secs_f64();
     let out = too_slow(plan, foreseen, time);
     let out = if out.is_empty() { String::new() } else { format!("leave out {}, or ", out.join(", ")) };
-    complain(&format!("hint: {out}give it more time: --budget {minutes}m"));
-}
-
-/// The next one: some time is to spare.
-fn whole_minutes(time_s: f64) -> f64 {
-    (time_s / 60.0).ceil().max(1.0)
+    complain(&format!("hint: {out}give it more time: --budget {}", next::budget(needs_s)));
+    needs_s
 }
 
 /// What is foreseen is no more than a guess.

@@ -6,8 +6,9 @@ use super::Exit;
 use super::args::Look;
 use crate::model::record::{Outcome, Record, Verdict as Answers};
 use crate::report::chart::{Chart, document};
+use crate::report::exit::worst;
 use crate::report::growth::{self, Grown, GrowthVerdict};
-use crate::report::{export, growth_chart};
+use crate::report::{export, growth_chart, json};
 
 /// Whether records are those of such a run.
 pub fn is_growth(records: &[Record]) -> bool {
@@ -21,8 +22,9 @@ pub fn shown(records: &[Record], look: &Look) -> Result<(String, Exit)> {
         bail!("{option}: `kvfair growth` has no such form\nhint: --json has all numbers, --markdown the table");
     }
     let grown = growth::grown(records);
+    let exit = exit_of(records, &grown);
     let text = match look {
-        Look { json: true, .. } => format!("{}\n", serde_json::to_string_pretty(&grown)?),
+        Look { json: true, .. } => json::object(&records[0].run.command, exit, json::JsonTable { rows: &grown })?,
         Look { markdown: true, .. } => {
             let said = growth::sentences(&grown).into_iter().flat_map(|said| [said.clear, said.unclear].concat());
             let parts = [export::markdown(&growth::lines(&grown)), export::listed(&said.collect::<Vec<_>>())];
@@ -30,7 +32,18 @@ pub fn shown(records: &[Record], look: &Look) -> Result<(String, Exit)> {
         }
         _ => format!("{}\n{}{}", growth::headline(records), growth::table(&grown), growth::text(&grown)),
     };
-    Ok((text, exit_of(records, &grown)))
+    Ok((text, exit))
+}
+
+/// Why costs of a target were not measured, once for each reason.
+pub fn untried(records: &[Record]) -> Vec<String> {
+    let why = |one: Grown| match one.verdict {
+        GrowthVerdict::Untried(why) => Some(format!("{}: {why}", one.target)),
+        _ => None,
+    };
+    let mut lines: Vec<String> = growth::grown(records).into_iter().filter_map(why).collect();
+    lines.dedup();
+    lines
 }
 
 /// As a file of its own.
@@ -44,16 +57,15 @@ pub fn drawn(records: &[Record]) -> Result<String> {
 
 /// What grows out of proportion is a result and no failure.
 fn exit_of(records: &[Record], grown: &[Grown]) -> Exit {
-    let any = |is: &dyn Fn(&Record) -> bool| records.iter().any(is);
-    if any(&|record| matches!(record.verdict, Answers::Wrong { .. })) {
-        Exit::WrongAnswers
-    } else if any(&|record| matches!(record.outcome, Outcome::Missing { .. })) {
-        Exit::Missing
-    } else if grown.iter().any(|one| matches!(one.verdict, GrowthVerdict::Untried(_))) {
-        Exit::Error
-    } else if grown.iter().any(|one| matches!(one.verdict, GrowthVerdict::Unclear(_))) {
-        Exit::Inconclusive
-    } else {
-        Exit::Ok
-    }
+    let of_record = |record: &Record| match (&record.verdict, &record.outcome) {
+        (Answers::Wrong { .. }, _) => Exit::WrongAnswers,
+        (_, Outcome::Missing { .. }) => Exit::Missing,
+        _ => Exit::Ok,
+    };
+    let of_growth = |one: &Grown| match one.verdict {
+        GrowthVerdict::Untried(_) => Exit::Error,
+        GrowthVerdict::Unclear(_) => Exit::Inconclusive,
+        _ => Exit::Ok,
+    };
+    worst(records.iter().map(of_record).chain(grown.iter().map(of_growth)))
 }

@@ -5,6 +5,7 @@ use std::path::Path;
 use anyhow::{Context, Error, Result, anyhow};
 use clap::Parser;
 
+use super::absent::{IfMissing, without_missing};
 use super::args::{Cli, Command, Growth, Look};
 use super::measure::or_lost;
 use super::planned::plan_of;
@@ -98,5 +99,6 @@ fn plan(args: &Growth) -> Result<Plan> {
     let place = plan.command.iter().position(|word| word == report::NAME).unwrap_or(0);
     plan.command.drain(..place);
     refusals::refuse(&plan.chosen, &Intent::Growth)?;
+    plan.chosen = without_missing(plan.chosen, |_| true, IfMissing::of(args.skip_missing))?;
     Ok(plan)
 }

@@ -4,12 +4,12 @@ use std::borrow::Cow;
 
 use anyhow::{Result, anyhow};
 
+use super::Exit;
 use super::args::Look;
-use super::{Exit, exit_of};
 use crate::model::record::Record;
 use crate::report::levers::waterfall::waterfall;
 use crate::report::levers::{self, LeverReport};
-use crate::report::{cells, page, standing};
+use crate::report::{cells, exit, json, page, standing};
 
 /// Whether records are those of such a run.
 pub fn is_levers(records: &[Record]) -> bool {
@@ -35,18 +35,17 @@ fn report(records: &[Record]) -> Result<LeverReport> {
 /// What is printed, and how a command that did no more than that ends.
 pub fn shown(records: &[Record], look: &Look) -> Result<(String, Exit)> {
     let report = report(records)?;
+    let exit = exit(records, &report);
     let text = match look.json {
-        true => format!("{}\n", serde_json::to_string_pretty(&report)?),
+        true => json::object(&records[0].run.command, exit, &report)?,
         false => levers::text(&report),
     };
-    Ok((text, exit(records, &report)))
+    Ok((text, exit))
 }
 
 /// The worst of the parts decides.
 fn exit(records: &[Record], report: &LeverReport) -> Exit {
-    let of = |part: &Vec<Record>| exit_of(part, &cells::rows(part, &standing::standings(part)));
-    let ends: Vec<Exit> = levers::parts(records).iter().map(of).collect();
-    let is = |exit: &Exit| ends.contains(exit);
-    let worst = [Exit::WrongAnswers, Exit::Missing, Exit::Error].into_iter().find(is);
-    worst.unwrap_or(if report.is_clear() { Exit::Ok } else { Exit::Inconclusive })
+    let of = |part: &Vec<Record>| exit::of_rows(part, &cells::rows(part, &standing::standings(part)));
+    let clear = if report.is_clear() { Exit::Ok } else { Exit::Inconclusive };
+    exit::worst(levers::parts(records).iter().map(of).chain([clear]))
 }

@@ -3,15 +3,16 @@
 use anyhow::{Result, anyhow};
 use serde::Serialize;
 
-use super::args::DataOf;
+use super::args::{DataOf, Stores};
 use super::terminal::print_data;
-use super::{Exit, Usage, find_job, planned, print, target, verified};
+use super::{Exit, Usage, find_job, planned, print, target, typed, verified};
 use crate::harness::serve;
 use crate::jobs;
 use crate::model::crash::Tried;
 use crate::model::trial::Durability;
 use crate::model::units;
-use crate::report::table::wrap;
+use crate::report::json;
+use crate::report::table::{width, wrap};
 use crate::stores::features::{self, Featured};
 use crate::stores::{self, Adapter, Role};
 
@@ -35,28 +36,66 @@ struct Listed {
     settings: Vec<String>,
 }
 
-pub fn stores(json: bool) -> Result<Exit> {
+/// A line for each store, or all that is known of those that are named.
+pub fn stores(args: &Stores) -> Result<Exit> {
     let tried = verified::read();
-    let offered = stores::ALL.iter().filter(|adapter| adapter.role.is_offered());
-    let listed = offered.map(|adapter| look_up(adapter, &tried));
-    let listed: Vec<Listed> = listed.chain(features::not_built().map(not_built)).collect();
-    if json {
-        print(&format!("{}\n", serde_json::to_string_pretty(&listed)?))?;
-        return Ok(Exit::Ok);
+    let listed = named(args)?.into_iter().map(|of| match of {
+        Known::Store(adapter) => look_up(adapter, &tried),
+        Known::NotBuilt(featured) => not_built(featured),
+    });
+    let listed: Vec<Listed> = listed.collect();
+    let text = match args {
+        Stores { json: true, .. } => json::object(&typed(), Exit::Ok, json::JsonTable { rows: &listed })?,
+        Stores { names, .. } if names.is_empty() => overview(&listed),
+        _ => listed.iter().map(in_full).collect(),
+    };
+    print(&text)?;
+    Ok(Exit::Ok)
+}
+
+enum Known {
+    Store(&'static Adapter),
+    NotBuilt(&'static Featured),
+}
+
+/// The stores that are named, or all of them.
+fn named(args: &Stores) -> Result<Vec<Known>> {
+    if args.names.is_empty() {
+        let offered = stores::ALL.iter().filter(|adapter| adapter.role.is_offered());
+        return Ok(offered
+            .map(|adapter| Known::Store(adapter))
+            .chain(features::not_built().map(Known::NotBuilt))
+            .collect());
     }
+    let one = |name: &String| match features::not_built().find(|featured| featured.name == name) {
+        Some(featured) => Ok(Known::NotBuilt(featured)),
+        None => target::parse(name).map(|chosen| Known::Store(chosen.adapter)),
+    };
+    args.names.iter().map(|name| one(name).map_err(|error| anyhow!(Usage(format!("{error:#}"))))).collect()
+}
+
+/// A line for each store, and for each batch engine.
+fn overview(listed: &[Listed]) -> String {
     let (here, missing): (Vec<_>, Vec<_>) = listed.iter().partition(|store| store.missing.is_none());
     let mut text = String::from("here:\n");
-    here.iter().for_each(|store| text.push_str(&line(store)));
+    here.iter().for_each(|store| text.push_str(&line(store.store, store.version.as_deref(), store.about)));
     if !missing.is_empty() {
         text.push_str("missing:\n");
-        missing.iter().for_each(|store| text.push_str(&line(store)));
+        missing.iter().for_each(|store| text.push_str(&line(store.store, None, store.about)));
     }
     text.push_str("batch engines, which stand beside stores in `kvfair run ngrams`:\n");
     for engine in stores::ALL.iter().filter(|adapter| adapter.role == Role::Batch) {
-        text.push_str(&format!("  {:<13} {:<9} {}; get it: {}\n", engine.name, "", engine.about, engine.get_it));
+        text.push_str(&line(engine.name, None, engine.about));
     }
-    print(&text)?;
-    Ok(Exit::Ok)
+    text + "`kvfair stores NAME` tells how to get a store, its durability levels and its settings.\n"
+}
+
+/// As much as one line of the terminal holds.
+fn line(name: &str, version: Option<&str>, about: &str) -> String {
+    let line = format!("  {name:<13} {:<9} {about}", version.unwrap_or("-"));
+    let cut =
+        line.char_indices().nth(width()).map(|_| format!("{}…", line.chars().take(width() - 1).collect::<String>()));
+    cut.unwrap_or(line) + "\n"
 }
 
 fn look_up(adapter: &'static Adapter, tried: &[Tried]) -> Listed {
@@ -105,7 +144,7 @@ fn not_built(featured: &Featured) -> Listed {
     }
 }
 
-fn line(store: &Listed) -> String {
+fn in_full(store: &Listed) -> String {
     let version = store.version.as_deref().unwrap_or("-");
     let mut text = format!("  {:<13} {version:<9} {}\n", store.store, store.about);
     let mut more = |words: String| {

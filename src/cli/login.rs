@@ -14,7 +14,7 @@ use crate::harness::plan::Chosen;
 use crate::harness::process::PASSWORD_VARIABLE;
 use crate::model::op::Fault;
 use crate::model::trial::Configuration;
-use crate::stores::{Adapter, Launch, Place};
+use crate::stores::{Adapter, Launch, Place, password};
 
 /// How long a server may take to say whether it wants a password.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -41,6 +41,8 @@ pub fn complete(chosen: &mut [Chosen]) -> Result<()> {
 
 /// Asks once for each user of each server.
 fn ask_for(chosen: &mut [Chosen]) -> Result<()> {
+    let may_ask = |one: &Chosen| host(one).is_some() && variable(one.adapter).is_some() && one.login.password.is_none();
+    let _silence = chosen.iter().any(may_ask).then(terminal::Silence::begin);
     let mut told: BTreeMap<(String, Option<String>), String> = BTreeMap::new();
     for one in chosen.iter_mut() {
         let Some(place) = &one.place else { continue };
@@ -60,12 +62,24 @@ fn ask_for(chosen: &mut [Chosen]) -> Result<()> {
     Ok(())
 }
 
+/// Refuses servers that want a password and were given none, before anything is made for a run.
+pub fn has_passwords(chosen: &[Chosen]) -> Result<()> {
+    let lacks = |one: &&Chosen| {
+        let may_lack = one.login.password.is_none() && host(one).is_some() && variable(one.adapter).is_some();
+        may_lack && one.place.as_ref().is_some_and(|place| wants_password(one, place))
+    };
+    let Some(one) = chosen.iter().find(lacks) else { return Ok(()) };
+    let variables = [Some(PASSWORD_VARIABLE), variable(one.adapter).filter(|name| *name != PASSWORD_VARIABLE)];
+    let variables = variables.into_iter().flatten().collect::<Vec<_>>().join(" or ");
+    Err(anyhow!("{}: the server wants a password: {variables}", one.target.label))
+}
+
 /// Whether the server answers by asking for a login. What else is wrong with it is found when it is used.
 fn wants_password(one: &Chosen, place: &Place) -> bool {
     let (configuration, login, answer_bytes) = (Configuration::Shipped, one.login.clone(), Some(0));
     let launch = Launch { configuration, login, answer_bytes, ..Launch::at(place.clone(), PATIENCE) };
     let answer = (one.adapter.open)(&launch).and_then(|store| store.facts());
-    matches!(answer, Err(Fault::Refused(words)) if words.contains("NOAUTH"))
+    matches!(answer, Err(Fault::Refused(words)) if password::is_wanted(&words))
 }
 
 fn variable(adapter: &Adapter) -> Option<&'static str> {

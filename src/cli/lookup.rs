@@ -3,13 +3,13 @@
 use anyhow::{Context, Result, anyhow};
 
 use super::args::Lookup;
-use super::{Exit, print, target};
+use super::{Exit, print, query};
 use crate::harness::signals::Interrupt;
 use crate::harness::{kept_data, scratch};
 use crate::model::plain;
 
 pub fn lookup(args: &Lookup) -> Result<Exit> {
-    let chosen = target::parse_all([&args.target])?.remove(0);
+    let chosen = query::store_of(&args.target)?;
     let interrupt = Interrupt::listen().context("cannot listen for Ctrl-C")?;
     let scratch = scratch::make()?;
     let words = args.words.join(" ");

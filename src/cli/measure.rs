@@ -7,14 +7,15 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow};
 
+use super::absent::{IfMissing, without_missing};
 use super::args::RunArgs;
 use super::contact::contact;
 use super::live::{Screen, discarded};
 use super::planned::{plan_of, resolve_input};
 use super::points::Rates;
-use super::{Exit, Usage, agents, complain, exit_of, foretold, interrupted, load, sized, target, verified};
+use super::{Exit, Usage, agents, complain, foretold, interrupted, load, sized, target, verified};
 use crate::harness::dataset::DataSet;
-use crate::harness::plan::Plan;
+use crate::harness::plan::{Chosen, Plan};
 use crate::harness::save::{self, Results};
 use crate::harness::signals::Interrupt;
 use crate::harness::timing::{End, Timer};
@@ -27,13 +28,13 @@ use crate::model::disturbed::Disturbed;
 use crate::model::effort::Blocks;
 use crate::model::names::file_name;
 use crate::model::network::Network;
-use crate::model::record::{Record, Verdict};
+use crate::model::record::{Outcome, Record};
 use crate::model::trial::{Data, Transport, file_in_words};
 use crate::model::units::thousands;
 use crate::report::ahead;
-use crate::report::cells::{self, Row, Status};
-use crate::report::standing::{Counted, standings};
-use crate::report::{typed, unclear};
+use crate::report::cells::{self, Row};
+use crate::report::standing::standings;
+use crate::report::typed;
 use crate::scheduler::gated::Gates;
 use crate::scheduler::pilot::{self, Freedom};
 use crate::scheduler::rounds::{self, Ended, RunEnd, Time};
@@ -96,7 +97,8 @@ pub fn measure(args: &RunArgs) -> Result<Ran> {
 }
 
 /// The same of a plan that was made of these arguments.
-pub fn measure_plan(args: &RunArgs, plan: Plan) -> Result<Ran> {
+pub fn measure_plan(args: &RunArgs, mut plan: Plan) -> Result<Ran> {
+    plan.chosen = installed(args, plan.chosen)?;
     // A rate is kept for its time whatever the budget is: then it is blocks that are left out.
     let may_size = plan.job.units.is_none() && args.how.input.is_none() && args.how.load.rate.is_none();
     let time = budget_of(args);
@@ -112,6 +114,13 @@ pub fn measure_plan(args: &RunArgs, plan: Plan) -> Result<Ran> {
         _ => Vec::new(),
     };
     carry_out(Errand { plan, time, size, shares, targets_named, looks_ahead: false, output })
+}
+
+/// The targets whose stores are installed.
+pub fn installed(args: &RunArgs, chosen: Vec<Chosen>) -> Result<Vec<Chosen>> {
+    // A program opens embedded stores by itself.
+    let is_needed = |one: &Chosen| args.own.exec.is_none() || one.adapter.server.is_some();
+    without_missing(chosen, is_needed, IfMissing::of(args.how.skip_missing))
 }
 
 /// The same for the first look: after its minute, the job some times as large on a few targets.
@@ -389,8 +398,7 @@ fn finish(
     }
     // Also what was finished of a block that was cut off.
     let synced = results.sync();
-    let (rows, is_refused) = sized::rows(records);
-    kept(errand, &rows);
+    kept(errand, records);
     let ended = ended?;
     synced?;
     match ended {
@@ -398,22 +406,14 @@ fn finish(
             left_behind.iter().for_each(|what| complain(&format!("kvfair: {what}")));
             return Ok(interrupted(interrupt, &format!("{} trials were finished", records.len())));
         }
-        Ended::Stopped(stopped) => complain(&in_words(stopped, errand.plan.blocks, is_left_out(&rows))),
+        Ended::Stopped(stopped) => complain(&in_words(stopped, errand.plan.blocks, is_left_out(records))),
     }
-    let left_out = is_left_out(&rows) && errand.targets_named;
-    if ahead.iter().any(|record| matches!(record.verdict, Verdict::Wrong { .. })) {
-        return Ok(Exit::WrongAnswers);
-    }
-    Ok(match exit_of(records, &rows) {
-        // All went well, but what was asked for cannot be said here, or not in the time.
-        Exit::Ok if is_refused || left_out || unclear::is_any(records, &Counted::of(records)) => Exit::Inconclusive,
-        exit => exit,
-    })
+    Ok(sized::exit(records, ahead))
 }
 
 /// Whether some target was not run.
-fn is_left_out(rows: &[Row]) -> bool {
-    rows.iter().any(|row| matches!(row.status, Status::LeftOut { .. }))
+fn is_left_out(records: &[Record]) -> bool {
+    records.iter().any(|record| matches!(record.outcome, Outcome::LeftOut { .. }))
 }
 
 /// Why a run stopped, in which some targets may have been left out.
@@ -446,9 +446,9 @@ fn same_data(command: &[String], target: &str) -> Vec<String> {
 }
 
 /// The commands that query what `--keep` left behind.
-fn kept(errand: &Errand<'_>, rows: &[Row]) {
+fn kept(errand: &Errand<'_>, records: &[Record]) {
     let Some(keep) = &errand.plan.keep else { return };
-    for row in rows.iter().filter(|row| row.trials > 0 && !row.baseline) {
+    for row in sized::rows(records).iter().filter(|row| row.trials > 0 && !row.baseline) {
         let Some(chosen) = errand.plan.chosen.iter().find(|chosen| chosen.target.label == row.target) else { continue };
         let place = keep.join(file_name(&row.target));
         let name = target::managed_name(chosen.adapter, chosen.target.transport);

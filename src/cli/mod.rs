@@ -15,12 +15,12 @@ use crate::harness::task::{Event, Task};
 use crate::harness::{child, files, network, oracle, worker};
 use crate::jobs::{self, JobKind};
 use crate::model::logins;
-use crate::model::record::Record;
-use crate::report::cells::{Row, Status};
+use crate::report::exit::Exit;
 use crate::report::table;
 use crate::scheduler::gated::Unclear;
 use crate::stores::array::server::{self, Door, Protocol};
 
+mod absent;
 mod again;
 mod agents;
 mod args;
@@ -71,23 +71,10 @@ mod terminal;
 mod verified;
 mod versioned;
 
+use absent::Missing;
 use args::{Cli, Command};
+use shown::NothingShown;
 use terminal::print;
-
-/// How a command ended: its exit code (README.md, Exit codes).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Exit {
-    Ok = 0,
-    Error = 1,
-    Usage = 2,
-    Missing = 3,
-    WrongAnswers = 4,
-    /// Slower than it may be.
-    Regression = 5,
-    /// Too noisy, or too few blocks, to say.
-    Inconclusive = 6,
-    Interrupted = 130,
-}
 
 /// A mistake in what was typed, as against one in what was found.
 #[derive(Debug)]
@@ -104,6 +91,9 @@ impl std::error::Error for Usage {}
 /// Does what was typed.
 pub fn main() -> ExitCode {
     std::panic::set_hook(Box::new(|panic| complain(&format!("kvfair: {panic}\n{}", Backtrace::capture()))));
+    if let Some(help) = args::help_of_a_job(&typed()) {
+        return ExitCode::from(print(&help).map_or(Exit::Error, |()| Exit::Ok) as u8);
+    }
     let typed = args::command().try_get_matches().unwrap_or_else(|error| refused(&error));
     if let Some(what) = args::refused(&typed) {
         complain(&format!("kvfair: {what}"));
@@ -130,7 +120,7 @@ pub fn main() -> ExitCode {
         Some(Command::Rerun(args)) => rerun::rerun(&args),
         Some(Command::Check(args)) => check::check(&args),
         Some(Command::Clean(args)) => clean::clean(&args),
-        Some(Command::Stores(args)) => lists::stores(args.json),
+        Some(Command::Stores(args)) => lists::stores(&args),
         Some(Command::Jobs) => lists::jobs(),
         Some(Command::Data(args)) => lists::data(&args),
         Some(Command::Query(args)) => query::query(&args),
@@ -147,7 +137,8 @@ pub fn main() -> ExitCode {
         complain(&format!("kvfair: {error:#}"));
         match () {
             () if error.is::<Usage>() => Exit::Usage,
-            () if error.is::<Unclear>() => Exit::Inconclusive,
+            () if error.is::<Missing>() => Exit::Missing,
+            () if error.is::<Unclear>() || error.is::<NothingShown>() => Exit::Inconclusive,
             () => Exit::Error,
         }
     });
@@ -157,6 +148,9 @@ pub fn main() -> ExitCode {
 /// Understands a command line as far as that is possible without running anything: a run's as far as its plan. So the
 /// commands of the documents are tested.
 pub fn understood(words: &[String]) -> Result<(), String> {
+    if words.first().is_some_and(|word| word == "kvfair") && args::help_of_a_job(&words[1..]).is_some() {
+        return Ok(());
+    }
     let typed = match args::command().try_get_matches_from(words) {
         Err(error) if matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) => return Ok(()),
         typed => typed.map_err(|error| error.to_string())?,
@@ -251,21 +245,6 @@ fn serve_array(args: args::Array) -> Result<Exit> {
 fn interrupted(interrupt: &Interrupt, finished: &str) -> Exit {
     complain(&format!("kvfair: {}; {finished}", interrupt.why().unwrap_or(INTERRUPTED)));
     if interrupt.why().is_some() { Exit::Error } else { Exit::Interrupted }
-}
-
-/// The worst of a run's rows decides, or the worst of its points.
-fn exit_of(records: &[Record], rows: &[Row]) -> Exit {
-    let is_cut_off = records.iter().flat_map(|record| &record.phases).any(|phase| phase.cut_off.is_some());
-    let any = |is: &dyn Fn(&Status) -> bool| rows.iter().any(|row| is(&row.status));
-    if any(&|status| matches!(status, Status::Wrong { .. })) {
-        Exit::WrongAnswers
-    } else if any(&|status| matches!(status, Status::Missing { .. })) {
-        Exit::Missing
-    } else if is_cut_off || any(&|status| !status.has_numbers() && !matches!(status, Status::LeftOut { .. })) {
-        Exit::Error
-    } else {
-        Exit::Ok
-    }
 }
 
 /// The job of that name, or the nearest one in the message.

@@ -183,6 +183,8 @@ pub fn started(args: &RunArgs, chosen: Vec<Chosen>, job: JobSettings) -> Result<
         levers: None,
         agents: Default::default(),
         end: None,
+        needs_s: None,
+        is_strict: args.how.strict,
         began: plan::utc_now(),
         command: args.how.again.clone().unwrap_or_else(super::typed),
         visits: None,
@@ -359,6 +361,7 @@ fn keeps_times(format: &str) -> Result<()> {
 
 /// How fast a recording is replayed. Only one that tells its times can keep them.
 fn replay_of(args: &RunArgs, kind: &JobKind, format: &str) -> Result<Option<u32>> {
+    has_options(kind, &[(args.how.strict, "--strict")])?;
     let usage = |what: String| Err(anyhow!(Usage(what)));
     match args.how.replay {
         Some(_) if !kind.recipe.is_empty() => {

@@ -2,19 +2,27 @@
 
 use anyhow::{Context, Result, anyhow};
 
+use super::absent::{IfMissing, without_missing};
 use super::args::Query;
-use super::{Exit, print, target};
+use super::{Exit, print, target, typed};
+use crate::harness::plan::Chosen;
 use crate::harness::signals::Interrupt;
 use crate::harness::{kept_data, scratch};
 use crate::jobs::merge;
 use crate::model::op::readable;
 use crate::model::plain;
+use crate::report::json;
 
 /// So many pages are named in a sentence.
 const NAMED: usize = 10;
 
+/// The only target of a command, whose store is installed.
+pub fn store_of(typed: &String) -> Result<Chosen> {
+    Ok(without_missing(target::parse_all([typed])?, |_| true, IfMissing::Refuse)?.remove(0))
+}
+
 pub fn query(args: &Query) -> Result<Exit> {
-    let chosen = target::parse_all([&args.target])?.remove(0);
+    let chosen = store_of(&args.target)?;
     let interrupt = Interrupt::listen().context("cannot listen for Ctrl-C")?;
     let scratch = scratch::make()?;
     let value = kept_data::get(&chosen, args.page.as_bytes(), scratch.path(), &interrupt)?;
@@ -22,8 +30,11 @@ pub fn query(args: &Query) -> Result<Exit> {
         return Err(anyhow!("{} holds no page \"{}\"", chosen.target.label, args.page));
     };
     let record = Record::read(&value);
-    let record = record
-        .map_err(|broken| anyhow!("\"{}\" holds no fans record: {broken}: {}", args.page, readable(&value, 80)))?;
+    let is_count = str::from_utf8(&value).is_ok_and(|text| text.parse::<i64>().is_ok());
+    let hint = if is_count { format!("\nhint: kvfair lookup {} WORD", chosen.target.label) } else { String::new() };
+    let record = record.map_err(|broken| {
+        anyhow!("\"{}\" holds no fans record: {broken}: {}{hint}", args.page, readable(&value, 80))
+    })?;
     print(&if args.json { as_json(&args.page, &record)? } else { in_words(&record) })?;
     Ok(Exit::Ok)
 }
@@ -61,5 +72,5 @@ fn in_words(record: &Record) -> String {
 fn as_json(page: &str, record: &Record) -> Result<String> {
     let also: serde_json::Map<_, _> = record.also.iter().map(|(name, count)| (name.clone(), (*count).into())).collect();
     let whole = serde_json::json!({ "page": page, "fans": record.fans, "also": also });
-    Ok(format!("{}\n", serde_json::to_string_pretty(&whole)?))
+    json::object(&typed(), Exit::Ok, whole)
 }

@@ -3,7 +3,7 @@
 use anyhow::{Result, anyhow};
 
 use super::args::RunArgs;
-use super::{Usage, complain, replicas};
+use super::{Usage, absent, complain, replicas};
 use crate::harness::pin::{self, PROCESSORS};
 use crate::harness::plan::Chosen;
 use crate::harness::program;
@@ -45,11 +45,17 @@ const RULES: &[Rule] = &[
     no_target_of_a_program,
 ];
 
-/// The first thing that cannot work with targets that were named.
+/// The first thing that cannot work with targets that were named. Where one target was named it cannot be left out.
 pub fn refuse(chosen: &[Chosen], wanted: &Intent<'_>) -> Result<()> {
-    let first = chosen.iter().find_map(|one| why(one, wanted));
-    first.map_or(Ok(()), |what| Err(anyhow!(Usage(what))))
+    let Some(what) = chosen.iter().find_map(|one| why(one, wanted)) else { return Ok(()) };
+    let is_alone = chosen.len() < 2;
+    let hint = |line: &&str| line.strip_prefix("hint: ").is_some_and(|hint| is_alone && hint == LEAVE_IT_OUT);
+    let lines: Vec<&str> = what.lines().filter(|line| !hint(line)).collect();
+    Err(anyhow!(Usage(lines.join("\n"))))
 }
+
+/// The hint where the other targets can be had.
+const LEAVE_IT_OUT: &str = "leave this target out";
 
 /// Without those that nobody named and that cannot be had, each with a line that says why. Where nothing is left, the
 /// first of them is the mistake.
@@ -149,7 +155,7 @@ fn holds_nothing(chosen: &Chosen, wanted: &Intent<'_>) -> Option<String> {
             Some(format!("{label} is a baseline: it has nothing to change\nhint: name a store, as in redis"))
         }
         Intent::Check if matches!(chosen.adapter.role, Role::Null | Role::Ceiling) => {
-            Some(format!("{label} holds nothing on purpose: there is nothing to check\nhint: leave it out"))
+            Some(format!("{label} holds nothing on purpose: there is nothing to check\nhint: {LEAVE_IT_OUT}"))
         }
         Intent::Crash | Intent::Failover if chosen.target.cache.is_some() => {
             Some(format!("{label}: a cache in front of a store keeps nothing\nhint: leave cached: out"))
@@ -166,7 +172,7 @@ fn stays_where_it_is(chosen: &Chosen, wanted: &Intent<'_>) -> Option<String> {
     if args.how.readers.is_some_and(|readers| readers > 1) {
         let is_shared = matches!(chosen.adapter.role, Role::Store | Role::ReadOnly) && !is_elsewhere;
         let what = "several processes read only what kvfair has filled in a store of its own";
-        return (!is_shared).then(|| format!("--readers: {label}: {what}\nhint: leave {label} out"));
+        return (!is_shared).then(|| format!("--readers: {label}: {what}\nhint: {LEAVE_IT_OUT}"));
     }
     if args.how.cold && is_elsewhere {
         return Some(format!("--cold: kvfair did not start {label} and cannot restart it\nhint: name `{name}`"));
@@ -181,9 +187,9 @@ fn of_several_servers(chosen: &Chosen, wanted: &Intent<'_>) -> Option<String> {
     let label = &chosen.target.label;
     let refused = |what: &str, hint: &str| Some(format!("{label} is several servers: {what}\nhint: {hint}"));
     let args = match wanted {
-        Intent::Crash | Intent::Failover => return refused("crash kills one", "leave it out"),
-        Intent::Levers => return refused("levers change one", "leave it out"),
-        Intent::Program { .. } => return refused("--exec is given the address of one", "leave it out"),
+        Intent::Crash | Intent::Failover => return refused("crash kills one", LEAVE_IT_OUT),
+        Intent::Levers => return refused("levers change one", LEAVE_IT_OUT),
+        Intent::Program { .. } => return refused("--exec is given the address of one", LEAVE_IT_OUT),
         Intent::Growth | Intent::Check => return None,
         Intent::Job(args, _) => args,
     };
@@ -244,9 +250,9 @@ fn lacks(chosen: &Chosen, wanted: &Intent<'_>) -> Option<String> {
     let has = |adapter: &&&stores::Adapter| {
         adapter.role == Role::Store && !(adapter.lacks)(&Default::default()).contains(&means)
     };
-    let having: Vec<&str> = stores::ALL.iter().filter(has).map(|adapter| adapter.name).collect();
     let (label, store, missing) = (&chosen.target.label, chosen.adapter.name, means.missing());
-    Some(format!("{label}: {store} {missing}, which {what} needs\nhint: stores that can: {}", having.join(", ")))
+    let having = absent::here_first(stores::ALL.iter().filter(has).map(|adapter| &**adapter));
+    Some(format!("{label}: {store} {missing}, which {what} needs\nhint: stores that can: {having}"))
 }
 
 /// What of this not every store has, and for what.

@@ -3,9 +3,9 @@
 
 use anyhow::{Result, anyhow, bail};
 
-use super::Usage;
 use super::args::RunArgs;
 use super::refusals::Intent;
+use super::{Usage, absent};
 use crate::harness::network;
 use crate::harness::plan::Chosen;
 use crate::jobs::keyed::lengths::Lengths;
@@ -93,7 +93,7 @@ pub fn none_to_promote(chosen: &Chosen, wanted: &Intent<'_>) -> Option<String> {
     let Intent::Failover = wanted else { return None };
     let (label, name, settings) = (&chosen.target.label, chosen.adapter.name, &chosen.target.settings);
     let (replicas, wait) = (replication::count(settings), replication::wait(settings));
-    let names = || having_replicas().map(|adapter| adapter.name).collect::<Vec<_>>().join(", ");
+    let names = || absent::here_first(having_replicas());
     match chosen.adapter.server {
         None => Some(format!(
             "{label} is opened in a process of kvfair: it has no replica to promote\nhint: stores with replicas: {}",

@@ -11,12 +11,14 @@ use serde_json::json;
 use super::args::{Cli, Command, Look, Reproduce};
 use super::measure::{Ran, measure_plan};
 use super::planned::plan_of;
-use super::{Exit, Usage, complain, paged, print, shown, target, verified};
+use super::{Exit, Usage, complain, paged, print, shown, target, typed, verified};
 use crate::harness::load::Parts;
 use crate::harness::save;
 use crate::harness::signals::{INTERRUPTED, Interrupt};
 use crate::harness::timing::Timer;
 use crate::model::record::Record;
+use crate::report::exit::worst;
+use crate::report::json::object;
 use crate::report::page;
 use crate::report::reproduce::{self as report, Post, PostReport, text::text};
 
@@ -63,12 +65,12 @@ pub fn reproduce(args: &Reproduce) -> Result<Exit> {
             break;
         }
     }
-    show(&reports, args)?;
+    let exit = if interrupt.is_set() { Exit::Interrupted } else { exit_of(&exits) };
+    show(&reports, args, exit)?;
     if interrupt.is_set() {
         complain(&format!("kvfair: {INTERRUPTED}; {} of {} posts were begun", reports.len(), choices.len()));
-        return Ok(Exit::Interrupted);
     }
-    exit_of(exits)
+    Ok(exit)
 }
 
 /// One post's records, and how its run ended. An error of one post keeps no other from being run, and is told at once,
@@ -105,17 +107,13 @@ fn run(choice: &Choice, share: Duration) -> Result<Ran> {
 }
 
 /// The worst decides; what cannot be told is a result.
-fn exit_of(exits: Vec<Result<Exit>>) -> Result<Exit> {
-    let mut worst = Exit::Ok;
-    for exit in exits {
-        match exit {
-            Ok(Exit::WrongAnswers) => worst = Exit::WrongAnswers,
-            // It was told when it came.
-            Err(_) if worst == Exit::Ok => worst = Exit::Error,
-            _ => {}
-        }
-    }
-    Ok(worst)
+fn exit_of(exits: &[Result<Exit>]) -> Exit {
+    worst(exits.iter().map(|exit| match exit {
+        Ok(Exit::WrongAnswers) => Exit::WrongAnswers,
+        // It was told when it came.
+        Err(_) => Exit::Error,
+        _ => Exit::Ok,
+    }))
 }
 
 /// The posts of those numbers, or all.
@@ -207,17 +205,17 @@ fn shown_again(args: &Reproduce) -> Result<Exit> {
         }
     }
     let of = |post: &Post| Some(report::report(post, of_post.get(&post.number)?, &BTreeMap::new()));
-    show(&posts.iter().filter_map(of).collect::<Vec<_>>(), args)?;
+    show(&posts.iter().filter_map(of).collect::<Vec<_>>(), args, Exit::Ok)?;
     Ok(Exit::Ok)
 }
 
 /// Prints the posts, and writes the page.
-fn show(reports: &[PostReport], args: &Reproduce) -> Result<()> {
+fn show(reports: &[PostReport], args: &Reproduce, exit: Exit) -> Result<()> {
     let declined = report::declined()?;
     print(&match args.json {
         true => {
             let all = json!({ "headline": report::headline(reports), "posts": reports, "declined": declined });
-            format!("{}\n", serde_json::to_string_pretty(&all)?)
+            object(&typed(), exit, all)?
         }
         false => text(reports, &declined),
     })?;

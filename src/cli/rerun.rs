@@ -28,6 +28,7 @@ pub fn rerun(args: &Rerun) -> Result<Exit> {
     may_be_judged(&page).with_context(about)?;
     let mut again = Again::of(&page, args.input.clone().or(data)).with_context(about)?;
     again.args.how.output = args.output.clone();
+    again.args.how.skip_missing = args.skip_missing;
     may_start(args, &again.programs)?;
     complain(&format!("kvfair: again, seed {}: {}", page.seeds.order, refute::in_a_shell(&refute::typed(&page))));
     for (target, why) in &again.left_out {

@@ -48,6 +48,12 @@ fn looked_at(args: &Show) -> Result<Exit> {
     let about = |error: anyhow::Error| anyhow!("{}: {error:#}", path.display());
     let look = Look { file: args.results.first().cloned(), ..args.look.clone() };
     let by_targets = levered::by_targets(records);
+    if look.html.is_some() && args.results.is_empty() {
+        complain(&format!("results: {}", path.display()));
+    }
+    if grown::is_growth(records) {
+        grown::untried(records).iter().for_each(|why| complain(&format!("kvfair: not measured: {why}")));
+    }
     paged::write(records, &look, Some(&path)).map_err(about)?;
     let (counting, _) = ahead::split(&by_targets);
     if (args.svg.is_some() || args.histograms.is_some()) && !sizes::parts(records).is_empty() {

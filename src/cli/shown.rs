@@ -2,10 +2,10 @@
 
 use std::path::Path;
 
-use anyhow::{Result, bail};
+use anyhow::{Result, anyhow, bail};
 
 use super::args::Look;
-use super::{Exit, complain, exit_of, grown, levered, sized, target, terminal, versioned};
+use super::{Exit, complain, grown, levered, sized, target, terminal, versioned};
 use crate::harness::load::{self, Parts};
 use crate::harness::save;
 use crate::jobs;
@@ -20,11 +20,23 @@ use crate::report::standing::standings;
 use crate::report::trials::{self, Trial};
 use crate::report::warn::{self, WarningInput};
 use crate::report::{
-    ahead, alike, batch, claims, columns, costs, export, grid, json, next, notes, point, remarks, servers, sizes,
+    ahead, alike, batch, claims, columns, costs, exit, export, grid, json, next, notes, point, remarks, servers, sizes,
     store_stats, sweep, table, versions, whole, words,
 };
 use crate::stats::parallel;
 use crate::stores::{self, Adapter};
+
+/// The error of results of which nothing can be shown.
+#[derive(Debug)]
+pub struct NothingShown(pub String);
+
+impl std::fmt::Display for NothingShown {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for NothingShown {}
 
 /// The records of a results file, which are of one run.
 pub fn read(path: &Path, parts: Parts) -> Result<Vec<Record>> {
@@ -33,7 +45,8 @@ pub fn read(path: &Path, parts: Parts) -> Result<Vec<Record>> {
     let mut records = load::records(path, parts)?;
     records.retain(|record| !record.discarded);
     if records.is_empty() {
-        bail!("{}: the machine disturbed every trial\nhint: run it again when the machine is quiet", path.display());
+        let what = format!("{}: the machine disturbed every trial", path.display());
+        return Err(anyhow!(NothingShown(format!("{what}\nhint: run it again when the machine is quiet"))));
     }
     if let Some((place, what)) = alike::mixed(&records) {
         bail!(
@@ -60,8 +73,8 @@ pub fn shown(records: &[Record], look: &Look) -> Result<(String, Exit)> {
         return of_a_run(records, look);
     };
     let report = versions::report(records, &labels);
-    let below = versioned::told(&report, look)?;
     let (text, exit) = of_a_run(&report.named(records), look)?;
+    let below = versioned::told(&report, look, (&records[0].run.command, exit))?;
     // As JSON there is one document, the versions.
     Ok((if look.json { below } else { format!("{text}{below}") }, exit))
 }
@@ -100,7 +113,7 @@ fn of_a_run(records: &[Record], look: &Look) -> Result<(String, Exit)> {
         _ if is_swept => swept(&seen, look)?,
         _ => plain(&seen, look)?,
     };
-    Ok((text, exit_of(records, &rows)))
+    Ok((text, exit::of(&seen)))
 }
 
 /// Prints what [`shown`] made: what people read in colours where they are wanted.
@@ -130,6 +143,7 @@ fn for_programs(seen: &WarningInput<'_>, is_swept: bool, look: &Look) -> Result<
         });
     }
     let told = json::ReportJson {
+        exit: exit::of(seen),
         claims: match is_swept {
             true => json::swept_claims(seen.points),
             false => json::claims(seen.rows, seen.standings, PartStep::default()),

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, anyhow, bail};
 
 use super::args::SiteArgs;
+use super::shown::NothingShown;
 use super::{Exit, complain, paged};
 use crate::harness::site;
 use crate::report::page::{self, IndexEntry, PageFacts};
@@ -27,11 +28,21 @@ pub fn site(args: &SiteArgs) -> Result<Exit> {
             bail!("{both}: the page of each would be {name}\nhint: give one of them another name");
         }
     }
-    let (mut files, mut entries) = (BTreeMap::new(), Vec::new());
+    let (mut files, mut entries, mut passed) = (BTreeMap::new(), Vec::new(), Vec::new());
     for (name, path) in named {
-        let (text, facts) = page_of(path)?;
+        let (text, facts) = match page_of(path) {
+            Err(error) if error.is::<NothingShown>() => {
+                passed.push(format!("{error:#}"));
+                continue;
+            }
+            page => page?,
+        };
         files.insert(name.clone(), text.into_bytes());
         entries.push(IndexEntry { file: name, facts });
+    }
+    passed.iter().for_each(|why| complain(&format!("kvfair: passed over {why}")));
+    if entries.is_empty() {
+        return Err(anyhow!(NothingShown("no site is written: none of the files has results to show".to_string())));
     }
     let index = page::index(&entries);
     if index.len() > INDEX_BYTES_MAX {
@@ -66,7 +77,8 @@ fn page_of(path: &Path) -> Result<(String, PageFacts)> {
             false => ("nothing in it can be shown".to_string(), "`kvfair show` tells more"),
         };
         let hint = if why.contains("\nhint: ") { String::new() } else { format!("\nhint: {hint}") };
-        anyhow!("{}: {why}{hint}", path.display())
+        let what = format!("{}: {why}{hint}", path.display());
+        if is_page { anyhow!(what) } else { anyhow!(NothingShown(what)) }
     })?;
     if facts.has_other_script {
         let shown = path.display();

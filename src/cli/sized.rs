@@ -3,9 +3,9 @@
 
 use anyhow::Result;
 
+use super::Exit;
 use super::args::Look;
 use super::shown::{all, headline, text};
-use super::{Exit, exit_of};
 use crate::model::record::Record;
 use crate::report::cells::{self, Row};
 use crate::report::sizes::{self, Axis, SizeGrowth};
@@ -13,24 +13,32 @@ use crate::report::standing::{Standings, standings};
 use crate::report::table::{self, TableLine};
 use crate::report::trials::{self, Trial};
 use crate::report::warn::{self, Warning, WarningInput};
-use crate::report::{batch, claims, columns, export, json, orders, words};
+use crate::report::{batch, claims, columns, exit, export, json, orders, words};
 
 /// The records of each size.
 pub type SizedRecords = Vec<(u64, Vec<Record>)>;
 
-/// The rows of all sizes, and whether times of one are not ranked; of a run that has one size its own.
-pub fn rows(records: &[Record]) -> (Vec<Row>, bool) {
-    let of = |records: &[Record]| {
-        let standings = standings(records);
-        (cells::rows(records, &standings), standings.refused.is_some())
-    };
-    let parts = sizes::parts(records);
-    if parts.is_empty() {
-        return of(records);
+/// The rows of all sizes; of a run that has one size its own.
+pub fn rows(records: &[Record]) -> Vec<Row> {
+    let of = |records: &[Record]| cells::rows(records, &standings(records));
+    match sizes::parts(records).as_slice() {
+        [] => of(records),
+        parts => parts.iter().flat_map(|(_, records)| of(records)).collect(),
     }
-    let each: Vec<_> = parts.iter().map(|(_, records)| of(records)).collect();
-    let is_refused = each.iter().any(|(_, refused)| *refused);
-    (each.into_iter().flat_map(|(rows, _)| rows).collect(), is_refused)
+}
+
+/// How a run ends: the worst of its sizes decides. `ahead` are the trials of a larger job.
+pub fn exit(records: &[Record], ahead: &[Record]) -> Exit {
+    match sizes::parts(records).as_slice() {
+        [] => exit_of_part(records, ahead),
+        parts => exit::worst(parts.iter().map(|(_, records)| exit_of_part(records, ahead))),
+    }
+}
+
+fn exit_of_part(records: &[Record], ahead: &[Record]) -> Exit {
+    let standings = standings(records);
+    let rows = cells::rows(records, &standings);
+    exit::of(&WarningInput { records, ahead, rows: &rows, points: &[], standings: &standings })
 }
 
 /// The table as far as it is; nothing where the run has one size.
@@ -45,8 +53,7 @@ pub fn table(records: &[Record], width: usize) -> Option<String> {
 pub fn shown(records: &[Record], look: &Look) -> Result<(String, Exit)> {
     let parts = sizes::parts(records);
     let standings = standings_of(&parts);
-    let exit = exit_of(records, &rows(records).0);
-    Ok((printed(&parts, &standings, look)?, exit))
+    Ok((printed(&parts, &standings, look)?, exit(records, &[])))
 }
 
 pub fn standings_of(parts: &SizedRecords) -> Vec<(u64, Standings<'_>)> {
@@ -123,6 +130,7 @@ fn for_programs(
     let claims =
         || each.flat_map(|((step, rows), (_, standings))| json::claims(rows, standings, axis.part(*step))).collect();
     let told = json::ReportJson {
+        exit: exit::worst(parts.iter().map(|(_, records)| exit_of_part(records, &[]))),
         claims: if look.json { claims() } else { Vec::new() },
         warnings: warn::heard(&warnings(parts, standings), &look.no_warn),
         sentence: sentence(&axis, &grown, standings, &rows),

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use anyhow::{Result, anyhow};
 use indicatif::{HumanDuration, ProgressBar, ProgressState, ProgressStyle};
+use nix::sys::termios::{self, LocalFlags, SetArg, Termios};
 use terminal_size::{Height, Width, terminal_size_of};
 
 use super::color;
@@ -71,6 +72,28 @@ pub fn ask(question: &str) -> io::Result<String> {
     Ok(answer)
 }
 
+/// While it lives the terminal shows nothing of what is typed, also before the question for a password.
+pub struct Silence(Option<Termios>);
+
+impl Silence {
+    pub fn begin() -> Silence {
+        let before = termios::tcgetattr(io::stdin()).ok();
+        if let Some(mut silent) = before.clone() {
+            silent.local_flags.remove(LocalFlags::ECHO);
+            let _ = termios::tcsetattr(io::stdin(), SetArg::TCSANOW, &silent);
+        }
+        Silence(before)
+    }
+}
+
+impl Drop for Silence {
+    fn drop(&mut self) {
+        if let Some(before) = &self.0 {
+            let _ = termios::tcsetattr(io::stdin(), SetArg::TCSANOW, before);
+        }
+    }
+}
+
 /// Asks for a password, which is not shown.
 pub fn ask_for_password(question: &str) -> io::Result<String> {
     rpassword::prompt_password(plain::text(question).as_ref())
@@ -95,9 +118,10 @@ pub fn tell_usage(error: &clap::Error) -> Result<()> {
     written(|out| out.write_all(shown.as_bytes()))
 }
 
-/// How wide the terminal is that results go to, in columns; none where they go elsewhere.
+/// How wide the terminal is that results go to, in columns. Behind a pipe COLUMNS says it, if it is set.
 pub fn columns() -> Option<u16> {
-    terminal_size_of(io::stdout()).map(|(Width(columns), _)| columns)
+    let of_terminal = terminal_size_of(io::stdout()).map(|(Width(columns), _)| columns);
+    of_terminal.or_else(|| std::env::var("COLUMNS").ok()?.parse().ok()).filter(|columns| *columns > 0)
 }
 
 /// The height in lines of the terminal that standard error goes to; none where it goes elsewhere.

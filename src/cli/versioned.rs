@@ -3,11 +3,11 @@
 use anyhow::Result;
 
 use super::args::Look;
-use super::target;
+use super::{Exit, target};
 use crate::model::record::Record;
-use crate::report::export;
 use crate::report::page::steps_svg;
 use crate::report::versions::VersionsReport;
+use crate::report::{export, json};
 
 /// The command that such records tell of.
 const NAME: &str = "history";
@@ -41,9 +41,9 @@ fn called(records: &[Record], labels: &[String]) -> Vec<String> {
 }
 
 /// What stands below the table of the run; alone as JSON.
-pub fn told(report: &VersionsReport, look: &Look) -> Result<String> {
+pub fn told(report: &VersionsReport, look: &Look, (command, exit): (&[String], Exit)) -> Result<String> {
     Ok(match look {
-        Look { json: true, .. } => format!("{}\n", serde_json::to_string_pretty(report)?),
+        Look { json: true, .. } => json::object(command, exit, report)?,
         Look { markdown: true, .. } => {
             format!("\n{}\n{}\n", export::markdown(&report.lines(true)), export::listed(&report.sentences()))
         }

@@ -16,7 +16,7 @@ use crate::model::room::Headroom;
 use crate::model::trial::{JobSettings, Via};
 use crate::model::units::thousands;
 use crate::stores::room::{Limit, ServerMemory, Weight};
-use crate::stores::{Adapter, Launch, Place, Store};
+use crate::stores::{Adapter, Launch, Place, Store, password};
 
 /// How often a server is asked for its evictions: one short question a second is nothing beside a job's.
 const EVERY: Duration = Duration::from_secs(1);
@@ -118,6 +118,7 @@ fn too_small(seen: &Headroom, free: u64, need: u64, room: &ServerMemory, name: &
 
 fn unknown(room: &ServerMemory, need: u64, place: &Place) -> String {
     let why = match &room.limit {
+        Limit::Unknown(why) if password::is_wanted(why) => return format!("{place} wants a password: {why}"),
         Limit::Unknown(why) => why.as_str(),
         _ => "it does not tell what it uses",
     };

@@ -13,6 +13,7 @@ use super::password;
 use super::plan::Chosen;
 use super::serve::{self, Served, Site, Unserved};
 use super::signals::Interrupt;
+use crate::jobs::fans::FANS;
 use crate::jobs::ngrams::NGRAMS;
 use crate::jobs::{self, text::Terms};
 use crate::model::fans::Encoding;
@@ -55,6 +56,11 @@ pub fn note(directory: &Path, note: &Note) -> Result<()> {
 /// The value of one key in the store that the user names.
 pub fn get(chosen: &Chosen, key: &[u8], scratch: &Path, interrupt: &Interrupt) -> Result<Option<Vec<u8>>> {
     asked(chosen, scratch, interrupt, |store, note| {
+        if let Some(job) = note.job.as_ref().filter(|job| job.name != FANS.name) {
+            let label = &chosen.target.label;
+            let hint = if counts_words(job) { format!("\nhint: kvfair lookup {label} WORD") } else { String::new() };
+            bail!("it holds what the job {} wrote, and no fans of pages{hint}", job.name);
+        }
         let value = ask(store, key, note.via)?;
         let is_packed = note.job.as_ref().is_some_and(|job| job.fans.encoding == Encoding::Binary);
         let mut record = Vec::new();
@@ -66,8 +72,7 @@ pub fn get(chosen: &Chosen, key: &[u8], scratch: &Path, interrupt: &Interrupt) -
 /// How often each n-gram of some words was counted, in the order in which they stand there.
 pub fn counts(chosen: &Chosen, words: &str, scratch: &Path, interrupt: &Interrupt) -> Result<Vec<(String, i64)>> {
     asked(chosen, scratch, interrupt, |store, note| {
-        let counted = |job: &JobSettings| jobs::find(&job.name).is_some_and(|kind| kind.options.contains(&"--order"));
-        if note.job.as_ref().is_some_and(|job| !counted(job)) {
+        if note.job.as_ref().is_some_and(|job| !counts_words(job)) {
             bail!("it holds no counts of n-grams\nhint: `kvfair run lookup STORE --keep DIR` fills one");
         }
         if store.count()? == Some(0) {
@@ -89,6 +94,11 @@ pub fn counts(chosen: &Chosen, words: &str, scratch: &Path, interrupt: &Interrup
         };
         (0..terms.len()).map(count).collect()
     })
+}
+
+/// Whether a job leaves counts of n-grams.
+fn counts_words(job: &JobSettings) -> bool {
+    jobs::find(&job.name).is_some_and(|kind| kind.options.contains(&"--order"))
 }
 
 /// Opens the store that the user names. Starts the server of a kept data directory.

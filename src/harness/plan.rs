@@ -120,6 +120,10 @@ pub struct Plan {
     pub agents: AgentPlan,
     /// When the run ends: a trial that is under way then is cut off, and none begins.
     pub end: Option<End>,
+    /// `--strict`
+    pub is_strict: bool,
+    /// The time that is enough for the blocks that were asked for, in seconds, where the run has less.
+    pub needs_s: Option<u64>,
     /// When the run began, in UTC.
     pub began: String,
     /// What was typed behind `kvfair`, without what looks like a login.
@@ -375,6 +379,8 @@ pub mod tests {
             piloted: Vec::new(),
             left_out: Vec::new(),
             levers: None,
+            is_strict: false,
+            needs_s: None,
             agents: AgentPlan::default(),
             end: None,
             pinned: None,

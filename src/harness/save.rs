@@ -172,16 +172,20 @@ pub fn default_path(began: &str, job: &str) -> PathBuf {
 /// The results files in the usual place, the newest first; at least one.
 /// `with_files` is the command with files named.
 pub fn newest_first(with_files: &str) -> Result<Vec<PathBuf>> {
-    let hint = format!("`kvfair run fans` makes some, or name files: `{with_files}`");
-    let entries = std::fs::read_dir(DIRECTORY)
-        .with_context(|| format!("no results yet: there is no ./{DIRECTORY} here\nhint: {hint}"))?;
+    let hint = format!("hint: `kvfair run fans` makes some, or name files: `{with_files}`");
+    let entries = match std::fs::read_dir(DIRECTORY) {
+        Err(error) if error.kind() == ErrorKind::NotFound => {
+            return Err(anyhow!("no results yet: there is no ./{DIRECTORY} here\n{hint}"));
+        }
+        entries => entries.with_context(|| format!("cannot read ./{DIRECTORY}"))?,
+    };
     let files = entries.flatten().map(|entry| entry.path());
     let mut files: Vec<PathBuf> = files.filter(|path| path.extension().is_some_and(|end| end == "jsonl")).collect();
     // Names begin with the time of the run, so their order is its order; the time of writing orders equal ones.
     files.sort_by_cached_key(|path| (path.metadata().and_then(|meta| meta.modified()).ok(), path.clone()));
     files.reverse();
     if files.is_empty() {
-        return Err(anyhow!("no results yet in ./{DIRECTORY}\nhint: {hint}"));
+        return Err(anyhow!("no results yet in ./{DIRECTORY}\n{hint}"));
     }
     Ok(files)
 }

@@ -451,7 +451,8 @@ fn is_link_to(file: &Path, programs: &[&str]) -> bool {
     name.is_some_and(|name| programs.iter().any(|program| name == *program))
 }
 
-fn not_here(server: &Server) -> String {
+/// Why a server's program cannot be started.
+pub fn not_here(server: &Server) -> String {
     if server.programs.is_empty() {
         return "it is reached by URL only".to_string();
     }

@@ -97,6 +97,8 @@ pub struct TrialTask {
     /// Where the keys are noted that are drawn to be read, for the trials that follow.
     pub drawn: PathBuf,
     pub verify: Verify,
+    /// No time to live of a recording is left out.
+    pub is_strict: bool,
     /// A store by URL: it must be empty, and what we wrote is taken away again.
     pub guest: bool,
     /// And there must be room in it.

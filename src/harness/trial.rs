@@ -445,6 +445,7 @@ impl<'a> Bench<'a> {
             expected: data.expected.clone(),
             drawn: self.scratch.join(format!("drawn-{}", file_name(&chosen.target.label))),
             verify: self.plan.verify,
+            is_strict: self.plan.is_strict,
             guest: self.plan.is_guest(chosen),
             room: guest::MemoryQuery::of(self.plan, chosen, &job, &data.summary),
             job,

@@ -235,7 +235,7 @@ impl<'a> Stage<'a> {
         let servers = facts.servers.len().max(1) + launch.replicas.len();
         tell(&Event::Facts(facts));
         files::allow(launch.clients * servers as u32).map_err(Early::Refused)?;
-        let shim = TtlShim::new(store);
+        let shim = TtlShim::new(store, self.trial.is_strict);
         let store: &dyn Store = if self.job.fills() && !store.expires() { &shim } else { store };
         let loaded = if self.replicas.is_some() { loaded } else { store };
         let (load, measured, asked) = self.parts();

@@ -100,10 +100,19 @@ impl<'a> InputSample<'a> {
     }
 
     /// Some programs export UTF-16, which mostly begins with a mark of its own.
-    pub fn must_not_be_utf16(&self, expected: &str) -> Result<(), String> {
+    fn must_not_be_utf16(&self, expected: &str) -> Result<(), String> {
         match self.bytes {
             [0xff, 0xfe, ..] | [0xfe, 0xff, ..] => Err(utf16(expected)),
             _ => self.must_not_be_ascii_in_utf16(expected),
+        }
+    }
+
+    /// Text in UTF-8 has no byte 0.
+    pub fn must_be_text(&self, expected: &str) -> Result<(), String> {
+        self.must_not_be_utf16(expected)?;
+        match self.bytes.iter().position(|byte| *byte == 0) {
+            Some(place) => Err(format!("this is not text: byte {} is 0\nexpected {expected}", place + 1)),
+            None => Ok(()),
         }
     }
 

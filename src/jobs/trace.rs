@@ -39,7 +39,7 @@ pub static TRACE: JobKind = JobKind {
     expected: recognise::EXPECTED,
     requests: None,
     ways: &[Via::Portable],
-    options: &[],
+    options: &["--strict"],
     asked: super::asked_once,
     end_state: |_| EndState::Recorded,
     data: |_, _, _| Err(io::Error::other("recorded traffic is not made by a recipe")),

@@ -434,11 +434,10 @@ impl Fault {
 /// An error of the system without its number, as the end of a sentence.
 fn plainly(error: &io::Error) -> String {
     let words = error.to_string();
-    let words = words.split(" (os error").next().unwrap_or_default();
-    match error.raw_os_error().and(words.chars().next()) {
-        Some(first) => format!("{}{}", first.to_lowercase(), &words[first.len_utf8()..]),
-        None => words.to_string(),
-    }
+    // A client library may hand over the system's words alone.
+    let Some((words, _)) = words.split_once(" (os error") else { return words };
+    let first = words.chars().next().map_or(0, char::len_utf8);
+    format!("{}{}", words[..first].to_lowercase(), &words[first..])
 }
 
 impl From<io::Error> for Fault {

@@ -117,6 +117,9 @@ pub struct Record {
     pub noise: Noise,
 }
 
+/// The counter of requests whose time to live a store without such was not given.
+pub const TTLS_LEFT_OUT: &str = "times to live left out";
+
 /// A store is cold if no more than this share of its files' pages is in the page cache.
 pub const COLD_SHARE: f64 = 0.01;
 
@@ -140,6 +143,10 @@ pub struct Run {
     /// Points that the machine disturbed are shown all the same: `--accept-noise`.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub accepts_noise: bool,
+    /// What the blocks that were asked for would take by the pilots, in seconds with some to spare; nothing where the
+    /// run had time for them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub needs_s: Option<u64>,
     /// Servers and clients had processors of their own; nothing where all had all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pinned: Option<Pinned>,

@@ -13,7 +13,7 @@ use super::standing::{Counted, Standings};
 use super::times;
 use super::versus::Versus;
 use crate::model::metrics::Metrics;
-use crate::model::record::{Outcome, Phase, Record, Usage, Verdict};
+use crate::model::record::{Outcome, Phase, Record, TTLS_LEFT_OUT, Usage, Verdict};
 use crate::model::trial::Transport;
 use crate::model::units;
 use crate::stats::parallel;
@@ -44,6 +44,8 @@ pub struct Row {
     pub client_library: String,
     /// Finished trials with right answers.
     pub trials: usize,
+    /// Times to live of a recording that the store was not given, for want of such: in one trial.
+    pub ttls_left_out: u64,
     pub status: Status,
     /// Numbers only where the status allows them.
     pub numbers: Option<Numbers>,
@@ -254,6 +256,7 @@ fn row(trials: &[&Record], counted: &Counted) -> Row {
         version: facts.map_or_else(String::new, |facts| facts.version.clone()),
         client_library: facts.map_or_else(String::new, |facts| facts.client_library.clone()),
         trials: finished.len(),
+        ttls_left_out: finished.first().and_then(|trial| trial.counters.get(TTLS_LEFT_OUT)).copied().unwrap_or(0),
         numbers: if may_tell { numbers(&finished) } else { None },
         status,
     }

@@ -129,6 +129,11 @@ pub enum GrowthVerdict {
     Untried(String),
 }
 
+/// Why nothing is said of a cost that was measured so many times.
+fn too_few(repetitions: usize) -> String {
+    format!("it was measured {repetitions} of {LEAST_BLOCKS} times within the budget")
+}
+
 /// What one n costs: CPU of client and server in microseconds, of the repetitions that the fit is of.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct GrownSize {
@@ -220,7 +225,7 @@ fn one(target: &str, part: &'static str, over: Over, trials: &[&Record], yardsti
     let is_noisy = quiet.len() < LEAST_BLOCKS;
     let repetitions = if is_noisy { all } else { quiet };
     let Some((first, last)) = repetitions.first().and_then(|one| one.first().zip(one.last())) else {
-        return blank(GrowthVerdict::Unclear(format!("fewer than {LEAST_BLOCKS} repetitions fitted into the budget")));
+        return blank(GrowthVerdict::Unclear(too_few(0)));
     };
     let fits = growth::fits(&repetitions, TAIL / FITS);
     let beyond = |fit: &Fit| fit.low - limit(fit.times, if is_noisy { DEARER_NOISY } else { DEARER });
@@ -234,7 +239,7 @@ fn one(target: &str, part: &'static str, over: Over, trials: &[&Record], yardsti
     } else if found.is_some() {
         GrowthVerdict::OutOfProportion
     } else if repetitions.len() < LEAST_BLOCKS {
-        GrowthVerdict::Unclear(format!("fewer than {LEAST_BLOCKS} repetitions fitted into the budget"))
+        GrowthVerdict::Unclear(too_few(repetitions.len()))
     } else if may_be || (fit.is_none() && is_noisy) {
         GrowthVerdict::Unclear(why.unwrap_or_else(|| "repetitions differ too much".to_string()))
     } else {

@@ -1,6 +1,6 @@
-//! What `--json` prints: one object for jobs, sweeps and rates. `run` says what was done and where. `verdict` and
-//! `claims` say what may be said of it, `warnings` what to know before believing it. `rows` has the numbers; with
-//! `--all` it is `trials`.
+//! What `--json` prints: one object for each command. Of jobs, sweeps and rates `run` says what was done and where.
+//! `verdict` and `claims` say what may be said of it, `warnings` what to know before believing it. `rows` has the
+//! numbers; with `--all` it is `trials`.
 
 use std::collections::BTreeMap;
 
@@ -10,6 +10,7 @@ use serde::ser::{Serialize, SerializeMap, Serializer};
 use super::beside;
 use super::cells::Row;
 use super::columns::{self, Column, FieldLine, PartStep, ROWS};
+use super::exit::Exit;
 use super::export::Object;
 use super::point::Beside;
 use super::point::Point;
@@ -55,6 +56,8 @@ struct RunTold<'a> {
 
 #[derive(serde::Serialize)]
 struct Verdict<'a> {
+    #[serde(flatten)]
+    end: ExitJson,
     headline: String,
     sentence: &'a str,
     /// How many targets came to which status: "right", "wrong", "failed".
@@ -99,8 +102,49 @@ pub struct ClaimJson<'a> {
     pub noisy: bool,
 }
 
+/// How the command ended.
+#[derive(serde::Serialize)]
+struct ExitJson {
+    exit_code: u8,
+    meaning: &'static str,
+}
+
+impl From<Exit> for ExitJson {
+    fn from(exit: Exit) -> ExitJson {
+        ExitJson { exit_code: exit as u8, meaning: exit.meaning() }
+    }
+}
+
+/// What each command prints with `--json` (schema/output.schema.json).
+#[derive(serde::Serialize)]
+struct Output<'a, T> {
+    run: CommandJson<'a>,
+    verdict: ExitJson,
+    #[serde(flatten)]
+    more: T,
+}
+
+#[derive(serde::Serialize)]
+struct CommandJson<'a> {
+    command: &'a [String],
+    kvfair: &'static str,
+}
+
+/// The rows of a command that prints nothing else.
+#[derive(serde::Serialize)]
+pub struct JsonTable<T> {
+    pub rows: T,
+}
+
+/// The object of a command that is no run, as text: its command, how it ended, and `more`.
+pub fn object<T: Serialize>(command: &[String], exit: Exit, more: T) -> Result<String> {
+    let run = CommandJson { command, kvfair: env!("CARGO_PKG_VERSION") };
+    Ok(format!("{}\n", serde_json::to_string_pretty(&Output { run, verdict: exit.into(), more })?))
+}
+
 /// What may be said of the numbers.
 pub struct ReportJson<'a> {
+    pub exit: Exit,
     pub claims: Vec<ClaimJson<'a>>,
     pub warnings: Vec<Warning>,
     pub sentence: String,
@@ -135,6 +179,7 @@ pub fn document(seen: &WarningInput<'_>, told: &ReportJson<'_>, lines: JsonRows<
     let document = Document {
         run: run(first, seen.records),
         verdict: Verdict {
+            end: told.exit.into(),
             headline: words::headline(seen.records, standings).replace('\n', " "),
             sentence: &told.sentence,
             targets: targets(seen.rows),

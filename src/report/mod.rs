@@ -19,6 +19,7 @@ pub mod costs;
 pub mod crash;
 pub mod disturbed_block;
 mod doubled;
+pub mod exit;
 pub mod export;
 pub mod failover;
 mod formats;

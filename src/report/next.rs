@@ -6,7 +6,7 @@ use std::path::Path;
 use super::cells::{Row, Status};
 use super::standing::Standing;
 use super::table::{width, wrap};
-use super::typed::{again, line, value, with, without, words};
+use super::typed::{again, line, store_of, value, with, without, words};
 use super::warn::{WarningInput, is_short};
 use crate::model::effort::{BLOCKS_MAX, CLAIM_BLOCKS, Effort};
 use crate::model::record::Record;
@@ -138,16 +138,12 @@ fn tells_more(
 fn all_typed_keep(typed: &[String], seen: &WarningInput<'_>, known: &Known<'_>) -> bool {
     let is_typed = |record: &&Record| {
         let target = &record.target;
-        typed.iter().any(|word| *word == target.label || store_in(word) == target.store)
+        typed.iter().any(|word| *word == target.label || store_of(word) == target.store)
     };
     let ranked = seen.records.iter().filter(|record| !record.target.baseline);
-    ranked.filter(is_typed).all(|record| (known.keeps_crash)(&record.target.store))
-}
-
-/// The store of a target as it is typed: `cached:ram?memory=1MB`, `--base=redis+unix`, `lmdb:/dir`.
-fn store_in(word: &str) -> &str {
-    let target = ["--base=", "--head=", "cached:"].iter().fold(word, |word, before| word.trim_start_matches(before));
-    target.split([':', '?', '+']).next().unwrap_or_default()
+    // What its owner has set is not known of a server by URL: it may refuse the level.
+    let keeps = |record: &Record| !record.target.is_guest() && (known.keeps_crash)(&record.target.store);
+    ranked.filter(is_typed).all(keeps)
 }
 
 /// Why nothing was claimed of any two stores.
@@ -205,10 +201,11 @@ fn larger(typed: Vec<String>, seen: &WarningInput<'_>, first: &Record) -> Option
 
 /// As many blocks as a claim needs: they were typed, or there was no time for more.
 fn enough_blocks(typed: Vec<String>, seen: &WarningInput<'_>) -> Option<Vec<String>> {
-    if value(&typed, "--blocks").is_some() {
+    let asked = value(&typed, "--blocks").and_then(|blocks| blocks.parse::<u32>().ok());
+    if asked.is_some_and(|blocks| blocks < CLAIM_BLOCKS) {
         return Some(without(typed, "--blocks"));
     }
-    match value(&typed, "--budget").and_then(doubled) {
+    match longer_budget(&typed, seen) {
         Some(budget) => Some(with(typed, "--budget", &budget)),
         None => longer(typed, seen),
     }
@@ -218,7 +215,7 @@ fn enough_blocks(typed: Vec<String>, seen: &WarningInput<'_>) -> Option<Vec<Stri
 fn longer(typed: Vec<String>, seen: &WarningInput<'_>) -> Option<Vec<String>> {
     let planned = seen.records.first().map_or(0, |record| record.run.blocks);
     let run = seen.records.iter().map(|record| record.block).max().unwrap_or(0);
-    let budget = value(&typed, "--budget").and_then(doubled);
+    let budget = longer_budget(&typed, seen);
     if let (Some(budget), true) = (&budget, run < planned) {
         return Some(with(typed, "--budget", budget));
     }
@@ -229,6 +226,20 @@ fn longer(typed: Vec<String>, seen: &WarningInput<'_>) -> Option<Vec<String>> {
         Some(Ok(Effort::Normal)) => Some(with(typed, "--effort", "careful")),
         _ => Some(with(without(typed, "--effort"), "--blocks", &blocks?)),
     }
+}
+
+/// A time that a run is to have, as it is typed: the next ten seconds, or the next minute.
+pub fn budget(time_s: f64) -> String {
+    match time_s {
+        ..110.0 => format!("{}s", (time_s / 10.0).ceil().max(1.0) * 10.0),
+        _ => format!("{}m", (time_s / 60.0).ceil()),
+    }
+}
+
+/// The time that is enough by the pilots of a run that had too little, and otherwise twice that which was typed.
+fn longer_budget(typed: &[String], seen: &WarningInput<'_>) -> Option<String> {
+    let needs_s = seen.records.first().and_then(|record| record.run.needs_s);
+    needs_s.map(|needs_s| budget(needs_s as f64)).or_else(|| value(typed, "--budget").and_then(doubled))
 }
 
 /// Twice as long: "90s" is "180s".
@@ -279,7 +290,7 @@ fn waits(row: &Row, first: &Record) -> Option<String> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use serde_json::json;
 
     use super::super::point::Point;
@@ -290,20 +301,20 @@ mod tests {
     use crate::model::record::Outcome;
 
     /// Six blocks of two stores, the first of which is run twice in each.
-    struct Run {
-        typed: &'static [&'static str],
-        planned: u32,
+    pub struct Run {
+        pub typed: &'static [&'static str],
+        pub planned: u32,
         /// What a trial takes, and how many times as long one of the second store and each second trial of the first.
-        took_s: f64,
-        times: [f64; 2],
+        pub took_s: f64,
+        pub times: [f64; 2],
         /// In blocks with an even number it is the other way round.
-        is_even: bool,
+        pub is_even: bool,
         /// The processor was slow in all blocks but the first.
-        noisy: bool,
-        aa_control: bool,
+        pub noisy: bool,
+        pub aa_control: bool,
     }
 
-    const RUN: Run = Run {
+    pub const RUN: Run = Run {
         typed: &["run", "fans", "a", "b"],
         planned: 10,
         took_s: 1.0,
@@ -337,6 +348,13 @@ mod tests {
         record
     }
 
+    pub fn records(run: &Run) -> Vec<Record> {
+        let trials: &[(&str, bool)] = &[("a", false), ("b", false), ("a", true)];
+        let trials = &trials[..if run.aa_control { 3 } else { 2 }];
+        let of_block = |block| trials.iter().map(move |(of, aa_control)| record(run, of, block, *aa_control));
+        (1..=6).flat_map(of_block).collect()
+    }
+
     /// Nothing is known but that `b` keeps nothing.
     const KNOWN: Known<'_> = Known { file: None, keeps_crash: |store| store != "b", has_name: |_| true };
 
@@ -346,11 +364,7 @@ mod tests {
 
     /// With something else in each record.
     fn next_with(run: &Run, points: &[Point], known: &Known<'_>, change: impl Fn(&mut Record)) -> String {
-        let trials: &[(&str, bool)] = &[("a", false), ("b", false), ("a", true)];
-        let trials = &trials[..if run.aa_control { 3 } else { 2 }];
-        let mut records: Vec<Record> = (1..=6)
-            .flat_map(|block| trials.iter().map(move |(of, aa_control)| record(run, of, block, *aa_control)))
-            .collect();
+        let mut records = records(run);
         records.iter_mut().for_each(change);
         let standings = standing::standings(&records);
         let rows = cells::rows(&records, &standings);
@@ -390,7 +404,7 @@ mod tests {
         assert_eq!(next_of(&clear, &limited), "next: kvfair show --wide");
     }
 
-    const CLEAR: Run = Run { times: [2.0, 1.0], is_even: false, ..RUN };
+    pub const CLEAR: Run = Run { times: [2.0, 1.0], is_even: false, ..RUN };
 
     #[test]
     fn a_comparison_and_a_search_keep_all_that_was_typed() {

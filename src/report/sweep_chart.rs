@@ -226,6 +226,7 @@ mod tests {
             rtt_us: None,
             of_requests: true,
             of_trace: false,
+            ttls_left_out: 0,
             of_lookup: false,
             of_program: false,
             version: String::new(),

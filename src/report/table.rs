@@ -6,6 +6,7 @@ use std::sync::OnceLock;
 use super::cells::Row;
 use super::columns::{FieldLine, ROWS, rank, view};
 use super::costs::BATCH_ENGINES;
+use crate::model::units;
 
 /// The widest line of text and of a table that is not wide: longer lines are hard to read.
 pub const WIDTH: usize = 100;
@@ -231,8 +232,16 @@ pub fn lines(rows: &[Row], wide: bool, ranks: Ranks) -> Vec<TableLine> {
             }
             None => TableLine::Reason(named(row), row.status.in_words()),
         });
+        let again = || if before { format!("{:5} {}", "", row.target) } else { row.target.clone() };
+        lines.extend(ttls_left_out(row).map(|words| TableLine::Reason(again(), words)));
     }
     lines
+}
+
+/// What a store that lets nothing expire was not asked of recorded traffic.
+fn ttls_left_out(row: &Row) -> Option<String> {
+    let count = (row.ttls_left_out > 0).then(|| units::thousands(row.ttls_left_out))?;
+    Some(format!("lets nothing expire: {count} times to live were left out (--strict refuses it)"))
 }
 
 /// One line of a table.

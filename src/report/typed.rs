@@ -60,6 +60,12 @@ pub fn again(typed: &[String]) -> Vec<String> {
     MADE.iter().fold(typed, |typed, option| without(typed, option))
 }
 
+/// The store of a target as it is typed: `cached:ram?memory=1MB`, `--base=redis+unix`, `lmdb:/dir`.
+pub fn store_of(word: &str) -> &str {
+    let target = ["--base=", "--head=", "cached:"].iter().fold(word, |word, before| word.trim_start_matches(before));
+    target.split([':', '?', '+']).next().unwrap_or_default()
+}
+
 /// The command as a shell takes it.
 pub fn line(typed: &[String]) -> String {
     format!("kvfair {}", typed.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" "))

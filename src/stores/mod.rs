@@ -59,7 +59,7 @@ mod mongodb;
 #[cfg(feature = "sql")]
 mod mysql;
 mod null;
-mod password;
+pub mod password;
 #[cfg(feature = "sql")]
 mod postgres;
 mod ram;

@@ -3,6 +3,13 @@
 use super::Place;
 use crate::model::op::Fault;
 
+const NEEDED: &str = " needs a password: ";
+
+/// Whether these are the words of a server that wants a password and was given none.
+pub fn is_wanted(words: &str) -> bool {
+    words.contains(NEEDED) || words.contains("NOAUTH")
+}
+
 /// "redis at host:6379 needs a password: redis://:PASSWORD@host:6379". A path of a Unix socket has no place for one.
 pub fn needed(name: &str) -> String {
     told(name, ":PASSWORD")
@@ -15,7 +22,7 @@ pub fn of_a_user(store: &str, place: &Place, words: &str) -> Fault {
 
 fn told(name: &str, login: &str) -> String {
     match name.split_once(" at ").filter(|(_, place)| !place.starts_with('/')) {
-        Some((store, place)) => format!("{name} needs a password: {store}://{login}@{place}, or KVFAIR_PASSWORD"),
-        None => format!("{name} needs a password: KVFAIR_PASSWORD"),
+        Some((store, place)) => format!("{name}{NEEDED}{store}://{login}@{place}, or KVFAIR_PASSWORD"),
+        None => format!("{name}{NEEDED}KVFAIR_PASSWORD"),
     }
 }

@@ -203,6 +203,7 @@ fn a_search_for_the_highest_rate_is_shared() {
     let said = desk.run(&[&find[..], &shared[..], &[&url]].concat());
     // On a busy machine a search may find nothing, and says so.
     let found: Value = serde_json::from_str(&said.out).expect("what was found");
+    let found = &found["rows"];
     let (unclear, reason) = (found[0]["unclear"].as_bool().expect("a verdict"), found[0]["reason"].as_str());
     said.exits(if unclear { 6 } else { i32::from(reason != Some("")) }).complains("3 agents on one machine");
     assert_eq!(found[0]["rate"].is_number(), said.code == 0, "{}", said.out);

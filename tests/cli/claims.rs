@@ -106,7 +106,7 @@ fn two_results_files_are_compared_where_they_may_be() {
     desk.run(&["compare", "one.jsonl", "two.jsonl"]).exits(0).shows("target").shows(" x ").shows(" null ");
     let json: Value =
         serde_json::from_str(&desk.run(&["compare", "one.jsonl", "two.jsonl", "--json"]).exits(0).out).expect("JSON");
-    assert_eq!(json.as_array().map(Vec::len), Some(2));
+    assert_eq!(json["rows"].as_array().map(Vec::len), Some(2));
     desk.run(&[&SMALL[..3], &["70", "--blocks", "1", "--output", "other.jsonl", "faulty?name=x"]].concat());
     let said = desk.run(&["compare", "one.jsonl", "other.jsonl", "--fail-if", "slower:3%"]);
     said.exits(6).shows("not comparable: another data").complains("neither be shown nor ruled out");

@@ -10,7 +10,7 @@ use crate::common::golden::are_golden;
 const HOSTILE: &str = "<script>alert(1)</script>|`x` @ann [y](http://z) \\| **w** #1\u{202e}";
 
 /// The golden run of `fans`, and as a second one the same with the targets' times so many times as long.
-fn two_runs(desk: &Desk, times: &[(&str, f64)], change: impl Fn(&mut Value)) {
+pub fn two_runs(desk: &Desk, times: &[(&str, f64)], change: impl Fn(&mut Value)) {
     let mut all = records("fans");
     all.iter_mut().for_each(&change);
     desk.file("base.jsonl", lines(&all));
@@ -26,7 +26,7 @@ fn two_runs(desk: &Desk, times: &[(&str, f64)], change: impl Fn(&mut Value)) {
     desk.file("head.jsonl", lines(&all));
 }
 
-fn compared(desk: &Desk, more: &[&str]) -> Said {
+pub fn compared(desk: &Desk, more: &[&str]) -> Said {
     desk.run(&[&["compare", "base.jsonl", "head.jsonl"], more].concat())
 }
 

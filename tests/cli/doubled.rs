@@ -45,6 +45,7 @@ fn trial(launch: Launch) -> TrialTask {
         expected: "nothing".into(),
         drawn: "nothing".into(),
         verify: Verify::Full,
+        is_strict: false,
         guest: false,
         room: Default::default(),
         only_take_back: false,

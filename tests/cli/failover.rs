@@ -31,7 +31,8 @@ fn beside_replicas(desk: &Desk, script: &str, primary: &str) {
 }
 
 fn seen(said: &Said) -> Vec<Value> {
-    serde_json::from_str(&said.out).unwrap_or_else(|_| panic!("no JSON:\n{}{}", said.out, said.err))
+    let json: Value = serde_json::from_str(&said.out).unwrap_or_else(|_| panic!("no JSON:\n{}{}", said.out, said.err));
+    json["rows"].as_array().expect("rows").clone()
 }
 
 fn number(value: &Value) -> f64 {

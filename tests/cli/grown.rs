@@ -20,9 +20,10 @@ fn a_file_of_growth_is_shown_in_words_markdown_and_json() {
     let (markdown, json) = (shown(&["--markdown"]), shown(&["--json"]));
     markdown.shows("| bad | a get-many of n keys | 1-1,024 |").shows("- bad: the CPU of a get-many");
     assert_eq!((markdown.code, json.code), (text.code, text.code), "{}", markdown.err);
-    let grown: Vec<Value> = serde_json::from_str(&json.out).expect("JSON");
+    let json: Value = serde_json::from_str(&json.out).expect("JSON");
+    let grown = json["rows"].as_array().expect("rows");
     assert_eq!(grown.len(), 2 * 8, "two stores, four sizes, set and get");
-    for one in &grown {
+    for one in grown {
         let sizes = one["sizes"].as_array().expect("sizes");
         let number = |size: &Value, name: &str| size[name].as_f64().expect("a number");
         assert_eq!((&sizes[0]["n"], &sizes[sizes.len() - 1]["n"]), (&one["from"], &one["to"]));

@@ -1,6 +1,8 @@
 //! Help and what is taken: each option that the help of a command names is tried, on a server that is not there. What
 //! is wrong with an option is found before that, and is another exit code.
 
+use std::collections::BTreeSet;
+
 use crate::common::desk::Desk;
 
 const NOBODY: &str = "redis://127.0.0.1:1";
@@ -58,11 +60,13 @@ const TRIED: &[(&str, &str, &str, &[&str])] = &[
     ("requests", "9", "mixed", &[]),
     ("rtt", "0.2ms", "mixed", &[]),
     ("seed", "9", "mixed", &[]),
+    ("skip-missing", "", "mixed", &[]),
     ("skip-bad", "9", "mixed", &[]),
     ("slo", "p99:9ms", "mixed", &[]),
     ("split", "pages", "fans", &[]),
     ("stat", "best", "mixed", &[]),
     ("step", "9", "mixed", &[]),
+    ("strict", "", "trace", &["--input", "file", "--format", "twitter"]),
     ("timeout", "90s", "mixed", &[]),
     ("unit", "char", "lookup", &[]),
     ("values", "9", "mixed", &[]),
@@ -87,8 +91,10 @@ fn each_option_in_the_help_of_a_command_is_taken_by_it() {
     let desk = Desk::new();
     desk.file("file", "{}\n");
     for command in ["run", "find-max", "compare"] {
-        let all = options(&desk.run(&[command, "--help"]).out);
-        assert!(all.len() > 15 && all.iter().any(|option| option == "budget"), "{command}: {all:?}");
+        let of_jobs = kvfair::jobs::ALL.iter().map(|job| desk.run(&["help", command, job.name]).exits(0).out.clone());
+        let helps: Vec<String> = of_jobs.chain([desk.run(&[command, "--help"]).out]).collect();
+        let all: BTreeSet<String> = helps.iter().flat_map(|help| options(help)).collect();
+        assert!(all.len() > 15 && all.contains("budget"), "{command}: {all:?}");
         for option in all.iter().filter(|option| !NOT_TRIED.contains(&option.as_str())) {
             let tried = TRIED.iter().find(|(tried, ..)| tried == option);
             let (_, value, job, more) = tried.unwrap_or_else(|| panic!("{command}: --{option} is tried nowhere here"));

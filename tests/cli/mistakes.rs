@@ -153,30 +153,22 @@ fn are_mistakes(typed: &[(&[&str], &str)]) {
 }
 
 #[test]
-fn a_store_that_is_not_here_is_a_row_that_says_how_to_get_it() {
-    let desk = Desk::with_only(&["memcached"]);
-    let said = desk.run(&["run", "ngrams", "--messages", "20", "--blocks", "1", "ram", "redis", "memcached+unix"]);
-    said.exits(3).shows("redis not here: there is no redis-server on PATH; get it: apt install redis-server");
-    assert_eq!(desk.record("redis")["outcome"]["kind"], "missing");
-    for target in ["ram", "memcached+unix"] {
-        assert_eq!(desk.record(target)["verdict"]["kind"], "right", "{target}");
-    }
-    assert!(!desk.run(&["show"]).out.contains("valkey"), "a file is shown the same way anywhere");
-}
-
-#[test]
 fn stores_are_listed_with_their_versions_or_with_how_to_get_them() {
     let desk = Desk::with_only(&["redis-server"]);
     let said = desk.run(&["stores"]);
-    said.exits(0).shows("there is no memcached on PATH; get it: apt install memcached");
+    assert!(said.exits(0).out.lines().all(|line| line.chars().count() <= 100), "a line each: {}", said.out);
     let (here, missing) = said.out.split_once("missing:").expect("something is missing");
     assert!(here.contains("redis") && missing.contains("valkey"), "{}", said.out);
     let json: serde_json::Value = serde_json::from_str(&desk.run(&["stores", "--json"]).out).expect("JSON");
-    let redis = json.as_array().unwrap().iter().find(|store| store["store"] == "redis").expect("redis");
+    let redis = json["rows"].as_array().unwrap().iter().find(|store| store["store"] == "redis").expect("redis");
     // Not every distribution has it.
-    assert!(!missing.contains("get it: apt install valkey"), "{missing}");
-    assert!(missing.contains("also called memcache"), "{missing}");
-    assert!(!said.out.contains("also called unix"), "{}", said.out);
+    let full = |name: &str| desk.run(&["stores", name]).exits(0).out.clone();
+    assert!(!full("valkey").contains("get it: apt install valkey"), "{}", full("valkey"));
+    let of_memcached = desk.run(&["stores", "memcached"]);
+    of_memcached.shows("there is no memcached on PATH; get it: apt install memcached").shows("also called memcache");
+    assert!(full("redis").contains("?") && full("redis").contains("keeps none"), "{}", full("redis"));
+    assert!(!full("postgres").contains("also called unix"), "{}", full("postgres"));
+    desk.run(&["stores", "redsi"]).exits(2).complains("did you mean `redis`?");
     desk.run(&["run", "fans", "--list", "--blocks", "1", "memcache", "memcache+unix", "postgresql://h"])
         .exits(0)
         .shows("on memcache+unix");
@@ -197,7 +189,7 @@ fn without_a_place_for_scratch_files_nothing_begins() {
 fn a_program_that_does_not_start_is_no_store_that_is_here() {
     let desk = Desk::with_only(&[]);
     desk.wrap("redis-server", "exit 1");
-    let said = desk.run(&["stores"]);
+    let said = desk.run(&["stores", "redis"]);
     said.exits(0).shows("redis-server --version says no version");
 }
 

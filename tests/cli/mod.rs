@@ -1,6 +1,7 @@
 //! The program as people use it, started by its command line against real servers and real files: what it answers to
 //! bad input, and that it leaves nothing behind.
 
+mod absent;
 mod accounts;
 mod agents;
 mod answers;
@@ -25,6 +26,7 @@ mod doubled;
 mod dragonfly;
 mod drawn;
 mod exec;
+mod exit_codes;
 mod failover;
 mod faults;
 mod forms;
@@ -34,6 +36,7 @@ mod growth;
 mod guarded;
 mod headlines;
 mod helped;
+mod hints;
 mod history;
 mod kept;
 mod levers;
@@ -44,6 +47,7 @@ mod lookup;
 mod mistakes;
 mod noise;
 mod outages;
+mod output;
 mod own_data;
 mod own_files;
 mod own_tables;
@@ -73,6 +77,7 @@ mod store_stats;
 mod strangers;
 mod sweeps;
 mod terminal;
+mod told;
 mod traces;
 mod ways;
 mod writers;

@@ -25,7 +25,7 @@ fn crash(desk: &Desk, target: &str, level: &str, kills: &str, seed: &str) -> Sai
 
 fn seen(said: &Said) -> Value {
     let all: Value = serde_json::from_str(&said.out).unwrap_or_else(|_| panic!("no JSON:\n{}{}", said.out, said.err));
-    all[0].clone()
+    all["rows"][0].clone()
 }
 
 /// Of each loss of power the share of what was written since the one before.

@@ -172,3 +172,21 @@ fn a_line_of_the_table_is_cut_where_a_narrow_terminal_ends() {
     let first: String = table.chars().take(40).collect();
     assert!(first.trim_end().ends_with('…') && first.trim_end().chars().count() == 39, "{first:?} of {all}");
 }
+
+/// Behind a pipe there is no terminal: `COLUMNS=80 kvfair show | less`.
+#[test]
+fn behind_a_pipe_columns_of_the_environment_are_the_width() {
+    let desk = Desk::with_only(&[]);
+    let widest = |columns: &str| {
+        desk.file("noisy.jsonl", results("noisy"));
+        let mut kvfair = desk.kvfair(&["show", "noisy.jsonl"]);
+        kvfair.env("COLUMNS", columns);
+        let said = crate::common::desk::Started::new(kvfair).wait();
+        said.exits(0).out.lines().map(|line| line.chars().count()).max().unwrap_or(0)
+    };
+    for (columns, least) in [("80", 70), ("60", 50), ("100", 90), ("1000", 90)] {
+        let (widest, most) = (widest(columns), columns.parse::<usize>().expect("a number").min(100));
+        assert!((least..=most).contains(&widest), "{columns}: {widest}");
+    }
+    assert!(widest("no number") <= 100);
+}

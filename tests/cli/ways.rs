@@ -265,5 +265,9 @@ fn what_was_counted_natively_can_be_queried() {
     .exits(0);
     let portable = desk.run(&["query", "sqlite:kept/sqlite", "Michael Jackson", "--json"]);
     let native = desk.run(&["query", "sqlite:kept/sqlite_native", "Michael Jackson", "--json"]);
-    assert_eq!(portable.exits(0).out, native.exits(0).out);
+    let answers = [portable, native].map(|said| {
+        let json: serde_json::Value = serde_json::from_str(&said.exits(0).out).expect("JSON");
+        (json["fans"].clone(), json["also"].clone())
+    });
+    assert!(answers[0] == answers[1] && answers[0].0.is_u64(), "{answers:?}");
 }

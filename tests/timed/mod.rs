@@ -1,4 +1,5 @@
 //! Tests that measure time.
 
+mod budgets;
 mod look;
 mod timing;

@@ -28,14 +28,17 @@ pub struct Bundle {
     It checks the manifest, runs the same command with the same seeds, lists what differs (machine, kernel, versions), \
     and judges each claim of the first run: reproduced, contradicted, or cannot be told. Only jobs of kvfair's own run \
     without being asked for.\n\n\
-    Exit codes: 0 every claim is reproduced, 5 one is contradicted, 6 none is contradicted and one cannot be told, 4 \
-    wrong answers, 1 nothing could be run.")]
+    Exit codes: 0 every claim is reproduced, 1 nothing could be run, 3 a store is not installed or did not start, 4 \
+    wrong answers, 5 a claim is contradicted, 6 no verdict: no claim is contradicted, and one cannot be judged.")]
 pub struct Rerun {
     /// A bundle of `kvfair bundle`, or a page of --html
     pub file: PathBuf,
     /// The data, where the file does not hold it; its SHA-256 must be the same
     #[arg(long, short, value_name = "FILE")]
     pub input: Option<PathBuf>,
+    /// Leave out targets whose store is not installed; without it they are an error
+    #[arg(long)]
+    pub skip_missing: bool,
     /// Start programs that the file names (--exec, ?program=) without asking
     #[arg(long)]
     pub yes: bool,

@@ -4,6 +4,9 @@
 use clap::parser::ValueSource;
 use clap::{Arg, ArgMatches, Command};
 
+use crate::jobs::ngrams::NGRAMS;
+use crate::jobs::{self, JobKind};
+
 /// What `-h` shows of `run`, `find-max` and `compare`, in one screen: each in one line.
 const COMMON: &[(&str, &str)] = &[
     ("job", "The job: fans, ngrams, getset, mixed, ... (`kvfair jobs`)"),
@@ -66,6 +69,7 @@ const SECTIONS: &[(&str, &[&str])] = &[
             "batch",
             "depth",
             "replay",
+            "strict",
             "reconnect",
             "read_only",
         ],
@@ -85,6 +89,7 @@ const SECTIONS: &[(&str, &[&str])] = &[
             "answers_only",
             "keep",
             "accept_unchecked",
+            "skip_missing",
             "answer",
         ],
     ),
@@ -103,25 +108,28 @@ const REFUSED: &[(&str, &[&str], &str)] = &[
         "find-max",
         &[
             "profiles", "messages", "input", "format", "columns", "field", "skip_bad", "order", "unit", "cold",
-            "readers", "via", "encoding", "queries", "split", "replay",
+            "readers", "via", "encoding", "queries", "split", "replay", "strict",
         ],
         "only jobs of requests have a rate",
     ),
     ("find-max", &["exec", "answer"], "a program has no rate"),
     ("find-max", &["csv", "markdown", "all", "wide", "stat", "no_warn"], "it prints one table, or --json"),
-    ("levers", &["rate", "arrivals", "replay"], "levers are compared as fast as they go"),
+    ("levers", &["rate", "arrivals", "replay", "strict"], "levers are compared as fast as they go"),
     ("levers", &["queries", "encoding"], "it compares what building takes, with records in JSON"),
     ("levers", &["rtt"], "levers are compared without a network"),
     ("levers", &["agents", "launch", "hosts"], "it starts stores and clients on this machine"),
     ("levers", &["read_only"], "it changes stores that are started here"),
     ("levers", &["keep", "answers_only", "list", "no_aa"], "it chooses trials by itself"),
     ("levers", &["csv", "markdown", "all", "wide", "stat", "no_warn"], "`kvfair show` has it"),
-    ("history", &["rate", "arrivals", "replay"], "versions are compared as fast as they go"),
+    ("history", &["rate", "arrivals", "replay", "strict"], "versions are compared as fast as they go"),
     ("history", &["agents", "launch", "hosts"], "it starts stores and clients on this machine"),
     ("history", &["keep", "answers_only", "list", "read_only"], "it compares what versions take"),
     ("history", &["csv", "all"], "it prints a table, --markdown or --json"),
     ("compare", &["csv", "all"], "it prints a table, --markdown or --json"),
     ("compare", &["list"], "`kvfair run` has it"),
+    ("compare", &["skip_missing"], "it needs both targets"),
+    ("history", &["skip_missing"], "it needs all versions"),
+    ("levers", &["skip_missing"], "it needs its store"),
 ];
 
 /// The commands whose options are many.
@@ -143,9 +151,56 @@ pub fn laid_out(commands: Command) -> Command {
         if !LONG.contains(&name.as_str()) {
             return command;
         }
-        let command = command.mut_args(|argument| placed(argument, &name));
-        command.after_help("`--help` tells of all options, with examples.")
+        let command = command.mut_args(|argument| of_few_jobs_hidden(placed(argument, &name), &name));
+        let more = format!("Options of one job: `kvfair help {name} JOB`, as in `kvfair help {name} mixed`.");
+        let examples = command.get_after_long_help().map(ToString::to_string).unwrap_or_default();
+        let short = format!("`--help` has more; `kvfair help {name} mixed` has the options of that job.");
+        command.after_help(short).after_long_help(format!("{more}\n\n{examples}"))
     })
+}
+
+/// Whether a job has that option. Options of all jobs are no options of a job.
+fn is_of_job(argument: &Arg, kind: &JobKind) -> bool {
+    let Some(name) = argument.get_long().map(|name| format!("--{name}")) else { return true };
+    match name.as_str() {
+        "--format" | "--columns" | "--field" | "--skip-bad" | "--input" => kind.recognise.is_some(),
+        "--profiles" | "--messages" | "--requests" => name == format!("--{}", kind.scale),
+        "--replay" => kind.recipe.is_empty(),
+        "--via" => kind.ways.len() > 1,
+        "--rate" => kind.requests.is_some(),
+        "--agents" | "--launch" | "--hosts" => kind.requests.is_some() || kind.name == NGRAMS.name,
+        name => {
+            options_of(kind).any(|option| option == name)
+                || !jobs::ALL.iter().any(|job| options_of(job).any(|option| option == name))
+        }
+    }
+}
+
+fn options_of(kind: &JobKind) -> impl Iterator<Item = &'static str> {
+    kind.options.iter().chain(kind.requests.iter().flat_map(|requests| requests.options)).copied()
+}
+
+/// `kvfair help run JOB`: the options that the job has, and none of other jobs; nothing where something else was typed.
+pub fn of_a_job(commands: Command, words: &[String]) -> Option<String> {
+    let [help, command, job] = words else { return None };
+    let kind = jobs::find(job).filter(|_| help == "help" && LONG.contains(&command.as_str()))?;
+    let mut commands = laid_out(commands).mut_subcommand(command, |command| {
+        let shown = |argument: Arg| {
+            let is_shown = is_of_job(&argument, kind);
+            argument.hide_long_help(!is_shown)
+        };
+        command.mut_args(shown)
+    });
+    commands.build();
+    let found = commands.find_subcommand_mut(command).expect("it is a command");
+    Some(format!("{}: {}\n\n{}", kind.name, kind.about, found.render_long_help()))
+}
+
+/// Without the options of single jobs, but for the common ones: `find-max` has jobs of requests only.
+fn of_few_jobs_hidden(argument: Arg, command: &str) -> Arg {
+    let is_common = COMMON.iter().any(|(id, _)| argument.get_id() == id) || command == "find-max";
+    let is_of_all = jobs::ALL.iter().all(|kind| is_of_job(&argument, kind));
+    argument.hide_long_help(!is_common && !is_of_all)
 }
 
 /// With its heading and the words that `-h` has for it; hidden where the command refuses it.
@@ -181,7 +236,9 @@ pub fn refused(typed: &ArgMatches) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cli::args::command;
+    use clap::CommandFactory;
+
+    use crate::cli::args::{Cli, command};
 
     #[test]
     fn every_name_in_the_tables_is_an_option() {
@@ -217,6 +274,53 @@ mod tests {
             let long = all.find_subcommand(name).expect("a command").clone().render_long_help().to_string();
             assert!(long.contains("Examples:") && long.contains("--budget"), "{name}: {long}");
         }
+    }
+
+    #[test]
+    fn a_command_that_lists_its_exit_codes_lists_that_of_a_missing_store() {
+        let all = command();
+        let long = |command: &Command| command.clone().render_long_help().to_string();
+        let listed: Vec<String> =
+            all.get_subcommands().map(long).filter(|help| help.contains("Exit codes: ")).collect();
+        assert!(listed.len() > 5, "{listed:?}");
+        for help in listed {
+            let codes = help.split_once("Exit codes: ").expect("they are listed").1;
+            assert!(codes.contains(" 3 "), "{codes}");
+        }
+    }
+
+    #[test]
+    fn each_option_of_run_is_in_its_help_or_in_that_of_a_job() {
+        let all = command();
+        let run = all.find_subcommand("run").expect("a command").clone();
+        let long = run.clone().term_width(80).render_long_help().to_string();
+        assert!(long.lines().count() < 260, "{}", long.lines().count());
+        let of = |job: &str| {
+            let words = ["help", "run", job].map(str::to_string);
+            of_a_job(Cli::command(), &words).expect("help of a job")
+        };
+        let of_jobs: Vec<String> = jobs::ALL.iter().map(|kind| of(kind.name)).collect();
+        for argument in run.get_arguments().filter(|argument| !argument.is_hide_set()) {
+            let Some(name) = argument.get_long().map(|name| format!("--{name}")) else { continue };
+            let is_listed = |help: &String| options_in_lines(help).contains(&name);
+            assert!(is_listed(&long) || of_jobs.iter().any(is_listed), "{name}");
+        }
+        let mixed = options_in_lines(&of("mixed"));
+        assert!(mixed.contains(&"--reads".to_string()) && mixed.contains(&"--budget".to_string()), "{mixed:?}");
+        for other in ["--profiles", "--queries", "--columns", "--replay", "--strict", "--order"] {
+            assert!(!mixed.contains(&other.to_string()), "{other}");
+        }
+        assert!(!options_in_lines(&long).contains(&"--reads".to_string()), "{long}");
+        assert_eq!(of_a_job(Cli::command(), &["help", "run"].map(str::to_string)), None);
+    }
+
+    /// The options that stand at the beginnings of lines.
+    fn options_in_lines(help: &str) -> Vec<String> {
+        let lines = help.lines().map(str::trim_start).filter(|line| line.starts_with('-'));
+        lines
+            .filter_map(|line| line.split_whitespace().find(|word| word.starts_with("--")))
+            .map(str::to_string)
+            .collect()
     }
 
     /// By their names, with dashes: short help names options in its words too.

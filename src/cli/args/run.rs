@@ -113,6 +113,10 @@ pub struct How {
     /// [default: asap]
     #[arg(long, value_name = "SPEED", value_parser = points::replay)]
     pub replay: Option<Replay>,
+    /// Refuse a store of `trace` that lets nothing expire, if the recording has times to live; without it they are left
+    /// out and counted
+    #[arg(long)]
+    pub strict: bool,
     #[command(flatten)]
     pub load: RequestArgs,
     #[command(flatten)]
@@ -191,9 +195,12 @@ pub struct How {
     /// has left (it may drop its owner's records)
     #[arg(long)]
     pub accept_unchecked: bool,
-    /// Show points and rates that noise disturbed, instead of "unclear"
+    /// Show points and rates that noise disturbed, instead of "unclear", and do not exit with 6 for noise
     #[arg(long, env = "KVFAIR_ACCEPT_NOISE", value_parser = clap::builder::FalseyValueParser::new())]
     pub accept_noise: bool,
+    /// Leave out targets whose store is not installed; without it they are an error
+    #[arg(long)]
+    pub skip_missing: bool,
     /// Print the trials in their order, and stop
     #[arg(long)]
     pub list: bool,

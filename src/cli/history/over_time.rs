@@ -10,9 +10,9 @@ use super::super::{Exit, Usage, complain, paged, print, typed};
 use super::decide;
 use crate::harness::load::{OtherMethod, Parts};
 use crate::harness::save;
-use crate::report::export;
 use crate::report::history::{self, HistoryReport, HistoryRun, OtherMethodRun};
 use crate::report::page::{self, Mask, RawResults};
+use crate::report::{export, json};
 
 /// What may be typed beside files. The other options are of runs.
 const OWN: [&str; 6] = ["--measure", "--svg", "--html", "--json", "--markdown", "--color"];
@@ -103,7 +103,7 @@ fn runs(files: &[PathBuf], are_named: bool) -> Result<Found> {
 
 fn told(report: &HistoryReport, look: &Look) -> Result<String> {
     Ok(match look {
-        Look { json: true, .. } => format!("{}\n", serde_json::to_string_pretty(report)?),
+        Look { json: true, .. } => json::object(&typed(), Exit::Ok, report)?,
         Look { markdown: true, .. } => {
             let grids = history::tables(report).into_iter();
             let tables =

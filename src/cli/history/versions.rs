@@ -4,6 +4,7 @@ use std::path::Path;
 
 use anyhow::{Context, Result, anyhow};
 
+use super::super::absent::{IfMissing, without_missing};
 use super::super::args::{Exec, History, How, Look, RunArgs};
 use super::super::measure::{Ran, measure, or_lost};
 use super::super::paged;
@@ -41,6 +42,7 @@ pub fn versions(args: History, job: &str, targets: Vec<String>) -> Result<Exit> 
         return Err(anyhow!(Usage(ONE_POINT.to_string())));
     }
     is_one_point(&plan)?;
+    without_missing(plan.chosen.clone(), |_| true, IfMissing::Refuse)?;
     if let Some(exit) = all_start(&plan)? {
         return Ok(exit);
     }

@@ -12,6 +12,7 @@ mod synthetic;
 
 use self::choices::{Ground, Lever, LeverValue};
 use self::parts::LeverSession;
+use super::absent::{IfMissing, without_missing};
 use super::args::{Levers, Look, RunArgs};
 use super::measure::or_lost;
 use super::planned::{plan_of, resolve_input};
@@ -79,6 +80,8 @@ fn answered(args: Levers, question: Question) -> Result<Exit> {
     let plan = plan_of(&run)?;
     is_one_point(&run, &plan)?;
     refusals::refuse(&plan.chosen, &Intent::Levers)?;
+    let is_needed = |one: &Chosen| run.own.exec.is_none() || one.adapter.server.is_some();
+    without_missing(plan.chosen.clone(), is_needed, IfMissing::Refuse)?;
     let ground = Ground { args: &run, kind, plan: &plan };
     let (levers, left_out) = choices::asked_for(&ground, choices::of(&ground), &names)?;
     let interrupt = Interrupt::listen().context("cannot listen for Ctrl-C")?;

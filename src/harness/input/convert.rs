@@ -46,6 +46,8 @@ pub struct InputSummary {
     pages: HashSet<u64>,
     /// Of a user and a page, each once.
     pairs: u64,
+    /// Pairs that stood there once more, and were dropped.
+    repeated: u64,
     /// The most pages of one user.
     most: u64,
     /// The pages of the unit that is being read: it may have one twice, or turn out to be bad.
@@ -103,7 +105,11 @@ impl InputSummary {
         }
         let over = if self.pages.len() == PAGES_MAX { "at least " } else { "" };
         let pages = of(self.pages.len() as u64, "page");
-        format!("{}, {over}{pages}, {}", of(self.units, "user"), of(self.pairs, "pair"))
+        let repeated = match self.repeated {
+            0 => String::new(),
+            repeated => format!(", {} dropped", of(repeated, "duplicate pair")),
+        };
+        format!("{}, {over}{pages}, {}{repeated}", of(self.units, "user"), of(self.pairs, "pair"))
     }
 
     /// The unit is good.
@@ -273,7 +279,10 @@ impl Work<'_> {
         self.each_row(table, |work, row| {
             let pair = cell(row, user, "user").and_then(|user| Ok((user, cell(row, page, "page")?)));
             match pair {
-                Ok((user, page)) => sorter.push(user.as_bytes(), page.as_bytes())?,
+                Ok((user, page)) => {
+                    sorter.push(user.as_bytes(), page.as_bytes())?;
+                    work.seen.repeated += 1;
+                }
                 Err(what) => return Ok(Err(what)),
             }
             if work.errand.interrupt.is_set() {
@@ -293,6 +302,7 @@ impl Work<'_> {
                 pages = 0;
             }
             pages += 1;
+            self.seen.repeated -= 1;
             self.add(page, pages)
         })?;
         if last.is_some() {
@@ -408,7 +418,7 @@ mod tests {
             let errand =
                 Errand { source: &source, settings: &settings, scratch, out, sorted_bytes, interrupt: &interrupt };
             let seen = convert(&errand, &shape, &|what| what.to_string()).unwrap();
-            assert_eq!(seen.in_words(&shape), "31 users, 53 pages, 1,643 pairs");
+            assert_eq!(seen.in_words(&shape), "31 users, 53 pages, 1,643 pairs, 357 duplicate pairs dropped");
             assert_eq!(fs::read_dir(scratch).unwrap().count(), 1, "only what was made");
             fs::read_to_string(&errand.out).unwrap()
         };

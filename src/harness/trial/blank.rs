@@ -34,6 +34,7 @@ impl Bench<'_> {
                 plus_minus: plan.blocks.plus_minus,
                 answers_only: plan.answers_only,
                 accepts_noise: plan.accepts_noise,
+                needs_s: plan.needs_s,
                 pinned: plan.pinned.clone(),
                 sizes: plan.sizes.clone(),
                 orders: plan.orders.clone(),

@@ -27,7 +27,7 @@ const TABLE_ROWS: usize = 20;
 
 /// How messages are read out of an input that begins like this.
 pub fn recognise(sample: &InputSample<'_>, read_as: &ReadAs) -> Result<Recognised, String> {
-    sample.must_not_be_utf16(EXPECTED)?;
+    sample.must_be_text(EXPECTED)?;
     let lines = sample.lines();
     if lines.is_empty() {
         return Err(sample.fault("no line in it", EXPECTED, ""));

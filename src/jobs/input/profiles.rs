@@ -82,7 +82,7 @@ const PAIRS_SHARE: f64 = 0.9;
 /// How profiles are read out of an input that begins like this.
 pub fn recognise(sample: &InputSample<'_>, read_as: &ReadAs) -> Result<Recognised, String> {
     let fault = |what: &str, hint: &str| Err(sample.fault(what, EXPECTED, hint));
-    sample.must_not_be_utf16(EXPECTED)?;
+    sample.must_be_text(EXPECTED)?;
     let lines = sample.lines();
     let Some((_, first)) = lines.first() else { return fault("no line in it", "") };
     let asked = read_as.form.as_str();

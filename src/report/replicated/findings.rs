@@ -100,12 +100,22 @@ const FAR: f64 = 2.0;
 /// The same answer reproduces a finding, and another one contradicts it.
 fn by_answer(finding: &PageFinding, there: &[PageFinding], _: bool) -> JudgedClaim {
     let Some(other) = there.iter().find(|other| other.about == finding.about) else {
-        return judged(Judgement::Untold, "it was not measured there".to_string());
+        return judged(Judgement::Untold, not_measured(finding, there));
     };
     match (&finding.answer, &other.answer) {
         (Some(one), Some(another)) if one == another => judged(Judgement::Reproduced, other.evidence.clone()),
         (Some(_), Some(_)) => judged(Judgement::Contradicted, format!("{}, {}", other.words, other.evidence)),
         _ => judged(Judgement::Untold, other.evidence.clone()),
+    }
+}
+
+/// A pilot may have chosen another value of the same lever there: `via batch`, `?io-threads=2`.
+fn not_measured(finding: &PageFinding, there: &[PageFinding]) -> String {
+    let lever = |about: &str| about.rfind(['=', ' ']).map(|end| about[..=end].to_string());
+    let is_of_lever = |other: &&PageFinding| lever(&other.about) == lever(&finding.about);
+    match there.iter().find(is_of_lever) {
+        Some(other) => format!("a pilot chose another value there: {}", other.about),
+        None => "it was not measured there".to_string(),
     }
 }
 
