@@ -11,7 +11,7 @@ fn real_stores_are_not_blamed_whatever_else_the_machine_does() {
     let desk = Desk::new();
     let spinners = so_many_spinners(&desk, 1);
     let files = ["--output", "out.jsonl", "--html", "growth.html"];
-    let said = desk.run(&[&["growth", "ram", "lmdb", "redis+unix", "--budget", "10s", "--json"], &files[..]].concat());
+    let said = desk.run(&[&["growth", "ram", "lmdb", "redis+unix", "--budget", "30s", "--json"], &files[..]].concat());
     drop(spinners);
     let json: Value = serde_json::from_str(&said.out).unwrap_or_else(|_| panic!("{}{}", said.out, said.err));
     let grown = json["rows"].as_array().expect("rows");
