@@ -50,7 +50,7 @@ fn a_planted_fault_is_found_by_the_cpu_of_its_trial() {
         record
     });
     desk.file("repeated.jsonl", lines(&repeated.collect::<Vec<_>>()));
-    let grown = desk.json(&["repeated.jsonl"]).as_array().expect("growths").clone();
+    let grown = desk.json(&["repeated.jsonl"])["rows"].as_array().expect("growths").clone();
     assert!(found(&grown).contains(&"bad get batch".to_string()), "{grown:?}");
     let get = grown.iter().find(|one| one["part"] == "get" && one["over"] == "batch").expect("of a get-many");
     // Each of the n keys costs n times as much.

@@ -143,5 +143,5 @@ fn questions_without_an_answer() {
     let without = Desk::with_only(&[]);
     std::fs::create_dir(without.home().join("k")).expect("a directory");
     without.file("k/kvfair-kept.json", r#"{"durability":"none","settings":{}}"#);
-    without.run(&["query", "redis:k", "ba"]).exits(1).complains("apt install redis-server");
+    without.run(&["query", "redis:k", "ba"]).exits(3).complains("apt install redis-server");
 }

@@ -293,7 +293,7 @@ fn words_are_looked_up_by_hand() {
             "        2  tea\n        2  tea in\n        2  in\n        0  in april\n        0  april\n"
         );
         desk.run(&["lookup", &place, "!"]).exits(1).complains("no word in '!'");
-        desk.run(&["query", &place, ""]).exits(1).complains(&format!("{place} holds no page \"\""));
+        desk.run(&["query", &place, ""]).exits(1).complains(&format!("hint: kvfair lookup {place} WORD"));
     }
     desk.run(&["lookup", "lmdb:lookup/lmdb"]).exits(2);
     desk.run(&["lookup", "lmdb:none", "tea"]).exits(1).complains("there is nothing at none");

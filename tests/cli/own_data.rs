@@ -88,7 +88,11 @@ fn the_same_likes_in_every_form_have_the_same_answer() {
             &[],
             format!("CSV pairs: {of}"),
         ),
-        (format!("user\tpage\n{}", tabs(PAIRS)), &[], format!("TSV pairs: {of}; the first line is a header")),
+        (
+            format!("user\tpage\n{}", tabs(PAIRS)),
+            &[],
+            format!("TSV pairs: {of}, 1 duplicate pair dropped; the first line is a header"),
+        ),
         (PAIRS.replace('\n', ",,\n"), &[], format!("CSV pairs: {of}")),
         (tabs(PAIRS), &["--format", "tsv-pairs"], format!("TSV pairs: {of}")),
         (
@@ -100,7 +104,11 @@ fn the_same_likes_in_every_form_have_the_same_answer() {
         (format!("\u{feff}\n{}", tabs(PROFILES)), &[], format!("TSV profiles: {all}")),
         ("Ann,Tea,Rain,\"a, b\",\nBob,Rain,Tea,,\n7,Tea,42,,\n".to_string(), &[], format!("CSV profiles: {all}")),
         (wide.clone(), &["--columns", "1,2"], format!("CSV pairs: {of}")),
-        (format!("user,page,date,n\n{wide}"), &[], format!("CSV pairs: {of}; the first line is a header")),
+        (
+            format!("user,page,date,n\n{wide}"),
+            &[],
+            format!("CSV pairs: {of}, 1 duplicate pair dropped; the first line is a header"),
+        ),
         (
             format!("{header}{moved}"),
             &["--columns", "WHO,page title"],

@@ -133,7 +133,7 @@ fn data_of_a_users_own_goes_with_a_bundle_and_is_asked_for_by_a_page() {
 
 /// Neither the first look nor a comparison needs a command that was typed as a run.
 #[test]
-fn what_is_not_here_cannot_be_told() {
+fn a_run_whose_stores_are_not_installed_is_not_repeated() {
     let desk = Desk::with_only(&[]);
     let compare = json!(["compare", "--base", "redis", "--head", "redis+unix", "--profiles", "50", "--blocks", "1"]);
     for (place, command) in [json!([]), compare].into_iter().enumerate() {
@@ -146,16 +146,11 @@ fn what_is_not_here_cannot_be_told() {
         desk.file(&name, lines(&all));
         desk.run(&["bundle", &name]).exits(0);
         let bundle = name.replace("jsonl", "tar.zst");
-        desk.run(&["rerun", &bundle]).exits(3).complains("redis: there is no redis-server on PATH");
-        if place == 1 {
-            continue;
+        for more in [&[][..], &["--skip-missing"]] {
+            let said = desk.run(&[&["rerun", &bundle][..], more].concat());
+            said.exits(3).complains("redis: there is no redis-server on PATH");
         }
-        let said = desk.run(&["rerun", &bundle, "--skip-missing"]);
-        said.exits(6).shows("redis over a Unix socket is faster than over TCP: redis+unix: missing");
-        said.shows("SHA-256 of the data: ").shows("kvfair: 0.1.0, here 0.2.0");
-        said.shows(" claims reproduced, 0 contradicted, ");
-        let newest = desk.records().pop().expect("a record");
-        assert_eq!(newest["run"]["command"][0], "run", "it can be run again");
+        assert!(desk.records().is_empty(), "nothing was run");
     }
 }
 
