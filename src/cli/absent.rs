@@ -3,9 +3,10 @@
 use anyhow::{Result, anyhow};
 
 use super::complain;
+use crate::harness::batch::version;
 use crate::harness::plan::Chosen;
 use crate::harness::serve::{self, PROGRAM};
-use crate::stores::{Adapter, Place};
+use crate::stores::{Adapter, Place, batch};
 
 /// The error of a store that is not installed.
 #[derive(Debug)]
@@ -69,9 +70,10 @@ fn why(chosen: &Chosen) -> Option<String> {
 }
 
 fn missing(adapter: &Adapter) -> Option<String> {
-    match adapter.server {
-        Some(server) => serve::program(server).is_none().then(|| serve::not_here(server)),
-        None => (adapter.version)().err(),
+    match (adapter.server, batch::engine(adapter.name)) {
+        (Some(server), _) => serve::program(server).is_none().then(|| serve::not_here(server)),
+        (None, Some(engine)) => version(engine).err(),
+        (None, None) => (adapter.version)().err(),
     }
 }
 

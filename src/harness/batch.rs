@@ -50,7 +50,7 @@ impl Bench<'_> {
 }
 
 /// The version of an engine, or why it cannot be run here.
-fn version(engine: &Engine) -> Result<String, String> {
+pub fn version(engine: &Engine) -> Result<String, String> {
     let (program, arguments) = engine.version.split_first().expect("it has a command");
     let output = process::program(program).args(arguments).stdin(Stdio::null()).output();
     let output = output.map_err(|error| format!("{program} does not start: {error}"))?;

@@ -2,7 +2,7 @@
 
 pub mod agents;
 mod attend;
-mod batch;
+pub mod batch;
 pub mod bundle;
 pub mod check;
 pub mod child;

@@ -387,7 +387,7 @@ fn least(rows: &[Row], standing: &Standing<'_>, used: impl Fn(&Row) -> Option<f6
     if each.len() > TOLD {
         each.drain(1..each.len() - 1);
     }
-    let are = match equal.iter().all(|(row, _)| is_tied(standing, least, row)) {
+    let are = match equal.iter().all(|(row, _)| row.target == least.target || is_tied(standing, least, row)) {
         true => format!("are tied for {the_least} {what}"),
         false => format!("are{NOT_SEPARATED} at {the_least} {what}"),
     };

@@ -203,11 +203,7 @@ pub fn rough(rows: &[Row], has_cpu: bool) -> &'static str {
         let ratios = row.numbers.iter().flat_map(|numbers| [numbers.vs_best, cpu(numbers)]);
         ratios.flatten().any(|ratio| ratio.preliminary)
     };
-    if rows.iter().any(is_rough) {
-        "about: there are too few blocks for an exact interval, so it is rough."
-    } else {
-        ""
-    }
+    if rows.iter().any(is_rough) { "about: too few blocks for an exact interval" } else { "" }
 }
 
 /// Of the blocks that count: "noise ok", "noisy: 7 of 12 blocks disturbed, all count".

@@ -378,7 +378,7 @@ def the_charts_of_growth_have_its_numbers(looked):
     charts = looked.script("""return [...document.querySelectorAll('figure details')].map(one => [one.textContent,
         [...one.querySelectorAll('tr')].map(row => [...row.cells].map(cell => cell.textContent))])""")
     compared = 0
-    for one in grown:
+    for one in grown["rows"]:
         title = titles[one["over"]].format(one["part"])
         found = [rows for text, rows in charts if text.startswith(f"Numbers: {title}")]
         looked.must(len(found) == 1, f"growth: {len(found)} charts '{title}'")

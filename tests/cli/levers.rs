@@ -71,7 +71,7 @@ fn a_store_is_measured_with_each_lever_and_the_file_shows_the_same() {
     );
     // Many ops of one key each against one op of the store's own a profile.
     assert!(said.out.contains(" -> "), "no counters:\n{}", said.out);
-    has_the_control_that_costs_least(&records);
+    has_a_control(&records);
     let levels = labels(&records, "durability");
     assert_eq!(levels.into_iter().collect::<Vec<_>>(), ["redis"]);
     said.shows("crash: ").shows("power: ");
@@ -92,14 +92,13 @@ fn a_store_is_measured_with_each_lever_and_the_file_shows_the_same() {
     is_told_where_it_was_cut_off(&desk, &records);
 }
 
-/// The base takes many times as long as all levers together: twice in each fresh block it would cost most of the time.
-fn has_the_control_that_costs_least(records: &[Value]) {
+/// Which target that is depends on what each took in a pilot: see `scheduler::controls`.
+fn has_a_control(records: &[Value]) {
     let fresh = records.iter().filter(|record| record["levers"]["part"]["kind"] == "confirm");
     let fresh: Vec<&Value> = fresh.collect();
     let controls = fresh.iter().filter(|record| record["aa_control"] == true);
     let controls: Vec<&Value> = controls.map(|record| &record["target"]["label"]).collect();
     assert_eq!(controls.is_empty(), fresh.is_empty(), "a control in fresh blocks");
-    assert!(!controls.iter().any(|label| **label == "redis"), "{controls:?}");
 }
 
 /// As a kill or Ctrl-C leaves a file: in the middle of a block, or between two of them.
@@ -222,7 +221,7 @@ fn what_is_no_lever_or_cannot_be_changed_is_refused_by_name() {
 fn a_store_that_is_not_here_says_so() {
     let desk = Desk::with_only(&[]);
     let said = desk.run(&["levers", "fans", "redis", "--profiles", "50", "--blocks", "4"]);
-    said.exits(3).shows("too little was measured");
+    said.exits(3).complains("kvfair: redis: there is no redis-server on PATH; get it: ");
 }
 
 /// The short form: each lever alone, at most five lines, and no set.
