@@ -197,7 +197,7 @@ fn a_search_for_the_highest_rate_is_shared() {
     let desk = Desk::new();
     let server = common::start("redis", Transport::Tcp);
     let find =
-        ["find-max", "getset", "--only", "get", "--slo", "p99:200ms", "--step", "1", "--budget", "15s", "--json"];
+        ["find-max", "getset", "--only", "get", "--slo", "p99:200ms", "--step", "1", "--budget", "25s", "--json"];
     let shared = ["--agents", "3", "--clients", "3", "--records", "100", "--output", "out.jsonl"];
     let url = url_of(&server);
     let said = desk.run(&[&find[..], &shared[..], &[&url]].concat());

@@ -34,7 +34,7 @@ fn a_program_that_would_outlast_the_budget_is_ended() {
     desk.no_process_is_left();
 }
 
-/// One that stands still in the pilot takes no more than its part of the time; the others get the rest. Whether the rest
+/// One that stands still in the pilot takes no more than its part of the time; the others get the rest. Whether that
 /// suffices for a verdict depends on the machine, and so does the exit code.
 #[test]
 fn who_takes_half_of_the_time_for_a_pilot_is_left_out_and_says_so() {
