@@ -198,7 +198,7 @@ pub fn unseen_in_words(rows: &[Row], standings: &Standings<'_>, said: &str) -> O
     let share = percent(unseen(rows, standings)?);
     Some(match said.contains(TIED) {
         true => format!("Ties may hide differences below {share}."),
-        false => format!("A difference below {share} cannot be detected."),
+        false => format!("Differences below {share} are not detected."),
     })
 }
 

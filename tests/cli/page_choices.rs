@@ -193,9 +193,9 @@ fn what_is_not_separated_from_the_first_is_said_first() {
     // Their interval is wider than the noise floor.
     let open = "redis (0.88 s) and redis+unix (0.89 s) are not separated: too few blocks, about ";
     assert!(first.starts_with(open) && first.ends_with(" would do"), "{first}");
-    assert!(!rest.contains("is faster") && rest.contains("A difference below ") && !rest.contains("tied"), "{rest}");
+    assert!(!rest.contains("is faster") && rest.contains("Differences below ") && !rest.contains("tied"), "{rest}");
     assert!(one_line(&said.out).contains(&format!("{first}. ")), "{}", said.out);
-    says(&page, &["the order is not known", "A difference below "]);
+    says(&page, &["the order is not known", "Differences below "]);
 }
 
 /// The same trials twice differ by nothing, and those that differ from themselves make the run noisy.
