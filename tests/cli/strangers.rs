@@ -228,7 +228,8 @@ fn a_process_that_asks_a_server_has_a_limit_of_memory() {
     let limit_of = |target: &str| {
         let desk = Desk::new();
         let started = Started::new(desk.kvfair(&["run", "fans", "--profiles", "2000", "--blocks", "1", target]));
-        let trial = desk.wait_until_busy(Desk::trials, 0.01);
+        // A process that has used so much has taken its task, and with it the limit.
+        let trial = desk.wait_until_busy(Desk::trials, 0.1);
         let limits = std::fs::read_to_string(format!("/proc/{trial}/limits")).expect("it runs");
         started.wait().exits(0);
         let line = limits.lines().find_map(|line| line.strip_prefix("Max data size")).expect("a limit of data");
