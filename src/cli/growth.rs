@@ -59,7 +59,7 @@ pub fn growth(args: &Growth) -> Result<Exit> {
     };
     match failure {
         _ if interrupt.is_set() => or_lost(Ok(Exit::Interrupted), lost),
-        // Whoever repeats a run has not typed its budget.
+        // A rerun has the budget of the first run, which its user did not type.
         Some(error) if is_refused && args.again.is_some() => {
             complain(&format!("kvfair: {}", error.to_string().lines().next().unwrap_or_default()));
             or_lost(Ok(Exit::Inconclusive), lost)

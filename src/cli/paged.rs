@@ -39,7 +39,7 @@ pub fn is_to_be_new(look: &Look) -> Result<()> {
 pub struct PageFindings<'a> {
     pub heading: Option<String>,
     pub tables: Vec<Grid>,
-    /// What is claimed besides what the run's own table claims.
+    /// Claims that the run's own table does not have.
     pub claims: Vec<ClaimJson<'a>>,
     /// The picture of versions.
     pub versions: Option<StepChart>,

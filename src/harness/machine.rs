@@ -82,7 +82,7 @@ pub fn free_memory_bytes() -> Option<u64> {
     None
 }
 
-/// The share of the free memory that a child of ours may have: the rest is the server's, and of all that runs besides.
+/// The share of the free memory that a child of ours may have: the rest is for the server and other programs.
 pub const MEMORY_SHARE: f64 = 0.75;
 
 /// Memory that a process of ours can have, in bytes: what is free, and no more than its limit or a container's.

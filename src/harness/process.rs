@@ -119,7 +119,7 @@ impl Drop for Leashed {
     }
 }
 
-/// How a child ended, without waiting for it: as long as nobody does, no other process gets its id.
+/// How a child ended. It is not reaped: until it is, no other process gets its id.
 #[cfg(target_os = "linux")]
 fn ended(child: &mut Child) -> Option<ExitStatus> {
     use nix::sys::wait::{Id, WaitStatus, waitid};
@@ -363,7 +363,7 @@ mod tests {
         let status = leash.wait_at_most(Duration::from_secs(60)).expect("it ends");
         assert_eq!(in_words(status), "exit code 3");
         let stat = || std::fs::read_to_string(format!("/proc/{}/stat", leash.id())).unwrap_or_default();
-        assert!(stat().contains(") Z "), "nobody has waited for it: '{}'", stat());
+        assert!(stat().contains(") Z "), "it is not reaped: '{}'", stat());
         leash.kill();
         let reaped = std::fs::exists(format!("/proc/{}", leash.id()));
         assert!(!reaped.expect("an answer"), "it is waited for");

@@ -193,7 +193,7 @@ pub fn fill_in(rows: &mut [Row], records: &[Record], standings: &Standings<'_>) 
     Ok(())
 }
 
-/// CPU of the job beside whoever of those used least that [`least_cpu`] chooses from, by target.
+/// CPU of the job beside the least of the targets that [`least_cpu`] chooses from, by target.
 fn cpu_vs_least(rows: &[Row], standings: &Standings<'_>) -> BTreeMap<String, Versus> {
     let (Some(cpu), Some(least)) = (standings.cpu(), least_cpu(rows)) else { return BTreeMap::new() };
     let is_in = |row: &&Row| row.numbers.is_some() && row.status.is_of_a_store() && row.baseline == least.baseline;

@@ -43,7 +43,7 @@ pub struct KeysFound {
     ours: HashMap<Box<[u8]>, Ours>,
     /// Keys of the run that hold something else.
     others: HashSet<Box<[u8]>>,
-    /// Bytes of the longest answer that is of ours. Whoever gives a longer one holds something else.
+    /// Bytes of the longest answer to what kvfair wrote. A longer one is refused.
     answer_bytes: u64,
 }
 
