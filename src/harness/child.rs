@@ -56,9 +56,8 @@ impl Child {
         let spawn = if task.is_supervisor() { Leashed::spawn_supervisor } else { Leashed::spawn };
         let child = Child::spawn(command, spawn, log);
         let mut child = child.with_context(|| format!("cannot start the process of a {name}"))?;
-        if child.write(&line).is_err() {
-            bail!("the process of a {name} died: {}", child.ending());
-        }
+        // An error means that it is dead, which `next` notices: whoever waits for its events says how it ended.
+        let _ = child.write(&line);
         Ok(child)
     }
 
@@ -189,4 +188,30 @@ pub(super) fn abort_on_panic() {
         told(panic);
         std::process::abort();
     }));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::harness::task::ProxyTask;
+
+    #[test]
+    fn a_child_that_dies_before_it_has_read_its_task_is_a_child_that_died() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let log = directory.path().join("log");
+        // More than a pipe holds, so that the task cannot be written whole before the child ends.
+        let server = crate::stores::Place::Path(PathBuf::from("x".repeat(1 << 20)));
+        let task = Task::Proxy(ProxyTask {
+            server,
+            delay: Duration::ZERO,
+            clients: 1,
+            lets_in: None,
+            directory: directory.path().to_path_buf(),
+        });
+        let killed = ["sh", "-c", "echo short of memory >&2; kill -9 $$"].map(String::from);
+        let mut child = Child::start(&killed, &task, &log).expect("it was started");
+        assert!(matches!(child.next(ENDING), Err(RecvTimeoutError::Disconnected)));
+        assert!(child.was_killed());
+        assert!(child.ending().ends_with("; it said: short of memory"), "{}", child.ending());
+    }
 }

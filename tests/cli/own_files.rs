@@ -97,23 +97,25 @@ fn where_files_cannot_be_locked_nothing_of_an_earlier_run_is_removed() {
         let inject = ["-f", "-qq", "-o", "/dev/null", "-e", "trace=flock", "-e", "inject=flock:error=ENOLCK", kvfair];
         Started::new(desk.command("strace", &[&inject[..], arguments].concat()))
     };
-    // One run without locks, and one with them, both killed.
-    let runs = [
-        without_locks(&["run", "--blocks", "1", "--exec", WAITS, "lmdb"]),
-        Started::new(desk.kvfair(&["run", "--blocks", "1", "--exec", WAITS, "lmdb"])),
-    ];
-    wait_for("both programs", || (desk.trials().len() == 2 && desk.scratch().len() == 2).then_some(()));
+    // One run without locks, and one with them, both killed. The second begins when the program of the first runs:
+    // before that, a trial that starts a program is two processes for a moment.
+    let first = without_locks(&["run", "--blocks", "1", "--exec", WAITS, "lmdb"]);
+    wait_for("its program", || desk.processes_named("sleep").first().copied());
+    let second = Started::new(desk.kvfair(&["run", "--blocks", "1", "--exec", WAITS, "lmdb"]));
+    wait_for("both trials", || (desk.trials().len() == 2 && desk.scratch().len() == 2).then_some(()));
     let kvfairs = desk.processes_named("kvfair");
     kvfairs.into_iter().for_each(|pid| signal(pid, Signal::SIGKILL));
-    runs.into_iter().for_each(|run| drop(run.wait()));
+    [first, second].into_iter().for_each(|run| drop(run.wait()));
     desk.file("on", "");
     desk.no_process_is_left();
     let both = desk.scratch();
     without_locks(SHORT).wait().exits(0);
     assert_eq!(desk.scratch(), both, "nothing is known of either");
-    desk.run(SHORT).exits(0);
-    let left = desk.scratch();
-    assert_eq!(left.len(), 1, "the one that could be locked is gone");
+    // The kernel releases the lock of a killed process some moments after it has closed the process's directory.
+    let left = wait_for("the one that could be locked is gone", || {
+        desk.run(SHORT).exits(0);
+        Some(desk.scratch()).filter(|left| left.len() == 1)
+    });
     std::fs::remove_dir_all(desk.tmp().join(&left[0])).expect("our own directory");
 }
 
