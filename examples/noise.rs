@@ -1,4 +1,5 @@
-//! Records a machine's noise as `tests/data/noise.txt` holds it: how long the same piece of work takes, every 20 ms.
+//! Records a machine's noise as `crates/stats/tests/data/noise.txt` holds it: how long the same piece of work takes,
+//! every 20 ms.
 //! `cargo run --release --example noise > noise.txt` takes ten minutes; `-- 60` one.
 
 use std::hint::black_box;

@@ -1,10 +1,9 @@
-//! What needs neither servers nor a quiet machine: codecs, input, embedded stores, statistics, rules, documents.
+//! What needs neither servers nor a quiet machine: codecs, input, embedded stores, rules, documents.
 
 mod common;
 
 mod allocations;
 mod cached;
-mod campaigns;
 mod circles;
 mod contract;
 mod documents;

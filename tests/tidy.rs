@@ -123,13 +123,16 @@ impl Source {
     }
 }
 
-/// All below a folder. The code of the program, "src", is also in crates.
+/// All below a folder, and below the same folder of each crate.
 fn sources(directory: &str) -> Vec<Source> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let mut found = Vec::new();
     collect(&root.join(directory), &mut found);
-    if directory == "src" {
-        collect(&root.join("crates"), &mut found);
+    for of_a_crate in fs::read_dir(root.join("crates")).unwrap() {
+        let of_a_crate = of_a_crate.unwrap().path().join(directory);
+        if of_a_crate.is_dir() {
+            collect(&of_a_crate, &mut found);
+        }
     }
     assert!(!found.is_empty(), "no sources below {directory}");
     let read = |path: PathBuf| Source {

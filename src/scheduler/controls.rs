@@ -2,9 +2,7 @@
 //! out from each other on this machine.
 
 use crate::harness::plan::{Plan, Took};
-
-/// The longer control costs at most so much of a block without controls.
-const COSTS: f64 = 0.25;
+use crate::stats::controls::among_these;
 
 /// The places of the plan's A/A controls, two at most. Baselines are none of them where there is anything else.
 ///
@@ -21,22 +19,12 @@ pub fn choose(plan: &Plan, took: impl Fn(usize) -> Option<Took>, may_be: impl Fn
     }
     let known: Vec<(usize, Took)> = among.iter().filter_map(|place| Some((*place, took(*place)?))).collect();
     let block_s: f64 = (0..plan.chosen.len()).filter_map(&took).map(|took| took.all_s).sum();
-    let controls = among_these(&known.iter().map(|(_, took)| *took).collect::<Vec<_>>(), block_s);
+    let (job_s, all_s): (Vec<f64>, Vec<f64>) = known.iter().map(|(_, took)| (took.job_s, took.all_s)).unzip();
+    let controls = among_these(&job_s, &all_s, block_s);
     if controls.is_empty() {
         return among.first().copied().into_iter().collect();
     }
     controls.into_iter().map(|index| known[index].0).collect()
-}
-
-/// Which targets to run twice in each block, by their places in `took`: the shortest, whose noise is the largest share
-/// of a trial, and the longest that costs at most a quarter of a block of `block_s` seconds. That one is left out where
-/// it is the shortest itself, or where none is so cheap. Nothing where there are no targets.
-pub fn among_these(took: &[Took], block_s: f64) -> Vec<usize> {
-    let mut order: Vec<usize> = (0..took.len()).collect();
-    order.sort_by(|one, other| took[*one].job_s.total_cmp(&took[*other].job_s));
-    let shortest = order.first().copied();
-    let longest = order.iter().rev().copied().find(|place| took[*place].all_s <= block_s * COSTS);
-    shortest.into_iter().chain(longest.filter(|longest| Some(*longest) != shortest)).collect()
 }
 
 /// What a target took, of some that are known by their labels.
@@ -53,16 +41,6 @@ mod tests {
     fn chosen(targets: &[(&str, bool)], took_s: &[f64]) -> Vec<usize> {
         let took = |place: usize| Some(Took { job_s: took_s[place], all_s: took_s[place] + 0.1 });
         choose(&plan_of(targets), took, |_| true)
-    }
-
-    #[test]
-    fn the_shortest_and_the_longest_that_a_quarter_of_a_block_pays_for() {
-        let four = [("a", false), ("b", false), ("c", false), ("d", false)];
-        assert_eq!(chosen(&four, &[1.0, 0.012, 2.0, 9.0]), [1, 2], "the longest costs most of a block");
-        assert_eq!(chosen(&four, &[1.0, 1.0, 1.0, 1.0]), [0, 3]);
-        assert_eq!(chosen(&four, &[0.01, 5.0, 5.0, 5.0]), [0], "none is cheap enough but the shortest itself");
-        assert_eq!(chosen(&four[..2], &[1.0, 2.0]), [0]);
-        assert_eq!(chosen(&four[..1], &[1.0]), [0]);
     }
 
     #[test]

@@ -92,11 +92,11 @@ fn eight_writers_begin_on_a_server_without_tables() {
         let server = common::start(store, Transport::Tcp);
         let url = format!("{store}://127.0.0.1:{}", relay(port_of(&server), wait, Box::new(|said| said)));
         let results = format!("{store}.jsonl");
-        let said = ngrams(&desk, &results, &[&url, "--messages", "400", "--via", "batch", "--agents", "8"]);
+        let said = ngrams(&desk, &results, &[&url, "--messages", "80", "--via", "batch", "--agents", "8"]);
         said.exits(0);
         let record = &desk.record_in(&results);
         is_right(record);
-        assert_eq!(shares(record), [50; 8], "{store}");
+        assert_eq!(shares(record), [10; 8], "{store}");
     }
 }
 

@@ -4,6 +4,7 @@ pub mod across;
 pub mod arrivals;
 pub mod averages;
 pub mod change;
+pub mod controls;
 pub mod floor;
 pub mod growth;
 pub mod holm;

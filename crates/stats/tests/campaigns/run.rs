@@ -1,11 +1,10 @@
 //! A run without stores: blocks of trials one after another on a machine, by the design that docs/method.md describes.
 
-use kvfair::harness::plan::Took;
-use kvfair::scheduler::controls;
-use kvfair::stats::floor::{self, Control};
-use kvfair::stats::paired::LogRatios;
-use kvfair::stats::rank::Campaign;
-use kvfair::stats::sample::Sample;
+use kvfair_stats::controls;
+use kvfair_stats::floor::{self, Control};
+use kvfair_stats::paired::LogRatios;
+use kvfair_stats::rank::Campaign;
+use kvfair_stats::sample::Sample;
 
 use super::noise::{Machine, Noise, PIECES, Random};
 
@@ -89,8 +88,7 @@ impl Design {
             of.true_cost() * factor(target, block) * machine.trial(of.pieces) * own * bias
         };
         let pilot: Vec<f64> = (0..targets).map(|target| trial(&mut random, target, 0)).collect();
-        let took: Vec<Took> = pilot.iter().map(|job_s| Took { job_s: *job_s, all_s: *job_s }).collect();
-        let controls = controls::among_these(&took, pilot.iter().sum());
+        let controls = controls::among_these(&pilot, &pilot, pilot.iter().sum());
         let trials: Vec<usize> = (0..targets).chain(controls.iter().copied()).collect();
         let mut costs = vec![Vec::new(); trials.len()];
         let mut order = Vec::new();

@@ -1,8 +1,8 @@
 //! Intervals beside the best of a table: whether all of them hold the true ratios together, by number of targets and
 //! blocks, by noise, and where the width of intervals ends the run.
 
-use kvfair::stats::paired::LogRatios;
-use kvfair::stats::rank::{Campaign, needed_blocks};
+use kvfair_stats::paired::LogRatios;
+use kvfair_stats::rank::{Campaign, needed_blocks};
 
 use super::binomial::lower_bound;
 use super::equal::median;

@@ -1,6 +1,6 @@
 //! Whether true differences are found, and whether "at least so much" is true of them.
 
-use kvfair::stats::rank::Claim;
+use kvfair_stats::rank::Claim;
 
 use super::binomial::lower_bound;
 use super::equal::{median, plus_minus};

@@ -1,7 +1,7 @@
 //! Change points tried on series whose true steps are known. A number is the ratio of a target to the baseline of its
 //! own run: what a machine does to all of a run is in none of them. The sd is that of these ratios between runs.
 
-use kvfair::stats::change::{Change, RunSeries, changes};
+use kvfair_stats::change::{Change, RunSeries, changes};
 
 use super::each;
 use super::noise::Random;

@@ -1,7 +1,8 @@
 //! The statistics tried on thousands of runs whose true differences are known: equal targets are not claimed to differ,
-//! differences are found, and each step of the design is needed. `cargo test --test quick campaigns -- --nocapture`
-//! tries 2,000 runs a cell; `cargo test --test quick campaigns -- --ignored --nocapture` tries 10,000 and prints what
-//! docs/statistics.md quotes. Seeds are counted from 1; none was chosen.
+//! differences are found, and each step of the design is needed. Behind
+//! `cargo test --package kvfair-stats --test campaigns --`, `--nocapture` tries 2,000 runs a cell, and
+//! `--ignored --nocapture` tries 10,000 and prints what docs/statistics.md quotes. Seeds are counted from 1; none was
+//! chosen.
 
 mod best;
 mod binomial;
@@ -13,10 +14,10 @@ mod noise;
 mod power;
 mod run;
 
-use kvfair::stats::paired::LogRatios;
-use kvfair::stats::parallel;
-use kvfair::stats::rank::Campaign;
-use kvfair::stats::shift::{self, Course, Drift};
+use kvfair_stats::paired::LogRatios;
+use kvfair_stats::parallel;
+use kvfair_stats::rank::Campaign;
+use kvfair_stats::shift::{self, Course, Drift};
 
 use noise::{Machine, Noise, PIECES, UNQUIET};
 use run::{Design, Order, Run, Stop};

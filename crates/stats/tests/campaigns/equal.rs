@@ -1,7 +1,7 @@
 //! Whether equal targets are claimed to differ: by number of targets and blocks, by noise, and where targets differ in
 //! length or in how noisy they are.
 
-use kvfair::stats::sample::Sample;
+use kvfair_stats::sample::Sample;
 
 use super::binomial::lower_bound;
 use super::noise::Noise;

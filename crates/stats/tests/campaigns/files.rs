@@ -1,7 +1,7 @@
 //! `kvfair compare OLD NEW`: two runs on one machine at different times, in which every target is the same.
 
-use kvfair::stats::across::{TwoRuns, TwoRunsTarget, across};
-use kvfair::stats::sample::Sample;
+use kvfair_stats::across::{TwoRuns, TwoRunsTarget, across};
+use kvfair_stats::sample::Sample;
 
 use super::binomial::lower_bound;
 use super::noise::Noise;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use kvfair::stats::levers::{
+use kvfair_stats::levers::{
     Confirmation, Confirmed, Gain, LeverSet, confirmation, contrasts, first_set, gains, next_set, sets,
 };
 
