@@ -20,6 +20,13 @@ pub fn digits(number: f64) -> String {
     format!("{number:.places$}")
 }
 
+/// What something is at most, with so many decimals: never less than it is.
+pub fn at_most(number: f64, decimals: usize) -> String {
+    let scale = 10_f64.powi(decimals as i32);
+    // What a product adds in its last bits is no step more.
+    format!("{:.decimals$}", (number * scale * (1.0 - 1e-12)).ceil() / scale)
+}
+
 /// Bytes, by powers of 1000 as disks and networks are sold: `812 B`, `9.1 kB`, `14 MB`, `1.2 GB`.
 pub fn bytes(count: u64) -> String {
     scaled(count as f64, &["B", "kB", "MB", "GB", "TB"])

@@ -16,6 +16,7 @@ use crate::model::disturbed::disturbed;
 use crate::model::effort::CLAIM_BLOCKS;
 use crate::model::load::Swept;
 use crate::model::record::{Outcome, Phase, Record};
+use crate::stats::rank::Unclaimed;
 
 impl Beside {
     /// Nothing of a target that is none of the standing.
@@ -29,6 +30,7 @@ impl Beside {
             slower: standing.is_less(best, target),
             noise_floor: bar.map(|bar| bar.floor),
             noisy: bar.is_some_and(|bar| bar.is_noisy),
+            tied: standing.unclaimed(target, best) == Some(Unclaimed::Tied),
         })
     }
 
@@ -193,7 +195,7 @@ pub fn cpu_sentence(points: &[Point]) -> String {
     if said.is_empty() { String::new() } else { format!("CPU per request: {}.", said.join("; ")) }
 }
 
-/// Of each group the best, those that cost more, and those of which no difference was found.
+/// Of each group the best, those that cost more, those that are tied with it, and those that are not separated from it.
 fn claims(compared: &[(&Point, Beside)], is_best: &str, as_much: &str) -> Vec<String> {
     let mut said = Vec::new();
     for (best, _) in compared.iter().filter(|(_, beside)| beside.is_best) {
@@ -201,19 +203,19 @@ fn claims(compared: &[(&Point, Beside)], is_best: &str, as_much: &str) -> Vec<St
         let slower = others().filter(|(_, beside)| beside.slower);
         let slower: Vec<String> =
             slower.map(|(point, beside)| format!("{} {}", point.target, beside.in_words())).collect();
-        let alike = |noisy: bool| -> String {
-            let alike = others().filter(|(_, beside)| !beside.slower && beside.noisy == noisy);
-            alike.map(|(point, _)| point.target.as_str()).collect::<Vec<_>>().join(", ")
+        let unclaimed = |tied: bool| -> String {
+            let unclaimed = others().filter(|(_, beside)| !beside.slower && beside.tied == tied);
+            unclaimed.map(|(point, _)| point.target.as_str()).collect::<Vec<_>>().join(", ")
         };
-        let (alike, hidden) = (alike(false), alike(true));
+        let (tied, open) = (unclaimed(true), unclaimed(false));
         if !slower.is_empty() {
             said.push(format!("{} {is_best}; {} {as_much}", best.target, slower.join(", ")));
         }
-        if !alike.is_empty() {
-            said.push(format!("no difference was found between {alike} and {}", best.target));
+        if !tied.is_empty() {
+            said.push(format!("{tied} and {} are tied", best.target));
         }
-        if !hidden.is_empty() {
-            said.push(format!("what differs between {hidden} and {} is within the noise", best.target));
+        if !open.is_empty() {
+            said.push(format!("{open} and {} are not separated", best.target));
         }
     }
     said

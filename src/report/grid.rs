@@ -205,6 +205,7 @@ mod tests {
             slower: true,
             noise_floor: Some(0.02),
             noisy: false,
+            tied: false,
         });
         let points = [point("ceiling", 5, 9_000.0), Point { beside, ..point("store", 5, 1_000.0) }];
         let headings: Vec<Vec<String>> = grids(&points, false, width())

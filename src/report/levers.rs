@@ -304,13 +304,16 @@ fn asked(record: &Record, base: &str) -> Vec<String> {
 }
 
 fn row(lever: &RunLever, place: usize, seen: &GainsSeen, records: &[Record]) -> Result<LeverRow> {
-    let of = |set: LeverSet| -> Vec<&Record> {
-        records.iter().filter(|record| set_of(record, &seen.run) == set && !record.aa_control).collect()
+    let counted = Counted::of(records).blocks;
+    let of = |set: LeverSet, counts: &dyn Fn(&Record) -> bool| -> Vec<&Record> {
+        let all = records.iter().filter(|record| set_of(record, &seen.run) == set && !record.aa_control);
+        all.filter(|record| counts(record)).collect()
     };
-    let (base, alone) = (of(LeverSet::BASE), of(LeverSet::BASE.with(place)));
+    let alone = LeverSet::BASE.with(place);
     let gain = |contrast| stats::gain(&seen.gains, contrast).copied();
     let last = seen.all.has(place).then(|| gain(Contrast::last(place, seen.all))).flatten();
-    let failed = alone.iter().find_map(|record| failure(record));
+    let failed = of(alone, &|_| true).iter().find_map(|record| failure(record));
+    let counts = |record: &Record| counted.contains(&record.block);
     Ok(LeverRow {
         name: lever.name.clone(),
         change: lever.change.clone(),
@@ -321,7 +324,7 @@ fn row(lever: &RunLever, place: usize, seen: &GainsSeen, records: &[Record]) -> 
         synthetic: None,
         not_in_all: lever.not_in_all.clone(),
         failed,
-        counters: store_stats::changed(&base, &alone, COUNTERS)?,
+        counters: store_stats::changed(&of(LeverSet::BASE, &counts), &of(alone, &counts), COUNTERS)?,
     })
 }
 

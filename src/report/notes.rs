@@ -96,7 +96,8 @@ fn agents(records: &[Record]) -> String {
     let (apart_ms, bound_ms) = (apart_s * 1e3, bounds_us.reduce(f64::max).map(|bound_us| bound_us / 1e3));
     // Without a part that all of them drove nothing is known of that.
     let together = bound_ms.map_or_else(String::new, |bound_ms| {
-        format!(". They began at most {apart_ms:.2} ms apart, by clocks known to {bound_ms:.2} ms")
+        let [apart_ms, bound_ms] = [apart_ms, bound_ms].map(|ms| units::at_most(ms, 2));
+        format!(". They began at most {apart_ms} ms apart, by clocks known to {bound_ms} ms")
     });
     let apart_ms: Vec<f64> = records.iter().flat_map(|record| record.agents_apart_ms.iter().copied()).collect();
     let again = apart_ms.iter().copied().reduce(f64::max).map_or_else(String::new, |most_ms| {

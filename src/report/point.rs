@@ -189,6 +189,8 @@ pub struct Beside {
     pub noise_floor: Option<f64>,
     /// Only the near end of `versus` may be told.
     pub noisy: bool,
+    /// Neither costs less than the other, and they do not differ by more than the noise floor.
+    pub tied: bool,
 }
 
 impl Point {

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use anyhow::{Result, anyhow};
 
+use super::standing::Counted;
 use super::table::{width, wrap};
 use crate::model::record::{Record, UNREAD};
 use crate::model::units;
@@ -110,7 +111,9 @@ type Counters = BTreeMap<String, [f64; 2]>;
 /// A line or more for each target, by name; nothing where no store says anything.
 pub fn section(records: &[Record]) -> Result<String> {
     let mut targets: BTreeMap<&str, Vec<&Record>> = BTreeMap::new();
-    for record in records.iter().filter(|record| record.took_s().is_some() && record.is_right()) {
+    let counted = Counted::of(records).blocks;
+    let counts = |record: &&Record| counted.contains(&record.block) && record.took_s().is_some() && record.is_right();
+    for record in records.iter().filter(counts) {
         targets.entry(&record.target.label).or_default().push(record);
     }
     let lines = targets.iter().filter_map(|(target, trials)| line(target, trials).transpose());
@@ -119,7 +122,7 @@ pub fn section(records: &[Record]) -> Result<String> {
         return Ok(String::new());
     }
     let heading = "what the stores say of themselves, from before the first phase that counts to after the final flush \
-                   (medians of trials; all of it is in the results file):";
+                   (medians of the trials that count; all of it is in the results file):";
     let heading = wrap(heading, width()).join("\n");
     Ok(format!("{heading}\n{}", lines.concat()))
 }

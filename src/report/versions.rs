@@ -280,7 +280,7 @@ impl VersionsReport {
             (Some(why), _) => format!("{between} nothing can be said: {why}."),
             _ if step.depends_on_data => format!("{between}: which is faster depends on the data."),
             (None, Some(unseen)) => {
-                format!("{between} no step is seen: one of {} or more is ruled out.", share(unseen))
+                format!("{between} no step is seen: one of {} or more is ruled out.", bound(unseen))
             }
             (None, None) => format!("{between} no step is seen."),
         }
@@ -437,8 +437,8 @@ fn level(marks: &[StepMark], places: &[usize]) -> StepLevel {
     StepLevel { first: places[0], last: places[places.len() - 1], number }
 }
 
-/// "4 %", "0.8 %".
-fn share(share: f64) -> String {
+/// A bound that is at least `share`: "12 %", "0.8 %".
+fn bound(share: f64) -> String {
     let percent = share * 100.0;
-    if percent < 10.0 { format!("{percent:.1} %") } else { format!("{percent:.0} %") }
+    format!("{} %", units::at_most(percent, usize::from(percent < 10.0)))
 }

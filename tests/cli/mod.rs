@@ -71,6 +71,7 @@ mod room;
 mod rtt;
 mod secrets;
 mod seeds;
+mod sentences;
 mod site;
 mod sizes;
 mod store_stats;

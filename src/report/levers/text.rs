@@ -159,7 +159,8 @@ pub(super) fn confirmed(enough: &EnoughLevers) -> String {
     };
     let blocks = seen.all.blocks;
     let high = seen.all.ratio.interval.bounds().map(|(_, high)| (high - 1.0).max(0.0) * 100.0);
-    let at_most = high.map(|high| format!("all levers are at most {high:.0} % faster")).unwrap_or_default();
+    let at_most =
+        high.map(|high| format!("all levers are at most {} % faster", units::at_most(high, 0))).unwrap_or_default();
     match seen.found {
         Confirmed::Enough => format!("confirmed in {blocks} fresh blocks ({at_most})"),
         _ if at_most.is_empty() => format!("not confirmed: {blocks} fresh block{} too few", are(blocks)),
@@ -202,7 +203,7 @@ pub fn measured(gain: &Gain) -> Option<String> {
 
 fn none_seen(gain: &Gain) -> String {
     match gain.unseen() {
-        Some(unseen) => format!("no effect seen (< {:.0} %)", (unseen * 100.0).ceil()),
+        Some(unseen) => format!("no effect seen (< {} %)", units::at_most(unseen * 100.0, 0)),
         None => format!("{} (the noise is unknown)", versus(gain.ratio.into())),
     }
 }
@@ -343,7 +344,7 @@ mod tests {
     fn the_sentence_names_the_smallest_set() {
         let mut seen = report();
         let fast = "6.1x [6.0-6.2] as fast as now";
-        let confirmed = "confirmed in 11 fresh blocks (all levers are at most 3 % faster)";
+        let confirmed = "confirmed in 11 fresh blocks (all levers are at most 4 % faster)";
         assert_eq!(sentence(&seen), format!("store: via native and unix are enough: {fast}; {confirmed}."));
         (seen.enough.is_all, seen.enough.confirmation) = (true, None);
         assert_eq!(sentence(&seen), format!("store: via native and unix are both needed: {fast}."));

@@ -298,7 +298,7 @@ pub mod tests {
     fn the_smallest_set_and_all_are_what_was_measured() {
         let seen = waterfall(&report());
         assert_eq!(marks(named(&seen, "enough")), [(MarkKind::Set, 6.1, true)]);
-        let words = "via native and unix; confirmed in 11 fresh blocks (all levers are at most 3 % faster)";
+        let words = "via native and unix; confirmed in 11 fresh blocks (all levers are at most 4 % faster)";
         assert_eq!(named(&seen, "enough").below, words);
         let all = named(&seen, "all together");
         assert_eq!(

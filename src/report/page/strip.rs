@@ -215,7 +215,7 @@ pub fn blocks(standings: &Standings<'_>) -> String {
         (_, 0) => format!("{blocks} ran, all count"),
         _ if counted.is_noisy() => format!("{blocks} ran and count, though {discarded} {were} disturbed"),
         _ => {
-            format!("{} ran: {blocks} count, {discarded} {were} disturbed, discarded and run again", blocks + discarded)
+            format!("{} ran: {blocks} count, {discarded} {were} disturbed and discarded", blocks + discarded)
         }
     }
 }

@@ -87,41 +87,64 @@ pub(super) fn discarded(seen: &WarningInput<'_>) -> Vec<Warning> {
     if discarded as f64 <= all as f64 * DISCARDED_WARNED {
         return Vec::new();
     }
-    let why = reasons(seen, |gate| match gate {
-        Gate::Discard(reasons) => reasons,
-        _ => Vec::new(),
-    });
+    let why = reasons(
+        seen,
+        |_| true,
+        |gate| match gate {
+            Gate::Discard(reasons) => reasons,
+            _ => Vec::new(),
+        },
+    );
     let (what, then) = match counted.is_noisy() {
-        true => ("disturbed", "all blocks are used, and only what is beyond the noise is claimed"),
-        false => ("discarded", "they were run again"),
+        true => ("disturbed", "; all blocks are used, and only what is beyond the noise is claimed".to_string()),
+        false => ("discarded", run_again(seen.records, counted.blocks.len(), discarded)),
     };
-    let evidence = format!("{discarded} of {all} blocks were {what} ({why}); {then}");
+    let evidence = format!("{discarded} of {all} blocks were {what} ({why}){then}");
     vec![warning("discarded", true, evidence, "stop other programs, or run when the machine is quiet")]
+}
+
+/// What became of discarded blocks. Nothing where the run ended by the width of its intervals: then none was lacking.
+fn run_again(records: &[Record], counted: usize, discarded: usize) -> String {
+    let runs = || records.iter().map(|record| &record.run);
+    if runs().any(|run| run.plus_minus.is_some()) {
+        return String::new();
+    }
+    let planned = runs().map(|run| run.blocks as usize).max().unwrap_or(0);
+    match planned.saturating_sub(counted).min(discarded) {
+        0 => "; they were run again".to_string(),
+        lacking => format!("; {lacking} of them could not be run again"),
+    }
 }
 
 /// Trials that counted, and were not quiet all the same.
 pub(super) fn doubted(seen: &WarningInput<'_>) -> Vec<Warning> {
     // A few blocks are all that there is: then those count too that would be discarded of many.
-    let few = seen.standings.counted.discarded.is_empty();
-    let why = reasons(seen, |gate| match gate {
+    let counted = &seen.standings.counted;
+    let few = counted.discarded.is_empty();
+    let counts = |record: &Record| counted.blocks.contains(&record.block);
+    let why = reasons(seen, counts, |gate| match gate {
         Gate::Warn(reasons) => reasons,
         Gate::Discard(reasons) if few => reasons,
         _ => Vec::new(),
     });
     // Each unclear point names its cause already.
     let none_counts = !seen.points.is_empty() && seen.points.iter().all(|point| point.unclear.is_some());
-    if why.is_empty() || none_counts || seen.standings.counted.is_noisy() {
+    if why.is_empty() || none_counts || counted.is_noisy() {
         return Vec::new();
     }
     let evidence = format!("in some trials that count {why}");
     vec![warning("noise", false, evidence, "stop other programs, or run when the machine is quiet")]
 }
 
-/// The worst of each kind, in words.
-fn reasons(seen: &WarningInput<'_>, of: impl Fn(Gate) -> Vec<noise::Reason>) -> String {
+/// The worst of each kind in these records behind the warm-up, in words.
+fn reasons(
+    seen: &WarningInput<'_>,
+    counts: impl Fn(&Record) -> bool,
+    of: impl Fn(Gate) -> Vec<noise::Reason>,
+) -> String {
     let yardstick = Yardstick::of(seen.records.iter().map(|record| &record.noise));
     let mut worst: Vec<noise::Reason> = Vec::new();
-    let counted = seen.records.iter().filter(|record| record.block > 0);
+    let counted = seen.records.iter().filter(|record| record.block > 0 && counts(record));
     for reason in counted.flat_map(|record| of(record.noise.gate(yardstick))) {
         match worst.iter_mut().find(|known| known.sign == reason.sign) {
             Some(known) if known.share >= reason.share => {}
@@ -387,6 +410,18 @@ mod tests {
             said(&[is_limited("ceiling"), is_limited("fast"), is_limited("slow")]),
             of("2 of 2 points are", true)
         );
+    }
+
+    #[test]
+    fn a_discarded_block_was_run_again_where_as_many_count_as_were_planned() {
+        let mut record = crate::report::histograms::tests::record("redis+unix", "finished", &[]);
+        record.run.blocks = 6;
+        let said = |record: &Record, counted| run_again(std::slice::from_ref(record), counted, 3);
+        assert_eq!(said(&record, 6), "; they were run again");
+        assert_eq!(said(&record, 5), "; 1 of them could not be run again");
+        assert_eq!(said(&record, 2), "; 3 of them could not be run again");
+        record.run.plus_minus = Some(0.05);
+        assert_eq!(said(&record, 5), "", "narrow intervals may have ended it");
     }
 
     #[test]
