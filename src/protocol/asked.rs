@@ -54,3 +54,21 @@ impl PendingKeys {
         self.first = 0;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_that_are_answered_make_room_though_others_always_wait() {
+        let mut asked = PendingKeys::default();
+        asked.push(b"key 0");
+        for next in 1..1_000 {
+            let key = format!("key {next}").into_bytes();
+            asked.push(&key);
+            asked.pop(1);
+            assert_eq!(asked.get(0), key);
+            assert!(asked.ends.len() <= 2 && asked.bytes.len() <= 2 * key.len(), "{} after {next}", asked.ends.len());
+        }
+    }
+}

@@ -108,3 +108,52 @@ fn explained(words: &[u8], largest: usize) -> String {
         words.into_owned()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LIMITS: Limits = Limits { store: "memcached" };
+
+    fn refusal<T: std::fmt::Debug>(checked: Result<T, Fault>) -> String {
+        match checked {
+            Err(Fault::Unsupported(what)) => what,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn keys_are_as_long_as_the_protocol_takes_them_and_no_longer() {
+        let (longest, too_long) = ([b'k'; KEY_MAX], [b'k'; KEY_MAX + 1]);
+        let what = "memcached takes keys of at most 250 bytes, and 'kkkk";
+        for check in [Limits::check_key, Limits::check_plain_key] {
+            check(LIMITS, b"k").expect("it is short");
+            check(LIMITS, &longest).expect("it fits");
+            let said = refusal(check(LIMITS, &too_long));
+            assert!(said.starts_with(what) && said.ends_with(" has 251"), "{said}");
+            assert_eq!(refusal(check(LIMITS, b"")), "memcached takes no empty key");
+        }
+        assert!(LIMITS.goes_plainly(&longest) && LIMITS.goes_plainly(b"k"));
+        assert!(![&too_long[..], b"", b" ", b"%", b"\x7f"].iter().any(|key| LIMITS.goes_plainly(key)));
+        // Three bytes for one that is escaped.
+        LIMITS.check_key(&[b' '; 83]).expect("249 bytes");
+        LIMITS.check_plain_key(&[b' '; 84]).expect("it is not escaped");
+        let said = refusal(LIMITS.check_key(&[b' '; 84]));
+        assert!(said.ends_with(" has 84 and 252 with spaces and control characters escaped"), "{said}");
+    }
+
+    #[test]
+    fn values_and_lifetimes_are_as_large_as_the_protocol_takes_them_and_no_larger() {
+        // Zeros that nobody reads take no memory.
+        let value = vec![0; VALUE_MAX + 1];
+        LIMITS.check_value(&value[..VALUE_MAX]).expect("it fits");
+        let said = refusal(LIMITS.check_value(&value));
+        assert!(said.ends_with("at most 1073741824 bytes, and this value has 1073741825"), "{said}");
+        for (ttl_s, expected) in [(None, 0), (Some(1), 1), (Some(TTL_MAX_S), TTL_MAX_S)] {
+            assert_eq!(LIMITS.lifetime_s(ttl_s).expect("it is short"), expected);
+        }
+        let said = refusal(LIMITS.lifetime_s(Some(TTL_MAX_S + 1)));
+        assert!(said.contains("(30 days)") && said.ends_with("this one has 2592001 s"), "{said}");
+        assert!(refusal(LIMITS.lifetime_s(Some(0))).ends_with("one without end"));
+    }
+}

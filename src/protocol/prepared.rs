@@ -117,23 +117,24 @@ mod tests {
     #[test]
     fn what_is_said_again_differs_in_its_key_only() {
         let (mut prepared, mut out, mut written) = (PreparedCommand::default(), Vec::new(), 0);
-        for key in ["a", "b", "cc", "dd", "0123456789", "abcdefghij", "", ""] {
+        for key in ["", "a", "b", "cc", "dd", "0123456789", "abcdefghij", "", ""] {
             prepared.say(key.as_bytes(), &mut out, |frame| {
                 written += 1;
                 frame.extend_from_slice(format!("get {key};").as_bytes());
                 4
             });
         }
-        let said = "get a;get b;get cc;get dd;get 0123456789;get abcdefghij;get ;get ;";
+        let said = "get ;get a;get b;get cc;get dd;get 0123456789;get abcdefghij;get ;get ;";
         assert_eq!(String::from_utf8(out).unwrap(), said);
-        assert_eq!(written, 4);
+        assert_eq!(written, 5);
     }
 
     #[test]
     fn what_is_said_again_differs_in_key_and_value_only() {
         let (mut prepared, mut written) = (PreparedCommand::default(), 0);
         for length in [0, 0, 3, 3, 8, 19, 19, 255, 256, 257, 257, 1_000, 19] {
-            for key in ["a", "b", "cc", "dd"] {
+            // The last key is as long as the first one of the next length.
+            for key in ["a", "b", "cc", "dd", "a"] {
                 let value: Vec<u8> = (0..length).map(|place| (place + written) as u8).collect();
                 let (mut out, mut expected) = (b"before ".to_vec(), format!("before set {key} {length};").into_bytes());
                 prepared.say_with(key.as_bytes(), &value, &mut out, |frame| {
@@ -146,6 +147,19 @@ mod tests {
                 assert_eq!(out, expected, "{length} bytes");
             }
         }
-        assert_eq!(written, 26);
+        assert_eq!(written, 35);
+    }
+
+    #[test]
+    fn the_first_command_of_all_may_have_neither_key_nor_value() {
+        let write = |frame: &mut Vec<u8>| {
+            frame.extend_from_slice(b"set ;");
+            4
+        };
+        let mut out = Vec::new();
+        PreparedCommand::default().say_with(b"", b"", &mut out, write);
+        assert_eq!(out, b"set ;\r\n");
+        assert_eq!(PreparedCommand::default().pattern(b"", write).bytes, b"set ;");
+        assert_eq!(PreparedCommand::default().pattern_with(b"", b"", write).map(|said| said.value_at), Some(5));
     }
 }

@@ -75,13 +75,15 @@ fn counted(bytes: &[u8], mark: u8, most: usize) -> Result<Option<(usize, usize)>
     if *first != mark {
         return Err(garbled("an array of bulk strings", bytes));
     }
-    if let Some((count, taken)) = short_length(rest) {
-        return Ok(Some((count, taken + 1)));
-    }
-    let Some(text) = line(rest, 32)? else { return Ok(None) };
-    let count = unsigned(text).map(|count| count as usize).filter(|&count| count <= most);
-    let count = count.ok_or_else(|| garbled(&format!("a number up to {most}"), bytes))?;
-    Ok(Some((count, text.len() + 3)))
+    let (count, taken) = match short_length(rest) {
+        Some((count, taken)) => (Some(count), taken + 1),
+        None => {
+            let Some(text) = line(rest, 32)? else { return Ok(None) };
+            (unsigned(text).map(|count| count as usize), text.len() + 3)
+        }
+    };
+    let count = count.filter(|&count| count <= most);
+    Ok(Some((count.ok_or_else(|| garbled(&format!("a number up to {most}"), bytes))?, taken)))
 }
 
 #[cfg(test)]
@@ -132,6 +134,28 @@ mod tests {
         }
         for bytes in [&b"get k\n"[..], b"set k\r\n", b"set k 0 0 x\r\n", b"set k 0 0 1\r\nabc\r\n"] {
             assert!(read(bytes, false).is_err(), "{}", String::from_utf8_lossy(bytes));
+        }
+        for bytes in [&b"$1\r\n$1\r\na\r\n"[..], b"*1\r\n*1\r\na\r\n"] {
+            let said = read(bytes, true).expect_err("another mark is due").to_string();
+            assert!(said.contains("an array of bulk strings"), "{said}");
+        }
+        for (bytes, resp) in [(&b"*1\r\n$1\r\nabc\r\n"[..], true), (b"set k 0 0 1\r\nabc\r\n", false)] {
+            let said = read(bytes, resp).expect_err("too much came").to_string();
+            assert!(said.contains("'bc") && !said.contains("abc"), "{said}");
+        }
+    }
+
+    #[test]
+    fn the_largest_part_and_the_most_parts_are_waited_for_and_no_more() {
+        type Said = fn(usize) -> String;
+        let cases: [(Said, usize, bool); 3] = [
+            (|parts| format!("*{parts}\r\n"), PARTS_MAX, true),
+            (|size| format!("*1\r\n${size}\r\n"), PART_MAX, true),
+            (|size| format!("set k 0 0 {size}\r\n"), PART_MAX, false),
+        ];
+        for (said, most, resp) in cases {
+            assert!(matches!(read(said(most).as_bytes(), resp), Ok(None)), "{}", said(most));
+            assert!(read(said(most + 1).as_bytes(), resp).is_err(), "{}", said(most + 1));
         }
     }
 }

@@ -119,4 +119,17 @@ mod tests {
         waiting.pop();
         assert_eq!((waiting.len(), waiting.front()), (0, None));
     }
+
+    #[test]
+    fn answers_are_counted_up_to_the_first_that_is_another() {
+        let mut waiting = Waiting::default();
+        waiting.push_many('a', 7);
+        waiting.push('b');
+        assert_eq!(waiting.pop_answered(7, b"oh!oh!no!oh!", b"oh!"), (2, 6));
+        assert_eq!(waiting.pop_answered(5, b"oh!oh", b"oh!"), (1, 3), "the second one is not whole");
+        assert_eq!(waiting.pop_answered(4, b"no!", b"oh!"), (0, 0));
+        assert_eq!((waiting.front_run(), waiting.len()), (Some((&'a', 4)), 5));
+        assert_eq!(waiting.pop_answered(4, &b"oh!".repeat(9), b"oh!"), (4, 12), "no more than wait for it");
+        assert_eq!((waiting.front_run(), waiting.len()), (Some((&'b', 1)), 1));
+    }
 }

@@ -3,6 +3,7 @@
 use kvfair::jobs::getset::GETSET;
 use kvfair::jobs::{Ask, Client, Part};
 use kvfair::model::load::{At, Keys, Load};
+use kvfair::model::op::{Alike, Op};
 use kvfair::model::trial::{Data, JobSettings};
 use kvfair::protocol::Codec;
 
@@ -113,5 +114,61 @@ fn sets_are_heard_as_done_up_to_the_first_that_is_not() {
         said(client.as_mut(), codec.as_mut(), 3, &mut Vec::new());
         assert!(!client.sets_only());
         assert_eq!(codec.hear_done(&three), (0, 0), "no client waits for these");
+    }
+}
+
+/// What a pattern makes of an op: its bytes with key and value in their places.
+fn filled(codec: &mut dyn Codec, op: Op<'_>) -> Option<Vec<u8>> {
+    let pattern = codec.pattern(&Alike { count: 3, op })?;
+    let mut bytes = pattern.bytes.to_vec();
+    bytes[pattern.key_at..][..op.key().len()].copy_from_slice(op.key());
+    if let Op::Set { value, .. } = op {
+        bytes[pattern.value_at..][..value.len()].copy_from_slice(value);
+    }
+    Some(bytes)
+}
+
+#[test]
+fn a_pattern_is_what_would_be_said_whatever_was_said_before() {
+    let values = [&[b'v'; 256][..], &[b'w'; 256], b"x", b"yy"];
+    for (make, _) in MAKES {
+        let mut codec = make();
+        let sets = ["a", "b", "cc"].iter().flat_map(|key| values.map(|value| (*key, value)));
+        let sets = sets.map(|(key, value)| Op::Set { key: key.as_bytes(), value, ttl_s: None });
+        for (nth, op) in (1..).zip(sets) {
+            let mut said = Vec::new();
+            make().say(&op, &mut said).expect("it can be said");
+            assert_eq!(filled(codec.as_mut(), op), Some(said), "{op:?}");
+            assert_eq!((codec.pending(), codec.commands()), (3 * nth, 3 * nth as u64));
+        }
+        let large = Op::Set { key: b"a", value: &[b'v'; 257], ttl_s: None };
+        assert_eq!(filled(codec.as_mut(), large), None, "what is large is not copied twice");
+    }
+    let mut codec = resp::codec();
+    for key in ["a", "b", "cc", "d"] {
+        let (op, mut said) = (Op::Get(key.as_bytes()), Vec::new());
+        resp::codec().say(&op, &mut said).expect("it can be said");
+        assert_eq!(filled(codec.as_mut(), op), Some(said), "{key}");
+    }
+}
+
+#[test]
+fn there_is_no_pattern_where_more_than_key_and_value_differs() {
+    let set = |key| Op::Set { key, value: b"v", ttl_s: None };
+    let cases = [
+        // A set of a watched key would have to be noted.
+        (resp::codec as Make, Op::GetVersion(b"k"), set(b"k")),
+        // What may have to make a counter holds back what is said behind it.
+        (memcache::codec, Op::Increment { key: b"k", by: 1 }, set(b"k")),
+        // A key that is escaped is longer than it is, and an answer to a get repeats its key.
+        (memcache::codec, set(b"k"), set(b"k k")),
+        (memcache::codec, set(b"k"), Op::Get(b"k")),
+    ];
+    for (make, first, op) in cases {
+        let mut codec = make();
+        codec.say(&first, &mut Vec::new()).expect("it can be said");
+        let before = (codec.pending(), codec.commands());
+        assert_eq!(filled(codec.as_mut(), op), None, "{op:?} behind {first:?}");
+        assert_eq!((codec.pending(), codec.commands()), before);
     }
 }

@@ -50,6 +50,13 @@ pub fn many(count: u32) -> Vec<u8> {
     bytes
 }
 
+/// The head of an answer to a get whose body has so many bytes.
+pub fn head_of(body: u32) -> Vec<u8> {
+    let mut bytes = answer(GET, 0, 0, 0, b"", b"");
+    bytes[8..12].copy_from_slice(&body.to_be_bytes());
+    bytes
+}
+
 fn kept(bytes: Vec<u8>) -> &'static [u8] {
     Box::leak(bytes.into_boxed_slice())
 }
@@ -121,14 +128,17 @@ fn writes() -> Vec<Case> {
     let ab = keys(&[b"a b", b"b"]);
     let xy = keys(&[b"x", b""]);
     let (none, minute) = (b"\0\0\0\0\0\0\0\0", b"\0\0\0\0\0\0\0\x3C");
-    let large = "Too large.: a value of 1 bytes; items are limited to 1 MiB unless the server is started with -I";
+    let large = |size| {
+        let limit = "items are limited to 1 MiB unless the server is started with -I";
+        refused(&format!("Too large.: a value of {size} bytes; {limit}"))
+    };
     let done = |command| (answer(command, 0, 0, 3, b"", b""), Got::Done);
     let end = answer(NOOP, 0, 2, 0, b"", b"");
     vec![
         one(
-            Op::Set { key: b"k", value: b"v", ttl_s: None },
-            question(SET, 0, 0, none, b"k", b"v"),
-            vec![done(SET), (answer(SET, 3, 0, 0, b"", b"Too large."), refused(large))],
+            Op::Set { key: b"k", value: b"vw", ttl_s: None },
+            question(SET, 0, 0, none, b"k", b"vw"),
+            vec![done(SET), (answer(SET, 3, 0, 0, b"", b"Too large."), large(2))],
         ),
         one(
             Op::Set { key: b"k", value: b"", ttl_s: Some(60) },
@@ -145,7 +155,7 @@ fn writes() -> Vec<Case> {
             .concat(),
             vec![
                 (end.clone(), Got::Done),
-                ([answer(SET_QUIETLY, 3, 1, 0, b"", b"Too large."), end].concat(), refused(large)),
+                ([answer(SET_QUIETLY, 3, 1, 0, b"", b"Too large."), end].concat(), large(1)),
             ],
         ),
         one(
@@ -184,6 +194,11 @@ fn counters() -> Vec<Case> {
                 (sum(i64::MAX as u64), Got::Number(i64::MAX)),
                 (answer(INCREMENT, 6, 0, 0, b"", b"Non-numeric"), refused("Non-numeric")),
             ],
+        ),
+        one(
+            Op::Increment { key: b"k", by: 0 },
+            question(INCREMENT, 0, 0, &extras(0), b"k", b""),
+            vec![(sum(7), Got::Number(7))],
         ),
         one(
             Op::Increment { key: b"k", by: -5 },
@@ -235,8 +250,8 @@ fn counters() -> Vec<Case> {
 fn hostile_answers_of_the_binary_protocol_are_named() {
     let ab = keys(&[b"a", b"b"]);
     let found = |number| answer(GET_QUIETLY, 0, number, 0, b"\0\0\0\0", b"x");
-    let mut large = answer(GET, 0, 0, 0, b"", b"");
-    large[8..12].copy_from_slice(&u32::MAX.to_be_bytes());
+    let sum = |command, number| answer(command, 0, number, 0, b"", &[0; 8]);
+    let lower = Op::Increment { key: b"k", by: -1 };
     let mut short = answer(GET, 0, 0, 0, b"\0\0\0\0", b"");
     short[8..12].copy_from_slice(&3_u32.to_be_bytes());
     let many = Op::GetMany(ab.lend());
@@ -244,9 +259,13 @@ fn hostile_answers_of_the_binary_protocol_are_named() {
         (Op::Get(b"k"), b"VALUE k 0 1\r\nv\r\nEND\r\n".to_vec(), "an answer's head"),
         (Op::Get(b"k"), answer(GET, 0, 1, 0, b"\0\0\0\0", b"x"), "the answer to question 0"),
         (Op::Get(b"k"), answer(SET, 0, 0, 0, b"", b""), "the answer to question 0"),
-        (Op::Get(b"k"), large, "a body of at most"),
+        (Op::Get(b"k"), head_of(u32::MAX), "a body of at most"),
         (Op::Get(b"k"), short, "a body of at most"),
         (Op::Increment { key: b"k", by: 1 }, answer(INCREMENT, 0, 0, 0, b"", b"1234567"), "eight bytes"),
+        (lower, sum(INCREMENT, 1), "the answer to question 0"),
+        (lower, sum(DECREMENT, 0), "the answer to question 0"),
+        (lower, [sum(INCREMENT, 0), sum(DECREMENT, 2)].concat(), "the answer to question 1"),
+        (lower, [sum(INCREMENT, 0), sum(INCREMENT, 1)].concat(), "the answer to question 1"),
         (many, [found(1), found(0)].concat(), "in its order"),
         (many, [found(0), found(0)].concat(), "in its order"),
         (many, found(2), "in its order"),
@@ -260,26 +279,30 @@ fn hostile_answers_of_the_binary_protocol_are_named() {
 
 #[test]
 fn questions_in_flight_are_told_apart_by_their_numbers() {
-    let ab = keys(&[b"a", b"b"]);
+    let (ab, added) = (keys(&[b"a", b"b"]), sums(&[("a", 1), ("b", 2)]));
     let flags = b"\0\0\0\0";
     let (mut codec, mut out) = (codec(), Vec::new());
+    let set_many = Op::SetMany(Pairs { keys: ab.lend(), values: ab.lend() });
     for _ in 0..1000 {
         let before = codec.commands() as u32;
-        for op in [Op::Get(b"a"), Op::GetMany(ab.lend()), Op::Delete(b"b")] {
+        for op in [Op::Get(b"a"), Op::GetMany(ab.lend()), set_many, Op::AddMany(added.lend()), Op::Delete(b"b")] {
             codec.say(&op, &mut out).unwrap();
         }
         let answers = [
             answer(GET, 0, before, 1, flags, b"x"),
             answer(GET_QUIETLY, 0, before + 2, 1, flags, b"y"),
             answer(NOOP, 0, before + 3, 0, b"", b""),
-            answer(DELETE, 1, before + 4, 0, b"", b"Not found"),
+            answer(NOOP, 0, before + 6, 0, b"", b""),
+            answer(NOOP, 0, before + 9, 0, b"", b""),
+            answer(DELETE, 1, before + 10, 0, b"", b"Not found"),
         ]
         .concat();
         let pieces: Vec<&[u8]> = answers.chunks(7).collect();
-        let expected = [value(b"x"), Got::Values(vec![None, Some(b"y".to_vec())]), Got::Missing];
+        let values = Got::Values(vec![None, Some(b"y".to_vec())]);
+        let expected = [value(b"x"), values, Got::Done, Got::Done, Got::Missing];
         assert_eq!(hear_all(codec.as_mut(), &pieces).unwrap(), expected);
     }
-    assert_eq!((codec.pending(), codec.commands()), (0, 5000));
+    assert_eq!((codec.pending(), codec.commands()), (0, 11_000));
 }
 
 #[test]

@@ -92,9 +92,24 @@ fn writes() -> Vec<Case> {
         case(
             Op::SetIfAbsent { key: b"k", value: b"v" },
             b"add k 0 0 1\r\nv\r\n",
-            vec![(b"STORED\r\n", Got::Done), (b"NOT_STORED\r\n", Got::Conflict), (b"ERROR\r\n", refused("ERROR"))],
+            vec![
+                (b"STORED\r\n", Got::Done),
+                (b"NOT_STORED\r\n", Got::Conflict),
+                (b"ERROR\r\n", refused("ERROR")),
+                (
+                    b"SERVER_ERROR object too large for cache\r\n",
+                    refused(
+                        "SERVER_ERROR object too large for cache: a value of 1 bytes; items are limited to 1 MiB \
+                         unless the server is started with -I",
+                    ),
+                ),
+            ],
         ),
-        case(Op::Delete(b"k"), b"delete k\r\n", vec![(b"DELETED\r\n", Got::Done), (b"NOT_FOUND\r\n", Got::Missing)]),
+        case(
+            Op::Delete(b"k\x7f"),
+            b"delete k%7F\r\n",
+            vec![(b"DELETED\r\n", Got::Done), (b"NOT_FOUND\r\n", Got::Missing), (b"ERROR\r\n", refused("ERROR"))],
+        ),
     ]
 }
 
@@ -224,6 +239,7 @@ fn hostile_answers_of_memcached_are_named() {
         (Op::GetMany(ab.lend()), b"VALUE b 0 1\r\nx\r\nVALUE a 0 1\r\nx\r\n", "in its order"),
         (Op::GetMany(ab.lend()), b"VALUE a 0 1\r\nx\r\nVALUE a 0 1\r\nx\r\n", "in its order"),
         (Op::GetMany(ab.lend()), b"VALUE c 0 1\r\nx\r\n", "in its order"),
+        (Op::NumberMany(ab.lend()), b"VALUE a 0 1\r\n1\r\nVALUE a 0 1\r\n1\r\n", "in its order"),
         (Op::Set { key: b"k", value: b"", ttl_s: None }, b"NOT_STORED\r\n", "STORED"),
         (Op::Delete(b"k"), b"STORED\r\n", "DELETED"),
         (Op::SetIfAbsent { key: b"k", value: b"" }, b"EXISTS\r\n", "NOT_STORED"),
@@ -424,5 +440,10 @@ fn who_borrowed_the_protocol_has_no_versions_no_lifetimes_and_no_way_down() {
             other => panic!("{other:?}"),
         }
         assert_eq!((out.len(), codec.pending()), (0, 0));
+    }
+    for (by, said) in [(0, &b"incr k 0\r\n"[..]), (1, b"incr k 1\r\n")] {
+        let (mut codec, mut out) = (Memcache::speaking(Dialect::Borrowed, "memcachedb"), Vec::new());
+        codec.say(&Op::Increment { key: b"k", by }, &mut out).expect("that is no way down");
+        assert_eq!(out, said);
     }
 }

@@ -115,6 +115,7 @@ fn counters_and_versions() -> Vec<Case> {
                 (b"CLIENT_ERROR non-numeric\r\n", refused("CLIENT_ERROR non-numeric")),
             ],
         ),
+        case(Op::Increment { key: b"k", by: 0 }, b"ma k N0 J0 D0 v\r\n", vec![(b"VA 1\r\n7\r\n", Got::Number(7))]),
         case(
             Op::Increment { key: b"k", by: -5 },
             b"ma k D0 v\r\nma k MD D5 v\r\n",
@@ -163,11 +164,13 @@ fn hostile_answers_to_meta_commands_are_named() {
         (Op::GetMany(ab.lend()), b"VA 1\r\nx\r\n", "in its order"),
         (Op::GetMany(ab.lend()), b"VA 1 O2\r\nx\r\n", "in its order"),
         (Op::GetMany(ab.lend()), b"VA 1 O1\r\nx\r\nVA 1 O0\r\nx\r\n", "in its order"),
+        (Op::GetMany(ab.lend()), b"VA 1 O0\r\nx\r\nVA 1 O0\r\nx\r\n", "in its order"),
         (Op::GetMany(ab.lend()), b"EN\r\n", "VA or MN"),
         (Op::SetMany(Pairs { keys: ab.lend(), values: ab.lend() }), b"HD\r\n", "MN"),
         (Op::Set { key: b"k", value: b"", ttl_s: None }, b"NS\r\n", "HD"),
         (Op::Delete(b"k"), b"EN\r\n", "HD or NF"),
         (Op::Increment { key: b"k", by: 1 }, b"5\r\n", "VA and a size"),
+        (Op::Increment { key: b"k", by: -1 }, b"EN\r\n", "VA and a number"),
     ];
     for (op, answer, named) in cases {
         is_garbled(codec, &op, answer, named);

@@ -185,19 +185,18 @@ fn every_op_says_its_bytes_and_hears_each_answer_in_every_two_pieces() {
 }
 
 #[test]
-fn all_ops_in_flight_at_once_are_answered_in_their_order_byte_by_byte_and_joined() {
+fn all_ops_in_flight_at_once_are_answered_in_their_order_in_pieces_and_joined() {
     for (make, cases) in IN_ORDER {
         let most = cases().iter().map(|case| case.answers.len()).max().unwrap();
-        for which in 0..most {
-            let (mut one, mut other, mut out) = (make(), make(), Vec::new());
+        for (which, piece) in (0..most).flat_map(|which| [1, 2, 3, 7, usize::MAX].map(|piece| (which, piece))) {
+            let (mut codec, mut out) = (make(), Vec::new());
             let (mut answers, mut expected) = (Vec::new(), Vec::new());
             for case in cases() {
                 // A watch that is in force would make the check-and-set after it a real one.
                 if matches!(case.op, Op::GetVersion(_)) {
                     continue;
                 }
-                one.say(&case.op, &mut out).unwrap();
-                other.say(&case.op, &mut out).unwrap();
+                codec.say(&case.op, &mut out).unwrap();
                 let (answer, got) = &case.answers[which % case.answers.len()];
                 // Where other questions are under way, the text commands send an `add` ahead of every `incr`.
                 if case.said.starts_with(b"incr ") && matches!(case.op, Op::Increment { by: 0.., .. }) {
@@ -206,11 +205,10 @@ fn all_ops_in_flight_at_once_are_answered_in_their_order_byte_by_byte_and_joined
                 answers.extend_from_slice(answer);
                 expected.push(got.clone());
             }
-            assert_eq!(one.pending(), expected.len());
-            let bytes: Vec<&[u8]> = answers.chunks(1).collect();
-            assert_eq!(hear_all(one.as_mut(), &bytes).unwrap(), expected);
-            assert_eq!(hear_all(other.as_mut(), &[&answers]).unwrap(), expected);
-            assert_eq!((one.pending(), other.pending()), (0, 0));
+            assert_eq!(codec.pending(), expected.len());
+            let pieces: Vec<&[u8]> = answers.chunks(piece).collect();
+            assert_eq!(hear_all(codec.as_mut(), &pieces).unwrap(), expected, "in pieces of {piece}");
+            assert_eq!(codec.pending(), 0);
         }
     }
 }
@@ -246,20 +244,30 @@ fn an_answer_to_nothing_is_garbled() {
 fn what_a_protocol_cannot_say_leaves_nothing_behind() {
     let long = vec![b'k'; 251];
     let list = keys(&[b"fine", &long]);
-    let none = KeyList::default();
+    let (none, no_sums, some) = (KeyList::default(), SumList::default(), keys(&[b"k"]));
     let of_memcached = [
         Op::Get(&long),
         Op::Get(b""),
         Op::GetMany(list.lend()),
         Op::SetMany(Pairs { keys: list.lend(), values: list.lend() }),
+        Op::Set { key: &long, value: b"", ttl_s: None },
         Op::Set { key: b"k", value: b"", ttl_s: Some(2_592_001) },
         Op::Set { key: b"k", value: b"", ttl_s: Some(0) },
         Op::ReadTally(b"k"),
         Op::Tally { records: list.lend(), fields: list.lend(), by: 1 },
     ];
-    let of_both = [Op::Scan { from: b"", limit: 1 }, Op::GetMany(none.lend()), Op::SetMany(Pairs::default())];
-    let cases = of_both.iter().flat_map(|op| CODECS.map(|(make, _)| (make, *op)));
-    for (make, op) in cases.chain(of_memcached.map(|op| (memcache::codec as Make, op))) {
+    let of_all = [
+        Op::Scan { from: b"", limit: 1 },
+        Op::GetMany(none.lend()),
+        Op::NumberMany(none.lend()),
+        Op::SetMany(Pairs::default()),
+        Op::AddMany(no_sums.lend()),
+        Op::Tally { records: none.lend(), fields: some.lend(), by: 1 },
+        Op::Tally { records: some.lend(), fields: none.lend(), by: 1 },
+    ];
+    let cases = of_all.iter().flat_map(|op| CODECS.map(|(make, _)| (make, *op)));
+    let memcached: [Make; 3] = [memcache::codec, meta::codec, binary::codec];
+    for (make, op) in cases.chain(of_memcached.iter().flat_map(|op| memcached.map(|make| (make, *op)))) {
         let (mut codec, mut out) = (make(), b"before".to_vec());
         assert!(matches!(codec.say(&op, &mut out), Err(Fault::Unsupported(_))), "{}", op.name());
         assert_eq!((out.as_slice(), codec.pending(), codec.commands()), (&b"before"[..], 0, 0), "{}", op.name());
@@ -267,6 +275,56 @@ fn what_a_protocol_cannot_say_leaves_nothing_behind() {
         codec.say(&Op::Get(b"k"), &mut out).unwrap();
         let answer = found_v(&out[b"before".len()..]);
         assert_eq!(hear_all(codec.as_mut(), &[&answer]).unwrap(), [value(b"v")]);
+    }
+}
+
+#[test]
+fn commands_are_counted_as_a_server_counts_them() {
+    let (abc, added) = (keys(&[b"a", b"b", b"c"]), sums(&[("a", 1), ("b", 2), ("c", 3)]));
+    let ops = [
+        Op::Get(b"k"),
+        Op::Set { key: b"k", value: b"v", ttl_s: None },
+        Op::GetMany(abc.lend()),
+        Op::NumberMany(abc.lend()),
+        Op::SetMany(Pairs { keys: abc.lend(), values: abc.lend() }),
+        Op::AddMany(added.lend()),
+        Op::Increment { key: b"k", by: 1 },
+        Op::Increment { key: b"k", by: -1 },
+    ];
+    let cases: [(Make, [u64; 8]); 5] = [
+        (resp::codec, [1, 1, 1, 1, 1, 3, 1, 1]),
+        // A counter is made before it is added to.
+        (memcache::codec, [1, 1, 1, 1, 3, 6, 1, 2]),
+        // What ends a row of quiet questions is one more.
+        (meta::codec, [1, 1, 4, 4, 4, 4, 1, 2]),
+        (binary::codec, [1, 1, 4, 4, 4, 4, 1, 2]),
+        (tyrant::codec, [1, 1, 1, 1, 3, 3, 1, 1]),
+    ];
+    for (make, expected) in cases {
+        let counted = ops.map(|op| {
+            let mut codec = make();
+            codec.say(&op, &mut Vec::new()).unwrap();
+            codec.commands()
+        });
+        assert_eq!(counted, expected);
+    }
+}
+
+#[test]
+fn a_value_of_the_largest_size_is_waited_for_and_no_larger_one() {
+    type Head = fn(u32) -> Vec<u8>;
+    let cases: [(Make, Head, u32); 5] = [
+        (resp::codec, |size| format!("${size}\r\n").into_bytes(), 512 << 20),
+        (memcache::codec, |size| format!("VALUE k 0 {size}\r\n").into_bytes(), 1 << 30),
+        (meta::codec, |size| format!("VA {size}\r\n").into_bytes(), 1 << 30),
+        (binary::codec, binary::head_of, (1 << 30) + 1024),
+        (tyrant::codec, |size| [&[0][..], &size.to_be_bytes()].concat(), 256 << 20),
+    ];
+    for (make, head, most) in cases {
+        let (mut codec, mut out) = (make(), Vec::new());
+        codec.say(&Op::Get(b"k"), &mut out).unwrap();
+        assert_eq!(codec.hear(&head(most), &mut out).unwrap(), None, "{most}");
+        assert!(matches!(codec.hear(&head(most + 1), &mut out), Err(Fault::Garbled(_))), "{most}");
     }
 }
 

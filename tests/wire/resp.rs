@@ -46,6 +46,11 @@ pub fn cases_in_a_hash() -> Vec<Case> {
             vec![(b"*2\r\n$2\r\n-7\r\n$-1\r\n", Got::Numbers(vec![Some(-7), None]))],
         ),
         case(
+            Op::NumberMany(keys(&[b"a"]).lend()),
+            b"*3\r\n$5\r\nHMGET\r\n$1\r\nh\r\n$1\r\na\r\n",
+            vec![(b"*1\r\n$1\r\n7\r\n", Got::Numbers(vec![Some(7)]))],
+        ),
+        case(
             Op::Delete(b"k"),
             Box::leak(delete.into_boxed_str()).as_bytes(),
             vec![(b":1\r\n", Got::Done), (b":0\r\n", Got::Missing), (b"-NOPERM\r\n", refused("NOPERM"))],
@@ -104,6 +109,11 @@ fn writes() -> Vec<Case> {
         case(
             Op::SetMany(Pairs { keys: ab.lend(), values: xy.lend() }),
             b"*5\r\n$4\r\nMSET\r\n$1\r\na\r\n$1\r\nx\r\n$1\r\nb\r\n$0\r\n\r\n",
+            vec![(b"+OK\r\n", Got::Done)],
+        ),
+        case(
+            Op::SetMany(Pairs { keys: keys(&[b"a"]).lend(), values: keys(&[b"x"]).lend() }),
+            b"*3\r\n$4\r\nMSET\r\n$1\r\na\r\n$1\r\nx\r\n",
             vec![(b"+OK\r\n", Got::Done)],
         ),
         case(
@@ -286,6 +296,13 @@ fn a_watch_that_cannot_succeed_any_more_is_let_go() {
         assert_eq!(version_of(&mut codec, b"x"), (1, false));
         codec.say(&write, &mut Vec::new()).unwrap();
         hear_all(&mut codec, &[answer]).unwrap();
+        // A write of a key that nobody watches changes nothing about it.
+        for (other, answer) in
+            [(Op::Set { key: b"o", value: b"", ttl_s: None }, &b"+OK\r\n"[..]), (Op::Delete(b"o"), &b":1\r\n"[..])]
+        {
+            codec.say(&other, &mut Vec::new()).unwrap();
+            hear_all(&mut codec, &[answer]).unwrap();
+        }
         assert_eq!(version_of(&mut codec, b"y"), (2, true), "after {}", write.name());
         codec.say(&write, &mut Vec::new()).unwrap();
         hear_all(&mut codec, &[answer]).unwrap();
@@ -295,16 +312,40 @@ fn a_watch_that_cannot_succeed_any_more_is_let_go() {
 }
 
 #[test]
+fn a_version_from_before_is_over_though_its_key_is_watched_again() {
+    let mut codec = Resp::new("redis", Greeting::default());
+    assert_eq!(version_of(&mut codec, b"k"), (1, false));
+    assert_eq!(version_of(&mut codec, b"k"), (2, true));
+    for (version, said) in [(1, &b"*1\r\n$4\r\nPING\r\n"[..]), (2, b"*1\r\n$5\r\nMULTI\r\n")] {
+        let mut out = Vec::new();
+        codec.say(&Op::Cas { key: b"k", version, value: b"v" }, &mut out).unwrap();
+        assert!(out.starts_with(said), "version {version}: {}", out.escape_ascii());
+    }
+}
+
+#[test]
+fn a_command_for_a_slot_on_its_way_is_announced() {
+    let (mut codec, mut out) = (Resp::new("redis", Greeting::default()), Vec::new());
+    codec.asking(&mut out);
+    codec.say(&Op::Get(b"k"), &mut out).unwrap();
+    assert_eq!(out, b"*1\r\n$6\r\nASKING\r\n*2\r\n$3\r\nGET\r\n$1\r\nk\r\n");
+    assert_eq!((codec.pending(), codec.commands()), (2, 2));
+    let got = hear_all(&mut codec, &[b"+OK\r\n$1\r\nv\r\n"]).unwrap();
+    assert_eq!(got, [Got::Greeted, value(b"v")]);
+}
+
+#[test]
 fn the_greeting_logs_in_and_selects() {
     let greeting = |user: Option<&str>, password: Option<&str>, database| Greeting {
         user: user.map(str::to_string),
         password: password.map(str::to_string),
         database,
     };
-    let cases: [(Greeting, &[u8], usize); 5] = [
+    let cases: [(Greeting, &[u8], usize); 6] = [
         (greeting(None, None, None), b"", 0),
         (greeting(None, Some("pw"), None), b"*2\r\n$4\r\nAUTH\r\n$2\r\npw\r\n", 1),
         (greeting(Some("me"), Some("pw"), None), b"*3\r\n$4\r\nAUTH\r\n$2\r\nme\r\n$2\r\npw\r\n", 1),
+        (greeting(Some("me"), None, None), b"*3\r\n$4\r\nAUTH\r\n$2\r\nme\r\n$0\r\n\r\n", 1),
         (greeting(None, None, Some(9)), b"*2\r\n$6\r\nSELECT\r\n$1\r\n9\r\n", 1),
         (greeting(None, Some("pw"), Some(9)), b"*2\r\n$4\r\nAUTH\r\n$2\r\npw\r\n*2\r\n$6\r\nSELECT\r\n$1\r\n9\r\n", 2),
     ];
@@ -389,6 +430,9 @@ fn an_answer_of_endless_elements_is_refused() {
     (0..600_000).for_each(|_| bytes.extend_from_slice(b":1\r\n"));
     let said = read_value(&bytes).expect_err("it is too long").to_string();
     assert!(said.contains("at most 524288 elements"), "{said}");
+    // The array itself is one of them.
+    let most = [b"*524287\r\n".to_vec(), b":1\r\n".repeat(524_287)].concat();
+    assert_eq!(read_value(&most).unwrap().map(|(used, _)| used), Some(most.len()));
 }
 
 #[test]

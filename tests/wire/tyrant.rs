@@ -168,8 +168,11 @@ fn hostile_answers_of_tokyo_tyrant_are_named() {
     for (op, answer, named) in cases {
         is_garbled(codec, &op, answer, named);
     }
-    let twice = b"\0\0\0\0\x02\0\0\0\x01\0\0\0\x01bx\0\0\0\x01\0\0\0\x01ax";
-    is_garbled(codec, &Op::GetMany(ab.lend()), twice, "in its order");
+    let backwards = b"\0\0\0\0\x02\0\0\0\x01\0\0\0\x01bx\0\0\0\x01\0\0\0\x01ax";
+    let twice = b"\0\0\0\0\x02\0\0\0\x01\0\0\0\x01ax\0\0\0\x01\0\0\0\x01ax";
+    for answer in [backwards, twice] {
+        is_garbled(codec, &Op::GetMany(ab.lend()), answer, "in its order");
+    }
 }
 
 #[test]
@@ -198,6 +201,18 @@ fn what_tokyo_tyrant_has_no_means_for_is_named() {
 }
 
 #[test]
+fn the_longest_key_is_taken_and_no_longer_one() {
+    // Zeros that nobody reads take no memory: what is added is looked at after the key, and refused.
+    let key = vec![0; (256 << 20) + 1];
+    for (size, named) in [(256 << 20, "its counters have 32 bits"), (key.len(), "and this one has 268435457")] {
+        match codec().say(&Op::Increment { key: &key[..size], by: 1 << 40 }, &mut Vec::new()) {
+            Err(Fault::Unsupported(what)) => assert!(what.contains(named), "{what}"),
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+#[test]
 fn statistics_of_tokyo_tyrant_are_read() {
     let text = b"version\t1.1.41\nrnum\t12\nno tab\n";
     let bytes = [&[0][..], &(text.len() as u32).to_be_bytes(), text].concat();
@@ -207,4 +222,6 @@ fn statistics_of_tokyo_tyrant_are_read() {
     (0..bytes.len()).for_each(|cut| assert_eq!(stats(&bytes[..cut]).unwrap(), None));
     assert!(matches!(stats(b"\x01"), Err(Fault::Garbled(_))));
     assert!(matches!(stats(b"\0\xFF\xFF\xFF\xFF"), Err(Fault::Garbled(_))));
+    assert_eq!(stats(b"\0\0\x0F\xFF\xFB").unwrap(), None, "1 MiB with its head");
+    assert!(matches!(stats(b"\0\0\x0F\xFF\xFC"), Err(Fault::Garbled(_))));
 }

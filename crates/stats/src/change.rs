@@ -294,6 +294,7 @@ mod tests {
         assert!(moved(&step[..8], &step[8..], 0.0));
         assert!(!moved(&step[..8], &step[..8], 0.0) && !moved(&step[..8], &step[8..], 0.2));
         assert!(!moved(&[], &step, 0.0));
+        assert!(!moved(&[1.0, 1.01], &[2.0, 2.02], 0.0), "two and two numbers may be in this order by chance");
     }
 
     /// The first numbers that splitmix64.c gives from this seed.
@@ -302,6 +303,18 @@ mod tests {
         let mut random = Random(1_234_567);
         let first = [random.next(), random.next(), random.next()];
         assert_eq!(first, [6_457_827_717_110_365_317, 3_203_168_211_198_807_973, 9_817_491_932_198_370_423]);
+    }
+
+    /// Also those that leave a place as it was.
+    #[test]
+    fn every_order_comes_as_often() {
+        let (mut random, mut seen) = (Random(7), std::collections::BTreeMap::new());
+        for _ in 0..6_000 {
+            let mut order = [0, 1, 2];
+            random.shuffle(&mut order);
+            *seen.entry(order).or_insert(0) += 1;
+        }
+        assert!(seen.len() == 6 && seen.values().all(|count| (850..1_150).contains(count)), "{seen:?}");
     }
 
     /// No order of a gross step is as extreme as its own: the p-value tells how many orders were tried.

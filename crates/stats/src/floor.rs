@@ -139,6 +139,7 @@ mod tests {
         let noise = AaNoise::of([long, short], false);
         assert_eq!(noise.controls(), [short, long]);
         let bar = |one, other| noise.bar(one, other).unwrap();
+        assert!(near(noise.floor(), short.floor().unwrap()) && near(AaNoise::default().floor(), 0.0));
         assert!(near(bar(2.0, 9.0).floor, long.floor().unwrap()) && !bar(2.0, 9.0).is_noisy);
         assert!(near(bar(1.9, 9.0).floor, short.floor().unwrap()) && bar(1.9, 9.0).is_noisy);
         let wide = AaNoise::of([control(0.98, 1.02, 0.01), control(0.7, 1.4, 2.0)], false);

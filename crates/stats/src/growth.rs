@@ -164,6 +164,9 @@ mod tests {
         let near = |cost: fn(f64) -> f64| exponent(&[1.0, 2.0, 4.0, 8.0].map(|size| (size, cost(size)))).unwrap();
         assert!((near(|size| 3.0 * size) - 1.0).abs() < 1e-9, "in proportion from the first size on");
         assert!(near(|size| size * size) > 1.25);
+        // The second cost is not half as much again as the first.
+        let large = [(1.0, 1_000.0), (2.0, 1_200.0), (11.0, 11_000.0), (101.0, 101_000.0)];
+        assert!((exponent(&large).unwrap() - 1.0).abs() < 1e-9);
     }
 
     #[test]

@@ -307,6 +307,16 @@ mod tests {
         assert_eq!(next_set(all, all, &gains), None);
     }
 
+    /// Alone either of the first two gains more than the third.
+    #[test]
+    fn what_still_gains_as_the_last_one_comes_before_what_gains_alone() {
+        let all = LeverSet::of(0..3);
+        let cost =
+            |set: LeverSet| (if set.has(0) || set.has(1) { 1.0 } else { 3.0 }) * (if set.has(2) { 1.0 } else { 1.5 });
+        let gains = judged(3, all, cost);
+        assert_eq!(next_set(LeverSet::BASE, all, &gains), Some(LeverSet::of([2])));
+    }
+
     #[test]
     fn where_nothing_helps_no_set_is_needed() {
         let all = LeverSet::of(0..4);
@@ -325,6 +335,11 @@ mod tests {
             [Confirmed::Enough, Confirmed::Enough, Confirmed::Short]
         );
         assert_eq!(found(1.0, 3), Confirmed::Open, "three blocks have no interval");
+        let mut wide = costs(&[set, all], |_| 1.0, 6);
+        let factor = |block: u32| if block.is_multiple_of(2) { 1.2 } else { 1.0 / 1.2 };
+        wide.get_mut(&set).unwrap().iter_mut().for_each(|(block, cost)| *cost *= factor(*block));
+        let unclear = confirmation(set, all, &wide, &BTreeMap::new(), &quiet()).unwrap().found;
+        assert_eq!(unclear, Confirmed::Open, "all may be much faster");
         let without = confirmation(set, all, &costs(&[set, all], |_| 1.0, 6), &BTreeMap::new(), &AaNoise::default());
         assert_eq!(without.unwrap().found, Confirmed::Open, "no A/A control, no claim");
     }

@@ -204,6 +204,21 @@ mod tests {
         assert!(near(seven.interval.plus_minus().unwrap(), f64::exp(2.0) - 1.0));
     }
 
+    #[test]
+    fn the_far_end_of_an_interval_is_as_far_from_either_side() {
+        let far = |low, high| Interval::Exact { low, high }.far_end().unwrap();
+        assert!(near(far(0.8, 0.9), 0.25) && near(far(0.8, 1.1), 0.25) && near(far(0.9, 1.25), 0.25));
+        assert_eq!(Interval::None.far_end(), None);
+    }
+
+    #[test]
+    fn an_interval_the_other_way_round_has_the_inverse_ends() {
+        assert_eq!(Interval::Exact { low: 0.5, high: 0.8 }.inverse(), Interval::Exact { low: 1.25, high: 2.0 });
+        let preliminary = Interval::Preliminary { low: 0.5, high: 0.8 };
+        assert_eq!(preliminary.inverse(), Interval::Preliminary { low: 1.25, high: 2.0 });
+        assert_eq!(Interval::None.inverse(), Interval::None);
+    }
+
     /// By hand: logarithms 0.1, 0.2, 0.3, 0.4 have the mean 0.25 and the standard error 0.0645497; t is 3.182446.
     #[test]
     fn preliminary_intervals_are_students() {

@@ -338,6 +338,12 @@ mod tests {
         assert_eq!(claim(0.19, true), Some(Claim::Slower));
     }
 
+    #[test]
+    fn blocks_are_enough_where_the_smallest_p_value_is_just_small_enough() {
+        // 2 * 8 / 2^6 = 0.25.
+        assert_eq!([8, 9].map(|comparisons| blocks_for(comparisons, 0.25)), [6, 7]);
+    }
+
     /// Twelve blocks in which the second target costs 30 % more with two kinds of data and 10 % less with the third.
     #[test]
     fn a_claim_that_some_data_denies_is_none() {
@@ -357,6 +363,11 @@ mod tests {
         assert_eq!(campaign.ranks(), [(1, 2), (1, 2), (3, 3)]);
         let depends = |one, other| campaign.pair(one, other).unwrap().depends_on_data;
         assert!(depends(0, 1) && depends(1, 0) && !depends(0, 2) && !depends(1, 2));
+        let slower =
+            of(vec![(0..12).map(|block| 2.0 * noise(block + 5)).collect(), (0..12).map(noise).collect()], &quiet(0.0));
+        let slower = slower.unwrap();
+        assert_eq!(slower.ranks(), [(2, 2), (1, 1)]);
+        assert_eq!(slower.clone().holding_for_each(&in_turn), slower, "no data denies it");
     }
 
     /// By hand, of logarithms: three targets have 3 pairs, so that each interval is one of 1 - 0.05 / 3. Seven blocks

@@ -115,5 +115,6 @@ mod tests {
         assert_eq!(three.bounds(1), Some((1.0, 3.0)));
         assert_eq!(three.bounds(2), Some((2.0, 2.0)));
         assert_eq!((three.bounds(3), three.bounds(4), three.bounds(0)), (None, None, None));
+        assert_eq!((three.lowest(), three.highest()), (1.0, 3.0));
     }
 }

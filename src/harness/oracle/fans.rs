@@ -93,7 +93,7 @@ impl Replay for Fans {
     }
 
     fn fields(&self) -> u64 {
-        (self.entries + self.pages.len()) as u64
+        (self.entries + self.pages.iter().filter(|page| page.kept).count()) as u64
     }
 
     fn answer(&self) -> io::Result<BTreeMap<String, String>> {
@@ -263,5 +263,155 @@ impl Fans {
             format!(", {count} of them also of {}", String::from_utf8_lossy(other))
         });
         format!("{name}: {} fans{shared}", page.fans)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::jobs::tests::Text;
+    use crate::model::fans::FansSettings;
+    use crate::model::op::KeyList;
+    use crate::model::trial::Verify;
+
+    fn replayed(profiles: &str, queries: u64, sample: &mut Sample) -> Result<(Fans, Counts), InputFault> {
+        let job = crate::harness::plan::tests::plan(None).job;
+        let (name, format) = ("fans".to_string(), "tsv".to_string());
+        let settings = JobSettings { name, format, fans: FansSettings { queries, ..job.fans }, ..job };
+        let mut fans = Fans::default();
+        let counts = fans.replay(&Text(profiles.to_string()), &settings, sample)?;
+        Ok((fans, counts))
+    }
+
+    fn records(fans: &Fans) -> BTreeMap<String, String> {
+        let mut records = BTreeMap::new();
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        fans.entries(&mut |page, record| {
+            records.insert(text(page), text(record));
+            Ok(())
+        })
+        .expect("memory takes it");
+        records
+    }
+
+    const PROFILES: &str = "u1\tb\ta\nu2\ta\tc\td\nu3\nu4\ta\tb\nu5\te\n";
+
+    #[test]
+    fn a_page_has_its_fans_and_those_that_it_shares() {
+        let (fans, counts) = replayed(PROFILES, 0, &mut Sample::new(Verify::Full)).expect("good profiles");
+        assert_eq!((counts.units, counts.asking_units, counts.ops, counts.skipped_lines), (5, 4, 16, 0));
+        let expected = [
+            ("a", r#"{"fans":3,"also":{"b":2,"c":1,"d":1}}"#),
+            ("b", r#"{"fans":2,"also":{"a":2}}"#),
+            ("c", r#"{"fans":1,"also":{"a":1,"d":1}}"#),
+            ("d", r#"{"fans":1,"also":{"a":1,"c":1}}"#),
+            ("e", r#"{"fans":1,"also":{}}"#),
+        ];
+        assert_eq!(
+            records(&fans),
+            BTreeMap::from(expected.map(|(page, record)| (page.to_string(), record.to_string())))
+        );
+        // Eight entries, and a field for each page's own fans.
+        assert_eq!(fans.fields(), 8 + 5);
+        let sha256 = |lines: &[&str]| sha256_of_sorted(lines.iter().map(|line| line.as_bytes().to_vec()).collect());
+        let answer = fans.answer().expect("memory takes it");
+        assert_eq!(answer["sha256 fans"], sha256(&["a\t3\n", "b\t2\n", "c\t1\n", "d\t1\n", "e\t1\n"]));
+        let also =
+            ["a\tb\t2\n", "a\tc\t1\n", "a\td\t1\n", "b\ta\t2\n", "c\ta\t1\n", "c\td\t1\n", "d\ta\t1\n", "d\tc\t1\n"];
+        assert_eq!(answer["sha256 also"], sha256(&also));
+        assert_eq!((answer["pages"].as_str(), answer["pairs"].as_str()), ("5", "4"));
+        assert_eq!(answer["top page"], "a: 3 fans, 2 of them also of b");
+    }
+
+    #[test]
+    fn each_page_may_be_asked_for_once_and_its_answer_lies_beside_the_pairs() {
+        let scratch = tempfile::tempdir().expect("a directory");
+        let written = |queries, name: &str| {
+            let (fans, _) = replayed(PROFILES, queries, &mut Sample::new(Verify::Full)).expect("good profiles");
+            let (out, mut summary) = (scratch.path().join(name), Summary::default());
+            fans.write(&out, &mut summary).expect("there is room");
+            assert_eq!(summary.keys, 5);
+            std::fs::read(answers_beside(&out)).ok()
+        };
+        assert_eq!(written(0, "none"), None);
+        let answers = written(5, "all").expect("they are there");
+        let (mut rest, mut texts) = (answers.as_slice(), Vec::new());
+        while let Some((length, behind)) = rest.split_first_chunk() {
+            let (text, behind) = behind.split_at(u32::from_le_bytes(*length) as usize);
+            texts.push(String::from_utf8_lossy(text).into_owned());
+            rest = behind;
+        }
+        let mut pairs: Vec<(&str, &str)> = texts.chunks(2).map(|pair| (pair[0].as_str(), pair[1].as_str())).collect();
+        pairs.sort_unstable();
+        let (c, d) = ("1 fans; a 1, d 1", "1 fans; a 1, c 1");
+        assert_eq!(pairs, [("a", "3 fans; b 2, c 1, d 1"), ("b", "2 fans; a 2"), ("c", c), ("d", d), ("e", "1 fans")]);
+        let fault = replayed(PROFILES, 6, &mut Sample::new(Verify::Full)).err().expect("too many").to_string();
+        assert!(fault.contains("--queries 6: it has 5 pages"), "{fault}");
+    }
+
+    #[test]
+    fn a_sample_that_is_outgrown_keeps_whole_records_of_fewer_pages() {
+        let page = |user: usize, nth: usize| format!("page {}", (user * 7 + nth * nth) % 60);
+        let line = |user| format!("u{}\n", (0..6).map(|nth| format!("\t{}", page(user, nth))).collect::<String>());
+        let profiles: String = (0..80).map(line).collect();
+        let (all, _) = replayed(&profiles, 0, &mut Sample::new(Verify::Full)).expect("good profiles");
+        let mut sample = Sample { one_in: 1, limit: 150 };
+        let (some, _) = replayed(&profiles, 0, &mut sample).expect("good profiles");
+        assert!(sample.one_in > 1 && some.pages.len() == 60, "one in {}", sample.one_in);
+        let mut expected = records(&all);
+        expected.retain(|page, _| sample.takes(page.as_bytes()));
+        assert!(!expected.is_empty());
+        assert_eq!(records(&some), expected);
+        assert_eq!(some.entries, some.pages.iter().map(|page| page.also.len()).sum::<usize>());
+        assert!(some.pages.iter().all(|page| page.kept || page.also.is_empty()));
+    }
+
+    #[test]
+    fn a_record_in_few_bytes_is_read_where_it_could_not_be_shorter() {
+        let largest = [&[0xff; 9][..], &[1]].concat();
+        let mut out = Vec::new();
+        let cases: [(&[u8], &str); 5] = [
+            (&[1], r#"{"fans":1,"also":{}}"#),
+            (&[127], r#"{"fans":127,"also":{}}"#),
+            (&[0x80, 1], r#"{"fans":128,"also":{}}"#),
+            (&largest, r#"{"fans":18446744073709551615,"also":{}}"#),
+            (b"\x03\x01b\xac\x02\x02cc\x01", r#"{"fans":3,"also":{"b":300,"cc":1}}"#),
+        ];
+        for (packed, record) in cases {
+            assert!(record_of_packed(packed, &mut out), "{record}");
+            assert_eq!(String::from_utf8_lossy(&out), record);
+        }
+        // Of the last one's 133 bits, those that do not fit into 128 are the only ones that say it is not 5.
+        let endless = [&[0x85][..], &[0x80; 17], &[4]].concat();
+        let strange: [&[u8]; 12] = [
+            b"",
+            &[0],
+            &[0x80],
+            &[0x83, 0],
+            &[0x80, 0],
+            b"\x01\x05a",
+            b"\x01\x01b",
+            b"\x01\x01b\x00",
+            b"\x01\x00\x01",
+            b"\x02\x01c\x01\x01b\x01",
+            b"\x02\x01b\x01\x01b\x01",
+            &endless,
+        ];
+        for packed in strange {
+            assert!(!record_of_packed(packed, &mut out), "{packed:?}");
+        }
+    }
+
+    #[test]
+    fn a_tally_is_a_record_whose_fans_are_under_its_own_name() {
+        let (mut names, mut counts, mut out) = (KeyList::default(), KeyList::default(), Vec::new());
+        for (name, count) in [("z\"\\\n", "2"), ("own", "7"), ("a", "10")] {
+            names.push(name.as_bytes());
+            counts.push(count.as_bytes());
+        }
+        record_of_tally(b"own", Pairs { keys: names.lend(), values: counts.lend() }, &mut out);
+        assert_eq!(String::from_utf8_lossy(&out), r#"{"fans":7,"also":{"a":10,"z\"\\\u000a":2}}"#);
+        record_of_tally(b"other", Pairs::default(), &mut out);
+        assert_eq!(String::from_utf8_lossy(&out), r#"{"fans":0,"also":{}}"#);
     }
 }

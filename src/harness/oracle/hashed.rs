@@ -62,3 +62,25 @@ impl BufRead for HashedReader {
         self.inner.consume(count);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::trial::Data;
+
+    #[test]
+    fn what_was_read_is_hashed_once_however_it_was_read() {
+        let scratch = tempfile::tempdir().expect("a directory");
+        let path = scratch.path().join("mine.txt");
+        std::fs::write(&path, "one\ntwo\nthree\n").expect("there is room");
+        let source = Hashed::new(DataFile::new(&path, &Data::File { path: path.clone() }));
+        assert!(source.name().ends_with("mine.txt"), "{}", source.name());
+        let mut reader = source.open().expect("it is there");
+        let (mut line, mut rest) = (String::new(), Vec::new());
+        reader.read_line(&mut line).expect("it can be read");
+        assert_eq!(source.sha256(), hex(&Sha256::digest("one\n")));
+        reader.read_to_end(&mut rest).expect("it can be read");
+        assert_eq!((line.as_str(), rest.as_slice()), ("one\n", &b"two\nthree\n"[..]));
+        assert_eq!(source.sha256(), hex(&Sha256::digest("one\ntwo\nthree\n")));
+    }
+}

@@ -145,3 +145,94 @@ impl ExpectedScores {
         self.counted.counts.get(run.as_bytes()).copied().unwrap_or(0)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::jobs::tests::Text;
+    use crate::model::trial::Verify;
+
+    fn replayed(messages: &[&str], sample: &mut Sample) -> Result<(ExpectedScores, Counts), InputFault> {
+        let job = crate::harness::plan::tests::plan(None).job;
+        let settings = JobSettings { name: "lookup".to_string(), format: "text".to_string(), ..job };
+        let mut replay = ExpectedScores::default();
+        let counts = replay.replay(&Text(messages.join("\n") + "\n"), &settings, sample)?;
+        Ok((replay, counts))
+    }
+
+    /// The first, the eleventh and the last one are scored.
+    fn messages() -> Vec<&'static str> {
+        [&["a b c"][..], &["a b"; 8], &["a c", "D a"], &["a"; 9], &["..."]].concat()
+    }
+
+    #[test]
+    fn scores_follow_from_the_counts_of_the_messages_that_are_not_scored() {
+        let (replay, counts) = replayed(&messages(), &mut Sample::new(Verify::Full)).expect("good messages");
+        assert_eq!((counts.units, counts.asking_units, counts.ops, counts.skipped_lines), (21, 2, 8, 0));
+        assert_eq!(counts.model, Some(Model { entries: 5, scored: 3, lookups: 8, found: 5 }));
+        // a 18, b 8, c 1, "a b" 8, "a c" 1: 27 words.
+        assert_eq!(replay.all, 27);
+        let told: Vec<&[u64]> = replay.scored.iter().map(|scored| scored.counts.as_slice()).collect();
+        assert_eq!(told, [&[18, 8, 8, 0, 1][..], &[0, 0, 18], &[]]);
+        let shares = [&[18.0 / 27.0, 8.0 / 18.0, 0.4 / 27.0][..], &[0.4 / 27.0, 0.4 * 18.0 / 27.0], &[]];
+        // c is known by itself, and steps back from "b c" once; d is not known at all.
+        for (scored, shares) in replay.scored.iter().zip(shares) {
+            let log10: f64 = shares.iter().map(|share| f64::log10(*share)).sum();
+            assert!((scored.log10 - log10).abs() < 1e-9, "{} {log10}", scored.log10);
+        }
+        let answer = replay.answer().expect("memory takes it");
+        let sum: f64 = replay.scored.iter().map(|scored| scored.log10).sum();
+        assert_eq!(answer["scored"], format!("3 messages, log10 {sum:.6} of all together"));
+        assert!(answer["terms"] == "5" && !answer.contains_key("top 20"));
+    }
+
+    #[test]
+    fn what_clients_must_hear_lies_beside_the_counts() {
+        let scratch = tempfile::tempdir().expect("a directory");
+        let (replay, _) = replayed(&messages(), &mut Sample::new(Verify::Full)).expect("good messages");
+        let (out, mut summary) = (scratch.path().join("expected"), Summary::default());
+        replay.write(&out, &mut summary).expect("there is room");
+        assert_eq!(summary.keys, 5);
+        let mut expected = 27_u64.to_le_bytes().to_vec();
+        for Scored { counts, log10 } in &replay.scored {
+            expected.extend((counts.len() as u32).to_le_bytes());
+            expected.extend(counts.iter().flat_map(|count| count.to_le_bytes()));
+            expected.extend(log10.to_le_bytes());
+        }
+        assert_eq!(std::fs::read(answers_beside(&out)).expect("it was written"), expected);
+    }
+
+    #[test]
+    fn an_n_gram_that_comes_twice_in_a_message_is_asked_for_once() {
+        let (replay, _) = replayed(&["a a a", "a a"], &mut Sample::new(Verify::Full)).expect("good messages");
+        assert_eq!(replay.scored[0].counts, [2, 1]);
+    }
+
+    #[test]
+    fn what_has_nothing_to_count_is_refused() {
+        for messages in [&["a b"][..], &["a", "...", ""]] {
+            let fault = replayed(messages, &mut Sample::new(Verify::Full)).err().expect("no words").to_string();
+            assert!(fault.contains(&format!("nothing to count in its {} messages", messages.len())), "{fault}");
+        }
+    }
+
+    #[test]
+    fn a_sample_that_is_outgrown_keeps_fewer_terms() {
+        let words: Vec<String> = (0..90).map(|word| format!("w{word}")).collect();
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        let mut sample = Sample { one_in: 1, limit: 20 };
+        let (replay, counts) = replayed(&words, &mut sample).expect("good messages");
+        assert!(sample.one_in > 1);
+        let is_counted = |at: &usize| !is_scored(*at as u64) && sample.takes(words[*at].as_bytes());
+        let kept = (0..90).filter(is_counted).count() as u64;
+        assert_eq!(counts.model.map(|model| model.entries), Some(kept * sample.one_in));
+        let mut terms = 0;
+        let mut take = |term: &[u8], _: &[u8]| {
+            terms += 1;
+            assert!(sample.takes(term));
+            Ok(())
+        };
+        replay.entries(&mut take).expect("memory takes it");
+        assert_eq!(terms, kept);
+    }
+}

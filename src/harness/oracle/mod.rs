@@ -461,3 +461,6 @@ pub fn expected(summary: &Summary) -> String {
 pub fn nothing_checked(how: Verify) -> Checked {
     Checked { how, keys: 0, keys_expected: 0, bytes: 0, extra_keys: None, answer: BTreeMap::new(), took_s: 0.0 }
 }
+
+#[cfg(test)]
+mod tests;

@@ -262,4 +262,63 @@ mod tests {
             assert_eq!(parts, whole, "{most} terms in memory");
         }
     }
+
+    fn replayed(messages: &[String], order: u32, sample: &mut Sample) -> (Ngrams, Counts) {
+        let job = crate::harness::plan::tests::plan(None).job;
+        let ngrams = NgramSettings { order, ..job.ngrams };
+        let (name, format) = ("ngrams".to_string(), "text".to_string());
+        let settings = JobSettings { name, format, ngrams, ..job };
+        let mut replay = Ngrams::default();
+        let counts = replay.replay(&Text(messages.join("\n") + "\n"), &settings, sample).expect("good messages");
+        (replay, counts)
+    }
+
+    #[test]
+    fn messages_that_have_no_words_ask_nothing() {
+        let messages = ["a b", "", "..."].map(String::from);
+        let (_, counts) = replayed(&messages, 2, &mut Sample::new(Verify::Full));
+        assert_eq!((counts.units, counts.asking_units, counts.ops), (3, 1, 3));
+    }
+
+    #[test]
+    fn the_most_frequent_terms_come_first_and_of_equal_ones_the_first_in_their_order() {
+        let mut counts: Vec<(u64, String)> = (0..40).map(|word| (1 + word % 25, format!("w{word:02}"))).collect();
+        let messages: Vec<String> =
+            counts.iter().map(|(count, word)| vec![word.as_str(); *count as usize].join(" ")).collect();
+        let (replay, _) = replayed(&messages, 1, &mut Sample::new(Verify::Full));
+        counts.sort_by_key(|(count, word)| (std::cmp::Reverse(*count), word.clone()));
+        let top: Vec<String> = counts.iter().take(TOP).map(|(count, word)| format!("{word} {count}")).collect();
+        assert_eq!(replay.answer().expect("memory takes it")["top 20"], top.join(", "));
+    }
+
+    #[test]
+    fn a_sample_that_is_outgrown_keeps_fewer_terms() {
+        let words: Vec<String> = (0..90).map(|word| format!("w{word}")).collect();
+        let mut sample = Sample { one_in: 1, limit: 20 };
+        let (replay, _) = replayed(&words, 1, &mut sample);
+        let kept: Vec<&[u8]> = replay.sorted.iter().map(|entry| entry.term.as_ref()).collect();
+        let mut expected: Vec<&[u8]> = words.iter().map(String::as_bytes).filter(|word| sample.takes(word)).collect();
+        expected.sort_unstable();
+        assert!(sample.one_in > 1 && kept == expected, "{} of 90", kept.len());
+    }
+
+    #[test]
+    fn what_is_more_than_memory_takes_is_written_down() {
+        let scratch = tempfile::tempdir().expect("a directory");
+        let mut ngrams = Ngrams::bounded(Some(400), &scratch.path().join("expected"));
+        assert_eq!((ngrams.most, Ngrams::bounded(None, scratch.path()).most), (2, usize::MAX));
+        let files = || std::fs::read_dir(scratch.path()).expect("it is there").count();
+        for (term, counted, written) in [(b"a", 1, 0), (b"b", 2, 0), (b"c", 0, 1), (b"d", 1, 1)] {
+            ngrams.count(term, &Sample::new(Verify::Full));
+            ngrams.make_room().expect("there is room");
+            assert_eq!((ngrams.counts.len(), files()), (counted, written));
+        }
+    }
+
+    #[test]
+    fn characters_are_units_too() {
+        assert_eq!(normalised(" A\u{e9}  b\tC ", NgramUnit::Char), "a\u{e9} b c");
+        assert_eq!(units_of("a\u{e9} b", NgramUnit::Char), (vec!["a", "\u{e9}", " ", "b"], ""));
+        assert_eq!(units_of("a, b's #c", NgramUnit::Word), (vec!["a", "b's", "#c"], " "));
+    }
 }

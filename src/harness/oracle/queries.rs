@@ -57,5 +57,6 @@ mod tests {
     fn draws_as_ever() {
         assert_eq!(drawn((0..100).collect(), 6, 1), drawn((0..100).collect(), 6, 1));
         assert_ne!(drawn((0..100).collect(), 6, 1), drawn((0..100).collect(), 6, 2));
+        assert_eq!(drawn((0..100).collect(), 6, 1), [0, 51, 1, 73, 63, 7]);
     }
 }

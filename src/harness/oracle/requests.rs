@@ -342,3 +342,6 @@ fn first_wrong(records: &[u64], found: &[Found]) -> Option<Wrong> {
     let key = readable(KeyText::default().of(*record), SHOWN_BYTES);
     Some(Wrong { key, expected: "some client's last write of it".to_string(), found: told })
 }
+
+#[cfg(test)]
+mod tests;

@@ -295,6 +295,7 @@ impl Comparison {
         self.found += u64::from(value.is_some());
         self.bytes += value.map_or(0, |value| (key.len() + value.len()) as u64);
         self.missing += u64::from(value.is_none());
+        self.expiring += u64::from(value.is_some() && entry.may_expire);
         self.wrong_keys += u64::from(!right);
         if !right && self.first.is_none() {
             self.first = Some(Wrong {
@@ -344,3 +345,6 @@ impl Comparison {
 fn written(version: u64, bytes: u64) -> String {
     format!("{} bytes, as request {} set them", thousands(bytes), thousands(version.saturating_add(1)))
 }
+
+#[cfg(test)]
+mod tests;

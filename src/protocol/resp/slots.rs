@@ -184,6 +184,7 @@ mod tests {
             "MOVED",
             "MOVED 3999",
             "MOVED 16384 h:1",
+            "MOVED 16385 h:1",
             "MOVED -1 h:1",
             "MOVED x h:1",
             "MOVED 1 h",
@@ -203,22 +204,41 @@ mod tests {
         let range = |first, last, node| Value::List(vec![Value::Number(first), Value::Number(last), node]);
         let told = Value::List(vec![
             range(0, 5_460, node(text("127.0.0.1"), 30_001)),
-            range(5_461, 16_383, node(Value::Missing, 30_002)),
+            range(5_461, 16_382, node(Value::Missing, 30_002)),
+            range(16_383, 16_383, node(text("?"), 1)),
         ]);
         let read = slot_ranges(&told).unwrap();
         assert_eq!(read[0], SlotRange { first: 0, last: 5_460, at: at("127.0.0.1", 30_001) });
         assert_eq!(read[1].at, Address { host: None, port: 30_002 });
+        assert_eq!(read[2], SlotRange { first: 16_383, last: 16_383, at: Address { host: None, port: 1 } });
         for strange in [
             text("no"),
             Value::List(vec![text("no")]),
             Value::List(vec![range(5, 4, node(text("h"), 1))]),
             Value::List(vec![range(0, 16_384, node(text("h"), 1))]),
+            Value::List(vec![range(0, 16_385, node(text("h"), 1))]),
             Value::List(vec![range(-1, 4, node(text("h"), 1))]),
             Value::List(vec![range(0, 4, node(text("h"), 70_000))]),
+            Value::List(vec![range(0, 4, node(text("h"), 0))]),
             Value::List(vec![range(0, 4, text("h"))]),
         ] {
             assert_eq!(slot_ranges(&strange), None, "{strange:?}");
         }
+    }
+
+    #[test]
+    fn ids_of_nodes_and_keys_of_slots_are_read_and_strange_ones_are_not() {
+        let text = |text: &str| Value::Text(text.as_bytes().to_vec());
+        let id = "07c37dfeb235213a872192d90877d0cd55635b91";
+        assert_eq!(node_id(&text(id)), Some(id.as_bytes()));
+        for strange in [text(&id[1..]), text(&id.replace('a', "g")), text(""), Value::Missing] {
+            assert_eq!(node_id(&strange), None, "{strange:?}");
+        }
+        let keys = vec![b"a".to_vec(), b"{b}c".to_vec()];
+        assert_eq!(keys_in_slot(Value::List(vec![text("a"), text("{b}c")])), Some(keys));
+        assert_eq!(keys_in_slot(Value::List(Vec::new())), Some(Vec::new()));
+        assert_eq!(keys_in_slot(Value::List(vec![text("a"), Value::Number(1)])), None);
+        assert_eq!(keys_in_slot(text("a")), None);
     }
 
     #[test]
