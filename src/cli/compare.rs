@@ -124,9 +124,12 @@ fn end(
         Look { markdown: true, .. } => comment(compared, &judged, of),
         _ => compare::table(compared),
     })?;
+    // Two files are only read.
+    let again = if matches!(of, ComparedRuns::TwoRuns { .. }) { "run both again with " } else { "" };
     for limit in &judged {
         let told = limit.in_words(|one| one.target.clone());
-        let hint = if limit.end == ComparisonEnd::Unclear { format!("\nhint: {CLEARER}") } else { String::new() };
+        let is_unclear = limit.end == ComparisonEnd::Unclear;
+        let hint = if is_unclear { format!("\nhint: {again}{CLEARER}") } else { String::new() };
         complain(&format!("kvfair: {told}{hint}"));
     }
     Ok(exit)

@@ -18,7 +18,7 @@ use crate::model::trial::Durability;
 use crate::report::exit::worst;
 use crate::report::failover::{self as report, FailoverRow};
 use crate::report::json;
-use crate::stores::replication::{self, LINK_DELAY, REPLICAS};
+use crate::stores::replication::{self, LINK_DELAY};
 
 /// How often each primary is killed: so that a number has a spread.
 const KILLS: u32 = 5;
@@ -85,9 +85,8 @@ pub fn failover(args: &Crash) -> Result<Exit> {
 fn chosen(args: &Crash, level: Durability) -> Result<Vec<Chosen>> {
     let usage = |what: String| anyhow!(Usage(what));
     if args.targets.is_empty() {
-        let example = replicas::having_replicas().next().map_or("STORE", |adapter| adapter.name);
-        let hint = format!("kvfair crash --failover '{example}?{}=2'", REPLICAS.name);
-        return Err(usage(format!("--failover needs a target with replicas\nhint: {hint}")));
+        let example = replicas::having_replicas().next().map_or_else(String::new, replicas::example);
+        return Err(usage(format!("--failover needs a target with replicas\nhint: kvfair crash --failover {example}")));
     }
     let chosen: Result<Vec<Chosen>> = args.targets.iter().map(|text| target::parse(text)).collect();
     let chosen = chosen.map_err(|error| usage(format!("{error:#}")))?;

@@ -70,7 +70,9 @@ pub fn load_of(args: &RunArgs, kind: &JobKind, points: &[u32]) -> Result<Option<
     let takes = kind.requests.as_ref().map_or(&[][..], |defaults| defaults.options);
     if let Some(option) = asked.given().find(|option| !takes.contains(option)) {
         let options = |job: &JobKind| job.requests.as_ref().map_or(&[][..], |defaults| defaults.options);
-        let has = jobs::ALL.iter().find(|job| options(job).contains(&option)).map_or("", |job| job.name);
+        // With a job that sets as well it would be refused next.
+        let may_be = |job: &JobKind| option != "--read-only" || job.requests.as_ref().is_some_and(|own| own.reads > 0);
+        let has = jobs::ALL.iter().find(|job| options(job).contains(&option) && may_be(job)).map_or("", |job| job.name);
         let name = kind.name;
         return usage(format!("{option} is no option of the job {name}\nhint: kvfair run {has} has it"));
     }

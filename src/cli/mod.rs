@@ -259,6 +259,15 @@ fn find_job(name: &str) -> Result<&'static JobKind> {
     })
 }
 
+/// A label where it names the target, for a command that is proposed: what was called otherwise, or is asked in a way
+/// of its own, only its user can name.
+fn as_typed(label: &str) -> &str {
+    match target::parse(label).is_ok_and(|chosen| chosen.target.label == label) {
+        true => label,
+        false => "TARGET",
+    }
+}
+
 /// The name that was probably meant.
 fn nearest<'a>(typed: &str, names: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     let scored = names.map(|name| (strsim::jaro_winkler(typed, name), name));

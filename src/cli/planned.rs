@@ -83,14 +83,15 @@ fn has_one_list(args: &RunArgs, plan: &Plan) -> Result<()> {
     if plan.rtts_us.len() < 2 {
         return Ok(());
     }
-    let beside = match () {
-        () if !plan.sizes.is_empty() => format!("--{}s", plan.kind.map_or("unit", |kind| kind.unit)),
-        () if args.how.load.rate.is_some() => "--rate".to_string(),
-        () if plan.is_paced() => "--replay".to_string(),
-        () if plan.points(&plan.job, 1).len() > 1 => "a sweep".to_string(),
+    let one = "one number of the other (--clients 50)";
+    let (beside, other) = match () {
+        () if !plan.sizes.is_empty() => (format!("--{}s", plan.kind.map_or("unit", |kind| kind.unit)), one),
+        () if args.how.load.rate.is_some() => ("--rate".to_string(), "leave --rate out"),
+        () if plan.is_paced() => ("--replay".to_string(), "leave --replay out"),
+        () if plan.points(&plan.job, 1).len() > 1 => ("a sweep".to_string(), one),
         () => return Ok(()),
     };
-    let hint = "hint: name one --rtt, or one number of the other (--clients 50)";
+    let hint = format!("hint: name one --rtt, or {other}");
     Err(anyhow!(Usage(format!("--rtt takes one time beside {beside}: each has a table of its own\n{hint}"))))
 }
 
@@ -460,8 +461,9 @@ pub fn names_differ(chosen: &[Chosen]) -> Result<()> {
     for (index, one) in chosen.iter().enumerate() {
         let label = &one.target.label;
         if chosen[..index].iter().any(|other| other.target.label == *label) {
-            let mark = if label.contains('?') { '&' } else { '?' };
-            let what = format!("two targets are called '{label}'\nhint: name one of them: '{label}{mark}name=other'");
+            let typed = super::as_typed(label);
+            let mark = if typed.contains('?') { '&' } else { '?' };
+            let what = format!("two targets are called '{label}'\nhint: name one of them: '{typed}{mark}name=other'");
             return Err(anyhow!(Usage(what)));
         }
     }

@@ -31,7 +31,8 @@ pub fn query(args: &Query) -> Result<Exit> {
     };
     let record = Record::read(&value);
     let is_count = str::from_utf8(&value).is_ok_and(|text| text.parse::<i64>().is_ok());
-    let hint = if is_count { format!("\nhint: kvfair lookup {} WORD", chosen.target.label) } else { String::new() };
+    let label = super::as_typed(&chosen.target.label);
+    let hint = if is_count { format!("\nhint: kvfair lookup {label} WORD") } else { String::new() };
     let record = record.map_err(|broken| {
         anyhow!("\"{}\" holds no fans record: {broken}: {}{hint}", args.page, readable(&value, 80))
     })?;

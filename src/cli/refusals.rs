@@ -12,7 +12,7 @@ use crate::jobs::lookup::LOOKUP;
 use crate::jobs::ngrams::NGRAMS;
 use crate::jobs::{EndState, JobKind, Reading};
 use crate::model::trial::{Answer, Durability, NgramUnit, Transport, Via};
-use crate::stores::{self, Means, Place, Role, batch};
+use crate::stores::{self, Adapter, Means, Place, Role, batch};
 
 /// What is to be done with targets.
 pub enum Intent<'a> {
@@ -30,12 +30,12 @@ type Rule = fn(&Chosen, &Intent<'_>) -> Option<String>;
 
 const RULES: &[Rule] = &[
     no_program,
+    of_several_servers,
     not_started_here,
     is_only_read,
     counts_at_once,
     holds_nothing,
     stays_where_it_is,
-    of_several_servers,
     no_processors,
     not_behind_a_cache,
     one_at_a_time,
@@ -108,8 +108,23 @@ fn not_started_here(chosen: &Chosen, wanted: &Intent<'_>) -> Option<String> {
         _ => return None,
     };
     chosen.place.as_ref()?;
-    let (label, name) = (&chosen.target.label, chosen.adapter.name);
-    Some(format!("{label}: only stores that are started here are {what}\nhint: kvfair {command} {name}"))
+    let (label, adapter) = (&chosen.target.label, chosen.adapter);
+    let hint = match wanted {
+        Intent::Failover => format!("kvfair {command} {}", replicas::example(adapter)),
+        _ if is_by_url_only(adapter) => started_here(adapter),
+        _ => format!("kvfair {command} {}", adapter.name),
+    };
+    Some(format!("{label}: only stores that are started here are {what}\nhint: {hint}"))
+}
+
+/// A cluster of which a URL names one server: kvfair starts none of that name.
+fn is_by_url_only(adapter: &Adapter) -> bool {
+    adapter.nodes(&Default::default()) == Some(0)
+}
+
+/// What kvfair starts in the place of a store by URL.
+fn started_here(adapter: &Adapter) -> String {
+    if is_by_url_only(adapter) { adapter.get_it.to_string() } else { format!("name `{}`", adapter.name) }
 }
 
 /// What is filled once and then only read is for the job that reads so.
@@ -168,17 +183,17 @@ fn holds_nothing(chosen: &Chosen, wanted: &Intent<'_>) -> Option<String> {
 fn stays_where_it_is(chosen: &Chosen, wanted: &Intent<'_>) -> Option<String> {
     let (Intent::Job(args, _) | Intent::Program { args, .. }) = wanted else { return None };
     let is_elsewhere = matches!(chosen.place, Some(Place::Tcp { .. } | Place::Unix(_)));
-    let (label, name) = (&chosen.target.label, chosen.adapter.name);
+    let (label, hint) = (&chosen.target.label, started_here(chosen.adapter));
     if args.how.readers.is_some_and(|readers| readers > 1) {
         let is_shared = matches!(chosen.adapter.role, Role::Store | Role::ReadOnly) && !is_elsewhere;
         let what = "several processes read only what kvfair has filled in a store of its own";
         return (!is_shared).then(|| format!("--readers: {label}: {what}\nhint: {LEAVE_IT_OUT}"));
     }
     if args.how.cold && is_elsewhere {
-        return Some(format!("--cold: kvfair did not start {label} and cannot restart it\nhint: name `{name}`"));
+        return Some(format!("--cold: kvfair did not start {label} and cannot restart it\nhint: {hint}"));
     }
     (args.how.pin && is_elsewhere)
-        .then(|| format!("--pin: kvfair did not start {label} and cannot pin it\nhint: name `{name}`"))
+        .then(|| format!("--pin: kvfair did not start {label} and cannot pin it\nhint: {hint}"))
 }
 
 /// What is done with one server, and not yet with several that are one store.
@@ -247,9 +262,8 @@ fn lacks(chosen: &Chosen, wanted: &Intent<'_>) -> Option<String> {
     if chosen.target.cache.is_some() || !(chosen.adapter.lacks)(&chosen.target.settings).contains(&means) {
         return None;
     }
-    let has = |adapter: &&&stores::Adapter| {
-        adapter.role == Role::Store && !(adapter.lacks)(&Default::default()).contains(&means)
-    };
+    let has =
+        |adapter: &&&Adapter| adapter.role == Role::Store && !(adapter.lacks)(&Default::default()).contains(&means);
     let (label, store, missing) = (&chosen.target.label, chosen.adapter.name, means.missing());
     let having = absent::here_first(stores::ALL.iter().filter(has).map(|adapter| &**adapter));
     Some(format!("{label}: {store} {missing}, which {what} needs\nhint: stores that can: {having}"))

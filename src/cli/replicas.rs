@@ -76,7 +76,10 @@ pub fn refused(chosen: &Chosen, wanted: &Intent<'_>) -> Option<String> {
         Intent::Program { .. } => alone("a program is told the place of one server"),
         Intent::Growth => alone("growth fills one server"),
         Intent::Levers => alone("levers change one server"),
-        Intent::Crash => Some(format!("{label}: crash kills one server\nhint: kvfair crash --failover '{label}'")),
+        Intent::Crash => {
+            let hint = format!("kvfair crash --failover '{}'", with_one_to_promote(chosen));
+            Some(format!("{label}: crash kills one server\nhint: {hint}"))
+        }
         Intent::Failover => None,
         Intent::Check => alone("check asks one server"),
     }
@@ -84,8 +87,26 @@ pub fn refused(chosen: &Chosen, wanted: &Intent<'_>) -> Option<String> {
 
 /// Stores of which a replica can be promoted.
 pub fn having_replicas() -> impl Iterator<Item = &'static Adapter> {
-    let replicates = |adapter: &&&'static Adapter| adapter.server.is_some_and(|own| !own.replicates_over.is_empty());
-    stores::ALL.iter().filter(replicates).copied()
+    stores::ALL.iter().filter(|adapter| replicates(adapter)).copied()
+}
+
+/// Of a cluster by URL kvfair starts no servers.
+fn replicates(adapter: &Adapter) -> bool {
+    let is_started = adapter.nodes(&Default::default()).is_none();
+    is_started && adapter.server.is_some_and(|own| !own.replicates_over.is_empty())
+}
+
+/// A target with replicas to promote, as a shell takes it: of this store where it can have some.
+pub fn example(adapter: &Adapter) -> String {
+    let name = if replicates(adapter) { Some(adapter.name) } else { having_replicas().next().map(|other| other.name) };
+    format!("'{}?{}=2'", name.unwrap_or("STORE"), REPLICAS.name)
+}
+
+/// The store with as many replicas, one more than must have a write.
+fn with_one_to_promote(chosen: &Chosen) -> String {
+    let (wait, count) = (replication::wait(&chosen.target.settings), replication::count(&chosen.target.settings));
+    let waits = if wait > 0 { format!("&{}={wait}", WAIT.name) } else { String::new() };
+    format!("{}?{}={}{waits}", chosen.adapter.name, REPLICAS.name, count.max(wait + 1))
 }
 
 /// Why no replica of a target can be promoted.

@@ -15,7 +15,10 @@ pub fn read() -> Vec<Tried> {
     let (all, bad) = verdicts::read(&verdicts::path());
     bad.iter().for_each(|what| complain(what));
     if !bad.is_empty() {
-        complain("hint: `kvfair crash STORE` tries it again, `kvfair crash --forget STORE` removes the line");
+        complain(
+            "hint: `kvfair crash STORE` tries it again, `kvfair crash --forget STORE` removes a store's lines; what names \
+             no store is for an editor",
+        );
     }
     all
 }

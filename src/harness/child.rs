@@ -211,7 +211,8 @@ mod tests {
         let killed = ["sh", "-c", "echo short of memory >&2; kill -9 $$"].map(String::from);
         let mut child = Child::start(&killed, &task, &log).expect("it was started");
         assert!(matches!(child.next(ENDING), Err(RecvTimeoutError::Disconnected)));
-        assert!(child.was_killed());
-        assert!(child.ending().ends_with("; it said: short of memory"), "{}", child.ending());
+        let ending = child.ending();
+        assert!(ending.ends_with("; it said: short of memory"), "{ending}");
+        assert!(child.was_killed(), "{ending}");
     }
 }

@@ -57,8 +57,9 @@ pub fn note(directory: &Path, note: &Note) -> Result<()> {
 pub fn get(chosen: &Chosen, key: &[u8], scratch: &Path, interrupt: &Interrupt) -> Result<Option<Vec<u8>>> {
     asked(chosen, scratch, interrupt, |store, note| {
         if let Some(job) = note.job.as_ref().filter(|job| job.name != FANS.name) {
-            let label = &chosen.target.label;
-            let hint = if counts_words(job) { format!("\nhint: kvfair lookup {label} WORD") } else { String::new() };
+            let place = chosen.place.as_ref().map(Place::to_string).unwrap_or_default();
+            let lookup = format!("\nhint: kvfair lookup {}:{place} WORD", chosen.adapter.name);
+            let hint = if counts_words(job) { lookup } else { String::new() };
             bail!("it holds what the job {} wrote, and no fans of pages{hint}", job.name);
         }
         let value = ask(store, key, note.via)?;
@@ -111,8 +112,8 @@ fn asked<T>(
     let label = &chosen.target.label;
     let Some(place) = chosen.place.clone() else {
         bail!(
-            "{label} names no store that holds anything\nhint: name a URL, or {}:DIR as `kvfair run --keep` printed it",
-            chosen.adapter.name
+            "{label} names no store that holds anything\nhint: name one by URL, or STORE:DIR as `kvfair run --keep` \
+             printed it"
         );
     };
     let (launch, note) = launch(chosen, place)?;
@@ -147,7 +148,10 @@ fn note_of(store: &str, directory: &Path) -> Result<Note> {
     if !directory.join(NOTE).exists() {
         let is_empty = fs::read_dir(directory).is_ok_and(|mut entries| entries.next().is_none());
         let what = if is_empty { "it is empty" } else { "`kvfair run --keep` did not fill this directory" };
-        bail!("{store}:{place}: {what}\nhint: `kvfair run lookup STORE --keep DIR` fills one");
+        bail!(
+            "{store}:{place}: {what}\nhint: `kvfair run fans STORE --keep DIR` fills one for `kvfair query`, and \
+             `kvfair run lookup STORE --keep DIR` one for `kvfair lookup`"
+        );
     }
     let note = read_note(directory)?;
     if let Some(what) = other_store(&note, store, directory) {

@@ -146,10 +146,14 @@ impl<'a> InputSample<'a> {
         inner.is_some_and(|inner| matches!(inner.trim_ascii_start().first(), Some(b'{' | b'"')))
     }
 
-    /// What is wrong then; of texts `jq` makes lines of the job otherwise than of objects.
-    pub fn is_an_array(&self, expected: &str, job: &str, of_texts: &str) -> String {
+    /// What is wrong then; of texts and of lists of them `jq` makes lines of the job otherwise than of objects.
+    pub fn is_an_array(&self, expected: &str, job: &str, [of_texts, of_lists]: [&str; 2]) -> String {
         let inner = without_mark(self.bytes).trim_ascii_start().get(1..).unwrap_or_default();
-        let of = if inner.trim_ascii_start().first() == Some(&b'"') { of_texts } else { "-c '.[]'" };
+        let of = match inner.trim_ascii_start().first() {
+            Some(b'"') => of_texts,
+            Some(b'[') => of_lists,
+            _ => "-c '.[]'",
+        };
         let hint = format!("jq {of} FILE | kvfair run {job} --input - ...");
         self.fault("a JSON array, not JSON Lines", expected, &hint)
     }
@@ -173,15 +177,26 @@ fn utf16(expected: &str) -> String {
 pub fn has_no_columns(read_as: &ReadAs, form: &str) -> Result<(), String> {
     match read_as.columns.is_empty() {
         true => Ok(()),
-        false => Err(format!("--columns: {form} has no columns\nhint: --field NAME for JSON Lines")),
+        false => {
+            let hint = or_not(form, "--field NAME for JSON Lines");
+            Err(format!("--columns: {form} has no columns\nhint: {hint}"))
+        }
     }
 }
 
 pub fn has_no_field(read_as: &ReadAs, form: &str) -> Result<(), String> {
     match &read_as.field {
         None => Ok(()),
-        Some(field) => Err(format!("--field {field}: {form} has no fields\nhint: --columns for CSV and TSV")),
+        Some(field) => {
+            let hint = or_not(form, "--columns for CSV and TSV");
+            Err(format!("--field {field}: {form} has no fields\nhint: {hint}"))
+        }
     }
+}
+
+/// What is typed in its place; text has neither columns nor fields.
+fn or_not<'a>(form: &str, other: &'a str) -> &'a str {
+    if form == "text" { "leave it out, or name another --format" } else { other }
 }
 
 /// A field's path as it is typed: `liked.name`.

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::contention;
 use super::point::{asked, at, called, step, with};
+use super::standing::Counted;
 use super::table::{width, wrap};
 use crate::model::agents::{AgentPhase, spread_s};
 use crate::model::network::in_words;
@@ -29,7 +30,9 @@ pub fn notes(records: &[Record], wide: bool) -> String {
 fn network(records: &[Record]) -> String {
     let Some(network) = records.iter().find_map(|record| record.network) else { return String::new() };
     let mut cpu_us: BTreeMap<&str, Vec<f64>> = BTreeMap::new();
-    for record in records.iter().filter(|record| record.is_right() && record.block > 0) {
+    let counted = Counted::of(records).blocks;
+    let counts = |record: &&Record| counted.contains(&record.block) && !record.aa_control && record.is_right();
+    for record in records.iter().filter(counts) {
         let cpu_s: Option<f64> = record.measured().map(|phase| Some(phase.proxy?.cpu_s())).sum();
         let of_target = cpu_us.entry(&record.target.label).or_default();
         of_target.extend(cpu_s.map(|cpu_s| cpu_s * 1e6 / record.ops_of_job() as f64));

@@ -90,7 +90,7 @@ fn the_page_says_what_the_terminal_says() {
     let strip = [
         "right in 53 of 53 trials: 17 blocks of 3 trials (redis twice) and 2 of a warm-up",
         "redis against itself 0.98x [0.94-1.03]; 1.00x is no difference",
-        "17 ran: 10 count, 7 were disturbed, discarded and run again",
+        "17 ran: 10 count, 7 were disturbed and discarded",
         "2026-11-22 03:26 UTC",
     ];
     says(&page, &strip);

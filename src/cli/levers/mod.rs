@@ -19,6 +19,7 @@ use super::planned::{plan_of, resolve_input};
 use super::refusals::{self, Intent};
 use super::{Exit, Usage, complain, find_job, interrupted, levered, paged, points, print, verified};
 use crate::harness::plan::{Chosen, Plan, Took};
+use crate::harness::program::quoted;
 use crate::harness::save::{self, Results};
 use crate::harness::scratch;
 use crate::harness::signals::Interrupt;
@@ -130,7 +131,8 @@ fn is_one_point(run: &RunArgs, plan: &Plan) -> Result<()> {
     if points > 1 || plan.sizes.len() > 1 || plan.is_paced() {
         let (what, hint) =
             ("levers are compared at one point, as fast as it goes", "name one number in place of a list");
-        return Err(anyhow!(Usage(format!("{what}\nhint: {hint}: kvfair levers {} {}", run.job(), run.targets[0]))));
+        let store = quoted(&run.targets[0]);
+        return Err(anyhow!(Usage(format!("{what}\nhint: {hint}: kvfair levers {} {store}", run.job()))));
     }
     Ok(())
 }

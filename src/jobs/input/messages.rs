@@ -34,7 +34,7 @@ pub fn recognise(sample: &InputSample<'_>, read_as: &ReadAs) -> Result<Recognise
     }
     let asked = read_as.form.as_str();
     if asked.is_empty() && sample.begins_an_array() {
-        return Err(sample.is_an_array(EXPECTED, "ngrams", "-r '.[]'"));
+        return Err(sample.is_an_array(EXPECTED, "ngrams", ["-r '.[]'", "-r '.[][]'"]));
     }
     if asked == "jsonl" || (asked.is_empty() && (read_as.field.is_some() || sample.is_json_lines())) {
         has_no_columns(read_as, "JSON Lines")?;

@@ -87,7 +87,7 @@ pub fn recognise(sample: &InputSample<'_>, read_as: &ReadAs) -> Result<Recognise
     let Some((_, first)) = lines.first() else { return fault("no line in it", "") };
     let asked = read_as.form.as_str();
     if asked.is_empty() && first.first() == Some(&b'[') {
-        return Err(sample.is_an_array(EXPECTED, "fans", "-c '{likes: .}'"));
+        return Err(sample.is_an_array(EXPECTED, "fans", ["-c '{likes: .}'", "-c '.[]|{likes: .}'"]));
     }
     if asked == "jsonl" || (asked.is_empty() && (first.first() == Some(&b'{') || sample.is_json_lines())) {
         has_no_columns(read_as, "JSON Lines")?;
