@@ -42,7 +42,7 @@ UNMEASURED = [
 RULES = claims.RULES + others.RULES + around.WARNINGS + around.FOOT + [
     (r"Most (\w+) per second: (.+)", points.most),
     (r"(Sets|Gets|Requests) (?:with|at) ([\d,]+)(/s, p99| clients?): (.+)", points.claim),
-    (r"CPU per request: (.+)", points.claim),
+    (r"CPU per request, (\w+) (?:with|at) ([\d,]+)(/s| clients?): (.+)", points.claim),
     (rf"At ([\d,]+)/s, 99 % were answered within: (.+)", points.within),
 ]
 CACHED = "behind a cache in the client"

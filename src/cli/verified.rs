@@ -16,8 +16,8 @@ pub fn read() -> Vec<Tried> {
     bad.iter().for_each(|what| complain(what));
     if !bad.is_empty() {
         complain(
-            "hint: `kvfair crash STORE` tries it again, `kvfair crash --forget STORE` removes a store's lines; what names \
-             no store is for an editor",
+            "hint: `kvfair crash STORE` tries it again, `kvfair crash --forget STORE` removes a store's lines; remove \
+             other lines with an editor",
         );
     }
     all

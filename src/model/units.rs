@@ -88,6 +88,13 @@ mod tests {
     use super::*;
 
     #[test]
+    fn what_is_at_most_so_much_is_never_less() {
+        let said = [(0.080358 * 100.0, 1), (11.471, 0), (0.50297, 2), (8.0, 1), (1.1 * 100.0 - 100.0, 0), (0.0, 2)];
+        let said = said.map(|(number, decimals)| at_most(number, decimals));
+        assert_eq!(said, ["8.1", "12", "0.51", "8.0", "10", "0.00"]);
+    }
+
+    #[test]
     fn numbers_read_as_people_write_them() {
         assert_eq!(
             ["0.0042", "0.31", "1.31", "43.9", "544"],

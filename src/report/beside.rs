@@ -188,11 +188,12 @@ pub fn sentence(points: &[Point]) -> String {
 
 /// The same of CPU a request: which store used least, and what others used of it.
 pub fn cpu_sentence(points: &[Point]) -> String {
-    let Some((_, _, compared)) = compared(points, |point| point.cpu_beside) else { return String::new() };
+    let Some((first, last, compared)) = compared(points, |point| point.cpu_beside) else { return String::new() };
     let is_claimed = |beside: &Beside| beside.is_best || beside.noise_floor.is_some();
     let enough = compared.iter().all(|(_, beside)| beside.blocks >= CLAIM_BLOCKS as usize && is_claimed(beside));
     let said = if enough { claims(&compared, "used least", "as much") } else { Vec::new() };
-    if said.is_empty() { String::new() } else { format!("CPU per request: {}.", said.join("; ")) }
+    let place = || format!("{}s {}", called(&first.part), with(first.swept, last));
+    if said.is_empty() { String::new() } else { format!("CPU per request, {}: {}.", place(), said.join("; ")) }
 }
 
 /// Of each group the best, those that cost more, those that are tied with it, and those that are not separated from it.

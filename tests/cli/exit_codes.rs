@@ -75,7 +75,7 @@ fn a_run_of_programs_that_the_machine_disturbed_has_no_verdict() {
 #[test]
 fn a_run_that_has_no_time_for_a_claim_has_no_verdict() {
     let desk = Desk::new();
-    let run = ["run", "--exec", "sleep 1", "lmdb", "sqlite", "--budget", "9s"];
+    let run = ["run", "--exec", "sleep 1", "lmdb", "sqlite", "--budget", "13s"];
     desk.run(&run).exits(6).shows(", no claim");
     desk.run(&["show"]).exits(6);
 }

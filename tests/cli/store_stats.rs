@@ -53,7 +53,7 @@ fn what_grew_stands_below_a_wide_table_and_nowhere_else() {
     said.exits(0);
     assert!(!one_line(&said.out).contains("say of themselves"), "{}", said.out);
     let wide = desk.run(&["show", "--wide"]);
-    wide.exits(0).shows("what the stores say of themselves").shows("(medians of trials");
+    wide.exits(0).shows("what the stores say of themselves").shows("(medians of the trials that count");
     wide.shows("rocksdb: syncs of the log +60 (Cumulative WAL syncs)");
     wide.shows("redis+unix: bytes of log +").shows("(aof_current_size)");
     wide.shows("mariadb+unix: syncs of files +").shows("(Innodb_data_fsyncs)");

@@ -280,11 +280,10 @@ def most(run, match, state):
 def claim(run, match, state):
     """"Sets with 300 clients: A took least time; B at least 2.0x, C 1.4x [..] as long; D and A are tied"."""
     known = of_run(run)
-    part, step = (part_of(match[1].lower()), int(match[2].replace(",", ""))) if match.re.groups == 4 \
-        else (known.parts[0], known.steps[-1])
+    part, step = part_of(match[1].lower()), int(match[2].replace(",", ""))
     if (part, step) != (known.parts[0], known.steps[-1]):
         return ["it is not of the last step of the first part"]
-    return claim_faults(known, part, step, match[match.re.groups], "time" if match.re.groups == 4 else "cpu")
+    return claim_faults(known, part, step, match[4], "cpu" if match[0].startswith("CPU") else "time")
 
 
 def claim_faults(known, part, step, words, by):

@@ -240,8 +240,8 @@ mended: cd bare && kvfair run fans ram --profiles 5 --blocks 1 && kvfair history
 
 # It goes on: what it says of the file stands beside what was asked for.
 refused: cd bad && ! kvfair stores redis
-hint: `kvfair crash STORE` tries it again, `kvfair crash --forget STORE` removes a store's lines; what names no store
-  is for an editor
+hint: `kvfair crash STORE` tries it again, `kvfair crash --forget STORE` removes a store's lines; remove other
+  lines with an editor
 mended: cd bad && kvfair crash --forget redis
 
 refused: cd big && kvfair crash --forget redis
