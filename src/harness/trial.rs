@@ -363,7 +363,7 @@ impl<'a> Bench<'a> {
                     }
                     let go = matches!(told, Event::Begins(_) | Event::Ended(..) | Event::Closed);
                     if let Some(end) = attendant.hear(told, watch) {
-                        return end;
+                        return if keeps { self.ended(end, &attendant) } else { end };
                     }
                     if go {
                         child.go();
@@ -392,6 +392,11 @@ impl<'a> Bench<'a> {
         let owes = self.plan.is_guest(chosen) && attendant.has_begun() && !keeps;
         let entry = attendant.entry();
         Err(if owes { self.take_back(entry, chosen, launch, record.block, directory, cut_off) } else { cut_off })
+    }
+
+    /// How a command ended. One that was ended because the time of the run was over has not failed.
+    fn ended(&self, end: Result<(), Outcome>, attendant: &Attendant<'_>) -> Result<(), Outcome> {
+        end.map_err(|why| if self.plan.is_over() { attendant.out_of_time() } else { why })
     }
 
     /// A guest that was cut off could not take back what it wrote: a process of its own does so now.

@@ -255,8 +255,19 @@ fn a_time_out_takes_everything_along() {
     // An orphan, one beside, and one below a session of its own.
     let command = "echo waiting >&2; sh -c 'setsid sleep 1000 &'; sleep 1001 & setsid sh -c 'sleep 1002; true'; true";
     let said = exec(&desk, command, &["--blocks", "1", "--timeout", "1s", "lmdb"]);
-    let ended = "the command did not end within 1 s (--timeout, or the time of the run); its last lines: waiting";
+    let ended = "the command did not end within 1 s (--timeout); its last lines: waiting";
     said.exits(1).shows(&format!("lmdb failed: {ended}"));
+    desk.no_process_is_left();
+}
+
+#[test]
+fn a_command_that_is_ended_with_the_time_of_the_run_has_not_failed() {
+    let desk = Desk::new();
+    // The first two are the warm-up.
+    let command = "echo >>runs; test $(wc -l <runs) -le 2 || sleep 1000";
+    let said = exec(&desk, command, &["--budget", "6s", "lmdb", "sqlite"]);
+    said.exits(1).shows(" s, 0 % done").shows("not run: the time of the run was over before its turn");
+    assert!(!said.out.contains("failed"), "{}", said.out);
     desk.no_process_is_left();
 }
 

@@ -296,7 +296,7 @@ impl Ran {
             _ if self.timed_out => {
                 // What is left of the run's time has many digits.
                 let limit_s = (limit.as_secs_f64() * 10.0).round() / 10.0;
-                format!("did not end within {limit_s} s (--timeout, or the time of the run)")
+                format!("did not end within {limit_s} s (--timeout)")
             }
             true => return Ok(()),
             false => format!("ended with {}", in_words(self.status)),
