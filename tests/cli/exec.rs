@@ -260,17 +260,6 @@ fn a_time_out_takes_everything_along() {
     desk.no_process_is_left();
 }
 
-#[test]
-fn a_command_that_is_ended_with_the_time_of_the_run_has_not_failed() {
-    let desk = Desk::new();
-    // The first two are the warm-up.
-    let command = "echo >>runs; test $(wc -l <runs) -le 2 || sleep 1000";
-    let said = exec(&desk, command, &["--budget", "6s", "lmdb", "sqlite"]);
-    said.exits(1).shows(" s, 0 % done").shows("not run: the time of the run was over before its turn");
-    assert!(!said.out.contains("failed"), "{}", said.out);
-    desk.no_process_is_left();
-}
-
 /// Sleepers in sessions of their own, which no signal to a group reaches.
 const SLEEPS: &str = "sh -c 'setsid sleep 1000 & exec setsid sleep 1001'; true";
 
