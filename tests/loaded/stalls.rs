@@ -9,7 +9,7 @@ use kvfair::model::record::{Phase, Record};
 use nix::sys::signal::Signal;
 use serde_json::Value;
 
-use crate::common::desk::{Desk, Said, Started, signal, wait_for};
+use crate::common::desk::{Desk, Said, Started, one_line, signal, wait_for};
 use crate::common::load::{alone, spinners};
 
 /// As a user runs it: tests otherwise accept noise.
@@ -49,7 +49,7 @@ fn beside_other_programs_a_search_and_rates_are_unclear() {
         .shows("500 unclear")
         .shows("nothing is said of redis+unix at 2 points")
         .complains("redis+unix: discarded: ");
-    assert_eq!(said.out.matches("other programs used").count(), 1, "the cause once:\n{}", said.out);
+    assert_eq!(one_line(&said.out).matches("other programs used").count(), 1, "the cause once:\n{}", said.out);
     let told = crate::common::desk::records_in(&desk.home().join("rates.jsonl"));
     let discarded: Vec<bool> = told.iter().map(|record| record["discarded"] == true).collect();
     assert_eq!(discarded, [true, true, false], "run again twice");
