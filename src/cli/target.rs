@@ -49,7 +49,7 @@ fn read(text: &str) -> Result<Chosen> {
     };
     let is_name = name.chars().all(|letter| letter.is_ascii_alphanumeric() || "+-".contains(letter));
     if text.contains('@') && !(is_name && rest.is_none_or(|rest| rest.starts_with("//")) || is_known(name)) {
-        bail!("it begins with no store's name\nhint: a login stands behind STORE://, and before an @");
+        bail!("it begins with no store's name\nhint: put the login between STORE:// and @");
     }
     if let (false, Some((host, port, path))) = (is_known(name), address(place_text)) {
         bail!("it names no store\nhint: {}", urls_of(host, port, path));
@@ -345,7 +345,7 @@ fn path_of(text: &str) -> Result<PathBuf> {
         bail!("a path is missing");
     }
     if text.contains([':', '@']) && !path.exists() {
-        bail!("there is no such path\nhint: a login stands behind two slashes, as in redis://, and before an @");
+        bail!("there is no such path\nhint: put the login between redis:// and @, with two slashes");
     }
     Ok(path)
 }

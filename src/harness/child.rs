@@ -56,7 +56,7 @@ impl Child {
         let spawn = if task.is_supervisor() { Leashed::spawn_supervisor } else { Leashed::spawn };
         let child = Child::spawn(command, spawn, log);
         let mut child = child.with_context(|| format!("cannot start the process of a {name}"))?;
-        // An error means that it is dead, which `next` notices: whoever waits for its events says how it ended.
+        // An error means that the child is dead: `next` finds that, and its caller tells how it ended.
         let _ = child.write(&line);
         Ok(child)
     }

@@ -10,11 +10,11 @@ hint: there are null, ram, lmdb, ...
 mended: kvfair run fans lmdb --list
 
 refused: kvfair run fans xyz@somewhere
-hint: a login stands behind STORE://, and before an @
+hint: put the login between STORE:// and @
 understood: kvfair run fans redis://xyz@somewhere
 
 refused: kvfair run fans redis:me:word@localhost
-hint: a login stands behind two slashes, as in redis://, and before an @
+hint: put the login between redis:// and @, with two slashes
 understood: kvfair run fans redis://me:word@localhost
 
 refused: kvfair run fans localhost:6379/2
