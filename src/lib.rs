@@ -11,4 +11,5 @@ pub mod report;
 pub mod scheduler;
 pub mod stores;
 
+pub use kvfair_draw as draw;
 pub use kvfair_stats as stats;

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::io::{BufRead, Cursor};
 
-use kvfair::jobs::draw::Rng;
+use kvfair::draw::Rng;
 use kvfair::jobs::fans::FANS;
 use kvfair::jobs::{Ask, Client, Heard, Part, Source};
 use kvfair::model::load::At;

@@ -7,8 +7,8 @@ run.py part NAME COMMAND...
 run.py report [--timings]
     prints what was not run and why, how long each part took, and one closing line; 1 where a test failed
 
-Notes are in target/test-notes: `outcomes.tsv` (outcome, test, reason, seconds), `parts.tsv` (part, seconds), and
-`not-run.tsv`, which tests/common/needs.rs writes (extent, test, need, reason).
+Notes are in target/test-notes: `outcomes.tsv` (outcome, test, reason, seconds), `parts.tsv` (part, when it began,
+seconds), and `not-run.tsv`, which tests/common/needs.rs writes (extent, test, need, reason).
 """
 
 import json
@@ -27,7 +27,7 @@ RESULTS = {"ok": PASSED, "FAILED": FAILED, "ignored": LEFT_OUT}
 PROCESSORS = os.cpu_count()
 # The test binaries in their order, and their threads. Tests of `real` wait for servers part of their time. Those of
 # `alone` measure time or load the machine.
-THREADS = {"kvfair_stats": PROCESSORS, "campaigns": 1, "kvfair": PROCESSORS, "quick": PROCESSORS, "real": 3 * PROCESSORS, "alone": 1}
+THREADS = {"kvfair_draw": PROCESSORS, "kvfair_stats": PROCESSORS, "campaigns": 1, "kvfair": PROCESSORS, "quick": PROCESSORS, "real": 3 * PROCESSORS, "alone": 1}
 SLOWEST = 30
 OUTCOME = re.compile(r"^test (.*?)(?: - should panic)? \.\.\. (ok|FAILED|ignored)(?:, (.*?))?(?: <([0-9.]+)s>)?$")
 
@@ -45,7 +45,7 @@ def noted(file):
 def timed(part, work):
     began = time.monotonic()
     result = work()
-    note(PARTS, part, f"{time.monotonic() - began:.1f}")
+    note(PARTS, part, f"{began:.1f}", f"{time.monotonic() - began:.1f}")
     return result
 
 
@@ -109,11 +109,21 @@ def merged():
     return by_test
 
 
+def timed_parts():
+    """(part, when it began, seconds)"""
+    return [(part, float(began), float(seconds)) for part, began, seconds in noted(PARTS)]
+
+
+def elapsed(parts):
+    """From the beginning of the first part to the end of the last one: some parts run beside each other."""
+    return max(began + seconds for _, began, seconds in parts) - min(began for _, began, _ in parts)
+
+
 def print_timings(by_test):
-    parts = [(part, float(seconds)) for part, seconds in noted(PARTS)]
-    total = sum(seconds for _, seconds in parts)
+    parts = timed_parts()
+    total = elapsed(parts)
     print(f"\n== time by part: {total:.0f} s")
-    for part, seconds in parts:
+    for part, _, seconds in parts:
         print(f"{seconds:8.1f} s {100 * seconds / total:5.1f} %  {part}")
     print(f"\n== the {SLOWEST} slowest tests, in seconds beside others")
     slowest = sorted(by_test.items(), key=lambda item: -item[1][2])[:SLOWEST]
@@ -130,7 +140,7 @@ def report(*arguments):
             if outcome == wanted:
                 print(f"{outcome}: {test}{': ' if reason else ''}{reason}")
     count = {kind: sum(outcome == kind for outcome, _, _ in by_test.values()) for kind in (PASSED, IN_PART, FAILED, LEFT_OUT)}
-    took = sum(float(seconds) for _, seconds in noted(PARTS))
+    took = elapsed(timed_parts())
     passed = count[PASSED] + count[IN_PART]
     in_part = f" ({count[IN_PART]} in part)" if count[IN_PART] else ""
     print(f"\n{passed} passed{in_part}, {count[FAILED]} failed, {count[LEFT_OUT]} not run in {took:.0f} s")

@@ -6,8 +6,8 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Instant;
 
+use kvfair::draw::Rng;
 use kvfair::harness::input::DataFile;
-use kvfair::jobs::draw::Rng;
 use kvfair::jobs::trace::forms::{Key, NAMES};
 use kvfair::jobs::trace::recorded::Recorded;
 use kvfair::model::trial::{Data, JobSettings};

@@ -13,17 +13,19 @@ pub mod programs;
 pub mod queue;
 pub mod window;
 
-/// How long is looked; and how long once more where that was not quiet, for what had only just ended.
+/// How long is looked. It uses a processor that others may need.
 const LOOK: Duration = Duration::from_millis(350);
-const LOOK_AGAIN: Duration = Duration::from_millis(2_500);
+/// Before a second look, where the first one was not quiet: what was just ending has ended.
+const PAUSE: Duration = Duration::from_millis(1_500);
 
 /// Looks at the machine before a run whose stores keep their files in `data`, of a job with so many bytes of data. Half
-/// a second, and three where others are at work.
+/// a second, and two and a half where others are at work.
 pub fn preflight(data: &Path, data_bytes: Option<u64>) -> Preflight {
     let began = Instant::now();
-    let mut seen = spun(LOOK);
+    let mut seen = spun();
     if !seen.is_quiet() {
-        seen = spun(LOOK_AGAIN);
+        std::thread::sleep(PAUSE);
+        seen = spun();
     }
     let sys = Path::new("/sys");
     let mut preflight = Preflight {
@@ -46,12 +48,12 @@ pub fn preflight(data: &Path, data_bytes: Option<u64>) -> Preflight {
 }
 
 /// What a thread that never sleeps sees: how long it waited, and who else ran.
-fn spun(long: Duration) -> Preflight {
+fn spun() -> Preflight {
     let us = std::process::id();
     let before = programs::look(&[us], None);
     let spinner = std::thread::spawn(move || {
         let (began, first) = (Instant::now(), queue::own());
-        while began.elapsed() < long {
+        while began.elapsed() < LOOK {
             std::hint::spin_loop();
         }
         let waited_ns =
@@ -173,7 +175,7 @@ mod tests {
     fn this_machine_is_looked_at_in_a_few_seconds() {
         let directory = tempfile::tempdir().expect("a directory");
         let seen = preflight(directory.path(), Some(u64::MAX / 8));
-        let again_s = if seen.is_quiet() { 0.0 } else { LOOK_AGAIN.as_secs_f64() };
+        let again_s = if seen.is_quiet() { 0.0 } else { (PAUSE + LOOK).as_secs_f64() };
         assert!(seen.took_s >= LOOK.as_secs_f64() + again_s, "{seen:?}");
         assert!(
             seen.free_bytes > Some(0) && seen.disk_sync_ns > Some(0) && seen.processor_probe_ns > Some(0),

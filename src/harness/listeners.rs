@@ -154,15 +154,39 @@ impl Listening {
 /// All that is listened on here.
 #[cfg(target_os = "linux")]
 fn listening() -> Result<Vec<Listening>, String> {
-    use procfs::net::{TcpState, tcp, tcp6};
-
     // A machine without IPv6 has no table of it.
-    let entries = tcp().map_err(cannot)?.into_iter().chain(tcp6().unwrap_or_default());
-    let entries = entries.filter(|entry| entry.state == TcpState::Listen);
+    let entries = tcp_listeners("/proc/net/tcp").map_err(cannot)?.into_iter();
+    let entries = entries.chain(tcp_listeners("/proc/net/tcp6").unwrap_or_default());
     let over_tcp = entries.map(|entry| Listening { inode: entry.inode, at: Address::Tcp(entry.local_address) });
     let table = std::fs::read("/proc/net/unix").map_err(|error| cannot(error.into()))?;
     let in_files = unix_listeners(&table).map(|(inode, path)| Listening { inode, at: Address::Unix(path) });
     Ok(over_tcp.chain(in_files).collect())
+}
+
+/// The listening sockets of a table. They come first in it (Documentation/networking/proc_net_tcp.rst). The rest can be
+/// many thousands of lines, which the kernel makes as they are read: a page at a time.
+#[cfg(target_os = "linux")]
+fn tcp_listeners(table: &str) -> procfs::ProcResult<Vec<procfs::net::TcpNetEntry>> {
+    use std::io::{BufRead, BufReader};
+
+    use procfs::net::TcpNetEntries;
+    use procfs::prelude::FromBufReadSI;
+
+    /// TCP_LISTEN (include/net/tcp_states.h), in the fourth column.
+    const LISTENS: &[u8] = b"0A";
+    let mut lines = BufReader::with_capacity(4096, std::fs::File::open(table)?);
+    let mut text = Vec::new();
+    lines.read_until(b'\n', &mut text)?;
+    loop {
+        let begins = text.len();
+        lines.read_until(b'\n', &mut text)?;
+        let mut columns = text[begins..].split(u8::is_ascii_whitespace).filter(|column| !column.is_empty());
+        if columns.nth(3) != Some(LISTENS) {
+            text.truncate(begins);
+            let TcpNetEntries(listening) = TcpNetEntries::from_buf_read(&text[..], procfs::current_system_info())?;
+            return Ok(listening);
+        }
+    }
 }
 
 /// What the process and its children listen on.
@@ -244,6 +268,27 @@ mod tests {
         let address = listener.local_addr().unwrap();
         let found = of(std::process::id()).unwrap().0.unwrap();
         assert!(found.tcp.contains(&address), "{found:?}");
+    }
+
+    /// More than a page of them, and connections behind them.
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn all_listeners_stand_before_what_is_left_out() {
+        use std::net::{TcpListener, TcpStream};
+
+        for (host, table) in [("127.0.0.1", "/proc/net/tcp"), ("::1", "/proc/net/tcp6")] {
+            let Ok(listeners) = (0..60).map(|_| TcpListener::bind((host, 0))).collect::<Result<Vec<_>, _>>() else {
+                assert_eq!(host, "::1", "a machine may lack IPv6");
+                continue;
+            };
+            let addresses: Vec<SocketAddr> = listeners.iter().map(|one| one.local_addr().unwrap()).collect();
+            let connections: Vec<TcpStream> = addresses.iter().map(|at| TcpStream::connect(at).unwrap()).collect();
+            let found: Vec<SocketAddr> =
+                tcp_listeners(table).unwrap().iter().map(|entry| entry.local_address).collect();
+            assert!(addresses.iter().all(|address| found.contains(address)), "{addresses:?} in {found:?}");
+            let is_left_out = |one: &TcpStream| !found.contains(&one.local_addr().unwrap());
+            assert!(connections.len() == 60 && connections.iter().all(is_left_out), "{found:?}");
+        }
     }
 
     /// A server is looked for among all processes; who started us is none of the machine's servers.

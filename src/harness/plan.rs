@@ -6,7 +6,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use super::timing::End;
-use crate::jobs::draw::{Rng, mix};
+use crate::draw::{Rng, mix};
 use crate::jobs::keyed::questions::points_of;
 use crate::jobs::{JobKind, Part};
 use crate::model::agents::AgentPlan;

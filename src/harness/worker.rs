@@ -15,7 +15,7 @@ use super::oracle::Played;
 use super::task::{Event, PartSeen, TrialStep, TrialTask};
 use super::ttl_shim::TtlShim;
 use super::{files, oracle, sweep};
-use crate::jobs::draw::mix;
+use crate::draw::mix;
 use crate::jobs::{self, Job, JobKind, LOAD_BYTES, LOAD_DEPTH, Part};
 use crate::loadgen::pace::Pace;
 use crate::loadgen::replicated::Replicas;

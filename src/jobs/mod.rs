@@ -13,7 +13,6 @@ use crate::model::op::{Alike, Op, Pattern, Reply, Wrong};
 use crate::model::trial::{JobSettings, ReadAs, Via};
 use input::{InputSample, Recognised};
 
-pub mod draw;
 pub mod fans;
 pub mod getset;
 pub mod input;

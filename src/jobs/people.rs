@@ -4,10 +4,10 @@
 use std::io::{self, BufWriter, Write};
 use std::sync::LazyLock;
 
-use super::draw::{Alias, Rng, mix, zipf};
 use super::input::fields::{self, Wanted};
 use super::lines::UnitLines;
 use super::{InputFault, Source, names};
+use crate::draw::{Alias, Rng, mix, zipf};
 use crate::model::op::{KeyList, Keys};
 use crate::model::trial::JobSettings;
 

@@ -3,9 +3,9 @@
 
 use std::io::{self, BufWriter, Write};
 
-use super::draw::{Alias, Rng, mix, zipf};
 use super::lines::UnitLines;
 use super::{InputFault, Source};
+use crate::draw::{Alias, Rng, mix, zipf};
 use crate::model::trial::{JobSettings, NgramSettings, NgramUnit};
 
 /// The messages of one input, in its order, one a line.

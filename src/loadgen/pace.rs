@@ -8,7 +8,7 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use crate::jobs::draw::mix;
+use crate::draw::mix;
 use crate::model::hist::Times;
 use crate::model::load::Arrivals;
 use crate::model::record::Open;

@@ -70,11 +70,12 @@ proptest! {
             places.extend([0, bytes.len()]);
             places.sort_unstable();
             let pieces: Vec<&[u8]> = places.windows(2).map(|pair| &bytes[pair[0]..pair[1]]).collect();
-            for first in 0..cases().len() {
+            let cases = cases();
+            for first in 0..cases.len() {
                 let codec = || {
                     let mut codec = make();
                     // Every op gets to be the one in front.
-                    for case in cases().iter().cycle().skip(first).take(cases().len()) {
+                    for case in cases.iter().cycle().skip(first).take(cases.len()) {
                         codec.say(&case.op, &mut Vec::new()).unwrap();
                     }
                     codec

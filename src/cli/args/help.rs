@@ -1,6 +1,9 @@
 //! How help is laid out, and which of the options that commands share one of them refuses: tables, applied to what the
 //! types in this room say.
 
+use std::collections::BTreeSet;
+use std::sync::LazyLock;
+
 use clap::parser::ValueSource;
 use clap::{Arg, ArgMatches, Command};
 
@@ -159,6 +162,10 @@ pub fn laid_out(commands: Command) -> Command {
     })
 }
 
+/// The options of single jobs. This is asked of each option of each command whenever kvfair starts.
+static OF_SOME_JOBS: LazyLock<BTreeSet<&str>> =
+    LazyLock::new(|| jobs::ALL.iter().flat_map(|job| options_of(job)).collect());
+
 /// Whether a job has that option. Options of all jobs are no options of a job.
 fn is_of_job(argument: &Arg, kind: &JobKind) -> bool {
     let Some(name) = argument.get_long().map(|name| format!("--{name}")) else { return true };
@@ -169,10 +176,7 @@ fn is_of_job(argument: &Arg, kind: &JobKind) -> bool {
         "--via" => kind.ways.len() > 1,
         "--rate" => kind.requests.is_some(),
         "--agents" | "--launch" | "--hosts" => kind.requests.is_some() || kind.name == NGRAMS.name,
-        name => {
-            options_of(kind).any(|option| option == name)
-                || !jobs::ALL.iter().any(|job| options_of(job).any(|option| option == name))
-        }
+        name => !OF_SOME_JOBS.contains(name) || options_of(kind).any(|option| option == name),
     }
 }
 

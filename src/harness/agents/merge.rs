@@ -120,7 +120,7 @@ fn open(one: Option<Open>, other: Option<Open>) -> Result<Option<Open>, String> 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::jobs::draw::Rng;
+    use crate::draw::Rng;
     use crate::model::agents::AgentShare;
     use crate::model::hist::Times;
     use crate::model::metrics::Metrics;

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use super::untried::Untried;
 use super::{LOOK, PATIENCE, cannot, client, ground};
+use crate::draw::Rng;
 use crate::harness::child::Child;
 use crate::harness::gates;
 use crate::harness::network::Proxy;
@@ -16,7 +17,6 @@ use crate::harness::replicas::{self, Replica, Servers, Start};
 use crate::harness::serve::{self, Served, Site, Unserved};
 use crate::harness::signals::Interrupt;
 use crate::harness::task::{Event, LedgerTask, LedgerWork, Task};
-use crate::jobs::draw::Rng;
 use crate::model::crash::failover::{ClientWrites, FailoverKill, Follower, FoundKeys, Losses};
 use crate::model::op::Fault;
 use crate::model::trial::Durability;

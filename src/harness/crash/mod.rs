@@ -17,7 +17,7 @@ use super::preload;
 use super::serve::{self, Served, Site, Unserved};
 use super::signals::{self, Interrupt};
 use super::task::{Event, LedgerTask, LedgerWork, Task};
-use crate::jobs::draw::Rng;
+use crate::draw::Rng;
 use crate::model::crash::ledger::{FoundValue, Ledger};
 use crate::model::crash::syncs;
 use crate::model::crash::{Audit, DiskFacts, Kill, Outages, Tried};

@@ -10,15 +10,16 @@ use std::time::{Duration, Instant};
 use nix::sys::time::TimeValLike;
 use nix::time::{ClockId, clock_gettime};
 
+use crate::draw;
 use crate::harness::signals::Interrupt;
 
-/// Steps of the loop: 3.5 ms on the processor that it was written on (2.5 GHz). Never another number: times are held
-/// against each other.
+/// Steps of the loop: 3.5 ms on the processor that it was written on (2.5 GHz). Never another number, nor another loop:
+/// times are compared.
 const STEPS: u32 = 1_000_000;
 /// The best of so many counts: one may meet an interrupt, or a clock that is still on its way up.
 const TRIES: u32 = 5;
-/// As good as the best so far is good enough to stop at: in a steady run a look is one try.
-const AS_GOOD: f64 = 1.01;
+/// Near enough to the best so far to stop at: in a steady run a look is one try. It is half of what would be slow.
+const AS_GOOD: f64 = 1.05;
 /// A processor that is slower than this, by the best of the run, is waited for: noise.rs discards such trials.
 const SLOW: f64 = 1.10;
 /// How often is looked again.
@@ -61,18 +62,7 @@ impl ProcessorProbe {
 
 fn once() -> Option<u64> {
     let began_ns = own_ns()?;
-    let mut sum = std::hint::black_box(1_u64);
-    // A range would be calls where nothing is inlined, in builds for tests.
-    let mut left = STEPS;
-    while left > 0 {
-        left -= 1;
-        // xorshift64, then a multiplication: each step waits for the one before it.
-        sum ^= sum << 13;
-        sum ^= sum >> 7;
-        sum ^= sum << 17;
-        sum = sum.wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    }
-    std::hint::black_box(sum);
+    draw::steps(STEPS);
     own_ns()?.checked_sub(began_ns).filter(|&took_ns| took_ns > 0)
 }
 

@@ -1,6 +1,6 @@
 //! Which pages are asked for once the records of `fans` are built: half of them popular, half of them rare.
 
-use crate::jobs::draw::{Rng, mix};
+use crate::draw::{Rng, mix};
 
 /// So that what is drawn here has nothing to do with the data that the same seed has made.
 const QUERIES: u64 = 0x7175_6572_6965_7321;

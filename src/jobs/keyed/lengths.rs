@@ -1,6 +1,6 @@
 //! How long the values of a job are: all alike, or each key's its own.
 
-use crate::jobs::draw::mix;
+use crate::draw::mix;
 use crate::model::load::Spread;
 
 /// Lengths are drawn from so many equally likely ones, sorted: a table instead of arithmetic for each question.

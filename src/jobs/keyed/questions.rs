@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::keytext::KeyText;
 use super::writer::Writer;
-use crate::jobs::draw::{Alias, Rng, mix, zipf};
+use crate::draw::{Alias, Rng, mix, zipf};
 use crate::jobs::{Part, find};
 use crate::model::load::{At, Keys, Load, SCANNED_MAX, ZIPF_THOUSANDTHS};
 use crate::model::trial::JobSettings;

@@ -2,7 +2,7 @@
 //! bytes follow from the key.
 
 use super::lengths::Lengths;
-use crate::jobs::draw::{Rng, mix};
+use crate::draw::{Rng, mix};
 use crate::model::load::COMPRESSIBLE_PERCENT;
 
 /// Bytes of version and check sum in front.

@@ -1,7 +1,7 @@
 //! Values of any length that prove themselves: each carries a check sum over key, version and length, and its version,
 //! as far as it has room for them; its other bytes follow from the key.
 
-use crate::jobs::draw::{Rng, mix};
+use crate::draw::{Rng, mix};
 use crate::jobs::keyed::values::HEAD_BYTES;
 
 /// The random bytes that values take theirs from, each from a place of its own, round and round where one is longer.

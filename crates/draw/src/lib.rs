@@ -1,4 +1,6 @@
 //! Chance that is the same on every machine: hashing and drawing by integers only. It must not know what is drawn for.
+//!
+//! A crate of its own: it is optimised in every build, and most of what tests compute is this.
 
 /// A stable 64-bit hash of bytes: FNV-1a (Fowler, Noll, Vo), whose weak high bits are then mixed by [`mix`]. Data and
 /// the dealing of keys to clients depend on it: it never changes.
@@ -95,6 +97,20 @@ impl Alias {
 /// The weights of ranks 1 to `count` by the law of Zipf and Mandelbrot: (rank + shift)^-exponent.
 pub fn zipf(count: u32, exponent: f64, shift: f64) -> impl Iterator<Item = f64> {
     (1..=count).map(move |rank| libm::pow(f64::from(rank) + shift, -exponent))
+}
+
+/// So many steps of a generator, each of which waits for the one before it: xorshift64 (Marsaglia 2003, with the shifts
+/// 13, 7 and 17), then a multiplication. The same work each time: its time tells how fast a processor is just now.
+#[inline(never)]
+pub fn steps(count: u32) {
+    let mut sum = std::hint::black_box(1_u64);
+    for _ in 0..count {
+        sum ^= sum << 13;
+        sum ^= sum >> 7;
+        sum ^= sum << 17;
+        sum = sum.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    }
+    std::hint::black_box(sum);
 }
 
 #[cfg(test)]
