@@ -8,8 +8,8 @@ sentences.py --self-test RECORDS.jsonl SHOWN.txt [RECORDS.jsonl SHOWN.txt ...]
     changes one number or one name of the text at a time, and prints how many of these changes are noticed
 
 A sentence with a digit must be read by a rule, or tell no measured number: see UNMEASURED. Read are runs of targets, of
-requests by clients or rates, of round-trip times, of versions and of levers; of other forms (several sizes or orders,
-replicas, programs, searches, growth, the first look's larger job) each sentence with a digit is an error. Words without
+requests by clients or rates, of replicas, of round-trip times, of versions and of levers; of other forms (several sizes
+or orders, programs, searches, growth, the first look's larger job) each sentence with a digit is an error. Words without
 a digit are read where a rule knows them; `sent in bunches` and `drift` are not computed. An interval, a noise floor, a
 rank and a claim are computed anew, from the rules that docs/statistics.md states.
 """

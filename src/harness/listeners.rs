@@ -163,17 +163,18 @@ fn listening() -> Result<Vec<Listening>, String> {
     Ok(over_tcp.chain(in_files).collect())
 }
 
-/// The listening sockets of a table. They come first in it (Documentation/networking/proc_net_tcp.rst). The rest can be
-/// many thousands of lines, which the kernel makes as they are read: a page at a time.
+/// The listening sockets of a table. They come first in it (Documentation/networking/proc_net_tcp.rst); before Linux
+/// 4.4 half-open connections stand between them. The rest can be many thousands of lines. The kernel makes these as
+/// they are read: a page at a time.
 #[cfg(target_os = "linux")]
 fn tcp_listeners(table: &str) -> procfs::ProcResult<Vec<procfs::net::TcpNetEntry>> {
     use std::io::{BufRead, BufReader};
 
-    use procfs::net::TcpNetEntries;
+    use procfs::net::{TcpNetEntries, TcpState};
     use procfs::prelude::FromBufReadSI;
 
-    /// TCP_LISTEN (include/net/tcp_states.h), in the fourth column.
-    const LISTENS: &[u8] = b"0A";
+    /// TCP_LISTEN and TCP_SYN_RECV (include/net/tcp_states.h), in the fourth column.
+    const FIRST: [&[u8]; 2] = [b"0A", b"03"];
     let mut lines = BufReader::with_capacity(4096, std::fs::File::open(table)?);
     let mut text = Vec::new();
     lines.read_until(b'\n', &mut text)?;
@@ -181,12 +182,13 @@ fn tcp_listeners(table: &str) -> procfs::ProcResult<Vec<procfs::net::TcpNetEntry
         let begins = text.len();
         lines.read_until(b'\n', &mut text)?;
         let mut columns = text[begins..].split(u8::is_ascii_whitespace).filter(|column| !column.is_empty());
-        if columns.nth(3) != Some(LISTENS) {
+        if !columns.nth(3).is_some_and(|state| FIRST.contains(&state)) {
             text.truncate(begins);
-            let TcpNetEntries(listening) = TcpNetEntries::from_buf_read(&text[..], procfs::current_system_info())?;
-            return Ok(listening);
+            break;
         }
     }
+    let TcpNetEntries(entries) = TcpNetEntries::from_buf_read(&text[..], procfs::current_system_info())?;
+    Ok(entries.into_iter().filter(|entry| entry.state == TcpState::Listen).collect())
 }
 
 /// What the process and its children listen on.

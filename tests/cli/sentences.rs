@@ -33,15 +33,22 @@ fn golden_results_say_what_their_records_give_and_a_changed_number_is_noticed() 
     }
 }
 
-/// Of what is measured here and now: a table of stores.
+/// Of what is measured here and now: tables of stores, and of replicas at rates.
 #[test]
 fn results_of_today_say_what_their_records_give() {
     needs!(Need::program("python3"), Need::server("redis"));
     let desk = Desk::new();
-    for (job, size) in [("ngrams", "--messages"), ("fans", "--profiles")] {
+    let stores = ["ram", "lmdb", "redis", "redis+unix"];
+    let replicas = ["redis?replicas=2&read=all", "redis?replicas=2&read=all&link-delay=5ms"];
+    let rates = ["--rate", "600,2k", "--requests", "400", "--reads", "3", "--writes", "1", "--records", "20"];
+    let runs = [
+        ("ngrams", &stores[..], &["--messages", "100"][..]),
+        ("fans", &stores, &["--profiles", "100"]),
+        ("mixed", &replicas, &[&rates[..], &["--accept-noise"]].concat()),
+    ];
+    for (job, targets, more) in runs {
         let file = format!("{job}.jsonl");
-        let run = ["run", job, "ram", "lmdb", "redis", "redis+unix", size, "100", "--blocks", "4", "--output", &file];
-        desk.run(&run);
+        desk.run(&[&["run", job, "--blocks", "4", "--output", &file], targets, more].concat());
         let shown = desk.run(&["show", &file]).out.clone();
         judged(&desk, &file, &shown).exits(0).shows("sentences and");
     }

@@ -127,7 +127,7 @@ fn a_lost_increment_fails_the_trial() {
     let desk = Desk::new();
     let server = common::start("redis", Transport::Tcp);
     let url = url_of(&server);
-    let input = desk.file("messages.txt", "one two\n".repeat(400_000));
+    let input = desk.file("messages.txt", "one two\n".repeat(100_000));
     let run = ["run", "ngrams", "--input", input, "--format", "text", &url, "--agents", "2", "--blocks", "1"];
     let started = Started::new(desk.kvfair(&run));
     wait_for("the first terms", || (ask(&server, "DBSIZE") == ":3").then_some(()));

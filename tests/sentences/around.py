@@ -340,6 +340,9 @@ NOTES = [
      r"Its CPU us/op, in no other number: (.+)\. No network: (.+)", proxy),
     (r"without a star, at most (\d+ %) of that", without_star),
     (r"no room for: .+ \(--wide\)", lambda *_: []),
+    # It is not computed, but the names are.
+    (r"sent in bunches, not as independent requests come: (.+)",
+     lambda run, match, state: [f"no target is called {name}" for name in match[1].split(", ") if name not in run.names]),
     (r"\* limited by the client: more than 80 % of what .* more than 90 % of the time, more than 5 % more with .*",
      lambda *_: []),
 ]

@@ -3,6 +3,8 @@
 import re
 
 WIDTH = 100
+# The first heading of what each server used.
+SERVERS = "server, in its first trial"
 # A line that begins so begins a paragraph.
 STARTS = re.compile(
     r"data: |the answer|answers: |about: |warning \(|more warnings |next[,:] |no room for: |No claim: |Single times |"
@@ -20,7 +22,7 @@ class Table:
         # Left of this stand ranks, names and steps, from where their headings begin.
         names = [name for name, _ in self.heading]
         place = names.index("target") if "target" in names else 0
-        self.left = self.heading[place][1] - len(names[place])
+        self.left = self.heading[place][1] - (0 if names[place] == SERVERS else len(names[place]))
 
     def cells(self, line):
         """The cells of a line by the number of their column: cells end where their headings end. What ends nowhere is
@@ -37,7 +39,7 @@ class Table:
 
 # What stands below a table begins so.
 NOTES = (" * ", " without a star", " sent in", " no room for: ")
-FIRST_CELLS = ("rank ", "target ", "clients ", "per second ", "version ", "times as fast ", "times less CPU ")
+FIRST_CELLS = ("rank ", "target ", "clients ", "per second ", "version ", "times as fast ", "times less CPU ", SERVERS)
 
 
 def is_heading(line):
@@ -64,7 +66,8 @@ class Page:
                 table, previous = None, ""
             elif is_heading(line):
                 # A table that is too wide goes on below with the same title.
-                table = Table(title or (self.tables[-1].title if self.tables else ""), line)
+                goes_on = self.tables and SERVERS not in line
+                table = Table(title or (self.tables[-1].title if goes_on else ""), line)
                 self.tables.append(table)
                 title = ""
             elif re.match(r" \S", line) and "  " not in line.strip() and \

@@ -5,6 +5,7 @@ import re
 
 from intervals import CLAIM_BLOCKS, Standing, median
 from records import above, counts_of, cpu_s, quantile_ns
+from replicated import TITLES as OF_REPLICAS
 from written import NUMBER, interval, number, times_as
 
 CEILING_SHARE, BUSY_SHARE, RISE = 0.8, 0.9, 1.05
@@ -36,7 +37,9 @@ def seconds_a_request(phase):
 
 
 def cpu_us_a_request(phase, who=("client", "server")):
-    return sum(cpu_s(phase[one]) for one in who if phase.get(one)) * 1e6 / phase["units"]
+    """Replicas are servers too."""
+    usages = [phase[one] for one in who if phase.get(one)] + (phase.get("replicas") or [] if "server" in who else [])
+    return sum(map(cpu_s, usages)) * 1e6 / phase["units"]
 
 
 class Points:
@@ -44,11 +47,12 @@ class Points:
 
     def __init__(self, run):
         self.run, self.phases, self.unclear = run, {}, set()
+        self.takes_all = run.first["run"].get("accepts_noise", False)
         for one in run.counted:
             for phase in one.points:
                 self.phases.setdefault((phase["name"], step_of(phase), one.name), []).append(phase)
         for key, phases in self.phases.items():
-            quiet = [phase for phase in phases if not is_disturbed(phase)]
+            quiet = [phase for phase in phases if not self.is_left_out(phase)]
             if 2 * len(quiet) < len(phases):
                 self.unclear.add(key)
             else:
@@ -59,6 +63,9 @@ class Points:
         self.steps = sorted({key[1] for key in self.phases})
         self.is_rated = any(phase.get("open") for phases in self.phases.values() for phase in phases)
         self.standings = {}
+
+    def is_left_out(self, phase):
+        return is_disturbed(phase) and not self.takes_all
 
     def middle(self, key, of):
         return median([of(phase) for phase in self.phases[key]])
@@ -104,7 +111,7 @@ class Points:
                      and self.run.group(name) == group and (part, step, name) not in self.unclear
                      and (by == "cpu" or not self.is_limited((part, step, name)))]
             cost = seconds_a_request if by == "time" else cpu_us_a_request
-            is_here = lambda phase: (phase["name"], step_of(phase)) == (part, step) and not is_disturbed(phase)
+            is_here = lambda phase: (phase["name"], step_of(phase)) == (part, step) and not self.is_left_out(phase)
             of = lambda one: next((cost(phase) for phase in one.points if is_here(phase)), None)
             costs = {}
             for one in self.run.counted:
@@ -126,7 +133,7 @@ def of_run(run):
 
 def part_of(word):
     word = word[:-1] if word.endswith("s") else word
-    return "run" if word == "request" else word
+    return "run" if word in ("request", "replica", "read") else word
 
 
 def check_table(report, run, table):
@@ -244,6 +251,7 @@ TITLES = [
     (r"time of a (\w+) while all clients ask at once, median \(not what users would wait\)", service(0.5)),
     (r"time of a (\w+) while all clients ask at once, p99", service(0.99)),
     (r"(\w+)s per second, lowest\.\.highest of the blocks", ends),
+    *OF_REPLICAS,
 ]
 
 

@@ -3,7 +3,9 @@
 import re
 
 import points
+import replicated
 from intervals import Standing, median
+from page import SERVERS
 from records import BATCH_ENGINES, PLAIN, quantile_ns
 from written import agrees, interval, number, parts, shown
 
@@ -62,6 +64,8 @@ def check(report, run, page):
             report.guard(table.title, points.check_table, run, table)
         elif "round trips" in names:
             report.guard("table", check_round_trips, run, table)
+        elif names[0] == SERVERS:
+            report.guard("table", replicated.check_servers, run, table)
         elif names[0] in ("rank", "target"):
             report.guard("table", check_targets, run, table)
         lost = [text for text in table.unread if not text.startswith("> ")]

@@ -16,7 +16,7 @@ fn the_budget_of_the_hint_is_that_of_the_next_command_and_is_enough() {
     let desk = Desk::new();
     desk.wrap("redis-server", "case \"$*\" in *--version*) ;; *) sleep 1;; esac\nexec \"$real\" \"$@\"");
     let run = ["run", "fans", "lmdb", "redis+unix", "--clients", "2", "--profiles", "60"];
-    let said = desk.run(&[&run[..], &["--budget", "8s"]].concat());
+    let said = desk.run(&[&run[..], &["--budget", "6s"]].concat());
     said.exits(6).shows(", no claim");
     let (before, after) = (one_line(&said.err), one_line(&said.out));
     let budget = budget_behind(&before, "hint: ");

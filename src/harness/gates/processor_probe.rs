@@ -18,8 +18,9 @@ use crate::harness::signals::Interrupt;
 const STEPS: u32 = 1_000_000;
 /// The best of so many counts: one may meet an interrupt, or a clock that is still on its way up.
 const TRIES: u32 = 5;
-/// Near enough to the best so far to stop at: in a steady run a look is one try. It is half of what would be slow.
-const AS_GOOD: f64 = 1.05;
+/// As good as the best so far, so that a look may stop: nothing is said of what is less slow. In a steady run a look is
+/// one try.
+const AS_GOOD: f64 = 1.03;
 /// A processor that is slower than this, by the best of the run, is waited for: noise.rs discards such trials.
 const SLOW: f64 = 1.10;
 /// How often is looked again.
