@@ -70,6 +70,7 @@ def check_servers(report, run, table):
     for line in table.rows:
         target = re.fullmatch(r"(\S+(?: \w+)?):", line.strip())
         if target:
+            report.fact("servers", [f"no line of {name}" for name in lines])
             first = next((one for one in run.trials if one.name == target[1] and one.finished and one.block > 0), None)
             lines = servers_of(first) if first else {}
             report.fact(line.strip(), [] if lines else ["no such target in the records"])
