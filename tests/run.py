@@ -27,7 +27,10 @@ RESULTS = {"ok": PASSED, "FAILED": FAILED, "ignored": LEFT_OUT}
 PROCESSORS = os.cpu_count()
 # The test binaries in their order, and their threads. Tests of `real` wait for servers part of their time. Those of
 # `alone` measure time or load the machine.
-THREADS = {"kvfair_draw": PROCESSORS, "kvfair_stats": PROCESSORS, "campaigns": 1, "kvfair": PROCESSORS, "quick": PROCESSORS, "real": 3 * PROCESSORS, "alone": 1}
+THREADS = {
+    "kvfair_draw": PROCESSORS, "kvfair_stats": PROCESSORS, "campaigns": 1, "kvfair": PROCESSORS,
+    "quick": PROCESSORS, "real": 3 * PROCESSORS, "alone": 1,
+}
 SLOWEST = 30
 OUTCOME = re.compile(r"^test (.*?)(?: - should panic)? \.\.\. (ok|FAILED|ignored)(?:, (.*?))?(?: <([0-9.]+)s>)?$")
 

@@ -1,6 +1,6 @@
 //! Chance that is the same on every machine: hashing and drawing by integers only. It must not know what is drawn for.
 //!
-//! A crate of its own: it is optimised in every build, and most of what tests compute is this.
+//! A crate of its own, so that it is optimised in every build.
 
 /// A stable 64-bit hash of bytes: FNV-1a (Fowler, Noll, Vo), whose weak high bits are then mixed by [`mix`]. Data and
 /// the dealing of keys to clients depend on it: it never changes.
