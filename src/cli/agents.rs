@@ -10,12 +10,12 @@ use super::args::{How, RunArgs};
 use super::{Exit, Usage, complain};
 use crate::harness::agents::{Team, Trouble};
 use crate::harness::plan::{Chosen, Plan};
-use crate::harness::program::quoted;
 use crate::harness::signals::Interrupt;
 use crate::harness::worker;
 use crate::jobs::JobKind;
 use crate::jobs::ngrams::NGRAMS;
 use crate::model::agents::{Agent, AgentCommand, AgentPlan};
+use crate::model::shell::quoted;
 use crate::model::trial::Transport;
 use crate::stores::{Place, replication};
 

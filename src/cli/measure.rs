@@ -29,6 +29,7 @@ use crate::model::effort::Blocks;
 use crate::model::names::file_name;
 use crate::model::network::Network;
 use crate::model::record::{Outcome, Record};
+use crate::model::shell;
 use crate::model::trial::{Data, Transport, file_in_words};
 use crate::model::units::thousands;
 use crate::report::ahead;
@@ -182,9 +183,9 @@ pub fn or_lost(ended: Result<Exit>, lost: Option<anyhow::Error>) -> Result<Exit>
 pub fn tell_left(results: &Path) {
     // The results are there all the same.
     for visit in visits::left(&visits::beside(results)).unwrap_or_default() {
-        let (label, results) = (visit.target.label, results.display());
+        let (label, results) = (visit.target.label, shell::shown(&results.display().to_string()));
         // What was given a name is called by it, and reached by its URL.
-        let url = if label.contains(':') { &label } else { "URL" };
+        let url = if label.contains(':') { shell::shown(&label) } else { "URL".to_string() };
         // Then nobody can be asked there.
         let (pipe, yes) = if visit.job.data.is_stdin() { ("... | ", " --yes") } else { ("", "") };
         complain(&format!(
@@ -452,13 +453,14 @@ fn kept(errand: &Errand<'_>, records: &[Record]) {
         let Some(chosen) = errand.plan.chosen.iter().find(|chosen| chosen.target.label == row.target) else { continue };
         let place = keep.join(file_name(&row.target));
         let name = target::managed_name(chosen.adapter, chosen.target.transport);
+        let store = shell::shown(&format!("{name}:{}", place.display()));
         let query = if errand.plan.job.name == "fans" {
             let page = if matches!(errand.plan.job.data, Data::File { .. }) { "PAGE" } else { "'Michael Jackson'" };
-            format!("kvfair query {name}:{} {page}", place.display())
+            format!("kvfair query {store} {page}")
         } else if errand.plan.job.name == LOOKUP.name {
-            typed::line(&same_data(&errand.plan.command, &format!("{name}:{}", place.display())))
+            shell::command(same_data(&errand.plan.command, &format!("{name}:{}", place.display())))
         } else if errand.plan.job.name == NGRAMS.name {
-            format!("kvfair lookup {name}:{} WORD", place.display())
+            format!("kvfair lookup {store} WORD")
         } else {
             place.display().to_string()
         };

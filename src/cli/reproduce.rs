@@ -17,6 +17,7 @@ use crate::harness::save;
 use crate::harness::signals::{INTERRUPTED, Interrupt};
 use crate::harness::timing::Timer;
 use crate::model::record::Record;
+use crate::model::shell;
 use crate::report::exit::worst;
 use crate::report::json::object;
 use crate::report::page;
@@ -175,11 +176,10 @@ fn listed(choices: &[Choice]) -> String {
     let mut text = String::new();
     for Choice { post, targets, absent } in choices {
         text.push_str(&format!("{}  {} ({}, {})\n", post.number, post.title, post.author, post.date));
-        let words: Vec<String> = post.command.iter().chain(targets).map(|word| report::quoted(word)).collect();
         let stand_ins = post.cells().flat_map(|(_, cell)| &cell.stand_ins);
         let stand_ins = stand_ins.filter(|one| targets.contains(&one.target)).map(|one| &one.words);
         let lines: BTreeSet<&String> = absent.values().chain(stand_ins).collect();
-        text.push_str(&format!("  kvfair {}\n", words.join(" ")));
+        text.push_str(&format!("  {}\n", shell::command(post.command.iter().chain(targets))));
         lines.iter().for_each(|line| text.push_str(&format!("  {line}\n")));
     }
     text

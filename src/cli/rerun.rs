@@ -14,6 +14,7 @@ use crate::harness::load::{self, Parts};
 use crate::harness::{bundle, plan, save, scratch};
 use crate::model::answers;
 use crate::model::record::Record;
+use crate::model::shell;
 use crate::model::trial::METHOD;
 use crate::report::replicated::judge::{JudgedClaim, Judgement, each};
 use crate::report::replicated::{PageRun, difference, findings, merged, parse, refute};
@@ -30,7 +31,7 @@ pub fn rerun(args: &Rerun) -> Result<Exit> {
     again.args.how.output = args.output.clone();
     again.args.how.skip_missing = args.skip_missing;
     may_start(args, &again.programs)?;
-    complain(&format!("kvfair: again, seed {}: {}", page.seeds.order, refute::in_a_shell(&refute::typed(&page))));
+    complain(&format!("kvfair: again, seed {}: {}", page.seeds.order, shell::command(refute::typed(&page))));
     for (target, why) in &again.left_out {
         complain(&format!("kvfair: without {target}: {why}"));
     }

@@ -19,6 +19,7 @@ use crate::jobs::{self, text::Terms};
 use crate::model::fans::Encoding;
 use crate::model::op::{Fault, Op, Reply};
 use crate::model::record::Record;
+use crate::model::shell;
 use crate::model::trial::{Configuration, Durability, JobSettings, Via};
 use crate::stores::{Launch, Place, Store};
 
@@ -58,7 +59,8 @@ pub fn get(chosen: &Chosen, key: &[u8], scratch: &Path, interrupt: &Interrupt) -
     asked(chosen, scratch, interrupt, |store, note| {
         if let Some(job) = note.job.as_ref().filter(|job| job.name != FANS.name) {
             let place = chosen.place.as_ref().map(Place::to_string).unwrap_or_default();
-            let lookup = format!("\nhint: kvfair lookup {}:{place} WORD", chosen.adapter.name);
+            let store = shell::shown(&format!("{}:{place}", chosen.adapter.name));
+            let lookup = format!("\nhint: kvfair lookup {store} WORD");
             let hint = if counts_words(job) { lookup } else { String::new() };
             bail!("it holds what the job {} wrote, and no fans of pages{hint}", job.name);
         }
@@ -189,10 +191,11 @@ pub fn fitting(directory: &Path, trial: &Record) -> Result<BTreeMap<String, Stri
         // Scores of messages that were counted tell little, every lookup finds something, and by `--via cas` counts
         // are text.
         let store = &trial.target.store;
+        let kept = shell::shown(&format!("{store}:{place}"));
         return again(format!(
             "holds the counts of all messages, as the job {} leaves them; {name} scores one message in ten by the \
              counts of the others, and each count would be wrong: `kvfair run {name} {store} --keep DIR` fills one, \
-             and `kvfair lookup {store}:{place} WORD` reads this one",
+             and `kvfair lookup {kept} WORD` reads this one",
             NGRAMS.name
         ));
     }

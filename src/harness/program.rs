@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use url::Url;
 
 use crate::model::logins;
+use crate::model::shell::quoted;
 use crate::model::trial::{Answer, Transport};
 use crate::stores::{Adapter, Login, Place};
 
@@ -153,15 +154,6 @@ fn replace(text: &str, mut value: impl FnMut(&'static str) -> Option<String>) ->
         }
     }
     filled + rest
-}
-
-/// A value as one word of a shell.
-pub fn quoted(value: &str) -> String {
-    let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "_-./:@%+=,".contains(letter);
-    if !value.is_empty() && value.chars().all(is_plain) {
-        return value.to_string();
-    }
-    format!("'{}'", value.replace('\'', r"'\''"))
 }
 
 #[cfg(test)]

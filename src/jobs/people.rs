@@ -181,18 +181,19 @@ struct Home {
 
 impl Crowd {
     fn new(seed: u64) -> Crowd {
-        let weights: Vec<f64> = zipf(names::COUNT, PAGE_EXPONENT, 0.0).collect();
+        let weights = zipf(names::COUNT, PAGE_EXPONENT, 0.0);
         let communities = Alias::new(zipf(COMMUNITIES, COMMUNITY_EXPONENT, 0.0));
         let mut ranks = vec![Vec::new(); COMMUNITIES as usize];
         (1..=names::COUNT).for_each(|rank| ranks[communities.pick(mix(COMMUNITY_SALT + u64::from(rank)))].push(rank));
-        let homes = ranks
-            .into_iter()
-            .map(|ranks| Home { pages: Alias::new(ranks.iter().map(|rank| weights[*rank as usize - 1])), ranks });
+        let homes = ranks.into_iter().map(|ranks| Home {
+            pages: Alias::new(ranks.iter().map(|rank| weights[*rank as usize - 1]).collect()),
+            ranks,
+        });
         Crowd {
             rng: Rng::new(seed),
             counts: Alias::new(like_counts()),
             homes: homes.collect(),
-            pages: Alias::new(weights.into_iter()),
+            pages: Alias::new(weights),
             communities,
         }
     }
@@ -219,14 +220,15 @@ impl Crowd {
 
 /// The probabilities of 1, 2, ... likes: what of the lognormal law is rounded to each, and to the two ends all that
 /// lies beyond.
-fn like_counts() -> impl Iterator<Item = f64> {
+fn like_counts() -> Vec<f64> {
     let below = |likes: f64| {
         let deviations = (libm::log(likes) - libm::log(LIKES_MEDIAN)) / LIKES_SIGMA;
         0.5 * libm::erfc(-deviations / std::f64::consts::SQRT_2)
     };
-    (1..=LIKES_MAX).map(move |likes| {
+    let share = |likes| {
         let from = if likes == 1 { 0.0 } else { below(f64::from(likes) - 0.5) };
         let to = if likes == LIKES_MAX { 1.0 } else { below(f64::from(likes) + 0.5) };
         to - from
-    })
+    };
+    (1..=LIKES_MAX).map(share).collect()
 }

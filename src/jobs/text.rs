@@ -215,7 +215,7 @@ impl Talk {
             |words: f64| libm::pow(words, WORDS_SHAPE - 1.0) * libm::exp(-words * WORDS_SHAPE / WORDS_MEAN);
         Talk {
             rng: Rng::new(seed),
-            lengths: Alias::new((1..=WORDS_MAX).map(|words| length_weight(f64::from(words)))),
+            lengths: Alias::new((1..=WORDS_MAX).map(|words| length_weight(f64::from(words))).collect()),
             ranks: Alias::new(zipf(RANKS, RANK_EXPONENT, RANK_SHIFT)),
             successors: Alias::new(zipf(SUCCESSORS, SUCCESSOR_EXPONENT, 0.0)),
         }

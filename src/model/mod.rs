@@ -22,6 +22,7 @@ pub mod preflight;
 pub mod promise;
 pub mod record;
 pub mod room;
+pub mod shell;
 pub mod stream;
 pub mod trial;
 pub mod units;

@@ -5,6 +5,7 @@ use super::cells::Row;
 use super::versus;
 use crate::model::effort::Effort;
 use crate::model::record::Record;
+use crate::model::shell;
 use crate::model::trial::Transport;
 use crate::model::units;
 use crate::stats::floor::AaNoise;
@@ -76,7 +77,8 @@ pub fn sentence(rows: &[Row], ahead: &[Record], full: u64, noise: &AaNoise) -> S
             false => format!(" At {} expect {}", units::thousands(full), expected.join(", ")),
         };
         let served: Vec<&str> = all.iter().filter(|one| one.is_served).map(|one| one.target).collect();
-        let command = format!("kvfair run {} --{unit} {full} {} {}", record.job.name, base.target, served.join(" "));
+        let sized = ["run", &record.job.name, &format!("--{unit}"), &full.to_string(), base.target];
+        let command = shell::command(sized.iter().chain(&served));
         told += &format!("; `{command}` measures it, in as many blocks as fit into {}.", minutes());
     }
     told

@@ -6,10 +6,11 @@ use std::path::Path;
 use super::cells::{Row, Status};
 use super::standing::Standing;
 use super::table::{width, wrap};
-use super::typed::{again, line, store_of, value, with, without, words};
+use super::typed::{again, store_of, value, with, without, words};
 use super::warn::{WarningInput, is_short};
 use crate::model::effort::{BLOCKS_MAX, CLAIM_BLOCKS, Effort};
 use crate::model::record::Record;
+use crate::model::shell;
 use crate::model::trial::{Configuration, Data, Durability};
 
 /// Who waits longer than this share of its time is told what would help.
@@ -52,7 +53,7 @@ pub fn next(seen: &WarningInput<'_>, known: &Known<'_>) -> String {
     });
     let is_piped = command.iter().any(|word| STDIN.contains(&word.as_str()));
     let pipe = if is_piped && first.job.data.is_stdin() { "... | " } else { "" };
-    format!("next{when}: {pipe}{}", line(&command))
+    format!("next{when}: {pipe}{}", shell::command(&command))
 }
 
 /// What was typed, with what helps most, and when that is to be run.

@@ -1,7 +1,6 @@
-//! A command as it was typed: its options changed, and its words quoted for a shell.
+//! A command as it was typed: its options changed.
 
 use crate::model::logins::HIDDEN;
-use crate::model::plain;
 
 /// Words as a command has them.
 pub fn words(words: &[&str]) -> Vec<String> {
@@ -66,21 +65,6 @@ pub fn store_of(word: &str) -> &str {
     target.split([':', '?', '+']).next().unwrap_or_default()
 }
 
-/// The command as a shell takes it.
-pub fn line(typed: &[String]) -> String {
-    format!("kvfair {}", typed.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" "))
-}
-
-/// As a shell takes it for one word, on this line: results may be somebody else's.
-pub fn quoted(word: &str) -> String {
-    let word = plain::line(word);
-    let is_plain = |letter: char| letter.is_alphanumeric() || "-_./:=,%+@".contains(letter);
-    if !word.is_empty() && word.chars().all(is_plain) {
-        return word.to_string();
-    }
-    format!("'{}'", word.replace('\'', "'\\''"))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -94,12 +78,5 @@ mod tests {
         assert_eq!(short, words(&["run", "mixed", "--only", "get", "--", "-o"]));
         let behind = with(words(&["run", "fans", "--", "redis"]), "--timeout", "30m");
         assert_eq!(behind, words(&["run", "fans", "--timeout", "30m", "--", "redis"]));
-    }
-
-    #[test]
-    fn words_are_quoted_as_a_shell_needs_it() {
-        assert_eq!(quoted("redis+unix"), "redis+unix");
-        assert_eq!(quoted("redis?name=it's"), "'redis?name=it'\\''s'");
-        assert_eq!(quoted(""), "''");
     }
 }

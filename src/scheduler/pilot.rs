@@ -16,6 +16,7 @@ use crate::harness::timing::Timer;
 use crate::harness::trial::Bench;
 use crate::model::effort::Blocks;
 use crate::model::record::{Outcome, Phase, Record};
+use crate::model::shell;
 use crate::model::trial::{Data, Seeds};
 use crate::model::units;
 
@@ -207,7 +208,10 @@ fn leave_out(plan: &mut Plan, slow: &[(String, &'static str)], only_quick: bool,
     let took = format!("{job} took over {:.1} s with its start and its stop", longest.as_secs_f64());
     plan.left_out.extend(out.into_iter().map(|chosen| {
         let why = match only_quick {
-            true => format!("{took}, too slow for a first look; kvfair run {} {}", plan.job.name, chosen.target.label),
+            true => {
+                let alone = shell::command(["run", &plan.job.name, &chosen.target.label]);
+                format!("{took}, too slow for a first look; {alone}")
+            }
             false => format!("{took}, too slow for the time of this run: give it a longer --budget"),
         };
         (chosen, why)

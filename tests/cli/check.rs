@@ -9,6 +9,7 @@ use std::time::Duration;
 use kvfair::model::op::Op;
 use kvfair::model::trial::Transport;
 
+use crate::cli::limits::run_on_disk;
 use crate::cli::strangers::{SECRET, ask, ask_info, port_of};
 use crate::common;
 use crate::common::desk::{Desk, Said, Started, command_line, signal, wait_for};
@@ -135,6 +136,19 @@ fn a_check_whose_own_process_is_killed_blames_no_store() {
     let said = started.wait();
     said.exits(1).shows("could not be").shows("the process that asked died: killed by SIGKILL");
     assert!(!said.out.contains("WRONG"), "{}", said.out);
+}
+
+/// The keys that a check writes are noted on disk before.
+#[test]
+#[cfg(target_os = "linux")]
+fn a_check_whose_disk_is_full_blames_no_store() {
+    let server = common::start("redis", Transport::Tcp);
+    let desk = Desk::new();
+    let url = format!("redis://127.0.0.1:{}", port_of(&server));
+    let said = run_on_disk(&desk, "full", "64k", ": TMPDIR", &["check", &url]);
+    said.exits(1).shows("could not be asked: the journal of keys could not be written: No space left on device");
+    assert!(!said.out.contains("WRONG"), "{}", said.out);
+    assert_eq!(server.open().count().expect("an answer"), Some(0));
 }
 
 /// A replica that only reads.

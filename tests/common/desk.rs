@@ -14,6 +14,8 @@ use nix::sys::signal::{Signal, kill, killpg};
 use nix::unistd::Pid;
 use serde_json::Value;
 
+use super::output;
+
 /// Longer than anything here takes on a machine that does ten other things: beyond it something hangs.
 pub const LIMIT: Duration = Duration::from_secs(300);
 const LOOK: Duration = Duration::from_millis(5);
@@ -99,8 +101,13 @@ impl Desk {
     }
 
     /// Runs kvfair to its end.
+    #[track_caller]
     pub fn run(&self, arguments: &[&str]) -> Said {
-        Started::new(self.kvfair(arguments)).wait()
+        let said = Started::new(self.kvfair(arguments)).wait();
+        if arguments.contains(&"--json") && !said.out.is_empty() {
+            output::object(&said.out, said.code);
+        }
+        said
     }
 
     /// What `show --json` tells, of the newest results unless a file is named.

@@ -17,6 +17,7 @@ pub mod golden;
 pub mod load;
 pub mod needs;
 pub mod nothing;
+pub mod output;
 pub mod pool;
 pub mod slower;
 pub mod strange;

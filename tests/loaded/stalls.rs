@@ -33,28 +33,34 @@ fn beside_other_programs_a_search_and_rates_are_unclear() {
     let _alone = alone();
     let desk = Desk::with_only(&["redis-server"]);
     let strangers = spinners(&desk);
-    let find = ["find-max", "mixed", "redis+unix", "--records", "100", "--step", "1", "--slo", "p99:1ms"];
-    let said = run(&desk, &find);
-    blames_nobody(&said);
-    said.exits(6).shows("unclear: ").shows("other programs used ").complains("discarded: other programs used ");
-    said.shows("The machine disturbed each try: nothing is said of redis+unix.");
-    // Of a trial of some milliseconds nothing can be said to have been disturbed.
-    let share = ["run", "mixed", "--records", "100", "--blocks", "1", "--requests", "100000", "redis+unix"];
-    let said = run(&desk, &[&share[..], &["--rate", "50%"]].concat());
-    said.exits(6).complains("kvfair: unclear: ").complains("; nothing is said of redis+unix");
-    let rate = ["run", "mixed", "--records", "100", "--blocks", "1", "--requests", "1000", "redis+unix"];
-    let said = run(&desk, &[&rate[..], &["--rate", "500,2k", "--output", "rates.jsonl"]].concat());
-    blames_nobody(&said);
-    said.exits(6)
+    // At once, since each waits for the strangers most of the time. Of a trial of some milliseconds nothing can be said
+    // to have been disturbed.
+    let on = ["mixed", "redis+unix", "--records", "100"];
+    let blocks = ["--blocks", "1", "--requests"];
+    let find = [&["find-max"][..], &on, &["--step", "1", "--slo", "p99:1ms"]].concat();
+    let share = [&["run"][..], &on, &blocks, &["100000", "--rate", "50%"]].concat();
+    let rate = [&["run"][..], &on, &blocks, &["1000", "--rate", "500,2k", "--output", "rates.jsonl"]].concat();
+    let [found, shared, rated] = std::thread::scope(|scope| {
+        let started = [&find, &share, &rate].map(|arguments| scope.spawn(|| run(&desk, arguments)));
+        started.map(|one| one.join().expect("no panic"))
+    });
+    blames_nobody(&found);
+    found.exits(6).shows("unclear: ").shows("other programs used ").complains("discarded: other programs used ");
+    found.shows("The machine disturbed each try: nothing is said of redis+unix.");
+    shared.exits(6).complains("kvfair: unclear: ").complains("; nothing is said of redis+unix");
+    blames_nobody(&rated);
+    rated
+        .exits(6)
         .shows("500 unclear")
         .shows("nothing is said of redis+unix at 2 points")
         .complains("redis+unix: discarded: ");
-    assert_eq!(one_line(&said.out).matches("other programs used").count(), 1, "the cause once:\n{}", said.out);
+    assert_eq!(one_line(&rated.out).matches("other programs used").count(), 1, "the cause once:\n{}", rated.out);
     let told = crate::common::desk::records_in(&desk.home().join("rates.jsonl"));
     let discarded: Vec<bool> = told.iter().map(|record| record["discarded"] == true).collect();
     assert_eq!(discarded, [true, true, false], "run again twice");
 
-    let accepted = run(&desk, &[&rate[..], &["--rate", "500", "--accept-noise", "--output", "all.jsonl"]].concat());
+    let accepted = ["1000", "--rate", "500", "--accept-noise", "--output", "all.jsonl"];
+    let accepted = run(&desk, &[&["run"][..], &on, &blocks, &accepted].concat());
     accepted.exits(0);
     assert!(!accepted.out.contains("unclear"), "{}", accepted.out);
     drop(strangers);

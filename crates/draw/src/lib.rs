@@ -64,8 +64,7 @@ struct Column {
 
 impl Alias {
     /// At least one weight, none negative, not all of them 0, and fewer than 2^32.
-    pub fn new(weights: impl Iterator<Item = f64>) -> Alias {
-        let mut shares: Vec<f64> = weights.collect();
+    pub fn new(mut shares: Vec<f64>) -> Alias {
         let mean = shares.iter().sum::<f64>() / shares.len() as f64;
         shares.iter_mut().for_each(|share| *share /= mean);
         let mut columns: Vec<Column> =
@@ -95,8 +94,8 @@ impl Alias {
 }
 
 /// The weights of ranks 1 to `count` by the law of Zipf and Mandelbrot: (rank + shift)^-exponent.
-pub fn zipf(count: u32, exponent: f64, shift: f64) -> impl Iterator<Item = f64> {
-    (1..=count).map(move |rank| libm::pow(f64::from(rank) + shift, -exponent))
+pub fn zipf(count: u32, exponent: f64, shift: f64) -> Vec<f64> {
+    (1..=count).map(|rank| libm::pow(f64::from(rank) + shift, -exponent)).collect()
 }
 
 /// So many steps of a generator, each of which waits for the one before it: xorshift64 (Marsaglia 2003, with the shifts
@@ -139,7 +138,7 @@ mod tests {
     #[test]
     fn picks_in_proportion() {
         let weights = [5.0, 0.0, 1.0, 0.5, 3.5];
-        let alias = Alias::new(weights.into_iter());
+        let alias = Alias::new(weights.to_vec());
         let mut rng = Rng::new(7);
         let mut picks = [0u32; 5];
         (0..1_000_000).for_each(|_| picks[alias.pick(rng.draw())] += 1);

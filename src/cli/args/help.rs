@@ -5,8 +5,9 @@ use std::collections::BTreeSet;
 use std::sync::LazyLock;
 
 use clap::parser::ValueSource;
-use clap::{Arg, ArgMatches, Command};
+use clap::{Arg, ArgMatches, Args, Command};
 
+use super::run::{How, Look};
 use crate::jobs::ngrams::NGRAMS;
 use crate::jobs::{self, JobKind};
 
@@ -234,7 +235,22 @@ pub fn refused(typed: &ArgMatches) -> Option<String> {
     let is_typed = |id: &&&str| typed.value_source(id) == Some(ValueSource::CommandLine);
     let of_command = REFUSED.iter().filter(|(command, ..)| holds_for(command, name));
     let found = of_command.filter_map(|(_, ids, why)| Some((ids.iter().find(is_typed)?, why))).next();
-    found.map(|(id, why)| format!("--{} is no option of {name}: {why}", id.replace('_', "-")))
+    let found = found.map(|(id, why)| format!("--{} is no option of {name}: {why}", id.replace('_', "-")));
+    found.or_else(|| of_files(name, typed))
+}
+
+/// The same of `kvfair compare FILE FILE`, which runs nothing.
+fn of_files(name: &str, typed: &ArgMatches) -> Option<String> {
+    let are_files = || typed.get_many::<String>("what").is_some_and(|what| what.len() == 2);
+    if name != "compare" || typed.contains_id("base") || typed.contains_id("head") || !are_files() {
+        return None;
+    }
+    let (of_runs, shown) = (How::augment_args(Command::new("")), Look::augment_args(Command::new("")));
+    let is_typed = |id: &str| typed.value_source(id) == Some(ValueSource::CommandLine);
+    let is_shown = |argument: &&Arg| shown.get_arguments().any(|one| one.get_id() == argument.get_id());
+    let all = of_runs.get_arguments().filter(|argument| !is_shown(argument));
+    let option = all.map(|argument| argument.get_id().as_str()).find(|id| is_typed(id))?;
+    Some(format!("--{} is an option of runs: two files are compared without one", option.replace('_', "-")))
 }
 
 #[cfg(test)]

@@ -6,8 +6,8 @@ use super::super::args;
 use super::super::target::managed_name;
 use crate::harness::serve::PROGRAM;
 use crate::model::record::Record;
+use crate::model::shell;
 use crate::report::history::Sides;
-use crate::report::typed::quoted;
 use crate::stores;
 
 /// Options of `run` that a paired run has no use for, or that name what is there already.
@@ -18,15 +18,15 @@ pub fn command(sides: &Sides<'_>) -> String {
         Some([base, head]) => {
             let asked = options(&sides.after.run.command);
             let job = sides.after.job.name.clone();
-            ["kvfair".to_string(), "compare".to_string(), job, "--base".to_string(), base, "--head".to_string(), head]
+            ["compare".to_string(), job, "--base".to_string(), base, "--head".to_string(), head]
                 .into_iter()
                 .chain(asked)
                 .collect()
         }
         // Without another version it is the machine, or kvfair itself, that may have changed.
-        None => ["kvfair", "compare"].into_iter().chain(sides.paths).map(str::to_string).collect::<Vec<String>>(),
+        None => ["compare"].into_iter().chain(sides.paths).map(str::to_string).collect::<Vec<String>>(),
     };
-    words.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" ")
+    shell::command(words)
 }
 
 /// Both targets, where the store told two versions and a server was started. A program that was replaced in its place

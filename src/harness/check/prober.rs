@@ -85,12 +85,12 @@ fn carry_out(task: &ProbeTask, adapter: &Adapter) -> Result<(), String> {
         pulse: &pulse,
     };
     must_take_writes(&around.on(store.as_ref()), &journal_in(&task.directory))?;
-    let mut goes_on = probe_all(ALONE, &around.on(store.as_ref()));
+    let mut goes_on = probe_all(ALONE, &around.on(store.as_ref()))?;
     drop(store);
     let store = open(task, adapter, CLIENTS)?;
-    goes_on = goes_on && probe_all(TOGETHER, &around.on(store.as_ref()));
+    goes_on = goes_on && probe_all(TOGETHER, &around.on(store.as_ref()))?;
     if !task.guest && !launch.peers.is_empty() && task.cache.is_none() {
-        goes_on = goes_on && probe_all(&[moved::MOVED], &around.on(store.as_ref()));
+        goes_on = goes_on && probe_all(&[moved::MOVED], &around.on(store.as_ref()))?;
     }
     // What a store in memory held is gone with it, and that is no fault.
     if !goes_on || matches!(launch.place, Place::Memory) {
@@ -101,7 +101,7 @@ fn carry_out(task: &ProbeTask, adapter: &Adapter) -> Result<(), String> {
     let written = reopened::write(&around.on(store.as_ref()));
     drop(store);
     let store = open(task, adapter, launch.clients)?;
-    tell(&ended(written.and_then(|()| reopened::read(&around.on(store.as_ref())))));
+    tell(&ended(written.and_then(|()| reopened::read(&around.on(store.as_ref()))))?);
     leave(&around.on(store.as_ref()));
     Ok(())
 }
@@ -175,8 +175,8 @@ fn must_take_writes(ground: &ProbeContext<'_>, journal: &Path) -> Result<(), Str
     Ok(())
 }
 
-/// Asks probe after probe. Whether there still is somebody to be asked.
-fn probe_all(probes: &[Probe], ground: &ProbeContext<'_>) -> bool {
+/// Asks probe after probe. Whether there still is somebody to be asked, or why kvfair cannot ask.
+fn probe_all(probes: &[Probe], ground: &ProbeContext<'_>) -> Result<bool, String> {
     let mut gone = 0;
     for probe in probes {
         tell(&Event::Begins(probe.name.to_string()));
@@ -184,13 +184,13 @@ fn probe_all(probes: &[Probe], ground: &ProbeContext<'_>) -> bool {
         gone = if begun.is_err() { gone + 1 } else { 0 };
         let probed = begun.and_then(|mut talk| (probe.ask)(&mut talk).and_then(|()| talk.flush()));
         let probed = if ground.guest { clear_after(ground, probed) } else { probed };
-        tell(&ended(probed));
+        tell(&ended(probed)?);
         ground.learned().limits.drain(..).for_each(|limit| tell(&Event::Limit(limit)));
         if gone == GONE {
-            return false;
+            return Ok(false);
         }
     }
-    true
+    Ok(true)
 }
 
 /// Deletes a probe's keys. What cannot be deleted now stays in the journal, for the end.
@@ -199,12 +199,13 @@ fn clear_after(ground: &ProbeContext<'_>, probed: Probed) -> Probed {
     probed.and(cleared)
 }
 
-fn ended(probed: Probed) -> Event {
-    Event::Probed(match probed {
+fn ended(probed: Probed) -> Result<Event, String> {
+    Ok(Event::Probed(match probed {
         Ok(()) => ProbeEnd::Right,
         Err(Stop::NotOffered(words)) => ProbeEnd::NotOffered(words),
         Err(Stop::Wrong(wrong)) => ProbeEnd::Wrong(wrong),
-    })
+        Err(Stop::Unable(why)) => return Err(why),
+    }))
 }
 
 /// In a store by URL, deletes what is still there of ours, and the tables that were made for us and hold

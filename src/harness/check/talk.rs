@@ -57,6 +57,8 @@ pub struct Learned {
 pub enum Stop {
     NotOffered(String),
     Wrong(ProbeWrong),
+    /// By kvfair's own fault: nothing more can be asked, and the store is not to blame.
+    Unable(String),
 }
 
 pub type Probed = Result<(), Stop>;
@@ -284,7 +286,7 @@ fn command(op: &Op<'_>) -> &'static str {
 }
 
 fn journal_failed(error: &io::Error) -> Stop {
-    wrong("nothing: the journal of keys could not be written".to_string(), error.to_string())
+    Stop::Unable(format!("the journal of keys could not be written: {error}"))
 }
 
 /// In one write at a fixed place, so that a process that dies leaves its last words whole.

@@ -200,15 +200,15 @@ impl Asked {
 
     pub fn of_load(load: Load, seed: u64) -> Asked {
         let records = load.records as u32;
-        let weighted = |weights: Vec<f64>| Some(Arc::new(Alias::new(weights.into_iter())));
+        let weighted = |weights: Vec<f64>| Some(Arc::new(Alias::new(weights)));
         let alias = match load.keys {
             Keys::Zipf { thousandths } => {
-                let mut weights: Vec<f64> = zipf(records, f64::from(thousandths) / 1000.0, 0.0).collect();
+                let mut weights = zipf(records, f64::from(thousandths) / 1000.0, 0.0);
                 shuffle(&mut weights, seed);
                 weighted(weights)
             }
             Keys::Latest => {
-                let mut weights: Vec<f64> = zipf(records, f64::from(ZIPF_THOUSANDTHS) / 1000.0, 0.0).collect();
+                let mut weights = zipf(records, f64::from(ZIPF_THOUSANDTHS) / 1000.0, 0.0);
                 weights.reverse();
                 weighted(weights)
             }

@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 
 use super::{ChangeSeen, DotSeen, HistoryReport, SeriesSeen, SetUp};
+use crate::model::shell;
 use crate::model::units;
 use crate::report::grid::Grid;
 use crate::report::table::{TableLine, layout, width, wrap};
-use crate::report::typed::quoted;
 use crate::report::versus::{in_a_sentence, versus};
 use crate::stats::change::LEAST_RUNS;
 
@@ -197,7 +197,7 @@ fn until_then(setup: &SetUp) -> Option<String> {
     let few = setup.series.iter().filter(|series| !is_followed(series)).map(|series| series.used).max()?;
     match setup.runs.as_slice() {
         [first, .., last] => {
-            let compare = format!("kvfair compare {} {}", quoted(&first.file), quoted(&last.file));
+            let compare = shell::command(["compare", &first.file, &last.file]);
             Some(format!("{few} of {LEAST_RUNS} runs; until then: {compare}"))
         }
         _ => Some(format!("{few} of {LEAST_RUNS} runs: a second one can be compared with it.")),

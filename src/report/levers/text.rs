@@ -2,6 +2,7 @@
 
 use super::{EnoughLevers, LevelRow, LeverCost, LeverReport, LeverRow, SyntheticAnswer};
 use crate::model::levers::TriedValue;
+use crate::model::shell;
 use crate::model::units;
 use crate::report::table::{TableLine, layout, width, wrap};
 use crate::report::typed;
@@ -62,7 +63,7 @@ pub fn advised(report: &LeverReport) -> Vec<AdvisedLever> {
         let pays = if lever.pays.is_empty() { "nothing known" } else { &lever.pays };
         AdvisedLever {
             what: format!("{}: {}; costs {pays}", lever.change, gained(gain, report.cost)),
-            command: typed::line(&typed::with(report.asked.clone(), "--levers", &lever.name)),
+            command: shell::command(typed::with(report.asked.clone(), "--levers", &lever.name)),
         }
     };
     helpful.iter().take(ADVICE_MAX).map(one).collect()

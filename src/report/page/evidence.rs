@@ -3,6 +3,7 @@
 use maud::{Markup, html};
 
 use super::PageInput;
+use crate::model::shell;
 use crate::model::units;
 use crate::report::replicated::PageRun;
 use crate::report::replicated::findings::{self, PageFinding};
@@ -51,7 +52,7 @@ fn found(run: &PageRun) -> Markup {
                 summary { "Claims (" (units::thousands(all as u64)) "): evidence, and what would refute them" }
                 ul { @for one in claims.iter().take(TOLD) { li { (one.words) ": " (one.evidence) } } }
                 @if all > TOLD { p.grey { "The other claims are in the page's manifest." } }
-                p { "Would refute them: " code.command { (refute::in_a_shell(&refute::typed(run))) } }
+                p { "Would refute them: " code.command { (shell::command(refute::typed(run))) } }
                 p.grey { code { "kvfair rerun PAGE" } " runs it again on another machine, and judges each claim." }
             }
         }

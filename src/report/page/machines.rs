@@ -5,6 +5,7 @@ use anyhow::Result;
 use maud::{Markup, PreEscaped, html};
 
 use super::{Mask, evidence, machines_picture, manifest, style, tables};
+use crate::model::shell;
 use crate::model::units;
 use crate::report::replicated::judge::{ClaimAcross, Judgement, across, sentence};
 use crate::report::replicated::{PageRun, PageTarget, machines, refute};
@@ -83,7 +84,7 @@ fn unfolded(row: &ClaimAcross<'_>, runs: &[&PageRun]) -> Markup {
     let of = |claim| runs.iter().find(|run| run.claims.contains(claim)).unwrap_or(&runs[0]);
     let refuted_by = match row.claim {
         Some(claim) => refute::command(of(claim), claim),
-        None => refute::in_a_shell(&refute::typed(runs[0])),
+        None => shell::command(refute::typed(runs[0])),
     };
     html! {
         details {

@@ -1,6 +1,7 @@
 //! The command that would refute a claim: that of the run, with the two targets of the claim alone.
 
 use super::{PageClaim, PageRun};
+use crate::model::shell;
 
 /// Options that say where results go, and how they are shown. Those of the first list have a value.
 const ELSEWHERE: [&str; 6] = ["--output", "-o", "--html", "--keep", "--svg", "--no-warn"];
@@ -40,31 +41,5 @@ pub fn command(run: &PageRun, claim: &PageClaim) -> String {
     if let Some(size) = run.job.units.filter(|_| !words.iter().any(|word| word.starts_with(&option))) {
         words.extend([option, size.to_string()]);
     }
-    in_a_shell(&words)
-}
-
-/// As it is typed in a shell.
-pub fn in_a_shell(words: &[String]) -> String {
-    format!("kvfair {}", words.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" "))
-}
-
-/// One word of a shell's command.
-fn quoted(word: &str) -> String {
-    let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "-_./,:=+%@".contains(letter);
-    if !word.is_empty() && word.chars().all(is_plain) {
-        word.to_string()
-    } else {
-        format!("'{}'", word.replace('\'', "'\\''"))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn words_of_a_shell_are_quoted() {
-        let words = ["run", "redis?name=it's", "", "a b"].map(str::to_string);
-        assert_eq!(in_a_shell(&words), "kvfair run 'redis?name=it'\\''s' '' 'a b'");
-    }
+    shell::command(words)
 }

@@ -15,6 +15,7 @@ use super::standing::{Standings, standings};
 use super::versus::Versus;
 use super::{sweep, words};
 use crate::model::record::{Machine, Outcome, Record};
+use crate::model::shell;
 use crate::model::units;
 use crate::stats::paired::LogRatios;
 
@@ -210,12 +211,7 @@ fn command(post: &Post, today: &BTreeMap<&str, CellToday<'_>>) -> String {
     }
     let (job, options) = post.command.split_at(2.min(post.command.len()));
     let words = job.iter().map(String::as_str).chain(targets).chain(options.iter().map(String::as_str));
-    std::iter::once("kvfair".to_string()).chain(words.map(quoted)).collect::<Vec<_>>().join(" ")
-}
-
-/// For a shell.
-pub fn quoted(word: &str) -> String {
-    if word.contains(['?', '&', '*']) { format!("'{word}'") } else { word.to_string() }
+    shell::command(words)
 }
 
 /// "10,000 profiles, one client; today 250 profiles": figures of two sizes stand in one table.
