@@ -371,7 +371,7 @@ fn fit_into(left: Duration, errand: &mut Errand<'_>, scratch: &Path, interrupt: 
     let mut gates = Gates::new(left / REPEATED);
     let asked = errand.plan.blocks.least;
     let plan = &mut errand.plan;
-    let freedom = Freedom { only_quick: !errand.targets_named, fewer_blocks: !errand.looks_ahead };
+    let freedom = Freedom { only_quick: !errand.targets_named, fewer_blocks: !errand.looks_ahead, most: None };
     let foreseen = pilot::fit_into(left, plan, freedom, scratch, interrupt, (&mut gates, &mut tell))?;
     tell_disturbed(&gates);
     if errand.looks_ahead {

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use anyhow::{Result, anyhow, bail};
 
-use super::gated::{GatedTrial, Gates, Unclear};
+use super::gated::{GatedTrial, Gates, Tell, Unclear};
 use super::pilot;
 use crate::harness::plan::{Chosen, Plan};
 use crate::harness::signals::{INTERRUPTED, Interrupt};
@@ -89,7 +89,7 @@ fn of_target(
         return Ok(Some(unclear(over(0))));
     }
     let mut noisy = |record: &Record, what: &Disturbed| tell(record, &format!("discarded: {what}"));
-    let Some(first) = pilot::closed(plan, scratch, interrupt, &mut noisy)?.pop() else { return Ok(None) };
+    let Some(first) = closed(plan, search, scratch, interrupt, &mut noisy)? else { return Ok(None) };
     if let Some(what) = first.disturbed {
         return Ok(Some(unclear(format!("unclear: {what}"))));
     }
@@ -119,6 +119,28 @@ fn of_target(
         },
     };
     Ok(Some(Found { closed_per_s, steps, ..found }))
+}
+
+/// A trial in a closed loop, about as long as a step: the usual requests would take a slow store many times as long.
+fn closed(
+    plan: &Plan,
+    search: Search,
+    scratch: &Path,
+    interrupt: &Interrupt,
+    tell: Tell<'_>,
+) -> Result<Option<GatedTrial>> {
+    let mut of = |units| {
+        let mut sized = plan.clone();
+        sized.job.units = Some(units);
+        Ok::<_, anyhow::Error>(pilot::closed(&sized, scratch, interrupt, tell)?.pop())
+    };
+    let few = of(STEP_REQUESTS)?;
+    let rate = few.as_ref().filter(|few| few.disturbed.is_none()).and_then(|few| pilot::at_most(&few.record));
+    let usual = plan.kind.map_or(STEP_REQUESTS, |kind| kind.default_units);
+    match rate.map(|per_s| ((per_s * f64::from(search.step_s)) as u64).min(usual)) {
+        Some(units) if units > STEP_REQUESTS => of(units),
+        _ => Ok(few),
+    }
 }
 
 /// Why a target has no rate whose search was ended by the time.

@@ -140,10 +140,12 @@ pub struct Freedom {
     pub only_quick: bool,
     /// There are fewer blocks where the job would be a small one.
     pub fewer_blocks: bool,
+    /// So many units at most; nothing is the job's default.
+    pub most: Option<u64>,
 }
 
-/// Sets the plan's units so that the pilot and the least blocks fit into `budget`, at most the job's default. Says how
-/// long they take.
+/// Sets the plan's units so that the pilot and the least blocks fit into `budget`, and the pilots no larger than that.
+/// Says how long they take.
 ///
 /// Targets that do not finish a pilot are left in the plan: their rows say why. Targets that take far too long for the
 /// budget are left out of it, and their rows say so; where `only_quick` is asked for, so are stores that are not. What
@@ -151,7 +153,7 @@ pub struct Freedom {
 pub fn fit_into(
     budget: Duration,
     plan: &mut Plan,
-    Freedom { only_quick, fewer_blocks }: Freedom,
+    Freedom { only_quick, fewer_blocks, most }: Freedom,
     scratch: &Path,
     interrupt: &Interrupt,
     (gates, tell): (&mut Gates, &mut dyn FnMut(u64)),
@@ -159,7 +161,8 @@ pub fn fit_into(
     // A program of the user's is as large as it is.
     let Some(kind) = plan.kind else { return Ok(Foreseen::default()) };
     let timer = Timer::start();
-    let mut tried = PILOT_UNITS.min(kind.default_units);
+    let most = most.unwrap_or(kind.default_units);
+    let mut tried = PILOT_UNITS.min(most);
     tell(tried);
     let longest = if only_quick { QUICK } else { budget.mul_f64(PATIENCE).min(plan.timeout) };
     let first = Plan { timeout: longest, ..small(plan, tried) };
@@ -170,7 +173,7 @@ pub fn fit_into(
     let may_lower = fewer_blocks && plan.blocks.plus_minus.is_some() && plan.seeds.data.is_empty();
     let fits = |plan: &Plan, cost: &Cost, tried| {
         let blocks = (plan.blocks.least, 1 - plan.first_block());
-        cost.sum(tried, growth(plan)).choose(timer.left_of(budget), blocks, kind.default_units, may_lower)
+        cost.sum(tried, growth(plan)).choose(timer.left_of(budget), blocks, most, may_lower)
     };
     let (mut size, mut failed) = (fits(plan, &cost, tried), Vec::new());
     for _ in 1..PILOTS {

@@ -37,6 +37,7 @@ const NAME: &str = "faulty";
 
 /// Some microseconds.
 const SLOW_STEPS: u64 = 4_000;
+const WAIT: Duration = Duration::from_micros(20);
 
 /// What goes wrong.
 #[derive(Clone, Copy, PartialEq)]
@@ -56,6 +57,8 @@ enum Wrong {
     Stray,
     /// Each op takes some thousand steps of arithmetic more: right, and slower.
     Slow,
+    /// Each op waits so much longer, without CPU: right, and slower.
+    Wait,
     /// The store never answers again.
     Stall,
     /// The process is gone.
@@ -102,6 +105,7 @@ const WRONGS: &[(&str, Wrong)] = &[
     ("evict", Wrong::Evict),
     ("stray", Wrong::Stray),
     ("slow", Wrong::Slow),
+    ("wait", Wrong::Wait),
     ("stall", Wrong::Stall),
     ("die", Wrong::Die),
     ("refuse", Wrong::Refuse),
@@ -213,6 +217,11 @@ impl Faulty {
             Wrong::Slow => {
                 burn(SLOW_STEPS);
                 Ok(data)
+            }
+            Wrong::Wait => {
+                drop(data);
+                std::thread::sleep(WAIT);
+                Ok(self.data())
             }
             Wrong::Refuse if !(data.ops - self.after).is_multiple_of(self.every) => Ok(data),
             Wrong::Refuse => Err(Fault::Refused(format!("{NAME}: refuses op {}", data.ops))),

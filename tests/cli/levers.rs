@@ -323,7 +323,7 @@ fn a_program_has_the_levers_of_its_server() {
 #[test]
 fn an_advice_keeps_its_time() {
     let desk = Desk::new();
-    let said = desk.run(&["advise", "fans", "redis", "--levers", "via", "--budget", "60s", "--output", OUT]);
+    let said = desk.run(&["advise", "fans", "redis", "--levers", "via", "--budget", "40s", "--output", OUT]);
     if said.code == 2 {
         // A machine on which even that is too little time.
         said.complains("s would do");
@@ -334,7 +334,7 @@ fn an_advice_keeps_its_time() {
     let phases = records.iter().flat_map(|record| record["phases"].as_array().expect("phases"));
     // Trials take longer than what is measured of them, so that it fits however busy the machine is.
     let measured_s: f64 = phases.map(|phase| phase["took_s"].as_f64().expect("seconds")).sum();
-    assert!(0.0 < measured_s && measured_s < 60.0, "{measured_s} s\n{}", said.err);
+    assert!(0.0 < measured_s && measured_s < 40.0, "{measured_s} s\n{}", said.err);
     assert!(labels(&records, "gains").len() >= 2, "base and a lever:\n{}", said.err);
     desk.run(&["advise", "-h"]).exits(0).shows("[default: 2m]");
 }

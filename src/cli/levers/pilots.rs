@@ -199,7 +199,7 @@ pub fn size(session: &LeverSession<'_>, ground: &Ground<'_>, plan: &mut Plan, ti
     }
     let may_size = plan.job.units.is_none() && matches!(plan.job.data, Data::Recipe { .. });
     if may_size {
-        return fitted(session, plan, time);
+        return size_at_most(session, plan, time, None);
     }
     let units = match plan.job.units {
         Some(units) => units,
@@ -215,19 +215,11 @@ pub fn size(session: &LeverSession<'_>, ground: &Ground<'_>, plan: &mut Plan, ti
 
 /// By a pilot, and no larger than `most`.
 pub fn size_at_most(session: &LeverSession<'_>, plan: &mut Plan, time: Duration, most: Option<u64>) -> Result<()> {
-    fitted(session, plan, time)?;
-    if let (Some(units), Some(most)) = (plan.job.units, most) {
-        plan.job.units = Some(units.min(most));
-    }
-    Ok(())
-}
-
-fn fitted(session: &LeverSession<'_>, plan: &mut Plan, time: Duration) -> Result<()> {
     let unit = plan.kind.map_or("unit", |kind| kind.unit);
     let mut tell = |units| complain(&format!("kvfair: a pilot of {} {unit}s on each target", thousands(units)));
     let mut gates = Gates::new(time / REPEATED);
     let (scratch, interrupt) = (session.scratch, session.interrupt);
-    let freedom = Freedom { only_quick: false, fewer_blocks: false };
+    let freedom = Freedom { only_quick: false, fewer_blocks: false, most };
     let foreseen = pilot::fit_into(time, plan, freedom, scratch, interrupt, (&mut gates, &mut tell))?;
     foretold::foretell(plan, &foreseen, (time, session.budget.saturating_sub(time)), false);
     Ok(())
