@@ -36,6 +36,7 @@ use crate::report::ahead;
 use crate::report::cells::{self, Row};
 use crate::report::standing::standings;
 use crate::report::typed;
+use crate::scheduler::closed;
 use crate::scheduler::gated::Gates;
 use crate::scheduler::pilot::{self, Freedom};
 use crate::scheduler::rounds::{self, Ended, RunEnd, Time};
@@ -327,7 +328,7 @@ fn rate_by_share(errand: &mut Errand<'_>, scratch: &Path, interrupt: &Interrupt,
         complain(&discarded(record, what));
         results.save(record)
     };
-    let words = pilot::rate_by_share(&errand.shares, &mut errand.plan, scratch, interrupt, &mut noisy)?;
+    let words = closed::rate_by_share(&errand.shares, &mut errand.plan, scratch, interrupt, &mut noisy)?;
     complain(&format!("kvfair: {words}"));
     let Plan { job, timeout, .. } = &errand.plan;
     let untimely = job.load.as_ref().and_then(|load| load::untimely(load, job.units, *timeout));

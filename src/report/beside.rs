@@ -228,3 +228,31 @@ fn at_step(point: &Point, step: u64) -> String {
     let tail = if point.swept == Swept::Rate { ", p99" } else { "" };
     format!("{}{rest}s {}{tail}", first.to_uppercase(), with(point.swept, step))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::sweep::tests::point;
+    use super::*;
+
+    fn beside(target: &str, slower: bool, tied: bool) -> Point {
+        let ratio = if slower { 2.0 } else { 1.01 };
+        let versus = Versus { ratio, low: Some(0.9 * ratio), high: Some(1.1 * ratio), preliminary: false };
+        let is_best = target == "best";
+        let noise_floor = Some(0.02);
+        let beside = Beside { blocks: 6, vs_best: versus, versus, is_best, slower, noise_floor, noisy: false, tied };
+        Point { beside: Some(beside), cpu_beside: Some(beside), ..point(target, 5, 1_000.0) }
+    }
+
+    #[test]
+    fn what_is_tied_is_told_apart_from_what_is_not_separated() {
+        let [best, slow] = [beside("best", false, false), beside("slow", true, false)];
+        let points = [best, slow, beside("even", false, true), beside("open", false, false)];
+        let others = "even and best are tied; open and best are not separated.";
+        assert_eq!(
+            sentence(&points),
+            format!("Sets with 5 clients: best took least time; slow 2.0x [1.8-2.2] as long; {others}")
+        );
+        let cpu = "CPU per request, sets with 5 clients: best used least; slow 2.0x [1.8-2.2] as much";
+        assert_eq!(cpu_sentence(&points), format!("{cpu}; {others}"));
+    }
+}

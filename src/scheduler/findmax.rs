@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use anyhow::{Result, anyhow, bail};
 
+use super::closed;
 use super::gated::{GatedTrial, Gates, Tell, Unclear};
-use super::pilot;
 use crate::harness::plan::{Chosen, Plan};
 use crate::harness::signals::{INTERRUPTED, Interrupt};
 use crate::harness::trial::Bench;
@@ -89,11 +89,11 @@ fn of_target(
         return Ok(Some(unclear(over(0))));
     }
     let mut noisy = |record: &Record, what: &Disturbed| tell(record, &format!("discarded: {what}"));
-    let Some(first) = closed(plan, search, scratch, interrupt, &mut noisy)? else { return Ok(None) };
+    let Some(first) = in_closed_loop(plan, search, scratch, interrupt, &mut noisy)? else { return Ok(None) };
     if let Some(what) = first.disturbed {
         return Ok(Some(unclear(format!("unclear: {what}"))));
     }
-    let closed_per_s = match pilot::at_most(&first.record) {
+    let closed_per_s = match closed::at_most(&first.record) {
         Some(closed_per_s) => closed_per_s,
         None if plan.is_over() => return Ok(Some(unclear(over(0)))),
         None => {
@@ -122,7 +122,7 @@ fn of_target(
 }
 
 /// A trial in a closed loop, about as long as a step: the usual requests would take a slow store many times as long.
-fn closed(
+fn in_closed_loop(
     plan: &Plan,
     search: Search,
     scratch: &Path,
@@ -132,10 +132,10 @@ fn closed(
     let mut of = |units| {
         let mut sized = plan.clone();
         sized.job.units = Some(units);
-        Ok::<_, anyhow::Error>(pilot::closed(&sized, scratch, interrupt, tell)?.pop())
+        Ok::<_, anyhow::Error>(closed::trials(&sized, scratch, interrupt, tell)?.pop())
     };
     let few = of(STEP_REQUESTS)?;
-    let rate = few.as_ref().filter(|few| few.disturbed.is_none()).and_then(|few| pilot::at_most(&few.record));
+    let rate = few.as_ref().filter(|few| few.disturbed.is_none()).and_then(|few| closed::at_most(&few.record));
     let usual = plan.kind.map_or(STEP_REQUESTS, |kind| kind.default_units);
     match rate.map(|per_s| ((per_s * f64::from(search.step_s)) as u64).min(usual)) {
         Some(units) if units > STEP_REQUESTS => of(units),

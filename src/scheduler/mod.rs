@@ -1,5 +1,6 @@
 //! What runs next, decided from what was seen: blocks of trials, and the size that fits into a budget.
 
+pub mod closed;
 pub mod controls;
 pub mod findmax;
 pub mod gated;

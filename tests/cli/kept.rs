@@ -60,11 +60,14 @@ fn ask_all(desk: &Desk, said: &Said, targets: usize) {
 #[test]
 fn embedded_stores_are_asked_after_the_run() {
     let desk = Desk::new();
-    let said = keep(&desk, &["lmdb", "sqlite", "redb", "fjall", "ram"]);
+    let run = ["run", "fans", "--profiles", "300", "--blocks", "2", "--keep", "kept here"];
+    let said = desk.run(&[&run[..], &["lmdb", "sqlite", "redb", "fjall", "ram"]].concat());
     said.exits(1);
     assert!(desk.reason("ram").contains("keeps nothing after a stop"), "{}", desk.reason("ram"));
     ask_all(&desk, &said, 4);
-    type_in(&desk, "kvfair query lmdb:kept/lmdb 'No such page'").exits(1).complains("holds no page \"No such page\"");
+    type_in(&desk, "kvfair query 'lmdb:kept here/lmdb' 'No such page'")
+        .exits(1)
+        .complains("holds no page \"No such page\"");
 }
 
 #[test]

@@ -65,8 +65,8 @@ fn levers_are_run_again_and_one_that_is_said_to_hurt_is_never_reproduced() {
     says(&read(&desk, "both-2.html"), &["redis: it helps", "run 2"]);
 }
 
-/// A search that ends at once has a page. By its manifest a search that finds a rate is run. The store waits in each op:
-/// it is overloaded without much CPU.
+/// A search that ends at once has a page. By its manifest a search that finds a rate is run. The store waits in each
+/// op: it is overloaded without much CPU.
 #[test]
 fn the_highest_rate_is_searched_again_and_one_tenfold_is_contradicted() {
     let desk = Desk::new();

@@ -118,4 +118,31 @@ mod tests {
         assert_eq!(of(&[1.1, 1.2, 0.9]).1, TwoRuns::Same);
         assert_eq!(of(&[1.1, 1.2, 1.0]).1, TwoRuns::Same);
     }
+
+    /// All six above all six have the p-value 2 / 924: times 23 it is 0.0498, times 24 it is 0.0519. One above all of
+    /// 39 has 2 / 40.
+    #[test]
+    fn the_more_targets_the_more_a_difference_must_show() {
+        let with = |targets: usize| of(&[&[1.2][..], &vec![1.0; targets - 1]].concat()).0[0];
+        assert_eq!((with(23), with(24)), (Some(Claim::Slower), None));
+        let base: Vec<f64> = (0..39).map(|block| 1.0 + f64::from(block) / 1e4).collect();
+        let one = TwoRunsTarget { base, head: vec![2.0], ..target(1.0, false) };
+        assert_eq!(across(&[one]).0[0].claim, Some(Claim::Slower), "0.05 is not above 0.05");
+    }
+
+    #[test]
+    fn a_baseline_moves_surely_and_beyond_its_floor_or_not_at_all() {
+        let machine = |one: TwoRunsTarget| across(&[one]).1;
+        let small = target(1.015, true);
+        assert!(!unpaired::ratio(&small.head, &small.base).unwrap().interval.contains(1.0));
+        assert_eq!(machine(small), TwoRuns::Same, "surely, but within the floor");
+        let unsure = TwoRunsTarget { head: vec![0.9, 1.2, 0.95, 1.15, 1.1, 1.08], ..target(1.0, true) };
+        let ratio = unpaired::ratio(&unsure.head, &unsure.base).unwrap();
+        assert!(ratio.estimate > 1.02 && ratio.interval.contains(1.0));
+        assert_eq!(machine(unsure), TwoRuns::Same, "beyond the floor, but not surely");
+        let mut even = target(1.05, true);
+        let floor = beyond_one(unpaired::ratio(&even.head, &even.base).unwrap().estimate);
+        even.bar = even.bar.map(|bar| Bar { floor, ..bar });
+        assert_eq!(machine(even), TwoRuns::Same, "as far as the floor");
+    }
 }

@@ -59,4 +59,28 @@ mod tests {
         let expected = (-10.0 - sum / 10.0) * 1.06;
         assert!((a_squared(&gaps).unwrap() - expected).abs() < 1e-9);
     }
+
+    #[test]
+    fn the_unit_of_time_does_not_matter() {
+        let of = |unit: f64| a_squared(&(1..=10).map(|gap| f64::from(gap) * unit).collect::<Vec<_>>()).unwrap();
+        assert!((of(1e-6) - of(1.0)).abs() < 1e-9 && (of(1e6) - of(1.0)).abs() < 1e-9);
+    }
+
+    /// The formula by hand, of ten gaps 0 to 9: the mean is 4.5, and 1 - exp(-1e-9) is 1e-9.
+    #[test]
+    fn a_gap_of_nothing_counts_as_a_billionth_of_the_mean() {
+        let gaps: Vec<f64> = (0..10).map(f64::from).collect();
+        let below = |gap: f64| if gap == 0.0 { 1e-9_f64.ln() } else { (1.0 - (-gap / 4.5).exp()).ln() };
+        let above = |gap: f64| if gap == 0.0 { -1e-9 } else { -gap / 4.5 };
+        let term = |place: u32| f64::from(2 * place + 1) * (below(f64::from(place)) + above(f64::from(9 - place)));
+        let expected = (-10.0 - (0..10).map(term).sum::<f64>() / 10.0) * 1.06;
+        assert!((a_squared(&gaps).unwrap() - expected).abs() < 1e-6);
+    }
+
+    #[test]
+    fn the_order_of_the_gaps_does_not_matter() {
+        let gaps = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0, 10.0];
+        let mixed = [7.0, 1.0, 10.0, 3.0, 9.0, 2.0, 6.0, 8.0, 4.0, 5.0];
+        assert_eq!(a_squared(&mixed), a_squared(&gaps));
+    }
 }

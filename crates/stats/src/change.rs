@@ -325,4 +325,58 @@ mod tests {
         let tried = 1.0 / split(&numbers, usize::MAX).expect("a long series").p - 1.0;
         assert_eq!(tried.round() as usize, WORK_MAX / (RUNS * RUNS));
     }
+
+    /// Of ten runs in two halves one in 126 ways to halve them is as extreme.
+    #[test]
+    fn orders_are_tried_until_twenty_are_as_extreme() {
+        let numbers = [1.0, 1.01, 0.99, 1.02, 0.98, 2.0, 2.1, 1.9, 2.05, 1.95];
+        let tried = 20.0 / split(&numbers, 100_000).unwrap().p;
+        assert!((tried - tried.round()).abs() < 1e-9 && (1_500.0..4_000.0).contains(&tried), "{tried}");
+    }
+
+    #[test]
+    fn fewer_runs_than_a_side_has_are_no_series() {
+        for runs in 0..LEAST_SIDE {
+            assert_eq!(split(&vec![1.0; runs], 0), None, "{runs} runs");
+        }
+    }
+
+    /// The median of all ratios is that to the third of the five before it.
+    #[test]
+    fn the_ratio_of_a_change_is_of_all_runs_on_either_side_and_of_no_other() {
+        let numbers = vec![1.0, 2.0, 3.0, 4.0, 5.0, 30.0, 30.0, 30.0, 30.0, 30.0];
+        let found = changes(&[RunSeries { numbers, margin: 0.0 }]).remove(0);
+        assert_eq!(found.iter().map(|change| change.at).collect::<Vec<_>>(), [5]);
+        assert!((found[0].ratio.estimate - 10.0).abs() < 1e-9, "{found:?}");
+    }
+
+    /// The median of all ratios is 1.4; with a run from behind the change among those before it, it would be 1.3.
+    #[test]
+    fn a_margin_is_held_against_the_runs_before_the_change_alone() {
+        let numbers = vec![1.0, 1.0, 1.0, 1.0, 1.0, 1.2, 1.2, 1.4, 1.4, 1.4];
+        let mut series = RunSeries { numbers, margin: 0.35 };
+        assert_eq!(places(&series), [5]);
+        let estimate = changes(std::slice::from_ref(&series))[0][0].ratio.estimate;
+        assert!((estimate - 1.4).abs() < 1e-9, "{estimate}");
+        series.margin = beyond_one(estimate);
+        assert_eq!(places(&series), [0; 0], "what comes to the margin does not exceed it");
+    }
+
+    /// One number above all of 39 others has the p-value 2 / 40, and above all of 38 has 2 / 39.
+    #[test]
+    fn a_baseline_moves_at_five_in_a_hundred_and_beyond_the_margin() {
+        let before: Vec<f64> = (0..39).map(|run| 1.0 + f64::from(run) / 1e4).collect();
+        assert!(moved(&before, &[2.0], 0.0) && !moved(&before[1..], &[2.0], 0.0));
+        let margin = beyond_one(unpaired::ratio(&[2.0], &before).unwrap().estimate);
+        assert!(!moved(&before, &[2.0], margin) && moved(&before, &[2.0], margin - 1e-9));
+        assert!(!moved(&before, &[1.015], 0.0), "less than 2 %");
+    }
+
+    /// Five times 0, five times 1, five times 0.
+    #[test]
+    fn of_two_splits_that_are_as_far_apart_the_first_is_told() {
+        let numbers: Vec<f64> = (0..15).map(|run| f64::from(run / 5 % 2)).collect();
+        let order: Vec<usize> = (0..15).collect();
+        assert_eq!(Distances::of(&numbers).best(&order).0, 5);
+    }
 }

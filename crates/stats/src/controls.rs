@@ -35,4 +35,10 @@ mod tests {
         assert_eq!(chosen(&[1.0]), [0]);
         assert_eq!(chosen(&[]), [] as [usize; 0]);
     }
+
+    #[test]
+    fn a_quarter_of_a_block_and_no_more_is_paid() {
+        let chosen = |all_s: f64| among_these(&[1.0, 2.0], &[1.0, all_s], 100.0);
+        assert_eq!([chosen(25.0), chosen(26.0)], [vec![0, 1], vec![0]]);
+    }
 }

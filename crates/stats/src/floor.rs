@@ -159,4 +159,30 @@ mod tests {
     fn distances_from_1_are_the_same_from_either_side() {
         assert!(near(beyond_one(1.25), 0.25) && near(beyond_one(0.8), 0.25) && near(beyond_one(1.0), 0.0));
     }
+
+    #[test]
+    fn a_control_wider_than_five_in_a_hundred_is_noisy() {
+        let is_noisy = |half: f64| control(1.0 / (1.0 + half), 1.0 + half, 1.0).is_noisy();
+        assert!(!is_noisy(0.049) && is_noisy(0.051));
+    }
+
+    #[test]
+    fn the_shorter_trial_of_two_decides_whichever_it_is() {
+        let noise = AaNoise::of([control(0.7, 1.4, 0.01), control(0.97, 1.03, 2.0)], false);
+        assert_eq!(noise.bar(1.9, 9.0), noise.bar(9.0, 1.9));
+        assert_ne!(noise.bar(9.0, 1.9), noise.bar(9.0, 2.0));
+    }
+
+    #[test]
+    fn of_two_bars_each_part_is_the_higher_one() {
+        let one = Bar { floor: 0.02, near_end: 0.3, is_noisy: false };
+        let other = Bar { floor: 0.1, near_end: 0.0, is_noisy: true };
+        let both = Bar { floor: 0.1, near_end: 0.3, is_noisy: true };
+        assert_eq!((one.higher(other), other.higher(one), one.higher(one)), (both, both, one));
+    }
+
+    #[test]
+    fn what_was_discarded_is_kept_in_mind() {
+        assert_eq!([false, true].map(|most| AaNoise::of([], most).most_discarded()), [false, true]);
+    }
 }

@@ -33,9 +33,6 @@ pub fn power(points: &[(f64, f64)]) -> Option<f64> {
 
 /// Of the line through these points, by least squares; `None` for fewer than two.
 pub fn slope(logs: &[(f64, f64)]) -> Option<f64> {
-    if logs.len() < 2 {
-        return None;
-    }
     let count = logs.len() as f64;
     let mean = |of: &dyn Fn(&(f64, f64)) -> f64| logs.iter().map(of).sum::<f64>() / count;
     let (size, cost) = (mean(&|log| log.0), mean(&|log| log.1));
@@ -191,5 +188,36 @@ mod tests {
         let exponent = |second: f64| grown_from(&[(1.0, 10.0), (4.0, second), (16.0, 400.0)], 1, 10.0);
         assert_eq!(exponent(14.9), None);
         assert!(exponent(15.1) > Some(1.0));
+    }
+
+    #[test]
+    fn what_has_grown_by_just_half_counts() {
+        let (two, three) = ([(1.0, 10.0), (4.0, 15.0)], [(1.0, 10.0), (4.0, 15.0), (16.0, 40.0)]);
+        assert_eq!(exponent(&two), None);
+        assert!(exponent(&three).is_some() && grown_from(&three, 1, 10.0).is_some());
+    }
+
+    /// 3 and 27 more at sizes 3 and 27 above the smallest.
+    #[test]
+    fn the_smallest_size_once_more_does_no_harm() {
+        let found = exponent(&[(1.0, 2.0), (1.0, 4.0), (4.0, 5.0), (28.0, 29.0)]).unwrap();
+        assert!((found - 1.0).abs() < 1e-9, "{found}");
+    }
+
+    #[test]
+    fn sizes_that_are_close_together_have_a_slope_too() {
+        let found = power(&[(1.0, 1.0), (1.1, 1.1_f64.powi(2))]).unwrap();
+        assert!((found - 2.0).abs() < 1e-9, "{found}");
+    }
+
+    /// Four repetitions that have grown, among others that have not.
+    #[test]
+    fn a_fit_takes_most_repetitions() {
+        let of = |count: usize| {
+            let cost = |index: usize, size: f64| if index < 4 { 10.0 * size } else { 10.0 };
+            let points = |index| SIZES[..4].iter().map(|size| (*size, cost(index, *size))).collect();
+            fits(&(0..count).map(points).collect::<Vec<_>>(), 0.025).len()
+        };
+        assert_eq!([7, 8].map(of), [1, 0]);
     }
 }

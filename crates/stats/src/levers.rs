@@ -277,6 +277,8 @@ mod tests {
         assert_eq!(sets(levers, all).len(), 5, "one that cannot be combined is measured alone");
         assert_eq!(contrasts(levers, all).len(), 6);
         assert_eq!(contrasts(1, LeverSet::BASE), [Contrast::alone(0)]);
+        let alone = [Contrast::alone(0), Contrast::alone(1)];
+        assert_eq!(contrasts(2, LeverSet::of([0])), alone, "the first alone is the last one, and all together");
     }
 
     #[test]
@@ -350,6 +352,8 @@ mod tests {
         assert_eq!(needed_blocks(1, LeverSet::of([0])), 7);
         // Three alone, three as the last one, all together: 2 * 7 / 2^10 <= 0.02.
         assert_eq!(needed_blocks(3, LeverSet::of(0..3)), 10);
+        // Five alone and four as the last one, 2 * 10 / 2^10 <= 0.02; five as the last one, 2 * 11 / 2^11 <= 0.02.
+        assert_eq!([4, 5].map(|last| needed_blocks(5, LeverSet::of(0..last))), [10, 11]);
     }
 
     #[test]
@@ -359,5 +363,70 @@ mod tests {
         let with = |floor: f64| Gain { bar: gain.bar.map(|bar| Bar { floor, ..bar }), ..gain };
         assert_eq!((with(0.0).unseen(), with(0.5).unseen()), (Some(far), Some(0.5)));
         assert_eq!(Gain { bar: None, ..gain }.unseen(), None);
+    }
+
+    #[test]
+    fn a_lever_that_is_there_already_stays() {
+        assert_eq!(LeverSet::of([1, 2, 1]), LeverSet::of([1, 2]));
+    }
+
+    #[test]
+    fn all_that_help_as_the_last_one_are_needed() {
+        let all = LeverSet::of(0..3);
+        let cost = |set: LeverSet| [2.0, 1.0][usize::from(set.has(0))] * [1.5, 1.0][usize::from(set.has(2))];
+        assert_eq!(first_set(all, &judged(3, all, cost)), LeverSet::of([0, 2]));
+    }
+
+    /// With the second the first does nothing, and the second alone does nothing either.
+    #[test]
+    fn one_that_helps_alone_is_chosen_where_all_together_do_not() {
+        let all = LeverSet::of(0..2);
+        let gains = judged(2, all, |set| if set == LeverSet::of([0]) { 1.0 } else { 2.0 });
+        assert!(!gain(&gains, Contrast::together(all)).unwrap().helps());
+        assert_eq!(first_set(all, &gains), LeverSet::of([0]));
+    }
+
+    /// The first lever gains most alone, the second so much as the last one, and nothing is known of the third.
+    #[test]
+    fn a_gain_as_the_last_one_counts_from_three_in_a_hundred_on() {
+        let all = LeverSet::of(0..3);
+        let any = judged(1, LeverSet::of([0]), |_| 1.0)[0];
+        let told = |contrast, estimate| Gain { contrast, ratio: Ratio { estimate, ..any.ratio }, ..any };
+        let next = |last: f64| {
+            let gains = [told(Contrast::alone(0), 1.2), told(Contrast::last(1, all), last)];
+            next_set(LeverSet::BASE, all, &gains)
+        };
+        assert_eq!((next(1.029), next(1.031)), (Some(LeverSet::of([0])), Some(LeverSet::of([1]))));
+        assert_eq!(next(1.0 + COUNTS), Some(LeverSet::of([0])));
+    }
+
+    /// Six blocks, in which all are between so many times as fast and as slow as the set: that is their interval.
+    #[test]
+    fn a_set_is_enough_within_five_in_a_hundred_or_the_floor() {
+        let (set, all) = (LeverSet::of([0]), LeverSet::of([0, 1]));
+        let wide = AaNoise::of([Control { interval: Interval::Exact { low: 0.9, high: 1.1 }, length_s: 1.0 }], false);
+        let found = |high: f64, noise: &AaNoise| {
+            let cost = |block: u32| if block.is_multiple_of(2) { high } else { 1.0 / high };
+            let costs = [
+                (set, (1..=6).map(|block| (block, cost(block))).collect()),
+                (all, (1..=6).map(|block| (block, 1.0)).collect()),
+            ];
+            confirmation(set, all, &costs.into(), &BTreeMap::new(), noise).unwrap().found
+        };
+        assert_eq!([1.049, 1.051].map(|high| found(high, &quiet())), [Confirmed::Enough, Confirmed::Open]);
+        // The far end of the control is 1 / 0.9 - 1.
+        assert_eq!([1.11, 1.12].map(|high| found(high, &wide)), [Confirmed::Enough, Confirmed::Open]);
+    }
+
+    /// The control is as far from itself as all may be from the set.
+    #[test]
+    fn a_set_that_comes_to_the_floor_is_enough() {
+        let (set, all) = (LeverSet::of([0]), LeverSet::of([0, 1]));
+        let of = |costs: [f64; 6]| (1..).zip(costs).collect::<BTreeMap<u32, f64>>();
+        let costs = [(set, of([1.25, 0.9, 1.0, 1.0, 1.1, 0.95])), (all, of([1.0; 6]))].into();
+        let confirmed = |noise: &AaNoise| confirmation(set, all, &costs, &BTreeMap::new(), noise).unwrap();
+        let interval = confirmed(&quiet()).all.ratio.interval;
+        let same = AaNoise::of([Control { interval, length_s: 1.0 }], false);
+        assert_eq!([quiet(), same].map(|noise| confirmed(&noise).found), [Confirmed::Open, Confirmed::Enough]);
     }
 }

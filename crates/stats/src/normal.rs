@@ -31,6 +31,8 @@ mod tests {
         }
         assert!((beyond(UPPER) - 2.0 * TAIL).abs() < 1e-15);
         assert!((upper(TAIL) - UPPER).abs() < 1e-12);
+        // R's `qnorm(0.45, lower.tail = FALSE)`.
+        assert!((upper(0.45) - 0.125_661_346_855_074).abs() < 1e-12);
         // R's `qnorm(1e-6, lower.tail = FALSE)`.
         assert!((upper(1e-6) - 4.753_424_308_822_899).abs() < 1e-9);
     }

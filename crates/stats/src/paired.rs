@@ -63,7 +63,7 @@ impl LogRatios {
         Interval::Preliminary { low: libm::exp(mean - half), high: libm::exp(mean + half) }
     }
 
-    /// So many blocks would have an interval at this `tail` that reaches no further than `gap`, a logarithm, from its
+    /// So many blocks would have an interval at this `tail` that reaches less far than `gap`, a logarithm, from its
     /// middle: as far as the deviation of these tells, by Student's t. `None` where more than `most` would be needed,
     /// or where there is a single block.
     pub fn blocks_for(&self, gap: f64, tail: f64, most: usize) -> Option<usize> {
@@ -240,7 +240,10 @@ mod tests {
         let ratios: Vec<f64> = logs.iter().map(|log| (log * 0.1 / deviation).exp()).collect();
         let ratios = LogRatios::of(&ratios, &[1.0; 4]).unwrap();
         assert_eq!(ratios.blocks_for(0.0199, TAIL, 1_000), Some(100));
+        assert_eq!(ratios.blocks_for(0.0199, TAIL, 100), Some(100));
         assert_eq!(ratios.blocks_for(0.0199, TAIL, 99), None);
+        // t of 2.776 at 5 blocks make 0.124, and of 2.571 at 6 blocks 0.1049.
+        assert_eq!([0.12, 0.1055].map(|gap| ratios.blocks_for(gap, TAIL, 1_000)), [Some(6), Some(6)]);
         assert_eq!(ratios.blocks_for(1.0, TAIL, 1_000), Some(4));
     }
 
@@ -292,5 +295,21 @@ mod tests {
         assert_eq!(LogRatios::of(&[2.0; 4], &[1.0; 4]).unwrap().student(), Some(0.0));
         assert_eq!(LogRatios::of(&[2.0; 4], &[2.0; 4]).unwrap().student(), Some(1.0));
         assert_eq!(LogRatios::of(&[2.0], &[1.0]).unwrap().student(), None);
+    }
+
+    #[test]
+    fn the_near_end_of_an_interval_is_as_far_from_either_side_and_nothing_around_1() {
+        let near_end = |low, high| Interval::Exact { low, high }.near_end();
+        assert_eq!([near_end(1.25, 2.0), near_end(0.5, 0.8)], [Some(0.25); 2]);
+        assert_eq!([near_end(0.9, 1.1), near_end(1.0, 2.0), near_end(0.5, 1.0)], [Some(0.0); 3]);
+        assert_eq!(near_end(1.125, 1.5), Some(0.125));
+        assert_eq!(Interval::None.near_end(), None);
+    }
+
+    #[test]
+    fn an_interval_contains_its_ends() {
+        let interval = Interval::Exact { low: 0.5, high: 2.0 };
+        assert!(interval.contains(0.5) && interval.contains(2.0));
+        assert!(!interval.contains(0.499) && !interval.contains(2.001));
     }
 }

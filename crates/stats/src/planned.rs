@@ -137,4 +137,32 @@ mod tests {
         assert_eq!(found.len(), 1);
         assert_eq!((found[0].one, found[0].other, found[0].claim), (2, 0, None));
     }
+
+    /// Six blocks that agree have Wilcoxon's p-value 2 / 2^6: enough at that very level, and below it Student's t is
+    /// asked. Three blocks have none.
+    #[test]
+    fn the_level_and_the_number_of_blocks_decide_which_test_is_asked() {
+        let at = |blocks: u32, level: f64| {
+            let costs = versions(&[1.0, 2.0], blocks);
+            let found = judged(&[(1, 0)], &costs, &BTreeMap::new(), &quiet(), level).remove(0);
+            (found.p, found.claim, paired(1, 0, &costs).unwrap().student())
+        };
+        let (p, claim, student) = at(6, 1.0 / 32.0);
+        assert_eq!((p, claim), (Some(1.0 / 32.0), Some(Claim::Slower)));
+        assert_ne!(p, student);
+        let (p, _, student) = at(6, 1.0 / 33.0);
+        assert_eq!(p, student);
+        assert_eq!(at(3, 0.05).0, None);
+    }
+
+    /// Seven blocks that agree have the p-value 2 / 2^7.
+    #[test]
+    fn a_contrast_that_was_not_seen_makes_the_others_less_sure() {
+        let mut costs = versions(&[1.0, 2.0], 7);
+        costs.insert(2, [(99, 1.0)].into());
+        let p = |contrasts: &[(usize, usize)]| {
+            judged(contrasts, &costs, &BTreeMap::new(), &quiet(), rank::LEVEL).remove(0).p
+        };
+        assert_eq!([p(&[(1, 0)]), p(&[(1, 0), (2, 0)])], [Some(1.0 / 64.0), Some(1.0 / 32.0)]);
+    }
 }

@@ -117,4 +117,22 @@ mod tests {
         assert_eq!((three.bounds(3), three.bounds(4), three.bounds(0)), (None, None, None));
         assert_eq!((three.lowest(), three.highest()), (1.0, 3.0));
     }
+
+    /// 100 x 0.5 = 50, and 1.96 x sqrt(25) = 9.8.
+    #[test]
+    fn bounds_of_the_middle_are_further_apart() {
+        assert_eq!(rank_bounds(100, 0.5), (40, 61));
+    }
+
+    #[test]
+    fn the_ends_are_the_first_and_the_last() {
+        let sample = Sample::new(vec![5.0, 2.5, 4.0]).unwrap();
+        assert_eq!((sample.lowest(), sample.highest()), (2.5, 5.0));
+    }
+
+    #[test]
+    fn a_chance_that_comes_to_the_tail_is_not_above_it() {
+        assert_eq!(place_at([0.25, 0.25, 0.25, 0.25], 0.5), Some(2));
+        assert_eq!(place_at([0.25, 0.75], 0.2), None);
+    }
 }

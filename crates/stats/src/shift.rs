@@ -282,4 +282,64 @@ mod tests {
         let drift = across(&costs)[0].unwrap();
         assert!((drift.a_block - 1.001).abs() < 1e-9);
     }
+
+    #[test]
+    fn more_than_thirty_slices_are_merged() {
+        let halves: Vec<f64> = steady(20).into_iter().flat_map(|rate| [rate, rate]).collect();
+        assert_eq!(within(&halves), within(&steady(20)));
+    }
+
+    #[test]
+    fn the_unit_of_the_rates_does_not_matter() {
+        let falling: Vec<f64> = (0..12).map(|slice| 2.0_f64.powi(-slice)).collect();
+        let small: Vec<f64> = falling.iter().map(|rate| rate / 1_024.0).collect();
+        assert!(within(&falling).is_some());
+        assert_eq!(within(&small), within(&falling));
+    }
+
+    #[test]
+    fn a_shift_has_a_course_where_its_interval_leaves_out_0_and_it_is_above_five_in_a_hundred() {
+        let course = |change, low, high| Shift { change, low, high }.course();
+        assert_eq!([course(0.2, 0.01, 0.4), course(0.2, 0.0, 0.4)], [Some(Course::Warming), None]);
+        assert_eq!([course(-0.2, -0.4, -0.01), course(-0.2, -0.4, 0.0)], [Some(Course::Slowing), None]);
+        assert_eq!([course(0.051, 0.01, 0.4), course(0.05, 0.01, 0.4)], [Some(Course::Warming), None]);
+    }
+
+    /// Six blocks in which a cost grows by equal factors, to so many times of what it was in the first.
+    #[test]
+    fn a_target_by_itself_drifts_from_twice_the_cost_on() {
+        let drift = |times: f64| {
+            let costs: Vec<f64> = (0..6).map(|block| times.powf(f64::from(block) / 5.0)).collect();
+            [across(std::slice::from_ref(&costs))[0].is_some(), across(&[costs, vec![1.0; 6]])[0].is_some()]
+        };
+        assert_eq!([1.095, 1.105].map(|times| drift(times)[1]), [false, true]);
+        assert_eq!([1.95, 2.05].map(|times| drift(times)[0]), [false, true]);
+    }
+
+    #[test]
+    fn of_two_that_move_apart_as_fast_each_drifts() {
+        let doubling: Vec<f64> = (0..6).map(|block| 2.0_f64.powi(block)).collect();
+        let halving: Vec<f64> = (0..6).map(|block| 2.0_f64.powi(-block)).collect();
+        let courses: Vec<Option<Course>> =
+            across(&[doubling, halving]).into_iter().map(|drift| drift.map(|drift| drift.course)).collect();
+        assert_eq!(courses, [Some(Course::Slowing), Some(Course::Warming)]);
+    }
+
+    /// 3 times 2 / 6! is 0.0083 and 4 times is 0.011; 25 times 2 / 7! is 0.0099 and 26 times is 0.0103.
+    #[test]
+    fn six_blocks_are_enough_for_three_targets_and_seven_for_twenty_five() {
+        let first = |blocks, targets: usize| drifts(blocks, &[&[1.2][..], &vec![1.0; targets - 1]].concat(), 1.0)[0];
+        assert_eq!([first(6, 3), first(6, 4)], [Some(Course::Slowing), None]);
+        assert_eq!([first(7, 25), first(7, 26)], [Some(Course::Slowing), None]);
+    }
+
+    /// Of 24 orders of four, 1, 3, 5, 6 have 0, 1, 2, 3 pairs out of order. Three equal pairs are two of them at least.
+    #[test]
+    fn equal_numbers_count_half_for_either_order() {
+        let near = |series: &[f64], p: f64| (trend(series) - p).abs() < 1e-12;
+        assert!(near(&[1.0, 2.0, 3.0, 4.0], 2.0 / 24.0) && near(&[4.0, 3.0, 2.0, 1.0], 2.0 / 24.0));
+        assert!(near(&[1.0, 1.0, 2.0, 3.0], 2.0 * 4.0 / 24.0));
+        assert!(near(&[1.0, 1.0, 1.0, 2.0], 2.0 * 9.0 / 24.0) && near(&[2.0, 1.0, 1.0, 1.0], 2.0 * 9.0 / 24.0));
+        assert_eq!((trend(&[1.0, 1.0]), trend(&[1.0])), (1.0, 1.0));
+    }
 }

@@ -97,4 +97,12 @@ mod tests {
             assert!(beyond(f64::INFINITY, freedom) < 1e-14);
         }
     }
+
+    /// Cauchy's distribution: the chance beyond t, on one side, is 1 / (pi * t) where t is large.
+    #[test]
+    fn one_degree_of_freedom_has_quantiles_far_out() {
+        let freedom = NonZeroUsize::new(1).unwrap();
+        let expected = 2.0_f64.powi(40) / std::f64::consts::PI;
+        assert!((quantile(1.0 - 0.5_f64.powi(40), freedom) / expected - 1.0).abs() < 1e-3);
+    }
 }

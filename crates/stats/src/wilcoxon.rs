@@ -203,4 +203,41 @@ mod tests {
         assert_eq!(p_value(&[0.0; 8]), 1.0);
         assert_eq!(p_value(&[]), 1.0);
     }
+
+    #[test]
+    fn the_unit_of_the_differences_does_not_matter() {
+        let differences = [1.0, 2.0, -3.0, 4.0, 5.0, 6.0];
+        assert_eq!(p_value(&differences.map(|difference| difference / 1_024.0)), p_value(&differences));
+    }
+
+    /// Of 60 differences one order of the signs in 2^60 has none below 0.
+    #[test]
+    fn sixty_differences_are_told_exactly_and_more_nearly() {
+        let above = |count: usize| p_value(&vec![1.0; count]);
+        assert_eq!(above(60), 2.0 / 2_f64.powi(60));
+        assert!(above(61) > 2.0 / 2_f64.powi(50));
+        // The distribution's places at 1 in 1,000 are 502 and 522; the normal one's is 945.5 - 3.0902 * 139.22 + 0.5.
+        assert_eq!([60, 61].map(|count| interval_place(count, 1e-3)), [Some(502), Some(515)]);
+    }
+
+    /// 2047.5 - 1.959964 * sqrt(90 * 91 * 181 / 24) + 0.5 is 1560.89.
+    #[test]
+    fn places_of_many_differences_are_those_of_the_formula() {
+        assert_eq!(interval_place(90, TAIL), Some(1_560));
+        // 945.5 - 6.7844 * 139.22 + 0.5 is 1.47. Further out nothing is left.
+        assert_eq!([5.83e-12, 1e-14].map(|tail| interval_place(61, tail)), [Some(1), None]);
+    }
+
+    /// Of the 2^10 subsets of 1 to 10 a share of 0.4609 has a sum of at most 26, and a half one of at most 27.
+    #[test]
+    fn places_go_up_to_the_middle() {
+        assert_eq!([0.46, 0.47, 0.49].map(|tail| interval_place(10, tail)), [Some(26), Some(27), Some(27)]);
+    }
+
+    /// Each size comes with either sign.
+    #[test]
+    fn many_differences_that_cancel_are_no_difference() {
+        let differences: Vec<f64> = (1..=31).flat_map(|size| [f64::from(size), -f64::from(size)]).collect();
+        assert_eq!(p_value(&differences), 1.0);
+    }
 }
