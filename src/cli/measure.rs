@@ -454,14 +454,15 @@ fn kept(errand: &Errand<'_>, records: &[Record]) {
         let Some(chosen) = errand.plan.chosen.iter().find(|chosen| chosen.target.label == row.target) else { continue };
         let place = keep.join(file_name(&row.target));
         let name = target::managed_name(chosen.adapter, chosen.target.transport);
-        let store = shell::shown(&format!("{name}:{}", place.display()));
+        let store = format!("{name}:{}", place.display());
+        let shown = shell::shown(&store);
         let query = if errand.plan.job.name == "fans" {
             let page = if matches!(errand.plan.job.data, Data::File { .. }) { "PAGE" } else { "'Michael Jackson'" };
-            format!("kvfair query {store} {page}")
+            format!("kvfair query {shown} {page}")
         } else if errand.plan.job.name == LOOKUP.name {
-            shell::command(same_data(&errand.plan.command, &format!("{name}:{}", place.display())))
+            shell::command(same_data(&errand.plan.command, &store))
         } else if errand.plan.job.name == NGRAMS.name {
-            format!("kvfair lookup {store} WORD")
+            format!("kvfair lookup {shown} WORD")
         } else {
             place.display().to_string()
         };

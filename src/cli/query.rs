@@ -11,6 +11,7 @@ use crate::harness::{kept_data, scratch};
 use crate::jobs::merge;
 use crate::model::op::readable;
 use crate::model::plain;
+use crate::model::shell;
 use crate::report::json;
 
 /// So many pages are named in a sentence.
@@ -31,7 +32,7 @@ pub fn query(args: &Query) -> Result<Exit> {
     };
     let record = Record::read(&value);
     let is_count = str::from_utf8(&value).is_ok_and(|text| text.parse::<i64>().is_ok());
-    let label = super::as_typed(&chosen.target.label);
+    let label = shell::shown(super::as_typed(&chosen.target.label));
     let hint = if is_count { format!("\nhint: kvfair lookup {label} WORD") } else { String::new() };
     let record = record.map_err(|broken| {
         anyhow!("\"{}\" holds no fans record: {broken}: {}{hint}", args.page, readable(&value, 80))

@@ -11,6 +11,7 @@ use crate::harness::plan::Chosen;
 use crate::jobs::keyed::lengths::Lengths;
 use crate::jobs::keyed::values::HEAD_BYTES;
 use crate::jobs::{self, JobKind, Reading, Writing};
+use crate::model::shell;
 use crate::model::trial::{JobSettings, Target};
 use crate::stores::replication::{self, LINK_DELAY, READ, REPLICAS, WAIT};
 use crate::stores::{self, Adapter, Place};
@@ -77,7 +78,7 @@ pub fn refused(chosen: &Chosen, wanted: &Intent<'_>) -> Option<String> {
         Intent::Growth => alone("growth fills one server"),
         Intent::Levers => alone("levers change one server"),
         Intent::Crash => {
-            let hint = format!("kvfair crash --failover '{}'", with_one_to_promote(chosen));
+            let hint = shell::command(["crash", "--failover", &with_one_to_promote(chosen)]);
             Some(format!("{label}: crash kills one server\nhint: {hint}"))
         }
         Intent::Failover => None,
@@ -99,7 +100,7 @@ fn replicates(adapter: &Adapter) -> bool {
 /// A target with replicas to promote, as a shell takes it: of this store where it can have some.
 pub fn example(adapter: &Adapter) -> String {
     let name = if replicates(adapter) { Some(adapter.name) } else { having_replicas().next().map(|other| other.name) };
-    format!("'{}?{}=2'", name.unwrap_or("STORE"), REPLICAS.name)
+    shell::quoted(&format!("{}?{}=2", name.unwrap_or("STORE"), REPLICAS.name))
 }
 
 /// The store with as many replicas, one more than must have a write.

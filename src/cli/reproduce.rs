@@ -193,7 +193,8 @@ fn shown_again(args: &Reproduce) -> Result<Exit> {
         let mut records = shown::read(path, Parts::All)?;
         verified::note(&mut records);
         let Some(number) = report::number_of(&records).map(str::to_string) else {
-            bail!("{}: no results of `kvfair reproduce`\nhint: `kvfair show {0}` shows them", path.display());
+            let show = shell::command(["show", &path.to_string_lossy()]);
+            bail!("{}: no results of `kvfair reproduce`\nhint: `{show}` shows them", path.display());
         };
         if !posts.iter().any(|post| post.number == number) {
             bail!("{}: there is no post '{number}'", path.display());

@@ -11,7 +11,8 @@ pub fn quoted(word: &str) -> String {
     format!("'{}'", word.replace('\'', "'\\''"))
 }
 
-/// The same for a message, on one line: results may be somebody else's.
+/// The same for a message. Control characters are escaped, since names in results may come from another user: a shell
+/// does not take such a word for the name.
 pub fn shown(word: &str) -> String {
     quoted(&plain::line(word))
 }

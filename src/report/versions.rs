@@ -188,7 +188,7 @@ impl Seen {
         kinds.into_iter().all(|kind| {
             let costs: Costs<usize> = [seen.one, seen.other].map(|place| (place, of(place, kind))).into();
             let ratio = planned::paired(seen.one, seen.other, &costs).map(|ratios| ratios.ratio().estimate);
-            ratio.is_none_or(|ratio| (ratio < 1.0) == (claim == Claim::Faster))
+            ratio.is_none_or(|ratio| claim.is_shown_by(ratio))
         })
     }
 

@@ -121,7 +121,8 @@ fn of_target(
     Ok(Some(Found { closed_per_s, steps, ..found }))
 }
 
-/// A trial in a closed loop, about as long as a step: the usual requests would take a slow store many times as long.
+/// A trial in a closed loop: of `STEP_REQUESTS`, or of more where those tell too little. The job's usual requests would
+/// take a slow store many steps.
 fn in_closed_loop(
     plan: &Plan,
     search: Search,
@@ -129,18 +130,29 @@ fn in_closed_loop(
     interrupt: &Interrupt,
     tell: Tell<'_>,
 ) -> Result<Option<GatedTrial>> {
-    let mut of = |units| {
+    let mut trial_of = |units| {
         let mut sized = plan.clone();
         sized.job.units = Some(units);
         Ok::<_, anyhow::Error>(closed::trials(&sized, scratch, interrupt, tell)?.pop())
     };
-    let few = of(STEP_REQUESTS)?;
+    let few = trial_of(STEP_REQUESTS)?;
+    // Where the machine disturbed the first loop each time, a longer one would be disturbed as well.
     let rate = few.as_ref().filter(|few| few.disturbed.is_none()).and_then(|few| closed::at_most(&few.record));
     let usual = plan.kind.map_or(STEP_REQUESTS, |kind| kind.default_units);
-    match rate.map(|per_s| ((per_s * f64::from(search.step_s)) as u64).min(usual)) {
-        Some(units) if units > STEP_REQUESTS => of(units),
-        _ => Ok(few),
+    match rate.and_then(|per_s| more_requests(per_s, search.step_s, usual)) {
+        Some(units) => trial_of(units),
+        None => Ok(few),
     }
+}
+
+/// A closed loop that took so long tells the rate well enough.
+const LONG_ENOUGH_S: f64 = 1.0;
+
+/// How many requests the second loop has; `None` where the first one was long enough.
+fn more_requests(per_s: f64, step_s: u32, usual: u64) -> Option<u64> {
+    let is_short = STEP_REQUESTS as f64 / per_s < LONG_ENOUGH_S;
+    let units = ((per_s * f64::from(step_s)) as u64).min(usual);
+    (is_short && units > STEP_REQUESTS).then_some(units)
 }
 
 /// Why a target has no rate whose search was ended by the time.
@@ -319,6 +331,14 @@ mod tests {
         };
         let (low, high) = bisect(closed_per_s, seed, judge).unwrap();
         (low, high, steps)
+    }
+
+    #[test]
+    fn a_closed_loop_is_longer_where_ten_thousand_requests_are_short() {
+        assert_eq!(more_requests(9_000.0, 10, 200_000), None, "they took over a second");
+        assert_eq!(more_requests(11_000.0, 10, 200_000), Some(110_000));
+        assert_eq!(more_requests(90_000.0, 10, 200_000), Some(200_000), "the usual requests");
+        assert_eq!(more_requests(90_000.0, 10, 10_000), None, "there are no more");
     }
 
     #[test]

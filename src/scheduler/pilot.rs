@@ -140,12 +140,12 @@ pub struct Freedom {
     pub only_quick: bool,
     /// There are fewer blocks where the job would be a small one.
     pub fewer_blocks: bool,
-    /// So many units at most; nothing is the job's default.
+    /// The most units of the job and of its pilots; `None` is the job's default.
     pub most: Option<u64>,
 }
 
-/// Sets the plan's units so that the pilot and the least blocks fit into `budget`, and the pilots no larger than that.
-/// Says how long they take.
+/// Sets the plan's units so that the pilots and the least blocks fit into `budget`. The job and its pilots have at most
+/// `most` units. Says how long the blocks take.
 ///
 /// Targets that do not finish a pilot are left in the plan: their rows say why. Targets that take far too long for the
 /// budget are left out of it, and their rows say so; where `only_quick` is asked for, so are stores that are not. What

@@ -37,6 +37,7 @@ const NAME: &str = "faulty";
 
 /// Some microseconds.
 const SLOW_STEPS: u64 = 4_000;
+/// The kernel's timer slack adds about 50 us.
 const WAIT: Duration = Duration::from_micros(20);
 
 /// What goes wrong.

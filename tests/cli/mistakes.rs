@@ -48,6 +48,7 @@ fn what_is_unknown_is_a_usage_error_that_names_the_nearest() {
         (&["run", "fans", "ram", "--clients", "1,2"], "takes one number"),
         (&["compare", "a.jsonl", "b.jsonl", "--budget", "5m"], "--budget is an option of runs"),
         (&["compare", "a.jsonl", "b.jsonl", "-o", "c.jsonl"], "--output is an option of runs"),
+        (&["compare", "a.jsonl", "b.jsonl", "--config", "shipped"], "--config is an option of runs"),
         (&["run", "mixed", "127.0.0.1:6379"], "it names no store hint: redis://127.0.0.1:6379"),
         (&["run", "fans", "cached:ram?items=0"], "?items=0 is no number of records, which is 1 or more"),
         (&["run", "fans", "cached:ram?items=-1"], "?items=-1 is no number of records, which is 1 or more"),

@@ -1,5 +1,7 @@
 //! `--json` of all commands: one object by one schema.
 
+use serde_json::json;
+
 use crate::cli::comment::two_runs;
 use crate::cli::forms::results;
 use crate::common::desk::Desk;
@@ -27,4 +29,9 @@ fn each_command_prints_one_object_by_one_schema() {
     assert_eq!(rows(&["crash", "lmdb", "--durability", "crash", "--kills", "1"]), 1);
     desk.run(&["run", "fans", "--profiles", "50", "--blocks", "1", "--keep", "kept", "lmdb"]).exits(0);
     assert!(object(&["query", "lmdb:kept/lmdb", "Michael Jackson"])["fans"].is_u64());
+}
+
+#[test]
+fn the_schema_refuses_what_is_no_such_object() {
+    assert!(!output::is_valid(&json!([])) && !output::is_valid(&json!({})));
 }

@@ -260,7 +260,9 @@ fn no_program_that_kvfair_starts_inherits_a_password() {
             std::thread::sleep(std::time::Duration::from_millis(5));
         }
         let said = started.wait();
-        assert!(matches!(said.code, 0 | 6), "{command:?}: {}{}", said.out, said.err);
+        // Nothing can be said of claims of durability on every machine.
+        let is_right = said.code == 0 || said.code == 6 && command[0] == "crash";
+        assert!(is_right, "{command:?}: {}{}", said.out, said.err);
     }
     let noted = fs::read_to_string(&notes).expect("notes");
     for program in wrapped {

@@ -104,7 +104,7 @@ impl Desk {
     #[track_caller]
     pub fn run(&self, arguments: &[&str]) -> Said {
         let said = Started::new(self.kvfair(arguments)).wait();
-        if arguments.contains(&"--json") && !said.out.is_empty() {
+        if arguments.contains(&"--json") && (said.code == 0 || !said.out.is_empty()) {
             output::object(&said.out, said.code);
         }
         said
@@ -265,10 +265,14 @@ impl Started {
         self.child.try_wait().expect("our own child").is_none()
     }
 
-    pub fn wait(mut self) -> Said {
+    pub fn wait(self) -> Said {
+        self.wait_within(LIMIT)
+    }
+
+    pub fn wait_within(mut self, limit: Duration) -> Said {
         let began = Instant::now();
         while self.is_running() {
-            if began.elapsed() > LIMIT {
+            if began.elapsed() > limit {
                 let _ = self.child.kill();
                 panic!("kvfair hangs; it said: {}{}", read(&mut self.out), read(&mut self.err));
             }

@@ -10,6 +10,10 @@ static BY_SCHEMA: LazyLock<Validator> = LazyLock::new(|| {
     jsonschema::validator_for(&schema).expect("the schema is one")
 });
 
+pub fn is_valid(value: &Value) -> bool {
+    BY_SCHEMA.is_valid(value)
+}
+
 /// The object that a command printed before it ended with that exit code.
 #[track_caller]
 pub fn object(out: &str, code: i32) -> Value {

@@ -37,8 +37,8 @@ fn beside_other_programs_a_search_and_rates_are_unclear() {
     // to have been disturbed.
     let on = ["mixed", "redis+unix", "--records", "100"];
     let blocks = ["--blocks", "1", "--requests"];
-    let find = [&["find-max"][..], &on, &["--step", "1", "--slo", "p99:1ms"]].concat();
-    let share = [&["run"][..], &on, &blocks, &["100000", "--rate", "50%"]].concat();
+    let find = [&["find-max"][..], &on, &["--step", "1", "--slo", "p99:1ms", "--output", "found.jsonl"]].concat();
+    let share = [&["run"][..], &on, &blocks, &["100000", "--rate", "50%", "--output", "shared.jsonl"]].concat();
     let rate = [&["run"][..], &on, &blocks, &["1000", "--rate", "500,2k", "--output", "rates.jsonl"]].concat();
     let [found, shared, rated] = std::thread::scope(|scope| {
         let started = [&find, &share, &rate].map(|arguments| scope.spawn(|| run(&desk, arguments)));

@@ -7,7 +7,7 @@ use kvfair::report::standing::standings;
 use kvfair::report::{ahead, cells};
 use serde_json::Value;
 
-use crate::common::desk::{Desk, one_line};
+use crate::common::desk::{Desk, LIMIT, Started, one_line};
 use crate::common::load::alone;
 
 #[test]
@@ -59,7 +59,9 @@ fn what_first_looks_foretell_is_measured_at_the_full_size() {
     for embedded in looks.iter().map(|look| look.embedded.clone()).collect::<BTreeSet<String>>() {
         let desk = Desk::with_only(&["redis-server"]);
         let full = FULL.to_string();
-        desk.run(&["run", "fans", "--profiles", &full, "--blocks", "4", &embedded, "redis+unix", "redis"]);
+        let run = ["run", "fans", "--profiles", &full, "--blocks", "4", &embedded, "redis+unix", "redis"];
+        // Blocks of the full size take minutes.
+        Started::new(desk.kvfair(&run)).wait_within(12 * LIMIT);
         let rows = desk.rows();
         let took_s = |target: &str| {
             let row = rows.iter().find(|row| row["target"] == target).unwrap_or_else(|| panic!("{target}: {rows:?}"));

@@ -64,7 +64,8 @@ struct Column {
 
 impl Alias {
     /// At least one weight, none negative, not all of them 0, and fewer than 2^32.
-    pub fn new(mut shares: Vec<f64>) -> Alias {
+    pub fn new(weights: Vec<f64>) -> Alias {
+        let mut shares = weights;
         let mean = shares.iter().sum::<f64>() / shares.len() as f64;
         shares.iter_mut().for_each(|share| *share /= mean);
         let mut columns: Vec<Column> =

@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_discarded_is_kept_in_mind() {
+    fn most_discarded_is_what_was_given() {
         assert_eq!([false, true].map(|most| AaNoise::of([], most).most_discarded()), [false, true]);
     }
 }

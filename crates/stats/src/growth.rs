@@ -38,6 +38,7 @@ pub fn slope(logs: &[(f64, f64)]) -> Option<f64> {
     let (size, cost) = (mean(&|log| log.0), mean(&|log| log.1));
     let both: f64 = logs.iter().map(|log| (log.0 - size) * (log.1 - cost)).sum();
     let spread: f64 = logs.iter().map(|log| (log.0 - size).powi(2)).sum();
+    // No point and a single one have no spread.
     (spread > 0.0).then(|| both / spread)
 }
 

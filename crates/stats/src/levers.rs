@@ -377,7 +377,7 @@ mod tests {
         assert_eq!(first_set(all, &judged(3, all, cost)), LeverSet::of([0, 2]));
     }
 
-    /// With the second the first does nothing, and the second alone does nothing either.
+    /// The first lever helps alone. The second one does not, and it takes the gain of the first away.
     #[test]
     fn one_that_helps_alone_is_chosen_where_all_together_do_not() {
         let all = LeverSet::of(0..2);

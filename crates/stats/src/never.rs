@@ -3,6 +3,7 @@
 /// The highest probability of something that did not happen in `tries` independent tries, at 95 %: the exact one-sided
 /// bound of Clopper and Pearson (1934), 1 - 0.05^(1/n), which the rule of three approaches. 1 for no tries.
 pub fn at_most(tries: usize) -> f64 {
+    // Without tries the exponent is infinite, and the power is 0.
     1.0 - 0.05_f64.powf(1.0 / tries as f64)
 }
 

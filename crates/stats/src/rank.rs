@@ -45,6 +45,16 @@ pub enum Claim {
     Slower,
 }
 
+impl Claim {
+    /// Whether a ratio lies on the side of 1 that is claimed. Exactly 1 lies on neither.
+    pub fn is_shown_by(self, ratio: f64) -> bool {
+        match self {
+            Claim::Faster => ratio < 1.0,
+            Claim::Slower => ratio > 1.0,
+        }
+    }
+}
+
 /// How two targets stand to each other where none is claimed to be faster.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unclaimed {
@@ -79,22 +89,19 @@ impl Campaign {
     }
 
     /// The same with claims that hold for all of the data, where blocks had different data: `data[block]` tells which.
-    /// A pair whose estimate does not point the same way in the blocks of each has no claim. Without `data`, which has
-    /// as many entries as there are blocks or none, all blocks had the same.
+    /// A pair has a claim only if its estimate is on the claimed side of 1 in the blocks of each data. Without `data`,
+    /// which has as many entries as there are blocks or none, all blocks had the same.
     pub fn holding_for_each(mut self, data: &[u64]) -> Campaign {
         let kinds: BTreeSet<u64> = if data.len() == self.blocks() { data.iter().copied().collect() } else { [].into() };
         let part = |costs: &[f64], kind: u64| -> Vec<f64> {
             costs.iter().zip(data).filter(|(_, of)| **of == kind).map(|(cost, _)| *cost).collect()
         };
-        for pair in self.pairs.iter_mut().filter(|pair| pair.claim.is_some()) {
+        for pair in &mut self.pairs {
+            let Some(claim) = pair.claim else { continue };
             let (one, other) = (&self.costs[pair.one], &self.costs[pair.other]);
             let of_kind =
                 |kind: &u64| LogRatios::of(&part(one, *kind), &part(other, *kind)).expect("costs were checked");
-            let is_claimed = |estimate: f64| match pair.claim {
-                Some(Claim::Faster) => estimate < 1.0,
-                _ => estimate > 1.0,
-            };
-            if !kinds.iter().all(|kind| is_claimed(of_kind(kind).ratio().estimate)) {
+            if !kinds.iter().all(|kind| claim.is_shown_by(of_kind(kind).ratio().estimate)) {
                 (pair.claim, pair.depends_on_data) = (None, true);
             }
         }

@@ -166,7 +166,7 @@ mod tests {
     fn chances_are_exact_up_to_3600_pairs() {
         let (one, other): (Vec<f64>, Vec<f64>) = ((0..60).map(f64::from).collect(), (60..120).map(f64::from).collect());
         assert!(p_value(&one, &other) < 1e-34);
-        assert!(p_value(&one, &[&other[..], &[200.0]].concat()) > 1e-30, "more pairs are told nearly");
+        assert!(p_value(&one, &[&other[..], &[200.0]].concat()) > 1e-30, "more pairs are approximated");
     }
 
     /// Of two and three, 1, 2, 4 of ten orders have a U of at most 0, 1, 2.

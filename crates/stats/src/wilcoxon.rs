@@ -212,7 +212,7 @@ mod tests {
 
     /// Of 60 differences one order of the signs in 2^60 has none below 0.
     #[test]
-    fn sixty_differences_are_told_exactly_and_more_nearly() {
+    fn p_values_are_exact_up_to_sixty_differences() {
         let above = |count: usize| p_value(&vec![1.0; count]);
         assert_eq!(above(60), 2.0 / 2_f64.powi(60));
         assert!(above(61) > 2.0 / 2_f64.powi(50));

@@ -248,9 +248,12 @@ fn of_files(name: &str, typed: &ArgMatches) -> Option<String> {
     let (of_runs, shown) = (How::augment_args(Command::new("")), Look::augment_args(Command::new("")));
     let is_typed = |id: &str| typed.value_source(id) == Some(ValueSource::CommandLine);
     let is_shown = |argument: &&Arg| shown.get_arguments().any(|one| one.get_id() == argument.get_id());
-    let all = of_runs.get_arguments().filter(|argument| !is_shown(argument));
-    let option = all.map(|argument| argument.get_id().as_str()).find(|id| is_typed(id))?;
-    Some(format!("--{} is an option of runs: two files are compared without one", option.replace('_', "-")))
+    let mut all = of_runs.get_arguments().filter(|argument| !is_shown(argument));
+    let option = all.find(|argument| is_typed(argument.get_id().as_str()))?.get_long()?;
+    Some(format!(
+        "--{option} is an option of runs, and results files are only read\nhint: leave it out; two targets in one run \
+         are `kvfair compare JOB --base TARGET --head TARGET`"
+    ))
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use super::journal::{self, Journal};
 use super::probes::{ALONE, CLIENTS, Probe, TOGETHER, moved, reopened};
 use super::proxy::{Proxy, Through};
-use super::talk::{KEYS, Learned, ProbeContext, ProbeSession, Probed, Stop, delete_all, refused};
+use super::talk::{KEYS, Learned, ProbeContext, ProbeSession, Probed, Stop, delete_all, journal_failed, refused};
 use crate::harness::child::{abort_on_panic, tell};
 use crate::harness::serve;
 use crate::harness::task::{Event, ProbeTask};
@@ -156,7 +156,7 @@ fn must_take_writes(ground: &ProbeContext<'_>, journal: &Path) -> Result<(), Str
     let key = [KEYS, "first"].concat().into_bytes();
     let cannot = |what: &str, fault: &Fault| format!("it cannot be asked: {what}: {fault}");
     let mut session = ground.store.session().map_err(|fault| cannot("a new session", &fault))?;
-    ground.journal.note(&key).map_err(|error| format!("the journal of keys could not be written: {error}"))?;
+    ground.journal.note(&key).map_err(|error| journal_failed(&error))?;
     for op in [Op::Set { key: &key, value: b"1", ttl_s: None }, Op::Get(&key), Op::Delete(&key)] {
         match session.ask(&op) {
             Ok(_) | Err(Fault::Unsupported(_)) => {}
@@ -175,7 +175,7 @@ fn must_take_writes(ground: &ProbeContext<'_>, journal: &Path) -> Result<(), Str
     Ok(())
 }
 
-/// Asks probe after probe. Whether there still is somebody to be asked, or why kvfair cannot ask.
+/// Asks probe after probe. Whether the store can still be asked; an error where kvfair cannot go on.
 fn probe_all(probes: &[Probe], ground: &ProbeContext<'_>) -> Result<bool, String> {
     let mut gone = 0;
     for probe in probes {

@@ -57,7 +57,7 @@ pub struct Learned {
 pub enum Stop {
     NotOffered(String),
     Wrong(ProbeWrong),
-    /// By kvfair's own fault: nothing more can be asked, and the store is not to blame.
+    /// kvfair itself cannot go on, as where its disk is full. The store is not to blame.
     Unable(String),
 }
 
@@ -131,7 +131,7 @@ impl<'g> ProbeSession<'g> {
 
     /// Makes a key ours, whatever it is called; nothing of it is open then.
     pub fn own(&mut self, key: &[u8]) -> Probed {
-        let is_new = self.ground.journal.note(key).map_err(|error| journal_failed(&error))?;
+        let is_new = self.ground.journal.note(key).map_err(|error| Stop::Unable(journal_failed(&error)))?;
         if is_new && self.ground.guest {
             match self.try_ask(Op::Delete(key))? {
                 Ok(_) | Err(Fault::Unsupported(_) | Fault::Refused(_)) => {}
@@ -285,8 +285,9 @@ fn command(op: &Op<'_>) -> &'static str {
     }
 }
 
-fn journal_failed(error: &io::Error) -> Stop {
-    Stop::Unable(format!("the journal of keys could not be written: {error}"))
+/// Why no more keys can be written.
+pub fn journal_failed(error: &io::Error) -> String {
+    format!("the journal of keys could not be written: {error}; TMPDIR can name another directory")
 }
 
 /// In one write at a fixed place, so that a process that dies leaves its last words whole.

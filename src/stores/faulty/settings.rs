@@ -6,10 +6,10 @@ use super::{check_count, count_of, wrong_of};
 
 pub const FAULT: Setting = Setting {
     name: "fault",
-    about: "none, or what goes wrong: drop, corrupt, stale, extra, evict, stray, slow, wait, stall, die, refuse, garble; or a \
-            fault that only some requests meet: cut1024, digits, crlf, tail, swallow, nul, ninth, wrap, clamp, late, \
-            crossed, lasting, both-win, undelete; or of what keeps a file: kept, unwritten, lazy, newest, hole, torn, \
-            swapped; or of costs that grow: many-square, value-square, keys-square, clients-square",
+    about: "none, or what goes wrong: drop, corrupt, stale, extra, evict, stray, slow, wait, stall, die, refuse, \
+            garble; or a fault that only some requests meet: cut1024, digits, crlf, tail, swallow, nul, ninth, wrap, \
+            clamp, late, crossed, lasting, both-win, undelete; or of what keeps a file: kept, unwritten, lazy, newest, \
+            hole, torn, swapped; or of costs that grow: many-square, value-square, keys-square, clients-square",
     default: "none",
     values: SettingValues::Checked { check: check_fault, worth_trying: &[] },
     price: Price::Nothing,

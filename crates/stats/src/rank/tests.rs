@@ -105,9 +105,9 @@ fn a_claim_that_some_data_denies_is_none() {
     assert_eq!(slower.clone().holding_for_each(&in_turn), slower, "no data denies it");
 }
 
-/// With one data 1.5 times as long, with the other one as long: whichever is named first.
+/// One target takes 1.5 times as long with the first data and as long with the second. It is named first or second.
 #[test]
-fn what_data_does_not_show_is_not_claimed_from_either_side() {
+fn equal_costs_with_some_data_leave_no_claim_in_either_order() {
     let data: Vec<u64> = (0..20).map(|block| u64::from(block >= 15)).collect();
     let slow: Vec<f64> = data.iter().map(|data| if *data == 0 { 1.5 } else { 1.0 }).collect();
     for costs in [vec![slow.clone(), vec![1.0; 20]], vec![vec![1.0; 20], slow]] {
