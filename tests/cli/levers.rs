@@ -357,7 +357,7 @@ fn an_advice_keeps_its_time() {
 fn levels_for_which_there_was_no_time_say_so() {
     let desk = Desk::new();
     // The time is over somewhere: what was under way then has failed no more than what had no turn.
-    let (said, file, _) = within(&desk, &["levers", "fans", "lmdb", "--profiles", "3000", "--levers", "via"], "12s");
+    let (said, file, _) = within(&desk, &["levers", "fans", "lmdb", "--profiles", "300", "--levers", "via"], "12s");
     said.exits(code_of(&desk.json(&[&file])));
     assert!(!said.out.contains("cut off after"), "{}", said.out);
 }
