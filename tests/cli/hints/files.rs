@@ -191,6 +191,11 @@ hint: `kvfair show` writes the page of each, and `compare --base --head` that of
 mended: kvfair show one.jsonl --html first.html
 understood: kvfair compare --base redis --head redis+unix --html compared.html
 
+refused: kvfair compare one.jsonl other.jsonl --budget 5m
+hint: leave it out; two targets in one run are `kvfair compare JOB --base TARGET --head TARGET`
+mended: kvfair compare one.jsonl other.jsonl
+understood: kvfair compare ngrams --base ram --head array --budget 5m
+
 refused: kvfair compare one.jsonl sizes.jsonl
 hint: compare runs of one size and one round-trip time each
 mended: kvfair compare one.jsonl other.jsonl
