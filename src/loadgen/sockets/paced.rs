@@ -40,9 +40,11 @@ pub(super) fn work(
     turn.skip_others();
     let backlog_max = pace.backlog_max() / count as u64;
     let (mut looked, mut told, mut armed, mut asked) = (began, began, None, 0);
-    let mut gave_up = false;
+    let mut gave_up = false;std::thread::sleep(Duration::from_millis(300));
     loop {
-        asked += send_due(thread, pace, &mut turn, began)?;
+        // However many became due while this thread did not run: no more than show that the rate is not kept.
+        let room = (backlog_max + 1).saturating_sub(asked - thread.shared.counts.answered);
+        asked += send_due(thread, pace, &mut turn, began, room)?;
         let waiting = asked - thread.shared.counts.answered;
         let is_over = work.limit.is_some_and(|limit| began.elapsed() >= limit);
         if is_over && !thread.shared.counts.seen.cut_off {
@@ -130,11 +132,20 @@ impl Turn {
     }
 }
 
-/// Sends all that is due by now: one write a connection, however many of its requests are.
-fn send_due(thread: &mut GeneratorThread, pace: &Pace, turn: &mut Turn, began: Instant) -> Result<u64, Stopped> {
+/// Sends all that is due by now, at most `room`: one write a connection, however many of its requests are.
+fn send_due(
+    thread: &mut GeneratorThread,
+    pace: &Pace,
+    turn: &mut Turn,
+    began: Instant,
+    room: u64,
+) -> Result<u64, Stopped> {
     let now_ns = began.elapsed().as_nanos() as u64;
+    let is_due = |due_ns: &u64| *due_ns <= now_ns && !pace.given_up();
     let mut asked = 0;
-    while let Some(due_ns) = pace.due_ns(turn.next).filter(|&due_ns| due_ns <= now_ns && !pace.given_up()) {
+    while asked < room
+        && let Some(due_ns) = pace.due_ns(turn.next).filter(is_due)
+    {
         let place = turn.place();
         let client = &mut thread.clients[place];
         // What the socket did not take before goes first, and by itself once there is room; what is asked on a lost
