@@ -1,4 +1,5 @@
-//! Hands the versions of the store libraries from Cargo.lock to the code: a version is never typed by hand.
+//! Hands the versions of the store libraries from Cargo.lock to the code, as a version is never typed by hand, and the
+//! level of optimisation.
 
 use std::path::Path;
 
@@ -6,6 +7,7 @@ use std::path::Path;
 const LIBRARIES: &[&str] = &["fjall", "heed", "mongodb", "mysql", "postgres", "redb", "rusqlite", "scylla"];
 
 fn main() {
+    println!("cargo::rustc-env=KVFAIR_OPT_LEVEL={}", std::env::var("OPT_LEVEL").expect("cargo sets it"));
     let lock = Path::new(&std::env::var_os("CARGO_MANIFEST_DIR").expect("cargo sets it")).join("Cargo.lock");
     println!("cargo::rerun-if-changed={}", lock.display());
     let text = std::fs::read_to_string(&lock)

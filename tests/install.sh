@@ -13,6 +13,11 @@ say() { printf '== %s\n' "$*"; }
 complain() { printf '!! %s\n' "$*" >&2; }
 has() { command -v "$1" >/dev/null 2>&1; }
 
+# Python itself, where `python3` is a script that chooses a version at each start, as that of pyenv: it takes 0.1 s.
+if [ "$(head -c 2 "$(command -v python3)")" = '#!' ]; then
+    ln -sf "$(python3 -c 'import os, sys; print(os.path.realpath(sys.executable))')" "$tools/bin/python3"
+fi
+
 # As root, or with a sudo that asks nothing; else the caller is told what to install.
 as_root() {
     if [ "$(id -u)" = 0 ]; then "$@"; elif has sudo && sudo -n true 2>/dev/null; then sudo -n "$@"; else return 1; fi

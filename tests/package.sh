@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Measures with an installed wheel alone: no checkout, no Rust, no library of Python's.
 # `tests/package.sh release`: the wheel as it is released, by the first look. `tests/package.sh dev`: that of the tests'
-# build, by a small run of the same stores: tests/timed/look.rs takes its first look.
+# build, by a small run of the same stores: tests/cli/look.rs takes its first look.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

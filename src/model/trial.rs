@@ -13,6 +13,9 @@ use super::load::Load;
 /// The version of how we measure. Numbers of different methods are never compared.
 pub const METHOD: u32 = 2;
 
+/// Whether kvfair was built without optimisation, as it is for tests.
+pub const DEBUG_BUILD: bool = matches!(env!("KVFAIR_OPT_LEVEL").as_bytes(), b"0");
+
 /// What survives of acknowledged writes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]

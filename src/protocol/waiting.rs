@@ -57,7 +57,6 @@ impl<A: PartialEq> Waiting<A> {
         let Some((_, run)) = &mut self.first else {
             return;
         };
-        debug_assert!(count <= *run);
         *run -= count;
         self.len -= count as usize;
         if *run == 0 {

@@ -130,7 +130,7 @@ impl Warning {
 }
 
 fn warning(id: &'static str, weighty: bool, evidence: String, fix: &str) -> Warning {
-    debug_assert!(ids().any(|known| known == id), "{id} cannot be silenced");
+    assert!(ids().any(|known| known == id), "{id} cannot be silenced");
     Warning { id, evidence, fix: fix.to_string(), weighty }
 }
 

@@ -49,6 +49,10 @@ WORTH = {"k": 1e3, "M": 1e6, "ns": 1e-9, "us": 1e-6, "ms": 1e-3}
 SWEEPS = re.compile("(set|get|run)s per second$")
 
 
+# Its code as a key.
+TAB = 9
+
+
 def browser():
     options = webdriver.ChromeOptions()
     for option in ["--headless=new", "--no-sandbox", "--disable-dev-shm-usage", "--window-size=1000,800"]:
@@ -81,15 +85,21 @@ class Looked:
     def cdp(self, command, **arguments):
         return self.driver.execute_cdp_cmd(command, arguments)
 
+    def press(self, key, code):
+        """One key, as the keyboard sends it to what has the focus."""
+        for kind in ["rawKeyDown", "keyUp"]:
+            self.cdp("Input.dispatchKeyEvent", type=kind, key=key, code=key, windowsVirtualKeyCode=code)
+
     def shows(self, name, how):
         """Verdict, rows and pictures are there and take room."""
-        heading = self.driver.find_element(By.TAG_NAME, "h1")
-        self.must(heading.is_displayed() and len(heading.text) > 10, f"{name}, {how}: no verdict")
-        rows = [row for row in self.driver.find_elements(By.CSS_SELECTOR, "tbody tr") if row.is_displayed()]
+        heading, rows, pictures = self.script("""
+            const seen = choice => [...document.querySelectorAll(choice)].filter(one => one.checkVisibility());
+            const takes_room = ({width, height}) => width > 50 && height > 50;
+            return [seen('h1').map(one => one.innerText).join(), seen('tbody tr').length,
+                seen('svg').filter(one => takes_room(one.getBoundingClientRect())).length];""")
+        self.must(len(heading) > 10, f"{name}, {how}: no verdict")
         self.must(rows, f"{name}, {how}: no row of a table")
-        pictures = self.driver.find_elements(By.TAG_NAME, "svg")
-        seen = [picture for picture in pictures if picture.rect["height"] > 50 and picture.rect["width"] > 50]
-        self.must(seen, f"{name}, {how}: no picture")
+        self.must(pictures, f"{name}, {how}: no picture")
 
 
 def no_error_was_logged(looked, name):
@@ -309,13 +319,15 @@ def no_picture_cuts_a_word(looked, name):
 
 def the_keyboard_is_enough(looked, name):
     looked.open(name)
-    controls = "button, summary, select, input, [tabindex='0']"
-    visible = [one for one in looked.driver.find_elements(By.CSS_SELECTOR, controls) if one.is_displayed()]
-    reached = set()
-    for _ in range(len(visible) + 5):
-        looked.driver.switch_to.active_element.send_keys(Keys.TAB)
-        reached.add(looked.driver.switch_to.active_element.id)
-    missed = [one.text or one.get_attribute("aria-label") for one in visible if one.id not in reached]
+    count = looked.script("""
+        const controls = "button, summary, select, input, [tabindex='0']";
+        window.unreached = new Set([...document.querySelectorAll(controls)].filter(one => one.checkVisibility()));
+        document.addEventListener('focusin', event => unreached.delete(event.target));
+        return unreached.size;""")
+    looked.must(count > 3, f"{name}: {count} controls")
+    for _ in range(count + 5):
+        looked.press("Tab", TAB)
+    missed = looked.script("return [...unreached].map(one => one.innerText || one.getAttribute('aria-label'))")
     looked.must(not missed, f"{name}: Tab does not reach {missed}")
     summary = looked.driver.find_element(By.TAG_NAME, "summary")
     summary.send_keys(Keys.ENTER)
@@ -349,21 +361,23 @@ def charts_are_walked_by_arrow_keys(looked, name):
 
         def pressed(key):
             """What is told then, and where the line is."""
-            svg.send_keys(key)
-            return said.text, looked.script("return arguments[0].querySelector('.guide')?.getBBox().x", svg)
+            looked.press(*key)
+            return tuple(looked.script("""
+                return [arguments[0].innerText, arguments[1].querySelector('.guide')?.getBBox().x]""", said, svg))
 
-        seen = [pressed(Keys.ARROW_RIGHT) for _ in rows]
+        looked.script("arguments[0].focus()", svg)
+        right, left, home, end = ("ArrowRight", 39), ("ArrowLeft", 37), ("Home", 36), ("End", 35)
+        seen = [pressed(right) for _ in rows]
         looked.must([told for told, _ in seen] == owed, f"{where}: {[told for told, _ in seen]} is told, not {owed}")
         at = [x for _, x in seen]
         # A long line has numbers at some of its places only.
         off = [x for x in at if x is None or min(abs(x - other) for other in drawn) > 0.11]
         looked.must(not off and at == sorted(set(at)), f"{where}: lines at {at}, points at {sorted(set(drawn))}")
         last = len(rows) - 1
-        for key, place in [(Keys.ARROW_RIGHT, last), (Keys.ARROW_LEFT, max(last - 1, 0)), (Keys.HOME, 0),
-                           (Keys.ARROW_LEFT, 0), (Keys.END, last)]:
+        for key, place in [(right, last), (left, max(last - 1, 0)), (home, 0), (left, 0), (end, last)]:
             told = pressed(key)
             looked.must(told == (owed[place], at[place]), f"{where}: key {key!r} tells {told}")
-        told = pressed(Keys.TAB)
+        told = pressed(("Tab", TAB))
         looked.must(told == ("", None), f"{where}: {told} is still there when the chart is left")
     no_error_was_logged(looked, name)
 

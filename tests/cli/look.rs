@@ -1,8 +1,45 @@
-//! Trials of a larger job, as a first look runs them, in a file.
+//! The first look: every store that is here, a row each, and how ratios change with the job's size. Trials of a larger
+//! job, as a first look runs them, in a file.
 
 use serde_json::Value;
 
-use crate::common::desk::Desk;
+use crate::common::desk::{Desk, one_line};
+
+/// It takes a minute, and most of it waits. Beside other tests it must end and say the same.
+#[test]
+fn a_first_look_says_how_the_gap_changes_with_size_and_leaves_nothing_out_in_silence() {
+    let desk = Desk::with_only(&["redis-server"]);
+    // One that is far too slow for a minute.
+    desk.wrap("valkey-server", "case \"$*\" in *--version*) ;; *) /bin/sleep 3;; esac\nexec \"$real\" \"$@\"");
+    let said = desk.run(&[]);
+    said.shows("valkey not run: 250 profiles took over 1.5 s with its start and its stop, too slow for a first look");
+    let records = desk.records();
+    let phases = records.iter().flat_map(|record| record["phases"].as_array().expect("phases"));
+    assert!(phases.map(|phase| phase["took_s"].as_f64().expect("seconds")).sum::<f64>() > 0.0);
+    let (ahead, counting): (Vec<&Value>, Vec<&Value>) = records.iter().partition(|record| record["ahead"] == true);
+    // Fewer are run where the machine is slower than it was for the pilots.
+    said.complains("block 1 of 6 to 10 done");
+    assert!(ahead.len() >= 2, "an embedded store and a server: {}", said.err);
+    let units = |record: &Value| record["job"]["units"].as_u64().expect("a size");
+    assert!(ahead.iter().all(|record| units(record) == 4 * units(counting[0])));
+    let blocks = counting.iter().filter(|record| record["target"]["label"] == "lmdb" && record["block"] != 0).count();
+    assert!(blocks >= 2, "{blocks}");
+    let words = one_line(&said.out);
+    // Three where there is time for them.
+    let is_told = [" trials there): ", " (one trial there): "].iter().any(|trials| words.contains(trials));
+    assert!(is_told && words.contains("`kvfair run fans --profiles 10000 "), "{words}");
+    let is_expected = words.contains(" At 10,000 expect ") && words.contains("x for redis");
+    assert!(is_expected || words.contains("The noise hides what to expect at 10,000"), "{words}");
+    // The larger job is in no row, and the file says the same.
+    let shown = desk.run(&["show"]);
+    assert_eq!((shown.code, &shown.out), (said.code, &said.out));
+    let rows = desk.rows();
+    let lmdb = rows.iter().find(|row| row["target"] == "lmdb").expect("a row");
+    let counted = lmdb["units_per_s"].as_f64().expect("a rate") * lmdb["took_s"].as_f64().unwrap();
+    assert_eq!(counted.round() as u64, units(counting[0]));
+    desk.run(&["show", "--all"]).shows("larger");
+    desk.run(&["show", "--all", "--csv"]).shows("larger");
+}
 
 /// Two sizes in one file are a mistake, unless the larger one is said to be that.
 #[test]

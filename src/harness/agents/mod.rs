@@ -8,7 +8,7 @@ use super::task::{AgentOrder, AgentTask, Event, Hello, PartSeen, ShareEnd, Trial
 use crate::jobs::Part;
 use crate::model::agents::{Agent, AgentCommand, AgentShare, SPREAD_MAX_S, too_far_apart_s};
 use crate::model::load::At;
-use crate::model::trial::METHOD;
+use crate::model::trial::{DEBUG_BUILD, METHOD};
 
 pub mod clocks;
 mod link;
@@ -230,7 +230,7 @@ fn are_alike(links: &[Link]) -> Result<(), String> {
                  {own} there"
             ));
         }
-        if *debug_build != cfg!(debug_assertions) {
+        if *debug_build != DEBUG_BUILD {
             return Err(format!(
                 "{name} is built with other optimisation than this kvfair\nhint: install the same there"
             ));
@@ -264,7 +264,7 @@ pub fn hello(rank: Option<u32>) -> Hello {
     Hello {
         kvfair: env!("CARGO_PKG_VERSION").to_string(),
         method: METHOD,
-        debug_build: cfg!(debug_assertions),
+        debug_build: DEBUG_BUILD,
         boot: boot(),
         process_namespace: namespace(),
         process: std::process::id(),

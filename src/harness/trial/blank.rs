@@ -7,7 +7,7 @@ use crate::model::levers::LeverTrial;
 use crate::model::logins;
 use crate::model::noise::Noise;
 use crate::model::record::{Machine, Memory, Outcome, Record, Run, Verdict};
-use crate::model::trial::{Data, METHOD};
+use crate::model::trial::{DEBUG_BUILD, Data, METHOD};
 
 impl Bench<'_> {
     /// The record of what is not run.
@@ -25,7 +25,7 @@ impl Bench<'_> {
         Record {
             method: METHOD,
             kvfair: env!("CARGO_PKG_VERSION").to_string(),
-            debug_build: cfg!(debug_assertions),
+            debug_build: DEBUG_BUILD,
             run: Run {
                 began: plan.began.clone(),
                 command: plan.command.iter().map(|word| logins::hidden(word, &self.secrets())).collect(),

@@ -40,7 +40,8 @@ pub(super) fn work(
     turn.skip_others();
     let backlog_max = pace.backlog_max() / count as u64;
     let (mut looked, mut told, mut armed, mut asked) = (began, began, None, 0);
-    let mut gave_up = false;std::thread::sleep(Duration::from_millis(300));
+    let mut gave_up = false;
+    std::thread::sleep(Duration::from_millis(300));
     loop {
         // However many became due while this thread did not run: no more than show that the rate is not kept.
         let room = (backlog_max + 1).saturating_sub(asked - thread.shared.counts.answered);

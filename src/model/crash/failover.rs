@@ -40,7 +40,7 @@ impl ClientWrites {
     pub fn slots(&self) -> Vec<u64> {
         let asked = self.acknowledged_us.len() as u64;
         let all: BTreeSet<u64> = (1..=asked).map(slot).collect();
-        debug_assert!(all.len() as u64 <= SLOTS);
+        assert!(all.len() as u64 <= SLOTS);
         all.into_iter().collect()
     }
 

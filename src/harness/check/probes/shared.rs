@@ -10,6 +10,7 @@ use super::super::talk::{ProbeSession, Probed, Stop, failed, wrong};
 use super::CLIENTS;
 use crate::loadgen::ahead;
 use crate::model::op::{Op, Reply};
+use crate::model::trial::DEBUG_BUILD;
 use crate::model::units::thousands;
 use crate::stores::blocking::Connection;
 
@@ -21,8 +22,8 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// How long clients race: a server that loses a change now and then is found by many tries, and not by one. Of 20
 /// checks of 2 s, with a build at work beside them, 18 found the increments that jmemcached 1.0.0 loses; of 20 of 4 s,
 /// without a load, all. Builds for tests race for a tenth of that: the faults that tests plant show at once.
-const SUMMING: Duration = Duration::from_millis(if cfg!(debug_assertions) { 400 } else { 4_000 });
-const RACING: Duration = Duration::from_millis(if cfg!(debug_assertions) { 200 } else { 2_000 });
+const SUMMING: Duration = Duration::from_millis(if DEBUG_BUILD { 400 } else { 4_000 });
+const RACING: Duration = Duration::from_millis(if DEBUG_BUILD { 200 } else { 2_000 });
 /// Two at a time: each is a race of its own, with new connections. So many at least, and at most.
 const RACES: std::ops::Range<usize> = 20..400;
 
