@@ -10,6 +10,7 @@ mod documents;
 mod fans;
 mod input;
 mod merge;
+mod prose;
 mod recipes;
 mod sockets;
 mod tidy;

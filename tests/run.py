@@ -29,7 +29,7 @@ PROCESSORS = os.cpu_count()
 # `alone` measure time or load the machine.
 THREADS = {
     "kvfair_draw": PROCESSORS, "kvfair_stats": PROCESSORS, "campaigns": 1, "kvfair": PROCESSORS,
-    "quick": PROCESSORS, "real": 3 * PROCESSORS, "alone": 1,
+    "quick": 3 * PROCESSORS // 2, "real": 3 * PROCESSORS, "alone": 1,
 }
 SLOWEST = 30
 OUTCOME = re.compile(r"^test (.*?)(?: - should panic)? \.\.\. (ok|FAILED|ignored)(?:, (.*?))?(?: <([0-9.]+)s>)?$")

@@ -130,8 +130,8 @@ fn shown(found: &[Found], args: &FindMax, records: &[Record], results: Option<&P
 }
 
 fn exit_of(found: &[Found], counted: &[Record], standings: &Standings<'_>) -> Exit {
-    let failed = found.iter().any(|one| !one.unclear && !one.reason.is_empty());
-    let unclear = found.iter().any(|one| one.unclear);
+    let failed = found.iter().any(|one| one.unclear.is_none() && !one.reason.is_empty());
+    let unclear = found.iter().any(|one| one.unclear.is_some());
     let rows = cells::rows(counted, standings);
     let ends = [failed.then_some(Exit::Error), unclear.then_some(Exit::Inconclusive)].into_iter().flatten();
     exit::worst(ends.chain([exit::of_rows(counted, &rows)]))

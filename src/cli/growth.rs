@@ -1,6 +1,7 @@
 //! `kvfair growth`: what grows out of proportion, of each store by itself.
 
 use std::path::Path;
+use std::time::Duration;
 
 use anyhow::{Context, Error, Result, anyhow};
 use clap::Parser;
@@ -18,7 +19,7 @@ use crate::harness::scratch;
 use crate::harness::signals::{INTERRUPTED, Interrupt};
 use crate::model::record::Record;
 use crate::report::growth as report;
-use crate::scheduler::growth::{self as scheduler, NoTime};
+use crate::scheduler::growth::{NoTime, Piloted, Tell, Trials};
 
 pub fn growth(args: &Growth) -> Result<Exit> {
     let look = Look { json: args.json, html: args.html.clone(), ..Look::default() };
@@ -28,20 +29,13 @@ pub fn growth(args: &Growth) -> Result<Exit> {
     let scratch = scratch::make()?;
     let path = args.output.clone().unwrap_or_else(|| save::default_path(&plan.began, "growth"));
     let mut results = Results::create(&path)?;
-    let (mut records, mut failure) = (Vec::new(), None);
-    for chosen in &plan.chosen {
-        let alone = Plan { chosen: vec![chosen.clone()], ..plan.clone() };
-        complain(&format!("kvfair: {}: at most {:.0} s", chosen.target.label, args.budget.as_secs_f64()));
-        let mut tell = |record: &Record| {
-            records.push(record.clone());
-            results.save(record)?;
-            results.sync()
-        };
-        if let Err(error) = scheduler::run(&alone, args.budget, scratch.path(), &interrupt, &mut tell) {
-            failure = Some(refused(error));
-            break;
-        }
-    }
+    let mut records = Vec::new();
+    let mut tell = |record: &Record| {
+        records.push(record.clone());
+        results.save(record)?;
+        results.sync()
+    };
+    let failure = measure(&plan, args.budget, scratch.path(), &interrupt, &mut tell).map_err(refused).err();
     let lost = results.is_there().err().filter(|_| !records.is_empty());
     if records.is_empty() {
         results.discard_if_empty();
@@ -67,6 +61,20 @@ pub fn growth(args: &Growth) -> Result<Exit> {
         Some(error) => or_lost(Err(error), lost),
         None => or_lost(Ok(exit), lost),
     }
+}
+
+/// Each target by itself, within a budget of its own. A budget that is too short for one of them is refused before any
+/// of them is measured.
+fn measure(plan: &Plan, budget: Duration, scratch: &Path, interrupt: &Interrupt, tell: &mut Tell<'_>) -> Result<()> {
+    let plans: Vec<Plan> =
+        plan.chosen.iter().map(|chosen| Plan { chosen: vec![chosen.clone()], ..plan.clone() }).collect();
+    let all: Vec<Trials<'_>> = plans.iter().map(|plan| Trials { plan, budget, scratch, interrupt }).collect();
+    let piloted = all.iter().map(|trials| {
+        complain(&format!("kvfair: {}: at most {:.0} s", trials.plan.chosen[0].target.label, budget.as_secs_f64()));
+        trials.pilots(tell)
+    });
+    let piloted: Vec<Piloted> = piloted.collect::<Result<_>>()?;
+    all.iter().zip(piloted).try_for_each(|(trials, piloted)| trials.repetitions(piloted, tell))
 }
 
 /// A budget that is too short is a matter of what was typed.

@@ -238,8 +238,8 @@ fn run_blocks(
     let largest = plan.units_of_a_trial(sizes.iter().copied().max().unwrap_or(1));
     let trials = plans.iter().map(|part| part.chosen.len()).sum();
     let mut screen = Screen::new(plan.blocks, trials, largest, plan.end);
-    for (chosen, reason) in &plan.left_out {
-        let record = benches[0].left_out(chosen, reason);
+    for (chosen, outcome) in &plan.left_out {
+        let record = benches[0].left_out(chosen, outcome.clone());
         screen.note(&record);
         results.save(&record)?;
     }

@@ -16,7 +16,7 @@ use crate::harness::load::Parts;
 use crate::harness::save;
 use crate::harness::signals::{INTERRUPTED, Interrupt};
 use crate::harness::timing::Timer;
-use crate::model::record::Record;
+use crate::model::record::{Outcome, Record};
 use crate::model::shell;
 use crate::report::exit::worst;
 use crate::report::json::object;
@@ -101,7 +101,8 @@ fn run(choice: &Choice, share: Duration) -> Result<Ran> {
     // By its command a results file is known for this post's.
     plan.command = vec![report::NAME.to_string(), post.number.clone()];
     // And why a store is not in it.
-    let known = choice.absent.iter().filter_map(|(target, why)| Some((target::parse(target).ok()?, why.clone())));
+    let absent = |why: &String| Outcome::LeftOut { reason: why.clone(), absent: true };
+    let known = choice.absent.iter().filter_map(|(target, why)| Some((target::parse(target).ok()?, absent(why))));
     plan.left_out.extend(known);
     run.how.output = Some(save::default_path(&plan.began, &format!("{}-{}", report::NAME, post.number)));
     measure_plan(&run, plan)

@@ -85,7 +85,8 @@ pub struct Attendant<'a> {
     /// Of the phase that goes on.
     series: Option<Series>,
     units: u64,
-    phase: String,
+    /// The one that began last.
+    phase: Option<Part>,
     /// What is to be written down before the first key of a store that is not ours is written.
     visit: Option<Visit>,
     /// That it was: struck out once all is taken back.
@@ -136,7 +137,7 @@ impl<'a> Attendant<'a> {
             server_peaks: Peaks::default(),
             series: None,
             units: 0,
-            phase: String::new(),
+            phase: None,
             visit,
             entry: None,
             target,
@@ -151,7 +152,7 @@ impl<'a> Attendant<'a> {
 
     /// Whether the child may have written something.
     pub fn has_begun(&self) -> bool {
-        !self.phase.is_empty()
+        self.phase.is_some()
     }
 
     /// The child is none of what is measured.
@@ -172,7 +173,7 @@ impl<'a> Attendant<'a> {
     pub fn is_limited_anew(&self, told: &Event) -> bool {
         match told {
             Event::Counters(_) | Event::Closed | Event::Verifying(_) | Event::Verdict(..) => true,
-            Event::Begins(_) => self.phase.is_empty() || self.phase == "load" || self.record.job.load.is_some(),
+            Event::Begins(_) => matches!(self.phase, None | Some(Part::Load)) || self.record.job.load.is_some(),
             _ => false,
         }
     }
@@ -213,12 +214,12 @@ impl<'a> Attendant<'a> {
                     return Some(Err(Outcome::Failed { reason: format!("{error:#}") }));
                 }
                 // Once, so that looks during phases know what they see twice.
-                if self.phase.is_empty() {
+                if self.phase.is_none() {
                     self.count_memory();
                 }
-                watch(live(&phase, self.units));
-                self.window.begins(&phase, self.bench.programs.borrow().as_ref());
-                self.phase = phase;
+                watch(live(Some(phase), self.units));
+                self.window.begins(phase, self.bench.programs.borrow().as_ref());
+                self.phase = Some(phase);
                 self.before = self.readings();
                 self.replicas.iter_mut().for_each(|replica| replica.before = watch::reading(replica.id));
                 self.nodes_before = self.nodes();
@@ -227,7 +228,7 @@ impl<'a> Attendant<'a> {
             }
             Event::Progress(units) => {
                 self.units = units;
-                watch(live(&self.phase, units));
+                watch(live(self.phase, units));
             }
             Event::Ended(phase, left) => self.ended(*phase, left),
             // What a store writes only when it is closed takes up room all the same.
@@ -302,10 +303,10 @@ impl<'a> Attendant<'a> {
 
     fn ended(&mut self, mut phase: Phase, left: Waits) {
         let now = self.readings();
-        let PhaseNoise { client_s, server_s, noise } = self.window.ended(&phase.name, left);
+        let PhaseNoise { client_s, server_s, noise } = self.window.ended(phase.part, left);
         match noise {
             // One verdict is about both: the disturbed one speaks for the trial.
-            Some(noise) if phase.name == Part::Ask.name() => self.record.noise = self.record.noise.or_worse(noise),
+            Some(noise) if phase.part == Part::Ask => self.record.noise = self.record.noise.or_worse(noise),
             // What agents saw of their own machines.
             noise => phase.noise = noise.map(|noise| noise.or_worse(phase.noise.unwrap_or(noise))),
         }
@@ -324,7 +325,7 @@ impl<'a> Attendant<'a> {
         self.look();
         self.count_memory();
         phase.store_by_second = self.series.take().map_or_else(Vec::new, Series::end);
-        if phase.name == "final_flush" {
+        if phase.part == Part::FinalFlush {
             self.record.memory.client = self.client_peaks.peak;
             self.record.memory.server = self.has_server().then_some(self.server_peaks.peak);
             self.record.bytes_on_disk = self.bytes_on_disk();
@@ -371,7 +372,7 @@ impl<'a> Attendant<'a> {
 
     /// Between phases, up to the end of the final flush.
     fn count_memory(&mut self) {
-        if self.record.phase("final_flush").is_none() {
+        if self.record.phase(Part::FinalFlush).is_none() {
             if !self.keeps_program() {
                 self.client_peaks.count(&[self.child]);
             }
@@ -390,7 +391,7 @@ impl<'a> Attendant<'a> {
             series.look(if self.servers.is_empty() { std::slice::from_ref(&self.child) } else { &self.servers });
         }
         // Memory counts up to the end of the final flush: reading back is ours, not the store's.
-        if self.record.phase("final_flush").is_none() {
+        if self.record.phase(Part::FinalFlush).is_none() {
             if !self.keeps_program() {
                 self.client_peaks.look(&[self.child]);
             }
@@ -427,17 +428,17 @@ impl<'a> Attendant<'a> {
 
     pub fn out_of_time(&self) -> Outcome {
         let plan = self.bench.plan;
-        let worked = self.phase == "final_flush";
-        if plan.is_over() && self.phase.is_empty() {
-            return Outcome::LeftOut { reason: "it was not open when the time of the run was over".to_string() };
+        let worked = self.phase == Some(Part::FinalFlush);
+        if plan.is_over() && self.phase.is_none() {
+            return Outcome::left_out("it was not open when the time of the run was over");
         }
-        if !plan.is_over() && self.phase == "ask" && self.record.asked().is_none() {
+        if !plan.is_over() && self.phase == Some(Part::Ask) && self.record.asked().is_none() {
             return Outcome::Failed { reason: "did not answer all queries within the time-out".to_string() };
         }
-        if !plan.is_over() && self.record.phase("final_flush").is_some() {
+        if !plan.is_over() && self.record.phase(Part::FinalFlush).is_some() {
             return Outcome::Failed { reason: "stopped answering while its answers were read back".to_string() };
         }
-        if self.phase.is_empty() {
+        if self.phase.is_none() {
             return Outcome::Failed { reason: "did not open within the time-out".to_string() };
         }
         let all = plan.units_of_a_trial(self.data().summary.stream.measured_units()).max(1) as f64;
@@ -458,10 +459,10 @@ fn neighbours(place: &Place, facts: &Facts) -> Vec<u32> {
 }
 
 /// How far it is in that phase, after so many units.
-fn live(phase: &str, units: u64) -> Live {
+fn live(phase: Option<Part>, units: u64) -> Live {
     match phase {
-        "final_flush" => Live::FinalFlush,
-        "ask" => Live::Asking,
+        Some(Part::FinalFlush) => Live::FinalFlush,
+        Some(Part::Ask) => Live::Asking,
         _ => Live::Working(units),
     }
 }

@@ -12,7 +12,7 @@ use crate::model::record::{Phase, Record};
 /// All targets must have been asked the same: the expected state holds how many units and ops that is.
 pub fn check(plan: &Plan, summary: &Summary, record: &Record) -> Result<(), String> {
     let Some(kind) = plan.kind else { return Ok(()) };
-    let measured = record.phases.iter().filter(|phase| !matches!(phase.name.as_str(), "load" | "final_flush"));
+    let measured = record.phases.iter().filter(|phase| !matches!(phase.part, Part::Load | Part::FinalFlush));
     let fills = (kind.open)(&plan.job).fills();
     for phase in measured {
         let (units, ops) = expected(plan, summary, record, phase);
@@ -36,7 +36,7 @@ pub fn check(plan: &Plan, summary: &Summary, record: &Record) -> Result<(), Stri
 /// The units and ops of a part: each point of a job of requests has its own, any other job those of its input.
 fn expected(plan: &Plan, summary: &Summary, record: &Record, phase: &Phase) -> (u64, RangeInclusive<u64>) {
     let Summary { stream, .. } = summary;
-    if phase.name == Part::Ask.name() {
+    if phase.part == Part::Ask {
         let queries = record.job.fans.queries;
         return (queries, queries..=queries);
     }

@@ -15,6 +15,7 @@ use crate::model::fans::Encoding;
 use crate::model::levers::{LeverPart, LeverRun};
 use crate::model::load::{At, Swept};
 use crate::model::network::Network;
+use crate::model::record::Outcome;
 use crate::model::trial::{
     Configuration, Data, Durability, JobSettings, Pinned, Seeds, Target, Transport, Verify, Via,
 };
@@ -112,8 +113,8 @@ pub struct Plan {
     pub piloted: Vec<(String, Took)>,
     /// Servers and clients have processors of their own.
     pub pinned: Option<Pinned>,
-    /// What does not run for want of time, and why: a row without numbers each.
-    pub left_out: Vec<(Chosen, String)>,
+    /// What does not run, for want of time or of the store, and why: a row without numbers each.
+    pub left_out: Vec<(Chosen, Outcome)>,
     /// The levers of `kvfair levers`, and the part of its run that this is.
     pub levers: Option<(LeverRun, LeverPart)>,
     /// Who drives the clients instead of the trials' own processes.

@@ -294,8 +294,10 @@ pub enum Event {
     Facts(Facts),
     /// What a server that is not ours said of its memory.
     Room(Headroom),
-    /// A phase or probe is about to begin. Before a phase the child waits for a line.
-    Begins(String),
+    /// A phase is about to begin. Before it the child waits for a line.
+    Begins(Part),
+    /// A probe of a check is about to begin.
+    Probe(String),
     /// Units finished so far in this phase.
     Progress(u64),
     /// A phase has ended, and with it these threads: the child waits for a line. Usage is the parent's to fill in.

@@ -305,7 +305,7 @@ impl<'a> Bench<'a> {
         let served = served.and_then(|primary| Servers::follow(primary, launch, &how));
         served.map_err(|unserved| match unserved {
             Unserved::Failed(_) if self.plan.is_over() => {
-                Outcome::LeftOut { reason: "it had not started when the time of the run was over".to_string() }
+                Outcome::left_out("it had not started when the time of the run was over")
             }
             Unserved::Missing(reason) => Outcome::Missing { reason, get_it: chosen.adapter.get_it.to_string() },
             Unserved::Failed(reason) => Outcome::Missing { reason, get_it: String::new() },

@@ -247,7 +247,7 @@ impl<'a> Stage<'a> {
                 self.drive(loaded, part, At { number: 0, clients: LOADERS, rate: None, batch: 1, ..at }, false)?;
                 self.played.borrow_mut().clear();
                 if self.trial.job.load.is_none() {
-                    self.flush(part.name(), store)?;
+                    self.flush(part, store)?;
                 }
             }
             for &part in &measured {
@@ -263,7 +263,7 @@ impl<'a> Stage<'a> {
         if matches!(self.trial.step, TrialStep::Fill | TrialStep::Reader(_)) {
             return Ok(());
         }
-        self.flush("final_flush", store)?;
+        self.flush(Part::FinalFlush, store)?;
         if let Some(replicas) = &self.replicas {
             tell(&Event::CaughtUp(followers::catch_up(replicas, store, launch)?));
         }
@@ -296,7 +296,7 @@ impl<'a> Stage<'a> {
             Some(team) if part != Part::Load => team::drive(self, store, &mut team.borrow_mut(), part, at)?,
             _ => {
                 let drive = Drive { job: self.job, part, at, pace: self.pace(part, at), doubled, always_beats: false };
-                self.load(store, drive, || boundary(&Event::Begins(part.name().to_string())))?
+                self.load(store, drive, || boundary(&Event::Begins(part)))?
             }
         };
         let PartSeen { mut phase, cut_off, asked, waits } = seen;
@@ -365,7 +365,7 @@ impl<'a> Stage<'a> {
         let (cut_off, asked) = (seen.cut_off, std::mem::take(&mut seen.asked));
         let open = pace.as_ref().zip(seen.lateness.take()).map(|(pace, lateness)| pace.open(lateness, has_connection));
         let staleness = self.replicas.as_ref().filter(|_| part != Part::Load).map(Replicas::staleness);
-        let phase = phase(part.name(), at.clients, seen, units_by_second);
+        let phase = phase(part, at.clients, seen, units_by_second);
         let phase = Phase { open, doubled, staleness, point: at.number, ..phase };
         let waits = std::mem::take(&mut *waits.lock().expect("waits are only gathered"));
         Ok(PartSeen { phase, cut_off, asked, waits })
@@ -414,20 +414,20 @@ impl<'a> Stage<'a> {
         threads::run(work, ready)
     }
 
-    /// A phase of that name, in which one client waits for all that was written.
-    fn flush(&self, name: &str, store: &dyn Store) -> Result<(), Early> {
-        boundary(&Event::Begins(name.to_string()));
+    /// A phase of that part, in which one client waits for all that was written.
+    fn flush(&self, part: Part, store: &dyn Store) -> Result<(), Early> {
+        boundary(&Event::Begins(part));
         let began = Instant::now();
         store.final_flush().map_err(|fault| Early::Failed(format!("final flush: {fault}")))?;
         let took_s = began.elapsed().as_secs_f64();
-        boundary(&Event::Ended(Box::new(flushed(name, took_s)), Waits::new()));
+        boundary(&Event::Ended(Box::new(flushed(part, took_s)), Waits::new()));
         Ok(())
     }
 }
 
-fn phase(name: &str, clients: u32, seen: LoadStats, units_by_second: Vec<u64>) -> Phase {
+fn phase(part: Part, clients: u32, seen: LoadStats, units_by_second: Vec<u64>) -> Phase {
     Phase {
-        name: name.to_string(),
+        part,
         point: 0,
         clients,
         threads: seen.threads,
@@ -454,10 +454,10 @@ fn phase(name: &str, clients: u32, seen: LoadStats, units_by_second: Vec<u64>) -
 }
 
 /// One client waited for the flush all the time.
-fn flushed(name: &str, took_s: f64) -> Phase {
+fn flushed(part: Part, took_s: f64) -> Phase {
     let metrics = Metrics { waiting_s: took_s, ..Metrics::default() };
     let seen = LoadStats { threads: 1, took_s, metrics, timed_one_in: 1, ..LoadStats::default() };
-    phase(name, 1, seen, Vec::new())
+    phase(part, 1, seen, Vec::new())
 }
 
 fn early(stopped: Stopped, trial: &TrialTask, units: u64) -> Early {

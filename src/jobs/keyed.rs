@@ -82,7 +82,7 @@ impl Job for KeyedJob {
             return Ok(Box::new(Keyed::new(questions, left, first, step, values)));
         }
         let Load { keys, records, .. } = asked.load;
-        let part = turns::Part { reading, writing, keys, records, of: at.clients, index };
+        let part = turns::ClientRole { reading, writing, keys, records, of: at.clients, index };
         Ok(Box::new(Turns::new(part, questions, left, first, values)))
     }
 
@@ -267,8 +267,14 @@ mod tests {
         let load = Load { records: 100, reads: 1, writes: 1, ..Load::default() };
         let values = || Arc::new(Values::new(1, 40));
         let questions = |part| Asked::of_load(load.clone(), 1).questions(part, At::closed(1, 40), 0);
-        let part =
-            |writing| turns::Part { reading: Reading::Get, writing, keys: Keys::Latest, records: 100, of: 1, index: 0 };
+        let part = |writing| turns::ClientRole {
+            reading: Reading::Get,
+            writing,
+            keys: Keys::Latest,
+            records: 100,
+            of: 1,
+            index: 0,
+        };
         let turns = |writing| Turns::new(part(writing), questions(Part::Run), 40, version(1, 0, 0), values());
         vec![
             Box::new(Keyed::new(questions(Part::Run), 40, version(1, 0, 0), 1, values())),

@@ -4,12 +4,11 @@ use std::fmt;
 use std::io::{self, BufRead, Write};
 use std::ops::RangeInclusive;
 
-use serde::{Deserialize, Serialize};
-
 use crate::model::fans::Encoding;
 use crate::model::load::{At, Keys};
 use crate::model::metrics::Metrics;
 use crate::model::op::{Alike, Op, Pattern, Reply, Wrong};
+pub use crate::model::part::Part;
 use crate::model::trial::{JobSettings, ReadAs, Via};
 use input::{InputSample, Recognised};
 
@@ -148,33 +147,6 @@ pub enum EndState {
     Versions,
     /// Values that tell which recorded request set them; keys may be missing where a store evicts by its own account.
     Recorded,
-}
-
-/// A part of a trial that is measured by itself.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Part {
-    /// Puts the data in place before anything is measured.
-    Load,
-    /// The whole of a job.
-    Run,
-    Set,
-    Get,
-    /// Questions about what was built, once all of it has come to its durability level.
-    Ask,
-}
-
-impl Part {
-    /// As records and messages call it.
-    pub fn name(self) -> &'static str {
-        match self {
-            Part::Load => "load",
-            Part::Run => "run",
-            Part::Set => "set",
-            Part::Get => "get",
-            Part::Ask => "ask",
-        }
-    }
 }
 
 /// Questions that one client keeps under way while data is loaded, where a store can take several.

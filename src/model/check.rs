@@ -32,9 +32,32 @@ pub enum Reached {
     Failed { reason: String },
 }
 
+/// In which way an answer is not right.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum WrongKind {
+    /// It is an answer, and another one was right: other data, an error, or too late.
+    #[default]
+    Answer,
+    /// It is no answer of the protocol: it can be the server's fault, or that of something between it and kvfair.
+    Garbled,
+}
+
+impl WrongKind {
+    pub const ALL: [WrongKind; 2] = [WrongKind::Answer, WrongKind::Garbled];
+
+    pub fn word(self) -> &'static str {
+        match self {
+            WrongKind::Answer => "WRONG",
+            WrongKind::Garbled => "GARBLED",
+        }
+    }
+}
+
 /// What one probe heard that is not right.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ProbeFinding {
+    pub kind: WrongKind,
     pub probe: String,
     pub sent: String,
     pub came: String,
@@ -45,8 +68,9 @@ pub struct ProbeFinding {
 }
 
 /// What was sent, and what came that is not right.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ProbeWrong {
+    pub kind: WrongKind,
     pub sent: String,
     pub came: String,
     pub cause: Option<String>,
@@ -67,18 +91,18 @@ pub enum ProbeEnd {
 impl Checked {
     /// Notes what a probe met. One cause is told once, with the probes that met it.
     pub fn note(&mut self, probe: &str, wrong: ProbeWrong) {
-        let ProbeWrong { sent, came, cause, step } = wrong;
+        let ProbeWrong { kind, sent, came, cause, step } = wrong;
         match self.wrong.iter_mut().find(|finding| cause.is_some() && finding.cause == cause) {
             Some(known) => known.others.push(probe.to_string()),
             None => {
                 let probe = step.map_or_else(|| probe.to_string(), |step| format!("{step}, needed by {probe}"));
-                self.wrong.push(ProbeFinding { probe, sent, came, cause, others: Vec::new() });
+                self.wrong.push(ProbeFinding { kind, probe, sent, came, cause, others: Vec::new() });
             }
         }
     }
 
-    /// Probes that met something wrong.
-    pub fn probes_wrong(&self) -> usize {
-        self.wrong.iter().map(|finding| 1 + finding.others.len()).sum()
+    /// Probes that met something wrong of that kind.
+    pub fn probes_wrong(&self, kind: WrongKind) -> usize {
+        self.wrong.iter().filter(|finding| finding.kind == kind).map(|finding| 1 + finding.others.len()).sum()
     }
 }

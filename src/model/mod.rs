@@ -17,6 +17,7 @@ pub mod names;
 pub mod network;
 pub mod noise;
 pub mod op;
+pub mod part;
 pub mod plain;
 pub mod preflight;
 pub mod promise;

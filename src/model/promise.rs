@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
 /// What is promised: a share of all requests is answered within a time from when they were due.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -69,8 +69,14 @@ impl FromStr for Promise {
     }
 }
 
-/// How the reason begins where a search had no more time.
-pub const OVER: &str = "unclear: the time was over";
+/// Why nothing is said of a target's rates.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NoRate {
+    /// The machine disturbed a step each time that it was tried.
+    Disturbed,
+    /// The search had no more time.
+    TimeOver,
+}
 
 /// What became of one target.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
@@ -85,11 +91,15 @@ pub struct Found {
     /// The promised quantile of the response at that rate, the worst of all confirmations.
     pub response_ns: Option<u64>,
     pub steps: u32,
-    /// The machine disturbed a step each time that it was tried, or the time was over ([`OVER`]): nothing is said of
-    /// the target.
-    pub unclear: bool,
+    /// Nothing is said of the target. In JSON it is whether that is so.
+    #[serde(serialize_with = "whether")]
+    pub unclear: Option<NoRate>,
     /// Why there is nothing more to say.
     pub reason: String,
+}
+
+fn whether<S: Serializer>(unclear: &Option<NoRate>, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_bool(unclear.is_some())
 }
 
 #[cfg(test)]

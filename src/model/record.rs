@@ -14,6 +14,7 @@ use super::metrics::Metrics;
 use super::network::Network;
 use super::noise::Noise;
 use super::op::Wrong;
+use super::part::Part;
 use super::room::Headroom;
 pub use super::stream::{Model, Stream, Traced};
 use super::trial::{Configuration, Durability, JobSettings, Pinned, Seeds, Target, Verify};
@@ -228,7 +229,17 @@ pub enum Outcome {
     /// kvfair did not run it: it is too slow for the time that the run has, or the time was over.
     LeftOut {
         reason: String,
+        /// The store is not on this machine.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        absent: bool,
     },
+}
+
+impl Outcome {
+    /// Of a store that is here and that kvfair did not run.
+    pub fn left_out(reason: impl Into<String>) -> Outcome {
+        Outcome::LeftOut { reason: reason.into(), absent: false }
+    }
 }
 
 /// Whether the answers were right. Every number comes with a correctness verdict.
@@ -284,8 +295,8 @@ pub struct Checked {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Phase {
-    /// `load`, `run`, `set`, `get`, `final_flush` or `ask`.
-    pub name: String,
+    #[serde(rename = "name")]
+    pub part: Part,
     /// Which point it was of, counted from 1 as they were named; 0 where there are none.
     #[serde(default)]
     pub point: u32,
@@ -422,9 +433,9 @@ impl Peak {
 }
 
 impl Record {
-    /// The phase of that name, if the trial came so far.
-    pub fn phase(&self, name: &str) -> Option<&Phase> {
-        self.phases.iter().find(|phase| phase.name == name)
+    /// The first phase of that part, if the trial came so far.
+    pub fn phase(&self, part: Part) -> Option<&Phase> {
+        self.phases.iter().find(|phase| phase.part == part)
     }
 
     /// Wall time of the whole job, the final flush to its durability level included: the headline. Only where the trial
@@ -441,12 +452,12 @@ impl Record {
 
     /// The phases that count: the run and its final flush, not the loading, nor what is asked afterwards.
     pub fn measured(&self) -> impl Iterator<Item = &Phase> {
-        self.phases.iter().filter(|phase| !matches!(phase.name.as_str(), "load" | "ask") && !phase.doubled)
+        self.phases.iter().filter(|phase| !matches!(phase.part, Part::Load | Part::Ask) && !phase.doubled)
     }
 
     /// What was asked once everything was built.
     pub fn asked(&self) -> Option<&Phase> {
-        self.phase("ask")
+        self.phase(Part::Ask)
     }
 
     /// What was counted in the phases that count.

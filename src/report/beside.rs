@@ -15,6 +15,7 @@ use super::versus::{at_least, versus};
 use crate::model::disturbed::disturbed;
 use crate::model::effort::CLAIM_BLOCKS;
 use crate::model::load::Swept;
+use crate::model::part::Part;
 use crate::model::record::{Outcome, Phase, Record};
 use crate::stats::rank::Unclaimed;
 
@@ -74,7 +75,7 @@ fn cpu_us(record: &Record, phase: &Phase) -> Result<Option<f64>> {
 }
 
 /// What each trial's phases cost a request, by part and step.
-type Costs<'a> = BTreeMap<Trial<'a>, BTreeMap<(&'a str, u64), f64>>;
+type Costs<'a> = BTreeMap<Trial<'a>, BTreeMap<(Part, u64), f64>>;
 
 type Cost = fn(&Record, &Phase) -> Result<Option<f64>>;
 
@@ -85,7 +86,7 @@ fn all_costs<'a>(records: &'a [Record], counted: &Counted, cost: Cost) -> Result
         let costs = all.entry(trial(record)).or_default();
         for (phase, at, swept) in measured(record) {
             if let Some(cost) = cost(record, phase)? {
-                costs.insert((phase.name.as_str(), step(at, swept)), cost);
+                costs.insert((phase.part, step(at, swept)), cost);
             }
         }
     }
@@ -113,14 +114,14 @@ fn put_beside(
     put: impl Fn(&mut Point, Option<Beside>),
 ) {
     let lengths_s = lengths_s(records, counted);
-    let place = |point: &Point| (point.part.clone(), point.step(), point.group.clone());
+    let place = |point: &Point| (point.part, point.step(), point.group.clone());
     let places: BTreeSet<_> = points.iter().filter(|point| is_in(point)).map(place).collect();
     for (part, step, group) in places {
         let mut here: Vec<&mut Point> = points
             .iter_mut()
-            .filter(|point| is_in(point) && (&point.part, point.step(), &point.group) == (&part, step, &group))
+            .filter(|point| is_in(point) && (point.part, point.step(), &point.group) == (part, step, &group))
             .collect();
-        let of = |record: &Record| all.get(&trial(record))?.get(&(part.as_str(), step)).copied();
+        let of = |record: &Record| all.get(&trial(record))?.get(&(part, step)).copied();
         let labels: BTreeSet<String> = here.iter().map(|point| point.target.clone()).collect();
         let noise = aa::noise(records, counted, of);
         let costs = by_target(records, counted, of, |label| labels.contains(label));
@@ -167,7 +168,7 @@ pub fn repeated_at_the_claim<'a>(
 ) -> Option<(String, Vec<Repeated<'a>>)> {
     let (first, last, _) = compared(points, |point| point.beside)?;
     let all = all_costs(records, counted, cost).ok()?;
-    let of = |record: &Record| all.get(&trial(record))?.get(&(first.part.as_str(), last)).copied();
+    let of = |record: &Record| all.get(&trial(record))?.get(&(first.part, last)).copied();
     let repeated = aa::repeated(records, counted, of);
     (!repeated.is_empty()).then(|| (at_step(first, last).to_lowercase(), repeated))
 }
@@ -192,7 +193,7 @@ pub fn cpu_sentence(points: &[Point]) -> String {
     let is_claimed = |beside: &Beside| beside.is_best || beside.noise_floor.is_some();
     let enough = compared.iter().all(|(_, beside)| beside.blocks >= CLAIM_BLOCKS as usize && is_claimed(beside));
     let said = if enough { claims(&compared, "used least", "as much") } else { Vec::new() };
-    let place = || format!("{}s {}", called(&first.part), with(first.swept, last));
+    let place = || format!("{}s {}", called(first.part), with(first.swept, last));
     if said.is_empty() { String::new() } else { format!("CPU per request, {}: {}.", place(), said.join("; ")) }
 }
 
@@ -224,7 +225,7 @@ fn claims(compared: &[(&Point, Beside)], is_best: &str, as_much: &str) -> Vec<St
 
 /// "Sets with 300 clients", "Requests at 20,000/s".
 fn at_step(point: &Point, step: u64) -> String {
-    let (first, rest) = called(&point.part).split_at(1);
+    let (first, rest) = called(point.part).split_at(1);
     let tail = if point.swept == Swept::Rate { ", p99" } else { "" };
     format!("{}{rest}s {}{tail}", first.to_uppercase(), with(point.swept, step))
 }

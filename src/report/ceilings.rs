@@ -33,7 +33,7 @@ fn limit(points: &mut [Point], ways: &BTreeMap<&str, (&str, Transport)>) {
     for point in points.iter_mut().filter(|point| !point.baseline && point.has_number()) {
         let Some(way) = ways.get(point.target.as_str()) else { continue };
         let same = |ceiling: &&Point| {
-            (&ceiling.part, ceiling.step(), ways.get(ceiling.target.as_str())) == (&point.part, point.step(), Some(way))
+            (ceiling.part, ceiling.step(), ways.get(ceiling.target.as_str())) == (point.part, point.step(), Some(way))
         };
         point.ceiling_share = ceilings.iter().find(same).map(|ceiling| point.requests_per_s / ceiling.requests_per_s);
         point.client_limited |= point.ceiling_share.is_some_and(|share| share > LIMITED_SHARE);

@@ -13,6 +13,7 @@ use super::standing::{Counted, Standings};
 use super::times;
 use super::versus::Versus;
 use crate::model::metrics::Metrics;
+use crate::model::part::Part;
 use crate::model::record::{Outcome, Phase, Record, TTLS_LEFT_OUT, Usage, Verdict};
 use crate::model::trial::Transport;
 use crate::model::units;
@@ -180,7 +181,7 @@ pub fn fill_in(rows: &mut [Row], records: &[Record], standings: &Standings<'_>) 
         if let Some(queries) = &mut numbers.queries {
             queries.fill_in(&trials)?;
         }
-        let runs: Vec<_> = trials.into_iter().filter_map(|trial| Some((trial, trial.phase("run")?))).collect();
+        let runs: Vec<_> = trials.into_iter().filter_map(|trial| Some((trial, trial.phase(Part::Run)?))).collect();
         numbers.stale = Stale::of(&runs)?;
         let times = times::merged(&runs, |run| Some(&run.times_ns))?;
         numbers.op_times = Some(OpTimes {
@@ -277,7 +278,7 @@ pub(super) fn status(trials: &[&Record]) -> Status {
         }
         (_, Outcome::Refused { reason }) => Status::Refused { reason: reason.clone() },
         (_, Outcome::Missing { reason, get_it }) => Status::Missing { reason: reason.clone(), get_it: get_it.clone() },
-        (_, Outcome::LeftOut { reason }) => Status::LeftOut { reason: reason.clone() },
+        (_, Outcome::LeftOut { reason, .. }) => Status::LeftOut { reason: reason.clone() },
         (Verdict::Baseline, Outcome::Finished) => Status::Baseline,
         (Verdict::Right(_), Outcome::Finished) => Status::Right,
         (Verdict::Answered(_), Outcome::Finished) => Status::Unchecked,
@@ -303,14 +304,14 @@ type Seen = [Option<f64>; 17];
 /// All of it at once: a trial's parts lie far from each other in memory, and there may be thousands of trials.
 fn seen(trial: &Record) -> Seen {
     let memory = trial.store_memory();
-    let ops = trial.phase("run").map(|_| trial.ops_of_job() as f64);
+    let ops = trial.phase(Part::Run).map(|_| trial.ops_of_job() as f64);
     let per_op = |usage: &dyn Fn(&Phase) -> Option<Usage>| {
         let cpu_s: Option<f64> = trial.measured().map(|phase| usage(phase).map(|usage| usage.cpu_s())).sum();
         Some(cpu_s? * 1e6 / ops?)
     };
     [
         trial.took_s(),
-        trial.phase("final_flush").map(|flush| flush.took_s),
+        trial.phase(Part::FinalFlush).map(|flush| flush.took_s),
         hit_share(trial),
         waiting_share(trial),
         per_op(&|phase| Some(phase.client)),
@@ -337,7 +338,7 @@ fn numbers(trials: &[&Record]) -> Option<Numbers> {
     let [_, final_flush_s, hit_share, waiting, client_cpu, server_cpu, system, anonymous, file, shared, ..] = medians;
     let [.., on_disk, written, cores_used, _, _, _, _] = medians;
     let [.., written_per_user_byte, allocated_per_user_byte, client_anonymous, proxy_cpu] = medians;
-    let run = trials[0].phase("run")?;
+    let run = trials[0].phase(Part::Run)?;
     Some(Numbers {
         seconds: seconds.median(),
         seconds_lowest: seconds.lowest(),
@@ -411,7 +412,7 @@ pub(super) fn waiting_share(trial: &Record) -> Option<f64> {
         .measured()
         .map(|phase| {
             phase.took_s
-                * if phase.name == "run" { f64::from(trial.clients * trial.job.lookup.readers.max(1)) } else { 1.0 }
+                * if phase.part == Part::Run { f64::from(trial.clients * trial.job.lookup.readers.max(1)) } else { 1.0 }
         })
         .sum();
     Some((trial.metrics().waiting_s / all_s.max(1e-9)).min(1.0))

@@ -1,7 +1,7 @@
 //! What a check found, as lines: a headline for each target, what was wrong, its limits, and what was not asked.
 
 use super::table::{width, wrap};
-use crate::model::check::{Checked, Reached};
+use crate::model::check::{Checked, Reached, WrongKind};
 use crate::model::op::readable;
 
 /// A store's words may be long and strange: so much of them is shown.
@@ -16,7 +16,8 @@ pub fn lines(checked: &Checked) -> String {
     for finding in &checked.wrong {
         let (sent, came) = (plain(&finding.sent), plain(&finding.came));
         let others = others(&finding.others);
-        text.push_str(&indented("  ", &format!("WRONG {}: sent {sent}; came {came}{others}", finding.probe)));
+        let word = finding.kind.word();
+        text.push_str(&indented("  ", &format!("{word} {}: sent {sent}; came {came}{others}", finding.probe)));
     }
     checked.limits.iter().for_each(|limit| text.push_str(&indented("  ", &format!("limit: {}", plain(limit)))));
     if !checked.not_offered.is_empty() {
@@ -55,10 +56,11 @@ fn headline(checked: &Checked) -> String {
 /// "45 probes, all right (3.1 s)".
 fn probed(checked: &Checked) -> String {
     let Checked { probes, took_s, .. } = checked;
-    match checked.probes_wrong() {
-        0 => format!("{probes} probes, all right ({took_s:.1} s)"),
-        wrong => format!("{probes} probes, {wrong} WRONG ({took_s:.1} s)"),
-    }
+    let wrong = WrongKind::ALL.map(|kind| (checked.probes_wrong(kind), kind.word()));
+    let wrong = wrong.iter().filter(|(count, _)| *count > 0).map(|(count, word)| format!("{count} {word}"));
+    let wrong = wrong.collect::<Vec<_>>().join(", ");
+    let wrong = if wrong.is_empty() { "all right" } else { &wrong };
+    format!("{probes} probes, {wrong} ({took_s:.1} s)")
 }
 
 /// Safe for a terminal, whatever a server said. What was escaped before stays as it is.
@@ -104,7 +106,7 @@ mod tests {
             sent: "get \"k\"".to_string(),
             came: came.to_string(),
             cause: cause.map(str::to_string),
-            step: None,
+            ..ProbeWrong::default()
         };
         let mut wrong = Checked { limits: vec![], not_offered: vec![], ..right };
         wrong.note("a probe", met("\u{1b}[2J", None));
@@ -131,5 +133,8 @@ mod tests {
         assert_eq!(others(&probes), " ... and 7 more: 1; 2; 3; 4; 5; and 2 others");
         assert_eq!(others(&probes[..1]), " ... and 1 more: 1");
         assert!(told.contains("WRONG set, needed by d: sent"), "{told}");
+        many.note("e", ProbeWrong { kind: WrongKind::Garbled, ..met("garbled answer: $x", None) });
+        let told = lines(&many);
+        assert!(told.contains("45 probes, 7 WRONG, 1 GARBLED") && told.contains("\n  GARBLED e: sent"), "{told}");
     }
 }

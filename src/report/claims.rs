@@ -55,15 +55,12 @@ fn of_right_answers(rows: &[Row], standings: &Standings<'_>) -> String {
     if let Some(refused) = &standings.refused {
         return format!("{} {}", refused.in_words(), of_cpu(rows, standings));
     }
-    let numbered: Vec<&Row> = rows.iter().filter(|row| !row.baseline && row.numbers.is_some()).collect();
+    let numbered = numbered(rows);
     if numbered.is_empty() {
         return String::new();
     }
-    if standings.blocks() < CLAIM_BLOCKS as usize {
-        return no_claim(&numbered, &few(standings.blocks()));
-    }
-    if numbered.len() > 1 && standings.noise.controls().is_empty() {
-        return no_claim(&numbered, NO_CONTROL);
+    if let Some(why) = no_claims(&numbered, standings) {
+        return no_claim(&numbered, &why);
     }
     let groups = numbered.chunk_by(|one, other| one.group == other.group);
     let several = groups.clone().count() > 1;
@@ -72,7 +69,6 @@ fn of_right_answers(rows: &[Row], standings: &Standings<'_>) -> String {
         Some(if several { format!("{}: {said}", called(group[0])) } else { said })
     });
     let mut said: Vec<String> = each.collect();
-    let is_open = said.iter().any(|said| said.contains(TIED) || said.contains(NOT_SEPARATED));
     let cpu = of_cpu(rows, standings);
     if standings.is_noisy() {
         // CPU is disturbed less, so it comes before times.
@@ -85,11 +81,51 @@ fn of_right_answers(rows: &[Row], standings: &Standings<'_>) -> String {
         said.push(cpu);
     }
     said.extend(Some(of_latency(rows, standings)).filter(|said| !said.is_empty()));
-    let said = said.join(" ");
-    match unseen_in_words(rows, standings, &said).filter(|_| is_open) {
-        Some(unseen) => format!("{said} {unseen}"),
-        None => said,
+    let open = open(&numbered, standings);
+    said.extend(unseen_in_words(rows, standings).filter(|_| open.tied || open.not_separated));
+    said.join(" ")
+}
+
+/// Why nothing at all is claimed.
+fn no_claims(numbered: &[&Row], standings: &Standings<'_>) -> Option<String> {
+    if standings.blocks() < CLAIM_BLOCKS as usize {
+        return Some(few(standings.blocks()));
     }
+    (numbered.len() > 1 && standings.noise.controls().is_empty()).then(|| NO_CONTROL.to_string())
+}
+
+/// Whether some targets are tied, and whether some are not separated.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Open {
+    tied: bool,
+    not_separated: bool,
+}
+
+/// What is open between the best of each group and the others, and between neighbours in the table.
+fn open(numbered: &[&Row], standings: &Standings<'_>) -> Open {
+    let mut open = Open::default();
+    if standings.refused.is_some() || no_claims(numbered, standings).is_some() {
+        return open;
+    }
+    for group in numbered.chunk_by(|one, other| one.group == other.group).filter(|group| group.len() > 1) {
+        let Some(standing) = standings.groups.get(&group[0].group) else { continue };
+        let is_first = |row: &Row| is_unclaimed(standing, group[0], row);
+        let neighbours = group.windows(2).map(|pair| (pair[0], pair[1]));
+        let neighbours = neighbours.filter(|(one, other)| !(is_first(one) && is_first(other)));
+        let pairs = group[1..].iter().map(|row| (group[0], *row)).chain(neighbours);
+        for (one, other) in pairs.filter(|(one, other)| is_unclaimed(standing, one, other)) {
+            match is_tied(standing, one, other) {
+                true => open.tied = true,
+                false => open.not_separated = true,
+            }
+        }
+    }
+    open
+}
+
+/// The stores that have numbers.
+fn numbered(rows: &[Row]) -> Vec<&Row> {
+    rows.iter().filter(|row| !row.baseline && row.numbers.is_some()).collect()
 }
 
 /// Whether CPU is the first that is said something of: where the noise, or the machine, makes times doubtful.
@@ -193,10 +229,10 @@ fn listed(rows: &[&Row]) -> String {
     if names.is_empty() { last } else { format!("{} and {last}", names.join(", ")) }
 }
 
-/// What `unseen` means beside what is said of the run.
-pub fn unseen_in_words(rows: &[Row], standings: &Standings<'_>, said: &str) -> Option<String> {
+/// What `unseen` means beside the claims.
+pub fn unseen_in_words(rows: &[Row], standings: &Standings<'_>) -> Option<String> {
     let share = percent(unseen(rows, standings)?);
-    Some(match said.contains(TIED) {
+    Some(match open(&numbered(rows), standings).tied {
         true => format!("Ties may hide differences below {share}."),
         false => format!("Differences below {share} are not detected."),
     })
@@ -205,7 +241,7 @@ pub fn unseen_in_words(rows: &[Row], standings: &Standings<'_>, said: &str) -> O
 /// How large a difference would have shown between targets of which none is claimed to be faster: one number for a run.
 /// Where there are none, the noise floor; nothing where there is no control.
 pub fn unseen(rows: &[Row], standings: &Standings<'_>) -> Option<f64> {
-    let ranked: Vec<&Row> = rows.iter().filter(|row| !row.baseline && row.numbers.is_some()).collect();
+    let ranked = numbered(rows);
     let each = ranked.windows(2).filter(|pair| pair[0].group == pair[1].group).filter_map(|pair| {
         let standing =
             standings.groups.get(&pair[0].group).filter(|standing| is_unclaimed(standing, pair[0], pair[1]))?;

@@ -156,7 +156,7 @@ pub const ROWS: &[Column<FieldLine>] = &[
     exported("units", |line| value(line.units)),
     exported("order", |line| value(line.order)),
     exported("rtt_us", |line| value(line.rtt_us.or(line.row.rtt_us))),
-    exported("part", |line| value(line.point.as_ref().map(|point| point.part.as_str()))),
+    exported("part", |line| value(line.point.as_ref().map(|point| point.part.name()))),
     exported("swept", |line| value(line.point.as_ref().map(|point| swept(point.swept)))),
     exported("clients", |line| value(line.point.as_ref().map(|point| point.clients))),
     exported("rate_per_s", |line| value(line.point.as_ref().and_then(|point| Some(point.rated.as_ref()?.rate)))),

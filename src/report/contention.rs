@@ -2,6 +2,7 @@
 //! they waited.
 
 use super::store_stats;
+use crate::model::part::Part;
 use crate::model::record::Record;
 use crate::model::trial::Via;
 use crate::model::units;
@@ -53,7 +54,7 @@ fn lost_share(trial: &Record) -> f64 {
 
 /// How long clients waited for answers, without the final flush.
 fn waited_s(trial: &Record) -> f64 {
-    trial.phase("run").map_or(0.0, |run| run.metrics.waiting_s)
+    trial.phase(Part::Run).map_or(0.0, |run| run.metrics.waiting_s)
 }
 
 #[cfg(test)]
@@ -70,7 +71,7 @@ mod tests {
         let mut trial = record("a", "finished", &[]);
         trial.job.via = via;
         let metrics = Metrics { ops: 1_000 + 2 * conflicts, conflicts, waiting_s: 4.0, ..Metrics::default() };
-        trial.phases = vec![Phase { name: "run".to_string(), took_s: 1.0, metrics, ..Phase::default() }];
+        trial.phases = vec![Phase { part: Part::Run, took_s: 1.0, metrics, ..Phase::default() }];
         trial
     }
 

@@ -3,6 +3,7 @@
 use super::times::times;
 use super::verified;
 use crate::model::fans::Encoding;
+use crate::model::part::Part;
 use crate::model::record::{Phase, Record};
 use crate::model::trial::Via;
 
@@ -49,7 +50,7 @@ pub(super) fn cpu_us_per_op(trial: &Record) -> Option<f64> {
 
 /// The p99 of a trial's requests, in seconds; none where it has too few.
 pub(super) fn latency_p99_s(trial: &Record) -> Option<f64> {
-    let run = trial.phase("run")?;
+    let run = trial.phase(Part::Run)?;
     let p99_ns = times(trial, run, &run.times_ns).ok()?.quantile_ns(0.99)?;
     Some(p99_ns as f64 / 1e9).filter(|p99_s| *p99_s > 0.0)
 }

@@ -4,11 +4,12 @@
 use std::collections::BTreeMap;
 
 use super::point::{Point, asked, at, step};
+use crate::model::part::Part;
 use crate::model::record::{Phase, Record};
 use crate::stats::sample::Sample;
 
 /// A target's part of one point.
-pub(super) type PointKey<'a> = (&'a str, &'a str, u64);
+pub(super) type PointKey<'a> = (Part, &'a str, u64);
 
 /// How many times as many requests a second twice the threads did: medians over blocks.
 pub(super) fn rises<'a>(records: &[&'a Record]) -> BTreeMap<PointKey<'a>, f64> {
@@ -16,10 +17,10 @@ pub(super) fn rises<'a>(records: &[&'a Record]) -> BTreeMap<PointKey<'a>, f64> {
     for record in records {
         let (points, swept) = asked(record);
         for phase in record.phases.iter().filter(|phase| phase.doubled) {
-            let is_plain = |other: &&Phase| (&other.name, other.point) == (&phase.name, phase.point) && !other.doubled;
+            let is_plain = |other: &&Phase| (other.part, other.point) == (phase.part, phase.point) && !other.doubled;
             let Some(plain) = record.phases.iter().find(is_plain) else { continue };
             let step = step(at(&points, phase), swept);
-            let place = (phase.name.as_str(), record.target.label.as_str(), step);
+            let place = (phase.part, record.target.label.as_str(), step);
             all.entry(place).or_default().push(phase.units_per_s() / plain.units_per_s().max(1e-9));
         }
     }
@@ -33,7 +34,7 @@ pub(super) const RISE: f64 = 1.05;
 pub(super) fn mark(points: &mut [Point], rises: &BTreeMap<PointKey<'_>, f64>) {
     for point in points {
         let step = point.step();
-        point.doubled_rise = rises.get(&(point.part.as_str(), point.target.as_str(), step)).copied();
+        point.doubled_rise = rises.get(&(point.part, point.target.as_str(), step)).copied();
         point.client_limited |= point.doubled_rise.is_some_and(|rise| rise > RISE);
     }
 }
@@ -47,7 +48,11 @@ mod tests {
     #[test]
     fn a_point_where_twice_the_threads_reach_more_is_not_ranked() {
         let mut points = vec![point("fast", 5, 2_000.0), point("slow", 5, 1_000.0), point("fast", 1, 500.0)];
-        let rises = BTreeMap::from([(("set", "fast", 5), 1.12), (("set", "slow", 5), 1.04), (("get", "fast", 1), 2.0)]);
+        let rises = BTreeMap::from([
+            ((Part::Set, "fast", 5), 1.12),
+            ((Part::Set, "slow", 5), 1.04),
+            ((Part::Get, "fast", 1), 2.0),
+        ]);
         mark(&mut points, &rises);
         let told: Vec<_> = points.iter().map(|point| (point.doubled_rise, point.client_limited)).collect();
         assert_eq!(told, [(Some(1.12), true), (Some(1.04), false), (None, false)]);

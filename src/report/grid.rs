@@ -9,6 +9,7 @@ use super::staleness::Stale;
 use super::table::{TableLine, layout, width, wrap};
 use super::versus::versus;
 use crate::model::load::Swept;
+use crate::model::part::Part;
 use crate::model::record::CutOff;
 use crate::model::units;
 
@@ -28,7 +29,7 @@ pub fn grids(points: &[Point], wide: bool, width: usize) -> Vec<Grid> {
     let rest = if wide { more } else { &[] };
     let measures: Vec<&Measure> = usual.iter().chain(apart).chain(stale).chain(COMMON).chain(rest).collect();
     let mut grids = Vec::new();
-    for part in ["set", "get", "run"] {
+    for part in Part::OF_POINTS {
         let points: Vec<&Point> = points.iter().filter(|point| point.part == part).collect();
         let is_batched = points.iter().any(|point| point.batch > 1);
         let called = called(part);

@@ -8,6 +8,7 @@ use super::point::{self, Point, called};
 use super::table::{TableLine, layout, width, wrap};
 use crate::model::load::Swept;
 use crate::model::noise::{Gate, Yardstick};
+use crate::model::part::Part;
 use crate::model::record::{Outcome, Phase, Record};
 use crate::model::units;
 use crate::stats::growth::{self, Fit, exponent};
@@ -21,20 +22,20 @@ const NOTABLE: f64 = 1.2;
 /// A line for each target and part whose CPU grows out of proportion.
 pub fn remarks(points: &[Point]) -> Vec<String> {
     let mut remarks = Vec::new();
-    let mut seen: Vec<(&str, &str)> = Vec::new();
+    let mut seen: Vec<(Part, &str)> = Vec::new();
     let points: Vec<&Point> = points.iter().filter(|point| point.has_number()).collect();
     for point in points.iter().copied().filter(|point| matches!(point.swept, Swept::ValueBytes | Swept::Batch)) {
-        let one = (point.part.as_str(), point.target.as_str());
+        let one = (point.part, point.target.as_str());
         if seen.contains(&one) {
             continue;
         }
         seen.push(one);
-        let of_one = points.iter().filter(|point| (point.part.as_str(), point.target.as_str()) == one);
+        let of_one = points.iter().filter(|point| (point.part, point.target.as_str()) == one);
         let costs: Vec<(f64, f64)> = of_one.map(|point| cost(point)).collect();
         if let Some(exponent) = exponent(&costs).filter(|exponent| *exponent > NOTABLE) {
             let (part, of) = match point.swept {
                 Swept::Batch => ("question", "the number of its keys"),
-                _ => (called(&point.part), "the size of its value"),
+                _ => (called(point.part), "the size of its value"),
             };
             remarks.push(format!(
                 "{}: the CPU of a {part} grows with {of} to the power of {exponent:.1}: out of proportion",
@@ -64,7 +65,7 @@ pub enum Over {
 }
 
 pub(super) const OVER: [Over; 4] = [Over::ValueBytes, Over::Batch, Over::Keys, Over::Clients];
-pub(super) const PARTS: [&str; 2] = ["set", "get"];
+pub(super) const PARTS: [Part; 2] = [Part::Set, Part::Get];
 
 impl Over {
     fn of(record: &Record) -> Option<Over> {
@@ -79,7 +80,7 @@ impl Over {
     }
 
     /// "a get-many of n keys".
-    pub(super) fn what(self, part: &str) -> String {
+    pub(super) fn what(self, part: Part) -> String {
         match self {
             Over::ValueBytes => format!("a {part} of n bytes"),
             Over::Batch => format!("a {part}-many of n keys"),
@@ -107,7 +108,7 @@ impl Over {
     }
 
     /// What one n-th of the cost is, in microseconds, and how many of its units a microsecond has.
-    pub(super) fn each(self, part: &str) -> (String, f64) {
+    pub(super) fn each(self, part: Part) -> (String, f64) {
         match self {
             Over::ValueBytes => (format!("CPU ns of a {part}, for each byte of its value"), 1e3),
             Over::Batch => (format!("CPU us of a {part}-many, for each of its keys"), 1.0),
@@ -147,8 +148,7 @@ pub struct GrownSize {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Grown {
     pub target: String,
-    /// `set` or `get`.
-    pub part: &'static str,
+    pub part: Part,
     pub over: Over,
     /// The smallest and the largest number; 0 where nothing was measured.
     pub from: u64,
@@ -203,7 +203,7 @@ pub fn grown(records: &[Record]) -> Vec<Grown> {
     each.collect()
 }
 
-fn one(target: &str, part: &'static str, over: Over, trials: &[&Record], yardstick: Yardstick) -> Grown {
+fn one(target: &str, part: Part, over: Over, trials: &[&Record], yardstick: Yardstick) -> Grown {
     let blank = |verdict| {
         let target = target.to_string();
         Grown { target, part, over, from: 0, to: 0, repetitions: 0, sizes: Vec::new(), fit: None, verdict }
@@ -269,8 +269,8 @@ fn sizes_of(repetitions: &[Vec<(f64, f64)>]) -> Vec<GrownSize> {
 const LEAST_CPU_MS: f64 = 20.0;
 
 /// Whether the requests of this part cost so much CPU for each client that their beginning does not matter.
-fn is_long(record: &Record, part: &str) -> bool {
-    let of_part = point::measured(record).filter(|(phase, ..)| phase.name == part);
+fn is_long(record: &Record, part: Part) -> bool {
+    let of_part = point::measured(record).filter(|(phase, ..)| phase.part == part);
     of_part
         .map(|(phase, ..)| phase)
         .all(|phase| cpu_us(phase) * phase.metrics.units as f64 >= least_cpu_us(phase.clients))
@@ -293,9 +293,9 @@ fn failure(record: &Record) -> Option<String> {
 }
 
 /// Of each repetition the sizes and what each cost, in ascending order; only whole repetitions.
-fn repetitions(trials: &[&Record], part: &str, over: Over) -> Vec<Vec<(f64, f64)>> {
+fn repetitions(trials: &[&Record], part: Part, over: Over) -> Vec<Vec<(f64, f64)>> {
     let points = |record: &Record| -> BTreeMap<u64, f64> {
-        let of_part = point::measured(record).filter(|(phase, ..)| phase.name == part && phase.cut_off.is_none());
+        let of_part = point::measured(record).filter(|(phase, ..)| phase.part == part && phase.cut_off.is_none());
         of_part
             .map(|(phase, at, swept)| {
                 let number = if over == Over::Keys { records(record) } else { point::step(at, swept) };
@@ -426,7 +426,7 @@ mod tests {
         Fit { from, times, exponent: (low + high) / 2.0, low, high }
     }
 
-    fn one(part: &'static str, over: Over, fit: Option<Fit>, verdict: GrowthVerdict) -> Grown {
+    fn one(part: Part, over: Over, fit: Option<Fit>, verdict: GrowthVerdict) -> Grown {
         let (target, sizes) = ("some".to_string(), Vec::new());
         Grown { target, part, over, from: 1, to: 1_024, repetitions: 6, sizes, fit, verdict }
     }
@@ -450,8 +450,8 @@ mod tests {
 
     #[test]
     fn what_is_clear_is_said_before_what_is_not() {
-        let clear = || one("get", Over::Batch, None, GrowthVerdict::InProportion);
-        let unclear = one("set", Over::Keys, None, GrowthVerdict::Unclear("few".to_string()));
+        let clear = || one(Part::Get, Over::Batch, None, GrowthVerdict::InProportion);
+        let unclear = one(Part::Set, Over::Keys, None, GrowthVerdict::Unclear("few".to_string()));
         let said = sentences(&[clear(), clear(), clear(), unclear]);
         assert_eq!(said[0].clear, ["some: 3 of 4 costs grow in proportion."]);
         assert_eq!(said[0].unclear.len(), 1);
@@ -461,9 +461,9 @@ mod tests {
     fn faults_are_sentences_and_the_rest_is_named_once() {
         let quadratic = fit(64.0, 16.0, 1.84, 1.96);
         let said = text(&[
-            one("get", Over::Batch, Some(quadratic), GrowthVerdict::OutOfProportion),
-            one("set", Over::Batch, None, GrowthVerdict::Unclear("few".to_string())),
-            one("set", Over::Keys, None, GrowthVerdict::Unclear("few".to_string())),
+            one(Part::Get, Over::Batch, Some(quadratic), GrowthVerdict::OutOfProportion),
+            one(Part::Set, Over::Batch, None, GrowthVerdict::Unclear("few".to_string())),
+            one(Part::Set, Over::Keys, None, GrowthVerdict::Unclear("few".to_string())),
         ]);
         let said = said.split_whitespace().collect::<Vec<_>>().join(" ");
         assert_eq!(
@@ -471,11 +471,11 @@ mod tests {
             "some: the CPU of a get-many of n keys grows with n^1.9 [1.8-2.0] from 64 keys on: out of proportion. \
              some: unclear: a set-many of n keys, a set of each of n keys: few."
         );
-        let fine = [one("get", Over::Clients, Some(fit(4.0, 16.0, 0.9, 1.1)), GrowthVerdict::InProportion)];
+        let fine = [one(Part::Get, Over::Clients, Some(fit(4.0, 16.0, 0.9, 1.1)), GrowthVerdict::InProportion)];
         assert_eq!(text(&fine), "some: nothing grows out of proportion.\n");
         let table = table(&fine);
         assert!(table.contains("a get by each of n clients") && table.contains("n^1.0 [0.9-1.1]"), "{table}");
-        let all = [one("get", Over::Keys, None, GrowthVerdict::Unclear("few".to_string()))];
+        let all = [one(Part::Get, Over::Keys, None, GrowthVerdict::Unclear("few".to_string()))];
         assert_eq!(text(&all), "some: unclear: everything: few.\n");
     }
 }

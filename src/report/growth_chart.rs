@@ -5,6 +5,7 @@ use super::chart::axis::Axis;
 use super::chart::palette::Inks;
 use super::chart::{Chart, Plot, PlotAxis, PlotLine, PlotPoint, first_lines};
 use super::growth::{Grown, GrowthVerdict, OVER, Over, PARTS};
+use crate::model::part::Part;
 use crate::model::record::Record;
 use crate::model::units;
 
@@ -31,7 +32,7 @@ pub fn chart(grown: &[Grown], records: &[Record]) -> Chart {
 }
 
 /// Of at least one growth with sizes.
-fn plot(over: Over, part: &str, ones: &[&Grown], inks: &Inks<'_>) -> Plot {
+fn plot(over: Over, part: Part, ones: &[&Grown], inks: &Inks<'_>) -> Plot {
     let (title, worth) = over.each(part);
     let mut sizes: Vec<u64> = ones.iter().flat_map(|one| one.sizes.iter().map(|size| size.n)).collect();
     sizes.sort_unstable();
@@ -98,7 +99,7 @@ mod tests {
         };
         Grown {
             target: target.to_string(),
-            part: "get",
+            part: Part::Get,
             over,
             from: 1,
             to: 16,

@@ -91,9 +91,9 @@ fn histograms<'a>(record: &Record, phase: &'a Phase) -> Vec<(String, &'a Packed)
     let swept = record.job.load.as_ref().map_or(Swept::Clients, Load::swept);
     let at = points.iter().find(|at| at.number == phase.point);
     let name = match (swept, at) {
-        (Swept::ValueBytes, Some(at)) => format!("{}.{clients}.{}-bytes", phase.name, at.value_bytes),
-        (Swept::Batch, Some(at)) => format!("{}.{clients}.{}-keys", phase.name, at.batch),
-        _ => format!("{}.{clients}", phase.name),
+        (Swept::ValueBytes, Some(at)) => format!("{}.{clients}.{}-bytes", phase.part, at.value_bytes),
+        (Swept::Batch, Some(at)) => format!("{}.{clients}.{}-keys", phase.part, at.batch),
+        _ => format!("{}.{clients}", phase.part),
     };
     let Some(open) = &phase.open else { return vec![(name, &phase.times_ns)] };
     let all = [("response", &open.response_ns), ("service", &phase.times_ns), ("lag", &open.lag_ns)];

@@ -21,6 +21,7 @@ use super::warn::{Warning, WarningInput};
 use super::{whole, words};
 use crate::model::effort::CLAIM_BLOCKS;
 use crate::model::load::Swept;
+use crate::model::part::Part;
 use crate::model::record::{Machine, Record, Stream};
 use crate::model::trial::{Configuration, Durability, JobSettings};
 
@@ -89,7 +90,7 @@ pub struct ClaimJson<'a> {
     pub order: Option<u64>,
     /// The round-trip time, where a run has several.
     pub rtt_us: Option<u64>,
-    pub part: Option<&'a str>,
+    pub part: Option<Part>,
     pub swept: Option<&'static str>,
     pub step: Option<u64>,
     pub less: &'a str,
@@ -277,7 +278,7 @@ pub fn swept_claims(points: &[Point]) -> Vec<ClaimJson<'_>> {
             units: None,
             order: None,
             rtt_us: None,
-            part: Some(&point.part),
+            part: Some(point.part),
             swept: Some(columns::swept(point.swept)),
             step: Some(point.step()),
             less: &best.target,

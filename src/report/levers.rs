@@ -354,7 +354,9 @@ pub(super) fn failure(record: &Record) -> Option<String> {
         Outcome::Finished if record.is_right() => None,
         Outcome::Finished => Some("wrong answers".to_string()),
         Outcome::TimedOut { after_s, .. } => Some(format!("cut off after {after_s:.0} s")),
-        Outcome::Refused { reason } | Outcome::Failed { reason } | Outcome::LeftOut { reason } => Some(reason.clone()),
+        Outcome::Refused { reason } | Outcome::Failed { reason } | Outcome::LeftOut { reason, .. } => {
+            Some(reason.clone())
+        }
         Outcome::Missing { reason, .. } => Some(reason.clone()),
     }
 }

@@ -1,7 +1,7 @@
 //! The highest rate of each target that keeps a promise, a line each.
 
 use super::table::{TableLine, layout, width};
-use crate::model::promise::{Found, OVER, Promise};
+use crate::model::promise::{Found, NoRate, Promise};
 use crate::model::units;
 
 /// What stands above the table.
@@ -49,13 +49,13 @@ pub fn sentence(found: &[Found], promise: &Promise) -> String {
     let each: Vec<String> =
         kept.iter().map(|(target, rate)| format!("{target} {}/s", units::thousands(*rate))).collect();
     let (over, unclear): (Vec<&Found>, Vec<&Found>) =
-        found.iter().filter(|one| one.unclear).partition(|one| one.reason.starts_with(OVER));
+        found.iter().filter(|one| one.unclear.is_some()).partition(|one| one.unclear == Some(NoRate::TimeOver));
     let nothing = [("The machine disturbed each try", &unclear), ("The time was over", &over)].map(|(why, of)| {
         let of: Vec<&str> = of.iter().map(|one| one.target.as_str()).collect();
         if of.is_empty() { String::new() } else { format!("{why}: nothing is said of {}.", of.join(", ")) }
     });
     let kept = match each.is_empty() {
-        true if found.iter().all(|one| one.unclear) => String::new(),
+        true if found.iter().all(|one| one.unclear.is_some()) => String::new(),
         true => format!("No target that was tried keeps {promise} at any of its rates."),
         false => {
             format!("With {promise}: {}. No claim: each rate was confirmed three times, in one run.", each.join(", "))
@@ -70,21 +70,21 @@ mod tests {
 
     #[test]
     fn the_fastest_comes_first_and_reasons_last() {
-        let of = |target: &str, rate, fails_at, reason: &str| Found {
+        let of = |target: &str, rate, fails_at, (unclear, reason): (Option<NoRate>, &str)| Found {
             target: target.to_string(),
             closed_per_s: 120_000.0,
             rate,
             fails_at,
             response_ns: Some(910_000),
             steps: 11,
-            unclear: reason.starts_with("unclear"),
+            unclear,
             reason: reason.to_string(),
         };
         let found = [
-            of("slow", Some(8_000), Some(8_400), ""),
-            of("no", None, Some(12), ""),
-            of("fast", Some(84_000), Some(88_200), ""),
-            of("gone", None, None, "closed"),
+            of("slow", Some(8_000), Some(8_400), (None, "")),
+            of("no", None, Some(12), (None, "")),
+            of("fast", Some(84_000), Some(88_200), (None, "")),
+            of("gone", None, None, (None, "closed")),
         ];
         let promise = "p99:1ms".parse().unwrap();
         let text = table(&found, &promise);
@@ -96,11 +96,13 @@ mod tests {
         let said = sentence(&found, &promise);
         assert!(said.starts_with("With p99 at most 1 ms: fast 84,000/s, slow 8,000/s."), "{said}");
         let nothing = "The machine disturbed each try: nothing is said of alone.";
-        let alone = of("alone", None, None, "unclear: other programs used 94 % of the CPU");
+        let disturbed = (Some(NoRate::Disturbed), "unclear: other programs used 94 % of the CPU");
+        let alone = of("alone", None, None, disturbed);
         assert_eq!(sentence(std::slice::from_ref(&alone), &promise), nothing);
-        let late = of("late", None, None, "unclear: the time was over after 3 steps: a longer --budget");
+        let over = (Some(NoRate::TimeOver), "unclear: the time was over after 3 steps: a longer --budget");
+        let late = of("late", None, None, over);
         assert_eq!(sentence(&[late], &promise), "The time was over: nothing is said of late.");
-        let said = sentence(&[alone, of("no", None, Some(12), "")], &promise);
+        let said = sentence(&[alone, of("no", None, Some(12), (None, ""))], &promise);
         assert_eq!(said, format!("No target that was tried keeps p99 at most 1 ms at any of its rates. {nothing}"));
     }
 }

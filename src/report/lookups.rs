@@ -1,5 +1,6 @@
 //! What is told of a job that reads what a store was filled with.
 
+use crate::model::part::Part;
 use crate::model::record::Record;
 use crate::stats::sample::Sample;
 
@@ -30,7 +31,7 @@ impl Lookups {
         Some(Lookups {
             fill_s: median(|trial| Some(filled_s(trial))).unwrap_or(0.0),
             lookups_per_s: model.lookups as f64 / seconds.max(1e-9),
-            lookup_us: median(|trial| Some(trial.phase("run")?.metrics.waiting_s)).unwrap_or(0.0) * 1e6 / lookups,
+            lookup_us: median(|trial| Some(trial.phase(Part::Run)?.metrics.waiting_s)).unwrap_or(0.0) * 1e6 / lookups,
             found_share: model.found as f64 / lookups,
             entries: model.entries,
             read_bytes: read_bytes.map(|bytes| bytes as u64),
@@ -45,12 +46,12 @@ impl Lookups {
 }
 
 fn filled_s(trial: &Record) -> f64 {
-    trial.phases.iter().filter(|phase| phase.name == "load").map(|phase| phase.took_s).sum()
+    trial.phases.iter().filter(|phase| phase.part == Part::Load).map(|phase| phase.took_s).sum()
 }
 
 /// Of the process that the store is in. Our own is not that of a server that kvfair did not start.
 fn read_bytes(trial: &Record) -> Option<u64> {
-    let run = trial.phase("run")?;
+    let run = trial.phase(Part::Run)?;
     let of_client = Some(run.client).filter(|_| !trial.target.is_guest());
     run.server.or(of_client)?.bytes_read
 }

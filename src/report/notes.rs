@@ -9,6 +9,7 @@ use super::table::{width, wrap};
 use crate::model::agents::{AgentPhase, spread_s};
 use crate::model::network::in_words;
 use crate::model::op::readable;
+use crate::model::part::Part;
 use crate::model::record::{LOOKED_AT, NODES, Phase, Record, SLOTS_OF_NODES};
 use crate::model::units;
 use crate::stats::sample::Sample;
@@ -148,7 +149,7 @@ fn reconnects(records: &[Record], target: &str, wide: bool) -> Option<String> {
     let places = lost.iter().map(|(record, phase)| {
         let (points, swept) = asked(record);
         let at = at(&points, phase);
-        let what = if phase.name == "load" { "loading".to_string() } else { called(&phase.name).to_string() };
+        let what = if phase.part == Part::Load { "loading".to_string() } else { called(phase.part).to_string() };
         let step = if phase.point == 0 { String::new() } else { format!(" {}", with(swept, step(at, swept))) };
         format!("{} in block {}, {what}{step}", units::thousands(phase.metrics.reconnects), record.block)
     });

@@ -11,6 +11,7 @@ use super::times::merged;
 use super::warn::WarningInput;
 use crate::model::hist::{Packed, Times};
 use crate::model::load::{Load, Swept};
+use crate::model::part::Part;
 use crate::model::record::{Phase, Record};
 
 /// In per cent, as they are called, and what is left to all.
@@ -37,7 +38,7 @@ const MEDIAN: usize = 1;
 /// A plot a part of the job; nothing of jobs that are none of requests.
 pub fn chart(seen: &WarningInput<'_>) -> Result<Chart> {
     let mut chart = Chart::default();
-    for part in ["set", "get", "run"] {
+    for part in Part::OF_POINTS {
         let Some((plot, left_out)) = plot(seen, part)? else { continue };
         chart.notes.extend(left_out.map(|left_out| format!("{}: {left_out}", plot.title)));
         chart.plots.push(plot);
@@ -52,7 +53,7 @@ fn quickest(lines: &mut Vec<PlotLine>) -> Option<String> {
     first_lines(lines, "those with the lowest medians")
 }
 
-fn plot(seen: &WarningInput<'_>, part: &str) -> Result<Option<(Plot, Option<String>)>> {
+fn plot(seen: &WarningInput<'_>, part: Part) -> Result<Option<(Plot, Option<String>)>> {
     let kept = seen.points.iter().filter(|point| point.part == part && point.has_number() && !point.baseline);
     let kept = kept.filter(|point| point.rated.as_ref().is_none_or(|rated| rated.kept));
     let last = kept.clone().max_by_key(|point| point.step());
@@ -101,14 +102,14 @@ fn across(count: usize) -> PlotAxis {
 }
 
 /// All counted blocks of a target together.
-fn of_target(seen: &WarningInput<'_>, part: &str, target: &str, at: Option<u64>) -> Result<Times> {
+fn of_target(seen: &WarningInput<'_>, part: Part, target: &str, at: Option<u64>) -> Result<Times> {
     let counts = |record: &&Record| {
         record.target.label == target && record.took_s().is_some() && record.is_right() && !record.run.answers_only
     };
     let trials = seen.records.iter().filter(counts).filter(|record| seen.standings.counted.has(record));
     let phases = trials.flat_map(|record| record.measured().map(move |phase| (record, phase)));
     let of_part = phases.filter(|(record, phase)| {
-        phase.name == part && at.is_none_or(|at| step(record, phase) == Some(at)) && record.job.load.is_some()
+        phase.part == part && at.is_none_or(|at| step(record, phase) == Some(at)) && record.job.load.is_some()
     });
     merged(&of_part.collect::<Vec<_>>(), |phase| Some(histogram(phase)))
 }

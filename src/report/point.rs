@@ -8,6 +8,7 @@ use super::standing::Counted;
 use super::versus::Versus;
 use crate::model::disturbed::Disturbed;
 use crate::model::load::{At, Load, Swept};
+use crate::model::part::Part;
 use crate::model::record::{CutOff, Outcome, Phase, Record};
 use crate::model::units;
 
@@ -35,8 +36,8 @@ impl FromStr for Statistic {
 /// One target at one number of clients in one part: medians over blocks, but for what `statistic` says.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Point {
-    /// `set`, `get`, or `run` where both come mixed.
-    pub part: String,
+    /// `Run` where sets and gets come mixed.
+    pub part: Part,
     pub clients: u32,
     pub value_bytes: u32,
     /// Keys of a question.
@@ -91,7 +92,7 @@ pub struct Service {
 /// The phases of a trial that are points of a sweep, each with what it was asked.
 pub(super) fn measured(record: &Record) -> impl Iterator<Item = (&Phase, At, Swept)> {
     let (points, swept) = asked(record);
-    let phases = record.measured().filter(|phase| phase.name != "final_flush");
+    let phases = record.measured().filter(|phase| phase.part != Part::FinalFlush);
     phases.map(move |phase| (phase, at(&points, phase), swept))
 }
 
@@ -122,13 +123,13 @@ pub fn is_swept(records: &[Record], counted: &Counted) -> bool {
     let several = trials.peek().is_some_and(|trial| trial.job.load.is_some());
     let looked_at = trials.take(if several { usize::MAX } else { 1 });
     looked_at.flat_map(measured).any(|(phase, at, swept)| {
-        let this = (phase.name.as_str(), step(at, swept));
-        phase.name != "run" || phase.open.is_some() || *first.get_or_insert(this) != this
+        let this = (phase.part, step(at, swept));
+        phase.part != Part::Run || phase.open.is_some() || *first.get_or_insert(this) != this
     })
 }
 
 /// Which point of which target: sets come before gets, as they were asked.
-pub(super) type Key<'a> = (bool, &'a str, &'a str, u64);
+pub(super) type Key<'a> = (bool, Part, &'a str, u64);
 
 /// The phases of each point, of all trials that have points, and what each point was asked.
 pub(super) fn grouped<'a>(
@@ -138,7 +139,7 @@ pub(super) fn grouped<'a>(
     let (mut groups, mut steps) = (BTreeMap::<Key<'a>, Phases<'a>>::new(), BTreeMap::new());
     for record in trials(records, counted) {
         for (phase, at, swept) in measured(record) {
-            let key = (phase.name != "set", phase.name.as_str(), record.target.label.as_str(), step(at, swept));
+            let key = (phase.part != Part::Set, phase.part, record.target.label.as_str(), step(at, swept));
             steps.insert(key, (at, swept));
             groups.entry(key).or_default().push((record, phase));
         }
@@ -249,8 +250,8 @@ impl Point {
 }
 
 /// What one request of a part is called.
-pub(super) fn called(part: &str) -> &str {
-    if part == "run" { "request" } else { part }
+pub(super) fn called(part: Part) -> &'static str {
+    if part == Part::Run { "request" } else { part.name() }
 }
 
 /// What a table of points tells of each, and what it says above.

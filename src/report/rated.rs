@@ -117,7 +117,7 @@ pub fn remarks(points: &[Point]) -> Vec<String> {
     for point in points.iter().filter(|point| point.has_number()) {
         let Some(rated) = &point.rated else { continue };
         let rate = units::thousands(rated.rate);
-        let (target, part) = (&point.target, called(&point.part));
+        let (target, part) = (&point.target, called(point.part));
         match rated.late {
             Some(late) => remarks
                 .push(format!("{target} could not keep {rate} {part}s/s: {} late, ended", units::thousands(late))),

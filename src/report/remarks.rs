@@ -11,7 +11,7 @@ pub(super) const BUSY_SHARE: f64 = 0.9;
 pub(super) fn cut_off(points: &[Point]) -> Vec<String> {
     let each = points.iter().filter(|point| point.unclear.is_none()).filter_map(|point| {
         let CutOff { after_s, done_share } = point.cut_off?;
-        let (target, part, with) = (&point.target, called(&point.part), with(point.swept, point.step()));
+        let (target, part, with) = (&point.target, called(point.part), with(point.swept, point.step()));
         Some(format!("{target}, {part} {with}: > {after_s} s, {:.0} % done", done_share * 100.0))
     });
     each.collect()

@@ -222,13 +222,17 @@ impl<'a> Standing<'a> {
     /// What one costs of what the other costs, in words: "1.29x [1.23-1.34]"; where the noise allows to tell no more
     /// than the near end, "at least 36x".
     pub fn in_words(&self, one: &str, other: &str) -> Option<String> {
+        let ratio = self.pair(one, other)?.ratio;
+        Some(match self.near_end(one, other) {
+            Some(near_end) => versus::near_end(near_end, ratio.estimate < 1.0),
+            None => versus::versus(ratio.into()),
+        })
+    }
+
+    /// The end of the ratio's interval that is nearer to 1, where no more is told of it: on a noisy run.
+    pub fn near_end(&self, one: &str, other: &str) -> Option<f64> {
         let pair = self.pair(one, other)?;
-        let is_noisy = pair.bar.is_some_and(|bar| bar.is_noisy);
-        let near_end = pair.ratio.interval.near_end().filter(|_| is_noisy);
-        Some(near_end.map_or_else(
-            || versus::versus(pair.ratio.into()),
-            |near| versus::near_end(near, pair.ratio.estimate < 1.0),
-        ))
+        pair.ratio.interval.near_end().filter(|_| pair.bar.is_some_and(|bar| bar.is_noisy))
     }
 
     /// The run has an A/A control: differences may be claimed.

@@ -45,7 +45,7 @@ fn point((at, swept): (At, Swept), phases: &[(&Record, &Phase)], detail: bool) -
     let is_lag_limited = rated.as_ref().is_some_and(|rated| rated.is_lag_limited(phases));
     let (record, first) = phases[0];
     Ok(Some(Point {
-        part: first.name.clone(),
+        part: first.part,
         clients: first.clients,
         value_bytes: at.value_bytes,
         batch: at.batch,
@@ -114,7 +114,7 @@ pub fn sentence(points: &[Point]) -> String {
     }
     best.sort_by(|one, other| other.requests_per_s.total_cmp(&one.requests_per_s));
     let each: Vec<String> = best.iter().map(|point| most(point)).collect();
-    let per_second = format!("{}s per second: {}.", called(&first.part), each.join(", "));
+    let per_second = format!("{}s per second: {}.", called(first.part), each.join(", "));
     let most = match best.iter().map(|point| point.trials).max() {
         Some(1) => format!("Measured once, {per_second}"),
         _ => format!("Most {per_second}"),
@@ -140,11 +140,12 @@ fn most(point: &Point) -> String {
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
+    use crate::model::part::Part;
     use crate::model::record::CutOff;
 
     pub(in crate::report) fn point(target: &str, clients: u32, requests_per_s: f64) -> Point {
         Point {
-            part: "set".to_string(),
+            part: Part::Set,
             clients,
             value_bytes: 32,
             batch: 1,

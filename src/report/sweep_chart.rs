@@ -10,6 +10,7 @@ use super::point::{Point, called};
 use super::remarks::cut_off;
 use super::unclear;
 use crate::model::load::Swept;
+use crate::model::part::Part;
 use crate::model::units;
 
 /// What was swept over, as its axis is called.
@@ -75,7 +76,7 @@ pub fn chart(points: &[Point], rows: &[Row]) -> Result<Chart> {
     let named = rows.iter().filter(|row| row.status.has_numbers()).map(|row| (row.target.as_str(), row.baseline));
     let inks = Inks::of(named.chain(drawn.iter().map(|point| (point.target.as_str(), point.baseline))));
     let mut plots = Vec::new();
-    for part in ["set", "get", "run"] {
+    for part in Part::OF_POINTS {
         let of_part: Vec<&Point> = drawn.iter().copied().filter(|point| point.part == part).collect();
         if !of_part.is_empty() {
             plots.extend(measures.iter().map(|measure| plot(measure, &of_part, &inks)));
@@ -117,7 +118,7 @@ fn plot(measure: &Measure, points: &[&Point], inks: &Inks<'_>) -> Plot {
             .collect(),
     };
     Plot {
-        title: format!("{}{}", (measure.title)(called(&points[0].part)), up.scale()),
+        title: format!("{}{}", (measure.title)(called(points[0].part)), up.scale()),
         across: PlotAxis::ticked(
             swept(points),
             Axis::of_sweep(&places),

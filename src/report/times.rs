@@ -8,7 +8,7 @@ use crate::model::record::{Phase, Record};
 /// The times of one histogram of a trial's phase; an error names the trial.
 pub fn times(record: &Record, phase: &Phase, packed: &Packed) -> Result<Times> {
     packed.times().map_err(|why| {
-        let (target, block, name) = (&record.target.label, record.block, &phase.name);
+        let (target, block, name) = (&record.target.label, record.block, phase.part);
         anyhow!("the op times of {target} in block {block}, phase {name}, cannot be read: {why}")
     })
 }

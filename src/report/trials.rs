@@ -14,6 +14,7 @@ use super::standing::Counted;
 use super::table::TableLine;
 use super::times::times;
 use crate::model::load::Swept;
+use crate::model::part::Part;
 use crate::model::record::{CutOff, Phase, Record};
 
 /// What one trial came to, or one point of it.
@@ -76,7 +77,7 @@ pub enum Uncounted {
 /// A point of a sweep.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TrialPlace {
-    pub part: String,
+    pub part: Part,
     pub swept: Swept,
     pub step: u64,
 }
@@ -95,7 +96,7 @@ pub fn trials(records: &[Record], ahead: &[Record], is_swept: bool) -> Result<Ve
             continue;
         }
         for (phase, at, swept) in measured(record) {
-            let place = TrialPlace { part: phase.name.clone(), swept, step: step(at, swept) };
+            let place = TrialPlace { part: phase.part, swept, step: step(at, swept) };
             trials.push(point(record, phase, place, trial.clone())?);
         }
     }
@@ -177,7 +178,7 @@ pub const TRIALS: &[Column<Trial>] = &[
     shown("units", "size", count, |trial| value(trial.units)),
     shown("order", "order", plain, |trial| value(trial.order)),
     shown("rtt_us", "rtt us", plain, |trial| value(trial.rtt_us)),
-    shown("part", "part", plain, |trial| place(trial, |place| place.part.as_str().into())),
+    shown("part", "part", plain, |trial| place(trial, |place| place.part.name().into())),
     exported("swept", |trial| place(trial, |place| swept(place.swept).into())),
     // What is swept over stands above it.
     shown("step", "", count, |trial| place(trial, |place| place.step.into())),

@@ -51,7 +51,7 @@ pub(super) fn remarks(points: &[Point]) -> Vec<String> {
         names.sort_unstable();
         names.dedup();
         let here = match points.as_slice() {
-            [(point, _)] => format!(", {} {}", called(&point.part), with(point.swept, point.step())),
+            [(point, _)] => format!(", {} {}", called(point.part), with(point.swept, point.step())),
             all => format!(" at {} points", all.len()),
         };
         Some(format!("unclear: {what}; nothing is said of {}{here}", names.join(", ")))

@@ -48,6 +48,17 @@ pub fn in_words(records: &[Record]) -> String {
     format!("{level} ({})", parts.collect::<Vec<_>>().join("; "))
 }
 
+/// Whether the level of a store is claimed by its settings, and rests on no test that is enough.
+pub fn is_claimed(records: &[Record]) -> bool {
+    let mut stores = records.iter().filter(|record| !record.target.baseline).peekable();
+    let is_tested = |record: &Record| match &record.tried {
+        Some(ClaimStanding::Holds(ClaimBasis::Kills(kills))) => *kills >= TESTED_LEAST,
+        Some(ClaimStanding::Holds(_)) => true,
+        Some(ClaimStanding::Demoted(_) | ClaimStanding::Unknown(_)) | None => false,
+    };
+    stores.peek().is_none() || stores.any(|record| !is_tested(record))
+}
+
 /// The word, and what it rests on where that is a number of tries.
 fn standing(standing: Option<&ClaimStanding>) -> (&'static str, String) {
     match standing {

@@ -157,7 +157,7 @@ mod tests {
         assert_eq!(cut(5).as_deref(), Some("the durability levels: block 2 has 1 of 2 trials"));
         let mut no_time = whole[..4].to_vec();
         for record in &mut no_time[2..] {
-            record.outcome = Outcome::LeftOut { reason: "the time of the run was over before its turn".to_string() };
+            record.outcome = Outcome::left_out("the time of the run was over before its turn");
         }
         assert_eq!(cut_off(&no_time), None);
     }

@@ -11,6 +11,7 @@ use crate::harness::plan::Plan;
 use crate::harness::signals::Interrupt;
 use crate::harness::trial::Bench;
 use crate::model::effort::Blocks;
+use crate::model::part::Part;
 use crate::model::record::{Outcome, Phase, Record};
 
 /// Sets the plan's rates to these hundredths of what its slowest target can do: the lesser of its parts, all clients
@@ -62,6 +63,6 @@ pub fn at_most(record: &Record) -> Option<f64> {
     if record.outcome != Outcome::Finished || !record.is_right() {
         return None;
     }
-    let parts = record.phases.iter().filter(|phase| !matches!(phase.name.as_str(), "load" | "final_flush"));
+    let parts = record.phases.iter().filter(|phase| !matches!(phase.part, Part::Load | Part::FinalFlush));
     parts.map(Phase::units_per_s).min_by(f64::total_cmp)
 }

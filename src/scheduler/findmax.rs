@@ -15,7 +15,7 @@ use crate::harness::trial::Bench;
 use crate::model::disturbed::Disturbed;
 use crate::model::effort::Blocks;
 use crate::model::hist::Times;
-use crate::model::promise::{CONFIRMATIONS, Found, Judged, OVER, Promise};
+use crate::model::promise::{CONFIRMATIONS, Found, Judged, NoRate, Promise};
 use crate::model::record::{Open, Outcome, Phase, Record};
 use crate::model::units;
 use crate::stats::sample::rank_bounds;
@@ -84,18 +84,22 @@ fn of_target(
     interrupt: &Interrupt,
     tell: &mut dyn FnMut(&Record, &str) -> Result<()>,
 ) -> Result<Option<Found>> {
-    let unclear = |reason| Found { unclear: true, reason, ..Found::default() };
+    let disturbed = |what: &dyn fmt::Display| Found {
+        unclear: Some(NoRate::Disturbed),
+        reason: format!("unclear: {what}"),
+        ..Found::default()
+    };
     if plan.is_over() {
-        return Ok(Some(unclear(over(0))));
+        return Ok(Some(over(0)));
     }
     let mut noisy = |record: &Record, what: &Disturbed| tell(record, &format!("discarded: {what}"));
     let Some(first) = in_closed_loop(plan, search, scratch, interrupt, &mut noisy)? else { return Ok(None) };
     if let Some(what) = first.disturbed {
-        return Ok(Some(unclear(format!("unclear: {what}"))));
+        return Ok(Some(disturbed(&what)));
     }
     let closed_per_s = match closed::at_most(&first.record) {
         Some(closed_per_s) => closed_per_s,
-        None if plan.is_over() => return Ok(Some(unclear(over(0)))),
+        None if plan.is_over() => return Ok(Some(over(0))),
         None => {
             tell(&first.record, "failed")?;
             return Ok(Some(Found { reason: why(&first.record), ..Found::default() }));
@@ -112,9 +116,9 @@ fn of_target(
             Found { rate, fails_at, response_ns, ..Found::default() }
         }
         Err(_) if interrupt.is_set() => bail!(INTERRUPTED),
-        Err(_) if plan.is_over() => unclear(over(steps)),
+        Err(_) if plan.is_over() => over(steps),
         Err(error) => match error.downcast::<Unclear>() {
-            Ok(disturbed) => unclear(format!("unclear: {}", disturbed.what)),
+            Ok(unclear) => disturbed(&unclear.what),
             Err(error) => Found { reason: error.downcast::<Failed>()?.0, ..Found::default() },
         },
     };
@@ -155,10 +159,13 @@ fn more_requests(per_s: f64, step_s: u32, usual: u64) -> Option<u64> {
     (is_short && units > STEP_REQUESTS).then_some(units)
 }
 
-/// Why a target has no rate whose search was ended by the time.
-fn over(steps: u32) -> String {
-    format!("{OVER} after {steps} steps\nhint: a longer --budget, or a shorter --step")
+/// Of a target whose search was ended by the time.
+fn over(steps: u32) -> Found {
+    let reason = format!("unclear: {TIME_OVER} after {steps} steps\nhint: a longer --budget, or a shorter --step");
+    Found { unclear: Some(NoRate::TimeOver), reason, ..Found::default() }
 }
+
+const TIME_OVER: &str = "the time was over";
 
 type Judge<'a> = &'a mut dyn FnMut(u64, bool) -> Result<Judged>;
 
@@ -252,7 +259,7 @@ struct Steps<'a> {
 impl Steps<'_> {
     fn judge(&mut self, rate: u64, longer: bool) -> Result<Judged> {
         if self.plan.is_over() {
-            bail!(OVER);
+            bail!(TIME_OVER);
         }
         self.count += 1;
         let step_s = self.search.step_s * if longer { LONGER } else { 1 };
@@ -273,7 +280,7 @@ impl Steps<'_> {
         }
         // It was cut off.
         if record.outcome != Outcome::Finished && self.plan.is_over() {
-            bail!(OVER);
+            bail!(TIME_OVER);
         }
         if record.outcome != Outcome::Finished || !record.is_right() {
             (self.tell)(&record, "failed")?;
@@ -303,7 +310,7 @@ impl Steps<'_> {
 fn why(record: &Record) -> String {
     match &record.outcome {
         Outcome::Refused { reason } | Outcome::Failed { reason } | Outcome::Missing { reason, .. } => reason.clone(),
-        Outcome::LeftOut { reason } => reason.clone(),
+        Outcome::LeftOut { reason, .. } => reason.clone(),
         Outcome::TimedOut { after_s, .. } => format!("cut off after {after_s} s"),
         Outcome::Finished => "its answers were wrong".to_string(),
     }

@@ -12,6 +12,7 @@ use crate::harness::timing::Timer;
 use crate::harness::trial::Bench;
 use crate::model::load::Load;
 use crate::model::noise::{Gate, Noise, Yardstick};
+use crate::model::part::Part;
 use crate::model::record::{Outcome, Record};
 use crate::stats::paired::LEAST_BLOCKS;
 
@@ -85,76 +86,110 @@ impl std::fmt::Display for NoTime {
 
 impl std::error::Error for NoTime {}
 
-/// Runs the plan's first target for at most `budget`: a pilot of each kind as block 0, then repetitions as blocks from
-/// 1 on. A kind that fails is not run again. `tell` hears of every trial; an error is the caller's, an interruption, or
-/// [`NoTime`] once the pilots show it.
-pub fn run(
-    plan: &Plan,
-    budget: Duration,
-    scratch: &Path,
-    interrupt: &Interrupt,
-    tell: &mut dyn FnMut(&Record) -> Result<()>,
-) -> Result<()> {
-    let timer = Timer::start();
-    let load = plan.job.load.clone().ok_or_else(|| anyhow!("the job {} has no requests", plan.job.name))?;
-    let mut trial = |kind: &Kind, requests, block, position| {
-        let began = Timer::start();
-        let timeout = timer.left_of(budget).max(Duration::from_secs(1));
-        let mut this = Plan { timeout, clients: kind.load.clients.iter().copied().max().unwrap_or(1), ..plan.clone() };
-        this.job.load = Some(kind.load.clone());
-        this.job.units = Some(requests);
-        let bench = Bench::set_up(&this, scratch, interrupt)?;
-        let record = bench.trial(&this.chosen[0], block, position, &mut |_| {}).map_err(|_| anyhow!(INTERRUPTED))?;
-        tell(&record)?;
-        Ok::<_, anyhow::Error>((record, began.elapsed()))
-    };
-    let mut known = Vec::new();
-    for (position, kind) in (1..).zip(kinds(&load)) {
-        if timer.left_of(budget).is_zero() {
-            // The others take as long as those so far, and all as long again for each repetition.
-            let pilots = timer.elapsed() / (position - 1).max(1) * KINDS;
-            enough(plan, budget, pilots * (1 + LEAST as u32))?;
+/// What the pilots of a target showed, and how much of its budget they took.
+pub struct Piloted {
+    known: Vec<Known>,
+    took: Duration,
+}
+
+/// One target's trials, one after another.
+pub struct Trials<'a> {
+    /// Its first target is the one.
+    pub plan: &'a Plan,
+    /// The time for pilots and repetitions together.
+    pub budget: Duration,
+    pub scratch: &'a Path,
+    pub interrupt: &'a Interrupt,
+}
+
+/// Hears of every trial. An error ends the run.
+pub type Tell<'a> = dyn FnMut(&Record) -> Result<()> + 'a;
+
+impl Trials<'_> {
+    /// A pilot of each kind, as block 0. A kind that fails is not run again; a target that is missing has no kinds. An
+    /// error is `tell`'s, an interruption, or [`NoTime`] where the budget has no time for enough repetitions.
+    pub fn pilots(&self, tell: &mut Tell<'_>) -> Result<Piloted> {
+        let Trials { plan, budget, .. } = *self;
+        let timer = Timer::start();
+        let load = plan.job.load.as_ref().ok_or_else(|| anyhow!("the job {} has no requests", plan.job.name))?;
+        let mut known = Vec::new();
+        for (position, kind) in (1..).zip(kinds(load)) {
+            if timer.left_of(budget).is_zero() {
+                // The others take as long as those so far, and all as long again for each repetition.
+                let pilots = timer.elapsed() / (position - 1).max(1) * KINDS;
+                enough(plan, budget, pilots * (1 + LEAST as u32))?;
+            }
+            let left = || timer.left_of(budget);
+            let (mut record, took) = self.trial(&kind, kind.pilot, (0, position), left(), tell)?;
+            if matches!(record.outcome, Outcome::Missing { .. }) {
+                return Ok(Piloted { known: Vec::new(), took: timer.elapsed() });
+            }
+            let mut request_s = asking_s(&record) / kind.pilot as f64;
+            // What so few requests take is mostly the beginning of threads and connections.
+            let more = scaled(SECOND * kind.share * budget.as_secs_f64() / request_s);
+            let is_early = left() > budget.mul_f64(1.0 - SECOND_UNTIL);
+            if is_good(&record) && is_early && more > 2 * kind.pilot {
+                let longer;
+                (record, longer) = self.trial(&kind, more, (0, position), left(), tell)?;
+                request_s =
+                    longer.saturating_sub(took).as_secs_f64().max(asking_s(&record)) / (more - kind.pilot) as f64;
+            }
+            if is_good(&record) {
+                let fixed_s = (took.as_secs_f64() - request_s * kind.pilot as f64).max(0.0);
+                let (requests, noise) = (kind.pilot, vec![record.noise]);
+                known.push(Known { kind, requests, fixed_s, request_s, longest: took, noise, trials: 0 });
+            }
         }
-        let (mut record, took) = trial(&kind, kind.pilot, 0, position)?;
-        if matches!(record.outcome, Outcome::Missing { .. }) {
-            return Ok(());
-        }
-        let mut request_s = asking_s(&record) / kind.pilot as f64;
-        // What so few requests take is mostly the beginning of threads and connections.
-        let more = scaled(SECOND * kind.share * budget.as_secs_f64() / request_s);
-        let is_early = timer.left_of(budget) > budget.mul_f64(1.0 - SECOND_UNTIL);
-        if is_good(&record) && is_early && more > 2 * kind.pilot {
-            let longer;
-            (record, longer) = trial(&kind, more, 0, position)?;
-            request_s = longer.saturating_sub(took).as_secs_f64().max(asking_s(&record)) / (more - kind.pilot) as f64;
-        }
-        if is_good(&record) {
-            let fixed_s = (took.as_secs_f64() - request_s * kind.pilot as f64).max(0.0);
-            let (requests, noise) = (kind.pilot, vec![record.noise]);
-            known.push(Known { kind, requests, fixed_s, request_s, longest: took, noise, trials: 0 });
-        }
+        let repetition: Duration = known.iter().map(|known: &Known| known.longest).sum();
+        enough(plan, budget, timer.elapsed() + repetition * LEAST as u32)?;
+        Ok(Piloted { known, took: timer.elapsed() })
     }
-    let repetition: Duration = known.iter().map(|known: &Known| known.longest).sum();
-    enough(plan, budget, timer.elapsed() + repetition * LEAST as u32)?;
-    size(&mut known, timer.left_of(budget));
-    for block in 1.. {
-        let order = plan.order(block, known.len());
-        let wanted: Vec<usize> = order.into_iter().filter(|&place| is_wanted(&known, place)).collect();
-        if wanted.is_empty() {
-            return Ok(());
-        }
-        for (position, place) in (1..).zip(wanted) {
-            let this = &mut known[place];
-            if timer.left_of(budget) < this.longest.mul_f64(SPARE) {
+
+    /// Repetitions of all kinds in random order, as blocks from 1 on, until there are enough or the budget is over.
+    pub fn repetitions(&self, Piloted { mut known, took }: Piloted, tell: &mut Tell<'_>) -> Result<()> {
+        let timer = Timer::start();
+        let left = || timer.left_of(self.budget.saturating_sub(took));
+        size(&mut known, left());
+        for block in 1.. {
+            let order = self.plan.order(block, known.len());
+            let wanted: Vec<usize> = order.into_iter().filter(|&place| is_wanted(&known, place)).collect();
+            if wanted.is_empty() {
                 return Ok(());
             }
-            let (record, took) = trial(&this.kind, this.requests, block, position)?;
-            this.longest = this.longest.max(took);
-            this.noise.push(record.noise);
-            this.trials += if is_good(&record) { 1 } else { TRIALS_MAX };
+            for (position, place) in (1..).zip(wanted) {
+                let this = &mut known[place];
+                if left() < this.longest.mul_f64(SPARE) {
+                    return Ok(());
+                }
+                let (record, took) = self.trial(&this.kind, this.requests, (block, position), left(), tell)?;
+                this.longest = this.longest.max(took);
+                this.noise.push(record.noise);
+                this.trials += if is_good(&record) { 1 } else { TRIALS_MAX };
+            }
         }
+        Ok(())
     }
-    Ok(())
+
+    /// One trial at a block and a position in it, and how long it took with its start and its end.
+    fn trial(
+        &self,
+        kind: &Kind,
+        requests: u64,
+        (block, position): (u32, u32),
+        left: Duration,
+        tell: &mut Tell<'_>,
+    ) -> Result<(Record, Duration)> {
+        let began = Timer::start();
+        let timeout = left.max(Duration::from_secs(1));
+        let clients = kind.load.clients.iter().copied().max().unwrap_or(1);
+        let mut this = Plan { timeout, clients, ..self.plan.clone() };
+        this.job.load = Some(kind.load.clone());
+        this.job.units = Some(requests);
+        let bench = Bench::set_up(&this, self.scratch, self.interrupt)?;
+        let record = bench.trial(&this.chosen[0], block, position, &mut |_| {}).map_err(|_| anyhow!(INTERRUPTED))?;
+        tell(&record)?;
+        Ok((record, began.elapsed()))
+    }
 }
 
 /// Refuses a budget that is less than what is needed.
@@ -168,7 +203,7 @@ fn enough(plan: &Plan, budget: Duration, needed: Duration) -> Result<()> {
 
 /// How long the requests of a trial took: neither loading nor the final flush.
 fn asking_s(record: &Record) -> f64 {
-    let asking = record.measured().filter(|phase| phase.name != "final_flush");
+    let asking = record.measured().filter(|phase| phase.part != Part::FinalFlush);
     asking.map(|phase| phase.took_s).sum::<f64>().max(1e-6)
 }
 

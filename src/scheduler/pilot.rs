@@ -15,6 +15,7 @@ use crate::harness::signals::{INTERRUPTED, Interrupt};
 use crate::harness::timing::Timer;
 use crate::harness::trial::Bench;
 use crate::model::effort::Blocks;
+use crate::model::part::Part;
 use crate::model::record::{Outcome, Record};
 use crate::model::shell;
 use crate::model::trial::{Data, Seeds};
@@ -217,7 +218,7 @@ fn leave_out(plan: &mut Plan, slow: &[(String, &'static str)], only_quick: bool,
             }
             false => format!("{took}, too slow for the time of this run: give it a longer --budget"),
         };
-        (chosen, why)
+        (chosen, Outcome::left_out(why))
     }));
 }
 
@@ -361,7 +362,8 @@ fn block_cost(
 fn tried(small: &Plan, place: usize, record: &Record, took_s: f64) -> Piloted {
     // Records are as many however many requests there are.
     let is_filled = small.job.load.is_none();
-    let filled_s = || record.phases.iter().filter(|phase| phase.name == "load").map(|phase| phase.took_s).sum::<f64>();
+    let filled_s =
+        || record.phases.iter().filter(|phase| phase.part == Part::Load).map(|phase| phase.took_s).sum::<f64>();
     let measured_s = match record.outcome {
         Outcome::Finished => record.took_s().unwrap_or(0.0),
         Outcome::TimedOut { after_s, done_share } => after_s / done_share.max(0.01),

@@ -200,7 +200,7 @@ fn unmeasured(mut record: Record) -> Record {
     if matches!(record.outcome, Outcome::TimedOut { .. } | Outcome::Failed { .. })
         && !matches!(record.verdict, Verdict::Wrong { .. })
     {
-        record.outcome = Outcome::LeftOut { reason: "the time of the run was over before it was measured".to_string() };
+        record.outcome = Outcome::left_out("the time of the run was over before it was measured");
     }
     record
 }

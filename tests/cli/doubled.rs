@@ -6,6 +6,7 @@ use std::process::Stdio;
 
 use kvfair::harness::task::{Event, Task, TrialStep, TrialTask};
 use kvfair::model::load::Load;
+use kvfair::model::part::Part;
 use kvfair::model::record::{Phase, Record, Verdict};
 use kvfair::model::trial::{Data, JobSettings, Transport, Verify};
 use kvfair::report::sweep;
@@ -86,7 +87,7 @@ fn the_most_clients_ask_once_more_with_twice_the_threads_and_all_is_right() {
     let (desk, server) = (Desk::new(), common::start("redis", Transport::Unix));
     let (phases, verdict) = carried_out(&desk, trial(server.launch.clone()));
     let told: Vec<(&str, u32, bool)> =
-        phases.iter().map(|phase| (phase.name.as_str(), phase.clients, phase.doubled)).collect();
+        phases.iter().map(|phase| (phase.part.name(), phase.clients, phase.doubled)).collect();
     let expected = [
         ("load", 1, false),
         ("set", 2, false),
@@ -116,7 +117,7 @@ fn what_twice_the_threads_reached_limits_its_point_and_is_no_number_of_it() {
     let plain = sweep::points(std::slice::from_ref(&record), false).unwrap();
     let with = |times: f64| {
         let mut record = record.clone();
-        let phase = record.phases.iter().find(|phase| (phase.name.as_str(), phase.clients) == ("get", 9)).unwrap();
+        let phase = record.phases.iter().find(|phase| (phase.part, phase.clients) == (Part::Get, 9)).unwrap();
         let doubled = Phase { doubled: true, took_s: phase.took_s / times, ..phase.clone() };
         record.phases.push(doubled);
         assert_eq!(record.took_s().map(f64::to_bits), self::took_s(&record).map(f64::to_bits), "it counts for nothing");
@@ -124,7 +125,7 @@ fn what_twice_the_threads_reached_limits_its_point_and_is_no_number_of_it() {
     };
     for (times, limited) in [(1.2, true), (1.03, false), (0.7, false)] {
         for (point, plain) in with(times).iter().zip(&plain) {
-            let is_it = (point.part.as_str(), point.clients) == ("get", 9);
+            let is_it = (point.part, point.clients) == (Part::Get, 9);
             assert_eq!(point.requests_per_s, plain.requests_per_s);
             assert_eq!(point.client_limited, plain.client_limited || (is_it && limited), "{point:?}");
             assert_eq!(point.doubled_rise.map(|rise| (rise * 100.0).round() / 100.0), is_it.then_some(times));
@@ -134,6 +135,6 @@ fn what_twice_the_threads_reached_limits_its_point_and_is_no_number_of_it() {
 
 /// Of all phases that are no doubled one.
 fn took_s(record: &Record) -> Option<f64> {
-    let counted = record.phases.iter().filter(|phase| phase.name != "load" && !phase.doubled);
+    let counted = record.phases.iter().filter(|phase| phase.part != Part::Load && !phase.doubled);
     Some(counted.map(|phase| phase.took_s).sum())
 }

@@ -93,7 +93,7 @@ fn in_records(desk: &Desk, results: &str) -> BTreeMap<String, Times> {
             if times.count() == 0 {
                 continue;
             }
-            let name = format!("{}.{}.{}", record.target.label, phase.name, phase.clients);
+            let name = format!("{}.{}.{}", record.target.label, phase.part, phase.clients);
             all.entry(name).or_default().merge(&times);
         }
     }

@@ -102,6 +102,11 @@ fn a_budget_that_tells_nothing_is_refused_with_one_that_would() {
     let said = desk.run(&["growth", "lmdb", "--budget", "200ms"]);
     said.exits(2).complains("the budget has no time for 4 repetitions").complains("hint: --budget ");
     assert_eq!(said.out, "", "nothing is told of pilots");
+    // A request of each pilot of the second one takes 7 s: nothing of the first one is measured.
+    let said = desk.run(&["growth", "lmdb", "faulty?fault=late&after=5&name=slow", "--budget", "30s"]);
+    said.exits(2).complains("slow: the budget has no time for 4 repetitions").complains("hint: --budget ");
+    assert_eq!(said.out, "", "nothing is told of pilots");
+    assert!(desk.records().iter().all(|record| record["block"] == 0), "only pilots were run");
     let advise = desk.run(&["advise", "fans", "redis", "--levers", "via", "--budget", "1s"]);
     advise.exits(2).complains("--budget: 1 s have no time for 4 blocks of one lever: a trial takes ");
     assert!(advise.err.contains("0s would do") && advise.out.is_empty(), "{}{}", advise.out, advise.err);

@@ -3,6 +3,7 @@
 
 use kvfair::harness::gates;
 use kvfair::model::noise::{Gate, Noise, Yardstick};
+use kvfair::model::part::Part;
 use kvfair::model::record::Record;
 use kvfair::model::trial::Transport;
 use serde_json::Value;
@@ -22,7 +23,7 @@ fn threads_that_are_more_than_the_processors_are_not_asked_why_they_wait() {
     let clients = (4 * std::thread::available_parallelism().map_or(1, usize::from)).to_string();
     desk.run(&["run", "ngrams", "--blocks", "1", "--messages", "3000", "--clients", &clients, "ram"]).exits(0);
     let record = record(&desk, "ram");
-    assert!(record.phase("run").expect("it ran").client.run_delay_s > Some(0.0), "{:?}", record.noise);
+    assert!(record.phase(Part::Run).expect("it ran").client.run_delay_s > Some(0.0), "{:?}", record.noise);
     // The final flush is one thread's work, and too little of the trial to speak for it.
     assert_eq!(record.noise.client_delay_share, None, "{:?}", record.noise);
 }

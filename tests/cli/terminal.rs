@@ -87,7 +87,7 @@ fn what_is_under_way_is_named_in_words() {
     assert!(!all.contains("until intervals are narrow"), "so many blocks were asked for: {all}");
     // Blocks of a run that has done its least go on until intervals are narrow, and the time that they have is told.
     // A server over a socket is never that even after six blocks.
-    let all = shown(&desk, 100, "run fans ram redis+unix --profiles 40 --effort normal --budget 30s");
+    let all = shown(&desk, 100, "run fans ram redis+unix --profiles 40 --effort normal --budget 90s");
     assert!(all.contains(", until intervals are narrow, at most "), "{all}");
     assert!(!all.contains("about 0 seconds left") && !all.contains("at most 0 seconds"), "{all}");
 }

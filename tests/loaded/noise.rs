@@ -1,6 +1,7 @@
 //! Others at work while a trial runs: they are seen, and the trial is discarded.
 
 use kvfair::model::noise::{Gate, Sign, Yardstick};
+use kvfair::model::part::Part;
 use kvfair::model::record::Record;
 
 use crate::common::desk::Desk;
@@ -31,7 +32,7 @@ fn strangers_at_work_are_seen_and_make_trials_void() {
         };
         assert!(reasons.iter().any(|reason| reason.sign == Sign::Foreign), "{target}: {reasons:?}");
         assert!(noise.processor_probe_ns > Some(0) && noise.disk_sync_ns.is_none(), "{target}: {noise:?}");
-        let run = record.phase("run").expect("it ran");
+        let run = record.phase(Part::Run).expect("it ran");
         assert!(noise.seen_s >= run.took_s, "{target}: {noise:?} of {} s", run.took_s);
         // The client's thread has ended with the phase, and what it waited is known all the same.
         assert!(run.client.run_delay_s > Some(0.05 * run.took_s), "{target}: {:?} of {} s", run.client, run.took_s);

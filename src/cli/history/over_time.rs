@@ -108,7 +108,8 @@ fn told(report: &HistoryReport, look: &Look) -> Result<String> {
             let grids = history::tables(report).into_iter();
             let tables =
                 grids.map(|grid| format!("{}\n\n{}", export::escaped(&grid.title), export::markdown(&grid.lines)));
-            let parts: Vec<String> = tables.chain([export::listed(&history::notes(report))]).collect();
+            let notes: Vec<String> = history::notes(report).iter().map(|note| note.words().to_string()).collect();
+            let parts: Vec<String> = tables.chain([export::listed(&notes)]).collect();
             export::page(&history::heading(report), &parts)
         }
         _ => history::text(report),

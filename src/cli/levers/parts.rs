@@ -44,8 +44,8 @@ impl LeverSession<'_> {
         }
         benches.iter_mut().for_each(|bench| bench.preflight = self.preflight.clone());
         let mut screen = Screen::new(plan.blocks, plan.chosen.len() * plans.len(), units, plan.end);
-        for (chosen, reason) in &plan.left_out {
-            let record = benches[0].left_out(chosen, reason);
+        for (chosen, outcome) in &plan.left_out {
+            let record = benches[0].left_out(chosen, outcome.clone());
             screen.note(&record);
             self.results.save(&record)?;
         }

@@ -62,7 +62,7 @@ pub fn sum(phases: Vec<Phase>) -> Result<Phase, String> {
             (one, other) => one.or(other),
         };
         all = Phase {
-            name: phase.name,
+            part: phase.part,
             point: phase.point,
             clients: all.clients + phase.clients,
             threads: all.threads + phase.threads,
@@ -124,6 +124,7 @@ mod tests {
     use crate::model::agents::AgentShare;
     use crate::model::hist::Times;
     use crate::model::metrics::Metrics;
+    use crate::model::part::Part;
 
     #[test]
     fn processes_are_added_up_and_the_last_one_ends_the_phase() {
@@ -131,7 +132,7 @@ mod tests {
             let mut times = Times::default();
             (0..units).for_each(|unit| times.record(100 + unit));
             Phase {
-                name: "run".to_string(),
+                part: Part::Run,
                 clients: 1,
                 threads: 1,
                 took_s,
@@ -143,7 +144,7 @@ mod tests {
             }
         };
         let all = sum(vec![phase(30, 1.5, &[20, 10]), phase(40, 0.5, &[40])]).expect("its times are whole");
-        assert_eq!((all.name.as_str(), all.clients, all.threads, all.took_s), ("run", 2, 2, 1.5));
+        assert_eq!((all.part, all.clients, all.threads, all.took_s), (Part::Run, 2, 2, 1.5));
         assert_eq!((all.metrics.units, all.metrics.ops, all.units_by_second), (70, 140, vec![60, 10]));
         assert_eq!(all.times_ns.times().expect("its times").count(), 70);
     }

@@ -66,7 +66,7 @@ pub fn check(
         (Some(came), Reached::Failed { reason }) => *reason = format!("{reason}; {came}"),
         (Some(came), _) => {
             let sent = "delete of every key of ours".to_string();
-            checked.note("taking back what was written", ProbeWrong { sent, came, cause: None, step: None });
+            checked.note("taking back what was written", ProbeWrong { sent, came, ..ProbeWrong::default() });
         }
         (None, _) => {}
     }
@@ -194,7 +194,7 @@ fn attend(chosen: &Chosen, task: &ProbeTask, interrupt: &Interrupt, checked: &mu
     if let Some(CutOff { came, by_store }) = cut_off {
         let sent = prober::last_asked(&task.directory);
         match by_store && !checked.version.is_empty() {
-            true => checked.note(&probe, ProbeWrong { sent, came, cause: None, step: None }),
+            true => checked.note(&probe, ProbeWrong { sent, came, ..ProbeWrong::default() }),
             false => checked.reached = Reached::Failed { reason: format!("{probe}: sent {sent}; {came}") },
         }
     }
@@ -218,7 +218,7 @@ fn hear(told: Event, probe: &mut String, checked: &mut Checked) {
             checked.version = format!("{product}{}", facts.version);
             checked.client_library = facts.client_library;
         }
-        Event::Begins(name) => *probe = name,
+        Event::Probe(name) => *probe = name,
         Event::Limit(words) => checked.limits.push(words),
         Event::Failed(reason) => checked.reached = Reached::Failed { reason },
         Event::Probed(ProbeEnd::Right) => checked.probes += 1,

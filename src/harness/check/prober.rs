@@ -97,7 +97,7 @@ fn carry_out(task: &ProbeTask, adapter: &Adapter) -> Result<(), String> {
         leave(&around.on(store.as_ref()));
         return Ok(());
     }
-    tell(&Event::Begins(reopened::NAME.to_string()));
+    tell(&Event::Probe(reopened::NAME.to_string()));
     let written = reopened::write(&around.on(store.as_ref()));
     drop(store);
     let store = open(task, adapter, launch.clients)?;
@@ -179,7 +179,7 @@ fn must_take_writes(ground: &ProbeContext<'_>, journal: &Path) -> Result<(), Str
 fn probe_all(probes: &[Probe], ground: &ProbeContext<'_>) -> Result<bool, String> {
     let mut gone = 0;
     for probe in probes {
-        tell(&Event::Begins(probe.name.to_string()));
+        tell(&Event::Probe(probe.name.to_string()));
         let begun = ProbeSession::begin(ground, probe.keys);
         gone = if begun.is_err() { gone + 1 } else { 0 };
         let probed = begun.and_then(|mut talk| (probe.ask)(&mut talk).and_then(|()| talk.flush()));

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use super::journal::Journal;
 use super::messages;
 use super::proxy::Through;
-use crate::model::check::ProbeWrong;
+use crate::model::check::{ProbeWrong, WrongKind};
 use crate::model::op::{Fault, Op, Reply, is_unknown_command};
 use crate::stores::{Session, Store};
 
@@ -194,7 +194,7 @@ impl<'g> ProbeSession<'g> {
             return Ok(());
         }
         let (came, cause) = (messages::instead(&found, &expected), messages::cause(&found, &expected));
-        Err(Stop::Wrong(ProbeWrong { sent: sent(&changed, &op), came, cause, step: None }))
+        Err(Stop::Wrong(ProbeWrong { sent: sent(&changed, &op), came, cause, ..ProbeWrong::default() }))
     }
 
     /// What a probe needs before it can ask what it is for: where this fails, it is the op that is to blame.
@@ -251,7 +251,7 @@ impl<'g> ProbeSession<'g> {
 }
 
 pub fn wrong(sent: String, came: String) -> Stop {
-    Stop::Wrong(ProbeWrong { sent, came, cause: None, step: None })
+    Stop::Wrong(ProbeWrong { sent, came, ..ProbeWrong::default() })
 }
 
 /// An error has one cause, however many probes meet it; a time that was over has another each time.
@@ -262,12 +262,13 @@ pub fn failed(sent: String, fault: &Fault) -> Stop {
         Fault::Refused(words) | Fault::Unsupported(words) => words,
         Fault::Lost(_) | Fault::Garbled(_) => &came,
     };
-    Stop::Wrong(ProbeWrong { sent, cause: (!is_late).then(|| words.clone()), came: came.clone(), step: None })
+    let kind = if matches!(fault, Fault::Garbled(_)) { WrongKind::Garbled } else { WrongKind::Answer };
+    Stop::Wrong(ProbeWrong { kind, sent, cause: (!is_late).then(|| words.clone()), came: came.clone(), step: None })
 }
 
 /// The same, of words that a store refused by.
 pub fn refused(sent: String, words: String) -> Stop {
-    Stop::Wrong(ProbeWrong { sent, cause: Some(words.clone()), came: words, step: None })
+    Stop::Wrong(ProbeWrong { sent, cause: Some(words.clone()), came: words, ..ProbeWrong::default() })
 }
 
 /// The change before a question about one key belongs to what was sent.

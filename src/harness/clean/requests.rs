@@ -81,7 +81,7 @@ impl Written {
         let Load { keys, records, .. } = self.asked.load;
         let mut inserts = HashMap::new();
         for index in 0..at.clients {
-            let own = turns::Part { reading, writing, keys, records, of: at.clients, index };
+            let own = turns::ClientRole { reading, writing, keys, records, of: at.clients, index };
             let mut questions = self.asked.questions(part, *at, index);
             let sets = (0..self.most(part, *at, index)).filter(|_| questions.draw().set);
             inserts.extend((0..).zip(sets).map(|(nth, number)| (own.inserted(nth), version(at.number, index, number))));

@@ -95,8 +95,8 @@ impl Window {
     }
 
     /// A phase is about to begin. `known` is how programs were seen last: who has not run since is not read again.
-    pub fn begins(&mut self, phase: &str, known: Option<&Programs>) {
-        let opens = self.opened.is_none() && phase != "load";
+    pub fn begins(&mut self, phase: Part, known: Option<&Programs>) {
+        let opens = self.opened.is_none() && phase != Part::Load;
         let known = self.opened.as_ref().or(known);
         let programs = (opens || self.is_apart(phase)).then(|| programs::look(&self.roots, known)).flatten();
         if opens {
@@ -109,8 +109,8 @@ impl Window {
     }
 
     /// It is judged by itself: a point, or what is asked once all is built.
-    fn is_apart(&self, phase: &str) -> bool {
-        phase == Part::Ask.name() || (self.has_points && phase != "load" && phase != "final_flush")
+    fn is_apart(&self, phase: Part) -> bool {
+        phase == Part::Ask || (self.has_points && phase != Part::Load && phase != Part::FinalFlush)
     }
 
     /// The one who looks slept so much longer than it was to.
@@ -121,7 +121,7 @@ impl Window {
     }
 
     /// It has ended, and of the trial's own threads these with it.
-    pub fn ended(&mut self, phase: &str, left: Waits) -> PhaseNoise {
+    pub fn ended(&mut self, phase: Part, left: Waits) -> PhaseNoise {
         let Some(Before { began, client, server, proxy, programs }) = self.before.take() else {
             return PhaseNoise::default();
         };
@@ -134,7 +134,7 @@ impl Window {
         let proxy = waited(proxy, self.proxy.and_then(|proxy| queue::waits(&[proxy])));
         let busy = |waited: Option<Waited>| waited.map_or(0, |waited| waited.busy);
         let mut judged = Judged::default();
-        if phase != "load" && had_room(busy(client) + busy(proxy), busy(server), self.cpus, self.pinned.as_ref()) {
+        if phase != Part::Load && had_room(busy(client) + busy(proxy), busy(server), self.cpus, self.pinned.as_ref()) {
             let worst_s = |waited: Option<Waited>| waited.map(|waited| waited.worst_s);
             let (client_s, server_s, stalled_s) = (worst_s(client), worst_s(server), self.stalled_s);
             judged = Judged { wall_s, client_s, server_s, stalled_s };
@@ -215,13 +215,13 @@ mod tests {
             stalled_s: 0.0,
             judged: Judged::default(),
         };
-        let phase = |window: &mut Window, name: &str, work: &dyn Fn()| {
-            window.begins(name, None);
+        let phase = |window: &mut Window, part: Part, work: &dyn Fn()| {
+            window.begins(part, None);
             work();
-            window.ended(name, Waits::new()).noise
+            window.ended(part, Waits::new()).noise
         };
         let rest = || std::thread::sleep(Duration::from_millis(50));
-        assert_eq!(phase(&mut window, "run", &rest), None, "it is part of the trial's");
+        assert_eq!(phase(&mut window, Part::Run, &rest), None, "it is part of the trial's");
         assert!(window.close().0.seen_s > 0.0);
         let burn = || {
             let began = Instant::now();
@@ -229,7 +229,7 @@ mod tests {
                 std::hint::spin_loop();
             }
         };
-        let asked = phase(&mut window, "ask", &burn).expect("queries have readings of their own");
+        let asked = phase(&mut window, Part::Ask, &burn).expect("queries have readings of their own");
         let _ = asleep.kill().and_then(|()| asleep.wait());
         assert!(asked.seen_s >= 0.3 && asked.foreign_share > Some(0.05), "{asked:?}");
     }

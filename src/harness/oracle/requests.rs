@@ -207,7 +207,7 @@ fn inserted(settings: &JobSettings, asked: &Asked, points: &[Played]) -> Vec<(u6
         let at = point.at;
         for index in 0..at.clients {
             let Load { keys, records, .. } = asked.load;
-            let part = turns::Part { reading, writing, keys, records, of: at.clients, index };
+            let part = turns::ClientRole { reading, writing, keys, records, of: at.clients, index };
             let mut questions = asked.questions(Part::Run, at, index);
             let numbers = (0..point.asked_by(asked, Part::Run, index)).filter(|_| questions.draw().set);
             all.extend((0..).zip(numbers).map(|(nth, number)| (part.inserted(nth), version(at.number, index, number))));

@@ -11,8 +11,7 @@ use crate::model::trial::{DEBUG_BUILD, Data, METHOD};
 
 impl Bench<'_> {
     /// The record of what is not run.
-    pub fn left_out(&self, chosen: &Chosen, reason: &str) -> Record {
-        let outcome = Outcome::LeftOut { reason: reason.to_string() };
+    pub fn left_out(&self, chosen: &Chosen, outcome: Outcome) -> Record {
         Record { outcome, ..self.blank(chosen, self.plan.first_block(), 0) }
     }
 

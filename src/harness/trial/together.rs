@@ -16,7 +16,7 @@ impl Bench<'_> {
     ) -> Result<Record, Interrupted> {
         let mut record = self.blank(chosen, block, position);
         if self.plan.is_over() {
-            record.outcome = Outcome::LeftOut { reason: "the time of the run was over before its turn".to_string() };
+            record.outcome = Outcome::left_out("the time of the run was over before its turn");
             return Ok(record);
         }
         loop {

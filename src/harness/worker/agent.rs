@@ -123,7 +123,7 @@ fn drive(stage: &Stage<'_>, task: &AgentTask, store: &dyn Store, part: Part, at:
     let programs = task.watches.as_ref().and_then(|others| programs::look(others, None));
     let (mut began_ns, mut before) = (0, Before::default());
     let mut seen = stage.load(store, drive, || {
-        tell(&Event::Begins(part.name().to_string()));
+        tell(&Event::Begins(part));
         let begin_ns = told_to_begin();
         before = Before::now(programs);
         wait_until(begin_ns);

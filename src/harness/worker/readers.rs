@@ -43,7 +43,7 @@ pub(super) fn work(trial: &TrialTask) -> Result<(), Early> {
     for reader in &mut readers {
         reader.until(|event| matches!(event, Event::Begins(_)).then_some(()))?;
     }
-    boundary(&Event::Begins(Part::Run.name().to_string()));
+    boundary(&Event::Begins(Part::Run));
     readers.iter_mut().for_each(|reader| reader.0.go());
     let (mut phases, mut waits) = (Vec::new(), Waits::new());
     for reader in &mut readers {
@@ -64,8 +64,8 @@ pub(super) fn work(trial: &TrialTask) -> Result<(), Early> {
         reader.until(|event| matches!(event, Event::Done).then_some(()))?;
     }
     // Nothing was written.
-    boundary(&Event::Begins("final_flush".to_string()));
-    boundary(&Event::Ended(Box::new(flushed("final_flush", 0.0)), Waits::new()));
+    boundary(&Event::Begins(Part::FinalFlush));
+    boundary(&Event::Ended(Box::new(flushed(Part::FinalFlush, 0.0)), Waits::new()));
     Ok(())
 }
 

@@ -33,6 +33,7 @@ use crate::loadgen::LoadStats;
 use crate::model::logins;
 use crate::model::metrics::Metrics;
 use crate::model::op::{Fault, readable};
+use crate::model::part::Part;
 use crate::model::record::{Answered, Usage, Verdict};
 use crate::model::trial::Answer;
 use crate::stores::store_stats::StoreStats;
@@ -68,7 +69,7 @@ pub fn carry_out(trial: &TrialTask, program: &Program) -> Result<(), Early> {
     let stats = store.map(Store::stats);
     program.batch.iter().for_each(|batch| tell(&Event::Facts(facts_of(batch))));
     let before = answer_file(program).map(identity);
-    parent.boundary(&Event::Begins("run".to_string()));
+    parent.boundary(&Event::Begins(Part::Run));
     let limit = Duration::from_secs_f64(trial.limit_s.unwrap_or(f64::from(u32::MAX)));
     let ran = Ran::of(program, limit, &parent).map_err(|why| Early::Failed(format!("the command: {why}")))?;
     let ended = ran.judged(program, limit);
@@ -78,7 +79,7 @@ pub fn carry_out(trial: &TrialTask, program: &Program) -> Result<(), Early> {
     let (units, ops) = batch.map_or((1, 1), |batch| (batch.units, batch.ops));
     let metrics = Metrics { units, ops, ..Metrics::default() };
     let seen = LoadStats { metrics, threads: 1, took_s: ran.took_s, timed_one_in: 1, ..LoadStats::default() };
-    let mut run = phase("run", 1, seen, Vec::new());
+    let mut run = phase(Part::Run, 1, seen, Vec::new());
     run.client = ran.usage;
     parent.boundary(&Event::Ended(Box::new(run), ran.waits));
     ended?;
@@ -146,11 +147,11 @@ fn is_the_same(store: &dyn Store, first: &Facts) -> Result<(), String> {
 
 /// Returns when what a server acknowledged meets its durability level. An embedded store is the program's to flush.
 fn final_flush(store: Option<&dyn Store>, parent: &ParentPipe) -> Result<(), Early> {
-    parent.boundary(&Event::Begins("final_flush".to_string()));
+    parent.boundary(&Event::Begins(Part::FinalFlush));
     let began = Instant::now();
     store.map_or(Ok(()), Store::final_flush).map_err(|fault| Early::Failed(format!("final flush: {fault}")))?;
     let took_s = if store.is_some() { began.elapsed().as_secs_f64() } else { 0.0 };
-    parent.boundary(&Event::Ended(Box::new(flushed("final_flush", took_s)), Waits::new()));
+    parent.boundary(&Event::Ended(Box::new(flushed(Part::FinalFlush, took_s)), Waits::new()));
     Ok(())
 }
 

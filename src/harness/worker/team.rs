@@ -58,7 +58,7 @@ fn made_ready(stage: &Stage<'_>, store: &dyn Store) -> Result<(), Early> {
 
 fn driven(stage: &Stage<'_>, team: &mut Team, part: Part, at: At) -> Result<PartSeen, Early> {
     team.connect(part, at)?;
-    boundary(&Event::Begins(part.name().to_string()));
+    boundary(&Event::Begins(part));
     let (finished, mut told) = (stage.finished.get(), Instant::now());
     let mut heard = |units| {
         if told.elapsed() >= BEAT {

@@ -240,7 +240,7 @@ impl Asked {
         };
         let sets = match part {
             Part::Set | Part::Load => Sets::All,
-            Part::Get | Part::Ask => Sets::None,
+            Part::Get | Part::Ask | Part::FinalFlush => Sets::None,
             Part::Run => Sets::Share((u64::from(writes) << 32) / u64::from((reads + writes).max(1))),
         };
         let (index, of) = (index.into(), at.clients.into());

@@ -15,7 +15,7 @@ use crate::model::op::{Op, Pairs, Reply, Wrong, readable};
 
 /// What a client does, and among whom.
 #[derive(Clone, Copy)]
-pub struct Part {
+pub struct ClientRole {
     pub reading: Reading,
     pub writing: Writing,
     pub keys: Keys,
@@ -25,7 +25,7 @@ pub struct Part {
     pub index: u32,
 }
 
-impl Part {
+impl ClientRole {
     /// The record that this client's insert number `nth` makes, counted from 0: behind all that were loaded, and its
     /// own.
     pub fn inserted(&self, nth: u64) -> u64 {
@@ -34,7 +34,7 @@ impl Part {
 }
 
 pub struct Turns {
-    part: Part,
+    part: ClientRole,
     questions: Questions,
     left: u64,
     /// Of the next question's value, if it writes one; it grows by one with each question.
@@ -69,7 +69,7 @@ enum Waiting {
 }
 
 impl Turns {
-    pub fn new(part: Part, questions: Questions, left: u64, version: u64, values: Arc<Values>) -> Turns {
+    pub fn new(part: ClientRole, questions: Questions, left: u64, version: u64, values: Arc<Values>) -> Turns {
         Turns {
             part,
             questions,
@@ -223,7 +223,7 @@ mod tests {
     use crate::model::op::KeyList;
 
     fn turns(reading: Reading, writing: Writing, left: u64) -> Turns {
-        let part = Part { reading, writing, keys: Keys::Latest, records: 10, of: 3, index: 1 };
+        let part = ClientRole { reading, writing, keys: Keys::Latest, records: 10, of: 3, index: 1 };
         Turns::new(part, Questions::loading(1, 0), left, 100, Arc::new(Values::new(1, 50)))
     }
 

@@ -22,7 +22,7 @@ mod text;
 pub use draw::charts;
 pub use one_run::no_run;
 use one_run::{RunFacts, baseline, cost_of, dot, numbers};
-pub use text::{heading, notes, tables, text};
+pub use text::{HistoryNote, heading, notes, tables, text};
 
 /// What is followed over time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]

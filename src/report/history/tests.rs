@@ -1,6 +1,7 @@
 //! What is told of runs whose numbers are known.
 
 use super::*;
+use crate::model::part::Part;
 use crate::model::record::{Outcome, Phase, StoreFacts};
 use crate::report::histograms::tests::record;
 
@@ -30,7 +31,7 @@ fn run_with(day: u32, targets: &[Took<'_>], twice: f64) -> HistoryRun {
         let mut made = record(took.target, "finished", &[]);
         let wobble = 1.0 + f64::from((block * 13 + day * 7 + took.target.len() as u32 * 5) % 11) / 1e3;
         let took_s = took.seconds * wobble * if aa_control { twice } else { 1.0 };
-        made.phases = vec![Phase { name: "run".to_string(), took_s, ..Phase::default() }];
+        made.phases = vec![Phase { part: Part::Run, took_s, ..Phase::default() }];
         made.run.began = format!("202611{day:02}T020000Z");
         made.run.blocks = BLOCKS;
         made.job.name = "fans".to_string();
@@ -179,7 +180,7 @@ fn noisy_runs_are_not_used_failures_are_named_and_gaps_stay() {
     assert!(text.contains("11 of 14") && text.contains("no change seen, 1 failed"), "{text}");
     let why = "store: 3 of 14 runs are not used: it broke (1), it did not run, or the run has no baseline (1), the same \
                store run twice did not come out the same (1).";
-    assert!(notes(&report).iter().any(|note| note == why), "{:?}", notes(&report));
+    assert!(notes(&report).iter().any(|note| note.words() == why), "{:?}", notes(&report));
 }
 
 /// All that is said of runs of which none is used says why.
@@ -190,7 +191,7 @@ fn of_runs_that_are_all_noisy_it_is_said_why_none_is_used() {
     let report = told(&runs, HistoryMeasure::Ratio);
     assert_eq!(series(&report, "store").used, 0);
     let why = "base, store: 5 of 5 runs are not used: the same store run twice did not come out the same (5).";
-    assert!(notes(&report).iter().any(|note| note == why), "{:?}", notes(&report));
+    assert!(notes(&report).iter().any(|note| note.words() == why), "{:?}", notes(&report));
 }
 
 /// Versions are marked, whether or not anything changed.

@@ -123,25 +123,41 @@ fn in_words(series: &SeriesSeen, change: &ChangeSeen) -> String {
     format!("{target}: maybe since {since} {ratio} ({counted}){versions}{machine}.")
 }
 
-/// What ends a line, what runs are missing, and what helps.
-pub fn notes(report: &HistoryReport) -> Vec<String> {
-    let mut notes: Vec<String> = Vec::new();
-    for setup in &report.setups {
-        if let (Some(differs), Some(first)) = (&setup.differs, setup.runs.first()) {
-            notes.push(format!("{}: the lines of {} end at {differs}.", first.began, setup.job));
+/// What is said below the tables.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum HistoryNote {
+    Sentence(String),
+    /// It ends with a command. It stays on one line, so that it can be copied.
+    Command(String),
+}
+
+impl HistoryNote {
+    pub fn words(&self) -> &str {
+        match self {
+            HistoryNote::Sentence(words) | HistoryNote::Command(words) => words,
         }
     }
-    notes.extend(of_other_methods(report));
+}
+
+/// What ends a line, what runs are missing, and what helps.
+pub fn notes(report: &HistoryReport) -> Vec<HistoryNote> {
+    let mut notes: Vec<HistoryNote> = Vec::new();
+    for setup in &report.setups {
+        if let (Some(differs), Some(first)) = (&setup.differs, setup.runs.first()) {
+            let words = format!("{}: the lines of {} end at {differs}.", first.began, setup.job);
+            notes.push(HistoryNote::Sentence(words));
+        }
+    }
+    notes.extend(of_other_methods(report).into_iter().map(HistoryNote::Sentence));
     if report.setups.iter().any(|setup| matches!(setup.differs_in, "size" | "data")) {
-        notes.push(
-            "A job that is sized by its time has another size in each run: name it, as in --profiles 2000.".to_string(),
-        );
+        let words = "A job that is sized by its time has another size in each run: name it, as in --profiles 2000.";
+        notes.push(HistoryNote::Sentence(words.to_string()));
     }
     if report.setups.iter().any(|setup| setup.series.iter().any(|series| !is_followed(series))) {
-        notes.push(format!("Changes are looked for from {LEAST_RUNS} runs on."));
+        notes.push(HistoryNote::Sentence(format!("Changes are looked for from {LEAST_RUNS} runs on.")));
     }
     notes.extend(report.setups.iter().filter_map(until_then));
-    notes.extend(report.setups.iter().flat_map(not_used));
+    notes.extend(report.setups.iter().flat_map(not_used).map(HistoryNote::Sentence));
     notes
 }
 
@@ -193,14 +209,17 @@ fn of_other_methods(report: &HistoryReport) -> Vec<String> {
 }
 
 /// The command for two runs, where there are few.
-fn until_then(setup: &SetUp) -> Option<String> {
+fn until_then(setup: &SetUp) -> Option<HistoryNote> {
     let few = setup.series.iter().filter(|series| !is_followed(series)).map(|series| series.used).max()?;
     match setup.runs.as_slice() {
         [first, .., last] => {
             let compare = shell::command(["compare", &first.file, &last.file]);
-            Some(format!("{few} of {LEAST_RUNS} runs; until then: {compare}"))
+            Some(HistoryNote::Command(format!("{few} of {LEAST_RUNS} runs; until then: {compare}")))
         }
-        _ => Some(format!("{few} of {LEAST_RUNS} runs: a second one can be compared with it.")),
+        _ => {
+            let words = format!("{few} of {LEAST_RUNS} runs: a second one can be compared with it.");
+            Some(HistoryNote::Sentence(words))
+        }
     }
 }
 
@@ -224,9 +243,9 @@ pub fn text(report: &HistoryReport) -> String {
         parts.push(String::new());
     }
     for note in &notes {
-        match note.contains("kvfair compare") {
-            true => parts.push(note.clone()),
-            false => parts.extend(wrap(note, width())),
+        match note {
+            HistoryNote::Command(words) => parts.push(words.clone()),
+            HistoryNote::Sentence(words) => parts.extend(wrap(words, width())),
         }
     }
     format!("{}\n", parts.join("\n"))

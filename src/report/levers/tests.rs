@@ -3,6 +3,7 @@
 use super::*;
 use crate::model::levers::LeverTrial;
 use crate::model::metrics::Metrics;
+use crate::model::part::Part;
 use crate::model::record::Phase;
 use crate::report::histograms::tests::record;
 
@@ -27,7 +28,7 @@ fn part(run: &LeverRun, part: LeverPart, costs: &[(&[&str], f64)]) -> Vec<Record
         let wobble = 1.0 + f64::from((block * 13 + label.len() as u32 * 7 + u32::from(aa_control)) % 11) / 2e4;
         let took_s = cost_s * wobble;
         let metrics = Metrics { waiting_s: took_s * f64::from(made.clients) * WAITS, ..Metrics::default() };
-        made.phases = vec![Phase { name: "run".to_string(), took_s, metrics, ..Phase::default() }];
+        made.phases = vec![Phase { part: Part::Run, took_s, metrics, ..Phase::default() }];
         made.run.levers = Some(run.clone());
         made.run.blocks = BLOCKS;
         made.job.name = if part == LeverPart::Synthetic { "getset" } else { "fans" }.to_string();
@@ -127,7 +128,7 @@ fn a_durability_level_without_a_number_has_a_reason() {
         let one = Record { durability, outcome, ..base[0].clone() };
         vec![Record { phases: Vec::new(), keeps: "synced".to_string(), ..one }]
     };
-    let over = || Outcome::LeftOut { reason: "the time of the run was over".to_string() };
+    let over = || Outcome::left_out("the time of the run was over");
     let (report, text) = told(&[gains(), fresh(1, 2.0), base.clone(), at(Durability::Power, over())]);
     assert_eq!(report.durability[1].failed.as_deref(), Some("the time of the run was over"));
     assert!(text.contains("power: no number: the time of the run was over (synced)"), "{text}");

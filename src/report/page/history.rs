@@ -15,7 +15,7 @@ pub fn history_page(report: &HistoryReport, mask: &Mask, files: &[RawResults], p
     let body = html! {
         h1 { (heading) }
         p.grey { (report.runs) @if report.runs == 1 { " run" } @else { " runs" } ", as their results files tell" }
-        @if !notes.is_empty() { ul { @for note in &notes { li { (note) } } } }
+        @if !notes.is_empty() { ul { @for note in &notes { li { (note.words()) } } } }
         @for chart in &charts {
             h2 { (chart.title) }
             (steps::figure(chart))

@@ -335,15 +335,20 @@ fn kind(row: &Row) -> &'static str {
 
 /// What is claimed of a target beside the best one, else what was seen: on a noisy run "at least 7.5x" and "9x [8-11]".
 fn in_words(standing: Option<&Standing<'_>>, row: &Row, best: &Row, seen: Versus) -> String {
-    let claimed = standing.filter(|standing| standing.is_less(&best.target, &row.target));
-    claimed.and_then(|standing| standing.in_words(&row.target, &best.target)).unwrap_or_else(|| versus(seen))
+    let words = claiming(standing, row, best).and_then(|standing| standing.in_words(&row.target, &best.target));
+    words.unwrap_or_else(|| versus(seen))
+}
+
+/// The standing that claims the row to have more than the best one.
+fn claiming<'a, 's>(standing: Option<&'a Standing<'s>>, row: &Row, best: &Row) -> Option<&'a Standing<'s>> {
+    standing.filter(|standing| standing.is_less(&best.target, &row.target))
 }
 
 /// The median, behind the ratio at which the dot stands where the claim is "at least": "median 9.0x, 0.89 s".
 fn with_dot(standing: Option<&Standing<'_>>, row: &Row, best: &Row, seen: Versus, median: Option<String>) -> String {
     let at_dot = Versus { low: None, high: None, ..seen };
-    let is_least = in_words(standing, row, best, seen).starts_with("at least");
-    let dot = is_least.then(|| format!("median {}", versus(at_dot)));
+    let near_end = claiming(standing, row, best).and_then(|standing| standing.near_end(&row.target, &best.target));
+    let dot = near_end.is_some().then(|| format!("median {}", versus(at_dot)));
     [dot, median].into_iter().flatten().collect::<Vec<_>>().join(", ")
 }
 

@@ -182,7 +182,7 @@ fn made_up(input: &PageInput<'_>) -> String {
 /// What the A/A controls tell, and what follows from that for the heading.
 fn noise(input: &PageInput<'_>) -> String {
     let seen = &input.largest().seen;
-    let unseen = claims::unseen_in_words(seen.rows, seen.standings, &sentence(input));
+    let unseen = claims::unseen_in_words(seen.rows, seen.standings);
     let unseen = unseen.filter(|_| seen.points.is_empty() && input.levers.is_none());
     let unseen = unseen.map_or_else(String::new, |unseen| format!(". {unseen}"));
     match beside::repeated_at_the_claim(seen.points, seen.records, &seen.standings.counted) {

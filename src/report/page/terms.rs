@@ -36,7 +36,7 @@ fn durability(records: &[Record]) -> Option<String> {
         (_, Durability::Crash) => "what was acknowledged survives a killed process",
         (_, Durability::Power) => "what was acknowledged survives a loss of power",
     };
-    let is_claimed = verified::in_words(records).contains("claimed");
-    let claimed = if is_claimed { "; claimed: by the store's settings, not tested here" } else { "" };
+    let claimed =
+        if verified::is_claimed(records) { "; claimed: by the store's settings, not tested here" } else { "" };
     Some(format!("{survives}{claimed}"))
 }

@@ -69,6 +69,8 @@ pub struct ClaimAcross<'a> {
     pub claim: Option<&'a PageClaim>,
     /// "redis over a Unix socket is faster than over TCP".
     pub words: String,
+    /// It is about the same store by two transports.
+    pub by_transport: bool,
     pub by_run: Vec<JudgedClaim>,
 }
 
@@ -134,12 +136,9 @@ pub fn ratio(claim: &PageClaim) -> String {
 
 /// "redis over a Unix socket is faster than over TCP".
 pub fn in_words(claim: &PageClaim, targets: &[PageTarget]) -> String {
-    let of = |name: &str| targets.iter().find(|target| target.target == name);
-    let (less, more) = match of(&claim.less).zip(of(&claim.more)) {
-        Some((less, more)) if is_by_transport(less, more) => {
-            (format!("{} {}", less.store, over(less.transport)), over(more.transport).to_string())
-        }
-        _ => (claim.less.clone(), claim.more.clone()),
+    let (less, more) = match by_transport(claim, targets) {
+        Some((less, more)) => (format!("{} {}", less.store, over(less.transport)), over(more.transport).to_string()),
+        None => (claim.less.clone(), claim.more.clone()),
     };
     let verb = match claim.measure.as_str() {
         "cpu" => "uses less CPU than",
@@ -147,6 +146,12 @@ pub fn in_words(claim: &PageClaim, targets: &[PageTarget]) -> String {
         _ => "is faster than",
     };
     format!("{less} {verb} {more}{}", where_of(claim))
+}
+
+/// The targets of a claim about the same store by two transports; nothing of other claims.
+fn by_transport<'a>(claim: &PageClaim, targets: &'a [PageTarget]) -> Option<(&'a PageTarget, &'a PageTarget)> {
+    let of = |name: &str| targets.iter().find(|target| target.target == name);
+    of(&claim.less).zip(of(&claim.more)).filter(|(less, more)| is_by_transport(less, more))
 }
 
 /// The same store by two transports, each called by the store's name.
@@ -201,6 +206,7 @@ pub fn across<'a>(runs: &[&'a PageRun]) -> Vec<ClaimAcross<'a>> {
     let each = rows.into_iter().map(|(claim, run)| ClaimAcross {
         claim: Some(claim),
         words: in_words(claim, &run.targets),
+        by_transport: by_transport(claim, &run.targets).is_some(),
         by_run: runs.iter().map(|run| judge(claim, run)).collect(),
     });
     each.collect()
@@ -213,6 +219,7 @@ fn findings_across<'a>(kind: &FindingKind, runs: &[&'a PageRun]) -> Vec<ClaimAcr
     let each = first.map(|(finding, of)| ClaimAcross {
         claim: None,
         words: finding.words.clone(),
+        by_transport: false,
         by_run: runs.iter().map(|run| by_kind(kind, finding, of, run)).collect(),
     });
     each.collect()
@@ -250,7 +257,7 @@ pub fn sentence(rows: &[ClaimAcross<'_>], runs: &[&PageRun]) -> String {
     let is_of_time = |row: &ClaimAcross<'_>| row.claim.is_none_or(|claim| claim.measure != "cpu");
     first.sort_by_key(|row| {
         let is_of_first = row.by_run.first().is_some_and(|one| one.judgement != Judgement::Untold);
-        (row.count(Judgement::Contradicted) == 0, !is_of_first, !is_of_time(row), !row.words.contains(" over "))
+        (row.count(Judgement::Contradicted) == 0, !is_of_first, !is_of_time(row), !row.by_transport)
     });
     let told = first.iter().take(TOLD).map(|row| format!("{}: {}.", row.words, row.held(runs)));
     told.collect::<Vec<_>>().join(" ")

@@ -147,7 +147,7 @@ impl From<&ClaimJson<'_>> for PageClaim {
             units: claim.units,
             order: claim.order,
             rtt_us: claim.rtt_us,
-            part: claim.part.map(str::to_string),
+            part: claim.part.map(|part| part.to_string()),
             swept: claim.swept.map(str::to_string),
             step: claim.step,
             less: claim.less.to_string(),

@@ -8,6 +8,7 @@ use serde::Serialize;
 use super::measured::{self, ByBlock};
 use super::posts::{CostKind, Direction, Panel, Post, PostCell, Sentence, SentenceSource, StandIn, Unit};
 use super::stood_in;
+use crate::model::part::Part;
 use crate::model::record::Record;
 use crate::report::point::Point;
 use crate::report::standing::{Standing, Standings, lengths_s};
@@ -136,15 +137,15 @@ fn together(judgements: impl Iterator<Item = Judgement> + Clone) -> Judgement {
 }
 
 /// The part and the number of clients of a sweep's point.
-type AtPoint<'a> = (&'a str, u32);
-type ByPoint<'a> = BTreeMap<AtPoint<'a>, Standing<'a>>;
+type AtPoint = Option<(Part, u32)>;
+type ByPoint<'a> = BTreeMap<AtPoint, Standing<'a>>;
 type CellCosts<'a> = BTreeMap<&'a str, ByBlock>;
 
 /// The cells of a sentence against each other at each point: claims hold for all pairs of it together.
 fn by_point<'a>(seen: &Evidence<'a>, sentence: &Sentence, cost: CostKind) -> ByPoint<'a> {
     let counted = &seen.standings.counted;
     let lengths_of = lengths_s(seen.records, counted);
-    let mut costs: BTreeMap<AtPoint<'a>, (&Panel, CellCosts<'a>)> = BTreeMap::new();
+    let mut costs: BTreeMap<AtPoint, (&Panel, CellCosts<'a>)> = BTreeMap::new();
     let mut lengths: BTreeMap<&str, f64> = BTreeMap::new();
     for (panel, cell) in sentence.pairs.iter().flatten().filter_map(|id| seen.post.cell(id)) {
         let Some(CellToday::Run { target, .. }) = seen.today.get(cell.id.as_str()) else { continue };
@@ -186,7 +187,7 @@ fn judged_pair(
     Some(JudgedPair {
         one: named(first, panel, seen),
         other: named(second, seen.post.cell(other)?.0, seen),
-        point: if panel.part.is_empty() { String::new() } else { panel.title.clone() },
+        point: if panel.part.is_none() { String::new() } else { panel.title.clone() },
         then: then(first, second, seen.post, cost),
         today: compared.map(|compared| compared.ratio),
         judgement,
@@ -214,7 +215,7 @@ fn stand_in<'a>(seen: &Evidence<'a>, cell: &PostCell) -> Option<&'a StandIn> {
 /// A cell's name, with what runs in its place; where panels have cells of the same name, with the panel.
 fn named(cell: &PostCell, panel: &Panel, seen: &Evidence<'_>) -> String {
     let is_twice = seen.post.cells().filter(|(_, other)| other.name == cell.name).count() > 1;
-    let name = match is_twice && panel.part.is_empty() {
+    let name = match is_twice && panel.part.is_none() {
         true => format!("{} {}", cell.name, panel.title),
         false => cell.name.clone(),
     };
@@ -264,7 +265,7 @@ fn is_client_limited(seen: &Evidence<'_>, panel: &Panel, cells: [&PostCell; 2]) 
             seen.today.get(cell.id.as_str()),
             Some(CellToday::Run { target, .. }) if point.target == *target
         );
-        is_target && (point.part.as_str(), point.clients) == panel.point()
+        is_target && Some((point.part, point.clients)) == panel.point()
     };
     seen.points.iter().filter(|point| point.client_limited).any(|point| cells.iter().any(|cell| is_of(point, cell)))
 }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use super::posts::{CostKind, Panel, Unit};
 use crate::model::disturbed::disturbed;
+use crate::model::part::Part;
 use crate::model::record::{Phase, Record};
 use crate::report::costs;
 use crate::report::standing::{Counted, by_target};
@@ -19,7 +20,7 @@ pub type ByBlock = BTreeMap<u32, f64>;
 pub fn cost(record: &Record, kind: CostKind, panel: &Panel) -> Option<f64> {
     let cost = match (kind, at(record, panel)) {
         (CostKind::Memory, _) => resident_bytes(record),
-        (CostKind::Unsteadiness, phase) => unsteadiness(phase.flatten().or_else(|| record.phase("run"))?),
+        (CostKind::Unsteadiness, phase) => unsteadiness(phase.flatten().or_else(|| record.phase(Part::Run))?),
         (CostKind::Seconds, None) => record.cost(),
         (CostKind::Cpu, None) => costs::cpu_us_per_op(record),
         (CostKind::Seconds, Some(phase)) => Some(1.0 / phase?.units_per_s()),
@@ -77,10 +78,9 @@ pub fn median(numbers: &ByBlock) -> Option<f64> {
 
 /// The phase of the panel's point, if the machine left it alone; nothing where the panel has no point.
 fn at<'a>(record: &'a Record, panel: &Panel) -> Option<Option<&'a Phase>> {
-    let (part, clients) = panel.point();
-    let is_it = |phase: &&Phase| phase.name == part && phase.clients == clients && phase.cut_off.is_none();
-    let found = || record.measured().find(is_it).filter(|phase| disturbed(record, phase).is_none());
-    (!part.is_empty()).then(found)
+    let (part, clients) = panel.point()?;
+    let is_it = |phase: &&Phase| phase.part == part && phase.clients == clients && phase.cut_off.is_none();
+    Some(record.measured().find(is_it).filter(|phase| disturbed(record, phase).is_none()))
 }
 
 fn cpu_us(phase: &Phase) -> f64 {

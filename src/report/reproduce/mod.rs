@@ -26,8 +26,6 @@ pub mod text;
 
 /// The command's name: records of its runs begin with it.
 pub const NAME: &str = "reproduce";
-/// Stands in every reason of a store that is not here, and in no other.
-const NOT_INSTALLED: &str = " is not installed: ";
 
 /// A post beside today.
 #[derive(Clone, Debug, Serialize)]
@@ -98,7 +96,7 @@ pub struct CellReport {
 
 /// Why a store is not run.
 pub fn not_installed(store: &str, get_it: &str) -> String {
-    format!("{store}{NOT_INSTALLED}{get_it}")
+    format!("{store} is not installed: {get_it}")
 }
 
 /// A post and the records of its run. `absent` says of targets why they cannot be run here.
@@ -106,7 +104,7 @@ pub fn report(post: &Post, records: &[Record], absent: &BTreeMap<String, String>
     let standings = standings(records);
     let rows = cells::rows(records, &standings);
     let today = today(post, records, absent);
-    let is_swept = post.panels.iter().any(|panel| !panel.part.is_empty());
+    let is_swept = post.panels.iter().any(|panel| panel.part.is_some());
     // Only of rates a point needs what may be broken in a record, and no post has rates.
     let points = if is_swept { sweep::points(records, false).unwrap_or_default() } else { Vec::new() };
     let seen = Evidence { post, records, standings: &standings, rows: &rows, points: &points, today: &today };
@@ -181,7 +179,7 @@ fn of_target<'a>(records: &'a [Record], target: &str) -> impl Iterator<Item = &'
 /// Why a target has no trial, and whether that is because it is not here.
 fn not_run(record: &Record) -> Option<(&str, bool)> {
     match &record.outcome {
-        Outcome::LeftOut { reason } => Some((reason, reason.contains(NOT_INSTALLED))),
+        Outcome::LeftOut { reason, absent } => Some((reason, *absent)),
         Outcome::Missing { reason, .. } => Some((reason, true)),
         _ => None,
     }
@@ -223,7 +221,7 @@ fn about(post: &Post, records: &[Record]) -> String {
 /// "250 profiles", "12,000 requests at each point".
 fn today_size(post: &Post, record: &Record) -> String {
     let (units, unit) = (units::thousands(record.stream.units), &record.stream.unit);
-    let is_swept = post.panels.iter().any(|panel| !panel.part.is_empty());
+    let is_swept = post.panels.iter().any(|panel| panel.part.is_some());
     format!("{units} {unit}s{}", if is_swept { " at each point" } else { "" })
 }
 

@@ -1,6 +1,7 @@
 //! The posts that kvfair began with, as data: where each comes from, its table, the sentences that compare cells of it,
 //! and the command that is nearest today. The files know stores by name; no code here does.
 
+use crate::model::part::Part;
 use anyhow::{Context, Result};
 use serde::{Deserialize, Serialize};
 
@@ -45,8 +46,7 @@ pub struct Post {
 pub struct Panel {
     pub title: String,
     /// Of a sweep the part and the number of clients: its cells are of this point.
-    #[serde(default)]
-    pub part: String,
+    pub part: Option<Part>,
     #[serde(default)]
     pub clients: u32,
     /// The cell that the others are in times of.
@@ -156,9 +156,9 @@ pub fn declined() -> Result<Vec<Declined>> {
 }
 
 impl Panel {
-    /// The part and the number of clients of its point; of a job without points an empty part.
-    pub fn point(&self) -> (&str, u32) {
-        (&self.part, self.clients)
+    /// The part and the number of clients of its point; nothing of a job without points.
+    pub fn point(&self) -> Option<(Part, u32)> {
+        Some((self.part?, self.clients))
     }
 }
 

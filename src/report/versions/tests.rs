@@ -1,6 +1,7 @@
 //! What is told of versions whose costs are known.
 
 use super::*;
+use crate::model::part::Part;
 use crate::model::record::{Outcome, Phase, StoreFacts};
 use crate::report::histograms::tests::record;
 
@@ -9,7 +10,7 @@ fn records(versions: &[(&str, &str, f64)], blocks: u32) -> Vec<Record> {
     let one = |(place, (label, version, took_s)): (usize, &(&str, &str, f64)), block: u32, aa_control: bool| {
         let mut made = record(label, "finished", &[]);
         let wobble = 1.0 + f64::from((block * 13 + place as u32 * 7 + u32::from(aa_control)) % 11) / 2e3;
-        made.phases = vec![Phase { name: "run".to_string(), took_s: took_s * wobble, ..Phase::default() }];
+        made.phases = vec![Phase { part: Part::Run, took_s: took_s * wobble, ..Phase::default() }];
         made.run.blocks = blocks;
         made.job.name = "getset".to_string();
         made.target.store = "store".to_string();

@@ -74,6 +74,7 @@ mod tests {
     use super::*;
     use crate::model::agents::Agent;
     use crate::model::noise::Noise;
+    use crate::model::part::Part;
     use crate::model::record::Phase;
     use crate::report::histograms::tests::record;
 
@@ -85,7 +86,7 @@ mod tests {
         let mut record = record("a", "finished", &[]);
         let host = |rank| Agent { rank, host: format!("host{rank}"), ..Agent::default() };
         record.agents = (0..3).map(host).collect();
-        record.phases = vec![Phase { name: "run".to_string(), took_s: 1.0, agents, ..Phase::default() }];
+        record.phases = vec![Phase { part: Part::Run, took_s: 1.0, agents, ..Phase::default() }];
         let told = |mut record: Record| {
             record.discarded = true;
             of_records(&[record])

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use super::{Warning, WarningInput, warning};
 use crate::model::effort::CLAIM_BLOCKS;
 use crate::model::noise::{self, Gate, Yardstick, percent};
+use crate::model::part::Part;
 use crate::model::preflight::Severity;
 use crate::model::record::{COLD_SHARE, EVICTS, LAST_USE, Record};
 use crate::model::trial::Durability;
@@ -307,7 +308,7 @@ pub(super) fn unsteady(seen: &WarningInput<'_>) -> Vec<Warning> {
 
 /// Which way one trial went: of whole seconds, the last of which is not whole.
 fn course(record: &Record) -> Option<Course> {
-    let run = record.phase("run")?;
+    let run = record.phase(Part::Run)?;
     let (_, whole) = run.units_by_second.split_last()?;
     let rates: Vec<f64> = whole.iter().map(|&units| units as f64).collect();
     shift::within(&rates)?.course()
@@ -337,7 +338,7 @@ fn short_point(seen: &WarningInput<'_>) -> Option<Warning> {
     for record in seen.records.iter().filter(|record| !record.target.baseline && seen.standings.counted.has(record)) {
         let whole = point::measured(record).map(|(phase, ..)| phase);
         for phase in whole.filter(|phase| phase.open.is_none() && phase.cut_off.is_none()) {
-            let point = (record.target.label.as_str(), point::called(&phase.name), phase.clients);
+            let point = (record.target.label.as_str(), point::called(phase.part), phase.clients);
             times.entry(point).or_default().push(phase.took_s);
         }
     }

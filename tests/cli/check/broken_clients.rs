@@ -110,14 +110,18 @@ fn a_client_that_counts_a_thousand_as_three_digits() {
     is_found(
         "redis",
         change,
-        &["WRONG values of 999 to 1,001 bytes: sent set", "to 1,000 bytes", "came garbled answer"],
+        &["GARBLED values of 999 to 1,001 bytes: sent set", "to 1,000 bytes", "came garbled answer"],
     );
 }
 
 #[test]
 fn the_same_of_memcached() {
     let change: Change = Box::new(|said| replaced(said, b" 0 1000\r\n", b" 0 100\r\n"));
-    is_found("memcached", change, &["WRONG values of 999 to 1,001 bytes: sent set", "to 1,000 bytes", "came garbled"]);
+    is_found(
+        "memcached",
+        change,
+        &["GARBLED values of 999 to 1,001 bytes: sent set", "to 1,000 bytes", "came garbled"],
+    );
 }
 
 #[test]

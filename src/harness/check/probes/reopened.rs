@@ -25,7 +25,7 @@ pub fn write(ground: &ProbeContext<'_>) -> Probed {
     talk.prepare(Op::Increment { key: &counter, by: NUMBER }, Reply::Number(NUMBER))?;
     talk.expect(Op::Delete(&gone), Reply::Done)?;
     talk.flush()?;
-    ground.store.final_flush().map_err(|fault| failed("final_flush".to_string(), &fault))
+    ground.store.final_flush().map_err(|fault| failed("final flush".to_string(), &fault))
 }
 
 pub fn read(ground: &ProbeContext<'_>) -> Probed {

@@ -1,7 +1,7 @@
 //! Replies that come in pieces: the same questions past a proxy that splits what the server says.
 
 use super::super::proxy::Manner;
-use super::super::talk::{ProbeContext, ProbeSession, Probed, Stop, failed, wrong};
+use super::super::talk::{ProbeContext, ProbeSession, Probed, Stop, failed};
 use super::values::noise;
 use crate::model::check::ProbeWrong;
 use crate::model::op::{Fault, KeyList, Op, Reply, ValueList};
@@ -92,7 +92,10 @@ fn in_pieces(talk: &mut ProbeSession<'_>, ask: impl Fn(&mut ProbeSession<'_>) ->
         let place =
             if let Manner::SplitAfter(place) = manner { format!(", split after {place}") } else { String::new() };
         asked.map_err(|stop| match stop {
-            Stop::Wrong(ProbeWrong { sent, came, .. }) => wrong(sent, format!("{came} ({}{place})", how(manner))),
+            Stop::Wrong(found) => {
+                let came = format!("{} ({}{place})", found.came, how(manner));
+                Stop::Wrong(ProbeWrong { came, cause: None, step: None, ..found })
+            }
             other => other,
         })?;
     }
