@@ -280,11 +280,10 @@ fn the_default_data_gives_the_answer_of_the_post() {
     let (fans, also) = &answer["Michael Jackson"];
     assert_eq!((*fans, also["Green Bay Packers"], also.values().max()), (406, 22, Some(&22)));
     let settings = JobSettings { format: FANS.formats[0].to_string(), ..settings(None, 0) };
-    for (of, depth) in [(1, 1), (3, 64)] {
-        let (store, seen) = drive(clients(of, &settings, &source), depth, 7);
-        assert!(as_answer(&store) == answer, "{of} clients with {depth} questions under way");
-        assert_eq!(seen.units, FANS.default_units);
-    }
+    // By one client a run of the program builds it (tests/cli/answers.rs).
+    let (store, seen) = drive(clients(3, &settings, &source), 64, 7);
+    assert!(as_answer(&store) == answer);
+    assert_eq!(seen.units, FANS.default_units);
 }
 
 #[test]
