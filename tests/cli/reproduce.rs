@@ -134,13 +134,14 @@ fn what_was_left_out_cannot_be_told_and_what_is_not_here_cannot_be_run() {
     let desk = Desk::with_only(&[]);
     as_if_of_the_first_post(&desk, "out.jsonl", &str::to_string);
     let lines = fs::read_to_string(desk.home().join("out.jsonl")).expect("records");
-    for (reason, expected) in
-        [("the time was over", "cannot_be_told"), ("redis is not installed: apt install redis", "cannot_be_run")]
-    {
+    for (reason, absent, expected) in [
+        ("the time was over", false, "cannot_be_told"),
+        ("redis is not installed: apt install redis", true, "cannot_be_run"),
+    ] {
         let changed = lines.lines().map(|line| {
             let mut record: Value = serde_json::from_str(line).expect("a record");
             if record["target"]["label"] == "redis" {
-                record["outcome"] = serde_json::json!({ "kind": "left_out", "reason": reason });
+                record["outcome"] = serde_json::json!({ "kind": "left_out", "reason": reason, "absent": absent });
             }
             format!("{record}\n")
         });

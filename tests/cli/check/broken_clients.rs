@@ -91,7 +91,7 @@ fn is_found(store: &str, change: Change, words: &[&str]) {
     let server = common::start(store, Transport::Tcp);
     let desk = Desk::new();
     let said = desk.run(&["check", &format!("{store}://127.0.0.1:{}?name=broken", before(port_of(&server), change))]);
-    said.exits(4).shows("broken ").shows(" WRONG (");
+    said.exits(4).shows("broken ").shows(&format!(" {} (", words[0].split(' ').next().expect("WRONG or GARBLED")));
     for words in words {
         said.shows(words);
     }
