@@ -190,6 +190,7 @@ mod tests {
         let record = |tried: &Tried| {
             let mut all = [Record { durability: Durability::Crash, ..record("a", "1") }];
             note(&mut all, std::slice::from_ref(tried));
+            assert_eq!(is_claimed(&all), in_words(&all).contains("claimed"), "{}", in_words(&all));
             in_words(&all)
         };
         let (one, few, enough) = (killed(1), killed(19), killed(20));
@@ -219,6 +220,7 @@ mod tests {
     fn headline(tried: &[Tried]) -> (String, Vec<Option<String>>) {
         let mut records = [record("a", "1"), record("b", "1")];
         note(&mut records, tried);
+        assert_eq!(is_claimed(&records), in_words(&records).contains("claimed"), "{}", in_words(&records));
         (in_words(&records), records.iter().map(demoted).collect())
     }
 

@@ -212,6 +212,7 @@ fn ties_lie_within_the_noise_floor_and_a_noisy_run_names_it() {
     let (_, page) = page_of(&lines(&all));
     let tied = "redis+unix (0.89 s) and redis+unix?maxclients=1001 (0.89 s) are tied for first place.";
     assert!(heading(&page).contains(tied), "{}", heading(&page));
+    assert!(heading(&page).contains(" Ties may hide differences below "), "{}", heading(&page));
     let (_, page) = changed(|record| {
         let is_second = record["aa_control"] == true;
         let factor = match record["block"].as_u64().is_some_and(|block| block % 2 == 0) {

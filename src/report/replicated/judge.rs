@@ -314,6 +314,9 @@ mod tests {
         let held = |runs: &[&PageRun]| sentence(&across(runs), runs);
         let words = "redis over a Unix socket is faster than over TCP: held on";
         assert_eq!(held(&[&one]), format!("{words} 1 of 1 machine."));
+        let several = run("a", &[claim("lmdb", "redis+unix"), claim("redis+unix", "redis")]);
+        let all = held(&[&several]);
+        assert!(all.starts_with(words), "the same store by two ways comes first: {all}");
         let all = held(&[&one, &other, &silent]);
         assert!(
             all.starts_with(&format!("{words} 1 of 3 machines; contradicted on 1; cannot be told on 1. ")),
