@@ -102,8 +102,8 @@ fn a_budget_that_tells_nothing_is_refused_with_one_that_would() {
     let said = desk.run(&["growth", "lmdb", "--budget", "200ms"]);
     said.exits(2).complains("the budget has no time for 4 repetitions").complains("hint: --budget ");
     assert_eq!(said.out, "", "nothing is told of pilots");
-    // A request of each pilot of the second one takes 7 s, which is too long for twice the time that the first one needs
-    // on this machine now: nothing of the first one is measured.
+    // A request of each pilot of the second store takes 7 s. Twice the time that the first store needs now is too short
+    // for that, and nothing of the first one is measured.
     let (_, needed) = said.err.split_once("hint: --budget ").expect("a hint");
     let needed_s: u32 = needed.split_once('s').and_then(|(seconds, _)| seconds.parse().ok()).expect("seconds");
     let budget = format!("{}s", (2 * needed_s).min(200));
