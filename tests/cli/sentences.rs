@@ -3,8 +3,10 @@
 use std::path::PathBuf;
 use std::process::Command;
 
+use serde_json::{Value, json};
+
 use crate::cli::forms::results;
-use crate::common::desk::{Desk, Said, Started};
+use crate::common::desk::{Desk, Said, Started, records_in};
 use crate::common::needs::{Need, needs};
 
 /// What `tests/sentences.py` says of a results file and of a text.
@@ -52,4 +54,18 @@ fn results_of_today_say_what_their_records_give() {
         let shown = desk.run(&["show", &file]).out.clone();
         judged(&desk, &file, &shown).exits(0).shows("sentences and");
     }
+    desk.file("apart.jsonl", a_replica_used_more(records_in(&desk.home().join("mixed.jsonl"))));
+    let shown = desk.run(&["show", "apart.jsonl"]).exits(0).shows("the CPU of its first").out.clone();
+    judged(&desk, "apart.jsonl", &shown).exits(0).shows("sentences and");
+}
+
+/// The same records, and in second trials of A/A controls the last replica used a second of CPU more.
+fn a_replica_used_more(mut records: Vec<Value>) -> String {
+    for record in records.iter_mut().filter(|record| record["aa_control"] == json!(true)) {
+        for phase in record["phases"].as_array_mut().expect("phases") {
+            let replica = phase["replicas"].as_array_mut().and_then(|replicas| replicas.last_mut()).expect("a replica");
+            replica["user_s"] = json!(replica["user_s"].as_f64().expect("seconds") + 1.0);
+        }
+    }
+    records.iter().map(|record| format!("{record}\n")).collect()
 }

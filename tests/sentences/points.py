@@ -4,7 +4,7 @@ import functools
 import re
 
 from intervals import CLAIM_BLOCKS, Standing, median
-from records import above, counts_of, cpu_s, quantile_ns
+from records import above, counts_of, cpu_s, quantile_ns, servers_usage
 from replicated import TITLES as OF_REPLICAS
 from written import NUMBER, interval, number, times_as
 
@@ -37,9 +37,8 @@ def seconds_a_request(phase):
 
 
 def cpu_us_a_request(phase, who=("client", "server")):
-    """Replicas are servers too."""
-    usages = [phase[one] for one in who if phase.get(one)] + (phase.get("replicas") or [] if "server" in who else [])
-    return sum(map(cpu_s, usages)) * 1e6 / phase["units"]
+    usages = [phase["client"] if one == "client" else servers_usage(phase) for one in who]
+    return sum(cpu_s(usage) for usage in usages if usage) * 1e6 / phase["units"]
 
 
 class Points:

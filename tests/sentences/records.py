@@ -87,6 +87,15 @@ def cpu_s(usage):
     return usage["user_s"] + usage["system_s"]
 
 
+def servers_usage(phase):
+    """What the primary and its replicas used together; None of an embedded store."""
+    if not phase.get("server"):
+        return None
+    used = [phase["server"]] + (phase.get("replicas") or [])
+    amounts = {what: [one[what] for one in used] for what in used[0]}
+    return {what: None if None in seen else sum(seen) for what, seen in amounts.items()}
+
+
 def group_of(record):
     """What a target may be compared with, in the words of headings."""
     if record["target"].get("batch"):
@@ -116,7 +125,7 @@ class Trial:
         self.rtt_us = (record.get("network") or {}).get("rtt_us")
 
     def sum_of(self, who):
-        usages = [one.get(who) for one in self.phases]
+        usages = [one["client"] if who == "client" else servers_usage(one) for one in self.phases]
         return None if None in usages or not usages else sum(map(cpu_s, usages))
 
     def cpu(self):
@@ -134,12 +143,12 @@ class Trial:
         return min(1.0, sum(one["waiting_s"] for one in self.phases) / all_s)
 
     def system_share(self):
-        usages = [usage for phase in self.phases for usage in (phase["client"], phase.get("server")) if usage]
+        usages = [usage for phase in self.phases for usage in (phase["client"], servers_usage(phase)) if usage]
         all_s = sum(map(cpu_s, usages))
         return sum(usage["system_s"] for usage in usages) / all_s if all_s else None
 
     def written(self):
-        bytes_ = [(phase.get("server") or phase["client"])["bytes_written"] for phase in self.phases]
+        bytes_ = [(servers_usage(phase) or phase["client"])["bytes_written"] for phase in self.phases]
         return None if None in bytes_ else sum(bytes_)
 
     def written_a_byte(self):
