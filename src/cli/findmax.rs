@@ -10,7 +10,9 @@ use super::measure::{installed, or_lost, ping, tell_left};
 use super::paged::{self, PageFindings};
 use super::planned::plan_of;
 use super::points::Rates;
+use super::refusals::{Intent, refuse};
 use super::{Exit, Usage, agents, complain, find_job, interrupted, print, typed};
+use crate::harness::plan::Plan;
 use crate::harness::save::{self, Results};
 use crate::harness::signals::Interrupt;
 use crate::harness::timing::End;
@@ -28,22 +30,7 @@ use crate::scheduler::findmax::{self, Search};
 const LONGEST: u64 = 3;
 
 pub fn find_max(mut args: FindMax) -> Result<Exit> {
-    if find_job(args.run.job())?.requests.is_none() {
-        let what = format!("the job {} has no rate\nhint: getset, mixed and ycsb-* have", args.run.job());
-        return Err(anyhow!(Usage(what)));
-    }
-    if args.run.how.clients.as_ref().is_some_and(|clients| clients.0.len() > 1) {
-        let what = "find-max takes one number of --clients, who share the rate\nhint: --clients 50";
-        return Err(anyhow!(Usage(what.to_string())));
-    }
-    // Which rates is to be seen: what holds for any rate is checked.
-    args.run.how.load.rate = Some(Rates::Shares(vec![50]));
-    let mut plan = plan_of(&args.run)?;
-    let longest_s = u64::from(args.step) * LONGEST;
-    if args.run.how.timeout.as_secs() <= longest_s {
-        let what = format!("--step {}: a trial may take {longest_s} s, and --timeout would cut it off", args.step);
-        return Err(anyhow!(Usage(what)));
-    }
+    let mut plan = planned(&mut args)?;
     paged::is_to_be_new(&args.run.how.look)?;
     plan.chosen = installed(&args.run, plan.chosen)?;
     contact(&plan)?;
@@ -93,6 +80,31 @@ pub fn find_max(mut args: FindMax) -> Result<Exit> {
         Ok(()) => shown(&found, &args, &records, written),
     };
     or_lost(ended, lost)
+}
+
+/// The plan of a search, or why there is none.
+fn planned(args: &mut FindMax) -> Result<Plan> {
+    if find_job(args.run.job())?.requests.is_none() {
+        let what = format!("the job {} has no rate\nhint: getset, mixed and ycsb-* have", args.run.job());
+        return Err(anyhow!(Usage(what)));
+    }
+    if args.run.how.clients.as_ref().is_some_and(|clients| clients.0.len() > 1) {
+        let what = "find-max takes one number of --clients, who share the rate\nhint: --clients 50";
+        return Err(anyhow!(Usage(what.to_string())));
+    }
+    // Which rates is to be seen: what holds for any rate is checked.
+    args.run.how.load.rate = Some(Rates::Shares(vec![50]));
+    let mut plan = plan_of(&args.run)?;
+    let longest_s = u64::from(args.step) * LONGEST;
+    if args.run.how.timeout.as_secs() <= longest_s {
+        let what = format!("--step {}: a trial may take {longest_s} s, and --timeout would cut it off", args.step);
+        return Err(anyhow!(Usage(what)));
+    }
+    if args.run.targets.is_empty() {
+        plan.chosen.retain(|one| !one.target.baseline);
+    }
+    refuse(&plan.chosen, &Intent::FindMax)?;
+    Ok(plan)
 }
 
 /// "redis+unix 84,000/s: kept".

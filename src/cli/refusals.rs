@@ -18,6 +18,7 @@ use crate::stores::{self, Adapter, Means, Place, Role, batch};
 pub enum Intent<'a> {
     Job(&'a RunArgs, &'a JobKind),
     Program { args: &'a RunArgs, command: &'a str, answer: &'a Answer },
+    FindMax,
     Growth,
     Levers,
     Crash,
@@ -166,6 +167,9 @@ fn holds_nothing(chosen: &Chosen, wanted: &Intent<'_>) -> Option<String> {
         Intent::Job(args, _) if args.how.keep.is_some() && chosen.kept.is_some() => {
             Some(format!("--keep: {label} is kept already\nhint: leave --keep out"))
         }
+        Intent::FindMax if chosen.target.baseline => {
+            Some(format!("{label} is a baseline: no rate is searched for it\nhint: name a store, as in redis"))
+        }
         Intent::Levers if chosen.target.baseline => {
             Some(format!("{label} is a baseline: it has nothing to change\nhint: name a store, as in redis"))
         }
@@ -205,7 +209,7 @@ fn of_several_servers(chosen: &Chosen, wanted: &Intent<'_>) -> Option<String> {
         Intent::Crash | Intent::Failover => return refused("crash kills one", LEAVE_IT_OUT),
         Intent::Levers => return refused("levers change one", LEAVE_IT_OUT),
         Intent::Program { .. } => return refused("--exec is given the address of one", LEAVE_IT_OUT),
-        Intent::Growth | Intent::Check => return None,
+        Intent::FindMax | Intent::Growth | Intent::Check => return None,
         Intent::Job(args, _) => args,
     };
     let how = &args.how;

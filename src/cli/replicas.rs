@@ -81,7 +81,7 @@ pub fn refused(chosen: &Chosen, wanted: &Intent<'_>) -> Option<String> {
             let hint = shell::command(["crash", "--failover", &with_one_to_promote(chosen)]);
             Some(format!("{label}: crash kills one server\nhint: {hint}"))
         }
-        Intent::Failover => None,
+        Intent::FindMax | Intent::Failover => None,
         Intent::Check => alone("check asks one server"),
     }
 }

@@ -8,7 +8,7 @@ use serde::Serialize;
 use super::alike::unlike;
 use super::standing::{self, Counted, Standing};
 use super::table::{TableLine, layout, width};
-use super::versus::{self, Versus};
+use super::versus::{self, Versus, too_few};
 use super::{aa, costs};
 use crate::model::record::{Outcome, Record};
 use crate::stats::across::{self, Moved, TwoRuns, TwoRunsTarget};
@@ -122,7 +122,7 @@ fn paired_finding(standing: Option<Standing<'_>>, base: &str, head: &str) -> Cos
     }) else {
         return CostChange::NotComparable { reason: "one of them has no number: see the table".to_string() };
     };
-    let too_few = || CostChange::NotComparable { reason: format!("{} blocks are too few", standing.blocks) };
+    let too_few = || CostChange::NotComparable { reason: too_few(standing.blocks, "block") };
     if versus.low.is_none() {
         return too_few();
     }

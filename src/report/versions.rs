@@ -10,7 +10,7 @@ use super::levers::failure;
 use super::standing::{self, Counted};
 use super::steps::{StepChart, StepLevel, StepMark, StepPlace};
 use super::table::{TableLine, layout, width, wrap};
-use super::versus::{Versus, in_a_sentence, near_end, versus};
+use super::versus::{Versus, in_a_sentence, near_end, too_few, versus};
 use super::{aa, costs};
 use crate::model::record::Record;
 use crate::model::units;
@@ -109,7 +109,7 @@ pub fn report(records: &[Record], labels: &[String]) -> VersionsReport {
     name(&mut versions);
     let unjudged = match () {
         () if steps.iter().all(|step| step.p.is_some() && step.bar.is_some()) => None,
-        () if steps.iter().any(|step| step.p.is_none()) => Some(format!("{} blocks are too few", counted.blocks.len())),
+        () if steps.iter().any(|step| step.p.is_none()) => Some(too_few(counted.blocks.len(), "block")),
         () => Some("no version was run twice in each block (A/A control), so the noise floor is unknown".to_string()),
     };
     VersionsReport {

@@ -113,9 +113,20 @@ fn places_of(width: f64, ratio: f64) -> usize {
     supported.min(most) as usize
 }
 
+/// "1 block is too few", "3 fresh blocks are too few".
+pub(crate) fn too_few(count: usize, what: &str) -> String {
+    if count == 1 { format!("1 {what} is too few") } else { format!("{count} {what}s are too few") }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn one_block_is_too_few_and_three_are() {
+        assert_eq!(too_few(1, "block"), "1 block is too few");
+        assert_eq!(too_few(3, "fresh block"), "3 fresh blocks are too few");
+    }
 
     fn of(ratio: f64, low: f64, high: f64) -> String {
         versus(Versus { ratio, low: Some(low), high: Some(high), preliminary: false })

@@ -66,7 +66,7 @@ pub fn run(
     tell: &mut dyn FnMut(&Record, &str) -> Result<()>,
 ) -> (Vec<Found>, Result<()>) {
     let mut all = Vec::new();
-    for chosen in plan.chosen.iter().filter(|chosen| !chosen.target.baseline) {
+    for chosen in &plan.chosen {
         let alone = Plan { chosen: vec![chosen.clone()], blocks: Blocks::exactly(1), ..plan.clone() };
         match of_target(&alone, search, scratch, interrupt, tell) {
             Ok(found) => all.extend(found.map(|found| Found { target: chosen.target.label.clone(), ..found })),

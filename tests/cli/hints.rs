@@ -3,7 +3,9 @@
 
 mod exceptions;
 mod files;
+mod hosts;
 mod literals;
+mod network;
 mod options;
 mod scan;
 mod table;

@@ -122,15 +122,17 @@ impl Desk {
         self.json(&[])["rows"].as_array().expect("rows").clone()
     }
 
+    /// The results files with the names that kvfair gave them.
+    pub fn results(&self) -> Vec<PathBuf> {
+        let entries = fs::read_dir(self.home().join("kvfair-results")).into_iter().flatten();
+        let paths = entries.map(|entry| entry.expect("an entry").path());
+        // verified durability levels lie beside them.
+        paths.filter(|path| path.extension().is_some_and(|end| end == "jsonl")).collect()
+    }
+
     /// All records of all results files, in the order in which they were written.
     pub fn records(&self) -> Vec<Value> {
-        let mut files: Vec<PathBuf> = fs::read_dir(self.home().join("kvfair-results"))
-            .into_iter()
-            .flatten()
-            .map(|entry| entry.expect("an entry").path())
-            // verified durability levels lie beside them.
-            .filter(|path| path.extension().is_some_and(|end| end == "jsonl"))
-            .collect();
+        let mut files = self.results();
         files.sort_by_key(|file| file.metadata().and_then(|meta| meta.modified()).expect("a time"));
         files.iter().flat_map(|file| records_in(file)).collect()
     }
@@ -331,7 +333,7 @@ pub fn records_in(file: &Path) -> Vec<Value> {
 
 /// Asks again and again until there is an answer.
 #[track_caller]
-pub fn wait_for<T>(what: &str, ask: impl Fn() -> Option<T>) -> T {
+pub fn wait_for<T>(what: &str, mut ask: impl FnMut() -> Option<T>) -> T {
     let began = Instant::now();
     loop {
         if let Some(answer) = ask() {

@@ -21,6 +21,11 @@ pub const KEYS: &str = "kvfair:check:";
 const LATE: Duration = Duration::from_secs(5);
 /// And a second for so many bytes of a large value: a slow disk, or a build with its checks on.
 const BYTES_A_SECOND: u64 = 4 << 20;
+/// How long an answer may take, of an op and a reply with so many bytes.
+fn time_for(bytes: usize) -> Duration {
+    LATE + Duration::from_secs(bytes as u64 / BYTES_A_SECOND)
+}
+
 /// Bytes of the file that holds what was asked last.
 pub const ASKED_BYTES: usize = 600;
 
@@ -165,7 +170,7 @@ impl<'g> ProbeSession<'g> {
             }
             Err(_) => {}
         }
-        if answered.is_ok() && took > LATE + Duration::from_secs(op.bytes() as u64 / BYTES_A_SECOND) {
+        if answered.as_ref().is_ok_and(|reply| took > time_for(op.bytes() + reply.bytes())) {
             return Err(wrong(words, format!("an answer after {:.1} s", took.as_secs_f64())));
         }
         Ok(answered)
@@ -298,4 +303,17 @@ fn note_asked(file: &std::fs::File, words: &str) {
     line[..length].copy_from_slice(&words.as_bytes()[..length]);
     // It only serves a message.
     let _ = file.write_all_at(&line, 0);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A large value comes back in as long a time as it is sent in.
+    #[test]
+    fn a_large_answer_has_more_time() {
+        assert_eq!(time_for(Op::Get(b"key").bytes() + Reply::Missing.bytes()), LATE);
+        let value = vec![0; 64 << 20];
+        assert_eq!(time_for(Op::Get(b"key").bytes() + Reply::Value(&value).bytes()), LATE + Duration::from_secs(16));
+    }
 }

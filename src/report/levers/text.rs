@@ -6,7 +6,7 @@ use crate::model::shell;
 use crate::model::units;
 use crate::report::table::{TableLine, layout, width, wrap};
 use crate::report::typed;
-use crate::report::versus::{at_least, versus};
+use crate::report::versus::{at_least, too_few, versus};
 use crate::stats::levers::{Confirmed, Gain, LeverEffect};
 
 /// A table of levers is no wider.
@@ -164,13 +164,9 @@ pub(super) fn confirmed(enough: &EnoughLevers) -> String {
         high.map(|high| format!("all levers are at most {} % faster", units::at_most(high, 0))).unwrap_or_default();
     match seen.found {
         Confirmed::Enough => format!("confirmed in {blocks} fresh blocks ({at_most})"),
-        _ if at_most.is_empty() => format!("not confirmed: {blocks} fresh block{} too few", are(blocks)),
+        _ if at_most.is_empty() => format!("not confirmed: {}", too_few(blocks, "fresh block")),
         _ => format!("not confirmed: {blocks} fresh blocks cannot tell it apart from all levers ({at_most})"),
     }
-}
-
-fn are(blocks: usize) -> &'static str {
-    if blocks == 1 { " is" } else { "s are" }
 }
 
 /// "5.8x as fast as now [5.1-6.4]".

@@ -31,7 +31,6 @@ done
 kvfair run fans ram --profiles 5,10 --blocks 1 --output sizes.jsonl
 kvfair run fans lmdb --profiles 5 --blocks 1 --keep fanned
 kvfair run ngrams lmdb --messages 5 --blocks 1 --keep counted
-sed 's/"command":\["run"/"command":["growth"/' one.jsonl > growth.jsonl
 mkdir empty bare hollow broken changed copied big big/kvfair-results bad bad/kvfair-results
 cp one.jsonl copied
 cp one.jsonl index.jsonl
@@ -171,7 +170,7 @@ mended: kvfair compare one.jsonl other.jsonl
 
 refused: kvfair show disturbed.jsonl
 hint: run it again when the machine is quiet
-understood: kvfair run ngrams ram --messages 5 --blocks 1
+mended: kvfair run ngrams ram --messages 5 --blocks 1
 
 refused: kvfair show method.jsonl
 hint: numbers of different methods are never shown together; measure again, or use the kvfair that wrote it
@@ -189,31 +188,32 @@ mended: kvfair run getset ram --rate 1k,2k,5k --list
 refused: kvfair compare one.jsonl other.jsonl --html compared.html
 hint: `kvfair show` writes the page of each, and `compare --base --head` that of both in one run
 mended: kvfair show one.jsonl --html first.html
-understood: kvfair compare --base redis --head redis+unix --html compared.html
+begun: kvfair compare --base redis --head redis+unix --html compared.html --profiles 20
 
 refused: kvfair compare one.jsonl other.jsonl --budget 5m
 hint: leave it out; two targets in one run are `kvfair compare JOB --base TARGET --head TARGET`
 mended: kvfair compare one.jsonl other.jsonl
-understood: kvfair compare ngrams --base ram --head array --budget 5m
+begun: kvfair compare ngrams --base ram --head array --budget 5m --messages 50
 
 refused: kvfair compare one.jsonl sizes.jsonl
 hint: compare runs of one size and one round-trip time each
 mended: kvfair compare one.jsonl other.jsonl
 
+# Of one growth it is unclear what grows: exit code 6.
 refused: kvfair compare one.jsonl growth.jsonl
 hint: `kvfair show` prints them; compare two runs of one job
-understood: kvfair show growth.jsonl
+mended: kvfair show growth.jsonl || test $? = 6
 mended: kvfair compare one.jsonl other.jsonl
 
 refused: kvfair show growth.jsonl --csv
 hint: --json has all numbers, --markdown the table
-understood: kvfair show growth.jsonl --json
-understood: kvfair show growth.jsonl --markdown
+mended: kvfair show growth.jsonl --json || test $? = 6
+mended: kvfair show growth.jsonl --markdown || test $? = 6
 
 refused: kvfair compare one.jsonl other.jsonl --fail-if slower:3%
 hint: run both again with a longer --budget, --effort normal, or a quieter machine
-understood: kvfair compare ngrams --base ram --head lmdb --fail-if slower:3% --effort normal
-understood: kvfair compare ngrams --base ram --head lmdb --fail-if slower:3% --budget 20m
+begun: kvfair compare ngrams --base ram --head lmdb --fail-if slower:3% --effort normal --messages 50
+begun: kvfair compare ngrams --base ram --head lmdb --fail-if slower:3% --budget 20m --messages 50
 
 refused: flock other.jsonl kvfair bundle other.jsonl
 hint: wait for its end
@@ -221,7 +221,7 @@ mended: kvfair bundle other.jsonl
 
 refused: kvfair rerun one.html
 hint: a claim needs two targets, blocks enough (--blocks 6), and a target that runs twice in each
-understood: kvfair run ngrams ram lmdb --blocks 6
+begun: kvfair run ngrams ram lmdb --blocks 6 --messages 50
 
 refused: kvfair rerun method.html
 hint: use a kvfair of that version: numbers of two methods are not compared
@@ -252,10 +252,6 @@ mended: cd bad && kvfair crash --forget redis
 refused: cd big && kvfair crash --forget redis
 hint: move it away
 mended: cd big && mv kvfair-results/durability.ndjson . && kvfair stores redis
-
-refused: kvfair clean redis --of one.jsonl
-hint: name the URL of the run
-understood: kvfair clean redis://localhost --of one.jsonl
 
 refused: kvfair clean redis://localhost:1 --of one.jsonl
 hint: its run wrote to no store by URL

@@ -56,18 +56,9 @@ refused: kvfair run fans ram --depth 2
 hint: kvfair run getset has it
 mended: kvfair run getset ram --depth 2 --list
 
-# Not `getset`, which sets as well.
-refused: kvfair run ycsb-c --read-only redis://localhost
-hint: kvfair run mixed has it
-understood: kvfair run mixed --read-only redis://localhost
-
-refused: kvfair run getset --read-only redis://localhost
-hint: kvfair run getset --only get --read-only
-understood: kvfair run getset --only get --read-only redis://localhost
-
 refused: kvfair run fans ram --replay 2x
 hint: kvfair run trace has it
-understood: kvfair run trace --help
+mended: kvfair run trace --help
 
 refused: kvfair run fans ram --queries 5 --verify sample
 hint: leave one of them out
@@ -117,14 +108,26 @@ hint: --queries 96 or fewer, or more profiles
 mended: kvfair run fans ram --profiles 5 --queries 96 --blocks 1
 "#;
 
-pub const COMMANDS: &str = r#"
-refused: kvfair find-max fans ram
-hint: getset, mixed and ycsb-* have
-understood: kvfair find-max getset ram
+/// Results, and programs of a store, that commands need.
+pub const MADE: &str = r#"
+set -e
+for name in old new; do kvfair run ngrams ram --messages 5 --blocks 1 --output $name.jsonl; done
+kvfair run fans ram --profiles 5 --blocks 1
+for version in 7.0 8; do ln -s "$(command -v redis-server)" redis-$version; done
+"#;
 
-refused: kvfair find-max getset ram --clients 1,2
+pub const COMMANDS: &str = r#"
+refused: kvfair find-max fans redis
+hint: getset, mixed and ycsb-* have
+begun: kvfair find-max getset redis --step 1
+
+refused: kvfair find-max getset redis --clients 1,2
 hint: --clients 50
-understood: kvfair find-max getset ram --clients 50
+begun: kvfair find-max getset redis --clients 50 --step 1
+
+refused: kvfair find-max getset redis ram
+hint: name a store, as in redis
+begun: kvfair find-max getset redis --step 1
 
 refused: kvfair run --exec 'true {host} {port}'
 hint: kvfair run --exec 'CMD {host} {port}' redis memcached
@@ -132,34 +135,34 @@ mended: kvfair run --exec 'true {host} {port}' redis memcached --list
 
 refused: kvfair levers --exec true fans redis
 hint: leave the job out
-understood: kvfair levers --exec true redis
+begun: kvfair levers --exec true redis
 
 refused: kvfair levers getset redis --clients 1,2
 hint: name one number in place of a list: kvfair levers getset redis
-understood: kvfair levers getset redis
+begun: kvfair levers getset redis --levers transport --requests 200
 
 refused: kvfair levers getset 'redis?name=mine' --clients 1,2
 hint: name one number in place of a list: kvfair levers getset 'redis?name=mine'
-understood: kvfair levers getset 'redis?name=mine'
+begun: kvfair levers getset 'redis?name=mine' --levers transport --requests 200
 
 refused: kvfair levers getset redis --levers nothing-like-it
 hint: it has transport, cache, ...
-understood: kvfair levers getset redis --levers transport,cache
+begun: kvfair levers getset redis --levers transport,cache --requests 200
 
 # A path stands for each program.
 refused: kvfair history fans
 hint: kvfair history fans 'redis?program=./redis-7.0' 'redis?program=./redis-8'; `kvfair history` alone follows
   results files
-understood: kvfair history fans 'redis?program=./redis-7.0' 'redis?program=./redis-8'
-understood: kvfair history
+begun: kvfair history fans 'redis?program=./redis-7.0' 'redis?program=./redis-8' --profiles 20
+mended: kvfair history
 
 refused: kvfair history fans ram 'ram?name=other' --profiles 5,10
 hint: name one number or way in place of a list
-understood: kvfair history fans ram 'ram?name=other' --profiles 5
+begun: kvfair history fans ram 'ram?name=other' --profiles 5
 
 refused: kvfair history fnas
 hint: did you mean `fans`?
-understood: kvfair history fans ram 'ram?name=other'
+begun: kvfair history fans ram 'ram?name=other' --profiles 20
 
 refused: kvfair history nothing-like-it
 hint: `kvfair jobs` lists the jobs; results files end in .jsonl
@@ -167,15 +170,15 @@ mended: kvfair jobs
 
 refused: kvfair history --clients 5
 hint: kvfair history JOB VERSIONS...
-understood: kvfair history --clients 5 fans ram 'ram?name=other'
+begun: kvfair history --clients 5 fans ram 'ram?name=other' --profiles 20
 
 refused: kvfair compare fans ngrams --base redis --head redis+unix
 hint: kvfair compare fans --base redis --head redis+unix
-understood: kvfair compare fans --base redis --head redis+unix
+begun: kvfair compare fans --base redis --head redis+unix --profiles 20
 
 refused: kvfair compare old.jsonl
 hint: kvfair compare old.jsonl new.jsonl
-understood: kvfair compare old.jsonl new.jsonl
+mended: kvfair compare old.jsonl new.jsonl
 
 refused: kvfair compare --base redis --head redis+unix --profiles 5,10
 hint: `kvfair run` has lists, as in --profiles 500,2000
@@ -187,21 +190,21 @@ mended: kvfair run fans redis redis+unix --rtt 0,0.2ms,1ms --list
 
 refused: kvfair compare --base redis --head redis+unix --fail-if slower
 hint: slower:3% or cpu:3%
-understood: kvfair compare --base redis --head redis+unix --fail-if slower:3%
-understood: kvfair compare --base redis --head redis+unix --fail-if cpu:3%
+begun: kvfair compare --base redis --head redis+unix --fail-if slower:3% --profiles 20
+begun: kvfair compare --base redis --head redis+unix --fail-if cpu:3% --profiles 20
 
 refused: kvfair compare --base redis --head redis+unix --fail-if slower:3% --fail-if slower:5%
 hint: keep the one that is meant
-understood: kvfair compare --base redis --head redis+unix --fail-if slower:5%
-
-refused: kvfair crash redis --durability none
-hint: crash or power
-understood: kvfair crash redis --durability crash
-understood: kvfair crash redis --durability power
+begun: kvfair compare --base redis --head redis+unix --fail-if slower:5% --profiles 20
 
 refused: kvfair crash --forget redis
 hint: stores of which something is kept: none
-understood: kvfair crash redis
+mended: kvfair crash redis --kills 1
+
+refused: kvfair crash redis --durability none
+hint: crash or power
+mended: kvfair crash redis --durability crash --kills 1
+mended: kvfair crash redis --durability power --kills 1
 
 refused: kvfair reproduce 7
 hint: there are
@@ -234,11 +237,6 @@ mended: kvfair run mixed redis --agents 3 --list
 refused: kvfair run mixed lmdb --agents 3
 hint: name a server, as in redis
 mended: kvfair run mixed redis --agents 3 --list
-
-refused: kvfair run mixed redis --agents 2 --launch 'kvfair agent'
-hint: name a server by URL, as in redis://HOST, or leave --launch out
-understood: kvfair run mixed redis://HOST --agents 2 --launch 'kvfair agent'
-mended: kvfair run mixed redis --agents 2 --list
 
 refused: kvfair run mixed redis --agents 3 --clients 2
 hint: --clients 3

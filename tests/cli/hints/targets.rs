@@ -9,39 +9,6 @@ refused: kvfair run fans nothing-like-it
 hint: there are null, ram, lmdb, ...
 mended: kvfair run fans lmdb --list
 
-refused: kvfair run fans xyz@somewhere
-hint: put the login between STORE:// and @
-understood: kvfair run fans redis://xyz@somewhere
-
-refused: kvfair run fans redis:me:word@localhost
-hint: put the login between redis:// and @, with two slashes
-understood: kvfair run fans redis://me:word@localhost
-
-refused: kvfair run fans localhost:6379/2
-hint: redis://localhost:6379/2
-understood: kvfair run fans redis://localhost:6379/2
-
-refused: kvfair run fans localhost:1
-hint: name the store too: redis://localhost:1, ...
-understood: kvfair run fans redis://localhost:1
-
-refused: kvfair run fans 'redis://me:a?b@localhost'
-hint: in a password write %3F for ? and %40 for @; elsewhere %40 for @
-understood: kvfair run fans 'redis://me:a%3Fb@localhost'
-
-refused: kvfair run fans 'redis://me:1/b@localhost'
-hint: in a password write %2F for /, %3F for ?, %23 for # and %40 for @
-understood: kvfair run fans 'redis://me:1%2Fb@localhost'
-
-refused: kvfair run fans redis-cluster
-hint: redis-cluster://HOST:PORT; kvfair starts one: redis?cluster=3
-understood: kvfair run fans redis-cluster://localhost:7000
-mended: kvfair run fans 'redis?cluster=3' --list
-
-refused: kvfair run fans 'redis://localhost:7000?cluster=3'
-hint: redis-cluster://HOST:PORT
-understood: kvfair run fans redis-cluster://localhost:7000
-
 refused: kvfair run fans 'redis+unix?cluster=3'
 hint: redis?cluster=3
 mended: kvfair run fans 'redis?cluster=3' --list
@@ -83,29 +50,20 @@ mended: kvfair run fans --via cas redis 'redis?name=other' --list
 refused: kvfair run fans lmdb ferretdb?program=nowhere
 hint: ?program= takes a server's path
 mended: kvfair run fans lmdb --list
-
-refused: KVFAIR_PASSWORD=word kvfair run fans redis://one redis://two
-hint: run each by itself, or put passwords into the URLs
-understood: kvfair run fans redis://one
-understood: kvfair run fans redis://me:word@one redis://me:word@two
 "#;
 
 pub const REFUSALS: &str = r#"
 refused: kvfair growth redis://localhost:1
 hint: kvfair growth redis
-understood: kvfair growth redis
+begun: kvfair growth redis
 
 refused: kvfair levers getset redis://localhost:1
 hint: kvfair levers JOB redis
-understood: kvfair levers getset redis
+begun: kvfair levers getset redis --levers transport --requests 200
 
 refused: kvfair crash redis+unix:///run/redis.sock
 hint: kvfair crash redis
-understood: kvfair crash redis
-
-refused: kvfair growth redis-cluster://localhost:1
-hint: kvfair starts one: redis?cluster=3
-understood: kvfair growth 'redis?cluster=3'
+mended: kvfair crash redis --kills 1
 
 refused: kvfair run fans --pin redis-cluster://localhost:1
 hint: kvfair starts one: redis?cluster=3
@@ -118,10 +76,6 @@ mended: kvfair run fans --pin redis --list
 refused: kvfair run lookup --cold redis://localhost:1
 hint: name `redis`
 mended: kvfair run lookup --cold redis --list
-
-refused: kvfair run lookup --cold redis-cluster://localhost:1
-hint: leave --cold out
-understood: kvfair run lookup redis-cluster://localhost:1
 
 refused: kvfair run fans fst
 hint: kvfair run lookup fst
@@ -145,17 +99,13 @@ hint: leave it out, or --unit word
 mended: kvfair run ngrams ram --unit char --list
 mended: kvfair run ngrams ram sort --unit word --list
 
-refused: kvfair run mixed --read-only redis
-hint: name a store by URL
-understood: kvfair run mixed --read-only redis://localhost
-
 refused: kvfair levers fans ram
 hint: name a store, as in redis
-understood: kvfair levers fans redis
+begun: kvfair levers fans redis --profiles 20
 
 refused: kvfair check ram null
 hint: leave this target out
-understood: kvfair check ram
+mended: kvfair check ram
 
 refused: kvfair run lookup ram lmdb --readers 2
 hint: leave this target out
@@ -163,11 +113,11 @@ mended: kvfair run lookup lmdb --readers 2 --list
 
 refused: kvfair crash lmdb 'redis?cluster=3'
 hint: leave this target out
-understood: kvfair crash lmdb
+mended: kvfair crash lmdb --kills 1
 
 refused: kvfair crash cached:redis
 hint: leave cached: out
-understood: kvfair crash redis
+mended: kvfair crash redis --kills 1
 
 refused: kvfair run fans 'redis?cluster=3' --keep kept
 hint: leave --keep out
@@ -273,44 +223,44 @@ mended: kvfair run mixed 'redis?replicas=2' --values 16 --list
 
 refused: kvfair crash 'redis?replicas=2'
 hint: kvfair crash --failover 'redis?replicas=2'
-understood: kvfair crash --failover 'redis?replicas=2'
+mended: kvfair crash --failover 'redis?replicas=2' --kills 1
 
 # Where each replica must have a write, none of them could be promoted.
 refused: kvfair crash 'redis?replicas=1&wait=1'
 hint: kvfair crash --failover 'redis?replicas=2&wait=1'
-understood: kvfair crash --failover 'redis?replicas=2&wait=1'
+mended: kvfair crash --failover 'redis?replicas=2&wait=1' --kills 1
 
 refused: kvfair crash 'redis?replicas=2&name=mine'
 hint: kvfair crash --failover 'redis?replicas=2'
-understood: kvfair crash --failover 'redis?replicas=2'
+mended: kvfair crash --failover 'redis?replicas=2' --kills 1
 
 refused: kvfair crash --failover
 hint: kvfair crash --failover 'redis?replicas=2'
-understood: kvfair crash --failover 'redis?replicas=2'
+mended: kvfair crash --failover 'redis?replicas=2' --kills 1
 
 refused: kvfair crash --failover redis://localhost
 hint: kvfair crash --failover 'redis?replicas=2'
-understood: kvfair crash --failover 'redis?replicas=2'
+mended: kvfair crash --failover 'redis?replicas=2' --kills 1
 
 refused: kvfair crash --failover memcached://localhost
 hint: kvfair crash --failover 'redis?replicas=2'
-understood: kvfair crash --failover 'redis?replicas=2'
+mended: kvfair crash --failover 'redis?replicas=2' --kills 1
 
 refused: kvfair crash --failover lmdb
 hint: stores with replicas: redis, ...
-understood: kvfair crash --failover 'redis?replicas=2'
+mended: kvfair crash --failover 'redis?replicas=2' --kills 1
 
 refused: kvfair crash --failover memcached
 hint: stores with replicas: redis, ...
-understood: kvfair crash --failover 'redis?replicas=2'
+mended: kvfair crash --failover 'redis?replicas=2' --kills 1
 
 refused: kvfair crash --failover redis
 hint: 'redis?replicas=2'
-understood: kvfair crash --failover 'redis?replicas=2'
+mended: kvfair crash --failover 'redis?replicas=2' --kills 1
 
 refused: kvfair crash --failover 'redis?replicas=2&wait=2'
 hint: ?replicas=3
-understood: kvfair crash --failover 'redis?replicas=3&wait=2'
+mended: kvfair crash --failover 'redis?replicas=3&wait=2' --kills 1
 
 refused: kvfair run mixed 'redis?replicas=2' --agents 3
 hint: leave ?replicas= out, or --agents
