@@ -125,7 +125,7 @@ class Trial:
         self.rtt_us = (record.get("network") or {}).get("rtt_us")
 
     def sum_of(self, who):
-        usages = [one["client"] if who == "client" else servers_usage(one) for one in self.phases]
+        usages = [servers_usage(one) if who == "server" else one.get(who) for one in self.phases]
         return None if None in usages or not usages else sum(map(cpu_s, usages))
 
     def cpu(self):
