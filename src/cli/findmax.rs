@@ -22,8 +22,8 @@ use crate::model::record::Record;
 use crate::model::room::Headroom;
 use crate::model::units;
 use crate::report::grid::Grid;
-use crate::report::standing::{Standings, standings};
-use crate::report::{cells, exit, json, limits, table, words};
+use crate::report::run_report::RunReport;
+use crate::report::{exit, json, limits, table, words};
 use crate::scheduler::findmax::{self, Search};
 
 /// What a confirmation takes at the most, in steps.
@@ -117,14 +117,14 @@ fn step(record: &Record, told: &str) -> String {
 /// Prints it and writes the page; `results` is the file that has the records.
 fn shown(found: &[Found], args: &FindMax, records: &[Record], results: Option<&Path>) -> Result<Exit> {
     let counted: Vec<Record> = records.iter().filter(|record| !record.discarded).cloned().collect();
-    let standings = standings(&counted);
-    let exit = exit_of(found, &counted, &standings);
+    let report = RunReport::of_rows(&counted);
+    let exit = exit_of(found, &report);
     if args.run.how.look.json {
         print(&json::object(&typed(), exit, json::JsonTable { rows: found })?)?;
     } else {
         let sentence = limits::sentence(found, &args.slo);
         let parts = [
-            words::headline(records, &standings),
+            words::headline(records, &report.standings),
             limits::table(found, &args.slo),
             table::wrap(&sentence, table::width()).join("\n"),
         ];
@@ -141,10 +141,9 @@ fn shown(found: &[Found], args: &FindMax, records: &[Record], results: Option<&P
     Ok(exit)
 }
 
-fn exit_of(found: &[Found], counted: &[Record], standings: &Standings<'_>) -> Exit {
+fn exit_of(found: &[Found], report: &RunReport<'_>) -> Exit {
     let failed = found.iter().any(|one| one.unclear.is_none() && !one.reason.is_empty());
     let unclear = found.iter().any(|one| one.unclear.is_some());
-    let rows = cells::rows(counted, standings);
     let ends = [failed.then_some(Exit::Error), unclear.then_some(Exit::Inconclusive)].into_iter().flatten();
-    exit::worst(ends.chain([exit::of_rows(counted, &rows)]))
+    exit::worst(ends.chain([exit::of_rows(report.records, &report.rows)]))
 }

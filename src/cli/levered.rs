@@ -9,7 +9,8 @@ use super::args::Look;
 use crate::model::record::Record;
 use crate::report::levers::waterfall::waterfall;
 use crate::report::levers::{self, LeverReport};
-use crate::report::{cells, exit, json, page, standing};
+use crate::report::run_report::RunReport;
+use crate::report::{exit, json, page};
 
 /// Whether records are those of such a run.
 pub fn is_levers(records: &[Record]) -> bool {
@@ -45,7 +46,7 @@ pub fn shown(records: &[Record], look: &Look) -> Result<(String, Exit)> {
 
 /// The worst of the parts decides.
 fn exit(records: &[Record], report: &LeverReport) -> Exit {
-    let of = |part: &Vec<Record>| exit::of_rows(part, &cells::rows(part, &standing::standings(part)));
+    let of = |part: &Vec<Record>| exit::of_rows(part, &RunReport::of_rows(part).rows);
     let clear = if report.is_clear() { Exit::Ok } else { Exit::Inconclusive };
     exit::worst(levers::parts(records).iter().map(of).chain([clear]))
 }

@@ -10,8 +10,9 @@ use crate::model::effort::Blocks;
 use crate::model::noise::Yardstick;
 use crate::model::record::Record;
 use crate::report::disturbed_block::disturbed;
-use crate::report::standing::{Counted, standings};
-use crate::report::{cells, table};
+use crate::report::run_report::RunReport;
+use crate::report::standing::Counted;
+use crate::report::table;
 use crate::scheduler::rounds::RunEvent;
 
 /// Steps of the bar for each trial: its share of the units in per cent.
@@ -185,17 +186,16 @@ fn fitted(table: &str, screen: Option<u16>) -> String {
 
 /// How many rows have numbers so far, and what there is to show.
 fn table_of(records: &[Record], width: usize) -> (usize, String) {
-    let standings = standings(records);
-    let mut rows = cells::rows(records, &standings);
-    let numbered = rows.iter().filter(|row| row.numbers.is_some()).count();
+    let mut report = RunReport::of_rows(records);
+    let numbered = report.rows.iter().filter(|row| row.numbers.is_some()).count();
     if let Some(table) = sized::table(records, width) {
         return (numbered, table);
     }
-    if table::tells_op_times(&rows, false) {
+    if table::tells_op_times(&report.rows, false) {
         // What went wrong here is said at the end of the run; until then the times are not known.
-        let _ = cells::fill_in(&mut rows, records, &standings);
+        let _ = report.fill_in();
     }
-    (numbered, table::layout(&table::lines(&rows, false, table::Ranks::BeforeNames), width))
+    (numbered, table::layout(&table::lines(&report.rows, false, table::Ranks::BeforeNames), width))
 }
 
 #[cfg(test)]

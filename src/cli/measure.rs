@@ -33,8 +33,8 @@ use crate::model::shell;
 use crate::model::trial::{Data, Transport, file_in_words};
 use crate::model::units::thousands;
 use crate::report::ahead;
-use crate::report::cells::{self, Row};
-use crate::report::standing::standings;
+use crate::report::cells::Row;
+use crate::report::run_report::RunReport;
 use crate::report::typed;
 use crate::scheduler::closed;
 use crate::scheduler::gated::Gates;
@@ -349,7 +349,7 @@ fn look_ahead(
     interrupt: &Interrupt,
     results: &mut Results,
 ) -> Result<()> {
-    let rows = cells::rows(records, &standings(records));
+    let rows = RunReport::of_rows(records).rows;
     let numbered: Vec<&Row> = rows.iter().filter(|row| !row.baseline && row.numbers.is_some()).collect();
     let of = |is_served: bool, count: usize| {
         let is = move |row: &&&Row| (row.transport != Transport::InProcess) == is_served;
@@ -387,12 +387,12 @@ fn fit_into(left: Duration, errand: &mut Errand<'_>, scratch: &Path, interrupt: 
 
 fn finish(
     errand: &Errand<'_>,
-    records: &[Record],
+    all: &[Record],
     results: &mut Results,
     ended: Result<Ended>,
     interrupt: &Interrupt,
 ) -> Result<Exit> {
-    let (records, ahead) = ahead::split(records);
+    let (records, _) = ahead::split(all);
     if records.is_empty() {
         results.discard_if_empty();
     } else if results.is_there().is_ok() {
@@ -410,7 +410,7 @@ fn finish(
         }
         Ended::Stopped(stopped) => complain(&in_words(stopped, errand.plan.blocks, is_left_out(records))),
     }
-    Ok(sized::exit(records, ahead))
+    Ok(sized::exit(all))
 }
 
 /// Whether some target was not run.

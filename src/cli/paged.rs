@@ -6,7 +6,7 @@ use std::path::Path;
 use anyhow::{Context, Error, Result, anyhow, bail};
 
 use super::args::Look;
-use super::shown::{has_name, keeps_crash, points, read, sentence};
+use super::shown::{has_name, keeps_crash, read, report, sentence};
 use super::{complain, grown, levered, sized, verified, versioned};
 use crate::harness::load::{BrokenLine, Parts};
 use crate::harness::save;
@@ -21,12 +21,11 @@ use crate::report::json::ClaimJson;
 use crate::report::levers;
 use crate::report::next::{self, Known};
 use crate::report::page::{self, LeverPage, Mask, PageInput, PagePart, RawResults};
-use crate::report::sizes::Axis;
-use crate::report::standing::{Standings, standings};
+use crate::report::run_report::{Detail, RunReport};
+use crate::report::sizes::SizedReport;
 use crate::report::steps::StepChart;
 use crate::report::table::{self, Ranks};
-use crate::report::warn::{self, WarningInput};
-use crate::report::{ahead, alike, cells, growth, json, point, sizes, versions, whole};
+use crate::report::{ahead, alike, cells, growth, json, sizes, versions, warn, whole};
 use crate::stores;
 
 /// Refused before anything is measured: a page is never overwritten.
@@ -164,13 +163,8 @@ fn of_levers(all: &[Record], mask: &Mask, look: &Look, source: Source) -> Result
     };
     let parts: Vec<(String, Vec<Record>)> =
         levers::parts(all).into_iter().filter_map(|part| Some((title(&part[0])?, part))).collect();
-    let standings: Vec<Standings<'_>> = parts.iter().map(|(_, part)| standings(part)).collect();
-    let rows: Vec<Vec<cells::Row>> =
-        parts.iter().zip(&standings).map(|((_, part), standings)| cells::rows(part, standings)).collect();
-    let evidence = parts.iter().zip(&standings).zip(&rows).map(|(((title, records), standings), rows)| PagePart {
-        title: title.clone(),
-        seen: WarningInput { records, ahead: &[], rows, points: &[], standings },
-    });
+    let reports: Vec<RunReport<'_>> = parts.iter().map(|(_, records)| RunReport::of_rows(records)).collect();
+    let evidence = parts.iter().zip(&reports).map(|((title, _), report)| PagePart { title: title.clone(), report });
     let evidence = evidence.collect();
     let found = PageFindings { heading: Some(levers::text::heading(&report)), ..PageFindings::default() };
     of_one_size(found, &gains, mask, look, source, Some(LeverPage { report, evidence }))
@@ -184,40 +178,27 @@ fn of_one_size(
     source: Source,
     levers: Option<LeverPage<'_>>,
 ) -> Result<String> {
-    let (records, ahead) = ahead::split(all);
-    let standings = standings(records);
-    let mut rows = cells::rows(records, &standings);
-    let is_swept = point::is_swept(records, &standings.counted);
-    let points = if is_swept { points(records, look)? } else { Vec::new() };
-    if !is_swept {
-        cells::fill_in(&mut rows, records, &standings)?;
-    }
-    let tables = match is_swept {
-        true => grid::grids(&points, look.wide, usize::MAX).into_iter().chain(silent(&rows)).collect::<Vec<_>>(),
-        false => vec![Grid { title: String::new(), lines: table::lines(&rows, look.wide, Ranks::InAColumn) }],
-    };
-    let seen = WarningInput { records, ahead, rows: &rows, points: &points, standings: &standings };
-    let sentence = sentence(&seen);
-    let claims = match is_swept {
-        true => json::swept_claims(&points),
-        false => json::claims(&rows, &standings, PartStep::default()),
+    let report = report(all, look, Detail::All)?;
+    let tables = match report.is_swept {
+        true => grid::grids(&report.points, look.wide, usize::MAX).into_iter().chain(silent(&report.rows)).collect(),
+        false => vec![Grid { title: String::new(), lines: table::lines(&report.rows, look.wide, Ranks::InAColumn) }],
     };
     page::page(&PageInput {
         mask,
         tables: found.tables.into_iter().chain(tables).collect(),
-        sentence: found.heading.unwrap_or(sentence),
-        job: job(records),
-        baselines: baselines(records),
-        warnings: warn::heard(&warn::warnings(&seen), &look.no_warn),
-        claims: with_those(found.claims, claims),
+        sentence: found.heading.unwrap_or_else(|| sentence(&report)),
+        job: job(report.records),
+        baselines: baselines(report.records),
+        warnings: warn::heard(&warn::warnings(&report), &look.no_warn),
+        claims: with_those(found.claims, json::claims(&report, PartStep::default())),
         // The next command of a run names targets as they were typed, and those of levers were not typed.
-        next: if levers.is_none() { next(&seen, look) } else { String::new() },
+        next: if levers.is_none() { next(&report, look) } else { String::new() },
         cut_off: cut_off(all).filter(|_| source.broken.is_none()),
         results: source.results,
         broken: source.broken,
         levers,
         versions: found.versions,
-        parts: vec![PagePart { title: String::new(), seen }],
+        parts: vec![PagePart { title: String::new(), report: &report }],
     })
 }
 
@@ -229,11 +210,9 @@ fn with_those<'a>(found: Vec<ClaimJson<'a>>, of_table: Vec<ClaimJson<'a>>) -> Ve
 }
 
 fn of_growth(records: &[Record], mask: &Mask, source: Source) -> Result<String> {
-    let standings = standings(records);
-    let mut rows = cells::rows(records, &standings);
+    let mut report = RunReport::of_rows(records);
     // Trials that ask for different things have no median in common.
-    rows.iter_mut().for_each(|row| (row.numbers, row.rank) = (None, None));
-    let seen = WarningInput { records, ahead: &[], rows: &rows, points: &[], standings: &standings };
+    report.rows.iter_mut().for_each(|row| (row.numbers, row.rank) = (None, None));
     let grown = growth::grown(records);
     let said = growth::sentences(&grown).into_iter().flat_map(|said| [said.clear, said.unclear].concat());
     let input = PageInput {
@@ -250,42 +229,33 @@ fn of_growth(records: &[Record], mask: &Mask, source: Source) -> Result<String> 
         broken: source.broken,
         levers: None,
         versions: None,
-        parts: vec![PagePart { title: String::new(), seen }],
+        parts: vec![PagePart { title: String::new(), report: &report }],
     };
     page::growth_page(&input, &grown)
 }
 
 fn of_sizes(all: &[Record], mask: &Mask, look: &Look, source: Source) -> Result<String> {
     let parts = sizes::parts(all);
-    let standings = sized::standings_of(&parts);
-    let mut rows = sized::rows_of(&parts, &standings);
-    for ((_, rows), ((_, records), (_, standings))) in rows.iter_mut().zip(parts.iter().zip(&standings)) {
-        cells::fill_in(rows, records, standings)?;
-    }
-    let axis = Axis::of(all);
-    let grown = sizes::grown(&axis, &rows);
-    let each = || parts.iter().zip(&standings).zip(&rows);
-    let of_each = each().map(|(((size, records), (_, standings)), (_, rows))| PagePart {
-        title: axis.at(*size),
-        seen: WarningInput { records, ahead: &[], rows, points: &[], standings },
-    });
-    let page_parts: Vec<PagePart<'_>> = of_each.collect();
-    let claims = each().flat_map(|((_, (_, standings)), (size, rows))| json::claims(rows, standings, axis.part(*size)));
+    let report = SizedReport::of(&parts, Detail::All)?;
+    let claims = report.parts.iter().flat_map(|(step, part)| json::claims(part, report.axis.part(*step))).collect();
+    let (lines, sentence) = (sized::lines(&report, look.wide), sizes::sentence(&report));
+    let (warnings, next) = (warn::heard(&sized::warnings(&report), &look.no_warn), next(report.largest(), look));
+    let title = |step: &u64| report.axis.at(*step);
     page::page(&PageInput {
         mask,
-        tables: vec![Grid { title: String::new(), lines: sized::lines(&axis, &parts, &grown, look.wide) }],
-        sentence: sizes::sentence(&axis, &grown, &standings),
+        tables: vec![Grid { title: String::new(), lines }],
+        sentence,
         job: job(all),
         baselines: baselines(all),
-        warnings: warn::heard(&sized::warnings(&parts, &standings), &look.no_warn),
-        claims: claims.collect(),
-        next: next(&page_parts[page_parts.len() - 1].seen, look),
+        warnings,
+        claims,
+        next,
         cut_off: cut_off(all).filter(|_| source.broken.is_none()),
         results: source.results,
         broken: source.broken,
         levers: None,
         versions: None,
-        parts: page_parts,
+        parts: report.parts.iter().map(|(step, part)| PagePart { title: title(step), report: part }).collect(),
     })
 }
 
@@ -310,8 +280,8 @@ fn silent(rows: &[cells::Row]) -> Option<Grid> {
     (!lines.is_empty()).then(|| Grid { title: "Targets without numbers".to_string(), lines })
 }
 
-fn next(seen: &WarningInput<'_>, look: &Look) -> String {
-    next::next(seen, &Known { file: look.file.as_deref(), keeps_crash, has_name })
+fn next(report: &RunReport<'_>, look: &Look) -> String {
+    next::next(report, &Known { file: look.file.as_deref(), keeps_crash, has_name })
 }
 
 /// A run that is still going on is no run that was cut off.

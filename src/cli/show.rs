@@ -13,10 +13,8 @@ use crate::harness::save;
 use crate::model::record::{Outcome, Record};
 use crate::report::chart::{Chart, document};
 use crate::report::page::{self, PagePart};
-use crate::report::point::is_swept;
-use crate::report::standing::standings;
-use crate::report::warn::WarningInput;
-use crate::report::{ahead, by_second, cells, histograms, percentiles, sizes, sweep, sweep_chart, versions, words};
+use crate::report::run_report::{Detail, RunReport};
+use crate::report::{ahead, by_second, histograms, percentiles, sizes, sweep_chart, versions, words};
 
 /// A page says why it shows nothing, as the error does.
 pub fn show(args: &Show) -> Result<Exit> {
@@ -126,16 +124,13 @@ fn drawn(records: &[Record]) -> Result<String> {
     if grown::is_growth(records) {
         return grown::drawn(records);
     }
-    let standings = standings(records);
-    let rows = cells::rows(records, &standings);
-    let points = if is_swept(records, &standings.counted) { sweep::points(records, false)? } else { Vec::new() };
-    let headline = words::headline(records, &standings);
-    let seen = WarningInput { records, ahead: &[], rows: &rows, points: &points, standings: &standings };
-    let sweep = sweep_chart::chart(&points, &rows);
-    let others = [percentiles::chart(&seen)?, by_second::chart(&seen)];
+    let report = RunReport::of(records, Detail::Table { wide: false })?;
+    let headline = words::headline(report.records, &report.standings);
+    let sweep = sweep_chart::chart(&report.points, &report.rows);
+    let others = [percentiles::chart(&report)?, by_second::chart(&report)];
     if others.iter().all(|chart| chart.plots.is_empty()) {
-        let part = PagePart { title: String::new(), seen };
-        let targets = || Some(page::ratios_svg(&headline, &part)).filter(|_| points.is_empty()).flatten();
+        let part = PagePart { title: String::new(), report: &report };
+        let targets = || Some(page::ratios_svg(&headline, &part)).filter(|_| part.report.points.is_empty()).flatten();
         return sweep.map(|sweep| document(&headline, &[sweep])).or_else(|why| targets().ok_or(why));
     }
     let all: Vec<Chart> = sweep.into_iter().chain(others).collect();

@@ -12,16 +12,14 @@ use crate::jobs;
 use crate::model::answers;
 use crate::model::record::Record;
 use crate::model::trial::Durability;
-use crate::report::cells;
 use crate::report::columns::PartStep;
 use crate::report::next::Known;
 use crate::report::point::{Point, Statistic};
-use crate::report::standing::standings;
+use crate::report::run_report::{Detail, RunReport};
 use crate::report::trials::{self, Trial};
-use crate::report::warn::{self, WarningInput};
 use crate::report::{
-    ahead, alike, batch, claims, columns, costs, exit, export, grid, json, next, notes, point, remarks, servers, sizes,
-    store_stats, sweep, table, versions, whole, words,
+    ahead, alike, batch, claims, columns, costs, exit, export, grid, json, next, notes, remarks, servers, sizes,
+    store_stats, sweep, table, versions, warn, whole, words,
 };
 use crate::stats::parallel;
 use crate::stores::{self, Adapter};
@@ -94,26 +92,32 @@ fn of_a_run(records: &[Record], look: &Look) -> Result<(String, Exit)> {
     if !sizes::parts(records).is_empty() {
         return sized::shown(records, look);
     }
-    let (records, ahead) = ahead::split(records);
-    let standings = standings(records);
-    let mut rows = cells::rows(records, &standings);
-    let is_swept = point::is_swept(records, &standings.counted);
-    let points = match is_swept {
-        true => points(records, look)?,
-        false if look.json || look.csv || table::tells_op_times(&rows, look.wide) => {
-            cells::fill_in(&mut rows, records, &standings)?;
-            Vec::new()
-        }
-        false => Vec::new(),
-    };
-    let seen = WarningInput { records, ahead, rows: &rows, points: &points, standings: &standings };
+    let report = report(records, look, detail(look))?;
     let text = match look {
-        Look { json: true, .. } | Look { csv: true, .. } => for_programs(&seen, is_swept, look)?,
-        Look { all: true, .. } => all(&trials::trials(records, ahead, is_swept)?, &headline(&seen), look),
-        _ if is_swept => swept(&seen, look)?,
-        _ => plain(&seen, look)?,
+        Look { json: true, .. } | Look { csv: true, .. } => for_programs(&report, look)?,
+        Look { all: true, .. } => all(&trials_of(&report)?, &headline(&report), look),
+        _ if report.is_swept => swept(&report, look)?,
+        _ => plain(&report, look)?,
     };
-    Ok((text, exit::of(&seen)))
+    Ok((text, exit::of(&report)))
+}
+
+/// The report of a run by the statistic that is asked for.
+pub fn report<'a>(records: &'a [Record], look: &Look, detail: Detail) -> Result<RunReport<'a>> {
+    let mut report = RunReport::of(records, detail)?;
+    if look.stat == Statistic::Best {
+        report.points.iter_mut().for_each(Point::tell_best);
+    }
+    Ok(report)
+}
+
+/// As much as what is asked for shows.
+pub fn detail(look: &Look) -> Detail {
+    if look.json || look.csv { Detail::All } else { Detail::Table { wide: look.wide } }
+}
+
+fn trials_of(report: &RunReport<'_>) -> Result<Vec<Trial>> {
+    trials::trials(report.records, report.ahead, report.is_swept)
 }
 
 /// Prints what [`shown`] made: what people read in colours where they are wanted.
@@ -121,20 +125,12 @@ pub fn print_shown(text: &str, look: &Look) -> Result<()> {
     if look.json || look.csv || look.markdown { terminal::print(text) } else { terminal::print_table(text) }
 }
 
-pub fn points(records: &[Record], look: &Look) -> Result<Vec<Point>> {
-    let mut points = sweep::points(records, look.wide || look.json || look.csv)?;
-    if look.stat == Statistic::Best {
-        points.iter_mut().for_each(Point::tell_best);
-    }
-    Ok(points)
-}
-
 /// CSV and JSON: of rows, or of all trials.
-fn for_programs(seen: &WarningInput<'_>, is_swept: bool, look: &Look) -> Result<String> {
-    let trials = if look.all { trials::trials(seen.records, seen.ahead, is_swept)? } else { Vec::new() };
-    let lines = match is_swept {
-        true => columns::swept_lines(seen.points, seen.rows),
-        false => columns::lines(seen.rows, seen.standings),
+fn for_programs(report: &RunReport<'_>, look: &Look) -> Result<String> {
+    let trials = if look.all { trials_of(report)? } else { Vec::new() };
+    let lines = match report.is_swept {
+        true => columns::swept_lines(&report.points, &report.rows),
+        false => columns::lines(&report.rows, &report.standings),
     };
     if look.csv {
         return Ok(match look.all {
@@ -142,60 +138,59 @@ fn for_programs(seen: &WarningInput<'_>, is_swept: bool, look: &Look) -> Result<
             false => export::csv(columns::ROWS, &lines, look.wide),
         });
     }
-    let told = json::ReportJson {
-        exit: exit::of(seen),
-        claims: match is_swept {
-            true => json::swept_claims(seen.points),
-            false => json::claims(seen.rows, seen.standings, PartStep::default()),
-        },
-        warnings: warn::heard(&warn::warnings(seen), &look.no_warn),
-        sentence: sentence(seen),
+    let document = json::ReportJson {
+        exit: exit::of(report),
+        claims: json::claims(report, PartStep::default()),
+        warnings: warn::heard(&warn::warnings(report), &look.no_warn),
+        sentence: sentence(report),
     };
-    json::document(seen, &told, if look.all { json::JsonRows::Trials(&trials) } else { json::JsonRows::Rows(&lines) })
+    let rows = if look.all { json::JsonRows::Trials(&trials) } else { json::JsonRows::Rows(&lines) };
+    json::document(report, &document, rows)
 }
 
 /// A row a target.
-fn plain(seen: &WarningInput<'_>, look: &Look) -> Result<String> {
-    let rows = seen.rows;
-    let is_many = costs::is_many(seen.records);
-    let (sentence, warned) = parallel::both(is_many, || sentence(seen), || warned(seen, look));
+fn plain(report: &RunReport<'_>, look: &Look) -> Result<String> {
+    let rows = &report.rows;
+    let is_many = costs::is_many(report.records);
+    let (sentence, warned) = parallel::both(is_many, || sentence(report), || warned(report, look));
     Ok(match look {
         Look { markdown: true, .. } => {
             let table = export::markdown(&table::lines(rows, look.wide, table::Ranks::InAColumn));
-            export::page(&headline(seen), &[table, export::listed(&warned), export::escaped(&sentence)])
+            export::page(&headline(report), &[table, export::listed(&warned), export::escaped(&sentence)])
         }
-        _ => text(seen, look, &table::table(rows, look.wide), &warned, &sentence)?,
+        _ => text(report, look, &table::table(rows, look.wide), &warned, &sentence)?,
     })
 }
 
-pub fn sentence(seen: &WarningInput<'_>) -> String {
-    if !seen.points.is_empty() {
-        return claims::doubted(seen.standings, sweep::sentence(seen.points));
+pub fn sentence(report: &RunReport<'_>) -> String {
+    if !report.points.is_empty() {
+        return claims::doubted(&report.standings, sweep::sentence(&report.points));
     }
-    let said = [claims::sentence(seen.rows, seen.standings), batch::sentence(seen.rows, seen.standings), of_size(seen)];
-    said.into_iter().filter(|said| !said.is_empty()).collect::<Vec<_>>().join(" ")
+    let (rows, standings) = (&report.rows, &report.standings);
+    let sentences = [claims::sentence(rows, standings), batch::sentence(rows, standings), of_size(report)];
+    sentences.into_iter().filter(|one| !one.is_empty()).collect::<Vec<_>>().join(" ")
 }
 
 /// What the larger trials of a first look tell.
-fn of_size(seen: &WarningInput<'_>) -> String {
-    let full = seen.ahead.first().and_then(|record| jobs::find(&record.job.name)).map(|kind| kind.default_units);
-    full.map_or_else(String::new, |full| ahead::sentence(seen.rows, seen.ahead, full, &seen.standings.noise))
+fn of_size(report: &RunReport<'_>) -> String {
+    let full = report.ahead.first().and_then(|record| jobs::find(&record.job.name)).map(|kind| kind.default_units);
+    full.map_or_else(String::new, |full| ahead::sentence(&report.rows, report.ahead, full, &report.standings.noise))
 }
 
 /// A table a part of the job and measure.
-fn swept(seen: &WarningInput<'_>, look: &Look) -> Result<String> {
-    let (rows, points) = (seen.rows, seen.points);
-    let sentence = sentence(seen);
+fn swept(report: &RunReport<'_>, look: &Look) -> Result<String> {
+    let (rows, points) = (&report.rows, &report.points);
+    let sentence = sentence(report);
     Ok(match look {
         Look { markdown: true, .. } => {
             let grids = grid::grids(points, look.wide, usize::MAX).into_iter();
             let tables =
                 grids.map(|grid| format!("{}\n\n{}", export::escaped(&grid.title), export::markdown(&grid.lines)));
-            let remarks = export::listed(&[remarks::remarks(points), warned(seen, look)].concat());
+            let remarks = export::listed(&[remarks::remarks(points), warned(report, look)].concat());
             let rest = [remarks, export::markdown(&grid::silent(rows)), export::escaped(&sentence)];
-            export::page(&headline(seen), &tables.chain(rest).collect::<Vec<_>>())
+            export::page(&headline(report), &tables.chain(rest).collect::<Vec<_>>())
         }
-        _ => text(seen, look, &grid::tables(points, rows, look.wide), &warned(seen, look), &sentence)?,
+        _ => text(report, look, &grid::tables(points, rows, look.wide), &warned(report, look), &sentence)?,
     })
 }
 
@@ -207,10 +202,10 @@ pub fn all(trials: &[Trial], headline: &str, look: &Look) -> String {
     }
 }
 
-pub fn text(seen: &WarningInput<'_>, look: &Look, table: &str, warned: &[String], sentence: &str) -> Result<String> {
-    let (records, rows) = (seen.records, seen.rows);
+pub fn text(report: &RunReport<'_>, look: &Look, table: &str, warned: &[String], sentence: &str) -> Result<String> {
+    let (records, rows) = (report.records, &report.rows);
     let parts = [
-        headline(seen),
+        headline(report),
         table.to_string(),
         if look.wide { store_stats::section(records)? } else { String::new() },
         table::wrap(&words::medians(rows), table::width()).join("\n"),
@@ -223,7 +218,7 @@ pub fn text(seen: &WarningInput<'_>, look: &Look, table: &str, warned: &[String]
         table::wrap(&words::stream(records), table::width()).join("\n"),
         wrapped(warned),
         table::wrap(sentence, table::width()).join("\n"),
-        next::next(seen, &Known { file: look.file.as_deref(), keeps_crash, has_name }),
+        next::next(report, &Known { file: look.file.as_deref(), keeps_crash, has_name }),
     ];
     let parts: Vec<&str> = parts.iter().map(|part| part.trim_end()).filter(|part| !part.is_empty()).collect();
     Ok(format!("{}\n", parts.join("\n")))
@@ -240,13 +235,13 @@ pub fn has_name(store: &str) -> bool {
     stores::find(store).is_some()
 }
 
-pub fn headline(seen: &WarningInput<'_>) -> String {
-    words::headline(seen.records, seen.standings)
+pub fn headline(report: &RunReport<'_>) -> String {
+    words::headline(report.records, &report.standings)
 }
 
 /// A line each, however long.
-fn warned(seen: &WarningInput<'_>, look: &Look) -> Vec<String> {
-    warn::printed(&warn::warnings(seen), &look.no_warn, look.wide)
+fn warned(report: &RunReport<'_>, look: &Look) -> Vec<String> {
+    warn::printed(&warn::warnings(report), &look.no_warn, look.wide)
 }
 
 fn wrapped(lines: &[String]) -> String {

@@ -3,7 +3,7 @@
 use super::chart::axis::Axis;
 use super::chart::palette::Inks;
 use super::chart::{Chart, Plot, PlotAxis, PlotLine, PlotPoint, first_lines};
-use super::warn::WarningInput;
+use super::run_report::RunReport;
 use crate::model::record::{Record, Second};
 
 /// A line needs two points.
@@ -17,12 +17,12 @@ struct SecondsLine<'a> {
 }
 
 /// CPU and memory; nothing where no trial took some seconds.
-pub fn chart(seen: &WarningInput<'_>) -> Chart {
-    let lines: Vec<SecondsLine<'_>> = seen.rows.iter().filter_map(|row| line(seen, &row.target)).collect();
+pub fn chart(report: &RunReport<'_>) -> Chart {
+    let lines: Vec<SecondsLine<'_>> = report.rows.iter().filter_map(|row| line(report, &row.target)).collect();
     if lines.is_empty() {
         return Chart::default();
     }
-    let numbered = seen.rows.iter().filter(|row| row.status.has_numbers());
+    let numbered = report.rows.iter().filter(|row| row.status.has_numbers());
     let inks = Inks::of(numbered.map(|row| (row.target.as_str(), row.baseline)));
     let mut plots = vec![
         plot("CPU, processors kept busy", &lines, &inks, |second| second.cpu_s),
@@ -36,12 +36,12 @@ pub fn chart(seen: &WarningInput<'_>) -> Chart {
     Chart { plots, notes }
 }
 
-fn line<'a>(seen: &WarningInput<'a>, target: &'a str) -> Option<SecondsLine<'a>> {
+fn line<'a>(report: &RunReport<'a>, target: &'a str) -> Option<SecondsLine<'a>> {
     let counts = |trial: &&Record| {
         let is_right = trial.took_s().is_some() && trial.is_right();
-        trial.target.label == target && is_right && seen.standings.counted.has(trial)
+        trial.target.label == target && is_right && report.standings.counted.has(trial)
     };
-    let trial = seen.records.iter().filter(counts).min_by_key(|trial| trial.block)?;
+    let trial = report.records.iter().filter(counts).min_by_key(|trial| trial.block)?;
     let seconds: Vec<Second> = trial.measured().flat_map(|phase| phase.store_by_second.iter().copied()).collect();
     let block = trial.block;
     (seconds.len() >= LEAST_SECONDS && !trial.run.answers_only).then_some(SecondsLine { target, block, seconds })

@@ -2,10 +2,10 @@
 
 use super::cells::{Row, Status};
 use super::point;
+use super::run_report::RunReport;
 use super::standing::Standing;
 use super::typed::{store_of, value};
 use super::unclear;
-use super::warn::WarningInput;
 use crate::model::effort::CLAIM_BLOCKS;
 use crate::model::record::{Record, Verdict};
 
@@ -69,11 +69,11 @@ pub fn worst(ends: impl IntoIterator<Item = Exit>) -> Exit {
 }
 
 /// How a run ends: the same where it was just measured and where its file is shown.
-pub fn of(report: &WarningInput<'_>) -> Exit {
+pub fn of(report: &RunReport<'_>) -> Exit {
     let is_wrong = |record: &Record| matches!(record.verdict, Verdict::Wrong { .. });
     let ahead = if report.ahead.iter().any(is_wrong) { Exit::WrongAnswers } else { Exit::Ok };
     let verdict = if has_verdict(report) { Exit::Ok } else { Exit::Inconclusive };
-    worst([of_rows(report.records, report.rows), ahead, verdict])
+    worst([of_rows(report.records, &report.rows), ahead, verdict])
 }
 
 /// What became of the targets: the most serious status decides.
@@ -90,8 +90,8 @@ pub fn of_rows(records: &[Record], rows: &[Row]) -> Exit {
 }
 
 /// Whether a run says what it was asked for: of each target that was named, of each point, and which target is faster.
-fn has_verdict(report: &WarningInput<'_>) -> bool {
-    let WarningInput { records, rows, standings, .. } = report;
+fn has_verdict(report: &RunReport<'_>) -> bool {
+    let RunReport { records, rows, standings, .. } = report;
     let Some(first) = records.first() else { return true };
     let is_left_out = |row: &Row| matches!(row.status, Status::LeftOut { .. }) && is_named(row, first);
     if standings.refused.is_some() || rows.iter().any(is_left_out) || unclear::is_any(records, &standings.counted) {
@@ -124,13 +124,10 @@ fn is_to_claim(first: &Record) -> bool {
 #[cfg(test)]
 mod tests {
     use super::super::next::tests::{CLEAR, RUN, Run, records};
-    use super::super::{cells, standing};
     use super::*;
 
     fn end(records: &[Record]) -> Exit {
-        let standings = standing::standings(records);
-        let rows = cells::rows(records, &standings);
-        of(&WarningInput { records, ahead: &[], rows: &rows, points: &[], standings: &standings })
+        of(&RunReport::of_rows(records))
     }
 
     #[test]

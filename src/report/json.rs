@@ -14,10 +14,11 @@ use super::exit::Exit;
 use super::export::Object;
 use super::point::Beside;
 use super::point::Point;
+use super::run_report::RunReport;
 use super::standing::{Standing, Standings};
 use super::trials::{TRIALS, Trial};
 use super::versus::Versus;
-use super::warn::{Warning, WarningInput};
+use super::warn::Warning;
 use super::{whole, words};
 use crate::model::effort::CLAIM_BLOCKS;
 use crate::model::load::Swept;
@@ -173,17 +174,17 @@ fn objects<'a, T>(columns: &'a [Column<T>], all: &'a [T]) -> Vec<Object<'a, T>> 
 }
 
 /// The object, as text.
-pub fn document(seen: &WarningInput<'_>, told: &ReportJson<'_>, lines: JsonRows<'_>) -> Result<String> {
-    let first = seen.records.first().context("no trials")?;
-    let standings = seen.standings;
+pub fn document(report: &RunReport<'_>, told: &ReportJson<'_>, lines: JsonRows<'_>) -> Result<String> {
+    let first = report.records.first().context("no trials")?;
+    let standings = &report.standings;
     let repeated = standings.repeated.iter();
     let document = Document {
-        run: run(first, seen.records),
+        run: run(first, report.records),
         verdict: Verdict {
             end: told.exit.into(),
-            headline: words::headline(seen.records, standings).replace('\n', " "),
+            headline: words::headline(report.records, standings).replace('\n', " "),
             sentence: &told.sentence,
-            targets: targets(seen.rows),
+            targets: targets(&report.rows),
             blocks: standings.blocks(),
             discarded_blocks: standings.counted.discarded.len(),
             ranked: standings.may_rank(),
@@ -223,7 +224,11 @@ fn targets(rows: &[Row]) -> BTreeMap<&'static str, usize> {
 
 /// What is claimed of whole jobs: each pair of a group by seconds, and each pair by CPU for an op. `step` is the size
 /// or the round-trip time, where a run has several.
-pub fn claims<'a>(rows: &'a [Row], standings: &Standings<'_>, step: PartStep) -> Vec<ClaimJson<'a>> {
+pub fn claims<'a>(report: &'a RunReport<'_>, step: PartStep) -> Vec<ClaimJson<'a>> {
+    if report.is_swept { swept_claims(&report.points) } else { claims_of_rows(&report.rows, &report.standings, step) }
+}
+
+fn claims_of_rows<'a>(rows: &'a [Row], standings: &Standings<'_>, step: PartStep) -> Vec<ClaimJson<'a>> {
     if standings.blocks() < CLAIM_BLOCKS as usize || standings.refused.is_some() {
         return Vec::new();
     }
@@ -270,7 +275,7 @@ fn claim<'a>(
 }
 
 /// What is claimed of a sweep: at its last step, beside the best.
-pub fn swept_claims(points: &[Point]) -> Vec<ClaimJson<'_>> {
+fn swept_claims(points: &[Point]) -> Vec<ClaimJson<'_>> {
     let of = |measure: &'static str, of: fn(&Point) -> Option<Beside>| {
         let claimed = beside::claimed(points, of).into_iter();
         claimed.map(move |(best, point, beside)| ClaimJson {

@@ -44,6 +44,7 @@ pub mod regression;
 pub mod remarks;
 pub mod replicated;
 pub mod reproduce;
+pub mod run_report;
 pub mod servers;
 pub mod sizes;
 pub mod staleness;

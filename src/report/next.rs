@@ -4,10 +4,11 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use super::cells::{Row, Status};
+use super::run_report::RunReport;
 use super::standing::Standing;
 use super::table::{width, wrap};
 use super::typed::{again, store_of, value, with, without, words};
-use super::warn::{WarningInput, is_short};
+use super::warn::is_short;
 use crate::model::effort::{BLOCKS_MAX, CLAIM_BLOCKS, Effort};
 use crate::model::record::Record;
 use crate::model::shell;
@@ -40,14 +41,14 @@ pub struct Known<'a> {
 }
 
 /// A line, or nothing where there are no records.
-pub fn next(seen: &WarningInput<'_>, known: &Known<'_>) -> String {
-    let Some(first) = seen.records.first() else { return String::new() };
+pub fn next(report: &RunReport<'_>, known: &Known<'_>) -> String {
+    let Some(first) = report.records.first() else { return String::new() };
     let is_slow = |row: &&Row| !row.baseline && first.clients == 1 && (known.has_name)(&row.store);
-    let slow = seen.rows.iter().filter(is_slow);
+    let slow = report.rows.iter().filter(is_slow);
     if let Some(words) = slow.filter_map(|row| waits(row, first)).next() {
         return wrap(&words, width()).join("\n");
     }
-    let (when, command) = helps(seen, first, known).unwrap_or_else(|| {
+    let (when, command) = helps(report, first, known).unwrap_or_else(|| {
         let file = known.file.map(|file| file.display().to_string());
         ("", words(&["show", "--wide"]).into_iter().chain(file).collect())
     });
@@ -57,7 +58,7 @@ pub fn next(seen: &WarningInput<'_>, known: &Known<'_>) -> String {
 }
 
 /// What was typed, with what helps most, and when that is to be run.
-fn helps(seen: &WarningInput<'_>, first: &Record, known: &Known<'_>) -> Option<(&'static str, Vec<String>)> {
+fn helps(report: &RunReport<'_>, first: &Record, known: &Known<'_>) -> Option<(&'static str, Vec<String>)> {
     if matches!(first.job.data, Data::Program { .. }) || first.job.load.as_ref().is_some_and(|load| load.read_only) {
         return None;
     }
@@ -68,11 +69,11 @@ fn helps(seen: &WarningInput<'_>, first: &Record, known: &Known<'_>) -> Option<(
         None => &of_job,
         Some(_) => return None,
     });
-    if let Some(after_s) = cut_off_after_s(seen.rows) {
+    if let Some(after_s) = cut_off_after_s(&report.rows) {
         let typed_s = value(&typed, "--timeout").and_then(seconds);
         // What ended before its time-out was cut off by the end of the run.
         if after_s < typed_s.unwrap_or(TIMEOUT_S) * ENDED_EARLY {
-            return longer(typed, seen).map(|typed| ("", typed));
+            return longer(typed, report).map(|typed| ("", typed));
         }
         let time = value(&typed, "--timeout").filter(|time| seconds(time).is_some_and(|time_s| time_s >= LONG.0));
         let time = time.map_or_else(|| Some(LONG.1.to_string()), doubled)?;
@@ -80,17 +81,19 @@ fn helps(seen: &WarningInput<'_>, first: &Record, known: &Known<'_>) -> Option<(
     }
     // A search decides by itself how much it tries, and compares no stores.
     if typed[0] != "find-max"
-        && let Some(more) = tells_more(&typed, seen, first)
+        && let Some(more) = tells_more(&typed, report, first)
     {
         return more;
     }
     // What keeps nothing at all has nothing to lose by a durability level.
-    let has_rows = seen.rows.iter().any(|row| !row.baseline && row.numbers.is_some());
+    let has_rows = report.rows.iter().any(|row| !row.baseline && row.numbers.is_some());
     let may_lose = first.durability == Durability::None && has_rows;
     // What was kept is read at the level at which it was filled.
     let reads_kept = first.job.name == "lookup" && typed.iter().any(|word| is_kept(word));
-    let may_choose =
-        may_lose && !reads_kept && first.configuration != Configuration::Shipped && all_typed_keep(&typed, seen, known);
+    let may_choose = may_lose
+        && !reads_kept
+        && first.configuration != Configuration::Shipped
+        && all_typed_keep(&typed, report, known);
     may_choose.then(|| ("", with(typed, "--durability", "crash")))
 }
 
@@ -111,37 +114,33 @@ fn cut_off_after_s(rows: &[Row]) -> Option<f64> {
 
 /// What tells more about which store is faster, or that nothing does; nothing where all is said.
 #[allow(clippy::option_option)]
-fn tells_more(
-    typed: &[String],
-    seen: &WarningInput<'_>,
-    first: &Record,
-) -> Option<Option<(&'static str, Vec<String>)>> {
+fn tells_more(typed: &[String], report: &RunReport<'_>, first: &Record) -> Option<Option<(&'static str, Vec<String>)>> {
     let typed = typed.to_vec();
-    let of_rows = seen.rows.iter().filter(|row| !row.baseline && row.numbers.is_some()).map(|row| &row.target);
-    let of_points = seen.points.iter().filter(|point| !point.baseline).map(|point| &point.target);
+    let of_rows = report.rows.iter().filter(|row| !row.baseline && row.numbers.is_some()).map(|row| &row.target);
+    let of_points = report.points.iter().filter(|point| !point.baseline).map(|point| &point.target);
     let stores = of_rows.chain(of_points).collect::<BTreeSet<_>>().len();
     if first.run.answers_only {
         return None;
     }
     if first.run.blocks < CLAIM_BLOCKS && stores > 1 {
-        return Some(enough_blocks(typed, seen).map(|typed| ("", typed)));
+        return Some(enough_blocks(typed, report).map(|typed| ("", typed)));
     }
-    Some(match doubt(seen, stores)? {
+    Some(match doubt(report, stores)? {
         Doubt::Machine => Some((", on a quiet machine", typed)),
         Doubt::NoControl => Some(("", typed.into_iter().filter(|word| word != "--no-aa").collect())),
-        Doubt::Short => larger(typed, seen, first).map(|typed| ("", typed)),
-        Doubt::Wide => longer(typed, seen).map(|typed| ("", typed)),
+        Doubt::Short => larger(typed, report, first).map(|typed| ("", typed)),
+        Doubt::Wide => longer(typed, report).map(|typed| ("", typed)),
         Doubt::Unhelped => None,
     })
 }
 
 /// Whether no store that was typed would be refused by the level `crash`. Stores that nobody named are left out then.
-fn all_typed_keep(typed: &[String], seen: &WarningInput<'_>, known: &Known<'_>) -> bool {
+fn all_typed_keep(typed: &[String], report: &RunReport<'_>, known: &Known<'_>) -> bool {
     let is_typed = |record: &&Record| {
         let target = &record.target;
         typed.iter().any(|word| *word == target.label || store_of(word) == target.store)
     };
-    let ranked = seen.records.iter().filter(|record| !record.target.baseline);
+    let ranked = report.records.iter().filter(|record| !record.target.baseline);
     // What its owner has set is not known of a server by URL: it may refuse the level.
     let keeps = |record: &Record| !record.target.is_guest() && (known.keeps_crash)(&record.target.store);
     ranked.filter(is_typed).all(keeps)
@@ -161,10 +160,10 @@ enum Doubt {
     Unhelped,
 }
 
-fn doubt(seen: &WarningInput<'_>, stores: usize) -> Option<Doubt> {
-    let points = || seen.points.iter().filter(|point| !point.baseline);
+fn doubt(report: &RunReport<'_>, stores: usize) -> Option<Doubt> {
+    let points = || report.points.iter().filter(|point| !point.baseline);
     let all = |holds: fn(&super::point::Point) -> bool| points().next().is_some() && points().all(holds);
-    let standings = seen.standings;
+    let standings = &report.standings;
     if all(|point| point.unclear.is_some()) {
         return Some(Doubt::Machine);
     }
@@ -178,17 +177,17 @@ fn doubt(seen: &WarningInput<'_>, stores: usize) -> Option<Doubt> {
     Some(match () {
         () if standings.refused.is_some() || all(|point| point.client_limited) => Doubt::Unhelped,
         () if standings.counted.is_noisy() => Doubt::Machine,
-        () if !seen.records.iter().any(|record| record.aa_control) => Doubt::NoControl,
-        () if is_short(seen) => Doubt::Short,
+        () if !report.records.iter().any(|record| record.aa_control) => Doubt::NoControl,
+        () if is_short(report) => Doubt::Short,
         () => Doubt::Wide,
     })
 }
 
 /// A larger job: by its size where one was typed, otherwise by the time that it is to fill. A file holds what it holds,
 /// and without a size all of it is taken.
-fn larger(typed: Vec<String>, seen: &WarningInput<'_>, first: &Record) -> Option<Vec<String>> {
+fn larger(typed: Vec<String>, report: &RunReport<'_>, first: &Record) -> Option<Vec<String>> {
     let option = format!("--{}s", first.stream.unit);
-    let Some(units) = value(&typed, &option) else { return longer(typed, seen) };
+    let Some(units) = value(&typed, &option) else { return longer(typed, report) };
     if matches!(first.job.data, Data::File { .. }) {
         return Some(without(typed, &option));
     }
@@ -196,27 +195,27 @@ fn larger(typed: Vec<String>, seen: &WarningInput<'_>, first: &Record) -> Option
         Ok(units) if units < REQUESTS_MAX => {
             Some(with(typed, &option, &units.saturating_mul(LARGER).min(REQUESTS_MAX).to_string()))
         }
-        _ => longer(typed, seen),
+        _ => longer(typed, report),
     }
 }
 
 /// As many blocks as a claim needs: they were typed, or there was no time for more.
-fn enough_blocks(typed: Vec<String>, seen: &WarningInput<'_>) -> Option<Vec<String>> {
+fn enough_blocks(typed: Vec<String>, report: &RunReport<'_>) -> Option<Vec<String>> {
     let asked = value(&typed, "--blocks").and_then(|blocks| blocks.parse::<u32>().ok());
     if asked.is_some_and(|blocks| blocks < CLAIM_BLOCKS) {
         return Some(without(typed, "--blocks"));
     }
-    match longer_budget(&typed, seen) {
+    match longer_budget(&typed, report) {
         Some(budget) => Some(with(typed, "--budget", &budget)),
-        None => longer(typed, seen),
+        None => longer(typed, report),
     }
 }
 
 /// More blocks, or more time for them; nothing where there are as many as there may be.
-fn longer(typed: Vec<String>, seen: &WarningInput<'_>) -> Option<Vec<String>> {
-    let planned = seen.records.first().map_or(0, |record| record.run.blocks);
-    let run = seen.records.iter().map(|record| record.block).max().unwrap_or(0);
-    let budget = longer_budget(&typed, seen);
+fn longer(typed: Vec<String>, report: &RunReport<'_>) -> Option<Vec<String>> {
+    let planned = report.records.first().map_or(0, |record| record.run.blocks);
+    let run = report.records.iter().map(|record| record.block).max().unwrap_or(0);
+    let budget = longer_budget(&typed, report);
     if let (Some(budget), true) = (&budget, run < planned) {
         return Some(with(typed, "--budget", budget));
     }
@@ -238,8 +237,8 @@ pub fn budget(time_s: f64) -> String {
 }
 
 /// The time that is enough by the pilots of a run that had too little, and otherwise twice that which was typed.
-fn longer_budget(typed: &[String], seen: &WarningInput<'_>) -> Option<String> {
-    let needs_s = seen.records.first().and_then(|record| record.run.needs_s);
+fn longer_budget(typed: &[String], report: &RunReport<'_>) -> Option<String> {
+    let needs_s = report.records.first().and_then(|record| record.run.needs_s);
     needs_s.map(|needs_s| budget(needs_s as f64)).or_else(|| value(typed, "--budget").and_then(doubled))
 }
 
@@ -294,8 +293,8 @@ fn waits(row: &Row, first: &Record) -> Option<String> {
 pub(super) mod tests {
     use serde_json::json;
 
+    use super::super::histograms;
     use super::super::point::Point;
-    use super::super::{cells, histograms, standing};
     use super::*;
     use crate::model::disturbed::Disturbed;
     use crate::model::hist::{Packed, Times};
@@ -367,9 +366,7 @@ pub(super) mod tests {
     fn next_with(run: &Run, points: &[Point], known: &Known<'_>, change: impl Fn(&mut Record)) -> String {
         let mut records = records(run);
         records.iter_mut().for_each(change);
-        let standings = standing::standings(&records);
-        let rows = cells::rows(&records, &standings);
-        next(&WarningInput { records: &records, ahead: &[], rows: &rows, points, standings: &standings }, known)
+        next(&RunReport { points: points.to_vec(), ..RunReport::of_rows(&records) }, known)
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! A run that counts n-grams of several orders: a row for each target and order, with what grows from one order to the
 //! next: terms, bytes and seconds.
 
-use super::sizes::{Axis, SizeGrowth, SizePoint};
+use super::sizes::{Axis, SizeGrowth, SizePoint, SizedReport};
 use super::table::TableLine;
 use super::versus::versus;
 use crate::model::record::{Record, Verdict};
@@ -11,19 +11,20 @@ use crate::model::units;
 /// What no row has.
 const NOTHING: &str = "-";
 
-/// The table; `all` is what the records of each order came to.
-pub fn lines(parts: &[(u64, Vec<Record>)], all: &[SizeGrowth]) -> Vec<TableLine> {
+/// The table.
+pub fn lines(report: &SizedReport<'_>) -> Vec<TableLine> {
     let headings = ["target", "order", "terms", "seconds", "vs best", "bytes", "bytes/term"];
     let mut lines = vec![TableLine::Cells(headings.map(str::to_string).to_vec())];
     let mut above = "";
     let mut reasons = Vec::new();
-    for one in all {
+    for one in &report.grown {
         if one.heading() != above {
             above = one.heading();
             lines.push(TableLine::Words(above.to_string()));
         }
         for at in &one.sizes {
-            let terms = parts.iter().find(|(order, _)| *order == at.step).and_then(|(_, records)| terms(records));
+            let terms =
+                report.parts.iter().find(|(order, _)| *order == at.step).and_then(|(_, part)| terms(part.records));
             if at.row.status.has_numbers() {
                 lines.push(TableLine::Cells(cells(one, at, terms)));
             } else {

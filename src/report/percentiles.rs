@@ -7,8 +7,8 @@ use super::chart::axis::Axis;
 use super::chart::palette::Inks;
 use super::chart::{Chart, Plot, PlotAxis, PlotLine, PlotPoint, first_lines};
 use super::point::{called, with};
+use super::run_report::RunReport;
 use super::times::merged;
-use super::warn::WarningInput;
 use crate::model::hist::{Packed, Times};
 use crate::model::load::{Load, Swept};
 use crate::model::part::Part;
@@ -36,10 +36,10 @@ const BEYOND_MIN: f64 = 10.0;
 const MEDIAN: usize = 1;
 
 /// A plot a part of the job; nothing of jobs that are none of requests.
-pub fn chart(seen: &WarningInput<'_>) -> Result<Chart> {
+pub fn chart(report: &RunReport<'_>) -> Result<Chart> {
     let mut chart = Chart::default();
     for part in Part::OF_POINTS {
-        let Some((plot, left_out)) = plot(seen, part)? else { continue };
+        let Some((plot, left_out)) = plot(report, part)? else { continue };
         chart.notes.extend(left_out.map(|left_out| format!("{}: {left_out}", plot.title)));
         chart.plots.push(plot);
     }
@@ -53,19 +53,19 @@ fn quickest(lines: &mut Vec<PlotLine>) -> Option<String> {
     first_lines(lines, "those with the lowest medians")
 }
 
-fn plot(seen: &WarningInput<'_>, part: Part) -> Result<Option<(Plot, Option<String>)>> {
-    let kept = seen.points.iter().filter(|point| point.part == part && point.has_number() && !point.baseline);
+fn plot(report: &RunReport<'_>, part: Part) -> Result<Option<(Plot, Option<String>)>> {
+    let kept = report.points.iter().filter(|point| point.part == part && point.has_number() && !point.baseline);
     let kept = kept.filter(|point| point.rated.as_ref().is_none_or(|rated| rated.kept));
     let last = kept.clone().max_by_key(|point| point.step());
-    let numbered = seen.rows.iter().filter(|row| row.status.has_numbers());
+    let numbered = report.rows.iter().filter(|row| row.status.has_numbers());
     let inks = Inks::of(numbered.map(|row| (row.target.as_str(), row.baseline)));
     let mut lines = Vec::new();
-    for row in seen.rows.iter().filter(|row| !row.baseline && row.of_requests && row.status.has_numbers()) {
+    for row in report.rows.iter().filter(|row| !row.baseline && row.of_requests && row.status.has_numbers()) {
         let at = last.map(|last| last.step());
         if at.is_some() && !kept.clone().any(|point| Some(point.step()) == at && point.target == row.target) {
             continue;
         }
-        let points = numbers(&of_target(seen, part, &row.target, at)?);
+        let points = numbers(&of_target(report, part, &row.target, at)?);
         let points: Vec<_> = points.into_iter().map(|number| number.map(PlotPoint::plain)).collect();
         if points.iter().flatten().count() > 1 {
             let (target, ink) = (row.target.clone(), inks.ink(&row.target));
@@ -102,11 +102,11 @@ fn across(count: usize) -> PlotAxis {
 }
 
 /// All counted blocks of a target together.
-fn of_target(seen: &WarningInput<'_>, part: Part, target: &str, at: Option<u64>) -> Result<Times> {
+fn of_target(report: &RunReport<'_>, part: Part, target: &str, at: Option<u64>) -> Result<Times> {
     let counts = |record: &&Record| {
         record.target.label == target && record.took_s().is_some() && record.is_right() && !record.run.answers_only
     };
-    let trials = seen.records.iter().filter(counts).filter(|record| seen.standings.counted.has(record));
+    let trials = report.records.iter().filter(counts).filter(|record| report.standings.counted.has(record));
     let phases = trials.flat_map(|record| record.measured().map(move |phase| (record, phase)));
     let of_part = phases.filter(|(record, phase)| {
         phase.part == part && at.is_none_or(|at| step(record, phase) == Some(at)) && record.job.load.is_some()

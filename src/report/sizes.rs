@@ -1,10 +1,12 @@
 //! A run of one job at several sizes or with several round-trip times: each is compared by itself, and one table tells
 //! how times grow from one to the next.
 
+use anyhow::Result;
+
 use super::cells::Row;
 use super::columns::{self, FieldLine, PartStep};
 use super::costs::BATCH_ENGINES;
-use super::standing::Standings;
+use super::run_report::{Detail, RunReport};
 use super::table::{BASELINES, BATCHES, TableLine};
 use super::versus::{Versus, digits, versus};
 use crate::model::network;
@@ -180,17 +182,41 @@ impl SizePoint {
     }
 }
 
+/// A run at several sizes: each by itself, and how its targets grow.
+pub struct SizedReport<'a> {
+    pub axis: Axis,
+    /// The smallest first; there is at least one.
+    pub parts: Vec<(u64, RunReport<'a>)>,
+    pub grown: Vec<SizeGrowth>,
+}
+
+impl<'a> SizedReport<'a> {
+    /// `parts` are the records of each size, as [`parts`] sorts them.
+    pub fn of(parts: &'a [(u64, Vec<Record>)], detail: Detail) -> Result<SizedReport<'a>> {
+        let report = |(size, records): &'a (u64, Vec<Record>)| Ok((*size, RunReport::of(records, detail)?));
+        let axis = Axis::of(&parts[0].1);
+        let parts: Vec<(u64, RunReport<'a>)> = parts.iter().map(report).collect::<Result<_>>()?;
+        let grown = grown(&axis, &parts);
+        Ok(SizedReport { axis, parts, grown })
+    }
+
+    /// What holds of all sizes is told of the largest.
+    pub fn largest(&self) -> &RunReport<'a> {
+        &self.parts[self.parts.len() - 1].1
+    }
+}
+
 /// All targets, in the order that they have at the largest size.
-pub fn grown(axis: &Axis, sizes: &[(u64, Vec<Row>)]) -> Vec<SizeGrowth> {
+fn grown(axis: &Axis, parts: &[(u64, RunReport<'_>)]) -> Vec<SizeGrowth> {
     let mut all: Vec<SizeGrowth> = Vec::new();
-    for row in sizes.iter().rev().flat_map(|(_, rows)| rows) {
+    for row in parts.iter().rev().flat_map(|(_, part)| &part.rows) {
         if all.iter().any(|one| one.target == row.target) {
             continue;
         }
-        let at = |(step, rows): &(u64, Vec<Row>)| {
-            Some(SizePoint { step: *step, row: rows.iter().find(|other| other.target == row.target)?.clone() })
+        let at = |(step, part): &(u64, RunReport<'_>)| {
+            Some(SizePoint { step: *step, row: part.rows.iter().find(|other| other.target == row.target)?.clone() })
         };
-        let sizes: Vec<SizePoint> = sizes.iter().filter_map(at).collect();
+        let sizes: Vec<SizePoint> = parts.iter().filter_map(at).collect();
         let took: Vec<(f64, f64)> = sizes.iter().filter_map(|at| Some((at.step as f64, at.seconds()?))).collect();
         let (target, baseline) = (row.target.clone(), row.baseline);
         all.push(SizeGrowth { target, baseline, growth: axis.grown(&took), sizes });
@@ -200,20 +226,21 @@ pub fn grown(axis: &Axis, sizes: &[(u64, Vec<Row>)]) -> Vec<SizeGrowth> {
 }
 
 /// The table: seconds and the ratio to the best at each size, and how they grow.
-pub fn lines(axis: &Axis, all: &[SizeGrowth], sizes: &[u64], wide: bool) -> Vec<TableLine> {
+pub fn lines(report: &SizedReport<'_>, wide: bool) -> Vec<TableLine> {
+    let (axis, sizes) = (&report.axis, report.parts.iter().map(|(size, _)| *size).collect::<Vec<_>>());
     let headings = sizes.iter().flat_map(|&size| [axis.step(size), "vs best".to_string()]);
     let mut lines = vec![TableLine::Cells(
         std::iter::once("target".to_string()).chain(headings).chain([axis.growth_heading().to_string()]).collect(),
     )];
     let mut reasons = Vec::new();
     let mut above = "";
-    for one in all {
+    for one in &report.grown {
         if one.heading() != above {
             above = one.heading();
             lines.push(TableLine::Words(above.to_string()));
         }
         let mut cells = vec![one.target.clone()];
-        for size in sizes {
+        for size in &sizes {
             let at = one.sizes.iter().find(|at| at.step == *size);
             let numbers = at.and_then(|at| at.row.numbers.as_ref());
             let ratio = numbers.and_then(|numbers| numbers.vs_best).map_or_else(String::new, |ratio| {
@@ -238,18 +265,13 @@ pub fn lines(axis: &Axis, all: &[SizeGrowth], sizes: &[u64], wide: bool) -> Vec<
     lines
 }
 
-/// A line for each target and size; `all` is what [`grown`] made of these sizes.
-pub fn fields_of(
-    axis: &Axis,
-    all: &[SizeGrowth],
-    sizes: &[(u64, Vec<Row>)],
-    standings: &[(u64, Standings<'_>)],
-) -> Vec<FieldLine> {
+/// A line for each target and size.
+pub fn fields_of(report: &SizedReport<'_>) -> Vec<FieldLine> {
     let mut lines = Vec::new();
-    for ((size, rows), (_, standings)) in sizes.iter().zip(standings) {
-        let PartStep { units, order, rtt_us } = axis.part(*size);
-        let growth = |row: &Row| all.iter().find(|one| one.target == row.target)?.growth;
-        lines.extend(columns::lines(rows, standings).into_iter().map(|line| FieldLine {
+    for (size, part) in &report.parts {
+        let PartStep { units, order, rtt_us } = report.axis.part(*size);
+        let growth = |row: &Row| report.grown.iter().find(|one| one.target == row.target)?.growth;
+        lines.extend(columns::lines(&part.rows, &part.standings).into_iter().map(|line| FieldLine {
             units,
             order,
             rtt_us,
@@ -262,16 +284,17 @@ pub fn fields_of(
 }
 
 /// Whose order changes between sizes, what asking in another way gains over a network, and how the gaps to the best
-/// change. Each size is compared by itself: `standings` are theirs.
-pub fn sentence(axis: &Axis, all: &[SizeGrowth], standings: &[(u64, Standings<'_>)]) -> String {
-    let ranked: Vec<&SizeGrowth> = all.iter().filter(|one| !one.baseline && one.growth.is_some()).collect();
-    let (Some((smallest, _)), Some((largest, _))) = (standings.first(), standings.last()) else { return String::new() };
+/// change. Each size is compared by itself.
+pub fn sentence(report: &SizedReport<'_>) -> String {
+    let (axis, parts) = (&report.axis, report.parts.as_slice());
+    let ranked: Vec<&SizeGrowth> = report.grown.iter().filter(|one| !one.baseline && one.growth.is_some()).collect();
+    let (Some((smallest, _)), Some((largest, _))) = (parts.first(), parts.last()) else { return String::new() };
     if ranked.len() < 2 {
         return String::new();
     }
     let mut changes = Vec::new();
     for (place, one) in ranked.iter().enumerate() {
-        changes.extend(ranked[place + 1..].iter().filter_map(|other| change(axis, one, other, standings)));
+        changes.extend(ranked[place + 1..].iter().filter_map(|other| change(axis, one, other, parts)));
     }
     // Claimed ones first.
     changes.sort_by_key(|(claimed, _)| !claimed);
@@ -285,30 +308,25 @@ pub fn sentence(axis: &Axis, all: &[SizeGrowth], standings: &[(u64, Standings<'_
         told.push(format!("{more} other pairs change places"));
     }
     if *axis == Axis::RoundTrip {
-        told.extend(ways(axis, &ranked, standings));
+        told.extend(ways(axis, &ranked, parts));
     }
     told.extend(gaps(axis, &ranked));
     format!("{}.", told.join(". "))
 }
 
 /// The pair whose order is another one at another size, if it is, and whether both orders are claimed.
-fn change(
-    axis: &Axis,
-    one: &SizeGrowth,
-    other: &SizeGrowth,
-    standings: &[(u64, Standings<'_>)],
-) -> Option<(bool, String)> {
+fn change(axis: &Axis, one: &SizeGrowth, other: &SizeGrowth, parts: &[(u64, RunReport<'_>)]) -> Option<(bool, String)> {
     let group = |grown: &SizeGrowth| grown.sizes.first().map(|at| at.row.group.clone());
     if group(one) != group(other) {
         return None;
     }
     let leads = |faster: &SizeGrowth, slower: &SizeGrowth| {
-        let is_claimed = |(size, standings): &&(u64, Standings<'_>)| {
-            let standing = group(one).and_then(|group| standings.groups.get(&group));
-            let may_rank = standings.may_rank() && faster.sizes.iter().any(|at| at.step == *size);
+        let is_claimed = |(size, part): &&(u64, RunReport<'_>)| {
+            let standing = group(one).and_then(|group| part.standings.groups.get(&group));
+            let may_rank = part.standings.may_rank() && faster.sizes.iter().any(|at| at.step == *size);
             may_rank && standing.is_some_and(|standing| standing.is_less(&faster.target, &slower.target))
         };
-        standings.iter().filter(is_claimed).map(|(size, _)| *size).collect::<Vec<u64>>()
+        parts.iter().filter(is_claimed).map(|(size, _)| *size).collect::<Vec<u64>>()
     };
     let (first, second) = (leads(one, other), leads(other, one));
     if let (false, false) = (first.is_empty(), second.is_empty()) {
@@ -337,8 +355,8 @@ fn change(
 
 /// What a store gains that is asked in another way than one by one, over the longest round trip and over the shortest:
 /// the largest gains first.
-fn ways(axis: &Axis, ranked: &[&SizeGrowth], standings: &[(u64, Standings<'_>)]) -> Vec<String> {
-    let (Some((shortest, near)), Some((longest, far))) = (standings.first(), standings.last()) else {
+fn ways(axis: &Axis, ranked: &[&SizeGrowth], parts: &[(u64, RunReport<'_>)]) -> Vec<String> {
+    let (Some((shortest, near)), Some((longest, far))) = (parts.first(), parts.last()) else {
         return Vec::new();
     };
     let mut gains: Vec<(f64, String)> = Vec::new();
@@ -349,9 +367,9 @@ fn ways(axis: &Axis, ranked: &[&SizeGrowth], standings: &[(u64, Standings<'_>)])
         if way.is_none_or(|way| way.parse::<Via>().is_err()) {
             continue;
         }
-        let gain = |standings: &Standings<'_>| {
-            let both = standings.by(Record::cost, |label| label == base || label == other)?;
-            let is_claimed = standings.may_rank() && both.is_less(other, base);
+        let gain = |part: &RunReport<'_>| {
+            let both = part.standings.by(Record::cost, |label| label == base || label == other)?;
+            let is_claimed = part.standings.may_rank() && both.is_less(other, base);
             Some((both.versus(base, other)?.ratio, both.in_words(base, other)?, is_claimed))
         };
         let (Some((ratio, words, is_claimed)), Some((_, near, _))) = (gain(far), gain(near)) else { continue };

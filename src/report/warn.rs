@@ -2,11 +2,8 @@
 
 use serde::Serialize;
 
-use super::cells::Row;
-use super::point::Point;
-use super::standing::Standings;
+use super::run_report::RunReport;
 use crate::model::preflight;
-use crate::model::record::Record;
 
 mod agents;
 mod rules;
@@ -23,16 +20,6 @@ pub struct Warning {
     pub fix: String,
     /// The conclusion does not stand with it; less weighty ones change how far it goes.
     pub weighty: bool,
-}
-
-/// What the rules look at.
-pub struct WarningInput<'a> {
-    pub records: &'a [Record],
-    /// Of the larger job, which counts for nothing else.
-    pub ahead: &'a [Record],
-    pub rows: &'a [Row],
-    pub points: &'a [Point],
-    pub standings: &'a Standings<'a>,
 }
 
 /// What is printed unless all are asked for.
@@ -69,7 +56,7 @@ pub fn ids() -> impl Iterator<Item = &'static str> {
     kinds().map(|(id, _)| id)
 }
 
-type Rule = fn(&WarningInput<'_>) -> Vec<Warning>;
+type Rule = fn(&RunReport<'_>) -> Vec<Warning>;
 
 /// The weightiest first.
 const RULES: &[Rule] = &[
@@ -92,13 +79,13 @@ const RULES: &[Rule] = &[
 ];
 
 /// All that holds of a run, the weightiest first.
-pub fn warnings(seen: &WarningInput<'_>) -> Vec<Warning> {
-    if seen.records.first().is_none_or(|record| record.run.answers_only) {
+pub fn warnings(report: &RunReport<'_>) -> Vec<Warning> {
+    if report.records.first().is_none_or(|record| record.run.answers_only) {
         return Vec::new();
     }
-    let mut all: Vec<Warning> = RULES.iter().flat_map(|rule| rule(seen)).collect();
-    all.extend(rules::machine(seen));
-    all.extend(rules::debug_build(seen));
+    let mut all: Vec<Warning> = RULES.iter().flat_map(|rule| rule(report)).collect();
+    all.extend(rules::machine(report));
+    all.extend(rules::debug_build(report));
     all.sort_by_key(|warning| !warning.weighty);
     all
 }

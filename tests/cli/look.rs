@@ -19,7 +19,6 @@ fn a_first_look_says_how_the_gap_changes_with_size_and_leaves_nothing_out_in_sil
     let (ahead, counting): (Vec<&Value>, Vec<&Value>) = records.iter().partition(|record| record["ahead"] == true);
     // Fewer are run where the machine is slower than it was for the pilots.
     said.complains("block 1 of 6 to 10 done");
-    assert!(ahead.len() >= 2, "an embedded store and a server: {}", said.err);
     let units = |record: &Value| record["job"]["units"].as_u64().expect("a size");
     assert!(ahead.iter().all(|record| units(record) == 4 * units(counting[0])));
     let blocks = counting.iter().filter(|record| record["target"]["label"] == "lmdb" && record["block"] != 0).count();
@@ -27,9 +26,14 @@ fn a_first_look_says_how_the_gap_changes_with_size_and_leaves_nothing_out_in_sil
     let words = one_line(&said.out);
     // Three where there is time for them.
     let is_told = [" trials there): ", " (one trial there): "].iter().any(|trials| words.contains(trials));
-    assert!(is_told && words.contains("`kvfair run fans --profiles 10000 "), "{words}");
+    let is_asked = is_told && words.contains("`kvfair run fans --profiles 10000 ");
     let is_expected = words.contains(" At 10,000 expect ") && words.contains("x for redis");
-    assert!(is_expected || words.contains("The noise hides what to expect at 10,000"), "{words}");
+    let is_hidden = words.contains("The noise hides what to expect at 10,000");
+    // On a machine that is slow enough no server is looked at, and nothing is told of its gap.
+    let no_server = words.contains(" redis not run: 250 profiles took over 1.5 s");
+    assert!(if no_server { !is_told } else { is_asked && (is_expected || is_hidden) }, "{words}");
+    let least = if no_server { 1 } else { 2 };
+    assert!(ahead.len() >= least, "an embedded store and a server: {}", said.err);
     // The larger job is in no row, and the file says the same.
     let shown = desk.run(&["show"]);
     assert_eq!((shown.code, &shown.out), (said.code, &said.out));

@@ -18,7 +18,7 @@ fn no_directory_is_made_for_what_is_written() {
     let commands: [&[&str]; 6] = [
         &["run", "ngrams", "--messages", "5", "--blocks", "1", "ram", "--output", "new/x.jsonl"],
         &["run", "ngrams", "--messages", "5", "--blocks", "1", "ram", "--html", "new/x.html"],
-        &["find-max", "mixed", "ram", "--slo", "p99:9s", "--output", "new/x.jsonl"],
+        &["find-max", "mixed", "lmdb", "--slo", "p99:9s", "--output", "new/x.jsonl"],
         &["show", "out.jsonl", "--html", "new/x.html"],
         &["bundle", "out.jsonl", "--output", "new/x.tar.zst"],
         &["growth", "ram", "--budget", "9s", "--output", "new/x.jsonl"],

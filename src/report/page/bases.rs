@@ -29,10 +29,10 @@ struct BaseColumn<'a> {
 /// As a text that may stand in an element `script`; nothing where there is no choice.
 pub fn json(input: &PageInput<'_>) -> Result<Option<String>> {
     let [part] = input.parts.as_slice() else { return Ok(None) };
-    let (rows, standings) = (part.seen.rows, part.seen.standings);
+    let (rows, standings) = (&part.report.rows, &part.report.standings);
     let (bases, others): (Vec<&Row>, Vec<&Row>) =
         rows.iter().filter(|row| row.numbers.is_some()).partition(|row| !row.baseline);
-    if !part.seen.points.is_empty() || !(2..=BASES_MAX).contains(&bases.len()) {
+    if !part.report.points.is_empty() || !(2..=BASES_MAX).contains(&bases.len()) {
         return Ok(None);
     }
     let targets: Vec<&Row> = bases.iter().chain(&others).copied().collect();

@@ -22,11 +22,11 @@ use crate::report::table::{self, Ranks};
 use crate::report::words;
 
 pub fn details(input: &PageInput<'_>) -> Result<Markup> {
-    let records = input.largest().seen.records;
+    let records = input.largest().report.records;
     Ok(html! {
         // Of a sweep the tables have all that is known.
-        @for part in input.parts.iter().filter(|part| part.seen.points.is_empty()) {
-            @let lines = table::lines(part.seen.rows, true, Ranks::InAColumn);
+        @for part in input.parts.iter().filter(|part| part.report.points.is_empty()) {
+            @let lines = table::lines(&part.report.rows, true, Ranks::InAColumn);
             @let title = format!("All columns{}", part.title_behind());
             (folded(&title, tables::table(&title, &lines)))
         }
@@ -52,7 +52,7 @@ pub fn details(input: &PageInput<'_>) -> Result<Markup> {
 pub fn of_run(input: &PageInput<'_>) -> Markup {
     html! {
         (folded("Versions and settings", settings(input)))
-        (folded("Machine", machine(&input.largest().seen.records[0])))
+        (folded("Machine", machine(&input.largest().report.records[0])))
         (folded("Command, seeds and digests", origin(input)))
     }
 }
@@ -71,12 +71,12 @@ fn entry(name: &str, words: &str) -> Markup {
 
 /// A row a block: whether it counts, why not, and how long each target took. Of many blocks the rows are packed.
 fn blocks(part: &PagePart<'_>, mask: &Mask) -> Result<Markup> {
-    let seen = &part.seen;
+    let report = part.report;
     let mut blocks: BTreeMap<u32, Vec<&Record>> = BTreeMap::new();
-    seen.records.iter().for_each(|record| blocks.entry(record.block).or_default().push(record));
-    let yardstick = Yardstick::of(seen.records.iter().map(|record| &record.noise));
+    report.records.iter().for_each(|record| blocks.entry(record.block).or_default().push(record));
+    let yardstick = Yardstick::of(report.records.iter().map(|record| &record.noise));
     let rows: Vec<Markup> = blocks.iter().map(|(block, trials)| block_row(part, *block, trials, yardstick)).collect();
-    let is_packed = rows.len() * (seen.rows.len() + 2) > CELLS_MAX;
+    let is_packed = rows.len() * (report.rows.len() + 2) > CELLS_MAX;
     // What is packed here is not seen by who masks the page.
     let packed = match is_packed {
         true => Some(packed(&rows.iter().map(|row| mask.applied(&row.0)).collect::<Vec<_>>())?),
@@ -94,7 +94,7 @@ fn blocks(part: &PagePart<'_>, mask: &Mask) -> Result<Markup> {
             table data-rows=[packed] {
                 thead { tr {
                     th scope="col" { "block" }
-                    @for row in seen.rows { th scope="col" { (row.target) } }
+                    @for row in &report.rows { th scope="col" { (row.target) } }
                     th scope="col" { "state" }
                 } }
                 tbody { @if !is_packed { @for row in &rows { (row) } } }
@@ -105,9 +105,9 @@ fn blocks(part: &PagePart<'_>, mask: &Mask) -> Result<Markup> {
 
 fn block_row(part: &PagePart<'_>, block: u32, trials: &[&Record], yardstick: Yardstick) -> Markup {
     html! {
-        tr.gone[!part.seen.standings.counted.blocks.contains(&block)] {
+        tr.gone[!part.report.standings.counted.blocks.contains(&block)] {
             th scope="row" { (block) }
-            @for row in part.seen.rows { td { (seconds(trials, row)) } }
+            @for row in &part.report.rows { td { (seconds(trials, row)) } }
             td.left { (state(part, block, trials, yardstick)) }
         }
     }
@@ -123,7 +123,7 @@ fn seconds(trials: &[&Record], row: &Row) -> String {
 }
 
 fn state(part: &PagePart<'_>, block: u32, trials: &[&Record], yardstick: Yardstick) -> String {
-    let counted = &part.seen.standings.counted;
+    let counted = &part.report.standings.counted;
     let counts = counted.blocks.contains(&block);
     if !counted.discarded.contains(&block) {
         return if counts { "counts" } else { "warm-up: not counted" }.to_string();
@@ -160,9 +160,9 @@ fn answers(records: &[Record]) -> Markup {
 }
 
 fn settings(input: &PageInput<'_>) -> Markup {
-    let records = input.largest().seen.records;
+    let records = input.largest().report.records;
     html! {
-        @for row in input.largest().seen.rows {
+        @for row in &input.largest().report.rows {
             @let trials = || records.iter().filter(|record| record.target.label == row.target);
             h3 { (row.target) }
             dl {
@@ -230,7 +230,7 @@ fn machine(record: &Record) -> Markup {
 }
 
 fn origin(input: &PageInput<'_>) -> Markup {
-    let records = input.largest().seen.records;
+    let records = input.largest().report.records;
     let first = &records[0];
     let command = first.run.command.join(" ");
     html! {

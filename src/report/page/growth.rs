@@ -12,7 +12,7 @@ use crate::report::growth_chart;
 
 /// The whole page. `grown` is of the records of the input's part. The same input gives the same bytes.
 pub fn growth_page(input: &PageInput<'_>, grown: &[Grown]) -> Result<String> {
-    let records = input.largest().seen.records;
+    let records = input.largest().report.records;
     let (heading, unclear) = said(grown);
     let headline = one_line(&growth::headline(records));
     let chart = growth_chart::chart(grown, records);

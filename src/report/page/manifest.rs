@@ -44,16 +44,16 @@ pub fn as_script(manifest: &impl Serialize) -> Result<String> {
 /// What others need to run it again. `grown` is what was found of how costs grow, where that was asked.
 pub fn run(input: &PageInput<'_>, grown: Option<&[Grown]>) -> Result<PageRun> {
     let part = input.largest();
-    let (first, standings) = (part.seen.records.first().context("no trials")?, part.seen.standings);
+    let (first, standings) = (part.report.records.first().context("no trials")?, &part.report.standings);
     let mut sizes: Vec<u64> =
-        input.parts.iter().filter_map(|part| Some(part.seen.records.first()?.stream.units)).collect();
+        input.parts.iter().filter_map(|part| Some(part.report.records.first()?.stream.units)).collect();
     sizes.dedup();
     let targets = input.parts.iter().flat_map(|part| {
-        let units = part.seen.records.first().map_or(0, |record: &Record| record.stream.units);
-        part.seen.rows.iter().map(move |row| target(row, units))
+        let units = part.report.records.first().map_or(0, |record: &Record| record.stream.units);
+        part.report.rows.iter().map(move |row| target(row, units))
     });
     let levers = input.levers.as_ref().map(|levers| &levers.report);
-    let seen = SeenRun { records: part.seen.records, levers, grown };
+    let seen = SeenRun { records: part.report.records, levers, grown };
     let kind = first.run.command.first().and_then(|command| findings::kind_of(command));
     Ok(PageRun {
         form: FORM,

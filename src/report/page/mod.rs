@@ -12,8 +12,9 @@ use super::grid::Grid;
 use super::json::ClaimJson;
 use super::levers::LeverReport;
 use super::remarks::remarks;
+use super::run_report::RunReport;
 use super::steps::StepChart;
-use super::warn::{Warning, WarningInput};
+use super::warn::Warning;
 use super::{by_second, claims, notes, percentiles, servers, sweep_chart, words};
 use crate::model::logins;
 
@@ -95,7 +96,7 @@ pub struct LeverPage<'a> {
 pub struct PagePart<'a> {
     /// The size, where a run has several.
     pub title: String,
-    pub seen: WarningInput<'a>,
+    pub report: &'a RunReport<'a>,
 }
 
 /// The results file.
@@ -121,7 +122,7 @@ impl PagePart<'_> {
 
 /// The whole page. The same input gives the same bytes.
 pub fn page(input: &PageInput<'_>) -> Result<String> {
-    let largest = &input.largest().seen;
+    let largest = input.largest().report;
     let (mask, run) = (input.mask, manifest::run(input, None)?);
     let body = html! {
         (strip::top(input))
@@ -174,7 +175,7 @@ pub fn without_results(why: &str) -> String {
 /// The first picture of a page, as a file of its own: seconds, or CPU where the heading speaks of that. Nothing where
 /// no target has a number.
 pub fn ratios_svg(heading: &str, part: &PagePart<'_>) -> Option<String> {
-    let leads_with_cpu = claims::leads_with_cpu(part.seen.rows, part.seen.standings);
+    let leads_with_cpu = claims::leads_with_cpu(&part.report.rows, &part.report.standings);
     let (seconds, cpu) = (ratios::of_seconds(part), ratios::of_cpu(part));
     let first = if leads_with_cpu { cpu.or(seconds) } else { seconds.or(cpu) };
     first.map(|first| picture::document(heading, &first))
@@ -182,10 +183,11 @@ pub fn ratios_svg(heading: &str, part: &PagePart<'_>) -> Option<String> {
 
 fn pictures(input: &PageInput<'_>) -> Markup {
     // What the heading speaks of first; that of several sizes speaks of how times grow.
-    let leads_with_cpu =
-        |part: &PagePart<'_>| input.parts.len() == 1 && claims::leads_with_cpu(part.seen.rows, part.seen.standings);
+    let leads_with_cpu = |part: &PagePart<'_>| {
+        input.parts.len() == 1 && claims::leads_with_cpu(&part.report.rows, &part.report.standings)
+    };
     // Of a sweep each point is compared by itself: the charts show them.
-    let whole = || input.parts.iter().filter(|part| part.seen.points.is_empty());
+    let whole = || input.parts.iter().filter(|part| part.report.points.is_empty());
     let costs = whole().flat_map(|part| {
         let (seconds, cpu) = (ratios::of_seconds(part), ratios::of_cpu(part));
         let all = if leads_with_cpu(part) { [cpu, seconds] } else { [seconds, cpu] };
@@ -209,12 +211,12 @@ fn pictures(input: &PageInput<'_>) -> Markup {
 }
 
 /// What the terminal says below its table.
-fn below(seen: &WarningInput<'_>) -> Markup {
-    let remarks = remarks(seen.points);
-    let (medians, rough) = (words::medians(seen.rows), words::rough(seen.rows, true).to_string());
-    let misses = words::misses(seen.rows, seen.records);
-    let (stale, servers) = (words::stale(seen.rows), servers::told(seen.records));
-    let notes = one_line(&notes::notes(seen.records, false));
+fn below(report: &RunReport<'_>) -> Markup {
+    let remarks = remarks(&report.points);
+    let (medians, rough) = (words::medians(&report.rows), words::rough(&report.rows, true).to_string());
+    let misses = words::misses(&report.rows, report.records);
+    let (stale, servers) = (words::stale(&report.rows), servers::told(report.records));
+    let notes = one_line(&notes::notes(report.records, false));
     html! {
         @if !remarks.is_empty() { ul { @for remark in &remarks { li { (remark) } } } }
         @for text in [rough, medians, notes].iter().filter(|text| !text.is_empty()) { p { (text) } }
@@ -223,22 +225,22 @@ fn below(seen: &WarningInput<'_>) -> Markup {
 }
 
 /// Latency by percentile, for jobs of requests only.
-fn latencies(seen: &WarningInput<'_>) -> Result<Markup> {
+fn latencies(report: &RunReport<'_>) -> Result<Markup> {
     let about = "All blocks that count together. A percentile is shown where ten or more requests took longer; the \
                  table of targets has medians of the blocks' own.";
-    Ok(charted("Latency by percentile", about, &percentiles::chart(seen)?))
+    Ok(charted("Latency by percentile", about, &percentiles::chart(report)?))
 }
 
 /// CPU and memory of the store; nothing where no trial took some seconds.
-fn seconds(seen: &WarningInput<'_>) -> Markup {
+fn seconds(report: &RunReport<'_>) -> Markup {
     let about = "One trial of each target: its first block that counts. Of a server its processes, of a store in the \
                  process the trial's own.";
-    charted("The store, second by second", about, &by_second::chart(seen))
+    charted("The store, second by second", about, &by_second::chart(report))
 }
 
 /// The charts of a sweep; nothing where there is no line to draw: what cannot be drawn is in the tables.
-fn swept(seen: &WarningInput<'_>) -> Markup {
-    charted("The sweep", "", &sweep_chart::chart(seen.points, seen.rows).unwrap_or_default())
+fn swept(report: &RunReport<'_>) -> Markup {
+    charted("The sweep", "", &sweep_chart::chart(&report.points, &report.rows).unwrap_or_default())
 }
 
 fn charted(heading: &str, about: &str, chart: &Chart) -> Markup {

@@ -88,8 +88,8 @@ type BlockCosts<'a> = BTreeMap<&'a str, BTreeMap<u32, f64>>;
 
 /// By seconds, as the table ranks. Nothing where no target has any: at rates all take the same time.
 pub fn of_seconds(part: &PagePart<'_>) -> Option<RatioPicture> {
-    let (rows, standings) = (part.seen.rows, part.seen.standings);
-    let costs = by_target(part.seen.records, &standings.counted, Record::cost, |_| true);
+    let (rows, standings) = (&part.report.rows, &part.report.standings);
+    let costs = by_target(part.report.records, &standings.counted, Record::cost, |_| true);
     let ranked: Vec<&Row> = rows.iter().filter(|row| !row.baseline && row.numbers.is_some()).collect();
     let first = *ranked.first().filter(|row| costs.contains_key(row.target.as_str()))?;
     let groups: Vec<&[&Row]> = ranked.chunk_by(|one, next| one.group == next.group).collect();
@@ -204,15 +204,15 @@ const BYTES: &[Used] = &[
 ];
 
 pub fn of_cpu(part: &PagePart<'_>) -> Option<RatioPicture> {
-    let rows = part.seen.rows;
+    let rows = &part.report.rows;
     let least = least_cpu(rows)?;
     let used = if rows.iter().any(|row| row.of_program) { CPU_OF_JOB } else { CPU };
-    let standing = part.seen.standings.cpu();
+    let standing = part.report.standings.cpu();
     let each = rows.iter().filter_map(|row| Some((row, row.numbers.as_ref()?.cpu_vs_least?)));
-    let costs = by_target(part.seen.records, &part.seen.standings.counted, CPU.cost, |_| true);
+    let costs = by_target(part.report.records, &part.report.standings.counted, CPU.cost, |_| true);
     let drawn = drawn(part, &used, &costs, least, (each.collect(), standing.as_ref()))?;
-    let counted = &part.seen.standings.counted;
-    let repeated = aa::repeated(part.seen.records, counted, CPU.cost);
+    let counted = &part.report.standings.counted;
+    let repeated = aa::repeated(part.report.records, counted, CPU.cost);
     let is_noisy = counted.is_noisy() || repeated.iter().any(|one| one.control().is_noisy());
     Some(RatioPicture { is_noisy, ..drawn })
 }
@@ -224,8 +224,8 @@ pub fn of_bytes(part: &PagePart<'_>) -> Vec<RatioPicture> {
 }
 
 fn by_bytes(part: &PagePart<'_>, used: &Used) -> Option<RatioPicture> {
-    let (rows, standings) = (part.seen.rows, part.seen.standings);
-    let costs = by_target(part.seen.records, &standings.counted, used.cost, |_| true);
+    let (rows, standings) = (&part.report.rows, &part.report.standings);
+    let costs = by_target(part.report.records, &standings.counted, used.cost, |_| true);
     // Fewer numbers than trials would be of other blocks than those of other targets.
     let all_of = |row: &Row| costs.get(row.target.as_str()).filter(|by_block| by_block.len() == row.trials);
     let median = |row: &Row| Some(Sample::new(all_of(row)?.values().copied().collect())?.median());
@@ -249,7 +249,7 @@ fn drawn(
     least: &Row,
     (mut each, standing): (Vec<(&Row, Versus)>, Option<&Standing<'_>>),
 ) -> Option<RatioPicture> {
-    let standings = part.seen.standings;
+    let standings = &part.report.standings;
     each.sort_by(|one, other| one.1.ratio.total_cmp(&other.1.ratio));
     let row = |(row, versus): (&Row, Versus)| {
         let ratio = in_words(standing, row, least, versus);
@@ -263,7 +263,7 @@ fn drawn(
     let stores = RatioPanel { title: String::new(), rows: stores.into_iter().map(row).collect() };
     let panels = std::iter::once(stores).filter(|panel| !panel.rows.is_empty());
     let panels = panels.chain(apart(no_stores.into_iter().map(|one| (one.0, row(one)))));
-    let repeated = aa::repeated(part.seen.records, &standings.counted, used.cost);
+    let repeated = aa::repeated(part.report.records, &standings.counted, used.cost);
     (count > 1).then(|| RatioPicture {
         measure: used.measure,
         title: format!("{}{}", used.title, part.title_behind()),

@@ -21,8 +21,8 @@ use crate::report::words;
 /// Heading, banners, and the strip of facts.
 pub fn top(input: &PageInput<'_>) -> Markup {
     let part = input.largest();
-    let (records, standings) = (part.seen.records, part.seen.standings);
-    let noisy = input.parts.iter().map(|part| part.seen.standings).find(|standings| standings.is_noisy());
+    let (records, standings) = (part.report.records, &part.report.standings);
+    let noisy = input.parts.iter().map(|part| &part.report.standings).find(|standings| standings.is_noisy());
     let sentence = claims::doubted(noisy.unwrap_or(standings), sentence(input));
     let (first, rest) = sentence.split_once(". ").unwrap_or((&sentence, ""));
     html! {
@@ -54,7 +54,7 @@ pub fn top(input: &PageInput<'_>) -> Markup {
 
 /// The facts of trials that are not compared with each other.
 pub fn facts_of_trials(input: &PageInput<'_>) -> Markup {
-    html! { (fact("answers", &answers(input, ""))) (facts_of_run(input.largest().seen.records)) }
+    html! { (fact("answers", &answers(input, ""))) (facts_of_run(input.largest().report.records)) }
 }
 
 fn facts_of_run(records: &[Record]) -> Markup {
@@ -68,7 +68,7 @@ fn facts_of_run(records: &[Record]) -> Markup {
 /// What makes a noisy run noisy: it stands below the first picture, which is to be seen first.
 pub fn evidence(input: &PageInput<'_>) -> Markup {
     let of_noise = input.warnings.iter().filter(|warning| matches!(warning.id, "discarded" | "aa-control"));
-    let is_noisy = input.parts.iter().any(|part| part.seen.standings.is_noisy());
+    let is_noisy = input.parts.iter().any(|part| part.report.standings.is_noisy());
     html! { @for warning in of_noise.filter(|_| is_noisy) { p { (warning.evidence) } } }
 }
 
@@ -86,7 +86,7 @@ fn sentence(input: &PageInput<'_>) -> String {
     if !input.sentence.is_empty() {
         return one_line(&input.sentence);
     }
-    let rows = || input.parts.iter().flat_map(|part| part.seen.rows);
+    let rows = || input.parts.iter().flat_map(|part| &part.report.rows);
     let of = |is: fn(&Row) -> bool| rows().filter(|row| is(row)).count();
     let (all, good) = (of(|row| !row.baseline), of(|row| !row.baseline && row.status.has_numbers()));
     match good {
@@ -99,10 +99,10 @@ fn sentence(input: &PageInput<'_>) -> String {
 
 /// What a reader must know first.
 pub fn banners(input: &PageInput<'_>) -> Vec<String> {
-    let first = &input.largest().seen.records[0];
+    let first = &input.largest().report.records[0];
     let debug = "kvfair was built without optimisation (a debug build): its clients and embedded stores are many times \
         slower. No number here is one of a release.";
-    let wrong = input.parts.iter().flat_map(|part| part.seen.rows);
+    let wrong = input.parts.iter().flat_map(|part| &part.report.rows);
     let wrong = wrong.filter(|row| matches!(row.status, Status::Wrong { .. })).map(|row| row.target.as_str());
     let mut wrong: Vec<&str> = wrong.collect();
     wrong.dedup();
@@ -123,12 +123,12 @@ pub fn banners(input: &PageInput<'_>) -> Vec<String> {
 }
 
 fn has_verdict(input: &PageInput<'_>, is: fn(&Verdict) -> bool) -> bool {
-    input.parts.iter().flat_map(|part| part.seen.records).any(|record| is(&record.verdict))
+    input.parts.iter().flat_map(|part| part.report.records).any(|record| is(&record.verdict))
 }
 
 /// "right in 48 of 48 trials"; of all trials but those of what holds nothing. `made_up` says how so many came about.
 fn answers(input: &PageInput<'_>, made_up: &str) -> String {
-    let records = || input.parts.iter().flat_map(|part| part.seen.records);
+    let records = || input.parts.iter().flat_map(|part| part.report.records);
     if records().any(|record| record.job.load.as_ref().is_some_and(|load| load.read_only)) {
         return "not checked".to_string();
     }
@@ -154,7 +154,7 @@ fn answers(input: &PageInput<'_>, made_up: &str) -> String {
 fn made_up(input: &PageInput<'_>) -> String {
     let [part] = input.parts.as_slice() else { return String::new() };
     let mut blocks: BTreeMap<u32, usize> = BTreeMap::new();
-    for record in part.seen.records.iter().filter(|record| record.verdict != Verdict::Baseline) {
+    for record in part.report.records.iter().filter(|record| record.verdict != Verdict::Baseline) {
         *blocks.entry(record.block).or_default() += 1;
     }
     let warm_up = blocks.remove(&0).map_or_else(String::new, |trials| format!(" and {trials} of a warm-up"));
@@ -168,9 +168,9 @@ fn made_up(input: &PageInput<'_>) -> String {
     if blocks.values().any(|trials| *trials != each) || input.levers.is_some() {
         return String::new();
     }
-    let twice: Vec<&str> = part.seen.standings.repeated.iter().map(|one| one.target).collect();
+    let twice: Vec<&str> = part.report.standings.repeated.iter().map(|one| one.target).collect();
     let twice = (!twice.is_empty()).then(|| format!("{} twice", twice.join(" and ")));
-    let unchecked = part.seen.rows.iter().filter(|row| matches!(row.status, Status::Baseline));
+    let unchecked = part.report.rows.iter().filter(|row| matches!(row.status, Status::Baseline));
     let unchecked: Vec<&str> = unchecked.map(|row| row.target.as_str()).collect();
     let unchecked = (!unchecked.is_empty()).then(|| format!("{} not checked", unchecked.join(", ")));
     let which: Vec<String> = twice.into_iter().chain(unchecked).collect();
@@ -181,16 +181,16 @@ fn made_up(input: &PageInput<'_>) -> String {
 
 /// What the A/A controls tell, and what follows from that for the heading.
 fn noise(input: &PageInput<'_>) -> String {
-    let seen = &input.largest().seen;
-    let unseen = claims::unseen_in_words(seen.rows, seen.standings);
-    let unseen = unseen.filter(|_| seen.points.is_empty() && input.levers.is_none());
+    let report = input.largest().report;
+    let unseen = claims::unseen_in_words(&report.rows, &report.standings);
+    let unseen = unseen.filter(|_| report.points.is_empty() && input.levers.is_none());
     let unseen = unseen.map_or_else(String::new, |unseen| format!(". {unseen}"));
-    match beside::repeated_at_the_claim(seen.points, seen.records, &seen.standings.counted) {
+    match beside::repeated_at_the_claim(&report.points, report.records, &report.standings.counted) {
         // At rates all trials take the same time: what is claimed is the response at one of them.
-        Some((at, repeated)) if seen.standings.repeated.is_empty() => {
+        Some((at, repeated)) if report.standings.repeated.is_empty() => {
             format!("{}, {at}", against_themselves(&repeated))
         }
-        _ => format!("{}{unseen}", twice(seen.standings)),
+        _ => format!("{}{unseen}", twice(&report.standings)),
     }
 }
 
@@ -223,18 +223,18 @@ pub fn blocks(standings: &Standings<'_>) -> String {
 /// The same with how many were planned, where fewer ran, and what became of the last one.
 fn blocks_and_plan(input: &PageInput<'_>) -> String {
     let part = input.largest();
-    let (run, counted) = (&part.seen.records[0].run, &part.seen.standings.counted);
+    let (run, counted) = (&part.report.records[0].run, &part.report.standings.counted);
     let at_most = if run.plus_minus.is_some() { "at most " } else { "" };
     let ran = (counted.blocks.len() + counted.discarded.difference(&counted.blocks).count()) as u32;
     let is_less = run.blocks > 1 && ran < run.blocks;
     let planned = if is_less { format!("{at_most}{} planned, ", run.blocks) } else { String::new() };
-    let last = part.seen.records.iter().map(|record| record.block).max();
+    let last = part.report.records.iter().map(|record| record.block).max();
     let cut_off = match last.filter(|_| input.cut_off.is_some()) {
         Some(last) if counted.blocks.contains(&last) => "; the last was cut off, and counts as far as it came",
         Some(_) => "; the last was cut off",
         None => "",
     };
-    format!("{planned}{}{cut_off}", blocks(part.seen.standings))
+    format!("{planned}{}{cut_off}", blocks(&part.report.standings))
 }
 
 fn durability(records: &[Record]) -> String {

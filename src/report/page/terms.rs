@@ -9,7 +9,7 @@ use crate::report::verified;
 
 /// Only of words that the page uses.
 pub fn terms(input: &PageInput<'_>) -> Markup {
-    let records = input.largest().seen.records;
+    let records = input.largest().report.records;
     let first = &records[0];
     let each = if first.job.program().is_some() { "program" } else { "store" };
     html! {

@@ -10,10 +10,11 @@ use super::posts::{CostKind, Direction, Panel, Post, PostCell, Sentence, Sentenc
 use super::stood_in;
 use crate::model::part::Part;
 use crate::model::record::Record;
+use crate::report::aa;
 use crate::report::point::Point;
-use crate::report::standing::{Standing, Standings, lengths_s};
+use crate::report::run_report::RunReport;
+use crate::report::standing::{Standing, lengths_s};
 use crate::report::versus::{Versus, versus};
-use crate::report::{aa, cells};
 use crate::stats::paired::LEAST_BLOCKS;
 
 /// Costs that differ by no more than this are level, as a ratio.
@@ -97,11 +98,7 @@ pub enum CellToday<'a> {
 /// Everything that a sentence is judged by.
 pub struct Evidence<'a> {
     pub post: &'a Post,
-    pub records: &'a [Record],
-    pub standings: &'a Standings<'a>,
-    pub rows: &'a [cells::Row],
-    /// Of a sweep.
-    pub points: &'a [Point],
+    pub run: &'a RunReport<'a>,
     pub today: &'a BTreeMap<&'a str, CellToday<'a>>,
 }
 
@@ -143,21 +140,21 @@ type CellCosts<'a> = BTreeMap<&'a str, ByBlock>;
 
 /// The cells of a sentence against each other at each point: claims hold for all pairs of it together.
 fn by_point<'a>(seen: &Evidence<'a>, sentence: &Sentence, cost: CostKind) -> ByPoint<'a> {
-    let counted = &seen.standings.counted;
-    let lengths_of = lengths_s(seen.records, counted);
+    let counted = &seen.run.standings.counted;
+    let lengths_of = lengths_s(seen.run.records, counted);
     let mut costs: BTreeMap<AtPoint, (&Panel, CellCosts<'a>)> = BTreeMap::new();
     let mut lengths: BTreeMap<&str, f64> = BTreeMap::new();
     for (panel, cell) in sentence.pairs.iter().flatten().filter_map(|id| seen.post.cell(id)) {
         let Some(CellToday::Run { target, .. }) = seen.today.get(cell.id.as_str()) else { continue };
         let of = |record: &Record| measured::cost(record, cost, panel);
-        let by_block = measured::by_block(seen.records, counted, target, of);
+        let by_block = measured::by_block(seen.run.records, counted, target, of);
         if !by_block.is_empty() {
             lengths.insert(&cell.id, lengths_of.get(target).copied().unwrap_or_default());
             costs.entry(panel.point()).or_insert((panel, BTreeMap::new())).1.insert(&cell.id, by_block);
         }
     }
     let standing = |(point, (panel, costs))| {
-        let noise = aa::noise(seen.records, counted, |record| measured::cost(record, cost, panel));
+        let noise = aa::noise(seen.run.records, counted, |record| measured::cost(record, cost, panel));
         Some((point, Standing::new(costs, &lengths, &noise, &counted.seeds)?))
     };
     costs.into_iter().filter_map(standing).collect()
@@ -175,7 +172,7 @@ fn judged_pair(
     let stood_in = [first, second].into_iter().find_map(|cell| stand_in(seen, cell));
     let (judgement, why) = match absent(seen, first, second) {
         Some(why) => (Judgement::CannotBeRun, why),
-        None => match (compared, seen.standings.refused) {
+        None => match (compared, seen.run.standings.refused) {
             (_, Some(refused)) if cost == CostKind::Seconds => (Judgement::CannotBeTold, refused.in_words()),
             _ if cost == CostKind::Seconds && is_client_limited(seen, panel, [first, second]) => {
                 (Judgement::CannotBeTold, CLIENT_LIMITED.to_string())
@@ -267,7 +264,7 @@ fn is_client_limited(seen: &Evidence<'_>, panel: &Panel, cells: [&PostCell; 2]) 
         );
         is_target && Some((point.part, point.clients)) == panel.point()
     };
-    seen.points.iter().filter(|point| point.client_limited).any(|point| cells.iter().any(|cell| is_of(point, cell)))
+    seen.run.points.iter().filter(|point| point.client_limited).any(|point| cells.iter().any(|cell| is_of(point, cell)))
 }
 
 /// Why a cell that was run has no such number.
@@ -278,7 +275,7 @@ fn no_number(seen: &Evidence<'_>, cost: CostKind, cells: [&PostCell; 2]) -> Stri
             CellToday::LeftOut(why) => return Some(why.clone()),
             CellToday::Absent(_) => return None,
         };
-        let row = seen.rows.iter().find(|row| row.target == *target)?;
+        let row = seen.run.rows.iter().find(|row| row.target == *target)?;
         (!row.status.has_numbers()).then(|| format!("{target}: {}", row.status.in_words()))
     });
     failed.unwrap_or_else(|| match cost {

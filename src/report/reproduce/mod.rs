@@ -10,10 +10,11 @@ pub use self::judge::{JudgedPair, JudgedSentence, Judgement, once};
 use self::measured::median;
 use self::posts::{CostKind, Panel, PostCell};
 pub use self::posts::{Declined, Post, Unit, declined, numbers, posts};
-use super::cells::{self, Row};
-use super::standing::{Standings, standings};
+use super::cells::Row;
+use super::run_report::{Detail, RunReport};
+use super::standing::Standings;
 use super::versus::Versus;
-use super::{sweep, words};
+use super::words;
 use crate::model::record::{Machine, Outcome, Record};
 use crate::model::shell;
 use crate::model::units;
@@ -101,13 +102,12 @@ pub fn not_installed(store: &str, get_it: &str) -> String {
 
 /// A post and the records of its run. `absent` says of targets why they cannot be run here.
 pub fn report(post: &Post, records: &[Record], absent: &BTreeMap<String, String>) -> PostReport {
-    let standings = standings(records);
-    let rows = cells::rows(records, &standings);
-    let today = today(post, records, absent);
     let is_swept = post.panels.iter().any(|panel| panel.part.is_some());
     // Only of rates a point needs what may be broken in a record, and no post has rates.
-    let points = if is_swept { sweep::points(records, false).unwrap_or_default() } else { Vec::new() };
-    let seen = Evidence { post, records, standings: &standings, rows: &rows, points: &points, today: &today };
+    let swept = if is_swept { RunReport::of(records, Detail::Table { wide: false }).ok() } else { None };
+    let run = swept.unwrap_or_else(|| RunReport::of_rows(records));
+    let today = today(post, records, absent);
+    let seen = Evidence { post, run: &run, today: &today };
     PostReport {
         number: post.number.clone(),
         title: post.title.clone(),
@@ -117,7 +117,7 @@ pub fn report(post: &Post, records: &[Record], absent: &BTreeMap<String, String>
         about: about(post, records),
         unit: unit(post.unit, records),
         then: ThenSetup { machine: post.machine.clone(), software: post.software.clone() },
-        today: setup(records, &standings),
+        today: setup(records, &run.standings),
         command: command(post, &today),
         differs: differs(post, records),
         panels: post.panels.iter().map(|panel| panel_report(&seen, panel)).collect(),
@@ -314,12 +314,12 @@ fn cell_report(seen: &Evidence<'_>, panel: &Panel, base: Option<(&Panel, &PostCe
         }
         None => return nothing,
     };
-    let counted = &seen.standings.counted;
+    let counted = &seen.run.standings.counted;
     let of = |number: &(dyn Fn(&Record) -> Option<f64> + Sync)| {
-        median(&measured::by_block(seen.records, counted, target, number))
+        median(&measured::by_block(seen.run.records, counted, target, number))
     };
     let today = of(&|record| measured::figure(record, seen.post.unit, panel));
-    let row = seen.rows.iter().find(|row| row.target == target);
+    let row = seen.run.rows.iter().find(|row| row.target == target);
     CellReport {
         target: Some(target.to_string()),
         stand_in: stand_in.map(|stand_in| stand_in.words.clone()),
@@ -349,7 +349,7 @@ fn today_ratio(seen: &Evidence<'_>, base: (&Panel, &PostCell), panel: &Panel, ta
     let Some(CellToday::Run { target: base_target, .. }) = seen.today.get(base.1.id.as_str()) else { return None };
     let of = |target: &str, panel: &Panel| {
         let cost = |record: &Record| measured::cost(record, CostKind::Seconds, panel);
-        measured::by_block(seen.records, &seen.standings.counted, target, cost)
+        measured::by_block(seen.run.records, &seen.run.standings.counted, target, cost)
     };
     let (one, other) = (of(target, panel), of(base_target, base.0));
     let both = one.iter().filter_map(|(block, cost)| Some((*cost, *other.get(block)?)));

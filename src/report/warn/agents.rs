@@ -3,14 +3,15 @@
 
 use std::collections::BTreeMap;
 
-use super::{Warning, WarningInput, warning};
+use super::{Warning, warning};
 use crate::model::agents::{AgentPhase, SATURATED_SHARE, SPREAD_WARN_S, named, spread_s};
 use crate::model::noise::{Gate, Yardstick, percent};
 use crate::model::record::Record;
 use crate::model::units;
+use crate::report::run_report::RunReport;
 
-pub(super) fn agents(seen: &WarningInput<'_>) -> Vec<Warning> {
-    of_records(seen.records)
+pub(super) fn agents(report: &RunReport<'_>) -> Vec<Warning> {
+    of_records(report.records)
 }
 
 fn of_records(records: &[Record]) -> Vec<Warning> {

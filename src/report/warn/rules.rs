@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{Warning, WarningInput, warning};
+use super::{Warning, warning};
 use crate::model::effort::CLAIM_BLOCKS;
 use crate::model::noise::{self, Gate, Yardstick, percent};
 use crate::model::part::Part;
@@ -14,6 +14,7 @@ use crate::report::aa::{self, Repeated};
 use crate::report::cells::Row;
 use crate::report::costs;
 use crate::report::point::{self, Point};
+use crate::report::run_report::RunReport;
 use crate::report::versus::of_twice;
 use crate::stats::floor::LEAST_DIFFERENCE;
 use crate::stats::sample::Sample;
@@ -33,39 +34,39 @@ const DISCARDED_WARNED: f64 = 0.2;
 const STRANGERS: [&str; 4] = ["pressure", "spin", "foreign", "steal"];
 
 /// What was read only of a server that is not ours changed which of its records it evicts first.
-pub(super) fn touch(seen: &WarningInput<'_>) -> Vec<Warning> {
+pub(super) fn touch(report: &RunReport<'_>) -> Vec<Warning> {
     let told = |record: &Record| {
         let did = record.store.as_ref()?.settings.get(LAST_USE).filter(|did| did.ends_with(EVICTS))?;
         Some((record.target.label.clone(), did.clone()))
     };
-    let of: BTreeMap<String, String> = seen.records.iter().filter_map(told).collect();
+    let of: BTreeMap<String, String> = report.records.iter().filter_map(told).collect();
     let fix = "read a replica, or fewer keys (--records)";
     let evidence = |(target, did)| format!("{target}: the times of last use of the keys that were read are {did}");
     of.into_iter().map(|of| warning("touch", true, evidence(of), fix)).collect()
 }
 
 /// A server that is not ours may have dropped records of its owner's.
-pub(super) fn room(seen: &WarningInput<'_>) -> Vec<Warning> {
+pub(super) fn room(report: &RunReport<'_>) -> Vec<Warning> {
     let unknown = |record: &Record| Some(format!("{}: {}", record.target.label, record.room.as_ref()?.unknown()?));
     let told: BTreeMap<&str, String> =
-        seen.records.iter().filter_map(|record| Some((record.target.label.as_str(), unknown(record)?))).collect();
+        report.records.iter().filter_map(|record| Some((record.target.label.as_str(), unknown(record)?))).collect();
     let fix = "see on its host that there is more free than that";
     told.into_values().map(|evidence| warning("room", true, evidence, fix)).collect()
 }
 
 /// What was seen before the run and rules out what is asked for.
-pub(super) fn preflight_refused(seen: &WarningInput<'_>) -> Vec<Warning> {
-    of_preflight(seen, |weight| weight == Severity::Refuse, true)
+pub(super) fn preflight_refused(report: &RunReport<'_>) -> Vec<Warning> {
+    of_preflight(report, |weight| weight == Severity::Refuse, true)
 }
 
 /// What was seen before the run and may matter.
-pub(super) fn machine(seen: &WarningInput<'_>) -> Vec<Warning> {
+pub(super) fn machine(report: &RunReport<'_>) -> Vec<Warning> {
     // Servers that write a log may fork to write it anew.
-    let serves = seen.records.iter().any(|record| record.memory.server.is_some());
-    let writes = seen.records.iter().any(|record| record.durability != Durability::None);
+    let serves = report.records.iter().any(|record| record.memory.server.is_some());
+    let writes = report.records.iter().any(|record| record.durability != Durability::None);
     // The discarded blocks say so already.
-    let said = |id: &str| seen.standings.counted.is_noisy() && STRANGERS.contains(&id);
-    let found = of_preflight(seen, |weight| weight == Severity::Warn, false);
+    let said = |id: &str| report.standings.counted.is_noisy() && STRANGERS.contains(&id);
+    let found = of_preflight(report, |weight| weight == Severity::Warn, false);
     found
         .into_iter()
         .filter(|warning| warning.id != "huge-pages" || (serves && writes))
@@ -73,8 +74,10 @@ pub(super) fn machine(seen: &WarningInput<'_>) -> Vec<Warning> {
         .collect()
 }
 
-fn of_preflight(seen: &WarningInput<'_>, of: fn(Severity) -> bool, weighty: bool) -> Vec<Warning> {
-    let Some(record) = seen.records.iter().find(|record| record.machine.preflight.is_some()) else { return Vec::new() };
+fn of_preflight(report: &RunReport<'_>, of: fn(Severity) -> bool, weighty: bool) -> Vec<Warning> {
+    let Some(record) = report.records.iter().find(|record| record.machine.preflight.is_some()) else {
+        return Vec::new();
+    };
     let findings = record.machine.preflight.iter().flat_map(|preflight| preflight.findings(record.durability));
     findings
         .filter(|finding| of(finding.weight))
@@ -82,14 +85,14 @@ fn of_preflight(seen: &WarningInput<'_>, of: fn(Severity) -> bool, weighty: bool
         .collect()
 }
 
-pub(super) fn discarded(seen: &WarningInput<'_>) -> Vec<Warning> {
-    let counted = &seen.standings.counted;
+pub(super) fn discarded(report: &RunReport<'_>) -> Vec<Warning> {
+    let counted = &report.standings.counted;
     let (discarded, all) = (counted.discarded.len(), counted.blocks.union(&counted.discarded).count());
     if discarded as f64 <= all as f64 * DISCARDED_WARNED {
         return Vec::new();
     }
     let why = reasons(
-        seen,
+        report,
         |_| true,
         |gate| match gate {
             Gate::Discard(reasons) => reasons,
@@ -98,7 +101,7 @@ pub(super) fn discarded(seen: &WarningInput<'_>) -> Vec<Warning> {
     );
     let (what, then) = match counted.is_noisy() {
         true => ("disturbed", "; all blocks are used, and only what is beyond the noise is claimed".to_string()),
-        false => ("discarded", run_again(seen.records, counted.blocks.len(), discarded)),
+        false => ("discarded", run_again(report.records, counted.blocks.len(), discarded)),
     };
     let evidence = format!("{discarded} of {all} blocks were {what} ({why}){then}");
     vec![warning("discarded", true, evidence, "stop other programs, or run when the machine is quiet")]
@@ -118,18 +121,18 @@ fn run_again(records: &[Record], counted: usize, discarded: usize) -> String {
 }
 
 /// Trials that counted, and were not quiet all the same.
-pub(super) fn doubted(seen: &WarningInput<'_>) -> Vec<Warning> {
+pub(super) fn doubted(report: &RunReport<'_>) -> Vec<Warning> {
     // A few blocks are all that there is: then those count too that would be discarded of many.
-    let counted = &seen.standings.counted;
+    let counted = &report.standings.counted;
     let few = counted.discarded.is_empty();
     let counts = |record: &Record| counted.blocks.contains(&record.block);
-    let why = reasons(seen, counts, |gate| match gate {
+    let why = reasons(report, counts, |gate| match gate {
         Gate::Warn(reasons) => reasons,
         Gate::Discard(reasons) if few => reasons,
         _ => Vec::new(),
     });
     // Each unclear point names its cause already.
-    let none_counts = !seen.points.is_empty() && seen.points.iter().all(|point| point.unclear.is_some());
+    let none_counts = !report.points.is_empty() && report.points.iter().all(|point| point.unclear.is_some());
     if why.is_empty() || none_counts || counted.is_noisy() {
         return Vec::new();
     }
@@ -139,13 +142,13 @@ pub(super) fn doubted(seen: &WarningInput<'_>) -> Vec<Warning> {
 
 /// The worst of each kind in these records behind the warm-up, in words.
 fn reasons(
-    seen: &WarningInput<'_>,
+    report: &RunReport<'_>,
     counts: impl Fn(&Record) -> bool,
     of: impl Fn(Gate) -> Vec<noise::Reason>,
 ) -> String {
-    let yardstick = Yardstick::of(seen.records.iter().map(|record| &record.noise));
+    let yardstick = Yardstick::of(report.records.iter().map(|record| &record.noise));
     let mut worst: Vec<noise::Reason> = Vec::new();
-    let counted = seen.records.iter().filter(|record| record.block > 0 && counts(record));
+    let counted = report.records.iter().filter(|record| record.block > 0 && counts(record));
     for reason in counted.flat_map(|record| of(record.noise.gate(yardstick))) {
         match worst.iter_mut().find(|known| known.sign == reason.sign) {
             Some(known) if known.share >= reason.share => {}
@@ -158,9 +161,9 @@ fn reasons(
 
 /// The same store twice: an interval without 1 says that something besides the stores moves times, and a wide one that
 /// little can be told apart.
-pub(super) fn aa_control(seen: &WarningInput<'_>) -> Vec<Warning> {
+pub(super) fn aa_control(report: &RunReport<'_>) -> Vec<Warning> {
     let noisy = |one: &&Repeated<'_>| one.control().is_noisy();
-    let (apart, wide): (Vec<_>, Vec<_>) = seen.standings.repeated.iter().filter(noisy).partition(|one| one.differs());
+    let (apart, wide): (Vec<_>, Vec<_>) = report.standings.repeated.iter().filter(noisy).partition(|one| one.differs());
     let mut found: Vec<Warning> = apart.iter().map(|one| differs(one, "time", true)).collect();
     if !wide.is_empty() {
         let wide: Vec<String> = wide.iter().map(|one| format!("{} {}", one.target, of_twice(one.versus()))).collect();
@@ -168,7 +171,7 @@ pub(super) fn aa_control(seen: &WarningInput<'_>) -> Vec<Warning> {
         found.push(warning("aa-control", true, evidence, "more blocks (--effort normal), or a quieter machine"));
     }
     // Of CPU only what raises the noise floor above the least difference that is ever claimed.
-    let by_cpu = aa::repeated(seen.records, &seen.standings.counted, costs::cpu_us_per_op);
+    let by_cpu = aa::repeated(report.records, &report.standings.counted, costs::cpu_us_per_op);
     let matters =
         |one: &&Repeated<'_>| one.differs() && one.control().floor().is_some_and(|floor| floor > LEAST_DIFFERENCE);
     found.extend(by_cpu.iter().filter(matters).map(|one| differs(one, "CPU", false)));
@@ -194,10 +197,10 @@ fn differs(one: &Repeated<'_>, measure: &str, weighty: bool) -> Warning {
 }
 
 /// There are blocks enough for claims, and the noise floor is unknown.
-pub(super) fn no_aa_control(seen: &WarningInput<'_>) -> Vec<Warning> {
-    let stores = seen.rows.iter().filter(|row| !row.baseline && row.numbers.is_some()).count();
-    let is_short = seen.standings.blocks() < CLAIM_BLOCKS as usize;
-    if seen.records.iter().any(|record| record.aa_control) || is_short || stores < 2 {
+pub(super) fn no_aa_control(report: &RunReport<'_>) -> Vec<Warning> {
+    let stores = report.rows.iter().filter(|row| !row.baseline && row.numbers.is_some()).count();
+    let is_short = report.standings.blocks() < CLAIM_BLOCKS as usize;
+    if report.records.iter().any(|record| record.aa_control) || is_short || stores < 2 {
         return Vec::new();
     }
     let evidence =
@@ -209,9 +212,9 @@ pub(super) fn no_aa_control(seen: &WarningInput<'_>) -> Vec<Warning> {
 /// answers is not worth much.
 const TIMED_OUT: (f64, f64) = (1e-4, 1e-2);
 
-pub(super) fn timeouts(seen: &WarningInput<'_>) -> Vec<Warning> {
+pub(super) fn timeouts(report: &RunReport<'_>) -> Vec<Warning> {
     let mut found = Vec::new();
-    let clear = seen.points.iter().filter(|point| point.unclear.is_none());
+    let clear = report.points.iter().filter(|point| point.unclear.is_none());
     for (point, rated) in clear.filter_map(|point| Some((point, point.rated.as_ref()?))) {
         let share = rated.timed_out as f64 / rated.requests.max(1) as f64;
         if share > TIMED_OUT.0 && !point.baseline {
@@ -226,8 +229,8 @@ pub(super) fn timeouts(seen: &WarningInput<'_>) -> Vec<Warning> {
     found
 }
 
-pub(super) fn client_limited(seen: &WarningInput<'_>) -> Vec<Warning> {
-    limited(seen.points).into_iter().collect()
+pub(super) fn client_limited(report: &RunReport<'_>) -> Vec<Warning> {
+    limited(&report.points).into_iter().collect()
 }
 
 /// A control's points do not count: it is at its ceiling by its nature.
@@ -241,13 +244,13 @@ fn limited(points: &[Point]) -> Option<Warning> {
 }
 
 /// A delay that is not the one that was asked for.
-pub(super) fn rtt(seen: &WarningInput<'_>) -> Vec<Warning> {
-    let mut networks = seen.records.iter().filter_map(|record| record.network);
+pub(super) fn rtt(report: &RunReport<'_>) -> Vec<Warning> {
+    let mut networks = report.records.iter().filter_map(|record| record.network);
     if let Some(network) = networks.find(|network| !network.is_kept()) {
         let fix = "a machine whose timers and processors are free, or a longer --rtt";
         return vec![warning("rtt", true, network.off(), fix)];
     }
-    let counted = seen.records.iter().filter(|record| seen.standings.counted.has(record));
+    let counted = report.records.iter().filter(|record| report.standings.counted.has(record));
     let late = counted.filter_map(|record| Some((record, record.network.filter(|one| !one.is_kept_under_load())?)));
     let worst = late.max_by(|(_, one), (_, other)| one.late_us.abs().total_cmp(&other.late_us.abs()));
     let told = worst.map(|(record, network)| {
@@ -259,8 +262,8 @@ pub(super) fn rtt(seen: &WarningInput<'_>) -> Vec<Warning> {
 }
 
 /// Files that were to be read from a disk and were in memory all the same.
-pub(super) fn cold(seen: &WarningInput<'_>) -> Vec<Warning> {
-    let counted = seen.records.iter().filter(|record| seen.standings.counted.has(record));
+pub(super) fn cold(report: &RunReport<'_>) -> Vec<Warning> {
+    let counted = report.records.iter().filter(|record| report.standings.counted.has(record));
     let kept = counted.filter_map(|record| Some((record, record.still_cached_share?)));
     let worst = kept.filter(|(_, share)| *share > COLD_SHARE).max_by(|(_, one), (_, other)| one.total_cmp(other));
     let told = worst.map(|(record, share)| {
@@ -272,9 +275,9 @@ pub(super) fn cold(seen: &WarningInput<'_>) -> Vec<Warning> {
 }
 
 /// Targets that get slower or faster block by block: no one number is theirs.
-pub(super) fn drift(seen: &WarningInput<'_>) -> Vec<Warning> {
+pub(super) fn drift(report: &RunReport<'_>) -> Vec<Warning> {
     let mut found = Vec::new();
-    for standing in seen.standings.groups.values() {
+    for standing in report.standings.groups.values() {
         for (target, drift) in standing.drifts() {
             let way = if drift.course == Course::Slowing { "slower" } else { "faster" };
             let by = percent((drift.a_block - 1.0).abs());
@@ -286,11 +289,11 @@ pub(super) fn drift(seen: &WarningInput<'_>) -> Vec<Warning> {
 }
 
 /// Trials whose last third was not as fast as their first, in most of their blocks.
-pub(super) fn unsteady(seen: &WarningInput<'_>) -> Vec<Warning> {
+pub(super) fn unsteady(report: &RunReport<'_>) -> Vec<Warning> {
     let mut named: Vec<String> = Vec::new();
-    for row in seen.rows.iter().filter(|row| !row.baseline && row.numbers.is_some()) {
-        let counted = |record: &&Record| record.target.label == row.target && seen.standings.counted.has(record);
-        let trials: Vec<&Record> = seen.records.iter().filter(counted).collect();
+    for row in report.rows.iter().filter(|row| !row.baseline && row.numbers.is_some()) {
+        let counted = |record: &&Record| record.target.label == row.target && report.standings.counted.has(record);
+        let trials: Vec<&Record> = report.records.iter().filter(counted).collect();
         let courses: Vec<Course> = trials.iter().filter_map(|record| course(record)).collect();
         let most = |course: Course| courses.iter().filter(|one| **one == course).count() * 2 > trials.len();
         for (course, words) in [(Course::Slowing, "slowing"), (Course::Warming, "warming")] {
@@ -315,16 +318,16 @@ fn course(record: &Record) -> Option<Course> {
 }
 
 /// Whether a trial, or a point of it, was mostly its beginning and its end.
-pub fn is_short(seen: &WarningInput<'_>) -> bool {
-    !short(seen).is_empty()
+pub fn is_short(report: &RunReport<'_>) -> bool {
+    !short(report).is_empty()
 }
 
-pub(super) fn short(seen: &WarningInput<'_>) -> Vec<Warning> {
-    if !seen.points.is_empty() {
-        return short_point(seen).into_iter().collect();
+pub(super) fn short(report: &RunReport<'_>) -> Vec<Warning> {
+    if !report.points.is_empty() {
+        return short_point(report).into_iter().collect();
     }
     let is_short = |row: &&Row| row.numbers.as_ref().is_some_and(|numbers| numbers.seconds < SHORT_S);
-    let shortest = seen.rows.iter().filter(|row| !row.baseline).filter(is_short);
+    let shortest = report.rows.iter().filter(|row| !row.baseline).filter(is_short);
     let seconds = |row: &&Row| row.numbers.as_ref().map_or(0.0, |numbers| numbers.seconds);
     let Some(row) = shortest.min_by(|one, other| seconds(one).total_cmp(&seconds(other))) else { return Vec::new() };
     let evidence = format!("{} finished in {} s; fixed costs dominate", row.target, units::seconds(seconds(&row)));
@@ -333,9 +336,10 @@ pub(super) fn short(seen: &WarningInput<'_>) -> Vec<Warning> {
 
 /// The shortest of a sweep's points, where it is so short that what it tells is how clients begin and end. A rate is
 /// kept for its time.
-fn short_point(seen: &WarningInput<'_>) -> Option<Warning> {
+fn short_point(report: &RunReport<'_>) -> Option<Warning> {
     let mut times: BTreeMap<(&str, &str, u32), Vec<f64>> = BTreeMap::new();
-    for record in seen.records.iter().filter(|record| !record.target.baseline && seen.standings.counted.has(record)) {
+    for record in report.records.iter().filter(|record| !record.target.baseline && report.standings.counted.has(record))
+    {
         let whole = point::measured(record).map(|(phase, ..)| phase);
         for phase in whole.filter(|phase| phase.open.is_none() && phase.cut_off.is_none()) {
             let point = (record.target.label.as_str(), point::called(phase.part), phase.clients);
@@ -352,8 +356,8 @@ fn short_point(seen: &WarningInput<'_>) -> Option<Warning> {
 }
 
 /// Data that neither lies in memory nor is far larger.
-pub(super) fn memory(seen: &WarningInput<'_>) -> Vec<Warning> {
-    let Some(share) = data_share(seen.records) else { return Vec::new() };
+pub(super) fn memory(report: &RunReport<'_>) -> Vec<Warning> {
+    let Some(share) = data_share(report.records) else { return Vec::new() };
     if !(IN_MEMORY..=ON_DISK).contains(&share) {
         return Vec::new();
     }
@@ -380,8 +384,8 @@ pub fn where_data_lies(records: &[Record]) -> Option<&'static str> {
     })
 }
 
-pub(super) fn debug_build(seen: &WarningInput<'_>) -> Vec<Warning> {
-    if !seen.records.iter().any(|record| record.debug_build) {
+pub(super) fn debug_build(report: &RunReport<'_>) -> Vec<Warning> {
+    if !report.records.iter().any(|record| record.debug_build) {
         return Vec::new();
     }
     let evidence = "this kvfair is a debug build: clients and embedded stores are many times slower".to_string();
