@@ -30,7 +30,7 @@ import points  # noqa: E402
 import tables  # noqa: E402
 from intervals import CLAIM_BLOCKS  # noqa: E402
 from page import Page  # noqa: E402
-from records import Run, read  # noqa: E402
+from records import Run, read, rtt_of  # noqa: E402
 from written import NUMBER  # noqa: E402
 
 # Sentences with digits that tell no measured number: commands, and what is no number of this run.
@@ -93,15 +93,27 @@ def judged(rule, run, *arguments):
         return [f"it cannot be computed: {error!r}"]
 
 
+def part_of(run, text):
+    """Of several round-trip times the run of which "warning (discarded): at 1 ms 5 of 5 blocks were disturbed" tells,
+    and the words without it; of a doubt the first run that is noisy."""
+    match = re.fullmatch(r"(warning \([\w-]+\): )at (\S+) ms (.+)", text)
+    part = match and run.at.get(round(float(match[2]) * 1000))
+    if part:
+        return part, match[1] + match[3]
+    is_doubt = text.startswith("Single times")
+    return next((one for one in run.at.values() if is_doubt and one.is_noisy), run), text
+
+
 def check_sentence(report, run, sentence, state):
     group = GROUP.fullmatch(sentence)
     text = group[2] if group else re.sub(r"^By time: ", "", sentence)
     if group:
         state.group = group[1]
+    part, text = part_of(run, text)
     for pattern, rule in RULES:
         match = re.fullmatch(pattern, text)
         if match:
-            report.sentence(sentence, judged(rule, run, match, state))
+            report.sentence(sentence, judged(rule, part, match, state))
             return
     if re.search(r"\d", text) and not any(re.fullmatch(pattern, text) for pattern in UNMEASURED):
         report.sentence(sentence, ["no rule reads it"])
@@ -119,14 +131,24 @@ def check_headline(report, run, headline):
                 report.sentence(part, ["no rule reads it"])
 
 
+def at_round_trips(records):
+    """The run; of several round-trip times, each by itself, that of the longest one, which has the others."""
+    rtts_us = records[0]["run"].get("rtts_us") or [None]
+    # What has no network is the same at each.
+    is_there = lambda record, rtt_us: rtt_us is None or rtt_of(record) in (None, rtt_us)
+    at = {rtt_us: Run([one for one in records if is_there(one, rtt_us)]) for rtt_us in rtts_us}
+    for run in at.values():
+        run.at = at
+    return at[rtts_us[-1]]
+
+
 def prepared(records):
     """The run of these records, with the names by which it is shown."""
-    given = [record["target"]["label"] for record in records]
+    for record in records:
+        record["given"] = record["target"]["label"]
     levers = others.Levers(records) if records[0].get("levers") else None
-    run = levers.gains.run if levers else Run(others.named_by_version(records))
+    run = levers.gains.run if levers else at_round_trips(others.named_by_version(records))
     run.levers = levers
-    for one, label in zip(run.trials, given):
-        one.given = label
     run.order = others.version_order(run)
     return run
 

@@ -35,7 +35,7 @@ fn golden_results_say_what_their_records_give_and_a_changed_number_is_noticed() 
     }
 }
 
-/// Of what is measured here and now: tables of stores, and of replicas at rates.
+/// Of what is measured here and now: tables of stores, of round-trip times, and of replicas at rates.
 #[test]
 fn results_of_today_say_what_their_records_give() {
     needs!(Need::program("python3"), Need::server("redis"));
@@ -46,6 +46,7 @@ fn results_of_today_say_what_their_records_give() {
     let runs = [
         ("ngrams", &stores[..], &["--messages", "100"][..]),
         ("fans", &stores, &["--profiles", "100"]),
+        ("fans", &["redis", "ram"], &["--profiles", "10", "--rtt", "0,1ms"]),
         ("mixed", &replicas, &[&rates[..], &["--accept-noise"]].concat()),
     ];
     for (number, (job, targets, more)) in runs.into_iter().enumerate() {
@@ -54,7 +55,7 @@ fn results_of_today_say_what_their_records_give() {
         let shown = desk.run(&["show", &file]).out.clone();
         judged(&desk, &file, &shown).exits(0).shows("sentences and");
     }
-    desk.file("apart.jsonl", a_replica_used_more(records_in(&desk.home().join("mixed-2.jsonl"))));
+    desk.file("apart.jsonl", a_replica_used_more(records_in(&desk.home().join("mixed-3.jsonl"))));
     let shown = desk.run(&["show", "apart.jsonl"]).exits(0).shows("the CPU of its first").out.clone();
     judged(&desk, "apart.jsonl", &shown).exits(0).shows("sentences and");
 }

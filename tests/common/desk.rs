@@ -275,8 +275,9 @@ impl Started {
         let began = Instant::now();
         while self.is_running() {
             if began.elapsed() > limit {
+                let there = beside(self.id());
                 let _ = self.child.kill();
-                panic!("kvfair hangs; it said: {}{}", read(&mut self.out), read(&mut self.err));
+                panic!("kvfair hangs; it said: {}{}{there}", read(&mut self.out), read(&mut self.err));
             }
             std::thread::sleep(LOOK);
         }
@@ -284,6 +285,22 @@ impl Started {
         let code = status.code().unwrap_or(-1);
         Said { code, out: read(&mut self.out), err: read(&mut self.err) }
     }
+}
+
+/// What waits for what: the processes that work at the same desk, each with its parent, its state and the call of the
+/// kernel that it is in.
+fn beside(id: u32) -> String {
+    let Ok(home) = fs::read_link(format!("/proc/{id}/cwd")) else { return String::new() };
+    let desk = home.parent().unwrap_or(&home);
+    let here = |pid: &u32| fs::read_link(format!("/proc/{pid}/cwd")).is_ok_and(|cwd| cwd.starts_with(desk));
+    let text = |pid: u32, file: &str| fs::read_to_string(format!("/proc/{pid}/{file}")).unwrap_or_default();
+    let line = |pid: u32| {
+        let status = text(pid, "status");
+        let told = |name: &&str| ["State:", "PPid:", "TracerPid:"].iter().any(|field| name.starts_with(field));
+        let status: Vec<&str> = status.lines().filter(told).collect();
+        format!("{pid} {} {} {}\n", command_line(pid).replace('\0', " "), status.join(" "), text(pid, "wchan"))
+    };
+    all_processes().filter(here).map(line).collect()
 }
 
 fn all_processes() -> impl Iterator<Item = u32> {

@@ -184,15 +184,12 @@ def differs(run, match, state):
 
 
 def short(run, match, state):
-    """The shortest target; at a round-trip time, of the trials there."""
-    of_part = [one for one in run.counted if not match[1] or one.rtt_us in (None, round(float(match[1]) * 1000))]
-    names = {one.name for one in of_part if not one.is_baseline}
-    middle = {name: median([one.seconds for one in of_part if one.name == name]) for name in names}
+    """The shortest target."""
+    names = {one.name for one in run.counted if not one.is_baseline}
+    middle = {name: median([one.seconds for one in run.counted if one.name == name]) for name in names}
     shortest = min(middle, key=middle.get)
-    faults = [] if match[2] == shortest else [f"the shortest is {shortest}"]
-    faults += number("it", match[3], middle[shortest])
-    if match[1] and round(float(match[1]) * 1000) not in run.first["run"]["rtts_us"]:
-        faults.append("no such round-trip time")
+    faults = [] if match[1] == shortest else [f"the shortest is {shortest}"]
+    faults += number("it", match[2], middle[shortest])
     return faults + ([] if middle[shortest] < 0.5 else ["it is not below 0.5 s"])
 
 
@@ -220,11 +217,26 @@ def preflight(field):
 
 
 def proxy_off(run, match, state):
-    networks = [one.record["network"] for one in run.trials if one.rtt_us == round(float(match[1]) * 1000)]
-    added = networks[0]["ping_us"] - networks[0]["own_us"]
-    faults = number("the proxy", match[3], added / 1000) + ([] if match[1] == match[2] else ["two round-trip times"])
-    off = abs(added - networks[0]["rtt_us"])
-    return faults + ([] if off > max(30, 0.1 * networks[0]["rtt_us"]) else ["the delay was kept"])
+    network = next(one.record["network"] for one in run.trials if one.rtt_us is not None)
+    added_us = network["ping_us"] - network["own_us"]
+    faults = number("the proxy", match[2], added_us / 1000)
+    faults += [] if float(match[1]) * 1000 == network["rtt_us"] else ["another round-trip time"]
+    return faults + ([] if is_off(network, added_us - network["rtt_us"]) else ["the delay was kept"])
+
+
+def is_off(network, by_us):
+    return abs(by_us) > max(30, 0.1 * network["rtt_us"])
+
+
+def proxy_late(run, match, state):
+    """The trial in which the proxy was late most."""
+    late_us = {}
+    for one in run.trials:
+        network = one.record.get("network")
+        if network and one.block in run.blocks and not one.is_second and is_off(network, 2 * network["late_us"]):
+            late_us[one.name] = max(late_us.get(one.name, 0), network["late_us"], key=abs)
+    worst = max(late_us, key=lambda name: abs(late_us[name]))
+    return ([] if match[1] == worst else [f"the latest is {worst}"]) + number("it", match[2], late_us[worst] / 1000)
 
 
 ADVICE = r"(?:stop other programs.*|run .*|more blocks .*|a larger job.*|fewer .*|a machine .*)"
@@ -236,7 +248,7 @@ WARNINGS = [
     (rf"warning \(aa-control\): the same store run twice may differ by more than 5 %: (.+): {ADVICE}", wide_control),
     (rf"warning \(aa-control\): the same store run twice differed from itself: the second trial of (.+) took (.+) "
      rf"the (time|CPU) of its first; differences in (time|CPU) of up to (.+ %) are not claimed: {ADVICE}", differs),
-    (rf"warning \(short\): (?:at (\S+) ms )?(.+) finished in ({NUMBER}) s; fixed costs dominate: a larger job", short),
+    (rf"warning \(short\): (.+) finished in ({NUMBER}) s; fixed costs dominate: a larger job", short),
     (rf"warning \(short\): the (\w+) of (.+) with ([\d,]+) clients? finished in ({NUMBER}) s; fixed costs "
      rf"dominate: {ADVICE}", short_point),
     (rf"warning \(unsteady\): no steady rate within their trials: (.+): {ADVICE}", unsteady),
@@ -248,8 +260,10 @@ WARNINGS = [
      preflight("spin_delay_share")),
     (rf"warning \(foreign\): (.+ %) of the processors go to other programs: {ADVICE}", preflight("foreign_share")),
     (rf"warning \(steal\): (.+ %) of the processors go to other guests of the host: .*", preflight("steal_share")),
-    (rf"warning \(rtt\): at (\S+) ms --rtt (\S+)ms: a ping shows that the proxy adds (\S+) ms to a round trip: "
-     rf"{ADVICE}", proxy_off),
+    (rf"warning \(rtt\): --rtt (\S+)ms: a ping shows that the proxy adds (\S+) ms to a round trip: {ADVICE}",
+     proxy_off),
+    (rf"warning \(rtt\): under load the proxy before (.+) was (\S+) ms late each way, on average: {ADVICE}",
+     proxy_late),
 ]
 
 

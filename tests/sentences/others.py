@@ -23,6 +23,14 @@ def in_order(run, match, state):
     return faults
 
 
+def change_places(run, match, state):
+    """"a and b change places between 0 ms and 1 ms (seen, not claimed)"."""
+    one, other, near, far = match.groups()
+    at = [at_round_trip(run, round(float(rtt) * 1000)) for rtt in (near, far)]
+    is_faster = [median(of[one].values()) < median(of[other].values()) for of in at]
+    return [] if is_faster[0] != is_faster[1] else ["they do not change places"]
+
+
 def one_by_one(run, match, state):
     """"At 1 ms a one by one takes 12.3x as long as a batch, and 7.94x at 0 ms (seen, not claimed)"."""
     far, base, at_far, other, at_near, near, seen = match.groups()
@@ -324,6 +332,7 @@ GAIN = rf"at least {NUMBER}x|{RATIO}|no effect seen \(< \d+ %\)|not measured"
 RULES = [
     (r"apart, (.+) at other durability levels, in times of level (none|crash|power)", base_named),
     (r"By the medians the order of targets is the same from (\S+) ms to (\S+) ms", in_order),
+    (rf"({NAME}) and ({NAME}) change places between (\S+) ms and (\S+) ms \(seen, not claimed\)", change_places),
     (rf"At (\S+) ms ({NAME}) one by one takes ({RATIO}) as long as ({NAME}), and ({RATIO}) at (\S+) ms"
      r"( \(seen, not claimed\))?", one_by_one),
     (rf"The gap of ({NAME}) to the best (grows|shrinks) with the round trip: (.+?)(?: \(seen, not claimed\))?", gap),

@@ -105,7 +105,8 @@ class Page:
         """Notes below a table; lines that begin in lower case go on with the one before, as do those of a network."""
         joined = []
         for note in self.notes:
-            if joined and joined[-1].startswith(("network: ", "agents: ")) and not re.match(r"[a-z]+: ", note):
+            is_new = re.match(r"(?!network: (?!a proxy ))[a-z]+: ", note)
+            if joined and joined[-1].startswith(("network: ", "agents: ")) and not is_new:
                 joined[-1] += " " + note
             else:
                 joined.append(note)

@@ -106,11 +106,17 @@ def group_of(record):
     return ", ".join(words) or PLAIN
 
 
+def rtt_of(record):
+    """The round-trip time of a trial in microseconds; None without a network."""
+    return (record.get("network") or {}).get("rtt_us")
+
+
 class Trial:
     """One record, and what it cost."""
 
     def __init__(self, record):
         self.record, self.name, self.block = record, record["target"]["label"], record["block"]
+        self.given = record.get("given", self.name)
         self.is_baseline, self.is_second = record["target"]["baseline"], record.get("aa_control", False)
         self.finished = record["outcome"]["kind"] == "finished"
         self.is_right = record["verdict"]["kind"] in ("right", "answered", "baseline")
@@ -122,7 +128,7 @@ class Trial:
         self.ops = max(1, units if load else record["stream"]["ops"])
         self.seconds = sum(one["took_s"] for one in self.phases) if self.finished else None
         self.is_rated = any(one.get("open") for one in self.phases)
-        self.rtt_us = (record.get("network") or {}).get("rtt_us")
+        self.rtt_us = rtt_of(record)
 
     def sum_of(self, who):
         usages = [servers_usage(one) if who == "server" else one.get(who) for one in self.phases]
@@ -177,6 +183,8 @@ class Run:
 
     def __init__(self, records):
         self.records, self.first = records, records[0]
+        # The run of each round-trip time.
+        self.at = {None: self}
         self.trials = [Trial(record) for record in records if not record.get("ahead")]
         noises = [trial.record["noise"] for trial in self.trials]
         probes = [noise["processor_probe_ns"] for noise in noises if noise.get("processor_probe_ns")]

@@ -200,11 +200,10 @@ def sum_faults(what, text, values):
 
 
 def at_round_trip(run, rtt_us):
-    """Costs of each target at one round-trip time; what has no network is the same at each."""
+    """Costs of each target at one round-trip time, in the blocks that count there."""
     costs = {}
-    for one in run.counted:
-        if one.rtt_us in (None, rtt_us):
-            costs.setdefault(one.name, {})[one.block] = one.seconds
+    for one in run.at[rtt_us].counted:
+        costs.setdefault(one.name, {})[one.block] = one.seconds
     return costs
 
 
