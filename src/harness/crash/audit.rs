@@ -1,6 +1,7 @@
 //! A store under strace: how it is started so, and the trace when it is gone.
 
 use std::fs;
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::{Duration, Instant};
@@ -28,6 +29,8 @@ impl Tracer {
             .arg(us)
             .arg("--version")
             .stdin(Stdio::null())
+            // Ctrl-C would end strace and not the process that it holds, which keeps the pipes open for ever.
+            .process_group(0)
             .output();
         match tried {
             Ok(output) if output.status.success() => Ok(Tracer(program)),
