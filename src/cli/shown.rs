@@ -102,7 +102,7 @@ fn of_a_run(records: &[Record], look: &Look) -> Result<(String, Exit)> {
     Ok((text, exit::of(&report)))
 }
 
-/// The report of a run by the statistic that is asked for.
+/// The report of a run, with the statistic of `--stat`.
 pub fn report<'a>(records: &'a [Record], look: &Look, detail: Detail) -> Result<RunReport<'a>> {
     let mut report = RunReport::of(records, detail)?;
     if look.stat == Statistic::Best {
@@ -111,7 +111,7 @@ pub fn report<'a>(records: &'a [Record], look: &Look, detail: Detail) -> Result<
     Ok(report)
 }
 
-/// As much as what is asked for shows.
+/// The detail that these options show.
 pub fn detail(look: &Look) -> Detail {
     if look.json || look.csv { Detail::All } else { Detail::Table { wide: look.wide } }
 }

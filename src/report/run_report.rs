@@ -11,7 +11,7 @@ use crate::model::record::Record;
 /// How much of the histograms is read, which take longer to read than all else in a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Detail {
-    /// What a table shows, or a wide one.
+    /// What a table shows, or a table with `--wide`.
     Table { wide: bool },
     /// All that is known.
     All,
@@ -29,7 +29,7 @@ pub struct RunReport<'a> {
 }
 
 impl<'a> RunReport<'a> {
-    /// All that is told in so much detail. An error names the trial whose histograms are broken.
+    /// Reads histograms as far as `detail` needs them. An error names the trial whose histograms are broken.
     pub fn of(records: &'a [Record], detail: Detail) -> Result<RunReport<'a>> {
         let mut report = RunReport::of_rows(records);
         match detail {

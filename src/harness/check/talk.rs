@@ -21,7 +21,7 @@ pub const KEYS: &str = "kvfair:check:";
 const LATE: Duration = Duration::from_secs(5);
 /// And a second for so many bytes of a large value: a slow disk, or a build with its checks on.
 const BYTES_A_SECOND: u64 = 4 << 20;
-/// How long an answer may take, of an op and a reply with so many bytes.
+/// How long an answer may take. `bytes` are those of the question and of the answer.
 fn time_for(bytes: usize) -> Duration {
     LATE + Duration::from_secs(bytes as u64 / BYTES_A_SECOND)
 }
