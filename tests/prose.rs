@@ -18,7 +18,7 @@ const KNOWN: &[(&str, &str)] = &[
 ];
 /// Text of others, and numbers or words that are no sentences.
 const NO_PROSE: &[(&str, &str)] = &[
-    ("src/report/export.rs", "text.starts_with(OF_FORMULAS)"),
+    ("src/report/render/csv.rs", "text.starts_with(OF_FORMULAS)"),
     ("src/report/page/details.rs", "text.ends_with(\"port\")"),
     ("src/report/page/manifest.rs", "words.starts_with('-')"),
     ("src/report/page/mask.rs", "said.ends_with(is_part)"),

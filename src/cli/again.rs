@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use anyhow::{Context, Result, anyhow};
 use clap::{FromArgMatches, Parser};
 
-use super::args::{self, Cli, Command, FindMax, Growth, Levers, Look, RunArgs};
+use super::args::{self, Cli, Command, FindMax, FindingArgs, Forms, Growth, Levers, Look, RunArgs};
 use super::measure::data_of;
 use super::planned::{plan_of, resolve_input};
 use super::{Exit, find_job, findmax, growth, levers, target};
@@ -127,7 +127,8 @@ fn of_growth(args: Growth) -> Result<(RunArgs, Option<AgainCommand>)> {
     let command = move |RunArgs { targets, how, .. }: RunArgs| {
         let (seed, output, again) = (seed.or(how.size.seed), how.output, how.again);
         let skip_missing = how.skip_missing;
-        growth::growth(&Growth { targets, budget, seed, skip_missing, output, json: false, html: None, again })
+        let found = FindingArgs { output, forms: Forms::default() };
+        growth::growth(&Growth { targets, budget, seed, skip_missing, found, again })
     };
     Ok((*run, Some(Box::new(command))))
 }

@@ -26,7 +26,7 @@ pub use exec::Exec;
 pub use help::refused;
 pub use history::History;
 pub use reproduce::Reproduce;
-pub use run::{How, Look, RequestArgs, RunArgs, Size};
+pub use run::{Forms, How, Look, RequestArgs, RunArgs, Size};
 
 #[derive(Debug, Parser)]
 #[command(
@@ -193,6 +193,18 @@ pub struct Check {
     /// Leave out targets whose store is not installed; without it they are an error
     #[arg(long)]
     pub skip_missing: bool,
+    #[command(flatten)]
+    pub found: FindingArgs,
+}
+
+/// Where what a command found goes, and how it is shown.
+#[derive(Debug, Args)]
+pub struct FindingArgs {
+    /// Where what was found goes, for `kvfair show` [default: a new file in ./kvfair-results]
+    #[arg(long, short, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+    #[command(flatten)]
+    pub forms: Forms,
 }
 
 #[derive(Debug, Args)]
@@ -313,8 +325,7 @@ pub struct Crash {
     /// The durability level to try: crash or power [default: each that a store claims]
     #[arg(long, value_name = "LEVEL")]
     pub durability: Option<Durability>,
-    /// How often each store is killed at each durability level, and as often where that is a loss of power [default:
-    /// 20; 5 with --failover]
+    /// Kills of each store at each level, and as many losses of power [default: 20; 5 with --failover]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub kills: Option<u32>,
     /// Kill the primary of targets with replicas (`redis?replicas=2`), promote a replica, and count the writes that are
@@ -322,17 +333,16 @@ pub struct Crash {
     #[arg(long)]
     pub failover: bool,
     /// Seed of the moments of the kills [default: another one each time; it is printed]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", hide_short_help = true)]
     pub seed: Option<u64>,
     /// Leave out targets whose store is not installed; without it they are an error
     #[arg(long, hide_short_help = true)]
     pub skip_missing: bool,
-    /// Print what was seen as JSON
-    #[arg(long)]
-    pub json: bool,
+    #[command(flatten)]
+    pub found: FindingArgs,
     /// Try nothing: remove what is kept of that store from the verified durability levels, and print it
-    #[arg(long, value_name = "STORE")]
-    #[arg(conflicts_with_all = ["targets", "durability", "kills", "failover", "seed", "json"])]
+    #[arg(long, value_name = "STORE", hide_short_help = true)]
+    #[arg(conflicts_with_all = ["targets", "durability", "kills", "failover", "seed", "output", "form", "html"])]
     pub forget: Option<String>,
 }
 
@@ -355,15 +365,8 @@ pub struct Growth {
     /// Leave out targets whose store is not installed; without it they are an error
     #[arg(long)]
     pub skip_missing: bool,
-    /// Where the records go [default: a new file in ./kvfair-results]
-    #[arg(long, short, value_name = "FILE")]
-    pub output: Option<PathBuf>,
-    /// Print what was found as JSON
-    #[arg(long)]
-    pub json: bool,
-    /// Write an HTML page with charts into this file, which must be new
-    #[arg(long, value_name = "FILE")]
-    pub html: Option<PathBuf>,
+    #[command(flatten)]
+    pub found: FindingArgs,
     /// What was typed the first time, where it is run again
     #[arg(skip)]
     pub again: Option<Vec<String>>,

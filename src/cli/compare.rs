@@ -4,17 +4,21 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Result, anyhow};
 
-use super::args::{Compare, Exec, How, Look, RunArgs};
+use super::args::{Compare, Exec, Forms, How, RunArgs};
+use super::found::write_page;
 use super::measure::{measure, or_lost};
 use super::paged::{self, PageFindings};
 use super::shown::{print_shown, read, shown};
-use super::{Exit, Usage, complain, grown, print, target, typed};
+use super::{Exit, Usage, complain, grown, target, typed};
 use crate::harness::load::Parts;
-use crate::report::comment::{ComparedRuns, comment};
+use crate::report::comment::ComparedRuns;
 use crate::report::compare::{self, ComparedCost};
+use crate::report::compared::ComparisonReport;
 use crate::report::grid::Grid;
-use crate::report::regression::{self, CLEARER, ComparisonEnd, JudgedLimit, RegressionLimit};
-use crate::report::{ahead, json, sizes};
+use crate::report::regression::{self, CLEARER, ComparisonEnd, RegressionLimit};
+use crate::report::render::{OutputForm, Shown, printed};
+use crate::report::table::width;
+use crate::report::{ahead, sizes};
 
 pub fn compare(args: Compare) -> Result<Exit> {
     let usage = |what: &str| Err(anyhow!(Usage(what.to_string())));
@@ -48,16 +52,20 @@ fn side_by_side(args: Compare, job: &str, base: &str, head: &str) -> Result<Exit
     let (base_label, head_label) = (base_label?, head_label?);
     let targets = vec![base.to_string(), head.to_string()];
     let (limits, look) = (args.fail_if, args.how.look());
-    paged::is_to_be_new(&look)?;
+    paged::is_to_be_new(look.forms.html.as_deref())?;
     // A run that ended by what it found would find a regression by chance.
     let how = How { until_budget: !limits.is_empty(), ..args.how };
     let ran = measure(&RunArgs { job: Some(job.to_string()), targets, own: Exec::default(), how })?;
     // Where the durability level cannot hold CPU is compared all the same.
     let is_compared = matches!(ran.ended, Ok(Exit::Ok | Exit::Inconclusive));
-    // As JSON there is one document, the comparison; as Markdown one comment, if there is a comparison.
-    let is_alone = look.json || look.markdown && is_compared;
+    // For programs there is one document, the comparison; as Markdown one comment, if there is a comparison.
+    let is_alone = match look.forms.form() {
+        OutputForm::Text => false,
+        OutputForm::Json => true,
+        OutputForm::Markdown | OutputForm::Csv => is_compared,
+    };
     if !ran.records.is_empty() && !is_alone {
-        print_shown(&shown(&ran.records, &look)?.0, &look)?;
+        print_shown(&shown(&ran.records, &look)?.0, look.forms.form())?;
     }
     // A server may say that it is another product than the one that was named.
     let called = |label: &str, place: usize| -> String {
@@ -73,8 +81,8 @@ fn side_by_side(args: Compare, job: &str, base: &str, head: &str) -> Result<Exit
     let paged = paged::write_with(PageFindings { tables, ..PageFindings::default() }, &ran.records, &look, results);
     let ended = match ran.ended {
         Ok(exit) if is_compared => {
-            let of = ComparedRuns::OneRun { records: &ran.records, base: &base, head: &head };
-            end(&compared, &limits, exit, &look, &of)
+            let runs = ComparedRuns::OneRun { records: &ran.records, base: &base, head: &head };
+            end(&comparison(&compared, &limits, runs, exit), &look.forms)
         }
         ended => ended,
     };
@@ -82,11 +90,8 @@ fn side_by_side(args: Compare, job: &str, base: &str, head: &str) -> Result<Exit
 }
 
 fn files(args: &Compare, base: &Path, head: &Path) -> Result<Exit> {
-    if args.how.look.html.is_some() {
-        let what = "--html: two files have no blocks in common that a picture could show\nhint: `kvfair show` writes \
-            the page of each, and `compare --base --head` that of both in one run";
-        return Err(anyhow!(Usage(what.to_string())));
-    }
+    let forms = &args.how.look.forms;
+    paged::is_to_be_new(forms.html.as_deref())?;
     let (before, after) = (read(base, Parts::Tables)?, read(head, Parts::Tables)?);
     if let Some((path, _)) = [(base, &before), (head, &after)].iter().find(|(_, all)| !sizes::parts(all).is_empty()) {
         let hint = "hint: compare runs of one size and one round-trip time each";
@@ -101,32 +106,29 @@ fn files(args: &Compare, base: &Path, head: &Path) -> Result<Exit> {
     if compared.is_empty() {
         return Err(anyhow!("{} and {} have no target in common", base.display(), head.display()));
     }
-    end(&compared, &args.fail_if, Exit::Ok, &args.how.look, &ComparedRuns::TwoRuns { base: before, head: after })
+    let runs = ComparedRuns::TwoRuns { base: before, head: after };
+    let report = comparison(&compared, &args.fail_if, runs, Exit::Ok);
+    write_page(&report, forms, &report.command)?;
+    end(&report, forms)
 }
 
-/// Without a limit a run's own end is the comparison's.
-fn end(
-    compared: &[ComparedCost],
+fn comparison<'a>(
+    compared: &'a [ComparedCost],
     limits: &[RegressionLimit],
+    runs: ComparedRuns<'a>,
     ran: Exit,
-    look: &Look,
-    of: &ComparedRuns<'_>,
-) -> Result<Exit> {
-    let judged: Vec<JudgedLimit<'_>> = limits.iter().map(|limit| regression::judge(compared, *limit)).collect();
-    let exit = match regression::worst(&judged) {
-        None => ran,
-        Some(ComparisonEnd::Good) => Exit::Ok,
-        Some(ComparisonEnd::Regressed) => Exit::Regression,
-        Some(ComparisonEnd::Unclear) => Exit::Inconclusive,
-    };
-    print(&match look {
-        Look { json: true, .. } => json::object(&typed(), exit, json::JsonTable { rows: compared })?,
-        Look { markdown: true, .. } => comment(compared, &judged, of),
-        _ => compare::table(compared),
-    })?;
+) -> ComparisonReport<'a> {
+    let limits = limits.iter().map(|limit| regression::judge(compared, *limit)).collect();
+    ComparisonReport { command: typed(), compared, limits, runs, ran }
+}
+
+/// Prints it, and what became of each limit.
+fn end(report: &ComparisonReport<'_>, forms: &Forms) -> Result<Exit> {
+    let (exit, form) = (report.exit(), forms.form());
+    print_shown(&printed(report, exit, form, width())?, form)?;
     // Two files are only read.
-    let again = if matches!(of, ComparedRuns::TwoRuns { .. }) { "run both again with " } else { "" };
-    for limit in &judged {
+    let again = if matches!(report.runs, ComparedRuns::TwoRuns { .. }) { "run both again with " } else { "" };
+    for limit in &report.limits {
         let told = limit.in_words(|one| one.target.clone());
         let is_unclear = limit.end == ComparisonEnd::Unclear;
         let hint = if is_unclear { format!("\nhint: {again}{CLEARER}") } else { String::new() };

@@ -4,23 +4,22 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use anyhow::{Context, Result, anyhow};
-use serde::Serialize;
 
 use super::absent::{IfMissing, without_missing};
 use super::args::{Crash, OutageArgs};
+use super::found::Findings;
 use super::refusals::{self, Intent};
-use super::{Exit, Usage, complain, planned, print, target, terminal, typed};
+use super::{Exit, Usage, complain, planned, print, target, terminal};
 use crate::harness::crash::outage::{self, OutageOrder};
 use crate::harness::crash::{CrashBench, Untried, ground, verdicts};
 use crate::harness::plan::{self, Chosen};
 use crate::harness::scratch;
 use crate::harness::signals::Interrupt;
-use crate::model::crash::{ClaimStanding, TESTED_LEAST, Tried};
+use crate::model::crash::{CrashTry, TESTED_LEAST, Tried};
+use crate::model::finding::Found;
 use crate::model::op::readable;
 use crate::model::trial::Durability;
-use crate::report::crash::{self as report, CrashRow};
-use crate::report::exit::worst;
-use crate::report::{json, verified};
+use crate::report::verified;
 
 /// The hidden command `outage`.
 pub fn outage(args: OutageArgs) -> Result<Exit> {
@@ -41,53 +40,43 @@ pub fn crash(args: &Crash) -> Result<Exit> {
     }
     let kills = args.kills.unwrap_or(TESTED_LEAST as u32);
     let claims = claims(args)?;
+    let mut findings = Findings::create(&args.found, "crash")?;
     let interrupt = Interrupt::listen().context("cannot listen for Ctrl-C")?;
     let scratch = scratch::make()?;
     let ground = ground::look(scratch.path())?;
     let seed = args.seed.unwrap_or_else(plan::any_seed);
-    let began = plan::utc_now();
-    let headline = report::headline(kills, seed, &ground);
-    if args.json {
-        complain(&headline)
-    } else {
-        print(&format!("{headline}\n"))?
-    }
-    let bench = CrashBench { scratch: scratch.path(), kills, seed, ground, began, interrupt: &interrupt };
-    let (mut rows, mut ended) = (Vec::new(), Exit::Ok);
+    let (began, scratch_path) = (plan::utc_now(), scratch.path());
+    let bench = CrashBench { scratch: scratch_path, kills, seed, ground, began, interrupt: &interrupt };
+    let (mut are_kept, mut tries) = (true, 0);
     for Claim { chosen, level, unclaimed } in claims {
-        let label = chosen.target.label.clone();
-        if let Some(why) = unclaimed {
-            ended = worst([ended, Exit::Error]);
-            rows.push(CrashRow { label, level, tried: Err(why) });
-            continue;
-        }
-        let tried = bench.try_one(&chosen, level, &mut |what, done| {
+        let target = chosen.target.label.clone();
+        let mut tell = |what: &str, done: u32| {
             if terminal::is_watched() || done == kills {
-                complain(&format!("{label}, {level}: {done} of {kills} {what}"));
+                complain(&format!("{target}, {level}: {done} of {kills} {what}"));
             }
-        });
-        let exit = match &tried {
-            Ok(tried) => {
-                let kept = keep(&label, tried);
-                if kept { exit_of(tried) } else { worst([exit_of(tried), Exit::Error]) }
-            }
-            Err(Untried::Interrupted) => {
-                complain(&format!("interrupted; {} claims were tried", rows.len()));
-                ended = Exit::Interrupted;
-                break;
-            }
-            Err(Untried::Missing { .. }) => Exit::Missing,
-            Err(Untried::Full(_)) => {
-                complain(&full_disk(scratch.path()));
-                Exit::Error
-            }
-            Err(Untried::Failed(_)) => Exit::Error,
         };
-        ended = worst([ended, exit]);
-        rows.push(CrashRow { label, level, tried: tried.map_err(|untried| untried.to_string()) });
+        let tried = match unclaimed {
+            Some(why) => Err(Untried::Failed(why)),
+            None => bench.try_one(&chosen, level, &mut tell),
+        };
+        match &tried {
+            Ok(tried) => are_kept &= keep(&target, tried),
+            Err(Untried::Interrupted) => {
+                complain(&format!("interrupted; {tries} claims were tried"));
+                return findings.end(Exit::Interrupted);
+            }
+            Err(Untried::Full(_)) => complain(&full_disk(scratch_path)),
+            Err(_) => {}
+        }
+        let (tried, untried) = match tried {
+            Ok(tried) => (Some(tried), None),
+            Err(untried) => (None, Some(untried.into())),
+        };
+        let ground = bench.ground.clone();
+        findings.save(Found::Crash(Box::new(CrashTry { kills, seed, ground, target, level, tried, untried })))?;
+        tries += 1;
     }
-    show(args.json, &rows, &bench, ended)?;
-    Ok(ended)
+    findings.end(if are_kept { Exit::Ok } else { Exit::Error })
 }
 
 /// Whether it could be kept, or a verdict that stands is. What was seen is shown either way.
@@ -144,43 +133,6 @@ fn stood(label: &str, stands: &Tried) -> String {
          --forget {}` removes it",
         stands.store
     )
-}
-
-fn show(is_json: bool, rows: &[CrashRow], bench: &CrashBench<'_>, ended: Exit) -> Result<()> {
-    if is_json {
-        let told: Vec<_> = rows.iter().map(Shown::new).collect();
-        return print(&json::object(&typed(), ended, json::JsonTable { rows: told })?);
-    }
-    if rows.is_empty() { Ok(()) } else { print(&report::shown(rows, &bench.ground)) }
-}
-
-/// One claim, as JSON.
-#[derive(Serialize)]
-struct Shown<'a> {
-    target: &'a str,
-    level: Durability,
-    /// "crash (claimed power)".
-    keeps: Option<String>,
-    /// Why it was not tried.
-    reason: Option<&'a str>,
-    tried: Option<&'a Tried>,
-}
-
-impl<'a> Shown<'a> {
-    fn new(row: &'a CrashRow) -> Shown<'a> {
-        let tried = row.tried.as_ref().ok();
-        let reason = row.tried.as_ref().err().map(String::as_str);
-        let keeps = tried.map(verified::verdict);
-        Shown { target: &row.label, level: row.level, keeps, reason, tried }
-    }
-}
-
-fn exit_of(tried: &Tried) -> Exit {
-    match tried.standing() {
-        ClaimStanding::Holds(_) => Exit::Ok,
-        ClaimStanding::Demoted(_) => Exit::WrongAnswers,
-        ClaimStanding::Unknown(_) => Exit::Inconclusive,
-    }
 }
 
 /// A target at a durability level that it is to be tried at.

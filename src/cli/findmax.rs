@@ -11,7 +11,8 @@ use super::paged::{self, PageFindings};
 use super::planned::plan_of;
 use super::points::Rates;
 use super::refusals::{Intent, refuse};
-use super::{Exit, Usage, agents, complain, find_job, interrupted, print, typed};
+use super::shown::print_shown;
+use super::{Exit, Usage, agents, complain, find_job, interrupted, typed};
 use crate::harness::plan::Plan;
 use crate::harness::save::{self, Results};
 use crate::harness::signals::Interrupt;
@@ -21,9 +22,11 @@ use crate::model::promise::Found;
 use crate::model::record::Record;
 use crate::model::room::Headroom;
 use crate::model::units;
-use crate::report::grid::Grid;
+use crate::report::limits::{self, LimitsReport};
+use crate::report::render::{Shown, printed};
 use crate::report::run_report::RunReport;
-use crate::report::{exit, json, limits, table, words};
+use crate::report::table::width;
+use crate::report::{exit, words};
 use crate::scheduler::findmax::{self, Search};
 
 /// What a confirmation takes at the most, in steps.
@@ -31,7 +34,7 @@ const LONGEST: u64 = 3;
 
 pub fn find_max(mut args: FindMax) -> Result<Exit> {
     let mut plan = planned(&mut args)?;
-    paged::is_to_be_new(&args.run.how.look)?;
+    paged::is_to_be_new(args.run.how.look.forms.html.as_deref())?;
     plan.chosen = installed(&args.run, plan.chosen)?;
     contact(&plan)?;
     let interrupt = Interrupt::listen().context("cannot listen for Ctrl-C")?;
@@ -73,7 +76,7 @@ pub fn find_max(mut args: FindMax) -> Result<Exit> {
             let finished: Vec<Record> = records.into_iter().filter(|record| !record.discarded).collect();
             if !finished.is_empty() {
                 let look = args.run.how.look();
-                super::shown::print_shown(&super::shown::shown(&finished, &look)?.0, &look)?;
+                print_shown(&super::shown::shown(&finished, &look)?.0, look.forms.form())?;
             }
             Err(error)
         }
@@ -117,33 +120,13 @@ fn step(record: &Record, told: &str) -> String {
 /// Prints it and writes the page; `results` is the file that has the records.
 fn shown(found: &[Found], args: &FindMax, records: &[Record], results: Option<&Path>) -> Result<Exit> {
     let counted: Vec<Record> = records.iter().filter(|record| !record.discarded).cloned().collect();
-    let report = RunReport::of_rows(&counted);
-    let exit = exit_of(found, &report);
-    if args.run.how.look.json {
-        print(&json::object(&typed(), exit, json::JsonTable { rows: found })?)?;
-    } else {
-        let sentence = limits::sentence(found, &args.slo);
-        let parts = [
-            words::headline(records, &report.standings),
-            limits::table(found, &args.slo),
-            table::wrap(&sentence, table::width()).join("\n"),
-        ];
-        print(&format!("{}\n", parts.map(|part| part.trim_end().to_string()).join("\n")))?;
-    }
+    let run = RunReport::of_rows(&counted);
+    let (headline, ran) = (words::headline(records, &run.standings), exit::of_rows(run.records, &run.rows));
+    let report = LimitsReport { command: typed(), headline, found, promise: &args.slo, ran };
+    let (exit, form) = (report.exit(), args.run.how.look.forms.form());
+    print_shown(&printed(&report, exit, form, width())?, form)?;
     let heading = Some(limits::sentence(found, &args.slo)).filter(|sentence| !sentence.is_empty());
-    let tables = vec![Grid { title: limits::title(&args.slo), lines: limits::lines(found) }];
-    paged::write_with(
-        PageFindings { heading, tables, ..PageFindings::default() },
-        &counted,
-        &args.run.how.look(),
-        results,
-    )?;
+    let findings = PageFindings { heading, tables: vec![report.table()], ..PageFindings::default() };
+    paged::write_with(findings, &counted, &args.run.how.look(), results)?;
     Ok(exit)
-}
-
-fn exit_of(found: &[Found], report: &RunReport<'_>) -> Exit {
-    let failed = found.iter().any(|one| one.unclear.is_none() && !one.reason.is_empty());
-    let unclear = found.iter().any(|one| one.unclear.is_some());
-    let ends = [failed.then_some(Exit::Error), unclear.then_some(Exit::Inconclusive)].into_iter().flatten();
-    exit::worst(ends.chain([exit::of_rows(report.records, &report.rows)]))
 }

@@ -22,12 +22,12 @@ use crate::report::growth as report;
 use crate::scheduler::growth::{NoTime, Piloted, Tell, Trials};
 
 pub fn growth(args: &Growth) -> Result<Exit> {
-    let look = Look { json: args.json, html: args.html.clone(), ..Look::default() };
-    paged::is_to_be_new(&look)?;
+    let look = Look { forms: args.found.forms.clone(), ..Look::default() };
+    paged::is_to_be_new(look.forms.html.as_deref())?;
     let plan = plan(args)?;
     let interrupt = Interrupt::listen().context("cannot listen for Ctrl-C")?;
     let scratch = scratch::make()?;
-    let path = args.output.clone().unwrap_or_else(|| save::default_path(&plan.began, "growth"));
+    let path = args.found.output.clone().unwrap_or_else(|| save::default_path(&plan.began, "growth"));
     let mut results = Results::create(&path)?;
     let mut records = Vec::new();
     let mut tell = |record: &Record| {
@@ -92,7 +92,7 @@ fn refused(error: Error) -> Error {
 fn show(records: &mut [Record], look: &Look, lost: Option<Error>, results: &Path) -> Result<(Exit, Option<Error>)> {
     verified::note(records);
     let (text, exit) = grown::shown(records, look)?;
-    print_shown(&text, look)?;
+    print_shown(&text, look.forms.form())?;
     let paged = paged::write(records, look, lost.is_none().then_some(results));
     Ok((exit, lost.or(paged.err())))
 }

@@ -9,6 +9,7 @@ use super::args::Look;
 use crate::model::record::Record;
 use crate::report::levers::waterfall::waterfall;
 use crate::report::levers::{self, LeverReport};
+use crate::report::render::OutputForm;
 use crate::report::run_report::RunReport;
 use crate::report::{exit, json, page};
 
@@ -37,9 +38,9 @@ fn report(records: &[Record]) -> Result<LeverReport> {
 pub fn shown(records: &[Record], look: &Look) -> Result<(String, Exit)> {
     let report = report(records)?;
     let exit = exit(records, &report);
-    let text = match look.json {
-        true => json::object(&records[0].run.command, exit, &report)?,
-        false => levers::text(&report),
+    let text = match look.forms.form() {
+        OutputForm::Json => json::object(&records[0].run.command, exit, &report)?,
+        _ => levers::text(&report),
     };
     Ok((text, exit))
 }

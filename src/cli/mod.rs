@@ -35,6 +35,7 @@ mod exec;
 mod failover;
 mod findmax;
 mod foretold;
+mod found;
 mod grown;
 mod growth;
 mod history;

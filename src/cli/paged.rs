@@ -25,12 +25,12 @@ use crate::report::run_report::{Detail, RunReport};
 use crate::report::sizes::SizedReport;
 use crate::report::steps::StepChart;
 use crate::report::table::{self, Ranks};
-use crate::report::{ahead, alike, cells, growth, json, sizes, versions, warn, whole};
+use crate::report::{ahead, alike, cells, growth, growth_shown, json, sizes, versions, warn, whole};
 use crate::stores;
 
 /// Refused before anything is measured: a page is never overwritten.
-pub fn is_to_be_new(look: &Look) -> Result<()> {
-    look.html.as_deref().map_or(Ok(()), save::is_to_be_new)
+pub fn is_to_be_new(html: Option<&Path>) -> Result<()> {
+    html.map_or(Ok(()), save::is_to_be_new)
 }
 
 /// What a command found that is in no record: tables that come first, and its heading where it has one.
@@ -51,7 +51,7 @@ pub fn write(records: &[Record], look: &Look, results: Option<&Path>) -> Result<
 
 /// The same, of a command that found more.
 pub fn write_with(found: PageFindings<'_>, records: &[Record], look: &Look, results: Option<&Path>) -> Result<()> {
-    let Some(file) = &look.html else { return Ok(()) };
+    let Some(file) = &look.forms.html else { return Ok(()) };
     let text = text(found, records, look, (results, None))?;
     save::write_new(&[(file.clone(), text)])?;
     complain(&format!("page: {}", file.display()));
@@ -118,7 +118,7 @@ fn text(
 
 /// A page that says why there is no other.
 pub fn write_why_not(look: &Look, error: &Error) {
-    let Some(file) = look.html.as_ref().filter(|file| file.symlink_metadata().is_err()) else { return };
+    let Some(file) = look.forms.html.as_ref().filter(|file| file.symlink_metadata().is_err()) else { return };
     let text = error.downcast_ref::<BrokenLine>().and_then(|line| before(line, error, look));
     let text = text.unwrap_or_else(|| page::without_results(&format!("{error:#}")));
     if save::write_new(&[(file.clone(), text)]).is_ok() {
@@ -214,10 +214,10 @@ fn of_growth(records: &[Record], mask: &Mask, source: Source) -> Result<String> 
     // Trials that ask for different things have no median in common.
     report.rows.iter_mut().for_each(|row| (row.numbers, row.rank) = (None, None));
     let grown = growth::grown(records);
-    let said = growth::sentences(&grown).into_iter().flat_map(|said| [said.clear, said.unclear].concat());
+    let said = growth_shown::sentences(&grown).into_iter().flat_map(|said| [said.clear, said.unclear].concat());
     let input = PageInput {
         mask,
-        tables: vec![Grid { title: "The CPU of client and server".to_string(), lines: growth::lines(&grown) }],
+        tables: vec![Grid { title: "The CPU of client and server".to_string(), lines: growth_shown::lines(&grown) }],
         sentence: said.collect::<Vec<_>>().join(" "),
         job: job(records),
         baselines: baselines(records),

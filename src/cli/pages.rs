@@ -32,7 +32,7 @@ pub fn join(paths: &[PathBuf], look: &Look) -> Result<Exit> {
     if let Some(other) = paths.iter().find(|path| !is_page(path)) {
         return usage(&format!("{} is no page, and pages are joined with pages alone", other.display()));
     }
-    let Some(out) = &look.html else {
+    let Some(out) = &look.forms.html else {
         return usage("pages are joined into a page\nhint: kvfair show A.html B.html --html OUT.html");
     };
     let pages: Vec<PageRun> = paths.iter().map(|path| read(path)).collect::<Result<_>>()?;

@@ -8,7 +8,7 @@ use anyhow::{Context, Result, anyhow, bail};
 use clap::Parser;
 use serde_json::json;
 
-use super::args::{Cli, Command, Look, Reproduce};
+use super::args::{Cli, Command, Reproduce};
 use super::measure::{Ran, measure_plan};
 use super::planned::plan_of;
 use super::{Exit, Usage, complain, paged, print, shown, target, typed, verified};
@@ -35,7 +35,7 @@ struct Choice {
 }
 
 pub fn reproduce(args: &Reproduce) -> Result<Exit> {
-    paged::is_to_be_new(&Look { html: args.html.clone(), ..Look::default() })?;
+    paged::is_to_be_new(args.html.as_deref())?;
     if !args.from.is_empty() {
         return shown_again(args);
     }

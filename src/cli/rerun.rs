@@ -16,6 +16,7 @@ use crate::model::answers;
 use crate::model::record::Record;
 use crate::model::shell;
 use crate::model::trial::METHOD;
+use crate::report::render::OutputForm;
 use crate::report::replicated::judge::{JudgedClaim, Judgement, each};
 use crate::report::replicated::{PageRun, difference, findings, merged, parse, refute};
 use crate::report::table;
@@ -77,7 +78,7 @@ fn once_more(again: Again, name: &str) -> Result<Ran> {
     let Some(command) = command else {
         let ran = measure(&args)?;
         if !ran.records.is_empty() {
-            print_shown(&shown(&ran.records, &Look::default())?.0, &Look::default())?;
+            print_shown(&shown(&ran.records, &Look::default())?.0, OutputForm::Text)?;
         }
         return Ok(ran);
     };

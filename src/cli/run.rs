@@ -75,7 +75,7 @@ pub fn run(args: RunArgs) -> Result<Exit> {
     if args.how.list {
         return list(&plan_of(&args)?);
     }
-    paged::is_to_be_new(&args.how.look)?;
+    paged::is_to_be_new(args.how.look.forms.html.as_deref())?;
     print_all(measure(&args)?, &args)
 }
 
@@ -84,7 +84,7 @@ fn print_all(ran: Ran, args: &RunArgs) -> Result<Exit> {
         if args.targets.is_empty() && args.own.exec.is_none() {
             tell_absent();
         }
-        print_shown(&shown(&ran.records, &args.how.look())?.0, &args.how.look())?;
+        print_shown(&shown(&ran.records, &args.how.look())?.0, args.how.look.forms.form())?;
     }
     let results = ran.lost.is_none().then_some(ran.path.as_path()).filter(|_| !ran.records.is_empty());
     let paged = paged::write(&ran.records, &args.how.look(), results);

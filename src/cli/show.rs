@@ -7,18 +7,20 @@ use anyhow::{Context, Result, anyhow, bail};
 
 use super::args::{Look, Show};
 use super::shown::{print_shown, read, shown};
-use super::{Exit, Usage, complain, grown, levered, paged, pages, verified, versioned};
-use crate::harness::load::Parts;
+use super::{Exit, Usage, complain, found, grown, levered, paged, pages, verified, versioned};
+use crate::harness::load::{self, Parts};
 use crate::harness::save;
+use crate::model::finding::Finding;
 use crate::model::record::{Outcome, Record};
 use crate::report::chart::{Chart, document};
 use crate::report::page::{self, PagePart};
+use crate::report::render::OutputForm;
 use crate::report::run_report::{Detail, RunReport};
 use crate::report::{ahead, by_second, histograms, percentiles, sizes, sweep_chart, versions, words};
 
 /// A page says why it shows nothing, as the error does.
 pub fn show(args: &Show) -> Result<Exit> {
-    paged::is_to_be_new(&args.look)?;
+    paged::is_to_be_new(args.look.forms.html.as_deref())?;
     if args.results.iter().any(|path| pages::is_page(path)) {
         return pages::join(&args.results, &args.look);
     }
@@ -33,20 +35,24 @@ pub fn show(args: &Show) -> Result<Exit> {
 /// Files come first: a table that is followed by an error would be taken for success.
 fn looked_at(args: &Show) -> Result<Exit> {
     // They are needed to the end: to give them back piece by piece would take as long as a tenth of all else.
-    let Look { wide, json, csv, .. } = args.look;
-    let is_whole = wide || json || csv || args.look.html.is_some() || args.histograms.is_some();
+    let Look { wide, forms, .. } = &args.look;
+    let is_for_programs = matches!(forms.form(), OutputForm::Csv | OutputForm::Json);
+    let is_whole = *wide || is_for_programs || forms.html.is_some() || args.histograms.is_some();
     let parts = if is_whole { Parts::All } else { Parts::Tables };
-    let (path, records) = match args.results.first() {
-        Some(path) => (path.clone(), read(path, parts)?),
+    let (path, results) = match args.results.first() {
+        Some(path) => (path.clone(), ResultsOf::read(path, parts)?),
         None => newest(parts)?,
     };
-    let records = records.leak();
+    let records = match results {
+        ResultsOf::Findings(findings) => return found::show(findings, &path, args),
+        ResultsOf::Run(records) => records.leak(),
+    };
     verified::note(records);
     let records: &[Record] = records;
     let about = |error: anyhow::Error| anyhow!("{}: {error:#}", path.display());
     let look = Look { file: args.results.first().cloned(), ..args.look.clone() };
     let by_targets = levered::by_targets(records);
-    if look.html.is_some() && args.results.is_empty() {
+    if look.forms.html.is_some() && args.results.is_empty() {
         complain(&format!("results: {}", path.display()));
     }
     if grown::is_growth(records) {
@@ -78,44 +84,65 @@ fn looked_at(args: &Show) -> Result<Exit> {
         complain(&format!("histograms: {count} in {}", directory.display()));
     }
     let (text, exit) = shown(records, &look).map_err(about)?;
-    print_shown(&text, &look)?;
+    print_shown(&text, look.forms.form())?;
     Ok(exit)
+}
+
+/// What a results file holds.
+enum ResultsOf {
+    Run(Vec<Record>),
+    /// Of a command that runs no job.
+    Findings(Vec<Finding>),
+}
+
+impl ResultsOf {
+    fn read(path: &Path, parts: Parts) -> Result<ResultsOf> {
+        match load::findings(path)? {
+            Some(findings) => Ok(ResultsOf::Findings(findings)),
+            None => read(path, parts).map(ResultsOf::Run),
+        }
+    }
 }
 
 /// The newest results in which something was measured, or else the newest that can be read. What is passed over is
 /// named.
-fn newest(parts: Parts) -> Result<(PathBuf, Vec<Record>)> {
+fn newest(parts: Parts) -> Result<(PathBuf, ResultsOf)> {
     let files = save::newest_first("kvfair show FILE")?;
     let mut passed = Vec::new();
     let name = |passed: &[String]| passed.iter().for_each(|what| complain(what));
     for path in &files {
         match measured(path, parts) {
-            Ok(records) => {
+            Ok(results) => {
                 name(&passed);
-                return Ok((path.clone(), records));
+                return Ok((path.clone(), results));
             }
             Err(why) => passed.push(format!("kvfair: passed over {}: {why}", path.display())),
         }
     }
-    let readable = files.iter().enumerate().find_map(|(place, path)| Some((place, path, read(path, parts).ok()?)));
-    let Some((place, path, records)) = readable else { return Ok((files[0].clone(), read(&files[0], parts)?)) };
+    let readable =
+        files.iter().enumerate().find_map(|(place, path)| Some((place, path, ResultsOf::read(path, parts).ok()?)));
+    let Some((place, path, results)) = readable else {
+        return Ok((files[0].clone(), ResultsOf::read(&files[0], parts)?));
+    };
     name(&passed[..place]);
-    Ok((path.clone(), records))
+    Ok((path.clone(), results))
 }
 
-/// The records of a file in which a trial was finished, or why there are none.
-fn measured(path: &Path, parts: Parts) -> Result<Vec<Record>> {
+/// The results of a file in which a trial was finished, or why there are none.
+fn measured(path: &Path, parts: Parts) -> Result<ResultsOf> {
     if path.metadata().is_ok_and(|meta| meta.len() == 0) {
         bail!("it is empty");
     }
     if save::is_being_written(path) {
         bail!("its run is still going on");
     }
-    let records = read(path, parts)?;
-    if !records.iter().any(|record| record.outcome == Outcome::Finished) {
+    let results = ResultsOf::read(path, parts)?;
+    if let ResultsOf::Run(records) = &results
+        && !records.iter().any(|record| record.outcome == Outcome::Finished)
+    {
         bail!("no trial was finished");
     }
-    Ok(records)
+    Ok(results)
 }
 
 /// Whatever the job has: its sweep, latency by percentile, CPU and memory by second; or how costs grow. Where it has

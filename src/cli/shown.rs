@@ -12,14 +12,18 @@ use crate::jobs;
 use crate::model::answers;
 use crate::model::record::Record;
 use crate::model::trial::Durability;
-use crate::report::columns::PartStep;
+use crate::report::columns::{FieldLine, PartStep};
+use crate::report::grid::{self, Grid};
 use crate::report::next::Known;
 use crate::report::point::{Point, Statistic};
+use crate::report::render::csv::csv;
+use crate::report::render::{self, Block, Medium, OutputForm, Shown};
 use crate::report::run_report::{Detail, RunReport};
+use crate::report::table::{self, Ranks};
 use crate::report::trials::{self, Trial};
 use crate::report::{
-    ahead, alike, batch, claims, columns, costs, exit, export, grid, json, next, notes, remarks, servers, sizes,
-    store_stats, sweep, table, versions, warn, whole, words,
+    ahead, alike, batch, claims, columns, costs, exit, json, next, notes, remarks, servers, sizes, store_stats, sweep,
+    versions, warn, whole, words,
 };
 use crate::stats::parallel;
 use crate::stores::{self, Adapter};
@@ -67,23 +71,24 @@ pub fn read(path: &Path, parts: Parts) -> Result<Vec<Record>> {
 
 /// What is printed of a run's records, and how a command that did no more than that ends.
 pub fn shown(records: &[Record], look: &Look) -> Result<(String, Exit)> {
-    let Some(labels) = versioned::labels(records).filter(|_| !look.csv && !look.all) else {
+    let form = look.forms.form();
+    let Some(labels) = versioned::labels(records).filter(|_| form != OutputForm::Csv && !look.all) else {
         return of_a_run(records, look);
     };
     let report = versions::report(records, &labels);
     let (text, exit) = of_a_run(&report.named(records), look)?;
-    let below = versioned::told(&report, look, (&records[0].run.command, exit))?;
+    let below = versioned::told(&report, form, (&records[0].run.command, exit))?;
     // As JSON there is one document, the versions.
-    Ok((if look.json { below } else { format!("{text}{below}") }, exit))
+    Ok((if form == OutputForm::Json { below } else { format!("{text}{below}") }, exit))
 }
 
 fn of_a_run(records: &[Record], look: &Look) -> Result<(String, Exit)> {
     if levered::is_levers(records) {
-        return match look {
-            Look { csv: true, .. } | Look { markdown: true, .. } | Look { all: true, .. } | Look { wide: true, .. } => {
-                shown(&levered::by_targets(records), look)
-            }
-            _ => levered::shown(records, look),
+        let is_by_targets =
+            matches!(look.forms.form(), OutputForm::Csv | OutputForm::Markdown) || look.all || look.wide;
+        return match is_by_targets {
+            true => shown(&levered::by_targets(records), look),
+            false => levered::shown(records, look),
         };
     }
     if grown::is_growth(records) {
@@ -93,13 +98,13 @@ fn of_a_run(records: &[Record], look: &Look) -> Result<(String, Exit)> {
         return sized::shown(records, look);
     }
     let report = report(records, look, detail(look))?;
-    let text = match look {
-        Look { json: true, .. } | Look { csv: true, .. } => for_programs(&report, look)?,
-        Look { all: true, .. } => all(&trials_of(&report)?, &headline(&report), look),
-        _ if report.is_swept => swept(&report, look)?,
-        _ => plain(&report, look)?,
-    };
-    Ok((text, exit::of(&report)))
+    printed(&RunShown { report: &report, look }, look)
+}
+
+/// In the form that was asked for, and how a command that did no more ends.
+pub fn printed(shown: &dyn Shown, look: &Look) -> Result<(String, Exit)> {
+    let exit = shown.exit();
+    Ok((render::printed(shown, exit, look.forms.form(), table::width())?, exit))
 }
 
 /// The report of a run, with the statistic of `--stat`.
@@ -113,53 +118,93 @@ pub fn report<'a>(records: &'a [Record], look: &Look, detail: Detail) -> Result<
 
 /// The detail that these options show.
 pub fn detail(look: &Look) -> Detail {
-    if look.json || look.csv { Detail::All } else { Detail::Table { wide: look.wide } }
-}
-
-fn trials_of(report: &RunReport<'_>) -> Result<Vec<Trial>> {
-    trials::trials(report.records, report.ahead, report.is_swept)
+    match look.forms.form() {
+        OutputForm::Csv | OutputForm::Json => Detail::All,
+        OutputForm::Text | OutputForm::Markdown => Detail::Table { wide: look.wide },
+    }
 }
 
 /// Prints what [`shown`] made: what people read in colours where they are wanted.
-pub fn print_shown(text: &str, look: &Look) -> Result<()> {
-    if look.json || look.csv || look.markdown { terminal::print(text) } else { terminal::print_table(text) }
+pub fn print_shown(text: &str, form: OutputForm) -> Result<()> {
+    if form == OutputForm::Text { terminal::print_table(text) } else { terminal::print(text) }
 }
 
-/// CSV and JSON: of rows, or of all trials.
-fn for_programs(report: &RunReport<'_>, look: &Look) -> Result<String> {
-    let trials = if look.all { trials_of(report)? } else { Vec::new() };
-    let lines = match report.is_swept {
+/// A run with one size and one round-trip time.
+struct RunShown<'a> {
+    report: &'a RunReport<'a>,
+    look: &'a Look,
+}
+
+impl RunShown<'_> {
+    fn trials(&self) -> Result<Vec<Trial>> {
+        trials::trials(self.report.records, self.report.ahead, self.report.is_swept)
+    }
+
+    /// A table of targets; of a sweep one for each part of the job and measure, and what is to be said of them.
+    fn tables(&self, medium: Medium) -> Vec<Block> {
+        let RunShown { report, look } = self;
+        if !report.is_swept {
+            let ranks = if medium == Medium::Terminal { Ranks::BeforeNames } else { Ranks::InAColumn };
+            let lines = table::lines(&report.rows, look.wide, ranks);
+            return vec![fitted(look.wide, Grid { title: String::new(), lines })];
+        }
+        let columns = if look.wide || medium == Medium::Page { usize::MAX } else { table::width() };
+        let grids = grid::grids(&report.points, look.wide, columns).into_iter();
+        let silent = Grid { title: String::new(), lines: grid::silent(&report.rows) };
+        let below = [Block::Remarks(remarks::remarks(&report.points)), Block::Table(silent)];
+        grids.map(|grid| fitted(look.wide, grid)).chain(below).collect()
+    }
+}
+
+/// The table, which is made to fit unless it is to be wide.
+pub fn fitted(wide: bool, grid: Grid) -> Block {
+    if wide { Block::WideTable(grid) } else { Block::Table(grid) }
+}
+
+impl Shown for RunShown<'_> {
+    fn exit(&self) -> Exit {
+        exit::of(self.report)
+    }
+
+    fn blocks(&self, medium: Medium) -> Result<Vec<Block>> {
+        let RunShown { report, look } = self;
+        if look.all {
+            return Ok(all(report, &self.trials()?));
+        }
+        let is_many = costs::is_many(report.records);
+        let warned = || warn::printed(&warn::warnings(report), &look.no_warn, look.wide);
+        let (sentence, warned) = parallel::both(is_many, || sentence(report), warned);
+        around(report, look, self.tables(medium), warned, sentence)
+    }
+
+    fn csv(&self) -> Result<String> {
+        let RunShown { report, look } = self;
+        Ok(match look.all {
+            true => csv(trials::TRIALS, &self.trials()?, look.wide),
+            false => csv(columns::ROWS, &lines(report), look.wide),
+        })
+    }
+
+    fn json(&self, exit: Exit) -> Result<String> {
+        let RunShown { report, look } = self;
+        let document = json::ReportJson {
+            exit,
+            claims: json::claims(report, PartStep::default()),
+            warnings: warn::heard(&warn::warnings(report), &look.no_warn),
+            sentence: sentence(report),
+        };
+        match look.all {
+            true => json::document(report, &document, json::JsonRows::Trials(&self.trials()?)),
+            false => json::document(report, &document, json::JsonRows::Rows(&lines(report))),
+        }
+    }
+}
+
+fn lines(report: &RunReport<'_>) -> Vec<FieldLine> {
+    match report.is_swept {
         true => columns::swept_lines(&report.points, &report.rows),
         false => columns::lines(&report.rows, &report.standings),
-    };
-    if look.csv {
-        return Ok(match look.all {
-            true => export::csv(trials::TRIALS, &trials, look.wide),
-            false => export::csv(columns::ROWS, &lines, look.wide),
-        });
     }
-    let document = json::ReportJson {
-        exit: exit::of(report),
-        claims: json::claims(report, PartStep::default()),
-        warnings: warn::heard(&warn::warnings(report), &look.no_warn),
-        sentence: sentence(report),
-    };
-    let rows = if look.all { json::JsonRows::Trials(&trials) } else { json::JsonRows::Rows(&lines) };
-    json::document(report, &document, rows)
-}
-
-/// A row a target.
-fn plain(report: &RunReport<'_>, look: &Look) -> Result<String> {
-    let rows = &report.rows;
-    let is_many = costs::is_many(report.records);
-    let (sentence, warned) = parallel::both(is_many, || sentence(report), || warned(report, look));
-    Ok(match look {
-        Look { markdown: true, .. } => {
-            let table = export::markdown(&table::lines(rows, look.wide, table::Ranks::InAColumn));
-            export::page(&headline(report), &[table, export::listed(&warned), export::escaped(&sentence)])
-        }
-        _ => text(report, look, &table::table(rows, look.wide), &warned, &sentence)?,
-    })
 }
 
 pub fn sentence(report: &RunReport<'_>) -> String {
@@ -177,36 +222,22 @@ fn of_size(report: &RunReport<'_>) -> String {
     full.map_or_else(String::new, |full| ahead::sentence(&report.rows, report.ahead, full, &report.standings.noise))
 }
 
-/// A table a part of the job and measure.
-fn swept(report: &RunReport<'_>, look: &Look) -> Result<String> {
-    let (rows, points) = (&report.rows, &report.points);
-    let sentence = sentence(report);
-    Ok(match look {
-        Look { markdown: true, .. } => {
-            let grids = grid::grids(points, look.wide, usize::MAX).into_iter();
-            let tables =
-                grids.map(|grid| format!("{}\n\n{}", export::escaped(&grid.title), export::markdown(&grid.lines)));
-            let remarks = export::listed(&[remarks::remarks(points), warned(report, look)].concat());
-            let rest = [remarks, export::markdown(&grid::silent(rows)), export::escaped(&sentence)];
-            export::page(&headline(report), &tables.chain(rest).collect::<Vec<_>>())
-        }
-        _ => text(report, look, &grid::tables(points, rows, look.wide), &warned(report, look), &sentence)?,
-    })
-}
-
 /// A line a trial, however long.
-pub fn all(trials: &[Trial], headline: &str, look: &Look) -> String {
-    match look.markdown {
-        true => export::page(headline, &[export::markdown(&trials::lines(trials))]),
-        false => format!("{headline}\n{}", table::layout(&trials::lines(trials), usize::MAX)),
-    }
+pub fn all(report: &RunReport<'_>, trials: &[Trial]) -> Vec<Block> {
+    let table = Grid { title: String::new(), lines: trials::lines(trials) };
+    vec![Block::Headline(headline(report)), Block::WideTable(table)]
 }
 
-pub fn text(report: &RunReport<'_>, look: &Look, table: &str, warned: &[String], sentence: &str) -> Result<String> {
+/// What stands above and below the tables of a run.
+pub fn around(
+    report: &RunReport<'_>,
+    look: &Look,
+    tables: Vec<Block>,
+    warned: Vec<String>,
+    sentence: String,
+) -> Result<Vec<Block>> {
     let (records, rows) = (report.records, &report.rows);
-    let parts = [
-        headline(report),
-        table.to_string(),
+    let asides = [
         if look.wide { store_stats::section(records)? } else { String::new() },
         table::wrap(&words::medians(rows), table::width()).join("\n"),
         words::rough(rows, look.wide).to_string(),
@@ -216,12 +247,11 @@ pub fn text(report: &RunReport<'_>, look: &Look, table: &str, warned: &[String],
         words::answer(records),
         notes::notes(records, look.wide),
         table::wrap(&words::stream(records), table::width()).join("\n"),
-        wrapped(warned),
-        table::wrap(sentence, table::width()).join("\n"),
-        next::next(report, &Known { file: look.file.as_deref(), keeps_crash, has_name }),
     ];
-    let parts: Vec<&str> = parts.iter().map(|part| part.trim_end()).filter(|part| !part.is_empty()).collect();
-    Ok(format!("{}\n", parts.join("\n")))
+    let next = next::next(report, &Known { file: look.file.as_deref(), keeps_crash, has_name });
+    let headline = std::iter::once(Block::Headline(headline(report)));
+    let said = [Block::List(warned), Block::Paragraph(sentence), Block::Aside(next)];
+    Ok(headline.chain(tables).chain(asides.map(Block::Aside)).chain(said).collect())
 }
 
 /// Whether a store of that name keeps the durability level. One that is not known here is another kvfair's: it is not
@@ -237,15 +267,6 @@ pub fn has_name(store: &str) -> bool {
 
 pub fn headline(report: &RunReport<'_>) -> String {
     words::headline(report.records, &report.standings)
-}
-
-/// A line each, however long.
-fn warned(report: &RunReport<'_>, look: &Look) -> Vec<String> {
-    warn::printed(&warn::warnings(report), &look.no_warn, look.wide)
-}
-
-fn wrapped(lines: &[String]) -> String {
-    lines.iter().flat_map(|line| table::wrap(line, table::width())).collect::<Vec<_>>().join("\n")
 }
 
 /// Says in one line which stores are not here, on a terminal.

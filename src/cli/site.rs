@@ -8,6 +8,7 @@ use anyhow::{Context, Result, anyhow, bail};
 use super::args::SiteArgs;
 use super::shown::NothingShown;
 use super::{Exit, complain, paged};
+use crate::harness::load::NoRun;
 use crate::harness::site;
 use crate::report::page::{self, IndexEntry, PageFacts};
 
@@ -31,7 +32,7 @@ pub fn site(args: &SiteArgs) -> Result<Exit> {
     let (mut files, mut entries, mut passed) = (BTreeMap::new(), Vec::new(), Vec::new());
     for (name, path) in named {
         let (text, facts) = match page_of(path) {
-            Err(error) if error.is::<NothingShown>() => {
+            Err(error) if error.is::<NothingShown>() || error.is::<NoRun>() => {
                 passed.push(format!("{error:#}"));
                 continue;
             }

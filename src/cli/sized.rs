@@ -5,15 +5,18 @@ use anyhow::Result;
 
 use super::Exit;
 use super::args::Look;
-use super::shown::{all, detail, headline, text};
+use super::shown::{all, around, detail, fitted, printed};
 use crate::model::record::Record;
 use crate::report::cells::Row;
+use crate::report::grid::Grid;
+use crate::report::render::csv::csv;
+use crate::report::render::{Block, Medium, Shown};
 use crate::report::run_report::{Detail, RunReport};
 use crate::report::sizes::{self, Axis, SizedReport};
 use crate::report::table::{self, TableLine};
 use crate::report::trials::{self, Trial};
 use crate::report::warn::{self, Warning};
-use crate::report::{batch, claims, columns, exit, export, json, orders};
+use crate::report::{batch, claims, columns, exit, json, orders};
 
 /// The rows of all sizes; of a run that has one size its own.
 pub fn rows(records: &[Record]) -> Vec<Row> {
@@ -42,37 +45,71 @@ pub fn table(records: &[Record], width: usize) -> Option<String> {
 pub fn shown(records: &[Record], look: &Look) -> Result<(String, Exit)> {
     let parts = sizes::parts(records);
     let report = SizedReport::of(&parts, detail(look))?;
-    Ok((printed(&report, look)?, exit_of(&report)))
-}
-
-fn exit_of(report: &SizedReport<'_>) -> Exit {
-    exit::worst(report.parts.iter().map(|(_, part)| exit::of(part)))
+    printed(&SizedShown { report: &report, look }, look)
 }
 
 pub fn lines(report: &SizedReport<'_>, wide: bool) -> Vec<TableLine> {
     if report.axis == Axis::Order { orders::lines(report) } else { sizes::lines(report, wide) }
 }
 
-fn printed(report: &SizedReport<'_>, look: &Look) -> Result<String> {
-    if look.json || look.csv {
-        return for_programs(report, look);
+struct SizedShown<'a> {
+    report: &'a SizedReport<'a>,
+    look: &'a Look,
+}
+
+impl SizedShown<'_> {
+    /// All trials, in the order in which they were run.
+    fn trials(&self) -> Result<Vec<Trial>> {
+        let mut trials = Vec::new();
+        for (_, part) in &self.report.parts {
+            trials.extend(trials::trials(part.records, &[], false)?);
+        }
+        trials.sort_by_key(|trial| (trial.block, trial.position));
+        // What has no network is in every part.
+        trials.dedup_by_key(|trial| (trial.block, trial.position, trial.target.clone()));
+        Ok(trials)
     }
-    let largest = report.largest();
-    if look.all {
-        return Ok(all(&trials_of(report)?, &headline(largest), look));
+}
+
+impl Shown for SizedShown<'_> {
+    /// The worst of its sizes decides.
+    fn exit(&self) -> Exit {
+        exit::worst(self.report.parts.iter().map(|(_, part)| exit::of(part)))
     }
-    let warned = warn::printed(&warnings(report), &look.no_warn, look.wide);
-    let (lines, sentence) = (lines(report, look.wide), sentence(report));
-    if look.markdown {
-        let parts = [export::markdown(&lines), export::listed(&warned), export::escaped(&sentence)];
-        return Ok(export::page(&headline(largest), &parts));
+
+    fn blocks(&self, _: Medium) -> Result<Vec<Block>> {
+        let SizedShown { report, look } = self;
+        if look.all {
+            return Ok(all(report.largest(), &self.trials()?));
+        }
+        let warned = warn::printed(&warnings(report), &look.no_warn, look.wide);
+        let table = fitted(look.wide, Grid { title: String::new(), lines: lines(report, look.wide) });
+        let each = if look.wide { Some(Block::Aside(each_size(report)?)) } else { None };
+        around(report.largest(), look, std::iter::once(table).chain(each).collect(), warned, sentence(report))
     }
-    let width = if look.wide { usize::MAX } else { table::width() };
-    let mut tables = table::layout(&lines, width);
-    if look.wide {
-        tables += &each_size(report)?;
+
+    fn csv(&self) -> Result<String> {
+        let SizedShown { report, look } = self;
+        Ok(match look.all {
+            true => csv(trials::TRIALS, &self.trials()?, look.wide),
+            false => csv(columns::ROWS, &sizes::fields_of(report), look.wide),
+        })
     }
-    text(largest, look, &tables, &warned, &sentence)
+
+    fn json(&self, exit: Exit) -> Result<String> {
+        let SizedShown { report, look } = self;
+        let claims = report.parts.iter().flat_map(|(step, part)| json::claims(part, report.axis.part(*step)));
+        let document = json::ReportJson {
+            exit,
+            claims: claims.collect(),
+            warnings: warn::heard(&warnings(report), &look.no_warn),
+            sentence: sentence(report),
+        };
+        match look.all {
+            true => json::document(report.largest(), &document, json::JsonRows::Trials(&self.trials()?)),
+            false => json::document(report.largest(), &document, json::JsonRows::Rows(&sizes::fields_of(report))),
+        }
+    }
 }
 
 /// What may be said of all sizes, and of the largest beside a batch engine.
@@ -84,27 +121,6 @@ fn sentence(report: &SizedReport<'_>) -> String {
     let sentences = sentences.into_iter().filter(|one| !one.is_empty()).collect::<Vec<_>>().join(" ");
     let noisy = report.parts.iter().map(|(_, part)| &part.standings).find(|standings| standings.is_noisy());
     claims::doubted(noisy.unwrap_or(&part.standings), sentences)
-}
-
-/// CSV and JSON of all sizes together.
-fn for_programs(report: &SizedReport<'_>, look: &Look) -> Result<String> {
-    let lines = sizes::fields_of(report);
-    let each = report.parts.iter();
-    let claims = || each.flat_map(|(step, part)| json::claims(part, report.axis.part(*step))).collect();
-    let document = json::ReportJson {
-        exit: exit_of(report),
-        claims: if look.json { claims() } else { Vec::new() },
-        warnings: warn::heard(&warnings(report), &look.no_warn),
-        sentence: sentence(report),
-    };
-    match look {
-        Look { csv: true, all: true, .. } => Ok(export::csv(trials::TRIALS, &trials_of(report)?, look.wide)),
-        Look { csv: true, .. } => Ok(export::csv(columns::ROWS, &lines, look.wide)),
-        Look { all: true, .. } => {
-            json::document(report.largest(), &document, json::JsonRows::Trials(&trials_of(report)?))
-        }
-        _ => json::document(report.largest(), &document, json::JsonRows::Rows(&lines)),
-    }
 }
 
 /// Each size by itself, with all its columns and what may be said of it.
@@ -130,16 +146,4 @@ pub fn warnings(report: &SizedReport<'_>) -> Vec<Warning> {
         }
     }
     warnings
-}
-
-/// All trials, in the order in which they were run.
-fn trials_of(report: &SizedReport<'_>) -> Result<Vec<Trial>> {
-    let mut trials = Vec::new();
-    for (_, part) in &report.parts {
-        trials.extend(trials::trials(part.records, &[], false)?);
-    }
-    trials.sort_by_key(|trial| (trial.block, trial.position));
-    // What has no network is in every part.
-    trials.dedup_by_key(|trial| (trial.block, trial.position, trial.target.clone()));
-    Ok(trials)
 }

@@ -2,12 +2,12 @@
 
 use anyhow::Result;
 
-use super::args::Look;
 use super::{Exit, target};
 use crate::model::record::Record;
+use crate::report::json;
 use crate::report::page::steps_svg;
+use crate::report::render::{OutputForm, markdown};
 use crate::report::versions::VersionsReport;
-use crate::report::{export, json};
 
 /// The command that such records tell of.
 const NAME: &str = "history";
@@ -41,13 +41,13 @@ fn called(records: &[Record], labels: &[String]) -> Vec<String> {
 }
 
 /// What stands below the table of the run; alone as JSON.
-pub fn told(report: &VersionsReport, look: &Look, (command, exit): (&[String], Exit)) -> Result<String> {
-    Ok(match look {
-        Look { json: true, .. } => json::object(command, exit, report)?,
-        Look { markdown: true, .. } => {
-            format!("\n{}\n{}\n", export::markdown(&report.lines(true)), export::listed(&report.sentences()))
+pub fn told(report: &VersionsReport, form: OutputForm, (command, exit): (&[String], Exit)) -> Result<String> {
+    Ok(match form {
+        OutputForm::Json => json::object(command, exit, report)?,
+        OutputForm::Markdown => {
+            format!("\n{}\n{}\n", markdown::lines(&report.lines(true)), markdown::listed(&report.sentences()))
         }
-        _ => report.text(),
+        OutputForm::Text | OutputForm::Csv => report.text(),
     })
 }
 

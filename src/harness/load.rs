@@ -10,6 +10,7 @@ use anyhow::{Context, Result, anyhow, bail};
 use memchr::memchr;
 use serde::Deserialize;
 
+use crate::model::finding::Finding;
 use crate::model::hist::Packed;
 use crate::model::plain;
 use crate::model::record::Record;
@@ -106,6 +107,51 @@ pub fn records(path: &Path, parts: Parts) -> Result<Vec<Record>> {
     }
     Ok(records)
 }
+
+/// What a command wrote that runs no job; nothing where a file holds records. A last line that was cut off by a crash
+/// is left out; any other bad line is an error. What comes through a pipe cannot be read twice, and holds records.
+pub fn findings(path: &Path) -> Result<Option<Vec<Finding>>> {
+    let about = || format!("cannot read results from {}", path.display());
+    if !std::fs::metadata(path).with_context(about)?.is_file() {
+        return Ok(None);
+    }
+    let mut file = BufReader::with_capacity(READ_BYTES, File::open(path).with_context(about)?);
+    let (mut findings, mut rest): (Vec<Finding>, _) = (Vec::new(), Vec::new());
+    loop {
+        let line =
+            next_line(&mut file, &mut rest, |line| serde_json::from_slice::<Finding>(line)).with_context(about)?;
+        let place = || format!("{}:{}", path.display(), findings.len() + 1);
+        match line {
+            Line::End => return Ok((!findings.is_empty()).then_some(findings)),
+            Line::Whole(_, Ok(mut finding)) => {
+                if findings.first().is_some_and(|first| !first.is_of_the_same(&finding)) {
+                    bail!("{}: found by another command: it is not shown together with line 1", place());
+                }
+                let target = finding.target_mut();
+                *target = plain::line(target).into_owned();
+                findings.push(finding);
+            }
+            Line::Whole(..) | Line::TooLong if findings.is_empty() => return Ok(None),
+            Line::Whole(_, Err(error)) => return Err(anyhow!(error).context(place())),
+            Line::TooLong => return Err(too_long().context(place())),
+        }
+    }
+}
+
+/// Results that are no run's.
+#[derive(Debug)]
+pub struct NoRun {
+    /// The command that found them, and what it was.
+    command: String,
+}
+
+impl fmt::Display for NoRun {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "found by `kvfair {}`, which runs no job\nhint: `kvfair show` prints it", self.command)
+    }
+}
+
+impl std::error::Error for NoRun {}
 
 /// Where each of so many threads begins and ends, in bytes.
 fn pieces(length: u64, most: u64) -> Vec<(u64, u64)> {
@@ -267,7 +313,10 @@ fn record(line: &[u8]) -> Result<Record> {
                  that wrote it, or measure again"
             )
         }
-        _ => record.map(plain).map_err(|error| anyhow!(error).context("not a record of kvfair")),
+        _ => record.map(plain).map_err(|error| match serde_json::from_str::<Finding>(line) {
+            Ok(finding) => anyhow!(NoRun { command: plain::line(finding.name()).into_owned() }),
+            Err(_) => anyhow!(error).context("not a record of kvfair"),
+        }),
     }
 }
 

@@ -7,9 +7,8 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, anyhow};
+use serde::Serialize;
 use sha2::{Digest, Sha256};
-
-use crate::model::record::Record;
 
 /// Where results go unless somebody says otherwise.
 pub const DIRECTORY: &str = "kvfair-results";
@@ -41,7 +40,7 @@ impl Results {
     }
 
     /// Appends one record as one line, in one write.
-    pub fn save(&mut self, record: &Record) -> Result<()> {
+    pub fn save(&mut self, record: &impl Serialize) -> Result<()> {
         let mut line = serde_json::to_vec(record).context("a record could not be written as JSON")?;
         line.push(b'\n');
         self.is_ahead = true;

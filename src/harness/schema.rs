@@ -1,16 +1,15 @@
-//! The schema of a record, made from the types themselves: schema/record.schema.json. Only this test makes it, so the
-//! program carries none of it.
+//! The schemas of the lines of results files, made from the types themselves: schema/record.schema.json of a trial, and
+//! schema/finding.schema.json of what is found without a job. Only this test makes them, so the program carries none.
 
-use schemars::Schema;
 use schemars::generate::SchemaSettings;
 use schemars::transform::transform_subschemas;
+use schemars::{JsonSchema, Schema};
 
 use serde_json::{Value, json};
 
+use crate::model::finding::Finding;
 use crate::model::record::Record;
 use crate::model::trial::METHOD;
-
-const FILE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/schema/record.schema.json");
 
 /// No record has a field that its schema does not know.
 fn close(schema: &mut Schema) {
@@ -85,29 +84,38 @@ fn bind(schema: &mut Value, field: &[&str], keyword: &str, bound: &Value) -> usi
     found + inner.map_or(0, |inner| bind(inner, rest, keyword, bound))
 }
 
-fn generated() -> String {
+fn schema_of<T: JsonSchema>(title: &str) -> Schema {
     let settings = SchemaSettings::draft2020_12().with(|settings| settings.inline_subschemas = true);
-    let mut schema = settings.into_generator().into_root_schema_for::<Record>();
+    let mut schema = settings.into_generator().into_root_schema_for::<T>();
+    schema.insert("title".to_string(), title.into());
+    schema
+}
+
+fn of_records() -> Schema {
+    let mut schema = schema_of::<Record>("kvfair record");
     close(&mut schema);
-    schema.insert("title".to_string(), "kvfair record".into());
     let mut schema = schema.to_value();
     for (field, keyword, bound) in bounds() {
         let found = bind(&mut schema, &field.split('/').collect::<Vec<_>>(), keyword, &bound);
         assert!(found > 0, "no record has the field {field}");
     }
     // A Schema writes its keywords in the usual order.
-    let schema = Schema::try_from(schema).expect("a schema still");
-    format!("{}\n", serde_json::to_string_pretty(&schema).expect("plain data"))
+    Schema::try_from(schema).expect("a schema still")
 }
 
-/// `./test golden` writes it anew. That run is never green: it would compare the file with itself.
+/// `./test golden` writes them anew. That run is never green: it would compare the files with themselves.
 #[test]
-fn golden_schema_is_that_of_the_types() {
-    let generated = generated();
-    if std::env::var_os("KVFAIR_GOLDEN").is_some() {
-        std::fs::write(FILE, &generated).expect("the repository can be written");
-        panic!("KVFAIR_GOLDEN is set: {FILE} was written anew");
+fn golden_schemas_are_those_of_the_types() {
+    let is_rewritten = std::env::var_os("KVFAIR_GOLDEN").is_some();
+    for (name, schema) in [("record", of_records()), ("finding", schema_of::<Finding>("kvfair finding"))] {
+        let generated = format!("{}\n", serde_json::to_string_pretty(&schema).expect("plain data"));
+        let file = format!("{}/schema/{name}.schema.json", env!("CARGO_MANIFEST_DIR"));
+        if is_rewritten {
+            std::fs::write(&file, &generated).expect("the repository can be written");
+            continue;
+        }
+        let kept = std::fs::read_to_string(&file).expect("the schema");
+        assert!(kept == generated, "{file} is stale: `./test golden` writes it anew");
     }
-    let kept = std::fs::read_to_string(FILE).expect("the schema");
-    assert!(kept == generated, "{FILE} is stale: `./test golden` writes it anew");
+    assert!(!is_rewritten, "KVFAIR_GOLDEN is set: the schemas were written anew");
 }

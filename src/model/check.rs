@@ -2,14 +2,16 @@
 
 use serde::{Deserialize, Serialize};
 
-/// All that was learned of one target.
-#[derive(Clone, Debug, Default, PartialEq)]
+/// All that was learned of one target: a line of a results file.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Checked {
     /// As it was typed, without what is secret.
     pub target: String,
     /// What it says it is; empty where it was not reached.
     pub version: String,
     pub client_library: String,
+    #[serde(flatten)]
     pub reached: Reached,
     /// Probes that were asked to their end, right or wrong.
     pub probes: u32,
@@ -22,7 +24,9 @@ pub struct Checked {
 }
 
 /// Whether there was anybody to be asked.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(tag = "status", rename_all = "snake_case")]
 pub enum Reached {
     #[default]
     Probed,
@@ -34,6 +38,7 @@ pub enum Reached {
 
 /// In which way an answer is not right.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum WrongKind {
     /// It is an answer, and another one was right: other data, an error, or too late.
@@ -55,7 +60,8 @@ impl WrongKind {
 }
 
 /// What one probe heard that is not right.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct ProbeFinding {
     pub kind: WrongKind,
     pub probe: String,

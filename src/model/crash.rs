@@ -18,6 +18,7 @@ const SYNCS_A_WRITE: f64 = 0.99;
 
 /// One kill: what had been acknowledged, and what was found when the store was there again.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Kill {
     /// From the first acknowledged write to the kill.
@@ -41,6 +42,7 @@ pub struct Kill {
 
 /// Syncs that were counted while one client wrote, one write at a time.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Audit {
     /// `writes` were acknowledged while the calls in `by` were seen.
@@ -64,6 +66,7 @@ impl Audit {
 /// Losses of power that were emulated: kills, after which the store's files became again what they were when they were
 /// last synced.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Outages {
     Emulated(Vec<Kill>),
@@ -111,6 +114,7 @@ impl Outages {
 
 /// The disk under the data directory.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct DiskFacts {
     /// "ext4 on /dev/vda".
@@ -135,6 +139,7 @@ impl DiskFacts {
 
 /// One store that was tried at one durability level: a line of the file of verified durability levels.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Tried {
     pub store: String,
@@ -154,6 +159,29 @@ pub struct Tried {
     pub audit: Audit,
     #[serde(default)]
     pub outages: Outages,
+}
+
+/// A claim that was tried, or why it was not: a line of a results file.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct CrashTry {
+    /// How often each store was to be killed, at moments by this seed, on this disk.
+    pub kills: u32,
+    pub seed: u64,
+    pub ground: DiskFacts,
+    pub target: String,
+    pub level: Durability,
+    pub tried: Option<Tried>,
+    pub untried: Option<NotTried>,
+}
+
+/// Why there is nothing to say of a target, or no more.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct NotTried {
+    pub reason: String,
+    /// It is not on this machine, or would not start.
+    pub is_missing: bool,
 }
 
 /// "Tested" is said from so many tries on, as many as `kvfair crash` makes by itself. Where none of them lost anything,

@@ -7,6 +7,7 @@ pub mod crash;
 pub mod disturbed;
 pub mod effort;
 pub mod fans;
+pub mod finding;
 pub mod hist;
 pub mod lazy_json;
 pub mod levers;

@@ -10,8 +10,7 @@ use super::claims::NO_CONTROL;
 use super::point::{Beside, Point, called, measured, step, with};
 use super::standing::{Counted, Standing, by_target, lengths_s};
 use super::times::times;
-use super::versus::Versus;
-use super::versus::{at_least, versus};
+use super::versus::{self, Versus};
 use crate::model::disturbed::disturbed;
 use crate::model::effort::CLAIM_BLOCKS;
 use crate::model::load::Swept;
@@ -36,8 +35,7 @@ impl Beside {
     }
 
     fn in_words(self) -> String {
-        let near_end = self.versus.low.filter(|_| self.noisy);
-        near_end.map_or_else(|| versus(self.versus), at_least)
+        versus::claimed(self.versus, self.noisy)
     }
 }
 

@@ -1,8 +1,79 @@
-//! What a check found, as lines: a headline for each target, what was wrong, its limits, and what was not asked.
+//! What a check found: a headline for each target, what was wrong, its limits, and what was not asked.
 
-use super::table::{width, wrap};
+use anyhow::Result;
+
+use super::columns::{Column, exported, exported_wide, value};
+use super::exit::{Exit, worst};
+use super::json;
+use super::render::csv::csv;
+use super::render::{Block, Medium, Shown};
 use crate::model::check::{Checked, Reached, WrongKind};
 use crate::model::op::readable;
+
+/// All targets that were checked.
+pub struct CheckReport {
+    /// What was typed behind `kvfair`.
+    pub command: Vec<String>,
+    pub targets: Vec<Checked>,
+}
+
+const COLUMNS: &[Column<Checked>] = &[
+    exported("target", |checked| checked.target.as_str().into()),
+    exported("version", |checked| checked.version.as_str().into()),
+    exported("client_library", |checked| checked.client_library.as_str().into()),
+    exported("status", |checked| status(checked).into()),
+    exported("reason", |checked| value(reason(checked))),
+    exported("probes", |checked| checked.probes.into()),
+    exported("probes_wrong", |checked| checked.probes_wrong(WrongKind::Answer).into()),
+    exported("probes_garbled", |checked| checked.probes_wrong(WrongKind::Garbled).into()),
+    exported("took_s", |checked| checked.took_s.into()),
+    exported_wide("wrong", |checked| json::nested(&checked.wrong)),
+    exported_wide("limits", |checked| json::nested(&checked.limits)),
+    exported_wide("not_asked", |checked| json::nested(&checked.not_offered)),
+];
+
+impl Shown for CheckReport {
+    fn exit(&self) -> Exit {
+        worst(self.targets.iter().map(exit_of))
+    }
+
+    fn blocks(&self, _: Medium) -> Result<Vec<Block>> {
+        Ok(self.targets.iter().map(block).collect())
+    }
+
+    fn csv(&self) -> Result<String> {
+        Ok(csv(COLUMNS, &self.targets, false))
+    }
+
+    fn json(&self, exit: Exit) -> Result<String> {
+        json::of_rows(&self.command, exit, COLUMNS, &self.targets)
+    }
+}
+
+fn exit_of(checked: &Checked) -> Exit {
+    match checked.reached {
+        _ if !checked.wrong.is_empty() => Exit::WrongAnswers,
+        Reached::Missing { .. } => Exit::Missing,
+        Reached::Failed { .. } => Exit::Error,
+        Reached::Probed => Exit::Ok,
+    }
+}
+
+fn status(checked: &Checked) -> &'static str {
+    match checked.reached {
+        _ if !checked.wrong.is_empty() => "wrong",
+        Reached::Missing { .. } => "missing",
+        Reached::Failed { .. } => "failed",
+        Reached::Probed => "right",
+    }
+}
+
+fn reason(checked: &Checked) -> Option<&str> {
+    match &checked.reached {
+        Reached::Missing { reason, .. } | Reached::Failed { reason } => Some(reason),
+        Reached::Probed => None,
+    }
+}
 
 /// A store's words may be long and strange: so much of them is shown.
 const WORDS_SHOWN: usize = 300;
@@ -10,21 +81,16 @@ const WORDS_SHOWN: usize = 300;
 /// So many probes of one cause are named besides the first.
 const NAMED: usize = 5;
 
-/// All of one target's lines.
-pub fn lines(checked: &Checked) -> String {
-    let mut text = indented("", &headline(checked));
-    for finding in &checked.wrong {
+fn block(checked: &Checked) -> Block {
+    let wrong = checked.wrong.iter().map(|finding| {
         let (sent, came) = (plain(&finding.sent), plain(&finding.came));
-        let others = others(&finding.others);
-        let word = finding.kind.word();
-        text.push_str(&indented("  ", &format!("{word} {}: sent {sent}; came {came}{others}", finding.probe)));
-    }
-    checked.limits.iter().for_each(|limit| text.push_str(&indented("  ", &format!("limit: {}", plain(limit)))));
-    if !checked.not_offered.is_empty() {
-        let all: Vec<String> = checked.not_offered.iter().map(|what| plain(what)).collect();
-        text.push_str(&indented("  ", &format!("not asked: {}", all.join("; "))));
-    }
-    text
+        let (word, others) = (finding.kind.word(), others(&finding.others));
+        format!("{word} {}: sent {sent}; came {came}{others}", finding.probe)
+    });
+    let limits = checked.limits.iter().map(|limit| format!("limit: {}", plain(limit)));
+    let not_asked: Vec<String> = checked.not_offered.iter().map(|what| plain(what)).collect();
+    let not_asked = (!not_asked.is_empty()).then(|| format!("not asked: {}", not_asked.join("; ")));
+    Block::Subject(headline(checked), wrong.chain(limits).chain(not_asked).collect())
 }
 
 /// " ... and 2 more: delete, then get; keys of 250 bytes": probes that met the same.
@@ -68,22 +134,16 @@ fn plain(words: &str) -> String {
     readable(words.as_bytes(), WORDS_SHOWN)
 }
 
-fn indented(indent: &str, text: &str) -> String {
-    let lines = wrap(text, width() - indent.len() - 2);
-    let mut shown = String::new();
-    for (number, line) in lines.iter().enumerate() {
-        shown.push_str(indent);
-        shown.push_str(if number == 0 { "" } else { "  " });
-        shown.push_str(line);
-        shown.push('\n');
-    }
-    shown
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::model::check::ProbeWrong;
+    use crate::report::render::{OutputForm, printed};
+
+    fn lines(checked: &Checked) -> String {
+        let report = CheckReport { command: Vec::new(), targets: vec![checked.clone()] };
+        printed(&report, Exit::Ok, OutputForm::Text, 100).expect("text")
+    }
 
     #[test]
     fn a_target_is_a_headline_and_a_line_for_each_thing_to_know() {

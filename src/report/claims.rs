@@ -369,12 +369,7 @@ fn of_cpu(rows: &[Row], standings: &Standings<'_>) -> String {
 
 /// The same of latency, for jobs of requests: who answers most requests may let some of them wait longest.
 fn of_latency(rows: &[Row], standings: &Standings<'_>) -> String {
-    if !rows.iter().any(|row| row.of_requests) {
-        return String::new();
-    }
-    let is_store = |label: &str| rows.iter().any(|row| !row.baseline && row.target == label);
-    let by = standings.by(costs::latency_p99_s, is_store);
-    let Some(latency) = by.filter(Standing::has_controls) else { return String::new() };
+    let Some(latency) = latency(rows, standings) else { return String::new() };
     let words = LeastWords {
         least: "p99 of a request",
         uses: "has",
@@ -384,6 +379,13 @@ fn of_latency(rows: &[Row], standings: &Standings<'_>) -> String {
     };
     let p99 = |row: &Row| Some(row.numbers.as_ref()?.op_times?.op_ns_p99? as f64);
     least(rows, &latency, p99, &words)
+}
+
+/// How the p99 of requests of the stores stand to each other; nothing without controls, and of another job.
+pub(super) fn latency<'a>(rows: &[Row], standings: &Standings<'a>) -> Option<Standing<'a>> {
+    let is_store = |label: &str| rows.iter().any(|row| !row.baseline && row.target == label);
+    let standing = rows.iter().any(|row| row.of_requests).then(|| standings.by(costs::latency_p99_s, is_store));
+    standing.flatten().filter(Standing::has_controls)
 }
 
 /// How what is least is called.

@@ -7,13 +7,12 @@ use serde::Serialize;
 
 use super::alike::unlike;
 use super::standing::{self, Counted, Standing};
-use super::table::{TableLine, layout, width};
+use super::table::TableLine;
 use super::versus::{self, Versus, too_few};
 use super::{aa, costs};
 use crate::model::record::{Outcome, Record};
 use crate::stats::across::{self, Moved, TwoRuns, TwoRunsTarget};
 use crate::stats::floor::{AaNoise, Bar};
-use crate::stats::paired::Interval;
 use crate::stats::rank::Claim;
 
 /// One target, or one against another: what it costs at the head of what it cost at the base.
@@ -51,28 +50,16 @@ impl Difference {
     fn of(versus: Versus, bar: Bar) -> Difference {
         Difference { versus, noise_floor: bar.floor, noisy: bar.is_noisy }
     }
-
-    /// How far the end of the interval that is nearer to 1 is from it, as a share; 0 where it holds 1.
-    pub(super) fn near_end(self) -> f64 {
-        let interval = self.versus.low.zip(self.versus.high).map(|(low, high)| Interval::Exact { low, high });
-        interval.and_then(Interval::near_end).unwrap_or(0.0)
-    }
-
-    /// "1.29x [1.23-1.34]", "at least 1.2x".
-    fn in_words(self) -> String {
-        if self.noisy && self.near_end() > 0.0 {
-            return versus::near_end(self.near_end(), self.versus.ratio < 1.0);
-        }
-        versus::versus(self.versus)
-    }
 }
 
 impl CostChange {
     /// "1.29x [1.23-1.34]", "at least 1.2x"; nothing where it is not comparable.
     pub(super) fn ratio(&self) -> Option<String> {
         match self {
-            CostChange::Less(seen) | CostChange::More(seen) => Some(seen.in_words()),
-            CostChange::NoDifference(seen) => Some(versus::versus(seen.versus)),
+            CostChange::Less(difference) | CostChange::More(difference) => {
+                Some(versus::claimed(difference.versus, difference.noisy))
+            }
+            CostChange::NoDifference(difference) => Some(versus::versus(difference.versus)),
             CostChange::NotComparable { .. } => None,
         }
     }
@@ -82,7 +69,7 @@ impl CostChange {
         match self {
             CostChange::Less(_) => less.to_string(),
             CostChange::More(_) => more.to_string(),
-            CostChange::NoDifference(seen) if seen.noisy => "within the noise".to_string(),
+            CostChange::NoDifference(difference) if difference.noisy => "within the noise".to_string(),
             CostChange::NoDifference(_) => "no difference found".to_string(),
             CostChange::NotComparable { .. } => String::new(),
         }
@@ -129,14 +116,14 @@ fn paired_finding(standing: Option<Standing<'_>>, base: &str, head: &str) -> Cos
     let Some(bar) = standing.bar(head, base) else {
         return CostChange::NotComparable { reason: NO_CONTROL.to_string() };
     };
-    let seen = Difference::of(versus, bar);
+    let difference = Difference::of(versus, bar);
     match (standing.is_less(head, base), standing.is_less(base, head)) {
-        (true, _) => CostChange::Less(seen),
-        (_, true) => CostChange::More(seen),
+        (true, _) => CostChange::Less(difference),
+        (_, true) => CostChange::More(difference),
         _ if standing.depends_on_data(head, base) => {
             CostChange::NotComparable { reason: "which is faster depends on the data".to_string() }
         }
-        _ => CostChange::NoDifference(seen),
+        _ => CostChange::NoDifference(difference),
     }
 }
 
@@ -243,17 +230,12 @@ fn unpaired_finding(target: &TwoRunsTarget, moved: Moved) -> CostChange {
         return CostChange::NotComparable { reason };
     };
     let Some(bar) = target.bar else { return CostChange::NotComparable { reason: NO_CONTROL.to_string() } };
-    let seen = Difference::of(ratio.into(), bar);
+    let difference = Difference::of(ratio.into(), bar);
     match moved.claim {
-        None => CostChange::NoDifference(seen),
-        Some(Claim::Faster) => CostChange::Less(seen),
-        Some(Claim::Slower) => CostChange::More(seen),
+        None => CostChange::NoDifference(difference),
+        Some(Claim::Faster) => CostChange::Less(difference),
+        Some(Claim::Slower) => CostChange::More(difference),
     }
-}
-
-/// A line for each, aligned; what is not comparable says why.
-pub fn table(compared: &[ComparedCost]) -> String {
-    layout(&lines(compared), width())
 }
 
 /// What stands in the table, the headings first. Of a program of the user's no op is known.
@@ -285,8 +267,10 @@ fn cells((change, less, more): (&CostChange, &str, &str)) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::super::regression::{ComparisonEnd, JudgedLimit, judge, worst};
+    use super::super::table::layout;
     use super::*;
     use crate::stats::floor::Control;
+    use crate::stats::paired::Interval;
 
     const QUIET: Bar = Bar { floor: 0.02, near_end: 0.0, is_noisy: false };
     const BASE: [f64; 6] = [1.0, 1.01, 0.99, 1.005, 0.995, 1.002];
@@ -382,7 +366,7 @@ mod tests {
         assert!(
             moved.iter().all(|one| matches!(one, CostChange::NotComparable { reason } if reason.contains("machine")))
         );
-        let text = table(&[compared(found(1.05)), compared(moved[0].clone())].concat());
+        let text = layout(&lines(&[compared(found(1.05)), compared(moved[0].clone())].concat()), 100);
         assert!(text.contains("slower") && text.contains("not comparable: all targets got slower"), "{text}");
     }
 }

@@ -1,63 +1,119 @@
 //! What is said of stores that were killed, whose syncs were counted and who lost power: a table, and some sentences.
 
-use super::table::{TableLine, layout, width, wrap};
+use anyhow::Result;
+use serde_json::Value;
+
+use super::columns::{Column, exported, exported_wide, shown, value};
+use super::exit::{Exit, worst};
+use super::formats::{count, duration, plain};
+use super::grid::Grid;
+use super::json;
+use super::render::csv::csv;
+use super::render::{Block, Medium, Shown};
+use super::table::{of_columns, width, wrap};
 use super::verified;
-use crate::model::crash::{Audit, ClaimStanding, DiskFacts, Outages, Tried};
-use crate::model::trial::Durability;
+use crate::model::crash::{Audit, ClaimStanding, CrashTry, DiskFacts, Kill, Outages, Tried};
 use crate::model::units;
 use crate::stats::never;
 
-/// A target at a durability level: what was seen, or why nothing was.
-pub struct CrashRow {
-    pub label: String,
-    pub level: Durability,
-    pub tried: Result<Tried, String>,
+/// Each target at each durability level.
+pub struct CrashReport {
+    /// What was typed behind `kvfair`.
+    pub command: Vec<String>,
+    pub claims: Vec<CrashTry>,
+}
+
+const COLUMNS: &[Column<CrashTry>] = &[
+    shown("target", "target", plain, |claim| claim.target.as_str().into()),
+    exported("store", |claim| of(claim, |tried| tried.store.as_str())),
+    exported("version", |claim| of(claim, |tried| tried.version.as_str())),
+    exported("level", |claim| claim.level.to_string().into()),
+    shown("keeps", "keeps", plain, |claim| of(claim, verified::verdict)),
+    exported("reason", |claim| value(claim.untried.as_ref().map(|untried| untried.reason.as_str()))),
+    exported("kills", |claim| of(claim, |tried| tried.kills.len())),
+    exported("acknowledged", |claim| sum(claim, |kill| kill.acknowledged)),
+    shown("lost", "lost", count, |claim| sum(claim, |kill| kill.lost)),
+    shown("holes", "holes", count, |claim| sum(claim, |kill| kill.holes)),
+    shown("corrupt", "corrupt", count, |claim| sum(claim, |kill| kill.corrupt)),
+    shown("recovery_s_median", "back", duration, |claim| value(claim.tried.as_ref().and_then(recovery_s))),
+    shown("syncs_per_write", "syncs", syncs, |claim| {
+        value(claim.tried.as_ref().and_then(|tried| tried.audit.syncs_per_write()))
+    }),
+    shown("outage_loses", "outage", plain, |claim| of(claim, |tried| outage_loses(&tried.outages))),
+    exported("outage_lost_share", |claim| value(claim.tried.as_ref().and_then(|tried| tried.outages.lost_share()))),
+    exported("filesystem", |claim| claim.ground.filesystem.as_str().into()),
+    exported("sync_us_p50", |claim| (claim.ground.sync_ns_p50 as f64 / 1e3).into()),
+    exported("sync_us_p99", |claim| (claim.ground.sync_ns_p99 as f64 / 1e3).into()),
+    exported("seed", |claim| claim.seed.into()),
+    exported_wide("tried", |claim| json::nested(&claim.tried)),
+];
+
+const VIEW: &[&str] =
+    &["target", "lost", "holes", "corrupt", "recovery_s_median", "syncs_per_write", "outage_loses", "keeps"];
+
+fn of<'a, T: Into<Value>>(claim: &'a CrashTry, what: impl Fn(&'a Tried) -> T) -> Value {
+    value(claim.tried.as_ref().map(what))
+}
+
+fn sum(claim: &CrashTry, of_kill: fn(&Kill) -> u64) -> Value {
+    of(claim, |tried| tried.kills.iter().map(of_kill).sum::<u64>())
+}
+
+fn syncs(value: &Value) -> String {
+    value.as_f64().map_or_else(|| "unknown".to_string(), |syncs| format!("{syncs:.2}"))
+}
+
+impl Shown for CrashReport {
+    fn exit(&self) -> Exit {
+        worst(self.claims.iter().map(exit_of))
+    }
+
+    /// The table, then a sentence for each claim, then what must be known of the disk.
+    fn blocks(&self, _: Medium) -> Result<Vec<Block>> {
+        let not_tried = |claim: &CrashTry| format!("{}: not tried", claim.level);
+        let why_not = |claim: &CrashTry| claim.tried.is_none().then(|| (claim.target.clone(), not_tried(claim)));
+        let lines = of_columns(COLUMNS, VIEW, &self.claims, why_not);
+        let sentences = self.claims.iter().map(|claim| {
+            let untried = claim.untried.as_ref().map(|untried| format!("not tried: {}", untried.reason));
+            let said = claim.tried.as_ref().map(sentence).or(untried).unwrap_or_default();
+            format!("{}, {}: {said}", claim.target, claim.level)
+        });
+        let warning = self.claims.first().and_then(|claim| warning(&claim.ground));
+        let sentences = sentences.chain(preloaded(&self.claims)).chain(warning).collect();
+        let headline = self.claims.first().map(|claim| headline(claim.kills, claim.seed, &claim.ground));
+        let headline = headline.map(Block::Headline);
+        let table = Block::Table(Grid { title: String::new(), lines });
+        Ok(headline.into_iter().chain([table, Block::List(sentences)]).collect())
+    }
+
+    fn csv(&self) -> Result<String> {
+        Ok(csv(COLUMNS, &self.claims, false))
+    }
+
+    fn json(&self, exit: Exit) -> Result<String> {
+        json::of_rows(&self.command, exit, COLUMNS, &self.claims)
+    }
+}
+
+fn exit_of(claim: &CrashTry) -> Exit {
+    match (&claim.tried, &claim.untried) {
+        (Some(tried), _) => match tried.standing() {
+            ClaimStanding::Holds(_) => Exit::Ok,
+            ClaimStanding::Demoted(_) => Exit::WrongAnswers,
+            ClaimStanding::Unknown(_) => Exit::Inconclusive,
+        },
+        (None, Some(untried)) if untried.is_missing => Exit::Missing,
+        (None, _) => Exit::Error,
+    }
 }
 
 /// "crash: 20 kills of each store at each durability level, seed 7 · data on ext4 on /dev/vda, a sync takes 4.1 ms (p99
 /// 9 ms)".
-pub fn headline(kills: u32, seed: u64, ground: &DiskFacts) -> String {
+fn headline(kills: u32, seed: u64, ground: &DiskFacts) -> String {
     let (p50, p99) = (units::nanoseconds(ground.sync_ns_p50), units::nanoseconds(ground.sync_ns_p99));
     let times = if kills == 1 { "1 kill".to_string() } else { format!("{} kills", units::thousands(kills.into())) };
     let on = format!("data on {}, where a sync takes {p50} (p99 {p99})", ground.filesystem);
     wrap(&format!("crash: {times} of each store at each durability level, seed {seed} · {on}"), width()).join("\n")
-}
-
-/// The table, then a sentence for each row, then what must be known of the disk.
-pub fn shown(rows: &[CrashRow], ground: &DiskFacts) -> String {
-    let headings = ["target", "lost", "holes", "corrupt", "back", "syncs", "outage", "keeps"];
-    let mut lines = vec![TableLine::Cells(headings.map(str::to_string).to_vec())];
-    lines.extend(rows.iter().map(line));
-    let mut text = layout(&lines, width());
-    let sentences = rows.iter().map(|row| {
-        let said = match &row.tried {
-            Ok(tried) => sentence(tried),
-            Err(why) => format!("not tried: {why}"),
-        };
-        format!("{}, {}: {said}", row.label, row.level)
-    });
-    sentences
-        .chain(preloaded(rows))
-        .chain(warning(ground))
-        .for_each(|said| text.push_str(&format!("{}\n", wrap(&said, width()).join("\n"))));
-    text
-}
-
-fn line(row: &CrashRow) -> TableLine {
-    let Ok(tried) = &row.tried else {
-        return TableLine::Reason(row.label.clone(), format!("{}: not tried", row.level));
-    };
-    let sum = |of: fn(&crate::model::crash::Kill) -> u64| units::thousands(tried.kills.iter().map(of).sum());
-    TableLine::Cells(vec![
-        row.label.clone(),
-        sum(|kill| kill.lost),
-        sum(|kill| kill.holes),
-        sum(|kill| kill.corrupt),
-        recovery_s(tried).map_or_else(|| "-".to_string(), |took_s| units::nanoseconds((took_s * 1e9) as u64)),
-        tried.audit.syncs_per_write().map_or_else(|| "unknown".to_string(), |syncs| format!("{syncs:.2}")),
-        outage_loses(&tried.outages),
-        verified::verdict(tried),
-    ])
 }
 
 /// The median time from starting the store to its first right answer.
@@ -137,8 +193,8 @@ fn outages(outages: &Outages) -> String {
 }
 
 /// The libraries that these verdicts were made with: without them nothing is known.
-fn preloaded(rows: &[CrashRow]) -> Option<String> {
-    let libraries = &rows.iter().find_map(|row| row.tried.as_ref().ok())?.preloaded;
+fn preloaded(claims: &[CrashTry]) -> Option<String> {
+    let libraries = &claims.iter().find_map(|claim| claim.tried.as_ref())?.preloaded;
     let all = libraries.join(", ");
     (!libraries.is_empty()).then(|| format!("preloaded: {all}. These verdicts hold only where the same is preloaded."))
 }
@@ -155,9 +211,16 @@ fn warning(ground: &DiskFacts) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::crash::Kill;
+    use crate::model::crash::NotTried;
+    use crate::model::trial::Durability;
+    use crate::report::render::{OutputForm, printed};
 
-    fn row(label: &str, level: Durability, wrong: Option<&str>, syncs: u64) -> CrashRow {
+    fn claim(target: &str, level: Durability) -> CrashTry {
+        let ground = DiskFacts { sync_ns_p50: 900, ..DiskFacts::default() };
+        CrashTry { kills: 20, seed: 7, ground, target: target.to_string(), level, tried: None, untried: None }
+    }
+
+    fn row(target: &str, level: Durability, wrong: Option<&str>, syncs: u64) -> CrashTry {
         let kill = |wrong: Option<&str>| Kill {
             acknowledged: 1000,
             lost: u64::from(wrong.is_some()),
@@ -178,7 +241,7 @@ mod tests {
             audit: Audit::Counted { writes: 999, by: [("fsync".to_string(), syncs)].into() },
             outages: Outages::default(),
         };
-        CrashRow { label: label.to_string(), level, tried: Ok(tried) }
+        CrashTry { tried: Some(tried), ..claim(target, level) }
     }
 
     #[test]
@@ -193,16 +256,17 @@ mod tests {
 
     #[test]
     fn the_table_fits_and_the_sentences_are_plain() {
-        let missing =
-            CrashRow { label: "some+unix".to_string(), level: Durability::Crash, tried: Err("no program".to_string()) };
+        let untried = Some(NotTried { reason: "no program".to_string(), is_missing: true });
+        let missing = CrashTry { untried, ..claim("some+unix", Durability::Crash) };
         let rows = [
             row("some", Durability::Crash, None, 0),
             row("some", Durability::Power, None, 1003),
             row("a-very-long-name?with=settings", Durability::Power, Some("client 0: write 7 is gone"), 3),
             missing,
         ];
-        let ground = DiskFacts { sync_ns_p50: 900, ..DiskFacts::default() };
-        let text = shown(&rows, &ground);
+        let report = CrashReport { command: Vec::new(), claims: rows.to_vec() };
+        assert_eq!(report.exit(), Exit::WrongAnswers);
+        let text = printed(&report, Exit::Ok, OutputForm::Text, width()).expect("text");
         assert!(text.lines().all(|line| line.chars().count() <= width()), "{text}");
         let one_line = text.split_whitespace().collect::<Vec<_>>().join(" ");
         for words in [

@@ -41,7 +41,8 @@ pub(super) fn mark(points: &mut [Point], rises: &BTreeMap<PointKey<'_>, f64>) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::grid::tables;
+    use super::super::grid::grids;
+    use super::super::remarks::remarks;
     use super::super::sweep::tests::point;
     use super::*;
 
@@ -56,7 +57,7 @@ mod tests {
         mark(&mut points, &rises);
         let told: Vec<_> = points.iter().map(|point| (point.doubled_rise, point.client_limited)).collect();
         assert_eq!(told, [(Some(1.12), true), (Some(1.04), false), (None, false)]);
-        let said = tables(&points, &[], false);
+        let said = format!("{:?} {:?}", grids(&points, false, 100), remarks(&points));
         assert!(said.contains("2.0 k*") && said.contains("more than 5 % more with twice the threads"), "{said}");
     }
 }

@@ -1,112 +1,168 @@
 //! What is said of primaries that were killed and of the replicas that took their place: a table, and some sentences.
 
-use super::table::{TableLine, layout, width, wrap};
+use anyhow::Result;
+use serde_json::Value;
+
+use super::columns::{Column, exported, exported_wide, shown, value};
+use super::exit::{Exit, worst};
+use super::formats::{count, duration, per_second, plain};
+use super::grid::Grid;
+use super::json;
+use super::render::csv::csv;
+use super::render::{Block, Medium, Shown};
+use super::table::{of_columns, width, wrap};
 use crate::model::crash::failover::{FailoverKill, Failovers};
-use crate::model::trial::Durability;
 use crate::model::units;
 use crate::stats::never;
 
-/// A target, and what was seen of it.
-pub struct FailoverRow {
-    pub label: String,
-    pub seen: Failovers,
+/// Each target.
+pub struct FailoverReport {
+    /// What was typed behind `kvfair`.
+    pub command: Vec<String>,
+    pub targets: Vec<Failovers>,
+}
+
+const COLUMNS: &[Column<Failovers>] = &[
+    shown("target", "target", plain, |failovers| failovers.target.as_str().into()),
+    exported("level", |failovers| failovers.level.to_string().into()),
+    exported("clients", |failovers| failovers.clients.into()),
+    exported("version", |failovers| failovers.version.as_str().into()),
+    exported("wait", |failovers| failovers.wait.into()),
+    shown("writes_per_s", "writes/s", per_second, |failovers| {
+        let rate = |kill: &FailoverKill| Some(kill.acknowledged as f64 / kill.after_s.max(1e-3));
+        value(Spread::of(&failovers.kills, rate).map(|rates| rates.median))
+    }),
+    exported("acknowledged", |failovers| failovers.acknowledged().into()),
+    shown("lost", "lost", count, |failovers| failovers.lost().into()),
+    exported("lost_share", |failovers| value(failovers.lost_share())),
+    shown("oldest_lost_s", "oldest", before_kill, |failovers| {
+        value(Spread::of(&failovers.kills, |kill| kill.oldest_lost_s).map(|oldest| oldest.most))
+    }),
+    shown("accepted_s_median", "accepted", duration, |failovers| {
+        value(failovers.accepted_s().map(|(median, _)| median))
+    }),
+    shown("accepted_s_worst", "worst", duration, |failovers| value(failovers.accepted_s().map(|(_, worst)| worst))),
+    shown("followed", "followed", plain, |failovers| value(followed(failovers))),
+    exported("wrong", |failovers| failovers.wrong().into()),
+    exported("fault", |failovers| value(failovers.fault())),
+    exported("reason", |failovers| value(failovers.untried.as_ref().map(|untried| untried.reason.as_str()))),
+    exported("seed", |failovers| failovers.seed.into()),
+    exported_wide("kills", |failovers| json::nested(&failovers.kills)),
+];
+
+const VIEW: &[&str] =
+    &["target", "writes_per_s", "lost", "oldest_lost_s", "accepted_s_median", "accepted_s_worst", "followed"];
+
+/// How long before the kill the oldest lost write was acknowledged.
+fn before_kill(value: &Value) -> String {
+    value.as_f64().map_or_else(|| "-".to_string(), before_kill_s)
+}
+
+impl Shown for FailoverReport {
+    fn exit(&self) -> Exit {
+        worst(self.targets.iter().map(exit_of))
+    }
+
+    /// The table, then what is to be said of each target.
+    fn blocks(&self, _: Medium) -> Result<Vec<Block>> {
+        let why_not = |failovers: &Failovers| {
+            failovers.kills.is_empty().then(|| (failovers.target.clone(), "not tried".to_string()))
+        };
+        let lines = of_columns(COLUMNS, VIEW, &self.targets, why_not);
+        let said =
+            self.targets.iter().map(|failovers| format!("{}: {}", failovers.target, sentences(failovers))).collect();
+        let headline = self.targets.first().map(|failovers| Block::Headline(headline(failovers)));
+        let table = Block::Table(Grid { title: String::new(), lines });
+        Ok(headline.into_iter().chain([table, Block::List(said)]).collect())
+    }
+
+    fn csv(&self) -> Result<String> {
+        Ok(csv(COLUMNS, &self.targets, false))
+    }
+
+    fn json(&self, exit: Exit) -> Result<String> {
+        json::of_rows(&self.command, exit, COLUMNS, &self.targets)
+    }
+}
+
+fn exit_of(failovers: &Failovers) -> Exit {
+    match &failovers.untried {
+        _ if failovers.fault().is_some() => Exit::WrongAnswers,
+        Some(untried) if untried.is_missing => Exit::Missing,
+        Some(_) => Exit::Error,
+        None => Exit::Ok,
+    }
 }
 
 /// "failover: 5 kills of each primary at durability crash, 4 clients, seed 7".
-pub fn headline(kills: u32, level: Durability, clients: u32, seed: u64) -> String {
-    let times = if kills == 1 { "1 kill".to_string() } else { format!("{} kills", units::thousands(kills.into())) };
+fn headline(failovers: &Failovers) -> String {
+    let Failovers { kills_asked, seed, clients, level, .. } = failovers;
+    let times = match kills_asked {
+        1 => "1 kill".to_string(),
+        kills => format!("{} kills", units::thousands(u64::from(*kills))),
+    };
     let text = format!("failover: {times} of each primary at durability {level}, {clients} clients, seed {seed}");
     wrap(&text, width()).join("\n")
 }
 
-/// The table, then what is to be said of each target.
-pub fn shown(rows: &[FailoverRow]) -> String {
-    let headings = ["target", "writes/s", "lost", "oldest", "accepted", "worst", "followed"];
-    let mut lines = vec![TableLine::Cells(headings.map(str::to_string).to_vec())];
-    lines.extend(rows.iter().map(line));
-    let mut text = layout(&lines, width());
-    for row in rows {
-        let said = format!("{}: {}", row.label, sentences(&row.seen));
-        text.push_str(&format!("{}\n", wrap(&said, width()).join("\n")));
-    }
-    text
-}
-
-fn line(row: &FailoverRow) -> TableLine {
-    let seen = &row.seen;
-    if seen.kills.is_empty() {
-        return TableLine::Reason(row.label.clone(), "not tried".to_string());
-    }
-    let rate = |kill: &FailoverKill| kill.acknowledged as f64 / kill.after_s.max(1e-3);
-    let accepted = seen.accepted_s();
-    let dash = || "-".to_string();
-    TableLine::Cells(vec![
-        row.label.clone(),
-        Spread::of(&seen.kills, |kill| Some(rate(kill))).map_or_else(dash, |rates| units::count(rates.median)),
-        units::thousands(seen.lost()),
-        Spread::of(&seen.kills, |kill| kill.oldest_lost_s).map_or_else(dash, |oldest| before_kill(oldest.most)),
-        accepted.map_or_else(dash, |(median, _)| time(median)),
-        accepted.map_or_else(dash, |(_, worst)| time(worst)),
-        followed(seen).unwrap_or_else(dash),
-    ])
-}
-
 /// "5 of 5"; nothing where there is no other replica.
-fn followed(seen: &Failovers) -> Option<String> {
-    let has_others = seen.kills.iter().any(|kill| !kill.followers.is_empty());
-    let all = seen.kills.iter().filter(|kill| kill.all_followed()).count();
-    has_others.then(|| format!("{all} of {}", seen.kills.len()))
+fn followed(failovers: &Failovers) -> Option<String> {
+    let has_others = failovers.kills.iter().any(|kill| !kill.followers.is_empty());
+    let all = failovers.kills.iter().filter(|kill| kill.all_followed()).count();
+    has_others.then(|| format!("{all} of {}", failovers.kills.len()))
 }
 
-fn sentences(seen: &Failovers) -> String {
-    if seen.kills.is_empty() {
-        return format!("not tried: {}", seen.reason.as_deref().unwrap_or_default());
+fn sentences(failovers: &Failovers) -> String {
+    if failovers.kills.is_empty() {
+        let reason = failovers.untried.as_ref().map(|untried| untried.reason.as_str());
+        return format!("not tried: {}", reason.unwrap_or_default());
     }
-    let promise = match seen.wait {
+    let promise = match failovers.wait {
         0 => "The primary alone acknowledges a write".to_string(),
         1 => "A write is acknowledged when 1 replica has it".to_string(),
         wait => format!("A write is acknowledged when {wait} replicas have it"),
     };
     // What is wrong stands first.
     let mut said: Vec<String> =
-        seen.fault().map(|fault| format!("This must not happen: {fault}")).into_iter().collect();
-    said.extend([promise, lost(seen), accepted(seen)]);
-    said.extend(others(seen));
-    said.push(match seen.wrong() {
+        failovers.fault().map(|fault| format!("This must not happen: {fault}")).into_iter().collect();
+    said.extend([promise, lost(failovers), accepted(failovers)]);
+    said.extend(others(failovers));
+    said.push(match failovers.wrong() {
         0 => "No key held a value that was never written there".to_string(),
         1 => "1 key held a value that was never written there".to_string(),
         wrong => format!("{} keys held a value that was never written there", units::thousands(wrong)),
     });
-    said.extend(seen.reason.as_ref().map(|reason| format!("There is no further kill: {reason}")));
+    said.extend(failovers.untried.as_ref().map(|untried| format!("There is no further kill: {}", untried.reason)));
     format!("{}.", said.join(". "))
 }
 
 /// "0 of 5 kills lost any of 81,203 acknowledged writes (at 95 % confidence, at most 45 % of kills do)".
-fn lost(seen: &Failovers) -> String {
-    let (kills, writes) = (seen.kills.len(), units::thousands(seen.acknowledged()));
-    let bad = seen.kills.iter().filter(|kill| kill.lost > 0).count();
-    let (Some(each), Some(oldest)) =
-        (Spread::of(&seen.kills, |kill| Some(kill.lost as f64)), Spread::of(&seen.kills, |kill| kill.oldest_lost_s))
-    else {
+fn lost(failovers: &Failovers) -> String {
+    let (kills, writes) = (failovers.kills.len(), units::thousands(failovers.acknowledged()));
+    let bad = failovers.kills.iter().filter(|kill| kill.lost > 0).count();
+    let (Some(each), Some(oldest)) = (
+        Spread::of(&failovers.kills, |kill| Some(kill.lost as f64)),
+        Spread::of(&failovers.kills, |kill| kill.oldest_lost_s),
+    ) else {
         let bound = 100.0 * never::at_most(kills);
         return format!(
             "{} lost any of {writes} acknowledged writes (at 95 % confidence, at most {bound:.0} % of kills do)",
             of_kills(0, kills)
         );
     };
-    let (share, least, most) = (percent(seen.lost_share().unwrap_or_default()), each.least, each.most);
+    let (share, least, most) = (percent(failovers.lost_share().unwrap_or_default()), each.least, each.most);
     let each = if kills == 1 {
         String::new()
     } else {
         format!(", {} to {} a kill", units::thousands(least as u64), units::thousands(most as u64))
     };
-    let when = before_kill(oldest.most);
+    let when = before_kill_s(oldest.most);
     let when = if oldest.most > 0.0 { format!("{when} before the kill") } else { when };
     format!(
         "{} lost {} of {writes} acknowledged writes ({share}){each}. The oldest of them was acknowledged \
          {when}",
         of_kills(bad, kills),
-        units::thousands(seen.lost()),
+        units::thousands(failovers.lost()),
     )
 }
 
@@ -116,8 +172,8 @@ fn of_kills(some: usize, kills: usize) -> String {
 }
 
 /// "Writes were accepted again 14 ms (9 ms to 33 ms) after the kill: a client noticed it after 2 ms, ...".
-fn accepted(seen: &Failovers) -> String {
-    let spread = |of: fn(&FailoverKill) -> Option<f64>| Spread::of(&seen.kills, of).unwrap_or_default();
+fn accepted(failovers: &Failovers) -> String {
+    let spread = |of: fn(&FailoverKill) -> Option<f64>| Spread::of(&failovers.kills, of).unwrap_or_default();
     let detected = spread(|kill| Some(kill.detected_s));
     let promoted = spread(|kill| Some(kill.promoted_s));
     format!(
@@ -129,13 +185,13 @@ fn accepted(seen: &Failovers) -> String {
     )
 }
 
-fn others(seen: &Failovers) -> Option<String> {
-    let followed = followed(seen)?;
-    let kills = if seen.kills.len() == 1 { "kill" } else { "kills" };
+fn others(failovers: &Failovers) -> Option<String> {
+    let followed = followed(failovers)?;
+    let kills = if failovers.kills.len() == 1 { "kill" } else { "kills" };
     let in_sync = |kill: &FailoverKill| kill.followers.iter().filter_map(|other| other.in_sync_s).reduce(f64::max);
-    let when = Spread::of(&seen.kills, in_sync);
+    let when = Spread::of(&failovers.kills, in_sync);
     let when = when.map_or_else(String::new, |when| format!(", in sync {} after the kill", when.in_words()));
-    let mut failed = seen.kills.iter().flat_map(|kill| &kill.followers).filter(|other| other.in_sync_s.is_none());
+    let mut failed = failovers.kills.iter().flat_map(|kill| &kill.followers).filter(|other| other.in_sync_s.is_none());
     let why = failed.next().map_or_else(String::new, |other| {
         format!(". {} did not: {}", other.name, other.reason.as_deref().unwrap_or("no reason is known"))
     });
@@ -170,7 +226,7 @@ impl Spread {
 }
 
 /// How long before the kill; what a client noted after it was acknowledged while processes were killed.
-fn before_kill(before_s: f64) -> String {
+fn before_kill_s(before_s: f64) -> String {
     if before_s > 0.0 { time(before_s) } else { "at the kill".to_string() }
 }
 
@@ -185,7 +241,9 @@ fn percent(share: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::crash::NotTried;
     use crate::model::crash::failover::Follower;
+    use crate::report::render::{OutputForm, printed};
 
     fn kill(lost: u64) -> FailoverKill {
         let follower = Follower { name: "replica 2".to_string(), in_sync_s: Some(0.12), ..Follower::default() };
@@ -206,15 +264,18 @@ mod tests {
 
     #[test]
     fn the_table_fits_and_the_sentences_tell_all() {
-        let row = |label: &str, seen: Failovers| FailoverRow { label: label.to_string(), seen };
+        let row = |target: &str, failovers: Failovers| Failovers { target: target.to_string(), ..failovers };
         let lossy = Failovers { kills: vec![kill(3000), kill(0), kill(1500)], ..Failovers::default() };
         let waits = Failovers { wait: 1, kills: vec![kill(0); 3], ..Failovers::default() };
         let mut broken = Failovers { wait: 1, kills: vec![kill(7)], ..Failovers::default() };
         broken.kills[0].followers[0] =
             Follower { name: "replica 2".to_string(), reason: Some("no link".to_string()), ..Follower::default() };
-        let dead = Failovers { reason: Some("replica 1 cannot be promoted".to_string()), ..Failovers::default() };
+        let untried = NotTried { reason: "replica 1 cannot be promoted".to_string(), is_missing: false };
+        let dead = Failovers { untried: Some(untried), ..Failovers::default() };
         let rows = [row("some?replicas=2", lossy), row("some?wait=1", waits), row("broken", broken), row("dead", dead)];
-        let text = shown(&rows);
+        let report = FailoverReport { command: Vec::new(), targets: rows.to_vec() };
+        assert_eq!(report.exit(), Exit::WrongAnswers);
+        let text = printed(&report, Exit::Ok, OutputForm::Text, width()).expect("text");
         assert!(text.lines().all(|line| line.chars().count() <= width()), "{text}");
         let one_line = text.split_whitespace().collect::<Vec<_>>().join(" ");
         for words in [

@@ -19,6 +19,11 @@ pub fn seconds(value: &Value) -> String {
     or_dash(value.as_f64(), units::seconds)
 }
 
+/// Seconds, as nanoseconds to seconds: "14 ms".
+pub fn duration(value: &Value) -> String {
+    or_dash(value.as_f64(), |took_s| units::nanoseconds((took_s.max(0.0) * 1e9) as u64))
+}
+
 /// Ratios, and what has no unit of its own: three digits.
 pub fn digits(value: &Value) -> String {
     or_dash(value.as_f64(), units::digits)
@@ -92,7 +97,7 @@ mod tests {
 
     #[test]
     fn what_is_not_known_is_a_dash() {
-        let all = [plain, seconds, digits, hundredths, per_second, count, share, bytes, microseconds, one_in];
+        let all = [plain, seconds, duration, digits, hundredths, per_second, count, share, bytes, microseconds, one_in];
         all.iter().for_each(|format| assert_eq!(format(&Value::Null), "-"));
         assert_eq!(bytes(&0.into()), "-");
     }

@@ -4,9 +4,8 @@ use super::cells::Row;
 use super::formats::{both, or_dash, tail};
 use super::point::{Measure, Point, called};
 use super::rated;
-use super::remarks::remarks;
 use super::staleness::Stale;
-use super::table::{TableLine, layout, width, wrap};
+use super::table::TableLine;
 use super::versus::versus;
 use crate::model::load::Swept;
 use crate::model::part::Part;
@@ -14,6 +13,7 @@ use crate::model::record::CutOff;
 use crate::model::units;
 
 /// One table, with what it tells; nothing where it goes on with the targets that the one before had no room for.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Grid {
     pub title: String,
     pub lines: Vec<TableLine>,
@@ -49,24 +49,6 @@ pub fn grids(points: &[Point], wide: bool, width: usize) -> Vec<Grid> {
 pub fn silent(rows: &[Row]) -> Vec<TableLine> {
     let silent = rows.iter().filter(|row| !row.status.has_numbers());
     silent.map(|row| TableLine::Reason(row.target.clone(), row.status.in_words())).collect()
-}
-
-/// All tables, what is to be said of them, and below them the targets that have no numbers.
-pub fn tables(points: &[Point], rows: &[Row], wide: bool) -> String {
-    let columns = if wide { usize::MAX } else { width() };
-    let mut text = String::new();
-    for grid in grids(points, wide, columns) {
-        if !grid.title.is_empty() {
-            text.push_str(&format!(" {}\n", grid.title));
-        }
-        text.push_str(&layout(&grid.lines, columns));
-    }
-    remarks(points).iter().for_each(|words| text.push_str(&format!(" {}\n", wrap(words, width() - 3).join("\n   "))));
-    let silent = silent(rows);
-    if !silent.is_empty() {
-        text.push_str(&layout(&silent, width()));
-    }
-    text
 }
 
 /// What is swept over, above its column.
@@ -209,7 +191,7 @@ mod tests {
             tied: false,
         });
         let points = [point("ceiling", 5, 9_000.0), Point { beside, ..point("store", 5, 1_000.0) }];
-        let headings: Vec<Vec<String>> = grids(&points, false, width())
+        let headings: Vec<Vec<String>> = grids(&points, false, 100)
             .into_iter()
             .filter_map(|grid| match grid.lines.into_iter().next() {
                 Some(TableLine::Cells(cells)) => Some(cells),

@@ -5,12 +5,10 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use super::point::{self, Point, called};
-use super::table::{TableLine, layout, width, wrap};
 use crate::model::load::Swept;
 use crate::model::noise::{Gate, Yardstick};
 use crate::model::part::Part;
 use crate::model::record::{Outcome, Phase, Record};
-use crate::model::units;
 use crate::stats::growth::{self, Fit, exponent};
 use crate::stats::paired::LEAST_BLOCKS;
 use crate::stats::sample::{Sample, TAIL};
@@ -89,7 +87,7 @@ impl Over {
         }
     }
 
-    fn unit(self) -> &'static str {
+    pub(super) fn unit(self) -> &'static str {
         match self {
             Over::ValueBytes => "bytes",
             Over::Batch | Over::Keys => "keys",
@@ -330,106 +328,14 @@ fn cpu_us(phase: &Phase) -> f64 {
     phase.cpu_us_per_unit(phase.client.cpu_s() + server_s)
 }
 
-/// What stands above the table.
-pub fn headline(records: &[Record]) -> String {
-    let seed = records.first().map_or(0, |record| record.run.seeds.order);
-    format!("growth: the CPU of client and server as n grows, seed {seed}")
-}
-
-/// A line for each growth, below headings.
-pub fn lines(grown: &[Grown]) -> Vec<TableLine> {
-    let headings = ["target", "CPU of", "n", "repetitions", "grows with", ""];
-    let mut lines = vec![TableLine::Cells(headings.map(str::to_string).to_vec())];
-    lines.extend(grown.iter().map(|one| match &one.verdict {
-        GrowthVerdict::Untried(why) => {
-            TableLine::Reason(one.target.clone(), format!("{}: {why}", one.over.what(one.part)))
-        }
-        verdict => TableLine::Cells(vec![
-            one.target.clone(),
-            one.over.what(one.part),
-            format!("{}-{}", units::thousands(one.from), units::thousands(one.to)),
-            one.repetitions.to_string(),
-            one.fit.map_or_else(|| "-".to_string(), power),
-            match verdict {
-                GrowthVerdict::OutOfProportion => "out of proportion",
-                GrowthVerdict::Unclear(_) => "unclear",
-                _ => "",
-            }
-            .to_string(),
-        ]),
-    }));
-    lines
-}
-
-pub fn table(grown: &[Grown]) -> String {
-    layout(&lines(grown), width())
-}
-
 /// "n^1.9 [1.8-2.0]".
 pub(super) fn power(fit: Fit) -> String {
     format!("n^{:.1} [{:.1}-{:.1}]", fit.exponent, fit.low, fit.high)
 }
 
-/// What is to be said of one target or of all.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct GrowthSentences {
-    /// What is out of proportion, a sentence each; or that nothing is.
-    pub clear: Vec<String>,
-    pub unclear: Vec<String>,
-}
-
-/// By target.
-pub fn sentences(grown: &[Grown]) -> Vec<GrowthSentences> {
-    let of_target = |ones: &[Grown]| {
-        let mut said = GrowthSentences::default();
-        let target = &ones[0].target;
-        let is_out = |one: &&Grown| one.verdict == GrowthVerdict::OutOfProportion;
-        let within = ones.iter().filter(|one| one.verdict == GrowthVerdict::InProportion).count();
-        for (one, fit) in ones.iter().filter(is_out).filter_map(|one| Some((one, one.fit?))) {
-            let (what, from, unit) = (one.over.what(one.part), units::thousands(fit.from as u64), one.over.unit());
-            let what = format!("{target}: the CPU of {what} grows with {} from {from} {unit} on", power(fit));
-            said.clear.push(format!("{what}: out of proportion."));
-        }
-        let mut unclear: BTreeMap<&str, Vec<String>> = BTreeMap::new();
-        for one in ones {
-            if let GrowthVerdict::Unclear(why) = &one.verdict {
-                unclear.entry(why).or_default().push(one.over.what(one.part));
-            }
-        }
-        for (why, what) in &unclear {
-            let what = if what.len() == ones.len() { "everything".to_string() } else { what.join(", ") };
-            said.unclear.push(format!("{target}: unclear: {what}: {why}."));
-        }
-        match (within, ones.iter().any(|one| is_out(&one))) {
-            (all, _) if all == ones.len() => said.clear.push(format!("{target}: nothing grows out of proportion.")),
-            (some, false) if some > 0 => {
-                said.clear.push(format!("{target}: {some} of {} costs grow in proportion.", ones.len()));
-            }
-            _ => {}
-        }
-        said
-    };
-    grown.chunk_by(|one, other| one.target == other.target).map(of_target).collect()
-}
-
-/// As a terminal shows them, target by target.
-pub fn text(grown: &[Grown]) -> String {
-    let said = sentences(grown).into_iter().flat_map(|said| [said.clear, said.unclear].concat());
-    said.map(|said| format!("{}\n", wrap(&said, width()).join("\n"))).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn fit(from: f64, times: f64, low: f64, high: f64) -> Fit {
-        Fit { from, times, exponent: (low + high) / 2.0, low, high }
-    }
-
-    fn one(part: Part, over: Over, fit: Option<Fit>, verdict: GrowthVerdict) -> Grown {
-        let (target, sizes) = ("some".to_string(), Vec::new());
-        Grown { target, part, over, from: 1, to: 1_024, repetitions: 6, sizes, fit, verdict }
-    }
 
     #[test]
     fn the_limit_is_never_below_1_2_and_higher_over_a_short_way() {
@@ -446,36 +352,5 @@ mod tests {
             sizes.iter().map(|size| (size.n, size.cpu_us_lowest, size.cpu_us_median, size.cpu_us_highest)).collect();
         assert_eq!(told, [(1, 2.0, 3.0, 4.0), (4, 7.0, 8.0, 9.0)]);
         assert_eq!(sizes_of(&[]), []);
-    }
-
-    #[test]
-    fn what_is_clear_is_said_before_what_is_not() {
-        let clear = || one(Part::Get, Over::Batch, None, GrowthVerdict::InProportion);
-        let unclear = one(Part::Set, Over::Keys, None, GrowthVerdict::Unclear("few".to_string()));
-        let said = sentences(&[clear(), clear(), clear(), unclear]);
-        assert_eq!(said[0].clear, ["some: 3 of 4 costs grow in proportion."]);
-        assert_eq!(said[0].unclear.len(), 1);
-    }
-
-    #[test]
-    fn faults_are_sentences_and_the_rest_is_named_once() {
-        let quadratic = fit(64.0, 16.0, 1.84, 1.96);
-        let said = text(&[
-            one(Part::Get, Over::Batch, Some(quadratic), GrowthVerdict::OutOfProportion),
-            one(Part::Set, Over::Batch, None, GrowthVerdict::Unclear("few".to_string())),
-            one(Part::Set, Over::Keys, None, GrowthVerdict::Unclear("few".to_string())),
-        ]);
-        let said = said.split_whitespace().collect::<Vec<_>>().join(" ");
-        assert_eq!(
-            said,
-            "some: the CPU of a get-many of n keys grows with n^1.9 [1.8-2.0] from 64 keys on: out of proportion. \
-             some: unclear: a set-many of n keys, a set of each of n keys: few."
-        );
-        let fine = [one(Part::Get, Over::Clients, Some(fit(4.0, 16.0, 0.9, 1.1)), GrowthVerdict::InProportion)];
-        assert_eq!(text(&fine), "some: nothing grows out of proportion.\n");
-        let table = table(&fine);
-        assert!(table.contains("a get by each of n clients") && table.contains("n^1.0 [0.9-1.1]"), "{table}");
-        let all = [one(Part::Get, Over::Keys, None, GrowthVerdict::Unclear("few".to_string()))];
-        assert_eq!(text(&all), "some: unclear: everything: few.\n");
     }
 }

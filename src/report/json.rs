@@ -6,20 +6,22 @@ use std::collections::BTreeMap;
 
 use anyhow::{Context, Result};
 use serde::ser::{Serialize, SerializeMap, Serializer};
+use serde_json::Value;
 
 use super::beside;
 use super::cells::Row;
+use super::claim_measure::ClaimMeasure;
 use super::columns::{self, Column, FieldLine, PartStep, ROWS};
 use super::exit::Exit;
-use super::export::Object;
 use super::point::Beside;
 use super::point::Point;
+use super::render::csv::Object;
 use super::run_report::RunReport;
 use super::standing::{Standing, Standings};
 use super::trials::{TRIALS, Trial};
 use super::versus::Versus;
 use super::warn::Warning;
-use super::{whole, words};
+use super::{claims, whole, words};
 use crate::model::effort::CLAIM_BLOCKS;
 use crate::model::load::Swept;
 use crate::model::part::Part;
@@ -83,8 +85,7 @@ struct Twice<'a> {
 /// A difference that would come out the same tomorrow: how many times as much the one cost as the other.
 #[derive(serde::Serialize)]
 pub struct ClaimJson<'a> {
-    /// Of what: "seconds", "response_p99" at a rate, or "cpu" (an op's, of client and server).
-    pub measure: &'static str,
+    pub measure: ClaimMeasure,
     /// The job's size, where a run has several.
     pub units: Option<u64>,
     /// The order of the n-grams, where a run has several.
@@ -142,6 +143,16 @@ pub struct JsonTable<T> {
 pub fn object<T: Serialize>(command: &[String], exit: Exit, more: T) -> Result<String> {
     let run = CommandJson { command, kvfair: env!("CARGO_PKG_VERSION") };
     Ok(format!("{}\n", serde_json::to_string_pretty(&Output { run, verdict: exit.into(), more })?))
+}
+
+/// The object of rows that are told by columns.
+pub(super) fn of_rows<T>(command: &[String], exit: Exit, columns: &[Column<T>], rows: &[T]) -> Result<String> {
+    object(command, exit, JsonTable { rows: objects(columns, rows) })
+}
+
+/// Of a column that holds more than one value.
+pub(super) fn nested(value: &impl Serialize) -> Value {
+    serde_json::to_value(value).unwrap_or_default()
 }
 
 /// What may be said of the numbers.
@@ -237,18 +248,20 @@ fn claims_of_rows<'a>(rows: &'a [Row], standings: &Standings<'_>, step: PartStep
     for one in &stores {
         let Some(standing) = standings.groups.get(&one.group) else { continue };
         let others = stores.iter().filter(|other| other.group == one.group);
-        claims.extend(others.filter_map(|other| claim("seconds", standing, one, other, step)));
+        claims.extend(others.filter_map(|other| claim(ClaimMeasure::Seconds, standing, one, other, step)));
     }
-    if let Some(cpu) = standings.cpu() {
+    let of_all = [(ClaimMeasure::Cpu, standings.cpu()), (ClaimMeasure::LatencyP99, claims::latency(rows, standings))];
+    for (measure, standing) in of_all {
+        let Some(standing) = standing else { continue };
         for one in &stores {
-            claims.extend(stores.iter().filter_map(|other| claim("cpu", &cpu, one, other, step)));
+            claims.extend(stores.iter().filter_map(|other| claim(measure, &standing, one, other, step)));
         }
     }
     claims
 }
 
 fn claim<'a>(
-    measure: &'static str,
+    measure: ClaimMeasure,
     standing: &Standing<'_>,
     less: &'a Row,
     more: &'a Row,
@@ -276,7 +289,7 @@ fn claim<'a>(
 
 /// What is claimed of a sweep: at its last step, beside the best.
 fn swept_claims(points: &[Point]) -> Vec<ClaimJson<'_>> {
-    let of = |measure: &'static str, of: fn(&Point) -> Option<Beside>| {
+    let of = |measure: ClaimMeasure, of: fn(&Point) -> Option<Beside>| {
         let claimed = beside::claimed(points, of).into_iter();
         claimed.map(move |(best, point, beside)| ClaimJson {
             measure,
@@ -294,6 +307,6 @@ fn swept_claims(points: &[Point]) -> Vec<ClaimJson<'_>> {
         })
     };
     let is_rate = points.iter().any(|point| point.swept == Swept::Rate);
-    let time = if is_rate { "response_p99" } else { "seconds" };
-    of(time, |point| point.beside).chain(of("cpu", |point| point.cpu_beside)).collect()
+    let time = if is_rate { ClaimMeasure::ResponseP99 } else { ClaimMeasure::Seconds };
+    of(time, |point| point.beside).chain(of(ClaimMeasure::Cpu, |point| point.cpu_beside)).collect()
 }

@@ -1,20 +1,70 @@
 //! The highest rate of each target that keeps a promise, a line each.
 
-use super::table::{TableLine, layout, width};
+use anyhow::Result;
+
+use super::columns::{Column, exported, us, value};
+use super::exit::{Exit, worst};
+use super::grid::Grid;
+use super::json;
+use super::render::csv::csv;
+use super::render::{Block, Medium, Shown};
+use super::table::TableLine;
 use crate::model::promise::{Found, NoRate, Promise};
 use crate::model::units;
 
-/// What stands above the table.
-pub fn title(promise: &Promise) -> String {
-    format!("the highest rate that keeps the promise: {promise}")
+/// What a search found.
+pub struct LimitsReport<'a> {
+    /// What was typed behind `kvfair`.
+    pub command: Vec<String>,
+    pub headline: String,
+    pub found: &'a [Found],
+    pub promise: &'a Promise,
+    /// How the trials ended.
+    pub ran: Exit,
 }
 
-pub fn table(found: &[Found], promise: &Promise) -> String {
-    format!(" {}\n{}", title(promise), layout(&lines(found), width()))
+const COLUMNS: &[Column<Found>] = &[
+    exported("target", |one| one.target.as_str().into()),
+    exported("rate_per_s", |one| value(one.rate)),
+    exported("fails_at_per_s", |one| value(one.fails_at)),
+    exported("response_us", |one| value(us(one.response_ns))),
+    exported("closed_per_s", |one| one.closed_per_s.into()),
+    exported("steps", |one| one.steps.into()),
+    exported("unclear", |one| one.unclear.is_some().into()),
+    exported("reason", |one| value(Some(one.reason.as_str()).filter(|reason| !reason.is_empty()))),
+];
+
+impl Shown for LimitsReport<'_> {
+    fn exit(&self) -> Exit {
+        let failed = self.found.iter().any(|one| one.unclear.is_none() && !one.reason.is_empty());
+        let unclear = self.found.iter().any(|one| one.unclear.is_some());
+        let ends = [failed.then_some(Exit::Error), unclear.then_some(Exit::Inconclusive)].into_iter().flatten();
+        worst(ends.chain([self.ran]))
+    }
+
+    fn blocks(&self, _: Medium) -> Result<Vec<Block>> {
+        let sentence = sentence(self.found, self.promise);
+        Ok(vec![Block::Headline(self.headline.clone()), Block::Table(self.table()), Block::Paragraph(sentence)])
+    }
+
+    fn csv(&self) -> Result<String> {
+        Ok(csv(COLUMNS, self.found, false))
+    }
+
+    fn json(&self, exit: Exit) -> Result<String> {
+        json::object(&self.command, exit, json::JsonTable { rows: self.found })
+    }
+}
+
+impl LimitsReport<'_> {
+    pub fn table(&self) -> Grid {
+        let title = format!("the highest rate that keeps the promise: {}", self.promise);
+        Grid { title, lines: lines(self.found) }
+    }
 }
 
 /// The fastest first; what has no rate says why.
-pub fn lines(found: &[Found]) -> Vec<TableLine> {
+fn lines(found: &[Found]) -> Vec<TableLine> {
     let mut found: Vec<&Found> = found.iter().collect();
     found.sort_by_key(|one| std::cmp::Reverse(one.rate));
     let headings = ["target", "at most", "response there", "closed loop", "steps"];
@@ -67,6 +117,7 @@ pub fn sentence(found: &[Found], promise: &Promise) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::report::render::{OutputForm, printed};
 
     #[test]
     fn the_fastest_comes_first_and_reasons_last() {
@@ -87,7 +138,10 @@ mod tests {
             of("gone", None, None, (None, "closed")),
         ];
         let promise = "p99:1ms".parse().unwrap();
-        let text = table(&found, &promise);
+        let (command, headline) = (Vec::new(), String::new());
+        let report = LimitsReport { command, headline, found: &found, promise: &promise, ran: Exit::Ok };
+        assert_eq!(report.exit(), Exit::Error);
+        let text = printed(&report, Exit::Ok, OutputForm::Text, 100).expect("text");
         let lines: Vec<&str> = text.lines().map(str::trim).collect();
         assert!(lines[0].ends_with("p99 at most 1 ms"), "{text}");
         assert!(lines[2].starts_with("fast") && lines[2].contains("84,000/s (fails at 88,200/s)"), "{text}");

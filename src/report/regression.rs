@@ -92,10 +92,12 @@ fn end_of(change: &CostChange, limit: RegressionLimit) -> ComparisonEnd {
     let share = limit.percent / 100.0;
     match change {
         CostChange::Less(_) => ComparisonEnd::Good,
-        CostChange::More(seen) if seen.near_end() > share.max(seen.noise_floor) => ComparisonEnd::Regressed,
-        CostChange::More(seen) | CostChange::NoDifference(seen) => {
-            let ruled_out = seen.versus.high.is_some_and(|high| high - 1.0 < share);
-            if ruled_out && seen.noise_floor <= share { ComparisonEnd::Good } else { ComparisonEnd::Unclear }
+        CostChange::More(difference) if difference.versus.near_end() > share.max(difference.noise_floor) => {
+            ComparisonEnd::Regressed
+        }
+        CostChange::More(difference) | CostChange::NoDifference(difference) => {
+            let ruled_out = difference.versus.high.is_some_and(|high| high - 1.0 < share);
+            if ruled_out && difference.noise_floor <= share { ComparisonEnd::Good } else { ComparisonEnd::Unclear }
         }
         CostChange::NotComparable { .. } => ComparisonEnd::Unclear,
     }

@@ -42,3 +42,28 @@ pub fn remarks(points: &[Point]) -> Vec<String> {
     }
     remarks
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::grid::grids;
+    use super::super::sweep::tests::point;
+    use super::*;
+
+    #[test]
+    fn the_best_block_is_told_as_such() {
+        let mut best = Point { requests_per_s_highest: 3_000.0, ..point("fast", 5, 2_000.0) };
+        best.tell_best();
+        let points = [best, point("slow", 5, 1_000.0)];
+        assert!(format!("{:?}", grids(&points, false, 100)).contains("3.0 k"));
+        assert!(remarks(&points).iter().any(|remark| remark.contains("best block")));
+    }
+
+    #[test]
+    fn what_was_cut_off_has_no_number() {
+        let cut_off = Some(CutOff { after_s: 300.0, done_share: 0.34 });
+        let points = [Point { cut_off, ..point("slow", 5, 99_000.0) }, point("fast", 5, 2_000.0)];
+        let tables = format!("{:?}", grids(&points, false, 100));
+        assert!(tables.contains("> 300 s") && !tables.contains("99 k"), "{tables}");
+        assert_eq!(remarks(&points), ["slow, set with 5 clients: > 300 s, 34 % done"]);
+    }
+}

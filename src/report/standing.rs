@@ -222,17 +222,12 @@ impl<'a> Standing<'a> {
     /// What one costs of what the other costs, in words: "1.29x [1.23-1.34]"; where the noise allows to tell no more
     /// than the near end, "at least 36x".
     pub fn in_words(&self, one: &str, other: &str) -> Option<String> {
-        let ratio = self.pair(one, other)?.ratio;
-        Some(match self.near_end(one, other) {
-            Some(near_end) => versus::near_end(near_end, ratio.estimate < 1.0),
-            None => versus::versus(ratio.into()),
-        })
+        Some(versus::claimed(self.pair(one, other)?.ratio.into(), self.is_noisy(one, other)))
     }
 
-    /// The end of the ratio's interval that is nearer to 1, where no more is told of it: on a noisy run.
-    pub fn near_end(&self, one: &str, other: &str) -> Option<f64> {
-        let pair = self.pair(one, other)?;
-        pair.ratio.interval.near_end().filter(|_| pair.bar.is_some_and(|bar| bar.is_noisy))
+    /// Whether the noise allows to tell no more of the two than the near end.
+    pub fn is_noisy(&self, one: &str, other: &str) -> bool {
+        self.pair(one, other).and_then(|pair| pair.bar).is_some_and(|bar| bar.is_noisy)
     }
 
     /// The run has an A/A control: differences may be claimed.

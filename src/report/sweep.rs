@@ -183,8 +183,6 @@ pub(super) mod tests {
         };
         best.tell_best();
         assert_eq!((best.requests_per_s, best.requests_per_s_interval), (3_000.0, None));
-        let said = super::super::grid::tables(&[best, point("slow", 5, 1_000.0)], &[], false);
-        assert!(said.contains("3.0 k") && said.contains("best block"), "{said}");
         assert_eq!("best".parse(), Ok(Statistic::Best));
         assert!("mean".parse::<Statistic>().is_err());
     }
@@ -204,9 +202,6 @@ pub(super) mod tests {
         let cut_off = Some(CutOff { after_s: 300.0, done_share: 0.34 });
         let points =
             [Point { cut_off, ..point("slow", 5, 99_000.0) }, point("slow", 1, 1_000.0), point("fast", 5, 2_000.0)];
-        let said = super::super::grid::tables(&points, &[], false);
-        assert!(said.contains("> 300 s") && !said.contains("99 k"), "{said}");
-        assert!(said.contains(" slow, set with 5 clients: > 300 s, 34 % done\n"), "{said}");
         let said = sentence(&points);
         assert!(said.contains("fast 2.0 k with 5 clients, slow 1.0 k with 1 client"), "{said}");
         assert_eq!(sentence(&points[..1]), "No point came to its end within its time-out.");

@@ -4,7 +4,7 @@
 use std::sync::OnceLock;
 
 use super::cells::Row;
-use super::columns::{FieldLine, ROWS, rank, view};
+use super::columns::{Column, FieldLine, ROWS, rank, view};
 use super::costs::BATCH_ENGINES;
 use crate::model::units;
 
@@ -238,6 +238,22 @@ pub fn lines(rows: &[Row], wide: bool, ranks: Ranks) -> Vec<TableLine> {
     lines
 }
 
+/// The lines of a table, the headings first: these columns of each row, or why it has no numbers.
+pub(super) fn of_columns<T>(
+    columns: &'static [Column<T>],
+    names: &[&str],
+    rows: &[T],
+    why_not: impl Fn(&T) -> Option<(String, String)>,
+) -> Vec<TableLine> {
+    let columns = view(columns, names);
+    let headings = columns.iter().map(|column| column.heading.to_string()).collect();
+    let line = |row: &T| match why_not(row) {
+        Some((target, reason)) => TableLine::Reason(target, reason),
+        None => TableLine::Cells(columns.iter().map(|column| column.text(row)).collect()),
+    };
+    std::iter::once(TableLine::Cells(headings)).chain(rows.iter().map(line)).collect()
+}
+
 /// What a store that lets nothing expire was not asked of recorded traffic.
 fn ttls_left_out(row: &Row) -> Option<String> {
     let count = (row.ttls_left_out > 0).then(|| units::thousands(row.ttls_left_out))?;
@@ -275,7 +291,11 @@ pub fn layout(lines: &[TableLine], width: usize) -> String {
         left_out.extend(without(&mut lines, heading).then_some(heading));
     }
     let text = laid_out(&lines, width);
-    if left_out.is_empty() { text } else { format!("{text} no room for: {} (--wide)\n", left_out.join(", ")) }
+    if left_out.is_empty() {
+        return text;
+    }
+    let words = format!("no room for: {} (--wide)", left_out.join(", "));
+    format!("{text} {}\n", wrap(&words, width.saturating_sub(1)).join("\n "))
 }
 
 /// The widest cell of each column; of the first also the names of rows without numbers.
@@ -422,11 +442,17 @@ mod tests {
             " target      seconds  waiting  memory  disk\n a rule\n redis+unix     0.12     97 %   12 MB     -\n";
         assert_eq!(layout(&lines, 45), whole);
         let narrow = " target      seconds  waiting\n a rule\n redis+unix     0.12     97 %\n \
-            no room for: disk, memory (--wide)\n";
+            no room for: disk, memory\n (--wide)\n";
         assert_eq!(layout(&lines, 30), narrow);
+        // The line that names them is no wider than the table.
+        let many = [cells(&["target", "waiting", "memory", "mapped", "disk"]), cells(&["ram", "1", "2", "3", "4"])];
+        assert_eq!(
+            layout(&many, 20),
+            " target    waiting\n ram             1\n no room for: disk,\n mapped, memory\n (--wide)\n"
+        );
         // The column of names has a least width.
         let short = [cells(&["target", "seconds", "disk"]), cells(&["ram", "0.12", "-"])];
-        assert_eq!(layout(&short, 23), " target    seconds\n ram          0.12\n no room for: disk (--wide)\n");
+        assert_eq!(layout(&short, 23), " target    seconds\n ram          0.12\n no room for: disk\n (--wide)\n");
         assert_eq!(layout(&short, 24).lines().next(), Some(" target    seconds  disk"));
     }
 }

@@ -5,12 +5,13 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 
+use super::claim_measure::ClaimMeasure;
 use super::json::ClaimJson;
 use super::levers::failure;
 use super::standing::{self, Counted};
 use super::steps::{StepChart, StepLevel, StepMark, StepPlace};
 use super::table::{TableLine, layout, width, wrap};
-use super::versus::{Versus, in_a_sentence, near_end, too_few, versus};
+use super::versus::{Versus, claimed, in_a_sentence, too_few, versus};
 use super::{aa, costs};
 use crate::model::record::Record;
 use crate::model::units;
@@ -246,8 +247,7 @@ impl VersionStep {
 
     /// "1.12x [1.08-1.16]"; of a noisy run only what is sure: "at least 1.1x".
     fn ratio_in_words(&self) -> String {
-        let near = self.ratio.interval.near_end().filter(|_| self.bar.is_some_and(|bar| bar.is_noisy));
-        near.map_or_else(|| versus(self.versus), |near| near_end(near, self.ratio.estimate < 1.0))
+        claimed(self.versus, self.bar.is_some_and(|bar| bar.is_noisy))
     }
 }
 
@@ -288,7 +288,10 @@ impl VersionsReport {
 
     /// The claims as pages and other programs have them.
     pub fn claims(&self) -> Vec<ClaimJson<'_>> {
-        let measure = if self.cost == VersionCost::Seconds { "seconds" } else { "cpu" };
+        let measure = match self.cost {
+            VersionCost::Seconds => ClaimMeasure::Seconds,
+            VersionCost::CpuSeconds => ClaimMeasure::Cpu,
+        };
         let of = |step: &VersionStep| {
             let [from, to] = [step.from, step.to].map(|place| self.versions[place].target.as_str());
             let (less, more, ratio) = match step.claim? {

@@ -26,6 +26,11 @@ impl Versus {
     pub fn plus_minus(&self) -> f64 {
         self.low.zip(self.high).map_or(0.0, |(low, high)| (high / low).sqrt() - 1.0)
     }
+
+    /// How far the end of the interval that is nearer to 1 is from it, as a share; 0 where it holds 1, or is none.
+    pub fn near_end(&self) -> f64 {
+        self.low.zip(self.high).map_or(0.0, |(low, high)| (low - 1.0).max(1.0 / high - 1.0).max(0.0))
+    }
 }
 
 /// What stands before a ratio of too few blocks for an exact interval, which is rough.
@@ -81,10 +86,14 @@ pub(super) fn at_most(ratio: f64) -> String {
     format!("at most {}x", rounded(ratio, places_of_two(ratio).max(2), f64::ceil))
 }
 
-/// What is sure of a ratio whose interval has this near end, a share: "at least 1.2x", or "at most 0.83x" where it is
-/// below 1.
-pub(super) fn near_end(near_end: f64, is_below_1: bool) -> String {
-    if is_below_1 { at_most(1.0 / (1.0 + near_end)) } else { at_least(1.0 + near_end) }
+/// What is claimed of a ratio: of a noisy run only the end of its interval that is nearer to 1, "at least 1.2x" or "at
+/// most 0.83x".
+pub(super) fn claimed(ratio: Versus, is_noisy: bool) -> String {
+    match ratio.low.zip(ratio.high).filter(|_| is_noisy) {
+        Some((low, _)) if low > 1.0 => at_least(low),
+        Some((_, high)) if high < 1.0 => at_most(high),
+        _ => versus(ratio),
+    }
 }
 
 fn rounded(ratio: f64, places: usize, round: fn(f64) -> f64) -> String {
@@ -153,6 +162,9 @@ mod tests {
         assert_eq!(at_least(1.19), "at least 1.1x");
         assert_eq!(at_most(0.9996), "at most 0.9996x");
         assert_eq!(at_most(0.0341), "at most 0.035x");
-        assert_eq!((near_end(0.25, true), near_end(0.25, false)), ("at most 0.80x".into(), "at least 1.2x".into()));
+        let noisy =
+            |low, high| claimed(Versus { ratio: 1.0, low: Some(low), high: Some(high), preliminary: false }, true);
+        assert_eq!([noisy(0.6, 0.8), noisy(1.25, 1.5)], ["at most 0.80x", "at least 1.2x"]);
+        assert!(noisy(0.9, 1.1).starts_with("1.0x ["), "{}", noisy(0.9, 1.1));
     }
 }

@@ -30,6 +30,7 @@ mod exit_codes;
 mod failover;
 mod faults;
 mod forms;
+mod found;
 mod gone;
 mod grown;
 mod growth;

@@ -176,7 +176,7 @@ fn a_page_that_is_none_of_kvfairs_is_refused() {
         (with(&|manifest| manifest["method"] = 1.into()), "it was measured by method 1"),
         (with(&|manifest| manifest["claims"] = json!([])), "it claims nothing"),
         (with(&|manifest| manifest["claims"][0]["less"] = "evil".into()), "and no target evil"),
-        (with(&|manifest| manifest["claims"][0]["measure"] = "evil".into()), "which is no claim"),
+        (with(&|manifest| manifest["claims"][0]["measure"] = "evil".into()), "unknown variant `evil`"),
         (with(&|manifest| manifest["claims"][0]["ratio"] = (-1).into()), "without a ratio"),
         (with(&|manifest| manifest["data"]["sha256"] = "evil".into()), "no SHA-256 of the data"),
         (with(&|manifest| manifest["seeds"] = Value::Null), "its manifest cannot be read"),

@@ -16,6 +16,7 @@ use crate::model::fans::Encoding;
 use crate::model::load::{Arrivals, Keys, Only};
 use crate::model::trial::{Configuration, Durability, LookupSettings, NgramSettings, NgramUnit, Split, Verify, Via};
 use crate::report::point::Statistic;
+use crate::report::render::OutputForm;
 use crate::report::warn;
 
 #[derive(Debug, Args)]
@@ -315,9 +316,9 @@ pub struct Size {
     pub seed: Option<u64>,
 }
 
-/// How results are shown: as text unless another form is asked for.
+/// The forms of what a command shows: text unless another one is asked for.
 #[derive(Clone, Debug, Default, Args)]
-pub struct Look {
+pub struct Forms {
     /// Print one JSON object (run, claims, rows, ...)
     #[arg(long, group = "form")]
     pub json: bool,
@@ -335,6 +336,25 @@ pub struct Look {
     /// settings and versions. It tells no password, home directory or name of a host.
     #[arg(long, value_name = "FILE")]
     pub html: Option<PathBuf>,
+}
+
+impl Forms {
+    /// The form that is printed.
+    pub fn form(&self) -> OutputForm {
+        match self {
+            Forms { json: true, .. } => OutputForm::Json,
+            Forms { csv: true, .. } => OutputForm::Csv,
+            Forms { markdown: true, .. } => OutputForm::Markdown,
+            _ => OutputForm::Text,
+        }
+    }
+}
+
+/// How results are shown.
+#[derive(Clone, Debug, Default, Args)]
+pub struct Look {
+    #[command(flatten)]
+    pub forms: Forms,
     /// All columns, however wide, and all warnings
     #[arg(long)]
     pub wide: bool,

@@ -15,7 +15,7 @@ mod versions;
 
 /// A job is known by its name, unless a file has that name.
 pub fn history(args: History) -> Result<Exit> {
-    paged::is_to_be_new(&args.how.look)?;
+    paged::is_to_be_new(args.how.look.forms.html.as_deref())?;
     args.svg.as_deref().map_or(Ok(()), save::is_to_be_new)?;
     match args.what.split_first() {
         Some((job, targets)) if jobs::find(job).is_some() && !Path::new(job).exists() => {

@@ -4,18 +4,21 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Result, anyhow, bail};
 
-use super::super::args::{History, Look};
-use super::super::shown::read;
-use super::super::{Exit, Usage, complain, paged, print, typed};
+use super::super::args::History;
+use super::super::shown::{print_shown, read};
+use super::super::{Exit, Usage, complain, paged, typed};
 use super::decide;
 use crate::harness::load::{OtherMethod, Parts};
 use crate::harness::save;
 use crate::report::history::{self, HistoryReport, HistoryRun, OtherMethodRun};
+use crate::report::json;
 use crate::report::page::{self, Mask, RawResults};
-use crate::report::{export, json};
+use crate::report::render::csv::csv;
+use crate::report::render::{Block, Medium, Shown, printed};
+use crate::report::table::width;
 
 /// What may be typed beside files. The other options are of runs.
-const OWN: [&str; 6] = ["--measure", "--svg", "--html", "--json", "--markdown", "--color"];
+const OWN: [&str; 7] = ["--measure", "--svg", "--html", "--json", "--csv", "--markdown", "--color"];
 
 pub fn over_time(args: &History) -> Result<Exit> {
     refuse_options_of_runs()?;
@@ -27,13 +30,14 @@ pub fn over_time(args: &History) -> Result<Exit> {
     let mut report = history::history(&runs, args.measure, &decide::command);
     other_methods.sort();
     report.other_methods = other_methods;
-    print(&told(&report, &args.how.look)?)?;
+    let form = args.how.look.forms.form();
+    print_shown(&printed(&OverTime(&report), Exit::Ok, form, width())?, form)?;
     if let Some(file) = &args.svg {
         let svg = page::history_svg(&report).ok_or_else(|| anyhow!("no run has a number that could be drawn"))?;
         save::write_new(&[(file.clone(), svg)])?;
         complain(&format!("chart: {}", file.display()));
     }
-    if let Some(file) = &args.how.look.html {
+    if let Some(file) = &args.how.look.forms.html {
         let raw: Result<Vec<Option<RawResults>>> = runs.iter().map(|run| paged::raw(Path::new(&run.path))).collect();
         let raw: Vec<RawResults> = raw?.into_iter().flatten().collect();
         let records = runs.iter().flat_map(|run| run.records.iter().cloned()).collect::<Vec<_>>();
@@ -101,17 +105,30 @@ fn runs(files: &[PathBuf], are_named: bool) -> Result<Found> {
     Ok(Found { runs, passed, other_methods })
 }
 
-fn told(report: &HistoryReport, look: &Look) -> Result<String> {
-    Ok(match look {
-        Look { json: true, .. } => json::object(&typed(), Exit::Ok, report)?,
-        Look { markdown: true, .. } => {
-            let grids = history::tables(report).into_iter();
-            let tables =
-                grids.map(|grid| format!("{}\n\n{}", export::escaped(&grid.title), export::markdown(&grid.lines)));
-            let notes: Vec<String> = history::notes(report).iter().map(|note| note.words().to_string()).collect();
-            let parts: Vec<String> = tables.chain([export::listed(&notes)]).collect();
-            export::page(&history::heading(report), &parts)
+struct OverTime<'a>(&'a HistoryReport);
+
+impl Shown for OverTime<'_> {
+    fn exit(&self) -> Exit {
+        Exit::Ok
+    }
+
+    /// A terminal has the changes first, with the commands that decide.
+    fn blocks(&self, medium: Medium) -> Result<Vec<Block>> {
+        let OverTime(report) = self;
+        if medium == Medium::Terminal {
+            return Ok(vec![Block::Aside(history::text(report))]);
         }
-        _ => history::text(report),
-    })
+        let notes = history::notes(report).iter().map(|note| note.words().to_string()).collect();
+        let headline = std::iter::once(Block::Headline(history::heading(report)));
+        let tables = history::tables(report).into_iter().map(Block::Table);
+        Ok(headline.chain(tables).chain([Block::List(notes)]).collect())
+    }
+
+    fn csv(&self) -> Result<String> {
+        Ok(csv(history::COLUMNS, &history::dots(self.0), false))
+    }
+
+    fn json(&self, exit: Exit) -> Result<String> {
+        json::object(&typed(), exit, self.0)
+    }
 }

@@ -100,7 +100,7 @@ fn finish(ran: Ran, look: &Look, svg: Option<&Path>) -> Result<Exit> {
     if records.is_empty() {
         return or_lost(ran.ended, ran.lost);
     }
-    print_shown(&shown(records, look)?.0, look)?;
+    print_shown(&shown(records, look)?.0, look.forms.form())?;
     let results = ran.lost.is_none().then_some(ran.path.as_path());
     let paged = paged::write(records, look, results);
     let drawn = svg.map_or(Ok(()), |file| draw(records, file));

@@ -75,7 +75,7 @@ pub fn advise(args: Levers) -> Result<Exit> {
 
 fn answered(args: Levers, question: Question) -> Result<Exit> {
     let (names, look) = (args.levers.clone(), args.how.look());
-    paged::is_to_be_new(&look)?;
+    paged::is_to_be_new(look.forms.html.as_deref())?;
     let run = run_args(args)?;
     let kind = run.job.as_deref().map(find_job).transpose()?;
     let plan = plan_of(&run)?;

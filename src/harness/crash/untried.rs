@@ -1,5 +1,7 @@
 //! Why a store could not be tried, or a step of trying it did not come to its end.
 
+use crate::model::crash::NotTried;
+
 /// Why there is nothing to say of a store.
 #[derive(Debug)]
 pub enum Untried {
@@ -13,6 +15,12 @@ pub enum Untried {
     /// It could not be tried for another reason.
     Failed(String),
     Interrupted,
+}
+
+impl From<Untried> for NotTried {
+    fn from(untried: Untried) -> NotTried {
+        NotTried { is_missing: matches!(untried, Untried::Missing { .. }), reason: untried.to_string() }
+    }
 }
 
 /// Why a step did not come to its end.

@@ -5,7 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
+use super::NotTried;
 use super::ledger::{FoundValue, SLOTS, slot};
+use crate::model::trial::Durability;
 
 /// What one client wrote to one primary. It numbers its writes from 1 and has one under way at a time.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -95,6 +97,7 @@ impl Losses {
 
 /// One kill of a primary.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct FailoverKill {
     /// From the first acknowledged write to the kill.
@@ -128,6 +131,7 @@ pub struct FailoverKill {
 
 /// A replica that was told to follow the new primary.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Follower {
     pub name: String,
@@ -145,17 +149,24 @@ impl FailoverKill {
     }
 }
 
-/// All kills of one target.
+/// All kills of one target: a line of a results file.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Failovers {
+    /// How often the primary was to be killed, at moments by this seed, while so many clients wrote.
+    pub kills_asked: u32,
+    pub seed: u64,
+    pub clients: u32,
+    pub level: Durability,
+    pub target: String,
     /// As the store itself says.
     pub version: String,
     /// So many replicas must have a write before it is acknowledged; 0 where none must.
     pub wait: u32,
     pub kills: Vec<FailoverKill>,
     /// Why there are no more kills.
-    pub reason: Option<String>,
+    pub untried: Option<NotTried>,
 }
 
 impl Failovers {

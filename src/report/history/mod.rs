@@ -13,12 +13,14 @@ use crate::model::record::Record;
 use crate::stats::change::{self, Change, RunSeries};
 use crate::stats::sample::Sample;
 
+mod dots;
 mod draw;
 mod one_run;
 #[cfg(test)]
 mod tests;
 mod text;
 
+pub use dots::{COLUMNS, dots};
 pub use draw::charts;
 pub use one_run::no_run;
 use one_run::{RunFacts, baseline, cost_of, dot, numbers};

@@ -6,7 +6,7 @@ use crate::model::shell;
 use crate::model::units;
 use crate::report::table::{TableLine, layout, width, wrap};
 use crate::report::typed;
-use crate::report::versus::{at_least, too_few, versus};
+use crate::report::versus::{claimed, too_few, versus};
 use crate::stats::levers::{Confirmed, Gain, LeverEffect};
 
 /// A table of levers is no wider.
@@ -184,18 +184,24 @@ fn gained(gain: &Gain, cost: LeverCost) -> String {
 /// "1.9x [1.8-2.0]", "at least 36x", "no effect seen (< 5 %)".
 pub fn cell(gain: Option<&Gain>) -> String {
     let Some(gain) = gain else { return "not measured".to_string() };
-    match (gain.effect, gain.bar, gain.ratio.interval.near_end()) {
-        (None, ..) if gain.p.is_none() => format!("{} (too few blocks to tell)", versus(gain.ratio.into())),
-        (None, ..) => none_seen(gain),
-        (Some(_), Some(bar), Some(near)) if bar.is_noisy && gain.helps() => at_least(1.0 + near),
-        (Some(_), ..) => versus(gain.ratio.into()),
+    match gain.effect {
+        None if gain.p.is_none() => format!("{} (too few blocks to tell)", versus(gain.ratio.into())),
+        None => none_seen(gain),
+        Some(_) => claimed(gain.ratio.into(), is_noisy(gain)),
     }
+}
+
+fn is_noisy(gain: &Gain) -> bool {
+    gain.bar.is_some_and(|bar| bar.is_noisy)
 }
 
 /// What was measured, where the claim is another one: "5.6x [5.1-6.1]" beside "at least 5.1x".
 pub fn measured(gain: &Gain) -> Option<String> {
-    let seen = versus(gain.ratio.into());
-    (!cell(Some(gain)).starts_with(&seen)).then_some(seen)
+    let is_other = match gain.effect {
+        Some(_) => is_noisy(gain),
+        None => gain.p.is_some() && gain.unseen().is_some(),
+    };
+    is_other.then(|| versus(gain.ratio.into()))
 }
 
 fn none_seen(gain: &Gain) -> String {

@@ -7,14 +7,14 @@ use maud::{PreEscaped, html};
 use super::strip::{self, one_line};
 use super::{PageInput, details, evidence, manifest, style, tables};
 use crate::report::chart::figures;
-use crate::report::growth::{self, Grown};
-use crate::report::growth_chart;
+use crate::report::growth::Grown;
+use crate::report::{growth_chart, growth_shown};
 
 /// The whole page. `grown` is of the records of the input's part. The same input gives the same bytes.
 pub fn growth_page(input: &PageInput<'_>, grown: &[Grown]) -> Result<String> {
     let records = input.largest().report.records;
     let (heading, unclear) = said(grown);
-    let headline = one_line(&growth::headline(records));
+    let headline = one_line(&growth_shown::headline(records));
     let chart = growth_chart::chart(grown, records);
     let body = html! {
         h1 { (heading) }
@@ -42,7 +42,7 @@ pub fn growth_page(input: &PageInput<'_>, grown: &[Grown]) -> Result<String> {
 
 /// The heading, and what stands below it: what is unclear, unless that is all.
 fn said(grown: &[Grown]) -> (String, Vec<String>) {
-    let all = growth::sentences(grown);
+    let all = growth_shown::sentences(grown);
     let clear: Vec<String> = all.iter().flat_map(|said| said.clear.clone()).collect();
     let unclear: Vec<String> = all.into_iter().flat_map(|said| said.unclear).collect();
     match (clear.is_empty(), unclear.is_empty()) {

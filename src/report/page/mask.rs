@@ -21,14 +21,23 @@ pub struct Mask {
 
 impl Mask {
     pub fn of(records: &[Record]) -> Mask {
-        let mut hosts: Vec<String> = Vec::new();
-        for record in records {
+        Mask::of_hosts(records.iter().flat_map(|record| {
             let texts = record.run.command.iter().chain([&record.target.label]);
             let of_agents = record.agents.iter().map(|agent| agent.host.clone()).filter(|host| host != "localhost");
-            for host in texts.flat_map(|text| hosts_in(text)).chain(of_agents) {
-                if !hosts.contains(&host) {
-                    hosts.push(host);
-                }
+            texts.flat_map(|text| hosts_in(text)).chain(of_agents)
+        }))
+    }
+
+    /// Of what was typed.
+    pub fn of_command(command: &[String]) -> Mask {
+        Mask::of_hosts(command.iter().flat_map(|word| hosts_in(word)))
+    }
+
+    fn of_hosts(all: impl Iterator<Item = String>) -> Mask {
+        let mut hosts: Vec<String> = Vec::new();
+        for host in all {
+            if !hosts.contains(&host) {
+                hosts.push(host);
             }
         }
         Mask { hosts }

@@ -19,6 +19,7 @@ use super::{by_second, claims, notes, percentiles, servers, sweep_chart, words};
 use crate::model::logins;
 
 mod bases;
+mod blocks;
 mod details;
 mod evidence;
 mod facts;
@@ -43,6 +44,7 @@ mod tables;
 mod terms;
 mod waterfall;
 
+pub use blocks::page_of_blocks;
 pub use facts::{PageFacts, facts};
 pub use growth::growth_page;
 pub use history::{history_page, history_svg};

@@ -347,8 +347,8 @@ fn claiming<'a, 's>(standing: Option<&'a Standing<'s>>, row: &Row, best: &Row) -
 /// The median, behind the ratio at which the dot stands where the claim is "at least": "median 9.0x, 0.89 s".
 fn with_dot(standing: Option<&Standing<'_>>, row: &Row, best: &Row, seen: Versus, median: Option<String>) -> String {
     let at_dot = Versus { low: None, high: None, ..seen };
-    let near_end = claiming(standing, row, best).and_then(|standing| standing.near_end(&row.target, &best.target));
-    let dot = near_end.is_some().then(|| format!("median {}", versus(at_dot)));
+    let is_noisy = claiming(standing, row, best).is_some_and(|standing| standing.is_noisy(&row.target, &best.target));
+    let dot = is_noisy.then(|| format!("median {}", versus(at_dot)));
     [dot, median].into_iter().flatten().collect::<Vec<_>>().join(", ")
 }
 

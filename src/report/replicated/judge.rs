@@ -8,11 +8,9 @@ use super::{PageClaim, PageRun, PageTarget, machines};
 use crate::model::network;
 use crate::model::trial::Transport;
 use crate::model::units;
+use crate::report::claim_measure::ClaimMeasure;
 use crate::report::claims::over;
-use crate::report::versus::{Versus, at_least, in_a_sentence, versus};
-
-/// What claims are about: `PageClaim::measure`.
-pub const MEASURES: [&str; 3] = ["seconds", "cpu", "response_p99"];
+use crate::report::versus::{Versus, claimed, in_a_sentence};
 
 /// What another run says to a claim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -106,7 +104,7 @@ pub fn judge(claim: &PageClaim, run: &PageRun) -> JudgedClaim {
 /// What a claim is about, besides its two targets.
 fn about(claim: &PageClaim) -> impl Ord + '_ {
     let part = (&claim.part, &claim.swept, claim.step);
-    (&claim.measure, claim.units, claim.order, claim.rtt_us, part)
+    (claim.measure, claim.units, claim.order, claim.rtt_us, part)
 }
 
 fn why_not(claim: &PageClaim, run: &PageRun) -> String {
@@ -128,10 +126,7 @@ fn why_not(claim: &PageClaim, run: &PageRun) -> String {
 /// "1.29x [1.23-1.34]"; of a noisy run the near end alone.
 pub fn ratio(claim: &PageClaim) -> String {
     let PageClaim { ratio, low, high, preliminary, .. } = *claim;
-    match low.filter(|_| claim.noisy) {
-        Some(near_end) => at_least(near_end),
-        None => versus(Versus { ratio, low, high, preliminary }),
-    }
+    claimed(Versus { ratio, low, high, preliminary }, claim.noisy)
 }
 
 /// "redis over a Unix socket is faster than over TCP".
@@ -140,12 +135,7 @@ pub fn in_words(claim: &PageClaim, targets: &[PageTarget]) -> String {
         Some((less, more)) => (format!("{} {}", less.store, over(less.transport)), over(more.transport).to_string()),
         None => (claim.less.clone(), claim.more.clone()),
     };
-    let verb = match claim.measure.as_str() {
-        "cpu" => "uses less CPU than",
-        "response_p99" => "answers sooner (p99) than",
-        _ => "is faster than",
-    };
-    format!("{less} {verb} {more}{}", where_of(claim))
+    format!("{less} {} {more}{}", claim.measure.costs_less(), where_of(claim))
 }
 
 /// The targets of a claim about the same store by two transports; nothing of other claims.
@@ -179,10 +169,7 @@ fn where_of(claim: &PageClaim) -> String {
 
 /// "redis takes 1.18 times as long [1.14-1.27] as redis+unix".
 pub fn evidence(claim: &PageClaim) -> String {
-    let (verb, as_what) = match claim.measure.as_str() {
-        "cpu" => ("uses", "as much CPU"),
-        _ => ("takes", "as long"),
-    };
+    let (verb, as_what) = claim.measure.costs_as_much();
     let told = in_a_sentence(&ratio(claim), as_what);
     format!("{} {verb} {told}, beside {}", claim.more, claim.less)
 }
@@ -254,7 +241,7 @@ impl ClaimAcross<'_> {
 pub fn sentence(rows: &[ClaimAcross<'_>], runs: &[&PageRun]) -> String {
     const TOLD: usize = 2;
     let mut first: Vec<&ClaimAcross<'_>> = rows.iter().collect();
-    let is_of_time = |row: &ClaimAcross<'_>| row.claim.is_none_or(|claim| claim.measure != "cpu");
+    let is_of_time = |row: &ClaimAcross<'_>| row.claim.is_none_or(|claim| claim.measure != ClaimMeasure::Cpu);
     first.sort_by_key(|row| {
         let is_of_first = row.by_run.first().is_some_and(|one| one.judgement != Judgement::Untold);
         (row.count(Judgement::Contradicted) == 0, !is_of_first, !is_of_time(row), !row.by_transport)

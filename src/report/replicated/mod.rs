@@ -6,6 +6,7 @@ use std::collections::BTreeSet;
 use serde::{Deserialize, Serialize};
 
 use self::findings::PageFinding;
+use super::claim_measure::ClaimMeasure;
 use super::json::ClaimJson;
 use crate::model::load::Load;
 use crate::model::record::Machine;
@@ -123,7 +124,7 @@ pub struct PageTarget {
 /// As `--json` prints it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PageClaim {
-    pub measure: String,
+    pub measure: ClaimMeasure,
     pub units: Option<u64>,
     pub order: Option<u64>,
     pub rtt_us: Option<u64>,
@@ -143,7 +144,7 @@ pub struct PageClaim {
 impl From<&ClaimJson<'_>> for PageClaim {
     fn from(claim: &ClaimJson<'_>) -> PageClaim {
         PageClaim {
-            measure: claim.measure.to_string(),
+            measure: claim.measure,
             units: claim.units,
             order: claim.order,
             rtt_us: claim.rtt_us,
@@ -314,8 +315,8 @@ fn checked(run: &PageRun) -> Result<(), String> {
         if let Some(unknown) = [&claim.less, &claim.more].into_iter().find(|name| !names.contains(name.as_str())) {
             return Err(format!("its manifest has a {about}, and no target {unknown}"));
         }
-        if claim.less == claim.more || !judge::MEASURES.contains(&claim.measure.as_str()) {
-            return Err(format!("its manifest has a {about} by {:?}, which is no claim", claim.measure));
+        if claim.less == claim.more {
+            return Err(format!("its manifest has a {about}, which is no claim"));
         }
         if claim.ratio <= 0.0
             || ![Some(claim.ratio), claim.low, claim.high, claim.noise_floor].map(is_number)[..].iter().all(|is| *is)

@@ -142,7 +142,9 @@ fn each_step_of_the_heading_is_a_claim() {
     let claims = report.claims();
     let pairs: Vec<(&str, &str)> = claims.iter().map(|claim| (claim.less, claim.more)).collect();
     assert_eq!(pairs, [("b", "c"), ("d", "c")]);
-    assert!(claims.iter().all(|claim| claim.measure == "seconds" && claim.versus.ratio > 1.1 && !claim.noisy));
+    assert!(
+        claims.iter().all(|claim| claim.measure == ClaimMeasure::Seconds && claim.versus.ratio > 1.1 && !claim.noisy)
+    );
 }
 
 /// The third version may cost as much as the first one.

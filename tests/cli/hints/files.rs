@@ -185,11 +185,6 @@ hint: `kvfair run getset --clients 1,5,20,50` makes a sweep, and `--rate 1k,2k,5
 mended: kvfair run getset ram --clients 1,5,20,50 --list
 mended: kvfair run getset ram --rate 1k,2k,5k --list
 
-refused: kvfair compare one.jsonl other.jsonl --html compared.html
-hint: `kvfair show` writes the page of each, and `compare --base --head` that of both in one run
-mended: kvfair show one.jsonl --html first.html
-begun: kvfair compare --base redis --head redis+unix --html compared.html --profiles 20
-
 refused: kvfair compare one.jsonl other.jsonl --budget 5m
 hint: leave it out; two targets in one run are `kvfair compare JOB --base TARGET --head TARGET`
 mended: kvfair compare one.jsonl other.jsonl
@@ -205,7 +200,7 @@ hint: `kvfair show` prints them; compare two runs of one job
 mended: kvfair show growth.jsonl || test $? = 6
 mended: kvfair compare one.jsonl other.jsonl
 
-refused: kvfair show growth.jsonl --csv
+refused: kvfair show growth.jsonl --all
 hint: --json has all numbers, --markdown the table
 mended: kvfair show growth.jsonl --json || test $? = 6
 mended: kvfair show growth.jsonl --markdown || test $? = 6

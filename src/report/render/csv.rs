@@ -1,10 +1,9 @@
-//! Tables for other programs: CSV for spreadsheets, GitHub's Markdown for issues.
+//! Rows as CSV for spreadsheets, and as the objects of JSON.
 
 use serde::ser::{Serialize, Serializer};
 use serde_json::Value;
 
-use super::columns::Column;
-use super::table::TableLine;
+use crate::report::columns::Column;
 
 /// One line as a JSON object, its fields in the order of the columns.
 pub struct Object<'a, T> {
@@ -52,62 +51,10 @@ fn cell(value: &Value) -> String {
     if text.starts_with(OF_FORMULAS) { format!("'{text}") } else { text }
 }
 
-/// A table, the headings first, names to the left and numbers to the right; below it what has no numbers, with the
-/// reasons: GitHub's tables have no lines across.
-pub fn markdown(lines: &[TableLine]) -> String {
-    let mut text = String::new();
-    let mut reasons = String::new();
-    let columns =
-        lines.iter().map(|line| if let TableLine::Cells(cells) = line { cells.len() } else { 0 }).max().unwrap_or(0);
-    for (index, line) in lines.iter().enumerate() {
-        match line {
-            TableLine::Cells(cells) => text.push_str(&row(cells.iter().map(|cell| escaped(cell)))),
-            TableLine::Words(words) => {
-                let rest = std::iter::repeat_n(String::new(), columns.saturating_sub(1));
-                text.push_str(&row(std::iter::once(format!("*{}*", escaped(words))).chain(rest)));
-            }
-            TableLine::Reason(target, reason) => {
-                reasons.push_str(&format!("- **{}**: {}\n", escaped(target), escaped(reason)));
-            }
-        }
-        if index == 0 && columns > 0 {
-            text.push_str(&row((0..columns).map(|column| if column == 0 { ":--" } else { "--:" }.to_string())));
-        }
-    }
-    match (text.is_empty(), reasons.is_empty()) {
-        (false, false) => format!("{text}\n{reasons}"),
-        _ => text + &reasons,
-    }
-}
-
-fn row(cells: impl Iterator<Item = String>) -> String {
-    format!("|{}\n", cells.map(|cell| format!(" {cell} |")).collect::<String>())
-}
-
-/// Names are whatever users gave: nothing in them is a mark of Markdown or HTML, and all is one line.
-pub fn escaped(text: &str) -> String {
-    let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    let marks = ['\\', '|', '*', '_', '`', '<', '~', '['];
-    words.chars().flat_map(|letter| marks.contains(&letter).then_some('\\').into_iter().chain([letter])).collect()
-}
-
-/// Lines as a list of Markdown.
-pub fn listed(lines: &[String]) -> String {
-    lines.iter().map(|line| format!("- {}\n", escaped(line))).collect()
-}
-
-/// Paragraphs of Markdown.
-pub fn page(headline: &str, parts: &[String]) -> String {
-    let headline = escaped(headline);
-    let parts = std::iter::once(headline.as_str()).chain(parts.iter().map(|part| part.trim_end()));
-    let parts: Vec<&str> = parts.filter(|part| !part.is_empty()).collect();
-    format!("{}\n", parts.join("\n\n"))
-}
-
 #[cfg(test)]
 mod tests {
-    use super::super::columns::{composed, exported};
     use super::*;
+    use crate::report::columns::{composed, exported, exported_wide};
 
     #[test]
     fn cells_are_quoted_where_they_must_be() {
@@ -126,8 +73,7 @@ mod tests {
 
     #[test]
     fn wide_columns_stand_in_csv_only_where_all_are_asked_for() {
-        const COLUMNS: &[Column<u64>] =
-            &[exported("a", |of| (*of).into()), super::super::columns::exported_wide("b", |of| (*of).into())];
+        const COLUMNS: &[Column<u64>] = &[exported("a", |of| (*of).into()), exported_wide("b", |of| (*of).into())];
         assert_eq!(csv(COLUMNS, &[1], false), "a\n1\n");
         assert_eq!(csv(COLUMNS, &[1], true), "a,b\n1,1\n");
     }
@@ -138,21 +84,5 @@ mod tests {
         let cells = ["", "=1+1", "+1", "@SUM(A1)", "\t=1", "=a,b", "-1", "a=1"];
         let text = csv(COLUMNS, &cells, false);
         assert_eq!(text, "a\n\"\"\n'=1+1\n'+1\n'@SUM(A1)\n'\t=1\n\"'=a,b\"\n-1\na=1\n");
-    }
-
-    #[test]
-    fn markdown_is_a_table_and_reasons_below_it() {
-        let cells = |cells: &[&str]| TableLine::Cells(cells.iter().map(|cell| cell.to_string()).collect());
-        let lines = [
-            cells(&["target", "seconds"]),
-            cells(&["a|b_c", "~1.02x [0.98-1.06]"]),
-            TableLine::Words("controls: all".to_string()),
-            TableLine::Reason("<script>".to_string(), "two\nlines".to_string()),
-            cells(&["null", "1"]),
-        ];
-        let expected = "| target | seconds |\n| :-- | --: |\n| a\\|b\\_c | \\~1.02x \\[0.98-1.06] |\n\
-            | *controls: all* |  |\n| null | 1 |\n\n- **\\<script>**: two lines\n";
-        assert_eq!(markdown(&lines), expected);
-        assert_eq!(markdown(&lines[3..4]), "- **\\<script>**: two lines\n");
     }
 }

@@ -1,0 +1,42 @@
+//! Blocks as a page: that of a command whose results are no run.
+
+use anyhow::Result;
+use maud::{Markup, html};
+
+use super::Mask;
+use super::style::document;
+use super::tables::table;
+use crate::report::render::{Block, Medium, Shown};
+
+/// The page of a command. `command` is its name; `mask` takes out what must not be told.
+pub fn page_of_blocks(shown: &dyn Shown, command: &str, mask: &Mask) -> Result<String> {
+    let blocks = shown.blocks(Medium::Page)?;
+    let heading = blocks.iter().find_map(|block| match block {
+        Block::Headline(text) => Some(text.replace('\n', " ")),
+        _ => None,
+    });
+    let title = format!("kvfair {command}");
+    let body = html! {
+        h1 { (heading.as_deref().unwrap_or(&title)) }
+        @for block in &blocks { (written(block)) }
+    };
+    Ok(document(&mask.applied(&title), &mask.applied(&body.into_string())))
+}
+
+fn written(block: &Block) -> Markup {
+    match block {
+        // It is the page's heading.
+        Block::Headline(_) | Block::Aside(_) => html! {},
+        Block::Table(grid) | Block::WideTable(grid) if grid.lines.is_empty() => html! {},
+        Block::Table(grid) | Block::WideTable(grid) => {
+            let caption = if grid.title.is_empty() { "Targets" } else { &grid.title };
+            table(caption, &grid.lines)
+        }
+        Block::Paragraph(text) => html! { p { (text) } },
+        Block::List(items) | Block::Remarks(items) => html! { ul { @for item in items { li { (item) } } } },
+        Block::Subject(subject, details) => html! {
+            h2 { (subject) }
+            @if !details.is_empty() { ul { @for detail in details { li { (detail) } } } }
+        },
+    }
+}

@@ -1,0 +1,76 @@
+//! What commands show, in every form. A command makes blocks of its report; the files below write them as text and
+//! Markdown, `page` as HTML, and know nothing of what they say. CSV and JSON are for programs: they have all numbers.
+
+use anyhow::Result;
+
+use super::exit::Exit;
+use super::grid::Grid;
+
+pub mod csv;
+pub mod markdown;
+mod text;
+
+/// A part of what is shown, in the order of reading.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Block {
+    /// What was done. It comes first, and its lines are as wide as text is.
+    Headline(String),
+    Table(Grid),
+    /// A table that is never made to fit.
+    WideTable(Grid),
+    /// Sentences that belong together.
+    Paragraph(String),
+    /// Things to know, one by one.
+    List(Vec<String>),
+    /// The same of the table above.
+    Remarks(Vec<String>),
+    /// A subject, and what there is to know of it.
+    Subject(String, Vec<String>),
+    /// Lines that only a terminal shows, as they are.
+    Aside(String),
+}
+
+/// Where blocks are read: on a terminal, which is narrow, or on a page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Medium {
+    Terminal,
+    Page,
+}
+
+/// A form that is printed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum OutputForm {
+    #[default]
+    Text,
+    Markdown,
+    Csv,
+    Json,
+}
+
+/// What a command shows of its report.
+pub trait Shown {
+    /// How a command ends that did no more than find this.
+    fn exit(&self) -> Exit;
+
+    fn blocks(&self, medium: Medium) -> Result<Vec<Block>>;
+
+    /// A line of names, and a line for each row.
+    fn csv(&self) -> Result<String>;
+
+    /// One object by schema/output.schema.json. `exit` is how the command ends.
+    fn json(&self, exit: Exit) -> Result<String>;
+
+    fn markdown(&self) -> Result<String> {
+        Ok(markdown::written(&self.blocks(Medium::Page)?))
+    }
+}
+
+/// What is printed, with a line's end. `width` is that of text and of tables that fit.
+pub fn printed(shown: &dyn Shown, exit: Exit, form: OutputForm, width: usize) -> Result<String> {
+    match form {
+        OutputForm::Text => Ok(text::written(&shown.blocks(Medium::Terminal)?, width)),
+        OutputForm::Markdown => shown.markdown(),
+        OutputForm::Csv => shown.csv(),
+        OutputForm::Json => shown.json(exit),
+    }
+}
