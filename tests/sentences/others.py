@@ -5,7 +5,7 @@ import re
 from intervals import Standing, median
 from records import Run, Trial
 from tables import at_round_trip, to_the_best_at
-from written import NUMBER, RATIO, agrees, at_most, interval, is_floor, number
+from written import NUMBER, RATIO, agrees, at_most, interval, is_ceiling, is_floor, number
 
 NAME = r"\S+(?: (?:batch|native|cas|[\d.]+))?"
 
@@ -179,7 +179,7 @@ class Levers:
 
 
 def gain_faults(standing, before, after, text):
-    """Complaints of "at least 7.8x", "0.88x [0.85-0.91]", "no effect seen (< 15 %)"."""
+    """Complaints of "at least 7.8x", "at most 0.91x", "0.88x [0.85-0.91]", "no effect seen (< 15 %)"."""
     if standing is None or (before, after) not in standing.ratios:
         return [] if text == "not measured" else [f"{text}: it was not measured"]
     ratio, bar = standing.ratios[before, after], standing.bars[before, after]
@@ -190,11 +190,13 @@ def gain_faults(standing, before, after, text):
         return (["an effect is claimed"] if helps or hurts else []) + at_most("an effect below", none[1] + " %", far)
     if not helps and not hurts:
         return [f"{text}: no effect is claimed by the records"]
-    if text.startswith("at least "):
-        faults = [] if helps and bar.is_noisy else ["not a gain of a noisy run"]
-        return faults + ([] if is_floor(text[9:-1], ratio.low) else [f"{text}: the near end is {ratio.low:.4g}"])
+    near = re.fullmatch(rf"at (least|most) ({NUMBER})x", text)
+    if near:
+        faults = [] if bar.is_noisy and helps == (near[1] == "least") else ["no near end of a noisy run"]
+        end, is_it = (ratio.low, is_floor) if near[1] == "least" else (ratio.high, is_ceiling)
+        return faults + ([] if is_it(near[2], end) else [f"{text}: the near end is {end:.4g}"])
     return interval("gain", text, ratio.estimate, ratio.low, ratio.high, ratio.is_exact) + \
-        (["a noisy run names the near end alone"] if helps and bar.is_noisy else [])
+        (["a noisy run names the near end alone"] if bar.is_noisy else [])
 
 
 def unwrapped(rows):
@@ -328,7 +330,7 @@ def level(run, match, state):
     return faults + ([] if (match[3], int(match[4])) == (keeps, ratio.blocks) else [f"{keeps}; {ratio.blocks} blocks"])
 
 
-GAIN = rf"at least {NUMBER}x|{RATIO}|no effect seen \(< \d+ %\)|not measured"
+GAIN = rf"at (?:least|most) {NUMBER}x|{RATIO}|no effect seen \(< \d+ %\)|not measured"
 RULES = [
     (r"apart, (.+) at other durability levels, in times of level (none|crash|power)", base_named),
     (r"By the medians the order of targets is the same from (\S+) ms to (\S+) ms", in_order),
