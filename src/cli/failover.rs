@@ -41,9 +41,7 @@ pub fn failover(args: &Crash) -> Result<Exit> {
     let mut all: Vec<Failovers> = chosen.iter().map(of_target).collect();
     let is_whole = kill_all(&bench, &chosen, &mut all);
     let is_near = chosen.iter().zip(&all).any(|(chosen, kills)| loses_nothing_near(chosen, kills));
-    for kills in all {
-        findings.save(Found::Failover(kills))?;
-    }
+    all.into_iter().for_each(|kills| findings.save(Found::Failover(kills)));
     let ended = findings.end(if is_whole { Exit::Ok } else { Exit::Interrupted })?;
     if is_near {
         complain(&format!(

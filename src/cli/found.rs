@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use anyhow::{Result, bail};
+use anyhow::{Error, Result, bail};
 
 use super::args::{FindingArgs, Forms, Look, Show};
 use super::measure::or_lost;
@@ -15,7 +15,7 @@ use crate::report::check::CheckReport;
 use crate::report::crash::CrashReport;
 use crate::report::exit::worst;
 use crate::report::failover::FailoverReport;
-use crate::report::page::{Mask, page_of_blocks};
+use crate::report::page::page_of_blocks;
 use crate::report::render::{OutputForm, Shown, printed};
 use crate::report::table::width;
 
@@ -29,6 +29,8 @@ pub struct Findings {
     forms: Forms,
     /// They were printed as they came.
     are_told: bool,
+    /// Why one of them is not in the file. What was found is printed all the same.
+    lost: Option<Error>,
 }
 
 impl Findings {
@@ -39,20 +41,21 @@ impl Findings {
         let began = plan::utc_now();
         let path = args.output.clone().unwrap_or_else(|| save::default_path(&began, name));
         let results = Results::create(&path)?;
-        Ok(Findings { results, found: Vec::new(), command: typed(), began, forms, are_told: false })
+        Ok(Findings { results, found: Vec::new(), command: typed(), began, forms, are_told: false, lost: None })
     }
 
-    pub fn save(&mut self, found: Found) -> Result<()> {
+    pub fn save(&mut self, found: Found) {
         let (command, began) = (self.command.clone(), self.began.clone());
         let finding = Finding { kvfair: env!("CARGO_PKG_VERSION").to_string(), command, began, found };
-        self.results.save(&finding)?;
+        if self.lost.is_none() {
+            self.lost = self.results.save(&finding).and_then(|()| self.results.sync()).err();
+        }
         self.found.push(finding);
-        self.results.sync()
     }
 
     /// The same, and printed at once where people read it.
     pub fn tell(&mut self, found: Found) -> Result<()> {
-        self.save(found)?;
+        self.save(found);
         if self.forms.form() == OutputForm::Text {
             self.are_told = true;
             let last = self.found[self.found.len() - 1..].to_vec();
@@ -67,9 +70,10 @@ impl Findings {
             self.results.discard_if_empty();
             return Ok(ended);
         }
-        let lost = self.results.is_there().err();
-        if lost.is_none() {
-            complain(&format!("results: {}", self.results.path().display()));
+        let lost = self.lost.or_else(|| self.results.is_there().err());
+        match lost {
+            None => complain(&format!("results: {}", self.results.path().display())),
+            Some(_) => self.results.discard_if_empty(),
         }
         let report = report(self.found);
         let (form, exit) = (self.forms.form(), worst([report.exit(), ended]));
@@ -102,8 +106,7 @@ fn report(findings: Vec<Finding>) -> Box<dyn Shown> {
 /// Writes the page of `--html`, if one was asked for.
 pub fn write_page(shown: &dyn Shown, forms: &Forms, command: &[String]) -> Result<()> {
     let Some(file) = &forms.html else { return Ok(()) };
-    let name = command.first().map_or("", String::as_str);
-    save::write_new(&[(file.clone(), page_of_blocks(shown, name, &Mask::of_command(command))?)])?;
+    save::write_new(&[(file.clone(), page_of_blocks(shown, command)?)])?;
     complain(&format!("page: {}", file.display()));
     Ok(())
 }

@@ -6,20 +6,23 @@ use maud::{Markup, html};
 use super::Mask;
 use super::style::document;
 use super::tables::table;
+use crate::model::shell;
 use crate::report::render::{Block, Medium, Shown};
 
-/// The page of a command. `command` is its name; `mask` takes out what must not be told.
-pub fn page_of_blocks(shown: &dyn Shown, command: &str, mask: &Mask) -> Result<String> {
+/// The page of what was typed behind `kvfair`.
+pub fn page_of_blocks(shown: &dyn Shown, command: &[String]) -> Result<String> {
     let blocks = shown.blocks(Medium::Page)?;
     let heading = blocks.iter().find_map(|block| match block {
         Block::Headline(text) => Some(text.replace('\n', " ")),
         _ => None,
     });
-    let title = format!("kvfair {command}");
+    let title = format!("kvfair {}", command.first().map_or("", String::as_str));
+    let heading = heading.unwrap_or_else(|| shell::command(command));
     let body = html! {
-        h1 { (heading.as_deref().unwrap_or(&title)) }
+        h1 { (heading) }
         @for block in &blocks { (written(block)) }
     };
+    let mask = Mask::of_command(command);
     Ok(document(&mask.applied(&title), &mask.applied(&body.into_string())))
 }
 
