@@ -8,8 +8,9 @@ sentences.py --self-test RECORDS.jsonl SHOWN.txt [RECORDS.jsonl SHOWN.txt ...]
     changes one number or one name of the text at a time, and prints how many of these changes are noticed
 
 A sentence with a digit must be read by a rule, or tell no measured number: see UNMEASURED. Read are runs of targets, of
-requests by clients or rates, of replicas, of round-trip times, of versions and of levers; of other forms (several sizes
-or orders, programs, searches, growth, the first look's larger job) each sentence with a digit is an error. Words without
+requests by clients or rates, of replicas, of round-trip times, of versions and of levers, and what `check` and `crash`
+found; of other forms (several sizes or orders, programs, searches, growth, the first look's larger job) each sentence
+with a digit is an error. Words without
 a digit are read where a rule knows them; `sent in bunches` and `drift` are not computed. An interval, a noise floor, a
 rank and a claim are computed anew, from the rules that docs/statistics.md states.
 """
@@ -25,6 +26,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "sen
 
 import around  # noqa: E402
 import claims  # noqa: E402
+import found  # noqa: E402
 import others  # noqa: E402
 import points  # noqa: E402
 import tables  # noqa: E402
@@ -143,7 +145,9 @@ def at_round_trips(records):
 
 
 def prepared(records):
-    """The run of these records, with the names by which it is shown."""
+    """The run of these records, with the names by which it is shown; or what was found without a job."""
+    if found.is_findings(records):
+        return found.Findings(records)
     for record in records:
         record["given"] = record["target"]["label"]
     levers = others.Levers(records) if records[0].get("levers") else None
@@ -155,6 +159,10 @@ def prepared(records):
 
 def check(run, text):
     """The report of a page."""
+    if isinstance(run, found.Findings):
+        report = Report()
+        found.check(report, run, text)
+        return report
     report, state, page = Report(), State(), Page(text)
     if run.levers:
         report.guard("levers", others.check_levers, run.levers, page)

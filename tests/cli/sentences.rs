@@ -35,6 +35,26 @@ fn golden_results_say_what_their_records_give_and_a_changed_number_is_noticed() 
     }
 }
 
+/// What `check` and `crash` found: their tables and sentences, beside the lines of their files.
+#[test]
+fn what_is_found_without_a_job_is_what_its_lines_give() {
+    needs!(Need::program("python3"), Need::server("redis"));
+    let desk = Desk::new();
+    let commands: [&[&str]; 3] = [
+        &["check", "lmdb", "faulty?fault=undelete"],
+        &["crash", "sqlite", "faulty?fault=unwritten", "--kills", "2", "--seed", "432"],
+        &["crash", "--failover", "redis?replicas=2&link-delay=20ms", "redis?replicas=2&wait=1", "--kills", "2"],
+    ];
+    for (number, command) in commands.into_iter().enumerate() {
+        let file = format!("found-{number}.jsonl");
+        let shown = desk.run(&[command, &["--output", &file]].concat()).out.clone();
+        judged(&desk, &file, &shown).exits(0).shows(" sentences and ");
+        let (digit, other) = if number == 0 { (" probes, ", "1 probes, ") } else { (" of 2 kills", "1 of 2 kills") };
+        assert!(shown.contains(digit), "{shown}");
+        judged(&desk, &file, &shown.replacen(digit, other, 1)).exits(1).shows("disagreements in");
+    }
+}
+
 /// Of what is measured here and now: tables of stores, of round-trip times, and of replicas at rates.
 #[test]
 fn results_of_today_say_what_their_records_give() {
