@@ -147,8 +147,8 @@ fn a_stall_of_the_machine_is_not_the_stores() {
     let desk = Desk::with_only(&["redis-server"]);
     let record = stopped(&desk, |desk| desk.processes());
     let cause = disturbed(&record, rated(&record)).expect("a stall");
-    // The generator's lag alone is known beside so many others that more threads than processors were at work, and where
-    // the attendant stood still while it looked at processes: only its sleep is timed.
+    // The generator's lag alone is known beside so many others that more threads than processors were at work, and
+    // where the attendant stood still while it looked at processes: only its sleep is timed.
     let stalled_share = rated(&record).noise.and_then(|noise| noise.stalled_share);
     let sign = if stalled_share.is_some_and(|share| share > 0.3) { Sign::Stall } else { Sign::Lag };
     assert!(cause.reasons.iter().any(|reason| reason.sign == sign && reason.share > 0.3), "{cause:?}");
