@@ -197,10 +197,10 @@ pub struct Check {
     pub found: FindingArgs,
 }
 
-/// Where what a command found goes, and how it is shown.
+/// The file of what a command finds, and the form in which it is shown.
 #[derive(Debug, Args)]
 pub struct FindingArgs {
-    /// Where what was found goes, for `kvfair show` [default: a new file in ./kvfair-results]
+    /// Write what was found to this file, for `kvfair show` [default: a new file in ./kvfair-results]
     #[arg(long, short, value_name = "FILE")]
     pub output: Option<PathBuf>,
     #[command(flatten)]

@@ -22,14 +22,13 @@ use crate::report::table::width;
 /// A results file that a command writes to while it goes on.
 pub struct Findings {
     results: Results,
-    /// Each with what is the same of all: the command and when it began.
     found: Vec<Finding>,
     command: Vec<String>,
     began: String,
     forms: Forms,
-    /// They were printed as they came.
+    /// Each finding was printed at once.
     are_told: bool,
-    /// Why one of them is not in the file. What was found is printed all the same.
+    /// Why a finding is not in the file. It is printed all the same.
     lost: Option<Error>,
 }
 
@@ -53,7 +52,7 @@ impl Findings {
         self.found.push(finding);
     }
 
-    /// The same, and printed at once where people read it.
+    /// Saves it, and prints it at once if text was asked for.
     pub fn tell(&mut self, found: Found) -> Result<()> {
         self.save(found);
         if self.forms.form() == OutputForm::Text {
