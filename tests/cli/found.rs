@@ -111,7 +111,7 @@ fn findings_are_no_run_and_are_passed_over_by_what_needs_one() {
         .complains("--svg: results of `kvfair check` have no such form");
 }
 
-/// Lines of somebody else's file.
+/// Another user may have written the file.
 #[test]
 fn a_file_of_findings_is_one_commands_and_its_bad_lines_are_named() {
     let desk = Desk::with_only(&[]);
