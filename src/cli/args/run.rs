@@ -332,8 +332,8 @@ pub struct Forms {
     pub markdown: bool,
     /// Write an HTML page into this file, which must be new
     ///
-    /// One HTML file that needs nothing else. That of a run has what may be said, a picture, tables, charts, every block,
-    /// warnings, settings and versions. It tells no password, home directory or name of a host.
+    /// One HTML file that needs nothing else. That of a run has what may be said, a picture, tables, charts, every
+    /// block, warnings, settings and versions. It tells no password, home directory or name of a host.
     #[arg(long, value_name = "FILE")]
     pub html: Option<PathBuf>,
 }
