@@ -121,21 +121,20 @@ impl Peaks {
 
 #[cfg(target_os = "linux")]
 mod tree;
+#[cfg(target_os = "linux")]
+mod used;
 
 #[cfg(target_os = "linux")]
-pub use linux::{memory_of, name_of, reading, runs, shares_of, statuses_of};
+pub use linux::{memory_of, name_of, runs, shares_of, statuses_of};
 #[cfg(target_os = "linux")]
 pub use tree::{children, family};
+#[cfg(target_os = "linux")]
+pub use used::reading;
 
 #[cfg(target_os = "linux")]
 mod linux {
-    use nix::sys::time::TimeValLike;
-    use nix::time::{clock_getcpuclockid, clock_gettime};
-    use nix::unistd::Pid;
     use procfs::process::{MMPermissions, MMapPath, MemoryMap, MemoryMaps, Process};
 
-    use super::UsageReading;
-    use super::tree::family;
     use crate::model::record::Peak;
 
     /// What the kernel calls a process: fifteen bytes that it may have chosen itself.
@@ -147,33 +146,6 @@ mod linux {
     pub fn runs(pid: u32) -> bool {
         let stat = Process::new(pid as i32).and_then(|process| process.stat());
         stat.is_ok_and(|stat| !matches!(stat.state, 'Z' | 'X'))
-    }
-
-    /// What a process tree has used up by now, its dead children included. A process that is gone counts nothing.
-    pub fn reading(root: u32) -> UsageReading {
-        let mut sum = UsageReading::default();
-        for pid in family(root) {
-            let Ok(process) = Process::new(pid as i32) else { continue };
-            let Ok(stat) = process.stat() else { continue };
-            let dead_user = stat.cutime.max(0) as u64;
-            let dead_system = stat.cstime.max(0) as u64;
-            sum.cpu_s += cpu_s(pid) + (dead_user + dead_system) as f64 / procfs::ticks_per_second() as f64;
-            sum.user_ticks += stat.utime + dead_user;
-            sum.system_ticks += stat.stime + dead_system;
-            // Another user's /proc/PID/io is not ours to read: then nothing is said of bytes. Those of dead children
-            // that were waited for are in it.
-            let Ok(io) = process.io() else { continue };
-            let written = io.write_bytes.saturating_sub(io.cancelled_write_bytes);
-            sum.bytes_written = Some(sum.bytes_written.unwrap_or(0) + written);
-            sum.bytes_read = Some(sum.bytes_read.unwrap_or(0) + io.read_bytes);
-        }
-        sum
-    }
-
-    fn cpu_s(pid: u32) -> f64 {
-        let clock = clock_getcpuclockid(Pid::from_raw(pid as i32));
-        let time = clock.and_then(clock_gettime);
-        time.map_or(0.0, |time| time.num_nanoseconds() as f64 / 1e9)
     }
 
     /// What processes hold together. What several of them map whole, such as a shared segment or pages of a larger
@@ -396,7 +368,7 @@ pub fn statuses_of(_: &[u32]) -> Peak {
 
 #[cfg(all(test, target_os = "linux"))]
 mod tests {
-    use std::io::{Read, Write};
+    use std::io::Write;
     use std::process::{Command, Stdio};
 
     use super::*;
@@ -424,45 +396,5 @@ mod tests {
         let _ = shell.wait();
         assert!(alone_bytes < 10_000_000, "{alone_bytes} bytes before");
         assert!(peaks.peak.anonymous_bytes >= 50_000_000, "{:?}", peaks.peak);
-    }
-
-    /// A file that is in no cache is read from the disk once.
-    #[test]
-    fn what_comes_from_a_disk_is_counted_and_what_is_cached_is_not() {
-        use nix::fcntl::{PosixFadviseAdvice, posix_fadvise};
-        let mut file = tempfile::NamedTempFile::new().expect("a file");
-        file.write_all(&vec![7; 4 << 20]).and_then(|()| file.as_file().sync_all()).expect("written");
-        posix_fadvise(file.as_file(), 0, 0, PosixFadviseAdvice::POSIX_FADV_DONTNEED).expect("dropped");
-        let read_bytes = || {
-            let mut shell = Command::new("sh");
-            shell.args(["-c", "cat \"$1\" > /dev/null; echo; read line", "sh"]).arg(file.path());
-            let mut shell = shell.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("sh");
-            shell.stdout.as_mut().expect("a pipe").read_exact(&mut [0; 1]).expect("it answers");
-            let read = reading(shell.id()).bytes_read.expect("it is ours");
-            let _ = shell.kill().and_then(|()| shell.wait());
-            read
-        };
-        let disk = crate::harness::machine::filesystem(file.path());
-        if disk.is_some_and(|disk| !disk.starts_with("tmpfs ")) {
-            assert!(read_bytes() >= 4 << 20, "it was dropped");
-        }
-        assert!(read_bytes() < 4 << 20, "it was read just before");
-    }
-
-    /// As a server forks to write its file: what the child used up is the server's, alive and after its end.
-    #[test]
-    fn what_a_dead_child_used_up_is_not_lost() {
-        let script = "read line; (i=0; while [ $i -lt 150000 ]; do i=$((i+1)); done); echo; read line";
-        let mut shell =
-            Command::new("sh").args(["-c", script]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("sh");
-        let before = reading(shell.id());
-        shell.stdin.as_mut().expect("a pipe").write_all(b"go\n").expect("it listens");
-        let mut done = [0; 1];
-        shell.stdout.as_mut().expect("a pipe").read_exact(&mut done).expect("it answers");
-        assert_eq!(family(shell.id()), [shell.id()], "the child has ended");
-        let own_s = reading(shell.id()).since(&before).cpu_s();
-        let _ = shell.kill();
-        let _ = shell.wait();
-        assert!(own_s > 0.03, "{own_s} s");
     }
 }

@@ -21,8 +21,8 @@ fn a_cold_store_tells_what_it_read_from_the_disk() {
     let row = |target: &str| rows.iter().find(|row| row["target"] == target).expect("a row");
     for target in ["lmdb", "sqlite", "postgres+unix"] {
         let (read, lookups) = (row(target)["read_bytes"].as_u64(), &row(target)["read_bytes_per_lookup"]);
-        assert!(read > Some(100_000), "{target}: {read:?}");
         let record = desk.record(target);
+        assert!(read > Some(100_000), "{target}: {read:?}\n{record}");
         let all = record["stream"]["model"]["lookups"].as_f64().expect("lookups");
         assert!((lookups.as_f64().expect("bytes") * all / read.expect("bytes") as f64 - 1.0).abs() < 0.01, "{target}");
         let share = record["still_cached_share"].as_f64().expect("a share");
