@@ -4,11 +4,11 @@
 use std::path::PathBuf;
 
 use anyhow::{Context, Result, anyhow};
-use clap::{FromArgMatches, Parser};
+use clap::FromArgMatches;
 
 use super::args::{self, Cli, Command, FindMax, FindingArgs, Forms, Growth, Levers, Look, RunArgs};
 use super::measure::data_of;
-use super::planned::{plan_of, resolve_input};
+use super::planned::{args_of, plan_of, resolve_input};
 use super::{Exit, find_job, findmax, growth, levers, target};
 use crate::harness::scratch;
 use crate::harness::serve::PROGRAM;
@@ -120,17 +120,14 @@ fn of_levers(args: Levers, again: fn(Levers) -> Result<Exit>) -> (RunArgs, Optio
 
 fn of_growth(args: Growth) -> Result<(RunArgs, Option<AgainCommand>)> {
     let Growth { targets, budget, seed, .. } = args;
-    let words = ["kvfair", "run", "getset", "--"].map(str::to_string).into_iter().chain(targets);
-    let Some(Command::Run(run)) = Cli::try_parse_from(words)?.command else {
-        return Err(anyhow!("`run` is a command"));
-    };
+    let run = args_of(["getset", "--"].into_iter().chain(targets.iter().map(String::as_str)))?;
     let command = move |RunArgs { targets, how, .. }: RunArgs| {
         let (seed, output, again) = (seed.or(how.size.seed), how.output, how.again);
         let skip_missing = how.skip_missing;
         let found = FindingArgs { output, forms: Forms::default() };
         growth::growth(&Growth { targets, budget, seed, skip_missing, found, again })
     };
-    Ok((*run, Some(Box::new(command))))
+    Ok((run, Some(Box::new(command))))
 }
 
 /// The targets of a run that named none; a way that stands behind a name is an option of the command.

@@ -20,7 +20,6 @@ mod history;
 mod reproduce;
 mod run;
 
-pub use agents::AgentArgs;
 pub use bundle::{Bundle, Rerun};
 pub use exec::Exec;
 pub use help::refused;

@@ -13,7 +13,7 @@ use crate::harness::plan::Chosen;
 use crate::harness::scratch;
 use crate::harness::signals::{INTERRUPTED, Interrupt};
 use crate::harness::visits::{self, Visit};
-use crate::model::units::thousands;
+use crate::model::units;
 
 pub fn clean(args: &Clean) -> Result<Exit> {
     let chosen = target::parse(&args.url).map_err(|error| anyhow!(Usage(format!("{error:#}"))))?;
@@ -42,10 +42,11 @@ fn cleaned(args: &Clean, chosen: &Chosen, visits: &[Visit], scratch: &Path, inte
         let deleted = clean::delete(chosen, visits, &found, interrupt)?;
         let changed = match deleted.changed {
             0 => String::new(),
-            changed => format!("; {} changed meanwhile and stay", keys(changed)),
+            changed => format!("; {} changed meanwhile and stay", units::counted(changed, "key")),
         };
-        let left = deleted.left.map_or_else(String::new, |left| format!("; it holds {} records now", thousands(left)));
-        print(&format!("{label}: {} deleted{changed}{left}\n", keys(deleted.deleted)))?;
+        let left =
+            deleted.left.map_or_else(String::new, |left| format!("; it holds {} now", units::counted(left, "record")));
+        print(&format!("{label}: {} deleted{changed}{left}\n", units::counted(deleted.deleted, "key")))?;
     }
     visits::strike_out(&visits::beside(&args.of), visits)?;
     Ok(Exit::Ok)
@@ -102,7 +103,7 @@ fn may_delete(args: &Clean, label: &str, count: u64) -> Result<()> {
             "nothing is deleted without being asked, and there is no terminal to ask on\nhint: --yes deletes them";
         return Err(anyhow!(Usage(what.to_string())));
     }
-    match terminal::ask(&format!("delete {} from {label}? [y/N] ", keys(count)))?.trim() {
+    match terminal::ask(&format!("delete {} from {label}? [y/N] ", units::counted(count, "key")))?.trim() {
         "y" | "Y" | "yes" => Ok(()),
         _ => Err(anyhow!("nothing was deleted")),
     }
@@ -112,16 +113,11 @@ fn in_words(found: &KeysFound) -> String {
     let ours = match found.ours() {
         0 => "no key holds what this run may have written".to_string(),
         1 => "1 key holds what this run may have written".to_string(),
-        count => format!("{} hold what this run may have written", keys(count)),
+        count => format!("{} hold what this run may have written", units::counted(count, "key")),
     };
     match found.others() {
         0 => ours,
         1 => format!("{ours}; 1 key of its names holds something else and stays"),
-        count => format!("{ours}; {} of its names hold something else and stay", keys(count)),
+        count => format!("{ours}; {} of its names hold something else and stay", units::counted(count, "key")),
     }
-}
-
-/// "1 key", "2,431 keys".
-fn keys(count: u64) -> String {
-    format!("{} key{}", thousands(count), if count == 1 { "" } else { "s" })
 }

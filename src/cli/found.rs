@@ -115,7 +115,10 @@ pub fn show(findings: Vec<Finding>, path: &Path, args: &Show) -> Result<Exit> {
     let options =
         [("--svg", args.svg.is_some()), ("--histograms", args.histograms.is_some()), ("--all", args.look.all)];
     if let Some((option, _)) = options.iter().find(|(_, is_typed)| *is_typed) {
-        bail!("{}: {option}: results of `kvfair {}` have no such form", path.display(), findings[0].name());
+        let (path, name) = (path.display(), findings[0].name());
+        bail!(
+            "{path}: {option}: results of `kvfair {name}` have no such form\nhint: --html is a page, --json has all numbers"
+        );
     }
     let Look { forms, .. } = &args.look;
     let (form, command) = (forms.form(), findings[0].command.clone());

@@ -2,29 +2,24 @@
 
 use anyhow::{Result, bail};
 
-use super::Exit;
 use super::args::Look;
 use crate::model::record::Record;
 use crate::report::chart::{Chart, document};
 use crate::report::growth::{self, Grown, GrowthVerdict};
 use crate::report::growth_chart;
 use crate::report::growth_shown::{self, GrowthReport};
-use crate::report::render::{Shown, printed};
-use crate::report::table::width;
 
 /// Whether records are those of such a run.
 pub fn is_growth(records: &[Record]) -> bool {
     records.first().is_some_and(growth::is_of)
 }
 
-/// What is printed, and how a command that did no more than that ends.
-pub fn shown(records: &[Record], look: &Look) -> Result<(String, Exit)> {
+/// What is shown of at least one record.
+pub fn shown<'a>(records: &'a [Record], look: &Look) -> Result<GrowthReport<'a>> {
     if look.all {
         bail!("--all: `kvfair growth` has no such form\nhint: --json has all numbers, --markdown the table");
     }
-    let report = GrowthReport::of(records);
-    let exit = report.exit();
-    Ok((printed(&report, exit, look.forms.form(), width())?, exit))
+    Ok(GrowthReport::of(records))
 }
 
 /// Why costs of a target were not measured, once for each reason.

@@ -4,15 +4,14 @@ use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Context, Error, Result, anyhow};
-use clap::Parser;
 
 use super::absent::{IfMissing, without_missing};
-use super::args::{Cli, Command, Growth, Look};
+use super::args::{Growth, Look};
 use super::measure::or_lost;
-use super::planned::plan_of;
+use super::planned::{args_of, plan_of};
 use super::refusals::{self, Intent};
-use super::shown::print_shown;
-use super::{Exit, Usage, complain, grown, paged, verified};
+use super::shown::{print_shown, shown};
+use super::{Exit, Usage, complain, paged, verified};
 use crate::harness::plan::{self, Plan};
 use crate::harness::save::{self, Results};
 use crate::harness::scratch;
@@ -91,7 +90,7 @@ fn refused(error: Error) -> Error {
 /// Prints it and writes the page, whatever became of the results file.
 fn show(records: &mut [Record], look: &Look, lost: Option<Error>, results: &Path) -> Result<(Exit, Option<Error>)> {
     verified::note(records);
-    let (text, exit) = grown::shown(records, look)?;
+    let (text, exit) = shown(records, look)?;
     print_shown(&text, look.forms.form())?;
     let paged = paged::write(records, look, lost.is_none().then_some(results));
     Ok((exit, lost.or(paged.err())))
@@ -100,11 +99,8 @@ fn show(records: &mut [Record], look: &Look, lost: Option<Error>, results: &Path
 /// The plan of `getset` on these targets: the scheduler says what is swept over.
 fn plan(args: &Growth) -> Result<Plan> {
     let seed = args.seed.unwrap_or_else(plan::any_seed).to_string();
-    let words = ["kvfair", "run", "getset", "--clients", "1", "--blocks", "6", "--seed", &seed, "--"];
-    let words = words.into_iter().chain(args.targets.iter().map(String::as_str));
-    let run = Cli::try_parse_from(words).map_err(|error| anyhow!(Usage(error.to_string())))?;
-    let Some(Command::Run(run)) = run.command else { return Err(anyhow!("`run` is a command")) };
-    let mut plan = plan_of(&run)?;
+    let words = ["getset", "--clients", "1", "--blocks", "6", "--seed", &seed, "--"];
+    let mut plan = plan_of(&args_of(words.into_iter().chain(args.targets.iter().map(String::as_str)))?)?;
     if let Some(typed) = &args.again {
         plan.command.clone_from(typed);
     }

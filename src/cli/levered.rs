@@ -1,17 +1,16 @@
-//! What is printed of the records of `kvfair levers`, by that command and by `kvfair show`.
+//! The records of `kvfair levers`, as that command and `kvfair show` show them.
 
 use std::borrow::Cow;
 
 use anyhow::{Result, anyhow};
 
 use super::Exit;
-use super::args::Look;
 use crate::model::record::Record;
 use crate::report::levers::waterfall::waterfall;
 use crate::report::levers::{self, LeverReport};
-use crate::report::render::OutputForm;
+use crate::report::levers_shown::LeversShown;
 use crate::report::run_report::RunReport;
-use crate::report::{exit, json, page};
+use crate::report::{exit, page};
 
 /// Whether records are those of such a run.
 pub fn is_levers(records: &[Record]) -> bool {
@@ -30,19 +29,14 @@ pub fn drawn(records: &[Record]) -> Result<String> {
     Ok(page::waterfall_svg(&heading, &waterfall(&report)))
 }
 
-fn report(records: &[Record]) -> Result<LeverReport> {
-    levers::report(records)?.ok_or_else(|| anyhow!("these records tell of no levers"))
+/// What is shown of at least one record.
+pub fn shown(records: &[Record]) -> Result<LeversShown> {
+    let report = report(records)?;
+    Ok(LeversShown { command: records[0].run.command.clone(), exit: exit(records, &report), report })
 }
 
-/// What is printed, and how a command that did no more than that ends.
-pub fn shown(records: &[Record], look: &Look) -> Result<(String, Exit)> {
-    let report = report(records)?;
-    let exit = exit(records, &report);
-    let text = match look.forms.form() {
-        OutputForm::Json => json::object(&records[0].run.command, exit, &report)?,
-        _ => levers::text(&report),
-    };
-    Ok((text, exit))
+fn report(records: &[Record]) -> Result<LeverReport> {
+    levers::report(records)?.ok_or_else(|| anyhow!("these records tell of no levers"))
 }
 
 /// The worst of the parts decides.

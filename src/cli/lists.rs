@@ -11,7 +11,7 @@ use crate::jobs;
 use crate::model::crash::Tried;
 use crate::model::trial::Durability;
 use crate::model::units;
-use crate::report::json;
+use crate::report::render::json;
 use crate::report::table::{width, wrap};
 use crate::stores::features::{self, Featured};
 use crate::stores::{self, Adapter, Role};

@@ -3,8 +3,9 @@
 use std::path::Path;
 
 use anyhow::{Result, anyhow};
+use clap::Parser;
 
-use super::args::{How, RunArgs, Size};
+use super::args::{Cli, Command, How, RunArgs, Size};
 use super::load::{load_of, points_of};
 use super::points::{Points, Replay, Rtts};
 use super::refusals::{self, Intent};
@@ -25,6 +26,15 @@ use crate::model::trial::{
 };
 use crate::stats::rank;
 use crate::stores::Place;
+
+/// The arguments of `kvfair run` with these words, as if they were typed.
+pub fn args_of<'a>(words: impl IntoIterator<Item = &'a str>) -> Result<RunArgs> {
+    let cli = Cli::try_parse_from(["kvfair", "run"].into_iter().chain(words));
+    match cli.map_err(|error| anyhow!(Usage(error.to_string())))?.command {
+        Some(Command::Run(run)) => Ok(*run),
+        _ => Err(anyhow!("`run` is a command")),
+    }
+}
 
 /// Everything that was typed, checked and made sense of.
 pub fn plan_of(args: &RunArgs) -> Result<Plan> {

@@ -12,7 +12,7 @@ use crate::jobs::merge;
 use crate::model::op::readable;
 use crate::model::plain;
 use crate::model::shell;
-use crate::report::json;
+use crate::report::render::json;
 
 /// So many pages are named in a sentence.
 const NAMED: usize = 10;

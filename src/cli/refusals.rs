@@ -167,9 +167,9 @@ fn holds_nothing(chosen: &Chosen, wanted: &Intent<'_>) -> Option<String> {
         Intent::Job(args, _) if args.how.keep.is_some() && chosen.kept.is_some() => {
             Some(format!("--keep: {label} is kept already\nhint: leave --keep out"))
         }
-        Intent::FindMax if chosen.target.baseline => {
-            Some(format!("{label} is a baseline: no rate is searched for it\nhint: name a store, as in redis"))
-        }
+        Intent::FindMax if chosen.target.baseline => Some(format!(
+            "{label} is a baseline: find-max searches the highest rate of a store\nhint: name a store, as in redis"
+        )),
         Intent::Levers if chosen.target.baseline => {
             Some(format!("{label} is a baseline: it has nothing to change\nhint: name a store, as in redis"))
         }

@@ -5,12 +5,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow, bail};
-use clap::Parser;
-use serde_json::json;
 
-use super::args::{Cli, Command, Reproduce};
+use super::args::Reproduce;
 use super::measure::{Ran, measure_plan};
-use super::planned::plan_of;
+use super::planned::{args_of, plan_of};
+use super::shown::print_shown;
 use super::{Exit, Usage, complain, paged, print, shown, target, typed, verified};
 use crate::harness::load::Parts;
 use crate::harness::save;
@@ -19,9 +18,11 @@ use crate::harness::timing::Timer;
 use crate::model::record::{Outcome, Record};
 use crate::model::shell;
 use crate::report::exit::worst;
-use crate::report::json::object;
 use crate::report::page;
-use crate::report::reproduce::{self as report, Post, PostReport, text::text};
+use crate::report::render::printed;
+use crate::report::reproduce::text::PostsShown;
+use crate::report::reproduce::{self as report, Post, PostReport};
+use crate::report::table::width;
 
 /// The time that each post has where none is named.
 const BUDGET_OF_A_POST: Duration = Duration::from_secs(240);
@@ -35,7 +36,7 @@ struct Choice {
 }
 
 pub fn reproduce(args: &Reproduce) -> Result<Exit> {
-    paged::is_to_be_new(args.html.as_deref())?;
+    paged::is_to_be_new(args.forms.html.as_deref())?;
     if !args.from.is_empty() {
         return shown_again(args);
     }
@@ -67,9 +68,10 @@ pub fn reproduce(args: &Reproduce) -> Result<Exit> {
         }
     }
     let exit = if interrupt.is_set() { Exit::Interrupted } else { exit_of(&exits) };
-    show(&reports, args, exit)?;
+    let begun = reports.len();
+    show(reports, args, exit)?;
     if interrupt.is_set() {
-        complain(&format!("kvfair: {INTERRUPTED}; {} of {} posts were begun", reports.len(), choices.len()));
+        complain(&format!("kvfair: {INTERRUPTED}; {begun} of {} posts were begun", choices.len()));
     }
     Ok(exit)
 }
@@ -93,10 +95,8 @@ fn measured(choice: &Choice, share: Duration) -> (Vec<Record>, Result<Exit>) {
 fn run(choice: &Choice, share: Duration) -> Result<Ran> {
     let (post, budget) = (&choice.post, format!("{}s", share.as_secs().max(1)));
     let command = post.command.iter().map(String::as_str);
-    let words = std::iter::once("kvfair").chain(command).chain(["--budget", &budget, "--"]);
-    let words = words.chain(choice.targets.iter().map(String::as_str));
-    let run = Cli::try_parse_from(words).map_err(|error| anyhow!(Usage(error.to_string())))?;
-    let Some(Command::Run(mut run)) = run.command else { bail!("`run` is a command") };
+    let words = command.skip(1).chain(["--budget", &budget, "--"]).chain(choice.targets.iter().map(String::as_str));
+    let mut run = args_of(words)?;
     let mut plan = plan_of(&run)?;
     // By its command a results file is known for this post's.
     plan.command = vec![report::NAME.to_string(), post.number.clone()];
@@ -207,51 +207,17 @@ fn shown_again(args: &Reproduce) -> Result<Exit> {
         }
     }
     let of = |post: &Post| Some(report::report(post, of_post.get(&post.number)?, &BTreeMap::new()));
-    show(&posts.iter().filter_map(of).collect::<Vec<_>>(), args, Exit::Ok)?;
+    show(posts.iter().filter_map(of).collect(), args, Exit::Ok)?;
     Ok(Exit::Ok)
 }
 
 /// Prints the posts, and writes the page.
-fn show(reports: &[PostReport], args: &Reproduce, exit: Exit) -> Result<()> {
-    let declined = report::declined()?;
-    print(&match args.json {
-        true => {
-            let all = json!({ "headline": report::headline(reports), "posts": reports, "declined": declined });
-            object(&typed(), exit, all)?
-        }
-        false => text(reports, &declined),
-    })?;
-    let Some(file) = &args.html else { return Ok(()) };
-    save::write_new(&[(file.clone(), page::reproduced_page(reports, &declined))])?;
+fn show(reports: Vec<PostReport>, args: &Reproduce, exit: Exit) -> Result<()> {
+    let shown = PostsShown { command: typed(), exit, reports, declined: report::declined()? };
+    let form = args.forms.form();
+    print_shown(&printed(&shown, exit, form, width())?, form)?;
+    let Some(file) = &args.forms.html else { return Ok(()) };
+    save::write_new(&[(file.clone(), page::reproduced_page(&shown.reports, &shown.declined))])?;
     complain(&format!("page: {}", file.display()));
     Ok(())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::cli::understood;
-
-    /// Also the targets that are not here, and those that stand in.
-    #[test]
-    fn every_command_of_a_post_can_be_planned() {
-        for post in report::posts().expect("they can be read") {
-            let mut targets: Vec<&str> = Vec::new();
-            for (_, cell) in post.cells() {
-                let known = cell.candidates().map(|(target, _)| target);
-                targets.extend(known.filter(|target| target::parse(target).is_ok()));
-            }
-            targets.sort_unstable();
-            targets.dedup();
-            assert!(targets.len() > 1, "{}", post.number);
-            for target in &targets {
-                let label = target::parse(target).expect("it was parsed").target.label;
-                assert_eq!(label, *target, "records are found by it");
-            }
-            let command = post.command.iter().map(String::as_str);
-            let words = std::iter::once("kvfair").chain(command).chain(["--budget", "240s", "--"]).chain(targets);
-            let words: Vec<String> = words.map(str::to_string).collect();
-            understood(&words).unwrap_or_else(|why| panic!("{}: {why}", post.number));
-        }
-    }
 }

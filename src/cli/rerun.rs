@@ -16,6 +16,7 @@ use crate::model::answers;
 use crate::model::record::Record;
 use crate::model::shell;
 use crate::model::trial::METHOD;
+use crate::model::units;
 use crate::report::render::OutputForm;
 use crate::report::replicated::judge::{JudgedClaim, Judgement, each};
 use crate::report::replicated::{PageRun, difference, findings, merged, parse, refute};
@@ -188,10 +189,7 @@ fn text(differences: &[String], each: &[(String, JudgedClaim)]) -> String {
     }
     let [reproduced, contradicted, untold] =
         [Judgement::Reproduced, Judgement::Contradicted, Judgement::Untold].map(|judgement| count(each, judgement));
-    let s = if each.len() == 1 { "" } else { "s" };
-    let end = format!(
-        "{reproduced} of {} claim{s} reproduced, {contradicted} contradicted, {untold} cannot be told.",
-        each.len()
-    );
+    let claims = units::counted(each.len() as u64, "claim");
+    let end = format!("{reproduced} of {claims} reproduced, {contradicted} contradicted, {untold} cannot be told.");
     said + &table::wrap(&end, table::width()).join("\n") + "\n"
 }

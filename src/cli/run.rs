@@ -4,15 +4,13 @@ use std::time::Duration;
 
 use anyhow::Result;
 
-use super::args::{AgentArgs, Exec, How, Look, RequestArgs, RunArgs, Size};
+use super::args::RunArgs;
 use super::measure::{Ran, measure, measure_and_look_ahead, or_lost};
-use super::planned::plan_of;
+use super::planned::{args_of, plan_of};
 use super::shown::{print_shown, shown, tell_absent};
 use super::{Exit, complain, paged, print};
 use crate::harness::plan::{Chosen, Plan};
-use crate::model::fans::Encoding;
 use crate::model::network;
-use crate::model::trial::Via;
 
 /// The first look.
 const FIRST_BUDGET: Duration = Duration::from_secs(60);
@@ -21,52 +19,7 @@ const FIRST_AT_MOST: Duration = Duration::from_secs(84);
 
 /// `kvfair` alone: `fans` on everything that is here.
 pub fn first_look() -> Result<Exit> {
-    let args = RunArgs {
-        job: Some("fans".to_string()),
-        targets: Vec::new(),
-        own: Exec::default(),
-        how: How {
-            input: None,
-            format: None,
-            columns: Vec::new(),
-            field: None,
-            skip_bad: 0,
-            order: Vec::new(),
-            unit: None,
-            cold: false,
-            readers: None,
-            queries: None,
-            size: Size::default(),
-            clients: None,
-            replay: None,
-            strict: false,
-            load: RequestArgs::default(),
-            agents: AgentArgs::default(),
-            via: vec![Via::Portable],
-            encoding: vec![Encoding::Json],
-            split: Default::default(),
-            durability: Default::default(),
-            configuration: Default::default(),
-            effort: None,
-            blocks: None,
-            budget: None,
-            rtt: None,
-            pin: false,
-            no_aa: false,
-            until_budget: false,
-            again: None,
-            timeout: Duration::from_secs(300),
-            verify: Default::default(),
-            output: None,
-            keep: None,
-            answers_only: false,
-            accept_unchecked: false,
-            accept_noise: false,
-            skip_missing: false,
-            list: false,
-            look: Look::default(),
-        },
-    };
+    let args = args_of(["fans"])?;
     complain("kvfair: a first look: fans on every store found here, in at most 90 s; `kvfair --help` tells more");
     print_all(measure_and_look_ahead(&args, FIRST_BUDGET, FIRST_AT_MOST)?, &args)
 }

@@ -5,7 +5,8 @@ use std::path::Path;
 use anyhow::{Result, anyhow, bail};
 
 use super::args::Look;
-use super::{Exit, complain, grown, levered, sized, target, terminal, versioned};
+use super::sized::SizedShown;
+use super::{Exit, complain, grown, levered, target, terminal, versioned};
 use crate::harness::load::{self, Parts};
 use crate::harness::save;
 use crate::jobs;
@@ -19,11 +20,13 @@ use crate::report::point::{Point, Statistic};
 use crate::report::render::csv::csv;
 use crate::report::render::{self, Block, Medium, OutputForm, Shown};
 use crate::report::run_report::{Detail, RunReport};
+use crate::report::sizes::{self, SizedReport};
 use crate::report::table::{self, Ranks};
 use crate::report::trials::{self, Trial};
+use crate::report::versions::{self, VersionsShown};
 use crate::report::{
-    ahead, alike, batch, claims, columns, costs, exit, json, next, notes, remarks, servers, sizes, store_stats, sweep,
-    versions, warn, whole, words,
+    ahead, alike, batch, claims, columns, costs, exit, json, next, notes, remarks, servers, store_stats, sweep, warn,
+    whole, words,
 };
 use crate::stats::parallel;
 use crate::stores::{self, Adapter};
@@ -69,42 +72,41 @@ pub fn read(path: &Path, parts: Parts) -> Result<Vec<Record>> {
     Ok(records)
 }
 
-/// What is printed of a run's records, and how a command that did no more than that ends.
+/// What is printed of the records of a command that measures jobs, and how one that did no more than that ends.
 pub fn shown(records: &[Record], look: &Look) -> Result<(String, Exit)> {
-    let form = look.forms.form();
-    let Some(labels) = versioned::labels(records).filter(|_| form != OutputForm::Csv && !look.all) else {
-        return of_a_run(records, look);
+    let print = |shown: &dyn Shown| {
+        let exit = shown.exit();
+        Ok((render::printed(shown, exit, look.forms.form(), table::width())?, exit))
     };
-    let report = versions::report(records, &labels);
-    let (text, exit) = of_a_run(&report.named(records), look)?;
-    let below = versioned::told(&report, form, (&records[0].run.command, exit))?;
-    // As JSON there is one document, the versions.
-    Ok((if form == OutputForm::Json { below } else { format!("{text}{below}") }, exit))
+    // All trials, and CSV, are those of the run.
+    match versioned::labels(records).filter(|_| look.forms.form() != OutputForm::Csv && !look.all) {
+        Some(labels) => {
+            let (report, command) = (&versions::report(records, &labels), &records[0].run.command);
+            of_a_run(&report.named(records), look, &|run| print(&VersionsShown { run, report, command }))
+        }
+        None => of_a_run(records, look, &print),
+    }
 }
 
-fn of_a_run(records: &[Record], look: &Look) -> Result<(String, Exit)> {
+/// Prints a report into a text, and says how a command ends that did no more.
+type Print<'a> = dyn Fn(&dyn Shown) -> Result<(String, Exit)> + 'a;
+
+/// What [`shown`] prints of the one report that these records have.
+fn of_a_run(records: &[Record], look: &Look, print: &Print<'_>) -> Result<(String, Exit)> {
     if levered::is_levers(records) {
-        let is_by_targets =
-            matches!(look.forms.form(), OutputForm::Csv | OutputForm::Markdown) || look.all || look.wide;
-        return match is_by_targets {
-            true => shown(&levered::by_targets(records), look),
-            false => levered::shown(records, look),
+        return match look.all || look.wide {
+            true => of_a_run(&levered::by_targets(records), look, print),
+            false => print(&levered::shown(records)?),
         };
     }
     if grown::is_growth(records) {
-        return grown::shown(records, look);
+        return print(&grown::shown(records, look)?);
     }
-    if !sizes::parts(records).is_empty() {
-        return sized::shown(records, look);
+    let parts = sizes::parts(records);
+    if !parts.is_empty() {
+        return print(&SizedShown { report: &SizedReport::of(&parts, detail(look))?, look });
     }
-    let report = report(records, look, detail(look))?;
-    printed(&RunShown { report: &report, look }, look)
-}
-
-/// In the form that was asked for, and how a command that did no more ends.
-pub fn printed(shown: &dyn Shown, look: &Look) -> Result<(String, Exit)> {
-    let exit = shown.exit();
-    Ok((render::printed(shown, exit, look.forms.form(), table::width())?, exit))
+    print(&RunShown { report: &report(records, look, detail(look))?, look })
 }
 
 /// The report of a run, with the statistic of `--stat`.

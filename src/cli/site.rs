@@ -10,6 +10,7 @@ use super::shown::NothingShown;
 use super::{Exit, complain, paged};
 use crate::harness::load::NoRun;
 use crate::harness::site;
+use crate::model::units;
 use crate::report::page::{self, IndexEntry, PageFacts};
 
 /// A page of 10,000 records takes less than a megabyte.
@@ -54,8 +55,8 @@ pub fn site(args: &SiteArgs) -> Result<Exit> {
     }
     files.insert(INDEX.to_string(), index.into_bytes());
     site::write(&args.directory, &files)?;
-    let s = if entries.len() == 1 { "" } else { "s" };
-    complain(&format!("site: {} ({} page{s})", args.directory.join(INDEX).display(), entries.len()));
+    let pages = units::counted(entries.len() as u64, "page");
+    complain(&format!("site: {} ({pages})", args.directory.join(INDEX).display()));
     Ok(Exit::Ok)
 }
 

@@ -5,7 +5,7 @@ use anyhow::Result;
 
 use super::Exit;
 use super::args::Look;
-use super::shown::{all, around, detail, fitted, printed};
+use super::shown::{all, around, fitted};
 use crate::model::record::Record;
 use crate::report::cells::Row;
 use crate::report::grid::Grid;
@@ -41,20 +41,13 @@ pub fn table(records: &[Record], width: usize) -> Option<String> {
     Some(table::layout(&lines(&report, false), width))
 }
 
-/// What is printed, and how a command that did no more than that ends.
-pub fn shown(records: &[Record], look: &Look) -> Result<(String, Exit)> {
-    let parts = sizes::parts(records);
-    let report = SizedReport::of(&parts, detail(look))?;
-    printed(&SizedShown { report: &report, look }, look)
-}
-
 pub fn lines(report: &SizedReport<'_>, wide: bool) -> Vec<TableLine> {
     if report.axis == Axis::Order { orders::lines(report) } else { sizes::lines(report, wide) }
 }
 
-struct SizedShown<'a> {
-    report: &'a SizedReport<'a>,
-    look: &'a Look,
+pub struct SizedShown<'a> {
+    pub report: &'a SizedReport<'a>,
+    pub look: &'a Look,
 }
 
 impl SizedShown<'_> {

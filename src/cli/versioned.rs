@@ -1,12 +1,8 @@
-//! What is printed and drawn of the records of versions, by `kvfair history` and by `kvfair show`.
+//! The records of versions, as `kvfair history` and `kvfair show` have them.
 
-use anyhow::Result;
-
-use super::{Exit, target};
+use super::target;
 use crate::model::record::Record;
-use crate::report::json;
 use crate::report::page::steps_svg;
-use crate::report::render::{OutputForm, markdown};
 use crate::report::versions::VersionsReport;
 
 /// The command that such records tell of.
@@ -38,17 +34,6 @@ fn called(records: &[Record], labels: &[String]) -> Vec<String> {
     let all = || records.iter().map(|record| record.target.label.as_str());
     let known = |label: &String| all().find(|seen| is_of(seen, label)).or_else(|| renamed.next().copied());
     labels.iter().filter_map(known).map(str::to_string).collect()
-}
-
-/// What stands below the table of the run; alone as JSON.
-pub fn told(report: &VersionsReport, form: OutputForm, (command, exit): (&[String], Exit)) -> Result<String> {
-    Ok(match form {
-        OutputForm::Json => json::object(command, exit, report)?,
-        OutputForm::Markdown => {
-            format!("\n{}\n{}\n", markdown::lines(&report.lines(true)), markdown::listed(&report.sentences()))
-        }
-        OutputForm::Text | OutputForm::Csv => report.text(),
-    })
 }
 
 /// As a file of its own.

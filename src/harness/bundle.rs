@@ -78,19 +78,19 @@ pub struct BundledFile {
 
 /// The beginning of a record's sha256, without its line end.
 pub fn record_digest(line: &str) -> String {
-    let mut digits = hex(line.as_bytes());
+    let mut digits = sha256(line.as_bytes());
     digits.truncate(RECORD_DIGITS);
     digits
 }
 
-fn hex(bytes: &[u8]) -> String {
-    Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
+fn sha256(bytes: &[u8]) -> String {
+    hex::encode(Sha256::digest(bytes))
 }
 
 /// Writes the archive, which must be new. The manifest is among `files` once this has added their digests.
 pub fn write(path: &Path, files: BTreeMap<String, Vec<u8>>, mut manifest: BundleManifest) -> Result<()> {
     save::is_to_be_new(path)?;
-    let told = |bytes: &Vec<u8>| BundledFile { bytes: bytes.len() as u64, sha256: hex(bytes) };
+    let told = |bytes: &Vec<u8>| BundledFile { bytes: bytes.len() as u64, sha256: sha256(bytes) };
     manifest.files = files.iter().map(|(name, bytes)| (name.clone(), told(bytes))).collect();
     let text = format!("{}\n", serde_json::to_string_pretty(&manifest)?);
     let files: BTreeMap<String, Vec<u8>> =

@@ -4,8 +4,8 @@ use anyhow::Result;
 
 use super::columns::{Column, exported, exported_wide, value};
 use super::exit::{Exit, worst};
-use super::json;
 use super::render::csv::csv;
+use super::render::json;
 use super::render::{Block, Medium, Shown};
 use crate::model::check::{Checked, Reached, WrongKind};
 use crate::model::op::readable;

@@ -337,7 +337,7 @@ fn named<'a>(
 
 /// Why nothing is claimed from so many blocks.
 fn few(blocks: usize) -> String {
-    let blocks = if blocks == 1 { "1 block".to_string() } else { format!("{blocks} blocks") };
+    let blocks = units::counted(blocks as u64, "block");
     format!("No claim: {blocks} ran, and a claim needs at least {CLAIM_BLOCKS}.")
 }
 

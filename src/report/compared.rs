@@ -8,9 +8,9 @@ use super::comment::{ComparedRuns, comment};
 use super::compare::{ComparedCost, CostChange, Difference, lines};
 use super::exit::Exit;
 use super::grid::Grid;
-use super::json;
 use super::regression::{ComparisonEnd, JudgedLimit, worst};
 use super::render::csv::csv;
+use super::render::json;
 use super::render::{Block, Medium, Shown};
 
 /// Two runs, or two targets of one, held against each other.

@@ -7,8 +7,8 @@ use super::columns::{Column, exported, exported_wide, shown, value};
 use super::exit::{Exit, worst};
 use super::formats::{count, duration, plain};
 use super::grid::Grid;
-use super::json;
 use super::render::csv::csv;
+use super::render::json;
 use super::render::{Block, Medium, Shown};
 use super::table::{of_columns, width, wrap};
 use super::verified;
@@ -111,7 +111,7 @@ fn exit_of(claim: &CrashTry) -> Exit {
 /// 9 ms)".
 fn headline(kills: u32, seed: u64, ground: &DiskFacts) -> String {
     let (p50, p99) = (units::nanoseconds(ground.sync_ns_p50), units::nanoseconds(ground.sync_ns_p99));
-    let times = if kills == 1 { "1 kill".to_string() } else { format!("{} kills", units::thousands(kills.into())) };
+    let times = units::counted(kills.into(), "kill");
     let on = format!("data on {}, where a sync takes {p50} (p99 {p99})", ground.filesystem);
     wrap(&format!("crash: {times} of each store at each durability level, seed {seed} · {on}"), width()).join("\n")
 }
@@ -125,16 +125,16 @@ fn recovery_s(tried: &Tried) -> Option<f64> {
 
 /// "0 of 20 kills lost anything: at most 14 % at 95 %; 1,003 syncs for 999 writes."
 fn sentence(tried: &Tried) -> String {
-    let kills = tried.kills.len();
+    let kills = units::counted(tried.kills.len() as u64, "kill");
     let lost = match tried.bad_kills() {
         0 => {
             let writes = units::thousands(tried.kills.iter().map(|kill| kill.acknowledged).sum());
-            let bound = 100.0 * never::at_most(kills);
-            format!("0 of {kills} kills lost anything of {writes} writes: at most {bound:.0} % would at 95 %")
+            let bound = 100.0 * never::at_most(tried.kills.len());
+            format!("0 of {kills} lost anything of {writes} writes: at most {bound:.0} % would at 95 %")
         }
         bad => {
             let first = tried.kills.iter().find_map(|kill| kill.wrong.as_deref()).unwrap_or_default();
-            format!("{bad} of {kills} kills lost something; the first: {first}")
+            format!("{bad} of {kills} lost something; the first: {first}")
         }
     };
     let synced = match &tried.audit {
@@ -178,18 +178,22 @@ fn outages(outages: &Outages) -> String {
     match outages {
         Outages::Unknown(why) => format!("what a loss of power takes is unknown: {why}"),
         Outages::Emulated(seen) if outages.bad() == 0 => {
-            format!("0 of {} emulated losses of power lost anything", seen.len())
+            format!("0 of {} lost anything", emulated(seen.len()))
         }
         Outages::Emulated(seen) => {
+            let all = emulated(seen.len());
             let first = seen.iter().find_map(|kill| kill.wrong.as_deref()).unwrap_or_default();
             format!(
-                "{} emulated losses of power lost something, at the median {} of what was written since the one before; \
-                 the first: {first}",
-                outages.bad_of_all(),
+                "{} of {all} lost something, at the median {} of what was written since the one before; the first: {first}",
+                outages.bad(),
                 part(outages.lost_share().unwrap_or_default())
             )
         }
     }
+}
+
+fn emulated(count: usize) -> String {
+    if count == 1 { "1 emulated loss of power".to_string() } else { format!("{count} emulated losses of power") }
 }
 
 /// The libraries that these verdicts were made with: without them nothing is known.

@@ -7,8 +7,8 @@ use super::columns::{Column, exported, exported_wide, shown, value};
 use super::exit::{Exit, worst};
 use super::formats::{count, duration, per_second, plain};
 use super::grid::Grid;
-use super::json;
 use super::render::csv::csv;
+use super::render::json;
 use super::render::{Block, Medium, Shown};
 use super::table::{of_columns, width, wrap};
 use crate::model::crash::failover::{FailoverKill, Failovers};
@@ -42,7 +42,9 @@ const COLUMNS: &[Column<Failovers>] = &[
         value(failovers.accepted_s().map(|(median, _)| median))
     }),
     shown("accepted_s_worst", "worst", duration, |failovers| value(failovers.accepted_s().map(|(_, worst)| worst))),
-    shown("followed", "followed", plain, |failovers| value(followed(failovers))),
+    shown("followed", "followed", plain, |failovers| {
+        value(followed(failovers).map(|count| format!("{count} of {}", failovers.kills.len())))
+    }),
     exported("wrong", |failovers| failovers.wrong().into()),
     exported("fault", |failovers| value(failovers.fault())),
     exported("reason", |failovers| value(failovers.untried.as_ref().map(|untried| untried.reason.as_str()))),
@@ -97,19 +99,15 @@ fn exit_of(failovers: &Failovers) -> Exit {
 /// "failover: 5 kills of each primary at durability crash, 4 clients, seed 7".
 fn headline(failovers: &Failovers) -> String {
     let Failovers { kills_asked, seed, clients, level, .. } = failovers;
-    let times = match kills_asked {
-        1 => "1 kill".to_string(),
-        kills => format!("{} kills", units::thousands(u64::from(*kills))),
-    };
+    let times = units::counted((*kills_asked).into(), "kill");
     let text = format!("failover: {times} of each primary at durability {level}, {clients} clients, seed {seed}");
     wrap(&text, width()).join("\n")
 }
 
-/// "5 of 5"; nothing where there is no other replica.
-fn followed(failovers: &Failovers) -> Option<String> {
+/// After how many kills; nothing where there is no other replica.
+fn followed(failovers: &Failovers) -> Option<usize> {
     let has_others = failovers.kills.iter().any(|kill| !kill.followers.is_empty());
-    let all = failovers.kills.iter().filter(|kill| kill.all_followed()).count();
-    has_others.then(|| format!("{all} of {}", failovers.kills.len()))
+    has_others.then(|| failovers.kills.iter().filter(|kill| kill.all_followed()).count())
 }
 
 fn sentences(failovers: &Failovers) -> String {
@@ -129,8 +127,7 @@ fn sentences(failovers: &Failovers) -> String {
     said.extend(others(failovers));
     said.push(match failovers.wrong() {
         0 => "No key held a value that was never written there".to_string(),
-        1 => "1 key held a value that was never written there".to_string(),
-        wrong => format!("{} keys held a value that was never written there", units::thousands(wrong)),
+        wrong => format!("{} held a value that was never written there", units::counted(wrong, "key")),
     });
     said.extend(failovers.untried.as_ref().map(|untried| format!("There is no further kill: {}", untried.reason)));
     format!("{}.", said.join(". "))
@@ -146,8 +143,8 @@ fn lost(failovers: &Failovers) -> String {
     ) else {
         let bound = 100.0 * never::at_most(kills);
         return format!(
-            "{} lost any of {writes} acknowledged writes (at 95 % confidence, at most {bound:.0} % of kills do)",
-            of_kills(0, kills)
+            "0 of {} lost any of {writes} acknowledged writes (at 95 % confidence, at most {bound:.0} % of kills do)",
+            units::counted(kills as u64, "kill")
         );
     };
     let (share, least, most) = (percent(failovers.lost_share().unwrap_or_default()), each.least, each.most);
@@ -159,16 +156,11 @@ fn lost(failovers: &Failovers) -> String {
     let when = before_kill_s(oldest.most);
     let when = if oldest.most > 0.0 { format!("{when} before the kill") } else { when };
     format!(
-        "{} lost {} of {writes} acknowledged writes ({share}){each}. The oldest of them was acknowledged \
+        "{bad} of {} lost {} of {writes} acknowledged writes ({share}){each}. The oldest of them was acknowledged \
          {when}",
-        of_kills(bad, kills),
+        units::counted(kills as u64, "kill"),
         units::thousands(failovers.lost()),
     )
-}
-
-/// "1 of 5 kills".
-fn of_kills(some: usize, kills: usize) -> String {
-    format!("{some} of {kills} {}", if kills == 1 { "kill" } else { "kills" })
 }
 
 /// "Writes were accepted again 14 ms (9 ms to 33 ms) after the kill: a client noticed it after 2 ms, ...".
@@ -187,7 +179,7 @@ fn accepted(failovers: &Failovers) -> String {
 
 fn others(failovers: &Failovers) -> Option<String> {
     let followed = followed(failovers)?;
-    let kills = if failovers.kills.len() == 1 { "kill" } else { "kills" };
+    let kills = units::counted(failovers.kills.len() as u64, "kill");
     let in_sync = |kill: &FailoverKill| kill.followers.iter().filter_map(|other| other.in_sync_s).reduce(f64::max);
     let when = Spread::of(&failovers.kills, in_sync);
     let when = when.map_or_else(String::new, |when| format!(", in sync {} after the kill", when.in_words()));
@@ -195,7 +187,7 @@ fn others(failovers: &Failovers) -> Option<String> {
     let why = failed.next().map_or_else(String::new, |other| {
         format!(". {} did not: {}", other.name, other.reason.as_deref().unwrap_or("no reason is known"))
     });
-    Some(format!("The other replicas followed the new primary after {followed} {kills}{when}{why}"))
+    Some(format!("The other replicas followed the new primary after {followed} of {kills}{when}{why}"))
 }
 
 /// Of some numbers, one a kill.

@@ -5,7 +5,7 @@ use super::formats::{both, or_dash, tail};
 use super::point::{Measure, Point, called};
 use super::rated;
 use super::staleness::Stale;
-use super::table::TableLine;
+use super::table::{TableLine, length};
 use super::versus::versus;
 use crate::model::load::Swept;
 use crate::model::part::Part;
@@ -139,8 +139,8 @@ fn table(points: &[&Point], measure: &Measure, width: usize) -> Vec<Vec<TableLin
     while !rest.is_empty() {
         let mut used = FIRST_COLUMN;
         let fits = rest.iter().take_while(|(_, target)| {
-            let cells = steps.iter().map(|&step| cell(target, step).chars().count());
-            used += 2 + cells.max().unwrap_or(0).max(target.chars().count());
+            let cells = steps.iter().map(|&step| length(&cell(target, step)));
+            used += 2 + cells.max().unwrap_or(0).max(length(target));
             used <= width
         });
         let (now, later) = rest.split_at(fits.count().max(1));

@@ -139,8 +139,7 @@ fn about(one: &Merged) -> String {
         (fewest, most) if fewest == most => format!("one op in {most} was timed"),
         (fewest, most) => format!("one op in {fewest} to {most} was timed"),
     };
-    let plural = if one.blocks == 1 { "" } else { "s" };
-    format!("{}: microseconds, {} block{plural}, {timed}", one.name, units::thousands(one.blocks as u64))
+    format!("{}: microseconds, {}, {timed}", one.name, units::counted(one.blocks as u64, "block"))
 }
 
 /// All histograms in nanoseconds, a tag each, as if one had been measured after the other: when each began is not in

@@ -1,21 +1,19 @@
-//! What `--json` prints: one object for each command. Of jobs, sweeps and rates `run` says what was done and where.
-//! `verdict` and `claims` say what may be said of it, `warnings` what to know before believing it. `rows` has the
-//! numbers; with `--all` it is `trials`.
+//! What `--json` prints of jobs, sweeps and rates: `run` says what was done and where. `verdict` and `claims` say what
+//! may be said of it, `warnings` what to know before believing it. `rows` has the numbers; with `--all` it is `trials`.
 
 use std::collections::BTreeMap;
 
 use anyhow::{Context, Result};
 use serde::ser::{Serialize, SerializeMap, Serializer};
-use serde_json::Value;
 
 use super::beside;
 use super::cells::Row;
 use super::claim_measure::ClaimMeasure;
-use super::columns::{self, Column, FieldLine, PartStep, ROWS};
+use super::columns::{self, FieldLine, PartStep, ROWS};
 use super::exit::Exit;
 use super::point::Beside;
 use super::point::Point;
-use super::render::csv::Object;
+use super::render::json::{ExitJson, objects};
 use super::run_report::RunReport;
 use super::standing::{Standing, Standings};
 use super::trials::{TRIALS, Trial};
@@ -105,56 +103,6 @@ pub struct ClaimJson<'a> {
     pub noisy: bool,
 }
 
-/// How the command ended.
-#[derive(serde::Serialize)]
-struct ExitJson {
-    exit_code: u8,
-    meaning: &'static str,
-}
-
-impl From<Exit> for ExitJson {
-    fn from(exit: Exit) -> ExitJson {
-        ExitJson { exit_code: exit as u8, meaning: exit.meaning() }
-    }
-}
-
-/// What each command prints with `--json` (schema/output.schema.json).
-#[derive(serde::Serialize)]
-struct Output<'a, T> {
-    run: CommandJson<'a>,
-    verdict: ExitJson,
-    #[serde(flatten)]
-    more: T,
-}
-
-#[derive(serde::Serialize)]
-struct CommandJson<'a> {
-    command: &'a [String],
-    kvfair: &'static str,
-}
-
-/// The rows of a command that prints nothing else.
-#[derive(serde::Serialize)]
-pub struct JsonTable<T> {
-    pub rows: T,
-}
-
-/// The object of a command that is no run, as text: its command, how it ended, and `more`.
-pub fn object<T: Serialize>(command: &[String], exit: Exit, more: T) -> Result<String> {
-    let run = CommandJson { command, kvfair: env!("CARGO_PKG_VERSION") };
-    Ok(format!("{}\n", serde_json::to_string_pretty(&Output { run, verdict: exit.into(), more })?))
-}
-
-/// The object of rows that are told by columns.
-pub(super) fn of_rows<T>(command: &[String], exit: Exit, columns: &[Column<T>], rows: &[T]) -> Result<String> {
-    object(command, exit, JsonTable { rows: objects(columns, rows) })
-}
-
-/// Of a column that holds more than one value.
-pub(super) fn nested(value: &impl Serialize) -> Value {
-    serde_json::to_value(value).unwrap_or_default()
-}
-
 /// What may be said of the numbers.
 pub struct ReportJson<'a> {
     pub exit: Exit,
@@ -178,10 +126,6 @@ impl Serialize for JsonRows<'_> {
         }
         map.end()
     }
-}
-
-fn objects<'a, T>(columns: &'a [Column<T>], all: &'a [T]) -> Vec<Object<'a, T>> {
-    all.iter().map(|of| Object { columns, of }).collect()
 }
 
 /// The object, as text.

@@ -21,8 +21,6 @@ mod tests;
 pub mod text;
 pub mod waterfall;
 
-pub use self::text::text;
-
 /// What is compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]

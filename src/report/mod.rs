@@ -32,6 +32,7 @@ pub mod histograms;
 pub mod history;
 pub mod json;
 pub mod levers;
+pub mod levers_shown;
 pub mod limits;
 pub mod lookups;
 pub mod next;

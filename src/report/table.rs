@@ -1,7 +1,11 @@
 //! Rows as aligned text, as wide as the terminal and 100 columns at most: eight or nine columns, and the rest behind
 //! `wide`.
 
+use std::borrow::Cow;
 use std::sync::OnceLock;
+
+use textwrap::{Options, WordSeparator, WordSplitter, WrapAlgorithm};
+use unicode_width::UnicodeWidthStr;
 
 use super::cells::Row;
 use super::columns::{Column, FieldLine, ROWS, rank, view};
@@ -342,7 +346,8 @@ fn laid_out(lines: &[TableLine], width: usize) -> String {
     for line in lines {
         let line = match line {
             TableLine::Cells(cells) => {
-                let rest = cells[1..].iter().zip(&widths[1..]).map(|(cell, width)| format!("  {cell:>width$}"));
+                let rest = cells[1..].iter().zip(&widths[1..]);
+                let rest = rest.map(|(cell, width)| format!("  {:1$}{cell}", "", width.saturating_sub(length(cell))));
                 beside(&cells[0], widths[0], &rest.collect::<String>())
             }
             TableLine::Words(words) => format!(" {words}"),
@@ -355,7 +360,11 @@ fn laid_out(lines: &[TableLine], width: usize) -> String {
 }
 
 fn beside(name: &str, width: usize, rest: &str) -> String {
-    if length(name) <= width { format!(" {name:<width$}{rest}") } else { format!(" {name}\n {:width$}{rest}", "") }
+    if length(name) <= width {
+        format!(" {}{rest}", padded(name, width))
+    } else {
+        format!(" {name}\n {:width$}{rest}", "")
+    }
 }
 
 /// A reason is wrapped, not cut: it says what to do.
@@ -367,27 +376,22 @@ fn reasoned(target: &str, reason: &str, indent: usize, width: usize) -> String {
 
 /// Breaks text between words into lines of at most `width`; a word longer than that is broken where it must be.
 pub fn wrap(text: &str, width: usize) -> Vec<String> {
-    let mut lines = vec![String::new()];
-    for word in text.split_whitespace() {
-        let letters: Vec<char> = word.chars().collect();
-        for piece in letters.chunks(width.max(1)) {
-            let line = lines.last_mut().expect("there is always a line");
-            let piece: String = piece.iter().collect();
-            if line.is_empty() {
-                line.push_str(&piece);
-            } else if length(line) + 1 + length(&piece) <= width {
-                line.push(' ');
-                line.push_str(&piece);
-            } else {
-                lines.push(piece);
-            }
-        }
-    }
-    lines
+    let options = Options::new(width.max(1))
+        .wrap_algorithm(WrapAlgorithm::FirstFit)
+        .word_separator(WordSeparator::AsciiSpace)
+        .word_splitter(WordSplitter::NoHyphenation);
+    let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    textwrap::wrap(&words, options).into_iter().map(Cow::into_owned).collect()
 }
 
-fn length(text: &str) -> usize {
-    text.chars().count()
+/// With blanks behind it.
+pub(super) fn padded(text: &str, width: usize) -> String {
+    format!("{text}{:1$}", "", width.saturating_sub(length(text)))
+}
+
+/// Columns of a terminal: a letter of East Asia takes two.
+pub(super) fn length(text: &str) -> usize {
+    text.width()
 }
 
 #[cfg(test)]
@@ -408,6 +412,19 @@ mod tests {
             WIDE_OF_PROGRAMS,
         ];
         views.iter().for_each(|names| assert!(view(ROWS, names).iter().all(|column| !column.heading.is_empty())));
+    }
+
+    /// A letter of East Asia takes two columns of a terminal.
+    #[test]
+    fn wide_letters_keep_columns_and_lines() {
+        let line = |name: &str| TableLine::Cells(vec![name.to_string(), "7".to_string()]);
+        let text = layout(&[line("target"), line("数据库一号机"), line("redis")], 60);
+        let widths: Vec<usize> = text.lines().map(length).collect();
+        assert_eq!(widths, [16, 16, 16], "{text}");
+        assert_eq!(wrap("数据库 数据库 a", 7), ["数据库", "数据库", "a"].map(str::to_string).to_vec());
+        assert_eq!(wrap("one  two\nthree", 8), ["one two", "three"]);
+        assert_eq!(wrap("abcdefgh ij", 4), ["abcd", "efgh", "ij"]);
+        assert_eq!(wrap("", 8), [""]);
     }
 
     #[test]

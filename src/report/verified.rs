@@ -86,8 +86,7 @@ fn word(evidence: ClaimBasis) -> &'static str {
 /// "20 kills"; nothing where syncs were counted.
 fn tries(evidence: ClaimBasis) -> String {
     match evidence {
-        ClaimBasis::Kills(1) => "1 kill".to_string(),
-        ClaimBasis::Kills(count) => format!("{} kills", units::thousands(count as u64)),
+        ClaimBasis::Kills(count) => units::counted(count as u64, "kill"),
         ClaimBasis::Emulations(count) => format!("{} losses of power", units::thousands(count as u64)),
         ClaimBasis::Syncs => String::new(),
     }

@@ -3,14 +3,18 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use anyhow::Result;
 use serde::Serialize;
 
 use super::claim_measure::ClaimMeasure;
+use super::exit::Exit;
+use super::grid::Grid;
 use super::json::ClaimJson;
 use super::levers::failure;
+use super::render::{Block, Medium, Shown, json};
 use super::standing::{self, Counted};
 use super::steps::{StepChart, StepLevel, StepMark, StepPlace};
-use super::table::{TableLine, layout, width, wrap};
+use super::table::TableLine;
 use super::versus::{Versus, claimed, in_a_sentence, too_few, versus};
 use super::{aa, costs};
 use crate::model::record::Record;
@@ -239,6 +243,32 @@ impl VersionsReport {
     }
 }
 
+/// A run of versions: its tables, and what they tell of versions below. As JSON there is one document, the versions.
+pub struct VersionsShown<'a> {
+    pub run: &'a dyn Shown,
+    pub report: &'a VersionsReport,
+    /// What was typed behind `kvfair`.
+    pub command: &'a [String],
+}
+
+impl Shown for VersionsShown<'_> {
+    fn exit(&self) -> Exit {
+        self.run.exit()
+    }
+
+    fn blocks(&self, medium: Medium) -> Result<Vec<Block>> {
+        Ok(self.run.blocks(medium)?.into_iter().chain(self.report.blocks(medium)).collect())
+    }
+
+    fn csv(&self) -> Result<String> {
+        self.run.csv()
+    }
+
+    fn json(&self, exit: Exit) -> Result<String> {
+        json::object(self.command, exit, self.report)
+    }
+}
+
 impl VersionStep {
     /// The largest step that may still be there unseen, as a share.
     fn unseen(&self) -> Option<f64> {
@@ -364,15 +394,18 @@ impl VersionsReport {
         }
     }
 
-    /// Text for a terminal.
-    pub fn text(&self) -> String {
+    /// What stands below the tables of the run.
+    fn blocks(&self, medium: Medium) -> Vec<Block> {
+        let table = |lines| Block::Table(Grid { title: String::new(), lines });
+        let sentences = Block::List(self.sentences());
+        if medium == Medium::Page {
+            return vec![table(self.lines(true)), sentences];
+        }
         let by = if self.cost == VersionCost::Seconds { "" } else { " Times cannot be told here: steps are of CPU." };
-        let said = self.sentences();
-        let told = said.iter().flat_map(|sentence| wrap(sentence, width())).collect::<Vec<_>>().join("\n");
         let heading = format!("versions in their order, {} blocks; the first is the base.{by}", self.blocks);
         let named = self.versions.iter().filter(|row| row.name != row.target);
-        let named = named.map(|row| format!(" {}: {}\n", row.name, row.target)).collect::<String>();
-        format!("\n{heading}\n{named}{}{told}\n", layout(&self.lines(false), width()))
+        let named = named.map(|row| format!("\n {}: {}", row.name, row.target)).collect::<String>();
+        vec![Block::Gap, Block::Aside(format!("{heading}{named}")), table(self.lines(false)), sentences]
     }
 
     /// The picture: ratios to the first version, and levels between the claimed steps.

@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 
+use crate::model::units;
 use crate::stats::paired::{Interval, Ratio};
 
 /// A ratio with the interval that it has: none below 4 blocks, Student's to 5, exact from 6 on.
@@ -124,7 +125,7 @@ fn places_of(width: f64, ratio: f64) -> usize {
 
 /// "1 block is too few", "3 fresh blocks are too few".
 pub(crate) fn too_few(count: usize, what: &str) -> String {
-    if count == 1 { format!("1 {what} is too few") } else { format!("{count} {what}s are too few") }
+    format!("{} {} too few", units::counted(count as u64, what), if count == 1 { "is" } else { "are" })
 }
 
 #[cfg(test)]

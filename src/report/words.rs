@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use super::cells::{Numbers, Row};
 use super::standing::Standings;
-use super::table::{width, wrap};
+use super::table::{length, padded, width, wrap};
 use super::versus::{digits, of_twice};
 use super::{verified, warn};
 use crate::model::effort::CLAIM_BLOCKS;
@@ -36,8 +36,7 @@ pub fn subject(records: &[Record]) -> String {
             let bytes = load.spread.map_or_else(|| listed(&load.sizes, load.value_bytes), |spread| spread.to_string());
             format!("{} of {bytes} bytes · {}", asked(load), many(load))
         }
-        None if first.clients == 1 => "1 client".to_string(),
-        None => format!("{} clients", first.clients),
+        None => units::counted(first.clients.into(), "client"),
     };
     let replayed = match first.job.replay_percent {
         None => String::new(),
@@ -147,7 +146,7 @@ fn claim_so_far(first: &Record, standings: &Standings<'_>) -> String {
         0 | 1 => String::new(),
         seeds => format!(" of {seeds} data sets"),
     };
-    let in_words = |count: usize| format!("{count} block{}{of_sets}", if count == 1 { "" } else { "s" });
+    let in_words = |count: usize| format!("{}{of_sets}", units::counted(count as u64, "block"));
     let (counting, discarded) = (standings.blocks(), standings.counted.discarded.len());
     let blocks = match discarded {
         0 => in_words(counting),
@@ -229,10 +228,7 @@ fn asked(load: &Load) -> String {
     match (load.only, load.reads + load.writes) {
         (None, 0) => "sets and gets".to_string(),
         (None, _) => {
-            let one_of = |count: u32, name: &str| {
-                format!("{} {name}{}", units::thousands(count.into()), if count == 1 { "" } else { "s" })
-            };
-            format!("{} to {}", one_of(load.reads, "get"), one_of(load.writes, "set"))
+            format!("{} to {}", units::counted(load.reads.into(), "get"), units::counted(load.writes.into(), "set"))
         }
         (Some(Only::Set), _) => "sets".to_string(),
         (Some(Only::Get), _) => "gets".to_string(),
@@ -280,8 +276,7 @@ pub fn stream(records: &[Record]) -> String {
     let read_as = first.job.read_as.as_ref().map_or_else(String::new, |read| format!(" read as {}", read.form));
     let skipped = match first.stream.skipped_lines {
         0 => String::new(),
-        1 => ", 1 bad line passed over".to_string(),
-        lines => format!(", {} bad lines passed over", units::thousands(lines)),
+        lines => format!(", {} passed over", units::counted(lines, "bad line")),
     };
     let (ops, sha256) = (units::thousands(first.stream.ops), &first.stream.sha256);
     let counted = match &first.stream.traced {
@@ -311,8 +306,8 @@ pub fn misses(rows: &[Row], records: &[Record]) -> String {
     let each = rows.iter().filter_map(|row| Some((row.target.as_str(), row.numbers.as_ref()?.run.misses)));
     let everything = traced.misses.map(|misses| ("a store that keeps everything", misses));
     let lines: Vec<(&str, u64)> = each.chain(everything).collect();
-    let width = lines.iter().map(|(name, _)| name.chars().count()).max().unwrap_or(0);
-    let lines = lines.iter().map(|(name, misses)| format!(" {name:width$}  {}\n", told(*misses)));
+    let width = lines.iter().map(|(name, _)| length(name)).max().unwrap_or(0);
+    let lines = lines.iter().map(|(name, misses)| format!(" {}  {}\n", padded(name, width), told(*misses)));
     format!("gets that found nothing, each followed by a set:\n{}", lines.collect::<String>())
 }
 
@@ -320,8 +315,8 @@ pub fn misses(rows: &[Row], records: &[Record]) -> String {
 pub fn stale(rows: &[Row]) -> String {
     let of = |row: &Row| Some((row.target.clone(), row.numbers.as_ref()?.stale?.in_words()));
     let lines: Vec<(String, String)> = rows.iter().filter_map(of).collect();
-    let width = lines.iter().map(|(name, _)| name.chars().count()).max().unwrap_or(0);
-    let lines: String = lines.iter().map(|(name, words)| format!(" {name:width$}  {words}\n")).collect();
+    let width = lines.iter().map(|(name, _)| length(name)).max().unwrap_or(0);
+    let lines: String = lines.iter().map(|(name, words)| format!(" {}  {words}\n", padded(name, width))).collect();
     if lines.is_empty() { lines } else { format!("reads from replicas (p50 / p99 / worst of stale reads):\n{lines}") }
 }
 

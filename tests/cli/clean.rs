@@ -90,7 +90,10 @@ fn assert_leaves(desk: &Desk, server: &Running, url: &str, database: u32, plante
     let said = cleaned(desk, url);
     said.exits(0).shows(&format!("{} keys hold what this run may have written", thousands(ours)));
     let others = match named {
-        0 => format!("{} keys deleted; it holds {} records now", thousands(ours), planted.len()),
+        0 => {
+            let s = if planted.len() == 1 { "" } else { "s" };
+            format!("{} keys deleted; it holds {} record{s} now", thousands(ours), planted.len())
+        }
         1 => "; 1 key of its names holds something else and stays".to_string(),
         named => format!("; {named} keys of its names hold something else and stay"),
     };
@@ -220,7 +223,7 @@ fn killed_in_ngrams_whose_counters_are_in_one_hash() {
     assert_eq!(some_key(&server, 1, &[]), "kvfair:counters");
     assert_eq!(redis(&server, 1, &[b"SET", b"ba", b"1"]), "+OK\r\n");
     let said = cleaned(&desk, &url);
-    said.exits(0).shows("keys hold what this run may have written").shows("it holds 1 records now");
+    said.exits(0).shows("keys hold what this run may have written").shows("it holds 1 record now");
     assert_eq!(redis(&server, 1, &[b"KEYS", b"*"]), "*1\r\n$2\r\nba\r\n");
     assert!(!Path::new(&desk.home().join("out.jsonl.guest")).exists(), "all is taken back");
 }

@@ -105,7 +105,7 @@ fn a_store_that_claims_nothing_is_a_row_beside_the_others() {
     let desk = Desk::new();
     let said = desk.run(&["crash", "memcached", "sqlite", "--kills", "1", "--seed", SOON, "--durability", "crash"]);
     said.exits(1).shows("memcached, crash: not tried: memcached claims no durability crash");
-    said.shows("sqlite, crash: 0 of 1 kills lost anything");
+    said.shows("sqlite, crash: 0 of 1 kill lost anything");
     let both = desk.run(&["crash", "memcached", "ram", "--kills", "1"]);
     both.exits(2).complains("memcached claims no durability crash").complains("ram claims no durability crash");
 }
@@ -133,7 +133,7 @@ fn a_store_that_does_not_come_back_fails() {
     let desk = Desk::new();
     desk.wrap("redis-server", "test -e started && exit 9; touch started; exec \"$real\" \"$@\"");
     let said = desk.run(&["crash", "redis", "--kills", "3", "--seed", SOON, "--durability", "crash"]);
-    said.exits(4).shows("1 of 1 kills lost something; the first: it did not come back").shows("exit code 9");
+    said.exits(4).shows("1 of 1 kill lost something; the first: it did not come back").shows("exit code 9");
     said.shows("none (claimed crash)");
 }
 

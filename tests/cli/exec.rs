@@ -366,7 +366,7 @@ fn a_guest_leaves_nothing_and_tells_no_password() {
                  echo {url} $KVFAIR_URL; ";
     let said = run(&format!("{looks} redis-cli -u {{url}} set left behind >&2; exit 3"), "1");
     said.exits(1).shows("exit code 3").shows(&format!("redis://{port}/3 redis://***@{port}/3"));
-    said.shows("it left 1 records at").shows("it must delete them itself");
+    said.shows("it left 1 record at").shows("it must delete them itself");
     let read = |name: &str| std::fs::read_to_string(desk.home().join(name)).expect("the program's file");
     assert_eq!(read("url").trim(), format!("redis://:s3cr%20et@{port}/3"));
     // What was typed into kvfair's own command line is the user's to hide.

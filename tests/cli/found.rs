@@ -108,7 +108,8 @@ fn findings_are_no_run_and_are_passed_over_by_what_needs_one() {
     desk.run(&["site", "site", &path, "run.jsonl"]).exits(0).complains("kvfair: passed over kvfair-results/");
     desk.run(&["show", &path, "--svg", "x.svg"])
         .exits(1)
-        .complains("--svg: results of `kvfair check` have no such form");
+        .complains("--svg: results of `kvfair check` have no such form")
+        .complains("hint: --html is a page");
 }
 
 /// Another user may have written the file.

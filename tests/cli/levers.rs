@@ -80,7 +80,12 @@ fn a_store_is_measured_with_each_lever_and_the_file_shows_the_same() {
     assert_eq!(json["levers"].as_array().expect("levers").len(), 2);
     assert_eq!(json["durability"].as_array().expect("levels").len(), 3);
     let csv = desk.run(&["show", OUT, "--csv"]);
-    assert_eq!(csv.out.lines().count(), 1 + 4, "a row a target:\n{}", csv.out);
+    assert_eq!(csv.out.lines().count(), 1 + 2, "a row a lever:\n{}", csv.out);
+    csv.shows("lever,change,alone,alone_low,alone_high,alone_effect,last,").shows("transport,unix,");
+    let markdown = desk.run(&["show", OUT, "--markdown"]);
+    markdown.shows("| times as fast | alone | as the last one |").shows("| unix |").shows("- crash: ");
+    let by_targets = desk.run(&["show", OUT, "--csv", "--wide"]);
+    assert_eq!(by_targets.out.lines().count(), 1 + 4, "a row a target:\n{}", by_targets.out);
     // The same levers on requests alone, but for the way of the job.
     let synthetic = labels(&records, "synthetic");
     assert_eq!(synthetic.into_iter().collect::<Vec<_>>(), ["redis", "redis with unix"]);
@@ -215,7 +220,7 @@ fn what_is_no_lever_or_cannot_be_changed_is_refused_by_name() {
     levers(&["fans", "redis", "--profiles", "10,20"]).exits(2).complains("levers are compared at one point");
     levers(&["fans", "redis", "--via", "batch,native"]).exits(2).complains("the others are levers");
     levers(&["mixed", "redis", "--rate", "5k"]).exits(2).complains("--rate is no option of levers");
-    levers(&["fans", "redis", "--csv"]).exits(2).complains("`kvfair show` has it");
+    levers(&["fans", "redis", "--wide"]).exits(2).complains("`kvfair show` has it");
     assert!(desk.records().is_empty(), "nothing was run");
     let help = desk.run(&["levers", "--help"]);
     help.exits(0).shows("--levers").shows("--budget").shows("kvfair levers fans redis");
@@ -248,7 +253,7 @@ fn an_advice_is_a_few_lines_with_gain_price_and_command() {
     said.shows("1. via ").shows("; costs ").shows("kvfair levers fans redis --profiles 60 --blocks 6 --levers via");
     assert!(!said.out.contains("6. "), "{}", said.out);
     assert_eq!(desk.run(&["show", OUT]).out, said.out);
-    desk.run(&["advise", "fans", "redis", "--csv"]).exits(2).complains("`kvfair show` has it");
+    desk.run(&["advise", "fans", "redis", "--wide"]).exits(2).complains("`kvfair show` has it");
 }
 
 /// Clients and their depth are the job's own: each of their targets has an expected state of its own.

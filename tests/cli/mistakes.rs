@@ -106,7 +106,7 @@ fn sweeps_that_mean_nothing_are_usage_errors() {
         (&["find-max", "mixed", "ram", "--slo", "99:1ms"], "no promise such as p99:1ms"),
         (&["find-max", "mixed", "ram", "--slo", "p100:1ms"], "from p50 to p99.9"),
         (&["find-max", "mixed", "ram", "--step", "100"], "--timeout would cut it off"),
-        (&["find-max", "mixed", "ram"], "ram is a baseline: no rate is searched for it"),
+        (&["find-max", "mixed", "ram"], "ram is a baseline: find-max searches the highest rate of a store"),
     ]);
 }
 

@@ -87,7 +87,7 @@ fn who_syncs_too_early_is_found() {
 fn it_is_said_in_the_table_and_what_cannot_be_seen_is_unknown() {
     let desk = Desk::new();
     let said = desk.run(&["crash", "redis+unix", "--durability", "crash", "--kills", "1", "--seed", SOON]);
-    said.exits(0).shows("outage").shows("1 of 1 emulated losses of power lost something, at the median all");
+    said.exits(0).shows("outage").shows("1 of 1 emulated loss of power lost something, at the median all");
     let ring = "python3 -c 'import ctypes; ctypes.CDLL(None).syscall(425, 1, (ctypes.c_char * 120)())'";
     desk.wrap("redis-server", &format!("{ring}; exec \"$real\" \"$@\""));
     let said = desk.run(&["crash", "redis+unix", "--durability", "crash", "--kills", "1", "--seed", SOON]);

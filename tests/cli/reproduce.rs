@@ -163,6 +163,9 @@ fn golden_text_and_page_are_as_they_were() {
     assert!(said.out.lines().all(|line| line.chars().count() <= 100), "{}", said.out);
     let forms = [("txt", &said.exits(0).out), ("html", &page)];
     are_golden(forms.map(|(ending, now)| (format!("tests/golden/shown/reproduce.{ending}"), now.as_str())));
+    let form = |option: &str| desk.run(&["reproduce", "--from", "out.jsonl", option]);
+    form("--csv").exits(0).shows("post,panel,store,target,stand_in,unit,then,then_ratio,today,").shows("000,");
+    form("--markdown").exits(0).shows("| store | then | ratio then |").shows("- sentences:");
 }
 
 #[test]

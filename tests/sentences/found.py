@@ -90,7 +90,7 @@ def crash_sentence(one, text):
     tried = one["tried"]
     kills, counted, outages = tried["kills"], tried["audit"].get("counted"), tried["outages"].get("emulated")
     bad, faults = sum(kill["wrong"] is not None for kill in kills), []
-    lost = read(rf"({NUMBER}) of ({NUMBER}) kills lost (anything of ({NUMBER}) writes: at most ({NUMBER}) %)?", text, faults)
+    lost = read(rf"({NUMBER}) of ({NUMBER}) kills? lost (anything of ({NUMBER}) writes: at most ({NUMBER}) %)?", text, faults)
     if lost:
         faults += count("bad kills", lost[1], bad) + count("kills", lost[2], len(kills))
         faults += same("something is lost", lost[3] is None, bad > 0)
@@ -103,7 +103,7 @@ def crash_sentence(one, text):
         written = read(rf"for ({NUMBER}) writes one by one", text, faults)
         faults += count("writes one by one", written[1], counted["writes"]) if written else []
     if outages is not None:
-        emulated = read(rf"({NUMBER}) of ({NUMBER}) emulated losses of power", text, faults)
+        emulated = read(rf"({NUMBER}) of ({NUMBER}) emulated loss(?:es)? of power", text, faults)
         lossy = sum(kill["wrong"] is not None for kill in outages)
         faults += count("losses that lost", emulated[1], lossy) + count("losses", emulated[2], len(outages)) \
             if emulated else []

@@ -124,7 +124,7 @@ const REFUSED: &[(&str, &[&str], &str)] = &[
     ("levers", &["agents", "launch", "hosts"], "it starts stores and clients on this machine"),
     ("levers", &["read_only"], "it changes stores that are started here"),
     ("levers", &["keep", "answers_only", "list", "no_aa"], "it chooses trials by itself"),
-    ("levers", &["csv", "markdown", "all", "wide", "stat", "no_warn"], "`kvfair show` has it"),
+    ("levers", &["all", "wide", "stat", "no_warn"], "`kvfair show` has it"),
     ("history", &["rate", "arrivals", "replay", "strict"], "versions are compared as fast as they go"),
     ("history", &["agents", "launch", "hosts"], "it starts stores and clients on this machine"),
     ("history", &["keep", "answers_only", "list", "read_only"], "it compares what versions take"),

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use clap::Args;
 
+use super::Forms;
 use crate::cli::points;
 
 #[derive(Debug, Args)]
@@ -26,10 +27,6 @@ pub struct Reproduce {
     /// Show results files of this command again, and run nothing
     #[arg(long, value_name = "FILES", num_args = 1.., conflicts_with_all = ["posts", "budget", "list"])]
     pub from: Vec<PathBuf>,
-    /// Print all that was found as JSON
-    #[arg(long)]
-    pub json: bool,
-    /// Write an HTML page with all posts into this file, which must be new
-    #[arg(long, value_name = "FILE")]
-    pub html: Option<PathBuf>,
+    #[command(flatten)]
+    pub forms: Forms,
 }

@@ -11,9 +11,9 @@ use super::decide;
 use crate::harness::load::{OtherMethod, Parts};
 use crate::harness::save;
 use crate::report::history::{self, HistoryReport, HistoryRun, OtherMethodRun};
-use crate::report::json;
 use crate::report::page::{self, Mask, RawResults};
 use crate::report::render::csv::csv;
+use crate::report::render::json;
 use crate::report::render::{Block, Medium, Shown, printed};
 use crate::report::table::width;
 

@@ -1,7 +1,7 @@
 //! What was asked and what was answered, in words short enough for one line.
 
 use crate::model::op::{Op, Reply, readable};
-use crate::model::units::thousands;
+use crate::model::units::{self, thousands};
 
 /// Bytes of a key and of a value that are shown.
 const KEY_SHOWN: usize = 60;
@@ -111,7 +111,7 @@ pub fn bytes(value: &[u8]) -> String {
 }
 
 fn count(bytes: usize) -> String {
-    format!("{} {}", thousands(bytes as u64), if bytes == 1 { "byte" } else { "bytes" })
+    units::counted(bytes as u64, "byte")
 }
 
 pub fn key(key: &[u8]) -> String {

@@ -20,7 +20,7 @@ use crate::jobs::lines::{BadRows, LINE_BYTES_MAX, Lines};
 use crate::jobs::people::{FIELD, LIKED};
 use crate::jobs::{InputFault, Source};
 use crate::model::trial::JobSettings;
-use crate::model::units::thousands;
+use crate::model::units::{self, thousands};
 
 /// Pairs that are sorted in memory; more of them go by way of files.
 pub const SORTED_BYTES: usize = 64 << 20;
@@ -99,17 +99,20 @@ pub fn convert(errand: &Errand<'_>, shape: &Shape, explain: &dyn Fn(&str) -> Str
 impl InputSummary {
     /// "1,892 users, 17,632 pages, 92,834 pairs".
     pub fn in_words(&self, shape: &Shape) -> String {
-        let of = |count: u64, one: &str| format!("{} {one}{}", thousands(count), if count == 1 { "" } else { "s" });
         if let Shape::Column { .. } | Shape::Texts { .. } = shape {
-            return of(self.units, "message");
+            return units::counted(self.units, "message");
         }
         let over = if self.pages.len() == PAGES_MAX { "at least " } else { "" };
-        let pages = of(self.pages.len() as u64, "page");
+        let pages = units::counted(self.pages.len() as u64, "page");
         let repeated = match self.repeated {
             0 => String::new(),
-            repeated => format!(", {} dropped", of(repeated, "duplicate pair")),
+            repeated => format!(", {} dropped", units::counted(repeated, "duplicate pair")),
         };
-        format!("{}, {over}{pages}, {}{repeated}", of(self.units, "user"), of(self.pairs, "pair"))
+        format!(
+            "{}, {over}{pages}, {}{repeated}",
+            units::counted(self.units, "user"),
+            units::counted(self.pairs, "pair")
+        )
     }
 
     /// The unit is good.

@@ -5,7 +5,6 @@ use std::sync::{Arc, Mutex};
 
 use sha2::{Digest, Sha256};
 
-use super::hex;
 use crate::harness::input::DataFile;
 use crate::jobs::Source;
 
@@ -22,7 +21,7 @@ impl Hashed {
 
     /// Of what was consumed so far.
     pub fn sha256(&self) -> String {
-        hex(&self.hash.lock().expect("no reader panics").clone().finalize())
+        hex::encode(self.hash.lock().expect("no reader panics").clone().finalize())
     }
 }
 
@@ -78,9 +77,9 @@ mod tests {
         let mut reader = source.open().expect("it is there");
         let (mut line, mut rest) = (String::new(), Vec::new());
         reader.read_line(&mut line).expect("it can be read");
-        assert_eq!(source.sha256(), hex(&Sha256::digest("one\n")));
+        assert_eq!(source.sha256(), hex::encode(Sha256::digest("one\n")));
         reader.read_to_end(&mut rest).expect("it can be read");
         assert_eq!((line.as_str(), rest.as_slice()), ("one\n", &b"two\nthree\n"[..]));
-        assert_eq!(source.sha256(), hex(&Sha256::digest("one\ntwo\nthree\n")));
+        assert_eq!(source.sha256(), hex::encode(Sha256::digest("one\ntwo\nthree\n")));
     }
 }

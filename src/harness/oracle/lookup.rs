@@ -9,7 +9,7 @@ use std::path::Path;
 use sha2::{Digest, Sha256};
 
 use super::ngrams::{Ngrams, normalised, units_of};
-use super::{Counts, Each, Replay, Sample, Summary, answers_beside, hex, write_pairs};
+use super::{Counts, Each, Replay, Sample, Summary, answers_beside, write_pairs};
 use crate::jobs::lookup::is_scored;
 use crate::jobs::text::Messages;
 use crate::jobs::{InputFault, Source};
@@ -102,7 +102,7 @@ impl Replay for ExpectedScores {
         self.scored.iter().for_each(|scored| hash.update(format!("{:.6}\n", scored.log10)));
         let sum = self.scored.iter().fold(0.0, |sum, scored| sum + scored.log10);
         answer.extend([
-            ("sha256 scores".to_string(), hex(&hash.finalize())),
+            ("sha256 scores".to_string(), hex::encode(hash.finalize())),
             ("scored".to_string(), format!("{} messages, log10 {sum:.6} of all together", self.scored.len())),
         ]);
         Ok(answer)

@@ -260,17 +260,13 @@ impl Sample {
     }
 }
 
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
 /// sha256 over lines, sorted by their bytes.
 fn sha256_of_sorted(mut lines: Vec<Vec<u8>>) -> String {
     // Nearly sorted already, as a rule: then this is one pass.
     lines.sort();
     let mut hash = Sha256::new();
     lines.iter().for_each(|line| hash.update(line));
-    hex(&hash.finalize())
+    hex::encode(hash.finalize())
 }
 
 /// What a comparison came to, and the first wrong key as it is, for the parent to ask what it should have held.

@@ -9,7 +9,7 @@ use hashbrown::HashMap;
 use sha2::{Digest, Sha256};
 
 use super::sorted_runs::SortedRuns;
-use super::{Counts, Each, Replay, Sample, hex};
+use super::{Counts, Each, Replay, Sample};
 use crate::jobs::text::Messages;
 use crate::jobs::{InputFault, Source};
 use crate::model::trial::{JobSettings, NgramSettings, NgramUnit};
@@ -97,7 +97,7 @@ impl Replay for Ngrams {
         })?;
         let top: Vec<String> = top.iter().map(|(count, term)| format!("{term} {count}")).collect();
         Ok(BTreeMap::from([
-            ("sha256 terms".to_string(), hex(&hash.finalize())),
+            ("sha256 terms".to_string(), hex::encode(hash.finalize())),
             ("terms".to_string(), terms.to_string()),
             ("increments".to_string(), increments.to_string()),
             ("top 20".to_string(), top.join(", ")),

@@ -9,7 +9,7 @@ use std::time::Instant;
 
 use sha2::{Digest, Sha256};
 
-use super::{BATCH_KEYS, Compared, Counts, Drawn, Each, Replay, SHOWN_BYTES, Sample, hex};
+use super::{BATCH_KEYS, Compared, Counts, Drawn, Each, Replay, SHOWN_BYTES, Sample};
 use crate::jobs::keyed::keytext::KeyText;
 use crate::jobs::keyed::lengths::Lengths;
 use crate::jobs::keyed::questions::{Asked, points_of};
@@ -54,7 +54,7 @@ impl Replay for ExpectedRequests {
         let data_bytes = (load.records as f64 * each) as u64;
         let zstd_share = Some(zstd_share(&values_of(settings, largest), load.records));
         let weight = weight(settings, load, &points);
-        let drawn = Some(Drawn { sha256: hex(&hash.0.finalize()), data_bytes, weight, zstd_share });
+        let drawn = Some(Drawn { sha256: hex::encode(hash.0.finalize()), data_bytes, weight, zstd_share });
         Ok(Counts { units, asking_units: units, ops: units, drawn, ..Counts::default() })
     }
 

@@ -36,6 +36,7 @@ use crate::model::op::{Fault, readable};
 use crate::model::part::Part;
 use crate::model::record::{Answered, Usage, Verdict};
 use crate::model::trial::Answer;
+use crate::model::units;
 use crate::stores::store_stats::StoreStats;
 use crate::stores::{self, Facts, Store};
 
@@ -166,8 +167,9 @@ fn and_left(ended: Result<(), Early>, trial: &TrialTask, store: Option<&dyn Stor
         return ended;
     }
     let what = format!(
-        "it left {count} records at {}: kvfair cannot know which keys are a program's, so that in a store by URL \
-         store it must delete them itself",
+        "it left {} at {}: kvfair cannot know which keys are a program's, so that in a store by URL it \
+         must delete them itself",
+        units::counted(count, "record"),
         trial.launch.place
     );
     Err(ended.err().map_or_else(|| Early::Failed(what.clone()), |early| early.and(&what)))

@@ -198,11 +198,11 @@ fn of_other_methods(report: &HistoryReport) -> Vec<String> {
         counted.entry((&run.job, run.method)).or_default().push(&run.began);
     }
     let told = counted.into_iter().map(|((job, method), began)| {
-        let (count, s) = (began.len(), if began.len() == 1 { "" } else { "s" });
         format!(
-            "The lines of {job} break where method {method} measured ({count} run{s}, the last {}): numbers of \
-             different methods are not comparable.",
-            began[count - 1]
+            "The lines of {job} break where method {method} measured ({}, the last {}): numbers of different methods \
+             are not comparable.",
+            units::counted(began.len() as u64, "run"),
+            began[began.len() - 1]
         )
     });
     told.collect()

@@ -5,7 +5,10 @@ use crate::model::levers::LeverTrial;
 use crate::model::metrics::Metrics;
 use crate::model::part::Part;
 use crate::model::record::Phase;
+use crate::report::exit::Exit;
 use crate::report::histograms::tests::record;
+use crate::report::levers_shown::LeversShown;
+use crate::report::render::{OutputForm, printed};
 
 const BLOCKS: u32 = 10;
 /// The share of its time that base waits for the store.
@@ -59,8 +62,9 @@ fn fresh(attempt: u32, unix_s: f64) -> Vec<Record> {
 
 fn told(parts: &[Vec<Record>]) -> (LeverReport, String) {
     let report = report(&parts.concat()).expect("records").expect("of levers");
-    let text = text(&report).split_whitespace().collect::<Vec<_>>().join(" ");
-    (report, text)
+    let shown = LeversShown { command: Vec::new(), exit: Exit::Ok, report };
+    let text = printed(&shown, Exit::Ok, OutputForm::Text, 80).expect("text");
+    (shown.report, text.split_whitespace().collect::<Vec<_>>().join(" "))
 }
 
 /// The blocks that chose a set are no test of it: only what fresh blocks show confirms it, or denies it.

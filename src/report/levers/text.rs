@@ -1,51 +1,16 @@
-//! The same as text, 80 columns wide.
+//! What levers gain, in words: sentences, and the cells of a table.
 
 use super::{EnoughLevers, LevelRow, LeverCost, LeverReport, LeverRow, SyntheticAnswer};
 use crate::model::levers::TriedValue;
 use crate::model::shell;
 use crate::model::units;
-use crate::report::table::{TableLine, layout, width, wrap};
+use crate::report::table::{TableLine, wrap};
 use crate::report::typed;
 use crate::report::versus::{claimed, too_few, versus};
 use crate::stats::levers::{Confirmed, Gain, LeverEffect};
 
-/// A table of levers is no wider.
-const WIDTH: usize = 80;
-
-pub fn text(report: &LeverReport) -> String {
-    let width = width().min(WIDTH);
-    if report.is_advice {
-        return advice(report, width);
-    }
-    let mut lines = vec![report.headline.clone()];
-    lines.extend(wrap(&sentence(report), width));
-    lines.push(layout(&table(report, width), width).trim_end().to_string());
-    lines.extend(wrap(&together(report), width));
-    lines.extend(wrap(&beside(report), width));
-    lines.extend(durability(report, width));
-    for lever in &report.left_out {
-        lines.extend(wrap(&format!("left out: {}: {}", lever.name, lever.reason), width));
-    }
-    lines.retain(|line| !line.is_empty());
-    format!("{}\n", lines.join("\n"))
-}
-
-/// Lines of an advice.
+/// An advice has so many levers at most.
 const ADVICE_MAX: usize = 5;
-
-/// The levers that help, best first: what each gains, what it costs, and the command that shows it.
-fn advice(report: &LeverReport, width: usize) -> String {
-    let advised = advised(report);
-    let mut lines = vec![report.headline.clone()];
-    lines.extend(advised.iter().enumerate().flat_map(|(place, one)| {
-        let what = wrap(&format!("{}. {}", place + 1, one.what), width).join("\n   ");
-        [what, format!("   {}", one.command)]
-    }));
-    if advised.is_empty() {
-        lines.extend(wrap(&not_advised(report), width));
-    }
-    format!("{}\n", lines.join("\n"))
-}
 
 /// A lever that helps.
 pub struct AdvisedLever {
@@ -78,7 +43,7 @@ pub fn heading(report: &LeverReport) -> String {
     }
 }
 
-fn not_advised(report: &LeverReport) -> String {
+pub fn not_advised(report: &LeverReport) -> String {
     let seen: Vec<String> =
         report.levers.iter().map(|lever| format!("{} {}", lever.change, cell(lever.alone.as_ref()))).collect();
     match report.is_clear() {
@@ -88,7 +53,7 @@ fn not_advised(report: &LeverReport) -> String {
 }
 
 /// "redis: unix and via native are enough: 5.8x as fast as it is now [5.1-6.4]; confirmed in 6 fresh blocks".
-fn sentence(report: &LeverReport) -> String {
+pub fn sentence(report: &LeverReport) -> String {
     let (base, enough) = (&report.base, &report.enough);
     let by_cpu = by_cpu(report.cost);
     if report.together.is_none_or(|gain| gain.p.is_none() || gain.bar.is_none()) {
@@ -211,7 +176,7 @@ fn none_seen(gain: &Gain) -> String {
     }
 }
 
-fn table(report: &LeverReport, width: usize) -> Vec<TableLine> {
+pub fn table(report: &LeverReport, width: usize) -> Vec<TableLine> {
     let what = match report.cost {
         LeverCost::Seconds => "times as fast",
         LeverCost::CpuSeconds => "times less CPU",
@@ -263,7 +228,7 @@ fn indented(text: &str, width: usize) -> Vec<String> {
 }
 
 /// "Together: 9.1x [8.7-9.5], measured as it stands: not 5.8x times 1.9x."
-fn together(report: &LeverReport) -> String {
+pub fn together(report: &LeverReport) -> String {
     let Some(gain) = report.together.filter(|_| report.levers.len() > 1) else { return String::new() };
     let not = not_multiplied(report).map(|product| format!(", measured as it stands: not {product}"));
     format!("Together: {}{}.", cell(Some(&gain)), not.unwrap_or_default())
@@ -302,19 +267,9 @@ pub fn beside(report: &LeverReport) -> String {
     )
 }
 
-fn durability(report: &LeverReport, width: usize) -> Vec<String> {
-    let Some(first) = report.durability.first() else { return Vec::new() };
-    let mut lines =
-        vec![format!("apart, {} at other durability levels, in times of level {}:", report.base, first.level)];
-    for row in report.durability.iter().filter(|row| row.level != first.level || row.failed.is_some()) {
-        lines.extend(wrap(&format!("  {}", level(row)), width));
-    }
-    lines
-}
-
 /// "power: 31x [29-33] as long (appendonly yes, appendfsync always; 6 blocks)".
-fn level(row: &LevelRow) -> String {
-    let blocks = if row.blocks == 1 { "1 block".to_string() } else { format!("{} blocks", row.blocks) };
+pub fn level(row: &LevelRow) -> String {
+    let blocks = units::counted(row.blocks as u64, "block");
     let number = level_numbers(row);
     match row.ratio {
         Some(_) => format!("{}: {number} as long ({}; {blocks})", row.level, row.keeps),

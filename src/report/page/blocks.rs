@@ -29,7 +29,7 @@ pub fn page_of_blocks(shown: &dyn Shown, command: &[String]) -> Result<String> {
 fn written(block: &Block) -> Markup {
     match block {
         // It is the page's heading.
-        Block::Headline(_) | Block::Aside(_) => html! {},
+        Block::Headline(_) | Block::Aside(_) | Block::Gap => html! {},
         Block::Table(grid) | Block::WideTable(grid) if grid.lines.is_empty() => html! {},
         Block::Table(grid) | Block::WideTable(grid) => {
             let caption = if grid.title.is_empty() { "Targets" } else { &grid.title };

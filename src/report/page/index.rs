@@ -9,6 +9,7 @@ use super::strip::date;
 use super::style;
 use crate::model::plain;
 use crate::model::trial::METHOD;
+use crate::model::units;
 
 /// A page, and where it lies from the index.
 pub struct IndexEntry {
@@ -30,8 +31,7 @@ const WORD: usize = 30;
 pub fn index(entries: &[IndexEntry]) -> String {
     let mut entries: Vec<&IndexEntry> = entries.iter().collect();
     entries.sort_by(|one, other| other.facts.began.cmp(&one.facts.began).then_with(|| one.file.cmp(&other.file)));
-    let s = if entries.len() == 1 { "" } else { "s" };
-    let title = format!("Results of {} run{s}", entries.len());
+    let title = format!("Results of {}", units::counted(entries.len() as u64, "run"));
     let body = html! {
         h1 { (title) }
         p.grey { "Measured by kvfair. Each page has its picture, tables, versions and machine." }

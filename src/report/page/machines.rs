@@ -43,12 +43,8 @@ pub fn machines_page(page: &PageRun) -> Result<String> {
         script type="application/json" id="manifest" { (PreEscaped(manifest::as_script(page)?)) }
     };
     let mask = Mask::default();
-    let title = format!("kvfair: {} on {}", page.job.name, counted(machines(&runs), "machine"));
+    let title = format!("kvfair: {} on {}", page.job.name, units::counted(machines(&runs) as u64, "machine"));
     Ok(style::document(&mask.applied(&title), &mask.applied(&body.into_string())))
-}
-
-fn counted(count: usize, what: &str) -> String {
-    format!("{} {what}{}", units::thousands(count as u64), if count == 1 { "" } else { "s" })
 }
 
 fn subject(page: &PageRun, runs: &[&PageRun]) -> String {
@@ -58,7 +54,8 @@ fn subject(page: &PageRun, runs: &[&PageRun]) -> String {
         Some(recipe) => format!("recipe {recipe}, seed {}", page.data.seed.unwrap_or_default()),
         None => "data of the author's own".to_string(),
     };
-    let ran = format!("{} on {}", counted(runs.len(), "run"), counted(machines(runs), "machine"));
+    let ran =
+        format!("{} on {}", units::counted(runs.len() as u64, "run"), units::counted(machines(runs) as u64, "machine"));
     format!("{}: {size}; {data}, sha256 {}; durability {}; {ran}", page.job.name, page.data.sha256, page.durability)
 }
 

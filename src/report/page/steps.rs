@@ -161,8 +161,7 @@ fn summary(chart: &StepChart) -> String {
     let steps = chart.levels.windows(2).filter(|pair| is_step(&pair[0], &pair[1])).count();
     let counted = match steps {
         0 => "no step".to_string(),
-        1 => "1 step".to_string(),
-        steps => format!("{steps} steps"),
+        steps => units::counted(steps as u64, "step"),
     };
     format!("{}: {} places, {counted}", chart.title, chart.places.len())
 }

@@ -175,8 +175,7 @@ fn made_up(input: &PageInput<'_>) -> String {
     let unchecked = (!unchecked.is_empty()).then(|| format!("{} not checked", unchecked.join(", ")));
     let which: Vec<String> = twice.into_iter().chain(unchecked).collect();
     let which = if which.is_empty() { String::new() } else { format!(" ({})", which.join(", ")) };
-    let s = if blocks.len() == 1 { "" } else { "s" };
-    format!(": {} block{s} of {each} trials{which}{short}{warm_up}", units::thousands(blocks.len() as u64))
+    format!(": {} of {each} trials{which}{short}{warm_up}", units::counted(blocks.len() as u64, "block"))
 }
 
 /// What the A/A controls tell, and what follows from that for the heading.
@@ -246,7 +245,7 @@ fn durability(records: &[Record]) -> String {
 
 /// "Intel(R) Xeon(R), 2 processors, 25 GB of memory, store files on ext4 on /dev/vda".
 pub fn machine(machine: &Machine) -> String {
-    let processors = if machine.cpus == 1 { "1 processor".to_string() } else { format!("{} processors", machine.cpus) };
+    let processors = units::counted(machine.cpus.into(), "processor");
     let memory = format!("{} of memory", units::bytes(machine.memory_bytes));
     let files = Some(&machine.filesystem).filter(|filesystem| !filesystem.is_empty());
     let files = files.map_or_else(String::new, |filesystem| format!("store files on {filesystem}"));

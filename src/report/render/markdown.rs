@@ -35,7 +35,7 @@ fn block_written(block: &Block) -> String {
             let details = details.iter().map(|detail| format!("  - {}\n", escaped(detail)));
             format!("- {}\n{}", escaped(subject), details.collect::<String>())
         }
-        Block::Aside(_) => String::new(),
+        Block::Aside(_) | Block::Gap => String::new(),
     }
 }
 

@@ -7,6 +7,7 @@ use super::exit::Exit;
 use super::grid::Grid;
 
 pub mod csv;
+pub mod json;
 pub mod markdown;
 mod text;
 
@@ -28,6 +29,8 @@ pub enum Block {
     Subject(String, Vec<String>),
     /// Lines that only a terminal shows, as they are.
     Aside(String),
+    /// An empty line on a terminal.
+    Gap,
 }
 
 /// Where blocks are read: on a terminal, which is narrow, or on a page.

@@ -6,14 +6,15 @@ use crate::report::table::{layout, wrap};
 
 /// One below the other; what is empty leaves no line.
 pub fn written(blocks: &[Block], width: usize) -> String {
-    let parts = blocks.iter().map(|block| block_written(block, width));
-    let parts: Vec<String> = parts.map(|part| part.trim_end().to_string()).filter(|part| !part.is_empty()).collect();
-    format!("{}\n", parts.join("\n"))
+    let parts = blocks.iter().map(|block| (block, block_written(block, width).trim_end().to_string()));
+    let parts = parts.filter(|(block, part)| !part.is_empty() || **block == Block::Gap).map(|(_, part)| part);
+    format!("{}\n", parts.collect::<Vec<_>>().join("\n"))
 }
 
 fn block_written(block: &Block, width: usize) -> String {
     match block {
         Block::Headline(text) | Block::Aside(text) => text.clone(),
+        Block::Gap => String::new(),
         Block::Table(grid) => table(grid, width),
         Block::WideTable(grid) => table(grid, usize::MAX),
         Block::Paragraph(text) => wrap(text, width).join("\n"),

@@ -10,6 +10,7 @@ use super::posts::{CostKind, Direction, Panel, Post, PostCell, Sentence, Sentenc
 use super::stood_in;
 use crate::model::part::Part;
 use crate::model::record::Record;
+use crate::model::units;
 use crate::report::aa;
 use crate::report::point::Point;
 use crate::report::run_report::RunReport;
@@ -289,8 +290,8 @@ fn judge(direction: Direction, seen: Compared) -> (Judgement, String) {
     let told = |judgement| (judgement, String::new());
     let not_told = |why: String| (Judgement::CannotBeTold, why);
     let Some((low, high)) = seen.ratio.low.zip(seen.ratio.high) else {
-        let plural = if seen.blocks == 1 { "" } else { "s" };
-        return not_told(format!("{} block{plural}: an interval needs {LEAST_BLOCKS}", seen.blocks));
+        let blocks = units::counted(seen.blocks as u64, "block");
+        return not_told(format!("{blocks}: an interval needs {LEAST_BLOCKS}"));
     };
     if seen.noise_floor.is_none() {
         return not_told("no store was run twice often enough, so the noise is unknown".to_string());

@@ -133,7 +133,6 @@ pub fn tally(reports: &[PostReport]) -> [(Judgement, usize); 4] {
 
 /// "25 sentences of 5 posts: 9 still so (2 in part), 2 reversed, 6 cannot be told, 8 cannot be run here."
 pub fn headline(reports: &[PostReport]) -> String {
-    let plural = |count: usize, of: &str| format!("{count} {of}{}", if count == 1 { "" } else { "s" });
     let all = tally(reports);
     let sentences = reports.iter().flat_map(|report| &report.sentences);
     let in_part = sentences.filter(|one| one.in_part && one.judgement == Judgement::StillSo).count();
@@ -143,8 +142,9 @@ pub fn headline(reports: &[PostReport]) -> String {
     };
     let each = all.iter().map(|(judgement, count)| format!("{count} {}{}", judgement.in_words(), behind(*judgement)));
     let each: Vec<String> = each.collect();
-    let sentences = all.iter().map(|(_, count)| count).sum();
-    format!("{} of {}: {}.", plural(sentences, "sentence"), plural(reports.len(), "post"), each.join(", "))
+    let sentences = all.iter().map(|(_, count)| *count as u64).sum();
+    let posts = units::counted(reports.len() as u64, "post");
+    format!("{} of {posts}: {}.", units::counted(sentences, "sentence"), each.join(", "))
 }
 
 /// What runs for each cell: the first candidate that was run. Why none was stands in the records, or in `absent`.
@@ -270,8 +270,7 @@ fn setup(records: &[Record], standings: &Standings<'_>) -> Option<TodaySetup> {
 
 /// "Intel(R) Xeon(R), 2 processors, 25 GB, Linux 6.1, kvm".
 fn machine(machine: &Machine) -> String {
-    let plural = if machine.cpus == 1 { "" } else { "s" };
-    let processors = format!("{} processor{plural}", machine.cpus);
+    let processors = units::counted(machine.cpus.into(), "processor");
     let memory = units::bytes(machine.memory_bytes);
     let all = [&machine.cpu, &processors, &memory, &machine.os, &machine.kernel, &machine.virtualisation];
     all.into_iter().map(String::as_str).filter(|part| !part.is_empty()).collect::<Vec<_>>().join(", ")
@@ -368,6 +367,8 @@ pub fn number_of(records: &[Record]) -> Option<&str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::report::exit::Exit;
+    use crate::report::render::{OutputForm, printed};
 
     #[test]
     fn without_records_every_sentence_cannot_be_run_and_the_reasons_are_told() {
@@ -384,7 +385,9 @@ mod tests {
         // The post's own ratios need nothing of today.
         assert!(cells().filter(|cell| cell.then.is_some()).all(|cell| cell.then_ratio.is_some()));
         assert!(headline(&reports).ends_with("0 still so, 0 reversed, 0 cannot be told, 25 cannot be run here."));
-        let printed = text::text(&reports, &declined().expect("they can be read"));
+        let declined = declined().expect("they can be read");
+        let shown = text::PostsShown { command: Vec::new(), exit: Exit::Ok, reports, declined };
+        let printed = printed(&shown, Exit::Ok, OutputForm::Text, 80).expect("text");
         assert!(printed.contains("Gibbs") && printed.contains("35.7") && !printed.contains("counter"), "{printed}");
     }
 }

@@ -1,61 +1,120 @@
-//! Posts beside today, as text.
+//! Posts beside today, in words.
 
 use std::collections::BTreeSet;
+
+use anyhow::Result;
+use serde_json::json;
 
 use super::judge::once;
 use super::{CellReport, Declined, PostReport, headline, stood_in};
 use crate::model::units;
-use crate::report::table::{TableLine, layout, width, wrap};
+use crate::report::columns::{Column, exported, value};
+use crate::report::exit::Exit;
+use crate::report::grid::Grid;
+use crate::report::render::csv::csv;
+use crate::report::render::json;
+use crate::report::render::{Block, Medium, Shown};
+use crate::report::table::TableLine;
 use crate::report::versus::versus;
 
 /// Said where a ratio has no interval.
 pub const SINGLE_RUN: &str = "The post's figures are of a single run each: no interval.";
 pub const NO_COUNTER: &str = "Joules per op: no counter here.";
 
-/// All posts, then what is declined.
-pub fn text(reports: &[PostReport], declined: &[Declined]) -> String {
-    let mut lines = vec![headline(reports), String::new()];
-    for report in reports {
-        lines.extend(of_post(report));
-        lines.push(String::new());
-    }
-    lines.push("Mentioned by the posts and not measured:".to_string());
-    lines.extend(declined.iter().flat_map(|one| hanging("  ", &format!("{}: {}", one.what, one.why))));
-    format!("{}\n", lines.join("\n"))
+/// What `kvfair reproduce` shows.
+pub struct PostsShown {
+    /// What was typed behind `kvfair`.
+    pub command: Vec<String>,
+    pub exit: Exit,
+    pub reports: Vec<PostReport>,
+    pub declined: Vec<Declined>,
 }
 
-fn of_post(report: &PostReport) -> Vec<String> {
-    let mut lines = hanging("", &format!("{}  {}", report.number, report.title));
-    lines.extend(hanging("  ", &format!("{}, {}", report.author, report.date)));
-    // Whole, so that it can be copied.
-    lines.push(format!("  {}", report.address));
-    lines.extend(hanging("  ", &format!("then: {}; {}", report.then.machine, report.then.software)));
-    match &report.today {
-        Some(today) => {
-            lines.extend(hanging("  ", &format!("today: {}; kvfair {}", today.machine, today.kvfair)));
-            lines.extend(hanging("  ", &format!("run: {}", today.headline)));
+/// A cell of a post's table.
+struct PostRow {
+    post: String,
+    panel: String,
+    unit: String,
+    cell: CellReport,
+}
+
+const COLUMNS: &[Column<PostRow>] = &[
+    exported("post", |row| row.post.as_str().into()),
+    exported("panel", |row| row.panel.as_str().into()),
+    exported("store", |row| row.cell.name.as_str().into()),
+    exported("target", |row| value(row.cell.target.as_deref())),
+    exported("stand_in", |row| value(row.cell.stand_in.as_deref())),
+    exported("unit", |row| row.unit.as_str().into()),
+    exported("then", |row| value(row.cell.then)),
+    exported("then_ratio", |row| value(row.cell.then_ratio)),
+    exported("today", |row| value(row.cell.today)),
+    exported("today_ratio", |row| value(row.cell.today_ratio.map(|ratio| ratio.ratio))),
+    exported("today_ratio_low", |row| value(row.cell.today_ratio.and_then(|ratio| ratio.low))),
+    exported("today_ratio_high", |row| value(row.cell.today_ratio.and_then(|ratio| ratio.high))),
+    exported("cpu_us_per_op", |row| value(row.cell.cpu_us_per_op)),
+    exported("joules_per_op", |row| value(row.cell.joules_per_op)),
+    exported("reason", |row| value(row.cell.why.as_deref())),
+];
+
+impl Shown for PostsShown {
+    fn exit(&self) -> Exit {
+        self.exit
+    }
+
+    /// All posts, then what is declined.
+    fn blocks(&self, _: Medium) -> Result<Vec<Block>> {
+        let declined = self.declined.iter().map(|one| format!("{}: {}", one.what, one.why)).collect();
+        let declined = Block::Subject("Mentioned by the posts and not measured:".to_string(), declined);
+        let headline = std::iter::once(Block::Headline(headline(&self.reports)));
+        Ok(headline.chain(self.reports.iter().flat_map(of_post)).chain([Block::Gap, declined]).collect())
+    }
+
+    fn csv(&self) -> Result<String> {
+        let mut rows = Vec::new();
+        for (report, panel) in self.reports.iter().flat_map(|report| report.panels.iter().map(move |one| (report, one)))
+        {
+            rows.extend(panel.rows.iter().map(|cell| PostRow {
+                post: report.number.clone(),
+                panel: panel.title.clone(),
+                unit: report.unit.clone(),
+                cell: cell.clone(),
+            }));
         }
-        None => lines.push("  today: not run".to_string()),
+        Ok(csv(COLUMNS, &rows, false))
     }
-    lines.extend(hanging("  ", &format!("command: {}", report.command)));
-    lines.push(String::new());
-    lines.push(format!("{} ({})", capital(&report.unit), report.about));
-    lines.extend(layout(&table(report), width()).lines().map(str::to_string));
-    lines.extend(notes(report).iter().flat_map(|note| wrap(note, width())));
-    lines.push(String::new());
-    for sentence in &report.sentences {
-        let why = if sentence.why.is_empty() { String::new() } else { format!(" {}.", capital(&sentence.why)) };
-        let words = format!("{}: {}{why}", sentence.in_words(), sentence.says);
-        lines.extend(hanging("  ", &words));
+
+    fn json(&self, exit: Exit) -> Result<String> {
+        let PostsShown { command, reports, declined, .. } = self;
+        json::object(command, exit, json!({ "headline": headline(reports), "posts": reports, "declined": declined }))
     }
-    lines
 }
 
-/// The first line as far to the left as `indent`, the others two further.
-fn hanging(indent: &str, words: &str) -> Vec<String> {
-    let lines = wrap(words, width().saturating_sub(indent.len() + 2));
-    let each = lines.iter().enumerate();
-    each.map(|(place, line)| format!("{indent}{}{line}", if place == 0 { "" } else { "  " })).collect()
+fn of_post(report: &PostReport) -> Vec<Block> {
+    let mut setup = vec![
+        format!("{}, {}", report.author, report.date),
+        report.address.clone(),
+        format!("then: {}; {}", report.then.machine, report.then.software),
+    ];
+    match &report.today {
+        Some(today) => setup
+            .extend([format!("today: {}; kvfair {}", today.machine, today.kvfair), format!("run: {}", today.headline)]),
+        None => setup.push("today: not run".to_string()),
+    }
+    setup.push(format!("command: {}", report.command));
+    let sentences = report.sentences.iter().map(|sentence| {
+        let why = if sentence.why.is_empty() { String::new() } else { format!(" {}.", capital(&sentence.why)) };
+        format!("{}: {}{why}", sentence.in_words(), sentence.says)
+    });
+    let title = format!("{} ({})", capital(&report.unit), report.about);
+    vec![
+        Block::Gap,
+        Block::Subject(format!("{}  {}", report.number, report.title), setup),
+        Block::Gap,
+        Block::Table(Grid { title, lines: table(report) }),
+        Block::List(notes(report)),
+        Block::Gap,
+        Block::Subject("sentences:".to_string(), sentences.collect()),
+    ]
 }
 
 /// A sentence begins so.

@@ -348,9 +348,8 @@ fn short_point(report: &RunReport<'_>) -> Option<Warning> {
     }
     let medians = times.into_iter().filter_map(|(point, times)| Some((point, Sample::new(times)?.median())));
     let ((target, part, clients), took_s) = medians.min_by(|one, other| one.1.total_cmp(&other.1))?;
-    let many = if clients == 1 { "1 client".to_string() } else { format!("{clients} clients") };
-    let evidence =
-        format!("the {part}s of {target} with {many} finished in {} s; fixed costs dominate", units::seconds(took_s));
+    let (with, took) = (units::counted(clients.into(), "client"), units::seconds(took_s));
+    let evidence = format!("the {part}s of {target} with {with} finished in {took} s; fixed costs dominate");
     let fix = "fewer --clients and targets in one run, --effort normal, or --requests";
     (took_s < SHORT_POINT_S).then(|| warning("short", true, evidence, fix))
 }

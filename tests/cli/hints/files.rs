@@ -205,6 +205,11 @@ hint: --json has all numbers, --markdown the table
 mended: kvfair show growth.jsonl --json || test $? = 6
 mended: kvfair show growth.jsonl --markdown || test $? = 6
 
+refused: kvfair check ram --output checked.jsonl && kvfair show checked.jsonl --svg checked.svg
+hint: --html is a page, --json has all numbers
+mended: kvfair show checked.jsonl --html checked.html
+mended: kvfair show checked.jsonl --json
+
 refused: kvfair compare one.jsonl other.jsonl --fail-if slower:3%
 hint: run both again with a longer --budget, --effort normal, or a quieter machine
 begun: kvfair compare ngrams --base ram --head lmdb --fail-if slower:3% --effort normal --messages 50

@@ -258,6 +258,6 @@ fn of_a_store_that_is_only_read_nothing_is_drawn_beforehand() {
     let (one, parts) = (settings("getset", 64), [Part::Set, Part::Get]);
     Asked::of(&one).write(30, &parts, &mut questions).expect("memory takes it");
     let (written, read) = (replayed(false), replayed(true));
-    assert_eq!((written.data_bytes, written.sha256), (RECORDS * 80, hex(&Sha256::digest(&questions))));
+    assert_eq!((written.data_bytes, written.sha256), (RECORDS * 80, hex::encode(Sha256::digest(&questions))));
     assert_eq!((read.data_bytes, read.sha256.as_str(), read.zstd_share), (0, "", None));
 }

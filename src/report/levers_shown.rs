@@ -1,0 +1,104 @@
+//! What `kvfair levers` and `kvfair advise` show: a table, sentences, and the short form of an advice.
+
+use anyhow::Result;
+
+use super::columns::{Column, exported, exported_wide, value};
+use super::exit::Exit;
+use super::grid::Grid;
+use super::levers::text::{advised, beside, level, not_advised, sentence, table, together};
+use super::levers::{LeverReport, LeverRow};
+use super::render::csv::csv;
+use super::render::json;
+use super::render::{Block, Medium, Shown};
+use super::table::{width, wrap};
+use crate::stats::levers::Gain;
+
+/// What `kvfair levers` and `kvfair advise` show.
+pub struct LeversShown {
+    /// What was typed behind `kvfair`.
+    pub command: Vec<String>,
+    pub exit: Exit,
+    pub report: LeverReport,
+}
+
+/// A row a lever. Gains are in times as fast, or in times less CPU.
+const COLUMNS: &[Column<LeverRow>] = &[
+    exported("lever", |lever| lever.name.as_str().into()),
+    exported("change", |lever| lever.change.as_str().into()),
+    exported("alone", |lever| value(lever.alone.map(|gain| gain.ratio.estimate))),
+    exported("alone_low", |lever| value(ends(lever.alone).map(|(low, _)| low))),
+    exported("alone_high", |lever| value(ends(lever.alone).map(|(_, high)| high))),
+    exported("alone_effect", |lever| json::nested(&lever.alone.and_then(|gain| gain.effect))),
+    exported("last", |lever| value(lever.last.map(|gain| gain.ratio.estimate))),
+    exported("last_low", |lever| value(ends(lever.last).map(|(low, _)| low))),
+    exported("last_high", |lever| value(ends(lever.last).map(|(_, high)| high))),
+    exported("last_effect", |lever| json::nested(&lever.last.and_then(|gain| gain.effect))),
+    exported("costs", |lever| lever.pays.as_str().into()),
+    exported("not_in_all", |lever| value(lever.not_in_all.as_deref())),
+    exported("failed", |lever| value(lever.failed.as_deref())),
+    exported_wide("tried", |lever| json::nested(&lever.tried)),
+];
+
+fn ends(gain: Option<Gain>) -> Option<(f64, f64)> {
+    gain?.ratio.interval.bounds()
+}
+
+impl Shown for LeversShown {
+    fn exit(&self) -> Exit {
+        self.exit
+    }
+
+    fn blocks(&self, medium: Medium) -> Result<Vec<Block>> {
+        let report = &self.report;
+        let headline = std::iter::once(Block::Headline(report.headline.clone()));
+        Ok(headline.chain(if report.is_advice { advice(report, medium) } else { answer(report, medium) }).collect())
+    }
+
+    fn csv(&self) -> Result<String> {
+        Ok(csv(COLUMNS, &self.report.levers, false))
+    }
+
+    fn json(&self, exit: Exit) -> Result<String> {
+        json::object(&self.command, exit, &self.report)
+    }
+}
+
+/// Which levers are enough, and what each gains.
+fn answer(report: &LeverReport, medium: Medium) -> Vec<Block> {
+    let left_out = report.left_out.iter().map(|lever| format!("left out: {}: {}", lever.name, lever.reason));
+    let table =
+        Grid { title: String::new(), lines: table(report, if medium == Medium::Page { usize::MAX } else { width() }) };
+    let mut blocks = vec![
+        Block::Paragraph(sentence(report)),
+        Block::Table(table),
+        Block::Paragraph(together(report)),
+        Block::Paragraph(beside(report)),
+    ];
+    blocks.extend(durability(report));
+    blocks.push(Block::List(left_out.collect()));
+    blocks
+}
+
+/// The levers that help, best first: what each gains, what it costs, and the command that shows it, which is not
+/// wrapped.
+fn advice(report: &LeverReport, medium: Medium) -> Vec<Block> {
+    let advised = advised(report);
+    match medium {
+        _ if advised.is_empty() => vec![Block::Paragraph(not_advised(report))],
+        Medium::Page => advised.into_iter().map(|one| Block::Subject(one.what, vec![one.command])).collect(),
+        Medium::Terminal => {
+            let lines = advised.iter().enumerate().map(|(place, one)| {
+                let what = wrap(&format!("{}. {}", place + 1, one.what), width()).join("\n   ");
+                Block::Aside(format!("{what}\n   {}", one.command))
+            });
+            lines.collect()
+        }
+    }
+}
+
+fn durability(report: &LeverReport) -> Option<Block> {
+    let first = report.durability.first()?;
+    let others = report.durability.iter().filter(|row| row.level != first.level || row.failed.is_some());
+    let subject = format!("apart, {} at other durability levels, in times of level {}:", report.base, first.level);
+    Some(Block::Subject(subject, others.map(level).collect()))
+}
