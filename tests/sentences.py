@@ -170,7 +170,7 @@ def check(run, text):
         tables.check(report, run, page)
         report.guard("versions", others.check_versions, run, page)
     check_headline(report, run, page.headline)
-    for note in page.joined_notes():
+    for note in page.notes:
         faults = judged(around.note, run, note)
         if faults is not None:
             report.sentence(note, faults)

@@ -8,7 +8,7 @@ use super::args::{Compare, Exec, Forms, How, RunArgs};
 use super::found::write_page;
 use super::measure::{measure, or_lost};
 use super::paged::{self, PageFindings};
-use super::shown::{print_shown, read, shown};
+use super::shown::{print_records, print_report, read};
 use super::{Exit, Usage, complain, grown, target, typed};
 use crate::harness::load::Parts;
 use crate::report::comment::ComparedRuns;
@@ -16,8 +16,7 @@ use crate::report::compare::{self, ComparedCost};
 use crate::report::compared::ComparisonReport;
 use crate::report::grid::Grid;
 use crate::report::regression::{self, CLEARER, ComparisonEnd, RegressionLimit};
-use crate::report::render::{OutputForm, Shown, printed};
-use crate::report::table::width;
+use crate::report::render::{OutputForm, Shown};
 use crate::report::{ahead, sizes};
 
 pub fn compare(args: Compare) -> Result<Exit> {
@@ -65,7 +64,7 @@ fn side_by_side(args: Compare, job: &str, base: &str, head: &str) -> Result<Exit
         OutputForm::Markdown | OutputForm::Csv => is_compared,
     };
     if !ran.records.is_empty() && !is_alone {
-        print_shown(&shown(&ran.records, &look)?.0, look.forms.form())?;
+        print_records(&ran.records, &look)?;
     }
     // A server may say that it is another product than the one that was named.
     let called = |label: &str, place: usize| -> String {
@@ -125,7 +124,7 @@ fn comparison<'a>(
 /// Prints it, and what became of each limit.
 fn end(report: &ComparisonReport<'_>, forms: &Forms) -> Result<Exit> {
     let (exit, form) = (report.exit(), forms.form());
-    print_shown(&printed(report, exit, form, width())?, form)?;
+    print_report(report, exit, form)?;
     // Two files are only read.
     let again = if matches!(report.runs, ComparedRuns::TwoRuns { .. }) { "run both again with " } else { "" };
     for limit in &report.limits {

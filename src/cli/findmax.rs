@@ -11,7 +11,7 @@ use super::paged::{self, PageFindings};
 use super::planned::plan_of;
 use super::points::Rates;
 use super::refusals::{Intent, refuse};
-use super::shown::print_shown;
+use super::shown::{print_records, print_report};
 use super::{Exit, Usage, agents, complain, find_job, interrupted, typed};
 use crate::harness::plan::Plan;
 use crate::harness::save::{self, Results};
@@ -23,9 +23,8 @@ use crate::model::record::Record;
 use crate::model::room::Headroom;
 use crate::model::units;
 use crate::report::limits::{self, LimitsReport};
-use crate::report::render::{Shown, printed};
+use crate::report::render::Shown;
 use crate::report::run_report::RunReport;
-use crate::report::table::width;
 use crate::report::{exit, words};
 use crate::scheduler::findmax::{self, Search};
 
@@ -76,7 +75,7 @@ pub fn find_max(mut args: FindMax) -> Result<Exit> {
             let finished: Vec<Record> = records.into_iter().filter(|record| !record.discarded).collect();
             if !finished.is_empty() {
                 let look = args.run.how.look();
-                print_shown(&super::shown::shown(&finished, &look)?.0, look.forms.form())?;
+                print_records(&finished, &look)?;
             }
             Err(error)
         }
@@ -124,7 +123,7 @@ fn shown(found: &[Found], args: &FindMax, records: &[Record], results: Option<&P
     let (headline, ran) = (words::headline(records, &run.standings), exit::of_rows(run.records, &run.rows));
     let report = LimitsReport { command: typed(), headline, found, promise: &args.slo, ran };
     let (exit, form) = (report.exit(), args.run.how.look.forms.form());
-    print_shown(&printed(&report, exit, form, width())?, form)?;
+    print_report(&report, exit, form)?;
     let heading = Some(limits::sentence(found, &args.slo)).filter(|sentence| !sentence.is_empty());
     let findings = PageFindings { heading, tables: vec![report.table()], ..PageFindings::default() };
     paged::write_with(findings, &counted, &args.run.how.look(), results)?;

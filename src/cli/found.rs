@@ -6,7 +6,7 @@ use anyhow::{Error, Result, bail};
 
 use super::args::{FindingArgs, Forms, Look, Show};
 use super::measure::or_lost;
-use super::shown::print_shown;
+use super::shown::print_report;
 use super::{Exit, complain, paged, typed};
 use crate::harness::plan;
 use crate::harness::save::{self, Results};
@@ -16,8 +16,7 @@ use crate::report::crash::CrashReport;
 use crate::report::exit::worst;
 use crate::report::failover::FailoverReport;
 use crate::report::page::page_of_blocks;
-use crate::report::render::{OutputForm, Shown, printed};
-use crate::report::table::width;
+use crate::report::render::{OutputForm, Shown};
 
 /// A results file that a command writes to while it goes on.
 pub struct Findings {
@@ -58,7 +57,7 @@ impl Findings {
         if self.forms.form() == OutputForm::Text {
             self.are_told = true;
             let last = self.found[self.found.len() - 1..].to_vec();
-            print_shown(&printed(report(last).as_ref(), Exit::Ok, OutputForm::Text, width())?, OutputForm::Text)?;
+            print_report(report(last).as_ref(), Exit::Ok, OutputForm::Text)?;
         }
         Ok(())
     }
@@ -77,7 +76,7 @@ impl Findings {
         let report = report(self.found);
         let (form, exit) = (self.forms.form(), worst([report.exit(), ended]));
         if !self.are_told {
-            print_shown(&printed(report.as_ref(), exit, form, width())?, form)?;
+            print_report(report.as_ref(), exit, form)?;
         }
         let paged = write_page(report.as_ref(), &self.forms, &self.command);
         or_lost(paged.map(|()| exit), lost)
@@ -124,6 +123,5 @@ pub fn show(findings: Vec<Finding>, path: &Path, args: &Show) -> Result<Exit> {
     let (form, command) = (forms.form(), findings[0].command.clone());
     let report = report(findings);
     write_page(report.as_ref(), forms, &command)?;
-    print_shown(&printed(report.as_ref(), report.exit(), form, width())?, form)?;
-    Ok(report.exit())
+    print_report(report.as_ref(), report.exit(), form)
 }

@@ -10,7 +10,7 @@ use super::args::{Growth, Look};
 use super::measure::or_lost;
 use super::planned::{args_of, plan_of};
 use super::refusals::{self, Intent};
-use super::shown::{print_shown, shown};
+use super::shown::print_records;
 use super::{Exit, Usage, complain, paged, verified};
 use crate::harness::plan::{self, Plan};
 use crate::harness::save::{self, Results};
@@ -90,8 +90,7 @@ fn refused(error: Error) -> Error {
 /// Prints it and writes the page, whatever became of the results file.
 fn show(records: &mut [Record], look: &Look, lost: Option<Error>, results: &Path) -> Result<(Exit, Option<Error>)> {
     verified::note(records);
-    let (text, exit) = shown(records, look)?;
-    print_shown(&text, look.forms.form())?;
+    let exit = print_records(records, look)?;
     let paged = paged::write(records, look, lost.is_none().then_some(results));
     Ok((exit, lost.or(paged.err())))
 }

@@ -5,14 +5,14 @@ use serde::Serialize;
 
 use super::args::{DataOf, Stores};
 use super::terminal::print_data;
-use super::{Exit, Usage, find_job, planned, print, target, typed, verified};
+use super::{Exit, Usage, find_job, planned, print, target, terminal, typed, verified};
 use crate::harness::serve;
 use crate::jobs;
 use crate::model::crash::Tried;
 use crate::model::trial::Durability;
 use crate::model::units;
 use crate::report::render::json;
-use crate::report::table::{width, wrap};
+use crate::report::table::wrap;
 use crate::stores::features::{self, Featured};
 use crate::stores::{self, Adapter, Role};
 
@@ -93,8 +93,10 @@ fn overview(listed: &[Listed]) -> String {
 /// As much as one line of the terminal holds.
 fn line(name: &str, version: Option<&str>, about: &str) -> String {
     let line = format!("  {name:<13} {:<9} {about}", version.unwrap_or("-"));
-    let cut =
-        line.char_indices().nth(width()).map(|_| format!("{}…", line.chars().take(width() - 1).collect::<String>()));
+    let cut = line
+        .char_indices()
+        .nth(terminal::width())
+        .map(|_| format!("{}…", line.chars().take(terminal::width() - 1).collect::<String>()));
     cut.unwrap_or(line) + "\n"
 }
 

@@ -40,7 +40,7 @@ impl Screen {
         let first = u32::from(!blocks.may_claim());
         let bar = ProgressLine::new(bar_steps(blocks, first, trials as u64), goes_on(blocks), end);
         // A line that fills the screen runs into the next one where the terminal is made wider.
-        let width = terminal::columns_of_screen().map_or_else(table::width, table::on_columns) - 1;
+        let width = terminal::columns_of_screen().map_or_else(terminal::width, table::on_columns) - 1;
         Screen {
             bar,
             width,

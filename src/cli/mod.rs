@@ -16,7 +16,6 @@ use crate::harness::{child, files, network, oracle, worker};
 use crate::jobs::{self, JobKind};
 use crate::model::logins;
 use crate::report::exit::Exit;
-use crate::report::table;
 use crate::scheduler::gated::Unclear;
 use crate::stores::array::server::{self, Door, Protocol};
 
@@ -102,7 +101,6 @@ pub fn main() -> ExitCode {
     }
     let cli = Cli::from_arg_matches(&typed).unwrap_or_else(|error| refused(&error));
     color::choose(cli.color);
-    terminal::columns().into_iter().for_each(table::on_terminal);
     let exit = match cli.command {
         None => run::first_look(),
         Some(Command::Run(args)) => run::run(*args),

@@ -281,7 +281,8 @@ fn silent(rows: &[cells::Row]) -> Option<Grid> {
 }
 
 fn next(report: &RunReport<'_>, look: &Look) -> String {
-    next::next(report, &Known { file: look.file.as_deref(), keeps_crash, has_name })
+    let next = next::next(report, &Known { file: look.file.as_deref(), keeps_crash, has_name });
+    next.map_or_else(String::new, |next| next.words().to_string())
 }
 
 /// A run that is still going on is no run that was cut off.

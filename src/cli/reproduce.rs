@@ -9,7 +9,7 @@ use anyhow::{Context, Result, anyhow, bail};
 use super::args::Reproduce;
 use super::measure::{Ran, measure_plan};
 use super::planned::{args_of, plan_of};
-use super::shown::print_shown;
+use super::shown::print_report;
 use super::{Exit, Usage, complain, paged, print, shown, target, typed, verified};
 use crate::harness::load::Parts;
 use crate::harness::save;
@@ -19,10 +19,8 @@ use crate::model::record::{Outcome, Record};
 use crate::model::shell;
 use crate::report::exit::worst;
 use crate::report::page;
-use crate::report::render::printed;
 use crate::report::reproduce::text::PostsShown;
 use crate::report::reproduce::{self as report, Post, PostReport};
-use crate::report::table::width;
 
 /// The time that each post has where none is named.
 const BUDGET_OF_A_POST: Duration = Duration::from_secs(240);
@@ -215,7 +213,7 @@ fn shown_again(args: &Reproduce) -> Result<Exit> {
 fn show(reports: Vec<PostReport>, args: &Reproduce, exit: Exit) -> Result<()> {
     let shown = PostsShown { command: typed(), exit, reports, declined: report::declined()? };
     let form = args.forms.form();
-    print_shown(&printed(&shown, exit, form, width())?, form)?;
+    print_report(&shown, exit, form)?;
     let Some(file) = &args.forms.html else { return Ok(()) };
     save::write_new(&[(file.clone(), page::reproduced_page(&shown.reports, &shown.declined))])?;
     complain(&format!("page: {}", file.display()));

@@ -8,7 +8,7 @@ use anyhow::{Context, Result, anyhow};
 use super::again::{Again, digests};
 use super::args::{Look, Rerun};
 use super::measure::{Ran, measure, or_lost};
-use super::shown::{print_shown, shown};
+use super::shown::print_records;
 use super::{Exit, Usage, complain, paged, pages, print, terminal};
 use crate::harness::load::{self, Parts};
 use crate::harness::{bundle, plan, save, scratch};
@@ -17,7 +17,6 @@ use crate::model::record::Record;
 use crate::model::shell;
 use crate::model::trial::METHOD;
 use crate::model::units;
-use crate::report::render::OutputForm;
 use crate::report::replicated::judge::{JudgedClaim, Judgement, each};
 use crate::report::replicated::{PageRun, difference, findings, merged, parse, refute};
 use crate::report::table;
@@ -79,7 +78,7 @@ fn once_more(again: Again, name: &str) -> Result<Ran> {
     let Some(command) = command else {
         let ran = measure(&args)?;
         if !ran.records.is_empty() {
-            print_shown(&shown(&ran.records, &Look::default())?.0, OutputForm::Text)?;
+            print_records(&ran.records, &Look::default())?;
         }
         return Ok(ran);
     };
@@ -191,5 +190,5 @@ fn text(differences: &[String], each: &[(String, JudgedClaim)]) -> String {
         [Judgement::Reproduced, Judgement::Contradicted, Judgement::Untold].map(|judgement| count(each, judgement));
     let claims = units::counted(each.len() as u64, "claim");
     let end = format!("{reproduced} of {claims} reproduced, {contradicted} contradicted, {untold} cannot be told.");
-    said + &table::wrap(&end, table::width()).join("\n") + "\n"
+    said + &table::wrap(&end, terminal::width()).join("\n") + "\n"
 }

@@ -7,7 +7,7 @@ use anyhow::Result;
 use super::args::RunArgs;
 use super::measure::{Ran, measure, measure_and_look_ahead, or_lost};
 use super::planned::{args_of, plan_of};
-use super::shown::{print_shown, shown, tell_absent};
+use super::shown::{print_records, tell_absent};
 use super::{Exit, complain, paged, print};
 use crate::harness::plan::{Chosen, Plan};
 use crate::model::network;
@@ -37,7 +37,7 @@ fn print_all(ran: Ran, args: &RunArgs) -> Result<Exit> {
         if args.targets.is_empty() && args.own.exec.is_none() {
             tell_absent();
         }
-        print_shown(&shown(&ran.records, &args.how.look())?.0, args.how.look.forms.form())?;
+        print_records(&ran.records, &args.how.look())?;
     }
     let results = ran.lost.is_none().then_some(ran.path.as_path()).filter(|_| !ran.records.is_empty());
     let paged = paged::write(&ran.records, &args.how.look(), results);

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, anyhow, bail};
 
 use super::args::{Look, Show};
-use super::shown::{print_shown, read, shown};
+use super::shown::{print_records, read};
 use super::{Exit, Usage, complain, found, grown, levered, paged, pages, verified, versioned};
 use crate::harness::load::{self, Parts};
 use crate::harness::save;
@@ -83,9 +83,7 @@ fn looked_at(args: &Show) -> Result<Exit> {
         let count = write_histograms(counting, directory).map_err(about)?;
         complain(&format!("histograms: {count} in {}", directory.display()));
     }
-    let (text, exit) = shown(records, &look).map_err(about)?;
-    print_shown(&text, look.forms.form())?;
-    Ok(exit)
+    print_records(records, &look).map_err(about)
 }
 
 /// What a results file holds.

@@ -18,14 +18,14 @@ use crate::report::grid::{self, Grid};
 use crate::report::next::Known;
 use crate::report::point::{Point, Statistic};
 use crate::report::render::csv::csv;
-use crate::report::render::{self, Block, Medium, OutputForm, Shown};
+use crate::report::render::{self, Block, Medium, OutputForm, Shown, Statement};
 use crate::report::run_report::{Detail, RunReport};
 use crate::report::sizes::{self, SizedReport};
 use crate::report::table::{self, Ranks};
 use crate::report::trials::{self, Trial};
 use crate::report::versions::{self, VersionsShown};
 use crate::report::{
-    ahead, alike, batch, claims, columns, costs, exit, json, next, notes, remarks, servers, store_stats, sweep, warn,
+    ahead, alike, batch, below, claims, columns, costs, exit, json, next, notes, remarks, store_stats, sweep, warn,
     whole, words,
 };
 use crate::stats::parallel;
@@ -72,14 +72,12 @@ pub fn read(path: &Path, parts: Parts) -> Result<Vec<Record>> {
     Ok(records)
 }
 
-/// What is printed of the records of a command that measures jobs, and how one that did no more than that ends.
-pub fn shown(records: &[Record], look: &Look) -> Result<(String, Exit)> {
-    let print = |shown: &dyn Shown| {
-        let exit = shown.exit();
-        Ok((render::printed(shown, exit, look.forms.form(), table::width())?, exit))
-    };
+/// Prints the records of a command that measures jobs, and says how one ends that did no more.
+pub fn print_records(records: &[Record], look: &Look) -> Result<Exit> {
+    let form = look.forms.form();
+    let print = |shown: &dyn Shown| print_report(shown, shown.exit(), form);
     // All trials, and CSV, are those of the run.
-    match versioned::labels(records).filter(|_| look.forms.form() != OutputForm::Csv && !look.all) {
+    match versioned::labels(records).filter(|_| form != OutputForm::Csv && !look.all) {
         Some(labels) => {
             let (report, command) = (&versions::report(records, &labels), &records[0].run.command);
             of_a_run(&report.named(records), look, &|run| print(&VersionsShown { run, report, command }))
@@ -88,11 +86,8 @@ pub fn shown(records: &[Record], look: &Look) -> Result<(String, Exit)> {
     }
 }
 
-/// Prints a report into a text, and says how a command ends that did no more.
-type Print<'a> = dyn Fn(&dyn Shown) -> Result<(String, Exit)> + 'a;
-
-/// What [`shown`] prints of the one report that these records have.
-fn of_a_run(records: &[Record], look: &Look, print: &Print<'_>) -> Result<(String, Exit)> {
+/// Prints the one report that these records have.
+fn of_a_run(records: &[Record], look: &Look, print: &dyn Fn(&dyn Shown) -> Result<Exit>) -> Result<Exit> {
     if levered::is_levers(records) {
         return match look.all || look.wide {
             true => of_a_run(&levered::by_targets(records), look, print),
@@ -107,6 +102,17 @@ fn of_a_run(records: &[Record], look: &Look, print: &Print<'_>) -> Result<(Strin
         return print(&SizedShown { report: &SizedReport::of(&parts, detail(look))?, look });
     }
     print(&RunShown { report: &report(records, look, detail(look))?, look })
+}
+
+/// Prints a report in this form: what people read in colours where they are wanted. `exit` is how its command ends.
+pub fn print_report(shown: &dyn Shown, exit: Exit, form: OutputForm) -> Result<Exit> {
+    let text = render::printed(shown, exit, form, terminal::width())?;
+    if form == OutputForm::Text {
+        terminal::print_table(&text)?
+    } else {
+        terminal::print(&text)?
+    }
+    Ok(exit)
 }
 
 /// The report of a run, with the statistic of `--stat`.
@@ -126,11 +132,6 @@ pub fn detail(look: &Look) -> Detail {
     }
 }
 
-/// Prints what [`shown`] made: what people read in colours where they are wanted.
-pub fn print_shown(text: &str, form: OutputForm) -> Result<()> {
-    if form == OutputForm::Text { terminal::print_table(text) } else { terminal::print(text) }
-}
-
 /// A run with one size and one round-trip time.
 struct RunShown<'a> {
     report: &'a RunReport<'a>,
@@ -146,11 +147,14 @@ impl RunShown<'_> {
     fn tables(&self, medium: Medium) -> Vec<Block> {
         let RunShown { report, look } = self;
         if !report.is_swept {
-            let ranks = if medium == Medium::Terminal { Ranks::BeforeNames } else { Ranks::InAColumn };
+            let ranks = if medium == Medium::Page { Ranks::InAColumn } else { Ranks::BeforeNames };
             let lines = table::lines(&report.rows, look.wide, ranks);
             return vec![fitted(look.wide, Grid { title: String::new(), lines })];
         }
-        let columns = if look.wide || medium == Medium::Page { usize::MAX } else { table::width() };
+        let columns = match medium {
+            Medium::Terminal(columns) if !look.wide => columns,
+            Medium::Terminal(_) | Medium::Page => usize::MAX,
+        };
         let grids = grid::grids(&report.points, look.wide, columns).into_iter();
         let silent = Grid { title: String::new(), lines: grid::silent(&report.rows) };
         let below = [Block::Remarks(remarks::remarks(&report.points)), Block::Table(silent)];
@@ -176,7 +180,7 @@ impl Shown for RunShown<'_> {
         let is_many = costs::is_many(report.records);
         let warned = || warn::printed(&warn::warnings(report), &look.no_warn, look.wide);
         let (sentence, warned) = parallel::both(is_many, || sentence(report), warned);
-        around(report, look, self.tables(medium), warned, sentence)
+        around(report, look, (medium, self.tables(medium)), warned, sentence)
     }
 
     fn csv(&self) -> Result<String> {
@@ -234,26 +238,28 @@ pub fn all(report: &RunReport<'_>, trials: &[Trial]) -> Vec<Block> {
 pub fn around(
     report: &RunReport<'_>,
     look: &Look,
-    tables: Vec<Block>,
+    (medium, tables): (Medium, Vec<Block>),
     warned: Vec<String>,
     sentence: String,
 ) -> Result<Vec<Block>> {
-    let (records, rows) = (report.records, &report.rows);
-    let asides = [
-        if look.wide { store_stats::section(records)? } else { String::new() },
-        table::wrap(&words::medians(rows), table::width()).join("\n"),
-        words::rough(rows, look.wide).to_string(),
-        words::misses(rows, records),
-        words::stale(rows),
-        servers::told(records),
-        words::answer(records),
-        notes::notes(records, look.wide),
-        table::wrap(&words::stream(records), table::width()).join("\n"),
-    ];
+    let mut blocks = vec![Block::Headline(headline(report))];
+    blocks.extend(tables);
+    let said = [Block::List(warned), Block::Paragraph(sentence)];
+    if medium == Medium::Page {
+        blocks.extend(said);
+        return Ok(blocks);
+    }
+    if look.wide {
+        blocks.extend(store_stats::blocks(report.records)?);
+    }
+    blocks.extend(below::below(report, look.wide));
+    blocks.push(words::answer(report.records));
+    blocks.push(Block::Remarks(notes::notes(report.records, look.wide)));
+    blocks.push(Block::Paragraph(words::stream(report.records)));
+    blocks.extend(said);
     let next = next::next(report, &Known { file: look.file.as_deref(), keeps_crash, has_name });
-    let headline = std::iter::once(Block::Headline(headline(report)));
-    let said = [Block::List(warned), Block::Paragraph(sentence), Block::Aside(next)];
-    Ok(headline.chain(tables).chain(asides.map(Block::Aside)).chain(said).collect())
+    blocks.extend(next.map(Statement::block));
+    Ok(blocks)
 }
 
 /// Whether a store of that name keeps the durability level. One that is not known here is another kvfair's: it is not

@@ -13,7 +13,7 @@ use crate::report::render::csv::csv;
 use crate::report::render::{Block, Medium, Shown};
 use crate::report::run_report::{Detail, RunReport};
 use crate::report::sizes::{self, Axis, SizedReport};
-use crate::report::table::{self, TableLine};
+use crate::report::table::{self, Ranks, TableLine};
 use crate::report::trials::{self, Trial};
 use crate::report::warn::{self, Warning};
 use crate::report::{batch, claims, columns, exit, json, orders};
@@ -70,15 +70,18 @@ impl Shown for SizedShown<'_> {
         exit::worst(self.report.parts.iter().map(|(_, part)| exit::of(part)))
     }
 
-    fn blocks(&self, _: Medium) -> Result<Vec<Block>> {
+    fn blocks(&self, medium: Medium) -> Result<Vec<Block>> {
         let SizedShown { report, look } = self;
         if look.all {
             return Ok(all(report.largest(), &self.trials()?));
         }
         let warned = warn::printed(&warnings(report), &look.no_warn, look.wide);
         let table = fitted(look.wide, Grid { title: String::new(), lines: lines(report, look.wide) });
-        let each = if look.wide { Some(Block::Aside(each_size(report)?)) } else { None };
-        around(report.largest(), look, std::iter::once(table).chain(each).collect(), warned, sentence(report))
+        let mut tables = vec![table];
+        if look.wide && medium != Medium::Page {
+            tables.extend(each_size(report)?);
+        }
+        around(report.largest(), look, (medium, tables), warned, sentence(report))
     }
 
     fn csv(&self) -> Result<String> {
@@ -117,15 +120,18 @@ fn sentence(report: &SizedReport<'_>) -> String {
 }
 
 /// Each size by itself, with all its columns and what may be said of it.
-fn each_size(report: &SizedReport<'_>) -> Result<String> {
-    let mut each = String::new();
+fn each_size(report: &SizedReport<'_>) -> Result<Vec<Block>> {
+    let mut blocks = Vec::new();
     for (size, part) in &report.parts {
         let part = RunReport::of(part.records, Detail::All)?;
-        let (at, table) = (report.axis.at(*size), table::table(&part.rows, true));
-        let sentence = table::wrap(&claims::sentence(&part.rows, &part.standings), table::width()).join("\n");
-        each += &format!("{at}:\n{table}{sentence}\n");
+        let lines = table::lines(&part.rows, true, Ranks::BeforeNames);
+        blocks.extend([
+            Block::Aside(format!("{}:", report.axis.at(*size))),
+            Block::WideTable(Grid { title: String::new(), lines }),
+            Block::Paragraph(claims::sentence(&part.rows, &part.standings)),
+        ]);
     }
-    Ok(each)
+    Ok(blocks)
 }
 
 /// Of all sizes, each once: that of the largest it holds of.

@@ -124,6 +124,11 @@ pub fn columns() -> Option<u16> {
     of_terminal.or_else(|| std::env::var("COLUMNS").ok()?.parse().ok()).filter(|columns| *columns > 0)
 }
 
+/// How wide text is printed, in columns.
+pub fn width() -> usize {
+    columns().map_or(table::WIDTH, table::on_columns)
+}
+
 /// The height in lines of the terminal that standard error goes to; none where it goes elsewhere.
 pub fn lines_of_screen() -> Option<u16> {
     terminal_size_of(io::stderr()).map(|(_, Height(lines))| lines)

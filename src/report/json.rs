@@ -137,7 +137,7 @@ pub fn document(report: &RunReport<'_>, told: &ReportJson<'_>, lines: JsonRows<'
         run: run(first, report.records),
         verdict: Verdict {
             end: told.exit.into(),
-            headline: words::headline(report.records, standings).replace('\n', " "),
+            headline: words::headline(report.records, standings),
             sentence: &told.sentence,
             targets: targets(&report.rows),
             blocks: standings.blocks(),

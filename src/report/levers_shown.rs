@@ -10,7 +10,6 @@ use super::levers::{LeverReport, LeverRow};
 use super::render::csv::csv;
 use super::render::json;
 use super::render::{Block, Medium, Shown};
-use super::table::{width, wrap};
 use crate::stats::levers::Gain;
 
 /// What `kvfair levers` and `kvfair advise` show.
@@ -51,7 +50,7 @@ impl Shown for LeversShown {
     fn blocks(&self, medium: Medium) -> Result<Vec<Block>> {
         let report = &self.report;
         let headline = std::iter::once(Block::Headline(report.headline.clone()));
-        Ok(headline.chain(if report.is_advice { advice(report, medium) } else { answer(report, medium) }).collect())
+        Ok(headline.chain(if report.is_advice { advice(report, medium) } else { answer(report) }).collect())
     }
 
     fn csv(&self) -> Result<String> {
@@ -64,10 +63,9 @@ impl Shown for LeversShown {
 }
 
 /// Which levers are enough, and what each gains.
-fn answer(report: &LeverReport, medium: Medium) -> Vec<Block> {
+fn answer(report: &LeverReport) -> Vec<Block> {
     let left_out = report.left_out.iter().map(|lever| format!("left out: {}: {}", lever.name, lever.reason));
-    let table =
-        Grid { title: String::new(), lines: table(report, if medium == Medium::Page { usize::MAX } else { width() }) };
+    let table = Grid { title: String::new(), lines: table(report) };
     let mut blocks = vec![
         Block::Paragraph(sentence(report)),
         Block::Table(table),
@@ -86,10 +84,10 @@ fn advice(report: &LeverReport, medium: Medium) -> Vec<Block> {
     match medium {
         _ if advised.is_empty() => vec![Block::Paragraph(not_advised(report))],
         Medium::Page => advised.into_iter().map(|one| Block::Subject(one.what, vec![one.command])).collect(),
-        Medium::Terminal => {
-            let lines = advised.iter().enumerate().map(|(place, one)| {
-                let what = wrap(&format!("{}. {}", place + 1, one.what), width()).join("\n   ");
-                Block::Aside(format!("{what}\n   {}", one.command))
+        Medium::Terminal(_) => {
+            let lines = advised.into_iter().enumerate().flat_map(|(place, one)| {
+                let what = Block::Subject(format!("{}. {}", place + 1, one.what), Vec::new());
+                [what, Block::Aside(format!("   {}", one.command))]
             });
             lines.collect()
         }

@@ -4,6 +4,7 @@ mod aa;
 pub mod ahead;
 pub mod alike;
 pub mod batch;
+pub mod below;
 pub mod beside;
 pub mod by_second;
 mod ceilings;

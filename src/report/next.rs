@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use super::cells::{Row, Status};
+use super::render::Statement;
 use super::run_report::RunReport;
 use super::standing::Standing;
-use super::table::{width, wrap};
 use super::typed::{again, store_of, value, with, without, words};
 use super::warn::is_short;
 use crate::model::effort::{BLOCKS_MAX, CLAIM_BLOCKS, Effort};
@@ -40,13 +40,13 @@ pub struct Known<'a> {
     pub has_name: fn(&str) -> bool,
 }
 
-/// A line, or nothing where there are no records.
-pub fn next(report: &RunReport<'_>, known: &Known<'_>) -> String {
-    let Some(first) = report.records.first() else { return String::new() };
+/// Nothing where there are no records.
+pub fn next(report: &RunReport<'_>, known: &Known<'_>) -> Option<Statement> {
+    let first = report.records.first()?;
     let is_slow = |row: &&Row| !row.baseline && first.clients == 1 && (known.has_name)(&row.store);
     let slow = report.rows.iter().filter(is_slow);
     if let Some(words) = slow.filter_map(|row| waits(row, first)).next() {
-        return wrap(&words, width()).join("\n");
+        return Some(Statement::Sentence(words));
     }
     let (when, command) = helps(report, first, known).unwrap_or_else(|| {
         let file = known.file.map(|file| file.display().to_string());
@@ -54,7 +54,7 @@ pub fn next(report: &RunReport<'_>, known: &Known<'_>) -> String {
     });
     let is_piped = command.iter().any(|word| STDIN.contains(&word.as_str()));
     let pipe = if is_piped && first.job.data.is_stdin() { "... | " } else { "" };
-    format!("next{when}: {pipe}{}", shell::command(&command))
+    Some(Statement::Command(format!("next{when}: {pipe}{}", shell::command(&command))))
 }
 
 /// What was typed, with what helps most, and when that is to be run.
@@ -366,7 +366,8 @@ pub(super) mod tests {
     fn next_with(run: &Run, points: &[Point], known: &Known<'_>, change: impl Fn(&mut Record)) -> String {
         let mut records = records(run);
         records.iter_mut().for_each(change);
-        next(&RunReport { points: points.to_vec(), ..RunReport::of_rows(&records) }, known)
+        let report = RunReport { points: points.to_vec(), ..RunReport::of_rows(&records) };
+        next(&report, known).map_or_else(String::new, |next| next.words().to_string())
     }
 
     #[test]

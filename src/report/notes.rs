@@ -5,7 +5,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::contention;
 use super::point::{asked, at, called, step, with};
 use super::standing::Counted;
-use super::table::{width, wrap};
 use crate::model::agents::{AgentPhase, spread_s};
 use crate::model::network::in_words;
 use crate::model::op::readable;
@@ -14,8 +13,8 @@ use crate::model::record::{LOOKED_AT, NODES, Phase, Record, SLOTS_OF_NODES};
 use crate::model::units;
 use crate::stats::sample::Sample;
 
-/// A line for each target that has something to say; `wide` tells where.
-pub fn notes(records: &[Record], wide: bool) -> String {
+/// What is to be said of each target; `wide` tells where.
+pub fn notes(records: &[Record], wide: bool) -> Vec<String> {
     let mut targets: Vec<&str> = records.iter().map(|record| record.target.label.as_str()).collect();
     targets.sort_unstable();
     targets.dedup();
@@ -23,13 +22,12 @@ pub fn notes(records: &[Record], wide: bool) -> String {
         let apart = reconnects(records, target, wide);
         [cluster(records, target), neighbour(records, target), apart, met(records, target)]
     };
-    let told: String = targets.into_iter().flat_map(of_target).flatten().collect();
-    told + &network(records) + &agents(records)
+    targets.into_iter().flat_map(of_target).flatten().chain(network(records)).chain(agents(records)).collect()
 }
 
 /// What stands for the network, what that costs, and who has none.
-fn network(records: &[Record]) -> String {
-    let Some(network) = records.iter().find_map(|record| record.network) else { return String::new() };
+fn network(records: &[Record]) -> Option<String> {
+    let network = records.iter().find_map(|record| record.network)?;
     let mut cpu_us: BTreeMap<&str, Vec<f64>> = BTreeMap::new();
     let counted = Counted::of(records).blocks;
     let counts = |record: &&Record| counted.contains(&record.block) && !record.aa_control && record.is_right();
@@ -47,15 +45,14 @@ fn network(records: &[Record]) -> String {
         true => String::new(),
         false => format!(". No network: {}", without.join(", ")),
     };
-    let words = format!(
+    Some(format!(
         "network: a proxy of kvfair's on the client's processors. A ping through it took {:.2} ms at {}, and {:.2} ms \
          without a delay. Its CPU us/op, in no other number: {}{without}",
         network.ping_us / 1e3,
         in_words(network.rtt_us),
         network.own_us / 1e3,
         each.collect::<Vec<_>>().join(", ")
-    );
-    wrap(&words, width() - 1).iter().map(|line| format!(" {line}\n")).collect()
+    ))
 }
 
 /// Of a store of several servers: how many commands its questions became, and which share of the CPU each server took.
@@ -79,19 +76,18 @@ fn cluster(records: &[Record], target: &str) -> Option<String> {
     let shares =
         if all_s > 0.0 { format!("; their shares of the CPU: {} %", shares.join(", ")) } else { String::new() };
     let each = commands as f64 / (questions as f64).max(1.0);
-    let words = format!(
-        "{} nodes with {} slots{shares}. Keys of one question are split by slot: {} commands a question (mean of {})",
+    Some(format!(
+        "{target}: {} nodes with {} slots{shares}. Keys of one question are split by slot: {} commands a question (mean of {})",
         readable(nodes.as_bytes(), 10),
         readable(slots.as_bytes(), 100),
         units::digits(each),
         units::thousands(questions)
-    );
-    Some(wrap(&format!("{target}: {words}"), width() - 1).iter().map(|line| format!(" {line}\n")).collect())
+    ))
 }
 
 /// Who drove the clients, and how nearly at one time.
-fn agents(records: &[Record]) -> String {
-    let Some(record) = records.iter().find(|record| !record.agents.is_empty()) else { return String::new() };
+fn agents(records: &[Record]) -> Option<String> {
+    let record = records.iter().find(|record| !record.agents.is_empty())?;
     let machines: BTreeSet<u32> = record.agents.iter().map(|agent| agent.machine).collect();
     let counted = records.iter().filter(|record| record.block > 0 && !record.discarded);
     let phases: Vec<&[AgentPhase]> = counted.flat_map(Record::measured).map(|phase| phase.agents.as_slice()).collect();
@@ -109,12 +105,11 @@ fn agents(records: &[Record]) -> String {
         let trials = if count == 1 { "1 trial was".to_string() } else { format!("{count} trials were") };
         format!(". {trials} tried again: agents began up to {most_ms:.2} ms apart")
     });
-    let words = format!(
+    Some(format!(
         "agents: {} on {} drove the clients{together}{again}",
         record.agents.len(),
         if machines.len() == 1 { "one machine".to_string() } else { format!("{} machines", machines.len()) }
-    );
-    wrap(&words, width() - 1).iter().map(|line| format!(" {line}\n")).collect()
+    ))
 }
 
 /// A server of somebody else's that could be looked at.
@@ -123,15 +118,12 @@ fn neighbour(records: &[Record], target: &str) -> Option<String> {
     let record = records.iter().filter(is_it).find(|record| record.memory.server.is_some())?;
     let process = record.store.as_ref().and_then(|store| store.settings.get(LOOKED_AT));
     let it = process.map_or_else(|| "it".to_string(), |name| format!("its process {}", readable(name.as_bytes(), 40)));
-    let words = format!("on this machine, not started by kvfair: memory and CPU are of all that {it} does");
-    let lines = wrap(&format!("{target}: {words}"), width() - 1);
-    Some(lines.iter().map(|line| format!(" {line}\n")).collect())
+    Some(format!("{target}: on this machine, not started by kvfair: memory and CPU are of all that {it} does"))
 }
 
 /// What its clients cost each other.
 fn met(records: &[Record], target: &str) -> Option<String> {
-    let words = contention::words(records, target)?;
-    Some(wrap(&format!("{target}: {words}"), width() - 1).iter().map(|line| format!(" {line}\n")).collect())
+    Some(format!("{target}: {}", contention::words(records, target)?))
 }
 
 /// How many of a target's connections were lost.
@@ -155,6 +147,5 @@ fn reconnects(records: &[Record], target: &str, wide: bool) -> Option<String> {
     });
     let places: Vec<String> = if wide { places.collect() } else { Vec::new() };
     let places = if wide { format!(" ({})", places.join("; ")) } else { String::new() };
-    let lines = wrap(&format!("{target}: {words}{places}"), width() - 1);
-    Some(lines.iter().map(|line| format!(" {line}\n")).collect())
+    Some(format!("{target}: {words}{places}"))
 }

@@ -3,12 +3,14 @@
 use std::collections::BTreeSet;
 
 use super::formats::{disk, or_dash};
-use super::table::{TableLine, layout, width};
+use super::grid::Grid;
+use super::render::Block;
+use super::table::TableLine;
 use crate::model::record::{Outcome, Peak, Phase, Record, Usage};
 use crate::model::units;
 
-/// A line a server, of the first finished trial of each target that has replicas; nothing where none has.
-pub fn told(records: &[Record]) -> String {
+/// A row a server, of the first finished trial of each target that has replicas; nothing where none has.
+pub fn table(records: &[Record]) -> Option<Block> {
     let mut seen = BTreeSet::new();
     let mut lines = Vec::new();
     for record in records.iter().filter(|record| !record.replicas.is_empty()) {
@@ -19,11 +21,11 @@ pub fn told(records: &[Record]) -> String {
         }
     }
     if lines.is_empty() {
-        return String::new();
+        return None;
     }
     let headings = ["server, in its first trial", "CPU s", "memory", "mapped", "disk", "written", "in sync after"];
     lines.insert(0, TableLine::Cells(headings.map(str::to_string).to_vec()));
-    layout(&lines, width())
+    Some(Block::Table(Grid { title: String::new(), lines }))
 }
 
 fn of_a_trial(record: &Record) -> Vec<TableLine> {

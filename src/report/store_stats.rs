@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 
 use anyhow::{Result, anyhow};
 
+use super::render::Block;
 use super::standing::Counted;
-use super::table::{width, wrap};
 use crate::model::record::{Record, UNREAD};
 use crate::model::units;
 use crate::stats::sample::Sample;
@@ -108,8 +108,8 @@ const CHANGED: f64 = 1.2;
 
 type Counters = BTreeMap<String, [f64; 2]>;
 
-/// A line or more for each target, by name; nothing where no store says anything.
-pub fn section(records: &[Record]) -> Result<String> {
+/// What each target says, by name; nothing where no store says anything.
+pub fn blocks(records: &[Record]) -> Result<Vec<Block>> {
     let mut targets: BTreeMap<&str, Vec<&Record>> = BTreeMap::new();
     let counted = Counted::of(records).blocks;
     let counts = |record: &&Record| counted.contains(&record.block) && record.took_s().is_some() && record.is_right();
@@ -119,12 +119,11 @@ pub fn section(records: &[Record]) -> Result<String> {
     let lines = targets.iter().filter_map(|(target, trials)| line(target, trials).transpose());
     let lines: Vec<String> = lines.collect::<Result<_>>()?;
     if lines.is_empty() {
-        return Ok(String::new());
+        return Ok(Vec::new());
     }
     let heading = "what the stores say of themselves, from before the first phase that counts to after the final flush \
                    (medians of the trials that count; all of it is in the results file):";
-    let heading = wrap(heading, width()).join("\n");
-    Ok(format!("{heading}\n{}", lines.concat()))
+    Ok(vec![Block::Paragraph(heading.to_string()), Block::Remarks(lines)])
 }
 
 fn line(target: &str, trials: &[&Record]) -> Result<Option<String>> {
@@ -139,7 +138,7 @@ fn line(target: &str, trials: &[&Record]) -> Result<Option<String>> {
             if grown.is_empty() { "nothing of note".to_string() } else { grown.join("; ") }
         }
     };
-    Ok(Some(format!(" {}\n", wrap(&format!("{target}: {told}"), width() - 3).join("\n   "))))
+    Ok(Some(format!("{target}: {told}")))
 }
 
 fn counters(record: &Record) -> Result<Counters> {

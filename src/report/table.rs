@@ -2,7 +2,6 @@
 //! `wide`.
 
 use std::borrow::Cow;
-use std::sync::OnceLock;
 
 use textwrap::{Options, WordSeparator, WordSplitter, WrapAlgorithm};
 use unicode_width::UnicodeWidthStr;
@@ -20,22 +19,9 @@ pub const BATCHES: &str = "Batch engines: no store, never ranked; each counts ev
 /// Nothing is made narrower than this.
 const WIDTH_LEAST: usize = 60;
 
-/// Of the terminal that results go to.
-static TERMINAL: OnceLock<usize> = OnceLock::new();
-
-/// Results go to a terminal of so many columns. What was said first holds.
-pub fn on_terminal(columns: u16) {
-    let _ = TERMINAL.set(on_columns(columns));
-}
-
 /// How wide text is on a terminal of so many columns.
 pub fn on_columns(columns: u16) -> usize {
     usize::from(columns).clamp(WIDTH_LEAST, WIDTH)
-}
-
-/// How wide text is printed, in columns.
-pub fn width() -> usize {
-    TERMINAL.get().copied().unwrap_or(WIDTH)
 }
 
 /// The first column is the target's rank and name; these columns of [`ROWS`] follow.
@@ -159,11 +145,6 @@ fn has_queries(rows: &[Row]) -> bool {
     rows.iter().filter_map(|row| row.numbers.as_ref()).any(|numbers| numbers.queries.is_some())
 }
 
-/// The table, its lines ended. Controls stand below a rule; what has no number says why over the whole line.
-pub fn table(rows: &[Row], wide: bool) -> String {
-    layout(&lines(rows, wide, Ranks::BeforeNames), if wide { usize::MAX } else { width() })
-}
-
 /// Where the ranks of a table stand, if it has any.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ranks {
@@ -270,6 +251,8 @@ pub enum TableLine {
     Cells(Vec<String>),
     /// What is said over the whole line, of those below it.
     Words(String),
+    /// What there is to know of the line above.
+    Detail(String),
     /// A target, and why it has no numbers.
     Reason(String, String),
 }
@@ -313,7 +296,7 @@ fn widths(lines: &[TableLine]) -> Vec<usize> {
                 cells.iter().enumerate().for_each(|(index, cell)| widths[index] = widths[index].max(length(cell)))
             }
             TableLine::Reason(target, _) => widths[0] = widths[0].max(length(target)),
-            TableLine::Words(_) => {}
+            TableLine::Words(_) | TableLine::Detail(_) => {}
         }
     }
     widths
@@ -351,6 +334,7 @@ fn laid_out(lines: &[TableLine], width: usize) -> String {
                 beside(&cells[0], widths[0], &rest.collect::<String>())
             }
             TableLine::Words(words) => format!(" {words}"),
+            TableLine::Detail(words) => format!("     {}", wrap(words, width.saturating_sub(5)).join("\n     ")),
             TableLine::Reason(target, reason) => reasoned(target, reason, widths[0], width),
         };
         text.push_str(line.trim_end());

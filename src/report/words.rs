@@ -4,8 +4,8 @@
 use std::collections::BTreeSet;
 
 use super::cells::{Numbers, Row};
+use super::render::Block;
 use super::standing::Standings;
-use super::table::{length, padded, width, wrap};
 use super::versus::{digits, of_twice};
 use super::{verified, warn};
 use crate::model::effort::CLAIM_BLOCKS;
@@ -19,7 +19,7 @@ use crate::model::units;
 /// "fans, 10,000 profiles · durability none (claimed) · 1 client · 3 blocks, no claim".
 pub fn headline(records: &[Record], standings: &Standings<'_>) -> String {
     let Some(first) = records.first() else { return "no trials".to_string() };
-    wrap(&format!("{} · {}", subject(records), claim(first, standings)), width()).join("\n")
+    format!("{} · {}", subject(records), claim(first, standings))
 }
 
 /// What was run and how, without what came out; one line.
@@ -296,28 +296,25 @@ fn unasked(traced: &Traced) -> String {
     }
 }
 
-/// How often each target's gets found nothing, a line each; nothing for a job that counts no misses.
-pub fn misses(rows: &[Row], records: &[Record]) -> String {
-    let Some(traced) = records.first().and_then(|record| record.stream.traced) else { return String::new() };
+/// How often each target's gets found nothing; nothing for a job that counts no misses.
+pub fn misses(rows: &[Row], records: &[Record]) -> Option<Block> {
+    let traced = records.first()?.stream.traced?;
     let told = |misses: u64| {
         let share = 100.0 * misses as f64 / traced.gets.max(1) as f64;
         format!("misses {} of {} ({share:.1} %)", units::thousands(misses), units::thousands(traced.gets))
     };
     let each = rows.iter().filter_map(|row| Some((row.target.as_str(), row.numbers.as_ref()?.run.misses)));
     let everything = traced.misses.map(|misses| ("a store that keeps everything", misses));
-    let lines: Vec<(&str, u64)> = each.chain(everything).collect();
-    let width = lines.iter().map(|(name, _)| length(name)).max().unwrap_or(0);
-    let lines = lines.iter().map(|(name, misses)| format!(" {}  {}\n", padded(name, width), told(*misses)));
-    format!("gets that found nothing, each followed by a set:\n{}", lines.collect::<String>())
+    let texts = each.chain(everything).map(|(name, misses)| (name.to_string(), told(misses)));
+    Some(Block::Named("gets that found nothing, each followed by a set:".to_string(), texts.collect()))
 }
 
-/// How old what each target's replicas answered was, a line each; nothing where no replica was read.
-pub fn stale(rows: &[Row]) -> String {
+/// How old what each target's replicas answered was; nothing where no replica was read.
+pub fn stale(rows: &[Row]) -> Option<Block> {
     let of = |row: &Row| Some((row.target.clone(), row.numbers.as_ref()?.stale?.in_words()));
-    let lines: Vec<(String, String)> = rows.iter().filter_map(of).collect();
-    let width = lines.iter().map(|(name, _)| length(name)).max().unwrap_or(0);
-    let lines: String = lines.iter().map(|(name, words)| format!(" {}  {words}\n", padded(name, width))).collect();
-    if lines.is_empty() { lines } else { format!("reads from replicas (p50 / p99 / worst of stale reads):\n{lines}") }
+    let texts: Vec<(String, String)> = rows.iter().filter_map(of).collect();
+    let told = "reads from replicas (p50 / p99 / worst of stale reads):";
+    (!texts.is_empty()).then(|| Block::Named(told.to_string(), texts))
 }
 
 fn reads_only(record: &Record) -> bool {
@@ -331,42 +328,41 @@ fn not_checked(records: &[Record]) -> String {
     let gone = if misses == 0 { String::new() } else { format!("; {} gets found nothing", units::thousands(misses)) };
     let drawn = if keys == 1 { "1 key was".to_string() } else { format!("{} keys were", units::thousands(keys)) };
     format!(
-        "answers: not checked, since what the keys should hold is not known; {drawn} drawn{gone}; nothing was \
-         written\n"
+        "answers: not checked, since what the keys should hold is not known; {drawn} drawn{gone}; nothing was written"
     )
 }
 
-/// The answer that all right trials gave, a line each: digests, counts, what comes first.
-pub fn answer(records: &[Record]) -> String {
+/// The answer that all right trials gave: digests, counts, what comes first.
+pub fn answer(records: &[Record]) -> Block {
     if records.first().is_some_and(reads_only) {
-        return not_checked(records);
+        return Block::Paragraph(not_checked(records));
     }
     let right = records.iter().find_map(|record| match &record.verdict {
         Verdict::Right(checked) => Some((record, checked)),
         _ => None,
     });
     if records.iter().any(|record| matches!(record.verdict, Verdict::Answered(_))) {
-        return "answers: none was asked for, so kvfair does not know whether they are the same\n".to_string();
+        let words = "answers: none was asked for, so kvfair does not know whether they are the same";
+        return Block::Paragraph(words.to_string());
     }
-    let Some((record, checked)) = right else { return String::new() };
+    let Some((record, checked)) = right else { return Block::Paragraph(String::new()) };
+    let keys = units::thousands(checked.keys);
     if checked.how == Verify::Sample {
-        return format!("answers: a sample of {} keys was compared\n", units::thousands(checked.keys));
+        return Block::Paragraph(format!("answers: a sample of {keys} keys was compared"));
     }
     if records.iter().any(|record| record.stream.traced.is_some()) {
-        let (keys, all) = (units::thousands(checked.keys), units::thousands(checked.keys_expected));
-        return format!("answers: every get was looked at, and {keys} of {all} keys hold what was set last\n");
+        let all = units::thousands(checked.keys_expected);
+        let words = format!("answers: every get was looked at, and {keys} of {all} keys hold what was set last");
+        return Block::Paragraph(words);
     }
     if checked.answer.is_empty() {
-        let records = units::thousands(checked.keys);
-        return format!("answers: every get was looked at, and {records} records hold some client's last write\n");
+        let words = format!("answers: every get was looked at, and {keys} records hold some client's last write");
+        return Block::Paragraph(words);
     }
-    let lines = checked.answer.iter().map(|(name, value)| {
-        let indented = format!("\n {:14}", "");
-        format!(" {name:<13} {}\n", wrap(value, width() - 15).join(&indented))
-    });
     let of = match record.run.seeds.data.is_empty() {
         true => String::new(),
         false => format!(" to the data of seed {}", record.job.seed()),
     };
-    format!("the answer{of}, the same from every target that is right:\n{}", lines.collect::<String>())
+    let answers = checked.answer.iter().map(|(name, value)| (name.clone(), value.clone()));
+    Block::Named(format!("the answer{of}, the same from every target that is right:"), answers.collect())
 }

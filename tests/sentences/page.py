@@ -100,14 +100,3 @@ class Page:
                 continue
             for sentence in re.split(r"\. (?=\S)", paragraph.rstrip()):
                 yield sentence.rstrip(".").rstrip(":") if not sentence.endswith("...") else sentence
-
-    def joined_notes(self):
-        """Notes below a table; lines that begin in lower case go on with the one before, as do those of a network."""
-        joined = []
-        for note in self.notes:
-            is_new = re.match(r"(?!network: (?!a proxy ))[a-z]+: ", note)
-            if joined and joined[-1].startswith(("network: ", "agents: ")) and not is_new:
-                joined[-1] += " " + note
-            else:
-                joined.append(note)
-        return joined

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Result, anyhow, bail};
 
 use super::super::args::History;
-use super::super::shown::{print_shown, read};
+use super::super::shown::{print_report, read};
 use super::super::{Exit, Usage, complain, paged, typed};
 use super::decide;
 use crate::harness::load::{OtherMethod, Parts};
@@ -14,8 +14,7 @@ use crate::report::history::{self, HistoryReport, HistoryRun, OtherMethodRun};
 use crate::report::page::{self, Mask, RawResults};
 use crate::report::render::csv::csv;
 use crate::report::render::json;
-use crate::report::render::{Block, Medium, Shown, printed};
-use crate::report::table::width;
+use crate::report::render::{Block, Medium, Shown};
 
 /// What may be typed beside files. The other options are of runs.
 const OWN: [&str; 7] = ["--measure", "--svg", "--html", "--json", "--csv", "--markdown", "--color"];
@@ -31,7 +30,7 @@ pub fn over_time(args: &History) -> Result<Exit> {
     other_methods.sort();
     report.other_methods = other_methods;
     let form = args.how.look.forms.form();
-    print_shown(&printed(&OverTime(&report), Exit::Ok, form, width())?, form)?;
+    print_report(&OverTime(&report), Exit::Ok, form)?;
     if let Some(file) = &args.svg {
         let svg = page::history_svg(&report).ok_or_else(|| anyhow!("no run has a number that could be drawn"))?;
         save::write_new(&[(file.clone(), svg)])?;
@@ -115,8 +114,8 @@ impl Shown for OverTime<'_> {
     /// A terminal has the changes first, with the commands that decide.
     fn blocks(&self, medium: Medium) -> Result<Vec<Block>> {
         let OverTime(report) = self;
-        if medium == Medium::Terminal {
-            return Ok(vec![Block::Aside(history::text(report))]);
+        if medium != Medium::Page {
+            return Ok(history::blocks(report));
         }
         let notes = history::notes(report).iter().map(|note| note.words().to_string()).collect();
         let headline = std::iter::once(Block::Headline(history::heading(report)));

@@ -9,7 +9,7 @@ use super::super::args::{Exec, History, How, Look, RunArgs};
 use super::super::measure::{Ran, measure, or_lost};
 use super::super::paged;
 use super::super::planned::plan_of;
-use super::super::shown::{print_shown, shown};
+use super::super::shown::print_records;
 use super::super::{Exit, Usage, complain, find_job, points, versioned};
 use crate::harness::plan::Plan;
 use crate::harness::save;
@@ -100,7 +100,7 @@ fn finish(ran: Ran, look: &Look, svg: Option<&Path>) -> Result<Exit> {
     if records.is_empty() {
         return or_lost(ran.ended, ran.lost);
     }
-    print_shown(&shown(records, look)?.0, look.forms.form())?;
+    print_records(records, look)?;
     let results = ran.lost.is_none().then_some(ran.path.as_path());
     let paged = paged::write(records, look, results);
     let drawn = svg.map_or(Ok(()), |file| draw(records, file));

@@ -17,7 +17,7 @@ use super::args::{Levers, Look, RunArgs};
 use super::measure::or_lost;
 use super::planned::{plan_of, resolve_input};
 use super::refusals::{self, Intent};
-use super::shown::{print_shown, shown};
+use super::shown::print_records;
 use super::{Exit, Usage, complain, find_job, interrupted, paged, points, verified};
 use crate::harness::plan::{Chosen, Plan, Took};
 use crate::harness::save::{self, Results};
@@ -325,9 +325,7 @@ fn finish(session: LeverSession<'_>, ended: Result<Ended>, look: &Look) -> Resul
     let mut exit = Exit::Ok;
     let mut paged = Ok(());
     if !records.is_empty() {
-        let (text, found) = shown(&records, look)?;
-        print_shown(&text, look.forms.form())?;
-        exit = found;
+        exit = print_records(&records, look)?;
         paged = paged::write(&records, look, lost.is_none().then(|| results.path()));
     }
     if interrupt.is_set() {

@@ -24,7 +24,7 @@ pub use dots::{COLUMNS, dots};
 pub use draw::charts;
 pub use one_run::no_run;
 use one_run::{RunFacts, baseline, cost_of, dot, numbers};
-pub use text::{HistoryNote, heading, notes, tables, text};
+pub use text::{blocks, heading, notes, tables};
 
 /// What is followed over time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]

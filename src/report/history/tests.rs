@@ -4,6 +4,7 @@ use super::*;
 use crate::model::part::Part;
 use crate::model::record::{Outcome, Phase, StoreFacts};
 use crate::report::histograms::tests::record;
+use crate::report::render;
 
 const BLOCKS: u32 = 6;
 
@@ -74,6 +75,10 @@ fn twenty(factors: &[(&str, f64)]) -> Vec<HistoryRun> {
         run(day, &targets)
     };
     (1..=20).map(of).collect()
+}
+
+fn text(report: &HistoryReport) -> String {
+    render::text::written(&blocks(report), 100)
 }
 
 #[test]

@@ -6,7 +6,8 @@ use super::{ChangeSeen, DotSeen, HistoryReport, SeriesSeen, SetUp};
 use crate::model::shell;
 use crate::model::units;
 use crate::report::grid::Grid;
-use crate::report::table::{TableLine, layout, width, wrap};
+use crate::report::render::{Block, Statement};
+use crate::report::table::TableLine;
 use crate::report::versus::{in_a_sentence, versus};
 use crate::stats::change::LEAST_RUNS;
 
@@ -123,41 +124,25 @@ fn in_words(series: &SeriesSeen, change: &ChangeSeen) -> String {
     format!("{target}: maybe since {since} {ratio} ({counted}){versions}{machine}.")
 }
 
-/// What is said below the tables.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum HistoryNote {
-    Sentence(String),
-    /// It ends with a command. It stays on one line, so that it can be copied.
-    Command(String),
-}
-
-impl HistoryNote {
-    pub fn words(&self) -> &str {
-        match self {
-            HistoryNote::Sentence(words) | HistoryNote::Command(words) => words,
-        }
-    }
-}
-
 /// What ends a line, what runs are missing, and what helps.
-pub fn notes(report: &HistoryReport) -> Vec<HistoryNote> {
-    let mut notes: Vec<HistoryNote> = Vec::new();
+pub fn notes(report: &HistoryReport) -> Vec<Statement> {
+    let mut notes: Vec<Statement> = Vec::new();
     for setup in &report.setups {
         if let (Some(differs), Some(first)) = (&setup.differs, setup.runs.first()) {
             let words = format!("{}: the lines of {} end at {differs}.", first.began, setup.job);
-            notes.push(HistoryNote::Sentence(words));
+            notes.push(Statement::Sentence(words));
         }
     }
-    notes.extend(of_other_methods(report).into_iter().map(HistoryNote::Sentence));
+    notes.extend(of_other_methods(report).into_iter().map(Statement::Sentence));
     if report.setups.iter().any(|setup| matches!(setup.differs_in, "size" | "data")) {
         let words = "A job that is sized by its time has another size in each run: name it, as in --profiles 2000.";
-        notes.push(HistoryNote::Sentence(words.to_string()));
+        notes.push(Statement::Sentence(words.to_string()));
     }
     if report.setups.iter().any(|setup| setup.series.iter().any(|series| !is_followed(series))) {
-        notes.push(HistoryNote::Sentence(format!("Changes are looked for from {LEAST_RUNS} runs on.")));
+        notes.push(Statement::Sentence(format!("Changes are looked for from {LEAST_RUNS} runs on.")));
     }
     notes.extend(report.setups.iter().filter_map(until_then));
-    notes.extend(report.setups.iter().flat_map(not_used).map(HistoryNote::Sentence));
+    notes.extend(report.setups.iter().flat_map(not_used).map(Statement::Sentence));
     notes
 }
 
@@ -209,44 +194,35 @@ fn of_other_methods(report: &HistoryReport) -> Vec<String> {
 }
 
 /// The command for two runs, where there are few.
-fn until_then(setup: &SetUp) -> Option<HistoryNote> {
+fn until_then(setup: &SetUp) -> Option<Statement> {
     let few = setup.series.iter().filter(|series| !is_followed(series)).map(|series| series.used).max()?;
     match setup.runs.as_slice() {
         [first, .., last] => {
             let compare = shell::command(["compare", &first.file, &last.file]);
-            Some(HistoryNote::Command(format!("{few} of {LEAST_RUNS} runs; until then: {compare}")))
+            Some(Statement::Command(format!("{few} of {LEAST_RUNS} runs; until then: {compare}")))
         }
         _ => {
             let words = format!("{few} of {LEAST_RUNS} runs: a second one can be compared with it.");
-            Some(HistoryNote::Sentence(words))
+            Some(Statement::Sentence(words))
         }
     }
 }
 
-/// Text for a terminal.
-pub fn text(report: &HistoryReport) -> String {
-    let mut parts = wrap(&heading(report), width());
+/// For a terminal: the changes first, with the commands that decide.
+pub fn blocks(report: &HistoryReport) -> Vec<Block> {
+    let mut blocks = vec![Block::Paragraph(heading(report))];
     for (series, change) in all_changes(report) {
-        parts.extend(wrap(&in_words(series, change), width()));
+        blocks.push(Block::Paragraph(in_words(series, change)));
         if change.machine.is_none() {
-            // A command is one line, so that it can be copied.
-            parts.push(format!("  decide: {}", change.decide));
+            blocks.push(Block::Aside(format!("  decide: {}", change.decide)));
         }
     }
     for setup in &report.setups {
-        parts.push(String::new());
-        parts.extend(wrap(&title(setup), width()));
-        parts.push(layout(&lines(setup), width()).trim_end().to_string());
+        let table = Block::Table(Grid { title: String::new(), lines: lines(setup) });
+        blocks.extend([Block::Gap, Block::Paragraph(title(setup)), table]);
     }
     let notes = notes(report);
-    if !notes.is_empty() {
-        parts.push(String::new());
-    }
-    for note in &notes {
-        match note {
-            HistoryNote::Command(words) => parts.push(words.clone()),
-            HistoryNote::Sentence(words) => parts.extend(wrap(words, width())),
-        }
-    }
-    format!("{}\n", parts.join("\n"))
+    blocks.extend((!notes.is_empty()).then_some(Block::Gap));
+    blocks.extend(notes.into_iter().map(Statement::block));
+    blocks
 }

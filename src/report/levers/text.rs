@@ -4,7 +4,7 @@ use super::{EnoughLevers, LevelRow, LeverCost, LeverReport, LeverRow, SyntheticA
 use crate::model::levers::TriedValue;
 use crate::model::shell;
 use crate::model::units;
-use crate::report::table::{TableLine, wrap};
+use crate::report::table::TableLine;
 use crate::report::typed;
 use crate::report::versus::{claimed, too_few, versus};
 use crate::stats::levers::{Confirmed, Gain, LeverEffect};
@@ -176,7 +176,7 @@ fn none_seen(gain: &Gain) -> String {
     }
 }
 
-pub fn table(report: &LeverReport, width: usize) -> Vec<TableLine> {
+pub fn table(report: &LeverReport) -> Vec<TableLine> {
     let what = match report.cost {
         LeverCost::Seconds => "times as fast",
         LeverCost::CpuSeconds => "times less CPU",
@@ -192,7 +192,7 @@ pub fn table(report: &LeverReport, width: usize) -> Vec<TableLine> {
             Some(reason) => TableLine::Reason(lever.change.clone(), reason.clone()),
             None => TableLine::Cells(vec![lever.change.clone(), cell(lever.alone.as_ref()), last]),
         });
-        lines.extend(below(lever).into_iter().flat_map(|text| indented(&text, width)).map(TableLine::Words));
+        lines.extend(below(lever).into_iter().map(TableLine::Detail));
     }
     lines
 }
@@ -221,10 +221,6 @@ pub fn tried(lever: &LeverRow) -> Option<String> {
     };
     let all = lever.tried.iter().map(one).collect::<Vec<_>>().join(", ");
     (!all.is_empty()).then(|| format!("best in a pilot: {all}"))
-}
-
-fn indented(text: &str, width: usize) -> Vec<String> {
-    wrap(text, width - 4).into_iter().map(|line| format!("    {line}")).collect()
 }
 
 /// "Together: 9.1x [8.7-9.5], measured as it stands: not 5.8x times 1.9x."

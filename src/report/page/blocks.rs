@@ -13,7 +13,7 @@ use crate::report::render::{Block, Medium, Shown};
 pub fn page_of_blocks(shown: &dyn Shown, command: &[String]) -> Result<String> {
     let blocks = shown.blocks(Medium::Page)?;
     let heading = blocks.iter().find_map(|block| match block {
-        Block::Headline(text) => Some(text.replace('\n', " ")),
+        Block::Headline(text) => Some(text.clone()),
         _ => None,
     });
     let title = format!("kvfair {}", command.first().map_or("", String::as_str));
@@ -26,7 +26,7 @@ pub fn page_of_blocks(shown: &dyn Shown, command: &[String]) -> Result<String> {
     Ok(document(&mask.applied(&title), &mask.applied(&body.into_string())))
 }
 
-fn written(block: &Block) -> Markup {
+pub(super) fn written(block: &Block) -> Markup {
     match block {
         // It is the page's heading.
         Block::Headline(_) | Block::Aside(_) | Block::Gap => html! {},
@@ -35,11 +35,17 @@ fn written(block: &Block) -> Markup {
             let caption = if grid.title.is_empty() { "Targets" } else { &grid.title };
             table(caption, &grid.lines)
         }
-        Block::Paragraph(text) => html! { p { (text) } },
-        Block::List(items) | Block::Remarks(items) => html! { ul { @for item in items { li { (item) } } } },
+        Block::Paragraph(text) => html! { @if !text.is_empty() { p { (text) } } },
+        Block::List(items) | Block::Remarks(items) => html! {
+            @if !items.is_empty() { ul { @for item in items { li { (item) } } } }
+        },
         Block::Subject(subject, details) => html! {
             h2 { (subject) }
             @if !details.is_empty() { ul { @for detail in details { li { (detail) } } } }
+        },
+        Block::Named(told, texts) => html! {
+            p { (told) }
+            dl { @for (name, text) in texts { dt { (name) } dd { (text) } } }
         },
     }
 }

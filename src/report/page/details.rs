@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 use anyhow::Result;
 use maud::{Markup, html};
 
+use super::blocks::written;
 use super::packed::{CELLS_MAX, packed};
-use super::strip::one_line;
 use super::tables;
 use super::{Mask, PageInput, PagePart};
 use crate::model::logins;
@@ -139,7 +139,7 @@ fn answers(records: &[Record]) -> Markup {
         _ => None,
     });
     let Some((record, checked)) = right else {
-        return html! { p { (one_line(&words::answer(records))) } };
+        return written(&words::answer(records));
     };
     let is_made = matches!(record.job.data, Data::Recipe { .. });
     let is_count = |value: &str| value.chars().all(|letter| letter.is_ascii_digit());
@@ -238,7 +238,7 @@ fn origin(input: &PageInput<'_>) -> Markup {
             @if !command.is_empty() { dt { "command" } dd { code.command { "kvfair " (hidden(&command)) } } }
             (entry("kvfair", &format!("{}, method {}", first.kvfair, first.method)))
             (entry("seed of the order", &first.run.seeds.order.to_string()))
-            (entry("data", one_line(&words::stream(records)).trim_start_matches("data: ")))
+            (entry("data", words::stream(records).trim_start_matches("data: ")))
             @if let Some(results) = &input.results {
                 dt { "results file" } dd { (results.name) ", sha256 " code { (results.sha256) } }
             }

@@ -4,7 +4,7 @@
 use anyhow::Result;
 use maud::{PreEscaped, html};
 
-use super::strip::{self, one_line};
+use super::strip;
 use super::{PageInput, details, evidence, manifest, style, tables};
 use crate::report::chart::figures;
 use crate::report::growth::Grown;
@@ -14,7 +14,7 @@ use crate::report::{growth_chart, growth_shown};
 pub fn growth_page(input: &PageInput<'_>, grown: &[Grown]) -> Result<String> {
     let records = input.largest().report.records;
     let (heading, unclear) = said(grown);
-    let headline = one_line(&growth_shown::headline(records));
+    let headline = growth_shown::headline(records);
     let chart = growth_chart::chart(grown, records);
     let body = html! {
         h1 { (heading) }

@@ -12,10 +12,11 @@ use super::grid::Grid;
 use super::json::ClaimJson;
 use super::levers::LeverReport;
 use super::remarks::remarks;
+use super::render::Block;
 use super::run_report::RunReport;
 use super::steps::StepChart;
 use super::warn::Warning;
-use super::{by_second, claims, notes, percentiles, servers, sweep_chart, words};
+use super::{below, by_second, claims, notes, percentiles, sweep_chart, words};
 use crate::model::logins;
 
 mod bases;
@@ -54,7 +55,6 @@ pub use mask::Mask;
 use ratios::RatioPicture;
 pub use reproduced::reproduced_page;
 pub use steps::document as steps_svg;
-use strip::one_line;
 pub(super) use strip::{blocks, machine, twice};
 pub use waterfall::document as waterfall_svg;
 
@@ -146,7 +146,7 @@ pub fn page(input: &PageInput<'_>) -> Result<String> {
         (below(largest))
         (latencies(largest)?)
         (seconds(largest))
-        @if !input.next.is_empty() { p { (logins::hidden(&one_line(&input.next), &[])) } }
+        @if !input.next.is_empty() { p { (logins::hidden(&input.next, &[])) } }
         (details::details(input)?)
         @if let Some(bases) = bases::json(input)? {
             script type="application/json" id="bases" { (PreEscaped(bases)) }
@@ -214,16 +214,10 @@ fn pictures(input: &PageInput<'_>) -> Markup {
 
 /// What the terminal says below its table.
 fn below(report: &RunReport<'_>) -> Markup {
-    let remarks = remarks(&report.points);
-    let (medians, rough) = (words::medians(&report.rows), words::rough(&report.rows, true).to_string());
-    let misses = words::misses(&report.rows, report.records);
-    let (stale, servers) = (words::stale(&report.rows), servers::told(report.records));
-    let notes = one_line(&notes::notes(report.records, false));
-    html! {
-        @if !remarks.is_empty() { ul { @for remark in &remarks { li { (remark) } } } }
-        @for text in [rough, medians, notes].iter().filter(|text| !text.is_empty()) { p { (text) } }
-        @for text in [misses, stale, servers].iter().filter(|text| !text.is_empty()) { pre { (text) } }
-    }
+    let remarks = Block::Remarks(remarks(&report.points));
+    let notes = Block::Remarks(notes::notes(report.records, false));
+    let all = std::iter::once(remarks).chain(below::below(report, true)).chain([notes]);
+    html! { @for block in all { (blocks::written(&block)) } }
 }
 
 /// Latency by percentile, for jobs of requests only.

@@ -56,6 +56,7 @@ fn row(line: &TableLine, columns: usize) -> Markup {
             }
         },
         TableLine::Words(words) => html! { tr { th.words scope="rowgroup" colspan=(columns) { (words) } } },
+        TableLine::Detail(words) => html! { tr { td.reason colspan=(columns) { (words) } } },
         TableLine::Reason(target, reason) => html! {
             tr {
                 th scope="row" { (target) }

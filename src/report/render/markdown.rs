@@ -35,6 +35,10 @@ fn block_written(block: &Block) -> String {
             let details = details.iter().map(|detail| format!("  - {}\n", escaped(detail)));
             format!("- {}\n{}", escaped(subject), details.collect::<String>())
         }
+        Block::Named(told, texts) => {
+            let texts: Vec<String> = texts.iter().map(|(name, text)| format!("{name}: {text}")).collect();
+            format!("{}\n\n{}", escaped(told), listed(&texts))
+        }
         Block::Aside(_) | Block::Gap => String::new(),
     }
 }
@@ -54,7 +58,7 @@ pub fn lines(lines: &[TableLine]) -> String {
     for (index, line) in lines.iter().enumerate() {
         match line {
             TableLine::Cells(cells) => text.push_str(&row(cells.iter().map(|cell| escaped(cell)))),
-            TableLine::Words(words) => {
+            TableLine::Words(words) | TableLine::Detail(words) => {
                 let rest = std::iter::repeat_n(String::new(), columns.saturating_sub(1));
                 text.push_str(&row(std::iter::once(format!("*{}*", escaped(words))).chain(rest)));
             }

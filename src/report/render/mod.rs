@@ -9,12 +9,12 @@ use super::grid::Grid;
 pub mod csv;
 pub mod json;
 pub mod markdown;
-mod text;
+pub mod text;
 
 /// A part of what is shown, in the order of reading.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Block {
-    /// What was done. It comes first, and its lines are as wide as text is.
+    /// What was done. It comes first.
     Headline(String),
     Table(Grid),
     /// A table that is never made to fit.
@@ -27,17 +27,41 @@ pub enum Block {
     Remarks(Vec<String>),
     /// A subject, and what there is to know of it.
     Subject(String, Vec<String>),
-    /// Lines that only a terminal shows, as they are.
+    /// What is told below, and a text for each name: all texts begin in one column.
+    Named(String, Vec<(String, String)>),
+    /// A line that only a terminal shows, as it is: so that a command in it can be copied.
     Aside(String),
     /// An empty line on a terminal.
     Gap,
 }
 
-/// Where blocks are read: on a terminal, which is narrow, or on a page.
+/// Where blocks are read: on a terminal of so many columns, or on a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Medium {
-    Terminal,
+    Terminal(usize),
     Page,
+}
+
+/// A sentence, or a line that ends with a command: that one is not wrapped, so that it can be copied.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Statement {
+    Sentence(String),
+    Command(String),
+}
+
+impl Statement {
+    pub fn words(&self) -> &str {
+        match self {
+            Statement::Sentence(words) | Statement::Command(words) => words,
+        }
+    }
+
+    pub fn block(self) -> Block {
+        match self {
+            Statement::Sentence(words) => Block::Paragraph(words),
+            Statement::Command(words) => Block::Aside(words),
+        }
+    }
 }
 
 /// A form that is printed.
@@ -71,7 +95,7 @@ pub trait Shown {
 /// What is printed, with a line's end. `width` is that of text and of tables that fit.
 pub fn printed(shown: &dyn Shown, exit: Exit, form: OutputForm, width: usize) -> Result<String> {
     match form {
-        OutputForm::Text => Ok(text::written(&shown.blocks(Medium::Terminal)?, width)),
+        OutputForm::Text => Ok(text::written(&shown.blocks(Medium::Terminal(width))?, width)),
         OutputForm::Markdown => shown.markdown(),
         OutputForm::Csv => shown.csv(),
         OutputForm::Json => shown.json(exit),

@@ -2,7 +2,7 @@
 
 use super::Block;
 use crate::report::grid::Grid;
-use crate::report::table::{layout, wrap};
+use crate::report::table::{layout, length, padded, wrap};
 
 /// One below the other; what is empty leaves no line.
 pub fn written(blocks: &[Block], width: usize) -> String {
@@ -13,11 +13,11 @@ pub fn written(blocks: &[Block], width: usize) -> String {
 
 fn block_written(block: &Block, width: usize) -> String {
     match block {
-        Block::Headline(text) | Block::Aside(text) => text.clone(),
+        Block::Aside(line) => line.clone(),
         Block::Gap => String::new(),
         Block::Table(grid) => table(grid, width),
         Block::WideTable(grid) => table(grid, usize::MAX),
-        Block::Paragraph(text) => wrap(text, width).join("\n"),
+        Block::Headline(text) | Block::Paragraph(text) => wrap(text, width).join("\n"),
         Block::List(items) => items.iter().flat_map(|item| wrap(item, width)).collect::<Vec<_>>().join("\n"),
         Block::Remarks(remarks) => {
             let lines =
@@ -28,12 +28,22 @@ fn block_written(block: &Block, width: usize) -> String {
             let details = details.iter().map(|detail| hanging("  ", detail, width));
             std::iter::once(hanging("", subject, width)).chain(details).collect::<Vec<_>>().join("\n")
         }
+        Block::Named(told, texts) => named(told, texts, width),
     }
 }
 
 fn table(grid: &Grid, width: usize) -> String {
     let title = if grid.title.is_empty() { String::new() } else { format!(" {}\n", grid.title) };
     title + &layout(&grid.lines, width)
+}
+
+fn named(told: &str, texts: &[(String, String)], width: usize) -> String {
+    let names = texts.iter().map(|(name, _)| length(name)).max().unwrap_or(0);
+    let indented = format!("\n {:names$}  ", "");
+    let lines = texts.iter().map(|(name, text)| {
+        format!(" {}  {}", padded(name, names), wrap(text, width.saturating_sub(names + 3)).join(&indented))
+    });
+    std::iter::once(wrap(told, width).join("\n")).chain(lines).collect::<Vec<_>>().join("\n")
 }
 
 /// Indented, all but the first line by two more.

@@ -262,7 +262,7 @@ fn setup(records: &[Record], standings: &Standings<'_>) -> Option<TodaySetup> {
         kvfair: format!("{}{build}", first.kvfair),
         began: first.run.began.clone(),
         machine: machine(&first.machine),
-        headline: words::headline(records, standings).replace('\n', " "),
+        headline: words::headline(records, standings),
         versions,
         counts_energy: records.iter().flat_map(|record| &record.phases).any(|phase| phase.machine_joules.is_some()),
     })

@@ -52,7 +52,7 @@ fn steps_are_told_between_neighbours_by_the_versions_that_servers_told() {
     assert!(said[1].contains(" times as long as store 7.0.15 [1."), "{said:?}");
     assert!(said[2].starts_with("valkey 9.1.2 takes 0.75 times as long as store 8.2.3 ["), "{said:?}");
     assert_eq!(report.heading(), said[1..].join(" "));
-    let text = format!("{:?}", report.blocks(Medium::Terminal));
+    let text = format!("{:?}", report.blocks(Medium::Terminal(100)));
     assert!(text.contains("none seen") && text.contains("slower") && text.contains("faster"), "{text}");
 }
 
