@@ -181,25 +181,40 @@ fn of_one_size(
     let report = report(all, look, Detail::All)?;
     let tables = match report.is_swept {
         true => grid::grids(&report.points, look.wide, usize::MAX).into_iter().chain(silent(&report.rows)).collect(),
-        false => vec![Grid { title: String::new(), lines: table::lines(&report.rows, look.wide, Ranks::InAColumn) }],
+        false => vec![Grid::of(table::lines(&report.rows, look.wide, Ranks::InAColumn))],
     };
+    let parts = vec![PagePart { title: String::new(), report: &report }];
     page::page(&PageInput {
-        mask,
         tables: found.tables.into_iter().chain(tables).collect(),
         sentence: found.heading.unwrap_or_else(|| sentence(&report)),
-        job: job(report.records),
-        baselines: baselines(report.records),
         warnings: warn::heard(&warn::warnings(&report), &look.no_warn),
         claims: with_those(found.claims, json::claims(&report, PartStep::default())),
         // The next command of a run names targets as they were typed, and those of levers were not typed.
         next: if levers.is_none() { next(&report, look) } else { String::new() },
+        levers,
+        versions: found.versions,
+        ..input(all, mask, source, parts)
+    })
+}
+
+/// What every page tells of its records.
+fn input<'a>(all: &[Record], mask: &'a Mask, source: Source, parts: Vec<PagePart<'a>>) -> PageInput<'a> {
+    PageInput {
+        mask,
+        parts,
+        tables: Vec::new(),
+        sentence: String::new(),
+        job: job(all),
+        baselines: baselines(ahead::split(all).0),
+        warnings: Vec::new(),
+        claims: Vec::new(),
+        next: String::new(),
         cut_off: cut_off(all).filter(|_| source.broken.is_none()),
         results: source.results,
         broken: source.broken,
-        levers,
-        versions: found.versions,
-        parts: vec![PagePart { title: String::new(), report: &report }],
-    })
+        levers: None,
+        versions: None,
+    }
 }
 
 /// Claims of a command, and those of the table of its run that are others.
@@ -216,20 +231,9 @@ fn of_growth(records: &[Record], mask: &Mask, source: Source) -> Result<String> 
     let grown = growth::grown(records);
     let said = growth_shown::sentences(&grown).into_iter().flat_map(|said| [said.clear, said.unclear].concat());
     let input = PageInput {
-        mask,
         tables: vec![Grid { title: "The CPU of client and server".to_string(), lines: growth_shown::lines(&grown) }],
         sentence: said.collect::<Vec<_>>().join(" "),
-        job: job(records),
-        baselines: baselines(records),
-        warnings: Vec::new(),
-        claims: Vec::new(),
-        next: String::new(),
-        cut_off: None,
-        results: source.results,
-        broken: source.broken,
-        levers: None,
-        versions: None,
-        parts: vec![PagePart { title: String::new(), report: &report }],
+        ..input(records, mask, source, vec![PagePart { title: String::new(), report: &report }])
     };
     page::growth_page(&input, &grown)
 }
@@ -240,22 +244,14 @@ fn of_sizes(all: &[Record], mask: &Mask, look: &Look, source: Source) -> Result<
     let claims = report.parts.iter().flat_map(|(step, part)| json::claims(part, report.axis.part(*step))).collect();
     let (lines, sentence) = (sized::lines(&report, look.wide), sizes::sentence(&report));
     let (warnings, next) = (warn::heard(&sized::warnings(&report), &look.no_warn), next(report.largest(), look));
-    let title = |step: &u64| report.axis.at(*step);
+    let parts = report.parts.iter().map(|(step, part)| PagePart { title: report.axis.at(*step), report: part });
     page::page(&PageInput {
-        mask,
-        tables: vec![Grid { title: String::new(), lines }],
+        tables: vec![Grid::of(lines)],
         sentence,
-        job: job(all),
-        baselines: baselines(all),
         warnings,
         claims,
         next,
-        cut_off: cut_off(all).filter(|_| source.broken.is_none()),
-        results: source.results,
-        broken: source.broken,
-        levers: None,
-        versions: None,
-        parts: report.parts.iter().map(|(step, part)| PagePart { title: title(step), report: part }).collect(),
+        ..input(all, mask, source, parts.collect())
     })
 }
 

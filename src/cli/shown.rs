@@ -149,14 +149,14 @@ impl RunShown<'_> {
         if !report.is_swept {
             let ranks = if medium == Medium::Page { Ranks::InAColumn } else { Ranks::BeforeNames };
             let lines = table::lines(&report.rows, look.wide, ranks);
-            return vec![fitted(look.wide, Grid { title: String::new(), lines })];
+            return vec![fitted(look.wide, Grid::of(lines))];
         }
         let columns = match medium {
             Medium::Terminal(columns) if !look.wide => columns,
             Medium::Terminal(_) | Medium::Page => usize::MAX,
         };
         let grids = grid::grids(&report.points, look.wide, columns).into_iter();
-        let silent = Grid { title: String::new(), lines: grid::silent(&report.rows) };
+        let silent = Grid::of(grid::silent(&report.rows));
         let below = [Block::Remarks(remarks::remarks(&report.points)), Block::Table(silent)];
         grids.map(|grid| fitted(look.wide, grid)).chain(below).collect()
     }
@@ -230,7 +230,7 @@ fn of_size(report: &RunReport<'_>) -> String {
 
 /// A line a trial, however long.
 pub fn all(report: &RunReport<'_>, trials: &[Trial]) -> Vec<Block> {
-    let table = Grid { title: String::new(), lines: trials::lines(trials) };
+    let table = Grid::of(trials::lines(trials));
     vec![Block::Headline(headline(report)), Block::WideTable(table)]
 }
 

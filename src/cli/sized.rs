@@ -76,7 +76,7 @@ impl Shown for SizedShown<'_> {
             return Ok(all(report.largest(), &self.trials()?));
         }
         let warned = warn::printed(&warnings(report), &look.no_warn, look.wide);
-        let table = fitted(look.wide, Grid { title: String::new(), lines: lines(report, look.wide) });
+        let table = fitted(look.wide, Grid::of(lines(report, look.wide)));
         let mut tables = vec![table];
         if look.wide && medium != Medium::Page {
             tables.extend(each_size(report)?);
@@ -127,7 +127,7 @@ fn each_size(report: &SizedReport<'_>) -> Result<Vec<Block>> {
         let lines = table::lines(&part.rows, true, Ranks::BeforeNames);
         blocks.extend([
             Block::Aside(format!("{}:", report.axis.at(*size))),
-            Block::WideTable(Grid { title: String::new(), lines }),
+            Block::WideTable(Grid::of(lines)),
             Block::Paragraph(claims::sentence(&part.rows, &part.standings)),
         ]);
     }

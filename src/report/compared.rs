@@ -76,7 +76,7 @@ impl Shown for ComparisonReport<'_> {
     }
 
     fn blocks(&self, medium: Medium) -> Result<Vec<Block>> {
-        let table = Block::Table(Grid { title: String::new(), lines: lines(self.compared) });
+        let table = Block::Table(Grid::of(lines(self.compared)));
         // A terminal has them where its complaints are.
         let limits = self.limits.iter().filter(|_| medium == Medium::Page);
         let limits = limits.map(|limit| limit.in_words(|one| one.target.clone())).collect();

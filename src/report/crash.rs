@@ -82,7 +82,7 @@ impl Shown for CrashReport {
         let sentences = sentences.chain(preloaded(&self.claims)).chain(warning).collect();
         let headline = self.claims.first().map(|claim| headline(claim.kills, claim.seed, &claim.ground));
         let headline = headline.map(Block::Headline);
-        let table = Block::Table(Grid { title: String::new(), lines });
+        let table = Block::Table(Grid::of(lines));
         Ok(headline.into_iter().chain([table, Block::List(sentences)]).collect())
     }
 

@@ -74,7 +74,7 @@ impl Shown for FailoverReport {
         let said =
             self.targets.iter().map(|failovers| format!("{}: {}", failovers.target, sentences(failovers))).collect();
         let headline = self.targets.first().map(|failovers| Block::Headline(headline(failovers)));
-        let table = Block::Table(Grid { title: String::new(), lines });
+        let table = Block::Table(Grid::of(lines));
         Ok(headline.into_iter().chain([table, Block::List(said)]).collect())
     }
 

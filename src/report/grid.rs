@@ -19,6 +19,13 @@ pub struct Grid {
     pub lines: Vec<TableLine>,
 }
 
+impl Grid {
+    /// A table that tells itself what it is of.
+    pub fn of(lines: Vec<TableLine>) -> Grid {
+        Grid { title: String::new(), lines }
+    }
+}
+
 /// All tables of a sweep, none wider than this.
 pub fn grids(points: &[Point], wide: bool, width: usize) -> Vec<Grid> {
     let is_rated = points.iter().any(|point| point.rated.is_some());

@@ -91,7 +91,7 @@ impl Shown for GrowthReport<'_> {
         let said = sentences(&self.grown).into_iter().flat_map(|said| [said.clear, said.unclear].concat());
         Ok(vec![
             Block::Headline(headline(self.records)),
-            Block::Table(Grid { title: String::new(), lines: lines(&self.grown) }),
+            Block::Table(Grid::of(lines(&self.grown))),
             Block::List(said.collect()),
         ])
     }

@@ -65,7 +65,7 @@ impl Shown for LeversShown {
 /// Which levers are enough, and what each gains.
 fn answer(report: &LeverReport) -> Vec<Block> {
     let left_out = report.left_out.iter().map(|lever| format!("left out: {}: {}", lever.name, lever.reason));
-    let table = Grid { title: String::new(), lines: table(report) };
+    let table = Grid::of(table(report));
     let mut blocks = vec![
         Block::Paragraph(sentence(report)),
         Block::Table(table),

@@ -25,7 +25,7 @@ pub fn table(records: &[Record]) -> Option<Block> {
     }
     let headings = ["server, in its first trial", "CPU s", "memory", "mapped", "disk", "written", "in sync after"];
     lines.insert(0, TableLine::Cells(headings.map(str::to_string).to_vec()));
-    Some(Block::Table(Grid { title: String::new(), lines }))
+    Some(Block::Table(Grid::of(lines)))
 }
 
 fn of_a_trial(record: &Record) -> Vec<TableLine> {

@@ -396,7 +396,7 @@ impl VersionsReport {
 
     /// What stands below the tables of the run.
     fn blocks(&self, medium: Medium) -> Vec<Block> {
-        let table = |lines| Block::Table(Grid { title: String::new(), lines });
+        let table = |lines| Block::Table(Grid::of(lines));
         let sentences = Block::List(self.sentences());
         if medium == Medium::Page {
             return vec![table(self.lines(true)), sentences];

@@ -114,11 +114,6 @@ impl Programs {
     pub fn sees_all(&self) -> bool {
         self.processes.values().any(|process| process.is_kernels)
     }
-
-    /// Whether the kernel tells how idle its processors are, and what the host took.
-    pub fn has_processors(&self) -> bool {
-        self.processors.is_some()
-    }
 }
 
 /// What those processes used up from one look to the next, in seconds.

@@ -50,11 +50,6 @@ pub fn is_scored(number: u64) -> bool {
     number.is_multiple_of(SCORED_ONE_IN)
 }
 
-/// So many of these messages are scored.
-pub fn scored_of(messages: u64) -> u64 {
-    messages.div_ceil(SCORED_ONE_IN)
-}
-
 struct Lookup {
     settings: JobSettings,
 }

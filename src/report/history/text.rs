@@ -218,7 +218,7 @@ pub fn blocks(report: &HistoryReport) -> Vec<Block> {
         }
     }
     for setup in &report.setups {
-        let table = Block::Table(Grid { title: String::new(), lines: lines(setup) });
+        let table = Block::Table(Grid::of(lines(setup)));
         blocks.extend([Block::Gap, Block::Paragraph(title(setup)), table]);
     }
     let notes = notes(report);
