@@ -107,7 +107,7 @@ fn files(args: &Compare, base: &Path, head: &Path) -> Result<Exit> {
     }
     let runs = ComparedRuns::TwoRuns { base: before, head: after };
     let report = comparison(&compared, &args.fail_if, runs, Exit::Ok);
-    write_page(&report, forms, &report.command)?;
+    write_page(&report, forms, &report.command, concat!("kvfair ", env!("CARGO_PKG_VERSION")))?;
     end(&report, forms)
 }
 

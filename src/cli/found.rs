@@ -15,6 +15,7 @@ use crate::report::check::CheckReport;
 use crate::report::crash::CrashReport;
 use crate::report::exit::worst;
 use crate::report::failover::FailoverReport;
+use crate::report::history;
 use crate::report::page::page_of_blocks;
 use crate::report::render::{OutputForm, Shown};
 
@@ -73,12 +74,13 @@ impl Findings {
             None => complain(&format!("results: {}", self.results.path().display())),
             Some(_) => self.results.discard_if_empty(),
         }
+        let about = about(&self.found[0]);
         let report = report(self.found);
         let (form, exit) = (self.forms.form(), worst([report.exit(), ended]));
         if !self.are_told {
             print_report(report.as_ref(), exit, form)?;
         }
-        let paged = write_page(report.as_ref(), &self.forms, &self.command);
+        let paged = write_page(report.as_ref(), &self.forms, &self.command, &about);
         or_lost(paged.map(|()| exit), lost)
     }
 }
@@ -101,10 +103,15 @@ fn report(findings: Vec<Finding>) -> Box<dyn Shown> {
     }
 }
 
+/// By which version it was found, and when.
+fn about(finding: &Finding) -> String {
+    format!("kvfair {}, {} UTC", finding.kvfair, history::when(&finding.began))
+}
+
 /// Writes the page of `--html`, if one was asked for.
-pub fn write_page(shown: &dyn Shown, forms: &Forms, command: &[String]) -> Result<()> {
+pub fn write_page(shown: &dyn Shown, forms: &Forms, command: &[String], about: &str) -> Result<()> {
     let Some(file) = &forms.html else { return Ok(()) };
-    save::write_new(&[(file.clone(), page_of_blocks(shown, command)?)])?;
+    save::write_new(&[(file.clone(), page_of_blocks(shown, command, about)?)])?;
     complain(&format!("page: {}", file.display()));
     Ok(())
 }
@@ -120,8 +127,8 @@ pub fn show(findings: Vec<Finding>, path: &Path, args: &Show) -> Result<Exit> {
         );
     }
     let Look { forms, .. } = &args.look;
-    let (form, command) = (forms.form(), findings[0].command.clone());
+    let (form, command, about) = (forms.form(), findings[0].command.clone(), about(&findings[0]));
     let report = report(findings);
-    write_page(report.as_ref(), forms, &command)?;
+    write_page(report.as_ref(), forms, &command, &about)?;
     print_report(report.as_ref(), report.exit(), form)
 }

@@ -48,6 +48,7 @@ fn every_form(desk: &Desk, shown: &[&str], target: &str) -> Value {
     let page = fs::read_to_string(desk.home().join("page.html")).expect("a page");
     let at = target.replace('&', "&amp;");
     assert!(page.starts_with("<!DOCTYPE html>") && page.contains(&at), "{page}");
+    assert!(page.contains(concat!("kvfair ", env!("CARGO_PKG_VERSION"))) && page.contains("<code>kvfair "), "{page}");
     run(&["--html", "page.html"]).exits(1).complains("page.html is there already");
     fs::remove_file(desk.home().join("page.html")).expect("it is there");
     object

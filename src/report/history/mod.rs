@@ -407,7 +407,7 @@ fn run_seen(run: &HistoryRun) -> RunSeen {
 }
 
 /// "20261121T020000Z" as people write it.
-fn when(began: &str) -> String {
+pub fn when(began: &str) -> String {
     let is_time = began.is_ascii() && began.len() == 16 && began.chars().filter(char::is_ascii_digit).count() == 14;
     let part = |from: usize, to: usize| &began[from..to];
     match is_time {

@@ -9,8 +9,8 @@ use super::tables::table;
 use crate::model::shell;
 use crate::report::render::{Block, Medium, Shown};
 
-/// The page of what was typed behind `kvfair`.
-pub fn page_of_blocks(shown: &dyn Shown, command: &[String]) -> Result<String> {
+/// The page of what was typed behind `kvfair`. `about` says by which version, and when.
+pub fn page_of_blocks(shown: &dyn Shown, command: &[String], about: &str) -> Result<String> {
     let blocks = shown.blocks(Medium::Page)?;
     let heading = blocks.iter().find_map(|block| match block {
         Block::Headline(text) => Some(text.clone()),
@@ -20,6 +20,7 @@ pub fn page_of_blocks(shown: &dyn Shown, command: &[String]) -> Result<String> {
     let heading = heading.unwrap_or_else(|| shell::command(command));
     let body = html! {
         h1 { (heading) }
+        p.grey { (about) ": " code { (shell::command(command)) } }
         @for block in &blocks { (written(block)) }
     };
     let mask = Mask::of_command(command);
