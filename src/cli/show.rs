@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, anyhow, bail};
 
 use super::args::{Look, Show};
-use super::shown::{print_records, read};
+use super::shown::{print_text, read, shown};
 use super::{Exit, Usage, complain, found, grown, levered, paged, pages, verified, versioned};
 use crate::harness::load::{self, Parts};
 use crate::harness::save;
@@ -83,7 +83,9 @@ fn looked_at(args: &Show) -> Result<Exit> {
         let count = write_histograms(counting, directory).map_err(about)?;
         complain(&format!("histograms: {count} in {}", directory.display()));
     }
-    print_records(records, &look).map_err(about)
+    let (text, exit) = shown(records, &look).map_err(about)?;
+    print_text(&text, look.forms.form())?;
+    Ok(exit)
 }
 
 /// What a results file holds.

@@ -74,45 +74,58 @@ pub fn read(path: &Path, parts: Parts) -> Result<Vec<Record>> {
 
 /// Prints the records of a command that measures jobs, and says how one ends that did no more.
 pub fn print_records(records: &[Record], look: &Look) -> Result<Exit> {
+    let (text, exit) = shown(records, look)?;
+    print_text(&text, look.forms.form())?;
+    Ok(exit)
+}
+
+/// The text of these records, and how a command ends that did no more.
+pub fn shown(records: &[Record], look: &Look) -> Result<(String, Exit)> {
     let form = look.forms.form();
-    let print = |shown: &dyn Shown| print_report(shown, shown.exit(), form);
+    let text = |shown: &dyn Shown| {
+        let exit = shown.exit();
+        Ok((render::printed(shown, exit, form, terminal::width())?, exit))
+    };
     // All trials, and CSV, are those of the run.
     match versioned::labels(records).filter(|_| form != OutputForm::Csv && !look.all) {
         Some(labels) => {
             let (report, command) = (&versions::report(records, &labels), &records[0].run.command);
-            of_a_run(&report.named(records), look, &|run| print(&VersionsShown { run, report, command }))
+            of_a_run(&report.named(records), look, &|run| text(&VersionsShown { run, report, command }))
         }
-        None => of_a_run(records, look, &print),
+        None => of_a_run(records, look, &text),
     }
 }
 
-/// Prints the one report that these records have.
-fn of_a_run(records: &[Record], look: &Look, print: &dyn Fn(&dyn Shown) -> Result<Exit>) -> Result<Exit> {
+/// Writes a report as text, and says how its command ends.
+type Write<'a> = dyn Fn(&dyn Shown) -> Result<(String, Exit)> + 'a;
+
+/// Writes the one report that these records have.
+fn of_a_run(records: &[Record], look: &Look, write: &Write<'_>) -> Result<(String, Exit)> {
     if levered::is_levers(records) {
         return match look.all || look.wide {
-            true => of_a_run(&levered::by_targets(records), look, print),
-            false => print(&levered::shown(records)?),
+            true => of_a_run(&levered::by_targets(records), look, write),
+            false => write(&levered::shown(records)?),
         };
     }
     if grown::is_growth(records) {
-        return print(&grown::shown(records, look)?);
+        return write(&grown::shown(records, look)?);
     }
     let parts = sizes::parts(records);
     if !parts.is_empty() {
-        return print(&SizedShown { report: &SizedReport::of(&parts, detail(look))?, look });
+        return write(&SizedShown { report: &SizedReport::of(&parts, detail(look))?, look });
     }
-    print(&RunShown { report: &report(records, look, detail(look))?, look })
+    write(&RunShown { report: &report(records, look, detail(look))?, look })
 }
 
-/// Prints a report in this form: what people read in colours where they are wanted. `exit` is how its command ends.
+/// Prints a report in this form. `exit` is how its command ends.
 pub fn print_report(shown: &dyn Shown, exit: Exit, form: OutputForm) -> Result<Exit> {
-    let text = render::printed(shown, exit, form, terminal::width())?;
-    if form == OutputForm::Text {
-        terminal::print_table(&text)?
-    } else {
-        terminal::print(&text)?
-    }
+    print_text(&render::printed(shown, exit, form, terminal::width())?, form)?;
     Ok(exit)
+}
+
+/// What people read is in colours where they are wanted.
+pub fn print_text(text: &str, form: OutputForm) -> Result<()> {
+    if form == OutputForm::Text { terminal::print_table(text) } else { terminal::print(text) }
 }
 
 /// The report of a run, with the statistic of `--stat`.

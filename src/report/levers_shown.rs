@@ -20,17 +20,17 @@ pub struct LeversShown {
     pub report: LeverReport,
 }
 
-/// A row a lever. Gains are in times as fast, or in times less CPU.
+/// A row a lever. A ratio is how many times as fast it is as before, or how many times less CPU it uses.
 const COLUMNS: &[Column<LeverRow>] = &[
     exported("lever", |lever| lever.name.as_str().into()),
     exported("change", |lever| lever.change.as_str().into()),
-    exported("alone", |lever| value(lever.alone.map(|gain| gain.ratio.estimate))),
-    exported("alone_low", |lever| value(ends(lever.alone).map(|(low, _)| low))),
-    exported("alone_high", |lever| value(ends(lever.alone).map(|(_, high)| high))),
+    exported("alone_ratio", |lever| value(lever.alone.map(|gain| gain.ratio.estimate))),
+    exported("alone_ratio_low", |lever| value(ends(lever.alone).map(|(low, _)| low))),
+    exported("alone_ratio_high", |lever| value(ends(lever.alone).map(|(_, high)| high))),
     exported("alone_effect", |lever| json::nested(&lever.alone.and_then(|gain| gain.effect))),
-    exported("last", |lever| value(lever.last.map(|gain| gain.ratio.estimate))),
-    exported("last_low", |lever| value(ends(lever.last).map(|(low, _)| low))),
-    exported("last_high", |lever| value(ends(lever.last).map(|(_, high)| high))),
+    exported("last_ratio", |lever| value(lever.last.map(|gain| gain.ratio.estimate))),
+    exported("last_ratio_low", |lever| value(ends(lever.last).map(|(low, _)| low))),
+    exported("last_ratio_high", |lever| value(ends(lever.last).map(|(_, high)| high))),
     exported("last_effect", |lever| json::nested(&lever.last.and_then(|gain| gain.effect))),
     exported("costs", |lever| lever.pays.as_str().into()),
     exported("not_in_all", |lever| value(lever.not_in_all.as_deref())),
@@ -65,10 +65,9 @@ impl Shown for LeversShown {
 /// Which levers are enough, and what each gains.
 fn answer(report: &LeverReport) -> Vec<Block> {
     let left_out = report.left_out.iter().map(|lever| format!("left out: {}: {}", lever.name, lever.reason));
-    let table = Grid::of(table(report));
     let mut blocks = vec![
         Block::Paragraph(sentence(report)),
-        Block::Table(table),
+        Block::Table(Grid::of(table(report))),
         Block::Paragraph(together(report)),
         Block::Paragraph(beside(report)),
     ];

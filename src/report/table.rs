@@ -9,6 +9,7 @@ use unicode_width::UnicodeWidthStr;
 use super::cells::Row;
 use super::columns::{Column, FieldLine, ROWS, rank, view};
 use super::costs::BATCH_ENGINES;
+use crate::model::plain;
 use crate::model::units;
 
 /// The widest line of text and of a table that is not wide: longer lines are hard to read.
@@ -358,14 +359,16 @@ fn reasoned(target: &str, reason: &str, indent: usize, width: usize) -> String {
     beside(target, indent, &format!("  {}", wrap(reason, room).join(&indented)))
 }
 
-/// Breaks text between words into lines of at most `width`; a word longer than that is broken where it must be.
+/// Breaks text between words into lines of at most `width`; a word longer than that is broken where it must be, but no
+/// address, which is copied. What steers a terminal is escaped, so that it counts as what is printed.
 pub fn wrap(text: &str, width: usize) -> Vec<String> {
     let options = Options::new(width.max(1))
         .wrap_algorithm(WrapAlgorithm::FirstFit)
         .word_separator(WordSeparator::AsciiSpace)
-        .word_splitter(WordSplitter::NoHyphenation);
+        .word_splitter(WordSplitter::NoHyphenation)
+        .break_words(!text.contains("://"));
     let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    textwrap::wrap(&words, options).into_iter().map(Cow::into_owned).collect()
+    textwrap::wrap(&plain::line(&words), options).into_iter().map(Cow::into_owned).collect()
 }
 
 /// With blanks behind it.
@@ -373,9 +376,9 @@ pub(super) fn padded(text: &str, width: usize) -> String {
     format!("{text}{:1$}", "", width.saturating_sub(length(text)))
 }
 
-/// Columns of a terminal: a letter of East Asia takes two.
+/// Columns of a terminal: a letter of East Asia takes two, and what is escaped as many as that.
 pub(super) fn length(text: &str) -> usize {
-    text.width()
+    plain::line(text).width()
 }
 
 #[cfg(test)]

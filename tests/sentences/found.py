@@ -98,8 +98,11 @@ def crash_sentence(one, text):
         faults += count("writes", lost[4], sum(kill["acknowledged"] for kill in kills))
         faults += same("the bound", lost[5], f"{most_in_percent(len(kills)):.0f}")
     if counted:
-        faults += same("syncs by name", dict((name, int(syncs.replace(",", ""))) for syncs, name in re.findall(
-            rf"({NUMBER}) (\w+)(?=, {NUMBER} \w+ | for |, {NUMBER} \w+,)", text.partition(";")[2])), counted["by"])
+        # "999 O_DSYNC write, 1,001 fdatasync for 999 writes one by one"
+        syncs = text.partition(" writes one by one")[0].rpartition("; ")[2].rpartition(" for ")[0]
+        syncs = [] if syncs == "no syncs" else [one.split(" ", 1) for one in syncs.split(", ")]
+        by_name = {name: int(count.replace(",", "")) for count, name in syncs}
+        faults += same("syncs by name", by_name, counted["by"])
         written = read(rf"for ({NUMBER}) writes one by one", text, faults)
         faults += count("writes one by one", written[1], counted["writes"]) if written else []
     if outages is not None:

@@ -37,6 +37,9 @@ class Table:
         return found
 
 
+# What a durability level costs, below what it is of.
+LEVEL = re.compile(r"  (crash|power|none): ")
+
 # What stands below a table begins so.
 NOTES = (" * ", " without a star", " sent in", " no room for: ")
 FIRST_CELLS = ("rank ", "target ", "clients ", "per second ", "version ", "times as fast ", "times less CPU ", SERVERS)
@@ -73,6 +76,10 @@ class Page:
             elif re.match(r" \S", line) and "  " not in line.strip() and \
                     re.match(r" (clients|per second) ", "".join(lines[place + 1:place + 2])):
                 title = line.strip()
+            elif LEVEL.match(line):
+                self.flow.append(line.strip())
+            elif line.startswith("    ") and table is None and self.flow and LEVEL.match("  " + self.flow[-1]):
+                self.flow[-1] += " " + line.strip()
             elif line.startswith(" ") and table is not None and not line.startswith(NOTES):
                 table.rows.append(line)
             elif line.startswith(" "):
