@@ -25,6 +25,11 @@ pub fn line(text: &str) -> Cow<'_, str> {
     escaped(text, is_harmful)
 }
 
+/// Whether an address stands in it, which is copied whole.
+pub fn has_address(text: &str) -> bool {
+    text.contains("://")
+}
+
 fn escaped(text: &str, is_harmful: impl Fn(char) -> bool) -> Cow<'_, str> {
     if !text.contains(&is_harmful) {
         return text.into();

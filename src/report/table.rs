@@ -366,7 +366,7 @@ pub fn wrap(text: &str, width: usize) -> Vec<String> {
         .wrap_algorithm(WrapAlgorithm::FirstFit)
         .word_separator(WordSeparator::AsciiSpace)
         .word_splitter(WordSplitter::NoHyphenation)
-        .break_words(!text.contains("://"));
+        .break_words(!plain::has_address(text));
     let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
     textwrap::wrap(&plain::line(&words), options).into_iter().map(Cow::into_owned).collect()
 }
