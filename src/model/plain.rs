@@ -25,7 +25,7 @@ pub fn line(text: &str) -> Cow<'_, str> {
     escaped(text, is_harmful)
 }
 
-/// Whether an address stands in it, which is copied whole.
+/// Whether a text has an address in it. An address is copied whole, so it is not broken.
 pub fn has_address(text: &str) -> bool {
     text.contains("://")
 }

@@ -70,7 +70,7 @@ pub fn nanoseconds(time_ns: u64) -> String {
     scaled(time_ns as f64, &["ns", "us", "ms", "s"])
 }
 
-/// So many of a regular noun: `1 kill`, `1,000 kills`.
+/// A count and its noun, whose plural ends in `s`: `1 kill`, `1,000 kills`.
 pub fn counted(count: u64, noun: &str) -> String {
     format!("{} {noun}{}", thousands(count), if count == 1 { "" } else { "s" })
 }

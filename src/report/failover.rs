@@ -103,7 +103,7 @@ fn headline(failovers: &Failovers) -> String {
     format!("failover: {times} of each primary at durability {level}, {clients} clients, seed {seed}")
 }
 
-/// After how many kills; nothing where there is no other replica.
+/// After how many kills all other replicas followed; nothing where there is no other one.
 fn followed(failovers: &Failovers) -> Option<usize> {
     let has_others = failovers.kills.iter().any(|kill| !kill.followers.is_empty());
     has_others.then(|| failovers.kills.iter().filter(|kill| kill.all_followed()).count())

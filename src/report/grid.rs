@@ -20,7 +20,7 @@ pub struct Grid {
 }
 
 impl Grid {
-    /// A table that tells itself what it is of.
+    /// A table without a title.
     pub fn of(lines: Vec<TableLine>) -> Grid {
         Grid { title: String::new(), lines }
     }

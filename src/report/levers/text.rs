@@ -9,7 +9,7 @@ use crate::report::typed;
 use crate::report::versus::{claimed, too_few, versus};
 use crate::stats::levers::{Confirmed, Gain, LeverEffect};
 
-/// An advice has so many levers at most.
+/// The most levers that an advice names.
 const ADVICE_MAX: usize = 5;
 
 /// A lever that helps.

@@ -76,15 +76,10 @@ fn fact(name: &str, words: &str) -> Markup {
     html! { div { dt { (name) } dd { (words) } } }
 }
 
-/// Text that was wrapped for a terminal.
-pub fn one_line(text: &str) -> String {
-    text.split_whitespace().collect::<Vec<_>>().join(" ")
-}
-
 /// What the terminal prints; where it says nothing of times, what is known of the answers.
 fn sentence(input: &PageInput<'_>) -> String {
     if !input.sentence.is_empty() {
-        return one_line(&input.sentence);
+        return input.sentence.clone();
     }
     let rows = || input.parts.iter().flat_map(|part| &part.report.rows);
     let of = |is: fn(&Row) -> bool| rows().filter(|row| is(row)).count();

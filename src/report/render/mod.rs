@@ -27,9 +27,9 @@ pub enum Block {
     Remarks(Vec<String>),
     /// A subject, and what there is to know of it.
     Subject(String, Vec<String>),
-    /// What is told below, and a text for each name: all texts begin in one column.
+    /// A heading, and a text for each name: all texts begin in one column.
     Named(String, Vec<(String, String)>),
-    /// A line that only a terminal shows, as it is: so that a command in it can be copied.
+    /// A line that only a terminal shows. It is not wrapped, so that a command in it can be copied.
     Aside(String),
     /// An empty line on a terminal.
     Gap,
