@@ -4,6 +4,8 @@
 sentences.py RECORDS.jsonl SHOWN.txt
     computes medians, ratios and intervals from the records by docs/method.md and docs/statistics.md, and prints each
     sentence and cell that does not agree with them; 1 where there is one
+sentences.py --posts SHOWN.txt RECORDS.jsonl [RECORDS.jsonl ...]
+    the same of what `kvfair reproduce` shows, a file of records for each post
 sentences.py --self-test RECORDS.jsonl SHOWN.txt [RECORDS.jsonl SHOWN.txt ...]
     changes one number or one name of the text at a time, and prints how many of these changes are noticed
 
@@ -29,6 +31,7 @@ import claims  # noqa: E402
 import found  # noqa: E402
 import others  # noqa: E402
 import points  # noqa: E402
+import posts  # noqa: E402
 import tables  # noqa: E402
 from intervals import CLAIM_BLOCKS  # noqa: E402
 from page import Page  # noqa: E402
@@ -242,10 +245,20 @@ def self_test(paths):
 def main(arguments):
     if arguments[:1] == ["--self-test"]:
         return self_test(arguments[1:])
+    if arguments[:1] == ["--posts"] and len(arguments) > 2:
+        with open(arguments[1], encoding="utf-8") as file:
+            report = Report()
+            posts.check(report, file.read(), arguments[2:])
+        return told(report, arguments[1])
     if len(arguments) != 2:
         sys.exit(__doc__)
     with open(arguments[1], encoding="utf-8") as file:
         report = check(prepared(read(arguments[0])), file.read())
+    return told(report, arguments[0])
+
+
+def told(report, path):
+    """Prints what does not agree, and how much was looked at; 1 where anything does not agree."""
     for fault in report.faults:
         print(fault)
     why = ", ".join(f"{what}: {count}" for what, count in sorted(report.skipped.items()))
@@ -253,7 +266,7 @@ def main(arguments):
     looked_at = f"{report.sentences} sentences and {report.cells} cells"
     faults = len(report.faults)
     said = f"{faults} disagreements in {looked_at}" if faults else f"{looked_at} agree with the records"
-    print(f"{os.path.basename(arguments[0])}: {said}, {skipped}")
+    print(f"{os.path.basename(path)}: {said}, {skipped}")
     return 1 if report.faults else 0
 
 

@@ -36,7 +36,7 @@ fn as_if_of_the_first_post(desk: &Desk, file: &str, renamed: &dyn Fn(&str) -> St
 }
 
 /// The same of other results and another post.
-fn as_if_of((name, number): (&str, &str), desk: &Desk, file: &str, renamed: &dyn Fn(&str) -> String) {
+pub fn as_if_of((name, number): (&str, &str), desk: &Desk, file: &str, renamed: &dyn Fn(&str) -> String) {
     let results = forms::results(name);
     let lines = results.lines().map(|line| {
         let mut record: Value = serde_json::from_str(line).expect("a record");

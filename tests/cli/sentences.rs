@@ -6,15 +6,25 @@ use std::process::Command;
 use serde_json::{Value, json};
 
 use crate::cli::forms::results;
+use crate::cli::reproduce::as_if_of;
 use crate::common::desk::{Desk, Said, Started, records_in};
 use crate::common::needs::{Need, needs};
 
 /// What `tests/sentences.py` says of a results file and of a text.
 fn judged(desk: &Desk, records: &str, shown: &str) -> Said {
+    program(desk, shown, &[records, "shown.txt"])
+}
+
+/// The same of what `kvfair reproduce` shows of a post.
+fn judged_post(desk: &Desk, records: &str, shown: &str) -> Said {
+    program(desk, shown, &["--posts", "shown.txt", records])
+}
+
+fn program(desk: &Desk, shown: &str, arguments: &[&str]) -> Said {
     desk.file("shown.txt", shown);
     let program = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/sentences.py");
     let mut command = Command::new("python3");
-    command.arg("-B").arg(program).args([records, "shown.txt"]).current_dir(desk.home());
+    command.arg("-B").arg(program).args(arguments).current_dir(desk.home());
     Started::new(command).wait()
 }
 
@@ -32,6 +42,32 @@ fn golden_results_say_what_their_records_give_and_a_changed_number_is_noticed() 
     for (said, other) in [("1.18x [1.14-1.27]", "1.28x [1.14-1.37]"), ("7 of 17 blocks", "6 of 17 blocks")] {
         assert!(shown.contains(said), "no {said}: {shown}");
         judged(&desk, "fans.jsonl", &shown.replace(said, other)).exits(1).shows(other);
+    }
+}
+
+#[test]
+fn posts_say_what_their_records_give_and_a_changed_number_is_noticed() {
+    needs!(Need::program("python3"));
+    let desk = Desk::with_only(&["python3"]);
+    let swapped = |label: &str| match label {
+        "redis" => "redis+unix".to_string(),
+        "redis+unix" => "redis".to_string(),
+        "lmdb" => "memcached".to_string(),
+        label => label.to_string(),
+    };
+    for (results, number) in [("fans", "000"), ("getset", "001")] {
+        let file = format!("{number}.jsonl");
+        as_if_of((results, number), &desk, &file, &swapped);
+        let shown = desk.run(&["reproduce", "--from", &file]).exits(0).out.clone();
+        judged_post(&desk, &file, &shown).exits(0).shows(" sentences and ").shows("agree with the records");
+        // A judgement, a count, and a number of today.
+        let today = shown.split_once(" today").and_then(|(before, _)| before.rsplit_once(' ')).expect("a ratio").1;
+        for (said, other) in
+            [("  reversed: ", "  still so: "), (" of 2 comparisons", " of 3 comparisons"), (today, "9.9]")]
+        {
+            assert!(shown.contains(said), "no {said}: {shown}");
+            judged_post(&desk, &file, &shown.replacen(said, other, 1)).exits(1).shows("disagreements in");
+        }
     }
 }
 
