@@ -448,6 +448,8 @@ pub struct SiteArgs {
 pub struct Levels {
     /// The store by name
     pub store: String,
+    #[command(flatten)]
+    pub forms: Forms,
 }
 
 #[cfg(test)]

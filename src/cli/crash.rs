@@ -52,7 +52,7 @@ pub fn crash(args: &Crash) -> Result<Exit> {
         let target = chosen.target.label.clone();
         let mut tell = |what: &str, done: u32| {
             if terminal::is_watched() || done == kills {
-                complain(&format!("{target}, {level}: {done} of {kills} {what}"));
+                complain(&format!("{target}, {level}: {what} {done} of {kills}"));
             }
         };
         let tried = match unclaimed {

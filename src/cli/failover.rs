@@ -63,7 +63,7 @@ fn kill_all(bench: &FailoverBench<'_>, chosen: &[Chosen], all: &mut [Failovers])
                     of_target.kills.push(kill);
                     let done = of_target.kills.len();
                     if terminal::is_watched() || done == kills as usize {
-                        complain(&format!("{}: {done} of {kills} kills", of_target.target));
+                        complain(&format!("{}: kill {done} of {kills}", of_target.target));
                     }
                 }
                 Err(Untried::Interrupted) => {

@@ -7,7 +7,7 @@ use anyhow::{Context, Result, anyhow};
 use super::args::FindMax;
 use super::contact::contact;
 use super::measure::{installed, or_lost, ping, tell_left};
-use super::paged::{self, PageFindings};
+use super::paged;
 use super::planned::plan_of;
 use super::points::Rates;
 use super::refusals::{Intent, refuse};
@@ -22,10 +22,8 @@ use crate::model::promise::Found;
 use crate::model::record::Record;
 use crate::model::room::Headroom;
 use crate::model::units;
-use crate::report::limits::{self, LimitsReport};
+use crate::report::limits::LimitsReport;
 use crate::report::render::Shown;
-use crate::report::run_report::RunReport;
-use crate::report::{exit, words};
 use crate::scheduler::findmax::{self, Search};
 
 /// What a confirmation takes at the most, in steps.
@@ -119,13 +117,9 @@ fn step(record: &Record, told: &str) -> String {
 /// Prints it and writes the page; `results` is the file that has the records.
 fn shown(found: &[Found], args: &FindMax, records: &[Record], results: Option<&Path>) -> Result<Exit> {
     let counted: Vec<Record> = records.iter().filter(|record| !record.discarded).cloned().collect();
-    let run = RunReport::of_rows(&counted);
-    let (headline, ran) = (words::headline(records, &run.standings), exit::of_rows(run.records, &run.rows));
-    let report = LimitsReport { command: typed(), headline, found, promise: &args.slo, ran };
+    let report = LimitsReport::new(typed(), args.slo, &counted).with(found);
     let (exit, form) = (report.exit(), args.run.how.look.forms.form());
     print_report(&report, exit, form)?;
-    let heading = Some(limits::sentence(found, &args.slo)).filter(|sentence| !sentence.is_empty());
-    let findings = PageFindings { heading, tables: vec![report.table()], ..PageFindings::default() };
-    paged::write_with(findings, &counted, &args.run.how.look(), results)?;
+    paged::write_with(paged::of_search(&report), &counted, &args.run.how.look(), results)?;
     Ok(exit)
 }

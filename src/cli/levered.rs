@@ -6,11 +6,12 @@ use anyhow::{Result, anyhow};
 
 use super::Exit;
 use crate::model::record::Record;
-use crate::report::levers::waterfall::waterfall;
+use crate::report::chart::rows;
+use crate::report::exit;
+use crate::report::levers::picture::picture;
 use crate::report::levers::{self, LeverReport};
 use crate::report::levers_shown::LeversShown;
 use crate::report::run_report::RunReport;
-use crate::report::{exit, page};
 
 /// Whether records are those of such a run.
 pub fn is_levers(records: &[Record]) -> bool {
@@ -26,7 +27,7 @@ pub fn by_targets(records: &[Record]) -> Cow<'_, [Record]> {
 pub fn drawn(records: &[Record]) -> Result<String> {
     let report = report(records)?;
     let heading = format!("{}, {}", report.job, levers::text::heading(&report));
-    Ok(page::waterfall_svg(&heading, &waterfall(&report)))
+    Ok(rows::document(&heading, picture(&report)))
 }
 
 /// What is shown of at least one record.

@@ -15,15 +15,16 @@ use crate::model::answers;
 use crate::model::levers::LeverPart;
 use crate::model::record::Record;
 use crate::model::units;
+use crate::report::chart::Chart;
 use crate::report::columns::PartStep;
 use crate::report::grid::{self, Grid};
 use crate::report::json::ClaimJson;
 use crate::report::levers;
+use crate::report::limits::LimitsReport;
 use crate::report::next::{self, Known};
 use crate::report::page::{self, LeverPage, Mask, PageInput, PagePart, RawResults};
 use crate::report::run_report::{Detail, RunReport};
 use crate::report::sizes::SizedReport;
-use crate::report::steps::StepChart;
 use crate::report::table::{self, Ranks};
 use crate::report::{ahead, alike, cells, growth, growth_shown, json, sizes, versions, warn, whole};
 use crate::stores;
@@ -41,7 +42,13 @@ pub struct PageFindings<'a> {
     /// Claims that the run's own table does not have.
     pub claims: Vec<ClaimJson<'a>>,
     /// The picture of versions.
-    pub versions: Option<StepChart>,
+    pub versions: Option<Chart>,
+}
+
+/// The highest rates stand before the steps of their search.
+pub fn of_search<'a>(report: &LimitsReport) -> PageFindings<'a> {
+    let heading = Some(report.sentence()).filter(|sentence| !sentence.is_empty());
+    PageFindings { heading, tables: vec![report.table()], ..PageFindings::default() }
 }
 
 /// Writes the page, if one was asked for. `results` is the file that the records lie in.
@@ -98,12 +105,17 @@ fn text(
         let labels: Vec<String> = labels.iter().map(|label| mask.applied(label)).collect();
         versions::report(ahead::split(records).0, &labels)
     });
-    let found = versions.as_ref().map_or(found, |report| PageFindings {
-        heading: Some(report.heading()),
-        tables: vec![Grid { title: "Versions".to_string(), lines: report.lines(true) }],
-        claims: report.claims(),
-        versions: Some(report.chart()),
-    });
+    let found = match (&versions, LimitsReport::of(records)) {
+        (Some(report), _) => PageFindings {
+            heading: Some(report.heading()),
+            tables: vec![Grid { title: "Versions".to_string(), lines: report.lines(true) }],
+            claims: report.claims(),
+            versions: Some(report.chart()),
+        },
+        // The search itself knows more.
+        (None, Some(report)) if found.heading.is_none() => of_search(&report),
+        (None, _) => found,
+    };
     let source = Source { results: raw, broken };
     Ok(match () {
         () if ahead::split(records).0.is_empty() => {

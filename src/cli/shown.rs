@@ -15,6 +15,7 @@ use crate::model::record::Record;
 use crate::model::trial::Durability;
 use crate::report::columns::{FieldLine, PartStep};
 use crate::report::grid::{self, Grid};
+use crate::report::limits::LimitsReport;
 use crate::report::next::Known;
 use crate::report::point::{Point, Statistic};
 use crate::report::render::csv::csv;
@@ -109,6 +110,9 @@ fn of_a_run(records: &[Record], look: &Look, write: &Write<'_>) -> Result<(Strin
     }
     if grown::is_growth(records) {
         return write(&grown::shown(records, look)?);
+    }
+    if let Some(report) = LimitsReport::of(records).filter(|_| !look.all && !look.wide) {
+        return write(&report);
     }
     let parts = sizes::parts(records);
     if !parts.is_empty() {

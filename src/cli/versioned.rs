@@ -2,7 +2,7 @@
 
 use super::target;
 use crate::model::record::Record;
-use crate::report::page::steps_svg;
+use crate::report::chart::document;
 use crate::report::versions::VersionsReport;
 
 /// The command that such records tell of.
@@ -38,5 +38,5 @@ fn called(records: &[Record], labels: &[String]) -> Vec<String> {
 
 /// As a file of its own.
 pub fn drawn(report: &VersionsReport) -> String {
-    steps_svg(&format!("{}: {}", report.job, report.heading()), &[report.chart()])
+    document(&format!("{}: {}", report.job, report.heading()), &[report.chart()])
 }

@@ -5,6 +5,8 @@ use std::str::FromStr;
 
 use serde::{Serialize, Serializer};
 
+use super::record::{Outcome, Record};
+
 /// What is promised: a share of all requests is answered within a time from when they were due.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Promise {
@@ -14,6 +16,33 @@ pub struct Promise {
 
 /// What is promised where nothing else is asked for.
 pub const USUAL: &str = "p99:1ms";
+
+/// From this part of what a closed loop reaches a search begins.
+pub const SEARCHED_FROM: f64 = 0.1;
+
+/// No lower rate is tried of a target that reaches so many requests a second in a closed loop.
+pub fn lowest_rate(closed_per_s: f64) -> u64 {
+    (rounded(closed_per_s * SEARCHED_FROM) / 8).max(1)
+}
+
+/// A rate of three digits.
+pub fn rounded(rate: f64) -> u64 {
+    let magnitude = 10_f64.powi((rate.max(1.0).log10().floor() as i32 - 2).max(0));
+    ((rate / magnitude).round() * magnitude).max(1.0) as u64
+}
+
+/// Why a trial of a search tells of no rate; nothing where it does.
+pub fn failure(record: &Record) -> Option<String> {
+    match &record.outcome {
+        Outcome::Refused { reason } | Outcome::Failed { reason } | Outcome::Missing { reason, .. } => {
+            Some(reason.clone())
+        }
+        Outcome::LeftOut { reason, .. } => Some(reason.clone()),
+        Outcome::TimedOut { after_s, .. } => Some(format!("cut off after {after_s} s")),
+        Outcome::Finished if record.is_right() => None,
+        Outcome::Finished => Some("its answers were wrong".to_string()),
+    }
+}
 
 /// Trials in a row that must keep it before a rate is said to.
 pub const CONFIRMATIONS: u32 = 3;
@@ -76,6 +105,8 @@ pub enum NoRate {
     Disturbed,
     /// The search had no more time.
     TimeOver,
+    /// The search ended for another reason.
+    Unfinished,
 }
 
 /// What became of one target.

@@ -165,6 +165,10 @@ pub struct Run {
     /// What `kvfair levers` changed; nothing of other commands.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub levers: Option<LeverRun>,
+    /// Of a step of `kvfair find-max`: the requests a second of its target where each client asks as soon as it is
+    /// answered.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub closed_per_s: Option<f64>,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

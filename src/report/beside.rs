@@ -7,8 +7,9 @@ use anyhow::Result;
 
 use super::aa::{self, Repeated};
 use super::claims::NO_CONTROL;
-use super::point::{Beside, Point, called, measured, step, with};
+use super::point::{Beside, Point, called, measured, step};
 use super::standing::{Counted, Standing, by_target, lengths_s};
+use super::swept::with;
 use super::times::times;
 use super::versus::{self, Versus};
 use crate::model::disturbed::disturbed;

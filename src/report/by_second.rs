@@ -33,7 +33,7 @@ pub fn chart(report: &RunReport<'_>) -> Chart {
     let left_out = plots.iter_mut().map(|plot| first_lines(&mut plot.lines, "the first ones of the table"));
     // The same targets in both.
     let notes = left_out.collect::<Vec<_>>().pop().flatten().into_iter().collect();
-    Chart { plots, notes }
+    Chart { plots, notes, ..Chart::default() }
 }
 
 fn line<'a>(report: &RunReport<'a>, target: &'a str) -> Option<SecondsLine<'a>> {
@@ -68,5 +68,6 @@ fn plot(title: &str, lines: &[SecondsLine<'_>], inks: &Inks<'_>, value: fn(&Seco
         },
         up: Axis::of_measure(&all),
         lines: lines.iter().map(line).collect(),
+        steps: None,
     }
 }

@@ -1,26 +1,31 @@
-//! Charts: plots that belong together, with what they do not say themselves; as figures of a page and as an SVG file.
-//! What a plot is of is not known here.
-
-use maud::{Markup, html};
-
-use super::table::wrap;
+//! Pictures as SVG, on a page and as files: charts, which are plots that belong together, and marks on rows. What they
+//! are of is not known here.
 
 pub(super) mod axis;
 mod figure;
 mod labels;
+mod legend;
+pub(super) mod marks;
 pub(super) mod palette;
-pub mod plot;
+mod plot;
+pub mod rows;
+mod svg;
 
 pub(super) use figure::figures;
-pub(super) use plot::shortened;
+pub(super) use svg::shortened;
+
+use maud::{Markup, html};
 
 use axis::Axis;
-use palette::{GREY, Ink, PAPER, Stroke, TEXT, hex, style_sheet};
-use plot::{PlotSize, drawn, letters_in, printable, px, summary};
+use palette::Ink;
+use plot::{drawn, room_for_labels, size};
+use svg::{Placed, cut, px};
 
 /// Plots that belong together.
 #[derive(Default)]
 pub struct Chart {
+    /// Empty where its plots say all.
+    pub title: String,
     pub plots: Vec<Plot>,
     /// Sentences below them.
     pub notes: Vec<String>,
@@ -32,6 +37,8 @@ pub struct Plot {
     pub across: PlotAxis,
     pub up: Axis,
     pub lines: Vec<PlotLine>,
+    /// None of what has no steps.
+    pub steps: Option<PlotSteps>,
 }
 
 /// What lies across: all lines have their points at these places.
@@ -61,9 +68,45 @@ pub struct PlotPoint {
     pub doubt: &'static str,
 }
 
+/// What a plot of places in their order has besides its line: levels that change only where a step is claimed.
+#[derive(Default)]
+pub struct PlotSteps {
+    /// From left to right. Between two that touch there is a step.
+    pub levels: Vec<PlotLevel>,
+    pub rules: Vec<PlotRule>,
+    /// Places that were run and have no number.
+    pub failed: Vec<usize>,
+    /// Numbers in here are not told apart from the first one.
+    pub band: Option<(f64, f64)>,
+    /// Neighbours are joined by a thin line.
+    pub is_joined: bool,
+}
+
+/// The level of the places from the first to the last one.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct PlotLevel {
+    pub first: usize,
+    pub last: usize,
+    pub number: f64,
+}
+
+/// An upright line before a place.
+pub struct PlotRule {
+    pub before: usize,
+    pub words: String,
+    /// What stands on either side is never compared.
+    pub is_break: bool,
+}
+
 impl PlotPoint {
     pub fn plain(number: f64) -> PlotPoint {
         PlotPoint { number, span: None, doubt: "" }
+    }
+
+    /// All that it takes room for.
+    pub fn reach(&self) -> [f64; 3] {
+        let [low, high] = self.span.unwrap_or([self.number; 2]);
+        [low, self.number, high]
     }
 }
 
@@ -73,6 +116,44 @@ impl PlotAxis {
         let ticks = axis.ticks.iter().map(|tick| (*tick, axis.words(*tick))).collect();
         PlotAxis { title: format!("{title}{}", axis.scale()), axis, places, ticks }
     }
+
+    /// Of places that have names; ticks where there is room.
+    fn named(title: &str, names: Vec<String>) -> PlotAxis {
+        let (step, letters) = room_for_labels(names.len());
+        let axis = Axis::of_places(names.len(), step);
+        let ticks = axis.ticks.iter().map(|tick| (*tick, cut(&names[*tick as usize], letters))).collect();
+        let places = names.into_iter().enumerate().map(|(place, name)| (place as f64, name)).collect();
+        PlotAxis { title: title.to_string(), axis, places, ticks }
+    }
+}
+
+impl Plot {
+    /// Of one line over places in their order: `up` is counted, in equal ratios.
+    pub fn of_steps(up: &str, across: &str, names: Vec<String>, line: PlotLine, steps: PlotSteps) -> Plot {
+        let band = steps.band.into_iter().flat_map(|(low, high)| [low, high]);
+        let axis = Axis::around(line.points.iter().flatten().flat_map(PlotPoint::reach).chain(band), "");
+        Plot {
+            title: format!("{up}{}", axis.scale()),
+            across: PlotAxis::named(across, names),
+            up: axis,
+            lines: vec![line],
+            steps: Some(steps),
+        }
+    }
+}
+
+/// What is to be known of a plot of steps: `words`, and what its marks mean, as far as they occur.
+pub fn notes_of_steps(plot: &Plot, words: &[&str]) -> Vec<String> {
+    let Some(steps) = &plot.steps else { return Vec::new() };
+    let mut points = plot.lines.iter().flat_map(|line| line.points.iter().flatten());
+    let marks = [
+        (points.any(|point| !point.doubt.is_empty()), "Hollow: noisy, not used."),
+        (!steps.failed.is_empty(), "Crosses: no number."),
+        (!steps.levels.is_empty(), "Thick line: the level between steps."),
+        (true, "The upright axis does not begin at 0."),
+    ];
+    let marks = marks.into_iter().filter(|(occurs, _)| *occurs).map(|(_, words)| words);
+    vec![words.iter().copied().chain(marks).collect::<Vec<_>>().join(" ")]
 }
 
 /// More lines in one plot cannot be told apart.
@@ -89,77 +170,29 @@ pub fn first_lines(lines: &mut Vec<PlotLine>, which: &str) -> Option<String> {
     Some(format!("{LINES_MAX} of {all} targets are drawn: {which}. Not drawn: {}.", others.join(", ")))
 }
 
-// Lengths in pixels, letters by their height.
-const MARGIN: f64 = 16.0;
-const LETTERS: f64 = 12.0;
-const HEADING: f64 = 14.0;
-const HEADING_LINE: f64 = 20.0;
-const NOTE: f64 = 11.0;
-const NOTE_LINE: f64 = 17.0;
-
-/// All charts below a heading as a file of their own: two plots in a row, notes below them.
+/// All charts below a heading as a file of their own: two plots in a row, those of steps by themselves, notes below
+/// them.
 pub fn document(headline: &str, charts: &[Chart]) -> String {
-    let sizes = || charts.iter().flat_map(|chart| &chart.plots).map(PlotSize::of);
-    let column = sizes().map(|size| size.width).fold(0.0, f64::max);
-    let width = 3.0 * MARGIN + 2.0 * column;
-    let inside = width - 2.0 * MARGIN;
-    let heading = wrap(headline, letters_in(inside, HEADING));
-    let top = 2.0 * MARGIN + heading.len() as f64 * HEADING_LINE;
-    let mut bottom = top;
-    let placed = charts.iter().map(|chart| {
-        let mut plots = Vec::new();
-        for row in chart.plots.chunks(2) {
-            plots.extend(row.iter().zip([MARGIN, 2.0 * MARGIN + column]).map(|(plot, left)| (left, bottom, plot)));
-            bottom += row.iter().map(|plot| PlotSize::of(plot).height).fold(0.0, f64::max) + MARGIN;
-        }
-        let notes: Vec<String> = chart.notes.iter().flat_map(|note| wrap(note, letters_in(inside, NOTE))).collect();
-        let from = bottom;
-        bottom += notes.len() as f64 * NOTE_LINE + if notes.is_empty() { 0.0 } else { MARGIN };
-        (plots, from, notes)
-    });
-    let placed: Vec<_> = placed.collect();
-    let body = html! {
-        rect width=(px(width)) height=(px(bottom)) fill=(hex(PAPER.light)) {}
-        (paragraph(&heading, (MARGIN, MARGIN), HEADING, HEADING_LINE, TEXT))
-        @for (plots, from, notes) in &placed {
-            @for (left, top, plot) in plots {
-                g transform=(format!("translate({} {})", px(*left), px(*top))) {
-                    title { (summary(plot)) }
-                    (drawn(plot))
-                }
-            }
-            (paragraph(notes, (MARGIN, *from), NOTE, NOTE_LINE, GREY))
-        }
-    };
-    file((width, bottom), LETTERS, &body.into_string())
+    let column = charts.iter().flat_map(|chart| &chart.plots).map(|plot| size(plot).0).fold(0.0, f64::max);
+    let mut pictures = Vec::new();
+    for chart in charts {
+        let is_wide = chart.plots.iter().any(|plot| plot.steps.is_some());
+        let rows: Vec<&[Plot]> = chart.plots.chunks(if is_wide { 1 } else { 2 }).collect();
+        let last = rows.len().saturating_sub(1);
+        pictures.extend(rows.iter().enumerate().map(|(place, row)| Placed {
+            title: if place == 0 { chart.title.clone() } else { String::new() },
+            size: (row.len() as f64 * column, row.iter().map(|plot| size(plot).1).fold(0.0, f64::max)),
+            drawn: beside(row, column),
+            notes: if place == last { chart.notes.clone() } else { Vec::new() },
+        }));
+    }
+    svg::document(headline, &pictures)
 }
 
-/// An SVG file around what is drawn in it, which has no line ends of its own.
-pub(super) fn file((width, height): (f64, f64), letters: f64, drawn: &str) -> String {
-    format!(
-        "<svg width=\"{width}\" height=\"{height}\" viewBox=\"0 0 {width} {height}\" \
-         xmlns=\"http://www.w3.org/2000/svg\" font-family=\"sans-serif\" font-size=\"{letters}\">\n\
-         {style}{drawn}\n</svg>\n",
-        width = px(width),
-        height = px(height),
-        letters = px(letters),
-        style = style_sheet(),
-        drawn = printable(drawn),
-    )
-}
-
-/// Lines of text below each other.
-pub(super) fn paragraph(
-    lines: &[String],
-    (left, top): (f64, f64),
-    letters: f64,
-    height: f64,
-    stroke: Stroke,
-) -> Markup {
+fn beside(row: &[Plot], column: f64) -> Markup {
     html! {
-        @for (row, words) in lines.iter().enumerate() {
-            @let y = top + (row as f64 + 0.75) * height;
-            text x=(px(left)) y=(px(y)) font-size=(px(letters)) fill=(hex(stroke.light)) { (words) }
+        @for (place, plot) in row.iter().enumerate() {
+            g transform=(format!("translate({} 0)", px(place as f64 * column))) { (drawn(plot)) }
         }
     }
 }
@@ -183,33 +216,52 @@ pub(super) mod tests {
             across: PlotAxis::ticked("seconds", Axis::of_measure(&[4.0]), places),
             up: Axis::of_measure(&[10.0]),
             lines: targets.iter().map(line).collect(),
+            steps: None,
         }
     }
 
+    impl Chart {
+        /// Of its first plot.
+        pub fn steps(&self) -> &PlotSteps {
+            self.plots[0].steps.as_ref().expect("a plot of steps")
+        }
+    }
+
+    /// A plot of steps whose numbers have bars.
+    pub(super) fn steps(numbers: &[Option<f64>]) -> Plot {
+        let point = |number: &Option<f64>| {
+            let number = (*number)?;
+            Some(PlotPoint { number, span: Some([number * 0.97, number * 1.03]), doubt: "" })
+        };
+        let names = (0..numbers.len()).map(|place| format!("v{place}")).collect();
+        let ink = Inks::of([("one", false)].into_iter()).ink("one");
+        let points = numbers.iter().map(point).collect();
+        let line = PlotLine { target: "one".to_string(), remark: String::new(), ink, points };
+        Plot::of_steps("times as long", "versions", names, line, PlotSteps { is_joined: true, ..PlotSteps::default() })
+    }
+
     #[test]
-    fn a_file_holds_all_plots_and_hostile_text_stays_text() {
-        let plots = vec![plot(&["<script>\u{7}"], &[1.0, 2.0]), plot(&["b"], &[1.0]), plot(&["c"], &[1.0])];
-        let notes = vec!["a note, <i>".to_string()];
-        let svg = document("a <b> run", &[Chart { plots, notes }, Chart::default()]);
-        assert!(svg.starts_with("<svg ") && svg.ends_with("</svg>\n"), "{svg}");
-        assert_eq!(svg.matches("<g transform=").count(), 3, "{svg}");
-        for words in ["a &lt;b&gt; run", "&lt;script&gt;\u{FFFD}", "a note, &lt;i&gt;"] {
+    fn a_file_holds_all_plots_below_each_other() {
+        let plots = vec![plot(&["a"], &[1.0, 2.0]), plot(&["b"], &[1.0])];
+        let chart = Chart { title: "two".to_string(), plots, notes: vec!["a note".to_string()] };
+        let of_steps = Chart { title: "steps".to_string(), plots: vec![steps(&[Some(1.0)])], notes: Vec::new() };
+        let svg = document("a run", &[chart, Chart::default(), of_steps]);
+        assert_eq!(svg.matches("<g transform=").count(), 5, "two rows, three plots: {svg}");
+        for words in [">two</text>", ">steps</text>", ">a note</text>", ">v0</text>"] {
             assert!(svg.contains(words), "{words}\n{svg}");
         }
-        assert!(["<script", "<b>", "<i>", "\u{7}"].iter().all(|bad| !svg.contains(bad)), "{svg}");
     }
 
     #[test]
-    fn the_picture_knows_the_dark() {
-        let chart = Chart { plots: vec![plot(&["a", "b"], &[1.0, 2.0])], notes: vec!["said".to_string()] };
-        let svg = document("a run", &[chart]);
-        let (head, sheet) = svg.split_once("<style>").expect("a style sheet");
-        assert_eq!(head.lines().count(), 1);
-        assert!(sheet.contains("@media (prefers-color-scheme: dark)"));
-        let (sheet, drawing) = sheet.split_once("</style>").expect("its end");
-        for colour in drawing.split("=\"#").skip(1).map(|rest| &rest[..6]) {
-            assert!(sheet.contains(&format!("[fill=\"#{colour}\"]")), "{colour}");
-        }
+    fn the_marks_of_steps_are_told_as_far_as_they_occur() {
+        let mut plot = steps(&[Some(1.0), None]);
+        assert_eq!(notes_of_steps(&plot, &["A dot."]), ["A dot. The upright axis does not begin at 0."]);
+        plot.lines[0].points[0].as_mut().expect("a point").doubt = "noisy";
+        let of_plot = plot.steps.as_mut().expect("steps");
+        of_plot.failed = vec![1];
+        of_plot.levels = vec![PlotLevel { first: 0, last: 0, number: 1.0 }];
+        let all = "Hollow: noisy, not used. Crosses: no number. Thick line: the level between steps. The upright axis";
+        assert!(notes_of_steps(&plot, &[])[0].starts_with(all), "{:?}", notes_of_steps(&plot, &[]));
     }
 
     #[test]

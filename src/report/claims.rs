@@ -2,6 +2,7 @@
 //! which are not separated, and why nothing is claimed.
 
 use super::cells::{Numbers, Row, Status};
+use super::claim_measure::ClaimMeasure;
 use super::costs;
 use super::standing::{Standing, Standings};
 use super::versus::in_a_sentence;
@@ -80,7 +81,8 @@ fn of_right_answers(rows: &[Row], standings: &Standings<'_>) -> String {
     } else if !cpu.is_empty() {
         said.push(cpu);
     }
-    said.extend(Some(of_latency(rows, standings)).filter(|said| !said.is_empty()));
+    let others = CLAIMED.iter().filter(|cost| cost.measure != ClaimMeasure::Cpu);
+    said.extend(others.map(|cost| cost.sentence(rows, standings)).filter(|said| !said.is_empty()));
     let open = open(&numbered, standings);
     said.extend(unseen_in_words(rows, standings).filter(|_| open.tied || open.not_separated));
     said.join(" ")
@@ -353,39 +355,60 @@ fn no_claim(numbered: &[&Row], why: &str) -> String {
     }
 }
 
-/// CPU: which stores used least, and what others used of it where that may be claimed.
-fn of_cpu(rows: &[Row], standings: &Standings<'_>) -> String {
-    let Some(cpu) = standings.cpu().filter(Standing::has_controls) else { return String::new() };
-    let words = LeastWords {
+/// A cost besides the time of the job by which targets are compared with each other, those of all groups together.
+pub(super) struct ClaimedCost {
+    pub measure: ClaimMeasure,
+    pub standing: for<'a> fn(&[Row], &Standings<'a>) -> Option<Standing<'a>>,
+    /// What the table has of it.
+    used: fn(&Row) -> Option<f64>,
+    words: fn(&[Row]) -> LeastWords,
+}
+
+/// In the order in which they are told.
+pub(super) const CLAIMED: [ClaimedCost; 2] = [CPU, LATENCY];
+
+/// What is used up does not wait, so baselines are in it too.
+const CPU: ClaimedCost = ClaimedCost {
+    measure: ClaimMeasure::Cpu,
+    standing: |_, standings| standings.cpu(),
+    used: |row| row.numbers.as_ref().map(Numbers::cpu_us),
+    words: |rows| LeastWords {
         least: if rows.iter().any(|row| row.of_program) { "CPU" } else { "CPU per op" },
         uses: "uses",
         the_least: "the least",
         as_much: "as much CPU",
         value: |_| String::new(),
-    };
-    let used = |row: &Row| row.numbers.as_ref().map(Numbers::cpu_us);
-    least(rows, &cpu, used, &words)
-}
+    },
+};
 
-/// The same of latency, for jobs of requests: who answers most requests may let some of them wait longest.
-fn of_latency(rows: &[Row], standings: &Standings<'_>) -> String {
-    let Some(latency) = latency(rows, standings) else { return String::new() };
-    let words = LeastWords {
+/// Of jobs of requests: a store that answers most requests may let some of them wait longest.
+const LATENCY: ClaimedCost = ClaimedCost {
+    measure: ClaimMeasure::LatencyP99,
+    standing: |rows, standings| {
+        let is_store = |label: &str| rows.iter().any(|row| !row.baseline && row.target == label);
+        let of_requests = rows.iter().any(|row| row.of_requests);
+        of_requests.then(|| standings.by(costs::latency_p99_s, is_store)).flatten().filter(Standing::has_controls)
+    },
+    used: |row| Some(row.numbers.as_ref()?.op_times?.op_ns_p99? as f64),
+    words: |_| LeastWords {
         least: "p99 of a request",
         uses: "has",
         the_least: "the shortest",
         as_much: "as long a p99",
         value: |p99_ns| format!(" ({})", units::nanoseconds(p99_ns as u64)),
-    };
-    let p99 = |row: &Row| Some(row.numbers.as_ref()?.op_times?.op_ns_p99? as f64);
-    least(rows, &latency, p99, &words)
+    },
+};
+
+impl ClaimedCost {
+    /// Which stores cost least, and what others cost of it where that may be claimed.
+    fn sentence(&self, rows: &[Row], standings: &Standings<'_>) -> String {
+        let standing = (self.standing)(rows, standings).filter(Standing::has_controls);
+        standing.map_or_else(String::new, |standing| least(rows, &standing, self.used, &(self.words)(rows)))
+    }
 }
 
-/// How the p99 of requests of the stores stand to each other; nothing without controls, and of another job.
-pub(super) fn latency<'a>(rows: &[Row], standings: &Standings<'a>) -> Option<Standing<'a>> {
-    let is_store = |label: &str| rows.iter().any(|row| !row.baseline && row.target == label);
-    let standing = rows.iter().any(|row| row.of_requests).then(|| standings.by(costs::latency_p99_s, is_store));
-    standing.flatten().filter(Standing::has_controls)
+fn of_cpu(rows: &[Row], standings: &Standings<'_>) -> String {
+    CPU.sentence(rows, standings)
 }
 
 /// How what is least is called.

@@ -12,8 +12,8 @@ use super::point::{Beside, Point, Rated, Service, Statistic};
 use super::queries::Queries;
 use super::staleness::Stale;
 use super::standing::{Standing, Standings};
+use super::swept;
 use super::versus::{Versus, versus};
-use crate::model::load::Swept;
 use crate::model::units;
 
 /// A column of a table: its value stands in CSV and JSON, the text that its format makes of it in text and Markdown.
@@ -157,7 +157,7 @@ pub const ROWS: &[Column<FieldLine>] = &[
     exported("order", |line| value(line.order)),
     exported("rtt_us", |line| value(line.rtt_us.or(line.row.rtt_us))),
     exported("part", |line| value(line.point.as_ref().map(|point| point.part.name()))),
-    exported("swept", |line| value(line.point.as_ref().map(|point| swept(point.swept)))),
+    exported("swept", |line| value(line.point.as_ref().map(|point| swept::words(point.swept).name))),
     exported("clients", |line| value(line.point.as_ref().map(|point| point.clients))),
     exported("rate_per_s", |line| value(line.point.as_ref().and_then(|point| Some(point.rated.as_ref()?.rate)))),
     exported("value_bytes", |line| value(line.point.as_ref().map(|point| point.value_bytes))),
@@ -282,7 +282,7 @@ pub const ROWS: &[Column<FieldLine>] = &[
     exported("round_trips", |line| value(line.round_trips)),
 ];
 
-pub(super) fn value<T: Into<Value>>(known: Option<T>) -> Value {
+pub fn value<T: Into<Value>>(known: Option<T>) -> Value {
     known.map_or(Value::Null, Into::into)
 }
 
@@ -425,15 +425,6 @@ pub(super) fn kind(status: &Status) -> &'static str {
         Status::Failed { .. } => "failed",
         Status::Missing { .. } => "missing",
         Status::LeftOut { .. } => "left_out",
-    }
-}
-
-pub(super) fn swept(swept: Swept) -> &'static str {
-    match swept {
-        Swept::Clients => "clients",
-        Swept::Rate => "rate",
-        Swept::ValueBytes => "value_bytes",
-        Swept::Batch => "batch",
     }
 }
 

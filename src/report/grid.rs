@@ -5,9 +5,9 @@ use super::formats::{both, or_dash, tail};
 use super::point::{Measure, Point, called};
 use super::rated;
 use super::staleness::Stale;
+use super::swept;
 use super::table::{TableLine, length};
 use super::versus::versus;
-use crate::model::load::Swept;
 use crate::model::part::Part;
 use crate::model::record::CutOff;
 use crate::model::units;
@@ -56,16 +56,6 @@ pub fn grids(points: &[Point], wide: bool, width: usize) -> Vec<Grid> {
 pub fn silent(rows: &[Row]) -> Vec<TableLine> {
     let silent = rows.iter().filter(|row| !row.status.has_numbers());
     silent.map(|row| TableLine::Reason(row.target.clone(), row.status.in_words())).collect()
-}
-
-/// What is swept over, above its column.
-pub(super) fn heading(swept: Swept) -> &'static str {
-    match swept {
-        Swept::Clients => "clients",
-        Swept::Rate => "per second",
-        Swept::ValueBytes => "bytes",
-        Swept::Batch => "batch",
-    }
 }
 
 const MEASURES: &[Measure] = &[Measure {
@@ -151,8 +141,9 @@ fn table(points: &[&Point], measure: &Measure, width: usize) -> Vec<Vec<TableLin
             used <= width
         });
         let (now, later) = rest.split_at(fits.count().max(1));
-        let headings =
-            std::iter::once(heading(points[0].swept)).chain(now.iter().map(|(_, target)| *target)).map(str::to_string);
+        let headings = std::iter::once(swept::words(points[0].swept).heading)
+            .chain(now.iter().map(|(_, target)| *target))
+            .map(str::to_string);
         let mut lines = vec![TableLine::Cells(headings.collect())];
         for &step in &steps {
             let cells = now.iter().map(|(_, target)| cell(target, step));

@@ -59,6 +59,7 @@ fn plot(over: Over, part: Part, ones: &[&Grown], inks: &Inks<'_>) -> Plot {
         ),
         up,
         lines,
+        steps: None,
     }
 }
 

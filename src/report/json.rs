@@ -9,6 +9,7 @@ use serde::ser::{Serialize, SerializeMap, Serializer};
 use super::beside;
 use super::cells::Row;
 use super::claim_measure::ClaimMeasure;
+use super::claims::CLAIMED;
 use super::columns::{self, FieldLine, PartStep, ROWS};
 use super::exit::Exit;
 use super::point::Beside;
@@ -19,7 +20,7 @@ use super::standing::{Standing, Standings};
 use super::trials::{TRIALS, Trial};
 use super::versus::Versus;
 use super::warn::Warning;
-use super::{claims, whole, words};
+use super::{swept, whole, words};
 use crate::model::effort::CLAIM_BLOCKS;
 use crate::model::load::Swept;
 use crate::model::part::Part;
@@ -194,11 +195,10 @@ fn claims_of_rows<'a>(rows: &'a [Row], standings: &Standings<'_>, step: PartStep
         let others = stores.iter().filter(|other| other.group == one.group);
         claims.extend(others.filter_map(|other| claim(ClaimMeasure::Seconds, standing, one, other, step)));
     }
-    let of_all = [(ClaimMeasure::Cpu, standings.cpu()), (ClaimMeasure::LatencyP99, claims::latency(rows, standings))];
-    for (measure, standing) in of_all {
-        let Some(standing) = standing else { continue };
+    for cost in &CLAIMED {
+        let Some(standing) = (cost.standing)(rows, standings) else { continue };
         for one in &stores {
-            claims.extend(stores.iter().filter_map(|other| claim(measure, &standing, one, other, step)));
+            claims.extend(stores.iter().filter_map(|other| claim(cost.measure, &standing, one, other, step)));
         }
     }
     claims
@@ -241,7 +241,7 @@ fn swept_claims(points: &[Point]) -> Vec<ClaimJson<'_>> {
             order: None,
             rtt_us: None,
             part: Some(point.part),
-            swept: Some(columns::swept(point.swept)),
+            swept: Some(swept::words(point.swept).name),
             step: Some(point.step()),
             less: &best.target,
             more: &point.target,

@@ -16,10 +16,10 @@ use crate::stats::levers::{self as stats, Confirmation, Confirmed, Contrast, Gai
 use crate::stats::paired::{LogRatios, Ratio};
 use crate::stats::sample::Sample;
 
+pub mod picture;
 #[cfg(test)]
 mod tests;
 pub mod text;
-pub mod waterfall;
 
 /// What is compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -94,7 +94,7 @@ pub struct LeverReport {
 }
 
 /// One lever.
-#[derive(Serialize)]
+#[derive(Clone, Serialize)]
 pub struct LeverRow {
     pub name: String,
     pub change: String,

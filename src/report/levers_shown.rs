@@ -6,7 +6,7 @@ use super::columns::{Column, exported, exported_wide, value};
 use super::exit::Exit;
 use super::grid::Grid;
 use super::levers::text::{advised, beside, level, not_advised, sentence, table, together};
-use super::levers::{LeverReport, LeverRow};
+use super::levers::{LeverCost, LeverReport, LeverRow};
 use super::render::csv::csv;
 use super::render::json;
 use super::render::{Block, Medium, Shown};
@@ -20,22 +20,29 @@ pub struct LeversShown {
     pub report: LeverReport,
 }
 
+/// A lever, and what its ratios are of.
+struct LeverLine {
+    lever: LeverRow,
+    cost: LeverCost,
+}
+
 /// A row a lever. A ratio is how many times as fast it is as before, or how many times less CPU it uses.
-const COLUMNS: &[Column<LeverRow>] = &[
-    exported("lever", |lever| lever.name.as_str().into()),
-    exported("change", |lever| lever.change.as_str().into()),
-    exported("alone_ratio", |lever| value(lever.alone.map(|gain| gain.ratio.estimate))),
-    exported("alone_ratio_low", |lever| value(ends(lever.alone).map(|(low, _)| low))),
-    exported("alone_ratio_high", |lever| value(ends(lever.alone).map(|(_, high)| high))),
-    exported("alone_effect", |lever| json::nested(&lever.alone.and_then(|gain| gain.effect))),
-    exported("last_ratio", |lever| value(lever.last.map(|gain| gain.ratio.estimate))),
-    exported("last_ratio_low", |lever| value(ends(lever.last).map(|(low, _)| low))),
-    exported("last_ratio_high", |lever| value(ends(lever.last).map(|(_, high)| high))),
-    exported("last_effect", |lever| json::nested(&lever.last.and_then(|gain| gain.effect))),
-    exported("costs", |lever| lever.pays.as_str().into()),
-    exported("not_in_all", |lever| value(lever.not_in_all.as_deref())),
-    exported("failed", |lever| value(lever.failed.as_deref())),
-    exported_wide("tried", |lever| json::nested(&lever.tried)),
+const COLUMNS: &[Column<LeverLine>] = &[
+    exported("lever", |line| line.lever.name.as_str().into()),
+    exported("cost", |line| json::nested(&line.cost)),
+    exported("change", |line| line.lever.change.as_str().into()),
+    exported("alone_ratio", |line| value(line.lever.alone.map(|gain| gain.ratio.estimate))),
+    exported("alone_ratio_low", |line| value(ends(line.lever.alone).map(|(low, _)| low))),
+    exported("alone_ratio_high", |line| value(ends(line.lever.alone).map(|(_, high)| high))),
+    exported("alone_effect", |line| json::nested(&line.lever.alone.and_then(|gain| gain.effect))),
+    exported("last_ratio", |line| value(line.lever.last.map(|gain| gain.ratio.estimate))),
+    exported("last_ratio_low", |line| value(ends(line.lever.last).map(|(low, _)| low))),
+    exported("last_ratio_high", |line| value(ends(line.lever.last).map(|(_, high)| high))),
+    exported("last_effect", |line| json::nested(&line.lever.last.and_then(|gain| gain.effect))),
+    exported("costs", |line| line.lever.pays.as_str().into()),
+    exported("not_in_all", |line| value(line.lever.not_in_all.as_deref())),
+    exported("failed", |line| value(line.lever.failed.as_deref())),
+    exported_wide("tried", |line| json::nested(&line.lever.tried)),
 ];
 
 fn ends(gain: Option<Gain>) -> Option<(f64, f64)> {
@@ -54,7 +61,8 @@ impl Shown for LeversShown {
     }
 
     fn csv(&self) -> Result<String> {
-        Ok(csv(COLUMNS, &self.report.levers, false))
+        let line = |lever: &LeverRow| LeverLine { lever: lever.clone(), cost: self.report.cost };
+        Ok(csv(COLUMNS, &self.report.levers.iter().map(line).collect::<Vec<_>>(), false))
     }
 
     fn json(&self, exit: Exit) -> Result<String> {

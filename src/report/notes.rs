@@ -3,8 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::contention;
-use super::point::{asked, at, called, step, with};
+use super::point::{asked, at, called, step};
 use super::standing::Counted;
+use super::swept::with;
 use crate::model::agents::{AgentPhase, spread_s};
 use crate::model::network::in_words;
 use crate::model::op::readable;

@@ -6,8 +6,9 @@ use anyhow::Result;
 use super::chart::axis::Axis;
 use super::chart::palette::Inks;
 use super::chart::{Chart, Plot, PlotAxis, PlotLine, PlotPoint, first_lines};
-use super::point::{called, with};
+use super::point::called;
 use super::run_report::RunReport;
+use super::swept::with;
 use super::times::merged;
 use crate::model::hist::{Packed, Times};
 use crate::model::load::{Load, Swept};
@@ -83,6 +84,7 @@ fn plot(report: &RunReport<'_>, part: Part) -> Result<Option<(Plot, Option<Strin
         across: across(lines.iter().map(|line| line.points.iter().flatten().count()).max().unwrap_or(0)),
         up: Axis::of_latencies(&all),
         lines,
+        steps: None,
     };
     Ok(Some((plot, left_out)))
 }

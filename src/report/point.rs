@@ -10,7 +10,6 @@ use crate::model::disturbed::Disturbed;
 use crate::model::load::{At, Load, Swept};
 use crate::model::part::Part;
 use crate::model::record::{CutOff, Outcome, Phase, Record};
-use crate::model::units;
 
 /// Which of several blocks' requests a second stand for all.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -212,18 +211,6 @@ pub(super) fn step(at: At, swept: Swept) -> u64 {
         Swept::Rate => at.rate.unwrap_or_default(),
         Swept::ValueBytes => at.value_bytes.into(),
         Swept::Batch => at.batch.into(),
-    }
-}
-
-/// "with 5 clients", "of 1,000 bytes": which of a sweep's points it is.
-pub(super) fn with(swept: Swept, step: u64) -> String {
-    let number = units::thousands(step);
-    match swept {
-        Swept::Clients if step == 1 => "with 1 client".to_string(),
-        Swept::Clients => format!("with {number} clients"),
-        Swept::Rate => format!("at {number}/s"),
-        Swept::ValueBytes => format!("of {number} bytes"),
-        Swept::Batch => format!("with {number} keys at once"),
     }
 }
 

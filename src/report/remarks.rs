@@ -1,6 +1,7 @@
 //! What is to be said of single points of a sweep.
 
-use super::point::{Point, Statistic, called, with};
+use super::point::{Point, Statistic, called};
+use super::swept::with;
 use super::{ceilings, doubled, growth, rated, unclear};
 use crate::model::record::CutOff;
 

@@ -2,10 +2,11 @@
 
 use anyhow::Result;
 
-use super::point::{Point, Service, Statistic, called, grouped, trials, with};
+use super::point::{Point, Service, Statistic, called, grouped, trials};
 use super::remarks::BUSY_SHARE;
 use super::staleness::Stale;
 use super::standing::Counted;
+use super::swept::with;
 use super::{beside, ceilings, costs, doubled, rated, times, unclear};
 use crate::model::load::{At, Swept};
 use crate::model::record::{Phase, Record};

@@ -8,20 +8,9 @@ use super::chart::palette::Inks;
 use super::chart::{Chart, Plot, PlotAxis, PlotLine, PlotPoint, shortened};
 use super::point::{Point, called};
 use super::remarks::cut_off;
-use super::unclear;
-use crate::model::load::Swept;
+use super::{swept, unclear};
 use crate::model::part::Part;
 use crate::model::units;
-
-/// What was swept over, as its axis is called.
-fn swept(points: &[&Point]) -> &'static str {
-    match points.first().map(|point| point.swept) {
-        Some(Swept::Rate) => "requests per second",
-        Some(Swept::ValueBytes) => "bytes of a value",
-        Some(Swept::Batch) => "keys of a question",
-        Some(Swept::Clients) | None => "clients",
-    }
-}
 
 /// What a plot shows of each point.
 struct Measure {
@@ -84,7 +73,7 @@ pub fn chart(points: &[Point], rows: &[Row]) -> Result<Chart> {
     }
     let mut notes = notes(&drawn, rows);
     notes.extend([cut_off(points), unclear::remarks(points), broken(points)].concat());
-    Ok(Chart { plots, notes })
+    Ok(Chart { plots, notes, ..Chart::default() })
 }
 
 /// Of the points of one part, which are at least one.
@@ -120,12 +109,13 @@ fn plot(measure: &Measure, points: &[&Point], inks: &Inks<'_>) -> Plot {
     Plot {
         title: format!("{}{}", (measure.title)(called(points[0].part)), up.scale()),
         across: PlotAxis::ticked(
-            swept(points),
+            swept::words(points[0].swept).axis,
             Axis::of_sweep(&places),
             steps.iter().map(|step| (*step as f64, units::thousands(*step))).collect(),
         ),
         up,
         lines: targets.iter().map(line).collect(),
+        steps: None,
     }
 }
 

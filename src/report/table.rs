@@ -225,7 +225,7 @@ pub fn lines(rows: &[Row], wide: bool, ranks: Ranks) -> Vec<TableLine> {
 }
 
 /// The lines of a table, the headings first: these columns of each row, or why it has no numbers.
-pub(super) fn of_columns<T>(
+pub fn of_columns<T>(
     columns: &'static [Column<T>],
     names: &[&str],
     rows: &[T],

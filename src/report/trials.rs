@@ -4,13 +4,13 @@ use anyhow::Result;
 use serde_json::Value;
 
 use super::cells::{self, Status};
-use super::columns::{Column, composed, exported, kind, reason, shown, swept, us, value, view};
+use super::columns::{Column, composed, exported, kind, reason, shown, us, value, view};
 use super::formats::{
     both, bytes, count, digits, disk, memories, microseconds, per_second, percent, plain, seconds, share,
 };
-use super::grid;
 use super::point::{measured, step};
 use super::standing::Counted;
+use super::swept;
 use super::table::TableLine;
 use super::times::times;
 use crate::model::load::Swept;
@@ -179,7 +179,7 @@ pub const TRIALS: &[Column<Trial>] = &[
     shown("order", "order", plain, |trial| value(trial.order)),
     shown("rtt_us", "rtt us", plain, |trial| value(trial.rtt_us)),
     shown("part", "part", plain, |trial| place(trial, |place| place.part.name().into())),
-    exported("swept", |trial| place(trial, |place| swept(place.swept).into())),
+    exported("swept", |trial| place(trial, |place| swept::words(place.swept).name.into())),
     // What is swept over stands above it.
     shown("step", "", count, |trial| place(trial, |place| place.step.into())),
     shown("took_s", "seconds", seconds, |trial| value(trial.seconds)),
@@ -219,7 +219,7 @@ pub fn lines(trials: &[Trial]) -> Vec<TableLine> {
     let rtt = if trials.iter().any(|trial| trial.rtt_us.is_some()) { &["rtt_us"][..] } else { &[] };
     let order = if trials.iter().any(|trial| trial.order.is_some()) { &["order"][..] } else { &[] };
     let columns = view(TRIALS, &[FIRST, units, order, rtt, middle, response, used, LAST].concat());
-    let swept = place.map_or("", |place| grid::heading(place.swept));
+    let swept = place.map_or("", |place| swept::words(place.swept).heading);
     let headings = columns.iter().map(|column| if column.name == "step" { swept } else { column.heading });
     let mut lines = vec![TableLine::Cells(headings.map(str::to_string).collect())];
     lines.extend(trials.iter().map(|trial| match trial.status {

@@ -1,7 +1,8 @@
 //! Points of which nothing is said, since the machine disturbed most of their trials: no number, and the cause once.
 
-use super::point::{Phases, Point, called, grouped, with};
+use super::point::{Phases, Point, called, grouped};
 use super::standing::Counted;
+use super::swept::with;
 use crate::model::disturbed::{Disturbed, disturbed};
 use crate::model::noise::Reason;
 use crate::model::record::{Phase, Record};

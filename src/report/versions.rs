@@ -6,6 +6,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use anyhow::Result;
 use serde::Serialize;
 
+use super::chart::palette::Inks;
+use super::chart::{Chart, Plot, PlotLevel, PlotLine, PlotPoint, PlotSteps, notes_of_steps};
 use super::claim_measure::ClaimMeasure;
 use super::exit::Exit;
 use super::grid::Grid;
@@ -13,7 +15,6 @@ use super::json::ClaimJson;
 use super::levers::failure;
 use super::render::{Block, Medium, Shown, json};
 use super::standing::{self, Counted};
-use super::steps::{StepChart, StepLevel, StepMark, StepPlace};
 use super::table::TableLine;
 use super::versus::{Versus, claimed, in_a_sentence, too_few, versus};
 use super::{aa, costs};
@@ -409,68 +410,72 @@ impl VersionsReport {
     }
 
     /// The picture: ratios to the first version, and levels between the claimed steps.
-    pub fn chart(&self) -> StepChart {
-        let at_cost = |row: &VersionRow| match self.cost {
+    pub fn chart(&self) -> Chart {
+        let first = self.versions.iter().position(|row| row.failed.is_none());
+        let point = |(place, row): (usize, &VersionRow)| match (&row.failed, self.versus_first(row)) {
+            (Some(_), _) => None,
+            (None, Some(seen)) => {
+                let span = seen.low.zip(seen.high).map(|(low, high)| [low, high]);
+                Some(PlotPoint { number: seen.ratio, span, doubt: "" })
+            }
+            (None, None) => (first == Some(place)).then(|| PlotPoint::plain(1.0)),
+        };
+        let points: Vec<Option<PlotPoint>> = self.versions.iter().enumerate().map(point).collect();
+        let floor = self.noise.floor();
+        let failed = self.versions.iter().enumerate().filter(|(_, row)| row.failed.is_some());
+        let steps = PlotSteps {
+            levels: self.levels(&points),
+            failed: failed.map(|(place, _)| place).collect(),
+            band: (floor > 0.0).then(|| (1.0 / (1.0 + floor), 1.0 + floor)),
+            ..PlotSteps::default()
+        };
+        let what = if self.cost == VersionCost::Seconds { "times as long" } else { "times as much CPU" };
+        let ink = Inks::of([(self.job.as_str(), false)].into_iter()).ink(&self.job);
+        let line = PlotLine { target: self.job.clone(), remark: String::new(), ink, points };
+        let names = self.versions.iter().map(|row| row.name.clone()).collect();
+        let across = "versions in the order in which they were named";
+        let plot = Plot::of_steps(&format!("{what} as the first"), across, names, line, steps);
+        let blocks = format!("{} blocks; ratios compare trials of the same block.", self.blocks);
+        let words = [
+            &blocks,
+            "Bars: 95 % intervals against the first version.",
+            "Grey band: the same version run twice may differ by as much.",
+            "A step is drawn only where it is claimed between neighbours, and a line only where the interval leaves out 1.",
+        ];
+        let notes = notes_of_steps(&plot, &words);
+        Chart { title: "Versions".to_string(), plots: vec![plot], notes }
+    }
+
+    fn versus_first(&self, row: &VersionRow) -> Option<Versus> {
+        match self.cost {
             VersionCost::Seconds => row.seconds_versus_first,
             VersionCost::CpuSeconds => row.cpu_versus_first,
-        };
-        let first = self.versions.iter().position(|row| row.failed.is_none());
-        let mark = |(place, row): (usize, &VersionRow)| match at_cost(row) {
-            _ if row.failed.is_some() => StepMark::Failed,
-            None if first == Some(place) => StepMark::At { number: 1.0, span: None, is_hollow: false },
-            None => StepMark::Nothing,
-            Some(seen) => StepMark::At { number: seen.ratio, span: seen.low.zip(seen.high), is_hollow: false },
-        };
-        let marks: Vec<StepMark> = self.versions.iter().enumerate().map(mark).collect();
-        let floor = self.noise.floor();
-        let names = self.versions.iter().map(|row| row.name.clone());
-        let what = if self.cost == VersionCost::Seconds { "times as long" } else { "times as much CPU" };
-        StepChart {
-            title: "Versions".to_string(),
-            across: "versions in the order in which they were named".to_string(),
-            up: format!("{what} as the first"),
-            levels: self.levels(&marks),
-            places: names.zip(marks).map(|(label, mark)| StepPlace { label, mark }).collect(),
-            rules: Vec::new(),
-            band: (floor > 0.0).then(|| (1.0 / (1.0 + floor), 1.0 + floor)),
-            is_joined: false,
-            notes: vec![
-                format!("{} blocks; ratios compare trials of the same block.", self.blocks),
-                "Bars: 95 % intervals against the first version.".to_string(),
-                "Grey band: the same version run twice may differ by as much.".to_string(),
-                "A step is drawn only where it is claimed between neighbours, and a line only where the interval leaves \
-                 out 1."
-                    .to_string(),
-            ],
         }
     }
 
     /// From one claimed step to the next, at the mean of the ratios there: 1 before the first step. Behind it no line
     /// is drawn of a version that may cost as much as the first one.
-    fn levels(&self, marks: &[StepMark]) -> Vec<StepLevel> {
+    fn levels(&self, points: &[Option<PlotPoint>]) -> Vec<PlotLevel> {
         if self.unjudged.is_some() || self.steps.is_empty() {
             return Vec::new();
         }
         let begins = |place: &usize| self.steps.iter().any(|step| step.to == *place && step.claim.is_some());
-        let first = (1..marks.len()).find(begins).unwrap_or(marks.len());
-        let raised: Vec<usize> = (first..marks.len()).filter(|place| differs(&marks[*place])).collect();
-        let lines = raised.chunk_by(|one, other| other - one == 1 && !begins(other)).map(|line| level(marks, line));
-        [StepLevel { first: 0, last: first - 1, number: 1.0 }].into_iter().chain(lines).collect()
+        let first = (1..points.len()).find(begins).unwrap_or(points.len());
+        let raised: Vec<usize> = (first..points.len()).filter(|place| differs(points[*place])).collect();
+        let lines = raised.chunk_by(|one, other| other - one == 1 && !begins(other)).map(|line| level(points, line));
+        [PlotLevel { first: 0, last: first - 1, number: 1.0 }].into_iter().chain(lines).collect()
     }
 }
 
 /// Whether its interval has no room for 1.
-fn differs(mark: &StepMark) -> bool {
-    matches!(mark, StepMark::At { span: Some((low, high)), .. } if *low > 1.0 || *high < 1.0)
+fn differs(point: Option<PlotPoint>) -> bool {
+    point.and_then(|point| point.span).is_some_and(|[low, high]| low > 1.0 || high < 1.0)
 }
 
-fn level(marks: &[StepMark], places: &[usize]) -> StepLevel {
-    let logs = places.iter().filter_map(|place| match marks[*place] {
-        StepMark::At { number, .. } => Some(libm::log(number)),
-        StepMark::Failed | StepMark::Nothing => None,
-    });
+fn level(points: &[Option<PlotPoint>], places: &[usize]) -> PlotLevel {
+    let logs = places.iter().filter_map(|place| Some(libm::log(points[*place]?.number)));
     let number = libm::exp(logs.sum::<f64>() / places.len() as f64);
-    StepLevel { first: places[0], last: places[places.len() - 1], number }
+    PlotLevel { first: places[0], last: places[places.len() - 1], number }
 }
 
 /// A bound that is at least `share`: "12 %", "0.8 %".

@@ -15,7 +15,9 @@ use crate::harness::trial::Bench;
 use crate::model::disturbed::Disturbed;
 use crate::model::effort::Blocks;
 use crate::model::hist::Times;
-use crate::model::promise::{CONFIRMATIONS, Found, Judged, NoRate, Promise};
+use crate::model::promise::{
+    self, CONFIRMATIONS, Found, Judged, NoRate, Promise, SEARCHED_FROM as FROM, lowest_rate, rounded,
+};
 use crate::model::record::{Open, Outcome, Phase, Record};
 use crate::model::units;
 use crate::stats::sample::rank_bounds;
@@ -28,8 +30,7 @@ pub struct Search {
     pub step_s: u32,
 }
 
-/// Between these parts of what a closed loop reaches the search begins.
-const FROM: f64 = 0.1;
+/// Up to this part of what a closed loop reaches the search begins.
 const TO: f64 = 1.2;
 /// Close enough: the next rate that was tried and failed is at most so much higher.
 const CLOSE: f64 = 1.05;
@@ -102,19 +103,17 @@ fn of_target(
         None if plan.is_over() => return Ok(Some(over(0))),
         None => {
             tell(&first.record, "failed")?;
-            return Ok(Some(Found { reason: why(&first.record), ..Found::default() }));
+            let why = promise::failure(&first.record).unwrap_or_default();
+            return Ok(Some(Found { reason: why, ..Found::default() }));
         }
     };
     let gates = Gates::new(Duration::MAX);
-    let (chosen, count, response_ns) = (&plan.chosen[0], 0, None);
-    let mut steps = Steps { plan, chosen, search, scratch, interrupt, tell, gates, count, response_ns };
+    let (chosen, count) = (&plan.chosen[0], 0);
+    let mut steps = Steps { plan, chosen, search, scratch, interrupt, tell, gates, count, closed_per_s };
     let found = bisect(closed_per_s, plan.seeds.order, &mut |rate, longer| steps.judge(rate, longer));
-    let (steps, response_ns) = (steps.count, steps.response_ns);
+    let steps = steps.count;
     let found = match found {
-        Ok((rate, fails_at)) => {
-            let response_ns = response_ns.filter(|(of, _)| Some(*of) == rate).map(|(_, worst)| worst);
-            Found { rate, fails_at, response_ns, ..Found::default() }
-        }
+        Ok((rate, fails_at)) => Found { rate, fails_at, ..Found::default() },
         Err(_) if interrupt.is_set() => bail!(INTERRUPTED),
         Err(_) if plan.is_over() => over(steps),
         Err(error) => match error.downcast::<Unclear>() {
@@ -185,7 +184,7 @@ fn bisect(closed_per_s: f64, seed: u64, judge: Judge<'_>) -> Result<(Option<u64>
                 // Open on one side: on, by the same factor.
                 (Some(low), None) if low >= RATE_MAX => break,
                 (Some(low), None) => (low * 2).min(RATE_MAX),
-                (None, Some(high)) if high > (rounded(closed_per_s * FROM) / 8).max(1) => (high / 2).max(1),
+                (None, Some(high)) if high > lowest_rate(closed_per_s) => (high / 2).max(1),
                 (None, _) => return Ok((None, high)),
             },
         };
@@ -236,12 +235,6 @@ fn confirm(low: Option<u64>, mut high: Option<u64>, judge: Judge<'_>) -> Result<
     Ok((confirmed, high))
 }
 
-/// Three digits.
-fn rounded(rate: f64) -> u64 {
-    let magnitude = 10_f64.powi((rate.max(1.0).log10().floor() as i32 - 2).max(0));
-    ((rate / magnitude).round() * magnitude).max(1.0) as u64
-}
-
 /// One target's steps, each a trial.
 struct Steps<'a> {
     plan: &'a Plan,
@@ -252,8 +245,7 @@ struct Steps<'a> {
     tell: &'a mut dyn FnMut(&Record, &str) -> Result<()>,
     gates: Gates,
     count: u32,
-    /// The worst of the longer steps at the rate that was tried last, and that rate.
-    response_ns: Option<(u64, u64)>,
+    closed_per_s: f64,
 }
 
 impl Steps<'_> {
@@ -273,8 +265,9 @@ impl Steps<'_> {
         let bench = Bench::set_up(&plan, self.scratch, self.interrupt)?;
         let noisy = &mut |record: &Record, what: &Disturbed| (self.tell)(record, &format!("discarded: {what}"));
         let promise = Some(self.search.promise);
-        let GatedTrial { record, disturbed, .. } =
+        let GatedTrial { mut record, disturbed, .. } =
             self.gates.trial(&bench, self.chosen, (self.count, 1), promise, noisy)?;
+        record.run.closed_per_s = Some(self.closed_per_s);
         if let Some(what) = disturbed {
             return Err(Unclear { target: self.chosen.target.label.clone(), what }.into());
         }
@@ -282,21 +275,18 @@ impl Steps<'_> {
         if record.outcome != Outcome::Finished && self.plan.is_over() {
             bail!(TIME_OVER);
         }
-        if record.outcome != Outcome::Finished || !record.is_right() {
+        if let Some(why) = promise::failure(&record) {
             (self.tell)(&record, "failed")?;
-            return Err(Failed(format!("{}/s: {}", units::thousands(rate), why(&record))).into());
+            return Err(Failed(format!("{}/s: {why}", units::thousands(rate))).into());
         }
         let parts: Vec<(&Phase, &Open)> =
             record.phases.iter().filter_map(|phase| Some((phase, phase.open.as_ref()?))).collect();
-        let (mut judged, mut worst) = (None, None);
+        let mut judged = None;
         for (phase, open) in parts {
             let response = open.response_ns.times().map_err(|why| anyhow!("the trial's histogram: {why}"))?;
             judged = judged.max(Some(self::judged(phase, open, &response, self.search.promise)));
-            worst = worst.max(Some(response.value_at(self.search.promise.quantile)));
         }
         let judged = judged.unwrap_or(Judged::Broken);
-        let before = self.response_ns.filter(|(of, _)| *of == rate && longer);
-        self.response_ns = worst.map(|worst| (rate, worst.max(before.map_or(0, |(_, before)| before))));
         let told = match judged {
             Judged::Kept => "kept",
             Judged::Broken => "broken",
@@ -304,15 +294,6 @@ impl Steps<'_> {
         };
         (self.tell)(&record, told)?;
         Ok(judged)
-    }
-}
-
-fn why(record: &Record) -> String {
-    match &record.outcome {
-        Outcome::Refused { reason } | Outcome::Failed { reason } | Outcome::Missing { reason, .. } => reason.clone(),
-        Outcome::LeftOut { reason, .. } => reason.clone(),
-        Outcome::TimedOut { after_s, .. } => format!("cut off after {after_s} s"),
-        Outcome::Finished => "its answers were wrong".to_string(),
     }
 }
 

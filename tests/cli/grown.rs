@@ -80,7 +80,7 @@ fn how_costs_grow_is_drawn() {
     desk.run(&["show", "growth.jsonl", "--svg", "growth.svg"]).complains("chart: growth.svg");
     let svg = std::fs::read_to_string(desk.home().join("growth.svg")).expect("a picture");
     says(&svg, &["growth: the CPU of client and server as n grows, seed 1", ">bad, out of proportion</text>"]);
-    assert_eq!(svg.matches("<g transform=").count(), 8, "{svg}");
+    assert_eq!(svg.matches("<g transform=").count(), 4 + 8, "8 plots in 4 rows: {svg}");
     // Pilots alone.
     let pilots: Vec<Value> = records("growth").into_iter().filter(|record| record["block"] == 0).collect();
     desk.file("pilots.jsonl", lines(&pilots));

@@ -189,6 +189,17 @@ fn the_highest_rate_that_keeps_a_promise_is_found() {
         desk.records().into_iter().filter(|record| record["target"]["label"] == "redis+unix").collect();
     assert!(kept.len() >= 5, "{} steps", kept.len());
     assert!(kept.iter().all(|record| record["verdict"]["kind"] == "right"));
+    // Its file tells the same, and what each trial was.
+    let again = desk.run(&["show"]);
+    again.exits(4);
+    assert_eq!(again.out, said.out);
+    desk.run(&["show", "--csv"])
+        .shows("target,rate_per_s,fails_at_per_s,response_us,closed_per_s")
+        .shows("redis+unix,");
+    desk.run(&["show", "--all"]).shows("redis+unix");
+    desk.run(&["show", "--html", "again.html"]);
+    let page = std::fs::read_to_string(desk.home().join("again.html")).expect("a page of the file");
+    assert!(page.contains("<h1>With p50 at most 30 ms: redis+unix "), "{page}");
     let page = std::fs::read_to_string(desk.home().join("page.html")).expect("a page");
     let found = ["<h1>With p50 at most 30 ms: redis+unix ", "/s (fails at ", "FAILED: wrong answers from faulty"];
     for words in

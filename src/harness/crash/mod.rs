@@ -70,7 +70,7 @@ impl CrashBench<'_> {
     pub fn try_one(&self, chosen: &Chosen, level: Durability, watch: KillWatch<'_>) -> Result<Tried, Untried> {
         let yard = |under| Yard::new(self, chosen, level, under);
         let mut killed = yard(Under::Nothing)?;
-        let kills = killed.kill_again_and_again(&mut |done| watch("kills", done))?;
+        let kills = killed.kill_again_and_again(&mut |done| watch("kill", done))?;
         let version = killed.version.clone();
         drop(killed);
         let audit = match Tracer::find() {
@@ -78,7 +78,7 @@ impl CrashBench<'_> {
             Err(why) => Audit::Unknown(why),
         };
         let outages = Outage::find().map_err(Untried::Failed).and_then(|outage| {
-            yard(Under::Outage(outage))?.kill_again_and_again(&mut |done| watch("losses of power", done))
+            yard(Under::Outage(outage))?.kill_again_and_again(&mut |done| watch("power loss", done))
         });
         let outages = match outages {
             Ok(kills) => Outages::Emulated(kills),

@@ -39,6 +39,7 @@ impl Bench<'_> {
                 orders: plan.orders.clone(),
                 rtts_us: plan.rtts_us.clone(),
                 levers: plan.levers.as_ref().map(|(run, _)| run.clone()),
+                closed_per_s: None,
             },
             block,
             position,

@@ -1,17 +1,24 @@
-//! One plot as SVG: axes, bands, lines, points, and the name of each line beside its end. Colours and sizes are
-//! attributes, so that a plot is whole without style sheets.
+//! One plot as SVG: axes, bands, lines, points, and the name of each line beside its end. A plot of steps has the
+//! levels between them, and its numbers have bars.
 
 use maud::{Markup, html};
 
 use super::labels;
-use super::palette::{GREY, GRID, Ink, Mark, PAPER, Stroke, TEXT, hex};
-use super::{Plot, PlotLine, PlotPoint};
+use super::palette::{GREY, GRID, Ink, LINES, Mark, PAPER, Stroke, TEXT, hex};
+use super::svg::{
+    LETTERS, Pixel, area, cut, dashed, dot, letters_in, line, printable, px, shortened, small, text, thick, width_of,
+    width_of_name,
+};
+use super::{Plot, PlotLevel, PlotLine, PlotPoint, PlotRule, PlotSteps};
 use crate::model::units;
 
-// Lengths in pixels, letters by their height.
+// Lengths in pixels.
 const PLOT: f64 = 52.0;
 const PLOT_END: f64 = 392.0;
+const PLOT_END_OF_STEPS: f64 = 720.0;
 const TOP: f64 = 30.0;
+/// Between the title and the plot, for the words of rules.
+const RULES: f64 = 20.0;
 const PLOT_HEIGHT: f64 = 230.0;
 /// Below a plot: the numbers and the title of its axis.
 const AXIS_HEIGHT: f64 = 42.0;
@@ -21,60 +28,42 @@ const LEADER: f64 = 18.0;
 const SAMPLE: f64 = 26.0;
 const SAMPLE_GAP: f64 = 6.0;
 const LABEL_GAP: f64 = 15.0;
-const LABEL: f64 = 12.0;
-/// From the middle of a letter to the line that it stands on.
-const LETTER_BASE: f64 = 4.0;
+/// A place has so much room for its label at least.
+const LABEL_ROOM: f64 = 76.0;
+const EDGE: f64 = 4.0;
 const RADIUS: f64 = 5.0;
 const RADIUS_OF_BASELINES: f64 = 4.0;
 const BAND_OPACITY: &str = "0.15";
 /// A line with more places has a mark at each second, fifth or twentieth only.
 const MARKS_MAX: usize = 16;
-/// The mean width of a letter by its height, in the wide faces of screens (Verdana, DejaVu Sans).
-pub const LETTER_SHARE: f64 = 0.6;
-/// The same of names, which are short and often have an m, a w or a +.
-const NAME_SHARE: f64 = 0.67;
-/// A longer name is cut.
-const NAME_LETTERS: usize = 32;
+/// Levels have the second colour of lines.
+const LEVEL: Stroke = LINES[1];
+const FAILED: Stroke = LINES[5];
 
-/// How large a plot is, in pixels.
-pub struct PlotSize {
-    pub width: f64,
-    pub height: f64,
+/// How large a plot is, in pixels: it has room for all names, and for a label of each line above the others.
+pub fn size(plot: &Plot) -> (f64, f64) {
+    let names = plot.lines.iter().map(|line| width_of_name(&label(line))).fold(0.0, f64::max);
+    let width = end(plot) + LEADER + SAMPLE + SAMPLE_GAP + names;
+    (width.max(2.0 * EDGE + width_of(&plot.title)), bottom(plot) + AXIS_HEIGHT)
 }
 
-impl PlotSize {
-    /// Room for all names, and for a label of each line above the others.
-    pub fn of(plot: &Plot) -> PlotSize {
-        let longest = plot.lines.iter().map(|line| label(line).chars().count()).max().unwrap_or(0);
-        let labels = SAMPLE + SAMPLE_GAP + (longest as f64 * LABEL * NAME_SHARE).ceil();
-        let title = 2.0 * LETTER_BASE + (plot.title.chars().count() as f64 * LABEL * LETTER_SHARE).ceil();
-        PlotSize { width: (PLOT_END + LEADER + labels).max(title), height: bottom(plot) + AXIS_HEIGHT }
-    }
+/// At each so many of `count` places there is room for a label, and for how many letters.
+pub fn room_for_labels(count: usize) -> (usize, usize) {
+    let room = (PLOT_END_OF_STEPS - PLOT) / count.max(1) as f64;
+    let step = (LABEL_ROOM / room).ceil().max(1.0);
+    (step as usize, letters_in(room * step - 6.0, LETTERS).max(4))
+}
+
+fn end(plot: &Plot) -> f64 {
+    if plot.steps.is_some() { PLOT_END_OF_STEPS } else { PLOT_END }
+}
+
+fn top(plot: &Plot) -> f64 {
+    if plot.steps.as_ref().is_some_and(|steps| !steps.rules.is_empty()) { TOP + RULES } else { TOP }
 }
 
 fn bottom(plot: &Plot) -> f64 {
-    TOP + PLOT_HEIGHT.max(plot.lines.len() as f64 * LABEL_GAP)
-}
-
-/// How many letters of that height there is room for.
-pub fn letters_in(width: f64, height: f64) -> usize {
-    (width / (height * LETTER_SHARE)) as usize
-}
-
-/// What no XML may hold is replaced. What has a meaning in it is escaped by the templates.
-pub fn printable(text: &str) -> String {
-    let is_bad = |letter: char| letter.is_control() || matches!(letter, '\u{FFFE}' | '\u{FFFF}');
-    text.chars().map(|letter| if is_bad(letter) { '\u{FFFD}' } else { letter }).collect()
-}
-
-/// A name that is too long, cut in its middle: targets differ at both ends.
-pub fn shortened(name: &str) -> String {
-    let letters: Vec<char> = name.chars().collect();
-    if letters.len() <= NAME_LETTERS {
-        return name.to_string();
-    }
-    let (head, tail) = (NAME_LETTERS / 2, NAME_LETTERS - NAME_LETTERS / 2 - 1);
-    letters[..head].iter().chain(&['…']).chain(&letters[letters.len() - tail..]).collect()
+    top(plot) + PLOT_HEIGHT.max(plot.lines.len() as f64 * LABEL_GAP)
 }
 
 fn label(line: &PlotLine) -> String {
@@ -84,13 +73,10 @@ fn label(line: &PlotLine) -> String {
 /// What the plot shows, for readers who do not see it.
 pub fn summary(plot: &Plot) -> String {
     let most = |line: &PlotLine| line.points.iter().flatten().map(|point| point.number).fold(0.0, f64::max);
-    let told =
+    let each =
         plot.lines.iter().map(|line| format!("{} at most {}", shortened(&line.target), units::digits(most(line))));
-    printable(&format!("{} by {}: {}", plot.title, plot.across.title, told.collect::<Vec<_>>().join(", ")))
+    printable(&format!("{} by {}: {}", plot.title, plot.across.title, each.collect::<Vec<_>>().join(", ")))
 }
-
-/// A place in the plot, in pixels.
-type Pixel = (f64, f64);
 
 /// Where the points of a line lie, with the places that they belong to.
 pub fn laid<'a>(plot: &'a Plot, line: &'a PlotLine) -> impl Iterator<Item = (usize, Pixel, &'a PlotPoint)> + Clone {
@@ -102,45 +88,60 @@ pub fn laid<'a>(plot: &'a Plot, line: &'a PlotLine) -> impl Iterator<Item = (usi
 }
 
 fn x(plot: &Plot, place: f64) -> f64 {
-    PLOT + plot.across.axis.share(place) * (PLOT_END - PLOT)
+    PLOT + plot.across.axis.share(place) * (end(plot) - PLOT)
 }
 
 fn y(plot: &Plot, number: f64) -> f64 {
     let bottom = bottom(plot);
-    bottom - plot.up.share(number) * (bottom - TOP)
+    bottom - plot.up.share(number) * (bottom - top(plot))
 }
 
 /// The data of an upright line through the points of a place.
 pub fn guide(plot: &Plot, place: f64) -> String {
-    format!("M{} {}V{}", px(x(plot, place)), px(TOP), px(bottom(plot)))
+    format!("M{} {}V{}", px(x(plot, place)), px(top(plot)), px(bottom(plot)))
 }
 
 /// All of a plot but the element around it.
 pub fn drawn(plot: &Plot) -> Markup {
-    let size = PlotSize::of(plot);
     // Baselines lie below what is compared.
     let mut lines: Vec<&PlotLine> = plot.lines.iter().collect();
     lines.sort_by_key(|line| !line.ink.is_baseline);
     html! {
-        rect width=(px(size.width)) height=(px(size.height)) fill=(hex(PAPER.light)) {}
-        (text((LETTER_BASE, TOP / 2.0), &plot.title, TEXT, "start"))
+        title { (summary(plot)) }
+        (area((0.0, 0.0), size(plot), PAPER))
+        (text((EDGE, TOP / 2.0), &plot.title, TEXT, "start"))
+        @if let Some((low, high)) = plot.steps.as_ref().and_then(|steps| steps.band) {
+            (area((PLOT, y(plot, high)), (end(plot), y(plot, low)), GRID))
+        }
         (axes(plot))
-        @for line in &lines { (band(plot, line)) }
-        (names(plot, &lines))
-        @for line in &lines { (drawn_line(plot, line)) }
+        @match &plot.steps {
+            None => {
+                @for line in &lines { (band(plot, line)) }
+                (names(plot, &lines))
+                @for line in &lines { (drawn_line(plot, line)) }
+            }
+            Some(steps) => {
+                @for rule in &steps.rules { (ruled(plot, rule)) }
+                (names(plot, &lines))
+                @for line in &lines { (joined(plot, line, steps)) }
+                (levels(plot, &steps.levels))
+                @for line in &lines { (barred(plot, line)) }
+                @for place in &steps.failed { (cross((x(plot, *place as f64), bottom(plot)))) }
+            }
+        }
     }
 }
 
 fn axes(plot: &Plot) -> Markup {
     let bottom = bottom(plot);
     let heights = plot.up.ticks.iter().map(|tick| y(plot, *tick)).chain([bottom]);
-    let across: String = heights.map(|y| format!("M{} {}H{}", px(PLOT), px(y), px(PLOT_END))).collect();
-    let upright = format!("M{} {}V{}", px(PLOT), px(TOP), px(bottom));
+    let across: String = heights.map(|y| format!("M{} {}H{}", px(PLOT), px(y), px(end(plot)))).collect();
+    let upright = format!("M{} {}V{}", px(PLOT), px(top(plot)), px(bottom));
     html! {
         path d=(format!("{across}{upright}")) stroke=(hex(GRID.light)) fill="none" {}
         @for tick in &plot.up.ticks { (text((PLOT - 6.0, y(plot, *tick)), &plot.up.words(*tick), GREY, "end")) }
         @for (place, words) in &plot.across.ticks { (text((x(plot, *place), bottom + 12.0), words, GREY, "middle")) }
-        (text((PLOT_END, bottom + 30.0), &plot.across.title, GREY, "end"))
+        (text((end(plot), bottom + 30.0), &plot.across.title, GREY, "end"))
     }
 }
 
@@ -164,15 +165,19 @@ fn names(plot: &Plot, lines: &[&PlotLine]) -> Markup {
     let ended: Vec<(&PlotLine, Pixel)> =
         lines.iter().filter_map(|line| Some((*line, laid(plot, line).last()?.1))).collect();
     let wanted: Vec<f64> = ended.iter().map(|(_, end)| end.1).collect();
-    let heights = labels::apart(&wanted, LABEL_GAP, TOP, bottom(plot));
-    let left = PLOT_END + LEADER;
+    let heights = labels::apart(&wanted, LABEL_GAP, top(plot), bottom(plot));
+    let left = end(plot) + LEADER;
     html! {
-        @for ((line, end), height) in ended.iter().zip(heights) {
-            @let ink = line.ink;
-            path d=(format!("M{} {}L{} {}", px(end.0), px(end.1), px(left), px(height))) stroke=(hex(GRID.light)) {}
-            (polyline([(left, height), (left + SAMPLE, height)].into_iter(), ink))
-            (marks([(left + SAMPLE / 2.0, height)].into_iter(), ink, false))
-            (text((left + SAMPLE + SAMPLE_GAP, height), &label(line), ink.stroke, "start"))
+        @for ((one, end), height) in ended.iter().zip(heights) {
+            @let ink = one.ink;
+            (line(*end, (left, height), GRID))
+            @if plot.steps.is_some() {
+                (dot((left + SAMPLE / 2.0, height), ink.stroke, false))
+            } @else {
+                (polyline([(left, height), (left + SAMPLE, height)].into_iter(), ink))
+                (marks([(left + SAMPLE / 2.0, height)].into_iter(), ink, false))
+            }
+            (text((left + SAMPLE + SAMPLE_GAP, height), &label(one), ink.stroke, "start"))
         }
     }
 }
@@ -224,34 +229,73 @@ fn corners(points: impl Iterator<Item = Pixel>) -> String {
     points.map(|(x, y)| format!("{},{}", px(x), px(y))).collect::<Vec<_>>().join(" ")
 }
 
-/// With its middle at that height.
-fn text((x, y): Pixel, words: &str, stroke: Stroke, anchor: &str) -> Markup {
+/// An upright line before a place. Breaks and others do not hide each other's words.
+fn ruled(plot: &Plot, rule: &PlotRule) -> Markup {
+    let at = x(plot, rule.before as f64 - 0.5);
+    let is_right = at > (PLOT + end(plot)) / 2.0;
+    let (anchor, words_at) = if is_right { ("end", at - 4.0) } else { ("start", at + 4.0) };
+    let (stroke, dashes, above) = if rule.is_break { (TEXT, "6 4", 12.0) } else { (GREY, "2 3", 1.0) };
     html! {
-        text x=(px(x)) y=(px(y + LETTER_BASE)) fill=(hex(stroke.light)) text-anchor=(anchor) { (printable(words)) }
+        (dashed((at, top(plot) - 6.0), (at, bottom(plot)), stroke, dashes))
+        (small((words_at, top(plot) - above), &cut(&rule.words, 60), GREY, anchor))
     }
 }
 
-/// To a tenth of a pixel.
-pub fn px(length: f64) -> String {
-    let text = format!("{length:.1}");
-    text.strip_suffix(".0").map_or(text.clone(), str::to_string)
+/// Thin lines between neighbours that count: what has no number, and what lies across a break, is not bridged.
+fn joined(plot: &Plot, of: &PlotLine, steps: &PlotSteps) -> Markup {
+    let is_broken = |place: usize| steps.rules.iter().any(|rule| rule.is_break && rule.before == place);
+    let counts: Vec<(usize, Pixel)> =
+        laid(plot, of).filter(|(.., point)| point.doubt.is_empty()).map(|(place, at, _)| (place, at)).collect();
+    let pairs = counts.windows(2).filter(|pair| pair[1].0 == pair[0].0 + 1 && !is_broken(pair[1].0));
+    html! { @if steps.is_joined { @for pair in pairs { (line(pair[0].1, pair[1].1, GREY)) } } }
+}
+
+fn levels(plot: &Plot, levels: &[PlotLevel]) -> Markup {
+    let ends = |level: &PlotLevel| (x(plot, level.first as f64 - 0.5), x(plot, level.last as f64 + 0.5));
+    let height = |level: &PlotLevel| y(plot, level.number);
+    html! {
+        @for level in levels {
+            @let (from, to) = ends(level);
+            (thick((from, height(level)), (to, height(level)), LEVEL))
+        }
+        @for pair in levels.windows(2).filter(|pair| pair[0].last + 1 == pair[1].first) {
+            @let at = ends(&pair[1]).0;
+            (thick((at, height(&pair[0])), (at, height(&pair[1])), LEVEL))
+        }
+    }
+}
+
+/// Dots on their intervals.
+fn barred(plot: &Plot, line: &PlotLine) -> Markup {
+    let stroke = line.ink.stroke;
+    html! {
+        @for (_, (x, middle), point) in laid(plot, line) {
+            @let is_hollow = !point.doubt.is_empty();
+            @let span = point.span.map(|ends| ends.map(|end| y(plot, end)));
+            @if let Some([low, high]) = span.filter(|[low, high]| low - high > 1.0) {
+                @let left = px(x - 4.0);
+                @let path = format!("M{left} {}h8M{} {}V{}M{left} {}h8", px(low), px(x), px(low), px(high), px(high));
+                path d=(path) fill="none" stroke=(hex(stroke.light)) stroke-width=(if is_hollow { "1" } else { "2" }) {}
+            }
+            (dot((x, middle), stroke, is_hollow))
+        }
+    }
+}
+
+fn cross((x, y): Pixel) -> Markup {
+    let (left, top) = (px(x - 5.0), px(y - 5.0));
+    let path = format!("M{left} {top}l10 10M{left} {}l10 -10", px(y + 5.0));
+    html! { path d=(path) fill="none" stroke=(hex(FAILED.light)) stroke-width="2" {} }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::plot;
+    use super::super::svg::tests::attributes as all;
+    use super::super::tests::{plot, steps};
     use super::*;
 
     fn svg(plot: &Plot) -> String {
         drawn(plot).into_string()
-    }
-
-    /// What the attribute has in all elements of a kind.
-    fn all<'a>(svg: &'a str, element: &str, name: &str) -> Vec<&'a str> {
-        let (element, name) = (format!("<{element} "), format!("{name}=\""));
-        let elements = svg.split(element.as_str()).skip(1).filter_map(|rest| rest.split_once('>'));
-        let found = elements.filter_map(|(inside, _)| inside.split_once(name.as_str())?.1.split_once('"'));
-        found.map(|(value, _)| value).collect()
     }
 
     fn points(line: &str) -> Vec<Pixel> {
@@ -294,7 +338,7 @@ mod tests {
         let mut places: Vec<f64> = names.iter().map(|name| height(name)).collect();
         places.sort_by(f64::total_cmp);
         assert!(places.windows(2).all(|pair| pair[1] - pair[0] >= 14.0), "{places:?}");
-        assert!(places[29] <= PlotSize::of(&plot).height, "{places:?}");
+        assert!(places[29] <= size(&plot).1, "{places:?}");
     }
 
     #[test]
@@ -325,5 +369,47 @@ mod tests {
     fn marks_lie_around_their_middle() {
         assert_eq!(mark(Mark::Circle, (10.0, 20.0), 4.0), "M6 20a4 4 0 1 0 8 0a4 4 0 1 0-8 0z");
         assert_eq!(mark(Mark::Square, (10.0, 20.0), 4.0), "M7 17L13 17L13 23L7 23z");
+    }
+
+    fn thick_lines(plot: &Plot) -> usize {
+        svg(plot).matches("stroke-width=\"3\"").count()
+    }
+
+    #[test]
+    fn a_step_is_drawn_between_levels_that_touch() {
+        let level = |first, last, number| PlotLevel { first, last, number };
+        let mut plot = steps(&[Some(1.0), Some(1.0), Some(1.2)]);
+        let set = |plot: &mut Plot, levels| plot.steps.as_mut().expect("steps").levels = levels;
+        set(&mut plot, vec![level(0, 1, 1.0), level(2, 2, 1.2)]);
+        assert_eq!(thick_lines(&plot), 3);
+        set(&mut plot, vec![level(0, 0, 1.0), level(2, 2, 1.2)]);
+        assert_eq!(thick_lines(&plot), 2, "a gap is not bridged");
+    }
+
+    #[test]
+    fn failures_are_crosses_noisy_numbers_hollow_and_gaps_not_bridged() {
+        let grey =
+            |plot: &Plot| svg(plot).matches(&format!("fill=\"none\" stroke=\"{}\"></path>", hex(GREY.light))).count();
+        let whole = steps(&[Some(1.0), Some(1.1), Some(1.0)]);
+        assert_eq!(grey(&whole), 2, "{}", svg(&whole));
+        assert_eq!(grey(&steps(&[Some(1.0), None, Some(1.0)])), 0);
+        let mut noisy = steps(&[Some(1.0), Some(1.1), Some(1.0)]);
+        noisy.lines[0].points[1].as_mut().expect("a point").doubt = "noisy";
+        assert_eq!(grey(&noisy), 0);
+        let mut broken = steps(&[Some(1.0), Some(1.1), Some(1.0)]);
+        let rule = PlotRule { before: 1, words: "another <machine>".to_string(), is_break: true };
+        let of_broken = broken.steps.as_mut().expect("steps");
+        (of_broken.rules, of_broken.failed) = (vec![rule], vec![2]);
+        assert_eq!(grey(&broken), 1, "{}", svg(&broken));
+        let svg = svg(&broken);
+        assert!(svg.contains("another &lt;machine&gt;") && svg.contains("stroke-dasharray=\"6 4\""), "{svg}");
+        assert!(svg.contains("l10 10M"), "{svg}");
+    }
+
+    #[test]
+    fn labels_of_places_have_room() {
+        assert_eq!(room_for_labels(2).0, 1);
+        let (step, letters) = room_for_labels(200);
+        assert!(step > 10 && letters >= 4, "{step} {letters}");
     }
 }

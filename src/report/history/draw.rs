@@ -1,15 +1,16 @@
 //! A picture for each target of a job: its runs from left to right, across the set-ups that follow each other.
 
 use super::text::day;
-use super::{DotSeen, HistoryReport, OtherMethodRun, SeriesSeen, SetUp};
-use crate::report::steps::{StepChart, StepLevel, StepMark, StepPlace, StepRule};
+use super::{Dot, DotSeen, HistoryReport, OtherMethodRun, SeriesSeen, SetUp};
+use crate::report::chart::palette::Inks;
+use crate::report::chart::{Chart, Plot, PlotLevel, PlotLine, PlotPoint, PlotRule, PlotSteps, notes_of_steps};
 use crate::stats::sample::Sample;
 
 /// A page with more pictures is none that anybody looks through.
 const CHARTS_MAX: usize = 24;
 
 /// The pictures, those with changes first, and how many there is no room for.
-pub fn charts(report: &HistoryReport) -> (Vec<StepChart>, usize) {
+pub fn charts(report: &HistoryReport) -> (Vec<Chart>, usize) {
     let mut tracks: Vec<Track<'_>> = Vec::new();
     for setup in &report.setups {
         for series in &setup.series {
@@ -28,7 +29,7 @@ pub fn charts(report: &HistoryReport) -> (Vec<StepChart>, usize) {
         // Two set-ups in turn have a picture each.
         let title =
             if of_one(track) > 1 { format!("{} · {}", track.name(), track.parts[0].0.subject) } else { track.name() };
-        StepChart { title, ..chart }
+        Chart { title, ..chart }
     };
     (tracks.iter().take(CHARTS_MAX).map(chart).collect(), left_out)
 }
@@ -58,85 +59,80 @@ impl<'a> Track<'a> {
         self.parts.iter().any(|(_, series)| !series.changes.is_empty())
     }
 
-    fn chart(&self, others: &[OtherMethodRun]) -> StepChart {
+    fn chart(&self, others: &[OtherMethodRun]) -> Chart {
         let series = self.parts[0].1;
-        let mut chart = StepChart {
-            title: self.name(),
-            across: "runs in the order of time".to_string(),
-            up: series.counted.clone(),
-            places: Vec::new(),
-            levels: Vec::new(),
-            rules: Vec::new(),
-            band: None,
-            is_joined: true,
-            notes: vec![
-                "Dots: runs, with their 95 % intervals; thin lines join runs that follow each other.".to_string(),
-                "A step is only a reason to look: the paired run in the table decides.".to_string(),
-            ],
-        };
+        let mut steps = PlotSteps { is_joined: true, ..PlotSteps::default() };
+        let (mut names, mut points) = (Vec::new(), Vec::new());
         for (place, (setup, series)) in self.parts.iter().enumerate() {
-            let from = chart.places.len();
-            if place > 0 {
-                let before = self.parts[place - 1].0;
-                // What differs is told of the set-up before it of the same job, which may be another one.
-                let words = if setup.differs_in.is_empty() {
-                    "another set-up".to_string()
-                } else {
-                    format!("another {}", setup.differs_in)
-                };
-                let words = if before.subject == setup.subject { words } else { format!("{words}: {}", setup.subject) };
-                chart.rules.push(StepRule { before: from, words, is_break: true });
-            }
-            chart.places.extend(
-                setup
-                    .runs
-                    .iter()
-                    .zip(&series.dots)
-                    .map(|(run, dot)| StepPlace { label: day(&run.began).to_string(), mark: mark(&dot.seen) }),
-            );
-            chart.rules.extend(new_versions(series, from));
-            chart.levels.extend(levels(series, from));
+            let from = names.len();
+            steps.rules.extend((place > 0).then(|| self.another_set_up(place, from)));
+            names.extend(setup.runs.iter().map(|run| day(&run.began).to_string()));
+            points.extend(series.dots.iter().map(point));
+            let failed = series.dots.iter().enumerate().filter(|(_, dot)| matches!(dot.seen, DotSeen::Failed { .. }));
+            steps.failed.extend(failed.map(|(place, _)| from + place));
+            steps.rules.extend(new_versions(series, from));
+            steps.levels.extend(levels(series, from));
         }
         for other in others.iter().filter(|other| other.job == self.parts[0].0.job) {
-            self.break_at(&mut chart, other);
+            self.break_at(&mut steps.rules, other);
         }
-        chart
+        let ink = Inks::of([(series.target.as_str(), false)].into_iter()).ink(&series.target);
+        let line = PlotLine { target: series.target.clone(), remark: String::new(), ink, points };
+        let plot = Plot::of_steps(&series.counted, "runs in the order of time", names, line, steps);
+        let words = [
+            "Dots: runs, with their 95 % intervals; thin lines join runs that follow each other.",
+            "A step is only a reason to look: the paired run in the table decides.",
+        ];
+        let notes = notes_of_steps(&plot, &words);
+        Chart { title: self.name(), plots: vec![plot], notes }
+    }
+
+    /// Before a set-up that follows another one. What differs is told of the set-up before it of the same job, which
+    /// may be another one.
+    fn another_set_up(&self, place: usize, from: usize) -> PlotRule {
+        let (before, setup) = (self.parts[place - 1].0, self.parts[place].0);
+        let words = match setup.differs_in.is_empty() {
+            true => "another set-up".to_string(),
+            false => format!("another {}", setup.differs_in),
+        };
+        let words = if before.subject == setup.subject { words } else { format!("{words}: {}", setup.subject) };
+        PlotRule { before: from, words, is_break: true }
     }
 
     /// An upright line where a run by another method lies between two of these, before them or behind them.
-    fn break_at(&self, chart: &mut StepChart, other: &OtherMethodRun) {
+    fn break_at(&self, rules: &mut Vec<PlotRule>, other: &OtherMethodRun) {
         let runs = self.parts.iter().flat_map(|(setup, _)| &setup.runs);
         let before = runs.filter(|run| run.began < other.began).count();
         let words = format!("method {}: not comparable", other.method);
-        match chart.rules.iter_mut().find(|rule| rule.is_break && rule.before == before) {
+        match rules.iter_mut().find(|rule| rule.is_break && rule.before == before) {
             Some(rule) if rule.words.contains(&words) => {}
             Some(rule) => rule.words = format!("{}; {words}", rule.words),
-            None => chart.rules.push(StepRule { before, words, is_break: true }),
+            None => rules.push(PlotRule { before, words, is_break: true }),
         }
     }
 }
 
-fn mark(seen: &DotSeen) -> StepMark {
-    match seen {
+/// Of a run that has a number.
+fn point(dot: &Dot) -> Option<PlotPoint> {
+    match dot.seen {
         DotSeen::Used { number, low, high, .. } => {
-            StepMark::At { number: *number, span: low.zip(*high), is_hollow: false }
+            Some(PlotPoint { number, span: low.zip(high).map(|(low, high)| [low, high]), doubt: "" })
         }
-        DotSeen::Noisy { number, .. } => StepMark::At { number: *number, span: None, is_hollow: true },
-        DotSeen::Failed { .. } => StepMark::Failed,
-        DotSeen::Absent => StepMark::Nothing,
+        DotSeen::Noisy { number, .. } => Some(PlotPoint { number, span: None, doubt: "noisy" }),
+        DotSeen::Failed { .. } | DotSeen::Absent => None,
     }
 }
 
 /// Where the store told another version than in the run before.
-fn new_versions(series: &SeriesSeen, from: usize) -> Vec<StepRule> {
+fn new_versions(series: &SeriesSeen, from: usize) -> Vec<PlotRule> {
     let told = series.dots.iter().enumerate().filter_map(|(place, dot)| Some((place, dot.version.as_ref()?)));
     let told: Vec<(usize, &String)> = told.collect();
     let new = told.windows(2).filter(|pair| pair[0].1 != pair[1].1);
-    new.map(|pair| StepRule { before: from + pair[1].0, words: pair[1].1.clone(), is_break: false }).collect()
+    new.map(|pair| PlotRule { before: from + pair[1].0, words: pair[1].1.clone(), is_break: false }).collect()
 }
 
 /// The median between changes; nothing where too few runs say anything.
-fn levels(series: &SeriesSeen, from: usize) -> Vec<StepLevel> {
+fn levels(series: &SeriesSeen, from: usize) -> Vec<PlotLevel> {
     let starts: Vec<usize> = [0].into_iter().chain(series.changes.iter().map(|change| change.at)).collect();
     let ends = starts.iter().skip(1).copied().chain([series.dots.len()]);
     let level = |(first, end): (&usize, usize)| {
@@ -145,7 +141,7 @@ fn levels(series: &SeriesSeen, from: usize) -> Vec<StepLevel> {
             _ => None,
         });
         let median = Sample::new(numbers.collect())?.median();
-        Some(StepLevel { first: from + first, last: from + end - 1, number: median })
+        Some(PlotLevel { first: from + first, last: from + end - 1, number: median })
     };
     if series.used < crate::stats::change::LEAST_RUNS {
         return Vec::new();

@@ -141,9 +141,10 @@ fn a_line_ends_where_the_method_or_the_machine_changes() {
     let said = text(&report);
     assert!(said.contains("2026-11-11 02:00: the lines of fans end at another method: 1 and 2."), "{said}");
     let (charts, left_out) = charts(&report);
-    let rules: Vec<(usize, &str)> = charts[0].rules.iter().map(|rule| (rule.before, rule.words.as_str())).collect();
+    let rules: Vec<(usize, &str)> =
+        charts[0].steps().rules.iter().map(|rule| (rule.before, rule.words.as_str())).collect();
     assert_eq!((left_out, rules), (0, vec![(10, "another method")]));
-    assert_eq!(charts[0].places.len(), 20);
+    assert_eq!(charts[0].plots[0].across.places.len(), 20);
 
     runs[10..].iter_mut().flat_map(|run| &mut run.records).for_each(|record| record.machine.cpus = 64);
     runs[10..].iter_mut().flat_map(|run| &mut run.records).for_each(|record| record.method = 1);
@@ -160,7 +161,7 @@ fn set_ups_in_turn_do_not_break_each_other() {
     }
     let report = told(&runs, HistoryMeasure::Ratio);
     assert_eq!(report.setups.iter().map(|setup| setup.runs.len()).collect::<Vec<_>>(), [12, 12]);
-    assert!(charts(&report).0.iter().all(|chart| chart.rules.is_empty()));
+    assert!(charts(&report).0.iter().all(|chart| chart.steps().rules.is_empty()));
 }
 
 #[test]
@@ -206,9 +207,9 @@ fn a_new_version_is_marked_in_the_picture() {
     let (charts, _) = charts(&report);
     let of = charts.iter().find(|chart| chart.title == "fans, store").expect("a picture");
     let rules: Vec<(usize, &str, bool)> =
-        of.rules.iter().map(|rule| (rule.before, rule.words.as_str(), rule.is_break)).collect();
+        of.steps().rules.iter().map(|rule| (rule.before, rule.words.as_str(), rule.is_break)).collect();
     assert_eq!(rules, [(10, "store 2.0", false)]);
-    assert_eq!(of.levels.len(), 1);
+    assert_eq!(of.steps().levels.len(), 1);
     assert_eq!(charts.len(), 2, "the baseline has its own, in seconds");
 }
 

@@ -291,7 +291,7 @@ pub fn listed(words: &[String]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::waterfall::tests::{gain, report};
+    use super::super::picture::tests::{gain, report};
     use super::*;
 
     #[test]

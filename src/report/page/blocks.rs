@@ -7,7 +7,9 @@ use super::Mask;
 use super::style::document;
 use super::tables::table;
 use crate::model::shell;
+use crate::report::grid::Grid;
 use crate::report::render::{Block, Medium, Shown};
+use crate::report::table::TableLine;
 
 /// The page of what was typed behind `kvfair`. `about` says by which version, and when.
 pub fn page_of_blocks(shown: &dyn Shown, command: &[String], about: &str) -> Result<String> {
@@ -32,10 +34,7 @@ pub(super) fn written(block: &Block) -> Markup {
         // It is the page's heading.
         Block::Headline(_) | Block::Aside(_) | Block::Gap => html! {},
         Block::Table(grid) | Block::WideTable(grid) if grid.lines.is_empty() => html! {},
-        Block::Table(grid) | Block::WideTable(grid) => {
-            let caption = if grid.title.is_empty() { "Targets" } else { &grid.title };
-            table(caption, &grid.lines)
-        }
+        Block::Table(grid) | Block::WideTable(grid) => table(caption(grid), &grid.lines),
         Block::Paragraph(text) => html! { @if !text.is_empty() { p { (text) } } },
         Block::List(items) | Block::Remarks(items) => html! {
             @if !items.is_empty() { ul { @for item in items { li { (item) } } } }
@@ -50,3 +49,15 @@ pub(super) fn written(block: &Block) -> Markup {
         },
     }
 }
+
+/// A table without a title is called by its first heading; that of targets has one of its own.
+fn caption(grid: &Grid) -> &str {
+    match (grid.title.as_str(), grid.lines.first()) {
+        ("", Some(TableLine::Cells(headings))) if !IS_OF_TARGETS.contains(&headings[0].as_str()) => &headings[0],
+        ("", _) => "Targets",
+        (title, _) => title,
+    }
+}
+
+/// What the first column of targets may be.
+const IS_OF_TARGETS: [&str; 3] = ["rank", "target", "store"];

@@ -3,7 +3,8 @@
 
 use maud::html;
 
-use super::{Mask, RawResults, steps, style, tables};
+use super::{Mask, RawResults, style, tables};
+use crate::report::chart::{document, figures};
 use crate::report::history::{self, HistoryReport};
 
 /// The whole page. `files` are the results files, `passed` those that could not be followed and why. The same input
@@ -18,7 +19,7 @@ pub fn history_page(report: &HistoryReport, mask: &Mask, files: &[RawResults], p
         @if !notes.is_empty() { ul { @for note in &notes { li { (note.words()) } } } }
         @for chart in &charts {
             h2 { (chart.title) }
-            (steps::figure(chart))
+            (figures(chart))
         }
         @if left_out > 0 { p { "Not drawn: " (left_out) " more targets. Name fewer files." } }
         h2 { "Targets" }
@@ -43,5 +44,5 @@ pub fn history_svg(report: &HistoryReport) -> Option<String> {
     let (charts, left_out) = history::charts(report);
     let heading = history::heading(report);
     let heading = if left_out > 0 { format!("{heading} Not drawn: {left_out} more targets.") } else { heading };
-    (!charts.is_empty()).then(|| steps::document(&heading, &charts))
+    (!charts.is_empty()).then(|| document(&heading, &charts))
 }

@@ -2,19 +2,19 @@
 
 use maud::{Markup, html};
 
-use super::waterfall;
 use crate::model::logins;
+use crate::report::chart::rows::figure;
+use crate::report::levers::picture::picture;
 use crate::report::levers::text::{advised, beside, cell, level_numbers, measured, not_multiplied, tried};
-use crate::report::levers::waterfall::waterfall;
 use crate::report::levers::{LeverCost, LeverReport, LeverRow};
 use crate::stats::levers::Gain;
 
 pub fn levers(report: &LeverReport) -> Markup {
-    let (seen, synthetic) = (waterfall(report), beside(report));
+    let (picture, synthetic) = (picture(report), beside(report));
     html! {
-        h2 { (seen.title) }
+        h2 { (picture.title) }
         (advice(report))
-        (waterfall::figure(&seen))
+        (figure(&picture))
         h2 { "Levers" }
         (table(report))
         @if !synthetic.is_empty() { p { (hidden(&synthetic)) } }
@@ -170,7 +170,7 @@ fn left_out(report: &LeverReport) -> Markup {
 mod tests {
     use super::*;
     use crate::model::levers::UntriedLever;
-    use crate::report::levers::waterfall::tests::report;
+    use crate::report::levers::picture::tests::report;
 
     #[track_caller]
     fn says(html: &str, words: &[&str]) {

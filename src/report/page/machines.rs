@@ -4,11 +4,12 @@
 use anyhow::Result;
 use maud::{Markup, PreEscaped, html};
 
-use super::{Mask, evidence, machines_picture, manifest, style, tables};
+use super::{Mask, evidence, manifest, style, tables};
 use crate::model::shell;
 use crate::model::units;
+use crate::report::chart::rows::figure;
 use crate::report::replicated::judge::{ClaimAcross, Judgement, across, sentence};
-use crate::report::replicated::{PageRun, PageTarget, machines, refute};
+use crate::report::replicated::{PageRun, PageTarget, machines, picture, refute};
 use crate::report::table::TableLine;
 
 /// So many claims are told at the most, contradicted ones first.
@@ -27,7 +28,7 @@ pub fn machines_page(page: &PageRun) -> Result<String> {
         p.subject { span.grey { (subject(page, &runs)) } }
         h2 { "Claims" }
         p.grey { "A ratio says how many times as much the second target costs, with its 95 % interval. Each claim unfolds below." }
-        (machines_picture::figure(&rows, &runs))
+        @if let Some(picture) = picture::picture(&rows, &runs) { (figure(&picture)) }
         (tables::table("What each machine says to each claim", &claim_lines(&rows, &runs)))
         @for row in &rows { (unfolded(row, &runs)) }
         @if all > TOLD { p.grey { "The other claims, " (units::thousands((all - TOLD) as u64)) " of them, are in the page's manifest." } }

@@ -7,6 +7,7 @@
 use anyhow::Result;
 use maud::{Markup, PreEscaped, html};
 
+use super::chart::rows::{self, RowPicture};
 use super::chart::{Chart, figures};
 use super::grid::Grid;
 use super::json::ClaimJson;
@@ -14,7 +15,6 @@ use super::levers::LeverReport;
 use super::remarks::remarks;
 use super::render::Block;
 use super::run_report::RunReport;
-use super::steps::StepChart;
 use super::warn::Warning;
 use super::{below, by_second, claims, notes, percentiles, sweep_chart, words};
 use crate::model::logins;
@@ -30,20 +30,15 @@ mod history;
 mod index;
 mod levers;
 mod machines;
-mod machines_picture;
 mod manifest;
-mod marks;
 mod mask;
 mod packed;
-mod picture;
 mod ratios;
 mod reproduced;
-mod steps;
 mod strip;
 mod style;
 mod tables;
 mod terms;
-mod waterfall;
 
 pub use blocks::page_of_blocks;
 pub use facts::{PageFacts, facts};
@@ -54,9 +49,7 @@ pub use machines::machines_page;
 pub use mask::Mask;
 use ratios::RatioPicture;
 pub use reproduced::reproduced_page;
-pub use steps::document as steps_svg;
 pub(super) use strip::{blocks, machine, twice};
-pub use waterfall::document as waterfall_svg;
 
 /// What a page is made of.
 pub struct PageInput<'a> {
@@ -84,7 +77,7 @@ pub struct PageInput<'a> {
     /// What levers gain, of a run of these: the part is its blocks of gains.
     pub levers: Option<LeverPage<'a>>,
     /// Versions of a store, which stand before the ratios of targets.
-    pub versions: Option<StepChart>,
+    pub versions: Option<Chart>,
 }
 
 /// What stands in place of the ratios of targets.
@@ -131,7 +124,7 @@ pub fn page(input: &PageInput<'_>) -> Result<String> {
         (terms::terms(input))
         @if let Some(versions) = &input.versions {
             h2 { (versions.title) }
-            (steps::figure(versions))
+            (figures(versions))
         }
         @match &input.levers {
             Some(seen) => (levers::levers(&seen.report)),
@@ -172,17 +165,18 @@ pub fn without_results(why: &str) -> String {
     style::document("kvfair: no results", &Mask::default().applied(&body.into_string()))
 }
 
-/// Times and CPU as ratios, first what the heading speaks of first; then memory and disk, which the page's script shows
-/// when they are chosen.
 /// The first picture of a page, as a file of its own: seconds, or CPU where the heading speaks of that. Nothing where
 /// no target has a number.
 pub fn ratios_svg(heading: &str, part: &PagePart<'_>) -> Option<String> {
     let leads_with_cpu = claims::leads_with_cpu(&part.report.rows, &part.report.standings);
     let (seconds, cpu) = (ratios::of_seconds(part), ratios::of_cpu(part));
     let first = if leads_with_cpu { cpu.or(seconds) } else { seconds.or(cpu) };
-    first.map(|first| picture::document(heading, &first))
+    let (_, picture) = ratios::on_one_axis(vec![first?]).pop()?;
+    Some(rows::document(heading, picture))
 }
 
+/// Times and CPU as ratios, first what the heading speaks of first; then memory and disk, which the page's script shows
+/// when they are chosen.
 fn pictures(input: &PageInput<'_>) -> Markup {
     // What the heading speaks of first; that of several sizes speaks of how times grow.
     let leads_with_cpu = |part: &PagePart<'_>| {
@@ -197,18 +191,19 @@ fn pictures(input: &PageInput<'_>) -> Markup {
     });
     let costs: Vec<RatioPicture> = costs.collect();
     let bytes: Vec<RatioPicture> = whole().flat_map(ratios::of_bytes).collect();
-    let each = costs.iter().map(|picture| (picture, &costs, false));
-    let each = each.chain(bytes.iter().map(|picture| (picture, &bytes, !costs.is_empty())));
+    let has_costs = !costs.is_empty();
+    let costs = ratios::on_one_axis(costs).into_iter().map(|(measure, picture)| (measure, picture, false));
+    let bytes = ratios::on_one_axis(bytes).into_iter().map(|(measure, picture)| (measure, picture, has_costs));
+    let all: Vec<(&str, RowPicture, bool)> = costs.chain(bytes).collect();
     html! {
-        @for (place, (picture, beside, is_more)) in each.enumerate() {
-            @let (axis, alike) = (picture::axis_of(beside, picture.unit), picture::alike(beside, picture.unit));
-            section data-measure=(picture.measure) data-more=[is_more.then_some("")] {
+        @for (place, (measure, picture, is_more)) in all.iter().enumerate() {
+            section data-measure=(measure) data-more=[is_more.then_some("")] {
                 h2 { (picture.title) }
-                (picture::figure(picture, &axis, alike))
+                (rows::figure(picture))
             }
             @if place == 0 { (strip::evidence(input)) }
         }
-        @if costs.is_empty() && bytes.is_empty() { (strip::evidence(input)) }
+        @if all.is_empty() { (strip::evidence(input)) }
     }
 }
 

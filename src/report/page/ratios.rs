@@ -1,5 +1,4 @@
-//! What a picture of ratios shows: each target beside the best one of its group, in times. Numbers only; `picture`
-//! draws them.
+//! What a picture of ratios shows: each target beside the best one of its group, in times.
 
 use std::collections::BTreeMap;
 
@@ -8,79 +7,141 @@ use crate::model::record::Record;
 use crate::model::trial::Transport;
 use crate::model::units;
 use crate::report::cells::{Numbers, Row, Status, least_cpu};
+use crate::report::chart::axis::Axis;
+use crate::report::chart::marks::{MarkKind, MarkShape};
+use crate::report::chart::palette::{GREY, LINES, TEXT};
+use crate::report::chart::rows::{PictureRow, RowMark, RowPicture, RowSection, caption};
+use crate::report::chart::shortened;
 use crate::report::costs::BATCH_ENGINES;
 use crate::report::standing::{Standing, by_target};
 use crate::report::versus::{Versus, at_least, versus};
 use crate::report::{aa, columns, costs, table};
 use crate::stats::sample::Sample;
 
+const MEDIAN: MarkKind = MarkKind::new(MarkShape::Dot, LINES[0], "median");
+const UNCERTAIN: MarkKind = MarkKind::new(MarkShape::HollowDot, LINES[0], "median, uncertain").thin(true);
+/// The title of its section says what it is.
+const BASELINE: MarkKind = MarkKind::new(MarkShape::HollowDiamond, GREY, "");
+const CUT_OFF: MarkKind = MarkKind::new(MarkShape::Arrow, TEXT, "cut off: at least");
+
 /// What the axis of a picture counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum AxisUnit {
+enum AxisUnit {
     /// Times one target.
     Times,
-    /// Where panels have no target in common: one ratio in two panels would be two times.
+    /// Where groups have no target in common: one ratio in two groups would be two times.
     Seconds,
 }
 
-/// Rows of ratios on one axis.
+/// Rows of ratios, before they have the axis that they share with others.
 pub struct RatioPicture {
     /// "seconds", "cpu", "memory" or "disk", as the address names it.
     pub measure: &'static str,
-    /// What is compared.
-    pub title: String,
-    /// What the axis counts, and of which target: the words of the heading's claims.
-    pub axis: String,
-    pub unit: AxisUnit,
+    unit: AxisUnit,
     /// What is counted, where it needs words.
-    pub about: &'static str,
-    pub panels: Vec<RatioPanel>,
+    about: &'static str,
     /// Between which ratios the same store came out from itself when it was run twice.
-    pub band: Option<(f64, f64)>,
+    noise: Option<(f64, f64)>,
     /// Only the near ends of intervals are claimed.
-    pub is_noisy: bool,
+    is_noisy: bool,
     /// There is one block: nothing has an interval.
-    pub is_seen_once: bool,
+    is_seen_once: bool,
+    /// Some interval is of too few blocks to be exact.
+    is_rough: bool,
+    picture: RowPicture,
 }
 
-impl RatioPicture {
-    /// Some interval is of too few blocks to be exact.
-    pub fn is_rough(&self) -> bool {
-        let rough = |row: &RatioRow| matches!(&row.place, RatioPlace::At { versus, .. } if versus.preliminary);
-        self.panels.iter().flat_map(|panel| &panel.rows).any(rough)
+/// The pictures, with one axis for all that have the same unit: they are compared by eye.
+pub fn on_one_axis(mut all: Vec<RatioPicture>) -> Vec<(&'static str, RowPicture)> {
+    for unit in [AxisUnit::Times, AxisUnit::Seconds] {
+        let alike: Vec<&RatioPicture> = all.iter().filter(|one| one.unit == unit).collect();
+        let numbers = alike.iter().flat_map(|one| one.picture.numbers());
+        let axis = match unit {
+            AxisUnit::Times => Axis::around(numbers.chain([1.0]), "x"),
+            AxisUnit::Seconds => Axis::around(numbers, " s"),
+        };
+        let measures: Vec<&str> = alike.iter().map(|one| one.measure).collect();
+        let alike = in_common(&measures);
+        for one in all.iter_mut().filter(|one| one.unit == unit) {
+            (one.picture.axis, one.picture.caption) = (axis.clone(), caption_of(one, alike));
+        }
+    }
+    all.into_iter().map(|one| (one.measure, one.picture)).collect()
+}
+
+/// What the pictures of one axis are of; empty where there is one.
+fn in_common(measures: &[&str]) -> &'static str {
+    match (measures.contains(&"seconds"), measures.contains(&"cpu")) {
+        _ if measures.len() < 2 => "",
+        (true, true) => "time and CPU",
+        (true, false) => "time",
+        (false, true) => "CPU",
+        (false, false) => "memory and disk",
     }
 }
 
-/// Targets that are compared with each other.
-pub struct RatioPanel {
-    pub title: String,
-    pub rows: Vec<RatioRow>,
+fn caption_of(one: &RatioPicture, alike: &str) -> String {
+    let axis = match alike {
+        "" => "Logarithmic axis.".to_string(),
+        alike => format!("Logarithmic axis, the same in all charts of {alike}."),
+    };
+    let is_of_seconds = one.unit == AxisUnit::Seconds;
+    let noise = one
+        .noise
+        .filter(|_| is_of_seconds)
+        .map(|(low, high)| format!("Noise: the same store run twice came out from {low:.2}x to {high:.2}x of itself."));
+    caption(&[
+        (!one.about.is_empty(), one.about),
+        (true, &axis),
+        (is_of_seconds, "Ratios are to the best target of the panel. Nothing is claimed across panels."),
+        (true, "Ratios compare trials of the same block."),
+        (noise.is_some(), noise.as_deref().unwrap_or_default()),
+        (one.is_seen_once, "One block ran: there is no interval and no claim."),
+        (one.is_rough, "About: too few blocks count for an exact interval, so it is rough."),
+        (one.is_noisy, "Noisy: only the end of an interval that is nearest to 1x is claimed (at least)."),
+        (one.noise.is_none(), "No store was run twice often enough, so the noise is unknown."),
+    ])
 }
 
-pub struct RatioRow {
-    pub target: String,
-    /// "embedded", "server, TCP"; empty for a program.
-    pub kind: &'static str,
-    /// The ratio in words: what is claimed where anything is, as in the heading. Below it the median itself, with its
-    /// unit: "0.89 s"; before that, where the claim is "at least", the ratio at the dot. Empty where there is none.
-    pub numbers: [String; 2],
-    pub rank: Option<(usize, usize)>,
-    pub is_baseline: bool,
-    pub place: RatioPlace,
+/// What pictures of ratios of one run have in common.
+struct Frame<'a> {
+    costs: BlockCosts<'a>,
+    unit: AxisUnit,
+    is_noisy: bool,
 }
 
-/// Where a target stands on the axis.
-pub enum RatioPlace {
-    At {
-        /// On an axis of seconds these, without an interval.
-        versus: Versus,
-        /// The ratio of each block, or its seconds.
-        blocks: Vec<f64>,
-    },
-    /// It was cut off at this ratio, or these seconds.
-    AtLeast(f64),
-    /// It has no number, and why.
-    Nowhere(String),
+impl Frame<'_> {
+    /// Noise is a ratio: it has no place on an axis of seconds.
+    fn picture(
+        &self,
+        title: String,
+        across: String,
+        sections: Vec<RowSection>,
+        noise: Option<(f64, f64)>,
+    ) -> RowPicture {
+        let band = noise.filter(|_| self.unit == AxisUnit::Times).map(|ends| (ends, "noise: same store twice"));
+        RowPicture { band, ..RowPicture::new(title, across, sections) }
+    }
+
+    fn kind(&self, row: &Row) -> MarkKind {
+        match self.is_noisy {
+            _ if row.baseline => BASELINE.thin(self.is_noisy),
+            true => UNCERTAIN,
+            false => MEDIAN,
+        }
+    }
+
+    /// At a ratio to the best one.
+    fn at_ratio(&self, row: &Row, best: &Row, versus: Versus) -> RowMark {
+        let each = in_blocks(&self.costs, &row.target, &best.target);
+        RowMark { kind: self.kind(row), at: versus.ratio, span: versus.low.zip(versus.high), each }
+    }
+
+    /// At its seconds, which have no interval.
+    fn at_seconds(&self, row: &Row, seconds: f64) -> RowMark {
+        let each = self.costs.get(row.target.as_str()).into_iter().flat_map(|by| by.values().copied()).collect();
+        RowMark { kind: self.kind(row), at: seconds, span: None, each }
+    }
 }
 
 /// A cost of each block, by target.
@@ -94,8 +155,9 @@ pub fn of_seconds(part: &PagePart<'_>) -> Option<RatioPicture> {
     let first = *ranked.first().filter(|row| costs.contains_key(row.target.as_str()))?;
     let groups: Vec<&[&Row]> = ranked.chunk_by(|one, next| one.group == next.group).collect();
     let unit = if groups.len() == 1 { AxisUnit::Times } else { AxisUnit::Seconds };
-    let of_row = |row: &Row, best: &Row, standing| of_row(row, best, &costs, standing, unit);
-    let mut panels: Vec<RatioPanel> = groups
+    let frame = Frame { costs, unit, is_noisy: standings.is_noisy() };
+    let of_row = |row: &Row, best: &Row, standing| of_row(row, best, standing, &frame);
+    let mut sections: Vec<RowSection> = groups
         .iter()
         .map(|group| {
             let cut_off = rows.iter().filter(|row| row.group == group[0].group && !row.baseline);
@@ -106,41 +168,43 @@ pub fn of_seconds(part: &PagePart<'_>) -> Option<RatioPicture> {
             };
             let of_group = group.iter().copied().chain(cut_off.filter(|row| is_cut_off(row)));
             let standing = standings.groups.get(&group[0].group);
-            RatioPanel { title, rows: of_group.filter_map(|row| of_row(row, group[0], standing)).collect() }
+            RowSection::new(title, of_group.filter_map(|row| of_row(row, group[0], standing)).collect())
         })
         .collect();
     let no_stores = rows.iter().filter(|row| row.baseline && (row.numbers.is_some() || is_cut_off(row)));
-    panels.extend(apart(no_stores.filter_map(|row| Some((row, of_row(row, first, None)?)))));
-    let is_drawn = |row: &Row| panels.iter().flat_map(|panel| &panel.rows).any(|drawn| drawn.target == row.target);
-    let nowhere: Vec<RatioRow> =
+    sections.extend(apart(no_stores.filter_map(|row| Some((row, of_row(row, first, None)?)))));
+    let is_of_group = |row: &Row| groups.iter().any(|group| group[0].group == row.group);
+    let is_drawn = |row: &Row| is_cut_off(row) && (row.baseline || is_of_group(row));
+    let nowhere: Vec<PictureRow> =
         rows.iter().filter(|row| row.numbers.is_none() && !is_drawn(row)).map(nowhere).collect();
     if !nowhere.is_empty() {
-        panels.push(RatioPanel { title: "no number, so no place on the axis".to_string(), rows: nowhere });
+        sections.push(RowSection::new("no number, so no place on the axis", nowhere));
     }
+    let noise = band(standings.repeated.iter().map(aa::Repeated::versus));
+    let across = match unit {
+        AxisUnit::Times => format!("times as long as {}", first.target),
+        AxisUnit::Seconds => "seconds".to_string(),
+    };
+    let is_rough =
+        |row: &Row| row.numbers.as_ref().and_then(|numbers| numbers.vs_best).is_some_and(|vs| vs.preliminary);
     Some(RatioPicture {
         measure: "seconds",
-        title: format!("Time{}", part.title_behind()),
-        axis: match unit {
-            AxisUnit::Times => format!("times as long as {}", first.target),
-            AxisUnit::Seconds => "seconds".to_string(),
-        },
         unit,
         about: "",
-        panels,
-        band: band(standings.repeated.iter().map(aa::Repeated::versus)),
-        is_noisy: standings.is_noisy(),
+        noise,
+        is_noisy: frame.is_noisy,
         is_seen_once: standings.blocks() == 1,
+        is_rough: rows.iter().any(is_rough),
+        picture: frame.picture(format!("Time{}", part.title_behind()), across, sections, noise),
     })
 }
 
 /// Baselines and batch engines below the stores, in panels of their own.
-fn apart<'a>(rows: impl Iterator<Item = (&'a Row, RatioRow)>) -> Vec<RatioPanel> {
+fn apart<'a>(rows: impl Iterator<Item = (&'a Row, PictureRow)>) -> Vec<RowSection> {
     let (batches, baselines): (Vec<_>, Vec<_>) = rows.partition(|(row, _)| row.group == BATCH_ENGINES);
-    let panels = [(table::BASELINES, baselines), (table::BATCHES, batches)].map(|(title, rows)| RatioPanel {
-        title: title.to_string(),
-        rows: rows.into_iter().map(|(_, row)| row).collect(),
-    });
-    panels.into_iter().filter(|panel| !panel.rows.is_empty()).collect()
+    let sections = [(table::BASELINES, baselines), (table::BATCHES, batches)]
+        .map(|(title, rows)| RowSection::new(title, rows.into_iter().map(|(_, row)| row).collect()));
+    sections.into_iter().filter(|section| !section.rows.is_empty()).collect()
 }
 
 /// What a target uses up, beside the one that used least of it: in all groups, since it does not wait.
@@ -209,12 +273,12 @@ pub fn of_cpu(part: &PagePart<'_>) -> Option<RatioPicture> {
     let used = if rows.iter().any(|row| row.of_program) { CPU_OF_JOB } else { CPU };
     let standing = part.report.standings.cpu();
     let each = rows.iter().filter_map(|row| Some((row, row.numbers.as_ref()?.cpu_vs_least?)));
-    let costs = by_target(part.report.records, &part.report.standings.counted, CPU.cost, |_| true);
-    let drawn = drawn(part, &used, &costs, least, (each.collect(), standing.as_ref()))?;
     let counted = &part.report.standings.counted;
+    let costs = by_target(part.report.records, counted, CPU.cost, |_| true);
     let repeated = aa::repeated(part.report.records, counted, CPU.cost);
     let is_noisy = counted.is_noisy() || repeated.iter().any(|one| one.control().is_noisy());
-    Some(RatioPicture { is_noisy, ..drawn })
+    let frame = Frame { costs, unit: AxisUnit::Times, is_noisy };
+    drawn(part, &used, &frame, least, (each.collect(), standing.as_ref()))
 }
 
 /// By memory and by what went to disk, each where two targets have such a number in each of their trials. Nothing is
@@ -238,87 +302,95 @@ fn by_bytes(part: &PagePart<'_>, used: &Used) -> Option<RatioPicture> {
     let is_store = |target: &str| known.iter().any(|(row, _)| row.target == target && !row.baseline);
     let vs_least = standing.versus_best(is_store);
     let each = known.iter().filter_map(|(row, _)| Some((*row, *vs_least.get(row.target.as_str())?)));
-    drawn(part, used, &costs, least, (each.collect(), None))
+    let each: Vec<(&Row, Versus)> = each.collect();
+    let frame = Frame { costs, unit: AxisUnit::Times, is_noisy: false };
+    drawn(part, used, &frame, least, (each, None))
 }
 
 /// Nothing of a target alone. Only by a standing anything is claimed.
 fn drawn(
     part: &PagePart<'_>,
     used: &Used,
-    costs: &BlockCosts<'_>,
+    frame: &Frame<'_>,
     least: &Row,
     (mut each, standing): (Vec<(&Row, Versus)>, Option<&Standing<'_>>),
 ) -> Option<RatioPicture> {
+    if each.len() < 2 {
+        return None;
+    }
     let standings = &part.report.standings;
     each.sort_by(|one, other| one.1.ratio.total_cmp(&other.1.ratio));
+    let is_rough = each.iter().any(|(_, versus)| versus.preliminary);
     let row = |(row, versus): (&Row, Versus)| {
         let ratio = in_words(standing, row, least, versus);
         let median = row.numbers.as_ref().and_then(used.median).unwrap_or_default();
-        let (numbers, rank) = (numbers(row, ratio, median), None);
-        let place = RatioPlace::At { versus, blocks: in_blocks(costs, &row.target, &least.target) };
-        RatioRow { target: row.target.clone(), kind: kind(row), numbers, rank, is_baseline: row.baseline, place }
+        picture_row(row, frame.at_ratio(row, least, versus), numbers(row, ratio, median))
     };
-    let count = each.len();
     let (no_stores, stores): (Vec<_>, Vec<_>) = each.into_iter().partition(|(row, _)| row.baseline);
-    let stores = RatioPanel { title: String::new(), rows: stores.into_iter().map(row).collect() };
-    let panels = std::iter::once(stores).filter(|panel| !panel.rows.is_empty());
-    let panels = panels.chain(apart(no_stores.into_iter().map(|one| (one.0, row(one)))));
+    let stores = RowSection::new("", stores.into_iter().map(row).collect());
+    let sections = std::iter::once(stores).filter(|section| !section.rows.is_empty());
+    let sections = sections.chain(apart(no_stores.into_iter().map(|one| (one.0, row(one)))));
     let repeated = aa::repeated(part.report.records, &standings.counted, used.cost);
-    (count > 1).then(|| RatioPicture {
+    let noise = band(repeated.iter().map(aa::Repeated::versus));
+    let title = format!("{}{}", used.title, part.title_behind());
+    Some(RatioPicture {
         measure: used.measure,
-        title: format!("{}{}", used.title, part.title_behind()),
-        axis: format!("{} {}", used.axis, least.target),
-        unit: AxisUnit::Times,
+        unit: frame.unit,
         about: used.about,
-        panels: panels.collect(),
-        band: band(repeated.iter().map(aa::Repeated::versus)),
-        is_noisy: false,
+        noise,
+        is_noisy: frame.is_noisy,
         is_seen_once: standings.blocks() == 1,
+        is_rough,
+        picture: frame.picture(title, format!("{} {}", used.axis, least.target), sections.collect(), noise),
     })
+}
+
+fn picture_row(row: &Row, mark: RowMark, numbers: Vec<String>) -> PictureRow {
+    PictureRow {
+        name: shortened(&row.target),
+        below: kind(row).to_string(),
+        is_muted: row.baseline,
+        marks: vec![mark],
+        numbers,
+        ..PictureRow::default()
+    }
 }
 
 fn is_cut_off(row: &Row) -> bool {
     matches!(row.status, Status::TimedOut { .. })
 }
 
-fn of_row(
-    row: &Row,
-    best: &Row,
-    costs: &BlockCosts<'_>,
-    standing: Option<&Standing<'_>>,
-    unit: AxisUnit,
-) -> Option<RatioRow> {
+fn of_row(row: &Row, best: &Row, standing: Option<&Standing<'_>>, frame: &Frame<'_>) -> Option<PictureRow> {
     let best_s = best.numbers.as_ref()?.seconds.max(1e-9);
-    let (place, ratio, median) = match (&row.numbers, &row.status) {
+    let (mark, ratio, median) = match (&row.numbers, &row.status) {
         (Some(numbers), _) => {
             // A baseline is never ranked, but it is shown.
             let plain = Versus { ratio: numbers.seconds / best_s, low: None, high: None, preliminary: false };
             let versus = numbers.vs_best.unwrap_or(plain);
-            let place = match unit {
-                AxisUnit::Times => RatioPlace::At { versus, blocks: in_blocks(costs, &row.target, &best.target) },
-                AxisUnit::Seconds => RatioPlace::At {
-                    versus: Versus { ratio: numbers.seconds, low: None, high: None, ..versus },
-                    blocks: costs.get(row.target.as_str()).into_iter().flat_map(|by| by.values().copied()).collect(),
-                },
+            let mark = match frame.unit {
+                AxisUnit::Times => frame.at_ratio(row, best, versus),
+                AxisUnit::Seconds => frame.at_seconds(row, numbers.seconds),
             };
             let ratio = in_words(standing, row, best, versus);
             let median = Some(format!("{} s", units::seconds(numbers.seconds)));
-            (place, ratio, with_dot(standing, row, best, versus, median))
+            (mark, ratio, with_dot(standing, row, best, versus, median))
         }
         (None, Status::TimedOut { after_s, .. }) => {
             let ratio = after_s / best_s;
-            let place = if unit == AxisUnit::Times { ratio } else { *after_s };
-            (RatioPlace::AtLeast(place), at_least(ratio), format!("> {} s", units::seconds(*after_s)))
+            let at = if frame.unit == AxisUnit::Times { ratio } else { *after_s };
+            let mark = RowMark { kind: CUT_OFF, at, span: None, each: Vec::new() };
+            (mark, at_least(ratio), format!("> {} s", units::seconds(*after_s)))
         }
         (None, _) => return None,
     };
-    let (target, kind, is_baseline) = (row.target.clone(), kind(row), row.baseline);
-    Some(RatioRow { target, kind, numbers: numbers(row, ratio, median), rank: row.rank, is_baseline, place })
+    Some(PictureRow { rank: row.rank, ..picture_row(row, mark, numbers(row, ratio, median)) })
 }
 
-/// What stands beside the row's marks: of a baseline its own number first, since its ratio is no store's.
-fn numbers(row: &Row, ratio: String, median: String) -> [String; 2] {
-    if row.baseline && !median.is_empty() { [median, ratio] } else { [ratio, median] }
+/// What stands beside the row's marks: the ratio in words, as the heading claims it, and the median with its unit; of a
+/// baseline its own number first, since its ratio is no store's.
+fn numbers(row: &Row, ratio: String, median: String) -> Vec<String> {
+    let both = if row.baseline && !median.is_empty() { [median, ratio] } else { [ratio, median] };
+    both.into_iter().filter(|words| !words.is_empty()).collect()
 }
 
 /// "embedded", "server, Unix socket": of a program it is not known.
@@ -352,14 +424,14 @@ fn with_dot(standing: Option<&Standing<'_>>, row: &Row, best: &Row, seen: Versus
     [dot, median].into_iter().flatten().collect::<Vec<_>>().join(", ")
 }
 
-fn nowhere(row: &Row) -> RatioRow {
-    let words = match &row.status {
+fn nowhere(row: &Row) -> PictureRow {
+    let reason = match &row.status {
         // Nothing was timed.
         status if status.has_numbers() => "not timed".to_string(),
         status => status.in_words(),
     };
-    let (target, kind, place) = (row.target.clone(), kind(row), RatioPlace::Nowhere(words));
-    RatioRow { target, kind, numbers: [String::new(), String::new()], rank: None, is_baseline: row.baseline, place }
+    let (name, below, is_muted) = (shortened(&row.target), kind(row).to_string(), row.baseline);
+    PictureRow { name, below, is_muted, reason, ..PictureRow::default() }
 }
 
 /// What one target cost of what the other one cost, block by block; nothing of the other one itself.

@@ -1,20 +1,18 @@
 //! What a command finds that is no comparison of two targets' costs, and what another run of that command says to it.
 //! A table has the commands: how each is read, and how each is judged.
 
-use std::collections::BTreeMap;
-
 use serde::{Deserialize, Serialize};
 
 use super::PageRun;
 use super::judge::{JudgedClaim, Judgement};
-use crate::model::promise::{self, CONFIRMATIONS, Judged, Promise};
+use crate::model::promise::Found;
 use crate::model::record::Record;
 use crate::model::units;
 use crate::report::growth::{Grown, GrowthVerdict, power};
 use crate::report::levers::LeverReport;
 use crate::report::levers::text::{cell, listed};
+use crate::report::limits;
 use crate::stats::levers::{Confirmed, Gain, LeverEffect};
-use crate::stats::sample::rank_bounds;
 
 /// Something that was found.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -204,14 +202,11 @@ fn of_growth(seen: &SeenRun<'_>) -> Vec<PageFinding> {
 
 /// The highest rate of each target, and which of two targets has the higher one.
 fn highest_rates(seen: &SeenRun<'_>) -> Vec<PageFinding> {
-    let Some(promise) = seen.records.first().and_then(|first| promise_of(&first.run.command)) else {
-        return Vec::new();
-    };
-    let mut steps: BTreeMap<&str, Vec<Step>> = BTreeMap::new();
-    for record in seen.records.iter().filter(|record| !record.discarded && !record.target.baseline) {
-        steps.entry(&record.target.label).or_default().extend(step(record, promise));
-    }
-    let rates: Vec<(&str, Option<FoundRate>)> = steps.iter().map(|(target, steps)| (*target, highest(steps))).collect();
+    let Some(promise) = limits::promise_of(seen.records) else { return Vec::new() };
+    let mut searched = limits::searched(seen.records, promise);
+    searched.sort_by(|one, other| one.target.cmp(&other.target));
+    let rate = |one: &Found| one.rate.map(|kept| FoundRate { kept, fails_at: one.fails_at });
+    let rates: Vec<(&str, Option<FoundRate>)> = searched.iter().map(|one| (one.target.as_str(), rate(one))).collect();
     let alone = rates.iter().map(|&(target, rate)| PageFinding {
         about: format!("{target}: the highest rate with {promise}"),
         answer: None,
@@ -239,56 +234,6 @@ fn highest_rates(seen: &SeenRun<'_>) -> Vec<PageFinding> {
 fn in_words(rate: FoundRate) -> String {
     let fails = rate.fails_at.map_or_else(String::new, |at| format!(" (fails at {}/s)", units::thousands(at)));
     format!("{}/s{fails}", units::thousands(rate.kept))
-}
-
-/// What was typed behind `--slo`.
-fn promise_of(command: &[String]) -> Option<Promise> {
-    let mut words = command.iter().skip_while(|word| *word != "--slo" && !word.starts_with("--slo="));
-    let typed = match words.next() {
-        Some(word) => word.strip_prefix("--slo=").or_else(|| words.next().map(String::as_str))?,
-        None => promise::USUAL,
-    };
-    typed.parse().ok()
-}
-
-/// One trial of a search.
-#[derive(Clone, Copy, Debug)]
-struct Step {
-    rate: u64,
-    units: u64,
-    judged: Judged,
-}
-
-/// Nothing of a trial that is no step: it failed, or has no rate.
-fn step(record: &Record, promise: Promise) -> Option<Step> {
-    let rate = *record.job.load.as_ref()?.rates.first()?;
-    let open = record.phases.iter().filter_map(|phase| Some((phase, phase.open.as_ref()?)));
-    let of_phase = open.map(|(phase, open)| {
-        let response = open.response_ns.times().ok()?;
-        let (lower, upper) = rank_bounds(response.count(), promise.quantile);
-        let judged = promise.judged(response.at_rank(lower), response.at_rank(upper));
-        Some(if open.is_kept(phase.took_s) { judged } else { Judged::Broken })
-    });
-    let judged = of_phase.collect::<Option<Vec<Judged>>>()?.into_iter().max()?;
-    record.is_right().then_some(Step { rate, units: record.job.units.unwrap_or_default(), judged })
-}
-
-/// As the search itself says it: the highest rate that the last trials in a row kept, as many and as long as a
-/// confirmation has.
-fn highest(steps: &[Step]) -> Option<FoundRate> {
-    let mut by_rate: BTreeMap<u64, Vec<Step>> = BTreeMap::new();
-    for step in steps {
-        by_rate.entry(step.rate).or_default().push(*step);
-    }
-    let is_confirmed = |steps: &Vec<Step>| {
-        let last: Vec<&Step> = steps.iter().rev().take(CONFIRMATIONS as usize).collect();
-        last.len() == CONFIRMATIONS as usize
-            && last.iter().all(|step| step.judged == Judged::Kept && step.units == last[0].units)
-    };
-    let (kept, _) = by_rate.iter().rev().find(|(_, steps)| is_confirmed(steps))?;
-    let broke = |steps: &Vec<Step>| steps.last().is_some_and(|step| step.judged != Judged::Kept);
-    let fails_at = by_rate.range(kept + 1..).find(|(_, steps)| broke(steps)).map(|(rate, _)| *rate);
-    Some(FoundRate { kept: *kept, fails_at })
 }
 
 #[cfg(test)]
@@ -325,24 +270,5 @@ mod tests {
         assert_eq!(told(Some("hurts")), Judgement::Contradicted);
         assert_eq!(told(None), Judgement::Untold);
         assert_eq!(by_answer(&of(Some("helps")), &[], true).judgement, Judgement::Untold);
-    }
-
-    #[test]
-    fn the_highest_rate_is_the_one_whose_last_trials_kept_it() {
-        let (kept, broken) = (Judged::Kept, Judged::Broken);
-        let steps = |all: &[(u64, u64, Judged)]| {
-            highest(&all.iter().map(|&(rate, units, judged)| Step { rate, units, judged }).collect::<Vec<_>>())
-        };
-        let search = [(10, 1, kept), (90, 1, broken), (50, 1, kept), (70, 1, kept), (70, 3, kept), (70, 3, broken)];
-        let end = [(60, 3, kept), (60, 3, kept), (60, 3, kept)];
-        let found = steps(&[&search[..], &end[..]].concat());
-        assert_eq!(found, Some(FoundRate { kept: 60, fails_at: Some(70) }));
-        assert_eq!(steps(&search), None);
-        assert_eq!(steps(&[(50, 1, kept), (50, 3, kept), (50, 3, kept)]), None, "cut off: the first one was short");
-        let promise = |words: &[&str]| promise_of(&words.iter().map(|word| word.to_string()).collect::<Vec<_>>());
-        assert_eq!(promise(&["find-max", "mixed", "--slo", "p50:4ms"]), "p50:4ms".parse().ok());
-        assert_eq!(promise(&["find-max", "mixed", "--slo=p50:4ms"]), "p50:4ms".parse().ok());
-        assert_eq!(promise(&["find-max", "mixed"]), "p99:1ms".parse().ok());
-        assert_eq!(promise(&["find-max", "mixed", "--slo"]), None);
     }
 }

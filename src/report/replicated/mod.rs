@@ -15,6 +15,7 @@ use crate::model::trial::{Configuration, Durability, Seeds, Split, Transport, Vi
 pub mod difference;
 pub mod findings;
 pub mod judge;
+pub mod picture;
 pub mod refute;
 
 /// The form of a manifest.

@@ -22,6 +22,7 @@ use crate::stats::paired::LogRatios;
 
 mod judge;
 mod measured;
+pub mod picture;
 mod posts;
 pub mod text;
 

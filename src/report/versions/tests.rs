@@ -59,17 +59,17 @@ fn steps_are_told_between_neighbours_by_the_versions_that_servers_told() {
 #[test]
 fn a_step_is_drawn_where_one_is_claimed() {
     let chart = told(&records(FOUR, 8)).chart();
-    let levels: Vec<(usize, usize)> = chart.levels.iter().map(|level| (level.first, level.last)).collect();
+    let levels: Vec<(usize, usize)> = chart.steps().levels.iter().map(|level| (level.first, level.last)).collect();
     assert_eq!(levels, [(0, 1), (2, 2), (3, 3)]);
-    assert!(chart.band.is_some() && chart.places[3].label == "valkey 9.1.2");
-    assert_eq!(told(&records(&FOUR[..2], 8)).chart().levels.len(), 1);
+    assert!(chart.steps().band.is_some() && chart.plots[0].across.places[3].1 == "valkey 9.1.2");
+    assert_eq!(told(&records(&FOUR[..2], 8)).chart().steps().levels.len(), 1);
 }
 
 #[test]
 fn of_few_blocks_nothing_is_said_and_no_level_is_drawn() {
     let report = told(&records(FOUR, 3));
     assert!(report.sentences()[0].ends_with("nothing can be said: 3 blocks are too few."), "{:?}", report.sentences());
-    assert!(report.chart().levels.is_empty() && report.heading().contains("3 blocks are too few"));
+    assert!(report.chart().steps().levels.is_empty() && report.heading().contains("3 blocks are too few"));
     let mut alone = records(FOUR, 8);
     alone.retain(|record| !record.aa_control);
     assert!(told(&alone).heading().contains("A/A control"), "{}", told(&alone).heading());
@@ -91,7 +91,7 @@ fn a_version_without_a_number_is_named_and_stepped_over() {
     let said = report.sentences();
     assert_eq!(said[0], "store 7.0.15 has no number: it broke.");
     assert!(said[1].contains("times as long as store 6.2.5"), "{said:?}");
-    assert_eq!(report.chart().places[1].mark, StepMark::Failed);
+    assert_eq!(report.chart().steps().failed, [1]);
 }
 
 /// Of one seed the later version is the faster one, or as fast as the one before it.
@@ -152,13 +152,13 @@ fn each_step_of_the_heading_is_a_claim() {
 fn no_line_is_raised_of_a_version_whose_interval_holds_1() {
     let mut records = records(&[("a", "6.2.5", 1.0), ("b", "7.0.15", 1.2), ("c", "8.2.3", 1.15)], 8);
     let levels = |records: &[Record]| -> Vec<(usize, usize)> {
-        told(records).chart().levels.iter().map(|level| (level.first, level.last)).collect()
+        told(records).chart().steps().levels.iter().map(|level| (level.first, level.last)).collect()
     };
     for record in records.iter_mut().filter(|record| record.target.label == "c") {
         record.phases[0].took_s *= if record.block.is_multiple_of(2) { 1.25 } else { 0.8 };
     }
     assert_eq!(levels(&records), [(0, 0), (1, 1)]);
     let chart = told(&records).chart();
-    assert_eq!(chart.levels[0].number, 1.0);
-    assert!((chart.levels[1].number - 1.2).abs() < 0.01, "{:?}", chart.levels);
+    assert_eq!(chart.steps().levels[0].number, 1.0);
+    assert!((chart.steps().levels[1].number - 1.2).abs() < 0.01, "{:?}", chart.steps().levels);
 }
