@@ -8,8 +8,9 @@ use fjall::config::CompressionPolicy;
 use fjall::{CompressionType, Database, Keyspace, KeyspaceCreateOptions, PersistMode, Slice};
 
 use super::store_stats::StoreStats;
+use super::transactional::{RecordSession, RecordWriter, Records, carry_out};
 use super::{Adapter, Facts, Launch, Means, Role, Session, Store, cell};
-use crate::model::op::{Fault, KeyList, Keys, Op, Pairs, Reply, Sums, ValueList};
+use crate::model::op::{Fault, Keys, Op, Pairs, Reply, Sums};
 use crate::model::trial::{Durability, Transport};
 
 pub static FJALL: Adapter = Adapter {
@@ -104,37 +105,11 @@ impl Fjall {
     fn get(&self, key: &[u8]) -> Result<Option<Slice>, Fault> {
         self.records.get(key).map_err(refused)
     }
-
-    fn add(&self, key: &[u8], by: i64) -> Result<i64, Fault> {
-        let number = cell::add(NAME, key, self.get(key)?.as_deref(), by)?;
-        self.put(key, &cell::encode(number))?;
-        Ok(number)
-    }
-
-    /// All in one batch, which is one write to the journal.
-    fn add_many(&self, sums: Sums<'_>) -> Result<(), Fault> {
-        let mut batch = self.database.batch();
-        for (key, by) in sums.iter() {
-            let number = cell::add(NAME, key, self.get(key)?.as_deref(), by)?;
-            batch.insert(&self.records, key, cell::encode(number));
-        }
-        batch.commit().map_err(refused)
-    }
-
-    fn put(&self, key: &[u8], value: &[u8]) -> Result<(), Fault> {
-        self.records.insert(key, value).map_err(refused)
-    }
 }
 
 impl Store for Fjall {
     fn session(&self) -> Result<Box<dyn Session + '_>, Fault> {
-        Ok(Box::new(Client {
-            store: self,
-            lent: None,
-            values: ValueList::default(),
-            numbers: Vec::new(),
-            rows: (KeyList::default(), KeyList::default()),
-        }))
+        Ok(Box::new(RecordSession::new(View { store: self, lent: None })))
     }
 
     fn facts(&self) -> Result<Facts, Fault> {
@@ -193,68 +168,50 @@ fn refused(error: fjall::Error) -> Fault {
     }
 }
 
-/// One client's session.
-struct Client<'s> {
+/// What one client sees.
+struct View<'s> {
     store: &'s Fjall,
     /// The value that was lent: fjall counts who uses it.
     lent: Option<Slice>,
-    values: ValueList,
-    numbers: Vec<Option<i64>>,
-    rows: (KeyList, KeyList),
 }
 
-impl Session for Client<'_> {
-    fn ask<'s>(&'s mut self, op: &Op<'_>) -> Result<Reply<'s>, Fault> {
-        check_keys(op)?;
-        let store = self.store;
-        match *op {
-            Op::Get(key) => Ok(self.get(key)?.map_or(Reply::Missing, Reply::Value)),
-            Op::GetMany(keys) => self.get_many(keys),
-            Op::Set { key, value, ttl_s: None } => self.change(|| {
-                store.put(key, value)?;
-                Ok(Reply::Done)
-            }),
-            Op::SetMany(pairs) => self.change(|| {
-                let mut batch = store.database.batch();
-                pairs.iter().for_each(|(key, value)| batch.insert(&store.records, key, value));
-                batch.commit().map_err(refused)?;
-                Ok(Reply::Done)
-            }),
-            Op::SetIfAbsent { key, value } => self.change(|| {
-                if store.records.contains_key(key).map_err(refused)? {
-                    return Ok(Reply::Conflict);
-                }
-                store.put(key, value)?;
-                Ok(Reply::Done)
-            }),
-            Op::Delete(key) => self.change(|| {
-                if !store.records.contains_key(key).map_err(refused)? {
-                    return Ok(Reply::Missing);
-                }
-                store.records.remove(key).map_err(refused)?;
-                Ok(Reply::Done)
-            }),
-            Op::Increment { key, by } => self.change(|| store.add(key, by).map(Reply::Number)),
-            Op::Add { key, by } => self.change(|| store.add(key, by).map(|_| Reply::Done)),
-            Op::AddMany(sums) => self.change(|| store.add_many(sums).map(|()| Reply::Done)),
-            Op::Number(key) => match self.get(key)? {
-                Some(record) => Ok(Reply::Number(cell::decode(NAME, key, record)?)),
-                None => Ok(Reply::Missing),
-            },
-            Op::NumberMany(keys) => self.number_many(keys),
-            Op::GetVersion(key) => {
-                Ok(self.get(key)?.map_or(Reply::Missing, |value| Reply::Versioned(value, cell::version(value))))
-            }
-            Op::Cas { key, version, value } => self.change(|| {
-                if store.get(key)?.as_deref().map(cell::version) != Some(version) {
-                    return Ok(Reply::Conflict);
-                }
-                store.put(key, value)?;
-                Ok(Reply::Done)
-            }),
-            Op::Scan { from, limit } => self.scan(from, limit),
-            Op::Set { ttl_s: Some(_), .. } | Op::Tally { .. } | Op::ReadTally(_) => Err(Fault::unsupported(NAME, op)),
+impl Records for View<'_> {
+    const NAME: &'static str = NAME;
+
+    fn longest_key(&self) -> Option<usize> {
+        Some(LONGEST_KEY)
+    }
+
+    fn get(&mut self, key: &[u8]) -> Result<Option<&[u8]>, Fault> {
+        self.lent = self.store.get(key)?;
+        Ok(self.lent.as_deref())
+    }
+
+    fn each(
+        &mut self,
+        keys: Keys<'_>,
+        mut see: impl FnMut(&[u8], Option<&[u8]>) -> Result<(), Fault>,
+    ) -> Result<(), Fault> {
+        keys.iter().try_for_each(|key| see(key, self.store.get(key)?.as_deref()))
+    }
+
+    fn scan(&mut self, from: &[u8], limit: u32, mut see: impl FnMut(&[u8], &[u8])) -> Result<(), Fault> {
+        for row in self.store.records.range(from..).take(limit as usize) {
+            let (key, value) = row.into_inner().map_err(refused)?;
+            see(&key, &value);
         }
+        Ok(())
+    }
+
+    /// As the only writer, then as far as the durability level asks.
+    fn change(&mut self, op: &Op<'_>) -> Result<Reply<'static>, Fault> {
+        let turn = self.store.lock();
+        let reply = carry_out(&mut Change(self.store), op)?;
+        drop(turn);
+        if let Some(mode) = self.store.persist {
+            self.store.database.persist(mode).map_err(refused)?;
+        }
+        Ok(reply)
     }
 
     /// Each op commits itself: fjall has no cheaper way that writes several.
@@ -263,60 +220,48 @@ impl Session for Client<'_> {
     }
 }
 
-impl Client<'_> {
-    fn get(&mut self, key: &[u8]) -> Result<Option<&[u8]>, Fault> {
-        self.lent = self.store.get(key)?;
-        Ok(self.lent.as_deref())
+struct Change<'s>(&'s Fjall);
+
+impl RecordWriter for Change<'_> {
+    const NAME: &'static str = NAME;
+
+    fn get<R>(&mut self, key: &[u8], see: impl FnOnce(Option<&[u8]>) -> R) -> Result<R, Fault> {
+        Ok(see(self.0.get(key)?.as_deref()))
     }
 
-    /// Changes records as the only writer, then sees to it that the change keeps the durability level.
-    fn change(&self, change: impl FnOnce() -> Result<Reply<'static>, Fault>) -> Result<Reply<'static>, Fault> {
-        let turn = self.store.lock();
-        let reply = change()?;
-        drop(turn);
-        if let Some(mode) = self.store.persist {
-            self.store.database.persist(mode).map_err(refused)?;
+    fn put(&mut self, key: &[u8], value: &[u8]) -> Result<(), Fault> {
+        self.0.records.insert(key, value).map_err(refused)
+    }
+
+    fn remove(&mut self, key: &[u8]) -> Result<bool, Fault> {
+        let is_there = self.0.records.contains_key(key).map_err(refused)?;
+        if is_there {
+            self.0.records.remove(key).map_err(refused)?;
         }
-        Ok(reply)
+        Ok(is_there)
     }
 
-    fn get_many(&mut self, keys: Keys<'_>) -> Result<Reply<'_>, Fault> {
-        self.values.clear();
-        for key in keys.iter() {
-            self.values.push(self.store.get(key)?.as_deref());
+    fn put_if_absent(&mut self, key: &[u8], value: &[u8]) -> Result<bool, Fault> {
+        let is_there = self.0.records.contains_key(key).map_err(refused)?;
+        if !is_there {
+            self.put(key, value)?;
         }
-        Ok(Reply::Values(self.values.lend()))
+        Ok(!is_there)
     }
 
-    fn number_many(&mut self, keys: Keys<'_>) -> Result<Reply<'_>, Fault> {
-        self.numbers.clear();
-        for key in keys.iter() {
-            let record = self.store.get(key)?;
-            self.numbers.push(record.map(|record| cell::decode(NAME, key, &record)).transpose()?);
+    /// All in one batch, which is one write to the journal.
+    fn put_many(&mut self, pairs: Pairs<'_>) -> Result<(), Fault> {
+        let mut batch = self.0.database.batch();
+        pairs.iter().for_each(|(key, value)| batch.insert(&self.0.records, key, value));
+        batch.commit().map_err(refused)
+    }
+
+    fn add_many(&mut self, sums: Sums<'_>) -> Result<(), Fault> {
+        let mut batch = self.0.database.batch();
+        for (key, by) in sums.iter() {
+            let number = cell::add(NAME, key, self.0.get(key)?.as_deref(), by)?;
+            batch.insert(&self.0.records, key, cell::encode(number));
         }
-        Ok(Reply::Numbers(&self.numbers))
-    }
-
-    fn scan(&mut self, from: &[u8], limit: u32) -> Result<Reply<'_>, Fault> {
-        let (keys, values) = &mut self.rows;
-        keys.clear();
-        values.clear();
-        for row in self.store.records.range(from..).take(limit as usize) {
-            let (key, value) = row.into_inner().map_err(refused)?;
-            keys.push(&key);
-            values.push(&value);
-        }
-        Ok(Reply::Rows(Pairs { keys: self.rows.0.lend(), values: self.rows.1.lend() }))
-    }
-}
-
-fn check_keys(op: &Op<'_>) -> Result<(), Fault> {
-    let check = |key: &[u8]| cell::check_key(NAME, op.name(), key, LONGEST_KEY);
-    match op {
-        Op::GetMany(keys) | Op::NumberMany(keys) => keys.iter().try_for_each(check),
-        Op::SetMany(pairs) => pairs.keys.iter().try_for_each(check),
-        Op::AddMany(sums) => sums.keys().iter().try_for_each(check),
-        Op::Scan { .. } | Op::Tally { .. } | Op::ReadTally(_) => Ok(()),
-        op => check(op.key()),
+        batch.commit().map_err(refused)
     }
 }

@@ -11,8 +11,9 @@ use nix::errno::Errno;
 use nix::sys::statvfs::statvfs;
 
 use super::store_stats::StoreStats;
-use super::{Adapter, Facts, Launch, Means, Role, Session, Store, cell};
-use crate::model::op::{Fault, KeyList, Keys, Op, Pairs, Reply, ValueList};
+use super::transactional::{RecordSession, RecordWriter, Records, carry_out};
+use super::{Adapter, Facts, Launch, Means, Role, Session, Store};
+use crate::model::op::{Fault, Keys, Op, Reply};
 use crate::model::trial::{Durability, Transport};
 
 pub static LMDB: Adapter = Adapter {
@@ -78,26 +79,19 @@ fn open(launch: &Launch) -> Result<Box<dyn Store>, Fault> {
     Ok(Box::new(Lmdb { env, records, longest_key, each_commits }))
 }
 
-type Records = Database<'static, Bytes, Bytes>;
+type Table = Database<'static, Bytes, Bytes>;
 
 struct Lmdb {
     env: Env<WithTls>,
     /// The unnamed database: one table is all that is needed.
-    records: Records,
+    records: Table,
     longest_key: usize,
     each_commits: bool,
 }
 
 impl Store for Lmdb {
     fn session(&self) -> Result<Box<dyn Session + '_>, Fault> {
-        Ok(Box::new(Client {
-            store: self,
-            read: None,
-            write: None,
-            values: ValueList::default(),
-            numbers: Vec::new(),
-            rows: (KeyList::default(), KeyList::default()),
-        }))
+        Ok(Box::new(RecordSession::new(View { store: self, read: None, write: None })))
     }
 
     fn facts(&self) -> Result<Facts, Fault> {
@@ -183,93 +177,18 @@ fn refused(error: heed::Error) -> Fault {
     }
 }
 
-fn add(records: Records, write: &mut RwTxn<'_>, key: &[u8], by: i64) -> Result<i64, Fault> {
-    let number = cell::add(NAME, key, records.get(write, key).map_err(refused)?, by)?;
-    records.put(write, key, &cell::encode(number)).map_err(refused)?;
-    Ok(number)
-}
-
-/// One client's session. What it lends lies in the map itself, under the transaction that read it.
-struct Client<'s> {
+/// What one client sees. What it lends lies in the map itself, under the transaction that read it.
+struct View<'s> {
     store: &'s Lmdb,
     /// The last read's transaction: it keeps what was lent, and ends with the next question.
     read: Option<RoTxn<'s, WithTls>>,
     /// The unit's transaction, open from its first write (level `none` only).
     write: Option<RwTxn<'s>>,
-    values: ValueList,
-    numbers: Vec<Option<i64>>,
-    rows: (KeyList, KeyList),
 }
 
-impl Session for Client<'_> {
-    fn ask<'s>(&'s mut self, op: &Op<'_>) -> Result<Reply<'s>, Fault> {
-        let store = self.store;
-        self.answer(op).map_err(|fault| store.explained(fault))
-    }
-
-    fn flush(&mut self) -> Result<(), Fault> {
-        self.read = None;
-        let committed = self.write.take().map_or(Ok(()), |write| write.commit().map_err(refused));
-        committed.map_err(|fault| self.store.explained(fault))
-    }
-}
-
-impl<'s> Client<'s> {
-    fn answer(&mut self, op: &Op<'_>) -> Result<Reply<'_>, Fault> {
-        self.check_keys(op)?;
-        match *op {
-            Op::Get(key) => Ok(self.get(key)?.map_or(Reply::Missing, Reply::Value)),
-            Op::GetMany(keys) => self.get_many(keys),
-            Op::Set { key, value, ttl_s: None } => self.change(|records, write| {
-                records.put(write, key, value).map_err(refused)?;
-                Ok(Reply::Done)
-            }),
-            Op::SetMany(pairs) => self.change(|records, write| {
-                for (key, value) in pairs.iter() {
-                    records.put(write, key, value).map_err(refused)?;
-                }
-                Ok(Reply::Done)
-            }),
-            Op::SetIfAbsent { key, value } => {
-                self.change(|records, write| match records.put_with_flags(write, PutFlags::NO_OVERWRITE, key, value) {
-                    Ok(()) => Ok(Reply::Done),
-                    Err(heed::Error::Mdb(MdbError::KeyExist)) => Ok(Reply::Conflict),
-                    Err(error) => Err(refused(error)),
-                })
-            }
-            Op::Delete(key) => self.change(|records, write| {
-                let found = records.delete(write, key).map_err(refused)?;
-                Ok(if found { Reply::Done } else { Reply::Missing })
-            }),
-            Op::Increment { key, by } => self.change(|records, write| add(records, write, key, by).map(Reply::Number)),
-            Op::Add { key, by } => self.change(|records, write| add(records, write, key, by).map(|_| Reply::Done)),
-            Op::AddMany(sums) => self.change(|records, write| {
-                sums.iter().try_for_each(|(key, by)| add(records, write, key, by).map(drop))?;
-                Ok(Reply::Done)
-            }),
-            Op::Number(key) => match self.get(key)? {
-                Some(record) => Ok(Reply::Number(cell::decode(NAME, key, record)?)),
-                None => Ok(Reply::Missing),
-            },
-            Op::NumberMany(keys) => self.number_many(keys),
-            Op::GetVersion(key) => {
-                Ok(self.get(key)?.map_or(Reply::Missing, |value| Reply::Versioned(value, cell::version(value))))
-            }
-            Op::Cas { key, version, value } => self.change(|records, write| {
-                let found = records.get(write, key).map_err(refused)?;
-                if found.map(cell::version) != Some(version) {
-                    return Ok(Reply::Conflict);
-                }
-                records.put(write, key, value).map_err(refused)?;
-                Ok(Reply::Done)
-            }),
-            Op::Scan { from, limit } => self.scan(from, limit),
-            Op::Set { ttl_s: Some(_), .. } | Op::Tally { .. } | Op::ReadTally(_) => Err(Fault::unsupported(NAME, op)),
-        }
-    }
-
-    /// What the session sees: its own open writes, or else the newest commit.
-    fn view(&mut self) -> Result<&RoTxn<'_>, Fault> {
+impl<'s> View<'s> {
+    /// Its own open writes, or else the newest commit.
+    fn now(&mut self) -> Result<&RoTxn<'_>, Fault> {
         if let Some(write) = &self.write {
             return Ok(write);
         }
@@ -279,22 +198,14 @@ impl<'s> Client<'s> {
         Ok(self.read.insert(read))
     }
 
-    fn get(&mut self, key: &[u8]) -> Result<Option<&[u8]>, Fault> {
-        let records = self.store.records;
-        records.get(self.view()?, key).map_err(refused)
-    }
-
-    /// Changes records in the unit's transaction, or in one of its own.
-    fn change<F>(&mut self, change: F) -> Result<Reply<'static>, Fault>
-    where
-        F: FnOnce(Records, &mut RwTxn<'s>) -> Result<Reply<'static>, Fault>,
-    {
+    /// In the unit's transaction, or in one of its own.
+    fn changed(&mut self, op: &Op<'_>) -> Result<Reply<'static>, Fault> {
         self.read = None;
         let mut write = match self.write.take() {
             Some(write) => write,
             None => self.store.env.write_txn().map_err(refused)?,
         };
-        let reply = change(self.store.records, &mut write);
+        let reply = carry_out(&mut Change { records: self.store.records, write: &mut write }, op);
         if !self.store.each_commits {
             self.write = Some(write);
         } else if reply.is_ok() {
@@ -303,58 +214,79 @@ impl<'s> Client<'s> {
         // Otherwise it ends here without a commit, which undoes what a change did before it failed.
         reply
     }
+}
 
-    fn get_many(&mut self, keys: Keys<'_>) -> Result<Reply<'_>, Fault> {
-        let records = self.store.records;
-        let mut values = std::mem::take(&mut self.values);
-        values.clear();
-        let view = self.view()?;
-        for key in keys.iter() {
-            values.push(records.get(view, key).map_err(refused)?);
-        }
-        self.values = values;
-        Ok(Reply::Values(self.values.lend()))
+impl Records for View<'_> {
+    const NAME: &'static str = NAME;
+
+    /// A constant of LMDB's build: 511 bytes unless somebody changed it.
+    fn longest_key(&self) -> Option<usize> {
+        Some(self.store.longest_key)
     }
 
-    fn number_many(&mut self, keys: Keys<'_>) -> Result<Reply<'_>, Fault> {
+    fn get(&mut self, key: &[u8]) -> Result<Option<&[u8]>, Fault> {
         let records = self.store.records;
-        let mut numbers = std::mem::take(&mut self.numbers);
-        numbers.clear();
-        let view = self.view()?;
-        for key in keys.iter() {
-            let record = records.get(view, key).map_err(refused)?;
-            numbers.push(record.map(|record| cell::decode(NAME, key, record)).transpose()?);
-        }
-        self.numbers = numbers;
-        Ok(Reply::Numbers(&self.numbers))
+        records.get(self.now()?, key).map_err(refused)
     }
 
-    fn scan(&mut self, from: &[u8], limit: u32) -> Result<Reply<'_>, Fault> {
+    fn each(
+        &mut self,
+        keys: Keys<'_>,
+        mut see: impl FnMut(&[u8], Option<&[u8]>) -> Result<(), Fault>,
+    ) -> Result<(), Fault> {
         let records = self.store.records;
-        let (mut keys, mut values) = std::mem::take(&mut self.rows);
-        keys.clear();
-        values.clear();
+        let now = self.now()?;
+        keys.iter().try_for_each(|key| see(key, records.get(now, key).map_err(refused)?))
+    }
+
+    fn scan(&mut self, from: &[u8], limit: u32, mut see: impl FnMut(&[u8], &[u8])) -> Result<(), Fault> {
+        let records = self.store.records;
         // LMDB looks for no empty key, which would be the least of all.
         let from = if from.is_empty() { Bound::Unbounded } else { Bound::Included(from) };
         let range = (from, Bound::Unbounded::<&[u8]>);
-        for row in records.range(self.view()?, &range).map_err(refused)?.take(limit as usize) {
+        for row in records.range(self.now()?, &range).map_err(refused)?.take(limit as usize) {
             let (key, value) = row.map_err(refused)?;
-            keys.push(key);
-            values.push(value);
+            see(key, value);
         }
-        self.rows = (keys, values);
-        Ok(Reply::Rows(Pairs { keys: self.rows.0.lend(), values: self.rows.1.lend() }))
+        Ok(())
     }
 
-    /// LMDB's longest key is a constant of its build: 511 bytes unless somebody changed it.
-    fn check_keys(&self, op: &Op<'_>) -> Result<(), Fault> {
-        let check = |key: &[u8]| cell::check_key(NAME, op.name(), key, self.store.longest_key);
-        match op {
-            Op::GetMany(keys) | Op::NumberMany(keys) => keys.iter().try_for_each(check),
-            Op::SetMany(pairs) => pairs.keys.iter().try_for_each(check),
-            Op::AddMany(sums) => sums.keys().iter().try_for_each(check),
-            Op::Scan { from: b"", .. } | Op::Tally { .. } | Op::ReadTally(_) => Ok(()),
-            op => check(op.key()),
+    fn change(&mut self, op: &Op<'_>) -> Result<Reply<'static>, Fault> {
+        self.changed(op).map_err(|fault| self.store.explained(fault))
+    }
+
+    fn flush(&mut self) -> Result<(), Fault> {
+        self.read = None;
+        let committed = self.write.take().map_or(Ok(()), |write| write.commit().map_err(refused));
+        committed.map_err(|fault| self.store.explained(fault))
+    }
+}
+
+struct Change<'c, 's> {
+    records: Table,
+    write: &'c mut RwTxn<'s>,
+}
+
+impl RecordWriter for Change<'_, '_> {
+    const NAME: &'static str = NAME;
+
+    fn get<R>(&mut self, key: &[u8], see: impl FnOnce(Option<&[u8]>) -> R) -> Result<R, Fault> {
+        self.records.get(self.write, key).map(see).map_err(refused)
+    }
+
+    fn put(&mut self, key: &[u8], value: &[u8]) -> Result<(), Fault> {
+        self.records.put(self.write, key, value).map_err(refused)
+    }
+
+    fn remove(&mut self, key: &[u8]) -> Result<bool, Fault> {
+        self.records.delete(self.write, key).map_err(refused)
+    }
+
+    fn put_if_absent(&mut self, key: &[u8], value: &[u8]) -> Result<bool, Fault> {
+        match self.records.put_with_flags(self.write, PutFlags::NO_OVERWRITE, key, value) {
+            Ok(()) => Ok(true),
+            Err(heed::Error::Mdb(MdbError::KeyExist)) => Ok(false),
+            Err(error) => Err(refused(error)),
         }
     }
 }

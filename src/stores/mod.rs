@@ -80,6 +80,8 @@ pub mod store_stats;
 mod tkrzw;
 mod tokyocabinet;
 mod tokyotyrant;
+#[cfg(any(feature = "lmdb", feature = "redb", feature = "fjall"))]
+mod transactional;
 #[cfg(any(feature = "cassandra", feature = "mongodb"))]
 mod version_seen;
 

@@ -7,8 +7,9 @@ use redb::{
     ReadableTableMetadata, Table, TableDefinition, WriteTransaction,
 };
 
+use super::transactional::{RecordSession, RecordWriter, Records, carry_out};
 use super::{Adapter, Facts, Launch, Means, Role, Session, Store, cell};
-use crate::model::op::{Fault, KeyList, Keys, Op, Pairs, Reply, ValueList};
+use crate::model::op::{Fault, Keys, Op, Reply};
 use crate::model::trial::{Durability, Transport};
 
 pub static REDB: Adapter = Adapter {
@@ -91,15 +92,7 @@ impl Redb {
 
 impl Store for Redb {
     fn session(&self) -> Result<Box<dyn Session + '_>, Fault> {
-        Ok(Box::new(Client {
-            store: self,
-            write: None,
-            lent: None,
-            copy: Vec::new(),
-            values: ValueList::default(),
-            numbers: Vec::new(),
-            rows: (KeyList::default(), KeyList::default()),
-        }))
+        Ok(Box::new(RecordSession::new(View { store: self, write: None, lent: None, copy: Vec::new() })))
     }
 
     fn facts(&self) -> Result<Facts, Fault> {
@@ -135,7 +128,7 @@ fn refused(error: impl Into<redb::Error>) -> Fault {
     }
 }
 
-type Records<'t> = Table<'t, Bytes, Bytes>;
+type Open<'t> = Table<'t, Bytes, Bytes>;
 
 self_cell::self_cell!(
     /// A write transaction with its table open. Opening the table for each op would look its name up in a tree each
@@ -143,12 +136,12 @@ self_cell::self_cell!(
     struct Writing {
         owner: WriteTransaction,
         #[not_covariant]
-        dependent: Records,
+        dependent: Open,
     }
 );
 
-/// One client's session.
-struct Client<'s> {
+/// What one client sees.
+struct View<'s> {
     store: &'s Redb,
     /// The unit's transaction, open from its first write (level `none` only).
     write: Option<Writing>,
@@ -156,82 +149,25 @@ struct Client<'s> {
     lent: Option<OwnedAccessGuard<Bytes>>,
     /// What was read from the session's own open writes.
     copy: Vec<u8>,
-    values: ValueList,
-    numbers: Vec<Option<i64>>,
-    rows: (KeyList, KeyList),
 }
 
-impl Session for Client<'_> {
-    fn ask<'s>(&'s mut self, op: &Op<'_>) -> Result<Reply<'s>, Fault> {
-        match *op {
-            Op::Get(key) => Ok(self.get(key)?.map_or(Reply::Missing, Reply::Value)),
-            Op::GetMany(keys) => self.get_many(keys),
-            Op::Set { key, value, ttl_s: None } => self.change(|records| {
-                records.insert(key, value).map_err(refused)?;
-                Ok(Reply::Done)
-            }),
-            Op::SetMany(pairs) => self.change(|records| {
-                for (key, value) in pairs.iter() {
-                    records.insert(key, value).map_err(refused)?;
-                }
-                Ok(Reply::Done)
-            }),
-            Op::SetIfAbsent { key, value } => self.change(|records| {
-                if records.get(key).map_err(refused)?.is_some() {
-                    return Ok(Reply::Conflict);
-                }
-                records.insert(key, value).map_err(refused)?;
-                Ok(Reply::Done)
-            }),
-            Op::Delete(key) => self.change(|records| {
-                let found = records.remove(key).map_err(refused)?.is_some();
-                Ok(if found { Reply::Done } else { Reply::Missing })
-            }),
-            Op::Increment { key, by } => self.change(|records| add(records, key, by).map(Reply::Number)),
-            Op::Add { key, by } => self.change(|records| add(records, key, by).map(|_| Reply::Done)),
-            Op::AddMany(sums) => self.change(|records| {
-                sums.iter().try_for_each(|(key, by)| add(records, key, by).map(drop))?;
-                Ok(Reply::Done)
-            }),
-            Op::Number(key) => match self.get(key)? {
-                Some(record) => Ok(Reply::Number(cell::decode(NAME, key, record)?)),
-                None => Ok(Reply::Missing),
-            },
-            Op::NumberMany(keys) => self.number_many(keys),
-            Op::GetVersion(key) => {
-                Ok(self.get(key)?.map_or(Reply::Missing, |value| Reply::Versioned(value, cell::version(value))))
-            }
-            Op::Cas { key, version, value } => self.change(|records| {
-                let found = records.get(key).map_err(refused)?.map(|found| cell::version(found.value()));
-                if found != Some(version) {
-                    return Ok(Reply::Conflict);
-                }
-                records.insert(key, value).map_err(refused)?;
-                Ok(Reply::Done)
-            }),
-            Op::Scan { from, limit } => self.scan(from, limit),
-            Op::Set { ttl_s: Some(_), .. } | Op::Tally { .. } | Op::ReadTally(_) => Err(Fault::unsupported(NAME, op)),
+impl View<'_> {
+    /// Hands `look` the table: with the session's own open writes, or else of the newest commit.
+    fn now(&self, look: &mut dyn FnMut(&dyn Lookup) -> Result<(), Fault>) -> Result<(), Fault> {
+        match &self.write {
+            Some(write) => write.with_dependent(|_, records| look(records)),
+            None => look(&self.store.read()?),
         }
     }
-
-    fn flush(&mut self) -> Result<(), Fault> {
-        self.lent = None;
-        self.write.take().map_or(Ok(()), |write| write.into_owner().commit().map_err(refused))
-    }
 }
 
-/// Adds to a counter in place: one walk down the tree where it is there already.
-fn add(records: &mut Records<'_>, key: &[u8], by: i64) -> Result<i64, Fault> {
-    if let Some(mut found) = records.get_mut(key).map_err(refused)? {
-        let number = cell::add(NAME, key, Some(found.value()), by)?;
-        found.insert(cell::encode(number).as_slice()).map_err(refused)?;
-        return Ok(number);
-    }
-    records.insert(key, cell::encode(by).as_slice()).map_err(refused)?;
-    Ok(by)
-}
+impl Records for View<'_> {
+    const NAME: &'static str = NAME;
 
-impl Client<'_> {
+    fn longest_key(&self) -> Option<usize> {
+        None
+    }
+
     fn get(&mut self, key: &[u8]) -> Result<Option<&[u8]>, Fault> {
         if let Some(write) = &self.write {
             let copy = &mut self.copy;
@@ -247,17 +183,28 @@ impl Client<'_> {
         Ok(self.lent.as_ref().map(OwnedAccessGuard::value))
     }
 
-    /// Changes records in the unit's transaction, or in one of its own.
-    fn change(
+    fn each(
         &mut self,
-        change: impl FnOnce(&mut Records<'_>) -> Result<Reply<'static>, Fault>,
-    ) -> Result<Reply<'static>, Fault> {
+        keys: Keys<'_>,
+        mut see: impl FnMut(&[u8], Option<&[u8]>) -> Result<(), Fault>,
+    ) -> Result<(), Fault> {
+        self.now(&mut |records| {
+            keys.iter().try_for_each(|key| see(key, records.look(key)?.as_ref().map(AccessGuard::value)))
+        })
+    }
+
+    fn scan(&mut self, from: &[u8], limit: u32, mut see: impl FnMut(&[u8], &[u8])) -> Result<(), Fault> {
+        self.now(&mut |records| records.walk(from, limit, &mut see))
+    }
+
+    /// In the unit's transaction, or in one of its own.
+    fn change(&mut self, op: &Op<'_>) -> Result<Reply<'static>, Fault> {
         self.lent = None;
         let mut write = match self.write.take() {
             Some(write) => write,
             None => self.store.begin()?,
         };
-        let reply = write.with_dependent_mut(|_, records| change(records));
+        let reply = write.with_dependent_mut(|_, records| carry_out(records, op));
         if !self.store.each_commits() {
             self.write = Some(write);
         } else if reply.is_ok() {
@@ -267,53 +214,36 @@ impl Client<'_> {
         reply
     }
 
-    /// Hands `look` the table as the session sees it: its own open writes, or else the newest commit.
-    fn view(&self, look: &mut dyn FnMut(&dyn Lookup) -> Result<(), Fault>) -> Result<(), Fault> {
-        match &self.write {
-            Some(write) => write.with_dependent(|_, records| look(records)),
-            None => look(&self.store.read()?),
+    fn flush(&mut self) -> Result<(), Fault> {
+        self.lent = None;
+        self.write.take().map_or(Ok(()), |write| write.into_owner().commit().map_err(refused))
+    }
+}
+
+impl RecordWriter for Open<'_> {
+    const NAME: &'static str = NAME;
+
+    fn get<R>(&mut self, key: &[u8], see: impl FnOnce(Option<&[u8]>) -> R) -> Result<R, Fault> {
+        Ok(see(self.look(key)?.as_ref().map(AccessGuard::value)))
+    }
+
+    fn put(&mut self, key: &[u8], value: &[u8]) -> Result<(), Fault> {
+        self.insert(key, value).map(drop).map_err(refused)
+    }
+
+    fn remove(&mut self, key: &[u8]) -> Result<bool, Fault> {
+        Ok(Table::remove(self, key).map_err(refused)?.is_some())
+    }
+
+    /// In place: one walk down the tree where the counter is there already.
+    fn add(&mut self, key: &[u8], by: i64) -> Result<i64, Fault> {
+        if let Some(mut found) = self.get_mut(key).map_err(refused)? {
+            let number = cell::add(NAME, key, Some(found.value()), by)?;
+            found.insert(cell::encode(number).as_slice()).map_err(refused)?;
+            return Ok(number);
         }
-    }
-
-    fn get_many(&mut self, keys: Keys<'_>) -> Result<Reply<'_>, Fault> {
-        let mut values = std::mem::take(&mut self.values);
-        values.clear();
-        self.view(&mut |records| {
-            for key in keys.iter() {
-                values.push(records.look(key)?.as_ref().map(AccessGuard::value));
-            }
-            Ok(())
-        })?;
-        self.values = values;
-        Ok(Reply::Values(self.values.lend()))
-    }
-
-    fn number_many(&mut self, keys: Keys<'_>) -> Result<Reply<'_>, Fault> {
-        let mut numbers = std::mem::take(&mut self.numbers);
-        numbers.clear();
-        self.view(&mut |records| {
-            for key in keys.iter() {
-                let record = records.look(key)?;
-                numbers.push(record.map(|record| cell::decode(NAME, key, record.value())).transpose()?);
-            }
-            Ok(())
-        })?;
-        self.numbers = numbers;
-        Ok(Reply::Numbers(&self.numbers))
-    }
-
-    fn scan(&mut self, from: &[u8], limit: u32) -> Result<Reply<'_>, Fault> {
-        let (mut keys, mut values) = std::mem::take(&mut self.rows);
-        keys.clear();
-        values.clear();
-        self.view(&mut |records| {
-            records.walk(from, limit, &mut |key, value| {
-                keys.push(key);
-                values.push(value);
-            })
-        })?;
-        self.rows = (keys, values);
-        Ok(Reply::Rows(Pairs { keys: self.rows.0.lend(), values: self.rows.1.lend() }))
+        self.put(key, cell::encode(by).as_slice())?;
+        Ok(by)
     }
 }
 
