@@ -5,11 +5,11 @@ pub mod cli;
 pub mod harness;
 pub mod jobs;
 pub mod loadgen;
-pub mod model;
 pub mod protocol;
-pub mod report;
 pub mod scheduler;
 pub mod stores;
 
+pub use kvfair_core as model;
 pub use kvfair_draw as draw;
+pub use kvfair_report as report;
 pub use kvfair_stats as stats;

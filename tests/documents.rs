@@ -287,7 +287,7 @@ fn sources(place: &Path, found: &mut Vec<String>) {
 fn the_code_that_contributing_shows_is_compiled() {
     let text = fs::read_to_string(root().join("CONTRIBUTING.md")).expect("the document");
     let mut compiled = Vec::new();
-    ["src", "examples"].iter().for_each(|folder| sources(&root().join(folder), &mut compiled));
+    ["src", "crates", "examples"].iter().for_each(|folder| sources(&root().join(folder), &mut compiled));
     let blocks = blocks_of_rust(&text);
     assert!(blocks.len() >= 9, "only {} blocks were found", blocks.len());
     for block in &blocks {

@@ -28,7 +28,8 @@ PROCESSORS = os.cpu_count()
 # The test binaries in their order, and their threads. Tests of `real` wait for servers part of their time. Those of
 # `alone` measure time or load the machine.
 THREADS = {
-    "kvfair_draw": PROCESSORS, "kvfair_stats": PROCESSORS, "campaigns": 1, "kvfair": PROCESSORS,
+    "kvfair_draw": PROCESSORS, "kvfair_stats": PROCESSORS, "campaigns": 1, "kvfair_core": PROCESSORS,
+    "kvfair_report": PROCESSORS, "kvfair": PROCESSORS,
     "quick": 3 * PROCESSORS // 2, "real": 3 * PROCESSORS, "alone": 1,
 }
 SLOWEST = 30

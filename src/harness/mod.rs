@@ -36,8 +36,6 @@ pub mod program;
 mod remote_place;
 pub mod replicas;
 pub mod save;
-#[cfg(test)]
-mod schema;
 pub mod scratch;
 pub mod serve;
 pub mod signals;
@@ -51,3 +49,6 @@ mod ttl_shim;
 pub mod visits;
 pub mod watch;
 pub mod worker;
+
+/// Whether kvfair was built without optimisation, as it is for tests.
+pub const DEBUG_BUILD: bool = matches!(env!("KVFAIR_OPT_LEVEL").as_bytes(), b"0");

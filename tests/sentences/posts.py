@@ -10,7 +10,7 @@ from intervals import CLAIM_BLOCKS, Ratio, Standing, median
 from records import Run, read
 from written import NUMBER, agrees, interval, number
 
-POSTS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../src/report/reproduce/posts")
+POSTS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../crates/report/src/reproduce/posts")
 LEVEL = 1.1
 STILL_SO, REVERSED, NOT_TOLD, NOT_RUN = "still so", "reversed", "cannot be told", "cannot be run here"
 WORST_FIRST = (REVERSED, NOT_TOLD, STILL_SO)

@@ -5,10 +5,11 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use super::task::{AgentOrder, AgentTask, Event, Hello, PartSeen, ShareEnd, TrialTask};
+use crate::harness::DEBUG_BUILD;
 use crate::jobs::Part;
 use crate::model::agents::{Agent, AgentCommand, AgentShare, SPREAD_MAX_S, too_far_apart_s};
 use crate::model::load::At;
-use crate::model::trial::{DEBUG_BUILD, METHOD};
+use crate::model::trial::METHOD;
 
 pub mod clocks;
 mod link;

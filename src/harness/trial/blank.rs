@@ -1,13 +1,14 @@
 //! The record of a trial before anything has run.
 
 use super::Bench;
+use crate::harness::DEBUG_BUILD;
 use crate::harness::machine;
 use crate::harness::plan::Chosen;
 use crate::model::levers::LeverTrial;
 use crate::model::logins;
 use crate::model::noise::Noise;
 use crate::model::record::{Machine, Memory, Outcome, Record, Run, Verdict};
-use crate::model::trial::{DEBUG_BUILD, Data, METHOD};
+use crate::model::trial::{Data, METHOD};
 
 impl Bench<'_> {
     /// The record of what is not run.

@@ -8,9 +8,9 @@ use std::time::{Duration, Instant};
 use super::super::messages;
 use super::super::talk::{ProbeSession, Probed, Stop, failed, wrong};
 use super::CLIENTS;
+use crate::harness::DEBUG_BUILD;
 use crate::loadgen::ahead;
 use crate::model::op::{Op, Reply};
-use crate::model::trial::DEBUG_BUILD;
 use crate::model::units::thousands;
 use crate::stores::blocking::Connection;
 

@@ -1,0 +1,245 @@
+//! A run as one HTML page that needs nothing else: what may be said stands at the top, then a picture, the table and
+//! charts, and folded below them all that a reader may ask for. From records to text; nothing is read or written here.
+//!
+//! All text may come from anybody: templates escape it, `mask` takes out what a page that is given away must not tell,
+//! and a policy in the page has the browser refuse what it would load.
+
+use anyhow::Result;
+use maud::{Markup, PreEscaped, html};
+
+use super::chart::rows::{self, RowPicture};
+use super::chart::{Chart, figures};
+use super::grid::Grid;
+use super::json::ClaimJson;
+use super::levers::LeverReport;
+use super::remarks::remarks;
+use super::render::Block;
+use super::run_report::RunReport;
+use super::warn::Warning;
+use super::{below, by_second, claims, notes, percentiles, sweep_chart, words};
+use kvfair_core::logins;
+
+mod bases;
+mod blocks;
+mod details;
+mod evidence;
+mod facts;
+mod forced;
+mod growth;
+mod history;
+mod index;
+mod levers;
+mod machines;
+mod manifest;
+mod mask;
+mod packed;
+mod ratios;
+mod reproduced;
+mod strip;
+mod style;
+mod tables;
+mod terms;
+
+pub use blocks::page_of_blocks;
+pub use facts::{PageFacts, facts};
+pub use growth::growth_page;
+pub use history::{history_page, history_svg};
+pub use index::{IndexEntry, index};
+pub use machines::machines_page;
+pub use mask::Mask;
+use ratios::RatioPicture;
+pub use reproduced::reproduced_page;
+pub(super) use strip::{blocks, machine, twice};
+
+/// What a page is made of.
+pub struct PageInput<'a> {
+    /// Of the records as they are; those of the parts have its labels.
+    pub mask: &'a Mask,
+    /// All of a run, or each of its sizes, the largest last. At least one, with at least one record.
+    pub parts: Vec<PagePart<'a>>,
+    /// The tables that the terminal prints.
+    pub tables: Vec<Grid>,
+    pub sentence: String,
+    /// What the job does; empty for a program.
+    pub job: &'static str,
+    /// What the baselines are, if any were run: "null (forgets everything)".
+    pub baselines: String,
+    pub warnings: Vec<Warning>,
+    pub claims: Vec<ClaimJson<'a>>,
+    /// The next command worth typing.
+    pub next: String,
+    /// Where the file tells that its run was cut off.
+    pub cut_off: Option<String>,
+    /// Which line of the file is no record, and how many stand before it: those are shown.
+    pub broken: Option<String>,
+    /// None where the records lie in no file.
+    pub results: Option<RawResults>,
+    /// What levers gain, of a run of these: the part is its blocks of gains.
+    pub levers: Option<LeverPage<'a>>,
+    /// Versions of a store, which stand before the ratios of targets.
+    pub versions: Option<Chart>,
+}
+
+/// What stands in place of the ratios of targets.
+pub struct LeverPage<'a> {
+    pub report: LeverReport,
+    /// The fresh blocks and those of durability levels.
+    pub evidence: Vec<PagePart<'a>>,
+}
+
+/// Targets that were compared with each other.
+pub struct PagePart<'a> {
+    /// The size, where a run has several.
+    pub title: String,
+    pub report: &'a RunReport<'a>,
+}
+
+/// The results file.
+pub struct RawResults {
+    /// Without the directory that it lies in.
+    pub name: String,
+    pub sha256: String,
+}
+
+impl<'a> PageInput<'a> {
+    /// The part that stands for the run.
+    fn largest(&self) -> &PagePart<'a> {
+        &self.parts[self.parts.len() - 1]
+    }
+}
+
+impl PagePart<'_> {
+    /// ", 1,000 profiles" behind what it is a part of.
+    fn title_behind(&self) -> String {
+        if self.title.is_empty() { String::new() } else { format!(", {}", self.title) }
+    }
+}
+
+/// The whole page. The same input gives the same bytes.
+pub fn page(input: &PageInput<'_>) -> Result<String> {
+    let largest = input.largest().report;
+    let (mask, run) = (input.mask, manifest::run(input, None)?);
+    let body = html! {
+        (strip::top(input))
+        (terms::terms(input))
+        @if let Some(versions) = &input.versions {
+            h2 { (versions.title) }
+            (figures(versions))
+        }
+        @match &input.levers {
+            Some(seen) => (levers::levers(&seen.report)),
+            None => (pictures(input)),
+        }
+        (swept(largest))
+        (evidence::claims(input, &run))
+        h2 { "Targets" }
+        @for grid in &input.tables {
+            (tables::table(if grid.title.is_empty() { "Medians over the blocks" } else { &grid.title }, &grid.lines))
+        }
+        (below(largest))
+        (latencies(largest)?)
+        (seconds(largest))
+        @if !input.next.is_empty() { p { (logins::hidden(&input.next, &[])) } }
+        (details::details(input)?)
+        @if let Some(bases) = bases::json(input)? {
+            script type="application/json" id="bases" { (PreEscaped(bases)) }
+        }
+        script type="application/json" id="manifest" { (PreEscaped(manifest::json(input, None)?)) }
+    };
+    let subject = words::subject(largest.records);
+    let subject = subject.split(" · ").next().unwrap_or_default();
+    let title = match &input.levers {
+        Some(seen) => format!("kvfair: levers of {}, {subject}", seen.report.base),
+        None => format!("kvfair: {subject}"),
+    };
+    Ok(style::document(&mask.applied(&title), &mask.applied(&body.into_string())))
+}
+
+/// A page that says why there is nothing to show, of results that cannot be read or hold nothing.
+pub fn without_results(why: &str) -> String {
+    let body = html! {
+        h1 { "No results can be shown" }
+        @for line in why.lines() { p { (line) } }
+        p { "A run writes them: " code { "kvfair run fans --html page.html" } }
+    };
+    style::document("kvfair: no results", &Mask::default().applied(&body.into_string()))
+}
+
+/// The first picture of a page, as a file of its own: seconds, or CPU where the heading speaks of that. Nothing where
+/// no target has a number.
+pub fn ratios_svg(heading: &str, part: &PagePart<'_>) -> Option<String> {
+    let leads_with_cpu = claims::leads_with_cpu(&part.report.rows, &part.report.standings);
+    let (seconds, cpu) = (ratios::of_seconds(part), ratios::of_cpu(part));
+    let first = if leads_with_cpu { cpu.or(seconds) } else { seconds.or(cpu) };
+    let (_, picture) = ratios::on_one_axis(vec![first?]).pop()?;
+    Some(rows::document(heading, picture))
+}
+
+/// Times and CPU as ratios, first what the heading speaks of first; then memory and disk, which the page's script shows
+/// when they are chosen.
+fn pictures(input: &PageInput<'_>) -> Markup {
+    // What the heading speaks of first; that of several sizes speaks of how times grow.
+    let leads_with_cpu = |part: &PagePart<'_>| {
+        input.parts.len() == 1 && claims::leads_with_cpu(&part.report.rows, &part.report.standings)
+    };
+    // Of a sweep each point is compared by itself: the charts show them.
+    let whole = || input.parts.iter().filter(|part| part.report.points.is_empty());
+    let costs = whole().flat_map(|part| {
+        let (seconds, cpu) = (ratios::of_seconds(part), ratios::of_cpu(part));
+        let all = if leads_with_cpu(part) { [cpu, seconds] } else { [seconds, cpu] };
+        all.into_iter().flatten()
+    });
+    let costs: Vec<RatioPicture> = costs.collect();
+    let bytes: Vec<RatioPicture> = whole().flat_map(ratios::of_bytes).collect();
+    let has_costs = !costs.is_empty();
+    let costs = ratios::on_one_axis(costs).into_iter().map(|(measure, picture)| (measure, picture, false));
+    let bytes = ratios::on_one_axis(bytes).into_iter().map(|(measure, picture)| (measure, picture, has_costs));
+    let all: Vec<(&str, RowPicture, bool)> = costs.chain(bytes).collect();
+    html! {
+        @for (place, (measure, picture, is_more)) in all.iter().enumerate() {
+            section data-measure=(measure) data-more=[is_more.then_some("")] {
+                h2 { (picture.title) }
+                (rows::figure(picture))
+            }
+            @if place == 0 { (strip::evidence(input)) }
+        }
+        @if all.is_empty() { (strip::evidence(input)) }
+    }
+}
+
+/// What the terminal says below its table.
+fn below(report: &RunReport<'_>) -> Markup {
+    let remarks = Block::Remarks(remarks(&report.points));
+    let notes = Block::Remarks(notes::notes(report.records, false));
+    let all = std::iter::once(remarks).chain(below::below(report, true)).chain([notes]);
+    html! { @for block in all { (blocks::written(&block)) } }
+}
+
+/// Latency by percentile, for jobs of requests only.
+fn latencies(report: &RunReport<'_>) -> Result<Markup> {
+    let about = "All blocks that count together. A percentile is shown where ten or more requests took longer; the \
+                 table of targets has medians of the blocks' own.";
+    Ok(charted("Latency by percentile", about, &percentiles::chart(report)?))
+}
+
+/// CPU and memory of the store; nothing where no trial took some seconds.
+fn seconds(report: &RunReport<'_>) -> Markup {
+    let about = "One trial of each target: its first block that counts. Of a server its processes, of a store in the \
+                 process the trial's own.";
+    charted("The store, second by second", about, &by_second::chart(report))
+}
+
+/// The charts of a sweep; nothing where there is no line to draw: what cannot be drawn is in the tables.
+fn swept(report: &RunReport<'_>) -> Markup {
+    charted("The sweep", "", &sweep_chart::chart(&report.points, &report.rows).unwrap_or_default())
+}
+
+fn charted(heading: &str, about: &str, chart: &Chart) -> Markup {
+    html! {
+        @if !chart.plots.is_empty() {
+            h2 { (heading) }
+            @if !about.is_empty() { p.grey { (about) } }
+            (figures(chart))
+        }
+    }
+}

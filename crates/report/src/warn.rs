@@ -1,0 +1,142 @@
+//! Warnings as values: what changes the conclusion, the evidence, and the way out. At most three are printed.
+
+use serde::Serialize;
+
+use super::run_report::RunReport;
+use kvfair_core::preflight;
+
+mod agents;
+mod rules;
+
+pub use rules::{is_short, where_data_lies};
+
+/// One thing that a reader must know before believing a table.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Warning {
+    /// What `--no-warn` calls it.
+    pub id: &'static str,
+    /// What is so, and how it was seen.
+    pub evidence: String,
+    pub fix: String,
+    /// The conclusion does not stand with it; less weighty ones change how far it goes.
+    pub weighty: bool,
+}
+
+/// What is printed unless all are asked for.
+const PRINTED: usize = 3;
+/// What warnings are called, beside those of the machine before the run, and when they are shown.
+const OWN: &[(&str, &str)] = &[
+    ("touch", "reading changes when keys of a server by URL were last used, and it evicts by that"),
+    ("discarded", "more than 20 % of the blocks were discarded as noisy"),
+    ("noise", "trials that count were not quiet"),
+    ("aa-control", "an A/A interval leaves out 1, or is wider than ± 5 %"),
+    ("no-aa", "no target was run twice (`--no-aa`, `--keep`): nothing is claimed"),
+    ("timeout", "more than 0.01 % of the requests at a rate took 10 s or longer"),
+    ("client-limited", "the load generator limits points of a sweep or a rate: they are not ranked"),
+    ("agents", "agents began more than 10 ms apart, had no time left, or had others at work beside them"),
+    ("rtt", "the proxy did not keep the round-trip time of `--rtt`, by a ping before the run or under load"),
+    ("cold", "more than 1 % of a store's files stayed in the page cache when `--cold` dropped them"),
+    ("drift", "a target became slower or faster from block to block"),
+    ("unsteady", "in most of a target's trials the last third was not as fast as the first"),
+    ("short", "a target took less than 0.5 s, or a point of a sweep less than 0.05 s: fixed costs dominate"),
+    (
+        "memory",
+        "the largest store's files had between a quarter of the machine's memory and twice that: what is cached is chance",
+    ),
+    ("debug-build", "kvfair was built without optimisation"),
+];
+
+/// What `--no-warn` may name, and when each is shown.
+pub fn kinds() -> impl Iterator<Item = (&'static str, &'static str)> {
+    OWN.iter().copied().chain(preflight::KINDS)
+}
+
+/// What `--no-warn` may name.
+pub fn ids() -> impl Iterator<Item = &'static str> {
+    kinds().map(|(id, _)| id)
+}
+
+type Rule = fn(&RunReport<'_>) -> Vec<Warning>;
+
+/// The weightiest first.
+const RULES: &[Rule] = &[
+    rules::room,
+    rules::touch,
+    rules::preflight_refused,
+    rules::discarded,
+    rules::aa_control,
+    rules::no_aa_control,
+    rules::timeouts,
+    rules::client_limited,
+    agents::agents,
+    rules::rtt,
+    rules::cold,
+    rules::drift,
+    rules::unsteady,
+    rules::doubted,
+    rules::short,
+    rules::memory,
+];
+
+/// All that holds of a run, the weightiest first.
+pub fn warnings(report: &RunReport<'_>) -> Vec<Warning> {
+    if report.records.first().is_none_or(|record| record.run.answers_only) {
+        return Vec::new();
+    }
+    let mut all: Vec<Warning> = RULES.iter().flat_map(|rule| rule(report)).collect();
+    all.extend(rules::machine(report));
+    all.extend(rules::debug_build(report));
+    all.sort_by_key(|warning| !warning.weighty);
+    all
+}
+
+/// Those that were not silenced.
+pub fn heard(warnings: &[Warning], silenced: &[String]) -> Vec<Warning> {
+    warnings.iter().filter(|warning| !silenced.iter().any(|id| id == warning.id)).cloned().collect()
+}
+
+/// As they are printed, a line each: those that were not silenced, the first three unless all are asked for.
+pub fn printed(warnings: &[Warning], silenced: &[String], all: bool) -> Vec<String> {
+    let heard = heard(warnings, silenced);
+    let shown = if all { heard.len() } else { PRINTED.min(heard.len()) };
+    let told = heard[..shown].iter();
+    let mut lines: Vec<String> =
+        told.map(|warning| format!("warning ({}): {}: {}", warning.id, warning.evidence, warning.fix)).collect();
+    if shown < heard.len() {
+        let rest: Vec<&str> = heard[shown..].iter().map(|warning| warning.id).collect();
+        lines.push(format!("more warnings (--wide): {}", rest.join(", ")));
+    }
+    lines
+}
+
+impl Warning {
+    /// The same, of one of several sizes.
+    pub fn at(self, size: &str) -> Warning {
+        Warning { evidence: format!("at {size} {}", self.evidence), ..self }
+    }
+}
+
+fn warning(id: &'static str, weighty: bool, evidence: String, fix: &str) -> Warning {
+    assert!(ids().any(|known| known == id), "{id} cannot be silenced");
+    Warning { id, evidence, fix: fix.to_string(), weighty }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn three_are_printed_and_the_rest_is_named() {
+        let all: Vec<Warning> = ["discarded", "aa-control", "short", "drift"]
+            .map(|id| warning(id, true, format!("{id} is so"), "do this"))
+            .to_vec();
+        let text = printed(&all, &[], false);
+        assert_eq!((text.len(), text[3].as_str()), (4, "more warnings (--wide): drift"));
+        let rest = printed(&all, &["aa-control".to_string()], false);
+        assert!(
+            rest.len() == 3 && rest.iter().all(|line| line.starts_with("warning (") && !line.contains("aa-control is"))
+        );
+        assert_eq!(printed(&all, &[], true).len(), 4);
+        assert!(printed(&[], &[], false).is_empty());
+    }
+}
