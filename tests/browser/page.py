@@ -541,7 +541,7 @@ def a_dot_for_each_machine(looked):
     """)
     looked.must(claims > 0 and [first, second, right] == [claims, claims, 2 * claims],
                 f"machines: {claims} claims, lines {first} and {second}, {right} dots right of 1x")
-    looked.must("run 1 " in title and "run 2 " in title, f"machines: the picture's words are {title}")
+    looked.must("run 1: " in title and "run 2: " in title, f"machines: the picture's words are {title}")
 
 
 def firefox_shows_it_too(looked, name):

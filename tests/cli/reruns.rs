@@ -216,8 +216,8 @@ fn pages_of_one_job_are_joined_and_others_are_named() {
     says(
         &both,
         &[
-            "<title>Claims by machine. redis",
-            "run 2 contradicted: 0.8",
+            "<title>Claims by machine, times as much as the first target of the claim: redis",
+            "another&lt;/b&gt; contradicted: 0.8",
             "run 2: &lt;b&gt;another",
             ">contradicted</text>",
         ],

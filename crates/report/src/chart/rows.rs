@@ -16,8 +16,8 @@ const WIDTH: f64 = 880.0;
 const NAMES_BEHIND_RANKS: f64 = 54.0;
 const BRACKET: f64 = 44.0;
 const PLOT: f64 = 284.0;
-const PLOT_END: f64 = 652.0;
-const NUMBERS: f64 = 676.0;
+const PLOT_END: f64 = 640.0;
+const NUMBERS: f64 = 660.0;
 /// A row of one line, and each line more.
 const ROW: f64 = 22.0;
 const LINE: f64 = 14.0;
@@ -177,12 +177,20 @@ fn drawn(picture: &RowPicture) -> (f64, Markup) {
 
 /// What the picture shows, for who does not see it.
 fn summary(picture: &RowPicture) -> String {
-    let each = picture.rows().map(|row| match row.numbers.as_slice() {
+    let each = picture.sections.iter().map(|section| {
+        let rows: Vec<String> = section.rows.iter().map(in_words).collect();
+        let title = if section.title.is_empty() { String::new() } else { format!("{}: ", section.title) };
+        format!("{title}{}", rows.join(", "))
+    });
+    format!("{}, {}: {}", picture.title, picture.across, each.collect::<Vec<_>>().join("; "))
+}
+
+fn in_words(row: &PictureRow) -> String {
+    match row.numbers.as_slice() {
         [] => format!("{} {}", row.name, row.reason),
         numbers if row.has_numbers_beside() => format!("{} {}", row.name, numbers.join(" and ")),
         numbers => format!("{} {}", row.name, numbers[0]),
-    });
-    format!("{}, {}: {}", picture.title, picture.across, each.collect::<Vec<_>>().join(", "))
+    }
 }
 
 fn axis(picture: &RowPicture, top: f64, bottom: f64) -> Markup {
